@@ -1,0 +1,25 @@
+// What a reference actor needs of its engine: log-probs of given responses under fixed weights.
+#pragma once
+
+#include "core/result.hpp"
+#include "core/units.hpp"
+
+#include <span>
+#include <string_view>
+#include <vector>
+
+namespace temper::actors {
+
+struct ScoringRequest {
+  std::vector<std::int32_t> prompt;
+  std::vector<std::int32_t> response;
+};
+
+class ReferenceEngine {
+ public:
+  virtual ~ReferenceEngine() = default;
+  /// Per request one log-prob per response token (natural log, temperature of the run).
+  virtual Result<std::vector<std::vector<float>>> score(std::span<const ScoringRequest> batch) = 0;
+};
+
+}  // namespace temper::actors

@@ -1,0 +1,38 @@
+// The stream of prompts of a task: prompt number i is a pure function of (task, seed, i), so the
+// stream has no state to store and resuming a run needs only the number of the next prompt.
+#pragma once
+
+#include "actors/task/task_config.hpp"
+#include "core/result.hpp"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace temper::actors {
+
+struct Problem {
+  std::string prompt;
+  std::string answer;
+  bool operator==(const Problem&) const = default;
+};
+
+class PromptSource {
+ public:
+  virtual ~PromptSource() = default;
+  /// Training problem number `index`; jsonl data is reshuffled every epoch.
+  virtual Problem train(std::uint64_t index) const = 0;
+  /// Held-out problem number `index`; never among train()'s.
+  virtual Problem held_out(std::uint64_t index) const = 0;
+  /// Distinct held-out problems; 0 where the task keeps none.
+  virtual std::uint64_t held_out_size() const = 0;
+  /// Longest prompt in bytes, to check against the model's context.
+  virtual std::size_t longest_prompt() const = 0;
+};
+
+/// Errors: a file that does not exist or has no problem; every malformed line by its number
+/// ("data.jsonl:17: ...").
+Result<std::unique_ptr<PromptSource>> make_prompt_source(const TaskConfig& task,
+                                                         std::uint64_t seed);
+
+}  // namespace temper::actors

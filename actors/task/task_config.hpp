@@ -1,0 +1,108 @@
+// Where prompts come from and how a response is judged: the `task` and `verifier` sections.
+#pragma once
+
+#include "core/describe.hpp"
+
+namespace temper {
+
+namespace actors {
+
+enum class TaskKind { Addition, Jsonl };
+enum class TokenizerKind { Auto, Bytes, Characters };
+enum class VerifierKind { Exact, Numeric, Regex, Command };
+
+struct TaskConfig {
+  TaskKind kind = TaskKind::Addition;
+  std::int32_t digits = 3;
+  bool reverse_answer = true;
+  double held_out = 0.1;
+  std::string path;
+  TokenizerKind tokenizer = TokenizerKind::Auto;
+};
+
+struct VerifierConfig {
+  VerifierKind kind = VerifierKind::Exact;
+  double tolerance = 1e-6;
+  std::string pattern;
+  std::vector<std::string> command;
+  std::int32_t pool = 2;
+  Duration deadline = std::chrono::seconds(5);
+};
+
+template <class V>
+void describe(V& v, TaskConfig& c) {
+  v.field(1, "kind", c.kind, {.doc = "`addition` (built in) or `jsonl` (a file of prompts)."});
+  v.field(2, "digits", c.digits, {.doc = "addition: digits of each summand.", .min = 1, .max = 9});
+  v.field(3,
+          "reverse_answer",
+          c.reverse_answer,
+          {.doc = "addition: the answer is written least significant digit first, which a small "
+                  "model learns far sooner."});
+  v.field(4,
+          "held_out",
+          c.held_out,
+          {.doc = "Share of the problems kept out of training, for evaluation.",
+           .min = 0.0,
+           .max = 0.9});
+  v.field(
+      5,
+      "path",
+      c.path,
+      {.doc = "jsonl: the file; each line has `prompt` and `answer`, or `question` and `answer`.",
+       .example = "data/train.jsonl"});
+  v.field(6,
+          "tokenizer",
+          c.tokenizer,
+          {.doc = "`auto` takes `characters` for addition and `bytes` for jsonl."});
+}
+
+template <class V>
+void describe(V& v, VerifierConfig& c) {
+  v.field(1, "kind", c.kind, {.doc = "How a response earns its reward."});
+  v.field(2,
+          "tolerance",
+          c.tolerance,
+          {.doc = "numeric: accepted distance from the answer.", .min = 0.0});
+  v.field(3,
+          "pattern",
+          c.pattern,
+          {.doc = "regex: ECMAScript pattern the response must contain; `{answer}` stands for the "
+                  "escaped answer."});
+  v.field(4,
+          "command",
+          c.command,
+          {.doc = "command: executable and arguments; one JSON line in and one out per response.",
+           .example = "[python3, verify.py]"});
+  v.field(5, "pool", c.pool, {.doc = "command: processes kept running.", .min = 1, .max = 256});
+  v.field(6,
+          "deadline",
+          c.deadline,
+          {.doc = "command: time for one response; past it the process is replaced and the sample "
+                  "counts as failed.",
+           .min = std::chrono::milliseconds(1)});
+}
+
+}  // namespace actors
+
+template <>
+struct EnumNames<actors::TaskKind> {
+  static constexpr std::array<std::pair<actors::TaskKind, std::string_view>, 2> value{
+      {{actors::TaskKind::Addition, "addition"}, {actors::TaskKind::Jsonl, "jsonl"}}};
+};
+template <>
+struct EnumNames<actors::TokenizerKind> {
+  static constexpr std::array<std::pair<actors::TokenizerKind, std::string_view>, 3> value{
+      {{actors::TokenizerKind::Auto, "auto"},
+       {actors::TokenizerKind::Bytes, "bytes"},
+       {actors::TokenizerKind::Characters, "characters"}}};
+};
+template <>
+struct EnumNames<actors::VerifierKind> {
+  static constexpr std::array<std::pair<actors::VerifierKind, std::string_view>, 4> value{
+      {{actors::VerifierKind::Exact, "exact"},
+       {actors::VerifierKind::Numeric, "numeric"},
+       {actors::VerifierKind::Regex, "regex"},
+       {actors::VerifierKind::Command, "command"}}};
+};
+
+}  // namespace temper

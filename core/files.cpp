@@ -1,0 +1,148 @@
+#include "core/files.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <utility>
+
+namespace temper {
+namespace {
+
+namespace fs = std::filesystem;
+
+Error failed(const char* verb, const fs::path& path, int errno_value) {
+  return io_error(fmt::format("cannot {} {}", verb, path.string()), errno_value);
+}
+
+/// 0, or errno of the write that failed.
+int write_all(int fd, std::string_view data) {
+  while (!data.empty()) {
+    const ssize_t n = ::write(fd, data.data(), data.size());
+    if (n < 0 && errno == EINTR)
+      continue;
+    if (n < 0)
+      return errno;
+    data.remove_prefix(static_cast<std::size_t>(n));
+  }
+  return 0;
+}
+
+void sync_folder(const fs::path& folder) {
+  const int fd = ::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0)
+    return;
+  ::fsync(fd);
+  ::close(fd);
+}
+
+}  // namespace
+
+Result<std::string> read_file(const fs::path& path) {
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) {
+    if (errno == ENOENT)
+      return Error{ErrorCode::NotFound, path.string() + " does not exist"};
+    return failed("open", path, errno);
+  }
+  std::string content;
+  std::array<char, 65536> chunk;
+  for (;;) {
+    const ssize_t n = ::read(fd, chunk.data(), chunk.size());
+    if (n < 0 && errno == EINTR)
+      continue;
+    if (n < 0) {
+      const int e = errno;
+      ::close(fd);
+      return failed("read", path, e);
+    }
+    if (n == 0)
+      break;
+    content.append(chunk.data(), static_cast<std::size_t>(n));
+  }
+  ::close(fd);
+  return content;
+}
+
+Status write_file_atomically(const fs::path& path, std::string_view content) {
+  const fs::path temporary = path.string() + ".partial";
+  const int fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  if (fd < 0)
+    return failed("create", temporary, errno);
+  int error = write_all(fd, content);
+  if (error == 0 && ::fsync(fd) != 0)
+    error = errno;
+  if (::close(fd) != 0 && error == 0)
+    error = errno;
+  if (error == 0 && ::rename(temporary.c_str(), path.c_str()) != 0)
+    error = errno;
+  if (error != 0) {
+    ::unlink(temporary.c_str());
+    return failed("write", path, error);
+  }
+  sync_folder(path.parent_path());
+  return {};
+}
+
+Status make_folder(const fs::path& path) {
+  std::error_code error;
+  fs::create_directories(path, error);
+  if (error)
+    return failed("create folder", path, error.value());
+  return {};
+}
+
+Result<AppendFile> AppendFile::open(const fs::path& path, std::int64_t keep_bytes) {
+  const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+  if (fd < 0)
+    return failed("open", path, errno);
+  AppendFile file(fd, path, 0);
+  struct stat status {};
+  if (::fstat(fd, &status) != 0)
+    return failed("inspect", path, errno);
+  file.size_ = std::min<std::int64_t>(status.st_size, keep_bytes);
+  if (file.size_ != status.st_size && ::ftruncate(fd, file.size_) != 0) {
+    return failed("truncate", path, errno);
+  }
+  if (::lseek(fd, 0, SEEK_END) < 0)
+    return failed("seek in", path, errno);
+  return file;
+}
+
+AppendFile::AppendFile(AppendFile&& other) noexcept
+    : fd_(std::exchange(other.fd_, -1)), path_(std::move(other.path_)), size_(other.size_) {}
+
+AppendFile& AppendFile::operator=(AppendFile&& other) noexcept {
+  std::swap(fd_, other.fd_);
+  std::swap(path_, other.path_);
+  std::swap(size_, other.size_);
+  return *this;
+}
+
+AppendFile::~AppendFile() {
+  if (fd_ >= 0)
+    ::close(fd_);
+}
+
+Status AppendFile::append(std::string_view data) {
+  if (const int error = write_all(fd_, data); error != 0) {
+    // Take back a part that was written, so that the file still ends at a whole record.
+    if (::ftruncate(fd_, size_) == 0)
+      ::lseek(fd_, 0, SEEK_END);
+    return failed("append to", path_, error);
+  }
+  size_ += static_cast<std::int64_t>(data.size());
+  return {};
+}
+
+Status AppendFile::sync() {
+  if (::fdatasync(fd_) != 0)
+    return failed("sync", path_, errno);
+  return {};
+}
+
+}  // namespace temper

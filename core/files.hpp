@@ -1,0 +1,48 @@
+// Files, with errors that name the path and the system's reason.
+#pragma once
+
+#include "core/result.hpp"
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+namespace temper {
+
+Result<std::string> read_file(const std::filesystem::path& path);
+
+/// Replaces `path` as a whole or not at all: writes a temporary beside it, syncs, renames, syncs
+/// the folder. A failure (a full disk included) leaves the old file as it was and no temporary
+/// behind.
+Status write_file_atomically(const std::filesystem::path& path, std::string_view content);
+
+/// Creates the folder and its parents.
+Status make_folder(const std::filesystem::path& path);
+
+/// An append-only file. Every append reaches the kernel before it returns; sync() reaches the disk.
+class AppendFile {
+ public:
+  /// Opens for appending; `keep_bytes` (if given) first cuts the file to that length.
+  static Result<AppendFile> open(const std::filesystem::path& path,
+                                 std::int64_t keep_bytes = kKeepAll);
+  static constexpr std::int64_t kKeepAll = INT64_MAX;
+
+  AppendFile(AppendFile&& other) noexcept;
+  AppendFile& operator=(AppendFile&& other) noexcept;
+  ~AppendFile();
+
+  /// All of `data` or an error; after an error the file ends where it did before.
+  Status append(std::string_view data);
+  Status sync();
+  std::int64_t size() const { return size_; }
+
+ private:
+  AppendFile(int fd, std::filesystem::path path, std::int64_t size)
+      : fd_(fd), path_(std::move(path)), size_(size) {}
+  int fd_ = -1;
+  std::filesystem::path path_;
+  std::int64_t size_ = 0;
+};
+
+}  // namespace temper

@@ -1,0 +1,77 @@
+// What a trainer actor needs of its engine: one policy update from a batch, its weights as a
+// safetensors image, its whole state on disk, and an optimizer that can leave the card's memory.
+// Not thread-safe.
+#pragma once
+
+#include "core/describe.hpp"
+#include "core/result.hpp"
+
+#include <filesystem>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace temper::trainer {
+
+/// One response of the batch. Log-probs have one entry per response token.
+struct TrainSample {
+  GroupId group;
+  std::vector<std::int32_t> prompt;
+  std::vector<std::int32_t> response;
+  std::vector<float> behaviour_logprobs;  ///< As recorded when sampled, over versions if mixed.
+  std::vector<float> reference_logprobs;  ///< Empty where the run has no reference.
+  double reward = 0;
+};
+
+/// Of one update; means are over response tokens unless said otherwise.
+struct UpdateMetrics {
+  double loss = 0;
+  double kl = 0;             ///< k3 estimate to the reference; 0 without one.
+  double clip_fraction = 0;  ///< Share of tokens whose ratio was clipped.
+  double ratio_mean = 0;     ///< Current over behaviour probability, before the first minibatch.
+  double entropy = 0;        ///< Estimate: mean of -log-prob under the current policy.
+  double gradient_norm = 0;  ///< Before clipping, mean over minibatches.
+  double reward_mean = 0;    ///< Over responses.
+  std::int32_t micro_batches = 0;
+  Tokens tokens;  ///< Prompt and response tokens trained on.
+};
+
+template <class V>
+void describe(V& v, UpdateMetrics& m) {
+  v.field(1, "loss", m.loss);
+  v.field(2, "kl", m.kl);
+  v.field(3, "clip_fraction", m.clip_fraction);
+  v.field(4, "ratio_mean", m.ratio_mean);
+  v.field(5, "entropy", m.entropy);
+  v.field(6, "gradient_norm", m.gradient_norm);
+  v.field(7, "reward_mean", m.reward_mean);
+  v.field(8, "micro_batches", m.micro_batches);
+  v.field(9, "tokens", m.tokens);
+}
+
+struct TrainerMemory {
+  Bytes weights;
+  Bytes gradients;
+  Bytes optimizer;
+  Bytes host;  ///< Parked outside the card's memory.
+};
+
+class Engine {
+ public:
+  virtual ~Engine() = default;
+
+  /// One update. Either all of it happens or, on error, the weights are as before.
+  virtual Result<UpdateMetrics> update(std::span<const TrainSample> batch) = 0;
+  /// The current weights as a safetensors image.
+  virtual Result<std::string> weights() const = 0;
+  /// Writes weights, optimizer and counters into an existing folder / reads them back.
+  virtual Status save(const std::filesystem::path& folder) const = 0;
+  virtual Status load(const std::filesystem::path& folder) = 0;
+
+  /// Moves the optimizer (and drops gradients) to host memory and back; bit-exact.
+  virtual Status offload() = 0;
+  virtual Status onload() = 0;
+  virtual TrainerMemory memory() const = 0;
+};
+
+}  // namespace temper::trainer
