@@ -3,6 +3,7 @@
 // Not thread-safe.
 #pragma once
 
+#include "actors/update_metrics.hpp"
 #include "core/describe.hpp"
 #include "core/result.hpp"
 
@@ -23,31 +24,7 @@ struct TrainSample {
   double reward = 0;
 };
 
-/// Of one update; means are over response tokens unless said otherwise.
-struct UpdateMetrics {
-  double loss = 0;
-  double kl = 0;             ///< k3 estimate to the reference; 0 without one.
-  double clip_fraction = 0;  ///< Share of tokens whose ratio was clipped.
-  double ratio_mean = 0;     ///< Current over behaviour probability, before the first minibatch.
-  double entropy = 0;        ///< Estimate: mean of -log-prob under the current policy.
-  double gradient_norm = 0;  ///< Before clipping, mean over minibatches.
-  double reward_mean = 0;    ///< Over responses.
-  std::int32_t micro_batches = 0;
-  Tokens tokens;  ///< Prompt and response tokens trained on.
-};
-
-template <class V>
-void describe(V& v, UpdateMetrics& m) {
-  v.field(1, "loss", m.loss);
-  v.field(2, "kl", m.kl);
-  v.field(3, "clip_fraction", m.clip_fraction);
-  v.field(4, "ratio_mean", m.ratio_mean);
-  v.field(5, "entropy", m.entropy);
-  v.field(6, "gradient_norm", m.gradient_norm);
-  v.field(7, "reward_mean", m.reward_mean);
-  v.field(8, "micro_batches", m.micro_batches);
-  v.field(9, "tokens", m.tokens);
-}
+using actors::UpdateMetrics;
 
 struct TrainerMemory {
   Bytes weights;

@@ -1,0 +1,56 @@
+// Every message of the protocol, once. Dispatch, docs/protocol.md and the golden bytes iterate this
+// list; a new message is added here and nowhere else.
+#pragma once
+
+#include "actors/protocol/lifecycle.hpp"
+#include "actors/protocol/weights.hpp"
+#include "actors/protocol/work.hpp"
+
+namespace temper::actors {
+
+using AllMessages = TypeList<Hello,
+                             Welcome,
+                             Reject,
+                             Ready,
+                             Heartbeat,
+                             Activity,
+                             Failed,
+                             Stop,
+                             Generate,
+                             Generated,
+                             Cancel,
+                             ScoreReference,
+                             ReferenceScored,
+                             Judge,
+                             Judged,
+                             Train,
+                             Trained,
+                             SaveState,
+                             StateSaved,
+                             TrainerReady,
+                             StageWeights,
+                             WeightsChunk,
+                             WeightsStaged,
+                             CommitWeights,
+                             WeightsCommitted,
+                             Switch,
+                             Switched>;
+
+namespace detail {
+template <class... Ts>
+constexpr bool all_distinct(TypeList<Ts...>) {
+  constexpr std::array<std::uint32_t, sizeof...(Ts)> tags{Ts::kTag...};
+  constexpr std::array<std::string_view, sizeof...(Ts)> names{Ts::kName...};
+  for (std::size_t i = 0; i < tags.size(); ++i) {
+    for (std::size_t j = 0; j < i; ++j) {
+      if (tags[i] == tags[j] || names[i] == names[j])
+        return false;
+    }
+  }
+  return true;
+}
+}  // namespace detail
+
+static_assert(detail::all_distinct(AllMessages{}), "message names and tags are unique");
+
+}  // namespace temper::actors

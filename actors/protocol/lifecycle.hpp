@@ -1,0 +1,161 @@
+// Messages of an actor's life: registration, heartbeats, activity, stopping.
+#pragma once
+
+#include "actors/protocol/envelope.hpp"
+#include "actors/role_config.hpp"
+
+namespace temper {
+namespace actors {
+
+/// Exclusive states of a card (DESIGN 7), busy ones first; the order is the priority by which one
+/// is shown when several actors share a card.
+enum class CardState {
+  Train,
+  Decode,
+  Prefill,
+  Reference,
+  Reward,
+  WeightSync,
+  Switch,
+  WaitData,
+  WaitWeights,
+  WaitQuota,
+  Idle,
+  Down
+};
+
+/// The first message of a worker.
+struct Hello {
+  static constexpr std::string_view kName = "actor.hello";
+  static constexpr std::uint32_t kTag = 1, kVersion = 1, kOldestVersion = 1;
+  std::uint32_t protocol = kProtocolVersion;
+  std::string name;    ///< The slot it was started for, e.g. "rollout-0".
+  std::string secret;  ///< What the orchestrator gave it at launch.
+  std::int64_t pid = 0;
+  std::string host;
+};
+template <class V>
+void describe(V& v, Hello& m) {
+  v.field(1, "protocol", m.protocol, {.doc = "Protocol version; must equal the orchestrator's."});
+  v.field(2, "name", m.name, {.doc = "Actor slot, e.g. `rollout-0`."});
+  v.field(3, "secret", m.secret, {.doc = "Launch secret of the run."});
+  v.field(4, "pid", m.pid, {.doc = "Process id on its host."});
+  v.field(5, "host", m.host, {.doc = "Host name."});
+}
+
+/// Accepts a worker and tells it all it needs to be its role.
+struct Welcome {
+  static constexpr std::string_view kName = "actor.welcome";
+  static constexpr std::uint32_t kTag = 2, kVersion = 1, kOldestVersion = 1;
+  ActorId actor;
+  RoleConfig role;
+  std::int64_t epoch_monotonic_ns = 0;
+  Duration heartbeat{};
+  Duration heartbeat_timeout{};
+};
+template <class V>
+void describe(V& v, Welcome& m) {
+  v.field(1, "actor", m.actor, {.doc = "Its id in this run."});
+  v.field(2, "role", m.role, {.doc = "Role, cards and engine settings."});
+  v.field(3,
+          "epoch_monotonic_ns",
+          m.epoch_monotonic_ns,
+          {.doc = "Time zero of the run (CLOCK_MONOTONIC)."});
+  v.field(4, "heartbeat", m.heartbeat, {.doc = "Interval at which both sides show life."});
+  v.field(5,
+          "heartbeat_timeout",
+          m.heartbeat_timeout,
+          {.doc = "Silence after which a side gives the other up."});
+}
+
+/// Refuses a worker; it exits with the reason.
+struct Reject {
+  static constexpr std::string_view kName = "actor.reject";
+  static constexpr std::uint32_t kTag = 3, kVersion = 1, kOldestVersion = 1;
+  std::string reason;
+};
+template <class V>
+void describe(V& v, Reject& m) {
+  v.field(1, "reason", m.reason, {.doc = "Why, and what to do."});
+}
+
+/// The role is built and can take work.
+struct Ready {
+  static constexpr std::string_view kName = "actor.ready";
+  static constexpr std::uint32_t kTag = 4, kVersion = 1, kOldestVersion = 1;
+};
+TEMPER_NO_FIELDS(Ready)
+
+/// A sign of life, in both directions.
+struct Heartbeat {
+  static constexpr std::string_view kName = "actor.heartbeat";
+  static constexpr std::uint32_t kTag = 5, kVersion = 1, kOldestVersion = 1;
+  Bytes resident;
+};
+template <class V>
+void describe(V& v, Heartbeat& m) {
+  v.field(1, "resident", m.resident, {.doc = "Resident memory of the process."});
+}
+
+/// What an actor did with its cards.
+struct Span {
+  CardState state = CardState::Idle;
+  Time begin{};
+  Time end{};
+  bool operator==(const Span&) const = default;
+};
+template <class V>
+void describe(V& v, Span& s) {
+  v.field(1, "state", s.state, {.doc = "State of the actor's cards."});
+  v.field(2, "begin", s.begin, {.doc = "Start, on the run's clock."});
+  v.field(3, "end", s.end, {.doc = "End, on the run's clock."});
+}
+struct Activity {
+  static constexpr std::string_view kName = "actor.activity";
+  static constexpr std::uint32_t kTag = 6, kVersion = 1, kOldestVersion = 1;
+  std::vector<Span> spans;
+};
+template <class V>
+void describe(V& v, Activity& m) {
+  v.field(1, "spans", m.spans, {.doc = "Busy spans since the last report, in order."});
+}
+
+/// The actor cannot go on; it exits after this.
+struct Failed {
+  static constexpr std::string_view kName = "actor.failed";
+  static constexpr std::uint32_t kTag = 7, kVersion = 1, kOldestVersion = 1;
+  std::string reason;
+};
+template <class V>
+void describe(V& v, Failed& m) {
+  v.field(1, "reason", m.reason, {.doc = "What failed."});
+}
+
+/// Finish what is under way, flush, exit.
+struct Stop {
+  static constexpr std::string_view kName = "actor.stop";
+  static constexpr std::uint32_t kTag = 8, kVersion = 1, kOldestVersion = 1;
+};
+TEMPER_NO_FIELDS(Stop)
+
+}  // namespace actors
+
+template <>
+struct EnumNames<actors::CardState> {
+  using S = actors::CardState;
+  static constexpr std::array<std::pair<S, std::string_view>, 12> value{
+      {{S::Train, "train"},
+       {S::Decode, "decode"},
+       {S::Prefill, "prefill"},
+       {S::Reference, "reference"},
+       {S::Reward, "reward"},
+       {S::WeightSync, "weight-sync"},
+       {S::Switch, "switch"},
+       {S::WaitData, "wait-data"},
+       {S::WaitWeights, "wait-weights"},
+       {S::WaitQuota, "wait-quota"},
+       {S::Idle, "idle"},
+       {S::Down, "down"}}};
+};
+
+}  // namespace temper

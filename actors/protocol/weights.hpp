@@ -1,0 +1,185 @@
+// Messages that publish weights (two-phase: stage, then commit) and that switch the role of cards.
+#pragma once
+
+#include "actors/protocol/envelope.hpp"
+#include "actors/update_metrics.hpp"
+
+namespace temper {
+namespace actors {
+
+/// Where a version's safetensors image can be had. On one machine: a memfd of the trainer's
+/// process, opened through /proc; over tcp: chunks that follow (fd < 0).
+struct WeightsHandle {
+  PolicyVersion version;
+  Bytes bytes;
+  std::uint64_t checksum = 0;  ///< core/hash.hpp over the whole image.
+  std::int64_t pid = 0;
+  std::int32_t fd = -1;
+};
+template <class V>
+void describe(V& v, WeightsHandle& w) {
+  v.field(1, "version", w.version, {.doc = "Policy version of the image."});
+  v.field(2, "bytes", w.bytes, {.doc = "Size of the image."});
+  v.field(3, "checksum", w.checksum, {.doc = "XXH3-64 of the image."});
+  v.field(4, "pid", w.pid, {.doc = "Process that holds the memfd."});
+  v.field(5, "fd", w.fd, {.doc = "Descriptor in that process; negative: sent as chunks."});
+}
+
+/// The trainer holds these weights (after start or resume).
+struct TrainerReady {
+  static constexpr std::string_view kName = "trainer.ready";
+  static constexpr std::uint32_t kTag = 60, kVersion = 1, kOldestVersion = 1;
+  WeightsHandle weights;
+};
+template <class V>
+void describe(V& v, TrainerReady& m) {
+  v.field(1, "weights", m.weights, {.doc = "Its current weights."});
+}
+
+/// An update is done; `weights.version` is its result.
+struct Trained {
+  static constexpr std::string_view kName = "trainer.trained";
+  static constexpr std::uint32_t kTag = 51, kVersion = 1, kOldestVersion = 1;
+  LeaseId lease;
+  std::vector<GroupId> groups;
+  UpdateMetrics metrics;
+  WeightsHandle weights;
+};
+template <class V>
+void describe(V& v, Trained& m) {
+  v.field(1, "lease", m.lease, {.doc = "Lease of the update."});
+  v.field(2, "groups", m.groups, {.doc = "Groups trained on, as the trainer saw them."});
+  v.field(3, "metrics", m.metrics, {.doc = "Of this update."});
+  v.field(4, "weights", m.weights, {.doc = "The new version."});
+}
+
+/// Load and check a version beside the one in use; generation goes on.
+struct StageWeights {
+  static constexpr std::string_view kName = "weights.stage";
+  static constexpr std::uint32_t kTag = 61, kVersion = 1, kOldestVersion = 1;
+  WeightsHandle weights;
+};
+template <class V>
+void describe(V& v, StageWeights& m) {
+  v.field(1, "weights", m.weights, {.doc = "What to load and from where."});
+}
+
+/// One piece of an image, trainer to orchestrator or orchestrator to engine.
+struct WeightsChunk {
+  static constexpr std::string_view kName = "weights.chunk";
+  static constexpr std::uint32_t kTag = 62, kVersion = 1, kOldestVersion = 1;
+  PolicyVersion version;
+  std::uint64_t offset = 0;
+  std::uint64_t checksum = 0;
+  std::vector<std::byte> data;
+};
+template <class V>
+void describe(V& v, WeightsChunk& m) {
+  v.field(1, "version", m.version, {.doc = "Policy version of the image."});
+  v.field(2, "offset", m.offset, {.doc = "Position of the piece, in bytes."});
+  v.field(3, "checksum", m.checksum, {.doc = "XXH3-64 of the piece."});
+  v.field(4, "data", m.data, {.doc = "At most 1 MiB."});
+}
+
+struct WeightsStaged {
+  static constexpr std::string_view kName = "weights.staged";
+  static constexpr std::uint32_t kTag = 63, kVersion = 1, kOldestVersion = 1;
+  PolicyVersion version;
+  std::string error;
+};
+template <class V>
+void describe(V& v, WeightsStaged& m) {
+  v.field(1, "version", m.version, {.doc = "Version staged."});
+  v.field(2, "error", m.error, {.doc = "Why it could not be; empty if it was."});
+}
+
+/// Make the staged version current before the next step.
+struct CommitWeights {
+  static constexpr std::string_view kName = "weights.commit";
+  static constexpr std::uint32_t kTag = 64, kVersion = 1, kOldestVersion = 1;
+  PolicyVersion version;
+};
+template <class V>
+void describe(V& v, CommitWeights& m) {
+  v.field(1, "version", m.version, {.doc = "Version to switch to."});
+}
+
+struct WeightsCommitted {
+  static constexpr std::string_view kName = "weights.committed";
+  static constexpr std::uint32_t kTag = 65, kVersion = 1, kOldestVersion = 1;
+  PolicyVersion version;
+  std::string error;
+};
+template <class V>
+void describe(V& v, WeightsCommitted& m) {
+  v.field(1, "version", m.version, {.doc = "Version now in use."});
+  v.field(2, "error", m.error, {.doc = "Why the switch was refused; empty if it was not."});
+}
+
+/// One action of a role switch (SEMANTICS 2), done by the actor that owns the memory.
+enum class SwitchAction {
+  Interrupt,         ///< rollout: hand back running responses with their prefixes.
+  FreeKv,            ///< rollout
+  FreeWeights,       ///< rollout
+  AllocateKv,        ///< rollout
+  OffloadOptimizer,  ///< trainer
+  OnloadOptimizer,   ///< trainer
+};
+
+struct Switch {
+  static constexpr std::string_view kName = "placement.switch";
+  static constexpr std::uint32_t kTag = 70, kVersion = 1, kOldestVersion = 1;
+  SwitchAction action = SwitchAction::Interrupt;
+};
+template <class V>
+void describe(V& v, Switch& m) {
+  v.field(1, "action", m.action, {.doc = "What to do."});
+}
+
+/// What an action cost. Engine bytes are counted by the engine; process bytes are resident memory.
+struct SwitchCost {
+  Duration duration{};
+  Bytes device_before, device_after;
+  Bytes host_before, host_after;
+  Bytes process_peak, process_after;
+};
+template <class V>
+void describe(V& v, SwitchCost& c) {
+  v.field(1, "duration", c.duration, {.doc = "Wall time of the action."});
+  v.field(2, "device_before", c.device_before, {.doc = "Bytes on the card before."});
+  v.field(3, "device_after", c.device_after, {.doc = "Bytes on the card after."});
+  v.field(4, "host_before", c.host_before, {.doc = "Bytes parked on the host before."});
+  v.field(5, "host_after", c.host_after, {.doc = "Bytes parked on the host after."});
+  v.field(6, "process_peak", c.process_peak, {.doc = "Highest resident memory so far."});
+  v.field(7, "process_after", c.process_after, {.doc = "Resident memory after."});
+}
+
+struct Switched {
+  static constexpr std::string_view kName = "placement.switched";
+  static constexpr std::uint32_t kTag = 71, kVersion = 1, kOldestVersion = 1;
+  SwitchAction action = SwitchAction::Interrupt;
+  SwitchCost cost;
+  std::string error;
+};
+template <class V>
+void describe(V& v, Switched& m) {
+  v.field(1, "action", m.action, {.doc = "What was done."});
+  v.field(2, "cost", m.cost, {.doc = "Time and bytes."});
+  v.field(3, "error", m.error, {.doc = "Why it could not be done; empty if it was."});
+}
+
+}  // namespace actors
+
+template <>
+struct EnumNames<actors::SwitchAction> {
+  using A = actors::SwitchAction;
+  static constexpr std::array<std::pair<A, std::string_view>, 6> value{
+      {{A::Interrupt, "interrupt"},
+       {A::FreeKv, "free_kv"},
+       {A::FreeWeights, "free_weights"},
+       {A::AllocateKv, "allocate_kv"},
+       {A::OffloadOptimizer, "offload_optimizer"},
+       {A::OnloadOptimizer, "onload_optimizer"}}};
+};
+
+}  // namespace temper

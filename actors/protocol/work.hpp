@@ -1,0 +1,241 @@
+// Messages that carry work: generation, reference log-probs, rewards, training, checkpoints.
+// Every grant of work has a lease; its results name it, so that a late result of work that was
+// given to someone else is recognised and dropped.
+#pragma once
+
+#include "actors/protocol/envelope.hpp"
+#include "actors/sample.hpp"
+
+namespace temper::actors {
+
+using TokenBlob = std::vector<std::int32_t>;
+using LogprobBlob = std::vector<float>;
+
+/// Generate responses to one prompt. FIFO with weight commits: what was sent first is seen first.
+struct Generate {
+  static constexpr std::string_view kName = "rollout.generate";
+  static constexpr std::uint32_t kTag = 20, kVersion = 1, kOldestVersion = 1;
+  struct Item {
+    ResponseId response;
+    TokenBlob prefix;
+  };
+  LeaseId lease;
+  TokenBlob prompt;
+  std::vector<Item> items;
+};
+template <class V>
+void describe(V& v, Generate::Item& m) {
+  v.field(1, "response", m.response, {.doc = "Which response."});
+  v.field(2, "prefix", m.prefix, {.doc = "Tokens an interrupted attempt already made."});
+}
+template <class V>
+void describe(V& v, Generate& m) {
+  v.field(1, "lease", m.lease, {.doc = "Lease of this dispatch."});
+  v.field(2, "prompt", m.prompt, {.doc = "Token ids, shared by the group."});
+  v.field(3, "items", m.items, {.doc = "Responses to generate."});
+}
+
+/// Responses finished or interrupted since the last report.
+struct Generated {
+  static constexpr std::string_view kName = "rollout.generated";
+  static constexpr std::uint32_t kTag = 21, kVersion = 1, kOldestVersion = 1;
+  struct Item {
+    LeaseId lease;
+    ResponseId response;
+    TokenBlob tokens;
+    LogprobBlob logprobs;
+    std::vector<Segment> segments;
+    FinishReason finish = FinishReason::End;
+  };
+  std::vector<Item> items;
+};
+template <class V>
+void describe(V& v, Generated::Item& m) {
+  v.field(1, "lease", m.lease, {.doc = "Lease it was dispatched under."});
+  v.field(2, "response", m.response, {.doc = "Which response."});
+  v.field(3, "tokens", m.tokens, {.doc = "Token ids sampled by this attempt (no prefix)."});
+  v.field(4, "logprobs", m.logprobs, {.doc = "Log-prob of each token as sampled."});
+  v.field(5, "segments", m.segments, {.doc = "Policy version of each run of tokens."});
+  v.field(6, "finish", m.finish, {.doc = "Why it ended."});
+}
+template <class V>
+void describe(V& v, Generated& m) {
+  v.field(1, "items", m.items, {.doc = "Responses."});
+}
+
+/// Forget these responses; nothing is reported for them.
+struct Cancel {
+  static constexpr std::string_view kName = "rollout.cancel";
+  static constexpr std::uint32_t kTag = 22, kVersion = 1, kOldestVersion = 1;
+  std::vector<ResponseId> responses;
+};
+template <class V>
+void describe(V& v, Cancel& m) {
+  v.field(1, "responses", m.responses, {.doc = "Responses whose work became void."});
+}
+
+/// Score responses under the reference weights.
+struct ScoreReference {
+  static constexpr std::string_view kName = "reference.score";
+  static constexpr std::uint32_t kTag = 30, kVersion = 1, kOldestVersion = 1;
+  struct Item {
+    TokenBlob prompt;
+    TokenBlob response;
+  };
+  LeaseId lease;
+  std::vector<Item> items;
+};
+template <class V>
+void describe(V& v, ScoreReference::Item& m) {
+  v.field(1, "prompt", m.prompt, {.doc = "Prompt token ids."});
+  v.field(2, "response", m.response, {.doc = "Response token ids."});
+}
+template <class V>
+void describe(V& v, ScoreReference& m) {
+  v.field(1, "lease", m.lease, {.doc = "Lease of this batch."});
+  v.field(2, "items", m.items, {.doc = "Responses to score."});
+}
+
+struct ReferenceScored {
+  static constexpr std::string_view kName = "reference.scored";
+  static constexpr std::uint32_t kTag = 31, kVersion = 1, kOldestVersion = 1;
+  LeaseId lease;
+  std::vector<LogprobBlob> logprobs;
+};
+template <class V>
+void describe(V& v, ReferenceScored& m) {
+  v.field(1, "lease", m.lease, {.doc = "Lease of the batch."});
+  v.field(2, "logprobs", m.logprobs, {.doc = "Per item, one log-prob per response token."});
+}
+
+/// Judge responses.
+struct Judge {
+  static constexpr std::string_view kName = "reward.judge";
+  static constexpr std::uint32_t kTag = 40, kVersion = 1, kOldestVersion = 1;
+  struct Item {
+    std::string prompt;
+    std::string answer;
+    TokenBlob response;
+  };
+  LeaseId lease;
+  std::vector<Item> items;
+};
+template <class V>
+void describe(V& v, Judge::Item& m) {
+  v.field(1, "prompt", m.prompt, {.doc = "Prompt text."});
+  v.field(2, "answer", m.answer, {.doc = "Expected answer."});
+  v.field(3, "response", m.response, {.doc = "Response token ids."});
+}
+template <class V>
+void describe(V& v, Judge& m) {
+  v.field(1, "lease", m.lease, {.doc = "Lease of this batch."});
+  v.field(2, "items", m.items, {.doc = "Responses to judge."});
+}
+
+struct Judged {
+  static constexpr std::string_view kName = "reward.judged";
+  static constexpr std::uint32_t kTag = 41, kVersion = 1, kOldestVersion = 1;
+  struct Item {
+    double reward = 0;
+    std::string failure;
+  };
+  LeaseId lease;
+  std::vector<Item> items;
+};
+template <class V>
+void describe(V& v, Judged::Item& m) {
+  v.field(1, "reward", m.reward, {.doc = "The reward, if judged."});
+  v.field(2, "failure", m.failure, {.doc = "Why it could not be judged; empty if it was."});
+}
+template <class V>
+void describe(V& v, Judged& m) {
+  v.field(1, "lease", m.lease, {.doc = "Lease of the batch."});
+  v.field(2, "items", m.items, {.doc = "One verdict per response, in order."});
+}
+
+/// What a batch promises, checked by the trainer before it steps and by the auditor afterwards.
+struct Certificate {
+  struct Entry {
+    GroupId group;
+    PolicyVersion dispatched;  ///< v0: version at dispatch of the group's first token.
+    bool operator==(const Entry&) const = default;
+  };
+  PolicyVersion step;  ///< T: the version being updated.
+  std::uint64_t bound = 0;
+  std::vector<Entry> groups;
+};
+template <class V>
+void describe(V& v, Certificate::Entry& c) {
+  v.field(1, "group", c.group, {.doc = "Which group."});
+  v.field(2,
+          "dispatched",
+          c.dispatched,
+          {.doc = "v0, the version its first token was dispatched with."});
+}
+template <class V>
+void describe(V& v, Certificate& c) {
+  v.field(1, "step", c.step, {.doc = "T, the version being updated."});
+  v.field(2, "bound", c.bound, {.doc = "Largest allowed T - v0."});
+  v.field(3, "groups", c.groups, {.doc = "The groups of the batch."});
+}
+
+/// One policy update.
+struct Train {
+  static constexpr std::string_view kName = "trainer.train";
+  static constexpr std::uint32_t kTag = 50, kVersion = 1, kOldestVersion = 1;
+  struct Item {
+    GroupId group;
+    TokenBlob prompt;
+    TokenBlob response;
+    LogprobBlob logprobs;
+    LogprobBlob reference;
+    double reward = 0;
+    PolicyVersion first_version;  ///< Version that sampled the first token.
+  };
+  LeaseId lease;
+  Certificate certificate;
+  std::vector<Item> items;
+};
+template <class V>
+void describe(V& v, Train::Item& m) {
+  v.field(1, "group", m.group, {.doc = "Group of the response."});
+  v.field(2, "prompt", m.prompt, {.doc = "Prompt token ids."});
+  v.field(3, "response", m.response, {.doc = "Response token ids."});
+  v.field(4, "logprobs", m.logprobs, {.doc = "Behaviour log-probs as recorded when sampled."});
+  v.field(5, "reference", m.reference, {.doc = "Reference log-probs; empty without a reference."});
+  v.field(6, "reward", m.reward, {.doc = "Reward of the response."});
+  v.field(7, "first_version", m.first_version, {.doc = "Policy version of its first token."});
+}
+template <class V>
+void describe(V& v, Train& m) {
+  v.field(1, "lease", m.lease, {.doc = "Lease of this update."});
+  v.field(2, "certificate", m.certificate, {.doc = "Versions, ages and bound of the batch."});
+  v.field(3, "items", m.items, {.doc = "Responses, those of one group together."});
+}
+
+/// Save the whole trainer state into a folder.
+struct SaveState {
+  static constexpr std::string_view kName = "trainer.save";
+  static constexpr std::uint32_t kTag = 52, kVersion = 1, kOldestVersion = 1;
+  PolicyVersion version;
+  std::string folder;
+};
+template <class V>
+void describe(V& v, SaveState& m) {
+  v.field(1, "version", m.version, {.doc = "Version the trainer must be at."});
+  v.field(2, "folder", m.folder, {.doc = "Existing folder to write into."});
+}
+
+struct StateSaved {
+  static constexpr std::string_view kName = "trainer.saved";
+  static constexpr std::uint32_t kTag = 53, kVersion = 1, kOldestVersion = 1;
+  PolicyVersion version;
+  std::string error;
+};
+template <class V>
+void describe(V& v, StateSaved& m) {
+  v.field(1, "version", m.version, {.doc = "Version saved."});
+  v.field(2, "error", m.error, {.doc = "Why it could not be saved; empty if it was."});
+}
+
+}  // namespace temper::actors

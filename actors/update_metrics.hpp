@@ -1,0 +1,34 @@
+// What one policy update reports. Here, below the trainer, because it also travels in a message.
+#pragma once
+
+#include "core/describe.hpp"
+
+namespace temper::actors {
+
+/// Means are over response tokens unless said otherwise.
+struct UpdateMetrics {
+  double loss = 0;
+  double kl = 0;             ///< k3 estimate to the reference; 0 without one.
+  double clip_fraction = 0;  ///< Share of tokens whose ratio was clipped.
+  double ratio_mean = 0;     ///< Current over behaviour probability, before the first minibatch.
+  double entropy = 0;        ///< Estimate: mean of -log-prob under the current policy.
+  double gradient_norm = 0;  ///< Before clipping, mean over minibatches.
+  double reward_mean = 0;    ///< Over responses.
+  std::int32_t micro_batches = 0;
+  Tokens tokens;  ///< Prompt and response tokens trained on.
+};
+
+template <class V>
+void describe(V& v, UpdateMetrics& m) {
+  v.field(1, "loss", m.loss, {.doc = "Loss, mean over minibatches."});
+  v.field(2, "kl", m.kl, {.doc = "k3 estimate to the reference."});
+  v.field(3, "clip_fraction", m.clip_fraction, {.doc = "Share of tokens clipped."});
+  v.field(4, "ratio_mean", m.ratio_mean, {.doc = "Mean probability ratio before the update."});
+  v.field(5, "entropy", m.entropy, {.doc = "Mean of -log-prob."});
+  v.field(6, "gradient_norm", m.gradient_norm, {.doc = "Before clipping."});
+  v.field(7, "reward_mean", m.reward_mean, {.doc = "Mean reward of the batch."});
+  v.field(8, "micro_batches", m.micro_batches, {.doc = "Forward-backward passes."});
+  v.field(9, "tokens", m.tokens, {.doc = "Prompt and response tokens."});
+}
+
+}  // namespace temper::actors
