@@ -1,0 +1,362 @@
+#include "core/yaml_tree.hpp"
+
+#include <fmt/format.h>
+#include <yaml-cpp/eventhandler.h>
+#include <yaml-cpp/exceptions.h>
+#include <yaml-cpp/parser.h>
+
+#include <algorithm>
+#include <optional>
+#include <sstream>
+
+namespace temper {
+namespace {
+
+std::string quoted_excerpt(std::string_view text) {
+  constexpr std::size_t kLongest = 40;
+  return text.size() <= kLongest ? fmt::format("`{}`", text)
+                                 : fmt::format("`{}...`", text.substr(0, kLongest));
+}
+
+/// Builds the tree from the parser's events; never recurses, so depth costs no stack here.
+class TreeBuilder : public YAML::EventHandler {
+ public:
+  TreeBuilder(std::size_t source, std::vector<YamlIssue>& issues)
+      : source_(source), issues_(issues) {}
+
+  YamlNode take() { return std::move(root_); }
+  bool too_deep() const { return too_deep_; }
+
+  void OnDocumentStart(const YAML::Mark&) override {}
+  void OnDocumentEnd() override {}
+  void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
+    begin(YamlNode::Kind::Null, mark, anchor, "");
+    end();
+  }
+  void OnAlias(const YAML::Mark& mark, YAML::anchor_t) override {
+    report(mark, "aliases (*name) are not supported");
+    begin(YamlNode::Kind::Broken, mark, 0, "");
+    end();
+  }
+  void OnScalar(const YAML::Mark& mark,
+                const std::string& tag,
+                YAML::anchor_t anchor,
+                const std::string& value) override {
+    if (YamlNode* node = begin(YamlNode::Kind::Scalar, mark, anchor, tag)) {
+      node->text = value;
+      node->quoted = tag == "!";
+    }
+    end();
+  }
+  void OnSequenceStart(const YAML::Mark& mark,
+                       const std::string& tag,
+                       YAML::anchor_t anchor,
+                       YAML::EmitterStyle::value) override {
+    begin(YamlNode::Kind::List, mark, anchor, tag);
+  }
+  void OnSequenceEnd() override { end(); }
+  void OnMapStart(const YAML::Mark& mark,
+                  const std::string& tag,
+                  YAML::anchor_t anchor,
+                  YAML::EmitterStyle::value) override {
+    begin(YamlNode::Kind::Map, mark, anchor, tag);
+  }
+  void OnMapEnd() override { end(); }
+
+ private:
+  struct Open {
+    YamlNode node;
+    YamlPlace key_place;
+    std::string key;
+    bool has_key = false;  ///< In a map: the key was read, its value comes next.
+    bool key_bad = false;
+  };
+
+  YamlPlace place(const YAML::Mark& mark) const {
+    return {source_, source_ == 0 ? mark.line + 1 : 0};
+  }
+  void report(const YAML::Mark& mark, std::string message) {
+    issues_.push_back({place(mark), "", std::move(message)});
+  }
+
+  YamlNode* begin(YamlNode::Kind kind,
+                  const YAML::Mark& mark,
+                  YAML::anchor_t anchor,
+                  const std::string& tag) {
+    if (skipped_ > 0 || open_.size() >= YamlDocument::kMaxDepth) {
+      if (skipped_ == 0 && !too_deep_) {
+        report(mark, fmt::format("nested deeper than {} levels", YamlDocument::kMaxDepth));
+        too_deep_ = true;
+      }
+      ++skipped_;
+      return nullptr;
+    }
+    if (anchor != 0)
+      report(mark, "anchors (&name) are not supported");
+    if (!tag.empty() && tag != "?" && tag != "!")
+      report(mark, fmt::format("tags ({}) are not supported", quoted_excerpt(tag)));
+    Open& open = open_.emplace_back();
+    open.node.kind = kind;
+    open.node.place = place(mark);
+    return &open.node;
+  }
+
+  void end() {
+    if (skipped_ > 0) {
+      --skipped_;
+      return;
+    }
+    YamlNode node = std::move(open_.back().node);
+    open_.pop_back();
+    if (open_.empty()) {
+      root_ = std::move(node);
+      return;
+    }
+    Open& parent = open_.back();
+    if (parent.node.kind == YamlNode::Kind::List) {
+      parent.node.entries.push_back({"", node.place, std::move(node)});
+    } else if (!parent.has_key) {
+      set_key(parent, node);
+    } else {
+      parent.has_key = false;
+      if (!parent.key_bad)
+        parent.node.entries.push_back({parent.key, parent.key_place, std::move(node)});
+    }
+  }
+
+  void set_key(Open& map, const YamlNode& key) {
+    map.has_key = true;
+    map.key = key.text;
+    map.key_place = key.place;
+    map.key_bad = key.kind != YamlNode::Kind::Scalar;
+    if (map.key_bad)
+      issues_.push_back({key.place, "", "a key must be a word"});
+  }
+
+  const std::size_t source_;
+  std::vector<YamlIssue>& issues_;
+  YamlNode root_;
+  std::vector<Open> open_;
+  std::size_t skipped_ = 0;  ///< Open nodes below the deepest allowed level.
+  bool too_deep_ = false;
+};
+
+/// Parses one document; problems are appended to `issues`. Nothing if it is no YAML at all.
+std::optional<YamlNode> parse_text(std::string_view text,
+                                   std::size_t source,
+                                   std::vector<YamlIssue>& issues) {
+  TreeBuilder builder(source, issues);
+  const auto line_of = [source](const YAML::Mark& mark) {
+    return source == 0 && !mark.is_null() ? mark.line + 1 : 0;
+  };
+  try {
+    std::istringstream stream{std::string(text)};
+    YAML::Parser parser(stream);
+    if (parser.HandleNextDocument(builder)) {
+      std::vector<YamlIssue> ignored;
+      TreeBuilder second(source, ignored);
+      if (parser.HandleNextDocument(second)) {
+        issues.push_back(
+            {{source, std::max(1, second.take().place.line)}, "", "a second YAML document"});
+      }
+    }
+  } catch (const YAML::Exception& e) {
+    if (!builder.too_deep())  // else the parser gave up for the reason already reported
+      issues.push_back({{source, line_of(e.mark)}, "", "not YAML: " + e.msg});
+    return std::nullopt;
+  } catch (const std::exception& e) {
+    issues.push_back({{source, 0}, "", fmt::format("not YAML: {}", e.what())});
+    return std::nullopt;
+  }
+  return builder.take();
+}
+
+/// Length of the UTF-8 sequence at the start of `text`, 0 if it is none or a control character.
+std::size_t text_character(std::string_view text) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned char first = byte(0);
+  if (first < 0x80)
+    return first >= 0x20 || first == '\n' || first == '\r' || first == '\t' ? 1 : 0;
+  const std::size_t size = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
+  if (first < 0xc2 || first > 0xf4 || text.size() < size)
+    return 0;
+  for (std::size_t i = 1; i < size; ++i) {
+    if ((byte(i) & 0xc0) != 0x80)
+      return 0;
+  }
+  return size;
+}
+
+/// What yaml-cpp would misread or report poorly. False: do not parse.
+bool check_text(std::string_view text, std::vector<YamlIssue>& issues) {
+  if (text.size() > YamlDocument::kMaxBytes) {
+    issues.push_back({{}, "", fmt::format("larger than {} bytes", YamlDocument::kMaxBytes)});
+    return false;
+  }
+  int line = 1;
+  bool indentation = true;
+  bool ok = true;
+  for (std::size_t i = 0; i < text.size();) {
+    const std::size_t size = text_character(text.substr(i));
+    if (size == 0) {
+      const auto byte = static_cast<unsigned char>(text[i]);
+      issues.push_back({{0, line}, "", fmt::format("not a text file (byte 0x{:02x})", byte)});
+      return false;
+    }
+    if (text[i] == '\n') {
+      ++line;
+      indentation = true;
+    } else if (indentation && text[i] == '\t') {
+      issues.push_back({{0, line}, "", "a tab in the indentation; YAML wants spaces"});
+      ok = false;
+      indentation = false;
+    } else if (text[i] != ' ') {
+      indentation = false;
+    }
+    i += size;
+  }
+  return ok;
+}
+
+YamlNode::Entry* find_entry(YamlNode& map, std::string_view key) {
+  // The last one: a key that occurs twice is an error anyway.
+  const auto found = std::find_if(map.entries.rbegin(),
+                                  map.entries.rend(),
+                                  [&](const YamlNode::Entry& entry) { return entry.key == key; });
+  return found == map.entries.rend() ? nullptr : &*found;
+}
+
+/// A map is merged key by key, anything else replaces.
+void overlay(YamlNode& target, YamlNode&& value) {
+  if (target.kind != YamlNode::Kind::Map || value.kind != YamlNode::Kind::Map) {
+    target = std::move(value);
+    return;
+  }
+  for (YamlNode::Entry& entry : value.entries) {
+    if (YamlNode::Entry* old = find_entry(target, entry.key)) {
+      old->place = entry.place;
+      overlay(old->node, std::move(entry.node));
+    } else {
+      target.entries.push_back(std::move(entry));
+    }
+  }
+}
+
+void report_duplicates(const YamlNode& node, std::string path, std::vector<YamlIssue>& issues) {
+  std::vector<const YamlNode::Entry*> sorted;
+  for (std::size_t i = 0; i < node.entries.size(); ++i) {
+    const YamlNode::Entry& entry = node.entries[i];
+    const bool in_map = node.kind == YamlNode::Kind::Map;
+    const std::string inner = in_map ? (path.empty() ? entry.key : path + "." + entry.key)
+                                     : fmt::format("{}[{}]", path, i);
+    report_duplicates(entry.node, inner, issues);
+    if (in_map)
+      sorted.push_back(&entry);
+  }
+  std::stable_sort(
+      sorted.begin(), sorted.end(), [](const auto* a, const auto* b) { return a->key < b->key; });
+  for (std::size_t i = 1; i < sorted.size(); ++i) {
+    if (sorted[i]->key != sorted[i - 1]->key)
+      continue;
+    const int line = sorted[i - 1]->place.line;
+    const std::string where = line > 0 ? fmt::format(" in line {}", line) : "";
+    issues.push_back({sorted[i]->place,
+                      path.empty() ? sorted[i]->key : path + "." + sorted[i]->key,
+                      fmt::format("occurs twice; first{}", where.empty() ? " before" : where)});
+  }
+}
+
+}  // namespace
+
+std::string render(std::span<const ConfigIssue> issues) {
+  constexpr std::size_t kShown = 100;
+  std::string out;
+  for (std::size_t i = 0; i < std::min(issues.size(), kShown); ++i) {
+    const ConfigIssue& issue = issues[i];
+    out += issue.location + ": ";
+    if (!issue.key.empty())
+      out += issue.key + ": ";
+    out += issue.message + "\n";
+  }
+  if (issues.size() > kShown)
+    out += fmt::format("... and {} more\n", issues.size() - kShown);
+  return out;
+}
+
+YamlDocument::YamlDocument(std::string_view name,
+                           std::string_view text,
+                           std::span<const std::string> sets)
+    : name_(name), sets_(sets.begin(), sets.end()) {
+  parse_file(text);
+  for (std::size_t i = 0; i < sets_.size(); ++i)
+    apply_set(i + 1, sets_[i]);
+}
+
+std::string YamlDocument::location(const YamlPlace& place) const {
+  if (place.source > 0)
+    return "--set " + sets_[place.source - 1];
+  return place.line > 0 ? fmt::format("{}:{}", name_, place.line) : name_;
+}
+
+void YamlDocument::parse_file(std::string_view text) {
+  if (check_text(text, issues_)) {
+    if (std::optional<YamlNode> parsed = parse_text(text, 0, issues_))
+      root_ = *std::move(parsed);
+    constexpr std::string_view kExpected = "expected keys and values such as `name: first-run`";
+    if (root_.kind == YamlNode::Kind::Map)
+      report_duplicates(root_, "", issues_);
+    else if (root_.kind != YamlNode::Kind::Null)
+      issues_.push_back({root_.place, "", std::string(kExpected)});
+    else if (issues_.empty())
+      issues_.push_back({{}, "", fmt::format("empty; {}", kExpected)});
+  }
+  if (root_.kind != YamlNode::Kind::Map) {
+    root_ = {};
+    root_.kind = YamlNode::Kind::Map;
+  }
+}
+
+void YamlDocument::apply_set(std::size_t number, std::string_view assignment) {
+  const YamlPlace place{number, 0};
+  const std::size_t equals = assignment.find('=');
+  if (equals == std::string_view::npos || equals == 0) {
+    issues_.push_back({place, "", "expected KEY=VALUE, such as rollout.replicas=2"});
+    return;
+  }
+  const std::string path(assignment.substr(0, equals));
+  const std::size_t known = issues_.size();
+  std::optional<YamlNode> value = parse_text(assignment.substr(equals + 1), number, issues_);
+  if (value)
+    report_duplicates(*value, path, issues_);
+  if (issues_.size() > known)
+    return;
+  value->place = place;
+
+  YamlNode* node = &root_;
+  for (std::size_t begin = 0; begin <= path.size();) {
+    const std::size_t end = std::min(path.find('.', begin), path.size());
+    const std::string key = path.substr(begin, end - begin);
+    if (node->kind == YamlNode::Kind::Null)
+      node->kind = YamlNode::Kind::Map;
+    if (key.empty() || node->kind != YamlNode::Kind::Map) {
+      const std::string outer = path.substr(0, begin > 0 ? begin - 1 : 0);
+      issues_.push_back({place,
+                         path,
+                         key.empty() ? "a name is missing between the dots"
+                                     : fmt::format("`{}` holds a value, not keys", outer)});
+      return;
+    }
+    YamlNode::Entry* entry = find_entry(*node, key);
+    if (entry == nullptr)
+      entry = &node->entries.emplace_back(YamlNode::Entry{key, place, {}});
+    if (end == path.size())
+      entry->place = place;
+    node = &entry->node;
+    if (node->kind == YamlNode::Kind::Null)
+      node->place = place;
+    begin = end + 1;
+  }
+  overlay(*node, *std::move(value));
+}
+
+}  // namespace temper
