@@ -142,7 +142,8 @@ class YamlReader {
   bool read_number(const YamlNode& node, T& out) {
     const char* const begin = node.text.data();
     const char* const end = begin + node.text.size();
-    const char* const digits = node.text.starts_with('+') ? begin + 1 : begin;
+    const char* const digits =
+        node.text.starts_with('+') && !node.text.starts_with("+-") ? begin + 1 : begin;
     T value{};
     const auto [stop, errc] = std::from_chars(digits, end, value);
     if (stop != end || digits == end || errc == std::errc::invalid_argument) {
