@@ -1,0 +1,40 @@
+// AdamW over a flat array of weights (Loshchilov and Hutter, 2019), with clipping of the global
+// gradient norm. Norm weights (tensors of one dimension) do not decay.
+#pragma once
+
+#include "actors/policy/weights.hpp"
+
+namespace temper::actors {
+
+struct AdamWConfig {
+  double learning_rate = 1e-3;
+  double beta1 = 0.9;
+  double beta2 = 0.95;
+  double epsilon = 1e-8;
+  double weight_decay = 0;
+  double gradient_clip = 1.0;
+};
+
+/// The moments and the count of steps: what a checkpoint must keep.
+struct AdamWState {
+  explicit AdamWState(const Layout& layout)
+      : first_moment(layout.size()), second_moment(layout.size()) {}
+  AdamWState(FloatBuffer m, FloatBuffer v, std::int64_t n)
+      : first_moment(std::move(m)), second_moment(std::move(v)), steps(n) {}
+  AdamWState clone() const { return {first_moment.clone(), second_moment.clone(), steps}; }
+
+  FloatBuffer first_moment;
+  FloatBuffer second_moment;
+  std::int64_t steps = 0;
+};
+
+double gradient_norm(const FloatBuffer& gradients);
+
+/// One step. Requires: `norm` is gradient_norm(gradients), finite.
+void adamw_step(const AdamWConfig& config,
+                const FloatBuffer& gradients,
+                double norm,
+                AdamWState& state,
+                Weights& weights);
+
+}  // namespace temper::actors

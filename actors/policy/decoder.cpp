@@ -1,0 +1,188 @@
+#include "actors/policy/decoder.hpp"
+
+#include "actors/policy/internal/kernels.hpp"
+#include "actors/policy/internal/matmul.hpp"
+#include "core/clock.hpp"
+
+#include <algorithm>
+
+namespace temper::actors {
+
+struct Decoder::State {
+  State(const Layout& l, std::int32_t slot_count)
+      : layout(l),
+        slots(slot_count),
+        rotary(l.model().context.count(), l.head_dim(), l.model().rope_base),
+        shape{l.model().heads, l.model().kv_heads, l.head_dim()},
+        scratch(static_cast<std::size_t>(l.model().context.count())) {}
+
+  // Cache: [layer][slot][position][keys of all kv heads, values of all kv heads].
+  std::int64_t position_stride() const { return 2 * layout.kv_width(); }
+  std::int64_t slot_stride() const { return layout.model().context.count() * position_stride(); }
+  float* slot_cache(std::int32_t layer, std::int32_t slot) {
+    return cache.data() + (static_cast<std::int64_t>(layer) * slots + slot) * slot_stride();
+  }
+
+  void reserve(std::int64_t rows);
+  void embed(const Weights& weights, std::span<const DecoderRow> rows);
+  void attention(std::int32_t layer, std::span<const DecoderRow> rows);
+  void run_layer(const Weights& weights, std::int32_t layer, std::span<const DecoderRow> rows);
+  void lap(Duration DecoderProfile::*part);
+
+  const Layout layout;
+  const std::int32_t slots;
+  const RotaryTable rotary;
+  const AttentionShape shape;
+  FloatBuffer cache;
+  std::vector<float> x, normed, qkv, mixed, gate_up, inner, logits, scratch;
+  std::vector<std::int32_t> positions;
+  std::vector<AttentionQuery> queries;
+  bool profiling = false;
+  RealClock clock;
+  Time lap_start{};
+  DecoderProfile profile;
+};
+
+void Decoder::State::lap(Duration DecoderProfile::*part) {
+  if (!profiling)
+    return;
+  const Time now = clock.now();
+  profile.*part += now - lap_start;
+  lap_start = now;
+}
+
+void Decoder::State::reserve(std::int64_t rows) {
+  const auto grow = [&](std::vector<float>& v, std::int64_t width) {
+    if (static_cast<std::int64_t>(v.size()) < rows * width)
+      v.resize(static_cast<std::size_t>(rows * width));
+  };
+  const std::int64_t d = layout.model().hidden;
+  grow(x, d);
+  grow(normed, d);
+  grow(mixed, d);
+  grow(qkv, layout.qkv_width());
+  grow(gate_up, 2 * static_cast<std::int64_t>(layout.model().ffn));
+  grow(inner, layout.model().ffn);
+  grow(logits, layout.vocabulary());
+}
+
+void Decoder::State::embed(const Weights& weights, std::span<const DecoderRow> rows) {
+  const std::int64_t d = layout.model().hidden;
+  positions.clear();
+  for (std::size_t r = 0; r < rows.size(); ++r) {
+    TEMPER_DCHECK(rows[r].token >= 0 && rows[r].token < layout.vocabulary(), "token out of range");
+    TEMPER_DCHECK(rows[r].slot >= 0 && rows[r].slot < slots, "slot out of range");
+    TEMPER_DCHECK(rows[r].position < layout.model().context.count(), "position out of range");
+    const float* from = weights.tensor(layout.embedding()) + rows[r].token * d;
+    std::copy_n(from, d, x.data() + static_cast<std::int64_t>(r) * d);
+    positions.push_back(rows[r].position);
+  }
+}
+
+void Decoder::State::attention(std::int32_t layer, std::span<const DecoderRow> rows) {
+  const std::int64_t width = layout.qkv_width();
+  const std::int64_t d = layout.model().hidden;
+  rotate(qkv.data(), width, shape.heads + shape.kv_heads, rotary, positions, Turn::Forward);
+  queries.clear();
+  for (std::size_t r = 0; r < rows.size(); ++r) {
+    const float* row = qkv.data() + static_cast<std::int64_t>(r) * width;
+    float* keys = slot_cache(layer, rows[r].slot);
+    std::copy_n(row + d, position_stride(), keys + rows[r].position * position_stride());
+    AttentionQuery query;
+    query.query = row;
+    query.runs[0] = {keys, rows[r].position + 1};
+    query.out = mixed.data() + static_cast<std::int64_t>(r) * d;
+    queries.push_back(query);
+  }
+  attend(queries, shape, {position_stride(), layout.kv_width()}, scratch);
+}
+
+void Decoder::State::run_layer(const Weights& weights,
+                               std::int32_t layer,
+                               std::span<const DecoderRow> rows) {
+  const auto n = static_cast<std::int64_t>(rows.size());
+  const std::int64_t d = layout.model().hidden;
+  const std::int64_t f = layout.model().ffn;
+  const std::size_t base = layout.layer(layer);
+  const auto tensor = [&](Layout::LayerTensor which) { return weights.tensor(base + which); };
+
+  rms_norm(x.data(), tensor(Layout::AttentionNorm), normed.data(), nullptr, n, d);
+  lap(&DecoderProfile::norm);
+  matmul_nt(normed.data(), tensor(Layout::Qkv), qkv.data(), n, d, layout.qkv_width());
+  lap(&DecoderProfile::matmul);
+  attention(layer, rows);
+  lap(&DecoderProfile::attention);
+  matmul_nt(mixed.data(), tensor(Layout::Out), x.data(), n, d, d, Accumulate::Yes);
+  lap(&DecoderProfile::matmul);
+  rms_norm(x.data(), tensor(Layout::FfnNorm), normed.data(), nullptr, n, d);
+  lap(&DecoderProfile::norm);
+  matmul_nt(normed.data(), tensor(Layout::GateUp), gate_up.data(), n, d, 2 * f);
+  lap(&DecoderProfile::matmul);
+  swiglu(gate_up.data(), inner.data(), n, f);
+  lap(&DecoderProfile::activation);
+  matmul_nt(inner.data(), tensor(Layout::Down), x.data(), n, f, d, Accumulate::Yes);
+  lap(&DecoderProfile::matmul);
+}
+
+Decoder::Decoder(const Layout& layout, std::int32_t slots)
+    : state_(std::make_unique<State>(layout, slots)) {
+  allocate_cache();
+}
+Decoder::~Decoder() = default;
+Decoder::Decoder(Decoder&&) noexcept = default;
+Decoder& Decoder::operator=(Decoder&&) noexcept = default;
+
+void Decoder::allocate_cache() {
+  if (state_->cache.empty())
+    state_->cache =
+        FloatBuffer(state_->layout.model().layers * state_->slots * state_->slot_stride());
+}
+
+void Decoder::free_cache() {
+  state_->cache.release();
+}
+
+Bytes Decoder::cache_bytes() const {
+  return state_->cache.bytes();
+}
+
+std::span<const float> Decoder::forward(const Weights& weights,
+                                        std::span<const DecoderRow> rows,
+                                        Want want) {
+  State& s = *state_;
+  TEMPER_CHECK(!s.cache.empty(), "the KV cache is not allocated");
+  const auto n = static_cast<std::int64_t>(rows.size());
+  const std::int64_t d = s.layout.model().hidden;
+  if (s.profiling)
+    s.lap_start = s.clock.now();
+  s.reserve(n);
+  s.embed(weights, rows);
+  s.lap(&DecoderProfile::other);
+  for (std::int32_t layer = 0; layer < s.layout.model().layers; ++layer)
+    s.run_layer(weights, layer, rows);
+  if (want == Want::Nothing)
+    return {};
+  const std::int32_t vocabulary = s.layout.vocabulary();
+  rms_norm(s.x.data(), weights.tensor(s.layout.norm()), s.normed.data(), nullptr, n, d);
+  s.lap(&DecoderProfile::norm);
+  matmul_nt(s.normed.data(), weights.tensor(s.layout.head()), s.logits.data(), n, d, vocabulary);
+  s.lap(&DecoderProfile::matmul);
+  return {s.logits.data(), static_cast<std::size_t>(n * vocabulary)};
+}
+
+void Decoder::copy_slot(std::int32_t from, std::int32_t to, std::int32_t positions) {
+  for (std::int32_t layer = 0; layer < state_->layout.model().layers; ++layer)
+    std::copy_n(state_->slot_cache(layer, from),
+                positions * state_->position_stride(),
+                state_->slot_cache(layer, to));
+}
+
+void Decoder::enable_profile() {
+  state_->profiling = true;
+  state_->profile = {};
+}
+const DecoderProfile& Decoder::profile() const {
+  return state_->profile;
+}
+
+}  // namespace temper::actors

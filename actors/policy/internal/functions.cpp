@@ -1,0 +1,254 @@
+#include "actors/policy/internal/functions.hpp"
+
+#include "actors/policy/internal/matmul.hpp"
+
+#include <ATen/ops/empty.h>
+#include <ATen/ops/zeros.h>
+#include <torch/csrc/autograd/custom_function.h>
+
+namespace temper::actors {
+
+namespace {
+
+using at::Tensor;
+using torch::autograd::AutogradContext;
+using torch::autograd::Function;
+using torch::autograd::Variable;
+using torch::autograd::variable_list;
+
+// libtorch keeps only tensors and plain values for the backward pass; what is borrowed travels as
+// an address.
+template <class T>
+void save_pointer(AutogradContext* ctx, const char* name, const T* pointer) {
+  ctx->saved_data[name] = reinterpret_cast<std::int64_t>(pointer);
+}
+template <class T>
+const T& saved(AutogradContext* ctx, const char* name) {
+  return *reinterpret_cast<const T*>(ctx->saved_data[name].toInt());
+}
+
+const float* in(const Tensor& t) {
+  TEMPER_DCHECK(t.is_contiguous(), "kernels take contiguous rows");
+  return t.data_ptr<float>();
+}
+float* out(const Tensor& t) {
+  return t.data_ptr<float>();
+}
+
+variable_list linear_gradients(const Tensor& x, const Tensor& w, const Tensor& dy) {
+  Tensor dx = at::empty_like(x);
+  Tensor dw = at::empty_like(w);
+  matmul_nn(in(dy), in(w), out(dx), x.size(0), w.size(0), w.size(1));
+  matmul_tn(in(dy), in(x), out(dw), x.size(0), w.size(0), w.size(1));
+  return {dx, dw};
+}
+
+struct Linear : Function<Linear> {
+  static Tensor forward(AutogradContext* ctx, const Tensor& x, const Tensor& w) {
+    ctx->save_for_backward({x, w});
+    Tensor y = at::empty({x.size(0), w.size(0)}, x.options());
+    matmul_nt(in(x), in(w), out(y), x.size(0), w.size(1), w.size(0));
+    return y;
+  }
+  static variable_list backward(AutogradContext* ctx, const variable_list& dy) {
+    const auto tensors = ctx->get_saved_variables();
+    return linear_gradients(tensors[0], tensors[1], dy[0].contiguous());
+  }
+};
+
+struct LinearOnto : Function<LinearOnto> {
+  static Tensor forward(AutogradContext* ctx,
+                        const Tensor& residual,
+                        const Tensor& x,
+                        const Tensor& w) {
+    ctx->save_for_backward({x, w});
+    Tensor y = residual.clone();
+    matmul_nt(in(x), in(w), out(y), x.size(0), w.size(1), w.size(0), Accumulate::Yes);
+    return y;
+  }
+  static variable_list backward(AutogradContext* ctx, const variable_list& dy) {
+    const auto tensors = ctx->get_saved_variables();
+    const Tensor d = dy[0].contiguous();
+    const variable_list gradients = linear_gradients(tensors[0], tensors[1], d);
+    return {d, gradients[0], gradients[1]};
+  }
+};
+
+struct Norm : Function<Norm> {
+  static Tensor forward(AutogradContext* ctx, const Tensor& x, const Tensor& w) {
+    Tensor y = at::empty_like(x);
+    Tensor inverse = at::empty({x.size(0)}, x.options());
+    rms_norm(in(x), in(w), out(y), out(inverse), x.size(0), x.size(1));
+    ctx->save_for_backward({x, w, inverse});
+    return y;
+  }
+  static variable_list backward(AutogradContext* ctx, const variable_list& dy) {
+    const auto tensors = ctx->get_saved_variables();
+    const Tensor& x = tensors[0];
+    const Tensor d = dy[0].contiguous();
+    Tensor dx = at::empty_like(x);
+    Tensor dw = at::zeros_like(tensors[1]);
+    rms_norm_backward(
+        in(x), in(tensors[1]), in(tensors[2]), in(d), out(dx), out(dw), x.size(0), x.size(1));
+    return {dx, dw};
+  }
+};
+
+struct Gated : Function<Gated> {
+  static Tensor forward(AutogradContext* ctx, const Tensor& gate_up) {
+    ctx->save_for_backward({gate_up});
+    Tensor y = at::empty({gate_up.size(0), gate_up.size(1) / 2}, gate_up.options());
+    swiglu(in(gate_up), out(y), y.size(0), y.size(1));
+    return y;
+  }
+  static variable_list backward(AutogradContext* ctx, const variable_list& dy) {
+    const auto tensors = ctx->get_saved_variables();
+    const Tensor d = dy[0].contiguous();
+    Tensor dx = at::empty_like(tensors[0]);
+    swiglu_backward(in(tensors[0]), in(d), out(dx), d.size(0), d.size(1));
+    return {dx};
+  }
+};
+
+/// Calls f(row, prefix rows, own rows before and with it) for every row of every sequence.
+template <class F>
+void for_each_row(const Pack& pack, F f) {
+  for (const PackedSequence& s : pack.sequences()) {
+    for (std::int64_t i = 0; i < s.count; ++i)
+      f(s.begin + i, s, i + 1);
+  }
+}
+
+struct Attention : Function<Attention> {
+  static AttentionQuery query(const AttentionContext& c,
+                              const float* qkv,
+                              std::int64_t width,
+                              std::int64_t row,
+                              const PackedSequence& s,
+                              std::int64_t own) {
+    const std::int64_t d = c.shape.heads * c.shape.head_dim;
+    AttentionQuery q;
+    q.query = qkv + row * width;
+    q.runs[0] = {qkv + s.prefix_begin * width + d, s.prefix_count};
+    q.runs[1] = {qkv + s.begin * width + d, own};
+    return q;
+  }
+
+  static Tensor forward(AutogradContext* ctx, const Tensor& qkv, const AttentionContext* c) {
+    const std::int64_t width = qkv.size(1);
+    const std::int64_t d = c->shape.heads * c->shape.head_dim;
+    Tensor turned = qkv.clone();
+    const auto turning = c->shape.heads + c->shape.kv_heads;
+    rotate(out(turned), width, turning, *c->rotary, c->pack->positions(), Turn::Forward);
+    Tensor mixed = at::empty({qkv.size(0), d}, qkv.options());
+    Tensor log_sums = at::empty({qkv.size(0), c->shape.heads}, qkv.options());
+    std::vector<AttentionQuery> queries;
+    std::int64_t longest = 0;
+    for_each_row(*c->pack, [&](std::int64_t row, const PackedSequence& s, std::int64_t own) {
+      AttentionQuery q = query(*c, in(turned), width, row, s, own);
+      q.out = out(mixed) + row * d;
+      q.log_sums = out(log_sums) + row * c->shape.heads;
+      longest = std::max(longest, s.prefix_count + own);
+      queries.push_back(q);
+    });
+    std::vector<float> scratch(static_cast<std::size_t>(longest));
+    attend(queries, c->shape, {width, c->shape.kv_heads * c->shape.head_dim}, scratch);
+    ctx->save_for_backward({turned, mixed, log_sums});
+    save_pointer(ctx, "context", c);
+    return mixed;
+  }
+
+  static variable_list backward(AutogradContext* ctx, const variable_list& dy) {
+    const auto& c = saved<AttentionContext>(ctx, "context");
+    const auto tensors = ctx->get_saved_variables();
+    const Tensor& turned = tensors[0];
+    const Tensor d_out = dy[0].contiguous();
+    const std::int64_t width = turned.size(1);
+    const std::int64_t d = d_out.size(1);
+    const KeyLayout layout{width, c.shape.kv_heads * c.shape.head_dim};
+    Tensor d_qkv = at::zeros_like(turned);
+    for_each_row(*c.pack, [&](std::int64_t row, const PackedSequence& s, std::int64_t own) {
+      AttentionQuery q = query(c, in(turned), width, row, s, own);
+      q.out = out(tensors[1]) + row * d;
+      q.log_sums = out(tensors[2]) + row * c.shape.heads;
+      AttentionGradient gradient;
+      gradient.d_out = in(d_out) + row * d;
+      gradient.d_query = out(d_qkv) + row * width;
+      gradient.d_keys[0] = out(d_qkv) + s.prefix_begin * width + d;
+      gradient.d_keys[1] = out(d_qkv) + s.begin * width + d;
+      attend_backward(q, gradient, c.shape, layout);
+    });
+    const auto turning = c.shape.heads + c.shape.kv_heads;
+    rotate(out(d_qkv), width, turning, *c.rotary, c.pack->positions(), Turn::Back);
+    return {d_qkv, Variable()};
+  }
+};
+
+struct TargetLogprobs : Function<TargetLogprobs> {
+  static Tensor forward(AutogradContext* ctx,
+                        const Tensor& logits,
+                        const Pack* pack,
+                        double temperature) {
+    const std::int64_t width = logits.size(1);
+    const auto t = static_cast<float>(temperature);
+    Tensor p = at::empty_like(logits);
+    std::vector<float> log_sums(static_cast<std::size_t>(logits.size(0)));
+    for (std::int64_t r = 0; r < logits.size(0); ++r)
+      log_sums[static_cast<std::size_t>(r)] =
+          softmax(in(logits) + r * width, out(p) + r * width, width, t);
+    const auto& targets = pack->targets();
+    Tensor y = at::empty({static_cast<std::int64_t>(targets.size())}, logits.options());
+    for (std::size_t i = 0; i < targets.size(); ++i)
+      out(y)[i] = in(logits)[targets[i].output * width + targets[i].token] / t -
+                  log_sums[static_cast<std::size_t>(targets[i].output)];
+    ctx->save_for_backward({p});
+    save_pointer(ctx, "pack", pack);
+    ctx->saved_data["temperature"] = temperature;
+    return y;
+  }
+
+  // d logits = (sum of d over the row's targets, at each target, - that sum * p) / temperature.
+  static variable_list backward(AutogradContext* ctx, const variable_list& dy) {
+    const auto& pack = saved<Pack>(ctx, "pack");
+    const auto t = static_cast<float>(ctx->saved_data["temperature"].toDouble());
+    const Tensor p = ctx->get_saved_variables()[0];
+    const Tensor d = dy[0].contiguous();
+    const std::int64_t width = p.size(1);
+    Tensor d_logits = at::zeros_like(p);
+    std::vector<float> sums(static_cast<std::size_t>(p.size(0)));
+    for (std::size_t i = 0; i < pack.targets().size(); ++i) {
+      const Pack::Target& target = pack.targets()[i];
+      sums[static_cast<std::size_t>(target.output)] += in(d)[i];
+      out(d_logits)[target.output * width + target.token] += in(d)[i] / t;
+    }
+    for (std::int64_t r = 0; r < p.size(0); ++r) {
+      const float scale = sums[static_cast<std::size_t>(r)] / t;
+      for (std::int64_t i = 0; i < width; ++i)
+        out(d_logits)[r * width + i] -= scale * in(p)[r * width + i];
+    }
+    return {d_logits, Variable(), Variable()};
+  }
+};
+
+}  // namespace
+
+Tensor linear(const Tensor& x, const Tensor& w) {
+  return Linear::apply(x, w);
+}
+Tensor linear_onto(const Tensor& residual, const Tensor& x, const Tensor& w) {
+  return LinearOnto::apply(residual, x, w);
+}
+Tensor normalise(const Tensor& x, const Tensor& w) {
+  return Norm::apply(x, w);
+}
+Tensor gated(const Tensor& gate_up) {
+  return Gated::apply(gate_up);
+}
+Tensor attention(const Tensor& qkv, const AttentionContext& context) {
+  return Attention::apply(qkv, &context);
+}
+Tensor target_logprobs(const Tensor& logits, const Pack& pack, double temperature) {
+  return TargetLogprobs::apply(logits, &pack, temperature);
+}
+
+}  // namespace temper::actors

@@ -1,0 +1,245 @@
+#include "actors/policy/pretrain.hpp"
+
+#include "actors/policy/adamw.hpp"
+#include "actors/policy/decoder.hpp"
+#include "actors/policy/sampler.hpp"
+#include "actors/policy/transformer.hpp"
+#include "actors/task/prompts.hpp"
+#include "actors/task/tokenizer.hpp"
+#include "core/hash.hpp"
+#include "core/random.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+namespace temper::actors {
+
+namespace {
+
+/// Writes every field as text: the part of a key that names the options.
+struct TextVisitor {
+  std::string text;
+  template <class T>
+  void field(int id, std::string_view, T& value, const std::type_identity_t<FieldMeta<T>>& = {}) {
+    if constexpr (QuantityLike<T>)
+      text += fmt::format("{}={};", id, value.count());
+    else if constexpr (std::is_enum_v<T>)
+      text += fmt::format("{}={};", id, name_of(value));
+    else
+      text += fmt::format("{}={};", id, value);
+  }
+};
+
+struct TokenisedProblem {
+  std::vector<TokenId> prompt;
+  std::vector<TokenId> answer;  ///< With the end mark.
+  std::string text;             ///< The answer as given.
+};
+
+/// A task as token ids.
+class Problems {
+ public:
+  static Result<Problems> make(const PretrainOptions& options) {
+    TEMPER_TRY(auto source, make_prompt_source(options.task, options.seed));
+    return Problems(options, std::move(source));
+  }
+  const Tokenizer& tokenizer() const { return tokenizer_; }
+  std::uint64_t held_out_size() const { return source_->held_out_size(); }
+
+  Result<TokenisedProblem> get(AccuracyQuery::From from, std::uint64_t index) const {
+    const Problem problem =
+        from == AccuracyQuery::From::Training ? source_->train(index) : source_->held_out(index);
+    TokenisedProblem p;
+    TEMPER_TRY(p.prompt, tokenizer_.encode(problem.prompt));
+    TEMPER_TRY(p.answer, tokenizer_.encode(problem.answer));
+    p.answer.push_back(tokenizer_.end());
+    p.text = problem.answer;
+    const std::size_t length = p.prompt.size() + p.answer.size();
+    if (p.prompt.empty() || length > static_cast<std::size_t>(context_))
+      return invalid_input(fmt::format(
+          "problem {}: {} tokens with its answer, the context holds {}", index, length, context_));
+    return p;
+  }
+
+ private:
+  Problems(const PretrainOptions& options, std::unique_ptr<PromptSource> source)
+      : tokenizer_(Tokenizer::for_task(options.task)),
+        source_(std::move(source)),
+        context_(options.model.context.count()) {}
+
+  Tokenizer tokenizer_;
+  std::unique_ptr<PromptSource> source_;
+  std::int64_t context_;
+};
+
+/// Answers problems in one batch and counts those that are right to the end mark.
+class Examiner {
+ public:
+  Examiner(const Layout& layout, std::uint64_t seed, std::int32_t problems)
+      : seed_(seed), decoder_(layout, problems), vocabulary_(layout.vocabulary()) {}
+
+  double share_right(const Weights& weights,
+                     std::span<const TokenisedProblem> problems,
+                     double temperature) {
+    std::vector<DecoderRow> rows = feed_prompts(weights, problems);
+    std::size_t right = 0;
+    // A wrong token settles an answer, so only those right so far go on.
+    for (std::size_t step = 0; !rows.empty(); ++step) {
+      const auto logits = decoder_.forward(weights, rows, Decoder::Want::Logits);
+      std::vector<DecoderRow> next;
+      for (std::size_t r = 0; r < rows.size(); ++r) {
+        const auto& answer = problems[static_cast<std::size_t>(rows[r].slot)].answer;
+        const auto width = static_cast<std::size_t>(vocabulary_);
+        const std::int32_t token =
+            choose(logits.subspan(r * width, width), rows[r].slot, step, temperature);
+        if (token != answer[step])
+          continue;
+        if (step + 1 == answer.size())
+          ++right;
+        else
+          next.push_back({token, rows[r].slot, rows[r].position + 1});
+      }
+      rows = std::move(next);
+    }
+    return static_cast<double>(right) / static_cast<double>(problems.size());
+  }
+
+ private:
+  /// Caches all but the last token of each prompt; returns the rows of those last tokens.
+  std::vector<DecoderRow> feed_prompts(const Weights& weights,
+                                       std::span<const TokenisedProblem> problems) {
+    std::vector<DecoderRow> prompts;
+    std::vector<DecoderRow> last;
+    for (std::size_t i = 0; i < problems.size(); ++i) {
+      const auto& prompt = problems[i].prompt;
+      for (std::size_t j = 0; j < prompt.size(); ++j)
+        (j + 1 < prompt.size() ? prompts : last)
+            .push_back({prompt[j], static_cast<std::int32_t>(i), static_cast<std::int32_t>(j)});
+    }
+    decoder_.forward(weights, prompts, Decoder::Want::Nothing);
+    return last;
+  }
+
+  std::int32_t choose(std::span<const float> logits,
+                      std::int32_t problem,
+                      std::size_t step,
+                      double temperature) {
+    if (temperature <= 0)
+      return static_cast<std::int32_t>(std::max_element(logits.begin(), logits.end()) -
+                                       logits.begin());
+    const ResponseId id(static_cast<std::uint64_t>(problem));
+    const double u = sampling_uniform(seed_, id, static_cast<std::int64_t>(step));
+    return Sampler(temperature, 1.0).draw(logits, u).token;
+  }
+
+  std::uint64_t seed_;
+  Decoder decoder_;
+  std::int32_t vocabulary_;
+};
+
+Result<std::vector<TokenisedProblem>> fetch(const Problems& problems,
+                                            AccuracyQuery::From from,
+                                            std::uint64_t first,
+                                            std::int64_t count) {
+  std::vector<TokenisedProblem> list;
+  for (std::int64_t i = 0; i < count; ++i) {
+    TEMPER_TRY(TokenisedProblem p, problems.get(from, first + static_cast<std::uint64_t>(i)));
+    list.push_back(std::move(p));
+  }
+  return list;
+}
+
+/// One supervised step on `batch` problems drawn from `random`; returns the mean loss.
+double train_step(const PretrainConfig& config,
+                  std::span<const TokenisedProblem> problems,
+                  Random& random,
+                  Transformer& network,
+                  AdamWState& optimizer,
+                  Weights& weights) {
+  Pack pack;
+  for (std::int32_t i = 0; i < config.batch; ++i) {
+    const TokenisedProblem& p = problems[random.below(problems.size())];
+    pack.add_prompt(p.prompt);
+    pack.add_response(p.answer);
+  }
+  FloatBuffer& gradients = network.gradients();
+  std::fill_n(gradients.data(), gradients.size(), 0.0f);
+  const auto logprobs = network.forward(pack, 1.0, Graph::Keep);
+  double sum = 0;
+  for (const float logprob : logprobs)
+    sum -= static_cast<double>(logprob);
+  const auto n = static_cast<double>(logprobs.size());
+  network.backward(std::vector<float>(logprobs.size(), static_cast<float>(-1 / n)));
+  AdamWConfig adamw;
+  constexpr std::int64_t kWarmup = 20;
+  adamw.learning_rate =
+      config.learning_rate *
+      std::min(1.0, static_cast<double>(optimizer.steps + 1) / static_cast<double>(kWarmup));
+  adamw_step(adamw, gradients, gradient_norm(gradients), optimizer, weights);
+  return sum / n;
+}
+
+}  // namespace
+
+Result<PretrainResult> pretrain(const PretrainOptions& options,
+                                const std::function<void(const PretrainProgress&)>& progress) {
+  using From = AccuracyQuery::From;
+  const PretrainConfig& config = options.pretrain;
+  TEMPER_TRY(const Problems source, Problems::make(options));
+  TEMPER_TRY(const Layout layout, Layout::make(options.model, source.tokenizer().vocabulary()));
+  TEMPER_TRY(const auto problems, fetch(source, From::Training, 0, config.problems));
+  TEMPER_TRY(const auto exam,
+             fetch(source,
+                   From::Training,
+                   static_cast<std::uint64_t>(config.problems),
+                   config.check_problems));
+  Weights weights = Weights::random(layout, options.seed);
+  Transformer network(weights);
+  AdamWState optimizer(layout);
+  Random random(options.seed, "pretrain");
+  Examiner examiner(layout, options.seed, config.check_problems);
+
+  PretrainResult result;
+  for (result.last.step = 0; result.last.step < config.max_steps;) {
+    result.last.loss = train_step(config, problems, random, network, optimizer, weights);
+    if (++result.last.step % config.check_every != 0)
+      continue;
+    result.last.accuracy = examiner.share_right(weights, exam, options.temperature);
+    if (progress)
+      progress(result.last);
+    if (result.last.accuracy >= config.target_accuracy)
+      break;
+  }
+  result.image = weights.to_image({{"made_by", "pretrain"}});
+  return result;
+}
+
+std::string pretrain_key(const PretrainOptions& options) {
+  PretrainOptions o = options;
+  TextVisitor visitor;
+  describe(visitor, o.model);
+  visitor.text += "|";
+  describe(visitor, o.task);
+  visitor.text += "|";
+  describe(visitor, o.pretrain);
+  visitor.text += fmt::format("|{}|{}", o.temperature, o.seed);
+  return fmt::format("{:016x}", hash64(visitor.text));
+}
+
+Result<double> measure_accuracy(const PretrainOptions& options,
+                                std::string_view image,
+                                const AccuracyQuery& query) {
+  TEMPER_TRY(const Problems source, Problems::make(options));
+  TEMPER_TRY(const Layout layout, Layout::make(options.model, source.tokenizer().vocabulary()));
+  TEMPER_TRY(const Weights weights, Weights::from_image(layout, std::as_bytes(std::span(image))));
+  if (query.from == AccuracyQuery::From::HeldOut && source.held_out_size() == 0)
+    return invalid_input("the task holds no problems out");
+  TEMPER_TRY(const auto exam, fetch(source, query.from, query.first, query.problems));
+  Examiner examiner(layout, options.seed, query.problems);
+  return examiner.share_right(weights, exam, query.temperature);
+}
+
+}  // namespace temper::actors

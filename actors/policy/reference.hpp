@@ -1,0 +1,22 @@
+// The reference engine: log-probs of responses under fixed weights, at the temperature of the run.
+#pragma once
+
+#include "actors/model_config.hpp"
+#include "actors/reference_engine.hpp"
+
+#include <memory>
+
+namespace temper::actors {
+
+struct TorchReferenceOptions {
+  ModelConfig model;
+  std::int32_t vocabulary = 0;
+  double temperature = 1.0;
+  Tokens micro_batch_tokens{4096};  ///< Rows of one forward pass.
+};
+
+/// Errors: weights that are not this model's, by name of the tensor.
+Result<std::unique_ptr<ReferenceEngine>> make_torch_reference(const TorchReferenceOptions& options,
+                                                              std::span<const std::byte> weights);
+
+}  // namespace temper::actors

@@ -1,0 +1,142 @@
+#include "actors/policy/transformer.hpp"
+
+#include "actors/policy/internal/functions.hpp"
+#include "core/check.hpp"
+
+#include <ATen/Parallel.h>
+#include <ATen/ops/embedding.h>
+#include <ATen/ops/from_blob.h>
+#include <ATen/ops/index_select.h>
+#include <ATen/ops/tensor.h>
+#include <torch/csrc/autograd/autograd.h>
+#include <torch/csrc/autograd/grad_mode.h>
+#include <torch/csrc/autograd/variable.h>
+
+#include <algorithm>
+
+namespace temper::actors {
+
+void set_compute_threads(std::int32_t threads) {
+  at::set_num_threads(threads);
+  static const bool once = [] {
+    at::set_num_interop_threads(1);  // May be set once in a process, before its first use.
+    return true;
+  }();
+  static_cast<void>(once);
+}
+
+struct Transformer::State {
+  explicit State(Weights& w)
+      : weights(&w),
+        rotary(w.layout().model().context.count(),
+               w.layout().head_dim(),
+               w.layout().model().rope_base) {
+    const ModelConfig& model = w.layout().model();
+    attention.rotary = &rotary;
+    attention.pack = &pack;
+    attention.shape = {model.heads, model.kv_heads, w.layout().head_dim()};
+  }
+
+  void bind();
+  at::Tensor compute_logprobs(double temperature) const;
+  at::Tensor index(const std::vector<std::int32_t>& values) const;
+
+  Weights* weights;
+  const RotaryTable rotary;
+  AttentionContext attention;
+  Pack pack;
+  std::vector<at::Tensor> parameters;  ///< Views of the weights; leaves of the graph.
+  FloatBuffer gradients;
+  at::Tensor logprobs;
+};
+
+/// Makes the parameters, if their memory has moved or there are none, and points their gradients
+/// into the flat array.
+void Transformer::State::bind() {
+  const auto& tensors = weights->layout().tensors();
+  const bool bound = !parameters.empty() && parameters[0].data_ptr<float>() ==
+                                                weights->values().data() + tensors[0].offset;
+  if (!bound) {
+    parameters.clear();
+    for (const TensorSpec& t : tensors)
+      parameters.push_back(
+          at::from_blob(weights->values().data() + t.offset, t.shape).requires_grad_(true));
+  }
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    at::Tensor& gradient = parameters[i].mutable_grad();
+    if (gradients.empty())
+      gradient.reset();
+    else if (!gradient.defined() ||
+             gradient.data_ptr<float>() != gradients.data() + tensors[i].offset)
+      gradient = at::from_blob(gradients.data() + tensors[i].offset, tensors[i].shape);
+  }
+}
+
+at::Tensor Transformer::State::compute_logprobs(double temperature) const {
+  const Layout& layout = weights->layout();
+  const auto ids = at::from_blob(const_cast<std::int32_t*>(pack.tokens().data()),
+                                 {pack.rows()},
+                                 at::TensorOptions().dtype(at::kInt));
+  at::Tensor x = at::embedding(parameters[layout.embedding()], ids);
+  for (std::int32_t i = 0; i < layout.model().layers; ++i) {
+    const auto p = [&](Layout::LayerTensor which) { return parameters[layout.layer(i) + which]; };
+    const at::Tensor qkv = linear(normalise(x, p(Layout::AttentionNorm)), p(Layout::Qkv));
+    x = linear_onto(x, temper::actors::attention(qkv, attention), p(Layout::Out));
+    const at::Tensor gate_up = linear(normalise(x, p(Layout::FfnNorm)), p(Layout::GateUp));
+    x = linear_onto(x, gated(gate_up), p(Layout::Down));
+  }
+  const auto rows = at::from_blob(const_cast<std::int64_t*>(pack.output_rows().data()),
+                                  {static_cast<std::int64_t>(pack.output_rows().size())},
+                                  at::TensorOptions().dtype(at::kLong));
+  x = normalise(at::index_select(x, 0, rows), parameters[layout.norm()]);
+  return target_logprobs(linear(x, parameters[layout.head()]), pack, temperature);
+}
+
+Transformer::Transformer(Weights& weights) : state_(std::make_unique<State>(weights)) {}
+Transformer::~Transformer() = default;
+Transformer::Transformer(Transformer&&) noexcept = default;
+Transformer& Transformer::operator=(Transformer&&) noexcept = default;
+
+std::span<const float> Transformer::forward(const Pack& pack, double temperature, Graph graph) {
+  State& s = *state_;
+  s.logprobs.reset();  // Frees the graph that borrowed the last pack.
+  s.pack = pack;
+  if (pack.targets().empty())
+    return {};
+  s.bind();
+  const at::AutoGradMode mode(graph == Graph::Keep);
+  s.logprobs = s.compute_logprobs(temperature);
+  return {s.logprobs.data_ptr<float>(), pack.targets().size()};
+}
+
+void Transformer::backward(std::span<const float> d_logprobs) {
+  State& s = *state_;
+  if (d_logprobs.empty())
+    return;
+  TEMPER_CHECK(s.logprobs.defined() && s.logprobs.requires_grad(), "no graph was kept");
+  TEMPER_CHECK(d_logprobs.size() == s.pack.targets().size(), "one gradient per target");
+  gradients();
+  s.bind();
+  const at::Tensor d = at::from_blob(const_cast<float*>(d_logprobs.data()),
+                                     {static_cast<std::int64_t>(d_logprobs.size())});
+  torch::autograd::backward({s.logprobs}, {d});
+  s.logprobs = s.logprobs.detach();
+}
+
+FloatBuffer& Transformer::gradients() {
+  if (state_->gradients.empty())
+    state_->gradients = FloatBuffer(state_->weights->layout().size());
+  return state_->gradients;
+}
+
+void Transformer::free_gradients() {
+  state_->gradients.release();
+  for (at::Tensor& p : state_->parameters)
+    p.mutable_grad().reset();
+}
+
+Bytes Transformer::gradient_bytes() const {
+  return state_->gradients.bytes();
+}
+
+}  // namespace temper::actors

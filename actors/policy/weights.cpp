@@ -1,0 +1,62 @@
+#include "actors/policy/weights.hpp"
+
+#include "core/random.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace temper::actors {
+
+Weights Weights::random(const Layout& layout, std::uint64_t seed) {
+  FloatBuffer values(layout.size());
+  for (const TensorSpec& tensor : layout.tensors()) {
+    float* out = values.data() + tensor.offset;
+    if (tensor.shape.size() == 1) {
+      std::fill_n(out, tensor.elements(), 1.0f);
+      continue;
+    }
+    // Keeps activations near unit scale: 1/sqrt(fan-in), and the two projections that write to the
+    // residual stream smaller the deeper the network, so that the stream does not grow with depth.
+    const bool embedding = tensor.name == "embedding.weight";
+    const bool writes_residual =
+        tensor.name.ends_with("out.weight") || tensor.name.ends_with("down.weight");
+    double scale = embedding ? 1.0 : 1.0 / std::sqrt(static_cast<double>(tensor.shape[1]));
+    if (writes_residual)
+      scale /= std::sqrt(2.0 * layout.model().layers);
+    Random random(seed, tensor.name);
+    for (std::int64_t i = 0; i < tensor.elements(); ++i)
+      out[i] = static_cast<float>(scale * random.normal());
+  }
+  return Weights(layout, std::move(values));
+}
+
+Result<Weights> Weights::from_image(const Layout& layout, std::span<const std::byte> image) {
+  TEMPER_TRY(const SafetensorsImage parsed, parse_safetensors(image));
+  FloatBuffer values(layout.size());
+  TEMPER_TRY_STATUS(copy_tensors(parsed, tensors_to_read(layout, values.span())));
+  return Weights(layout, std::move(values));
+}
+
+std::string Weights::to_image(const SafetensorsMetadata& metadata) const {
+  return write_safetensors(tensors_to_write(layout_, values_.span()), metadata);
+}
+
+std::vector<TensorToWrite> tensors_to_write(const Layout& layout,
+                                            std::span<const float> flat,
+                                            std::string_view prefix) {
+  std::vector<TensorToWrite> list;
+  for (const TensorSpec& t : layout.tensors())
+    list.push_back({std::string(prefix) + t.name, t.shape, flat.subspan(t.offset, t.elements())});
+  return list;
+}
+
+std::vector<TensorToRead> tensors_to_read(const Layout& layout,
+                                          std::span<float> flat,
+                                          std::string_view prefix) {
+  std::vector<TensorToRead> list;
+  for (const TensorSpec& t : layout.tensors())
+    list.push_back({std::string(prefix) + t.name, t.shape, flat.subspan(t.offset, t.elements())});
+  return list;
+}
+
+}  // namespace temper::actors

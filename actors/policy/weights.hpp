@@ -1,0 +1,48 @@
+// The weights of one policy: a flat array laid out by Layout, made at random or from a safetensors
+// image.
+#pragma once
+
+#include "actors/policy/float_buffer.hpp"
+#include "actors/policy/layout.hpp"
+#include "actors/policy/safetensors.hpp"
+
+#include <span>
+#include <string>
+
+namespace temper::actors {
+
+class Weights {
+ public:
+  /// All zero.
+  explicit Weights(const Layout& layout) : layout_(layout), values_(layout.size()) {}
+  /// Normal, of deviation 1/sqrt(fan-in), smaller where a layer writes back; norms at 1.
+  static Weights random(const Layout& layout, std::uint64_t seed);
+  /// Errors (Corrupt) name the tensor.
+  static Result<Weights> from_image(const Layout& layout, std::span<const std::byte> image);
+
+  std::string to_image(const SafetensorsMetadata& metadata) const;
+  Weights clone() const { return Weights(layout_, values_.clone()); }
+
+  const Layout& layout() const { return layout_; }
+  const float* tensor(std::size_t index) const {
+    return values_.data() + layout_.tensors()[index].offset;
+  }
+  FloatBuffer& values() { return values_; }
+  const FloatBuffer& values() const { return values_; }
+
+ private:
+  Weights(const Layout& layout, FloatBuffer values) : layout_(layout), values_(std::move(values)) {}
+
+  Layout layout_;
+  FloatBuffer values_;
+};
+
+/// The tensors of `layout` over a flat array, each name after `prefix`: to write, or to read into.
+std::vector<TensorToWrite> tensors_to_write(const Layout& layout,
+                                            std::span<const float> flat,
+                                            std::string_view prefix = "");
+std::vector<TensorToRead> tensors_to_read(const Layout& layout,
+                                          std::span<float> flat,
+                                          std::string_view prefix = "");
+
+}  // namespace temper::actors

@@ -1,0 +1,44 @@
+// The `pretrain` section: how the base checkpoint is made before a run, by supervised learning on a
+// part of the task, so that reinforcement starts from a model that sometimes succeeds.
+#pragma once
+
+#include "core/describe.hpp"
+
+namespace temper::actors {
+
+struct PretrainConfig {
+  double target_accuracy = 0.2;
+  std::int64_t problems = 20000;
+  std::int32_t batch = 256;
+  double learning_rate = 2e-3;
+  std::int32_t max_steps = 4000;
+  std::int32_t check_every = 10;
+  std::int32_t check_problems = 256;
+  bool operator==(const PretrainConfig&) const = default;
+};
+
+template <class V>
+void describe(V& v, PretrainConfig& c) {
+  v.field(1,
+          "target_accuracy",
+          c.target_accuracy,
+          {.doc = "Stop once this share of sampled answers is right.", .min = 0.0, .max = 1.0});
+  v.field(2,
+          "problems",
+          c.problems,
+          {.doc = "Training problems used, the first of the stream, over and over.", .min = 1});
+  v.field(3, "batch", c.batch, {.doc = "Problems per step.", .min = 1, .max = 1 << 20});
+  v.field(4, "learning_rate", c.learning_rate, {.doc = "AdamW step size.", .min = 0.0});
+  v.field(
+      5, "max_steps", c.max_steps, {.doc = "Stop here even below the target accuracy.", .min = 0});
+  v.field(6,
+          "check_every",
+          c.check_every,
+          {.doc = "Steps between two measurements of the accuracy.", .min = 1});
+  v.field(7,
+          "check_problems",
+          c.check_problems,
+          {.doc = "Problems of one measurement.", .min = 1, .max = 1 << 20});
+}
+
+}  // namespace temper::actors

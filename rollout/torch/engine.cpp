@@ -1,0 +1,346 @@
+#include "rollout/torch/engine.hpp"
+
+#include "actors/policy/decoder.hpp"
+#include "actors/policy/sampler.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <deque>
+#include <mutex>
+#include <optional>
+#include <unordered_set>
+
+namespace temper::rollout {
+
+namespace {
+
+using actors::DecoderRow;
+using actors::FinishReason;
+using actors::Weights;
+
+/// A response in a slot. Its cache holds every token but the last, which the next step feeds.
+struct Running {
+  GenerationRequest request;
+  Generation out;
+  std::int32_t slot = 0;
+  std::int32_t cached = 0;
+  std::int32_t last_token = 0;
+  std::size_t limit = 0;  ///< Response tokens in all, those of the prefix included.
+};
+
+class TorchEngine final : public Engine {
+ public:
+  TorchEngine(const TorchEngineOptions& options, const actors::Layout& layout)
+      : options_(options),
+        layout_(layout),
+        decoder_(layout, options.concurrency),
+        sampler_(options.sampling.temperature, options.sampling.top_p) {
+    for (std::int32_t slot = options.concurrency; slot-- > 0;)
+      free_slots_.push_back(slot);
+  }
+
+  void add(GenerationRequest request) override;
+  Result<StepResult> step() override;
+  std::size_t load() const override { return queue_.size() + running_.size() + settled_.size(); }
+  std::vector<Generation> interrupt() override;
+  void cancel(std::span<const ResponseId> ids) override;
+
+  Status stage(PolicyVersion version, std::span<const std::byte> weights) override;
+  Status commit(PolicyVersion version) override;
+  PolicyVersion version() const override { return version_; }
+
+  Status free_kv() override;
+  Status allocate_kv() override;
+  Status free_weights() override;
+  EngineMemory memory() const override;
+
+ private:
+  struct Staged {
+    PolicyVersion version;
+    Weights weights;
+  };
+
+  std::size_t limit_of(const GenerationRequest& request) const;
+  bool acceptable(const GenerationRequest& request) const;
+  bool time_to_admit() const;
+  Tokens prefill();
+  void start(GenerationRequest request);
+  Result<Tokens> decode(std::vector<Generation>& finished);
+  void append(Running& running, const actors::SampledToken& sampled);
+  bool is_done(Running& running) const;
+  Status require_idle(std::string_view what) const;
+
+  const TorchEngineOptions options_;
+  const actors::Layout layout_;
+
+  actors::Decoder decoder_;
+  actors::Sampler sampler_;
+  std::optional<Weights> weights_;
+  PolicyVersion version_;
+  mutable std::mutex staging_;
+  std::optional<Staged> staged_;  ///< Under staging_.
+
+  std::deque<GenerationRequest> queue_;
+  std::vector<Running> running_;
+  std::vector<Generation> settled_;  ///< Done without a step: refused, or a prefix already full.
+  std::vector<std::int32_t> free_slots_;
+  std::vector<DecoderRow> rows_;
+};
+
+std::size_t TorchEngine::limit_of(const GenerationRequest& request) const {
+  const auto room = static_cast<std::size_t>(options_.model.context.count());
+  const auto wanted = static_cast<std::size_t>(options_.sampling.max_new_tokens.count());
+  return std::min(wanted, room - std::min(room, request.prompt.size()));
+}
+
+bool TorchEngine::acceptable(const GenerationRequest& request) const {
+  const auto in_vocabulary = [&](std::int32_t t) { return t >= 0 && t < options_.vocabulary; };
+  return !request.prompt.empty() && limit_of(request) > 0 &&
+         std::all_of(request.prompt.begin(), request.prompt.end(), in_vocabulary) &&
+         std::all_of(request.prefix.begin(), request.prefix.end(), in_vocabulary);
+}
+
+void TorchEngine::add(GenerationRequest request) {
+  Generation settled;
+  settled.id = request.id;
+  if (!acceptable(request)) {
+    settled.finish = FinishReason::Failed;
+    settled_.push_back(std::move(settled));
+  } else if (request.prefix.size() >= limit_of(request)) {
+    settled.finish = FinishReason::Length;
+    settled_.push_back(std::move(settled));
+  } else {
+    queue_.push_back(std::move(request));
+  }
+}
+
+Result<StepResult> TorchEngine::step() {
+  StepResult result;
+  result.finished = std::exchange(settled_, {});
+  if (queue_.empty() && running_.empty())
+    return result;
+  if (!weights_ || decoder_.cache_bytes().count() == 0)
+    return Error{ErrorCode::Unavailable, "rollout engine: no weights or no KV cache to step with"};
+  if (time_to_admit()) {
+    result.tokens = prefill();
+    // Prompts of one token need no prefill; then this step decodes after all.
+    if (result.tokens.count() > 0) {
+      result.kind = StepKind::Prefill;
+      return result;
+    }
+  }
+  TEMPER_TRY(result.tokens, decode(result.finished));
+  result.kind = StepKind::Decode;
+  return result;
+}
+
+/// A prefill serves all who wait at about the price of one, so it waits for a few slots to be free.
+bool TorchEngine::time_to_admit() const {
+  const std::size_t few = std::max<std::size_t>(1, options_.concurrency / 8);
+  return !queue_.empty() && free_slots_.size() >= std::min(few, queue_.size());
+}
+
+Tokens TorchEngine::prefill() {
+  rows_.clear();
+  std::vector<std::size_t> computed;  // Of running_: those whose own rows are in this step.
+  std::vector<std::pair<std::size_t, std::size_t>> copies;
+  while (!queue_.empty() && !free_slots_.empty() &&
+         static_cast<std::int64_t>(rows_.size()) < options_.prefill_tokens.count()) {
+    start(std::move(queue_.front()));
+    queue_.pop_front();
+    const std::size_t own = running_.size() - 1;
+    const GenerationRequest& request = running_[own].request;
+    const auto same = [&](std::size_t i) {
+      return running_[i].request.prompt == request.prompt &&
+             running_[i].request.prefix == request.prefix;
+    };
+    // Responses of a group are queued together: looking at the last one finds nearly all.
+    if (!computed.empty() && same(computed.back())) {
+      copies.emplace_back(computed.back(), own);
+      continue;
+    }
+    computed.push_back(own);
+    for (std::int32_t i = 0; i < running_[own].cached; ++i) {
+      const auto at = static_cast<std::size_t>(i);
+      const std::size_t of_prompt = request.prompt.size();
+      rows_.push_back({at < of_prompt ? request.prompt[at] : request.prefix[at - of_prompt],
+                       running_[own].slot,
+                       i});
+    }
+  }
+  if (!rows_.empty())
+    decoder_.forward(*weights_, rows_, actors::Decoder::Want::Nothing);
+  for (const auto& [from, to] : copies)
+    decoder_.copy_slot(running_[from].slot, running_[to].slot, running_[from].cached);
+  return Tokens(static_cast<std::int64_t>(rows_.size()));
+}
+
+void TorchEngine::start(GenerationRequest request) {
+  Running running;
+  running.out.id = request.id;
+  running.slot = free_slots_.back();
+  free_slots_.pop_back();
+  running.cached = static_cast<std::int32_t>(request.prompt.size() + request.prefix.size()) - 1;
+  running.last_token = request.prefix.empty() ? request.prompt.back() : request.prefix.back();
+  running.limit = limit_of(request);
+  running.request = std::move(request);
+  running_.push_back(std::move(running));
+}
+
+Result<Tokens> TorchEngine::decode(std::vector<Generation>& finished) {
+  rows_.clear();
+  for (const Running& r : running_)
+    rows_.push_back({r.last_token, r.slot, r.cached});
+  const auto logits = decoder_.forward(*weights_, rows_, actors::Decoder::Want::Logits);
+  const auto width = static_cast<std::size_t>(options_.vocabulary);
+  for (std::size_t i = 0; i < running_.size(); ++i) {
+    Running& r = running_[i];
+    const auto position = static_cast<std::int64_t>(r.request.prefix.size() + r.out.tokens.size());
+    const double u = actors::sampling_uniform(options_.seed, r.out.id, position);
+    const actors::SampledToken sampled = sampler_.draw(logits.subspan(i * width, width), u);
+    if (sampled.token < 0)
+      return Error{ErrorCode::Internal,
+                   fmt::format("rollout engine: logits of version {} are not finite", version_)};
+    append(r, sampled);
+  }
+  const Tokens sampled(static_cast<std::int64_t>(running_.size()));
+  for (std::size_t i = 0; i < running_.size();) {
+    if (!is_done(running_[i])) {
+      ++i;
+      continue;
+    }
+    free_slots_.push_back(running_[i].slot);
+    finished.push_back(std::move(running_[i].out));
+    std::swap(running_[i], running_.back());
+    running_.pop_back();
+  }
+  return sampled;
+}
+
+void TorchEngine::append(Running& running, const actors::SampledToken& sampled) {
+  Generation& out = running.out;
+  out.tokens.push_back(sampled.token);
+  out.logprobs.push_back(sampled.logprob);
+  if (out.segments.empty() || out.segments.back().version != version_)
+    out.segments.push_back({version_, Tokens(0)});
+  out.segments.back().tokens += Tokens(1);
+  running.last_token = sampled.token;
+  ++running.cached;
+}
+
+/// Also sets why.
+bool TorchEngine::is_done(Running& running) const {
+  if (running.last_token == options_.end_token) {
+    running.out.finish = FinishReason::End;
+    return true;
+  }
+  running.out.finish = FinishReason::Length;
+  return running.request.prefix.size() + running.out.tokens.size() >= running.limit;
+}
+
+std::vector<Generation> TorchEngine::interrupt() {
+  std::vector<Generation> all = std::exchange(settled_, {});
+  for (Running& r : running_) {
+    r.out.finish = FinishReason::Interrupted;
+    free_slots_.push_back(r.slot);
+    all.push_back(std::move(r.out));
+  }
+  running_.clear();
+  for (const GenerationRequest& request : queue_) {
+    Generation waiting;
+    waiting.id = request.id;
+    waiting.finish = FinishReason::Interrupted;
+    all.push_back(std::move(waiting));
+  }
+  queue_.clear();
+  return all;
+}
+
+void TorchEngine::cancel(std::span<const ResponseId> ids) {
+  const std::unordered_set<ResponseId> gone(ids.begin(), ids.end());
+  std::erase_if(queue_, [&](const GenerationRequest& r) { return gone.contains(r.id); });
+  std::erase_if(settled_, [&](const Generation& g) { return gone.contains(g.id); });
+  std::erase_if(running_, [&](const Running& r) {
+    if (!gone.contains(r.out.id))
+      return false;
+    free_slots_.push_back(r.slot);
+    return true;
+  });
+}
+
+Status TorchEngine::stage(PolicyVersion version, std::span<const std::byte> weights) {
+  auto loaded = Weights::from_image(layout_, weights);
+  if (!loaded)
+    return std::move(loaded).error().within(fmt::format("weights of version {}", version));
+  const std::lock_guard lock(staging_);
+  staged_.emplace(Staged{version, *std::move(loaded)});
+  return {};
+}
+
+Status TorchEngine::commit(PolicyVersion version) {
+  const std::lock_guard lock(staging_);
+  if (!staged_ || staged_->version != version)
+    return invalid_input(
+        fmt::format("commit of version {}: {} is staged",
+                    version,
+                    staged_ ? fmt::format("version {}", staged_->version) : "nothing"));
+  if (version < version_)
+    return invalid_input(
+        fmt::format("commit of version {}: the engine is at {} already", version, version_));
+  weights_ = std::move(staged_->weights);
+  version_ = version;
+  staged_.reset();
+  return {};
+}
+
+Status TorchEngine::require_idle(std::string_view what) const {
+  if (load() == 0)
+    return {};
+  return invalid_input(fmt::format("{} with {} responses in the engine", what, load()));
+}
+
+Status TorchEngine::free_kv() {
+  TEMPER_TRY_STATUS(require_idle("free_kv"));
+  decoder_.free_cache();
+  return {};
+}
+
+Status TorchEngine::allocate_kv() {
+  TEMPER_TRY_STATUS(require_idle("allocate_kv"));
+  decoder_.allocate_cache();
+  return {};
+}
+
+Status TorchEngine::free_weights() {
+  weights_.reset();
+  return {};
+}
+
+EngineMemory TorchEngine::memory() const {
+  EngineMemory memory;
+  if (weights_)
+    memory.weights = weights_->values().bytes();
+  memory.kv = decoder_.cache_bytes();
+  const std::lock_guard lock(staging_);
+  if (staged_)
+    memory.weights += staged_->weights.values().bytes();
+  return memory;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Engine>> make_torch_engine(const TorchEngineOptions& options) {
+  TEMPER_TRY(const actors::Layout layout, actors::Layout::make(options.model, options.vocabulary));
+  if (options.concurrency < 1)
+    return invalid_input(fmt::format("concurrency = {}: needs at least 1", options.concurrency));
+  if (options.sampling.max_new_tokens >= options.model.context)
+    return invalid_input(
+        fmt::format("max_new_tokens = {} leaves no room for a prompt in a context "
+                    "of {}",
+                    options.sampling.max_new_tokens.count(),
+                    options.model.context.count()));
+  return std::unique_ptr<Engine>(new TorchEngine(options, layout));
+}
+
+}  // namespace temper::rollout

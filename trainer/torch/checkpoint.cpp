@@ -1,0 +1,99 @@
+#include "trainer/torch/checkpoint.hpp"
+
+#include "core/files.hpp"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+namespace temper::trainer {
+
+namespace {
+
+using actors::SafetensorsImage;
+
+constexpr int kFormat = 1;
+constexpr auto kModelFile = "model.safetensors";
+constexpr auto kOptimizerFile = "optimizer.safetensors";
+constexpr auto kCountersFile = "trainer.json";
+
+struct Counters {
+  std::uint64_t updates = 0;
+  std::int64_t optimizer_steps = 0;
+};
+
+Result<Counters> parse_counters(std::string_view text) {
+  const auto json = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const auto has = [&](const char* key) {
+    return json.contains(key) && json[key].is_number_unsigned();
+  };
+  if (!json.is_object() || !has("format") || !has("updates") || !has("optimizer_steps"))
+    return corrupt("needs numbers format, updates and optimizer_steps");
+  if (json["format"] != kFormat)
+    return corrupt(fmt::format("format {}, expected {}", json["format"].dump(), kFormat));
+  return Counters{json["updates"].get<std::uint64_t>(),
+                  json["optimizer_steps"].get<std::int64_t>()};
+}
+
+Status read_tensors(const std::filesystem::path& path,
+                    std::uint64_t updates,
+                    std::span<const actors::TensorToRead> expected) {
+  TEMPER_TRY(const std::string file, read_file(path));
+  const auto read = [&]() -> Status {
+    TEMPER_TRY(const SafetensorsImage image,
+               actors::parse_safetensors(std::as_bytes(std::span(file))));
+    TEMPER_TRY_STATUS(copy_tensors(image, expected));
+    const auto of = image.metadata.find("updates");
+    if (of == image.metadata.end() || of->second != std::to_string(updates))
+      return corrupt(fmt::format("is of update {}, but {} says {}",
+                                 of == image.metadata.end() ? "?" : of->second,
+                                 kCountersFile,
+                                 updates));
+    return {};
+  };
+  auto status = read();
+  return status ? std::move(status) : Status(std::move(status).error().within(path.string()));
+}
+
+template <class Tensor>
+std::vector<Tensor> joined(std::vector<Tensor> a, std::vector<Tensor> b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
+}  // namespace
+
+Status save_checkpoint(const std::filesystem::path& folder,
+                       const actors::Weights& weights,
+                       const actors::AdamWState& optimizer,
+                       std::uint64_t updates) {
+  const actors::Layout& layout = weights.layout();
+  const actors::SafetensorsMetadata metadata{{"updates", std::to_string(updates)}};
+  TEMPER_TRY_STATUS(write_file_atomically(folder / kModelFile, weights.to_image(metadata)));
+  const auto moments = joined(tensors_to_write(layout, optimizer.first_moment.span(), "m."),
+                              tensors_to_write(layout, optimizer.second_moment.span(), "v."));
+  TEMPER_TRY_STATUS(
+      write_file_atomically(folder / kOptimizerFile, write_safetensors(moments, metadata)));
+  const nlohmann::ordered_json counters = {
+      {"format", kFormat}, {"updates", updates}, {"optimizer_steps", optimizer.steps}};
+  return write_file_atomically(folder / kCountersFile, counters.dump(2) + "\n");
+}
+
+Result<TrainerState> load_checkpoint(const std::filesystem::path& folder,
+                                     const actors::Layout& layout) {
+  TEMPER_TRY(const std::string text, read_file(folder / kCountersFile));
+  auto counters = parse_counters(text);
+  if (!counters)
+    return std::move(counters).error().within((folder / kCountersFile).string());
+  TrainerState state{actors::Weights(layout), actors::AdamWState(layout), counters->updates};
+  TEMPER_TRY_STATUS(read_tensors(
+      folder / kModelFile, state.updates, tensors_to_read(layout, state.weights.values().span())));
+  TEMPER_TRY_STATUS(
+      read_tensors(folder / kOptimizerFile,
+                   state.updates,
+                   joined(tensors_to_read(layout, state.optimizer.first_moment.span(), "m."),
+                          tensors_to_read(layout, state.optimizer.second_moment.span(), "v."))));
+  state.optimizer.steps = counters->optimizer_steps;
+  return state;
+}
+
+}  // namespace temper::trainer

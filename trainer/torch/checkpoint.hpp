@@ -1,0 +1,31 @@
+// A trainer's state on disk, three files in a folder, each replaced atomically:
+//   model.safetensors       the weights; metadata "updates"
+//   optimizer.safetensors   "m.<tensor>" and "v.<tensor>"; metadata "updates"
+//   trainer.json            {"format": 1, "updates": n, "optimizer_steps": n}
+// The three name the same number of updates, else the folder is a mixture and is refused.
+#pragma once
+
+#include "actors/policy/adamw.hpp"
+#include "core/result.hpp"
+
+#include <cstdint>
+#include <filesystem>
+
+namespace temper::trainer {
+
+struct TrainerState {
+  actors::Weights weights;
+  actors::AdamWState optimizer;
+  std::uint64_t updates = 0;
+};
+
+/// Requires: the folder exists.
+Status save_checkpoint(const std::filesystem::path& folder,
+                       const actors::Weights& weights,
+                       const actors::AdamWState& optimizer,
+                       std::uint64_t updates);
+/// Errors name the file and the tensor or key.
+Result<TrainerState> load_checkpoint(const std::filesystem::path& folder,
+                                     const actors::Layout& layout);
+
+}  // namespace temper::trainer

@@ -1,0 +1,31 @@
+// The trainer engine that trains the real policy: GRPO over minibatches of whole groups.
+//
+// Log-probs are computed at the temperature of sampling. With top_p < 1 the behaviour's log-probs
+// are those of the cut and renormalised distribution while the trained ones are over the whole
+// vocabulary, so the ratio starts at the mass of the nucleus instead of 1: the update then also
+// pulls the policy towards its own nucleus. Train with top_p = 1 unless that is wanted.
+#pragma once
+
+#include "actors/model_config.hpp"
+#include "trainer/algorithm_config.hpp"
+#include "trainer/engine.hpp"
+
+#include <cstdint>
+#include <memory>
+
+namespace temper::trainer {
+
+struct TorchEngineOptions {
+  actors::ModelConfig model;
+  std::int32_t vocabulary = 0;
+  AlgorithmConfig algorithm;
+  double temperature = 1.0;
+  std::uint64_t seed = 0;  ///< Of the order of groups within an update.
+};
+
+/// Starts from `weights` (a safetensors image) with a fresh optimizer.
+/// Errors: weights that are not this model's, by name of the tensor.
+Result<std::unique_ptr<Engine>> make_torch_engine(const TorchEngineOptions& options,
+                                                  std::span<const std::byte> weights);
+
+}  // namespace temper::trainer

@@ -1,0 +1,59 @@
+#include "trainer/torch/minibatch.hpp"
+
+#include "core/random.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+namespace temper::trainer {
+
+std::vector<SampleIndices> split_minibatches(std::span<const TrainSample> batch,
+                                             std::int32_t minibatches,
+                                             std::uint64_t seed,
+                                             std::uint64_t update) {
+  std::map<GroupId, SampleIndices> by_group;
+  for (std::size_t i = 0; i < batch.size(); ++i)
+    by_group[batch[i].group].push_back(i);
+  std::vector<const SampleIndices*> groups;
+  for (const auto& [id, samples] : by_group)
+    groups.push_back(&samples);
+  Random random(seed, fmt::format("minibatches of update {}", update));
+  for (std::size_t i = groups.size(); i > 1; --i)
+    std::swap(groups[i - 1], groups[random.below(i)]);
+
+  const std::size_t parts = std::min(static_cast<std::size_t>(minibatches), groups.size());
+  std::vector<SampleIndices> result(parts);
+  for (std::size_t g = 0; g < groups.size(); ++g) {
+    SampleIndices& part = result[g * parts / groups.size()];
+    part.insert(part.end(), groups[g]->begin(), groups[g]->end());
+  }
+  return result;
+}
+
+std::vector<MicroBatch> pack_micro_batches(std::span<const TrainSample> batch,
+                                           const SampleIndices& minibatch,
+                                           std::int64_t rows) {
+  std::vector<MicroBatch> result;
+  const std::vector<std::int32_t>* prompt = nullptr;  // The one that the last pack ends with.
+  for (const std::size_t i : minibatch) {
+    const TrainSample& sample = batch[i];
+    const std::int64_t of_response = actors::Pack::rows_of_response(sample.response);
+    const bool shares = prompt != nullptr && *prompt == sample.prompt;
+    const std::int64_t more =
+        of_response + (shares ? 0 : actors::Pack::rows_of_prompt(sample.prompt));
+    const bool full = !result.empty() && result.back().pack.rows() + more > rows;
+    if (result.empty() || full)
+      result.emplace_back();
+    actors::Pack& pack = result.back().pack;
+    if (!shares || pack.rows() == 0)
+      pack.add_prompt(sample.prompt);
+    prompt = &sample.prompt;
+    pack.add_response(sample.response);
+    result.back().samples.push_back(i);
+  }
+  return result;
+}
+
+}  // namespace temper::trainer

@@ -1,0 +1,36 @@
+// Cutting a batch: into minibatches of whole groups, in an order fixed by seed and update, and each
+// minibatch into packs that hold at most a given number of rows.
+#pragma once
+
+#include "actors/policy/pack.hpp"
+#include "trainer/engine.hpp"
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace temper::trainer {
+
+/// Indices into the batch.
+using SampleIndices = std::vector<std::size_t>;
+
+/// Groups shuffled by (seed, update) and dealt out as evenly as whole groups allow; the samples of
+/// a group follow each other. No minibatch is empty, so there are at most as many as groups.
+std::vector<SampleIndices> split_minibatches(std::span<const TrainSample> batch,
+                                             std::int32_t minibatches,
+                                             std::uint64_t seed,
+                                             std::uint64_t update);
+
+/// One forward and backward pass: the samples, in the order of the pack's targets.
+struct MicroBatch {
+  actors::Pack pack;
+  SampleIndices samples;
+};
+
+/// A prompt is packed once for the samples that follow each other with it. A single sample may
+/// exceed `rows`.
+std::vector<MicroBatch> pack_micro_batches(std::span<const TrainSample> batch,
+                                           const SampleIndices& minibatch,
+                                           std::int64_t rows);
+
+}  // namespace temper::trainer
