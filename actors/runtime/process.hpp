@@ -1,0 +1,31 @@
+// What a worker does to its own process.
+#pragma once
+
+#include "core/result.hpp"
+#include "core/units.hpp"
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace temper::actors {
+
+/// From now on the kernel kills this process when the thread that spawned it ends. Error:
+/// `parent`, who spawned it, is gone already.
+Status die_with_parent(std::int64_t parent);
+
+/// The name that ps and top show; cut to 15 bytes.
+void name_process(std::string_view name);
+
+/// Restricts the calling thread, and threads it creates later, to these cores. No cores: no change.
+/// Error: a core that this machine or container does not have, named.
+Status pin_to_cores(std::span<const std::uint32_t> cores);
+
+/// Resident memory of this process now, and at its highest; zero where /proc does not tell.
+Bytes resident_memory();
+Bytes peak_resident_memory();
+
+std::string host_name();
+
+}  // namespace temper::actors

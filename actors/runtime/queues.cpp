@@ -1,0 +1,89 @@
+#include "actors/runtime/queues.hpp"
+
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <utility>
+
+namespace temper::actors {
+
+void Inbox::push(IncomingMessage message) {
+  {
+    const MutexLock lock(mutex_);
+    messages_.push_back(std::move(message));
+  }
+  changed_.notify_one();
+}
+
+void Inbox::close(Error reason) {
+  {
+    const MutexLock lock(mutex_);
+    if (!closed_)
+      closed_ = std::move(reason);
+  }
+  changed_.notify_one();
+}
+
+Inbox::Taken Inbox::take(Duration timeout) {
+  MutexLock lock(mutex_);
+  if (messages_.empty() && !closed_ && timeout > Duration::zero())
+    lock.wait_for(changed_, timeout);
+  return {.messages = std::exchange(messages_, {}), .closed = closed_};
+}
+
+Result<WakeUp> WakeUp::create() {
+  const int fd = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  if (fd < 0)
+    return io_error("cannot create an eventfd", errno);
+  return WakeUp(fd);
+}
+
+WakeUp::WakeUp(WakeUp&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+
+WakeUp& WakeUp::operator=(WakeUp&& other) noexcept {
+  std::swap(fd_, other.fd_);
+  return *this;
+}
+
+WakeUp::~WakeUp() {
+  if (fd_ >= 0)
+    ::close(fd_);
+}
+
+void WakeUp::notify() {
+  // Fails only when the counter is full: then it is readable already.
+  static_cast<void>(::eventfd_write(fd_, 1));
+}
+
+void WakeUp::clear() {
+  eventfd_t count = 0;
+  static_cast<void>(::eventfd_read(fd_, &count));
+}
+
+void SendQueue::push(OutgoingMessage message) {
+  bool first = false;
+  {
+    const MutexLock lock(mutex_);
+    first = messages_.empty();
+    messages_.push_back(std::move(message));
+  }
+  if (first)
+    wake_.notify();
+}
+
+void SendQueue::finish() {
+  {
+    const MutexLock lock(mutex_);
+    finished_ = true;
+  }
+  wake_.notify();
+}
+
+SendQueue::Taken SendQueue::take() {
+  wake_.clear();  // Before the look: a push after it notifies again.
+  const MutexLock lock(mutex_);
+  return {.messages = std::exchange(messages_, {}), .finished = finished_};
+}
+
+}  // namespace temper::actors

@@ -1,0 +1,44 @@
+// What an actor does, apart from how it is run: the worker process, an in-process driver and tests
+// all call the same three functions, always from one thread.
+#pragma once
+
+#include "actors/transport/message.hpp"
+
+#include <functional>
+
+namespace temper::actors {
+
+/// Where a role sends to: its orchestrator.
+class Outbox {
+ public:
+  using Sink = std::function<void(OutgoingMessage)>;
+  explicit Outbox(Sink sink) : sink_(std::move(sink)) {}
+
+  /// Queues `message` and returns; messages arrive in the order of their send().
+  template <class M>
+  void send(const M& message) {
+    sink_(outgoing(message));
+  }
+
+ private:
+  Sink sink_;
+};
+
+class Role {
+ public:
+  /// Pending: call work() again as soon as waiting messages are handled.
+  enum class Work { Pending, None };
+
+  virtual ~Role() = default;
+  /// Once, right after actor.ready was sent.
+  virtual Status start(Outbox&) { return {}; }
+  /// Messages in the order they were sent. An error ends the actor, with actor.failed.
+  virtual Status on_message(const IncomingMessage& message, Outbox& out) = 0;
+  /// One bounded piece of work (a decode step, a micro-batch). Also called now and then while there
+  /// is none, so that reports can be flushed. An error ends the actor.
+  virtual Result<Work> work(Outbox&) { return Work::None; }
+  /// Once, at actor.stop, after the messages before it: send what is still to be sent.
+  virtual Status stop(Outbox&) { return {}; }
+};
+
+}  // namespace temper::actors

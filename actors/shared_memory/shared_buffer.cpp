@@ -1,0 +1,149 @@
+#include "actors/shared_memory/shared_buffer.hpp"
+
+#include "core/hash.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <utility>
+
+namespace temper::actors {
+namespace {
+
+constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL;
+constexpr int kSealsNeeded = F_SEAL_SHRINK | F_SEAL_WRITE;
+
+class Descriptor {
+ public:
+  explicit Descriptor(int fd) : fd_(fd) {}
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  ~Descriptor() {
+    if (fd_ >= 0)
+      ::close(fd_);
+  }
+  int get() const { return fd_; }
+  int release() { return std::exchange(fd_, -1); }
+
+ private:
+  int fd_;
+};
+
+std::string name_of(const WeightsHandle& h) {
+  return fmt::format("weights of version {} in process {}", h.version, h.pid);
+}
+
+Error released(const WeightsHandle& h, std::string_view why) {
+  return {
+      ErrorCode::Unavailable,
+      fmt::format(
+          "{}: {}; the writer ended or released them: have them published again", name_of(h), why)};
+}
+
+/// The image is at least what `handle` says and cannot change: safe to map and read.
+Status check_sealed(const Descriptor& fd, const WeightsHandle& handle) {
+  struct stat status {};
+  const int seals = ::fcntl(fd.get(), F_GET_SEALS);
+  if (seals < 0 || ::fstat(fd.get(), &status) != 0)
+    return released(handle, "the descriptor is no memfd");
+  if ((seals & kSealsNeeded) != kSealsNeeded)
+    return released(handle, "the descriptor is another memfd, not sealed");
+  if (status.st_size != handle.bytes.count()) {
+    return corrupt(fmt::format(
+        "{}: {} bytes, announced were {}", name_of(handle), status.st_size, handle.bytes.count()));
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<SharedBuffer> SharedBuffer::create(PolicyVersion version, std::span<const std::byte> image) {
+  const std::string name = fmt::format("temper-weights-{}", version);
+  Descriptor fd(::memfd_create(name.c_str(), MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (fd.get() < 0)
+    return io_error("cannot create shared memory for weights", errno);
+  std::size_t written = 0;
+  while (written < image.size()) {
+    const ssize_t n = ::write(fd.get(), image.data() + written, image.size() - written);
+    if (n < 0 && errno == EINTR)
+      continue;
+    if (n < 0) {
+      return io_error(
+          fmt::format("cannot write {} bytes of weights to shared memory", image.size()), errno);
+    }
+    written += static_cast<std::size_t>(n);
+  }
+  if (::fcntl(fd.get(), F_ADD_SEALS, kSeals) != 0)
+    return io_error("cannot seal the shared memory of weights", errno);
+  const WeightsHandle handle{.version = version,
+                             .bytes = Bytes(static_cast<Bytes::rep>(image.size())),
+                             .checksum = hash64(image),
+                             .pid = ::getpid(),
+                             .fd = fd.get()};
+  return SharedBuffer(fd.release(), handle);
+}
+
+SharedBuffer::SharedBuffer(SharedBuffer&& other) noexcept
+    : fd_(std::exchange(other.fd_, -1)), handle_(other.handle_) {}
+
+SharedBuffer& SharedBuffer::operator=(SharedBuffer&& other) noexcept {
+  std::swap(fd_, other.fd_);
+  std::swap(handle_, other.handle_);
+  return *this;
+}
+
+SharedBuffer::~SharedBuffer() {
+  if (fd_ >= 0)
+    ::close(fd_);
+}
+
+Result<MappedBuffer> MappedBuffer::open(const WeightsHandle& handle) {
+  if (handle.fd < 0 || handle.pid <= 0 || handle.bytes < Bytes(0))
+    return invalid_input(name_of(handle) + ": the handle names no shared memory");
+  const std::string path = fmt::format("/proc/{}/fd/{}", handle.pid, handle.fd);
+  // O_NONBLOCK: if the number now belongs to a pipe or a device, opening it must not wait.
+  const Descriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (fd.get() < 0 && errno == EACCES) {
+    return io_error(fmt::format("{}: cannot open {} (actors that share memory run as one user in "
+                                "one container; else set transport to tcp)",
+                                name_of(handle),
+                                path),
+                    errno);
+  }
+  if (fd.get() < 0)
+    return released(handle, io_error("cannot open " + path, errno).context);
+  TEMPER_TRY_STATUS(check_sealed(fd, handle));
+
+  const auto size = static_cast<std::size_t>(handle.bytes.count());
+  MappedBuffer buffer({});
+  if (size > 0) {
+    void* address = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, fd.get(), 0);
+    if (address == MAP_FAILED)
+      return io_error(fmt::format("cannot map {}", name_of(handle)), errno);
+    buffer.bytes_ = {static_cast<const std::byte*>(address), size};
+  }
+  if (hash64(buffer.bytes()) != handle.checksum) {
+    return corrupt(name_of(handle) +
+                   ": the checksum differs from the announced one: have them published again");
+  }
+  return buffer;
+}
+
+MappedBuffer::MappedBuffer(MappedBuffer&& other) noexcept
+    : bytes_(std::exchange(other.bytes_, {})) {}
+
+MappedBuffer& MappedBuffer::operator=(MappedBuffer&& other) noexcept {
+  std::swap(bytes_, other.bytes_);
+  return *this;
+}
+
+MappedBuffer::~MappedBuffer() {
+  if (!bytes_.empty())
+    ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
+}
+
+}  // namespace temper::actors

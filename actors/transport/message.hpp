@@ -1,0 +1,66 @@
+// Between described structs and the two frames of a message.
+#pragma once
+
+#include "actors/protocol/envelope.hpp"
+#include "actors/transport/socket.hpp"
+#include "core/msgpack.hpp"
+
+namespace temper::actors {
+
+/// "rollout.generate", or "message 999" for a tag that is not in the catalogue.
+std::string message_name(std::uint32_t tag);
+
+/// A message on its way out: its body is encoded, its place in the sender's sequence still open.
+struct OutgoingMessage {
+  std::uint32_t tag = 0;
+  std::uint32_t version = 0;
+  std::string body;
+};
+
+template <class M>
+OutgoingMessage outgoing(const M& message) {
+  return {.tag = M::kTag, .version = M::kVersion, .body = encode(message)};
+}
+
+/// The head of `message` as its sender's number `sequence`.
+inline std::string encode_head(const OutgoingMessage& message, std::uint64_t sequence) {
+  return encode(Envelope{.tag = message.tag, .version = message.version, .sequence = sequence});
+}
+
+/// A message whose head is read and whose body waits for whoever knows the type. Copies share the
+/// body.
+class IncomingMessage {
+ public:
+  /// Error: the head is no envelope.
+  static Result<IncomingMessage> parse(Received received);
+  /// As `message` would arrive; for direct calls without a socket.
+  static IncomingMessage from(OutgoingMessage message, std::uint64_t sequence = 1);
+
+  const Envelope& envelope() const { return envelope_; }
+  std::string_view body() const { return body_; }
+
+  template <class M>
+  bool is() const {
+    return envelope_.tag == M::kTag;
+  }
+  /// Errors: another type, a version older than M::kOldestVersion, a body that does not decode.
+  template <class M>
+  Result<M> decode() const {
+    TEMPER_TRY_STATUS(check(M::kTag, M::kName, M::kOldestVersion));
+    auto message = temper::decode<M>(body_);
+    if (!message)
+      return std::move(message).error().within(M::kName);
+    return message;
+  }
+
+ private:
+  IncomingMessage(Envelope envelope, std::string_view body, std::shared_ptr<const void> owner)
+      : envelope_(envelope), body_(body), owner_(std::move(owner)) {}
+  Status check(std::uint32_t tag, std::string_view name, std::uint32_t oldest) const;
+
+  Envelope envelope_;
+  std::string_view body_;
+  std::shared_ptr<const void> owner_;
+};
+
+}  // namespace temper::actors

@@ -1,0 +1,111 @@
+// ZeroMQ, and the only files that include it. A message is two frames, head and body, whose meaning
+// is not known here. The orchestrator binds a RouterSocket; each worker connects a DealerSocket.
+//
+// Each socket belongs to one thread at a time. What arrives malformed (a wrong number of frames, an
+// empty or oversized one, a foreign protocol) is counted and dropped, and never an error of ours.
+#pragma once
+
+#include "actors/transport/transport_config.hpp"
+#include "core/log.hpp"
+#include "core/result.hpp"
+
+#include <compare>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace temper::actors {
+
+/// Largest head accepted: an envelope is some twenty bytes.
+inline constexpr Bytes kMaxHead{256};
+
+/// One connection of a peer, named by the router. A peer that reconnects is a new PeerId.
+struct PeerId {
+  std::string bytes;
+  auto operator<=>(const PeerId&) const = default;
+  /// Hexadecimal, for people.
+  std::string text() const;
+};
+
+/// A message as it arrived. The views live as long as `owner`; they are not aligned to anything.
+struct Received {
+  PeerId peer;  ///< Empty at a dealer.
+  std::string_view head;
+  std::string_view body;
+  std::shared_ptr<const void> owner;
+};
+
+struct TransportStats {
+  std::uint64_t received = 0;
+  std::uint64_t sent = 0;
+  std::uint64_t dropped = 0;  ///< Malformed messages.
+};
+
+/// The orchestrator's side. Moves messages without blocking.
+class RouterSocket {
+ public:
+  /// `where`: "ipc" (a socket in a new private folder), "ipc:///path", or "tcp://host:port"; port 0
+  /// takes a free one. Errors: the address cannot be bound.
+  static Result<RouterSocket> bind(const std::string& where,
+                                   const TransportConfig& config,
+                                   const Log& log);
+  RouterSocket(RouterSocket&&) noexcept;
+  RouterSocket& operator=(RouterSocket&&) noexcept;
+  /// Unsent messages are discarded; a private folder is removed.
+  ~RouterSocket();
+
+  /// Where workers connect, with the real port. Host 0.0.0.0 stays as bound.
+  const std::string& endpoint() const;
+
+  /// Hands a message over for sending. Errors: Unavailable, the peer is gone; OutOfMemory, it does
+  /// not read and its queue is full.
+  Status send(const PeerId& peer, std::string head, std::string body);
+  /// The next well-formed message, if any. Drops at most some hundred malformed ones per call, so
+  /// after an empty answer ask readable() whether to call again.
+  std::optional<Received> try_receive();
+  /// Counts a message of `peer` that turned out malformed further up; logs at 1, 2, 4, 8, ...
+  void drop(const PeerId& peer, std::string_view why);
+
+  /// Edge-triggered, as ZMQ_FD is: after every send and receive ask readable() before waiting.
+  int fd() const;
+  bool readable();
+  const TransportStats& stats() const;
+
+ private:
+  struct Impl;
+  explicit RouterSocket(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+/// A worker's side.
+class DealerSocket {
+ public:
+  /// Returns at once; the connection is made, and retried, in the background.
+  static Result<DealerSocket> connect(const std::string& endpoint,
+                                      const TransportConfig& config,
+                                      const Log& log);
+  DealerSocket(DealerSocket&&) noexcept;
+  DealerSocket& operator=(DealerSocket&&) noexcept;
+  /// Discards what is unsent; call close() to flush.
+  ~DealerSocket();
+
+  /// False if the queue is full: nothing was taken, wait until writable.
+  Result<bool> try_send(std::string_view head, std::string& body);
+  std::optional<Received> try_receive();
+
+  enum class Wait { Readable, ReadableOrWritable };
+  /// Returns when a message can be received (or sent), `wake_fd` is readable, or `timeout` is over.
+  Status wait(Wait what, int wake_fd, Duration timeout);
+
+  /// Sends what is queued, for at most `linger`, and disconnects.
+  void close(Duration linger);
+  const TransportStats& stats() const;
+
+ private:
+  struct Impl;
+  explicit DealerSocket(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace temper::actors
