@@ -100,22 +100,28 @@ void YamlReader::report(const YamlPlace& place, std::string message) {
   issues_.push_back({place, path_, std::move(message)});
 }
 
+std::vector<std::string> YamlReader::keys_named(std::string_view name) const {
+  std::vector<std::string> found;
+  for (const std::string& key : all_keys_) {
+    if (key.ends_with("." + std::string(name)))
+      found.push_back("`" + key + "`");
+  }
+  return found;
+}
+
 void YamlReader::report_unknown_keys() {
   const auto& names = frame_.names;
   for (const YamlNode::Entry& entry : frame_.map->entries) {
     if (std::find(names.begin(), names.end(), entry.key) != names.end())
       continue;
     std::string message = "unknown key";
-    const auto elsewhere =
-        std::find_if(all_keys_.begin(), all_keys_.end(), [&](const std::string& key) {
-          return key.ends_with("." + entry.key);
-        });
-    if (const auto nearest = nearest_name(entry.key, names))
+    if (const auto nearest = nearest_name(entry.key, names)) {
       message += fmt::format("; did you mean `{}`?", *nearest);
-    else if (elsewhere != all_keys_.end())
-      message += fmt::format("; did you mean `{}`?", *elsewhere);
-    else
+    } else if (const auto elsewhere = keys_named(entry.key); !elsewhere.empty()) {
+      message += fmt::format("; did you mean {}?", fmt::join(elsewhere, " or "));
+    } else {
       message += "; valid here: " + quoted_list(names);
+    }
     enter_key(entry);
     report(entry.place, std::move(message));
     leave();

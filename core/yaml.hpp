@@ -229,6 +229,8 @@ class YamlReader {
 
   void report(const YamlPlace& place, std::string message);
   void report_unknown_keys();
+  /// Keys of any section that end with this name, quoted.
+  std::vector<std::string> keys_named(std::string_view name) const;
   void mismatch(const std::string& expected, const YamlNode& found);
   void out_of_range(const std::string& expected, const YamlNode& found);
   void out_of_bounds(const YamlNode& found,

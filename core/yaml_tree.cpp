@@ -119,6 +119,8 @@ class TreeBuilder : public YAML::EventHandler {
       set_key(parent, node);
     } else {
       parent.has_key = false;
+      if (node.kind == YamlNode::Kind::Null)
+        node.place = parent.key_place;  // yaml-cpp marks what follows the missing value.
       if (!parent.key_bad)
         parent.node.entries.push_back({parent.key, parent.key_place, std::move(node)});
     }

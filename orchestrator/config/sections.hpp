@@ -1,0 +1,192 @@
+// The sections of a pipeline that belong to the orchestrator. Sections of other folders are
+// declared there and reused by pipeline_config.hpp.
+#pragma once
+
+#include "actors/transport/transport_config.hpp"
+#include "core/describe.hpp"
+
+namespace temper {
+namespace orchestrator {
+
+enum class HardwareKind { Local, Simulated };
+enum class StalenessPolicy { Exact };
+enum class PlacementMode { Separate, Colocated };
+enum class TransportKind { Ipc, Tcp };
+
+struct StalenessConfig {
+  StalenessPolicy policy = StalenessPolicy::Exact;
+  std::int32_t bound = 2;
+};
+
+/// Empty lists are filled by resolve_placement().
+struct PlacementConfig {
+  PlacementMode mode = PlacementMode::Separate;
+  std::int32_t cards = 2;
+  std::vector<CardId> rollout;
+  std::vector<CardId> trainer;
+  std::vector<CardId> reference;
+  std::vector<CardId> reward;
+};
+
+struct RolloutConfig {
+  std::int32_t replicas = 1;
+  std::int32_t concurrency = 128;
+};
+
+/// Of the reference and of the reward actors.
+struct ReplicaConfig {
+  std::int32_t replicas = 1;
+};
+
+struct SyntheticConfig {
+  Tokens tokens{256};
+  Duration step_time{0};
+};
+
+struct TransportSection {
+  TransportKind kind = TransportKind::Ipc;
+  std::string bind = "127.0.0.1";
+  std::uint16_t port = 0;
+  Duration heartbeat = std::chrono::milliseconds(250);
+  Duration heartbeat_timeout = std::chrono::seconds(3);
+  std::int32_t max_restarts = 3;
+  actors::TransportConfig limits;  ///< Its fields are fields of this section.
+};
+
+struct CheckpointConfig {
+  std::int32_t every = 20;
+  std::int32_t keep = 2;
+};
+
+template <class V>
+void describe(V& v, StalenessConfig& c) {
+  v.field(1,
+          "policy",
+          c.policy,
+          {.doc = "`exact`: no trained group is older than the bound, and none is dropped."});
+  v.field(2,
+          "bound",
+          c.bound,
+          {.doc = "Largest number of updates between the version that began a group and the "
+                  "version it trains; 0 is synchronous.",
+           .min = 0,
+           .max = 1024});
+}
+
+template <class V>
+void describe(V& v, PlacementConfig& c) {
+  v.field(1,
+          "mode",
+          c.mode,
+          {.doc = "`separate`: rollout and trainer have their own cards; `colocated`: they take "
+                  "turns on the same ones."});
+  v.field(2,
+          "cards",
+          c.cards,
+          {.doc = "Cards of this machine to use; a card is a core, numbered from 0.",
+           .min = 1,
+           .max = 4096});
+  v.field(3,
+          "rollout",
+          c.rollout,
+          {.doc = "Cards of the rollout; empty: chosen for the mode.", .example = "[0]"});
+  v.field(4, "trainer", c.trainer, {.doc = "Cards of the trainer; empty: chosen for the mode."});
+  v.field(
+      5, "reference", c.reference, {.doc = "Cards of the reference; empty: those of the trainer."});
+  v.field(6, "reward", c.reward, {.doc = "Cards of the reward; empty: those of the trainer."});
+}
+
+template <class V>
+void describe(V& v, RolloutConfig& c) {
+  v.field(1,
+          "replicas",
+          c.replicas,
+          {.doc = "Rollout processes; each has its share of the cards.", .min = 1, .max = 4096});
+  v.field(2,
+          "concurrency",
+          c.concurrency,
+          {.doc = "Responses in flight per replica.", .min = 1, .max = 1 << 20});
+}
+
+template <class V>
+void describe(V& v, ReplicaConfig& c) {
+  v.field(1,
+          "replicas",
+          c.replicas,
+          {.doc = "Processes of this role; the reference may have none where `algorithm.kl` is 0.",
+           .min = 0,
+           .max = 4096});
+}
+
+template <class V>
+void describe(V& v, SyntheticConfig& c) {
+  v.field(1,
+          "tokens",
+          c.tokens,
+          {.doc = "Length of every response.", .min = Tokens(1), .max = Tokens(1 << 20)});
+  v.field(2,
+          "step_time",
+          c.step_time,
+          {.doc = "Time of one decode step and of one update.", .min = Duration(0)});
+}
+
+template <class V>
+void describe(V& v, TransportSection& c) {
+  v.field(10,
+          "kind",
+          c.kind,
+          {.doc = "`ipc`: sockets of this machine; `tcp`: workers may be elsewhere."});
+  v.field(11, "bind", c.bind, {.doc = "tcp: address to listen on."});
+  v.field(12, "port", c.port, {.doc = "tcp: port to listen on; 0 takes any free one."});
+  v.field(13,
+          "heartbeat",
+          c.heartbeat,
+          {.doc = "Interval at which both sides show life.", .min = std::chrono::milliseconds(1)});
+  v.field(14,
+          "heartbeat_timeout",
+          c.heartbeat_timeout,
+          {.doc = "Silence after which an actor is given up and replaced.",
+           .min = std::chrono::milliseconds(10)});
+  v.field(15,
+          "max_restarts",
+          c.max_restarts,
+          {.doc = "Replacements of one actor before the run gives up.", .min = 0, .max = 1000});
+  describe(v, c.limits);  // Field numbers 1 to 9.
+}
+
+template <class V>
+void describe(V& v, CheckpointConfig& c) {
+  v.field(1,
+          "every",
+          c.every,
+          {.doc = "Updates between two checkpoints; 0: only one at the end.", .min = 0});
+  v.field(2, "keep", c.keep, {.doc = "Newest checkpoints kept.", .min = 1, .max = 10000});
+}
+
+}  // namespace orchestrator
+
+template <>
+struct EnumNames<orchestrator::HardwareKind> {
+  using H = orchestrator::HardwareKind;
+  static constexpr std::array<std::pair<H, std::string_view>, 2> value{
+      {{H::Local, "local"}, {H::Simulated, "simulated"}}};
+};
+template <>
+struct EnumNames<orchestrator::StalenessPolicy> {
+  using P = orchestrator::StalenessPolicy;
+  static constexpr std::array<std::pair<P, std::string_view>, 1> value{{{P::Exact, "exact"}}};
+};
+template <>
+struct EnumNames<orchestrator::PlacementMode> {
+  using M = orchestrator::PlacementMode;
+  static constexpr std::array<std::pair<M, std::string_view>, 2> value{
+      {{M::Separate, "separate"}, {M::Colocated, "colocated"}}};
+};
+template <>
+struct EnumNames<orchestrator::TransportKind> {
+  using K = orchestrator::TransportKind;
+  static constexpr std::array<std::pair<K, std::string_view>, 2> value{
+      {{K::Ipc, "ipc"}, {K::Tcp, "tcp"}}};
+};
+
+}  // namespace temper

@@ -1,0 +1,220 @@
+#include "orchestrator/config/validate.hpp"
+
+#include "orchestrator/config/placement.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <regex>
+
+namespace temper::orchestrator {
+namespace {
+
+class Rules {
+ public:
+  /// Notes the rule as broken unless `holds`.
+  void require(bool holds, std::vector<std::string> keys, std::string message) {
+    if (!holds)
+      broken_.push_back({std::move(keys), std::move(message)});
+  }
+  std::vector<BrokenRule> take() { return std::move(broken_); }
+
+ private:
+  std::vector<BrokenRule> broken_;
+};
+
+void check_run(const PipelineConfig& c, Rules& rules) {
+  constexpr std::string_view kAllowed =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.";
+  constexpr std::size_t kLongest = 64;
+  rules.require(!c.name.empty() && c.name.size() <= kLongest && c.name.front() != '.' &&
+                    c.name.find_first_not_of(kAllowed) == std::string::npos,
+                {"name"},
+                "must be 1 to 64 letters, digits, '-', '_' or '.', since it names a folder");
+  rules.require(c.hardware == HardwareKind::Local,
+                {"hardware"},
+                "`simulated` is not in this version yet; use `local`");
+}
+
+void check_model(const PipelineConfig& c, std::optional<Tokens> longest_prompt, Rules& rules) {
+  const actors::ModelConfig& m = c.model;
+  const bool divides = m.hidden % m.heads == 0;
+  rules.require(divides,
+                {"model.heads", "model.hidden"},
+                fmt::format("must divide model.hidden ({}), found {}", m.hidden, m.heads));
+  rules.require(m.heads % m.kv_heads == 0,
+                {"model.kv_heads", "model.heads"},
+                fmt::format("must divide model.heads ({}), found {}", m.heads, m.kv_heads));
+  rules.require(!divides || (m.hidden / m.heads) % 2 == 0,
+                {"model.heads", "model.hidden"},
+                fmt::format("model.hidden / model.heads must be even for the rotary positions, "
+                            "found {} / {}",
+                            m.hidden,
+                            m.heads));
+  const Tokens response = c.sampling.max_new_tokens;
+  const Tokens prompt = longest_prompt.value_or(Tokens(1));
+  rules.require(m.context >= prompt + response,
+                {"model.context", "sampling.max_new_tokens", "task.path", "task.digits"},
+                fmt::format("must hold the longest prompt ({}) and sampling.max_new_tokens ({}), "
+                            "found {}",
+                            longest_prompt ? fmt::format("{} tokens", prompt.count())
+                                           : std::string("at least 1 token"),
+                            response.count(),
+                            m.context.count()));
+  rules.require(c.algorithm.micro_batch_tokens >= m.context,
+                {"algorithm.micro_batch_tokens", "model.context"},
+                fmt::format("must hold one sequence of model.context ({}) tokens, found {}",
+                            m.context.count(),
+                            c.algorithm.micro_batch_tokens.count()));
+}
+
+void check_task(const PipelineConfig& c, Rules& rules) {
+  rules.require(c.task.kind != actors::TaskKind::Jsonl || !c.task.path.empty(),
+                {"task.path", "task.kind"},
+                "needed by `task.kind: jsonl`");
+  const actors::VerifierConfig& v = c.verifier;
+  rules.require(
+      v.kind != actors::VerifierKind::Command || (!v.command.empty() && !v.command.front().empty()),
+      {"verifier.command", "verifier.kind"},
+      "needed by `verifier.kind: command`");
+  if (v.kind != actors::VerifierKind::Regex)
+    return;
+  rules.require(!v.pattern.empty(),
+                {"verifier.pattern", "verifier.kind"},
+                "needed by `verifier.kind: regex`");
+  constexpr std::string_view kAnswer = "{answer}";
+  std::string pattern = v.pattern;
+  for (auto at = pattern.find(kAnswer); at != std::string::npos; at = pattern.find(kAnswer, at))
+    pattern.replace(at, kAnswer.size(), "0");
+  try {
+    const std::regex compiled(pattern, std::regex::ECMAScript);
+  } catch (const std::regex_error& e) {  // The only way std::regex reports.
+    rules.require(false,
+                  {"verifier.pattern", "verifier.kind"},
+                  fmt::format("not an ECMAScript regular expression: {}", e.what()));
+  }
+}
+
+void check_algorithm(const PipelineConfig& c, Rules& rules) {
+  const trainer::AlgorithmConfig& a = c.algorithm;
+  const std::int64_t responses =
+      std::int64_t{a.groups_per_update} * std::int64_t{a.responses_per_group};
+  rules.require(
+      responses % a.minibatches == 0,
+      {"algorithm.minibatches", "algorithm.groups_per_update", "algorithm.responses_per_group"},
+      fmt::format("must divide the responses of an update ({} x {} = {}), found {}",
+                  a.groups_per_update,
+                  a.responses_per_group,
+                  responses,
+                  a.minibatches));
+  rules.require(c.policy != actors::PolicyKind::Torch || a.responses_per_group >= 2,
+                {"algorithm.responses_per_group", "policy"},
+                "must be at least 2: an advantage is relative to the rest of the group");
+  rules.require(c.reference.replicas > 0 || a.kl == 0,
+                {"reference.replicas", "algorithm.kl"},
+                fmt::format("0 is possible only if algorithm.kl is 0, found {}", a.kl));
+  rules.require(c.reward.replicas > 0, {"reward.replicas"}, "must be at least 1, found 0");
+}
+
+std::string joined(const std::vector<CardId>& cards) {
+  return fmt::format("[{}]", fmt::join(cards, ", "));
+}
+
+bool contains(const std::vector<CardId>& cards, CardId card) {
+  return std::find(cards.begin(), cards.end(), card) != cards.end();
+}
+
+void check_cards(const std::string& key,
+                 const std::vector<CardId>& cards,
+                 std::int32_t count,
+                 Rules& rules) {
+  for (std::size_t i = 0; i < cards.size(); ++i) {
+    const std::vector<std::string> keys{fmt::format("{}[{}]", key, i), key, "placement.cards"};
+    rules.require(
+        cards[i].value() < static_cast<std::uint32_t>(count),
+        keys,
+        fmt::format(
+            "there are {} cards (placement.cards), numbered from 0; found {}", count, cards[i]));
+    rules.require(
+        std::count(cards.begin(), cards.begin() + static_cast<std::ptrdiff_t>(i), cards[i]) == 0,
+        keys,
+        fmt::format("card {} is listed twice", cards[i]));
+  }
+}
+
+void check_placement(const PipelineConfig& c, Rules& rules) {
+  const PlacementConfig& given = c.placement;
+  check_cards("placement.rollout", given.rollout, given.cards, rules);
+  check_cards("placement.trainer", given.trainer, given.cards, rules);
+  check_cards("placement.reference", given.reference, given.cards, rules);
+  check_cards("placement.reward", given.reward, given.cards, rules);
+
+  const PlacementConfig p = resolve_placement(c);
+  const std::vector<std::string> keys{
+      given.trainer.empty() ? "placement.rollout" : "placement.trainer",
+      "placement.mode",
+      "placement.cards",
+      "placement.rollout",
+      "placement.trainer"};
+  if (p.mode == PlacementMode::Colocated) {
+    std::vector<CardId> rollout = p.rollout;
+    std::vector<CardId> trainer = p.trainer;
+    std::sort(rollout.begin(), rollout.end());
+    std::sort(trainer.begin(), trainer.end());
+    rules.require(rollout == trainer,
+                  keys,
+                  fmt::format("in `colocated` mode rollout and trainer have the same cards, found "
+                              "rollout {} and trainer {}",
+                              joined(p.rollout),
+                              joined(p.trainer)));
+    return;
+  }
+  if (p.cards < 2) {
+    rules.require(false,
+                  {"placement.cards", "placement.mode"},
+                  "`separate` mode needs at least 2 cards, found 1; or use `mode: colocated`");
+    return;
+  }
+  rules.require(!p.rollout.empty() && !p.trainer.empty(),
+                keys,
+                fmt::format("leaves no card to the {}", p.rollout.empty() ? "rollout" : "trainer"));
+  std::vector<CardId> shared;
+  for (const CardId card : p.rollout) {
+    if (contains(p.trainer, card) && !contains(shared, card))
+      shared.push_back(card);
+  }
+  rules.require(
+      shared.empty(),
+      keys,
+      fmt::format("in `separate` mode rollout and trainer share no card, found {} in both",
+                  joined(shared)));
+}
+
+void check_transport(const PipelineConfig& c, Rules& rules) {
+  const TransportSection& t = c.transport;
+  rules.require(t.heartbeat_timeout >= 2 * t.heartbeat,
+                {"transport.heartbeat_timeout", "transport.heartbeat"},
+                fmt::format("must be at least twice transport.heartbeat ({}), found {}",
+                            to_text(t.heartbeat),
+                            to_text(t.heartbeat_timeout)));
+  rules.require(t.kind != TransportKind::Tcp || !t.bind.empty(),
+                {"transport.bind", "transport.kind"},
+                "needed by `transport.kind: tcp`");
+}
+
+}  // namespace
+
+std::vector<BrokenRule> validate(const PipelineConfig& config,
+                                 std::optional<Tokens> longest_prompt) {
+  Rules rules;
+  check_run(config, rules);
+  if (config.policy == actors::PolicyKind::Torch)
+    check_model(config, longest_prompt, rules);
+  check_task(config, rules);
+  check_algorithm(config, rules);
+  check_placement(config, rules);
+  check_transport(config, rules);
+  return rules.take();
+}
+
+}  // namespace temper::orchestrator
