@@ -1,0 +1,340 @@
+#include "orchestrator/record/audit.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace temper::orchestrator {
+namespace {
+
+constexpr std::size_t kMostViolations = 50;
+
+}  // namespace
+
+void Auditor::feed(const Record& record) {
+  current_ = record.sequence;
+  ++records_;
+  if (record.time < last_time_)
+    violation("time goes back");
+  last_time_ = std::max(last_time_, record.time);
+  std::visit([this](const auto& e) { on_event(e); }, record.event);
+  for (const Command& command : record.commands) {
+    std::visit([this](const auto& c) { on_command(c); }, command);
+  }
+  // After the commands: a snapshot of the scheduler contains them, though their leases are void.
+  if (std::holds_alternative<event::Started>(record.event) ||
+      std::holds_alternative<event::CheckpointSaved>(record.event)) {
+    saved_[record.sequence] = state_;
+  }
+}
+
+AuditReport Auditor::report() const {
+  AuditReport r;
+  r.records = records_;
+  r.voided = voided_;
+  r.steps = state_.version;
+  r.groups_dispatched = state_.dispatched;
+  r.groups_trained = state_.trained;
+  r.groups_filtered = state_.filtered;
+  r.groups_failed = state_.failed;
+  r.groups_outstanding = state_.outstanding.size();
+  r.max_staleness = state_.age_max;
+  r.bound = config_.staleness_bound;
+  if (state_.trained > 0) {
+    r.mean_staleness = static_cast<double>(state_.age_sum) / static_cast<double>(state_.trained);
+  }
+  r.violations = violations_;
+  if (r.groups_dispatched !=
+      r.groups_trained + r.groups_filtered + r.groups_failed + r.groups_outstanding) {
+    r.violations.push_back("groups are not conserved");
+  }
+  return r;
+}
+
+void Auditor::violation(const std::string& what) {
+  if (violations_.size() < kMostViolations) {
+    violations_.push_back(fmt::format("record {}: {}", current_, what));
+  }
+}
+
+Auditor::ResponseState* Auditor::response(std::uint64_t id) {
+  const auto per_group = static_cast<std::uint64_t>(config_.responses_per_group);
+  const auto group = state_.outstanding.find(id / per_group);
+  if (group == state_.outstanding.end())
+    return nullptr;
+  return &group->second.responses[id];
+}
+
+void Auditor::grant(ActorId actor, LeaseId lease, const std::vector<ResponseId>& responses) {
+  LeaseState& state = state_.leases[lease.value()];
+  if (!state.responses.empty())
+    violation(fmt::format("lease {} is granted twice", lease));
+  state.actor = actor.value();
+  for (const ResponseId r : responses) {
+    state.responses.push_back(r.value());
+    if (response(r.value()) == nullptr) {
+      violation(fmt::format("response {} is leased but its group is not outstanding", r));
+    }
+  }
+}
+
+Auditor::LeaseState* Auditor::granted(LeaseId lease, ActorId actor) {
+  const auto it = state_.leases.find(lease.value());
+  if (it == state_.leases.end() || it->second.actor != actor.value())
+    return nullptr;
+  return &it->second;
+}
+
+// --- Events
+
+void Auditor::on_event(const event::Started& e) {
+  if (current_ != 0)
+    violation("a run starts once, at record 0");
+  config_ = e.config;
+}
+
+void Auditor::on_event(const event::Resumed& e) {
+  const auto it = saved_.find(e.sequence);
+  if (it == saved_.end())
+    return violation("resumes from a record that is no checkpoint");
+  voided_ += current_ - e.sequence - 1;
+  state_ = it->second;
+  state_.leases.clear();
+  state_.engine_version.clear();
+  for (auto& [id, group] : state_.outstanding)
+    group.in_update = 0;
+  saved_.erase(std::next(it), saved_.end());
+}
+
+void Auditor::on_event(const event::Generated& e) {
+  for (const auto& item : e.items) {
+    LeaseState* lease = granted(item.lease, e.actor);
+    if (lease == nullptr)
+      continue;
+    const auto held =
+        std::find(lease->responses.begin(), lease->responses.end(), item.response.value());
+    if (held == lease->responses.end())
+      continue;
+    lease->responses.erase(held);
+    ResponseState* r = response(item.response.value());
+    if (r == nullptr)
+      continue;
+    if (r->generated)
+      violation(fmt::format("response {} is generated twice", item.response));
+    std::int64_t tokens = 0;
+    const auto per_group = static_cast<std::uint64_t>(config_.responses_per_group);
+    const GroupState& group = state_.outstanding.at(item.response.value() / per_group);
+    for (const actors::Segment& s : item.segments) {
+      tokens += s.tokens.count();
+      if (s.version.value() < group.dispatched || s.version.value() < r->last_version) {
+        violation(fmt::format("response {} holds tokens of version {}, older than its dispatch",
+                              item.response,
+                              s.version));
+      }
+      if (s.version.value() > state_.version) {
+        violation(fmt::format("response {} holds tokens of an unpublished version", item.response));
+      }
+      r->last_version = s.version.value();
+    }
+    if (tokens != item.tokens.count()) {
+      violation(fmt::format("segments of response {} do not add up", item.response));
+    }
+    r->tokens += static_cast<std::uint64_t>(tokens);
+    if (item.finish == actors::FinishReason::Failed)
+      r->failed = true;
+    r->generated = item.finish != actors::FinishReason::Interrupted;
+  }
+}
+
+void Auditor::on_event(const event::ReferenceScored& e) {
+  LeaseState* lease = granted(e.lease, e.actor);
+  if (lease == nullptr)
+    return;
+  for (const std::uint64_t id : lease->responses) {
+    if (ResponseState* r = response(id))
+      r->scored = true;
+  }
+  state_.leases.erase(e.lease.value());
+}
+
+void Auditor::on_event(const event::Judged& e) {
+  LeaseState* lease = granted(e.lease, e.actor);
+  if (lease == nullptr)
+    return;
+  for (std::size_t i = 0; i < lease->responses.size() && i < e.items.size(); ++i) {
+    ResponseState* r = response(lease->responses[i]);
+    if (r == nullptr)
+      continue;
+    if (r->judged)
+      violation(fmt::format("response {} is judged twice", lease->responses[i]));
+    r->judged = true;
+    r->failed = r->failed || e.items[i].failed;
+  }
+  state_.leases.erase(e.lease.value());
+}
+
+void Auditor::on_event(const event::Trained& e) {
+  LeaseState* lease = granted(e.lease, e.actor);
+  if (lease == nullptr)
+    return;
+  state_.leases.erase(e.lease.value());
+  if (e.version.value() != state_.version + 1)
+    violation("an update skips a version");
+  std::uint64_t in_update = 0;
+  for (const auto& [id, group] : state_.outstanding) {
+    if (group.in_update == e.lease.value())
+      ++in_update;
+  }
+  if (in_update != e.groups.size())
+    violation("the trainer saw other groups than were sent");
+  for (const GroupId g : e.groups) {
+    const auto it = state_.outstanding.find(g.value());
+    if (it == state_.outstanding.end() || it->second.in_update != e.lease.value()) {
+      violation(fmt::format("group {} was trained but is not in this update", g));
+      continue;
+    }
+    const std::uint64_t age = state_.version - it->second.dispatched;
+    if (age > config_.staleness_bound) {
+      violation(fmt::format("group {} was trained {} versions old; the bound is {}",
+                            g,
+                            age,
+                            config_.staleness_bound));
+    }
+    state_.age_sum += age;
+    state_.age_max = std::max(state_.age_max, age);
+    ++state_.trained;
+    state_.outstanding.erase(it);
+  }
+  state_.version = e.version.value();
+}
+
+void Auditor::on_event(const event::WeightsCommitted& e) {
+  if (!e.error.empty())
+    return;
+  if (e.version.value() > state_.version)
+    violation("an engine holds an unpublished version");
+  const auto [it, fresh] = state_.engine_version.try_emplace(e.actor.value(), e.version.value());
+  if (!fresh && e.version.value() < it->second) {
+    violation(fmt::format("engine {} goes back to version {}", e.actor, e.version));
+  }
+  it->second = e.version.value();
+}
+
+void Auditor::on_event(const event::Switched& e) {
+  if (e.action == actors::SwitchAction::FreeWeights && e.error.empty()) {
+    state_.engine_version.erase(e.actor.value());
+  }
+}
+
+void Auditor::on_event(const event::CheckpointSaved& e) {
+  if (e.error.empty() && e.version.value() != state_.version) {
+    violation("a checkpoint is of another version than the run");
+  }
+}
+
+void Auditor::on_event(const event::Activity& e) {
+  Time& until = busy_until_[e.actor.value()];
+  for (const actors::Span& s : e.spans) {
+    if (s.begin < until || s.end < s.begin) {
+      violation(fmt::format("spans of actor {} overlap", e.actor));
+    }
+    until = std::max(until, s.end);
+  }
+}
+
+// --- Commands
+
+void Auditor::on_command(const command::Launch& c) {
+  state_.engine_version.erase(c.actor.value());
+  std::erase_if(state_.leases, [&](const auto& l) { return l.second.actor == c.actor.value(); });
+}
+
+void Auditor::on_command(const command::Dispatch& c) {
+  const auto engine = state_.engine_version.find(c.actor.value());
+  if (engine == state_.engine_version.end() || engine->second != c.version.value()) {
+    violation(
+        fmt::format("group {} is dispatched under a version its engine does not hold", c.group));
+  }
+  if (!state_.outstanding.contains(c.group.value())) {
+    if (state_.dispatched > 0 && c.group.value() <= state_.highest_group) {
+      violation(fmt::format("group {} is dispatched again after it had left", c.group));
+    }
+    state_.highest_group = c.group.value();
+    ++state_.dispatched;
+    GroupState& group = state_.outstanding[c.group.value()];
+    group.dispatched = c.version.value();
+    for (const ResponseId r : c.responses)
+      group.responses[r.value()];
+  } else if (c.version.value() < state_.outstanding[c.group.value()].dispatched) {
+    violation(fmt::format("group {} goes on under weights older than its first", c.group));
+  }
+  grant(c.actor, c.lease, c.responses);
+}
+
+void Auditor::on_command(const command::ScoreReference& c) {
+  grant(c.actor, c.lease, c.responses);
+}
+void Auditor::on_command(const command::Judge& c) {
+  grant(c.actor, c.lease, c.responses);
+}
+
+void Auditor::on_command(const command::Train& c) {
+  if (c.certificate.step.value() != state_.version)
+    violation("an update of another version");
+  if (c.certificate.groups.size() != static_cast<std::size_t>(config_.groups_per_update)) {
+    violation("an update of another size than groups_per_update");
+  }
+  std::set<std::uint64_t> sent;
+  for (const ResponseId r : c.responses)
+    sent.insert(r.value());
+  std::size_t expected = 0;
+  for (const auto& entry : c.certificate.groups) {
+    const auto it = state_.outstanding.find(entry.group.value());
+    if (it == state_.outstanding.end() || it->second.in_update != 0) {
+      violation(fmt::format("group {} is trained twice or was never dispatched", entry.group));
+      continue;
+    }
+    it->second.in_update = c.lease.value();
+    if (entry.dispatched.value() != it->second.dispatched) {
+      violation(fmt::format("the certificate is wrong about group {}", entry.group));
+    }
+    for (const auto& [id, r] : it->second.responses) {
+      if (r.failed)
+        continue;
+      ++expected;
+      const bool whole = r.generated && r.judged && (r.scored || !config_.has_reference());
+      if (!whole || !sent.contains(id)) {
+        violation(fmt::format("response {} is trained on before it is complete", id));
+      }
+    }
+  }
+  if (expected != sent.size())
+    violation("an update holds responses of other groups");
+  grant(c.actor, c.lease, c.responses);
+}
+
+void Auditor::on_command(const command::Release& c) {
+  const auto it = state_.outstanding.find(c.group.value());
+  if (c.outcome == Outcome::Trained) {
+    if (it != state_.outstanding.end())
+      violation("a group is released as trained but was not");
+    return;
+  }
+  if (it == state_.outstanding.end())
+    return violation("a group is released that is not there");
+  if (it->second.in_update != 0)
+    violation("a group is dropped while it is being trained");
+  ++(c.outcome == Outcome::Failed ? state_.failed : state_.filtered);
+  state_.outstanding.erase(it);
+}
+
+void Auditor::on_command(const command::Finish& c) {
+  if (!c.ok)
+    return;
+  if (!state_.outstanding.empty())
+    violation("the run ended well but left groups outstanding");
+  if (state_.version != config_.steps)
+    violation("the run ended well before its last update");
+}
+
+}  // namespace temper::orchestrator

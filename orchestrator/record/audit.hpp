@@ -1,0 +1,122 @@
+// The auditor: re-checks the invariants of a run from its recorded events and commands, with code
+// of its own. It shares nothing with the scheduler but the structs of the log.
+//
+// Checked: the staleness bound of every trained group, against the versions engines reported;
+// conservation (every dispatched group is exactly one of trained, filtered, failed, outstanding,
+// and trained once); every trained response was generated, judged and, where the run has a
+// reference, scored, under leases that were in force; the published version grows by one, engines
+// never go back; time never goes back; activity spans are in order; a run that ended well left
+// nothing outstanding. A resumed run voids what came after its checkpoint; the rest is checked as
+// one.
+#pragma once
+
+#include "orchestrator/record/event_log.hpp"
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace temper::orchestrator {
+
+struct AuditReport {
+  std::uint64_t records = 0;
+  std::uint64_t voided = 0;  ///< Records undone by a resume.
+  std::uint64_t steps = 0;
+  std::uint64_t groups_dispatched = 0, groups_trained = 0, groups_filtered = 0, groups_failed = 0;
+  std::uint64_t groups_outstanding = 0;
+  std::uint64_t max_staleness = 0;
+  std::uint64_t bound = 0;
+  double mean_staleness = 0;
+  std::vector<std::string> violations;  ///< Each names its record; empty: clean.
+};
+
+template <class V>
+void describe(V& v, AuditReport& r) {
+  v.field(1, "records", r.records);
+  v.field(2, "voided", r.voided);
+  v.field(3, "steps", r.steps);
+  v.field(4, "groups_dispatched", r.groups_dispatched);
+  v.field(5, "groups_trained", r.groups_trained);
+  v.field(6, "groups_filtered", r.groups_filtered);
+  v.field(7, "groups_failed", r.groups_failed);
+  v.field(8, "groups_outstanding", r.groups_outstanding);
+  v.field(9, "max_staleness", r.max_staleness);
+  v.field(10, "bound", r.bound);
+  v.field(11, "mean_staleness", r.mean_staleness);
+  v.field(12, "violations", r.violations);
+}
+
+class Auditor {
+ public:
+  void feed(const Record& record);
+  /// Requires: all records were fed.
+  AuditReport report() const;
+
+ private:
+  struct ResponseState {
+    std::uint64_t tokens = 0;
+    std::uint64_t last_version = 0;
+    bool generated = false, judged = false, scored = false, failed = false;
+  };
+  struct GroupState {
+    std::uint64_t dispatched = 0;  ///< v0
+    std::uint64_t in_update = 0;   ///< Lease of the update it is in; 0: none.
+    std::map<std::uint64_t, ResponseState> responses;
+  };
+  struct LeaseState {
+    std::uint32_t actor = 0;
+    std::vector<std::uint64_t> responses;
+  };
+  struct State {
+    std::uint64_t version = 0;
+    std::uint64_t dispatched = 0, trained = 0, filtered = 0, failed = 0;
+    std::uint64_t age_sum = 0, age_max = 0;
+    std::uint64_t highest_group = 0;
+    std::map<std::uint64_t, GroupState> outstanding;
+    std::map<std::uint64_t, LeaseState> leases;
+    std::map<std::uint32_t, std::uint64_t> engine_version;
+  };
+
+  void on_event(const event::Started& e);
+  void on_event(const event::Resumed& e);
+  void on_event(const event::ActorReady& e) { state_.engine_version.erase(e.actor.value()); }
+  void on_event(const event::ActorDown&) {}
+  void on_event(const event::Generated& e);
+  void on_event(const event::ReferenceScored& e);
+  void on_event(const event::Judged& e);
+  void on_event(const event::Trained& e);
+  void on_event(const event::WeightsStaged&) {}
+  void on_event(const event::WeightsCommitted& e);
+  void on_event(const event::Switched& e);
+  void on_event(const event::CheckpointSaved& e);
+  void on_event(const event::Activity& e);
+  void on_event(const event::DeadlineReached&) {}
+  void on_event(const event::StopRequested&) {}
+
+  void on_command(const command::Dispatch& c);
+  void on_command(const command::ScoreReference& c);
+  void on_command(const command::Judge& c);
+  void on_command(const command::Train& c);
+  void on_command(const command::Release& c);
+  void on_command(const command::Launch& c);
+  void on_command(const command::Finish& c);
+  template <class C>
+  void on_command(const C&) {}
+
+  void violation(const std::string& what);
+  ResponseState* response(std::uint64_t id);
+  void grant(ActorId actor, LeaseId lease, const std::vector<ResponseId>& responses);
+  /// The lease as granted to this actor and not yet ended; null: stale, to be ignored.
+  LeaseState* granted(LeaseId lease, ActorId actor);
+
+  SchedulerConfig config_;
+  State state_;
+  std::map<std::uint64_t, State> saved_;  ///< By sequence of Started, CheckpointSaved.
+  std::map<std::uint32_t, Time> busy_until_;
+  std::uint64_t records_ = 0, voided_ = 0, current_ = 0;
+  Time last_time_{};
+  std::vector<std::string> violations_;
+};
+
+}  // namespace temper::orchestrator

@@ -1,0 +1,101 @@
+#include "orchestrator/record/event_log.hpp"
+
+#include "core/hash.hpp"
+#include "core/msgpack.hpp"
+
+#include <fmt/format.h>
+
+#include <cstring>
+
+namespace temper::orchestrator {
+namespace {
+
+constexpr std::size_t kHeader = 8;
+
+std::uint32_t read_u32(const char* p) {
+  std::uint32_t x = 0;
+  std::memcpy(&x, p, sizeof x);
+  return x;
+}
+
+/// The payload of the whole frame at the front of `rest`; empty if there is none.
+std::string_view front_payload(std::string_view rest) {
+  if (rest.size() < kHeader)
+    return {};
+  const std::uint32_t length = read_u32(rest.data());
+  if (length == 0 || rest.size() - kHeader < length)
+    return {};
+  const std::string_view payload = rest.substr(kHeader, length);
+  if (static_cast<std::uint32_t>(hash64(payload)) != read_u32(rest.data() + 4))
+    return {};
+  return payload;
+}
+
+}  // namespace
+
+Result<EventLog> EventLog::create(const std::filesystem::path& path) {
+  if (std::filesystem::exists(path)) {
+    return invalid_input(path.string() + " exists; choose another run_dir or use --resume");
+  }
+  TEMPER_TRY(AppendFile file, AppendFile::open(path));
+  return EventLog(std::move(file));
+}
+
+Result<EventLog> EventLog::reopen(const std::filesystem::path& path) {
+  TEMPER_TRY(const LogSummary summary,
+             read_event_log(path, [](const Record&) { return Status(); }));
+  TEMPER_TRY(AppendFile file, AppendFile::open(path, summary.whole_bytes));
+  EventLog log(std::move(file));
+  log.next_sequence_ = summary.records;
+  log.last_time_ = summary.last_time;
+  log.hash_ = summary.hash;
+  return log;
+}
+
+Status EventLog::append(Time time, const Event& event, const Commands& commands) {
+  // The frame is built in place: a hole for the header, then the payload.
+  buffer_.assign(kHeader, '\0');
+  encode_to(buffer_, Record{next_sequence_, time, event, commands});
+  const std::string_view payload = std::string_view(buffer_).substr(kHeader);
+  const auto length = static_cast<std::uint32_t>(payload.size());
+  const auto check = static_cast<std::uint32_t>(hash64(payload));
+  std::memcpy(buffer_.data(), &length, sizeof length);
+  std::memcpy(buffer_.data() + 4, &check, sizeof check);
+  TEMPER_TRY_STATUS(file_.append(buffer_));
+  hash_ = hash64(payload, hash_);
+  ++next_sequence_;
+  last_time_ = time;
+  return {};
+}
+
+Result<LogSummary> read_event_log(const std::filesystem::path& path,
+                                  const std::function<Status(const Record&)>& visit) {
+  TEMPER_TRY(const std::string content, read_file(path));
+  LogSummary summary;
+  std::string_view rest = content;
+  while (!rest.empty()) {
+    const std::string_view payload = front_payload(rest);
+    if (payload.empty()) {
+      summary.torn_tail = true;
+      break;
+    }
+    const auto where = fmt::format(
+        "{}: record {} at byte {}", path.string(), summary.records, content.size() - rest.size());
+    auto record = decode<Record>(payload);
+    if (!record)
+      return std::move(record).error().within(where);
+    if (record->sequence != summary.records) {
+      return corrupt(fmt::format("{}: carries number {}", where, record->sequence));
+    }
+    if (auto status = visit(*record); !status)
+      return std::move(status).error().within(where);
+    summary.hash = hash64(payload, summary.hash);
+    summary.last_time = record->time;
+    ++summary.records;
+    rest.remove_prefix(kHeader + payload.size());
+    summary.whole_bytes = static_cast<std::int64_t>(content.size() - rest.size());
+  }
+  return summary;
+}
+
+}  // namespace temper::orchestrator

@@ -1,0 +1,30 @@
+// Replay: feeds recorded events to a fresh scheduler and compares what it commands, byte for byte.
+#pragma once
+
+#include "orchestrator/record/event_log.hpp"
+#include "orchestrator/scheduler/scheduler.hpp"
+
+#include <map>
+#include <string>
+
+namespace temper::orchestrator {
+
+class Replay {
+ public:
+  /// Error: the scheduler commands something else than was recorded; names the record, and the
+  /// first command that differs as JSON, recorded and replayed.
+  Status feed(const Record& record);
+
+  std::uint64_t events() const { return events_; }
+  std::uint64_t commands() const { return commands_; }
+  const Scheduler& scheduler() const { return scheduler_; }
+
+ private:
+  Scheduler scheduler_;
+  SchedulerConfig config_;
+  std::map<std::uint64_t, std::string> snapshots_;  ///< By sequence of Started, CheckpointSaved.
+  std::uint64_t events_ = 0;
+  std::uint64_t commands_ = 0;
+};
+
+}  // namespace temper::orchestrator

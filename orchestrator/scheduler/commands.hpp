@@ -1,0 +1,228 @@
+// Everything the scheduler can ask for. A driver carries commands out in order; it never decides.
+#pragma once
+
+#include "actors/protocol/lifecycle.hpp"
+#include "actors/protocol/weights.hpp"
+#include "actors/protocol/work.hpp"
+#include "core/describe.hpp"
+
+#include <variant>
+
+namespace temper {
+namespace orchestrator {
+
+/// How a group left the queue.
+enum class Outcome { Trained, Filtered, Failed };
+
+namespace command {
+
+/// Start (or start again) the actor's process. `reason` is empty the first time.
+struct Launch {
+  static constexpr std::string_view kName = "launch";
+  ActorId actor;
+  std::string reason;
+};
+template <class V>
+void describe(V& v, Launch& c) {
+  v.field(1, "actor", c.actor);
+  v.field(2, "reason", c.reason);
+}
+
+/// Generate these responses of one group.
+struct Dispatch {
+  static constexpr std::string_view kName = "dispatch";
+  ActorId actor;
+  LeaseId lease;
+  GroupId group;
+  PolicyVersion version;  ///< The engine's version at dispatch.
+  std::vector<ResponseId> responses;
+};
+template <class V>
+void describe(V& v, Dispatch& c) {
+  v.field(1, "actor", c.actor);
+  v.field(2, "lease", c.lease);
+  v.field(3, "group", c.group);
+  v.field(4, "version", c.version);
+  v.field(5, "responses", c.responses);
+}
+
+/// The result of this response is no longer wanted.
+struct Cancel {
+  static constexpr std::string_view kName = "cancel";
+  ActorId actor;
+  ResponseId response;
+};
+template <class V>
+void describe(V& v, Cancel& c) {
+  v.field(1, "actor", c.actor);
+  v.field(2, "response", c.response);
+}
+
+struct ScoreReference {
+  static constexpr std::string_view kName = "score_reference";
+  ActorId actor;
+  LeaseId lease;
+  std::vector<ResponseId> responses;
+};
+template <class V>
+void describe(V& v, ScoreReference& c) {
+  v.field(1, "actor", c.actor);
+  v.field(2, "lease", c.lease);
+  v.field(3, "responses", c.responses);
+}
+
+struct Judge {
+  static constexpr std::string_view kName = "judge";
+  ActorId actor;
+  LeaseId lease;
+  std::vector<ResponseId> responses;
+};
+template <class V>
+void describe(V& v, Judge& c) {
+  v.field(1, "actor", c.actor);
+  v.field(2, "lease", c.lease);
+  v.field(3, "responses", c.responses);
+}
+
+/// One policy update on these groups; `responses` leaves out failed ones.
+struct Train {
+  static constexpr std::string_view kName = "train";
+  ActorId actor;
+  LeaseId lease;
+  actors::Certificate certificate;
+  std::vector<ResponseId> responses;
+};
+template <class V>
+void describe(V& v, Train& c) {
+  v.field(1, "actor", c.actor);
+  v.field(2, "lease", c.lease);
+  v.field(3, "certificate", c.certificate);
+  v.field(4, "responses", c.responses);
+}
+
+struct StageWeights {
+  static constexpr std::string_view kName = "stage_weights";
+  ActorId actor;
+  PolicyVersion version;
+};
+template <class V>
+void describe(V& v, StageWeights& c) {
+  v.field(1, "actor", c.actor);
+  v.field(2, "version", c.version);
+}
+
+struct CommitWeights {
+  static constexpr std::string_view kName = "commit_weights";
+  ActorId actor;
+  PolicyVersion version;
+};
+template <class V>
+void describe(V& v, CommitWeights& c) {
+  v.field(1, "actor", c.actor);
+  v.field(2, "version", c.version);
+}
+
+struct Switch {
+  static constexpr std::string_view kName = "switch";
+  ActorId actor;
+  actors::SwitchAction action = actors::SwitchAction::Interrupt;
+};
+template <class V>
+void describe(V& v, Switch& c) {
+  v.field(1, "actor", c.actor);
+  v.field(2, "action", c.action);
+}
+
+/// Save trainer and orchestrator state; answered by CheckpointSaved.
+struct SaveCheckpoint {
+  static constexpr std::string_view kName = "save_checkpoint";
+  ActorId trainer;
+  PolicyVersion version;
+};
+template <class V>
+void describe(V& v, SaveCheckpoint& c) {
+  v.field(1, "trainer", c.trainer);
+  v.field(2, "version", c.version);
+}
+
+/// The payload of this group is no longer needed.
+struct Release {
+  static constexpr std::string_view kName = "release";
+  GroupId group;
+  Outcome outcome = Outcome::Trained;
+  std::string reason;
+};
+template <class V>
+void describe(V& v, Release& c) {
+  v.field(1, "group", c.group);
+  v.field(2, "outcome", c.outcome);
+  v.field(3, "reason", c.reason);
+}
+
+/// From now on this actor, when not busy, is in this state, waiting for what `on` names.
+struct Waiting {
+  static constexpr std::string_view kName = "waiting";
+  ActorId actor;
+  actors::CardState state = actors::CardState::Idle;
+  std::string on;
+  bool operator==(const Waiting&) const = default;
+};
+template <class V>
+void describe(V& v, Waiting& c) {
+  v.field(1, "actor", c.actor);
+  v.field(2, "state", c.state);
+  v.field(3, "on", c.on);
+}
+
+/// State that cannot be rebuilt is lost: stop every actor and resume from the last checkpoint.
+struct Rollback {
+  static constexpr std::string_view kName = "rollback";
+  std::string reason;
+};
+template <class V>
+void describe(V& v, Rollback& c) {
+  v.field(1, "reason", c.reason);
+}
+
+/// The run is over; `reason` says why if not ok. `stopped`: on the user's request.
+struct Finish {
+  static constexpr std::string_view kName = "finish";
+  bool ok = false;
+  bool stopped = false;
+  std::string reason;
+};
+template <class V>
+void describe(V& v, Finish& c) {
+  v.field(1, "ok", c.ok);
+  v.field(2, "stopped", c.stopped);
+  v.field(3, "reason", c.reason);
+}
+
+}  // namespace command
+
+using Command = std::variant<command::Launch,
+                             command::Dispatch,
+                             command::Cancel,
+                             command::ScoreReference,
+                             command::Judge,
+                             command::Train,
+                             command::StageWeights,
+                             command::CommitWeights,
+                             command::Switch,
+                             command::SaveCheckpoint,
+                             command::Release,
+                             command::Waiting,
+                             command::Rollback,
+                             command::Finish>;
+using Commands = std::vector<Command>;
+
+}  // namespace orchestrator
+
+template <>
+struct EnumNames<orchestrator::Outcome> {
+  using O = orchestrator::Outcome;
+  static constexpr std::array<std::pair<O, std::string_view>, 3> value{
+      {{O::Trained, "trained"}, {O::Filtered, "filtered"}, {O::Failed, "failed"}}};
+};
+
+}  // namespace temper

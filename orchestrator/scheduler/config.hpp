@@ -1,0 +1,88 @@
+// All that the scheduler knows of a run before it starts. Recorded as the first event of a run, so
+// that a replay needs the log alone.
+#pragma once
+
+#include "actors/role_config.hpp"
+#include "core/describe.hpp"
+
+namespace temper::orchestrator {
+
+/// One actor slot. Its id is its place in SchedulerConfig::actors.
+struct ActorSpec {
+  std::string name;
+  actors::RoleKind role = actors::RoleKind::Rollout;
+  std::vector<CardId> cards;
+  std::int32_t concurrency = 0;  ///< rollout: responses in flight.
+};
+
+struct Deadlines {
+  Duration start = std::chrono::seconds(30);
+  Duration generate = std::chrono::seconds(120);
+  Duration reference = std::chrono::seconds(60);
+  Duration reward = std::chrono::seconds(60);
+  Duration train = std::chrono::seconds(300);
+  Duration weights = std::chrono::seconds(60);
+  Duration switching = std::chrono::seconds(60);
+  Duration checkpoint = std::chrono::seconds(60);
+  Duration drain = std::chrono::seconds(30);
+};
+
+struct SchedulerConfig {
+  std::vector<ActorSpec> actors;
+  std::uint64_t steps = 1;             ///< Policy updates to make.
+  std::int32_t groups_per_update = 1;  ///< B
+  std::int32_t responses_per_group = 1;
+  std::uint64_t staleness_bound = 0;   ///< eta
+  bool colocated = false;              ///< Rollout and trainer take turns on the same cards.
+  std::uint64_t checkpoint_every = 0;  ///< Steps; 0: only at the end.
+  std::int32_t score_batch = 256;      ///< Responses per reference or reward lease.
+  std::int32_t max_restarts = 3;       ///< Per actor slot.
+  Deadlines deadlines;
+
+  bool has_reference() const {
+    for (const ActorSpec& actor : actors) {
+      if (actor.role == actors::RoleKind::Reference)
+        return true;
+    }
+    return false;
+  }
+};
+
+template <class V>
+void describe(V& v, ActorSpec& c) {
+  v.field(1, "name", c.name, {.doc = "Slot name, e.g. `rollout-0`."});
+  v.field(2, "role", c.role, {.doc = "Role."});
+  v.field(3, "cards", c.cards, {.doc = "Cards it runs on."});
+  v.field(4, "concurrency", c.concurrency, {.doc = "rollout: responses in flight."});
+}
+
+template <class V>
+void describe(V& v, Deadlines& c) {
+  constexpr Duration kMin = std::chrono::milliseconds(10);
+  v.field(1, "start", c.start, {.doc = "Launch of an actor until it is ready.", .min = kMin});
+  v.field(
+      2, "generate", c.generate, {.doc = "A dispatched group without any result.", .min = kMin});
+  v.field(3, "reference", c.reference, {.doc = "One batch of reference scores.", .min = kMin});
+  v.field(4, "reward", c.reward, {.doc = "One batch of rewards.", .min = kMin});
+  v.field(5, "train", c.train, {.doc = "One policy update.", .min = kMin});
+  v.field(6, "weights", c.weights, {.doc = "Staging or committing weights.", .min = kMin});
+  v.field(7, "switching", c.switching, {.doc = "One action of a role switch.", .min = kMin});
+  v.field(8, "checkpoint", c.checkpoint, {.doc = "Saving a checkpoint.", .min = kMin});
+  v.field(9, "drain", c.drain, {.doc = "From a stop request to the end.", .min = kMin});
+}
+
+template <class V>
+void describe(V& v, SchedulerConfig& c) {
+  v.field(1, "actors", c.actors);
+  v.field(2, "steps", c.steps);
+  v.field(3, "groups_per_update", c.groups_per_update);
+  v.field(4, "responses_per_group", c.responses_per_group);
+  v.field(5, "staleness_bound", c.staleness_bound);
+  v.field(6, "colocated", c.colocated);
+  v.field(7, "checkpoint_every", c.checkpoint_every);
+  v.field(8, "score_batch", c.score_batch);
+  v.field(9, "max_restarts", c.max_restarts);
+  v.field(10, "deadlines", c.deadlines);
+}
+
+}  // namespace temper::orchestrator

@@ -1,0 +1,236 @@
+// Everything that can happen to the scheduler. Metadata only: tokens and log-probs stay with the
+// driver (live/payload_store.hpp). Each event is recorded in events.log as it was delivered.
+#pragma once
+
+#include "actors/protocol/lifecycle.hpp"
+#include "actors/protocol/weights.hpp"
+#include "actors/sample.hpp"
+#include "orchestrator/scheduler/config.hpp"
+
+#include <variant>
+
+namespace temper::orchestrator::event {
+
+/// The first event of a run; the scheduler launches its actors.
+struct Started {
+  static constexpr std::string_view kName = "started";
+  SchedulerConfig config;
+};
+template <class V>
+void describe(V& v, Started& e) {
+  v.field(1, "config", e.config);
+}
+
+/// The run goes on from a checkpoint: state is what it was after the event numbered `sequence`,
+/// what was recorded later is void, and no actor runs.
+struct Resumed {
+  static constexpr std::string_view kName = "resumed";
+  std::uint64_t sequence = 0;  ///< Of CheckpointSaved; of Started where there is no checkpoint.
+  std::int32_t rollbacks = 0;  ///< How often in a row the run did this by itself.
+};
+template <class V>
+void describe(V& v, Resumed& e) {
+  v.field(1, "sequence", e.sequence);
+  v.field(2, "rollbacks", e.rollbacks);
+}
+
+/// An actor is registered, its role is built. `weights`: trainer only, the version it holds.
+struct ActorReady {
+  static constexpr std::string_view kName = "actor_ready";
+  ActorId actor;
+  std::optional<PolicyVersion> weights;
+};
+template <class V>
+void describe(V& v, ActorReady& e) {
+  v.field(1, "actor", e.actor);
+  v.field(2, "weights", e.weights);
+}
+
+/// An actor's process ended or fell silent.
+struct ActorDown {
+  static constexpr std::string_view kName = "actor_down";
+  ActorId actor;
+  std::string reason;
+};
+template <class V>
+void describe(V& v, ActorDown& e) {
+  v.field(1, "actor", e.actor);
+  v.field(2, "reason", e.reason);
+}
+
+struct Generated {
+  static constexpr std::string_view kName = "generated";
+  struct Item {
+    LeaseId lease;
+    ResponseId response;
+    Tokens prompt;                          ///< Length of the prompt.
+    Tokens tokens;                          ///< Sampled by this attempt.
+    std::vector<actors::Segment> segments;  ///< As the engine reports them.
+    actors::FinishReason finish = actors::FinishReason::End;
+  };
+  ActorId actor;
+  std::vector<Item> items;
+};
+template <class V>
+void describe(V& v, Generated::Item& e) {
+  v.field(1, "lease", e.lease);
+  v.field(2, "response", e.response);
+  v.field(3, "prompt", e.prompt);
+  v.field(4, "tokens", e.tokens);
+  v.field(5, "segments", e.segments);
+  v.field(6, "finish", e.finish);
+}
+template <class V>
+void describe(V& v, Generated& e) {
+  v.field(1, "actor", e.actor);
+  v.field(2, "items", e.items);
+}
+
+struct ReferenceScored {
+  static constexpr std::string_view kName = "reference_scored";
+  ActorId actor;
+  LeaseId lease;
+};
+template <class V>
+void describe(V& v, ReferenceScored& e) {
+  v.field(1, "actor", e.actor);
+  v.field(2, "lease", e.lease);
+}
+
+struct Judged {
+  static constexpr std::string_view kName = "judged";
+  struct Item {
+    double reward = 0;
+    bool failed = false;
+  };
+  ActorId actor;
+  LeaseId lease;
+  std::vector<Item> items;  ///< In the order of the lease's responses.
+};
+template <class V>
+void describe(V& v, Judged::Item& e) {
+  v.field(1, "reward", e.reward);
+  v.field(2, "failed", e.failed);
+}
+template <class V>
+void describe(V& v, Judged& e) {
+  v.field(1, "actor", e.actor);
+  v.field(2, "lease", e.lease);
+  v.field(3, "items", e.items);
+}
+
+struct Trained {
+  static constexpr std::string_view kName = "trained";
+  ActorId actor;
+  LeaseId lease;
+  PolicyVersion version;        ///< The result.
+  std::vector<GroupId> groups;  ///< As the trainer saw them.
+  actors::UpdateMetrics metrics;
+};
+template <class V>
+void describe(V& v, Trained& e) {
+  v.field(1, "actor", e.actor);
+  v.field(2, "lease", e.lease);
+  v.field(3, "version", e.version);
+  v.field(4, "groups", e.groups);
+  v.field(5, "metrics", e.metrics);
+}
+
+struct WeightsStaged {
+  static constexpr std::string_view kName = "weights_staged";
+  ActorId actor;
+  PolicyVersion version;
+  std::string error;
+};
+template <class V>
+void describe(V& v, WeightsStaged& e) {
+  v.field(1, "actor", e.actor);
+  v.field(2, "version", e.version);
+  v.field(3, "error", e.error);
+}
+
+struct WeightsCommitted {
+  static constexpr std::string_view kName = "weights_committed";
+  ActorId actor;
+  PolicyVersion version;
+  std::string error;
+};
+template <class V>
+void describe(V& v, WeightsCommitted& e) {
+  v.field(1, "actor", e.actor);
+  v.field(2, "version", e.version);
+  v.field(3, "error", e.error);
+}
+
+struct Switched {
+  static constexpr std::string_view kName = "switched";
+  ActorId actor;
+  actors::SwitchAction action = actors::SwitchAction::Interrupt;
+  actors::SwitchCost cost;
+  std::string error;
+};
+template <class V>
+void describe(V& v, Switched& e) {
+  v.field(1, "actor", e.actor);
+  v.field(2, "action", e.action);
+  v.field(3, "cost", e.cost);
+  v.field(4, "error", e.error);
+}
+
+/// The checkpoint of `version` is whole on disk.
+struct CheckpointSaved {
+  static constexpr std::string_view kName = "checkpoint_saved";
+  PolicyVersion version;
+  std::string error;
+};
+template <class V>
+void describe(V& v, CheckpointSaved& e) {
+  v.field(1, "version", e.version);
+  v.field(2, "error", e.error);
+}
+
+/// What an actor's cards did; for the time line, no decision depends on it.
+struct Activity {
+  static constexpr std::string_view kName = "activity";
+  ActorId actor;
+  std::vector<actors::Span> spans;
+};
+template <class V>
+void describe(V& v, Activity& e) {
+  v.field(1, "actor", e.actor);
+  v.field(2, "spans", e.spans);
+}
+
+/// The time that next_deadline() named has come.
+struct DeadlineReached {
+  static constexpr std::string_view kName = "deadline_reached";
+};
+TEMPER_NO_FIELDS(DeadlineReached)
+
+/// The user asks for an orderly end: finish the update under way, save, stop.
+struct StopRequested {
+  static constexpr std::string_view kName = "stop_requested";
+};
+TEMPER_NO_FIELDS(StopRequested)
+
+}  // namespace temper::orchestrator::event
+
+namespace temper::orchestrator {
+
+using Event = std::variant<event::Started,
+                           event::Resumed,
+                           event::ActorReady,
+                           event::ActorDown,
+                           event::Generated,
+                           event::ReferenceScored,
+                           event::Judged,
+                           event::Trained,
+                           event::WeightsStaged,
+                           event::WeightsCommitted,
+                           event::Switched,
+                           event::CheckpointSaved,
+                           event::Activity,
+                           event::DeadlineReached,
+                           event::StopRequested>;
+
+}  // namespace temper::orchestrator

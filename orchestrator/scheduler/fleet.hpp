@@ -1,0 +1,70 @@
+// The actors as the scheduler sees them: alive or not, which weights, how much work, what was asked
+// of them that has not been answered.
+#pragma once
+
+#include "actors/protocol/weights.hpp"
+#include "orchestrator/scheduler/commands.hpp"
+#include "orchestrator/scheduler/config.hpp"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace temper::orchestrator {
+
+enum class Life { Launching, Ready, Down };
+
+struct ActorState {
+  Life life = Life::Down;
+  std::int32_t restarts = 0;
+  Time launch_deadline{};
+
+  // Rollout engines.
+  std::optional<PolicyVersion> version;  ///< Committed weights; none: no weights.
+  std::optional<PolicyVersion> staging;  ///< Asked to stage, not committed yet.
+  bool staged = false;                   ///< `staging` is staged.
+  bool committing = false;
+  Time weights_deadline{};
+  bool has_kv = false;
+
+  // Role switches, rollout and trainer.
+  std::optional<actors::SwitchAction> switching;
+  Time switch_deadline{};
+
+  /// What the last Waiting command said.
+  command::Waiting waiting;
+
+  bool ready() const { return life == Life::Ready; }
+};
+
+class Fleet {
+ public:
+  Fleet() = default;
+  explicit Fleet(const std::vector<ActorSpec>& specs) : specs_(specs), states_(specs.size()) {
+    for (std::uint32_t i = 0; i < specs.size(); ++i) {
+      by_role_[static_cast<std::size_t>(specs[i].role)].emplace_back(i);
+    }
+  }
+
+  std::size_t size() const { return specs_.size(); }
+  const ActorSpec& spec(ActorId a) const { return specs_.at(a.value()); }
+  ActorState& state(ActorId a) { return states_.at(a.value()); }
+  const ActorState& state(ActorId a) const { return states_.at(a.value()); }
+  const std::vector<ActorId>& with_role(actors::RoleKind role) const {
+    return by_role_[static_cast<std::size_t>(role)];
+  }
+  const std::vector<ActorId>& rollouts() const { return with_role(actors::RoleKind::Rollout); }
+  ActorId trainer() const { return with_role(actors::RoleKind::Trainer).front(); }
+
+  /// Earliest deadline of a launch, weight transfer or switch under way.
+  std::optional<Time> next_deadline() const;
+  /// An actor with such a deadline at or before `now`, and what it failed to do in time.
+  std::optional<std::pair<ActorId, std::string>> overdue(Time now) const;
+
+ private:
+  std::vector<ActorSpec> specs_;
+  std::vector<ActorState> states_;
+  std::array<std::vector<ActorId>, 4> by_role_;
+};
+
+}  // namespace temper::orchestrator

@@ -1,0 +1,106 @@
+#include "orchestrator/scheduler/role_switch.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace temper::orchestrator {
+namespace {
+
+template <class P>
+bool every_engine(const Fleet& fleet, P&& holds) {
+  return std::all_of(fleet.rollouts().begin(), fleet.rollouts().end(), [&](ActorId a) {
+    return !fleet.state(a).ready() || holds(fleet.state(a));
+  });
+}
+
+bool engines_idle(const Fleet& fleet) {
+  return every_engine(fleet, [](const ActorState& s) { return !s.switching; });
+}
+
+}  // namespace
+
+void RoleSwitch::request_training() {
+  if (phase_ == SwitchPhase::Rollout)
+    phase_ = SwitchPhase::CutRoute;
+}
+
+void RoleSwitch::request_rollout() {
+  if (phase_ == SwitchPhase::Train)
+    phase_ = SwitchPhase::DrainTrain;
+}
+
+void RoleSwitch::onload_refused(std::string why) {
+  refused_ = true;
+  refusal_ = std::move(why);
+  ++rollbacks_;
+}
+
+bool RoleSwitch::step(const Fleet& fleet, PolicyVersion published) {
+  const ActorState& trainer = fleet.state(fleet.trainer());
+  const auto go = [this](SwitchPhase to) {
+    phase_ = to;
+    return true;
+  };
+  switch (phase_) {
+    case SwitchPhase::Separate:
+    case SwitchPhase::Train:
+    case SwitchPhase::Rollout:
+      return false;
+    case SwitchPhase::DrainTrain:
+      return trainer.ready() && go(SwitchPhase::OffloadOptimizer);
+    case SwitchPhase::OffloadOptimizer:
+      return !trainer.switching && go(SwitchPhase::Reshard);
+    case SwitchPhase::Reshard:
+      return every_engine(fleet,
+                          [&](const ActorState& s) {
+                            return s.version == published || (s.staged && s.staging == published);
+                          }) &&
+             go(SwitchPhase::Bind);
+    case SwitchPhase::Bind:
+      return every_engine(fleet, [&](const ActorState& s) { return s.version == published; }) &&
+             go(SwitchPhase::KvAlloc);
+    case SwitchPhase::KvAlloc:
+      return engines_idle(fleet) &&
+             every_engine(fleet, [](const ActorState& s) { return s.has_kv || !s.version; }) &&
+             go(SwitchPhase::Rollout);
+    case SwitchPhase::CutRoute:
+      // An engine that is still being given weights or memory finishes that first.
+      return engines_idle(fleet) &&
+             every_engine(fleet, [](const ActorState& s) { return !s.staging; }) &&
+             go(SwitchPhase::Interrupt);
+    case SwitchPhase::Interrupt:
+      return engines_idle(fleet) && go(SwitchPhase::FreeKv);
+    case SwitchPhase::FreeKv:
+      return engines_idle(fleet) && go(SwitchPhase::OffloadWeights);
+    case SwitchPhase::OffloadWeights:
+      return engines_idle(fleet) && go(SwitchPhase::Onload);
+    case SwitchPhase::Onload:
+      if (trainer.switching)
+        return false;
+      if (std::exchange(refused_, false))
+        return go(SwitchPhase::OffloadOptimizer);
+      rollbacks_ = 0;
+      return go(SwitchPhase::Train);
+  }
+  return false;
+}
+
+std::optional<actors::SwitchAction> RoleSwitch::entry_action() const {
+  switch (phase_) {
+    case SwitchPhase::OffloadOptimizer:
+      return actors::SwitchAction::OffloadOptimizer;
+    case SwitchPhase::Interrupt:
+      return actors::SwitchAction::Interrupt;
+    case SwitchPhase::FreeKv:
+      return actors::SwitchAction::FreeKv;
+    case SwitchPhase::OffloadWeights:
+      return actors::SwitchAction::FreeWeights;
+    case SwitchPhase::Onload:
+      return actors::SwitchAction::OnloadOptimizer;
+    default:
+      return std::nullopt;  // KvAlloc: per engine, by the scheduler, also for engines that join
+                            // late
+  }
+}
+
+}  // namespace temper::orchestrator

@@ -1,0 +1,125 @@
+// The scheduler: what happens next in a run. A pure, deterministic state machine: it touches no
+// socket, clock, thread or file. Whatever happens enters as an event with its time; whatever it
+// wants leaves as commands. The same events give the same commands, which is how a run is replayed.
+//
+// After each event it moves everything that can move, always in this order: expired deadlines,
+// checkpoint or end, role switch, weight publication, training, dispatch, reference and reward,
+// waits. Every wait has a deadline, kept by the fleet (launch, weights, switch), by the queue
+// (leases) or here (checkpoint, drain); next_deadline() is the earliest.
+#pragma once
+
+#include "orchestrator/scheduler/commands.hpp"
+#include "orchestrator/scheduler/dist_queue.hpp"
+#include "orchestrator/scheduler/events.hpp"
+#include "orchestrator/scheduler/fleet.hpp"
+#include "orchestrator/scheduler/role_switch.hpp"
+#include "orchestrator/scheduler/staleness.hpp"
+
+namespace temper::orchestrator {
+
+/// How far a run is, for views and for the end of a run.
+struct Progress {
+  PolicyVersion version;  ///< Completed updates = the published version.
+  std::uint64_t groups_dispatched = 0;
+  std::uint64_t groups_trained = 0;
+  std::uint64_t groups_failed = 0;
+  std::uint64_t responses_failed = 0;
+};
+
+class Scheduler {
+ public:
+  /// Requires: the first event is Started; then time never goes back.
+  Commands on(const Event& event, Time now);
+  /// When on(DeadlineReached) is due if nothing else happens.
+  std::optional<Time> next_deadline() const;
+
+  /// All that outlives a checkpoint: queue, rule, counters. Leases and actors do not.
+  std::string snapshot() const;
+  /// A scheduler as it was when the snapshot was taken (empty: at the start of the run), without
+  /// actors or leases. To be followed by on(Resumed).
+  static Result<Scheduler> restored(const SchedulerConfig& config, std::string_view snapshot);
+
+  const SchedulerConfig& config() const { return config_; }
+  const Progress& progress() const { return stored_.progress; }
+  const DistQueue& queue() const { return stored_.queue; }
+  const Fleet& fleet() const { return fleet_; }
+  SwitchPhase phase() const { return switch_.phase(); }
+  bool finished() const { return finished_; }
+
+ private:
+  struct Stored {
+    Progress progress;
+    std::uint64_t next_group = 0;
+    DistQueue queue;
+    ExactRule rule;
+  };
+  template <class V>
+  friend void describe(V& v, Stored& s);
+
+  void handle(const event::Started& e);
+  void handle(const event::Resumed& e);
+  void handle(const event::ActorReady& e);
+  void handle(const event::ActorDown& e);
+  void handle(const event::Generated& e);
+  void handle(const event::ReferenceScored& e);
+  void handle(const event::Judged& e);
+  void handle(const event::Trained& e);
+  void handle(const event::WeightsStaged& e);
+  void handle(const event::WeightsCommitted& e);
+  void handle(const event::Switched& e);
+  void handle(const event::CheckpointSaved& e);
+  void handle(const event::Activity&) {}
+  void handle(const event::DeadlineReached&) {}
+  void handle(const event::StopRequested& e);
+
+  void configure(const SchedulerConfig& config);
+  void launch_all();
+  void lose(ActorId actor, const std::string& reason);
+  void finish(bool ok, bool stopped, std::string reason);
+
+  void expire();
+  void drive_switch();
+  void publish_weights();
+  void train();
+  void dispatch();
+  bool dispatch_returned();
+  bool dispatch_new();
+  void send(ActorId engine, GroupId group, std::vector<ResponseId> responses);
+  void score(Task task, actors::RoleKind role, Duration deadline);
+  void checkpoint_or_end();
+  void settle_failures(GroupId group);
+  void release(GroupId group, Outcome outcome, std::string reason);
+  void update_waits();
+  command::Waiting wait_of(ActorId actor) const;
+  std::string missing_for_training() const;
+
+  bool draining() const {
+    return stop_requested_ || stored_.progress.version.value() >= config_.steps;
+  }
+  std::optional<std::vector<GroupId>> select_batch() const;
+  std::optional<ActorId> engine_for(std::size_t responses, PolicyVersion at_least) const;
+  bool can_admit() const;
+  std::uint64_t groups_still_needed() const;
+  bool rollout_has_run_dry() const;
+  template <class C>
+  void emit(C command) {
+    out_.emplace_back(std::move(command));
+  }
+
+  SchedulerConfig config_;
+  Stored stored_;
+  Fleet fleet_;
+  RoleSwitch switch_;
+  Time now_{};
+
+  std::optional<LeaseId> training_;     ///< The update under way.
+  std::optional<Time> saving_;          ///< A checkpoint under way: its deadline.
+  std::optional<PolicyVersion> saved_;  ///< Version of the last checkpoint.
+  std::optional<Time> drain_deadline_;
+  bool stop_requested_ = false;
+  bool finished_ = false;
+  std::int32_t rollbacks_ = 0;
+  Commands out_;
+};
+
+}  // namespace temper::orchestrator

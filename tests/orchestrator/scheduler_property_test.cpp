@@ -1,0 +1,96 @@
+// Invariants of the scheduler over many random schedules, judged by the auditor, which shares no
+// code with it. TEMPER_SCHEDULES sets how many (the default keeps the test short; the README's
+// figure was taken with 1,000,000).
+#include "core/hash.hpp"
+#include "core/msgpack.hpp"
+#include "orchestrator/record/replay.hpp"
+#include "tests/support/scheduler_world.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+namespace temper::orchestrator::testing {
+namespace {
+
+std::uint64_t schedules() {
+  const char* text = std::getenv("TEMPER_SCHEDULES");
+  return text == nullptr ? 4000 : std::strtoull(text, nullptr, 10);
+}
+
+Chaos random_chaos(Random& random) {
+  const auto maybe = [&](double p) { return random.chance(0.5) ? p * random.uniform() : 0.0; };
+  return {.crash = maybe(0.05),
+          .trainer_crash = maybe(0.05),
+          .hang = maybe(0.02),
+          .late_result = maybe(0.5),
+          .failed_sample = maybe(0.2),
+          .stop = maybe(0.05),
+          .refuse_onload = maybe(0.3)};
+}
+
+TEST(SchedulerProperty, EverySchedulesEndsWithinTheBoundAndConservesGroups) {
+  std::uint64_t events = 0, trained = 0, voided = 0, stopped = 0;
+  for (std::uint64_t seed = 0; seed < schedules(); ++seed) {
+    Random random(seed, "schedule");
+    const SchedulerConfig config = random_config(random);
+    const Chaos chaos = random_chaos(random);
+    const Played played = World(config, chaos, seed).play();
+    ASSERT_FALSE(played.stuck) << "seed " << seed << " after " << played.events << " events";
+    ASSERT_TRUE(played.audit.violations.empty())
+        << "seed " << seed << ": " << played.audit.violations.front();
+    ASSERT_LE(played.audit.max_staleness, config.staleness_bound) << "seed " << seed;
+    const bool refused =
+        played.finish.reason.find("could not be brought back") != std::string::npos;
+    ASSERT_TRUE(played.finish.ok || played.finish.stopped || (refused && chaos.refuse_onload > 0))
+        << "seed " << seed << ": " << played.finish.reason;
+    if (played.finish.ok) {
+      ASSERT_EQ(played.audit.steps, config.steps) << "seed " << seed;
+      ASSERT_EQ(played.audit.groups_outstanding, 0U) << "seed " << seed;
+    }
+    events += played.events;
+    trained += played.audit.groups_trained;
+    voided += played.audit.voided;
+    stopped += played.finish.stopped ? 1 : 0;
+  }
+  // The worlds were not all quiet ones.
+  EXPECT_GT(trained, schedules());
+  EXPECT_GT(voided, 0U);
+  EXPECT_GT(stopped, 0U);
+  RecordProperty("events", static_cast<int>(events));
+}
+
+TEST(SchedulerProperty, AReplayReproducesEveryCommand) {
+  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+    Random random(seed, "replay");
+    const SchedulerConfig config = random_config(random);
+    Replay replay;
+    World world(config, random_chaos(random), seed);
+    std::string difference;
+    world.on_record = [&](const Record& record) {
+      if (auto status = replay.feed(record); !status && difference.empty()) {
+        difference = status.error().context;
+      }
+    };
+    world.play();
+    ASSERT_EQ(difference, "") << "seed " << seed;
+    ASSERT_GT(replay.commands(), 0U);
+  }
+}
+
+TEST(SchedulerProperty, TheSameSeedGivesTheSameRun) {
+  for (std::uint64_t seed = 0; seed < 50; ++seed) {
+    std::array<std::uint64_t, 2> hashes{};
+    for (std::uint64_t& hash : hashes) {
+      Random random(seed, "same");
+      const SchedulerConfig config = random_config(random);
+      World world(config, random_chaos(random), seed);
+      world.on_record = [&](const Record& record) { hash = hash64(encode(record), hash); };
+      world.play();
+    }
+    ASSERT_EQ(hashes[0], hashes[1]) << "seed " << seed;
+  }
+}
+
+}  // namespace
+}  // namespace temper::orchestrator::testing

@@ -1,0 +1,316 @@
+#include "tests/support/scheduler_world.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace temper::orchestrator::testing {
+
+using namespace std::chrono_literals;
+
+SchedulerConfig random_config(Random& random) {
+  SchedulerConfig c;
+  c.staleness_bound = random.below(5);
+  c.groups_per_update = static_cast<std::int32_t>(1 + random.below(3));
+  c.responses_per_group = static_cast<std::int32_t>(1 + random.below(3));
+  c.steps = 1 + random.below(5);
+  c.colocated = random.chance(0.4);
+  c.checkpoint_every = random.below(3);
+  c.score_batch = static_cast<std::int32_t>(1 + random.below(6));
+  c.max_restarts = 1000;
+  const auto add = [&](std::string name, actors::RoleKind role, std::int32_t concurrency) {
+    c.actors.push_back({std::move(name), role, {CardId(0)}, concurrency});
+  };
+  const auto engines = 1 + random.below(3);
+  for (std::uint64_t i = 0; i < engines; ++i) {
+    add(fmt::format("rollout-{}", i),
+        actors::RoleKind::Rollout,
+        static_cast<std::int32_t>(1 + random.below(8)));
+  }
+  if (random.chance(0.5))
+    add("reference-0", actors::RoleKind::Reference, 0);
+  add("reward-0", actors::RoleKind::Reward, 0);
+  if (random.chance(0.3))
+    add("reward-1", actors::RoleKind::Reward, 0);
+  add("trainer-0", actors::RoleKind::Trainer, 0);
+  return c;
+}
+
+World::World(SchedulerConfig config, const Chaos& chaos, std::uint64_t seed)
+    : config_(std::move(config)),
+      chaos_(chaos),
+      random_(seed, "world"),
+      actors_(config_.actors.size()) {}
+
+Played World::play(std::uint64_t most_events) {
+  deliver(event::Started{config_});
+  while (!finish_ && sequence_ < most_events) {
+    if (rollback_)
+      restart_from_checkpoint(*rollback_);
+    const auto deadline = scheduler_.next_deadline();
+    if (!agenda_.empty() && (!deadline || agenda_.begin()->first.first < *deadline)) {
+      now_ = std::max(now_, agenda_.begin()->first.first);
+      const auto action = std::move(agenda_.begin()->second);
+      agenda_.erase(agenda_.begin());
+      action();
+    } else if (deadline) {
+      now_ = std::max(now_, *deadline);
+      deliver(event::DeadlineReached{});
+    } else {
+      break;
+    }
+  }
+  Played played;
+  played.stuck = !finish_;
+  if (finish_)
+    played.finish = *finish_;
+  played.audit = auditor_.report();
+  played.events = sequence_;
+  return played;
+}
+
+void World::deliver(const Event& event) {
+  if (finish_)
+    return;
+  Record record{sequence_++, now_, event, scheduler_.on(event, now_)};
+  if (std::holds_alternative<event::CheckpointSaved>(event)) {
+    checkpoint_ = scheduler_.snapshot();
+    checkpoint_sequence_ = record.sequence;
+    checkpoint_version_ = scheduler_.progress().version;
+    rollbacks_ = 0;
+  }
+  auditor_.feed(record);
+  if (on_record)
+    on_record(record);
+  for (const Command& command : record.commands) {
+    std::visit([this](const auto& c) { act(c); }, command);
+  }
+}
+
+Duration World::delay(double mean_ms) {
+  // A heavy tail now and then: the orders in which things happen should be many.
+  const double u = random_.uniform();
+  const double scale = random_.chance(0.05) ? 10 : 1;
+  return Duration(static_cast<std::int64_t>(u * 2e6 * mean_ms * scale));
+}
+
+void World::at(Time due, std::function<void()> action) {
+  agenda_.emplace(std::pair(due, next_agenda_++), std::move(action));
+}
+
+void World::to_actor(ActorId id, std::function<void(Actor&)> action) {
+  Actor& actor = actors_[id.value()];
+  actor.next_in = std::max(actor.next_in, now_ + delay(1));
+  at(actor.next_in, [this, id, incarnation = actor.incarnation, action = std::move(action)] {
+    Actor& a = actors_[id.value()];
+    if (!a.alive || a.incarnation != incarnation)
+      return;
+    const bool trainer = config_.actors[id.value()].role == actors::RoleKind::Trainer;
+    if (random_.chance(trainer ? chaos_.trainer_crash : chaos_.crash))
+      return crash(id);
+    if (!trainer && random_.chance(chaos_.hang))
+      return;
+    action(a);
+  });
+}
+
+void World::from_actor(ActorId id, Event event) {
+  Actor& actor = actors_[id.value()];
+  actor.next_out = std::max(actor.next_out, now_ + delay(1));
+  at(actor.next_out, [this, id, incarnation = actor.incarnation, event = std::move(event)] {
+    const Actor& a = actors_[id.value()];
+    if ((a.alive && a.incarnation == incarnation) || random_.chance(chaos_.late_result)) {
+      deliver(event);
+    }
+  });
+}
+
+void World::crash(ActorId id) {
+  Actor& actor = actors_[id.value()];
+  actor.alive = false;
+  const auto incarnation = actor.incarnation;
+  at(now_ + delay(3), [this, id, incarnation] {
+    if (actors_[id.value()].incarnation == incarnation)
+      deliver(event::ActorDown{id, "crashed"});
+  });
+}
+
+void World::restart_from_checkpoint(const std::string&) {
+  rollback_.reset();
+  agenda_.clear();
+  for (Actor& a : actors_) {
+    a.alive = false;
+    ++a.incarnation;
+  }
+  auto restored = Scheduler::restored(config_, checkpoint_);
+  TEMPER_CHECK(restored.has_value(), "a snapshot reads back");
+  scheduler_ = *std::move(restored);
+  trainer_version_ = checkpoint_version_;
+  deliver(event::Resumed{checkpoint_sequence_, ++rollbacks_});
+}
+
+void World::act(const command::Launch& c) {
+  Actor& a = actors_[c.actor.value()];
+  const auto incarnation = a.incarnation + 1;
+  a = Actor{};
+  a.incarnation = incarnation;
+  a.alive = true;
+  a.next_in = a.next_out = now_;
+  std::optional<PolicyVersion> weights;
+  if (config_.actors[c.actor.value()].role == actors::RoleKind::Trainer)
+    weights = trainer_version_;
+  to_actor(c.actor, [this, id = c.actor, weights](Actor&) {
+    from_actor(id, event::ActorReady{id, weights});
+  });
+}
+
+void World::act(const command::Dispatch& c) {
+  to_actor(c.actor, [this, c](Actor& a) { generate(c.actor, a, c); });
+}
+
+void World::generate(ActorId id, Actor& actor, const command::Dispatch& c) {
+  for (const ResponseId r : c.responses) {
+    Running running;
+    running.lease = c.lease;
+    running.left = static_cast<std::int64_t>(1 + random_.below(50));
+    actor.running[r] = running;
+    finish_response(id, r, now_ + delay(20));
+  }
+}
+
+void World::finish_response(ActorId id, ResponseId response, Time due) {
+  const auto incarnation = actors_[id.value()].incarnation;
+  const LeaseId lease = actors_[id.value()].running.at(response).lease;
+  at(due, [this, id, response, incarnation, lease] {
+    Actor& a = actors_[id.value()];
+    const auto it = a.running.find(response);
+    if (!a.alive || a.incarnation != incarnation || it == a.running.end())
+      return;
+    if (it->second.lease != lease)
+      return;
+    Running done = std::move(it->second);
+    a.running.erase(it);
+    done.segments.push_back({*a.version, Tokens(done.left)});
+    event::Generated::Item item{lease, response, Tokens(5), {}, done.segments};
+    for (const auto& s : item.segments)
+      item.tokens += s.tokens;
+    if (random_.chance(chaos_.failed_sample))
+      item.finish = actors::FinishReason::Failed;
+    from_actor(id, event::Generated{id, {item}});
+  });
+}
+
+/// A part of every running response was sampled under the weights in use so far.
+void World::split_segments(Actor& actor, PolicyVersion current) {
+  for (auto& [id, r] : actor.running) {
+    const auto part = static_cast<std::int64_t>(random_.below(static_cast<std::uint64_t>(r.left)));
+    if (part == 0)
+      continue;
+    r.left -= part;
+    r.segments.push_back({current, Tokens(part)});
+  }
+}
+
+void World::act(const command::Cancel& c) {
+  to_actor(c.actor, [r = c.response](Actor& a) { a.running.erase(r); });
+}
+
+void World::act(const command::ScoreReference& c) {
+  to_actor(c.actor, [this, c](Actor&) {
+    at(now_ + delay(3), [this, c, n = actors_[c.actor.value()].incarnation] {
+      if (actors_[c.actor.value()].incarnation == n) {
+        from_actor(c.actor, event::ReferenceScored{c.actor, c.lease});
+      }
+    });
+  });
+}
+
+void World::act(const command::Judge& c) {
+  to_actor(c.actor, [this, c](Actor&) {
+    event::Judged judged{c.actor, c.lease, {}};
+    for (std::size_t i = 0; i < c.responses.size(); ++i) {
+      judged.items.push_back({random_.uniform(), random_.chance(chaos_.failed_sample)});
+    }
+    from_actor(c.actor, judged);
+  });
+}
+
+void World::act(const command::Train& c) {
+  to_actor(c.actor, [this, c](Actor&) {
+    at(now_ + delay(30), [this, c, n = actors_[c.actor.value()].incarnation] {
+      if (actors_[c.actor.value()].incarnation != n || !actors_[c.actor.value()].alive)
+        return;
+      event::Trained trained{c.actor, c.lease, next(c.certificate.step), {}, {}};
+      for (const auto& entry : c.certificate.groups)
+        trained.groups.push_back(entry.group);
+      trainer_version_ = trained.version;
+      from_actor(c.actor, trained);
+      if (random_.chance(chaos_.stop))
+        at(now_ + delay(5), [this] { deliver(event::StopRequested{}); });
+    });
+  });
+}
+
+void World::act(const command::StageWeights& c) {
+  to_actor(c.actor, [this, c](Actor& a) {
+    a.staged = c.version;
+    from_actor(c.actor, event::WeightsStaged{c.actor, c.version, ""});
+  });
+}
+
+void World::act(const command::CommitWeights& c) {
+  to_actor(c.actor, [this, c](Actor& a) {
+    TEMPER_CHECK(a.staged == c.version, "commits what was staged");
+    TEMPER_CHECK(!a.version || *a.version <= c.version, "a version never regresses");
+    if (a.version)
+      split_segments(a, *a.version);
+    a.version = c.version;
+    from_actor(c.actor, event::WeightsCommitted{c.actor, c.version, ""});
+  });
+}
+
+void World::act(const command::Switch& c) {
+  to_actor(c.actor, [this, c](Actor& a) {
+    std::string error;
+    if (c.action == actors::SwitchAction::Interrupt) {
+      if (a.version)
+        split_segments(a, *a.version);
+      event::Generated parts{c.actor, {}};
+      for (auto& [r, running] : a.running) {
+        event::Generated::Item item{
+            running.lease, r, Tokens(5), {}, running.segments, actors::FinishReason::Interrupted};
+        for (const auto& s : item.segments)
+          item.tokens += s.tokens;
+        parts.items.push_back(item);
+      }
+      a.running.clear();
+      if (!parts.items.empty())
+        from_actor(c.actor, parts);
+    }
+    if (c.action == actors::SwitchAction::FreeKv || c.action == actors::SwitchAction::FreeWeights) {
+      TEMPER_CHECK(a.running.empty(), "memory is freed only when nothing runs");
+    }
+    if (c.action == actors::SwitchAction::FreeWeights)
+      a.version.reset();
+    if (c.action == actors::SwitchAction::OnloadOptimizer && random_.chance(chaos_.refuse_onload)) {
+      error = "no room";
+    }
+    from_actor(c.actor, event::Switched{c.actor, c.action, {}, error});
+  });
+}
+
+void World::act(const command::SaveCheckpoint& c) {
+  to_actor(c.trainer, [this, c](Actor&) {
+    TEMPER_CHECK(trainer_version_ == c.version, "a checkpoint is of the trainer's version");
+    from_actor(c.trainer, event::CheckpointSaved{c.version, ""});
+  });
+}
+
+void World::act(const command::Rollback& c) {
+  rollback_ = c.reason;
+}
+void World::act(const command::Finish& c) {
+  finish_ = c;
+}
+
+}  // namespace temper::orchestrator::testing
