@@ -83,9 +83,13 @@ void check_task(const PipelineConfig& c, Rules& rules) {
                 {"verifier.pattern", "verifier.kind"},
                 "needed by `verifier.kind: regex`");
   constexpr std::string_view kAnswer = "{answer}";
-  std::string pattern = v.pattern;
-  for (auto at = pattern.find(kAnswer); at != std::string::npos; at = pattern.find(kAnswer, at))
-    pattern.replace(at, kAnswer.size(), "0");
+  std::string pattern;  // With an answer in its place, as it will be used.
+  std::string_view rest = v.pattern;
+  for (auto at = rest.find(kAnswer); at != std::string_view::npos; at = rest.find(kAnswer)) {
+    pattern.append(rest.substr(0, at)).append("0");
+    rest.remove_prefix(at + kAnswer.size());
+  }
+  pattern.append(rest);
   try {
     const std::regex compiled(pattern, std::regex::ECMAScript);
   } catch (const std::regex_error& e) {  // The only way std::regex reports.
