@@ -1,0 +1,17 @@
+// The built-in task: "123+456=" and its sum.
+//
+// Operands are written with exactly n digits (zero-padded) and the sum with n + 1, least
+// significant digit first if `reverse_answer`, so digit k of the answer depends on the digits of
+// the prompt at fixed places. All ordered pairs are equally likely. A pair and its mirror image
+// (b+a) are held out together: what is asked in evaluation was never seen either way round.
+#pragma once
+
+#include "actors/task/prompts.hpp"
+
+namespace temper::actors {
+
+/// Requires: task.kind is Addition. Error: digits out of range.
+Result<std::unique_ptr<PromptSource>> make_addition_source(const TaskConfig& task,
+                                                           std::uint64_t seed);
+
+}  // namespace temper::actors
