@@ -7,6 +7,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <csignal>
@@ -72,7 +73,7 @@ Bytes peak_resident_memory() {
   rusage usage{};
   if (::getrusage(RUSAGE_SELF, &usage) != 0)
     return Bytes(0);
-  return Bytes(usage.ru_maxrss * 1024);
+  return std::max(Bytes(usage.ru_maxrss * 1024), resident_memory());  // Both counters may lag.
 }
 
 std::string host_name() {

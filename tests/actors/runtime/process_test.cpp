@@ -1,0 +1,48 @@
+#include "actors/runtime/process.hpp"
+
+#include <gtest/gtest.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include <array>
+#include <thread>
+
+namespace temper::actors {
+namespace {
+
+TEST(Process, PinsTheCallingThreadToOneCore) {
+  cpu_set_t allowed;
+  CPU_ZERO(&allowed);
+  ASSERT_EQ(::sched_getaffinity(0, sizeof(allowed), &allowed), 0);
+  std::uint32_t core = 0;
+  while (!CPU_ISSET(core, &allowed))
+    ++core;
+  std::thread([&] {
+    const Status pinned = pin_to_cores(std::array{core});
+    ASSERT_TRUE(pinned) << pinned.error().context;
+    EXPECT_EQ(::sched_getcpu(), static_cast<int>(core));
+  }).join();
+}
+
+TEST(Process, ACoreThatIsNotThereIsAnErrorThatNamesIt) {
+  const Status pinned = pin_to_cores(std::array<std::uint32_t, 2>{1'000'000, 0});
+  ASSERT_FALSE(pinned);
+  EXPECT_TRUE(pinned.error().context.starts_with("cannot pin to core 1000000"))
+      << pinned.error().context;
+}
+
+TEST(Process, NoCoresMeansNoPinning) {
+  EXPECT_TRUE(pin_to_cores({}));
+}
+
+TEST(Process, KnowsItsMemory) {
+  EXPECT_GT(resident_memory(), Bytes(0));
+  EXPECT_GT(peak_resident_memory(), Bytes(0));
+}
+
+TEST(Process, AnotherParentThanExpectedIsAnError) {
+  EXPECT_EQ(die_with_parent(1'999'999'999).error().code, ErrorCode::Unavailable);
+}
+
+}  // namespace
+}  // namespace temper::actors
