@@ -23,6 +23,7 @@ class PromptSource {
   /// Training problem number `index`; jsonl data is reshuffled every epoch.
   virtual Problem train(std::uint64_t index) const = 0;
   /// Held-out problem number `index`; never among train()'s.
+  /// Beyond held_out_size() they repeat. Requires: held_out_size() > 0.
   virtual Problem held_out(std::uint64_t index) const = 0;
   /// Distinct held-out problems; 0 where the task keeps none.
   virtual std::uint64_t held_out_size() const = 0;

@@ -31,8 +31,7 @@ Result<std::vector<TokenId>> Tokenizer::encode(std::string_view text) const {
     if (symbol == std::string::npos) {
       const bool printable = byte >= 0x20 && byte < 0x7f;
       return invalid_input(
-          fmt::format("{} at offset {} is not in the alphabet \"{}\"; `tokenizer: bytes` takes any "
-                      "text",
+          fmt::format("{} at position {} is not in the alphabet \"{}\"",
                       printable ? fmt::format("'{}'", text[i]) : fmt::format("byte 0x{:02x}", byte),
                       i,
                       alphabet_));

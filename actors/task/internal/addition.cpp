@@ -14,6 +14,7 @@ namespace {
 
 // Fixed, so that every run of every seed holds the same problems out.
 constexpr std::uint64_t kSplitKey = 0x5d1f0c8e6b2a4973ULL;
+constexpr std::uint64_t kHeldOutKey = 0xa3b1956c07de42f8ULL;  // Their order in held_out().
 
 struct Pair {
   std::uint64_t a = 0;
@@ -55,7 +56,7 @@ class AdditionSource final : public PromptSource {
   Problem held_out(std::uint64_t index) const override {
     const std::uint64_t size = held_out_size();
     TEMPER_CHECK(size > 0, "no problem is held out");
-    const std::uint64_t i = permuted(index % size, size, kSplitKey + 1);
+    const std::uint64_t i = permuted(index % size, size, kHeldOutKey);
     return i < 2 * held_couples_ ? problem(couple(i / 2, i % 2))
                                  : problem(twice(i - 2 * held_couples_));
   }

@@ -1,0 +1,165 @@
+#include "actors/task/internal/jsonl.hpp"
+
+#include "actors/task/internal/text.hpp"
+#include "core/files.hpp"
+#include "core/hash.hpp"
+#include "core/random.hpp"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cmath>
+
+namespace temper::actors {
+
+namespace {
+
+using nlohmann::json;
+
+constexpr std::size_t kErrorsShown = 20;
+
+/// "[json.exception.parse_error.101] parse error at line 1, column 5: syntax error while parsing
+/// value - invalid literal; ..." without what is said better by file:line.
+std::string reason_of(const json::exception& e) {
+  std::string_view what = e.what();
+  if (const std::size_t at = what.find("column "); at != std::string_view::npos)
+    what.remove_prefix(at);
+  else if (const std::size_t end = what.find("] "); end != std::string_view::npos)
+    what.remove_prefix(end + 2);
+  return excerpt(what, 160);
+}
+
+Result<json> parse_object(std::string_view line) {
+  if (line.size() > kLongestLine)
+    return invalid_input(
+        fmt::format("{} bytes in one line; the limit is {}", line.size(), kLongestLine));
+  if (const auto at = first_invalid_utf8(line))
+    return invalid_input(fmt::format("byte {} is not UTF-8", *at + 1));
+  try {
+    json object = json::parse(line);
+    if (!object.is_object())
+      return invalid_input(fmt::format("expected an object, found {}", object.type_name()));
+    return object;
+  } catch (const json::exception& e) {
+    return invalid_input("not JSON: " + reason_of(e));
+  }
+}
+
+Result<std::string> text_field(const json& object, const char* name) {
+  const auto field = object.find(name);
+  if (field == object.end())
+    return invalid_input(fmt::format("`{}` is missing", name));
+  if (!field->is_string())
+    return invalid_input(fmt::format("`{}` is {}, expected a text", name, field->type_name()));
+  return field->get<std::string>();
+}
+
+/// What follows the last "####", without commas.
+Result<std::string> final_answer(std::string_view text) {
+  constexpr std::string_view kMark = "####";
+  const std::size_t at = text.rfind(kMark);
+  if (at == std::string_view::npos)
+    return invalid_input(
+        "`answer` has no `####` before its result; where it is the result itself, "
+        "call the question `prompt`");
+  std::string answer(trimmed(text.substr(at + kMark.size())));
+  std::erase(answer, ',');
+  if (answer.empty())
+    return invalid_input("nothing follows `####` in `answer`");
+  return answer;
+}
+
+Result<Problem> parse_line(std::string_view line) {
+  TEMPER_TRY(const json object, parse_object(line));
+  const bool gsm = !object.contains("prompt") && object.contains("question");
+  const char* const prompt = gsm ? "question" : "prompt";
+  Problem problem;
+  TEMPER_TRY(problem.prompt, text_field(object, prompt));
+  TEMPER_TRY(problem.answer, text_field(object, "answer"));
+  if (trimmed(problem.prompt).empty())
+    return invalid_input(fmt::format("`{}` is empty", prompt));
+  if (gsm) {
+    TEMPER_TRY(problem.answer, final_answer(problem.answer));
+  }
+  return problem;
+}
+
+bool is_held_out(const Problem& problem, double share) {
+  // 53 bits of the hash as a number in [0, 1).
+  return static_cast<double>(hash64(problem.prompt) >> 11) * 0x1.0p-53 < share;
+}
+
+class JsonlSource final : public PromptSource {
+ public:
+  JsonlSource(std::vector<Problem> problems, double held_out, std::uint64_t seed) : seed_(seed) {
+    for (Problem& problem : problems) {
+      longest_ = std::max(longest_, problem.prompt.size());
+      (is_held_out(problem, held_out) ? held_out_ : train_).push_back(std::move(problem));
+    }
+  }
+
+  Problem train(std::uint64_t index) const override {
+    const std::uint64_t epoch = index / train_.size();
+    const std::uint64_t key = hash64("jsonl", seed_ ^ hash64("epoch", epoch));
+    return train_[permuted(index % train_.size(), train_.size(), key)];
+  }
+  Problem held_out(std::uint64_t index) const override {
+    TEMPER_CHECK(!held_out_.empty(), "no problem is held out");
+    return held_out_[index % held_out_.size()];
+  }
+  std::uint64_t held_out_size() const override { return held_out_.size(); }
+  std::size_t longest_prompt() const override { return longest_; }
+  bool can_train() const { return !train_.empty(); }
+
+ private:
+  const std::uint64_t seed_;
+  std::vector<Problem> train_;
+  std::vector<Problem> held_out_;
+  std::size_t longest_ = 0;
+};
+
+}  // namespace
+
+Result<std::vector<Problem>> parse_jsonl(std::string_view name, std::string_view text) {
+  std::vector<Problem> problems;
+  std::string errors;
+  std::size_t malformed = 0;
+  for (std::size_t number = 1; !text.empty(); ++number) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    const std::string_view line = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    if (trimmed(line).empty())
+      continue;
+    Result<Problem> problem = parse_line(line);
+    if (problem) {
+      problems.push_back(*std::move(problem));
+    } else if (++malformed <= kErrorsShown) {
+      errors += fmt::format(
+          "{}{}:{}: {}", malformed > 1 ? "\n" : "", name, number, problem.error().context);
+    }
+  }
+  if (malformed > kErrorsShown)
+    errors += fmt::format("\n... and {} more malformed lines", malformed - kErrorsShown);
+  if (malformed > 0)
+    return invalid_input(std::move(errors));
+  if (problems.empty())
+    return invalid_input(fmt::format("{} has no problem in it", name));
+  return problems;
+}
+
+Result<std::unique_ptr<PromptSource>> make_jsonl_source(const TaskConfig& task,
+                                                        std::uint64_t seed) {
+  if (task.path.empty())
+    return invalid_input("task.path is empty: kind `jsonl` needs a file");
+  TEMPER_TRY(const std::string text, read_file(task.path));
+  TEMPER_TRY(std::vector<Problem> problems, parse_jsonl(task.path, text));
+  const std::size_t size = problems.size();
+  auto source = std::make_unique<JsonlSource>(std::move(problems), task.held_out, seed);
+  if (!source->can_train())
+    return invalid_input(
+        fmt::format("{}: all {} problems are held out, none is left to train on", task.path, size));
+  return std::unique_ptr<PromptSource>(std::move(source));
+}
+
+}  // namespace temper::actors

@@ -1,0 +1,20 @@
+// Small questions about text: is it UTF-8, what is left without blanks, how to show it.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace temper::actors {
+
+/// Position of the first byte that is not part of well-formed UTF-8 (no surrogates, no overlong
+/// forms, nothing above U+10FFFF); none if all is well.
+std::optional<std::size_t> first_invalid_utf8(std::string_view text);
+
+/// For error messages: at most `limit` bytes, on one line, printable ASCII; the rest as "?".
+std::string excerpt(std::string_view text, std::size_t limit = 80);
+
+/// Without ASCII white space at both ends.
+std::string_view trimmed(std::string_view text);
+
+}  // namespace temper::actors

@@ -1,0 +1,57 @@
+#include "actors/task/tokenizer.hpp"
+
+#include <gtest/gtest.h>
+
+namespace temper::actors {
+namespace {
+
+Tokenizer tokenizer(TaskKind kind, TokenizerKind tokenizer = TokenizerKind::Auto) {
+  TaskConfig task;
+  task.kind = kind;
+  task.tokenizer = tokenizer;
+  return Tokenizer::for_task(task);
+}
+
+TEST(Tokenizer, TakesCharactersForAdditionAndBytesForAFile) {
+  EXPECT_EQ(tokenizer(TaskKind::Addition).vocabulary(), 14);
+  EXPECT_EQ(tokenizer(TaskKind::Jsonl).vocabulary(), 258);
+  EXPECT_EQ(tokenizer(TaskKind::Addition, TokenizerKind::Bytes).vocabulary(), 258);
+  EXPECT_EQ(tokenizer(TaskKind::Jsonl, TokenizerKind::Characters).vocabulary(), 14);
+}
+
+TEST(Tokenizer, NumbersCharactersAfterPadAndEnd) {
+  const Tokenizer t = tokenizer(TaskKind::Addition);
+  const auto tokens = t.encode("09+=");
+  ASSERT_TRUE(tokens);
+  EXPECT_EQ(*tokens, (std::vector<TokenId>{2, 11, 12, 13}));
+  EXPECT_EQ(t.decode(*tokens), "09+=");
+}
+
+TEST(Tokenizer, NumbersBytesFromTwoAndReturnsEveryByte) {
+  std::string all;
+  for (int i = 0; i < 256; ++i)
+    all += static_cast<char>(i);
+  const Tokenizer t = tokenizer(TaskKind::Jsonl);
+  const auto tokens = t.encode(all);
+  ASSERT_TRUE(tokens);
+  EXPECT_EQ(tokens->front(), 2);
+  EXPECT_EQ(tokens->back(), 257);
+  EXPECT_EQ(t.decode(*tokens), all);
+}
+
+TEST(Tokenizer, NamesACharacterOutsideTheAlphabet) {
+  const Tokenizer t = tokenizer(TaskKind::Addition);
+  const auto letter = t.encode("12x");
+  ASSERT_FALSE(letter);
+  EXPECT_EQ(letter.error().context, "'x' at position 2 is not in the alphabet \"0123456789+=\"");
+  EXPECT_NE(t.encode("\xff").error().context.find("byte 0xff"), std::string::npos);
+}
+
+TEST(Tokenizer, DecodesUpToTheFirstEndAndSkipsWhatIsNoToken) {
+  const Tokenizer t = tokenizer(TaskKind::Addition);
+  EXPECT_EQ(t.decode({3, 0, -7, 4, 1000, 14, t.end(), 5}), "12");
+  EXPECT_EQ(t.decode({}), "");
+}
+
+}  // namespace
+}  // namespace temper::actors
