@@ -9,7 +9,7 @@ namespace temper::actors {
 struct PretrainConfig {
   double target_accuracy = 0.2;
   std::int64_t problems = 20000;
-  std::int32_t batch = 256;
+  std::int32_t batch = 128;
   double learning_rate = 2e-3;
   std::int32_t max_steps = 4000;
   std::int32_t check_every = 10;

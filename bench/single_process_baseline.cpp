@@ -11,6 +11,7 @@
 #include "actors/task/prompts.hpp"
 #include "actors/task/tokenizer.hpp"
 #include "core/clock.hpp"
+#include "core/files.hpp"
 #include "rollout/torch/engine.hpp"
 #include "trainer/torch/engine.hpp"
 
@@ -18,6 +19,7 @@
 #include <fmt/format.h>
 
 #include <deque>
+#include <filesystem>
 
 namespace {
 
@@ -32,6 +34,7 @@ struct Options {
   std::int32_t updates = 300;
   std::int32_t stale = 0;
   std::int32_t every = 20;
+  std::string cache;   ///< Folder of base checkpoints; empty: none.
   double stop_at = 0;  ///< Mean reward of the last ten updates; 0: never.
   std::vector<std::uint64_t> seeds{1};
 };
@@ -175,12 +178,27 @@ Result<double> held_out(const Options& options, const std::string& image, double
   return actors::measure_accuracy(options.base, image, query);
 }
 
+/// The base checkpoint, from the cache if it is there.
+Result<actors::PretrainResult> make_base(const Options& options) {
+  const std::filesystem::path folder = options.cache;
+  const auto path = folder / (actors::pretrain_key(options.base) + ".safetensors");
+  if (!options.cache.empty() && std::filesystem::exists(path)) {
+    actors::PretrainResult result;
+    TEMPER_TRY(result.image, read_file(path));
+    return result;
+  }
+  TEMPER_TRY(actors::PretrainResult result, actors::pretrain(options.base, {}));
+  if (!options.cache.empty())
+    TEMPER_TRY_STATUS(write_file_atomically(path, result.image));
+  return result;
+}
+
 Status run_seed(Options options, std::uint64_t seed) {
   options.base.seed = seed;
   options.base.temperature = options.sampling.temperature;
   RealClock clock;
   const Time start = clock.now();
-  TEMPER_TRY(const actors::PretrainResult base, actors::pretrain(options.base, {}));
+  TEMPER_TRY(const actors::PretrainResult base, make_base(options));
   const double pretrained = seconds(clock.now() - start);
   fmt::print("seed {}: pretrained to {:.3f} in {} steps, {:.1f} s\n",
              seed,
@@ -255,6 +273,7 @@ int main(int argc, char** argv) {
   app.add_option("--threads", o.threads);
   app.add_option("--every", o.every, "Updates between two lines; 0: none");
   app.add_option("--stop-at", o.stop_at, "Stop at this mean reward over ten updates");
+  app.add_option("--cache", o.cache, "Existing folder that keeps base checkpoints");
   app.add_option("--concurrency", o.concurrency);
   app.add_option("--hidden", o.base.model.hidden);
   app.add_option("--layers", o.base.model.layers);
@@ -266,6 +285,7 @@ int main(int argc, char** argv) {
   app.add_option("--minibatches", o.algorithm.minibatches);
   app.add_option("--lr", o.algorithm.learning_rate);
   app.add_option("--beta2", o.algorithm.beta2);
+  app.add_option("--weight-decay", o.algorithm.weight_decay);
   app.add_option("--kl", o.algorithm.kl);
   app.add_option("--clip-low", o.algorithm.clip_low);
   app.add_option("--clip-high", o.algorithm.clip_high);

