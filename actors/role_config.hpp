@@ -23,6 +23,7 @@ struct RoleConfig {
   VerifierConfig verifier;
   std::string base_weights;   ///< trainer, reference: safetensors file to start from.
   std::string resume_from;    ///< trainer: checkpoint folder to continue from; empty: none.
+  PolicyVersion version;      ///< trainer: version of the weights it starts from.
   bool shared_memory = true;  ///< Weights go through shared memory, else as chunks.
   std::string settings;
 };
@@ -39,6 +40,7 @@ void describe(V& v, RoleConfig& c) {
   v.field(8, "base_weights", c.base_weights, {.doc = "File of the base checkpoint."});
   v.field(9, "resume_from", c.resume_from, {.doc = "Checkpoint folder, or empty."});
   v.field(10, "shared_memory", c.shared_memory, {.doc = "Weights through shared memory."});
+  v.field(12, "version", c.version, {.doc = "Version of the weights to start from."});
   v.field(11, "settings", c.settings, {.doc = "msgpack of the role's own settings."});
 }
 

@@ -52,10 +52,11 @@ Result<EventLog> EventLog::reopen(const std::filesystem::path& path) {
   return log;
 }
 
-Status EventLog::append(Time time, const Event& event, const Commands& commands) {
+Status EventLog::append(const Record& record) {
+  TEMPER_CHECK(record.sequence == next_sequence_, "records are appended in order");
   // The frame is built in place: a hole for the header, then the payload.
   buffer_.assign(kHeader, '\0');
-  encode_to(buffer_, Record{next_sequence_, time, event, commands});
+  encode_to(buffer_, record);
   const std::string_view payload = std::string_view(buffer_).substr(kHeader);
   const auto length = static_cast<std::uint32_t>(payload.size());
   const auto check = static_cast<std::uint32_t>(hash64(payload));
@@ -64,7 +65,7 @@ Status EventLog::append(Time time, const Event& event, const Commands& commands)
   TEMPER_TRY_STATUS(file_.append(buffer_));
   hash_ = hash64(payload, hash_);
   ++next_sequence_;
-  last_time_ = time;
+  last_time_ = record.time;
   return {};
 }
 

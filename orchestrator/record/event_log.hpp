@@ -42,7 +42,8 @@ class EventLog {
   static Result<EventLog> reopen(const std::filesystem::path& path);
 
   /// Encodes and appends; the record has reached the kernel when this returns.
-  Status append(Time time, const Event& event, const Commands& commands);
+  /// Requires: record.sequence == next_sequence().
+  Status append(const Record& record);
   Status sync() { return file_.sync(); }
 
   std::uint64_t next_sequence() const { return next_sequence_; }

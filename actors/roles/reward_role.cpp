@@ -1,0 +1,37 @@
+#include "actors/roles/reward_role.hpp"
+
+#include "actors/protocol/work.hpp"
+
+namespace temper::actors {
+
+Status RewardRole::on_message(const IncomingMessage& message, Outbox& out) {
+  if (!message.is<Judge>())
+    return {};
+  TEMPER_TRY(Judge work, message.decode<Judge>());
+  const Time begin = activity_.now();
+  std::vector<Judgement> judgements;
+  judgements.reserve(work.items.size());
+  for (auto& item : work.items) {
+    judgements.push_back(
+        {std::move(item.prompt), std::move(item.answer), tokenizer_.decode(item.response)});
+  }
+  Judged judged{work.lease, {}};
+  for (Verdict& verdict : verifier_->judge(judgements)) {
+    judged.items.push_back({verdict.reward, std::move(verdict.failure)});
+  }
+  activity_.add(CardState::Reward, begin);
+  out.send(judged);
+  return {};
+}
+
+Result<Role::Work> RewardRole::work(Outbox& out) {
+  activity_.report(out);
+  return Work::None;
+}
+
+Status RewardRole::stop(Outbox& out) {
+  activity_.flush(out);
+  return {};
+}
+
+}  // namespace temper::actors

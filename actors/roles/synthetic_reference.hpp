@@ -1,0 +1,20 @@
+// The reference of `policy: synthetic`: one constant log-prob per token, at once.
+#pragma once
+
+#include "actors/reference_engine.hpp"
+
+namespace temper::actors {
+
+class SyntheticReference final : public ReferenceEngine {
+ public:
+  Result<std::vector<std::vector<float>>> score(std::span<const ScoringRequest> batch) override {
+    std::vector<std::vector<float>> logprobs;
+    logprobs.reserve(batch.size());
+    for (const ScoringRequest& request : batch) {
+      logprobs.emplace_back(request.response.size(), -1.0F);
+    }
+    return logprobs;
+  }
+};
+
+}  // namespace temper::actors

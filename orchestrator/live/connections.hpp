@@ -1,0 +1,47 @@
+// Who is connected for which actor slot, who they say they are, and when they were last heard.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "actors/protocol/lifecycle.hpp"
+#include "actors/transport/socket.hpp"
+
+namespace temper::orchestrator {
+
+class Connections {
+ public:
+  Connections(std::vector<std::string> names, std::string secret);
+
+  /// The process now expected for a slot; an earlier connection of it is forgotten.
+  void expect(ActorId actor, std::int64_t pid);
+  void forget(ActorId actor);
+
+  /// Binds a peer to the slot it was started for. Error: why it is refused, in words for its user.
+  Result<ActorId> admit(const actors::PeerId& peer, const actors::Hello& hello, Time now);
+  /// The actor behind a peer; nullopt: a stranger, or one that was replaced.
+  std::optional<ActorId> actor_of(const actors::PeerId& peer) const;
+  /// Null while nobody is connected for the slot.
+  const actors::PeerId* peer_of(ActorId actor) const;
+
+  void heard(ActorId actor, Time now) { slots_[actor.value()].last_heard = now; }
+  /// Connected actors that were silent since before `since`.
+  std::vector<ActorId> silent_since(Time since) const;
+  /// Connected peers.
+  const std::map<actors::PeerId, ActorId>& peers() const { return peers_; }
+
+ private:
+  struct Slot {
+    std::string name;
+    std::int64_t pid = 0;  ///< 0: none is expected.
+    std::optional<actors::PeerId> peer;
+    Time last_heard{};
+  };
+  const std::string secret_;
+  std::vector<Slot> slots_;
+  std::map<actors::PeerId, ActorId> peers_;
+};
+
+}  // namespace temper::orchestrator

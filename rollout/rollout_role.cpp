@@ -1,0 +1,197 @@
+#include "rollout/rollout_role.hpp"
+
+#include "actors/runtime/process.hpp"
+#include "actors/shared_memory/shared_buffer.hpp"
+
+#include <chrono>
+
+namespace temper::rollout {
+namespace {
+
+constexpr Bytes kLargestImage{std::int64_t{64} << 30};
+
+std::string text_of(const Status& status) {
+  return status ? "" : status.error().context;
+}
+
+}  // namespace
+
+Status RolloutRole::on_message(const actors::IncomingMessage& message, actors::Outbox& out) {
+  if (message.is<actors::Generate>()) {
+    TEMPER_TRY(auto work, message.decode<actors::Generate>());
+    generate(std::move(work));
+  } else if (message.is<actors::Cancel>()) {
+    TEMPER_TRY(const auto work, message.decode<actors::Cancel>());
+    cancel(work);
+  } else if (message.is<actors::StageWeights>()) {
+    TEMPER_TRY(const auto work, message.decode<actors::StageWeights>());
+    stage(work.weights, out);
+  } else if (message.is<actors::WeightsChunk>()) {
+    TEMPER_TRY(const auto work, message.decode<actors::WeightsChunk>());
+    add_chunk(work, out);
+  } else if (message.is<actors::CommitWeights>()) {
+    TEMPER_TRY(const auto work, message.decode<actors::CommitWeights>());
+    commit(work, out);
+  } else if (message.is<actors::Switch>()) {
+    TEMPER_TRY(const auto work, message.decode<actors::Switch>());
+    switch_role(work, out);
+  }
+  return {};
+}
+
+Result<actors::Role::Work> RolloutRole::work(actors::Outbox& out) {
+  report_staged(out);
+  if (engine_->load() > 0) {
+    const Time begin = activity_.now();
+    TEMPER_TRY(StepResult step, engine_->step());
+    if (step.kind == StepKind::Prefill)
+      activity_.add(actors::CardState::Prefill, begin);
+    if (step.kind == StepKind::Decode)
+      activity_.add(actors::CardState::Decode, begin);
+    send(std::move(step.finished), out);
+  }
+  activity_.report(out);
+  return engine_->load() > 0 || staging_.valid() ? Work::Pending : Work::None;
+}
+
+Status RolloutRole::stop(actors::Outbox& out) {
+  if (staging_.valid())
+    staging_.wait();
+  activity_.flush(out);
+  return {};
+}
+
+void RolloutRole::generate(actors::Generate work) {
+  for (auto& item : work.items) {
+    leases_[item.response] = work.lease;
+    engine_->add({item.response, work.prompt, std::move(item.prefix)});
+  }
+}
+
+void RolloutRole::cancel(const actors::Cancel& work) {
+  engine_->cancel(work.responses);
+  for (const ResponseId r : work.responses)
+    leases_.erase(r);
+}
+
+void RolloutRole::send(std::vector<Generation> generations, actors::Outbox& out) {
+  actors::Generated message;
+  for (Generation& g : generations) {
+    const auto lease = leases_.find(g.id);
+    if (lease == leases_.end())
+      continue;
+    message.items.push_back({lease->second,
+                             g.id,
+                             std::move(g.tokens),
+                             std::move(g.logprobs),
+                             std::move(g.segments),
+                             g.finish});
+    leases_.erase(lease);
+  }
+  if (!message.items.empty())
+    out.send(message);
+}
+
+// --- Weights
+
+void RolloutRole::stage(const actors::WeightsHandle& handle, actors::Outbox& out) {
+  chunks_.reset();
+  if (handle.fd >= 0) {
+    return stage_in_background(handle.version, [this, handle]() -> Status {
+      TEMPER_TRY(const auto image, actors::MappedBuffer::open(handle));
+      return engine_->stage(handle.version, image.bytes());
+    });
+  }
+  auto assembler = actors::ChunkAssembler::start(handle, kLargestImage);
+  if (!assembler) {
+    out.send(actors::WeightsStaged{handle.version, assembler.error().context});
+    return;
+  }
+  staging_version_ = handle.version;
+  chunks_ = *std::move(assembler);
+}
+
+void RolloutRole::add_chunk(const actors::WeightsChunk& chunk, actors::Outbox& out) {
+  if (!chunks_ || chunk.version != staging_version_)
+    return;  // of an announcement since replaced
+  if (const Status status = chunks_->add(chunk); !status) {
+    chunks_.reset();
+    out.send(actors::WeightsStaged{chunk.version, status.error().context});
+    return;
+  }
+  if (!chunks_->complete())
+    return;
+  auto image = std::move(*chunks_).take();
+  chunks_.reset();
+  if (!image) {
+    out.send(actors::WeightsStaged{chunk.version, image.error().context});
+    return;
+  }
+  stage_in_background(chunk.version, [this, version = chunk.version, image = *std::move(image)] {
+    return engine_->stage(version, image);
+  });
+}
+
+/// Loading and checking an image takes a while; generation goes on meanwhile.
+void RolloutRole::stage_in_background(PolicyVersion version, std::function<Status()> load) {
+  if (staging_.valid())
+    staging_.wait();
+  staging_version_ = version;
+  staging_ = std::async(std::launch::async, std::move(load));
+}
+
+void RolloutRole::report_staged(actors::Outbox& out) {
+  // With nothing to generate there is nothing better to do than to wait a moment for it.
+  const auto patience = std::chrono::milliseconds(engine_->load() > 0 ? 0 : 10);
+  if (!staging_.valid() || staging_.wait_for(patience) != std::future_status::ready)
+    return;
+  out.send(actors::WeightsStaged{staging_version_, text_of(staging_.get())});
+}
+
+void RolloutRole::commit(const actors::CommitWeights& work, actors::Outbox& out) {
+  const Time begin = activity_.now();
+  const Status status = engine_->commit(work.version);
+  activity_.add(actors::CardState::WeightSync, begin);
+  out.send(actors::WeightsCommitted{work.version, text_of(status)});
+}
+
+// --- Role switch
+
+void RolloutRole::switch_role(const actors::Switch& work, actors::Outbox& out) {
+  actors::Switched done;
+  done.action = work.action;
+  const Time begin = activity_.now();
+  const EngineMemory before = engine_->memory();
+  done.error = text_of(perform(work.action, out));
+  const EngineMemory after = engine_->memory();
+  activity_.add(actors::CardState::Switch, begin);
+  done.cost.duration = activity_.now() - begin;
+  done.cost.device_before = before.weights + before.kv;
+  done.cost.device_after = after.weights + after.kv;
+  done.cost.host_before = before.host;
+  done.cost.host_after = after.host;
+  done.cost.process_peak = actors::peak_resident_memory();
+  done.cost.process_after = actors::resident_memory();
+  out.send(done);
+}
+
+Status RolloutRole::perform(actors::SwitchAction action, actors::Outbox& out) {
+  using A = actors::SwitchAction;
+  switch (action) {
+    case A::Interrupt:
+      send(engine_->interrupt(), out);
+      return {};
+    case A::FreeKv:
+      return engine_->free_kv();
+    case A::FreeWeights:
+      return engine_->free_weights();
+    case A::AllocateKv:
+      return engine_->allocate_kv();
+    case A::OffloadOptimizer:
+    case A::OnloadOptimizer:
+      break;
+  }
+  return invalid_input("a rollout actor cannot " + std::string(name_of(action)));
+}
+
+}  // namespace temper::rollout

@@ -1,0 +1,23 @@
+// What a rollout worker is told beside its role: RoleConfig::settings of a rollout.
+#pragma once
+
+#include "rollout/engine.hpp"
+
+namespace temper::rollout {
+
+struct RolloutSettings {
+  SamplingConfig sampling;
+  std::int32_t concurrency = 128;
+  Tokens synthetic_tokens{256};
+  Duration synthetic_step{0};
+};
+
+template <class V>
+void describe(V& v, RolloutSettings& s) {
+  v.field(1, "sampling", s.sampling);
+  v.field(2, "concurrency", s.concurrency);
+  v.field(3, "synthetic_tokens", s.synthetic_tokens);
+  v.field(4, "synthetic_step", s.synthetic_step);
+}
+
+}  // namespace temper::rollout

@@ -1,0 +1,21 @@
+// What a trainer worker is told beside its role: RoleConfig::settings of a trainer.
+#pragma once
+
+#include "trainer/algorithm_config.hpp"
+
+namespace temper::trainer {
+
+struct TrainerSettings {
+  AlgorithmConfig algorithm;
+  double temperature = 1.0;  ///< Of sampling; log-probs are computed at it.
+  Duration synthetic_step{0};
+};
+
+template <class V>
+void describe(V& v, TrainerSettings& s) {
+  v.field(1, "algorithm", s.algorithm);
+  v.field(2, "temperature", s.temperature);
+  v.field(3, "synthetic_step", s.synthetic_step);
+}
+
+}  // namespace temper::trainer

@@ -1,0 +1,30 @@
+// The trainer engine of `policy: synthetic`: counts tokens and updates, computes nothing. Its
+// weights are a line of text, not a safetensors image; only synthetic rollout engines take them.
+#pragma once
+
+#include "core/clock.hpp"
+#include "trainer/engine.hpp"
+
+namespace temper::trainer {
+
+class SyntheticEngine final : public Engine {
+ public:
+  /// `step_time`: wall time of one update; 0: none. Busy-waits on the clock.
+  SyntheticEngine(Duration step_time, const Clock& clock) : step_time_(step_time), clock_(&clock) {}
+
+  Result<UpdateMetrics> update(std::span<const TrainSample> batch) override;
+  Result<std::string> weights() const override;
+  Status save(const std::filesystem::path& folder) const override;
+  Status load(const std::filesystem::path& folder) override;
+  Status offload() override;
+  Status onload() override;
+  TrainerMemory memory() const override { return memory_; }
+
+ private:
+  const Duration step_time_;
+  const Clock* const clock_;
+  std::uint64_t updates_ = 0;
+  TrainerMemory memory_{Bytes(1), Bytes(0), Bytes(2), Bytes(0)};
+};
+
+}  // namespace temper::trainer

@@ -1,0 +1,174 @@
+#include "trainer/trainer_role.hpp"
+
+#include "actors/runtime/process.hpp"
+#include "actors/shared_memory/chunks.hpp"
+
+#include <fmt/format.h>
+
+#include <map>
+
+namespace temper::trainer {
+namespace {
+
+constexpr std::size_t kPublishedKept = 4;
+
+std::string text_of(const Status& status) {
+  return status ? "" : status.error().context;
+}
+
+}  // namespace
+
+Status check_certificate(const actors::Train& work, PolicyVersion version) {
+  const actors::Certificate& c = work.certificate;
+  if (c.step != version) {
+    return invalid_input(
+        fmt::format("the batch is for version {}, the trainer is at {}", c.step, version));
+  }
+  std::map<GroupId, PolicyVersion> dispatched;
+  for (const auto& entry : c.groups) {
+    if (entry.dispatched > c.step || c.step.value() - entry.dispatched.value() > c.bound) {
+      return invalid_input(
+          fmt::format("group {} was dispatched with version {}; at version {} that "
+                      "is outside the bound {}",
+                      entry.group,
+                      entry.dispatched,
+                      c.step,
+                      c.bound));
+    }
+    dispatched[entry.group] = entry.dispatched;
+  }
+  for (const auto& item : work.items) {
+    const auto it = dispatched.find(item.group);
+    if (it == dispatched.end()) {
+      return invalid_input(fmt::format("group {} is not in the certificate", item.group));
+    }
+    if (item.first_version < it->second) {
+      return invalid_input(
+          fmt::format("a response of group {} was begun with version {}, before "
+                      "the {} of its certificate",
+                      item.group,
+                      item.first_version,
+                      it->second));
+    }
+  }
+  return {};
+}
+
+Status TrainerRole::start(actors::Outbox& out) {
+  return publish([](const actors::WeightsHandle& h) { return actors::TrainerReady{h}; }, out);
+}
+
+Status TrainerRole::on_message(const actors::IncomingMessage& message, actors::Outbox& out) {
+  if (message.is<actors::Train>()) {
+    TEMPER_TRY(auto work, message.decode<actors::Train>());
+    return train(std::move(work), out);
+  }
+  if (message.is<actors::SaveState>()) {
+    TEMPER_TRY(const auto work, message.decode<actors::SaveState>());
+    save(work, out);
+  } else if (message.is<actors::Switch>()) {
+    TEMPER_TRY(const auto work, message.decode<actors::Switch>());
+    switch_role(work, out);
+  }
+  return {};
+}
+
+Result<actors::Role::Work> TrainerRole::work(actors::Outbox& out) {
+  activity_.report(out);
+  return Work::None;
+}
+
+Status TrainerRole::stop(actors::Outbox& out) {
+  activity_.flush(out);
+  return {};
+}
+
+Status TrainerRole::train(actors::Train work, actors::Outbox& out) {
+  const Time begin = activity_.now();
+  if (Status status = check_certificate(work, version_); !status) {
+    return std::move(status).error().within("certificate refused");
+  }
+  std::vector<TrainSample> samples;
+  samples.reserve(work.items.size());
+  for (auto& item : work.items) {
+    samples.push_back({item.group,
+                       std::move(item.prompt),
+                       std::move(item.response),
+                       std::move(item.logprobs),
+                       std::move(item.reference),
+                       item.reward});
+  }
+  TEMPER_TRY(const UpdateMetrics metrics, engine_->update(samples));
+  activity_.add(actors::CardState::Train, begin);
+  version_ = next(version_);
+  const Time exporting = activity_.now();
+  actors::Trained trained{work.lease, {}, metrics, {}};
+  for (const auto& entry : work.certificate.groups)
+    trained.groups.push_back(entry.group);
+  const Status status = publish(
+      [&](const actors::WeightsHandle& h) {
+        trained.weights = h;
+        return trained;
+      },
+      out);
+  activity_.add(actors::CardState::WeightSync, exporting);
+  return status;
+}
+
+template <class Announcement>
+Status TrainerRole::publish(Announcement announcement, actors::Outbox& out) {
+  TEMPER_TRY(const std::string image, engine_->weights());
+  const auto bytes = std::as_bytes(std::span(image));
+  if (publication_ == Publication::SharedMemory) {
+    TEMPER_TRY(auto buffer, actors::SharedBuffer::create(version_, bytes));
+    published_.push_back(std::move(buffer));
+    if (published_.size() > kPublishedKept)
+      published_.pop_front();
+    out.send(announcement(published_.back().handle()));
+    return {};
+  }
+  out.send(announcement(actors::chunked_handle(version_, bytes)));
+  return actors::for_each_chunk(version_, bytes, [&](actors::WeightsChunk chunk) -> Status {
+    out.send(chunk);
+    return {};
+  });
+}
+
+void TrainerRole::save(const actors::SaveState& work, actors::Outbox& out) {
+  const Time begin = activity_.now();
+  std::string error;
+  if (work.version != version_) {
+    error = fmt::format("asked to save version {} but is at {}", work.version, version_);
+  } else {
+    error = text_of(engine_->save(work.folder));
+  }
+  activity_.add(actors::CardState::WeightSync, begin);
+  out.send(actors::StateSaved{work.version, error});
+}
+
+void TrainerRole::switch_role(const actors::Switch& work, actors::Outbox& out) {
+  using A = actors::SwitchAction;
+  actors::Switched done;
+  done.action = work.action;
+  const Time begin = activity_.now();
+  const TrainerMemory before = engine_->memory();
+  if (work.action == A::OffloadOptimizer) {
+    done.error = text_of(engine_->offload());
+  } else if (work.action == A::OnloadOptimizer) {
+    done.error = text_of(engine_->onload());
+  } else {
+    done.error = "a trainer cannot " + std::string(name_of(work.action));
+  }
+  const TrainerMemory after = engine_->memory();
+  activity_.add(actors::CardState::Switch, begin);
+  done.cost.duration = activity_.now() - begin;
+  done.cost.device_before = before.weights + before.gradients + before.optimizer;
+  done.cost.device_after = after.weights + after.gradients + after.optimizer;
+  done.cost.host_before = before.host;
+  done.cost.host_after = after.host;
+  done.cost.process_peak = actors::peak_resident_memory();
+  done.cost.process_after = actors::resident_memory();
+  out.send(done);
+}
+
+}  // namespace temper::trainer

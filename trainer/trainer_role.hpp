@@ -1,0 +1,54 @@
+// The trainer actor: one policy update per order, after checking the batch's certificate; publishes
+// each new version, saves its state, and moves its optimizer when cards switch role.
+#pragma once
+
+#include "actors/protocol/weights.hpp"
+#include "actors/protocol/work.hpp"
+#include "actors/roles/activity_log.hpp"
+#include "actors/shared_memory/shared_buffer.hpp"
+#include "trainer/engine.hpp"
+
+#include <deque>
+#include <memory>
+
+namespace temper::trainer {
+
+enum class Publication { SharedMemory, Chunks };
+
+class TrainerRole final : public actors::Role {
+ public:
+  /// `version`: of the engine's weights now.
+  TrainerRole(std::unique_ptr<Engine> engine,
+              PolicyVersion version,
+              Publication publication,
+              const Clock& clock)
+      : engine_(std::move(engine)),
+        publication_(publication),
+        version_(version),
+        activity_(clock) {}
+
+  Status start(actors::Outbox& out) override;
+  Status on_message(const actors::IncomingMessage& message, actors::Outbox& out) override;
+  Result<Work> work(actors::Outbox& out) override;
+  Status stop(actors::Outbox& out) override;
+
+ private:
+  Status train(actors::Train work, actors::Outbox& out);
+  void save(const actors::SaveState& work, actors::Outbox& out);
+  void switch_role(const actors::Switch& work, actors::Outbox& out);
+  /// Sends `announcement(handle)`, then, if they travel as chunks, the weights.
+  template <class Announcement>
+  Status publish(Announcement announcement, actors::Outbox& out);
+
+  std::unique_ptr<Engine> engine_;
+  const Publication publication_;
+  PolicyVersion version_;
+  actors::ActivityLog activity_;
+  std::deque<actors::SharedBuffer> published_;  ///< Newest last; readers may lag a little.
+};
+
+/// What the trainer checks before it steps: the certificate is for `version`, every group in it is
+/// within the bound, every response belongs to it and was begun no earlier than it says.
+Status check_certificate(const actors::Train& work, PolicyVersion version);
+
+}  // namespace temper::trainer
