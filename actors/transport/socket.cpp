@@ -30,15 +30,17 @@ int milliseconds_up(Duration d) {
       std::clamp<std::int64_t>(ms, 0, std::numeric_limits<std::int32_t>::max()));
 }
 
+/// Called by ZeroMQ, on one of its threads, when a frame that owns its text is done with.
+void release_frame(void*, void* text) {
+  const std::unique_ptr<std::string> reclaimed(static_cast<std::string*>(text));
+}
+
 /// A frame that takes over `text` without a copy where that pays.
 zmq::message_t to_frame(std::string text) {
   if (text.size() < kCopyBelow)
     return zmq::message_t(text.data(), text.size());
   auto owned = std::make_unique<std::string>(std::move(text));
-  const auto release = [](void*, void* hint) {
-    std::unique_ptr<std::string> reclaimed(static_cast<std::string*>(hint));
-  };
-  zmq::message_t frame(owned->data(), owned->size(), release, owned.get());
+  zmq::message_t frame(owned->data(), owned->size(), release_frame, owned.get());
   static_cast<void>(owned.release());  // Now the frame's.
   return frame;
 }
