@@ -1,0 +1,24 @@
+// The life of a guard process, from the fork that made it.
+#pragma once
+
+namespace temper::actors {
+
+/// All prepared before the fork: between fork and exec nothing may allocate or lock. Descriptors
+/// are 10 or above.
+struct GuardPlan {
+  const char* executable = nullptr;
+  char* const* arguments = nullptr;
+  char* const* environment = nullptr;
+  int input = -1;  ///< Becomes the command's stdin, and so on.
+  int output = -1;
+  int errors = -1;
+  int life_line = -1;
+  int status = -1;
+};
+
+/// Starts the command, waits until it ends or the life line closes, kills what is left and exits.
+/// Writes to `status`: errno of the start (0: it runs), then the command's wait status.
+/// Requires: called in a fresh fork, with every signal blocked.
+[[noreturn]] void run_guard(const GuardPlan& plan);
+
+}  // namespace temper::actors

@@ -1,0 +1,125 @@
+#include "actors/task/internal/command_verifier.hpp"
+
+#include "actors/task/internal/command_slot.hpp"
+
+#include <algorithm>
+#include <csignal>
+#include <ctime>
+#include <deque>
+
+namespace temper::actors {
+
+namespace {
+
+/// While it lives, writing to a pipe that nobody reads is an error for this thread, not a signal.
+class NoSigpipe {
+ public:
+  NoSigpipe() {
+    ::sigemptyset(&sigpipe_);
+    ::sigaddset(&sigpipe_, SIGPIPE);
+    was_pending_ = is_pending();
+    ::pthread_sigmask(SIG_BLOCK, &sigpipe_, &before_);
+  }
+  ~NoSigpipe() {
+    const timespec no_time{};
+    if (!was_pending_ && is_pending())
+      ::sigtimedwait(&sigpipe_, nullptr, &no_time);
+    ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  }
+  NoSigpipe(const NoSigpipe&) = delete;
+  NoSigpipe& operator=(const NoSigpipe&) = delete;
+
+ private:
+  static bool is_pending() {
+    sigset_t pending;
+    return ::sigpending(&pending) == 0 && ::sigismember(&pending, SIGPIPE) == 1;
+  }
+  sigset_t sigpipe_{};
+  sigset_t before_{};
+  bool was_pending_ = false;
+};
+
+class CommandVerifier final : public Verifier {
+ public:
+  CommandVerifier(const VerifierConfig& config, std::unique_ptr<const Clock> clock)
+      : config_(config), clock_(std::move(clock)) {}
+
+  Status start() {
+    for (std::int32_t i = 0; i < std::max(1, config_.pool); ++i)
+      TEMPER_TRY_STATUS(slots_.emplace_back(config_).start());
+    return {};
+  }
+
+  std::vector<Verdict> judge(std::span<const Judgement> batch) override {
+    const NoSigpipe no_sigpipe;
+    std::vector<Verdict> verdicts(batch.size());
+    std::size_t assigned = 0;
+    for (std::size_t done = 0; done < batch.size();) {
+      const Time now = clock_->now();
+      assign(batch, assigned, now);
+      const std::size_t before = done;
+      for (CommandSlot& slot : slots_) {
+        if (slot.is_idle())
+          continue;
+        const std::size_t sample = slot.sample();
+        if (auto verdict = slot.advance(now)) {
+          verdicts[sample] = *std::move(verdict);
+          ++done;
+        }
+      }
+      if (done == before)
+        wait();
+    }
+    return verdicts;
+  }
+
+ private:
+  /// Gives samples to idle slots. One that must not start its process yet gets none, unless no
+  /// other slot can take one.
+  void assign(std::span<const Judgement> batch, std::size_t& assigned, Time now) {
+    const bool any_ready = std::any_of(slots_.begin(), slots_.end(), [&](const CommandSlot& s) {
+      return !s.is_idle() || s.is_ready(now);
+    });
+    for (CommandSlot& slot : slots_) {
+      if (assigned < batch.size() && slot.is_idle() && (slot.is_ready(now) || !any_ready)) {
+        slot.assign(assigned, batch[assigned], now);
+        ++assigned;
+      }
+    }
+  }
+
+  /// Until a process has something for us or a slot's time has come.
+  void wait() {
+    fds_.clear();
+    Time wake = Time::max();
+    for (const CommandSlot& slot : slots_) {
+      if (slot.is_idle())
+        continue;
+      slot.add_to_poll(fds_);
+      wake = std::min(wake, slot.wake_time());
+    }
+    const Duration left = std::max(Duration(0), wake - clock_->now());
+    const auto whole = std::chrono::duration_cast<std::chrono::seconds>(left);
+    const timespec timeout{.tv_sec = whole.count(), .tv_nsec = (left - whole).count()};
+    ::ppoll(fds_.data(), fds_.size(), &timeout, nullptr);
+  }
+
+  const VerifierConfig config_;
+  const std::unique_ptr<const Clock> clock_;
+  std::deque<CommandSlot> slots_;
+  std::vector<pollfd> fds_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Verifier>> make_command_verifier(const VerifierConfig& config,
+                                                        std::unique_ptr<const Clock> clock) {
+  if (config.command.empty())
+    return invalid_input("verifier.command is empty: kind `command` needs one");
+  auto verifier = std::make_unique<CommandVerifier>(config, std::move(clock));
+  if (Status started = verifier->start(); !started)
+    return std::move(started).error().within("verifier.command");
+  return std::unique_ptr<Verifier>(std::move(verifier));
+}
+
+}  // namespace temper::actors
