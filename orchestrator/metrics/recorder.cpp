@@ -1,0 +1,35 @@
+#include "orchestrator/metrics/recorder.hpp"
+
+namespace temper::orchestrator {
+
+Result<std::unique_ptr<RunRecorder>> RunRecorder::create(const std::filesystem::path& run_dir) {
+  TEMPER_TRY(MetricsFile file, MetricsFile::create(run_dir / "metrics.jsonl"));
+  std::unique_ptr<RunRecorder> recorder(new RunRecorder(run_dir, std::move(file)));
+  TEMPER_TRY(recorder->trace_,
+             TraceFile::create(run_dir / "trace.json", recorder->metrics_.timeline()));
+  return recorder;
+}
+
+void RunRecorder::keep_error(Status status) {
+  if (!status && !error_)
+    error_ = std::move(status).error();
+}
+
+void RunRecorder::feed(const Record& record) {
+  metrics_.feed(record);
+  keep_error(metrics_file_.feed(record, metrics_));
+  keep_error(trace_->feed(record, metrics_));
+}
+
+Result<Summary> RunRecorder::close(const RunIdentity& identity) {
+  const Summary summary = summarize(metrics_, identity);
+  keep_error(metrics_file_.close(metrics_));
+  keep_error(trace_->close(metrics_));
+  keep_error(
+      write_file_atomically(run_dir_ / "summary.json", to_json(summary, JsonStyle::Pretty) + "\n"));
+  if (error_)
+    return *error_;
+  return summary;
+}
+
+}  // namespace temper::orchestrator

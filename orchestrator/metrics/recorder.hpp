@@ -1,0 +1,36 @@
+// The files that a run leaves for people: metrics.jsonl and trace.json while it goes on,
+// summary.json at its end. Fed with the records of the run; a resumed run feeds those of its log
+// first, and the files are written anew.
+#pragma once
+
+#include "orchestrator/metrics/metrics_file.hpp"
+#include "orchestrator/metrics/summary.hpp"
+#include "orchestrator/metrics/trace_file.hpp"
+
+namespace temper::orchestrator {
+
+class RunRecorder {
+ public:
+  static Result<std::unique_ptr<RunRecorder>> create(const std::filesystem::path& run_dir);
+
+  /// To be called for every record, in order. A file that cannot be written is given up and
+  /// reported by close(); it does not stop the run.
+  void feed(const Record& record);
+  /// Completes the files and writes summary.json. Requires: the run is over.
+  Result<Summary> close(const RunIdentity& identity);
+
+  const RunMetrics& metrics() const { return metrics_; }
+
+ private:
+  RunRecorder(std::filesystem::path run_dir, MetricsFile file)
+      : run_dir_(std::move(run_dir)), metrics_file_(std::move(file)) {}
+  void keep_error(Status status);
+
+  const std::filesystem::path run_dir_;
+  RunMetrics metrics_;
+  MetricsFile metrics_file_;
+  std::unique_ptr<TraceFile> trace_;
+  std::optional<Error> error_;  ///< The first one.
+};
+
+}  // namespace temper::orchestrator

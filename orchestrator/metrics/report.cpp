@@ -1,0 +1,224 @@
+#include "orchestrator/metrics/report.hpp"
+
+#include "core/yaml_tree.hpp"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <iterator>
+#include <ostream>
+
+namespace temper::orchestrator {
+namespace {
+
+constexpr std::size_t kMostWaits = 8;
+
+std::string count_text(std::int64_t n) {
+  std::string digits = std::to_string(n);
+  const std::size_t sign = n < 0 ? 1 : 0;
+  for (std::size_t i = digits.size(); i > sign + 3;) {
+    i -= 3;
+    digits.insert(i, 1, ',');
+  }
+  return digits;
+}
+
+std::string count_text(double value) {
+  return count_text(static_cast<std::int64_t>(value + 0.5));
+}
+
+std::string optional_text(const std::optional<double>& value) {
+  return value ? fmt::format("{:.3f}", *value) : "-";
+}
+
+/// Lines of one page, two columns: what, and figures.
+class Page {
+ public:
+  template <class... Args>
+  void line(std::string_view what, fmt::format_string<Args...> format, Args&&... args) {
+    text_ += fmt::format("  {:<12} ", what);
+    fmt::format_to(std::back_inserter(text_), format, std::forward<Args>(args)...);
+    text_ += '\n';
+  }
+  void title(std::string_view text) { text_ += fmt::format("\n{}\n", text); }
+  void first_line(std::string_view text) { text_ += fmt::format("{}\n", text); }
+  std::string take() { return std::move(text_); }
+
+ private:
+  std::string text_;
+};
+
+void write_cards(Page& page, const UtilizationSummary& u) {
+  page.title("cards");
+  const auto states = [](const auto& shares) {
+    std::string text;
+    for (const auto& [state, part] : shares) {
+      if (part >= 0.0005)
+        text += fmt::format("  {} {:.1f} %", name_of(state), part * 100);
+    }
+    return text;
+  };
+  page.line("all", "{:5.1f} % busy {}", u.busy * 100, states(u.states));
+  const double wall = static_cast<double>(u.wall_ns) / 1e9;
+  for (const CardSummary& card : u.per_card) {
+    std::map<actors::CardState, double> shares;
+    for (const auto& [state, time] : card.states_s)
+      shares[state] = wall > 0 ? time / wall : 0;
+    page.line(
+        fmt::format("card {}", card.card), "{:5.1f} % busy {}", card.busy * 100, states(shares));
+  }
+  page.line("",
+            "{:.2f} s with neither generation nor training on any card",
+            u.no_generation_or_training_s);
+}
+
+void write_waits(Page& page, const Summary& s) {
+  if (s.waits.empty())
+    return;
+  page.title("why cards waited (card seconds; longest single wait)");
+  for (std::size_t i = 0; i < s.waits.size() && i < kMostWaits; ++i) {
+    const WaitSummary& w = s.waits[i];
+    page.line(name_of(w.role),
+              "{:<12} {:9.2f} s {:5.1f} %   {}{}",
+              name_of(w.state),
+              w.s,
+              w.share * 100,
+              w.on.empty() ? "work handed out, not started" : w.on,
+              w.longest_s > 0
+                  ? fmt::format("   ({:.2f} s at {:.2f} s)", w.longest_s, w.longest_at_s)
+                  : "");
+  }
+}
+
+void write_troubles(Page& page, const Summary& s) {
+  if (!s.restarts.empty()) {
+    page.title("restarts");
+    for (const RestartSummary& r : s.restarts)
+      page.line(name_of(r.kind), "{:9.2f} s  {}  {}", r.at_s, r.actor, r.reason);
+  }
+  if (s.switches.count == 0)
+    return;
+  page.title("role switches");
+  for (const auto& [action, t] : s.switches.actions) {
+    page.line(name_of(action),
+              "      {:4} times  mean {:.4f} s  longest {:.4f} s  device -{} +{} B{}",
+              t.count,
+              t.mean_s,
+              t.longest_s,
+              count_text(t.device_bytes_freed),
+              count_text(t.device_bytes_taken),
+              t.refused > 0 ? fmt::format("  refused {}", t.refused) : "");
+  }
+}
+
+RunIdentity identity_of(const std::filesystem::path& run_dir) {
+  RunIdentity identity;
+  const Result<std::string> text = read_file(run_dir / "config.yaml");
+  if (!text)
+    return identity;
+  const YamlDocument document("config.yaml", *text, {});
+  for (const YamlNode::Entry& entry : document.root().entries) {
+    const std::string& value = entry.node.text;
+    if (entry.key == "name")
+      identity.name = value;
+    if (entry.key == "seed")
+      std::from_chars(value.data(), value.data() + value.size(), identity.seed);
+  }
+  return identity;
+}
+
+}  // namespace
+
+std::string summary_text(const Summary& s) {
+  Page page;
+  page.first_line(fmt::format("{}: {} after {} steps, {:.1f} s{}",
+                              s.name.empty() ? "run" : s.name,
+                              s.ok        ? "finished"
+                              : s.stopped ? "stopped"
+                                          : "FAILED",
+                              s.steps,
+                              s.wall_s,
+                              s.reason.empty() ? "" : " (" + s.reason + ")"));
+  page.title("learning");
+  page.line("reward",
+            "first {}   last {}   best {}",
+            optional_text(s.reward.first),
+            optional_text(s.reward.last),
+            optional_text(s.reward.best));
+  page.line("staleness",
+            "bound {}   max {}   mean {:.3f}   per token {:.3f}",
+            s.staleness.bound,
+            s.staleness.max,
+            s.staleness.mean,
+            s.staleness.token_mean);
+  std::string histogram;
+  for (const auto& [age, groups] : s.staleness.histogram)
+    histogram += fmt::format("{}: {}   ", age, count_text(static_cast<std::int64_t>(groups)));
+  page.line("groups",
+            "by age  {}failed: {}   filtered: {}",
+            histogram,
+            s.groups.failed,
+            s.groups.filtered);
+  page.line("publishing",
+            "mean {:.4f} s   longest {:.4f} s from update to engine",
+            s.staleness.publish_lag_mean_s,
+            s.staleness.publish_lag_max_s);
+  page.title("tokens");
+  page.line("generated",
+            "{:>14}   {:>10}/s",
+            count_text(s.tokens.generated),
+            count_text(s.tokens.generated_per_s));
+  page.line("trained",
+            "{:>14}   {:>10}/s   {}/s per card",
+            count_text(s.tokens.trained),
+            count_text(s.tokens.trained_per_s),
+            count_text(s.tokens.trained_per_s_per_card));
+  page.line("effective",
+            "{:>14}   {:>10}/s",
+            count_text(s.tokens.effective),
+            count_text(s.tokens.effective_per_s));
+  page.line("wasted",
+            "{:>14}   {} responses failed",
+            count_text(s.wasted_tokens),
+            count_text(static_cast<std::int64_t>(s.groups.responses_failed)));
+  page.line("lengths",
+            "mean {:.1f}   p50 {}   p99 {}   max {}",
+            s.lengths.mean,
+            s.lengths.p50,
+            s.lengths.p99,
+            s.lengths.max);
+  write_cards(page, s.utilization);
+  write_waits(page, s);
+  write_troubles(page, s);
+  page.title(
+      fmt::format("log {}   checkpoints {}   seed {}", s.log_hash, s.checkpoints.saved, s.seed));
+  return page.take();
+}
+
+Result<Summary> read_summary(const std::filesystem::path& run_dir) {
+  RunMetrics metrics;
+  TEMPER_TRY(const LogSummary log,
+             read_event_log(run_dir / "events.log", [&](const Record& record) -> Status {
+               metrics.feed(record);
+               return {};
+             }));
+  RunIdentity identity = identity_of(run_dir);
+  identity.log_hash = log.hash;
+  return summarize(metrics, identity);
+}
+
+int run_report(const ReportOptions& options, std::ostream& out, std::ostream& err) {
+  const Result<Summary> summary = read_summary(options.run);
+  if (!summary) {
+    err << "error: " << summary.error().context << '\n';
+    return 1;
+  }
+  if (options.format == ReportOptions::Format::Json) {
+    out << to_json(*summary, JsonStyle::Pretty) << '\n';
+  } else {
+    out << summary_text(*summary);
+  }
+  return 0;
+}
+
+}  // namespace temper::orchestrator

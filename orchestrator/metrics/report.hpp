@@ -1,0 +1,28 @@
+// `temper report RUN`: the figures of a run from its events.log, computed by the code that computed
+// them while it ran.
+#pragma once
+
+#include "orchestrator/metrics/summary.hpp"
+
+#include <filesystem>
+#include <iosfwd>
+
+namespace temper::orchestrator {
+
+struct ReportOptions {
+  std::string run;  ///< Folder of the run.
+  enum class Format { Text, Json } format = Format::Text;
+};
+
+/// Reads events.log; name and seed from config.yaml, where there is one. Errors: no log, or a
+/// record that is whole but wrong.
+Result<Summary> read_summary(const std::filesystem::path& run_dir);
+
+/// The figures as a page of text.
+std::string summary_text(const Summary& summary);
+
+/// The exit code: 0 if the report could be made, whatever the run's outcome. Text: tables; Json:
+/// summary.json again, byte for byte.
+int run_report(const ReportOptions& options, std::ostream& out, std::ostream& err);
+
+}  // namespace temper::orchestrator

@@ -1,0 +1,389 @@
+#include "orchestrator/metrics/run_metrics.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <span>
+
+namespace temper::orchestrator {
+namespace {
+
+/// Besides the one of the start; a resume goes back to one of these.
+constexpr std::size_t kMostSnapshots = 16;
+/// Engines are at most a few versions behind.
+constexpr std::size_t kMostVersions = 256;
+
+bool is_effective(std::span<const double> rewards) {
+  return std::any_of(
+      rewards.begin(), rewards.end(), [&](double r) { return r != rewards.front(); });
+}
+
+}  // namespace
+
+std::int64_t ValueCounts::quantile(double share) const {
+  const auto wanted = static_cast<std::uint64_t>(std::ceil(share * static_cast<double>(total_)));
+  std::uint64_t seen = 0;
+  for (const auto& [value, count] : counts_) {
+    seen += count;
+    if (seen >= wanted)
+      return value;
+  }
+  return 0;
+}
+
+void RunMetrics::feed(const Record& record) {
+  now_ = record.time;
+  if (!finish_ || std::holds_alternative<event::Resumed>(record.event))
+    wall_ = record.time;
+  timeline_.feed(record);
+  std::visit([this](const auto& e) { on_event(e); }, record.event);
+  for (const Command& command : record.commands)
+    std::visit([this](const auto& c) { on_command(c); }, command);
+  // After the commands: the scheduler's own snapshot contains what they dispatched.
+  if (std::holds_alternative<event::Started>(record.event)) {
+    take_snapshot(record.sequence);
+  } else if (const auto* saved = std::get_if<event::CheckpointSaved>(&record.event)) {
+    if (saved->error.empty())
+      take_snapshot(record.sequence);
+  }
+}
+
+double RunMetrics::token_staleness() const {
+  const auto tokens = stored_.trained_responses.count();
+  return tokens == 0 ? 0 : static_cast<double>(stored_.token_age) / static_cast<double>(tokens);
+}
+
+Duration RunMetrics::publish_lag_mean() const {
+  return lags_ == 0 ? Duration{} : lag_sum_ / static_cast<std::int64_t>(lags_);
+}
+
+std::string RunMetrics::name_of_actor(ActorId actor) const {
+  return actor.value() < config_.actors.size() ? config_.actors[actor.value()].name : "?";
+}
+
+// --- Groups and responses
+
+RunMetrics::Response* RunMetrics::response(ResponseId r) {
+  const auto it = groups_.find(group_of(r));
+  return it == groups_.end() ? nullptr : &it->second.responses[r.value() % per_group_];
+}
+
+std::int64_t& RunMetrics::depth(Stage stage) {
+  switch (stage) {
+    case Stage::Generating:
+      return queue_.generating;
+    case Stage::Scoring:
+      return queue_.scoring;
+    case Stage::Ready:
+      return queue_.ready;
+    case Stage::Training:
+      break;
+  }
+  return queue_.training;
+}
+
+void RunMetrics::move_to(Group& group, Stage stage) {
+  --depth(group.stage);
+  group.stage = stage;
+  ++depth(stage);
+}
+
+/// Moves a group on if every response allows it. A group in training stays there.
+void RunMetrics::settle_stage(Group& group) {
+  if (group.stage == Stage::Training)
+    return;
+  bool generated = true, scored = true;
+  for (const Response& r : group.responses) {
+    if (r.failed)
+      continue;
+    generated = generated && r.generated;
+    scored = scored && r.judged && (r.scored || !with_reference_);
+  }
+  const Stage stage = !generated ? Stage::Generating : scored ? Stage::Ready : Stage::Scoring;
+  if (stage != group.stage)
+    move_to(group, stage);
+}
+
+/// What was granted to the actor is in force no longer.
+void RunMetrics::void_leases(ActorId actor) {
+  std::erase_if(leases_, [&](const auto& l) { return l.second.actor == actor; });
+  for (auto& [id, group] : groups_) {
+    for (Response& r : group.responses) {
+      if (r.engine == actor)
+        r.generate = LeaseId{};
+    }
+  }
+  if (training_ && training_->actor == actor) {
+    for (const auto& entry : training_->certificate.groups) {
+      if (const auto it = groups_.find(entry.group.value()); it != groups_.end())
+        move_to(it->second, Stage::Ready);
+    }
+    training_.reset();
+  }
+}
+
+void RunMetrics::count_outstanding() {
+  queue_ = {};
+  outstanding_ = Tokens(0);
+  for (const auto& [id, group] : groups_) {
+    for (const Response& r : group.responses)
+      outstanding_ += r.tokens;
+  }
+  for (auto& [id, group] : groups_)
+    ++depth(group.stage);
+}
+
+void RunMetrics::take_snapshot(std::uint64_t sequence) {
+  if (snapshots_.size() > kMostSnapshots)
+    snapshots_.erase(snapshots_.begin() + 1);
+  snapshots_.push_back({sequence, stored_, groups_, updates_.size()});
+}
+
+// --- Events
+
+void RunMetrics::on_event(const event::Started& e) {
+  config_ = e.config;
+  per_group_ = static_cast<std::uint64_t>(std::max(1, config_.responses_per_group));
+  with_reference_ = config_.has_reference();
+}
+
+void RunMetrics::on_event(const event::Resumed& e) {
+  ++resumes_;
+  if (restarts_.empty() || restarts_.back().kind != Restart::Kind::Rollback || e.rollbacks == 0) {
+    restarts_.push_back({Restart::Kind::Resume, now_, "", "resumed from a checkpoint"});
+  }
+  finish_.reset();
+  training_.reset();
+  leases_.clear();
+  trained_at_.clear();
+  while (snapshots_.size() > 1 && snapshots_.back().sequence > e.sequence)
+    snapshots_.pop_back();
+  if (snapshots_.empty())
+    return;
+  const Snapshot& back = snapshots_.back();
+  stored_ = back.stored;
+  groups_ = back.groups;
+  updates_.resize(back.updates);
+  for (auto& [id, group] : groups_) {
+    for (Response& r : group.responses)
+      r.generate = r.reference = r.judge = LeaseId{};
+    group.stage = Stage::Generating;
+  }
+  count_outstanding();
+  for (auto& [id, group] : groups_)
+    settle_stage(group);
+}
+
+void RunMetrics::on_event(const event::Generated& e) {
+  for (const auto& item : e.items) {
+    generated_ += item.tokens;
+    const auto it = groups_.find(group_of(item.response));
+    if (it == groups_.end())
+      continue;
+    Response& r = it->second.responses[item.response.value() % per_group_];
+    if (r.generate != item.lease || item.lease == LeaseId{})
+      continue;
+    r.generate = LeaseId{};
+    r.prompt = item.prompt;
+    r.tokens += item.tokens;
+    outstanding_ += item.tokens;
+    for (const actors::Segment& s : item.segments)
+      r.token_versions += s.tokens.count() * static_cast<std::int64_t>(s.version.value());
+    if (item.finish == actors::FinishReason::Interrupted)
+      continue;
+    r.generated = true;
+    if (item.finish == actors::FinishReason::Failed) {
+      r.failed = true;
+      ++stored_.responses_failed;
+    }
+    settle_stage(it->second);
+  }
+}
+
+void RunMetrics::on_event(const event::ReferenceScored& e) {
+  const auto lease = leases_.find(e.lease.value());
+  if (lease == leases_.end() || lease->second.actor != e.actor)
+    return;
+  for (const ResponseId id : lease->second.responses) {
+    Response* r = response(id);
+    if (r == nullptr || r->reference != e.lease)
+      continue;
+    r->scored = true;
+    settle_stage(groups_.at(group_of(id)));
+  }
+  leases_.erase(lease);
+}
+
+void RunMetrics::on_event(const event::Judged& e) {
+  const auto lease = leases_.find(e.lease.value());
+  if (lease == leases_.end() || lease->second.actor != e.actor)
+    return;
+  const std::vector<ResponseId>& responses = lease->second.responses;
+  for (std::size_t i = 0; i < responses.size() && i < e.items.size(); ++i) {
+    Response* r = response(responses[i]);
+    if (r == nullptr || r->judge != e.lease)
+      continue;
+    r->judged = true;
+    r->reward = e.items[i].reward;
+    if (e.items[i].failed && !r->failed) {
+      r->failed = true;
+      ++stored_.responses_failed;
+    }
+    settle_stage(groups_.at(group_of(responses[i])));
+  }
+  leases_.erase(lease);
+}
+
+void RunMetrics::on_event(const event::Trained& e) {
+  if (!training_ || training_->lease != e.lease)
+    return;
+  const command::Train train = std::move(*training_);
+  training_.reset();
+  Update update;
+  update.version = e.version;
+  update.time = now_;
+  update.metrics = e.metrics;
+  for (const auto& entry : train.certificate.groups)
+    train_group(entry, train.certificate.step, update);
+  if (!train.certificate.groups.empty())
+    update.staleness_mean /= static_cast<double>(train.certificate.groups.size());
+  update.tokens = tokens();
+  update.queue = queue_;
+  updates_.push_back(update);
+  trained_at_[e.version] = now_;
+  if (trained_at_.size() > kMostVersions)
+    trained_at_.erase(trained_at_.begin());
+}
+
+void RunMetrics::train_group(const actors::Certificate::Entry& entry,
+                             PolicyVersion step,
+                             Update& update) {
+  const auto it = groups_.find(entry.group.value());
+  if (it == groups_.end())
+    return;
+  const std::uint64_t age = step.value() - entry.dispatched.value();
+  update.staleness_mean += static_cast<double>(age);
+  update.staleness_max = std::max(update.staleness_max, age);
+  stored_.staleness.add(static_cast<std::int64_t>(age));
+  ++stored_.groups_trained;
+  Tokens tokens;
+  std::vector<double> rewards;
+  for (const Response& r : it->second.responses) {
+    outstanding_ -= r.tokens;
+    if (r.failed)
+      continue;
+    tokens += r.prompt + r.tokens;
+    stored_.trained_responses += r.tokens;
+    stored_.token_age +=
+        r.tokens.count() * static_cast<std::int64_t>(step.value()) - r.token_versions;
+    stored_.lengths.add(r.tokens.count());
+    rewards.push_back(r.reward);
+  }
+  stored_.trained += tokens;
+  if (is_effective(rewards))
+    stored_.effective += tokens;
+  --depth(it->second.stage);
+  groups_.erase(it);
+}
+
+void RunMetrics::on_event(const event::WeightsCommitted& e) {
+  const auto trained = trained_at_.find(e.version);
+  if (!e.error.empty() || trained == trained_at_.end())
+    return;
+  const Duration lag = now_ - trained->second;
+  ++lags_;
+  lag_sum_ += lag;
+  lag_max_ = std::max(lag_max_, lag);
+}
+
+void RunMetrics::on_event(const event::Switched& e) {
+  SwitchTotals& t = switches_[e.action];
+  ++t.count;
+  if (!e.error.empty())
+    ++t.refused;
+  t.total += e.cost.duration;
+  t.longest = std::max(t.longest, e.cost.duration);
+  const auto moved = [](Bytes before, Bytes after, Bytes& freed, Bytes& taken) {
+    (after < before ? freed : taken) += after < before ? before - after : after - before;
+  };
+  moved(e.cost.device_before, e.cost.device_after, t.device_freed, t.device_taken);
+  moved(e.cost.host_before, e.cost.host_after, t.host_freed, t.host_taken);
+  t.process_peak = std::max(t.process_peak, e.cost.process_peak);
+}
+
+void RunMetrics::on_event(const event::CheckpointSaved& e) {
+  if (!e.error.empty()) {
+    ++checkpoints_.failed;
+    return;
+  }
+  ++checkpoints_.saved;
+  checkpoints_.last = e.version;
+}
+
+// --- Commands
+
+void RunMetrics::on_command(const command::Launch& c) {
+  void_leases(c.actor);
+  if (!c.reason.empty())
+    restarts_.push_back({Restart::Kind::Actor, now_, name_of_actor(c.actor), c.reason});
+}
+
+void RunMetrics::on_command(const command::Rollback& c) {
+  std::string trainer;
+  for (const ActorSpec& actor : config_.actors) {
+    if (actor.role == actors::RoleKind::Trainer)
+      trainer = actor.name;
+  }
+  restarts_.push_back({Restart::Kind::Rollback, now_, trainer, c.reason});
+}
+
+void RunMetrics::on_command(const command::Dispatch& c) {
+  const auto [it, fresh] = groups_.try_emplace(c.group.value());
+  if (fresh) {
+    it->second.responses.resize(per_group_);
+    ++depth(it->second.stage);
+  }
+  for (const ResponseId r : c.responses) {
+    Response& to = it->second.responses[r.value() % per_group_];
+    to.generate = c.lease;
+    to.engine = c.actor;
+  }
+}
+
+void RunMetrics::on_command(const command::ScoreReference& c) {
+  leases_[c.lease.value()] = {c.actor, c.responses};
+  for (const ResponseId id : c.responses) {
+    if (Response* r = response(id))
+      r->reference = c.lease;
+  }
+}
+
+void RunMetrics::on_command(const command::Judge& c) {
+  leases_[c.lease.value()] = {c.actor, c.responses};
+  for (const ResponseId id : c.responses) {
+    if (Response* r = response(id))
+      r->judge = c.lease;
+  }
+}
+
+void RunMetrics::on_command(const command::Train& c) {
+  training_ = c;
+  for (const auto& entry : c.certificate.groups) {
+    if (const auto it = groups_.find(entry.group.value()); it != groups_.end())
+      move_to(it->second, Stage::Training);
+  }
+}
+
+void RunMetrics::on_command(const command::Release& c) {
+  if (c.outcome == Outcome::Trained)
+    return;  // counted when the update was done
+  ++(c.outcome == Outcome::Failed ? stored_.groups_failed : stored_.groups_filtered);
+  const auto it = groups_.find(c.group.value());
+  if (it == groups_.end())
+    return;
+  for (const Response& r : it->second.responses)
+    outstanding_ -= r.tokens;
+  --depth(it->second.stage);
+  groups_.erase(it);
+}
+
+}  // namespace temper::orchestrator

@@ -1,0 +1,215 @@
+// The figures of a run, computed from its records alone, so that the live view, metrics.jsonl,
+// summary.json and `temper report` agree by construction. Cost: a few map look-ups per response.
+//
+// Definitions (DESIGN 7).
+//   generated   tokens sampled, as engines report them, whatever became of them
+//   trained     prompt and response tokens of the responses in completed updates
+//   effective   trained, without groups whose rewards were all equal: they carry no gradient
+//   wasted      generated, minus response tokens that were trained or are still outstanding
+//   staleness   of a group: T - v0 of the certificate of the update that trained it;
+//               of a token: T - the version it was sampled with
+// A resume voids what was counted after its checkpoint, except what was generated: that is wasted.
+#pragma once
+
+#include "orchestrator/metrics/timeline.hpp"
+
+#include <deque>
+#include <unordered_map>
+
+namespace temper::orchestrator {
+
+/// Counts how often each value occurs; exact quantiles.
+class ValueCounts {
+ public:
+  void add(std::int64_t value) { ++counts_[value], ++total_, sum_ += value; }
+  std::uint64_t total() const { return total_; }
+  double mean() const {
+    return total_ == 0 ? 0 : static_cast<double>(sum_) / static_cast<double>(total_);
+  }
+  /// The smallest value that at least this share of values does not exceed; 0 if there is none.
+  std::int64_t quantile(double share) const;
+  std::int64_t max() const { return counts_.empty() ? 0 : counts_.rbegin()->first; }
+  const std::map<std::int64_t, std::uint64_t>& counts() const { return counts_; }
+
+ private:
+  std::map<std::int64_t, std::uint64_t> counts_;
+  std::uint64_t total_ = 0;
+  std::int64_t sum_ = 0;
+};
+
+struct TokenCounts {
+  Tokens generated, trained, effective;
+};
+
+/// Groups by how far they are.
+struct QueueDepth {
+  std::int64_t generating = 0;  ///< Some response is not generated yet.
+  std::int64_t scoring = 0;     ///< Generated; reference scores or rewards are missing.
+  std::int64_t ready = 0;       ///< Complete, waiting for the trainer.
+  std::int64_t training = 0;
+};
+
+/// One completed update, with the totals of the run at that moment.
+struct Update {
+  PolicyVersion version;  ///< The result.
+  Time time{};
+  actors::UpdateMetrics metrics;
+  TokenCounts tokens;
+  double staleness_mean = 0;
+  std::uint64_t staleness_max = 0;
+  QueueDepth queue;
+};
+
+struct Restart {
+  enum class Kind { Actor, Rollback, Resume } kind = Kind::Actor;
+  Time time{};
+  std::string actor;  ///< Empty for Resume.
+  std::string reason;
+};
+
+struct SwitchTotals {
+  std::uint64_t count = 0, refused = 0;
+  Duration total{}, longest{};
+  Bytes device_freed, device_taken;  ///< Sums of what left and what came to the cards.
+  Bytes host_freed, host_taken;
+  Bytes process_peak;
+};
+
+struct CheckpointTotals {
+  std::uint64_t saved = 0, failed = 0;
+  std::optional<PolicyVersion> last;
+};
+
+class RunMetrics {
+ public:
+  /// To be called for every record, in order.
+  void feed(const Record& record);
+
+  const SchedulerConfig& config() const { return config_; }
+  const Timeline& timeline() const { return timeline_; }
+  Timeline& timeline() { return timeline_; }
+  /// When the run finished; while it goes on, the time of the last record.
+  Time wall() const { return wall_; }
+  const std::optional<command::Finish>& finish() const { return finish_; }
+
+  // --- Taken back by a resume
+  /// One per completed update, in order of version.
+  const std::vector<Update>& updates() const { return updates_; }
+  TokenCounts tokens() const { return {generated_, stored_.trained, stored_.effective}; }
+  const ValueCounts& staleness() const { return stored_.staleness; }
+  /// Mean over trained tokens.
+  double token_staleness() const;
+  /// Of trained responses, in tokens.
+  const ValueCounts& lengths() const { return stored_.lengths; }
+  std::uint64_t groups_trained() const { return stored_.groups_trained; }
+  std::uint64_t groups_filtered() const { return stored_.groups_filtered; }
+  std::uint64_t groups_failed() const { return stored_.groups_failed; }
+  std::uint64_t responses_failed() const { return stored_.responses_failed; }
+  QueueDepth queue() const { return queue_; }
+
+  // --- Not taken back
+  Tokens wasted() const { return generated_ - stored_.trained_responses - outstanding_; }
+  const std::vector<Restart>& restarts() const { return restarts_; }
+  const std::map<actors::SwitchAction, SwitchTotals>& switches() const { return switches_; }
+  const CheckpointTotals& checkpoints() const { return checkpoints_; }
+  std::uint64_t resumes() const { return resumes_; }
+  /// From the end of an update until an engine uses its weights.
+  Duration publish_lag_max() const { return lag_max_; }
+  Duration publish_lag_mean() const;
+
+ private:
+  struct Response {
+    Tokens prompt, tokens;
+    double reward = 0;
+    std::int64_t token_versions = 0;     ///< Sum over tokens of the version each was sampled with.
+    LeaseId generate, reference, judge;  ///< In force; 0: none.
+    ActorId engine;                      ///< Of the last dispatch.
+    bool generated = false, scored = false, judged = false, failed = false;
+  };
+  enum class Stage { Generating, Scoring, Ready, Training };
+  struct Group {
+    std::vector<Response> responses;
+    Stage stage = Stage::Generating;
+  };
+  using Groups = std::unordered_map<std::uint64_t, Group>;  // never iterated to decide an order
+  struct Lease {
+    ActorId actor;
+    std::vector<ResponseId> responses;
+  };
+  /// What a resume takes back.
+  struct Stored {
+    Tokens trained, effective, trained_responses;
+    std::uint64_t groups_trained = 0, groups_filtered = 0, groups_failed = 0;
+    std::uint64_t responses_failed = 0;
+    std::int64_t token_age = 0;
+    ValueCounts staleness, lengths;
+  };
+  struct Snapshot {
+    std::uint64_t sequence = 0;
+    Stored stored;
+    Groups groups;
+    std::size_t updates = 0;
+  };
+
+  void on_event(const event::Started& e);
+  void on_event(const event::Resumed& e);
+  void on_event(const event::Generated& e);
+  void on_event(const event::ReferenceScored& e);
+  void on_event(const event::Judged& e);
+  void on_event(const event::Trained& e);
+  void on_event(const event::WeightsCommitted& e);
+  void on_event(const event::Switched& e);
+  void on_event(const event::CheckpointSaved& e);
+  template <class E>
+  void on_event(const E&) {}
+
+  void on_command(const command::Launch& c);
+  void on_command(const command::Dispatch& c);
+  void on_command(const command::ScoreReference& c);
+  void on_command(const command::Judge& c);
+  void on_command(const command::Train& c);
+  void on_command(const command::Release& c);
+  void on_command(const command::Rollback& c);
+  void on_command(const command::Finish& c) { finish_ = c; }
+  template <class C>
+  void on_command(const C&) {}
+
+  std::uint64_t group_of(ResponseId r) const { return r.value() / per_group_; }
+  Response* response(ResponseId r);
+  void train_group(const actors::Certificate::Entry& entry, PolicyVersion step, Update& update);
+  void void_leases(ActorId actor);
+  void settle_stage(Group& group);
+  void move_to(Group& group, Stage stage);
+  std::int64_t& depth(Stage stage);
+  void count_outstanding();
+  void take_snapshot(std::uint64_t sequence);
+  std::string name_of_actor(ActorId actor) const;
+
+  SchedulerConfig config_;
+  std::uint64_t per_group_ = 1;
+  bool with_reference_ = false;
+
+  Timeline timeline_;
+  Time now_{}, wall_{};
+  std::optional<command::Finish> finish_;
+
+  Stored stored_;
+  Groups groups_;
+  std::vector<Update> updates_;
+  std::deque<Snapshot> snapshots_;
+  QueueDepth queue_;    ///< Derived from groups_.
+  Tokens outstanding_;  ///< Derived from groups_: response tokens in them.
+
+  Tokens generated_;
+  std::unordered_map<std::uint64_t, Lease> leases_;  ///< Reference and reward.
+  std::optional<command::Train> training_;
+  std::map<PolicyVersion, Time> trained_at_;
+  std::uint64_t lags_ = 0;
+  Duration lag_sum_{}, lag_max_{};
+  std::vector<Restart> restarts_;
+  std::map<actors::SwitchAction, SwitchTotals> switches_;
+  CheckpointTotals checkpoints_;
+  std::uint64_t resumes_ = 0;
+};
+
+}  // namespace temper::orchestrator

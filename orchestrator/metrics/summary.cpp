@@ -1,0 +1,173 @@
+#include "orchestrator/metrics/summary.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace temper::orchestrator {
+namespace {
+
+using actors::CardState;
+
+/// Figures for people: six decimals are plenty, and print short.
+double rounded(double value) {
+  return std::round(value * 1e6) / 1e6;
+}
+double per_second(Tokens tokens, double wall) {
+  return wall > 0 ? rounded(static_cast<double>(tokens.count()) / wall) : 0;
+}
+double share(Duration part, Duration whole) {
+  return whole > Duration{} ? rounded(seconds(part) / seconds(whole)) : 0;
+}
+
+double busy_share(const StateTimes& times, Duration whole) {
+  Duration busy{};
+  for (const auto& [state, name] : EnumNames<CardState>::value) {
+    if (is_busy(state))
+      busy += times[index_of(state)];
+  }
+  return share(busy, whole);
+}
+
+UtilizationSummary utilization(const Timeline& timeline, Time wall) {
+  const Duration each = wall.time_since_epoch();
+  const Duration all = each * static_cast<std::int64_t>(timeline.cards().size());
+  UtilizationSummary u;
+  const StateTimes total = timeline.totals(wall);
+  u.busy = busy_share(total, all);
+  u.wall_ns = each.count();
+  u.no_generation_or_training_s = seconds(timeline.without_generation_or_training(wall));
+  for (const auto& [state, name] : EnumNames<CardState>::value)
+    u.states[state] = share(total[index_of(state)], all);
+  for (std::size_t card = 0; card < timeline.cards().size(); ++card) {
+    const StateTimes times = timeline.totals(card, wall);
+    CardSummary c;
+    c.card = timeline.cards()[card];
+    c.busy = busy_share(times, each);
+    for (const auto& [state, name] : EnumNames<CardState>::value) {
+      c.states_s[state] = seconds(times[index_of(state)]);
+      c.states_ns[state] = times[index_of(state)].count();
+    }
+    u.per_card.push_back(std::move(c));
+  }
+  return u;
+}
+
+double mean_reward(const std::vector<Update>& updates, std::size_t begin, std::size_t end) {
+  double sum = 0;
+  for (std::size_t i = begin; i < end; ++i)
+    sum += updates[i].metrics.reward_mean;
+  return sum / static_cast<double>(end - begin);
+}
+
+RewardSummary reward(const std::vector<Update>& updates) {
+  constexpr std::size_t kFirst = 5, kLast = 10;
+  const std::size_t n = updates.size();
+  RewardSummary r;
+  if (n == 0)
+    return r;
+  r.first = rounded(mean_reward(updates, 0, std::min(n, kFirst)));
+  const std::size_t window = std::min(n, kLast);
+  r.last = rounded(mean_reward(updates, n - window, n));
+  for (std::size_t end = window; end <= n; ++end)
+    r.best = std::max(r.best.value_or(-1e300), mean_reward(updates, end - window, end));
+  r.best = rounded(*r.best);
+  return r;
+}
+
+StalenessSummary staleness(const RunMetrics& m) {
+  StalenessSummary s;
+  s.bound = m.config().staleness_bound;
+  s.max = m.staleness().max();
+  s.mean = rounded(m.staleness().mean());
+  s.histogram = m.staleness().counts();
+  s.token_mean = rounded(m.token_staleness());
+  s.publish_lag_mean_s = seconds(m.publish_lag_mean());
+  s.publish_lag_max_s = seconds(m.publish_lag_max());
+  return s;
+}
+
+std::vector<WaitSummary> waits(const Timeline& timeline, Time wall) {
+  const Duration all = wall.time_since_epoch() * static_cast<std::int64_t>(timeline.cards().size());
+  std::vector<WaitSummary> out;
+  for (const WaitTotal& w : timeline.waits(wall)) {
+    out.push_back({w.reason.role,
+                   w.reason.state,
+                   w.reason.on,
+                   seconds(w.card_time),
+                   share(w.card_time, all),
+                   seconds(w.longest),
+                   seconds(w.longest_at),
+                   w.longest_on});
+  }
+  return out;
+}
+
+SwitchesSummary switches(const RunMetrics& m) {
+  SwitchesSummary out;
+  for (const auto& [action, t] : m.switches()) {
+    const double total = seconds(t.total);
+    out.count += t.count;
+    out.s += total;
+    out.actions[action] = {t.count,
+                           t.refused,
+                           total,
+                           rounded(total / static_cast<double>(t.count)),
+                           seconds(t.longest),
+                           t.device_freed.count(),
+                           t.device_taken.count(),
+                           t.host_freed.count(),
+                           t.host_taken.count(),
+                           t.process_peak.count()};
+  }
+  out.s = rounded(out.s);
+  return out;
+}
+
+}  // namespace
+
+Summary summarize(const RunMetrics& m, const RunIdentity& identity) {
+  Summary s;
+  if (m.finish()) {
+    s.ok = m.finish()->ok;
+    s.stopped = m.finish()->stopped;
+    s.reason = m.finish()->reason;
+  } else {
+    s.reason = "the log ends before the run does";
+  }
+  s.name = identity.name;
+  s.seed = identity.seed;
+  s.log_hash = fmt::format("{:016x}", identity.log_hash);
+  s.steps = m.updates().empty() ? 0 : m.updates().back().version.value();
+  s.wall_s = seconds(m.wall());
+  s.cards = m.timeline().cards().size();
+
+  const TokenCounts t = m.tokens();
+  s.tokens.generated = t.generated.count();
+  s.tokens.trained = t.trained.count();
+  s.tokens.effective = t.effective.count();
+  s.tokens.generated_per_s = per_second(t.generated, s.wall_s);
+  s.tokens.trained_per_s = per_second(t.trained, s.wall_s);
+  s.tokens.effective_per_s = per_second(t.effective, s.wall_s);
+  s.tokens.trained_per_s_per_card =
+      per_second(t.trained, s.wall_s * static_cast<double>(std::max<std::uint64_t>(1, s.cards)));
+
+  s.utilization = utilization(m.timeline(), m.wall());
+  s.staleness = staleness(m);
+  s.wasted_tokens = m.wasted().count();
+  s.groups = {m.groups_trained(), m.groups_filtered(), m.groups_failed(), m.responses_failed()};
+  s.reward = reward(m.updates());
+  s.lengths = {rounded(m.lengths().mean()),
+               m.lengths().quantile(0.5),
+               m.lengths().quantile(0.99),
+               m.lengths().max()};
+  s.waits = waits(m.timeline(), m.wall());
+  for (const Restart& r : m.restarts())
+    s.restarts.push_back({r.kind, seconds(r.time), r.actor, r.reason});
+  s.switches = switches(m);
+  s.checkpoints = {m.checkpoints().saved, m.checkpoints().failed, m.checkpoints().last};
+  return s;
+}
+
+}  // namespace temper::orchestrator

@@ -1,0 +1,236 @@
+// summary.json: the outcome and the figures of a run (docs in each field; definitions in
+// run_metrics.hpp). Made from RunMetrics alone, so it can be made again from events.log.
+#pragma once
+
+#include "core/json.hpp"
+#include "orchestrator/metrics/run_metrics.hpp"
+
+namespace temper::orchestrator {
+
+/// What a summary says of a run that its records do not.
+struct RunIdentity {
+  std::string name;
+  std::uint64_t seed = 0;
+  std::uint64_t log_hash = 0;
+};
+
+struct TokenSummary {
+  std::int64_t generated = 0, trained = 0, effective = 0;
+  double generated_per_s = 0, trained_per_s = 0, effective_per_s = 0, trained_per_s_per_card = 0;
+};
+struct CardSummary {
+  CardId card;
+  double busy = 0;
+  std::map<actors::CardState, double> states_s;
+  std::map<actors::CardState, std::int64_t> states_ns;
+};
+struct UtilizationSummary {
+  double busy = 0;
+  std::map<actors::CardState, double> states;
+  std::int64_t wall_ns = 0;
+  double no_generation_or_training_s = 0;
+  std::vector<CardSummary> per_card;
+};
+struct StalenessSummary {
+  std::uint64_t bound = 0;
+  std::int64_t max = 0;
+  double mean = 0;
+  std::map<std::int64_t, std::uint64_t> histogram;
+  double token_mean = 0;
+  double publish_lag_mean_s = 0, publish_lag_max_s = 0;
+};
+struct GroupSummary {
+  std::uint64_t trained = 0, filtered = 0, failed = 0, responses_failed = 0;
+};
+struct RewardSummary {
+  std::optional<double> first, last, best;
+};
+struct LengthSummary {
+  double mean = 0;
+  std::int64_t p50 = 0, p99 = 0, max = 0;
+};
+struct WaitSummary {
+  actors::RoleKind role = actors::RoleKind::Rollout;
+  actors::CardState state = actors::CardState::Idle;
+  std::string on;
+  double s = 0, share = 0, longest_s = 0, longest_at_s = 0;
+  std::string longest_on;
+};
+struct RestartSummary {
+  Restart::Kind kind = Restart::Kind::Actor;
+  double at_s = 0;
+  std::string actor, reason;
+};
+struct SwitchSummary {
+  std::uint64_t count = 0, refused = 0;
+  double s = 0, mean_s = 0, longest_s = 0;
+  std::int64_t device_bytes_freed = 0, device_bytes_taken = 0;
+  std::int64_t host_bytes_freed = 0, host_bytes_taken = 0;
+  std::int64_t process_peak_bytes = 0;
+};
+struct SwitchesSummary {
+  std::uint64_t count = 0;
+  double s = 0;
+  std::map<actors::SwitchAction, SwitchSummary> actions;
+};
+struct CheckpointSummary {
+  std::uint64_t saved = 0, failed = 0;
+  std::optional<PolicyVersion> last;
+};
+
+struct Summary {
+  bool ok = false, stopped = false;
+  std::string reason;
+  std::string name;
+  std::uint64_t seed = 0;
+  std::uint64_t steps = 0;
+  double wall_s = 0;
+  TokenSummary tokens;
+  std::uint64_t cards = 0;
+  UtilizationSummary utilization;
+  StalenessSummary staleness;
+  std::int64_t wasted_tokens = 0;
+  GroupSummary groups;
+  RewardSummary reward;
+  LengthSummary lengths;
+  std::vector<WaitSummary> waits;
+  std::vector<RestartSummary> restarts;
+  SwitchesSummary switches;
+  CheckpointSummary checkpoints;
+  std::string log_hash;  ///< 16 hexadecimal digits.
+};
+
+Summary summarize(const RunMetrics& metrics, const RunIdentity& identity);
+
+template <class V>
+void describe(V& v, TokenSummary& s) {
+  v.field(1, "generated", s.generated);
+  v.field(2, "trained", s.trained);
+  v.field(3, "effective", s.effective);
+  v.field(4, "generated_per_s", s.generated_per_s);
+  v.field(5, "trained_per_s", s.trained_per_s);
+  v.field(6, "effective_per_s", s.effective_per_s);
+  v.field(7, "trained_per_s_per_card", s.trained_per_s_per_card);
+}
+template <class V>
+void describe(V& v, CardSummary& s) {
+  v.field(1, "card", s.card);
+  v.field(2, "busy", s.busy);
+  v.field(3, "states_s", s.states_s);
+  v.field(4, "states_ns", s.states_ns);
+}
+template <class V>
+void describe(V& v, UtilizationSummary& s) {
+  v.field(1, "busy", s.busy);
+  v.field(2, "states", s.states);
+  v.field(3, "wall_ns", s.wall_ns);
+  v.field(4, "no_generation_or_training_s", s.no_generation_or_training_s);
+  v.field(5, "per_card", s.per_card);
+}
+template <class V>
+void describe(V& v, StalenessSummary& s) {
+  v.field(1, "bound", s.bound);
+  v.field(2, "max", s.max);
+  v.field(3, "mean", s.mean);
+  v.field(4, "histogram", s.histogram);
+  v.field(5, "token_mean", s.token_mean);
+  v.field(6, "publish_lag_mean_s", s.publish_lag_mean_s);
+  v.field(7, "publish_lag_max_s", s.publish_lag_max_s);
+}
+template <class V>
+void describe(V& v, GroupSummary& s) {
+  v.field(1, "trained", s.trained);
+  v.field(2, "filtered", s.filtered);
+  v.field(3, "failed", s.failed);
+  v.field(4, "responses_failed", s.responses_failed);
+}
+template <class V>
+void describe(V& v, RewardSummary& s) {
+  v.field(1, "first", s.first);
+  v.field(2, "last", s.last);
+  v.field(3, "best", s.best);
+}
+template <class V>
+void describe(V& v, LengthSummary& s) {
+  v.field(1, "mean", s.mean);
+  v.field(2, "p50", s.p50);
+  v.field(3, "p99", s.p99);
+  v.field(4, "max", s.max);
+}
+template <class V>
+void describe(V& v, WaitSummary& s) {
+  v.field(1, "role", s.role);
+  v.field(2, "state", s.state);
+  v.field(3, "on", s.on);
+  v.field(4, "s", s.s);
+  v.field(5, "share", s.share);
+  v.field(6, "longest_s", s.longest_s);
+  v.field(7, "longest_at_s", s.longest_at_s);
+  v.field(8, "longest_on", s.longest_on);
+}
+template <class V>
+void describe(V& v, RestartSummary& s) {
+  v.field(1, "kind", s.kind);
+  v.field(2, "at_s", s.at_s);
+  v.field(3, "actor", s.actor);
+  v.field(4, "reason", s.reason);
+}
+template <class V>
+void describe(V& v, SwitchSummary& s) {
+  v.field(1, "count", s.count);
+  v.field(2, "refused", s.refused);
+  v.field(3, "s", s.s);
+  v.field(4, "mean_s", s.mean_s);
+  v.field(5, "longest_s", s.longest_s);
+  v.field(6, "device_bytes_freed", s.device_bytes_freed);
+  v.field(7, "device_bytes_taken", s.device_bytes_taken);
+  v.field(8, "host_bytes_freed", s.host_bytes_freed);
+  v.field(9, "host_bytes_taken", s.host_bytes_taken);
+  v.field(10, "process_peak_bytes", s.process_peak_bytes);
+}
+template <class V>
+void describe(V& v, SwitchesSummary& s) {
+  v.field(1, "count", s.count);
+  v.field(2, "s", s.s);
+  v.field(3, "actions", s.actions);
+}
+template <class V>
+void describe(V& v, CheckpointSummary& s) {
+  v.field(1, "saved", s.saved);
+  v.field(2, "failed", s.failed);
+  v.field(3, "last", s.last);
+}
+template <class V>
+void describe(V& v, Summary& s) {
+  v.field(1, "ok", s.ok);
+  v.field(2, "stopped", s.stopped);
+  v.field(3, "reason", s.reason);
+  v.field(4, "name", s.name);
+  v.field(5, "seed", s.seed);
+  v.field(6, "steps", s.steps);
+  v.field(7, "wall_s", s.wall_s);
+  v.field(8, "tokens", s.tokens);
+  v.field(9, "cards", s.cards);
+  v.field(10, "utilization", s.utilization);
+  v.field(11, "staleness", s.staleness);
+  v.field(12, "wasted_tokens", s.wasted_tokens);
+  v.field(13, "groups", s.groups);
+  v.field(14, "reward", s.reward);
+  v.field(15, "lengths", s.lengths);
+  v.field(16, "waits", s.waits);
+  v.field(17, "restarts", s.restarts);
+  v.field(18, "switches", s.switches);
+  v.field(19, "checkpoints", s.checkpoints);
+  v.field(20, "log_hash", s.log_hash);
+}
+
+}  // namespace temper::orchestrator
+
+namespace temper {
+template <>
+struct EnumNames<orchestrator::Restart::Kind> {
+  using K = orchestrator::Restart::Kind;
+  static constexpr std::array<std::pair<K, std::string_view>, 3> value{
+      {{K::Actor, "actor"}, {K::Rollback, "rollback"}, {K::Resume, "resume"}}};
+};
+}  // namespace temper

@@ -1,0 +1,225 @@
+#include "orchestrator/metrics/timeline.hpp"
+
+#include <algorithm>
+#include <set>
+
+namespace temper::orchestrator {
+namespace {
+
+using actors::CardState;
+
+constexpr std::size_t kMostReasons = 1000;
+
+Duration longest_deadline(const Deadlines& d) {
+  return std::max({d.start,
+                   d.generate,
+                   d.reference,
+                   d.reward,
+                   d.train,
+                   d.weights,
+                   d.switching,
+                   d.checkpoint,
+                   d.drain});
+}
+
+/// Of two actors that wait alike, the one whose reason says more.
+int telling(actors::RoleKind role) {
+  switch (role) {
+    case actors::RoleKind::Trainer:
+      return 0;
+    case actors::RoleKind::Rollout:
+      return 1;
+    case actors::RoleKind::Reference:
+      return 2;
+    case actors::RoleKind::Reward:
+      return 3;
+  }
+  return 4;
+}
+
+bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
+bool is_word(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-' || c == '_';
+}
+
+}  // namespace
+
+std::string without_numbers(std::string_view on) {
+  std::string out;
+  for (std::size_t i = 0; i < on.size(); ++i) {
+    if (!is_digit(on[i]) || (i > 0 && (is_word(on[i - 1]) || is_digit(on[i - 1])))) {
+      out += on[i];
+      continue;
+    }
+    while (i + 1 < on.size() && is_digit(on[i + 1]))
+      ++i;
+    out += 'N';
+  }
+  return out;
+}
+
+void Timeline::feed(const Record& record) {
+  const Time now = record.time;
+  if (const auto* e = std::get_if<event::Activity>(&record.event)) {
+    add_spans(e->actor, e->spans);
+  } else if (const auto* started = std::get_if<event::Started>(&record.event)) {
+    start(started->config, now);
+  } else if (const auto* down = std::get_if<event::ActorDown>(&record.event)) {
+    set_wait(down->actor, CardState::Down, "restart", now);
+  } else if (std::holds_alternative<event::Resumed>(record.event)) {
+    for (std::uint32_t a = 0; a < actors_.size(); ++a)
+      set_wait(ActorId(a), CardState::Down, "restart", now);
+  }
+  for (const Command& command : record.commands) {
+    if (const auto* wait = std::get_if<command::Waiting>(&command)) {
+      set_wait(wait->actor, wait->state, wait->on, now);
+    } else if (const auto* launch = std::get_if<command::Launch>(&command)) {
+      set_wait(launch->actor, CardState::Down, "start", now);
+    }
+  }
+  if (now >= next_settle_ && progress_) {
+    const Time before = now - horizon_;
+    for (std::size_t card = 0; card < lines_.size(); ++card)
+      lines_[card].settle(before, sink_of(card));
+    progress_->settle(before, nullptr);
+    next_settle_ = now + horizon_ / 16;
+  }
+}
+
+void Timeline::start(const SchedulerConfig& config, Time now) {
+  actors_ = config.actors;
+  horizon_ = longest_deadline(config.deadlines) + kGrace;
+  next_settle_ = now + horizon_;
+  std::set<CardId> cards;
+  for (const ActorSpec& actor : actors_)
+    cards.insert(actor.cards.begin(), actor.cards.end());
+  cards_.assign(cards.begin(), cards.end());
+  actors_on_.resize(cards_.size());
+  cards_of_.resize(actors_.size());
+  for (std::size_t a = 0; a < actors_.size(); ++a) {
+    for (const CardId card : actors_[a].cards) {
+      const auto place = static_cast<std::size_t>(
+          std::lower_bound(cards_.begin(), cards_.end(), card) - cards_.begin());
+      cards_of_[a].push_back(place);
+      actors_on_[place].push_back(a);
+    }
+  }
+  for (auto& on_card : actors_on_) {
+    std::stable_sort(on_card.begin(), on_card.end(), [this](std::size_t a, std::size_t b) {
+      return telling(actors_[a].role) < telling(actors_[b].role);
+    });
+  }
+  waits_.resize(actors_.size());
+  for (std::size_t a = 0; a < actors_.size(); ++a) {
+    waits_[a].on = "start";
+    waits_[a].reason = intern({actors_[a].role, CardState::Down, "start"});
+  }
+  for (const auto& on_card : actors_on_)
+    lines_.emplace_back(CardWait{CardState::Down, waits_[on_card.front()].reason});
+  progress_.emplace(CardWait{CardState::Idle, 0});
+}
+
+void Timeline::add_spans(ActorId actor, const std::vector<actors::Span>& spans) {
+  if (actor.value() >= actors_.size())
+    return;
+  for (const actors::Span& span : spans) {
+    for (const std::size_t card : cards_of_[actor.value()])
+      lines_[card].add_span(span);
+    if (span.state <= CardState::Prefill)
+      progress_->add_span({CardState::Train, span.begin, span.end});
+  }
+}
+
+void Timeline::set_wait(ActorId actor, CardState state, const std::string& on, Time now) {
+  if (actor.value() >= actors_.size())
+    return;
+  ActorWait& wait = waits_[actor.value()];
+  if (wait.state == state && wait.on == on)
+    return;
+  note_longest(wait, now);
+  wait = {state, intern({actors_[actor.value()].role, state, without_numbers(on)}), on, now};
+  for (const std::size_t card : cards_of_[actor.value()])
+    show_wait(card, now);
+}
+
+void Timeline::show_wait(std::size_t card, Time now) {
+  const ActorWait* shown = nullptr;
+  for (const std::size_t a : actors_on_[card]) {
+    if (shown == nullptr || waits_[a].state < shown->state)
+      shown = &waits_[a];
+  }
+  lines_[card].set_wait(now, {shown->state, shown->reason});
+}
+
+std::size_t Timeline::intern(WaitReason reason) {
+  if (const auto it = reason_index_.find(reason); it != reason_index_.end())
+    return it->second;
+  if (reasons_.size() >= kMostReasons) {
+    reason.on = "other reasons";
+    if (const auto it = reason_index_.find(reason); it != reason_index_.end())
+      return it->second;
+  }
+  reason_index_[reason] = reasons_.size();
+  reasons_.push_back(std::move(reason));
+  longest_.emplace_back();
+  return reasons_.size() - 1;
+}
+
+void Timeline::note_longest(const ActorWait& wait, Time end) {
+  Longest& longest = longest_[wait.reason];
+  if (end - wait.since > longest.duration)
+    longest = {end - wait.since, wait.since, wait.on};
+}
+
+StateTimes Timeline::totals(Time until) const {
+  StateTimes sum{};
+  for (const CardTimeline& line : lines_) {
+    const StateTimes times = line.totals(until);
+    for (std::size_t s = 0; s < kCardStates; ++s)
+      sum[s] += times[s];
+  }
+  return sum;
+}
+
+Duration Timeline::without_generation_or_training(Time until) const {
+  return progress_ ? progress_->totals(until)[index_of(CardState::Idle)] : Duration{};
+}
+
+std::vector<WaitTotal> Timeline::waits(Time until) const {
+  std::vector<WaitTotal> totals(reasons_.size());
+  for (std::size_t i = 0; i < reasons_.size(); ++i)
+    totals[i] = {reasons_[i], {}, longest_[i].duration, longest_[i].at, longest_[i].on};
+  for (const CardTimeline& line : lines_) {
+    const std::vector<Duration> waits = line.waits(until);
+    for (std::size_t i = 0; i < waits.size(); ++i)
+      totals[i].card_time += waits[i];
+  }
+  for (const ActorWait& wait : waits_) {
+    WaitTotal& total = totals[wait.reason];
+    if (until - wait.since > total.longest) {
+      total.longest = until - wait.since;
+      total.longest_at = wait.since;
+      total.longest_on = wait.on;
+    }
+  }
+  std::erase_if(totals, [](const WaitTotal& t) { return t.card_time <= Duration{}; });
+  std::stable_sort(totals.begin(), totals.end(), [](const WaitTotal& a, const WaitTotal& b) {
+    return a.card_time > b.card_time;
+  });
+  return totals;
+}
+
+CardTimeline::Sink Timeline::sink_of(std::size_t card) const {
+  if (!sink_)
+    return nullptr;
+  return [this, card](const CardSlice& slice) { sink_(cards_[card], slice); };
+}
+
+void Timeline::finish(Time end) {
+  for (std::size_t card = 0; card < lines_.size(); ++card)
+    lines_[card].finish(end, sink_of(card));
+}
+
+}  // namespace temper::orchestrator

@@ -1,0 +1,107 @@
+// What every card of a run did, from its records: an exclusive state per card and instant
+// (DESIGN 7), and what each wait was for.
+//
+// Assumptions. An actor occupies all cards of its ActorSpec. At each instant a card shows
+//   1. the most important busy span (event::Activity) of any actor on it, in the order of
+//      actors::CardState; where there is none
+//   2. the most important wait (command::Waiting) of any actor on it, in the same order, except
+//      that `down` shows only where all its actors are down.
+// An actor is down from Launch, ActorDown or Resumed until the next Waiting says otherwise. Spans
+// may be reported late, but not later than kGrace after the longest deadline of the run; parts
+// beyond that are ignored.
+// Invariant. The states of a card sum to the time asked for, to the nanosecond.
+#pragma once
+
+#include "orchestrator/metrics/card_timeline.hpp"
+#include "orchestrator/record/event_log.hpp"
+
+#include <optional>
+#include <string>
+#include <tuple>
+
+namespace temper::orchestrator {
+
+/// Why a card waited. Numbers in `on` are replaced by N, so that there are few of them.
+struct WaitReason {
+  actors::RoleKind role = actors::RoleKind::Rollout;  ///< Of the actor that determined the wait.
+  actors::CardState state = actors::CardState::Down;
+  std::string on;
+  auto operator<=>(const WaitReason&) const = default;
+};
+
+/// Card time lost to one reason, and the longest single wait of one actor for it.
+struct WaitTotal {
+  WaitReason reason;
+  Duration card_time{};
+  Duration longest{};
+  Time longest_at{};
+  std::string longest_on;  ///< In full.
+};
+
+class Timeline {
+ public:
+  using Sink = std::function<void(CardId, const CardSlice&)>;
+  static constexpr Duration kGrace = std::chrono::seconds(30);
+
+  /// To be called for every record, in order.
+  void feed(const Record& record);
+
+  /// Sorted. Empty before Started.
+  const std::vector<CardId>& cards() const { return cards_; }
+  /// Of the card at this place of cards(); they sum to `until` exactly.
+  StateTimes totals(std::size_t card, Time until) const { return lines_[card].totals(until); }
+  /// Over all cards; they sum to cards().size() * until.
+  StateTimes totals(Time until) const;
+  /// Time in which no card generated or trained.
+  Duration without_generation_or_training(Time until) const;
+  /// Longest card time first; they sum to the wait states of all cards.
+  std::vector<WaitTotal> waits(Time until) const;
+  const WaitReason& reason(std::size_t index) const { return reasons_[index]; }
+
+  /// Is given every stretch of every card once nothing can change it any more; in order per card.
+  void set_sink(Sink sink) { sink_ = std::move(sink); }
+  /// Hands the rest up to `end` to the sink.
+  void finish(Time end);
+
+ private:
+  struct ActorWait {
+    actors::CardState state = actors::CardState::Down;
+    std::size_t reason = 0;
+    std::string on;
+    Time since{};
+  };
+  struct Longest {
+    Duration duration{};
+    Time at{};
+    std::string on;
+  };
+
+  void start(const SchedulerConfig& config, Time now);
+  void add_spans(ActorId actor, const std::vector<actors::Span>& spans);
+  void set_wait(ActorId actor, actors::CardState state, const std::string& on, Time now);
+  void show_wait(std::size_t card, Time now);
+  std::size_t intern(WaitReason reason);
+  void note_longest(const ActorWait& wait, Time end);
+  CardTimeline::Sink sink_of(std::size_t card) const;
+
+  std::vector<ActorSpec> actors_;
+  std::vector<std::vector<std::size_t>> cards_of_;   ///< Actor -> places in cards_.
+  std::vector<std::vector<std::size_t>> actors_on_;  ///< Card -> actors, most telling role first.
+  Duration horizon_{};
+  Sink sink_;
+
+  std::vector<CardId> cards_;
+  std::vector<CardTimeline> lines_;
+  /// Busy where any card generates or trains.
+  std::optional<CardTimeline> progress_;
+  std::vector<ActorWait> waits_;
+  std::vector<WaitReason> reasons_;
+  std::map<WaitReason, std::size_t> reason_index_;
+  std::vector<Longest> longest_;
+  Time next_settle_{};
+};
+
+/// `on` with the numbers that stand alone replaced by N: "group 7 (v0 3)" -> "group N (v0 N)".
+std::string without_numbers(std::string_view on);
+
+}  // namespace temper::orchestrator

@@ -1,0 +1,223 @@
+#include "orchestrator/metrics/trace_file.hpp"
+
+#include "core/json.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+
+namespace temper::orchestrator {
+namespace {
+
+constexpr std::size_t kPiece = std::size_t{1} << 18;
+
+/// Microseconds with three decimals: exact.
+std::string micros(Duration d) {
+  const std::int64_t ns = std::max<std::int64_t>(0, d.count());
+  return fmt::format("{}.{:03}", ns / 1000, ns % 1000);
+}
+
+std::string json_string(std::string_view text) {
+  return to_json(std::string(text));
+}
+
+}  // namespace
+
+TraceFile::TraceFile(AppendFile file, Timeline& timeline)
+    : file_(std::move(file)), timeline_(timeline), buffer_("[\n") {
+  timeline_.set_sink([this](CardId card, const CardSlice& slice) {
+    const bool busy = slice.state <= actors::CardState::Reward;
+    draw(cards_[card],
+         slice.begin,
+         slice.end,
+         slice.state,
+         busy ? std::string_view{} : std::string_view(timeline_.reason(slice.reason).on));
+  });
+}
+
+Result<std::unique_ptr<TraceFile>> TraceFile::create(const std::filesystem::path& path,
+                                                     Timeline& timeline) {
+  TEMPER_TRY(AppendFile file, AppendFile::open(path, 0));
+  return std::unique_ptr<TraceFile>(new TraceFile(std::move(file), timeline));
+}
+
+Status TraceFile::feed(const Record& record, const RunMetrics& metrics) {
+  if (const auto* started = std::get_if<event::Started>(&record.event)) {
+    name_tracks(started->config);
+  } else if (const auto* activity = std::get_if<event::Activity>(&record.event)) {
+    if (activity->actor.value() < actors_.size()) {
+      for (const actors::Span& s : activity->spans)
+        draw(actors_[activity->actor.value()], s.begin, s.end, s.state, {});
+    }
+    return buffer_.size() >= kPiece ? flush() : Status{};
+  }
+  mark_events(record);
+  mark_counters(record, metrics);
+  return buffer_.size() >= kPiece ? flush() : Status{};
+}
+
+Status TraceFile::close(const RunMetrics& metrics) {
+  timeline_.finish(metrics.wall());
+  for (auto& [id, track] : cards_)
+    end_slice(track);
+  for (Track& track : actors_)
+    end_slice(track);
+  buffer_ += "\n]\n";
+  return flush();
+}
+
+Status TraceFile::flush() {
+  const std::string piece = std::move(buffer_);
+  buffer_.clear();
+  return file_.append(piece);
+}
+
+void TraceFile::begin_event() {
+  if (!first_)
+    buffer_ += ",\n";
+  first_ = false;
+}
+
+void TraceFile::name_tracks(const SchedulerConfig& config) {
+  const auto name =
+      [this](std::string_view what, Process process, std::uint32_t id, std::string_view text) {
+        begin_event();
+        fmt::format_to(std::back_inserter(buffer_),
+                       R"({{"ph":"M","name":"{}","pid":{},"tid":{},"args":{{"name":{}}}}})",
+                       what,
+                       static_cast<int>(process),
+                       id,
+                       json_string(text));
+      };
+  name("process_name", Process::Run, 0, "run");
+  name("process_name", Process::Cards, 0, "cards");
+  name("process_name", Process::Actors, 0, "actors");
+  name("thread_name", Process::Run, 0, "events");
+  for (const CardId card : timeline_.cards()) {
+    cards_[card].process = Process::Cards;
+    cards_[card].id = card.value();
+    name("thread_name", Process::Cards, card.value(), fmt::format("card {}", card));
+  }
+  for (const ActorSpec& actor : config.actors) {
+    Track track;
+    track.process = Process::Actors;
+    track.id = static_cast<std::uint32_t>(actors_.size());
+    name("thread_name", Process::Actors, track.id, actor.name);
+    actors_.push_back(std::move(track));
+  }
+}
+
+void TraceFile::draw(
+    Track& track, Time begin, Time end, actors::CardState state, std::string_view on) {
+  if (end <= begin)
+    return;
+  const Duration resolution = std::max(kFinest, end.time_since_epoch() / kSlices);
+  const bool same = track.open && track.state == state && track.on == on;
+  const bool near = track.open && begin - track.end < resolution;
+  if (near && (same || end - begin < resolution)) {
+    track.end = std::max(track.end, end);
+    return;
+  }
+  end_slice(track);
+  track.begin = track.open && near ? track.end : begin;
+  track.end = end;
+  track.state = state;
+  track.on = on;
+  track.open = true;
+}
+
+void TraceFile::end_slice(Track& track) {
+  if (!track.open)
+    return;
+  begin_event();
+  fmt::format_to(std::back_inserter(buffer_),
+                 R"({{"ph":"X","pid":{},"tid":{},"ts":{},"dur":{},"name":"{}")",
+                 static_cast<int>(track.process),
+                 track.id,
+                 micros(track.begin.time_since_epoch()),
+                 micros(track.end - track.begin),
+                 name_of(track.state));
+  if (!track.on.empty())
+    fmt::format_to(std::back_inserter(buffer_), R"(,"args":{{"on":{}}})", json_string(track.on));
+  buffer_ += '}';
+}
+
+void TraceFile::mark(Process process, std::uint32_t id, Time at, std::string_view name) {
+  begin_event();
+  fmt::format_to(std::back_inserter(buffer_),
+                 R"({{"ph":"i","s":"{}","pid":{},"tid":{},"ts":{},"name":{}}})",
+                 process == Process::Run ? 'p' : 't',
+                 static_cast<int>(process),
+                 id,
+                 micros(at.time_since_epoch()),
+                 json_string(name));
+}
+
+void TraceFile::mark_events(const Record& record) {
+  const Time now = record.time;
+  if (const auto* committed = std::get_if<event::WeightsCommitted>(&record.event)) {
+    mark(Process::Actors,
+         committed->actor.value(),
+         now,
+         committed->error.empty() ? fmt::format("weights {}", committed->version)
+                                  : "weights refused: " + committed->error);
+  } else if (const auto* switched = std::get_if<event::Switched>(&record.event)) {
+    mark(Process::Actors,
+         switched->actor.value(),
+         now,
+         fmt::format("{}{}",
+                     name_of(switched->action),
+                     switched->error.empty() ? "" : " refused: " + switched->error));
+  } else if (const auto* saved = std::get_if<event::CheckpointSaved>(&record.event)) {
+    mark(Process::Run, 0, now, fmt::format("checkpoint {}", saved->version));
+  } else if (std::holds_alternative<event::Resumed>(record.event)) {
+    mark(Process::Run, 0, now, "resumed");
+  } else if (std::holds_alternative<event::StopRequested>(record.event)) {
+    mark(Process::Run, 0, now, "stop requested");
+  }
+  for (const Command& command : record.commands) {
+    if (const auto* launch = std::get_if<command::Launch>(&command)) {
+      if (!launch->reason.empty())
+        mark(Process::Actors, launch->actor.value(), now, "restart: " + launch->reason);
+    } else if (const auto* rollback = std::get_if<command::Rollback>(&command)) {
+      mark(Process::Run, 0, now, "rollback: " + rollback->reason);
+    } else if (const auto* finish = std::get_if<command::Finish>(&command)) {
+      mark(Process::Run, 0, now, finish->ok ? "finished" : "ended: " + finish->reason);
+    }
+  }
+}
+
+void TraceFile::mark_counters(const Record& record, const RunMetrics& metrics) {
+  const Time now = record.time;
+  const auto& updates = metrics.updates();
+  if (updates.size() > updates_) {
+    const Update& last = updates.back();
+    mark(Process::Run, 0, now, fmt::format("update {}", last.version));
+    counter(now, "reward", fmt::format(R"("mean":{})", to_json(last.metrics.reward_mean)));
+  }
+  updates_ = updates.size();
+  if (now < next_counter_)
+    return;
+  next_counter_ =
+      now + std::max<Duration>(std::chrono::milliseconds(20), now.time_since_epoch() / kSlices);
+  const QueueDepth q = metrics.queue();
+  counter(now,
+          "groups",
+          fmt::format(R"("generating":{},"scoring":{},"ready":{},"training":{})",
+                      q.generating,
+                      q.scoring,
+                      q.ready,
+                      q.training));
+}
+
+void TraceFile::counter(Time at, std::string_view name, std::string_view values) {
+  begin_event();
+  fmt::format_to(std::back_inserter(buffer_),
+                 R"({{"ph":"C","pid":1,"tid":0,"ts":{},"name":"{}","args":{{{}}}}})",
+                 micros(at.time_since_epoch()),
+                 name,
+                 values);
+}
+
+}  // namespace temper::orchestrator

@@ -1,0 +1,69 @@
+// trace.json: the run as a Chrome trace (a JSON array of events; opens in Perfetto). One track per
+// card with its exclusive states and what it waited for, one per actor with what it did; instant
+// events for updates, publications, switches, restarts and checkpoints; counters for reward and
+// queue. Written in pieces; a whole JSON document once close() was called.
+//
+// Slices shorter than the resolution (kFinest, or a kSlices-th of the time so far) are drawn as
+// part of the one before them, so that the file stays small however fine the spans are. Drawing
+// only: nothing else is computed from these slices.
+#pragma once
+
+#include "core/files.hpp"
+#include "orchestrator/metrics/run_metrics.hpp"
+
+#include <memory>
+
+namespace temper::orchestrator {
+
+class TraceFile {
+ public:
+  static constexpr Duration kFinest = std::chrono::microseconds(20);
+  static constexpr std::int64_t kSlices = 20000;
+
+  /// Starts an empty file, replacing an old one. Takes the sink of `timeline`, which must outlive
+  /// the last call here.
+  static Result<std::unique_ptr<TraceFile>> create(const std::filesystem::path& path,
+                                                   Timeline& timeline);
+  TraceFile(const TraceFile&) = delete;
+  TraceFile& operator=(const TraceFile&) = delete;
+  ~TraceFile() { timeline_.set_sink(nullptr); }
+
+  /// To be called for every record, after `metrics` was fed with it.
+  Status feed(const Record& record, const RunMetrics& metrics);
+  /// Writes what is held back and the end of the document.
+  Status close(const RunMetrics& metrics);
+
+ private:
+  enum class Process { Run = 1, Cards = 2, Actors = 3 };
+  /// A horizontal line of the picture, with the slice that may still grow.
+  struct Track {
+    Process process = Process::Run;
+    std::uint32_t id = 0;
+    Time begin{}, end{};
+    actors::CardState state = actors::CardState::Idle;
+    std::string on;
+    bool open = false;
+  };
+
+  TraceFile(AppendFile file, Timeline& timeline);
+  void name_tracks(const SchedulerConfig& config);
+  void draw(Track& track, Time begin, Time end, actors::CardState state, std::string_view on);
+  void end_slice(Track& track);
+  void mark(Process process, std::uint32_t id, Time at, std::string_view name);
+  void mark_events(const Record& record);
+  void mark_counters(const Record& record, const RunMetrics& metrics);
+  void counter(Time at, std::string_view name, std::string_view values);
+  void begin_event();
+  Status flush();
+
+  AppendFile file_;
+  Timeline& timeline_;
+  std::string buffer_;
+  bool first_ = true;
+  std::map<CardId, Track> cards_;
+  std::vector<Track> actors_;
+  Time next_counter_{};
+  std::size_t updates_ = 0;
+};
+
+}  // namespace temper::orchestrator
