@@ -1,0 +1,226 @@
+#include "actors/task/internal/jsonl.hpp"
+
+#include "actors/task/internal/text.hpp"
+#include "core/random.hpp"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <set>
+
+namespace temper::actors {
+namespace {
+
+std::string error_of(std::string_view text) {
+  const auto problems = parse_jsonl("d.jsonl", text);
+  EXPECT_FALSE(problems);
+  return problems ? std::string() : problems.error().context;
+}
+
+TEST(Jsonl, ReadsBothFormsAndIgnoresOtherFieldsAndBlankLines) {
+  const auto problems = parse_jsonl("d.jsonl",
+                                    R"({"prompt": "2+2=", "answer": "4", "level": 3}
+
+{"question": "How many?", "answer": "10 * 123 = 1,230\n#### 1,230"}
+  {"prompt": "Grüße", "answer": ""})"
+                                    "\r\n\t\n");
+  ASSERT_TRUE(problems) << problems.error().context;
+  EXPECT_EQ(*problems, (std::vector<Problem>{{"2+2=", "4"}, {"How many?", "1230"}, {"Grüße", ""}}));
+}
+
+TEST(Jsonl, NamesEachMalformedLineWithItsNumberAndReason) {
+  const std::string errors = error_of(
+      "{\"prompt\": \"a\", \"answer\": \"b\"}\n"
+      "{\"prompt\": \"a\"}\n"
+      "{\"prompt\": 3, \"answer\": \"b\"}\n"
+      "{\"answer\": \"b\"}\n"
+      "\n"
+      "{\"prompt\": \"  \", \"answer\": \"b\"}\n"
+      "[1, 2]\n"
+      "{\"question\": \"q\", \"answer\": \"12\"}\n"
+      "{\"prompt\": \"\xff\", \"answer\": \"b\"}\n"
+      "{\"question\": \"q\", \"answer\": \"#### \"}\n"
+      "{\"prompt\": \"a\", \"answer\": null}");
+  EXPECT_EQ(errors,
+            "d.jsonl:2: `answer` is missing\n"
+            "d.jsonl:3: `prompt` is number, expected a text\n"
+            "d.jsonl:4: `prompt` is missing\n"
+            "d.jsonl:6: `prompt` is empty\n"
+            "d.jsonl:7: expected an object, found array\n"
+            "d.jsonl:8: `answer` has no `####` before its result; where it is the result itself, "
+            "call the question `prompt`\n"
+            "d.jsonl:9: byte 13 is not UTF-8\n"
+            "d.jsonl:10: nothing follows `####` in `answer`\n"
+            "d.jsonl:11: `answer` is null, expected a text");
+  EXPECT_EQ(error_of("{\"prompt\": \"a\", ").rfind("d.jsonl:1: not JSON: column ", 0), 0U);
+}
+
+TEST(Jsonl, StopsNamingAfterTwentyLinesAndCountsTheRest) {
+  std::string text;
+  for (int i = 0; i < 33; ++i)
+    text += "oops\n";
+  const std::string errors = error_of(text);
+  EXPECT_EQ(std::count(errors.begin(), errors.end(), '\n'), 20);
+  EXPECT_NE(errors.find("d.jsonl:20: "), std::string::npos);
+  EXPECT_EQ(errors.find("d.jsonl:21: "), std::string::npos);
+  EXPECT_NE(errors.find("\n... and 13 more malformed lines"), std::string::npos);
+}
+
+TEST(Jsonl, AnOverlongLineIsNamedNotParsed) {
+  const std::string line =
+      fmt::format(R"({{"prompt": "{}", "answer": "a"}})", std::string(kLongestLine, 'x'));
+  EXPECT_EQ(
+      error_of(line),
+      fmt::format("d.jsonl:1: {} bytes in one line; the limit is {}", line.size(), kLongestLine));
+}
+
+TEST(Jsonl, NothingToTrainOnIsAnError) {
+  EXPECT_EQ(error_of(""), "d.jsonl has no problem in it");
+  EXPECT_EQ(error_of("\n \r\n"), "d.jsonl has no problem in it");
+}
+
+TEST(Jsonl, DeeplyNestedInputIsRefusedWithoutRecursion) {
+  const std::string deep(kLongestLine - 100, '[');
+  EXPECT_EQ(error_of(deep).rfind("d.jsonl:1: ", 0), 0U);
+  EXPECT_EQ(error_of("{\"prompt\": " + deep).rfind("d.jsonl:1: ", 0), 0U);
+}
+
+TEST(Jsonl, GarbageGivesProblemsOrErrorsThatNameLines) {
+  Random random(7, "jsonl garbage");
+  const std::vector<std::string> pieces{
+      "{",      "}",       "\"",      "prompt", "\"prompt\":",
+      "answer", "\"a\"",   ":",       ",",      "\"answer\":",
+      "\n",     "\"\\u00", "\\ud800", "####",   "\"question\":",
+      "\xff",   "\xc3",    "1e999",   "null",   "\"x\"",
+      "[",      "]",       "\r\n",    "-",      std::string(1, '\0')};
+  for (int i = 0; i < 5000; ++i) {
+    std::string text;
+    for (std::uint64_t n = random.below(30); n > 0; --n)
+      text += random.chance(0.05) ? std::string(1, static_cast<char>(random.below(256)))
+                                  : pieces[random.below(pieces.size())];
+    const auto problems = parse_jsonl("g", text);
+    if (problems) {
+      for (const Problem& problem : *problems) {
+        ASSERT_FALSE(trimmed(problem.prompt).empty());
+        ASSERT_FALSE(first_invalid_utf8(problem.prompt + problem.answer));
+      }
+    } else {
+      const std::string& context = problems.error().context;
+      ASSERT_TRUE(context.rfind("g:", 0) == 0 || context == "g has no problem in it") << context;
+      ASSERT_FALSE(first_invalid_utf8(context)) << context;
+    }
+  }
+}
+
+TEST(Jsonl, BytesChangedInAGoodLineNeverCrossToAnotherLine) {
+  // Line 2 is damaged at random; 1 and 3 are good, so only line 2 may be named.
+  Random random(8, "jsonl damage");
+  const std::string good = R"({"prompt": "aé", "answer": "b"})";
+  for (int i = 0; i < 5000; ++i) {
+    std::string damaged = good;
+    for (std::uint64_t n = 1 + random.below(3); n > 0; --n) {
+      const auto byte = static_cast<char>(random.below(256));
+      damaged[random.below(damaged.size())] = byte == '\n' ? ' ' : byte;
+    }
+    const auto problems = parse_jsonl("g", good + "\n" + damaged + "\n" + good);
+    if (problems)
+      ASSERT_GE(problems->size(), 2U);
+    else
+      ASSERT_EQ(problems.error().context.rfind("g:2: ", 0), 0U) << problems.error().context;
+  }
+}
+
+class JsonlSource : public ::testing::Test {
+ protected:
+  JsonlSource() {
+    std::string pattern = (std::filesystem::temp_directory_path() / "temper-XXXXXX").string();
+    folder_ = ::mkdtemp(pattern.data());
+  }
+  ~JsonlSource() override { std::filesystem::remove_all(folder_); }
+
+  /// Prompts p0 to p(n-1).
+  TaskConfig task_of(int n, double held_out = 0.1) const {
+    TaskConfig task;
+    task.kind = TaskKind::Jsonl;
+    task.path = (folder_ / "d.jsonl").string();
+    task.held_out = held_out;
+    std::ofstream file(task.path);
+    for (int i = 0; i < n; ++i)
+      file << fmt::format("{{\"prompt\": \"p{}\", \"answer\": \"{}\"}}\n", i, i);
+    return task;
+  }
+
+  std::filesystem::path folder_;
+};
+
+TEST_F(JsonlSource, AnEpochHasEachTrainingProblemOnceAndNoneThatIsHeldOut) {
+  const auto source = *make_prompt_source(task_of(500), 1);
+  const std::uint64_t held = source->held_out_size();
+  // 500 coins of 0.1: 50 expected, sigma = 6.7.
+  EXPECT_GT(held, 20U);
+  EXPECT_LT(held, 80U);
+  std::set<std::string> seen;
+  for (std::uint64_t i = 0; i < held; ++i)
+    seen.insert(source->held_out(i).prompt);
+  EXPECT_EQ(seen.size(), held);
+  std::vector<std::string> first, second;
+  for (std::uint64_t i = 0; i < 500 - held; ++i) {
+    first.push_back(source->train(i).prompt);
+    second.push_back(source->train(500 - held + i).prompt);
+    ASSERT_TRUE(seen.insert(first.back()).second) << first.back();
+  }
+  EXPECT_EQ(seen.size(), 500U);
+  EXPECT_NE(first, second);
+  std::sort(first.begin(), first.end());
+  std::sort(second.begin(), second.end());
+  EXPECT_EQ(first, second);
+  EXPECT_EQ(source->longest_prompt(), 4U);
+}
+
+TEST_F(JsonlSource, IsAFunctionOfSeedAndIndex) {
+  const TaskConfig task = task_of(100);
+  const auto one = *make_prompt_source(task, 1);
+  const auto again = *make_prompt_source(task, 1);
+  const auto other = *make_prompt_source(task, 2);
+  int same = 0;
+  for (std::uint64_t i = 300; i-- > 0;) {
+    EXPECT_EQ(one->train(i), again->train(i));
+    same += one->train(i) == other->train(i);
+  }
+  EXPECT_LT(same, 30);
+  EXPECT_EQ(one->held_out_size(), other->held_out_size());
+}
+
+TEST_F(JsonlSource, AProblemStaysOnItsSideWhenTheFileGrows) {
+  const auto small = *make_prompt_source(task_of(100), 1);
+  std::set<std::string> held;
+  for (std::uint64_t i = 0; i < small->held_out_size(); ++i)
+    held.insert(small->held_out(i).prompt);
+  const auto large = *make_prompt_source(task_of(200), 1);
+  for (std::uint64_t i = 0; i < 200; ++i)
+    EXPECT_FALSE(held.contains(large->train(i).prompt));
+}
+
+TEST_F(JsonlSource, AMissingFileAndAnEmptyPathAreErrors) {
+  TaskConfig task = task_of(1);
+  task.path += ".none";
+  const auto missing = make_prompt_source(task, 1);
+  ASSERT_FALSE(missing);
+  EXPECT_NE(missing.error().context.find("d.jsonl.none"), std::string::npos);
+  task.path.clear();
+  EXPECT_FALSE(make_prompt_source(task, 1));
+  task.path = folder_.string();
+  EXPECT_FALSE(make_prompt_source(task, 1));
+}
+
+TEST_F(JsonlSource, AShareOfZeroTrainsOnAll) {
+  const auto source = *make_prompt_source(task_of(20, 0), 1);
+  EXPECT_EQ(source->held_out_size(), 0U);
+}
+
+}  // namespace
+}  // namespace temper::actors
