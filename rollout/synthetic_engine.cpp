@@ -9,7 +9,7 @@ namespace temper::rollout {
 
 Result<StepResult> SyntheticEngine::step() {
   StepResult result;
-  const Time until = clock_->now() + options_.step_time;
+  const Time until = clock_.now() + options_.step_time;
   const auto length = static_cast<std::size_t>(options_.tokens.count());
   const auto batch = std::min(queue_.size(), static_cast<std::size_t>(options_.concurrency));
   for (std::size_t i = 0; i < batch; ++i) {
@@ -29,7 +29,7 @@ Result<StepResult> SyntheticEngine::step() {
   }
   if (batch > 0)
     result.kind = StepKind::Decode;
-  while (batch > 0 && clock_->now() < until) {
+  while (batch > 0 && clock_.now() < until) {
   }
   return result;
 }

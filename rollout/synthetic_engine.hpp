@@ -19,8 +19,8 @@ struct SyntheticEngineOptions {
 
 class SyntheticEngine final : public Engine {
  public:
-  SyntheticEngine(const SyntheticEngineOptions& options, const Clock& clock)
-      : options_(options), clock_(&clock) {}
+  SyntheticEngine(const SyntheticEngineOptions& options, const RealClock& clock)
+      : options_(options), clock_(clock) {}
 
   void add(GenerationRequest request) override { queue_.push_back(std::move(request)); }
   Result<StepResult> step() override;
@@ -37,7 +37,7 @@ class SyntheticEngine final : public Engine {
 
  private:
   const SyntheticEngineOptions options_;
-  const Clock* const clock_;
+  const RealClock clock_;
   std::deque<GenerationRequest> queue_;
   PolicyVersion version_;
   EngineMemory memory_;

@@ -10,7 +10,7 @@
 namespace temper::trainer {
 
 Result<UpdateMetrics> SyntheticEngine::update(std::span<const TrainSample> batch) {
-  const Time until = clock_->now() + step_time_;
+  const Time until = clock_.now() + step_time_;
   UpdateMetrics metrics;
   for (const TrainSample& sample : batch) {
     metrics.tokens +=
@@ -20,7 +20,7 @@ Result<UpdateMetrics> SyntheticEngine::update(std::span<const TrainSample> batch
   metrics.micro_batches = 1;
   metrics.ratio_mean = 1;
   ++updates_;
-  while (clock_->now() < until) {
+  while (clock_.now() < until) {
   }
   return metrics;
 }

@@ -10,7 +10,8 @@ namespace temper::trainer {
 class SyntheticEngine final : public Engine {
  public:
   /// `step_time`: wall time of one update; 0: none. Busy-waits on the clock.
-  SyntheticEngine(Duration step_time, const Clock& clock) : step_time_(step_time), clock_(&clock) {}
+  SyntheticEngine(Duration step_time, const RealClock& clock)
+      : step_time_(step_time), clock_(clock) {}
 
   Result<UpdateMetrics> update(std::span<const TrainSample> batch) override;
   Result<std::string> weights() const override;
@@ -22,7 +23,7 @@ class SyntheticEngine final : public Engine {
 
  private:
   const Duration step_time_;
-  const Clock* const clock_;
+  const RealClock clock_;
   std::uint64_t updates_ = 0;
   TrainerMemory memory_{Bytes(1), Bytes(0), Bytes(2), Bytes(0)};
 };

@@ -6,7 +6,8 @@ namespace temper::orchestrator {
 
 Connections::Connections(std::vector<std::string> names, std::string secret)
     : secret_(std::move(secret)) {
-  for (std::string& name : names) slots_.push_back({std::move(name), 0, std::nullopt, Time{}});
+  for (std::string& name : names)
+    slots_.push_back({std::move(name), 0, std::nullopt, Time{}});
 }
 
 void Connections::expect(ActorId actor, std::int64_t pid) {
@@ -16,12 +17,14 @@ void Connections::expect(ActorId actor, std::int64_t pid) {
 
 void Connections::forget(ActorId actor) {
   Slot& slot = slots_[actor.value()];
-  if (slot.peer) peers_.erase(*slot.peer);
+  if (slot.peer)
+    peers_.erase(*slot.peer);
   slot.peer.reset();
   slot.pid = 0;
 }
 
-Result<ActorId> Connections::admit(const actors::PeerId& peer, const actors::Hello& hello,
+Result<ActorId> Connections::admit(const actors::PeerId& peer,
+                                   const actors::Hello& hello,
                                    Time now) {
   if (hello.protocol != actors::kProtocolVersion) {
     return invalid_input(fmt::format(
@@ -29,10 +32,12 @@ Result<ActorId> Connections::admit(const actors::PeerId& peer, const actors::Hel
         hello.protocol,
         actors::kProtocolVersion));
   }
-  if (hello.secret != secret_) return invalid_input("the secret is not that of this run");
+  if (hello.secret != secret_)
+    return invalid_input("the secret is not that of this run");
   for (std::uint32_t i = 0; i < slots_.size(); ++i) {
     Slot& slot = slots_[i];
-    if (slot.name != hello.name) continue;
+    if (slot.name != hello.name)
+      continue;
     if (slot.peer && *slot.peer != peer) {
       return invalid_input(fmt::format("{} is connected already", hello.name));
     }
@@ -49,7 +54,8 @@ Result<ActorId> Connections::admit(const actors::PeerId& peer, const actors::Hel
 
 std::optional<ActorId> Connections::actor_of(const actors::PeerId& peer) const {
   const auto it = peers_.find(peer);
-  if (it == peers_.end()) return std::nullopt;
+  if (it == peers_.end())
+    return std::nullopt;
   return it->second;
 }
 
@@ -61,7 +67,8 @@ const actors::PeerId* Connections::peer_of(ActorId actor) const {
 std::vector<ActorId> Connections::silent_since(Time since) const {
   std::vector<ActorId> silent;
   for (const auto& [peer, actor] : peers_) {
-    if (slots_[actor.value()].last_heard < since) silent.push_back(actor);
+    if (slots_[actor.value()].last_heard < since)
+      silent.push_back(actor);
   }
   return silent;
 }

@@ -1,13 +1,13 @@
 // Who is connected for which actor slot, who they say they are, and when they were last heard.
 #pragma once
 
+#include "actors/protocol/lifecycle.hpp"
+#include "actors/transport/socket.hpp"
+
 #include <map>
 #include <optional>
 #include <string>
 #include <vector>
-
-#include "actors/protocol/lifecycle.hpp"
-#include "actors/transport/socket.hpp"
 
 namespace temper::orchestrator {
 

@@ -4,10 +4,12 @@
 
 namespace temper::orchestrator {
 
-Status PayloadStore::add(GroupId group, const actors::Problem& problem,
+Status PayloadStore::add(GroupId group,
+                         const actors::Problem& problem,
                          const actors::Tokenizer& tokenizer) {
   auto tokens = tokenizer.encode(problem.prompt);
-  if (!tokens) return std::move(tokens).error().within(fmt::format("prompt of group {}", group));
+  if (!tokens)
+    return std::move(tokens).error().within(fmt::format("prompt of group {}", group));
   GroupPayload& payload = groups_[group];
   payload = {problem.prompt, problem.answer, *std::move(tokens), {}};
   payload.responses.resize(per_group_);

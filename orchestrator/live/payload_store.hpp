@@ -1,14 +1,15 @@
-// Tokens, log-probs and texts of outstanding groups: what the scheduler decides about but never sees.
+// Tokens, log-probs and texts of outstanding groups: what the scheduler decides about but never
+// sees.
 #pragma once
-
-#include <map>
-#include <string>
-#include <vector>
 
 #include "actors/protocol/work.hpp"
 #include "actors/task/prompts.hpp"
 #include "actors/task/tokenizer.hpp"
 #include "core/describe.hpp"
+
+#include <map>
+#include <string>
+#include <vector>
 
 namespace temper::orchestrator {
 

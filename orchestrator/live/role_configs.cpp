@@ -6,12 +6,14 @@
 
 namespace temper::orchestrator {
 
-actors::RoleConfig role_config(const PipelineConfig& config, const ActorSpec& spec,
+actors::RoleConfig role_config(const PipelineConfig& config,
+                               const ActorSpec& spec,
                                const StartingPoint& start) {
   actors::RoleConfig role;
   role.kind = spec.role;
   role.policy = config.policy;
-  for (const CardId card : spec.cards) role.cards.push_back(card.value());
+  for (const CardId card : spec.cards)
+    role.cards.push_back(card.value());
   role.seed = config.seed;
   role.model = config.model;
   role.task = config.task;
@@ -20,10 +22,8 @@ actors::RoleConfig role_config(const PipelineConfig& config, const ActorSpec& sp
   role.shared_memory = config.transport.kind == TransportKind::Ipc;
   switch (spec.role) {
     case actors::RoleKind::Rollout:
-      role.settings = encode(rollout::RolloutSettings{config.sampling,
-                                                      spec.concurrency,
-                                                      config.synthetic.tokens,
-                                                      config.synthetic.step_time});
+      role.settings = encode(rollout::RolloutSettings{
+          config.sampling, spec.concurrency, config.synthetic.tokens, config.synthetic.step_time});
       break;
     case actors::RoleKind::Trainer:
       role.resume_from = start.checkpoint.string();

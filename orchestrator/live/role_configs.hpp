@@ -1,10 +1,10 @@
 // What each worker is told at registration, from the pipeline's configuration.
 #pragma once
 
-#include <filesystem>
-
 #include "actors/role_config.hpp"
 #include "orchestrator/config/pipeline_config.hpp"
+
+#include <filesystem>
 
 namespace temper::orchestrator {
 
@@ -15,7 +15,8 @@ struct StartingPoint {
   PolicyVersion version;
 };
 
-actors::RoleConfig role_config(const PipelineConfig& config, const ActorSpec& spec,
+actors::RoleConfig role_config(const PipelineConfig& config,
+                               const ActorSpec& spec,
                                const StartingPoint& start);
 
 }  // namespace temper::orchestrator

@@ -1,11 +1,11 @@
 #include "orchestrator/live/run_dir.hpp"
 
+#include "core/files.hpp"
+#include "core/msgpack.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
-
-#include "core/files.hpp"
-#include "core/msgpack.hpp"
 
 namespace temper::orchestrator {
 namespace {
@@ -23,8 +23,9 @@ fs::path RunDir::log_of(std::string_view actor) const {
 
 Status RunDir::create() const {
   if (fs::exists(file("events.log"))) {
-    return invalid_input(fmt::format(
-        "{} holds a run already; use --resume to go on with it, or another run_dir", root_.string()));
+    return invalid_input(
+        fmt::format("{} holds a run already; use --resume to go on with it, or another run_dir",
+                    root_.string()));
   }
   TEMPER_TRY_STATUS(make_folder(root_ / "checkpoints"));
   return make_folder(root_ / "logs");
@@ -49,7 +50,8 @@ Status RunDir::complete_checkpoint(const CheckpointState& state, std::int32_t ke
   std::error_code error;
   fs::remove_all(whole, error);
   fs::rename(partial, whole, error);
-  if (error) return io_error("cannot complete " + whole.string(), error.value());
+  if (error)
+    return io_error("cannot complete " + whole.string(), error.value());
   auto all = checkpoints();
   while (all.size() > static_cast<std::size_t>(keep)) {
     fs::remove_all(all.front(), error);
@@ -65,8 +67,10 @@ Result<std::optional<Checkpoint>> RunDir::newest_checkpoint(std::uint64_t last_s
     all.pop_back();
     TEMPER_TRY(const std::string bytes, read_file(folder / kStateFile));
     auto state = decode<CheckpointState>(bytes);
-    if (!state) return std::move(state).error().within((folder / kStateFile).string());
-    if (state->sequence > last_sequence) continue;  // the log did not reach the disk that far
+    if (!state)
+      return std::move(state).error().within((folder / kStateFile).string());
+    if (state->sequence > last_sequence)
+      continue;  // the log did not reach the disk that far
     return std::optional(Checkpoint{folder, *std::move(state)});
   }
   return std::optional<Checkpoint>();
@@ -77,7 +81,8 @@ std::vector<fs::path> RunDir::checkpoints() const {
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(root_ / "checkpoints", error)) {
     const std::string name = entry.path().filename().string();
-    if (name.starts_with("step-") && !name.ends_with(kPartial)) all.push_back(entry.path());
+    if (name.starts_with("step-") && !name.ends_with(kPartial))
+      all.push_back(entry.path());
   }
   std::sort(all.begin(), all.end());
   return all;

@@ -6,10 +6,10 @@
 // A checkpoint is built under a name that ends in `.partial` and renamed when whole.
 #pragma once
 
+#include "orchestrator/live/payload_store.hpp"
+
 #include <filesystem>
 #include <optional>
-
-#include "orchestrator/live/payload_store.hpp"
 
 namespace temper::orchestrator {
 
@@ -48,8 +48,8 @@ class RunDir {
   Result<std::filesystem::path> begin_checkpoint(PolicyVersion version) const;
   /// Adds the orchestrator's part, makes the checkpoint whole, removes all but the newest `keep`.
   Status complete_checkpoint(const CheckpointState& state, std::int32_t keep) const;
-  /// The newest whole checkpoint at or before `last_sequence` of the log; nullopt: none. Error: it is
-  /// corrupt.
+  /// The newest whole checkpoint at or before `last_sequence` of the log; nullopt: none. Error: it
+  /// is corrupt.
   Result<std::optional<Checkpoint>> newest_checkpoint(std::uint64_t last_sequence) const;
 
  private:

@@ -132,7 +132,8 @@ Result<pid_t> spawn(const ChildSpec& spec) {
   ::setpgid(pid, pid);  // In both, so that it holds whoever comes first.
   report_child.reset();
   if (const int error = await_exec(report.get()); error != 0) {
-    ::waitpid(pid, nullptr, 0);
+    while (::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
+    }
     return io_error(fmt::format("{}: cannot execute {}", spec.name, spec.command[0]), error);
   }
   return pid;

@@ -54,10 +54,11 @@ class Supervisor {
   /// opened.
   Result<std::int64_t> start(const ChildSpec& spec);
 
-  /// SIGTERM now, SIGKILL after `grace`. No effect on a child that is gone.
+  /// SIGTERM now to the child, SIGKILL after `grace` to all it started. No effect on a child that
+  /// is gone.
   void stop(const std::string& name, Duration grace);
   void stop_all(Duration grace);
-  /// SIGKILL now.
+  /// SIGKILL now, to the child and all it started.
   void kill(const std::string& name);
 
   std::size_t running() const;

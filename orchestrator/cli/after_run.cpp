@@ -1,0 +1,112 @@
+#include "orchestrator/cli/after_run.hpp"
+
+#include "core/json.hpp"
+#include "orchestrator/record/audit.hpp"
+#include "orchestrator/record/replay.hpp"
+#include "orchestrator/record/summary_audit.hpp"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <filesystem>
+
+namespace temper::orchestrator {
+namespace {
+
+std::filesystem::path log_of(const AfterRunOptions& options) {
+  return std::filesystem::path(options.run_dir) / "events.log";
+}
+
+int fail(const Error& error) {
+  fmt::print(stderr, "temper: {}\n", error.context);
+  return 1;
+}
+
+struct ReplayReport {
+  bool ok = false;
+  std::uint64_t events = 0;
+  std::uint64_t commands = 0;
+  bool torn_tail = false;
+  std::string log_hash;
+};
+
+template <class V>
+void describe(V& v, ReplayReport& r) {
+  v.field(1, "ok", r.ok);
+  v.field(2, "events", r.events);
+  v.field(3, "commands", r.commands);
+  v.field(4, "torn_tail", r.torn_tail);
+  v.field(5, "log_hash", r.log_hash);
+}
+
+}  // namespace
+
+int run_replay(const AfterRunOptions& options) {
+  Replay replay;
+  const auto summary =
+      read_event_log(log_of(options), [&](const Record& r) { return replay.feed(r); });
+  if (!summary)
+    return fail(summary.error());
+  const ReplayReport report{true,
+                            replay.events(),
+                            replay.commands(),
+                            summary->torn_tail,
+                            fmt::format("{:016x}", summary->hash)};
+  if (options.json) {
+    fmt::print("{}\n", to_json(report, JsonStyle::Pretty));
+  } else {
+    fmt::print("replayed {} events; all {} commands reproduced{}\nlog hash {}\n",
+               report.events,
+               report.commands,
+               report.torn_tail ? "; the last record was cut short" : "",
+               report.log_hash);
+  }
+  return 0;
+}
+
+int run_audit(const AfterRunOptions& options) {
+  Auditor auditor;
+  const auto summary = read_event_log(log_of(options), [&](const Record& r) {
+    auditor.feed(r);
+    return Status();
+  });
+  if (!summary)
+    return fail(summary.error());
+  AuditReport report = auditor.report();
+  for (std::string& violation :
+       audit_times(std::filesystem::path(options.run_dir) / "summary.json")) {
+    report.violations.push_back(std::move(violation));
+  }
+  if (options.json) {
+    fmt::print("{}\n", to_json(report, JsonStyle::Pretty));
+    return report.violations.empty() ? 0 : 1;
+  }
+  fmt::print("records      {} ({} voided by a resume)\n", report.records, report.voided);
+  fmt::print("updates      {}\n", report.steps);
+  fmt::print("groups       {} dispatched = {} trained + {} filtered + {} failed + {} outstanding\n",
+             report.groups_dispatched,
+             report.groups_trained,
+             report.groups_filtered,
+             report.groups_failed,
+             report.groups_outstanding);
+  fmt::print("staleness    max {}, mean {:.3f}, bound {}\n",
+             report.max_staleness,
+             report.mean_staleness,
+             report.bound);
+  for (const std::string& violation : report.violations)
+    fmt::print("VIOLATION    {}\n", violation);
+  fmt::print("{}\n", report.violations.empty() ? "clean" : "NOT CLEAN");
+  return report.violations.empty() ? 0 : 1;
+}
+
+int run_report(const AfterRunOptions&) { return 1; }
+
+int run_events(const AfterRunOptions& options) {
+  const auto summary = read_event_log(log_of(options), [](const Record& r) {
+    fmt::print("{}\n", to_json(r));
+    return Status();
+  });
+  return summary ? 0 : fail(summary.error());
+}
+
+}  // namespace temper::orchestrator

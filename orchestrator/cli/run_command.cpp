@@ -1,0 +1,131 @@
+#include "orchestrator/cli/run_command.hpp"
+
+#include "core/files.hpp"
+#include "core/json.hpp"
+#include "core/yaml.hpp"
+#include "orchestrator/config/load.hpp"
+#include "orchestrator/live/base_checkpoint.hpp"
+#include "orchestrator/live/live_driver.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdio>
+
+namespace temper::orchestrator {
+namespace {
+
+namespace fs = std::filesystem;
+
+int fail(const Error& error) {
+  fmt::print(stderr, "temper: {}\n", error.context);
+  return 1;
+}
+
+/// temper-worker lies beside temper.
+fs::path worker_program() {
+  std::error_code error;
+  return fs::read_symlink("/proc/self/exe", error).parent_path() / "temper-worker";
+}
+
+struct Plan {
+  PipelineConfig config;
+  fs::path run_dir;
+};
+
+/// Reads the configuration; of a run to resume, the one it was started with.
+Result<Plan> make_plan(const RunOptions& options) {
+  fs::path file = options.config;
+  std::vector<std::string> sets = options.sets;
+  if (options.resume && fs::is_directory(file)) {
+    sets.push_back("run_dir=" + file.string());
+    file /= "config.yaml";
+  }
+  if (file.empty()) {
+    return invalid_input("no configuration; try: temper run configs/quickstart.yaml");
+  }
+  TEMPER_TRY(const LoadedConfig loaded, read_config(file, sets));
+  std::vector<ConfigIssue> issues = loaded.issues();
+  Plan plan{loaded.config(), {}};
+  if (issues.empty()) {
+    const auto prompts = actors::make_prompt_source(plan.config.task, plan.config.seed);
+    if (!prompts)
+      return prompts.error();
+    for (const BrokenRule& rule : validate(plan.config, Tokens(static_cast<std::int64_t>((*prompts)->longest_prompt())))) {
+      issues.push_back(loaded.blame(rule));
+    }
+  }
+  if (!issues.empty())
+    return invalid_input(render(issues));
+  if (plan.config.run_dir.empty()) {
+    plan.config.run_dir = fmt::format("runs/{}-{}", plan.config.name, calendar_stamp());
+  }
+  plan.run_dir = fs::absolute(plan.config.run_dir);
+  if (options.resume && !fs::exists(plan.run_dir / "events.log")) {
+    return Error{ErrorCode::NotFound,
+                 fmt::format("{} holds no run to resume", plan.run_dir.string())};
+  }
+  return plan;
+}
+
+Status prepare(const Plan& plan, bool resume, bool quiet) {
+  const RunDir run_dir(plan.run_dir);
+  if (!resume) {
+    TEMPER_TRY_STATUS(run_dir.create());
+    TEMPER_TRY_STATUS(write_file_atomically(run_dir.file("config.yaml"), to_yaml(plan.config)));
+  }
+  if (plan.config.policy != actors::PolicyKind::Torch ||
+      fs::exists(run_dir.file("base.safetensors"))) {
+    return {};
+  }
+  BaseCheckpointOptions options;
+  options.worker = worker_program();
+  options.log = run_dir.log_of("pretrain");
+  options.copy_to = run_dir.file("base.safetensors");
+  const bool tty = isatty(STDERR_FILENO) != 0;
+  options.on_progress = [quiet, tty](std::string_view line) {
+    if (!quiet && tty)
+      fmt::print(stderr, "\r\x1b[Kbase checkpoint: {}", line);
+  };
+  const Status status = provide_base_checkpoint(plan.config, options);
+  if (!quiet && tty)
+    fmt::print(stderr, "\r\x1b[K");
+  return status;
+}
+
+}  // namespace
+
+int run_pipeline(const RunOptions& options) {
+  const auto plan = make_plan(options);
+  if (!plan)
+    return fail(plan.error());
+  if (Status status = prepare(*plan, options.resume, options.json); !status) {
+    return fail(status.error());
+  }
+  const RunDir run_dir(plan->run_dir);
+  LiveOptions live;
+  live.config = plan->config;
+  live.run_dir = plan->run_dir;
+  live.worker = worker_program();
+  if (plan->config.policy == actors::PolicyKind::Torch) {
+    live.base_weights = run_dir.file("base.safetensors");
+  }
+  live.resume = options.resume;
+  const RealClock clock;
+  auto log = Log::to_file(clock, run_dir.log_of("orchestrator"));
+  if (!log)
+    return fail(log.error());
+  LiveDriver::Observer observer;
+  auto driver = LiveDriver::create(live, observer, *log);
+  if (!driver)
+    return fail(driver.error());
+  const RunOutcome outcome = (*driver)->run();
+  fmt::print(
+      "{} {} wall {:.1f}s\n", outcome.finish.ok, outcome.finish.reason, seconds(outcome.wall));
+  if (outcome.finish.ok)
+    return 0;
+  fmt::print(stderr, "temper: {}\n", outcome.finish.reason);
+  return outcome.finish.stopped ? 130 : 1;
+}
+
+}  // namespace temper::orchestrator

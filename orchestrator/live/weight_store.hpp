@@ -1,0 +1,46 @@
+// The weights a trainer has published, by version: handles into its shared memory, or over tcp the
+// images themselves, put together from chunks and sent on as chunks.
+#pragma once
+
+#include "actors/shared_memory/chunks.hpp"
+#include "orchestrator/scheduler/events.hpp"
+
+#include <map>
+#include <memory>
+#include <optional>
+
+namespace temper::orchestrator {
+
+class WeightStore {
+ public:
+  /// A version was announced. `then` is what the scheduler is to hear once its weights are here;
+  /// for shared memory that is at once, and it is returned.
+  Result<std::optional<Event>> announce(const actors::WeightsHandle& handle, Event then);
+  /// Adds a chunk; returns the announcement's event when the image is whole and correct.
+  Result<std::optional<Event>> add(const actors::WeightsChunk& chunk);
+
+  /// Null if the version is not (or no longer) here.
+  const actors::WeightsHandle* handle(PolicyVersion version) const;
+  /// Null for weights in shared memory.
+  std::shared_ptr<const std::vector<std::byte>> image(PolicyVersion version) const;
+
+  void clear();
+
+ private:
+  static constexpr std::size_t kKept = 4;
+  struct Entry {
+    actors::WeightsHandle handle;
+    std::shared_ptr<const std::vector<std::byte>> image;
+  };
+  void keep(Entry entry);
+
+  std::map<PolicyVersion, Entry> entries_;
+  struct Arriving {
+    actors::WeightsHandle handle;
+    actors::ChunkAssembler chunks;
+    Event then;
+  };
+  std::optional<Arriving> arriving_;
+};
+
+}  // namespace temper::orchestrator

@@ -1,0 +1,71 @@
+// temper: the command line. Each command is one function elsewhere; here are its flags.
+#include "orchestrator/cli/after_run.hpp"
+#include "orchestrator/cli/run_command.hpp"
+#include "orchestrator/config/check_command.hpp"
+
+#include <CLI/CLI.hpp>
+
+#include <iostream>
+
+namespace {
+
+using namespace temper::orchestrator;
+
+void add_config_options(CLI::App& command, std::string& config, std::vector<std::string>& sets) {
+  command.add_option("config", config, "Pipeline YAML, e.g. configs/quickstart.yaml");
+  command.add_option("--set", sets, "key=value; overrides the file, may be repeated")
+      ->allow_extra_args(false);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app("RL post-training from one YAML file.", "temper");
+  app.require_subcommand(1);
+  app.fallthrough(false);
+
+  RunOptions run;
+  auto* run_command = app.add_subcommand(
+      "run", "Launch a pipeline; Ctrl-C finishes the update under way, a second one stops");
+  add_config_options(*run_command, run.config, run.sets);
+  run_command->add_flag(
+      "--resume", run.resume, "Go on with the run in run_dir (or in CONFIG, if a folder)");
+  run_command->add_flag("--plain", run.plain, "Plain lines even on a terminal");
+  run_command->add_flag("--json", run.json, "Print summary.json at the end, nothing else");
+
+  CheckOptions check;
+  bool check_json = false;
+  auto* check_command =
+      app.add_subcommand("check", "Validate a configuration; print it resolved, and the card map");
+  add_config_options(*check_command, check.config, check.sets);
+  check_command->add_flag("--json", check_json, "As one JSON object");
+
+  AfterRunOptions after;
+  const auto add_after = [&](const char* name, const char* help) {
+    auto* command = app.add_subcommand(name, help);
+    command->add_option("run", after.run_dir, "Folder of the run")->required();
+    command->add_flag("--json", after.json, "As one JSON object");
+    return command;
+  };
+  auto* replay = add_after(
+      "replay", "Feed the recorded events to a fresh scheduler; every command must come out");
+  auto* audit =
+      add_after("audit", "Re-check bound, conservation and times of a run, with code of its own");
+  auto* report = add_after("report", "Summary and tables of a run");
+  auto* events = add_after("events", "Print events.log, one JSON object per line");
+
+  CLI11_PARSE(app, argc, argv);
+  if (*run_command)
+    return run_pipeline(run);
+  if (*check_command) {
+    check.format = check_json ? CheckOptions::Format::Json : CheckOptions::Format::Text;
+    return run_check(check, std::cout, std::cerr);
+  }
+  if (*replay)
+    return run_replay(after);
+  if (*audit)
+    return run_audit(after);
+  if (*events)
+    return run_events(after);
+  return *report ? run_report(after) : 1;
+}

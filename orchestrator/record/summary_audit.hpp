@@ -1,0 +1,13 @@
+// The auditor's look at summary.json: do the states of every card sum to the wall time exactly?
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace temper::orchestrator {
+
+/// What is wrong; empty if all is well or there is no summary (the run did not end).
+std::vector<std::string> audit_times(const std::filesystem::path& summary);
+
+}  // namespace temper::orchestrator
