@@ -24,6 +24,28 @@ Error zmq_failed(std::string_view what, const zmq::error_t& e) {
   return {ErrorCode::Io, fmt::format("{}: {}", what, e.what())};
 }
 
+/// Calls ZeroMQ again where a signal (Ctrl-C, a child's end) came between.
+template <class F>
+auto uninterrupted(F call) {
+  for (;;) {
+    try {
+      return call();
+    } catch (const zmq::error_t& e) {
+      if (e.num() != EINTR)
+        throw;
+    }
+  }
+}
+
+template <class Frame>
+bool send_frame(zmq::socket_t& socket, Frame&& frame, zmq::send_flags flags) {
+  return uninterrupted([&] { return socket.send(frame, flags); }).has_value();
+}
+
+int ready_events(zmq::socket_t& socket) {
+  return uninterrupted([&] { return socket.get(zmq::sockopt::events); });
+}
+
 int milliseconds_up(Duration d) {
   const auto ms = std::chrono::ceil<std::chrono::milliseconds>(d).count();
   return static_cast<int>(
@@ -56,7 +78,7 @@ bool receive_parts(zmq::socket_t& socket, Parts& parts) {
   for (bool more = true; more;) {
     zmq::message_t surplus;
     zmq::message_t& into = parts.count < kMaxParts ? parts.frames[parts.count] : surplus;
-    if (!socket.recv(into, zmq::recv_flags::dontwait))
+    if (!uninterrupted([&] { return socket.recv(into, zmq::recv_flags::dontwait); }))
       return false;
     more = into.more();
     ++parts.count;
@@ -204,13 +226,13 @@ Status RouterSocket::send(const PeerId& peer, std::string head, std::string body
   try {
     zmq::socket_t& socket = impl_->socket;
     constexpr auto kMore = send_flags::sndmore | send_flags::dontwait;
-    if (!socket.send(zmq::const_buffer(peer.bytes.data(), peer.bytes.size()), kMore)) {
+    if (!send_frame(socket, zmq::message_t(peer.bytes.data(), peer.bytes.size()), kMore)) {
       return Error{ErrorCode::OutOfMemory,
                    fmt::format("peer {} does not read: its queue is full", peer.text())};
     }
     // Once the router took the address it takes the rest without waiting.
-    socket.send(to_frame(std::move(head)), kMore);
-    socket.send(to_frame(std::move(body)), send_flags::dontwait);
+    send_frame(socket, to_frame(std::move(head)), kMore);
+    send_frame(socket, to_frame(std::move(body)), send_flags::dontwait);
     ++impl_->stats.sent;
     return {};
   } catch (const zmq::error_t& e) {
@@ -252,7 +274,7 @@ int RouterSocket::fd() const {
 
 bool RouterSocket::readable() {
   try {
-    return (impl_->socket.get(zmq::sockopt::events) & ZMQ_POLLIN) != 0;
+    return (ready_events(impl_->socket) & ZMQ_POLLIN) != 0;
   } catch (const zmq::error_t& e) {
     impl_->log.error("socket failed", {{"endpoint", impl_->endpoint}, {"why", e.what()}});
     return false;
@@ -296,11 +318,12 @@ Result<DealerSocket> DealerSocket::connect(const std::string& endpoint,
 Result<bool> DealerSocket::try_send(std::string_view head, std::string& body) {
   using zmq::send_flags;
   try {
-    if ((impl_->socket.get(zmq::sockopt::events) & ZMQ_POLLOUT) == 0)
+    if ((ready_events(impl_->socket) & ZMQ_POLLOUT) == 0)
       return false;
-    impl_->socket.send(zmq::const_buffer(head.data(), head.size()),
-                       send_flags::sndmore | send_flags::dontwait);
-    impl_->socket.send(to_frame(std::move(body)), send_flags::dontwait);
+    send_frame(impl_->socket,
+               zmq::message_t(head.data(), head.size()),
+               send_flags::sndmore | send_flags::dontwait);
+    send_frame(impl_->socket, to_frame(std::move(body)), send_flags::dontwait);
     ++impl_->stats.sent;
     return true;
   } catch (const zmq::error_t& e) {
