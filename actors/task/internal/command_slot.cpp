@@ -67,10 +67,9 @@ Status CommandSlot::start() {
 void CommandSlot::assign(std::size_t sample, const Judgement& judgement, Time now) {
   sample_ = sample;
   deadline_ = now + config_->deadline;
-  request_ = json{{"prompt", judgement.prompt},
-                  {"answer", judgement.answer},
-                  {"response", judgement.response}}
-                 .dump(-1, ' ', false, json::error_handler_t::replace);
+  const nlohmann::ordered_json request{
+      {"prompt", judgement.prompt}, {"answer", judgement.answer}, {"response", judgement.response}};
+  request_ = request.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
   request_ += '\n';
   sent_ = 0;
   talking_ = false;
@@ -80,8 +79,10 @@ void CommandSlot::assign(std::size_t sample, const Judgement& judgement, Time no
 
 std::optional<Verdict> CommandSlot::advance(Time now) {
   ending_.remove_if([](GuardedProcess& process) { return process.is_gone(); });
-  if (!talking_)
-    prepare_process(now);
+  if (!talking_) {
+    if (Status prepared = prepare_process(now); !prepared)
+      return fail(prepared.error().context, now);
+  }
   if (talking_) {
     send();
     const std::optional<std::string> ended = how_it_ended();  // First: its last words come after.
@@ -90,7 +91,7 @@ std::optional<Verdict> CommandSlot::advance(Time now) {
     if (auto verdict = read_verdict(now))
       return verdict;
     if (ended)
-      return fail(*ended + " without a reply", now);
+      return fail("it ended without a reply: " + *ended, now);
     if (auto trouble = trouble_while_talking(now))
       return fail(*std::move(trouble), now);
   } else if (now >= deadline_) {
@@ -100,7 +101,8 @@ std::optional<Verdict> CommandSlot::advance(Time now) {
   return std::nullopt;
 }
 
-void CommandSlot::prepare_process(Time now) {
+/// Error: the command could not be started, which waiting will hardly mend.
+Status CommandSlot::prepare_process(Time now) {
   if (process_) {
     if (auto trouble = trouble_while_idle()) {
       trouble_ = *std::move(trouble);
@@ -108,14 +110,13 @@ void CommandSlot::prepare_process(Time now) {
     }
   }
   if (!process_ && now >= not_before_) {
-    if (ending_.size() >= kMostEnding) {
-      trouble_ = fmt::format("{} killed processes do not end", ending_.size());
-    } else if (Status started = start(); !started) {
-      trouble_ = started.error().context;
-      discard_process(now);
-    }
+    if (ending_.size() >= kMostEnding)
+      return Error{ErrorCode::Unavailable,
+                   fmt::format("{} killed processes do not end", ending_.size())};
+    TEMPER_TRY_STATUS(start());
   }
   talking_ = process_.has_value();
+  return {};
 }
 
 /// What makes a process unfit for its next sample.
@@ -126,7 +127,9 @@ std::optional<std::string> CommandSlot::trouble_while_idle() {
   receive();
   if (!reply_.empty())
     return fmt::format("it wrote `{}` without being asked", excerpt(reply_));
-  return ended;
+  if (ended)
+    return "it ended: " + *ended;
+  return std::nullopt;
 }
 
 void CommandSlot::send() {

@@ -38,7 +38,7 @@ class CommandSlot {
   Time wake_time() const;
 
  private:
-  void prepare_process(Time now);
+  Status prepare_process(Time now);
   std::optional<std::string> trouble_while_idle();
   void send();
   void receive();

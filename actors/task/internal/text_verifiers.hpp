@@ -8,8 +8,8 @@ namespace temper::actors {
 /// Longest response that a pattern is tried on, in bytes: matching costs time in proportion to the
 /// length of the response times the size of the pattern. A longer one is a failure.
 inline constexpr std::size_t kLongestMatched = std::size_t{1} << 16;
-/// Longest pattern, and longest answer put into it, in bytes: the compiler's stack is finite.
-inline constexpr std::size_t kLongestPattern = 4096;
+/// Longest pattern with the answer in it, in bytes: its compiler recurses over it.
+inline constexpr std::size_t kLongestPattern = std::size_t{1} << 13;
 
 /// Equal without the white space around.
 std::unique_ptr<Verifier> make_exact_verifier();

@@ -75,7 +75,7 @@ TEST(FinalNumber, TakesLinearTimeAndGivesFiniteNumbersForGarbage) {
       text += piece;
     static_cast<void>(final_number(text));
   }
-  EXPECT_LT(clock.now(), Time(std::chrono::seconds(1)));
+  EXPECT_LT(clock.now(), Time(std::chrono::seconds(10)));  // Not minutes, nor for ever.
 }
 
 TEST(Verifiers, ExactIgnoresWhiteSpaceAround) {
@@ -121,7 +121,7 @@ TEST(Verifiers, RegexIsBoundedForPatternsTextsAndAnswersThatExplode) {
   EXPECT_NE(judge_one(*v, "b", std::string(kLongestMatched + 1, 'a')).failure, "");
   EXPECT_NE(judge_one(*v, std::string(1 << 20, 'a'), "a").failure, "");
   EXPECT_FALSE(make_regex_verifier(std::string(1 << 20, '(')));
-  EXPECT_LT(clock.now(), Time(std::chrono::seconds(1)));
+  EXPECT_LT(clock.now(), Time(std::chrono::seconds(10)));  // Not minutes, nor for ever.
 }
 
 TEST(Verifiers, RegexSurvivesGarbage) {

@@ -1,0 +1,202 @@
+#include "actors/guard/guarded_process.hpp"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+
+namespace temper::actors {
+namespace {
+
+constexpr int kPatienceMs = 10000;  // Never reached unless the test fails.
+
+/// Reads until end of file, or until the text ends with `until`.
+std::string read_until(int fd, std::string_view until = {}) {
+  std::string text;
+  for (;;) {
+    pollfd p{fd, POLLIN, 0};
+    if (::poll(&p, 1, kPatienceMs) <= 0)
+      return text + "<nothing more came>";
+    char chunk[4096];
+    const ssize_t size = ::read(fd, chunk, sizeof(chunk));
+    if (size <= 0)
+      return text;
+    text.append(chunk, static_cast<std::size_t>(size));
+    if (!until.empty() && text.ends_with(until))
+      return text;
+  }
+}
+
+/// True when the other ends of the descriptor are all closed, which is so when all who held them
+/// have ended.
+bool is_end_of_file(int fd) {
+  return read_until(fd).empty();
+}
+
+bool wait_until_gone(GuardedProcess& process) {
+  pollfd p{process.ended(), POLLIN, 0};
+  while (!process.is_gone()) {
+    if (::poll(&p, 1, kPatienceMs) <= 0)
+      return false;
+  }
+  return true;
+}
+
+class Guard : public ::testing::Test {
+ protected:
+  Guard() {
+    std::string pattern = (std::filesystem::temp_directory_path() / "temper-XXXXXX").string();
+    folder_ = ::mkdtemp(pattern.data());
+    // Whoever holds this open for writing is alive: a fifo that reads end of file when all ended.
+    alive_path_ = (folder_ / "alive").string();
+    EXPECT_EQ(::mkfifo(alive_path_.c_str(), 0600), 0);
+    alive_ = UniqueFd(::open(alive_path_.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  }
+  ~Guard() override { std::filesystem::remove_all(folder_); }
+
+  /// A command that holds the fifo open, leaves a child that does, and one more in a session of its
+  /// own whose parent has ended; says "ready" on the fifo, then does `then`.
+  std::vector<std::string> family(const std::string& then = "wait") const {
+    const auto file = folder_ / "family.sh";
+    std::ofstream(file) << "exec 9>" << alive_path_ << "\n"
+                        << "sleep 1000 &\n"
+                        << "(setsid sh -c 'echo ready >&9; sleep 1000 & wait' &)\n"
+                        << then << "\n";
+    return {"/bin/sh", file.string()};
+  }
+
+  std::filesystem::path folder_;
+  std::string alive_path_;
+  UniqueFd alive_;
+};
+
+std::vector<std::string> shell(const std::string& script) {
+  return {"sh", "-c", script};
+}
+
+TEST_F(Guard, RunsACommandFoundInPathWithItsPipes) {
+  auto process = GuardedProcess::start(shell("read x; echo \"got $x\"; echo oops >&2; exit 3"));
+  ASSERT_TRUE(process) << process.error().context;
+  ASSERT_EQ(::write(process->input(), "it\n", 3), 3);
+  EXPECT_EQ(read_until(process->output()), "got it\n");
+  EXPECT_EQ(read_until(process->errors()), "oops\n");
+  EXPECT_TRUE(wait_until_gone(*process));
+  EXPECT_EQ(process->how_it_ended(), "exit code 3");
+}
+
+TEST_F(Guard, TellsTheSignalThatEndedTheCommand) {
+  auto process = GuardedProcess::start(shell("kill -SEGV $$"));
+  ASSERT_TRUE(process);
+  EXPECT_TRUE(wait_until_gone(*process));
+  EXPECT_EQ(process->how_it_ended(), "killed by signal 11 (Segmentation fault)");
+}
+
+TEST_F(Guard, RefusesWhatCannotBeExecuted) {
+  const auto error = [](const std::vector<std::string>& command) {
+    const auto process = GuardedProcess::start(command);
+    return process ? std::string("started") : process.error().context;
+  };
+  EXPECT_EQ(error({}), "the command is empty");
+  EXPECT_EQ(error({"no-such-program-anywhere"}),
+            "no executable `no-such-program-anywhere` in PATH");
+  EXPECT_EQ(error({"/no/such/file"}), "cannot execute /no/such/file: No such file or directory");
+  EXPECT_EQ(error({"/tmp"}), "cannot execute /tmp: Permission denied");
+  const auto no_shebang = folder_ / "text";
+  std::ofstream(no_shebang) << "neither a program nor a script\n";
+  std::filesystem::permissions(no_shebang, std::filesystem::perms::owner_all);
+  EXPECT_EQ(error({no_shebang.string()}),
+            "cannot execute " + no_shebang.string() + ": Exec format error");
+}
+
+TEST_F(Guard, GivesTheCommandDefaultSignalsAndItsOwnGroup) {
+  ::signal(SIGPIPE, SIG_IGN);  // A parent's choice, which a child would inherit.
+  auto process = GuardedProcess::start(
+      shell("grep -E '^Sig(Blk|Ign)' /proc/self/status; ps -o pgid= -p $$ | tr -d ' '; echo $$"));
+  ::signal(SIGPIPE, SIG_DFL);
+  ASSERT_TRUE(process);
+  std::istringstream out(read_until(process->output()));
+  std::string name;
+  std::string mask;
+  for (int i = 0; i < 2; ++i) {
+    out >> name >> mask;
+    EXPECT_EQ(mask, "0000000000000000") << name;
+  }
+}
+
+TEST_F(Guard, InheritsNoDescriptorButThree) {
+  const UniqueFd leak(::open("/dev/null", O_RDONLY));  // Without O_CLOEXEC.
+  const auto other = GuardedProcess::start(shell("cat"));
+  auto process = GuardedProcess::start({"ls", "/proc/self/fd"});
+  ASSERT_TRUE(process);
+  EXPECT_EQ(read_until(process->output()), "0\n1\n2\n3\n");  // 3: the folder that ls reads.
+}
+
+TEST_F(Guard, KillsEveryDescendantWhenItLetsGo) {
+  {
+    auto process = GuardedProcess::start(family());
+    ASSERT_TRUE(process);
+    ASSERT_EQ(read_until(alive_.get(), "\n"), "ready\n");
+  }
+  EXPECT_TRUE(is_end_of_file(alive_.get()));
+}
+
+TEST_F(Guard, KillsTheDescendantsOfACommandThatEnds) {
+  auto process = GuardedProcess::start(family("read x; exit 0"));
+  ASSERT_TRUE(process);
+  ASSERT_EQ(read_until(alive_.get(), "\n"), "ready\n");
+  ASSERT_EQ(::write(process->input(), "\n", 1), 1);
+  EXPECT_TRUE(wait_until_gone(*process));
+  EXPECT_TRUE(is_end_of_file(alive_.get()));
+  EXPECT_EQ(process->how_it_ended(), "exit code 0");
+}
+
+TEST_F(Guard, KillsEveryDescendantWhenItsOwnerIsKilled) {
+  const std::vector<std::string> command = family();
+  const pid_t owner = ::fork();
+  if (owner == 0) {
+    const auto process = GuardedProcess::start(command);
+    const auto second = GuardedProcess::start({"cat"});  // Its guard must not keep the first's.
+    for (;;)
+      ::pause();
+  }
+  ASSERT_EQ(read_until(alive_.get(), "\n"), "ready\n");
+  ASSERT_EQ(::kill(owner, SIGKILL), 0);
+  ::waitpid(owner, nullptr, 0);
+  EXPECT_TRUE(is_end_of_file(alive_.get()));
+}
+
+TEST_F(Guard, SurvivesASignalToItsOwnersWholeGroup) {
+  const std::vector<std::string> command = family();
+  const pid_t owner = ::fork();
+  if (owner == 0) {
+    ::setpgid(0, 0);
+    const auto process = GuardedProcess::start(command);
+    for (;;)
+      ::pause();
+  }
+  ASSERT_EQ(read_until(alive_.get(), "\n"), "ready\n");
+  ASSERT_EQ(::kill(-owner, SIGKILL), 0);
+  ::waitpid(owner, nullptr, 0);
+  EXPECT_TRUE(is_end_of_file(alive_.get()));
+}
+
+TEST_F(Guard, TheCommandDoesNotOutliveItsGuard) {
+  const auto file = folder_ / "command.sh";
+  std::ofstream(file) << "exec 9>" << alive_path_ << "\necho $PPID\nexec sleep 1000\n";
+  auto process = GuardedProcess::start({"/bin/sh", file.string()});
+  ASSERT_TRUE(process);
+  const pid_t guard = std::stoi(read_until(process->output(), "\n"));
+  ASSERT_EQ(::kill(guard, SIGKILL), 0);
+  EXPECT_TRUE(wait_until_gone(*process));
+  EXPECT_EQ(process->how_it_ended(), std::nullopt);
+  EXPECT_TRUE(is_end_of_file(alive_.get()));
+}
+
+}  // namespace
+}  // namespace temper::actors

@@ -1,0 +1,243 @@
+#include "actors/task/internal/command_verifier.hpp"
+
+#include "core/clock.hpp"
+#include "core/random.hpp"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+
+namespace temper::actors {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr const char* kGood = R"(while read -r line; do echo '{"reward": 0.5}'; done)";
+
+class CommandVerifier : public ::testing::Test {
+ protected:
+  CommandVerifier() {
+    std::string pattern = (std::filesystem::temp_directory_path() / "temper-XXXXXX").string();
+    folder_ = ::mkdtemp(pattern.data());
+  }
+  ~CommandVerifier() override { std::filesystem::remove_all(folder_); }
+
+  /// A verifier that runs `script` with /bin/sh.
+  std::unique_ptr<Verifier> verifier(const std::string& script,
+                                     Duration deadline = std::chrono::seconds(5),
+                                     std::int32_t pool = 1) {
+    const auto file = folder_ / "verify.sh";
+    std::ofstream(file) << script << "\n";
+    VerifierConfig config;
+    config.kind = VerifierKind::Command;
+    config.command = {"/bin/sh", file.string()};
+    config.deadline = deadline;
+    config.pool = pool;
+    auto made = make_verifier(config);
+    EXPECT_TRUE(made);
+    return *std::move(made);
+  }
+
+  /// The failure of the only sample.
+  std::string failure_of(const std::string& script, Duration deadline = std::chrono::seconds(5)) {
+    const std::vector<Judgement> one{{"p", "a", "r"}};
+    const auto verdicts = verifier(script, deadline)->judge(one);
+    EXPECT_EQ(verdicts[0].reward, 0);
+    return verdicts[0].failure;
+  }
+
+  std::filesystem::path folder_;
+};
+
+std::vector<Judgement> responses(const std::vector<std::string>& texts) {
+  std::vector<Judgement> batch;
+  for (const std::string& text : texts)
+    batch.push_back({"2+2=", "4", text});
+  return batch;
+}
+
+TEST_F(CommandVerifier, GivesEachSampleItsRewardInOrder) {
+  const auto v = verifier(R"(while read -r line; do
+      case $line in
+        *'"response":"good"}') echo '{"reward": 1, "note": "kept out"}' ;;
+        *) echo '{"reward":-0.25}' ;;
+      esac
+    done)",
+                          std::chrono::seconds(5),
+                          3);
+  std::vector<std::string> texts;
+  for (int i = 0; i < 50; ++i)
+    texts.push_back(i % 3 == 0 ? "good" : "bad");
+  for (int round = 0; round < 2; ++round) {
+    const auto verdicts = v->judge(responses(texts));
+    ASSERT_EQ(verdicts.size(), 50U);
+    for (std::size_t i = 0; i < 50; ++i) {
+      EXPECT_EQ(verdicts[i].failure, "");
+      EXPECT_EQ(verdicts[i].reward, i % 3 == 0 ? 1 : -0.25) << i;
+    }
+  }
+  EXPECT_TRUE(v->judge({}).empty());
+}
+
+TEST_F(CommandVerifier, SendsOneLineOfUtf8WhateverTheResponse) {
+  const auto v = verifier(R"(while read -r line; do
+      case $line in
+        '{"prompt":"2+2=","answer":"4","response":"'*'"}') echo '{"reward": 1}' ;;
+        *) exit 1 ;;
+      esac
+    done)");
+  const auto verdicts =
+      v->judge(responses({"two\nlines\r\n", "\xff\xfe", std::string("\0 \"\\", 4), ""}));
+  for (const Verdict& verdict : verdicts)
+    EXPECT_EQ(verdict.failure, "");
+}
+
+TEST_F(CommandVerifier, ACrashCostsItsSampleAndNoOther) {
+  const auto v = verifier(R"(while read -r line; do
+      case $line in
+        *crash*) echo 'out of luck' >&2; exit 3 ;;
+        *kill*) kill -9 $$ ;;
+        *) echo '{"reward": 1}' ;;
+      esac
+    done)");
+  const auto verdicts = v->judge(responses({"a", "crash", "b", "kill", "c"}));
+  EXPECT_EQ(verdicts[1].failure, "it ended without a reply: exit code 3; stderr: out of luck");
+  EXPECT_EQ(verdicts[3].failure, "it ended without a reply: killed by signal 9 (Killed)");
+  for (const std::size_t i : {0U, 2U, 4U}) {
+    EXPECT_EQ(verdicts[i].failure, "");
+    EXPECT_EQ(verdicts[i].reward, 1);
+  }
+}
+
+TEST_F(CommandVerifier, AHangCostsItsSampleOneDeadline) {
+  const auto v = verifier(R"(while read -r line; do
+      case $line in
+        *hang*) sleep 1000 ;;
+        *) echo '{"reward": 1}' ;;
+      esac
+    done)",
+                          milliseconds(100));
+  const RealClock clock;
+  const auto verdicts = v->judge(responses({"hang", "a", "hang", "b"}));
+  EXPECT_GE(clock.now(), Time(milliseconds(200)));
+  EXPECT_LT(clock.now(), Time(milliseconds(2000)));
+  EXPECT_EQ(verdicts[0].failure, "no reply within 100ms");
+  EXPECT_EQ(verdicts[1].reward, 1);
+  EXPECT_EQ(verdicts[2].failure, "no reply within 100ms");
+  EXPECT_EQ(verdicts[3].reward, 1);
+}
+
+TEST_F(CommandVerifier, ANonsensicalReplyIsAFailureThatQuotesIt) {
+  EXPECT_EQ(failure_of("read l; echo hello; cat"), "the reply is not JSON: `hello`");
+  EXPECT_EQ(failure_of("read l; echo '[1]'; cat"), "the reply has no `reward`: `[1]`");
+  EXPECT_EQ(failure_of("read l; echo '{\"reward\": \"1\"}'; cat"),
+            "`reward` is no finite number: `{\"reward\": \"1\"}`");
+  EXPECT_EQ(failure_of("read l; echo '{\"reward\": 1e999}'; cat"),
+            "the reply is not JSON: `{\"reward\": 1e999}`");
+}
+
+TEST_F(CommandVerifier, AProcessThatSaysMoreThanOneLineIsReplacedBeforeItMisleads) {
+  const auto v = verifier("read l; printf '{\"reward\":1}\\n{\"reward\":7}\\n'; cat >/dev/null");
+  for (const Verdict& verdict : v->judge(responses({"a", "b", "c"}))) {
+    EXPECT_EQ(verdict.failure, "");
+    EXPECT_EQ(verdict.reward, 1);
+  }
+}
+
+TEST_F(CommandVerifier, FloodsAndClosedPipesAreFailures) {
+  EXPECT_EQ(failure_of("while :; do printf '%01000d' 1; done"), "a reply of more than 65536 bytes");
+  EXPECT_EQ(failure_of("head -c 2000000 /dev/zero >&2; cat >/dev/null")
+                .rfind("more than 1048576 bytes on stderr", 0),
+            0U);
+  EXPECT_EQ(failure_of("exec 1>&-; sleep 1000"), "it closed its stdout");
+  EXPECT_EQ(failure_of("exec 0<&-; sleep 1000", milliseconds(50)), "no reply within 50ms");
+}
+
+TEST_F(CommandVerifier, ARequestThatIsNeverReadDoesNotBlock) {
+  const auto v = verifier("sleep 1000", milliseconds(50));
+  const auto verdicts = v->judge(responses({std::string(4 << 20, 'x')}));
+  EXPECT_EQ(verdicts[0].failure, "no reply within 50ms");
+}
+
+TEST_F(CommandVerifier, ACommandThatAnswersOnceAndEndsIsStartedForEachSample) {
+  const auto v = verifier("read -r line; echo '{\"reward\": 1}'; exec 1>&- ; sleep 0.001");
+  int right = 0;
+  for (int i = 0; i < 5; ++i) {
+    for (const Verdict& verdict : v->judge(responses({"a"})))
+      right += verdict.reward == 1;
+  }
+  EXPECT_GE(right, 3);  // One that ends just as it is given the next is a failure of that.
+}
+
+TEST_F(CommandVerifier, StartsAreSpacedWhenNothingEverAnswers) {
+  const auto v = verifier("echo x >>\"${0%/*}/starts\"; exit 1", milliseconds(40));
+  const RealClock clock;
+  for (const Verdict& verdict : v->judge(responses(std::vector<std::string>(6, "a"))))
+    EXPECT_NE(verdict.failure, "");
+  // The first runs already; the next come after 10, 20, 20, ... ms, half a deadline at most, and
+  // each costs one sample, or none if it ends before it is given one.
+  EXPECT_GE(clock.now(), Time(milliseconds(90)));
+  std::ifstream starts(folder_ / "starts");
+  EXPECT_LE(std::count(std::istreambuf_iterator<char>(starts), {}, '\n'), 16);
+}
+
+TEST_F(CommandVerifier, WhatCannotBeStartedIsAnErrorAtOnce) {
+  VerifierConfig config;
+  config.kind = VerifierKind::Command;
+  EXPECT_FALSE(make_verifier(config));
+  config.command = {"no-such-program-anywhere"};
+  const auto missing = make_verifier(config);
+  ASSERT_FALSE(missing);
+  EXPECT_EQ(missing.error().context,
+            "verifier.command: no executable `no-such-program-anywhere` in PATH");
+  config.command = {folder_.string()};
+  EXPECT_FALSE(make_verifier(config));
+}
+
+TEST_F(CommandVerifier, AProgramThatVanishesCostsSamplesOnly) {
+  const auto program = folder_ / "program";
+  std::ofstream(program) << "#!/bin/sh\nexit 0\n";
+  std::filesystem::permissions(program, std::filesystem::perms::owner_all);
+  VerifierConfig config;
+  config.kind = VerifierKind::Command;
+  config.command = {program.string()};
+  config.pool = 1;
+  auto v = make_verifier(config);
+  ASSERT_TRUE(v);
+  std::filesystem::remove(program);
+  const auto verdicts = (*v)->judge(responses({"a", "b"}));
+  EXPECT_NE(verdicts[1].failure.find("cannot execute"), std::string::npos) << verdicts[1].failure;
+}
+
+TEST_F(CommandVerifier, InheritsNoDescriptorButTheThreePipes) {
+  const auto other = verifier(kGood);  // Whose pipes must not leak either.
+  const int leak = ::open("/dev/null", 0);
+  const auto v =
+      verifier(R"(read -r line; set -- /proc/self/fd/*; echo "{\"reward\": $#}"; cat >/dev/null)");
+  const auto verdicts = v->judge(responses({"a"}));
+  ::close(leak);
+  // 0, 1, 2, the shell's own script, and the folder that the shell lists.
+  EXPECT_LE(verdicts[0].reward, 5) << verdicts[0].failure;
+}
+
+TEST(ParseReply, NeverAcceptsWhatIsNoReward) {
+  Random random(1, "garbage");
+  const std::string alphabet = "{}[]\":,.-+eE0123456789rewad \\u\n\xff";
+  for (int i = 0; i < 20000; ++i) {
+    std::string line = random.chance(0.5) ? "{\"reward\":" : "";
+    for (std::uint64_t n = random.below(20); n > 0; --n)
+      line += alphabet[random.below(alphabet.size())];
+    const auto reward = parse_reply(line);
+    ASSERT_TRUE(!reward || std::isfinite(*reward)) << line;
+  }
+  EXPECT_FALSE(parse_reply(std::string(kLongestReply, '[')));
+  EXPECT_EQ(*parse_reply("{\"reward\": 1}"), 1);
+  EXPECT_EQ(*parse_reply(" {\"reward\":-2.5e-1}\r"), -0.25);
+}
+
+}  // namespace
+}  // namespace temper::actors
