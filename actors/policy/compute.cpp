@@ -1,0 +1,38 @@
+#include "actors/policy/compute.hpp"
+
+#include "actors/policy/float_buffer.hpp"
+#include "actors/policy/internal/matmul.hpp"
+#include "core/clock.hpp"
+
+#include <algorithm>
+
+namespace temper::actors {
+
+Flops forward_flops(const Layout& layout, double keys) {
+  double flops = 0;
+  for (const TensorSpec& tensor : layout.tensors()) {
+    if (tensor.shape.size() == 2 && tensor.name != "embedding.weight")
+      flops += 2.0 * static_cast<double>(tensor.elements());
+  }
+  const ModelConfig& model = layout.model();
+  return Flops(flops + 4.0 * model.layers * model.hidden * keys);
+}
+
+FlopsPerSecond measure_gemm_rate(std::int32_t repeats) {
+  constexpr std::int64_t kSize = 1024;
+  FloatBuffer x(kSize * kSize);
+  FloatBuffer w(kSize * kSize);
+  FloatBuffer y(kSize * kSize);
+  std::fill_n(x.data(), x.size(), 1.0f);
+  std::fill_n(w.data(), w.size(), 0.5f);
+  const RealClock clock;
+  double best = 0;
+  for (std::int32_t i = 0; i < repeats; ++i) {
+    const Time start = clock.now();
+    matmul_nt(x.data(), w.data(), y.data(), kSize, kSize, kSize);
+    best = std::max(best, 2.0 * kSize * kSize * kSize / seconds(clock.now() - start));
+  }
+  return FlopsPerSecond(best);
+}
+
+}  // namespace temper::actors
