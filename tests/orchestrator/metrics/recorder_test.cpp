@@ -1,0 +1,161 @@
+#include "orchestrator/metrics/recorder.hpp"
+
+#include "core/files.hpp"
+#include "orchestrator/metrics/report.hpp"
+#include "orchestrator/record/event_log.hpp"
+#include "tests/support/scheduler_world.hpp"
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include <cmath>
+#include <set>
+#include <sstream>
+
+namespace temper::orchestrator {
+namespace {
+
+using nlohmann::json;
+
+class TempDir {
+ public:
+  TempDir() {
+    std::string pattern = (std::filesystem::temp_directory_path() / "temper-XXXXXX").string();
+    path = mkdtemp(pattern.data());
+  }
+  ~TempDir() { std::filesystem::remove_all(path); }
+  std::filesystem::path path;
+};
+
+/// A random run, with spans made up for its trainer and engines, recorded into a folder.
+struct RecordedRun {
+  TempDir dir;
+  Summary summary;
+
+  explicit RecordedRun(std::uint64_t seed) {
+    Random random(seed, "recorder");
+    SchedulerConfig config = testing::random_config(random);
+    config.steps = 5;
+    for (std::uint32_t a = 0; a < config.actors.size(); ++a)
+      config.actors[a].cards = {CardId(a / 2)};
+    auto recorder = RunRecorder::create(dir.path);
+    auto log = EventLog::create(dir.path / "events.log");
+    EXPECT_TRUE(recorder && log);
+    std::uint64_t sequence = 0;
+    const auto write = [&](Time time, const Event& event, const Commands& commands) {
+      const Record record{sequence++, time, event, commands};
+      (*recorder)->feed(record);
+      EXPECT_TRUE(log->append(record).has_value());
+    };
+    testing::World world(config, {.crash = 0.01, .failed_sample = 0.1}, seed);
+    Time before{};
+    world.on_record = [&](const Record& r) {
+      write(r.time, r.event, r.commands);
+      if (const auto* e = std::get_if<event::Trained>(&r.event)) {
+        write(r.time, event::Activity{e->actor, {{actors::CardState::Train, before, r.time}}}, {});
+        before = r.time;
+      }
+      if (const auto* e = std::get_if<event::Generated>(&r.event)) {
+        const Time begin = std::max(Time{}, r.time - Duration(100000));
+        write(r.time, event::Activity{e->actor, {{actors::CardState::Decode, begin, r.time}}}, {});
+      }
+    };
+    world.play();
+    summary = *(*recorder)->close({"run", 3, log->hash()});
+    EXPECT_TRUE(write_file_atomically(dir.path / "config.yaml", "name: run\nseed: 3\n"));
+  }
+};
+
+TEST(RunRecorder, TheTraceIsJsonAndItsCardsCoverTheWholeTime) {
+  const RecordedRun run(1);
+  const json trace = json::parse(*read_file(run.dir.path / "trace.json"));
+  std::map<int, double> end_of_card;
+  std::set<std::string> tracks, instants, counters;
+  for (const json& e : trace) {
+    const std::string ph = e.at("ph");
+    if (ph == "M" && e.at("name") == "thread_name")
+      tracks.insert(e.at("args").at("name"));
+    if (ph == "i")
+      instants.insert(e.at("name"));
+    if (ph == "C")
+      counters.insert(e.at("name"));
+    if (ph == "X" && e.at("pid") == 2) {
+      double& end = end_of_card[e.at("tid").get<int>()];
+      EXPECT_NEAR(e.at("ts").get<double>(), end, 0.002);
+      end = e.at("ts").get<double>() + e.at("dur").get<double>();
+    }
+  }
+  ASSERT_EQ(end_of_card.size(), run.summary.cards);
+  for (const auto& [card, end] : end_of_card)
+    EXPECT_NEAR(end, static_cast<double>(run.summary.utilization.wall_ns) / 1e3, 0.01);
+  EXPECT_TRUE(tracks.contains("card 0") && tracks.contains("rollout-0"));
+  EXPECT_TRUE(instants.contains("update 1") && instants.contains("finished"));
+  EXPECT_EQ(counters, (std::set<std::string>{"groups", "reward"}));
+}
+
+TEST(RunRecorder, TheTraceOfARunWithoutAnyRecordIsJson) {
+  const TempDir dir;
+  auto recorder = RunRecorder::create(dir.path);
+  ASSERT_TRUE(recorder.has_value());
+  ASSERT_TRUE((*recorder)->close({}).has_value());
+  EXPECT_TRUE(json::parse(*read_file(dir.path / "trace.json")).empty());
+  EXPECT_FALSE(json::parse(*read_file(dir.path / "summary.json")).at("ok").get<bool>());
+}
+
+TEST(RunRecorder, ThereIsALinePerUpdateWithSharesThatAddUp) {
+  const RecordedRun run(2);
+  std::istringstream lines(*read_file(run.dir.path / "metrics.jsonl"));
+  std::string text;
+  std::uint64_t step = 0;
+  while (std::getline(lines, text)) {
+    const json line = json::parse(text);
+    EXPECT_EQ(line.at("step").get<std::uint64_t>(), ++step);
+    double sum = 0;
+    for (const json& share : line.at("states")) {
+      sum += share.get<double>();
+      EXPECT_GE(share.get<double>(), 0);
+    }
+    EXPECT_NEAR(sum, 1, 1e-3);
+    for (const char* key : {"reward",
+                            "loss",
+                            "kl",
+                            "clip_fraction",
+                            "ratio_mean",
+                            "entropy",
+                            "gradient_norm",
+                            "tokens_per_s",
+                            "staleness",
+                            "queue",
+                            "time"})
+      EXPECT_TRUE(line.contains(key)) << key;
+  }
+  EXPECT_EQ(step, run.summary.steps);
+}
+
+TEST(Report, AgreesWithSummaryJsonByteForByte) {
+  for (std::uint64_t seed = 1; seed < 6; ++seed) {
+    const RecordedRun run(seed);
+    std::ostringstream out, err;
+    ASSERT_EQ(run_report({run.dir.path.string(), ReportOptions::Format::Json}, out, err), 0);
+    EXPECT_EQ(out.str(), *read_file(run.dir.path / "summary.json"));
+    EXPECT_EQ(err.str(), "");
+  }
+}
+
+TEST(Report, TheTextNamesOutcomeRewardAndCards) {
+  const RecordedRun run(1);
+  std::ostringstream out, err;
+  ASSERT_EQ(run_report({run.dir.path.string(), ReportOptions::Format::Text}, out, err), 0);
+  for (const char* part : {"run: finished after 5 steps", "reward", "card 0", "staleness"})
+    EXPECT_NE(out.str().find(part), std::string::npos) << out.str();
+}
+
+TEST(Report, AFolderWithoutALogIsAnError) {
+  const TempDir dir;
+  std::ostringstream out, err;
+  EXPECT_EQ(run_report({dir.path.string()}, out, err), 1);
+  EXPECT_NE(err.str().find("events.log"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace temper::orchestrator

@@ -1,0 +1,234 @@
+#include "orchestrator/metrics/run_metrics.hpp"
+
+#include "orchestrator/metrics/summary.hpp"
+#include "tests/support/scheduler_world.hpp"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+namespace temper::orchestrator {
+namespace {
+
+using namespace std::chrono_literals;
+using actors::RoleKind;
+
+/// Two responses per group, one group per update. Leases are made up by the test.
+class Script {
+ public:
+  explicit Script(std::uint64_t bound = 2) {
+    SchedulerConfig c;
+    c.actors = {{"rollout-0", RoleKind::Rollout, {CardId(0)}, 4},
+                {"reward-0", RoleKind::Reward, {CardId(1)}, 0},
+                {"trainer-0", RoleKind::Trainer, {CardId(1)}, 0}};
+    c.responses_per_group = 2;
+    c.staleness_bound = bound;
+    feed(event::Started{c});
+  }
+  void feed(Event e, Commands commands = {}) {
+    now_ += 1s;
+    metrics.feed({sequence++, now_, std::move(e), std::move(commands)});
+  }
+  void dispatch(std::uint64_t group, std::uint64_t version) {
+    feed(event::DeadlineReached{},
+         {command::Dispatch{ActorId(0),
+                            LeaseId(100 + group),
+                            GroupId(group),
+                            PolicyVersion(version),
+                            {ResponseId(2 * group), ResponseId(2 * group + 1)}}});
+  }
+  /// Prompt of 3, response of `tokens`.
+  void generate(std::uint64_t group,
+                std::uint64_t k,
+                std::int64_t tokens,
+                std::uint64_t version,
+                actors::FinishReason finish = actors::FinishReason::End) {
+    feed(event::Generated{ActorId(0),
+                          {{LeaseId(100 + group),
+                            ResponseId(2 * group + k),
+                            Tokens(3),
+                            Tokens(tokens),
+                            {{PolicyVersion(version), Tokens(tokens)}},
+                            finish}}});
+  }
+  void judge(std::uint64_t group, double first, double second) {
+    const LeaseId lease(200 + group);
+    feed(event::DeadlineReached{},
+         {command::Judge{ActorId(1), lease, {ResponseId(2 * group), ResponseId(2 * group + 1)}}});
+    feed(event::Judged{ActorId(1), lease, {{first, false}, {second, false}}});
+  }
+  void train(std::uint64_t group, std::uint64_t v0, std::uint64_t step, double reward = 0) {
+    const LeaseId lease(300 + group);
+    command::Train train{ActorId(2), lease, {PolicyVersion(step), 2, {}}, {}};
+    train.certificate.groups = {{GroupId(group), PolicyVersion(v0)}};
+    feed(event::DeadlineReached{}, {train});
+    event::Trained trained{ActorId(2), lease, PolicyVersion(step + 1), {GroupId(group)}, {}};
+    trained.metrics.reward_mean = reward;
+    feed(trained, {command::Release{GroupId(group), Outcome::Trained, ""}});
+  }
+  void whole_group(std::uint64_t group, std::uint64_t v0, std::uint64_t step, double a, double b) {
+    dispatch(group, v0);
+    generate(group, 0, 10, v0);
+    generate(group, 1, 20, v0);
+    judge(group, a, b);
+    train(group, v0, step, (a + b) / 2);
+  }
+  RunMetrics metrics;
+  std::uint64_t sequence = 0;
+
+ private:
+  Time now_{-1s};
+};
+
+TEST(RunMetrics, CountsPromptsAndResponsesOfTrainedGroups) {
+  Script s;
+  s.whole_group(0, 0, 0, 1, 0);
+  // (3 + 10) + (3 + 20) = 36 trained; 30 generated
+  EXPECT_EQ(s.metrics.tokens().generated, Tokens(30));
+  EXPECT_EQ(s.metrics.tokens().trained, Tokens(36));
+  EXPECT_EQ(s.metrics.wasted(), Tokens(0));
+  EXPECT_EQ(s.metrics.lengths().quantile(0.5), 10);
+  EXPECT_EQ(s.metrics.lengths().max(), 20);
+}
+
+TEST(RunMetrics, GroupsWithEqualRewardsAreNotEffective) {
+  Script s;
+  s.whole_group(0, 0, 0, 1, 0);
+  s.whole_group(1, 1, 1, 1, 1);
+  EXPECT_EQ(s.metrics.tokens().trained, Tokens(72));
+  EXPECT_EQ(s.metrics.tokens().effective, Tokens(36));
+}
+
+TEST(RunMetrics, AgesAreTakenFromCertificatesOfCompletedUpdates) {
+  Script s;
+  s.whole_group(0, 0, 0, 1, 0);
+  s.whole_group(1, 0, 1, 1, 0);
+  s.whole_group(2, 0, 2, 1, 0);
+  s.whole_group(3, 3, 3, 1, 0);
+  const std::map<std::int64_t, std::uint64_t> expected{{0, 2}, {1, 1}, {2, 1}};
+  EXPECT_EQ(s.metrics.staleness().counts(), expected);
+  EXPECT_DOUBLE_EQ(s.metrics.staleness().mean(), 0.75);
+  EXPECT_DOUBLE_EQ(s.metrics.token_staleness(), 0.75);  // all groups are of one size
+  EXPECT_EQ(s.metrics.updates()[2].staleness_max, 2U);
+}
+
+TEST(RunMetrics, FailedResponsesAreNotTrainedAndTheirTokensAreWasted) {
+  Script s;
+  s.dispatch(0, 0);
+  s.generate(0, 0, 10, 0);
+  s.generate(0, 1, 20, 0, actors::FinishReason::Failed);
+  s.judge(0, 1, 0);
+  EXPECT_EQ(s.metrics.wasted(), Tokens(0)) << "it is still outstanding";
+  s.train(0, 0, 0);
+  EXPECT_EQ(s.metrics.tokens().trained, Tokens(13));
+  EXPECT_EQ(s.metrics.tokens().effective, Tokens(0));
+  EXPECT_EQ(s.metrics.wasted(), Tokens(20));
+  EXPECT_EQ(s.metrics.responses_failed(), 1U);
+}
+
+TEST(RunMetrics, InterruptedPrefixesCountOnceAndLateResultsAreWaste) {
+  Script s;
+  s.dispatch(0, 0);
+  s.generate(0, 0, 4, 0, actors::FinishReason::Interrupted);
+  s.generate(0, 0, 7, 0);  // its lease is no longer in force
+  EXPECT_EQ(s.metrics.tokens().generated, Tokens(11));
+  EXPECT_EQ(s.metrics.wasted(), Tokens(7));
+}
+
+TEST(RunMetrics, AResumeTakesBackWhatWasTrainedSinceItsCheckpoint) {
+  Script s;
+  s.whole_group(0, 0, 0, 1, 0);
+  const std::uint64_t checkpoint = s.sequence;
+  s.feed(event::CheckpointSaved{PolicyVersion(1), ""});
+  s.whole_group(1, 0, 1, 1, 0);
+  EXPECT_EQ(s.metrics.updates().size(), 2U);
+  s.feed(event::Resumed{checkpoint, 1});
+  EXPECT_EQ(s.metrics.updates().size(), 1U);
+  EXPECT_EQ(s.metrics.tokens().trained, Tokens(36));
+  EXPECT_EQ(s.metrics.tokens().generated, Tokens(60));
+  EXPECT_EQ(s.metrics.wasted(), Tokens(30));
+  EXPECT_EQ(s.metrics.staleness().total(), 1U);
+  s.feed(event::Resumed{0, 1});
+  EXPECT_EQ(s.metrics.tokens().trained, Tokens(0));
+  EXPECT_EQ(s.metrics.wasted(), Tokens(60));
+}
+
+TEST(RunMetrics, PublishLagIsFromTheUpdateToEachEngine) {
+  Script s;
+  s.whole_group(0, 0, 0, 1, 0);
+  s.feed(event::WeightsCommitted{ActorId(0), PolicyVersion(1), ""});  // one second later
+  s.feed(event::WeightsCommitted{ActorId(0), PolicyVersion(1), ""});
+  EXPECT_EQ(s.metrics.publish_lag_max(), Duration(2s));
+  EXPECT_EQ(s.metrics.publish_lag_mean(), Duration(1500ms));
+}
+
+TEST(RunMetrics, RestartsAndSwitchesAreNamed) {
+  Script s;
+  s.feed(event::ActorDown{ActorId(0), "killed"}, {command::Launch{ActorId(0), "killed"}});
+  event::Switched switched{ActorId(0), actors::SwitchAction::FreeKv, {}, ""};
+  switched.cost.duration = 30ms;
+  switched.cost.device_before = Bytes(100);
+  s.feed(switched);
+  ASSERT_EQ(s.metrics.restarts().size(), 1U);
+  EXPECT_EQ(s.metrics.restarts()[0].actor, "rollout-0");
+  EXPECT_EQ(s.metrics.restarts()[0].reason, "killed");
+  const SwitchTotals& t = s.metrics.switches().at(actors::SwitchAction::FreeKv);
+  EXPECT_EQ(t.total, Duration(30ms));
+  EXPECT_EQ(t.device_freed, Bytes(100));
+}
+
+TEST(Summary, RewardsAreMeansOverTheFirstTheLastAndTheBestUpdates) {
+  Script s;
+  for (std::uint64_t i = 0; i < 20; ++i) {
+    s.whole_group(i, i, i, 0, i < 5 ? 0.2 : i < 10 ? 0.6 : i < 15 ? 1.6 : 1.2);
+  }
+  const Summary summary = summarize(s.metrics, {"x", 7, 255});
+  EXPECT_DOUBLE_EQ(summary.reward.first.value(), 0.1);
+  EXPECT_DOUBLE_EQ(summary.reward.last.value(), 0.7);  // (5 * 0.8 + 5 * 0.6) / 10
+  EXPECT_DOUBLE_EQ(summary.reward.best.value(), 0.7);
+  EXPECT_EQ(summary.log_hash, "00000000000000ff");
+  EXPECT_EQ(summary.steps, 20U);
+  EXPECT_FALSE(summary.ok);
+}
+
+/// A run in which actors die, hang and answer late: the figures agree with the auditor and the
+/// queue, which count in their own ways.
+TEST(RunMetrics, RandomRunsAgreeWithTheAuditor) {
+  for (std::uint64_t seed = 0; seed < 150; ++seed) {
+    Random random(seed, "metrics");
+    const SchedulerConfig config = testing::random_config(random);
+    const testing::Chaos chaos{.crash = 0.02,
+                               .trainer_crash = 0.02,
+                               .hang = 0.01,
+                               .late_result = 0.3,
+                               .failed_sample = 0.1};
+    testing::World world(config, chaos, seed);
+    RunMetrics metrics;
+    world.on_record = [&](const Record& record) {
+      metrics.feed(record);
+      ASSERT_GE(metrics.wasted(), Tokens(0));
+      const QueueDepth q = metrics.queue();
+      ASSERT_GE(std::min({q.generating, q.scoring, q.ready, q.training}), 0);
+    };
+    const testing::Played played = world.play();
+    const Summary s = summarize(metrics, {});
+    ASSERT_EQ(s.steps, played.audit.steps) << "seed " << seed;
+    ASSERT_EQ(s.groups.trained, played.audit.groups_trained) << "seed " << seed;
+    ASSERT_EQ(s.groups.failed, played.audit.groups_failed) << "seed " << seed;
+    ASSERT_EQ(s.staleness.max, static_cast<std::int64_t>(played.audit.max_staleness));
+    ASSERT_NEAR(s.staleness.mean, played.audit.mean_staleness, 1e-5);
+    const QueueDepth q = metrics.queue();
+    ASSERT_EQ(static_cast<std::uint64_t>(q.generating + q.scoring + q.ready + q.training),
+              played.audit.groups_outstanding);
+    ASSERT_EQ(s.ok, played.finish.ok);
+    for (const CardSummary& card : s.utilization.per_card) {
+      std::int64_t sum = 0;
+      for (const auto& [state, ns] : card.states_ns)
+        sum += ns;
+      ASSERT_EQ(sum, s.utilization.wall_ns);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace temper::orchestrator

@@ -1,0 +1,248 @@
+#include "orchestrator/metrics/timeline.hpp"
+
+#include "core/random.hpp"
+
+#include <gtest/gtest.h>
+
+namespace temper::orchestrator {
+namespace {
+
+using actors::CardState;
+using actors::RoleKind;
+
+Time at(std::int64_t ns) {
+  return Time(Duration(ns));
+}
+
+/// rollout-0 on card 0; trainer-0 and reward-0 on card 1.
+SchedulerConfig two_cards() {
+  SchedulerConfig c;
+  c.actors = {{"rollout-0", RoleKind::Rollout, {CardId(0)}, 4},
+              {"reward-0", RoleKind::Reward, {CardId(1)}, 0},
+              {"trainer-0", RoleKind::Trainer, {CardId(1)}, 0}};
+  return c;
+}
+constexpr ActorId kRollout(0), kReward(1), kTrainer(2);
+
+class Feed {
+ public:
+  explicit Feed(const SchedulerConfig& config = two_cards()) { event(0, event::Started{config}); }
+  void event(std::int64_t ns, Event e, Commands commands = {}) {
+    timeline.feed({sequence_++, at(ns), std::move(e), std::move(commands)});
+  }
+  void wait(std::int64_t ns, ActorId actor, CardState state, std::string on = "") {
+    event(ns, event::DeadlineReached{}, {command::Waiting{actor, state, std::move(on)}});
+  }
+  void busy(std::int64_t ns, ActorId actor, std::vector<actors::Span> spans) {
+    event(ns, event::Activity{actor, std::move(spans)});
+  }
+  std::int64_t ns(std::size_t card, CardState state, std::int64_t until) const {
+    return timeline.totals(card, at(until))[index_of(state)].count();
+  }
+  Timeline timeline;
+
+ private:
+  std::uint64_t sequence_ = 0;
+};
+
+std::int64_t sum(const StateTimes& times) {
+  Duration d{};
+  for (const Duration t : times)
+    d += t;
+  return d.count();
+}
+
+TEST(Timeline, ACardIsDownUntilAnActorIsReady) {
+  Feed f;
+  f.wait(40, kTrainer, CardState::WaitData, "group 1");
+  EXPECT_EQ(f.ns(0, CardState::Down, 100), 100);
+  EXPECT_EQ(f.ns(1, CardState::Down, 100), 40);
+  EXPECT_EQ(f.ns(1, CardState::WaitData, 100), 60);
+}
+
+TEST(Timeline, TheMostImportantStateOfACardWins) {
+  Feed f;
+  f.busy(100, kReward, {{CardState::Reward, at(10), at(60)}});
+  f.busy(100, kTrainer, {{CardState::Train, at(30), at(50)}});
+  // reward 10..30 and 50..60, train 30..50
+  EXPECT_EQ(f.ns(1, CardState::Reward, 100), 30);
+  EXPECT_EQ(f.ns(1, CardState::Train, 100), 20);
+  EXPECT_EQ(f.ns(1, CardState::Down, 100), 50);
+}
+
+TEST(Timeline, AWaitBeatsIdleAndIdleBeatsDown) {
+  Feed f;
+  f.wait(10, kReward, CardState::Idle);
+  f.wait(30, kTrainer, CardState::WaitData, "group 1");
+  f.wait(60, kTrainer, CardState::Down, "start");
+  EXPECT_EQ(f.ns(1, CardState::Down, 100), 10);
+  EXPECT_EQ(f.ns(1, CardState::WaitData, 100), 30);
+  EXPECT_EQ(f.ns(1, CardState::Idle, 100), 60);
+}
+
+TEST(Timeline, ALateSpanTakesBackTheWaitItWasTakenFor) {
+  Feed f;
+  f.wait(10, kTrainer, CardState::WaitData, "group 1");
+  f.wait(90, kTrainer, CardState::Idle);
+  EXPECT_EQ(f.ns(1, CardState::WaitData, 100), 80);
+  f.busy(100, kTrainer, {{CardState::Train, at(20), at(95)}});
+  EXPECT_EQ(f.ns(1, CardState::WaitData, 100), 10);
+  EXPECT_EQ(f.ns(1, CardState::Train, 100), 75);
+  EXPECT_EQ(f.ns(1, CardState::Idle, 100), 5);
+}
+
+TEST(Timeline, SpansAreCutAtTheTimeAskedFor) {
+  Feed f;
+  f.busy(100, kRollout, {{CardState::Decode, at(80), at(500)}});
+  EXPECT_EQ(f.ns(0, CardState::Decode, 100), 20);
+  EXPECT_EQ(sum(f.timeline.totals(0, at(100))), 100);
+  f.wait(200, kRollout, CardState::WaitQuota, "staleness bound");
+  EXPECT_EQ(f.ns(0, CardState::Decode, 600), 420);
+  EXPECT_EQ(f.ns(0, CardState::WaitQuota, 600), 100);
+}
+
+TEST(Timeline, AResumeTakesEveryActorDownAndTimeGoesOn) {
+  Feed f;
+  f.wait(10, kRollout, CardState::Idle);
+  f.event(50, event::Resumed{}, {command::Launch{kRollout, ""}});
+  f.wait(70, kRollout, CardState::Idle);
+  EXPECT_EQ(f.ns(0, CardState::Down, 100), 30);
+  EXPECT_EQ(f.ns(0, CardState::Idle, 100), 70);
+}
+
+TEST(Timeline, KnowsWhenNothingGeneratesOrTrains) {
+  Feed f;
+  f.busy(
+      100, kRollout, {{CardState::Prefill, at(10), at(20)}, {CardState::Decode, at(20), at(50)}});
+  f.busy(100, kTrainer, {{CardState::Train, at(40), at(70)}});
+  f.busy(100, kReward, {{CardState::Reward, at(0), at(100)}});
+  // 10..70 is covered.
+  EXPECT_EQ(f.timeline.without_generation_or_training(at(100)).count(), 40);
+}
+
+TEST(Timeline, WaitsAreNamedWithoutTheirNumbersAndAddUp) {
+  Feed f;
+  f.wait(0, kTrainer, CardState::WaitData, "group 7 (v0 3) and others: 1 of 4 groups ready");
+  f.wait(30, kTrainer, CardState::Idle);
+  f.wait(40, kTrainer, CardState::WaitData, "group 12 (v0 3) and others: 2 of 4 groups ready");
+  const auto waits = f.timeline.waits(at(100));
+  ASSERT_GE(waits.size(), 2U);
+  EXPECT_EQ(waits[0].reason.on, "start");
+  EXPECT_EQ(waits[0].card_time.count(), 100);  // card 0
+  EXPECT_EQ(waits[1].reason.on, "group N (v0 N) and others: N of N groups ready");
+  EXPECT_EQ(waits[1].card_time.count(), 90);
+  EXPECT_EQ(waits[1].longest.count(), 60);
+  EXPECT_EQ(waits[1].longest_on, "group 12 (v0 3) and others: 2 of 4 groups ready");
+}
+
+SchedulerConfig random_fleet(Random& random) {
+  SchedulerConfig c;
+  const std::uint64_t cards = 1 + random.below(3);
+  const std::uint64_t actors = cards + random.below(4);
+  for (std::uint64_t a = 0; a < actors; ++a) {
+    ActorSpec spec;
+    spec.name = "a";
+    spec.role = static_cast<RoleKind>(random.below(4));
+    spec.cards = {CardId(static_cast<std::uint32_t>(a < cards ? a : random.below(cards)))};
+    c.actors.push_back(spec);
+  }
+  return c;
+}
+
+/// What the definition in the header says, worked out nanosecond by nanosecond.
+class SlowTimeline {
+ public:
+  SlowTimeline(const SchedulerConfig& config, std::int64_t wall)
+      : config_(config),
+        busy_(config.actors.size(), std::vector<CardState>(length(wall), CardState::Down)),
+        wait_(busy_) {}
+  void wait(std::int64_t from, ActorId actor, CardState state) {
+    std::fill(wait_[actor.value()].begin() + from, wait_[actor.value()].end(), state);
+  }
+  void span(ActorId actor, const actors::Span& s) {
+    auto& line = busy_[actor.value()];
+    for (auto t = s.begin.time_since_epoch().count(); t < s.end.time_since_epoch().count(); ++t) {
+      if (length(t) < line.size())
+        line[length(t)] = std::min(line[length(t)], s.state);
+    }
+  }
+  std::vector<std::int64_t> totals(CardId card) const {
+    std::vector<std::int64_t> out(kCardStates);
+    for (std::size_t t = 0; t < busy_.front().size(); ++t) {
+      CardState busy = CardState::Down, wait = CardState::Down;
+      for (std::size_t a = 0; a < busy_.size(); ++a) {
+        if (config_.actors[a].cards.front() != card)
+          continue;
+        busy = std::min(busy, busy_[a][t]);
+        wait = std::min(wait, wait_[a][t]);
+      }
+      ++out[index_of(busy == CardState::Down ? wait : busy)];
+    }
+    return out;
+  }
+
+ private:
+  static std::size_t length(std::int64_t n) { return static_cast<std::size_t>(n); }
+  SchedulerConfig config_;
+  std::vector<std::vector<CardState>> busy_, wait_;
+};
+
+TEST(Timeline, AnyOrderOfReportsPartitionsTheTimeAsDefined) {
+  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+    Random random(seed, "timeline");
+    const SchedulerConfig config = random_fleet(random);
+    const auto wall = static_cast<std::int64_t>(50 + random.below(400));
+    Feed feed(config);
+    SlowTimeline slow(config, wall);
+    for (std::int64_t now = 0; now <= wall; now += static_cast<std::int64_t>(random.below(10))) {
+      const ActorId actor(static_cast<std::uint32_t>(random.below(config.actors.size())));
+      if (random.chance(0.5)) {
+        const auto state = static_cast<CardState>(5 + random.below(7));
+        feed.wait(now, actor, state, std::to_string(random.below(3)));
+        slow.wait(std::min(now, wall), actor, state);
+      } else {
+        const auto begin =
+            static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(now) + 20));
+        const auto end = begin + static_cast<std::int64_t>(random.below(60));
+        const actors::Span span{static_cast<CardState>(random.below(7)), at(begin), at(end)};
+        feed.busy(now, actor, {span});
+        slow.span(actor, span);
+      }
+    }
+    for (std::size_t card = 0; card < feed.timeline.cards().size(); ++card) {
+      const StateTimes times = feed.timeline.totals(card, at(wall));
+      const auto expected = slow.totals(feed.timeline.cards()[card]);
+      ASSERT_EQ(sum(times), wall) << "seed " << seed;
+      for (std::size_t s = 0; s < kCardStates; ++s)
+        ASSERT_EQ(times[s].count(), expected[s]) << "seed " << seed << " card " << card << " " << s;
+    }
+  }
+}
+
+TEST(Timeline, SettledSlicesFollowEachOtherAndLoseNothing) {
+  SchedulerConfig config = two_cards();
+  const Duration second = std::chrono::seconds(1);
+  Feed f(config);
+  std::map<CardId, Time> end;
+  std::map<CardId, StateTimes> drawn;
+  f.timeline.set_sink([&](CardId card, const CardSlice& slice) {
+    EXPECT_EQ(slice.begin, end[card]);
+    end[card] = slice.end;
+    drawn[card][index_of(slice.state)] += slice.end - slice.begin;
+  });
+  const std::int64_t wall = 2000 * second.count();  // longer than the deadlines
+  Random random(1, "settle");
+  for (std::int64_t now = 0; now < wall; now += second.count()) {
+    f.busy(now, kTrainer, {{CardState::Train, at(now - second.count() / 2), at(now)}});
+    f.wait(now, kRollout, random.chance(0.5) ? CardState::WaitQuota : CardState::Idle, "x");
+  }
+  const StateTimes totals = f.timeline.totals(1, at(wall));
+  EXPECT_GT(end[CardId(1)], at(0)) << "old parts are settled on the way";
+  f.timeline.finish(at(wall));
+  EXPECT_EQ(drawn[CardId(1)], totals);
+  EXPECT_EQ(end[CardId(0)], at(wall));
+  EXPECT_EQ(sum(f.timeline.totals(at(wall))), 2 * wall);
+}
+
+}  // namespace
+}  // namespace temper::orchestrator
