@@ -4,34 +4,51 @@
 
 #include <algorithm>
 #include <numeric>
+#include <unordered_set>
 
 namespace temper::rollout {
 
+namespace {
+
+constexpr std::int32_t kFirstToken = 2;  // After pad and end.
+constexpr std::uint64_t kPatterns = 128;
+
+}  // namespace
+
 Result<StepResult> SyntheticEngine::step() {
   StepResult result;
+  if (queue_.empty())
+    return result;
+  if (!has_weights_ || memory_.kv.count() == 0)
+    return Error{ErrorCode::Unavailable,
+                 "synthetic engine: no weights or no KV cache to step with"};
   const Time until = clock_.now() + options_.step_time;
-  const auto length = static_cast<std::size_t>(options_.tokens.count());
   const auto batch = std::min(queue_.size(), static_cast<std::size_t>(options_.concurrency));
+  result.kind = StepKind::Decode;
+  result.finished.reserve(batch);
   for (std::size_t i = 0; i < batch; ++i) {
-    const GenerationRequest request = std::move(queue_.front());
+    result.finished.push_back(generate(queue_.front()));
+    result.tokens += Tokens(static_cast<std::int64_t>(result.finished.back().tokens.size()));
     queue_.pop_front();
-    Generation done;
-    done.id = request.id;
-    done.tokens.resize(length - std::min(length, request.prefix.size()));
-    std::iota(done.tokens.begin(),
-              done.tokens.end(),
-              static_cast<std::int32_t>(request.id.value() & 0xff));
-    done.logprobs.assign(done.tokens.size(), -1.0F);
-    done.segments = {{version_, Tokens(static_cast<std::int64_t>(done.tokens.size()))}};
-    done.finish = actors::FinishReason::Length;
-    result.tokens += done.segments.front().tokens;
-    result.finished.push_back(std::move(done));
   }
-  if (batch > 0)
-    result.kind = StepKind::Decode;
-  while (batch > 0 && clock_.now() < until) {
+  while (clock_.now() < until) {
   }
   return result;
+}
+
+Generation SyntheticEngine::generate(const GenerationRequest& request) const {
+  const auto length = static_cast<std::size_t>(options_.tokens.count());
+  const std::size_t done = std::min(length, request.prefix.size());
+  Generation out;
+  out.id = request.id;
+  out.tokens.resize(length - done);
+  const auto first = kFirstToken + static_cast<std::int32_t>(request.id.value() % kPatterns);
+  std::iota(out.tokens.begin(), out.tokens.end(), first + static_cast<std::int32_t>(done));
+  out.logprobs.assign(out.tokens.size(), -1.0F);
+  if (!out.tokens.empty())
+    out.segments = {{version_, Tokens(static_cast<std::int64_t>(out.tokens.size()))}};
+  out.finish = actors::FinishReason::Length;
+  return out;
 }
 
 std::vector<Generation> SyntheticEngine::interrupt() {
@@ -44,9 +61,8 @@ std::vector<Generation> SyntheticEngine::interrupt() {
 }
 
 void SyntheticEngine::cancel(std::span<const ResponseId> ids) {
-  std::erase_if(queue_, [&](const GenerationRequest& r) {
-    return std::find(ids.begin(), ids.end(), r.id) != ids.end();
-  });
+  const std::unordered_set<ResponseId> gone(ids.begin(), ids.end());
+  std::erase_if(queue_, [&](const GenerationRequest& r) { return gone.contains(r.id); });
 }
 
 Status SyntheticEngine::stage(PolicyVersion version, std::span<const std::byte> weights) {
@@ -60,25 +76,51 @@ Status SyntheticEngine::commit(PolicyVersion version) {
   if (!staged_ || staged_->first != version) {
     return invalid_input(fmt::format("version {} is not what was staged", version));
   }
+  if (version < version_)
+    return invalid_input(
+        fmt::format("commit of version {}: the engine is at {} already", version, version_));
   version_ = version;
+  has_weights_ = true;
   memory_.weights = staged_->second;
   staged_.reset();
   return {};
 }
 
+Status SyntheticEngine::require_idle(std::string_view what) const {
+  if (load() == 0)
+    return {};
+  return invalid_input(fmt::format("{} with {} responses in the engine", what, load()));
+}
+
+void SyntheticEngine::allocate() {
+  memory_.kv = Bytes(options_.concurrency * options_.tokens.count());
+}
+
 Status SyntheticEngine::free_kv() {
+  TEMPER_TRY_STATUS(require_idle("free_kv"));
   memory_.kv = Bytes(0);
   return {};
 }
 
 Status SyntheticEngine::allocate_kv() {
-  memory_.kv = Bytes(options_.concurrency * options_.tokens.count());
+  TEMPER_TRY_STATUS(require_idle("allocate_kv"));
+  allocate();
   return {};
 }
 
 Status SyntheticEngine::free_weights() {
+  TEMPER_TRY_STATUS(require_idle("free_weights"));
   memory_.weights = Bytes(0);
+  has_weights_ = false;
   return {};
+}
+
+EngineMemory SyntheticEngine::memory() const {
+  EngineMemory memory = memory_;
+  const std::lock_guard lock(staging_);
+  if (staged_)
+    memory.weights += staged_->second;
+  return memory;
 }
 
 }  // namespace temper::rollout

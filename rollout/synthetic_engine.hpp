@@ -1,5 +1,8 @@
 // The rollout engine of `policy: synthetic`: responses of one length, as fast as the orchestrator
-// can take them. Its tokens are a pattern of the response's id; nothing is computed.
+// can take them. Nothing is computed: a token follows from the response's id and its position, a
+// log-prob is constant, and any bytes are weights. The rest of the contract is kept as the real
+// engine keeps it, so that a mistake of the orchestrator shows with either. Bytes of KV and
+// weights are small numbers that only tell what is allocated.
 #pragma once
 
 #include "core/clock.hpp"
@@ -8,6 +11,8 @@
 
 #include <deque>
 #include <mutex>
+#include <optional>
+#include <utility>
 
 namespace temper::rollout {
 
@@ -20,7 +25,9 @@ struct SyntheticEngineOptions {
 class SyntheticEngine final : public Engine {
  public:
   SyntheticEngine(const SyntheticEngineOptions& options, const RealClock& clock)
-      : options_(options), clock_(clock) {}
+      : options_(options), clock_(clock) {
+    allocate();
+  }
 
   void add(GenerationRequest request) override { queue_.push_back(std::move(request)); }
   Result<StepResult> step() override;
@@ -33,15 +40,20 @@ class SyntheticEngine final : public Engine {
   Status free_kv() override;
   Status allocate_kv() override;
   Status free_weights() override;
-  EngineMemory memory() const override { return memory_; }
+  EngineMemory memory() const override;
 
  private:
+  void allocate();
+  Generation generate(const GenerationRequest& request) const;
+  Status require_idle(std::string_view what) const;
+
   const SyntheticEngineOptions options_;
   const RealClock clock_;
   std::deque<GenerationRequest> queue_;
   PolicyVersion version_;
   EngineMemory memory_;
-  std::mutex staging_;
+  bool has_weights_ = false;
+  mutable std::mutex staging_;
   std::optional<std::pair<PolicyVersion, Bytes>> staged_ TEMPER_GUARDED_BY(staging_);
 };
 

@@ -3,13 +3,23 @@
 #include "core/files.hpp"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
-#include <charconv>
 #include <utility>
 
 namespace temper::trainer {
 
+namespace {
+
+constexpr const char* kFile = "synthetic.json";
+
+}  // namespace
+
 Result<UpdateMetrics> SyntheticEngine::update(std::span<const TrainSample> batch) {
+  if (batch.empty())
+    return invalid_input("update: an empty batch");
+  if (offloaded_)
+    return Error{ErrorCode::Unavailable, "update: the optimizer is offloaded"};
   const Time until = clock_.now() + step_time_;
   UpdateMetrics metrics;
   for (const TrainSample& sample : batch) {
@@ -30,24 +40,27 @@ Result<std::string> SyntheticEngine::weights() const {
 }
 
 Status SyntheticEngine::save(const std::filesystem::path& folder) const {
-  return write_file_atomically(folder / "updates.txt", fmt::format("{}\n", updates_));
+  return write_file_atomically(folder / kFile, fmt::format("{{\"updates\": {}}}\n", updates_));
 }
 
 Status SyntheticEngine::load(const std::filesystem::path& folder) {
-  TEMPER_TRY(const std::string text, read_file(folder / "updates.txt"));
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), updates_);
-  if (error != std::errc{})
-    return corrupt((folder / "updates.txt").string() + " holds no number");
+  TEMPER_TRY(const std::string text, read_file(folder / kFile));
+  const auto state = nlohmann::json::parse(text, nullptr, false);
+  if (!state.is_object() || !state.contains("updates") || !state["updates"].is_number_unsigned())
+    return corrupt((folder / kFile).string() + " has no count of `updates`");
+  updates_ = state["updates"].get<std::uint64_t>();
   return {};
 }
 
 Status SyntheticEngine::offload() {
   memory_.host += std::exchange(memory_.optimizer, Bytes(0));
+  offloaded_ = true;
   return {};
 }
 
 Status SyntheticEngine::onload() {
   memory_.optimizer += std::exchange(memory_.host, Bytes(0));
+  offloaded_ = false;
   return {};
 }
 

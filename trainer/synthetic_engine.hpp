@@ -1,5 +1,6 @@
 // The trainer engine of `policy: synthetic`: counts tokens and updates, computes nothing. Its
 // weights are a line of text, not a safetensors image; only synthetic rollout engines take them.
+// Its state on disk is synthetic.json, {"updates": n}; its bytes only tell what is where.
 #pragma once
 
 #include "core/clock.hpp"
@@ -25,6 +26,7 @@ class SyntheticEngine final : public Engine {
   const Duration step_time_;
   const RealClock clock_;
   std::uint64_t updates_ = 0;
+  bool offloaded_ = false;
   TrainerMemory memory_{Bytes(1), Bytes(0), Bytes(2), Bytes(0)};
 };
 
