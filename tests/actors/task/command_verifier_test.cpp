@@ -150,9 +150,7 @@ TEST_F(CommandVerifier, AProcessThatSaysMoreThanOneLineIsReplacedBeforeItMislead
 
 TEST_F(CommandVerifier, FloodsAndClosedPipesAreFailures) {
   EXPECT_EQ(failure_of("while :; do printf '%01000d' 1; done"), "a reply of more than 65536 bytes");
-  EXPECT_EQ(failure_of("head -c 2000000 /dev/zero >&2; cat >/dev/null")
-                .rfind("more than 1048576 bytes on stderr", 0),
-            0U);
+  EXPECT_EQ(failure_of("cat /dev/zero >&2").rfind("more than 1048576 bytes on stderr", 0), 0U);
   EXPECT_EQ(failure_of("exec 1>&-; sleep 1000"), "it closed its stdout");
   EXPECT_EQ(failure_of("exec 0<&-; sleep 1000", milliseconds(50)), "no reply within 50ms");
 }
