@@ -2,6 +2,7 @@
 #include "orchestrator/cli/after_run.hpp"
 #include "orchestrator/cli/run_command.hpp"
 #include "orchestrator/config/check_command.hpp"
+#include "orchestrator/metrics/report.hpp"
 
 #include <CLI/CLI.hpp>
 
@@ -67,5 +68,9 @@ int main(int argc, char** argv) {
     return run_audit(after);
   if (*events)
     return run_events(after);
-  return *report ? run_report(after) : 1;
+  if (*report) {
+    const auto format = after.json ? ReportOptions::Format::Json : ReportOptions::Format::Text;
+    return run_report({after.run_dir, format}, std::cout, std::cerr);
+  }
+  return 1;
 }

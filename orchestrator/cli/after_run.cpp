@@ -99,8 +99,6 @@ int run_audit(const AfterRunOptions& options) {
   return report.violations.empty() ? 0 : 1;
 }
 
-int run_report(const AfterRunOptions&) { return 1; }
-
 int run_events(const AfterRunOptions& options) {
   const auto summary = read_event_log(log_of(options), [](const Record& r) {
     fmt::print("{}\n", to_json(r));

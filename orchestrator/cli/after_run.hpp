@@ -13,7 +13,6 @@ struct AfterRunOptions {
 
 int run_replay(const AfterRunOptions& options);
 int run_audit(const AfterRunOptions& options);
-int run_report(const AfterRunOptions& options);
 int run_events(const AfterRunOptions& options);
 
 }  // namespace temper::orchestrator

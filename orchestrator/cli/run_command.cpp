@@ -6,6 +6,8 @@
 #include "orchestrator/config/load.hpp"
 #include "orchestrator/live/base_checkpoint.hpp"
 #include "orchestrator/live/live_driver.hpp"
+#include "orchestrator/metrics/recorder.hpp"
+#include "orchestrator/metrics/report.hpp"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -51,7 +53,8 @@ Result<Plan> make_plan(const RunOptions& options) {
     const auto prompts = actors::make_prompt_source(plan.config.task, plan.config.seed);
     if (!prompts)
       return prompts.error();
-    for (const BrokenRule& rule : validate(plan.config, Tokens(static_cast<std::int64_t>((*prompts)->longest_prompt())))) {
+    for (const BrokenRule& rule :
+         validate(plan.config, Tokens(static_cast<std::int64_t>((*prompts)->longest_prompt())))) {
       issues.push_back(loaded.blame(rule));
     }
   }
@@ -115,13 +118,23 @@ int run_pipeline(const RunOptions& options) {
   auto log = Log::to_file(clock, run_dir.log_of("orchestrator"));
   if (!log)
     return fail(log.error());
+  auto recorder = RunRecorder::create(run_dir.root());
+  if (!recorder)
+    return fail(recorder.error());
   LiveDriver::Observer observer;
+  observer.on_record = [&](const Record& record) { (*recorder)->feed(record); };
   auto driver = LiveDriver::create(live, observer, *log);
   if (!driver)
     return fail(driver.error());
   const RunOutcome outcome = (*driver)->run();
-  fmt::print(
-      "{} {} wall {:.1f}s\n", outcome.finish.ok, outcome.finish.reason, seconds(outcome.wall));
+  const auto summary = (*recorder)->close({plan->config.name, plan->config.seed, outcome.log_hash});
+  if (!summary)
+    return fail(summary.error());
+  if (options.json) {
+    fmt::print("{}\n", to_json(*summary, JsonStyle::Pretty));
+  } else {
+    fmt::print("{}", summary_text(*summary));
+  }
   if (outcome.finish.ok)
     return 0;
   fmt::print(stderr, "temper: {}\n", outcome.finish.reason);

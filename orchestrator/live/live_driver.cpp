@@ -180,10 +180,10 @@ void LiveDriver::deliver(const Event& event) {
   // After the end only the actors' last spans are still of interest.
   if (outcome_ && !std::holds_alternative<event::Activity>(event))
     return;
-  const Time now = clock_->now();
+  const Time now = std::max(clock_->now(), events_->last_time());
   Record record{events_->next_sequence(), now, event, scheduler_.on(event, now)};
   if (Status status = events_->append(record); !status) {
-    return fail(status.error().context);
+    return abort_unrecorded(std::move(record), status.error().context);
   }
   last_sequence_ = record.sequence;
   if (const auto* saved = std::get_if<event::CheckpointSaved>(&event);
@@ -642,11 +642,21 @@ void LiveDriver::execute(const command::Finish& c) {
 
 /// The run cannot go on for a reason outside the scheduler (a full disk, a second Ctrl-C).
 void LiveDriver::fail(std::string reason) {
+  post(event::Aborted{std::move(reason), signals_ > 0});
+}
+
+/// The log itself cannot be written: what just happened is not carried out, and the end of the run
+/// is known to the observer alone.
+void LiveDriver::abort_unrecorded(Record record, const std::string& reason) {
   if (outcome_)
     return;
-  outcome_ = RunOutcome{command::Finish{false, signals_ > 0, std::move(reason)}, clock_->now(), 0};
   queue_.clear();
-  shut_down();
+  const command::Finish finish{false, false, reason};
+  record.event = event::Aborted{reason, false};
+  record.commands = {finish};
+  if (observer_.on_record)
+    observer_.on_record(record);
+  execute(finish);
 }
 
 void LiveDriver::shut_down() {

@@ -108,6 +108,7 @@ class LiveDriver {
 
   void complete_checkpoint(PolicyVersion version);
   void fail(std::string reason);
+  void abort_unrecorded(Record record, const std::string& reason);
   void shut_down();
   Status return_to_checkpoint();
 

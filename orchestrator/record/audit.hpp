@@ -93,6 +93,7 @@ class Auditor {
   void on_event(const event::Activity& e);
   void on_event(const event::DeadlineReached&) {}
   void on_event(const event::StopRequested&) {}
+  void on_event(const event::Aborted&) {}
 
   void on_command(const command::Dispatch& c);
   void on_command(const command::ScoreReference& c);

@@ -213,6 +213,18 @@ struct StopRequested {
 };
 TEMPER_NO_FIELDS(StopRequested)
 
+/// The driver cannot go on (a file cannot be written, a second Ctrl-C): the run ends now.
+struct Aborted {
+  static constexpr std::string_view kName = "aborted";
+  std::string reason;
+  bool stopped = false;  ///< On the user's request.
+};
+template <class V>
+void describe(V& v, Aborted& e) {
+  v.field(1, "reason", e.reason);
+  v.field(2, "stopped", e.stopped);
+}
+
 }  // namespace temper::orchestrator::event
 
 namespace temper::orchestrator {
@@ -231,6 +243,7 @@ using Event = std::variant<event::Started,
                            event::CheckpointSaved,
                            event::Activity,
                            event::DeadlineReached,
-                           event::StopRequested>;
+                           event::StopRequested,
+                           event::Aborted>;
 
 }  // namespace temper::orchestrator

@@ -71,6 +71,7 @@ class Scheduler {
   void handle(const event::Activity&) {}
   void handle(const event::DeadlineReached&) {}
   void handle(const event::StopRequested& e);
+  void handle(const event::Aborted& e) { finish(false, e.stopped, e.reason); }
 
   void configure(const SchedulerConfig& config);
   void launch_all();

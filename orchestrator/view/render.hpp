@@ -1,0 +1,26 @@
+// Frames and summaries as text. Pure functions: the same input gives the same text.
+#pragma once
+
+#include "orchestrator/metrics/summary.hpp"
+#include "orchestrator/view/canvas.hpp"
+#include "orchestrator/view/frame.hpp"
+
+namespace temper::orchestrator {
+
+/// The live view: lines of at most `width` columns, each ended by a line break. Never empty.
+std::string render_frame(const Frame& frame, std::size_t width, Colours colours);
+
+/// The key figures in one line, without a line break; for logs and pipes.
+std::string render_line(const Frame& frame);
+
+/// What became of the run, at its end.
+std::string render_closing(const Summary& summary,
+                           std::string_view run_dir,
+                           std::size_t width,
+                           Colours colours);
+
+/// What is worth a line of its own in a record: restarts, rollbacks, resumes, checkpoints; nothing
+/// for all others. `config` names the actors.
+std::vector<std::string> event_lines(const Record& record, const SchedulerConfig& config);
+
+}  // namespace temper::orchestrator
