@@ -11,6 +11,7 @@ struct PretrainConfig {
   std::int64_t problems = 20000;
   std::int32_t batch = 128;
   double learning_rate = 2e-3;
+  double label_noise = 0.0;
   std::int32_t max_steps = 4000;
   std::int32_t check_every = 10;
   std::int32_t check_problems = 256;
@@ -39,6 +40,13 @@ void describe(V& v, PretrainConfig& c) {
           "check_problems",
           c.check_problems,
           {.doc = "Problems of one measurement.", .min = 1, .max = 1 << 20});
+  v.field(8,
+          "label_noise",
+          c.label_noise,
+          {.doc = "Share of answer tokens replaced at random: keeps the model unsure, so that "
+                  "reinforcement has something to explore.",
+           .min = 0.0,
+           .max = 0.9});
 }
 
 }  // namespace temper::actors

@@ -296,6 +296,8 @@ int main(int argc, char** argv) {
   app.add_option("--top-p", o.sampling.top_p);
   app.add_option("--pretrain-target", o.base.pretrain.target_accuracy);
   app.add_option("--pretrain-lr", o.base.pretrain.learning_rate);
+  app.add_option("--pretrain-noise", o.base.pretrain.label_noise);
+  app.add_option("--pretrain-check-every", o.base.pretrain.check_every);
   app.add_option("--pretrain-batch", o.base.pretrain.batch);
   app.add_option("--pretrain-problems", o.base.pretrain.problems);
   app.add_option("--pretrain-steps", o.base.pretrain.max_steps);

@@ -152,6 +152,22 @@ Result<std::vector<TokenisedProblem>> fetch(const Problems& problems,
   return list;
 }
 
+/// The answer with each token but the end mark replaced, with that probability, by any other
+/// symbol.
+std::vector<TokenId> with_noise(std::vector<TokenId> answer,
+                                double noise,
+                                std::int32_t vocabulary,
+                                Random& random) {
+  constexpr TokenId kFirstSymbol = 2;  // After pad and end.
+  for (std::size_t i = 0; i + 1 < answer.size(); ++i) {
+    if (random.chance(noise))
+      answer[i] =
+          kFirstSymbol +
+          static_cast<TokenId>(random.below(static_cast<std::uint64_t>(vocabulary - kFirstSymbol)));
+  }
+  return answer;
+}
+
 /// One supervised step on `batch` problems drawn from `random`; returns the mean loss.
 double train_step(const PretrainConfig& config,
                   std::span<const TokenisedProblem> problems,
@@ -159,11 +175,12 @@ double train_step(const PretrainConfig& config,
                   Transformer& network,
                   AdamWState& optimizer,
                   Weights& weights) {
+  const std::int32_t vocabulary = weights.layout().vocabulary();
   Pack pack;
   for (std::int32_t i = 0; i < config.batch; ++i) {
     const TokenisedProblem& p = problems[random.below(problems.size())];
     pack.add_prompt(p.prompt);
-    pack.add_response(p.answer);
+    pack.add_response(with_noise(p.answer, config.label_noise, vocabulary, random));
   }
   FloatBuffer& gradients = network.gradients();
   std::fill_n(gradients.data(), gradients.size(), 0.0f);
