@@ -31,6 +31,19 @@ void name_process(std::string_view name) {
   ::prctl(PR_SET_NAME, cut.c_str());
 }
 
+std::vector<std::uint32_t> usable_cores() {
+  cpu_set_t allowed;
+  CPU_ZERO(&allowed);
+  std::vector<std::uint32_t> cores;
+  if (::sched_getaffinity(0, sizeof(allowed), &allowed) != 0)
+    return cores;
+  for (std::uint32_t core = 0; core < CPU_SETSIZE; ++core) {
+    if (CPU_ISSET(core, &allowed))
+      cores.push_back(core);
+  }
+  return cores;
+}
+
 Status pin_to_cores(std::span<const std::uint32_t> cores) {
   if (cores.empty())
     return {};

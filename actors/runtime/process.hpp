@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace temper::actors {
 
@@ -17,6 +18,9 @@ Status die_with_parent(std::int64_t parent);
 
 /// The name that ps and top show; cut to 15 bytes.
 void name_process(std::string_view name);
+
+/// The cores this process may use, ascending.
+std::vector<std::uint32_t> usable_cores();
 
 /// Restricts the calling thread, and threads it creates later, to these cores. No cores: no change.
 /// Error: a core that this machine or container does not have, named.

@@ -1,5 +1,6 @@
 #include "orchestrator/cli/run_command.hpp"
 
+#include "actors/runtime/process.hpp"
 #include "core/files.hpp"
 #include "core/json.hpp"
 #include "core/yaml.hpp"
@@ -56,6 +57,16 @@ Result<Plan> make_plan(const RunOptions& options) {
     for (const BrokenRule& rule :
          validate(plan.config, Tokens(static_cast<std::int64_t>((*prompts)->longest_prompt())))) {
       issues.push_back(loaded.blame(rule));
+    }
+    const auto cores = static_cast<std::int32_t>(actors::usable_cores().size());
+    if (plan.config.placement.cards > cores) {
+      issues.push_back(loaded.blame(
+          {{"placement.cards"},
+           fmt::format("{} cards, but this machine has {} cores to use; set it to at most {}{}",
+                       plan.config.placement.cards,
+                       cores,
+                       cores,
+                       cores == 1 ? " and placement.mode to colocated" : "")}));
     }
   }
   if (!issues.empty())

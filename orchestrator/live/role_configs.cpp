@@ -1,5 +1,6 @@
 #include "orchestrator/live/role_configs.hpp"
 
+#include "actors/runtime/process.hpp"
 #include "core/msgpack.hpp"
 #include "rollout/settings.hpp"
 #include "trainer/settings.hpp"
