@@ -56,7 +56,7 @@ Canvas& label(Canvas& c, std::string_view text) {
 
 /// A figure and what it is of: "trained 18.2k".
 void figure(Canvas& c, std::string_view what, std::string_view value) {
-  c.text(what, kLabel).text(" ").text(value, kTitle).text("   ");
+  c.text(what, kLabel).text(" ").text(value, kTitle).text("  ");
 }
 
 void draw_head(Canvas& c, const Frame& f) {
@@ -85,7 +85,7 @@ void draw_reward(Canvas& c, const Frame& f) {
   }
   const auto [low, high] = std::minmax_element(f.rewards.begin(), f.rewards.end());
   c.text(fmt::format("{:<7.3f}", f.rewards.back()), kTitle);
-  const std::size_t columns = c.room() > 34 ? std::min<std::size_t>(c.room() - 34, 60) : 0;
+  const std::size_t columns = c.room() > 20 ? std::min<std::size_t>(c.room() - 18, 60) : 0;
   c.sparkline(f.rewards, columns, *low, *high, kGood);
   c.text(fmt::format("  {:.3f} to {:.3f}", *low, *high), kFaint).line();
 }
@@ -121,7 +121,7 @@ void draw_states(Canvas& c, const CardFrame& card) {
   });
   for (const CardState s : states) {
     const std::string text = fmt::format("{} {:.0f}", name_of(s), card.shares[index_of(s)] * 100);
-    if (c.room() < text.size() + 3)
+    if (c.room() < text.size() + 2)
       break;
     c.text("■ ", paint_of(s)).text(text, is_busy(s) ? Paint{} : kLabel).text("  ");
   }
@@ -170,16 +170,24 @@ void draw_staleness(Canvas& c, const Frame& f) {
     total += groups;
   c.line();
   label(c, "staleness");
-  for (std::uint64_t age = 0; age <= f.bound && c.room() > 16; ++age) {
+  std::string tail = fmt::format("mean {:.2f}, bound {}", f.staleness_mean, f.bound);
+  constexpr std::size_t kFigures = 10;  // age, share and gaps
+  const std::size_t ages = static_cast<std::size_t>(f.bound) + 1;
+  if (c.room() < ages * kFigures + tail.size())
+    tail = fmt::format("bound {}", f.bound);
+  const std::size_t each = c.room() > tail.size() ? (c.room() - tail.size()) / ages : 0;
+  const std::size_t columns = each > kFigures + 1 ? std::min<std::size_t>(each - kFigures, 10) : 0;
+  for (std::uint64_t age = 0; age <= f.bound && c.room() >= columns + kFigures + tail.size();
+       ++age) {
     const auto it = f.staleness.find(static_cast<std::int64_t>(age));
     const double share = total == 0 || it == f.staleness.end()
                              ? 0
                              : static_cast<double>(it->second) / static_cast<double>(total);
     c.text(fmt::format("{} ", age), kLabel);
     const Canvas::Part part{share, kAccent};
-    c.bar(std::span(&part, 1), 6, 1).text(fmt::format(" {:>5}  ", percent(share)));
+    c.bar(std::span(&part, 1), columns, 1).text(fmt::format("{:>6}  ", percent(share)));
   }
-  c.text(fmt::format("bound {}, mean {:.2f}", f.bound, f.staleness_mean), kFaint).line();
+  c.text(tail, kFaint).line();
   label(c, "groups");
   figure(c, "generating", std::to_string(f.queue.generating));
   figure(c, "scoring", std::to_string(f.queue.scoring));
