@@ -14,13 +14,3 @@ endif()
 target_link_libraries(temper_torch INTERFACE
   ${TEMPER_TORCH_LIBRARY} ${TEMPER_TORCH_CPU_LIBRARY} ${TEMPER_C10_LIBRARY}
   ${TEMPER_DNNL_LIBRARY})
-
-# The engines need the interface headers of their folder, not what its library links.
-foreach(folder rollout trainer)
-  file(MAKE_DIRECTORY "${PROJECT_BINARY_DIR}/inc/headers_${folder}")
-  file(CREATE_LINK "${PROJECT_SOURCE_DIR}/${folder}"
-    "${PROJECT_BINARY_DIR}/inc/headers_${folder}/${folder}" SYMBOLIC)
-  add_library(temper_headers_${folder} INTERFACE)
-  target_include_directories(temper_headers_${folder} INTERFACE
-    "${PROJECT_BINARY_DIR}/inc/headers_${folder}")
-endforeach()
