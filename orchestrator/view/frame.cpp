@@ -95,18 +95,19 @@ std::optional<Duration> time_left(const std::vector<Update>& updates,
 
 Frame make_frame(std::string name,
                  const RunMetrics& metrics,
-                 const Scheduler& scheduler,
+                 const Scheduler* scheduler,
                  Time now) {
   const SchedulerConfig& config = metrics.config();
   const Timeline& timeline = metrics.timeline();
   Frame f;
   f.name = std::move(name);
-  f.subtitle = fmt::format("{}{}, {} cards, staleness bound {}",
+  f.subtitle = fmt::format("{}, {} cards, staleness bound {}",
                            config.colocated ? "colocated" : "separate",
-                           config.colocated ? fmt::format(" ({})", name_of(scheduler.phase())) : "",
                            timeline.cards().size(),
                            config.staleness_bound);
-  f.step = scheduler.progress().version.value();
+  if (config.colocated && scheduler != nullptr)
+    f.subtitle += fmt::format(", {}", name_of(scheduler->phase()));
+  f.step = metrics.updates().empty() ? 0 : metrics.updates().back().version.value();
   f.steps = config.steps;
   f.elapsed = now.time_since_epoch();
   f.left = time_left(metrics.updates(), config.steps, now);
@@ -126,8 +127,8 @@ Frame make_frame(std::string name,
   f.bound = config.staleness_bound;
   f.staleness_mean = metrics.staleness().mean();
   f.staleness = metrics.staleness().counts();
-  for (std::uint32_t a = 0; a < scheduler.fleet().size(); ++a)
-    f.actors.push_back(actor_frame(scheduler, ActorId(a)));
+  for (std::uint32_t a = 0; scheduler != nullptr && a < scheduler->fleet().size(); ++a)
+    f.actors.push_back(actor_frame(*scheduler, ActorId(a)));
   f.queue = metrics.queue();
   f.restarts = metrics.restarts().size();
   f.checkpoints = metrics.checkpoints().saved;

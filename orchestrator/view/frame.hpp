@@ -45,8 +45,9 @@ struct Frame {
   std::uint64_t restarts = 0, checkpoints = 0;
 };
 
-/// The state at `now`. Rates are over the last updates, shares over the last kRecent.
-Frame make_frame(std::string name, const RunMetrics& metrics, const Scheduler& scheduler, Time now);
+/// The state at `now`. Rates are over the last updates, shares over the last kRecent. `scheduler`
+/// tells what the actors do; null: the run is over and they have ended.
+Frame make_frame(std::string name, const RunMetrics& metrics, const Scheduler* scheduler, Time now);
 
 /// Rates over the last updates (at least kRecent, if there are that many).
 FrameRates recent_rates(const std::vector<Update>& updates);

@@ -215,6 +215,8 @@ void draw_actor(Canvas& c, const ActorFrame& a) {
 }
 
 void draw_actors(Canvas& c, const Frame& f) {
+  if (f.actors.empty())
+    return;
   c.line();
   const std::size_t shown = f.actors.size() <= kMostActors ? f.actors.size() : kMostActors - 1;
   for (std::size_t i = 0; i < shown; ++i)
@@ -231,6 +233,26 @@ void draw_actors(Canvas& c, const Frame& f) {
        fmt::format("and {} more; of all, {} at work, {} down", f.actors.size() - shown, busy, down),
        kFaint)
       .line();
+}
+
+struct MainWait {
+  double share = 0;
+  std::string on;  ///< The longest of them.
+};
+/// Wait states, the largest share first.
+std::vector<std::pair<CardState, MainWait>> main_waits(const Summary& s) {
+  std::vector<std::pair<CardState, MainWait>> waits;
+  for (const WaitSummary& w : s.waits) {  // the longest first
+    auto it = std::find_if(
+        waits.begin(), waits.end(), [&](const auto& known) { return known.first == w.state; });
+    if (it == waits.end())
+      it = waits.insert(waits.end(), {w.state, {0, w.on}});
+    it->second.share += w.share;
+  }
+  std::stable_sort(waits.begin(), waits.end(), [](const auto& a, const auto& b) {
+    return a.second.share > b.second.share;
+  });
+  return waits;
 }
 
 std::string actor_name(const SchedulerConfig& config, ActorId id) {
@@ -334,10 +356,12 @@ std::string render_closing(const Summary& s,
   figure(c, "trained per card", short_count(s.tokens.trained_per_s_per_card));
   c.line();
   label(c, "cards").text(percent(s.utilization.busy), kTitle).text(" busy", kLabel);
-  for (const WaitSummary& w : s.waits) {
-    const std::string text = fmt::format(
-        ", {} {}{}", name_of(w.state), percent(w.share), w.on.empty() ? "" : " (" + w.on + ")");
-    if (w.share < 0.02 || c.room() < display_width(text))
+  for (const auto& [state, wait] : main_waits(s)) {
+    const std::string text = fmt::format(", {} {}{}",
+                                         name_of(state),
+                                         percent(wait.share),
+                                         wait.on.empty() ? "" : " (" + wait.on + ")");
+    if (wait.share < 0.02 || c.room() < display_width(text))
       break;
     c.text(text, kFaint);
   }
@@ -347,11 +371,10 @@ std::string render_closing(const Summary& s,
       .line();
   if (s.wasted_tokens > 0 || !s.restarts.empty() || s.groups.responses_failed > 0) {
     label(c, "trouble");
-    c.text(fmt::format("{} restarts, {} failed responses, {} tokens wasted",
-                       s.restarts.size(),
-                       grouped(static_cast<std::int64_t>(s.groups.responses_failed)),
-                       grouped(s.wasted_tokens)))
-        .line();
+    figure(c, "restarts", std::to_string(s.restarts.size()));
+    figure(c, "responses failed", grouped(static_cast<std::int64_t>(s.groups.responses_failed)));
+    figure(c, "tokens wasted", grouped(s.wasted_tokens));
+    c.line();
   }
   label(c, "run").text(run_dir, kAccent).line();
   label(c, "").text("trace.json opens in ui.perfetto.dev; temper report RUN, temper audit RUN",

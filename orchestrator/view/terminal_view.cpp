@@ -73,6 +73,9 @@ void TerminalView::erase(std::string& out) {
 void TerminalView::feed(const Record& record, const SchedulerConfig& config) {
   std::string text;
   const bool live = options_.mode == ViewOptions::Mode::Live;
+  const auto* saved = std::get_if<event::CheckpointSaved>(&record.event);
+  if (live && saved != nullptr && saved->error.empty())
+    return;  // the picture counts them
   for (const std::string& line : event_lines(record, config)) {
     Canvas canvas(live ? size_of(options_.fd).columns : 1000, options_.colours);
     canvas.text(line).line();
@@ -93,19 +96,21 @@ void TerminalView::feed(const Record& record, const SchedulerConfig& config) {
 void TerminalView::refresh(const RunMetrics& metrics, const Scheduler& scheduler, Time now) {
   const Time wall = wall_.now();
   const bool live = options_.mode == ViewOptions::Mode::Live;
+  if (metrics.timeline().cards().empty())
+    return;  // not started yet
   if (drawn_at_ && wall - *drawn_at_ < (live ? kLivePeriod : kPlainPeriod))
     return;
   if (live) {
     drawn_at_ = wall;
-    draw(make_frame(options_.name, metrics, scheduler, now));
+    draw(make_frame(options_.name, metrics, &scheduler, now));
     return;
   }
-  const std::uint64_t step = scheduler.progress().version.value();
+  const std::size_t step = metrics.updates().size();
   if (drawn_at_ && step == line_at_step_ && wall - *drawn_at_ < 6 * kPlainPeriod)
     return;  // nothing new
   drawn_at_ = wall;
   line_at_step_ = step;
-  write(render_line(make_frame(options_.name, metrics, scheduler, now)) + "\n");
+  write(render_line(make_frame(options_.name, metrics, &scheduler, now)) + "\n");
 }
 
 void TerminalView::draw(const Frame& frame) {
@@ -135,11 +140,9 @@ void TerminalView::draw(const Frame& frame) {
   write(out);
 }
 
-void TerminalView::close(const RunMetrics& metrics,
-                         const Scheduler& scheduler,
-                         const Summary& summary) {
+void TerminalView::close(const RunMetrics& metrics, const Summary& summary) {
   const bool live = options_.mode == ViewOptions::Mode::Live;
-  const Frame frame = make_frame(options_.name, metrics, scheduler, metrics.wall());
+  const Frame frame = make_frame(options_.name, metrics, nullptr, metrics.wall());
   if (live) {
     draw(frame);
   } else {

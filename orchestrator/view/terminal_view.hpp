@@ -37,7 +37,7 @@ class TerminalView {
   /// Draws if it is time to. Cheap otherwise: call it as often as you like.
   void refresh(const RunMetrics& metrics, const Scheduler& scheduler, Time now);
   /// The last picture and the closing summary.
-  void close(const RunMetrics& metrics, const Scheduler& scheduler, const Summary& summary);
+  void close(const RunMetrics& metrics, const Summary& summary);
 
  private:
   void draw(const Frame& frame);
@@ -50,7 +50,7 @@ class TerminalView {
   std::size_t lines_ = 0;  ///< Of the picture on the screen.
   std::size_t width_ = 0;  ///< It was drawn for.
   std::string picture_;
-  std::uint64_t line_at_step_ = 0;
+  std::size_t line_at_step_ = 0;
 };
 
 }  // namespace temper::orchestrator

@@ -207,7 +207,7 @@ TEST(TerminalView, WithoutATerminalItPrintsAPlainLineEveryFewSeconds) {
       view.refresh(metrics, scheduler, wall.now());
       wall.advance(200ms);
     }
-    view.close(metrics, scheduler, summarize(metrics, {}));
+    view.close(metrics, summarize(metrics, {}));
   });
   EXPECT_EQ(text.find('\x1b'), std::string::npos);
   // One at once, none while nothing changes, one at the end.
