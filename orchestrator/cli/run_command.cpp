@@ -8,7 +8,7 @@
 #include "orchestrator/live/base_checkpoint.hpp"
 #include "orchestrator/live/live_driver.hpp"
 #include "orchestrator/metrics/recorder.hpp"
-#include "orchestrator/metrics/report.hpp"
+#include "orchestrator/view/terminal_view.hpp"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -107,6 +107,57 @@ Status prepare(const Plan& plan, bool resume, bool quiet) {
   return status;
 }
 
+LiveOptions live_options(const Plan& plan, bool resume) {
+  LiveOptions live;
+  live.config = plan.config;
+  live.run_dir = plan.run_dir;
+  live.worker = worker_program();
+  if (plan.config.policy == actors::PolicyKind::Torch) {
+    live.base_weights = RunDir(plan.run_dir).file("base.safetensors");
+  }
+  live.resume = resume;
+  return live;
+}
+
+ViewOptions view_options(const Plan& plan, bool plain) {
+  ViewOptions view = detect_view(STDOUT_FILENO, plain ? Wish::Plain : Wish::Auto);
+  view.name = plan.config.name;
+  view.run_dir = plan.config.run_dir;
+  return view;
+}
+
+/// Runs the pipeline with everything that watches it. Returns how it ended.
+Result<command::Finish> conduct(const Plan& plan, const RunOptions& options) {
+  const RunDir run_dir(plan.run_dir);
+  const RealClock clock;
+  TEMPER_TRY(const Log log, Log::to_file(clock, run_dir.log_of("orchestrator")));
+  TEMPER_TRY(const auto recorder, RunRecorder::create(run_dir.root()));
+  TerminalView view(view_options(plan, options.plain), clock);
+  bool show = false;  // the records of the part that is resumed are counted, not shown
+  LiveDriver::Observer observer;
+  observer.on_record = [&](const Record& record) {
+    recorder->feed(record);
+    if (show)
+      view.feed(record, recorder->metrics().config());
+  };
+  observer.on_tick = [&](const Scheduler& scheduler, Time now) {
+    if (show)
+      view.refresh(recorder->metrics(), scheduler, now);
+  };
+  TEMPER_TRY(const auto driver,
+             LiveDriver::create(live_options(plan, options.resume), observer, log));
+  show = !options.json;
+  const RunOutcome outcome = driver->run();
+  TEMPER_TRY(const Summary summary,
+             recorder->close({plan.config.name, plan.config.seed, outcome.log_hash}));
+  if (options.json) {
+    fmt::print("{}\n", to_json(summary, JsonStyle::Pretty));
+  } else {
+    view.close(recorder->metrics(), summary);
+  }
+  return outcome.finish;
+}
+
 }  // namespace
 
 int run_pipeline(const RunOptions& options) {
@@ -116,40 +167,13 @@ int run_pipeline(const RunOptions& options) {
   if (Status status = prepare(*plan, options.resume, options.json); !status) {
     return fail(status.error());
   }
-  const RunDir run_dir(plan->run_dir);
-  LiveOptions live;
-  live.config = plan->config;
-  live.run_dir = plan->run_dir;
-  live.worker = worker_program();
-  if (plan->config.policy == actors::PolicyKind::Torch) {
-    live.base_weights = run_dir.file("base.safetensors");
-  }
-  live.resume = options.resume;
-  const RealClock clock;
-  auto log = Log::to_file(clock, run_dir.log_of("orchestrator"));
-  if (!log)
-    return fail(log.error());
-  auto recorder = RunRecorder::create(run_dir.root());
-  if (!recorder)
-    return fail(recorder.error());
-  LiveDriver::Observer observer;
-  observer.on_record = [&](const Record& record) { (*recorder)->feed(record); };
-  auto driver = LiveDriver::create(live, observer, *log);
-  if (!driver)
-    return fail(driver.error());
-  const RunOutcome outcome = (*driver)->run();
-  const auto summary = (*recorder)->close({plan->config.name, plan->config.seed, outcome.log_hash});
-  if (!summary)
-    return fail(summary.error());
-  if (options.json) {
-    fmt::print("{}\n", to_json(*summary, JsonStyle::Pretty));
-  } else {
-    fmt::print("{}", summary_text(*summary));
-  }
-  if (outcome.finish.ok)
+  const auto finish = conduct(*plan, options);
+  if (!finish)
+    return fail(finish.error());
+  if (finish->ok)
     return 0;
-  fmt::print(stderr, "temper: {}\n", outcome.finish.reason);
-  return outcome.finish.stopped ? 130 : 1;
+  fmt::print(stderr, "temper: {}\n", finish->reason);
+  return finish->stopped ? 130 : 1;
 }
 
 }  // namespace temper::orchestrator
