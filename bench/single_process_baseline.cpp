@@ -280,6 +280,7 @@ int main(int argc, char** argv) {
   app.add_option("--heads", o.base.model.heads);
   app.add_option("--kv-heads", o.base.model.kv_heads);
   app.add_option("--ffn", o.base.model.ffn);
+  app.add_option("--rope-base", o.base.model.rope_base);
   app.add_option("--groups", o.algorithm.groups_per_update);
   app.add_option("--responses", o.algorithm.responses_per_group);
   app.add_option("--minibatches", o.algorithm.minibatches);
