@@ -1,0 +1,182 @@
+#include "tests/actors/protocol/protocol_page.hpp"
+
+#include "actors/protocol/catalog.hpp"
+#include "actors/transport/message.hpp"
+#include "core/check.hpp"
+#include "core/markdown.hpp"
+
+#include <fmt/format.h>
+
+namespace temper::test {
+namespace {
+
+using namespace actors;
+
+using FromOrchestrator = TypeList<Welcome,
+                                  Reject,
+                                  Stop,
+                                  Generate,
+                                  Cancel,
+                                  ScoreReference,
+                                  Judge,
+                                  Train,
+                                  SaveState,
+                                  StageWeights,
+                                  CommitWeights,
+                                  Switch>;
+using FromWorker = TypeList<Hello,
+                            Ready,
+                            Activity,
+                            Failed,
+                            Generated,
+                            ReferenceScored,
+                            Judged,
+                            Trained,
+                            StateSaved,
+                            TrainerReady,
+                            WeightsStaged,
+                            WeightsCommitted,
+                            Switched>;
+using FromBoth = TypeList<Heartbeat, WeightsChunk>;
+
+template <class M, class... Ts>
+constexpr bool contains(TypeList<Ts...>) {
+  return (std::same_as<M, Ts> || ...);
+}
+
+template <class M>
+std::string_view direction() {
+  constexpr bool orchestrator = contains<M>(FromOrchestrator{});
+  constexpr bool worker = contains<M>(FromWorker{});
+  constexpr bool both = contains<M>(FromBoth{});
+  static_assert(orchestrator + worker + both == 1, "a message is in one of the lists above");
+  return orchestrator ? "orchestrator to worker" : worker ? "worker to orchestrator" : "both ways";
+}
+
+std::string anchor(std::string_view name) {
+  std::string out;
+  for (const char c : name) {
+    if (c != '.')
+      out += c;
+  }
+  return out;
+}
+
+struct Piece {
+  std::string_view bytes;
+  std::string_view meaning;
+};
+
+/// The bytes of `frame` with what each means. Requires: the pieces are the frame.
+std::string explained(std::string_view title,
+                      std::string_view frame,
+                      const std::vector<Piece>& pieces) {
+  std::string together;
+  std::string out = fmt::format("{}, {} bytes:\n\n", title, frame.size());
+  for (const Piece& piece : pieces) {
+    together += piece.bytes;
+    out += fmt::format("    {:<26}{}\n", hex(piece.bytes, 64), piece.meaning);
+  }
+  TEMPER_CHECK(together == frame, "the worked example shows what is sent");
+  return out + "\n";
+}
+
+std::string worked_example() {
+  using namespace std::string_view_literals;
+  Generate message;
+  message.lease = LeaseId(300);
+  message.prompt = {5, 11};
+  message.items = {{ResponseId(32), {}}};
+  const OutgoingMessage out = outgoing(message);
+  return R"(## A worked example
+
+The orchestrator's 42nd message asks, under lease 300, for response 32 to the prompt of the tokens 5
+and 11; nothing of it was generated before.
+
+)" +
+         explained("Envelope",
+                   encode_head(out, 42),
+                   {{"\x83"sv, "map of 3 fields"},
+                    {"\x01\x14"sv, "1 `tag`: 20, rollout.generate"},
+                    {"\x02\x01"sv, "2 `version`: 1"},
+                    {"\x03\x2a"sv, "3 `sequence`: 42"}}) +
+         explained("Body",
+                   out.body,
+                   {{"\x83"sv, "map of 3 fields"},
+                    {"\x01\xcd\x01\x2c"sv, "1 `lease`: 300, a 16-bit integer"},
+                    {"\x02\xc4\x08"sv, "2 `prompt`: a blob of 8 bytes"},
+                    {"\x05\x00\x00\x00"sv, "token 5, little endian"},
+                    {"\x0b\x00\x00\x00"sv, "token 11"},
+                    {"\x03\x91"sv, "3 `items`: a list of 1"},
+                    {"\x82"sv, "map of 2 fields"},
+                    {"\x01\x20"sv, "1 `response`: 32"},
+                    {"\x02\xc4\x00"sv, "2 `prefix`: an empty blob"}});
+}
+
+constexpr std::string_view kIntroduction = R"(# Protocol
+
+How orchestrator and workers talk. Made from the declarations in `actors/protocol/`; a test fails if
+this page is stale, and `tests/golden/protocol/` holds the bytes of every message.
+
+The orchestrator binds one ZeroMQ ROUTER socket; each worker connects one DEALER. A message is two
+frames:
+
+| frame | content | limit |
+|---|---|---|
+| 1 | the envelope | 256 bytes |
+| 2 | the body: the message that the envelope's `tag` names | `transport.max_frame` |
+
+Each frame is one msgpack map from field number to value.
+
+- A field that the receiver does not know is skipped; one that is missing keeps its default. A field
+  number is never given a new meaning.
+- A receiver refuses a message older than the version it still understands; `actor.hello` carries the
+  version of the whole protocol, which must be equal.
+- Integers and ids are msgpack integers; an enumeration is the place of its name in the list,
+  from 0; text is str; a list is an array; null is nil. Durations and times are integer nanoseconds,
+  sizes integer bytes.
+- A blob is bin: the elements as they lie in memory, little endian.
+- What is malformed, too large, or from a peer that is not registered is counted and dropped. A
+  registered actor that sends a message that cannot be is given up and replaced.
+
+)";
+
+}  // namespace
+
+std::string hex(std::string_view bytes, std::size_t per_line) {
+  std::string out;
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    if (i > 0)
+      out += i % per_line == 0 ? '\n' : ' ';
+    out += fmt::format("{:02x}", static_cast<unsigned char>(bytes[i]));
+  }
+  return out;
+}
+
+std::string protocol_page() {
+  const MarkdownOptions options{.heading = "###", .ids = true, .defaults = false};
+  std::string page(kIntroduction);
+  page += fmt::format("Protocol version: {}.\n\n## Envelope\n\n", kProtocolVersion);
+  page += to_markdown<Envelope>({}, options) + "\n" + worked_example();
+  page += "## Messages\n\n| message | tag | version | direction |\n|---|---|---|---|\n";
+  AllMessages::for_each([&]<class M>(std::type_identity<M>) {
+    page += fmt::format("| [`{0}`](#{1}) | {2} | {3} | {4} |\n",
+                        M::kName,
+                        anchor(M::kName),
+                        M::kTag,
+                        M::kVersion,
+                        direction<M>());
+  });
+  AllMessages::for_each([&]<class M>(std::type_identity<M>) {
+    page += fmt::format("\n## `{}`\n\nTag {}, version {}, understood from version {}; {}.\n\n",
+                        M::kName,
+                        M::kTag,
+                        M::kVersion,
+                        M::kOldestVersion,
+                        direction<M>());
+    page += to_markdown<M>({}, options);
+  });
+  return page;
+}
+
+}  // namespace temper::test

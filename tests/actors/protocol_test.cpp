@@ -1,0 +1,121 @@
+// The bytes of the protocol. TEMPER_UPDATE_GOLDEN=1 rewrites docs/protocol.md and
+// tests/golden/protocol; bytes that change without a new version break workers in the field.
+#include "actors/protocol/catalog.hpp"
+#include "core/files.hpp"
+#include "core/msgpack.hpp"
+#include "tests/actors/protocol/protocol_page.hpp"
+#include "tests/actors/protocol/sample_values.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <set>
+
+namespace temper::actors {
+namespace {
+
+namespace fs = std::filesystem;
+
+const fs::path kSource = TEMPER_SOURCE_DIR;
+const fs::path kGolden = kSource / "tests/golden/protocol";
+
+void expect_golden(const fs::path& path, const std::string& text) {
+  if (const char* update = std::getenv("TEMPER_UPDATE_GOLDEN"); update && *update == '1') {
+    ASSERT_TRUE(write_file_atomically(path, text));
+  }
+  const Result<std::string> golden = read_file(path);
+  ASSERT_TRUE(golden) << golden.error().context;
+  EXPECT_EQ(text, *golden) << path << " is stale; TEMPER_UPDATE_GOLDEN=1 rewrites it";
+}
+
+std::string bytes_of(const std::string& hex) {
+  std::string out;
+  std::istringstream stream(hex);
+  for (std::string byte; stream >> byte;)
+    out += static_cast<char>(std::stoi(byte, nullptr, 16));
+  return out;
+}
+
+TEST(Protocol, ItsPageIsCurrent) {
+  expect_golden(kSource / "docs/protocol.md", test::protocol_page());
+}
+
+TEST(Protocol, EveryMessageHasTheGoldenBytes) {
+  AllMessages::for_each([&]<class M>(std::type_identity<M>) {
+    const std::string bytes = encode(test::sample_value<M>(1));
+    expect_golden(kGolden / (std::string(M::kName) + ".hex"), test::hex(bytes, 32) + "\n");
+  });
+  expect_golden(kGolden / "envelope.hex",
+                test::hex(encode(test::sample_value<Envelope>(1)), 32) + "\n");
+}
+
+TEST(Protocol, GoldenBytesAreReadBackWhole) {
+  AllMessages::for_each([&]<class M>(std::type_identity<M>) {
+    const std::string bytes =
+        bytes_of(read_file(kGolden / (std::string(M::kName) + ".hex")).value());
+    const Result<M> message = decode<M>(bytes);
+    ASSERT_TRUE(message) << M::kName << ": " << message.error().context;
+    EXPECT_EQ(encode(*message), bytes) << M::kName;
+  });
+}
+
+TEST(Protocol, GoldenBytesAreKeptOfCatalogueMessagesAlone) {
+  std::set<std::string> expected{"envelope.hex"};
+  AllMessages::for_each(
+      [&]<class M>(std::type_identity<M>) { expected.insert(std::string(M::kName) + ".hex"); });
+  std::set<std::string> found;
+  for (const auto& entry : fs::directory_iterator(kGolden))
+    found.insert(entry.path().filename().string());
+  EXPECT_EQ(found, expected);
+}
+
+/// What a newer build might send: a field of every shape that this one does not know.
+struct NewerHello {
+  Hello hello;
+  std::vector<WeightsHandle> future{2};
+  std::string remark = "new";
+};
+template <class V>
+void describe(V& v, NewerHello& m) {
+  v.field(98, "future", m.future);
+  describe(v, m.hello);
+  v.field(99, "remark", m.remark);
+}
+
+/// What an older build might have sent.
+struct OlderHello {
+  std::string name = "rollout-0";
+};
+template <class V>
+void describe(V& v, OlderHello& m) {
+  v.field(2, "name", m.name);
+}
+
+TEST(Protocol, UnknownFieldsAreSkipped) {
+  NewerHello newer;
+  newer.hello = test::sample_value<Hello>(1);
+  const Result<Hello> hello = decode<Hello>(encode(newer));
+  ASSERT_TRUE(hello) << hello.error().context;
+  EXPECT_EQ(encode(*hello), encode(newer.hello));
+}
+
+TEST(Protocol, MissingFieldsKeepTheirDefault) {
+  const Result<Hello> hello = decode<Hello>(encode(OlderHello{}));
+  ASSERT_TRUE(hello) << hello.error().context;
+  EXPECT_EQ(hello->name, "rollout-0");
+  EXPECT_EQ(hello->protocol, kProtocolVersion);
+  EXPECT_EQ(hello->pid, 0);
+  EXPECT_EQ(hello->secret, "");
+}
+
+TEST(Protocol, EveryProperPrefixOfAMessageIsRefused) {
+  AllMessages::for_each([&]<class M>(std::type_identity<M>) {
+    const std::string bytes = encode(test::sample_value<M>(1));
+    for (std::size_t n = 0; n < bytes.size(); ++n)
+      EXPECT_FALSE(decode<M>(std::string_view(bytes).substr(0, n))) << M::kName << ", " << n;
+  });
+}
+
+}  // namespace
+}  // namespace temper::actors
