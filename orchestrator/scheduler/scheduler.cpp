@@ -252,6 +252,7 @@ void Scheduler::handle(const event::Trained& e) {
   if (!training_ || e.lease != *training_)
     return;
   training_.reset();
+  stored_.rule.end_update();
   const std::vector<ResponseId> responses = stored_.queue.find(e.lease)->responses;
   std::vector<GroupId> groups;
   for (const ResponseId r : responses) {
@@ -444,13 +445,17 @@ void Scheduler::train() {
   command.actor = trainer;
   command.certificate.step = stored_.progress.version;
   command.certificate.bound = config_.staleness_bound;
+  std::vector<PolicyVersion> deadlines;
   for (const GroupId g : *batch) {
-    command.certificate.groups.push_back({g, stored_.queue.group(g)->dispatched});
+    const PolicyVersion dispatched = stored_.queue.group(g)->dispatched;
+    command.certificate.groups.push_back({g, dispatched});
+    deadlines.push_back(stored_.rule.deadline_of(dispatched));
     for (const ResponseId r : stored_.queue.live_responses(g))
       command.responses.push_back(r);
   }
   command.lease =
       stored_.queue.lease(Task::Train, trainer, command.responses, now_ + config_.deadlines.train);
+  stored_.rule.begin_update(std::move(deadlines));
   training_ = command.lease;
   emit(std::move(command));
 }

@@ -1,5 +1,8 @@
 #include "orchestrator/scheduler/staleness.hpp"
 
+#include <algorithm>
+#include <utility>
+
 namespace temper::orchestrator {
 namespace {
 
@@ -16,15 +19,19 @@ bool ExactRule::admits(PolicyVersion engine, PolicyVersion step) const {
   const PolicyVersion added = deadline_of(engine);
   if (added < step)
     return false;
+  // Groups in training count at `step`: those with a later deadline are moved forward.
+  const auto moved_before = [this](PolicyVersion d) {
+    return in_training_.end() - std::upper_bound(in_training_.begin(), in_training_.end(), d);
+  };
   std::int64_t count = 1;  // the group that asks
   auto it = outstanding_.begin();
   for (; it != outstanding_.end() && it->first <= added; ++it)
     count += it->second;
-  if (count > room(added, step, batch_))
+  if (count + moved_before(added) > room(added, step, batch_))
     return false;
   for (; it != outstanding_.end(); ++it) {
     count += it->second;
-    if (count > room(it->first, step, batch_))
+    if (count + moved_before(it->first) > room(it->first, step, batch_))
       return false;
   }
   return true;
@@ -56,6 +63,11 @@ void ExactRule::remove(PolicyVersion deadline) {
   TEMPER_CHECK(it != outstanding_.end(), "a group leaves that was never added");
   if (--it->second == 0)
     outstanding_.erase(it);
+}
+
+void ExactRule::begin_update(std::vector<PolicyVersion> deadlines) {
+  in_training_ = std::move(deadlines);
+  std::sort(in_training_.begin(), in_training_.end());
 }
 
 }  // namespace temper::orchestrator

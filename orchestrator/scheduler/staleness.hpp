@@ -44,7 +44,11 @@ class ExactRule {
 
   void add(PolicyVersion deadline) { ++outstanding_[deadline]; }
   void remove(PolicyVersion deadline);
+  /// These outstanding groups are in training from now on / are not (to be removed, or void).
+  void begin_update(std::vector<PolicyVersion> deadlines);
+  void end_update() { in_training_.clear(); }
 
+  /// Stored without the update under way, which a resume makes void.
   template <class V>
   friend void describe(V& v, ExactRule& r) {
     v.field(1, "bound", r.bound_);
@@ -56,6 +60,7 @@ class ExactRule {
   std::uint64_t bound_ = 0;
   std::int32_t batch_ = 1;
   std::map<PolicyVersion, std::int64_t> outstanding_;  ///< Groups per deadline.
+  std::vector<PolicyVersion> in_training_;             ///< Their deadlines, ascending.
 };
 
 }  // namespace temper::orchestrator

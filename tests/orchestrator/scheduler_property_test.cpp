@@ -29,7 +29,7 @@ Chaos random_chaos(Random& random) {
           .refuse_onload = maybe(0.3)};
 }
 
-TEST(SchedulerProperty, EverySchedulesEndsWithinTheBoundAndConservesGroups) {
+TEST(SchedulerProperty, EveryScheduleEndsWithinTheBoundAndConservesGroups) {
   std::uint64_t events = 0, trained = 0, voided = 0, stopped = 0;
   for (std::uint64_t seed = 0; seed < schedules(); ++seed) {
     Random random(seed, "schedule");
