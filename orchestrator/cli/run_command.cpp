@@ -13,6 +13,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdio>
 
 namespace temper::orchestrator {
@@ -20,9 +21,20 @@ namespace {
 
 namespace fs = std::filesystem;
 
+/// A full disk or a closed pipe behind stderr is no reason to fail differently.
+void complain(const std::string& what) {
+  std::fputs(fmt::format("temper: {}\n", what).c_str(), stderr);
+}
+
 int fail(const Error& error) {
-  fmt::print(stderr, "temper: {}\n", error.context);
+  complain(error.context);
   return 1;
+}
+
+/// What cannot be written is an error where it is written, not the end of the process.
+void ignore_write_signals() {
+  std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);
 }
 
 /// temper-worker lies beside temper.
@@ -82,15 +94,18 @@ Result<Plan> make_plan(const RunOptions& options) {
   return plan;
 }
 
-Status prepare(const Plan& plan, bool resume, bool quiet) {
+/// Makes the run's folder ready, and ours alone for as long as the lock is held.
+Result<RunLock> prepare(const Plan& plan, bool resume, bool quiet) {
   const RunDir run_dir(plan.run_dir);
-  if (!resume) {
+  if (!resume)
     TEMPER_TRY_STATUS(run_dir.create());
+  TEMPER_TRY(RunLock lock, run_dir.lock());
+  if (!resume) {
     TEMPER_TRY_STATUS(write_file_atomically(run_dir.file("config.yaml"), to_yaml(plan.config)));
   }
   if (plan.config.policy != actors::PolicyKind::Torch ||
       fs::exists(run_dir.file("base.safetensors"))) {
-    return {};
+    return lock;
   }
   BaseCheckpointOptions options;
   options.worker = worker_program();
@@ -99,12 +114,14 @@ Status prepare(const Plan& plan, bool resume, bool quiet) {
   const bool tty = isatty(STDERR_FILENO) != 0;
   options.on_progress = [quiet, tty](std::string_view line) {
     if (!quiet && tty)
-      fmt::print(stderr, "\r\x1b[Kbase checkpoint: {}", line);
+      std::fputs(fmt::format("\r\x1b[Kbase checkpoint: {}", line).c_str(), stderr);
   };
   const Status status = provide_base_checkpoint(plan.config, options);
   if (!quiet && tty)
-    fmt::print(stderr, "\r\x1b[K");
-  return status;
+    std::fputs("\r\x1b[K", stderr);
+  if (!status)
+    return status.error();
+  return lock;
 }
 
 LiveOptions live_options(const Plan& plan, bool resume) {
@@ -148,12 +165,17 @@ Result<command::Finish> conduct(const Plan& plan, const RunOptions& options) {
              LiveDriver::create(live_options(plan, options.resume), observer, log));
   show = !options.json;
   const RunOutcome outcome = driver->run();
-  TEMPER_TRY(const Summary summary,
-             recorder->close({plan.config.name, plan.config.seed, outcome.log_hash}));
+  const auto summary = recorder->close({plan.config.name, plan.config.seed, outcome.log_hash});
+  if (!summary) {
+    if (outcome.finish.ok)
+      return summary.error();
+    complain(summary.error().context);  // what ended the run is said last
+    return outcome.finish;
+  }
   if (options.json) {
-    fmt::print("{}\n", to_json(summary, JsonStyle::Pretty));
+    std::puts(to_json(*summary, JsonStyle::Pretty).c_str());
   } else {
-    view.close(recorder->metrics(), summary);
+    view.close(recorder->metrics(), *summary);
   }
   return outcome.finish;
 }
@@ -161,18 +183,19 @@ Result<command::Finish> conduct(const Plan& plan, const RunOptions& options) {
 }  // namespace
 
 int run_pipeline(const RunOptions& options) {
+  ignore_write_signals();
   const auto plan = make_plan(options);
   if (!plan)
     return fail(plan.error());
-  if (Status status = prepare(*plan, options.resume, options.json); !status) {
-    return fail(status.error());
-  }
+  const auto lock = prepare(*plan, options.resume, options.json);
+  if (!lock)
+    return fail(lock.error());
   const auto finish = conduct(*plan, options);
   if (!finish)
     return fail(finish.error());
   if (finish->ok)
     return 0;
-  fmt::print(stderr, "temper: {}\n", finish->reason);
+  complain(finish->reason);
   return finish->stopped ? 130 : 1;
 }
 

@@ -47,6 +47,12 @@ struct LiveDriver::Loop {
   asio::steady_timer tick{io};
   asio::steady_timer grace{io};
   asio::signal_set signals{io, SIGINT, SIGTERM};
+
+  Loop() {
+    struct sigaction current {};  // nohup ignores it, and means it
+    if (::sigaction(SIGHUP, nullptr, &current) == 0 && current.sa_handler != SIG_IGN)
+      signals.add(SIGHUP);
+  }
 };
 
 LiveDriver::LiveDriver(LiveOptions options, Observer observer, const Log& log)
@@ -139,9 +145,9 @@ Status LiveDriver::bind_socket() {
 }
 
 RunOutcome LiveDriver::run() {
-  loop_->signals.async_wait([this](auto error, int) {
+  loop_->signals.async_wait([this](auto error, int number) {
     if (!error)
-      on_signal();
+      on_signal(number);
   });
   on_tick();
   if (options_.resume) {
@@ -232,11 +238,13 @@ void LiveDriver::on_tick() {
   });
 }
 
-void LiveDriver::on_signal() {
-  loop_->signals.async_wait([this](auto error, int) {
+void LiveDriver::on_signal(int number) {
+  loop_->signals.async_wait([this](auto error, int next) {
     if (!error)
-      on_signal();
+      on_signal(next);
   });
+  if (number == SIGHUP && signals_ > 0)
+    return;  // a terminal that closes may say so twice
   if (++signals_ == 1) {
     log_.info("stopping: the update under way ends, then a checkpoint; again to stop at once");
     return post(event::StopRequested{});

@@ -71,7 +71,7 @@ class LiveDriver {
   void deliver(const Event& event);
   void arm_deadline();
   void on_tick();
-  void on_signal();
+  void on_signal(int number);
 
   // Messages.
   void on_message(actors::Received received);

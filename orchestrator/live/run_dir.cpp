@@ -3,9 +3,13 @@
 #include "core/files.hpp"
 #include "core/msgpack.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 
 namespace temper::orchestrator {
 namespace {
@@ -16,6 +20,11 @@ constexpr std::string_view kPartial = ".partial";
 constexpr std::string_view kStateFile = "orchestrator.msgpack";
 
 }  // namespace
+
+RunLock::~RunLock() {
+  if (fd_ >= 0)
+    ::close(fd_);
+}
 
 fs::path RunDir::log_of(std::string_view actor) const {
   return root_ / "logs" / fmt::format("{}.log", actor);
@@ -29,6 +38,21 @@ Status RunDir::create() const {
   }
   TEMPER_TRY_STATUS(make_folder(root_ / "checkpoints"));
   return make_folder(root_ / "logs");
+}
+
+Result<RunLock> RunDir::lock() const {
+  const fs::path path = file(".lock");
+  const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+  if (fd < 0)
+    return io_error("cannot open " + path.string(), errno);
+  RunLock lock(fd);
+  if (::flock(fd, LOCK_EX | LOCK_NB) == 0)
+    return lock;
+  if (errno != EWOULDBLOCK)
+    return io_error("cannot lock " + path.string(), errno);
+  return Error{ErrorCode::Unavailable,
+               fmt::format("the run in {} is going on; it can be resumed when it has ended",
+                           root_.string())};
 }
 
 fs::path RunDir::checkpoint_folder(PolicyVersion version) const {

@@ -10,6 +10,7 @@
 
 #include <filesystem>
 #include <optional>
+#include <utility>
 
 namespace temper::orchestrator {
 
@@ -33,6 +34,20 @@ struct Checkpoint {
   CheckpointState state;
 };
 
+/// Holds a run's folder for one orchestrator. Let go by the destructor, and by the kernel however
+/// the process ends.
+class RunLock {
+ public:
+  RunLock(RunLock&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  RunLock& operator=(RunLock&&) = delete;
+  ~RunLock();
+
+ private:
+  friend class RunDir;
+  explicit RunLock(int fd) : fd_(fd) {}
+  int fd_ = -1;
+};
+
 class RunDir {
  public:
   explicit RunDir(std::filesystem::path root) : root_(std::move(root)) {}
@@ -43,6 +58,8 @@ class RunDir {
 
   /// Creates the folders. Error: the folder holds a run already.
   Status create() const;
+  /// Requires: the folder exists. Error: another process has it.
+  Result<RunLock> lock() const;
 
   /// An empty folder for the trainer to save into.
   Result<std::filesystem::path> begin_checkpoint(PolicyVersion version) const;

@@ -1,0 +1,118 @@
+// Runs the real programs, temper and temper-worker, as a user would, and looks at them from
+// outside: through the process table, the run folder and events.log.
+//
+// Nothing here waits for a time: every wait is for an event, and kPatience is only how long a test
+// that fails waits. What a test started ends with it, whatever ends the test.
+#pragma once
+
+#include "orchestrator/record/event_log.hpp"
+
+#include <gtest/gtest.h>
+#include <sys/types.h>
+
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace temper::test {
+
+inline constexpr Duration kPatience = std::chrono::seconds(45);
+
+/// A finished program: its exit code (or minus the signal) and what it printed.
+struct Ended {
+  int status = 0;
+  std::string output;  ///< stdout and stderr.
+};
+
+using Arguments = std::vector<std::string>;
+
+/// `temper ARGUMENTS`, under way.
+class Temper {
+ public:
+  struct Options {
+    std::filesystem::path folder;  ///< For its output; also its TMPDIR, which marks its processes.
+    std::optional<Bytes> largest_file;  ///< As a full disk, for it and all that it starts.
+  };
+  Temper(const Arguments& arguments, const Options& options);
+  Temper(const Temper&) = delete;
+  Temper& operator=(const Temper&) = delete;
+  ~Temper();
+
+  pid_t pid() const { return pid_; }
+  bool has_ended();
+  void signal(int number) const;
+  /// Fails the test, and kills it, if it does not end in kPatience.
+  Ended wait();
+
+ private:
+  const std::filesystem::path output_;
+  pid_t pid_ = 0;
+  int pidfd_ = -1;
+  std::optional<int> status_;
+};
+
+/// Whether the process is there and no zombie.
+bool is_alive(pid_t pid);
+
+/// Each test has a folder of its own, and a run in it.
+class SystemTest : public testing::Test {
+ protected:
+  using Records = std::vector<orchestrator::Record>;
+
+  SystemTest();
+  ~SystemTest() override;
+
+  /// `temper run` of the synthetic pipeline of this file, changed by `sets`; `extra` are arguments.
+  Temper& run(const Arguments& sets = {}, std::optional<Bytes> largest_file = {});
+  Temper& resume(std::optional<Bytes> largest_file = {});
+  Ended temper(const Arguments& arguments);
+  Temper& current() { return *runs_.back(); }
+
+  std::filesystem::path run_dir() const { return folder_ / "run"; }
+  std::filesystem::path config() const { return folder_ / "config.yaml"; }
+  const std::filesystem::path& folder() const { return folder_; }
+
+  /// The whole records of events.log.
+  Records records() const;
+  /// Waits until `done(records)`; fails the test if the run ends before or it takes too long.
+  void await(const std::function<bool(const Records&)>& done);
+  void await_version(std::uint64_t version);
+  /// Waits until every actor has a process; name to process id.
+  std::map<std::string, pid_t> await_workers();
+  std::map<std::string, pid_t> workers() const;
+  /// Where workers of the run connect.
+  std::string await_endpoint();
+  /// Every process that any run of this test started and that is still there.
+  std::vector<pid_t> processes() const;
+  void await_no_processes();
+
+  /// audit and replay accept the log, no group was trained twice, every update was made, and no
+  /// process or temporary file is left.
+  void expect_whole_run(std::uint64_t steps);
+  void expect_clean_log();
+
+ private:
+  std::filesystem::path folder_;
+  std::vector<std::unique_ptr<Temper>> runs_;
+};
+
+/// The groups of every update that counts: what a resume voided is left out.
+std::vector<GroupId> trained_groups(const std::vector<orchestrator::Record>& records);
+
+template <class E>
+std::size_t count_events(const std::vector<orchestrator::Record>& records) {
+  std::size_t n = 0;
+  for (const auto& record : records)
+    n += std::holds_alternative<E>(record.event) ? 1 : 0;
+  return n;
+}
+
+/// Version after the last completed update; 0 before the first.
+std::uint64_t last_version(const std::vector<orchestrator::Record>& records);
+
+}  // namespace temper::test

@@ -1,0 +1,278 @@
+// Strangers at the socket, a disk that is full, files that are damaged, actors that cannot start.
+#include "actors/protocol/catalog.hpp"
+#include "actors/transport/message.hpp"
+#include "core/clock.hpp"
+#include "tests/system/harness.hpp"
+
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <fstream>
+#include <random>
+
+namespace temper::test {
+namespace {
+
+namespace fs = std::filesystem;
+namespace event = orchestrator::event;
+using namespace std::chrono_literals;
+
+constexpr const char* kSlow = "synthetic.step_time=20ms";
+
+// --- Strangers
+
+int connect_to(const std::string& endpoint) {
+  if (endpoint.starts_with("ipc://")) {
+    const int fd = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    std::strncpy(address.sun_path, endpoint.c_str() + 6, sizeof(address.sun_path) - 1);
+    EXPECT_EQ(::connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+    return fd;
+  }
+  const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  const auto port = std::stoi(endpoint.substr(endpoint.rfind(':') + 1));
+  address.sin_port = htons(static_cast<std::uint16_t>(port));
+  EXPECT_EQ(::connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+  return fd;
+}
+
+std::string random_bytes(std::mt19937_64& random, std::size_t size) {
+  std::string bytes(size, '\0');
+  for (char& byte : bytes)
+    byte = static_cast<char>(random());
+  return bytes;
+}
+
+/// Connections that speak no ZeroMQ: silent ones, and ones that write until they are cut off.
+class RawStrangers {
+ public:
+  explicit RawStrangers(const std::string& endpoint) {
+    std::mt19937_64 random(7);
+    for (int i = 0; i < 8; ++i) {
+      fds_.push_back(connect_to(endpoint));
+      const std::string garbage = random_bytes(random, 4096);
+      if (i % 2 == 0)
+        std::ignore = ::send(fds_.back(), garbage.data(), garbage.size(), MSG_NOSIGNAL);
+    }
+  }
+  ~RawStrangers() {
+    for (const int fd : fds_)
+      ::close(fd);
+  }
+
+ private:
+  std::vector<int> fds_;
+};
+
+/// Sends `bodies` under well-formed and broken heads, and returns the first answer, if any came.
+std::optional<actors::IncomingMessage> disturb(
+    actors::DealerSocket& socket, const std::vector<std::pair<std::string, std::string>>& frames) {
+  for (auto [head, body] : frames)
+    EXPECT_TRUE(socket.try_send(head, body).value_or(false));
+  int never[2];
+  EXPECT_EQ(::pipe2(never, O_CLOEXEC), 0);
+  std::optional<actors::IncomingMessage> answer;
+  const RealClock clock;
+  while (!answer && clock.now() < Time(20s)) {
+    std::ignore = socket.wait(actors::DealerSocket::Wait::Readable, never[0], 100ms);
+    if (auto received = socket.try_receive()) {
+      auto message = actors::IncomingMessage::parse(*std::move(received));
+      if (message)
+        answer = *std::move(message);
+    }
+  }
+  ::close(never[0]);
+  ::close(never[1]);
+  return answer;
+}
+
+template <class M>
+std::pair<std::string, std::string> framed(const M& message, std::uint64_t sequence) {
+  actors::OutgoingMessage out = actors::outgoing(message);
+  return {encode_head(out, sequence), std::move(out.body)};
+}
+
+class Strangers : public SystemTest, public testing::WithParamInterface<const char*> {};
+INSTANTIATE_TEST_SUITE_P(EachTransport,
+                         Strangers,
+                         testing::Values("ipc", "tcp"),
+                         [](const auto& p) { return std::string(p.param); });
+
+TEST_P(Strangers, DoNotDisturbARun) {
+  run({kSlow, std::string("transport.kind=") + GetParam()});
+  const std::string endpoint = await_endpoint();
+  ASSERT_FALSE(endpoint.empty());
+  const RawStrangers raw(endpoint);
+
+  const RealClock clock;
+  const Log log = Log::to_stderr(clock);
+  auto socket = actors::DealerSocket::connect(endpoint, {}, log);
+  ASSERT_TRUE(socket);
+  std::mt19937_64 random(11);
+  std::vector<std::pair<std::string, std::string>> frames;
+  for (int i = 0; i < 200; ++i)
+    frames.emplace_back(random_bytes(random, 1 + random() % 100),
+                        random_bytes(random, 1 + random() % 1000));
+  // As if it were an actor: results that nobody asked it for.
+  frames.push_back(framed(actors::Judged{LeaseId(1), {{1.0, ""}}}, 1));
+  frames.push_back(framed(actors::Failed{"I am the trainer"}, 2));
+  frames.push_back(framed(actors::TrainerReady{}, 3));
+  actors::Hello hello;
+  hello.name = "trainer";
+  hello.secret = "00000000000000000000000000000000";
+  frames.push_back(framed(hello, 4));
+  const auto answer = disturb(*socket, frames);
+  ASSERT_TRUE(answer);
+  ASSERT_TRUE(answer->is<actors::Reject>()) << actors::message_name(answer->envelope().tag);
+  EXPECT_EQ(answer->decode<actors::Reject>().value().reason, "the secret is not that of this run");
+
+  const Ended ended = current().wait();
+  EXPECT_EQ(ended.status, 0) << ended.output;
+  expect_whole_run(24);
+  EXPECT_EQ(count_events<event::ActorDown>(records()), 0U);
+}
+
+// --- A full disk
+
+TEST_F(SystemTest, AFullDiskEndsTheRunByTheFilesNameAndItIsResumedOnceThereIsRoom) {
+  const Ended ended = run({}, Bytes(24 * 1024)).wait();
+  EXPECT_EQ(ended.status, 1) << ended.output;
+  const std::string log = (run_dir() / "events.log").string();
+  EXPECT_NE(ended.output.find("cannot append to " + log + ": File too large"), std::string::npos)
+      << ended.output;
+  EXPECT_EQ(processes(), std::vector<pid_t>{});
+  EXPECT_GT(last_version(records()), 5U);
+  EXPECT_FALSE(fs::is_empty(run_dir() / "checkpoints"));
+  expect_clean_log();
+  const Ended resumed = resume().wait();
+  EXPECT_EQ(resumed.status, 0) << resumed.output;
+  expect_whole_run(24);
+}
+
+TEST_F(SystemTest, ADiskFullFromTheStartIsNamed) {
+  const Ended ended = run({}, Bytes(512)).wait();  // Room for the complaint, not for config.yaml.
+  EXPECT_EQ(ended.status, 1) << ended.output;
+  EXPECT_NE(ended.output.find((run_dir() / "config.yaml").string()), std::string::npos)
+      << ended.output;
+  EXPECT_EQ(processes(), std::vector<pid_t>{});
+}
+
+TEST_F(SystemTest, ADiskFullBehindItsOutputTooIsAnErrorLikeAnyOther) {
+  EXPECT_EQ(run({}, Bytes(0)).wait().status, 1);
+  EXPECT_EQ(processes(), std::vector<pid_t>{});
+}
+
+// --- Damaged files
+
+class ADamagedRun : public SystemTest {
+ protected:
+  /// A run that was stopped after a checkpoint.
+  void make() {
+    run({kSlow});
+    await_version(8);
+    current().signal(SIGKILL);
+    current().wait();
+    await_no_processes();
+  }
+  fs::path newest() const {
+    std::set<fs::path> all;
+    for (const auto& entry : fs::directory_iterator(run_dir() / "checkpoints")) {
+      if (entry.path().extension() != ".partial")
+        all.insert(entry.path());
+    }
+    return *all.rbegin();
+  }
+  void expect_refused(const std::string& name) {
+    const Ended ended = resume().wait();
+    EXPECT_EQ(ended.status, 1) << ended.output;
+    EXPECT_NE(ended.output.find(name), std::string::npos) << ended.output;
+    EXPECT_EQ(processes(), std::vector<pid_t>{});
+  }
+};
+
+TEST_F(ADamagedRun, IsRefusedByTheNameOfItsCutOffState) {
+  make();
+  const fs::path state = newest() / "orchestrator.msgpack";
+  fs::resize_file(state, fs::file_size(state) / 2);
+  expect_refused(state.string());
+}
+
+TEST_F(ADamagedRun, IsRefusedByTheNameOfItsMissingState) {
+  make();
+  const fs::path state = newest() / "orchestrator.msgpack";
+  fs::remove(state);
+  expect_refused(state.string());
+}
+
+TEST_F(ADamagedRun, IsRefusedByTheNameOfTheTrainersMissingFile) {
+  make();
+  const fs::path file = newest() / "synthetic.json";
+  fs::remove(file);
+  expect_refused(file.string());
+}
+
+TEST_F(ADamagedRun, IsRefusedIfAnotherConfigurationIsAsked) {
+  make();
+  const std::string yaml = read_file(run_dir() / "config.yaml").value();
+  const auto at = yaml.find("steps: 24");
+  ASSERT_NE(at, std::string::npos);
+  ASSERT_TRUE(write_file_atomically(run_dir() / "config.yaml",
+                                    yaml.substr(0, at) + "steps: 30" + yaml.substr(at + 9)));
+  expect_refused("the configuration is not the one this run began with");
+}
+
+TEST_F(ADamagedRun, IsGoneOnWithIfOnlyAnUnfinishedCheckpointLiesAbout) {
+  make();
+  fs::create_directories(run_dir() / "checkpoints/step-000099.partial");
+  const Ended ended = resume().wait();
+  EXPECT_EQ(ended.status, 0) << ended.output;
+  expect_whole_run(24);
+}
+
+// --- Actors that cannot start
+
+TEST_F(SystemTest, AnActorThatCanNeverStartEndsTheRunByNameSoon) {
+  const RealClock clock;
+  const Ended ended =
+      run({"verifier.kind=command", "verifier.command=[/nonexistent/verify]"}).wait();
+  EXPECT_EQ(ended.status, 1);
+  EXPECT_NE(ended.output.find("reward-0"), std::string::npos) << ended.output;
+  EXPECT_NE(ended.output.find("/nonexistent/verify"), std::string::npos) << ended.output;
+  EXPECT_LT(clock.now(), Time(20s));
+  expect_clean_log();
+}
+
+TEST_F(SystemTest, AFileOfPromptsThatIsNotThereIsNamed) {
+  const std::string path = (folder() / "none.jsonl").string();
+  const Ended ended = run({"task.kind=jsonl", "task.path=" + path}).wait();
+  EXPECT_EQ(ended.status, 1);
+  EXPECT_NE(ended.output.find(path), std::string::npos) << ended.output;
+  EXPECT_FALSE(fs::exists(run_dir()));
+}
+
+TEST_F(SystemTest, VerifierProcessesEndWithTheRunHoweverItEnds) {
+  const fs::path script = folder() / "verify.sh";
+  std::ofstream(script) << "#!/bin/sh\nwhile read -r line; do echo '{\"reward\": 1}'; done\n";
+  fs::permissions(script, fs::perms::owner_all);
+  run({kSlow, "verifier.kind=command", "verifier.command=[" + script.string() + "]"});
+  await_version(3);
+  EXPECT_GT(processes().size(), 6U);
+  current().signal(SIGKILL);
+  current().wait();
+  await_no_processes();
+  const Ended ended = resume().wait();
+  EXPECT_EQ(ended.status, 0) << ended.output;
+  expect_whole_run(24);
+}
+
+}  // namespace
+}  // namespace temper::test

@@ -1,0 +1,185 @@
+// A run that nobody disturbs: what it leaves behind, and that each way to run it does what it says.
+#include "tests/system/harness.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+
+namespace temper::test {
+namespace {
+
+namespace fs = std::filesystem;
+namespace command = orchestrator::command;
+namespace event = orchestrator::event;
+using actors::SwitchAction;
+using orchestrator::Record;
+
+class Run : public SystemTest {
+ protected:
+  nlohmann::json summary() const {
+    return nlohmann::json::parse(
+        read_file(run_dir() / "summary.json").value_or(""), nullptr, false);
+  }
+};
+
+bool is_empty_of_sockets(const fs::path& folder) {
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    if (entry.path().filename().string().starts_with("temper-"))
+      return false;
+  }
+  return true;
+}
+
+TEST_F(Run, EndsWithACleanLogThatReplays) {
+  const Ended ended = run().wait();
+  EXPECT_EQ(ended.status, 0) << ended.output;
+  expect_whole_run(24);
+  EXPECT_TRUE(is_empty_of_sockets(folder()));
+}
+
+TEST_F(Run, ItsSummarySaysWhatItsLogSays) {
+  ASSERT_EQ(run().wait().status, 0);
+  const nlohmann::json s = summary();
+  ASSERT_TRUE(s.is_object());
+  EXPECT_EQ(s["ok"], true);
+  EXPECT_EQ(s["steps"], 24);
+  EXPECT_EQ(s["groups"]["trained"], 24 * 4);
+  EXPECT_EQ(s["staleness"]["bound"], 2);
+  EXPECT_LE(s["staleness"]["max"], 2);
+  EXPECT_EQ(s["tokens"]["trained"].is_number(), true);
+  EXPECT_EQ(s["utilization"]["per_card"].size(), 2U);
+  const auto replay = nlohmann::json::parse(
+      temper({"replay", run_dir().string(), "--json"}).output, nullptr, false);
+  EXPECT_EQ(replay["log_hash"], s["log_hash"]);
+  for (const char* file : {"config.yaml", "metrics.jsonl", "trace.json"})
+    EXPECT_GT(fs::file_size(run_dir() / file), 0U) << file;
+  EXPECT_FALSE(nlohmann::json::parse(read_file(run_dir() / "trace.json").value(), nullptr, false)
+                   .is_discarded());
+}
+
+TEST_F(Run, IsAProcessPerActorWhileItLasts) {
+  run({"synthetic.step_time=20ms"});
+  const auto found = await_workers();
+  EXPECT_EQ(found.size(), 5U);  // Two rollouts, reference, reward, trainer.
+  EXPECT_EQ(processes().size(), 6U);
+  EXPECT_EQ(current().wait().status, 0);
+  EXPECT_EQ(processes().size(), 0U);
+  EXPECT_TRUE(is_empty_of_sockets(folder()));
+}
+
+TEST_F(Run, OverTcpSendsItsWeightsAsChunksFromAFreePort) {
+  run({"transport.kind=tcp", "synthetic.step_time=20ms"});
+  const std::string endpoint = await_endpoint();
+  EXPECT_TRUE(endpoint.starts_with("tcp://127.0.0.1:")) << endpoint;
+  EXPECT_FALSE(endpoint.ends_with(":0")) << endpoint;
+  EXPECT_EQ(current().wait().status, 0);
+  expect_whole_run(24);
+}
+
+TEST_F(Run, WithBoundZeroIsSynchronous) {
+  ASSERT_EQ(run({"staleness.bound=0"}).wait().status, 0);
+  expect_whole_run(24);
+  EXPECT_EQ(summary()["staleness"]["max"], 0);
+  for (const Record& record : records()) {
+    for (const auto& c : record.commands) {
+      const auto* train = std::get_if<command::Train>(&c);
+      if (train == nullptr)
+        continue;
+      for (const auto& entry : train->certificate.groups)
+        EXPECT_EQ(entry.dispatched, train->certificate.step);
+    }
+  }
+}
+
+/// The actions as the cards saw them done, without the one rollout's place among the other's.
+std::vector<SwitchAction> switches(const std::vector<Record>& records) {
+  std::vector<SwitchAction> actions;
+  for (const Record& record : records) {
+    const auto* done = std::get_if<event::Switched>(&record.event);
+    if (done != nullptr && (actions.empty() || actions.back() != done->action))
+      actions.push_back(done->action);
+  }
+  return actions;
+}
+
+TEST_F(Run, ColocatedSwitchesInTheOrderThatKeepsThePeakLow) {
+  ASSERT_EQ(run({"placement.mode=colocated"}).wait().status, 0);
+  expect_whole_run(24);
+  const std::vector<SwitchAction> cycle{SwitchAction::OffloadOptimizer,
+                                        SwitchAction::AllocateKv,
+                                        SwitchAction::Interrupt,
+                                        SwitchAction::FreeKv,
+                                        SwitchAction::FreeWeights,
+                                        SwitchAction::OnloadOptimizer};
+  const std::vector<SwitchAction> seen = switches(records());
+  ASSERT_GE(seen.size(), 2 * cycle.size());
+  for (std::size_t i = 0; i < seen.size(); ++i)
+    EXPECT_EQ(seen[i], cycle[i % cycle.size()]) << "action " << i;
+}
+
+TEST_F(Run, ColocatedCommitsWeightsBeforeTheKvCache) {
+  ASSERT_EQ(run({"placement.mode=colocated"}).wait().status, 0);
+  std::map<ActorId, bool> bound;  // Holds weights.
+  for (const Record& record : records()) {
+    if (const auto* e = std::get_if<event::WeightsCommitted>(&record.event))
+      bound[e->actor] = true;
+    const auto* e = std::get_if<event::Switched>(&record.event);
+    if (e != nullptr && e->action == SwitchAction::FreeWeights)
+      bound[e->actor] = false;
+    if (e != nullptr && e->action == SwitchAction::AllocateKv) {
+      EXPECT_TRUE(bound[e->actor]) << "record " << record.sequence;
+    }
+  }
+}
+
+TEST_F(Run, IsNotOverwrittenByAnother) {
+  ASSERT_EQ(run().wait().status, 0);
+  const std::string log = read_file(run_dir() / "events.log").value();
+  const std::string config = read_file(run_dir() / "config.yaml").value();
+  const Ended again = run({"steps=3"}).wait();
+  EXPECT_EQ(again.status, 1);
+  EXPECT_NE(again.output.find("holds a run already"), std::string::npos) << again.output;
+  EXPECT_TRUE(read_file(run_dir() / "events.log").value() == log);
+  EXPECT_EQ(read_file(run_dir() / "config.yaml").value(), config);
+}
+
+TEST_F(Run, ThatIsOverIsResumedToItsEndAtOnce) {
+  ASSERT_EQ(run().wait().status, 0);
+  const Ended ended = resume().wait();
+  EXPECT_EQ(ended.status, 0) << ended.output;
+  expect_whole_run(24);
+}
+
+TEST_F(Run, ThatGoesOnIsNotResumedBesideItself) {
+  run({"synthetic.step_time=20ms"});
+  await_version(2);
+  const Ended beside = temper({"run", "--resume", run_dir().string()});
+  EXPECT_EQ(beside.status, 1);
+  EXPECT_NE(beside.output.find("is going on"), std::string::npos) << beside.output;
+  EXPECT_EQ(current().wait().status, 0);
+  expect_whole_run(24);
+}
+
+TEST_F(Run, WithAnUnknownKeyIsRefusedByItsLine) {
+  ASSERT_TRUE(write_file_atomically(config(), "policy: synthetic\nstaleness:\n  bond: 2\n"));
+  const Ended ended = run().wait();
+  EXPECT_EQ(ended.status, 1);
+  EXPECT_NE(ended.output.find("config.yaml:3"), std::string::npos) << ended.output;
+  EXPECT_NE(ended.output.find("bound"), std::string::npos) << ended.output;
+  EXPECT_FALSE(fs::exists(run_dir()));
+}
+
+TEST_F(Run, WithoutItsConfigurationSaysSo) {
+  const Ended ended = temper({"run", (folder() / "none.yaml").string()});
+  EXPECT_EQ(ended.status, 1);
+  EXPECT_NE(ended.output.find("none.yaml"), std::string::npos) << ended.output;
+}
+
+TEST_F(Run, ThatWasNeverBegunCannotBeResumed) {
+  const Ended ended = resume().wait();
+  EXPECT_EQ(ended.status, 1);
+  EXPECT_NE(ended.output.find(run_dir().string()), std::string::npos) << ended.output;
+}
+
+}  // namespace
+}  // namespace temper::test
