@@ -5,7 +5,11 @@
 #include "orchestrator/metrics/report.hpp"
 
 #include <CLI/CLI.hpp>
+#include <fcntl.h>
+#include <unistd.h>
 
+#include <cstdio>
+#include <exception>
 #include <iostream>
 
 namespace {
@@ -18,9 +22,17 @@ void add_config_options(CLI::App& command, std::string& config, std::vector<std:
       ->allow_extra_args(false);
 }
 
-}  // namespace
+/// A file opened in the place of a closed stdout would get what is meant for the terminal.
+void open_standard_descriptors() {
+  int fd = 0;
+  do {
+    fd = ::open("/dev/null", O_RDWR);
+  } while (fd >= 0 && fd <= STDERR_FILENO);
+  if (fd > STDERR_FILENO)
+    ::close(fd);
+}
 
-int main(int argc, char** argv) {
+int run_command_line(int argc, char** argv) {
   CLI::App app("RL post-training from one YAML file.", "temper");
   app.require_subcommand(1);
   app.fallthrough(false);
@@ -73,4 +85,16 @@ int main(int argc, char** argv) {
     return run_report({after.run_dir, format}, std::cout, std::cerr);
   }
   return 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  open_standard_descriptors();
+  try {
+    return run_command_line(argc, argv);
+  } catch (const std::exception& error) {  // A library refused: no descriptors, no memory.
+    std::fputs((std::string("temper: ") + error.what() + "\n").c_str(), stderr);
+    return 1;
+  }
 }

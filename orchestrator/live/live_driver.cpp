@@ -81,14 +81,14 @@ Result<std::unique_ptr<LiveDriver>> LiveDriver::create(LiveOptions options,
 
 Status LiveDriver::open() {
   TEMPER_TRY(prompts_, actors::make_prompt_source(options_.config.task, options_.config.seed));
-  if (options_.resume) {
-    TEMPER_TRY_STATUS(open_resumed());
-  } else {
-    TEMPER_TRY(EventLog log, EventLog::create(run_dir_.file("events.log")));
-    events_ = std::make_unique<EventLog>(std::move(log));
-    clock_ = std::make_unique<RealClock>();
-  }
-  return bind_socket();
+  TEMPER_TRY_STATUS(bind_socket());
+  if (options_.resume)
+    return open_resumed();
+  // Last: with a log the folder holds a run.
+  TEMPER_TRY(EventLog log, EventLog::create(run_dir_.file("events.log")));
+  events_ = std::make_unique<EventLog>(std::move(log));
+  clock_ = std::make_unique<RealClock>();
+  return {};
 }
 
 /// The run's clock goes on where the log ends; the time in between does not count.
@@ -103,7 +103,13 @@ Status LiveDriver::open_resumed() {
                  observer_.on_record(record);
                return {};
              }));
-  if (!recorded || encode(*recorded) != encode(scheduler_config_)) {
+  if (!recorded) {
+    return invalid_input(
+        fmt::format("{} holds no record of a start; begin the run anew in "
+                    "another run_dir",
+                    path.string()));
+  }
+  if (encode(*recorded) != encode(scheduler_config_)) {
     return invalid_input(
         fmt::format("{}: the configuration is not the one this run began with", path.string()));
   }

@@ -8,7 +8,6 @@
 #include <signal.h>
 #include <sys/inotify.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -104,17 +103,13 @@ class Watch {
   if (::getppid() != parent)
     ::_exit(126);
   ::setenv("TMPDIR", options.folder.c_str(), 1);
-  if (options.largest_file) {
-    const auto bytes = static_cast<rlim_t>(options.largest_file->count());
-    const rlimit limit{bytes, bytes};
-    ::setrlimit(RLIMIT_FSIZE, &limit);
-    ::signal(SIGXFSZ, SIG_IGN);
-  }
   const int null = ::open("/dev/null", O_RDONLY);
   const int out = ::open(output.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND, 0644);
   ::dup2(null, 0);
   ::dup2(out, 1);
   ::dup2(out, 2);
+  if (options.handicap)
+    options.handicap();
   ::execv(argv[0], argv.data());
   ::_exit(127);
 }
@@ -203,19 +198,20 @@ SystemTest::~SystemTest() {
   fs::remove_all(folder_);
 }
 
-Temper& SystemTest::run(const Arguments& sets, std::optional<Bytes> largest_file) {
+Temper& SystemTest::run(const Arguments& sets, std::function<void()> handicap) {
   Arguments arguments{"run", config().string(), "--set", "run_dir=" + run_dir().string()};
   for (const std::string& set : sets) {
     arguments.push_back("--set");
     arguments.push_back(set);
   }
-  runs_.push_back(std::make_unique<Temper>(arguments, Temper::Options{folder_, largest_file}));
+  runs_.push_back(
+      std::make_unique<Temper>(arguments, Temper::Options{folder_, std::move(handicap)}));
   return current();
 }
 
-Temper& SystemTest::resume(std::optional<Bytes> largest_file) {
+Temper& SystemTest::resume() {
   runs_.push_back(std::make_unique<Temper>(Arguments{"run", "--resume", run_dir().string()},
-                                           Temper::Options{folder_, largest_file}));
+                                           Temper::Options{folder_, {}}));
   return current();
 }
 

@@ -36,7 +36,7 @@ class Temper {
  public:
   struct Options {
     std::filesystem::path folder;  ///< For its output; also its TMPDIR, which marks its processes.
-    std::optional<Bytes> largest_file;  ///< As a full disk, for it and all that it starts.
+    std::function<void()> handicap;  ///< Called in its process before it begins.
   };
   Temper(const Arguments& arguments, const Options& options);
   Temper(const Temper&) = delete;
@@ -67,9 +67,9 @@ class SystemTest : public testing::Test {
   SystemTest();
   ~SystemTest() override;
 
-  /// `temper run` of the synthetic pipeline of this file, changed by `sets`; `extra` are arguments.
-  Temper& run(const Arguments& sets = {}, std::optional<Bytes> largest_file = {});
-  Temper& resume(std::optional<Bytes> largest_file = {});
+  /// `temper run` of a small synthetic pipeline, changed by `sets`: 24 updates of 4 groups.
+  Temper& run(const Arguments& sets = {}, std::function<void()> handicap = {});
+  Temper& resume();
   Ended temper(const Arguments& arguments);
   Temper& current() { return *runs_.back(); }
 

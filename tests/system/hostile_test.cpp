@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -141,10 +142,33 @@ TEST_P(Strangers, DoNotDisturbARun) {
   EXPECT_EQ(count_events<event::ActorDown>(records()), 0U);
 }
 
-// --- A full disk
+// --- A poor environment
+
+using Handicap = std::function<void()>;
+
+/// No file of the run grows beyond `largest`: what a full disk does, at a known moment.
+Handicap full_disk(Bytes largest) {
+  return [largest] {
+    const auto bytes = static_cast<rlim_t>(largest.count());
+    const rlimit limit{bytes, bytes};
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+  };
+}
+
+Handicap few_descriptors(rlim_t most) {
+  return [most] {
+    const rlimit limit{most, most};
+    ::setrlimit(RLIMIT_NOFILE, &limit);
+  };
+}
+
+void close_output() {
+  for (const int fd : {0, 1, 2})
+    ::close(fd);
+}
 
 TEST_F(SystemTest, AFullDiskEndsTheRunByTheFilesNameAndItIsResumedOnceThereIsRoom) {
-  const Ended ended = run({}, Bytes(24 * 1024)).wait();
+  const Ended ended = run({}, full_disk(Bytes(24 * 1024))).wait();
   EXPECT_EQ(ended.status, 1) << ended.output;
   const std::string log = (run_dir() / "events.log").string();
   EXPECT_NE(ended.output.find("cannot append to " + log + ": File too large"), std::string::npos)
@@ -159,7 +183,8 @@ TEST_F(SystemTest, AFullDiskEndsTheRunByTheFilesNameAndItIsResumedOnceThereIsRoo
 }
 
 TEST_F(SystemTest, ADiskFullFromTheStartIsNamed) {
-  const Ended ended = run({}, Bytes(512)).wait();  // Room for the complaint, not for config.yaml.
+  const Ended ended =
+      run({}, full_disk(Bytes(512))).wait();  // Room for the complaint, not for config.yaml.
   EXPECT_EQ(ended.status, 1) << ended.output;
   EXPECT_NE(ended.output.find((run_dir() / "config.yaml").string()), std::string::npos)
       << ended.output;
@@ -167,8 +192,32 @@ TEST_F(SystemTest, ADiskFullFromTheStartIsNamed) {
 }
 
 TEST_F(SystemTest, ADiskFullBehindItsOutputTooIsAnErrorLikeAnyOther) {
-  EXPECT_EQ(run({}, Bytes(0)).wait().status, 1);
+  EXPECT_EQ(run({}, full_disk(Bytes(0))).wait().status, 1);
   EXPECT_EQ(processes(), std::vector<pid_t>{});
+}
+
+TEST_F(SystemTest, TooFewDescriptorsAreAnErrorAndNoCrash) {
+  for (const rlim_t most : {8, 12, 16, 20, 24}) {
+    const Ended ended = run({}, few_descriptors(most)).wait();
+    EXPECT_EQ(ended.status, 1) << most << ": " << ended.output;
+    EXPECT_NE(ended.output.find("Too many open files"), std::string::npos) << ended.output;
+    EXPECT_EQ(processes(), std::vector<pid_t>{});
+    fs::remove_all(run_dir());
+  }
+}
+
+TEST_F(SystemTest, ClosedOutputsDoNotEndUpInTheFilesOfTheRun) {
+  EXPECT_EQ(run({}, close_output).wait().status, 0);
+  expect_whole_run(24);
+  EXPECT_EQ(read_file(run_dir() / "logs/orchestrator.log").value(), "");
+}
+
+TEST_F(SystemTest, AnAddressThatCannotBeBoundIsNamedAndTheFolderIsStillFree) {
+  const Ended ended = run({"transport.kind=tcp", "transport.bind=192.0.2.1"}).wait();
+  EXPECT_EQ(ended.status, 1);
+  EXPECT_NE(ended.output.find("192.0.2.1"), std::string::npos) << ended.output;
+  EXPECT_EQ(run().wait().status, 0);
+  expect_whole_run(24);
 }
 
 // --- Damaged files
@@ -228,6 +277,12 @@ TEST_F(ADamagedRun, IsRefusedIfAnotherConfigurationIsAsked) {
   ASSERT_TRUE(write_file_atomically(run_dir() / "config.yaml",
                                     yaml.substr(0, at) + "steps: 30" + yaml.substr(at + 9)));
   expect_refused("the configuration is not the one this run began with");
+}
+
+TEST_F(ADamagedRun, IsRefusedIfItsLogIsEmpty) {
+  make();
+  fs::resize_file(run_dir() / "events.log", 0);
+  expect_refused("events.log holds no record of a start");
 }
 
 TEST_F(ADamagedRun, IsGoneOnWithIfOnlyAnUnfinishedCheckpointLiesAbout) {
