@@ -5,14 +5,17 @@
 #include "core/json.hpp"
 #include "core/yaml.hpp"
 #include "orchestrator/config/load.hpp"
+#include "orchestrator/config/placement.hpp"
 #include "orchestrator/live/base_checkpoint.hpp"
 #include "orchestrator/live/live_driver.hpp"
 #include "orchestrator/metrics/recorder.hpp"
 #include "orchestrator/view/terminal_view.hpp"
 
 #include <fmt/format.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 
@@ -35,6 +38,24 @@ int fail(const Error& error) {
 void ignore_write_signals() {
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);
+}
+
+/// As many file descriptors as the run can need, up to the hard limit; ZeroMQ ends the process when
+/// it gets none.
+Status provide_descriptors(std::size_t actors) {
+  const rlim_t needed = 64 + 8 * static_cast<rlim_t>(actors);
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= needed)
+    return {};
+  limit.rlim_cur = std::min(needed, limit.rlim_max);
+  if (limit.rlim_max < needed || ::setrlimit(RLIMIT_NOFILE, &limit) != 0) {
+    return Error{ErrorCode::Unavailable,
+                 fmt::format("this run needs {} file descriptors, but may have {}; raise the limit "
+                             "(ulimit -Hn)",
+                             needed,
+                             limit.rlim_max)};
+  }
+  return {};
 }
 
 /// temper-worker lies beside temper.
@@ -187,6 +208,8 @@ int run_pipeline(const RunOptions& options) {
   const auto plan = make_plan(options);
   if (!plan)
     return fail(plan.error());
+  if (Status status = provide_descriptors(actor_slots(plan->config).size()); !status)
+    return fail(status.error());
   const auto lock = prepare(*plan, options.resume, options.json);
   if (!lock)
     return fail(lock.error());

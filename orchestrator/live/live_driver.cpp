@@ -675,11 +675,13 @@ void LiveDriver::abort_unrecorded(Record record, const std::string& reason) {
 
 void LiveDriver::shut_down() {
   loop_->deadline.cancel();
-  std::vector<ActorId> connected;
-  for (const auto& [peer, actor] : connections_.peers())
-    connected.push_back(actor);
-  for (const ActorId actor : connected)
-    send(actor, actors::Stop{});
+  for (std::uint32_t i = 0; i < scheduler_config_.actors.size(); ++i) {
+    if (connections_.peer_of(ActorId(i)) != nullptr) {
+      send(ActorId(i), actors::Stop{});
+    } else {
+      supervisor_->kill(scheduler_config_.actors[i].name);  // nobody there to be asked
+    }
+  }
   if (supervisor_->running() == 0)
     return loop_->io.stop();
   loop_->grace.expires_after(signals_ > 1 ? Duration(0) : kStopGrace);

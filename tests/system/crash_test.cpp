@@ -187,7 +187,6 @@ TEST_F(System, AnInterruptDrainsAndTheRestIsResumed) {
   const Ended resumed = resume().wait();
   EXPECT_EQ(resumed.status, 0) << resumed.output;
   expect_whole_run(24);
-  EXPECT_EQ(temper({"audit", run_dir().string()}).output.find("(0 voided"), std::string::npos);
 }
 
 TEST_F(System, AnInterruptOfAColocatedRunDrains) {
