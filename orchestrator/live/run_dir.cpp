@@ -5,7 +5,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/file.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -46,9 +45,13 @@ Result<RunLock> RunDir::lock() const {
   if (fd < 0)
     return io_error("cannot open " + path.string(), errno);
   RunLock lock(fd);
-  if (::flock(fd, LOCK_EX | LOCK_NB) == 0)
+  // Not flock(): a child that is being started would hold that too, beyond our own end.
+  struct flock whole {};
+  whole.l_type = F_WRLCK;
+  whole.l_whence = SEEK_SET;
+  if (::fcntl(fd, F_SETLK, &whole) == 0)
     return lock;
-  if (errno != EWOULDBLOCK)
+  if (errno != EACCES && errno != EAGAIN)
     return io_error("cannot lock " + path.string(), errno);
   return Error{ErrorCode::Unavailable,
                fmt::format("the run in {} is going on; it can be resumed when it has ended",
