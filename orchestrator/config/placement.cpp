@@ -55,9 +55,9 @@ PlacementConfig resolve_placement(const PipelineConfig& config) {
   if (out.trainer.empty())
     out.trainer = without(all, out.rollout);
   if (out.reference.empty())
-    out.reference = out.trainer;
+    out.reference = out.rollout;
   if (out.reward.empty())
-    out.reward = out.trainer;
+    out.reward = out.rollout;
   return out;
 }
 

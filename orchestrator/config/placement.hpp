@@ -7,7 +7,7 @@ namespace temper::orchestrator {
 
 /// The section with every empty list filled: in `separate` mode rollout gets the first half of the
 /// cards (the larger if odd) and the trainer the rest, or each what the other leaves free;
-/// reference and reward run beside the trainer. In `colocated` mode every role gets every card.
+/// reference and reward run beside the rollout. In `colocated` mode every role gets every card.
 /// May leave a list empty or overlapping where the section cannot be satisfied; validate() reports
 /// it.
 PlacementConfig resolve_placement(const PipelineConfig& config);

@@ -92,8 +92,8 @@ void describe(V& v, PlacementConfig& c) {
           {.doc = "Cards of the rollout; empty: chosen for the mode.", .example = "[0]"});
   v.field(4, "trainer", c.trainer, {.doc = "Cards of the trainer; empty: chosen for the mode."});
   v.field(
-      5, "reference", c.reference, {.doc = "Cards of the reference; empty: those of the trainer."});
-  v.field(6, "reward", c.reward, {.doc = "Cards of the reward; empty: those of the trainer."});
+      5, "reference", c.reference, {.doc = "Cards of the reference; empty: those of the rollout."});
+  v.field(6, "reward", c.reward, {.doc = "Cards of the reward; empty: those of the rollout."});
 }
 
 template <class V>

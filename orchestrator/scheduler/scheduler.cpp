@@ -36,8 +36,8 @@ Commands Scheduler::on(const Event& event, Time now) {
     expire();
     checkpoint_or_end();
     drive_switch();
-    publish_weights();
     train();
+    publish_weights();
     dispatch();
     drive_switch();
     score(Task::Reference, actors::RoleKind::Reference, config_.deadlines.reference);

@@ -3,7 +3,7 @@
 // wants leaves as commands. The same events give the same commands, which is how a run is replayed.
 //
 // After each event it moves everything that can move, always in this order: expired deadlines,
-// checkpoint or end, role switch, weight publication, training, dispatch, reference and reward,
+// checkpoint or end, role switch, training, weight publication, dispatch, reference and reward,
 // waits. Every wait has a deadline, kept by the fleet (launch, weights, switch), by the queue
 // (leases) or here (checkpoint, drain); next_deadline() is the earliest.
 #pragma once

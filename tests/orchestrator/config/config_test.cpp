@@ -138,14 +138,14 @@ TEST(Placement, SeparateSplitsTheCards) {
     Cards rollout, trainer, reference, reward;
   };
   const Case cases[] = {
-      {{}, {0}, {1}, {1}, {1}},
-      {{"placement.cards=3"}, {0, 1}, {2}, {2}, {2}},
-      {{"placement.cards=4"}, {0, 1}, {2, 3}, {2, 3}, {2, 3}},
-      {{"placement.cards=4", "placement.trainer=[0]"}, {1, 2, 3}, {0}, {0}, {0}},
+      {{}, {0}, {1}, {0}, {0}},
+      {{"placement.cards=3"}, {0, 1}, {2}, {0, 1}, {0, 1}},
+      {{"placement.cards=4"}, {0, 1}, {2, 3}, {0, 1}, {0, 1}},
+      {{"placement.cards=4", "placement.trainer=[0]"}, {1, 2, 3}, {0}, {1, 2, 3}, {1, 2, 3}},
       {{"placement.cards=4", "placement.rollout=[3]", "placement.reward=[3]"},
        {3},
        {0, 1, 2},
-       {0, 1, 2},
+       {3},
        {3}},
   };
   for (const Case& c : cases) {
