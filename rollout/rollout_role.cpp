@@ -1,21 +1,11 @@
 #include "rollout/rollout_role.hpp"
 
-#include "actors/runtime/process.hpp"
+#include "actors/roles/switch_report.hpp"
 #include "actors/shared_memory/shared_buffer.hpp"
 
 #include <chrono>
 
 namespace temper::rollout {
-namespace {
-
-constexpr Bytes kLargestImage{std::int64_t{64} << 30};
-
-std::string text_of(const Status& status) {
-  return status ? "" : status.error().context;
-}
-
-}  // namespace
-
 Status RolloutRole::on_message(const actors::IncomingMessage& message, actors::Outbox& out) {
   if (message.is<actors::Generate>()) {
     TEMPER_TRY(auto work, message.decode<actors::Generate>());
@@ -102,7 +92,7 @@ void RolloutRole::stage(const actors::WeightsHandle& handle, actors::Outbox& out
       return engine_->stage(handle.version, image.bytes());
     });
   }
-  auto assembler = actors::ChunkAssembler::start(handle, kLargestImage);
+  auto assembler = actors::ChunkAssembler::start(handle, actors::kLargestImage);
   if (!assembler) {
     out.send(actors::WeightsStaged{handle.version, assembler.error().context});
     return;
@@ -145,34 +135,25 @@ void RolloutRole::report_staged(actors::Outbox& out) {
   const auto patience = std::chrono::milliseconds(engine_->load() > 0 ? 0 : 10);
   if (!staging_.valid() || staging_.wait_for(patience) != std::future_status::ready)
     return;
-  out.send(actors::WeightsStaged{staging_version_, text_of(staging_.get())});
+  out.send(actors::WeightsStaged{staging_version_, actors::error_text(staging_.get())});
 }
 
 void RolloutRole::commit(const actors::CommitWeights& work, actors::Outbox& out) {
   const Time begin = activity_.now();
   const Status status = engine_->commit(work.version);
   activity_.add(actors::CardState::WeightSync, begin);
-  out.send(actors::WeightsCommitted{work.version, text_of(status)});
+  out.send(actors::WeightsCommitted{work.version, actors::error_text(status)});
 }
 
 // --- Role switch
 
 void RolloutRole::switch_role(const actors::Switch& work, actors::Outbox& out) {
-  actors::Switched done;
-  done.action = work.action;
-  const Time begin = activity_.now();
-  const EngineMemory before = engine_->memory();
-  done.error = text_of(perform(work.action, out));
-  const EngineMemory after = engine_->memory();
-  activity_.add(actors::CardState::Switch, begin);
-  done.cost.duration = activity_.now() - begin;
-  done.cost.device_before = before.weights + before.kv;
-  done.cost.device_after = after.weights + after.kv;
-  done.cost.host_before = before.host;
-  done.cost.host_after = after.host;
-  done.cost.process_peak = actors::peak_resident_memory();
-  done.cost.process_after = actors::resident_memory();
-  out.send(done);
+  const auto held = [this] {
+    const EngineMemory m = engine_->memory();
+    return actors::HeldMemory{m.weights + m.kv, m.host};
+  };
+  actors::perform_switch(
+      work.action, activity_, out, held, [&] { return perform(work.action, out); });
 }
 
 Status RolloutRole::perform(actors::SwitchAction action, actors::Outbox& out) {

@@ -1,6 +1,6 @@
 #include "trainer/trainer_role.hpp"
 
-#include "actors/runtime/process.hpp"
+#include "actors/roles/switch_report.hpp"
 #include "actors/shared_memory/chunks.hpp"
 
 #include <fmt/format.h>
@@ -11,10 +11,6 @@ namespace temper::trainer {
 namespace {
 
 constexpr std::size_t kPublishedKept = 4;
-
-std::string text_of(const Status& status) {
-  return status ? "" : status.error().context;
-}
 
 }  // namespace
 
@@ -140,35 +136,27 @@ void TrainerRole::save(const actors::SaveState& work, actors::Outbox& out) {
   if (work.version != version_) {
     error = fmt::format("asked to save version {} but is at {}", work.version, version_);
   } else {
-    error = text_of(engine_->save(work.folder));
+    error = actors::error_text(engine_->save(work.folder));
   }
   activity_.add(actors::CardState::WeightSync, begin);
   out.send(actors::StateSaved{work.version, error});
 }
 
 void TrainerRole::switch_role(const actors::Switch& work, actors::Outbox& out) {
-  using A = actors::SwitchAction;
-  actors::Switched done;
-  done.action = work.action;
-  const Time begin = activity_.now();
-  const TrainerMemory before = engine_->memory();
-  if (work.action == A::OffloadOptimizer) {
-    done.error = text_of(engine_->offload());
-  } else if (work.action == A::OnloadOptimizer) {
-    done.error = text_of(engine_->onload());
-  } else {
-    done.error = "a trainer cannot " + std::string(name_of(work.action));
-  }
-  const TrainerMemory after = engine_->memory();
-  activity_.add(actors::CardState::Switch, begin);
-  done.cost.duration = activity_.now() - begin;
-  done.cost.device_before = before.weights + before.gradients + before.optimizer;
-  done.cost.device_after = after.weights + after.gradients + after.optimizer;
-  done.cost.host_before = before.host;
-  done.cost.host_after = after.host;
-  done.cost.process_peak = actors::peak_resident_memory();
-  done.cost.process_after = actors::resident_memory();
-  out.send(done);
+  const auto held = [this] {
+    const TrainerMemory m = engine_->memory();
+    return actors::HeldMemory{m.weights + m.gradients + m.optimizer, m.host};
+  };
+  actors::perform_switch(work.action, activity_, out, held, [&]() -> Status {
+    switch (work.action) {
+      case actors::SwitchAction::OffloadOptimizer:
+        return engine_->offload();
+      case actors::SwitchAction::OnloadOptimizer:
+        return engine_->onload();
+      default:
+        return invalid_input("a trainer cannot " + std::string(name_of(work.action)));
+    }
+  });
 }
 
 }  // namespace temper::trainer

@@ -13,6 +13,8 @@ namespace temper::actors {
 
 /// Every chunk but the last has this size; larger messages are slower per byte.
 inline constexpr Bytes kChunk{1 << 20};
+/// Largest image a receiver takes memory for.
+inline constexpr Bytes kLargestImage{std::int64_t{64} << 30};
 
 /// What announces `image` to a receiver of chunks (no shared memory: fd < 0).
 WeightsHandle chunked_handle(PolicyVersion version, std::span<const std::byte> image);

@@ -3,19 +3,13 @@
 #include <fmt/format.h>
 
 namespace temper::orchestrator {
-namespace {
-
-constexpr Bytes kLargestImage{std::int64_t{64} << 30};
-
-}  // namespace
-
 Result<std::optional<Event>> WeightStore::announce(const actors::WeightsHandle& handle,
                                                    Event then) {
   if (handle.fd >= 0) {
     keep({handle, nullptr});
     return std::optional(std::move(then));
   }
-  TEMPER_TRY(auto chunks, actors::ChunkAssembler::start(handle, kLargestImage));
+  TEMPER_TRY(auto chunks, actors::ChunkAssembler::start(handle, actors::kLargestImage));
   arriving_ = Arriving{handle, std::move(chunks), std::move(then)};
   return std::optional<Event>();
 }
