@@ -1,0 +1,106 @@
+// What a cluster is: dies, cards, nodes, supernodes and the links between them, read from
+// configs/hardware/*.yaml, where each number names its source. A **device** here is a die: what has
+// its own memory and rank. On NVIDIA a card has one die, on Ascend 910C two. Values only; no threads.
+#pragma once
+
+#include "core/describe.hpp"
+#include "sim_hw/hardware/constants.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace temper::sim_hw {
+
+struct DieSpec {
+  FlopsPerSecond bf16{};                 ///< Dense matrix peak.
+  std::optional<FlopsPerSecond> fp16{};  ///< Where it differs from bf16.
+  std::optional<FlopsPerSecond> low{};   ///< FP8 or INT8 matrix peak.
+  FlopsPerSecond vector{};               ///< Elementwise, single precision.
+  std::int64_t cores = 0;                ///< SMs, or cube cores.
+  Bytes memory{};                        ///< HBM.
+  BytesPerSecond memory_bandwidth{};     ///< Of HBM, peak.
+  Bytes cache{};                         ///< Last-level cache.
+};
+template <class V>
+void describe(V& v, DieSpec& c) {
+  v.field(1, "bf16", c.bf16, {.doc = "Dense BF16 matrix peak.", .min = FlopsPerSecond(1e9)});
+  v.field(2, "fp16", c.fp16, {.doc = "FP16 matrix peak, where it differs from BF16."});
+  v.field(3, "low", c.low, {.doc = "FP8 or INT8 matrix peak."});
+  v.field(4, "vector", c.vector, {.doc = "FP32 peak of the vector units.", .min = FlopsPerSecond(1e9)});
+  v.field(5, "cores", c.cores, {.doc = "SMs or cube cores; the unit of wave quantisation.", .min = 1});
+  v.field(6, "memory", c.memory, {.doc = "HBM capacity.", .min = Bytes(1)});
+  v.field(7, "memory_bandwidth", c.memory_bandwidth, {.doc = "HBM peak.", .min = BytesPerSecond(1e6)});
+  v.field(8, "cache", c.cache, {.doc = "Last-level cache.", .min = Bytes(0)});
+}
+
+/// Host memory and the link between a device and it. Bandwidths per device, one direction.
+struct HostSpec {
+  Bytes memory{};  ///< Per node.
+  BytesPerSecond to_device{};
+  BytesPerSecond from_device{};
+  Duration latency{};  ///< Of one copy.
+};
+template <class V>
+void describe(V& v, HostSpec& c) {
+  v.field(1, "memory", c.memory, {.doc = "Host DRAM of a node.", .min = Bytes(0)});
+  v.field(2, "to_device", c.to_device, {.doc = "Host to device, per device, pinned memory."});
+  v.field(3, "from_device", c.from_device, {.doc = "Device to host, per device, pinned memory."});
+  v.field(4, "latency", c.latency, {.doc = "Fixed cost of one copy."});
+}
+
+/// One level of the interconnect, innermost first: package, node, supernode, RDMA between them.
+struct LinkLevel {
+  std::string name;
+  std::int64_t devices = 0;    ///< Devices that this level joins; 0: as many as there are.
+  BytesPerSecond bandwidth{};  ///< Injection of one device into this level, per direction.
+  Duration latency{};          ///< One way, empty message, across this level.
+  double oversubscription = 1; ///< Of the uplinks towards this level.
+  bool shared_port = false;    ///< Devices reach it through their port of the level below.
+};
+template <class V>
+void describe(V& v, LinkLevel& c) {
+  v.field(1, "name", c.name, {.doc = "package, node, supernode or rdma."});
+  v.field(2, "devices", c.devices, {.doc = "Devices that it joins; 0: all.", .min = 0});
+  v.field(3, "bandwidth", c.bandwidth, {.doc = "Of one device, per direction."});
+  v.field(4, "latency", c.latency, {.doc = "One way, empty message."});
+  v.field(5, "oversubscription", c.oversubscription, {.doc = "Of its uplinks.", .min = 1.0});
+  v.field(6, "shared_port", c.shared_port, {.doc = "Whether its port is that of the level below."});
+}
+
+struct HardwareSpec {
+  std::string name;
+  std::string source;  ///< Where its numbers were read.
+  std::int64_t dies_per_card = 1;
+  std::int64_t cards_per_node = 8;
+  std::int64_t nodes = 1;       ///< Per supernode, or in all where there is none.
+  std::int64_t supernodes = 1;  ///< Joined by the last level.
+  DieSpec die;
+  HostSpec host;
+  std::vector<LinkLevel> levels;
+  HardwareConstants constants;  ///< What no data sheet states: measured or fitted.
+  std::vector<FitRecord> fits;  ///< Where the constants come from.
+  std::vector<std::string> aliases;  ///< Other names, as publications write them.
+
+  std::int64_t devices_per_node() const { return dies_per_card * cards_per_node; }
+  std::int64_t cards() const { return cards_per_node * nodes * supernodes; }
+  std::int64_t devices() const { return cards() * dies_per_card; }
+};
+template <class V>
+void describe(V& v, HardwareSpec& c) {
+  v.field(1, "name", c.name, {.doc = "As commands name it."});
+  v.field(2, "source", c.source, {.doc = "Where its numbers were read."});
+  v.field(3, "dies_per_card", c.dies_per_card, {.doc = "Devices of a card.", .min = 1});
+  v.field(4, "cards_per_node", c.cards_per_node, {.doc = "Cards of a node.", .min = 1});
+  v.field(5, "nodes", c.nodes, {.doc = "Nodes of a supernode.", .min = 1});
+  v.field(6, "supernodes", c.supernodes, {.doc = "Supernodes joined by the last level.", .min = 1});
+  v.field(7, "die", c.die, {.doc = "One device."});
+  v.field(8, "host", c.host, {.doc = "Host memory and its links."});
+  v.field(9, "levels", c.levels, {.doc = "Interconnect, innermost level first."});
+  v.field(10, "constants", c.constants, {.doc = "Measured or fitted constants."});
+  v.field(11, "fits", c.fits, {.doc = "Provenance of the fitted constants."});
+  v.field(12, "aliases", c.aliases, {.doc = "Other names, as publications write them."});
+}
+
+}  // namespace temper::sim_hw

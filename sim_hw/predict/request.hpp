@@ -1,0 +1,51 @@
+// A question to the hardware model, as a row of measurements or a command line asks it:
+// `hardware, cards, kind, k=v;k=v`. Params hands out typed values and remembers what was asked for,
+// so that a key that no kind knows is an error with the nearest valid name. Values only.
+#pragma once
+
+#include "core/result.hpp"
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace temper::sim_hw {
+
+class Params {
+ public:
+  Params() = default;
+  explicit Params(std::map<std::string, std::string> values) : values_(std::move(values)) {}
+  /// From "k=v;k=v"; empty is allowed.
+  static Result<Params> parse(std::string_view text);
+
+  /// Each names the key and what was expected when it is missing or malformed.
+  Result<std::int64_t> integer(std::string_view key) const;
+  Result<std::int64_t> integer(std::string_view key, std::int64_t otherwise) const;
+  Result<double> number(std::string_view key) const;
+  Result<double> number(std::string_view key, double otherwise) const;
+  Result<std::string> text(std::string_view key) const;
+  std::string text(std::string_view key, std::string_view otherwise) const;
+  bool has(std::string_view key) const;
+  /// An error if a key was given that none of the calls above has asked for.
+  Status all_used() const;
+
+  const std::map<std::string, std::string>& values() const { return values_; }
+  std::string to_text() const;  ///< "k=v;k=v", keys sorted.
+
+ private:
+  const std::string* find(std::string_view key) const;
+  std::map<std::string, std::string> values_;
+  mutable std::map<std::string, bool, std::less<>> asked_;
+};
+
+struct Request {
+  std::string hardware;  ///< Name in configs/hardware or path of a YAML file.
+  std::int64_t cards = 1;
+  std::string kind;  ///< gemm, decode_step, train_step, ...
+  Params params;
+};
+
+}  // namespace temper::sim_hw
