@@ -1,6 +1,7 @@
 // What a cluster is: dies, cards, nodes, supernodes and the links between them, read from
 // configs/hardware/*.yaml, where each number names its source. A **device** here is a die: what has
-// its own memory and rank. On NVIDIA a card has one die, on Ascend 910C two. Values only; no threads.
+// its own memory and rank. On NVIDIA a card has one die, on Ascend 910C two. Values only; no
+// threads.
 #pragma once
 
 #include "core/describe.hpp"
@@ -28,10 +29,13 @@ void describe(V& v, DieSpec& c) {
   v.field(1, "bf16", c.bf16, {.doc = "Dense BF16 matrix peak.", .min = FlopsPerSecond(1e9)});
   v.field(2, "fp16", c.fp16, {.doc = "FP16 matrix peak, where it differs from BF16."});
   v.field(3, "low", c.low, {.doc = "FP8 or INT8 matrix peak."});
-  v.field(4, "vector", c.vector, {.doc = "FP32 peak of the vector units.", .min = FlopsPerSecond(1e9)});
-  v.field(5, "cores", c.cores, {.doc = "SMs or cube cores; the unit of wave quantisation.", .min = 1});
+  v.field(
+      4, "vector", c.vector, {.doc = "FP32 peak of the vector units.", .min = FlopsPerSecond(1e9)});
+  v.field(
+      5, "cores", c.cores, {.doc = "SMs or cube cores; the unit of wave quantisation.", .min = 1});
   v.field(6, "memory", c.memory, {.doc = "HBM capacity.", .min = Bytes(1)});
-  v.field(7, "memory_bandwidth", c.memory_bandwidth, {.doc = "HBM peak.", .min = BytesPerSecond(1e6)});
+  v.field(
+      7, "memory_bandwidth", c.memory_bandwidth, {.doc = "HBM peak.", .min = BytesPerSecond(1e6)});
   v.field(8, "cache", c.cache, {.doc = "Last-level cache.", .min = Bytes(0)});
 }
 
@@ -41,6 +45,9 @@ struct HostSpec {
   BytesPerSecond to_device{};
   BytesPerSecond from_device{};
   Duration latency{};  ///< Of one copy.
+  /// The memory of another node's host, where devices reach it directly.
+  std::optional<BytesPerSecond> remote_to_device{};
+  std::optional<BytesPerSecond> remote_from_device{};
 };
 template <class V>
 void describe(V& v, HostSpec& c) {
@@ -48,16 +55,20 @@ void describe(V& v, HostSpec& c) {
   v.field(2, "to_device", c.to_device, {.doc = "Host to device, per device, pinned memory."});
   v.field(3, "from_device", c.from_device, {.doc = "Device to host, per device, pinned memory."});
   v.field(4, "latency", c.latency, {.doc = "Fixed cost of one copy."});
+  v.field(
+      5, "remote_to_device", c.remote_to_device, {.doc = "From another node's host, if direct."});
+  v.field(
+      6, "remote_from_device", c.remote_from_device, {.doc = "To another node's host, if direct."});
 }
 
 /// One level of the interconnect, innermost first: package, node, supernode, RDMA between them.
 struct LinkLevel {
   std::string name;
-  std::int64_t devices = 0;    ///< Devices that this level joins; 0: as many as there are.
-  BytesPerSecond bandwidth{};  ///< Injection of one device into this level, per direction.
-  Duration latency{};          ///< One way, empty message, across this level.
-  double oversubscription = 1; ///< Of the uplinks towards this level.
-  bool shared_port = false;    ///< Devices reach it through their port of the level below.
+  std::int64_t devices = 0;     ///< Devices that this level joins; 0: as many as there are.
+  BytesPerSecond bandwidth{};   ///< Injection of one device into this level, per direction.
+  Duration latency{};           ///< One way, empty message, across this level.
+  double oversubscription = 1;  ///< Of the uplinks towards this level.
+  bool shared_port = false;     ///< Devices reach it through their port of the level below.
 };
 template <class V>
 void describe(V& v, LinkLevel& c) {
@@ -79,8 +90,8 @@ struct HardwareSpec {
   DieSpec die;
   HostSpec host;
   std::vector<LinkLevel> levels;
-  HardwareConstants constants;  ///< What no data sheet states: measured or fitted.
-  std::vector<FitRecord> fits;  ///< Where the constants come from.
+  HardwareConstants constants;       ///< What no data sheet states: measured or fitted.
+  std::vector<FitRecord> fits;       ///< Where the constants come from.
   std::vector<std::string> aliases;  ///< Other names, as publications write them.
 
   std::int64_t devices_per_node() const { return dies_per_card * cards_per_node; }

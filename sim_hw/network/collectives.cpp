@@ -1,0 +1,293 @@
+#include "sim_hw/network/collectives.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+namespace temper::sim_hw {
+namespace {
+
+OperationCost cost_of(const CollectiveOperation& constants) {
+  return {seconds(constants.start_up),
+          seconds(constants.per_peer),
+          1 / constants.efficiency,
+          seconds(constants.segment)};
+}
+
+double seconds_per_byte(BytesPerSecond bandwidth) {
+  return bandwidth.count() > 0 ? 1 / bandwidth.count() : 0;
+}
+
+constexpr double kNoLimit = 1e18;  ///< Devices of a level that joins all.
+
+double steps_of_tree(double units) {
+  const auto whole = static_cast<std::uint64_t>(std::ceil(units - 1e-9));
+  return whole <= 1 ? 0 : static_cast<double>(std::bit_width(whole - 1));
+}
+
+/// How many ranks of a group lie inside one unit of each level.
+struct Reach {
+  Reach(const Fabric& fabric, Group group)
+      : n(static_cast<double>(std::max<std::int64_t>(1, group.ranks))) {
+    const auto stride = static_cast<double>(std::max<std::int64_t>(1, group.stride));
+    double inner = 1;
+    for (std::size_t l = 0; l < fabric.level_count; ++l) {
+      inner = std::clamp(std::floor(fabric.levels[l].devices / stride), inner, n);
+      if (l + 1 == fabric.level_count)
+        inner = n;  // The last level joins whatever there is.
+      ranks[l] = inner;
+    }
+  }
+  double inside(std::size_t level) const { return level == 0 ? 1 : ranks[level - 1]; }
+  double in_node(const Fabric& fabric) const {
+    return fabric.node_levels == 0 ? 1 : ranks[fabric.node_levels - 1];
+  }
+
+  double n;
+  std::array<double, Fabric::kMaxLevels> ranks{};
+};
+
+/// The busiest port, when each level carries `bytes(level)` per device.
+template <class BytesOfLevel>
+double busiest_port(const Fabric& fabric, const BytesOfLevel& bytes) {
+  double worst = 0;
+  double port = 0;
+  for (std::size_t l = 0; l < fabric.level_count; ++l) {
+    port = fabric.levels[l].shared_port ? port : 0;
+    port += bytes(l) * fabric.levels[l].seconds_per_byte;
+    worst = std::max(worst, port);
+  }
+  return worst;
+}
+
+/// Tree steps between nodes.
+double start_between_nodes(const Fabric& fabric, const Reach& reach) {
+  double start = 0;
+  for (std::size_t l = fabric.node_levels; l < fabric.level_count; ++l) {
+    start += steps_of_tree(reach.ranks[l] / reach.inside(l)) *
+             (fabric.p2p.start_up + fabric.levels[l].latency);
+  }
+  return start;
+}
+
+double with_pipeline(double transfer, double segment) {
+  return transfer + 2 * std::sqrt(segment * transfer);
+}
+
+/// Of an all-gather of `bytes` per rank, or of a reduce-scatter, its mirror image.
+double gather_port(const Fabric& fabric, const Reach& reach, double bytes) {
+  const double in_node = reach.in_node(fabric);
+  return busiest_port(fabric, [&](std::size_t l) {
+    if (l < fabric.node_levels)
+      return (reach.ranks[l] - reach.inside(l)) * bytes * reach.n / in_node;
+    return (reach.ranks[l] / reach.inside(l) - 1) * bytes * reach.n / reach.ranks[l];
+  });
+}
+
+double bulk(const Fabric& fabric, const OperationCost& cost, const Reach& reach, double bytes) {
+  const double time =
+      cost.start_up + cost.per_peer * (reach.in_node(fabric) - 1) +
+      start_between_nodes(fabric, reach) +
+      with_pipeline(gather_port(fabric, reach, bytes) * cost.slowdown, cost.segment);
+  return std::max(time, fabric.bulk_floor * std::min(1.0, (reach.n - 1) / 7));
+}
+
+double gather(const Fabric& fabric, const OperationCost& cost, Group group, double bytes) {
+  if (group.ranks <= 1 || fabric.level_count == 0)
+    return 0;
+  const Reach reach(fabric, group);
+  if (bytes > fabric.small_limit)
+    return bulk(fabric, cost, reach, bytes);
+  const double small = fabric.small_start_up + start_between_nodes(fabric, reach) +
+                       gather_port(fabric, reach, bytes) * fabric.small_slowdown;
+  return std::min(small, bulk(fabric, cost, reach, fabric.small_limit));
+}
+
+/// One device's port sends to (or receives from) each of the others, `bytes` each.
+double one_to_each(const Fabric& fabric, Group group, double bytes) {
+  if (group.ranks <= 1)
+    return 0;
+  const Reach reach(fabric, group);
+  double latency = 0;
+  for (std::size_t l = 0; l < fabric.level_count; ++l) {
+    if (reach.ranks[l] > reach.inside(l))
+      latency = fabric.levels[l].latency;
+  }
+  const double port = busiest_port(
+      fabric, [&](std::size_t l) { return (reach.ranks[l] - reach.inside(l)) * bytes; });
+  return fabric.p2p.start_up + latency + port * fabric.p2p.slowdown;
+}
+
+/// `copies` of `bytes` leave each rank for ranks drawn evenly; between nodes `node_copies` do.
+/// Passed on inside: what comes from other nodes crosses the port of another rank there.
+struct Spread {
+  double copies = 0;
+  double node_copies = 0;
+  double bytes = 0;
+  AllToAll how = AllToAll::Flat;
+};
+
+double exchange(const Fabric& fabric, const OperationCost& cost, Group group, Spread spread) {
+  if (group.ranks <= 1)
+    return 0;
+  const Reach reach(fabric, group);
+  const double in_node = reach.in_node(fabric);
+  const bool combined = spread.how == AllToAll::Hierarchical;
+  const double port = busiest_port(fabric, [&](std::size_t l) {
+    const double others = reach.ranks[l] - reach.inside(l);
+    if (l >= fabric.node_levels)
+      return others / reach.n * spread.node_copies * spread.bytes;
+    return others / (combined ? in_node : reach.n) * spread.copies * spread.bytes;
+  });
+  const double messages = combined ? in_node - 1 + reach.n / in_node - 1 : reach.n - 1;
+  double start = cost.start_up + cost.per_peer * messages;
+  if (reach.n > in_node)
+    start += fabric.p2p.start_up + fabric.levels[fabric.level_count - 1].latency;
+  return start + with_pipeline(port * cost.slowdown, cost.segment);
+}
+
+Spread spread_of(const Fabric& fabric, Group group, MoeTraffic traffic, AllToAll how) {
+  const double copies = traffic.tokens_per_rank * traffic.top_k;
+  if (how == AllToAll::Flat || group.ranks <= 1)
+    return {copies, copies, traffic.bytes_per_token, how};
+  // Distinct nodes among top_k even draws.
+  const Reach reach(fabric, group);
+  const double nodes = std::max(1.0, reach.n / reach.in_node(fabric));
+  const double distinct = nodes * (1 - std::pow(1 - 1 / nodes, traffic.top_k));
+  return {
+      copies, std::min(copies, traffic.tokens_per_rank * distinct), traffic.bytes_per_token, how};
+}
+
+double tree_all_reduce(const Fabric& fabric, Group group, double bytes) {
+  const Reach reach(fabric, group);
+  double widest = 0;
+  for (std::size_t l = 0; l < fabric.level_count; ++l) {
+    if (reach.ranks[l] > reach.inside(l))
+      widest = std::max(widest, fabric.levels[l].seconds_per_byte);
+  }
+  return 2 * (steps_of_tree(reach.in_node(fabric)) * fabric.p2p.start_up +
+              start_between_nodes(fabric, reach) + bytes * widest * fabric.reduce_scatter.slowdown);
+}
+
+}  // namespace
+
+Fabric make_fabric(const HardwareSpec& spec) {
+  Fabric out;
+  for (const LinkLevel& level : spec.levels) {
+    if (out.level_count == Fabric::kMaxLevels)
+      break;
+    const double devices = level.devices > 0 ? static_cast<double>(level.devices) : kNoLimit;
+    out.levels[out.level_count++] = {devices,
+                                     seconds_per_byte(level.bandwidth) * level.oversubscription,
+                                     seconds(level.latency),
+                                     level.shared_port};
+    if (devices <= static_cast<double>(spec.devices_per_node()))
+      out.node_levels = out.level_count;
+  }
+  const CollectiveConstants& constants = spec.constants.collectives;
+  out.all_gather = cost_of(constants.all_gather);
+  out.reduce_scatter = cost_of(constants.reduce_scatter);
+  out.all_reduce = cost_of(constants.all_reduce);
+  out.all_to_all = cost_of(constants.all_to_all);
+  out.dispatch = cost_of(constants.dispatch);
+  out.combine = cost_of(constants.combine);
+  out.p2p = cost_of(constants.p2p);
+  out.in_switch_reduction = constants.in_switch_reduction;
+  out.small_limit = static_cast<double>(constants.small_limit.count());
+  out.small_start_up = seconds(constants.small_start_up);
+  out.small_slowdown = 1 / constants.small_efficiency;
+  out.bulk_floor = seconds(constants.bulk_floor);
+  out.to_device = seconds_per_byte(spec.host.to_device);
+  out.from_device = seconds_per_byte(spec.host.from_device);
+  out.host_latency = seconds(spec.host.latency);
+  out.memory =
+      seconds_per_byte(spec.die.memory_bandwidth) / spec.constants.operators.memory_efficiency;
+  return out;
+}
+
+double all_gather_seconds(const Fabric& fabric, Group group, double bytes_per_rank) {
+  return gather(fabric, fabric.all_gather, group, bytes_per_rank);
+}
+
+double reduce_scatter_seconds(const Fabric& fabric, Group group, double bytes_per_rank) {
+  return gather(fabric, fabric.reduce_scatter, group, bytes_per_rank);
+}
+
+double all_reduce_seconds(const Fabric& fabric, Group group, double bytes, AllReduce how) {
+  if (group.ranks <= 1)
+    return 0;
+  if (how == AllReduce::Tree)
+    return tree_all_reduce(fabric, group, bytes);
+  const Reach reach(fabric, group);
+  if (how == AllReduce::Auto && fabric.in_switch_reduction && reach.in_node(fabric) >= reach.n) {
+    const double port = busiest_port(fabric, [&](std::size_t l) {
+      return reach.ranks[l] > reach.inside(l) ? bytes * (1 + 1 / reach.n) : 0;
+    });
+    return fabric.all_reduce.start_up + fabric.all_reduce.per_peer * (reach.n - 1) +
+           with_pipeline(port * fabric.all_reduce.slowdown, fabric.all_reduce.segment);
+  }
+  const double share = bytes / reach.n;
+  const double ring =
+      reduce_scatter_seconds(fabric, group, share) + all_gather_seconds(fabric, group, share);
+  return how == AllReduce::Auto ? std::min(ring, tree_all_reduce(fabric, group, bytes)) : ring;
+}
+
+double all_to_all_seconds(const Fabric& fabric, Group group, double bytes_per_rank, AllToAll how) {
+  const auto n = static_cast<double>(std::max<std::int64_t>(1, group.ranks));
+  return exchange(fabric, fabric.all_to_all, group, {n, n, bytes_per_rank / n, how});
+}
+
+double p2p_seconds(const Fabric& fabric, std::int64_t distance, double bytes) {
+  if (distance == 0 || fabric.level_count == 0)
+    return 0;
+  const auto apart = static_cast<double>(distance < 0 ? -distance : distance);
+  std::size_t l = 0;
+  while (l + 1 < fabric.level_count && fabric.levels[l].devices <= apart)
+    ++l;
+  return fabric.p2p.start_up + fabric.levels[l].latency +
+         bytes * fabric.levels[l].seconds_per_byte * fabric.p2p.slowdown;
+}
+
+double broadcast_seconds(const Fabric& fabric, Group group, double bytes) {
+  if (group.ranks <= 1)
+    return 0;
+  const Reach reach(fabric, group);
+  const double port = busiest_port(
+      fabric, [&](std::size_t l) { return reach.ranks[l] > reach.inside(l) ? bytes : 0; });
+  return fabric.all_gather.start_up + fabric.all_gather.per_peer * (reach.in_node(fabric) - 1) +
+         start_between_nodes(fabric, reach) +
+         with_pipeline(port * fabric.all_gather.slowdown, fabric.all_gather.segment);
+}
+
+double weight_fan_out_seconds(const Fabric& fabric, Group group, double bytes, FanOut how) {
+  return how == FanOut::Direct ? one_to_each(fabric, group, bytes)
+                               : broadcast_seconds(fabric, group, bytes);
+}
+
+double incast_seconds(const Fabric& fabric, Group group, double bytes_per_rank) {
+  return one_to_each(fabric, group, bytes_per_rank);
+}
+
+double moe_dispatch_seconds(const Fabric& fabric, Group group, MoeTraffic traffic, AllToAll how) {
+  return exchange(fabric, fabric.dispatch, group, spread_of(fabric, group, traffic, how));
+}
+
+double moe_combine_seconds(const Fabric& fabric, Group group, MoeTraffic traffic, AllToAll how) {
+  return exchange(fabric, fabric.combine, group, spread_of(fabric, group, traffic, how));
+}
+
+double moe_all_gather_seconds(const Fabric& fabric, Group group, MoeTraffic traffic) {
+  const double own = traffic.tokens_per_rank * traffic.bytes_per_token;
+  const double picked = own * traffic.top_k;  // Read and written.
+  return all_gather_seconds(fabric, group, own) + 2 * picked * fabric.memory;
+}
+
+double to_device_seconds(const Fabric& fabric, double bytes) {
+  return fabric.host_latency + bytes * fabric.to_device;
+}
+
+double from_device_seconds(const Fabric& fabric, double bytes) {
+  return fabric.host_latency + bytes * fabric.from_device;
+}
+
+}  // namespace temper::sim_hw

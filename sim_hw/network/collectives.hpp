@@ -1,0 +1,126 @@
+// Closed-form costs of collectives and transfers. Pure functions of plain doubles in SI units
+// (seconds, bytes), without allocation: tens of nanoseconds each. Any thread.
+//
+// Assumptions. Ranks are devices 0, stride, 2 stride, ...; those inside a node exchange directly
+// with each other, over each level's own port; above the node one copy crosses each level per unit,
+// spread over the ports of its ranks, and is passed on inside (outermost level first). Ports work
+// at the same time, except where a level shares the port of the one below. No other traffic: for
+// shared links use sim_hw/network/fluid.hpp.
+//
+// Equation. g_l: ranks inside one unit of level l; k_l = g_l / g_(l-1); B_l: bandwidth of a device
+// at level l over its oversubscription. For an all-gather of m bytes per rank, G = g_node:
+//   b_l = (g_l - g_(l-1)) m n / G    inside the node
+//   b_l = (k_l - 1) m n / g_l        above it
+//   y = max over ports of sum b_l / (efficiency B_l)
+//   t = start_up + per_peer (G - 1) + sum above the node of ceil(log2 k_l) (step + latency_l)
+//       + y + 2 sqrt(segment y)
+// The last term is the cost of filling a pipeline cut into the best number of segments. Messages of
+// at most small_limit bytes per rank: t = small_start_up + y', with its own efficiency; larger ones
+// take at least bulk_floor (at 8 ranks and more; in proportion to the peers below).
+// All-reduce = reduce-scatter + all-gather of bytes / n each; inside a node whose switches reduce,
+// every port carries (1 + 1/n) bytes once.
+//
+// Constants: configs/hardware/*.yaml `constants.collectives`, with their fits. HCCL: one Atlas A3
+// node, 8 and 16 ranks, 1 KiB to 40 MiB per rank; NCCL: one H100 node, 8 ranks, 2 MB to 512 MB.
+// Valid for those; elsewhere (other rank counts, between nodes) an extrapolation by the equation.
+#pragma once
+
+#include "sim_hw/hardware/hardware_spec.hpp"
+
+#include <array>
+#include <cstdint>
+
+namespace temper::sim_hw {
+
+struct OperationCost {
+  double start_up = 0;
+  double per_peer = 0;
+  double slowdown = 1;  ///< 1 / efficiency.
+  double segment = 0;
+};
+
+/// What the functions below need of a HardwareSpec, as doubles. Made once.
+struct Fabric {
+  struct Level {
+    double devices = 1;           ///< Devices that one unit of this level joins.
+    double seconds_per_byte = 0;  ///< Of one device's port, oversubscription included.
+    double latency = 0;
+    bool shared_port = false;  ///< With the level below.
+  };
+  static constexpr std::size_t kMaxLevels = 6;
+  std::array<Level, kMaxLevels> levels{};
+  std::size_t level_count = 0;
+  std::size_t node_levels = 0;  ///< Levels up to and including the node.
+  OperationCost all_gather, reduce_scatter, all_reduce, all_to_all, dispatch, combine, p2p;
+  bool in_switch_reduction = false;
+  double small_limit = 0;
+  double small_start_up = 0;
+  double small_slowdown = 1;
+  double bulk_floor = 0;
+  double to_device = 0;    ///< Seconds per byte, host to device.
+  double from_device = 0;  ///< Seconds per byte, device to host.
+  double host_latency = 0;
+  double memory = 0;  ///< Seconds per byte of HBM traffic.
+};
+Fabric make_fabric(const HardwareSpec& spec);
+
+/// `stride`: device ids between neighbours, e.g. TP size for the data-parallel group.
+struct Group {
+  std::int64_t ranks = 1;
+  std::int64_t stride = 1;
+};
+
+/// Every rank contributes `bytes_per_rank` and ends with ranks x bytes_per_rank.
+double all_gather_seconds(const Fabric& fabric, Group group, double bytes_per_rank);
+/// Every rank contributes ranks x bytes_per_rank and ends with bytes_per_rank, reduced.
+double reduce_scatter_seconds(const Fabric& fabric, Group group, double bytes_per_rank);
+
+enum class AllReduce { Auto, Ring, Tree };
+/// Every rank contributes `bytes` and ends with `bytes`, reduced.
+double all_reduce_seconds(const Fabric& fabric,
+                          Group group,
+                          double bytes,
+                          AllReduce how = AllReduce::Auto);
+
+enum class AllToAll { Flat, Hierarchical };
+/// Every rank sends `bytes_per_rank` in all, a share of 1 / ranks to each rank, itself included.
+double all_to_all_seconds(const Fabric& fabric,
+                          Group group,
+                          double bytes_per_rank,
+                          AllToAll how = AllToAll::Flat);
+
+/// `bytes` from one device to another whose id is `distance` away; 0 is the same device (free).
+double p2p_seconds(const Fabric& fabric, std::int64_t distance, double bytes);
+/// One rank's `bytes` to all others, in a pipelined tree.
+double broadcast_seconds(const Fabric& fabric, Group group, double bytes);
+
+enum class FanOut { Direct, Tree };
+/// A source sends `bytes` to each of group.ranks - 1 receivers. Direct: its port carries every
+/// copy.
+double weight_fan_out_seconds(const Fabric& fabric, Group group, double bytes, FanOut how);
+/// group.ranks - 1 senders, `bytes_per_rank` each, to one receiver.
+double incast_seconds(const Fabric& fabric, Group group, double bytes_per_rank);
+
+/// Tokens of one rank on their way to experts, which are spread evenly and chosen evenly.
+struct MoeTraffic {
+  double tokens_per_rank = 0;
+  double top_k = 1;
+  double bytes_per_token = 0;  ///< Of one copy.
+};
+/// Flat: one copy per chosen expert. Hierarchical: between nodes one copy per node, then inside.
+double moe_dispatch_seconds(const Fabric& fabric,
+                            Group group,
+                            MoeTraffic traffic,
+                            AllToAll how = AllToAll::Flat);
+double moe_combine_seconds(const Fabric& fabric,
+                           Group group,
+                           MoeTraffic traffic,
+                           AllToAll how = AllToAll::Flat);
+/// The other way to experts: all-gather every token, then each rank picks its own from HBM.
+double moe_all_gather_seconds(const Fabric& fabric, Group group, MoeTraffic traffic);
+
+/// One copy between a device and the memory of its host.
+double to_device_seconds(const Fabric& fabric, double bytes);
+double from_device_seconds(const Fabric& fabric, double bytes);
+
+}  // namespace temper::sim_hw
