@@ -1,0 +1,92 @@
+#include "sim_hw/memory/weights.hpp"
+
+#include <algorithm>
+
+namespace temper::sim_hw {
+
+namespace {
+
+double as_double(std::int64_t value) {
+  return static_cast<double>(value);
+}
+
+double norm(const ModelSpec& model) {
+  return as_double(model.hidden) * (model.layer_norm ? 2 : 1) * (model.sandwich_norm ? 2 : 1);
+}
+
+double attention(const ModelSpec& model, double tp) {
+  const double hidden = as_double(model.hidden);
+  const double heads = as_double(model.heads) / tp;
+  const double query = as_double(model.head_dim);
+  const double value = as_double(model.value_dim());
+  double sum = heads * value * hidden + (model.linear_bias ? hidden : 0);
+  if (model.latent) {
+    const double query_rank = as_double(model.latent->q_lora_rank);
+    const double rank = as_double(model.latent->kv_lora_rank);
+    const double rope = as_double(model.latent->qk_rope_dim);
+    const double nope = as_double(model.latent->qk_nope_dim);
+    sum += query_rank * (hidden + 1) + query_rank * heads * (nope + rope);
+    return sum + hidden * (rank + rope) + rank + rank * heads * (nope + value);
+  }
+  const double kv_heads = std::max(1.0, as_double(model.kv_heads) / tp);
+  const double outputs = heads * query + kv_heads * (query + value);
+  sum += hidden * outputs + (model.qkv_bias || model.linear_bias ? outputs : 0);
+  return sum + (model.qk_norm ? 2 * query : 0);
+}
+
+double mlp(const ModelSpec& model, double ffn, double tp) {
+  const double hidden = as_double(model.hidden);
+  const double inner = model.activation == Activation::SwiGlu ? 2 : 1;
+  return (inner + 1) * hidden * ffn / tp + (model.linear_bias ? inner * ffn / tp + hidden : 0);
+}
+
+}  // namespace
+
+LayerWeights layer_weights(const ModelSpec& model, const Layout& layout) {
+  const double tp = as_double(layout.tp);
+  LayerWeights weights;
+  weights.attention = attention(model, tp) + norm(model);
+  weights.dense = mlp(model, as_double(model.ffn), tp) + norm(model);
+  if (model.moe) {
+    const MixtureOfExperts& moe = *model.moe;
+    const double share = as_double(moe.experts) / as_double(layout.ep);
+    weights.shared = norm(model) + as_double(model.hidden * moe.experts);
+    if (moe.shared_experts > 0)
+      weights.shared += mlp(model, as_double(moe.shared_experts * moe.shared_expert_ffn), tp);
+    weights.experts = share * mlp(model, as_double(moe.expert_ffn), as_double(layout.expert_tp));
+  }
+  return weights;
+}
+
+std::int64_t dense_stage_layers(const ModelSpec& model, const Layout& layout, std::int64_t stage) {
+  const std::int64_t layers = stage_layers(model, layout, stage);
+  const std::int64_t floor = model.layers / layout.pp;
+  const std::int64_t before = stage * floor + std::min(stage, model.layers % layout.pp);
+  return std::clamp<std::int64_t>(model.dense_layers() - before, 0, layers);
+}
+
+StageWeights stage_weights(const ModelSpec& model, const Layout& layout, std::int64_t stage) {
+  const LayerWeights layer = layer_weights(model, layout);
+  const double tp = as_double(layout.tp);
+  const double hidden = as_double(model.hidden);
+  const double table = as_double(model.vocabulary) * hidden / tp;
+  const double layers = as_double(stage_layers(model, layout, stage));
+  const double dense = as_double(dense_stage_layers(model, layout, stage));
+  StageWeights weights;
+  weights.layers = layers * layer.attention + dense * layer.dense + (layers - dense) * layer.shared;
+  weights.experts = (layers - dense) * layer.experts;
+  if (stage == 0)
+    weights.embedding_and_head += table + as_double(model.learned_positions) * hidden;
+  if (stage + 1 == layout.pp) {
+    weights.embedding_and_head += model.layer_norm ? 2 * hidden : hidden;
+    if (!model.tie_embeddings || layout.pp > 1)
+      weights.embedding_and_head += table;
+    const double modules = as_double(model.mtp_layers);
+    const double mlp_part = model.moe ? layer.shared : layer.dense;
+    weights.layers += modules * (layer.attention + mlp_part + hidden * (2 * hidden + 3));
+    weights.experts += modules * layer.experts;
+  }
+  return weights;
+}
+
+}  // namespace temper::sim_hw

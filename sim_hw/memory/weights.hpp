@@ -1,0 +1,37 @@
+// How many parameters one device holds: what tensor, expert and pipeline parallelism leave of a
+// model, before ZeRO. With everything on one device the sum is the model's parameter count.
+//
+// Assumptions: projections are cut by tensor parallelism; norms, routers and the down projections
+// of latent attention are whole on every device; key and value heads fewer than tp are replicated;
+// a tied head is held twice once it is on another stage than the embedding. Values only.
+#pragma once
+
+#include "sim_hw/model/model_spec.hpp"
+#include "sim_hw/parallel/layout.hpp"
+
+namespace temper::sim_hw {
+
+/// Parameters of one layer on one device.
+struct LayerWeights {
+  double attention = 0;  ///< With its norms.
+  double dense = 0;      ///< MLP of a dense layer, with its norms.
+  double shared = 0;     ///< Norms, router and shared experts of an expert layer.
+  double experts = 0;    ///< Routed experts.
+};
+LayerWeights layer_weights(const ModelSpec& model, const Layout& layout);
+
+/// Parameters of one stage on one device.
+struct StageWeights {
+  double layers = 0;              ///< Without routed experts.
+  double experts = 0;             ///< Routed experts.
+  double embedding_and_head = 0;  ///< With positions and the last norm.
+
+  double dense() const { return layers + embedding_and_head; }
+  double total() const { return layers + experts + embedding_and_head; }
+};
+StageWeights stage_weights(const ModelSpec& model, const Layout& layout, std::int64_t stage);
+
+/// Dense layers of stage `stage`: the model's first ones.
+std::int64_t dense_stage_layers(const ModelSpec& model, const Layout& layout, std::int64_t stage);
+
+}  // namespace temper::sim_hw

@@ -1,0 +1,104 @@
+// How a model's training is laid out over devices, and what one step of it processes. check() says
+// why a layout cannot run: which term breaks, with its numbers and the nearest value that works.
+//
+// A stage's layers differ by at most one, the first stages having the more; with `vpp` > 1 they are
+// cut into as many chunks and the schedule is the interleaved one. The experts of one replica live
+// on ep * expert_tp devices taken from the tp * cp * dp devices of a stage ("folding"), so that
+// tp = 8, ep = 32, expert_tp = 1 keeps attention tensor-parallel and experts whole on 32 devices.
+// Values only; no threads.
+#pragma once
+
+#include "core/result.hpp"
+#include "sim_hw/hardware/hardware_spec.hpp"
+#include "sim_hw/model/model_spec.hpp"
+
+#include <cstdint>
+#include <optional>
+
+namespace temper::sim_hw {
+
+/// What ZeRO shards over the data-parallel devices: each includes the one before it.
+enum class Zero { None, Optimizer, Gradients, Weights };
+enum class Recompute { None, Selective, Full };
+/// Unfused attention keeps and moves the seq x seq matrices; fused recomputes them on chip.
+enum class AttentionKernel { Fused, Unfused };
+enum class SequenceParallel { Off, On };
+
+/// Bytes per parameter of each state.
+struct StateBytes {
+  double weight = 2;
+  double gradient = 4;
+  double master = 4;   ///< FP32 copy of the weights; 0 where the optimizer updates them directly.
+  double moments = 8;  ///< Both.
+
+  double optimizer() const { return master + moments; }
+  /// 16-bit weights, FP32 gradients, master weights and moments: 18 bytes (2205.05198).
+  static StateBytes mixed() { return {}; }
+  /// Everything in bf16: 8 bytes.
+  static StateBytes bf16() { return {2, 2, 0, 4}; }
+};
+
+struct Layout {
+  std::int64_t tp = 1;         ///< Tensor parallel: attention, dense MLP, embedding, head.
+  std::int64_t pp = 1;         ///< Pipeline stages.
+  std::int64_t vpp = 1;        ///< Chunks of each stage.
+  std::int64_t ep = 1;         ///< Devices over which the experts are spread.
+  std::int64_t expert_tp = 1;  ///< Tensor parallel of one expert.
+  std::int64_t cp = 1;         ///< Context parallel: the sequence is cut.
+  std::int64_t dp = 1;
+  Zero zero = Zero::None;
+  SequenceParallel sequence_parallel = SequenceParallel::Off;
+
+  std::int64_t devices() const { return tp * pp * cp * dp; }
+  /// Devices of one stage.
+  std::int64_t stage_devices() const { return tp * cp * dp; }
+  /// Replicas of each expert: what its gradients are reduced over.
+  std::int64_t expert_dp() const { return stage_devices() / (ep * expert_tp); }
+};
+
+struct TrainShape {
+  std::int64_t micro_batch = 1;   ///< Sequences of one micro-batch.
+  std::int64_t global_batch = 1;  ///< Sequences of one step.
+  std::int64_t seq = 0;
+  Recompute recompute = Recompute::None;
+  std::int64_t recompute_every = 1;  ///< Layers of one checkpoint with full recompute.
+  AttentionKernel attention = AttentionKernel::Fused;
+  double dropout = 0;           ///< 0 keeps no masks.
+  double expert_imbalance = 1;  ///< Tokens of the busiest expert device over the mean.
+  StateBytes states = StateBytes::mixed();
+
+  /// Of each data-parallel replica.
+  std::int64_t micro_batches(const Layout& layout) const {
+    return global_batch / (layout.dp * micro_batch);
+  }
+};
+
+/// Layers of pipeline stage `stage`, from 0.
+std::int64_t stage_layers(const ModelSpec& model, const Layout& layout, std::int64_t stage);
+
+/// Divisors of the layout, with no regard to memory: cheap, and no text unless it fails.
+Status check_layout(const ModelSpec& model,
+                    std::int64_t devices,
+                    const Layout& layout,
+                    const TrainShape& shape);
+
+/// The above on `cards` cards of `hardware`, and that the worst device's ledger fits its memory.
+Status check(const ModelSpec& model,
+             const HardwareSpec& hardware,
+             std::int64_t cards,
+             const Layout& layout,
+             const TrainShape& shape);
+
+/// Dropout and unfused attention for GPT-era models (layer norm and GELU, 2205.05198), else
+/// neither.
+TrainShape default_shape(const ModelSpec& model);
+
+}  // namespace temper::sim_hw
+
+template <>
+struct temper::EnumNames<temper::sim_hw::Recompute> {
+  static constexpr std::array<std::pair<sim_hw::Recompute, std::string_view>, 3> value{
+      {{sim_hw::Recompute::None, "none"},
+       {sim_hw::Recompute::Selective, "selective"},
+       {sim_hw::Recompute::Full, "full"}}};
+};
