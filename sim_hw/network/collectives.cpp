@@ -25,34 +25,37 @@ double steps_of_tree(double units) {
   return whole <= 1 ? 0 : static_cast<double>(std::bit_width(whole - 1));
 }
 
-/// How many ranks of a group lie inside one unit of each level.
+/// How many ranks of a group lie inside one unit of each level, up to the one that holds them all.
 struct Reach {
   Reach(const Fabric& fabric, Group group)
-      : n(static_cast<double>(std::max<std::int64_t>(1, group.ranks))) {
-    const auto stride = static_cast<double>(std::max<std::int64_t>(1, group.stride));
+      : n(static_cast<double>(std::max<std::int64_t>(1, group.ranks))), node(n) {
+    const double per_device = 1 / static_cast<double>(std::max<std::int64_t>(1, group.stride));
     double inner = 1;
-    for (std::size_t l = 0; l < fabric.level_count; ++l) {
-      inner = std::clamp(std::floor(fabric.levels[l].devices / stride), inner, n);
-      if (l + 1 == fabric.level_count)
-        inner = n;  // The last level joins whatever there is.
-      ranks[l] = inner;
+    while (levels < fabric.level_count && inner < n) {
+      const bool last = levels + 1 == fabric.level_count;  // It joins whatever there is.
+      const double held = std::floor(fabric.levels[levels].devices * per_device + 1e-9);
+      inner = last ? n : std::min(std::max(held, inner), n);
+      ranks[levels++] = inner;
+      if (levels == fabric.node_levels)
+        node = inner;
     }
+    if (fabric.node_levels == 0)
+      node = 1;
   }
   double inside(std::size_t level) const { return level == 0 ? 1 : ranks[level - 1]; }
-  double in_node(const Fabric& fabric) const {
-    return fabric.node_levels == 0 ? 1 : ranks[fabric.node_levels - 1];
-  }
 
   double n;
+  double node;  ///< Ranks in one node.
+  std::size_t levels = 0;
   std::array<double, Fabric::kMaxLevels> ranks{};
 };
 
 /// The busiest port, when each level carries `bytes(level)` per device.
 template <class BytesOfLevel>
-double busiest_port(const Fabric& fabric, const BytesOfLevel& bytes) {
+double busiest_port(const Fabric& fabric, const Reach& reach, const BytesOfLevel& bytes) {
   double worst = 0;
   double port = 0;
-  for (std::size_t l = 0; l < fabric.level_count; ++l) {
+  for (std::size_t l = 0; l < reach.levels; ++l) {
     port = fabric.levels[l].shared_port ? port : 0;
     port += bytes(l) * fabric.levels[l].seconds_per_byte;
     worst = std::max(worst, port);
@@ -63,7 +66,7 @@ double busiest_port(const Fabric& fabric, const BytesOfLevel& bytes) {
 /// Tree steps between nodes.
 double start_between_nodes(const Fabric& fabric, const Reach& reach) {
   double start = 0;
-  for (std::size_t l = fabric.node_levels; l < fabric.level_count; ++l) {
+  for (std::size_t l = fabric.node_levels; l < reach.levels; ++l) {
     start += steps_of_tree(reach.ranks[l] / reach.inside(l)) *
              (fabric.p2p.start_up + fabric.levels[l].latency);
   }
@@ -71,13 +74,13 @@ double start_between_nodes(const Fabric& fabric, const Reach& reach) {
 }
 
 double with_pipeline(double transfer, double segment) {
-  return transfer + 2 * std::sqrt(segment * transfer);
+  return segment > 0 ? transfer + 2 * std::sqrt(segment * transfer) : transfer;
 }
 
 /// Of an all-gather of `bytes` per rank, or of a reduce-scatter, its mirror image.
 double gather_port(const Fabric& fabric, const Reach& reach, double bytes) {
-  const double in_node = reach.in_node(fabric);
-  return busiest_port(fabric, [&](std::size_t l) {
+  const double in_node = reach.node;
+  return busiest_port(fabric, reach, [&](std::size_t l) {
     if (l < fabric.node_levels)
       return (reach.ranks[l] - reach.inside(l)) * bytes * reach.n / in_node;
     return (reach.ranks[l] / reach.inside(l) - 1) * bytes * reach.n / reach.ranks[l];
@@ -86,8 +89,7 @@ double gather_port(const Fabric& fabric, const Reach& reach, double bytes) {
 
 double bulk(const Fabric& fabric, const OperationCost& cost, const Reach& reach, double bytes) {
   const double time =
-      cost.start_up + cost.per_peer * (reach.in_node(fabric) - 1) +
-      start_between_nodes(fabric, reach) +
+      cost.start_up + cost.per_peer * (reach.node - 1) + start_between_nodes(fabric, reach) +
       with_pipeline(gather_port(fabric, reach, bytes) * cost.slowdown, cost.segment);
   return std::max(time, fabric.bulk_floor * std::min(1.0, (reach.n - 1) / 7));
 }
@@ -105,16 +107,12 @@ double gather(const Fabric& fabric, const OperationCost& cost, Group group, doub
 
 /// One device's port sends to (or receives from) each of the others, `bytes` each.
 double one_to_each(const Fabric& fabric, Group group, double bytes) {
-  if (group.ranks <= 1)
+  if (group.ranks <= 1 || fabric.level_count == 0)
     return 0;
   const Reach reach(fabric, group);
-  double latency = 0;
-  for (std::size_t l = 0; l < fabric.level_count; ++l) {
-    if (reach.ranks[l] > reach.inside(l))
-      latency = fabric.levels[l].latency;
-  }
+  const double latency = fabric.levels[reach.levels - 1].latency;
   const double port = busiest_port(
-      fabric, [&](std::size_t l) { return (reach.ranks[l] - reach.inside(l)) * bytes; });
+      fabric, reach, [&](std::size_t l) { return (reach.ranks[l] - reach.inside(l)) * bytes; });
   return fabric.p2p.start_up + latency + port * fabric.p2p.slowdown;
 }
 
@@ -128,12 +126,12 @@ struct Spread {
 };
 
 double exchange(const Fabric& fabric, const OperationCost& cost, Group group, Spread spread) {
-  if (group.ranks <= 1)
+  if (group.ranks <= 1 || fabric.level_count == 0)
     return 0;
   const Reach reach(fabric, group);
-  const double in_node = reach.in_node(fabric);
+  const double in_node = reach.node;
   const bool combined = spread.how == AllToAll::Hierarchical;
-  const double port = busiest_port(fabric, [&](std::size_t l) {
+  const double port = busiest_port(fabric, reach, [&](std::size_t l) {
     const double others = reach.ranks[l] - reach.inside(l);
     if (l >= fabric.node_levels)
       return others / reach.n * spread.node_copies * spread.bytes;
@@ -142,7 +140,7 @@ double exchange(const Fabric& fabric, const OperationCost& cost, Group group, Sp
   const double messages = combined ? in_node - 1 + reach.n / in_node - 1 : reach.n - 1;
   double start = cost.start_up + cost.per_peer * messages;
   if (reach.n > in_node)
-    start += fabric.p2p.start_up + fabric.levels[fabric.level_count - 1].latency;
+    start += fabric.p2p.start_up + fabric.levels[reach.levels - 1].latency;
   return start + with_pipeline(port * cost.slowdown, cost.segment);
 }
 
@@ -152,7 +150,7 @@ Spread spread_of(const Fabric& fabric, Group group, MoeTraffic traffic, AllToAll
     return {copies, copies, traffic.bytes_per_token, how};
   // Distinct nodes among top_k even draws.
   const Reach reach(fabric, group);
-  const double nodes = std::max(1.0, reach.n / reach.in_node(fabric));
+  const double nodes = std::max(1.0, reach.n / reach.node);
   const double distinct = nodes * (1 - std::pow(1 - 1 / nodes, traffic.top_k));
   return {
       copies, std::min(copies, traffic.tokens_per_rank * distinct), traffic.bytes_per_token, how};
@@ -161,12 +159,12 @@ Spread spread_of(const Fabric& fabric, Group group, MoeTraffic traffic, AllToAll
 double tree_all_reduce(const Fabric& fabric, Group group, double bytes) {
   const Reach reach(fabric, group);
   double widest = 0;
-  for (std::size_t l = 0; l < fabric.level_count; ++l) {
+  for (std::size_t l = 0; l < reach.levels; ++l) {
     if (reach.ranks[l] > reach.inside(l))
       widest = std::max(widest, fabric.levels[l].seconds_per_byte);
   }
-  return 2 * (steps_of_tree(reach.in_node(fabric)) * fabric.p2p.start_up +
-              start_between_nodes(fabric, reach) + bytes * widest * fabric.reduce_scatter.slowdown);
+  return 2 * (steps_of_tree(reach.node) * fabric.p2p.start_up + start_between_nodes(fabric, reach) +
+              bytes * widest * fabric.reduce_scatter.slowdown);
 }
 
 }  // namespace
@@ -214,22 +212,20 @@ double reduce_scatter_seconds(const Fabric& fabric, Group group, double bytes_pe
 }
 
 double all_reduce_seconds(const Fabric& fabric, Group group, double bytes, AllReduce how) {
-  if (group.ranks <= 1)
+  if (group.ranks <= 1 || fabric.level_count == 0)
     return 0;
   if (how == AllReduce::Tree)
     return tree_all_reduce(fabric, group, bytes);
   const Reach reach(fabric, group);
-  if (how == AllReduce::Auto && fabric.in_switch_reduction && reach.in_node(fabric) >= reach.n) {
-    const double port = busiest_port(fabric, [&](std::size_t l) {
+  if (how == AllReduce::Auto && fabric.in_switch_reduction && reach.node >= reach.n) {
+    const double port = busiest_port(fabric, reach, [&](std::size_t l) {
       return reach.ranks[l] > reach.inside(l) ? bytes * (1 + 1 / reach.n) : 0;
     });
     return fabric.all_reduce.start_up + fabric.all_reduce.per_peer * (reach.n - 1) +
            with_pipeline(port * fabric.all_reduce.slowdown, fabric.all_reduce.segment);
   }
   const double share = bytes / reach.n;
-  const double ring =
-      reduce_scatter_seconds(fabric, group, share) + all_gather_seconds(fabric, group, share);
-  return how == AllReduce::Auto ? std::min(ring, tree_all_reduce(fabric, group, bytes)) : ring;
+  return reduce_scatter_seconds(fabric, group, share) + all_gather_seconds(fabric, group, share);
 }
 
 double all_to_all_seconds(const Fabric& fabric, Group group, double bytes_per_rank, AllToAll how) {
@@ -249,12 +245,12 @@ double p2p_seconds(const Fabric& fabric, std::int64_t distance, double bytes) {
 }
 
 double broadcast_seconds(const Fabric& fabric, Group group, double bytes) {
-  if (group.ranks <= 1)
+  if (group.ranks <= 1 || fabric.level_count == 0)
     return 0;
   const Reach reach(fabric, group);
   const double port = busiest_port(
-      fabric, [&](std::size_t l) { return reach.ranks[l] > reach.inside(l) ? bytes : 0; });
-  return fabric.all_gather.start_up + fabric.all_gather.per_peer * (reach.in_node(fabric) - 1) +
+      fabric, reach, [&](std::size_t l) { return reach.ranks[l] > reach.inside(l) ? bytes : 0; });
+  return fabric.all_gather.start_up + fabric.all_gather.per_peer * (reach.node - 1) +
          start_between_nodes(fabric, reach) +
          with_pipeline(port * fabric.all_gather.slowdown, fabric.all_gather.segment);
 }
