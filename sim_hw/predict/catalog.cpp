@@ -17,12 +17,32 @@ constexpr std::string_view kHardware = "hardware";
 constexpr std::string_view kModels = "models";
 
 template <class Spec>
-Result<Spec> load(const std::filesystem::path& path) {
+Result<Spec> load_file(const std::filesystem::path& path) {
   TEMPER_TRY(const std::string text, read_file(path));
   YamlValue<Spec> read = read_yaml<Spec>(path.string(), text);
   if (!read.issues.empty())
     return invalid_input(render(locate(read.document, std::move(read.issues))));
   return std::move(read.value);
+}
+
+template <class Spec>
+Result<Spec> load(const std::filesystem::path& path) {
+  return load_file<Spec>(path);
+}
+
+/// Adds configs/calibration/NAME.yaml, where there is one.
+template <>
+Result<HardwareSpec> load<HardwareSpec>(const std::filesystem::path& path) {
+  TEMPER_TRY(HardwareSpec spec, load_file<HardwareSpec>(path));
+  const std::filesystem::path fitted =
+      path.parent_path().parent_path() / "calibration" / path.filename();
+  std::error_code failed;
+  if (!std::filesystem::exists(fitted, failed))
+    return spec;
+  TEMPER_TRY(Calibration calibration, load_file<Calibration>(fitted));
+  spec.constants.operators = calibration.operators;
+  spec.fits.insert(spec.fits.end(), calibration.fits.begin(), calibration.fits.end());
+  return spec;
 }
 
 bool is_path(std::string_view name) {

@@ -3,15 +3,6 @@
 
 namespace temper::sim_hw {
 
-std::span<const Kind> operator_kinds() {
-  return {};
-}
-std::span<const Kind> step_kinds() {
-  return {};
-}
-std::span<const Kind> network_kinds() {
-  return {};
-}
 std::span<const Kind> parallel_kinds() {
   return {};
 }

@@ -1,0 +1,17 @@
+// Writes fitted constants where Catalog reads them: configs/calibration/NAME.yaml.
+#pragma once
+
+#include "core/result.hpp"
+#include "sim_hw/hardware/constants.hpp"
+
+#include <filesystem>
+
+namespace temper::sim_hw {
+
+std::string to_yaml(const Calibration& calibration, const std::string& command);
+/// `command` goes into the head of the file: how to make it again.
+Status save(const Calibration& calibration,
+            const std::filesystem::path& file,
+            const std::string& command);
+
+}  // namespace temper::sim_hw

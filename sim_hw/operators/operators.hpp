@@ -1,0 +1,152 @@
+// What one operator costs on one device, in seconds. Two bytes per element unless said otherwise.
+//
+// GEMM y[m,n] = x[m,k] W[n,k]^T:
+//   t = latency(k) + (compute^4 + traffic^4)^(1/4) + 2mn / bandwidth
+//   latency(k) = matmul_latency + matmul_depth_latency min(k, 4096) / 4096   filling the pipeline
+//   compute = 2 max(m, tile) n k cost,  traffic = 2 (mk + nk) / bandwidth, tile 64 rows up to 64,
+//   else 128 cost rises from the boost rate to the sustained one with the work of the kernel (power
+//   limit):
+//     cost = boost + (sustained - boost) F / (F + matmul_boost_flops),  F = 2mnk
+//   inside a step the device is hot: cost = sustained. The written output does not overlap.
+// Attention over many queries, causal: scores = batch heads seq^2 / 2
+//   t = latency + scores ((2 dk + 2 dv) cost + softmax) + traffic + (seq / 128) block latency
+// Attention of one query per sequence: t = latency + depth head_dim + KV bytes / decode bandwidth;
+//   with latent attention the products matter too: t = latency + max(bytes, FLOP) terms.
+// Grouped GEMM of E experts over T tokens, top k of a popularity that falls with rank^-zipf:
+//   touched experts A = sum 1 - (1 - pi)^T, tiles of 128 rows = sum max(P, T pi / 128 + P / 2)
+//   t = routing_latency + (weights^2 + compute^2)^(1/2) + T k (routing_bytes hidden + activation) /
+//   bw pi: inclusion of an expert for one token, 1 - exp(-lambda p) with sum pi = k (without
+//   replacement)
+// Elementwise: t = kernels kernel_latency + bytes / bandwidth.
+//
+// Assumed: bf16, kernels of a vendor library, no overlap between kernels of one stream. Valid for
+// m, n, k >= 1; fitted for m <= 16384, contexts <= 32768, head sizes 64 to 128. Tile sizes are
+// those of the vendor libraries' GEMMs. Constants: sim_hw/hardware/constants.hpp, with their
+// provenance beside the values. Pure functions; no allocation.
+#pragma once
+
+#include "sim_hw/operators/device.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace temper::sim_hw {
+
+/// Alone after a pause, or as one of thousands in a step that keeps the device at its power limit.
+enum class Heat { Isolated, Sustained };
+
+inline double smooth_max4(double a, double b) {
+  const double a2 = a * a;
+  const double b2 = b * b;
+  return std::sqrt(std::sqrt(a2 * a2 + b2 * b2));
+}
+
+/// Rows that a tile rounds up to.
+inline double padded_rows(double m) {
+  return m <= 64 ? 64 : 128 * std::ceil(m / 128);
+}
+
+inline double gemm_seconds(const Device& d, Heat heat, double m, double n, double k) {
+  const double flops = 2 * m * n * k;
+  double cost = d.sustained_cost;
+  if (heat == Heat::Isolated)
+    cost =
+        d.boost_cost + (d.sustained_cost - d.boost_cost) * flops / (flops + d.k.matmul_boost_flops);
+  const double compute = 2 * padded_rows(m) * n * k * cost;
+  const double traffic = 2 * (m * k + n * k) / d.bandwidth;
+  const double latency =
+      d.k.matmul_latency + d.k.matmul_depth_latency * std::min(k, 4096.0) / 4096.0;
+  return latency + smooth_max4(compute, traffic) + 2 * m * n / d.bandwidth;
+}
+
+/// Both GEMMs of y = x W^T backwards: dx[m,k] = dy W and dW[n,k] = dy^T x.
+inline double gemm_backward_seconds(const Device& d, Heat heat, double m, double n, double k) {
+  return d.k.matmul_backward * (gemm_seconds(d, heat, m, k, n) + gemm_seconds(d, heat, n, k, m));
+}
+
+struct AttentionShape {
+  double heads = 0;
+  double kv_heads = 0;
+  double key_dim = 0;    ///< Of a query or key head.
+  double value_dim = 0;  ///< Of a value head.
+};
+
+/// Causal self-attention over `seq` tokens of each of `batch` sequences.
+inline double attention_prefill_seconds(const Device& d,
+                                        const AttentionShape& a,
+                                        double batch,
+                                        double seq) {
+  const double scores = batch * a.heads * seq * seq / 2;
+  const double flops = scores * 2 * (a.key_dim + a.value_dim);
+  const double elements = batch * seq * (a.heads + a.kv_heads) * (a.key_dim + a.value_dim);
+  return d.k.attention_latency + flops * d.attention_cost + scores * d.k.attention_softmax +
+         2 * elements / d.bandwidth + seq / 128 * d.k.attention_block_latency;
+}
+
+inline double attention_backward_seconds(const Device& d,
+                                         const AttentionShape& a,
+                                         double batch,
+                                         double seq) {
+  return d.k.attention_backward * attention_prefill_seconds(d, a, batch, seq);
+}
+
+/// One query of each of `batch` sequences over `context` cached keys and values.
+inline double attention_decode_seconds(const Device& d,
+                                       const AttentionShape& a,
+                                       double batch,
+                                       double context) {
+  const double bytes = 2 * batch * context * a.kv_heads * (a.key_dim + a.value_dim);
+  return d.k.attention_decode_latency + d.k.attention_decode_depth * a.key_dim +
+         bytes / d.decode_bandwidth;
+}
+
+/// The same with latent attention, absorbed: all `heads` read one latent of `latent` + `rope`.
+inline double latent_decode_seconds(
+    const Device& d, double heads, double latent, double rope, double batch, double context) {
+  const double bytes = 2 * batch * context * (latent + rope);
+  const double flops = 2 * batch * context * heads * (2 * latent + rope);
+  return d.k.attention_decode_latency + d.k.attention_decode_depth * 128 +
+         smooth_max4(bytes / d.decode_bandwidth,
+                     flops * d.attention_cost + batch * context * heads * d.k.attention_softmax);
+}
+
+inline double elementwise_seconds(const Device& d, double kernels, double bytes) {
+  return kernels * d.k.kernel_latency + bytes / d.bandwidth;
+}
+
+/// How T tokens spread over E experts: the experts touched and the 128-row tiles they fill.
+struct Routing {
+  double experts = 0;
+  double tiles = 0;
+};
+
+/// With every expert as likely.
+inline Routing balanced_routing(double experts, double top_k, double tokens) {
+  const double reached = std::max(experts, top_k);
+  const double pi = top_k / reached;
+  const double hit = 1 - std::pow(1 - pi, tokens);
+  return {reached * hit, reached * std::max(hit, tokens * pi / 128 + hit / 2)};
+}
+
+/// With popularity rank^-zipf. Solves for the inclusion probabilities: not for hot loops.
+Routing skewed_routing(double experts, double top_k, double tokens, double zipf);
+
+struct ExpertShape {
+  double hidden = 0;
+  double ffn = 0;  ///< Intermediate size of one expert.
+};
+
+/// Sort, two grouped GEMMs, activation and combine of `copies` routed tokens; router not included.
+inline double grouped_seconds(const Device& d,
+                              const ExpertShape& e,
+                              const Routing& routing,
+                              double copies) {
+  const double matrix = 3 * e.hidden * e.ffn;
+  const double weights = routing.experts * matrix * 2 / d.grouped_bandwidth;
+  const double compute = routing.tiles * 128 * matrix * 2 * d.grouped_cost;
+  const double traffic = copies * (d.k.routing_bytes * e.hidden + d.k.activation_bytes * e.ffn);
+  return d.k.routing_latency + std::sqrt(weights * weights + compute * compute) +
+         traffic / d.bandwidth;
+}
+
+}  // namespace temper::sim_hw

@@ -1,0 +1,184 @@
+// The kinds of whole steps on one device: decode_step, prefill, logprob_pass, train_step.
+#include "sim_hw/memory/torch_training.hpp"
+#include "sim_hw/predict/predict.hpp"
+#include "sim_hw/steps/explain.hpp"
+#include "sim_hw/steps/steps.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+
+namespace temper::sim_hw {
+namespace {
+
+/// What every step needs.
+struct Subject {
+  const ModelSpec* spec = nullptr;
+  Device device;
+  StepModel model;
+};
+
+Result<Subject> subject(const PredictContext& context, const Request& r) {
+  Subject s;
+  TEMPER_TRY(const HardwareSpec* hardware, context.catalog.hardware(r.hardware));
+  TEMPER_TRY(const std::string name, r.params.text("model"));
+  TEMPER_TRY(s.spec, context.catalog.model(name));
+  s.device = make_device(*hardware);
+  s.model = make_step_model(*s.spec);
+  return s;
+}
+
+Result<double> at_least_one(const Params& p, std::string_view key) {
+  TEMPER_TRY(const std::int64_t value, p.integer(key));
+  if (value < 1)
+    return invalid_input(fmt::format("{}={}: must be 1 or more", key, value));
+  return static_cast<double>(value);
+}
+
+Result<PassShape> pass_shape(const Params& p) {
+  PassShape shape;
+  TEMPER_TRY(shape.batch, at_least_one(p, "batch"));
+  TEMPER_TRY(shape.seq, at_least_one(p, "seq"));
+  return shape;
+}
+
+Result<Launch> launch_of(const Params& p) {
+  const std::string text = p.text("launch", "graph");
+  if (text == "graph")
+    return Launch::Graph;
+  if (text == "eager")
+    return Launch::Eager;
+  return invalid_input(fmt::format("launch={}: expected graph or eager", text));
+}
+
+Result<Prediction> predict_decode(const PredictContext& context, const Request& r) {
+  TEMPER_TRY(const Subject s, subject(context, r));
+  DecodeShape shape;
+  TEMPER_TRY(shape.batch, at_least_one(r.params, "batch"));
+  TEMPER_TRY(shape.context, at_least_one(r.params, "context"));
+  TEMPER_TRY(shape.launch, launch_of(r.params));
+  ListSink list;
+  visit_decode(s.device, s.model, shape.batch, shape.context, list);
+  const double seconds = decode_seconds(s.device, s.model, shape);
+  Prediction out;
+  out.metrics.push_back(time_metric("time", seconds, explain(s.device, list.terms)));
+  out.metrics.push_back({"tokens_per_second", "count", shape.batch / seconds, {}});
+  return out;
+}
+
+Result<Prediction> predict_prefill(const PredictContext& context, const Request& r) {
+  TEMPER_TRY(const Subject s, subject(context, r));
+  TEMPER_TRY(const PassShape shape, pass_shape(r.params));
+  ListSink list;
+  visit_prefill(s.device, s.model, shape, list);
+  Prediction out;
+  out.metrics.push_back(time_metric(
+      "time", prefill_seconds(s.device, s.model, shape), explain(s.device, list.terms)));
+  return out;
+}
+
+Result<Prediction> predict_logprobs(const PredictContext& context, const Request& r) {
+  TEMPER_TRY(const Subject s, subject(context, r));
+  TEMPER_TRY(const PassShape shape, pass_shape(r.params));
+  ListSink list;
+  visit_trunk(s.device, s.model, shape, Pass::Forward, list);
+  visit_logprob_head(s.device, s.model, shape.batch * shape.seq, Pass::Forward, list);
+  Prediction out;
+  out.metrics.push_back(time_metric(
+      "time", logprob_seconds(s.device, s.model, shape), explain(s.device, list.terms)));
+  return out;
+}
+
+Status check_training_options(const Params& p) {
+  const std::string optimizer = p.text("optimizer", "adamw");
+  const std::string states = p.text("states", "bf16");
+  if (optimizer != "adamw")
+    return invalid_input(fmt::format("optimizer={}: only adamw is modelled", optimizer));
+  if (states != "bf16")
+    return invalid_input(fmt::format("states={}: on one device only bf16 is modelled", states));
+  return {};
+}
+
+Result<Recompute> recompute_of(const Params& p) {
+  const std::string text = p.text("recompute", "none");
+  if (text == "none")
+    return Recompute::None;
+  if (text == "full")
+    return Recompute::Full;
+  return invalid_input(fmt::format("recompute={}: expected none or full", text));
+}
+
+Result<Prediction> predict_train(const PredictContext& context, const Request& r) {
+  TEMPER_TRY(const Subject s, subject(context, r));
+  TEMPER_TRY(const PassShape shape, pass_shape(r.params));
+  TEMPER_TRY(const Recompute recompute, recompute_of(r.params));
+  TEMPER_TRY_STATUS(check_training_options(r.params));
+  ListSink list;
+  visit_forward_backward(s.device, s.model, shape, recompute, list);
+  const double passes = forward_backward_seconds(s.device, s.model, shape, recompute);
+  const double optimizer = optimizer_seconds(s.device, s.model.parameters);
+  Prediction out;
+  Metric forward_backward = time_metric("forward_backward", passes, explain(s.device, list.terms));
+  ListSink last;
+  last(Op::Optimizer, Pass::Forward, 1, optimizer, {s.model.parameters, 0, 0});
+  Metric step = time_metric("optimizer", optimizer, explain(s.device, last.terms));
+  Metric time{"time", "s", passes + optimizer, forward_backward.terms};
+  time.terms.insert(time.terms.end(), step.terms.begin(), step.terms.end());
+  out.metrics = {std::move(time), std::move(forward_backward), std::move(step)};
+  const TorchTrainingMemory memory =
+      torch_training_memory(*s.spec, shape.batch, shape.seq, recompute);
+  Metric peak{"peak_memory", "B", memory.peak(), {}};
+  for (const auto& [name, bytes] : memory.entries())
+    peak.terms.push_back({std::string(name), 1, bytes, ""});
+  out.metrics.push_back(std::move(peak));
+  return out;
+}
+
+Result<Prediction> predict_weight_copy(const PredictContext& context, const Request& r) {
+  TEMPER_TRY(const Subject s, subject(context, r));
+  Prediction out;
+  const double seconds = weight_copy_seconds(s.device, s.model);
+  out.metrics.push_back(
+      time_metric("time",
+                  seconds,
+                  {{"copy of every tensor",
+                    1,
+                    seconds,
+                    fmt::format("{:.0f} tensors x {:.2f}us + 4B x {:.4g} parameters / {:.2f}TB/s",
+                                s.model.layers * kTensorsPerLayer,
+                                s.device.k.kernel_latency * 1e6,
+                                s.model.parameters,
+                                s.device.copy_bandwidth / 1e12)}}));
+  return out;
+}
+
+constexpr std::array kKinds{
+    Kind{"decode_step",
+         "One token for every sequence of a batch, sampling included.",
+         "model; batch; context; launch=graph|eager",
+         predict_decode},
+    Kind{"logprob_pass",
+         "Forward and log-softmax of every token.",
+         "model; batch; seq",
+         predict_logprobs},
+    Kind{"prefill",
+         "Forward of every token, logits of the last.",
+         "model; batch; seq",
+         predict_prefill},
+    Kind{"train_step",
+         "Forward, backward and AdamW on one batch.",
+         "model; batch; seq; recompute=none|full; optimizer=adamw; states=bf16",
+         predict_train},
+    Kind{"weight_copy_same_card",
+         "Copy of all weights on one device.",
+         "model",
+         predict_weight_copy},
+};
+
+}  // namespace
+
+std::span<const Kind> step_kinds() {
+  return kKinds;
+}
+
+}  // namespace temper::sim_hw

@@ -1,0 +1,119 @@
+// Walks the operators of a model's layers, forwards and backwards, on one device. Templates over
+// the sink so that a sum costs nothing but the sums. Equations: sim_hw/operators/operators.hpp.
+//
+// Assumed: an engine with fused QKV and gate-up projections, fused norms, and the rest op by op, as
+// the measured PyTorch one. `tokens` are those of this device; routed copies are top_k of them
+// times the share of the experts that live here.
+#pragma once
+
+#include "sim_hw/steps/step_cost.hpp"
+#include "sim_hw/steps/step_model.hpp"
+
+namespace temper::sim_hw {
+
+/// What the layers are asked to do, besides attention's core.
+struct LayerWork {
+  double tokens = 0;
+  double routed_tokens = 0;      ///< Tokens whose copies may reach this device's experts.
+  double reachable_experts = 0;  ///< Of this device, for these tokens.
+  bool absorbed = false;         ///< Latent attention in its decode form.
+};
+
+namespace detail {
+
+template <class Sink>
+void visit_gemm(const Device& d, Op op, Pass pass, double count, OpSizes s, Sink& sink) {
+  const double seconds = pass == Pass::Backward
+                             ? gemm_backward_seconds(d, Heat::Sustained, s.a, s.b, s.c)
+                             : gemm_seconds(d, Heat::Sustained, s.a, s.b, s.c);
+  sink(op, pass, count, seconds, s);
+}
+
+template <class Sink>
+void visit_projections(
+    const Device& d, const StepModel& m, const LayerWork& w, Pass pass, Sink& sink) {
+  const double t = w.tokens;
+  const AttentionShape& a = m.attention;
+  if (m.latent) {
+    visit_gemm(d, Op::QueryDown, pass, m.layers, {t, m.q_rank, m.hidden}, sink);
+    visit_gemm(d, Op::QueryUp, pass, m.layers, {t, a.heads * a.key_dim, m.q_rank}, sink);
+    visit_gemm(d, Op::KeyValueDown, pass, m.layers, {t, m.kv_rank + m.rope, m.hidden}, sink);
+    visit_gemm(
+        d, Op::KeyValueUp, pass, m.layers, {t, a.heads * (m.nope + a.value_dim), m.kv_rank}, sink);
+  } else {
+    visit_gemm(d, Op::QkvProjection, pass, m.layers, {t, m.qkv_width(), m.hidden}, sink);
+  }
+  visit_gemm(d, Op::OutputProjection, pass, m.layers, {t, m.hidden, a.heads * a.value_dim}, sink);
+}
+
+template <class Sink>
+void visit_mlp(const Device& d, const StepModel& m, const LayerWork& w, Pass pass, Sink& sink) {
+  const double t = w.tokens;
+  const double wide = m.mlp_matrices - 1;
+  if (m.dense_layers > 0) {
+    visit_gemm(d, Op::GateUp, pass, m.dense_layers, {t, wide * m.ffn, m.hidden}, sink);
+    visit_gemm(d, Op::Down, pass, m.dense_layers, {t, m.hidden, m.ffn}, sink);
+  }
+  if (m.moe_layers == 0)
+    return;
+  visit_gemm(d, Op::Router, pass, m.moe_layers, {t, m.all_experts, m.hidden}, sink);
+  if (m.shared_ffn > 0) {
+    visit_gemm(d, Op::SharedExperts, pass, m.moe_layers, {t, wide * m.shared_ffn, m.hidden}, sink);
+    visit_gemm(d, Op::SharedExperts, pass, m.moe_layers, {t, m.hidden, m.shared_ffn}, sink);
+  }
+  const double copies = w.routed_tokens * m.top_k * m.experts / m.all_experts;
+  const Routing routing =
+      balanced_routing(w.reachable_experts, m.top_k * m.experts / m.all_experts, w.routed_tokens);
+  double seconds = grouped_seconds(d, {m.hidden, m.expert_ffn}, routing, copies);
+  if (pass == Pass::Backward)
+    seconds *= 2 * d.k.matmul_backward;
+  sink(Op::Experts, pass, m.moe_layers, seconds, {copies, routing.experts, routing.tiles});
+}
+
+/// Bytes that the elementwise kernels of one layer move per token.
+inline double elementwise_bytes(const Device& d, const StepModel& m, Pass pass) {
+  const AttentionShape& a = m.attention;
+  const double rotated = (a.heads + a.kv_heads) * a.key_dim;
+  // Two residual additions of 2 reads and 1 write; backwards a norm reads x and dy and writes dx,
+  // the gated activation reads and writes each of its parts once more.
+  const bool backward = pass == Pass::Backward;
+  const double norm = backward ? 4 * d.k.norm_bytes : d.k.norm_bytes;
+  return 2 * norm * m.hidden + 12 * m.hidden + d.k.rotary_bytes * rotated +
+         (m.qk_norm ? norm * rotated : 0);
+}
+inline double activation_bytes(const Device& d, Pass pass) {
+  return (pass == Pass::Backward ? 2.6 : 1.0) * d.k.activation_bytes;
+}
+
+template <class Sink>
+void visit_elementwise(
+    const Device& d, const StepModel& m, const LayerWork& w, Pass pass, Sink& sink) {
+  const double kernels = d.k.layer_kernels * (pass == Pass::Backward ? 2 : 1);
+  const double dense = m.dense_layers / m.layers * m.ffn + m.moe_layers / m.layers * m.shared_ffn;
+  const double bytes =
+      w.tokens * (elementwise_bytes(d, m, pass) + activation_bytes(d, pass) * dense);
+  sink(
+      Op::Elementwise, pass, m.layers, elementwise_seconds(d, kernels, bytes), {kernels, bytes, 0});
+}
+
+}  // namespace detail
+
+/// Everything of every layer but attention's core.
+template <class Sink>
+void visit_layers(const Device& d, const StepModel& m, const LayerWork& w, Pass pass, Sink& sink) {
+  detail::visit_projections(d, m, w, pass, sink);
+  detail::visit_mlp(d, m, w, pass, sink);
+  detail::visit_elementwise(d, m, w, pass, sink);
+}
+
+/// Causal self-attention over `seq` tokens of `batch` sequences, in every layer.
+template <class Sink>
+void visit_attention(
+    const Device& d, const StepModel& m, double batch, double seq, Pass pass, Sink& sink) {
+  const double seconds = pass == Pass::Backward
+                             ? attention_backward_seconds(d, m.attention, batch, seq)
+                             : attention_prefill_seconds(d, m.attention, batch, seq);
+  sink(Op::Attention, pass, m.layers, seconds, {batch, seq, m.attention.heads});
+}
+
+}  // namespace temper::sim_hw

@@ -1,0 +1,71 @@
+// What a step is made of: each operator with how often it runs and what one run costs. The walkers
+// in steps.hpp hand their operators to a sink; SumSink adds, ListSink keeps them for `--explain`.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <string_view>
+#include <vector>
+
+namespace temper::sim_hw {
+
+enum class Op {
+  QkvProjection,
+  QueryDown,
+  QueryUp,
+  KeyValueDown,
+  KeyValueUp,
+  OutputProjection,
+  GateUp,
+  Down,
+  Router,
+  SharedExperts,
+  Head,
+  Attention,
+  Experts,
+  Elementwise,
+  Sampling,
+  LogSoftmax,
+  HeadGradient,
+  Optimizer,
+  TensorParallel,
+  Dispatch,
+  Combine,
+  Host,
+  Other,
+};
+inline constexpr std::size_t kOps = static_cast<std::size_t>(Op::Other) + 1;
+
+std::string_view name_of(Op op);
+
+enum class Pass { Forward, Recompute, Backward };
+std::string_view name_of(Pass pass);
+
+/// Sizes that the explanation prints: m, n, k of a GEMM, else what the operator's equation names.
+struct OpSizes {
+  double a = 0;
+  double b = 0;
+  double c = 0;
+};
+
+struct OpTerm {
+  Op op = Op::Other;
+  Pass pass = Pass::Forward;
+  double count = 1;
+  double seconds = 0;  ///< Of one.
+  OpSizes sizes;
+};
+
+struct SumSink {
+  double seconds = 0;
+  void operator()(Op, Pass, double count, double each, OpSizes) { seconds += count * each; }
+};
+
+struct ListSink {
+  std::vector<OpTerm> terms;
+  void operator()(Op op, Pass pass, double count, double each, OpSizes sizes) {
+    terms.push_back({op, pass, count, each, sizes});
+  }
+};
+
+}  // namespace temper::sim_hw

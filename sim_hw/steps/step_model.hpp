@@ -1,0 +1,48 @@
+// The part of a model that one device computes, as doubles: dimensions after tensor and expert
+// parallelism. Made once per (model, layout); the cost functions only multiply.
+#pragma once
+
+#include "sim_hw/model/model_spec.hpp"
+#include "sim_hw/operators/operators.hpp"
+
+namespace temper::sim_hw {
+
+struct StepModel {
+  double layers = 0;
+  double dense_layers = 0;
+  double moe_layers = 0;
+  double hidden = 0;
+  AttentionShape attention;  ///< Of this device, after tensor parallelism.
+  bool latent = false;
+  double q_rank = 0;   ///< Latent attention: query latent.
+  double kv_rank = 0;  ///< Latent attention: cached latent.
+  double rope = 0;
+  double nope = 0;
+  bool qk_norm = false;
+  double mlp_matrices = 3;  ///< Before the down projection two (gated) or one.
+  double ffn = 0;           ///< Of this device.
+  double vocabulary = 0;    ///< Of this device.
+  double experts = 0;       ///< Routed experts of this device.
+  double all_experts = 0;
+  double top_k = 0;
+  double expert_ffn = 0;
+  double shared_ffn = 0;  ///< Of all shared experts together.
+  double tp = 1;
+  double ep = 1;
+  double parameters = 0;  ///< Of the whole model.
+
+  double qkv_width() const {
+    return attention.heads * attention.key_dim +
+           attention.kv_heads * (attention.key_dim + attention.value_dim);
+  }
+  /// Bytes of keys and values of one token over all layers, in bf16.
+  double kv_bytes() const {
+    return latent ? 2 * layers * (kv_rank + rope)
+                  : 2 * layers * attention.kv_heads * (attention.key_dim + attention.value_dim);
+  }
+};
+
+/// Requires: a valid layout; tp divides the heads and ep the experts (see parallel/layout.hpp).
+StepModel make_step_model(const ModelSpec& model, double tp = 1, double ep = 1);
+
+}  // namespace temper::sim_hw
