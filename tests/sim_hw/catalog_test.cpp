@@ -27,7 +27,7 @@ TEST(Catalog, FindsAModelByFileNameNameAndAlias) {
 TEST(Catalog, SuggestsTheNearestName) {
   Catalog catalog = shipped();
   EXPECT_EQ(catalog.model("kimi-k22").error().context,
-            "unknown model `kimi-k22`; did you mean `qwen2.5-7b`?");
+            "unknown model `kimi-k22`; did you mean `kimi-k2`?");
 }
 
 TEST(Catalog, ReadsEveryShippedDescription) {

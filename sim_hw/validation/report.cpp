@@ -1,0 +1,236 @@
+#include "sim_hw/validation/report.hpp"
+
+#include "core/files.hpp"
+#include "core/scalar_text.hpp"
+#include "sim_hw/predict/readable.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <set>
+
+namespace temper::sim_hw {
+namespace {
+
+constexpr std::size_t kWorstRows = 20;
+
+/// A cell must not end its column.
+std::string cell(std::string_view text) {
+  std::string out;
+  for (const char c : text)
+    out += c == '|' ? std::string("\\|") : std::string(1, c);
+  return out;
+}
+
+std::string optional_percent(const std::optional<double>& value) {
+  return value ? percent(*value) : "–";
+}
+
+std::string statistics_table(std::span<const Statistics> rows) {
+  const bool detailed =
+      std::any_of(rows.begin(), rows.end(), [](const Statistics& s) { return !s.metric.empty(); });
+  std::string out = detailed ? "| Kind | Hardware | Metric " : "| Kind ";
+  out += "| Rows | MAPE | Bias | Max | Rank correlation |\n";
+  out += detailed ? "|---|---|---" : "|---";
+  out += "|---:|---:|---:|---:|---:|\n";
+  for (const Statistics& row : rows) {
+    out += detailed ? fmt::format("| {} | {} | {} ", row.kind, row.hardware, row.metric)
+                    : fmt::format("| {} ", row.kind);
+    out += fmt::format("| {}{} | {} | {} | {} | {} |\n",
+                       row.n,
+                       row.failed > 0 ? fmt::format(" ({} failed)", row.failed) : "",
+                       optional_percent(row.mape),
+                       optional_percent(row.bias),
+                       optional_percent(row.max),
+                       row.rank_correlation ? fmt::format("{:.3f}", *row.rank_correlation) : "–");
+  }
+  return out;
+}
+
+std::string note_of(const ReportNotes& notes, const Row& row) {
+  for (const std::string& key : {row.id, row.kind}) {
+    if (const auto found = notes.notes.find(key); found != notes.notes.end())
+      return found->second;
+  }
+  return "";
+}
+
+std::string worst_rows(const ReportInput& input) {
+  std::vector<const Comparison*> rows;
+  for (const Comparison& row : input.comparisons) {
+    if (row.error())
+      rows.push_back(&row);
+  }
+  std::stable_sort(rows.begin(), rows.end(), [](const Comparison* a, const Comparison* b) {
+    return std::abs(*a->error()) > std::abs(*b->error());
+  });
+  rows.resize(std::min(rows.size(), kWorstRows));
+  std::string out =
+      "| Row | Question | Metric | Measured | Predicted | Error | Why "
+      "|\n|---|---|---|---:|---:|---:|---|\n";
+  for (const Comparison* row : rows) {
+    const double factor = si_factor(row->row.unit).value_or(1);
+    out += fmt::format("| {} | {} on {}: {} | {} | {:.4g} {} | {:.4g} | {} | {} |\n",
+                       cell(row->row.id),
+                       row->row.kind,
+                       row->row.hardware,
+                       cell(row->row.params),
+                       row->row.metric,
+                       row->row.value,
+                       row->row.unit,
+                       *row->predicted / factor,
+                       percent(*row->error()),
+                       cell(note_of(input.notes, row->row)));
+  }
+  return out;
+}
+
+std::string failed_rows(const ReportInput& input) {
+  std::string out;
+  for (const Comparison& row : input.comparisons) {
+    if (!row.predicted)
+      out += fmt::format("- {} ({}): {}\n", row.row.id, row.row.kind, row.failure);
+  }
+  return out;
+}
+
+/// What the data of a kind spans: bounds of numbers, lists of words.
+struct Range {
+  std::optional<double> low;
+  double high = 0;
+  std::set<std::string> words;
+
+  void add(const std::string& text) {
+    double value = 0;
+    const auto [stop, errc] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (errc != std::errc{} || stop != text.data() + text.size()) {
+      words.insert(text);
+      return;
+    }
+    high = low ? std::max(high, value) : value;
+    low = low ? std::min(*low, value) : value;
+  }
+  std::string text() const {
+    std::string out;
+    if (low)
+      out = *low == high ? number_text(high) : number_text(*low) + " to " + number_text(high);
+    for (const std::string& word : words)
+      out += (out.empty() ? "" : ", ") + word;
+    return out;
+  }
+};
+
+std::string validity(const ReportInput& input) {
+  std::map<std::string, std::map<std::string, Range>> kinds;
+  for (const Comparison& row : input.comparisons) {
+    auto& ranges = kinds[row.row.kind];
+    ranges["hardware"].add(row.row.hardware);
+    ranges["cards"].add(std::to_string(row.row.cards));
+    if (const auto params = Params::parse(row.row.params)) {
+      for (const auto& [key, value] : params->values())
+        ranges[key].add(value);
+    }
+  }
+  std::string out = "| Kind | Parameter | In the data |\n|---|---|---|\n";
+  for (const auto& [kind, ranges] : kinds) {
+    for (const auto& [key, range] : ranges)
+      out += fmt::format("| {} | {} | {} |\n", kind, key, cell(range.text()));
+  }
+  return out;
+}
+
+std::string constants(const ReportInput& input) {
+  std::string out =
+      "| Hardware | Constants | Source | Rows | Mean error | Max error "
+      "|\n|---|---|---|---:|---:|---:|\n";
+  for (const HardwareSpec* spec : input.hardware) {
+    for (const FitRecord& fit : spec->fits) {
+      out += fmt::format("| {} | {} | {} | {} | {} | {} |\n",
+                         spec->name,
+                         cell(fit.constants),
+                         cell(fit.source),
+                         fit.rows,
+                         fit.rows > 0 ? percent(fit.mean_error) : "–",
+                         fit.rows > 0 ? percent(fit.max_error) : "–");
+    }
+  }
+  return out;
+}
+
+std::string unused_table(std::span<const UnusedPublication> unused) {
+  std::map<std::string, std::vector<std::string>> by_reason;
+  for (const UnusedPublication& row : unused)
+    by_reason[row.reason].push_back(row.id);
+  std::string out = "| Reason | Count | Rows |\n|---|---:|---|\n";
+  for (const auto& [reason, ids] : by_reason) {
+    std::string list;
+    for (const std::string& id : ids)
+      list += (list.empty() ? "" : " ") + id;
+    out += fmt::format("| {} | {} | {} |\n", cell(reason), ids.size(), list);
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string validation_report(const ReportInput& input) {
+  const std::vector<Statistics> kinds = by_kind(input.comparisons);
+  const std::vector<Statistics> details = by_kind_hardware_metric(input.comparisons);
+  std::string out =
+      "# Validation of the hardware model\n\n"
+      "Written by `temper validate --report docs/validation.md configs/validation/*.csv`; do not "
+      "edit.\n\n"
+      "Error of a row = predicted / measured - 1. MAPE is the mean of its size, bias its mean, max "
+      "its\n"
+      "largest size. Rank correlation is Spearman's, within each metric: whether the model orders\n"
+      "configurations as they were measured.\n\n## By kind\n\n";
+  out += statistics_table(kinds);
+  out += "\n## By kind, hardware and metric\n\n" + statistics_table(details);
+  for (const StatisticsTable& table : input.tables) {
+    out +=
+        fmt::format("\n## {}\n\n{}\n\n{}", table.title, table.text, statistics_table(table.rows));
+  }
+  out += "\n## The rows that are furthest off\n\n" + worst_rows(input);
+  if (const std::string failed = failed_rows(input); !failed.empty())
+    out += "\n## Rows without a prediction\n\n" + failed;
+  out +=
+      "\n## Range of validity\n\nWhat the measurements span; beyond it a prediction is an "
+      "extrapolation by its equation.\n\n" +
+      validity(input);
+  out += "\n## Constants and their provenance\n\n" + constants(input);
+  if (!input.unused.empty())
+    out += "\n## Published rows that are not used\n\n" + unused_table(input.unused);
+  return out;
+}
+
+Result<MeasurementFile> read_any(const std::filesystem::path& file, Catalog& catalog) {
+  TEMPER_TRY(const std::string text, read_file(file));
+  TEMPER_TRY(const CsvTable table, parse_csv(file.string(), text));
+  MeasurementFile out;
+  if (is_publication_table(table)) {
+    TEMPER_TRY(Conversion converted, convert_publications(table, file.string(), catalog));
+    out = {std::move(converted.rows), std::move(converted.unused)};
+    for (Row& row : out.rows)
+      row.folder = file.parent_path();
+  } else if (table.has("what") && table.has("reason") && table.has("id")) {
+    for (const auto& row : table.rows) {
+      out.unused.push_back(
+          {row[table.column("id")], row[table.column("what")], row[table.column("reason")]});
+    }
+  } else {
+    TEMPER_TRY(out.rows, to_rows(table, file));
+  }
+  return out;
+}
+
+std::string to_csv(std::span<const UnusedPublication> unused) {
+  std::string out = "id,what,reason\n";
+  for (const UnusedPublication& row : unused) {
+    out += fmt::format("{},{},{}\n", csv_field(row.id), csv_field(row.what), csv_field(row.reason));
+  }
+  return out;
+}
+
+}  // namespace temper::sim_hw

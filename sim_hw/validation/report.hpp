@@ -1,0 +1,54 @@
+// docs/validation.md: how far the hardware model is from measurements, what it was not held against
+// and why, where it is known to hold, and where its constants come from. Generated, never edited.
+#pragma once
+
+#include "core/describe.hpp"
+#include "sim_hw/hardware/hardware_spec.hpp"
+#include "sim_hw/validation/published.hpp"
+#include "sim_hw/validation/statistics.hpp"
+
+#include <filesystem>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace temper::sim_hw {
+
+/// Why rows are far off, by id of a row or by kind: configs/validation/notes.yaml.
+struct ReportNotes {
+  std::map<std::string, std::string> notes;
+};
+template <class V>
+void describe(V& v, ReportNotes& c) {
+  v.field(1, "notes", c.notes, {.doc = "A sentence by row id or by kind."});
+}
+
+/// A table of its own, such as the errors on models that a fit has not seen.
+struct StatisticsTable {
+  std::string title;
+  std::string text;  ///< One paragraph: what was done.
+  std::vector<Statistics> rows;
+};
+
+struct ReportInput {
+  std::vector<Comparison> comparisons;
+  std::vector<UnusedPublication> unused;
+  ReportNotes notes;
+  std::vector<const HardwareSpec*> hardware;  ///< Whose fitted constants are listed.
+  std::vector<StatisticsTable> tables;        ///< Placed after the summary.
+};
+
+std::string validation_report(const ReportInput& input);
+
+/// Rows of a file in any format this folder knows: measurements, publications (converted), or a
+/// list of unused publications (id,what,reason).
+struct MeasurementFile {
+  std::vector<Row> rows;
+  std::vector<UnusedPublication> unused;
+};
+Result<MeasurementFile> read_any(const std::filesystem::path& file, Catalog& catalog);
+
+std::string to_csv(std::span<const UnusedPublication> unused);
+
+}  // namespace temper::sim_hw

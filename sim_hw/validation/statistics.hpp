@@ -1,0 +1,59 @@
+// How far predictions are from measurements: the same few numbers everywhere, so that the command
+// line, the report and the calibration speak of the same. Pure functions; any thread.
+//
+// For a row, error = predicted / measured - 1. Over n rows
+//   MAPE = mean |error|     bias = mean error     max = largest |error|
+//   rank correlation = Spearman's rho of predicted against measured, ties sharing their mean rank:
+//   whether the model orders configurations as reality does. Metrics of a kind are not comparable
+//   with each other (a time, a memory), so that of a group is the mean over its metrics, weighted
+//   by their rows; a metric of fewer than two distinct measured values has none.
+#pragma once
+
+#include "core/describe.hpp"
+#include "sim_hw/predict/predict.hpp"
+#include "sim_hw/validation/measurement.hpp"
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace temper::sim_hw {
+
+/// A row with what the model says to it; in SI units.
+struct Comparison {
+  Row row;
+  double measured = 0;
+  std::optional<double> predicted;  ///< Nothing if the prediction failed.
+  std::string failure;              ///< Then why.
+
+  /// predicted / measured - 1; nothing where it is undefined.
+  std::optional<double> error() const;
+};
+
+/// Predicts each distinct request once.
+std::vector<Comparison> compare(Catalog& catalog, std::span<const Row> rows);
+std::vector<Comparison> compare(Catalog& catalog,
+                                std::span<const Row> rows,
+                                std::span<const Kind> known);
+
+struct Statistics {
+  std::string kind;
+  std::string hardware;  ///< Empty: of every hardware.
+  std::string metric;    ///< Empty: of every metric.
+  std::int64_t n = 0;
+  std::int64_t failed = 0;  ///< Rows without a prediction; not in n.
+  std::optional<double> mape;
+  std::optional<double> bias;
+  std::optional<double> max;
+  std::optional<double> rank_correlation;
+};
+
+/// Sorted by name.
+std::vector<Statistics> by_kind(std::span<const Comparison> rows);
+std::vector<Statistics> by_kind_hardware_metric(std::span<const Comparison> rows);
+
+/// Spearman's rho; nothing for fewer than two rows or if either side is constant.
+std::optional<double> rank_correlation(std::span<const double> a, std::span<const double> b);
+
+}  // namespace temper::sim_hw
