@@ -6,8 +6,5 @@ namespace temper::sim_hw {
 std::span<const Kind> parallel_kinds() {
   return {};
 }
-std::span<const Kind> iteration_kinds() {
-  return {};
-}
 
 }  // namespace temper::sim_hw

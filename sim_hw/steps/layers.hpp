@@ -1,6 +1,9 @@
 // Walks the operators of a model's layers, forwards and backwards, on one device. Templates over
 // the sink so that a sum costs nothing but the sums. Equations: sim_hw/operators/operators.hpp.
 //
+// A checkpointed layer stops its recomputation at the last tensor that the backward needs, the input of
+// the down projection (PyTorch's early stop), so that GEMM does not run again.
+//
 // Assumed: an engine with fused QKV and gate-up projections, fused norms, and the rest op by op, as
 // the measured PyTorch one. `tokens` are those of this device; routed copies are top_k of them
 // times the share of the experts that live here.
@@ -52,7 +55,8 @@ void visit_mlp(const Device& d, const StepModel& m, const LayerWork& w, Pass pas
   const double wide = m.mlp_matrices - 1;
   if (m.dense_layers > 0) {
     visit_gemm(d, Op::GateUp, pass, m.dense_layers, {t, wide * m.ffn, m.hidden}, sink);
-    visit_gemm(d, Op::Down, pass, m.dense_layers, {t, m.hidden, m.ffn}, sink);
+    if (pass != Pass::Recompute)
+      visit_gemm(d, Op::Down, pass, m.dense_layers, {t, m.hidden, m.ffn}, sink);
   }
   if (m.moe_layers == 0)
     return;
