@@ -1,6 +1,8 @@
 // temper: the command line. Each command is one function elsewhere; here are its flags.
 #include "orchestrator/cli/after_run.hpp"
+#include "orchestrator/cli/estimate_command.hpp"
 #include "orchestrator/cli/run_command.hpp"
+#include "orchestrator/cli/validate_command.hpp"
 #include "orchestrator/config/check_command.hpp"
 #include "orchestrator/metrics/report.hpp"
 
@@ -30,6 +32,33 @@ void open_standard_descriptors() {
   } while (fd >= 0 && fd <= STDERR_FILENO);
   if (fd > STDERR_FILENO)
     ::close(fd);
+}
+
+CLI::App* add_estimate(CLI::App& app, EstimateOptions& options) {
+  auto* command = app.add_subcommand(
+      "estimate", "Cost of one operation, step or phase: kind=... hardware=... key=value...");
+  command->add_option("assignments", options.assignments, "kind=, hardware=, cards=, parameters");
+  command->add_flag("--explain", options.explain, "Each term, with its equation and numbers");
+  command->add_flag("--list", options.list, "The kinds and their parameters");
+  command->add_flag("--json", options.json, "As one JSON object");
+  return command;
+}
+
+CLI::App* add_validate(CLI::App& app, ValidateOptions& options) {
+  auto* command = app.add_subcommand(
+      "validate", "Predicted beside measured: error per row and per kind of the given CSV files");
+  command->add_option("files", options.files, "Measurements or publications, CSV")->required();
+  command->add_option("--max-mape", options.max_mape, "kind=limit; exit 1 above it; repeatable")
+      ->allow_extra_args(false);
+  command->add_option("--hardware-file", options.hardware_file, "Replaces the shipped one");
+  command->add_flag("--rows,!--no-rows", options.rows, "Print each row (default)");
+  command->add_flag("--convert", options.convert, "Turn publications into rows, and stop");
+  command->add_option("--out", options.out, "Folder for --convert; default: stdout");
+  command->add_option("--report", options.report, "Write the report as Markdown");
+  command->add_option("--notes", options.notes, "Notes of the report, YAML");
+  command->add_flag("--allow-failures", options.allow_failures, "Accept rows without prediction");
+  command->add_flag("--json", options.json, "As one JSON object");
+  return command;
 }
 
 int run_command_line(int argc, char** argv) {
@@ -67,6 +96,11 @@ int run_command_line(int argc, char** argv) {
   auto* report = add_after("report", "Summary and tables of a run");
   auto* events = add_after("events", "Print events.log, one JSON object per line");
 
+  EstimateOptions estimate;
+  auto* estimate_command = add_estimate(app, estimate);
+  ValidateOptions validate;
+  auto* validate_command = add_validate(app, validate);
+
   CLI11_PARSE(app, argc, argv);
   if (*run_command)
     return run_pipeline(run);
@@ -74,6 +108,10 @@ int run_command_line(int argc, char** argv) {
     check.format = check_json ? CheckOptions::Format::Json : CheckOptions::Format::Text;
     return run_check(check, std::cout, std::cerr);
   }
+  if (*estimate_command)
+    return run_estimate(estimate, std::cout, std::cerr);
+  if (*validate_command)
+    return run_validate(validate, std::cout, std::cerr);
   if (*replay)
     return run_replay(after);
   if (*audit)

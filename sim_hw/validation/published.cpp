@@ -149,9 +149,12 @@ void convert(const Publication& p, Catalog& catalog, Conversion& out) {
   Row row;
   row.id = p.id;
   row.hardware = hardware_name(p.hardware);
-  if (const auto hardware = catalog.hardware(row.hardware); !hardware)
+  const auto hardware = catalog.hardware(row.hardware);
+  if (!hardware)
     return refuse("hardware not described: " + p.hardware);
-  row.cards = leading_number<std::int64_t>(p.cards).value_or(1);
+  const std::int64_t devices = result->question->devices.value_or(1);
+  const std::int64_t dies = (*hardware)->dies_per_card;
+  row.cards = leading_number<std::int64_t>(p.cards).value_or((devices + dies - 1) / dies);
   row.kind = result->question->kind;
   row.params = result->question->params;
   row.metric = result->question->metric;

@@ -74,6 +74,8 @@ struct PublishedQuestion {
   std::string kind;
   std::string params;
   std::string metric;
+  std::optional<std::int64_t> devices =
+      std::nullopt;  ///< Of the layout, where no row states cards.
 };
 /// What a rule makes of a publication: a question, or why there is none.
 struct RuleResult {

@@ -13,7 +13,8 @@ namespace {
 using Outcome = std::optional<RuleResult>;
 
 RuleResult question(std::string kind, std::string params, std::string metric) {
-  return {PublishedQuestion{std::move(kind), std::move(params), std::move(metric)}, ""};
+  return {PublishedQuestion{std::move(kind), std::move(params), std::move(metric), std::nullopt},
+          ""};
 }
 
 RuleResult unused(std::string reason) {
@@ -216,19 +217,22 @@ Outcome train_iteration_rule(const Publication& p, const Conditions& c, const st
   const auto seq = layout.after("seq=");
   if (!tp || !pp || !batch || !micro || !seq)
     return std::nullopt;
-  return question(
+  const std::int64_t dp = layout.after("DP").value_or(1);
+  RuleResult result = question(
       "train_iteration",
       fmt::format("model={};tp={};pp={};dp={};vpp={};global_batch={};micro_batch={};seq={}{}",
                   model,
                   *tp,
                   *pp,
-                  layout.after("DP").value_or(1),
+                  dp,
                   layout.after("interleave=").value_or(1),
                   *batch,
                   *micro,
                   *seq,
                   recompute_of(c)),
       std::string(metric));
+  result.question->devices = *tp * *pp * dp;
+  return result;
 }
 
 constexpr std::array<MetricNames, 4> kIterationMetrics{{{"rollout_time", "rollout"},
