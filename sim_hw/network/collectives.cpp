@@ -87,22 +87,36 @@ double gather_port(const Fabric& fabric, const Reach& reach, double bytes) {
   });
 }
 
-double bulk(const Fabric& fabric, const OperationCost& cost, const Reach& reach, double bytes) {
-  const double time =
-      cost.start_up + cost.per_peer * (reach.node - 1) + start_between_nodes(fabric, reach) +
-      with_pipeline(gather_port(fabric, reach, bytes) * cost.slowdown, cost.segment);
-  return std::max(time, fabric.bulk_floor * std::min(1.0, (reach.n - 1) / 7));
+double least_bulk(const Fabric& fabric, const Reach& reach) {
+  return fabric.bulk_floor * std::min(1.0, (reach.n - 1) / 7);
 }
 
-double gather(const Fabric& fabric, const OperationCost& cost, Group group, double bytes) {
+/// `between`: start_between_nodes(); `port`: seconds of the busiest port at full bandwidth.
+double bulk(const Fabric& fabric,
+            const OperationCost& cost,
+            const Reach& reach,
+            double between,
+            double port) {
+  const double time = cost.start_up + cost.per_peer * (reach.node - 1) + between +
+                      with_pipeline(port * cost.slowdown, cost.segment);
+  return std::max(time, least_bulk(fabric, reach));
+}
+
+/// Of one operation, or of two that follow each other.
+template <class... Costs>
+double gather(const Fabric& fabric, Group group, double bytes, const Costs&... costs) {
   if (group.ranks <= 1 || fabric.level_count == 0)
     return 0;
   const Reach reach(fabric, group);
+  const double between = start_between_nodes(fabric, reach);
+  const double port = gather_port(fabric, reach, bytes);
   if (bytes > fabric.small_limit)
-    return bulk(fabric, cost, reach, bytes);
-  const double small = fabric.small_start_up + start_between_nodes(fabric, reach) +
-                       gather_port(fabric, reach, bytes) * fabric.small_slowdown;
-  return std::min(small, bulk(fabric, cost, reach, fabric.small_limit));
+    return (bulk(fabric, costs, reach, between, port) + ...);
+  const double small = fabric.small_start_up + between + port * fabric.small_slowdown;
+  if (small <= least_bulk(fabric, reach))
+    return sizeof...(costs) * small;
+  const double port_at_limit = gather_port(fabric, reach, fabric.small_limit);
+  return (std::min(small, bulk(fabric, costs, reach, between, port_at_limit)) + ...);
 }
 
 /// One device's port sends to (or receives from) each of the others, `bytes` each.
@@ -156,6 +170,15 @@ Spread spread_of(const Fabric& fabric, Group group, MoeTraffic traffic, AllToAll
       copies, std::min(copies, traffic.tokens_per_rank * distinct), traffic.bytes_per_token, how};
 }
 
+/// Every port carries the bytes once, and its share of the sum.
+double in_switch_all_reduce(const Fabric& fabric, const Reach& reach, double bytes) {
+  const double port = busiest_port(fabric, reach, [&](std::size_t l) {
+    return reach.ranks[l] > reach.inside(l) ? bytes * (1 + 1 / reach.n) : 0;
+  });
+  return fabric.all_reduce.start_up + fabric.all_reduce.per_peer * (reach.n - 1) +
+         with_pipeline(port * fabric.all_reduce.slowdown, fabric.all_reduce.segment);
+}
+
 double tree_all_reduce(const Fabric& fabric, Group group, double bytes) {
   const Reach reach(fabric, group);
   double widest = 0;
@@ -204,11 +227,11 @@ Fabric make_fabric(const HardwareSpec& spec) {
 }
 
 double all_gather_seconds(const Fabric& fabric, Group group, double bytes_per_rank) {
-  return gather(fabric, fabric.all_gather, group, bytes_per_rank);
+  return gather(fabric, group, bytes_per_rank, fabric.all_gather);
 }
 
 double reduce_scatter_seconds(const Fabric& fabric, Group group, double bytes_per_rank) {
-  return gather(fabric, fabric.reduce_scatter, group, bytes_per_rank);
+  return gather(fabric, group, bytes_per_rank, fabric.reduce_scatter);
 }
 
 double all_reduce_seconds(const Fabric& fabric, Group group, double bytes, AllReduce how) {
@@ -216,16 +239,16 @@ double all_reduce_seconds(const Fabric& fabric, Group group, double bytes, AllRe
     return 0;
   if (how == AllReduce::Tree)
     return tree_all_reduce(fabric, group, bytes);
-  const Reach reach(fabric, group);
-  if (how == AllReduce::Auto && fabric.in_switch_reduction && reach.node >= reach.n) {
-    const double port = busiest_port(fabric, reach, [&](std::size_t l) {
-      return reach.ranks[l] > reach.inside(l) ? bytes * (1 + 1 / reach.n) : 0;
-    });
-    return fabric.all_reduce.start_up + fabric.all_reduce.per_peer * (reach.n - 1) +
-           with_pipeline(port * fabric.all_reduce.slowdown, fabric.all_reduce.segment);
+  if (how == AllReduce::Auto && fabric.in_switch_reduction) {
+    const Reach reach(fabric, group);
+    if (reach.node >= reach.n)
+      return in_switch_all_reduce(fabric, reach, bytes);
   }
-  const double share = bytes / reach.n;
-  return reduce_scatter_seconds(fabric, group, share) + all_gather_seconds(fabric, group, share);
+  return gather(fabric,
+                group,
+                bytes / static_cast<double>(group.ranks),
+                fabric.reduce_scatter,
+                fabric.all_gather);
 }
 
 double all_to_all_seconds(const Fabric& fabric, Group group, double bytes_per_rank, AllToAll how) {

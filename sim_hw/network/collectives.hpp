@@ -124,3 +124,22 @@ double to_device_seconds(const Fabric& fabric, double bytes);
 double from_device_seconds(const Fabric& fabric, double bytes);
 
 }  // namespace temper::sim_hw
+
+template <>
+struct temper::EnumNames<temper::sim_hw::AllReduce> {
+  using E = sim_hw::AllReduce;
+  static constexpr std::array<std::pair<E, std::string_view>, 3> value{
+      {{E::Auto, "auto"}, {E::Ring, "ring"}, {E::Tree, "tree"}}};
+};
+template <>
+struct temper::EnumNames<temper::sim_hw::AllToAll> {
+  using E = sim_hw::AllToAll;
+  static constexpr std::array<std::pair<E, std::string_view>, 2> value{
+      {{E::Flat, "flat"}, {E::Hierarchical, "hierarchical"}}};
+};
+template <>
+struct temper::EnumNames<temper::sim_hw::FanOut> {
+  using E = sim_hw::FanOut;
+  static constexpr std::array<std::pair<E, std::string_view>, 2> value{
+      {{E::Tree, "tree"}, {E::Direct, "direct"}}};
+};

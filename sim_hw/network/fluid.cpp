@@ -67,7 +67,7 @@ Colours refine(const FluidNetwork& network,
   Colours colours{std::vector<std::uint64_t>(flows.size()),
                   std::vector<std::uint64_t>(network.links())};
   for (std::size_t f = 0; f < flows.size(); ++f)
-    colours.flows[f] = mix(bits(flows.bytes(f)), bits(begin[f]));
+    colours.flows[f] = mix(mix(bits(flows.bytes(f)), bits(begin[f])), bits(flows.weight(f)));
   for (LinkId l = 0; l < network.links(); ++l)
     colours.links[l] = mix(bits(network.bandwidth(l)));
   std::size_t before = 0;
@@ -94,13 +94,13 @@ Colours refine(const FluidNetwork& network,
   }
 }
 
-/// One flow of each class over one link of each class. `weight`: flows of the class that share one
-/// such link.
+/// One flow of each class over one link of each class. `count`: flows of the class on one such
+/// link.
 class Quotient {
  public:
   struct Use {
     std::uint32_t other = 0;  ///< Link of a flow, or flow of a link.
-    double weight = 0;
+    double count = 0;
   };
 
   Quotient(const FluidNetwork& network,
@@ -113,22 +113,24 @@ class Quotient {
     for (std::uint32_t l = 0; l < bandwidth_.size(); ++l)
       bandwidth_[l] = network.bandwidth(link_classes.first[l]);
     for (std::uint32_t f = 0; f < links_of_.size(); ++f) {
+      weight_.push_back(flows.weight(flow_classes.first[f]));
       std::vector<Use>& uses = links_of_[f];
       for (const LinkId link : flows.route(flow_classes.first[f])) {
         const std::uint32_t l = link_classes.of[link];
-        const double weight = static_cast<double>(flow_classes.size[f]) / link_classes.size[l];
+        const double count = static_cast<double>(flow_classes.size[f]) / link_classes.size[l];
         const auto same =
             std::find_if(uses.begin(), uses.end(), [l](const Use& use) { return use.other == l; });
         if (same == uses.end())
-          uses.push_back({l, weight});
+          uses.push_back({l, count});
         else
-          same->weight += weight;
+          same->count += count;
       }
       for (const Use& use : uses)
-        flows_of_[use.other].push_back({f, use.weight});
+        flows_of_[use.other].push_back({f, use.count});
     }
     left_.resize(bandwidth_.size());
     load_.resize(bandwidth_.size());
+    users_.resize(bandwidth_.size());
   }
 
   /// Max-min fair rates of the flows that are `active`; 0 for the others.
@@ -136,18 +138,21 @@ class Quotient {
     open_ = active;
     left_ = bandwidth_;
     std::fill(load_.begin(), load_.end(), 0);
+    std::fill(users_.begin(), users_.end(), 0);
     for (std::size_t f = 0; f < links_of_.size(); ++f) {
       rates[f] = open_[f] == 0 ? 0 : kNever;  // Without a link: at once.
       if (open_[f] != 0) {
-        for (const Use& use : links_of_[f])
-          load_[use.other] += use.weight;
+        for (const Use& use : links_of_[f]) {
+          load_[use.other] += use.count * weight_[f];
+          ++users_[use.other];
+        }
       }
     }
     while (true) {
       std::size_t narrow = bandwidth_.size();
       double share = kNever;
       for (std::size_t l = 0; l < bandwidth_.size(); ++l) {
-        if (load_[l] > kNoLoad && left_[l] / load_[l] < share) {
+        if (users_[l] > 0 && left_[l] < share * load_[l]) {
           share = left_[l] / load_[l];
           narrow = l;
         }
@@ -155,31 +160,31 @@ class Quotient {
       if (narrow == bandwidth_.size())
         return;
       for (const Use& flow : flows_of_[narrow])
-        fix(flow.other, std::max(share, 0.0), rates);
-      load_[narrow] = 0;
+        fix(flow.other, share, rates);
     }
   }
 
  private:
-  static constexpr double kNoLoad = 1e-9;  ///< Below one flow by far: what rounding leaves.
-
-  void fix(std::uint32_t flow, double rate, std::vector<double>& rates) {
+  void fix(std::uint32_t flow, double share, std::vector<double>& rates) {
     if (open_[flow] == 0)
       return;
     open_[flow] = 0;
-    rates[flow] = rate;
+    rates[flow] = share * weight_[flow];
     for (const Use& use : links_of_[flow]) {
-      left_[use.other] -= use.weight * rate;
-      load_[use.other] -= use.weight;
+      left_[use.other] = std::max(0.0, left_[use.other] - use.count * rates[flow]);
+      load_[use.other] -= use.count * weight_[flow];
+      --users_[use.other];
     }
   }
 
   std::vector<std::vector<Use>> links_of_;
   std::vector<std::vector<Use>> flows_of_;
   std::vector<double> bandwidth_;
+  std::vector<double> weight_;  ///< Of flows.
   // Of the filling that goes on.
   std::vector<double> left_;
-  std::vector<double> load_;
+  std::vector<double> load_;          ///< Weights of the open flows.
+  std::vector<std::uint32_t> users_;  ///< Classes of open flows.
   std::vector<char> open_;
 };
 
@@ -296,14 +301,16 @@ void FlowSet::reserve(std::size_t flows, std::size_t links_per_flow) {
   links_.reserve(flows * links_per_flow);
   bytes_.reserve(flows);
   start_.reserve(flows);
+  weight_.reserve(flows);
 }
 
-void FlowSet::add(std::span<const LinkId> route, double bytes, double start) {
-  TEMPER_CHECK(bytes >= 0, "a flow needs bytes");
+void FlowSet::add(std::span<const LinkId> route, double bytes, double start, double weight) {
+  TEMPER_CHECK(bytes >= 0 && weight > 0, "a flow needs bytes and a weight");
   links_.insert(links_.end(), route.begin(), route.end());
   offsets_.push_back(static_cast<std::uint32_t>(links_.size()));
   bytes_.push_back(bytes);
   start_.push_back(start);
+  weight_.push_back(weight);
 }
 
 FluidResult simulate(const FluidNetwork& network, const FlowSet& flows) {

@@ -42,8 +42,8 @@ class FluidNetwork {
 class FlowSet {
  public:
   void reserve(std::size_t flows, std::size_t links_per_flow);
-  /// `start`: seconds, before the latency of the route. Requires: bytes >= 0.
-  void add(std::span<const LinkId> route, double bytes, double start = 0);
+  /// `start`: seconds, before the latency of the route. Requires: bytes >= 0, weight > 0.
+  void add(std::span<const LinkId> route, double bytes, double start = 0, double weight = 1);
 
   std::size_t size() const { return bytes_.size(); }
   std::span<const LinkId> route(std::size_t flow) const {
@@ -51,12 +51,14 @@ class FlowSet {
   }
   double bytes(std::size_t flow) const { return bytes_[flow]; }
   double start(std::size_t flow) const { return start_[flow]; }
+  double weight(std::size_t flow) const { return weight_[flow]; }
 
  private:
   std::vector<std::uint32_t> offsets_{0};
   std::vector<LinkId> links_;
   std::vector<double> bytes_;
   std::vector<double> start_;
+  std::vector<double> weight_;
 };
 
 struct FluidResult {
