@@ -332,6 +332,7 @@ TrainShape default_shape(const ModelSpec& model) {
   if (model.layer_norm && model.activation == Activation::Gelu) {
     shape.attention = AttentionKernel::Unfused;
     shape.dropout = 0.1;
+    shape.format = NumberFormat::Fp16;
   }
   return shape;
 }

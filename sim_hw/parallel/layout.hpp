@@ -23,6 +23,8 @@ enum class Recompute { None, Selective, Full };
 /// Unfused attention keeps and moves the seq x seq matrices; fused recomputes them on chip.
 enum class AttentionKernel { Fused, Unfused };
 enum class SequenceParallel { Off, On };
+/// FP16 needs its loss scaled, and its gradients unscaled before the update.
+enum class NumberFormat { Bf16, Fp16 };
 
 /// Bytes per parameter of each state.
 struct StateBytes {
@@ -63,6 +65,7 @@ struct TrainShape {
   Recompute recompute = Recompute::None;
   std::int64_t recompute_every = 1;  ///< Layers of one checkpoint with full recompute.
   AttentionKernel attention = AttentionKernel::Fused;
+  NumberFormat format = NumberFormat::Bf16;
   double dropout = 0;           ///< 0 keeps no masks.
   double expert_imbalance = 1;  ///< Tokens of the busiest expert device over the mean.
   StateBytes states = StateBytes::mixed();

@@ -1,0 +1,66 @@
+// What one layer costs one device per micro-batch under a layout: compute and exposed
+// communication. Equations and assumptions: sim_hw/parallel/train_iteration.hpp. Doubles are
+// seconds; nothing allocates.
+#pragma once
+
+#include "sim_hw/model/model_spec.hpp"
+#include "sim_hw/network/collectives.hpp"
+#include "sim_hw/operators/device.hpp"
+#include "sim_hw/parallel/layout.hpp"
+
+namespace temper::sim_hw {
+
+/// Borrowed for one estimate.
+struct StepInputs {
+  const ModelSpec& model;
+  const Device& device;
+  const Fabric& fabric;
+  const Layout& layout;
+  const TrainShape& shape;
+
+  double tp() const { return static_cast<double>(layout.tp); }
+  /// Of a micro-batch on one context-parallel device.
+  double tokens() const {
+    return static_cast<double>(shape.seq * shape.micro_batch) / static_cast<double>(layout.cp);
+  }
+  double hidden() const { return static_cast<double>(model.hidden); }
+  /// What cuts the parts between tensor-parallel regions.
+  double sequence_cut() const {
+    return layout.sequence_parallel == SequenceParallel::On ? tp() : 1;
+  }
+  /// 16-bit activations of one micro-batch between layers, whole.
+  double plane_bytes() const { return 2 * tokens() * hidden(); }
+};
+
+/// Parts of a micro-batch on one stage, or of a whole step; they sum to its time.
+struct StageTime {
+  double matmul = 0;  ///< Dense GEMMs of the layers, forward and backward.
+  double attention = 0;
+  double experts = 0;       ///< Router and routed experts.
+  double elementwise = 0;   ///< Norms, dropout, residual, activation, rotary.
+  double accumulation = 0;  ///< Of gradients.
+  double head = 0;          ///< Embedding, head and loss.
+  double recompute = 0;     ///< Forward compute done again.
+  double tensor_parallel = 0;
+  double expert_parallel = 0;
+  double context_parallel = 0;
+  double pipeline_transfer = 0;
+
+  double total() const {
+    return matmul + attention + experts + elementwise + accumulation + head + recompute +
+           tensor_parallel + expert_parallel + context_parallel + pipeline_transfer;
+  }
+  StageTime& add(const StageTime& other, double times);
+};
+
+struct LayerCost {
+  StageTime time;      ///< Forward, backward and recompute.
+  double forward = 0;  ///< Of time, without recompute.
+};
+
+/// Without gradient accumulation, which depends on the stage's parameters.
+LayerCost dense_layer_cost(const StepInputs& in);
+/// Requires: in.model.moe.
+LayerCost expert_layer_cost(const StepInputs& in);
+
+}  // namespace temper::sim_hw

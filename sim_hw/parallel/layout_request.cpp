@@ -1,0 +1,118 @@
+#include "sim_hw/parallel/layout_request.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace temper::sim_hw {
+
+namespace {
+
+/// Under either name.
+Result<std::int64_t> integer_of(const Params& params,
+                                std::string_view key,
+                                std::string_view alias,
+                                std::int64_t otherwise) {
+  if (params.has(alias))
+    return params.integer(alias);
+  return params.integer(key, otherwise);
+}
+
+/// The index of `text` in `names`.
+template <std::size_t N>
+Result<std::size_t> choice(std::string_view key,
+                           std::string_view text,
+                           const std::array<std::string_view, N>& names) {
+  const auto found = std::ranges::find(names, text);
+  if (found == names.end()) {
+    return invalid_input(fmt::format("{}={}: expected {}", key, text, fmt::join(names, ", ")));
+  }
+  return static_cast<std::size_t>(found - names.begin());
+}
+
+Result<Recompute> recompute_of(const Params& params) {
+  const std::string text = params.text("recompute", "none");
+  const auto found = from_name<Recompute>(text);
+  if (!found)
+    return invalid_input(fmt::format("recompute={}: expected none, selective, full", text));
+  return *found;
+}
+
+Result<TrainShape> shape_of(const Params& params, const ModelSpec& model) {
+  TrainShape shape = default_shape(model);
+  TEMPER_TRY(shape.micro_batch, integer_of(params, "mbs", "micro_batch", 1));
+  TEMPER_TRY(shape.global_batch, integer_of(params, "batch", "global_batch", shape.micro_batch));
+  TEMPER_TRY(shape.seq, params.integer("seq"));
+  TEMPER_TRY(shape.recompute, recompute_of(params));
+  TEMPER_TRY(shape.recompute_every, params.integer("recompute_every", 1));
+  TEMPER_TRY(shape.expert_imbalance, params.number("expert_imbalance", 1));
+  if (shape.expert_imbalance < 1 || shape.recompute_every < 1) {
+    return invalid_input(fmt::format("expert_imbalance={}, recompute_every={}: at least 1",
+                                     shape.expert_imbalance,
+                                     shape.recompute_every));
+  }
+  const bool fused = shape.attention == AttentionKernel::Fused;
+  TEMPER_TRY(const std::size_t attention,
+             choice("attention",
+                    params.text("attention", fused ? "fused" : "unfused"),
+                    std::array<std::string_view, 2>{"fused", "unfused"}));
+  shape.attention = attention == 0 ? AttentionKernel::Fused : AttentionKernel::Unfused;
+  const bool bf16 = shape.format == NumberFormat::Bf16;
+  TEMPER_TRY(const std::size_t format,
+             choice("dtype",
+                    params.text("dtype", bf16 ? "bf16" : "fp16"),
+                    std::array<std::string_view, 2>{"bf16", "fp16"}));
+  shape.format = format == 0 ? NumberFormat::Bf16 : NumberFormat::Fp16;
+  TEMPER_TRY(const std::size_t states,
+             choice("states",
+                    params.text("states", "mixed"),
+                    std::array<std::string_view, 2>{"mixed", "bf16"}));
+  shape.states = states == 0 ? StateBytes::mixed() : StateBytes::bf16();
+  return shape;
+}
+
+}  // namespace
+
+Result<Layout> layout_of(const Params& params,
+                         const ModelSpec& model,
+                         const HardwareSpec& hardware,
+                         std::int64_t cards,
+                         Recompute recompute) {
+  Layout layout;
+  TEMPER_TRY(layout.tp, params.integer("tp", 1));
+  TEMPER_TRY(layout.pp, params.integer("pp", 1));
+  TEMPER_TRY(layout.vpp, integer_of(params, "vpp", "interleave", 1));
+  TEMPER_TRY(layout.ep, params.integer("ep", 1));
+  TEMPER_TRY(layout.expert_tp, params.integer("expert_tp", 1));
+  TEMPER_TRY(layout.cp, params.integer("cp", 1));
+  const std::int64_t devices = cards * hardware.dies_per_card;
+  const std::int64_t others = std::max<std::int64_t>(1, layout.tp * layout.pp * layout.cp);
+  TEMPER_TRY(layout.dp, params.integer("dp", std::max<std::int64_t>(1, devices / others)));
+  const auto zero =
+      choice("zero", params.text("zero", "0"), std::array<std::string_view, 4>{"0", "1", "2", "3"});
+  TEMPER_TRY(const std::size_t level, zero);
+  layout.zero = static_cast<Zero>(level);
+  const bool on =
+      layout.tp > 1 && (recompute == Recompute::Selective || (model.moe && layout.expert_tp == 1));
+  TEMPER_TRY(const std::size_t sequence,
+             choice("sequence_parallel",
+                    params.text("sequence_parallel", on ? "on" : "off"),
+                    std::array<std::string_view, 4>{"off", "on", "0", "1"}));
+  layout.sequence_parallel = sequence % 2 == 1 ? SequenceParallel::On : SequenceParallel::Off;
+  return layout;
+}
+
+Result<TrainQuestion> train_question(const Params& params,
+                                     const ModelSpec& model,
+                                     const HardwareSpec& hardware,
+                                     std::int64_t cards) {
+  TrainQuestion question;
+  TEMPER_TRY(question.shape, shape_of(params, model));
+  TEMPER_TRY(question.layout, layout_of(params, model, hardware, cards, question.shape.recompute));
+  const std::int64_t devices =
+      cards == 1 ? question.layout.devices() : cards * hardware.dies_per_card;
+  TEMPER_TRY_STATUS(check_layout(model, devices, question.layout, question.shape));
+  return question;
+}
+
+}  // namespace temper::sim_hw

@@ -1,0 +1,262 @@
+#include "sim_hw/parallel/train_iteration.hpp"
+
+#include "sim_hw/memory/weights.hpp"
+#include "sim_hw/model/parameters.hpp"
+#include "sim_hw/operators/operators.hpp"
+
+#include <algorithm>
+
+namespace temper::sim_hw {
+
+namespace {
+
+double as_double(std::int64_t value) {
+  return static_cast<double>(value);
+}
+
+/// A stage's time of one micro-batch, and its forward alone.
+struct Stage {
+  StageTime time;
+  double forward = 0;
+};
+
+/// Look-up and its gradient: reads and writes 2 bytes per element each way, and dropout's.
+double embedding_seconds(const StepInputs& in) {
+  if (in.model.vocabulary == 0)
+    return 0;
+  const double elements = in.tokens() / in.sequence_cut() * in.hidden();
+  return elementwise_seconds(in.device, 4, elements * (in.shape.dropout > 0 ? 8 + 12 : 8));
+}
+
+/// Logits, loss and their gradients, the vocabulary cut by tensor parallelism. The loss moves
+/// log_softmax_bytes per logit forward and 4 + 2 + 2 backward.
+StageTime head_time(const StepInputs& in) {
+  StageTime time;
+  if (in.model.vocabulary == 0)
+    return time;
+  const double columns = as_double(in.model.vocabulary) / in.tp();
+  time.head = gemm_seconds(in.device, Heat::Sustained, in.tokens(), columns, in.hidden()) +
+              gemm_backward_seconds(in.device, Heat::Sustained, in.tokens(), columns, in.hidden()) +
+              elementwise_seconds(
+                  in.device, 8, in.tokens() * columns * (in.device.k.log_softmax_bytes + 8));
+  if (in.layout.tp > 1) {  // Largest logit, sum of exponentials, target logit; input gradient.
+    const Group group{in.layout.tp, 1};
+    time.tensor_parallel = 3 * all_reduce_seconds(in.fabric, group, 4 * in.tokens()) +
+                           all_reduce_seconds(in.fabric, group, in.plane_bytes());
+  }
+  return time;
+}
+
+/// One boundary of the pipeline, one direction.
+double transfer_seconds(const StepInputs& in) {
+  if (in.layout.pp == 1)
+    return 0;
+  const double part = in.plane_bytes() / in.tp();
+  double sum = p2p_seconds(in.fabric, in.layout.stage_devices(), part);
+  if (in.layout.tp > 1 && in.layout.sequence_parallel == SequenceParallel::Off)
+    sum += all_gather_seconds(in.fabric, {in.layout.tp, 1}, part);
+  return sum;
+}
+
+/// The costs that the stages share, made once.
+struct Parts {
+  LayerCost dense;
+  LayerCost experts;
+  StageTime head;
+  double embedding = 0;
+  double transfer = 0;
+  double accumulation = 0;  ///< Seconds per parameter and micro-batch.
+};
+
+Parts make_parts(const StepInputs& in) {
+  Parts parts;
+  if (in.model.dense_layers() > 0)
+    parts.dense = dense_layer_cost(in);
+  if (in.model.moe)
+    parts.experts = expert_layer_cost(in);
+  parts.head = head_time(in);
+  parts.embedding = embedding_seconds(in);
+  parts.transfer = transfer_seconds(in);
+  // The weight gradient GEMM already writes 2 bytes; later micro-batches read the sum as well.
+  const double gradient = in.shape.states.gradient;
+  const double bytes = in.shape.micro_batches(in.layout) > 1 ? 2 * gradient - 2 : gradient - 2;
+  parts.accumulation = bytes / in.device.bandwidth;
+  return parts;
+}
+
+Stage stage_time(const StepInputs& in, const Parts& parts, std::int64_t stage) {
+  const double layers = as_double(stage_layers(in.model, in.layout, stage));
+  const double dense = as_double(dense_stage_layers(in.model, in.layout, stage));
+  const bool last = stage + 1 == in.layout.pp;
+  const double modules = last ? as_double(in.model.mtp_layers) : 0;
+  Stage out;
+  const double routed = in.model.moe ? layers - dense + modules : 0;
+  const double plain = in.model.moe ? dense : layers + modules;
+  out.time.add(parts.dense.time, plain).add(parts.experts.time, routed);
+  out.forward = plain * parts.dense.forward + routed * parts.experts.forward;
+  if (stage == 0)
+    out.time.head += parts.embedding;
+  if (last)
+    out.time.add(parts.head, 1 + modules);
+  out.time.accumulation = parts.accumulation * stage_weights(in.model, in.layout, stage).total();
+  out.time.pipeline_transfer = 2 * as_double(in.layout.vpp) * parts.transfer;
+  return out;
+}
+
+/// Sum over all stages of a micro-batch's time.
+double sum_of_stages(const StepInputs& in,
+                     const Parts& parts,
+                     const Stage& first,
+                     const Stage& last) {
+  if (in.layout.pp == 1)
+    return first.time.total();
+  double sum = first.time.total() + last.time.total();
+  if (in.layout.pp == 2)
+    return sum;
+  // Between them, what is left of the layers; their parameters from the first stage's mean.
+  const double layers = as_double(in.model.layers - stage_layers(in.model, in.layout, 0) -
+                                  stage_layers(in.model, in.layout, in.layout.pp - 1));
+  const double dense =
+      in.model.moe
+          ? as_double(in.model.dense_layers() - dense_stage_layers(in.model, in.layout, 0) -
+                      dense_stage_layers(in.model, in.layout, in.layout.pp - 1))
+          : layers;
+  const LayerWeights weights = layer_weights(in.model, in.layout);
+  sum += dense * parts.dense.time.total() + (layers - dense) * parts.experts.time.total();
+  sum += parts.accumulation * (layers * weights.attention + dense * weights.dense +
+                               (layers - dense) * (weights.shared + weights.experts));
+  return sum + as_double(in.layout.pp - 2) * first.time.pipeline_transfer;
+}
+
+/// Reduction of `gradients` and gathering of `weights` (bytes of one device, whole) among the
+/// replicas; each beside compute that hides all but its excess and the last layer's share.
+double exposed_sync(const Fabric& fabric,
+                    Group group,
+                    Zero zero,
+                    double gradients,
+                    double weights,
+                    double forward,
+                    double backward,
+                    double layers) {
+  if (group.ranks <= 1)
+    return 0;
+  const double ranks = as_double(group.ranks);
+  const auto shows = [&](double communication, double compute) {
+    return std::max(communication - compute, communication / layers);
+  };
+  if (zero == Zero::None)
+    return shows(all_reduce_seconds(fabric, group, gradients), backward);
+  return shows(reduce_scatter_seconds(fabric, group, gradients / ranks), backward) +
+         shows(all_gather_seconds(fabric, group, weights / ranks), forward);
+}
+
+double data_parallel_seconds(const StepInputs& in,
+                             const Stage& stage,
+                             const StageWeights& weights) {
+  const Layout& layout = in.layout;
+  const double layers = std::max(1.0, as_double(stage_layers(in.model, layout, 0)));
+  const double forward = stage.forward;
+  const double backward = stage.time.total() - stage.forward;
+  const StateBytes& bytes = in.shape.states;
+  const Group dense{layout.dp * layout.cp, layout.tp};
+  const Group experts{layout.expert_dp(), layout.ep * layout.expert_tp};
+  const double times = layout.zero >= Zero::Weights
+                           ? as_double(in.shape.micro_batches(layout))
+                           : 1;  // Sharded weights are gathered for every micro-batch.
+  double sum = times * exposed_sync(in.fabric,
+                                    dense,
+                                    layout.zero,
+                                    weights.dense() * bytes.gradient,
+                                    weights.dense() * bytes.weight,
+                                    forward,
+                                    backward,
+                                    layers);
+  if (weights.experts > 0) {
+    sum += times * exposed_sync(in.fabric,
+                                experts,
+                                layout.zero,
+                                weights.experts * bytes.gradient,
+                                weights.experts * bytes.weight,
+                                forward,
+                                backward,
+                                layers);
+  }
+  return sum;
+}
+
+/// Passes over the gradients: norm (read), clipping (read, write), update (read), clearing (write),
+/// and with FP16 unscaling (read, write); master and moments are read and written; the weights are
+/// copied from the master, or read and written where there is none.
+double optimizer_seconds(const StepInputs& in, const StageWeights& weights) {
+  const StateBytes& s = in.shape.states;
+  const double passes = in.shape.format == NumberFormat::Fp16 ? 7 : 5;
+  const double per_parameter =
+      passes * s.gradient + 2 * s.optimizer() + (s.master > 0 ? s.master + s.weight : 2 * s.weight);
+  double parameters = weights.total();
+  if (in.layout.zero >= Zero::Optimizer) {
+    parameters = weights.dense() / as_double(in.layout.dp * in.layout.cp) +
+                 weights.experts / as_double(in.layout.expert_dp());
+  }
+  return in.device.k.optimizer_latency + parameters * per_parameter / in.device.bandwidth;
+}
+
+}  // namespace
+
+std::array<std::pair<std::string_view, double>, TrainTime::kStageEntries + 3> TrainTime::entries()
+    const {
+  return {{{"matrix products", stage.matmul},
+           {"attention", stage.attention},
+           {"experts", stage.experts},
+           {"elementwise", stage.elementwise},
+           {"gradient accumulation", stage.accumulation},
+           {"embedding and head", stage.head},
+           {"recompute", stage.recompute},
+           {"tensor-parallel communication", stage.tensor_parallel},
+           {"expert-parallel communication", stage.expert_parallel},
+           {"context-parallel communication", stage.context_parallel},
+           {"pipeline transfers", stage.pipeline_transfer},
+           {"pipeline bubble", bubble},
+           {"data-parallel communication", data_parallel},
+           {"optimizer", optimizer}}};
+}
+
+TrainTime train_iteration_time(const ModelSpec& model,
+                               const Device& device,
+                               const Fabric& fabric,
+                               const Layout& layout,
+                               const TrainShape& shape) {
+  const StepInputs in{model, device, fabric, layout, shape};
+  const Parts parts = make_parts(in);
+  const Stage first = stage_time(in, parts, 0);
+  const Stage last = layout.pp == 1 ? first : stage_time(in, parts, layout.pp - 1);
+  Stage slowest = first;
+  std::int64_t where = 0;
+  if (last.time.total() > slowest.time.total()) {
+    slowest = last;
+    where = layout.pp - 1;
+  }
+  if (layout.pp > 2) {
+    const Stage second = stage_time(in, parts, 1);
+    if (second.time.total() > slowest.time.total()) {
+      slowest = second;
+      where = 1;
+    }
+  }
+  TrainTime time;
+  time.stage.add(slowest.time, as_double(shape.micro_batches(layout)));
+  time.bubble =
+      (sum_of_stages(in, parts, first, last) - slowest.time.total()) / as_double(layout.vpp);
+  const StageWeights weights = stage_weights(model, layout, where);
+  time.data_parallel = data_parallel_seconds(in, slowest, weights);
+  time.optimizer = optimizer_seconds(in, weights);
+  return time;
+}
+
+double model_flops(const ModelSpec& model, const TrainShape& shape) {
+  const double parameters = as_double(count_active_parameters(model).without_lookup());
+  const double scores = as_double(model.layers * model.heads) *
+                        as_double(model.head_dim + model.value_dim()) * as_double(shape.seq);
+  return 6 * (parameters + scores) * as_double(shape.global_batch * shape.seq);
+}
+
+}  // namespace temper::sim_hw
