@@ -195,6 +195,9 @@ Status write_report(const ValidateOptions& options,
                     std::vector<sim_hw::UnusedPublication> unused) {
   sim_hw::ReportInput input;
   TEMPER_TRY(input.notes, read_notes(options, catalog));
+  TEMPER_TRY(sim_hw::ReportTables tables,
+             sim_hw::read_report_tables(catalog.configs() / "validation" / "tables.yaml"));
+  input.tables = std::move(tables.tables);
   input.comparisons = rows;
   input.unused = std::move(unused);
   for (const std::string& name : catalog.hardware_names()) {

@@ -1,7 +1,7 @@
 #include "sim_hw/validation/report.hpp"
 
 #include "core/files.hpp"
-#include "core/scalar_text.hpp"
+#include "core/yaml.hpp"
 #include "sim_hw/predict/readable.hpp"
 
 #include <fmt/format.h>
@@ -57,6 +57,17 @@ std::string note_of(const ReportNotes& notes, const Row& row) {
   return "";
 }
 
+/// Of a row's unit: "ms" -> "s", "GB/s" -> "B/s"; others as they are.
+std::string_view si_unit(std::string_view unit) {
+  for (const std::string_view si : {"B/s", "FLOP/s", "tokens/s"}) {
+    if (unit.ends_with(si))
+      return si;
+  }
+  if (unit.ends_with("B"))
+    return "B";
+  return unit == "ms" || unit == "us" || unit == "ns" ? "s" : unit;
+}
+
 std::string worst_rows(const ReportInput& input) {
   std::vector<const Comparison*> rows;
   for (const Comparison& row : input.comparisons) {
@@ -71,16 +82,14 @@ std::string worst_rows(const ReportInput& input) {
       "| Row | Question | Metric | Measured | Predicted | Error | Why "
       "|\n|---|---|---|---:|---:|---:|---|\n";
   for (const Comparison* row : rows) {
-    const double factor = si_factor(row->row.unit).value_or(1);
-    out += fmt::format("| {} | {} on {}: {} | {} | {:.4g} {} | {:.4g} | {} | {} |\n",
+    out += fmt::format("| {} | {} on {}: {} | {} | {} | {} | {} | {} |\n",
                        cell(row->row.id),
                        row->row.kind,
                        row->row.hardware,
                        cell(row->row.params),
                        row->row.metric,
-                       row->row.value,
-                       row->row.unit,
-                       *row->predicted / factor,
+                       readable(row->measured, si_unit(row->row.unit)),
+                       readable(*row->predicted, si_unit(row->row.unit)),
                        percent(*row->error()),
                        cell(note_of(input.notes, row->row)));
   }
@@ -203,6 +212,28 @@ std::string validation_report(const ReportInput& input) {
   if (!input.unused.empty())
     out += "\n## Published rows that are not used\n\n" + unused_table(input.unused);
   return out;
+}
+
+Result<ReportTables> read_report_tables(const std::filesystem::path& file) {
+  if (!std::filesystem::exists(file))
+    return ReportTables{};
+  TEMPER_TRY(const std::string text, read_file(file));
+  auto read = read_yaml<ReportTables>(file.string(), text);
+  if (!read.issues.empty())
+    return invalid_input(render(locate(read.document, std::move(read.issues))));
+  return std::move(read.value);
+}
+
+Status put_report_table(const std::filesystem::path& file, StatisticsTable table) {
+  TEMPER_TRY(ReportTables all, read_report_tables(file));
+  const auto same = std::find_if(all.tables.begin(), all.tables.end(), [&](const auto& each) {
+    return each.title == table.title;
+  });
+  if (same == all.tables.end())
+    all.tables.push_back(std::move(table));
+  else
+    *same = std::move(table);
+  return write_file_atomically(file, to_yaml(all));
 }
 
 Result<MeasurementFile> read_any(const std::filesystem::path& file, Catalog& catalog) {

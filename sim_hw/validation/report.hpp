@@ -31,6 +31,26 @@ struct StatisticsTable {
   std::vector<Statistics> rows;
 };
 
+template <class V>
+void describe(V& v, StatisticsTable& t) {
+  v.field(1, "title", t.title, {.doc = "Heading."});
+  v.field(2, "text", t.text, {.doc = "What was done, one paragraph."});
+  v.field(3, "rows", t.rows, {.doc = "Its rows."});
+}
+
+/// Tables that other commands leave for the report: configs/validation/tables.yaml.
+struct ReportTables {
+  std::vector<StatisticsTable> tables;
+};
+template <class V>
+void describe(V& v, ReportTables& t) {
+  v.field(1, "tables", t.tables, {.doc = "Placed after the summary, in this order."});
+}
+/// A file that does not exist holds no tables.
+Result<ReportTables> read_report_tables(const std::filesystem::path& file);
+/// Replaces the table of the same title, else appends.
+Status put_report_table(const std::filesystem::path& file, StatisticsTable table);
+
 struct ReportInput {
   std::vector<Comparison> comparisons;
   std::vector<UnusedPublication> unused;

@@ -49,6 +49,19 @@ struct Statistics {
   std::optional<double> rank_correlation;
 };
 
+template <class V>
+void describe(V& v, Statistics& s) {
+  v.field(1, "kind", s.kind, {.doc = "Kind of request."});
+  v.field(2, "hardware", s.hardware, {.doc = "Empty: of every hardware."});
+  v.field(3, "metric", s.metric, {.doc = "Empty: of every metric."});
+  v.field(4, "n", s.n, {.doc = "Rows with a prediction."});
+  v.field(5, "failed", s.failed, {.doc = "Rows without one."});
+  v.field(6, "mape", s.mape, {.doc = "Mean absolute relative error."});
+  v.field(7, "bias", s.bias, {.doc = "Mean relative error."});
+  v.field(8, "max", s.max, {.doc = "Largest absolute relative error."});
+  v.field(9, "rank_correlation", s.rank_correlation, {.doc = "Spearman's rho."});
+}
+
 /// Sorted by name.
 std::vector<Statistics> by_kind(std::span<const Comparison> rows);
 std::vector<Statistics> by_kind_hardware_metric(std::span<const Comparison> rows);

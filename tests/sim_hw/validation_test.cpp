@@ -234,12 +234,27 @@ TEST(ValidationReport, HasEachSection) {
        {"| echo | 4 | 20.0 % | -15.0 % | 50.0 % | 1.000 |",
         "| echo | h | memory | 1 | 50.0 % |",
         "## Models left out\n\nOne fit per model.",
-        "| echo on h: value=1 | memory | 200 B | 100 | -50.0 % | It repeats. |",
+        "| echo on h: value=1 | memory | 200 B | 100 B | -50.0 % | It repeats. |",
         "| echo | value | 1 to 3 |",
         "| h | matmul_efficiency | gemm rows | 7 | 4.0 % | 10.0 % |",
         "| conditions missing: shapes | 1 | P1 |"}) {
     EXPECT_NE(report.find(expected), std::string::npos) << expected << "\n" << report;
   }
+}
+
+TEST(ReportTables, AreReplacedByTitle) {
+  const std::string file = testing::TempDir() + "tables.yaml";
+  std::filesystem::remove(file);
+  EXPECT_TRUE(read_report_tables(file)->tables.empty());
+  StatisticsTable table{"Left out", "One fit per model.", by_kind(compared(kFourRows))};
+  ASSERT_TRUE(put_report_table(file, table));
+  table.text = "Again.";
+  ASSERT_TRUE(put_report_table(file, table));
+  const auto read = read_report_tables(file);
+  ASSERT_TRUE(read) << read.error().context;
+  ASSERT_EQ(read->tables.size(), 1U);
+  EXPECT_EQ(read->tables[0].text, "Again.");
+  EXPECT_EQ(*read->tables[0].rows[0].mape, *table.rows[0].mape);
 }
 
 }  // namespace
