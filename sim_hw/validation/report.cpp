@@ -3,6 +3,7 @@
 #include "core/files.hpp"
 #include "core/yaml.hpp"
 #include "sim_hw/predict/readable.hpp"
+#include "sim_hw/validation/provenance.hpp"
 
 #include <fmt/format.h>
 
@@ -105,6 +106,20 @@ std::string failed_rows(const ReportInput& input) {
   return out;
 }
 
+/// The rows that a fit has used, and the others.
+std::string by_provenance(const ReportInput& input) {
+  std::vector<Comparison> seen;
+  std::vector<Comparison> unseen;
+  for (const Comparison& row : input.comparisons)
+    (seen_by_a_fit(input.hardware, row.row) ? seen : unseen).push_back(row);
+  return "\n## Rows that no fit has used\n\nThese are predictions.\n\n" +
+         statistics_table(by_kind(unseen)) +
+         "\n## Rows that a fit has used\n\nThese say how well the equations follow their data. A "
+         "row "
+         "counts as used if the source of a constant, below, names it.\n\n" +
+         statistics_table(by_kind(seen));
+}
+
 /// What the data of a kind spans: bounds of numbers, lists of words.
 struct Range {
   std::optional<double> low;
@@ -197,6 +212,7 @@ std::string validation_report(const ReportInput& input) {
       "configurations as they were measured.\n\n## By kind\n\n";
   out += statistics_table(kinds);
   out += "\n## By kind, hardware and metric\n\n" + statistics_table(details);
+  out += by_provenance(input);
   for (const StatisticsTable& table : input.tables) {
     out +=
         fmt::format("\n## {}\n\n{}\n\n{}", table.title, table.text, statistics_table(table.rows));

@@ -1,3 +1,4 @@
+#include "sim_hw/validation/provenance.hpp"
 #include "sim_hw/validation/report.hpp"
 
 #include <gtest/gtest.h>
@@ -240,6 +241,20 @@ TEST(ValidationReport, HasEachSection) {
         "| conditions missing: shapes | 1 | P1 |"}) {
     EXPECT_NE(report.find(expected), std::string::npos) << expected << "\n" << report;
   }
+}
+
+TEST(Provenance, FindsTheRowsThatAFitNames) {
+  Row row;
+  row.kind = "gemm";
+  row.id = "CO085";
+  EXPECT_TRUE(names_row("rows CO041 CO084-CO086; efficiency held", row));
+  EXPECT_FALSE(names_row("rows CO041 CO086-CO089", row));
+  EXPECT_FALSE(names_row("rows SD084-SD086", row));
+  row.id = "h200.csv:12";
+  EXPECT_TRUE(names_row("h200.csv", row));
+  EXPECT_TRUE(names_row("h200.csv, gemm and moe_layer", row));
+  EXPECT_FALSE(names_row("h200.csv, host_to_device", row));
+  EXPECT_FALSE(names_row("published rows CO085", row));
 }
 
 TEST(ReportTables, AreReplacedByTitle) {

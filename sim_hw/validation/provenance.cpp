@@ -1,0 +1,92 @@
+#include "sim_hw/validation/provenance.hpp"
+
+#include "sim_hw/predict/predict.hpp"
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <optional>
+#include <utility>
+#include <vector>
+
+namespace temper::sim_hw {
+namespace {
+
+bool in_word(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '.' || c == '-' ||
+         c == ':';
+}
+
+std::vector<std::string_view> words_of(std::string_view text) {
+  std::vector<std::string_view> words;
+  for (std::size_t i = 0; i < text.size();) {
+    std::size_t end = i;
+    while (end < text.size() && in_word(text[end]))
+      ++end;
+    std::string_view word = text.substr(i, end - i);
+    while (!word.empty() && (word.back() == '.' || word.back() == ':'))
+      word.remove_suffix(1);
+    if (!word.empty())
+      words.push_back(word);
+    i = end + 1;
+  }
+  return words;
+}
+
+/// "CO084" -> "CO" and 84.
+std::optional<std::pair<std::string_view, int>> numbered(std::string_view id) {
+  const std::size_t digits = id.find_first_of("0123456789");
+  if (digits == 0 || digits == std::string_view::npos)
+    return std::nullopt;
+  int number = 0;
+  const char* const end = id.data() + id.size();
+  const auto [stop, errc] = std::from_chars(id.data() + digits, end, number);
+  if (errc != std::errc{} || stop != end)
+    return std::nullopt;
+  return std::pair(id.substr(0, digits), number);
+}
+
+/// "CO084-CO086" holds CO085.
+bool range_holds(std::string_view word, std::string_view id) {
+  const std::size_t dash = word.find('-');
+  if (dash == std::string_view::npos)
+    return false;
+  const auto first = numbered(word.substr(0, dash));
+  const auto last = numbered(word.substr(dash + 1));
+  const auto wanted = numbered(id);
+  return first && last && wanted && first->first == wanted->first && last->first == wanted->first &&
+         first->second <= wanted->second && wanted->second <= last->second;
+}
+
+bool is_kind(std::string_view word) {
+  return std::any_of(
+      kinds().begin(), kinds().end(), [&](const Kind& kind) { return kind.name == word; });
+}
+
+}  // namespace
+
+bool names_row(std::string_view source, const Row& row) {
+  const std::vector<std::string_view> words = words_of(source);
+  const std::string_view file = std::string_view(row.id).substr(0, row.id.find(':'));
+  bool of_file = false;
+  bool other_kinds = false;
+  bool this_kind = false;
+  for (const std::string_view word : words) {
+    if (word == row.id || range_holds(word, row.id))
+      return true;
+    of_file = of_file || (word == file && file != row.id);
+    this_kind = this_kind || word == row.kind;
+    other_kinds = other_kinds || is_kind(word);
+  }
+  return of_file && (this_kind || !other_kinds);
+}
+
+bool seen_by_a_fit(std::span<const HardwareSpec* const> hardware, const Row& row) {
+  return std::any_of(hardware.begin(), hardware.end(), [&](const HardwareSpec* spec) {
+    return std::any_of(spec->fits.begin(), spec->fits.end(), [&](const FitRecord& fit) {
+      return names_row(fit.source, row);
+    });
+  });
+}
+
+}  // namespace temper::sim_hw
