@@ -60,8 +60,7 @@ LayerWeights layer_weights(const ModelSpec& model, const Layout& layout) {
 
 std::int64_t dense_stage_layers(const ModelSpec& model, const Layout& layout, std::int64_t stage) {
   const std::int64_t layers = stage_layers(model, layout, stage);
-  const std::int64_t floor = model.layers / layout.pp;
-  const std::int64_t before = stage * floor + std::min(stage, model.layers % layout.pp);
+  const std::int64_t before = layers_before(model, layout, stage);
   return std::clamp<std::int64_t>(model.dense_layers() - before, 0, layers);
 }
 

@@ -66,7 +66,9 @@ Status refuse_overflow(const Request& request,
     return {};
   if (what != "refuse")
     return invalid_input(fmt::format("memory={}: expected report, refuse", what));
-  return check(model, hardware, q.layout.devices() / hardware.dies_per_card, q.layout, q.shape);
+  const std::int64_t cards =
+      (q.layout.devices() + hardware.dies_per_card - 1) / hardware.dies_per_card;
+  return check(model, hardware, cards, q.layout, q.shape);
 }
 
 Result<Prediction> predict_train_iteration(const PredictContext& context, const Request& request) {
@@ -175,7 +177,7 @@ constexpr std::array kKinds{
         "zero=0|1|2|3; sequence_parallel=on|off (default: on with selective recompute or experts); "
         "batch (or global_batch); mbs (or micro_batch); seq; recompute=none|selective|full; "
         "recompute_every; attention=fused|unfused; dtype=bf16|fp16; states=mixed|bf16; "
-        "expert_imbalance; memory=report|refuse",
+        "expert_imbalance; expert_overlap=off|on; memory=report|refuse",
         predict_train_iteration},
 };
 

@@ -173,8 +173,11 @@ Pass expert_wait(const StepInputs& in) {
     const MoeTraffic traffic{
         rows * in.shape.expert_imbalance, as_double(in.model.moe->top_k), 2 * in.hidden()};
     const Group group{layout.ep, layout.expert_tp};
-    once += moe_dispatch_seconds(in.fabric, group, traffic) +
-            moe_combine_seconds(in.fabric, group, traffic);
+    const auto both = [&](AllToAll how) {
+      return moe_dispatch_seconds(in.fabric, group, traffic, how) +
+             moe_combine_seconds(in.fabric, group, traffic, how);
+    };
+    once += std::min(both(AllToAll::Flat), both(AllToAll::Hierarchical));
   }
   if (layout.expert_tp > 1) {
     const double bytes = 2 * rows * as_double(in.model.moe->top_k) * in.hidden();
@@ -217,8 +220,15 @@ LayerCost layer_cost(const StepInputs& in, bool experts) {
   const Pass routed = moe != nullptr ? routed_experts(in) : Pass{};
   const Pass tensor = tensor_wait(
       in, matmul.weight_gradient, matmul.backward - matmul.weight_gradient, ffn > 0 ? 2 : 1);
-  const Pass expert = moe != nullptr ? expert_wait(in) : Pass{};
+  Pass expert = moe != nullptr ? expert_wait(in) : Pass{};
   const Pass context = context_wait(in, core);
+
+  const double compute = matmul.forward + core.forward + vector.forward + routed.forward;
+  if (in.shape.expert_overlap == ExpertOverlap::On) {  // Each beside the other's compute.
+    expert.forward =
+        excess(expert.forward, matmul.backward + core.backward + vector.backward + routed.backward);
+    expert.backward = excess(expert.backward, compute);
+  }
 
   LayerCost cost;
   StageTime& time = cost.time;
@@ -229,7 +239,6 @@ LayerCost layer_cost(const StepInputs& in, bool experts) {
   time.tensor_parallel = tensor.total();
   time.expert_parallel = expert.total();
   time.context_parallel = context.total();
-  const double compute = matmul.forward + core.forward + vector.forward + routed.forward;
   cost.forward = compute + tensor.forward + expert.forward + context.forward;
   if (in.shape.recompute == Recompute::Full) {
     time.recompute = compute;

@@ -272,7 +272,16 @@ Status check_memory(const ModelSpec& model,
 }  // namespace
 
 std::int64_t stage_layers(const ModelSpec& model, const Layout& layout, std::int64_t stage) {
-  return model.layers / layout.pp + (stage < model.layers % layout.pp ? 1 : 0);
+  return layers_before(model, layout, stage + 1) - layers_before(model, layout, stage);
+}
+
+std::int64_t layers_before(const ModelSpec& model, const Layout& layout, std::int64_t stage) {
+  if (stage >= layout.pp)
+    return model.layers;
+  const std::int64_t most = (model.layers + layout.pp - 1) / layout.pp;
+  const std::int64_t missing = layout.pp * most - model.layers;
+  const std::int64_t one_less = missing - std::min(missing, most - 1);
+  return stage * most - std::max<std::int64_t>(0, stage - (layout.pp - 1 - one_less));
 }
 
 Status check_layout(const ModelSpec& model,

@@ -1,11 +1,12 @@
 // How a model's training is laid out over devices, and what one step of it processes. check() says
 // why a layout cannot run: which term breaks, with its numbers and the nearest value that works.
 //
-// A stage's layers differ by at most one, the first stages having the more; with `vpp` > 1 they are
-// cut into as many chunks and the schedule is the interleaved one. The experts of one replica live
-// on ep * expert_tp devices taken from the tp * cp * dp devices of a stage ("folding"), so that
-// tp = 8, ep = 32, expert_tp = 1 keeps attention tensor-parallel and experts whole on 32 devices.
-// Values only; no threads.
+// Every stage has as many layers, but for the last, which has the head: where layers do not divide
+// it gives up as many as are missing, down to one, and stages before it one each. With `vpp` > 1 a
+// stage is cut into as many chunks and the schedule is the interleaved one. The experts of one
+// replica live on ep * expert_tp devices taken from the tp * cp * dp devices of a stage
+// ("folding"), so that tp = 8, ep = 32, expert_tp = 1 keeps attention tensor-parallel and experts
+// whole on 32 devices. Values only; no threads.
 #pragma once
 
 #include "core/result.hpp"
@@ -23,6 +24,8 @@ enum class Recompute { None, Selective, Full };
 /// Unfused attention keeps and moves the seq x seq matrices; fused recomputes them on chip.
 enum class AttentionKernel { Fused, Unfused };
 enum class SequenceParallel { Off, On };
+/// Whether dispatch and combine of one micro-batch run beside the compute of another.
+enum class ExpertOverlap { Off, On };
 /// FP16 needs its loss scaled, and its gradients unscaled before the update.
 enum class NumberFormat { Bf16, Fp16 };
 
@@ -68,6 +71,7 @@ struct TrainShape {
   NumberFormat format = NumberFormat::Bf16;
   double dropout = 0;           ///< 0 keeps no masks.
   double expert_imbalance = 1;  ///< Tokens of the busiest expert device over the mean.
+  ExpertOverlap expert_overlap = ExpertOverlap::Off;
   StateBytes states = StateBytes::mixed();
 
   /// Of each data-parallel replica.
@@ -78,6 +82,8 @@ struct TrainShape {
 
 /// Layers of pipeline stage `stage`, from 0.
 std::int64_t stage_layers(const ModelSpec& model, const Layout& layout, std::int64_t stage);
+/// Of all stages before it.
+std::int64_t layers_before(const ModelSpec& model, const Layout& layout, std::int64_t stage);
 
 /// Divisors of the layout, with no regard to memory: cheap, and no text unless it fails.
 Status check_layout(const ModelSpec& model,

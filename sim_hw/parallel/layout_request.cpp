@@ -57,6 +57,11 @@ Result<TrainShape> shape_of(const Params& params, const ModelSpec& model) {
                     params.text("attention", fused ? "fused" : "unfused"),
                     std::array<std::string_view, 2>{"fused", "unfused"}));
   shape.attention = attention == 0 ? AttentionKernel::Fused : AttentionKernel::Unfused;
+  TEMPER_TRY(const std::size_t overlap,
+             choice("expert_overlap",
+                    params.text("expert_overlap", "off"),
+                    std::array<std::string_view, 2>{"off", "on"}));
+  shape.expert_overlap = overlap == 1 ? ExpertOverlap::On : ExpertOverlap::Off;
   const bool bf16 = shape.format == NumberFormat::Bf16;
   TEMPER_TRY(const std::size_t format,
              choice("dtype",

@@ -244,8 +244,8 @@ TrainTime train_iteration_time(const ModelSpec& model,
   }
   TrainTime time;
   time.stage.add(slowest.time, as_double(shape.micro_batches(layout)));
-  time.bubble =
-      (sum_of_stages(in, parts, first, last) - slowest.time.total()) / as_double(layout.vpp);
+  time.all_stages = sum_of_stages(in, parts, first, last);
+  time.bubble = (time.all_stages - slowest.time.total()) / as_double(layout.vpp);
   const StageWeights weights = stage_weights(model, layout, where);
   time.data_parallel = data_parallel_seconds(in, slowest, weights);
   time.optimizer = optimizer_seconds(in, weights);

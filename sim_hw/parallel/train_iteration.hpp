@@ -19,7 +19,9 @@
 //     each), exposed; backward the same on the other side: reductions of input gradients run beside
 //     the weight gradient GEMMs and only their excess shows; with sequence parallelism the gathers
 //     of output gradients show, those of saved inputs run beside the input gradient GEMMs
-//   expert   dispatch and combine, forward and backward, of T / t tokens each (busiest device)
+//   expert   dispatch and combine, forward and backward, of T / t tokens each (busiest device),
+//   flat or
+//     by node, whichever is less; with overlap only what exceeds the other direction's compute
 //   context  (cp - 1) exchanges of keys and values beside the attention of a block: the excess
 //   pipeline 2 v transfers of 2 T h / t bytes per micro-batch, blocking, and an all-gather inside
 //   the

@@ -71,7 +71,8 @@ TEST(Layout, AcceptsThePublishedMegatronLayouts) {
 }
 
 TEST(Layout, AcceptsAttentionOnlyTensorParallelWithUnevenStages) {
-  // 61 layers over 16 stages: thirteen of 4 and three of 3; 256 experts over 4 x 8 devices.
+  // 61 layers over 16 stages: fifteen of 4 and the last, with head and MTP, of 1; 256 experts over
+  // 4 x 8 devices.
   const ModelSpec pangu = model("pangu-ultra-moe-718b");
   Layout layout;
   layout.tp = 8;
@@ -83,10 +84,23 @@ TEST(Layout, AcceptsAttentionOnlyTensorParallelWithUnevenStages) {
   TrainShape shape = shape_of(1536, 8192);
   shape.micro_batch = 2;
   EXPECT_TRUE(check_layout(pangu, 6144, layout, shape));
-  EXPECT_EQ(stage_layers(pangu, layout, 12), 4);
-  EXPECT_EQ(stage_layers(pangu, layout, 13), 3);
+  EXPECT_EQ(stage_layers(pangu, layout, 14), 4);
+  EXPECT_EQ(stage_layers(pangu, layout, 15), 1);
   layout.sequence_parallel = SequenceParallel::Off;
   EXPECT_TRUE(says(check_layout(pangu, 6144, layout, shape), "expert_tp = 1", "expert_tp = 8"));
+}
+
+TEST(Layout, StagesHaveAllLayersHoweverMany) {
+  const ModelSpec deepseek = model("deepseek-v3");
+  for (Layout layout{.pp = 1}; layout.pp <= deepseek.layers; ++layout.pp) {
+    std::int64_t sum = 0;
+    for (std::int64_t stage = 0; stage < layout.pp; ++stage) {
+      EXPECT_GE(stage_layers(deepseek, layout, stage), 1) << layout.pp;
+      EXPECT_LE(stage_layers(deepseek, layout, stage), stage_layers(deepseek, layout, 0));
+      sum += stage_layers(deepseek, layout, stage);
+    }
+    EXPECT_EQ(sum, deepseek.layers) << layout.pp;
+  }
 }
 
 TEST(Layout, RefusesTensorParallelThatDoesNotDivideHeads) {
