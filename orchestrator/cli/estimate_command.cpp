@@ -102,6 +102,19 @@ Result<Request> to_request(const std::vector<std::string>& assignments) {
   return request;
 }
 
+/// What was asked wrongly, and where the right questions are listed.
+int refuse(const Error& error, std::string_view kind, std::ostream& err) {
+  err << "temper: " << error.context << '\n';
+  for (const sim_hw::Kind& known : sim_hw::kinds()) {
+    if (known.name == kind) {
+      err << fmt::format("parameters of {}: {}\n", kind, known.parameters);
+      return 1;
+    }
+  }
+  err << "kinds and their parameters: temper estimate --list\n";
+  return 1;
+}
+
 int list_kinds(bool json, std::ostream& out) {
   std::vector<KindJson> kinds;
   for (const sim_hw::Kind& kind : sim_hw::kinds()) {
@@ -149,17 +162,13 @@ int run_estimate(const EstimateOptions& options, std::ostream& out, std::ostream
   if (options.list)
     return list_kinds(options.json, out);
   const auto request = to_request(options.assignments);
-  if (!request) {
-    err << "temper: " << request.error().context << '\n';
-    return 1;
-  }
+  if (!request)
+    return refuse(request.error(), "", err);
   sim_hw::Catalog catalog = sim_hw::Catalog::shipped();
   const auto prediction =
       sim_hw::predict({catalog, std::filesystem::path(".")}, *request, sim_hw::kinds());
-  if (!prediction) {
-    err << "temper: " << prediction.error().context << '\n';
-    return 1;
-  }
+  if (!prediction)
+    return refuse(prediction.error(), request->kind, err);
   if (options.json) {
     out << to_json(to_document(*request, *prediction), JsonStyle::Pretty) << '\n';
     return 0;

@@ -68,16 +68,22 @@ TEST(Estimate, ExplainsEachTermWithItsEquation) {
   EXPECT_NE(outcome.out.find("B/s"), std::string::npos) << outcome.out;
 }
 
-TEST(Estimate, NamesWhatIsWrong) {
+TEST(Estimate, NamesWhatIsWrongAndWhereToLook) {
   EstimateOptions options;
   options.assignments = {"gemm"};
-  EXPECT_EQ(estimate(options).err, "temper: expected key=value, found `gemm`\n");
+  EXPECT_EQ(estimate(options).err,
+            "temper: expected key=value, found `gemm`\n"
+            "kinds and their parameters: temper estimate --list\n");
   options.assignments = {"kind=gem", "hardware=nvidia-h200"};
   const Outcome outcome = estimate(options);
   EXPECT_EQ(outcome.code, 1);
-  EXPECT_EQ(outcome.err, "temper: unknown kind `gem`; did you mean `gemm`?\n");
+  EXPECT_TRUE(outcome.err.starts_with("temper: unknown kind `gem`; did you mean `gemm`?\n"));
+  options.assignments = {"kind=gemm", "hardware=nvidia-h200", "m=1"};
+  EXPECT_EQ(
+      estimate(options).err,
+      "temper: gemm: n: missing; expected a number\nparameters of gemm: m; n; k; dtype=bf16\n");
   options.assignments = {"kind=gemm", "hardware=nvidia-h200", "cards=0"};
-  EXPECT_EQ(estimate(options).err, "temper: cards: expected at least 1, found 0\n");
+  EXPECT_TRUE(estimate(options).err.starts_with("temper: cards: expected at least 1, found 0\n"));
 }
 
 TEST(Estimate, ListsTheKinds) {
