@@ -1,6 +1,7 @@
 // The kinds of the network: from a Request to the cost of a collective, a transfer or a scenario.
 #include "core/nearest_name.hpp"
 #include "sim_hw/network/collectives.hpp"
+#include "sim_hw/network/reshard.hpp"
 #include "sim_hw/network/scenarios.hpp"
 #include "sim_hw/predict/predict.hpp"
 
@@ -15,6 +16,7 @@ namespace {
 
 enum class Direction { ToDevice, FromDevice };
 enum class Scope { Local, Remote };
+enum class Placement { Separate, Colocated };
 enum class ExpertRoute { Flat, Hierarchical, AllGather };
 
 }  // namespace
@@ -33,6 +35,12 @@ struct temper::EnumNames<temper::sim_hw::Scope> {
       {{E::Local, "local"}, {E::Remote, "remote"}}};
 };
 template <>
+struct temper::EnumNames<temper::sim_hw::Placement> {
+  using E = sim_hw::Placement;
+  static constexpr std::array<std::pair<E, std::string_view>, 2> value{
+      {{E::Separate, "separate"}, {E::Colocated, "colocated"}}};
+};
+template <>
 struct temper::EnumNames<temper::sim_hw::ExpertRoute> {
   using E = sim_hw::ExpertRoute;
   static constexpr std::array<std::pair<E, std::string_view>, 3> value{
@@ -43,6 +51,7 @@ namespace temper::sim_hw {
 namespace {
 
 constexpr std::int64_t kMostDevices = 1 << 20;
+constexpr std::int64_t kMostShards = 1 << 16;     ///< Devices of one side of a reshard.
 constexpr std::int64_t kMostFluidDevices = 2048;  ///< Direct all-to-all has their square of flows.
 
 Prediction timed(double time, std::string name, std::string equation) {
@@ -288,6 +297,63 @@ Result<Prediction> predict_contended(const PredictContext&, const Request& r) {
   return out;
 }
 
+/// `<side>_tp`, `<side>_pp`, `<side>_dp`, `<side>_ep`.
+Result<ShardLayout> shard_layout(const Params& params,
+                                 const std::string& side,
+                                 std::int64_t layers) {
+  ShardLayout out;
+  const auto degree = [&](const char* name, std::int64_t most) -> Result<std::int64_t> {
+    const std::string key = side + name;
+    TEMPER_TRY(const std::int64_t value, params.integer(key, 1));
+    return in_range(key, value, 1, most);
+  };
+  TEMPER_TRY(out.tp, degree("_tp", 1024));
+  TEMPER_TRY(out.pp, degree("_pp", layers));
+  TEMPER_TRY(out.dp, degree("_dp", 1024));
+  TEMPER_TRY(out.ep, degree("_ep", 1024));
+  if (out.stage_devices() % out.ep != 0) {
+    return invalid_input(fmt::format(
+        "{0}_ep={1} does not divide {0}_tp x {0}_dp = {2}", side, out.ep, out.stage_devices()));
+  }
+  if (out.devices() > kMostShards)
+    return invalid_input(
+        fmt::format("{}: {} devices, at most {}", side, out.devices(), kMostShards));
+  return out;
+}
+
+Result<Prediction> predict_reshard(const PredictContext& context, const Request& r) {
+  TEMPER_TRY(const Fabric fabric, fabric_of(context, r));
+  TEMPER_TRY(const std::string name, r.params.text("model"));
+  TEMPER_TRY(const ModelSpec* model, context.catalog.model(name));
+  TEMPER_TRY(const ShardLayout from, shard_layout(r.params, "from", model->layers));
+  TEMPER_TRY(ShardLayout to, shard_layout(r.params, "to", model->layers));
+  TEMPER_TRY(const Placement placement, choice(r.params, "placement", Placement::Separate));
+  TEMPER_TRY(const FanOut replicas, choice(r.params, "replicas", FanOut::Tree));
+  Publication how;
+  TEMPER_TRY(how.bucket_bytes, r.params.number("bucket_bytes", 0));
+  TEMPER_TRY(how.bucket_latency, r.params.number("bucket_seconds", 0));
+  TEMPER_TRY(how.staging, choice(r.params, "through", Staging::Direct));
+  TEMPER_TRY(const double bytes_per_parameter, r.params.number("bytes_per_parameter", 2));
+  if (!(bytes_per_parameter > 0) || how.bucket_bytes < 0 || how.bucket_latency < 0)
+    return invalid_input("bytes_per_parameter must be above 0, buckets not below");
+  to.first_device = placement == Placement::Separate ? from.devices() : 0;
+  const ReshardTraffic traffic =
+      reshard_traffic(fabric, weight_volume(*model, bytes_per_parameter), from, to, replicas);
+  Prediction out =
+      timed(reshard_seconds(fabric, traffic, how),
+            "transfer",
+            fmt::format("busiest device sends {:.6g} B, receives {:.6g} B; {:.6g} B move, "
+                        "{:.6g} B stay",
+                        traffic.most_sent(),
+                        traffic.most_received(),
+                        traffic.moved,
+                        traffic.local));
+  out.metrics.push_back({"moved", "B", traffic.moved, {}});
+  out.metrics.push_back({"most_sent", "B", traffic.most_sent(), {}});
+  out.metrics.push_back({"most_received", "B", traffic.most_received(), {}});
+  return out;
+}
+
 constexpr std::array kKinds{
     Kind{"all_gather",
          "Every rank contributes bytes and ends with those of all.",
@@ -348,6 +414,12 @@ constexpr std::array kKinds{
          "Every rank contributes bytes for each rank and ends with its sum.",
          "bytes (that one rank ends with); ranks; stride=1",
          predict_reduce_scatter},
+    Kind{"reshard",
+         "A model's weights from one parallel layout to another.",
+         "model; from_tp=1; from_pp=1; from_dp=1; from_ep=1; to_tp=1; to_pp=1; to_dp=1; to_ep=1; "
+         "placement=separate|colocated; replicas=tree|direct; through=direct|host; bucket_bytes=0; "
+         "bucket_seconds=0; bytes_per_parameter=2",
+         predict_reshard},
     Kind{"weight_fan_out",
          "One rank's weights to all others.",
          "bytes; ranks (with the source); stride=1; algorithm=tree|direct",

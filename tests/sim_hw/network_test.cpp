@@ -384,9 +384,11 @@ TEST(NetworkKinds, AnswerWithATimeOfTheirTerms) {
   for (const Kind& kind : network_kinds()) {
     const bool scenario = kind.name.starts_with("flat_") || kind.name == "contended";
     const bool experts = kind.name == "dispatch" || kind.name == "combine";
-    const std::string_view params = scenario  ? "npus=16;size_bytes=1e6"
-                                    : experts ? "tokens_per_rank=128;topk=8;payload=7680"
-                                              : "bytes=1e6";
+    const bool reshard = kind.name == "reshard";
+    const std::string_view params = reshard    ? "model=qwen3-30b-a3b;from_ep=8;from_dp=8;to_tp=8"
+                                    : scenario ? "npus=16;size_bytes=1e6"
+                                    : experts  ? "tokens_per_rank=128;topk=8;payload=7680"
+                                               : "bytes=1e6";
     const Result<Prediction> answer = ask("cm384", 8, std::string(kind.name), params);
     ASSERT_TRUE(answer.has_value()) << kind.name << ": " << answer.error().context;
     const Metric* time = answer->find("time");

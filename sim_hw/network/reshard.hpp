@@ -1,0 +1,81 @@
+// Moving the weights of a model from one parallel layout to another: from the trainer's to that of
+// the rollout engines, in the same devices or in others.
+//
+// Assumptions. A stage holds its share of the layers, the first stages one more where they do not
+// divide; its devices are numbered tensor-parallel rank first, then replica. Whatever is not an
+// expert is cut into tp equal intervals of one flattened dimension; the experts of a layer are cut
+// into ep intervals over the devices of a stage in order. Embedding and head belong to the first
+// and last stage. A device receives what its new intervals have beyond what it holds: from the
+// replica of the source with its own replica's number (mod replicas), or, with FanOut::Tree, from
+// the replica before it, which passes on what it gets. All transfers at once, none delays another
+// but in a port.
+//
+// Equation. transfer = max over ports of bytes / (p2p efficiency x bandwidth). In n buckets of b
+// bytes (of the busiest receiver), each stage of a pipeline (copy out, transfer, copy in) takes s_i
+// / n per bucket: t = sum s_i / n + (n - 1) / n max s_i + n (p2p start-up + bucket latency).
+// Constants: those of collectives.hpp. None is fitted to a measured resharding, whose engines also
+// rename, cast and load tensors: this is what the links alone take.
+#pragma once
+
+#include "sim_hw/model/model_spec.hpp"
+#include "sim_hw/network/collectives.hpp"
+
+#include <array>
+#include <vector>
+
+namespace temper::sim_hw {
+
+struct WeightVolume {
+  std::vector<double> layers;   ///< Bytes of each layer, without its routed experts.
+  std::vector<double> experts;  ///< Bytes of the routed experts of each layer.
+  double first = 0;             ///< Embedding.
+  double last = 0;              ///< Head, if it is not the embedding.
+};
+WeightVolume weight_volume(const ModelSpec& model, double bytes_per_parameter);
+
+struct ShardLayout {
+  std::int64_t tp = 1;
+  std::int64_t pp = 1;
+  std::int64_t dp = 1;
+  std::int64_t ep = 1;            ///< Divides tp x dp.
+  std::int64_t first_device = 0;  ///< Id of its device 0.
+
+  std::int64_t stage_devices() const { return tp * dp; }
+  std::int64_t devices() const { return stage_devices() * pp; }
+};
+
+struct ReshardTraffic {
+  /// Bytes of a device by the level they cross.
+  using PerLevel = std::array<double, Fabric::kMaxLevels>;
+  std::vector<PerLevel> sent;      ///< By device id.
+  std::vector<PerLevel> received;  ///< By device id.
+  double moved = 0;                ///< Between devices, all together.
+  double local = 0;                ///< Already where they are needed.
+
+  double most_sent() const;
+  double most_received() const;
+};
+
+/// Requires: ep divides tp x dp on both sides, and pp is at most the number of layers.
+ReshardTraffic reshard_traffic(const Fabric& fabric,
+                               const WeightVolume& weights,
+                               const ShardLayout& from,
+                               const ShardLayout& to,
+                               FanOut replicas = FanOut::Tree);
+
+enum class Staging { Direct, ThroughHost };
+struct Publication {
+  double bucket_bytes = 0;    ///< 0: one bucket.
+  double bucket_latency = 0;  ///< Seconds for each, beyond the start-up of a transfer.
+  Staging staging = Staging::Direct;
+};
+double reshard_seconds(const Fabric& fabric, const ReshardTraffic& traffic, const Publication& how);
+
+}  // namespace temper::sim_hw
+
+template <>
+struct temper::EnumNames<temper::sim_hw::Staging> {
+  using E = sim_hw::Staging;
+  static constexpr std::array<std::pair<E, std::string_view>, 2> value{
+      {{E::Direct, "direct"}, {E::ThroughHost, "host"}}};
+};
