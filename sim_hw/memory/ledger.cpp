@@ -148,8 +148,8 @@ Ledger worst_train_ledger(const ModelSpec& model, const Layout& layout, const Tr
   };
   if (layout.pp > 1)
     consider(layout.pp - 1);
-  if (model.moe && layout.pp > 2)
-    consider(1);
+  if (const std::int64_t stage = first_uniform_stage(model, layout); stage > 0)
+    consider(stage);
   return worst;
 }
 

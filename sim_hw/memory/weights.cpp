@@ -64,6 +64,13 @@ std::int64_t dense_stage_layers(const ModelSpec& model, const Layout& layout, st
   return std::clamp<std::int64_t>(model.dense_layers() - before, 0, layers);
 }
 
+std::int64_t first_uniform_stage(const ModelSpec& model, const Layout& layout) {
+  if (!model.moe)
+    return 0;
+  const std::int64_t most = stage_layers(model, layout, 0);
+  return std::min((model.moe->dense_layers + most - 1) / most, layout.pp - 1);
+}
+
 StageWeights stage_weights(const ModelSpec& model, const Layout& layout, std::int64_t stage) {
   const LayerWeights layer = layer_weights(model, layout);
   const double tp = as_double(layout.tp);

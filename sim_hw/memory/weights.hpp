@@ -31,6 +31,8 @@ struct StageWeights {
 };
 StageWeights stage_weights(const ModelSpec& model, const Layout& layout, std::int64_t stage);
 
+/// The first stage whose layers all have experts, or are all dense in a dense model.
+std::int64_t first_uniform_stage(const ModelSpec& model, const Layout& layout);
 /// Dense layers of stage `stage`: the model's first ones.
 std::int64_t dense_stage_layers(const ModelSpec& model, const Layout& layout, std::int64_t stage);
 

@@ -236,10 +236,11 @@ TrainTime train_iteration_time(const ModelSpec& model,
     where = layout.pp - 1;
   }
   if (layout.pp > 2) {
-    const Stage second = stage_time(in, parts, 1);
-    if (second.time.total() > slowest.time.total()) {
-      slowest = second;
-      where = 1;
+    const std::int64_t between = std::max<std::int64_t>(1, first_uniform_stage(model, layout));
+    const Stage middle = stage_time(in, parts, between);
+    if (middle.time.total() > slowest.time.total()) {
+      slowest = middle;
+      where = between;
     }
   }
   TrainTime time;

@@ -1,6 +1,7 @@
 // Time of a training step over many devices: published iterations, and properties that must hold.
 #include "sim_hw/parallel/train_iteration.hpp"
 
+#include "core/random.hpp"
 #include "sim_hw/memory/ledger.hpp"
 #include "sim_hw/predict/predict.hpp"
 
@@ -120,6 +121,48 @@ TEST_F(TrainIteration, TermsSumToTheTotal) {
   EXPECT_GT(t.stage.expert_parallel, 0);
   EXPECT_GT(t.stage.recompute, 0);
   EXPECT_GT(t.data_parallel, 0);
+}
+
+TEST_F(TrainIteration, AnyAcceptedLayoutHasPartsThatSumAndNoNegativeOnes) {
+  Random rng(7, "layouts");
+  const HardwareSpec& hardware = **catalog_.hardware("cm384");
+  const Device device = make_device(hardware);
+  const Fabric fabric = make_fabric(hardware);
+  const auto power = [&rng](std::uint64_t most) { return std::int64_t{1} << rng.below(most + 1); };
+  int accepted = 0;
+  for (int i = 0; i < 20000; ++i) {
+    const ModelSpec& spec = model(i % 2 == 0 ? "deepseek-v3" : "qwen3-30b-a3b");
+    Layout layout;
+    layout.tp = power(3);
+    layout.pp = power(5);
+    layout.vpp = power(2);
+    layout.ep = power(6);
+    layout.cp = power(2);
+    layout.dp = power(5);
+    layout.zero = static_cast<Zero>(rng.below(4));
+    layout.sequence_parallel = SequenceParallel::On;
+    TrainShape shape;
+    shape.micro_batch = power(1);
+    shape.global_batch = power(10);
+    shape.seq = 512 * power(4);
+    shape.recompute = static_cast<Recompute>(rng.below(3));
+    shape.expert_overlap = static_cast<ExpertOverlap>(rng.below(2));
+    if (!check_layout(spec, layout.devices(), layout, shape))
+      continue;
+    ++accepted;
+    const TrainTime t = train_iteration_time(spec, device, fabric, layout, shape);
+    double sum = 0;
+    for (const auto& [name, seconds] : t.entries()) {
+      ASSERT_GE(seconds, 0) << name;
+      sum += seconds;
+    }
+    ASSERT_NEAR(sum / t.total(), 1, 1e-9);
+    ASSERT_TRUE(std::isfinite(sum));
+    const Ledger worst = worst_train_ledger(spec, layout, shape);
+    for (std::int64_t stage = 0; stage < layout.pp; ++stage)
+      ASSERT_LE(train_ledger(spec, layout, shape, stage).total(), worst.total() * (1 + 1e-12));
+  }
+  EXPECT_GT(accepted, 1000);
 }
 
 TEST_F(TrainIteration, BubbleIsThePublishedShareForEqualStages) {
