@@ -8,6 +8,8 @@
 //     (65,536 tokens x 5120 x 2 B / 16 ranks = "40.0MB");
 //   - nccl-tests sizes are totals: an all-gather contributes size / ranks per rank;
 //   - "same parallelism" of Megatron's memory figures is that of arXiv 2205.05198, table 3;
+//   - a mapping between layouts that says nothing of placement has its two sides on different
+//   cards;
 //   - rollout rows that state dies and a batch per DP have the layout which the same recipe
 //     (cann-recipes-train, section 1.4) states: TP2, DP = dies / 2, EP = dies.
 // Values only; no threads.

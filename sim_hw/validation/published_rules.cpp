@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 
 namespace temper::sim_hw {
@@ -280,6 +281,44 @@ Outcome rl_iteration_rule(const Publication& p, const Conditions& c, const std::
       std::string(metric));
 }
 
+/// "EP8xPP2" as parameters of one side of a reshard. Experts are spread over data-parallel ranks;
+/// without EP a tensor-parallel group cuts them as it cuts all else.
+std::string shard_params(std::string_view layout, std::string_view side, std::int64_t& devices) {
+  // "8xPP2": a letter stands before the label, so each factor is looked at alone.
+  std::int64_t tp = 1, pp = 1, dp = 1, ep = 1;
+  while (!layout.empty()) {
+    const std::size_t cut = layout.find('x');
+    const std::string_view factor = layout.substr(0, cut);
+    tp *= Conditions::after(factor, "TP").value_or(1);
+    pp *= Conditions::after(factor, "PP").value_or(1);
+    dp *= Conditions::after(factor, "DP").value_or(1);
+    ep *= Conditions::after(factor, "EP").value_or(1);
+    layout = cut == std::string_view::npos ? std::string_view() : layout.substr(cut + 1);
+  }
+  if (tp == 1)
+    dp *= ep;
+  ep = std::max(ep, tp);
+  devices += tp * pp * dp;
+  return fmt::format(";{0}_tp={1};{0}_pp={2};{0}_dp={3};{0}_ep={4}", side, tp, pp, dp, ep);
+}
+
+/// "precision=BF16;mapping=EP8xPP2 to TP8xDP2": trainer and engines on cards of their own.
+Outcome reshard_rule(const Publication& p, const Conditions& c, const std::string& model) {
+  const std::string mapping = c.value("mapping");
+  const std::size_t to = mapping.find(" to ");
+  if (p.metric != "refit_time" || model.empty() || to == std::string::npos)
+    return std::nullopt;
+  if (c.value("precision") != "BF16")
+    return unused("8-bit weights and activations: kind not modelled");
+  std::int64_t devices = 0;
+  const std::string params = "model=" + model +
+                             shard_params(mapping.substr(0, to), "from", devices) +
+                             shard_params(mapping.substr(to + 4), "to", devices);
+  RuleResult result = question("reshard", params, "time");
+  result.question->devices = devices;
+  return result;
+}
+
 }  // namespace
 
 std::optional<RuleResult> apply_rules(const Publication& publication,
@@ -292,7 +331,8 @@ std::optional<RuleResult> apply_rules(const Publication& publication,
                               expert_rule,
                               rollout_step_rule,
                               train_iteration_rule,
-                              rl_iteration_rule};
+                              rl_iteration_rule,
+                              reshard_rule};
   for (const auto rule : kRules) {
     if (Outcome outcome = rule(publication, conditions, model))
       return outcome;

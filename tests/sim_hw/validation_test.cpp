@@ -184,6 +184,13 @@ TEST_F(Publications, OfTransfersBecomeRows) {
             "cm384 dispatch ep=8;tokens_per_rank=128;topk=8;hidden=7168;payload=7680 time");
 }
 
+TEST_F(Publications, OfReshardingBecomeRowsOfBothLayouts) {
+  EXPECT_EQ(params("resharding,NeMo RL NCCL reshard,NVIDIA H100,,Qwen3-30B-A3B,"
+                   "precision=BF16;mapping=EP8xPP2 to TP8xDP2;low end,refit_time,s,0.74"),
+            "nvidia-h100 reshard model=qwen3-30b-a3b;from_tp=1;from_pp=2;from_dp=8;from_ep=8;"
+            "to_tp=8;to_pp=1;to_dp=2;to_ep=8 time");
+}
+
 TEST_F(Publications, OfTrainingBecomeRowsWithTheirLayout) {
   EXPECT_EQ(params("pretrain,Megatron-LM,NVIDIA A100-80G,64,GPT-3 175B,"
                    "TP8 PP8 DP1;interleave=3;batch=64;MBS=1;seq=2048;FP16;full recompute,"
