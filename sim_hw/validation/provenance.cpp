@@ -63,6 +63,20 @@ bool is_kind(std::string_view word) {
       kinds().begin(), kinds().end(), [&](const Kind& kind) { return kind.name == word; });
 }
 
+/// What the fits of a hardware call the constants that a kind rests on; empty where it has none.
+std::string_view constants_behind(std::string_view kind) {
+  if (kind.starts_with("flat_") || kind == "contended")
+    return "";
+  if (kind == "host_copy" || kind == "host_to_device" || kind == "device_to_host")
+    return "host.";
+  if (kind == "p2p" || kind == "reshard")
+    return "p2p";
+  const auto network = network_kinds();
+  const bool collective = std::any_of(
+      network.begin(), network.end(), [&](const Kind& each) { return each.name == kind; });
+  return collective ? "collectives." : "operators.";
+}
+
 }  // namespace
 
 bool names_row(std::string_view source, const Row& row) {
@@ -81,12 +95,18 @@ bool names_row(std::string_view source, const Row& row) {
   return of_file && (this_kind || !other_kinds);
 }
 
-bool seen_by_a_fit(std::span<const HardwareSpec* const> hardware, const Row& row) {
-  return std::any_of(hardware.begin(), hardware.end(), [&](const HardwareSpec* spec) {
-    return std::any_of(spec->fits.begin(), spec->fits.end(), [&](const FitRecord& fit) {
-      return names_row(fit.source, row);
-    });
-  });
+Provenance provenance(std::span<const HardwareSpec* const> hardware, const Row& row) {
+  const std::string_view group = constants_behind(row.kind);
+  bool recorded = group.empty();
+  for (const HardwareSpec* spec : hardware) {
+    for (const FitRecord& fit : spec->fits) {
+      if (names_row(fit.source, row))
+        return Provenance::Used;
+      if (slug(spec->name) == slug(row.hardware) && fit.constants.find(group) != std::string::npos)
+        recorded = true;
+    }
+  }
+  return recorded ? Provenance::Unused : Provenance::Unrecorded;
 }
 
 }  // namespace temper::sim_hw

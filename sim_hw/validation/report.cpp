@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
 #include <set>
@@ -106,18 +107,27 @@ std::string failed_rows(const ReportInput& input) {
   return out;
 }
 
-/// The rows that a fit has used, and the others.
+/// By whether a fit has used a row.
 std::string by_provenance(const ReportInput& input) {
-  std::vector<Comparison> seen;
-  std::vector<Comparison> unseen;
+  std::map<Provenance, std::vector<Comparison>> groups;
   for (const Comparison& row : input.comparisons)
-    (seen_by_a_fit(input.hardware, row.row) ? seen : unseen).push_back(row);
-  return "\n## Rows that no fit has used\n\nThese are predictions.\n\n" +
-         statistics_table(by_kind(unseen)) +
-         "\n## Rows that a fit has used\n\nThese say how well the equations follow their data. A "
-         "row "
-         "counts as used if the source of a constant, below, names it.\n\n" +
-         statistics_table(by_kind(seen));
+    groups[provenance(input.hardware, row.row)].push_back(row);
+  constexpr std::array<std::pair<Provenance, std::string_view>, 3> kSections{
+      {{Provenance::Unused,
+        "\n## Rows that no fit has used\n\nThese are predictions: the source of no constant names "
+        "them.\n\n"},
+       {Provenance::Used,
+        "\n## Rows that a fit has used\n\nThese say how well the equations follow their data: the "
+        "source of a constant, below, names them.\n\n"},
+       {Provenance::Unrecorded,
+        "\n## Rows that may have been used\n\nTheir hardware records no source for the constants "
+        "behind their kind.\n\n"}}};
+  std::string out;
+  for (const auto& [which, heading] : kSections) {
+    if (const auto group = groups.find(which); group != groups.end())
+      out += std::string(heading) + statistics_table(by_kind(group->second));
+  }
+  return out;
 }
 
 /// What the data of a kind spans: bounds of numbers, lists of words.

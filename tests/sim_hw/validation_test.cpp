@@ -264,6 +264,26 @@ TEST(Provenance, FindsTheRowsThatAFitNames) {
   EXPECT_FALSE(names_row("published rows CO085", row));
 }
 
+TEST(Provenance, IsUnrecordedWhereTheHardwareNamesNoSource) {
+  HardwareSpec spec;
+  spec.name = "h";
+  Row row;
+  row.id = "A1";
+  row.hardware = "h";
+  row.kind = "gemm";
+  const std::vector<const HardwareSpec*> hardware{&spec};
+  EXPECT_EQ(provenance(hardware, row), Provenance::Unrecorded);
+  spec.fits = {{"operators.matmul_efficiency", "rows B1-B9", 9, 0, 0}};
+  EXPECT_EQ(provenance(hardware, row), Provenance::Unused);
+  row.id = "B2";
+  EXPECT_EQ(provenance(hardware, row), Provenance::Used);
+  row.id = "A1";
+  row.kind = "all_gather";
+  EXPECT_EQ(provenance(hardware, row), Provenance::Unrecorded);
+  row.kind = "contended";  // Has no constants.
+  EXPECT_EQ(provenance(hardware, row), Provenance::Unused);
+}
+
 TEST(ReportTables, AreReplacedByTitle) {
   const std::string file = testing::TempDir() + "tables.yaml";
   std::filesystem::remove(file);
