@@ -1,5 +1,6 @@
 // temper: the command line. Each command is one function elsewhere; here are its flags.
 #include "orchestrator/cli/after_run.hpp"
+#include "orchestrator/cli/calibrate_command.hpp"
 #include "orchestrator/cli/estimate_command.hpp"
 #include "orchestrator/cli/run_command.hpp"
 #include "orchestrator/cli/validate_command.hpp"
@@ -40,6 +41,22 @@ CLI::App* add_estimate(CLI::App& app, EstimateOptions& options) {
   command->add_option("assignments", options.assignments, "kind=, hardware=, cards=, parameters");
   command->add_flag("--explain", options.explain, "Each term, with its equation and numbers");
   command->add_flag("--list", options.list, "The kinds and their parameters");
+  command->add_flag("--json", options.json, "As one JSON object");
+  return command;
+}
+
+CLI::App* add_calibrate(CLI::App& app, CalibrateOptions& options) {
+  auto* command = app.add_subcommand(
+      "calibrate", "Fit the constants of a hardware to measurements and store them");
+  command->add_option("files", options.files, "Measurements, CSV")->required();
+  command->add_option("--hardware", options.hardware, "Name; default: that of the rows");
+  command->add_option("--only", options.only, "A constant to fit; default: all; repeatable")
+      ->allow_extra_args(false);
+  command->add_option("--id", options.ids, "A row to use; default: operators and steps; repeatable")
+      ->allow_extra_args(false);
+  command->add_option("--out", options.out, "YAML; default: configs/calibration/NAME.yaml");
+  command->add_flag("--leave-one-out", options.leave_one_out, "Also without each model in turn");
+  command->add_flag("--dry-run", options.dry_run, "Print the fit, write nothing");
   command->add_flag("--json", options.json, "As one JSON object");
   return command;
 }
@@ -100,6 +117,8 @@ int run_command_line(int argc, char** argv) {
   auto* estimate_command = add_estimate(app, estimate);
   ValidateOptions validate;
   auto* validate_command = add_validate(app, validate);
+  CalibrateOptions calibrate;
+  auto* calibrate_command = add_calibrate(app, calibrate);
 
   CLI11_PARSE(app, argc, argv);
   if (*run_command)
@@ -112,6 +131,8 @@ int run_command_line(int argc, char** argv) {
     return run_estimate(estimate, std::cout, std::cerr);
   if (*validate_command)
     return run_validate(validate, std::cout, std::cerr);
+  if (*calibrate_command)
+    return run_calibrate(calibrate, std::cout, std::cerr);
   if (*replay)
     return run_replay(after);
   if (*audit)

@@ -17,8 +17,13 @@ namespace temper::sim_hw {
 namespace {
 
 /// Counts of the measured engine, not physics: see constants.hpp.
-constexpr std::array<std::string_view, 5> kCounted{
-    "layer_kernels", "norm_bytes", "activation_bytes", "rotary_bytes", "sampling_bytes"};
+constexpr std::array<std::string_view, 7> kCounted{"layer_kernels",
+                                                   "norm_bytes",
+                                                   "activation_bytes",
+                                                   "rotary_bytes",
+                                                   "sampling_bytes",
+                                                   "host_untuned_step",
+                                                   "reward_token"};
 
 struct Constant {
   std::string name;

@@ -12,6 +12,14 @@ std::string to_yaml(const Calibration& calibration, const std::string& command) 
   return out;
 }
 
+Result<Calibration> load(const std::filesystem::path& file) {
+  TEMPER_TRY(const std::string text, read_file(file));
+  YamlValue<Calibration> read = read_yaml<Calibration>(file.string(), text);
+  if (!read.issues.empty())
+    return invalid_input(render(locate(read.document, std::move(read.issues))));
+  return std::move(read.value);
+}
+
 Status save(const Calibration& calibration,
             const std::filesystem::path& file,
             const std::string& command) {

@@ -9,6 +9,7 @@
 namespace temper::sim_hw {
 
 std::string to_yaml(const Calibration& calibration, const std::string& command);
+Result<Calibration> load(const std::filesystem::path& file);
 /// `command` goes into the head of the file: how to make it again.
 Status save(const Calibration& calibration,
             const std::filesystem::path& file,

@@ -65,6 +65,8 @@ struct OperatorConstants {
   double host_kernel = 1.1e-5;
   double host_train_kernel = 3e-5;
   double host_step = 1e-4;
+  double host_untuned_step = 0;
+  double reward_token = 5e-7;
 };
 template <class V>
 void describe(V& v, OperatorConstants& c) {
@@ -202,6 +204,14 @@ void describe(V& v, OperatorConstants& c) {
           c.host_train_kernel,
           {.doc = "Seconds of the host per eager kernel that autograd records.", .min = 1e-8});
   v.field(33, "host_step", c.host_step, {.doc = "Seconds of the host per step.", .min = 1e-8});
+  v.field(34,
+          "host_untuned_step",
+          c.host_untuned_step,
+          {.doc = "Seconds that an untuned host adds to a decode step of a rollout.", .min = 0.0});
+  v.field(35,
+          "reward_token",
+          c.reward_token,
+          {.doc = "Seconds of the host per token that a rule-based reward reads.", .min = 0.0});
 }
 
 /// What configs/calibration/NAME.yaml adds to configs/hardware/NAME.yaml; written by `temper

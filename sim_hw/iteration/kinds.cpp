@@ -1,7 +1,9 @@
 // The kind of a whole RL iteration.
+#include "sim_hw/iteration/cluster.hpp"
 #include "sim_hw/iteration/lengths.hpp"
 #include "sim_hw/iteration/one_card.hpp"
 #include "sim_hw/predict/predict.hpp"
+#include "sim_hw/steps/rollout_layout.hpp"
 
 #include <fmt/format.h>
 
@@ -32,15 +34,95 @@ Result<std::vector<double>> response_lengths(const PredictContext& context,
     TEMPER_TRY(lengths, lognormal_lengths(static_cast<std::size_t>(count), mean, max_new, spread));
   }
   if (static_cast<double>(lengths.size()) != count)
-    return invalid_input(fmt::format(
-        "lengths holds {} responses; prompts x group is {}", lengths.size(), count));
+    return invalid_input(
+        fmt::format("lengths holds {} responses; prompts x group is {}", lengths.size(), count));
   if (lengths.back() > max_new)
     return invalid_input(
         fmt::format("lengths holds {}, above max_new={}", lengths.back(), max_new));
   return lengths;
 }
 
+Result<Layout> train_layout(const Params& p,
+                            const ModelSpec& model,
+                            const HardwareSpec& hardware,
+                            std::int64_t cards) {
+  Layout layout;
+  TEMPER_TRY(layout.tp, p.integer("train_tp", 1));
+  TEMPER_TRY(layout.pp, p.integer("train_pp", 1));
+  TEMPER_TRY(layout.ep, p.integer("train_ep", 1));
+  TEMPER_TRY(layout.cp, p.integer("train_cp", 1));
+  const std::int64_t devices = cards * hardware.dies_per_card;
+  const std::int64_t cut = layout.tp * layout.pp * layout.cp;
+  if (cut < 1 || devices % cut != 0)
+    return invalid_input(fmt::format(
+        "train_tp x train_pp x train_cp = {} does not divide {} devices", cut, devices));
+  layout.dp = devices / cut;
+  layout.zero = Zero::Optimizer;
+  layout.sequence_parallel = layout.tp > 1 ? SequenceParallel::On : SequenceParallel::Off;
+  if (model.moe && layout.ep < 1)
+    return invalid_input("train_ep must be 1 or more");
+  return layout;
+}
+
+/// Co-located on `cards` cards, responses of one length.
+Result<Prediction> predict_cluster_iteration(const PredictContext& context, const Request& r) {
+  TEMPER_TRY(const HardwareSpec* hardware, context.catalog.hardware(r.hardware));
+  TEMPER_TRY(const std::string name, r.params.text("model"));
+  TEMPER_TRY(const ModelSpec* model, context.catalog.model(name));
+  ClusterWork work;
+  TEMPER_TRY(work.prompts, at_least_one(r.params, "prompts"));
+  TEMPER_TRY(work.group, at_least_one(r.params, "group"));
+  TEMPER_TRY(work.prompt, r.params.number("prompt_len"));
+  TEMPER_TRY(work.response, r.params.number("response_len"));
+  if (!(work.prompt >= 1) || !(work.response >= 1))
+    return invalid_input("prompt_len and response_len must be 1 or more");
+  TEMPER_TRY(const std::int64_t tp, r.params.integer("rollout_tp", 1));
+  TEMPER_TRY(const std::int64_t dp, r.params.integer("rollout_dp", 1));
+  TEMPER_TRY(const std::int64_t ep, r.params.integer("rollout_ep", 1));
+  TEMPER_TRY_STATUS(check_rollout_layout(*model, *hardware, r.cards, {tp, dp, ep}));
+  TEMPER_TRY(const Layout layout, train_layout(r.params, *model, *hardware, r.cards));
+  TEMPER_TRY_STATUS(
+      check_layout(*model, layout.devices(), layout, rl_train_shape(*model, work, layout)));
+  const std::string tuning = r.params.text("host", "untuned");
+  if (tuning != "untuned" && tuning != "tuned")
+    return invalid_input(fmt::format("host={}: expected tuned or untuned", tuning));
+  const RolloutLayout rollout{
+      static_cast<double>(tp), static_cast<double>(dp), static_cast<double>(ep)};
+  const ClusterIteration it =
+      cluster_iteration(*model,
+                        *hardware,
+                        rollout,
+                        layout,
+                        work,
+                        tuning == "tuned" ? HostTuning::Tuned : HostTuning::None);
+  Prediction out;
+  out.metrics = {{"time",
+                  "s",
+                  it.total(),
+                  {{"reshard", 1, it.reshard, "every weight gathered once by every device"},
+                   {"prefill", 1, it.prefill, ""},
+                   {"decode", 1, it.decode, "response length x (decode step + host)"},
+                   {"reference log-probs", 1, it.reference, "micro-batches x slowest stage + fill"},
+                   {"reward", 1, it.reward, "tokens x host seconds per token"},
+                   {"update", 1, it.update, "see train_iteration"},
+                   {"offload", 1, it.offload, "weights and optimizer over the host links"}}},
+                 {"rollout",
+                  "s",
+                  it.rollout(),
+                  {{"reshard", 1, it.reshard, ""},
+                   {"prefill", 1, it.prefill, ""},
+                   {"decode", 1, it.decode, ""}}},
+                 {"reference_logprobs", "s", it.reference, {}},
+                 {"reward", "s", it.reward, {}},
+                 {"update", "s", it.update, {}},
+                 {"offload", "s", it.offload, {}},
+                 {"tokens_per_second", "count", work.tokens() / it.total(), {}}};
+  return out;
+}
+
 Result<Prediction> predict_iteration(const PredictContext& context, const Request& r) {
+  if (r.params.has("response_len"))
+    return predict_cluster_iteration(context, r);
   TEMPER_TRY(const HardwareSpec* hardware, context.catalog.hardware(r.hardware));
   TEMPER_TRY(const std::string name, r.params.text("model"));
   TEMPER_TRY(const ModelSpec* model, context.catalog.model(name));
@@ -76,8 +158,11 @@ Result<Prediction> predict_iteration(const PredictContext& context, const Reques
 
 constexpr std::array kKinds{
     Kind{"rl_iteration",
-         "One synchronous GRPO iteration, all roles on one device.",
-         "model; prompts; group; prompt_len; max_new; lengths=FILE | mean_out; p99_over_median=1",
+         "One synchronous GRPO iteration: all roles on one device, or co-located on many cards.",
+         "model; prompts; group; prompt_len; max_new; lengths=FILE | mean_out; p99_over_median=1, "
+         "or: "
+         "model; prompts; group; prompt_len; response_len; rollout_tp; rollout_dp; rollout_ep; "
+         "train_tp; train_pp; train_ep; train_cp; host=untuned|tuned",
          predict_iteration},
 };
 

@@ -21,8 +21,8 @@ double decode_all(const Device& d, const StepModel& m, const IterationWork& work
     const double block_end = kContextBlock * (std::floor(done / kContextBlock) + 1);
     const double until = std::min(block_end, work.lengths[finished]);
     const double live = rounded_batch(count - static_cast<double>(finished));
-    seconds += (until - done) *
-               decode_seconds(d, m, {live, work.prompt + block_end, Launch::Graph});
+    seconds +=
+        (until - done) * decode_seconds(d, m, {live, work.prompt + block_end, Launch::Graph});
     done = until;
     while (finished < work.lengths.size() && work.lengths[finished] <= done)
       ++finished;

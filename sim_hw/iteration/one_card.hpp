@@ -2,7 +2,8 @@
 // docs/validation.md. Phases in order; each is a sum of steps of sim_hw/steps/steps.hpp.
 //
 //   prefill     every response's prompt, 64 sequences at a time (no prefix sharing)
-//   decode      all responses together; at step i the live ones, rounded up (to a multiple of 64 above
+//   decode      all responses together; at step i the live ones, rounded up (to a multiple of 64
+//   above
 //               32, else of 8), attend over prompt + the next multiple of 256 of i; captured graphs
 //   reference   log-probs of micro-batches filled in ascending length up to 16384 padded tokens
 //   update      forward + backward with full recompute per micro-batch, then one AdamW step

@@ -2,6 +2,8 @@
 #include "sim_hw/memory/torch_training.hpp"
 #include "sim_hw/predict/predict.hpp"
 #include "sim_hw/steps/explain.hpp"
+#include "sim_hw/steps/parallel_decode.hpp"
+#include "sim_hw/steps/rollout_layout.hpp"
 #include "sim_hw/steps/steps.hpp"
 
 #include <fmt/format.h>
@@ -51,7 +53,45 @@ Result<Launch> launch_of(const Params& p) {
   return invalid_input(fmt::format("launch={}: expected graph or eager", text));
 }
 
+/// Defaults of a decode step in a rollout whose rows do not say: the mean context of prompts of 75
+/// and answers of 3040 tokens, and graphs captured up to 64 sequences per replica.
+constexpr std::int64_t kRolloutContext = 1595;
+constexpr double kLargestGraph = 64;
+
+/// As the published rollouts state it: `batch_per_dp` sequences on each of `dp` replicas.
+Result<Prediction> predict_parallel_decode(const PredictContext& context, const Request& r) {
+  TEMPER_TRY(const HardwareSpec* hardware, context.catalog.hardware(r.hardware));
+  TEMPER_TRY(const std::string name, r.params.text("model"));
+  TEMPER_TRY(const ModelSpec* spec, context.catalog.model(name));
+  RolloutLayout layout;
+  ReplicaShape shape;
+  TEMPER_TRY(shape.batch, at_least_one(r.params, "batch_per_dp"));
+  TEMPER_TRY(const std::int64_t length, r.params.integer("context", kRolloutContext));
+  TEMPER_TRY(const std::int64_t tp, r.params.integer("tp", 1));
+  TEMPER_TRY(const std::int64_t dp, r.params.integer("dp", 1));
+  TEMPER_TRY(const std::int64_t ep, r.params.integer("ep", 1));
+  TEMPER_TRY_STATUS(check_rollout_layout(*spec, *hardware, r.cards, {tp, dp, ep}));
+  layout = {static_cast<double>(tp), static_cast<double>(dp), static_cast<double>(ep)};
+  shape.context = static_cast<double>(length);
+  const std::string launch = r.params.text("launch", "graph");
+  if (launch != "graph" && launch != "padded_graph")
+    return invalid_input(fmt::format("launch={}: expected graph or padded_graph", launch));
+  shape.padded = launch == "graph" ? shape.batch : std::max(kLargestGraph, shape.batch);
+  const Device d = make_device(*hardware);
+  const Fabric fabric = make_fabric(*hardware);
+  const StepModel m = make_step_model(*spec, layout.tp, layout.ep);
+  ListSink list;
+  visit_parallel_decode(d, fabric, m, layout, shape, list);
+  Prediction out;
+  const double seconds = parallel_decode_seconds(d, fabric, m, layout, shape);
+  out.metrics.push_back(time_metric("time", seconds, explain(d, list.terms)));
+  out.metrics.push_back({"tokens_per_second", "count", shape.batch * layout.dp / seconds, {}});
+  return out;
+}
+
 Result<Prediction> predict_decode(const PredictContext& context, const Request& r) {
+  if (r.params.has("batch_per_dp"))
+    return predict_parallel_decode(context, r);
   TEMPER_TRY(const Subject s, subject(context, r));
   DecodeShape shape;
   TEMPER_TRY(shape.batch, at_least_one(r.params, "batch"));

@@ -1,8 +1,8 @@
 // Walks the operators of a model's layers, forwards and backwards, on one device. Templates over
 // the sink so that a sum costs nothing but the sums. Equations: sim_hw/operators/operators.hpp.
 //
-// A checkpointed layer stops its recomputation at the last tensor that the backward needs, the input of
-// the down projection (PyTorch's early stop), so that GEMM does not run again.
+// A checkpointed layer stops its recomputation at the last tensor that the backward needs, the
+// input of the down projection (PyTorch's early stop), so that GEMM does not run again.
 //
 // Assumed: an engine with fused QKV and gate-up projections, fused norms, and the rest op by op, as
 // the measured PyTorch one. `tokens` are those of this device; routed copies are top_k of them

@@ -1,0 +1,181 @@
+#include "orchestrator/cli/calibrate_command.hpp"
+
+#include "core/json.hpp"
+#include "sim_hw/calibration/fit.hpp"
+#include "sim_hw/calibration/store.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <ostream>
+#include <set>
+
+namespace temper::orchestrator {
+namespace {
+
+using namespace sim_hw;
+
+Result<std::vector<Row>> read_all(const std::vector<std::string>& files) {
+  std::vector<Row> rows;
+  for (const std::string& file : files) {
+    TEMPER_TRY(std::vector<Row> some, read_measurements(file));
+    rows.insert(rows.end(), some.begin(), some.end());
+  }
+  return rows;
+}
+
+/// Rows to fit: the chosen ids, else every operator and step; iterations are there to be predicted.
+/// Host links are data of the hardware's description, not constants of its operators.
+std::vector<Row> fit_rows(const std::vector<Row>& rows, const std::vector<std::string>& ids) {
+  std::set<std::string, std::less<>> kinds;
+  for (const auto& area : {operator_kinds(), step_kinds()}) {
+    for (const Kind& kind : area)
+      kinds.emplace(kind.name);
+  }
+  kinds.erase("host_to_device");
+  kinds.erase("device_to_host");
+  std::vector<Row> out;
+  for (const Row& row : rows) {
+    const bool named = std::find(ids.begin(), ids.end(), row.id) != ids.end();
+    if (ids.empty() ? kinds.contains(row.kind) : named)
+      out.push_back(row);
+  }
+  return out;
+}
+
+Result<std::string> hardware_of(const std::vector<Row>& rows, const std::string& chosen) {
+  if (!chosen.empty())
+    return chosen;
+  std::set<std::string> names;
+  for (const Row& row : rows)
+    names.insert(row.hardware);
+  if (names.size() != 1)
+    return invalid_input(fmt::format(
+        "the rows are of {} kinds of hardware; choose one with --hardware", names.size()));
+  return *names.begin();
+}
+
+std::string percent(const std::optional<double>& value) {
+  return value ? fmt::format("{:.2f} %", *value * 100) : "-";
+}
+
+void print_table(std::ostream& out, const std::vector<Statistics>& table) {
+  out << fmt::format(
+      "{:<22} {:<17} {:>4} {:>9} {:>9} {:>9}\n", "kind", "metric", "n", "MAPE", "bias", "max");
+  for (const Statistics& s : table)
+    out << fmt::format("{:<22} {:<17} {:>4} {:>9} {:>9} {:>9}\n",
+                       s.kind,
+                       s.metric,
+                       s.n,
+                       percent(s.mape),
+                       percent(s.bias),
+                       percent(s.max));
+}
+
+std::vector<FitRecord> records(const Fit& fit, const std::vector<std::string>& files) {
+  std::string names;
+  for (const std::string& file : files)
+    names += (names.empty() ? "" : ", ") + std::filesystem::path(file).filename().string();
+  std::string constants;
+  for (const std::string& name : fit.fitted)
+    constants += (constants.empty() ? "" : ", ") + name;
+  std::vector<FitRecord> out;
+  for (const Statistics& s : by_kind(fit.rows))
+    out.push_back({constants, names + ", " + s.kind, s.n, s.mape.value_or(0), s.max.value_or(0)});
+  return out;
+}
+
+/// Provenance that stays: with --only, of the constants that were not fitted now.
+Result<std::vector<FitRecord>> kept_records(const std::filesystem::path& file,
+                                            const CalibrateOptions& options,
+                                            const Fit& fit) {
+  std::vector<FitRecord> kept;
+  std::error_code failed;
+  if (options.only.empty() || !std::filesystem::exists(file, failed))
+    return kept;
+  TEMPER_TRY(const Calibration before, load(file));
+  for (const FitRecord& record : before.fits) {
+    const bool replaced = std::any_of(fit.fitted.begin(), fit.fitted.end(), [&](const auto& name) {
+      return (", " + record.constants + ",").find(" " + name + ",") != std::string::npos;
+    });
+    if (!replaced)
+      kept.push_back(record);
+  }
+  return kept;
+}
+
+struct Report {
+  OperatorConstants constants;
+  std::vector<std::string> fitted;
+  std::vector<std::string> undetermined;
+  std::vector<FitRecord> fits;
+  std::string written;
+};
+template <class V>
+void describe(V& v, Report& r) {
+  v.field(1, "constants", r.constants);
+  v.field(2, "fitted", r.fitted);
+  v.field(3, "undetermined", r.undetermined);
+  v.field(4, "fits", r.fits);
+  v.field(5, "written", r.written);
+}
+
+Status calibrate(const CalibrateOptions& options, std::ostream& out) {
+  Catalog catalog = Catalog::shipped();
+  TEMPER_TRY(const std::vector<Row> all, read_all(options.files));
+  const std::vector<Row> rows = fit_rows(all, options.ids);
+  TEMPER_TRY(const std::string hardware, hardware_of(rows, options.hardware));
+  TEMPER_TRY(const HardwareSpec* spec, catalog.hardware(hardware));
+  const std::string name = spec->name;
+  FitOptions fit_options;
+  fit_options.only = options.only;
+  TEMPER_TRY(const Fit fit, fit_operators(catalog, hardware, rows, fit_options));
+  Report report{fit.constants, fit.fitted, fit.undetermined, records(fit, options.files), ""};
+  const std::filesystem::path target = options.out.empty()
+                                           ? catalog.configs() / "calibration" / (name + ".yaml")
+                                           : std::filesystem::path(options.out);
+  if (!options.dry_run) {
+    std::string command = "temper calibrate";
+    for (const std::string& file : options.files)
+      command += " " + std::filesystem::path(file).filename().string();
+    command += " --hardware " + name;
+    for (const std::string& only : options.only)
+      command += " --only " + only;
+    for (const std::string& id : options.ids)
+      command += " --id " + id;
+    TEMPER_TRY(std::vector<FitRecord> fits, kept_records(target, options, fit));
+    fits.insert(fits.end(), report.fits.begin(), report.fits.end());
+    TEMPER_TRY_STATUS(save({fit.constants, fits}, target, command));
+    report.written = target.string();
+  }
+  if (options.json) {
+    out << to_json(report, JsonStyle::Pretty) << "\n";
+    return {};
+  }
+  print_table(out, by_kind_hardware_metric(fit.rows));
+  for (const std::string& constant : fit.undetermined)
+    out << fmt::format("undetermined by these rows, left at its prior: {}\n", constant);
+  if (options.leave_one_out) {
+    TEMPER_TRY(const std::vector<LeftOut> left,
+               leave_one_model_out(catalog, hardware, rows, fit_options));
+    for (const LeftOut& model : left) {
+      out << fmt::format("\nfitted without {}, predicting it:\n", model.model);
+      print_table(out, by_kind_hardware_metric(model.rows));
+    }
+  }
+  if (!report.written.empty())
+    out << fmt::format("written: {}\n", report.written);
+  return {};
+}
+
+}  // namespace
+
+int run_calibrate(const CalibrateOptions& options, std::ostream& out, std::ostream& err) {
+  const Status done = calibrate(options, out);
+  if (done)
+    return 0;
+  err << "temper calibrate: " << done.error().context << "\n";
+  return 1;
+}
+
+}  // namespace temper::orchestrator
