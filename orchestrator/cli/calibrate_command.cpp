@@ -24,6 +24,13 @@ Result<std::vector<Row>> read_all(const std::vector<std::string>& files) {
   return rows;
 }
 
+/// "SD084", or "SD08*" for all that begin so.
+bool names_row(std::string_view pattern, std::string_view id) {
+  if (!pattern.ends_with('*'))
+    return pattern == id;
+  return id.starts_with(pattern.substr(0, pattern.size() - 1));
+}
+
 /// Rows to fit: the chosen ids, else every operator and step; iterations are there to be predicted.
 /// Host links are data of the hardware's description, not constants of its operators.
 std::vector<Row> fit_rows(const std::vector<Row>& rows, const std::vector<std::string>& ids) {
@@ -36,7 +43,8 @@ std::vector<Row> fit_rows(const std::vector<Row>& rows, const std::vector<std::s
   kinds.erase("device_to_host");
   std::vector<Row> out;
   for (const Row& row : rows) {
-    const bool named = std::find(ids.begin(), ids.end(), row.id) != ids.end();
+    const bool named = std::any_of(
+        ids.begin(), ids.end(), [&](const std::string& id) { return names_row(id, row.id); });
     if (ids.empty() ? kinds.contains(row.kind) : named)
       out.push_back(row);
   }

@@ -12,10 +12,11 @@ struct CalibrateOptions {
   std::vector<std::string> files;
   std::string hardware;           ///< Empty: that of the rows, if they agree.
   std::vector<std::string> only;  ///< Constants to fit; empty: every one that the rows determine.
-  std::vector<std::string> ids;   ///< Rows to use; empty: every operator and step.
-  std::string out;                ///< Empty: configs/calibration/NAME.yaml.
-  bool leave_one_out = false;     ///< Also fit without each model and predict it.
-  bool dry_run = false;           ///< Print, write nothing.
+  std::vector<std::string>
+      ids;          ///< Rows to use, `*` at the end: all that begin so; empty: operators, steps.
+  std::string out;  ///< Empty: configs/calibration/NAME.yaml.
+  bool leave_one_out = false;  ///< Also fit without each model and predict it.
+  bool dry_run = false;        ///< Print, write nothing.
   bool json = false;
 };
 

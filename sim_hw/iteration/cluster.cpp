@@ -81,7 +81,7 @@ TrainShape rl_train_shape(const ModelSpec& model, const ClusterWork& work, const
   const std::int64_t cut = layout.tp * layout.cp;
   const auto seq = static_cast<std::int64_t>(std::ceil(work.prompt + work.response));
   shape.seq = (seq + cut - 1) / cut * cut;
-  shape.recompute = Recompute::None;
+  shape.recompute = Recompute::Full;
   shape.states.gradient = 2;
   return shape;
 }
@@ -97,7 +97,7 @@ ClusterIteration cluster_iteration(const ModelSpec& model,
   const StepModel m = make_step_model(model, rollout.tp, rollout.ep);
   ModelSpec trained = model;
   trained.mtp_layers = 0;
-  TrainShape shape = rl_train_shape(model, work, layout);
+  const TrainShape shape = rl_train_shape(model, work, layout);
 
   ClusterIteration out;
   out.reshard = gather_whole(model, fabric, layout.devices());
@@ -108,12 +108,7 @@ ClusterIteration cluster_iteration(const ModelSpec& model,
   out.decode = work.response * (parallel_decode_seconds(d, fabric, m, rollout, step) + host);
   out.reference = forward_iteration_seconds(trained, d, fabric, layout, shape);
   out.reward = work.tokens() * d.k.reward_token;
-  const double none = train_iteration_time(trained, d, fabric, layout, shape).total();
-  TrainShape full = shape;
-  full.recompute = Recompute::Full;
-  const double all = train_iteration_time(trained, d, fabric, layout, full).total();
-  const double per_stage = std::ceil(as_double(model.layers) / as_double(layout.pp));
-  out.update = none + (all - none) / per_stage;
+  out.update = train_iteration_time(trained, d, fabric, layout, shape).total();
   out.offload = offload_and_back(trained, fabric, layout, shape);
   return out;
 }

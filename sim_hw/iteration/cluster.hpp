@@ -12,10 +12,11 @@
 //   offload    the training weights to host memory and back, over the host links
 //
 // Assumed: responses of equal length, experts equally loaded, MTP modules not trained, bf16
-// gradients, optimizer states in host memory where they do not fit (their traffic is counted in
-// offload). Micro-batches hold one sequence and one layer of each stage is recomputed, as in the
-// published MindSpeed recipe of the same model (PT019); the ledger says whether that fits.
-// Sources of constants: configs/hardware and configs/calibration.
+// gradients, optimizer states in host memory where they do not fit. Micro-batches hold one sequence
+// and every layer is recomputed, as the published MindSpeed recipe of the same model has it (PT019:
+// MBS1, full recompute, optimizer swapped); without recompute the ledger exceeds 64 GB. Offload is the
+// time of the links alone: pinning and staging on the host, which dominate in practice, are not
+// modelled. Sources of constants: configs/hardware and configs/calibration.
 #pragma once
 
 #include "sim_hw/parallel/train_iteration.hpp"

@@ -236,7 +236,8 @@ Outcome train_iteration_rule(const Publication& p, const Conditions& c, const st
   return result;
 }
 
-constexpr std::array<MetricNames, 4> kIterationMetrics{{{"rollout_time", "rollout"},
+constexpr std::array<MetricNames, 5> kIterationMetrics{{{"rollout_time", "rollout"},
+                                                        {"reward_time", "reward"},
                                                         {"ref_logprob_time", "reference_logprobs"},
                                                         {"actor_update_time", "update"},
                                                         {"step_total_time", "time"}}};
