@@ -88,10 +88,10 @@ TrainShape rl_train_shape(const ModelSpec& model, const ClusterWork& work, const
 
 ClusterIteration cluster_iteration(const ModelSpec& model,
                                    const HardwareSpec& hardware,
-                                   const RolloutLayout& rollout,
-                                   const Layout& layout,
-                                   const ClusterWork& work,
-                                   HostTuning tuning) {
+                                   const ClusterPlan& plan,
+                                   const ClusterWork& work) {
+  const RolloutLayout& rollout = plan.rollout;
+  const Layout& layout = plan.training;
   const Device d = make_device(hardware);
   const Fabric fabric = make_fabric(hardware);
   const StepModel m = make_step_model(model, rollout.tp, rollout.ep);
@@ -99,17 +99,22 @@ ClusterIteration cluster_iteration(const ModelSpec& model,
   trained.mtp_layers = 0;
   const TrainShape shape = rl_train_shape(model, work, layout);
 
+  // On own cards the weights cross from the trainer's devices to the rollout's.
+  const auto rollout_devices = static_cast<std::int64_t>(rollout.tp * rollout.dp);
+  const std::int64_t devices =
+      plan.cards == Cards::Shared ? layout.devices() : layout.devices() + rollout_devices;
   ClusterIteration out;
-  out.reshard = gather_whole(model, fabric, layout.devices());
+  out.reshard = gather_whole(model, fabric, devices);
   out.prefill = prefill_replica(d, fabric, m, rollout, work);
   const double sequences = std::ceil(work.sequences() / rollout.dp);
   const ReplicaShape step{sequences, sequences, work.prompt + work.response / 2};
-  const double host = tuning == HostTuning::None ? d.k.host_untuned_step : 0;
+  const double host = plan.tuning == HostTuning::None ? d.k.host_untuned_step : 0;
   out.decode = work.response * (parallel_decode_seconds(d, fabric, m, rollout, step) + host);
   out.reference = forward_iteration_seconds(trained, d, fabric, layout, shape);
   out.reward = work.tokens() * d.k.reward_token;
   out.update = train_iteration_time(trained, d, fabric, layout, shape).total();
-  out.offload = offload_and_back(trained, fabric, layout, shape);
+  if (plan.cards == Cards::Shared)
+    out.offload = offload_and_back(trained, fabric, layout, shape);
   return out;
 }
 

@@ -64,7 +64,25 @@ Result<Layout> train_layout(const Params& p,
   return layout;
 }
 
-/// Co-located on `cards` cards, responses of one length.
+Result<Cards> cards_of(const Params& p) {
+  const std::string text = p.text("placement", "colocated");
+  if (text == "colocated")
+    return Cards::Shared;
+  if (text == "separate")
+    return Cards::Separate;
+  return invalid_input(fmt::format("placement={}: expected colocated or separate", text));
+}
+
+Result<HostTuning> tuning_of(const Params& p) {
+  const std::string text = p.text("host", "untuned");
+  if (text == "untuned")
+    return HostTuning::None;
+  if (text == "tuned")
+    return HostTuning::Tuned;
+  return invalid_input(fmt::format("host={}: expected tuned or untuned", text));
+}
+
+/// On `cards` cards, responses of one length.
 Result<Prediction> predict_cluster_iteration(const PredictContext& context, const Request& r) {
   TEMPER_TRY(const HardwareSpec* hardware, context.catalog.hardware(r.hardware));
   TEMPER_TRY(const std::string name, r.params.text("model"));
@@ -79,22 +97,24 @@ Result<Prediction> predict_cluster_iteration(const PredictContext& context, cons
   TEMPER_TRY(const std::int64_t tp, r.params.integer("rollout_tp", 1));
   TEMPER_TRY(const std::int64_t dp, r.params.integer("rollout_dp", 1));
   TEMPER_TRY(const std::int64_t ep, r.params.integer("rollout_ep", 1));
-  TEMPER_TRY_STATUS(check_rollout_layout(*model, *hardware, r.cards, {tp, dp, ep}));
-  TEMPER_TRY(const Layout layout, train_layout(r.params, *model, *hardware, r.cards));
-  TEMPER_TRY_STATUS(
-      check_layout(*model, layout.devices(), layout, rl_train_shape(*model, work, layout)));
-  const std::string tuning = r.params.text("host", "untuned");
-  if (tuning != "untuned" && tuning != "tuned")
-    return invalid_input(fmt::format("host={}: expected tuned or untuned", tuning));
-  const RolloutLayout rollout{
-      static_cast<double>(tp), static_cast<double>(dp), static_cast<double>(ep)};
-  const ClusterIteration it =
-      cluster_iteration(*model,
-                        *hardware,
-                        rollout,
-                        layout,
-                        work,
-                        tuning == "tuned" ? HostTuning::Tuned : HostTuning::None);
+  ClusterPlan plan;
+  TEMPER_TRY(plan.cards, cards_of(r.params));
+  TEMPER_TRY(plan.tuning, tuning_of(r.params));
+  std::int64_t rollout_cards = r.cards;
+  std::int64_t train_cards = r.cards;
+  if (plan.cards == Cards::Separate) {
+    TEMPER_TRY(rollout_cards, r.params.integer("rollout_cards"));
+    train_cards = r.cards - rollout_cards;
+    if (rollout_cards < 1 || train_cards < 1)
+      return invalid_input(fmt::format(
+          "rollout_cards={}: must leave some of the {} cards to training", rollout_cards, r.cards));
+  }
+  TEMPER_TRY_STATUS(check_rollout_layout(*model, *hardware, rollout_cards, {tp, dp, ep}));
+  plan.rollout = {static_cast<double>(tp), static_cast<double>(dp), static_cast<double>(ep)};
+  TEMPER_TRY(plan.training, train_layout(r.params, *model, *hardware, train_cards));
+  TEMPER_TRY_STATUS(check_layout(
+      *model, plan.training.devices(), plan.training, rl_train_shape(*model, work, plan.training)));
+  const ClusterIteration it = cluster_iteration(*model, *hardware, plan, work);
   Prediction out;
   out.metrics = {{"time",
                   "s",
@@ -117,6 +137,8 @@ Result<Prediction> predict_cluster_iteration(const PredictContext& context, cons
                  {"update", "s", it.update, {}},
                  {"offload", "s", it.offload, {}},
                  {"tokens_per_second", "count", work.tokens() / it.total(), {}}};
+  if (plan.cards == Cards::Separate)
+    out.metrics.push_back({"time_one_step_off", "s", it.one_step_off(), {}});
   return out;
 }
 
@@ -162,7 +184,8 @@ constexpr std::array kKinds{
          "model; prompts; group; prompt_len; max_new; lengths=FILE | mean_out; p99_over_median=1, "
          "or: "
          "model; prompts; group; prompt_len; response_len; rollout_tp; rollout_dp; rollout_ep; "
-         "train_tp; train_pp; train_ep; train_cp; host=untuned|tuned",
+         "train_tp; train_pp; train_ep; train_cp; host=untuned|tuned; "
+         "placement=colocated|separate; rollout_cards",
          predict_iteration},
 };
 
