@@ -30,7 +30,10 @@ class Line {
     const std::string_view word = text(column);
     T value{};
     const auto [stop, errc] = std::from_chars(word.data(), word.data() + word.size(), value);
-    if (errc != std::errc{} || stop != word.data() + word.size())
+    bool good = errc == std::errc{} && stop == word.data() + word.size();
+    if constexpr (std::is_floating_point_v<T>)
+      good = good && std::isfinite(value);
+    if (!good)
       return invalid_input(
           fmt::format("{}: {}: expected a number, found `{}`", where(), column, word));
     return value;
