@@ -18,7 +18,7 @@ std::vector<double> ranks(std::span<const double> values) {
   });
   std::vector<double> out(values.size());
   for (std::size_t i = 0; i < order.size();) {
-    std::size_t end = i;
+    std::size_t end = i + 1;
     while (end < order.size() && values[order[end]] == values[order[i]])
       ++end;
     const double shared = static_cast<double>(i + 1 + end) / 2;
