@@ -26,6 +26,7 @@ struct RoleConfig {
   PolicyVersion version;      ///< trainer: version of the weights it starts from.
   bool shared_memory = true;  ///< Weights go through shared memory, else as chunks.
   std::string settings;
+  std::string simulation;  ///< msgpack of SimulationSettings; empty on local hardware.
 };
 
 template <class V>
@@ -42,6 +43,7 @@ void describe(V& v, RoleConfig& c) {
   v.field(10, "shared_memory", c.shared_memory, {.doc = "Weights through shared memory."});
   v.field(12, "version", c.version, {.doc = "Version of the weights to start from."});
   v.field(11, "settings", c.settings, {.doc = "msgpack of the role's own settings."});
+  v.field(13, "simulation", c.simulation, {.doc = "msgpack of what is simulated; or empty."});
 }
 
 }  // namespace actors

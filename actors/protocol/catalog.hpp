@@ -2,6 +2,7 @@
 // list; a new message is added here and nowhere else.
 #pragma once
 
+#include "actors/protocol/counted.hpp"
 #include "actors/protocol/lifecycle.hpp"
 #include "actors/protocol/weights.hpp"
 #include "actors/protocol/work.hpp"
@@ -34,7 +35,15 @@ using AllMessages = TypeList<Hello,
                              CommitWeights,
                              WeightsCommitted,
                              Switch,
-                             Switched>;
+                             Switched,
+                             CountedGenerate,
+                             CountedGenerated,
+                             CountedScore,
+                             CountedScored,
+                             CountedJudge,
+                             CountedTrain,
+                             Advance,
+                             Advanced>;
 
 namespace detail {
 template <class... Ts>

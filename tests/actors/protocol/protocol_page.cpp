@@ -23,7 +23,12 @@ using FromOrchestrator = TypeList<Welcome,
                                   SaveState,
                                   StageWeights,
                                   CommitWeights,
-                                  Switch>;
+                                  Switch,
+                                  CountedGenerate,
+                                  CountedScore,
+                                  CountedJudge,
+                                  CountedTrain,
+                                  Advance>;
 using FromWorker = TypeList<Hello,
                             Ready,
                             Activity,
@@ -36,7 +41,10 @@ using FromWorker = TypeList<Hello,
                             TrainerReady,
                             WeightsStaged,
                             WeightsCommitted,
-                            Switched>;
+                            Switched,
+                            CountedGenerated,
+                            CountedScored,
+                            Advanced>;
 using FromBoth = TypeList<Heartbeat, WeightsChunk>;
 
 template <class M, class... Ts>

@@ -1,0 +1,49 @@
+// How long prompts and responses are on simulated hardware: drawn per group and per response from
+// the run's seed, so that a length is the same whichever engine makes it, and under every policy.
+#pragma once
+
+#include "core/describe.hpp"
+
+#include <array>
+#include <string>
+#include <vector>
+
+namespace temper {
+namespace actors {
+
+enum class LengthKind { Constant, Lognormal, Histogram, Trace };
+
+struct LengthConfig {
+  LengthKind kind = LengthKind::Lognormal;
+  double mean = 4096;
+  double p99_over_median = 5;  ///< lognormal
+  Tokens cap{32768};
+  std::vector<double> weights;        ///< histogram: of `width` tokens each, from 1.
+  Tokens width{1024};                 ///< histogram
+  std::string trace;                  ///< trace: file with a JSON array of lengths, used in turn.
+  std::vector<std::int32_t> lengths;  ///< trace: what the file holds; filled when it is read.
+};
+template <class V>
+void describe(V& v, LengthConfig& c) {
+  v.field(1, "kind", c.kind, {.doc = "constant, lognormal, histogram or trace."});
+  v.field(2, "mean", c.mean, {.doc = "Mean in tokens, after the cap.", .min = 1.0});
+  v.field(3, "p99_over_median", c.p99_over_median, {.doc = "lognormal: spread.", .min = 1.0});
+  v.field(4, "cap", c.cap, {.doc = "Longest, in tokens.", .min = Tokens(1)});
+  v.field(5, "weights", c.weights, {.doc = "histogram: weight of each bin."});
+  v.field(6, "width", c.width, {.doc = "histogram: tokens of a bin.", .min = Tokens(1)});
+  v.field(7, "trace", c.trace, {.doc = "trace: JSON file of lengths."});
+  v.field(8, "lengths", c.lengths, {.doc = "trace: the lengths; filled from the file."});
+}
+
+}  // namespace actors
+
+template <>
+struct EnumNames<actors::LengthKind> {
+  using K = actors::LengthKind;
+  static constexpr std::array<std::pair<K, std::string_view>, 4> value{{{K::Constant, "constant"},
+                                                                        {K::Lognormal, "lognormal"},
+                                                                        {K::Histogram, "histogram"},
+                                                                        {K::Trace, "trace"}}};
+};
+
+}  // namespace temper

@@ -1,0 +1,126 @@
+// What a run on simulated hardware simulates: the cluster, the model, how each role is laid out
+// over its cards. The section `simulation` of a pipeline; resolved, it travels to every actor.
+#pragma once
+
+#include "actors/simulation/length_config.hpp"
+#include "sim_hw/hardware/hardware_spec.hpp"
+#include "sim_hw/model/model_spec.hpp"
+
+#include <optional>
+#include <string>
+
+namespace temper {
+namespace actors {
+
+/// One rollout engine: what its cards' devices are to each other.
+struct RolloutEngineConfig {
+  std::int64_t tp = 1;                 ///< Devices of one replica of attention.
+  std::int64_t ep = 1;                 ///< Devices that share the experts; within one engine.
+  double kv_share = 0.9;               ///< Of the memory that weights leave, for keys and values.
+  std::int64_t block = 128;            ///< Tokens of a KV block.
+  std::int64_t prefill_tokens = 8192;  ///< Of one prefill step, per replica.
+  bool tuned_host = true;              ///< Without the overhead of an untuned host.
+};
+template <class V>
+void describe(V& v, RolloutEngineConfig& c) {
+  v.field(1, "tp", c.tp, {.doc = "Tensor parallelism, in devices.", .min = 1});
+  v.field(2, "ep", c.ep, {.doc = "Expert parallelism, in devices of one engine.", .min = 1});
+  v.field(3,
+          "kv_share",
+          c.kv_share,
+          {.doc = "Of the memory left by weights, for KV.", .min = 0.01, .max = 1.0});
+  v.field(4, "block", c.block, {.doc = "Tokens of a KV block.", .min = 1});
+  v.field(5,
+          "prefill_tokens",
+          c.prefill_tokens,
+          {.doc = "Most tokens of a prefill step and replica.", .min = 1});
+  v.field(6,
+          "tuned_host",
+          c.tuned_host,
+          {.doc = "Host without garbage collection pauses, cores pinned."});
+}
+
+struct TrainerEngineConfig {
+  std::int64_t tp = 1, pp = 1, vpp = 1, ep = 1, cp = 1;
+  std::int64_t micro_batch_tokens = 8192;  ///< Responses are packed up to this.
+  bool optimizer_on_host = true;           ///< Its states live in host memory between updates.
+};
+template <class V>
+void describe(V& v, TrainerEngineConfig& c) {
+  v.field(1, "tp", c.tp, {.doc = "Tensor parallelism, in devices.", .min = 1});
+  v.field(2, "pp", c.pp, {.doc = "Pipeline stages.", .min = 1});
+  v.field(3, "vpp", c.vpp, {.doc = "Chunks of a stage.", .min = 1});
+  v.field(4, "ep", c.ep, {.doc = "Expert parallelism, in devices.", .min = 1});
+  v.field(5, "cp", c.cp, {.doc = "Context parallelism, in devices.", .min = 1});
+  v.field(6,
+          "micro_batch_tokens",
+          c.micro_batch_tokens,
+          {.doc = "Tokens that a micro-batch packs.", .min = 1});
+  v.field(7, "optimizer_on_host", c.optimizer_on_host, {.doc = "Optimizer states in host memory."});
+}
+
+/// Rewards are judged by `pool` workers of each reward actor, each response taking a lognormal
+/// time.
+struct RewardPoolConfig {
+  Duration mean = std::chrono::seconds(1);
+  double p99_over_median = 4;
+  std::int32_t pool = 256;
+};
+template <class V>
+void describe(V& v, RewardPoolConfig& c) {
+  v.field(1, "mean", c.mean, {.doc = "Mean time to judge one response.", .min = Duration(0)});
+  v.field(2, "p99_over_median", c.p99_over_median, {.doc = "Spread of that time.", .min = 1.0});
+  v.field(3, "pool", c.pool, {.doc = "Responses judged at once per reward actor.", .min = 1});
+}
+
+struct SimulationConfig {
+  std::string cluster;  ///< Name or path of a hardware description.
+  std::string model;    ///< Name or path of a model description.
+  LengthConfig prompt;
+  LengthConfig response;
+  RolloutEngineConfig rollout;
+  TrainerEngineConfig trainer;
+  RewardPoolConfig reward;
+  Duration report_every = std::chrono::seconds(1);
+};
+template <class V>
+void describe(V& v, SimulationConfig& c) {
+  v.field(1, "cluster", c.cluster, {.doc = "Hardware, from configs/hardware or a path."});
+  v.field(2, "model", c.model, {.doc = "Model, from configs/models or a path."});
+  v.field(3, "prompt", c.prompt, {.doc = "Lengths of prompts."});
+  v.field(4, "response", c.response, {.doc = "Lengths of responses."});
+  v.field(5, "rollout", c.rollout, {.doc = "Layout of a rollout engine."});
+  v.field(6, "trainer", c.trainer, {.doc = "Layout of the trainer."});
+  v.field(7, "reward", c.reward, {.doc = "Reward workers."});
+  v.field(
+      8,
+      "report_every",
+      c.report_every,
+      {.doc = "Longest time an engine keeps finished responses to itself.", .min = Duration(0)});
+}
+
+/// The above with its descriptions read, and what an actor of it has to know besides.
+struct SimulationSettings {
+  SimulationConfig config;
+  sim_hw::HardwareSpec cluster;
+  sim_hw::ModelSpec model;
+  std::int64_t cards = 1;          ///< Of this actor.
+  std::int64_t trainer_cards = 1;  ///< Of the trainer: where weights come from.
+  std::int64_t rollout_cards = 1;  ///< Of all rollout engines.
+  std::int32_t concurrency = 0;    ///< rollout: most responses at once.
+  bool colocated = false;
+};
+template <class V>
+void describe(V& v, SimulationSettings& c) {
+  v.field(1, "config", c.config);
+  v.field(2, "cluster", c.cluster);
+  v.field(3, "model", c.model);
+  v.field(4, "cards", c.cards);
+  v.field(5, "trainer_cards", c.trainer_cards);
+  v.field(6, "rollout_cards", c.rollout_cards);
+  v.field(7, "concurrency", c.concurrency);
+  v.field(8, "colocated", c.colocated);
+}
+
+}  // namespace actors
+}  // namespace temper
