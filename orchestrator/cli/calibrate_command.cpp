@@ -97,19 +97,11 @@ std::vector<FitRecord> records(const Fit& fit, const std::vector<std::string>& f
 Result<std::vector<FitRecord>> kept_records(const std::filesystem::path& file,
                                             const CalibrateOptions& options,
                                             const Fit& fit) {
-  std::vector<FitRecord> kept;
   std::error_code failed;
   if (options.only.empty() || !std::filesystem::exists(file, failed))
-    return kept;
-  TEMPER_TRY(const Calibration before, load(file));
-  for (const FitRecord& record : before.fits) {
-    const bool replaced = std::any_of(fit.fitted.begin(), fit.fitted.end(), [&](const auto& name) {
-      return (", " + record.constants + ",").find(" " + name + ",") != std::string::npos;
-    });
-    if (!replaced)
-      kept.push_back(record);
-  }
-  return kept;
+    return std::vector<FitRecord>{};
+  TEMPER_TRY(Calibration before, load(file));
+  return records_without(std::move(before.fits), fit.fitted);
 }
 
 struct Report {

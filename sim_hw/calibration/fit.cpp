@@ -208,16 +208,19 @@ Result<Fit> fit_operators(Catalog& catalog,
   }
   if (own.empty())
     return invalid_input(fmt::format("no row is of hardware `{}`", hardware));
+  TEMPER_TRY(const std::vector<std::string> names, candidates(options));
+  const HardwareSpec before = *spec;
   Functor functor;
   // With all free, the fit starts from the priors; else the others keep their present values.
   functor.base = options.only.empty() ? OperatorConstants{} : spec->constants.operators;
   Problem problem(catalog, *spec, std::move(own), options);
   for (const Comparison& row : problem.rows_with(functor.base)) {
-    if (!row.predicted)
-      return invalid_input(fmt::format("row {}: {}", row.row.id, row.failure));
+    if (row.predicted)
+      continue;
+    catalog.put(before);
+    return invalid_input(fmt::format("row {}: {}", row.row.id, row.failure));
   }
   Fit fit;
-  TEMPER_TRY(const std::vector<std::string> names, candidates(options));
   for (const std::string& name : names)
     (matters(problem, functor.base, name) ? fit.fitted : fit.undetermined).push_back(name);
   functor.problem = &problem;

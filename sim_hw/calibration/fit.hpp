@@ -34,8 +34,8 @@ struct Fit {
   std::int64_t evaluations = 0;
 };
 
-/// The catalog holds the hardware with the fitted constants afterwards. Rows of other hardware are
-/// ignored; a row that cannot be predicted is an error.
+/// The catalog holds the hardware with the fitted constants afterwards, after an error those it
+/// had. Rows of other hardware are ignored; a row that cannot be predicted is an error.
 Result<Fit> fit_operators(Catalog& catalog,
                           std::string_view hardware,
                           std::span<const Row> rows,

@@ -3,7 +3,26 @@
 #include "core/files.hpp"
 #include "core/yaml.hpp"
 
+#include <algorithm>
+#include <string_view>
+
 namespace temper::sim_hw {
+namespace {
+
+/// Of "a, b, c".
+std::vector<std::string_view> names_of(std::string_view list) {
+  constexpr std::string_view kBetween = ", ";
+  std::vector<std::string_view> names;
+  while (!list.empty()) {
+    const std::size_t end = list.find_first_of(kBetween);
+    if (end != 0)
+      names.push_back(list.substr(0, end));
+    list.remove_prefix(end == std::string_view::npos ? list.size() : end + 1);
+  }
+  return names;
+}
+
+}  // namespace
 
 std::string to_yaml(const Calibration& calibration, const std::string& command) {
   std::string out = "# Fitted constants; made by\n#   " + command +
@@ -26,6 +45,23 @@ Status save(const Calibration& calibration,
   std::error_code failed;
   std::filesystem::create_directories(file.parent_path(), failed);
   return write_file_atomically(file, to_yaml(calibration, command));
+}
+
+std::vector<FitRecord> records_without(std::vector<FitRecord> records,
+                                       std::span<const std::string> fitted) {
+  std::vector<FitRecord> kept;
+  for (FitRecord& record : records) {
+    std::string left;
+    for (const std::string_view name : names_of(record.constants)) {
+      if (std::find(fitted.begin(), fitted.end(), name) == fitted.end())
+        left.append(left.empty() ? "" : ", ").append(name);
+    }
+    if (left.empty())
+      continue;
+    record.constants = std::move(left);
+    kept.push_back(std::move(record));
+  }
+  return kept;
 }
 
 }  // namespace temper::sim_hw

@@ -5,6 +5,9 @@
 #include "sim_hw/hardware/constants.hpp"
 
 #include <filesystem>
+#include <span>
+#include <string>
+#include <vector>
 
 namespace temper::sim_hw {
 
@@ -14,5 +17,10 @@ Result<Calibration> load(const std::filesystem::path& file);
 Status save(const Calibration& calibration,
             const std::filesystem::path& file,
             const std::string& command);
+
+/// The provenance of the constants that a new fit leaves alone: each record without the names in
+/// `fitted`, records left without a name dropped.
+std::vector<FitRecord> records_without(std::vector<FitRecord> records,
+                                       std::span<const std::string> fitted);
 
 }  // namespace temper::sim_hw

@@ -46,15 +46,20 @@ Result<std::vector<double>> lognormal_lengths(std::size_t count,
                                               double mean,
                                               double cap,
                                               double p99_over_median) {
+  if (!(mean >= 1))
+    return invalid_input(fmt::format("mean length {}: must be 1 or more", mean));
   if (mean > cap)
     return invalid_input(fmt::format("mean length {} is above the longest allowed, {}", mean, cap));
   const double sigma = std::log(std::max(1.0, p99_over_median)) / normal_quantile(0.99);
+  std::vector<double> ratio(count);  // To the median.
+  for (std::size_t i = 0; i < count; ++i) {
+    const double p = (static_cast<double>(i) + 0.5) / static_cast<double>(count);
+    ratio[i] = std::exp(sigma * normal_quantile(p));
+  }
   const auto list = [&](double median) {
     std::vector<double> out(count);
-    for (std::size_t i = 0; i < count; ++i) {
-      const double p = (static_cast<double>(i) + 0.5) / static_cast<double>(count);
-      out[i] = std::clamp(std::round(median * std::exp(sigma * normal_quantile(p))), 1.0, cap);
-    }
+    for (std::size_t i = 0; i < count; ++i)
+      out[i] = std::clamp(std::round(median * ratio[i]), 1.0, cap);
     return out;
   };
   // The median that gives this mean after the cut: the mean rises with it.

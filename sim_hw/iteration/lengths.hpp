@@ -15,8 +15,8 @@ namespace temper::sim_hw {
 Result<std::vector<double>> read_lengths(const std::filesystem::path& file);
 
 /// Quantiles (i + 1/2) / count of a lognormal with this mean and ratio of its 99th percentile to
-/// its median, each cut off at `cap`. The mean is that of the list after the cut. Errors: a mean
-/// above the cap.
+/// its median, each a whole number cut off at `cap`. The mean is that of the list after the cut, as
+/// near as whole numbers come. Errors: a mean below 1 or above the cap.
 Result<std::vector<double>> lognormal_lengths(std::size_t count,
                                               double mean,
                                               double cap,

@@ -3,18 +3,52 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
+#include <string_view>
 
 namespace temper::sim_hw {
 namespace {
 
-/// The divisor of `whole` nearest to `wanted`, the smaller of two.
+/// The divisor of `whole` nearest to `wanted`, the smaller of two. Requires: whole >= 1.
 std::int64_t nearest_divisor(std::int64_t wanted, std::int64_t whole) {
+  wanted = std::clamp<std::int64_t>(wanted, 1, whole);
   for (std::int64_t step = 0;; ++step) {
     if (wanted - step >= 1 && whole % (wanted - step) == 0)
       return wanted - step;
     if (whole % (wanted + step) == 0)
       return wanted + step;
   }
+}
+
+/// `name`=`value` must divide `parts` and the devices; the nearest that does divides both.
+Status check_divides(std::string_view name,
+                     std::int64_t value,
+                     std::int64_t parts,
+                     std::string_view of_what,
+                     std::int64_t devices,
+                     std::int64_t cards) {
+  const std::int64_t nearest = nearest_divisor(value, std::gcd(parts, devices));
+  if (value < 1)
+    return invalid_input(
+        fmt::format("{}={}: must be 1 or more; nearest: {}={}", name, value, name, nearest));
+  if (parts % value != 0)
+    return invalid_input(fmt::format("{}={} does not divide the {} {}; nearest: {}={}",
+                                     name,
+                                     value,
+                                     parts,
+                                     of_what,
+                                     name,
+                                     nearest));
+  if (devices % value != 0)
+    return invalid_input(
+        fmt::format("{}={} does not divide the {} devices of {} cards; nearest: {}={}",
+                    name,
+                    value,
+                    devices,
+                    cards,
+                    name,
+                    nearest));
+  return {};
 }
 
 }  // namespace
@@ -24,38 +58,25 @@ Status check_rollout_layout(const ModelSpec& model,
                             std::int64_t cards,
                             const RolloutDevices& layout) {
   const auto& [tp, dp, ep] = layout;
-  if (tp < 1 || dp < 1 || ep < 1)
-    return invalid_input("tp, dp and ep must be 1 or more");
-  if (model.heads % tp != 0)
-    return invalid_input(fmt::format("tp={} does not divide the {} heads; nearest: tp={}",
-                                     tp,
-                                     model.heads,
-                                     nearest_divisor(std::min(tp, model.heads), model.heads)));
-  if (ep > 1 && !model.moe)
-    return invalid_input(fmt::format("ep={}: the model has no experts; nearest: ep=1", ep));
-  if (model.moe && model.moe->experts % ep != 0)
-    return invalid_input(
-        fmt::format("ep={} does not divide the {} experts; nearest: ep={}",
-                    ep,
-                    model.moe->experts,
-                    nearest_divisor(std::min(ep, model.moe->experts), model.moe->experts)));
+  if (cards < 1)
+    return invalid_input(fmt::format("cards={}: must be 1 or more", cards));
   const std::int64_t devices = cards * hardware.dies_per_card;
-  if (tp * dp != devices) {
+  TEMPER_TRY_STATUS(check_divides("tp", tp, model.heads, "heads", devices, cards));
+  if (dp < 1)
+    return invalid_input(fmt::format("dp={}: must be 1 or more; nearest: dp={}", dp, devices / tp));
+  if (dp != devices / tp)
     return invalid_input(
-        fmt::format("tp={} x dp={} is {} devices; {} cards have {}; nearest: dp={}",
-                    tp,
+        fmt::format("dp={} x tp={} is not the {} devices of {} cards; nearest: dp={}",
                     dp,
-                    tp * dp,
-                    cards,
+                    tp,
                     devices,
-                    std::max<std::int64_t>(1, devices / tp)));
-  }
-  if (devices % ep != 0)
-    return invalid_input(fmt::format("ep={} does not divide the {} devices; nearest: ep={}",
-                                     ep,
-                                     devices,
-                                     nearest_divisor(std::min(ep, devices), devices)));
-  return {};
+                    cards,
+                    devices / tp));
+  if (!model.moe)
+    return ep == 1
+               ? Status{}
+               : invalid_input(fmt::format("ep={}: the model has no experts; nearest: ep=1", ep));
+  return check_divides("ep", ep, model.moe->experts, "experts", devices, cards);
 }
 
 }  // namespace temper::sim_hw
