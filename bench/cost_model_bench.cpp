@@ -1,9 +1,16 @@
-// Measures the cost model of sim_hw:
+// Measures the cost model of sim_hw, on one core, in costs per second:
+// - decode steps of a dense and of a mixture-of-experts model, another batch and context each time
+// - one decode step of 256 dies: operators and exchanges
+// - single GEMMs
+// - a whole synchronous iteration of one card, its response lengths given
 // - complete training-step estimates (divisor checks, memory of the fullest stage, time) of a
 //   mixture-of-experts model on thousands of devices, per second on one core; and of a dense one
+#include "sim_hw/iteration/lengths.hpp"
+#include "sim_hw/iteration/one_card.hpp"
 #include "sim_hw/memory/ledger.hpp"
 #include "sim_hw/parallel/train_iteration.hpp"
 #include "sim_hw/predict/catalog.hpp"
+#include "sim_hw/steps/parallel_decode.hpp"
 
 #include <benchmark/benchmark.h>
 
@@ -11,6 +18,85 @@
 
 namespace temper::sim_hw {
 namespace {
+
+/// Of a scheduler's questions: each call has another batch and context, so that nothing of one
+/// answer serves the next.
+class Shapes {
+ public:
+  double batch() const { return batch_; }
+  double context() const { return context_; }
+  void next() {
+    batch_ = batch_ >= 1024 ? 1 : batch_ + 1;
+    context_ = context_ >= 32768 ? 257 : context_ + 37;
+  }
+
+ private:
+  double batch_ = 1;
+  double context_ = 257;
+};
+
+void decode(benchmark::State& state, const char* model_name, Launch launch) {
+  Catalog catalog = Catalog::shipped();
+  const Device device = make_device(**catalog.hardware("nvidia-h200"));
+  const StepModel model = make_step_model(**catalog.model(model_name));
+  Shapes shapes;
+  for (auto _ : state) {
+    shapes.next();
+    double seconds = decode_seconds(device, model, {shapes.batch(), shapes.context(), launch});
+    benchmark::DoNotOptimize(seconds);
+  }
+  state.SetItemsProcessed(static_cast<std::int64_t>(state.iterations()));
+}
+BENCHMARK_CAPTURE(decode, qwen2_5_7b, "qwen2.5-7b", Launch::Graph);
+BENCHMARK_CAPTURE(decode, qwen2_5_7b_eager, "qwen2.5-7b", Launch::Eager);
+BENCHMARK_CAPTURE(decode, qwen3_30b_a3b, "qwen3-30b-a3b", Launch::Graph);
+BENCHMARK_CAPTURE(decode, deepseek_v3, "deepseek-v3", Launch::Graph);
+
+void parallel_decode(benchmark::State& state) {
+  Catalog catalog = Catalog::shipped();
+  const HardwareSpec& hardware = **catalog.hardware("cm384");
+  const Device device = make_device(hardware);
+  const Fabric fabric = make_fabric(hardware);
+  const RolloutLayout layout{2, 128, 256};
+  const StepModel model = make_step_model(**catalog.model("deepseek-v3"), layout.tp, layout.ep);
+  Shapes shapes;
+  for (auto _ : state) {
+    shapes.next();
+    double seconds = parallel_decode_seconds(
+        device, fabric, model, layout, {shapes.batch(), shapes.batch(), shapes.context()});
+    benchmark::DoNotOptimize(seconds);
+  }
+  state.SetItemsProcessed(static_cast<std::int64_t>(state.iterations()));
+}
+BENCHMARK(parallel_decode);
+
+void gemm(benchmark::State& state) {
+  Catalog catalog = Catalog::shipped();
+  const Device device = make_device(**catalog.hardware("nvidia-h200"));
+  Shapes shapes;
+  for (auto _ : state) {
+    shapes.next();
+    double seconds = gemm_seconds(device, Heat::Isolated, shapes.batch(), shapes.context(), 4096);
+    benchmark::DoNotOptimize(seconds);
+  }
+  state.SetItemsProcessed(static_cast<std::int64_t>(state.iterations()));
+}
+BENCHMARK(gemm);
+
+void iteration(benchmark::State& state) {
+  Catalog catalog = Catalog::shipped();
+  const Device device = make_device(**catalog.hardware("nvidia-h200"));
+  const StepModel model = make_step_model(**catalog.model("qwen2.5-7b"));
+  const Result<std::vector<double>> lengths = lognormal_lengths(512, 700, 2048, 4);
+  IterationWork work{256, *lengths};
+  for (auto _ : state) {
+    work.prompt = work.prompt >= 4096 ? 256 : work.prompt + 1;
+    double seconds = one_card_iteration(device, model, work).total();
+    benchmark::DoNotOptimize(seconds);
+  }
+  state.SetItemsProcessed(static_cast<std::int64_t>(state.iterations()));
+}
+BENCHMARK(iteration);
 
 /// Layouts of a search: each estimate has another.
 void estimate(benchmark::State& state,
