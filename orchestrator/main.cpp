@@ -14,6 +14,8 @@
 #include <cstdio>
 #include <exception>
 #include <iostream>
+#include <map>
+#include <string>
 
 namespace {
 
@@ -56,6 +58,7 @@ CLI::App* add_calibrate(CLI::App& app, CalibrateOptions& options) {
       ->allow_extra_args(false);
   command->add_option("--out", options.out, "YAML; default: configs/calibration/NAME.yaml");
   command->add_flag("--leave-one-out", options.leave_one_out, "Also without each model in turn");
+  command->add_option("--report-tables", options.report_tables, "Where --leave-one-out goes, YAML");
   command->add_flag("--dry-run", options.dry_run, "Print the fit, write nothing");
   command->add_flag("--json", options.json, "As one JSON object");
   return command;
@@ -91,6 +94,10 @@ int run_command_line(int argc, char** argv) {
       "--resume", run.resume, "Go on with the run in run_dir (or in CONFIG, if a folder)");
   run_command->add_flag("--plain", run.plain, "Plain lines even on a terminal");
   run_command->add_flag("--json", run.json, "Print summary.json at the end, nothing else");
+  run_command
+      ->add_option("--driver", run.driver, "Simulated hardware: rehearsal (processes) or in-process")
+      ->transform(CLI::CheckedTransformer(std::map<std::string, DriverKind>{
+          {"rehearsal", DriverKind::Rehearsal}, {"in-process", DriverKind::InProcess}}));
 
   CheckOptions check;
   bool check_json = false;

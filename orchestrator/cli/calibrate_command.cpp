@@ -3,6 +3,7 @@
 #include "core/json.hpp"
 #include "sim_hw/calibration/fit.hpp"
 #include "sim_hw/calibration/store.hpp"
+#include "sim_hw/validation/report.hpp"
 
 #include <fmt/format.h>
 
@@ -80,16 +81,26 @@ void print_table(std::ostream& out, const std::vector<Statistics>& table) {
                        percent(s.max));
 }
 
-std::vector<FitRecord> records(const Fit& fit, const std::vector<std::string>& files) {
+/// One record per kind of rows; the rows by id where they were chosen, else by file and kind.
+std::vector<FitRecord> records(const Fit& fit, const CalibrateOptions& options) {
   std::string names;
-  for (const std::string& file : files)
+  for (const std::string& file : options.files)
     names += (names.empty() ? "" : ", ") + std::filesystem::path(file).filename().string();
   std::string constants;
   for (const std::string& name : fit.fitted)
-    constants += (constants.empty() ? "" : ", ") + name;
+    constants += (constants.empty() ? "operators." : ", operators.") + name;
   std::vector<FitRecord> out;
-  for (const Statistics& s : by_kind(fit.rows))
-    out.push_back({constants, names + ", " + s.kind, s.n, s.mape.value_or(0), s.max.value_or(0)});
+  for (const Statistics& s : by_kind(fit.rows)) {
+    std::string source = names + ", " + s.kind;
+    if (!options.ids.empty()) {
+      source = s.kind + ", rows";
+      for (const Comparison& row : fit.rows) {
+        if (row.row.kind == s.kind)
+          source += " " + row.row.id;
+      }
+    }
+    out.push_back({constants, std::move(source), s.n, s.mape.value_or(0), s.max.value_or(0)});
+  }
   return out;
 }
 
@@ -120,6 +131,29 @@ void describe(V& v, Report& r) {
   v.field(5, "written", r.written);
 }
 
+/// The errors on models that a fit has not seen, for docs/validation.md.
+Status put_tables(const std::string& file,
+                  const std::string& hardware,
+                  const std::vector<LeftOut>& left) {
+  std::vector<Comparison> all;
+  for (const LeftOut& model : left)
+    all.insert(all.end(), model.rows.begin(), model.rows.end());
+  TEMPER_TRY_STATUS(put_report_table(
+      file,
+      {fmt::format("Leave one model out: {}, all models", hardware),
+       "The constants are fitted without the steps of one model, and that model is predicted; this "
+       "table has the left-out rows of every model. Rows of single operators stay in every fit.",
+       by_kind_hardware_metric(all)}));
+  for (const LeftOut& model : left) {
+    TEMPER_TRY_STATUS(
+        put_report_table(file,
+                         {fmt::format("Leave one model out: {}, without {}", hardware, model.model),
+                          fmt::format("Fitted without {}, predicting it.", model.model),
+                          by_kind_hardware_metric(model.rows)}));
+  }
+  return {};
+}
+
 Status calibrate(const CalibrateOptions& options, std::ostream& out) {
   Catalog catalog = Catalog::shipped();
   TEMPER_TRY(const std::vector<Row> all, read_all(options.files));
@@ -130,7 +164,7 @@ Status calibrate(const CalibrateOptions& options, std::ostream& out) {
   FitOptions fit_options;
   fit_options.only = options.only;
   TEMPER_TRY(const Fit fit, fit_operators(catalog, hardware, rows, fit_options));
-  Report report{fit.constants, fit.fitted, fit.undetermined, records(fit, options.files), ""};
+  Report report{fit.constants, fit.fitted, fit.undetermined, records(fit, options), ""};
   const std::filesystem::path target = options.out.empty()
                                            ? catalog.configs() / "calibration" / (name + ".yaml")
                                            : std::filesystem::path(options.out);
@@ -162,6 +196,8 @@ Status calibrate(const CalibrateOptions& options, std::ostream& out) {
       out << fmt::format("\nfitted without {}, predicting it:\n", model.model);
       print_table(out, by_kind_hardware_metric(model.rows));
     }
+    if (!options.report_tables.empty())
+      TEMPER_TRY_STATUS(put_tables(options.report_tables, name, left));
   }
   if (!report.written.empty())
     out << fmt::format("written: {}\n", report.written);

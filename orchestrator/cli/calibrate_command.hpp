@@ -15,6 +15,7 @@ struct CalibrateOptions {
   std::vector<std::string>
       ids;          ///< Rows to use, `*` at the end: all that begin so; empty: operators, steps.
   std::string out;  ///< Empty: configs/calibration/NAME.yaml.
+  std::string report_tables;   ///< With leave_one_out: the YAML that the report takes tables from.
   bool leave_one_out = false;  ///< Also fit without each model and predict it.
   bool dry_run = false;        ///< Print, write nothing.
   bool json = false;

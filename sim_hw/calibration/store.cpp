@@ -53,7 +53,9 @@ std::vector<FitRecord> records_without(std::vector<FitRecord> records,
   for (FitRecord& record : records) {
     std::string left;
     for (const std::string_view name : names_of(record.constants)) {
-      if (std::find(fitted.begin(), fitted.end(), name) == fitted.end())
+      constexpr std::string_view kGroup = "operators.";
+      const auto own = name.starts_with(kGroup) ? name.substr(kGroup.size()) : name;
+      if (std::find(fitted.begin(), fitted.end(), own) == fitted.end())
         left.append(left.empty() ? "" : ", ").append(name);
     }
     if (left.empty())
