@@ -12,11 +12,29 @@
 namespace temper::sim_hw {
 namespace {
 
+/// Bounds that keep lists of lengths in memory and walks over steps short.
+constexpr double kMostTokens = 10'000'000;
+constexpr double kMostListed = 1'000'000;
+constexpr std::int64_t kMostRanks = 1'000'000;
+
+/// Tokens, prompts, responses.
+Result<double> amount(const Params& p, std::string_view key) {
+  TEMPER_TRY(const double value, p.number(key));
+  if (!(value >= 1) || value > kMostTokens)
+    return invalid_input(fmt::format("{}={}: must be 1 to {}", key, value, kMostTokens));
+  return value;
+}
+
 Result<double> at_least_one(const Params& p, std::string_view key) {
-  TEMPER_TRY(const std::int64_t value, p.integer(key));
-  if (value < 1)
-    return invalid_input(fmt::format("{}={}: must be 1 or more", key, value));
-  return static_cast<double>(value);
+  TEMPER_TRY_STATUS(p.integer(key));
+  return amount(p, key);
+}
+
+Result<std::int64_t> ranks(const Params& p, std::string_view key) {
+  TEMPER_TRY(const std::int64_t value, p.integer(key, 1));
+  if (value < 1 || value > kMostRanks)
+    return invalid_input(fmt::format("{}={}: must be 1 to {}", key, value, kMostRanks));
+  return value;
 }
 
 /// `lengths=FILE`, or `mean_out` with a spread, or every response of `max_new` tokens.
@@ -25,6 +43,9 @@ Result<std::vector<double>> response_lengths(const PredictContext& context,
                                              double count,
                                              double max_new) {
   std::vector<double> lengths;
+  if (count > kMostListed)
+    return invalid_input(fmt::format(
+        "prompts x group is {}: one card answers for at most {} responses", count, kMostListed));
   if (p.has("lengths")) {
     TEMPER_TRY(const std::string file, p.text("lengths"));
     TEMPER_TRY(lengths, read_lengths(context.folder / file));
@@ -42,25 +63,20 @@ Result<std::vector<double>> response_lengths(const PredictContext& context,
   return lengths;
 }
 
-Result<Layout> train_layout(const Params& p,
-                            const ModelSpec& model,
-                            const HardwareSpec& hardware,
-                            std::int64_t cards) {
+Result<Layout> train_layout(const Params& p, const HardwareSpec& hardware, std::int64_t cards) {
   Layout layout;
-  TEMPER_TRY(layout.tp, p.integer("train_tp", 1));
-  TEMPER_TRY(layout.pp, p.integer("train_pp", 1));
-  TEMPER_TRY(layout.ep, p.integer("train_ep", 1));
-  TEMPER_TRY(layout.cp, p.integer("train_cp", 1));
+  TEMPER_TRY(layout.tp, ranks(p, "train_tp"));
+  TEMPER_TRY(layout.pp, ranks(p, "train_pp"));
+  TEMPER_TRY(layout.ep, ranks(p, "train_ep"));
+  TEMPER_TRY(layout.cp, ranks(p, "train_cp"));
   const std::int64_t devices = cards * hardware.dies_per_card;
   const std::int64_t cut = layout.tp * layout.pp * layout.cp;
-  if (cut < 1 || devices % cut != 0)
+  if (devices % cut != 0)
     return invalid_input(fmt::format(
         "train_tp x train_pp x train_cp = {} does not divide {} devices", cut, devices));
   layout.dp = devices / cut;
   layout.zero = Zero::Optimizer;
   layout.sequence_parallel = layout.tp > 1 ? SequenceParallel::On : SequenceParallel::Off;
-  if (model.moe && layout.ep < 1)
-    return invalid_input("train_ep must be 1 or more");
   return layout;
 }
 
@@ -90,13 +106,11 @@ Result<Prediction> predict_cluster_iteration(const PredictContext& context, cons
   ClusterWork work;
   TEMPER_TRY(work.prompts, at_least_one(r.params, "prompts"));
   TEMPER_TRY(work.group, at_least_one(r.params, "group"));
-  TEMPER_TRY(work.prompt, r.params.number("prompt_len"));
-  TEMPER_TRY(work.response, r.params.number("response_len"));
-  if (!(work.prompt >= 1) || !(work.response >= 1))
-    return invalid_input("prompt_len and response_len must be 1 or more");
-  TEMPER_TRY(const std::int64_t tp, r.params.integer("rollout_tp", 1));
-  TEMPER_TRY(const std::int64_t dp, r.params.integer("rollout_dp", 1));
-  TEMPER_TRY(const std::int64_t ep, r.params.integer("rollout_ep", 1));
+  TEMPER_TRY(work.prompt, amount(r.params, "prompt_len"));
+  TEMPER_TRY(work.response, amount(r.params, "response_len"));
+  TEMPER_TRY(const std::int64_t tp, ranks(r.params, "rollout_tp"));
+  TEMPER_TRY(const std::int64_t dp, ranks(r.params, "rollout_dp"));
+  TEMPER_TRY(const std::int64_t ep, ranks(r.params, "rollout_ep"));
   ClusterPlan plan;
   TEMPER_TRY(plan.cards, cards_of(r.params));
   TEMPER_TRY(plan.tuning, tuning_of(r.params));
@@ -111,7 +125,7 @@ Result<Prediction> predict_cluster_iteration(const PredictContext& context, cons
   }
   TEMPER_TRY_STATUS(check_rollout_layout(*model, *hardware, rollout_cards, {tp, dp, ep}));
   plan.rollout = {static_cast<double>(tp), static_cast<double>(dp), static_cast<double>(ep)};
-  TEMPER_TRY(plan.training, train_layout(r.params, *model, *hardware, train_cards));
+  TEMPER_TRY(plan.training, train_layout(r.params, *hardware, train_cards));
   TEMPER_TRY_STATUS(check_layout(
       *model, plan.training.devices(), plan.training, rl_train_shape(*model, work, plan.training)));
   const ClusterIteration it = cluster_iteration(*model, *hardware, plan, work);

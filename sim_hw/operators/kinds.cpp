@@ -53,6 +53,16 @@ Prediction one_time(double seconds, std::string name, std::string equation) {
   return out;
 }
 
+/// The model's part on one of `tp` devices.
+Result<StepModel> sliced_model(const PredictContext& context, const Params& p) {
+  TEMPER_TRY(const std::string name, p.text("model"));
+  TEMPER_TRY(const ModelSpec* model, context.catalog.model(name));
+  TEMPER_TRY(const std::int64_t tp, p.integer("tp", 1));
+  if (tp < 1 || model->heads % tp != 0)
+    return invalid_input(fmt::format("tp={}: must divide the {} heads", tp, model->heads));
+  return make_step_model(*model, static_cast<double>(tp));
+}
+
 Result<Prediction> predict_attention_prefill(const PredictContext& context, const Request& r) {
   TEMPER_TRY(const HardwareSpec* hardware, context.catalog.hardware(r.hardware));
   TEMPER_TRY(const double batch, positive(r.params, "batch"));
@@ -60,10 +70,7 @@ Result<Prediction> predict_attention_prefill(const PredictContext& context, cons
   const Device d = make_device(*hardware);
   AttentionShape shape;
   if (r.params.has("model")) {
-    TEMPER_TRY(const std::string name, r.params.text("model"));
-    TEMPER_TRY(const ModelSpec* model, context.catalog.model(name));
-    TEMPER_TRY(const double tp, r.params.number("tp", 1));
-    const StepModel m = make_step_model(*model, tp);
+    TEMPER_TRY(const StepModel m, sliced_model(context, r.params));
     shape = m.attention;
     if (m.latent)  // Absorbed, as the kernels of the serving engines have it: one latent per token.
       shape = {m.attention.heads, 1, m.kv_rank + m.rope, m.kv_rank};
@@ -81,10 +88,7 @@ Result<Prediction> predict_attention_decode(const PredictContext& context, const
   TEMPER_TRY(const double length, positive(r.params, "context"));
   const Device d = make_device(*hardware);
   if (r.params.has("model")) {
-    TEMPER_TRY(const std::string name, r.params.text("model"));
-    TEMPER_TRY(const ModelSpec* model, context.catalog.model(name));
-    TEMPER_TRY(const double tp, r.params.number("tp", 1));
-    const StepModel m = make_step_model(*model, tp);
+    TEMPER_TRY(const StepModel m, sliced_model(context, r.params));
     if (m.latent)
       return one_time(latent_decode_seconds(d, m.attention.heads, m.kv_rank, m.rope, batch, length),
                       "latent attention",
@@ -105,6 +109,8 @@ Result<Prediction> predict_moe_layer(const PredictContext& context, const Reques
   TEMPER_TRY(const ModelSpec* model, context.catalog.model(name));
   TEMPER_TRY(const double tokens, positive(r.params, "tokens"));
   TEMPER_TRY(const double zipf, r.params.number("zipf", 0));
+  if (zipf < 0)
+    return invalid_input(fmt::format("zipf={}: must be 0 or more", zipf));
   if (!model->moe)
     return invalid_input(fmt::format("model={}: has no routed experts", name));
   const Device d = make_device(*hardware);

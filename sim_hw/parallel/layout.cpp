@@ -14,8 +14,8 @@ namespace {
 /// The value nearest to `wanted` in [1, most] that `works`; 1 where none does.
 template <class F>
 std::int64_t nearest(std::int64_t wanted, std::int64_t most, const F& works) {
-  const std::int64_t reach = std::max(wanted, most);
-  for (std::int64_t distance = 0; distance <= reach; ++distance) {
+  wanted = std::clamp<std::int64_t>(wanted, 1, most);
+  for (std::int64_t distance = 0; distance < most; ++distance) {
     for (const std::int64_t value : {wanted - distance, wanted + distance}) {
       if (value >= 1 && value <= most && works(value))
         return value;

@@ -8,14 +8,29 @@ namespace temper::sim_hw {
 
 namespace {
 
+/// Bounds that keep products of counts inside 64 bits and searches short.
+constexpr std::int64_t kMostRanks = 1'000'000;
+constexpr std::int64_t kMostSequences = 1'000'000'000;
+constexpr std::int64_t kMostMicroBatch = 65'536;
+
+/// 1 to `most`.
+Result<std::int64_t> count_of(const Params& params,
+                              std::string_view key,
+                              std::int64_t most,
+                              std::int64_t otherwise) {
+  TEMPER_TRY(const std::int64_t value, params.integer(key, otherwise));
+  if (value < 1 || value > most)
+    return invalid_input(fmt::format(
+        "{} = {}: must be 1 to {}; nearest: {} = {}", key, value, most, key, value < 1 ? 1 : most));
+  return value;
+}
+
 /// Under either name.
-Result<std::int64_t> integer_of(const Params& params,
-                                std::string_view key,
-                                std::string_view alias,
-                                std::int64_t otherwise) {
-  if (params.has(alias))
-    return params.integer(alias);
-  return params.integer(key, otherwise);
+Result<std::int64_t> count_of_either(const Params& params,
+                                     std::array<std::string_view, 2> keys,
+                                     std::int64_t most,
+                                     std::int64_t otherwise) {
+  return count_of(params, params.has(keys[1]) ? keys[1] : keys[0], most, otherwise);
 }
 
 /// The index of `text` in `names`.
@@ -40,9 +55,12 @@ Result<Recompute> recompute_of(const Params& params) {
 
 Result<TrainShape> shape_of(const Params& params, const ModelSpec& model) {
   TrainShape shape = default_shape(model);
-  TEMPER_TRY(shape.micro_batch, integer_of(params, "mbs", "micro_batch", 1));
-  TEMPER_TRY(shape.global_batch, integer_of(params, "batch", "global_batch", shape.micro_batch));
-  TEMPER_TRY(shape.seq, params.integer("seq"));
+  TEMPER_TRY(shape.micro_batch,
+             count_of_either(params, {"mbs", "micro_batch"}, kMostMicroBatch, 1));
+  TEMPER_TRY(shape.global_batch,
+             count_of_either(params, {"batch", "global_batch"}, kMostSequences, shape.micro_batch));
+  TEMPER_TRY_STATUS(params.integer("seq"));  // Has no default.
+  TEMPER_TRY(shape.seq, count_of(params, "seq", kMostSequences, 1));
   TEMPER_TRY(shape.recompute, recompute_of(params));
   TEMPER_TRY(shape.recompute_every, params.integer("recompute_every", 1));
   TEMPER_TRY(shape.expert_imbalance, params.number("expert_imbalance", 1));
@@ -84,15 +102,16 @@ Result<Layout> layout_of(const Params& params,
                          std::int64_t cards,
                          Recompute recompute) {
   Layout layout;
-  TEMPER_TRY(layout.tp, params.integer("tp", 1));
-  TEMPER_TRY(layout.pp, params.integer("pp", 1));
-  TEMPER_TRY(layout.vpp, integer_of(params, "vpp", "interleave", 1));
-  TEMPER_TRY(layout.ep, params.integer("ep", 1));
-  TEMPER_TRY(layout.expert_tp, params.integer("expert_tp", 1));
-  TEMPER_TRY(layout.cp, params.integer("cp", 1));
+  TEMPER_TRY(layout.tp, count_of(params, "tp", kMostRanks, 1));
+  TEMPER_TRY(layout.pp, count_of(params, "pp", kMostRanks, 1));
+  TEMPER_TRY(layout.vpp, count_of_either(params, {"vpp", "interleave"}, kMostRanks, 1));
+  TEMPER_TRY(layout.ep, count_of(params, "ep", kMostRanks, 1));
+  TEMPER_TRY(layout.expert_tp, count_of(params, "expert_tp", kMostRanks, 1));
+  TEMPER_TRY(layout.cp, count_of(params, "cp", kMostRanks, 1));
   const std::int64_t devices = cards * hardware.dies_per_card;
-  const std::int64_t others = std::max<std::int64_t>(1, layout.tp * layout.pp * layout.cp);
-  TEMPER_TRY(layout.dp, params.integer("dp", std::max<std::int64_t>(1, devices / others)));
+  const std::int64_t others = layout.tp * layout.pp * layout.cp;
+  TEMPER_TRY(layout.dp,
+             count_of(params, "dp", 20 * kMostRanks, std::max<std::int64_t>(1, devices / others)));
   const auto zero =
       choice("zero", params.text("zero", "0"), std::array<std::string_view, 4>{"0", "1", "2", "3"});
   TEMPER_TRY(const std::size_t level, zero);

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,18 @@ std::vector<Kind> join_areas() {
   }
   std::sort(all.begin(), all.end(), [](const Kind& a, const Kind& b) { return a.name < b.name; });
   return all;
+}
+
+constexpr std::int64_t kMostCards = 10'000'000;
+
+/// A number that no card has: a parameter was far outside of what the equations describe.
+Status check_finite(const Prediction& prediction) {
+  for (const Metric& metric : prediction.metrics) {
+    if (!std::isfinite(metric.value))
+      return invalid_input(fmt::format(
+          "{} is not a finite number; a parameter is too large or too small", metric.name));
+  }
+  return {};
 }
 
 }  // namespace
@@ -39,9 +52,14 @@ Result<Prediction> predict(const PredictContext& context,
   for (const Kind& kind : known) {
     if (kind.name != request.kind)
       continue;
+    if (request.cards < 1 || request.cards > kMostCards)
+      return invalid_input(
+          fmt::format("{}: cards={}: must be 1 to {}", kind.name, request.cards, kMostCards));
     Result<Prediction> prediction = kind.predict(context, request);
     if (!prediction)
       return std::move(prediction).error().within(kind.name);
+    if (Status finite = check_finite(*prediction); !finite)
+      return std::move(finite).error().within(kind.name);
     if (Status used = request.params.all_used(); !used)
       return std::move(used).error().within(kind.name);
     return prediction;

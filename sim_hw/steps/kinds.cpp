@@ -67,6 +67,8 @@ Result<Prediction> predict_parallel_decode(const PredictContext& context, const 
   ReplicaShape shape;
   TEMPER_TRY(shape.batch, at_least_one(r.params, "batch_per_dp"));
   TEMPER_TRY(const std::int64_t length, r.params.integer("context", kRolloutContext));
+  if (length < 1)
+    return invalid_input(fmt::format("context={}: must be 1 or more", length));
   TEMPER_TRY(const std::int64_t tp, r.params.integer("tp", 1));
   TEMPER_TRY(const std::int64_t dp, r.params.integer("dp", 1));
   TEMPER_TRY(const std::int64_t ep, r.params.integer("ep", 1));
