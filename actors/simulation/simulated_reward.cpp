@@ -1,0 +1,114 @@
+#include "actors/simulation/simulated_reward.hpp"
+
+#include "core/hash.hpp"
+#include "core/random.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+namespace temper::actors {
+namespace {
+
+constexpr double kNormal99 = 2.3263478740408408;  ///< 99 % quantile of the standard normal.
+
+Random stream(std::uint64_t seed, std::uint64_t id, std::string_view name) {
+  return Random(hash64(std::as_bytes(std::span(&id, 1)), seed), name);
+}
+
+}  // namespace
+
+RewardModel::RewardModel(const RewardPoolConfig& config,
+                         std::uint64_t seed,
+                         std::uint64_t responses_per_group)
+    : instant_(config.mean <= Duration(0)),
+      seed_(seed),
+      group_size_(std::max<std::uint64_t>(1, responses_per_group)) {
+  if (instant_)
+    return;
+  sigma_ = std::log(config.p99_over_median) / kNormal99;
+  mu_ = std::log(seconds(config.mean)) - sigma_ * sigma_ / 2;
+}
+
+Duration RewardModel::latency(ResponseId response) const {
+  if (instant_)
+    return Duration(0);
+  Random random = stream(seed_, response.value(), "reward latency");
+  return from_seconds(std::exp(mu_ + sigma_ * random.normal()));
+}
+
+double RewardModel::reward(ResponseId response) const {
+  Random group = stream(seed_, response.value() / group_size_, "reward group");
+  const double p = (group.uniform() + group.uniform()) / 2;
+  return stream(seed_, response.value(), "reward value").chance(p) ? 1 : 0;
+}
+
+SimulatedReward::SimulatedReward(const SimulationSettings& settings,
+                                 std::uint64_t seed,
+                                 std::uint64_t responses_per_group)
+    : model_(settings.config.reward, seed, responses_per_group),
+      pool_(static_cast<std::size_t>(std::max(1, settings.config.reward.pool))),
+      spans_(settings.config.report_every) {}
+
+Status SimulatedReward::start(Time, Outbox& out) {
+  out.send(Ready{});
+  return {};
+}
+
+Status SimulatedReward::on_message(const IncomingMessage& message, Time now, Outbox& out) {
+  if (message.is<CountedJudge>()) {
+    TEMPER_TRY(const auto work, message.decode<CountedJudge>());
+    assign(work, now);
+  } else if (message.is<Stop>()) {
+    record(now);
+    spans_.flush(now, out);
+  }
+  return {};
+}
+
+Status SimulatedReward::advance(Time now, Outbox& out) {
+  if (!leases_.empty() && leases_.top().done <= now)
+    record(now);
+  for (; !leases_.empty() && leases_.top().done <= now; leases_.pop())
+    out.send(leases_.top().verdict);
+  spans_.report(now, out);
+  return {};
+}
+
+std::optional<Time> SimulatedReward::next_event() const {
+  if (leases_.empty())
+    return spans_.due();
+  return earlier(leases_.top().done, spans_.due());
+}
+
+void SimulatedReward::assign(const CountedJudge& work, Time now) {
+  if (busy_until_ <= now) {
+    record(now);
+    recorded_ = now;
+  }
+  Lease lease{now, ++sequence_, {.lease = work.lease, .items = {}}};
+  lease.verdict.items.reserve(work.items.size());
+  for (const auto& item : work.items) {
+    Time begin = now;
+    if (free_at_.size() == pool_) {
+      begin = std::max(now, free_at_.top());
+      free_at_.pop();
+    }
+    const Time end = begin + model_.latency(item.response);
+    free_at_.push(end);
+    lease.done = std::max(lease.done, end);
+    lease.verdict.items.push_back({model_.reward(item.response), {}});
+  }
+  busy_until_ = std::max(busy_until_, lease.done);
+  leases_.push(std::move(lease));
+}
+
+void SimulatedReward::record(Time now) {
+  const Time end = std::min(now, busy_until_);
+  if (end <= recorded_)
+    return;
+  spans_.add(CardState::Reward, recorded_, end);
+  recorded_ = end;
+}
+
+}  // namespace temper::actors

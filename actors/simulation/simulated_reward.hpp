@@ -1,0 +1,77 @@
+// The reward on simulated hardware: `pool` workers judge one response each, in the order they came;
+// a lease is answered when its last response is judged.
+//
+// Latency of a response: lognormal with the configured mean and ratio of its 99th percentile to its
+// median (sigma = ln(ratio) / 2.3263, mu = ln(mean) - sigma^2 / 2). Reward: 1 with the probability
+// p of its group, else 0; p = the mean of two uniform numbers, so that some groups are easy, some
+// hard and most between. Both are fixed by the seed and the response's id, whoever judges it. The
+// workers are of the host: they take no device memory.
+#pragma once
+
+#include "actors/protocol/counted.hpp"
+#include "actors/simulation/simulated_actor.hpp"
+#include "actors/simulation/simulation_config.hpp"
+#include "actors/simulation/span_log.hpp"
+
+#include <queue>
+
+namespace temper::actors {
+
+/// What judging a response takes, and what comes out.
+class RewardModel {
+ public:
+  /// `responses_per_group`: of the run; responses so numbered share their group's probability.
+  RewardModel(const RewardPoolConfig& config,
+              std::uint64_t seed,
+              std::uint64_t responses_per_group);
+  Duration latency(ResponseId response) const;
+  double reward(ResponseId response) const;
+
+ private:
+  double mu_ = 0;
+  double sigma_ = 0;
+  bool instant_ = false;
+  std::uint64_t seed_;
+  std::uint64_t group_size_;
+};
+
+class SimulatedReward final : public SimulatedActor {
+ public:
+  SimulatedReward(const SimulationSettings& settings,
+                  std::uint64_t seed,
+                  std::uint64_t responses_per_group);
+
+  Status start(Time now, Outbox& out) override;
+  Status on_message(const IncomingMessage& message, Time now, Outbox& out) override;
+  Status advance(Time now, Outbox& out) override;
+  std::optional<Time> next_event() const override;
+
+ private:
+  struct Lease {
+    Time done;
+    std::uint64_t sequence;
+    Judged verdict;
+    /// For a queue whose top is the earliest, the oldest of equals.
+    bool operator<(const Lease& other) const {
+      return std::tie(other.done, other.sequence) < std::tie(done, sequence);
+    }
+  };
+
+  /// Gives its responses to the workers that are free first.
+  void assign(const CountedJudge& work, Time now);
+  /// Adds what the pool was busy with until `now`: from the first response after a pause to the
+  /// last end there is no instant without a worker at work.
+  void record(Time now);
+
+  const RewardModel model_;
+  /// When each worker that had work is free; the others are free at once.
+  std::priority_queue<Time, std::vector<Time>, std::greater<>> free_at_;
+  const std::size_t pool_;
+  std::priority_queue<Lease> leases_;
+  std::uint64_t sequence_ = 0;
+  Time recorded_{};  ///< Busy time before it is in `spans_`.
+  Time busy_until_{};
+  SpanLog spans_;
+};
+
+}  // namespace temper::actors

@@ -1,0 +1,58 @@
+// What a simulated actor's cards are busy with, as spans of virtual time: neighbours of one state
+// are joined, and reports go out at most once per interval, so that logs stay small. The owner asks
+// due() for its next_event() and calls report() when it advances.
+#pragma once
+
+#include "actors/protocol/lifecycle.hpp"
+#include "actors/runtime/role.hpp"
+
+#include <optional>
+
+namespace temper::actors {
+
+class SpanLog {
+ public:
+  explicit SpanLog(Duration interval) : interval_(interval) {}
+
+  /// Requires: spans are added in order and do not overlap. Empty ones are left out.
+  void add(CardState state, Time begin, Time end) {
+    if (begin >= end)
+      return;
+    if (!spans_.empty() && spans_.back().state == state && spans_.back().end == begin)
+      spans_.back().end = end;
+    else
+      spans_.push_back({state, begin, end});
+  }
+
+  /// When what has gathered is to be reported; none while nothing has.
+  std::optional<Time> due() const {
+    if (spans_.empty())
+      return std::nullopt;
+    return std::max(last_report_ + interval_, spans_.back().end);
+  }
+  void report(Time now, Outbox& out) {
+    if (const auto when = due(); when && *when <= now)
+      flush(now, out);
+  }
+  void flush(Time now, Outbox& out) {
+    last_report_ = now;
+    if (spans_.empty())
+      return;
+    out.send(Activity{std::move(spans_)});
+    spans_.clear();
+  }
+
+ private:
+  Duration interval_;
+  std::vector<Span> spans_;
+  Time last_report_{};
+};
+
+/// The earlier of two times that may not be.
+inline std::optional<Time> earlier(std::optional<Time> a, std::optional<Time> b) {
+  if (!a || !b)
+    return a ? a : b;
+  return std::min(*a, *b);
+}
+
+}  // namespace temper::actors

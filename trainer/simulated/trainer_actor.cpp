@@ -1,0 +1,228 @@
+#include "trainer/simulated/trainer_actor.hpp"
+
+#include "sim_hw/model/parameters.hpp"
+#include "trainer/trainer_role.hpp"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+namespace temper::trainer {
+namespace {
+
+double gib(double bytes) {
+  return bytes / 1073741824.0;
+}
+
+}  // namespace
+
+Status check_certificate(const actors::CountedTrain& work, PolicyVersion version) {
+  // The real trainer's check, of one response per group: it looks at nothing else of theirs.
+  actors::Train batch;
+  batch.certificate = work.certificate;
+  for (const auto& item : work.items) {
+    if (!batch.items.empty() && batch.items.back().group == item.group)
+      continue;
+    auto& response = batch.items.emplace_back();
+    response.group = item.group;
+    response.first_version = work.certificate.step;
+  }
+  return check_certificate(batch, version);
+}
+
+SimulatedTrainer::SimulatedTrainer(actors::SimulationSettings settings, PolicyVersion version)
+    : settings_(std::move(settings)),
+      fabric_(sim_hw::make_fabric(settings_.cluster)),
+      weight_bytes_(2 * sim_hw::count_parameters(settings_.model).total()),
+      version_(version),
+      spans_(settings_.config.report_every) {}
+
+Status SimulatedTrainer::start(Time now, actors::Outbox& out) {
+  TEMPER_TRY_STATUS(actors::check_trainer(settings_));
+  memory_ = actors::trainer_memory(settings_);
+  update_.emplace(settings_);
+  jobs_.emplace_back(Loading{});
+  return begin_next(now, out);
+}
+
+Status SimulatedTrainer::on_message(const actors::IncomingMessage& message,
+                                    Time now,
+                                    actors::Outbox& out) {
+  if (message.is<actors::CountedTrain>()) {
+    TEMPER_TRY(auto job, message.decode<actors::CountedTrain>());
+    jobs_.emplace_back(std::move(job));
+  } else if (message.is<actors::SaveState>()) {
+    TEMPER_TRY(auto job, message.decode<actors::SaveState>());
+    jobs_.emplace_back(std::move(job));
+  } else if (message.is<actors::Switch>()) {
+    TEMPER_TRY(const auto job, message.decode<actors::Switch>());
+    jobs_.emplace_back(job);
+  } else if (message.is<actors::Stop>()) {
+    record(now);
+    spans_.flush(now, out);
+  }
+  return begin_next(now, out);
+}
+
+Status SimulatedTrainer::advance(Time now, actors::Outbox& out) {
+  if (until_ && *until_ <= now) {
+    finish(now, out);
+    until_.reset();
+    jobs_.pop_front();
+  }
+  return begin_next(now, out);
+}
+
+std::optional<Time> SimulatedTrainer::next_event() const {
+  return until_;
+}
+
+Status SimulatedTrainer::begin_next(Time now, actors::Outbox& out) {
+  while (!until_ && !jobs_.empty()) {
+    TEMPER_TRY_STATUS(
+        std::visit([&](const auto& job) { return begin(job, now, out); }, jobs_.front()));
+    if (!until_)
+      jobs_.pop_front();
+  }
+  return {};
+}
+
+Status SimulatedTrainer::begin(const Loading&, Time now, actors::Outbox&) {
+  // Optimizer states that live on the host are there already.
+  until_ = now + from_seconds(actors::load_seconds(fabric_, memory_));
+  return {};
+}
+
+Status SimulatedTrainer::begin(const actors::CountedTrain& job, Time now, actors::Outbox&) {
+  if (Status status = check_certificate(job, version_); !status)
+    return std::move(status).error().within("certificate refused");
+  if (optimizer_ == Optimizer::Parked)
+    return invalid_input("a batch came while the optimizer is parked on the host");
+  if (job.items.empty())
+    return invalid_input("the batch has no responses");
+  trained_ = {.lease = job.lease, .groups = {}, .metrics = {}, .weights = {}};
+  trained_.groups.reserve(job.certificate.groups.size());
+  for (const auto& entry : job.certificate.groups)
+    trained_.groups.push_back(entry.group);
+  std::vector<Tokens> lengths;
+  lengths.reserve(job.items.size());
+  double reward = 0;
+  for (const auto& item : job.items) {
+    const Tokens length = item.prompt + item.response;
+    lengths.push_back(length);
+    trained_.metrics.tokens += length;
+    reward += item.reward;
+  }
+  trained_.metrics.reward_mean = reward / static_cast<double>(job.items.size());
+  const UpdateCost cost = (*update_)(std::move(lengths));
+  trained_.metrics.micro_batches = static_cast<std::int32_t>(cost.micro_batches);
+  take(now, from_seconds(cost.total()));
+  return {};
+}
+
+Status SimulatedTrainer::begin(const actors::SaveState& job, Time, actors::Outbox& out) {
+  out.send(actors::StateSaved{
+      job.version,
+      job.version == version_
+          ? std::string()
+          : fmt::format("asked to save version {} but is at {}", job.version, version_)});
+  return {};
+}
+
+Status SimulatedTrainer::begin(const actors::Switch& job, Time now, actors::Outbox& out) {
+  switched_ = {.action = job.action, .cost = {}, .error = {}};
+  const Held before = held();
+  actors::SwitchCost& cost = switched_.cost;
+  cost.device_before = cost.device_after = before.device;
+  cost.host_before = cost.host_after = before.host;
+  cost.process_peak = cost.process_after = before.host;
+  const Result<double> seconds = switch_seconds(job.action);
+  if (!seconds) {
+    switched_.error = seconds.error().context;
+    out.send(switched_);
+    return {};
+  }
+  optimizer_ =
+      job.action == actors::SwitchAction::OffloadOptimizer ? Optimizer::Parked : Optimizer::Onboard;
+  const Held after = held();
+  cost.duration = from_seconds(*seconds);
+  cost.device_after = after.device;
+  cost.host_after = cost.process_after = after.host;
+  cost.process_peak = std::max(before.host, after.host);
+  take(now, cost.duration);
+  return {};
+}
+
+void SimulatedTrainer::finish(Time now, actors::Outbox& out) {
+  if (std::holds_alternative<Loading>(jobs_.front())) {
+    out.send(actors::TrainerReady{weights()});
+    return;
+  }
+  record(now);
+  spans_.flush(now, out);
+  if (std::holds_alternative<actors::CountedTrain>(jobs_.front())) {
+    version_ = next(version_);
+    trained_.weights = weights();
+    out.send(trained_);
+  } else {
+    out.send(switched_);
+  }
+}
+
+void SimulatedTrainer::take(Time now, Duration duration) {
+  recorded_ = now;
+  until_ = now + duration;
+}
+
+void SimulatedTrainer::record(Time now) {
+  if (!until_ || std::holds_alternative<Loading>(jobs_.front()))
+    return;
+  const bool training = std::holds_alternative<actors::CountedTrain>(jobs_.front());
+  spans_.add(training ? actors::CardState::Train : actors::CardState::Switch, recorded_, now);
+  recorded_ = now;
+}
+
+SimulatedTrainer::Held SimulatedTrainer::held() const {
+  const auto bytes = [&](double per_device) {
+    return actors::bytes_on(settings_, settings_.trainer_cards, per_device);
+  };
+  const sim_hw::Ledger& device = memory_.device;
+  const sim_hw::Ledger& host = memory_.host;
+  if (optimizer_ == Optimizer::Onboard)
+    return {bytes(device.weights + device.gradients + device.optimizer), bytes(host.optimizer)};
+  return {bytes(device.weights), bytes(host.optimizer + device.optimizer + device.weights)};
+}
+
+Result<double> SimulatedTrainer::switch_seconds(actors::SwitchAction action) const {
+  const double moved = memory_.device.weights + memory_.device.optimizer;
+  switch (action) {
+    case actors::SwitchAction::OffloadOptimizer: {
+      if (optimizer_ == Optimizer::Parked)
+        return 0.0;
+      const double needed = memory_.host.optimizer + moved;
+      if (needed > actors::host_capacity(settings_)) {
+        return Error{ErrorCode::OutOfMemory,
+                     fmt::format("{:.2f} GiB of weights and optimizer per device exceed its {:.2f} "
+                                 "GiB of host memory",
+                                 gib(needed),
+                                 gib(actors::host_capacity(settings_)))};
+      }
+      return sim_hw::from_device_seconds(fabric_, moved);
+    }
+    case actors::SwitchAction::OnloadOptimizer: {
+      if (optimizer_ == Optimizer::Onboard)
+        return 0.0;
+      if (memory_.device.total() > actors::device_capacity(settings_)) {
+        return Error{ErrorCode::OutOfMemory,
+                     fmt::format("training needs {:.2f} GiB of a device that has {:.2f} GiB",
+                                 gib(memory_.device.total()),
+                                 gib(actors::device_capacity(settings_)))};
+      }
+      return sim_hw::to_device_seconds(fabric_, moved);
+    }
+    default:
+      return invalid_input("a trainer cannot " + std::string(name_of(action)));
+  }
+}
+
+}  // namespace temper::trainer

@@ -1,0 +1,79 @@
+// The trainer on simulated hardware: checks certificates as the real one does, takes as long as
+// update_cost.hpp says, moves its state over the host links when cards switch role. Its weights are
+// a version and a size; a checkpoint of it is empty.
+//
+// Messages are done one after the other, in their order; a switch that does not fit is refused and
+// changes nothing.
+// Switch (equation; d: bytes of a device that train_ledger() counts):
+//   offload  weights and, if on the device, optimizer to the host; gradients are dropped. The
+//            weights stay on the device as well until the engines have resharded them
+//   onload   the same bytes back; refused where the whole ledger exceeds the device's memory
+#pragma once
+
+#include "actors/protocol/counted.hpp"
+#include "actors/protocol/weights.hpp"
+#include "actors/simulation/simulated_actor.hpp"
+#include "actors/simulation/span_log.hpp"
+#include "trainer/simulated/update_cost.hpp"
+
+#include <deque>
+#include <variant>
+
+namespace temper::trainer {
+
+class SimulatedTrainer final : public actors::SimulatedActor {
+ public:
+  /// `version`: of the weights it starts from.
+  SimulatedTrainer(actors::SimulationSettings settings, PolicyVersion version);
+
+  /// Error: a layout that does not divide the model or its cards.
+  Status start(Time now, actors::Outbox& out) override;
+  /// Error: a certificate that is refused, or a batch while the optimizer is parked; the actor
+  /// cannot go on.
+  Status on_message(const actors::IncomingMessage& message, Time now, actors::Outbox& out) override;
+  Status advance(Time now, actors::Outbox& out) override;
+  std::optional<Time> next_event() const override;
+
+ private:
+  enum class Optimizer { Onboard, Parked };
+  struct Loading {};
+  using Job = std::variant<Loading, actors::CountedTrain, actors::SaveState, actors::Switch>;
+  struct Held {
+    Bytes device, host;
+  };
+
+  /// Begins waiting jobs until one takes time.
+  Status begin_next(Time now, actors::Outbox& out);
+  Status begin(const Loading& job, Time now, actors::Outbox& out);
+  Status begin(const actors::CountedTrain& job, Time now, actors::Outbox& out);
+  Status begin(const actors::SaveState& job, Time now, actors::Outbox& out);
+  Status begin(const actors::Switch& job, Time now, actors::Outbox& out);
+  void finish(Time now, actors::Outbox& out);
+  void take(Time now, Duration duration);
+  /// Adds the job under way to the spans, as far as it is.
+  void record(Time now);
+  Held held() const;
+  /// What an action takes; an error says why it does not fit.
+  Result<double> switch_seconds(actors::SwitchAction action) const;
+  actors::WeightsHandle weights() const { return {.version = version_, .bytes = weight_bytes_}; }
+
+  const actors::SimulationSettings settings_;
+  std::optional<UpdateModel> update_;  ///< Made by start(), once the layout is known to be well.
+  sim_hw::Fabric fabric_;
+  actors::ActorMemory memory_;
+  Bytes weight_bytes_;
+
+  PolicyVersion version_;
+  Optimizer optimizer_ = Optimizer::Onboard;
+  std::deque<Job> jobs_;  ///< The front one is under way while `until_` is set.
+  std::optional<Time> until_;
+  Time recorded_{};            ///< The job under way before it is in `spans_`.
+  actors::Trained trained_;    ///< Of the update under way.
+  actors::Switched switched_;  ///< Of the switch under way.
+  actors::SpanLog spans_;
+};
+
+/// As check_certificate() of trainer/trainer_role.hpp.
+Status check_certificate(const actors::CountedTrain& work, PolicyVersion version);
+
+}  // namespace temper::trainer

@@ -1,0 +1,65 @@
+#include "trainer/simulated/update_cost.hpp"
+
+#include "sim_hw/parallel/train_iteration.hpp"
+
+namespace temper::trainer {
+namespace {
+
+double attention_correction(const sim_hw::TrainTime& time,
+                            const actors::LayerAttention& attention,
+                            const sim_hw::ModelSpec& model,
+                            const sim_hw::Layout& layout,
+                            double micro_batches,
+                            double backward) {
+  // The slowest stage's attention is that of its layers, forward and backward.
+  const double all = time.stage.attention / (attention.packed * (1 + backward));
+  const double slowest = all / micro_batches;
+  const double others = static_cast<double>(model.layers) - slowest;
+  return (2 + backward) * (attention.real - attention.packed) *
+         (all + others / static_cast<double>(layout.vpp));
+}
+
+}  // namespace
+
+UpdateModel::UpdateModel(const actors::SimulationSettings& settings)
+    : settings_(settings),
+      model_(actors::trained_model(settings)),
+      device_(sim_hw::make_device(settings.cluster)),
+      fabric_(sim_hw::make_fabric(settings.cluster)),
+      layout_(actors::trainer_layout(settings)) {
+  const double parked = actors::trainer_memory(settings).host.optimizer;
+  if (parked > 0) {
+    optimizer_transfer_ =
+        sim_hw::to_device_seconds(fabric_, parked) + sim_hw::from_device_seconds(fabric_, parked);
+  }
+}
+
+UpdateCost UpdateModel::operator()(std::vector<Tokens> lengths) const {
+  const actors::Packing packing =
+      actors::pack(std::move(lengths),
+                   {.tokens = settings_.config.trainer.micro_batch_tokens,
+                    .replicas = layout_.dp,
+                    .multiple = layout_.vpp > 1 ? layout_.pp : 1});
+  const sim_hw::TrainShape shape =
+      actors::packed_shape(settings_, layout_, packing.micro_batches, packing.mean_tokens());
+  const sim_hw::TrainTime time =
+      sim_hw::train_iteration_time(model_, device_, fabric_, layout_, shape);
+  UpdateCost cost;
+  cost.micro_batches = packing.micro_batches * layout_.dp;
+  cost.pipeline = time.stage.total() + time.bubble;
+  cost.data_parallel = time.data_parallel;
+  cost.optimizer = time.optimizer;
+  cost.host_transfer = optimizer_transfer_;
+  if (shape.attention == sim_hw::AttentionKernel::Fused) {
+    cost.attention_correction = attention_correction(
+        time,
+        actors::layer_attention(model_, device_, layout_, shape, packing.mean_squares()),
+        model_,
+        layout_,
+        static_cast<double>(packing.micro_batches),
+        device_.k.attention_backward);
+  }
+  return cost;
+}
+
+}  // namespace temper::trainer

@@ -1,0 +1,54 @@
+// How long one policy update takes on simulated hardware.
+//
+//   update = pipeline over the packed micro-batches + data parallel + optimizer + host transfer
+// The first three are sim_hw::train_iteration_time() of m micro-batches per replica, each one
+// sequence of the mean packed tokens of the busiest replica, plus the attention correction of
+// actors/simulation/packing.hpp: with D = real - packed attention of one layer, forward; full
+// recompute runs it twice and the backward pass costs attention_backward of it, so that
+//   correction = (2 + attention_backward) D (m L_s + (L - L_s) / vpp)
+// with L_s layers on the slowest stage of L in all: the others' share is in the bubble.
+// Host transfer, with optimizer_on_host: its states go to the device and back in buckets, through
+// the room that activations left, one direction after the other and the update between them.
+// Constants: those of the hardware.
+// Range: fused attention; micro-batches of a replica about equally full, as pack() makes them.
+#pragma once
+
+#include "actors/simulation/packing.hpp"
+#include "sim_hw/operators/device.hpp"
+
+#include <cstdint>
+#include <vector>
+
+namespace temper::trainer {
+
+struct UpdateCost {
+  std::int64_t micro_batches = 0;  ///< Of all replicas.
+  double pipeline = 0;             ///< Seconds, as the rest: slowest stage and bubble.
+  double attention_correction = 0;
+  double data_parallel = 0;
+  double optimizer = 0;
+  double host_transfer = 0;
+
+  double total() const {
+    return pipeline + attention_correction + data_parallel + optimizer + host_transfer;
+  }
+};
+
+/// What the equation needs, made once of settings that check_trainer() accepts.
+class UpdateModel {
+ public:
+  explicit UpdateModel(const actors::SimulationSettings& settings);
+
+  /// Of a batch of sequences (prompt and response together). Requires: at least one.
+  UpdateCost operator()(std::vector<Tokens> lengths) const;
+
+ private:
+  actors::SimulationSettings settings_;
+  sim_hw::ModelSpec model_;
+  sim_hw::Device device_;
+  sim_hw::Fabric fabric_;
+  sim_hw::Layout layout_;
+  double optimizer_transfer_ = 0;
+};
+
+}  // namespace temper::trainer
