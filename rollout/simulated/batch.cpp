@@ -1,0 +1,295 @@
+#include "rollout/simulated/batch.hpp"
+
+#include <algorithm>
+
+namespace temper::rollout {
+namespace {
+
+constexpr std::int64_t kWatermark = 100;  ///< One in so many blocks is kept free on admission.
+
+}  // namespace
+
+Batch::Batch(const BatchLimits& limits, PolicyVersion version)
+    : limits_(limits), kv_(limits.blocks, limits.block), versions_{{0, version}} {}
+
+// --- What comes in
+
+Batch::Slot Batch::group_of(const BatchRequest& request) {
+  const auto [entry, added] = group_by_id_.try_emplace(request.group, 0);
+  if (added) {
+    if (free_groups_.empty()) {
+      free_groups_.push_back(static_cast<Slot>(groups_.size()));
+      groups_.emplace_back();
+    }
+    entry->second = free_groups_.back();
+    free_groups_.pop_back();
+    groups_[entry->second] = {request.group, request.prompt, 0, 0};
+  }
+  return entry->second;
+}
+
+void Batch::add(const BatchRequest& request, std::vector<Ended>& ended) {
+  cancel(request.response);
+  const std::int64_t last = request.prompt % kv_.block() + request.length - 1;
+  const bool too_long = request.prompt / kv_.block() + kv_.needs(last) > limits_.replica_blocks;
+  if (too_long || request.prefix >= request.length) {
+    Ended out;
+    out.lease = request.lease;
+    out.response = request.response;
+    out.prompt = Tokens(request.prompt);
+    out.finish = too_long          ? actors::FinishReason::Failed
+                 : request.cut_off ? actors::FinishReason::Length
+                                   : actors::FinishReason::End;
+    ended.push_back(std::move(out));
+    return;
+  }
+  if (free_slots_.empty()) {
+    free_slots_.push_back(static_cast<Slot>(responses_.size()));
+    responses_.emplace_back();
+  }
+  const Slot slot = free_slots_.back();
+  free_slots_.pop_back();
+  Response& r = responses_[slot];
+  r.request = request;
+  r.done = request.prefix;
+  r.group = group_of(request);
+  r.state = State::Waiting;
+  r.ticket = ++ticket_;
+  r.segments.clear();
+  ++groups_[r.group].members;
+  by_id_[request.response] = slot;
+  queue_.push_back({slot, r.ticket});
+  ++waiting_;
+}
+
+// --- What goes out
+
+/// The tokens of the present stay, by version.
+void Batch::add_segments(Response& r) const {
+  std::int64_t from = r.entered;
+  auto next = std::upper_bound(
+      versions_.begin(), versions_.end(), from, [](std::int64_t step, const VersionStart& v) {
+        return step < v.step;
+      });
+  while (from < counter_) {
+    const std::int64_t to = next == versions_.end() ? counter_ : std::min(next->step, counter_);
+    const PolicyVersion version = std::prev(next)->version;
+    if (to > from) {
+      if (!r.segments.empty() && r.segments.back().version == version)
+        r.segments.back().tokens += Tokens(to - from);
+      else
+        r.segments.push_back({version, Tokens(to - from)});
+    }
+    from = to;
+    if (next != versions_.end())
+      ++next;
+  }
+}
+
+std::int64_t Batch::own_tokens(const Response& r) const {
+  return r.request.prompt % kv_.block() + r.done + (counter_ - r.entered);
+}
+
+/// Out of the batch; its tokens and segments are up to date then. Its state is left to the caller.
+void Batch::leave(Response& r) {
+  add_segments(r);
+  kv_.remove(own_tokens(r));
+  r.done += counter_ - r.entered;
+  context_ -= r.request.prompt + r.done;
+  Group& g = groups_[r.group];
+  if (--g.running == 0)
+    kv_.release(shared_blocks(g));
+  --running_;
+  if (running_ == 0)
+    prefill_.clear();
+}
+
+void Batch::forget(Slot slot) {
+  Response& r = responses_[slot];
+  by_id_.erase(r.request.response);
+  Group& g = groups_[r.group];
+  if (--g.members == 0) {
+    group_by_id_.erase(g.id);
+    free_groups_.push_back(r.group);
+  }
+  r.state = State::Free;
+  r.ticket = ++ticket_;
+  free_slots_.push_back(slot);
+}
+
+/// Requires: it waits, or has just left.
+Batch::Ended Batch::take(Slot slot, actors::FinishReason finish) {
+  Response& r = responses_[slot];
+  Ended out;
+  out.lease = r.request.lease;
+  out.response = r.request.response;
+  out.prompt = Tokens(r.request.prompt);
+  out.tokens = Tokens(r.done - r.request.prefix);
+  out.segments = std::move(r.segments);
+  out.finish = finish;
+  forget(slot);
+  return out;
+}
+
+void Batch::drop_void_ends() {
+  while (!ends_.empty() && !valid(ends_.front().response)) {
+    std::pop_heap(ends_.begin(), ends_.end());
+    ends_.pop_back();
+  }
+}
+
+void Batch::cancel(ResponseId response) {
+  const auto entry = by_id_.find(response);
+  if (entry == by_id_.end())
+    return;
+  const Slot slot = entry->second;
+  Response& r = responses_[slot];
+  if (r.state == State::Running)
+    leave(r);
+  else
+    --waiting_;
+  forget(slot);
+  drop_void_ends();
+}
+
+void Batch::interrupt(std::vector<Ended>& ended) {
+  const std::size_t first = ended.size();
+  for (Slot slot = 0; slot < responses_.size(); ++slot) {
+    Response& r = responses_[slot];
+    if (r.state == State::Free)
+      continue;
+    if (r.state == State::Running)
+      leave(r);
+    else
+      --waiting_;
+    ended.push_back(take(slot, actors::FinishReason::Interrupted));
+  }
+  std::sort(ended.begin() + static_cast<std::ptrdiff_t>(first),
+            ended.end(),
+            [](const Ended& a, const Ended& b) { return a.response < b.response; });
+  queue_.clear();
+  ages_.clear();
+  ends_.clear();
+}
+
+// --- Versions
+
+void Batch::begin_version(PolicyVersion version) {
+  if (running_ == 0)
+    versions_.clear();  // No stay reaches back.
+  if (!versions_.empty() && versions_.back().step == counter_)
+    versions_.back().version = version;
+  else
+    versions_.push_back({counter_, version});
+}
+
+void Batch::invalidate_cache() {
+  prefill_.clear();
+  std::vector<bool> prompt_done(groups_.size(), false);
+  for (const Reference& age : ages_) {
+    if (!valid(age))
+      continue;
+    const Response& r = responses_[age.slot];
+    if (!prompt_done[r.group])
+      prefill_.push_back({r.request.prompt, 0});
+    prompt_done[r.group] = true;
+    if (const std::int64_t own = r.done + (counter_ - r.entered); own > 0)
+      prefill_.push_back({own, r.request.prompt});
+  }
+}
+
+// --- Steps
+
+bool Batch::fits(const Response& r) const {
+  if (running_ >= limits_.concurrency)
+    return false;
+  const Group& g = groups_[r.group];
+  const std::int64_t own = r.request.prompt % kv_.block() + r.done;
+  const std::int64_t blocks = kv_.needs(own) + (g.running == 0 ? shared_blocks(g) : 0);
+  const std::int64_t keep = running_ == 0 ? 0 : kv_.capacity() / kWatermark;
+  return blocks + keep <= kv_.free();
+}
+
+void Batch::enter(Slot slot) {
+  Response& r = responses_[slot];
+  Group& g = groups_[r.group];
+  if (g.running++ == 0) {
+    kv_.hold(shared_blocks(g));
+    if (g.prompt > 0)
+      prefill_.push_back({g.prompt, 0});
+  }
+  if (r.done > 0)
+    prefill_.push_back({r.done, g.prompt});
+  r.state = State::Running;
+  r.entered = counter_;
+  r.ticket = ++ticket_;
+  kv_.add(own_tokens(r));
+  context_ += r.request.prompt + r.done;
+  ++running_;
+  ages_.push_back({slot, r.ticket});
+  ends_.push_back({counter_ + r.request.length - r.done, {slot, r.ticket}});
+  std::push_heap(ends_.begin(), ends_.end());
+}
+
+void Batch::admit() {
+  while (!queue_.empty()) {
+    const Reference head = queue_.front();
+    if (valid(head)) {
+      if (!fits(responses_[head.slot]))
+        return;
+      --waiting_;
+      enter(head.slot);
+    }
+    queue_.pop_front();
+  }
+}
+
+void Batch::preempt() {
+  while (kv_.free() < 0) {
+    while (!valid(ages_.back()))
+      ages_.pop_back();
+    const Slot slot = ages_.back().slot;
+    ages_.pop_back();
+    Response& r = responses_[slot];
+    leave(r);
+    r.state = State::Waiting;
+    r.ticket = ++ticket_;
+    queue_.push_front({slot, r.ticket});
+    ++waiting_;
+    ++preemptions_;
+  }
+  drop_void_ends();
+}
+
+std::int64_t Batch::steps() const {
+  return running_ == 0 ? 0 : kv_.steps(ends_.front().step - counter_);
+}
+
+void Batch::decode(std::int64_t k, std::vector<Ended>& ended) {
+  if (k == 0)
+    return;
+  counter_ += k;
+  context_ += k * running_;
+  kv_.advance(k - 1);
+  most_blocks_ = std::max(most_blocks_, kv_.used());
+  kv_.advance(1);
+  while (!ends_.empty()) {
+    const End end = ends_.front();
+    if (valid(end.response)) {
+      if (end.step > counter_)
+        break;
+      Response& r = responses_[end.response.slot];
+      leave(r);
+      ended.push_back(
+          take(end.response.slot,
+               r.request.cut_off ? actors::FinishReason::Length : actors::FinishReason::End));
+    }
+    std::pop_heap(ends_.begin(), ends_.end());
+    ends_.pop_back();
+  }
+  // Void references of ages_ are dropped once they are the most.
+  if (ages_.size() > 64 && static_cast<std::int64_t>(ages_.size()) > 2 * running_)
+    std::erase_if(ages_, [this](const Reference& r) { return !valid(r); });
+}
+
+}  // namespace temper::rollout

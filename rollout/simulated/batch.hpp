@@ -1,0 +1,160 @@
+// Continuous batching, counted: which responses of an engine run, which wait, what they hold of the
+// KV cache, and when each ends. Knows steps, not time.
+//
+// Rules (those of vLLM): responses wait first come, first served; one enters while fewer than
+// `concurrency` run and the free blocks cover its own tokens and, for the first of its group, the
+// prompt, with 1 % of the cache left over unless nothing runs; when the next step needs more blocks
+// than there are, the youngest leaves: its blocks are free at once, its prefix is computed again
+// when it re-enters, and it waits at the head of the queue. Full blocks of a prompt are held once
+// for the responses of a group that run; each has its own copy of the last, partial one.
+// Prefill makes cached tokens, each decode step one token of every running response.
+//
+// Assumed: responses spread over the replicas so evenly that their caches act as one. One response
+// never needs more than the cache of one replica: it fails at once instead.
+// Cost: O(log n) for each response and O(block) for each run of steps, none per token.
+#pragma once
+
+#include "actors/protocol/counted.hpp"
+#include "rollout/simulated/kv_blocks.hpp"
+
+#include <deque>
+#include <limits>
+#include <unordered_map>
+
+namespace temper::rollout {
+
+struct BatchLimits {
+  std::int64_t concurrency = std::numeric_limits<std::int64_t>::max();
+  std::int64_t blocks = 0;          ///< Of all replicas.
+  std::int64_t replica_blocks = 0;  ///< Of one.
+  std::int64_t block = 128;         ///< Tokens.
+};
+
+struct BatchRequest {
+  LeaseId lease;
+  ResponseId response;
+  GroupId group;
+  std::int64_t prompt = 0;
+  std::int64_t prefix = 0;  ///< Tokens that it has already.
+  std::int64_t length = 0;  ///< Tokens that it will have, prefix included.
+  bool cut_off = false;     ///< At that length by a limit.
+};
+
+/// Tokens to be cached before decoding goes on, after `offset` ones of the same sequence.
+struct PrefillPiece {
+  std::int64_t tokens = 0;
+  std::int64_t offset = 0;
+};
+
+class Batch {
+ public:
+  using Ended = actors::CountedGenerated::Item;
+
+  Batch(const BatchLimits& limits, PolicyVersion version);
+
+  /// Replaces a response of the same id. What ends at once, it appends to `ended`.
+  void add(const BatchRequest& request, std::vector<Ended>& ended);
+  /// No effect on a response that is not here.
+  void cancel(ResponseId response);
+  /// Takes everything out, by response id, each with what it has.
+  void interrupt(std::vector<Ended>& ended);
+  /// Tokens are of this version from the next step on.
+  void begin_version(PolicyVersion version);
+  /// Everything cached has to be computed again, as under other weights.
+  void invalidate_cache();
+
+  /// Lets waiting responses in.
+  void admit();
+  /// Makes room for the next step. Requires: nothing is to be prefilled.
+  void preempt();
+  /// Until the next response ends or the cache is full; 0 if none runs.
+  std::int64_t steps() const;
+  /// Requires: k <= steps().
+  void decode(std::int64_t k, std::vector<Ended>& ended);
+
+  std::deque<PrefillPiece>& prefill() { return prefill_; }
+  const std::deque<PrefillPiece>& prefill() const { return prefill_; }
+  std::int64_t running() const { return running_; }
+  std::int64_t waiting() const { return waiting_; }
+  std::int64_t load() const { return running_ + waiting_; }
+  /// Tokens of all running responses, prompts counted for each.
+  std::int64_t context() const { return context_; }
+  const KvBlocks& kv() const { return kv_; }
+  std::int64_t steps_done() const { return counter_; }
+  std::int64_t preemptions() const { return preemptions_; }
+  /// That any decode step used.
+  std::int64_t most_blocks() const { return most_blocks_; }
+
+ private:
+  using Slot = std::uint32_t;
+  enum class State : std::uint8_t { Free, Waiting, Running };
+
+  struct Response {
+    BatchRequest request;
+    std::int64_t done = 0;     ///< Tokens when it entered; while waiting: now.
+    std::int64_t entered = 0;  ///< Step at which it did.
+    std::uint64_t ticket = 0;  ///< Of its last change of state; marks older references void.
+    Slot group = 0;
+    State state = State::Free;
+    std::vector<actors::Segment> segments;  ///< Of earlier stays in the batch.
+  };
+  struct Group {
+    GroupId id;
+    std::int64_t prompt = 0;
+    std::int32_t members = 0;
+    std::int32_t running = 0;
+  };
+  struct Reference {
+    Slot slot;
+    std::uint64_t ticket;
+  };
+  struct End {
+    std::int64_t step;
+    Reference response;
+    /// For a heap with the earliest end on top, the older of two.
+    bool operator<(const End& o) const {
+      return step != o.step ? step > o.step : response.ticket > o.response.ticket;
+    }
+  };
+  struct VersionStart {
+    std::int64_t step;
+    PolicyVersion version;
+  };
+
+  bool valid(const Reference& r) const { return responses_[r.slot].ticket == r.ticket; }
+  Slot group_of(const BatchRequest& request);
+  std::int64_t own_tokens(const Response& r) const;
+  std::int64_t shared_blocks(const Group& g) const { return g.prompt / kv_.block(); }
+  bool fits(const Response& r) const;
+  void enter(Slot slot);
+  void leave(Response& r);
+  void add_segments(Response& r) const;
+  void forget(Slot slot);
+  Ended take(Slot slot, actors::FinishReason finish);
+  void drop_void_ends();
+
+  // Constant after construction.
+  BatchLimits limits_;
+  // Mutable state.
+  KvBlocks kv_;
+  std::vector<Response> responses_;
+  std::vector<Slot> free_slots_;
+  std::unordered_map<ResponseId, Slot> by_id_;
+  std::vector<Group> groups_;
+  std::vector<Slot> free_groups_;
+  std::unordered_map<GroupId, Slot> group_by_id_;
+  std::deque<Reference> queue_;  ///< Waiting, with void ones.
+  std::vector<Reference> ages_;  ///< Running, oldest first, with void ones.
+  std::vector<End> ends_;        ///< Heap, with void ones below the top.
+  std::deque<PrefillPiece> prefill_;
+  std::vector<VersionStart> versions_;
+  std::int64_t running_ = 0;
+  std::int64_t waiting_ = 0;
+  std::int64_t context_ = 0;
+  std::int64_t counter_ = 0;
+  std::int64_t preemptions_ = 0;
+  std::int64_t most_blocks_ = 0;
+  std::uint64_t ticket_ = 0;
+};
+
+}  // namespace temper::rollout

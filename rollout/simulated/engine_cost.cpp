@@ -1,0 +1,104 @@
+#include "rollout/simulated/engine_cost.hpp"
+
+#include "actors/simulation/costs.hpp"
+
+#include <algorithm>
+
+namespace temper::rollout {
+namespace {
+
+/// Calls `use(piece, tokens)` for what the next step takes of each piece.
+template <class Pieces, class Use>
+void for_each_taken(Pieces& pieces, std::int64_t per_replica, std::int64_t replicas, Use&& use) {
+  std::int64_t left = per_replica * replicas;
+  for (auto& piece : pieces) {
+    if (left == 0)
+      break;
+    const std::int64_t tokens = std::min({piece.tokens, per_replica, left});
+    left -= tokens;
+    use(piece, tokens);
+  }
+}
+
+}  // namespace
+
+EngineCost::EngineCost(const actors::SimulationSettings& settings)
+    : device_(sim_hw::make_device(settings.cluster)),
+      fabric_(sim_hw::make_fabric(settings.cluster)),
+      layout_(actors::rollout_layout(settings)),
+      replicas_(static_cast<std::int64_t>(layout_.dp)),
+      prefill_tokens_(settings.config.rollout.prefill_tokens),
+      host_overhead_(settings.config.rollout.tuned_host ? 0 : device_.k.host_untuned_step) {
+  model_ = sim_hw::make_step_model(actors::trained_model(settings), layout_.tp, layout_.ep);
+  layout_.dp = layout_.ep / layout_.tp;
+}
+
+EngineCost::Decode EngineCost::decode(std::int64_t running) {
+  const std::int64_t batch = (running + replicas_ - 1) / replicas_;
+  const auto at = static_cast<std::size_t>(batch);
+  if (at >= per_batch_.size())
+    per_batch_.resize(at + 1);
+  PerBatch& kept = per_batch_[at];
+  if (!kept.known) {
+    constexpr double kShort = 1024;
+    constexpr double kLong = 9216;
+    const auto b = static_cast<double>(batch);
+    const auto seconds = [&](double context) {
+      return sim_hw::parallel_decode_seconds(device_, fabric_, model_, layout_, {b, b, context});
+    };
+    const double at_short = seconds(kShort);
+    kept.per_context = (seconds(kLong) - at_short) / (kLong - kShort);
+    kept.fixed = at_short - kept.per_context * kShort + host_overhead_;
+    kept.known = true;
+  }
+  const auto all = static_cast<double>(running);
+  return {kept.fixed, kept.per_context / all, all};
+}
+
+/// One sequence, without what a kernel costs whatever it does.
+double EngineCost::attention(double tokens) const {
+  return sim_hw::attention_prefill_seconds(device_, model_.attention, 1, tokens) -
+         device_.k.attention_latency;
+}
+
+double EngineCost::prefill(const std::deque<PrefillPiece>& pieces) const {
+  std::int64_t tokens = 0;
+  std::int64_t longest = 0;
+  double scores = 0;
+  double most_scores = 0;
+  for_each_taken(pieces, prefill_tokens_, replicas_, [&](const PrefillPiece& p, std::int64_t n) {
+    tokens += n;
+    longest = std::max(longest, n);
+    const auto before = static_cast<double>(p.offset);
+    const double seconds =
+        attention(before + static_cast<double>(n)) - (p.offset > 0 ? attention(before) : 0);
+    scores += seconds;
+    most_scores = std::max(most_scores, seconds);
+  });
+  const auto share = static_cast<double>(std::max(longest, (tokens + replicas_ - 1) / replicas_));
+  sim_hw::SumSink sum;
+  visit_layers(device_,
+               model_,
+               {share, share * layout_.dp, model_.experts, false},
+               sim_hw::Pass::Forward,
+               sum);
+  visit_rollout_exchanges(fabric_, model_, layout_, share, sum);
+  const double attended =
+      device_.k.attention_latency + std::max(most_scores, scores / static_cast<double>(replicas_));
+  return sum.seconds + model_.layers * attended + host_overhead_;
+}
+
+void EngineCost::finish_prefill(std::deque<PrefillPiece>& pieces) const {
+  std::size_t taken = 0;
+  for_each_taken(pieces, prefill_tokens_, replicas_, [&](PrefillPiece& piece, std::int64_t n) {
+    piece.tokens -= n;
+    piece.offset += n;
+    ++taken;
+  });
+  const auto end = pieces.begin() + static_cast<std::ptrdiff_t>(taken);
+  pieces.erase(
+      std::remove_if(pieces.begin(), end, [](const PrefillPiece& p) { return p.tokens == 0; }),
+      end);
+}
+
+}  // namespace temper::rollout

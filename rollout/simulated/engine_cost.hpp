@@ -1,0 +1,70 @@
+// What the steps of one simulated rollout engine take, from the cost model.
+//
+// An engine of n devices is dp = n / tp replicas in lock step; the experts of a model are spread
+// over ep of its devices, which the tokens of ep / tp replicas reach.
+//   decode   parallel_decode_seconds() of the fullest replica, b = ceil(running / dp) responses of
+//            mean context c. That is affine in c: A(b) + S(b) c, read off at two contexts and kept
+//            for each b. An untuned host adds its overhead to every step.
+//   prefill  one pass over t = max(tokens / dp, longest piece) tokens of a replica: operators and
+//            exchanges as for t tokens, attention of each piece over itself and what is cached
+//            before it (the difference of two causal triangles), spread over the replicas likewise
+// Assumed: every replica as full; no vocabulary head in prefill; the first token comes from a
+// decode step like all others, as sim_hw/iteration/cluster.hpp counts them.
+// One owner, no threads.
+#pragma once
+
+#include "actors/simulation/simulation_config.hpp"
+#include "core/result.hpp"
+#include "rollout/simulated/batch.hpp"
+#include "sim_hw/steps/parallel_decode.hpp"
+
+namespace temper::rollout {
+
+class EngineCost {
+ public:
+  /// Requires: actors::check_rollout(settings).
+  explicit EngineCost(const actors::SimulationSettings& settings);
+
+  /// Seconds of `steps` decode steps of `running` responses that have `context` tokens cached
+  /// altogether before the first: the sum of an arithmetic series.
+  struct Decode {
+    double fixed = 0;        ///< Of a step.
+    double per_context = 0;  ///< Per token that any of them has cached.
+    double running = 0;
+    double seconds(std::int64_t steps, std::int64_t context) const {
+      const auto k = static_cast<double>(steps);
+      return k * fixed +
+             per_context * (k * static_cast<double>(context) + running * (k * (k - 1) / 2));
+    }
+  };
+  Decode decode(std::int64_t running);
+
+  /// Seconds of the next prefill step over `pieces`, from the front: at most prefill_tokens of a
+  /// piece, and of a replica.
+  double prefill(const std::deque<PrefillPiece>& pieces) const;
+  /// Takes away what that step computed.
+  void finish_prefill(std::deque<PrefillPiece>& pieces) const;
+
+  std::int64_t replicas() const { return replicas_; }
+
+ private:
+  struct PerBatch {
+    double fixed = 0;
+    double per_context = 0;  ///< Of the mean context.
+    bool known = false;
+  };
+  double attention(double tokens) const;
+
+  // Constant after construction.
+  sim_hw::Device device_;
+  sim_hw::Fabric fabric_;
+  sim_hw::StepModel model_;
+  sim_hw::RolloutLayout layout_;  ///< dp: replicas whose tokens reach the experts of a device.
+  std::int64_t replicas_;
+  std::int64_t prefill_tokens_;
+  double host_overhead_;
+  // Mutable state: kept results.
+  std::vector<PerBatch> per_batch_;
+};
+
+}  // namespace temper::rollout

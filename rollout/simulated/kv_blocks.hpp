@@ -1,0 +1,89 @@
+// The blocks of an engine's KV cache, counted: how many its responses hold, and for how many decode
+// steps they suffice, without looking at any one response.
+//
+// Every decode step caches one token of each response. A response with `own` tokens cached needs
+// own / block + 1 blocks to take the next step, so its need grows whenever `own` reaches a multiple
+// of the block: responses are counted by their phase, (own - steps so far) mod block.
+#pragma once
+
+#include "core/check.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+namespace temper::rollout {
+
+class KvBlocks {
+ public:
+  /// Requires: block >= 1.
+  KvBlocks(std::int64_t capacity, std::int64_t block)
+      : capacity_(capacity), block_(block), phases_(static_cast<std::size_t>(block), 0) {}
+
+  std::int64_t capacity() const { return capacity_; }
+  std::int64_t block() const { return block_; }
+  /// Needed by the next decode step.
+  std::int64_t used() const { return used_; }
+  std::int64_t free() const { return capacity_ - used_; }
+  /// Of a response with `own` tokens cached, for its next step.
+  std::int64_t needs(std::int64_t own) const { return own / block_ + 1; }
+
+  void add(std::int64_t own) {
+    used_ += needs(own);
+    ++responses_;
+    ++phases_[phase(own)];
+  }
+  void remove(std::int64_t own) {
+    used_ -= needs(own);
+    --responses_;
+    --phases_[phase(own)];
+  }
+  /// Blocks that do not grow: the prompt of a group.
+  void hold(std::int64_t blocks) { used_ += blocks; }
+  void release(std::int64_t blocks) { used_ -= blocks; }
+
+  /// The most steps, up to `limit`, that all responses can take.
+  std::int64_t steps(std::int64_t limit) const {
+    if (free() < 0)
+      return 0;
+    std::int64_t left = free();
+    if (responses_ * (limit / block_ + 1) <= left || responses_ == 0)
+      return limit;
+    // Step 1 is paid; each further one needs what crosses a multiple before it.
+    const std::int64_t cycles = left / responses_;
+    left -= cycles * responses_;
+    std::int64_t steps = 1 + cycles * block_;
+    for (std::size_t at = base_; steps < limit; ++steps) {
+      at = before(at);
+      left -= phases_[at];
+      if (left < 0)
+        break;
+    }
+    return std::min(steps, limit);
+  }
+  void advance(std::int64_t steps) {
+    used_ += steps / block_ * responses_;
+    for (std::int64_t i = steps % block_; i > 0; --i) {
+      base_ = before(base_);
+      used_ += phases_[base_];
+    }
+  }
+
+ private:
+  /// base_ is the phase of responses whose cached tokens are a multiple of the block now.
+  std::size_t phase(std::int64_t own) const {
+    return (base_ + static_cast<std::size_t>(own % block_)) % static_cast<std::size_t>(block_);
+  }
+  std::size_t before(std::size_t at) const {
+    return (at == 0 ? static_cast<std::size_t>(block_) : at) - 1;
+  }
+
+  std::int64_t capacity_;
+  std::int64_t block_;
+  std::vector<std::int64_t> phases_;
+  std::size_t base_ = 0;
+  std::int64_t responses_ = 0;
+  std::int64_t used_ = 0;
+};
+
+}  // namespace temper::rollout

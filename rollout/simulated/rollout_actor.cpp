@@ -1,0 +1,400 @@
+#include "rollout/simulated/rollout_actor.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace temper::rollout {
+namespace {
+
+using actors::CardState;
+
+std::string error_text(const Status& status) {
+  return status ? "" : status.error().context;
+}
+
+}  // namespace
+
+SimulatedRollout::SimulatedRollout(actors::SimulationSettings settings,
+                                   std::uint64_t seed,
+                                   PolicyVersion first,
+                                   CacheAtCommit at_commit)
+    : settings_(std::move(settings)), seed_(seed), at_commit_(at_commit), version_(first) {}
+
+Status SimulatedRollout::start(Time now, actors::Outbox& out) {
+  static_cast<void>(out);
+  const actors::SimulationConfig& c = settings_.config;
+  TEMPER_TRY_STATUS(actors::check_lengths(c.prompt));
+  TEMPER_TRY_STATUS(actors::check_lengths(c.response));
+  if (c.rollout.block < 1 || c.rollout.prefill_tokens < 1)
+    return invalid_input("rollout: block and prefill_tokens must be 1 or more");
+  TEMPER_TRY_STATUS(actors::check_rollout(settings_));
+
+  const actors::ActorMemory memory = actors::rollout_memory(settings_);
+  const sim_hw::Ledger& device = memory.device;
+  const double capacity = actors::device_capacity(settings_);
+  const std::int64_t replica_blocks = actors::kv_tokens(settings_).count() / c.rollout.block;
+  if (device.total() > capacity || replica_blocks < 1)
+    return Error{ErrorCode::OutOfMemory,
+                 fmt::format("rollout: weights {:.2f} GB, KV cache {:.2f} GB and {:.2f} GB besides "
+                             "do not fit the {:.2f} GB of a device; more cards per engine, a "
+                             "larger tp or ep, or a smaller kv_share",
+                             device.weights / 1e9,
+                             device.kv_cache / 1e9,
+                             (device.total() - device.weights - device.kv_cache) / 1e9,
+                             capacity / 1e9)};
+  weight_bytes_ = device.weights;
+  kv_bytes_ = device.kv_cache;
+  other_bytes_ = device.total() - weight_bytes_ - kv_bytes_;
+  staged_bytes_ = memory.host.weights;
+
+  prompts_.emplace(c.prompt, seed_, actors::kPromptLengths);
+  responses_.emplace(c.response, seed_, actors::kResponseLengths);
+  cost_.emplace(settings_);
+  const sim_hw::Fabric fabric = sim_hw::make_fabric(settings_.cluster);
+  swap_ = from_seconds(actors::swap_seconds(fabric, settings_));
+  BatchLimits limits;
+  if (settings_.concurrency > 0)
+    limits.concurrency = settings_.concurrency;
+  limits.replica_blocks = replica_blocks;
+  limits.blocks = replica_blocks * cost_->replicas();
+  limits.block = c.rollout.block;
+  batch_.emplace(limits, version_);
+  has_weights_ = has_kv_ = !settings_.colocated;
+  now_ = now;
+  begin(Doing::Loading,
+        now,
+        from_seconds(settings_.colocated ? 0 : actors::load_seconds(fabric, memory)));
+  return {};
+}
+
+// --- Time
+
+std::optional<Time> SimulatedRollout::next_event() const {
+  std::optional<Time> next;
+  const auto consider = [&](Time t) { next = next ? std::min(*next, t) : t; };
+  if (doing_ != Doing::Nothing)
+    consider(ends_);
+  else if (!inbox_.empty())
+    consider(now_);
+  if (staging_until_)
+    consider(*staging_until_);
+  if (report_due_)
+    consider(*report_due_);
+  return next;
+}
+
+Status SimulatedRollout::advance(Time now, actors::Outbox& out) {
+  while (const auto next = next_event()) {
+    if (*next > now)
+      break;
+    now_ = *next;
+    if (doing_ != Doing::Nothing && ends_ <= now_) {
+      finish(now_, out);
+      go_on(now_, out);
+    } else if (doing_ == Doing::Nothing && !inbox_.empty()) {
+      go_on(now_, out);
+    } else if (staging_until_ && *staging_until_ <= now_) {
+      staging_until_.reset();
+      staged_ = staging_;
+      send_activity(now_, out);
+      out.send(actors::WeightsStaged{staging_, ""});
+    } else {
+      report(now_, out);
+    }
+  }
+  now_ = std::max(now_, now);
+  return {};
+}
+
+Status SimulatedRollout::on_message(const actors::IncomingMessage& message,
+                                    Time now,
+                                    actors::Outbox&) {
+  now_ = std::max(now_, now);
+  if (message.is<actors::StageWeights>()) {
+    TEMPER_TRY(const auto work, message.decode<actors::StageWeights>());
+    if (!publish_)
+      publish_ =
+          from_seconds(actors::publish_seconds(sim_hw::make_fabric(settings_.cluster), settings_));
+    staging_ = work.weights.version;
+    staging_until_ = now + *publish_;
+    return {};
+  }
+  if (message.is<actors::CountedGenerate>()) {
+    TEMPER_TRY(auto work, message.decode<actors::CountedGenerate>());
+    inbox_.emplace_back(std::move(work));
+  } else if (message.is<actors::Cancel>()) {
+    TEMPER_TRY(auto work, message.decode<actors::Cancel>());
+    inbox_.emplace_back(std::move(work));
+  } else if (message.is<actors::CommitWeights>()) {
+    TEMPER_TRY(const auto work, message.decode<actors::CommitWeights>());
+    inbox_.emplace_back(work);
+  } else if (message.is<actors::Switch>()) {
+    TEMPER_TRY(const auto work, message.decode<actors::Switch>());
+    inbox_.emplace_back(work);
+  } else {
+    return {};
+  }
+  cut(now);
+  return {};
+}
+
+void SimulatedRollout::begin(Doing what, Time now, Duration takes) {
+  doing_ = what;
+  began_ = reported_until_ = now;
+  ends_ = now + takes;
+}
+
+Time SimulatedRollout::decode_end(std::int64_t steps) const {
+  return began_ + from_seconds(run_cost_.seconds(steps, run_context_));
+}
+
+/// Ends the present run at the end of its step under way; takes back what begins right now.
+void SimulatedRollout::cut(Time now) {
+  if (doing_ == Doing::Prefill && began_ == now) {
+    doing_ = Doing::Nothing;
+  } else if (doing_ == Doing::Decode && ends_ > now) {
+    std::int64_t few = 0;  // The fewest steps that end at or after now.
+    std::int64_t many = run_steps_;
+    while (few < many) {
+      const std::int64_t middle = few + (many - few) / 2;
+      if (decode_end(middle) < now)
+        few = middle + 1;
+      else
+        many = middle;
+    }
+    run_steps_ = few;
+    ends_ = decode_end(few);
+  }
+}
+
+/// What was done until now takes effect.
+void SimulatedRollout::finish(Time now, actors::Outbox& out) {
+  note_activity(now);
+  switch (std::exchange(doing_, Doing::Nothing)) {
+    case Doing::Nothing:
+      break;
+    case Doing::Loading:
+      out.send(actors::Ready{});
+      break;
+    case Doing::Prefill:
+      ++counters_.prefill_steps;
+      cost_->finish_prefill(batch_->prefill());
+      break;
+    case Doing::Decode:
+      batch_->decode(run_steps_, ended_);
+      break;
+    case Doing::Commit:
+      version_ = committing_;
+      has_weights_ = true;
+      staged_.reset();
+      batch_->begin_version(version_);
+      if (at_commit_ == CacheAtCommit::Recompute)
+        batch_->invalidate_cache();
+      send_activity(now, out);
+      out.send(actors::WeightsCommitted{version_, ""});
+      break;
+    case Doing::Allocate:
+      has_kv_ = true;
+      answer({actors::SwitchAction::AllocateKv}, switch_before_, "", now, out);
+      break;
+  }
+}
+
+/// At the end of a step: messages, then the next one.
+void SimulatedRollout::go_on(Time now, actors::Outbox& out) {
+  while (!inbox_.empty() && doing_ == Doing::Nothing) {
+    Control work = std::move(inbox_.front());
+    inbox_.pop_front();
+    if (auto* generate = std::get_if<actors::CountedGenerate>(&work))
+      handle(*generate);
+    else if (auto* cancel = std::get_if<actors::Cancel>(&work))
+      handle(*cancel);
+    else if (auto* commit = std::get_if<actors::CommitWeights>(&work))
+      handle(*commit, now, out);
+    else if (auto* change = std::get_if<actors::Switch>(&work))
+      handle(*change, now, out);
+  }
+  if (doing_ == Doing::Nothing)
+    start_step(now);
+  if (ended_.empty()) {
+    if (doing_ == Doing::Nothing)
+      send_activity(now, out);
+  } else if (doing_ == Doing::Nothing || settings_.config.report_every == Duration(0)) {
+    report(now, out);
+  } else if (!report_due_) {
+    report_due_ = now + settings_.config.report_every;
+  }
+}
+
+void SimulatedRollout::start_step(Time now) {
+  if (!has_weights_ || !has_kv_)
+    return;
+  batch_->admit();
+  if (!batch_->prefill().empty())
+    return begin(Doing::Prefill, now, from_seconds(cost_->prefill(batch_->prefill())));
+  if (batch_->running() == 0)
+    return;
+  batch_->preempt();
+  run_steps_ = batch_->steps();
+  run_context_ = batch_->context();
+  run_cost_ = cost_->decode(batch_->running());
+  begin(Doing::Decode, now, Duration(0));
+  ends_ = decode_end(run_steps_);
+}
+
+// --- Messages
+
+void SimulatedRollout::handle(actors::CountedGenerate& work) {
+  BatchRequest request;
+  request.lease = work.lease;
+  request.group = work.group;
+  request.prompt = prompts_->of(work.group.value()).count();
+  for (const auto& item : work.items) {
+    request.response = item.response;
+    request.prefix = item.prefix.count();
+    request.length = responses_->of(item.response.value()).count();
+    request.cut_off = request.length == responses_->cap().count();
+    batch_->add(request, ended_);
+  }
+}
+
+void SimulatedRollout::handle(actors::Cancel& work) {
+  for (const ResponseId r : work.responses)
+    batch_->cancel(r);
+}
+
+void SimulatedRollout::handle(actors::CommitWeights& work, Time now, actors::Outbox& out) {
+  std::string error;
+  if (!staged_ || *staged_ != work.version)
+    error = fmt::format("version {} is not what was staged", work.version);
+  else if (work.version < version_)
+    error =
+        fmt::format("commit of version {}: the engine is at {} already", work.version, version_);
+  if (error.empty()) {
+    committing_ = work.version;
+    return begin(Doing::Commit, now, swap_);
+  }
+  send_activity(now, out);
+  out.send(actors::WeightsCommitted{work.version, std::move(error)});
+}
+
+void SimulatedRollout::handle(actors::Switch& work, Time now, actors::Outbox& out) {
+  const Held before = held();
+  const bool allocates = work.action == actors::SwitchAction::AllocateKv && !has_kv_;
+  const Status status = perform(work.action);
+  if (status && allocates) {
+    switch_before_ = before;
+    const double bandwidth = settings_.cluster.die.memory_bandwidth.count() *
+                             settings_.cluster.constants.operators.memory_efficiency;
+    return begin(Doing::Allocate, now, from_seconds(kv_bytes_ / bandwidth));
+  }
+  began_ = now;
+  answer(work, before, error_text(status), now, out);
+}
+
+Status SimulatedRollout::perform(actors::SwitchAction action) {
+  using A = actors::SwitchAction;
+  if (action == A::Interrupt) {
+    batch_->interrupt(ended_);
+    return {};
+  }
+  if (action == A::OffloadOptimizer || action == A::OnloadOptimizer)
+    return invalid_input(fmt::format("a rollout actor cannot {}", name_of(action)));
+  if (batch_->running() > 0 || (action != A::AllocateKv && batch_->load() > 0))
+    return invalid_input(
+        fmt::format("{} with {} responses in the engine", name_of(action), batch_->load()));
+  if (action == A::FreeKv) {
+    has_kv_ = false;
+  } else if (action == A::FreeWeights) {
+    has_weights_ = false;
+  } else {
+    const double needs = weight_bytes_ + kv_bytes_ + other_bytes_;
+    if (needs > actors::device_capacity(settings_))
+      return Error{ErrorCode::OutOfMemory,
+                   fmt::format("KV cache of {:.2f} GB does not fit: {:.2f} GB of {:.2f} GB",
+                               kv_bytes_ / 1e9,
+                               needs / 1e9,
+                               actors::device_capacity(settings_) / 1e9)};
+  }
+  return {};
+}
+
+SimulatedRollout::Held SimulatedRollout::held() const {
+  const double device = (has_weights_ ? weight_bytes_ : 0) + (has_kv_ ? kv_bytes_ : 0);
+  return {actors::bytes_on(settings_, settings_.cards, device),
+          actors::bytes_on(settings_, settings_.cards, staged_ ? staged_bytes_ : 0)};
+}
+
+void SimulatedRollout::answer(
+    const actors::Switch& work, Held before, std::string error, Time now, actors::Outbox& out) {
+  report(now, out);
+  send_activity(now, out);
+  const Held after = held();
+  actors::Switched done;
+  done.action = work.action;
+  done.cost.duration = now - began_;
+  done.cost.device_before = before.device;
+  done.cost.device_after = after.device;
+  done.cost.host_before = before.host;
+  done.cost.host_after = after.host;
+  done.error = std::move(error);
+  out.send(done);
+}
+
+// --- Reports
+
+void SimulatedRollout::note_activity(Time end) {
+  constexpr auto state = [](Doing doing) {
+    switch (doing) {
+      case Doing::Prefill:
+        return CardState::Prefill;
+      case Doing::Loading:
+      case Doing::Commit:
+        return CardState::WeightSync;
+      case Doing::Allocate:
+        return CardState::Switch;
+      case Doing::Nothing:
+      case Doing::Decode:
+        break;
+    }
+    return CardState::Decode;
+  };
+  if (doing_ == Doing::Nothing || end <= reported_until_)
+    return;
+  const CardState now = state(doing_);
+  if (!spans_.empty() && spans_.back().state == now && spans_.back().end == reported_until_)
+    spans_.back().end = end;
+  else
+    spans_.push_back({now, reported_until_, end});
+  reported_until_ = end;
+}
+
+void SimulatedRollout::send_activity(Time now, actors::Outbox& out) {
+  note_activity(now);
+  if (spans_.empty())
+    return;
+  out.send(actors::Activity{std::move(spans_)});
+  spans_.clear();
+}
+
+void SimulatedRollout::report(Time now, actors::Outbox& out) {
+  report_due_.reset();
+  if (ended_.empty())
+    return;
+  send_activity(now, out);
+  out.send(actors::CountedGenerated{std::move(ended_)});
+  ended_.clear();
+}
+
+SimulatedRollout::Counters SimulatedRollout::counters() const {
+  Counters out = counters_;
+  out.decode_steps = batch_->steps_done();
+  out.preemptions = batch_->preemptions();
+  out.most_blocks = batch_->most_blocks();
+  out.blocks = batch_->kv().capacity();
+  return out;
+}
+
+}  // namespace temper::rollout

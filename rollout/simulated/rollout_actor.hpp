@@ -1,0 +1,133 @@
+// The rollout actor on simulated hardware: one engine over its cards, with continuous batching
+// (rollout/simulated/batch.hpp), at the cost of rollout/simulated/engine_cost.hpp.
+//
+// Time. The engine does one thing at a time: a prefill step, a run of decode steps up to the next
+// one at which a response ends or the cache is full, taking over new weights, a switch action. A
+// run of k steps that begins at t ends at t + ceil_ns(seconds(k)): rounded up once, for the run and
+// not for its steps, so step i of it ends at t + ceil_ns(seconds(i)) and whoever asks at a time
+// finds a definite number of steps finished. Generate, Cancel, CommitWeights and Switch take
+// effect, in their order, at the end of the step under way (a run is cut there; at its very
+// beginning it is taken back, as is a prefill step). StageWeights takes effect at once and beside
+// everything else. advance() alone changes nothing: cut time as you like, the messages are the
+// same.
+//
+// Prefill comes before decode. Weights: staging takes actors::publish_seconds(), committing
+// actors::swap_seconds(). Running responses go on under the new version, with their cache kept or
+// computed again. Switch actions that move no bytes take no time: Interrupt, FreeKv, FreeWeights
+// (dropped: the trainer has them); AllocateKv writes the cache once. On own cards an engine starts
+// with weights and cache; co-located it starts with neither.
+// What cannot be generated for lack of weights or cache waits for them.
+//
+// Reports: finished responses together, `report_every` after the first of them, at once when the
+// engine runs empty, and before a switch is answered. Activity goes before other messages.
+#pragma once
+
+#include "actors/protocol/counted.hpp"
+#include "actors/protocol/lifecycle.hpp"
+#include "actors/protocol/weights.hpp"
+#include "actors/simulation/costs.hpp"
+#include "actors/simulation/lengths.hpp"
+#include "actors/simulation/simulated_actor.hpp"
+#include "rollout/simulated/batch.hpp"
+#include "rollout/simulated/engine_cost.hpp"
+
+#include <deque>
+#include <variant>
+
+namespace temper::rollout {
+
+/// What becomes of the keys and values of running responses when weights change.
+enum class CacheAtCommit { Keep, Recompute };
+
+class SimulatedRollout final : public actors::SimulatedActor {
+ public:
+  SimulatedRollout(actors::SimulationSettings settings,
+                   std::uint64_t seed,
+                   PolicyVersion first,
+                   CacheAtCommit at_commit = CacheAtCommit::Keep);
+
+  /// Errors: a layout that does not divide, weights or cache that do not fit, lengths that are
+  /// none.
+  Status start(Time now, actors::Outbox& out) override;
+  Status on_message(const actors::IncomingMessage& message, Time now, actors::Outbox& out) override;
+  Status advance(Time now, actors::Outbox& out) override;
+  std::optional<Time> next_event() const override;
+
+  struct Counters {
+    std::int64_t decode_steps = 0;
+    std::int64_t prefill_steps = 0;
+    std::int64_t preemptions = 0;
+    std::int64_t most_blocks = 0;  ///< That any decode step used.
+    std::int64_t blocks = 0;       ///< There are.
+  };
+  /// Requires: started.
+  Counters counters() const;
+
+ private:
+  using Control =
+      std::variant<actors::CountedGenerate, actors::Cancel, actors::CommitWeights, actors::Switch>;
+  enum class Doing { Nothing, Loading, Prefill, Decode, Commit, Allocate };
+
+  /// Where the actor's bytes are, on all of its devices.
+  struct Held {
+    Bytes device, host;
+  };
+
+  void begin(Doing what, Time now, Duration takes);
+  void cut(Time now);
+  void finish(Time now, actors::Outbox& out);
+  void go_on(Time now, actors::Outbox& out);
+  void handle(actors::CountedGenerate& work);
+  void handle(actors::Cancel& work);
+  void handle(actors::CommitWeights& work, Time now, actors::Outbox& out);
+  void handle(actors::Switch& work, Time now, actors::Outbox& out);
+  Status perform(actors::SwitchAction action);
+  void start_step(Time now);
+  Time decode_end(std::int64_t steps) const;
+  Held held() const;
+  void answer(
+      const actors::Switch& work, Held before, std::string error, Time now, actors::Outbox& out);
+  void note_activity(Time end);
+  void report(Time now, actors::Outbox& out);
+  void send_activity(Time now, actors::Outbox& out);
+
+  // Constant after start().
+  const actors::SimulationSettings settings_;
+  const std::uint64_t seed_;
+  const CacheAtCommit at_commit_;
+  std::optional<actors::Lengths> prompts_;
+  std::optional<actors::Lengths> responses_;
+  std::optional<EngineCost> cost_;
+  double weight_bytes_ = 0;  ///< Of one device, as the three below.
+  double kv_bytes_ = 0;
+  double other_bytes_ = 0;
+  double staged_bytes_ = 0;
+  Duration swap_{};
+
+  // Mutable state.
+  std::optional<Batch> batch_;
+  PolicyVersion version_;
+  bool has_weights_ = false;
+  bool has_kv_ = false;
+  std::deque<Control> inbox_;
+  Time now_{};
+  Doing doing_ = Doing::Nothing;
+  Time began_{};
+  Time ends_{};
+  std::int64_t run_steps_ = 0;  ///< Of the decode run.
+  std::int64_t run_context_ = 0;
+  EngineCost::Decode run_cost_;
+  PolicyVersion committing_;
+  Held switch_before_;
+  std::optional<Time> staging_until_;
+  PolicyVersion staging_;
+  std::optional<PolicyVersion> staged_;
+  std::optional<Duration> publish_;  ///< Computed once it is needed.
+  std::vector<Batch::Ended> ended_;
+  std::optional<Time> report_due_;
+  std::vector<actors::Span> spans_;
+  Time reported_until_{};  ///< Of the present activity.
+  Counters counters_;
+};
+
+}  // namespace temper::rollout
