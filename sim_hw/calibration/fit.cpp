@@ -108,9 +108,9 @@ OperatorConstants with(const OperatorConstants& base,
   OperatorConstants out = base;
   for (Constant& constant : constants_of(out)) {
     const auto found = std::find(names.begin(), names.end(), constant.name);
-    if (found != names.end())
-      *constant.value =
-          std::clamp(std::exp(logs[found - names.begin()]), constant.min, constant.max);
+    if (found == names.end())
+      continue;
+    *constant.value = std::clamp(std::exp(logs[found - names.begin()]), constant.min, constant.max);
   }
   return out;
 }
@@ -180,10 +180,11 @@ Result<std::vector<std::string>> candidates(const FitOptions& options) {
   for (const Constant& constant : constants_of(defaults))
     all.push_back(constant.name);
   for (const std::string& name : options.only) {
-    if (std::find(all.begin(), all.end(), name) == all.end())
+    if (std::find(all.begin(), all.end(), name) == all.end()) {
       return invalid_input(fmt::format("no constant `{}`; did you mean `{}`?",
                                        name,
                                        nearest_name(name, all).value_or(all.front())));
+    }
   }
   if (!options.only.empty())
     return options.only;

@@ -43,9 +43,10 @@ Result<std::vector<double>> response_lengths(const PredictContext& context,
                                              double count,
                                              double max_new) {
   std::vector<double> lengths;
-  if (count > kMostListed)
+  if (count > kMostListed) {
     return invalid_input(fmt::format(
         "prompts x group is {}: one card answers for at most {} responses", count, kMostListed));
+  }
   if (p.has("lengths")) {
     TEMPER_TRY(const std::string file, p.text("lengths"));
     TEMPER_TRY(lengths, read_lengths(context.folder / file));
@@ -54,12 +55,14 @@ Result<std::vector<double>> response_lengths(const PredictContext& context,
     TEMPER_TRY(const double spread, p.number("p99_over_median", 1));
     TEMPER_TRY(lengths, lognormal_lengths(static_cast<std::size_t>(count), mean, max_new, spread));
   }
-  if (static_cast<double>(lengths.size()) != count)
+  if (static_cast<double>(lengths.size()) != count) {
     return invalid_input(
         fmt::format("lengths holds {} responses; prompts x group is {}", lengths.size(), count));
-  if (lengths.back() > max_new)
+  }
+  if (lengths.back() > max_new) {
     return invalid_input(
         fmt::format("lengths holds {}, above max_new={}", lengths.back(), max_new));
+  }
   return lengths;
 }
 
@@ -71,9 +74,10 @@ Result<Layout> train_layout(const Params& p, const HardwareSpec& hardware, std::
   TEMPER_TRY(layout.cp, ranks(p, "train_cp"));
   const std::int64_t devices = cards * hardware.dies_per_card;
   const std::int64_t cut = layout.tp * layout.pp * layout.cp;
-  if (devices % cut != 0)
+  if (devices % cut != 0) {
     return invalid_input(fmt::format(
         "train_tp x train_pp x train_cp = {} does not divide {} devices", cut, devices));
+  }
   layout.dp = devices / cut;
   layout.zero = Zero::Optimizer;
   layout.sequence_parallel = layout.tp > 1 ? SequenceParallel::On : SequenceParallel::Off;
@@ -119,9 +123,10 @@ Result<Prediction> predict_cluster_iteration(const PredictContext& context, cons
   if (plan.cards == Cards::Separate) {
     TEMPER_TRY(rollout_cards, r.params.integer("rollout_cards"));
     train_cards = r.cards - rollout_cards;
-    if (rollout_cards < 1 || train_cards < 1)
+    if (rollout_cards < 1 || train_cards < 1) {
       return invalid_input(fmt::format(
           "rollout_cards={}: must leave some of the {} cards to training", rollout_cards, r.cards));
+    }
   }
   TEMPER_TRY_STATUS(check_rollout_layout(*model, *hardware, rollout_cards, {tp, dp, ep}));
   plan.rollout = {static_cast<double>(tp), static_cast<double>(dp), static_cast<double>(ep)};

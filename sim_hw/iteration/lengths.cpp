@@ -31,11 +31,12 @@ Result<std::vector<double>> read_lengths(const std::filesystem::path& file) {
     return invalid_input(fmt::format("{}: expected a JSON array of lengths", file.string()));
   std::vector<double> lengths;
   for (const nlohmann::json& each : parsed) {
-    if (!each.is_number_integer() || each.get<std::int64_t>() < 1)
+    if (!each.is_number_integer() || each.get<std::int64_t>() < 1) {
       return invalid_input(fmt::format("{}: entry {} is `{}`; expected an integer of 1 or more",
                                        file.string(),
                                        lengths.size() + 1,
                                        each.dump()));
+    }
     lengths.push_back(each.get<double>());
   }
   std::sort(lengths.begin(), lengths.end());

@@ -89,10 +89,11 @@ Result<Prediction> predict_attention_decode(const PredictContext& context, const
   const Device d = make_device(*hardware);
   if (r.params.has("model")) {
     TEMPER_TRY(const StepModel m, sliced_model(context, r.params));
-    if (m.latent)
+    if (m.latent) {
       return one_time(latent_decode_seconds(d, m.attention.heads, m.kv_rank, m.rope, batch, length),
                       "latent attention",
                       "latency + |latent bytes / bandwidth, FLOP / rate + softmax|4");
+    }
     return one_time(attention_decode_seconds(d, m.attention, batch, length),
                     "attention",
                     "latency + KV bytes / bandwidth");

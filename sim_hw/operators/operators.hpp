@@ -3,10 +3,10 @@
 // GEMM y[m,n] = x[m,k] W[n,k]^T:
 //   t = latency(k) + (compute^4 + traffic^4)^(1/4) + 2mn / bandwidth
 //   latency(k) = matmul_latency + matmul_depth_latency min(k, 4096) / 4096   filling the pipeline
-//   compute = 2 max(m, tile) n k cost,  traffic = 2 (mk + nk) / bandwidth, tile 64 rows up to 64,
-//   else 128 cost rises from the boost rate to the sustained one with the work of the kernel (power
-//   limit):
-//     cost = boost + (sustained - boost) F / (F + matmul_boost_flops),  F = 2mnk
+//   compute = 2 rows n k cost,  rows = 64 up to 64, else m rounded up to tiles of 128
+//   traffic = 2 (mk + nk) / bandwidth
+//   cost = boost + (sustained - boost) F / (F + matmul_boost_flops),  F = 2mnk: it rises from the
+//     boost rate to the sustained one with the work of the kernel (power limit)
 //   inside a step the device is hot: cost = sustained. The written output does not overlap.
 // Attention over many queries, causal: scores = batch heads seq^2 / 2
 //   t = latency + scores ((2 dk + 2 dv) cost + softmax) + traffic + (seq / 128) block latency
@@ -14,9 +14,11 @@
 //   with latent attention the products matter too: t = latency + max(bytes, FLOP) terms.
 // Grouped GEMM of E experts over T tokens, top k of a popularity that falls with rank^-zipf:
 //   touched experts A = sum 1 - (1 - pi)^T, tiles of 128 rows = sum max(P, T pi / 128 + P / 2)
-//   t = routing_latency + (weights^2 + compute^2)^(1/2) + T k (routing_bytes hidden + activation) /
-//   bw pi: inclusion of an expert for one token, 1 - exp(-lambda p) with sum pi = k (without
-//   replacement)
+//   t = routing_latency + (weights^2 + compute^2)^(1/2)
+//     + T k (routing_bytes hidden + activation) / bandwidth
+//   pi: inclusion of an expert for one token, 1 - exp(-lambda p) with sum pi = k (without
+//   replacement). Tiles are smoothed over loads: where every expert has, for sure, just less than
+//   whole tiles, up to 30 % fewer are filled.
 // Elementwise: t = kernels kernel_latency + bytes / bandwidth.
 //
 // Assumed: bf16, kernels of a vendor library, no overlap between kernels of one stream. Valid for
@@ -49,9 +51,10 @@ inline double padded_rows(double m) {
 inline double gemm_seconds(const Device& d, Heat heat, double m, double n, double k) {
   const double flops = 2 * m * n * k;
   double cost = d.sustained_cost;
-  if (heat == Heat::Isolated)
+  if (heat == Heat::Isolated) {
     cost =
         d.boost_cost + (d.sustained_cost - d.boost_cost) * flops / (flops + d.k.matmul_boost_flops);
+  }
   const double compute = 2 * padded_rows(m) * n * k * cost;
   const double traffic = 2 * (m * k + n * k) / d.bandwidth;
   const double latency =

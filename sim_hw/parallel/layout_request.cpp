@@ -19,9 +19,10 @@ Result<std::int64_t> count_of(const Params& params,
                               std::int64_t most,
                               std::int64_t otherwise) {
   TEMPER_TRY(const std::int64_t value, params.integer(key, otherwise));
-  if (value < 1 || value > most)
+  if (value < 1 || value > most) {
     return invalid_input(fmt::format(
         "{} = {}: must be 1 to {}; nearest: {} = {}", key, value, most, key, value < 1 ? 1 : most));
+  }
   return value;
 }
 

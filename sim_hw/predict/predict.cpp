@@ -28,9 +28,10 @@ constexpr std::int64_t kMostCards = 10'000'000;
 /// A number that no card has: a parameter was far outside of what the equations describe.
 Status check_finite(const Prediction& prediction) {
   for (const Metric& metric : prediction.metrics) {
-    if (!std::isfinite(metric.value))
+    if (!std::isfinite(metric.value)) {
       return invalid_input(fmt::format(
           "{} is not a finite number; a parameter is too large or too small", metric.name));
+    }
   }
   return {};
 }
@@ -52,9 +53,10 @@ Result<Prediction> predict(const PredictContext& context,
   for (const Kind& kind : known) {
     if (kind.name != request.kind)
       continue;
-    if (request.cards < 1 || request.cards > kMostCards)
+    if (request.cards < 1 || request.cards > kMostCards) {
       return invalid_input(
           fmt::format("{}: cards={}: must be 1 to {}", kind.name, request.cards, kMostCards));
+    }
     Result<Prediction> prediction = kind.predict(context, request);
     if (!prediction)
       return std::move(prediction).error().within(kind.name);

@@ -28,10 +28,11 @@ Status check_divides(std::string_view name,
                      std::int64_t devices,
                      std::int64_t cards) {
   const std::int64_t nearest = nearest_divisor(value, std::gcd(parts, devices));
-  if (value < 1)
+  if (value < 1) {
     return invalid_input(
         fmt::format("{}={}: must be 1 or more; nearest: {}={}", name, value, name, nearest));
-  if (parts % value != 0)
+  }
+  if (parts % value != 0) {
     return invalid_input(fmt::format("{}={} does not divide the {} {}; nearest: {}={}",
                                      name,
                                      value,
@@ -39,7 +40,8 @@ Status check_divides(std::string_view name,
                                      of_what,
                                      name,
                                      nearest));
-  if (devices % value != 0)
+  }
+  if (devices % value != 0) {
     return invalid_input(
         fmt::format("{}={} does not divide the {} devices of {} cards; nearest: {}={}",
                     name,
@@ -48,6 +50,7 @@ Status check_divides(std::string_view name,
                     cards,
                     name,
                     nearest));
+  }
   return {};
 }
 
@@ -64,7 +67,7 @@ Status check_rollout_layout(const ModelSpec& model,
   TEMPER_TRY_STATUS(check_divides("tp", tp, model.heads, "heads", devices, cards));
   if (dp < 1)
     return invalid_input(fmt::format("dp={}: must be 1 or more; nearest: dp={}", dp, devices / tp));
-  if (dp != devices / tp)
+  if (dp != devices / tp) {
     return invalid_input(
         fmt::format("dp={} x tp={} is not the {} devices of {} cards; nearest: dp={}",
                     dp,
@@ -72,10 +75,12 @@ Status check_rollout_layout(const ModelSpec& model,
                     devices,
                     cards,
                     devices / tp));
-  if (!model.moe)
+  }
+  if (!model.moe) {
     return ep == 1
                ? Status{}
                : invalid_input(fmt::format("ep={}: the model has no experts; nearest: ep=1", ep));
+  }
   return check_divides("ep", ep, model.moe->experts, "experts", devices, cards);
 }
 
