@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include <fstream>
+#include <iterator>
 #include <set>
 #include <sstream>
 
@@ -174,6 +175,31 @@ TEST(Validate, NamesAFileThatIsNotOneOfMeasurements) {
   const Outcome outcome = validate(options);
   EXPECT_EQ(outcome.code, 1);
   EXPECT_NE(outcome.err.find("other.csv: no column `hardware`"), std::string::npos) << outcome.err;
+}
+
+std::string content(const std::string& path) {
+  std::ifstream in(path);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+TEST(ValidateCommand, TheCommittedReportIsThatOfTheShippedConstants) {
+  const std::string root = TEMPER_SOURCE_DIR;
+  ValidateOptions options;
+  for (const char* name : {"ascend",
+                           "ascend_matmul",
+                           "h200",
+                           "megatron",
+                           "nvidia",
+                           "simgrid_contended",
+                           "simgrid_flat",
+                           "unused"}) {
+    options.files.push_back(root + "/configs/validation/" + name + ".csv");
+  }
+  options.rows = false;
+  options.report = testing::TempDir() + "validation.md";
+  ASSERT_EQ(validate(options).code, 0);
+  EXPECT_EQ(content(options.report), content(root + "/docs/validation.md"))
+      << "write it anew: temper validate --report docs/validation.md configs/validation/*.csv";
 }
 
 }  // namespace
