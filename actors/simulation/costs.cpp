@@ -4,8 +4,11 @@
 #include "sim_hw/steps/rollout_layout.hpp"
 #include "sim_hw/steps/step_model.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 namespace temper::actors {
 namespace {
@@ -27,6 +30,10 @@ std::int64_t largest_divisor(std::int64_t whole, std::int64_t limit) {
   return 1;
 }
 
+sim_hw::SequenceParallel sequence_parallel(std::int64_t tp) {
+  return tp > 1 ? sim_hw::SequenceParallel::On : sim_hw::SequenceParallel::Off;
+}
+
 /// The trainer's layout with its data parallelism left open.
 sim_hw::Layout training_cuts(const TrainerEngineConfig& c) {
   sim_hw::Layout layout;
@@ -36,8 +43,7 @@ sim_hw::Layout training_cuts(const TrainerEngineConfig& c) {
   layout.ep = c.ep;
   layout.cp = c.cp;
   layout.zero = sim_hw::Zero::Optimizer;
-  layout.sequence_parallel =
-      c.tp > 1 ? sim_hw::SequenceParallel::On : sim_hw::SequenceParallel::Off;
+  layout.sequence_parallel = sequence_parallel(c.tp);
   return layout;
 }
 
@@ -78,18 +84,19 @@ double kv_blocks(const SimulationSettings& s,
 sim_hw::ReshardTraffic publication(const sim_hw::Fabric& fabric, const SimulationSettings& s) {
   const sim_hw::Layout training = trainer_layout(s);
   const sim_hw::RolloutLayout engine = rollout_layout(s);
-  const sim_hw::ShardLayout from{.tp = training.tp,
-                                 .pp = training.pp,
-                                 .dp = training.dp * training.cp,
-                                 .ep = training.ep,
-                                 .first_device = 0};
-  // Engines have as many cards each, so that all of them are more replicas of one.
+  // Engines have as many cards each, so that all of them are more replicas of one. Their cards come
+  // first, the trainer's behind them.
   const std::int64_t engines = std::max<std::int64_t>(1, s.rollout_cards / s.cards);
   const sim_hw::ShardLayout to{.tp = static_cast<std::int64_t>(engine.tp),
                                .pp = 1,
                                .dp = static_cast<std::int64_t>(engine.dp) * engines,
                                .ep = static_cast<std::int64_t>(engine.ep),
-                               .first_device = s.colocated ? 0 : from.devices()};
+                               .first_device = 0};
+  const sim_hw::ShardLayout from{.tp = training.tp,
+                                 .pp = training.pp,
+                                 .dp = training.dp * training.cp,
+                                 .ep = training.ep,
+                                 .first_device = s.colocated ? 0 : to.devices()};
   return sim_hw::reshard_traffic(fabric, sim_hw::weight_volume(trained_model(s), 2), from, to);
 }
 
@@ -143,12 +150,13 @@ sim_hw::Layout reference_layout(const SimulationSettings& s) {
   sim_hw::Layout layout = training_cuts(s.config.trainer);
   const std::int64_t devices = devices_of(s, s.cards);
   layout.vpp = 1;
-  if (devices % (layout.tp * layout.cp) != 0)
-    layout.cp = 1;
-  layout.pp = largest_divisor(std::max<std::int64_t>(1, devices / (layout.tp * layout.cp)),
-                              std::min(layout.pp, s.model.layers));
+  layout.tp = std::gcd(layout.tp, devices);
+  layout.sequence_parallel = sequence_parallel(layout.tp);
+  layout.cp = std::gcd(layout.cp, devices / layout.tp);
+  layout.pp =
+      largest_divisor(devices / (layout.tp * layout.cp), std::min(layout.pp, s.model.layers));
   layout.dp = devices / (layout.tp * layout.pp * layout.cp);
-  if (s.model.moe && layout.dp > 0) {
+  if (s.model.moe) {
     std::int64_t ep = std::min(layout.ep, layout.stage_devices());
     while (ep > 1 && (s.model.moe->experts % ep != 0 || layout.stage_devices() % ep != 0))
       --ep;
@@ -182,8 +190,16 @@ sim_hw::TrainShape packed_shape(const SimulationSettings& s,
 
 Status check_trainer(const SimulationSettings& s) {
   const sim_hw::Layout layout = trainer_layout(s);
-  return sim_hw::check_layout(
-      trained_model(s), devices_of(s, s.trainer_cards), layout, full_shape(s, layout));
+  const std::int64_t devices = devices_of(s, s.trainer_cards);
+  if (layout.dp < 1) {
+    return invalid_input(fmt::format("tp * pp * cp = {} * {} * {} = {} devices, but there are {}",
+                                     layout.tp,
+                                     layout.pp,
+                                     layout.cp,
+                                     layout.tp * layout.pp * layout.cp,
+                                     devices));
+  }
+  return sim_hw::check_layout(trained_model(s), devices, layout, full_shape(s, layout));
 }
 
 Status check_reference(const SimulationSettings& s) {

@@ -44,8 +44,7 @@ Tokens largest_micro_batch(const SimulationSettings& settings);
 sim_hw::ModelSpec trained_model(const SimulationSettings& settings);
 /// Over the trainer's cards; dp is what tp, pp and cp leave, 0 where they need more.
 sim_hw::Layout trainer_layout(const SimulationSettings& settings);
-/// Over this actor's cards: the trainer's, with fewer stages and devices per expert where they are
-/// fewer.
+/// Over this actor's cards: the trainer's, cut down to what divides them.
 sim_hw::Layout reference_layout(const SimulationSettings& settings);
 /// Of one engine, over this actor's cards.
 sim_hw::RolloutLayout rollout_layout(const SimulationSettings& settings);
