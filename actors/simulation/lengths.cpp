@@ -40,13 +40,24 @@ double portable_log(double x) {
   return 2 * s * sum + static_cast<double>(exponent) * std::numbers::ln2;
 }
 
+/// 1 / n! from n = 14 down to 0.
+constexpr auto kInverseFactorials = [] {
+  std::array<double, 15> out{};
+  double factorial = 1;
+  for (std::size_t n = 0; n < out.size(); ++n) {
+    factorial *= n == 0 ? 1 : static_cast<double>(n);
+    out[out.size() - 1 - n] = 1 / factorial;
+  }
+  return out;
+}();
+
 /// Requires: |x| < 700.
 double portable_exp(double x) {
   const auto k = static_cast<std::int64_t>(x * std::numbers::log2e + (x < 0 ? -0.5 : 0.5));
   const double r = x - static_cast<double>(k) * std::numbers::ln2;
-  double sum = 1;
-  for (int n = 14; n >= 1; --n)
-    sum = 1 + sum * r / n;
+  double sum = 0;
+  for (const double c : kInverseFactorials)
+    sum = sum * r + c;
   return sum * std::bit_cast<double>(static_cast<std::uint64_t>(k + 1023) << 52);
 }
 
@@ -129,12 +140,12 @@ std::int64_t rounded(double length, std::int64_t cap) {
 
 /// The median with which round(median exp(sigma z)), cut off at `cap`, has this mean.
 double solve_median(double mean, double sigma, std::int64_t cap) {
-  constexpr int kPoints = 1025;  // z from -8 to 8
+  constexpr int kPoints = 513;  // z from -8 to 8
   std::array<double, kPoints> ratio;
   std::array<double, kPoints> weight;
   double total = 0;
   for (std::size_t i = 0; i < kPoints; ++i) {
-    const double z = (static_cast<double>(i) - 512) / 64;
+    const double z = (static_cast<double>(i) - 256) / 32;
     ratio[i] = portable_exp(sigma * z);
     weight[i] = portable_exp(-z * z / 2);
     total += weight[i];

@@ -4,7 +4,7 @@
 // constant   the mean
 // lognormal  round(median exp(sigma z)), z normal, cut off at the cap. sigma = ln(p99 / median) /
 //            2.3263; the median is solved once, so that the mean *after* rounding and the cap is
-//            the one asked for (integral over z in steps of 1/64). Where the cap lies below the
+//            the one asked for (integral over z in steps of 1/32). Where the cap lies below the
 //            99th percentile, that is the cap.
 // histogram  a bin by its weight, then any length of the bin alike; cut off at the cap
 // trace      entry n mod size, cut off at the cap

@@ -1,6 +1,7 @@
 #include "rollout/simulated/batch.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace temper::rollout {
 namespace {
@@ -106,6 +107,7 @@ void Batch::leave(Response& r) {
 
 void Batch::forget(Slot slot) {
   Response& r = responses_[slot];
+  unpark(r);
   by_id_.erase(r.request.response);
   Group& g = groups_[r.group];
   if (--g.members == 0) {
@@ -185,6 +187,8 @@ void Batch::begin_version(PolicyVersion version) {
 
 void Batch::invalidate_cache() {
   prefill_.clear();
+  for (Response& r : responses_)
+    unpark(r);
   std::vector<bool> prompt_done(groups_.size(), false);
   for (const Reference& age : ages_) {
     if (!valid(age))
@@ -219,7 +223,8 @@ void Batch::enter(Slot slot) {
       prefill_.push_back({g.prompt, 0});
   }
   if (r.done > 0)
-    prefill_.push_back({r.done, g.prompt});
+    prefill_.push_back({r.done, g.prompt, r.parked});
+  unpark(r);
   r.state = State::Running;
   r.entered = counter_;
   r.ticket = ++ticket_;
@@ -244,21 +249,25 @@ void Batch::admit() {
   }
 }
 
-void Batch::preempt() {
-  while (kv_.free() < 0) {
-    while (!valid(ages_.back()))
-      ages_.pop_back();
-    const Slot slot = ages_.back().slot;
+/// To the head of the queue.
+Batch::Slot Batch::take_youngest() {
+  while (!valid(ages_.back()))
     ages_.pop_back();
-    Response& r = responses_[slot];
-    leave(r);
-    r.state = State::Waiting;
-    r.ticket = ++ticket_;
-    queue_.push_front({slot, r.ticket});
-    ++waiting_;
-    ++preemptions_;
-  }
-  drop_void_ends();
+  const Slot slot = ages_.back().slot;
+  ages_.pop_back();
+  Response& r = responses_[slot];
+  leave(r);
+  r.state = State::Waiting;
+  r.ticket = ++ticket_;
+  queue_.push_front({slot, r.ticket});
+  ++waiting_;
+  ++preemptions_;
+  return slot;
+}
+
+void Batch::unpark(Response& r) {
+  if (std::exchange(r.parked, false))
+    parked_tokens_ -= r.done;
 }
 
 std::int64_t Batch::steps() const {

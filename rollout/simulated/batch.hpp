@@ -4,8 +4,9 @@
 // Rules (those of vLLM): responses wait first come, first served; one enters while fewer than
 // `concurrency` run and the free blocks cover its own tokens and, for the first of its group, the
 // prompt, with 1 % of the cache left over unless nothing runs; when the next step needs more blocks
-// than there are, the youngest leaves: its blocks are free at once, its prefix is computed again
-// when it re-enters, and it waits at the head of the queue. Full blocks of a prompt are held once
+// than there are, the youngest leaves: its blocks are free at once, it waits at the head of the
+// queue, and what it had cached of its own is computed again when it re-enters, or copied back from
+// the host where it was parked, whichever takes less time. Full blocks of a prompt are held once
 // for the responses of a group that run; each has its own copy of the last, partial one.
 // Prefill makes cached tokens, each decode step one token of every running response.
 //
@@ -44,6 +45,7 @@ struct BatchRequest {
 struct PrefillPiece {
   std::int64_t tokens = 0;
   std::int64_t offset = 0;
+  bool parked = false;  ///< On the host: to be copied, not computed.
 };
 
 class Batch {
@@ -65,8 +67,14 @@ class Batch {
 
   /// Lets waiting responses in.
   void admit();
-  /// Makes room for the next step. Requires: nothing is to be prefilled.
-  void preempt();
+  /// Makes room for the next step. `park(piece)` says whether what a response has cached goes to
+  /// the host. Requires: nothing is to be prefilled.
+  template <class Park>
+  void preempt(Park&& park) {
+    while (kv_.free() < 0)
+      preempt_youngest(park);
+    drop_void_ends();
+  }
   /// Until the next response ends or the cache is full; 0 if none runs.
   std::int64_t steps() const;
   /// Requires: k <= steps().
@@ -81,6 +89,8 @@ class Batch {
   std::int64_t context() const { return context_; }
   const KvBlocks& kv() const { return kv_; }
   std::int64_t steps_done() const { return counter_; }
+  /// Tokens cached on the host for responses that wait.
+  std::int64_t parked_tokens() const { return parked_tokens_; }
   std::int64_t preemptions() const { return preemptions_; }
   /// That any decode step used.
   std::int64_t most_blocks() const { return most_blocks_; }
@@ -96,6 +106,7 @@ class Batch {
     std::uint64_t ticket = 0;  ///< Of its last change of state; marks older references void.
     Slot group = 0;
     State state = State::Free;
+    bool parked = false;                    ///< What it has done is cached on the host.
     std::vector<actors::Segment> segments;  ///< Of earlier stays in the batch.
   };
   struct Group {
@@ -128,6 +139,15 @@ class Batch {
   bool fits(const Response& r) const;
   void enter(Slot slot);
   void leave(Response& r);
+  Slot take_youngest();
+  template <class Park>
+  void preempt_youngest(Park&& park) {
+    Response& r = responses_[take_youngest()];
+    r.parked = r.done > 0 && park(PrefillPiece{r.done, r.request.prompt});
+    if (r.parked)
+      parked_tokens_ += r.done;
+  }
+  void unpark(Response& r);
   void add_segments(Response& r) const;
   void forget(Slot slot);
   Ended take(Slot slot, actors::FinishReason finish);
@@ -152,6 +172,7 @@ class Batch {
   std::int64_t waiting_ = 0;
   std::int64_t context_ = 0;
   std::int64_t counter_ = 0;
+  std::int64_t parked_tokens_ = 0;
   std::int64_t preemptions_ = 0;
   std::int64_t most_blocks_ = 0;
   std::uint64_t ticket_ = 0;

@@ -14,8 +14,9 @@ void for_each_taken(Pieces& pieces, std::int64_t per_replica, std::int64_t repli
   for (auto& piece : pieces) {
     if (left == 0)
       break;
-    const std::int64_t tokens = std::min({piece.tokens, per_replica, left});
-    left -= tokens;
+    const std::int64_t tokens =
+        piece.parked ? piece.tokens : std::min({piece.tokens, per_replica, left});
+    left -= piece.parked ? 0 : tokens;
     use(piece, tokens);
   }
 }
@@ -31,6 +32,9 @@ EngineCost::EngineCost(const actors::SimulationSettings& settings)
       host_overhead_(settings.config.rollout.tuned_host ? 0 : device_.k.host_untuned_step) {
   model_ = sim_hw::make_step_model(actors::trained_model(settings), layout_.tp, layout_.ep);
   layout_.dp = layout_.ep / layout_.tp;
+  sim_hw::Layout cut;
+  cut.tp = settings.config.rollout.tp;
+  kv_token_bytes_ = sim_hw::kv_bytes_per_token(actors::trained_model(settings), cut);
 }
 
 EngineCost::Decode EngineCost::decode(std::int64_t running) {
@@ -61,12 +65,35 @@ double EngineCost::attention(double tokens) const {
          device_.k.attention_latency;
 }
 
+/// Out and back, of one sequence on the devices of its replica.
+double EngineCost::copies(std::int64_t tokens) const {
+  const double bytes = static_cast<double>(tokens) * kv_token_bytes_;
+  return sim_hw::from_device_seconds(fabric_, bytes) + sim_hw::to_device_seconds(fabric_, bytes);
+}
+
+bool EngineCost::parks(const PrefillPiece& piece) const {
+  double computed = 0;
+  std::deque<PrefillPiece> pieces{piece};
+  while (!pieces.empty()) {
+    computed += prefill(pieces);
+    finish_prefill(pieces);
+  }
+  return copies(piece.tokens) < computed;
+}
+
 double EngineCost::prefill(const std::deque<PrefillPiece>& pieces) const {
   std::int64_t tokens = 0;
   std::int64_t longest = 0;
   double scores = 0;
   double most_scores = 0;
+  double copied = 0;
+  double most_copied = 0;
   for_each_taken(pieces, prefill_tokens_, replicas_, [&](const PrefillPiece& p, std::int64_t n) {
+    if (p.parked) {
+      copied += copies(n);
+      most_copied = std::max(most_copied, copies(n));
+      return;
+    }
     tokens += n;
     longest = std::max(longest, n);
     const auto before = static_cast<double>(p.offset);
@@ -75,6 +102,9 @@ double EngineCost::prefill(const std::deque<PrefillPiece>& pieces) const {
     scores += seconds;
     most_scores = std::max(most_scores, seconds);
   });
+  const double copying = std::max(most_copied, copied / static_cast<double>(replicas_));
+  if (tokens == 0)
+    return copying;
   const auto share = static_cast<double>(std::max(longest, (tokens + replicas_ - 1) / replicas_));
   sim_hw::SumSink sum;
   visit_layers(device_,
@@ -85,7 +115,7 @@ double EngineCost::prefill(const std::deque<PrefillPiece>& pieces) const {
   visit_rollout_exchanges(fabric_, model_, layout_, share, sum);
   const double attended =
       device_.k.attention_latency + std::max(most_scores, scores / static_cast<double>(replicas_));
-  return sum.seconds + model_.layers * attended + host_overhead_;
+  return copying + sum.seconds + model_.layers * attended + host_overhead_;
 }
 
 void EngineCost::finish_prefill(std::deque<PrefillPiece>& pieces) const {

@@ -8,6 +8,8 @@
 //   prefill  one pass over t = max(tokens / dp, longest piece) tokens of a replica: operators and
 //            exchanges as for t tokens, attention of each piece over itself and what is cached
 //            before it (the difference of two causal triangles), spread over the replicas likewise
+//   parked   what a preempted response had cached, copied to the host and back over each device's
+//            link; both copies are charged when it comes back
 // Assumed: every replica as full; no vocabulary head in prefill; the first token comes from a
 // decode step like all others, as sim_hw/iteration/cluster.hpp counts them.
 // One owner, no threads.
@@ -40,8 +42,12 @@ class EngineCost {
   Decode decode(std::int64_t running);
 
   /// Seconds of the next prefill step over `pieces`, from the front: at most prefill_tokens of a
-  /// piece, and of a replica.
+  /// piece, and of a replica; parked pieces besides.
   double prefill(const std::deque<PrefillPiece>& pieces) const;
+  /// Whether parking takes less time than computing the piece again, by itself.
+  bool parks(const PrefillPiece& piece) const;
+  /// On one device, of each token cached.
+  double kv_token_bytes() const { return kv_token_bytes_; }
   /// Takes away what that step computed.
   void finish_prefill(std::deque<PrefillPiece>& pieces) const;
 
@@ -54,6 +60,7 @@ class EngineCost {
     bool known = false;
   };
   double attention(double tokens) const;
+  double copies(std::int64_t tokens) const;
 
   // Constant after construction.
   sim_hw::Device device_;
@@ -63,6 +70,7 @@ class EngineCost {
   std::int64_t replicas_;
   std::int64_t prefill_tokens_;
   double host_overhead_;
+  double kv_token_bytes_ = 0;
   // Mutable state: kept results.
   std::vector<PerBatch> per_batch_;
 };

@@ -63,10 +63,13 @@ class KvBlocks {
   }
   void advance(std::int64_t steps) {
     used_ += steps / block_ * responses_;
-    for (std::int64_t i = steps % block_; i > 0; --i) {
-      base_ = before(base_);
-      used_ += phases_[base_];
-    }
+    // The phases before base_, backwards and around.
+    const auto crossed = static_cast<std::size_t>(steps % block_);
+    const auto to_start = std::min(crossed, base_);
+    used_ += sum(base_ - to_start, base_);
+    const std::size_t end = phases_.size();
+    used_ += sum(end - (crossed - to_start), end);
+    base_ = (base_ + end - crossed) % end;
   }
 
  private:
@@ -74,13 +77,19 @@ class KvBlocks {
   std::size_t phase(std::int64_t own) const {
     return (base_ + static_cast<std::size_t>(own % block_)) % static_cast<std::size_t>(block_);
   }
+  std::int64_t sum(std::size_t from, std::size_t to) const {
+    std::int32_t out = 0;
+    for (std::size_t i = from; i < to; ++i)
+      out += phases_[i];
+    return out;
+  }
   std::size_t before(std::size_t at) const {
     return (at == 0 ? static_cast<std::size_t>(block_) : at) - 1;
   }
 
   std::int64_t capacity_;
   std::int64_t block_;
-  std::vector<std::int64_t> phases_;
+  std::vector<std::int32_t> phases_;
   std::size_t base_ = 0;
   std::int64_t responses_ = 0;
   std::int64_t used_ = 0;

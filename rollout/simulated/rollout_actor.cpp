@@ -53,6 +53,9 @@ Status SimulatedRollout::start(Time now, actors::Outbox& out) {
   responses_.emplace(c.response, seed_, actors::kResponseLengths);
   cost_.emplace(settings_);
   const sim_hw::Fabric fabric = sim_hw::make_fabric(settings_.cluster);
+  most_parked_ = static_cast<std::int64_t>((actors::host_capacity(settings_) - staged_bytes_) /
+                                           cost_->kv_token_bytes()) *
+                 cost_->replicas();
   swap_ = from_seconds(actors::swap_seconds(fabric, settings_));
   BatchLimits limits;
   if (settings_.concurrency > 0)
@@ -236,7 +239,9 @@ void SimulatedRollout::start_step(Time now) {
     return begin(Doing::Prefill, now, from_seconds(cost_->prefill(batch_->prefill())));
   if (batch_->running() == 0)
     return;
-  batch_->preempt();
+  batch_->preempt([this](const PrefillPiece& piece) {
+    return batch_->parked_tokens() + piece.tokens <= most_parked_ && cost_->parks(piece);
+  });
   run_steps_ = batch_->steps();
   run_context_ = batch_->context();
   run_cost_ = cost_->decode(batch_->running());
@@ -323,8 +328,10 @@ Status SimulatedRollout::perform(actors::SwitchAction action) {
 
 SimulatedRollout::Held SimulatedRollout::held() const {
   const double device = (has_weights_ ? weight_bytes_ : 0) + (has_kv_ ? kv_bytes_ : 0);
+  const double parked = static_cast<double>(batch_->parked_tokens()) * cost_->kv_token_bytes() /
+                        static_cast<double>(cost_->replicas());
   return {actors::bytes_on(settings_, settings_.cards, device),
-          actors::bytes_on(settings_, settings_.cards, staged_ ? staged_bytes_ : 0)};
+          actors::bytes_on(settings_, settings_.cards, parked + (staged_ ? staged_bytes_ : 0))};
 }
 
 void SimulatedRollout::answer(

@@ -103,6 +103,7 @@ class SimulatedRollout final : public actors::SimulatedActor {
   double other_bytes_ = 0;
   double staged_bytes_ = 0;
   Duration swap_{};
+  std::int64_t most_parked_ = 0;  ///< Tokens that the host has room for.
 
   // Mutable state.
   std::optional<Batch> batch_;

@@ -58,6 +58,7 @@ class Naive {
   std::int64_t prefills = 0;
   std::int64_t preemptions = 0;
   std::int64_t most_blocks = 0;
+  std::int64_t parked = 0;
 
  private:
   struct Response {
@@ -67,6 +68,7 @@ class Naive {
     std::int64_t prefix = 0;
     std::int64_t done = 0;
     std::int64_t length = 0;
+    bool parked = false;
   };
 
   void arrive(const Scheduled& s) {
@@ -110,7 +112,8 @@ class Naive {
       if (first)
         pieces_.push_back({r.prompt, 0});
       if (r.done > 0)
-        pieces_.push_back({r.done, r.prompt});
+        pieces_.push_back({r.done, r.prompt, r.parked});
+      with.back().parked = false;
       running_ = std::move(with);
       waiting_.pop_front();
     }
@@ -119,6 +122,9 @@ class Naive {
   void step() {
     while (blocks_of(running_) > capacity_) {
       waiting_.push_front(running_.back());
+      Response& r = waiting_.front();
+      r.parked = r.done > 0 && cost_.parks({r.done, r.prompt});
+      parked += r.parked ? 1 : 0;
       running_.pop_back();
       ++preemptions;
     }
@@ -154,9 +160,11 @@ class Naive {
   std::deque<PrefillPiece> pieces_;
 };
 
+/// Adds the responses parked on the host to `parked`.
 void expect_the_same(const actors::SimulationSettings& s,
                      const std::vector<Scheduled>& messages,
-                     std::uint64_t seed) {
+                     std::uint64_t seed,
+                     std::int64_t& parked) {
   World world(s, seed);
   world.run(messages);
   const Time ready = world.sent().front().at;
@@ -175,6 +183,7 @@ void expect_the_same(const actors::SimulationSettings& s,
   EXPECT_EQ(counters.decode_steps, naive.steps);
   EXPECT_EQ(counters.prefill_steps, naive.prefills);
   EXPECT_EQ(counters.preemptions, naive.preemptions);
+  parked += naive.parked;
   EXPECT_EQ(counters.most_blocks, naive.most_blocks);
   EXPECT_LE(counters.most_blocks, counters.blocks);
   // A nanosecond for each step at most, and what doubles lose over the steps.
@@ -188,38 +197,54 @@ void expect_the_same(const actors::SimulationSettings& s,
 }
 
 TEST(SimulatedRollout, FinishesWhatTheNaiveSimulationDoesWhenItDoes) {
+  std::int64_t parked = 0;
   for (std::uint64_t seed = 1; seed <= 8; ++seed) {
     SCOPED_TRACE(seed);
-    expect_the_same(small_engine(), arriving(work(12, 8), 0, 20, seed), seed);
+    expect_the_same(small_engine(), arriving(work(12, 8), 0, 20, seed), seed, parked);
   }
+  EXPECT_EQ(parked, 0);
 }
 
-TEST(SimulatedRollout, PreemptsAsTheNaiveSimulationDoes) {
-  std::int64_t preemptions = 0;
+TEST(SimulatedRollout, ParksWhatItPreemptsAsTheNaiveSimulationDoes) {
+  std::int64_t parked = 0;
   for (std::uint64_t seed = 1; seed <= 8; ++seed) {
     SCOPED_TRACE(seed);
     auto s = small_engine();
     limit_cache(s, 3000);
-    expect_the_same(s, arriving(work(12, 8), 0, 20, seed), seed);
+    expect_the_same(s, arriving(work(12, 8), 0, 20, seed), seed, parked);
+  }
+  EXPECT_GT(parked, 50);
+}
+
+TEST(SimulatedRollout, ComputesWhatItPreemptsAgainOverASlowHostLink) {
+  std::int64_t parked = 0;
+  for (std::uint64_t seed = 1; seed <= 8; ++seed) {
+    SCOPED_TRACE(seed);
+    auto s = small_engine();
+    limit_cache(s, 3000);
+    s.cluster.host.from_device = BytesPerSecond(1e6);
+    expect_the_same(s, arriving(work(12, 8), 0, 20, seed), seed, parked);
     World world(s, seed);
     world.run(arriving(work(12, 8), 0, 20, seed));
-    preemptions += world.actor().counters().preemptions;
+    EXPECT_GT(world.actor().counters().preemptions, 0);
   }
-  EXPECT_GT(preemptions, 50);
+  EXPECT_EQ(parked, 0);
 }
 
 TEST(SimulatedRollout, FollowsTheNaiveSimulationWithOneReplicaAndOddBlocks) {
+  std::int64_t parked = 0;
   auto s = small_engine();
   s.config.rollout.tp = 4;
   s.config.rollout.block = 7;
   s.concurrency = 5;
   limit_cache(s, 2500);
-  expect_the_same(s, arriving(work(10, 4), 0, 30, 3), 3);
+  expect_the_same(s, arriving(work(10, 4), 0, 30, 3), 3, parked);
   s.config.rollout.block = 1;
-  expect_the_same(s, arriving(work(10, 4), 0, 30, 4), 4);
+  expect_the_same(s, arriving(work(10, 4), 0, 30, 4), 4, parked);
 }
 
 TEST(SimulatedRollout, FollowsTheNaiveSimulationWithPrefixes) {
+  std::int64_t parked = 0;
   auto s = small_engine();
   limit_cache(s, 4000);
   auto messages = work(10, 6);
@@ -232,7 +257,7 @@ TEST(SimulatedRollout, FollowsTheNaiveSimulationWithPrefixes) {
   s.config.response.kind = actors::LengthKind::Histogram;
   s.config.response.weights = {0, 1, 1, 0, 1};
   s.config.response.width = Tokens(100);
-  expect_the_same(s, arriving(messages, 0, 10, 6), 6);
+  expect_the_same(s, arriving(messages, 0, 10, 6), 6, parked);
 }
 
 }  // namespace
