@@ -1,5 +1,6 @@
-// temper-worker: the program that runs one actor (started by the orchestrator), or makes a base
-// checkpoint. The only program that links the torch engines.
+// temper-worker: the program that runs one actor, or several simulated ones with a thread each
+// (started by the orchestrator), or makes a base checkpoint. The only program that links the torch
+// engines.
 #include "actors/runtime/process.hpp"
 #include "actors/runtime/worker.hpp"
 #include "core/log.hpp"
@@ -9,15 +10,19 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <string>
+#include <thread>
+#include <vector>
 
 namespace temper::orchestrator {
 namespace {
 
 struct ActorArguments {
   std::string connect;
-  std::string name;
+  std::vector<std::string> names;
   std::int64_t parent = 0;
 };
 
@@ -32,12 +37,11 @@ int run_actor(const ActorArguments& arguments) {
       return fail(status.error());
     }
   }
-  actors::name_process(arguments.name);
+  actors::name_process(arguments.names.front());
   const RealClock clock;
   const Log log = Log::to_stderr(clock);
   actors::WorkerOptions options;
   options.endpoint = arguments.connect;
-  options.name = arguments.name;
   if (const char* secret = std::getenv("TEMPER_SECRET"))
     options.secret = secret;
   // The orchestrator is gone and the role is still computing: nobody is left to report to.
@@ -46,8 +50,21 @@ int run_actor(const ActorArguments& arguments) {
     std::fflush(nullptr);
     std::_Exit(1);
   };
-  const Status status = actors::run_worker(options, make_role, clock, log);
-  return status ? 0 : fail(status.error());
+  const auto run_one = [&](const std::string& name) {
+    actors::WorkerOptions own = options;
+    own.name = name;
+    const Status status = actors::run_worker(own, make_role, clock, log);
+    return status ? 0 : fail(status.error());
+  };
+  if (arguments.names.size() == 1)
+    return run_one(arguments.names.front());
+  std::vector<int> codes(arguments.names.size());
+  std::vector<std::thread> threads;
+  for (std::size_t i = 0; i < codes.size(); ++i)
+    threads.emplace_back([&, i] { codes[i] = run_one(arguments.names[i]); });
+  for (std::thread& thread : threads)
+    thread.join();
+  return *std::max_element(codes.begin(), codes.end());
 }
 
 }  // namespace
@@ -61,7 +78,9 @@ int main(int argc, char** argv) {
   ActorArguments actor;
   auto* actor_command = app.add_subcommand("actor", "Run an actor until its orchestrator stops it");
   actor_command->add_option("--connect", actor.connect, "Endpoint of the orchestrator")->required();
-  actor_command->add_option("--name", actor.name, "Actor slot")->required();
+  actor_command->add_option("--name", actor.names, "Actor slot; several share the process")
+      ->required()
+      ->allow_extra_args(false);
   actor_command->add_option("--parent", actor.parent, "Process to die with");
 
   PretrainArguments pretrain;

@@ -6,10 +6,16 @@
 #include "core/yaml.hpp"
 #include "orchestrator/config/load.hpp"
 #include "orchestrator/config/placement.hpp"
+#include "orchestrator/config/simulation.hpp"
 #include "orchestrator/live/base_checkpoint.hpp"
 #include "orchestrator/live/live_driver.hpp"
 #include "orchestrator/metrics/recorder.hpp"
 #include "orchestrator/view/terminal_view.hpp"
+#include "orchestrator/virtual/in_process_host.hpp"
+#include "orchestrator/virtual/rehearsal_host.hpp"
+#include "orchestrator/virtual/stop_signals.hpp"
+#include "orchestrator/virtual/virtual_driver.hpp"
+#include "orchestrator/worker/simulated_actors.hpp"
 
 #include <fmt/format.h>
 #include <sys/resource.h>
@@ -69,6 +75,42 @@ struct Plan {
   fs::path run_dir;
 };
 
+bool is_simulated(const Plan& plan) {
+  return plan.config.hardware == HardwareKind::Simulated;
+}
+
+/// What only this machine can tell of a pipeline: its longest prompt, its cores.
+Status check_here(const LoadedConfig& loaded, std::vector<ConfigIssue>& issues) {
+  const PipelineConfig& config = loaded.config();
+  TEMPER_TRY(const auto prompts, actors::make_prompt_source(config.task, config.seed));
+  for (const BrokenRule& rule :
+       validate(config, Tokens(static_cast<std::int64_t>(prompts->longest_prompt())))) {
+    issues.push_back(loaded.blame(rule));
+  }
+  const auto cores = static_cast<std::int32_t>(actors::usable_cores().size());
+  if (config.placement.cards > cores) {
+    issues.push_back(loaded.blame(
+        {{"placement.cards"},
+         fmt::format("{} cards, but this machine has {} cores to use; set it to at most {}{}",
+                     config.placement.cards,
+                     cores,
+                     cores,
+                     cores == 1 ? " and placement.mode to colocated" : "")}));
+  }
+  return {};
+}
+
+/// Flags that do not go with the hardware.
+Status check_flags(const RunOptions& options, const Plan& plan) {
+  if (!is_simulated(plan) && options.driver != DriverKind::Auto)
+    return invalid_input("--driver is for `hardware: simulated`; local hardware has one driver");
+  if (is_simulated(plan) && options.resume) {
+    return invalid_input(
+        "a run on simulated hardware is not resumed: it takes little time; run it again");
+  }
+  return {};
+}
+
 /// Reads the configuration; of a run to resume, the one it was started with.
 Result<Plan> make_plan(const RunOptions& options) {
   fs::path file = options.config;
@@ -83,27 +125,11 @@ Result<Plan> make_plan(const RunOptions& options) {
   TEMPER_TRY(const LoadedConfig loaded, read_config(file, sets));
   std::vector<ConfigIssue> issues = loaded.issues();
   Plan plan{loaded.config(), {}};
-  if (issues.empty()) {
-    const auto prompts = actors::make_prompt_source(plan.config.task, plan.config.seed);
-    if (!prompts)
-      return prompts.error();
-    for (const BrokenRule& rule :
-         validate(plan.config, Tokens(static_cast<std::int64_t>((*prompts)->longest_prompt())))) {
-      issues.push_back(loaded.blame(rule));
-    }
-    const auto cores = static_cast<std::int32_t>(actors::usable_cores().size());
-    if (plan.config.placement.cards > cores) {
-      issues.push_back(loaded.blame(
-          {{"placement.cards"},
-           fmt::format("{} cards, but this machine has {} cores to use; set it to at most {}{}",
-                       plan.config.placement.cards,
-                       cores,
-                       cores,
-                       cores == 1 ? " and placement.mode to colocated" : "")}));
-    }
-  }
+  if (issues.empty() && !is_simulated(plan))
+    TEMPER_TRY_STATUS(check_here(loaded, issues));
   if (!issues.empty())
     return invalid_input(render(issues));
+  TEMPER_TRY_STATUS(check_flags(options, plan));
   if (plan.config.run_dir.empty()) {
     plan.config.run_dir = fmt::format("runs/{}-{}", plan.config.name, calendar_stamp());
   }
@@ -164,6 +190,55 @@ ViewOptions view_options(const Plan& plan, bool plain) {
   return view;
 }
 
+/// Runs the pipeline to its end.
+using Driver = std::function<RunOutcome()>;
+
+Result<std::unique_ptr<ActorHost>> make_host(const Plan& plan, DriverKind driver, const Log& log) {
+  std::vector<std::string> names;
+  for (const ActorSpec& spec : actor_slots(plan.config))
+    names.push_back(spec.name);
+  if (driver == DriverKind::InProcess) {
+    return std::unique_ptr<ActorHost>(
+        std::make_unique<InProcessHost>(std::move(names), make_simulated_actor));
+  }
+  RehearsalOptions options;
+  options.names = std::move(names);
+  options.worker = worker_program();
+  options.log_of = [run_dir = RunDir(plan.run_dir)](std::string_view name) {
+    return run_dir.log_of(name);
+  };
+  options.transport = plan.config.transport;
+  TEMPER_TRY(auto host, RehearsalHost::create(std::move(options), log));
+  return std::unique_ptr<ActorHost>(std::move(host));
+}
+
+Result<Driver> make_virtual_driver(const Plan& plan,
+                                   DriverKind kind,
+                                   const RunObserver& observer,
+                                   const Log& log) {
+  VirtualOptions options;
+  options.config = plan.config;
+  TEMPER_TRY(options.simulation, resolve_simulation(plan.config));
+  options.log = RunDir(plan.run_dir).file("events.log");
+  options.stops = [signals = std::make_shared<StopSignals>()] { return signals->count(); };
+  TEMPER_TRY(auto host, make_host(plan, kind, log));
+  TEMPER_TRY(auto driver,
+             VirtualDriver::create(std::move(options), std::move(host), observer, log));
+  return Driver(
+      [shared = std::shared_ptr<VirtualDriver>(std::move(driver))] { return shared->run(); });
+}
+
+Result<Driver> make_driver(const Plan& plan,
+                           const RunOptions& options,
+                           const RunObserver& observer,
+                           const Log& log) {
+  if (is_simulated(plan))
+    return make_virtual_driver(plan, options.driver, observer, log);
+  TEMPER_TRY(auto driver, LiveDriver::create(live_options(plan, options.resume), observer, log));
+  return Driver(
+      [shared = std::shared_ptr<LiveDriver>(std::move(driver))] { return shared->run(); });
+}
+
 /// Runs the pipeline with everything that watches it. Returns how it ended.
 Result<command::Finish> conduct(const Plan& plan, const RunOptions& options) {
   const RunDir run_dir(plan.run_dir);
@@ -172,7 +247,7 @@ Result<command::Finish> conduct(const Plan& plan, const RunOptions& options) {
   TEMPER_TRY(const auto recorder, RunRecorder::create(run_dir.root()));
   TerminalView view(view_options(plan, options.plain), clock);
   bool show = false;  // the records of the part that is resumed are counted, not shown
-  LiveDriver::Observer observer;
+  RunObserver observer;
   observer.on_record = [&](const Record& record) {
     recorder->feed(record);
     if (show)
@@ -182,10 +257,11 @@ Result<command::Finish> conduct(const Plan& plan, const RunOptions& options) {
     if (show)
       view.refresh(recorder->metrics(), scheduler, now);
   };
-  TEMPER_TRY(const auto driver,
-             LiveDriver::create(live_options(plan, options.resume), observer, log));
+  TEMPER_TRY(const auto driver, make_driver(plan, options, observer, log));
   show = !options.json;
-  const RunOutcome outcome = driver->run();
+  const Time began = clock.now();
+  const RunOutcome outcome = driver();
+  const Duration took = clock.now() - began;
   const auto summary = recorder->close({plan.config.name, plan.config.seed, outcome.log_hash});
   if (!summary) {
     if (outcome.finish.ok)
@@ -197,6 +273,12 @@ Result<command::Finish> conduct(const Plan& plan, const RunOptions& options) {
     std::puts(to_json(*summary, JsonStyle::Pretty).c_str());
   } else {
     view.close(recorder->metrics(), *summary);
+    if (is_simulated(plan)) {
+      fmt::print("  simulated {} of virtual time in {:.1f} s\n",
+                 to_text(std::chrono::duration_cast<std::chrono::seconds>(
+                     outcome.wall.time_since_epoch())),
+                 seconds(took));
+    }
   }
   return outcome.finish;
 }

@@ -6,12 +6,16 @@
 
 namespace temper::orchestrator {
 
+/// Where simulated actors live. Auto: as the hardware wants it.
+enum class DriverKind { Auto, InProcess, Rehearsal };
+
 struct RunOptions {
   std::string config;             ///< Pipeline YAML; with `resume` also the folder of a run.
   std::vector<std::string> sets;  ///< "a.b=c"
   bool resume = false;
   bool plain = false;
   bool json = false;
+  DriverKind driver = DriverKind::Auto;
 };
 
 /// 0 only if the run made all its updates; 130 if it was stopped on request; else 1.

@@ -1,6 +1,7 @@
 #include "orchestrator/config/load.hpp"
 
 #include "core/files.hpp"
+#include "orchestrator/config/simulation.hpp"
 
 #include <algorithm>
 
@@ -27,6 +28,10 @@ LoadedConfig::LoadedConfig(std::string_view name,
                            std::string_view text,
                            std::span<const std::string> sets)
     : yaml_(read_yaml<PipelineConfig>(name, text, sets)) {
+  if (yaml_.value.hardware == HardwareKind::Simulated) {
+    set_simulated_defaults(yaml_.value,
+                           [this](const std::string& key) { return yaml_.places.contains(key); });
+  }
   std::vector<YamlIssue> issues = yaml_.issues;
   for (const BrokenRule& rule : validate(yaml_.value)) {
     const std::string& key = rule.keys.front();

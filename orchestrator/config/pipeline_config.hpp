@@ -4,6 +4,7 @@
 #include "actors/model_config.hpp"
 #include "actors/pretrain_config.hpp"
 #include "actors/role_config.hpp"
+#include "actors/simulation/simulation_config.hpp"
 #include "actors/task/task_config.hpp"
 #include "orchestrator/config/sections.hpp"
 #include "orchestrator/scheduler/config.hpp"
@@ -34,6 +35,7 @@ struct PipelineConfig {
   TransportSection transport;
   Deadlines deadlines;
   CheckpointConfig checkpoint;
+  actors::SimulationConfig simulation;
 };
 
 template <class V>
@@ -67,8 +69,14 @@ void describe(V& v, PipelineConfig& c) {
   v.field(17, "reward", c.reward, {.doc = "Reward actors."});
   v.field(18, "synthetic", c.synthetic, {.doc = "Engines of `policy: synthetic`."});
   v.field(19, "transport", c.transport, {.doc = "How processes talk and are watched."});
-  v.field(20, "deadlines", c.deadlines, {.doc = "Longest time of each kind of wait."});
+  v.field(
+      20,
+      "deadlines",
+      c.deadlines,
+      {.doc = "Longest time of each kind of wait; on simulated hardware, where time is virtual, "
+              "24h where not given."});
   v.field(21, "checkpoint", c.checkpoint, {.doc = "What is saved to resume from."});
+  v.field(22, "simulation", c.simulation, {.doc = "What `hardware: simulated` simulates."});
 }
 
 }  // namespace temper::orchestrator

@@ -7,7 +7,9 @@ namespace temper::orchestrator {
 
 /// The section with every empty list filled: in `separate` mode rollout gets the first half of the
 /// cards (the larger if odd) and the trainer the rest, or each what the other leaves free;
-/// reference and reward run beside the rollout. In `colocated` mode every role gets every card.
+/// reference and reward run beside the rollout. Counts (`rollout_cards`, `reference_cards`) take
+/// cards in that order and leave the trainer the rest. In `colocated` mode every role gets every
+/// card. On simulated hardware the reward gets none unless listed.
 /// May leave a list empty or overlapping where the section cannot be satisfied; validate() reports
 /// it.
 PlacementConfig resolve_placement(const PipelineConfig& config);
@@ -16,6 +18,12 @@ PlacementConfig resolve_placement(const PipelineConfig& config);
 /// card, or one card shared in turn where there are more replicas than cards.
 /// Requires: index < replicas.
 std::vector<CardId> share_of(const std::vector<CardId>& cards,
+                             std::size_t index,
+                             std::size_t replicas);
+
+/// The same as a block of neighbours, which is how engines of a cluster lie; empty where there are
+/// more replicas than cards. Requires: index < replicas.
+std::vector<CardId> block_of(const std::vector<CardId>& cards,
                              std::size_t index,
                              std::size_t replicas);
 

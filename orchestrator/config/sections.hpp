@@ -12,13 +12,15 @@ enum class HardwareKind { Local, Simulated };
 enum class StalenessPolicy { Exact };
 enum class PlacementMode { Separate, Colocated };
 enum class TransportKind { Ipc, Tcp };
+/// Whose cards the reference uses where it has none of its own.
+enum class ReferenceCards { Rollout, Trainer };
 
 struct StalenessConfig {
   StalenessPolicy policy = StalenessPolicy::Exact;
   std::int32_t bound = 2;
 };
 
-/// Empty lists are filled by resolve_placement().
+/// Empty lists are filled by resolve_placement(), from the counts where those are given.
 struct PlacementConfig {
   PlacementMode mode = PlacementMode::Separate;
   std::int32_t cards = 2;
@@ -26,6 +28,9 @@ struct PlacementConfig {
   std::vector<CardId> trainer;
   std::vector<CardId> reference;
   std::vector<CardId> reward;
+  std::int32_t rollout_cards = 0;
+  std::int32_t reference_cards = 0;
+  ReferenceCards reference_on = ReferenceCards::Rollout;
 };
 
 struct RolloutConfig {
@@ -50,6 +55,7 @@ struct TransportSection {
   Duration heartbeat = std::chrono::milliseconds(250);
   Duration heartbeat_timeout = std::chrono::seconds(3);
   std::int32_t max_restarts = 3;
+  std::int32_t actors_per_worker = 16;
   actors::TransportConfig limits;  ///< Its fields are fields of this section.
 };
 
@@ -83,7 +89,8 @@ void describe(V& v, PlacementConfig& c) {
   v.field(2,
           "cards",
           c.cards,
-          {.doc = "Cards of this machine to use; a card is a core, numbered from 0.",
+          {.doc = "Cards to use, numbered from 0: cores of this machine, or cards of the simulated "
+                  "cluster.",
            .min = 1,
            .max = 4096});
   v.field(3,
@@ -93,7 +100,28 @@ void describe(V& v, PlacementConfig& c) {
   v.field(4, "trainer", c.trainer, {.doc = "Cards of the trainer; empty: chosen for the mode."});
   v.field(
       5, "reference", c.reference, {.doc = "Cards of the reference; empty: those of the rollout."});
-  v.field(6, "reward", c.reward, {.doc = "Cards of the reward; empty: those of the rollout."});
+  v.field(
+      6,
+      "reward",
+      c.reward,
+      {.doc = "Cards of the reward; empty: those of the rollout, or on simulated hardware none: "
+              "it runs on the hosts."});
+  v.field(7,
+          "rollout_cards",
+          c.rollout_cards,
+          {.doc = "Instead of lists: the rollout has the first so many cards, the trainer what is "
+                  "left; 0: half.",
+           .min = 0});
+  v.field(8,
+          "reference_cards",
+          c.reference_cards,
+          {.doc = "Instead of a list: the reference has so many cards of its own, behind those of "
+                  "the rollout.",
+           .min = 0});
+  v.field(9,
+          "reference_on",
+          c.reference_on,
+          {.doc = "Whose cards a reference without its own shares: `rollout` or `trainer`."});
 }
 
 template <class V>
@@ -151,6 +179,11 @@ void describe(V& v, TransportSection& c) {
           "max_restarts",
           c.max_restarts,
           {.doc = "Replacements of one actor before the run gives up.", .min = 0, .max = 1000});
+  v.field(
+      16,
+      "actors_per_worker",
+      c.actors_per_worker,
+      {.doc = "Simulated hardware: actors that share one worker process.", .min = 1, .max = 1024});
   describe(v, c.limits);  // Field numbers 1 to 9.
 }
 
@@ -181,6 +214,12 @@ struct EnumNames<orchestrator::PlacementMode> {
   using M = orchestrator::PlacementMode;
   static constexpr std::array<std::pair<M, std::string_view>, 2> value{
       {{M::Separate, "separate"}, {M::Colocated, "colocated"}}};
+};
+template <>
+struct EnumNames<orchestrator::ReferenceCards> {
+  using R = orchestrator::ReferenceCards;
+  static constexpr std::array<std::pair<R, std::string_view>, 2> value{
+      {{R::Rollout, "rollout"}, {R::Trainer, "trainer"}}};
 };
 template <>
 struct EnumNames<orchestrator::TransportKind> {

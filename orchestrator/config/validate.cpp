@@ -1,11 +1,14 @@
 #include "orchestrator/config/validate.hpp"
 
 #include "orchestrator/config/placement.hpp"
+#include "orchestrator/config/simulation.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <regex>
+#include <tuple>
 
 namespace temper::orchestrator {
 namespace {
@@ -16,6 +19,9 @@ class Rules {
   void require(bool holds, std::vector<std::string> keys, std::string message) {
     if (!holds)
       broken_.push_back({std::move(keys), std::move(message)});
+  }
+  void add(std::vector<BrokenRule> broken) {
+    std::move(broken.begin(), broken.end(), std::back_inserter(broken_));
   }
   std::vector<BrokenRule> take() { return std::move(broken_); }
 
@@ -31,9 +37,6 @@ void check_run(const PipelineConfig& c, Rules& rules) {
                     c.name.find_first_not_of(kAllowed) == std::string::npos,
                 {"name"},
                 "must be 1 to 64 letters, digits, '-', '_' or '.', since it names a folder");
-  rules.require(c.hardware == HardwareKind::Local,
-                {"hardware"},
-                "`simulated` is not in this version yet; use `local`");
 }
 
 void check_model(const PipelineConfig& c, std::optional<Tokens> longest_prompt, Rules& rules) {
@@ -153,13 +156,26 @@ void check_placement(const PipelineConfig& c, Rules& rules) {
   check_cards("placement.reference", given.reference, given.cards, rules);
   check_cards("placement.reward", given.reward, given.cards, rules);
 
+  for (const auto& [count, cards, role] :
+       {std::tuple(given.rollout_cards, &given.rollout, "rollout"),
+        std::tuple(given.reference_cards, &given.reference, "reference")}) {
+    const std::string key = fmt::format("placement.{}_cards", role);
+    rules.require(count == 0 || cards->empty(),
+                  {key, fmt::format("placement.{}", role)},
+                  fmt::format("placement.{} lists the cards already; give one of the two", role));
+    rules.require(count == 0 || given.mode == PlacementMode::Separate,
+                  {key, "placement.mode"},
+                  "in `colocated` mode every role has every card");
+  }
+
   const PlacementConfig p = resolve_placement(c);
-  const std::vector<std::string> keys{
-      given.trainer.empty() ? "placement.rollout" : "placement.trainer",
-      "placement.mode",
-      "placement.cards",
-      "placement.rollout",
-      "placement.trainer"};
+  const std::vector<std::string> keys{!given.trainer.empty()    ? "placement.trainer"
+                                      : given.rollout_cards > 0 ? "placement.rollout_cards"
+                                                                : "placement.rollout",
+                                      "placement.mode",
+                                      "placement.cards",
+                                      "placement.rollout",
+                                      "placement.trainer"};
   if (p.mode == PlacementMode::Colocated) {
     std::vector<CardId> rollout = p.rollout;
     std::vector<CardId> trainer = p.trainer;
@@ -182,6 +198,13 @@ void check_placement(const PipelineConfig& c, Rules& rules) {
   rules.require(!p.rollout.empty() && !p.trainer.empty(),
                 keys,
                 fmt::format("leaves no card to the {}", p.rollout.empty() ? "rollout" : "trainer"));
+  const std::int64_t counted = std::int64_t{given.rollout_cards} + given.reference_cards;
+  rules.require(counted <= p.cards,
+                {given.rollout_cards > 0 ? "placement.rollout_cards" : "placement.reference_cards",
+                 "placement.cards",
+                 "placement.rollout_cards",
+                 "placement.reference_cards"},
+                fmt::format("{} cards are given away of {} (placement.cards)", counted, p.cards));
   std::vector<CardId> shared;
   for (const CardId card : p.rollout) {
     if (contains(p.trainer, card) && !contains(shared, card))
@@ -218,6 +241,8 @@ std::vector<BrokenRule> validate(const PipelineConfig& config,
   check_algorithm(config, rules);
   check_placement(config, rules);
   check_transport(config, rules);
+  if (config.hardware == HardwareKind::Simulated)
+    rules.add(check_simulation(config));
   return rules.take();
 }
 

@@ -3,10 +3,11 @@
 #include "actors/asio/asio.hpp"
 #include "core/msgpack.hpp"
 #include "orchestrator/config/placement.hpp"
+#include "orchestrator/live/actor_events.hpp"
+#include "orchestrator/live/launch.hpp"
 
 #include <fmt/format.h>
 #include <signal.h>
-#include <sys/random.h>
 
 #include <algorithm>
 
@@ -19,24 +20,11 @@ using namespace std::chrono_literals;
 constexpr Duration kTick = 100ms;
 constexpr Duration kStopGrace = 2s;
 
-std::string random_secret() {
-  std::array<std::uint64_t, 2> words{};
-  TEMPER_CHECK(getrandom(words.data(), sizeof words, 0) == sizeof words, "the system has entropy");
-  return fmt::format("{:016x}{:016x}", words[0], words[1]);
-}
-
 std::vector<std::string> names_of(const SchedulerConfig& config) {
   std::vector<std::string> names;
   for (const ActorSpec& spec : config.actors)
     names.push_back(spec.name);
   return names;
-}
-
-std::string_view last_line(std::string_view text) {
-  while (text.ends_with('\n'))
-    text.remove_suffix(1);
-  const auto begin = text.rfind('\n');
-  return begin == std::string_view::npos ? text : text.substr(begin + 1);
 }
 
 }  // namespace
@@ -141,9 +129,7 @@ Status LiveDriver::return_to_checkpoint() {
 
 Status LiveDriver::bind_socket() {
   const TransportSection& t = options_.config.transport;
-  const std::string where =
-      t.kind == TransportKind::Ipc ? "ipc" : fmt::format("tcp://{}:{}", t.bind, t.port);
-  TEMPER_TRY(auto socket, actors::RouterSocket::bind(where, t.limits, log_));
+  TEMPER_TRY(auto socket, actors::RouterSocket::bind(socket_address(t), t.limits, log_));
   router_ = std::make_unique<actors::AsioRouter>(
       loop_->io, std::move(socket), [this](actors::Received r) { on_message(std::move(r)); });
   supervisor_ = std::make_unique<Supervisor>(loop_->io, [this](const ChildExit& e) { on_exit(e); });
@@ -309,9 +295,9 @@ Status LiveDriver::on_actor_message(ActorId actor, const actors::IncomingMessage
       post(event::ActorReady{actor, std::nullopt});
     return {};
   }
-  if (m.is<actors::Activity>()) {
-    TEMPER_TRY(auto activity, m.decode<actors::Activity>());
-    post(event::Activity{actor, std::move(activity.spans)});
+  TEMPER_TRY(auto plain, plain_event(actor, m));
+  if (plain) {
+    post(*std::move(plain));
     return {};
   }
   if (m.is<actors::Failed>()) {
@@ -345,26 +331,6 @@ Status LiveDriver::on_actor_message(ActorId actor, const actors::IncomingMessage
     TEMPER_TRY(auto whole, weights_.add(chunk));
     if (whole)
       post(*std::move(whole));
-    return {};
-  }
-  if (m.is<actors::WeightsStaged>()) {
-    TEMPER_TRY(auto staged, m.decode<actors::WeightsStaged>());
-    post(event::WeightsStaged{actor, staged.version, std::move(staged.error)});
-    return {};
-  }
-  if (m.is<actors::WeightsCommitted>()) {
-    TEMPER_TRY(auto committed, m.decode<actors::WeightsCommitted>());
-    post(event::WeightsCommitted{actor, committed.version, std::move(committed.error)});
-    return {};
-  }
-  if (m.is<actors::Switched>()) {
-    TEMPER_TRY(auto switched, m.decode<actors::Switched>());
-    post(event::Switched{actor, switched.action, switched.cost, std::move(switched.error)});
-    return {};
-  }
-  if (m.is<actors::StateSaved>()) {
-    TEMPER_TRY(const auto saved, m.decode<actors::StateSaved>());
-    post(event::CheckpointSaved{saved.version, saved.error});
     return {};
   }
   return invalid_input(

@@ -14,6 +14,7 @@
 #include "orchestrator/live/connections.hpp"
 #include "orchestrator/live/role_configs.hpp"
 #include "orchestrator/live/run_dir.hpp"
+#include "orchestrator/live/run_outcome.hpp"
 #include "orchestrator/live/supervisor.hpp"
 #include "orchestrator/live/weight_store.hpp"
 #include "orchestrator/record/event_log.hpp"
@@ -34,19 +35,9 @@ struct LiveOptions {
   bool resume = false;
 };
 
-struct RunOutcome {
-  command::Finish finish;
-  Time wall{};  ///< When the run finished, on its clock.
-  std::uint64_t log_hash = 0;
-};
-
 class LiveDriver {
  public:
-  /// Sees every record as it is written, and is called a few times a second in between.
-  struct Observer {
-    std::function<void(const Record&)> on_record;
-    std::function<void(const Scheduler&, Time)> on_tick;
-  };
+  using Observer = RunObserver;
 
   /// Errors: the run folder or the socket cannot be made, the checkpoint to resume from is
   /// unusable.

@@ -60,12 +60,20 @@ void write_cards(Page& page, const UtilizationSummary& u) {
   };
   page.line("all", "{:5.1f} % busy {}", u.busy * 100, states(u.states));
   const double wall = static_cast<double>(u.wall_ns) / 1e9;
-  for (const CardSummary& card : u.per_card) {
+  for (std::size_t i = 0; i < u.per_card.size();) {
+    const CardSummary& card = u.per_card[i];
+    std::size_t end = i + 1;  // neighbours that did the same share a line
+    while (end < u.per_card.size() && u.per_card[end].states_ns == card.states_ns)
+      ++end;
     std::map<actors::CardState, double> shares;
     for (const auto& [state, time] : card.states_s)
       shares[state] = wall > 0 ? time / wall : 0;
-    page.line(
-        fmt::format("card {}", card.card), "{:5.1f} % busy {}", card.busy * 100, states(shares));
+    page.line(end - i == 1 ? fmt::format("card {}", card.card)
+                           : fmt::format("{}-{}", card.card, u.per_card[end - 1].card),
+              "{:5.1f} % busy {}",
+              card.busy * 100,
+              states(shares));
+    i = end;
   }
   page.line("",
             "{:.2f} s with neither generation nor training on any card",

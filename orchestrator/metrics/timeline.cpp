@@ -1,7 +1,6 @@
 #include "orchestrator/metrics/timeline.hpp"
 
 #include <algorithm>
-#include <set>
 
 namespace temper::orchestrator {
 namespace {
@@ -81,8 +80,8 @@ void Timeline::feed(const Record& record) {
   }
   if (now >= next_settle_ && progress_) {
     const Time before = now - horizon_;
-    for (std::size_t card = 0; card < lines_.size(); ++card)
-      lines_[card].settle(before, sink_of(card));
+    for (std::size_t line = 0; line < lines_.size(); ++line)
+      lines_[line].settle(before, sink_of(line));
     progress_->settle(before, nullptr);
     next_settle_ = now + horizon_ / 16;
   }
@@ -90,43 +89,50 @@ void Timeline::feed(const Record& record) {
 
 void Timeline::start(const SchedulerConfig& config, Time now) {
   actors_ = config.actors;
-  horizon_ = longest_deadline(config.deadlines) + kGrace;
+  horizon_ = std::min(longest_deadline(config.deadlines), kMostLate) + kGrace;
   next_settle_ = now + horizon_;
-  std::set<CardId> cards;
-  for (const ActorSpec& actor : actors_)
-    cards.insert(actor.cards.begin(), actor.cards.end());
-  cards_.assign(cards.begin(), cards.end());
-  actors_on_.resize(cards_.size());
-  cards_of_.resize(actors_.size());
-  for (std::size_t a = 0; a < actors_.size(); ++a) {
-    for (const CardId card : actors_[a].cards) {
-      const auto place = static_cast<std::size_t>(
-          std::lower_bound(cards_.begin(), cards_.end(), card) - cards_.begin());
-      cards_of_[a].push_back(place);
-      actors_on_[place].push_back(a);
-    }
-  }
-  for (auto& on_card : actors_on_) {
-    std::stable_sort(on_card.begin(), on_card.end(), [this](std::size_t a, std::size_t b) {
-      return telling(actors_[a].role) < telling(actors_[b].role);
-    });
-  }
+  make_lines();
   waits_.resize(actors_.size());
   for (std::size_t a = 0; a < actors_.size(); ++a) {
     waits_[a].on = "start";
     waits_[a].reason = intern({actors_[a].role, CardState::Down, "start"});
   }
-  for (const auto& on_card : actors_on_)
-    lines_.emplace_back(CardWait{CardState::Down, waits_[on_card.front()].reason});
+  for (const auto& on_line : actors_on_)
+    lines_.emplace_back(CardWait{CardState::Down, waits_[on_line.front()].reason});
   progress_.emplace(CardWait{CardState::Idle, 0});
+}
+
+void Timeline::make_lines() {
+  std::map<CardId, std::vector<std::size_t>> actors_of;
+  for (std::size_t a = 0; a < actors_.size(); ++a) {
+    for (const CardId card : actors_[a].cards)
+      actors_of[card].push_back(a);
+  }
+  std::map<std::vector<std::size_t>, std::size_t> known;
+  lines_of_.resize(actors_.size());
+  for (auto& [card, actors] : actors_of) {
+    const auto [it, fresh] = known.try_emplace(actors, actors_on_.size());
+    if (fresh) {
+      for (const std::size_t a : actors)
+        lines_of_[a].push_back(it->second);
+      std::stable_sort(actors.begin(), actors.end(), [this](std::size_t a, std::size_t b) {
+        return telling(actors_[a].role) < telling(actors_[b].role);
+      });
+      actors_on_.push_back(std::move(actors));
+      cards_on_.emplace_back();
+    }
+    cards_.push_back(card);
+    line_of_.push_back(it->second);
+    cards_on_[it->second].push_back(card);
+  }
 }
 
 void Timeline::add_spans(ActorId actor, const std::vector<actors::Span>& spans) {
   if (actor.value() >= actors_.size())
     return;
   for (const actors::Span& span : spans) {
-    for (const std::size_t card : cards_of_[actor.value()])
-      lines_[card].add_span(span);
+    for (const std::size_t line : lines_of_[actor.value()])
+      lines_[line].add_span(span);
     if (span.state <= CardState::Prefill)
       progress_->add_span({CardState::Train, span.begin, span.end});
   }
@@ -140,17 +146,17 @@ void Timeline::set_wait(ActorId actor, CardState state, const std::string& on, T
     return;
   note_longest(wait, now);
   wait = {state, intern({actors_[actor.value()].role, state, without_numbers(on)}), on, now};
-  for (const std::size_t card : cards_of_[actor.value()])
-    show_wait(card, now);
+  for (const std::size_t line : lines_of_[actor.value()])
+    show_wait(line, now);
 }
 
-void Timeline::show_wait(std::size_t card, Time now) {
+void Timeline::show_wait(std::size_t line, Time now) {
   const ActorWait* shown = nullptr;
-  for (const std::size_t a : actors_on_[card]) {
+  for (const std::size_t a : actors_on_[line]) {
     if (shown == nullptr || waits_[a].state < shown->state)
       shown = &waits_[a];
   }
-  lines_[card].set_wait(now, {shown->state, shown->reason});
+  lines_[line].set_wait(now, {shown->state, shown->reason});
 }
 
 std::size_t Timeline::intern(WaitReason reason) {
@@ -175,10 +181,10 @@ void Timeline::note_longest(const ActorWait& wait, Time end) {
 
 StateTimes Timeline::totals(Time until) const {
   StateTimes sum{};
-  for (const CardTimeline& line : lines_) {
-    const StateTimes times = line.totals(until);
+  for (std::size_t line = 0; line < lines_.size(); ++line) {
+    const StateTimes times = lines_[line].totals(until);
     for (std::size_t s = 0; s < kCardStates; ++s)
-      sum[s] += times[s];
+      sum[s] += times[s] * std::ssize(cards_on_[line]);
   }
   return sum;
 }
@@ -191,10 +197,10 @@ std::vector<WaitTotal> Timeline::waits(Time until) const {
   std::vector<WaitTotal> totals(reasons_.size());
   for (std::size_t i = 0; i < reasons_.size(); ++i)
     totals[i] = {reasons_[i], {}, longest_[i].duration, longest_[i].at, longest_[i].on};
-  for (const CardTimeline& line : lines_) {
-    const std::vector<Duration> waits = line.waits(until);
+  for (std::size_t line = 0; line < lines_.size(); ++line) {
+    const std::vector<Duration> waits = lines_[line].waits(until);
     for (std::size_t i = 0; i < waits.size(); ++i)
-      totals[i].card_time += waits[i];
+      totals[i].card_time += waits[i] * std::ssize(cards_on_[line]);
   }
   for (const ActorWait& wait : waits_) {
     WaitTotal& total = totals[wait.reason];
@@ -211,15 +217,15 @@ std::vector<WaitTotal> Timeline::waits(Time until) const {
   return totals;
 }
 
-CardTimeline::Sink Timeline::sink_of(std::size_t card) const {
+CardTimeline::Sink Timeline::sink_of(std::size_t line) const {
   if (!sink_)
     return nullptr;
-  return [this, card](const CardSlice& slice) { sink_(cards_[card], slice); };
+  return [this, line](const CardSlice& slice) { sink_(cards_on_[line].front(), slice); };
 }
 
 void Timeline::finish(Time end) {
-  for (std::size_t card = 0; card < lines_.size(); ++card)
-    lines_[card].finish(end, sink_of(card));
+  for (std::size_t line = 0; line < lines_.size(); ++line)
+    lines_[line].finish(end, sink_of(line));
 }
 
 }  // namespace temper::orchestrator

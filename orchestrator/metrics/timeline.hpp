@@ -1,14 +1,15 @@
 // What every card of a run did, from its records: an exclusive state per card and instant
 // (DESIGN 7), and what each wait was for.
 //
-// Assumptions. An actor occupies all cards of its ActorSpec. At each instant a card shows
+// Assumptions. An actor occupies all cards of its ActorSpec, so that cards with the same actors do
+// the same at all times and share one line. At each instant a card shows
 //   1. the most important busy span (event::Activity) of any actor on it, in the order of
 //      actors::CardState; where there is none
 //   2. the most important wait (command::Waiting) of any actor on it, in the same order, except
 //      that `down` shows only where all its actors are down.
 // An actor is down from Launch, ActorDown or Resumed until the next Waiting says otherwise. Spans
-// may be reported late, but not later than kGrace after the longest deadline of the run; parts
-// beyond that are ignored.
+// may be reported late, but not later than kGrace after the longest deadline of the run, nor than
+// kMostLate (deadlines in virtual time are long); parts beyond that are ignored.
 // Invariant. The states of a card sum to the time asked for, to the nanosecond.
 #pragma once
 
@@ -42,6 +43,7 @@ class Timeline {
  public:
   using Sink = std::function<void(CardId, const CardSlice&)>;
   static constexpr Duration kGrace = std::chrono::seconds(30);
+  static constexpr Duration kMostLate = std::chrono::hours(6);
 
   /// To be called for every record, in order.
   void feed(const Record& record);
@@ -49,7 +51,13 @@ class Timeline {
   /// Sorted. Empty before Started.
   const std::vector<CardId>& cards() const { return cards_; }
   /// Of the card at this place of cards(); they sum to `until` exactly.
-  StateTimes totals(std::size_t card, Time until) const { return lines_[card].totals(until); }
+  StateTimes totals(std::size_t card, Time until) const {
+    return lines_[line_of_[card]].totals(until);
+  }
+  /// The cards of each line, ascending; lines by their first card.
+  const std::vector<std::vector<CardId>>& lines() const { return cards_on_; }
+  /// The place in lines() of the card at this place of cards().
+  std::size_t line_of(std::size_t card) const { return line_of_[card]; }
   /// Over all cards; they sum to cards().size() * until.
   StateTimes totals(Time until) const;
   /// Time in which no card generated or trained.
@@ -58,7 +66,8 @@ class Timeline {
   std::vector<WaitTotal> waits(Time until) const;
   const WaitReason& reason(std::size_t index) const { return reasons_[index]; }
 
-  /// Is given every stretch of every card once nothing can change it any more; in order per card.
+  /// Is given every stretch of every line, named by its first card, once nothing can change it any
+  /// more; in order per line.
   void set_sink(Sink sink) { sink_ = std::move(sink); }
   /// Hands the rest up to `end` to the sink.
   void finish(Time end);
@@ -79,14 +88,17 @@ class Timeline {
   void start(const SchedulerConfig& config, Time now);
   void add_spans(ActorId actor, const std::vector<actors::Span>& spans);
   void set_wait(ActorId actor, actors::CardState state, const std::string& on, Time now);
-  void show_wait(std::size_t card, Time now);
+  void show_wait(std::size_t line, Time now);
+  void make_lines();
   std::size_t intern(WaitReason reason);
   void note_longest(const ActorWait& wait, Time end);
-  CardTimeline::Sink sink_of(std::size_t card) const;
+  CardTimeline::Sink sink_of(std::size_t line) const;
 
   std::vector<ActorSpec> actors_;
-  std::vector<std::vector<std::size_t>> cards_of_;   ///< Actor -> places in cards_.
-  std::vector<std::vector<std::size_t>> actors_on_;  ///< Card -> actors, most telling role first.
+  std::vector<std::vector<std::size_t>> lines_of_;   ///< Actor -> its lines.
+  std::vector<std::vector<std::size_t>> actors_on_;  ///< Line -> actors, most telling role first.
+  std::vector<std::vector<CardId>> cards_on_;        ///< Line -> its cards.
+  std::vector<std::size_t> line_of_;                 ///< Place in cards_ -> line.
   Duration horizon_{};
   Sink sink_;
 

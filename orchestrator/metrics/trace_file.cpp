@@ -18,6 +18,15 @@ std::string micros(Duration d) {
   return fmt::format("{}.{:03}", ns / 1000, ns % 1000);
 }
 
+/// "card 3", "cards 0-31", "16 cards from 3".
+std::string name_of_cards(const std::vector<CardId>& cards) {
+  const std::uint32_t first = cards.front().value(), last = cards.back().value();
+  if (cards.size() == 1)
+    return fmt::format("card {}", first);
+  return last - first + 1 == cards.size() ? fmt::format("cards {}-{}", first, last)
+                                          : fmt::format("{} cards from {}", cards.size(), first);
+}
+
 std::string json_string(std::string_view text) {
   return to_json(std::string(text));
 }
@@ -94,10 +103,11 @@ void TraceFile::name_tracks(const SchedulerConfig& config) {
   name("process_name", Process::Cards, 0, "cards");
   name("process_name", Process::Actors, 0, "actors");
   name("thread_name", Process::Run, 0, "events");
-  for (const CardId card : timeline_.cards()) {
+  for (const std::vector<CardId>& line : timeline_.lines()) {
+    const CardId card = line.front();
     cards_[card].process = Process::Cards;
     cards_[card].id = card.value();
-    name("thread_name", Process::Cards, card.value(), fmt::format("card {}", card));
+    name("thread_name", Process::Cards, card.value(), name_of_cards(line));
   }
   for (const ActorSpec& actor : config.actors) {
     Track track;

@@ -1,7 +1,8 @@
 // trace.json: the run as a Chrome trace (a JSON array of events; opens in Perfetto). One track per
-// card with its exclusive states and what it waited for, one per actor with what it did; instant
-// events for updates, publications, switches, restarts and checkpoints; counters for reward and
-// queue. Written in pieces; a whole JSON document once close() was called.
+// card (or per set of cards with the same actors) with its exclusive states and what it waited for,
+// one per actor with what it did; instant events for updates, publications, switches, restarts and
+// checkpoints; counters for reward and queue. Written in pieces; a whole JSON document once close()
+// was called.
 //
 // Slices shorter than the resolution (kFinest, or a kSlices-th of the time so far) are drawn as
 // part of the one before them, so that the file stays small however fine the spans are. Drawing

@@ -35,6 +35,14 @@ std::size_t window_begin(const std::vector<Update>& updates) {
   return begin;
 }
 
+/// Where the recent past begins: kRecent ago, or where updates take longer, a few updates ago.
+Time recent_begin(const std::vector<Update>& updates, Time now) {
+  Time begin = now - kRecent;
+  if (updates.size() > 1)
+    begin = std::min(begin, updates[window_begin(updates)].time);
+  return std::max(Time{}, begin);
+}
+
 ActorFrame actor_frame(const Scheduler& scheduler, ActorId id) {
   const ActorSpec& spec = scheduler.fleet().spec(id);
   const ActorState& state = scheduler.fleet().state(id);
@@ -115,14 +123,18 @@ Frame make_frame(std::string name,
   for (const Update& u : metrics.updates())
     f.rewards.push_back(u.metrics.reward_mean);
   f.recent = recent_rates(metrics.updates());
-  const Time since = std::max(Time{}, now - kRecent);
+  const Time since = recent_begin(metrics.updates(), now);
+  std::vector<std::optional<CardFrame>> lines(timeline.lines().size());
   for (std::size_t card = 0; card < timeline.cards().size(); ++card) {
-    const StateTimes end = timeline.totals(card, now);
-    const StateTimes begin = timeline.totals(card, since);
-    CardFrame c{timeline.cards()[card], {}};
-    for (std::size_t s = 0; s < kCardStates && now > since; ++s)
-      c.shares[s] = seconds(end[s] - begin[s]) / seconds(now - since);
-    f.cards.push_back(c);
+    std::optional<CardFrame>& line = lines[timeline.line_of(card)];
+    if (!line) {
+      const StateTimes end = timeline.totals(card, now);
+      const StateTimes begin = timeline.totals(card, since);
+      line.emplace();
+      for (std::size_t s = 0; s < kCardStates && now > since; ++s)
+        line->shares[s] = seconds(end[s] - begin[s]) / seconds(now - since);
+    }
+    f.cards.push_back({timeline.cards()[card], line->shares});
   }
   f.bound = config.staleness_bound;
   f.staleness_mean = metrics.staleness().mean();

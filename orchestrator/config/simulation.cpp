@@ -1,0 +1,161 @@
+#include "orchestrator/config/simulation.hpp"
+
+#include "actors/simulation/lengths.hpp"
+#include "core/files.hpp"
+#include "orchestrator/config/placement.hpp"
+#include "sim_hw/predict/catalog.hpp"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+namespace temper::orchestrator {
+namespace {
+
+using actors::LengthConfig;
+using actors::LengthKind;
+
+constexpr Duration kVirtualDeadline = std::chrono::hours(24);
+
+class Rules {
+ public:
+  void require(bool holds, std::vector<std::string> keys, std::string message) {
+    if (!holds)
+      broken.push_back({std::move(keys), std::move(message)});
+  }
+  std::vector<BrokenRule> broken;
+};
+
+/// Error: the file cannot be read or holds something else than an array of positive lengths.
+Result<std::vector<std::int32_t>> read_trace(const std::string& path) {
+  TEMPER_TRY(const std::string text, read_file(path));
+  const auto array = nlohmann::json::parse(text, nullptr, false);
+  const auto wrong = [&] {
+    return invalid_input(path + " is no JSON array of lengths, each a number of tokens from 1");
+  };
+  if (!array.is_array() || array.empty())
+    return wrong();
+  std::vector<std::int32_t> lengths;
+  lengths.reserve(array.size());
+  for (const auto& length : array) {
+    if (!length.is_number_integer() || length.get<std::int64_t>() < 1 ||
+        length.get<std::int64_t>() > INT32_MAX) {
+      return wrong();
+    }
+    lengths.push_back(length.get<std::int32_t>());
+  }
+  return lengths;
+}
+
+void check_lengths(const std::string& key, LengthConfig c, Rules& rules) {
+  if (c.kind == LengthKind::Trace) {
+    if (c.trace.empty())
+      return rules.require(false, {key + ".trace", key + ".kind"}, "needed by `kind: trace`");
+    auto lengths = read_trace(c.trace);
+    if (!lengths)
+      return rules.require(false, {key + ".trace"}, lengths.error().context);
+    c.lengths = *std::move(lengths);
+  }
+  const Status status = actors::check_lengths(c);
+  if (status)
+    return;
+  const char* blamed = c.kind == LengthKind::Histogram ? ".weights"
+                       : c.kind == LengthKind::Trace   ? ".trace"
+                                                       : ".mean";
+  rules.require(false, {key + blamed, key}, status.error().context);
+}
+
+std::string names(const std::vector<std::string>& all) {
+  return fmt::format("{}", fmt::join(all, ", "));
+}
+
+void check_share(const std::string& role, std::size_t cards, std::int32_t replicas, Rules& rules) {
+  rules.require(replicas == 0 || cards % static_cast<std::size_t>(replicas) == 0,
+                {role + ".replicas", "placement." + role, "placement.cards"},
+                fmt::format("must divide the {} cards of the {}, so that every replica is alike; "
+                            "found {}",
+                            cards,
+                            role,
+                            replicas));
+}
+
+}  // namespace
+
+Result<actors::SimulationSettings> resolve_simulation(const PipelineConfig& config) {
+  sim_hw::Catalog catalog = sim_hw::Catalog::shipped();
+  actors::SimulationSettings settings;
+  settings.config = config.simulation;
+  TEMPER_TRY(const sim_hw::HardwareSpec* cluster, catalog.hardware(config.simulation.cluster));
+  TEMPER_TRY(const sim_hw::ModelSpec* model, catalog.model(config.simulation.model));
+  settings.cluster = *cluster;
+  settings.model = *model;
+  for (LengthConfig* lengths : {&settings.config.prompt, &settings.config.response}) {
+    if (lengths->kind == LengthKind::Trace) {
+      TEMPER_TRY(lengths->lengths, read_trace(lengths->trace));
+    }
+  }
+  const PlacementConfig placement = resolve_placement(config);
+  settings.trainer_cards = std::ssize(placement.trainer);
+  settings.rollout_cards = std::ssize(placement.rollout);
+  settings.colocated = placement.mode == PlacementMode::Colocated;
+  return settings;
+}
+
+std::vector<BrokenRule> check_simulation(const PipelineConfig& c) {
+  Rules rules;
+  rules.require(c.policy == actors::PolicyKind::Synthetic,
+                {"policy", "hardware"},
+                "`torch` on simulated hardware is not in this version yet; use `synthetic`, or "
+                "`hardware: local`");
+  sim_hw::Catalog catalog = sim_hw::Catalog::shipped();
+  const actors::SimulationConfig& s = c.simulation;
+  if (s.cluster.empty()) {
+    rules.require(false,
+                  {"simulation.cluster", "hardware"},
+                  "needed by `hardware: simulated`: " + names(catalog.hardware_names()) +
+                      ", or the path of a description");
+  } else if (const auto cluster = catalog.hardware(s.cluster); !cluster) {
+    rules.require(false, {"simulation.cluster"}, cluster.error().context);
+  } else {
+    rules.require(
+        c.placement.cards <= (*cluster)->cards(),
+        {"placement.cards", "simulation.cluster"},
+        fmt::format(
+            "{} has {} cards, found {}", (*cluster)->name, (*cluster)->cards(), c.placement.cards));
+  }
+  if (s.model.empty()) {
+    rules.require(false,
+                  {"simulation.model", "hardware"},
+                  "needed by `hardware: simulated`: " + names(catalog.model_names()) +
+                      ", or the path of a description");
+  } else if (const auto model = catalog.model(s.model); !model) {
+    rules.require(false, {"simulation.model"}, model.error().context);
+  }
+  check_lengths("simulation.prompt", s.prompt, rules);
+  check_lengths("simulation.response", s.response, rules);
+  const PlacementConfig p = resolve_placement(c);
+  check_share("rollout", p.rollout.size(), c.rollout.replicas, rules);
+  check_share("reference", p.reference.size(), c.reference.replicas, rules);
+  return std::move(rules.broken);
+}
+
+void set_simulated_defaults(PipelineConfig& config,
+                            const std::function<bool(const std::string& key)>& given) {
+  Deadlines& d = config.deadlines;
+  const std::pair<const char*, Duration*> deadlines[] = {{"start", &d.start},
+                                                         {"generate", &d.generate},
+                                                         {"reference", &d.reference},
+                                                         {"reward", &d.reward},
+                                                         {"train", &d.train},
+                                                         {"weights", &d.weights},
+                                                         {"switching", &d.switching},
+                                                         {"checkpoint", &d.checkpoint},
+                                                         {"drain", &d.drain}};
+  for (const auto& [name, deadline] : deadlines) {
+    if (!given(fmt::format("deadlines.{}", name)))
+      *deadline = kVirtualDeadline;
+  }
+  if (!given("checkpoint.every"))
+    config.checkpoint.every = 0;
+}
+
+}  // namespace temper::orchestrator

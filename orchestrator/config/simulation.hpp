@@ -1,0 +1,23 @@
+// What `hardware: simulated` adds to a pipeline: descriptions looked up, traces read, defaults that
+// fit virtual time, rules over its keys.
+#pragma once
+
+#include "orchestrator/config/pipeline_config.hpp"
+#include "orchestrator/config/validate.hpp"
+
+#include <functional>
+
+namespace temper::orchestrator {
+
+/// The settings of the run, with descriptions and traces read; those of one actor (cards,
+/// concurrency) are still open. Errors: as check_simulation() has them.
+Result<actors::SimulationSettings> resolve_simulation(const PipelineConfig& config);
+
+/// Every broken rule. Requires: config.hardware is Simulated.
+std::vector<BrokenRule> check_simulation(const PipelineConfig& config);
+
+/// Gives deadlines and checkpoints that are not `given` values that fit virtual hours.
+void set_simulated_defaults(PipelineConfig& config,
+                            const std::function<bool(const std::string& key)>& given);
+
+}  // namespace temper::orchestrator

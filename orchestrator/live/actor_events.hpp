@@ -1,0 +1,15 @@
+// From an actor's message to the scheduler's event, where one says no more than the other: the part
+// that does not depend on whether tokens are real or counted.
+#pragma once
+
+#include "actors/transport/message.hpp"
+#include "orchestrator/scheduler/events.hpp"
+
+#include <optional>
+
+namespace temper::orchestrator {
+
+/// None: the message is of another kind. Error: its body does not decode.
+Result<std::optional<Event>> plain_event(ActorId actor, const actors::IncomingMessage& message);
+
+}  // namespace temper::orchestrator

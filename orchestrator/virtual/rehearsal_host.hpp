@@ -1,0 +1,46 @@
+// Actors in worker processes over ZeroMQ, several to a process. One exchange per step: what was
+// delivered to an actor, then time.advance; back comes what it says, then time.advanced.
+//
+// Everything runs on the thread that calls advance(), which waits for the workers by wall clock.
+// A worker that ends, falls silent or does not answer in time is an error, by name.
+#pragma once
+
+#include "core/log.hpp"
+#include "orchestrator/config/sections.hpp"
+#include "orchestrator/virtual/actor_host.hpp"
+
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+
+namespace temper::orchestrator {
+
+struct RehearsalOptions {
+  std::vector<std::string> names;                                 ///< Of the actors, by id.
+  std::filesystem::path worker;                                   ///< The program that runs actors.
+  std::function<std::filesystem::path(std::string_view)> log_of;  ///< Of a worker's output.
+  TransportSection transport;
+};
+
+class RehearsalHost final : public ActorHost {
+ public:
+  /// Error: the socket cannot be made.
+  static Result<std::unique_ptr<RehearsalHost>> create(RehearsalOptions options, const Log& log);
+  ~RehearsalHost() override;
+
+  Status launch(ActorId actor, const actors::RoleConfig& role) override;
+  void deliver(ActorId actor, actors::OutgoingMessage message) override;
+  Status advance(std::span<const ActorId> actors,
+                 Time now,
+                 std::vector<Arrival>& arrivals) override;
+  std::optional<Time> next_event(ActorId actor) const override;
+  void finish(std::span<const ActorId> actors, Time now, std::vector<Arrival>& arrivals) override;
+
+ private:
+  struct Impl;
+  explicit RehearsalHost(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace temper::orchestrator

@@ -1,0 +1,106 @@
+// The driver of virtual time: actors on simulated hardware, wherever their host keeps them. It asks
+// each actor when it acts next, advances the earliest, turns what they say into events of the
+// scheduler and its commands into messages, all stamped with the virtual time. It decides nothing
+// about the run.
+//
+// Order. Time stands still while anyone has something to take: actors that were given messages take
+// them, in the order of their ids, before any clock moves. Then the earliest next event comes;
+// actors with the same one act in the order of their ids, before a deadline of that time. So equal
+// configurations give equal logs, whatever the host.
+//
+// Ends. As every run with a Finish of the scheduler. Besides: an actor that fails ends the run (to
+// start it again would only repeat it), and so does a state in which nobody will act any more.
+//
+// Lengths come from the scheduler's own queue: there is no payload. A checkpoint is the trainer's
+// word that it saved one; nothing is written, and nothing is resumed.
+#pragma once
+
+#include "core/log.hpp"
+#include "orchestrator/config/pipeline_config.hpp"
+#include "orchestrator/live/run_outcome.hpp"
+#include "orchestrator/virtual/actor_host.hpp"
+
+#include <filesystem>
+#include <memory>
+
+namespace temper::orchestrator {
+
+struct VirtualOptions {
+  PipelineConfig config;
+  actors::SimulationSettings simulation;
+  std::filesystem::path log;  ///< events.log
+  /// How many times the user has asked to stop; asked now and then. May be empty.
+  std::function<int()> stops;
+};
+
+class VirtualDriver {
+ public:
+  /// Errors: the log cannot be made.
+  static Result<std::unique_ptr<VirtualDriver>> create(VirtualOptions options,
+                                                       std::unique_ptr<ActorHost> host,
+                                                       RunObserver observer,
+                                                       const Log& log);
+
+  /// Runs until the scheduler finishes; then the host is stopped.
+  RunOutcome run();
+
+ private:
+  VirtualDriver(VirtualOptions options,
+                std::unique_ptr<ActorHost> host,
+                RunObserver observer,
+                const Log& log,
+                EventLog events);
+
+  void turn();
+  void look_up();
+  void move_time();
+  void let_act(std::vector<ActorId> actors);
+  void say_goodbye();
+  std::string who_waits() const;
+
+  void post(Event event);
+  void deliver(Event event);
+  Status take(const ActorHost::Arrival& arrival);
+  Result<std::optional<Event>> to_event(ActorId actor, const actors::IncomingMessage& message);
+
+  template <class M>
+  void send(ActorId actor, const M& message);
+  void execute(const command::Launch& c);
+  void execute(const command::Dispatch& c);
+  void execute(const command::Cancel& c);
+  void execute(const command::ScoreReference& c);
+  void execute(const command::Judge& c);
+  void execute(const command::Train& c);
+  void execute(const command::StageWeights& c);
+  void execute(const command::CommitWeights& c);
+  void execute(const command::Switch& c);
+  void execute(const command::SaveCheckpoint& c);
+  void execute(const command::Release& c);
+  void execute(const command::Waiting&) {}
+  void execute(const command::Rollback& c);
+  void execute(const command::Finish& c);
+
+  Tokens length_of(ResponseId r) const;
+  void abort(std::string reason);
+
+  const VirtualOptions options_;
+  const RunObserver observer_;
+  const Log log_;
+  const SchedulerConfig scheduler_config_;
+
+  std::unique_ptr<ActorHost> host_;
+  EventLog events_;
+  Scheduler scheduler_;
+  Time now_{};
+  std::uint64_t turns_ = 0;
+  std::uint64_t turns_at_now_ = 0;  ///< Turns since time last moved.
+  int stops_ = 0;                   ///< Answered so far.
+  std::vector<Event> queue_;        ///< Events that commands made.
+  bool delivering_ = false;
+  std::vector<bool> addressed_;  ///< Actors that have something to take.
+  std::vector<bool> launched_;
+  std::map<PolicyVersion, actors::WeightsHandle> weights_;  ///< The last few.
+  std::optional<RunOutcome> outcome_;
+};
+
+}  // namespace temper::orchestrator
