@@ -2,6 +2,7 @@
 //   simulate   24,576 requests (1536 prompts x 16, mean 8192 tokens, cap 32768) over 48 simulated
 //              engines of 8 cards each, driven in virtual time as the in-process driver does:
 //              seconds, requests per second, decode steps, and the highest resident memory
+//   pressed    the same with a tenth of the KV cache, where responses are preempted
 // Usage: rollout_bench [repetitions]. Prints median and spread.
 #include "actors/protocol/counted.hpp"
 #include "actors/transport/message.hpp"
@@ -103,8 +104,7 @@ Outcome simulate(const actors::SimulationSettings& s) {
   return result;
 }
 
-int run(int repetitions) {
-  const actors::SimulationSettings s = settings();
+bool measure(std::string_view name, const actors::SimulationSettings& s, int repetitions) {
   std::vector<double> walls;
   Outcome last;
   for (int i = 0; i < repetitions; ++i) {
@@ -115,7 +115,8 @@ int run(int repetitions) {
   const double median = walls[walls.size() / 2];
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
-  fmt::print("simulate: {:.4f} s median of {} ({:.4f} to {:.4f}), {:.0f} requests/s, {} MiB peak\n",
+  fmt::print("{:<9} {:.4f} s median of {} ({:.4f} to {:.4f}), {:.0f} requests/s, {} MiB peak\n",
+             name,
              median,
              repetitions,
              walls.front(),
@@ -131,7 +132,14 @@ int run(int repetitions) {
       last.preemptions,
       last.messages,
       last.virtual_seconds);
-  return last.ended == static_cast<std::int64_t>(kPrompts * kGroup) ? 0 : 1;
+  return last.ended == static_cast<std::int64_t>(kPrompts * kGroup);
+}
+
+int run(int repetitions) {
+  actors::SimulationSettings s = settings();
+  const bool whole = measure("simulate", s, repetitions);
+  s.config.rollout.kv_share /= 10;
+  return measure("pressed", s, repetitions) && whole ? 0 : 1;
 }
 
 }  // namespace

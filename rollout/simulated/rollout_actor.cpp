@@ -92,7 +92,7 @@ Status SimulatedRollout::advance(Time now, actors::Outbox& out) {
   while (const auto next = next_event()) {
     if (*next > now)
       break;
-    now_ = *next;
+    now_ = std::max(now_, *next);
     if (doing_ != Doing::Nothing && ends_ <= now_) {
       finish(now_, out);
       go_on(now_, out);

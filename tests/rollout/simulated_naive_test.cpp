@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <map>
+#include <utility>
 
 namespace temper::rollout {
 namespace {
@@ -13,13 +14,15 @@ struct Finished {
   ResponseId response;
   std::int64_t tokens = 0;
   double seconds = 0;
+  std::vector<actors::Segment> segments;
 };
 
 /// Written from the rules in batch.hpp and engine_cost.hpp, with none of its bookkeeping.
 class Naive {
  public:
-  explicit Naive(const actors::SimulationSettings& s, std::uint64_t seed)
+  Naive(const actors::SimulationSettings& s, std::uint64_t seed, CacheAtCommit at_commit)
       : s_(s),
+        at_commit_(at_commit),
         cost_(s),
         device_(sim_hw::make_device(s.cluster)),
         fabric_(sim_hw::make_fabric(s.cluster)),
@@ -69,10 +72,27 @@ class Naive {
     std::int64_t done = 0;
     std::int64_t length = 0;
     bool parked = false;
+    std::vector<actors::Segment> segments = {};
   };
 
   void arrive(const Scheduled& s) {
-    const auto m = *actors::IncomingMessage::from(s.message).decode<actors::CountedGenerate>();
+    const auto message = actors::IncomingMessage::from(s.message);
+    if (message.is<actors::CountedGenerate>())
+      generate(*message.decode<actors::CountedGenerate>());
+    if (message.is<actors::CommitWeights>())
+      commit(message.decode<actors::CommitWeights>()->version);
+    if (message.is<actors::Cancel>()) {
+      const auto cancel = *message.decode<actors::Cancel>();
+      for (const ResponseId id : cancel.responses) {
+        std::erase_if(running_, [&](const Response& r) { return r.id == id; });
+        std::erase_if(waiting_, [&](const Response& r) { return r.id == id; });
+      }
+      if (running_.empty())
+        pieces_.clear();
+    }
+  }
+
+  void generate(const actors::CountedGenerate& m) {
     for (const auto& item : m.items)
       waiting_.push_back({item.response,
                           m.group.value(),
@@ -80,6 +100,23 @@ class Naive {
                           item.prefix.count(),
                           item.prefix.count(),
                           responses_.of(item.response.value()).count()});
+  }
+
+  void commit(PolicyVersion version) {
+    now_ += actors::swap_seconds(fabric_, s_);
+    version_ = version;
+    if (at_commit_ == CacheAtCommit::Keep)
+      return;
+    pieces_.clear();
+    for (Response& r : waiting_)
+      r.parked = false;
+    std::map<std::uint64_t, bool> prompt_done;
+    for (const Response& r : running_) {
+      if (!std::exchange(prompt_done[r.group], true))
+        pieces_.push_back({r.prompt, 0});
+      if (r.done > 0)
+        pieces_.push_back({r.done, r.prompt});
+    }
   }
 
   /// With room for one more token of each.
@@ -138,13 +175,17 @@ class Naive {
         device_, fabric_, model_, layout_, {batch, batch, context / all});
     ++steps;
     for (Response& r : running_) {
+      if (r.segments.empty() || r.segments.back().version != version_)
+        r.segments.push_back({version_, Tokens(0)});
+      r.segments.back().tokens += Tokens(1);
       if (++r.done == r.length)
-        finished.push_back({r.id, r.done - r.prefix, now_});
+        finished.push_back({r.id, r.done - r.prefix, now_, r.segments});
     }
     std::erase_if(running_, [](const Response& r) { return r.done == r.length; });
   }
 
   actors::SimulationSettings s_;
+  CacheAtCommit at_commit_;
   EngineCost cost_;
   sim_hw::Device device_;
   sim_hw::Fabric fabric_;
@@ -155,6 +196,7 @@ class Naive {
   std::int64_t replicas_ = 1;
   std::int64_t capacity_ = 0;
   double now_ = 0;
+  PolicyVersion version_;
   std::deque<Response> waiting_;
   std::vector<Response> running_;
   std::deque<PrefillPiece> pieces_;
@@ -164,11 +206,12 @@ class Naive {
 void expect_the_same(const actors::SimulationSettings& s,
                      const std::vector<Scheduled>& messages,
                      std::uint64_t seed,
-                     std::int64_t& parked) {
-  World world(s, seed);
+                     std::int64_t& parked,
+                     CacheAtCommit at_commit = CacheAtCommit::Keep) {
+  World world(s, seed, at_commit);
   world.run(messages);
   const Time ready = world.sent().front().at;
-  Naive naive(s, seed);
+  Naive naive(s, seed, at_commit);
   naive.run(messages, seconds(ready));
 
   std::vector<Finished> finished;
@@ -176,8 +219,10 @@ void expect_the_same(const actors::SimulationSettings& s,
     if (!sent.is<actors::CountedGenerated>())
       continue;
     for (const auto& item : sent.as<actors::CountedGenerated>().items)
-      finished.push_back({item.response, item.tokens.count(), seconds(sent.at)});
+      finished.push_back({item.response, item.tokens.count(), seconds(sent.at), item.segments});
   }
+  for (const auto& answer : world.all<actors::WeightsCommitted>())
+    ASSERT_EQ(answer.error, "");
   ASSERT_EQ(finished.size(), naive.finished.size());
   const auto counters = world.actor().counters();
   EXPECT_EQ(counters.decode_steps, naive.steps);
@@ -192,6 +237,7 @@ void expect_the_same(const actors::SimulationSettings& s,
   for (std::size_t i = 0; i < finished.size(); ++i) {
     ASSERT_EQ(finished[i].response, naive.finished[i].response) << i;
     ASSERT_EQ(finished[i].tokens, naive.finished[i].tokens) << i;
+    ASSERT_EQ(finished[i].segments, naive.finished[i].segments) << i;
     ASSERT_NEAR(finished[i].seconds, naive.finished[i].seconds, near) << i;
   }
 }
@@ -258,6 +304,37 @@ TEST(SimulatedRollout, FollowsTheNaiveSimulationWithPrefixes) {
   s.config.response.weights = {0, 1, 1, 0, 1};
   s.config.response.width = Tokens(100);
   expect_the_same(s, arriving(messages, 0, 10, 6), 6, parked);
+}
+
+/// Work for 20 s, three new versions meanwhile, and responses that are cancelled.
+std::vector<Scheduled> life(std::uint64_t seed) {
+  auto messages = arriving(work(16, 8), 0, 20, seed);
+  Random random(seed, "life");
+  for (std::uint64_t v = 1; v <= 3; ++v) {
+    const double from = 6 * static_cast<double>(v) + random.uniform();
+    actors::StageWeights stage;
+    stage.weights.version = PolicyVersion(v);
+    messages.push_back(at(time_of(from), stage));
+    messages.push_back(at(time_of(from + 4), actors::CommitWeights{PolicyVersion(v)}));
+  }
+  for (int i = 0; i < 20; ++i)
+    messages.push_back(
+        at(time_of(25 * random.uniform()),
+           actors::Cancel{{ResponseId(random.below(128)), ResponseId(random.below(128))}}));
+  std::stable_sort(
+      messages.begin(), messages.end(), [](const auto& a, const auto& b) { return a.at < b.at; });
+  return messages;
+}
+
+TEST(SimulatedRollout, FollowsTheNaiveSimulationThroughVersionsAndCancels) {
+  std::int64_t parked = 0;
+  auto s = small_engine();
+  limit_cache(s, 3500);
+  for (std::uint64_t seed = 1; seed <= 6; ++seed) {
+    SCOPED_TRACE(seed);
+    expect_the_same(s, life(seed), seed, parked);
+    expect_the_same(s, life(seed), seed, parked, CacheAtCommit::Recompute);
+  }
 }
 
 }  // namespace

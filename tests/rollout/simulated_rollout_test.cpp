@@ -100,6 +100,9 @@ TEST(SimulatedRollout, SaysTheSameWheneverItIsAsked) {
     cut.run(busy_life(seed), 5);
     EXPECT_EQ(once.sent(), again.sent());
     EXPECT_EQ(once.sent(), cut.sent());
+    EXPECT_EQ(once.all<actors::WeightsCommitted>().size(), 3U);
+    for (const auto& answer : once.all<actors::WeightsCommitted>())
+      EXPECT_EQ(answer.error, "");
     // Whatever was not cancelled in time has ended.
     std::set<ResponseId> missing;
     for (std::uint64_t r = 0; r < 160; ++r)
