@@ -1,0 +1,162 @@
+#include "actors/simulation/simulated_reference.hpp"
+#include "sim_hw/iteration/cluster.hpp"
+#include "tests/support/simulated_drive.hpp"
+
+#include <gtest/gtest.h>
+
+namespace temper::actors {
+namespace {
+
+using testing::Driven;
+using testing::settings_of;
+
+SimulationSettings small() {
+  SimulationSettings s = settings_of("cm384", "qwen2.5-7b");
+  s.config.trainer = {.tp = 2, .pp = 2, .micro_batch_tokens = 8192};
+  return s;
+}
+
+CountedScore score(std::uint64_t lease, std::size_t count, std::int64_t tokens) {
+  return {.lease = LeaseId(lease), .lengths = std::vector<Tokens>(count, Tokens(tokens))};
+}
+
+TEST(Packing, FillsMicroBatchesEvenlyOverTheReplicas) {
+  // 16 x 1000 tokens, 4000 to a micro-batch, over 2 replicas: 2 micro-batches of 4 each.
+  const Packing p = pack(std::vector<Tokens>(16, Tokens(1000)), {.tokens = 4000, .replicas = 2});
+  EXPECT_EQ(p.micro_batches, 2);
+  EXPECT_EQ(p.tokens, 16000);
+  EXPECT_EQ(p.busiest_tokens, 8000);
+  EXPECT_EQ(p.mean_tokens(), Tokens(4000));
+  EXPECT_EQ(p.mean_squares(), 4 * 1000.0 * 1000.0);
+}
+
+TEST(Packing, GivesASequenceLongerThanTheLimitAMicroBatchOfItsOwn) {
+  std::vector<Tokens> lengths(8, Tokens(500));
+  lengths.push_back(Tokens(9000));
+  const Packing p = pack(lengths, {.tokens = 4000, .replicas = 1});
+  EXPECT_EQ(p.micro_batches, 4);  // ceil(13000 / 4000), and 4000 of the short ones fit the others.
+  EXPECT_EQ(p.busiest_tokens, 13000);
+}
+
+TEST(Packing, RoundsMicroBatchesToWhatTheScheduleNeeds) {
+  const Packing p =
+      pack(std::vector<Tokens>(5, Tokens(4000)), {.tokens = 4000, .replicas = 1, .multiple = 4});
+  EXPECT_EQ(p.micro_batches, 8);
+}
+
+TEST(Reference, OneSequencePerMicroBatchCostsWhatTheModelSays) {
+  const SimulationSettings s = small();
+  const sim_hw::Layout layout = reference_layout(s);
+  EXPECT_EQ(layout.dp, 4);  // 16 devices / (tp 2 x pp 2).
+  // 8 sequences of 8192 tokens fill 2 micro-batches of each of the 4 replicas.
+  const double expected =
+      sim_hw::forward_iteration_seconds(trained_model(s),
+                                        sim_hw::make_device(s.cluster),
+                                        sim_hw::make_fabric(s.cluster),
+                                        layout,
+                                        packed_shape(s, layout, 2, Tokens(8192)));
+  EXPECT_NEAR(
+      ReferenceModel(s).seconds(std::vector<Tokens>(8, Tokens(8192))), expected, 1e-9 * expected);
+}
+
+TEST(Reference, ShortSequencesPackedTogetherCostLessThanOneLong) {
+  const ReferenceModel model(small());
+  const double packed = model.seconds(std::vector<Tokens>(64, Tokens(1024)));
+  const double whole = model.seconds(std::vector<Tokens>(8, Tokens(8192)));
+  EXPECT_LT(packed, whole);
+  EXPECT_GT(packed, 0.5 * whole);  // Only attention is cheaper.
+}
+
+TEST(SimulatedReference, IsReadyWhenItsWeightsAreLoaded) {
+  const SimulationSettings s = small();
+  SimulatedReference reference(s);
+  Driven d(reference);
+  ASSERT_TRUE(d.start());
+  ASSERT_TRUE(d.run());
+  const auto ready = d.all<Ready>();
+  ASSERT_EQ(ready.size(), 1U);
+  EXPECT_EQ(ready[0].first,
+            Time(from_seconds(load_seconds(sim_hw::make_fabric(s.cluster), reference_memory(s)))));
+  EXPECT_TRUE(d.spans().empty());
+}
+
+TEST(SimulatedReference, ScoresLeasesInOrderAsManyAsFillItsPipeline) {
+  const SimulationSettings s = small();
+  const ReferenceModel model(s);
+  EXPECT_EQ(model.full(), Tokens(8 * 8192));
+  SimulatedReference reference(s);
+  Driven d(reference);
+  ASSERT_TRUE(d.start());
+  ASSERT_TRUE(d.run());
+  const Time begin = d.now();
+  // The first begins alone; meanwhile three wait, of which two fill the pipeline.
+  ASSERT_TRUE(d.send(score(1, 4, 8192)));
+  ASSERT_TRUE(d.send(score(2, 4, 8192)));
+  ASSERT_TRUE(d.send(score(3, 4, 8192)));
+  ASSERT_TRUE(d.send(score(4, 4, 8192)));
+  ASSERT_TRUE(d.run());
+  const auto scored = d.all<CountedScored>();
+  ASSERT_EQ(scored.size(), 4U);
+  for (std::size_t i = 0; i < 4; ++i)
+    EXPECT_EQ(scored[i].second.lease, LeaseId(i + 1));
+  const Duration half = from_seconds(model.seconds(std::vector<Tokens>(4, Tokens(8192))));
+  const Duration full = from_seconds(model.seconds(std::vector<Tokens>(8, Tokens(8192))));
+  EXPECT_EQ(scored[0].first, begin + half);
+  EXPECT_EQ(scored[1].first, begin + half + full);
+  EXPECT_EQ(scored[2].first, begin + half + full);
+  EXPECT_EQ(scored[3].first, begin + half + full + half);
+  Duration busy{};
+  for (const Span& span : d.spans()) {
+    EXPECT_EQ(span.state, CardState::Reference);
+    busy += span.end - span.begin;
+  }
+  EXPECT_EQ(busy, half + full + half);
+}
+
+TEST(SimulatedReference, FewerCardsThanTheTrainerGetFewerStages) {
+  SimulationSettings s = small();
+  s.config.trainer.pp = 4;
+  s.cards = 2;  // 4 devices: tp 2, so 2 stages are left.
+  const sim_hw::Layout layout = reference_layout(s);
+  EXPECT_EQ(layout.tp, 2);
+  EXPECT_EQ(layout.pp, 2);
+  EXPECT_EQ(layout.dp, 1);
+  EXPECT_TRUE(check_reference(s));
+}
+
+TEST(Costs, LedgersOfARoleSumToItsParts) {
+  const SimulationSettings s = small();
+  for (const ActorMemory& m : {rollout_memory(s), trainer_memory(s), reference_memory(s)}) {
+    double sum = 0;
+    for (const auto& [name, bytes] : m.device.entries())
+      sum += bytes;
+    EXPECT_DOUBLE_EQ(sum, m.device.total());
+  }
+}
+
+TEST(Costs, TheCacheIsItsShareOfWhatWeightsLeaveInWholeBlocks) {
+  const SimulationSettings s = small();
+  const ActorMemory m = rollout_memory(s);
+  const double room = s.config.rollout.kv_share * (device_capacity(s) - m.device.weights);
+  const double block = m.device.kv_cache / static_cast<double>(kv_tokens(s).count() / 128);
+  EXPECT_EQ(kv_tokens(s).count() % 128, 0);
+  EXPECT_LE(m.device.kv_cache, room);
+  EXPECT_GT(m.device.kv_cache + block, room);
+}
+
+TEST(Costs, PublicationTakesAtLeastWhatTheWeightsOfADeviceTakeOverItsPort) {
+  SimulationSettings s = small();
+  const sim_hw::Fabric fabric = sim_hw::make_fabric(s.cluster);
+  const double bytes = rollout_memory(s).device.weights;
+  const double port = fabric.levels[fabric.node_levels - 1].seconds_per_byte;
+  const double separate = publish_seconds(fabric, s);
+  EXPECT_GT(separate, bytes * port);
+  EXPECT_LT(separate, 20 * bytes * port);
+  EXPECT_GT(swap_seconds(fabric, s), bytes * fabric.to_device);
+  s.colocated = true;  // Part of the weights is already where it belongs, and none goes to a host.
+  EXPECT_LT(publish_seconds(fabric, s), separate);
+  EXPECT_LT(swap_seconds(fabric, s), 0.1);
+}
+
+}  // namespace
+}  // namespace temper::actors
