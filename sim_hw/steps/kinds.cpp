@@ -1,6 +1,7 @@
 // The kinds of whole steps on one device: decode_step, prefill, logprob_pass, train_step.
 #include "sim_hw/memory/torch_training.hpp"
 #include "sim_hw/predict/predict.hpp"
+#include "sim_hw/steps/decode_memory.hpp"
 #include "sim_hw/steps/explain.hpp"
 #include "sim_hw/steps/parallel_decode.hpp"
 #include "sim_hw/steps/rollout_layout.hpp"
@@ -75,6 +76,8 @@ Result<Prediction> predict_parallel_decode(const PredictContext& context, const 
   TEMPER_TRY_STATUS(check_rollout_layout(*spec, *hardware, r.cards, {tp, dp, ep}));
   layout = {static_cast<double>(tp), static_cast<double>(dp), static_cast<double>(ep)};
   shape.context = static_cast<double>(length);
+  TEMPER_TRY_STATUS(
+      check_decode_memory(*spec, *hardware, {tp, dp, ep}, shape.batch, shape.context));
   const std::string launch = r.params.text("launch", "graph");
   if (launch != "graph" && launch != "padded_graph")
     return invalid_input(fmt::format("launch={}: expected graph or padded_graph", launch));
@@ -99,6 +102,8 @@ Result<Prediction> predict_decode(const PredictContext& context, const Request& 
   TEMPER_TRY(shape.batch, at_least_one(r.params, "batch"));
   TEMPER_TRY(shape.context, at_least_one(r.params, "context"));
   TEMPER_TRY(shape.launch, launch_of(r.params));
+  TEMPER_TRY(const HardwareSpec* hardware, context.catalog.hardware(r.hardware));
+  TEMPER_TRY_STATUS(check_decode_memory(*s.spec, *hardware, {}, shape.batch, shape.context));
   ListSink list;
   visit_decode(s.device, s.model, shape.batch, shape.context, list);
   const double seconds = decode_seconds(s.device, s.model, shape);
@@ -169,6 +174,16 @@ Result<Prediction> predict_train(const PredictContext& context, const Request& r
   out.metrics = {std::move(time), std::move(forward_backward), std::move(step)};
   const TorchTrainingMemory memory =
       torch_training_memory(*s.spec, shape.batch, shape.seq, recompute);
+  TEMPER_TRY(const HardwareSpec* hardware, context.catalog.hardware(r.hardware));
+  if (const auto capacity = static_cast<double>(hardware->die.memory.count());
+      memory.peak() > capacity) {
+    return invalid_input(fmt::format(
+        "peak memory of {:.2f} GB exceeds the {:.2f} GB of {}; nearest: {}",
+        memory.peak() / 1e9,
+        capacity / 1e9,
+        hardware->name,
+        recompute == Recompute::None ? "recompute=full, or a smaller batch" : "a smaller batch"));
+  }
   Metric peak{"peak_memory", "B", memory.peak(), {}};
   for (const auto& [name, bytes] : memory.entries())
     peak.terms.push_back({std::string(name), 1, bytes, ""});

@@ -1,6 +1,7 @@
 #include "sim_hw/steps/steps.hpp"
 
 #include "sim_hw/predict/predict.hpp"
+#include "sim_hw/steps/decode_memory.hpp"
 #include "sim_hw/steps/parallel_decode.hpp"
 #include "sim_hw/steps/rollout_layout.hpp"
 
@@ -290,6 +291,29 @@ TEST_F(Steps, TheNearestValueOfARefusalIsTheNearest) {
       check_rollout_layout(model("qwen2.5-7b"), hardware("nvidia-h200"), 2, {1, 2, 2});
   ASSERT_FALSE(dense);
   EXPECT_EQ(dense.error().context, "ep=2: the model has no experts; nearest: ep=1");
+}
+
+TEST(DecodeMemory, RefusesABatchThatDoesNotFitAndNamesOneThatDoes) {
+  Catalog catalog = Catalog::shipped();
+  const HardwareSpec& hardware = **catalog.hardware("nvidia-h200");
+  const ModelSpec& model = **catalog.model("qwen2.5-7b");
+  const Status refused = check_decode_memory(model, hardware, {}, 512, 8192);
+  ASSERT_FALSE(refused);
+  const std::string why = refused.error().context;
+  const std::size_t at = why.find("nearest: batch = ");
+  ASSERT_NE(at, std::string::npos) << why;
+  const double nearest = std::stod(why.substr(at + 17));
+  EXPECT_TRUE(check_decode_memory(model, hardware, {}, nearest, 8192));
+  EXPECT_FALSE(check_decode_memory(model, hardware, {}, nearest * 1.05, 8192));
+}
+
+TEST(DecodeMemory, RefusesWeightsThatDoNotFit) {
+  Catalog catalog = Catalog::shipped();
+  const Status refused = check_decode_memory(
+      **catalog.model("llama-3.1-405b"), **catalog.hardware("nvidia-h200"), {}, 1, 100);
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().context.find("nearest: tp = 8"), std::string::npos)
+      << refused.error().context;
 }
 
 }  // namespace

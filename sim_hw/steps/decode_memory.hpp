@@ -1,0 +1,19 @@
+// Whether the weights and the keys and values of a decode step fit a device.
+#pragma once
+
+#include "core/result.hpp"
+#include "sim_hw/hardware/hardware_spec.hpp"
+#include "sim_hw/model/model_spec.hpp"
+#include "sim_hw/steps/rollout_layout.hpp"
+
+namespace temper::sim_hw {
+
+/// `batch` sequences of `context` tokens on each replica. The error names the ledger and the
+/// nearest batch that fits or, where the weights alone do not, the nearest tensor parallelism.
+Status check_decode_memory(const ModelSpec& model,
+                           const HardwareSpec& hardware,
+                           const RolloutDevices& layout,
+                           double batch,
+                           double context);
+
+}  // namespace temper::sim_hw
