@@ -165,7 +165,7 @@ TEST_F(Steps, TermsOfTheExplanationSumToTheTime) {
     const std::string m = std::string("model=") + name;
     for (const std::string& params : {m + ";batch=1;context=128;launch=graph",
                                       m + ";batch=1;context=128;launch=eager",
-                                      m + ";batch=200;context=8000;launch=eager"}) {
+                                      m + ";batch=50;context=4000;launch=eager"}) {
       const Prediction p = ask("decode_step", params);
       EXPECT_NEAR(sum_of(*p.find("time")) / p.find("time")->value, 1, 1e-9) << params;
     }
