@@ -1,0 +1,86 @@
+// Whether a placement on simulated hardware fits, before it runs: layouts, then the bytes of every
+// device and of its share of host memory in each phase of the cards that hold it.
+//
+// Cards form groups that hold the same roles. Phases of a group, in the order of the switch
+// (orchestrator/scheduler/role_switch.hpp); T trainer, E engine, R reference (in full wherever it
+// shares the cards: it scores at any time):
+//   own cards of the trainer   train     T in full
+//                              publish   T without activations, one bucket
+//   own cards of the rollout   rollout   E in full, the staged version in host memory
+//   own cards of the reference score     R
+//   shared cards               train              T in full, what an idle E keeps
+//                              offload_optimizer  T without activations, on device and host at once
+//                              reshard, bind      T's weights stay, E's arrive; one bucket
+//                              kv_alloc           E with its cache; what an idle T keeps (parked)
+//                              rollout            E in full
+//                              free_kv            E's weights
+//                              onload             T without activations, on device and host
+// `separate` has groups of the first three kinds, `colocated` and `fused` one shared group (in
+// `fused` always with the reference), `hybrid` own cards of the rollout and a shared group.
+// Ledgers: actors/simulation/costs.hpp. Range: theirs.
+#pragma once
+
+#include "actors/simulation/costs.hpp"
+#include "orchestrator/config/pipeline_config.hpp"
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace temper {
+namespace orchestrator {
+
+enum class CardMode { Separate, Colocated, Fused, Hybrid };
+enum class ReferencePlace { None, Own, WithRollout, WithTrainer };
+
+/// Who is where, as counts.
+struct SimulatedPlacement {
+  /// `trainer_cards` and `rollout_cards` are set; in hybrid mode `rollout_cards` are the fixed ones
+  /// and the trainer's switch. `cards` and `colocated` are set per role from the rest.
+  actors::SimulationSettings settings;
+  CardMode mode = CardMode::Separate;
+  std::int64_t engines = 1;  ///< On rollout_cards.
+  ReferencePlace reference = ReferencePlace::None;
+  std::int64_t references = 1;
+  std::int64_t reference_cards = 0;  ///< Of all references.
+};
+/// Of a configuration whose simulation is resolved.
+SimulatedPlacement simulated_placement(const PipelineConfig& config,
+                                       const actors::SimulationSettings& settings);
+
+/// What each role holds per device of a group of cards in one phase.
+struct PhaseLedger {
+  struct Part {
+    std::string_view role;
+    actors::ActorMemory memory;
+  };
+  std::string_view group;
+  std::string_view phase;
+  std::vector<Part> parts;
+
+  double device() const;
+  double host() const;
+  /// Every entry that is not zero, in GiB.
+  std::string text() const;
+};
+
+/// Every phase of every group. Error: a layout that does not divide the model or its cards, or a KV
+/// cache that cannot hold one longest response.
+Result<std::vector<PhaseLedger>> memory_phases(const SimulatedPlacement& placement);
+
+/// The above, and that no phase exceeds a capacity. An error prints the ledger of the phase that
+/// exceeds it most and the nearest single change that fits.
+Status check_memory(const SimulatedPlacement& placement);
+
+}  // namespace orchestrator
+
+template <>
+struct EnumNames<orchestrator::CardMode> {
+  using M = orchestrator::CardMode;
+  static constexpr std::array<std::pair<M, std::string_view>, 4> value{{{M::Separate, "separate"},
+                                                                        {M::Colocated, "colocated"},
+                                                                        {M::Fused, "fused"},
+                                                                        {M::Hybrid, "hybrid"}}};
+};
+
+}  // namespace temper
