@@ -21,21 +21,28 @@ std::int64_t divided_up(std::int64_t a, std::int64_t b) {
   return (a + b - 1) / b;
 }
 
-/// Longest first, each into the emptiest of `bins` (the first of equals).
+/// Longest first, each into the emptiest of `bins` (the last of equals).
 std::vector<Bin> fill(const std::vector<Tokens>& descending, std::size_t bins) {
-  using Entry = std::pair<std::int64_t, std::size_t>;  // Tokens, bin; a min-heap.
+  using Entry = std::pair<std::int64_t, std::size_t>;  // Tokens, bin counted from the last.
   std::vector<Bin> out(bins);
-  std::vector<Entry> heap(bins);
+  std::vector<Entry> heap(bins);  // The emptiest on top.
+  const auto put = [&](std::size_t bin, Tokens length) {
+    const auto tokens = static_cast<double>(length.count());
+    out[bin].tokens += length.count();
+    out[bin].squares += tokens * tokens;
+    ++out[bin].sequences;
+  };
+  // The first ones find empty bins; from the last to the first these are in order, so a heap.
+  const std::size_t direct = std::min(bins, descending.size());
+  for (std::size_t i = 0; i < direct; ++i)
+    put(i, descending[i]);
   for (std::size_t i = 0; i < bins; ++i)
-    heap[i] = {0, i};
-  for (const Tokens length : descending) {
+    heap[i] = {out[bins - 1 - i].tokens, i};
+  for (std::size_t i = direct; i < descending.size(); ++i) {
     std::ranges::pop_heap(heap, std::greater<>{});
     Entry& entry = heap.back();
-    Bin& bin = out[entry.second];
-    const auto tokens = static_cast<double>(length.count());
-    bin.tokens = entry.first += length.count();
-    bin.squares += tokens * tokens;
-    ++bin.sequences;
+    entry.first += descending[i].count();
+    put(bins - 1 - entry.second, descending[i]);
     std::ranges::push_heap(heap, std::greater<>{});
   }
   return out;
@@ -116,8 +123,7 @@ LayerAttention layer_attention(const sim_hw::ModelSpec& model,
   a.kv_heads = model.latent ? a.heads : std::max(1.0, static_cast<double>(model.kv_heads) / tp);
   a.key_dim = static_cast<double>(model.head_dim);
   a.value_dim = static_cast<double>(model.value_dim());
-  // Lengths are rounded up to what tp and cp divide, so that squares may not exceed the packed one.
-  const double mean = std::min(tokens, squares / tokens);
+  const double mean = squares / tokens;
   return {sim_hw::attention_prefill_seconds(device, a, 1, tokens) / cp,
           sim_hw::attention_prefill_seconds(device, a, tokens / mean, mean) / cp};
 }

@@ -7,7 +7,9 @@
 //
 // Attention. sim_hw prices a micro-batch of T packed tokens as one sequence of T. Packed sequences
 // attend each to itself: with Q the sum of their squared lengths, the scores are those of T^2 / Q
-// sequences of Q / T tokens, which also has T tokens. The correction is the difference of
+// sequences of Q / T tokens, which also has T tokens. T and Q are means over the micro-batches of
+// the busiest replica; where long sequences have micro-batches of their own, Q / T exceeds T and
+// the correction adds. The correction is the difference of
 // attention_prefill_seconds() for the two shapes in every layer, as often as the pass runs it.
 // Assumed: it does not change which stage is slowest, nor what communication hides behind
 // attention.

@@ -30,17 +30,18 @@ RewardModel::RewardModel(const RewardPoolConfig& config,
   mu_ = std::log(seconds(config.mean)) - sigma_ * sigma_ / 2;
 }
 
-Duration RewardModel::latency(ResponseId response) const {
-  if (instant_)
-    return Duration(0);
-  Random random = stream(seed_, response.value(), "reward latency");
-  return from_seconds(std::exp(mu_ + sigma_ * random.normal()));
+double RewardModel::probability(std::uint64_t group) const {
+  Random random = stream(seed_, group, "reward group");
+  return (random.uniform() + random.uniform()) / 2;
 }
 
-double RewardModel::reward(ResponseId response) const {
-  Random group = stream(seed_, response.value() / group_size_, "reward group");
-  const double p = (group.uniform() + group.uniform()) / 2;
-  return stream(seed_, response.value(), "reward value").chance(p) ? 1 : 0;
+RewardModel::Verdict RewardModel::judge(ResponseId response, double probability) const {
+  Random random = stream(seed_, response.value(), "reward");
+  Verdict verdict;
+  verdict.reward = random.chance(probability) ? 1 : 0;
+  if (!instant_)
+    verdict.latency = from_seconds(std::exp(mu_ + sigma_ * random.normal()));
+  return verdict;
 }
 
 SimulatedReward::SimulatedReward(const SimulationSettings& settings,
@@ -88,16 +89,23 @@ void SimulatedReward::assign(const CountedJudge& work, Time now) {
   }
   Lease lease{now, ++sequence_, {.lease = work.lease, .items = {}}};
   lease.verdict.items.reserve(work.items.size());
+  std::optional<std::uint64_t> group;  // Of `probability`: neighbours are mostly of one.
+  double probability = 0;
   for (const auto& item : work.items) {
+    if (const std::uint64_t own = model_.group_of(item.response); group != own) {
+      group = own;
+      probability = model_.probability(own);
+    }
+    const RewardModel::Verdict verdict = model_.judge(item.response, probability);
     Time begin = now;
     if (free_at_.size() == pool_) {
       begin = std::max(now, free_at_.top());
       free_at_.pop();
     }
-    const Time end = begin + model_.latency(item.response);
+    const Time end = begin + verdict.latency;
     free_at_.push(end);
     lease.done = std::max(lease.done, end);
-    lease.verdict.items.push_back({model_.reward(item.response), {}});
+    lease.verdict.items.push_back({verdict.reward, {}});
   }
   busy_until_ = std::max(busy_until_, lease.done);
   leases_.push(std::move(lease));

@@ -24,8 +24,20 @@ class RewardModel {
   RewardModel(const RewardPoolConfig& config,
               std::uint64_t seed,
               std::uint64_t responses_per_group);
-  Duration latency(ResponseId response) const;
-  double reward(ResponseId response) const;
+  struct Verdict {
+    Duration latency{};
+    double reward = 0;
+  };
+  std::uint64_t group_of(ResponseId response) const { return response.value() / group_size_; }
+  /// The probability of a reward in the group with this number.
+  double probability(std::uint64_t group) const;
+  /// Requires: `probability` is that of the response's group.
+  Verdict judge(ResponseId response, double probability) const;
+
+  Duration latency(ResponseId response) const { return judge(response, 0).latency; }
+  double reward(ResponseId response) const {
+    return judge(response, probability(group_of(response))).reward;
+  }
 
  private:
   double mu_ = 0;
