@@ -203,12 +203,6 @@ bool fits(const SimulatedPlacement& p) {
   return phases && largest_excess(p.settings, *phases).phase == nullptr;
 }
 
-/// One change of a placement and how the configuration says it.
-struct Change {
-  std::string text;
-  SimulatedPlacement placement;
-};
-
 /// Tries doublings of one key of a placement; keeps the first that fits.
 class Search {
  public:

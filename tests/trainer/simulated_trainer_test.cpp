@@ -85,6 +85,23 @@ TEST(UpdateCost, PackingTakesAwayTheAttentionBetweenSequences) {
   EXPECT_EQ(layout.dp, 8);
 }
 
+TEST(UpdateCost, ALongSequencePaysForItsAttention) {
+  // As many tokens and micro-batches: one of 57344 and seven of 1024, or eight of 8064 (which
+  // packing leaves apart, since two exceed the limit). (57344^2 + 7 1024^2) / (8 8064^2) = 6.3
+  // times the scores.
+  actors::SimulationSettings s = small();
+  s.cards = s.trainer_cards = 2;
+  s.config.trainer.pp = 2;
+  std::vector<Tokens> uneven(7, Tokens(1024));
+  uneven.push_back(Tokens(8 * 8064 - 7 * 1024));
+  const UpdateCost even = UpdateModel(s)(std::vector<Tokens>(8, Tokens(8064)));
+  const UpdateCost long_one = UpdateModel(s)(uneven);
+  EXPECT_EQ(even.micro_batches, long_one.micro_batches);
+  EXPECT_DOUBLE_EQ(even.pipeline, long_one.pipeline);
+  EXPECT_NEAR(even.attention_correction, 0, 1e-9 * even.pipeline);
+  EXPECT_GT(long_one.attention_correction, 0.1 * even.pipeline);
+}
+
 TEST(UpdateCost, OptimizerOnTheHostCrossesItsLinkBothWays) {
   actors::SimulationSettings s = small();
   const sim_hw::Fabric fabric = sim_hw::make_fabric(s.cluster);
