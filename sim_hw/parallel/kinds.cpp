@@ -61,7 +61,8 @@ Status refuse_overflow(const Request& request,
                        const ModelSpec& model,
                        const HardwareSpec& hardware,
                        const TrainQuestion& q) {
-  const std::string what = request.params.text("memory", "report");
+  const std::string what =
+      request.params.text("memory", request.kind == "memory" ? "report" : "refuse");
   if (what == "report")
     return {};
   if (what != "refuse")
@@ -177,7 +178,7 @@ constexpr std::array kKinds{
         "zero=0|1|2|3; sequence_parallel=on|off (default: on with selective recompute or experts); "
         "batch (or global_batch); mbs (or micro_batch); seq; recompute=none|selective|full; "
         "recompute_every; attention=fused|unfused; dtype=bf16|fp16; states=mixed|bf16; "
-        "expert_imbalance; expert_overlap=off|on; memory=report|refuse",
+        "expert_imbalance; expert_overlap=off|on; memory=refuse|report",
         predict_train_iteration},
 };
 

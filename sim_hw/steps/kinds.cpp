@@ -45,6 +45,18 @@ Result<PassShape> pass_shape(const Params& p) {
   return shape;
 }
 
+/// What becomes of a step that does not fit the device.
+enum class Overflow { Refuse, Report };
+
+Result<Overflow> overflow_of(const Params& p) {
+  const std::string text = p.text("memory", "refuse");
+  if (text == "refuse")
+    return Overflow::Refuse;
+  if (text == "report")
+    return Overflow::Report;
+  return invalid_input(fmt::format("memory={}: expected refuse or report", text));
+}
+
 Result<Launch> launch_of(const Params& p) {
   const std::string text = p.text("launch", "graph");
   if (text == "graph")
@@ -76,8 +88,10 @@ Result<Prediction> predict_parallel_decode(const PredictContext& context, const 
   TEMPER_TRY_STATUS(check_rollout_layout(*spec, *hardware, r.cards, {tp, dp, ep}));
   layout = {static_cast<double>(tp), static_cast<double>(dp), static_cast<double>(ep)};
   shape.context = static_cast<double>(length);
-  TEMPER_TRY_STATUS(
-      check_decode_memory(*spec, *hardware, {tp, dp, ep}, shape.batch, shape.context));
+  TEMPER_TRY(const Overflow overflow, overflow_of(r.params));
+  if (overflow == Overflow::Refuse)
+    TEMPER_TRY_STATUS(
+        check_decode_memory(*spec, *hardware, {tp, dp, ep}, shape.batch, shape.context));
   const std::string launch = r.params.text("launch", "graph");
   if (launch != "graph" && launch != "padded_graph")
     return invalid_input(fmt::format("launch={}: expected graph or padded_graph", launch));
@@ -103,7 +117,9 @@ Result<Prediction> predict_decode(const PredictContext& context, const Request& 
   TEMPER_TRY(shape.context, at_least_one(r.params, "context"));
   TEMPER_TRY(shape.launch, launch_of(r.params));
   TEMPER_TRY(const HardwareSpec* hardware, context.catalog.hardware(r.hardware));
-  TEMPER_TRY_STATUS(check_decode_memory(*s.spec, *hardware, {}, shape.batch, shape.context));
+  TEMPER_TRY(const Overflow overflow, overflow_of(r.params));
+  if (overflow == Overflow::Refuse)
+    TEMPER_TRY_STATUS(check_decode_memory(*s.spec, *hardware, {}, shape.batch, shape.context));
   ListSink list;
   visit_decode(s.device, s.model, shape.batch, shape.context, list);
   const double seconds = decode_seconds(s.device, s.model, shape);
@@ -175,8 +191,9 @@ Result<Prediction> predict_train(const PredictContext& context, const Request& r
   const TorchTrainingMemory memory =
       torch_training_memory(*s.spec, shape.batch, shape.seq, recompute);
   TEMPER_TRY(const HardwareSpec* hardware, context.catalog.hardware(r.hardware));
+  TEMPER_TRY(const Overflow overflow, overflow_of(r.params));
   if (const auto capacity = static_cast<double>(hardware->die.memory.count());
-      memory.peak() > capacity) {
+      overflow == Overflow::Refuse && memory.peak() > capacity) {
     return invalid_input(fmt::format(
         "peak memory of {:.2f} GB exceeds the {:.2f} GB of {}; nearest: {}",
         memory.peak() / 1e9,
@@ -224,7 +241,8 @@ constexpr std::array kKinds{
          predict_prefill},
     Kind{"train_step",
          "Forward, backward and AdamW on one batch.",
-         "model; batch; seq; recompute=none|full; optimizer=adamw; states=bf16",
+         "model; batch; seq; recompute=none|full; optimizer=adamw; states=bf16; "
+         "memory=refuse|report",
          predict_train},
     Kind{"weight_copy_same_card",
          "Copy of all weights on one device.",

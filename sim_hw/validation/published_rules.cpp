@@ -221,16 +221,17 @@ Outcome train_iteration_rule(const Publication& p, const Conditions& c, const st
   const std::int64_t dp = layout.after("DP").value_or(1);
   RuleResult result = question(
       "train_iteration",
-      fmt::format("model={};tp={};pp={};dp={};vpp={};global_batch={};micro_batch={};seq={}{}",
-                  model,
-                  *tp,
-                  *pp,
-                  dp,
-                  layout.after("interleave=").value_or(1),
-                  *batch,
-                  *micro,
-                  *seq,
-                  recompute_of(c)),
+      fmt::format(
+          "model={};tp={};pp={};dp={};vpp={};global_batch={};micro_batch={};seq={}{};memory=report",
+          model,
+          *tp,
+          *pp,
+          dp,
+          layout.after("interleave=").value_or(1),
+          *batch,
+          *micro,
+          *seq,
+          recompute_of(c)),
       std::string(metric));
   result.question->devices = *tp * *pp * dp;
   return result;

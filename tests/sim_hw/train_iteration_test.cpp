@@ -273,7 +273,7 @@ TEST_F(TrainIteration, AnswersQuestionsWithAllMetricsAndTermsThatSum) {
 }
 
 TEST_F(TrainIteration, TakesDataParallelismFromTheCardsAndRefusesWhatDoesNotMultiply) {
-  const std::string gpt = "model=gpt3-175b;tp=8;pp=8;vpp=3;batch=128;seq=2048";
+  const std::string gpt = "model=gpt3-175b;tp=8;pp=8;vpp=3;batch=128;seq=2048;memory=report";
   EXPECT_TRUE(ask(128, "train_iteration", gpt));
   const Result<Prediction> wrong = ask(100, "train_iteration", gpt);
   ASSERT_FALSE(wrong);
@@ -284,10 +284,10 @@ TEST_F(TrainIteration, TakesDataParallelismFromTheCardsAndRefusesWhatDoesNotMult
   EXPECT_NE(typo.error().context.find("expected none, selective, full"), std::string::npos);
 }
 
-TEST_F(TrainIteration, RefusesAnOverflowWhenAskedTo) {
+TEST_F(TrainIteration, RefusesAnOverflowUnlessAskedToReportIt) {
   const std::string big = question(kPublished[0], "recompute=none");
-  EXPECT_TRUE(ask(8, "train_iteration", big));
-  const Result<Prediction> refused = ask(8, "train_iteration", big + ";memory=refuse");
+  EXPECT_TRUE(ask(8, "train_iteration", big + ";memory=report"));
+  const Result<Prediction> refused = ask(8, "train_iteration", big);
   ASSERT_FALSE(refused);
   EXPECT_NE(refused.error().context.find("nearest: recompute = selective"), std::string::npos)
       << refused.error().context;

@@ -196,12 +196,13 @@ TEST_F(Publications, OfTrainingBecomeRowsWithTheirLayout) {
                    "TP8 PP8 DP1;interleave=3;batch=64;MBS=1;seq=2048;FP16;full recompute,"
                    "iteration_time,s,18.13"),
             "nvidia-a100 train_iteration model=gpt-3-175b;tp=8;pp=8;dp=1;vpp=3;global_batch=64;"
-            "micro_batch=1;seq=2048;recompute=full time");
+            "micro_batch=1;seq=2048;recompute=full;memory=report time");
   EXPECT_EQ(params("pretrain,Megatron-LM,NVIDIA A100-80G,,Megatron 22B,"
                    "same parallelism;sequence parallel + selective recompute,"
                    "activation_memory_per_gpu,GiB,9.5625"),
             "nvidia-a100 train_iteration model=megatron-22b;tp=8;pp=1;dp=1;vpp=1;global_batch=4;"
-            "micro_batch=4;seq=2048;recompute=selective;sequence_parallel=on activation_memory");
+            "micro_batch=4;seq=2048;recompute=selective;sequence_parallel=on;memory=report "
+            "activation_memory");
 }
 
 TEST_F(Publications, SayInOneLineWhyTheyAreNotUsed) {
