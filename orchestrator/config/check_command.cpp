@@ -4,6 +4,8 @@
 #include "core/yaml.hpp"
 #include "orchestrator/config/load.hpp"
 #include "orchestrator/config/placement.hpp"
+#include "orchestrator/config/simulated_memory.hpp"
+#include "orchestrator/config/simulation.hpp"
 
 #include <fmt/format.h>
 
@@ -28,11 +30,50 @@ void describe(V& v, CheckReport& r) {
   v.field(4, "actors", r.actors);
 }
 
+/// "0, 1, 5"; where there are many, neighbours as a range: "0-31, 64".
+std::string listed(const std::vector<CardId>& cards) {
+  constexpr std::size_t kMany = 8;
+  if (cards.size() <= kMany)
+    return fmt::format("{}", fmt::join(cards, ", "));
+  std::string out;
+  for (std::size_t i = 0; i < cards.size();) {
+    std::size_t end = i + 1;
+    while (end < cards.size() && cards[end].value() == cards[end - 1].value() + 1)
+      ++end;
+    out += fmt::format("{}{}", out.empty() ? "" : ", ", cards[i]);
+    if (end - i > 1)
+      out += fmt::format("-{}", cards[end - 1]);
+    i = end;
+  }
+  return out;
+}
+
 /// As comments, so that all of the output is a configuration again.
 std::string card_map(const std::vector<orchestrator::ActorSpec>& slots) {
   std::string out = "\n# cards\n";
   for (const orchestrator::ActorSpec& slot : slots)
-    out += fmt::format("#   {:<14} [{}]\n", slot.name, fmt::join(slot.cards, ", "));
+    out += fmt::format("#   {:<14} [{}]\n", slot.name, listed(slot.cards));
+  return out;
+}
+
+/// What each phase holds per device and of the hosts, as comments.
+std::string memory_map(const orchestrator::PipelineConfig& config) {
+  const auto settings = orchestrator::resolve_simulation(config);
+  if (!settings)
+    return "";
+  const auto phases =
+      orchestrator::memory_phases(orchestrator::simulated_placement(config, *settings));
+  if (!phases)
+    return "";
+  std::string out = fmt::format("\n# memory: GB of {:.1f} per device, GB of {:.1f} of its host\n",
+                                actors::device_capacity(*settings) / 1e9,
+                                actors::host_capacity(*settings) / 1e9);
+  for (const orchestrator::PhaseLedger& phase : *phases) {
+    out += fmt::format("#   {:<28} {:8.1f} {:8.1f}\n",
+                       fmt::format("{}: {}", phase.group, phase.phase),
+                       phase.device() / 1e9,
+                       phase.host() / 1e9);
+  }
   return out;
 }
 
@@ -66,6 +107,8 @@ int run_check(const CheckOptions& options, std::ostream& out, std::ostream& err)
     out << to_json(report, JsonStyle::Pretty) << '\n';
   } else if (report.ok) {
     out << to_yaml(*report.config) << card_map(report.actors);
+    if (report.config->hardware == HardwareKind::Simulated)
+      out << memory_map(*report.config);
   } else {
     err << render(report.issues);
   }

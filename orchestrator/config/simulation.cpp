@@ -1,8 +1,10 @@
 #include "orchestrator/config/simulation.hpp"
 
+#include "actors/simulation/costs.hpp"
 #include "actors/simulation/lengths.hpp"
 #include "core/files.hpp"
 #include "orchestrator/config/placement.hpp"
+#include "orchestrator/config/simulated_memory.hpp"
 #include "sim_hw/predict/catalog.hpp"
 
 #include <fmt/format.h>
@@ -64,10 +66,6 @@ void check_lengths(const std::string& key, LengthConfig c, Rules& rules) {
   rules.require(false, {key + blamed, key}, status.error().context);
 }
 
-std::string names(const std::vector<std::string>& all) {
-  return fmt::format("{}", fmt::join(all, ", "));
-}
-
 void check_share(const std::string& role, std::size_t cards, std::int32_t replicas, Rules& rules) {
   rules.require(replicas == 0 || cards % static_cast<std::size_t>(replicas) == 0,
                 {role + ".replicas", "placement." + role, "placement.cards"},
@@ -76,6 +74,37 @@ void check_share(const std::string& role, std::size_t cards, std::int32_t replic
                             cards,
                             role,
                             replicas));
+}
+
+/// Whether tp, ep and the rest divide the model and each role's cards, and the bytes fit them.
+void check_cards_hold(const PipelineConfig& c, Rules& rules) {
+  auto settings = resolve_simulation(c);
+  if (!settings)
+    return rules.require(false, {"simulation"}, settings.error().context);
+  for (const ActorSpec& slot : actor_slots(c)) {
+    settings->cards = std::ssize(slot.cards);
+    settings->concurrency = slot.concurrency;
+    const bool first = slot.name.ends_with("-0");
+    Status status;
+    if (slot.role == actors::RoleKind::Trainer)
+      status = actors::check_trainer(*settings);
+    if (slot.role == actors::RoleKind::Rollout && first)
+      status = actors::check_rollout(*settings);
+    if (slot.role == actors::RoleKind::Reference && first)
+      status = actors::check_reference(*settings);
+    if (!status) {
+      rules.require(
+          false,
+          {slot.role == actors::RoleKind::Rollout ? "simulation.rollout" : "simulation.trainer",
+           "placement"},
+          status.error().context);
+    }
+  }
+  if (!rules.broken.empty())
+    return;
+  const Status fits = check_memory(simulated_placement(c, *settings));
+  if (!fits)
+    rules.require(false, {"simulation", "placement", "rollout"}, fits.error().context);
 }
 
 }  // namespace
@@ -111,8 +140,8 @@ std::vector<BrokenRule> check_simulation(const PipelineConfig& c) {
   if (s.cluster.empty()) {
     rules.require(false,
                   {"simulation.cluster", "hardware"},
-                  "needed by `hardware: simulated`: " + names(catalog.hardware_names()) +
-                      ", or the path of a description");
+                  "needed by `hardware: simulated`: a name from configs/hardware, e.g. cm384, or "
+                  "the path of a description");
   } else if (const auto cluster = catalog.hardware(s.cluster); !cluster) {
     rules.require(false, {"simulation.cluster"}, cluster.error().context);
   } else {
@@ -125,8 +154,8 @@ std::vector<BrokenRule> check_simulation(const PipelineConfig& c) {
   if (s.model.empty()) {
     rules.require(false,
                   {"simulation.model", "hardware"},
-                  "needed by `hardware: simulated`: " + names(catalog.model_names()) +
-                      ", or the path of a description");
+                  "needed by `hardware: simulated`: a name from configs/models, e.g. "
+                  "pangu-ultra-moe-718b, or the path of a description");
   } else if (const auto model = catalog.model(s.model); !model) {
     rules.require(false, {"simulation.model"}, model.error().context);
   }
@@ -135,6 +164,8 @@ std::vector<BrokenRule> check_simulation(const PipelineConfig& c) {
   const PlacementConfig p = resolve_placement(c);
   check_share("rollout", p.rollout.size(), c.rollout.replicas, rules);
   check_share("reference", p.reference.size(), c.reference.replicas, rules);
+  if (rules.broken.empty())
+    check_cards_hold(c, rules);
   return std::move(rules.broken);
 }
 

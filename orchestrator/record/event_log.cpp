@@ -33,12 +33,14 @@ std::string_view front_payload(std::string_view rest) {
 
 }  // namespace
 
-Result<EventLog> EventLog::create(const std::filesystem::path& path) {
+Result<EventLog> EventLog::create(const std::filesystem::path& path, Writing writing) {
   if (std::filesystem::exists(path)) {
     return invalid_input(path.string() + " exists; choose another run_dir or use --resume");
   }
   TEMPER_TRY(AppendFile file, AppendFile::open(path));
-  return EventLog(std::move(file));
+  EventLog log(std::move(file));
+  log.writing_ = writing;
+  return log;
 }
 
 Result<EventLog> EventLog::reopen(const std::filesystem::path& path) {
@@ -55,18 +57,32 @@ Result<EventLog> EventLog::reopen(const std::filesystem::path& path) {
 Status EventLog::append(const Record& record) {
   TEMPER_CHECK(record.sequence == next_sequence_, "records are appended in order");
   // The frame is built in place: a hole for the header, then the payload.
-  buffer_.assign(kHeader, '\0');
+  const std::size_t begin = buffer_.size();
+  buffer_.append(kHeader, '\0');
   encode_to(buffer_, record);
-  const std::string_view payload = std::string_view(buffer_).substr(kHeader);
+  const std::string_view payload = std::string_view(buffer_).substr(begin + kHeader);
   const auto length = static_cast<std::uint32_t>(payload.size());
   const auto check = static_cast<std::uint32_t>(hash64(payload));
-  std::memcpy(buffer_.data(), &length, sizeof length);
-  std::memcpy(buffer_.data() + 4, &check, sizeof check);
-  TEMPER_TRY_STATUS(file_.append(buffer_));
-  hash_ = hash64(payload, hash_);
+  const std::uint64_t hash = hash64(payload, hash_);
+  std::memcpy(buffer_.data() + begin, &length, sizeof length);
+  std::memcpy(buffer_.data() + begin + 4, &check, sizeof check);
+  if (writing_ == Writing::Through || buffer_.size() >= kGather)
+    TEMPER_TRY_STATUS(flush());
+  hash_ = hash;
   ++next_sequence_;
   last_time_ = record.time;
   return {};
+}
+
+Status EventLog::flush() {
+  const Status status = buffer_.empty() ? Status() : file_.append(buffer_);
+  buffer_.clear();
+  return status;
+}
+
+Status EventLog::sync() {
+  TEMPER_TRY_STATUS(flush());
+  return file_.sync();
 }
 
 Result<LogSummary> read_event_log(const std::filesystem::path& path,

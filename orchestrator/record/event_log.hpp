@@ -36,15 +36,22 @@ void describe(V& v, Record& r) {
 
 class EventLog {
  public:
+  /// Through: a record has reached the kernel when append() returns. Gathered: once there are
+  /// kGather bytes, or at flush(); for runs that are sooner repeated than resumed.
+  enum class Writing { Through, Gathered };
+  static constexpr std::size_t kGather = std::size_t{1} << 18;
+
   /// Starts an empty log. Error: the file exists.
-  static Result<EventLog> create(const std::filesystem::path& path);
+  static Result<EventLog> create(const std::filesystem::path& path,
+                                 Writing writing = Writing::Through);
   /// Opens an existing log to go on after its last whole record; a torn tail is cut off.
   static Result<EventLog> reopen(const std::filesystem::path& path);
 
-  /// Encodes and appends; the record has reached the kernel when this returns.
+  /// Encodes and appends.
   /// Requires: record.sequence == next_sequence().
   Status append(const Record& record);
-  Status sync() { return file_.sync(); }
+  Status flush();
+  Status sync();
 
   std::uint64_t next_sequence() const { return next_sequence_; }
   Time last_time() const { return last_time_; }
@@ -54,7 +61,8 @@ class EventLog {
  private:
   explicit EventLog(AppendFile file) : file_(std::move(file)) {}
   AppendFile file_;
-  std::string buffer_;
+  Writing writing_ = Writing::Through;
+  std::string buffer_;  ///< Frames that are still to be written.
   std::uint64_t next_sequence_ = 0;
   Time last_time_{};
   std::uint64_t hash_ = 0;

@@ -29,6 +29,7 @@ void DistQueue::add_group(GroupId id, PolicyVersion dispatched) {
   TEMPER_CHECK(groups_.empty() || groups_.rbegin()->first < id, "group ids grow");
   TEMPER_CHECK(has_credit(), "a group needs credits");
   Group& group = groups_[id];
+  index_[id.value()] = &group;
   group.dispatched = dispatched;
   group.rows.resize(static_cast<std::size_t>(per_group_));
   const std::uint64_t first = id.value() * static_cast<std::uint64_t>(per_group_);
@@ -42,14 +43,18 @@ void DistQueue::remove_group(GroupId id) {
   const std::uint64_t first = id.value() * static_cast<std::uint64_t>(per_group_);
   for (std::uint64_t k = 0; k < it->second.rows.size(); ++k) {
     const ResponseId r(first + k);
-    for (auto& ready : ready_)
-      ready.erase(r);
+    for (const Task task : {Task::Generate, Task::Reference, Task::Reward}) {
+      if ((it->second.rows[k].ready & bit(task)) != 0)
+        ready_[index(task)].erase(r);
+    }
     for (const LeaseId lease : it->second.rows[k].lease) {
       if (lease != LeaseId{})
         settle(lease);
     }
   }
-  trainable_.erase({it->second.dispatched, id});
+  if (it->second.trainable)
+    trainable_.erase({it->second.dispatched, id});
+  index_.erase(id.value());
   groups_.erase(it);
 }
 
@@ -58,8 +63,12 @@ bool DistQueue::has_credit() const {
 }
 
 const Group* DistQueue::group(GroupId id) const {
-  const auto it = groups_.find(id);
-  return it == groups_.end() ? nullptr : &it->second;
+  return find_group(id);
+}
+
+Group* DistQueue::find_group(GroupId id) const {
+  const auto it = index_.find(id.value());
+  return it == index_.end() ? nullptr : it->second;
 }
 
 GroupId DistQueue::group_of(ResponseId r) const {
@@ -80,14 +89,14 @@ std::vector<ResponseId> DistQueue::live_responses(GroupId id) const {
 }
 
 const Row* DistQueue::row(ResponseId r) const {
-  return const_cast<DistQueue*>(this)->find_row(r);
+  return find_row(r);
 }
 
-Row* DistQueue::find_row(ResponseId r) {
-  const auto it = groups_.find(group_of(r));
-  if (it == groups_.end())
+Row* DistQueue::find_row(ResponseId r) const {
+  Group* group = find_group(group_of(r));
+  if (group == nullptr)
     return nullptr;
-  return &it->second.rows[r.value() % static_cast<std::uint64_t>(per_group_)];
+  return &group->rows[r.value() % static_cast<std::uint64_t>(per_group_)];
 }
 
 void DistQueue::put(ResponseId r, Field field) {
@@ -124,22 +133,29 @@ void DistQueue::fail(ResponseId r) {
   refresh(r, *row);
 }
 
-void DistQueue::refresh(ResponseId r, const Row& row) {
+void DistQueue::refresh(ResponseId r, Row& row) {
   for (const Task task : {Task::Generate, Task::Reference, Task::Reward}) {
-    if (is_ready(row, task)) {
+    const bool ready = is_ready(row, task);
+    if (ready == ((row.ready & bit(task)) != 0))
+      continue;
+    row.ready = static_cast<std::uint8_t>(row.ready ^ bit(task));
+    if (ready) {
       ready_[index(task)].insert(r);
     } else {
       ready_[index(task)].erase(r);
     }
   }
   const GroupId id = group_of(r);
-  refresh_group(id, groups_.at(id));
+  refresh_group(id, *find_group(id), row);
 }
 
-void DistQueue::refresh_group(GroupId id, const Group& group) {
-  const bool trainable = std::all_of(group.rows.begin(), group.rows.end(), [&](const Row& row) {
-    return row.failed || is_ready(row, Task::Train);
-  });
+void DistQueue::refresh_group(GroupId id, Group& group, const Row& changed) {
+  const auto allows = [this](const Row& row) { return row.failed || is_ready(row, Task::Train); };
+  const bool trainable =
+      allows(changed) && std::all_of(group.rows.begin(), group.rows.end(), allows);
+  if (trainable == group.trainable)
+    return;
+  group.trainable = trainable;
   if (trainable) {
     trainable_.insert({group.dispatched, id});
   } else {
@@ -197,7 +213,7 @@ void DistQueue::give_back(LeaseId id, ResponseId r) {
 
 void DistQueue::extend(LeaseId id, Time deadline) {
   const auto it = leases_.find(id);
-  if (it == leases_.end())
+  if (it == leases_.end() || it->second.deadline == deadline)
     return;
   by_deadline_.erase({it->second.deadline, id});
   it->second.deadline = deadline;
@@ -257,10 +273,14 @@ void DistQueue::rebuild() {
   leases_.clear();
   loads_.clear();
   by_deadline_.clear();
+  index_.clear();
   for (auto& [id, group] : groups_) {
+    index_[id.value()] = &group;
+    group.trainable = false;
     const std::uint64_t first = id.value() * static_cast<std::uint64_t>(per_group_);
     for (std::uint64_t k = 0; k < group.rows.size(); ++k) {
       group.rows[k].lease = {};
+      group.rows[k].ready = 0;
       refresh(ResponseId(first + k), group.rows[k]);
     }
   }

@@ -18,6 +18,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 namespace temper::orchestrator {
@@ -35,11 +36,13 @@ struct Row {
   std::vector<actors::Segment> segments;
   double reward = 0;
   std::array<LeaseId, kTasks> lease{};  ///< Current holder per task; 0: none. Not stored.
+  std::uint8_t ready = 0;               ///< Bit per Task that can be granted. Not stored.
 };
 
 struct Group {
   PolicyVersion dispatched;  ///< v0
   std::vector<Row> rows;
+  bool trainable = false;  ///< Every row is ready to train or failed. Not stored.
 };
 
 struct Lease {
@@ -75,6 +78,8 @@ void describe(V& v, Group& g) {
 class DistQueue {
  public:
   DistQueue() = default;
+  DistQueue(DistQueue&&) = default;
+  DistQueue& operator=(DistQueue&&) = default;
   /// `credits`: most responses in the table at once.
   DistQueue(bool with_reference, std::int32_t responses_per_group, std::int64_t credits)
       : with_reference_(with_reference), per_group_(responses_per_group), credits_(credits) {}
@@ -149,9 +154,10 @@ class DistQueue {
   }
   std::uint8_t needs(Task task) const;
   bool is_ready(const Row& row, Task task) const;
-  Row* find_row(ResponseId r);
-  void refresh(ResponseId r, const Row& row);
-  void refresh_group(GroupId id, const Group& group);
+  Group* find_group(GroupId id) const;
+  Row* find_row(ResponseId r) const;
+  void refresh(ResponseId r, Row& row);
+  void refresh_group(GroupId id, Group& group, const Row& changed);
   /// One response of the lease is settled; the last one ends it.
   void settle(LeaseId id);
 
@@ -163,6 +169,7 @@ class DistQueue {
   std::map<GroupId, Group> groups_;
 
   // Derived from the above and from the leases.
+  std::unordered_map<std::uint64_t, Group*> index_;  ///< Into groups_; never iterated.
   std::array<std::set<ResponseId>, kTasks> ready_;
   std::set<std::pair<PolicyVersion, GroupId>> trainable_;
   std::map<LeaseId, Lease> leases_;

@@ -611,8 +611,11 @@ void Scheduler::update_waits() {
   for (std::uint32_t i = 0; i < fleet_.size(); ++i) {
     ActorState& a = fleet_.state(ActorId(i));
     command::Waiting wait = wait_of(ActorId(i));
-    if (wait.state == a.waiting.state)
+    // What a wait is for changes with every response; said once. Idleness has few reasons.
+    if (wait.state == a.waiting.state &&
+        (wait.state != actors::CardState::Idle || wait.on == a.waiting.on)) {
       continue;
+    }
     a.waiting = wait;
     emit(std::move(wait));
   }
@@ -637,7 +640,8 @@ command::Waiting Scheduler::wait_of(ActorId id) const {
         return because(S::WeightSync, "checkpoint");
       if (draining())
         return because(S::Idle, "end of run");
-      return because(S::WaitData, missing_for_training());
+      return because(S::WaitData,
+                     a.waiting.state == S::WaitData ? a.waiting.on : missing_for_training());
     case actors::RoleKind::Rollout:
       if (load.responses > 0)
         return because(S::Idle, "");

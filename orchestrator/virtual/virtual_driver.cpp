@@ -40,7 +40,7 @@ Result<std::unique_ptr<VirtualDriver>> VirtualDriver::create(VirtualOptions opti
                                                              std::unique_ptr<ActorHost> host,
                                                              RunObserver observer,
                                                              const Log& log) {
-  TEMPER_TRY(EventLog events, EventLog::create(options.log));
+  TEMPER_TRY(EventLog events, EventLog::create(options.log, EventLog::Writing::Gathered));
   return std::unique_ptr<VirtualDriver>(new VirtualDriver(
       std::move(options), std::move(host), std::move(observer), log, std::move(events)));
 }
@@ -50,6 +50,8 @@ RunOutcome VirtualDriver::run() {
   while (!outcome_)
     turn();
   say_goodbye();
+  if (Status status = events_.sync(); !status && outcome_->finish.ok)
+    outcome_->finish = {false, false, status.error().context};
   outcome_->log_hash = events_.hash();
   return *outcome_;
 }

@@ -74,6 +74,9 @@ class FakeActor final : public actors::SimulatedActor {
         trained.groups.push_back(entry.group);
       trained.weights = {next(work.certificate.step), Bytes(1000)};
       busy(now, kTrain, actors::CardState::Train, trained);
+    } else if (m.is<actors::SaveState>()) {
+      TEMPER_TRY(const auto save, m.decode<actors::SaveState>());
+      out.send(actors::StateSaved{save.version, ""});
     } else if (m.is<actors::StageWeights>()) {
       TEMPER_TRY(const auto stage, m.decode<actors::StageWeights>());
       later(now, kStage, actors::WeightsStaged{stage.weights.version, ""});
