@@ -23,6 +23,7 @@ namespace {
 struct ActorArguments {
   std::string connect;
   std::vector<std::string> names;
+  bool simulated = false;
   std::int64_t parent = 0;
 };
 
@@ -53,6 +54,8 @@ int run_actor(const ActorArguments& arguments) {
   const auto run_one = [&](const std::string& name) {
     actors::WorkerOptions own = options;
     own.name = name;
+    if (arguments.simulated)
+      own.threads = actors::WorkerOptions::Threads::Inline;
     const Status status = actors::run_worker(own, make_role, clock, log);
     return status ? 0 : fail(status.error());
   };
@@ -81,6 +84,7 @@ int main(int argc, char** argv) {
   actor_command->add_option("--name", actor.names, "Actor slot; several share the process")
       ->required()
       ->allow_extra_args(false);
+  actor_command->add_flag("--simulated", actor.simulated, "The actors only simulate");
   actor_command->add_option("--parent", actor.parent, "Process to die with");
 
   PretrainArguments pretrain;

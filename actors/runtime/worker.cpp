@@ -257,6 +257,78 @@ Status run_role(const WorkerOptions& options,
   }
 }
 
+/// Role and socket on one thread, until actor.stop or an error.
+Status serve_inline(const Welcome& welcome,
+                    const RoleFactory& make_role,
+                    DealerSocket& socket,
+                    Sender& sender,
+                    const Clock& clock,
+                    const Log& log) {
+  Outbox out([&sender](OutgoingMessage message) { sender.queue(std::move(message)); });
+  TEMPER_TRY(const std::unique_ptr<Role> role, make_role(welcome));
+  TEMPER_TRY(const WakeUp never, WakeUp::create());
+  out.send(Ready{});
+  TEMPER_TRY_STATUS(role->start(out));
+  Time last_heard = clock.now();
+  Time next_heartbeat = last_heard;
+  for (;;) {
+    while (auto message = receive(socket, log)) {
+      last_heard = clock.now();
+      if (message->is<Stop>())
+        return role->stop(out);
+      if (!message->is<Heartbeat>() && !message->is<Welcome>())
+        TEMPER_TRY_STATUS(role->on_message(*message, out));
+    }
+    const Time now = clock.now();
+    const Time gone = last_heard + welcome.heartbeat_timeout;
+    if (now >= gone) {
+      return Error{
+          ErrorCode::Unavailable,
+          fmt::format("the orchestrator was silent for {}", to_text(welcome.heartbeat_timeout))};
+    }
+    if (now >= next_heartbeat) {
+      sender.queue(outgoing(Heartbeat{.resident = resident_memory()}));
+      next_heartbeat = now + welcome.heartbeat;
+    }
+    TEMPER_TRY_STATUS(sender.flush());
+    using Wait = DealerSocket::Wait;
+    TEMPER_TRY_STATUS(socket.wait(sender.empty() ? Wait::Readable : Wait::ReadableOrWritable,
+                                  never.fd(),
+                                  std::min(next_heartbeat, gone) - now));
+  }
+}
+
+Status run_inline(const WorkerOptions& options,
+                  const RoleFactory& make_role,
+                  const Welcome& welcome,
+                  DealerSocket& socket,
+                  Sender& sender,
+                  const Clock& clock,
+                  const Log& log) {
+  Status status;
+  try {
+    status = serve_inline(welcome, make_role, socket, sender, clock, log);
+  } catch (const std::exception& e) {
+    status = Error{ErrorCode::Internal, e.what()};
+  }
+  if (!status) {
+    log.error("actor failed", {{"actor", options.name}, {"why", status.error().context}});
+    sender.queue(outgoing(Failed{.reason = status.error().context}));
+  }
+  TEMPER_TRY(const WakeUp never, WakeUp::create());
+  const Time deadline = clock.now() + options.flush;
+  for (Time now = clock.now(); now < deadline; now = clock.now()) {
+    if (!sender.flush() || sender.empty() ||
+        !socket.wait(DealerSocket::Wait::ReadableOrWritable, never.fd(), deadline - now)) {
+      break;
+    }
+    while (receive(socket, log)) {
+    }
+  }
+  socket.close(std::max(deadline - clock.now(), Duration::zero()));
+  return status;
+}
+
 }  // namespace
 
 Status run_worker(const WorkerOptions& options,
@@ -273,6 +345,8 @@ Status run_worker(const WorkerOptions& options,
   }
   log.info("registered", {{"actor", options.name}, {"id", welcome.actor}});
 
+  if (options.threads == WorkerOptions::Threads::Inline)
+    return run_inline(options, make_role, welcome, socket, sender, clock, log);
   TEMPER_TRY(WakeUp wake, WakeUp::create());
   Inbox inbox;
   SendQueue queue(std::move(wake));

@@ -24,6 +24,10 @@ struct WorkerOptions {
   Duration abandon_after = std::chrono::seconds(5);
   /// How long messages may take to leave at the end.
   Duration flush = std::chrono::seconds(2);
+  /// Inline: the role runs on the thread that owns the socket, which spares an exchange two
+  /// hand-overs. For roles whose messages take far less than a heartbeat and that have no work()
+  /// of their own.
+  enum class Threads { Two, Inline } threads = Threads::Two;
   /// Role::work() is called at least this often.
   Duration idle_interval = std::chrono::milliseconds(100);
   /// Ends the process at once, on the I/O thread: the orchestrator is gone and the role does not

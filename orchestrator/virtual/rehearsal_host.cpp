@@ -203,6 +203,7 @@ struct RehearsalHost::Impl {
     spec.name = fmt::format("worker-{}", workers++);
     spec.command = {options.worker.string(),
                     "actor",
+                    "--simulated",
                     "--connect",
                     router->endpoint(),
                     "--parent",

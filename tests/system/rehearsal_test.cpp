@@ -9,7 +9,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Six cards of an 8-card machine, an 8B model, small batches: a second or two of wall time.
+/// Six cards of an H200 machine, a small model, small batches: a fraction of a second of wall time.
 constexpr std::string_view kConfig = R"(name: rehearsal
 hardware: simulated
 policy: synthetic
@@ -126,6 +126,21 @@ TEST_F(Rehearsal, CtrlCEndsItInOrder) {
   const Ended audit = temper({"audit", run_folder("a").string()});
   EXPECT_EQ(audit.status, 0) << audit.output;
   EXPECT_EQ(processes().size(), 0U);
+}
+
+TEST_F(Rehearsal, TheShippedSupernodeRuns) {
+  const fs::path shipped = fs::path(TEMPER_SOURCE_DIR) / "configs/cm384_pangu.yaml";
+  const Ended ended = temper({"run",
+                              shipped.string(),
+                              "--driver",
+                              "in-process",
+                              "--set",
+                              "steps=2",
+                              "--set",
+                              "run_dir=" + run_folder("a").string()});
+  EXPECT_EQ(ended.status, 0) << ended.output;
+  EXPECT_NE(ended.output.find("finished after 2 updates"), std::string::npos) << ended.output;
+  EXPECT_EQ(temper({"audit", run_folder("a").string()}).status, 0);
 }
 
 TEST_F(Rehearsal, SimulatedRunsAreNotResumed) {

@@ -101,6 +101,22 @@ TEST(Timeline, SpansAreCutAtTheTimeAskedFor) {
   EXPECT_EQ(f.ns(0, CardState::WaitQuota, 600), 100);
 }
 
+TEST(Timeline, CardsWithTheSameActorsShareALineAndEachCounts) {
+  SchedulerConfig config;
+  config.actors = {{"rollout-0", RoleKind::Rollout, {CardId(0), CardId(1), CardId(2)}, 4},
+                   {"trainer", RoleKind::Trainer, {CardId(3)}, 0}};
+  Feed f(config);
+  f.busy(100, kRollout, {{CardState::Decode, at(10), at(60)}});
+  ASSERT_EQ(f.timeline.cards().size(), 4U);
+  ASSERT_EQ(f.timeline.lines().size(), 2U);
+  EXPECT_EQ(f.timeline.lines()[0].size(), 3U);
+  for (std::size_t card = 0; card < 3; ++card)
+    EXPECT_EQ(f.ns(card, CardState::Decode, 100), 50);
+  EXPECT_EQ(f.ns(3, CardState::Decode, 100), 0);
+  EXPECT_EQ(f.timeline.totals(at(100))[index_of(CardState::Decode)].count(), 150);
+  EXPECT_EQ(sum(f.timeline.totals(at(100))), 400);
+}
+
 TEST(Timeline, AResumeTakesEveryActorDownAndTimeGoesOn) {
   Feed f;
   f.wait(10, kRollout, CardState::Idle);
