@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <filesystem>
 #include <map>
 #include <ostream>
@@ -94,13 +95,39 @@ Result<std::map<std::string, double>> parse_limits(const std::vector<std::string
     const auto [stop, errc] = std::from_chars(begin, end, value);
     const bool in_percent = stop + 1 == end && *stop == '%';
     if (equals == 0 || equals == std::string::npos || errc != std::errc{} ||
-        (stop != end && !in_percent) || value < 0) {
+        (stop != end && !in_percent) || !std::isfinite(value) || value < 0) {
       return invalid_input(
           fmt::format("--max-mape: expected kind=limit such as gemm=0.2, found `{}`", text));
+    }
+    if (value > 1 && !in_percent) {
+      return invalid_input(
+          fmt::format("--max-mape: {} is {:.0f} %; write {}% for percent, or a fraction",
+                      text,
+                      value * 100,
+                      value));
     }
     limits[text.substr(0, equals)] = in_percent ? value / 100 : value;
   }
   return limits;
+}
+
+/// Of the kinds, and of what else a limit names: a metric ("peak_memory") or one of a kind
+/// ("train_step.peak_memory").
+std::vector<Statistics> limited(const std::map<std::string, double>& limits,
+                                std::vector<Statistics> kinds,
+                                const std::vector<Comparison>& rows) {
+  for (const auto& [key, limit] : limits) {
+    std::vector<Comparison> named;
+    for (const Comparison& row : rows) {
+      if (row.row.metric == key || row.row.kind + "." + row.row.metric == key) {
+        named.push_back(row);
+        named.back().row.kind = key;
+      }
+    }
+    for (Statistics& s : sim_hw::by_kind(named))
+      kinds.push_back(std::move(s));
+  }
+  return kinds;
 }
 
 /// One line per limit that does not hold.
@@ -306,7 +333,7 @@ Result<int> validate(const ValidateOptions& options, std::ostream& out, std::ost
   if (failed > 0)
     err << fmt::format("temper: {} rows without a prediction (--allow-failures accepts them)\n",
                        failed);
-  for (const std::string& broken : broken_limits(limits, kinds)) {
+  for (const std::string& broken : broken_limits(limits, limited(limits, kinds, rows))) {
     err << "temper: " << broken << '\n';
     ++failed;
   }

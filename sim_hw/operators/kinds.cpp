@@ -31,8 +31,8 @@ Result<Prediction> predict_gemm(const PredictContext& context, const Request& r)
   const Device d = make_device(*hardware);
   const double seconds = gemm_seconds(d, Heat::Isolated, m, n, k);
   Prediction out;
-  out.metrics.push_back(
-      time_metric("time", seconds, {{"gemm", 1, seconds, gemm_equation(d, {m, n, k})}}));
+  out.metrics.push_back(time_metric(
+      "time", seconds, {{"gemm", 1, seconds, gemm_equation(d, Heat::Isolated, {m, n, k})}}));
   out.metrics.push_back({"throughput", "FLOP/s", 2 * m * n * k / seconds, {}});
   return out;
 }

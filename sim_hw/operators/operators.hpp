@@ -3,7 +3,7 @@
 // GEMM y[m,n] = x[m,k] W[n,k]^T:
 //   t = latency(k) + (compute^4 + traffic^4)^(1/4) + 2mn / bandwidth
 //   latency(k) = matmul_latency + matmul_depth_latency min(k, 4096) / 4096   filling the pipeline
-//   compute = 2 rows n k cost,  rows = 64 up to 64, else m rounded up to tiles of 128
+//   compute = 2 rows n k cost,  rows = m rounded up to tiles of 64
 //   traffic = 2 (mk + nk) / bandwidth
 //   cost = boost + (sustained - boost) F / (F + matmul_boost_flops),  F = 2mnk: it rises from the
 //     boost rate to the sustained one with the work of the kernel (power limit)
@@ -18,13 +18,14 @@
 //     + T k (routing_bytes hidden + activation) / bandwidth
 //   pi: inclusion of an expert for one token, 1 - exp(-lambda p) with sum pi = k (without
 //   replacement). Tiles are smoothed over loads: where every expert has, for sure, just less than
-//   whole tiles, up to 30 % fewer are filled.
+//   whole tiles, up to 28 % fewer are filled.
 // Elementwise: t = kernels kernel_latency + bytes / bandwidth.
 //
 // Assumed: bf16, kernels of a vendor library, no overlap between kernels of one stream. Valid for
-// m, n, k >= 1; fitted for m <= 16384, contexts <= 32768, head sizes 64 to 128. Tile sizes are
-// those of the vendor libraries' GEMMs. Constants: sim_hw/hardware/constants.hpp, with their
-// provenance beside the values. Pure functions; no allocation.
+// m, n, k >= 1; fitted for m <= 16384, contexts <= 32768, head sizes 64 to 128. Tiles of 64 rows
+// are assumed (libraries choose among 64 to 256): the measured row counts are powers of two.
+// Constants: sim_hw/hardware/constants.hpp, with their provenance beside the values. Pure
+// functions; no allocation.
 #pragma once
 
 #include "sim_hw/operators/device.hpp"
@@ -45,16 +46,20 @@ inline double smooth_max4(double a, double b) {
 
 /// Rows that a tile rounds up to.
 inline double padded_rows(double m) {
-  return m <= 64 ? 64 : 128 * std::ceil(m / 128);
+  return 64 * std::ceil(m / 64);
+}
+
+/// Seconds per FLOP of a GEMM of this size.
+inline double gemm_cost(const Device& d, Heat heat, double m, double n, double k) {
+  if (heat == Heat::Sustained)
+    return d.sustained_cost;
+  const double flops = 2 * m * n * k;
+  return d.boost_cost +
+         (d.sustained_cost - d.boost_cost) * flops / (flops + d.k.matmul_boost_flops);
 }
 
 inline double gemm_seconds(const Device& d, Heat heat, double m, double n, double k) {
-  const double flops = 2 * m * n * k;
-  double cost = d.sustained_cost;
-  if (heat == Heat::Isolated) {
-    cost =
-        d.boost_cost + (d.sustained_cost - d.boost_cost) * flops / (flops + d.k.matmul_boost_flops);
-  }
+  const double cost = gemm_cost(d, heat, m, n, k);
   const double compute = 2 * padded_rows(m) * n * k * cost;
   const double traffic = 2 * (m * k + n * k) / d.bandwidth;
   const double latency =

@@ -69,4 +69,41 @@ Status check_decode_memory(const ModelSpec& model,
       nearest));
 }
 
+Status check_pass_memory(const ModelSpec& model,
+                         const HardwareSpec& hardware,
+                         double batch,
+                         double seq,
+                         KeepsCache cached) {
+  const auto capacity = static_cast<double>(hardware.die.memory.count());
+  const auto ledger_for = [&](double sequences) {
+    InferenceShape shape;
+    shape.cached_tokens = cached == KeepsCache::Yes ? sequences * seq : 0;
+    shape.batch_tokens = sequences * seq;
+    shape.logit_rows = sequences;
+    return inference_ledger(model, {}, shape);
+  };
+  const Ledger ledger = ledger_for(batch);
+  if (ledger.total() <= capacity)
+    return {};
+  double fits = 0;  // The ledger rises with the batch: halve until it is found.
+  for (double low = 0, high = batch; high - low > 0.5;) {
+    const double middle = std::ceil((low + high) / 2);
+    if (middle >= high)
+      break;
+    (ledger_for(middle).total() <= capacity ? low : high) = middle;
+    fits = low;
+  }
+  return invalid_input(
+      fmt::format("memory of a device, {:.2f} GiB = weights {:.2f} + keys and values {:.2f} + rest "
+                  "{:.2f}, exceeds the {:.2f} GiB of {}; nearest: {}",
+                  ledger.total() / kGib,
+                  ledger.weights / kGib,
+                  ledger.kv_cache / kGib,
+                  (ledger.total() - ledger.weights - ledger.kv_cache) / kGib,
+                  capacity / kGib,
+                  hardware.name,
+                  fits >= 1 ? fmt::format("batch = {:.0f}", fits)
+                            : std::string("shorter sequences, or more devices")));
+}
+
 }  // namespace temper::sim_hw

@@ -1,4 +1,4 @@
-// Whether the weights and the keys and values of a decode step fit a device.
+// Whether the weights, and the keys and values, of a decode step or a forward pass fit a device.
 #pragma once
 
 #include "core/result.hpp"
@@ -15,5 +15,14 @@ Status check_decode_memory(const ModelSpec& model,
                            const RolloutDevices& layout,
                            double batch,
                            double context);
+
+/// The same for a forward pass over `batch` x `seq` tokens on one device. `cached`: whether its
+/// keys and values stay (prefill) or not (log-probs).
+enum class KeepsCache { No, Yes };
+Status check_pass_memory(const ModelSpec& model,
+                         const HardwareSpec& hardware,
+                         double batch,
+                         double seq,
+                         KeepsCache cached);
 
 }  // namespace temper::sim_hw

@@ -11,18 +11,32 @@ std::string equation(const Device& d, const OpTerm& t) {
   const OpSizes& s = t.sizes;
   switch (t.op) {
     case Op::Attention:
-      return fmt::format("attention, batch={} length={} heads={}", s.a, s.b, s.c);
+      return fmt::format(
+          "batch={} length={} heads={}: many queries {:.1f}us + scores (FLOP / {:.0f}TFLOP/s + "
+          "{:.2g}ps) + traffic{}; one query {:.1f}us + KV bytes / {:.2f}TB/s",
+          s.a,
+          s.b,
+          s.c,
+          d.k.attention_latency * 1e6,
+          1e-12 / d.attention_cost,
+          d.k.attention_softmax * 1e12,
+          t.pass == Pass::Backward ? fmt::format(", all x {:.2f}", d.k.attention_backward) : "",
+          d.k.attention_decode_latency * 1e6,
+          d.decode_bandwidth / 1e12);
     case Op::Experts:
       return fmt::format(
           "{:.1f}us + sqrt((weights of {:.1f} experts / {:.2f}TB/s)^2 + ({:.1f} tiles of 128 rows "
           "at "
-          "{:.0f}TFLOP/s)^2) + traffic of {:.0f} copies",
+          "{:.0f}TFLOP/s)^2) + {:.0f} copies x ({:.0f} hidden + {:.0f} ffn) bytes / {:.2f}TB/s",
           d.k.routing_latency * 1e6,
           s.b,
           d.grouped_bandwidth / 1e12,
           s.c,
           1e-12 / d.grouped_cost,
-          s.a);
+          s.a,
+          d.k.routing_bytes,
+          d.k.activation_bytes,
+          d.bandwidth / 1e12);
     case Op::Elementwise:
     case Op::Sampling:
     case Op::LogSoftmax:
@@ -47,23 +61,31 @@ std::string equation(const Device& d, const OpTerm& t) {
     case Op::Other:
       return "";
     default:
-      return gemm_equation(d, s);
+      if (t.pass != Pass::Backward)
+        return gemm_equation(d, Heat::Sustained, s);
+      return fmt::format("{:.2f} x ({} and {})",
+                         d.k.matmul_backward,
+                         gemm_equation(d, Heat::Sustained, {s.a, s.c, s.b}),
+                         gemm_equation(d, Heat::Sustained, {s.b, s.c, s.a}));
   }
 }
 
 }  // namespace
 
-std::string gemm_equation(const Device& d, OpSizes s) {
+std::string gemm_equation(const Device& d, Heat heat, OpSizes s) {
   const double latency =
       d.k.matmul_latency + d.k.matmul_depth_latency * std::min(s.c, 4096.0) / 4096.0;
+  const double cost = gemm_cost(d, heat, s.a, s.b, s.c);
   return fmt::format(
-      "m={} n={} k={}: {:.2f}us + |2mnk / {:.0f}TFLOP/s, 2(mk + nk) / {:.2f}TB/s|4 + 2mn / "
+      "m={} n={} k={}: {:.2f}us + |2 x {:.0f} nk / {:.0f}TFLOP/s, 2(mk + nk) / {:.2f}TB/s|4 + 2mn "
+      "/ "
       "{:.2f}TB/s",
       s.a,
       s.b,
       s.c,
       latency * 1e6,
-      1e-12 / d.sustained_cost,
+      padded_rows(s.a),
+      1e-12 / cost,
       d.bandwidth / 1e12,
       d.bandwidth / 1e12);
 }

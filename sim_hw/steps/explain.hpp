@@ -2,7 +2,7 @@
 // with the numbers put in. Only for people; costs are computed elsewhere.
 #pragma once
 
-#include "sim_hw/operators/device.hpp"
+#include "sim_hw/operators/operators.hpp"
 #include "sim_hw/predict/prediction.hpp"
 #include "sim_hw/steps/step_cost.hpp"
 
@@ -11,7 +11,7 @@
 
 namespace temper::sim_hw {
 
-std::string gemm_equation(const Device& d, OpSizes s);
+std::string gemm_equation(const Device& d, Heat heat, OpSizes s);
 /// `scale`: how often the whole list runs.
 std::vector<Term> explain(const Device& d, const std::vector<OpTerm>& list, double scale = 1);
 

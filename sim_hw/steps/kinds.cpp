@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <cmath>
 
 namespace temper::sim_hw {
 namespace {
@@ -29,6 +30,16 @@ Result<Subject> subject(const PredictContext& context, const Request& r) {
   s.device = make_device(*hardware);
   s.model = make_step_model(*s.spec);
   return s;
+}
+
+/// These kinds know one device; more cards would change nothing unnoticed.
+Status one_card(const Request& r) {
+  if (r.cards == 1)
+    return {};
+  return invalid_input(
+      fmt::format("cards={}: this kind is of one device; for more ask decode_step with tp and dp, "
+                  "train_iteration or rl_iteration",
+                  r.cards));
 }
 
 Result<double> at_least_one(const Params& p, std::string_view key) {
@@ -78,7 +89,8 @@ Result<Prediction> predict_parallel_decode(const PredictContext& context, const 
   TEMPER_TRY(const ModelSpec* spec, context.catalog.model(name));
   RolloutLayout layout;
   ReplicaShape shape;
-  TEMPER_TRY(shape.batch, at_least_one(r.params, "batch_per_dp"));
+  TEMPER_TRY(shape.batch,
+             at_least_one(r.params, r.params.has("batch_per_dp") ? "batch_per_dp" : "batch"));
   TEMPER_TRY(const std::int64_t length, r.params.integer("context", kRolloutContext));
   if (length < 1)
     return invalid_input(fmt::format("context={}: must be 1 or more", length));
@@ -109,8 +121,11 @@ Result<Prediction> predict_parallel_decode(const PredictContext& context, const 
 }
 
 Result<Prediction> predict_decode(const PredictContext& context, const Request& r) {
-  if (r.params.has("batch_per_dp"))
-    return predict_parallel_decode(context, r);
+  for (const char* key : {"batch_per_dp", "tp", "dp", "ep"}) {
+    if (r.params.has(key))
+      return predict_parallel_decode(context, r);
+  }
+  TEMPER_TRY_STATUS(one_card(r));
   TEMPER_TRY(const Subject s, subject(context, r));
   DecodeShape shape;
   TEMPER_TRY(shape.batch, at_least_one(r.params, "batch"));
@@ -129,9 +144,23 @@ Result<Prediction> predict_decode(const PredictContext& context, const Request& 
   return out;
 }
 
+Status check_pass(const PredictContext& context,
+                  const Request& r,
+                  const Subject& s,
+                  const PassShape& shape,
+                  KeepsCache cached) {
+  TEMPER_TRY(const Overflow overflow, overflow_of(r.params));
+  if (overflow == Overflow::Report)
+    return {};
+  TEMPER_TRY(const HardwareSpec* hardware, context.catalog.hardware(r.hardware));
+  return check_pass_memory(*s.spec, *hardware, shape.batch, shape.seq, cached);
+}
+
 Result<Prediction> predict_prefill(const PredictContext& context, const Request& r) {
+  TEMPER_TRY_STATUS(one_card(r));
   TEMPER_TRY(const Subject s, subject(context, r));
   TEMPER_TRY(const PassShape shape, pass_shape(r.params));
+  TEMPER_TRY_STATUS(check_pass(context, r, s, shape, KeepsCache::Yes));
   ListSink list;
   visit_prefill(s.device, s.model, shape, list);
   Prediction out;
@@ -141,8 +170,10 @@ Result<Prediction> predict_prefill(const PredictContext& context, const Request&
 }
 
 Result<Prediction> predict_logprobs(const PredictContext& context, const Request& r) {
+  TEMPER_TRY_STATUS(one_card(r));
   TEMPER_TRY(const Subject s, subject(context, r));
   TEMPER_TRY(const PassShape shape, pass_shape(r.params));
+  TEMPER_TRY_STATUS(check_pass(context, r, s, shape, KeepsCache::No));
   ListSink list;
   visit_trunk(s.device, s.model, shape, Pass::Forward, list);
   visit_logprob_head(s.device, s.model, shape.batch * shape.seq, Pass::Forward, list);
@@ -171,7 +202,50 @@ Result<Recompute> recompute_of(const Params& p) {
   return invalid_input(fmt::format("recompute={}: expected none or full", text));
 }
 
+/// The largest batch of this length that fits, or 0.
+double fitting_batch(const ModelSpec& model,
+                     PassShape shape,
+                     Recompute recompute,
+                     double capacity) {
+  while (shape.batch >= 1 &&
+         torch_training_memory(model, shape.batch, shape.seq, recompute).peak() > capacity) {
+    shape.batch =
+        std::floor(shape.batch * 0.9 < shape.batch - 1 ? shape.batch * 0.9 : shape.batch - 1);
+  }
+  return shape.batch;
+}
+
+Status check_train_memory(const ModelSpec& model,
+                          const HardwareSpec& hardware,
+                          const PassShape& shape,
+                          Recompute recompute) {
+  const TorchTrainingMemory memory =
+      torch_training_memory(model, shape.batch, shape.seq, recompute);
+  const auto capacity = static_cast<double>(hardware.die.memory.count());
+  if (memory.peak() <= capacity)
+    return {};
+  std::string nearest = "train_iteration with zero, tp or pp over more devices";
+  if (const double same = fitting_batch(model, shape, recompute, capacity); same >= 1)
+    nearest = fmt::format("batch = {:.0f}", same);
+  else if (const double full = fitting_batch(model, shape, Recompute::Full, capacity); full >= 1)
+    nearest = fmt::format("recompute = full with batch = {:.0f}", full);
+  constexpr double kGib = 1024.0 * 1024 * 1024;
+  return invalid_input(fmt::format(
+      "memory of a device, {:.2f} GiB = weights, gradients and moments {:.2f} + activations {:.2f} "
+      "+ "
+      "rest {:.2f}, exceeds the {:.2f} GiB of {}; nearest: {}",
+      memory.peak() / kGib,
+      (memory.weights + memory.gradients + memory.moments) / kGib,
+      memory.activations / kGib,
+      (memory.peak() - memory.weights - memory.gradients - memory.moments - memory.activations) /
+          kGib,
+      capacity / kGib,
+      hardware.name,
+      nearest));
+}
+
 Result<Prediction> predict_train(const PredictContext& context, const Request& r) {
+  TEMPER_TRY_STATUS(one_card(r));
   TEMPER_TRY(const Subject s, subject(context, r));
   TEMPER_TRY(const PassShape shape, pass_shape(r.params));
   TEMPER_TRY(const Recompute recompute, recompute_of(r.params));
@@ -192,15 +266,8 @@ Result<Prediction> predict_train(const PredictContext& context, const Request& r
       torch_training_memory(*s.spec, shape.batch, shape.seq, recompute);
   TEMPER_TRY(const HardwareSpec* hardware, context.catalog.hardware(r.hardware));
   TEMPER_TRY(const Overflow overflow, overflow_of(r.params));
-  if (const auto capacity = static_cast<double>(hardware->die.memory.count());
-      overflow == Overflow::Refuse && memory.peak() > capacity) {
-    return invalid_input(fmt::format(
-        "peak memory of {:.2f} GB exceeds the {:.2f} GB of {}; nearest: {}",
-        memory.peak() / 1e9,
-        capacity / 1e9,
-        hardware->name,
-        recompute == Recompute::None ? "recompute=full, or a smaller batch" : "a smaller batch"));
-  }
+  if (overflow == Overflow::Refuse)
+    TEMPER_TRY_STATUS(check_train_memory(*s.spec, *hardware, shape, recompute));
   Metric peak{"peak_memory", "B", memory.peak(), {}};
   for (const auto& [name, bytes] : memory.entries())
     peak.terms.push_back({std::string(name), 1, bytes, ""});
@@ -229,15 +296,18 @@ Result<Prediction> predict_weight_copy(const PredictContext& context, const Requ
 constexpr std::array kKinds{
     Kind{"decode_step",
          "One token for every sequence of a batch, sampling included.",
-         "model; batch; context; launch=graph|eager",
+         "model; batch; context; launch=graph|eager; memory=refuse|report, or over many devices: "
+         "model; "
+         "batch (of each replica, or batch_per_dp); tp; dp; ep; context=1595; "
+         "launch=graph|padded_graph; memory=refuse|report",
          predict_decode},
     Kind{"logprob_pass",
          "Forward and log-softmax of every token.",
-         "model; batch; seq",
+         "model; batch; seq; memory=refuse|report",
          predict_logprobs},
     Kind{"prefill",
          "Forward of every token, logits of the last.",
-         "model; batch; seq",
+         "model; batch; seq; memory=refuse|report",
          predict_prefill},
     Kind{"train_step",
          "Forward, backward and AdamW on one batch.",

@@ -219,7 +219,11 @@ std::string validation_report(const ReportInput& input) {
       "Error of a row = predicted / measured - 1. MAPE is the mean of its size, bias its mean, max "
       "its\n"
       "largest size. Rank correlation is Spearman's, within each metric: whether the model orders\n"
-      "configurations as they were measured.\n\n## By kind\n\n";
+      "configurations as they were measured. A kind's row is over all its metrics: memory and "
+      "counts of\n"
+      "steps, which are bookkeeping and nearly exact, lower it; the second table has each metric "
+      "by\n"
+      "itself.\n\n## By kind\n\n";
   out += statistics_table(kinds);
   out += "\n## By kind, hardware and metric\n\n" + statistics_table(details);
   out += by_provenance(input);
