@@ -12,16 +12,21 @@ namespace temper::actors {
 class Outbox {
  public:
   using Sink = std::function<void(OutgoingMessage)>;
-  explicit Outbox(Sink sink) : sink_(std::move(sink)) {}
+  /// Value: for an orchestrator in this process, messages are handed over as they are.
+  enum class Form { Encoded, Value };
+  explicit Outbox(Sink sink, Form form = Form::Encoded) : sink_(std::move(sink)), form_(form) {}
 
   /// Queues `message` and returns; messages arrive in the order of their send().
   template <class M>
-  void send(const M& message) {
-    sink_(outgoing(message));
+  void send(M&& message) {
+    using Message = std::remove_cvref_t<M>;
+    sink_(form_ == Form::Value ? outgoing_value<Message>(std::forward<M>(message))
+                               : outgoing(message));
   }
 
  private:
   Sink sink_;
+  Form form_;
 };
 
 class Role {

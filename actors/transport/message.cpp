@@ -22,6 +22,11 @@ Result<IncomingMessage> IncomingMessage::parse(Received received) {
 
 IncomingMessage IncomingMessage::from(OutgoingMessage message, std::uint64_t sequence) {
   const Envelope envelope{.tag = message.tag, .version = message.version, .sequence = sequence};
+  if (message.value != nullptr) {
+    IncomingMessage incoming(envelope, {}, nullptr);
+    incoming.value_ = std::move(message.value);
+    return incoming;
+  }
   auto body = std::make_shared<const std::string>(std::move(message.body));
   return IncomingMessage(envelope, *body, body);
 }

@@ -10,16 +10,27 @@ namespace temper::actors {
 /// "rollout.generate", or "message 999" for a tag that is not in the catalogue.
 std::string message_name(std::uint32_t tag);
 
-/// A message on its way out: its body is encoded, its place in the sender's sequence still open.
+/// A message on its way out: its place in the sender's sequence is still open. Its body is encoded,
+/// or, while it stays in this process, the struct itself.
 struct OutgoingMessage {
   std::uint32_t tag = 0;
   std::uint32_t version = 0;
   std::string body;
+  std::shared_ptr<const void> value = nullptr;  ///< Of the type with this tag, in place of `body`.
 };
 
 template <class M>
 OutgoingMessage outgoing(const M& message) {
   return {.tag = M::kTag, .version = M::kVersion, .body = encode(message)};
+}
+
+/// For a receiver in this process (IncomingMessage::from): nothing is encoded.
+template <class M>
+OutgoingMessage outgoing_value(M message) {
+  return {.tag = M::kTag,
+          .version = M::kVersion,
+          .body = {},
+          .value = std::make_shared<const M>(std::move(message))};
 }
 
 /// The head of `message` as its sender's number `sequence`.
@@ -37,6 +48,7 @@ class IncomingMessage {
   static IncomingMessage from(OutgoingMessage message, std::uint64_t sequence = 1);
 
   const Envelope& envelope() const { return envelope_; }
+  /// Empty if the message never left this process.
   std::string_view body() const { return body_; }
 
   template <class M>
@@ -47,6 +59,8 @@ class IncomingMessage {
   template <class M>
   Result<M> decode() const {
     TEMPER_TRY_STATUS(check(M::kTag, M::kName, M::kOldestVersion));
+    if (value_ != nullptr)
+      return *static_cast<const M*>(value_.get());  // tags are unique: checked by the catalogue
     auto message = temper::decode<M>(body_);
     if (!message)
       return std::move(message).error().within(M::kName);
@@ -61,6 +75,7 @@ class IncomingMessage {
   Envelope envelope_;
   std::string_view body_;
   std::shared_ptr<const void> owner_;
+  std::shared_ptr<const void> value_;  ///< The message itself, in place of its body.
 };
 
 }  // namespace temper::actors

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "actors/role_config.hpp"
+#include "actors/runtime/role.hpp"
 #include "actors/transport/message.hpp"
 
 #include <optional>
@@ -19,6 +20,9 @@ class ActorHost {
   };
 
   virtual ~ActorHost() = default;
+
+  /// How deliver() wants its messages.
+  virtual actors::Outbox::Form form() const { return actors::Outbox::Form::Encoded; }
 
   /// The actor is started by the next advance() that names it. Error: it cannot be made.
   virtual Status launch(ActorId actor, const actors::RoleConfig& role) = 0;

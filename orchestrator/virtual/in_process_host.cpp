@@ -30,9 +30,11 @@ Status InProcessHost::advance(std::span<const ActorId> actors,
                               Time now,
                               std::vector<Arrival>& arrivals) {
   ActorId speaker;
-  actors::Outbox out([&](actors::OutgoingMessage message) {
-    arrivals.push_back({speaker, actors::IncomingMessage::from(std::move(message))});
-  });
+  actors::Outbox out(
+      [&](actors::OutgoingMessage message) {
+        arrivals.push_back({speaker, actors::IncomingMessage::from(std::move(message))});
+      },
+      form());
   for (const ActorId actor : actors) {
     speaker = actor;
     Slot& slot = slots_.at(actor.value());
@@ -64,9 +66,11 @@ void InProcessHost::finish(std::span<const ActorId> actors,
     Slot& slot = slots_.at(actor.value());
     if (slot.failed || !slot.started)
       continue;
-    actors::Outbox out([&](actors::OutgoingMessage message) {
-      arrivals.push_back({actor, actors::IncomingMessage::from(std::move(message))});
-    });
+    actors::Outbox out(
+        [&](actors::OutgoingMessage message) {
+          arrivals.push_back({actor, actors::IncomingMessage::from(std::move(message))});
+        },
+        form());
     if (!act(slot, now, out))
       continue;
     const auto stop = actors::IncomingMessage::from(actors::outgoing(actors::Stop{}));

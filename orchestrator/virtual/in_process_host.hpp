@@ -1,4 +1,4 @@
-// Actors as plain objects, called directly.
+// Actors as plain objects, called directly; messages pass as they are, never encoded.
 #pragma once
 
 #include "actors/simulation/simulated_actor.hpp"
@@ -18,6 +18,7 @@ class InProcessHost final : public ActorHost {
   /// `names`: of the actors, by id.
   InProcessHost(std::vector<std::string> names, SimulatedActorFactory make);
 
+  actors::Outbox::Form form() const override { return actors::Outbox::Form::Value; }
   Status launch(ActorId actor, const actors::RoleConfig& role) override;
   void deliver(ActorId actor, actors::OutgoingMessage message) override;
   Status advance(std::span<const ActorId> actors,

@@ -259,9 +259,12 @@ Result<std::optional<Event>> VirtualDriver::to_event(ActorId actor,
 // --- Commands
 
 template <class M>
-void VirtualDriver::send(ActorId actor, const M& message) {
+void VirtualDriver::send(ActorId actor, M message) {
   addressed_[actor.value()] = true;
-  host_->deliver(actor, actors::outgoing(message));
+  host_->deliver(actor,
+                 host_->form() == actors::Outbox::Form::Value
+                     ? actors::outgoing_value(std::move(message))
+                     : actors::outgoing(message));
 }
 
 void VirtualDriver::execute(const command::Launch& c) {
@@ -282,7 +285,7 @@ void VirtualDriver::execute(const command::Dispatch& c) {
   work.items.reserve(c.responses.size());
   for (const ResponseId r : c.responses)
     work.items.push_back({r, scheduler_.queue().row(r)->tokens});
-  send(c.actor, work);
+  send(c.actor, std::move(work));
 }
 
 void VirtualDriver::execute(const command::Cancel& c) {
@@ -299,7 +302,7 @@ void VirtualDriver::execute(const command::ScoreReference& c) {
   work.lengths.reserve(c.responses.size());
   for (const ResponseId r : c.responses)
     work.lengths.push_back(length_of(r));
-  send(c.actor, work);
+  send(c.actor, std::move(work));
 }
 
 void VirtualDriver::execute(const command::Judge& c) {
@@ -307,7 +310,7 @@ void VirtualDriver::execute(const command::Judge& c) {
   work.items.reserve(c.responses.size());
   for (const ResponseId r : c.responses)
     work.items.push_back({r, scheduler_.queue().row(r)->tokens});
-  send(c.actor, work);
+  send(c.actor, std::move(work));
 }
 
 void VirtualDriver::execute(const command::Train& c) {
@@ -317,7 +320,7 @@ void VirtualDriver::execute(const command::Train& c) {
     const Row& row = *scheduler_.queue().row(r);
     work.items.push_back({scheduler_.queue().group_of(r), row.prompt, row.tokens, row.reward});
   }
-  send(c.actor, work);
+  send(c.actor, std::move(work));
 }
 
 void VirtualDriver::execute(const command::StageWeights& c) {

@@ -64,7 +64,7 @@ class VirtualDriver {
   Result<std::optional<Event>> to_event(ActorId actor, const actors::IncomingMessage& message);
 
   template <class M>
-  void send(ActorId actor, const M& message);
+  void send(ActorId actor, M message);
   void execute(const command::Launch& c);
   void execute(const command::Dispatch& c);
   void execute(const command::Cancel& c);
