@@ -1,8 +1,11 @@
 // Simulated hardware as a user runs it: worker processes and plain objects leave the same log.
+#include "orchestrator/metrics/card_timeline.hpp"
 #include "tests/system/harness.hpp"
 
 #include <poll.h>
 #include <signal.h>
+
+#include <algorithm>
 
 namespace temper::test {
 namespace {
@@ -148,6 +151,91 @@ TEST_F(Rehearsal, SimulatedRunsAreNotResumed) {
   EXPECT_EQ(ended.status, 1);
   EXPECT_NE(ended.output.find("is not resumed"), std::string::npos) << ended.output;
 }
+
+/// Every configuration in configs/ whose hardware is simulated.
+std::vector<std::string> shipped_simulations() {
+  std::vector<std::string> names;
+  for (const auto& entry : fs::directory_iterator(fs::path(TEMPER_SOURCE_DIR) / "configs")) {
+    const bool simulated =
+        entry.path().extension() == ".yaml" &&
+        read_file(entry.path()).value_or("").find("\nhardware: simulated\n") != std::string::npos;
+    if (simulated)
+      names.push_back(entry.path().stem().string());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+/// A shipped configuration on all its cards, with two small updates.
+class Shipped : public Rehearsal, public testing::WithParamInterface<std::string> {
+ protected:
+  Ended run_on(std::string_view driver, const std::string& name) {
+    const fs::path config = fs::path(TEMPER_SOURCE_DIR) / "configs" / (GetParam() + ".yaml");
+    return temper({"run",
+                   config.string(),
+                   "--plain",
+                   "--driver",
+                   std::string(driver),
+                   "--set",
+                   "steps=2",
+                   "--set",
+                   "algorithm.groups_per_update=16",
+                   "--set",
+                   "transport.actors_per_worker=16",
+                   "--set",
+                   "run_dir=" + run_folder(name).string()});
+  }
+};
+
+TEST_P(Shipped, LeavesTheSameLogWhenRepeatedAndAsProcesses) {
+  const Ended first = run_on("in-process", "a");
+  ASSERT_EQ(first.status, 0) << first.output;
+  const Ended repeated = run_on("in-process", "b");
+  ASSERT_EQ(repeated.status, 0) << repeated.output;
+  const Ended rehearsal = run_on("rehearsal", "c");
+  ASSERT_EQ(rehearsal.status, 0) << rehearsal.output;
+  EXPECT_GT(log_of("a").size(), 1000U);
+  EXPECT_TRUE(log_of("a") == log_of("b"));
+  EXPECT_TRUE(log_of("a") == log_of("c"));
+  const Ended audit = temper({"audit", run_folder("a").string()});
+  EXPECT_EQ(audit.status, 0) << audit.output;
+  const Ended replay = temper({"replay", run_folder("a").string()});
+  EXPECT_EQ(replay.status, 0) << replay.output;
+}
+
+TEST_P(Shipped, HasNoTwoActorsAtWorkOnOneCardAtOnce) {
+  const Ended run = run_on("in-process", "a");
+  ASSERT_EQ(run.status, 0) << run.output;
+  std::vector<orchestrator::ActorSpec> slots;
+  std::map<CardId, std::vector<std::pair<Time, Time>>> at_work;
+  const auto read = orchestrator::read_event_log(
+      run_folder("a") / "events.log", [&](const orchestrator::Record& record) {
+        if (const auto* started = std::get_if<orchestrator::event::Started>(&record.event))
+          slots = started->config.actors;
+        const auto* activity = std::get_if<orchestrator::event::Activity>(&record.event);
+        if (activity == nullptr)
+          return Status();
+        for (const actors::Span& span : activity->spans) {
+          if (!orchestrator::is_busy(span.state))
+            continue;
+          for (const CardId card : slots.at(activity->actor.value()).cards)
+            at_work[card].emplace_back(span.begin, span.end);
+        }
+        return Status();
+      });
+  ASSERT_TRUE(read) << read.error().context;
+  EXPECT_FALSE(at_work.empty());
+  for (auto& [card, spans] : at_work) {
+    std::sort(spans.begin(), spans.end());
+    for (std::size_t i = 1; i < spans.size(); ++i)
+      ASSERT_LE(spans[i - 1].second, spans[i].first) << "card " << card.value();
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Configs,
+                         Shipped,
+                         testing::ValuesIn(shipped_simulations()),
+                         [](const auto& config) { return config.param; });
 
 }  // namespace
 }  // namespace temper::test
