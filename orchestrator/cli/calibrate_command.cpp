@@ -103,6 +103,13 @@ std::vector<FitRecord> records(const Fit& fit, const CalibrateOptions& options) 
     }
     out.push_back({constants, std::move(source), s.n, s.mape.value_or(0), s.max.value_or(0)});
   }
+  if (options.only.empty()) {
+    std::string counted;
+    for (const std::string_view name : counted_constants())
+      counted += (counted.empty() ? "operators." : ", operators.") + std::string(name);
+    out.push_back(
+        {counted, "counts of what the measured engine reads and writes; not fitted", 0, 0, 0});
+  }
   return out;
 }
 

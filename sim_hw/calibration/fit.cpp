@@ -196,6 +196,10 @@ Result<std::vector<std::string>> candidates(const FitOptions& options) {
 
 }  // namespace
 
+std::span<const std::string_view> counted_constants() {
+  return kCounted;
+}
+
 Result<Fit> fit_operators(Catalog& catalog,
                           std::string_view hardware,
                           std::span<const Row> rows,

@@ -20,6 +20,9 @@
 
 namespace temper::sim_hw {
 
+/// Constants that are counts of what the measured engine reads and writes; never fitted.
+std::span<const std::string_view> counted_constants();
+
 struct FitOptions {
   std::vector<std::string> only;  ///< Constants to fit; empty: every one that the rows determine.
   double prior = 0.02;            ///< Weight of a prior: 0.02 a factor e away costs a 2 % error.
