@@ -29,7 +29,7 @@ void DistQueue::add_group(GroupId id, PolicyVersion dispatched) {
   TEMPER_CHECK(groups_.empty() || groups_.rbegin()->first < id, "group ids grow");
   TEMPER_CHECK(has_credit(), "a group needs credits");
   Group& group = groups_[id];
-  index_[id.value()] = &group;
+  file(id, group);
   group.dispatched = dispatched;
   group.rows.resize(static_cast<std::size_t>(per_group_));
   const std::uint64_t first = id.value() * static_cast<std::uint64_t>(per_group_);
@@ -52,10 +52,24 @@ void DistQueue::remove_group(GroupId id) {
         settle(lease);
     }
   }
-  if (it->second.trainable)
-    trainable_.erase({it->second.dispatched, id});
-  index_.erase(id.value());
+  set_trainable(id, it->second, false);
+  unfile(id);
   groups_.erase(it);
+}
+
+void DistQueue::file(GroupId id, Group& group) {
+  if (window_.empty())
+    window_begin_ = id.value();
+  window_.resize(id.value() - window_begin_, nullptr);
+  window_.push_back(&group);
+}
+
+void DistQueue::unfile(GroupId id) {
+  window_[id.value() - window_begin_] = nullptr;
+  while (!window_.empty() && window_.front() == nullptr) {
+    window_.pop_front();
+    ++window_begin_;
+  }
 }
 
 bool DistQueue::has_credit() const {
@@ -67,8 +81,8 @@ const Group* DistQueue::group(GroupId id) const {
 }
 
 Group* DistQueue::find_group(GroupId id) const {
-  const auto it = index_.find(id.value());
-  return it == index_.end() ? nullptr : it->second;
+  const std::uint64_t at = id.value() - window_begin_;  // wraps for a group that left
+  return at < window_.size() ? window_[at] : nullptr;
 }
 
 GroupId DistQueue::group_of(ResponseId r) const {
@@ -104,11 +118,6 @@ void DistQueue::put(ResponseId r, Field field) {
   TEMPER_CHECK(row != nullptr, "a field for a response that is not in the table");
   row->fields |= bit(field);
   refresh(r, *row);
-}
-
-void DistQueue::set_reward(ResponseId r, double reward) {
-  find_row(r)->reward = reward;
-  put(r, Field::Reward);
 }
 
 void DistQueue::append_tokens(ResponseId r,
@@ -153,14 +162,22 @@ void DistQueue::refresh_group(GroupId id, Group& group, const Row& changed) {
   const auto allows = [this](const Row& row) { return row.failed || is_ready(row, Task::Train); };
   const bool trainable =
       allows(changed) && std::all_of(group.rows.begin(), group.rows.end(), allows);
+  set_trainable(id, group, trainable);
+}
+
+void DistQueue::set_trainable(GroupId id, Group& group, bool trainable) {
   if (trainable == group.trainable)
     return;
   group.trainable = trainable;
   if (trainable) {
     trainable_.insert({group.dispatched, id});
-  } else {
-    trainable_.erase({group.dispatched, id});
+    ++trainable_by_version_[group.dispatched];
+    return;
   }
+  trainable_.erase({group.dispatched, id});
+  const auto count = trainable_by_version_.find(group.dispatched);
+  if (--count->second == 0)
+    trainable_by_version_.erase(count);
 }
 
 LeaseId DistQueue::lease(Task task,
@@ -178,7 +195,7 @@ LeaseId DistQueue::lease(Task task,
   Load& load = loads_[actor];
   ++load.leases;
   load.responses += open;
-  leases_[id] = Lease{task, actor, std::move(responses), open, deadline};
+  leases_[id] = Lease{task, actor, std::move(responses), open, deadline, deadline};
   by_deadline_.insert({deadline, id});
   return id;
 }
@@ -189,9 +206,10 @@ const Lease* DistQueue::find(LeaseId id) const {
 }
 
 bool DistQueue::holds(LeaseId id, ResponseId r) const {
-  const Lease* lease = find(id);
   const Row* row = this->row(r);
-  return lease != nullptr && row != nullptr && row->lease[index(lease->task)] == id;
+  // Ids are never used twice, and a lease that is over holds no row.
+  return row != nullptr && id != LeaseId{} &&
+         std::find(row->lease.begin(), row->lease.end(), id) != row->lease.end();
 }
 
 void DistQueue::commit(LeaseId id, ResponseId r) {
@@ -201,6 +219,16 @@ void DistQueue::commit(LeaseId id, ResponseId r) {
   row->consumed |= bit(lease.task);
   refresh(r, *row);
   settle(id);
+}
+
+void DistQueue::commit(LeaseId id, ResponseId r, Field made) {
+  find_row(r)->fields |= bit(made);
+  commit(id, r);
+}
+
+void DistQueue::commit_reward(LeaseId id, ResponseId r, double reward) {
+  find_row(r)->reward = reward;
+  commit(id, r, Field::Reward);
 }
 
 void DistQueue::give_back(LeaseId id, ResponseId r) {
@@ -215,9 +243,28 @@ void DistQueue::extend(LeaseId id, Time deadline) {
   const auto it = leases_.find(id);
   if (it == leases_.end() || it->second.deadline == deadline)
     return;
-  by_deadline_.erase({it->second.deadline, id});
-  it->second.deadline = deadline;
-  by_deadline_.insert({deadline, id});
+  // Later deadlines are filed when the old one comes to the front: most leases end before.
+  Lease& lease = it->second;
+  lease.deadline = deadline;
+  if (deadline < lease.filed) {
+    by_deadline_.erase({lease.filed, id});
+    lease.filed = deadline;
+    by_deadline_.insert({deadline, id});
+  }
+  refile_first();
+}
+
+void DistQueue::refile_first() {
+  while (!by_deadline_.empty()) {
+    const LeaseId id = by_deadline_.begin()->second;
+    Lease& lease = leases_.at(id);
+    if (lease.filed == lease.deadline)
+      return;
+    auto node = by_deadline_.extract(by_deadline_.begin());
+    lease.filed = lease.deadline;
+    node.value() = {lease.filed, id};
+    by_deadline_.insert(std::move(node));
+  }
 }
 
 void DistQueue::revoke(LeaseId id) {
@@ -234,6 +281,7 @@ void DistQueue::revoke_all(ActorId actor) {
     if (lease.actor == actor)
       theirs.push_back(id);
   }
+  std::sort(theirs.begin(), theirs.end());
   for (const LeaseId id : theirs)
     revoke(id);
 }
@@ -262,20 +310,22 @@ void DistQueue::settle(LeaseId id) {
   if (--it->second.open > 0)
     return;
   --load.leases;
-  by_deadline_.erase({it->second.deadline, id});
+  by_deadline_.erase({it->second.filed, id});
   leases_.erase(it);
+  refile_first();
 }
 
 void DistQueue::rebuild() {
   for (auto& ready : ready_)
     ready.clear();
   trainable_.clear();
+  trainable_by_version_.clear();
   leases_.clear();
   loads_.clear();
   by_deadline_.clear();
-  index_.clear();
+  window_.clear();
   for (auto& [id, group] : groups_) {
-    index_[id.value()] = &group;
+    file(id, group);
     group.trainable = false;
     const std::uint64_t first = id.value() * static_cast<std::uint64_t>(per_group_);
     for (std::uint64_t k = 0; k < group.rows.size(); ++k) {

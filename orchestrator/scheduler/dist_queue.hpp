@@ -14,6 +14,7 @@
 #include "core/result.hpp"
 
 #include <array>
+#include <deque>
 #include <map>
 #include <optional>
 #include <set>
@@ -51,6 +52,7 @@ struct Lease {
   std::vector<ResponseId> responses;
   std::int32_t open = 0;  ///< Responses not committed yet.
   Time deadline{};
+  Time filed{};  ///< Under which it is found by deadline: not after `deadline`.
 };
 
 /// What an actor has been given and not answered.
@@ -94,6 +96,10 @@ class DistQueue {
   GroupId group_of(ResponseId r) const;
   /// Groups whose every response is ready to train or failed, earliest dispatch first.
   const std::set<std::pair<PolicyVersion, GroupId>>& trainable() const { return trainable_; }
+  /// How many of them were dispatched under each version.
+  const std::map<PolicyVersion, std::int64_t>& trainable_by_version() const {
+    return trainable_by_version_;
+  }
   /// Responses of the group that have not failed.
   std::vector<ResponseId> live_responses(GroupId group) const;
 
@@ -103,7 +109,6 @@ class DistQueue {
   /// Rows ready for a streaming task (not Train), in dispatch order.
   const std::set<ResponseId>& ready(Task task) const { return ready_[index(task)]; }
   void put(ResponseId r, Field field);
-  void set_reward(ResponseId r, double reward);
   void append_tokens(ResponseId r,
                      Tokens prompt,
                      Tokens tokens,
@@ -119,6 +124,9 @@ class DistQueue {
   bool holds(LeaseId lease, ResponseId r) const;
   /// The task has consumed the response. Requires: holds().
   void commit(LeaseId lease, ResponseId r);
+  /// The same, and it left this field.
+  void commit(LeaseId lease, ResponseId r, Field made);
+  void commit_reward(LeaseId lease, ResponseId r, double reward);
   /// The attempt ended without a result; the response is ready again. Requires: holds().
   void give_back(LeaseId lease, ResponseId r);
   /// Moves the deadline of a lease that shows progress.
@@ -158,6 +166,10 @@ class DistQueue {
   Row* find_row(ResponseId r) const;
   void refresh(ResponseId r, Row& row);
   void refresh_group(GroupId id, Group& group, const Row& changed);
+  void set_trainable(GroupId id, Group& group, bool trainable);
+  void file(GroupId id, Group& group);
+  void unfile(GroupId id);
+  void refile_first();
   /// One response of the lease is settled; the last one ends it.
   void settle(LeaseId id);
 
@@ -169,11 +181,14 @@ class DistQueue {
   std::map<GroupId, Group> groups_;
 
   // Derived from the above and from the leases.
-  std::unordered_map<std::uint64_t, Group*> index_;  ///< Into groups_; never iterated.
+  std::deque<Group*> window_;       ///< Into groups_: the group of id window_begin_ + i, or null.
+  std::uint64_t window_begin_ = 0;  ///< Ids grow, and groups leave about as they came.
   std::array<std::set<ResponseId>, kTasks> ready_;
   std::set<std::pair<PolicyVersion, GroupId>> trainable_;
-  std::map<LeaseId, Lease> leases_;
+  std::map<PolicyVersion, std::int64_t> trainable_by_version_;
+  std::unordered_map<LeaseId, Lease> leases_;  ///< Never iterated to decide an order.
   std::map<ActorId, Load> loads_;
+  /// By `filed`, which may lag behind a deadline that was moved; never that of the first.
   std::set<std::pair<Time, LeaseId>> by_deadline_;
 };
 

@@ -181,13 +181,13 @@ void Scheduler::handle(const event::Generated& e) {
       queue.give_back(item.lease, item.response);
       continue;
     }
-    queue.commit(item.lease, item.response);
     if (item.finish == actors::FinishReason::Failed) {
+      queue.commit(item.lease, item.response);
       ++stored_.progress.responses_failed;
       queue.fail(item.response);
       settle_failures(queue.group_of(item.response));
     } else {
-      queue.put(item.response, Field::Response);
+      queue.commit(item.lease, item.response, Field::Response);
     }
   }
 }
@@ -200,8 +200,7 @@ void Scheduler::handle(const event::ReferenceScored& e) {
   for (const ResponseId r : responses) {
     if (!stored_.queue.holds(e.lease, r))
       continue;
-    stored_.queue.commit(e.lease, r);
-    stored_.queue.put(r, Field::ReferenceLogprobs);
+    stored_.queue.commit(e.lease, r, Field::ReferenceLogprobs);
   }
 }
 
@@ -213,13 +212,13 @@ void Scheduler::handle(const event::Judged& e) {
   for (std::size_t i = 0; i < responses.size() && i < e.items.size(); ++i) {
     if (!stored_.queue.holds(e.lease, responses[i]))
       continue;
-    stored_.queue.commit(e.lease, responses[i]);
     if (e.items[i].failed) {
+      stored_.queue.commit(e.lease, responses[i]);
       ++stored_.progress.responses_failed;
       stored_.queue.fail(responses[i]);
       settle_failures(stored_.queue.group_of(responses[i]));
     } else {
-      stored_.queue.set_reward(responses[i], e.items[i].reward);
+      stored_.queue.commit_reward(e.lease, responses[i], e.items[i].reward);
     }
   }
 }
@@ -465,14 +464,22 @@ std::optional<std::vector<GroupId>> Scheduler::select_batch() const {
   const auto size = static_cast<std::size_t>(config_.groups_per_update);
   if (trainable.size() < size)
     return std::nullopt;
-  std::vector<GroupId> groups;
-  std::vector<PolicyVersion> deadlines;
-  for (auto it = trainable.begin(); groups.size() < size; ++it) {
-    groups.push_back(it->second);
-    deadlines.push_back(stored_.rule.deadline_of(it->first));
+  // Asked at every event, and mostly refused: by counts first.
+  std::map<PolicyVersion, std::int64_t> leaving;
+  std::int64_t left = config_.groups_per_update;
+  for (const auto& [version, count] : stored_.queue.trainable_by_version()) {
+    if (left == 0)
+      break;
+    const std::int64_t taken = std::min(left, count);
+    leaving[stored_.rule.deadline_of(version)] = taken;
+    left -= taken;
   }
-  if (!stored_.rule.may_train(deadlines, stored_.progress.version))
+  if (!stored_.rule.may_train(leaving, stored_.progress.version))
     return std::nullopt;
+  std::vector<GroupId> groups;
+  groups.reserve(size);
+  for (auto it = trainable.begin(); groups.size() < size; ++it)
+    groups.push_back(it->second);
   return groups;
 }
 

@@ -46,6 +46,11 @@ std::optional<PolicyVersion> ExactRule::binding_deadline(std::span<const PolicyV
   std::map<PolicyVersion, std::int64_t> leaving;
   for (const PolicyVersion d : deadlines)
     ++leaving[d];
+  return binding_deadline(leaving, step);
+}
+
+std::optional<PolicyVersion> ExactRule::binding_deadline(
+    const std::map<PolicyVersion, std::int64_t>& leaving, PolicyVersion step) const {
   std::optional<PolicyVersion> binding;
   std::int64_t count = 0;
   for (const auto& [deadline, groups] : outstanding_) {

@@ -37,10 +37,16 @@ class ExactRule {
   /// Can the groups with these deadlines leave at `step` so that (I) holds at step + 1?
   /// Requires: `deadlines` are among the outstanding ones.
   bool may_train(std::span<const PolicyVersion> deadlines, PolicyVersion step) const;
+  /// The same for so many groups per deadline.
+  bool may_train(const std::map<PolicyVersion, std::int64_t>& leaving, PolicyVersion step) const {
+    return !binding_deadline(leaving, step).has_value();
+  }
   /// When may_train() is false: the latest deadline whose groups must be in the batch; outstanding
   /// groups up to it that are not ready are the ones to wait for.
   std::optional<PolicyVersion> binding_deadline(std::span<const PolicyVersion> deadlines,
                                                 PolicyVersion step) const;
+  std::optional<PolicyVersion> binding_deadline(
+      const std::map<PolicyVersion, std::int64_t>& leaving, PolicyVersion step) const;
 
   void add(PolicyVersion deadline) { ++outstanding_[deadline]; }
   void remove(PolicyVersion deadline);
