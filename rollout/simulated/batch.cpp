@@ -58,7 +58,7 @@ void Batch::add(const BatchRequest& request, std::vector<Ended>& ended) {
   r.ticket = ++ticket_;
   r.segments.clear();
   ++groups_[r.group].members;
-  by_id_[request.response] = slot;
+  by_id_.add(request.response, slot);
   queue_.push_back({slot, r.ticket});
   ++waiting_;
 }
@@ -108,7 +108,7 @@ void Batch::leave(Response& r) {
 void Batch::forget(Slot slot) {
   Response& r = responses_[slot];
   unpark(r);
-  by_id_.erase(r.request.response);
+  by_id_.remove(r.request.response);
   Group& g = groups_[r.group];
   if (--g.members == 0) {
     group_by_id_.erase(g.id);
@@ -142,9 +142,9 @@ void Batch::drop_void_ends() {
 
 void Batch::cancel(ResponseId response) {
   const auto entry = by_id_.find(response);
-  if (entry == by_id_.end())
+  if (!entry)
     return;
-  const Slot slot = entry->second;
+  const Slot slot = *entry;
   Response& r = responses_[slot];
   if (r.state == State::Running)
     leave(r);

@@ -17,6 +17,7 @@
 
 #include "actors/protocol/counted.hpp"
 #include "rollout/simulated/kv_blocks.hpp"
+#include "rollout/simulated/slot_index.hpp"
 
 #include <deque>
 #include <limits>
@@ -159,7 +160,7 @@ class Batch {
   KvBlocks kv_;
   std::vector<Response> responses_;
   std::vector<Slot> free_slots_;
-  std::unordered_map<ResponseId, Slot> by_id_;
+  SlotIndex by_id_;
   std::vector<Group> groups_;
   std::vector<Slot> free_groups_;
   std::unordered_map<GroupId, Slot> group_by_id_;
