@@ -120,10 +120,14 @@ void MsgpackSink::boolean(bool value) {
   value ? msgpack::packer(stream).pack_true() : msgpack::packer(stream).pack_false();
 }
 void MsgpackSink::integer(std::int64_t value) {
+  if (value >= 0)
+    return unsigned_integer(static_cast<std::uint64_t>(value));
   StringStream stream{out_};
   msgpack::packer(stream).pack_int64(value);
 }
 void MsgpackSink::unsigned_integer(std::uint64_t value) {
+  if (value < 0x80)  // the form of most field numbers and many values: one byte, itself
+    return out_.push_back(static_cast<char>(value));
   StringStream stream{out_};
   msgpack::packer(stream).pack_uint64(value);
 }
