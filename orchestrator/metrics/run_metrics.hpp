@@ -21,18 +21,29 @@ namespace temper::orchestrator {
 /// Counts how often each value occurs; exact quantiles.
 class ValueCounts {
  public:
-  void add(std::int64_t value) { ++counts_[value], ++total_, sum_ += value; }
+  void add(std::int64_t value) {
+    ++total_, sum_ += value;
+    if (value < 0 || value >= kDense)
+      ++others_[value];
+    else if (const auto at = static_cast<std::size_t>(value); at < dense_.size())
+      ++dense_[at];
+    else
+      dense_.resize(at + 1), ++dense_[at];
+  }
   std::uint64_t total() const { return total_; }
   double mean() const {
     return total_ == 0 ? 0 : static_cast<double>(sum_) / static_cast<double>(total_);
   }
   /// The smallest value that at least this share of values does not exceed; 0 if there is none.
   std::int64_t quantile(double share) const;
-  std::int64_t max() const { return counts_.empty() ? 0 : counts_.rbegin()->first; }
-  const std::map<std::int64_t, std::uint64_t>& counts() const { return counts_; }
+  std::int64_t max() const;
+  std::map<std::int64_t, std::uint64_t> counts() const;
 
  private:
-  std::map<std::int64_t, std::uint64_t> counts_;
+  static constexpr std::int64_t kDense = std::int64_t{1} << 17;
+
+  std::vector<std::uint64_t> dense_;  ///< By value, from 0 to below kDense.
+  std::map<std::int64_t, std::uint64_t> others_;
   std::uint64_t total_ = 0;
   std::int64_t sum_ = 0;
 };
