@@ -93,10 +93,15 @@ void VirtualDriver::look_up() {
 /// To the next event of an actor, or to a deadline before it.
 void VirtualDriver::move_time() {
   std::optional<Time> next;
+  std::vector<ActorId> due;
   for (std::uint32_t i = 0; i < launched_.size(); ++i) {
     const auto at = launched_[i] ? host_->next_event(ActorId(i)) : std::nullopt;
-    if (at && (!next || *at < *next))
-      next = at;
+    if (!at || (next && *at > *next))
+      continue;
+    if (at != next)
+      due.clear();
+    next = at;
+    due.emplace_back(i);
   }
   if (!next)
     return abort("no actor has anything left to do, and the run is not over: " + who_waits());
@@ -110,11 +115,6 @@ void VirtualDriver::move_time() {
   now_ = then;
   if (deadline && *deadline < *next)
     return post(event::DeadlineReached{});
-  std::vector<ActorId> due;
-  for (std::uint32_t i = 0; i < launched_.size(); ++i) {
-    if (launched_[i] && host_->next_event(ActorId(i)) == *next)
-      due.emplace_back(i);
-  }
   let_act(std::move(due));
 }
 
