@@ -47,6 +47,7 @@ bool measure(const std::string& config, int steps, const fs::path& folder, Measu
   for (std::string& word : words)
     argv.push_back(word.data());
   argv.push_back(nullptr);
+  std::fflush(stdout);  // else the child would write it again
   const auto begin = Wall::now();
   const pid_t child = ::fork();
   if (child == 0) {
