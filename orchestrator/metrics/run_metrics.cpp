@@ -221,11 +221,14 @@ void RunMetrics::on_event(const event::ReferenceScored& e) {
   if (lease == leases_.end() || lease->second.actor != e.actor)
     return;
   for (const ResponseId id : lease->second.responses) {
-    Response* r = response(id);
-    if (r == nullptr || r->reference != e.lease)
+    const auto group = groups_.find(group_of(id));
+    if (group == groups_.end())
       continue;
-    r->scored = true;
-    settle_stage(groups_.at(group_of(id)));
+    Response& r = group->second.responses[id.value() % per_group_];
+    if (r.reference != e.lease)
+      continue;
+    r.scored = true;
+    settle_stage(group->second);
   }
   leases_.erase(lease);
 }
@@ -236,16 +239,19 @@ void RunMetrics::on_event(const event::Judged& e) {
     return;
   const std::vector<ResponseId>& responses = lease->second.responses;
   for (std::size_t i = 0; i < responses.size() && i < e.items.size(); ++i) {
-    Response* r = response(responses[i]);
-    if (r == nullptr || r->judge != e.lease)
+    const auto group = groups_.find(group_of(responses[i]));
+    if (group == groups_.end())
       continue;
-    r->judged = true;
-    r->reward = e.items[i].reward;
-    if (e.items[i].failed && !r->failed) {
-      r->failed = true;
+    Response& r = group->second.responses[responses[i].value() % per_group_];
+    if (r.judge != e.lease)
+      continue;
+    r.judged = true;
+    r.reward = e.items[i].reward;
+    if (e.items[i].failed && !r.failed) {
+      r.failed = true;
       ++stored_.responses_failed;
     }
-    settle_stage(groups_.at(group_of(responses[i])));
+    settle_stage(group->second);
   }
   leases_.erase(lease);
 }

@@ -94,6 +94,7 @@ std::vector<ResponseId> DistQueue::live_responses(GroupId id) const {
   const Group* g = group(id);
   if (g == nullptr)
     return out;
+  out.reserve(g->rows.size());
   const std::uint64_t first = id.value() * static_cast<std::uint64_t>(per_group_);
   for (std::uint64_t k = 0; k < g->rows.size(); ++k) {
     if (!g->rows[k].failed)

@@ -597,6 +597,7 @@ void Scheduler::score(Task task, actors::RoleKind role, Duration deadline) {
     };
     while (fleet_.state(id).ready() && !ready.empty() && has_room()) {
       std::vector<ResponseId> responses;
+      responses.reserve(std::min(full, ready.size()));
       for (auto it = ready.begin(); it != ready.end() && responses.size() < full; ++it) {
         responses.push_back(*it);
       }
