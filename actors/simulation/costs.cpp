@@ -1,6 +1,7 @@
 #include "actors/simulation/costs.hpp"
 
 #include "sim_hw/network/reshard.hpp"
+#include "sim_hw/numbers.hpp"
 #include "sim_hw/steps/rollout_layout.hpp"
 #include "sim_hw/steps/step_model.hpp"
 
@@ -13,9 +14,7 @@
 namespace temper::actors {
 namespace {
 
-double as_double(std::int64_t value) {
-  return static_cast<double>(value);
-}
+using sim_hw::as_double;
 
 std::int64_t devices_of(const SimulationSettings& s, std::int64_t cards) {
   return cards * s.cluster.dies_per_card;

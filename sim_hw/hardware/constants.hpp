@@ -219,9 +219,12 @@ void describe(V& v, OperatorConstants& c) {
 struct Calibration {
   OperatorConstants operators;
   std::vector<FitRecord> fits;
+  std::string
+      taken_over_from{};  ///< Another hardware, whose operators these are; empty: their own.
 };
 template <class V>
 void describe(V& v, Calibration& c) {
+  v.field(3, "taken_over_from", c.taken_over_from, {.doc = "Hardware whose operators these are."});
   v.field(1, "operators", c.operators, {.doc = "Of one device."});
   v.field(2, "fits", c.fits, {.doc = "What they were fitted to, and how well."});
 }

@@ -2,16 +2,13 @@
 
 #include "sim_hw/memory/ledger.hpp"
 #include "sim_hw/model/parameters.hpp"
+#include "sim_hw/numbers.hpp"
 
 #include <algorithm>
 #include <cmath>
 
 namespace temper::sim_hw {
 namespace {
-
-double as_double(std::int64_t value) {
-  return static_cast<double>(value);
-}
 
 double prefill_replica(const Device& d,
                        const Fabric& fabric,

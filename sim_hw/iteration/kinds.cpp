@@ -25,7 +25,7 @@ Result<double> amount(const Params& p, std::string_view key) {
   return value;
 }
 
-Result<double> at_least_one(const Params& p, std::string_view key) {
+Result<double> counted(const Params& p, std::string_view key) {
   TEMPER_TRY_STATUS(p.integer(key));
   return amount(p, key);
 }
@@ -108,8 +108,8 @@ Result<Prediction> predict_cluster_iteration(const PredictContext& context, cons
   TEMPER_TRY(const std::string name, r.params.text("model"));
   TEMPER_TRY(const ModelSpec* model, context.catalog.model(name));
   ClusterWork work;
-  TEMPER_TRY(work.prompts, at_least_one(r.params, "prompts"));
-  TEMPER_TRY(work.group, at_least_one(r.params, "group"));
+  TEMPER_TRY(work.prompts, counted(r.params, "prompts"));
+  TEMPER_TRY(work.group, counted(r.params, "group"));
   TEMPER_TRY(work.prompt, amount(r.params, "prompt_len"));
   TEMPER_TRY(work.response, amount(r.params, "response_len"));
   TEMPER_TRY(const std::int64_t tp, ranks(r.params, "rollout_tp"));
@@ -167,11 +167,11 @@ Result<Prediction> predict_iteration(const PredictContext& context, const Reques
   TEMPER_TRY(const HardwareSpec* hardware, context.catalog.hardware(r.hardware));
   TEMPER_TRY(const std::string name, r.params.text("model"));
   TEMPER_TRY(const ModelSpec* model, context.catalog.model(name));
-  TEMPER_TRY(const double prompts, at_least_one(r.params, "prompts"));
-  TEMPER_TRY(const double group, at_least_one(r.params, "group"));
-  TEMPER_TRY(const double max_new, at_least_one(r.params, "max_new"));
+  TEMPER_TRY(const double prompts, counted(r.params, "prompts"));
+  TEMPER_TRY(const double group, counted(r.params, "group"));
+  TEMPER_TRY(const double max_new, counted(r.params, "max_new"));
   IterationWork work;
-  TEMPER_TRY(work.prompt, at_least_one(r.params, "prompt_len"));
+  TEMPER_TRY(work.prompt, counted(r.params, "prompt_len"));
   TEMPER_TRY(work.lengths, response_lengths(context, r.params, prompts * group, max_new));
   const OneCardIteration it =
       one_card_iteration(make_device(*hardware), make_step_model(*model), work);

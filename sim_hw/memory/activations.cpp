@@ -1,12 +1,10 @@
 #include "sim_hw/memory/activations.hpp"
 
+#include "sim_hw/numbers.hpp"
+
 namespace temper::sim_hw {
 
 namespace {
-
-double as_double(std::int64_t value) {
-  return static_cast<double>(value);
-}
 
 void add_attention(SavedTensors& saved, const ModelSpec& model, const TrainShape& shape) {
   const double hidden = as_double(model.hidden);

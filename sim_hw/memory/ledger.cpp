@@ -1,16 +1,13 @@
 #include "sim_hw/memory/ledger.hpp"
 
 #include "sim_hw/memory/activations.hpp"
+#include "sim_hw/numbers.hpp"
 
 #include <algorithm>
 
 namespace temper::sim_hw {
 
 namespace {
-
-double as_double(std::int64_t value) {
-  return static_cast<double>(value);
-}
 
 /// What a state's parameters weigh when ZeRO shards it or not.
 double sharded(const StageWeights& weights, const Layout& layout, bool sharding, double bytes) {

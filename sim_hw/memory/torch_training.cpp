@@ -2,6 +2,7 @@
 
 #include "sim_hw/memory/activations.hpp"
 #include "sim_hw/memory/weights.hpp"
+#include "sim_hw/numbers.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -13,10 +14,6 @@ namespace {
 constexpr double kMebibyte = 1048576;
 constexpr double kHeadChunk = 4096;            ///< Tokens.
 constexpr double kWorkspace = 64 * kMebibyte;  ///< 32 MiB per handle, cuBLAS and cuBLASLt.
-
-double as_double(std::int64_t value) {
-  return static_cast<double>(value);
-}
 
 /// What the caching allocator adds to a tensor of `bytes`.
 double rounding(double bytes) {

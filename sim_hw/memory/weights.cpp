@@ -1,14 +1,12 @@
 #include "sim_hw/memory/weights.hpp"
 
+#include "sim_hw/numbers.hpp"
+
 #include <algorithm>
 
 namespace temper::sim_hw {
 
 namespace {
-
-double as_double(std::int64_t value) {
-  return static_cast<double>(value);
-}
 
 double norm(const ModelSpec& model) {
   return as_double(model.hidden) * (model.layer_norm ? 2 : 1) * (model.sandwich_norm ? 2 : 1);

@@ -65,13 +65,6 @@ void add_bandwidth(Prediction& prediction, std::string name, double bytes, doubl
     prediction.metrics.push_back({std::move(name), "B/s", bytes / time, {}});
 }
 
-Result<double> positive(const Params& params, std::string_view key) {
-  TEMPER_TRY(const double value, params.number(key));
-  if (!(value > 0))
-    return invalid_input(fmt::format("{}={}: must be above 0", key, value));
-  return value;
-}
-
 Result<std::int64_t> in_range(std::string_view key,
                               std::int64_t value,
                               std::int64_t min,

@@ -12,14 +12,6 @@
 namespace temper::sim_hw {
 namespace {
 
-/// One number must be positive to make sense; names the key.
-Result<double> positive(const Params& p, std::string_view key) {
-  TEMPER_TRY(const double value, p.number(key));
-  if (!(value > 0))
-    return invalid_input(fmt::format("{}={}: must be above 0", key, value));
-  return value;
-}
-
 Result<Prediction> predict_gemm(const PredictContext& context, const Request& r) {
   TEMPER_TRY(const HardwareSpec* hardware, context.catalog.hardware(r.hardware));
   TEMPER_TRY(const double m, positive(r.params, "m"));

@@ -49,6 +49,10 @@ inline double padded_rows(double m) {
   return 64 * std::ceil(m / 64);
 }
 
+inline double gemm_latency(const Device& d, double k) {
+  return d.k.matmul_latency + d.k.matmul_depth_latency * std::min(k, 4096.0) / 4096.0;
+}
+
 /// Seconds per FLOP of a GEMM of this size.
 inline double gemm_cost(const Device& d, Heat heat, double m, double n, double k) {
   if (heat == Heat::Sustained)
@@ -62,9 +66,7 @@ inline double gemm_seconds(const Device& d, Heat heat, double m, double n, doubl
   const double cost = gemm_cost(d, heat, m, n, k);
   const double compute = 2 * padded_rows(m) * n * k * cost;
   const double traffic = 2 * (m * k + n * k) / d.bandwidth;
-  const double latency =
-      d.k.matmul_latency + d.k.matmul_depth_latency * std::min(k, 4096.0) / 4096.0;
-  return latency + smooth_max4(compute, traffic) + 2 * m * n / d.bandwidth;
+  return gemm_latency(d, k) + smooth_max4(compute, traffic) + 2 * m * n / d.bandwidth;
 }
 
 /// Both GEMMs of y = x W^T backwards: dx[m,k] = dy W and dW[n,k] = dy^T x.

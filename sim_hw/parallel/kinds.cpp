@@ -1,5 +1,6 @@
 // The kinds that ask about a layout over many devices: `train_iteration` and `memory`.
 #include "sim_hw/memory/ledger.hpp"
+#include "sim_hw/numbers.hpp"
 #include "sim_hw/parallel/layout_request.hpp"
 #include "sim_hw/parallel/train_iteration.hpp"
 #include "sim_hw/predict/predict.hpp"
@@ -12,10 +13,6 @@
 namespace temper::sim_hw {
 
 namespace {
-
-double as_double(std::int64_t value) {
-  return static_cast<double>(value);
-}
 
 Metric ledger_metric(std::string name, const Ledger& ledger) {
   Metric metric{std::move(name), "B", ledger.total(), {}};

@@ -1,5 +1,6 @@
 #include "sim_hw/parallel/layer_cost.hpp"
 
+#include "sim_hw/numbers.hpp"
 #include "sim_hw/operators/operators.hpp"
 
 #include <algorithm>
@@ -7,10 +8,6 @@
 namespace temper::sim_hw {
 
 namespace {
-
-double as_double(std::int64_t value) {
-  return static_cast<double>(value);
-}
 
 /// Forward, both gradients, and the weight gradient alone, beside which communication runs.
 struct Matmul {

@@ -2,6 +2,7 @@
 
 #include "sim_hw/memory/weights.hpp"
 #include "sim_hw/model/parameters.hpp"
+#include "sim_hw/numbers.hpp"
 #include "sim_hw/operators/operators.hpp"
 
 #include <algorithm>
@@ -9,10 +10,6 @@
 namespace temper::sim_hw {
 
 namespace {
-
-double as_double(std::int64_t value) {
-  return static_cast<double>(value);
-}
 
 /// A stage's time of one micro-batch, and its forward alone.
 struct Stage {

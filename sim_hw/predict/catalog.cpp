@@ -40,6 +40,12 @@ Result<HardwareSpec> load<HardwareSpec>(const std::filesystem::path& path) {
   if (!std::filesystem::exists(fitted, failed))
     return spec;
   TEMPER_TRY(Calibration calibration, load_file<Calibration>(fitted));
+  if (!calibration.taken_over_from.empty()) {
+    TEMPER_TRY(
+        const Calibration other,
+        load_file<Calibration>(fitted.parent_path() / (calibration.taken_over_from + ".yaml")));
+    calibration.operators = other.operators;
+  }
   spec.constants.operators = calibration.operators;
   spec.fits.insert(spec.fits.end(), calibration.fits.begin(), calibration.fits.end());
   return spec;

@@ -143,4 +143,18 @@ std::string Params::to_text() const {
   return out;
 }
 
+Result<double> positive(const Params& params, std::string_view key) {
+  TEMPER_TRY(const double value, params.number(key));
+  if (!(value > 0))
+    return invalid_input(fmt::format("{}={}: must be above 0", key, value));
+  return value;
+}
+
+Result<double> at_least_one(const Params& params, std::string_view key) {
+  TEMPER_TRY(const std::int64_t value, params.integer(key));
+  if (value < 1)
+    return invalid_input(fmt::format("{}={}: must be 1 or more", key, value));
+  return static_cast<double>(value);
+}
+
 }  // namespace temper::sim_hw

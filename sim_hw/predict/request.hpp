@@ -41,6 +41,10 @@ class Params {
   mutable std::map<std::string, bool, std::less<>> asked_;
 };
 
+/// A number above 0, and a whole number of 1 or more; errors name the key and the value.
+Result<double> positive(const Params& params, std::string_view key);
+Result<double> at_least_one(const Params& params, std::string_view key);
+
 struct Request {
   std::string hardware;  ///< Name in configs/hardware or path of a YAML file.
   std::int64_t cards = 1;

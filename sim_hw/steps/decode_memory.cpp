@@ -1,6 +1,7 @@
 #include "sim_hw/steps/decode_memory.hpp"
 
 #include "sim_hw/memory/ledger.hpp"
+#include "sim_hw/numbers.hpp"
 
 #include <fmt/format.h>
 
@@ -8,8 +9,6 @@
 
 namespace temper::sim_hw {
 namespace {
-
-constexpr double kGib = 1024.0 * 1024 * 1024;
 
 Ledger ledger_of(const ModelSpec& model,
                  const RolloutDevices& devices,
@@ -36,6 +35,19 @@ std::int64_t nearest_tp(const ModelSpec& model, RolloutDevices devices, double c
   return 0;
 }
 
+Error overflow(const Ledger& ledger, const HardwareSpec& hardware, std::string_view nearest) {
+  return invalid_input(
+      fmt::format("memory of a device, {:.2f} GiB = weights {:.2f} + keys and values {:.2f} + rest "
+                  "{:.2f}, exceeds the {:.2f} GiB of {}; nearest: {}",
+                  ledger.total() / kGib,
+                  ledger.weights / kGib,
+                  ledger.kv_cache / kGib,
+                  (ledger.total() - ledger.weights - ledger.kv_cache) / kGib,
+                  static_cast<double>(hardware.die.memory.count()) / kGib,
+                  hardware.name,
+                  nearest));
+}
+
 }  // namespace
 
 Status check_decode_memory(const ModelSpec& model,
@@ -57,16 +69,7 @@ Status check_decode_memory(const ModelSpec& model,
   } else {
     nearest = "experts on more devices (ep), or another hardware";
   }
-  return invalid_input(fmt::format(
-      "memory of a device, {:.2f} GiB = weights {:.2f} + keys and values {:.2f} + rest {:.2f}, "
-      "exceeds the {:.2f} GiB of {}; nearest: {}",
-      ledger.total() / kGib,
-      ledger.weights / kGib,
-      ledger.kv_cache / kGib,
-      (ledger.total() - ledger.weights - ledger.kv_cache) / kGib,
-      capacity / kGib,
-      hardware.name,
-      nearest));
+  return overflow(ledger, hardware, nearest);
 }
 
 Status check_pass_memory(const ModelSpec& model,
@@ -93,17 +96,10 @@ Status check_pass_memory(const ModelSpec& model,
     (ledger_for(middle).total() <= capacity ? low : high) = middle;
     fits = low;
   }
-  return invalid_input(
-      fmt::format("memory of a device, {:.2f} GiB = weights {:.2f} + keys and values {:.2f} + rest "
-                  "{:.2f}, exceeds the {:.2f} GiB of {}; nearest: {}",
-                  ledger.total() / kGib,
-                  ledger.weights / kGib,
-                  ledger.kv_cache / kGib,
-                  (ledger.total() - ledger.weights - ledger.kv_cache) / kGib,
-                  capacity / kGib,
-                  hardware.name,
+  return overflow(ledger,
+                  hardware,
                   fits >= 1 ? fmt::format("batch = {:.0f}", fits)
-                            : std::string("shorter sequences, or more devices")));
+                            : std::string("shorter sequences, or more devices"));
 }
 
 }  // namespace temper::sim_hw

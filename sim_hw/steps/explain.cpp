@@ -56,8 +56,6 @@ std::string equation(const Device& d, const OpTerm& t) {
     case Op::Dispatch:
     case Op::Combine:
       return fmt::format("{:.0f} ranks, {:.1f}kB per rank", s.a, s.b / 1e3);
-    case Op::Host:
-      return fmt::format("{:.0f} kernels x {:.2f}us", s.a, s.b * 1e6);
     case Op::Other:
       return "";
     default:
@@ -73,8 +71,6 @@ std::string equation(const Device& d, const OpTerm& t) {
 }  // namespace
 
 std::string gemm_equation(const Device& d, Heat heat, OpSizes s) {
-  const double latency =
-      d.k.matmul_latency + d.k.matmul_depth_latency * std::min(s.c, 4096.0) / 4096.0;
   const double cost = gemm_cost(d, heat, s.a, s.b, s.c);
   return fmt::format(
       "m={} n={} k={}: {:.2f}us + |2 x {:.0f} nk / {:.0f}TFLOP/s, 2(mk + nk) / {:.2f}TB/s|4 + 2mn "
@@ -83,7 +79,7 @@ std::string gemm_equation(const Device& d, Heat heat, OpSizes s) {
       s.a,
       s.b,
       s.c,
-      latency * 1e6,
+      gemm_latency(d, s.c) * 1e6,
       padded_rows(s.a),
       1e-12 / cost,
       d.bandwidth / 1e12,

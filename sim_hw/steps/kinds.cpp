@@ -1,5 +1,6 @@
 // The kinds of whole steps on one device: decode_step, prefill, logprob_pass, train_step.
 #include "sim_hw/memory/torch_training.hpp"
+#include "sim_hw/numbers.hpp"
 #include "sim_hw/predict/predict.hpp"
 #include "sim_hw/steps/decode_memory.hpp"
 #include "sim_hw/steps/explain.hpp"
@@ -17,6 +18,7 @@ namespace {
 
 /// What every step needs.
 struct Subject {
+  const HardwareSpec* hardware = nullptr;
   const ModelSpec* spec = nullptr;
   Device device;
   StepModel model;
@@ -24,10 +26,10 @@ struct Subject {
 
 Result<Subject> subject(const PredictContext& context, const Request& r) {
   Subject s;
-  TEMPER_TRY(const HardwareSpec* hardware, context.catalog.hardware(r.hardware));
+  TEMPER_TRY(s.hardware, context.catalog.hardware(r.hardware));
   TEMPER_TRY(const std::string name, r.params.text("model"));
   TEMPER_TRY(s.spec, context.catalog.model(name));
-  s.device = make_device(*hardware);
+  s.device = make_device(*s.hardware);
   s.model = make_step_model(*s.spec);
   return s;
 }
@@ -40,13 +42,6 @@ Status one_card(const Request& r) {
       fmt::format("cards={}: this kind is of one device; for more ask decode_step with tp and dp, "
                   "train_iteration or rl_iteration",
                   r.cards));
-}
-
-Result<double> at_least_one(const Params& p, std::string_view key) {
-  TEMPER_TRY(const std::int64_t value, p.integer(key));
-  if (value < 1)
-    return invalid_input(fmt::format("{}={}: must be 1 or more", key, value));
-  return static_cast<double>(value);
 }
 
 Result<PassShape> pass_shape(const Params& p) {
@@ -131,10 +126,9 @@ Result<Prediction> predict_decode(const PredictContext& context, const Request& 
   TEMPER_TRY(shape.batch, at_least_one(r.params, "batch"));
   TEMPER_TRY(shape.context, at_least_one(r.params, "context"));
   TEMPER_TRY(shape.launch, launch_of(r.params));
-  TEMPER_TRY(const HardwareSpec* hardware, context.catalog.hardware(r.hardware));
   TEMPER_TRY(const Overflow overflow, overflow_of(r.params));
   if (overflow == Overflow::Refuse)
-    TEMPER_TRY_STATUS(check_decode_memory(*s.spec, *hardware, {}, shape.batch, shape.context));
+    TEMPER_TRY_STATUS(check_decode_memory(*s.spec, *s.hardware, {}, shape.batch, shape.context));
   ListSink list;
   visit_decode(s.device, s.model, shape.batch, shape.context, list);
   const double seconds = decode_seconds(s.device, s.model, shape);
@@ -144,23 +138,18 @@ Result<Prediction> predict_decode(const PredictContext& context, const Request& 
   return out;
 }
 
-Status check_pass(const PredictContext& context,
-                  const Request& r,
-                  const Subject& s,
-                  const PassShape& shape,
-                  KeepsCache cached) {
+Status check_pass(const Request& r, const Subject& s, const PassShape& shape, KeepsCache cached) {
   TEMPER_TRY(const Overflow overflow, overflow_of(r.params));
   if (overflow == Overflow::Report)
     return {};
-  TEMPER_TRY(const HardwareSpec* hardware, context.catalog.hardware(r.hardware));
-  return check_pass_memory(*s.spec, *hardware, shape.batch, shape.seq, cached);
+  return check_pass_memory(*s.spec, *s.hardware, shape.batch, shape.seq, cached);
 }
 
 Result<Prediction> predict_prefill(const PredictContext& context, const Request& r) {
   TEMPER_TRY_STATUS(one_card(r));
   TEMPER_TRY(const Subject s, subject(context, r));
   TEMPER_TRY(const PassShape shape, pass_shape(r.params));
-  TEMPER_TRY_STATUS(check_pass(context, r, s, shape, KeepsCache::Yes));
+  TEMPER_TRY_STATUS(check_pass(r, s, shape, KeepsCache::Yes));
   ListSink list;
   visit_prefill(s.device, s.model, shape, list);
   Prediction out;
@@ -173,7 +162,7 @@ Result<Prediction> predict_logprobs(const PredictContext& context, const Request
   TEMPER_TRY_STATUS(one_card(r));
   TEMPER_TRY(const Subject s, subject(context, r));
   TEMPER_TRY(const PassShape shape, pass_shape(r.params));
-  TEMPER_TRY_STATUS(check_pass(context, r, s, shape, KeepsCache::No));
+  TEMPER_TRY_STATUS(check_pass(r, s, shape, KeepsCache::No));
   ListSink list;
   visit_trunk(s.device, s.model, shape, Pass::Forward, list);
   visit_logprob_head(s.device, s.model, shape.batch * shape.seq, Pass::Forward, list);
@@ -229,7 +218,6 @@ Status check_train_memory(const ModelSpec& model,
     nearest = fmt::format("batch = {:.0f}", same);
   else if (const double full = fitting_batch(model, shape, Recompute::Full, capacity); full >= 1)
     nearest = fmt::format("recompute = full with batch = {:.0f}", full);
-  constexpr double kGib = 1024.0 * 1024 * 1024;
   return invalid_input(fmt::format(
       "memory of a device, {:.2f} GiB = weights, gradients and moments {:.2f} + activations {:.2f} "
       "+ "
@@ -264,10 +252,9 @@ Result<Prediction> predict_train(const PredictContext& context, const Request& r
   out.metrics = {std::move(time), std::move(forward_backward), std::move(step)};
   const TorchTrainingMemory memory =
       torch_training_memory(*s.spec, shape.batch, shape.seq, recompute);
-  TEMPER_TRY(const HardwareSpec* hardware, context.catalog.hardware(r.hardware));
   TEMPER_TRY(const Overflow overflow, overflow_of(r.params));
   if (overflow == Overflow::Refuse)
-    TEMPER_TRY_STATUS(check_train_memory(*s.spec, *hardware, shape, recompute));
+    TEMPER_TRY_STATUS(check_train_memory(*s.spec, *s.hardware, shape, recompute));
   Metric peak{"peak_memory", "B", memory.peak(), {}};
   for (const auto& [name, bytes] : memory.entries())
     peak.terms.push_back({std::string(name), 1, bytes, ""});

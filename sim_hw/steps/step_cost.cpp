@@ -24,7 +24,6 @@ std::string_view name_of(Op op) {
                                                       "tensor parallel",
                                                       "dispatch",
                                                       "combine",
-                                                      "host",
                                                       "other"};
   return kNames[static_cast<std::size_t>(op)];
 }

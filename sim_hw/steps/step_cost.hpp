@@ -31,7 +31,6 @@ enum class Op {
   TensorParallel,
   Dispatch,
   Combine,
-  Host,
   Other,
 };
 inline constexpr std::size_t kOps = static_cast<std::size_t>(Op::Other) + 1;

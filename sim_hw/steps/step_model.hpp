@@ -35,11 +35,6 @@ struct StepModel {
     return attention.heads * attention.key_dim +
            attention.kv_heads * (attention.key_dim + attention.value_dim);
   }
-  /// Bytes of keys and values of one token over all layers, in bf16.
-  double kv_bytes() const {
-    return latent ? 2 * layers * (kv_rank + rope)
-                  : 2 * layers * attention.kv_heads * (attention.key_dim + attention.value_dim);
-  }
 };
 
 /// Requires: a valid layout; tp divides the heads and ep the experts (see parallel/layout.hpp).
