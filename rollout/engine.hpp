@@ -83,6 +83,8 @@ class Engine {
   virtual std::size_t load() const = 0;
   /// Takes everything out, queued responses included; each keeps what it has (finish Interrupted).
   virtual std::vector<Generation> interrupt() = 0;
+  /// The same for these responses, where they are still here; the rest goes on.
+  virtual std::vector<Generation> withdraw(std::span<const ResponseId> ids) = 0;
   /// Forgets these responses if they are still here (work that has become void).
   virtual void cancel(std::span<const ResponseId> ids) = 0;
 

@@ -13,6 +13,9 @@ Status RolloutRole::on_message(const actors::IncomingMessage& message, actors::O
   } else if (message.is<actors::Cancel>()) {
     TEMPER_TRY(const auto work, message.decode<actors::Cancel>());
     cancel(work);
+  } else if (message.is<actors::Withdraw>()) {
+    TEMPER_TRY(const auto work, message.decode<actors::Withdraw>());
+    send(engine_->withdraw(work.responses), out);
   } else if (message.is<actors::StageWeights>()) {
     TEMPER_TRY(const auto work, message.decode<actors::StageWeights>());
     stage(work.weights, out);
@@ -170,6 +173,8 @@ Status RolloutRole::perform(actors::SwitchAction action, actors::Outbox& out) {
       return engine_->allocate_kv();
     case A::OffloadOptimizer:
     case A::OnloadOptimizer:
+    case A::OffloadReference:
+    case A::OnloadReference:
       break;
   }
   return invalid_input("a rollout actor cannot " + std::string(name_of(action)));

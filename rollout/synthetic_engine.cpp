@@ -60,6 +60,17 @@ std::vector<Generation> SyntheticEngine::interrupt() {
   return out;
 }
 
+std::vector<Generation> SyntheticEngine::withdraw(std::span<const ResponseId> ids) {
+  const std::unordered_set<ResponseId> leaving(ids.begin(), ids.end());
+  std::vector<Generation> out;
+  for (const GenerationRequest& request : queue_) {
+    if (leaving.contains(request.id))
+      out.push_back({request.id, {}, {}, {}, actors::FinishReason::Interrupted});
+  }
+  cancel(ids);
+  return out;
+}
+
 void SyntheticEngine::cancel(std::span<const ResponseId> ids) {
   const std::unordered_set<ResponseId> gone(ids.begin(), ids.end());
   std::erase_if(queue_, [&](const GenerationRequest& r) { return gone.contains(r.id); });

@@ -33,6 +33,7 @@ class SyntheticEngine final : public Engine {
   Result<StepResult> step() override;
   std::size_t load() const override { return queue_.size(); }
   std::vector<Generation> interrupt() override;
+  std::vector<Generation> withdraw(std::span<const ResponseId> ids) override;
   void cancel(std::span<const ResponseId> ids) override;
   Status stage(PolicyVersion version, std::span<const std::byte> weights) override;
   Status commit(PolicyVersion version) override;

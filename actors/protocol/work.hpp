@@ -74,6 +74,17 @@ void describe(V& v, Cancel& m) {
   v.field(1, "responses", m.responses, {.doc = "Responses whose work became void."});
 }
 
+/// Hand these responses back, interrupted, with what they have; the rest goes on.
+struct Withdraw {
+  static constexpr std::string_view kName = "rollout.withdraw";
+  static constexpr std::uint32_t kTag = 23, kVersion = 1, kOldestVersion = 1;
+  std::vector<ResponseId> responses;
+};
+template <class V>
+void describe(V& v, Withdraw& m) {
+  v.field(1, "responses", m.responses, {.doc = "Responses that go on elsewhere."});
+}
+
 /// Score responses under the reference weights.
 struct ScoreReference {
   static constexpr std::string_view kName = "reference.score";

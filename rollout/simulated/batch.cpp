@@ -144,13 +144,27 @@ void Batch::cancel(ResponseId response) {
   const auto entry = by_id_.find(response);
   if (!entry)
     return;
-  const Slot slot = *entry;
-  Response& r = responses_[slot];
+  stop(responses_[*entry]);
+  forget(*entry);
+  drop_void_ends();
+}
+
+void Batch::stop(Response& r) {
   if (r.state == State::Running)
     leave(r);
   else
     --waiting_;
-  forget(slot);
+}
+
+void Batch::withdraw(const std::vector<ResponseId>& responses, std::vector<Ended>& ended) {
+  for (const ResponseId response : responses) {
+    const auto entry = by_id_.find(response);
+    if (!entry)
+      continue;
+    const Slot slot = *entry;
+    stop(responses_[slot]);
+    ended.push_back(take(slot, actors::FinishReason::Interrupted));
+  }
   drop_void_ends();
 }
 
@@ -160,10 +174,7 @@ void Batch::interrupt(std::vector<Ended>& ended) {
     Response& r = responses_[slot];
     if (r.state == State::Free)
       continue;
-    if (r.state == State::Running)
-      leave(r);
-    else
-      --waiting_;
+    stop(r);
     ended.push_back(take(slot, actors::FinishReason::Interrupted));
   }
   std::sort(ended.begin() + static_cast<std::ptrdiff_t>(first),

@@ -59,6 +59,8 @@ class Batch {
   void add(const BatchRequest& request, std::vector<Ended>& ended);
   /// No effect on a response that is not here.
   void cancel(ResponseId response);
+  /// Takes these out, in the order given, each with what it has; no effect on one not here.
+  void withdraw(const std::vector<ResponseId>& responses, std::vector<Ended>& ended);
   /// Takes everything out, by response id, each with what it has.
   void interrupt(std::vector<Ended>& ended);
   /// Tokens are of this version from the next step on.
@@ -141,6 +143,8 @@ class Batch {
   void enter(Slot slot);
   void leave(Response& r);
   Slot take_youngest();
+  /// Out of the batch or the queue.
+  void stop(Response& r);
   template <class Park>
   void preempt_youngest(Park&& park) {
     Response& r = responses_[take_youngest()];

@@ -130,6 +130,9 @@ Status SimulatedRollout::on_message(const actors::IncomingMessage& message,
   } else if (message.is<actors::Cancel>()) {
     TEMPER_TRY(auto work, message.decode<actors::Cancel>());
     inbox_.emplace_back(std::move(work));
+  } else if (message.is<actors::Withdraw>()) {
+    TEMPER_TRY(auto work, message.decode<actors::Withdraw>());
+    inbox_.emplace_back(std::move(work));
   } else if (message.is<actors::CommitWeights>()) {
     TEMPER_TRY(const auto work, message.decode<actors::CommitWeights>());
     inbox_.emplace_back(work);
@@ -214,6 +217,8 @@ void SimulatedRollout::go_on(Time now, actors::Outbox& out) {
       handle(*generate);
     else if (auto* cancel = std::get_if<actors::Cancel>(&work))
       handle(*cancel);
+    else if (auto* withdraw = std::get_if<actors::Withdraw>(&work))
+      handle(*withdraw, now, out);
     else if (auto* commit = std::get_if<actors::CommitWeights>(&work))
       handle(*commit, now, out);
     else if (auto* change = std::get_if<actors::Switch>(&work))
@@ -270,6 +275,11 @@ void SimulatedRollout::handle(actors::Cancel& work) {
     batch_->cancel(r);
 }
 
+void SimulatedRollout::handle(actors::Withdraw& work, Time now, actors::Outbox& out) {
+  batch_->withdraw(work.responses, ended_);
+  report(now, out);  // Another engine waits for them.
+}
+
 void SimulatedRollout::handle(actors::CommitWeights& work, Time now, actors::Outbox& out) {
   std::string error;
   if (!staged_ || *staged_ != work.version)
@@ -305,7 +315,7 @@ Status SimulatedRollout::perform(actors::SwitchAction action) {
     batch_->interrupt(ended_);
     return {};
   }
-  if (action == A::OffloadOptimizer || action == A::OnloadOptimizer)
+  if (action != A::FreeKv && action != A::FreeWeights && action != A::AllocateKv)
     return invalid_input(fmt::format("a rollout actor cannot {}", name_of(action)));
   if (batch_->running() > 0 || (action != A::AllocateKv && batch_->load() > 0))
     return invalid_input(

@@ -5,8 +5,8 @@
 // one at which a response ends or the cache is full, taking over new weights, a switch action. A
 // run of k steps that begins at t ends at t + ceil_ns(seconds(k)): rounded up once, for the run and
 // not for its steps, so step i of it ends at t + ceil_ns(seconds(i)) and whoever asks at a time
-// finds a definite number of steps finished. Generate, Cancel, CommitWeights and Switch take
-// effect, in their order, at the end of the step under way (a run is cut there; at its very
+// finds a definite number of steps finished. Generate, Cancel, Withdraw, CommitWeights and Switch
+// take effect, in their order, at the end of the step under way (a run is cut there; at its very
 // beginning it is taken back, as is a prefill step). StageWeights takes effect at once and beside
 // everything else. advance() alone changes nothing: cut time as you like, the messages are the
 // same.
@@ -64,8 +64,11 @@ class SimulatedRollout final : public actors::SimulatedActor {
   Counters counters() const;
 
  private:
-  using Control =
-      std::variant<actors::CountedGenerate, actors::Cancel, actors::CommitWeights, actors::Switch>;
+  using Control = std::variant<actors::CountedGenerate,
+                               actors::Cancel,
+                               actors::Withdraw,
+                               actors::CommitWeights,
+                               actors::Switch>;
   enum class Doing { Nothing, Loading, Prefill, Decode, Commit, Allocate };
 
   /// Where the actor's bytes are, on all of its devices.
@@ -79,6 +82,7 @@ class SimulatedRollout final : public actors::SimulatedActor {
   void go_on(Time now, actors::Outbox& out);
   void handle(actors::CountedGenerate& work);
   void handle(actors::Cancel& work);
+  void handle(actors::Withdraw& work, Time now, actors::Outbox& out);
   void handle(actors::CommitWeights& work, Time now, actors::Outbox& out);
   void handle(actors::Switch& work, Time now, actors::Outbox& out);
   Status perform(actors::SwitchAction action);

@@ -44,6 +44,7 @@ class TorchEngine final : public Engine {
   Result<StepResult> step() override;
   std::size_t load() const override { return queue_.size() + running_.size() + settled_.size(); }
   std::vector<Generation> interrupt() override;
+  std::vector<Generation> withdraw(std::span<const ResponseId> ids) override;
   void cancel(std::span<const ResponseId> ids) override;
 
   Status stage(PolicyVersion version, std::span<const std::byte> weights) override;
@@ -255,6 +256,30 @@ std::vector<Generation> TorchEngine::interrupt() {
   }
   queue_.clear();
   return all;
+}
+
+std::vector<Generation> TorchEngine::withdraw(std::span<const ResponseId> ids) {
+  const std::unordered_set<ResponseId> leaving(ids.begin(), ids.end());
+  std::vector<Generation> out;
+  for (Running& r : running_) {
+    if (!leaving.contains(r.out.id))
+      continue;
+    Generation& part = out.emplace_back(r.out);
+    part.finish = FinishReason::Interrupted;
+  }
+  for (const GenerationRequest& request : queue_) {
+    if (!leaving.contains(request.id))
+      continue;
+    Generation& waiting = out.emplace_back();
+    waiting.id = request.id;
+    waiting.finish = FinishReason::Interrupted;
+  }
+  // What is settled is reported by the next step, as ended.
+  std::vector<ResponseId> taken;
+  for (const Generation& g : out)
+    taken.push_back(g.id);
+  cancel(taken);
+  return out;
 }
 
 void TorchEngine::cancel(std::span<const ResponseId> ids) {

@@ -167,6 +167,25 @@ TEST(TorchRollout, AnInterruptedResponseResumesWhereItStopped) {
   EXPECT_EQ(tokens, expected.tokens);
 }
 
+TEST(TorchRollout, AWithdrawnResponseLeavesTheOthersAlone) {
+  TorchEngineOptions o = options();
+  o.concurrency = 2;
+  const auto e = engine(o);
+  const auto alone = engine(o);
+  for (std::uint64_t id = 0; id < 3; ++id)
+    e->add(request(id, id));
+  alone->add(request(1, 1));
+  ASSERT_TRUE(e->step());
+  const std::vector<ResponseId> leaving{ResponseId(0), ResponseId(2), ResponseId(7)};
+  const auto parts = e->withdraw(leaving);
+  ASSERT_EQ(parts.size(), 2u) << "one at work and one that waited";
+  for (const Generation& part : parts)
+    EXPECT_EQ(part.finish, FinishReason::Interrupted);
+  const Generations rest = run(*e);
+  ASSERT_EQ(rest.size(), 1u);
+  EXPECT_EQ(rest.at(1).tokens, run(*alone).at(1).tokens);
+}
+
 TEST(TorchRollout, InterruptTakesQueuedResponsesToo) {
   TorchEngineOptions o = options();
   o.concurrency = 2;

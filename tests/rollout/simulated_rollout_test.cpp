@@ -275,6 +275,24 @@ TEST(SimulatedRollout, HandsEverythingBackAndLengthsHoldElsewhere) {
     EXPECT_EQ(count, length_of(s, response));
 }
 
+TEST(SimulatedRollout, HandsBackWhatIsWithdrawnAndGoesOnWithTheRest) {
+  const auto s = small_engine();
+  World world(s);
+  world.run({at(time_of(5), work(1, 8)[0]),
+             at(time_of(5.5), actors::Withdraw{{ResponseId(2), ResponseId(5), ResponseId(999)}})});
+  std::map<ResponseId, FinishReason> ends;
+  for (const auto& item : world.ended()) {
+    ends[item.response] = item.finish;
+    EXPECT_EQ(sum(item.segments), item.tokens.count());
+    const bool back = item.response == ResponseId(2) || item.response == ResponseId(5);
+    EXPECT_EQ(item.finish == FinishReason::Interrupted, back);
+    if (back) {
+      EXPECT_LT(item.tokens.count(), length_of(s, item.response));
+    }
+  }
+  EXPECT_EQ(ends.size(), 8U);
+}
+
 TEST(SimulatedRollout, GivesMemoryBackAndTakesItAgain) {
   auto s = small_engine();
   s.colocated = true;

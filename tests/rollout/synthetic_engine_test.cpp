@@ -72,6 +72,17 @@ TEST_F(Synthetic, ContinuesAPrefixAsIfItHadNotBeenInterrupted) {
   EXPECT_TRUE(nothing.segments.empty());
 }
 
+TEST_F(Synthetic, WithdrawReturnsOnlyWhatIsNamed) {
+  for (std::uint64_t id = 1; id <= 3; ++id)
+    engine_.add({ResponseId(id), {}, {}});
+  const std::vector<ResponseId> leaving{ResponseId(2), ResponseId(9)};
+  const auto out = engine_.withdraw(leaving);
+  ASSERT_EQ(out.size(), 1U);
+  EXPECT_EQ(out[0].id, ResponseId(2));
+  EXPECT_EQ(out[0].finish, FinishReason::Interrupted);
+  EXPECT_EQ(engine_.load(), 2U);
+}
+
 TEST_F(Synthetic, InterruptReturnsEveryResponseAndCancelForgetsThem) {
   for (std::uint64_t id = 0; id < 5; ++id)
     add(id);
