@@ -26,7 +26,8 @@ struct RoleConfig {
   PolicyVersion version;      ///< trainer: version of the weights it starts from.
   bool shared_memory = true;  ///< Weights go through shared memory, else as chunks.
   std::string settings;
-  std::string simulation;  ///< msgpack of SimulationSettings; empty on local hardware.
+  std::string simulation;    ///< msgpack of SimulationSettings; empty on local hardware.
+  bool takes_turns = false;  ///< reference: starts on the host and comes to its cards when told.
 };
 
 template <class V>
@@ -44,6 +45,7 @@ void describe(V& v, RoleConfig& c) {
   v.field(12, "version", c.version, {.doc = "Version of the weights to start from."});
   v.field(11, "settings", c.settings, {.doc = "msgpack of the role's own settings."});
   v.field(13, "simulation", c.simulation, {.doc = "msgpack of what is simulated; or empty."});
+  v.field(14, "takes_turns", c.takes_turns, {.doc = "Reference: starts on the host."});
 }
 
 }  // namespace actors

@@ -37,6 +37,10 @@ class TorchReference final : public ReferenceEngine {
     return result;
   }
 
+  Bytes memory() const override {
+    return Bytes(weights_->layout().size() * static_cast<std::int64_t>(sizeof(float)));
+  }
+
  private:
   Status check(const ScoringRequest& request) const {
     const auto bad = [&](std::int32_t t) { return t < 0 || t >= options_.vocabulary; };

@@ -124,6 +124,8 @@ enum class SwitchAction {
   AllocateKv,        ///< rollout
   OffloadOptimizer,  ///< trainer
   OnloadOptimizer,   ///< trainer
+  OffloadReference,  ///< reference: its weights, to the host.
+  OnloadReference,   ///< reference
 };
 
 struct Switch {
@@ -173,13 +175,15 @@ void describe(V& v, Switched& m) {
 template <>
 struct EnumNames<actors::SwitchAction> {
   using A = actors::SwitchAction;
-  static constexpr std::array<std::pair<A, std::string_view>, 6> value{
+  static constexpr std::array<std::pair<A, std::string_view>, 8> value{
       {{A::Interrupt, "interrupt"},
        {A::FreeKv, "free_kv"},
        {A::FreeWeights, "free_weights"},
        {A::AllocateKv, "allocate_kv"},
        {A::OffloadOptimizer, "offload_optimizer"},
-       {A::OnloadOptimizer, "onload_optimizer"}}};
+       {A::OnloadOptimizer, "onload_optimizer"},
+       {A::OffloadReference, "offload_reference"},
+       {A::OnloadReference, "onload_reference"}}};
 };
 
 }  // namespace temper

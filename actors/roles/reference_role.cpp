@@ -1,13 +1,24 @@
 #include "actors/roles/reference_role.hpp"
 
-#include "actors/protocol/work.hpp"
+#include "actors/roles/switch_report.hpp"
 
 namespace temper::actors {
 
 Status ReferenceRole::on_message(const IncomingMessage& message, Outbox& out) {
-  if (!message.is<ScoreReference>())
-    return {};
-  TEMPER_TRY(ScoreReference work, message.decode<ScoreReference>());
+  if (message.is<ScoreReference>()) {
+    TEMPER_TRY(ScoreReference work, message.decode<ScoreReference>());
+    return score(std::move(work), out);
+  }
+  if (message.is<Switch>()) {
+    TEMPER_TRY(const auto work, message.decode<Switch>());
+    switch_role(work, out);
+  }
+  return {};
+}
+
+Status ReferenceRole::score(ScoreReference work, Outbox& out) {
+  if (engine_ == nullptr)
+    return invalid_input("asked to score while its weights are not on the cards");
   const Time begin = activity_.now();
   std::vector<ScoringRequest> requests;
   requests.reserve(work.items.size());
@@ -17,6 +28,26 @@ Status ReferenceRole::on_message(const IncomingMessage& message, Outbox& out) {
   TEMPER_TRY(auto logprobs, engine_->score(requests));
   activity_.add(CardState::Reference, begin);
   out.send(ReferenceScored{work.lease, std::move(logprobs)});
+  return {};
+}
+
+void ReferenceRole::switch_role(const Switch& work, Outbox& out) {
+  const auto held = [this] {
+    return HeldMemory{engine_ == nullptr ? Bytes() : engine_->memory(), Bytes()};
+  };
+  perform_switch(work.action, activity_, out, held, [&] { return perform(work.action); });
+}
+
+Status ReferenceRole::perform(SwitchAction action) {
+  if (action == SwitchAction::OffloadReference) {
+    engine_.reset();
+    return {};
+  }
+  if (action != SwitchAction::OnloadReference)
+    return invalid_input("a reference cannot " + std::string(name_of(action)));
+  if (engine_ == nullptr) {
+    TEMPER_TRY(engine_, make_());
+  }
   return {};
 }
 

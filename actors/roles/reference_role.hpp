@@ -1,24 +1,37 @@
-// The reference actor: scores responses under the weights the run started from.
+// The reference actor: scores responses under the weights the run started from. One that takes
+// turns on its cards starts without an engine: OnloadReference makes it, OffloadReference drops it
+// again (its weights stay in their file).
 #pragma once
 
+#include "actors/protocol/weights.hpp"
+#include "actors/protocol/work.hpp"
 #include "actors/reference_engine.hpp"
 #include "actors/roles/activity_log.hpp"
 
+#include <functional>
 #include <memory>
 
 namespace temper::actors {
 
 class ReferenceRole final : public Role {
  public:
-  ReferenceRole(std::unique_ptr<ReferenceEngine> engine, const Clock& clock)
-      : engine_(std::move(engine)), activity_(clock) {}
+  using MakeEngine = std::function<Result<std::unique_ptr<ReferenceEngine>>()>;
+
+  /// `engine` may be null: for one that takes turns.
+  ReferenceRole(std::unique_ptr<ReferenceEngine> engine, MakeEngine make, const Clock& clock)
+      : engine_(std::move(engine)), make_(std::move(make)), activity_(clock) {}
 
   Status on_message(const IncomingMessage& message, Outbox& out) override;
   Result<Work> work(Outbox& out) override;
   Status stop(Outbox& out) override;
 
  private:
+  Status score(ScoreReference work, Outbox& out);
+  void switch_role(const Switch& work, Outbox& out);
+  Status perform(SwitchAction action);
+
   std::unique_ptr<ReferenceEngine> engine_;
+  MakeEngine make_;
   ActivityLog activity_;
 };
 

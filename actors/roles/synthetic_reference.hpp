@@ -15,6 +15,7 @@ class SyntheticReference final : public ReferenceEngine {
     }
     return logprobs;
   }
+  Bytes memory() const override { return {}; }
 };
 
 }  // namespace temper::actors

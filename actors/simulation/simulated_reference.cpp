@@ -30,27 +30,32 @@ double ReferenceModel::seconds(std::vector<Tokens> lengths) const {
   return pass + (attention.real - attention.packed) * layers;
 }
 
-Tokens ReferenceModel::full() const {
-  return Tokens(settings_.config.trainer.micro_batch_tokens) * (layout_.dp * layout_.pp);
-}
-
 SimulatedReference::SimulatedReference(SimulationSettings settings)
-    : settings_(std::move(settings)), spans_(settings_.config.report_every) {}
+    : settings_(std::move(settings)),
+      fabric_(sim_hw::make_fabric(settings_.cluster)),
+      spans_(settings_.config.report_every) {}
 
 Status SimulatedReference::start(Time now, Outbox&) {
   TEMPER_TRY_STATUS(check_reference(settings_));
   model_.emplace(settings_);
-  const sim_hw::Fabric fabric = sim_hw::make_fabric(settings_.cluster);
-  until_ = now + from_seconds(load_seconds(fabric, reference_memory(settings_)));
+  memory_ = reference_memory(settings_);
+  place_ = settings_.colocated ? Place::Host : Place::Card;
+  doing_ = Doing::Loading;
+  until_ = now + from_seconds(onboard() ? load_seconds(fabric_, memory_) : 0);
   return {};
 }
 
 Status SimulatedReference::on_message(const IncomingMessage& message, Time now, Outbox& out) {
   if (message.is<CountedScore>()) {
     TEMPER_TRY(auto work, message.decode<CountedScore>());
+    if (!onboard())
+      return invalid_input("asked to score while its weights are in host memory");
     waiting_.push_back(std::move(work));
-    if (loaded_ && !until_)
+    if (doing_ == Doing::Nothing)
       begin_pass(now);
+  } else if (message.is<Switch>()) {
+    TEMPER_TRY(const auto work, message.decode<Switch>());
+    begin_switch(work.action, now, out);
   } else if (message.is<Stop>()) {
     record(now);
     spans_.flush(now, out);
@@ -63,12 +68,7 @@ Status SimulatedReference::advance(Time now, Outbox& out) {
     record(now);
     spans_.report(now, out);
     until_.reset();
-    if (!std::exchange(loaded_, true))
-      out.send(Ready{});
-    for (; under_way_ > 0; --under_way_) {
-      out.send(CountedScored{waiting_.front().lease});
-      waiting_.pop_front();
-    }
+    finish(now, out);
     if (!waiting_.empty())
       begin_pass(now);
   }
@@ -81,27 +81,70 @@ std::optional<Time> SimulatedReference::next_event() const {
 }
 
 void SimulatedReference::begin_pass(Time now) {
-  const Tokens full = model_->full();
   std::vector<Tokens> lengths;
-  Tokens sum;
-  for (const CountedScore& work : waiting_) {
-    Tokens tokens;
-    for (const Tokens length : work.lengths)
-      tokens += length;
-    if (under_way_ > 0 && sum + tokens > full)
-      break;
-    sum += tokens;
+  for (const CountedScore& work : waiting_)
     lengths.insert(lengths.end(), work.lengths.begin(), work.lengths.end());
-    ++under_way_;
-  }
+  under_way_ = waiting_.size();
+  doing_ = Doing::Scoring;
   until_ = lengths.empty() ? now : now + from_seconds(model_->seconds(std::move(lengths)));
   recorded_ = now;
 }
 
-void SimulatedReference::record(Time now) {
-  if (!loaded_ || !until_)
+void SimulatedReference::finish(Time, Outbox& out) {
+  switch (std::exchange(doing_, Doing::Nothing)) {
+    case Doing::Nothing:
+      break;
+    case Doing::Loading:
+      out.send(Ready{});
+      break;
+    case Doing::Scoring:
+      for (; under_way_ > 0; --under_way_) {
+        out.send(CountedScored{waiting_.front().lease});
+        waiting_.pop_front();
+      }
+      break;
+    case Doing::Switching:
+      out.send(switched_);
+      break;
+  }
+}
+
+/// Its weights to the card or to the host; an action that cannot be is answered at once.
+void SimulatedReference::begin_switch(SwitchAction action, Time now, Outbox& out) {
+  switched_ = {.action = action, .cost = {}, .error = {}};
+  const bool comes = action == SwitchAction::OnloadReference;
+  if (!comes && action != SwitchAction::OffloadReference)
+    switched_.error = "a reference cannot " + std::string(name_of(action));
+  else if (doing_ != Doing::Nothing)
+    switched_.error = std::string(name_of(action)) + " in the middle of its work";
+  if (!switched_.error.empty()) {
+    out.send(switched_);
     return;
-  spans_.add(CardState::Reference, recorded_, now);
+  }
+  SwitchCost& cost = switched_.cost;
+  cost.device_before = held(Place::Card);
+  cost.host_before = held(Place::Host);
+  if (comes != onboard()) {
+    const double bytes = memory_.device.weights;
+    cost.duration = from_seconds(comes ? sim_hw::to_device_seconds(fabric_, bytes)
+                                       : sim_hw::from_device_seconds(fabric_, bytes));
+  }
+  place_ = comes ? Place::Card : Place::Host;
+  cost.device_after = held(Place::Card);
+  cost.host_after = held(Place::Host);
+  doing_ = Doing::Switching;
+  until_ = now + cost.duration;
+  recorded_ = now;
+}
+
+Bytes SimulatedReference::held(Place where) const {
+  return bytes_on(settings_, settings_.cards, where == place_ ? memory_.device.weights : 0);
+}
+
+void SimulatedReference::record(Time now) {
+  if (!until_ || doing_ == Doing::Loading)
+    return;
+  spans_.add(doing_ == Doing::Switching ? CardState::Switch : CardState::Reference, recorded_, now);
   recorded_ = now;
 }
 

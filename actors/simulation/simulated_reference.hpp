@@ -1,5 +1,6 @@
-// The reference on simulated hardware: one forward pass at a time over the oldest leases that wait,
-// as many as fill its pipeline once (pp micro-batches of every replica), at least one.
+// The reference on simulated hardware: one forward pass at a time, over all leases that wait.
+// One that takes turns on its cards (SimulationSettings::colocated) starts with its weights in host
+// memory; OnloadReference and OffloadReference move them over each device's link.
 //
 //   pass = sim_hw::forward_iteration_seconds() of the packed micro-batches (packing.hpp)
 //        + attention correction: (real - packed) forward attention x (m L_1 + L - L_1)
@@ -8,6 +9,7 @@
 #pragma once
 
 #include "actors/protocol/counted.hpp"
+#include "actors/protocol/weights.hpp"
 #include "actors/simulation/packing.hpp"
 #include "actors/simulation/simulated_actor.hpp"
 #include "actors/simulation/span_log.hpp"
@@ -22,8 +24,6 @@ class ReferenceModel {
   explicit ReferenceModel(const SimulationSettings& settings);
   /// Requires: at least one length.
   double seconds(std::vector<Tokens> lengths) const;
-  /// Tokens that fill the pipeline once.
-  Tokens full() const;
 
  private:
   SimulationSettings settings_;
@@ -34,6 +34,8 @@ class ReferenceModel {
 };
 
 class SimulatedReference final : public SimulatedActor {
+  enum class Place { Host, Card };
+
  public:
   explicit SimulatedReference(SimulationSettings settings);
 
@@ -45,16 +47,24 @@ class SimulatedReference final : public SimulatedActor {
 
  private:
   void begin_pass(Time now);
+  void finish(Time now, Outbox& out);
+  void begin_switch(SwitchAction action, Time now, Outbox& out);
+  bool onboard() const { return place_ == Place::Card; }
+  Bytes held(Place where) const;
   /// Adds the pass under way to the spans, as far as it is.
   void record(Time now);
 
   const SimulationSettings settings_;
   std::optional<ReferenceModel> model_;  ///< Made by start().
-  bool loaded_ = false;
+  sim_hw::Fabric fabric_;
+  ActorMemory memory_;
+  enum class Doing { Nothing, Loading, Scoring, Switching } doing_ = Doing::Nothing;
+  Place place_ = Place::Card;
   std::deque<CountedScore> waiting_;  ///< The first `under_way_` are in the pass.
   std::size_t under_way_ = 0;
-  std::optional<Time> until_;  ///< End of the pass, or of loading.
-  Time recorded_{};            ///< The pass under way before it is in `spans_`.
+  Switched switched_;          ///< Of the switch under way.
+  std::optional<Time> until_;  ///< End of what it is doing.
+  Time recorded_{};            ///< That is in `spans_` before this.
   SpanLog spans_;
 };
 

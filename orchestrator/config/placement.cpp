@@ -28,19 +28,25 @@ std::vector<CardId> without(std::vector<CardId> cards, const std::vector<CardId>
   return cards;
 }
 
-void add_slots(std::vector<ActorSpec>& slots,
-               actors::RoleKind role,
-               std::int32_t replicas,
-               const std::vector<CardId>& cards,
-               std::int32_t concurrency,
-               HardwareKind hardware) {
-  const auto count = static_cast<std::size_t>(replicas);
-  for (std::size_t i = 0; i < count; ++i) {
-    slots.push_back({.name = fmt::format("{}-{}", name_of(role), i),
-                     .role = role,
-                     .cards = hardware == HardwareKind::Simulated ? block_of(cards, i, count)
-                                                                  : share_of(cards, i, count),
-                     .concurrency = concurrency});
+/// Replicas of a role, alike; numbered on from those there are.
+struct Replicas {
+  actors::RoleKind role;
+  std::size_t count = 0;
+  std::vector<CardId> cards;
+  std::int32_t concurrency = 0;
+  bool takes_turns = false;
+};
+
+void add_slots(std::vector<ActorSpec>& slots, const Replicas& add, HardwareKind hardware) {
+  const auto there = std::ranges::count(slots, add.role, &ActorSpec::role);
+  for (std::size_t i = 0; i < add.count; ++i) {
+    slots.push_back(
+        {.name = fmt::format("{}-{}", name_of(add.role), static_cast<std::size_t>(there) + i),
+         .role = add.role,
+         .cards = hardware == HardwareKind::Simulated ? block_of(add.cards, i, add.count)
+                                                      : share_of(add.cards, i, add.count),
+         .concurrency = add.concurrency,
+         .takes_turns = add.takes_turns});
   }
 }
 
@@ -49,7 +55,7 @@ void add_slots(std::vector<ActorSpec>& slots,
 PlacementConfig resolve_placement(const PipelineConfig& config) {
   PlacementConfig out = config.placement;
   const std::vector<CardId> all = range(0, out.cards);
-  if (out.mode == PlacementMode::Colocated) {
+  if (out.mode == PlacementMode::Colocated || out.mode == PlacementMode::Fused) {
     for (std::vector<CardId>* list : {&out.rollout, &out.trainer, &out.reference}) {
       if (list->empty())
         *list = all;
@@ -107,23 +113,39 @@ std::vector<CardId> block_of(const std::vector<CardId>& cards,
   return {at(index), at(index + 1)};
 }
 
+std::size_t lent_engines(const PipelineConfig& config) {
+  if (config.placement.mode != PlacementMode::Hybrid)
+    return 0;
+  const PlacementConfig placement = resolve_placement(config);
+  const auto replicas = static_cast<std::size_t>(std::max(1, config.rollout.replicas));
+  const std::size_t each = std::max<std::size_t>(1, placement.rollout.size() / replicas);
+  return placement.trainer.size() / each;
+}
+
 std::vector<ActorSpec> actor_slots(const PipelineConfig& config) {
   using actors::RoleKind;
   const PlacementConfig placement = resolve_placement(config);
+  const bool fused = placement.mode == PlacementMode::Fused;
+  const auto count = [](std::int32_t replicas) { return static_cast<std::size_t>(replicas); };
   std::vector<ActorSpec> slots;
-  add_slots(slots,
-            RoleKind::Rollout,
-            config.rollout.replicas,
-            placement.rollout,
-            config.rollout.concurrency,
-            config.hardware);
-  add_slots(slots,
-            RoleKind::Reference,
-            config.reference.replicas,
-            placement.reference,
-            0,
-            config.hardware);
-  add_slots(slots, RoleKind::Reward, config.reward.replicas, placement.reward, 0, config.hardware);
+  const auto add = [&](const Replicas& replicas) { add_slots(slots, replicas, config.hardware); };
+  add({.role = RoleKind::Rollout,
+       .count = count(config.rollout.replicas),
+       .cards = placement.rollout,
+       .concurrency = config.rollout.concurrency,
+       .takes_turns = fused || placement.mode == PlacementMode::Colocated});
+  add({.role = RoleKind::Rollout,
+       .count = lent_engines(config),
+       .cards = placement.trainer,
+       .concurrency = config.rollout.concurrency,
+       .takes_turns = true});
+  add({.role = RoleKind::Reference,
+       .count = count(config.reference.replicas),
+       .cards = placement.reference,
+       .takes_turns = fused});
+  add({.role = RoleKind::Reward,
+       .count = count(config.reward.replicas),
+       .cards = placement.reward});
   slots.push_back({.name = "trainer", .role = RoleKind::Trainer, .cards = placement.trainer});
   return slots;
 }
@@ -135,7 +157,8 @@ SchedulerConfig scheduler_config(const PipelineConfig& config) {
   out.groups_per_update = config.algorithm.groups_per_update;
   out.responses_per_group = config.algorithm.responses_per_group;
   out.staleness_bound = static_cast<std::uint64_t>(config.staleness.bound);
-  out.colocated = config.placement.mode == PlacementMode::Colocated;
+  out.lending = config.placement.lending;
+  out.return_share = config.placement.return_share;
   out.checkpoint_every = static_cast<std::uint64_t>(config.checkpoint.every);
   out.max_restarts = config.transport.max_restarts;
   out.deadlines = config.deadlines;

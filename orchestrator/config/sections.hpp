@@ -4,13 +4,14 @@
 
 #include "actors/transport/transport_config.hpp"
 #include "core/describe.hpp"
+#include "orchestrator/scheduler/config.hpp"
 
 namespace temper {
 namespace orchestrator {
 
 enum class HardwareKind { Local, Simulated };
 enum class StalenessPolicy { Exact };
-enum class PlacementMode { Separate, Colocated };
+enum class PlacementMode { Separate, Colocated, Fused, Hybrid };
 enum class TransportKind { Ipc, Tcp };
 /// Whose cards the reference uses where it has none of its own.
 enum class ReferenceCards { Rollout, Trainer };
@@ -31,6 +32,8 @@ struct PlacementConfig {
   std::int32_t rollout_cards = 0;
   std::int32_t reference_cards = 0;
   ReferenceCards reference_on = ReferenceCards::Rollout;
+  LendingPolicy lending = LendingPolicy::Auto;
+  double return_share = 0.25;
 };
 
 struct RolloutConfig {
@@ -85,7 +88,8 @@ void describe(V& v, PlacementConfig& c) {
           "mode",
           c.mode,
           {.doc = "`separate`: rollout and trainer have their own cards; `colocated`: they take "
-                  "turns on the same ones."});
+                  "turns on the same ones; `fused`: so does the reference; `hybrid`: the rollout "
+                  "has its own cards, and the trainer lends it its cards while it waits."});
   v.field(2,
           "cards",
           c.cards,
@@ -122,6 +126,19 @@ void describe(V& v, PlacementConfig& c) {
           "reference_on",
           c.reference_on,
           {.doc = "Whose cards a reference without its own shares: `rollout` or `trainer`."});
+  v.field(10,
+          "lending",
+          c.lending,
+          {.doc = "hybrid: lend while the trainer waits if it pays for the switch (`auto`), or "
+                  "`always`."});
+  v.field(11,
+          "return_share",
+          c.return_share,
+          {.doc = "colocated, fused: cards go back to training once a batch is ready, nothing new "
+                  "may be dispatched, and at most this share of all slots (rollout.concurrency) "
+                  "still generates; 0 lets every response finish.",
+           .min = 0.0,
+           .max = 1.0});
 }
 
 template <class V>
@@ -212,8 +229,10 @@ struct EnumNames<orchestrator::StalenessPolicy> {
 template <>
 struct EnumNames<orchestrator::PlacementMode> {
   using M = orchestrator::PlacementMode;
-  static constexpr std::array<std::pair<M, std::string_view>, 2> value{
-      {{M::Separate, "separate"}, {M::Colocated, "colocated"}}};
+  static constexpr std::array<std::pair<M, std::string_view>, 4> value{{{M::Separate, "separate"},
+                                                                        {M::Colocated, "colocated"},
+                                                                        {M::Fused, "fused"},
+                                                                        {M::Hybrid, "hybrid"}}};
 };
 template <>
 struct EnumNames<orchestrator::ReferenceCards> {

@@ -32,7 +32,7 @@ SimulationSettings of_actor(const SimulatedPlacement& p,
 }
 
 bool shares(const SimulatedPlacement& p) {
-  return p.mode != CardMode::Separate;
+  return p.mode != PlacementMode::Separate;
 }
 
 /// Memory of each role, per device.
@@ -49,7 +49,7 @@ Status check_engines(const SimulatedPlacement& p, const SimulationSettings& engi
                                      p.settings.rollout_cards,
                                      p.engines));
   }
-  if (p.mode == CardMode::Hybrid && p.settings.trainer_cards % engine.cards != 0) {
+  if (p.mode == PlacementMode::Hybrid && p.settings.trainer_cards % engine.cards != 0) {
     return invalid_input(
         fmt::format("the {} cards that switch are no whole number of engines of {} cards",
                     p.settings.trainer_cards,
@@ -120,19 +120,18 @@ class Phases {
  public:
   explicit Phases(const Roles& roles) : roles_(roles) {}
 
-  void own_trainer(bool reference) {
-    add("trainer", "train", {{"trainer", roles_.trainer}}, reference);
+  void own_trainer() {
+    add("trainer", "train", {{"trainer", roles_.trainer}});
     ActorMemory sending = roles_.trainer;
     sending.device = without_activations(sending.device);
     sending.device.communication = bucket();
-    add("trainer", "publish", {{"trainer", sending}}, reference);
+    add("trainer", "publish", {{"trainer", sending}});
   }
-  void own_rollout(bool reference) {
-    add("rollout", "rollout", {{"rollout", roles_.engine}}, reference);
-  }
-  void own_reference() { add("reference", "score", {}, true); }
+  void own_rollout() { add("rollout", "rollout", {{"rollout", roles_.engine}}); }
+  void own_reference() { add("reference", "score", {{"reference", roles_.reference}}); }
 
-  void shared(bool reference) {
+  enum class Reference { Absent, InTurn };
+  void shared(Reference reference) {
     const ActorMemory& t = roles_.trainer;
     const ActorMemory& e = roles_.switching_engine;
     const ActorMemory idle_engine{reserve_of(e.device), {}};
@@ -148,8 +147,25 @@ class Phases {
     Ledger cached = bound.device;
     cached.kv_cache = e.device.kv_cache;
 
+    const bool scores = reference == Reference::InTurn;
+    const ActorMemory& r = roles_.reference;
+    Ledger host_copy;
+    host_copy.weights = r.device.weights;
+    const ActorMemory away{reserve_of(r.device), host_copy};
+    Ledger coming = reserve_of(r.device);
+    coming.weights = r.device.weights;
+
+    const auto with_reference = [&](std::string_view name,
+                                    const ActorMemory& a,
+                                    const ActorMemory& b,
+                                    const ActorMemory& c) {
+      std::vector<PhaseLedger::Part> parts{{"trainer", a}, {"rollout", b}};
+      if (scores)
+        parts.push_back({"reference", c});
+      add("shared", name, std::move(parts));
+    };
     const auto phase = [&](std::string_view name, const ActorMemory& a, const ActorMemory& b) {
-      add("shared", name, {{"trainer", a}, {"rollout", b}}, reference);
+      with_reference(name, a, b, away);
     };
     phase("train", t, idle_engine);
     phase("offload_optimizer", moving, idle_engine);
@@ -158,6 +174,10 @@ class Phases {
     phase("kv_alloc", idle_trainer, {cached, {}});
     phase("rollout", idle_trainer, e);
     phase("free_kv", idle_trainer, bound);
+    if (scores) {
+      with_reference("onload_reference", idle_trainer, idle_engine, {coming, host_copy});
+      with_reference("score", idle_trainer, idle_engine, {r.device, {}});
+    }
     phase("onload", moving, idle_engine);
   }
 
@@ -165,12 +185,7 @@ class Phases {
 
  private:
   double bucket() const { return std::min(actors::kBucketBytes, roles_.trainer.device.weights); }
-  void add(std::string_view group,
-           std::string_view phase,
-           std::vector<PhaseLedger::Part> parts,
-           bool reference) {
-    if (reference)
-      parts.push_back({"reference", roles_.reference});
+  void add(std::string_view group, std::string_view phase, std::vector<PhaseLedger::Part> parts) {
     out_.push_back({group, phase, std::move(parts)});
   }
 
@@ -262,15 +277,13 @@ void search_cards(const SimulatedPlacement& p, Search& search) {
     SimulatedPlacement more = p;
     more.settings.trainer_cards *= factor;
     if (more.settings.trainer_cards + p.settings.rollout_cards <= there &&
-        p.mode == CardMode::Separate &&
+        p.mode == PlacementMode::Separate &&
         search.consider(fmt::format("{} trainer cards", more.settings.trainer_cards), more))
       return;
     more = p;
     more.settings.rollout_cards *= factor;
-    if (p.reference == ReferencePlace::WithRollout)
-      more.reference_cards *= factor;
     if (more.settings.rollout_cards + p.settings.trainer_cards <= there &&
-        p.mode == CardMode::Separate &&
+        p.mode == PlacementMode::Separate &&
         search.consider(fmt::format("{} rollout cards", more.settings.rollout_cards), more))
       return;
     more = p;
@@ -278,7 +291,7 @@ void search_cards(const SimulatedPlacement& p, Search& search) {
     more.settings.rollout_cards *= factor;
     more.reference_cards *= factor;
     if (std::max(more.settings.trainer_cards, more.settings.rollout_cards) <= there &&
-        p.mode != CardMode::Separate &&
+        p.mode != PlacementMode::Separate &&
         search.consider(fmt::format("{} cards", more.settings.trainer_cards), more))
       return;
   }
@@ -342,19 +355,13 @@ SimulatedPlacement simulated_placement(const PipelineConfig& config,
   p.settings.trainer_cards = std::ssize(cards.trainer);
   p.settings.rollout_cards = std::ssize(cards.rollout);
   p.settings.concurrency = config.rollout.concurrency;
-  p.mode = cards.mode == PlacementMode::Colocated ? CardMode::Colocated : CardMode::Separate;
+  p.mode = cards.mode;
   p.engines = config.rollout.replicas;
   p.references = config.reference.replicas;
   p.reference_cards = std::ssize(cards.reference);
-  const auto on = [&](const std::vector<CardId>& others) {
-    return std::ranges::any_of(cards.reference, [&](CardId card) {
-      return std::ranges::find(others, card) != others.end();
-    });
-  };
-  p.reference = p.references == 0   ? ReferencePlace::None
-                : on(cards.rollout) ? ReferencePlace::WithRollout
-                : on(cards.trainer) ? ReferencePlace::WithTrainer
-                                    : ReferencePlace::Own;
+  p.reference = p.references == 0                    ? ReferencePlace::None
+                : cards.mode == PlacementMode::Fused ? ReferencePlace::InTurn
+                                                     : ReferencePlace::Own;
   return p;
 }
 
@@ -391,22 +398,22 @@ std::string PhaseLedger::text() const {
 Result<std::vector<PhaseLedger>> memory_phases(const SimulatedPlacement& p) {
   TEMPER_TRY(const Roles roles, make_roles(p));
   Phases phases(roles);
-  const auto at = [&](ReferencePlace place) { return p.reference == place; };
+  using Reference = Phases::Reference;
   switch (p.mode) {
-    case CardMode::Separate:
-      phases.own_rollout(at(ReferencePlace::WithRollout));
-      phases.own_trainer(at(ReferencePlace::WithTrainer));
+    case PlacementMode::Separate:
+      phases.own_rollout();
+      phases.own_trainer();
       break;
-    case CardMode::Colocated:
-    case CardMode::Fused:
-      phases.shared(at(ReferencePlace::WithRollout) || at(ReferencePlace::WithTrainer));
+    case PlacementMode::Colocated:
+    case PlacementMode::Fused:
+      phases.shared(p.reference == ReferencePlace::InTurn ? Reference::InTurn : Reference::Absent);
       break;
-    case CardMode::Hybrid:
-      phases.own_rollout(at(ReferencePlace::WithRollout));
-      phases.shared(at(ReferencePlace::WithTrainer));
+    case PlacementMode::Hybrid:
+      phases.own_rollout();
+      phases.shared(Reference::Absent);
       break;
   }
-  if (at(ReferencePlace::Own))
+  if (p.reference == ReferencePlace::Own)
     phases.own_reference();
   return phases.take();
 }

@@ -2,8 +2,8 @@
 // device and of its share of host memory in each phase of the cards that hold it.
 //
 // Cards form groups that hold the same roles. Phases of a group, in the order of the switch
-// (orchestrator/scheduler/role_switch.hpp); T trainer, E engine, R reference (in full wherever it
-// shares the cards: it scores at any time):
+// (orchestrator/scheduler/role_switch.hpp); T trainer, E engine, R reference, in host memory but
+// where it says otherwise:
 //   own cards of the trainer   train     T in full
 //                              publish   T without activations, one bucket
 //   own cards of the rollout   rollout   E in full, the staged version in host memory
@@ -14,9 +14,11 @@
 //                              kv_alloc           E with its cache; what an idle T keeps (parked)
 //                              rollout            E in full
 //                              free_kv            E's weights
+//                              onload_reference   R's weights on device and host (fused)
+//                              score              R in full, T parked (fused)
 //                              onload             T without activations, on device and host
-// `separate` has groups of the first three kinds, `colocated` and `fused` one shared group (in
-// `fused` always with the reference), `hybrid` own cards of the rollout and a shared group.
+// `separate` has groups of the first three kinds, `colocated` a shared group, `fused` one with the
+// reference in it, `hybrid` own cards of the rollout and a shared group.
 // Ledgers: actors/simulation/costs.hpp. Range: theirs.
 #pragma once
 
@@ -27,18 +29,16 @@
 #include <string_view>
 #include <vector>
 
-namespace temper {
-namespace orchestrator {
+namespace temper::orchestrator {
 
-enum class CardMode { Separate, Colocated, Fused, Hybrid };
-enum class ReferencePlace { None, Own, WithRollout, WithTrainer };
+enum class ReferencePlace { None, Own, InTurn };
 
 /// Who is where, as counts.
 struct SimulatedPlacement {
   /// `trainer_cards` and `rollout_cards` are set; in hybrid mode `rollout_cards` are the fixed ones
   /// and the trainer's switch. `cards` and `colocated` are set per role from the rest.
   actors::SimulationSettings settings;
-  CardMode mode = CardMode::Separate;
+  PlacementMode mode = PlacementMode::Separate;
   std::int64_t engines = 1;  ///< On rollout_cards.
   ReferencePlace reference = ReferencePlace::None;
   std::int64_t references = 1;
@@ -72,15 +72,4 @@ Result<std::vector<PhaseLedger>> memory_phases(const SimulatedPlacement& placeme
 /// exceeds it most and the nearest single change that fits.
 Status check_memory(const SimulatedPlacement& placement);
 
-}  // namespace orchestrator
-
-template <>
-struct EnumNames<orchestrator::CardMode> {
-  using M = orchestrator::CardMode;
-  static constexpr std::array<std::pair<M, std::string_view>, 4> value{{{M::Separate, "separate"},
-                                                                        {M::Colocated, "colocated"},
-                                                                        {M::Fused, "fused"},
-                                                                        {M::Hybrid, "hybrid"}}};
-};
-
-}  // namespace temper
+}  // namespace temper::orchestrator

@@ -76,22 +76,59 @@ void check_share(const std::string& role, std::size_t cards, std::int32_t replic
                             replicas));
 }
 
+void check_lent(const PlacementConfig& p, const PipelineConfig& c, Rules& rules) {
+  const auto replicas = static_cast<std::size_t>(c.rollout.replicas);
+  if (p.mode != PlacementMode::Hybrid || p.rollout.size() % replicas != 0)
+    return;
+  const std::size_t engine = p.rollout.size() / replicas;
+  const std::size_t whole = p.trainer.size() / engine * engine;
+  rules.require(
+      p.trainer.size() == whole && whole > 0,
+      {"placement.rollout_cards", "placement.mode", "rollout.replicas"},
+      fmt::format("in `hybrid` mode the {} cards of the trainer are lent as engines of {} "
+                  "cards like the others; nearest: a trainer of {} cards",
+                  p.trainer.size(),
+                  engine,
+                  std::max(whole, engine)));
+}
+
+/// A simulated actor takes the whole of its cards: others on them would run at no cost.
+void check_sharing(const PlacementConfig& p, const PipelineConfig& c, Rules& rules) {
+  if (c.reference.replicas == 0 || p.mode == PlacementMode::Fused)
+    return;
+  const auto shared = [&](const std::vector<CardId>& others) {
+    return std::ranges::any_of(
+        p.reference, [&](CardId card) { return std::ranges::find(others, card) != others.end(); });
+  };
+  const char* with = shared(p.rollout) ? "rollout" : shared(p.trainer) ? "trainer" : nullptr;
+  if (with == nullptr)
+    return;
+  rules.require(false,
+                {"placement.reference_cards", "placement.reference", "placement.mode"},
+                fmt::format("the reference would share cards with the {} at the same time, which "
+                            "is not simulated; nearest: {}`placement.mode: fused`, where they "
+                            "take turns",
+                            with,
+                            p.mode == PlacementMode::Colocated
+                                ? ""
+                                : "`placement.reference_cards: N` for cards of its own, or "));
+}
+
 /// Whether tp, ep and the rest divide the model and each role's cards, and the bytes fit them.
 void check_cards_hold(const PipelineConfig& c, Rules& rules) {
   auto settings = resolve_simulation(c);
   if (!settings)
     return rules.require(false, {"simulation"}, settings.error().context);
   for (const ActorSpec& slot : actor_slots(c)) {
-    settings->cards = std::ssize(slot.cards);
-    settings->concurrency = slot.concurrency;
+    const actors::SimulationSettings own = actor_settings(*settings, slot);
     const bool first = slot.name.ends_with("-0");
     Status status;
     if (slot.role == actors::RoleKind::Trainer)
-      status = actors::check_trainer(*settings);
+      status = actors::check_trainer(own);
     if (slot.role == actors::RoleKind::Rollout && first)
-      status = actors::check_rollout(*settings);
+      status = actors::check_rollout(own);
     if (slot.role == actors::RoleKind::Reference && first)
-      status = actors::check_reference(*settings);
+      status = actors::check_reference(own);
     if (!status) {
       rules.require(
           false,
@@ -125,8 +162,18 @@ Result<actors::SimulationSettings> resolve_simulation(const PipelineConfig& conf
   const PlacementConfig placement = resolve_placement(config);
   settings.trainer_cards = std::ssize(placement.trainer);
   settings.rollout_cards = std::ssize(placement.rollout);
-  settings.colocated = placement.mode == PlacementMode::Colocated;
   return settings;
+}
+
+actors::SimulationSettings actor_settings(const actors::SimulationSettings& settings,
+                                          const ActorSpec& slot) {
+  actors::SimulationSettings own = settings;
+  own.cards = std::ssize(slot.cards);
+  own.concurrency = slot.concurrency;
+  own.colocated = slot.takes_turns;
+  if (slot.takes_turns)  // engines on shared cards get their weights from them
+    own.rollout_cards = settings.trainer_cards;
+  return own;
 }
 
 std::vector<BrokenRule> check_simulation(const PipelineConfig& c) {
@@ -164,6 +211,8 @@ std::vector<BrokenRule> check_simulation(const PipelineConfig& c) {
   const PlacementConfig p = resolve_placement(c);
   check_share("rollout", p.rollout.size(), c.rollout.replicas, rules);
   check_share("reference", p.reference.size(), c.reference.replicas, rules);
+  check_lent(p, c, rules);
+  check_sharing(p, c, rules);
   if (rules.broken.empty())
     check_cards_hold(c, rules);
   return std::move(rules.broken);

@@ -9,9 +9,13 @@
 
 namespace temper::orchestrator {
 
-/// The settings of the run, with descriptions and traces read; those of one actor (cards,
-/// concurrency) are still open. Errors: as check_simulation() has them.
+/// The settings of the run, with descriptions and traces read; those of one actor are open still.
+/// Errors: as check_simulation() has them.
 Result<actors::SimulationSettings> resolve_simulation(const PipelineConfig& config);
+
+/// Those of the actor in this slot. Requires: `settings` are of the same configuration.
+actors::SimulationSettings actor_settings(const actors::SimulationSettings& settings,
+                                          const ActorSpec& slot);
 
 /// Every broken rule. Requires: config.hardware is Simulated.
 std::vector<BrokenRule> check_simulation(const PipelineConfig& config);

@@ -156,6 +156,8 @@ void check_placement(const PipelineConfig& c, Rules& rules) {
   check_cards("placement.reference", given.reference, given.cards, rules);
   check_cards("placement.reward", given.reward, given.cards, rules);
 
+  const bool everywhere =
+      given.mode == PlacementMode::Colocated || given.mode == PlacementMode::Fused;
   for (const auto& [count, cards, role] :
        {std::tuple(given.rollout_cards, &given.rollout, "rollout"),
         std::tuple(given.reference_cards, &given.reference, "reference")}) {
@@ -163,9 +165,9 @@ void check_placement(const PipelineConfig& c, Rules& rules) {
     rules.require(count == 0 || cards->empty(),
                   {key, fmt::format("placement.{}", role)},
                   fmt::format("placement.{} lists the cards already; give one of the two", role));
-    rules.require(count == 0 || given.mode == PlacementMode::Separate,
+    rules.require(count == 0 || !everywhere,
                   {key, "placement.mode"},
-                  "in `colocated` mode every role has every card");
+                  fmt::format("in `{}` mode every role has every card", name_of(given.mode)));
   }
 
   const PlacementConfig p = resolve_placement(c);
@@ -176,23 +178,31 @@ void check_placement(const PipelineConfig& c, Rules& rules) {
                                       "placement.cards",
                                       "placement.rollout",
                                       "placement.trainer"};
-  if (p.mode == PlacementMode::Colocated) {
-    std::vector<CardId> rollout = p.rollout;
-    std::vector<CardId> trainer = p.trainer;
-    std::sort(rollout.begin(), rollout.end());
-    std::sort(trainer.begin(), trainer.end());
-    rules.require(rollout == trainer,
-                  keys,
-                  fmt::format("in `colocated` mode rollout and trainer have the same cards, found "
-                              "rollout {} and trainer {}",
-                              joined(p.rollout),
-                              joined(p.trainer)));
+  if (everywhere) {
+    const auto same_as_trainer = [&](const std::string& role, std::vector<CardId> cards) {
+      std::vector<CardId> trainer = p.trainer;
+      std::sort(cards.begin(), cards.end());
+      std::sort(trainer.begin(), trainer.end());
+      rules.require(cards == trainer,
+                    keys,
+                    fmt::format("in `{}` mode {} and trainer have the same cards, found {} {} and "
+                                "trainer {}",
+                                name_of(p.mode),
+                                role,
+                                role,
+                                joined(cards),
+                                joined(p.trainer)));
+    };
+    same_as_trainer("rollout", p.rollout);
+    if (p.mode == PlacementMode::Fused && c.reference.replicas > 0)
+      same_as_trainer("reference", p.reference);
     return;
   }
   if (p.cards < 2) {
     rules.require(false,
                   {"placement.cards", "placement.mode"},
-                  "`separate` mode needs at least 2 cards, found 1; or use `mode: colocated`");
+                  fmt::format("`{}` mode needs at least 2 cards, found 1; or use `mode: colocated`",
+                              name_of(p.mode)));
     return;
   }
   rules.require(!p.rollout.empty() && !p.trainer.empty(),
@@ -210,11 +220,11 @@ void check_placement(const PipelineConfig& c, Rules& rules) {
     if (contains(p.trainer, card) && !contains(shared, card))
       shared.push_back(card);
   }
-  rules.require(
-      shared.empty(),
-      keys,
-      fmt::format("in `separate` mode rollout and trainer share no card, found {} in both",
-                  joined(shared)));
+  rules.require(shared.empty(),
+                keys,
+                fmt::format("in `{}` mode rollout and trainer share no card, found {} in both",
+                            name_of(p.mode),
+                            joined(shared)));
 }
 
 void check_transport(const PipelineConfig& c, Rules& rules) {

@@ -520,6 +520,10 @@ void LiveDriver::execute(const command::Cancel& c) {
   send(c.actor, actors::Cancel{{c.response}});
 }
 
+void LiveDriver::execute(const command::Withdraw& c) {
+  send(c.actor, actors::Withdraw{c.responses});
+}
+
 void LiveDriver::execute(const command::ScoreReference& c) {
   actors::ScoreReference work{c.lease, {}};
   for (const ResponseId r : c.responses) {

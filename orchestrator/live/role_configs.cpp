@@ -20,6 +20,7 @@ actors::RoleConfig role_config(const PipelineConfig& config,
   role.task = config.task;
   role.verifier = config.verifier;
   role.base_weights = start.base_weights.string();
+  role.takes_turns = spec.takes_turns;
   role.shared_memory = config.transport.kind == TransportKind::Ipc;
   switch (spec.role) {
     case actors::RoleKind::Rollout:

@@ -85,6 +85,12 @@ Auditor::LeaseState* Auditor::granted(LeaseId lease, ActorId actor) {
   return &it->second;
 }
 
+bool Auditor::shared_cards_hold_engines() const {
+  return std::any_of(state_.engine_version.begin(),
+                     state_.engine_version.end(),
+                     [&](const auto& e) { return takes_turns(ActorId(e.first)); });
+}
+
 // --- Events
 
 void Auditor::on_event(const event::Started& e) {
@@ -101,6 +107,9 @@ void Auditor::on_event(const event::Resumed& e) {
   state_ = it->second;
   state_.leases.clear();
   state_.engine_version.clear();
+  state_.visiting.clear();
+  state_.trainer_parked = false;
+  state_.updating = 0;
   for (auto& [id, group] : state_.outstanding)
     group.in_update = 0;
   saved_.erase(std::next(it), saved_.end());
@@ -178,6 +187,7 @@ void Auditor::on_event(const event::Trained& e) {
   if (lease == nullptr)
     return;
   state_.leases.erase(e.lease.value());
+  state_.updating = 0;
   if (e.version.value() != state_.version + 1)
     violation("an update skips a version");
   std::uint64_t in_update = 0;
@@ -221,9 +231,15 @@ void Auditor::on_event(const event::WeightsCommitted& e) {
 }
 
 void Auditor::on_event(const event::Switched& e) {
-  if (e.action == actors::SwitchAction::FreeWeights && e.error.empty()) {
+  using A = actors::SwitchAction;
+  if (!e.error.empty())
+    return;
+  if (e.action == A::FreeWeights)
     state_.engine_version.erase(e.actor.value());
-  }
+  if (e.action == A::OffloadOptimizer)
+    state_.trainer_parked = true;
+  if (e.action == A::OffloadReference)
+    state_.visiting.erase(e.actor.value());
 }
 
 void Auditor::on_event(const event::CheckpointSaved& e) {
@@ -246,10 +262,32 @@ void Auditor::on_event(const event::Activity& e) {
 
 void Auditor::on_command(const command::Launch& c) {
   state_.engine_version.erase(c.actor.value());
+  state_.visiting.erase(c.actor.value());
   std::erase_if(state_.leases, [&](const auto& l) { return l.second.actor == c.actor.value(); });
 }
 
+/// Shared cards belong to one role at a time.
+void Auditor::on_command(const command::Switch& c) {
+  using A = actors::SwitchAction;
+  if (c.action == A::OnloadOptimizer) {
+    state_.trainer_parked = false;
+    if (shared_cards_hold_engines() || !state_.visiting.empty())
+      violation("the optimizer comes to cards that others still hold");
+  }
+  if (c.action == A::OffloadOptimizer && state_.updating != 0)
+    violation("the optimizer leaves during an update");
+  if (c.action == A::OnloadReference) {
+    if (!state_.trainer_parked || shared_cards_hold_engines())
+      violation("a reference comes to cards that others still hold");
+    state_.visiting.insert(c.actor.value());
+  }
+  if (c.action == A::AllocateKv && takes_turns(c.actor) && !state_.trainer_parked)
+    violation("a KV cache is allocated beside the optimizer");
+}
+
 void Auditor::on_command(const command::Dispatch& c) {
+  if (takes_turns(c.actor) && !state_.trainer_parked)
+    violation(fmt::format("group {} is dispatched to cards that train", c.group));
   const auto engine = state_.engine_version.find(c.actor.value());
   if (engine == state_.engine_version.end() || engine->second != c.version.value()) {
     violation(
@@ -272,6 +310,8 @@ void Auditor::on_command(const command::Dispatch& c) {
 }
 
 void Auditor::on_command(const command::ScoreReference& c) {
+  if (takes_turns(c.actor) && !state_.visiting.contains(c.actor.value()))
+    violation("a reference scores on cards that are not its own");
   grant(c.actor, c.lease, c.responses);
 }
 void Auditor::on_command(const command::Judge& c) {
@@ -279,6 +319,9 @@ void Auditor::on_command(const command::Judge& c) {
 }
 
 void Auditor::on_command(const command::Train& c) {
+  state_.updating = c.lease.value();
+  if (state_.trainer_parked || shared_cards_hold_engines() || !state_.visiting.empty())
+    violation("an update on cards that others still hold");
   if (c.certificate.step.value() != state_.version)
     violation("an update of another version");
   if (c.certificate.groups.size() != static_cast<std::size_t>(config_.groups_per_update)) {

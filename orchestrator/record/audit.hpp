@@ -76,6 +76,9 @@ class Auditor {
     std::map<std::uint64_t, GroupState> outstanding;
     std::map<std::uint64_t, LeaseState> leases;
     std::map<std::uint32_t, std::uint64_t> engine_version;
+    bool trainer_parked = false;       ///< Its memory is on the host, its cards are others'.
+    std::set<std::uint32_t> visiting;  ///< References that take turns, on the cards now.
+    std::uint64_t updating = 0;        ///< Lease of the update under way; 0: none.
   };
 
   void on_event(const event::Started& e);
@@ -101,11 +104,15 @@ class Auditor {
   void on_command(const command::Train& c);
   void on_command(const command::Release& c);
   void on_command(const command::Launch& c);
+  void on_command(const command::Switch& c);
   void on_command(const command::Finish& c);
   template <class C>
   void on_command(const C&) {}
 
   void violation(const std::string& what);
+  bool takes_turns(ActorId actor) const { return config_.actors.at(actor.value()).takes_turns; }
+  /// An engine that takes turns holds weights.
+  bool shared_cards_hold_engines() const;
   ResponseState* response(std::uint64_t id);
   void grant(ActorId actor, LeaseId lease, const std::vector<ResponseId>& responses);
   /// The lease as granted to this actor and not yet ended; null: stale, to be ignored.

@@ -58,6 +58,19 @@ void describe(V& v, Cancel& c) {
   v.field(2, "response", c.response);
 }
 
+/// Hand these responses back with what they have (Generated, interrupted): another engine goes on
+/// with them. No effect on one that has ended meanwhile.
+struct Withdraw {
+  static constexpr std::string_view kName = "withdraw";
+  ActorId actor;
+  std::vector<ResponseId> responses;
+};
+template <class V>
+void describe(V& v, Withdraw& c) {
+  v.field(1, "actor", c.actor);
+  v.field(2, "responses", c.responses);
+}
+
 struct ScoreReference {
   static constexpr std::string_view kName = "score_reference";
   ActorId actor;
@@ -213,7 +226,8 @@ using Command = std::variant<command::Launch,
                              command::Release,
                              command::Waiting,
                              command::Rollback,
-                             command::Finish>;
+                             command::Finish,
+                             command::Withdraw>;
 using Commands = std::vector<Command>;
 
 }  // namespace orchestrator

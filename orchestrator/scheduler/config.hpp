@@ -5,7 +5,14 @@
 #include "actors/role_config.hpp"
 #include "core/describe.hpp"
 
-namespace temper::orchestrator {
+#include <algorithm>
+
+namespace temper {
+namespace orchestrator {
+
+/// When cards of the trainer are lent to the rollout (hybrid placement): when it pays
+/// (scheduler/lending.hpp), or whenever the trainer waits.
+enum class LendingPolicy { Auto, Always };
 
 /// One actor slot. Its id is its place in SchedulerConfig::actors.
 struct ActorSpec {
@@ -13,6 +20,7 @@ struct ActorSpec {
   actors::RoleKind role = actors::RoleKind::Rollout;
   std::vector<CardId> cards;
   std::int32_t concurrency = 0;  ///< rollout: responses in flight.
+  bool takes_turns = false;      ///< rollout, reference: on the trainer's cards, in turn with it.
 };
 
 struct Deadlines {
@@ -33,18 +41,28 @@ struct SchedulerConfig {
   std::int32_t groups_per_update = 1;  ///< B
   std::int32_t responses_per_group = 1;
   std::uint64_t staleness_bound = 0;   ///< eta
-  bool colocated = false;              ///< Rollout and trainer take turns on the same cards.
   std::uint64_t checkpoint_every = 0;  ///< Steps; 0: only at the end.
   std::int32_t score_batch = 256;      ///< Responses per reference or reward lease.
   std::int32_t max_restarts = 3;       ///< Per actor slot.
   Deadlines deadlines;
+  LendingPolicy lending = LendingPolicy::Auto;
+  /// Cards whose roles take turns go back to training when a batch is ready, nothing new may be
+  /// dispatched, and at most this share of their engines' slots still generates.
+  double return_share = 0.25;
 
   bool has_reference() const {
+    return std::ranges::any_of(
+        actors, [](const ActorSpec& actor) { return actor.role == actors::RoleKind::Reference; });
+  }
+  /// How roles share cards, in the words of `placement.mode`.
+  std::string_view placement() const {
+    bool shared = false, fixed = false, scored = false;
     for (const ActorSpec& actor : actors) {
-      if (actor.role == actors::RoleKind::Reference)
-        return true;
+      if (actor.role == actors::RoleKind::Rollout)
+        (actor.takes_turns ? shared : fixed) = true;
+      scored |= actor.role == actors::RoleKind::Reference && actor.takes_turns;
     }
-    return false;
+    return !shared ? "separate" : fixed ? "hybrid" : scored ? "fused" : "colocated";
   }
 };
 
@@ -54,6 +72,7 @@ void describe(V& v, ActorSpec& c) {
   v.field(2, "role", c.role, {.doc = "Role."});
   v.field(3, "cards", c.cards, {.doc = "Cards it runs on."});
   v.field(4, "concurrency", c.concurrency, {.doc = "rollout: responses in flight."});
+  v.field(5, "takes_turns", c.takes_turns, {.doc = "On the trainer's cards, in turn with it."});
 }
 
 template <class V>
@@ -78,11 +97,21 @@ void describe(V& v, SchedulerConfig& c) {
   v.field(3, "groups_per_update", c.groups_per_update);
   v.field(4, "responses_per_group", c.responses_per_group);
   v.field(5, "staleness_bound", c.staleness_bound);
-  v.field(6, "colocated", c.colocated);
   v.field(7, "checkpoint_every", c.checkpoint_every);
   v.field(8, "score_batch", c.score_batch);
   v.field(9, "max_restarts", c.max_restarts);
   v.field(10, "deadlines", c.deadlines);
+  v.field(11, "lending", c.lending);
+  v.field(12, "return_share", c.return_share);
 }
 
-}  // namespace temper::orchestrator
+}  // namespace orchestrator
+
+template <>
+struct EnumNames<orchestrator::LendingPolicy> {
+  using L = orchestrator::LendingPolicy;
+  static constexpr std::array<std::pair<L, std::string_view>, 2> value{
+      {{L::Auto, "auto"}, {L::Always, "always"}}};
+};
+
+}  // namespace temper

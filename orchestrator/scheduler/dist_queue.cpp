@@ -25,6 +25,11 @@ bool DistQueue::is_ready(const Row& row, Task task) const {
          (row.consumed & bit(task)) == 0 && row.lease[index(task)] == LeaseId{};
 }
 
+bool DistQueue::is_judged(const Row& row) {
+  return has(row, Field::Response) && has(row, Field::Reward) &&
+         (row.consumed & bit(Task::Train)) == 0 && row.lease[index(Task::Train)] == LeaseId{};
+}
+
 void DistQueue::add_group(GroupId id, PolicyVersion dispatched) {
   TEMPER_CHECK(groups_.empty() || groups_.rbegin()->first < id, "group ids grow");
   TEMPER_CHECK(has_credit(), "a group needs credits");
@@ -47,12 +52,14 @@ void DistQueue::remove_group(GroupId id) {
       if ((it->second.rows[k].ready & bit(task)) != 0)
         ready_[index(task)].erase(r);
     }
+    generated_ -= has(it->second.rows[k], Field::Response) ? 1 : 0;
     for (const LeaseId lease : it->second.rows[k].lease) {
       if (lease != LeaseId{})
         settle(lease);
     }
   }
   set_trainable(id, it->second, false);
+  set_judged(it->second, false);
   unfile(id);
   groups_.erase(it);
 }
@@ -164,6 +171,25 @@ void DistQueue::refresh_group(GroupId id, Group& group, const Row& changed) {
   const bool trainable =
       allows(changed) && std::all_of(group.rows.begin(), group.rows.end(), allows);
   set_trainable(id, group, trainable);
+  if (!with_reference_)
+    return set_judged(group, trainable);
+  const auto judged = [](const Row& row) { return row.failed || is_judged(row); };
+  set_judged(
+      group,
+      trainable || (judged(changed) && std::all_of(group.rows.begin(), group.rows.end(), judged)));
+}
+
+void DistQueue::set_judged(Group& group, bool judged) {
+  if (judged == group.judged)
+    return;
+  group.judged = judged;
+  if (judged) {
+    ++judged_by_version_[group.dispatched];
+    return;
+  }
+  const auto count = judged_by_version_.find(group.dispatched);
+  if (--count->second == 0)
+    judged_by_version_.erase(count);
 }
 
 void DistQueue::set_trainable(GroupId id, Group& group, bool trainable) {
@@ -223,7 +249,9 @@ void DistQueue::commit(LeaseId id, ResponseId r) {
 }
 
 void DistQueue::commit(LeaseId id, ResponseId r, Field made) {
-  find_row(r)->fields |= bit(made);
+  Row& row = *find_row(r);
+  generated_ += made == Field::Response && !has(row, Field::Response) ? 1 : 0;
+  row.fields |= bit(made);
   commit(id, r);
 }
 
@@ -304,6 +332,19 @@ Load DistQueue::load(ActorId actor) const {
   return it == loads_.end() ? Load{} : it->second;
 }
 
+std::vector<ResponseId> DistQueue::generating(ActorId actor) const {
+  std::vector<ResponseId> out;
+  for (const auto& [id, group] : groups_) {
+    const std::uint64_t first = id.value() * static_cast<std::uint64_t>(per_group_);
+    for (std::uint64_t k = 0; k < group.rows.size(); ++k) {
+      const Lease* lease = find(group.rows[k].lease[index(Task::Generate)]);
+      if (lease != nullptr && lease->actor == actor)
+        out.emplace_back(first + k);
+    }
+  }
+  return out;
+}
+
 void DistQueue::settle(LeaseId id) {
   const auto it = leases_.find(id);
   Load& load = loads_.at(it->second.actor);
@@ -321,17 +362,20 @@ void DistQueue::rebuild() {
     ready.clear();
   trainable_.clear();
   trainable_by_version_.clear();
+  judged_by_version_.clear();
+  generated_ = 0;
   leases_.clear();
   loads_.clear();
   by_deadline_.clear();
   window_.clear();
   for (auto& [id, group] : groups_) {
     file(id, group);
-    group.trainable = false;
+    group.trainable = group.judged = false;
     const std::uint64_t first = id.value() * static_cast<std::uint64_t>(per_group_);
     for (std::uint64_t k = 0; k < group.rows.size(); ++k) {
       group.rows[k].lease = {};
       group.rows[k].ready = 0;
+      generated_ += has(group.rows[k], Field::Response) ? 1 : 0;
       refresh(ResponseId(first + k), group.rows[k]);
     }
   }

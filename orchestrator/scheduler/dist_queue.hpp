@@ -44,6 +44,7 @@ struct Group {
   PolicyVersion dispatched;  ///< v0
   std::vector<Row> rows;
   bool trainable = false;  ///< Every row is ready to train or failed. Not stored.
+  bool judged = false;     ///< The same but for reference scores. Not stored.
 };
 
 struct Lease {
@@ -100,6 +101,12 @@ class DistQueue {
   const std::map<PolicyVersion, std::int64_t>& trainable_by_version() const {
     return trainable_by_version_;
   }
+  /// The same with those that lack nothing but reference scores.
+  const std::map<PolicyVersion, std::int64_t>& judged_by_version() const {
+    return judged_by_version_;
+  }
+  /// Responses in the table that are generated.
+  std::int64_t generated() const { return generated_; }
   /// Responses of the group that have not failed.
   std::vector<ResponseId> live_responses(GroupId group) const;
 
@@ -136,6 +143,8 @@ class DistQueue {
   /// Revokes all leases of an actor.
   void revoke_all(ActorId actor);
   Load load(ActorId actor) const;
+  /// Responses that the actor is generating, by id. Looks at every row.
+  std::vector<ResponseId> generating(ActorId actor) const;
   std::optional<Time> next_deadline() const;
   /// The earliest lease whose deadline is at or before `now`.
   std::optional<LeaseId> expired(Time now) const;
@@ -162,11 +171,15 @@ class DistQueue {
   }
   std::uint8_t needs(Task task) const;
   bool is_ready(const Row& row, Task task) const;
+  /// Ready to train but, perhaps, for its reference scores.
+  static bool is_judged(const Row& row);
+  static bool has(const Row& row, Field f) { return (row.fields & bit(f)) != 0; }
   Group* find_group(GroupId id) const;
   Row* find_row(ResponseId r) const;
   void refresh(ResponseId r, Row& row);
   void refresh_group(GroupId id, Group& group, const Row& changed);
   void set_trainable(GroupId id, Group& group, bool trainable);
+  void set_judged(Group& group, bool judged);
   void file(GroupId id, Group& group);
   void unfile(GroupId id);
   void refile_first();
@@ -186,6 +199,8 @@ class DistQueue {
   std::array<std::set<ResponseId>, kTasks> ready_;
   std::set<std::pair<PolicyVersion, GroupId>> trainable_;
   std::map<PolicyVersion, std::int64_t> trainable_by_version_;
+  std::map<PolicyVersion, std::int64_t> judged_by_version_;
+  std::int64_t generated_ = 0;
   std::unordered_map<LeaseId, Lease> leases_;  ///< Never iterated to decide an order.
   std::map<ActorId, Load> loads_;
   /// By `filed`, which may lag behind a deadline that was moved; never that of the first.

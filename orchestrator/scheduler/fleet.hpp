@@ -27,7 +27,9 @@ struct ActorState {
   Time weights_deadline{};
   bool has_kv = false;
 
-  // Role switches, rollout and trainer.
+  bool onboard = false;  ///< reference that takes turns: its weights are on the cards.
+
+  // Role switches.
   std::optional<actors::SwitchAction> switching;
   Time switch_deadline{};
 
@@ -43,6 +45,10 @@ class Fleet {
   explicit Fleet(const std::vector<ActorSpec>& specs) : specs_(specs), states_(specs.size()) {
     for (std::uint32_t i = 0; i < specs.size(); ++i) {
       by_role_[static_cast<std::size_t>(specs[i].role)].emplace_back(i);
+      if (specs[i].takes_turns && specs[i].role == actors::RoleKind::Rollout)
+        turning_engines_.emplace_back(i);
+      if (specs[i].takes_turns && specs[i].role == actors::RoleKind::Reference)
+        turning_references_.emplace_back(i);
     }
   }
 
@@ -54,6 +60,14 @@ class Fleet {
     return by_role_[static_cast<std::size_t>(role)];
   }
   const std::vector<ActorId>& rollouts() const { return with_role(actors::RoleKind::Rollout); }
+  /// Those that share the trainer's cards, in turn with it.
+  const std::vector<ActorId>& turning_engines() const { return turning_engines_; }
+  const std::vector<ActorId>& turning_references() const { return turning_references_; }
+  bool takes_turns() const { return !turning_engines_.empty() || !turning_references_.empty(); }
+  /// Some engines have their own cards, others those of the trainer.
+  bool lends() const {
+    return !turning_engines_.empty() && turning_engines_.size() < rollouts().size();
+  }
   ActorId trainer() const { return with_role(actors::RoleKind::Trainer).front(); }
 
   /// Earliest deadline of a launch, weight transfer or switch under way.
@@ -65,6 +79,7 @@ class Fleet {
   std::vector<ActorSpec> specs_;
   std::vector<ActorState> states_;
   std::array<std::vector<ActorId>, 4> by_role_;
+  std::vector<ActorId> turning_engines_, turning_references_;
 };
 
 }  // namespace temper::orchestrator

@@ -7,10 +7,15 @@ namespace temper::orchestrator {
 namespace {
 
 template <class P>
-bool every_engine(const Fleet& fleet, P&& holds) {
-  return std::all_of(fleet.rollouts().begin(), fleet.rollouts().end(), [&](ActorId a) {
+bool every(const Fleet& fleet, const std::vector<ActorId>& actors, P&& holds) {
+  return std::all_of(actors.begin(), actors.end(), [&](ActorId a) {
     return !fleet.state(a).ready() || holds(fleet.state(a));
   });
+}
+
+template <class P>
+bool every_engine(const Fleet& fleet, P&& holds) {
+  return every(fleet, fleet.turning_engines(), std::forward<P>(holds));
 }
 
 bool engines_idle(const Fleet& fleet) {
@@ -19,14 +24,30 @@ bool engines_idle(const Fleet& fleet) {
 
 }  // namespace
 
-void RoleSwitch::request_training() {
-  if (phase_ == SwitchPhase::Rollout)
-    phase_ = SwitchPhase::CutRoute;
+void RoleSwitch::request_training(Scoring scoring) {
+  if (phase_ != SwitchPhase::Rollout)
+    return;
+  phase_ = SwitchPhase::CutRoute;
+  scoring_ = scoring;
 }
 
 void RoleSwitch::request_rollout() {
-  if (phase_ == SwitchPhase::Train)
-    phase_ = SwitchPhase::DrainTrain;
+  if (phase_ != SwitchPhase::Train)
+    return;
+  phase_ = SwitchPhase::DrainTrain;
+  scoring_ = Scoring::None;
+}
+
+void RoleSwitch::request_scoring() {
+  if (phase_ != SwitchPhase::Train)
+    return;
+  phase_ = SwitchPhase::DrainTrain;
+  scoring_ = Scoring::Needed;
+}
+
+void RoleSwitch::scored() {
+  if (phase_ == SwitchPhase::Score)
+    scoring_ = Scoring::None;
 }
 
 void RoleSwitch::onload_refused(std::string why) {
@@ -41,6 +62,7 @@ bool RoleSwitch::step(const Fleet& fleet, PolicyVersion published) {
     phase_ = to;
     return true;
   };
+  const bool scores = scoring_ == Scoring::Needed;
   switch (phase_) {
     case SwitchPhase::Separate:
     case SwitchPhase::Train:
@@ -49,7 +71,7 @@ bool RoleSwitch::step(const Fleet& fleet, PolicyVersion published) {
     case SwitchPhase::DrainTrain:
       return trainer.ready() && go(SwitchPhase::OffloadOptimizer);
     case SwitchPhase::OffloadOptimizer:
-      return !trainer.switching && go(SwitchPhase::Reshard);
+      return !trainer.switching && go(scores ? SwitchPhase::OnloadReference : SwitchPhase::Reshard);
     case SwitchPhase::Reshard:
       return every_engine(fleet,
                           [&](const ActorState& s) {
@@ -73,7 +95,19 @@ bool RoleSwitch::step(const Fleet& fleet, PolicyVersion published) {
     case SwitchPhase::FreeKv:
       return engines_idle(fleet) && go(SwitchPhase::OffloadWeights);
     case SwitchPhase::OffloadWeights:
-      return engines_idle(fleet) && go(SwitchPhase::Onload);
+      return engines_idle(fleet) && go(scores ? SwitchPhase::OnloadReference : SwitchPhase::Onload);
+    case SwitchPhase::OnloadReference:
+      return every(fleet,
+                   fleet.turning_references(),
+                   [](const ActorState& s) { return s.onboard && !s.switching; }) &&
+             go(SwitchPhase::Score);
+    case SwitchPhase::Score:
+      return !scores && go(SwitchPhase::OffloadReference);
+    case SwitchPhase::OffloadReference:
+      return every(fleet,
+                   fleet.turning_references(),
+                   [](const ActorState& s) { return !s.switching; }) &&
+             go(SwitchPhase::Onload);
     case SwitchPhase::Onload:
       if (trainer.switching)
         return false;
@@ -95,11 +129,13 @@ std::optional<actors::SwitchAction> RoleSwitch::entry_action() const {
       return actors::SwitchAction::FreeKv;
     case SwitchPhase::OffloadWeights:
       return actors::SwitchAction::FreeWeights;
+    case SwitchPhase::OffloadReference:
+      return actors::SwitchAction::OffloadReference;
     case SwitchPhase::Onload:
       return actors::SwitchAction::OnloadOptimizer;
     default:
-      return std::nullopt;  // KvAlloc: per engine, by the scheduler, also for engines that join
-                            // late
+      return std::nullopt;  // KvAlloc, OnloadReference: per actor, by the scheduler, also for those
+                            // that join late
   }
 }
 

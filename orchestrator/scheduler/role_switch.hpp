@@ -1,22 +1,30 @@
-// The switch of co-located cards between rollout and training (SEMANTICS 2), as a state machine
-// over the actors of one card group. With separate cards it stays in one state that allows both.
+// The switch of shared cards between rollout, scoring and training (SEMANTICS 2), as a state
+// machine over the actors that take turns on the trainer's cards (ActorSpec::takes_turns). Where
+// nobody does, it stays in one state that allows everything.
 //
-//   1. Train            -> DrainTrain        nothing left to train on, rollout has work
+//   1. Train            -> DrainTrain        nothing to train on; rollout or scoring has work
 //   2. DrainTrain       -> OffloadOptimizer  no update under way
-//   3. OffloadOptimizer -> Reshard           optimizer is on the host
+//   3. OffloadOptimizer -> Reshard           weights and optimizer are on the host
+//                       -> OnloadReference   the same, on the way to scoring
 //   4. Reshard          -> Bind              every engine has staged the published version
 //   5. Bind             -> KvAlloc           every engine has committed it: the version gate
 //   6. KvAlloc          -> Rollout           every engine bound by 5 has its KV cache (last: lowers
 //                                            the peak); one that starts meanwhile joins in Rollout
-//   7. Rollout          -> CutRoute          a batch can be trained and rollout has run dry
-//   8. CutRoute         -> Interrupt         nothing is dispatched any more
+//   7. Rollout          -> CutRoute          training has work that outweighs what still generates
+//   8. CutRoute         -> Interrupt         nothing is dispatched to them any more
 //   9. Interrupt        -> FreeKv            running responses are handed back with their prefixes
 //  10. FreeKv           -> OffloadWeights    KV caches are freed
-//  11. OffloadWeights   -> Onload            engines' weights are freed
-//  12. Onload           -> Train             optimizer is back on the card
-//  13. Onload (refused) -> OffloadOptimizer  rollback: back to Rollout by 3 to 6, at most
+//  11. OffloadWeights   -> OnloadReference   engines' weights are freed; there is something to
+//  score
+//                       -> Onload            the same, and there is not
+//  12. OnloadReference  -> Score             every reference has its weights on the cards
+//  13. Score            -> OffloadReference  nothing is left to score
+//  14. OffloadReference -> Onload            references are on the host again
+//  15. Onload           -> Train             optimizer is back on the card
+//  16. Onload (refused) -> OffloadOptimizer  rollback: back to Rollout by 3 to 6, at most
 //                                            kMaxRollbacks times in a row
-// Every action has a deadline; an engine that misses it, or dies, is replaced and joins by 4 to 6.
+// Every action has a deadline; an actor that misses it, or dies, is replaced and joins by 4 to 6,
+// a reference in 12 or 13. References that take turns start on the host.
 #pragma once
 
 #include "orchestrator/scheduler/fleet.hpp"
@@ -37,6 +45,9 @@ enum class SwitchPhase {
   Interrupt,
   FreeKv,
   OffloadWeights,
+  OnloadReference,
+  Score,
+  OffloadReference,
   Onload
 };
 
@@ -44,29 +55,42 @@ class RoleSwitch {
  public:
   static constexpr std::int32_t kMaxRollbacks = 3;
 
-  explicit RoleSwitch(bool colocated = false)
-      : phase_(colocated ? SwitchPhase::Train : SwitchPhase::Separate) {}
+  RoleSwitch() = default;
+  explicit RoleSwitch(const Fleet& fleet)
+      : phase_(fleet.takes_turns() ? SwitchPhase::Train : SwitchPhase::Separate) {}
 
   SwitchPhase phase() const { return phase_; }
-  bool allows_rollout() const {
-    return phase_ == SwitchPhase::Separate || phase_ == SwitchPhase::Rollout;
-  }
   bool allows_training() const {
     return phase_ == SwitchPhase::Separate || phase_ == SwitchPhase::Train;
   }
+
+  // --- Of the actors that take turns
+  bool allows_rollout() const { return phase_ == SwitchPhase::Rollout; }
   bool allows_publication() const {
-    return phase_ == SwitchPhase::Separate || phase_ == SwitchPhase::Rollout ||
-           phase_ == SwitchPhase::Reshard || phase_ == SwitchPhase::Bind;
+    return phase_ == SwitchPhase::Rollout || phase_ == SwitchPhase::Reshard ||
+           phase_ == SwitchPhase::Bind;
   }
   /// Engines at the published version may get their KV cache.
   bool allows_kv() const {
-    return phase_ == SwitchPhase::Separate || phase_ == SwitchPhase::Rollout ||
-           phase_ == SwitchPhase::KvAlloc;
+    return phase_ == SwitchPhase::Rollout || phase_ == SwitchPhase::KvAlloc;
   }
-  bool in_transition() const { return !allows_rollout() && !allows_training(); }
+  /// References may bring their weights to the cards.
+  bool allows_reference() const {
+    return phase_ == SwitchPhase::OnloadReference || phase_ == SwitchPhase::Score;
+  }
+  bool in_transition() const {
+    return phase_ != SwitchPhase::Separate && phase_ != SwitchPhase::Train &&
+           phase_ != SwitchPhase::Rollout && phase_ != SwitchPhase::Score;
+  }
 
-  void request_training();
+  /// From Rollout. `scoring`: there is something to score on the way.
+  enum class Scoring { None, Needed };
+  void request_training(Scoring scoring);
+  /// From Train.
   void request_rollout();
+  void request_scoring();
+  /// From Score.
+  void scored();
 
   /// Takes every transition that is due and issues its actions. `issue(actor, action)` asks an
   /// actor and marks it as switching. Returns an error when rollbacks are used up.
@@ -92,22 +116,23 @@ class RoleSwitch {
   std::optional<actors::SwitchAction> entry_action() const;
   template <class Issue>
   void for_each_action(const Fleet& fleet, Issue&& issue) {
+    using A = actors::SwitchAction;
     const auto action = entry_action();
     if (!action)
       return;
-    const bool trainer = *action == actors::SwitchAction::OffloadOptimizer ||
-                         *action == actors::SwitchAction::OnloadOptimizer;
-    if (trainer) {
+    if (*action == A::OffloadOptimizer || *action == A::OnloadOptimizer) {
       issue(fleet.trainer(), *action);
       return;
     }
-    for (const ActorId a : fleet.rollouts()) {
+    const bool references = *action == A::OffloadReference;
+    for (const ActorId a : references ? fleet.turning_references() : fleet.turning_engines()) {
       if (fleet.state(a).ready())
         issue(a, *action);
     }
   }
 
-  SwitchPhase phase_;
+  SwitchPhase phase_ = SwitchPhase::Separate;
+  Scoring scoring_ = Scoring::None;  ///< The next turn is scoring.
   bool refused_ = false;
   std::int32_t rollbacks_ = 0;
   std::string refusal_;
@@ -118,7 +143,7 @@ class RoleSwitch {
 template <>
 struct EnumNames<orchestrator::SwitchPhase> {
   using P = orchestrator::SwitchPhase;
-  static constexpr std::array<std::pair<P, std::string_view>, 13> value{
+  static constexpr std::array<std::pair<P, std::string_view>, 16> value{
       {{P::Separate, "separate"},
        {P::Train, "train"},
        {P::DrainTrain, "drain_train"},
@@ -131,6 +156,9 @@ struct EnumNames<orchestrator::SwitchPhase> {
        {P::Interrupt, "interrupt"},
        {P::FreeKv, "free_kv"},
        {P::OffloadWeights, "offload_weights"},
+       {P::OnloadReference, "onload_reference"},
+       {P::Score, "score"},
+       {P::OffloadReference, "offload_reference"},
        {P::Onload, "onload"}}};
 };
 

@@ -40,6 +40,7 @@ Commands Scheduler::on(const Event& event, Time now) {
     publish_weights();
     dispatch();
     drive_switch();
+    call_references();
     score(Task::Reference, actors::RoleKind::Reference, config_.deadlines.reference);
     score(Task::Reward, actors::RoleKind::Reward, config_.deadlines.reward);
     update_waits();
@@ -101,7 +102,12 @@ void Scheduler::handle(const event::Resumed& e) {
 
 void Scheduler::launch_all() {
   fleet_ = Fleet(config_.actors);
-  switch_ = RoleSwitch(config_.colocated);
+  switch_ = RoleSwitch(fleet_);
+  const std::size_t lent = fleet_.turning_engines().size();
+  lending_ = Lending(fleet_.rollouts().size() - lent,
+                     lent,
+                     std::int64_t{config_.groups_per_update} * config_.responses_per_group);
+  withdrawn_.clear();
   for (std::uint32_t i = 0; i < fleet_.size(); ++i) {
     ActorState& a = fleet_.state(ActorId(i));
     a.life = Life::Launching;
@@ -142,6 +148,8 @@ void Scheduler::lose(ActorId actor, const std::string& reason) {
     return;
   const std::string& name = fleet_.spec(actor).name;
   stored_.queue.revoke_all(actor);
+  std::erase_if(withdrawn_,
+                [this](ResponseId r) { return stored_.queue.ready(Task::Generate).contains(r); });
   if (actor == fleet_.trainer()) {
     a.life = Life::Down;
     // Its weights and optimizer are gone: everything since the last checkpoint is done again.
@@ -171,12 +179,14 @@ void Scheduler::lose(ActorId actor, const std::string& reason) {
 
 void Scheduler::handle(const event::Generated& e) {
   DistQueue& queue = stored_.queue;
+  std::int64_t generated = 0;
   for (const auto& item : e.items) {
     const Lease* lease = queue.find(item.lease);
     if (lease == nullptr || lease->actor != e.actor || !queue.holds(item.lease, item.response))
       continue;
     queue.extend(item.lease, now_ + config_.deadlines.generate);
     queue.append_tokens(item.response, item.prompt, item.tokens, item.segments);
+    withdrawn_.erase(item.response);
     if (item.finish == actors::FinishReason::Interrupted) {
       queue.give_back(item.lease, item.response);
       continue;
@@ -188,8 +198,11 @@ void Scheduler::handle(const event::Generated& e) {
       settle_failures(queue.group_of(item.response));
     } else {
       queue.commit(item.lease, item.response, Field::Response);
+      ++generated;
     }
   }
+  if (fleet_.lends())
+    lending_.generated(generated, now_);
 }
 
 void Scheduler::handle(const event::ReferenceScored& e) {
@@ -240,6 +253,7 @@ void Scheduler::release(GroupId group, Outcome outcome, std::string reason) {
     const LeaseId generating = g.rows[k].lease[static_cast<std::size_t>(Task::Generate)];
     if (const Lease* lease = stored_.queue.find(generating)) {
       emit(command::Cancel{lease->actor, ResponseId(first + k)});
+      withdrawn_.erase(ResponseId(first + k));
     }
   }
   stored_.rule.remove(stored_.rule.deadline_of(g.dispatched));
@@ -308,6 +322,10 @@ void Scheduler::handle(const event::Switched& e) {
     a.has_kv = false;
   if (e.action == A::FreeWeights)
     a.version.reset();
+  if (e.action == A::OnloadReference)
+    a.onboard = true;
+  if (e.action == A::OffloadReference)
+    a.onboard = false;
 }
 
 void Scheduler::handle(const event::CheckpointSaved& e) {
@@ -366,14 +384,47 @@ void Scheduler::expire() {
 void Scheduler::drive_switch() {
   if (finished_)
     return;
-  if (switch_.phase() == SwitchPhase::Train && !training_ && !saving_ && !draining() &&
-      !select_batch()) {
-    switch_.request_rollout();
+  if (!draining())
+    change_turns();
+  advance_switch();
+}
+
+/// Whose turn it is on shared cards.
+void Scheduler::change_turns() {
+  using Scoring = RoleSwitch::Scoring;
+  switch (switch_.phase()) {
+    case SwitchPhase::Train:
+      if (training_ || saving_ || select_batch())
+        return;
+      if (!fleet_.turning_references().empty() && scoring_makes_a_batch())
+        return switch_.request_scoring();
+      if (!rollout_is_due())
+        return;
+      lending_.leaves(now_);
+      return switch_.request_rollout();
+    case SwitchPhase::Rollout: {
+      if (!training_is_due())
+        return;
+      const bool scoring =
+          !fleet_.turning_references().empty() && !stored_.queue.ready(Task::Reference).empty();
+      lending_.recalled(now_);
+      return switch_.request_training(scoring ? Scoring::Needed : Scoring::None);
+    }
+    case SwitchPhase::Score: {
+      const auto& references = fleet_.turning_references();
+      const bool busy = std::ranges::any_of(
+          references, [this](ActorId a) { return stored_.queue.load(a).leases > 0; });
+      if (!busy && stored_.queue.ready(Task::Reference).empty())
+        switch_.scored();
+      return;
+    }
+    default:
+      return;
   }
-  if (switch_.phase() == SwitchPhase::Rollout && !draining() && rollout_has_run_dry() &&
-      select_batch()) {
-    switch_.request_training();
-  }
+}
+
+void Scheduler::advance_switch() {
+  const SwitchPhase before = switch_.phase();
   const Status status = switch_.advance(
       fleet_, stored_.progress.version, [this](ActorId a, actors::SwitchAction action) {
         fleet_.state(a).switching = action;
@@ -381,7 +432,78 @@ void Scheduler::drive_switch() {
         emit(command::Switch{a, action});
       });
   if (!status)
-    finish(false, false, status.error().context);
+    return finish(false, false, status.error().context);
+  if (switch_.phase() == before)
+    return;
+  if (switch_.phase() == SwitchPhase::Rollout) {
+    lending_.arrives(now_);
+    spread_load();
+  }
+  if (switch_.phase() == SwitchPhase::Train)
+    lending_.returns(now_);
+}
+
+/// With nothing to train, shared cards generate: always where no other cards do, else if it pays.
+bool Scheduler::rollout_is_due() const {
+  if (!fleet_.lends())
+    return true;
+  const std::int64_t batch = std::int64_t{config_.groups_per_update} * config_.responses_per_group;
+  const std::int64_t remaining = batch - std::min(batch, stored_.queue.generated());
+  return config_.lending == LendingPolicy::Always ? remaining > 0 : lending_.pays(remaining);
+}
+
+bool Scheduler::training_is_due() const {
+  if (fleet_.lends())
+    return select_batch().has_value() || lent_cards_idle();
+  return rollout_has_run_dry() && (select_batch() || scoring_makes_a_batch());
+}
+
+/// Nothing generates on lent cards, and nothing is on its way to them.
+bool Scheduler::lent_cards_idle() const {
+  if (!withdrawn_.empty() || !stored_.queue.ready(Task::Generate).empty())
+    return false;
+  return std::ranges::all_of(fleet_.turning_engines(), [this](ActorId a) {
+    return fleet_.state(a).ready() && stored_.queue.load(a).responses == 0;
+  });
+}
+
+/// Cards have just been lent: the engines that had the work give up what makes all equally full,
+/// their youngest responses first, which lose the least.
+void Scheduler::spread_load() {
+  if (!fleet_.lends())
+    return;
+  std::int64_t engines = 0;
+  auto load = static_cast<std::int64_t>(stored_.queue.ready(Task::Generate).size());
+  for (const ActorId id : fleet_.rollouts()) {
+    engines += fleet_.state(id).ready() ? 1 : 0;
+    load += stored_.queue.load(id).responses;
+  }
+  if (engines == 0)
+    return;
+  const std::int64_t fair = (load + engines - 1) / engines;
+  for (const ActorId id : fleet_.rollouts()) {
+    const std::int64_t over = stored_.queue.load(id).responses - fair;
+    if (fleet_.spec(id).takes_turns || over <= 0)
+      continue;
+    std::vector<ResponseId> theirs = stored_.queue.generating(id);
+    theirs.erase(theirs.begin(), theirs.end() - static_cast<std::ptrdiff_t>(over));
+    withdrawn_.insert(theirs.begin(), theirs.end());
+    emit(command::Withdraw{id, std::move(theirs)});
+  }
+}
+
+/// References that take turns come to the cards one by one, also those that start meanwhile.
+void Scheduler::call_references() {
+  if (finished_ || !switch_.allows_reference())
+    return;
+  for (const ActorId id : fleet_.turning_references()) {
+    ActorState& a = fleet_.state(id);
+    if (!a.ready() || a.onboard || a.switching)
+      continue;
+    a.switching = actors::SwitchAction::OnloadReference;
+    a.switch_deadline = now_ + config_.deadlines.switching;
+    emit(command::Switch{id, actors::SwitchAction::OnloadReference});
+  }
 }
 
 void Scheduler::publish_weights() {
@@ -392,19 +514,21 @@ void Scheduler::publish_weights() {
     ActorState& a = fleet_.state(id);
     if (!a.ready() || a.switching)
       continue;
+    const bool turns = fleet_.spec(id).takes_turns;
     if (a.staging && a.staged && !a.committing) {
       // In a role switch all engines stage before any commits; else each for itself.
-      if (switch_.phase() == SwitchPhase::Reshard)
+      if (turns && switch_.phase() == SwitchPhase::Reshard)
         continue;
       a.committing = true;
       a.weights_deadline = now_ + config_.deadlines.weights;
       emit(command::CommitWeights{id, *a.staging});
-    } else if (!a.staging && a.version != published && switch_.allows_publication()) {
+    } else if (!a.staging && a.version != published && (!turns || switch_.allows_publication())) {
       a.staging = published;
       a.staged = false;
       a.weights_deadline = now_ + config_.deadlines.weights;
       emit(command::StageWeights{id, published});
-    } else if (!a.staging && !a.has_kv && a.version == published && switch_.allows_kv()) {
+    } else if (!a.staging && !a.has_kv && a.version == published &&
+               (!turns || switch_.allows_kv())) {
       a.switching = actors::SwitchAction::AllocateKv;
       a.switch_deadline = now_ + config_.deadlines.switching;
       emit(command::Switch{id, actors::SwitchAction::AllocateKv});
@@ -465,16 +589,7 @@ std::optional<std::vector<GroupId>> Scheduler::select_batch() const {
   if (trainable.size() < size)
     return std::nullopt;
   // Asked at every event, and mostly refused: by counts first.
-  std::map<PolicyVersion, std::int64_t> leaving;
-  std::int64_t left = config_.groups_per_update;
-  for (const auto& [version, count] : stored_.queue.trainable_by_version()) {
-    if (left == 0)
-      break;
-    const std::int64_t taken = std::min(left, count);
-    leaving[stored_.rule.deadline_of(version)] = taken;
-    left -= taken;
-  }
-  if (!stored_.rule.may_train(leaving, stored_.progress.version))
+  if (!may_train(stored_.queue.trainable_by_version()))
     return std::nullopt;
   std::vector<GroupId> groups;
   groups.reserve(size);
@@ -483,8 +598,25 @@ std::optional<std::vector<GroupId>> Scheduler::select_batch() const {
   return groups;
 }
 
+bool Scheduler::may_train(const std::map<PolicyVersion, std::int64_t>& groups) const {
+  std::map<PolicyVersion, std::int64_t> leaving;
+  std::int64_t left = config_.groups_per_update;
+  for (const auto& [version, count] : groups) {
+    if (left == 0)
+      break;
+    const std::int64_t taken = std::min(left, count);
+    leaving[stored_.rule.deadline_of(version)] = taken;
+    left -= taken;
+  }
+  return left == 0 && stored_.rule.may_train(leaving, stored_.progress.version);
+}
+
+bool Scheduler::scoring_makes_a_batch() const {
+  return !fleet_.turning_references().empty() && may_train(stored_.queue.judged_by_version());
+}
+
 void Scheduler::dispatch() {
-  if (finished_ || draining() || !switch_.allows_rollout())
+  if (finished_ || draining())
     return;
   while (dispatch_returned()) {
   }
@@ -545,7 +677,8 @@ std::optional<ActorId> Scheduler::engine_for(std::size_t responses, PolicyVersio
     const ActorState& a = fleet_.state(id);
     if (!a.ready() || !a.has_kv || a.switching || !a.version || *a.version < at_least)
       continue;
-    if (config_.colocated && *a.version != stored_.progress.version)
+    if (fleet_.spec(id).takes_turns &&
+        (!switch_.allows_rollout() || *a.version != stored_.progress.version))
       continue;
     const std::int32_t busy = stored_.queue.load(id).responses;
     if (busy > 0 && busy + static_cast<std::int32_t>(responses) > fleet_.spec(id).concurrency) {
@@ -571,7 +704,8 @@ bool Scheduler::can_admit() const {
          stored_.rule.admits(stored_.progress.version, stored_.progress.version);
 }
 
-/// Co-located cards leave rollout when nothing new may be dispatched and only a tail is generating.
+/// Cards on which every engine takes turns leave rollout when nothing new may be dispatched and
+/// only a tail is generating.
 bool Scheduler::rollout_has_run_dry() const {
   if (can_admit() || !stored_.queue.ready(Task::Generate).empty())
     return false;
@@ -580,7 +714,7 @@ bool Scheduler::rollout_has_run_dry() const {
     in_flight += stored_.queue.load(id).responses;
     slots += fleet_.spec(id).concurrency;
   }
-  return in_flight * 4 <= slots;
+  return in_flight <= config_.return_share * slots;
 }
 
 void Scheduler::score(Task task, actors::RoleKind role, Duration deadline) {
@@ -588,14 +722,18 @@ void Scheduler::score(Task task, actors::RoleKind role, Duration deadline) {
     return;
   for (const ActorId id : fleet_.with_role(role)) {
     const auto& ready = stored_.queue.ready(task);
-    const auto full = static_cast<std::size_t>(config_.score_batch);
+    auto full = static_cast<std::size_t>(config_.score_batch);
+    if (fleet_.spec(id).takes_turns) {  // nothing more comes during its turn: its share at once
+      const std::size_t all = fleet_.turning_references().size();
+      full = std::max(full, (ready.size() + all - 1) / all);
+    }
     // One batch at work and at most one behind it; the second only when full, so that batches grow
     // while an actor is busy.
     const auto has_room = [&] {
       const std::int32_t leases = stored_.queue.load(id).leases;
       return leases == 0 || (leases == 1 && ready.size() >= full);
     };
-    while (fleet_.state(id).ready() && !ready.empty() && has_room()) {
+    while (may_score(id) && !ready.empty() && has_room()) {
       std::vector<ResponseId> responses;
       responses.reserve(std::min(full, ready.size()));
       for (auto it = ready.begin(); it != ready.end() && responses.size() < full; ++it) {
@@ -609,6 +747,13 @@ void Scheduler::score(Task task, actors::RoleKind role, Duration deadline) {
       }
     }
   }
+}
+
+bool Scheduler::may_score(ActorId id) const {
+  const ActorState& a = fleet_.state(id);
+  if (!a.ready() || !fleet_.spec(id).takes_turns)
+    return a.ready();
+  return a.onboard && !a.switching && switch_.phase() == SwitchPhase::Score;
 }
 
 // --- Why is it idle
@@ -655,9 +800,8 @@ command::Waiting Scheduler::wait_of(ActorId id) const {
         return because(S::Idle, "");
       if (groups_still_needed() == 0 || draining())
         return because(S::Idle, "end of run");
-      if (switch_.in_transition() || switch_.phase() == SwitchPhase::Train) {
+      if (fleet_.spec(id).takes_turns && switch_.phase() != SwitchPhase::Rollout)
         return because(S::Switch, std::string(name_of(switch_.phase())));
-      }
       if (!a.version || a.staging)
         return because(S::WaitWeights, "weights");
       return because(S::WaitQuota, "staleness bound");

@@ -3,15 +3,16 @@
 // wants leaves as commands. The same events give the same commands, which is how a run is replayed.
 //
 // After each event it moves everything that can move, always in this order: expired deadlines,
-// checkpoint or end, role switch, training, weight publication, dispatch, reference and reward,
-// waits. Every wait has a deadline, kept by the fleet (launch, weights, switch), by the queue
-// (leases) or here (checkpoint, drain); next_deadline() is the earliest.
+// checkpoint or end, whose turn it is on shared cards, training, weight publication, dispatch,
+// reference and reward, waits. Every wait has a deadline, kept by the fleet (launch, weights,
+// switch), by the queue (leases) or here (checkpoint, drain); next_deadline() is the earliest.
 #pragma once
 
 #include "orchestrator/scheduler/commands.hpp"
 #include "orchestrator/scheduler/dist_queue.hpp"
 #include "orchestrator/scheduler/events.hpp"
 #include "orchestrator/scheduler/fleet.hpp"
+#include "orchestrator/scheduler/lending.hpp"
 #include "orchestrator/scheduler/role_switch.hpp"
 #include "orchestrator/scheduler/staleness.hpp"
 
@@ -80,6 +81,13 @@ class Scheduler {
 
   void expire();
   void drive_switch();
+  void change_turns();
+  void advance_switch();
+  bool rollout_is_due() const;
+  bool training_is_due() const;
+  bool lent_cards_idle() const;
+  void spread_load();
+  void call_references();
   void publish_weights();
   void train();
   void dispatch();
@@ -87,6 +95,7 @@ class Scheduler {
   bool dispatch_new();
   void send(ActorId engine, GroupId group, std::vector<ResponseId> responses);
   void score(Task task, actors::RoleKind role, Duration deadline);
+  bool may_score(ActorId actor) const;
   void checkpoint_or_end();
   void settle_failures(GroupId group);
   void release(GroupId group, Outcome outcome, std::string reason);
@@ -98,6 +107,10 @@ class Scheduler {
     return stop_requested_ || stored_.progress.version.value() >= config_.steps;
   }
   std::optional<std::vector<GroupId>> select_batch() const;
+  /// Whether a batch of these groups could be trained now.
+  bool may_train(const std::map<PolicyVersion, std::int64_t>& groups) const;
+  /// The same once references have scored what waits for them.
+  bool scoring_makes_a_batch() const;
   std::optional<ActorId> engine_for(std::size_t responses, PolicyVersion at_least) const;
   bool can_admit() const;
   std::uint64_t groups_still_needed() const;
@@ -111,6 +124,8 @@ class Scheduler {
   Stored stored_;
   Fleet fleet_;
   RoleSwitch switch_;
+  Lending lending_;
+  std::set<ResponseId> withdrawn_;  ///< Asked back from their engines, not here yet.
   Time now_{};
 
   std::optional<LeaseId> training_;     ///< The update under way.

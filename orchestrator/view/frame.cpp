@@ -110,10 +110,10 @@ Frame make_frame(std::string name,
   Frame f;
   f.name = std::move(name);
   f.subtitle = fmt::format("{}, {} cards, staleness bound {}",
-                           config.colocated ? "colocated" : "separate",
+                           config.placement(),
                            timeline.cards().size(),
                            config.staleness_bound);
-  if (config.colocated && scheduler != nullptr)
+  if (config.placement() != "separate" && scheduler != nullptr)
     f.subtitle += fmt::format(", {}", name_of(scheduler->phase()));
   f.step = metrics.updates().empty() ? 0 : metrics.updates().back().version.value();
   f.steps = config.steps;

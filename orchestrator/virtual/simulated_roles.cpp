@@ -1,6 +1,7 @@
 #include "orchestrator/virtual/simulated_roles.hpp"
 
 #include "core/msgpack.hpp"
+#include "orchestrator/config/simulation.hpp"
 #include "orchestrator/live/role_configs.hpp"
 #include "trainer/settings.hpp"
 
@@ -10,11 +11,8 @@ actors::RoleConfig simulated_role_config(const PipelineConfig& config,
                                          const ActorSpec& spec,
                                          const actors::SimulationSettings& settings) {
   actors::RoleConfig role = role_config(config, spec, {});
-  actors::SimulationSettings own = settings;
-  own.cards = std::ssize(spec.cards);
-  own.concurrency = spec.concurrency;
   role.cards.clear();  // nothing to pin to
-  role.simulation = encode(own);
+  role.simulation = encode(actor_settings(settings, spec));
   if (spec.role == actors::RoleKind::Reward) {  // a reward depends on the group of its response
     role.settings = encode(trainer::TrainerSettings{
         config.algorithm, config.sampling.temperature, config.synthetic.step_time});

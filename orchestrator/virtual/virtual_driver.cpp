@@ -297,6 +297,10 @@ Tokens VirtualDriver::length_of(ResponseId r) const {
   return row.prompt + row.tokens;
 }
 
+void VirtualDriver::execute(const command::Withdraw& c) {
+  send(c.actor, actors::Withdraw{c.responses});
+}
+
 void VirtualDriver::execute(const command::ScoreReference& c) {
   actors::CountedScore work{c.lease, {}};
   work.lengths.reserve(c.responses.size());

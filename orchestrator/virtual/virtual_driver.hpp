@@ -68,6 +68,7 @@ class VirtualDriver {
   void execute(const command::Launch& c);
   void execute(const command::Dispatch& c);
   void execute(const command::Cancel& c);
+  void execute(const command::Withdraw& c);
   void execute(const command::ScoreReference& c);
   void execute(const command::Judge& c);
   void execute(const command::Train& c);

@@ -74,14 +74,17 @@ RoleResult make_trainer(const RoleConfig& role, const RealClock& clock) {
 
 RoleResult make_reference(const RoleConfig& role, const RealClock& clock) {
   TEMPER_TRY(const auto settings, decode<trainer::TrainerSettings>(role.settings));
+  const auto make = [role, settings]() -> Result<std::unique_ptr<actors::ReferenceEngine>> {
+    if (role.policy == PolicyKind::Torch)
+      return make_torch_reference(role, settings);
+    return std::unique_ptr<actors::ReferenceEngine>(std::make_unique<actors::SyntheticReference>());
+  };
   std::unique_ptr<actors::ReferenceEngine> engine;
-  if (role.policy == PolicyKind::Torch) {
-    TEMPER_TRY(engine, make_torch_reference(role, settings));
-  } else {
-    engine = std::make_unique<actors::SyntheticReference>();
+  if (!role.takes_turns) {
+    TEMPER_TRY(engine, make());
   }
   return std::unique_ptr<Role>(
-      std::make_unique<WithClock<actors::ReferenceRole>>(clock, std::move(engine)));
+      std::make_unique<WithClock<actors::ReferenceRole>>(clock, std::move(engine), make));
 }
 
 RoleResult make_reward(const RoleConfig& role, const RealClock& clock) {

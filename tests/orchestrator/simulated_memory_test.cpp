@@ -48,7 +48,7 @@ TEST(SimulatedMemory, SeparateCardsHaveTheirOwnPhases) {
 
 TEST(SimulatedMemory, SharedCardsFollowTheOrderOfTheSwitch) {
   SimulatedPlacement p = large();
-  p.mode = CardMode::Colocated;
+  p.mode = PlacementMode::Colocated;
   p.settings.trainer_cards = p.settings.rollout_cards = 256;
   const auto phases = memory_phases(p);
   ASSERT_TRUE(phases) << phases.error().context;
@@ -72,7 +72,7 @@ TEST(SimulatedMemory, SharedCardsFollowTheOrderOfTheSwitch) {
 
 TEST(SimulatedMemory, NothingOfTheTrainerIsLostWhileItIsParked) {
   SimulatedPlacement p = large();
-  p.mode = CardMode::Colocated;
+  p.mode = PlacementMode::Colocated;
   p.settings.trainer_cards = p.settings.rollout_cards = 256;
   for (const bool on_host : {false, true}) {
     p.settings.config.trainer.optimizer_on_host = on_host;
@@ -161,16 +161,25 @@ TEST(SimulatedMemory, ALayoutThatDoesNotDivideIsNamed) {
   EXPECT_FALSE(check_memory(p));
 }
 
-TEST(SimulatedMemory, AReferenceBesideTheEnginesCounts) {
+TEST(SimulatedMemory, AReferenceThatTakesTurnsIsOnTheCardsOnlyToScore) {
   SimulatedPlacement p = large();
-  const auto alone = memory_phases(p);
-  p.reference = ReferencePlace::WithRollout;
+  p.mode = PlacementMode::Fused;
+  p.settings.trainer_cards = p.settings.rollout_cards = 256;
+  p.reference = ReferencePlace::InTurn;
   p.reference_cards = 256;
-  const auto both = memory_phases(p);
-  ASSERT_TRUE(alone && both);
-  const double reference = phase(*both, "rollout").parts[1].memory.device.total();
-  EXPECT_GT(reference, 0);
-  EXPECT_DOUBLE_EQ(phase(*both, "rollout").device(), phase(*alone, "rollout").device() + reference);
+  const auto phases = memory_phases(p);
+  ASSERT_TRUE(phases) << phases.error().context;
+  const double weights = phase(*phases, "score").parts[2].memory.device.weights;
+  EXPECT_GT(weights, 0);
+  for (const PhaseLedger& each : *phases) {
+    const actors::ActorMemory& reference = each.parts[2].memory;
+    const bool here = each.phase == "score" || each.phase == "onload_reference";
+    EXPECT_EQ(reference.device.weights, here ? weights : 0) << each.phase;
+    EXPECT_EQ(reference.host.weights, each.phase == "score" ? 0 : weights) << each.phase;
+    if (here) {
+      EXPECT_EQ(each.parts[0].memory.device.weights + each.parts[1].memory.device.weights, 0);
+    }
+  }
 }
 
 SimulatedPlacement random_placement(Random& random,
@@ -179,17 +188,18 @@ SimulatedPlacement random_placement(Random& random,
   SimulatedPlacement p;
   p.settings = bases[random.below(bases.size())];
   actors::SimulationConfig& c = p.settings.config;
-  p.mode = static_cast<CardMode>(random.below(4));
+  p.mode = static_cast<PlacementMode>(random.below(4));
   p.settings.rollout_cards = power(8);
-  p.settings.trainer_cards = p.mode == CardMode::Separate || p.mode == CardMode::Hybrid
+  p.settings.trainer_cards = p.mode == PlacementMode::Separate || p.mode == PlacementMode::Hybrid
                                  ? power(8)
                                  : p.settings.rollout_cards;
   p.engines = std::min(p.settings.rollout_cards, power(4));
-  p.reference = static_cast<ReferencePlace>(random.below(4));
+  const bool fused = p.mode == PlacementMode::Fused;
+  p.reference = random.chance(0.3) ? ReferencePlace::None
+                : fused            ? ReferencePlace::InTurn
+                                   : ReferencePlace::Own;
   p.references = power(2);
-  p.reference_cards = p.reference == ReferencePlace::Own           ? power(6)
-                      : p.reference == ReferencePlace::WithTrainer ? p.settings.trainer_cards
-                                                                   : p.settings.rollout_cards;
+  p.reference_cards = fused ? p.settings.rollout_cards : power(6);
   p.settings.concurrency = static_cast<std::int32_t>(power(10));
   c.prompt.mean = static_cast<double>(power(12));
   c.prompt.cap = Tokens(power(12));
@@ -212,7 +222,7 @@ SimulatedPlacement random_placement(Random& random,
 double independent_peak(const SimulatedPlacement& p) {
   actors::SimulationSettings engine = p.settings;
   engine.cards = p.settings.rollout_cards / p.engines;
-  engine.colocated = p.mode != CardMode::Separate;
+  engine.colocated = p.mode != PlacementMode::Separate;
   const double train = actors::trainer_memory(p.settings).device.total();
   const actors::ActorMemory rollout = actors::rollout_memory(engine);
   double reference = 0;
@@ -221,15 +231,12 @@ double independent_peak(const SimulatedPlacement& p) {
     s.cards = p.reference_cards / p.references;
     reference = actors::reference_memory(s).device.total();
   }
-  const bool with_rollout = p.reference == ReferencePlace::WithRollout;
-  const bool with_trainer = p.reference == ReferencePlace::WithTrainer;
-  if (p.mode == CardMode::Separate) {
-    return std::max(train + (with_trainer ? reference : 0),
-                    rollout.device.total() + (with_rollout ? reference : 0));
-  }
-  const bool shared = with_trainer || (with_rollout && p.mode != CardMode::Hybrid);
-  const double idle = sim_hw::kFrameworkReserve;
-  return std::max(train, rollout.device.total()) + idle + (shared ? reference : 0);
+  if (p.mode == PlacementMode::Separate)
+    return std::max({train, rollout.device.total(), reference});
+  const bool in_turn = p.reference == ReferencePlace::InTurn;
+  const double shared = std::max({train, rollout.device.total(), in_turn ? reference : 0}) +
+                        (in_turn ? 2 : 1) * sim_hw::kFrameworkReserve;
+  return std::max(shared, reference);
 }
 
 TEST(SimulatedMemory, TenThousandPlacementsAreRefusedOrFitInEveryPhase) {
@@ -238,7 +245,7 @@ TEST(SimulatedMemory, TenThousandPlacementsAreRefusedOrFitInEveryPhase) {
     bases.push_back(settings_of("cm384", model));
   Random random(1, "placements");
   std::size_t accepted = 0;
-  std::set<CardMode> modes;
+  std::set<PlacementMode> modes;
   for (int i = 0; i < 10000; ++i) {
     const SimulatedPlacement p = random_placement(random, bases);
     const double device = actors::device_capacity(p.settings);

@@ -14,7 +14,6 @@ SchedulerConfig random_config(Random& random) {
   c.groups_per_update = static_cast<std::int32_t>(1 + random.below(3));
   c.responses_per_group = static_cast<std::int32_t>(1 + random.below(3));
   c.steps = 1 + random.below(5);
-  c.colocated = random.chance(0.4);
   c.checkpoint_every = random.below(3);
   c.score_batch = static_cast<std::int32_t>(1 + random.below(6));
   c.max_restarts = 1000;
@@ -33,6 +32,17 @@ SchedulerConfig random_config(Random& random) {
   if (random.chance(0.3))
     add("reward-1", actors::RoleKind::Reward, 0);
   add("trainer-0", actors::RoleKind::Trainer, 0);
+  // Separate, colocated, fused, hybrid.
+  const auto placement = random.below(4);
+  bool fixed = placement == 3;  // of a hybrid at least the first engine
+  for (ActorSpec& actor : c.actors) {
+    if (actor.role == actors::RoleKind::Rollout)
+      actor.takes_turns = placement != 0 && !std::exchange(fixed, false);
+    if (actor.role == actors::RoleKind::Reference)
+      actor.takes_turns = placement == 2;
+  }
+  c.lending = random.chance(0.5) ? LendingPolicy::Auto : LendingPolicy::Always;
+  c.return_share = random.uniform();
   return c;
 }
 
@@ -211,6 +221,35 @@ void World::split_segments(Actor& actor, PolicyVersion current) {
   }
 }
 
+void World::hand_back(ActorId id, Actor& actor, const std::set<ResponseId>& responses) {
+  if (actor.version)
+    split_segments(actor, *actor.version);
+  event::Generated parts{id, {}};
+  for (const ResponseId r : responses) {
+    const auto running = actor.running.find(r);
+    if (running == actor.running.end())
+      continue;
+    event::Generated::Item item{running->second.lease,
+                                r,
+                                Tokens(5),
+                                {},
+                                running->second.segments,
+                                actors::FinishReason::Interrupted};
+    for (const auto& s : item.segments)
+      item.tokens += s.tokens;
+    parts.items.push_back(item);
+    actor.running.erase(running);
+  }
+  if (!parts.items.empty())
+    from_actor(id, parts);
+}
+
+void World::act(const command::Withdraw& c) {
+  to_actor(c.actor, [this, c](Actor& a) {
+    hand_back(c.actor, a, {c.responses.begin(), c.responses.end()});
+  });
+}
+
 void World::act(const command::Cancel& c) {
   to_actor(c.actor, [r = c.response](Actor& a) { a.running.erase(r); });
 }
@@ -273,19 +312,10 @@ void World::act(const command::Switch& c) {
   to_actor(c.actor, [this, c](Actor& a) {
     std::string error;
     if (c.action == actors::SwitchAction::Interrupt) {
-      if (a.version)
-        split_segments(a, *a.version);
-      event::Generated parts{c.actor, {}};
-      for (auto& [r, running] : a.running) {
-        event::Generated::Item item{
-            running.lease, r, Tokens(5), {}, running.segments, actors::FinishReason::Interrupted};
-        for (const auto& s : item.segments)
-          item.tokens += s.tokens;
-        parts.items.push_back(item);
-      }
-      a.running.clear();
-      if (!parts.items.empty())
-        from_actor(c.actor, parts);
+      std::set<ResponseId> all;
+      for (const auto& [r, running] : a.running)
+        all.insert(r);
+      hand_back(c.actor, a, all);
     }
     if (c.action == actors::SwitchAction::FreeKv || c.action == actors::SwitchAction::FreeWeights) {
       TEMPER_CHECK(a.running.empty(), "memory is freed only when nothing runs");

@@ -32,7 +32,7 @@ struct Played {
   bool stuck = false;
 };
 
-/// A small random run: one to three engines, eta 0 to 4, either placement.
+/// A small random run: one to three engines, eta 0 to 4, any placement.
 SchedulerConfig random_config(Random& random);
 
 class World {
@@ -71,10 +71,12 @@ class World {
   void generate(ActorId id, Actor& actor, const command::Dispatch& c);
   void finish_response(ActorId id, ResponseId response, Time not_before);
   void split_segments(Actor& actor, PolicyVersion next);
+  void hand_back(ActorId id, Actor& actor, const std::set<ResponseId>& responses);
 
   void act(const command::Launch& c);
   void act(const command::Dispatch& c);
   void act(const command::Cancel& c);
+  void act(const command::Withdraw& c);
   void act(const command::ScoreReference& c);
   void act(const command::Judge& c);
   void act(const command::Train& c);

@@ -24,7 +24,7 @@ algorithm:
 placement:
   cards: 6
   rollout_cards: 4
-  reference_on: trainer
+  reference_cards: 1
 rollout:
   replicas: 4
   concurrency: 16
@@ -88,22 +88,49 @@ TEST_F(Rehearsal, ItsLogIsCleanAndReplays) {
   EXPECT_EQ(report.status, 0) << report.output;
 }
 
-TEST_F(Rehearsal, ColocatedRunsAreTheSameInBothHostsToo) {
-  const Arguments colocated{"--set",
-                            "placement.mode=colocated",
-                            "--set",
-                            "placement.rollout_cards=0",
-                            "--set",
-                            "rollout.replicas=2",
-                            "--set",
-                            "simulation.rollout.kv_share=0.3"};
-  const Ended rehearsal = temper(arguments("a", colocated));
-  ASSERT_EQ(rehearsal.status, 0) << rehearsal.output;
-  Arguments in_process = colocated;
-  in_process.insert(in_process.end(), {"--driver", "in-process"});
-  ASSERT_EQ(temper(arguments("b", in_process)).status, 0);
-  EXPECT_TRUE(log_of("a") == log_of("b"));
-  EXPECT_EQ(temper({"audit", run_folder("a").string()}).status, 0);
+TEST_F(Rehearsal, SharedCardsAreTheSameInBothHostsToo) {
+  const Arguments fused{"--set",
+                        "placement.mode=fused",
+                        "--set",
+                        "placement.rollout_cards=0",
+                        "--set",
+                        "placement.reference_cards=0",
+                        "--set",
+                        "rollout.replicas=2"};
+  const Arguments hybrid{"--set", "placement.mode=hybrid", "--set", "placement.lending=always"};
+  for (const Arguments& mode : {fused, hybrid}) {
+    const Ended rehearsal = temper(arguments("a" + mode[1], mode));
+    ASSERT_EQ(rehearsal.status, 0) << rehearsal.output;
+    Arguments in_process = mode;
+    in_process.insert(in_process.end(), {"--driver", "in-process"});
+    ASSERT_EQ(temper(arguments("b" + mode[1], in_process)).status, 0);
+    EXPECT_TRUE(log_of("a" + mode[1]) == log_of("b" + mode[1]));
+    EXPECT_EQ(temper({"audit", run_folder("a" + mode[1]).string()}).status, 0);
+    EXPECT_EQ(temper({"replay", run_folder("a" + mode[1]).string()}).status, 0);
+  }
+}
+
+TEST_F(Rehearsal, AReferenceBesideOthersAtWorkIsRefused) {
+  const Ended ended = temper(arguments("a", {"--set", "placement.reference_cards=0"}));
+  EXPECT_NE(ended.status, 0);
+  EXPECT_NE(ended.output.find("the reference would share cards with the rollout"),
+            std::string::npos)
+      << ended.output;
+  EXPECT_NE(ended.output.find("placement.mode: fused"), std::string::npos) << ended.output;
+}
+
+TEST_F(Rehearsal, CardsThatAreNoWholeEngineAreNotLent) {
+  const Ended ended = temper(arguments("a",
+                                       {"--set",
+                                        "placement.mode=hybrid",
+                                        "--set",
+                                        "placement.rollout_cards=4",
+                                        "--set",
+                                        "placement.reference_cards=1",
+                                        "--set",
+                                        "rollout.replicas=2"}));
+  EXPECT_NE(ended.status, 0);
+  EXPECT_NE(ended.output.find("nearest: a trainer of 2 cards"), std::string::npos) << ended.output;
 }
 
 TEST_F(Rehearsal, ALostWorkerEndsTheRunByName) {

@@ -80,16 +80,15 @@ TEST(SimulatedReference, IsReadyWhenItsWeightsAreLoaded) {
   EXPECT_TRUE(d.spans().empty());
 }
 
-TEST(SimulatedReference, ScoresLeasesInOrderAsManyAsFillItsPipeline) {
+TEST(SimulatedReference, ScoresAllThatWaitsInOnePassInOrder) {
   const SimulationSettings s = small();
   const ReferenceModel model(s);
-  EXPECT_EQ(model.full(), Tokens(8 * 8192));
   SimulatedReference reference(s);
   Driven d(reference);
   ASSERT_TRUE(d.start());
   ASSERT_TRUE(d.run());
   const Time begin = d.now();
-  // The first begins alone; meanwhile three wait, of which two fill the pipeline.
+  // The first begins alone; meanwhile three wait.
   ASSERT_TRUE(d.send(score(1, 4, 8192)));
   ASSERT_TRUE(d.send(score(2, 4, 8192)));
   ASSERT_TRUE(d.send(score(3, 4, 8192)));
@@ -100,17 +99,48 @@ TEST(SimulatedReference, ScoresLeasesInOrderAsManyAsFillItsPipeline) {
   for (std::size_t i = 0; i < 4; ++i)
     EXPECT_EQ(scored[i].second.lease, LeaseId(i + 1));
   const Duration half = from_seconds(model.seconds(std::vector<Tokens>(4, Tokens(8192))));
-  const Duration full = from_seconds(model.seconds(std::vector<Tokens>(8, Tokens(8192))));
+  const Duration rest = from_seconds(model.seconds(std::vector<Tokens>(12, Tokens(8192))));
   EXPECT_EQ(scored[0].first, begin + half);
-  EXPECT_EQ(scored[1].first, begin + half + full);
-  EXPECT_EQ(scored[2].first, begin + half + full);
-  EXPECT_EQ(scored[3].first, begin + half + full + half);
+  for (std::size_t i = 1; i < 4; ++i)
+    EXPECT_EQ(scored[i].first, begin + half + rest);
   Duration busy{};
   for (const Span& span : d.spans()) {
     EXPECT_EQ(span.state, CardState::Reference);
     busy += span.end - span.begin;
   }
-  EXPECT_EQ(busy, half + full + half);
+  EXPECT_EQ(busy, half + rest);
+}
+
+TEST(SimulatedReference, ThatTakesTurnsComesToItsCardsAndLeavesThem) {
+  SimulationSettings s = small();
+  s.colocated = true;
+  SimulatedReference reference(s);
+  Driven d(reference);
+  ASSERT_TRUE(d.start());
+  ASSERT_TRUE(d.run());
+  EXPECT_EQ(d.all<Ready>()[0].first, Time{}) << "its weights are in host memory";
+  EXPECT_FALSE(d.send(score(1, 4, 8192))) << "asked too early";
+
+  const Bytes weights = bytes_on(s, s.cards, reference_memory(s).device.weights);
+  const sim_hw::Fabric fabric = sim_hw::make_fabric(s.cluster);
+  ASSERT_TRUE(d.send(Switch{SwitchAction::OnloadReference}));
+  ASSERT_TRUE(d.run());
+  ASSERT_TRUE(d.send(score(1, 4, 8192)));
+  ASSERT_TRUE(d.run());
+  ASSERT_TRUE(d.send(Switch{SwitchAction::OffloadReference}));
+  ASSERT_TRUE(d.send(Switch{SwitchAction::FreeKv}));
+  ASSERT_TRUE(d.run());
+  const auto done = d.all<Switched>();
+  ASSERT_EQ(done.size(), 3U);
+  const SwitchCost& onload = done[0].second.cost;
+  EXPECT_EQ(onload.device_before, Bytes(0));
+  EXPECT_EQ(onload.device_after, weights);
+  EXPECT_EQ(onload.host_before, weights);
+  EXPECT_EQ(onload.duration,
+            from_seconds(sim_hw::to_device_seconds(fabric, reference_memory(s).device.weights)));
+  EXPECT_EQ(done[1].second.error, "a reference cannot free_kv") << "refused at once";
+  EXPECT_EQ(done[2].second.cost.device_after, Bytes(0));
+  EXPECT_EQ(d.all<CountedScored>().size(), 1U);
 }
 
 TEST(SimulatedReference, FewerCardsThanTheTrainerGetFewerStages) {

@@ -164,6 +164,31 @@ TEST(Placement, ColocatedGivesEveryRoleEveryCard) {
   good("placement: {mode: colocated, cards: 1}");
 }
 
+TEST(Placement, FusedRolesTakeTurnsOnEveryCard) {
+  const SchedulerConfig config =
+      scheduler_config(good("placement: {mode: fused, cards: 3}\nrollout: {replicas: 3}\n"));
+  EXPECT_EQ(config.placement(), "fused");
+  for (const ActorSpec& actor : config.actors) {
+    const bool turns =
+        actor.role == actors::RoleKind::Rollout || actor.role == actors::RoleKind::Reference;
+    EXPECT_EQ(actor.takes_turns, turns) << actor.name;
+  }
+}
+
+TEST(Placement, HybridLendsTheTrainersCardsAsEnginesLikeTheOthers) {
+  const SchedulerConfig config = scheduler_config(
+      good("placement: {mode: hybrid, cards: 6, rollout_cards: 2, lending: always}\n"
+           "rollout: {replicas: 1}\nreference: {replicas: 0}\n"));
+  EXPECT_EQ(config.placement(), "hybrid");
+  EXPECT_EQ(config.lending, LendingPolicy::Always);
+  ASSERT_EQ(config.actors.size(), 5U);  // Three engines, a reward, the trainer.
+  EXPECT_EQ(numbers(config.actors[0].cards), (Cards{0, 1}));
+  EXPECT_FALSE(config.actors[0].takes_turns);
+  EXPECT_EQ(config.actors[2].name, "rollout-2");
+  EXPECT_TRUE(config.actors[1].takes_turns && config.actors[2].takes_turns);
+  EXPECT_EQ(numbers(config.actors[4].cards), (Cards{2, 3, 4, 5}));
+}
+
 TEST(Placement, AReplicaTakesItsShare) {
   const std::vector<CardId> cards{CardId(4), CardId(5), CardId(6)};
   EXPECT_EQ(numbers(share_of(cards, 0, 1)), (Cards{4, 5, 6}));

@@ -82,6 +82,8 @@ class VirtualRun : public ::testing::Test {
     return auditor.report();
   }
 
+  int runs() const { return runs_; }
+
   std::function<int()> stops;
   RunMetrics metrics;
 
@@ -178,14 +180,44 @@ TEST_F(VirtualRun, ASecondStopIsAtOnce) {
   EXPECT_TRUE(run(config).finish.stopped);
 }
 
-TEST_F(VirtualRun, ColocatedCardsTakeTurns) {
+TEST_F(VirtualRun, RolesTakeTurnsOnSharedCards) {
+  for (const PlacementMode mode : {PlacementMode::Colocated, PlacementMode::Fused}) {
+    for (const std::int32_t bound : {0, 2}) {
+      PipelineConfig config = small();
+      config.placement.mode = mode;
+      config.placement.rollout_cards = 0;
+      config.rollout.replicas = 2;
+      config.staleness.bound = bound;
+      const RunOutcome outcome = run(config);
+      EXPECT_TRUE(outcome.finish.ok) << outcome.finish.reason;
+      EXPECT_EQ(audit(runs()).violations, std::vector<std::string>());
+    }
+  }
+}
+
+TEST_F(VirtualRun, AFusedReferenceComesToItsCardsOncePerUpdate) {
   PipelineConfig config = small();
-  config.placement.mode = PlacementMode::Colocated;
+  config.placement.mode = PlacementMode::Fused;
   config.placement.rollout_cards = 0;
   config.rollout.replicas = 2;
+  config.staleness.bound = 0;
+  EXPECT_TRUE(run(config).finish.ok);
+  const auto& switches = metrics.switches();
+  EXPECT_EQ(switches.at(actors::SwitchAction::OnloadReference).count, config.steps);
+  EXPECT_EQ(switches.at(actors::SwitchAction::OffloadReference).count, config.steps);
+}
+
+TEST_F(VirtualRun, AWaitingTrainerLendsItsCardsToTheRollout) {
+  PipelineConfig config = small();
+  config.placement.mode = PlacementMode::Hybrid;
+  config.placement.lending = LendingPolicy::Always;
   const RunOutcome outcome = run(config);
   EXPECT_TRUE(outcome.finish.ok) << outcome.finish.reason;
   EXPECT_EQ(audit(1).violations, std::vector<std::string>());
+  const auto& switches = metrics.switches();
+  EXPECT_GT(switches.at(actors::SwitchAction::OffloadOptimizer).count, 0U);
+  EXPECT_EQ(switches.at(actors::SwitchAction::OffloadOptimizer).count,
+            switches.at(actors::SwitchAction::OnloadOptimizer).count);
 }
 
 }  // namespace
