@@ -625,19 +625,23 @@ void Scheduler::dispatch() {
 }
 
 /// Responses that lost their engine or were interrupted go first, to an engine whose weights are
-/// not older than their group's v0: else the group would be staler than its deadline says.
+/// not older than their group's v0, else the group would be staler than its deadline says, nor
+/// than those that any of them was sampled with: a version never regresses.
 bool Scheduler::dispatch_returned() {
   const auto& ready = stored_.queue.ready(Task::Generate);
   if (ready.empty())
     return false;
   const GroupId group = stored_.queue.group_of(*ready.begin());
   std::vector<ResponseId> responses;
+  PolicyVersion newest = stored_.queue.group(group)->dispatched;
   for (const ResponseId r : ready) {
     if (stored_.queue.group_of(r) != group)
       break;
     responses.push_back(r);
+    if (const auto& segments = stored_.queue.row(r)->segments; !segments.empty())
+      newest = std::max(newest, segments.back().version);
   }
-  const auto engine = engine_for(responses.size(), stored_.queue.group(group)->dispatched);
+  const auto engine = engine_for(responses.size(), newest);
   if (!engine)
     return false;
   send(*engine, group, std::move(responses));
