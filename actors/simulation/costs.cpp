@@ -274,6 +274,11 @@ double swap_seconds(const sim_hw::Fabric& fabric, const SimulationSettings& s) {
   return naming + sim_hw::to_device_seconds(fabric, engine_ledger(s, rollout_layout(s)).weights);
 }
 
+double cache_seconds(const SimulationSettings& s) {
+  return rollout_memory(s).device.kv_cache /
+         (s.cluster.die.memory_bandwidth.count() * s.cluster.constants.operators.memory_efficiency);
+}
+
 double load_seconds(const sim_hw::Fabric& fabric, const ActorMemory& memory) {
   return sim_hw::to_device_seconds(fabric, memory.device.weights + memory.device.optimizer);
 }

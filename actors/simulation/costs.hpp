@@ -74,6 +74,8 @@ ActorMemory reference_memory(const SimulationSettings& settings);
 double publish_seconds(const sim_hw::Fabric& fabric, const SimulationSettings& settings);
 /// From staged to in use, during which an engine does not step.
 double swap_seconds(const sim_hw::Fabric& fabric, const SimulationSettings& settings);
+/// Of the KV cache's allocation, which clears it.
+double cache_seconds(const SimulationSettings& settings);
 /// Of a role's start: its weights and optimizer states, from host memory to where they live.
 double load_seconds(const sim_hw::Fabric& fabric, const ActorMemory& memory);
 

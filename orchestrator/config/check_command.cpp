@@ -6,6 +6,7 @@
 #include "orchestrator/config/placement.hpp"
 #include "orchestrator/config/simulated_memory.hpp"
 #include "orchestrator/config/simulation.hpp"
+#include "orchestrator/config/switch_plan.hpp"
 
 #include <fmt/format.h>
 
@@ -77,6 +78,37 @@ std::string memory_map(const orchestrator::PipelineConfig& config) {
   return out;
 }
 
+/// What a switch of the shared cards is predicted to take, as comments.
+std::string switch_map(const orchestrator::PipelineConfig& config) {
+  const auto settings = orchestrator::resolve_simulation(config);
+  if (!settings || config.placement.mode == orchestrator::PlacementMode::Separate)
+    return "";
+  const orchestrator::SwitchPlan plan =
+      orchestrator::predict_switch(orchestrator::simulated_placement(config, *settings));
+  std::string out = "\n# role switch: predicted seconds\n";
+  const auto list = [&](std::string_view what, const auto& states) {
+    double sum = 0;
+    out += fmt::format("#   {}\n", what);
+    for (const orchestrator::PredictedState& state : states) {
+      out += fmt::format("#     {:<20} {:8.3f}\n", state.state, state.seconds);
+      sum += state.seconds;
+    }
+    out += fmt::format("#     {:<20} {:8.3f}\n", "together", sum);
+  };
+  list("to rollout", plan.to_rollout);
+  list("to training, besides scoring and the step under way", plan.to_training);
+  const auto share = [](const std::optional<double>& s) {
+    return s ? fmt::format("{:.2f}", *s) : std::string("none");
+  };
+  out += fmt::format(
+      "#   largest kv_share that fits: {}; were the cache allocated first: {}\n"
+      "#   were the trainer's weights to leave before they are resharded: {:.3f} s more\n",
+      share(plan.kv_share_last),
+      share(plan.kv_share_first),
+      plan.weights_first);
+  return out;
+}
+
 }  // namespace
 
 template <class V>
@@ -108,7 +140,7 @@ int run_check(const CheckOptions& options, std::ostream& out, std::ostream& err)
   } else if (report.ok) {
     out << to_yaml(*report.config) << card_map(report.actors);
     if (report.config->hardware == HardwareKind::Simulated)
-      out << memory_map(*report.config);
+      out << memory_map(*report.config) << switch_map(*report.config);
   } else {
     err << render(report.issues);
   }

@@ -80,8 +80,7 @@ Result<Roles> make_roles(const SimulatedPlacement& p) {
   const SimulationSettings engine = of_actor(p, p.settings.rollout_cards, p.engines, false);
   TEMPER_TRY_STATUS(check_engines(p, engine));
   roles.engine = actors::rollout_memory(engine);
-  roles.switching_engine =
-      actors::rollout_memory(of_actor(p, p.settings.rollout_cards, p.engines, true));
+  roles.switching_engine = actors::rollout_memory(switching_engine(p));
   if (p.reference != ReferencePlace::None) {
     if (p.references < 1 || p.reference_cards % p.references != 0 || p.reference_cards < 1) {
       return invalid_input(fmt::format("{} reference cards cannot be shared evenly by {} actors",
@@ -363,6 +362,12 @@ SimulatedPlacement simulated_placement(const PipelineConfig& config,
                 : cards.mode == PlacementMode::Fused ? ReferencePlace::InTurn
                                                      : ReferencePlace::Own;
   return p;
+}
+
+SimulationSettings switching_engine(const SimulatedPlacement& p) {
+  SimulationSettings s = of_actor(p, p.settings.rollout_cards, p.engines, true);
+  s.rollout_cards = p.settings.trainer_cards;  // theirs are the only weights that come from there
+  return s;
 }
 
 double PhaseLedger::device() const {

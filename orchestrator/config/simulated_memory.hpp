@@ -48,6 +48,9 @@ struct SimulatedPlacement {
 SimulatedPlacement simulated_placement(const PipelineConfig& config,
                                        const actors::SimulationSettings& settings);
 
+/// The settings of an engine on shared cards. Requires: a mode that has them.
+actors::SimulationSettings switching_engine(const SimulatedPlacement& placement);
+
 /// What each role holds per device of a group of cards in one phase.
 struct PhaseLedger {
   struct Part {

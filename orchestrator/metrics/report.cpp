@@ -1,6 +1,9 @@
 #include "orchestrator/metrics/report.hpp"
 
 #include "core/yaml_tree.hpp"
+#include "orchestrator/config/load.hpp"
+#include "orchestrator/config/simulation.hpp"
+#include "orchestrator/config/switch_plan.hpp"
 
 #include <fmt/format.h>
 
@@ -119,6 +122,41 @@ void write_troubles(Page& page, const Summary& s) {
   }
 }
 
+void write_turns(Page& page, const SwitchesSummary& s, const PredictedStates& predicted) {
+  if (s.states.empty())
+    return;
+  page.title("states of a role switch, all actors together (seconds)");
+  page.line("", "{:>20} {:>8} {:>9} {:>9} {:>10}", "", "times", "mean", "longest", "predicted");
+  for (const auto& [state, t] : s.states) {
+    const auto before = predicted.find(state);
+    page.line("",
+              "{:>20} {:>8} {:>9.3f} {:>9.3f} {:>10}",
+              state,
+              t.count,
+              t.mean_s,
+              t.longest_s,
+              before == predicted.end() ? "-" : fmt::format("{:.3f}", before->second));
+  }
+}
+
+/// Of a simulated run whose roles take turns; else none.
+PredictedStates predicted_states(const std::filesystem::path& run_dir) {
+  PredictedStates out;
+  const auto config = load_config((run_dir / "config.yaml").string());
+  if (!config || config->hardware != HardwareKind::Simulated ||
+      config->placement.mode == PlacementMode::Separate)
+    return out;
+  const auto settings = resolve_simulation(*config);
+  if (!settings)
+    return out;
+  const SwitchPlan plan = predict_switch(simulated_placement(*config, *settings));
+  for (const auto& states : {plan.to_rollout, plan.to_training}) {
+    for (const PredictedState& state : states)
+      out[std::string(state.state)] = state.seconds;
+  }
+  return out;
+}
+
 RunIdentity identity_of(const std::filesystem::path& run_dir) {
   RunIdentity identity;
   const Result<std::string> text = read_file(run_dir / "config.yaml");
@@ -137,7 +175,7 @@ RunIdentity identity_of(const std::filesystem::path& run_dir) {
 
 }  // namespace
 
-std::string summary_text(const Summary& s) {
+std::string summary_text(const Summary& s, const PredictedStates& predicted) {
   Page page;
   page.first_line(fmt::format("{}: {} after {} steps, {:.1f} s{}",
                               s.name.empty() ? "run" : s.name,
@@ -198,6 +236,7 @@ std::string summary_text(const Summary& s) {
   write_cards(page, s.utilization);
   write_waits(page, s);
   write_troubles(page, s);
+  write_turns(page, s.switches, predicted);
   page.title(
       fmt::format("log {}   checkpoints {}   seed {}", s.log_hash, s.checkpoints.saved, s.seed));
   return page.take();
@@ -224,7 +263,7 @@ int run_report(const ReportOptions& options, std::ostream& out, std::ostream& er
   if (options.format == ReportOptions::Format::Json) {
     out << to_json(*summary, JsonStyle::Pretty) << '\n';
   } else {
-    out << summary_text(*summary);
+    out << summary_text(*summary, predicted_states(options.run));
   }
   return 0;
 }

@@ -18,8 +18,11 @@ struct ReportOptions {
 /// record that is whole but wrong.
 Result<Summary> read_summary(const std::filesystem::path& run_dir);
 
-/// The figures as a page of text.
-std::string summary_text(const Summary& summary);
+/// Seconds that were predicted for states of a role switch, by name.
+using PredictedStates = std::map<std::string, double>;
+
+/// The figures as a page of text, predictions beside them.
+std::string summary_text(const Summary& summary, const PredictedStates& predicted = {});
 
 /// The exit code: 0 if the report could be made, whatever the run's outcome. Text: tables; Json:
 /// summary.json again, byte for byte.

@@ -52,6 +52,7 @@ void RunMetrics::feed(const Record& record) {
   if (!finish_ || std::holds_alternative<event::Resumed>(record.event))
     wall_ = record.time;
   timeline_.feed(record);
+  turns_.feed(record);
   std::visit([this](const auto& e) { on_event(e); }, record.event);
   for (const Command& command : record.commands)
     std::visit([this](const auto& c) { on_command(c); }, command);

@@ -12,6 +12,7 @@
 #pragma once
 
 #include "orchestrator/metrics/timeline.hpp"
+#include "orchestrator/metrics/turns.hpp"
 
 #include <deque>
 #include <unordered_map>
@@ -122,6 +123,7 @@ class RunMetrics {
   Tokens wasted() const { return generated_ - stored_.trained_responses - outstanding_; }
   const std::vector<Restart>& restarts() const { return restarts_; }
   const std::map<actors::SwitchAction, SwitchTotals>& switches() const { return switches_; }
+  const Turns& turns() const { return turns_; }
   const CheckpointTotals& checkpoints() const { return checkpoints_; }
   std::uint64_t resumes() const { return resumes_; }
   /// From the end of an update until an engine uses its weights.
@@ -201,6 +203,7 @@ class RunMetrics {
   bool with_reference_ = false;
 
   Timeline timeline_;
+  Turns turns_;
   Time now_{}, wall_{};
   std::optional<command::Finish> finish_;
 

@@ -122,6 +122,10 @@ SwitchesSummary switches(const RunMetrics& m) {
                            t.process_peak.count()};
   }
   out.s = rounded(out.s);
+  for (const auto& [state, t] : m.turns().states()) {
+    out.states[state] = {
+        t.count, rounded(seconds(t.total) / static_cast<double>(t.count)), seconds(t.longest)};
+  }
   return out;
 }
 

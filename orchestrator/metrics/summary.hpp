@@ -68,10 +68,15 @@ struct SwitchSummary {
   std::int64_t host_bytes_freed = 0, host_bytes_taken = 0;
   std::int64_t process_peak_bytes = 0;
 };
+struct TurnSummary {
+  std::uint64_t count = 0;
+  double mean_s = 0, longest_s = 0;
+};
 struct SwitchesSummary {
   std::uint64_t count = 0;
   double s = 0;
   std::map<actors::SwitchAction, SwitchSummary> actions;
+  std::map<std::string, TurnSummary> states;  ///< Each over all actors (metrics/turns.hpp).
 };
 struct CheckpointSummary {
   std::uint64_t saved = 0, failed = 0;
@@ -189,10 +194,17 @@ void describe(V& v, SwitchSummary& s) {
   v.field(10, "process_peak_bytes", s.process_peak_bytes);
 }
 template <class V>
+void describe(V& v, TurnSummary& s) {
+  v.field(1, "count", s.count);
+  v.field(2, "mean_s", s.mean_s);
+  v.field(3, "longest_s", s.longest_s);
+}
+template <class V>
 void describe(V& v, SwitchesSummary& s) {
   v.field(1, "count", s.count);
   v.field(2, "s", s.s);
   v.field(3, "actions", s.actions);
+  v.field(4, "states", s.states);
 }
 template <class V>
 void describe(V& v, CheckpointSummary& s) {

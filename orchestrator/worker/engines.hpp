@@ -13,7 +13,8 @@
 
 namespace temper::orchestrator {
 
-/// Sets up the numerical library for this many cores. To be called once, before any engine.
+/// Sets up the numerical library for this many cores, at most those of the machine. To be called
+/// once, before any engine.
 void use_threads(std::size_t cores);
 
 Result<std::unique_ptr<rollout::Engine>> make_torch_rollout(

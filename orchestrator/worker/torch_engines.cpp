@@ -6,6 +6,9 @@
 #include "rollout/torch/engine.hpp"
 #include "trainer/torch/engine.hpp"
 
+#include <algorithm>
+#include <thread>
+
 namespace temper::orchestrator {
 namespace {
 
@@ -20,7 +23,9 @@ std::span<const std::byte> bytes_of(const std::string& image) {
 }  // namespace
 
 void use_threads(std::size_t cores) {
-  actors::set_compute_threads(static_cast<std::int32_t>(cores));
+  // Cards may be simulated: more of them than there are cores only take each other's time.
+  const std::size_t there = std::max(1U, std::thread::hardware_concurrency());
+  actors::set_compute_threads(static_cast<std::int32_t>(std::min(cores, there)));
 }
 
 Result<std::unique_ptr<rollout::Engine>> make_torch_rollout(

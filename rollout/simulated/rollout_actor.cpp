@@ -301,9 +301,7 @@ void SimulatedRollout::handle(actors::Switch& work, Time now, actors::Outbox& ou
   const Status status = perform(work.action);
   if (status && allocates) {
     switch_before_ = before;
-    const double bandwidth = settings_.cluster.die.memory_bandwidth.count() *
-                             settings_.cluster.constants.operators.memory_efficiency;
-    return begin(Doing::Allocate, now, from_seconds(kv_bytes_ / bandwidth));
+    return begin(Doing::Allocate, now, from_seconds(actors::cache_seconds(settings_)));
   }
   began_ = now;
   answer(work, before, error_text(status), now, out);

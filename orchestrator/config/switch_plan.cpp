@@ -1,0 +1,70 @@
+#include "orchestrator/config/switch_plan.hpp"
+
+#include <algorithm>
+
+namespace temper::orchestrator {
+namespace {
+
+using sim_hw::from_device_seconds;
+using sim_hw::to_device_seconds;
+
+/// Bytes of keys and values per device when the engines generate.
+double cache_bytes(const std::vector<PhaseLedger>& phases) {
+  const auto rollout = std::ranges::find(phases, "kv_alloc", &PhaseLedger::phase);
+  double bytes = 0;
+  for (const PhaseLedger::Part& part : rollout->parts)
+    bytes += part.memory.device.kv_cache;
+  return bytes;
+}
+
+enum class Cache { Last, First };
+
+bool fits(const SimulatedPlacement& p, Cache order) {
+  const auto phases = memory_phases(p);
+  if (!phases)
+    return false;
+  const double early = order == Cache::First ? cache_bytes(*phases) : 0;
+  return std::ranges::all_of(*phases, [&](const PhaseLedger& phase) {
+    const bool resharding = phase.phase == "reshard" || phase.phase == "bind";
+    return phase.device() + (resharding ? early : 0) <= actors::device_capacity(p.settings) &&
+           phase.host() <= actors::host_capacity(p.settings);
+  });
+}
+
+std::optional<double> largest_kv_share(SimulatedPlacement p, Cache order) {
+  for (int hundredths = 100; hundredths > 0; --hundredths) {
+    p.settings.config.rollout.kv_share = hundredths / 100.0;
+    if (fits(p, order))
+      return p.settings.config.rollout.kv_share;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+SwitchPlan predict_switch(const SimulatedPlacement& p) {
+  const sim_hw::Fabric fabric = sim_hw::make_fabric(p.settings.cluster);
+  const actors::SimulationSettings engine = switching_engine(p);
+  const actors::ActorMemory trainer = actors::trainer_memory(p.settings);
+  const double parked = trainer.device.weights + trainer.device.optimizer;
+  SwitchPlan plan;
+  plan.to_rollout = {{"offload_optimizer", from_device_seconds(fabric, parked)},
+                     {"reshard", actors::publish_seconds(fabric, engine)},
+                     {"bind", actors::swap_seconds(fabric, engine)},
+                     {"allocate_kv", actors::cache_seconds(engine)}};
+  plan.to_training = {{"interrupt", 0}, {"free_kv", 0}, {"free_weights", 0}};
+  if (p.reference == ReferencePlace::InTurn) {
+    actors::SimulationSettings reference = p.settings;
+    reference.cards = p.reference_cards / p.references;
+    const double weights = actors::reference_memory(reference).device.weights;
+    plan.to_training.push_back({"onload_reference", to_device_seconds(fabric, weights)});
+    plan.to_training.push_back({"offload_reference", from_device_seconds(fabric, weights)});
+  }
+  plan.to_training.push_back({"onload_optimizer", to_device_seconds(fabric, parked)});
+  plan.kv_share_last = largest_kv_share(p, Cache::Last);
+  plan.kv_share_first = largest_kv_share(p, Cache::First);
+  plan.weights_first = to_device_seconds(fabric, trainer.device.weights);
+  return plan;
+}
+
+}  // namespace temper::orchestrator

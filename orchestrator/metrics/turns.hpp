@@ -1,0 +1,47 @@
+// How long each state of a role switch took in a run (SEMANTICS 2), from its records: from the
+// first command of the state to the last answer to it, over all actors that take turns. What a
+// state waits for is in it: the step under way when it was entered, the slowest of several engines.
+//
+//   offload_optimizer, onload_optimizer, interrupt, free_kv, free_weights, onload_reference,
+//   offload_reference, allocate_kv     from Switch to Switched
+//   reshard                            from StageWeights to WeightsStaged
+//   bind                               from CommitWeights to WeightsCommitted
+#pragma once
+
+#include "orchestrator/record/event_log.hpp"
+
+#include <map>
+#include <set>
+#include <string>
+
+namespace temper::orchestrator {
+
+/// Of all turns of a run.
+struct TurnState {
+  std::uint64_t count = 0;
+  Duration total{}, longest{};
+};
+
+class Turns {
+ public:
+  /// To be called for every record, in order.
+  void feed(const Record& record);
+  /// By name of the state; empty where nobody takes turns.
+  const std::map<std::string, TurnState>& states() const { return states_; }
+
+ private:
+  struct Open {
+    Time began{};
+    std::set<ActorId> actors;
+  };
+
+  void begin(std::string_view state, ActorId actor, Time now);
+  void end(std::string_view state, ActorId actor, Time now);
+  bool counts(ActorId actor) const { return turning_.contains(actor); }
+
+  std::set<ActorId> turning_;  ///< The trainer among them.
+  std::map<std::string, Open, std::less<>> open_;
+  std::map<std::string, TurnState> states_;
+};
+
+}  // namespace temper::orchestrator
