@@ -33,7 +33,8 @@ VirtualDriver::VirtualDriver(VirtualOptions options,
       scheduler_config_(scheduler_config(options_.config)),
       host_(std::move(host)),
       events_(std::move(events)),
-      addressed_(scheduler_config_.actors.size()),
+      next_events_(scheduler_config_.actors.size()),
+      has_mail_(scheduler_config_.actors.size()),
       launched_(scheduler_config_.actors.size()) {}
 
 Result<std::unique_ptr<VirtualDriver>> VirtualDriver::create(VirtualOptions options,
@@ -63,18 +64,25 @@ void VirtualDriver::turn() {
     look_up();
   if (outcome_)
     return;
-  std::vector<ActorId> due;
-  for (std::uint32_t i = 0; i < addressed_.size(); ++i) {
-    if (addressed_[i])
-      due.emplace_back(i);
-  }
-  if (due.empty())
+  if (addressed_.empty())
     return move_time();
   if (++turns_at_now_ > kMostTurnsAtOnce) {
     return abort(
         fmt::format("time stands still at {}: {}", to_text(now_.time_since_epoch()), who_waits()));
   }
-  let_act(std::move(due));
+  acting_.swap(addressed_);
+  addressed_.clear();
+  std::sort(acting_.begin(), acting_.end());
+  for (const ActorId actor : acting_)
+    has_mail_[actor.value()] = false;
+  let_act();
+}
+
+/// The actor has something to take at the present time.
+void VirtualDriver::address(ActorId actor) {
+  if (!has_mail_[actor.value()])
+    addressed_.push_back(actor);
+  has_mail_[actor.value()] = true;
 }
 
 void VirtualDriver::look_up() {
@@ -92,17 +100,7 @@ void VirtualDriver::look_up() {
 
 /// To the next event of an actor, or to a deadline before it.
 void VirtualDriver::move_time() {
-  std::optional<Time> next;
-  std::vector<ActorId> due;
-  for (std::uint32_t i = 0; i < launched_.size(); ++i) {
-    const auto at = launched_[i] ? host_->next_event(ActorId(i)) : std::nullopt;
-    if (!at || (next && *at > *next))
-      continue;
-    if (at != next)
-      due.clear();
-    next = at;
-    due.emplace_back(i);
-  }
+  const std::optional<Time> next = next_events_.time();
   if (!next)
     return abort("no actor has anything left to do, and the run is not over: " + who_waits());
   const auto deadline = scheduler_.next_deadline();
@@ -115,14 +113,17 @@ void VirtualDriver::move_time() {
   now_ = then;
   if (deadline && *deadline < *next)
     return post(event::DeadlineReached{});
-  let_act(std::move(due));
+  acting_.clear();
+  next_events_.for_each_next([this](std::uint32_t actor) { acting_.emplace_back(actor); });
+  let_act();
 }
 
-void VirtualDriver::let_act(std::vector<ActorId> actors) {
-  for (const ActorId actor : actors)
-    addressed_[actor.value()] = false;
+/// Those of acting_.
+void VirtualDriver::let_act() {
   std::vector<ActorHost::Arrival> arrivals;
-  const Status acted = host_->advance(actors, now_, arrivals);
+  const Status acted = host_->advance(acting_, now_, arrivals);
+  for (const ActorId actor : acting_)
+    next_events_.set(actor.value(), host_->next_event(actor));
   for (const ActorHost::Arrival& arrival : arrivals) {
     if (Status status = take(arrival); !status) {
       return abort(fmt::format("{} sent a message that cannot be: {}",
@@ -260,7 +261,7 @@ Result<std::optional<Event>> VirtualDriver::to_event(ActorId actor,
 
 template <class M>
 void VirtualDriver::send(ActorId actor, M message) {
-  addressed_[actor.value()] = true;
+  address(actor);
   host_->deliver(actor,
                  host_->form() == actors::Outbox::Form::Value
                      ? actors::outgoing_value(std::move(message))
@@ -277,7 +278,8 @@ void VirtualDriver::execute(const command::Launch& c) {
       host_->launch(c.actor, simulated_role_config(options_.config, spec, options_.simulation));
   if (!launched)
     return abort(launched.error().context);
-  launched_[c.actor.value()] = addressed_[c.actor.value()] = true;
+  launched_[c.actor.value()] = true;
+  address(c.actor);
 }
 
 void VirtualDriver::execute(const command::Dispatch& c) {

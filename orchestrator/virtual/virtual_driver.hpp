@@ -19,6 +19,7 @@
 #include "orchestrator/config/pipeline_config.hpp"
 #include "orchestrator/live/run_outcome.hpp"
 #include "orchestrator/virtual/actor_host.hpp"
+#include "sim_hw/event_queue.hpp"
 
 #include <filesystem>
 #include <memory>
@@ -54,7 +55,8 @@ class VirtualDriver {
   void turn();
   void look_up();
   void move_time();
-  void let_act(std::vector<ActorId> actors);
+  void let_act();
+  void address(ActorId actor);
   void say_goodbye();
   std::string who_waits() const;
 
@@ -98,7 +100,10 @@ class VirtualDriver {
   int stops_ = 0;                   ///< Answered so far.
   std::vector<Event> queue_;        ///< Events that commands made.
   bool delivering_ = false;
-  std::vector<bool> addressed_;  ///< Actors that have something to take.
+  sim_hw::EventQueue next_events_;  ///< Of the actors, by id.
+  std::vector<ActorId> addressed_;  ///< Actors that have something to take; has_mail_ of each.
+  std::vector<bool> has_mail_;
+  std::vector<ActorId> acting_;
   std::vector<bool> launched_;
   std::map<PolicyVersion, actors::WeightsHandle> weights_;  ///< The last few.
   std::optional<RunOutcome> outcome_;
