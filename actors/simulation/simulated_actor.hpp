@@ -23,7 +23,8 @@ class SimulatedActor {
   virtual Status on_message(const IncomingMessage& message, Time now, Outbox& out) = 0;
   /// Everything due at or before `now`. Requires: as above.
   virtual Status advance(Time now, Outbox& out) = 0;
-  /// When the actor acts by itself next.
+  /// When the actor may say something next by itself; what it does in silence before does not
+  /// count.
   virtual std::optional<Time> next_event() const = 0;
 };
 

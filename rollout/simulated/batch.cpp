@@ -60,6 +60,8 @@ void Batch::add(const BatchRequest& request, std::vector<Ended>& ended) {
   ++groups_[r.group].members;
   by_id_.add(request.response, slot);
   queue_.push_back({slot, r.ticket});
+  if (load() == 0 || steps_left(r) > steps_left())
+    longest_ = slot;
   ++waiting_;
 }
 
@@ -117,6 +119,19 @@ void Batch::forget(Slot slot) {
   r.state = State::Free;
   r.ticket = ++ticket_;
   free_slots_.push_back(slot);
+  if (slot == longest_)
+    find_longest();
+}
+
+void Batch::find_longest() {
+  std::int64_t most = 0;
+  for (Slot slot = 0; slot < responses_.size(); ++slot) {
+    const Response& r = responses_[slot];
+    if (r.state != State::Free && steps_left(r) > most) {
+      most = steps_left(r);
+      longest_ = slot;
+    }
+  }
 }
 
 /// Requires: it waits, or has just left.

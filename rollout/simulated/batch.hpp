@@ -88,6 +88,12 @@ class Batch {
   std::int64_t running() const { return running_; }
   std::int64_t waiting() const { return waiting_; }
   std::int64_t load() const { return running_ + waiting_; }
+  /// Decode steps before the last response here may end, at least; 0 if there is none.
+  std::int64_t steps_left() const { return load() == 0 ? 0 : steps_left(responses_[longest_]); }
+  /// The response that needs them.
+  std::optional<ResponseId> longest() const {
+    return load() == 0 ? std::nullopt : std::optional(responses_[longest_].request.response);
+  }
   /// Tokens of all running responses, prompts counted for each.
   std::int64_t context() const { return context_; }
   const KvBlocks& kv() const { return kv_; }
@@ -155,6 +161,10 @@ class Batch {
   void unpark(Response& r);
   void add_segments(Response& r) const;
   void forget(Slot slot);
+  std::int64_t steps_left(const Response& r) const {
+    return r.request.length - r.done - (r.state == State::Running ? counter_ - r.entered : 0);
+  }
+  void find_longest();
   Ended take(Slot slot, actors::FinishReason finish);
   void drop_void_ends();
 
@@ -164,6 +174,7 @@ class Batch {
   KvBlocks kv_;
   std::vector<Response> responses_;
   std::vector<Slot> free_slots_;
+  Slot longest_ = 0;  ///< The most steps left, while there is a load.
   SlotIndex by_id_;
   std::vector<Group> groups_;
   std::vector<Slot> free_groups_;

@@ -37,8 +37,7 @@ EngineCost::EngineCost(const actors::SimulationSettings& settings)
   kv_token_bytes_ = sim_hw::kv_bytes_per_token(actors::trained_model(settings), cut);
 }
 
-EngineCost::Decode EngineCost::decode(std::int64_t running) {
-  const std::int64_t batch = (running + replicas_ - 1) / replicas_;
+const EngineCost::PerBatch& EngineCost::per_batch(std::int64_t batch) {
   const auto at = static_cast<std::size_t>(batch);
   if (at >= per_batch_.size())
     per_batch_.resize(at + 1);
@@ -55,8 +54,27 @@ EngineCost::Decode EngineCost::decode(std::int64_t running) {
     kept.fixed = at_short - kept.per_context * kShort + host_overhead_;
     kept.known = true;
   }
+  return kept;
+}
+
+EngineCost::Decode EngineCost::decode(std::int64_t running) {
+  const PerBatch& kept = per_batch((running + replicas_ - 1) / replicas_);
   const auto all = static_cast<double>(running);
   return {kept.fixed, kept.per_context / all, all};
+}
+
+Duration EngineCost::least(std::int64_t steps, std::int64_t load) {
+  if (steps <= 0 || load <= 0)
+    return {};
+  const auto most = static_cast<std::size_t>((load + replicas_ - 1) / replicas_);
+  while (least_.size() < most) {
+    const PerBatch& next = per_batch(std::ssize(least_) + 1);
+    const double step = next.per_context >= 0 ? std::max(0.0, next.fixed) : 0.0;
+    least_.push_back(least_.empty() ? step : std::min(least_.back(), step));
+  }
+  // Less by more than rounding, here and in the runs of these steps, could add.
+  const double ns = static_cast<double>(steps) * least_[most - 1] * 1e9 * (1 - 1e-9);
+  return Duration(static_cast<std::int64_t>(ns));
 }
 
 /// One sequence, without what a kernel costs whatever it does.

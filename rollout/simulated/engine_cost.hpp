@@ -40,6 +40,8 @@ class EngineCost {
     }
   };
   Decode decode(std::int64_t running);
+  /// What `steps` decode steps take at least while at most `load` responses run.
+  Duration least(std::int64_t steps, std::int64_t load);
 
   /// Seconds of the next prefill step over `pieces`, from the front: at most prefill_tokens of a
   /// piece, and of a replica; parked pieces besides.
@@ -59,6 +61,7 @@ class EngineCost {
     double per_context = 0;  ///< Of the mean context.
     bool known = false;
   };
+  const PerBatch& per_batch(std::int64_t batch);
   double attention(double tokens) const;
   double copies(std::int64_t tokens) const;
 
@@ -73,6 +76,7 @@ class EngineCost {
   double kv_token_bytes_ = 0;
   // Mutable state: kept results.
   std::vector<PerBatch> per_batch_;
+  std::vector<double> least_{};  ///< Of a step of up to so many responses of a replica.
 };
 
 }  // namespace temper::rollout

@@ -69,12 +69,13 @@ Status SimulatedRollout::start(Time now, actors::Outbox& out) {
   begin(Doing::Loading,
         now,
         from_seconds(settings_.colocated ? 0 : actors::load_seconds(fabric, memory)));
+  next_word_ = next_change();
   return {};
 }
 
 // --- Time
 
-std::optional<Time> SimulatedRollout::next_event() const {
+std::optional<Time> SimulatedRollout::next_change() const {
   std::optional<Time> next;
   const auto consider = [&](Time t) { next = next ? std::min(*next, t) : t; };
   if (doing_ != Doing::Nothing)
@@ -88,8 +89,39 @@ std::optional<Time> SimulatedRollout::next_event() const {
   return next;
 }
 
+/// Steps end without a word as long as the engine does not run empty: then the next word is the
+/// next report, or that new weights are staged.
+std::optional<Time> SimulatedRollout::compute_next_word() {
+  const std::optional<Time> next = next_change();
+  if (doing_ != Doing::Prefill && doing_ != Doing::Decode)
+    return next;
+  std::int64_t load = batch_->load();
+  for (const Control& work : inbox_) {
+    const auto* generate = std::get_if<actors::CountedGenerate>(&work);
+    if (generate == nullptr)
+      return next;
+    for (const auto& item : generate->items) {
+      if (item.response == batch_->longest())  // is replaced
+        return next;
+    }
+    load += std::ssize(generate->items);
+  }
+  const Duration decode = cost_->least(batch_->steps_left(), load);
+  const Time empty = std::max(ends_, (doing_ == Doing::Decode ? began_ : ends_) + decode);
+  Time word = std::min(empty, report_due_.value_or(ends_ + settings_.config.report_every));
+  if (staging_until_)
+    word = std::min(word, *staging_until_);
+  return word;
+}
+
 Status SimulatedRollout::advance(Time now, actors::Outbox& out) {
-  while (const auto next = next_event()) {
+  go_through(now, out);
+  next_word_ = compute_next_word();
+  return {};
+}
+
+void SimulatedRollout::go_through(Time now, actors::Outbox& out) {
+  while (const auto next = next_change()) {
     if (*next > now)
       break;
     now_ = std::max(now_, *next);
@@ -108,13 +140,12 @@ Status SimulatedRollout::advance(Time now, actors::Outbox& out) {
     }
   }
   now_ = std::max(now_, now);
-  return {};
 }
 
 Status SimulatedRollout::on_message(const actors::IncomingMessage& message,
                                     Time now,
-                                    actors::Outbox&) {
-  now_ = std::max(now_, now);
+                                    actors::Outbox& out) {
+  go_through(now, out);
   if (message.is<actors::StageWeights>()) {
     TEMPER_TRY(const auto work, message.decode<actors::StageWeights>());
     if (!publish_)

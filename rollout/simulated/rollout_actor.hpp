@@ -9,7 +9,8 @@
 // take effect, in their order, at the end of the step under way (a run is cut there; at its very
 // beginning it is taken back, as is a prefill step). StageWeights takes effect at once and beside
 // everything else. advance() alone changes nothing: cut time as you like, the messages are the
-// same.
+// same. next_event() is not the end of a step but the next time at which there may be something to
+// say: steps until then are gone through when the engine is asked, or given something.
 //
 // Prefill comes before decode. Weights: staging takes actors::publish_seconds(), committing
 // actors::swap_seconds(). Running responses go on under the new version, with their cache kept or
@@ -51,7 +52,7 @@ class SimulatedRollout final : public actors::SimulatedActor {
   Status start(Time now, actors::Outbox& out) override;
   Status on_message(const actors::IncomingMessage& message, Time now, actors::Outbox& out) override;
   Status advance(Time now, actors::Outbox& out) override;
-  std::optional<Time> next_event() const override;
+  std::optional<Time> next_event() const override { return next_word_; }
 
   struct Counters {
     std::int64_t decode_steps = 0;
@@ -76,6 +77,11 @@ class SimulatedRollout final : public actors::SimulatedActor {
     Bytes device, host;
   };
 
+  /// When its state changes by itself next.
+  std::optional<Time> next_change() const;
+  std::optional<Time> compute_next_word();
+  /// All changes up to `now`.
+  void go_through(Time now, actors::Outbox& out);
   void begin(Doing what, Time now, Duration takes);
   void cut(Time now);
   void finish(Time now, actors::Outbox& out);
@@ -116,6 +122,7 @@ class SimulatedRollout final : public actors::SimulatedActor {
   bool has_kv_ = false;
   std::deque<Control> inbox_;
   Time now_{};
+  std::optional<Time> next_word_;  ///< No message before it; as of the last advance().
   Doing doing_ = Doing::Nothing;
   Time began_{};
   Time ends_{};
