@@ -1,28 +1,29 @@
-// temper-worker: the program that runs one actor, or several simulated ones with a thread each
-// (started by the orchestrator), or makes a base checkpoint. The only program that links the torch
-// engines.
+// temper-worker: the program that runs one actor, or several simulated ones (started by the
+// orchestrator), or makes a base checkpoint. The only program that links the torch engines.
 #include "actors/runtime/process.hpp"
 #include "actors/runtime/worker.hpp"
 #include "core/log.hpp"
 #include "orchestrator/worker/pretrain_command.hpp"
 #include "orchestrator/worker/role_factory.hpp"
+#include "orchestrator/worker/simulated_actors.hpp"
+#include "orchestrator/worker/simulated_worker.hpp"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
-#include <thread>
-#include <vector>
 
 namespace temper::orchestrator {
 namespace {
 
+/// Hundreds of workers may start at once on few cores.
+constexpr Duration kSimulatedRegistration = std::chrono::minutes(2);
+
 struct ActorArguments {
   std::string connect;
-  std::vector<std::string> names;
+  std::string name;
   bool simulated = false;
   std::int64_t parent = 0;
 };
@@ -38,7 +39,7 @@ int run_actor(const ActorArguments& arguments) {
       return fail(status.error());
     }
   }
-  actors::name_process(arguments.names.front());
+  actors::name_process(arguments.name);
   const RealClock clock;
   const Log log = Log::to_stderr(clock);
   actors::WorkerOptions options;
@@ -51,23 +52,17 @@ int run_actor(const ActorArguments& arguments) {
     std::fflush(nullptr);
     std::_Exit(1);
   };
-  const auto run_one = [&](const std::string& name) {
-    actors::WorkerOptions own = options;
-    own.name = name;
-    if (arguments.simulated)
-      own.threads = actors::WorkerOptions::Threads::Inline;
-    const Status status = actors::run_worker(own, make_role, clock, log);
-    return status ? 0 : fail(status.error());
-  };
-  if (arguments.names.size() == 1)
-    return run_one(arguments.names.front());
-  std::vector<int> codes(arguments.names.size());
-  std::vector<std::thread> threads;
-  for (std::size_t i = 0; i < codes.size(); ++i)
-    threads.emplace_back([&, i] { codes[i] = run_one(arguments.names[i]); });
-  for (std::thread& thread : threads)
-    thread.join();
-  return *std::max_element(codes.begin(), codes.end());
+  options.name = arguments.name;
+  actors::RoleFactory make = make_role;
+  if (arguments.simulated) {
+    options.threads = actors::WorkerOptions::Threads::Inline;
+    options.registration_deadline = kSimulatedRegistration;
+    make = [](const actors::Welcome&) -> Result<std::unique_ptr<actors::Role>> {
+      return std::unique_ptr<actors::Role>(std::make_unique<SimulatedWorker>(make_simulated_actor));
+    };
+  }
+  const Status status = actors::run_worker(options, make, clock, log);
+  return status ? 0 : fail(status.error());
 }
 
 }  // namespace
@@ -81,10 +76,8 @@ int main(int argc, char** argv) {
   ActorArguments actor;
   auto* actor_command = app.add_subcommand("actor", "Run an actor until its orchestrator stops it");
   actor_command->add_option("--connect", actor.connect, "Endpoint of the orchestrator")->required();
-  actor_command->add_option("--name", actor.names, "Actor slot; several share the process")
-      ->required()
-      ->allow_extra_args(false);
-  actor_command->add_flag("--simulated", actor.simulated, "The actors only simulate");
+  actor_command->add_option("--name", actor.name, "Actor slot, or name of the worker")->required();
+  actor_command->add_flag("--simulated", actor.simulated, "Hosts actors that only simulate");
   actor_command->add_option("--parent", actor.parent, "Process to die with");
 
   PretrainArguments pretrain;

@@ -4,6 +4,7 @@
 
 #include "actors/protocol/counted.hpp"
 #include "actors/protocol/lifecycle.hpp"
+#include "actors/protocol/virtual_time.hpp"
 #include "actors/protocol/weights.hpp"
 #include "actors/protocol/work.hpp"
 

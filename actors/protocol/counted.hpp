@@ -1,6 +1,5 @@
 // Work on simulated hardware, where a token is only counted: the messages of work.hpp with lengths
-// in place of tokens, and the two that move virtual time. Weights and role switches use
-// weights.hpp.
+// in place of tokens. Weights and role switches use weights.hpp; virtual_time.hpp carries them.
 #pragma once
 
 #include "actors/protocol/envelope.hpp"
@@ -133,29 +132,6 @@ void describe(V& v, CountedTrain& m) {
   v.field(1, "lease", m.lease, {.doc = "Lease of this work."});
   v.field(2, "certificate", m.certificate, {.doc = "Versions and bound of the batch."});
   v.field(3, "items", m.items, {.doc = "Responses of the batch."});
-}
-
-/// Act up to `until` on the virtual clock; what happens comes first, then time.advanced.
-struct Advance {
-  static constexpr std::string_view kName = "time.advance";
-  static constexpr std::uint32_t kTag = 90, kVersion = 1, kOldestVersion = 1;
-  Time until{};
-};
-template <class V>
-void describe(V& v, Advance& m) {
-  v.field(1, "until", m.until, {.doc = "On the run's virtual clock; never goes back."});
-}
-struct Advanced {
-  static constexpr std::string_view kName = "time.advanced";
-  static constexpr std::uint32_t kTag = 91, kVersion = 1, kOldestVersion = 1;
-  Time until{};
-  std::optional<Time> next;
-};
-template <class V>
-void describe(V& v, Advanced& m) {
-  v.field(1, "until", m.until, {.doc = "As asked."});
-  v.field(
-      2, "next", m.next, {.doc = "When this actor acts next by itself; none: when it is asked."});
 }
 
 }  // namespace temper::actors

@@ -1,17 +1,12 @@
 // Actors as plain objects, called directly; messages pass as they are, never encoded.
 #pragma once
 
-#include "actors/simulation/simulated_actor.hpp"
 #include "orchestrator/virtual/actor_host.hpp"
+#include "orchestrator/virtual/hosted_actor.hpp"
 
-#include <functional>
-#include <memory>
 #include <string>
 
 namespace temper::orchestrator {
-
-using SimulatedActorFactory =
-    std::function<Result<std::unique_ptr<actors::SimulatedActor>>(const actors::RoleConfig&)>;
 
 class InProcessHost final : public ActorHost {
  public:
@@ -28,18 +23,9 @@ class InProcessHost final : public ActorHost {
   void finish(std::span<const ActorId> actors, Time now, std::vector<Arrival>& arrivals) override;
 
  private:
-  struct Slot {
-    std::string name;
-    std::unique_ptr<actors::SimulatedActor> actor;
-    bool started = false;
-    bool failed = false;
-    std::vector<actors::IncomingMessage> inbox;
-    std::optional<Time> next;
-  };
-  static Status act(Slot& slot, Time now, actors::Outbox& out);
-
+  const std::vector<std::string> names_;
   const SimulatedActorFactory make_;
-  std::vector<Slot> slots_;
+  std::vector<HostedActor> actors_;
 };
 
 }  // namespace temper::orchestrator

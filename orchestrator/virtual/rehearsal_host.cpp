@@ -2,8 +2,8 @@
 
 #include "actors/asio/asio.hpp"
 #include "actors/asio/router.hpp"
-#include "actors/protocol/counted.hpp"
 #include "actors/protocol/lifecycle.hpp"
+#include "actors/protocol/virtual_time.hpp"
 #include "core/clock.hpp"
 #include "orchestrator/live/connections.hpp"
 #include "orchestrator/live/launch.hpp"
@@ -12,25 +12,46 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <utility>
+
 namespace temper::orchestrator {
 namespace {
 
 namespace asio = boost::asio;
 using namespace std::chrono_literals;
 
-constexpr Duration kTick = 100ms;
-constexpr Duration kStart = 60s;    ///< Until every worker is connected.
-constexpr Duration kAnswer = 120s;  ///< Until every actor has answered one step.
-constexpr Duration kGoodbye = 3s;   ///< Until every worker has ended by itself.
+// Wall time means nothing to a run in virtual time: these are long enough for a machine that is
+// busy with something else. A worker that ends is known at once.
+constexpr Duration kStart = 60s;          ///< Until every worker is connected; and
+constexpr Duration kStartEach = 1s;       ///< for each of them.
+constexpr Duration kLeastHeartbeat = 1s;  ///< Hundreds of workers are to be greeted.
+constexpr Duration kLeastSilence = 60s;   ///< Before a worker is given up.
+constexpr Duration kAnswer = 120s;        ///< Until every worker has answered one step.
+constexpr Duration kGoodbye = 10s;        ///< Until every worker has ended by itself.
+
+using WorkerId = ActorId;  ///< Of a connection: here each is a worker's.
+
+std::vector<std::string> worker_names(std::size_t most) {
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < most; ++i)
+    names.push_back(fmt::format("worker-{}", i));
+  return names;
+}
 
 }  // namespace
 
 struct RehearsalHost::Impl {
   struct Slot {
-    actors::RoleConfig role;
-    std::vector<actors::OutgoingMessage> outbox;
-    std::vector<Arrival> said;
+    std::size_t worker = 0;
+    std::optional<actors::RoleConfig> role;  ///< Until it was sent.
+    std::vector<actors::Carried> outbox;
+    actors::Advanced::Act said;  ///< In answer to the last step.
     std::optional<Time> next;
+  };
+  struct Worker {
+    std::string name;
+    actors::Advance request;
     bool connected = false;
     bool owes = false;  ///< An answer to time.advance.
   };
@@ -39,7 +60,9 @@ struct RehearsalHost::Impl {
       : options(std::move(o)),
         log(l),
         secret(random_secret()),
-        connections(options.names, secret),
+        heartbeat(std::max(options.transport.heartbeat, kLeastHeartbeat)),
+        silence(std::max(options.transport.heartbeat_timeout, kLeastSilence)),
+        connections(worker_names(options.names.size()), secret),
         slots(options.names.size()) {}
 
   Status open() {
@@ -56,25 +79,20 @@ struct RehearsalHost::Impl {
   // --- Watching
 
   void tick() {
-    const TransportSection& t = options.transport;
-    for (const ActorId actor : connections.silent_since(clock.now() - t.heartbeat_timeout))
-      lose(actor, fmt::format("silent for {}", to_text(t.heartbeat_timeout)));
-    std::vector<ActorId> alive;
-    for (const auto& [peer, actor] : connections.peers())
-      alive.push_back(actor);
-    for (const ActorId actor : alive)
-      send(actor, actors::outgoing(actors::Heartbeat{}));
-    timer.expires_after(std::min(kTick, t.heartbeat));
+    for (const WorkerId worker : connections.silent_since(clock.now() - silence))
+      lose(worker.value(), fmt::format("silent for {}", to_text(silence)));
+    for (std::size_t i = 0; i < workers.size(); ++i)
+      send(i, actors::outgoing(actors::Heartbeat{}));
+    timer.expires_after(heartbeat);
     timer.async_wait([this](const auto& error) {
       if (!error)
         tick();
     });
   }
 
-  void lose(ActorId actor, const std::string& reason) {
+  void lose(std::size_t worker, const std::string& reason) {
     if (!lost)
-      lost = Error{ErrorCode::Unavailable,
-                   fmt::format("{}: {}", options.names[actor.value()], reason)};
+      lost = Error{ErrorCode::Unavailable, fmt::format("{}: {}", workers[worker].name, reason)};
   }
 
   void on_exit(const ChildExit& exit) {
@@ -87,22 +105,20 @@ struct RehearsalHost::Impl {
       lost = Error{ErrorCode::Unavailable, std::move(reason)};
   }
 
-  /// Runs the loop until `done`, a loss, or the end of patience; names who is waited for.
-  template <class Done>
-  Status wait(Duration patience, Done&& done, bool Slot::*still) {
+  /// Runs the loop until nothing is `missing`, a loss, or the end of patience; names a worker of
+  /// which `still` says that it is waited for.
+  template <class Still>
+  Status wait(Duration patience, const std::size_t& missing, Still&& still) {
     const Time deadline = clock.now() + patience;
-    while (!done()) {
+    while (missing > 0) {
       if (lost)
         return *lost;
-      io.run_one_for(std::chrono::milliseconds(200));
-      if (done() || clock.now() < deadline)
+      io.run_one_for(200ms);
+      if (missing == 0 || clock.now() < deadline)
         continue;
-      for (std::uint32_t i = 0; i < slots.size(); ++i) {
-        if (slots[i].*still) {
-          lose(ActorId(i), fmt::format("no answer within {} of wall time", to_text(patience)));
-          break;
-        }
-      }
+      const auto late = std::find_if(workers.begin(), workers.end(), still);
+      lose(static_cast<std::size_t>(late - workers.begin()),
+           fmt::format("no answer within {} of wall time", to_text(patience)));
     }
     return {};
   }
@@ -116,71 +132,70 @@ struct RehearsalHost::Impl {
       return router->drop(peer, message.error().context);
     if (message->is<actors::Hello>())
       return on_hello(peer, *message);
-    const auto actor = connections.actor_of(peer);
-    if (!actor)
+    const auto worker = connections.actor_of(peer);
+    if (!worker)
       return router->drop(peer, "not registered");
-    connections.heard(*actor, clock.now());
-    if (Status status = on_actor_message(*actor, *message); !status)
-      lose(*actor, "sent a message that cannot be: " + status.error().context);
+    connections.heard(*worker, clock.now());
+    if (Status status = on_worker_message(worker->value(), *message); !status)
+      lose(worker->value(), "sent a message that cannot be: " + status.error().context);
   }
 
   void on_hello(const actors::PeerId& peer, const actors::IncomingMessage& message) {
     const auto hello = message.decode<actors::Hello>();
     if (!hello)
       return router->drop(peer, hello.error().context);
-    const auto actor = connections.admit(peer, *hello, clock.now());
+    const auto worker = connections.admit(peer, *hello, clock.now());
     actors::OutgoingMessage answer;
-    if (actor) {
-      actors::Welcome welcome;
-      welcome.actor = *actor;
-      welcome.role = slots[actor->value()].role;
+    if (worker) {
+      actors::Welcome welcome;  // its actors' roles come with the first step
+      welcome.actor = *worker;
       welcome.epoch_monotonic_ns = clock.epoch_monotonic_ns();
-      welcome.heartbeat = options.transport.heartbeat;
-      welcome.heartbeat_timeout = options.transport.heartbeat_timeout;
+      welcome.heartbeat = heartbeat;
+      welcome.heartbeat_timeout = silence;
       answer = actors::outgoing(welcome);
     } else {
-      log.warning("worker refused", {{"name", hello->name}, {"why", actor.error().context}});
-      answer = actors::outgoing(actors::Reject{actor.error().context});
+      log.warning("worker refused", {{"name", hello->name}, {"why", worker.error().context}});
+      answer = actors::outgoing(actors::Reject{worker.error().context});
     }
     const Status done = router->send(peer, encode_head(answer, ++sent), std::move(answer.body));
     if (!done)
       log.warning("no answer to a worker", {{"why", done.error().context}});
   }
 
-  Status on_actor_message(ActorId actor, const actors::IncomingMessage& m) {
-    Slot& slot = slots[actor.value()];
+  Status on_worker_message(std::size_t index, const actors::IncomingMessage& m) {
+    Worker& worker = workers[index];
     if (m.is<actors::Heartbeat>())
       return {};
     if (m.is<actors::Failed>()) {
       TEMPER_TRY(const auto failed, m.decode<actors::Failed>());
-      lose(actor, failed.reason);
+      lose(index, failed.reason);
       return {};
     }
-    if (m.is<actors::Ready>() && !slot.connected) {  // of the worker; the actor's own comes later
-      slot.connected = true;
-      ++connected;
+    if (m.is<actors::Ready>() && !worker.connected) {
+      worker.connected = true;
+      --starting;
       return {};
     }
-    if (m.is<actors::Advanced>()) {
-      TEMPER_TRY(const auto advanced, m.decode<actors::Advanced>());
-      if (!slot.owes)
-        return invalid_input("an answer to nothing");
-      slot.next = advanced.next;
-      slot.owes = false;
-      --owed;
-      return {};
-    }
-    slot.said.push_back({actor, m});
+    TEMPER_TRY(auto answer, m.decode<actors::Advanced>());
+    const auto& acts = worker.request.acts;
+    const bool whole = answer.acts.size() == acts.size();
+    const bool failed = !answer.acts.empty() && !answer.acts.back().error.empty();
+    if (!worker.owes || answer.acts.size() > acts.size() || !(whole || failed))
+      return invalid_input("an answer to nothing that was asked");
+    for (std::size_t i = 0; i < answer.acts.size(); ++i)
+      slots[acts[i].actor.value()].said = std::move(answer.acts[i]);
+    worker.owes = false;
+    --owed;
     return {};
   }
 
-  void send(ActorId actor, actors::OutgoingMessage message) {
-    const actors::PeerId* peer = connections.peer_of(actor);
+  void send(std::size_t worker, actors::OutgoingMessage message) {
+    const actors::PeerId* peer = connections.peer_of(WorkerId(static_cast<WorkerId::rep>(worker)));
     if (peer == nullptr)
-      return;  // its loss is known or on its way
+      return;  // it is not there yet, or its loss is known or on its way
     const Status done = router->send(*peer, encode_head(message, ++sent), std::move(message.body));
     if (!done)
-      lose(actor, done.error().context);
+      lose(worker, done.error().context);
   }
 
   // --- Processes
@@ -192,68 +207,80 @@ struct RehearsalHost::Impl {
       const std::size_t end = std::min(to_start.size(), begin + each);
       TEMPER_TRY_STATUS(start_worker(std::span(to_start).subspan(begin, end - begin)));
     }
-    started += to_start.size();
     to_start.clear();
-    return wait(
-        kStart, [this] { return connected == started; }, &Slot::connected);
+    return wait(kStart + kStartEach * static_cast<std::int64_t>(starting),
+                starting,
+                [](const Worker& w) { return !w.connected; });
   }
 
   Status start_worker(std::span<const ActorId> actors) {
+    const std::size_t index = workers.size();
     ChildSpec spec;
-    spec.name = fmt::format("worker-{}", workers++);
+    spec.name = fmt::format("worker-{}", index);
     spec.command = {options.worker.string(),
                     "actor",
                     "--simulated",
                     "--connect",
                     router->endpoint(),
                     "--parent",
-                    std::to_string(::getpid())};
-    for (const ActorId actor : actors) {
-      spec.command.insert(spec.command.end(), {"--name", options.names[actor.value()]});
-    }
+                    std::to_string(::getpid()),
+                    "--name",
+                    spec.name};
     spec.environment = {{"TEMPER_SECRET", secret}};
     spec.log = options.log_of(spec.name);
     TEMPER_TRY(const std::int64_t pid, supervisor->start(spec));
+    connections.expect(WorkerId(static_cast<WorkerId::rep>(index)), pid);
     for (const ActorId actor : actors)
-      connections.expect(actor, pid);
+      slots[actor.value()].worker = index;
+    workers.push_back({spec.name, {}, false, false});
+    ++starting;
     return {};
   }
 
-  /// Sends what was delivered and the time, and waits for every answer.
-  Status exchange(std::span<const ActorId> actors, Time now, std::optional<actors::Stop> stop) {
+  /// Sends what was delivered and the time, one message to each worker concerned, and waits for
+  /// every answer.
+  Status exchange(std::span<const ActorId> actors, Time now, actors::Advance::Then then) {
     for (const ActorId actor : actors) {
       Slot& slot = slots[actor.value()];
-      for (actors::OutgoingMessage& message : slot.outbox)
-        send(actor, std::move(message));
-      slot.outbox.clear();
-      slot.owes = true;
-      ++owed;
-      send(actor, actors::outgoing(actors::Advance{now}));
+      Worker& worker = workers[slot.worker];
+      if (!std::exchange(worker.owes, true)) {
+        ++owed;
+        worker.request = {now, {}, then};
+        asked.push_back(slot.worker);
+      }
+      slot.said = {};
+      worker.request.acts.push_back(
+          {actor, std::exchange(slot.role, std::nullopt), std::exchange(slot.outbox, {})});
     }
-    TEMPER_TRY_STATUS(wait(
-        kAnswer, [this] { return owed == 0; }, &Slot::owes));
-    if (!stop)
-      return {};
-    for (const ActorId actor : actors) {
-      slots[actor.value()].owes = true;
-      ++owed;
-      send(actor, actors::outgoing(*stop));
-    }
-    return wait(
-        kAnswer, [this] { return owed == 0; }, &Slot::owes);
+    for (const std::size_t worker : asked)
+      send(worker, actors::outgoing(workers[worker].request));
+    asked.clear();
+    return wait(kAnswer, owed, [](const Worker& w) { return w.owes; });
   }
 
-  void collect(std::span<const ActorId> actors, std::vector<Arrival>& arrivals) {
+  /// What they said, up to one that failed.
+  Status collect(std::span<const ActorId> actors, std::vector<Arrival>& arrivals) {
     for (const ActorId actor : actors) {
-      std::vector<Arrival>& said = slots[actor.value()].said;
-      std::move(said.begin(), said.end(), std::back_inserter(arrivals));
-      said.clear();
+      Slot& slot = slots[actor.value()];
+      for (actors::Carried& m : slot.said.said) {
+        arrivals.push_back({actor,
+                            actors::IncomingMessage::from(
+                                {.tag = m.tag, .version = m.version, .body = std::move(m.body)})});
+      }
+      slot.next = slot.said.next;
+      if (!slot.said.error.empty()) {
+        return Error{ErrorCode::Unavailable,
+                     fmt::format("{}: {}", options.names[actor.value()], slot.said.error)};
+      }
     }
+    return {};
   }
 
   const RehearsalOptions options;
   const Log log;
   const std::string secret;
+  const Duration heartbeat;
+  const Duration silence;
   const RealClock clock{};
   asio::io_context io{1};
   asio::steady_timer timer{io};
@@ -261,8 +288,10 @@ struct RehearsalHost::Impl {
   std::unique_ptr<actors::AsioRouter> router;
   std::unique_ptr<Supervisor> supervisor;
   std::vector<Slot> slots;
+  std::vector<Worker> workers;
   std::vector<ActorId> to_start;
-  std::size_t started = 0, connected = 0, owed = 0, workers = 0;
+  std::vector<std::size_t> asked;  ///< Workers of the exchange that is being made.
+  std::size_t starting = 0, owed = 0;
   std::uint64_t sent = 0;
   std::optional<Error> lost;
   bool leaving = false;
@@ -285,7 +314,8 @@ Status RehearsalHost::launch(ActorId actor, const actors::RoleConfig& role) {
 }
 
 void RehearsalHost::deliver(ActorId actor, actors::OutgoingMessage message) {
-  impl_->slots.at(actor.value()).outbox.push_back(std::move(message));
+  impl_->slots.at(actor.value())
+      .outbox.push_back({message.tag, message.version, std::move(message.body)});
 }
 
 Status RehearsalHost::advance(std::span<const ActorId> actors,
@@ -293,9 +323,9 @@ Status RehearsalHost::advance(std::span<const ActorId> actors,
                               std::vector<Arrival>& arrivals) {
   if (!impl_->to_start.empty())
     TEMPER_TRY_STATUS(impl_->start_workers());
-  const Status status = impl_->exchange(actors, now, std::nullopt);
-  impl_->collect(actors, arrivals);
-  return status;
+  const Status exchanged = impl_->exchange(actors, now, actors::Advance::Then::GoOn);
+  Status collected = impl_->collect(actors, arrivals);
+  return exchanged ? std::move(collected) : exchanged;
 }
 
 std::optional<Time> RehearsalHost::next_event(ActorId actor) const {
@@ -307,11 +337,13 @@ void RehearsalHost::finish(std::span<const ActorId> actors,
                            std::vector<Arrival>& arrivals) {
   if (!impl_->lost) {
     impl_->leaving = true;  // from here on a worker may end
-    static_cast<void>(impl_->exchange(actors, now, actors::Stop{}));
-    impl_->collect(actors, arrivals);
+    static_cast<void>(impl_->exchange(actors, now, actors::Advance::Then::Stop));
+    static_cast<void>(impl_->collect(actors, arrivals));
+    for (std::size_t i = 0; i < impl_->workers.size(); ++i)
+      impl_->send(i, actors::outgoing(actors::Stop{}));
     const Time deadline = impl_->clock.now() + kGoodbye;
     while (impl_->supervisor->running() > 0 && impl_->clock.now() < deadline)
-      impl_->io.run_one_for(std::chrono::milliseconds(200));
+      impl_->io.run_one_for(200ms);
   }
   impl_->leaving = true;
   impl_->supervisor.reset();  // what is still there ends now

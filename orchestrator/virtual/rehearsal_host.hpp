@@ -1,8 +1,11 @@
-// Actors in worker processes over ZeroMQ, several to a process. One exchange per step: what was
-// delivered to an actor, then time.advance; back comes what it says, then time.advanced.
+// Actors in worker processes over ZeroMQ, several to a process and its one connection. One exchange
+// per step: time.advance to each worker that has actors in it, with what was delivered to them;
+// back comes time.advanced, with what they say.
 //
 // Everything runs on the thread that calls advance(), which waits for the workers by wall clock.
-// A worker that ends, falls silent or does not answer in time is an error, by name.
+// A worker that ends, falls silent or does not answer in time is an error, by name; how long that
+// may take is generous (a minute at least, whatever the transport section says), since nothing in
+// the run depends on wall time.
 #pragma once
 
 #include "core/log.hpp"

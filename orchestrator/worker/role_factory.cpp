@@ -6,8 +6,6 @@
 #include "actors/runtime/process.hpp"
 #include "core/msgpack.hpp"
 #include "orchestrator/worker/engines.hpp"
-#include "orchestrator/worker/simulated_actors.hpp"
-#include "orchestrator/worker/simulated_role.hpp"
 #include "rollout/rollout_role.hpp"
 #include "rollout/synthetic_engine.hpp"
 #include "trainer/synthetic_engine.hpp"
@@ -97,10 +95,6 @@ RoleResult make_reward(const RoleConfig& role, const RealClock& clock) {
 
 RoleResult make_role(const actors::Welcome& welcome) {
   const RoleConfig& role = welcome.role;
-  if (!role.simulation.empty()) {
-    TEMPER_TRY(auto actor, make_simulated_actor(role));
-    return std::unique_ptr<Role>(std::make_unique<SimulatedRole>(std::move(actor)));
-  }
   TEMPER_TRY_STATUS(actors::pin_to_cores(role.cards));
   if (role.policy == PolicyKind::Torch)
     use_threads(std::max<std::size_t>(1, role.cards.size()));
