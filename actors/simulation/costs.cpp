@@ -96,7 +96,12 @@ sim_hw::ReshardTraffic publication(const sim_hw::Fabric& fabric, const Simulatio
                                  .dp = training.dp * training.cp,
                                  .ep = training.ep,
                                  .first_device = s.colocated ? 0 : to.devices()};
-  return sim_hw::reshard_traffic(fabric, sim_hw::weight_volume(trained_model(s), 2), from, to);
+  const bool relay = s.config.publication.mode == PublicationMode::Relay;
+  return sim_hw::reshard_traffic(fabric,
+                                 sim_hw::weight_volume(trained_model(s), 2),
+                                 from,
+                                 to,
+                                 relay ? sim_hw::FanOut::Tree : sim_hw::FanOut::Direct);
 }
 
 }  // namespace

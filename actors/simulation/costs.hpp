@@ -9,9 +9,17 @@
 // (two copies do not fit a device), and is copied to the devices when it is committed. Co-located,
 // it is resharded inside the cards, beside the trainer's weights, and committing is renaming.
 // Publication, with the bytes R that the busiest engine device receives, in n buckets:
-//   network = reshard_seconds(): each shard from the device that holds it, engines pass it on in a
-//             chain; own cards: then R to the host over the device's link, the two overlapping
+//   network = reshard_seconds(): the busiest port, each shard from a device that holds it.
+//             relay: the first replica of the engines receives from the trainer, every other from
+//             the replica before it, which passes a bucket on as it receives the next, so that no
+//             port carries a shard more than once: nearly the same for any number of engines.
+//             broadcast: every replica receives from the trainer, replica i from the trainer's copy
+//             i (mod copies); a sender's port carries every copy it serves, so that the time grows
+//             with replicas / copies. Between supernodes either crosses their RDMA ports: broadcast
+//             once for each replica of another supernode, relay once for each border.
+//   own cards: then R to the host over the device's link, the two overlapping
 //   t = (network + host) / n + (n - 1) / n max(network, host) + n start-ups
+// Not counted: filling the relay's chain, one bucket's transfer for each replica in it.
 // Constants: those of the hardware; kBucketBytes is assumed (published buckets are 0.5 to 2 GB).
 // Range: links alone. Engines that rename, cast and load tensor by tensor took 10 to 40 times as
 // long in published measurements.

@@ -12,6 +12,20 @@
 namespace temper {
 namespace actors {
 
+/// How new weights get from the trainer to the rollout engines (actors/simulation/costs.hpp).
+enum class PublicationMode { Relay, Broadcast };
+
+}  // namespace actors
+
+template <>
+struct EnumNames<actors::PublicationMode> {
+  using E = actors::PublicationMode;
+  static constexpr std::array<std::pair<E, std::string_view>, 2> value{
+      {{E::Relay, "relay"}, {E::Broadcast, "broadcast"}}};
+};
+
+namespace actors {
+
 /// One rollout engine: what its cards' devices are to each other.
 struct RolloutEngineConfig {
   std::int64_t tp = 1;                 ///< Devices of one replica of attention.
@@ -73,6 +87,18 @@ void describe(V& v, RewardPoolConfig& c) {
   v.field(3, "pool", c.pool, {.doc = "Responses judged at once per reward actor.", .min = 1});
 }
 
+struct PublicationConfig {
+  PublicationMode mode = PublicationMode::Relay;
+};
+template <class V>
+void describe(V& v, PublicationConfig& c) {
+  v.field(1,
+          "mode",
+          c.mode,
+          {.doc = "Broadcast: every engine receives from the trainer; relay: from the engine "
+                  "before it."});
+}
+
 struct SimulationConfig {
   std::string cluster;  ///< Name or path of a hardware description.
   std::string model;    ///< Name or path of a model description.
@@ -82,6 +108,7 @@ struct SimulationConfig {
   TrainerEngineConfig trainer;
   RewardPoolConfig reward;
   Duration report_every = std::chrono::seconds(1);
+  PublicationConfig publication;
 };
 template <class V>
 void describe(V& v, SimulationConfig& c) {
@@ -97,6 +124,7 @@ void describe(V& v, SimulationConfig& c) {
       "report_every",
       c.report_every,
       {.doc = "Longest time an engine keeps finished responses to itself.", .min = Duration(0)});
+  v.field(9, "publication", c.publication, {.doc = "How new weights reach the engines."});
 }
 
 /// The above with its descriptions read, and what an actor of it has to know besides.

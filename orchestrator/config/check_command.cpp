@@ -1,5 +1,6 @@
 #include "orchestrator/config/check_command.hpp"
 
+#include "actors/simulation/costs.hpp"
 #include "core/json.hpp"
 #include "core/yaml.hpp"
 #include "orchestrator/config/load.hpp"
@@ -57,6 +58,22 @@ std::string card_map(const std::vector<orchestrator::ActorSpec>& slots) {
   return out;
 }
 
+/// What a new version takes to reach the engines, as a comment.
+std::string publication(const orchestrator::PipelineConfig& config,
+                        const actors::SimulationSettings& all) {
+  for (const orchestrator::ActorSpec& slot : orchestrator::actor_slots(config)) {
+    if (slot.role != actors::RoleKind::Rollout)
+      continue;
+    const actors::SimulationSettings settings = orchestrator::actor_settings(all, slot);
+    const sim_hw::Fabric fabric = sim_hw::make_fabric(settings.cluster);
+    return fmt::format("\n# weights: published by {} in {:.2f} s, in use {:.2f} s later\n",
+                       name_of(settings.config.publication.mode),
+                       actors::publish_seconds(fabric, settings),
+                       actors::swap_seconds(fabric, settings));
+  }
+  return "";
+}
+
 /// What each phase holds per device and of the hosts, as comments.
 std::string memory_map(const orchestrator::PipelineConfig& config) {
   const auto settings = orchestrator::resolve_simulation(config);
@@ -75,7 +92,7 @@ std::string memory_map(const orchestrator::PipelineConfig& config) {
                        phase.device() / 1e9,
                        phase.host() / 1e9);
   }
-  return out;
+  return out + publication(config, *settings);
 }
 
 /// What a switch of the shared cards is predicted to take, as comments.

@@ -207,6 +207,35 @@ TEST(SimulatedRollout, StagesBesideGenerationAndSwapsBetweenSteps) {
   EXPECT_EQ(spans.back().state, CardState::WeightSync);
 }
 
+TEST(SimulatedRollout, GeneratesAsMuchWhileWeightsArrive) {
+  auto s = small_engine();
+  s.config.publication.mode = actors::PublicationMode::Broadcast;
+  s.rollout_cards = 400;  // 200 engines to be served: it takes a while.
+  World alone(s);
+  alone.run(arriving(work(20, 8), 0, 8, 1));
+  World staging(s);
+  auto messages = arriving(work(20, 8), 0, 8, 1);
+  messages.push_back(at(time_of(4), stage(1)));
+  std::stable_sort(
+      messages.begin(), messages.end(), [](const auto& a, const auto& b) { return a.at < b.at; });
+  const Duration publish = from_seconds(actors::publish_seconds(sim_hw::make_fabric(s.cluster), s));
+  staging.run(messages);
+  const auto reports = [](const World& world) {
+    std::vector<Sent> out;
+    for (const Sent& sent : world.sent()) {
+      if (sent.is<actors::CountedGenerated>())
+        out.push_back(sent);
+    }
+    return out;
+  };
+  EXPECT_EQ(reports(staging), reports(alone));
+  EXPECT_EQ(staging.all<actors::WeightsStaged>().size(), 1U);
+  const auto meanwhile = std::ranges::count_if(reports(staging), [&](const Sent& sent) {
+    return sent.at > time_of(4) && sent.at < time_of(4) + publish;
+  });
+  EXPECT_GT(meanwhile, 3);
+}
+
 TEST(SimulatedRollout, RefusesWeightsThatAreNotStagedOrOlder) {
   World world(small_engine());
   world.run({at(time_of(5), actors::CommitWeights{PolicyVersion(1)}),

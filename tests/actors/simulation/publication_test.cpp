@@ -1,0 +1,83 @@
+// How long new weights take to reach the engines, by either way.
+#include "actors/simulation/costs.hpp"
+#include "tests/support/simulated_drive.hpp"
+
+#include <gtest/gtest.h>
+
+namespace temper::actors {
+namespace {
+
+constexpr std::size_t kSupernode = 2;  // Among the levels of cm384.
+
+/// `engines` of 4 cards (8 dies, tp 2) beside a trainer of 16 cards: 32 dies in 4 copies of tp 8.
+SimulationSettings with_engines(std::int64_t engines, PublicationMode mode) {
+  SimulationSettings s = testing::settings_of("cm384", "qwen3-32b");
+  s.cards = 4;
+  s.rollout_cards = 4 * engines;
+  s.trainer_cards = 16;
+  s.config.rollout.tp = 2;
+  s.config.trainer.tp = 8;
+  s.config.publication.mode = mode;
+  return s;
+}
+
+double seconds_of(const SimulationSettings& s) {
+  return publish_seconds(sim_hw::make_fabric(s.cluster), s);
+}
+
+TEST(Publication, IsRelayedUnlessSaidOtherwise) {
+  const SimulationSettings s = testing::settings_of("cm384", "qwen3-32b");
+  EXPECT_EQ(s.config.publication.mode, PublicationMode::Relay);
+}
+
+TEST(Publication, RelayTakesAsLongForManyEnginesAsForFew) {
+  const double few = seconds_of(with_engines(2, PublicationMode::Relay));
+  const double many = seconds_of(with_engines(64, PublicationMode::Relay));
+  EXPECT_NEAR(many, few, 0.05 * few);
+}
+
+TEST(Publication, BroadcastGrowsWithTheNumberOfEngines) {
+  // The senders' ports are the longest stage by far, so that twice the engines take twice the time.
+  const double once = seconds_of(with_engines(16, PublicationMode::Broadcast));
+  const double twice = seconds_of(with_engines(32, PublicationMode::Broadcast));
+  const double four_times = seconds_of(with_engines(64, PublicationMode::Broadcast));
+  EXPECT_NEAR(four_times - twice, 2 * (twice - once), 0.02 * four_times);
+  EXPECT_NEAR(four_times, 2 * twice, 0.05 * four_times);
+}
+
+TEST(Publication, BroadcastLoadsASenderWithEveryCopyItServes) {
+  // 64 engines of 4 replicas of tp 2: 256 replicas, served by 4 copies of the trainer, 64 each. A
+  // trainer's device sends the eighth of the weights that it holds 64 times over.
+  const SimulationSettings s = with_engines(64, PublicationMode::Broadcast);
+  const sim_hw::Fabric fabric = sim_hw::make_fabric(s.cluster);
+  const double bytes = 2.0 * rollout_memory(s).device.weights;  // Both devices of a replica.
+  const double port =
+      bytes / 8 * 64 * fabric.levels[kSupernode].seconds_per_byte * fabric.p2p.slowdown;
+  EXPECT_NEAR(seconds_of(s), port, 0.1 * port);
+}
+
+TEST(Publication, BothWaysAreAlikeForOneReplica) {
+  SimulationSettings s = with_engines(1, PublicationMode::Relay);
+  s.cards = s.rollout_cards = 1;
+  const double relay = seconds_of(s);
+  s.config.publication.mode = PublicationMode::Broadcast;
+  EXPECT_DOUBLE_EQ(seconds_of(s), relay);
+}
+
+TEST(Publication, BroadcastAcrossSupernodesTakesLongerThanInsideOne) {
+  // 64 engines of 16 cards on four supernodes, or (fewer) as many bytes inside the first.
+  SimulationSettings apart = with_engines(64, PublicationMode::Broadcast);
+  apart.cluster = *sim_hw::Catalog::shipped().hardware("cm384-x4").value();
+  apart.cards = 16;
+  apart.rollout_cards = 16 * 64;
+  SimulationSettings together = apart;
+  together.cards = 4;
+  together.rollout_cards = 4 * 64;
+  // Per replica served: the RDMA port of a device is narrower than its port of the supernode.
+  EXPECT_GT(seconds_of(apart) / 4, 1.5 * seconds_of(together));
+  apart.config.publication.mode = PublicationMode::Relay;
+  EXPECT_LT(seconds_of(apart), seconds_of(together));
+}
+
+}  // namespace
+}  // namespace temper::actors
