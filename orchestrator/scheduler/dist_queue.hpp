@@ -12,6 +12,7 @@
 #include "actors/sample.hpp"
 #include "core/describe.hpp"
 #include "core/result.hpp"
+#include "orchestrator/scheduler/response_set.hpp"
 
 #include <array>
 #include <deque>
@@ -114,7 +115,7 @@ class DistQueue {
   /// Null if the response is not (or no longer) in the table.
   const Row* row(ResponseId r) const;
   /// Rows ready for a streaming task (not Train), in dispatch order.
-  const std::set<ResponseId>& ready(Task task) const { return ready_[index(task)]; }
+  const ResponseSet& ready(Task task) const { return ready_[index(task)]; }
   void put(ResponseId r, Field field);
   void append_tokens(ResponseId r,
                      Tokens prompt,
@@ -196,7 +197,7 @@ class DistQueue {
   // Derived from the above and from the leases.
   std::deque<Group*> window_;       ///< Into groups_: the group of id window_begin_ + i, or null.
   std::uint64_t window_begin_ = 0;  ///< Ids grow, and groups leave about as they came.
-  std::array<std::set<ResponseId>, kTasks> ready_;
+  std::array<ResponseSet, kTasks> ready_;
   std::set<std::pair<PolicyVersion, GroupId>> trainable_;
   std::map<PolicyVersion, std::int64_t> trainable_by_version_;
   std::map<PolicyVersion, std::int64_t> judged_by_version_;
