@@ -1,5 +1,6 @@
 #include "orchestrator/cli/run_command.hpp"
 
+#include "actors/asio/asio.hpp"
 #include "actors/runtime/process.hpp"
 #include "core/files.hpp"
 #include "core/json.hpp"
@@ -10,10 +11,12 @@
 #include "orchestrator/live/base_checkpoint.hpp"
 #include "orchestrator/live/live_driver.hpp"
 #include "orchestrator/metrics/recorder.hpp"
+#include "orchestrator/metrics/report.hpp"
 #include "orchestrator/view/terminal_view.hpp"
 #include "orchestrator/virtual/in_process_host.hpp"
 #include "orchestrator/virtual/rehearsal_host.hpp"
 #include "orchestrator/virtual/stop_signals.hpp"
+#include "orchestrator/virtual/twin_content.hpp"
 #include "orchestrator/virtual/virtual_driver.hpp"
 #include "orchestrator/worker/simulated_actors.hpp"
 
@@ -79,6 +82,11 @@ bool is_simulated(const Plan& plan) {
   return plan.config.hardware == HardwareKind::Simulated;
 }
 
+/// A real policy, at the times of simulated cards.
+bool is_twin(const Plan& plan) {
+  return is_simulated(plan) && plan.config.policy == actors::PolicyKind::Torch;
+}
+
 /// What only this machine can tell of a pipeline: its longest prompt, its cores.
 Status check_here(const LoadedConfig& loaded, std::vector<ConfigIssue>& issues) {
   const PipelineConfig& config = loaded.config();
@@ -88,7 +96,7 @@ Status check_here(const LoadedConfig& loaded, std::vector<ConfigIssue>& issues) 
     issues.push_back(loaded.blame(rule));
   }
   const auto cores = static_cast<std::int32_t>(actors::usable_cores().size());
-  if (config.placement.cards > cores) {
+  if (config.hardware == HardwareKind::Local && config.placement.cards > cores) {
     issues.push_back(loaded.blame(
         {{"placement.cards"},
          fmt::format("{} cards, but this machine has {} cores to use; set it to at most {}{}",
@@ -125,7 +133,7 @@ Result<Plan> make_plan(const RunOptions& options) {
   TEMPER_TRY(const LoadedConfig loaded, read_config(file, sets));
   std::vector<ConfigIssue> issues = loaded.issues();
   Plan plan{loaded.config(), {}};
-  if (issues.empty() && !is_simulated(plan))
+  if (issues.empty() && (!is_simulated(plan) || is_twin(plan)))
     TEMPER_TRY_STATUS(check_here(loaded, issues));
   if (!issues.empty())
     return invalid_input(render(issues));
@@ -193,7 +201,16 @@ ViewOptions view_options(const Plan& plan, bool plain) {
 /// Runs the pipeline to its end.
 using Driver = std::function<RunOutcome()>;
 
-Result<std::unique_ptr<ActorHost>> make_host(const Plan& plan, DriverKind driver, const Log& log) {
+using LogOf = std::function<fs::path(std::string_view)>;
+
+LogOf logs_in(const Plan& plan) {
+  return [run_dir = RunDir(plan.run_dir)](std::string_view name) { return run_dir.log_of(name); };
+}
+
+Result<std::unique_ptr<ActorHost>> make_host(const Plan& plan,
+                                             DriverKind driver,
+                                             boost::asio::io_context& io,
+                                             const Log& log) {
   std::vector<std::string> names;
   for (const ActorSpec& spec : actor_slots(plan.config))
     names.push_back(spec.name);
@@ -201,16 +218,29 @@ Result<std::unique_ptr<ActorHost>> make_host(const Plan& plan, DriverKind driver
     return std::unique_ptr<ActorHost>(
         std::make_unique<InProcessHost>(std::move(names), make_simulated_actor));
   }
-  RehearsalOptions options;
-  options.names = std::move(names);
-  options.worker = worker_program();
-  options.log_of = [run_dir = RunDir(plan.run_dir)](std::string_view name) {
-    return run_dir.log_of(name);
-  };
-  options.transport = plan.config.transport;
-  TEMPER_TRY(auto host, RehearsalHost::create(std::move(options), log));
+  RehearsalOptions options{
+      std::move(names), worker_program(), logs_in(plan), plan.config.transport};
+  TEMPER_TRY(auto host, RehearsalHost::create(io, std::move(options), log));
   return std::unique_ptr<ActorHost>(std::move(host));
 }
+
+/// Null for a run whose work is only counted.
+Result<std::unique_ptr<ContentSource>> make_content(const Plan& plan,
+                                                    boost::asio::io_context& io,
+                                                    const Log& log) {
+  if (!is_twin(plan))
+    return std::unique_ptr<ContentSource>();
+  TwinOptions options{
+      plan.config, RunDir(plan.run_dir).file("base.safetensors"), worker_program(), logs_in(plan)};
+  TEMPER_TRY(auto content, TwinContent::create(io, std::move(options), log));
+  return std::unique_ptr<ContentSource>(std::move(content));
+}
+
+/// A driver and the loop that its workers talk through.
+struct VirtualRun {
+  boost::asio::io_context io{1};
+  std::unique_ptr<VirtualDriver> driver;
+};
 
 Result<Driver> make_virtual_driver(const Plan& plan,
                                    DriverKind kind,
@@ -221,11 +251,13 @@ Result<Driver> make_virtual_driver(const Plan& plan,
   TEMPER_TRY(options.simulation, resolve_simulation(plan.config));
   options.log = RunDir(plan.run_dir).file("events.log");
   options.stops = [signals = std::make_shared<StopSignals>()] { return signals->count(); };
-  TEMPER_TRY(auto host, make_host(plan, kind, log));
-  TEMPER_TRY(auto driver,
-             VirtualDriver::create(std::move(options), std::move(host), observer, log));
-  return Driver(
-      [shared = std::shared_ptr<VirtualDriver>(std::move(driver))] { return shared->run(); });
+  const auto run = std::make_shared<VirtualRun>();
+  TEMPER_TRY(auto host, make_host(plan, kind, run->io, log));
+  TEMPER_TRY(auto content, make_content(plan, run->io, log));
+  TEMPER_TRY(run->driver,
+             VirtualDriver::create(
+                 std::move(options), std::move(host), observer, log, std::move(content)));
+  return Driver([run] { return run->driver->run(); });
 }
 
 Result<Driver> make_driver(const Plan& plan,
@@ -262,7 +294,8 @@ Result<command::Finish> conduct(const Plan& plan, const RunOptions& options) {
   const Time began = clock.now();
   const RunOutcome outcome = driver();
   const Duration took = clock.now() - began;
-  const auto summary = recorder->close({plan.config.name, plan.config.seed, outcome.log_hash});
+  const auto summary =
+      recorder->close({plan.config.name, plan.config.seed, outcome.log_hash, is_simulated(plan)});
   if (!summary) {
     if (outcome.finish.ok)
       return summary.error();
@@ -278,6 +311,8 @@ Result<command::Finish> conduct(const Plan& plan, const RunOptions& options) {
                  to_text(std::chrono::duration_cast<std::chrono::seconds>(
                      outcome.wall.time_since_epoch())),
                  seconds(took));
+      if (is_twin(plan) && summary->reward.first)
+        fmt::print("  {}\n", learning_text(*summary));
     }
   }
   return outcome.finish;
@@ -290,7 +325,8 @@ int run_pipeline(const RunOptions& options) {
   const auto plan = make_plan(options);
   if (!plan)
     return fail(plan.error());
-  if (Status status = provide_descriptors(actor_slots(plan->config).size()); !status)
+  constexpr std::size_t kTwin = 4;  // processes of a twin, and one more rollout per engine at most
+  if (Status status = provide_descriptors(2 * actor_slots(plan->config).size() + kTwin); !status)
     return fail(status.error());
   const auto lock = prepare(*plan, options.resume, options.json);
   if (!lock)

@@ -178,10 +178,6 @@ actors::SimulationSettings actor_settings(const actors::SimulationSettings& sett
 
 std::vector<BrokenRule> check_simulation(const PipelineConfig& c) {
   Rules rules;
-  rules.require(c.policy == actors::PolicyKind::Synthetic,
-                {"policy", "hardware"},
-                "`torch` on simulated hardware is not in this version yet; use `synthetic`, or "
-                "`hardware: local`");
   sim_hw::Catalog catalog = sim_hw::Catalog::shipped();
   const actors::SimulationConfig& s = c.simulation;
   if (s.cluster.empty()) {

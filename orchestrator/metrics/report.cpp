@@ -2,6 +2,7 @@
 
 #include "core/yaml_tree.hpp"
 #include "orchestrator/config/load.hpp"
+#include "orchestrator/config/sections.hpp"
 #include "orchestrator/config/simulation.hpp"
 #include "orchestrator/config/switch_plan.hpp"
 
@@ -167,6 +168,8 @@ RunIdentity identity_of(const std::filesystem::path& run_dir) {
     const std::string& value = entry.node.text;
     if (entry.key == "name")
       identity.name = value;
+    if (entry.key == "hardware")
+      identity.simulated = value == name_of(HardwareKind::Simulated);
     if (entry.key == "seed")
       std::from_chars(value.data(), value.data() + value.size(), identity.seed);
   }
@@ -174,6 +177,13 @@ RunIdentity identity_of(const std::filesystem::path& run_dir) {
 }
 
 }  // namespace
+
+std::string learning_text(const Summary& s) {
+  return fmt::format("reward {} -> {} in {:.2f} simulated hours",
+                     optional_text(s.reward.first),
+                     optional_text(s.reward.last),
+                     s.wall_s / 3600);
+}
 
 std::string summary_text(const Summary& s, const PredictedStates& predicted) {
   Page page;
@@ -191,6 +201,8 @@ std::string summary_text(const Summary& s, const PredictedStates& predicted) {
             optional_text(s.reward.first),
             optional_text(s.reward.last),
             optional_text(s.reward.best));
+  if (s.simulated && s.reward.first)
+    page.line("", "{}", learning_text(s));
   page.line("staleness",
             "bound {}   max {}   mean {:.3f}   per token {:.3f}",
             s.staleness.bound,

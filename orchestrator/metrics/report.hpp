@@ -14,9 +14,12 @@ struct ReportOptions {
   enum class Format { Text, Json } format = Format::Text;
 };
 
-/// Reads events.log; name and seed from config.yaml, where there is one. Errors: no log, or a
-/// record that is whole but wrong.
+/// Reads events.log; name, seed and hardware from config.yaml, where there is one. Errors: no log,
+/// or a record that is whole but wrong.
 Result<Summary> read_summary(const std::filesystem::path& run_dir);
+
+/// "reward 0.150 -> 0.930 in 9.87 simulated hours": the means of the first and last updates.
+std::string learning_text(const Summary& summary);
 
 /// Seconds that were predicted for states of a role switch, by name.
 using PredictedStates = std::map<std::string, double>;

@@ -142,6 +142,7 @@ Summary summarize(const RunMetrics& m, const RunIdentity& identity) {
   }
   s.name = identity.name;
   s.seed = identity.seed;
+  s.simulated = identity.simulated;
   s.log_hash = fmt::format("{:016x}", identity.log_hash);
   s.steps = m.updates().empty() ? 0 : m.updates().back().version.value();
   s.wall_s = seconds(m.wall());

@@ -12,6 +12,7 @@ struct RunIdentity {
   std::string name;
   std::uint64_t seed = 0;
   std::uint64_t log_hash = 0;
+  bool simulated = false;
 };
 
 struct TokenSummary {
@@ -102,7 +103,8 @@ struct Summary {
   std::vector<RestartSummary> restarts;
   SwitchesSummary switches;
   CheckpointSummary checkpoints;
-  std::string log_hash;  ///< 16 hexadecimal digits.
+  std::string log_hash;    ///< 16 hexadecimal digits.
+  bool simulated = false;  ///< Its time is that of simulated hardware.
 };
 
 Summary summarize(const RunMetrics& metrics, const RunIdentity& identity);
@@ -234,6 +236,7 @@ void describe(V& v, Summary& s) {
   v.field(18, "switches", s.switches);
   v.field(19, "checkpoints", s.checkpoints);
   v.field(20, "log_hash", s.log_hash);
+  v.field(21, "simulated", s.simulated);
 }
 
 }  // namespace temper::orchestrator

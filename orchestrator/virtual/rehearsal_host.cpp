@@ -56,8 +56,9 @@ struct RehearsalHost::Impl {
     bool owes = false;  ///< An answer to time.advance.
   };
 
-  Impl(RehearsalOptions o, const Log& l)
-      : options(std::move(o)),
+  Impl(asio::io_context& loop, RehearsalOptions o, const Log& l)
+      : io(loop),
+        options(std::move(o)),
         log(l),
         secret(random_secret()),
         heartbeat(std::max(options.transport.heartbeat, kLeastHeartbeat)),
@@ -84,8 +85,8 @@ struct RehearsalHost::Impl {
     for (std::size_t i = 0; i < workers.size(); ++i)
       send(i, actors::outgoing(actors::Heartbeat{}));
     timer.expires_after(heartbeat);
-    timer.async_wait([this](const auto& error) {
-      if (!error)
+    timer.async_wait([this, weak = std::weak_ptr<bool>(alive)](const auto& error) {
+      if (!error && !weak.expired())
         tick();
     });
   }
@@ -276,13 +277,14 @@ struct RehearsalHost::Impl {
     return {};
   }
 
+  asio::io_context& io;
   const RehearsalOptions options;
   const Log log;
   const std::string secret;
   const Duration heartbeat;
   const Duration silence;
   const RealClock clock{};
-  asio::io_context io{1};
+  const std::shared_ptr<bool> alive = std::make_shared<bool>(true);  ///< For what io still holds.
   asio::steady_timer timer{io};
   Connections connections;
   std::unique_ptr<actors::AsioRouter> router;
@@ -300,9 +302,10 @@ struct RehearsalHost::Impl {
 RehearsalHost::RehearsalHost(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 RehearsalHost::~RehearsalHost() = default;
 
-Result<std::unique_ptr<RehearsalHost>> RehearsalHost::create(RehearsalOptions options,
+Result<std::unique_ptr<RehearsalHost>> RehearsalHost::create(boost::asio::io_context& io,
+                                                             RehearsalOptions options,
                                                              const Log& log) {
-  auto impl = std::make_unique<Impl>(std::move(options), log);
+  auto impl = std::make_unique<Impl>(io, std::move(options), log);
   TEMPER_TRY_STATUS(impl->open());
   return std::unique_ptr<RehearsalHost>(new RehearsalHost(std::move(impl)));
 }

@@ -17,6 +17,10 @@
 #include <memory>
 #include <string>
 
+namespace boost::asio {
+class io_context;
+}
+
 namespace temper::orchestrator {
 
 struct RehearsalOptions {
@@ -28,8 +32,10 @@ struct RehearsalOptions {
 
 class RehearsalHost final : public ActorHost {
  public:
-  /// Error: the socket cannot be made.
-  static Result<std::unique_ptr<RehearsalHost>> create(RehearsalOptions options, const Log& log);
+  /// `io`, which others may share, outlives this. Error: the socket cannot be made.
+  static Result<std::unique_ptr<RehearsalHost>> create(boost::asio::io_context& io,
+                                                       RehearsalOptions options,
+                                                       const Log& log);
   ~RehearsalHost() override;
 
   Status launch(ActorId actor, const actors::RoleConfig& role) override;

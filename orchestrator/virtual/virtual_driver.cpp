@@ -37,13 +37,17 @@ VirtualDriver::VirtualDriver(VirtualOptions options,
       has_mail_(scheduler_config_.actors.size()),
       launched_(scheduler_config_.actors.size()) {}
 
-Result<std::unique_ptr<VirtualDriver>> VirtualDriver::create(VirtualOptions options,
-                                                             std::unique_ptr<ActorHost> host,
-                                                             RunObserver observer,
-                                                             const Log& log) {
+Result<std::unique_ptr<VirtualDriver>> VirtualDriver::create(
+    VirtualOptions options,
+    std::unique_ptr<ActorHost> host,
+    RunObserver observer,
+    const Log& log,
+    std::unique_ptr<ContentSource> content) {
   TEMPER_TRY(EventLog events, EventLog::create(options.log, EventLog::Writing::Gathered));
-  return std::unique_ptr<VirtualDriver>(new VirtualDriver(
+  std::unique_ptr<VirtualDriver> driver(new VirtualDriver(
       std::move(options), std::move(host), std::move(observer), log, std::move(events)));
+  driver->content_ = std::move(content);
+  return driver;
 }
 
 RunOutcome VirtualDriver::run() {
@@ -51,6 +55,7 @@ RunOutcome VirtualDriver::run() {
   while (!outcome_)
     turn();
   say_goodbye();
+  content_.reset();
   if (Status status = events_.sync(); !status && outcome_->finish.ok)
     outcome_->finish = {false, false, status.error().context};
   outcome_->log_hash = events_.hash();
@@ -88,6 +93,8 @@ void VirtualDriver::address(ActorId actor) {
 void VirtualDriver::look_up() {
   if (observer_.on_tick)
     observer_.on_tick(scheduler_, now_);
+  if (content_)
+    follow(content_->serve());
   const int stops = options_.stops ? options_.stops() : 0;
   if (stops > stops_ && stops_ == 0) {
     log_.info("stopping: the update under way ends; again to stop at once");
@@ -224,20 +231,12 @@ Result<std::optional<Event>> VirtualDriver::to_event(ActorId actor,
     return Answer(event::ReferenceScored{actor, scored.lease});
   }
   if (m.is<actors::Judged>()) {
-    TEMPER_TRY(const auto judged, m.decode<actors::Judged>());
-    event::Judged event{actor, judged.lease, {}};
-    event.items.reserve(judged.items.size());
-    for (const auto& item : judged.items)
-      event.items.push_back({item.reward, !item.failure.empty()});
-    return Answer(std::move(event));
+    TEMPER_TRY(auto judged, m.decode<actors::Judged>());
+    return to_judged(actor, std::move(judged));
   }
   if (m.is<actors::Trained>()) {
-    TEMPER_TRY(auto t, m.decode<actors::Trained>());
-    weights_[t.weights.version] = t.weights;
-    if (weights_.size() > kMostWeights)
-      weights_.erase(weights_.begin());
-    return Answer(
-        event::Trained{actor, t.lease, t.weights.version, std::move(t.groups), t.metrics});
+    TEMPER_TRY(auto trained, m.decode<actors::Trained>());
+    return to_trained(actor, std::move(trained));
   }
   if (m.is<actors::TrainerReady>()) {
     TEMPER_TRY(const auto ready, m.decode<actors::TrainerReady>());
@@ -255,6 +254,50 @@ Result<std::optional<Event>> VirtualDriver::to_event(ActorId actor,
     return plain;
   return invalid_input(fmt::format("{} is not for a driver of virtual time",
                                    actors::message_name(m.envelope().tag)));
+}
+
+Result<std::optional<Event>> VirtualDriver::to_judged(ActorId actor, actors::Judged m) {
+  if (content_) {
+    auto real = content_->judged(m.lease);
+    if (!real) {
+      follow(real.error());
+      return Answer();
+    }
+    if (real->items.size() != m.items.size()) {
+      return invalid_input(fmt::format("{} responses of lease {}, whose content has {}",
+                                       m.items.size(),
+                                       m.lease,
+                                       real->items.size()));
+    }
+    m.items = std::move(real->items);
+  }
+  event::Judged event{actor, m.lease, {}};
+  event.items.reserve(m.items.size());
+  for (const auto& item : m.items)
+    event.items.push_back({item.reward, !item.failure.empty()});
+  return Answer(std::move(event));
+}
+
+Result<std::optional<Event>> VirtualDriver::to_trained(ActorId actor, actors::Trained m) {
+  if (content_) {
+    auto real = content_->trained(m.lease);
+    if (!real) {
+      follow(real.error());
+      return Answer();
+    }
+    real->tokens = m.metrics.tokens;
+    real->micro_batches = m.metrics.micro_batches;
+    m.metrics = *real;
+  }
+  weights_[m.weights.version] = m.weights;
+  if (weights_.size() > kMostWeights)
+    weights_.erase(weights_.begin());
+  return Answer(event::Trained{actor, m.lease, m.weights.version, std::move(m.groups), m.metrics});
+}
+
+void VirtualDriver::follow(const Status& status) {
+  if (!status)
+    abort("content: " + status.error().context);
 }
 
 // --- Commands
@@ -287,6 +330,15 @@ void VirtualDriver::execute(const command::Dispatch& c) {
   work.items.reserve(c.responses.size());
   for (const ResponseId r : c.responses)
     work.items.push_back({r, scheduler_.queue().row(r)->tokens});
+  if (content_) {
+    Sampling sampling{c.lease, c.group, c.version, {}};
+    for (const auto& item : work.items) {
+      if (item.prefix == Tokens(0))
+        sampling.responses.push_back(item.response);
+    }
+    if (!sampling.responses.empty())
+      follow(content_->sample(sampling));
+  }
   send(c.actor, std::move(work));
 }
 
@@ -308,6 +360,8 @@ void VirtualDriver::execute(const command::ScoreReference& c) {
   work.lengths.reserve(c.responses.size());
   for (const ResponseId r : c.responses)
     work.lengths.push_back(length_of(r));
+  if (content_)
+    follow(content_->score(c.lease, c.responses));
   send(c.actor, std::move(work));
 }
 
@@ -316,6 +370,8 @@ void VirtualDriver::execute(const command::Judge& c) {
   work.items.reserve(c.responses.size());
   for (const ResponseId r : c.responses)
     work.items.push_back({r, scheduler_.queue().row(r)->tokens});
+  if (content_)
+    follow(content_->judge(c.lease, c.responses));
   send(c.actor, std::move(work));
 }
 
@@ -326,6 +382,8 @@ void VirtualDriver::execute(const command::Train& c) {
     const Row& row = *scheduler_.queue().row(r);
     work.items.push_back({scheduler_.queue().group_of(r), row.prompt, row.tokens, row.reward});
   }
+  if (content_)
+    follow(content_->train(c.lease, c.certificate, c.responses));
   send(c.actor, std::move(work));
 }
 
@@ -353,6 +411,8 @@ void VirtualDriver::execute(const command::SaveCheckpoint& c) {
 void VirtualDriver::execute(const command::Release& c) {
   if (c.outcome != Outcome::Trained)
     log_.warning("group given up", {{"group", c.group}, {"why", c.reason}});
+  if (content_)
+    content_->release(c.group);
 }
 
 void VirtualDriver::execute(const command::Rollback& c) {

@@ -13,12 +13,18 @@
 //
 // Lengths come from the scheduler's own queue: there is no payload. A checkpoint is the trainer's
 // word that it saved one; nothing is written, and nothing is resumed.
+//
+// Content. With a content source (content.hpp) the same commands go to it too; when an actor says
+// that it has judged or trained, the source says what came of it: rewards, and the metrics of the
+// update but for its tokens and passes, which are the simulated ones. Times, lengths and order are
+// as without it. It is asked for nothing that a command has not ordered before.
 #pragma once
 
 #include "core/log.hpp"
 #include "orchestrator/config/pipeline_config.hpp"
 #include "orchestrator/live/run_outcome.hpp"
 #include "orchestrator/virtual/actor_host.hpp"
+#include "orchestrator/virtual/content.hpp"
 #include "sim_hw/event_queue.hpp"
 
 #include <filesystem>
@@ -36,11 +42,13 @@ struct VirtualOptions {
 
 class VirtualDriver {
  public:
-  /// Errors: the log cannot be made.
-  static Result<std::unique_ptr<VirtualDriver>> create(VirtualOptions options,
-                                                       std::unique_ptr<ActorHost> host,
-                                                       RunObserver observer,
-                                                       const Log& log);
+  /// `content`: null where work is only counted. Errors: the log cannot be made.
+  static Result<std::unique_ptr<VirtualDriver>> create(
+      VirtualOptions options,
+      std::unique_ptr<ActorHost> host,
+      RunObserver observer,
+      const Log& log,
+      std::unique_ptr<ContentSource> content = nullptr);
 
   /// Runs until the scheduler finishes; then the host is stopped.
   RunOutcome run();
@@ -64,6 +72,10 @@ class VirtualDriver {
   void deliver(Event event);
   Status take(const ActorHost::Arrival& arrival);
   Result<std::optional<Event>> to_event(ActorId actor, const actors::IncomingMessage& message);
+  Result<std::optional<Event>> to_judged(ActorId actor, actors::Judged message);
+  Result<std::optional<Event>> to_trained(ActorId actor, actors::Trained message);
+  /// The run ends if the content source reports an error.
+  void follow(const Status& status);
 
   template <class M>
   void send(ActorId actor, M message);
@@ -92,6 +104,7 @@ class VirtualDriver {
   const SchedulerConfig scheduler_config_;
 
   std::unique_ptr<ActorHost> host_;
+  std::unique_ptr<ContentSource> content_;  ///< May be null.
   EventLog events_;
   Scheduler scheduler_;
   Time now_{};

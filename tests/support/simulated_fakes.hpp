@@ -72,6 +72,9 @@ class FakeActor final : public actors::SimulatedActor {
       trained.lease = work.lease;
       for (const auto& entry : work.certificate.groups)
         trained.groups.push_back(entry.group);
+      for (const auto& item : work.items)
+        trained.metrics.tokens += item.prompt + item.response;
+      trained.metrics.micro_batches = 1;
       trained.weights = {next(work.certificate.step), Bytes(1000)};
       busy(now, kTrain, actors::CardState::Train, trained);
     } else if (m.is<actors::SaveState>()) {
