@@ -11,6 +11,9 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <map>
+
 namespace temper::orchestrator {
 namespace {
 
@@ -162,6 +165,7 @@ struct WorkerPool::Impl : std::enable_shared_from_this<WorkerPool::Impl> {
   std::vector<actors::RoleConfig> roles;
   std::unique_ptr<actors::AsioRouter> router;
   std::unique_ptr<Supervisor> supervisor;
+  std::map<std::string, std::vector<ActorId>> processes;
   std::uint64_t sent = 0;
   Time last_tick{};
   Time heard{};  ///< When any actor last said something.
@@ -207,6 +211,7 @@ Status WorkerPool::start(const std::string& name,
   TEMPER_TRY(const std::int64_t pid, impl_->supervisor->start(spec));
   for (const ActorId actor : actors)
     impl_->connections.expect(actor, pid);
+  impl_->processes[name].assign(actors.begin(), actors.end());
   return {};
 }
 
@@ -245,6 +250,13 @@ void WorkerPool::let_end() {
 
 void WorkerPool::leave(Duration grace) {
   let_end();
+  for (const auto& [name, actors] : impl_->processes) {
+    const bool heard_of = std::any_of(actors.begin(), actors.end(), [this](ActorId actor) {
+      return impl_->connections.peer_of(actor) != nullptr;
+    });
+    if (!heard_of)
+      impl_->supervisor->kill(name);  // nobody there to be asked
+  }
   const Time deadline = impl_->clock.now() + grace;
   while (impl_->supervisor->running() > 0 && impl_->clock.now() < deadline)
     impl_->io.run_one_for(kSlice);

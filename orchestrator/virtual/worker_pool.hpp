@@ -65,7 +65,8 @@ class WorkerPool {
   Status serve();
   /// From here on a worker may end.
   void let_end();
-  /// Workers may end; those that have not within `grace` are killed. The last call.
+  /// Workers may end; those that have not within `grace`, or never registered, are killed. The last
+  /// call.
   void leave(Duration grace);
 
   bool has_loss() const;
