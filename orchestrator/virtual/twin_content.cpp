@@ -1,6 +1,7 @@
 #include "orchestrator/virtual/twin_content.hpp"
 
 #include "actors/protocol/catalog.hpp"
+#include "orchestrator/config/placement.hpp"
 #include "orchestrator/live/role_configs.hpp"
 
 #include <fmt/format.h>
@@ -20,8 +21,10 @@ constexpr ActorId kTrainer(0), kReference(1), kReward(2), kFirstSampler(3);
 
 std::vector<std::string> worker_names(const PipelineConfig& config) {
   std::vector<std::string> names{"twin-trainer", "twin-reference", "twin-reward"};
-  for (std::int32_t i = 0; i < config.rollout.replicas; ++i)
-    names.push_back(fmt::format("twin-rollout-{}", i));
+  for (const ActorSpec& slot : actor_slots(config)) {
+    if (slot.role == RoleKind::Rollout)
+      names.push_back("twin-" + slot.name);
+  }
   return names;
 }
 
