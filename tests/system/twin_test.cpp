@@ -35,7 +35,7 @@ algorithm:
 placement:
   cards: 6
   rollout_cards: 4
-  reference_on: trainer
+  reference_cards: 1
 rollout:
   replicas: 4
   concurrency: 16

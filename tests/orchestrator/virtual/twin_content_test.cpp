@@ -26,6 +26,7 @@ class TwinWorkers : public ::testing::Test {
     config.staleness.bound = 1;
     config.rollout.replicas = 3;
     config.synthetic.tokens = Tokens(3);
+    config.transport.heartbeat_timeout = std::chrono::seconds(60);  // a busy machine is no failure
   }
   ~TwinWorkers() override {
     content.reset();
