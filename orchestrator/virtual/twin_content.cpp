@@ -72,7 +72,7 @@ Status TwinContent::start(ActorId actor, RoleKind role, std::int32_t concurrency
       role_config(options_.config, spec, {options_.base_weights, {}, PolicyVersion(0)});
   config.shared_memory = true;
   pool_->assign(actor, std::move(config));
-  return pool_->start(spec.name, std::span(&actor, 1));
+  return pool_->start(actor);
 }
 
 TwinContent::~TwinContent() {

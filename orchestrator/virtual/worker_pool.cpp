@@ -12,7 +12,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <map>
 
 namespace temper::orchestrator {
 namespace {
@@ -165,7 +164,6 @@ struct WorkerPool::Impl : std::enable_shared_from_this<WorkerPool::Impl> {
   std::vector<actors::RoleConfig> roles;
   std::unique_ptr<actors::AsioRouter> router;
   std::unique_ptr<Supervisor> supervisor;
-  std::map<std::string, std::vector<ActorId>> processes;
   std::uint64_t sent = 0;
   Time last_tick{};
   Time heard{};  ///< When any actor last said something.
@@ -192,26 +190,21 @@ void WorkerPool::assign(ActorId actor, actors::RoleConfig role) {
   impl_->roles.at(actor.value()) = std::move(role);
 }
 
-Status WorkerPool::start(const std::string& name,
-                         std::span<const ActorId> actors,
-                         std::span<const std::string> arguments) {
+Status WorkerPool::start(ActorId actor) {
   ChildSpec spec;
-  spec.name = name;
+  spec.name = name(actor);
   spec.command = {impl_->options.worker.string(),
                   "actor",
                   "--connect",
                   impl_->router->endpoint(),
                   "--parent",
-                  std::to_string(::getpid())};
-  spec.command.insert(spec.command.end(), arguments.begin(), arguments.end());
-  for (const ActorId actor : actors)
-    spec.command.insert(spec.command.end(), {"--name", impl_->options.names[actor.value()]});
+                  std::to_string(::getpid()),
+                  "--name",
+                  spec.name};
   spec.environment = {{"TEMPER_SECRET", impl_->secret}, {"OMP_WAIT_POLICY", "passive"}};
   spec.log = impl_->options.log_of(spec.name);
   TEMPER_TRY(const std::int64_t pid, impl_->supervisor->start(spec));
-  for (const ActorId actor : actors)
-    impl_->connections.expect(actor, pid);
-  impl_->processes[name].assign(actors.begin(), actors.end());
+  impl_->connections.expect(actor, pid);
   return {};
 }
 
@@ -250,12 +243,9 @@ void WorkerPool::let_end() {
 
 void WorkerPool::leave(Duration grace) {
   let_end();
-  for (const auto& [name, actors] : impl_->processes) {
-    const bool heard_of = std::any_of(actors.begin(), actors.end(), [this](ActorId actor) {
-      return impl_->connections.peer_of(actor) != nullptr;
-    });
-    if (!heard_of)
-      impl_->supervisor->kill(name);  // nobody there to be asked
+  for (std::uint32_t i = 0; i < impl_->roles.size(); ++i) {
+    if (impl_->connections.peer_of(ActorId(i)) == nullptr)
+      impl_->supervisor->kill(name(ActorId(i)));  // nobody there to be asked
   }
   const Time deadline = impl_->clock.now() + grace;
   while (impl_->supervisor->running() > 0 && impl_->clock.now() < deadline)

@@ -15,7 +15,6 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -48,10 +47,8 @@ class WorkerPool {
 
   /// What the actor is told at its registration.
   void assign(ActorId actor, actors::RoleConfig role);
-  /// Starts one process, `name`, for these actors. `arguments` are added to its command.
-  Status start(const std::string& name,
-               std::span<const ActorId> actors,
-               std::span<const std::string> arguments = {});
+  /// Starts the actor's process, which has its name.
+  Status start(ActorId actor);
   /// Without effect on an actor that is not connected: its loss is known or on its way.
   void send(ActorId actor, actors::OutgoingMessage message);
   void lose(ActorId actor, const std::string& reason);
