@@ -129,6 +129,17 @@ Result<const Spec*> Catalog::find(Section<Spec>& section,
     }
     return &known->second;
   }
+  // A file's own name goes before any other, so most questions need that file alone.
+  if (!section.indexed && !section.specs.contains(slug(name))) {
+    const auto path = configs_ / folder / (slug(name) + ".yaml");
+    std::error_code failed;
+    if (std::filesystem::exists(path, failed)) {
+      TEMPER_TRY(Spec spec, load<Spec>(path));
+      section.specs.emplace(slug(name), std::move(spec));
+    }
+  }
+  if (const auto known = section.specs.find(slug(name)); known != section.specs.end())
+    return &known->second;
   index(section, folder);
   const auto key = section.keys.find(slug(name));
   if (key == section.keys.end()) {
