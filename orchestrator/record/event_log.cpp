@@ -56,6 +56,14 @@ Result<EventLog> EventLog::reopen(const std::filesystem::path& path) {
 
 Status EventLog::append(const Record& record) {
   TEMPER_CHECK(record.sequence == next_sequence_, "records are appended in order");
+  if (file_)
+    TEMPER_TRY_STATUS(write(record));
+  ++next_sequence_;
+  last_time_ = record.time;
+  return {};
+}
+
+Status EventLog::write(const Record& record) {
   // The frame is built in place: a hole for the header, then the payload.
   const std::size_t begin = buffer_.size();
   buffer_.append(kHeader, '\0');
@@ -69,20 +77,18 @@ Status EventLog::append(const Record& record) {
   if (writing_ == Writing::Through || buffer_.size() >= kGather)
     TEMPER_TRY_STATUS(flush());
   hash_ = hash;
-  ++next_sequence_;
-  last_time_ = record.time;
   return {};
 }
 
 Status EventLog::flush() {
-  const Status status = buffer_.empty() ? Status() : file_.append(buffer_);
+  const Status status = buffer_.empty() ? Status() : file_->append(buffer_);
   buffer_.clear();
   return status;
 }
 
 Status EventLog::sync() {
   TEMPER_TRY_STATUS(flush());
-  return file_.sync();
+  return file_ ? file_->sync() : Status();
 }
 
 Result<LogSummary> read_event_log(const std::filesystem::path& path,

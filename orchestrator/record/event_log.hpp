@@ -14,6 +14,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -44,6 +45,9 @@ class EventLog {
   /// Starts an empty log. Error: the file exists.
   static Result<EventLog> create(const std::filesystem::path& path,
                                  Writing writing = Writing::Through);
+  /// A log that is nowhere: records are counted, nothing is encoded or written, the hash stays 0.
+  /// For runs that only their observer sees.
+  static EventLog unwritten() { return EventLog(std::nullopt); }
   /// Opens an existing log to go on after its last whole record; a torn tail is cut off.
   static Result<EventLog> reopen(const std::filesystem::path& path);
 
@@ -59,8 +63,10 @@ class EventLog {
   std::uint64_t hash() const { return hash_; }
 
  private:
-  explicit EventLog(AppendFile file) : file_(std::move(file)) {}
-  AppendFile file_;
+  Status write(const Record& record);
+
+  explicit EventLog(std::optional<AppendFile> file) : file_(std::move(file)) {}
+  std::optional<AppendFile> file_;  ///< None: unwritten.
   Writing writing_ = Writing::Through;
   std::string buffer_;  ///< Frames that are still to be written.
   std::uint64_t next_sequence_ = 0;

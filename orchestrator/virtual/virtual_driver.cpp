@@ -43,9 +43,12 @@ Result<std::unique_ptr<VirtualDriver>> VirtualDriver::create(
     RunObserver observer,
     const Log& log,
     std::unique_ptr<ContentSource> content) {
-  TEMPER_TRY(EventLog events, EventLog::create(options.log, EventLog::Writing::Gathered));
+  auto events = options.log.empty() ? Result<EventLog>(EventLog::unwritten())
+                                    : EventLog::create(options.log, EventLog::Writing::Gathered);
+  if (!events)
+    return std::move(events).error();
   std::unique_ptr<VirtualDriver> driver(new VirtualDriver(
-      std::move(options), std::move(host), std::move(observer), log, std::move(events)));
+      std::move(options), std::move(host), std::move(observer), log, *std::move(events)));
   driver->content_ = std::move(content);
   return driver;
 }

@@ -35,7 +35,7 @@ namespace temper::orchestrator {
 struct VirtualOptions {
   PipelineConfig config;
   actors::SimulationSettings simulation;
-  std::filesystem::path log;  ///< events.log
+  std::filesystem::path log;  ///< events.log; empty: none is kept, and the hash of the run is 0.
   /// How many times the user has asked to stop; asked now and then. May be empty.
   std::function<int()> stops;
 };

@@ -1,0 +1,189 @@
+#include "orchestrator/explore/evaluate.hpp"
+
+#include "core/thread_annotations.hpp"
+#include "orchestrator/config/placement.hpp"
+#include "orchestrator/config/simulation.hpp"
+#include "orchestrator/config/validate.hpp"
+#include "orchestrator/metrics/summary.hpp"
+#include "orchestrator/virtual/in_process_host.hpp"
+#include "orchestrator/virtual/virtual_driver.hpp"
+#include "orchestrator/worker/simulated_actors.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <optional>
+#include <thread>
+
+namespace temper::orchestrator {
+namespace {
+
+using actors::CardState;
+
+/// Every finished stretch of every line, to be cut once the window is known.
+class Stretches {
+ public:
+  void watch(Timeline& timeline) {
+    timeline.set_sink([this, &timeline](CardId first, const CardSlice& slice) {
+      const auto& lines = timeline.lines();
+      const auto line = std::ranges::find_if(
+          lines, [&](const std::vector<CardId>& cards) { return cards.front() == first; });
+      slices_.push_back({slice.begin, slice.end, slice.state, std::ssize(*line)});
+    });
+  }
+  /// Card time per state within [begin, end).
+  StateTimes within(Time begin, Time end) const {
+    StateTimes times{};
+    for (const Slice& s : slices_) {
+      const Duration part = std::min(s.end, end) - std::max(s.begin, begin);
+      if (part > Duration{})
+        times[index_of(s.state)] += part * s.cards;
+    }
+    return times;
+  }
+
+ private:
+  struct Slice {
+    Time begin, end;
+    CardState state;
+    std::int64_t cards;
+  };
+  std::vector<Slice> slices_;
+};
+
+Rates whole_of(const Summary& s, const RunMetrics& metrics) {
+  Rates r;
+  r.updates = metrics.updates().size();
+  r.seconds = s.wall_s;
+  r.seconds_per_update = r.updates > 0 ? s.wall_s / static_cast<double>(r.updates) : 0;
+  r.trained_per_s = s.tokens.trained_per_s;
+  r.generated_per_s = s.tokens.generated_per_s;
+  r.sustained_per_s = r.trained_per_s;
+  r.busy = s.utilization.busy;
+  r.states = s.utilization.states;
+  r.staleness_mean = s.staleness.mean;
+  r.staleness_max = s.staleness.max;
+  return r;
+}
+
+/// Between the completions of two updates.
+Rates between(const RunMetrics& metrics,
+              const Update& first,
+              const Update& last,
+              const Stretches& stretches) {
+  Rates r;
+  r.updates = last.version.value() - first.version.value();
+  r.seconds = seconds(last.time - first.time);
+  r.seconds_per_update = r.seconds / static_cast<double>(r.updates);
+  const auto rate = [&](Tokens tokens) { return static_cast<double>(tokens.count()) / r.seconds; };
+  r.trained_per_s = rate(last.tokens.trained - first.tokens.trained);
+  r.generated_per_s = rate(last.tokens.generated - first.tokens.generated);
+  const double responses =
+      metrics.lengths().mean() * static_cast<double>(metrics.lengths().total());
+  r.sustained_per_s = std::min(
+      r.trained_per_s,
+      r.generated_per_s * static_cast<double>(metrics.tokens().trained.count()) / responses);
+  const StateTimes times = stretches.within(first.time, last.time);
+  const double all = r.seconds * static_cast<double>(metrics.timeline().cards().size());
+  for (const auto& [state, name] : EnumNames<CardState>::value) {
+    r.states[state] = seconds(times[index_of(state)]) / all;
+    if (is_busy(state))
+      r.busy += r.states[state];
+  }
+  for (const Update& update : metrics.updates()) {
+    if (update.version <= first.version || update.version > last.version)
+      continue;
+    r.staleness_mean += update.staleness_mean / static_cast<double>(r.updates);
+    r.staleness_max = std::max(r.staleness_max, static_cast<std::int64_t>(update.staleness_max));
+  }
+  return r;
+}
+
+Figures figures_of(RunMetrics& metrics, const Stretches& stretches, const PipelineConfig& config) {
+  Figures figures;
+  figures.whole = whole_of(summarize(metrics, {config.name, config.seed, 0}), metrics);
+  metrics.timeline().finish(metrics.wall());
+  const auto bound = static_cast<std::size_t>(config.staleness.bound);
+  const std::vector<Update>& updates = metrics.updates();
+  // updates[i] completed version i + 1.
+  if (updates.size() >= 2 * bound + 2)
+    figures.steady =
+        between(metrics, updates[bound], updates[updates.size() - bound - 1], stretches);
+  else
+    figures.steady = figures.whole;
+  return figures;
+}
+
+Status check(const PipelineConfig& config) {
+  const std::vector<BrokenRule> broken = validate(config);
+  if (broken.empty())
+    return {};
+  std::string text;
+  for (const BrokenRule& rule : broken)
+    text += fmt::format("{}{}: {}", text.empty() ? "" : "; ", rule.keys.front(), rule.message);
+  return invalid_input(std::move(text));
+}
+
+struct Finished {
+  Mutex mutex;
+  std::size_t count TEMPER_GUARDED_BY(mutex) = 0;
+};
+
+}  // namespace
+
+Result<Figures> evaluate(const PipelineConfig& config) {
+  TEMPER_CHECK(config.hardware == HardwareKind::Simulated, "only simulated cards can be tried");
+  TEMPER_TRY_STATUS(check(config));
+  VirtualOptions options;
+  options.config = config;
+  TEMPER_TRY(options.simulation, resolve_simulation(config));
+  std::vector<std::string> names;
+  for (const ActorSpec& spec : actor_slots(config))
+    names.push_back(spec.name);
+  RunMetrics metrics;
+  Stretches stretches;
+  stretches.watch(metrics.timeline());
+  RunObserver observer;
+  observer.on_record = [&](const Record& record) { metrics.feed(record); };
+  TEMPER_TRY(
+      const auto driver,
+      VirtualDriver::create(std::move(options),
+                            std::make_unique<InProcessHost>(std::move(names), make_simulated_actor),
+                            std::move(observer),
+                            Log::discard()));
+  const RunOutcome outcome = driver->run();
+  if (!outcome.finish.ok)
+    return Error{ErrorCode::Internal, outcome.finish.reason};
+  return figures_of(metrics, stretches, config);
+}
+
+std::vector<Result<Figures>> evaluate_all(std::span<const PipelineConfig> configs,
+                                          const EvaluateOptions& options) {
+  std::vector<std::optional<Result<Figures>>> results(configs.size());
+  std::atomic<std::size_t> next{0};
+  Finished finished;
+  const auto work = [&] {
+    for (std::size_t i = next++; i < configs.size(); i = next++) {
+      results[i] = evaluate(configs[i]);
+      const MutexLock lock(finished.mutex);
+      ++finished.count;
+      if (options.on_progress)
+        options.on_progress(finished.count, configs.size());
+    }
+  };
+  {
+    std::vector<std::jthread> helpers;
+    for (int i = 1; i < std::min(options.threads, static_cast<int>(configs.size())); ++i)
+      helpers.emplace_back(work);
+    work();
+  }
+  std::vector<Result<Figures>> out;
+  out.reserve(results.size());
+  for (auto& result : results)
+    out.push_back(*std::move(result));
+  return out;
+}
+
+}  // namespace temper::orchestrator

@@ -1,0 +1,90 @@
+// What a configuration on simulated hardware would do: one run in this process and in virtual time,
+// without a run folder, and the figures of it.
+//
+// Two sets of figures. `whole`: of the run from start to finish, those of its summary. `steady`:
+// of the updates in the middle, since a short run weighs its ends too much. Before update
+// w = bound + 1 is complete the queue still fills (the first (bound + 1) B groups begin together);
+// once update n - bound is complete there is nothing left to dispatch and engines drain. So
+//   steady = from the completion of update bound + 1 to that of update n - bound
+// where that is an update or more, that is n >= 2 bound + 2; else steady = whole. Rates divide what
+// the run counted between those two instants by the time between them; card states are those of
+// the time line cut at the two instants, to the nanosecond.
+//
+// A stretch can train what was generated before it, or generate what is trained after it; with a
+// large bound such a debt takes many updates to settle. What can go on for ever is
+//   sustained = min(trained tokens/s, generated tokens/s x trained tokens / their response tokens)
+// (the last two of the whole run: prompts are trained, not generated). For a run as a whole it is
+// the trained tokens/s.
+//
+// Equal configurations give equal figures, on any thread, in any company.
+#pragma once
+
+#include "actors/protocol/lifecycle.hpp"
+#include "core/result.hpp"
+#include "orchestrator/config/pipeline_config.hpp"
+
+#include <functional>
+#include <map>
+#include <span>
+#include <vector>
+
+namespace temper::orchestrator {
+
+/// Over some stretch of a run. Tokens/s as in metrics/run_metrics.hpp.
+struct Rates {
+  std::uint64_t updates = 0;
+  double seconds = 0;
+  double seconds_per_update = 0;
+  double trained_per_s = 0;
+  double generated_per_s = 0;
+  double sustained_per_s = 0;
+  double busy = 0;                             ///< Share of card time.
+  std::map<actors::CardState, double> states;  ///< Likewise; they sum to 1.
+  double staleness_mean = 0;                   ///< Of trained groups.
+  std::int64_t staleness_max = 0;
+};
+
+struct Figures {
+  Rates whole;
+  Rates steady;
+};
+
+/// How many updates a run needs for `measured` steady ones.
+constexpr std::uint64_t steps_for(std::uint64_t measured, std::int32_t bound) {
+  return measured + 2 * static_cast<std::uint64_t>(bound) + 1;
+}
+
+/// Requires: config.hardware is Simulated. Errors: the configuration breaks a rule (InvalidInput,
+/// every rule in its context), or the run did not finish (Internal, with its reason).
+Result<Figures> evaluate(const PipelineConfig& config);
+
+struct EvaluateOptions {
+  int threads = 1;
+  /// Called after each evaluation, by one thread at a time.
+  std::function<void(std::size_t done, std::size_t of)> on_progress;
+};
+
+/// One result per configuration, in their order, whatever the number of threads.
+std::vector<Result<Figures>> evaluate_all(std::span<const PipelineConfig> configs,
+                                          const EvaluateOptions& options);
+
+template <class V>
+void describe(V& v, Rates& r) {
+  v.field(1, "updates", r.updates);
+  v.field(2, "seconds", r.seconds);
+  v.field(3, "seconds_per_update", r.seconds_per_update);
+  v.field(4, "trained_per_s", r.trained_per_s);
+  v.field(5, "generated_per_s", r.generated_per_s);
+  v.field(6, "busy", r.busy);
+  v.field(7, "states", r.states);
+  v.field(8, "staleness_mean", r.staleness_mean);
+  v.field(9, "staleness_max", r.staleness_max);
+  v.field(10, "sustained_per_s", r.sustained_per_s);
+}
+template <class V>
+void describe(V& v, Figures& f) {
+  v.field(1, "whole", f.whole);
+  v.field(2, "steady", f.steady);
+}
+
+}  // namespace temper::orchestrator
