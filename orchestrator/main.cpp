@@ -2,6 +2,7 @@
 #include "orchestrator/cli/after_run.hpp"
 #include "orchestrator/cli/calibrate_command.hpp"
 #include "orchestrator/cli/estimate_command.hpp"
+#include "orchestrator/cli/ladder_command.hpp"
 #include "orchestrator/cli/run_command.hpp"
 #include "orchestrator/cli/validate_command.hpp"
 #include "orchestrator/config/check_command.hpp"
@@ -81,6 +82,26 @@ CLI::App* add_validate(CLI::App& app, ValidateOptions& options) {
   return command;
 }
 
+CLI::App* add_ladder(CLI::App& app, LadderCommand& options) {
+  auto* command = app.add_subcommand(
+      "ladder", "Every way to place and pace the roles on the same simulated cards, each tuned");
+  add_config_options(*command, options.config, options.sets);
+  command->get_option("config")->required();
+  command->add_option("--lengths", options.lengths, "Responses, mean:cap:p99/median; repeatable")
+      ->allow_extra_args(false);
+  command->add_option("--rung", options.rungs, "A rung by its id; default: all; repeatable")
+      ->allow_extra_args(false);
+  command->add_option("--effort", options.effort, "Runs to tune each rung and distribution")
+      ->capture_default_str();
+  command->add_option("--steps", options.steps, "Steady updates that figures are of")
+      ->capture_default_str();
+  command->add_option("--threads", options.threads, "Default: one per core");
+  command->add_flag("--quick", options.quick, "One distribution, a little effort");
+  command->add_option("--out", options.out, "Folder for ladder.csv and the winners' YAML");
+  command->add_flag("--json", options.json, "As JSON, one object per rung and distribution");
+  return command;
+}
+
 int run_command_line(int argc, char** argv) {
   CLI::App app("RL post-training from one YAML file.", "temper");
   app.require_subcommand(1);
@@ -95,7 +116,8 @@ int run_command_line(int argc, char** argv) {
   run_command->add_flag("--plain", run.plain, "Plain lines even on a terminal");
   run_command->add_flag("--json", run.json, "Print summary.json at the end, nothing else");
   run_command
-      ->add_option("--driver", run.driver, "Simulated hardware: rehearsal (processes) or in-process")
+      ->add_option(
+          "--driver", run.driver, "Simulated hardware: rehearsal (processes) or in-process")
       ->transform(CLI::CheckedTransformer(std::map<std::string, DriverKind>{
           {"rehearsal", DriverKind::Rehearsal}, {"in-process", DriverKind::InProcess}}));
 
@@ -127,6 +149,9 @@ int run_command_line(int argc, char** argv) {
   CalibrateOptions calibrate;
   auto* calibrate_command = add_calibrate(app, calibrate);
 
+  LadderCommand ladder;
+  auto* ladder_command = add_ladder(app, ladder);
+
   CLI11_PARSE(app, argc, argv);
   if (*run_command)
     return run_pipeline(run);
@@ -140,6 +165,8 @@ int run_command_line(int argc, char** argv) {
     return run_validate(validate, std::cout, std::cerr);
   if (*calibrate_command)
     return run_calibrate(calibrate, std::cout, std::cerr);
+  if (*ladder_command)
+    return run_ladder(ladder, std::cout, std::cerr);
   if (*replay)
     return run_replay(after);
   if (*audit)

@@ -1,0 +1,111 @@
+#include "orchestrator/cli/ladder_command.hpp"
+
+#include "core/files.hpp"
+#include "core/json.hpp"
+#include "core/nearest_name.hpp"
+#include "core/yaml.hpp"
+#include "orchestrator/config/load.hpp"
+#include "orchestrator/explore/ladder_report.hpp"
+#include "orchestrator/explore/table.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <ostream>
+#include <thread>
+
+namespace temper::orchestrator {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kQuickEffort = 16;
+constexpr std::uint64_t kQuickSteps = 8;
+
+Result<std::vector<Rung>> choose_rungs(const std::vector<std::string>& ids) {
+  if (ids.empty())
+    return ladder_rungs();
+  std::vector<std::string> known;
+  for (const Rung& rung : ladder_rungs())
+    known.push_back(rung.id);
+  std::vector<Rung> out;
+  for (const std::string& id : ids) {
+    const auto at = std::ranges::find(known, id);
+    if (at == known.end()) {
+      const auto nearest = nearest_name(id, known);
+      return invalid_input(fmt::format("--rung {}: {}",
+                                       id,
+                                       nearest ? fmt::format("did you mean `{}`?", *nearest)
+                                               : "known are " + quoted_list(known)));
+    }
+    out.push_back(ladder_rungs()[static_cast<std::size_t>(at - known.begin())]);
+  }
+  return out;
+}
+
+Result<LadderOptions> to_options(const LadderCommand& command) {
+  if (command.effort < 1)
+    return invalid_input(fmt::format("--effort must be at least 1, found {}", command.effort));
+  if (command.steps < 1)
+    return invalid_input("--steps must be at least 1, found 0");
+  LadderOptions options;
+  TEMPER_TRY(options.config, load_config(command.config, command.sets));
+  TEMPER_TRY(options.rungs, choose_rungs(command.rungs));
+  for (const std::string& text : command.lengths) {
+    TEMPER_TRY(const Spread spread, parse_spread(text));
+    options.spreads.push_back(spread);
+  }
+  if (options.spreads.empty())
+    options.spreads = command.quick ? std::vector{default_spreads()[2]} : default_spreads();
+  options.tune.runs = command.quick ? std::min(command.effort, kQuickEffort) : command.effort;
+  options.tune.final_updates = command.quick ? std::min(command.steps, kQuickSteps) : command.steps;
+  options.tune.seed = options.config.seed;
+  options.tune.evaluate.threads =
+      command.threads > 0 ? command.threads
+                          : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  return options;
+}
+
+Status write_files(const Ladder& ladder, const fs::path& folder) {
+  TEMPER_TRY_STATUS(make_folder(folder));
+  const std::vector<LadderRow> rows = ladder_rows(ladder);
+  TEMPER_TRY_STATUS(
+      write_file_atomically(folder / "ladder.csv", to_csv(std::span<const LadderRow>(rows))));
+  for (const LadderCell& cell : ladder.cells) {
+    if (!cell.tuned)
+      continue;
+    std::string name = fmt::format("{}-{}.yaml", cell.rung, cell.spread.text());
+    std::ranges::replace(name, ':', '-');
+    TEMPER_TRY_STATUS(write_file_atomically(folder / name, to_yaml(cell.tuned->config)));
+  }
+  return {};
+}
+
+Result<Ladder> climb(const LadderCommand& command, std::ostream& err) {
+  TEMPER_TRY(LadderOptions options, to_options(command));
+  options.on_cell = [&](std::size_t done, std::size_t of, const Rung& rung, const Spread& spread) {
+    err << fmt::format("{:>3} of {}  {:<16}{}\n", done + 1, of, spread.text(), rung.text)
+        << std::flush;
+  };
+  TEMPER_TRY(Ladder ladder, climb_ladder(options));
+  if (!command.out.empty())
+    TEMPER_TRY_STATUS(write_files(ladder, command.out));
+  return ladder;
+}
+
+}  // namespace
+
+int run_ladder(const LadderCommand& command, std::ostream& out, std::ostream& err) {
+  const auto ladder = climb(command, err);
+  if (!ladder) {
+    err << "temper: " << ladder.error().context << '\n';
+    return 1;
+  }
+  if (command.json)
+    out << to_json(ladder_rows(*ladder), JsonStyle::Pretty) << '\n';
+  else
+    out << ladder_text(*ladder);
+  return 0;
+}
+
+}  // namespace temper::orchestrator

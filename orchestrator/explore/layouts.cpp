@@ -1,0 +1,141 @@
+#include "orchestrator/explore/layouts.hpp"
+
+#include "actors/simulation/costs.hpp"
+#include "actors/simulation/lengths.hpp"
+#include "orchestrator/config/placement.hpp"
+#include "orchestrator/config/simulated_memory.hpp"
+#include "orchestrator/config/simulation.hpp"
+#include "trainer/simulated/update_cost.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+namespace temper::orchestrator {
+namespace {
+
+using actors::SimulationSettings;
+using actors::TrainerEngineConfig;
+
+constexpr std::int64_t kMostTp = 16, kMostCp = 4, kMostPp = 32;
+constexpr std::int64_t kMicroBatches[] = {8192, 16384, 32768};
+/// Of kv_share, from the largest tried.
+constexpr int kMostTwentieths = 19, kFewestTwentieths = 1;
+/// Layouts of the trainer, fastest first, that are tried beside the other roles.
+constexpr std::size_t kTried = 64;
+
+/// What one update trains: the first batch of the run.
+std::vector<Tokens> draw_batch(const PipelineConfig& c, const SimulationSettings& s) {
+  const actors::Lengths prompts(s.config.prompt, c.seed, actors::kPromptLengths);
+  const actors::Lengths responses(s.config.response, c.seed, actors::kResponseLengths);
+  const auto group = static_cast<std::uint64_t>(c.algorithm.responses_per_group);
+  const auto count = static_cast<std::uint64_t>(c.algorithm.groups_per_update) * group;
+  std::vector<Tokens> batch;
+  for (std::uint64_t i = 0; i < count; ++i)
+    batch.push_back(prompts.of(i / group) + responses.of(i));
+  return batch;
+}
+
+bool holds(const SimulationSettings& s, const sim_hw::Ledger& device, const sim_hw::Ledger& host) {
+  return device.total() <= actors::device_capacity(s) && host.total() <= actors::host_capacity(s);
+}
+
+}  // namespace
+
+Result<LayoutChooser> LayoutChooser::create(const PipelineConfig& like) {
+  TEMPER_TRY(SimulationSettings settings, resolve_simulation(like));
+  TEMPER_TRY_STATUS(actors::check_lengths(settings.config.prompt));
+  TEMPER_TRY_STATUS(actors::check_lengths(settings.config.response));
+  std::vector<Tokens> batch = draw_batch(like, settings);
+  return LayoutChooser(std::move(settings), std::move(batch));
+}
+
+std::vector<TrainerEngineConfig> LayoutChooser::layouts(std::int64_t devices) const {
+  std::vector<TrainerEngineConfig> out;
+  const std::int64_t experts = settings_.model.moe ? settings_.model.moe->experts : 1;
+  TrainerEngineConfig c = settings_.config.trainer;
+  c.vpp = 1;
+  for (c.tp = 1; c.tp <= std::min(kMostTp, devices); c.tp *= 2) {
+    for (c.cp = 1; c.cp <= kMostCp; c.cp *= 2) {
+      for (c.pp = 1; c.pp <= std::min(kMostPp, settings_.model.layers); ++c.pp) {
+        if (devices % (c.tp * c.cp * c.pp) != 0)
+          continue;
+        for (c.ep = 1; c.ep <= std::min(experts, devices / c.pp); c.ep *= 2) {
+          for (const std::int64_t tokens : kMicroBatches) {
+            c.micro_batch_tokens = tokens;
+            out.push_back(c);
+          }
+        }
+      }
+    }
+  }
+  return out;
+}
+
+std::vector<LayoutChooser::Ranked> LayoutChooser::rank(std::int64_t cards) const {
+  std::vector<Ranked> out;
+  SimulationSettings s = settings_;
+  s.trainer_cards = s.cards = cards;
+  for (const TrainerEngineConfig& layout : layouts(cards * s.cluster.dies_per_card)) {
+    s.config.trainer = layout;
+    if (!actors::check_trainer(s))
+      continue;
+    const actors::ActorMemory memory = actors::trainer_memory(s);
+    if (holds(s, memory.device, memory.host))
+      out.push_back({layout, trainer::UpdateModel(s)(batch_).total()});
+  }
+  std::ranges::stable_sort(out, {}, &Ranked::seconds);
+  return out;
+}
+
+const std::vector<LayoutChooser::Ranked>& LayoutChooser::trainers(std::int64_t cards) {
+  const auto known = trainers_.find(cards);
+  return known != trainers_.end() ? known->second
+                                  : trainers_.emplace(cards, rank(cards)).first->second;
+}
+
+bool LayoutChooser::fits(const PipelineConfig& config) {
+  const std::vector<std::int32_t> prompt = settings_.config.prompt.lengths;
+  const std::vector<std::int32_t> response = settings_.config.response.lengths;
+  SimulationSettings s = settings_;
+  s.config = config.simulation;
+  s.config.prompt.lengths = prompt;
+  s.config.response.lengths = response;
+  const SimulatedPlacement placement = simulated_placement(config, s);
+  const auto phases = memory_phases(placement);
+  return phases && std::ranges::all_of(*phases, [&](const PhaseLedger& phase) {
+           return phase.device() <= actors::device_capacity(s) &&
+                  phase.host() <= actors::host_capacity(s);
+         });
+}
+
+Result<PipelineConfig> LayoutChooser::complete(PipelineConfig config) {
+  const PlacementConfig cards = resolve_placement(config);
+  const auto trainer_cards = std::ssize(cards.trainer);
+  const std::int64_t engine_devices =
+      std::ssize(cards.rollout) / config.rollout.replicas * settings_.cluster.dies_per_card;
+  config.simulation.rollout.ep =
+      settings_.model.moe ? std::gcd(engine_devices, settings_.model.moe->experts) : 1;
+  const std::vector<Ranked>& ranked = trainers(trainer_cards);
+  if (ranked.empty()) {
+    return Error{ErrorCode::OutOfMemory,
+                 fmt::format("no layout of the trainer fits {} cards", trainer_cards)};
+  }
+  for (std::size_t i = 0; i < std::min(kTried, ranked.size()); ++i) {
+    config.simulation.trainer = ranked[i].layout;
+    for (int twentieths = kMostTwentieths; twentieths >= kFewestTwentieths; --twentieths) {
+      config.simulation.rollout.kv_share = static_cast<double>(twentieths) / 20;
+      if (fits(config))
+        return config;
+    }
+  }
+  return Error{
+      ErrorCode::OutOfMemory,
+      fmt::format("beside {} engines of {} cards no layout of the trainer on {} cards fits",
+                  config.rollout.replicas,
+                  std::ssize(cards.rollout) / config.rollout.replicas,
+                  trainer_cards)};
+}
+
+}  // namespace temper::orchestrator

@@ -1,0 +1,53 @@
+// Completes a configuration on simulated hardware with what its memory allows and the cost model
+// already knows, so that a search need not try it run by run:
+//   trainer   tp, pp, cp, ep and micro_batch_tokens whose update of one drawn batch is fastest
+//             (trainer/simulated/update_cost.hpp: the same equation that a run uses), among those
+//             that the model, the trainer's cards and every phase of every card's memory allow
+//   rollout   ep: all devices of an engine, or as many of them as the experts divide by; kv_share:
+//             the largest that fits, in steps of 0.05
+// Tried: tp 1 to 16 and cp 1 to 4 in powers of two, pp any divisor up to 32, ep any power of two,
+// micro-batches of 8K, 16K and 32K tokens; vpp stays 1. The optimizer stays where the configuration
+// has it.
+//
+// Answers are remembered per number of trainer cards, so one chooser serves configurations that
+// differ in cards, replicas, concurrency and rollout layout alone. One thread.
+#pragma once
+
+#include "actors/simulation/simulation_config.hpp"
+#include "core/result.hpp"
+#include "orchestrator/config/pipeline_config.hpp"
+
+#include <map>
+#include <vector>
+
+namespace temper::orchestrator {
+
+class LayoutChooser {
+ public:
+  /// Requires: the configurations to complete have the cluster, model, lengths, batch and
+  /// optimizer_on_host of this one. Errors: as resolve_simulation().
+  static Result<LayoutChooser> create(const PipelineConfig& like);
+
+  /// Error OutOfMemory: no layout of the trainer, or none beside the rest, fits.
+  Result<PipelineConfig> complete(PipelineConfig config);
+
+ private:
+  struct Ranked {
+    actors::TrainerEngineConfig layout;
+    double seconds = 0;  ///< Of an update.
+  };
+
+  LayoutChooser(actors::SimulationSettings settings, std::vector<Tokens> batch)
+      : settings_(std::move(settings)), batch_(std::move(batch)) {}
+  /// Fastest first.
+  const std::vector<Ranked>& trainers(std::int64_t cards);
+  std::vector<Ranked> rank(std::int64_t cards) const;
+  std::vector<actors::TrainerEngineConfig> layouts(std::int64_t devices) const;
+  bool fits(const PipelineConfig& config);
+
+  actors::SimulationSettings settings_;
+  const std::vector<Tokens> batch_;  ///< Of one update, prompts and responses together.
+  std::map<std::int64_t, std::vector<Ranked>> trainers_;
+};
+
+}  // namespace temper::orchestrator
