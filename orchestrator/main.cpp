@@ -4,6 +4,7 @@
 #include "orchestrator/cli/estimate_command.hpp"
 #include "orchestrator/cli/ladder_command.hpp"
 #include "orchestrator/cli/run_command.hpp"
+#include "orchestrator/cli/sweep_command.hpp"
 #include "orchestrator/cli/validate_command.hpp"
 #include "orchestrator/config/check_command.hpp"
 #include "orchestrator/metrics/report.hpp"
@@ -102,6 +103,26 @@ CLI::App* add_ladder(CLI::App& app, LadderCommand& options) {
   return command;
 }
 
+CLI::App* add_sweep(CLI::App& app, SweepCommand& options) {
+  auto* command =
+      app.add_subcommand("sweep", "A grid of simulated configurations: table, CSV, plot");
+  add_config_options(*command, options.config, options.sets);
+  command->get_option("config")->required();
+  command->add_option("--over", options.over, "key=v,v or key+key=v/v,v/v; a row each; repeatable")
+      ->allow_extra_args(false);
+  command->add_option("--any", options.any, "The same; the best value is kept; repeatable")
+      ->allow_extra_args(false);
+  command->add_flag(
+      "--fit", options.fit, "Choose the trainer's layout, rollout.ep and kv_share for each");
+  command->add_option("--steps", options.steps, "Steady updates; default: steps as configured");
+  command->add_option("--threads", options.threads, "Default: one per core");
+  command->add_option("--csv", options.csv, "Write the table as CSV");
+  command->add_option("--plot", options.plot, "Write tokens/s and utilisation as SVG");
+  command->add_option("--title", options.title, "Of the plot");
+  command->add_option("--x-label", options.x_label, "Of the plot; default: the first key");
+  return command;
+}
+
 int run_command_line(int argc, char** argv) {
   CLI::App app("RL post-training from one YAML file.", "temper");
   app.require_subcommand(1);
@@ -152,6 +173,9 @@ int run_command_line(int argc, char** argv) {
   LadderCommand ladder;
   auto* ladder_command = add_ladder(app, ladder);
 
+  SweepCommand sweep;
+  auto* sweep_command = add_sweep(app, sweep);
+
   CLI11_PARSE(app, argc, argv);
   if (*run_command)
     return run_pipeline(run);
@@ -167,6 +191,8 @@ int run_command_line(int argc, char** argv) {
     return run_calibrate(calibrate, std::cout, std::cerr);
   if (*ladder_command)
     return run_ladder(ladder, std::cout, std::cerr);
+  if (*sweep_command)
+    return run_sweep_command(sweep, std::cout, std::cerr);
   if (*replay)
     return run_replay(after);
   if (*audit)
