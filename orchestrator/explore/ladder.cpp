@@ -36,15 +36,9 @@ LadderCell climb(const LadderOptions& options,
   like.staleness.bound = rung.bound;
   like.simulation.response = lengths_of(spread);
   std::vector<Space> spaces;
-  for (const std::string& mode : rung.modes) {
-    if (from_name<PlacementMode>(mode))
-      spaces.emplace_back(like, mode, devices_per_card);
-  }
+  for (const PlacementMode mode : rung.modes)
+    spaces.emplace_back(like, mode, devices_per_card);
   LadderCell cell{rung.id, spread, std::nullopt, {}};
-  if (spaces.empty()) {
-    cell.reason = "this build has no such placement";
-    return cell;
-  }
   auto tuned = tune(spaces, layouts, options.tune);
   if (tuned)
     cell.tuned = *std::move(tuned);
@@ -56,17 +50,18 @@ LadderCell climb(const LadderOptions& options,
 }  // namespace
 
 const std::vector<Rung>& ladder_rungs() {
+  using enum PlacementMode;
   static const std::vector<Rung> rungs{
-      {"separate", "synchronous, separate cards", {"separate"}, 0},
-      {"colocated", "synchronous, co-located", {"colocated"}, 0},
-      {"one-step-off", "one step off, separate cards", {"separate"}, 1},
-      {"fusion", "RL Fusion", {"fused", "hybrid"}, 0},
-      {"fusion-eta1", "RL Fusion + StaleSync, eta 1", {"fused", "hybrid"}, 1},
-      {"fusion-eta2", "RL Fusion + StaleSync, eta 2", {"fused", "hybrid"}, 2},
-      {"fusion-eta3", "RL Fusion + StaleSync, eta 3", {"fused", "hybrid"}, 3},
-      {"fusion-eta4", "RL Fusion + StaleSync, eta 4", {"fused", "hybrid"}, 4},
-      {"separate-eta2", "StaleSync alone, separate, eta 2", {"separate"}, 2},
-      {"separate-eta4", "StaleSync alone, separate, eta 4", {"separate"}, 4},
+      {"separate", "synchronous, separate cards", {Separate}, 0},
+      {"colocated", "synchronous, co-located", {Colocated}, 0},
+      {"one-step-off", "one step off, separate cards", {Separate}, 1},
+      {"fusion", "RL Fusion", {Fused, Hybrid}, 0},
+      {"fusion-eta1", "RL Fusion + StaleSync, eta 1", {Fused, Hybrid}, 1},
+      {"fusion-eta2", "RL Fusion + StaleSync, eta 2", {Fused, Hybrid}, 2},
+      {"fusion-eta3", "RL Fusion + StaleSync, eta 3", {Fused, Hybrid}, 3},
+      {"fusion-eta4", "RL Fusion + StaleSync, eta 4", {Fused, Hybrid}, 4},
+      {"separate-eta2", "StaleSync alone, separate, eta 2", {Separate}, 2},
+      {"separate-eta4", "StaleSync alone, separate, eta 4", {Separate}, 4},
   };
   return rungs;
 }

@@ -24,7 +24,7 @@ namespace temper::orchestrator {
 struct Rung {
   std::string id;
   std::string text;
-  std::vector<std::string> modes;  ///< Of placement, by name.
+  std::vector<PlacementMode> modes;
   std::int32_t bound = 0;
 };
 /// From plain to elaborate.

@@ -25,8 +25,9 @@ double published_for(const std::string& rung, std::int32_t cards) {
   return 0;
 }
 
-double rounded(double value, double step) {
-  return std::round(value / step) * step;
+/// To so many parts of one; short in print.
+double rounded(double value, double parts) {
+  return std::round(value * parts) / parts;
 }
 
 void fill_layout(LadderRow& row, const PipelineConfig& c) {
@@ -58,12 +59,12 @@ LadderRow row_of(const LadderCell& cell, const Rung& rung, std::int32_t cards) {
   if (!cell.tuned)
     return row;
   const Rates& r = cell.tuned->figures.steady;
-  row.tokens_per_s = rounded(r.sustained_per_s, 0.1);
-  row.trained_per_s = rounded(r.trained_per_s, 0.1);
-  row.generated_per_s = rounded(r.generated_per_s, 0.1);
-  row.busy = rounded(r.busy, 1e-4);
-  row.staleness_mean = rounded(r.staleness_mean, 1e-3);
-  row.seconds_per_update = rounded(r.seconds_per_update, 0.1);
+  row.tokens_per_s = rounded(r.sustained_per_s, 10);
+  row.trained_per_s = rounded(r.trained_per_s, 10);
+  row.generated_per_s = rounded(r.generated_per_s, 10);
+  row.busy = rounded(r.busy, 1e4);
+  row.staleness_mean = rounded(r.staleness_mean, 1e3);
+  row.seconds_per_update = rounded(r.seconds_per_update, 10);
   row.runs = cell.tuned->runs;
   fill_layout(row, cell.tuned->config);
   return row;
@@ -123,8 +124,7 @@ std::vector<LadderRow> ladder_rows(const Ladder& ladder) {
     for (std::size_t rung = 0; rung < ladder.rungs.size(); ++rung) {
       rows.push_back(row_of(ladder.at(spread, rung), ladder.rungs[rung], ladder.cards));
       if (rows[first].tokens_per_s > 0)
-        rows.back().of_separate =
-            rounded(rows.back().tokens_per_s / rows[first].tokens_per_s, 1e-3);
+        rows.back().of_separate = rounded(rows.back().tokens_per_s / rows[first].tokens_per_s, 1e3);
     }
   }
   return rows;

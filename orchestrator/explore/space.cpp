@@ -6,6 +6,8 @@ namespace temper::orchestrator {
 namespace {
 
 constexpr std::int64_t kSlots[] = {8, 16, 24, 32, 48, 64, 96, 128, 192, 256};
+constexpr std::int64_t kMostTp = 16;
+constexpr std::int64_t kReturnShares[] = {0, 5, 10, 25, 50};
 constexpr std::int64_t kFewestSixteenths = 3, kMostSixteenths = 14;
 
 std::vector<std::int64_t> powers_of_two(std::int64_t most) {
@@ -36,26 +38,31 @@ std::vector<std::int64_t> reference_shares(std::int64_t cards) {
 
 }  // namespace
 
-Space::Space(PipelineConfig like, std::string_view mode, std::int64_t devices_per_card)
-    : like_(std::move(like)),
-      mode_(from_name<PlacementMode>(mode)),
-      devices_per_card_(devices_per_card) {
-  const std::int64_t cards = like_.placement.cards;
-  const bool fused = mode == "fused";
-  const bool own_rollout = mode == "separate" || mode == "hybrid";
-  axes_.push_back({"engine cards", powers_of_two(cards)});
-  axes_.push_back({"tp", powers_of_two(16)});
+Space::Space(PipelineConfig like, PlacementMode mode, std::int64_t devices_per_card)
+    : like_(std::move(like)), mode_(mode), devices_per_card_(devices_per_card) {
+  axes_.push_back({"engine cards", powers_of_two(like_.placement.cards)});
+  axes_.push_back({"tp", powers_of_two(kMostTp)});
   axes_.push_back({"slots", {std::begin(kSlots), std::end(kSlots)}});
-  axes_.push_back({"reference cards",
-                   fused || like_.reference.replicas == 0 ? std::vector<std::int64_t>{0}
-                                                          : reference_shares(cards)});
-  Axis share{"rollout share", {0}};
+  add_placement_axes();
+}
+
+void Space::add_placement_axes() {
+  const bool own_rollout = mode_ == PlacementMode::Separate || mode_ == PlacementMode::Hybrid;
+  Axis reference{"reference cards", {0}}, share{"rollout share", {0}};
+  Axis back{"return share", {25}}, lending{"lending", {0}};
+  if (mode_ != PlacementMode::Fused && like_.reference.replicas > 0)
+    reference.values = reference_shares(like_.placement.cards);
   if (own_rollout) {
     share.values.clear();
     for (std::int64_t s = kFewestSixteenths; s <= kMostSixteenths; ++s)
       share.values.push_back(s);
+  } else if (like_.staleness.bound > 0) {
+    back.values.assign(std::begin(kReturnShares), std::end(kReturnShares));
   }
-  axes_.push_back(std::move(share));
+  if (mode_ == PlacementMode::Hybrid)
+    lending.values = {0, 1};
+  for (Axis* axis : {&reference, &share, &back, &lending})
+    axes_.push_back(std::move(*axis));
 }
 
 std::optional<PipelineConfig> Space::placed(std::int64_t engine,
@@ -64,7 +71,7 @@ std::optional<PipelineConfig> Space::placed(std::int64_t engine,
   PipelineConfig c = like_;
   PlacementConfig& p = c.placement;
   const std::int64_t cards = p.cards;
-  p.mode = *mode_;
+  p.mode = mode_;
   p.rollout.clear(), p.trainer.clear(), p.reference.clear(), p.reward.clear();
   p.rollout_cards = p.reference_cards = 0;
   c.reference.replicas = std::min(c.reference.replicas, 1);
@@ -74,7 +81,8 @@ std::optional<PipelineConfig> Space::placed(std::int64_t engine,
         std::max<std::int64_t>(1, (2 * sixteenths * cards / 16 + engine) / (2 * engine)) * engine;
     p.rollout_cards = static_cast<std::int32_t>(rollout);
     p.reference_cards = static_cast<std::int32_t>(reference);
-    if (rollout + reference >= cards)
+    const std::int64_t trainer = cards - rollout - reference;
+    if (trainer < 1 || (mode_ == PlacementMode::Hybrid && trainer % engine != 0))
       return std::nullopt;
   } else if (reference > 0) {
     p.rollout = p.trainer = block(0, rollout);
@@ -87,8 +95,6 @@ std::optional<PipelineConfig> Space::placed(std::int64_t engine,
 }
 
 std::optional<PipelineConfig> Space::at(const Point& point) const {
-  if (!mode_)
-    return std::nullopt;
   const auto value = [&](std::size_t axis) { return axes_[axis].values[point[axis]]; };
   const std::int64_t engine = value(0), tp = value(1), slots = value(2);
   const std::int64_t devices = engine * devices_per_card_;
@@ -98,6 +104,8 @@ std::optional<PipelineConfig> Space::at(const Point& point) const {
   if (!c)
     return std::nullopt;
   c->simulation.rollout.tp = tp;
+  c->placement.return_share = static_cast<double>(value(5)) / 100;
+  c->placement.lending = value(6) == 0 ? LendingPolicy::Auto : LendingPolicy::Always;
   const std::int64_t outstanding = (std::int64_t{c->staleness.bound} + 1) *
                                    c->algorithm.groups_per_update *
                                    c->algorithm.responses_per_group;

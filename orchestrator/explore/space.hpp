@@ -10,6 +10,9 @@
 //                     and where it takes turns with the others (fused)
 //   rollout share     sixteenths of all cards that are for rollout alone, in whole engines
 //                     (separate, hybrid; in the others rollout has what the reference leaves)
+//   return share      hundredths of placement.return_share (colocated and fused, where the bound
+//                     lets a batch be ready before all generation is over)
+//   lending           0 auto, 1 always (hybrid)
 #pragma once
 
 #include "orchestrator/config/pipeline_config.hpp"
@@ -20,7 +23,6 @@
 
 namespace temper::orchestrator {
 
-/// Placement modes by name; one that this build does not know has no points.
 class Space {
  public:
   struct Axis {
@@ -30,19 +32,20 @@ class Space {
   using Point = std::vector<std::size_t>;  ///< A place in the values of each axis.
 
   /// Everything but the axes is as in `like`. `devices_per_card`: of its cluster.
-  Space(PipelineConfig like, std::string_view mode, std::int64_t devices_per_card);
+  Space(PipelineConfig like, PlacementMode mode, std::int64_t devices_per_card);
 
   const std::vector<Axis>& axes() const { return axes_; }
   /// None: the numbers do not make a placement (no whole engine, no card left).
   std::optional<PipelineConfig> at(const Point& point) const;
 
  private:
+  void add_placement_axes();
   std::optional<PipelineConfig> placed(std::int64_t engine,
                                        std::int64_t reference,
                                        std::int64_t sixteenths) const;
 
   const PipelineConfig like_;
-  const std::optional<PlacementMode> mode_;
+  const PlacementMode mode_;
   const std::int64_t devices_per_card_;
   std::vector<Axis> axes_;
 };

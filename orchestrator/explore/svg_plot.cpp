@@ -11,7 +11,7 @@ namespace temper::orchestrator {
 namespace {
 
 constexpr double kWidth = 760, kLeft = 76, kRight = 24;
-constexpr double kPanel = 210, kGap = 26, kBelow = 52;
+constexpr double kPanel = 210, kGap = 38, kBelow = 52;
 constexpr double kTitle = 34, kLegendLine = 20, kLegendCell = 168;
 constexpr int kTicks = 5;
 constexpr std::size_t kMostXTicks = 14;

@@ -81,7 +81,7 @@ class Search {
       return;
     const auto placed = space_.at(point);
     if (!placed)
-      return refuse("no whole number of engines, or no cards left");
+      return;  // the numbers make no placement: nothing that could be refused
     auto config = layouts_.complete(*placed);
     if (!config)
       return refuse(config.error().context);

@@ -8,7 +8,7 @@
 // 3. Decide. The best few run again, longer; the best of these is the answer.
 // Runs of 1 and 2 measure `screening` steady updates each, those of 3 `final_updates`
 // (explore/evaluate.hpp). Points that make no placement, do not fit or break a rule cost no run;
-// their reasons are counted. Two points that mean the same configuration are one.
+// the reasons of the latter two are counted. Two points that mean the same configuration are one.
 //
 // The answer depends on the options and the seed alone, not on the number of threads. It is the
 // best that was found, which need not be the best there is.
