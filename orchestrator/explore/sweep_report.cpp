@@ -33,6 +33,12 @@ std::string trainer_text(const PipelineConfig& c) {
   return fmt::format("tp {} pp {} cp {} ep {} {}", t.tp, t.pp, t.cp, t.ep, t.micro_batch_tokens);
 }
 
+/// "bound 2" of staleness.bound; of keys that change together the first.
+std::string line_name(const SweepAxis& axis, std::size_t place) {
+  const std::string& key = axis.keys.front();
+  return fmt::format("{} {}", key.substr(key.rfind('.') + 1), axis.values[place].front());
+}
+
 Result<std::vector<double>> numbers(const SweepAxis& axis) {
   std::vector<double> out;
   for (const auto& values : axis.values) {
@@ -127,10 +133,7 @@ Result<std::string> sweep_svg(const Sweep& sweep, const SweepPlotText& text) {
   plot.panels = {{"trained tokens/s", {}, std::nullopt}, {"cards busy, %", {}, 100}};
   const std::size_t lines = sweep.over.size() == 2 ? sweep.over[1].values.size() : 1;
   for (std::size_t l = 0; l < lines; ++l) {
-    const std::string name =
-        sweep.over.size() == 2
-            ? fmt::format("{} {}", sweep.over[1].keys.front(), sweep.over[1].values[l].front())
-            : std::string("best");
+    const std::string name = sweep.over.size() == 2 ? line_name(sweep.over[1], l) : "best";
     for (std::size_t p = 0; p < plot.panels.size(); ++p) {
       Plot::Line& line = plot.panels[p].lines.emplace_back();
       line.name = name;
