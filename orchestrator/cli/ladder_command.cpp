@@ -83,14 +83,19 @@ Status write_files(const Ladder& ladder, const fs::path& folder) {
 
 Result<Ladder> climb(const LadderCommand& command, std::ostream& err) {
   TEMPER_TRY(LadderOptions options, to_options(command));
-  options.on_cell = [&](std::size_t done, std::size_t of, const Rung& rung, const Spread& spread) {
-    err << fmt::format("{:>3} of {}  {:<16}{}\n", done + 1, of, spread.text(), rung.text)
+  const std::size_t all = options.rungs.size() * options.spreads.size();
+  options.on_cell = [&](const Ladder& so_far) {
+    const LadderRow row = ladder_rows(so_far).back();
+    err << fmt::format("{:>3} of {}  {:<16}{:<34}{:>7.1f}k tokens/s\n",
+                       so_far.cells.size(),
+                       all,
+                       row.lengths,
+                       so_far.rung_of(so_far.cells.size() - 1).text,
+                       row.tokens_per_s / 1e3)
         << std::flush;
+    return command.out.empty() ? Status() : write_files(so_far, command.out);
   };
-  TEMPER_TRY(Ladder ladder, climb_ladder(options));
-  if (!command.out.empty())
-    TEMPER_TRY_STATUS(write_files(ladder, command.out));
-  return ladder;
+  return climb_ladder(options);
 }
 
 }  // namespace

@@ -125,11 +125,9 @@ Result<Ladder> climb_ladder(const LadderOptions& options) {
     TEMPER_TRY(const auto settings, resolve_simulation(like));
     TEMPER_TRY(LayoutChooser layouts, LayoutChooser::create(like));
     for (const Rung& rung : options.rungs) {
-      if (options.on_cell) {
-        options.on_cell(
-            out.cells.size(), options.rungs.size() * options.spreads.size(), rung, spread);
-      }
       out.cells.push_back(climb(options, rung, spread, layouts, settings.cluster.dies_per_card));
+      if (options.on_cell)
+        TEMPER_TRY_STATUS(options.on_cell(out));
     }
   }
   return out;

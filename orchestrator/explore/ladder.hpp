@@ -59,28 +59,27 @@ struct LadderCell {
   std::string reason;
 };
 
+struct Ladder {
+  std::int32_t cards = 0;
+  std::vector<Rung> rungs;
+  std::vector<Spread> spreads;
+  std::vector<LadderCell> cells;  ///< By spread, then by rung; fewer while it is being climbed.
+  int runs = 0;                   ///< Of each cell's search.
+
+  const Rung& rung_of(std::size_t cell) const { return rungs[cell % rungs.size()]; }
+};
+
 struct LadderOptions {
   PipelineConfig config;
   std::vector<Spread> spreads;
   std::vector<Rung> rungs;
   TuneOptions tune;
-  /// Told before each cell.
-  std::function<void(std::size_t done, std::size_t of, const Rung&, const Spread&)> on_cell;
+  /// Told after each cell, so that what is done is not lost with the rest. Error: stops there.
+  std::function<Status(const Ladder& so_far)> on_cell;
 };
 
-struct Ladder {
-  std::int32_t cards = 0;
-  std::vector<Rung> rungs;
-  std::vector<Spread> spreads;
-  std::vector<LadderCell> cells;  ///< By spread, then by rung.
-  int runs = 0;                   ///< Of each cell's search.
-
-  const LadderCell& at(std::size_t spread, std::size_t rung) const {
-    return cells[spread * rungs.size() + rung];
-  }
-};
-
-/// Errors: the configuration is not of simulated hardware, or its descriptions cannot be read.
+/// Errors: the configuration is not of simulated hardware, its descriptions cannot be read, or
+/// on_cell() has one.
 Result<Ladder> climb_ladder(const LadderOptions& options);
 
 }  // namespace temper::orchestrator

@@ -119,13 +119,11 @@ std::string reasons_text(const std::vector<LadderRow>& rows) {
 
 std::vector<LadderRow> ladder_rows(const Ladder& ladder) {
   std::vector<LadderRow> rows;
-  for (std::size_t spread = 0; spread < ladder.spreads.size(); ++spread) {
-    const std::size_t first = rows.size();
-    for (std::size_t rung = 0; rung < ladder.rungs.size(); ++rung) {
-      rows.push_back(row_of(ladder.at(spread, rung), ladder.rungs[rung], ladder.cards));
-      if (rows[first].tokens_per_s > 0)
-        rows.back().of_separate = rounded(rows.back().tokens_per_s / rows[first].tokens_per_s, 1e3);
-    }
+  for (std::size_t i = 0; i < ladder.cells.size(); ++i) {
+    rows.push_back(row_of(ladder.cells[i], ladder.rung_of(i), ladder.cards));
+    const LadderRow& first = rows[i - i % ladder.rungs.size()];
+    if (first.tokens_per_s > 0)
+      rows.back().of_separate = rounded(rows.back().tokens_per_s / first.tokens_per_s, 1e3);
   }
   return rows;
 }

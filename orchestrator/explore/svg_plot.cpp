@@ -12,7 +12,7 @@ namespace {
 
 constexpr double kWidth = 760, kLeft = 76, kRight = 24;
 constexpr double kPanel = 210, kGap = 38, kBelow = 52;
-constexpr double kTitle = 34, kLegendLine = 20, kLegendCell = 168;
+constexpr double kTitle = 34, kLegendLine = 20, kLegendMark = 28, kLetter = 7;
 constexpr int kTicks = 5;
 constexpr std::size_t kMostXTicks = 14;
 
@@ -75,8 +75,12 @@ std::string text(double x, double y, std::string_view anchor, std::string_view w
 class Drawing {
  public:
   explicit Drawing(const Plot& plot) : plot_(plot) {
-    const auto columns = static_cast<std::size_t>((kWidth - kLeft - kRight) / kLegendCell);
-    columns_ = std::max<std::size_t>(1, columns);
+    std::size_t longest = 0;
+    for (const Plot::Line& line : plot.panels.front().lines)
+      longest = std::max(longest, line.name.size());
+    legend_cell_ = kLegendMark + kLetter * static_cast<double>(longest) + 20;
+    columns_ = std::max<std::size_t>(
+        1, static_cast<std::size_t>((kWidth - kLeft - kRight) / legend_cell_));
     const std::size_t lines = plot.panels.front().lines.size();
     const std::size_t rows = (lines + columns_ - 1) / columns_;
     top_ = kTitle + kLegendLine * static_cast<double>(rows) + 14;
@@ -115,14 +119,14 @@ class Drawing {
   void legend() {
     const auto& lines = plot_.panels.front().lines;
     for (std::size_t i = 0; i < lines.size(); ++i) {
-      const double x = kLeft + kLegendCell * static_cast<double>(i % columns_);
+      const double x = kLeft + legend_cell_ * static_cast<double>(i % columns_);
       const double y = kTitle + 8 + kLegendLine * static_cast<double>(i / columns_);
       out_ += fmt::format(
           "<path d=\"M{:.1f} {:.1f}h22\" stroke=\"{}\" stroke-width=\"2\" fill=\"none\"/>\n",
           x,
           y,
           kColours[i % kColours.size()]);
-      out_ += marker(i, x + 11, y) + text(x + 28, y + 4, "start", lines[i].name);
+      out_ += marker(i, x + 11, y) + text(x + kLegendMark, y + 4, "start", lines[i].name);
     }
   }
 
@@ -196,7 +200,7 @@ class Drawing {
 
   const Plot& plot_;
   std::size_t columns_ = 1;
-  double top_ = 0, least_ = 0, most_ = 1;
+  double legend_cell_ = 0, top_ = 0, least_ = 0, most_ = 1;
   std::string out_;
 };
 
