@@ -3,11 +3,12 @@
 #include "orchestrator/cli/calibrate_command.hpp"
 #include "orchestrator/cli/estimate_command.hpp"
 #include "orchestrator/cli/ladder_command.hpp"
+#include "orchestrator/cli/report_command.hpp"
 #include "orchestrator/cli/run_command.hpp"
 #include "orchestrator/cli/sweep_command.hpp"
 #include "orchestrator/cli/validate_command.hpp"
 #include "orchestrator/config/check_command.hpp"
-#include "orchestrator/metrics/report.hpp"
+#include "orchestrator/view/terminal_view.hpp"
 
 #include <CLI/CLI.hpp>
 #include <fcntl.h>
@@ -201,7 +202,9 @@ int run_command_line(int argc, char** argv) {
     return run_events(after);
   if (*report) {
     const auto format = after.json ? ReportOptions::Format::Json : ReportOptions::Format::Text;
-    return run_report({after.run_dir, format}, std::cout, std::cerr);
+    const ViewOptions view = detect_view(STDOUT_FILENO, Wish::Auto);
+    return run_report(
+        {after.run_dir, format, view_width(view), view.colours}, std::cout, std::cerr);
   }
   return 1;
 }

@@ -195,6 +195,8 @@ ViewOptions view_options(const Plan& plan, bool plain) {
   ViewOptions view = detect_view(STDOUT_FILENO, plain ? Wish::Plain : Wish::Auto);
   view.name = plan.config.name;
   view.run_dir = plan.config.run_dir;
+  if (is_simulated(plan))
+    view.machine = machine_shape(plan.config);
   return view;
 }
 

@@ -1,16 +1,12 @@
 #include "orchestrator/metrics/report.hpp"
 
 #include "core/yaml_tree.hpp"
-#include "orchestrator/config/load.hpp"
 #include "orchestrator/config/sections.hpp"
-#include "orchestrator/config/simulation.hpp"
-#include "orchestrator/config/switch_plan.hpp"
 
 #include <fmt/format.h>
 
 #include <charconv>
 #include <iterator>
-#include <ostream>
 
 namespace temper::orchestrator {
 namespace {
@@ -140,24 +136,6 @@ void write_turns(Page& page, const SwitchesSummary& s, const PredictedStates& pr
   }
 }
 
-/// Of a simulated run whose roles take turns; else none.
-PredictedStates predicted_states(const std::filesystem::path& run_dir) {
-  PredictedStates out;
-  const auto config = load_config((run_dir / "config.yaml").string());
-  if (!config || config->hardware != HardwareKind::Simulated ||
-      config->placement.mode == PlacementMode::Separate)
-    return out;
-  const auto settings = resolve_simulation(*config);
-  if (!settings)
-    return out;
-  const SwitchPlan plan = predict_switch(simulated_placement(*config, *settings));
-  for (const auto& states : {plan.to_rollout, plan.to_training}) {
-    for (const PredictedState& state : states)
-      out[std::string(state.state)] = state.seconds;
-  }
-  return out;
-}
-
 RunIdentity identity_of(const std::filesystem::path& run_dir) {
   RunIdentity identity;
   const Result<std::string> text = read_file(run_dir / "config.yaml");
@@ -254,7 +232,7 @@ std::string summary_text(const Summary& s, const PredictedStates& predicted) {
   return page.take();
 }
 
-Result<Summary> read_summary(const std::filesystem::path& run_dir) {
+Result<RecordedRun> read_run(const std::filesystem::path& run_dir) {
   RunMetrics metrics;
   TEMPER_TRY(const LogSummary log,
              read_event_log(run_dir / "events.log", [&](const Record& record) -> Status {
@@ -263,21 +241,7 @@ Result<Summary> read_summary(const std::filesystem::path& run_dir) {
              }));
   RunIdentity identity = identity_of(run_dir);
   identity.log_hash = log.hash;
-  return summarize(metrics, identity);
-}
-
-int run_report(const ReportOptions& options, std::ostream& out, std::ostream& err) {
-  const Result<Summary> summary = read_summary(options.run);
-  if (!summary) {
-    err << "error: " << summary.error().context << '\n';
-    return 1;
-  }
-  if (options.format == ReportOptions::Format::Json) {
-    out << to_json(*summary, JsonStyle::Pretty) << '\n';
-  } else {
-    out << summary_text(*summary, predicted_states(options.run));
-  }
-  return 0;
+  return RecordedRun{summarize(metrics, identity), metrics.config()};
 }
 
 }  // namespace temper::orchestrator

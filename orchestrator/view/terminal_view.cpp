@@ -51,6 +51,11 @@ ViewOptions detect_view(int fd, Wish wish) {
   return options;
 }
 
+std::size_t view_width(const ViewOptions& options) {
+  // The last column stays free: some terminals wrap when it is written.
+  return options.mode == ViewOptions::Mode::Live ? size_of(options.fd).columns - 1 : 160;
+}
+
 void TerminalView::write(const std::string& text) const {
   for (std::size_t done = 0; done < text.size();) {
     const ssize_t n = ::write(options_.fd, text.data() + done, text.size() - done);
@@ -148,7 +153,11 @@ void TerminalView::close(const RunMetrics& metrics, const Summary& summary) {
   } else {
     write(render_line(frame) + "\n");
   }
-  const std::size_t width = live ? size_of(options_.fd).columns - 1 : 160;
+  const std::size_t width = view_width(options_);
+  if (options_.machine) {
+    const CardMap map = make_card_map(summary, metrics.config().actors, *options_.machine);
+    write("\n" + render_card_map(map, width, options_.colours));
+  }
   write(render_closing(summary, options_.run_dir, width, options_.colours));
 }
 

@@ -4,8 +4,10 @@
 #pragma once
 
 #include "core/clock.hpp"
+#include "orchestrator/view/card_map.hpp"
 #include "orchestrator/view/render.hpp"
 
+#include <optional>
 #include <string>
 
 namespace temper::orchestrator {
@@ -14,14 +16,17 @@ struct ViewOptions {
   int fd = 1;
   enum class Mode { Live, Plain } mode = Mode::Plain;
   Colours colours = Colours::Off;
-  std::string name;     ///< Of the run.
-  std::string run_dir;  ///< As named at the end.
+  std::string name;                     ///< Of the run.
+  std::string run_dir;                  ///< As named at the end.
+  std::optional<MachineShape> machine;  ///< Whose cards are shown as a map at the end.
 };
 
 /// Live and coloured if `fd` is a terminal that can; plain if `plain` or TERM is dumb; without
 /// colours if NO_COLOR is set.
 enum class Wish { Auto, Plain };
 ViewOptions detect_view(int fd, Wish wish);
+/// Columns to write: those of the terminal, all but the last; elsewhere as wide as lines may be.
+std::size_t view_width(const ViewOptions& options);
 
 class TerminalView {
  public:
@@ -36,7 +41,7 @@ class TerminalView {
   void feed(const Record& record, const SchedulerConfig& config);
   /// Draws if it is time to. Cheap otherwise: call it as often as you like.
   void refresh(const RunMetrics& metrics, const Scheduler& scheduler, Time now);
-  /// The last picture and the closing summary.
+  /// The last picture, the map of the cards and the closing summary.
   void close(const RunMetrics& metrics, const Summary& summary);
 
  private:

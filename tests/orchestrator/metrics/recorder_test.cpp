@@ -1,7 +1,7 @@
 #include "orchestrator/metrics/recorder.hpp"
 
 #include "core/files.hpp"
-#include "orchestrator/metrics/report.hpp"
+#include "orchestrator/cli/report_command.hpp"
 #include "orchestrator/record/event_log.hpp"
 #include "tests/support/scheduler_world.hpp"
 

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdlib>
@@ -217,6 +218,53 @@ TEST(TerminalView, WithoutATerminalItPrintsAPlainLineEveryFewSeconds) {
        at = text.find("step 0/1", at + 1))
     ++lines;
   EXPECT_EQ(lines, 2U) << text;
+}
+
+// --- The map of the cards
+
+std::vector<CardId> cards_between(std::uint32_t begin, std::uint32_t end) {
+  std::vector<CardId> cards;
+  for (std::uint32_t card = begin; card < end; ++card)
+    cards.emplace_back(card);
+  return cards;
+}
+
+/// Two engines, a reference and a trainer on `nodes` x 8 cards; the engines' cards are as busy as
+/// their number says.
+CardMap sample_map(const MachineShape& machine, std::uint32_t nodes) {
+  using actors::RoleKind;
+  const std::uint32_t cards = nodes * 8, half = cards / 2;
+  const std::vector<ActorSpec> specs{
+      {"rollout-0", RoleKind::Rollout, cards_between(0, half / 2), 1},
+      {"rollout-1", RoleKind::Rollout, cards_between(half / 2, half), 1},
+      {"reference-0", RoleKind::Reference, cards_between(half, half + 12), 0},
+      {"trainer", RoleKind::Trainer, cards_between(half + 8, cards), 0}};
+  Summary s;
+  for (std::uint32_t card = 0; card < cards; ++card) {
+    CardSummary c;
+    c.card = CardId(card);
+    c.busy = card < half ? static_cast<double>(card) / half : card < half + 12 ? 0.95 : 0.5;
+    s.utilization.per_card.push_back(c);
+  }
+  return make_card_map(s, specs, machine);
+}
+
+TEST(View, TheMapOfOneSupernodeHasACellForEachCard) {
+  expect_golden("cards_48x8.txt", render_card_map(sample_map({8, 48}, 48), 100, Colours::Off));
+  expect_golden("cards_48x8_80.txt", render_card_map(sample_map({8, 48}, 48), 80, Colours::Off));
+  expect_golden("cards_48x8_colour.txt", render_card_map(sample_map({8, 48}, 48), 80, Colours::On));
+}
+TEST(View, TheMapOfSeveralSupernodesHasOneBelowTheOther) {
+  expect_golden("cards_2x4x8.txt", render_card_map(sample_map({8, 4}, 6), 100, Colours::Off));
+}
+TEST(View, AMapThatIsTooLargeShowsMeans) {
+  // 20 supernodes x 8 cards exceed kMostMapLines; 40 nodes exceed the width of 40.
+  const std::string text = render_card_map(sample_map({8, 40}, 800), 40, Colours::Off);
+  expect_golden("cards_20x40x8.txt", text);
+  EXPECT_LT(std::count(text.begin(), text.end(), '\n'), std::ptrdiff_t{kMostMapLines});
+}
+TEST(View, ARunWithoutCardsHasNoMap) {
+  EXPECT_EQ(render_card_map(make_card_map({}, {}, {}), 100, Colours::Off), "");
 }
 
 }  // namespace

@@ -1,0 +1,64 @@
+#include "orchestrator/cli/report_command.hpp"
+
+#include "orchestrator/config/load.hpp"
+#include "orchestrator/config/simulation.hpp"
+#include "orchestrator/config/switch_plan.hpp"
+#include "orchestrator/metrics/report.hpp"
+#include "orchestrator/view/card_map.hpp"
+
+#include <filesystem>
+#include <ostream>
+
+namespace temper::orchestrator {
+namespace {
+
+/// None where the run was not simulated, or its configuration is not there.
+std::optional<PipelineConfig> simulated_config(const std::filesystem::path& run_dir) {
+  const auto config = load_config(run_dir / "config.yaml");
+  if (!config || config->hardware != HardwareKind::Simulated)
+    return std::nullopt;
+  return *config;
+}
+
+/// Of a run whose roles take turns; else none.
+PredictedStates predicted_states(const PipelineConfig& config) {
+  PredictedStates out;
+  if (config.placement.mode == PlacementMode::Separate)
+    return out;
+  const auto settings = resolve_simulation(config);
+  if (!settings)
+    return out;
+  const SwitchPlan plan = predict_switch(simulated_placement(config, *settings));
+  for (const auto& states : {plan.to_rollout, plan.to_training}) {
+    for (const PredictedState& state : states)
+      out[std::string(state.state)] = state.seconds;
+  }
+  return out;
+}
+
+std::string report_text(const RecordedRun& run, const ReportOptions& options) {
+  const auto config = simulated_config(options.run);
+  if (!config)
+    return summary_text(run.summary);
+  const CardMap map = make_card_map(run.summary, run.config.actors, machine_shape(*config));
+  return summary_text(run.summary, predicted_states(*config)) + "\n" +
+         render_card_map(map, options.width, options.colours);
+}
+
+}  // namespace
+
+int run_report(const ReportOptions& options, std::ostream& out, std::ostream& err) {
+  const Result<RecordedRun> run = read_run(options.run);
+  if (!run) {
+    err << "error: " << run.error().context << '\n';
+    return 1;
+  }
+  if (options.format == ReportOptions::Format::Json) {
+    out << to_json(run->summary, JsonStyle::Pretty) << '\n';
+  } else {
+    out << report_text(*run, options);
+  }
+  return 0;
+}
+
+}  // namespace temper::orchestrator
