@@ -87,6 +87,10 @@ bool is_twin(const Plan& plan) {
   return is_simulated(plan) && plan.config.policy == actors::PolicyKind::Torch;
 }
 
+TraceForm trace_form(const Plan& plan) {
+  return is_simulated(plan) ? TraceForm::Gzip : TraceForm::Json;
+}
+
 /// What only this machine can tell of a pipeline: its longest prompt, its cores.
 Status check_here(const LoadedConfig& loaded, std::vector<ConfigIssue>& issues) {
   const PipelineConfig& config = loaded.config();
@@ -195,6 +199,7 @@ ViewOptions view_options(const Plan& plan, bool plain) {
   ViewOptions view = detect_view(STDOUT_FILENO, plain ? Wish::Plain : Wish::Auto);
   view.name = plan.config.name;
   view.run_dir = plan.config.run_dir;
+  view.trace = trace_name(trace_form(plan));
   if (is_simulated(plan))
     view.machine = machine_shape(plan.config);
   return view;
@@ -278,7 +283,7 @@ Result<command::Finish> conduct(const Plan& plan, const RunOptions& options) {
   const RunDir run_dir(plan.run_dir);
   const RealClock clock;
   TEMPER_TRY(const Log log, Log::to_file(clock, run_dir.log_of("orchestrator")));
-  TEMPER_TRY(const auto recorder, RunRecorder::create(run_dir.root()));
+  TEMPER_TRY(const auto recorder, RunRecorder::create(run_dir.root(), trace_form(plan)));
   TerminalView view(view_options(plan, options.plain), clock);
   bool show = false;  // the records of the part that is resumed are counted, not shown
   RunObserver observer;

@@ -2,11 +2,11 @@
 
 namespace temper::orchestrator {
 
-Result<std::unique_ptr<RunRecorder>> RunRecorder::create(const std::filesystem::path& run_dir) {
+Result<std::unique_ptr<RunRecorder>> RunRecorder::create(const std::filesystem::path& run_dir,
+                                                         TraceForm trace) {
   TEMPER_TRY(MetricsFile file, MetricsFile::create(run_dir / "metrics.jsonl"));
   std::unique_ptr<RunRecorder> recorder(new RunRecorder(run_dir, std::move(file)));
-  TEMPER_TRY(recorder->trace_,
-             TraceFile::create(run_dir / "trace.json", recorder->metrics_.timeline()));
+  TEMPER_TRY(recorder->trace_, TraceFile::create(run_dir, trace, recorder->metrics_.timeline()));
   return recorder;
 }
 

@@ -1,4 +1,4 @@
-// The files that a run leaves for people: metrics.jsonl and trace.json while it goes on,
+// The files that a run leaves for people: metrics.jsonl and the trace while it goes on,
 // summary.json at its end. Fed with the records of the run; a resumed run feeds those of its log
 // first, and the files are written anew.
 #pragma once
@@ -11,7 +11,8 @@ namespace temper::orchestrator {
 
 class RunRecorder {
  public:
-  static Result<std::unique_ptr<RunRecorder>> create(const std::filesystem::path& run_dir);
+  static Result<std::unique_ptr<RunRecorder>> create(const std::filesystem::path& run_dir,
+                                                     TraceForm trace = TraceForm::Json);
 
   /// To be called for every record, in order. A file that cannot be written is given up and
   /// reported by close(); it does not stop the run.

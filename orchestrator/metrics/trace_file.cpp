@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 
 namespace temper::orchestrator {
@@ -27,13 +28,27 @@ std::string name_of_cards(const std::vector<CardId>& cards) {
                                           : fmt::format("{} cards from {}", cards.size(), first);
 }
 
+/// ": rollout-0, trainer".
+std::string actors_on(const std::vector<ActorSpec>& actors, CardId card) {
+  std::string out;
+  for (const ActorSpec& actor : actors) {
+    if (std::find(actor.cards.begin(), actor.cards.end(), card) != actor.cards.end())
+      out += (out.empty() ? ": " : ", ") + actor.name;
+  }
+  return out;
+}
+
 std::string json_string(std::string_view text) {
   return to_json(std::string(text));
 }
 
 }  // namespace
 
-TraceFile::TraceFile(AppendFile file, Timeline& timeline)
+std::string_view trace_name(TraceForm form) {
+  return form == TraceForm::Gzip ? "trace.json.gz" : "trace.json";
+}
+
+TraceFile::TraceFile(File file, Timeline& timeline)
     : file_(std::move(file)), timeline_(timeline), buffer_("[\n") {
   timeline_.set_sink([this](CardId card, const CardSlice& slice) {
     const bool busy = slice.state <= actors::CardState::Reward;
@@ -45,10 +60,16 @@ TraceFile::TraceFile(AppendFile file, Timeline& timeline)
   });
 }
 
-Result<std::unique_ptr<TraceFile>> TraceFile::create(const std::filesystem::path& path,
+Result<std::unique_ptr<TraceFile>> TraceFile::create(const std::filesystem::path& folder,
+                                                     TraceForm form,
                                                      Timeline& timeline) {
+  const std::filesystem::path path = folder / trace_name(form);
+  if (form == TraceForm::Gzip) {
+    TEMPER_TRY(GzipFile file, GzipFile::create(path));
+    return std::unique_ptr<TraceFile>(new TraceFile(File(std::move(file)), timeline));
+  }
   TEMPER_TRY(AppendFile file, AppendFile::open(path, 0));
-  return std::unique_ptr<TraceFile>(new TraceFile(std::move(file), timeline));
+  return std::unique_ptr<TraceFile>(new TraceFile(File(std::move(file)), timeline));
 }
 
 Status TraceFile::feed(const Record& record, const RunMetrics& metrics) {
@@ -73,13 +94,15 @@ Status TraceFile::close(const RunMetrics& metrics) {
   for (Track& track : actors_)
     end_slice(track);
   buffer_ += "\n]\n";
-  return flush();
+  TEMPER_TRY_STATUS(flush());
+  auto* compressed = std::get_if<GzipFile>(&file_);
+  return compressed != nullptr ? compressed->close() : Status{};
 }
 
 Status TraceFile::flush() {
   const std::string piece = std::move(buffer_);
   buffer_.clear();
-  return file_.append(piece);
+  return std::visit([&](auto& file) { return file.append(piece); }, file_);
 }
 
 void TraceFile::begin_event() {
@@ -107,7 +130,10 @@ void TraceFile::name_tracks(const SchedulerConfig& config) {
     const CardId card = line.front();
     cards_[card].process = Process::Cards;
     cards_[card].id = card.value();
-    name("thread_name", Process::Cards, card.value(), name_of_cards(line));
+    name("thread_name",
+         Process::Cards,
+         card.value(),
+         name_of_cards(line) + actors_on(config.actors, card));
   }
   for (const ActorSpec& actor : config.actors) {
     Track track;
@@ -198,13 +224,35 @@ void TraceFile::mark_events(const Record& record) {
   }
 }
 
+void TraceFile::mark_update(const Update& update, Time now) {
+  mark(Process::Run, 0, now, fmt::format("update {}", update.version));
+  counter(now, "reward", fmt::format(R"("mean":{})", to_json(update.metrics.reward_mean)));
+  counter(
+      now,
+      "staleness",
+      fmt::format(R"("mean":{},"max":{})", to_json(update.staleness_mean), update.staleness_max));
+  if (const double took = seconds(now - last_update_); took > 0) {
+    const auto rate = [&](Tokens TokenCounts::*what) {
+      const auto done = (update.tokens.*what - last_tokens_.*what).count();
+      return std::max(0LL,
+                      std::llround(static_cast<double>(done) / took));  // less after a rollback
+    };
+    counter(now,
+            "tokens/s",
+            fmt::format(R"("raw":{},"trained":{},"effective":{})",
+                        rate(&TokenCounts::generated),
+                        rate(&TokenCounts::trained),
+                        rate(&TokenCounts::effective)));
+  }
+  last_update_ = now;
+  last_tokens_ = update.tokens;
+}
+
 void TraceFile::mark_counters(const Record& record, const RunMetrics& metrics) {
   const Time now = record.time;
   const auto& updates = metrics.updates();
   if (updates.size() > updates_) {
-    const Update& last = updates.back();
-    mark(Process::Run, 0, now, fmt::format("update {}", last.version));
-    counter(now, "reward", fmt::format(R"("mean":{})", to_json(last.metrics.reward_mean)));
+    mark_update(updates.back(), now);
   }
   updates_ = updates.size();
   if (now < next_counter_)

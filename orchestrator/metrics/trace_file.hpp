@@ -1,8 +1,9 @@
-// trace.json: the run as a Chrome trace (a JSON array of events; opens in Perfetto). One track per
-// card (or per set of cards with the same actors) with its exclusive states and what it waited for,
-// one per actor with what it did; instant events for updates, publications, switches, restarts and
-// checkpoints; counters for reward and queue. Written in pieces; a whole JSON document once close()
-// was called.
+// trace.json: the run as a Chrome trace (a JSON array of events; opens in Perfetto, compressed as
+// well). One track per card (or per set of cards with the same actors) with its exclusive states
+// and what it waited for, one per actor with what it did; instant events for updates, publications,
+// switches, restarts and checkpoints; counters for queue, and at each update reward, staleness and
+// tokens per second since the one before. Written in pieces; a whole JSON document once close() was
+// called. The slices of a track of cards follow each other without a gap from 0 to the end.
 //
 // Slices shorter than the resolution (kFinest, or a kSlices-th of the time so far) are drawn as
 // part of the one before them, so that the file stays small however fine the spans are. Drawing
@@ -10,20 +11,27 @@
 #pragma once
 
 #include "core/files.hpp"
+#include "core/gzip.hpp"
 #include "orchestrator/metrics/run_metrics.hpp"
 
 #include <memory>
+#include <variant>
 
 namespace temper::orchestrator {
+
+/// Json writes trace.json, Gzip trace.json.gz.
+enum class TraceForm { Json, Gzip };
+std::string_view trace_name(TraceForm form);
 
 class TraceFile {
  public:
   static constexpr Duration kFinest = std::chrono::microseconds(20);
   static constexpr std::int64_t kSlices = 20000;
 
-  /// Starts an empty file, replacing an old one. Takes the sink of `timeline`, which must outlive
-  /// the last call here.
-  static Result<std::unique_ptr<TraceFile>> create(const std::filesystem::path& path,
+  /// Starts an empty file in `folder`, replacing an old one. Takes the sink of `timeline`, which
+  /// must outlive the last call here.
+  static Result<std::unique_ptr<TraceFile>> create(const std::filesystem::path& folder,
+                                                   TraceForm form,
                                                    Timeline& timeline);
   TraceFile(const TraceFile&) = delete;
   TraceFile& operator=(const TraceFile&) = delete;
@@ -46,18 +54,21 @@ class TraceFile {
     bool open = false;
   };
 
-  TraceFile(AppendFile file, Timeline& timeline);
+  using File = std::variant<AppendFile, GzipFile>;
+
+  TraceFile(File file, Timeline& timeline);
   void name_tracks(const SchedulerConfig& config);
   void draw(Track& track, Time begin, Time end, actors::CardState state, std::string_view on);
   void end_slice(Track& track);
   void mark(Process process, std::uint32_t id, Time at, std::string_view name);
   void mark_events(const Record& record);
+  void mark_update(const Update& update, Time now);
   void mark_counters(const Record& record, const RunMetrics& metrics);
   void counter(Time at, std::string_view name, std::string_view values);
   void begin_event();
   Status flush();
 
-  AppendFile file_;
+  File file_;
   Timeline& timeline_;
   std::string buffer_;
   bool first_ = true;
@@ -65,6 +76,8 @@ class TraceFile {
   std::vector<Track> actors_;
   Time next_counter_{};
   std::size_t updates_ = 0;
+  Time last_update_{};
+  TokenCounts last_tokens_;
 };
 
 }  // namespace temper::orchestrator

@@ -330,6 +330,7 @@ std::vector<std::string> event_lines(const Record& record, const SchedulerConfig
 
 std::string render_closing(const Summary& s,
                            std::string_view run_dir,
+                           std::string_view trace,
                            std::size_t width,
                            Colours colours) {
   Canvas c(std::max<std::size_t>(width, 20), colours);
@@ -377,8 +378,9 @@ std::string render_closing(const Summary& s,
     c.line();
   }
   label(c, "run").text(run_dir, kAccent).line();
-  label(c, "").text("trace.json opens in ui.perfetto.dev; temper report RUN, temper audit RUN",
-                    kFaint);
+  label(c, "").text(
+      fmt::format("{} opens in ui.perfetto.dev; temper report RUN, temper audit RUN", trace),
+      kFaint);
   c.line();
   return c.take();
 }

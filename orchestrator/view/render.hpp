@@ -13,9 +13,10 @@ std::string render_frame(const Frame& frame, std::size_t width, Colours colours)
 /// The key figures in one line, without a line break; for logs and pipes.
 std::string render_line(const Frame& frame);
 
-/// What became of the run, at its end.
+/// What became of the run, at its end. `trace`: the name of the file for Perfetto.
 std::string render_closing(const Summary& summary,
                            std::string_view run_dir,
+                           std::string_view trace,
                            std::size_t width,
                            Colours colours);
 

@@ -158,7 +158,7 @@ void TerminalView::close(const RunMetrics& metrics, const Summary& summary) {
     const CardMap map = make_card_map(summary, metrics.config().actors, *options_.machine);
     write("\n" + render_card_map(map, width, options_.colours));
   }
-  write(render_closing(summary, options_.run_dir, width, options_.colours));
+  write(render_closing(summary, options_.run_dir, options_.trace, width, options_.colours));
 }
 
 }  // namespace temper::orchestrator

@@ -18,6 +18,7 @@ struct ViewOptions {
   Colours colours = Colours::Off;
   std::string name;                     ///< Of the run.
   std::string run_dir;                  ///< As named at the end.
+  std::string trace = "trace.json";     ///< The same.
   std::optional<MachineShape> machine;  ///< Whose cards are shown as a map at the end.
 };
 

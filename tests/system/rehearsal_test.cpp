@@ -1,7 +1,10 @@
 // Simulated hardware as a user runs it: worker processes and plain objects leave the same log.
 #include "orchestrator/metrics/card_timeline.hpp"
+#include "tests/support/gunzip.hpp"
+#include "tests/support/trace.hpp"
 #include "tests/system/harness.hpp"
 
+#include <nlohmann/json.hpp>
 #include <poll.h>
 #include <signal.h>
 
@@ -170,7 +173,21 @@ TEST_F(Rehearsal, TheShippedSupernodeRuns) {
                               "run_dir=" + run_folder("a").string()});
   EXPECT_EQ(ended.status, 0) << ended.output;
   EXPECT_NE(ended.output.find("finished after 2 updates"), std::string::npos) << ended.output;
+  EXPECT_NE(ended.output.find("0-223: rollout-0 to rollout-6, 32 cards each"), std::string::npos);
   EXPECT_EQ(temper({"audit", run_folder("a").string()}).status, 0);
+}
+
+TEST_F(Rehearsal, TheTraceHasATrackForEachGroupOfCardsThatSumsToTheWall) {
+  ASSERT_EQ(temper(arguments("a", {"--driver", "in-process"})).status, 0);
+  const auto trace = nlohmann::json::parse(test::gunzip(run_folder("a") / "trace.json.gz"));
+  const auto summary =
+      nlohmann::json::parse(read_file(run_folder("a") / "summary.json").value_or(""));
+  const auto ends = test::check_card_tracks(trace);
+  EXPECT_EQ(ends.size(), 5U);
+  EXPECT_TRUE(ends.contains("card 0: rollout-0"));
+  EXPECT_TRUE(ends.contains("cards 4-5: reference-0, trainer"));
+  for (const auto& [track, end] : ends)
+    EXPECT_EQ(end, summary.at("utilization").at("wall_ns").get<std::int64_t>()) << track;
 }
 
 TEST_F(Rehearsal, SimulatedRunsAreNotResumed) {

@@ -122,13 +122,14 @@ TEST(View, ALineOfKeyFigures) {
 }
 TEST(View, TheClosingSummary) {
   expect_golden("closing.txt",
-                render_closing(sample_summary(), "runs/quickstart-20260131", 100, Colours::Off));
+                render_closing(
+                    sample_summary(), "runs/quickstart-20260131", "trace.json", 100, Colours::Off));
 }
 TEST(View, TheClosingSummaryOfAFailedRunNamesTheReason) {
   Summary s = sample_summary();
   s.ok = false;
   s.reason = "trainer-0 was lost 4 times; last: killed by signal 9";
-  const std::string text = render_closing(s, "runs/x", 100, Colours::Off);
+  const std::string text = render_closing(s, "runs/x", "trace.json", 100, Colours::Off);
   EXPECT_NE(text.find("failed after 300 updates"), std::string::npos) << text;
   EXPECT_NE(text.find(s.reason), std::string::npos) << text;
 }
