@@ -63,6 +63,15 @@ double busiest_port(const Fabric& fabric, const Reach& reach, const BytesOfLevel
   return worst;
 }
 
+/// The same bytes, kept apart.
+template <class BytesOfLevel>
+LevelBytes bytes_of_levels(const Reach& reach, const BytesOfLevel& bytes) {
+  LevelBytes out;
+  for (std::size_t l = 0; l < reach.levels; ++l)
+    out.at[l] = bytes(l);
+  return out;
+}
+
 /// Tree steps between nodes.
 double start_between_nodes(const Fabric& fabric, const Reach& reach) {
   double start = 0;
@@ -78,13 +87,20 @@ double with_pipeline(double transfer, double segment) {
 }
 
 /// Of an all-gather of `bytes` per rank, or of a reduce-scatter, its mirror image.
-double gather_port(const Fabric& fabric, const Reach& reach, double bytes) {
-  const double in_node = reach.node;
-  return busiest_port(fabric, reach, [&](std::size_t l) {
+struct GatherBytes {
+  const Fabric& fabric;
+  const Reach& reach;
+  double bytes;
+
+  double operator()(std::size_t l) const {
     if (l < fabric.node_levels)
-      return (reach.ranks[l] - reach.inside(l)) * bytes * reach.n / in_node;
+      return (reach.ranks[l] - reach.inside(l)) * bytes * reach.n / reach.node;
     return (reach.ranks[l] / reach.inside(l) - 1) * bytes * reach.n / reach.ranks[l];
-  });
+  }
+};
+
+double gather_port(const Fabric& fabric, const Reach& reach, double bytes) {
+  return busiest_port(fabric, reach, GatherBytes{fabric, reach, bytes});
 }
 
 double least_bulk(const Fabric& fabric, const Reach& reach) {
@@ -139,18 +155,27 @@ struct Spread {
   AllToAll how = AllToAll::Flat;
 };
 
+struct SpreadBytes {
+  const Fabric& fabric;
+  const Reach& reach;
+  const Spread& spread;
+
+  double operator()(std::size_t l) const {
+    const double others = reach.ranks[l] - reach.inside(l);
+    if (l >= fabric.node_levels)
+      return others / reach.n * spread.node_copies * spread.bytes;
+    const bool combined = spread.how == AllToAll::Hierarchical;
+    return others / (combined ? reach.node : reach.n) * spread.copies * spread.bytes;
+  }
+};
+
 double exchange(const Fabric& fabric, const OperationCost& cost, Group group, Spread spread) {
   if (group.ranks <= 1 || fabric.level_count == 0)
     return 0;
   const Reach reach(fabric, group);
   const double in_node = reach.node;
   const bool combined = spread.how == AllToAll::Hierarchical;
-  const double port = busiest_port(fabric, reach, [&](std::size_t l) {
-    const double others = reach.ranks[l] - reach.inside(l);
-    if (l >= fabric.node_levels)
-      return others / reach.n * spread.node_copies * spread.bytes;
-    return others / (combined ? in_node : reach.n) * spread.copies * spread.bytes;
-  });
+  const double port = busiest_port(fabric, reach, SpreadBytes{fabric, reach, spread});
   const double messages = combined ? in_node - 1 + reach.n / in_node - 1 : reach.n - 1;
   double start = cost.start_up + cost.per_peer * messages;
   if (reach.n > in_node)
@@ -170,11 +195,27 @@ Spread spread_of(const Fabric& fabric, Group group, MoeTraffic traffic, AllToAll
       copies, std::min(copies, traffic.tokens_per_rank * distinct), traffic.bytes_per_token, how};
 }
 
+/// The level that joins two devices whose ids are that far apart.
+std::size_t level_across(const Fabric& fabric, std::int64_t distance) {
+  const auto apart = static_cast<double>(distance < 0 ? -distance : distance);
+  std::size_t l = 0;
+  while (l + 1 < fabric.level_count && fabric.levels[l].devices <= apart)
+    ++l;
+  return l;
+}
+
 /// Every port carries the bytes once, and its share of the sum.
-double in_switch_all_reduce(const Fabric& fabric, const Reach& reach, double bytes) {
-  const double port = busiest_port(fabric, reach, [&](std::size_t l) {
+struct InSwitchBytes {
+  const Reach& reach;
+  double bytes;
+
+  double operator()(std::size_t l) const {
     return reach.ranks[l] > reach.inside(l) ? bytes * (1 + 1 / reach.n) : 0;
-  });
+  }
+};
+
+double in_switch_all_reduce(const Fabric& fabric, const Reach& reach, double bytes) {
+  const double port = busiest_port(fabric, reach, InSwitchBytes{reach, bytes});
   return fabric.all_reduce.start_up + fabric.all_reduce.per_peer * (reach.n - 1) +
          with_pipeline(port * fabric.all_reduce.slowdown, fabric.all_reduce.segment);
 }
@@ -259,10 +300,7 @@ double all_to_all_seconds(const Fabric& fabric, Group group, double bytes_per_ra
 double p2p_seconds(const Fabric& fabric, std::int64_t distance, double bytes) {
   if (distance == 0 || fabric.level_count == 0)
     return 0;
-  const auto apart = static_cast<double>(distance < 0 ? -distance : distance);
-  std::size_t l = 0;
-  while (l + 1 < fabric.level_count && fabric.levels[l].devices <= apart)
-    ++l;
+  const std::size_t l = level_across(fabric, distance);
   return fabric.p2p.start_up + fabric.levels[l].latency +
          bytes * fabric.levels[l].seconds_per_byte * fabric.p2p.slowdown;
 }
@@ -293,6 +331,42 @@ double moe_dispatch_seconds(const Fabric& fabric, Group group, MoeTraffic traffi
 
 double moe_combine_seconds(const Fabric& fabric, Group group, MoeTraffic traffic, AllToAll how) {
   return exchange(fabric, fabric.combine, group, spread_of(fabric, group, traffic, how));
+}
+
+LevelBytes all_gather_traffic(const Fabric& fabric, Group group, double bytes_per_rank) {
+  if (group.ranks <= 1 || fabric.level_count == 0)
+    return {};
+  const Reach reach(fabric, group);
+  return bytes_of_levels(reach, GatherBytes{fabric, reach, bytes_per_rank});
+}
+
+LevelBytes reduce_scatter_traffic(const Fabric& fabric, Group group, double bytes_per_rank) {
+  return all_gather_traffic(fabric, group, bytes_per_rank);
+}
+
+LevelBytes all_reduce_traffic(const Fabric& fabric, Group group, double bytes) {
+  if (group.ranks <= 1 || fabric.level_count == 0)
+    return {};
+  const Reach reach(fabric, group);
+  if (fabric.in_switch_reduction && reach.node >= reach.n)
+    return bytes_of_levels(reach, InSwitchBytes{reach, bytes});
+  const double share = bytes / static_cast<double>(group.ranks);
+  return reduce_scatter_traffic(fabric, group, share).add(all_gather_traffic(fabric, group, share));
+}
+
+LevelBytes p2p_traffic(const Fabric& fabric, std::int64_t distance, double bytes) {
+  LevelBytes out;
+  if (distance != 0 && fabric.level_count > 0)
+    out.at[level_across(fabric, distance)] = bytes;
+  return out;
+}
+
+LevelBytes moe_traffic(const Fabric& fabric, Group group, MoeTraffic traffic, AllToAll how) {
+  if (group.ranks <= 1 || fabric.level_count == 0)
+    return {};
+  const Reach reach(fabric, group);
+  const Spread spread = spread_of(fabric, group, traffic, how);
+  return bytes_of_levels(reach, SpreadBytes{fabric, reach, spread});
 }
 
 double moe_all_gather_seconds(const Fabric& fabric, Group group, MoeTraffic traffic) {

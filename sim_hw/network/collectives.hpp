@@ -64,6 +64,23 @@ struct Fabric {
 };
 Fabric make_fabric(const HardwareSpec& spec);
 
+/// Bytes by the level of a fabric that they cross.
+struct LevelBytes {
+  std::array<double, Fabric::kMaxLevels> at{};
+
+  LevelBytes& add(const LevelBytes& other, double times = 1) {
+    for (std::size_t l = 0; l < at.size(); ++l)
+      at[l] += times * other.at[l];
+    return *this;
+  }
+  double total() const {
+    double sum = 0;
+    for (const double bytes : at)
+      sum += bytes;
+    return sum;
+  }
+};
+
 /// `stride`: device ids between neighbours, e.g. TP size for the data-parallel group.
 struct Group {
   std::int64_t ranks = 1;
@@ -116,6 +133,18 @@ double moe_combine_seconds(const Fabric& fabric,
                            Group group,
                            MoeTraffic traffic,
                            AllToAll how = AllToAll::Flat);
+/// What each rank sends in the operations above (and receives: they are symmetric), by level: the
+/// bytes that their equation prices. What is passed on inside a node counts there as well.
+LevelBytes all_gather_traffic(const Fabric& fabric, Group group, double bytes_per_rank);
+LevelBytes reduce_scatter_traffic(const Fabric& fabric, Group group, double bytes_per_rank);
+LevelBytes all_reduce_traffic(const Fabric& fabric, Group group, double bytes);
+LevelBytes p2p_traffic(const Fabric& fabric, std::int64_t distance, double bytes);
+/// Of a dispatch or of a combine.
+LevelBytes moe_traffic(const Fabric& fabric,
+                       Group group,
+                       MoeTraffic traffic,
+                       AllToAll how = AllToAll::Flat);
+
 /// The other way to experts: all-gather every token, then each rank picks its own from HBM.
 double moe_all_gather_seconds(const Fabric& fabric, Group group, MoeTraffic traffic);
 

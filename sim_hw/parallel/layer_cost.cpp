@@ -139,6 +139,11 @@ Pass routed_experts(const StepInputs& in) {
   return {router.forward + grouped, router.backward + 2 * grouped};
 }
 
+/// Intermediate size of the MLP that tensor parallelism cuts: the dense one, or the shared experts.
+double cut_ffn(const ModelSpec& model, bool experts) {
+  return as_double(experts ? model.moe->shared_experts * model.moe->shared_expert_ffn : model.ffn);
+}
+
 double excess(double communication, double compute) {
   return std::max(0.0, communication - compute);
 }
@@ -147,40 +152,25 @@ double excess(double communication, double compute) {
 Pass tensor_wait(const StepInputs& in,
                  double weight_gradients,
                  double input_gradients,
-                 double regions) {
+                 const TensorExchange& e) {
   if (in.layout.tp == 1)
     return {};
-  const Group group{in.layout.tp, 1};
   if (in.layout.sequence_parallel == SequenceParallel::Off) {
-    const double reduce = regions * all_reduce_seconds(in.fabric, group, in.plane_bytes());
+    const double reduce = e.regions * all_reduce_seconds(in.fabric, e.group, e.bytes);
     return {reduce, excess(reduce, weight_gradients)};
   }
-  const double part = in.plane_bytes() / in.tp();
-  const double gather = regions * all_gather_seconds(in.fabric, group, part);
-  const double scatter = regions * reduce_scatter_seconds(in.fabric, group, part);
+  const double gather = e.regions * all_gather_seconds(in.fabric, e.group, e.bytes);
+  const double scatter = e.regions * reduce_scatter_seconds(in.fabric, e.group, e.bytes);
   return {gather + scatter,
           gather + excess(gather, input_gradients) + excess(scatter, weight_gradients)};
 }
 
 Pass expert_wait(const StepInputs& in) {
-  const Layout& layout = in.layout;
-  const double rows = in.tokens() / in.tp();
-  double once = 0;
-  if (layout.ep > 1) {
-    const MoeTraffic traffic{
-        rows * in.shape.expert_imbalance, as_double(in.model.moe->top_k), 2 * in.hidden()};
-    const Group group{layout.ep, layout.expert_tp};
-    const auto both = [&](AllToAll how) {
-      return moe_dispatch_seconds(in.fabric, group, traffic, how) +
-             moe_combine_seconds(in.fabric, group, traffic, how);
-    };
-    once += std::min(both(AllToAll::Flat), both(AllToAll::Hierarchical));
-  }
-  if (layout.expert_tp > 1) {
-    const double bytes = 2 * rows * as_double(in.model.moe->top_k) * in.hidden();
-    const Group group{layout.expert_tp, 1};
-    once += all_gather_seconds(in.fabric, group, bytes) +
-            reduce_scatter_seconds(in.fabric, group, bytes);
+  const ExpertExchange e = expert_exchange(in);
+  double once = e.seconds;
+  if (in.layout.expert_tp > 1) {
+    once += all_gather_seconds(in.fabric, e.tensor, e.tensor_bytes) +
+            reduce_scatter_seconds(in.fabric, e.tensor, e.tensor_bytes);
   }
   return {once, once};
 }
@@ -190,11 +180,7 @@ Pass context_wait(const StepInputs& in, const Pass& attention) {
   const std::int64_t cp = in.layout.cp;
   if (cp == 1)
     return {};
-  const double kv = in.model.latent ? as_double(in.model.heads) / in.tp() *
-                                          as_double(in.model.head_dim + in.model.value_dim())
-                                    : std::max(1.0, as_double(in.model.kv_heads) / in.tp()) *
-                                          as_double(in.model.head_dim + in.model.value_dim());
-  const double block = p2p_seconds(in.fabric, in.layout.tp, 2 * in.tokens() * kv);
+  const double block = p2p_seconds(in.fabric, in.layout.tp, context_block_bytes(in));
   const double steps = as_double(cp - 1);
   return {steps * excess(block, attention.forward / as_double(cp)),
           steps * excess(2 * block, attention.backward / as_double(cp))};
@@ -203,9 +189,7 @@ Pass context_wait(const StepInputs& in, const Pass& attention) {
 LayerCost layer_cost(const StepInputs& in, bool experts) {
   const MixtureOfExperts* moe = experts ? &*in.model.moe : nullptr;
   Matmul matmul = projections(in);
-  double ffn = as_double(in.model.ffn);
-  if (moe != nullptr)
-    ffn = as_double(moe->shared_experts * moe->shared_expert_ffn);
+  const double ffn = cut_ffn(in.model, experts);
   if (ffn > 0) {
     const Matmul dense = mlp(in, ffn);
     matmul.forward += dense.forward;
@@ -215,8 +199,10 @@ LayerCost layer_cost(const StepInputs& in, bool experts) {
   const Pass core = attention(in);
   const Pass vector = elementwise(in, ffn);
   const Pass routed = moe != nullptr ? routed_experts(in) : Pass{};
-  const Pass tensor = tensor_wait(
-      in, matmul.weight_gradient, matmul.backward - matmul.weight_gradient, ffn > 0 ? 2 : 1);
+  const Pass tensor = tensor_wait(in,
+                                  matmul.weight_gradient,
+                                  matmul.backward - matmul.weight_gradient,
+                                  tensor_exchange(in, tensor_regions(in.model, experts)));
   Pass expert = moe != nullptr ? expert_wait(in) : Pass{};
   const Pass context = context_wait(in, core);
 
@@ -250,6 +236,43 @@ LayerCost layer_cost(const StepInputs& in, bool experts) {
 }
 
 }  // namespace
+
+TensorExchange tensor_exchange(const StepInputs& in, double regions) {
+  const bool parts = in.layout.sequence_parallel == SequenceParallel::On;
+  return {{in.layout.tp, 1}, regions, parts ? in.plane_bytes() / in.tp() : in.plane_bytes()};
+}
+
+double tensor_regions(const ModelSpec& model, bool experts) {
+  return cut_ffn(model, experts) > 0 ? 2 : 1;
+}
+
+ExpertExchange expert_exchange(const StepInputs& in) {
+  const Layout& layout = in.layout;
+  const double rows = in.tokens() / in.tp();
+  const double top_k = as_double(in.model.moe->top_k);
+  ExpertExchange e;
+  e.group = {layout.ep, layout.expert_tp};
+  e.traffic = {rows * in.shape.expert_imbalance, top_k, 2 * in.hidden()};
+  const auto both = [&](AllToAll how) {
+    return moe_dispatch_seconds(in.fabric, e.group, e.traffic, how) +
+           moe_combine_seconds(in.fabric, e.group, e.traffic, how);
+  };
+  if (layout.ep > 1) {
+    const double flat = both(AllToAll::Flat);
+    const double by_node = both(AllToAll::Hierarchical);
+    e.how = by_node < flat ? AllToAll::Hierarchical : AllToAll::Flat;
+    e.seconds = std::min(flat, by_node);
+  }
+  e.tensor = {layout.expert_tp, 1};
+  e.tensor_bytes = 2 * rows * top_k * in.hidden();
+  return e;
+}
+
+double context_block_bytes(const StepInputs& in) {
+  const double heads = in.model.latent ? as_double(in.model.heads) / in.tp()
+                                       : std::max(1.0, as_double(in.model.kv_heads) / in.tp());
+  return 2 * in.tokens() * heads * as_double(in.model.head_dim + in.model.value_dim());
+}
 
 StageTime& StageTime::add(const StageTime& other, double times) {
   matmul += times * other.matmul;

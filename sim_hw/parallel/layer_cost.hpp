@@ -32,6 +32,28 @@ struct StepInputs {
   double plane_bytes() const { return 2 * tokens() * hidden(); }
 };
 
+/// What a layer exchanges in one pass, as the collectives take it.
+struct TensorExchange {
+  Group group;
+  double regions = 0;  ///< Attention, and the MLP if it is cut as well.
+  double bytes = 0;    ///< Of a rank's part with sequence parallelism, else of the whole.
+};
+TensorExchange tensor_exchange(const StepInputs& in, double regions);
+/// Regions of a layer that tensor parallelism cuts.
+double tensor_regions(const ModelSpec& model, bool experts);
+struct ExpertExchange {
+  Group group;
+  MoeTraffic traffic;
+  AllToAll how = AllToAll::Flat;  ///< Whichever takes less time.
+  double seconds = 0;             ///< Dispatch and combine.
+  Group tensor;                   ///< Of one expert.
+  double tensor_bytes = 0;        ///< Gathered before and scattered after it, of a rank.
+};
+/// Requires: in.model.moe.
+ExpertExchange expert_exchange(const StepInputs& in);
+/// Keys and values that a device passes to its neighbour in the ring.
+double context_block_bytes(const StepInputs& in);
+
 /// Parts of a micro-batch on one stage, or of a whole step; they sum to its time.
 struct StageTime {
   double matmul = 0;  ///< Dense GEMMs of the layers, forward and backward.

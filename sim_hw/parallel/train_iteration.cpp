@@ -1,7 +1,7 @@
 #include "sim_hw/parallel/train_iteration.hpp"
 
 #include "sim_hw/memory/weights.hpp"
-#include "sim_hw/model/parameters.hpp"
+#include "sim_hw/model/flops.hpp"
 #include "sim_hw/numbers.hpp"
 #include "sim_hw/operators/operators.hpp"
 
@@ -251,10 +251,8 @@ TrainTime train_iteration_time(const ModelSpec& model,
 }
 
 double model_flops(const ModelSpec& model, const TrainShape& shape) {
-  const double parameters = as_double(count_active_parameters(model).without_lookup());
-  const double scores = as_double(model.layers * model.heads) *
-                        as_double(model.head_dim + model.value_dim()) * as_double(shape.seq);
-  return 6 * (parameters + scores) * as_double(shape.global_batch * shape.seq);
+  const ModelFlops flops(model);
+  return as_double(shape.global_batch) * flops.training(whole_sequence(as_double(shape.seq)));
 }
 
 }  // namespace temper::sim_hw

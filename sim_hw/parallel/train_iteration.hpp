@@ -67,9 +67,7 @@ TrainTime train_iteration_time(const ModelSpec& model,
                                const Layout& layout,
                                const TrainShape& shape);
 
-/// FLOP of a step that count for the MFU: 6 per parameter met by a token, the input embedding's
-/// look-up left out, and 6 s a (dk + dv) per layer for attention, as 2205.05198 counts (no causal
-/// discount).
+/// FLOP of a step that count for the MFU (sim_hw/model/flops.hpp), of whole sequences.
 double model_flops(const ModelSpec& model, const TrainShape& shape);
 
 }  // namespace temper::sim_hw

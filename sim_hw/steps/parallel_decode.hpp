@@ -31,42 +31,96 @@ struct ReplicaShape {
   double context = 1;  ///< Cached tokens of each.
 };
 
-/// What the devices of the layout exchange in all layers for `b` tokens of each replica.
-template <class Sink>
-void visit_rollout_exchanges(
-    const Fabric& fabric, const StepModel& m, const RolloutLayout& layout, double b, Sink& sink) {
-  const Group tensor{static_cast<std::int64_t>(layout.tp), 1};
-  if (layout.tp > 1) {
-    const double bytes = 2 * b * m.hidden;
-    sink(Op::TensorParallel,
-         Pass::Forward,
-         m.layers + m.dense_layers,
-         all_reduce_seconds(fabric, tensor, bytes),
-         {layout.tp, bytes, 0});
+/// One operation that the devices of a layout do together, `count` times.
+struct RolloutExchange {
+  enum class Kind { AllReduce, AllGather, Dispatch, Combine } kind = Kind::AllReduce;
+  double count = 0;
+  Group group;
+  double bytes = 0;    ///< Of a rank.
+  MoeTraffic traffic;  ///< Of dispatch and combine.
+
+  double seconds(const Fabric& fabric) const {
+    switch (kind) {
+      case Kind::AllReduce:
+        return all_reduce_seconds(fabric, group, bytes);
+      case Kind::AllGather:
+        return all_gather_seconds(fabric, group, bytes);
+      case Kind::Dispatch:
+        return moe_dispatch_seconds(fabric, group, traffic);
+      case Kind::Combine:
+        break;
+    }
+    return moe_combine_seconds(fabric, group, traffic);
   }
+  /// Sent by each device, each time.
+  LevelBytes sent(const Fabric& fabric) const {
+    switch (kind) {
+      case Kind::AllReduce:
+        return all_reduce_traffic(fabric, group, bytes);
+      case Kind::AllGather:
+        return all_gather_traffic(fabric, group, bytes);
+      case Kind::Dispatch:
+      case Kind::Combine:
+        break;
+    }
+    return moe_traffic(fabric, group, traffic);
+  }
+  Op op() const {
+    switch (kind) {
+      case Kind::AllReduce:
+      case Kind::AllGather:
+        return Op::TensorParallel;
+      case Kind::Dispatch:
+        return Op::Dispatch;
+      case Kind::Combine:
+        break;
+    }
+    return Op::Combine;
+  }
+};
+
+/// What the devices of the layout exchange in all layers for `b` tokens of each replica.
+template <class Use>
+void for_each_rollout_exchange(const StepModel& m,
+                               const RolloutLayout& layout,
+                               double b,
+                               Use&& use) {
+  using K = RolloutExchange::Kind;
+  const Group tensor{static_cast<std::int64_t>(layout.tp), 1};
+  if (layout.tp > 1)
+    use(RolloutExchange{K::AllReduce, m.layers + m.dense_layers, tensor, 2 * b * m.hidden, {}});
   if (m.moe_layers > 0 && layout.ep > 1) {
     const Group experts{static_cast<std::int64_t>(layout.ep), 1};
     const MoeTraffic traffic{b / layout.tp, m.top_k, 2 * m.hidden};
     const double sent = traffic.tokens_per_rank * m.top_k * traffic.bytes_per_token;
-    sink(Op::Dispatch,
-         Pass::Forward,
-         m.moe_layers,
-         moe_dispatch_seconds(fabric, experts, traffic),
-         {layout.ep, sent, 0});
-    sink(Op::Combine,
-         Pass::Forward,
-         m.moe_layers,
-         moe_combine_seconds(fabric, experts, traffic),
-         {layout.ep, sent, 0});
-    if (layout.tp > 1) {
-      const double own = 2 * b / layout.tp * m.hidden;
-      sink(Op::TensorParallel,
-           Pass::Forward,
-           m.moe_layers,
-           all_gather_seconds(fabric, tensor, own),
-           {layout.tp, own, 0});
-    }
+    use(RolloutExchange{K::Dispatch, m.moe_layers, experts, sent, traffic});
+    use(RolloutExchange{K::Combine, m.moe_layers, experts, sent, traffic});
+    if (layout.tp > 1)
+      use(RolloutExchange{K::AllGather, m.moe_layers, tensor, 2 * b / layout.tp * m.hidden, {}});
   }
+}
+
+template <class Sink>
+void visit_rollout_exchanges(
+    const Fabric& fabric, const StepModel& m, const RolloutLayout& layout, double b, Sink& sink) {
+  for_each_rollout_exchange(m, layout, b, [&](const RolloutExchange& e) {
+    sink(e.op(),
+         Pass::Forward,
+         e.count,
+         e.seconds(fabric),
+         {static_cast<double>(e.group.ranks), e.bytes, 0});
+  });
+}
+
+/// The bytes of the same: what each device sends.
+inline LevelBytes rollout_traffic(const Fabric& fabric,
+                                  const StepModel& m,
+                                  const RolloutLayout& layout,
+                                  double b) {
+  LevelBytes out;
+  for_each_rollout_exchange(
+      m, layout, b, [&](const RolloutExchange& e) { out.add(e.sent(fabric), e.count); });
+  return out;
 }
 
 /// Requires: `m` made for the layout's tp and ep.
