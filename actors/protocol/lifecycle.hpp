@@ -2,6 +2,7 @@
 #pragma once
 
 #include "actors/protocol/envelope.hpp"
+#include "actors/protocol/usage.hpp"
 #include "actors/role_config.hpp"
 
 namespace temper {
@@ -114,10 +115,12 @@ struct Activity {
   static constexpr std::string_view kName = "actor.activity";
   static constexpr std::uint32_t kTag = 6, kVersion = 1, kOldestVersion = 1;
   std::vector<Span> spans;
+  std::optional<Usage> usage{};
 };
 template <class V>
 void describe(V& v, Activity& m) {
   v.field(1, "spans", m.spans, {.doc = "Busy spans since the last report, in order."});
+  v.field(2, "usage", m.usage, {.doc = "Now and then: what it has used since its start."});
 }
 
 /// The actor cannot go on; it exits after this.

@@ -80,12 +80,16 @@ double kv_blocks(const SimulationSettings& s,
   return std::max(0.0, std::floor(room / block));
 }
 
+std::int64_t engines_of(const SimulationSettings& s) {
+  return std::max<std::int64_t>(1, s.rollout_cards / s.cards);
+}
+
 sim_hw::ReshardTraffic publication(const sim_hw::Fabric& fabric, const SimulationSettings& s) {
   const sim_hw::Layout training = trainer_layout(s);
   const sim_hw::RolloutLayout engine = rollout_layout(s);
   // Engines have as many cards each, so that all of them are more replicas of one. Their cards come
   // first, the trainer's behind them.
-  const std::int64_t engines = std::max<std::int64_t>(1, s.rollout_cards / s.cards);
+  const std::int64_t engines = engines_of(s);
   const sim_hw::ShardLayout to{.tp = static_cast<std::int64_t>(engine.tp),
                                .pp = 1,
                                .dp = static_cast<std::int64_t>(engine.dp) * engines,
@@ -240,35 +244,58 @@ Tokens kv_tokens(const SimulationSettings& s) {
 }
 
 ActorMemory trainer_memory(const SimulationSettings& s) {
+  return trainer_memory(s, 2 * s.config.trainer.pp, largest_micro_batch(s));
+}
+
+ActorMemory trainer_memory(const SimulationSettings& s,
+                           std::int64_t micro_batches,
+                           Tokens longest) {
   const sim_hw::Layout layout = trainer_layout(s);
-  const sim_hw::Ledger ledger =
-      sim_hw::worst_train_ledger(trained_model(s), layout, full_shape(s, layout));
+  const sim_hw::Ledger ledger = sim_hw::worst_train_ledger(
+      trained_model(s), layout, packed_shape(s, layout, micro_batches, longest));
   return sim_hw::place(ledger,
                        s.config.trainer.optimizer_on_host ? sim_hw::TrainerState::OptimizerOnHost
                                                           : sim_hw::TrainerState::Active);
 }
 
 ActorMemory reference_memory(const SimulationSettings& s) {
+  return reference_memory(s, largest_micro_batch(s));
+}
+
+ActorMemory reference_memory(const SimulationSettings& s, Tokens longest) {
   const sim_hw::Layout layout = reference_layout(s);
-  const double tokens = as_double(largest_micro_batch(s).count()) / as_double(layout.cp);
+  const double tokens = as_double(longest.count()) / as_double(layout.cp);
   sim_hw::InferenceShape shape;
   shape.batch_tokens = tokens;
   shape.logit_rows = std::min(tokens, sim_hw::kHeadChunk);
   return {sim_hw::inference_ledger(trained_model(s), layout, shape), {}};
 }
 
-double publish_seconds(const sim_hw::Fabric& fabric, const SimulationSettings& s) {
+WeightPublication publish_weights(const sim_hw::Fabric& fabric, const SimulationSettings& s) {
   const sim_hw::ReshardTraffic traffic = publication(fabric, s);
+  WeightPublication out;
+  for (const auto& device : traffic.received)
+    out.received.add({device}, 1 / as_double(engines_of(s)));
   const double network = sim_hw::reshard_seconds(fabric, traffic, {.bucket_bytes = kBucketBytes});
+  out.seconds = network;
   if (s.colocated)
-    return network;
+    return out;
   // The last bucket's copy to the host follows its transfer; where copies are slower, they are what
   // the first transfer precedes.
   const double bytes = traffic.most_received();
   const double buckets = std::max(1.0, std::ceil(bytes / kBucketBytes - 1e-9));
   const double host = bytes * fabric.from_device;
-  return (network + host) / buckets + (buckets - 1) / buckets * std::max(network, host) +
-         buckets * fabric.host_latency;
+  out.seconds = (network + host) / buckets + (buckets - 1) / buckets * std::max(network, host) +
+                buckets * fabric.host_latency;
+  return out;
+}
+
+double publish_seconds(const sim_hw::Fabric& fabric, const SimulationSettings& s) {
+  return publish_weights(fabric, s).seconds;
+}
+
+double swap_bytes(const SimulationSettings& s) {
+  return s.colocated ? 0 : engine_ledger(s, rollout_layout(s)).weights;
 }
 
 double swap_seconds(const sim_hw::Fabric& fabric, const SimulationSettings& s) {
@@ -276,7 +303,7 @@ double swap_seconds(const sim_hw::Fabric& fabric, const SimulationSettings& s) {
   const double naming = tensors * s.cluster.constants.operators.host_kernel;
   if (s.colocated)
     return naming;
-  return naming + sim_hw::to_device_seconds(fabric, engine_ledger(s, rollout_layout(s)).weights);
+  return naming + sim_hw::to_device_seconds(fabric, swap_bytes(s));
 }
 
 double cache_seconds(const SimulationSettings& s) {

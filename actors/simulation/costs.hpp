@@ -76,10 +76,24 @@ ActorMemory rollout_memory(const SimulationSettings& settings);
 Tokens kv_tokens(const SimulationSettings& settings);
 /// Between forward and backward of the longest micro-batch.
 ActorMemory trainer_memory(const SimulationSettings& settings);
+/// The same of an update whose replicas have `micro_batches` of at most `longest` tokens.
+ActorMemory trainer_memory(const SimulationSettings& settings,
+                           std::int64_t micro_batches,
+                           Tokens longest);
 ActorMemory reference_memory(const SimulationSettings& settings);
+/// The same of a pass whose longest micro-batch has `longest` tokens.
+ActorMemory reference_memory(const SimulationSettings& settings, Tokens longest);
 
+/// How a version comes to the engines.
+struct WeightPublication {
+  double seconds = 0;           ///< As publish_seconds().
+  sim_hw::LevelBytes received;  ///< By the devices of one engine, all together.
+};
+WeightPublication publish_weights(const sim_hw::Fabric& fabric, const SimulationSettings& settings);
 /// From the end of an update until every engine has staged its weights.
 double publish_seconds(const sim_hw::Fabric& fabric, const SimulationSettings& settings);
+/// What a commit copies from the host, of one device.
+double swap_bytes(const SimulationSettings& settings);
 /// From staged to in use, during which an engine does not step.
 double swap_seconds(const sim_hw::Fabric& fabric, const SimulationSettings& settings);
 /// Of the KV cache's allocation, which clears it.

@@ -70,6 +70,7 @@ void hand_out(std::vector<Bin> bins, Packing& out) {
     const std::size_t place = i % replicas;
     Bin& sum = sums[i / replicas % 2 == 0 ? place : replicas - 1 - place];
     sum.tokens += bins[i].tokens;
+    out.largest_tokens = std::max(out.largest_tokens, bins[i].tokens);
     sum.squares += bins[i].squares;
   }
   for (const Bin& sum : sums) {

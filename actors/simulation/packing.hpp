@@ -28,6 +28,7 @@ struct Packing {
   std::int64_t replicas = 1;
   std::int64_t tokens = 0;          ///< Of all sequences.
   std::int64_t busiest_tokens = 0;  ///< Of the replica with the most.
+  std::int64_t largest_tokens = 0;  ///< Of a micro-batch.
   double busiest_squares = 0;       ///< Most squared lengths that a replica has.
 
   /// Mean of the busiest replica's micro-batches, rounded up.

@@ -1,6 +1,7 @@
 #include "actors/simulation/simulated_reference.hpp"
 
 #include "sim_hw/iteration/cluster.hpp"
+#include "sim_hw/parallel/train_traffic.hpp"
 
 #include <utility>
 
@@ -9,37 +10,49 @@ namespace temper::actors {
 ReferenceModel::ReferenceModel(const SimulationSettings& settings)
     : settings_(settings),
       model_(trained_model(settings)),
+      flops_(model_),
       device_(sim_hw::make_device(settings.cluster)),
       fabric_(sim_hw::make_fabric(settings.cluster)),
       layout_(reference_layout(settings)) {}
 
-double ReferenceModel::seconds(std::vector<Tokens> lengths) const {
+ReferencePass ReferenceModel::pass(std::vector<Tokens> lengths) const {
+  ReferencePass out;
+  for (const Tokens length : lengths)
+    out.flops += flops_.forward(sim_hw::whole_sequence(static_cast<double>(length.count())));
   const Packing packing =
       pack(std::move(lengths),
            {.tokens = settings_.config.trainer.micro_batch_tokens, .replicas = layout_.dp});
   const sim_hw::TrainShape shape =
       packed_shape(settings_, layout_, packing.micro_batches, packing.mean_tokens());
-  const double pass = sim_hw::forward_iteration_seconds(model_, device_, fabric_, layout_, shape);
+  out.sent = sim_hw::forward_traffic(model_, device_, fabric_, layout_, shape).total();
+  out.memory = reference_memory(settings_, Tokens(packing.largest_tokens));
+  out.seconds = sim_hw::forward_iteration_seconds(model_, device_, fabric_, layout_, shape);
   if (shape.attention != sim_hw::AttentionKernel::Fused)
-    return pass;
+    return out;
   const LayerAttention attention =
       layer_attention(model_, device_, layout_, shape, packing.mean_squares());
   const auto first = static_cast<double>(sim_hw::stage_layers(model_, layout_, 0));
   const double layers = static_cast<double>(packing.micro_batches) * first +
                         static_cast<double>(model_.layers) - first;
-  return pass + (attention.real - attention.packed) * layers;
+  out.seconds += (attention.real - attention.packed) * layers;
+  return out;
 }
 
 SimulatedReference::SimulatedReference(SimulationSettings settings)
     : settings_(std::move(settings)),
       fabric_(sim_hw::make_fabric(settings_.cluster)),
-      spans_(settings_.config.report_every) {}
+      spans_(settings_.config.report_every),
+      meter_(settings_, settings_.cards) {}
 
 Status SimulatedReference::start(Time now, Outbox&) {
   TEMPER_TRY_STATUS(check_reference(settings_));
   model_.emplace(settings_);
   memory_ = reference_memory(settings_);
   place_ = settings_.colocated ? Place::Host : Place::Card;
+  meter_.predict(memory_);
+  if (onboard())
+    meter_.add_from_host(memory_.device.weights * meter_.devices());
+  count_held();
   doing_ = Doing::Loading;
   until_ = now + from_seconds(onboard() ? load_seconds(fabric_, memory_) : 0);
   return {};
@@ -58,7 +71,9 @@ Status SimulatedReference::on_message(const IncomingMessage& message, Time now, 
     begin_switch(work.action, now, out);
   } else if (message.is<Stop>()) {
     record(now);
-    spans_.flush(now, out);
+    if (doing_ == Doing::Scoring && *until_ > began_)
+      account(temper::seconds(now - began_) / temper::seconds(*until_ - began_));
+    spans_.finish(now, out, meter_);
   }
   return {};
 }
@@ -66,13 +81,15 @@ Status SimulatedReference::on_message(const IncomingMessage& message, Time now, 
 Status SimulatedReference::advance(Time now, Outbox& out) {
   if (until_ && *until_ <= now) {
     record(now);
-    spans_.report(now, out);
+    if (doing_ == Doing::Scoring)
+      account(1);
+    spans_.report(now, out, &meter_);
     until_.reset();
     finish(now, out);
     if (!waiting_.empty())
       begin_pass(now);
   }
-  spans_.report(now, out);
+  spans_.report(now, out, &meter_);
   return {};
 }
 
@@ -86,8 +103,21 @@ void SimulatedReference::begin_pass(Time now) {
     lengths.insert(lengths.end(), work.lengths.begin(), work.lengths.end());
   under_way_ = waiting_.size();
   doing_ = Doing::Scoring;
-  until_ = lengths.empty() ? now : now + from_seconds(model_->seconds(std::move(lengths)));
-  recorded_ = now;
+  pass_ = lengths.empty() ? ReferencePass{} : model_->pass(std::move(lengths));
+  until_ = now + from_seconds(pass_.seconds);
+  began_ = recorded_ = now;
+}
+
+void SimulatedReference::account(double share) {
+  meter_.add_flops(share * pass_.flops);
+  meter_.add_sent(pass_.sent, share);
+  meter_.hold(pass_.memory.device.total(), pass_.memory.host.total());
+}
+
+/// Its weights, wherever they are.
+void SimulatedReference::count_held() {
+  const double weights = memory_.device.weights;
+  meter_.hold(memory_.device.reserve + (onboard() ? weights : 0), onboard() ? 0 : weights);
 }
 
 void SimulatedReference::finish(Time, Outbox& out) {
@@ -104,6 +134,11 @@ void SimulatedReference::finish(Time, Outbox& out) {
       }
       break;
     case Doing::Switching:
+      count_held();
+      if (switched_.cost.duration > Duration{} && onboard())
+        meter_.add_from_host(memory_.device.weights * meter_.devices());
+      else if (switched_.cost.duration > Duration{})
+        meter_.add_to_host(memory_.device.weights * meter_.devices());
       out.send(switched_);
       break;
   }

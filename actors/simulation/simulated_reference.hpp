@@ -5,7 +5,8 @@
 //   pass = sim_hw::forward_iteration_seconds() of the packed micro-batches (packing.hpp)
 //        + attention correction: (real - packed) forward attention x (m L_1 + L - L_1)
 // with m micro-batches of a replica, L layers, L_1 of them on the first stage, which has the most.
-// Layout: reference_layout(). Constants: those of the hardware.
+// It uses forward FLOP of whole sequences, the exchanges of sim_hw::forward_traffic(), and memory
+// by the longest micro-batch. Layout: reference_layout(). Constants: those of the hardware.
 #pragma once
 
 #include "actors/protocol/counted.hpp"
@@ -13,21 +14,31 @@
 #include "actors/simulation/packing.hpp"
 #include "actors/simulation/simulated_actor.hpp"
 #include "actors/simulation/span_log.hpp"
+#include "sim_hw/model/flops.hpp"
 
 #include <deque>
 
 namespace temper::actors {
+
+struct ReferencePass {
+  double seconds = 0;
+  double flops = 0;
+  sim_hw::LevelBytes sent;  ///< By all devices.
+  ActorMemory memory;       ///< Of one device.
+};
 
 /// Forward passes of a reference. Requires: settings that check_reference() accepts.
 class ReferenceModel {
  public:
   explicit ReferenceModel(const SimulationSettings& settings);
   /// Requires: at least one length.
-  double seconds(std::vector<Tokens> lengths) const;
+  ReferencePass pass(std::vector<Tokens> lengths) const;
+  double seconds(std::vector<Tokens> lengths) const { return pass(std::move(lengths)).seconds; }
 
  private:
   SimulationSettings settings_;
   sim_hw::ModelSpec model_;
+  sim_hw::ModelFlops flops_;
   sim_hw::Device device_;
   sim_hw::Fabric fabric_;
   sim_hw::Layout layout_;
@@ -53,6 +64,9 @@ class SimulatedReference final : public SimulatedActor {
   Bytes held(Place where) const;
   /// Adds the pass under way to the spans, as far as it is.
   void record(Time now);
+  /// Counts a share of the pass under way as used.
+  void account(double share);
+  void count_held();
 
   const SimulationSettings settings_;
   std::optional<ReferenceModel> model_;  ///< Made by start().
@@ -62,10 +76,13 @@ class SimulatedReference final : public SimulatedActor {
   Place place_ = Place::Card;
   std::deque<CountedScore> waiting_;  ///< The first `under_way_` are in the pass.
   std::size_t under_way_ = 0;
+  ReferencePass pass_;         ///< Under way.
   Switched switched_;          ///< Of the switch under way.
   std::optional<Time> until_;  ///< End of what it is doing.
-  Time recorded_{};            ///< That is in `spans_` before this.
+  Time began_{};
+  Time recorded_{};  ///< That is in `spans_` before this.
   SpanLog spans_;
+  UsageMeter meter_;
 };
 
 }  // namespace temper::actors

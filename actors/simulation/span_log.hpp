@@ -1,10 +1,11 @@
 // What a simulated actor's cards are busy with, as spans of virtual time: neighbours of one state
 // are joined, and reports go out at most once per interval, so that logs stay small. The owner asks
-// due() for its next_event() and calls report() when it advances.
+// due() for its next_event() and calls report() when it advances. Usage travels with the spans.
 #pragma once
 
 #include "actors/protocol/lifecycle.hpp"
 #include "actors/runtime/role.hpp"
+#include "actors/simulation/usage_meter.hpp"
 
 #include <optional>
 
@@ -30,15 +31,20 @@ class SpanLog {
       return std::nullopt;
     return std::max(last_report_ + interval_, spans_.back().end);
   }
-  void report(Time now, Outbox& out) {
+  void report(Time now, Outbox& out, UsageMeter* meter = nullptr) {
     if (const auto when = due(); when && *when <= now)
-      flush(now, out);
+      flush(now, out, meter);
   }
-  void flush(Time now, Outbox& out) {
+  void flush(Time now, Outbox& out, UsageMeter* meter = nullptr) {
     last_report_ = now;
     if (spans_.empty())
       return;
-    out.send(Activity{std::move(spans_)});
+    out.send(Activity{std::move(spans_), meter != nullptr ? meter->due(now) : std::nullopt});
+    spans_.clear();
+  }
+  /// The last report: what has gathered, and the usage whatever it is.
+  void finish(Time now, Outbox& out, UsageMeter& meter) {
+    out.send(Activity{std::move(spans_), meter.report(now)});
     spans_.clear();
   }
 

@@ -9,7 +9,7 @@ using Answer = std::optional<Event>;
 Result<std::optional<Event>> plain_event(ActorId actor, const actors::IncomingMessage& m) {
   if (m.is<actors::Activity>()) {
     TEMPER_TRY(auto activity, m.decode<actors::Activity>());
-    return Answer(event::Activity{actor, std::move(activity.spans)});
+    return Answer(event::Activity{actor, std::move(activity.spans), std::move(activity.usage)});
   }
   if (m.is<actors::WeightsStaged>()) {
     TEMPER_TRY(auto staged, m.decode<actors::WeightsStaged>());

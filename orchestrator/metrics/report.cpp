@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <charconv>
 #include <iterator>
 
@@ -95,6 +96,59 @@ void write_waits(Page& page, const Summary& s) {
               w.longest_s > 0
                   ? fmt::format("   ({:.2f} s at {:.2f} s)", w.longest_s, w.longest_at_s)
                   : "");
+  }
+}
+
+std::string bytes_text(double bytes) {
+  constexpr std::array<std::pair<double, const char*>, 4> kUnits{
+      {{1e15, "PB"}, {1e12, "TB"}, {1e9, "GB"}, {1e6, "MB"}}};
+  for (const auto& [unit, name] : kUnits) {
+    if (bytes >= unit)
+      return fmt::format("{:.1f} {}", bytes / unit, name);
+  }
+  return fmt::format("{:.0f} kB", bytes / 1e3);
+}
+
+std::string high_water_text(const HighWater& h) {
+  const auto gb = [](std::int64_t bytes) { return static_cast<double>(bytes) / 1e9; };
+  return fmt::format("{:.1f} of {:.1f} GB, {:.1f} predicted",
+                     gb(h.peak_bytes),
+                     gb(h.capacity_bytes),
+                     gb(h.predicted_bytes));
+}
+
+void write_usage(Page& page, const Summary& s) {
+  if (s.mfu) {
+    page.title("model FLOP utilisation (of the wall time; while busy)");
+    page.line("all", "{:5.1f} %", s.mfu->mfu * 100);
+    for (const auto& [role, mfu] : s.mfu->roles)
+      page.line(name_of(role), "{:5.1f} %   {:5.1f} %", mfu.mfu * 100, mfu.while_busy * 100);
+  }
+  if (s.memory) {
+    page.title("memory high-water marks, of a device and its share of the host");
+    for (const auto& [role, memory] : *s.memory) {
+      page.line(name_of(role),
+                "{}   host {}",
+                high_water_text(memory.device),
+                high_water_text(memory.host));
+    }
+  }
+  if (s.network) {
+    page.title("network planes (per update; mean share of the bandwidth; by role)");
+    for (const PlaneSummary& plane : s.network->planes) {
+      if (plane.bytes == 0)
+        continue;
+      std::string roles;
+      for (const auto& [role, bytes] : plane.roles) {
+        if (bytes > 0)
+          roles += fmt::format("   {} {}", name_of(role), bytes_text(static_cast<double>(bytes)));
+      }
+      page.line(plane.plane,
+                "{:>9}  {:6.2f} % {}",
+                bytes_text(plane.bytes_per_update),
+                plane.share * 100,
+                roles);
+    }
   }
 }
 
@@ -225,6 +279,7 @@ std::string summary_text(const Summary& s, const PredictedStates& predicted) {
             s.lengths.max);
   write_cards(page, s.utilization);
   write_waits(page, s);
+  write_usage(page, s);
   write_troubles(page, s);
   write_turns(page, s.switches, predicted);
   page.title(

@@ -53,6 +53,7 @@ void RunMetrics::feed(const Record& record) {
     wall_ = record.time;
   timeline_.feed(record);
   turns_.feed(record);
+  usage_.feed(record);
   std::visit([this](const auto& e) { on_event(e); }, record.event);
   for (const Command& command : record.commands)
     std::visit([this](const auto& c) { on_command(c); }, command);

@@ -13,6 +13,7 @@
 
 #include "orchestrator/metrics/timeline.hpp"
 #include "orchestrator/metrics/turns.hpp"
+#include "orchestrator/metrics/usage.hpp"
 
 #include <deque>
 #include <unordered_map>
@@ -100,6 +101,7 @@ class RunMetrics {
   const SchedulerConfig& config() const { return config_; }
   const Timeline& timeline() const { return timeline_; }
   Timeline& timeline() { return timeline_; }
+  const UsageTotals& usage() const { return usage_; }
   /// When the run finished; while it goes on, the time of the last record.
   Time wall() const { return wall_; }
   const std::optional<command::Finish>& finish() const { return finish_; }
@@ -204,6 +206,7 @@ class RunMetrics {
 
   Timeline timeline_;
   Turns turns_;
+  UsageTotals usage_;
   Time now_{}, wall_{};
   std::optional<command::Finish> finish_;
 

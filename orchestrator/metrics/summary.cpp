@@ -172,6 +172,12 @@ Summary summarize(const RunMetrics& m, const RunIdentity& identity) {
     s.restarts.push_back({r.kind, seconds(r.time), r.actor, r.reason});
   s.switches = switches(m);
   s.checkpoints = {m.checkpoints().saved, m.checkpoints().failed, m.checkpoints().last};
+  if (auto usage =
+          summarize_usage(m.usage(), s.cards, m.wall().time_since_epoch(), m.updates().size())) {
+    s.mfu = std::move(usage->mfu);
+    s.memory = std::move(usage->memory);
+    s.network = std::move(usage->network);
+  }
   return s;
 }
 

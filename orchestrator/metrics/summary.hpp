@@ -103,6 +103,10 @@ struct Summary {
   std::vector<RestartSummary> restarts;
   SwitchesSummary switches;
   CheckpointSummary checkpoints;
+  /// Of simulated hardware; docs/simulated.md.
+  std::optional<MfuSummary> mfu;
+  std::optional<std::map<actors::RoleKind, RoleMemory>> memory;
+  std::optional<NetworkSummary> network;
   std::string log_hash;    ///< 16 hexadecimal digits.
   bool simulated = false;  ///< Its time is that of simulated hardware.
 };
@@ -237,6 +241,9 @@ void describe(V& v, Summary& s) {
   v.field(19, "checkpoints", s.checkpoints);
   v.field(20, "log_hash", s.log_hash);
   v.field(21, "simulated", s.simulated);
+  v.field(22, "mfu", s.mfu, {.doc = "Model FLOP utilisation; simulated runs."});
+  v.field(23, "memory", s.memory, {.doc = "High-water marks by role; simulated runs."});
+  v.field(24, "network", s.network, {.doc = "Bytes by plane; simulated runs."});
 }
 
 }  // namespace temper::orchestrator

@@ -194,11 +194,13 @@ struct Activity {
   static constexpr std::string_view kName = "activity";
   ActorId actor;
   std::vector<actors::Span> spans;
+  std::optional<actors::Usage> usage{};
 };
 template <class V>
 void describe(V& v, Activity& e) {
   v.field(1, "actor", e.actor);
   v.field(2, "spans", e.spans);
+  v.field(3, "usage", e.usage);
 }
 
 /// The time that next_deadline() named has come.

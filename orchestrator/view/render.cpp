@@ -328,6 +328,45 @@ std::vector<std::string> event_lines(const Record& record, const SchedulerConfig
   return lines;
 }
 
+namespace {
+
+/// What a simulated run used, in three lines.
+void draw_usage(Canvas& c, const Summary& s) {
+  if (s.mfu) {
+    label(c, "MFU").text(fmt::format("{:.1f} %", s.mfu->mfu * 100), kTitle);
+    for (const auto& [role, mfu] : s.mfu->roles) {
+      c.text(fmt::format("   {} {:.1f} % ({:.1f} % while busy)",
+                         name_of(role),
+                         mfu.mfu * 100,
+                         mfu.while_busy * 100),
+             kLabel);
+    }
+    c.line();
+  }
+  if (s.memory) {
+    label(c, "memory");
+    const auto gb = [](std::int64_t bytes) { return static_cast<double>(bytes) / 1e9; };
+    for (const auto& [role, memory] : *s.memory) {
+      figure(c,
+             name_of(role),
+             fmt::format("{:.1f} of {:.1f} GB",
+                         gb(memory.device.peak_bytes),
+                         gb(memory.device.capacity_bytes)));
+    }
+    c.text("per device", kLabel).line();
+  }
+  if (s.network) {
+    label(c, "network");
+    for (const PlaneSummary& plane : s.network->planes) {
+      if (plane.bytes > 0)
+        figure(c, plane.plane, fmt::format("{:.2f} %", plane.share * 100));
+    }
+    c.text("of bandwidth", kLabel).line();
+  }
+}
+
+}  // namespace
+
 std::string render_closing(const Summary& s,
                            std::string_view run_dir,
                            std::string_view trace,
@@ -367,6 +406,7 @@ std::string render_closing(const Summary& s,
     c.text(text, kFaint);
   }
   c.line();
+  draw_usage(c, s);
   label(c, "staleness").text(fmt::format("max {}", s.staleness.max), kTitle);
   c.text(fmt::format(" of {} allowed, mean {:.2f}", s.staleness.bound, s.staleness.mean), kLabel)
       .line();

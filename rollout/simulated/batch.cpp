@@ -221,10 +221,10 @@ void Batch::invalidate_cache() {
       continue;
     const Response& r = responses_[age.slot];
     if (!prompt_done[r.group])
-      prefill_.push_back({r.request.prompt, 0});
+      prefill_.push_back({r.request.prompt, 0, false, true});
     prompt_done[r.group] = true;
     if (const std::int64_t own = r.done + (counter_ - r.entered); own > 0)
-      prefill_.push_back({own, r.request.prompt});
+      prefill_.push_back({own, r.request.prompt, false, true});
   }
 }
 
@@ -246,10 +246,11 @@ void Batch::enter(Slot slot) {
   if (g.running++ == 0) {
     kv_.hold(shared_blocks(g));
     if (g.prompt > 0)
-      prefill_.push_back({g.prompt, 0});
+      prefill_.push_back({g.prompt, 0, false, g.prompted || r.request.prefix > 0});
+    g.prompted = true;
   }
   if (r.done > 0)
-    prefill_.push_back({r.done, g.prompt, r.parked});
+    prefill_.push_back({r.done, g.prompt, r.parked, true});
   unpark(r);
   r.state = State::Running;
   r.entered = counter_;

@@ -46,7 +46,8 @@ struct BatchRequest {
 struct PrefillPiece {
   std::int64_t tokens = 0;
   std::int64_t offset = 0;
-  bool parked = false;  ///< On the host: to be copied, not computed.
+  bool parked = false;    ///< On the host: to be copied, not computed.
+  bool repeated = false;  ///< Was computed before, here or elsewhere.
 };
 
 class Batch {
@@ -123,6 +124,7 @@ class Batch {
     std::int64_t prompt = 0;
     std::int32_t members = 0;
     std::int32_t running = 0;
+    bool prompted = false;  ///< Its prompt was cached before.
   };
   struct Reference {
     Slot slot;

@@ -26,6 +26,7 @@ void for_each_taken(Pieces& pieces, std::int64_t per_replica, std::int64_t repli
 EngineCost::EngineCost(const actors::SimulationSettings& settings)
     : device_(sim_hw::make_device(settings.cluster)),
       fabric_(sim_hw::make_fabric(settings.cluster)),
+      flops_(actors::trained_model(settings)),
       layout_(actors::rollout_layout(settings)),
       replicas_(static_cast<std::int64_t>(layout_.dp)),
       prefill_tokens_(settings.config.rollout.prefill_tokens),
@@ -52,6 +53,7 @@ const EngineCost::PerBatch& EngineCost::per_batch(std::int64_t batch) {
     const double at_short = seconds(kShort);
     kept.per_context = (seconds(kLong) - at_short) / (kLong - kShort);
     kept.fixed = at_short - kept.per_context * kShort + host_overhead_;
+    kept.sent = sim_hw::rollout_traffic(fabric_, model_, layout_, b);
     kept.known = true;
   }
   return kept;
@@ -60,7 +62,16 @@ const EngineCost::PerBatch& EngineCost::per_batch(std::int64_t batch) {
 EngineCost::Decode EngineCost::decode(std::int64_t running) {
   const PerBatch& kept = per_batch((running + replicas_ - 1) / replicas_);
   const auto all = static_cast<double>(running);
-  return {kept.fixed, kept.per_context / all, all};
+  return {kept.fixed, kept.per_context / all, all, kept.sent};
+}
+
+double EngineCost::decode_flops(std::int64_t running,
+                                std::int64_t steps,
+                                std::int64_t context) const {
+  const auto r = static_cast<double>(running);
+  const auto k = static_cast<double>(steps);
+  const double tokens = k * r;
+  return flops_.forward({tokens, k * static_cast<double>(context) + r * (k * (k + 1) / 2), tokens});
 }
 
 Duration EngineCost::least(std::int64_t steps, std::int64_t load) {
@@ -123,7 +134,7 @@ double EngineCost::prefill(const std::deque<PrefillPiece>& pieces) const {
   const double copying = std::max(most_copied, copied / static_cast<double>(replicas_));
   if (tokens == 0)
     return copying;
-  const auto share = static_cast<double>(std::max(longest, (tokens + replicas_ - 1) / replicas_));
+  const double share = share_of(tokens, longest);
   sim_hw::SumSink sum;
   visit_layers(device_,
                model_,
@@ -134,6 +145,32 @@ double EngineCost::prefill(const std::deque<PrefillPiece>& pieces) const {
   const double attended =
       device_.k.attention_latency + std::max(most_scores, scores / static_cast<double>(replicas_));
   return copying + sum.seconds + model_.layers * attended + host_overhead_;
+}
+
+double EngineCost::share_of(std::int64_t tokens, std::int64_t longest) const {
+  return static_cast<double>(std::max(longest, (tokens + replicas_ - 1) / replicas_));
+}
+
+EngineCost::PrefillUse EngineCost::prefill_use(const std::deque<PrefillPiece>& pieces) const {
+  PrefillUse out;
+  std::int64_t tokens = 0;
+  std::int64_t longest = 0;
+  for_each_taken(pieces, prefill_tokens_, replicas_, [&](const PrefillPiece& p, std::int64_t n) {
+    const auto each = static_cast<double>(n);
+    if (p.parked) {
+      out.copied += each * kv_token_bytes_ * model_.tp;
+      return;
+    }
+    tokens += n;
+    longest = std::max(longest, n);
+    if (!p.repeated)
+      out.flops += flops_.forward(sim_hw::continued(static_cast<double>(p.offset), each));
+  });
+  if (tokens > 0) {
+    out.sent.add(sim_hw::rollout_traffic(fabric_, model_, layout_, share_of(tokens, longest)),
+                 model_.tp * static_cast<double>(replicas_));
+  }
+  return out;
 }
 
 void EngineCost::finish_prefill(std::deque<PrefillPiece>& pieces) const {

@@ -10,14 +10,16 @@
 //            before it (the difference of two causal triangles), spread over the replicas likewise
 //   parked   what a preempted response had cached, copied to the host and back over each device's
 //            link; both copies are charged when it comes back
-// Assumed: every replica as full; no vocabulary head in prefill; the first token comes from a
-// decode step like all others, as sim_hw/iteration/cluster.hpp counts them.
-// One owner, no threads.
+// What they use: the FLOP of their tokens (sim_hw/model/flops.hpp; what was computed before does
+// not count), the exchanges that are priced, and copies of parked pieces. Assumed: every replica as
+// full; no vocabulary head in prefill; the first token comes from a decode step like all others, as
+// sim_hw/iteration/cluster.hpp counts them. One owner, no threads.
 #pragma once
 
 #include "actors/simulation/simulation_config.hpp"
 #include "core/result.hpp"
 #include "rollout/simulated/batch.hpp"
+#include "sim_hw/model/flops.hpp"
 #include "sim_hw/steps/parallel_decode.hpp"
 
 namespace temper::rollout {
@@ -33,6 +35,7 @@ class EngineCost {
     double fixed = 0;        ///< Of a step.
     double per_context = 0;  ///< Per token that any of them has cached.
     double running = 0;
+    sim_hw::LevelBytes sent;  ///< In a step, by each device.
     double seconds(std::int64_t steps, std::int64_t context) const {
       const auto k = static_cast<double>(steps);
       return k * fixed +
@@ -42,10 +45,19 @@ class EngineCost {
   Decode decode(std::int64_t running);
   /// What `steps` decode steps take at least while at most `load` responses run.
   Duration least(std::int64_t steps, std::int64_t load);
+  /// Of as many steps, of all responses: each token attends to what is cached, and itself.
+  double decode_flops(std::int64_t running, std::int64_t steps, std::int64_t context) const;
 
   /// Seconds of the next prefill step over `pieces`, from the front: at most prefill_tokens of a
   /// piece, and of a replica; parked pieces besides.
   double prefill(const std::deque<PrefillPiece>& pieces) const;
+  /// What that step uses, of all devices together.
+  struct PrefillUse {
+    double flops = 0;
+    sim_hw::LevelBytes sent;
+    double copied = 0;  ///< Bytes to the host and, again, from it.
+  };
+  PrefillUse prefill_use(const std::deque<PrefillPiece>& pieces) const;
   /// Whether parking takes less time than computing the piece again, by itself.
   bool parks(const PrefillPiece& piece) const;
   /// On one device, of each token cached.
@@ -59,16 +71,20 @@ class EngineCost {
   struct PerBatch {
     double fixed = 0;
     double per_context = 0;  ///< Of the mean context.
+    sim_hw::LevelBytes sent;
     bool known = false;
   };
   const PerBatch& per_batch(std::int64_t batch);
   double attention(double tokens) const;
   double copies(std::int64_t tokens) const;
+  /// Tokens of a replica in a step that computes `tokens`, `longest` of one piece.
+  double share_of(std::int64_t tokens, std::int64_t longest) const;
 
   // Constant after construction.
   sim_hw::Device device_;
   sim_hw::Fabric fabric_;
   sim_hw::StepModel model_;
+  sim_hw::ModelFlops flops_;
   sim_hw::RolloutLayout layout_;  ///< dp: replicas whose tokens reach the experts of a device.
   std::int64_t replicas_;
   std::int64_t prefill_tokens_;

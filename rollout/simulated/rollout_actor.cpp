@@ -20,7 +20,11 @@ SimulatedRollout::SimulatedRollout(actors::SimulationSettings settings,
                                    std::uint64_t seed,
                                    PolicyVersion first,
                                    CacheAtCommit at_commit)
-    : settings_(std::move(settings)), seed_(seed), at_commit_(at_commit), version_(first) {}
+    : settings_(std::move(settings)),
+      seed_(seed),
+      at_commit_(at_commit),
+      version_(first),
+      meter_(settings_, settings_.cards) {}
 
 Status SimulatedRollout::start(Time now, actors::Outbox& out) {
   static_cast<void>(out);
@@ -65,6 +69,9 @@ Status SimulatedRollout::start(Time now, actors::Outbox& out) {
   limits.block = c.rollout.block;
   batch_.emplace(limits, version_);
   has_weights_ = has_kv_ = !settings_.colocated;
+  meter_.predict(memory);
+  if (!settings_.colocated)
+    meter_.add_from_host(weight_bytes_ * meter_.devices());
   now_ = now;
   begin(Doing::Loading,
         now,
@@ -133,6 +140,10 @@ void SimulatedRollout::go_through(Time now, actors::Outbox& out) {
     } else if (staging_until_ && *staging_until_ <= now_) {
       staging_until_.reset();
       staged_ = staging_;
+      meter_.add_sent(publish_->received);
+      if (!settings_.colocated)
+        meter_.add_to_host(publish_->received.total());
+      count_held();
       send_activity(now_, out);
       out.send(actors::WeightsStaged{staging_, ""});
     } else {
@@ -149,10 +160,9 @@ Status SimulatedRollout::on_message(const actors::IncomingMessage& message,
   if (message.is<actors::StageWeights>()) {
     TEMPER_TRY(const auto work, message.decode<actors::StageWeights>());
     if (!publish_)
-      publish_ =
-          from_seconds(actors::publish_seconds(sim_hw::make_fabric(settings_.cluster), settings_));
+      publish_ = actors::publish_weights(sim_hw::make_fabric(settings_.cluster), settings_);
     staging_ = work.weights.version;
-    staging_until_ = now + *publish_;
+    staging_until_ = now + from_seconds(publish_->seconds);
     return {};
   }
   if (message.is<actors::CountedGenerate>()) {
@@ -171,6 +181,8 @@ Status SimulatedRollout::on_message(const actors::IncomingMessage& message,
     TEMPER_TRY(const auto work, message.decode<actors::Switch>());
     inbox_.emplace_back(work);
   } else {
+    if (message.is<actors::Stop>())
+      stop(now, out);
     return {};
   }
   cut(now);
@@ -187,22 +199,27 @@ Time SimulatedRollout::decode_end(std::int64_t steps) const {
   return began_ + from_seconds(run_cost_.seconds(steps, run_context_));
 }
 
+/// The fewest steps of the run that end at or after `now`.
+std::int64_t SimulatedRollout::steps_until(Time now) const {
+  std::int64_t few = 0;
+  std::int64_t many = run_steps_;
+  while (few < many) {
+    const std::int64_t middle = few + (many - few) / 2;
+    if (decode_end(middle) < now)
+      few = middle + 1;
+    else
+      many = middle;
+  }
+  return few;
+}
+
 /// Ends the present run at the end of its step under way; takes back what begins right now.
 void SimulatedRollout::cut(Time now) {
   if (doing_ == Doing::Prefill && began_ == now) {
     doing_ = Doing::Nothing;
   } else if (doing_ == Doing::Decode && ends_ > now) {
-    std::int64_t few = 0;  // The fewest steps that end at or after now.
-    std::int64_t many = run_steps_;
-    while (few < many) {
-      const std::int64_t middle = few + (many - few) / 2;
-      if (decode_end(middle) < now)
-        few = middle + 1;
-      else
-        many = middle;
-    }
-    run_steps_ = few;
-    ends_ = decode_end(few);
+    run_steps_ = steps_until(now);
+    ends_ = decode_end(run_steps_);
   }
 }
 
@@ -217,14 +234,18 @@ void SimulatedRollout::finish(Time now, actors::Outbox& out) {
       break;
     case Doing::Prefill:
       ++counters_.prefill_steps;
+      count_prefill();
       cost_->finish_prefill(batch_->prefill());
       break;
     case Doing::Decode:
+      count_steps(run_steps_);
       batch_->decode(run_steps_, ended_);
+      count_held();
       break;
     case Doing::Commit:
       version_ = committing_;
       has_weights_ = true;
+      meter_.add_from_host(actors::swap_bytes(settings_) * meter_.devices());
       staged_.reset();
       batch_->begin_version(version_);
       if (at_commit_ == CacheAtCommit::Recompute)
@@ -421,8 +442,43 @@ void SimulatedRollout::send_activity(Time now, actors::Outbox& out) {
   note_activity(now);
   if (spans_.empty())
     return;
-  out.send(actors::Activity{std::move(spans_)});
+  out.send(actors::Activity{std::move(spans_), meter_.due(now)});
   spans_.clear();
+}
+
+/// The last report: a run under way counts with the steps that have ended.
+void SimulatedRollout::stop(Time now, actors::Outbox& out) {
+  note_activity(now);
+  if (doing_ == Doing::Decode) {
+    const std::int64_t steps = steps_until(now);
+    count_steps(decode_end(steps) > now ? steps - 1 : steps);
+  }
+  out.send(actors::Activity{std::move(spans_), meter_.report(now)});
+  spans_.clear();
+}
+
+// --- Usage
+
+void SimulatedRollout::count_steps(std::int64_t steps) {
+  meter_.add_flops(cost_->decode_flops(batch_->running(), steps, run_context_));
+  meter_.add_sent(run_cost_.sent, static_cast<double>(steps) * meter_.devices());
+}
+
+void SimulatedRollout::count_prefill() {
+  const EngineCost::PrefillUse use = cost_->prefill_use(batch_->prefill());
+  meter_.add_flops(use.flops);
+  meter_.add_sent(use.sent);
+  meter_.add_to_host(use.copied);
+  meter_.add_from_host(use.copied);
+}
+
+void SimulatedRollout::count_held() {
+  const double used =
+      static_cast<double>(batch_->most_blocks()) / static_cast<double>(batch_->kv().capacity());
+  const double parked = static_cast<double>(batch_->parked_tokens()) * cost_->kv_token_bytes() /
+                        static_cast<double>(cost_->replicas());
+  meter_.hold(has_weights_ ? weight_bytes_ + other_bytes_ + used * kv_bytes_ : 0,
+              parked + (staged_ ? staged_bytes_ : 0));
 }
 
 void SimulatedRollout::report(Time now, actors::Outbox& out) {

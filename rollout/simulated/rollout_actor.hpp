@@ -19,6 +19,10 @@
 // with weights and cache; co-located it starts with neither.
 // What cannot be generated for lack of weights or cache waits for them.
 //
+// Uses: the FLOP of its tokens, what its steps exchange, weights as they arrive (from the trainer,
+// to its hosts and back), copies of parked caches. Its memory: weights, the KV blocks in use, the
+// rest of the ledger; on the host the staged version and parked caches.
+//
 // Reports: finished responses together, `report_every` after the first of them, at once when the
 // engine runs empty, and before a switch is answered. Activity goes before other messages.
 #pragma once
@@ -29,6 +33,7 @@
 #include "actors/simulation/costs.hpp"
 #include "actors/simulation/lengths.hpp"
 #include "actors/simulation/simulated_actor.hpp"
+#include "actors/simulation/usage_meter.hpp"
 #include "rollout/simulated/batch.hpp"
 #include "rollout/simulated/engine_cost.hpp"
 
@@ -100,6 +105,11 @@ class SimulatedRollout final : public actors::SimulatedActor {
   void note_activity(Time end);
   void report(Time now, actors::Outbox& out);
   void send_activity(Time now, actors::Outbox& out);
+  std::int64_t steps_until(Time now) const;
+  void stop(Time now, actors::Outbox& out);
+  void count_steps(std::int64_t steps);
+  void count_prefill();
+  void count_held();
 
   // Constant after start().
   const actors::SimulationSettings settings_;
@@ -134,12 +144,13 @@ class SimulatedRollout final : public actors::SimulatedActor {
   std::optional<Time> staging_until_;
   PolicyVersion staging_;
   std::optional<PolicyVersion> staged_;
-  std::optional<Duration> publish_;  ///< Computed once it is needed.
+  std::optional<actors::WeightPublication> publish_;  ///< Computed once it is needed.
   std::vector<Batch::Ended> ended_;
   std::optional<Time> report_due_;
   std::vector<actors::Span> spans_;
   Time reported_until_{};  ///< Of the present activity.
   Counters counters_;
+  actors::UsageMeter meter_;
 };
 
 }  // namespace temper::rollout

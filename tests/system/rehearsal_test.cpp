@@ -247,6 +247,39 @@ TEST_P(Shipped, LeavesTheSameLogWhenRepeatedAndAsProcesses) {
   EXPECT_EQ(replay.status, 0) << replay.output;
 }
 
+TEST_P(Shipped, StaysWithinItsPeaksItsMemoryAndWhatWasPredicted) {
+  const Ended run = run_on("in-process", "a");
+  ASSERT_EQ(run.status, 0) << run.output;
+  const auto summary =
+      nlohmann::json::parse(read_file(run_folder("a") / "summary.json").value_or(""));
+  const auto& mfu = summary.at("mfu");
+  double flops = 0;
+  for (const auto& [role, m] : mfu.at("roles").items()) {
+    flops += m.at("flops").get<double>();
+    EXPECT_GT(m.at("mfu").get<double>(), 0) << role;
+    EXPECT_LE(m.at("mfu").get<double>(), m.at("while_busy").get<double>() + 1e-12) << role;
+    EXPECT_LT(m.at("while_busy").get<double>(), 0.7) << role;
+  }
+  EXPECT_NEAR(mfu.at("flops").get<double>(), flops, 1e-9 * flops);
+  for (const auto& [role, memory] : summary.at("memory").items()) {
+    const auto& device = memory.at("device");
+    EXPECT_GT(device.at("peak_bytes"), 0) << role;
+    EXPECT_LE(device.at("peak_bytes"), device.at("predicted_bytes")) << role;
+    EXPECT_LE(device.at("predicted_bytes"), device.at("capacity_bytes")) << role;
+    EXPECT_LE(memory.at("host").at("peak_bytes"), memory.at("host").at("capacity_bytes")) << role;
+  }
+  std::int64_t all = 0;
+  for (const auto& plane : summary.at("network").at("planes")) {
+    std::int64_t bytes = 0;
+    for (const auto& [role, part] : plane.at("roles").items())
+      bytes += part.get<std::int64_t>();
+    EXPECT_EQ(plane.at("bytes"), bytes) << plane;
+    EXPECT_LT(plane.at("share").get<double>(), 1) << plane;
+    all += bytes;
+  }
+  EXPECT_GT(all, 0);
+}
+
 TEST_P(Shipped, HasNoTwoActorsAtWorkOnOneCardAtOnce) {
   const Ended run = run_on("in-process", "a");
   ASSERT_EQ(run.status, 0) << run.output;

@@ -1,5 +1,6 @@
 #include "sim_hw/model/parameters.hpp"
 #include "sim_hw/parallel/train_iteration.hpp"
+#include "sim_hw/parallel/train_traffic.hpp"
 #include "tests/support/simulated_drive.hpp"
 #include "trainer/simulated/trainer_actor.hpp"
 
@@ -295,6 +296,92 @@ TEST(SimulatedTrainer, EqualCallsGiveEqualMessages) {
     return d.trace();
   };
   EXPECT_EQ(trace(), trace());
+}
+
+// --- What it uses
+
+actors::Usage last_usage(Driven& d) {
+  EXPECT_TRUE(d.send(actors::Stop{}));
+  const auto activity = d.all<actors::Activity>();
+  EXPECT_TRUE(!activity.empty() && activity.back().second.usage);
+  return activity.back().second.usage.value_or(actors::Usage{});
+}
+
+std::int64_t moved(const actors::Usage& usage, std::string_view what) {
+  std::int64_t bytes = 0;
+  for (const actors::PlaneUse& plane : usage.planes) {
+    const bool host = plane.plane.ends_with("host");
+    if (what.empty() ? !host : plane.plane == what)
+      bytes += plane.bytes.count();
+  }
+  return bytes;
+}
+
+TEST(UpdateCost, WhileItTrainsItsMfuIsThatOfTheModelledIteration) {
+  actors::SimulationSettings s = small();
+  s.config.trainer.optimizer_on_host = false;
+  const sim_hw::Layout layout = actors::trainer_layout(s);
+  const sim_hw::Device device = sim_hw::make_device(s.cluster);
+  const sim_hw::ModelSpec model = actors::trained_model(s);
+  const sim_hw::TrainShape shape = actors::packed_shape(s, layout, 8, Tokens(8192));
+  const sim_hw::Fabric fabric = sim_hw::make_fabric(s.cluster);
+  const sim_hw::TrainTime time = sim_hw::train_iteration_time(model, device, fabric, layout, shape);
+  // 32 sequences of 8192 over dp = 4 fill 8 micro-batches of one each, so that both count alike.
+  const UpdateCost cost = UpdateModel(s)(std::vector<Tokens>(32, Tokens(8192)));
+  const double possible = 16 * device.matrix_peak;
+  const double expected = sim_hw::model_flops(model, shape) / (time.total() * possible);
+  EXPECT_NEAR(cost.flops / (cost.total() * possible), expected, 1e-9 * expected);
+  EXPECT_GT(expected, 0.1);
+  EXPECT_LT(expected, 0.6);
+  EXPECT_NEAR(cost.sent.total(),
+              sim_hw::train_traffic(model, device, fabric, layout, shape).total().total(),
+              1e-9 * cost.sent.total());
+}
+
+TEST(UpdateCost, HoldsWhatItsLongestMicroBatchNeedsAndNoMoreThanPredicted) {
+  const actors::SimulationSettings s = small();
+  const actors::ActorMemory predicted = actors::trainer_memory(s);
+  const UpdateCost filled = UpdateModel(s)(std::vector<Tokens>(32, Tokens(8192)));
+  const UpdateCost light = UpdateModel(s)(std::vector<Tokens>(32, Tokens(4000)));
+  EXPECT_DOUBLE_EQ(filled.memory.device.total(), predicted.device.total());
+  EXPECT_LE(light.memory.device.total(), predicted.device.total());
+  EXPECT_GT(light.memory.device.total(), predicted.device.weights + predicted.device.gradients);
+}
+
+TEST_F(Trainer, ReportsWhatItUsedWhenItStops) {
+  for (std::uint64_t v = 5; v < 7; ++v) {
+    ASSERT_TRUE(d_.send(batch(v, 16, v)));
+    ASSERT_TRUE(d_.run());
+  }
+  const UpdateCost one = UpdateModel(settings_)(std::vector<Tokens>(64, Tokens(2048)));
+  const actors::Usage usage = last_usage(d_);
+  EXPECT_EQ(usage.devices, 16);
+  EXPECT_DOUBLE_EQ(usage.flops.count(), 2 * one.flops);
+  EXPECT_NEAR(static_cast<double>(moved(usage, "")), 2 * one.sent.total(), 8);
+  EXPECT_NEAR(static_cast<double>(moved(usage, "to host")), 2 * 16 * one.swapped, 1);
+  EXPECT_NEAR(static_cast<double>(usage.device.peak.count()), one.memory.device.total(), 1);
+  EXPECT_LE(usage.device.peak, usage.device.predicted);
+  EXPECT_LE(usage.device.predicted, usage.device.capacity);
+  EXPECT_LE(usage.host.peak, usage.host.capacity);
+}
+
+TEST_F(Trainer, CountsTheShareOfAnUpdateThatWasDone) {
+  ASSERT_TRUE(d_.send(batch(5, 16, 5)));
+  const Duration whole = *trainer_.next_event() - d_.now();
+  ASSERT_TRUE(d_.run_until(d_.now() + whole / 4));
+  const UpdateCost one = UpdateModel(settings_)(std::vector<Tokens>(64, Tokens(2048)));
+  EXPECT_NEAR(last_usage(d_).flops.count(), one.flops / 4, 1e-6 * one.flops);
+}
+
+TEST_F(Trainer, OffloadCountsOnTheLinkToTheHost) {
+  ASSERT_TRUE(d_.send(actors::Switch{actors::SwitchAction::OffloadOptimizer}));
+  ASSERT_TRUE(d_.run());
+  const actors::ActorMemory m = actors::trainer_memory(settings_);
+  const actors::Usage usage = last_usage(d_);
+  EXPECT_NEAR(static_cast<double>(moved(usage, "to host")), 16 * m.device.weights, 1);
+  EXPECT_NEAR(
+      static_cast<double>(usage.host.peak.count()), m.host.optimizer + m.device.weights, 16);
+  EXPECT_EQ(moved(usage, ""), 0);
 }
 
 }  // namespace

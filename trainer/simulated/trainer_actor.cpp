@@ -35,11 +35,14 @@ SimulatedTrainer::SimulatedTrainer(actors::SimulationSettings settings, PolicyVe
       fabric_(sim_hw::make_fabric(settings_.cluster)),
       weight_bytes_(2 * sim_hw::count_parameters(settings_.model).total()),
       version_(version),
-      spans_(settings_.config.report_every) {}
+      spans_(settings_.config.report_every),
+      meter_(settings_, settings_.trainer_cards) {}
 
 Status SimulatedTrainer::start(Time now, actors::Outbox& out) {
   TEMPER_TRY_STATUS(actors::check_trainer(settings_));
   memory_ = actors::trainer_memory(settings_);
+  meter_.predict(memory_);
+  meter_.add_from_host((memory_.device.weights + memory_.device.optimizer) * meter_.devices());
   update_.emplace(settings_);
   jobs_.emplace_back(Loading{});
   return begin_next(now, out);
@@ -59,7 +62,9 @@ Status SimulatedTrainer::on_message(const actors::IncomingMessage& message,
     jobs_.emplace_back(job);
   } else if (message.is<actors::Stop>()) {
     record(now);
-    spans_.flush(now, out);
+    if (until_ && *until_ > began_ && std::holds_alternative<actors::CountedTrain>(jobs_.front()))
+      account(seconds(now - began_) / seconds(*until_ - began_));
+    spans_.finish(now, out, meter_);
   }
   return begin_next(now, out);
 }
@@ -114,9 +119,9 @@ Status SimulatedTrainer::begin(const actors::CountedTrain& job, Time now, actors
     reward += item.reward;
   }
   trained_.metrics.reward_mean = reward / static_cast<double>(job.items.size());
-  const UpdateCost cost = (*update_)(std::move(lengths));
-  trained_.metrics.micro_batches = static_cast<std::int32_t>(cost.micro_batches);
-  take(now, from_seconds(cost.total()));
+  cost_ = (*update_)(std::move(lengths));
+  trained_.metrics.micro_batches = static_cast<std::int32_t>(cost_.micro_batches);
+  take(now, from_seconds(cost_.total()));
   return {};
 }
 
@@ -159,7 +164,8 @@ void SimulatedTrainer::finish(Time now, actors::Outbox& out) {
     return;
   }
   record(now);
-  spans_.flush(now, out);
+  note_usage();
+  spans_.flush(now, out, &meter_);
   if (std::holds_alternative<actors::CountedTrain>(jobs_.front())) {
     version_ = next(version_);
     trained_.weights = weights();
@@ -170,7 +176,7 @@ void SimulatedTrainer::finish(Time now, actors::Outbox& out) {
 }
 
 void SimulatedTrainer::take(Time now, Duration duration) {
-  recorded_ = now;
+  began_ = recorded_ = now;
   until_ = now + duration;
 }
 
@@ -180,6 +186,27 @@ void SimulatedTrainer::record(Time now) {
   const bool training = std::holds_alternative<actors::CountedTrain>(jobs_.front());
   spans_.add(training ? actors::CardState::Train : actors::CardState::Switch, recorded_, now);
   recorded_ = now;
+}
+
+/// Of the job that ends.
+void SimulatedTrainer::note_usage() {
+  if (std::holds_alternative<actors::CountedTrain>(jobs_.front()))
+    return account(1);
+  const double moved = (memory_.device.weights + memory_.device.optimizer) * meter_.devices();
+  if (switched_.cost.duration > Duration{} &&
+      switched_.action == actors::SwitchAction::OffloadOptimizer)
+    meter_.add_to_host(moved);
+  else if (switched_.cost.duration > Duration{})
+    meter_.add_from_host(moved);
+  meter_.hold(0, static_cast<double>(held().host.count()) / meter_.devices());
+}
+
+void SimulatedTrainer::account(double share) {
+  meter_.add_flops(share * cost_.flops);
+  meter_.add_sent(cost_.sent, share);
+  meter_.add_from_host(share * cost_.swapped * meter_.devices());
+  meter_.add_to_host(share * cost_.swapped * meter_.devices());
+  meter_.hold(cost_.memory.device.total(), cost_.memory.host.total());
 }
 
 SimulatedTrainer::Held SimulatedTrainer::held() const {

@@ -52,6 +52,9 @@ class SimulatedTrainer final : public actors::SimulatedActor {
   void take(Time now, Duration duration);
   /// Adds the job under way to the spans, as far as it is.
   void record(Time now);
+  void note_usage();
+  /// Counts a share of the update under way as used.
+  void account(double share);
   Held held() const;
   /// What an action takes; an error says why it does not fit.
   Result<double> switch_seconds(actors::SwitchAction action) const;
@@ -67,10 +70,13 @@ class SimulatedTrainer final : public actors::SimulatedActor {
   Optimizer optimizer_ = Optimizer::Onboard;
   std::deque<Job> jobs_;  ///< The front one is under way while `until_` is set.
   std::optional<Time> until_;
+  Time began_{};
   Time recorded_{};            ///< The job under way before it is in `spans_`.
   actors::Trained trained_;    ///< Of the update under way.
+  UpdateCost cost_;            ///< The same.
   actors::Switched switched_;  ///< Of the switch under way.
   actors::SpanLog spans_;
+  actors::UsageMeter meter_;
 };
 
 /// As check_certificate() of trainer/trainer_role.hpp.

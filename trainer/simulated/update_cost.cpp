@@ -1,6 +1,7 @@
 #include "trainer/simulated/update_cost.hpp"
 
 #include "sim_hw/parallel/train_iteration.hpp"
+#include "sim_hw/parallel/train_traffic.hpp"
 
 namespace temper::trainer {
 namespace {
@@ -26,15 +27,19 @@ UpdateModel::UpdateModel(const actors::SimulationSettings& settings)
       model_(actors::trained_model(settings)),
       device_(sim_hw::make_device(settings.cluster)),
       fabric_(sim_hw::make_fabric(settings.cluster)),
-      layout_(actors::trainer_layout(settings)) {
-  const double parked = actors::trainer_memory(settings).host.optimizer;
-  if (parked > 0) {
+      layout_(actors::trainer_layout(settings)),
+      flops_(model_),
+      parked_(actors::trainer_memory(settings).host.optimizer) {
+  if (parked_ > 0) {
     optimizer_transfer_ =
-        sim_hw::to_device_seconds(fabric_, parked) + sim_hw::from_device_seconds(fabric_, parked);
+        sim_hw::to_device_seconds(fabric_, parked_) + sim_hw::from_device_seconds(fabric_, parked_);
   }
 }
 
 UpdateCost UpdateModel::operator()(std::vector<Tokens> lengths) const {
+  UpdateCost cost;
+  for (const Tokens length : lengths)
+    cost.flops += flops_.training(sim_hw::whole_sequence(static_cast<double>(length.count())));
   const actors::Packing packing =
       actors::pack(std::move(lengths),
                    {.tokens = settings_.config.trainer.micro_batch_tokens,
@@ -44,7 +49,10 @@ UpdateCost UpdateModel::operator()(std::vector<Tokens> lengths) const {
       actors::packed_shape(settings_, layout_, packing.micro_batches, packing.mean_tokens());
   const sim_hw::TrainTime time =
       sim_hw::train_iteration_time(model_, device_, fabric_, layout_, shape);
-  UpdateCost cost;
+  cost.sent = sim_hw::train_traffic(model_, device_, fabric_, layout_, shape).total();
+  cost.swapped = parked_;
+  cost.memory =
+      actors::trainer_memory(settings_, packing.micro_batches, Tokens(packing.largest_tokens));
   cost.micro_batches = packing.micro_batches * layout_.dp;
   cost.pipeline = time.stage.total() + time.bubble;
   cost.data_parallel = time.data_parallel;

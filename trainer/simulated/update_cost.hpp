@@ -9,11 +9,14 @@
 // with L_s layers on the slowest stage of L in all: the others' share is in the bubble.
 // Host transfer, with optimizer_on_host: its states go to the device and back in buckets, through
 // the room that activations left, one direction after the other and the update between them.
+// It uses 3 forward FLOP of whole sequences (sim_hw/model/flops.hpp), the exchanges of
+// sim_hw::train_traffic(), and memory by its longest micro-batch.
 // Constants: those of the hardware.
 // Range: fused attention; micro-batches of a replica about equally full, as pack() makes them.
 #pragma once
 
 #include "actors/simulation/packing.hpp"
+#include "sim_hw/model/flops.hpp"
 #include "sim_hw/operators/device.hpp"
 
 #include <cstdint>
@@ -28,6 +31,11 @@ struct UpdateCost {
   double data_parallel = 0;
   double optimizer = 0;
   double host_transfer = 0;
+
+  double flops = 0;
+  sim_hw::LevelBytes sent;     ///< By all devices.
+  double swapped = 0;          ///< Bytes of one device to and, again, from its host.
+  actors::ActorMemory memory;  ///< Of one device.
 
   double total() const {
     return pipeline + attention_correction + data_parallel + optimizer + host_transfer;
@@ -48,6 +56,8 @@ class UpdateModel {
   sim_hw::Device device_;
   sim_hw::Fabric fabric_;
   sim_hw::Layout layout_;
+  sim_hw::ModelFlops flops_;
+  double parked_ = 0;  ///< Bytes of optimizer states in the host memory of a device.
   double optimizer_transfer_ = 0;
 };
 

@@ -1,5 +1,6 @@
 #include "actors/simulation/simulated_reference.hpp"
 #include "sim_hw/iteration/cluster.hpp"
+#include "sim_hw/network/reshard.hpp"
 #include "tests/support/simulated_drive.hpp"
 
 #include <gtest/gtest.h>
@@ -186,6 +187,68 @@ TEST(Costs, PublicationTakesAtLeastWhatTheWeightsOfADeviceTakeOverItsPort) {
   s.colocated = true;  // Part of the weights is already where it belongs, and none goes to a host.
   EXPECT_LT(publish_seconds(fabric, s), separate);
   EXPECT_LT(swap_seconds(fabric, s), 0.1);
+}
+
+TEST(SimulatedReference, ReportsWhatItUsedWhenItStops) {
+  const SimulationSettings s = small();
+  SimulatedReference reference(s);
+  Driven d(reference);
+  ASSERT_TRUE(d.start());
+  ASSERT_TRUE(d.run());
+  ASSERT_TRUE(d.send(score(1, 4, 8192)));
+  ASSERT_TRUE(d.run());
+  ASSERT_TRUE(d.send(score(2, 4, 2048)));
+  ASSERT_TRUE(d.run());
+  ASSERT_TRUE(d.send(Stop{}));
+  const auto activity = d.all<Activity>();
+  ASSERT_TRUE(activity.back().second.usage);
+  const Usage& usage = *activity.back().second.usage;
+  const ReferenceModel model(s);
+  const ReferencePass first = model.pass(std::vector<Tokens>(4, Tokens(8192)));
+  const ReferencePass second = model.pass(std::vector<Tokens>(4, Tokens(2048)));
+  // Forward: 2 per parameter and token, and per pair of tokens, of 4 sequences each.
+  const sim_hw::ModelFlops flops(trained_model(s));
+  EXPECT_DOUBLE_EQ(first.flops, 4 * flops.forward({8192, 8192.0 * 8192, 8192}));
+  EXPECT_DOUBLE_EQ(usage.flops.count(), first.flops + second.flops);
+  double sent = 0;
+  for (const PlaneUse& plane : usage.planes)
+    sent += plane.plane.ends_with("host") ? 0 : static_cast<double>(plane.bytes.count());
+  EXPECT_NEAR(sent, first.sent.total() + second.sent.total(), 8);
+  EXPECT_NEAR(static_cast<double>(usage.device.peak.count()), first.memory.device.total(), 1);
+  EXPECT_LT(second.memory.device.total(), first.memory.device.total());
+  EXPECT_LE(usage.device.peak, usage.device.predicted);
+}
+
+TEST(UsageMeter, ReportsAtMostEveryFewMinutesAndSumsWithoutDrift) {
+  UsageMeter meter(small(), 8);
+  for (int i = 0; i < 1000; ++i)
+    meter.add_to_host(0.25);
+  EXPECT_FALSE(meter.due(Time(UsageMeter::kEvery) - Duration(1)));
+  const auto usage = meter.due(Time(UsageMeter::kEvery));
+  ASSERT_TRUE(usage);
+  EXPECT_EQ(usage->planes.at(usage->planes.size() - 2).plane, "to host");
+  EXPECT_EQ(usage->planes.at(usage->planes.size() - 2).bytes, Bytes(250));
+  EXPECT_EQ(usage->devices, 16);
+  EXPECT_FALSE(meter.due(Time(UsageMeter::kEvery) + Duration(1)));
+}
+
+TEST(Costs, EnginesReceiveTogetherWhatThePublicationMoves) {
+  SimulationSettings s = small();
+  s.cards = 4;  // Two engines on 8 cards.
+  const sim_hw::Fabric fabric = sim_hw::make_fabric(s.cluster);
+  const WeightPublication one = publish_weights(fabric, s);
+  const sim_hw::Layout from = trainer_layout(s);
+  const sim_hw::RolloutLayout to = rollout_layout(s);
+  const auto replicas = static_cast<std::int64_t>(to.dp) * 2;
+  const sim_hw::ShardLayout engines{
+      static_cast<std::int64_t>(to.tp), 1, replicas, static_cast<std::int64_t>(to.ep), 0};
+  const sim_hw::ReshardTraffic traffic =
+      sim_hw::reshard_traffic(fabric,
+                              sim_hw::weight_volume(trained_model(s), 2),
+                              {from.tp, from.pp, from.dp, from.ep, engines.devices()},
+                              engines);
+  EXPECT_GT(traffic.moved, 0);
+  EXPECT_NEAR(2 * one.received.total(), traffic.moved, 1e-9 * traffic.moved);
 }
 
 }  // namespace

@@ -125,6 +125,22 @@ TEST(View, TheClosingSummary) {
                 render_closing(
                     sample_summary(), "runs/quickstart-20260131", "trace.json", 100, Colours::Off));
 }
+TEST(View, TheClosingSummaryOfASimulatedRunSaysWhatItUsed) {
+  using actors::RoleKind;
+  Summary s = sample_summary();
+  s.mfu = MfuSummary{
+      1e18,
+      1e17,
+      0.087,
+      {{RoleKind::Rollout, {1e17, 0.023, 0.031}}, {RoleKind::Trainer, {9e17, 0.166, 0.273}}}};
+  constexpr std::int64_t kGb = 1'000'000'000;
+  s.memory = {{RoleKind::Rollout, {{50 * kGb, 61 * kGb, 64 * kGb}, {}}},
+              {RoleKind::Trainer, {{23 * kGb, 24 * kGb, 64 * kGb}, {}}}};
+  s.network = NetworkSummary{
+      {{"node", 1000, 10, 0.032, {}}, {"rdma", 0, 0, 0, {}}, {"to host", 10, 1, 0.0001, {}}}};
+  expect_golden("closing_simulated.txt",
+                render_closing(s, "runs/cm384-20260131", "trace.json.gz", 100, Colours::Off));
+}
 TEST(View, TheClosingSummaryOfAFailedRunNamesTheReason) {
   Summary s = sample_summary();
   s.ok = false;

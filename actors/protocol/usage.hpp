@@ -1,0 +1,60 @@
+// What an actor has used of its devices since its start: part of an activity report, from which
+// MFU, bytes per network plane and memory high-water marks are computed. Cumulative, so that the
+// last one says it all.
+#pragma once
+
+#include "core/describe.hpp"
+#include "core/units.hpp"
+
+#include <string>
+#include <vector>
+
+namespace temper::actors {
+
+/// A network plane: a level of the interconnect, or one direction of the link to the host.
+struct PlaneUse {
+  std::string plane;
+  Bytes bytes;
+  BytesPerSecond bandwidth;
+  bool operator==(const PlaneUse&) const = default;
+};
+template <class V>
+void describe(V& v, PlaneUse& m) {
+  v.field(1, "plane", m.plane, {.doc = "Name of the level, `to host` or `from host`."});
+  v.field(2, "bytes", m.bytes, {.doc = "Over it, of all devices; each byte counts once."});
+  v.field(3, "bandwidth", m.bandwidth, {.doc = "Of one device, one direction."});
+}
+
+/// Of one device, or of its share of host memory.
+struct MemoryUse {
+  Bytes peak;
+  Bytes predicted;
+  Bytes capacity;
+  bool operator==(const MemoryUse&) const = default;
+};
+template <class V>
+void describe(V& v, MemoryUse& m) {
+  v.field(1, "peak", m.peak, {.doc = "Most that was held at once."});
+  v.field(2, "predicted", m.predicted, {.doc = "Most that the ledger had said before the run."});
+  v.field(3, "capacity", m.capacity, {.doc = "There is."});
+}
+
+struct Usage {
+  std::int64_t devices = 0;
+  Flops flops{};
+  FlopsPerSecond peak{};
+  std::vector<PlaneUse> planes;
+  MemoryUse device, host;
+  bool operator==(const Usage&) const = default;
+};
+template <class V>
+void describe(V& v, Usage& m) {
+  v.field(1, "devices", m.devices, {.doc = "Of the actor; a device is a die."});
+  v.field(2, "flops", m.flops, {.doc = "Model FLOP done, recompute left out."});
+  v.field(3, "peak", m.peak, {.doc = "Dense BF16 peak of one device."});
+  v.field(4, "planes", m.planes, {.doc = "Bytes moved, by plane."});
+  v.field(5, "device", m.device, {.doc = "Memory of one device."});
+  v.field(6, "host", m.host, {.doc = "Its share of host memory."});
+}
+
+}  // namespace temper::actors

@@ -1,0 +1,61 @@
+#include "actors/simulation/usage_meter.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace temper::actors {
+namespace {
+
+Bytes rounded(double bytes) {
+  return Bytes(std::llround(bytes));
+}
+
+}  // namespace
+
+UsageMeter::UsageMeter(const SimulationSettings& s, std::int64_t cards)
+    : devices_(static_cast<double>(cards * s.cluster.dies_per_card)),
+      peak_(s.cluster.die.bf16),
+      device_capacity_(device_capacity(s)),
+      host_capacity_(host_capacity(s)) {
+  for (const sim_hw::LinkLevel& level : s.cluster.levels) {
+    if (planes_.size() < sim_hw::Fabric::kMaxLevels)
+      planes_.push_back({level.name, Bytes(0), level.bandwidth});
+  }
+  planes_.push_back({"to host", Bytes(0), s.cluster.host.from_device});
+  planes_.push_back({"from host", Bytes(0), s.cluster.host.to_device});
+}
+
+void UsageMeter::predict(const ActorMemory& memory) {
+  predicted_ = memory;
+}
+
+void UsageMeter::hold(double device, double host) {
+  device_peak_ = std::max(device_peak_, device);
+  host_peak_ = std::max(host_peak_, host);
+}
+
+std::optional<Usage> UsageMeter::due(Time now) {
+  if (now - reported_ < kEvery)
+    return std::nullopt;
+  return report(now);
+}
+
+Usage UsageMeter::report(Time now) {
+  reported_ = now;
+  Usage usage;
+  usage.devices = std::llround(devices_);
+  usage.flops = Flops(flops_);
+  usage.peak = peak_;
+  usage.planes = planes_;
+  const std::size_t levels = planes_.size() - 2;
+  for (std::size_t l = 0; l < levels; ++l)
+    usage.planes[l].bytes = rounded(sent_.at[l]);
+  usage.planes[levels].bytes = rounded(to_host_);
+  usage.planes[levels + 1].bytes = rounded(from_host_);
+  usage.device = {
+      rounded(device_peak_), rounded(predicted_.device.total()), rounded(device_capacity_)};
+  usage.host = {rounded(host_peak_), rounded(predicted_.host.total()), rounded(host_capacity_)};
+  return usage;
+}
+
+}  // namespace temper::actors

@@ -1,0 +1,109 @@
+#include "orchestrator/metrics/usage.hpp"
+
+#include "orchestrator/metrics/card_timeline.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace temper::orchestrator {
+namespace {
+
+double ratio(double part, double whole) {
+  return whole > 0 ? part / whole : 0;
+}
+
+void raise(HighWater& to, const actors::MemoryUse& use) {
+  to.peak_bytes = std::max(to.peak_bytes, use.peak.count());
+  to.predicted_bytes = std::max(to.predicted_bytes, use.predicted.count());
+  to.capacity_bytes = std::max(to.capacity_bytes, use.capacity.count());
+}
+
+double peak_of(const ActorUsage& a) {
+  return a.usage.peak.count() * static_cast<double>(a.usage.devices);
+}
+
+MfuSummary summarize_mfu(const UsageTotals& totals, double peak, Duration wall) {
+  MfuSummary out;
+  out.peak_flops_per_s = peak;
+  struct Possible {
+    double wall = 0, busy = 0;  ///< FLOP.
+  };
+  std::map<actors::RoleKind, Possible> possible;
+  for (const auto& [id, a] : totals.actors()) {
+    out.flops += a.usage.flops.count();
+    out.roles[a.role].flops += a.usage.flops.count();
+    possible[a.role].wall += peak_of(a) * seconds(wall);
+    possible[a.role].busy += peak_of(a) * seconds(a.busy);
+  }
+  out.mfu = ratio(out.flops, peak * seconds(wall));
+  for (auto& [role, mfu] : out.roles) {
+    mfu.mfu = ratio(mfu.flops, possible[role].wall);
+    mfu.while_busy = ratio(mfu.flops, possible[role].busy);
+  }
+  return out;
+}
+
+NetworkSummary summarize_network(const UsageTotals& totals,
+                                 double devices,
+                                 Duration wall,
+                                 std::size_t updates) {
+  NetworkSummary out;
+  for (const auto& [id, a] : totals.actors()) {
+    for (const actors::PlaneUse& use : a.usage.planes) {
+      auto plane = std::ranges::find(out.planes, use.plane, &PlaneSummary::plane);
+      if (plane == out.planes.end()) {
+        out.planes.push_back({.plane = use.plane, .roles = {}});
+        plane = std::prev(out.planes.end());
+      }
+      plane->bytes += use.bytes.count();
+      plane->roles[a.role] += use.bytes.count();
+      plane->share += ratio(static_cast<double>(use.bytes.count()),
+                            use.bandwidth.count() * devices * seconds(wall));
+    }
+  }
+  for (PlaneSummary& plane : out.planes)
+    plane.bytes_per_update = ratio(static_cast<double>(plane.bytes), static_cast<double>(updates));
+  return out;
+}
+
+}  // namespace
+
+void UsageTotals::feed(const Record& record) {
+  if (const auto* started = std::get_if<event::Started>(&record.event))
+    specs_ = started->config.actors;
+  const auto* activity = std::get_if<event::Activity>(&record.event);
+  if (activity == nullptr || activity->actor.value() >= specs_.size())
+    return;
+  Duration& busy = busy_[activity->actor];
+  for (const actors::Span& span : activity->spans) {
+    if (is_busy(span.state))
+      busy += span.end - span.begin;
+  }
+  if (!activity->usage)
+    return;
+  const ActorSpec& spec = specs_[activity->actor.value()];
+  actors_[activity->actor] = {spec.role, spec.cards.size(), busy, *activity->usage};
+}
+
+std::optional<UsageSummary> summarize_usage(const UsageTotals& totals,
+                                            std::size_t cards,
+                                            Duration wall,
+                                            std::size_t updates) {
+  if (totals.actors().empty())
+    return std::nullopt;
+  // Cards are alike: what one actor says of its own holds for all.
+  const ActorUsage& any = totals.actors().begin()->second;
+  const double of_card = ratio(1, static_cast<double>(any.cards));
+  const double devices =
+      static_cast<double>(any.usage.devices) * of_card * static_cast<double>(cards);
+  UsageSummary out;
+  out.mfu = summarize_mfu(totals, any.usage.peak.count() * devices, wall);
+  for (const auto& [id, a] : totals.actors()) {
+    raise(out.memory[a.role].device, a.usage.device);
+    raise(out.memory[a.role].host, a.usage.host);
+  }
+  out.network = summarize_network(totals, devices, wall, updates);
+  return out;
+}
+
+}  // namespace temper::orchestrator

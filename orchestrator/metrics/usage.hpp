@@ -1,0 +1,116 @@
+// What the actors of a simulated run used of their devices, from the usage in their activity
+// reports: MFU, memory high-water marks, bytes per network plane. Real actors report none.
+//
+// Definitions.
+//   MFU         model FLOP (sim_hw/model/flops.hpp) over time and dense BF16 peak: of the run, over
+//               the wall time and all its cards; of a role, over the wall time and its own cards;
+//               while busy, over the time in which they worked
+//   high-water  most bytes of a device, or of its share of host memory, that an actor of the role
+//               held at once. Roles that share cards have each their own, at different times
+//   share       of a plane: bytes over its bandwidth, per direction, of all devices and the wall
+//   time
+// Every byte counts once: exchanges where they are sent, publications where they are received.
+#pragma once
+
+#include "actors/protocol/usage.hpp"
+#include "core/describe.hpp"
+#include "orchestrator/record/event_log.hpp"
+
+#include <map>
+#include <optional>
+
+namespace temper::orchestrator {
+
+/// What is known of one actor.
+struct ActorUsage {
+  actors::RoleKind role = actors::RoleKind::Rollout;
+  std::size_t cards = 0;
+  Duration busy{};  ///< At work, by its own reports.
+  actors::Usage usage;
+};
+
+class UsageTotals {
+ public:
+  /// To be called for every record, in order.
+  void feed(const Record& record);
+  /// By actor; only those that have reported.
+  const std::map<ActorId, ActorUsage>& actors() const { return actors_; }
+
+ private:
+  std::vector<ActorSpec> specs_;
+  std::map<ActorId, Duration> busy_;
+  std::map<ActorId, ActorUsage> actors_;
+};
+
+struct RoleMfu {
+  double flops = 0, mfu = 0, while_busy = 0;
+};
+struct MfuSummary {
+  double flops = 0, peak_flops_per_s = 0, mfu = 0;
+  std::map<actors::RoleKind, RoleMfu> roles;
+};
+struct HighWater {
+  std::int64_t peak_bytes = 0, predicted_bytes = 0, capacity_bytes = 0;
+};
+struct RoleMemory {
+  HighWater device, host;
+};
+struct PlaneSummary {
+  std::string plane;
+  std::int64_t bytes = 0;
+  double bytes_per_update = 0, share = 0;
+  std::map<actors::RoleKind, std::int64_t> roles;
+};
+struct NetworkSummary {
+  std::vector<PlaneSummary> planes;
+};
+struct UsageSummary {
+  MfuSummary mfu;
+  std::map<actors::RoleKind, RoleMemory> memory;
+  NetworkSummary network;
+};
+
+/// None where nobody reported. `cards`: of the run.
+std::optional<UsageSummary> summarize_usage(const UsageTotals& totals,
+                                            std::size_t cards,
+                                            Duration wall,
+                                            std::size_t updates);
+
+template <class V>
+void describe(V& v, RoleMfu& s) {
+  v.field(1, "flops", s.flops, {.doc = "Model FLOP of its actors."});
+  v.field(2, "mfu", s.mfu, {.doc = "Over the wall time and the peak of its cards."});
+  v.field(3, "while_busy", s.while_busy, {.doc = "Over the time in which they worked."});
+}
+template <class V>
+void describe(V& v, MfuSummary& s) {
+  v.field(1, "flops", s.flops, {.doc = "Model FLOP of the run."});
+  v.field(2, "peak_flops_per_s", s.peak_flops_per_s, {.doc = "Dense BF16 peak of all cards."});
+  v.field(3, "mfu", s.mfu, {.doc = "Over the wall time and that peak."});
+  v.field(4, "roles", s.roles);
+}
+template <class V>
+void describe(V& v, HighWater& s) {
+  v.field(1, "peak_bytes", s.peak_bytes, {.doc = "Most held at once."});
+  v.field(2, "predicted_bytes", s.predicted_bytes, {.doc = "By the ledger, before the run."});
+  v.field(3, "capacity_bytes", s.capacity_bytes);
+}
+template <class V>
+void describe(V& v, RoleMemory& s) {
+  v.field(1, "device", s.device, {.doc = "Of the fullest device of the role."});
+  v.field(2, "host", s.host, {.doc = "Of a device's share of host memory."});
+}
+template <class V>
+void describe(V& v, PlaneSummary& s) {
+  v.field(1, "plane", s.plane, {.doc = "Level of the interconnect, or the link to the host."});
+  v.field(2, "bytes", s.bytes, {.doc = "Each counts once."});
+  v.field(3, "bytes_per_update", s.bytes_per_update);
+  v.field(4, "share", s.share, {.doc = "Mean, of the bandwidth of all devices."});
+  v.field(5, "roles", s.roles, {.doc = "Bytes by role."});
+}
+template <class V>
+void describe(V& v, NetworkSummary& s) {
+  v.field(1, "planes", s.planes, {.doc = "Innermost first."});
+}
+
+}  // namespace temper::orchestrator
