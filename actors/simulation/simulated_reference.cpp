@@ -49,7 +49,10 @@ Status SimulatedReference::start(Time now, Outbox&) {
   model_.emplace(settings_);
   memory_ = reference_memory(settings_);
   place_ = settings_.colocated ? Place::Host : Place::Card;
-  meter_.predict(memory_);
+  ActorMemory predicted = memory_;
+  if (settings_.colocated)  // while other roles have the cards
+    predicted.host.weights = memory_.device.weights;
+  meter_.predict(predicted);
   if (onboard())
     meter_.add_from_host(memory_.device.weights * meter_.devices());
   count_held();

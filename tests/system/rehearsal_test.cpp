@@ -266,7 +266,11 @@ TEST_P(Shipped, StaysWithinItsPeaksItsMemoryAndWhatWasPredicted) {
     EXPECT_GT(device.at("peak_bytes"), 0) << role;
     EXPECT_LE(device.at("peak_bytes"), device.at("predicted_bytes")) << role;
     EXPECT_LE(device.at("predicted_bytes"), device.at("capacity_bytes")) << role;
-    EXPECT_LE(memory.at("host").at("peak_bytes"), memory.at("host").at("capacity_bytes")) << role;
+    const auto& host = memory.at("host");
+    EXPECT_LE(host.at("peak_bytes"), host.at("capacity_bytes")) << role;
+    if (role != "rollout") {  // whose preempted responses park their caches there
+      EXPECT_LE(host.at("peak_bytes"), host.at("predicted_bytes")) << role;
+    }
   }
   std::int64_t all = 0;
   for (const auto& plane : summary.at("network").at("planes")) {

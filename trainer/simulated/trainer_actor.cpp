@@ -194,10 +194,15 @@ void SimulatedTrainer::note_usage() {
     return account(1);
   const double moved = (memory_.device.weights + memory_.device.optimizer) * meter_.devices();
   if (switched_.cost.duration > Duration{} &&
-      switched_.action == actors::SwitchAction::OffloadOptimizer)
+      switched_.action == actors::SwitchAction::OffloadOptimizer) {
     meter_.add_to_host(moved);
-  else if (switched_.cost.duration > Duration{})
+    actors::ActorMemory parked = memory_;  // what the ledger says of cards that take turns
+    parked.host.weights = memory_.device.weights;
+    parked.host.optimizer += memory_.device.optimizer;
+    meter_.predict(parked);
+  } else if (switched_.cost.duration > Duration{}) {
     meter_.add_from_host(moved);
+  }
   meter_.hold(0, static_cast<double>(held().host.count()) / meter_.devices());
 }
 
