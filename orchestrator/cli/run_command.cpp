@@ -332,8 +332,9 @@ int run_pipeline(const RunOptions& options) {
   const auto plan = make_plan(options);
   if (!plan)
     return fail(plan.error());
-  constexpr std::size_t kTwin = 4;  // processes of a twin, and one more rollout per engine at most
-  if (Status status = provide_descriptors(2 * actor_slots(plan->config).size() + kTwin); !status)
+  // The processes of a twin besides: three, and a rollout for each engine at most.
+  const std::size_t actors = actor_slots(plan->config).size();
+  if (Status status = provide_descriptors(is_twin(*plan) ? 2 * actors + 4 : actors); !status)
     return fail(status.error());
   const auto lock = prepare(*plan, options.resume, options.json);
   if (!lock)
