@@ -2,6 +2,7 @@
 
 #include "core/json.hpp"
 
+#include <fmt/compile.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,7 +17,7 @@ constexpr std::size_t kPiece = std::size_t{1} << 18;
 /// Microseconds with three decimals: exact.
 std::string micros(Duration d) {
   const std::int64_t ns = std::max<std::int64_t>(0, d.count());
-  return fmt::format("{}.{:03}", ns / 1000, ns % 1000);
+  return fmt::format(FMT_COMPILE("{}.{:03}"), ns / 1000, ns % 1000);
 }
 
 /// "card 3", "cards 0-31", "16 cards from 3".
@@ -168,7 +169,7 @@ void TraceFile::end_slice(Track& track) {
     return;
   begin_event();
   fmt::format_to(std::back_inserter(buffer_),
-                 R"({{"ph":"X","pid":{},"tid":{},"ts":{},"dur":{},"name":"{}")",
+                 FMT_COMPILE(R"({{"ph":"X","pid":{},"tid":{},"ts":{},"dur":{},"name":"{}")"),
                  static_cast<int>(track.process),
                  track.id,
                  micros(track.begin.time_since_epoch()),
@@ -272,7 +273,7 @@ void TraceFile::mark_counters(const Record& record, const RunMetrics& metrics) {
 void TraceFile::counter(Time at, std::string_view name, std::string_view values) {
   begin_event();
   fmt::format_to(std::back_inserter(buffer_),
-                 R"({{"ph":"C","pid":1,"tid":0,"ts":{},"name":"{}","args":{{{}}}}})",
+                 FMT_COMPILE(R"({{"ph":"C","pid":1,"tid":0,"ts":{},"name":"{}","args":{{{}}}}})"),
                  micros(at.time_since_epoch()),
                  name,
                  values);

@@ -73,10 +73,13 @@ void DistQueue::file(GroupId id, Group& group) {
 
 void DistQueue::unfile(GroupId id) {
   window_[id.value() - window_begin_] = nullptr;
-  while (!window_.empty() && window_.front() == nullptr) {
-    window_.pop_front();
-    ++window_begin_;
-  }
+  while (window_head_ < window_.size() && window_[window_head_] == nullptr)
+    ++window_head_;
+  if (2 * window_head_ < window_.size())
+    return;
+  window_.erase(window_.begin(), window_.begin() + static_cast<std::ptrdiff_t>(window_head_));
+  window_begin_ += window_head_;
+  window_head_ = 0;
 }
 
 bool DistQueue::has_credit() const {
@@ -368,6 +371,7 @@ void DistQueue::rebuild() {
   loads_.clear();
   by_deadline_.clear();
   window_.clear();
+  window_head_ = 0;
   for (auto& [id, group] : groups_) {
     file(id, group);
     group.trainable = group.judged = false;

@@ -15,7 +15,6 @@
 #include "orchestrator/scheduler/response_set.hpp"
 
 #include <array>
-#include <deque>
 #include <map>
 #include <optional>
 #include <set>
@@ -195,8 +194,11 @@ class DistQueue {
   std::map<GroupId, Group> groups_;
 
   // Derived from the above and from the leases.
-  std::deque<Group*> window_;       ///< Into groups_: the group of id window_begin_ + i, or null.
-  std::uint64_t window_begin_ = 0;  ///< Ids grow, and groups leave about as they came.
+  /// Into groups_: the group of id window_begin_ + i, or null; before window_head_ all are null. Ids
+  /// grow, and groups leave about as they came.
+  std::vector<Group*> window_;
+  std::uint64_t window_begin_ = 0;
+  std::size_t window_head_ = 0;
   std::array<ResponseSet, kTasks> ready_;
   std::set<std::pair<PolicyVersion, GroupId>> trainable_;
   std::map<PolicyVersion, std::int64_t> trainable_by_version_;
