@@ -92,7 +92,7 @@ int run_audit(const AfterRunOptions& options) {
   fmt::print("staleness    max {}, mean {:.3f}, bound {}\n",
              report.max_staleness,
              report.mean_staleness,
-             report.bound);
+             report.bound ? std::to_string(*report.bound) : "none");
   for (const std::string& violation : report.violations)
     fmt::print("VIOLATION    {}\n", violation);
   fmt::print("{}\n", report.violations.empty() ? "clean" : "NOT CLEAN");

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 namespace temper::orchestrator {
 namespace {
@@ -156,7 +157,9 @@ SchedulerConfig scheduler_config(const PipelineConfig& config) {
   out.steps = config.steps;
   out.groups_per_update = config.algorithm.groups_per_update;
   out.responses_per_group = config.algorithm.responses_per_group;
+  out.policy = config.staleness.policy;
   out.staleness_bound = static_cast<std::uint64_t>(config.staleness.bound);
+  out.staleness_fraction = config.staleness.bound - std::floor(config.staleness.bound);
   out.lending = config.placement.lending;
   out.return_share = config.placement.return_share;
   out.checkpoint_every = static_cast<std::uint64_t>(config.checkpoint.every);

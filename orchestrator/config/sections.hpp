@@ -10,15 +10,14 @@ namespace temper {
 namespace orchestrator {
 
 enum class HardwareKind { Local, Simulated };
-enum class StalenessPolicy { Exact };
 enum class PlacementMode { Separate, Colocated, Fused, Hybrid };
 enum class TransportKind { Ipc, Tcp };
 /// Whose cards the reference uses where it has none of its own.
 enum class ReferenceCards { Rollout, Trainer };
 
 struct StalenessConfig {
-  StalenessPolicy policy = StalenessPolicy::Exact;
-  std::int32_t bound = 2;
+  PolicyRule policy = PolicyRule::Exact;
+  double bound = 2;
 };
 
 /// Empty lists are filled by resolve_placement(), from the counts where those are given.
@@ -72,14 +71,16 @@ void describe(V& v, StalenessConfig& c) {
   v.field(1,
           "policy",
           c.policy,
-          {.doc = "`exact`: no trained group is older than the bound, and none is dropped."});
+          {.doc = "`exact`: no trained group is older than the bound, and none is dropped; the "
+                  "others are rules of other systems, to compare with: `sync`, `aggregate`, "
+                  "`count`, `drop`, `wait`, `window`, `in_order`."});
   v.field(2,
           "bound",
           c.bound,
           {.doc = "Largest number of updates between the version that began a group and the "
-                  "version it trains; 0 is synchronous.",
-           .min = 0,
-           .max = 1024});
+                  "version it trains; 0 is synchronous. `aggregate` and `count` take fractions.",
+           .min = 0.0,
+           .max = 1024.0});
 }
 
 template <class V>
@@ -220,11 +221,6 @@ struct EnumNames<orchestrator::HardwareKind> {
   using H = orchestrator::HardwareKind;
   static constexpr std::array<std::pair<H, std::string_view>, 2> value{
       {{H::Local, "local"}, {H::Simulated, "simulated"}}};
-};
-template <>
-struct EnumNames<orchestrator::StalenessPolicy> {
-  using P = orchestrator::StalenessPolicy;
-  static constexpr std::array<std::pair<P, std::string_view>, 1> value{{{P::Exact, "exact"}}};
 };
 template <>
 struct EnumNames<orchestrator::PlacementMode> {

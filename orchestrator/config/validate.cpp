@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <regex>
 #include <tuple>
@@ -37,6 +38,23 @@ void check_run(const PipelineConfig& c, Rules& rules) {
                     c.name.find_first_not_of(kAllowed) == std::string::npos,
                 {"name"},
                 "must be 1 to 64 letters, digits, '-', '_' or '.', since it names a folder");
+}
+
+void check_staleness(const PipelineConfig& c, Rules& rules) {
+  using P = PolicyRule;
+  const StalenessConfig& s = c.staleness;
+  const bool fractions = s.policy == P::Aggregate || s.policy == P::Count;
+  rules.require(fractions || s.bound == std::floor(s.bound),
+                {"staleness.bound", "staleness.policy"},
+                fmt::format("must be whole for `{}`, found {}", name_of(s.policy), s.bound));
+  rules.require(s.policy != P::Drop || s.bound >= 1,
+                {"staleness.bound", "staleness.policy"},
+                fmt::format("must be at least 1 for `drop`, which evicts what is as old as the "
+                            "bound, found {}",
+                            s.bound));
+  rules.require(s.policy != P::Sync || s.bound == 0,
+                {"staleness.bound", "staleness.policy"},
+                fmt::format("must be 0 for `sync`, found {}", s.bound));
 }
 
 void check_model(const PipelineConfig& c, std::optional<Tokens> longest_prompt, Rules& rules) {
@@ -248,6 +266,7 @@ std::vector<BrokenRule> validate(const PipelineConfig& config,
   if (config.policy == actors::PolicyKind::Torch)
     check_model(config, longest_prompt, rules);
   check_task(config, rules);
+  check_staleness(config, rules);
   check_algorithm(config, rules);
   check_placement(config, rules);
   check_transport(config, rules);

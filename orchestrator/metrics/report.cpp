@@ -245,10 +245,11 @@ std::string summary_text(const Summary& s, const PredictedStates& predicted) {
   for (const auto& [age, groups] : s.staleness.histogram)
     histogram += fmt::format("{}: {}   ", age, count_text(static_cast<std::int64_t>(groups)));
   page.line("groups",
-            "by age  {}failed: {}   filtered: {}",
+            "by age  {}failed: {}   filtered: {}   evicted: {}",
             histogram,
             s.groups.failed,
-            s.groups.filtered);
+            s.groups.filtered,
+            s.groups.evicted);
   page.line("publishing",
             "mean {:.4f} s   longest {:.4f} s from update to engine",
             s.staleness.publish_lag_mean_s,

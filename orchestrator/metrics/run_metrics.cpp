@@ -401,7 +401,9 @@ void RunMetrics::on_command(const command::Train& c) {
 void RunMetrics::on_command(const command::Release& c) {
   if (c.outcome == Outcome::Trained)
     return;  // counted when the update was done
-  ++(c.outcome == Outcome::Failed ? stored_.groups_failed : stored_.groups_filtered);
+  ++(c.outcome == Outcome::Failed    ? stored_.groups_failed
+     : c.outcome == Outcome::Evicted ? stored_.groups_evicted
+                                     : stored_.groups_filtered);
   const auto it = groups_.find(c.group.value());
   if (it == groups_.end())
     return;

@@ -118,6 +118,7 @@ class RunMetrics {
   std::uint64_t groups_trained() const { return stored_.groups_trained; }
   std::uint64_t groups_filtered() const { return stored_.groups_filtered; }
   std::uint64_t groups_failed() const { return stored_.groups_failed; }
+  std::uint64_t groups_evicted() const { return stored_.groups_evicted; }
   std::uint64_t responses_failed() const { return stored_.responses_failed; }
   QueueDepth queue() const { return queue_; }
 
@@ -155,6 +156,7 @@ class RunMetrics {
   struct Stored {
     Tokens trained, effective, trained_responses;
     std::uint64_t groups_trained = 0, groups_filtered = 0, groups_failed = 0;
+    std::uint64_t groups_evicted = 0;
     std::uint64_t responses_failed = 0;
     std::int64_t token_age = 0;
     ValueCounts staleness, lengths;

@@ -161,7 +161,11 @@ Summary summarize(const RunMetrics& m, const RunIdentity& identity) {
   s.utilization = utilization(m.timeline(), m.wall());
   s.staleness = staleness(m);
   s.wasted_tokens = m.wasted().count();
-  s.groups = {m.groups_trained(), m.groups_filtered(), m.groups_failed(), m.responses_failed()};
+  s.groups = {m.groups_trained(),
+              m.groups_filtered(),
+              m.groups_failed(),
+              m.responses_failed(),
+              m.groups_evicted()};
   s.reward = reward(m.updates());
   s.lengths = {rounded(m.lengths().mean()),
                m.lengths().quantile(0.5),

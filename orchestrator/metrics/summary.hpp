@@ -42,6 +42,7 @@ struct StalenessSummary {
 };
 struct GroupSummary {
   std::uint64_t trained = 0, filtered = 0, failed = 0, responses_failed = 0;
+  std::uint64_t evicted = 0;  ///< Given up for their age.
 };
 struct RewardSummary {
   std::optional<double> first, last, best;
@@ -154,6 +155,7 @@ void describe(V& v, GroupSummary& s) {
   v.field(2, "filtered", s.filtered);
   v.field(3, "failed", s.failed);
   v.field(4, "responses_failed", s.responses_failed);
+  v.field(5, "evicted", s.evicted);
 }
 template <class V>
 void describe(V& v, RewardSummary& s) {

@@ -39,13 +39,14 @@ AuditReport Auditor::report() const {
   r.groups_failed = state_.failed;
   r.groups_outstanding = state_.outstanding.size();
   r.max_staleness = state_.age_max;
-  r.bound = config_.staleness_bound;
+  r.groups_evicted = state_.evicted;
+  r.bound = bound();
   if (state_.trained > 0) {
     r.mean_staleness = static_cast<double>(state_.age_sum) / static_cast<double>(state_.trained);
   }
   r.violations = violations_;
-  if (r.groups_dispatched !=
-      r.groups_trained + r.groups_filtered + r.groups_failed + r.groups_outstanding) {
+  if (r.groups_dispatched != r.groups_trained + r.groups_filtered + r.groups_failed +
+                                 r.groups_evicted + r.groups_outstanding) {
     r.violations.push_back("groups are not conserved");
   }
   return r;
@@ -83,6 +84,24 @@ Auditor::LeaseState* Auditor::granted(LeaseId lease, ActorId actor) {
   if (it == state_.leases.end() || it->second.actor != actor.value())
     return nullptr;
   return &it->second;
+}
+
+std::optional<std::uint64_t> Auditor::bound() const {
+  switch (config_.policy) {
+    case PolicyRule::Sync:
+      return 0;
+    case PolicyRule::Exact:
+    case PolicyRule::Window:
+    case PolicyRule::InOrder:
+      return config_.staleness_bound;
+    case PolicyRule::Drop:
+      return config_.staleness_bound - 1;
+    case PolicyRule::Aggregate:
+    case PolicyRule::Count:
+    case PolicyRule::Wait:
+      return std::nullopt;
+  }
+  return std::nullopt;
 }
 
 bool Auditor::shared_cards_hold_engines() const {
@@ -204,11 +223,9 @@ void Auditor::on_event(const event::Trained& e) {
       continue;
     }
     const std::uint64_t age = state_.version - it->second.dispatched;
-    if (age > config_.staleness_bound) {
-      violation(fmt::format("group {} was trained {} versions old; the bound is {}",
-                            g,
-                            age,
-                            config_.staleness_bound));
+    if (const auto most = bound(); most && age > *most) {
+      violation(
+          fmt::format("group {} was trained {} versions old; the bound is {}", g, age, *most));
     }
     state_.age_sum += age;
     state_.age_max = std::max(state_.age_max, age);
@@ -367,7 +384,9 @@ void Auditor::on_command(const command::Release& c) {
     return violation("a group is released that is not there");
   if (it->second.in_update != 0)
     violation("a group is dropped while it is being trained");
-  ++(c.outcome == Outcome::Failed ? state_.failed : state_.filtered);
+  ++(c.outcome == Outcome::Failed    ? state_.failed
+     : c.outcome == Outcome::Evicted ? state_.evicted
+                                     : state_.filtered);
   state_.outstanding.erase(it);
 }
 

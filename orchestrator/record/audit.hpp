@@ -13,6 +13,7 @@
 #include "orchestrator/record/event_log.hpp"
 
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -24,9 +25,10 @@ struct AuditReport {
   std::uint64_t voided = 0;  ///< Records undone by a resume.
   std::uint64_t steps = 0;
   std::uint64_t groups_dispatched = 0, groups_trained = 0, groups_filtered = 0, groups_failed = 0;
+  std::uint64_t groups_evicted = 0;  ///< Given up for their age.
   std::uint64_t groups_outstanding = 0;
   std::uint64_t max_staleness = 0;
-  std::uint64_t bound = 0;
+  std::optional<std::uint64_t> bound;  ///< That the run's policy keeps; none: it keeps none.
   double mean_staleness = 0;
   std::vector<std::string> violations;  ///< Each names its record; empty: clean.
 };
@@ -45,6 +47,7 @@ void describe(V& v, AuditReport& r) {
   v.field(10, "bound", r.bound);
   v.field(11, "mean_staleness", r.mean_staleness);
   v.field(12, "violations", r.violations);
+  v.field(13, "groups_evicted", r.groups_evicted);
 }
 
 class Auditor {
@@ -70,7 +73,7 @@ class Auditor {
   };
   struct State {
     std::uint64_t version = 0;
-    std::uint64_t dispatched = 0, trained = 0, filtered = 0, failed = 0;
+    std::uint64_t dispatched = 0, trained = 0, filtered = 0, failed = 0, evicted = 0;
     std::uint64_t age_sum = 0, age_max = 0;
     std::uint64_t highest_group = 0;
     std::map<std::uint64_t, GroupState> outstanding;
@@ -110,6 +113,8 @@ class Auditor {
   void on_command(const C&) {}
 
   void violation(const std::string& what);
+  /// The largest age that the run's policy allows; none: any.
+  std::optional<std::uint64_t> bound() const;
   bool takes_turns(ActorId actor) const { return config_.actors.at(actor.value()).takes_turns; }
   /// An engine that takes turns holds weights.
   bool shared_cards_hold_engines() const;

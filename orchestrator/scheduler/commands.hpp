@@ -12,7 +12,7 @@ namespace temper {
 namespace orchestrator {
 
 /// How a group left the queue.
-enum class Outcome { Trained, Filtered, Failed };
+enum class Outcome { Trained, Filtered, Failed, Evicted };
 
 namespace command {
 
@@ -235,8 +235,10 @@ using Commands = std::vector<Command>;
 template <>
 struct EnumNames<orchestrator::Outcome> {
   using O = orchestrator::Outcome;
-  static constexpr std::array<std::pair<O, std::string_view>, 3> value{
-      {{O::Trained, "trained"}, {O::Filtered, "filtered"}, {O::Failed, "failed"}}};
+  static constexpr std::array<std::pair<O, std::string_view>, 4> value{{{O::Trained, "trained"},
+                                                                        {O::Filtered, "filtered"},
+                                                                        {O::Failed, "failed"},
+                                                                        {O::Evicted, "evicted"}}};
 };
 
 }  // namespace temper

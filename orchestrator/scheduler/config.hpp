@@ -14,6 +14,9 @@ namespace orchestrator {
 /// (scheduler/lending.hpp), or whenever the trainer waits.
 enum class LendingPolicy { Auto, Always };
 
+/// Which groups are dispatched, trained and given up (scheduler/policy/).
+enum class PolicyRule { Exact, Sync, Aggregate, Count, Drop, Wait, Window, InOrder };
+
 /// One actor slot. Its id is its place in SchedulerConfig::actors.
 struct ActorSpec {
   std::string name;
@@ -40,7 +43,9 @@ struct SchedulerConfig {
   std::uint64_t steps = 1;             ///< Policy updates to make.
   std::int32_t groups_per_update = 1;  ///< B
   std::int32_t responses_per_group = 1;
-  std::uint64_t staleness_bound = 0;   ///< eta
+  std::uint64_t staleness_bound = 0;  ///< eta, its whole part
+  double staleness_fraction = 0;      ///< and the rest, for policies that allow one.
+  PolicyRule policy = PolicyRule::Exact;
   std::uint64_t checkpoint_every = 0;  ///< Steps; 0: only at the end.
   std::int32_t score_batch = 256;      ///< Responses per reference or reward lease.
   std::int32_t max_restarts = 3;       ///< Per actor slot.
@@ -103,10 +108,24 @@ void describe(V& v, SchedulerConfig& c) {
   v.field(10, "deadlines", c.deadlines);
   v.field(11, "lending", c.lending);
   v.field(12, "return_share", c.return_share);
+  v.field(13, "policy", c.policy);
+  v.field(14, "staleness_fraction", c.staleness_fraction);
 }
 
 }  // namespace orchestrator
 
+template <>
+struct EnumNames<orchestrator::PolicyRule> {
+  using P = orchestrator::PolicyRule;
+  static constexpr std::array<std::pair<P, std::string_view>, 8> value{{{P::Exact, "exact"},
+                                                                        {P::Sync, "sync"},
+                                                                        {P::Aggregate, "aggregate"},
+                                                                        {P::Count, "count"},
+                                                                        {P::Drop, "drop"},
+                                                                        {P::Wait, "wait"},
+                                                                        {P::Window, "window"},
+                                                                        {P::InOrder, "in_order"}}};
+};
 template <>
 struct EnumNames<orchestrator::LendingPolicy> {
   using L = orchestrator::LendingPolicy;

@@ -99,6 +99,13 @@ GroupId DistQueue::group_of(ResponseId r) const {
   return GroupId(r.value() / static_cast<std::uint64_t>(per_group_));
 }
 
+bool DistQueue::in_training(GroupId id) const {
+  const std::vector<Row>& rows = find_group(id)->rows;
+  return std::any_of(rows.begin(), rows.end(), [](const Row& row) {
+    return row.lease[index(Task::Train)] != LeaseId{};
+  });
+}
+
 std::vector<ResponseId> DistQueue::live_responses(GroupId id) const {
   std::vector<ResponseId> out;
   const Group* g = group(id);

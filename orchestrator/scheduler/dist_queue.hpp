@@ -95,6 +95,8 @@ class DistQueue {
   const Group* group(GroupId id) const;
   const std::map<GroupId, Group>& groups() const { return groups_; }
   GroupId group_of(ResponseId r) const;
+  /// An update that holds it is under way. Requires: it is in the table.
+  bool in_training(GroupId id) const;
   /// Groups whose every response is ready to train or failed, earliest dispatch first.
   const std::set<std::pair<PolicyVersion, GroupId>>& trainable() const { return trainable_; }
   /// How many of them were dispatched under each version.

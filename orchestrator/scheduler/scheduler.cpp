@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 
 namespace temper::orchestrator {
 
@@ -15,6 +16,7 @@ void describe(V& v, Progress& p) {
   v.field(3, "groups_trained", p.groups_trained);
   v.field(4, "groups_failed", p.groups_failed);
   v.field(5, "responses_failed", p.responses_failed);
+  v.field(6, "groups_evicted", p.groups_evicted);
 }
 
 template <class V>
@@ -22,7 +24,7 @@ void describe(V& v, Scheduler::Stored& s) {
   v.field(1, "progress", s.progress);
   v.field(2, "next_group", s.next_group);
   v.field(3, "queue", s.queue);
-  v.field(4, "rule", s.rule);
+  v.field(5, "standing", s.standing);
 }
 
 Commands Scheduler::on(const Event& event, Time now) {
@@ -34,6 +36,7 @@ Commands Scheduler::on(const Event& event, Time now) {
   std::visit([this](const auto& e) { handle(e); }, event);
   if (!std::holds_alternative<event::Activity>(event)) {
     expire();
+    evict();
     checkpoint_or_end();
     drive_switch();
     train();
@@ -76,11 +79,15 @@ Result<Scheduler> Scheduler::restored(const SchedulerConfig& config, std::string
 
 void Scheduler::configure(const SchedulerConfig& config) {
   config_ = config;
-  const auto groups =
-      static_cast<std::int64_t>(config_.staleness_bound + 1) * config_.groups_per_update;
+  policy_ = make_policy(config_.policy);
+  stored_.standing = Standing();
+  stored_.standing.batch = config_.groups_per_update;
+  if (config_.policy != PolicyRule::Sync)
+    stored_.standing.bound =
+        static_cast<double>(config_.staleness_bound) + config_.staleness_fraction;
+  const auto groups = static_cast<std::int64_t>(stored_.standing.capacity());
   stored_.queue = DistQueue(
       config_.has_reference(), config_.responses_per_group, groups * config_.responses_per_group);
-  stored_.rule = ExactRule(config_.staleness_bound, config_.groups_per_update);
 }
 
 // --- What happened
@@ -256,7 +263,9 @@ void Scheduler::release(GroupId group, Outcome outcome, std::string reason) {
       withdrawn_.erase(ResponseId(first + k));
     }
   }
-  stored_.rule.remove(stored_.rule.deadline_of(g.dispatched));
+  using Left = Standing::Left;
+  stored_.standing.remove(g.dispatched,
+                          outcome == Outcome::Trained ? Left::Trained : Left::GivenUp);
   stored_.queue.remove_group(group);
   emit(command::Release{group, outcome, std::move(reason)});
 }
@@ -265,7 +274,6 @@ void Scheduler::handle(const event::Trained& e) {
   if (!training_ || e.lease != *training_)
     return;
   training_.reset();
-  stored_.rule.end_update();
   const std::vector<ResponseId> responses = stored_.queue.find(e.lease)->responses;
   std::vector<GroupId> groups;
   for (const ResponseId r : responses) {
@@ -279,6 +287,17 @@ void Scheduler::handle(const event::Trained& e) {
   stored_.progress.groups_trained += groups.size();
   for (const GroupId g : groups)
     release(g, Outcome::Trained, "");
+  stored_.standing.publish(stored_.progress.version);
+}
+
+/// Groups that the policy gives up for their age.
+void Scheduler::evict() {
+  if (finished_)
+    return;
+  for (const GroupId g : policy_->evict(stored_.queue, stored_.standing)) {
+    ++stored_.progress.groups_evicted;
+    release(g, Outcome::Evicted, "too old");
+  }
 }
 
 void Scheduler::handle(const event::WeightsStaged& e) {
@@ -567,52 +586,28 @@ void Scheduler::train() {
   command::Train command;
   command.actor = trainer;
   command.certificate.step = stored_.progress.version;
-  command.certificate.bound = config_.staleness_bound;
-  std::vector<PolicyVersion> deadlines;
+  command.certificate.bound =
+      policy_->guarantee(stored_.standing).value_or(std::numeric_limits<std::uint64_t>::max());
   for (const GroupId g : *batch) {
     const PolicyVersion dispatched = stored_.queue.group(g)->dispatched;
     command.certificate.groups.push_back({g, dispatched});
-    deadlines.push_back(stored_.rule.deadline_of(dispatched));
+    ++stored_.standing.in_training[dispatched];
     for (const ResponseId r : stored_.queue.live_responses(g))
       command.responses.push_back(r);
   }
   command.lease =
       stored_.queue.lease(Task::Train, trainer, command.responses, now_ + config_.deadlines.train);
-  stored_.rule.begin_update(std::move(deadlines));
   training_ = command.lease;
   emit(std::move(command));
 }
 
 std::optional<std::vector<GroupId>> Scheduler::select_batch() const {
-  const auto& trainable = stored_.queue.trainable();
-  const auto size = static_cast<std::size_t>(config_.groups_per_update);
-  if (trainable.size() < size)
-    return std::nullopt;
-  // Asked at every event, and mostly refused: by counts first.
-  if (!may_train(stored_.queue.trainable_by_version()))
-    return std::nullopt;
-  std::vector<GroupId> groups;
-  groups.reserve(size);
-  for (auto it = trainable.begin(); groups.size() < size; ++it)
-    groups.push_back(it->second);
-  return groups;
-}
-
-bool Scheduler::may_train(const std::map<PolicyVersion, std::int64_t>& groups) const {
-  std::map<PolicyVersion, std::int64_t> leaving;
-  std::int64_t left = config_.groups_per_update;
-  for (const auto& [version, count] : groups) {
-    if (left == 0)
-      break;
-    const std::int64_t taken = std::min(left, count);
-    leaving[stored_.rule.deadline_of(version)] = taken;
-    left -= taken;
-  }
-  return left == 0 && stored_.rule.may_train(leaving, stored_.progress.version);
+  return policy_->select(stored_.queue, stored_.standing);
 }
 
 bool Scheduler::scoring_makes_a_batch() const {
-  return !fleet_.turning_references().empty() && may_train(stored_.queue.judged_by_version());
+  return !fleet_.turning_references().empty() &&
+         policy_->may_train(stored_.queue.judged_by_version(), stored_.standing);
 }
 
 void Scheduler::dispatch() {
@@ -656,12 +651,12 @@ bool Scheduler::dispatch_new() {
   if (!engine)
     return false;
   const PolicyVersion version = *fleet_.state(*engine).version;
-  if (!stored_.rule.admits(version, stored_.progress.version))
+  if (!policy_->admits(version, stored_.queue, stored_.standing))
     return false;
   const GroupId group(stored_.next_group++);
   ++stored_.progress.groups_dispatched;
   stored_.queue.add_group(group, version);
-  stored_.rule.add(stored_.rule.deadline_of(version));
+  stored_.standing.add(version);
   send(*engine, group, stored_.queue.live_responses(group));
   return true;
 }
@@ -705,7 +700,7 @@ std::uint64_t Scheduler::groups_still_needed() const {
 
 bool Scheduler::can_admit() const {
   return groups_still_needed() > 0 &&
-         stored_.rule.admits(stored_.progress.version, stored_.progress.version);
+         policy_->admits(stored_.progress.version, stored_.queue, stored_.standing);
 }
 
 /// Cards on which every engine takes turns leave rollout when nothing new may be dispatched and

@@ -13,8 +13,8 @@
 #include "orchestrator/scheduler/events.hpp"
 #include "orchestrator/scheduler/fleet.hpp"
 #include "orchestrator/scheduler/lending.hpp"
+#include "orchestrator/scheduler/policy/policy.hpp"
 #include "orchestrator/scheduler/role_switch.hpp"
-#include "orchestrator/scheduler/staleness.hpp"
 
 namespace temper::orchestrator {
 
@@ -24,6 +24,7 @@ struct Progress {
   std::uint64_t groups_dispatched = 0;
   std::uint64_t groups_trained = 0;
   std::uint64_t groups_failed = 0;
+  std::uint64_t groups_evicted = 0;
   std::uint64_t responses_failed = 0;
 };
 
@@ -52,7 +53,7 @@ class Scheduler {
     Progress progress;
     std::uint64_t next_group = 0;
     DistQueue queue;
-    ExactRule rule;
+    Standing standing;
   };
   template <class V>
   friend void describe(V& v, Stored& s);
@@ -98,6 +99,7 @@ class Scheduler {
   bool may_score(ActorId actor) const;
   void checkpoint_or_end();
   void settle_failures(GroupId group);
+  void evict();
   void release(GroupId group, Outcome outcome, std::string reason);
   void update_waits();
   command::Waiting wait_of(ActorId actor) const;
@@ -107,9 +109,7 @@ class Scheduler {
     return stop_requested_ || stored_.progress.version.value() >= config_.steps;
   }
   std::optional<std::vector<GroupId>> select_batch() const;
-  /// Whether a batch of these groups could be trained now.
-  bool may_train(const std::map<PolicyVersion, std::int64_t>& groups) const;
-  /// The same once references have scored what waits for them.
+  /// Whether a batch could be trained once references have scored what waits for them.
   bool scoring_makes_a_batch() const;
   std::optional<ActorId> engine_for(std::size_t responses, PolicyVersion at_least) const;
   bool can_admit() const;
@@ -121,6 +121,7 @@ class Scheduler {
   }
 
   SchedulerConfig config_;
+  std::unique_ptr<StalenessPolicy> policy_ = make_policy(PolicyRule::Exact);
   Stored stored_;
   Fleet fleet_;
   RoleSwitch switch_;

@@ -43,6 +43,15 @@ SchedulerConfig random_config(Random& random) {
   }
   c.lending = random.chance(0.5) ? LendingPolicy::Auto : LendingPolicy::Always;
   c.return_share = random.uniform();
+  if (random.chance(0.4)) {
+    c.policy = static_cast<PolicyRule>(random.below(8));
+    if (c.policy == PolicyRule::Drop)
+      c.staleness_bound = std::max<std::uint64_t>(1, c.staleness_bound);
+    if (c.policy == PolicyRule::Sync)
+      c.staleness_bound = 0;
+    if (c.policy == PolicyRule::Aggregate || c.policy == PolicyRule::Count)
+      c.staleness_fraction = random.uniform();
+  }
   return c;
 }
 

@@ -1,0 +1,38 @@
+// `in_order`: groups are trained strictly in the order of their dispatch.
+//
+// Rule.      Dispatch while fewer than (v + eta + 1) B groups were dispatched; an update takes the
+// B
+//            that were dispatched first, and waits until all of them are ready.
+// Guarantee. T - v0 <= eta: the k-th group is trained at step k / B. The price is waiting for the
+//            slowest of every batch.
+// Source.    NeMo RL, asynchronous GRPO in order (SEMANTICS 1.2).
+#pragma once
+
+#include "orchestrator/scheduler/policy/policy.hpp"
+
+namespace temper::orchestrator {
+
+class InOrderPolicy final : public StalenessPolicy {
+ public:
+  bool admits(PolicyVersion, const DistQueue&, const Standing& s) const override {
+    return static_cast<double>(s.dispatched) <
+           (s.bound + static_cast<double>(s.step.value()) + 1) * s.batch;
+  }
+  std::optional<std::vector<GroupId>> select(const DistQueue& queue,
+                                             const Standing& s) const override {
+    std::vector<GroupId> out;
+    for (const auto& [id, group] : queue.groups()) {
+      if (!group.trainable)
+        return std::nullopt;
+      out.push_back(id);
+      if (out.size() == static_cast<std::size_t>(s.batch))
+        return out;
+    }
+    return std::nullopt;
+  }
+  std::optional<std::uint64_t> guarantee(const Standing& s) const override {
+    return static_cast<std::uint64_t>(s.bound);
+  }
+};
+
+}  // namespace temper::orchestrator
