@@ -606,7 +606,7 @@ std::optional<std::vector<GroupId>> Scheduler::select_batch() const {
 }
 
 bool Scheduler::scoring_makes_a_batch() const {
-  return !fleet_.turning_references().empty() &&
+  return !fleet_.turning_references().empty() && !stored_.queue.ready(Task::Reference).empty() &&
          policy_->may_train(stored_.queue.judged_by_version(), stored_.standing);
 }
 

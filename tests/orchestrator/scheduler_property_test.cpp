@@ -2,6 +2,7 @@
 // code with it. TEMPER_SCHEDULES sets how many (the default keeps the test short; the README's
 // figure was taken with 1,000,000).
 #include "core/hash.hpp"
+#include "core/json.hpp"
 #include "core/msgpack.hpp"
 #include "orchestrator/record/replay.hpp"
 #include "tests/support/scheduler_world.hpp"
@@ -36,7 +37,8 @@ TEST(SchedulerProperty, EveryScheduleEndsWithinTheBoundAndConservesGroups) {
     const SchedulerConfig config = random_config(random);
     const Chaos chaos = random_chaos(random);
     const Played played = World(config, chaos, seed).play();
-    ASSERT_FALSE(played.stuck) << "seed " << seed << " after " << played.events << " events";
+    ASSERT_FALSE(played.stuck) << "seed " << seed << " after " << played.events << " events: "
+                               << to_json(config);
     ASSERT_TRUE(played.audit.violations.empty())
         << "seed " << seed << ": " << played.audit.violations.front();
     if (config.policy == PolicyRule::Exact) {

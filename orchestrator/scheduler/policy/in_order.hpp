@@ -18,6 +18,19 @@ class InOrderPolicy final : public StalenessPolicy {
     return static_cast<double>(s.dispatched) <
            (s.bound + static_cast<double>(s.step.value()) + 1) * s.batch;
   }
+  /// Of groups by version alone: all of the oldest versions are there.
+  bool may_train(const GroupsByVersion& ready, const Standing& s) const override {
+    std::int64_t there = 0;
+    for (const auto& [v0, groups] : s.outstanding) {
+      if (there >= s.batch)
+        return true;
+      const auto it = ready.find(v0);
+      if (it == ready.end() || it->second < groups)
+        return false;
+      there += groups;
+    }
+    return there >= s.batch;
+  }
   std::optional<std::vector<GroupId>> select(const DistQueue& queue,
                                              const Standing& s) const override {
     std::vector<GroupId> out;

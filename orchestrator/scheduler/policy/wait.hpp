@@ -2,7 +2,7 @@
 //
 // Rule.      Dispatch while fewer than (eta + 1) B groups are outstanding and none of those that
 // are
-//            not finished has the age eta; train finished groups, oldest first.
+//            not finished (generated and judged) has the age eta; train finished groups, oldest first.
 // Guarantee. None for a group: the trainer goes on with younger ones.
 // Source.    verl V1 (SEMANTICS 1.2).
 #pragma once
@@ -23,7 +23,7 @@ class WaitPolicy final : public StalenessPolicy {
     for (const auto& [v0, groups] : s.outstanding) {
       if (static_cast<double>(age(v0, s)) < s.bound)
         return true;
-      if (groups > of(queue.trainable_by_version(), v0) + of(s.in_training, v0))
+      if (groups > of(queue.judged_by_version(), v0) + of(s.in_training, v0))
         return false;
     }
     return true;
