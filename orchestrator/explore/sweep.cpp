@@ -77,7 +77,8 @@ class Maker {
     set_simulated_defaults(config,
                            [&](const std::string& key) { return read.places.contains(key); });
     if (options_.steady_updates > 0)
-      config.steps = steps_for(options_.steady_updates, config.staleness.bound);
+      config.steps =
+          steps_for(options_.steady_updates, static_cast<std::int32_t>(config.staleness.bound));
     if (options_.layouts == SweepOptions::Layouts::AsGiven)
       return Result<PipelineConfig>(std::move(config));
     TEMPER_TRY(LayoutChooser * chooser, chooser_for(config));

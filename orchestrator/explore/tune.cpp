@@ -85,7 +85,8 @@ class Search {
     auto config = layouts_.complete(*placed);
     if (!config)
       return refuse(config.error().context);
-    config->steps = steps_for(options_.screening, config->staleness.bound);
+    config->steps =
+        steps_for(options_.screening, static_cast<std::int32_t>(config->staleness.bound));
     if (!known_.insert(to_yaml(*config)).second)
       return;
     if (const auto broken = validate(*config); !broken.empty())
@@ -145,7 +146,8 @@ Result<Tuned> tune(std::span<const Space> spaces,
   std::vector<PipelineConfig> finalists;
   for (std::size_t i = 0; i < tried.size() && std::ssize(finalists) < options.finalists; ++i) {
     finalists.push_back(tried[i].config);
-    finalists.back().steps = steps_for(options.final_updates, tried[i].config.staleness.bound);
+    finalists.back().steps = steps_for(options.final_updates,
+                                       static_cast<std::int32_t>(tried[i].config.staleness.bound));
   }
   const auto results = evaluate_all(finalists, options.evaluate);
   bool found = false;

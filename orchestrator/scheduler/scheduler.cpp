@@ -699,7 +699,7 @@ std::uint64_t Scheduler::groups_still_needed() const {
 }
 
 bool Scheduler::can_admit() const {
-  return groups_still_needed() > 0 &&
+  return groups_still_needed() > 0 && stored_.queue.has_credit() &&
          policy_->admits(stored_.progress.version, stored_.queue, stored_.standing);
 }
 

@@ -40,7 +40,7 @@ TEST(SchedulerProperty, EveryScheduleEndsWithinTheBoundAndConservesGroups) {
     ASSERT_FALSE(played.stuck) << "seed " << seed << " after " << played.events << " events: "
                                << to_json(config);
     ASSERT_TRUE(played.audit.violations.empty())
-        << "seed " << seed << ": " << played.audit.violations.front();
+        << "seed " << seed << ": " << played.audit.violations.front() << " " << to_json(config);
     if (config.policy == PolicyRule::Exact) {
       ASSERT_EQ(played.audit.bound, config.staleness_bound) << "seed " << seed;
       ASSERT_LE(played.audit.max_staleness, config.staleness_bound) << "seed " << seed;

@@ -1,6 +1,6 @@
 // `aggregate`: one gate over all groups together.
 //
-// Rule.      Dispatch while accepted + running < (eta + v + 1) B, with v the version, accepted all
+// Rule.      Dispatch while accepted + running stays within (eta + v + 1) B, with v the version, accepted all
 //            groups ever finished, running those that generate; train finished groups, oldest
 //            first.
 // Guarantee. None for a group: one that takes long is overtaken, update after update. The mean age
@@ -15,7 +15,7 @@ namespace temper::orchestrator {
 class AggregatePolicy final : public StalenessPolicy {
  public:
   bool admits(PolicyVersion, const DistQueue&, const Standing& s) const override {
-    return static_cast<double>(s.dispatched) <
+    return static_cast<double>(s.dispatched + 1) <=
            (s.bound + static_cast<double>(s.step.value()) + 1) * s.batch;
   }
   std::optional<std::uint64_t> guarantee(const Standing&) const override { return std::nullopt; }

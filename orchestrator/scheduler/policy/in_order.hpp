@@ -1,8 +1,7 @@
 // `in_order`: groups are trained strictly in the order of their dispatch.
 //
-// Rule.      Dispatch while fewer than (v + eta + 1) B groups were dispatched; an update takes the
-// B
-//            that were dispatched first, and waits until all of them are ready.
+// Rule.      Dispatch under version v while fewer than (v + eta + 1) B groups were dispatched; an
+//            update takes the B that were dispatched first, and waits until all are ready.
 // Guarantee. T - v0 <= eta: the k-th group is trained at step k / B. The price is waiting for the
 //            slowest of every batch.
 // Source.    NeMo RL, asynchronous GRPO in order (SEMANTICS 1.2).
@@ -14,9 +13,9 @@ namespace temper::orchestrator {
 
 class InOrderPolicy final : public StalenessPolicy {
  public:
-  bool admits(PolicyVersion, const DistQueue&, const Standing& s) const override {
-    return static_cast<double>(s.dispatched) <
-           (s.bound + static_cast<double>(s.step.value()) + 1) * s.batch;
+  bool admits(PolicyVersion engine, const DistQueue&, const Standing& s) const override {
+    return static_cast<double>(s.dispatched + 1) <=
+           (s.bound + static_cast<double>(engine.value()) + 1) * s.batch;
   }
   /// Of groups by version alone: all of the oldest versions are there.
   bool may_train(const GroupsByVersion& ready, const Standing& s) const override {
