@@ -277,7 +277,8 @@ WeightPublication publish_weights(const sim_hw::Fabric& fabric, const Simulation
   for (const auto& device : traffic.received)
     out.received.add({device}, 1 / as_double(engines_of(s)));
   const double network = sim_hw::reshard_seconds(fabric, traffic, {.bucket_bytes = kBucketBytes});
-  out.seconds = network;
+  const double share = s.config.publication.link_share;
+  out.seconds = network / share;
   if (s.colocated)
     return out;
   // The last bucket's copy to the host follows its transfer; where copies are slower, they are what
@@ -285,8 +286,9 @@ WeightPublication publish_weights(const sim_hw::Fabric& fabric, const Simulation
   const double bytes = traffic.most_received();
   const double buckets = std::max(1.0, std::ceil(bytes / kBucketBytes - 1e-9));
   const double host = bytes * fabric.from_device;
-  out.seconds = (network + host) / buckets + (buckets - 1) / buckets * std::max(network, host) +
-                buckets * fabric.host_latency;
+  out.seconds =
+      ((network + host) / buckets + (buckets - 1) / buckets * std::max(network, host)) / share +
+      buckets * fabric.host_latency;
   return out;
 }
 
@@ -303,7 +305,15 @@ double swap_seconds(const sim_hw::Fabric& fabric, const SimulationSettings& s) {
   const double naming = tensors * s.cluster.constants.operators.host_kernel;
   if (s.colocated)
     return naming;
-  return naming + sim_hw::to_device_seconds(fabric, swap_bytes(s));
+  return naming + onload_seconds(fabric, s, swap_bytes(s));
+}
+
+double onload_seconds(const sim_hw::Fabric& fabric, const SimulationSettings& s, double bytes) {
+  return sim_hw::to_device_seconds(fabric, bytes) / s.config.publication.link_share;
+}
+
+double offload_seconds(const sim_hw::Fabric& fabric, const SimulationSettings& s, double bytes) {
+  return sim_hw::from_device_seconds(fabric, bytes) / s.config.publication.link_share;
 }
 
 double cache_seconds(const SimulationSettings& s) {

@@ -21,8 +21,8 @@
 //   t = (network + host) / n + (n - 1) / n max(network, host) + n start-ups
 // Not counted: filling the relay's chain, one bucket's transfer for each replica in it.
 // Constants: those of the hardware; kBucketBytes is assumed (published buckets are 0.5 to 2 GB).
-// Range: links alone. Engines that rename, cast and load tensor by tensor took 10 to 40 times as
-// long in published measurements.
+// Range: links alone, divided by publication.link_share. Engines that rename, cast and load tensor
+// by tensor took 10 to 40 times as long in published measurements.
 #pragma once
 
 #include "actors/simulation/simulation_config.hpp"
@@ -96,6 +96,13 @@ double publish_seconds(const sim_hw::Fabric& fabric, const SimulationSettings& s
 double swap_bytes(const SimulationSettings& settings);
 /// From staged to in use, during which an engine does not step.
 double swap_seconds(const sim_hw::Fabric& fabric, const SimulationSettings& settings);
+/// Of weights and optimizer states that change places in a role switch, per device.
+double onload_seconds(const sim_hw::Fabric& fabric,
+                      const SimulationSettings& settings,
+                      double bytes);
+double offload_seconds(const sim_hw::Fabric& fabric,
+                       const SimulationSettings& settings,
+                       double bytes);
 /// Of the KV cache's allocation, which clears it.
 double cache_seconds(const SimulationSettings& settings);
 /// Of a role's start: its weights and optimizer states, from host memory to where they live.

@@ -164,8 +164,8 @@ void SimulatedReference::begin_switch(SwitchAction action, Time now, Outbox& out
   cost.host_before = held(Place::Host);
   if (comes != onboard()) {
     const double bytes = memory_.device.weights;
-    cost.duration = from_seconds(comes ? sim_hw::to_device_seconds(fabric_, bytes)
-                                       : sim_hw::from_device_seconds(fabric_, bytes));
+    cost.duration = from_seconds(comes ? onload_seconds(fabric_, settings_, bytes)
+                                       : offload_seconds(fabric_, settings_, bytes));
   }
   place_ = comes ? Place::Card : Place::Host;
   cost.device_after = held(Place::Card);

@@ -5,9 +5,6 @@
 namespace temper::orchestrator {
 namespace {
 
-using sim_hw::from_device_seconds;
-using sim_hw::to_device_seconds;
-
 /// Bytes of keys and values per device when the engines generate.
 double cache_bytes(const std::vector<PhaseLedger>& phases) {
   const auto rollout = std::ranges::find(phases, "kv_alloc", &PhaseLedger::phase);
@@ -47,8 +44,14 @@ SwitchPlan predict_switch(const SimulatedPlacement& p) {
   const actors::SimulationSettings engine = switching_engine(p);
   const actors::ActorMemory trainer = actors::trainer_memory(p.settings);
   const double parked = trainer.device.weights + trainer.device.optimizer;
+  const auto onload = [&](double bytes) {
+    return actors::onload_seconds(fabric, p.settings, bytes);
+  };
+  const auto offload = [&](double bytes) {
+    return actors::offload_seconds(fabric, p.settings, bytes);
+  };
   SwitchPlan plan;
-  plan.to_rollout = {{"offload_optimizer", from_device_seconds(fabric, parked)},
+  plan.to_rollout = {{"offload_optimizer", offload(parked)},
                      {"reshard", actors::publish_seconds(fabric, engine)},
                      {"bind", actors::swap_seconds(fabric, engine)},
                      {"allocate_kv", actors::cache_seconds(engine)}};
@@ -57,13 +60,13 @@ SwitchPlan predict_switch(const SimulatedPlacement& p) {
     actors::SimulationSettings reference = p.settings;
     reference.cards = p.reference_cards / p.references;
     const double weights = actors::reference_memory(reference).device.weights;
-    plan.to_training.push_back({"onload_reference", to_device_seconds(fabric, weights)});
-    plan.to_training.push_back({"offload_reference", from_device_seconds(fabric, weights)});
+    plan.to_training.push_back({"onload_reference", onload(weights)});
+    plan.to_training.push_back({"offload_reference", offload(weights)});
   }
-  plan.to_training.push_back({"onload_optimizer", to_device_seconds(fabric, parked)});
+  plan.to_training.push_back({"onload_optimizer", onload(parked)});
   plan.kv_share_last = largest_kv_share(p, Cache::Last);
   plan.kv_share_first = largest_kv_share(p, Cache::First);
-  plan.weights_first = to_device_seconds(fabric, trainer.device.weights);
+  plan.weights_first = onload(trainer.device.weights);
   return plan;
 }
 

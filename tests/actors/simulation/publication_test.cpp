@@ -36,6 +36,17 @@ TEST(Publication, RelayTakesAsLongForManyEnginesAsForFew) {
   EXPECT_NEAR(many, few, 0.05 * few);
 }
 
+TEST(Publication, AShareOfTheLinksTakesItsInverseOfTheTime) {
+  SimulationSettings s = with_engines(2, PublicationMode::Relay);
+  const double whole = seconds_of(s);
+  s.config.publication.link_share = 0.1;
+  EXPECT_NEAR(seconds_of(s), 10 * whole, 0.02 * whole);  // But for the start-ups of copies.
+  s.colocated = true;
+  const double resharded = seconds_of(s);
+  s.config.publication.link_share = 1;
+  EXPECT_NEAR(resharded, 10 * seconds_of(s), 1e-9);
+}
+
 TEST(Publication, BroadcastGrowsWithTheNumberOfEngines) {
   // The senders' ports are the longest stage by far, so that twice the engines take twice the time.
   const double once = seconds_of(with_engines(16, PublicationMode::Broadcast));
