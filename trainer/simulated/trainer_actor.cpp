@@ -239,7 +239,7 @@ Result<double> SimulatedTrainer::switch_seconds(actors::SwitchAction action) con
                                  gib(needed),
                                  gib(actors::host_capacity(settings_)))};
       }
-      return sim_hw::from_device_seconds(fabric_, moved);
+      return actors::offload_seconds(fabric_, settings_, moved);
     }
     case actors::SwitchAction::OnloadOptimizer: {
       if (optimizer_ == Optimizer::Onboard)
@@ -250,7 +250,7 @@ Result<double> SimulatedTrainer::switch_seconds(actors::SwitchAction action) con
                                  gib(memory_.device.total()),
                                  gib(actors::device_capacity(settings_)))};
       }
-      return sim_hw::to_device_seconds(fabric_, moved);
+      return actors::onload_seconds(fabric_, settings_, moved);
     }
     default:
       return invalid_input("a trainer cannot " + std::string(name_of(action)));
