@@ -73,6 +73,11 @@ int run_audit(const AfterRunOptions& options) {
   if (!summary)
     return fail(summary.error());
   AuditReport report = auditor.report();
+  if (report.records == 0) {
+    return fail(Error{
+        ErrorCode::Corrupt,
+        fmt::format("{} holds no record: there is nothing to audit", log_of(options).string())});
+  }
   for (std::string& violation :
        audit_times(std::filesystem::path(options.run_dir) / "summary.json")) {
     report.violations.push_back(std::move(violation));
@@ -83,12 +88,15 @@ int run_audit(const AfterRunOptions& options) {
   }
   fmt::print("records      {} ({} voided by a resume)\n", report.records, report.voided);
   fmt::print("updates      {}\n", report.steps);
-  fmt::print("groups       {} dispatched = {} trained + {} filtered + {} failed + {} outstanding\n",
-             report.groups_dispatched,
-             report.groups_trained,
-             report.groups_filtered,
-             report.groups_failed,
-             report.groups_outstanding);
+  fmt::print(
+      "groups       {} dispatched = {} trained + {} filtered + {} failed + {} evicted + {} "
+      "outstanding\n",
+      report.groups_dispatched,
+      report.groups_trained,
+      report.groups_filtered,
+      report.groups_failed,
+      report.groups_evicted,
+      report.groups_outstanding);
   fmt::print("staleness    max {}, mean {:.3f}, bound {}\n",
              report.max_staleness,
              report.mean_staleness,

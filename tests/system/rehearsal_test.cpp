@@ -122,6 +122,14 @@ TEST_F(Rehearsal, AReferenceBesideOthersAtWorkIsRefused) {
   EXPECT_NE(ended.output.find("placement.mode: fused"), std::string::npos) << ended.output;
 }
 
+TEST_F(Rehearsal, AnEmptyLogIsNoCleanRun) {
+  fs::create_directories(run_folder("a"));
+  ASSERT_TRUE(write_file_atomically(run_folder("a") / "events.log", ""));
+  const Ended audit = temper({"audit", run_folder("a").string()});
+  EXPECT_NE(audit.status, 0);
+  EXPECT_NE(audit.output.find("holds no record"), std::string::npos) << audit.output;
+}
+
 TEST_F(Rehearsal, CardsThatAreNoWholeEngineAreNotLent) {
   const Ended ended = temper(arguments("a",
                                        {"--set",
