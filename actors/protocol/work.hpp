@@ -63,7 +63,7 @@ void describe(V& v, Generated& m) {
   v.field(1, "items", m.items, {.doc = "Responses."});
 }
 
-/// Forget these responses; nothing is reported for them.
+/// Forget these responses. What was sampled of them may be reported, as interrupted.
 struct Cancel {
   static constexpr std::string_view kName = "rollout.cancel";
   static constexpr std::uint32_t kTag = 22, kVersion = 1, kOldestVersion = 1;

@@ -30,7 +30,7 @@ Batch::Slot Batch::group_of(const BatchRequest& request) {
 }
 
 void Batch::add(const BatchRequest& request, std::vector<Ended>& ended) {
-  cancel(request.response);
+  cancel(request.response, ended);
   const std::int64_t last = request.prompt % kv_.block() + request.length - 1;
   const bool too_long = request.prompt / kv_.block() + kv_.needs(last) > limits_.replica_blocks;
   if (too_long || request.prefix >= request.length) {
@@ -155,12 +155,14 @@ void Batch::drop_void_ends() {
   }
 }
 
-void Batch::cancel(ResponseId response) {
+void Batch::cancel(ResponseId response, std::vector<Ended>& ended) {
   const auto entry = by_id_.find(response);
   if (!entry)
     return;
   stop(responses_[*entry]);
-  forget(*entry);
+  Ended had = take(*entry, actors::FinishReason::Interrupted);
+  if (had.tokens > Tokens(0))
+    ended.push_back(std::move(had));
   drop_void_ends();
 }
 

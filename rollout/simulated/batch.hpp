@@ -56,10 +56,10 @@ class Batch {
 
   Batch(const BatchLimits& limits, PolicyVersion version);
 
-  /// Replaces a response of the same id. What ends at once, it appends to `ended`.
+  /// Replaces a response of the same id. What ends, it appends to `ended`.
   void add(const BatchRequest& request, std::vector<Ended>& ended);
-  /// No effect on a response that is not here.
-  void cancel(ResponseId response);
+  /// Takes it out, with what it has, if that is anything; no effect on a response that is not here.
+  void cancel(ResponseId response, std::vector<Ended>& ended);
   /// Takes these out, in the order given, each with what it has; no effect on one not here.
   void withdraw(const std::vector<ResponseId>& responses, std::vector<Ended>& ended);
   /// Takes everything out, by response id, each with what it has.

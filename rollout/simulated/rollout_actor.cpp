@@ -324,7 +324,7 @@ void SimulatedRollout::handle(actors::CountedGenerate& work) {
 
 void SimulatedRollout::handle(actors::Cancel& work) {
   for (const ResponseId r : work.responses)
-    batch_->cancel(r);
+    batch_->cancel(r, ended_);
 }
 
 void SimulatedRollout::handle(actors::Withdraw& work, Time now, actors::Outbox& out) {

@@ -23,8 +23,9 @@
 // to its hosts and back), copies of parked caches. Its memory: weights, the KV blocks in use, the
 // rest of the ledger; on the host the staged version and parked caches.
 //
-// Reports: finished responses together, `report_every` after the first of them, at once when the
-// engine runs empty, and before a switch is answered. Activity goes before other messages.
+// Reports: finished responses together, and what was sampled of cancelled ones, `report_every`
+// after the first of them, at once when the engine runs empty, and before a switch is answered.
+// Activity goes before other messages.
 #pragma once
 
 #include "actors/protocol/counted.hpp"

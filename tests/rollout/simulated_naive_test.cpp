@@ -84,11 +84,22 @@ class Naive {
     if (message.is<actors::Cancel>()) {
       const auto cancel = *message.decode<actors::Cancel>();
       for (const ResponseId id : cancel.responses) {
+        give_back(running_, id);
+        give_back(waiting_, id);
         std::erase_if(running_, [&](const Response& r) { return r.id == id; });
         std::erase_if(waiting_, [&](const Response& r) { return r.id == id; });
       }
       if (running_.empty())
         pieces_.clear();
+    }
+  }
+
+  /// What was sampled of it.
+  template <class Responses>
+  void give_back(const Responses& responses, ResponseId id) {
+    for (const Response& r : responses) {
+      if (r.id == id && r.done > r.prefix)
+        finished.push_back({r.id, r.done - r.prefix, now_, r.segments});
     }
   }
 
