@@ -1,6 +1,7 @@
 // temper: the command line. Each command is one function elsewhere; here are its flags.
 #include "orchestrator/cli/after_run.hpp"
 #include "orchestrator/cli/calibrate_command.hpp"
+#include "orchestrator/cli/compare_command.hpp"
 #include "orchestrator/cli/estimate_command.hpp"
 #include "orchestrator/cli/ladder_command.hpp"
 #include "orchestrator/cli/report_command.hpp"
@@ -124,6 +125,24 @@ CLI::App* add_sweep(CLI::App& app, SweepCommand& options) {
   return command;
 }
 
+CLI::App* add_compare(CLI::App& app, CompareCommand& options) {
+  auto* command =
+      app.add_subcommand("compare", "Staleness policies beside each other on one simulated run");
+  add_config_options(*command, options.config, options.sets);
+  command->get_option("config")->required();
+  command->add_option("--policies", options.policies, "exact,sync,...; default: all")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  command->add_option("--eta", options.etas, "Bounds of each policy, e.g. 1,2,4 (default)")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  command->add_option("--steps", options.steps, "Updates of each run; default: as configured");
+  command->add_option("--threads", options.threads, "Default: one per core");
+  command->add_option("--out", options.out, "Folder for compare.csv and compare.svg");
+  command->add_flag("--json", options.json, "As JSON, one object per run");
+  return command;
+}
+
 int run_command_line(int argc, char** argv) {
   CLI::App app("RL post-training from one YAML file.", "temper");
   app.require_subcommand(1);
@@ -177,6 +196,9 @@ int run_command_line(int argc, char** argv) {
   SweepCommand sweep;
   auto* sweep_command = add_sweep(app, sweep);
 
+  CompareCommand compare;
+  auto* compare_command = add_compare(app, compare);
+
   CLI11_PARSE(app, argc, argv);
   if (*run_command)
     return run_pipeline(run);
@@ -194,6 +216,8 @@ int run_command_line(int argc, char** argv) {
     return run_ladder(ladder, std::cout, std::cerr);
   if (*sweep_command)
     return run_sweep_command(sweep, std::cout, std::cerr);
+  if (*compare_command)
+    return run_compare(compare, std::cout, std::cerr);
   if (*replay)
     return run_replay(after);
   if (*audit)

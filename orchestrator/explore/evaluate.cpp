@@ -1,5 +1,6 @@
 #include "orchestrator/explore/evaluate.hpp"
 
+#include "actors/simulation/lengths.hpp"
 #include "core/thread_annotations.hpp"
 #include "orchestrator/config/placement.hpp"
 #include "orchestrator/config/simulation.hpp"
@@ -68,6 +69,43 @@ Rates whole_of(const Summary& s, const RunMetrics& metrics) {
   return r;
 }
 
+Fates fates_of(const Summary& s) {
+  Fates f;
+  f.generated = s.tokens.generated;
+  f.wasted = s.wasted_tokens;
+  if (f.generated > 0)
+    f.wasted_share = static_cast<double>(f.wasted) / static_cast<double>(f.generated);
+  f.trained_length = s.lengths.mean;
+  f.generated_length = s.lengths.generated_mean;
+  f.groups_trained = s.groups.trained;
+  f.groups_evicted = s.groups.evicted;
+  f.staleness = s.staleness.histogram;
+  return f;
+}
+
+/// Groups that a run begins have the numbers from 0.
+class Begun {
+ public:
+  void feed(const Record& record) {
+    for (const Command& command : record.commands) {
+      if (const auto* dispatch = std::get_if<command::Dispatch>(&command))
+        groups_ = std::max(groups_, dispatch->group.value() + 1);
+    }
+  }
+  double mean_length(const actors::LengthConfig& config, const PipelineConfig& pipeline) const {
+    const actors::Lengths lengths(config, pipeline.seed, actors::kResponseLengths);
+    const std::uint64_t responses =
+        groups_ * static_cast<std::uint64_t>(pipeline.algorithm.responses_per_group);
+    std::int64_t sum = 0;
+    for (std::uint64_t r = 0; r < responses; ++r)
+      sum += lengths.of(r).count();
+    return responses == 0 ? 0 : static_cast<double>(sum) / static_cast<double>(responses);
+  }
+
+ private:
+  std::uint64_t groups_ = 0;
+};
+
 /// Between the completions of two updates.
 Rates between(const RunMetrics& metrics,
               const Update& first,
@@ -103,7 +141,9 @@ Rates between(const RunMetrics& metrics,
 
 Figures figures_of(RunMetrics& metrics, const Stretches& stretches, const PipelineConfig& config) {
   Figures figures;
-  figures.whole = whole_of(summarize(metrics, {config.name, config.seed, 0}), metrics);
+  const Summary summary = summarize(metrics, {config.name, config.seed, 0});
+  figures.whole = whole_of(summary, metrics);
+  figures.fates = fates_of(summary);
   metrics.timeline().finish(metrics.wall());
   const auto bound = static_cast<std::size_t>(config.staleness.bound);
   const std::vector<Update>& updates = metrics.updates();
@@ -145,8 +185,13 @@ Result<Figures> evaluate(const PipelineConfig& config) {
   RunMetrics metrics;
   Stretches stretches;
   stretches.watch(metrics.timeline());
+  Begun begun;
+  const actors::LengthConfig lengths = options.simulation.config.response;
   RunObserver observer;
-  observer.on_record = [&](const Record& record) { metrics.feed(record); };
+  observer.on_record = [&](const Record& record) {
+    metrics.feed(record);
+    begun.feed(record);
+  };
   TEMPER_TRY(
       const auto driver,
       VirtualDriver::create(std::move(options),
@@ -156,7 +201,9 @@ Result<Figures> evaluate(const PipelineConfig& config) {
   const RunOutcome outcome = driver->run();
   if (!outcome.finish.ok)
     return Error{ErrorCode::Internal, outcome.finish.reason};
-  return figures_of(metrics, stretches, config);
+  Figures figures = figures_of(metrics, stretches, config);
+  figures.fates.begun_length = begun.mean_length(lengths, config);
+  return figures;
 }
 
 std::vector<Result<Figures>> evaluate_all(std::span<const PipelineConfig> configs,

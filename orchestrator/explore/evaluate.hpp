@@ -44,9 +44,22 @@ struct Rates {
   std::int64_t staleness_max = 0;
 };
 
+/// What became of what was sampled, over the whole run.
+struct Fates {
+  std::int64_t generated = 0, wasted = 0;  ///< Tokens (metrics/run_metrics.hpp).
+  double wasted_share = 0;
+  double trained_length = 0;    ///< Mean of the trained responses, tokens.
+  double generated_length = 0;  ///< Mean of all that were generated to the end, trained or not.
+  /// Mean of all that were begun, each as long as it would have become.
+  double begun_length = 0;
+  std::uint64_t groups_trained = 0, groups_evicted = 0;
+  std::map<std::int64_t, std::uint64_t> staleness;  ///< Trained groups by T - v0.
+};
+
 struct Figures {
   Rates whole;
   Rates steady;
+  Fates fates;
 };
 
 /// How many updates a run needs for `measured` steady ones.
@@ -82,9 +95,22 @@ void describe(V& v, Rates& r) {
   v.field(10, "sustained_per_s", r.sustained_per_s);
 }
 template <class V>
+void describe(V& v, Fates& f) {
+  v.field(1, "generated", f.generated);
+  v.field(2, "wasted", f.wasted);
+  v.field(3, "wasted_share", f.wasted_share);
+  v.field(4, "trained_length", f.trained_length);
+  v.field(5, "generated_length", f.generated_length);
+  v.field(6, "groups_trained", f.groups_trained);
+  v.field(7, "groups_evicted", f.groups_evicted);
+  v.field(8, "staleness", f.staleness);
+  v.field(9, "begun_length", f.begun_length);
+}
+template <class V>
 void describe(V& v, Figures& f) {
   v.field(1, "whole", f.whole);
   v.field(2, "steady", f.steady);
+  v.field(3, "fates", f.fates);
 }
 
 }  // namespace temper::orchestrator

@@ -213,6 +213,8 @@ void RunMetrics::on_event(const event::Generated& e) {
     if (item.finish == actors::FinishReason::Failed) {
       r.failed = true;
       ++stored_.responses_failed;
+    } else {
+      stored_.generated_lengths.add(r.tokens.count());
     }
     settle_stage(it->second);
   }

@@ -115,6 +115,8 @@ class RunMetrics {
   double token_staleness() const;
   /// Of trained responses, in tokens.
   const ValueCounts& lengths() const { return stored_.lengths; }
+  /// Of responses generated to the end, whatever became of them; not of failed ones.
+  const ValueCounts& generated_lengths() const { return stored_.generated_lengths; }
   std::uint64_t groups_trained() const { return stored_.groups_trained; }
   std::uint64_t groups_filtered() const { return stored_.groups_filtered; }
   std::uint64_t groups_failed() const { return stored_.groups_failed; }
@@ -159,7 +161,7 @@ class RunMetrics {
     std::uint64_t groups_evicted = 0;
     std::uint64_t responses_failed = 0;
     std::int64_t token_age = 0;
-    ValueCounts staleness, lengths;
+    ValueCounts staleness, lengths, generated_lengths;
   };
   struct Snapshot {
     std::uint64_t sequence = 0;

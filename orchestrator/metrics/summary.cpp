@@ -170,7 +170,8 @@ Summary summarize(const RunMetrics& m, const RunIdentity& identity) {
   s.lengths = {rounded(m.lengths().mean()),
                m.lengths().quantile(0.5),
                m.lengths().quantile(0.99),
-               m.lengths().max()};
+               m.lengths().max(),
+               rounded(m.generated_lengths().mean())};
   s.waits = waits(m.timeline(), m.wall());
   for (const Restart& r : m.restarts())
     s.restarts.push_back({r.kind, seconds(r.time), r.actor, r.reason});

@@ -50,6 +50,7 @@ struct RewardSummary {
 struct LengthSummary {
   double mean = 0;
   std::int64_t p50 = 0, p99 = 0, max = 0;
+  double generated_mean = 0;  ///< Of all that were generated to the end, trained or not.
 };
 struct WaitSummary {
   actors::RoleKind role = actors::RoleKind::Rollout;
@@ -169,6 +170,7 @@ void describe(V& v, LengthSummary& s) {
   v.field(2, "p50", s.p50);
   v.field(3, "p99", s.p99);
   v.field(4, "max", s.max);
+  v.field(5, "generated_mean", s.generated_mean);
 }
 template <class V>
 void describe(V& v, WaitSummary& s) {

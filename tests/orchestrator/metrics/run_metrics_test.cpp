@@ -126,6 +126,22 @@ TEST(RunMetrics, FailedResponsesAreNotTrainedAndTheirTokensAreWasted) {
   EXPECT_EQ(s.metrics.responses_failed(), 1U);
 }
 
+TEST(RunMetrics, LengthsOfAllThatWereGeneratedToTheEndStandBesideThoseTrained) {
+  Script s;
+  s.whole_group(0, 0, 0, 1, 0);  // 10 and 20, trained
+  s.dispatch(1, 1);
+  s.generate(1, 0, 40, 1);
+  s.generate(1, 1, 8, 1, actors::FinishReason::Interrupted);  // never to the end
+  s.feed(event::DeadlineReached{}, {command::Release{GroupId(1), Outcome::Evicted, "too old"}});
+  s.dispatch(2, 1);
+  s.generate(2, 0, 50, 1, actors::FinishReason::Failed);
+  EXPECT_DOUBLE_EQ(s.metrics.lengths().mean(), 15);
+  EXPECT_EQ(s.metrics.generated_lengths().total(), 3U);
+  EXPECT_DOUBLE_EQ(s.metrics.generated_lengths().mean(), 70.0 / 3);
+  EXPECT_EQ(s.metrics.groups_evicted(), 1U);
+  EXPECT_EQ(s.metrics.wasted(), Tokens(48)) << "those of group 1; group 2 is outstanding";
+}
+
 TEST(RunMetrics, InterruptedPrefixesCountOnceAndLateResultsAreWaste) {
   Script s;
   s.dispatch(0, 0);

@@ -1,0 +1,210 @@
+// Policies beside each other on a small run with a long tail. TEMPER_UPDATE_GOLDEN=1 rewrites
+// tests/golden/compare.
+#include "orchestrator/explore/compare.hpp"
+
+#include "core/files.hpp"
+#include "core/yaml.hpp"
+#include "orchestrator/cli/compare_command.hpp"
+#include "orchestrator/explore/table.hpp"
+#include "tests/support/small_pipeline.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <sstream>
+
+namespace temper::orchestrator {
+namespace {
+
+namespace fs = std::filesystem;
+using temper::testing::small_pipeline;
+
+/// One answer in a hundred is 40 times the median.
+std::string long_tailed_file() {
+  PipelineConfig config = small_pipeline();
+  config.steps = 16;
+  config.rollout.concurrency = 64;
+  config.simulation.response.mean = 400;
+  config.simulation.response.p99_over_median = 40;
+  config.simulation.response.cap = Tokens(8192);
+  const std::string path = ::testing::TempDir() + "compare_small.yaml";
+  EXPECT_TRUE(write_file_atomically(path, to_yaml(config)));
+  return path;
+}
+
+CompareOptions options(std::vector<std::string> policies, std::vector<double> etas) {
+  CompareOptions o;
+  o.config = long_tailed_file();
+  o.policies = parse_policies(policies).value();
+  o.etas = std::move(etas);
+  return o;
+}
+
+const CompareRow& row_of(const std::vector<CompareRow>& rows, const std::string& policy) {
+  return *std::ranges::find(rows, policy, &CompareRow::policy);
+}
+
+TEST(Compare, ExactKeepsTheBoundAndWastesNothing) {
+  const auto rows = compare(options({"exact"}, {1, 2, 3}));
+  ASSERT_TRUE(rows) << rows.error().context;
+  for (const CompareRow& row : *rows) {
+    EXPECT_EQ(static_cast<double>(row.staleness_max), row.eta);
+    EXPECT_EQ(row.wasted, 0);
+    EXPECT_EQ(row.groups_evicted, 0U);
+    EXPECT_EQ(row.bias, 1);
+    EXPECT_EQ(row.groups_trained, 16U * 8);
+  }
+}
+
+TEST(Compare, AggregateIsSoonerAndExceedsTheBound) {
+  const auto rows = compare(options({"exact", "aggregate"}, {2}));
+  ASSERT_TRUE(rows);
+  const CompareRow& aggregate = row_of(*rows, "aggregate");
+  EXPECT_GT(aggregate.staleness_max, 2);
+  EXPECT_EQ(aggregate.wasted, 0);
+  EXPECT_LT(aggregate.seconds, row_of(*rows, "exact").seconds);
+}
+
+TEST(Compare, DropAndWindowWasteTheLongAnswers) {
+  const auto rows = compare(options({"exact", "drop", "window"}, {1}));
+  ASSERT_TRUE(rows);
+  for (const char* policy : {"drop", "window"}) {
+    const CompareRow& row = row_of(*rows, policy);
+    EXPECT_LE(row.staleness_max, 1) << policy;
+    EXPECT_GT(row.groups_evicted, 0U) << policy;
+    EXPECT_GT(row.wasted, 0) << policy;
+    EXPECT_LT(row.bias, 1) << policy;
+    EXPECT_LT(row.trained_length, row_of(*rows, "exact").trained_length) << policy;
+  }
+}
+
+TEST(Compare, WhereNothingIsGivenUpTheSameResponsesAreTrained) {
+  const auto rows = compare(options({"exact", "sync", "aggregate", "count", "wait"}, {2}));
+  ASSERT_TRUE(rows);
+  for (const CompareRow& row : *rows) {
+    EXPECT_EQ(row.trained_length, rows->front().trained_length) << row.policy;
+    EXPECT_EQ(row.trained_length, row.generated_length) << row.policy;
+  }
+}
+
+TEST(Compare, SyncIsRunOnceAndFirstWhateverTheBounds) {
+  const auto rows = compare(options({"exact", "sync"}, {2, 1}));
+  ASSERT_TRUE(rows);
+  ASSERT_EQ(rows->size(), 3U);
+  EXPECT_EQ((*rows)[0].policy, "sync");
+  EXPECT_EQ((*rows)[0].eta, 0);
+  EXPECT_EQ((*rows)[0].staleness, "0:128");
+  EXPECT_EQ((*rows)[1].eta, 2);
+  EXPECT_EQ((*rows)[2].eta, 1);
+}
+
+TEST(Compare, StepsReplaceThoseOfTheFile) {
+  CompareOptions o = options({"exact"}, {1});
+  o.steps = 5;
+  const auto rows = compare(o);
+  ASSERT_TRUE(rows);
+  EXPECT_EQ(rows->front().updates, 5U);
+}
+
+TEST(Compare, EqualSeedsGiveEqualTablesOnAnyNumberOfThreads) {
+  CompareOptions o = options({}, {1, 2});
+  const auto one = compare(o);
+  o.evaluate.threads = 3;
+  const auto three = compare(o);
+  o.sets = {"seed=99"};
+  const auto other = compare(o);
+  ASSERT_TRUE(one && three && other);
+  const auto csv = [](const std::vector<CompareRow>& rows) {
+    return to_csv(std::span<const CompareRow>(rows));
+  };
+  EXPECT_EQ(csv(*one), csv(*three));
+  EXPECT_NE(csv(*one), csv(*other));
+}
+
+TEST(Compare, ARefusedRunKeepsItsReasonInTheTable) {
+  const auto rows = compare(options({"exact", "aggregate", "drop"}, {0.5}));
+  ASSERT_TRUE(rows);
+  EXPECT_EQ(row_of(*rows, "exact").reason, "staleness.bound: must be whole for `exact`, found 0.5");
+  EXPECT_EQ(row_of(*rows, "aggregate").reason, "");
+  EXPECT_NE(row_of(*rows, "drop").reason.find("at least 1 for `drop`"), std::string::npos);
+  const std::string text = compare_text(*rows);
+  EXPECT_NE(text.find("not run\n  exact 0.5: staleness.bound"), std::string::npos) << text;
+}
+
+TEST(Compare, TheTableIsAsStored) {
+  const auto rows = compare(options({}, {1, 2}));
+  ASSERT_TRUE(rows);
+  const std::string text = compare_text(*rows);
+  const auto path = fs::path(TEMPER_SOURCE_DIR) / "tests/golden/compare/small.txt";
+  if (std::getenv("TEMPER_UPDATE_GOLDEN") != nullptr) {
+    ASSERT_TRUE(write_file_atomically(path, text));
+    return;
+  }
+  EXPECT_EQ(text, read_file(path).value()) << path << " is stale; TEMPER_UPDATE_GOLDEN=1";
+}
+
+template <class Change>
+std::string error_of(Change change) {
+  CompareCommand command;
+  command.config = long_tailed_file();
+  change(command);
+  std::ostringstream out, err;
+  EXPECT_EQ(run_compare(command, out, err), 1);
+  EXPECT_EQ(out.str(), "");
+  return err.str();
+}
+
+TEST(CompareCommand, RefusesWrongFlagsByName) {
+  using C = CompareCommand;
+  EXPECT_EQ(error_of([](C& c) { c.policies = {"exakt"}; }),
+            "temper: --policies exakt: did you mean `exact`?\n");
+  EXPECT_EQ(error_of([](C& c) {
+              c.policies = {"exact", "exact"};
+            }),
+            "temper: --policies: `exact` is named twice\n");
+  for (const char* wrong : {"", "two", "-1", "1025", "nan", "1x"}) {
+    EXPECT_EQ(
+        error_of([&](C& c) { c.etas = {wrong}; }),
+        std::string("temper: --eta: expected numbers from 0 to 1024, found `") + wrong + "`\n");
+  }
+  EXPECT_EQ(error_of([](C& c) { c.etas = {"1", "1.0"}; }), "temper: --eta: 1 is named twice\n");
+  EXPECT_EQ(error_of([](C& c) { c.etas = {}, c.policies = {"exact"}; }),
+            "temper: nothing to compare; name a policy and an eta\n");
+  EXPECT_EQ(error_of([](C& c) { c.sets = {"staleness.bound=3"}; }),
+            "temper: --set staleness.bound=3: --policies and --eta decide staleness.bound; leave "
+            "it out\n");
+  EXPECT_NE(error_of([](C& c) { c.sets = {"sed=3"}; }).find("did you mean"), std::string::npos);
+  EXPECT_NE(error_of([](C& c) { c.config = "/nowhere.yaml"; }).find("/nowhere.yaml"),
+            std::string::npos);
+}
+
+TEST(CompareCommand, SaysThatLocalHardwareIsNotCompared) {
+  EXPECT_NE(error_of([](CompareCommand& c) {
+              c.sets = {"hardware=local"};
+            }).find("`hardware: local`: compare is for simulated hardware for now"),
+            std::string::npos);
+}
+
+TEST(CompareCommand, WritesTheTableAndAPlotWithALineForEachPolicy) {
+  CompareCommand command;
+  command.config = long_tailed_file();
+  command.policies = {"sync", "exact", "drop"};
+  command.etas = {"2", "0", "1"};
+  command.out = ::testing::TempDir() + "compare_out";
+  std::ostringstream out, err;
+  ASSERT_EQ(run_compare(command, out, err), 0) << err.str();
+  const std::string csv = read_file(fs::path(command.out) / "compare.csv").value();
+  EXPECT_EQ(std::ranges::count(csv, '\n'), 1 + 1 + 3 * 2);
+  EXPECT_TRUE(csv.starts_with("policy,eta,updates,seconds,trained_per_s"));
+  const std::string svg = read_file(fs::path(command.out) / "compare.svg").value();
+  for (const char* words : {">sync<", ">exact<", ">drop<", ">tokens wasted, %<", ">eta<"})
+    EXPECT_NE(svg.find(words), std::string::npos) << words;
+  command.json = true;
+  std::ostringstream json;
+  ASSERT_EQ(run_compare(command, json, err), 0);
+  EXPECT_NE(json.str().find("\"policy\": \"drop\""), std::string::npos) << json.str();
+}
+
+}  // namespace
+}  // namespace temper::orchestrator
