@@ -28,6 +28,7 @@ constexpr Duration kStartEach = 1s;       ///< for each of them.
 constexpr Duration kLeastHeartbeat = 1s;  ///< Hundreds of workers are to be greeted.
 constexpr Duration kLeastSilence = 60s;   ///< Before a worker is given up.
 constexpr Duration kAnswer = 120s;        ///< Until every worker has answered one step.
+constexpr auto kLastWords = 1s;           ///< Between the end of a connection and of its process.
 constexpr Duration kGoodbye = 10s;        ///< Until every worker has ended by itself.
 
 using WorkerId = ActorId;  ///< Of a connection: here each is a worker's.
@@ -196,7 +197,17 @@ struct RehearsalHost::Impl {
       return;  // it is not there yet, or its loss is known or on its way
     const Status done = router->send(*peer, encode_head(message, ++sent), std::move(message.body));
     if (!done)
-      lose(worker, done.error().context);
+      lose_soon(worker, done.error().context);
+  }
+
+  /// A peer is gone a moment before it is known how its process ended, which says more.
+  void lose_soon(std::size_t worker, std::string reason) {
+    const auto pause = std::make_shared<asio::steady_timer>(io, kLastWords);
+    pause->async_wait(
+        [this, pause, worker, reason, weak = std::weak_ptr<bool>(alive)](const auto&) {
+          if (!weak.expired() && !leaving)
+            lose(worker, reason);
+        });
   }
 
   // --- Processes

@@ -24,6 +24,7 @@ constexpr Duration kTick = 100ms;
 /// something else. A worker that ends is known at once.
 constexpr Duration kLeastSilence = 60s;
 constexpr auto kSlice = std::chrono::milliseconds(200);  ///< Between two looks at the clock.
+constexpr auto kLastWords = 100ms;  ///< Between the end of a worker and what it sent before.
 
 }  // namespace
 
@@ -88,8 +89,13 @@ struct WorkerPool::Impl : std::enable_shared_from_this<WorkerPool::Impl> {
     std::string reason = fmt::format("{}: {}", exit.name, exit.status);
     if (!exit.log_tail.empty())
       reason += fmt::format("; {}", last_line(exit.log_tail));
-    if (!lost)
-      lost = Error{ErrorCode::Unavailable, std::move(reason)};
+    // What it said last says more than that it ended, and may still be on its way.
+    const auto pause = std::make_shared<asio::steady_timer>(io, kLastWords);
+    pause->async_wait([weak = weak_from_this(), pause, reason](const auto&) {
+      const auto self = weak.lock();
+      if (self && !self->lost)
+        self->lost = Error{ErrorCode::Unavailable, reason};
+    });
   }
 
   // --- Messages
