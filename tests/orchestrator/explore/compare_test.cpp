@@ -8,7 +8,9 @@
 #include "orchestrator/explore/table.hpp"
 #include "tests/support/small_pipeline.hpp"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -28,7 +30,8 @@ std::string long_tailed_file() {
   config.simulation.response.mean = 400;
   config.simulation.response.p99_over_median = 40;
   config.simulation.response.cap = Tokens(8192);
-  const std::string path = ::testing::TempDir() + "compare_small.yaml";
+  const std::string path =
+      fmt::format("{}compare_small_{}.yaml", ::testing::TempDir(), static_cast<long>(::getpid()));
   EXPECT_TRUE(write_file_atomically(path, to_yaml(config)));
   return path;
 }
