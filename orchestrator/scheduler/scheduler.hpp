@@ -80,15 +80,12 @@ class Scheduler {
   void lose(ActorId actor, const std::string& reason);
   void finish(bool ok, bool stopped, std::string reason);
 
+  void settle_failures(GroupId group);
+  void evict();
+  void release(GroupId group, Outcome outcome, std::string reason);
+
+  // scheduler_moves.cpp
   void expire();
-  void drive_switch();
-  void change_turns();
-  void advance_switch();
-  bool rollout_is_due() const;
-  bool training_is_due() const;
-  bool lent_cards_idle() const;
-  void spread_load();
-  void call_references();
   void publish_weights();
   void train();
   void dispatch();
@@ -98,9 +95,19 @@ class Scheduler {
   void score(Task task, actors::RoleKind role, Duration deadline);
   bool may_score(ActorId actor) const;
   void checkpoint_or_end();
-  void settle_failures(GroupId group);
-  void evict();
-  void release(GroupId group, Outcome outcome, std::string reason);
+
+  // scheduler_turns.cpp
+  void drive_switch();
+  void change_turns();
+  void advance_switch();
+  bool rollout_is_due() const;
+  bool training_is_due() const;
+  bool lent_cards_idle() const;
+  void spread_load();
+  void call_references();
+  bool rollout_has_run_dry() const;
+
+  // scheduler_waits.cpp
   void update_waits();
   command::Waiting wait_of(ActorId actor) const;
   std::string missing_for_training() const;
@@ -114,7 +121,6 @@ class Scheduler {
   std::optional<ActorId> engine_for(std::size_t responses, PolicyVersion at_least) const;
   bool can_admit() const;
   std::uint64_t groups_still_needed() const;
-  bool rollout_has_run_dry() const;
   template <class C>
   void emit(C command) {
     out_.emplace_back(std::move(command));

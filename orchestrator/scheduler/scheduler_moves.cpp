@@ -1,0 +1,256 @@
+// What the scheduler does after an event: everything that can move moves.
+#include "orchestrator/scheduler/scheduler.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+namespace temper::orchestrator {
+
+void Scheduler::expire() {
+  if (finished_)
+    return;
+  while (const auto late = fleet_.overdue(now_)) {
+    lose(late->first, fmt::format("did not {} in time", late->second));
+    if (finished_)
+      return;
+  }
+  while (const auto id = stored_.queue.expired(now_)) {
+    const Lease lease = *stored_.queue.find(*id);
+    constexpr std::array<std::string_view, kTasks> kWhat{
+        "generate", "score references", "judge", "train"};
+    lose(lease.actor,
+         fmt::format("did not {} {} responses in time",
+                     kWhat[static_cast<std::size_t>(lease.task)],
+                     lease.open));
+    if (finished_)
+      return;
+  }
+  if (saving_ && *saving_ <= now_) {
+    finish(false,
+           false,
+           fmt::format("{} did not save a checkpoint in time", fleet_.spec(fleet_.trainer()).name));
+  } else if (drain_deadline_ && *drain_deadline_ <= now_) {
+    finish(false, true, "stopped on request; the update under way did not end in time");
+  }
+}
+
+void Scheduler::publish_weights() {
+  if (finished_ || !fleet_.state(fleet_.trainer()).ready())
+    return;
+  const PolicyVersion published = stored_.progress.version;
+  for (const ActorId id : fleet_.rollouts()) {
+    ActorState& a = fleet_.state(id);
+    if (!a.ready() || a.switching)
+      continue;
+    const bool turns = fleet_.spec(id).takes_turns;
+    if (a.staging && a.staged && !a.committing) {
+      // In a role switch all engines stage before any commits; else each for itself.
+      if (turns && switch_.phase() == SwitchPhase::Reshard)
+        continue;
+      a.committing = true;
+      a.weights_deadline = now_ + config_.deadlines.weights;
+      emit(command::CommitWeights{id, *a.staging});
+    } else if (!a.staging && a.version != published && (!turns || switch_.allows_publication())) {
+      a.staging = published;
+      a.staged = false;
+      a.weights_deadline = now_ + config_.deadlines.weights;
+      emit(command::StageWeights{id, published});
+    } else if (!a.staging && !a.has_kv && a.version == published &&
+               (!turns || switch_.allows_kv())) {
+      a.switching = actors::SwitchAction::AllocateKv;
+      a.switch_deadline = now_ + config_.deadlines.switching;
+      emit(command::Switch{id, actors::SwitchAction::AllocateKv});
+    }
+  }
+}
+
+void Scheduler::checkpoint_or_end() {
+  if (finished_ || training_ || saving_ || !fleet_.state(fleet_.trainer()).ready())
+    return;
+  if (fleet_.state(fleet_.trainer()).switching)
+    return;
+  const PolicyVersion version = stored_.progress.version;
+  const bool done = version.value() >= config_.steps;
+  const bool due = config_.checkpoint_every > 0 && version.value() > 0 &&
+                   version.value() % config_.checkpoint_every == 0;
+  if ((done || due || stop_requested_) && saved_ != version) {
+    saving_ = now_ + config_.deadlines.checkpoint;
+    emit(command::SaveCheckpoint{fleet_.trainer(), version});
+  } else if (done) {
+    finish(true, false, "");
+  } else if (stop_requested_) {
+    finish(false, true, "stopped on request");
+  }
+}
+
+void Scheduler::train() {
+  if (finished_ || training_ || saving_ || draining() || !switch_.allows_training())
+    return;
+  const ActorId trainer = fleet_.trainer();
+  if (!fleet_.state(trainer).ready())
+    return;
+  const auto batch = select_batch();
+  if (!batch)
+    return;
+  command::Train command;
+  command.actor = trainer;
+  command.certificate.step = stored_.progress.version;
+  command.certificate.bound =
+      policy_->guarantee(stored_.standing).value_or(std::numeric_limits<std::uint64_t>::max());
+  for (const GroupId g : *batch) {
+    const PolicyVersion dispatched = stored_.queue.group(g)->dispatched;
+    command.certificate.groups.push_back({g, dispatched});
+    ++stored_.standing.in_training[dispatched];
+    for (const ResponseId r : stored_.queue.live_responses(g))
+      command.responses.push_back(r);
+  }
+  command.lease =
+      stored_.queue.lease(Task::Train, trainer, command.responses, now_ + config_.deadlines.train);
+  training_ = command.lease;
+  emit(std::move(command));
+}
+
+std::optional<std::vector<GroupId>> Scheduler::select_batch() const {
+  return policy_->select(stored_.queue, stored_.standing);
+}
+
+bool Scheduler::scoring_makes_a_batch() const {
+  return !fleet_.turning_references().empty() && !stored_.queue.ready(Task::Reference).empty() &&
+         policy_->may_train(stored_.queue.judged_by_version(), stored_.standing);
+}
+
+void Scheduler::dispatch() {
+  if (finished_ || draining())
+    return;
+  while (dispatch_returned()) {
+  }
+  while (dispatch_new()) {
+  }
+}
+
+/// Responses that lost their engine or were interrupted go first, to an engine whose weights are
+/// not older than their group's v0, else the group would be staler than its deadline says, nor
+/// than those that any of them was sampled with: a version never regresses.
+bool Scheduler::dispatch_returned() {
+  const auto& ready = stored_.queue.ready(Task::Generate);
+  if (ready.empty())
+    return false;
+  const GroupId group = stored_.queue.group_of(*ready.begin());
+  std::vector<ResponseId> responses;
+  PolicyVersion newest = stored_.queue.group(group)->dispatched;
+  for (const ResponseId r : ready) {
+    if (stored_.queue.group_of(r) != group)
+      break;
+    responses.push_back(r);
+    if (const auto& segments = stored_.queue.row(r)->segments; !segments.empty())
+      newest = std::max(newest, segments.back().version);
+  }
+  const auto engine = engine_for(responses.size(), newest);
+  if (!engine)
+    return false;
+  send(*engine, group, std::move(responses));
+  return true;
+}
+
+bool Scheduler::dispatch_new() {
+  if (groups_still_needed() == 0 || !stored_.queue.has_credit())
+    return false;
+  const auto engine =
+      engine_for(static_cast<std::size_t>(config_.responses_per_group), PolicyVersion(0));
+  if (!engine)
+    return false;
+  const PolicyVersion version = *fleet_.state(*engine).version;
+  if (!policy_->admits(version, stored_.queue, stored_.standing))
+    return false;
+  const GroupId group(stored_.next_group++);
+  ++stored_.progress.groups_dispatched;
+  stored_.queue.add_group(group, version);
+  stored_.standing.add(version);
+  send(*engine, group, stored_.queue.live_responses(group));
+  return true;
+}
+
+void Scheduler::send(ActorId engine, GroupId group, std::vector<ResponseId> responses) {
+  const PolicyVersion version = *fleet_.state(engine).version;
+  const LeaseId lease =
+      stored_.queue.lease(Task::Generate, engine, responses, now_ + config_.deadlines.generate);
+  emit(command::Dispatch{engine, lease, group, version, std::move(responses)});
+}
+
+/// The emptiest engine that has room; newest weights first, so that no deadline is nearer than
+/// needed.
+std::optional<ActorId> Scheduler::engine_for(std::size_t responses, PolicyVersion at_least) const {
+  std::optional<ActorId> best;
+  for (const ActorId id : fleet_.rollouts()) {
+    const ActorState& a = fleet_.state(id);
+    if (!a.ready() || !a.has_kv || a.switching || !a.version || *a.version < at_least)
+      continue;
+    if (fleet_.spec(id).takes_turns &&
+        (!switch_.allows_rollout() || *a.version != stored_.progress.version))
+      continue;
+    const std::int32_t busy = stored_.queue.load(id).responses;
+    if (busy > 0 && busy + static_cast<std::int32_t>(responses) > fleet_.spec(id).concurrency) {
+      continue;
+    }
+    if (!best || *a.version > *fleet_.state(*best).version ||
+        (*a.version == *fleet_.state(*best).version &&
+         busy < stored_.queue.load(*best).responses)) {
+      best = id;
+    }
+  }
+  return best;
+}
+
+std::uint64_t Scheduler::groups_still_needed() const {
+  const std::uint64_t total = config_.steps * static_cast<std::uint64_t>(config_.groups_per_update);
+  const std::uint64_t covered = stored_.progress.groups_trained + stored_.queue.groups().size();
+  return total > covered ? total - covered : 0;
+}
+
+bool Scheduler::can_admit() const {
+  return groups_still_needed() > 0 && stored_.queue.has_credit() &&
+         policy_->admits(stored_.progress.version, stored_.queue, stored_.standing);
+}
+
+void Scheduler::score(Task task, actors::RoleKind role, Duration deadline) {
+  if (finished_)
+    return;
+  for (const ActorId id : fleet_.with_role(role)) {
+    const auto& ready = stored_.queue.ready(task);
+    auto full = static_cast<std::size_t>(config_.score_batch);
+    if (fleet_.spec(id).takes_turns) {  // nothing more comes during its turn: its share at once
+      const std::size_t all = fleet_.turning_references().size();
+      full = std::max(full, (ready.size() + all - 1) / all);
+    }
+    // One batch at work and at most one behind it; the second only when full, so that batches grow
+    // while an actor is busy.
+    const auto has_room = [&] {
+      const std::int32_t leases = stored_.queue.load(id).leases;
+      return leases == 0 || (leases == 1 && ready.size() >= full);
+    };
+    while (may_score(id) && !ready.empty() && has_room()) {
+      std::vector<ResponseId> responses;
+      responses.reserve(std::min(full, ready.size()));
+      for (auto it = ready.begin(); it != ready.end() && responses.size() < full; ++it) {
+        responses.push_back(*it);
+      }
+      const LeaseId lease = stored_.queue.lease(task, id, responses, now_ + deadline);
+      if (task == Task::Reference) {
+        emit(command::ScoreReference{id, lease, std::move(responses)});
+      } else {
+        emit(command::Judge{id, lease, std::move(responses)});
+      }
+    }
+  }
+}
+
+bool Scheduler::may_score(ActorId id) const {
+  const ActorState& a = fleet_.state(id);
+  if (!a.ready() || !fleet_.spec(id).takes_turns)
+    return a.ready();
+  return a.onboard && !a.switching && switch_.phase() == SwitchPhase::Score;
+}
+
+}  // namespace temper::orchestrator

@@ -1,0 +1,79 @@
+// Why actors are idle, by name.
+#include "orchestrator/scheduler/scheduler.hpp"
+
+#include <fmt/format.h>
+
+namespace temper::orchestrator {
+
+void Scheduler::update_waits() {
+  if (finished_)
+    return;
+  for (std::uint32_t i = 0; i < fleet_.size(); ++i) {
+    ActorState& a = fleet_.state(ActorId(i));
+    command::Waiting wait = wait_of(ActorId(i));
+    // What a wait is for changes with every response; said once. Idleness has few reasons.
+    if (wait.state == a.waiting.state &&
+        (wait.state != actors::CardState::Idle || wait.on == a.waiting.on)) {
+      continue;
+    }
+    a.waiting = wait;
+    emit(std::move(wait));
+  }
+}
+
+command::Waiting Scheduler::wait_of(ActorId id) const {
+  using S = actors::CardState;
+  const ActorState& a = fleet_.state(id);
+  const Load load = stored_.queue.load(id);
+  const auto because = [id](S state, std::string on) {
+    return command::Waiting{id, state, std::move(on)};
+  };
+  if (!a.ready())
+    return because(S::Down, "start");
+  if (a.switching)
+    return because(S::Switch, std::string(name_of(*a.switching)));
+  switch (fleet_.spec(id).role) {
+    case actors::RoleKind::Trainer:
+      if (training_)
+        return because(S::Idle, "");
+      if (saving_)
+        return because(S::WeightSync, "checkpoint");
+      if (draining())
+        return because(S::Idle, "end of run");
+      return because(S::WaitData,
+                     a.waiting.state == S::WaitData ? a.waiting.on : missing_for_training());
+    case actors::RoleKind::Rollout:
+      if (load.responses > 0)
+        return because(S::Idle, "");
+      if (groups_still_needed() == 0 || draining())
+        return because(S::Idle, "end of run");
+      if (fleet_.spec(id).takes_turns && switch_.phase() != SwitchPhase::Rollout)
+        return because(S::Switch, std::string(name_of(switch_.phase())));
+      if (!a.version || a.staging)
+        return because(S::WaitWeights, "weights");
+      return because(S::WaitQuota, "staleness bound");
+    case actors::RoleKind::Reference:
+    case actors::RoleKind::Reward:
+      return load.leases > 0 ? because(S::Idle, "") : because(S::WaitData, "responses");
+  }
+  return because(S::Idle, "");
+}
+
+/// The named groups the next update waits for.
+std::string Scheduler::missing_for_training() const {
+  if (stored_.queue.groups().empty())
+    return "responses: none dispatched yet";
+  // The earliest deadline that is not ready; by the exact rule it is always among those needed.
+  for (const auto& [id, group] : stored_.queue.groups()) {
+    if (stored_.queue.trainable().contains({group.dispatched, id}))
+      continue;
+    return fmt::format("group {} (v0 {}) and others: {} of {} groups ready",
+                       id,
+                       group.dispatched,
+                       stored_.queue.trainable().size(),
+                       config_.groups_per_update);
+  }
+  return "role switch";
+}
+
+}  // namespace temper::orchestrator
