@@ -25,6 +25,7 @@ constexpr Duration kTick = 100ms;
 constexpr Duration kLeastSilence = 60s;
 constexpr auto kSlice = std::chrono::milliseconds(200);  ///< Between two looks at the clock.
 constexpr auto kLastWords = 100ms;  ///< Between the end of a worker and what it sent before.
+constexpr auto kProcessEnd = 1s;    ///< Between the end of a connection and of its process.
 
 }  // namespace
 
@@ -90,10 +91,14 @@ struct WorkerPool::Impl : std::enable_shared_from_this<WorkerPool::Impl> {
     if (!exit.log_tail.empty())
       reason += fmt::format("; {}", last_line(exit.log_tail));
     // What it said last says more than that it ended, and may still be on its way.
-    const auto pause = std::make_shared<asio::steady_timer>(io, kLastWords);
-    pause->async_wait([weak = weak_from_this(), pause, reason](const auto&) {
+    lose_after(kLastWords, std::move(reason));
+  }
+
+  void lose_after(Duration pause, std::string reason) {
+    const auto wait = std::make_shared<asio::steady_timer>(io, pause);
+    wait->async_wait([weak = weak_from_this(), wait, reason = std::move(reason)](const auto&) {
       const auto self = weak.lock();
-      if (self && !self->lost)
+      if (self && !self->lost && !self->leaving)
         self->lost = Error{ErrorCode::Unavailable, reason};
     });
   }
@@ -154,8 +159,9 @@ struct WorkerPool::Impl : std::enable_shared_from_this<WorkerPool::Impl> {
     if (peer == nullptr)
       return;
     const Status done = router->send(*peer, encode_head(message, ++sent), std::move(message.body));
-    if (!done)
-      lose(actor, done.error().context);
+    if (!done)  // how its process ended says more, and is known in a moment
+      lose_after(kProcessEnd,
+                 fmt::format("{}: {}", options.names[actor.value()], done.error().context));
   }
 
   asio::io_context& io;

@@ -138,7 +138,12 @@ void World::from_actor(ActorId id, Event event) {
   actor.next_out = std::max(actor.next_out, now_ + delay(1));
   at(actor.next_out, [this, id, incarnation = actor.incarnation, event = std::move(event)] {
     const Actor& a = actors_[id.value()];
-    if ((a.alive && a.incarnation == incarnation) || random_.chance(chaos_.late_result)) {
+    // What a dead actor said of itself is dropped with its connection; its work may still come.
+    const bool work = std::holds_alternative<event::Generated>(event) ||
+                      std::holds_alternative<event::ReferenceScored>(event) ||
+                      std::holds_alternative<event::Judged>(event) ||
+                      std::holds_alternative<event::Trained>(event);
+    if ((a.alive && a.incarnation == incarnation) || (work && random_.chance(chaos_.late_result))) {
       deliver(event);
     }
   });
