@@ -116,7 +116,9 @@ class Scheduler {
     return stop_requested_ || stored_.progress.version.value() >= config_.steps;
   }
   std::optional<std::vector<GroupId>> select_batch() const;
-  /// Whether a batch could be trained once references have scored what waits for them.
+  /// Something is to be scored by references that take turns.
+  bool waits_for_scores() const;
+  /// Whether a batch could be trained once they have.
   bool scoring_makes_a_batch() const;
   std::optional<ActorId> engine_for(std::size_t responses, PolicyVersion at_least) const;
   bool can_admit() const;

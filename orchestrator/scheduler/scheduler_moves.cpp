@@ -116,8 +116,12 @@ std::optional<std::vector<GroupId>> Scheduler::select_batch() const {
   return policy_->select(stored_.queue, stored_.standing);
 }
 
+bool Scheduler::waits_for_scores() const {
+  return !fleet_.turning_references().empty() && !stored_.queue.ready(Task::Reference).empty();
+}
+
 bool Scheduler::scoring_makes_a_batch() const {
-  return !fleet_.turning_references().empty() && !stored_.queue.ready(Task::Reference).empty() &&
+  return waits_for_scores() &&
          policy_->may_train(stored_.queue.judged_by_version(), stored_.standing);
 }
 

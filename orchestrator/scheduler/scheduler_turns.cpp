@@ -20,7 +20,7 @@ void Scheduler::change_turns() {
     case SwitchPhase::Train:
       if (training_ || saving_ || select_batch())
         return;
-      if (!fleet_.turning_references().empty() && scoring_makes_a_batch())
+      if (scoring_makes_a_batch())
         return switch_.request_scoring();
       if (!rollout_is_due())
         return;
@@ -29,10 +29,8 @@ void Scheduler::change_turns() {
     case SwitchPhase::Rollout: {
       if (!training_is_due())
         return;
-      const bool scoring =
-          !fleet_.turning_references().empty() && !stored_.queue.ready(Task::Reference).empty();
       lending_.recalled(now_);
-      return switch_.request_training(scoring ? Scoring::Needed : Scoring::None);
+      return switch_.request_training(waits_for_scores() ? Scoring::Needed : Scoring::None);
     }
     case SwitchPhase::Score: {
       const auto& references = fleet_.turning_references();
