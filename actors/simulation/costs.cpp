@@ -308,6 +308,10 @@ double swap_seconds(const sim_hw::Fabric& fabric, const SimulationSettings& s) {
   return naming + onload_seconds(fabric, s, swap_bytes(s));
 }
 
+double moved_bytes(const ActorMemory& memory) {
+  return memory.device.weights + memory.device.optimizer;
+}
+
 double onload_seconds(const sim_hw::Fabric& fabric, const SimulationSettings& s, double bytes) {
   return sim_hw::to_device_seconds(fabric, bytes) / s.config.publication.link_share;
 }
@@ -322,7 +326,7 @@ double cache_seconds(const SimulationSettings& s) {
 }
 
 double load_seconds(const sim_hw::Fabric& fabric, const ActorMemory& memory) {
-  return sim_hw::to_device_seconds(fabric, memory.device.weights + memory.device.optimizer);
+  return sim_hw::to_device_seconds(fabric, moved_bytes(memory));
 }
 
 }  // namespace temper::actors

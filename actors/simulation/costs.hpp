@@ -96,6 +96,8 @@ double publish_seconds(const sim_hw::Fabric& fabric, const SimulationSettings& s
 double swap_bytes(const SimulationSettings& settings);
 /// From staged to in use, during which an engine does not step.
 double swap_seconds(const sim_hw::Fabric& fabric, const SimulationSettings& settings);
+/// What of a role is moved when it starts or changes places: weights and optimizer states.
+double moved_bytes(const ActorMemory& memory);
 /// Of weights and optimizer states that change places in a role switch, per device.
 double onload_seconds(const sim_hw::Fabric& fabric,
                       const SimulationSettings& settings,

@@ -100,8 +100,10 @@ std::string switch_map(const orchestrator::PipelineConfig& config) {
   const auto settings = orchestrator::resolve_simulation(config);
   if (!settings || config.placement.mode == orchestrator::PlacementMode::Separate)
     return "";
-  const orchestrator::SwitchPlan plan =
-      orchestrator::predict_switch(orchestrator::simulated_placement(config, *settings));
+  const orchestrator::SimulatedPlacement placement =
+      orchestrator::simulated_placement(config, *settings);
+  const orchestrator::SwitchPlan plan = orchestrator::predict_switch(placement);
+  const orchestrator::OtherOrders others = orchestrator::predict_other_orders(placement);
   std::string out = "\n# role switch: predicted seconds\n";
   const auto list = [&](std::string_view what, const auto& states) {
     double sum = 0;
@@ -120,9 +122,9 @@ std::string switch_map(const orchestrator::PipelineConfig& config) {
   out += fmt::format(
       "#   largest kv_share that fits: {}; were the cache allocated first: {}\n"
       "#   were the trainer's weights to leave before they are resharded: {:.3f} s more\n",
-      share(plan.kv_share_last),
-      share(plan.kv_share_first),
-      plan.weights_first);
+      share(others.kv_share_last),
+      share(others.kv_share_first),
+      others.weights_first);
   return out;
 }
 

@@ -42,8 +42,7 @@ std::optional<double> largest_kv_share(SimulatedPlacement p, Cache order) {
 SwitchPlan predict_switch(const SimulatedPlacement& p) {
   const sim_hw::Fabric fabric = sim_hw::make_fabric(p.settings.cluster);
   const actors::SimulationSettings engine = switching_engine(p);
-  const actors::ActorMemory trainer = actors::trainer_memory(p.settings);
-  const double parked = trainer.device.weights + trainer.device.optimizer;
+  const double parked = actors::moved_bytes(actors::trainer_memory(p.settings));
   const auto onload = [&](double bytes) {
     return actors::onload_seconds(fabric, p.settings, bytes);
   };
@@ -64,10 +63,15 @@ SwitchPlan predict_switch(const SimulatedPlacement& p) {
     plan.to_training.push_back({"offload_reference", offload(weights)});
   }
   plan.to_training.push_back({"onload_optimizer", onload(parked)});
-  plan.kv_share_last = largest_kv_share(p, Cache::Last);
-  plan.kv_share_first = largest_kv_share(p, Cache::First);
-  plan.weights_first = onload(trainer.device.weights);
   return plan;
+}
+
+OtherOrders predict_other_orders(const SimulatedPlacement& p) {
+  const sim_hw::Fabric fabric = sim_hw::make_fabric(p.settings.cluster);
+  return {largest_kv_share(p, Cache::Last),
+          largest_kv_share(p, Cache::First),
+          actors::onload_seconds(
+              fabric, p.settings, actors::trainer_memory(p.settings).device.weights)};
 }
 
 }  // namespace temper::orchestrator

@@ -26,13 +26,18 @@ struct PredictedState {
 
 struct SwitchPlan {
   std::vector<PredictedState> to_rollout, to_training;
+};
+
+struct OtherOrders {
   /// The largest kv_share that fits every phase, cache last and cache first; none: not even 0.01.
   std::optional<double> kv_share_last, kv_share_first;
   /// Seconds that weights first would add.
   double weights_first = 0;
 };
 
-/// Requires: check_memory(placement); cards that are shared.
+// Both require: check_memory(placement); cards that are shared.
 SwitchPlan predict_switch(const SimulatedPlacement& placement);
+/// Tries some hundred ledgers.
+OtherOrders predict_other_orders(const SimulatedPlacement& placement);
 
 }  // namespace temper::orchestrator

@@ -22,6 +22,8 @@ void Turns::feed(const Record& record) {
   } else if (std::holds_alternative<event::Resumed>(record.event)) {
     open_.clear();
   }
+  if (turning_.empty())
+    return;
   for (const Command& command : record.commands) {
     if (const auto* c = std::get_if<command::Switch>(&command))
       begin(name_of(c->action), c->actor, now);

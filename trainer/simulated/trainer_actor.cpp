@@ -42,7 +42,7 @@ Status SimulatedTrainer::start(Time now, actors::Outbox& out) {
   TEMPER_TRY_STATUS(actors::check_trainer(settings_));
   memory_ = actors::trainer_memory(settings_);
   meter_.predict(memory_);
-  meter_.add_from_host((memory_.device.weights + memory_.device.optimizer) * meter_.devices());
+  meter_.add_from_host(actors::moved_bytes(memory_) * meter_.devices());
   update_.emplace(settings_);
   jobs_.emplace_back(Loading{});
   return begin_next(now, out);
@@ -192,7 +192,7 @@ void SimulatedTrainer::record(Time now) {
 void SimulatedTrainer::note_usage() {
   if (std::holds_alternative<actors::CountedTrain>(jobs_.front()))
     return account(1);
-  const double moved = (memory_.device.weights + memory_.device.optimizer) * meter_.devices();
+  const double moved = actors::moved_bytes(memory_) * meter_.devices();
   if (switched_.cost.duration > Duration{} &&
       switched_.action == actors::SwitchAction::OffloadOptimizer) {
     meter_.add_to_host(moved);
@@ -226,7 +226,7 @@ SimulatedTrainer::Held SimulatedTrainer::held() const {
 }
 
 Result<double> SimulatedTrainer::switch_seconds(actors::SwitchAction action) const {
-  const double moved = memory_.device.weights + memory_.device.optimizer;
+  const double moved = actors::moved_bytes(memory_);
   switch (action) {
     case actors::SwitchAction::OffloadOptimizer: {
       if (optimizer_ == Optimizer::Parked)
