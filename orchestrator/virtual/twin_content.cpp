@@ -272,7 +272,8 @@ Status TwinContent::answered(ActorId actor, std::size_t answers) {
 }
 
 Status TwinContent::wait(const std::function<bool()>& done) {
-  return pool_->wait(kAnswer, done, [this] { return owing(); });
+  return pool_->wait(
+      {kAnswer, WorkerPool::Patience::Since::LastWord}, done, [this] { return owing(); });
 }
 
 /// A worker at work; else one that is not there yet.

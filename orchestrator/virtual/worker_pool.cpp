@@ -19,7 +19,6 @@ namespace {
 namespace asio = boost::asio;
 using namespace std::chrono_literals;
 
-constexpr Duration kTick = 100ms;
 /// Wall time means nothing to a run in virtual time: long enough for a machine that is busy with
 /// something else. A worker that ends is known at once.
 constexpr Duration kLeastSilence = 60s;
@@ -70,7 +69,7 @@ struct WorkerPool::Impl : std::enable_shared_from_this<WorkerPool::Impl> {
       alive.push_back(actor);
     for (const ActorId actor : alive)
       send(actor, actors::outgoing(actors::Heartbeat{}));
-    timer.expires_after(std::min(kTick, options.transport.heartbeat));
+    timer.expires_after(options.transport.heartbeat);
     timer.async_wait([weak = weak_from_this()](const auto& error) {
       const auto self = weak.lock();
       if (self && !error)
@@ -213,6 +212,8 @@ Status WorkerPool::start(ActorId actor) {
                   std::to_string(::getpid()),
                   "--name",
                   spec.name};
+  spec.command.insert(
+      spec.command.end(), impl_->options.arguments.begin(), impl_->options.arguments.end());
   spec.environment = {{"TEMPER_SECRET", impl_->secret}, {"OMP_WAIT_POLICY", "passive"}};
   spec.log = impl_->options.log_of(spec.name);
   TEMPER_TRY(const std::int64_t pid, impl_->supervisor->start(spec));
@@ -228,16 +229,18 @@ void WorkerPool::lose(ActorId actor, const std::string& reason) {
   impl_->lose(actor, reason);
 }
 
-Status WorkerPool::wait(Duration patience,
+Status WorkerPool::wait(Patience patience,
                         const std::function<bool()>& done,
                         const std::function<ActorId()>& owing) {
-  impl_->heard = impl_->clock.now();
+  const Time began = impl_->clock.now();
+  impl_->heard = began;
   while (!done()) {
     if (impl_->lost)
       return *impl_->lost;
     impl_->io.run_one_for(kSlice);
-    if (!done() && impl_->clock.now() >= impl_->heard + patience)
-      lose(owing(), fmt::format("no answer within {} of wall time", to_text(patience)));
+    const Time since = patience.since == Patience::Since::Begin ? began : impl_->heard;
+    if (!done() && impl_->clock.now() >= since + patience.length)
+      lose(owing(), fmt::format("no answer within {} of wall time", to_text(patience.length)));
   }
   return {};
 }

@@ -25,10 +25,11 @@ class io_context;
 namespace temper::orchestrator {
 
 struct WorkerPoolOptions {
-  std::vector<std::string> names;                                 ///< Of the actors, by id.
-  std::filesystem::path worker;                                   ///< The program that runs actors.
+  std::vector<std::string> names;  ///< Of the actors (of a worker's one connection), by id.
+  std::filesystem::path worker;    ///< The program that runs actors.
   std::function<std::filesystem::path(std::string_view)> log_of;  ///< Of a process's output.
   TransportSection transport;
+  std::vector<std::string> arguments = {};  ///< Of the program, besides.
 };
 
 class WorkerPool {
@@ -53,9 +54,15 @@ class WorkerPool {
   void send(ActorId actor, actors::OutgoingMessage message);
   void lose(ActorId actor, const std::string& reason);
 
-  /// Runs the loop until `done`. Errors: a loss, or `patience` of wall time in which no actor said
-  /// anything, for which the one that `owing` names is blamed.
-  Status wait(Duration patience,
+  /// How long a wait may take, by wall time: in all, or since an actor last said anything.
+  struct Patience {
+    enum class Since { Begin, LastWord };
+    Duration length;
+    Since since = Since::Begin;
+  };
+  /// Runs the loop until `done`. Errors: a loss, or the end of patience, for which the actor that
+  /// `owing` names is blamed.
+  Status wait(Patience patience,
               const std::function<bool()>& done,
               const std::function<ActorId()>& owing);
   /// Does what is due and returns. Error: a loss.
