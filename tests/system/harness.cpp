@@ -354,4 +354,20 @@ std::uint64_t last_version(const std::vector<Record>& records) {
   return 0;
 }
 
+// --- Runs by name
+
+NamedRunsTest::NamedRunsTest(std::string_view yaml) {
+  EXPECT_TRUE(write_file_atomically(file(), yaml));
+}
+
+Arguments NamedRunsTest::arguments(const std::string& name, const Arguments& more) const {
+  Arguments all{"run", file().string(), "--plain", "--set", "run_dir=" + run_folder(name).string()};
+  all.insert(all.end(), more.begin(), more.end());
+  return all;
+}
+
+std::string NamedRunsTest::log_of(const std::string& name) const {
+  return read_file(run_folder(name) / "events.log").value_or("");
+}
+
 }  // namespace temper::test

@@ -101,6 +101,20 @@ class SystemTest : public testing::Test {
   std::vector<std::unique_ptr<Temper>> runs_;
 };
 
+/// Several runs of one configuration, each in a folder of its name.
+class NamedRunsTest : public SystemTest {
+ protected:
+  /// Writes the configuration.
+  explicit NamedRunsTest(std::string_view yaml);
+
+  std::filesystem::path file() const { return folder() / "named.yaml"; }
+  std::filesystem::path run_folder(const std::string& name) const { return folder() / name; }
+  /// Of `temper`, to run it there.
+  Arguments arguments(const std::string& name, const Arguments& more) const;
+  /// All of its events.log; empty where there is none.
+  std::string log_of(const std::string& name) const;
+};
+
 /// The groups of every update that counts: what a resume voided is left out.
 std::vector<GroupId> trained_groups(const std::vector<orchestrator::Record>& records);
 

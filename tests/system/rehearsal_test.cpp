@@ -44,17 +44,9 @@ simulation:
   trainer: {micro_batch_tokens: 8192}
 )";
 
-class Rehearsal : public SystemTest {
+class Rehearsal : public NamedRunsTest {
  protected:
-  Rehearsal() { EXPECT_TRUE(write_file_atomically(file(), kConfig)); }
-  fs::path file() const { return folder() / "rehearsal.yaml"; }
-  fs::path run_folder(const std::string& name) const { return folder() / name; }
-  Arguments arguments(const std::string& name, const Arguments& more) const {
-    Arguments all{
-        "run", file().string(), "--plain", "--set", "run_dir=" + run_folder(name).string()};
-    all.insert(all.end(), more.begin(), more.end());
-    return all;
-  }
+  Rehearsal() : NamedRunsTest(kConfig) {}
   /// Until the log of run "a" holds something.
   void await_under_way(Temper& run) {
     std::error_code none_yet;
@@ -62,9 +54,6 @@ class Rehearsal : public SystemTest {
            (fs::file_size(run_folder("a") / "events.log", none_yet) == 0 || none_yet)) {
       ::poll(nullptr, 0, 10);
     }
-  }
-  std::string log_of(const std::string& name) const {
-    return read_file(run_folder(name) / "events.log").value_or("");
   }
 };
 

@@ -51,18 +51,9 @@ simulation:
   trainer: {micro_batch_tokens: 8192}
 )";
 
-class Twin : public SystemTest {
+class Twin : public NamedRunsTest {
  protected:
-  Twin() { EXPECT_TRUE(write_file_atomically(file(), kConfig)); }
-  fs::path file() const { return folder() / "twin.yaml"; }
-  fs::path run_folder(const std::string& name) const { return folder() / name; }
-
-  Arguments arguments(const std::string& name, const Arguments& more) const {
-    Arguments all{
-        "run", file().string(), "--plain", "--set", "run_dir=" + run_folder(name).string()};
-    all.insert(all.end(), more.begin(), more.end());
-    return all;
-  }
+  Twin() : NamedRunsTest(kConfig) {}
   /// The base checkpoint is made once in a test, and found by its later runs.
   Temper::Options options() const {
     return {folder(), [cache = (folder() / "cache").string()] {
@@ -71,9 +62,6 @@ class Twin : public SystemTest {
   }
   Ended run_twin(const std::string& name, const Arguments& more) {
     return Temper(arguments(name, more), options()).wait();
-  }
-  std::string log_of(const std::string& name) const {
-    return read_file(run_folder(name) / "events.log").value_or("");
   }
   std::vector<nlohmann::json> updates() const {
     std::istringstream lines(read_file(run_folder("a") / "metrics.jsonl").value_or(""));
