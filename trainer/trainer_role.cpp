@@ -20,7 +20,11 @@ Status check_certificate(const actors::Train& work, PolicyVersion version) {
     return invalid_input(
         fmt::format("the batch is for version {}, the trainer is at {}", c.step, version));
   }
-  std::map<GroupId, PolicyVersion> dispatched;
+  struct Certified {
+    PolicyVersion dispatched;
+    bool seen = false;  // in the batch
+  };
+  std::map<GroupId, Certified> groups;
   for (const auto& entry : c.groups) {
     if (entry.dispatched > c.step || c.step.value() - entry.dispatched.value() > c.bound) {
       return invalid_input(
@@ -31,21 +35,34 @@ Status check_certificate(const actors::Train& work, PolicyVersion version) {
                       c.step,
                       c.bound));
     }
-    dispatched[entry.group] = entry.dispatched;
+    if (!groups.try_emplace(entry.group, Certified{entry.dispatched}).second)
+      return invalid_input(fmt::format("group {} is in the certificate twice", entry.group));
   }
   for (const auto& item : work.items) {
-    const auto it = dispatched.find(item.group);
-    if (it == dispatched.end()) {
+    const auto it = groups.find(item.group);
+    if (it == groups.end()) {
       return invalid_input(fmt::format("group {} is not in the certificate", item.group));
     }
-    if (item.first_version < it->second) {
+    it->second.seen = true;
+    if (item.first_version > c.step) {
+      return invalid_input(fmt::format(
+          "a response of group {} was begun with version {}, after the {} that it is to update",
+          item.group,
+          item.first_version,
+          c.step));
+    }
+    if (item.first_version < it->second.dispatched) {
       return invalid_input(
           fmt::format("a response of group {} was begun with version {}, before "
                       "the {} of its certificate",
                       item.group,
                       item.first_version,
-                      it->second));
+                      it->second.dispatched));
     }
+  }
+  for (const auto& [group, certified] : groups) {
+    if (!certified.seen)
+      return invalid_input(fmt::format("group {} is certified but not in the batch", group));
   }
   return {};
 }

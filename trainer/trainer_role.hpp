@@ -47,8 +47,9 @@ class TrainerRole final : public actors::Role {
   std::deque<actors::SharedBuffer> published_;  ///< Newest last; readers may lag a little.
 };
 
-/// What the trainer checks before it steps: the certificate is for `version`, every group in it is
-/// within the bound, every response belongs to it and was begun no earlier than it says.
+/// What the trainer checks before it steps: the certificate is for `version`; every group in it is
+/// there once, within the bound, and in the batch; every response belongs to one and was begun no
+/// earlier than the certificate says and no later than `version`.
 Status check_certificate(const actors::Train& work, PolicyVersion version);
 
 }  // namespace temper::trainer

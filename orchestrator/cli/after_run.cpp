@@ -2,13 +2,16 @@
 
 #include "core/json.hpp"
 #include "orchestrator/record/audit.hpp"
+#include "orchestrator/record/certificate_audit.hpp"
 #include "orchestrator/record/replay.hpp"
 #include "orchestrator/record/summary_audit.hpp"
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
+#include <iterator>
 
 namespace temper::orchestrator {
 namespace {
@@ -78,10 +81,10 @@ int run_audit(const AfterRunOptions& options) {
         ErrorCode::Corrupt,
         fmt::format("{} holds no record: there is nothing to audit", log_of(options).string())});
   }
-  for (std::string& violation :
-       audit_times(std::filesystem::path(options.run_dir) / "summary.json")) {
-    report.violations.push_back(std::move(violation));
-  }
+  const std::filesystem::path run_dir(options.run_dir);
+  std::ranges::move(audit_certificates(run_dir / "certificates.jsonl", auditor.batches(), report),
+                    std::back_inserter(report.violations));
+  std::ranges::move(audit_times(run_dir / "summary.json"), std::back_inserter(report.violations));
   if (options.json) {
     fmt::print("{}\n", to_json(report, JsonStyle::Pretty));
     return report.violations.empty() ? 0 : 1;

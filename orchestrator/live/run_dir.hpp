@@ -1,7 +1,7 @@
 // The folder of a run and its checkpoints.
 //
-//   config.yaml events.log metrics.jsonl trace.json summary.json base.safetensors logs/<actor>.log
-//   (of a run on simulated hardware trace.json.gz)
+//   config.yaml events.log metrics.jsonl certificates.jsonl trace.json summary.json
+//   base.safetensors logs/<actor>.log   (of a run on simulated hardware trace.json.gz)
 //   checkpoints/step-000040/   trainer state, and orchestrator.msgpack: scheduler and payloads
 //
 // A checkpoint is built under a name that ends in `.partial` and renamed when whole.

@@ -5,7 +5,9 @@ namespace temper::orchestrator {
 Result<std::unique_ptr<RunRecorder>> RunRecorder::create(const std::filesystem::path& run_dir,
                                                          TraceForm trace) {
   TEMPER_TRY(MetricsFile file, MetricsFile::create(run_dir / "metrics.jsonl"));
-  std::unique_ptr<RunRecorder> recorder(new RunRecorder(run_dir, std::move(file)));
+  TEMPER_TRY(CertificateFile certificates, CertificateFile::create(run_dir / kCertificateFile));
+  std::unique_ptr<RunRecorder> recorder(
+      new RunRecorder(run_dir, std::move(file), std::move(certificates)));
   TEMPER_TRY(recorder->trace_, TraceFile::create(run_dir, trace, recorder->metrics_.timeline()));
   return recorder;
 }
@@ -18,12 +20,14 @@ void RunRecorder::keep_error(Status status) {
 void RunRecorder::feed(const Record& record) {
   metrics_.feed(record);
   keep_error(metrics_file_.feed(record, metrics_));
+  keep_error(certificates_.feed(record, metrics_));
   keep_error(trace_->feed(record, metrics_));
 }
 
 Result<Summary> RunRecorder::close(const RunIdentity& identity) {
   const Summary summary = summarize(metrics_, identity);
   keep_error(metrics_file_.close(metrics_));
+  keep_error(certificates_.close());
   keep_error(trace_->close(metrics_));
   keep_error(
       write_file_atomically(run_dir_ / "summary.json", to_json(summary, JsonStyle::Pretty) + "\n"));

@@ -1,8 +1,9 @@
-// The files that a run leaves for people: metrics.jsonl and the trace while it goes on,
-// summary.json at its end. Fed with the records of the run; a resumed run feeds those of its log
-// first, and the files are written anew.
+// The files that a run leaves for people: metrics.jsonl, certificates.jsonl and the trace while it
+// goes on, summary.json at its end. Fed with the records of the run; a resumed run feeds those of
+// its log first, and the files are written anew.
 #pragma once
 
+#include "orchestrator/metrics/certificate_file.hpp"
 #include "orchestrator/metrics/metrics_file.hpp"
 #include "orchestrator/metrics/summary.hpp"
 #include "orchestrator/metrics/trace_file.hpp"
@@ -23,13 +24,16 @@ class RunRecorder {
   const RunMetrics& metrics() const { return metrics_; }
 
  private:
-  RunRecorder(std::filesystem::path run_dir, MetricsFile file)
-      : run_dir_(std::move(run_dir)), metrics_file_(std::move(file)) {}
+  RunRecorder(std::filesystem::path run_dir, MetricsFile metrics, CertificateFile certificates)
+      : run_dir_(std::move(run_dir)),
+        metrics_file_(std::move(metrics)),
+        certificates_(std::move(certificates)) {}
   void keep_error(Status status);
 
   const std::filesystem::path run_dir_;
   RunMetrics metrics_;
   MetricsFile metrics_file_;
+  CertificateFile certificates_;
   std::unique_ptr<TraceFile> trace_;
   std::optional<Error> error_;  ///< The first one.
 };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <span>
 
 namespace temper::orchestrator {
@@ -205,8 +206,11 @@ void RunMetrics::on_event(const event::Generated& e) {
     r.prompt = item.prompt;
     r.tokens += item.tokens;
     outstanding_ += item.tokens;
-    for (const actors::Segment& s : item.segments)
+    for (const actors::Segment& s : item.segments) {
       r.token_versions += s.tokens.count() * static_cast<std::int64_t>(s.version.value());
+      r.oldest = std::min(r.oldest.value_or(s.version), s.version);
+      r.newest = std::max(r.newest.value_or(s.version), s.version);
+    }
     if (item.finish == actors::FinishReason::Interrupted)
       continue;
     r.generated = true;
@@ -269,10 +273,14 @@ void RunMetrics::on_event(const event::Trained& e) {
   update.version = e.version;
   update.time = now_;
   update.metrics = e.metrics;
-  for (const auto& entry : train.certificate.groups)
-    train_group(entry, train.certificate.step, update);
-  if (!train.certificate.groups.empty())
-    update.staleness_mean /= static_cast<double>(train.certificate.groups.size());
+  const actors::Certificate& c = train.certificate;
+  last_batch_ = {c.step, std::nullopt, {}};
+  if (c.bound != std::numeric_limits<std::uint64_t>::max())
+    last_batch_.bound = c.bound;
+  for (const auto& entry : c.groups)
+    train_group(entry, c.step, update);
+  if (!c.groups.empty())
+    update.staleness_mean /= static_cast<double>(c.groups.size());
   update.tokens = tokens();
   update.queue = queue_;
   updates_.push_back(update);
@@ -294,10 +302,16 @@ void RunMetrics::train_group(const actors::Certificate::Entry& entry,
   ++stored_.groups_trained;
   Tokens tokens;
   std::vector<double> rewards;
+  TrainedBatch::Group& trained = last_batch_.groups.emplace_back();
+  trained = {entry.group, entry.dispatched, {}, {}};
   for (const Response& r : it->second.responses) {
     outstanding_ -= r.tokens;
     if (r.failed)
       continue;
+    if (r.oldest) {
+      trained.oldest = std::min(trained.oldest.value_or(*r.oldest), *r.oldest);
+      trained.newest = std::max(trained.newest.value_or(*r.newest), *r.newest);
+    }
     tokens += r.prompt + r.tokens;
     stored_.trained_responses += r.tokens;
     stored_.token_age +=

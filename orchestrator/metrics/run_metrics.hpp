@@ -73,6 +73,18 @@ struct Update {
   QueueDepth queue;
 };
 
+/// What an update trained: its certificate, and which versions sampled it.
+struct TrainedBatch {
+  struct Group {
+    GroupId group;
+    PolicyVersion dispatched;                     ///< v0
+    std::optional<PolicyVersion> oldest, newest;  ///< Of its tokens; none: it has none.
+  };
+  PolicyVersion step;                  ///< The version that was updated.
+  std::optional<std::uint64_t> bound;  ///< None: the run's rule keeps none.
+  std::vector<Group> groups;
+};
+
 struct Restart {
   enum class Kind { Actor, Rollback, Resume } kind = Kind::Actor;
   Time time{};
@@ -109,6 +121,8 @@ class RunMetrics {
   // --- Taken back by a resume
   /// One per completed update, in order of version.
   const std::vector<Update>& updates() const { return updates_; }
+  /// Of the last completed update. Requires: there is one, and no resume came after it.
+  const TrainedBatch& last_batch() const { return last_batch_; }
   TokenCounts tokens() const { return {generated_, stored_.trained, stored_.effective}; }
   const ValueCounts& staleness() const { return stored_.staleness; }
   /// Mean over trained tokens.
@@ -139,9 +153,10 @@ class RunMetrics {
   struct Response {
     Tokens prompt, tokens;
     double reward = 0;
-    std::int64_t token_versions = 0;     ///< Sum over tokens of the version each was sampled with.
-    LeaseId generate, reference, judge;  ///< In force; 0: none.
-    ActorId engine;                      ///< Of the last dispatch.
+    std::int64_t token_versions = 0;  ///< Sum over tokens of the version each was sampled with.
+    std::optional<PolicyVersion> oldest, newest;  ///< Of its tokens.
+    LeaseId generate, reference, judge;           ///< In force; 0: none.
+    ActorId engine;                               ///< Of the last dispatch.
     bool generated = false, scored = false, judged = false, failed = false;
   };
   enum class Stage { Generating, Scoring, Ready, Training };
@@ -217,6 +232,7 @@ class RunMetrics {
   Stored stored_;
   Groups groups_;
   std::vector<Update> updates_;
+  TrainedBatch last_batch_;
   std::deque<Snapshot> snapshots_;
   QueueDepth queue_;    ///< Derived from groups_.
   Tokens outstanding_;  ///< Derived from groups_: response tokens in them.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 
 namespace temper::orchestrator {
 namespace {
@@ -41,6 +42,7 @@ AuditReport Auditor::report() const {
   r.max_staleness = state_.age_max;
   r.groups_evicted = state_.evicted;
   r.bound = bound();
+  r.ended = ended_;
   if (state_.trained > 0) {
     r.mean_staleness = static_cast<double>(state_.age_sum) / static_cast<double>(state_.trained);
   }
@@ -131,6 +133,8 @@ void Auditor::on_event(const event::Resumed& e) {
   state_.updating = 0;
   for (auto& [id, group] : state_.outstanding)
     group.in_update = 0;
+  ended_ = false;
+  std::erase_if(batches_, [&](const AuditedBatch& b) { return b.step >= state_.version; });
   saved_.erase(std::next(it), saved_.end());
 }
 
@@ -162,6 +166,9 @@ void Auditor::on_event(const event::Generated& e) {
       if (s.version.value() > state_.version) {
         violation(fmt::format("response {} holds tokens of an unpublished version", item.response));
       }
+      if (!r->begun)
+        r->first_version = s.version.value();
+      r->begun = true;
       r->last_version = s.version.value();
     }
     if (tokens != item.tokens.count()) {
@@ -216,6 +223,7 @@ void Auditor::on_event(const event::Trained& e) {
   }
   if (in_update != e.groups.size())
     violation("the trainer saw other groups than were sent");
+  AuditedBatch batch{state_.version, {}};
   for (const GroupId g : e.groups) {
     const auto it = state_.outstanding.find(g.value());
     if (it == state_.outstanding.end() || it->second.in_update != e.lease.value()) {
@@ -230,9 +238,23 @@ void Auditor::on_event(const event::Trained& e) {
     state_.age_sum += age;
     state_.age_max = std::max(state_.age_max, age);
     ++state_.trained;
+    batch.groups.push_back(certified(g.value(), it->second));
     state_.outstanding.erase(it);
   }
+  std::ranges::sort(batch.groups, {}, &AuditedBatch::Group::id);
+  batches_.push_back(std::move(batch));
   state_.version = e.version.value();
+}
+
+AuditedBatch::Group Auditor::certified(std::uint64_t id, const GroupState& group) {
+  AuditedBatch::Group out{id, group.dispatched, {}, {}};
+  for (const auto& [response, r] : group.responses) {
+    if (r.failed || !r.begun)
+      continue;
+    out.oldest = std::min(out.oldest.value_or(r.first_version), r.first_version);
+    out.newest = std::max(out.newest.value_or(r.last_version), r.last_version);
+  }
+  return out;
 }
 
 void Auditor::on_event(const event::WeightsCommitted& e) {
@@ -341,6 +363,8 @@ void Auditor::on_command(const command::Train& c) {
     violation("an update on cards that others still hold");
   if (c.certificate.step.value() != state_.version)
     violation("an update of another version");
+  if (c.certificate.bound != bound().value_or(std::numeric_limits<std::uint64_t>::max()))
+    violation("a certificate of another bound than the run's rule keeps");
   if (c.certificate.groups.size() != static_cast<std::size_t>(config_.groups_per_update)) {
     violation("an update of another size than groups_per_update");
   }
@@ -391,6 +415,7 @@ void Auditor::on_command(const command::Release& c) {
 }
 
 void Auditor::on_command(const command::Finish& c) {
+  ended_ = true;
   if (!c.ok)
     return;
   if (!state_.outstanding.empty())

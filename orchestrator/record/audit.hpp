@@ -6,7 +6,8 @@
 // and trained once); every trained response was generated, judged and, where the run has a
 // reference, scored, under leases that were in force; the published version grows by one, engines
 // never go back; time never goes back; activity spans are in order; a run that ended well left
-// nothing outstanding. A resumed run voids what came after its checkpoint; the rest is checked as
+// nothing outstanding; every batch has a certificate of its groups, their versions and the bound. A
+// resumed run voids what came after its checkpoint; the rest is checked as
 // one.
 #pragma once
 
@@ -30,6 +31,7 @@ struct AuditReport {
   std::uint64_t max_staleness = 0;
   std::optional<std::uint64_t> bound;  ///< That the run's policy keeps; none: it keeps none.
   double mean_staleness = 0;
+  bool ended = false;                   ///< The scheduler ended the run, well or not.
   std::vector<std::string> violations;  ///< Each names its record; empty: clean.
 };
 
@@ -48,18 +50,33 @@ void describe(V& v, AuditReport& r) {
   v.field(11, "mean_staleness", r.mean_staleness);
   v.field(12, "violations", r.violations);
   v.field(13, "groups_evicted", r.groups_evicted);
+  v.field(14, "ended", r.ended);
 }
+
+/// One update as the log tells it.
+struct AuditedBatch {
+  struct Group {
+    std::uint64_t id = 0;
+    std::uint64_t dispatched = 0;                 ///< v0
+    std::optional<std::uint64_t> oldest, newest;  ///< Versions that sampled what was trained.
+  };
+  std::uint64_t step = 0;
+  std::vector<Group> groups;  ///< By id.
+};
 
 class Auditor {
  public:
   void feed(const Record& record);
   /// Requires: all records were fed.
   AuditReport report() const;
+  /// What the updates that count were made of, in their order; for certificate_audit.hpp.
+  const std::vector<AuditedBatch>& batches() const { return batches_; }
 
  private:
   struct ResponseState {
     std::uint64_t tokens = 0;
-    std::uint64_t last_version = 0;
+    std::uint64_t first_version = 0, last_version = 0;
+    bool begun = false;  ///< The versions are known.
     bool generated = false, judged = false, scored = false, failed = false;
   };
   struct GroupState {
@@ -118,6 +135,7 @@ class Auditor {
   bool takes_turns(ActorId actor) const { return config_.actors.at(actor.value()).takes_turns; }
   /// An engine that takes turns holds weights.
   bool shared_cards_hold_engines() const;
+  static AuditedBatch::Group certified(std::uint64_t id, const GroupState& group);
   ResponseState* response(std::uint64_t id);
   void grant(ActorId actor, LeaseId lease, const std::vector<ResponseId>& responses);
   /// The lease as granted to this actor and not yet ended; null: stale, to be ignored.
@@ -129,6 +147,8 @@ class Auditor {
   std::map<std::uint32_t, Time> busy_until_;
   std::uint64_t records_ = 0, voided_ = 0, current_ = 0;
   Time last_time_{};
+  bool ended_ = false;
+  std::vector<AuditedBatch> batches_;
   std::vector<std::string> violations_;
 };
 

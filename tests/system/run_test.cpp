@@ -57,6 +57,26 @@ TEST_F(Run, ItsSummarySaysWhatItsLogSays) {
                    .is_discarded());
 }
 
+TEST_F(Run, ACertificateThatWasTamperedWithIsNamedByTheAudit) {
+  ASSERT_EQ(run().wait().status, 0);
+  expect_whole_run(24);
+  const fs::path file = run_dir() / "certificates.jsonl";
+  std::string text = read_file(file).value();
+  EXPECT_EQ(std::ranges::count(text, '\n'), 24);
+  const auto first = nlohmann::json::parse(text.substr(0, text.find('\n')), nullptr, false);
+  const std::string group = first["groups"][0]["group"].dump();
+  const std::size_t at = text.find("\"v0\":0");
+  ASSERT_NE(at, std::string::npos);
+  text[at + 5] = '3';
+  ASSERT_TRUE(write_file_atomically(file, text));
+  const Ended audit = temper({"audit", run_dir().string()});
+  EXPECT_EQ(audit.status, 1);
+  EXPECT_NE(audit.output.find("VIOLATION    certificates.jsonl: step 0, group " + group +
+                              ": v0 is 3, by the log it is 0"),
+            std::string::npos)
+      << audit.output;
+}
+
 TEST_F(Run, IsAProcessPerActorWhileItLasts) {
   run({"synthetic.step_time=20ms"});
   const auto found = await_workers();

@@ -1,0 +1,93 @@
+#include "orchestrator/metrics/certificate_file.hpp"
+
+#include "core/json.hpp"
+
+#include <algorithm>
+
+namespace temper::orchestrator {
+namespace {
+
+struct Versions {
+  std::optional<PolicyVersion> oldest, newest;
+};
+template <class V>
+void describe(V& v, Versions& r) {
+  v.field(1, "oldest", r.oldest);
+  v.field(2, "newest", r.newest);
+}
+
+struct GroupPart {
+  GroupId group;
+  PolicyVersion v0;
+  std::uint64_t age = 0;
+  Versions versions;
+};
+template <class V>
+void describe(V& v, GroupPart& g) {
+  v.field(1, "group", g.group);
+  v.field(2, "v0", g.v0);
+  v.field(3, "age", g.age);
+  v.field(4, "oldest", g.versions.oldest);
+  v.field(5, "newest", g.versions.newest);
+}
+
+struct Line {
+  PolicyVersion step;
+  std::optional<std::uint64_t> bound;
+  std::uint64_t age_max = 0;
+  double age_mean = 0;
+  Versions versions;
+  std::vector<GroupPart> groups;
+};
+template <class V>
+void describe(V& v, Line& l) {
+  v.field(1, "step", l.step);
+  v.field(2, "bound", l.bound);
+  v.field(3, "age_max", l.age_max);
+  v.field(4, "age_mean", l.age_mean);
+  v.field(5, "versions", l.versions);
+  v.field(6, "groups", l.groups);
+}
+
+Line line_of(const TrainedBatch& batch) {
+  Line line;
+  line.step = batch.step;
+  line.bound = batch.bound;
+  std::uint64_t sum = 0;
+  for (const TrainedBatch::Group& g : batch.groups) {
+    const std::uint64_t age = batch.step.value() - g.dispatched.value();
+    line.groups.push_back({g.group, g.dispatched, age, {g.oldest, g.newest}});
+    sum += age;
+    line.age_max = std::max(line.age_max, age);
+    if (!g.oldest)
+      continue;
+    line.versions.oldest = std::min(line.versions.oldest.value_or(*g.oldest), *g.oldest);
+    line.versions.newest = std::max(line.versions.newest.value_or(*g.newest), *g.newest);
+  }
+  if (!line.groups.empty())
+    line.age_mean = static_cast<double>(sum) / static_cast<double>(line.groups.size());
+  return line;
+}
+
+}  // namespace
+
+Result<CertificateFile> CertificateFile::create(const std::filesystem::path& path) {
+  TEMPER_TRY(AppendFile file, AppendFile::open(path, 0));
+  return CertificateFile(path, std::move(file));
+}
+
+Status CertificateFile::feed(const Record& record, const RunMetrics& metrics) {
+  const std::size_t updates = metrics.updates().size();
+  if (updates < ends_.size()) {  // a resume
+    ends_.resize(updates);
+    const std::int64_t keep = ends_.empty() ? 0 : ends_.back();
+    TEMPER_TRY(file_, AppendFile::open(path_, keep));
+  }
+  if (!std::holds_alternative<event::Trained>(record.event) || updates == ends_.size())
+    return {};
+  const Status written = file_.append(to_json(line_of(metrics.last_batch())) + "\n");
+  ends_.push_back(file_.size());  // also of a line that is missing
+  return written;
+}
+
+}  // namespace temper::orchestrator

@@ -1,0 +1,39 @@
+// certificates.jsonl: one line per update, of what it was made of. An example:
+//
+//   {"step":7,"bound":2,"age_max":1,"age_mean":0.5,"versions":{"oldest":6,"newest":7},"groups":[
+//    {"group":28,"v0":6,"age":1,"oldest":6,"newest":7},{"group":29,"v0":7,"age":0,...}]}
+//
+// step: the version that was updated. bound: the largest age that the run's rule allows; null: it
+// keeps none. v0: version a group was dispatched with; age: step - v0. oldest, newest: versions
+// that sampled tokens of the group (of the batch); null: there are none.
+//
+// A line is written when its update is done. A resume takes back the lines of what it makes void,
+// so that every update that counts has one line. `temper audit` checks them against events.log.
+#pragma once
+
+#include "core/files.hpp"
+#include "orchestrator/metrics/run_metrics.hpp"
+
+namespace temper::orchestrator {
+
+inline constexpr std::string_view kCertificateFile = "certificates.jsonl";
+
+class CertificateFile {
+ public:
+  /// Starts an empty file, replacing an old one: a resumed run feeds its whole log again.
+  static Result<CertificateFile> create(const std::filesystem::path& path);
+
+  /// To be called for every record, after `metrics` was fed with it.
+  Status feed(const Record& record, const RunMetrics& metrics);
+  Status close() { return file_.sync(); }
+
+ private:
+  CertificateFile(std::filesystem::path path, AppendFile file)
+      : path_(std::move(path)), file_(std::move(file)) {}
+
+  std::filesystem::path path_;
+  AppendFile file_;
+  std::vector<std::int64_t> ends_;  ///< Of the line of each of metrics.updates().
+};
+
+}  // namespace temper::orchestrator

@@ -1,0 +1,112 @@
+// What the trainer refuses before it steps: a batch that its certificate does not vouch for.
+#include "trainer/trainer_role.hpp"
+
+#include <gtest/gtest.h>
+
+namespace temper::trainer {
+namespace {
+
+using actors::IncomingMessage;
+using actors::OutgoingMessage;
+using actors::Train;
+
+/// Counts updates and remembers nothing else.
+class CountingEngine final : public Engine {
+ public:
+  explicit CountingEngine(int& updates) : updates_(updates) {}
+  Result<UpdateMetrics> update(std::span<const TrainSample>) override {
+    ++updates_;
+    return UpdateMetrics{};
+  }
+  Result<std::string> weights() const override { return std::string("weights"); }
+  Status save(const std::filesystem::path&) const override { return {}; }
+  Status load(const std::filesystem::path&) override { return {}; }
+  Status offload() override { return {}; }
+  Status onload() override { return {}; }
+  TrainerMemory memory() const override { return {}; }
+
+ private:
+  int& updates_;
+};
+
+/// A trainer at version 5; batches of two groups of two responses, bound 2.
+class Certificates : public ::testing::Test {
+ protected:
+  static Train batch() {
+    Train work;
+    work.lease = LeaseId(1);
+    work.certificate = {
+        PolicyVersion(5), 2, {{GroupId(7), PolicyVersion(3)}, {GroupId(8), PolicyVersion(5)}}};
+    for (const auto& entry : work.certificate.groups) {
+      for (int k = 0; k < 2; ++k) {
+        auto& item = work.items.emplace_back();
+        item.group = entry.group;
+        item.prompt = item.response = {1};
+        item.logprobs = {-1};
+        item.first_version = entry.dispatched;
+      }
+    }
+    return work;
+  }
+
+  /// Why the batch is refused; empty: it was trained.
+  template <class Change>
+  std::string refused(Change change) {
+    int updates = 0;
+    TrainerRole trainer(
+        std::make_unique<CountingEngine>(updates), PolicyVersion(5), Publication::Chunks, clock_);
+    int trained = 0;
+    actors::Outbox out(
+        [&](const OutgoingMessage& m) { trained += m.tag == actors::Trained::kTag; });
+    Train work = batch();
+    change(work);
+    const Status status = trainer.on_message(IncomingMessage::from(actors::outgoing(work)), out);
+    EXPECT_EQ(updates, status ? 1 : 0);
+    EXPECT_EQ(trained, status ? 1 : 0);
+    return status ? "" : status.error().context;
+  }
+
+  ManualClock clock_;
+};
+
+TEST_F(Certificates, ABatchThatItsCertificateVouchesForIsTrained) {
+  EXPECT_EQ(refused([](Train&) {}), "");
+}
+
+TEST_F(Certificates, AnotherVersionIsRefused) {
+  EXPECT_EQ(refused([](Train& t) { t.certificate.step = PolicyVersion(6); }),
+            "certificate refused: the batch is for version 6, the trainer is at 5");
+}
+
+TEST_F(Certificates, AGroupBeyondTheBoundIsRefused) {
+  EXPECT_EQ(refused([](Train& t) { t.certificate.bound = 1; }),
+            "certificate refused: group 7 was dispatched with version 3; at version 5 that is "
+            "outside the bound 1");
+  EXPECT_EQ(refused([](Train& t) { t.certificate.groups[0].dispatched = PolicyVersion(6); }),
+            "certificate refused: group 7 was dispatched with version 6; at version 5 that is "
+            "outside the bound 2");
+}
+
+TEST_F(Certificates, GroupsThatAreNotThoseOfTheBatchAreRefused) {
+  EXPECT_EQ(refused([](Train& t) { t.items[3].group = GroupId(9); }),
+            "certificate refused: group 9 is not in the certificate");
+  EXPECT_EQ(refused([](Train& t) { t.items.resize(2); }),
+            "certificate refused: group 8 is certified but not in the batch");
+  EXPECT_EQ(refused([](Train& t) {
+              t.certificate.groups[1].group = GroupId(7);
+              t.items.resize(2);
+            }),
+            "certificate refused: group 7 is in the certificate twice");
+}
+
+TEST_F(Certificates, AResponseBegunWhenItsCertificateSaysItWasNotIsRefused) {
+  EXPECT_EQ(refused([](Train& t) { t.items[2].first_version = PolicyVersion(4); }),
+            "certificate refused: a response of group 8 was begun with version 4, before the 5 of "
+            "its certificate");
+  EXPECT_EQ(refused([](Train& t) { t.items[0].first_version = PolicyVersion(6); }),
+            "certificate refused: a response of group 7 was begun with version 6, after the 5 that "
+            "it is to update");
+}
+
+}  // namespace
+}  // namespace temper::trainer
