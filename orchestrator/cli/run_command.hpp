@@ -1,13 +1,12 @@
 // `temper run`: from a YAML file to a finished run folder.
 #pragma once
 
+#include "orchestrator/cli/conduct.hpp"
+
 #include <string>
 #include <vector>
 
 namespace temper::orchestrator {
-
-/// Where simulated actors live. Auto: as the hardware wants it.
-enum class DriverKind { Auto, InProcess, Rehearsal };
 
 struct RunOptions {
   std::string config;             ///< Pipeline YAML; with `resume` also the folder of a run.
