@@ -126,19 +126,23 @@ CLI::App* add_sweep(CLI::App& app, SweepCommand& options) {
 }
 
 CLI::App* add_compare(CLI::App& app, CompareCommand& options) {
-  auto* command =
-      app.add_subcommand("compare", "Staleness policies beside each other on one simulated run");
+  auto* command = app.add_subcommand("compare", "Staleness policies beside each other on one run");
   add_config_options(*command, options.config, options.sets);
   command->get_option("config")->required();
-  command->add_option("--policies", options.policies, "exact,sync,...; default: all")
-      ->delimiter(',')
-      ->allow_extra_args(false);
-  command->add_option("--eta", options.etas, "Bounds of each policy, e.g. 1,2,4 (default)")
-      ->delimiter(',')
+  const auto list = [&](const char* flag, std::vector<std::string>& to, const char* help) {
+    command->add_option(flag, to, help)->delimiter(',')->allow_extra_args(false);
+  };
+  list("--policies", options.policies, "exact,sync,...; default: all");
+  list("--eta", options.etas, "Bounds of each policy, e.g. 1,2,4 (default)");
+  list("--seeds", options.seeds, "Every run with each, e.g. 1,2,3; default: as configured");
+  command->add_option("--vary", options.vary, "key=v,v; every run with each value; repeatable")
       ->allow_extra_args(false);
   command->add_option("--steps", options.steps, "Updates of each run; default: as configured");
-  command->add_option("--threads", options.threads, "Default: one per core");
-  command->add_option("--out", options.out, "Folder for compare.csv and compare.svg");
+  command->add_option("--target-reward", options.target_reward, "How soon is it reached?")
+      ->capture_default_str();
+  command->add_option("--threads", options.threads, "Of counted runs; default: one per core");
+  command->add_option("--out", options.out, "Folder for tables, plots and the runs themselves");
+  command->add_flag("--resume", options.resume, "Go on in --out; whole runs are not run again");
   command->add_flag("--json", options.json, "As JSON, one object per run");
   return command;
 }

@@ -198,6 +198,23 @@ Result<RunDriver> make_driver(const RunPlan& plan, const RunObserver& observer, 
       [shared = std::shared_ptr<LiveDriver>(std::move(driver))] { return shared->run(); });
 }
 
+namespace {
+
+/// As prepare_run(). None: the user wants to stop; `why` says in what.
+Result<std::optional<RunLock>> prepare_unless_stopped(const RunPlan& plan, std::string& why) {
+  StopSignals signals;
+  auto lock = prepare_run(plan, PretrainLine::Quiet);
+  if (signals.count() > 0) {
+    why = lock ? "stopped on request" : lock.error().context;
+    return std::optional<RunLock>();
+  }
+  if (!lock)
+    return std::move(lock).error();
+  return std::optional<RunLock>(*std::move(lock));
+}
+
+}  // namespace
+
 Result<command::Finish> conduct_quietly(const PipelineConfig& config, const OnUpdate& on_update) {
   const RunPlan plan{
       config, fs::absolute(config.run_dir), DriverKind::InProcess, RunPlan::From::Start};
@@ -206,7 +223,10 @@ Result<command::Finish> conduct_quietly(const PipelineConfig& config, const OnUp
     return invalid_input(
         fmt::format("{}: {}", broken.front().keys.front(), broken.front().message));
   TEMPER_TRY_STATUS(provide_descriptors(config));
-  TEMPER_TRY(const RunLock lock, prepare_run(plan, PretrainLine::Quiet));
+  command::Finish stopped{false, true, {}};
+  TEMPER_TRY(const auto lock, prepare_unless_stopped(plan, stopped.reason));
+  if (!lock)
+    return stopped;
   const RunDir run_dir(plan.run_dir);
   const RealClock clock;
   TEMPER_TRY(const Log log, Log::to_file(clock, run_dir.log_of("orchestrator")));

@@ -43,8 +43,7 @@ void check_run(const PipelineConfig& c, Rules& rules) {
 void check_staleness(const PipelineConfig& c, Rules& rules) {
   using P = PolicyRule;
   const StalenessConfig& s = c.staleness;
-  const bool fractions = s.policy == P::Aggregate || s.policy == P::Count;
-  rules.require(fractions || s.bound == std::floor(s.bound),
+  rules.require(allows_fractions(s.policy) || s.bound == std::floor(s.bound),
                 {"staleness.bound", "staleness.policy"},
                 fmt::format("must be whole for `{}`, found {}", name_of(s.policy), s.bound));
   rules.require(s.policy != P::Drop || s.bound >= 1,
@@ -258,6 +257,10 @@ void check_transport(const PipelineConfig& c, Rules& rules) {
 }
 
 }  // namespace
+
+bool allows_fractions(PolicyRule rule) {
+  return rule == PolicyRule::Aggregate || rule == PolicyRule::Count;
+}
 
 std::vector<BrokenRule> validate(const PipelineConfig& config,
                                  std::optional<Tokens> longest_prompt) {

@@ -13,6 +13,9 @@ struct BrokenRule {
   std::string message;
 };
 
+/// Whether staleness.bound may be a fraction under this rule; else it is whole.
+bool allows_fractions(PolicyRule rule);
+
 /// Every broken rule. `longest_prompt`, once the task is known, is checked against the context.
 std::vector<BrokenRule> validate(const PipelineConfig& config,
                                  std::optional<Tokens> longest_prompt = std::nullopt);

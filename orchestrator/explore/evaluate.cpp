@@ -139,7 +139,34 @@ Rates between(const RunMetrics& metrics,
   return r;
 }
 
-Figures figures_of(RunMetrics& metrics, const Stretches& stretches, const PipelineConfig& config) {
+/// What a run's records are fed to.
+struct Watched {
+  RunMetrics metrics;
+  Stretches stretches;
+  Begun begun;
+
+  Watched() { stretches.watch(metrics.timeline()); }
+  Watched(const Watched&) = delete;
+  Watched& operator=(const Watched&) = delete;
+  void feed(const Record& record) {
+    metrics.feed(record);
+    begun.feed(record);
+  }
+};
+
+/// Mean of what was begun, where that is known.
+Result<double> begun_length(const Begun& begun, const PipelineConfig& config) {
+  if (config.hardware == HardwareKind::Simulated) {
+    TEMPER_TRY(const actors::SimulationSettings settings, resolve_simulation(config));
+    return begun.mean_length(settings.config.response, config);
+  }
+  if (config.policy == actors::PolicyKind::Synthetic)
+    return static_cast<double>(config.synthetic.tokens.count());
+  return 0.0;
+}
+
+Result<Figures> figures_of(Watched& watched, const PipelineConfig& config) {
+  RunMetrics& metrics = watched.metrics;
   Figures figures;
   const Summary summary = summarize(metrics, {config.name, config.seed, 0});
   figures.whole = whole_of(summary, metrics);
@@ -150,20 +177,14 @@ Figures figures_of(RunMetrics& metrics, const Stretches& stretches, const Pipeli
   // updates[i] completed version i + 1.
   if (updates.size() >= 2 * bound + 2)
     figures.steady =
-        between(metrics, updates[bound], updates[updates.size() - bound - 1], stretches);
+        between(metrics, updates[bound], updates[updates.size() - bound - 1], watched.stretches);
   else
     figures.steady = figures.whole;
+  for (const Update& update : updates)
+    figures.rewards.push_back(
+        {seconds(update.time.time_since_epoch()), update.metrics.reward_mean});
+  TEMPER_TRY(figures.fates.begun_length, begun_length(watched.begun, config));
   return figures;
-}
-
-Status check(const PipelineConfig& config) {
-  const std::vector<BrokenRule> broken = validate(config);
-  if (broken.empty())
-    return {};
-  std::string text;
-  for (const BrokenRule& rule : broken)
-    text += fmt::format("{}{}: {}", text.empty() ? "" : "; ", rule.keys.front(), rule.message);
-  return invalid_input(std::move(text));
 }
 
 struct Finished {
@@ -173,25 +194,28 @@ struct Finished {
 
 }  // namespace
 
+Status check_rules(const PipelineConfig& config) {
+  const std::vector<BrokenRule> broken = validate(config);
+  if (broken.empty())
+    return {};
+  std::string text;
+  for (const BrokenRule& rule : broken)
+    text += fmt::format("{}{}: {}", text.empty() ? "" : "; ", rule.keys.front(), rule.message);
+  return invalid_input(std::move(text));
+}
+
 Result<Figures> evaluate(const PipelineConfig& config) {
   TEMPER_CHECK(config.hardware == HardwareKind::Simulated, "only simulated cards can be tried");
-  TEMPER_TRY_STATUS(check(config));
+  TEMPER_TRY_STATUS(check_rules(config));
   VirtualOptions options;
   options.config = config;
   TEMPER_TRY(options.simulation, resolve_simulation(config));
   std::vector<std::string> names;
   for (const ActorSpec& spec : actor_slots(config))
     names.push_back(spec.name);
-  RunMetrics metrics;
-  Stretches stretches;
-  stretches.watch(metrics.timeline());
-  Begun begun;
-  const actors::LengthConfig lengths = options.simulation.config.response;
+  Watched watched;
   RunObserver observer;
-  observer.on_record = [&](const Record& record) {
-    metrics.feed(record);
-    begun.feed(record);
-  };
+  observer.on_record = [&](const Record& record) { watched.feed(record); };
   TEMPER_TRY(
       const auto driver,
       VirtualDriver::create(std::move(options),
@@ -201,9 +225,23 @@ Result<Figures> evaluate(const PipelineConfig& config) {
   const RunOutcome outcome = driver->run();
   if (!outcome.finish.ok)
     return Error{ErrorCode::Internal, outcome.finish.reason};
-  Figures figures = figures_of(metrics, stretches, config);
-  figures.fates.begun_length = begun.mean_length(lengths, config);
-  return figures;
+  return figures_of(watched, config);
+}
+
+Result<Figures> evaluate_log(const std::filesystem::path& log, const PipelineConfig& config) {
+  Watched watched;
+  const auto read = read_event_log(log, [&](const Record& record) {
+    watched.feed(record);
+    return Status();
+  });
+  if (!read)
+    return read.error();
+  const auto& finish = watched.metrics.finish();
+  if (!finish)
+    return Error{ErrorCode::Internal, "it was interrupted"};
+  if (!finish->ok)
+    return Error{ErrorCode::Internal, finish->reason};
+  return figures_of(watched, config);
 }
 
 std::vector<Result<Figures>> evaluate_all(std::span<const PipelineConfig> configs,

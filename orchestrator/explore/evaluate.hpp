@@ -22,7 +22,9 @@
 #include "actors/protocol/lifecycle.hpp"
 #include "core/result.hpp"
 #include "orchestrator/config/pipeline_config.hpp"
+#include "orchestrator/explore/learning.hpp"
 
+#include <filesystem>
 #include <functional>
 #include <map>
 #include <span>
@@ -50,7 +52,8 @@ struct Fates {
   double wasted_share = 0;
   double trained_length = 0;    ///< Mean of the trained responses, tokens.
   double generated_length = 0;  ///< Mean of all that were generated to the end, trained or not.
-  /// Mean of all that were begun, each as long as it would have become.
+  /// Mean of all that were begun, each as long as it would have become; 0: nobody knows, as of a
+  /// real policy's responses that were aborted.
   double begun_length = 0;
   std::uint64_t groups_trained = 0, groups_evicted = 0;
   std::map<std::int64_t, std::uint64_t> staleness;  ///< Trained groups by T - v0.
@@ -60,6 +63,7 @@ struct Figures {
   Rates whole;
   Rates steady;
   Fates fates;
+  std::vector<RewardPoint> rewards;  ///< One per update; no sense but where a policy learns.
 };
 
 /// How many updates a run needs for `measured` steady ones.
@@ -67,9 +71,17 @@ constexpr std::uint64_t steps_for(std::uint64_t measured, std::int32_t bound) {
   return measured + 2 * static_cast<std::uint64_t>(bound) + 1;
 }
 
+/// Error InvalidInput: the configuration breaks a rule; every rule in its context.
+Status check_rules(const PipelineConfig& config);
+
 /// Requires: config.hardware is Simulated. Errors: the configuration breaks a rule (InvalidInput,
 /// every rule in its context), or the run did not finish (Internal, with its reason).
 Result<Figures> evaluate(const PipelineConfig& config);
+
+/// The same figures of a run of `config` that left its events.log in a folder, on any hardware.
+/// Errors: the log cannot be read; the run did not make all its updates (Internal, with its
+/// reason).
+Result<Figures> evaluate_log(const std::filesystem::path& log, const PipelineConfig& config);
 
 struct EvaluateOptions {
   int threads = 1;

@@ -15,6 +15,7 @@ constexpr double kPanel = 210, kGap = 38, kBelow = 52;
 constexpr double kTitle = 34, kLegendLine = 20, kLegendMark = 28, kLetter = 7;
 constexpr int kTicks = 5;
 constexpr std::size_t kMostXTicks = 14;
+constexpr std::size_t kMostMarkers = 14;  ///< On a line; of more points every so many has one.
 
 /// Okabe and Ito's palette, told apart by colour-blind readers too.
 constexpr std::array<std::string_view, 8> kColours{
@@ -62,6 +63,13 @@ std::string marker(std::size_t line, double x, double y) {
                          y - 4.6,
                          colour);
   }
+}
+
+/// Dashed where the colours come round again.
+std::string stroke(std::size_t line) {
+  return fmt::format("stroke=\"{}\" stroke-width=\"2\" fill=\"none\"{}",
+                     kColours[line % kColours.size()],
+                     line / kColours.size() % 2 == 1 ? " stroke-dasharray=\"5 3\"" : "");
 }
 
 std::string text(double x, double y, std::string_view anchor, std::string_view words) {
@@ -121,11 +129,7 @@ class Drawing {
     for (std::size_t i = 0; i < lines.size(); ++i) {
       const double x = kLeft + legend_cell_ * static_cast<double>(i % columns_);
       const double y = kTitle + 8 + kLegendLine * static_cast<double>(i / columns_);
-      out_ += fmt::format(
-          "<path d=\"M{:.1f} {:.1f}h22\" stroke=\"{}\" stroke-width=\"2\" fill=\"none\"/>\n",
-          x,
-          y,
-          kColours[i % kColours.size()]);
+      out_ += fmt::format("<path d=\"M{:.1f} {:.1f}h22\" {}/>\n", x, y, stroke(i));
       out_ += marker(i, x + 11, y) + text(x + kLegendMark, y + 4, "start", lines[i].name);
     }
   }
@@ -179,6 +183,7 @@ class Drawing {
   template <class YOf>
   void draw(const Plot::Line& line, std::size_t index, const YOf& y_of) {
     std::string path, markers;
+    const std::size_t every = (plot_.x.size() + kMostMarkers - 1) / kMostMarkers;
     bool pen_down = false;
     for (std::size_t i = 0; i < plot_.x.size() && i < line.values.size(); ++i) {
       if (!line.values[i]) {
@@ -187,15 +192,13 @@ class Drawing {
       }
       const double x = x_of(plot_.x[i]), y = y_of(*line.values[i]);
       path += fmt::format("{}{:.1f} {:.1f}", pen_down ? "L" : "M", x, y);
-      markers += marker(index, x, y);
+      if (i % every == 0)
+        markers += marker(index, x, y);
       pen_down = true;
     }
     if (path.empty())
       return;
-    out_ += fmt::format("<path d=\"{}\" stroke=\"{}\" stroke-width=\"2\" fill=\"none\"/>\n{}",
-                        path,
-                        kColours[index % kColours.size()],
-                        markers);
+    out_ += fmt::format("<path d=\"{}\" {}/>\n{}", path, stroke(index), markers);
   }
 
   const Plot& plot_;

@@ -1,6 +1,7 @@
 // A line plot as SVG: panels below each other over the same x, axes from zero, a tick at every x
 // that was measured (at round numbers where these are many), lines told apart by colour and by
-// marker, one legend above. A missing value leaves a gap. The same plot gives the same text.
+// marker (and dashes from the ninth on), one legend above. A missing value leaves a gap. The same
+// plot gives the same text.
 #pragma once
 
 #include <optional>

@@ -18,7 +18,7 @@ std::string bar_table(const std::vector<std::vector<std::string>>& rows);
 std::string csv_word(std::string_view text);
 
 namespace detail {
-/// Names, then values, of a struct of scalars.
+/// Names, then values, of a struct of scalars; of an absent optional nothing.
 struct CsvVisitor {
   enum class What { Names, Values } what;
   std::string line;
@@ -31,6 +31,8 @@ struct CsvVisitor {
       line += ',';
     if (what == What::Names)
       line += name;
+    else if constexpr (OptionalLike<T>)
+      line += value ? scalar_text(*value) : "";
     else if constexpr (std::same_as<T, std::string>)
       line += csv_word(value);
     else

@@ -5,6 +5,7 @@
 #include "core/files.hpp"
 #include "core/yaml.hpp"
 #include "orchestrator/cli/compare_command.hpp"
+#include "orchestrator/explore/compare_report.hpp"
 #include "orchestrator/explore/table.hpp"
 #include "tests/support/small_pipeline.hpp"
 
@@ -44,12 +45,18 @@ CompareOptions options(std::vector<std::string> policies, std::vector<double> et
   return o;
 }
 
+/// The rows of a comparison, or its error.
+Result<std::vector<CompareRow>> rows_of(const CompareOptions& o) {
+  TEMPER_TRY(Comparison done, compare(o));
+  return std::move(done.rows);
+}
+
 const CompareRow& row_of(const std::vector<CompareRow>& rows, const std::string& policy) {
   return *std::ranges::find(rows, policy, &CompareRow::policy);
 }
 
 TEST(Compare, ExactKeepsTheBoundAndWastesNothing) {
-  const auto rows = compare(options({"exact"}, {1, 2, 3}));
+  const auto rows = rows_of(options({"exact"}, {1, 2, 3}));
   ASSERT_TRUE(rows) << rows.error().context;
   for (const CompareRow& row : *rows) {
     EXPECT_EQ(static_cast<double>(row.staleness_max), row.eta);
@@ -61,7 +68,7 @@ TEST(Compare, ExactKeepsTheBoundAndWastesNothing) {
 }
 
 TEST(Compare, AggregateIsSoonerAndExceedsTheBound) {
-  const auto rows = compare(options({"exact", "aggregate"}, {2}));
+  const auto rows = rows_of(options({"exact", "aggregate"}, {2}));
   ASSERT_TRUE(rows);
   const CompareRow& aggregate = row_of(*rows, "aggregate");
   EXPECT_GT(aggregate.staleness_max, 2);
@@ -70,7 +77,7 @@ TEST(Compare, AggregateIsSoonerAndExceedsTheBound) {
 }
 
 TEST(Compare, DropAndWindowWasteTheLongAnswers) {
-  const auto rows = compare(options({"exact", "drop", "window"}, {1}));
+  const auto rows = rows_of(options({"exact", "drop", "window"}, {1}));
   ASSERT_TRUE(rows);
   for (const char* policy : {"drop", "window"}) {
     const CompareRow& row = row_of(*rows, policy);
@@ -83,7 +90,7 @@ TEST(Compare, DropAndWindowWasteTheLongAnswers) {
 }
 
 TEST(Compare, WhereNothingIsGivenUpTheSameResponsesAreTrained) {
-  const auto rows = compare(options({"exact", "sync", "aggregate", "count", "wait"}, {2}));
+  const auto rows = rows_of(options({"exact", "sync", "aggregate", "count", "wait"}, {2}));
   ASSERT_TRUE(rows);
   for (const CompareRow& row : *rows) {
     EXPECT_EQ(row.trained_length, rows->front().trained_length) << row.policy;
@@ -92,7 +99,7 @@ TEST(Compare, WhereNothingIsGivenUpTheSameResponsesAreTrained) {
 }
 
 TEST(Compare, SyncIsRunOnceAndFirstWhateverTheBounds) {
-  const auto rows = compare(options({"exact", "sync"}, {2, 1}));
+  const auto rows = rows_of(options({"exact", "sync"}, {2, 1}));
   ASSERT_TRUE(rows);
   ASSERT_EQ(rows->size(), 3U);
   EXPECT_EQ((*rows)[0].policy, "sync");
@@ -105,18 +112,18 @@ TEST(Compare, SyncIsRunOnceAndFirstWhateverTheBounds) {
 TEST(Compare, StepsReplaceThoseOfTheFile) {
   CompareOptions o = options({"exact"}, {1});
   o.steps = 5;
-  const auto rows = compare(o);
+  const auto rows = rows_of(o);
   ASSERT_TRUE(rows);
   EXPECT_EQ(rows->front().updates, 5U);
 }
 
 TEST(Compare, EqualSeedsGiveEqualTablesOnAnyNumberOfThreads) {
   CompareOptions o = options({}, {1, 2});
-  const auto one = compare(o);
+  const auto one = rows_of(o);
   o.evaluate.threads = 3;
-  const auto three = compare(o);
+  const auto three = rows_of(o);
   o.sets = {"seed=99"};
-  const auto other = compare(o);
+  const auto other = rows_of(o);
   ASSERT_TRUE(one && three && other);
   const auto csv = [](const std::vector<CompareRow>& rows) {
     return to_csv(std::span<const CompareRow>(rows));
@@ -126,25 +133,78 @@ TEST(Compare, EqualSeedsGiveEqualTablesOnAnyNumberOfThreads) {
 }
 
 TEST(Compare, ARefusedRunKeepsItsReasonInTheTable) {
-  const auto rows = compare(options({"exact", "aggregate", "drop"}, {0.5}));
-  ASSERT_TRUE(rows);
-  EXPECT_EQ(row_of(*rows, "exact").reason, "staleness.bound: must be whole for `exact`, found 0.5");
-  EXPECT_EQ(row_of(*rows, "aggregate").reason, "");
-  EXPECT_NE(row_of(*rows, "drop").reason.find("at least 1 for `drop`"), std::string::npos);
-  const std::string text = compare_text(*rows);
-  EXPECT_NE(text.find("not run\n  exact 0.5: staleness.bound"), std::string::npos) << text;
+  const auto done = compare(options({"aggregate", "drop"}, {0.5}));
+  EXPECT_FALSE(done);  // drop has no fractions
+  const auto whole = compare(options({"aggregate", "drop"}, {0}));
+  ASSERT_TRUE(whole) << whole.error().context;
+  const CompareRow& drop = row_of(whole->rows, "drop");
+  EXPECT_EQ(row_of(whole->rows, "aggregate").end, CompareEnd::Ran);
+  EXPECT_EQ(drop.end, CompareEnd::NotRun);
+  EXPECT_NE(drop.reason.find("at least 1 for `drop`"), std::string::npos);
+  const std::string text = compare_text(*whole);
+  EXPECT_NE(text.find("not run\n  drop 0: staleness.bound"), std::string::npos) << text;
+}
+
+TEST(Compare, APolicyOfFractionsTakesThem) {
+  const auto rows = rows_of(options({"aggregate"}, {0.5}));
+  ASSERT_TRUE(rows) << rows.error().context;
+  EXPECT_EQ(rows->front().end, CompareEnd::Ran);
+  EXPECT_EQ(rows->front().eta, 0.5);
 }
 
 TEST(Compare, TheTableIsAsStored) {
-  const auto rows = compare(options({}, {1, 2}));
-  ASSERT_TRUE(rows);
-  const std::string text = compare_text(*rows);
+  const auto done = compare(options({}, {1, 2}));
+  ASSERT_TRUE(done);
+  const std::string text = compare_text(*done);
   const auto path = fs::path(TEMPER_SOURCE_DIR) / "tests/golden/compare/small.txt";
   if (std::getenv("TEMPER_UPDATE_GOLDEN") != nullptr) {
     ASSERT_TRUE(write_file_atomically(path, text));
     return;
   }
   EXPECT_EQ(text, read_file(path).value()) << path << " is stale; TEMPER_UPDATE_GOLDEN=1";
+}
+
+TEST(Compare, EveryRunIsRepeatedWithEachSeedAndTheTableHasTheirMeans) {
+  CompareOptions o = options({"exact"}, {1, 2});
+  o.seeds = {7, 8};
+  const auto both = compare(o);
+  ASSERT_TRUE(both) << both.error().context;
+  ASSERT_EQ(both->rows.size(), 4U);
+  for (std::size_t i = 0; i < 4; ++i) {
+    EXPECT_EQ(both->rows[i].eta, i < 2 ? 1 : 2);
+    EXPECT_EQ(both->rows[i].seed, i % 2 == 0 ? 7U : 8U);
+    CompareOptions alone = options({"exact"}, {both->rows[i].eta});
+    alone.sets = {fmt::format("seed={}", both->rows[i].seed)};
+    const auto rows = rows_of(alone);
+    ASSERT_TRUE(rows);
+    EXPECT_EQ(rows->front().seconds, both->rows[i].seconds);
+  }
+  const double a = both->rows[0].seconds, b = both->rows[1].seconds;
+  ASSERT_NE(a, b);
+  const std::string text = compare_text(*both);
+  EXPECT_NE(text.find(fmt::format(
+                "{:.1f} ({:.1f}..{:.1f})", (a + b) / 2, std::min(a, b), std::max(a, b))),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find("Means over 2 seeds"), std::string::npos) << text;
+}
+
+TEST(Compare, AnyKeyIsVariedAndNamedInTheTableAndInThePlot) {
+  CompareOptions o = options({"sync", "exact"}, {1});
+  o.vary = {parse_axis("--vary", "rollout.concurrency=16,64").value()};
+  const auto done = compare(o);
+  ASSERT_TRUE(done) << done.error().context;
+  ASSERT_EQ(done->rows.size(), 4U);
+  EXPECT_EQ(done->rows[0].vary, "rollout.concurrency=16");
+  EXPECT_EQ(done->rows[3].vary, "rollout.concurrency=64");
+  EXPECT_GT(done->rows[2].seconds, done->rows[3].seconds);
+  const std::string text = compare_text(*done);
+  EXPECT_TRUE(text.starts_with("| policy | eta |         varied |")) << text;
+  const std::string svg = compare_svg(*done, "title");
+  for (const char* words :
+       {">sync concurrency=16<", ">exact concurrency=64<", ">time, sync 0 concurrency=16 = 1<"})
+    EXPECT_NE(svg.find(words), std::string::npos) << words;
+  EXPECT_FALSE(rewards_svg(*done, RewardAxis::Steps, "nothing learns"));
 }
 
 template <class Change>
@@ -172,21 +232,53 @@ TEST(CompareCommand, RefusesWrongFlagsByName) {
         std::string("temper: --eta: expected numbers from 0 to 1024, found `") + wrong + "`\n");
   }
   EXPECT_EQ(error_of([](C& c) { c.etas = {"1", "1.0"}; }), "temper: --eta: 1 is named twice\n");
-  EXPECT_EQ(error_of([](C& c) { c.etas = {}, c.policies = {"exact"}; }),
-            "temper: nothing to compare; name a policy and an eta\n");
+  EXPECT_EQ(error_of([](C& c) { c.etas = {}; }), "temper: --eta: no bound is named\n");
+  EXPECT_EQ(error_of([](C& c) {
+              c.etas = {"1", "2.5"};
+            }),
+            "temper: --eta 2.5: `exact` needs whole numbers; did you mean 2 or 3?\n");
+  EXPECT_EQ(error_of([](C& c) {
+              c.seeds = {"1", "x"};
+            }),
+            "temper: --seeds: expected whole numbers from 0, found `x`\n");
+  EXPECT_EQ(error_of([](C& c) { c.seeds = {"1", "1"}; }), "temper: --seeds: 1 is named twice\n");
   EXPECT_EQ(error_of([](C& c) { c.sets = {"staleness.bound=3"}; }),
             "temper: --set staleness.bound=3: --policies and --eta decide staleness.bound; leave "
             "it out\n");
+  EXPECT_EQ(error_of([](C& c) { c.sets = {"seed=3"}, c.seeds = {"1"}; }),
+            "temper: --set seed=3: --seeds decide seed; leave it out\n");
   EXPECT_NE(error_of([](C& c) { c.sets = {"sed=3"}; }).find("did you mean"), std::string::npos);
   EXPECT_NE(error_of([](C& c) { c.config = "/nowhere.yaml"; }).find("/nowhere.yaml"),
             std::string::npos);
 }
 
-TEST(CompareCommand, SaysThatLocalHardwareIsNotCompared) {
-  EXPECT_NE(error_of([](CompareCommand& c) {
-              c.sets = {"hardware=local"};
-            }).find("`hardware: local`: compare is for simulated hardware for now"),
-            std::string::npos);
+TEST(CompareCommand, RefusesToVaryWhatCannotBe) {
+  using C = CompareCommand;
+  const auto error = [](std::vector<std::string> vary) {
+    return error_of([&](C& c) { c.vary = std::move(vary); });
+  };
+  EXPECT_EQ(error({"rollout.concurency=1,2"}),
+            "temper: --vary rollout.concurency=1: rollout.concurency: unknown key; did you mean "
+            "`concurrency`?\n");
+  EXPECT_EQ(error({"rollout.concurrency=1,many"}),
+            "temper: --vary rollout.concurrency=many: rollout.concurrency: expected an integer, "
+            "found `many`\n");
+  EXPECT_EQ(error({"rollout.concurrency"}),
+            "temper: --vary rollout.concurrency: expected key=value,value or "
+            "key+key=value/value,...\n");
+  EXPECT_EQ(error({"rollout.concurrency=8,8"}),
+            "temper: --vary rollout.concurrency: 8 is named twice\n");
+  EXPECT_EQ(error({"staleness.bound=1,2"}),
+            "temper: --vary staleness.bound: --policies and --eta decide staleness.bound; leave it "
+            "out\n");
+  EXPECT_EQ(error({"steps=3,4", "steps=5"}),
+            "temper: --vary steps: --vary decides steps; leave it out\n");
+}
+
+TEST(CompareCommand, ResumesOnlyWhatLeavesSomethingToGoOnFrom) {
+  EXPECT_EQ(error_of([](CompareCommand& c) { c.resume = true; }),
+            "temper: --resume: these runs are simulated in this process and leave nothing to go on "
+            "from; run them again\n");
 }
 
 TEST(CompareCommand, WritesTheTableAndAPlotWithALineForEachPolicy) {
@@ -199,10 +291,13 @@ TEST(CompareCommand, WritesTheTableAndAPlotWithALineForEachPolicy) {
   ASSERT_EQ(run_compare(command, out, err), 0) << err.str();
   const std::string csv = read_file(fs::path(command.out) / "compare.csv").value();
   EXPECT_EQ(std::ranges::count(csv, '\n'), 1 + 1 + 3 * 2);
-  EXPECT_TRUE(csv.starts_with("policy,eta,updates,seconds,trained_per_s"));
+  EXPECT_TRUE(csv.starts_with("policy,eta,vary,seed,end,updates,seconds,trained_per_s"));
   const std::string svg = read_file(fs::path(command.out) / "compare.svg").value();
-  for (const char* words : {">sync<", ">exact<", ">drop<", ">tokens wasted, %<", ">eta<"})
+  for (const char* words :
+       {">sync<", ">exact<", ">drop<", ">time, sync 0 = 1<", ">tokens wasted, %<", ">eta<"})
     EXPECT_NE(svg.find(words), std::string::npos) << words;
+  const std::string markdown = read_file(fs::path(command.out) / "compare.md").value();
+  EXPECT_NE(markdown.find("staleness policies\n\n" + out.str()), std::string::npos) << markdown;
   command.json = true;
   std::ostringstream json;
   ASSERT_EQ(run_compare(command, json, err), 0);

@@ -1,0 +1,65 @@
+// `temper compare` over real runs: folders, resuming, stopping.
+#include "tests/system/harness.hpp"
+
+#include <algorithm>
+
+namespace temper::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+class Compare : public SystemTest {
+ protected:
+  Arguments arguments(const Arguments& more) const {
+    Arguments all{"compare",
+                  config().string(),
+                  "--policies",
+                  "exact,aggregate",
+                  "--eta",
+                  "0,2",
+                  "--out",
+                  out().string()};
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
+  }
+  fs::path out() const { return folder() / "compared"; }
+  fs::path run_of(const char* name) const { return out() / "runs" / name; }
+};
+
+std::size_t occurrences(const std::string& text, const std::string& part) {
+  std::size_t n = 0;
+  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1))
+    ++n;
+  return n;
+}
+
+constexpr std::array kRuns{
+    "exact-eta0-seed1", "aggregate-eta0-seed1", "exact-eta2-seed1", "aggregate-eta2-seed1"};
+
+TEST_F(Compare, RunsLeaveTheirFoldersAndAResumeRunsWhatIsMissing) {
+  const Arguments short_runs{"--steps", "6"};
+  const Ended first = temper(arguments(short_runs));
+  ASSERT_EQ(first.status, 0) << first.output;
+  for (const char* name : kRuns) {
+    const Ended audit = temper({"audit", run_of(name).string()});
+    EXPECT_EQ(audit.status, 0) << name << audit.output;
+  }
+  EXPECT_NE(first.output.find("| policy    | eta | time, s |"), std::string::npos) << first.output;
+  for (const char* file : {"compare.csv", "compare.md", "compare.svg"})
+    EXPECT_GT(fs::file_size(out() / file), 0U) << file;
+  EXPECT_EQ(std::ranges::count(read_file(out() / "compare.csv").value(), '\n'), 5);
+  EXPECT_EQ(processes(), std::vector<pid_t>{});
+
+  EXPECT_EQ(temper(arguments(short_runs)).status, 1);  // the folders are there
+
+  const std::string kept = read_file(run_of(kRuns[0]) / "events.log").value();
+  fs::remove_all(run_of(kRuns[3]));
+  const Ended second = temper(arguments({"--steps", "6", "--resume"}));
+  EXPECT_EQ(second.status, 0) << second.output;
+  EXPECT_EQ(occurrences(second.output, "as before"), 3U) << second.output;
+  EXPECT_TRUE(fs::exists(run_of(kRuns[3]) / "events.log"));
+  EXPECT_EQ(read_file(run_of(kRuns[0]) / "events.log").value(), kept);
+}
+
+}  // namespace
+}  // namespace temper::test
