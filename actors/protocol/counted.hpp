@@ -8,7 +8,23 @@
 
 #include <optional>
 
-namespace temper::actors {
+namespace temper {
+namespace actors {
+
+/// Where the keys and values of an interrupted response are: nowhere, at the engine that is asked
+/// to go on with it, or at another one, that gave it up.
+enum class CachedAt { Nowhere, Here, Elsewhere };
+
+}  // namespace actors
+
+template <>
+struct EnumNames<actors::CachedAt> {
+  using C = actors::CachedAt;
+  static constexpr std::array<std::pair<C, std::string_view>, 3> value{
+      {{C::Nowhere, "nowhere"}, {C::Here, "here"}, {C::Elsewhere, "elsewhere"}}};
+};
+
+namespace actors {
 
 /// Generate responses of one group. How long they get is the engine's to know.
 struct CountedGenerate {
@@ -17,6 +33,7 @@ struct CountedGenerate {
   struct Item {
     ResponseId response;
     Tokens prefix;  ///< Made by an interrupted attempt; counts towards the length.
+    CachedAt cached = CachedAt::Nowhere;
   };
   LeaseId lease;
   GroupId group;
@@ -26,6 +43,7 @@ template <class V>
 void describe(V& v, CountedGenerate::Item& m) {
   v.field(1, "response", m.response, {.doc = "Response."});
   v.field(2, "prefix", m.prefix, {.doc = "Tokens it already has."});
+  v.field(3, "cached", m.cached, {.doc = "Where keys and values of those tokens are."});
 }
 template <class V>
 void describe(V& v, CountedGenerate& m) {
@@ -45,6 +63,7 @@ struct CountedGenerated {
     Tokens tokens;  ///< Sampled by this attempt.
     std::vector<Segment> segments;
     FinishReason finish = FinishReason::End;
+    bool cached = false;  ///< Interrupted: its keys and values are kept.
   };
   std::vector<Item> items;
 };
@@ -56,6 +75,7 @@ void describe(V& v, CountedGenerated::Item& m) {
   v.field(4, "tokens", m.tokens, {.doc = "Tokens sampled by this attempt."});
   v.field(5, "segments", m.segments, {.doc = "Runs of tokens of one version."});
   v.field(6, "finish", m.finish, {.doc = "Why it ended."});
+  v.field(7, "cached", m.cached, {.doc = "Interrupted: its keys and values are kept."});
 }
 template <class V>
 void describe(V& v, CountedGenerated& m) {
@@ -134,4 +154,5 @@ void describe(V& v, CountedTrain& m) {
   v.field(3, "items", m.items, {.doc = "Responses of the batch."});
 }
 
-}  // namespace temper::actors
+}  // namespace actors
+}  // namespace temper

@@ -145,6 +145,10 @@ struct SimulationSettings {
   std::int64_t rollout_cards = 1;  ///< Of all rollout engines.
   std::int32_t concurrency = 0;    ///< rollout: most responses at once.
   bool colocated = false;
+  /// Bytes of a device's share of host memory that no role needs in any phase; none: what the
+  /// engine's own ledger leaves.
+  std::optional<double> host_left;
+  bool deadline_first = false;  ///< rollout: the oldest group enters first, the youngest leaves.
 };
 template <class V>
 void describe(V& v, SimulationSettings& c) {
@@ -156,6 +160,8 @@ void describe(V& v, SimulationSettings& c) {
   v.field(6, "rollout_cards", c.rollout_cards);
   v.field(7, "concurrency", c.concurrency);
   v.field(8, "colocated", c.colocated);
+  v.field(9, "host_left", c.host_left);
+  v.field(10, "deadline_first", c.deadline_first);
 }
 
 }  // namespace actors

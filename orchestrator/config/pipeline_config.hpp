@@ -27,6 +27,7 @@ struct PipelineConfig {
   trainer::AlgorithmConfig algorithm;
   rollout::SamplingConfig sampling;
   StalenessConfig staleness;
+  StragglerConfig stragglers;
   PlacementConfig placement;
   RolloutConfig rollout;
   ReplicaConfig reference;
@@ -77,6 +78,10 @@ void describe(V& v, PipelineConfig& c) {
               "24h where not given."});
   v.field(21, "checkpoint", c.checkpoint, {.doc = "What is saved to resume from."});
   v.field(22, "simulation", c.simulation, {.doc = "What `hardware: simulated` simulates."});
+  v.field(23,
+          "stragglers",
+          c.stragglers,
+          {.doc = "How the groups that an update waits for end sooner."});
 }
 
 }  // namespace temper::orchestrator

@@ -162,6 +162,7 @@ SchedulerConfig scheduler_config(const PipelineConfig& config) {
   out.staleness_fraction = config.staleness.bound - std::floor(config.staleness.bound);
   out.lending = config.placement.lending;
   out.return_share = config.placement.return_share;
+  out.stragglers = config.stragglers;
   out.checkpoint_every = static_cast<std::uint64_t>(config.checkpoint.every);
   out.max_restarts = config.transport.max_restarts;
   out.deadlines = config.deadlines;

@@ -423,6 +423,17 @@ Result<std::vector<PhaseLedger>> memory_phases(const SimulatedPlacement& p) {
   return phases.take();
 }
 
+std::optional<double> host_left(const SimulatedPlacement& p) {
+  const auto phases = memory_phases(p);
+  if (!phases)
+    return std::nullopt;
+  double most = 0;
+  for (const PhaseLedger& phase : *phases)
+    most = std::max(most, phase.host());
+  const double capacity = actors::host_capacity(p.settings);
+  return most > capacity ? std::nullopt : std::optional(capacity - most);
+}
+
 Status check_memory(const SimulatedPlacement& p) {
   auto phases = memory_phases(p);
   if (!phases) {

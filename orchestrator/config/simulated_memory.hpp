@@ -25,6 +25,7 @@
 #include "actors/simulation/costs.hpp"
 #include "orchestrator/config/pipeline_config.hpp"
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -70,6 +71,9 @@ struct PhaseLedger {
 /// Every phase of every group. Error: a layout that does not divide the model or its cards, or a KV
 /// cache that cannot hold one longest response.
 Result<std::vector<PhaseLedger>> memory_phases(const SimulatedPlacement& placement);
+
+/// Bytes of a device's share of host memory that no phase needs; none for what does not fit.
+std::optional<double> host_left(const SimulatedPlacement& placement);
 
 /// The above, and that no phase exceeds a capacity. An error prints the ledger of the phase that
 /// exceeds it most and the nearest single change that fits.

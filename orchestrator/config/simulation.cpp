@@ -162,6 +162,8 @@ Result<actors::SimulationSettings> resolve_simulation(const PipelineConfig& conf
   const PlacementConfig placement = resolve_placement(config);
   settings.trainer_cards = std::ssize(placement.trainer);
   settings.rollout_cards = std::ssize(placement.rollout);
+  settings.deadline_first = config.stragglers.deadline_first;
+  settings.host_left = host_left(simulated_placement(config, settings));
   return settings;
 }
 
@@ -171,6 +173,8 @@ actors::SimulationSettings actor_settings(const actors::SimulationSettings& sett
   own.cards = std::ssize(slot.cards);
   own.concurrency = slot.concurrency;
   own.colocated = slot.takes_turns;
+  if (!slot.takes_turns)
+    own.host_left.reset();
   if (slot.takes_turns)  // engines on shared cards get their weights from them
     own.rollout_cards = settings.trainer_cards;
   return own;

@@ -36,6 +36,8 @@ struct Dispatch {
   GroupId group;
   PolicyVersion version;  ///< The engine's version at dispatch.
   std::vector<ResponseId> responses;
+  /// The engine that has each one's prefix cached, if any has; empty: none of them.
+  std::vector<std::optional<ActorId>> cached_on;
 };
 template <class V>
 void describe(V& v, Dispatch& c) {
@@ -44,6 +46,7 @@ void describe(V& v, Dispatch& c) {
   v.field(3, "group", c.group);
   v.field(4, "version", c.version);
   v.field(5, "responses", c.responses);
+  v.field(6, "cached_on", c.cached_on);
 }
 
 /// The result of this response is no longer wanted.

@@ -26,6 +26,17 @@ struct ActorSpec {
   bool takes_turns = false;      ///< rollout, reference: on the trainer's cards, in turn with it.
 };
 
+/// Means by which the groups that an update waits for end sooner. None moves a group's deadline or
+/// gives anything up, so each may be on or off under any policy.
+struct StragglerConfig {
+  bool even_load = true;
+  bool migrate = true;
+  bool deadline_first = true;
+  bool keep_kv = true;
+  bool predict_length = true;
+  bool dispatch_ahead = true;
+};
+
 struct Deadlines {
   Duration start = std::chrono::seconds(30);
   Duration generate = std::chrono::seconds(120);
@@ -54,6 +65,7 @@ struct SchedulerConfig {
   /// Cards whose roles take turns go back to training when a batch is ready, nothing new may be
   /// dispatched, and at most this share of their engines' slots still generates.
   double return_share = 0.25;
+  StragglerConfig stragglers;
 
   bool has_reference() const {
     return std::ranges::any_of(
@@ -78,6 +90,38 @@ void describe(V& v, ActorSpec& c) {
   v.field(3, "cards", c.cards, {.doc = "Cards it runs on."});
   v.field(4, "concurrency", c.concurrency, {.doc = "rollout: responses in flight."});
   v.field(5, "takes_turns", c.takes_turns, {.doc = "On the trainer's cards, in turn with it."});
+}
+
+template <class V>
+void describe(V& v, StragglerConfig& c) {
+  v.field(1,
+          "even_load",
+          c.even_load,
+          {.doc = "No engine takes more than an even share of the responses in flight, even if it "
+                  "has new weights before the others."});
+  v.field(2,
+          "migrate",
+          c.migrate,
+          {.doc = "Responses that the next update needs move from the fullest engine to the "
+                  "emptiest."});
+  v.field(3,
+          "deadline_first",
+          c.deadline_first,
+          {.doc = "Engines let in the oldest group first and put off the youngest; while the "
+                  "trainer waits, the reference scores in small batches."});
+  v.field(4,
+          "keep_kv",
+          c.keep_kv,
+          {.doc = "What is cached of an interrupted response is kept or moved, where that is "
+                  "sooner than computing it again."});
+  v.field(5,
+          "predict_length",
+          c.predict_length,
+          {.doc = "Lengths are predicted from finished siblings: the longest move first."});
+  v.field(6,
+          "dispatch_ahead",
+          c.dispatch_ahead,
+          {.doc = "Dispatch all that the policy admits; else no more than a batch per version."});
 }
 
 template <class V>
@@ -110,6 +154,7 @@ void describe(V& v, SchedulerConfig& c) {
   v.field(12, "return_share", c.return_share);
   v.field(13, "policy", c.policy);
   v.field(14, "staleness_fraction", c.staleness_fraction);
+  v.field(15, "stragglers", c.stragglers);
 }
 
 }  // namespace orchestrator

@@ -278,6 +278,10 @@ void DistQueue::give_back(LeaseId id, ResponseId r) {
   settle(id);
 }
 
+void DistQueue::set_cached(ResponseId r, std::optional<ActorId> engine) {
+  find_row(r)->cached_on = engine;
+}
+
 void DistQueue::extend(LeaseId id, Time deadline) {
   const auto it = leases_.find(id);
   if (it == leases_.end() || it->second.deadline == deadline)
@@ -385,6 +389,7 @@ void DistQueue::rebuild() {
     const std::uint64_t first = id.value() * static_cast<std::uint64_t>(per_group_);
     for (std::uint64_t k = 0; k < group.rows.size(); ++k) {
       group.rows[k].lease = {};
+      group.rows[k].cached_on.reset();
       group.rows[k].ready = 0;
       generated_ += has(group.rows[k], Field::Response) ? 1 : 0;
       refresh(ResponseId(first + k), group.rows[k]);

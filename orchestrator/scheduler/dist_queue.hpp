@@ -38,6 +38,7 @@ struct Row {
   double reward = 0;
   std::array<LeaseId, kTasks> lease{};  ///< Current holder per task; 0: none. Not stored.
   std::uint8_t ready = 0;               ///< Bit per Task that can be granted. Not stored.
+  std::optional<ActorId> cached_on;     ///< The engine that keeps its prefix. Not stored.
 };
 
 struct Group {
@@ -138,6 +139,8 @@ class DistQueue {
   void commit_reward(LeaseId lease, ResponseId r, double reward);
   /// The attempt ended without a result; the response is ready again. Requires: holds().
   void give_back(LeaseId lease, ResponseId r);
+  /// Its prefix is cached by this engine, or by none.
+  void set_cached(ResponseId r, std::optional<ActorId> engine);
   /// Moves the deadline of a lease that shows progress.
   void extend(LeaseId lease, Time deadline);
   /// Ends the lease; its open responses become ready again.
@@ -196,8 +199,8 @@ class DistQueue {
   std::map<GroupId, Group> groups_;
 
   // Derived from the above and from the leases.
-  /// Into groups_: the group of id window_begin_ + i, or null; before window_head_ all are null. Ids
-  /// grow, and groups leave about as they came.
+  /// Into groups_: the group of id window_begin_ + i, or null; before window_head_ all are null.
+  /// Ids grow, and groups leave about as they came.
   std::vector<Group*> window_;
   std::uint64_t window_begin_ = 0;
   std::size_t window_head_ = 0;

@@ -67,6 +67,7 @@ struct Generated {
     Tokens tokens;                          ///< Sampled by this attempt.
     std::vector<actors::Segment> segments;  ///< As the engine reports them.
     actors::FinishReason finish = actors::FinishReason::End;
+    bool cached = false;  ///< Interrupted: the engine keeps the keys and values.
   };
   ActorId actor;
   std::vector<Item> items;
@@ -79,6 +80,7 @@ void describe(V& v, Generated::Item& e) {
   v.field(4, "tokens", e.tokens);
   v.field(5, "segments", e.segments);
   v.field(6, "finish", e.finish);
+  v.field(7, "cached", e.cached);
 }
 template <class V>
 void describe(V& v, Generated& e) {

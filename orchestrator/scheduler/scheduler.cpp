@@ -43,6 +43,7 @@ Commands Scheduler::on(const Event& event, Time now) {
     publish_weights();
     dispatch();
     drive_switch();
+    migrate();
     call_references();
     score(Task::Reference, actors::RoleKind::Reference, config_.deadlines.reference);
     score(Task::Reward, actors::RoleKind::Reward, config_.deadlines.reward);
@@ -114,6 +115,7 @@ void Scheduler::launch_all() {
   lending_ = Lending(fleet_.rollouts().size() - lent,
                      lent,
                      std::int64_t{config_.groups_per_update} * config_.responses_per_group);
+  forecast_ = LengthForecast();
   withdrawn_.clear();
   for (std::uint32_t i = 0; i < fleet_.size(); ++i) {
     ActorState& a = fleet_.state(ActorId(i));
@@ -195,6 +197,7 @@ void Scheduler::handle(const event::Generated& e) {
     queue.append_tokens(item.response, item.prompt, item.tokens, item.segments);
     withdrawn_.erase(item.response);
     if (item.finish == actors::FinishReason::Interrupted) {
+      queue.set_cached(item.response, item.cached ? std::optional(e.actor) : std::nullopt);
       queue.give_back(item.lease, item.response);
       continue;
     }
@@ -205,6 +208,7 @@ void Scheduler::handle(const event::Generated& e) {
       settle_failures(queue.group_of(item.response));
     } else {
       queue.commit(item.lease, item.response, Field::Response);
+      forecast_.ended(queue.row(item.response)->tokens);
       ++generated;
     }
   }

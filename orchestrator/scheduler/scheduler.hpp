@@ -4,8 +4,9 @@
 //
 // After each event it moves everything that can move, always in this order: expired deadlines,
 // checkpoint or end, whose turn it is on shared cards, training, weight publication, dispatch,
-// reference and reward, waits. Every wait has a deadline, kept by the fleet (launch, weights,
-// switch), by the queue (leases) or here (checkpoint, drain); next_deadline() is the earliest.
+// migration, reference and reward, waits. Every wait has a deadline, kept by the fleet (launch,
+// weights, switch), by the queue (leases) or here (checkpoint, drain); next_deadline() is the
+// earliest.
 #pragma once
 
 #include "orchestrator/scheduler/commands.hpp"
@@ -13,6 +14,7 @@
 #include "orchestrator/scheduler/events.hpp"
 #include "orchestrator/scheduler/fleet.hpp"
 #include "orchestrator/scheduler/lending.hpp"
+#include "orchestrator/scheduler/length_forecast.hpp"
 #include "orchestrator/scheduler/policy/policy.hpp"
 #include "orchestrator/scheduler/role_switch.hpp"
 
@@ -107,6 +109,13 @@ class Scheduler {
   void call_references();
   bool rollout_has_run_dry() const;
 
+  // scheduler_stragglers.cpp
+  std::int64_t even_share() const;
+  std::optional<PolicyVersion> urgent() const;
+  void migrate();
+  std::vector<ResponseId> longest_generating(ActorId engine, PolicyVersion newest) const;
+  std::size_t full_batch(Task task) const;
+
   // scheduler_waits.cpp
   void update_waits();
   command::Waiting wait_of(ActorId actor) const;
@@ -121,6 +130,7 @@ class Scheduler {
   /// Whether a batch could be trained once they have.
   bool scoring_makes_a_batch() const;
   std::optional<ActorId> engine_for(std::size_t responses, PolicyVersion at_least) const;
+  bool wants_groups() const;
   bool can_admit() const;
   std::uint64_t groups_still_needed() const;
   template <class C>
@@ -134,6 +144,7 @@ class Scheduler {
   Fleet fleet_;
   RoleSwitch switch_;
   Lending lending_;
+  LengthForecast forecast_;
   std::set<ResponseId> withdrawn_;  ///< Asked back from their engines, not here yet.
   Time now_{};
 

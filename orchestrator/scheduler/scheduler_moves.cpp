@@ -159,7 +159,7 @@ bool Scheduler::dispatch_returned() {
 }
 
 bool Scheduler::dispatch_new() {
-  if (groups_still_needed() == 0 || !stored_.queue.has_credit())
+  if (!wants_groups())
     return false;
   const auto engine =
       engine_for(static_cast<std::size_t>(config_.responses_per_group), PolicyVersion(0));
@@ -180,13 +180,21 @@ void Scheduler::send(ActorId engine, GroupId group, std::vector<ResponseId> resp
   const PolicyVersion version = *fleet_.state(engine).version;
   const LeaseId lease =
       stored_.queue.lease(Task::Generate, engine, responses, now_ + config_.deadlines.generate);
-  emit(command::Dispatch{engine, lease, group, version, std::move(responses)});
+  command::Dispatch command{engine, lease, group, version, std::move(responses), {}};
+  if (config_.stragglers.keep_kv &&
+      !stored_.queue.row(command.responses.front())->segments.empty()) {
+    for (const ResponseId r : command.responses)
+      command.cached_on.push_back(stored_.queue.row(r)->cached_on);
+  }
+  emit(std::move(command));
 }
 
 /// The emptiest engine that has room; newest weights first, so that no deadline is nearer than
 /// needed.
 std::optional<ActorId> Scheduler::engine_for(std::size_t responses, PolicyVersion at_least) const {
   std::optional<ActorId> best;
+  const std::int64_t most =
+      config_.stragglers.even_load ? even_share() : std::numeric_limits<std::int64_t>::max();
   for (const ActorId id : fleet_.rollouts()) {
     const ActorState& a = fleet_.state(id);
     if (!a.ready() || !a.has_kv || a.switching || !a.version || *a.version < at_least)
@@ -195,6 +203,8 @@ std::optional<ActorId> Scheduler::engine_for(std::size_t responses, PolicyVersio
         (!switch_.allows_rollout() || *a.version != stored_.progress.version))
       continue;
     const std::int32_t busy = stored_.queue.load(id).responses;
+    if (busy >= most)
+      continue;
     if (busy > 0 && busy + static_cast<std::int32_t>(responses) > fleet_.spec(id).concurrency) {
       continue;
     }
@@ -213,8 +223,16 @@ std::uint64_t Scheduler::groups_still_needed() const {
   return total > covered ? total - covered : 0;
 }
 
-bool Scheduler::can_admit() const {
+bool Scheduler::wants_groups() const {
+  const Standing& s = stored_.standing;
+  const auto batch = static_cast<std::uint64_t>(s.batch);
   return groups_still_needed() > 0 && stored_.queue.has_credit() &&
+         (config_.stragglers.dispatch_ahead || s.since_step < batch ||
+          s.outstanding_groups() < batch);
+}
+
+bool Scheduler::can_admit() const {
+  return wants_groups() &&
          policy_->admits(stored_.progress.version, stored_.queue, stored_.standing);
 }
 
@@ -223,7 +241,7 @@ void Scheduler::score(Task task, actors::RoleKind role, Duration deadline) {
     return;
   for (const ActorId id : fleet_.with_role(role)) {
     const auto& ready = stored_.queue.ready(task);
-    auto full = static_cast<std::size_t>(config_.score_batch);
+    auto full = full_batch(task);
     if (fleet_.spec(id).takes_turns) {  // nothing more comes during its turn: its share at once
       const std::size_t all = fleet_.turning_references().size();
       full = std::max(full, (ready.size() + all - 1) / all);

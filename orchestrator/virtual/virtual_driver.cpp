@@ -225,7 +225,8 @@ Result<std::optional<Event>> VirtualDriver::to_event(ActorId actor,
                              item.prompt,
                              item.tokens,
                              std::move(item.segments),
-                             item.finish});
+                             item.finish,
+                             item.cached});
     }
     return Answer(std::move(event));
   }
@@ -331,8 +332,12 @@ void VirtualDriver::execute(const command::Launch& c) {
 void VirtualDriver::execute(const command::Dispatch& c) {
   actors::CountedGenerate work{c.lease, c.group, {}};
   work.items.reserve(c.responses.size());
-  for (const ResponseId r : c.responses)
-    work.items.push_back({r, scheduler_.queue().row(r)->tokens});
+  for (std::size_t i = 0; i < c.responses.size(); ++i) {
+    auto cached = actors::CachedAt::Nowhere;
+    if (!c.cached_on.empty() && c.cached_on[i])
+      cached = *c.cached_on[i] == c.actor ? actors::CachedAt::Here : actors::CachedAt::Elsewhere;
+    work.items.push_back({c.responses[i], scheduler_.queue().row(c.responses[i])->tokens, cached});
+  }
   if (content_) {
     Sampling sampling{c.lease, c.group, c.version, {}};
     for (const auto& item : work.items) {

@@ -57,9 +57,17 @@ void Batch::add(const BatchRequest& request, std::vector<Ended>& ended) {
   r.state = State::Waiting;
   r.ticket = ++ticket_;
   r.segments.clear();
+  r.moved = request.moved;
+  r.parked = false;
+  if (const auto kept = kept_.find(request.response); kept != kept_.end()) {
+    // Counted as parked either way: it only changes hands.
+    r.parked = request.kept && kept->second == request.prefix;
+    parked_tokens_ -= r.parked ? 0 : kept->second;
+    kept_.erase(kept);
+  }
   ++groups_[r.group].members;
   by_id_.add(request.response, slot);
-  queue_.push_back({slot, r.ticket});
+  file(queue_, {slot, r.ticket, request.response});
   if (load() == 0 || steps_left(r) > steps_left())
     longest_ = slot;
   ++waiting_;
@@ -179,13 +187,21 @@ void Batch::withdraw(const std::vector<ResponseId>& responses, std::vector<Ended
     if (!entry)
       continue;
     const Slot slot = *entry;
+    const bool cached = is_cached(responses_[slot]);
     stop(responses_[slot]);
     ended.push_back(take(slot, actors::FinishReason::Interrupted));
+    ended.back().cached = cached && ended.back().tokens > Tokens(0);
   }
   drop_void_ends();
 }
 
-void Batch::interrupt(std::vector<Ended>& ended) {
+void Batch::forget_kept() {
+  for (const auto& [response, tokens] : kept_)
+    parked_tokens_ -= tokens;
+  kept_.clear();
+}
+
+void Batch::take_all(std::vector<Ended>& ended) {
   const std::size_t first = ended.size();
   for (Slot slot = 0; slot < responses_.size(); ++slot) {
     Response& r = responses_[slot];
@@ -193,6 +209,7 @@ void Batch::interrupt(std::vector<Ended>& ended) {
       continue;
     stop(r);
     ended.push_back(take(slot, actors::FinishReason::Interrupted));
+    ended.back().cached = kept_.contains(ended.back().response);
   }
   std::sort(ended.begin() + static_cast<std::ptrdiff_t>(first),
             ended.end(),
@@ -215,8 +232,11 @@ void Batch::begin_version(PolicyVersion version) {
 
 void Batch::invalidate_cache() {
   prefill_.clear();
-  for (Response& r : responses_)
+  forget_kept();
+  for (Response& r : responses_) {
     unpark(r);
+    r.moved = false;
+  }
   std::vector<bool> prompt_done(groups_.size(), false);
   for (const Reference& age : ages_) {
     if (!valid(age))
@@ -242,6 +262,15 @@ bool Batch::fits(const Response& r) const {
   return blocks + keep <= kv_.free();
 }
 
+template <class Queue>
+void Batch::file(Queue& queue, const Reference& r) const {
+  auto at = queue.end();
+  if (limits_.oldest_first) {
+    at = std::ranges::upper_bound(queue, r.response, {}, &Reference::response);
+  }
+  queue.insert(at, r);
+}
+
 void Batch::enter(Slot slot) {
   Response& r = responses_[slot];
   Group& g = groups_[r.group];
@@ -252,16 +281,18 @@ void Batch::enter(Slot slot) {
     g.prompted = true;
   }
   if (r.done > 0)
-    prefill_.push_back({r.done, g.prompt, r.parked, true});
+    prefill_.push_back({r.done, g.prompt, r.parked, true, r.moved});
   unpark(r);
+  r.moved = false;
   r.state = State::Running;
   r.entered = counter_;
   r.ticket = ++ticket_;
   kv_.add(own_tokens(r));
   context_ += r.request.prompt + r.done;
   ++running_;
-  ages_.push_back({slot, r.ticket});
-  ends_.push_back({counter_ + r.request.length - r.done, {slot, r.ticket}});
+  const Reference reference{slot, r.ticket, r.request.response};
+  file(ages_, reference);
+  ends_.push_back({counter_ + r.request.length - r.done, reference});
   std::push_heap(ends_.begin(), ends_.end());
 }
 
@@ -278,7 +309,7 @@ void Batch::admit() {
   }
 }
 
-/// To the head of the queue.
+/// To the head of the queue: it comes before all that are younger.
 Batch::Slot Batch::take_youngest() {
   while (!valid(ages_.back()))
     ages_.pop_back();
@@ -288,7 +319,11 @@ Batch::Slot Batch::take_youngest() {
   leave(r);
   r.state = State::Waiting;
   r.ticket = ++ticket_;
-  queue_.push_front({slot, r.ticket});
+  const Reference reference{slot, r.ticket, r.request.response};
+  if (limits_.oldest_first)
+    file(queue_, reference);
+  else
+    queue_.push_front(reference);
   ++waiting_;
   ++preemptions_;
   return slot;

@@ -6,9 +6,11 @@
 // prompt, with 1 % of the cache left over unless nothing runs; when the next step needs more blocks
 // than there are, the youngest leaves: its blocks are free at once, it waits at the head of the
 // queue, and what it had cached of its own is computed again when it re-enters, or copied back from
-// the host where it was parked, whichever takes less time. Full blocks of a prompt are held once
-// for the responses of a group that run; each has its own copy of the last, partial one.
-// Prefill makes cached tokens, each decode step one token of every running response.
+// the host where it was parked, whichever takes less time. With oldest_first responses wait in the
+// order of their ids, which is that of their groups and so about that of their deadlines, and the
+// one of the highest id leaves: what an update needs first is served first. Full blocks of a prompt
+// are held once for the responses of a group that run; each has its own copy of the last, partial
+// one. Prefill makes cached tokens, each decode step one token of every running response.
 //
 // Assumed: responses spread over the replicas so evenly that their caches act as one. One response
 // never needs more than the cache of one replica: it fails at once instead.
@@ -21,6 +23,7 @@
 
 #include <deque>
 #include <limits>
+#include <map>
 #include <unordered_map>
 
 namespace temper::rollout {
@@ -30,6 +33,7 @@ struct BatchLimits {
   std::int64_t blocks = 0;          ///< Of all replicas.
   std::int64_t replica_blocks = 0;  ///< Of one.
   std::int64_t block = 128;         ///< Tokens.
+  bool oldest_first = false;        ///< By response, which is by group: see the rules.
 };
 
 struct BatchRequest {
@@ -40,6 +44,8 @@ struct BatchRequest {
   std::int64_t prefix = 0;  ///< Tokens that it has already.
   std::int64_t length = 0;  ///< Tokens that it will have, prefix included.
   bool cut_off = false;     ///< At that length by a limit.
+  bool kept = false;        ///< The prefix may still be cached here, since it was interrupted.
+  bool moved = false;       ///< The prefix comes cached from another engine.
 };
 
 /// Tokens to be cached before decoding goes on, after `offset` ones of the same sequence.
@@ -48,6 +54,7 @@ struct PrefillPiece {
   std::int64_t offset = 0;
   bool parked = false;    ///< On the host: to be copied, not computed.
   bool repeated = false;  ///< Was computed before, here or elsewhere.
+  bool moved = false;     ///< On another engine: to be copied, not computed.
 };
 
 class Batch {
@@ -60,10 +67,20 @@ class Batch {
   void add(const BatchRequest& request, std::vector<Ended>& ended);
   /// Takes it out, with what it has, if that is anything; no effect on a response that is not here.
   void cancel(ResponseId response, std::vector<Ended>& ended);
-  /// Takes these out, in the order given, each with what it has; no effect on one not here.
+  /// Takes these out, in the order given, each with what it has, on its way to another engine's
+  /// cache; no effect on one not here.
   void withdraw(const std::vector<ResponseId>& responses, std::vector<Ended>& ended);
-  /// Takes everything out, by response id, each with what it has.
-  void interrupt(std::vector<Ended>& ended);
+  /// Takes everything out, by response id, each with what it has. What `park(piece)` says yes to is
+  /// kept on the host until it comes back, or the next interruption.
+  template <class Park>
+  void interrupt(std::vector<Ended>& ended, Park&& park) {
+    forget_kept();
+    for (Response& r : responses_) {
+      if (r.state != State::Free)
+        keep(r, park);
+    }
+    take_all(ended);
+  }
   /// Tokens are of this version from the next step on.
   void begin_version(PolicyVersion version);
   /// Everything cached has to be computed again, as under other weights.
@@ -117,6 +134,7 @@ class Batch {
     Slot group = 0;
     State state = State::Free;
     bool parked = false;                    ///< What it has done is cached on the host.
+    bool moved = false;                     ///< Or on another engine.
     std::vector<actors::Segment> segments;  ///< Of earlier stays in the batch.
   };
   struct Group {
@@ -129,6 +147,7 @@ class Batch {
   struct Reference {
     Slot slot;
     std::uint64_t ticket;
+    ResponseId response{};
   };
   struct End {
     std::int64_t step;
@@ -148,6 +167,9 @@ class Batch {
   std::int64_t own_tokens(const Response& r) const;
   std::int64_t shared_blocks(const Group& g) const { return g.prompt / kv_.block(); }
   bool fits(const Response& r) const;
+  /// Into a queue that is served from the front, or given up from the back.
+  template <class Queue>
+  void file(Queue& queue, const Reference& r) const;
   void enter(Slot slot);
   void leave(Response& r);
   Slot take_youngest();
@@ -161,6 +183,20 @@ class Batch {
       parked_tokens_ += r.done;
   }
   void unpark(Response& r);
+  void forget_kept();
+  void take_all(std::vector<Ended>& ended);
+  /// Its prefix is, here or on the host; none is while any is being computed.
+  bool is_cached(const Response& r) const {
+    return r.parked || (r.state == State::Running && prefill_.empty());
+  }
+  template <class Park>
+  void keep(const Response& r, Park&& park) {
+    const std::int64_t done = r.done + (r.state == State::Running ? counter_ - r.entered : 0);
+    if (done == 0 || !is_cached(r) || !(r.parked || park(PrefillPiece{done, r.request.prompt})))
+      return;
+    kept_[r.request.response] = done;
+    parked_tokens_ += done;
+  }
   void add_segments(Response& r) const;
   void forget(Slot slot);
   std::int64_t steps_left(const Response& r) const {
@@ -181,8 +217,9 @@ class Batch {
   std::vector<Group> groups_;
   std::vector<Slot> free_groups_;
   std::unordered_map<GroupId, Slot> group_by_id_;
-  std::deque<Reference> queue_;  ///< Waiting, with void ones.
-  std::vector<Reference> ages_;  ///< Running, oldest first, with void ones.
+  std::map<ResponseId, std::int64_t> kept_;  ///< Tokens on the host of what was interrupted.
+  std::deque<Reference> queue_;              ///< Waiting, with void ones.
+  std::vector<Reference> ages_;  ///< Running; the first to leave is the last; with void ones.
   std::vector<End> ends_;        ///< Heap, with void ones below the top.
   std::deque<PrefillPiece> prefill_;
   std::vector<VersionStart> versions_;

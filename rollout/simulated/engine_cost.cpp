@@ -14,9 +14,9 @@ void for_each_taken(Pieces& pieces, std::int64_t per_replica, std::int64_t repli
   for (auto& piece : pieces) {
     if (left == 0)
       break;
-    const std::int64_t tokens =
-        piece.parked ? piece.tokens : std::min({piece.tokens, per_replica, left});
-    left -= piece.parked ? 0 : tokens;
+    const bool copied = piece.parked || piece.moved;
+    const std::int64_t tokens = copied ? piece.tokens : std::min({piece.tokens, per_replica, left});
+    left -= copied ? 0 : tokens;
     use(piece, tokens);
   }
 }
@@ -29,6 +29,7 @@ EngineCost::EngineCost(const actors::SimulationSettings& settings)
       flops_(actors::trained_model(settings)),
       layout_(actors::rollout_layout(settings)),
       replicas_(static_cast<std::int64_t>(layout_.dp)),
+      devices_(static_cast<std::int64_t>(layout_.dp * layout_.tp)),
       prefill_tokens_(settings.config.rollout.prefill_tokens),
       host_overhead_(settings.config.rollout.tuned_host ? 0 : device_.k.host_untuned_step) {
   model_ = sim_hw::make_step_model(actors::trained_model(settings), layout_.tp, layout_.ep);
@@ -94,20 +95,23 @@ double EngineCost::attention(double tokens) const {
          device_.k.attention_latency;
 }
 
-/// Out and back, of one sequence on the devices of its replica.
-double EngineCost::copies(std::int64_t tokens) const {
+/// Of one sequence on the devices of its replica: to the host and back; from another engine, by way
+/// of its host.
+double EngineCost::copies(const PrefillPiece& piece, std::int64_t tokens) const {
   const double bytes = static_cast<double>(tokens) * kv_token_bytes_;
-  return sim_hw::from_device_seconds(fabric_, bytes) + sim_hw::to_device_seconds(fabric_, bytes);
+  const double moved = piece.moved ? sim_hw::p2p_seconds(fabric_, devices_, bytes) : 0;
+  return moved + sim_hw::from_device_seconds(fabric_, bytes) +
+         sim_hw::to_device_seconds(fabric_, bytes);
 }
 
-bool EngineCost::parks(const PrefillPiece& piece) const {
+bool EngineCost::copying_pays(const PrefillPiece& piece) const {
   double computed = 0;
-  std::deque<PrefillPiece> pieces{piece};
+  std::deque<PrefillPiece> pieces{{piece.tokens, piece.offset}};
   while (!pieces.empty()) {
     computed += prefill(pieces);
     finish_prefill(pieces);
   }
-  return copies(piece.tokens) < computed;
+  return copies(piece, piece.tokens) < computed;
 }
 
 double EngineCost::prefill(const std::deque<PrefillPiece>& pieces) const {
@@ -118,9 +122,9 @@ double EngineCost::prefill(const std::deque<PrefillPiece>& pieces) const {
   double copied = 0;
   double most_copied = 0;
   for_each_taken(pieces, prefill_tokens_, replicas_, [&](const PrefillPiece& p, std::int64_t n) {
-    if (p.parked) {
-      copied += copies(n);
-      most_copied = std::max(most_copied, copies(n));
+    if (p.parked || p.moved) {
+      copied += copies(p, n);
+      most_copied = std::max(most_copied, copies(p, n));
       return;
     }
     tokens += n;
@@ -159,6 +163,11 @@ EngineCost::PrefillUse EngineCost::prefill_use(const std::deque<PrefillPiece>& p
     const auto each = static_cast<double>(n);
     if (p.parked) {
       out.copied += each * kv_token_bytes_ * model_.tp;
+      return;
+    }
+    if (p.moved) {
+      out.copied += each * kv_token_bytes_ * model_.tp;
+      out.sent.add(sim_hw::p2p_traffic(fabric_, devices_, each * kv_token_bytes_), model_.tp);
       return;
     }
     tokens += n;

@@ -10,6 +10,7 @@
 //            before it (the difference of two causal triangles), spread over the replicas likewise
 //   parked   what a preempted response had cached, copied to the host and back over each device's
 //            link; both copies are charged when it comes back
+//   moved    what another engine had cached: the same, and between devices one engine away
 // What they use: the FLOP of their tokens (sim_hw/model/flops.hpp; what was computed before does
 // not count), the exchanges that are priced, and copies of parked pieces. Assumed: every replica as
 // full; no vocabulary head in prefill; the first token comes from a decode step like all others, as
@@ -58,8 +59,9 @@ class EngineCost {
     double copied = 0;  ///< Bytes to the host and, again, from it.
   };
   PrefillUse prefill_use(const std::deque<PrefillPiece>& pieces) const;
-  /// Whether parking takes less time than computing the piece again, by itself.
-  bool parks(const PrefillPiece& piece) const;
+  /// Whether copying a piece that is parked or moved takes less time than computing it again, by
+  /// itself.
+  bool copying_pays(const PrefillPiece& piece) const;
   /// On one device, of each token cached.
   double kv_token_bytes() const { return kv_token_bytes_; }
   /// Takes away what that step computed.
@@ -76,7 +78,7 @@ class EngineCost {
   };
   const PerBatch& per_batch(std::int64_t batch);
   double attention(double tokens) const;
-  double copies(std::int64_t tokens) const;
+  double copies(const PrefillPiece& piece, std::int64_t tokens) const;
   /// Tokens of a replica in a step that computes `tokens`, `longest` of one piece.
   double share_of(std::int64_t tokens, std::int64_t longest) const;
 
@@ -87,6 +89,7 @@ class EngineCost {
   sim_hw::ModelFlops flops_;
   sim_hw::RolloutLayout layout_;  ///< dp: replicas whose tokens reach the experts of a device.
   std::int64_t replicas_;
+  std::int64_t devices_;
   std::int64_t prefill_tokens_;
   double host_overhead_;
   double kv_token_bytes_ = 0;

@@ -57,9 +57,9 @@ Status SimulatedRollout::start(Time now, actors::Outbox& out) {
   responses_.emplace(c.response, seed_, actors::kResponseLengths);
   cost_.emplace(settings_);
   const sim_hw::Fabric fabric = sim_hw::make_fabric(settings_.cluster);
-  most_parked_ = static_cast<std::int64_t>((actors::host_capacity(settings_) - staged_bytes_) /
-                                           cost_->kv_token_bytes()) *
-                 cost_->replicas();
+  const double left =
+      settings_.host_left.value_or(actors::host_capacity(settings_) - staged_bytes_);
+  most_parked_ = static_cast<std::int64_t>(left / cost_->kv_token_bytes()) * cost_->replicas();
   swap_ = from_seconds(actors::swap_seconds(fabric, settings_));
   BatchLimits limits;
   if (settings_.concurrency > 0)
@@ -67,6 +67,7 @@ Status SimulatedRollout::start(Time now, actors::Outbox& out) {
   limits.replica_blocks = replica_blocks;
   limits.blocks = replica_blocks * cost_->replicas();
   limits.block = c.rollout.block;
+  limits.oldest_first = settings_.deadline_first;
   batch_.emplace(limits, version_);
   has_weights_ = has_kv_ = !settings_.colocated;
   meter_.predict(memory);
@@ -288,6 +289,12 @@ void SimulatedRollout::go_on(Time now, actors::Outbox& out) {
   }
 }
 
+/// Whether there is room on the host, and copying takes less time than computing again.
+bool SimulatedRollout::parks(PrefillPiece piece) const {
+  piece.parked = true;
+  return batch_->parked_tokens() + piece.tokens <= most_parked_ && cost_->copying_pays(piece);
+}
+
 void SimulatedRollout::start_step(Time now) {
   if (!has_weights_ || !has_kv_)
     return;
@@ -296,9 +303,7 @@ void SimulatedRollout::start_step(Time now) {
     return begin(Doing::Prefill, now, from_seconds(cost_->prefill(batch_->prefill())));
   if (batch_->running() == 0)
     return;
-  batch_->preempt([this](const PrefillPiece& piece) {
-    return batch_->parked_tokens() + piece.tokens <= most_parked_ && cost_->parks(piece);
-  });
+  batch_->preempt([this](const PrefillPiece& piece) { return parks(piece); });
   run_steps_ = batch_->steps();
   run_context_ = batch_->context();
   run_cost_ = cost_->decode(batch_->running());
@@ -316,6 +321,10 @@ void SimulatedRollout::handle(actors::CountedGenerate& work) {
   for (const auto& item : work.items) {
     request.response = item.response;
     request.prefix = item.prefix.count();
+    request.kept = item.cached == actors::CachedAt::Here;
+    PrefillPiece moved{request.prefix, request.prompt};
+    moved.moved = item.cached == actors::CachedAt::Elsewhere;
+    request.moved = moved.moved && cost_->copying_pays(moved);
     request.length = responses_->of(item.response.value()).count();
     request.cut_off = request.length == responses_->cap().count();
     batch_->add(request, ended_);
@@ -362,7 +371,7 @@ void SimulatedRollout::handle(actors::Switch& work, Time now, actors::Outbox& ou
 Status SimulatedRollout::perform(actors::SwitchAction action) {
   using A = actors::SwitchAction;
   if (action == A::Interrupt) {
-    batch_->interrupt(ended_);
+    batch_->interrupt(ended_, [this](const PrefillPiece& piece) { return parks(piece); });
     return {};
   }
   if (action != A::FreeKv && action != A::FreeWeights && action != A::AllocateKv)

@@ -98,6 +98,7 @@ class SimulatedRollout final : public actors::SimulatedActor {
   void handle(actors::CommitWeights& work, Time now, actors::Outbox& out);
   void handle(actors::Switch& work, Time now, actors::Outbox& out);
   Status perform(actors::SwitchAction action);
+  bool parks(PrefillPiece piece) const;
   void start_step(Time now);
   Time decode_end(std::int64_t steps) const;
   Held held() const;

@@ -10,6 +10,8 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <functional>
+#include <optional>
 
 namespace temper::orchestrator::testing {
 namespace {
@@ -37,8 +39,8 @@ TEST(SchedulerProperty, EveryScheduleEndsWithinTheBoundAndConservesGroups) {
     const SchedulerConfig config = random_config(random);
     const Chaos chaos = random_chaos(random);
     const Played played = World(config, chaos, seed).play();
-    ASSERT_FALSE(played.stuck) << "seed " << seed << " after " << played.events << " events: "
-                               << to_json(config);
+    ASSERT_FALSE(played.stuck) << "seed " << seed << " after " << played.events
+                               << " events: " << to_json(config);
     ASSERT_TRUE(played.audit.violations.empty())
         << "seed " << seed << ": " << played.audit.violations.front() << " " << to_json(config);
     if (config.policy == PolicyRule::Exact) {
@@ -64,6 +66,53 @@ TEST(SchedulerProperty, EveryScheduleEndsWithinTheBoundAndConservesGroups) {
   EXPECT_GT(voided, 0U);
   EXPECT_GT(stopped, 0U);
   RecordProperty("events", static_cast<int>(events));
+}
+
+/// Plays random schedules under a rule that calls itself `exact` with this bound and is not, until
+/// the auditor, who is told so, says no; the schedule it took, if any.
+std::optional<std::uint64_t> caught_in(const std::function<void(SchedulerConfig&)>& break_rule,
+                                       std::string& said) {
+  for (std::uint64_t seed = 0; seed < 500; ++seed) {
+    Random random(seed, "broken");
+    SchedulerConfig claimed = random_config(random);
+    claimed.policy = PolicyRule::Exact;
+    claimed.staleness_fraction = 0;
+    SchedulerConfig played = claimed;
+    break_rule(played);
+    World world(played, {}, seed);
+    Auditor auditor;
+    world.on_record = [&](Record record) {
+      if (auto* started = std::get_if<event::Started>(&record.event))
+        started->config = claimed;
+      auditor.feed(record);
+    };
+    world.play();
+    const AuditReport report = auditor.report();
+    if (!report.violations.empty()) {
+      said = report.violations.front();
+      return seed;
+    }
+  }
+  return std::nullopt;
+}
+
+TEST(SchedulerProperty, ARuleThatIsOneVersionTooLaxIsCaught) {
+  std::string said;
+  const auto seed = caught_in([](SchedulerConfig& c) { ++c.staleness_bound; }, said);
+  ASSERT_TRUE(seed.has_value());
+  EXPECT_NE(said.find("bound"), std::string::npos) << said;
+}
+
+TEST(SchedulerProperty, AGateOverAllGroupsTogetherIsCaught) {
+  std::string said;
+  const auto seed = caught_in([](SchedulerConfig& c) { c.policy = PolicyRule::Aggregate; }, said);
+  ASSERT_TRUE(seed.has_value());
+  EXPECT_NE(said.find("bound"), std::string::npos) << said;
+}
+
+TEST(SchedulerProperty, TheExactRuleIsNotCaughtWhereTheBrokenOnesAre) {
+  std::string said;
+  EXPECT_EQ(caught_in([](SchedulerConfig&) {}, said), std::nullopt) << said;
 }
 
 TEST(SchedulerProperty, AReplayReproducesEveryCommand) {

@@ -171,7 +171,7 @@ class Naive {
     while (blocks_of(running_) > capacity_) {
       waiting_.push_front(running_.back());
       Response& r = waiting_.front();
-      r.parked = r.done > 0 && cost_.parks({r.done, r.prompt});
+      r.parked = r.done > 0 && cost_.copying_pays({r.done, r.prompt, true});
       parked += r.parked ? 1 : 0;
       running_.pop_back();
       ++preemptions;

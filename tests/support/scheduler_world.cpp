@@ -43,6 +43,13 @@ SchedulerConfig random_config(Random& random) {
   }
   c.lending = random.chance(0.5) ? LendingPolicy::Auto : LendingPolicy::Always;
   c.return_share = random.uniform();
+  for (bool* means : {&c.stragglers.even_load,
+                      &c.stragglers.migrate,
+                      &c.stragglers.deadline_first,
+                      &c.stragglers.keep_kv,
+                      &c.stragglers.predict_length,
+                      &c.stragglers.dispatch_ahead})
+    *means = random.chance(0.7);
   if (random.chance(0.4)) {
     c.policy = static_cast<PolicyRule>(random.below(8));
     if (c.policy == PolicyRule::Drop)
@@ -251,6 +258,7 @@ void World::hand_back(ActorId id, Actor& actor, const std::set<ResponseId>& resp
                                 actors::FinishReason::Interrupted};
     for (const auto& s : item.segments)
       item.tokens += s.tokens;
+    item.cached = random_.chance(0.5);
     parts.items.push_back(item);
     actor.running.erase(running);
   }

@@ -82,4 +82,19 @@ std::optional<PolicyVersion> ExactPolicy::binding_version(const GroupsByVersion&
   return binding;
 }
 
+std::optional<StalenessPolicy::Demand> ExactPolicy::demand(const Standing& s) const {
+  const bool training = !s.in_training.empty();
+  const PolicyVersion after = next(training ? next(s.step) : s.step);
+  std::optional<Demand> out;
+  std::int64_t count = 0;
+  for (const auto& [v0, groups] : s.outstanding) {
+    const auto leaving = s.in_training.find(v0);
+    count += groups - (leaving == s.in_training.end() ? 0 : leaving->second);
+    const std::int64_t demanded = count - room(v0, eta(s), after, s.batch);
+    if (demanded > (out ? out->groups : 0))
+      out = Demand{v0, demanded};
+  }
+  return out;
+}
+
 }  // namespace temper::orchestrator

@@ -21,6 +21,8 @@ class ExactPolicy : public StalenessPolicy {
  public:
   bool admits(PolicyVersion engine, const DistQueue& queue, const Standing& s) const override;
   bool may_train(const GroupsByVersion& ready, const Standing& s) const override;
+  /// The oldest versions of which (I) demands as many groups of that update as of all together.
+  std::optional<Demand> demand(const Standing& s) const override;
   std::optional<std::uint64_t> guarantee(const Standing& s) const override { return eta(s); }
 
   /// When B of these groups may not be trained although there are B: the latest v0 of which groups

@@ -42,6 +42,17 @@ class InOrderPolicy final : public StalenessPolicy {
     }
     return std::nullopt;
   }
+  /// The first B, by version.
+  std::optional<Demand> demand(const Standing& s) const override {
+    std::int64_t there = 0;
+    for (const auto& [v0, groups] : s.outstanding) {
+      const auto leaving = s.in_training.find(v0);
+      there += groups - (leaving == s.in_training.end() ? 0 : leaving->second);
+      if (there >= s.batch)
+        return Demand{v0, there};
+    }
+    return std::nullopt;
+  }
   std::optional<std::uint64_t> guarantee(const Standing& s) const override {
     return static_cast<std::uint64_t>(s.bound);
   }

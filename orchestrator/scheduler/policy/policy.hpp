@@ -64,6 +64,15 @@ class StalenessPolicy {
   /// The groups of the next update; none: wait. By default the oldest B, if may_train().
   virtual std::optional<std::vector<GroupId>> select(const DistQueue& queue,
                                                      const Standing& s) const;
+  /// What the next update (the one after that under way) cannot do without: so many of the groups
+  /// of this v0 and older.
+  struct Demand {
+    PolicyVersion newest;
+    std::int64_t groups = 0;
+    bool operator==(const Demand&) const = default;
+  };
+  /// By default none: any B groups will do.
+  virtual std::optional<Demand> demand(const Standing&) const { return std::nullopt; }
   /// Groups to give up for their age. By default none.
   virtual std::vector<GroupId> evict(const DistQueue& queue, const Standing& s) const;
   /// The largest age that a trained group can have; none: any.

@@ -35,7 +35,8 @@ class Script {
                             LeaseId(100 + group),
                             GroupId(group),
                             PolicyVersion(version),
-                            {ResponseId(2 * group), ResponseId(2 * group + 1)}}});
+                            {ResponseId(2 * group), ResponseId(2 * group + 1)},
+                            {}}});
   }
   /// Prompt of 3, response of `tokens`.
   void generate(std::uint64_t group,
