@@ -22,6 +22,7 @@ struct LengthConfig {
   Tokens width{1024};                 ///< histogram
   std::string trace;                  ///< trace: file with a JSON array of lengths, used in turn.
   std::vector<std::int32_t> lengths;  ///< trace: what the file holds; filled when it is read.
+  double sibling_correlation = 0;     ///< lognormal: of the logarithms, within a group.
 };
 template <class V>
 void describe(V& v, LengthConfig& c) {
@@ -33,6 +34,14 @@ void describe(V& v, LengthConfig& c) {
   v.field(6, "width", c.width, {.doc = "histogram: tokens of a bin.", .min = Tokens(1)});
   v.field(7, "trace", c.trace, {.doc = "trace: JSON file of lengths."});
   v.field(8, "lengths", c.lengths, {.doc = "trace: the lengths; filled from the file."});
+  v.field(
+      9,
+      "sibling_correlation",
+      c.sibling_correlation,
+      {.doc = "lognormal, of responses: correlation of the logarithms of two lengths of a group; "
+              "0: a prompt says nothing about how long its answers are.",
+       .min = 0.0,
+       .max = 1.0});
 }
 
 }  // namespace actors

@@ -211,6 +211,8 @@ Lengths::Lengths(const LengthConfig& config, std::uint64_t seed, std::string_vie
     case LengthKind::Lognormal:
       sigma_ = portable_log(config.p99_over_median) / kQuantile99;
       median_ = solve_median(config.mean, sigma_, cap_);
+      of_family_ = std::sqrt(config.sibling_correlation);
+      of_own_ = std::sqrt(1 - config.sibling_correlation);
       break;
     case LengthKind::Histogram: {
       double sum = 0;
@@ -227,13 +229,19 @@ Lengths::Lengths(const LengthConfig& config, std::uint64_t seed, std::string_vie
   }
 }
 
-Tokens Lengths::of(std::uint64_t index) const {
+Tokens Lengths::of(std::uint64_t index, std::uint64_t family) const {
   const std::uint64_t bits = mix(key_ + (index + 1) * 0x9e3779b97f4a7c15ULL);
   switch (kind_) {
     case LengthKind::Constant:
       break;
-    case LengthKind::Lognormal:
-      return Tokens(rounded(median_ * portable_exp(sigma_ * normal_quantile(uniform(bits))), cap_));
+    case LengthKind::Lognormal: {
+      double z = normal_quantile(uniform(bits));
+      if (of_family_ > 0) {
+        const std::uint64_t shared = mix(~key_ + (family + 1) * 0x9e3779b97f4a7c15ULL);
+        z = of_own_ * z + of_family_ * normal_quantile(uniform(shared));
+      }
+      return Tokens(rounded(median_ * portable_exp(sigma_ * z), cap_));
+    }
     case LengthKind::Histogram: {
       const auto bin = std::upper_bound(cumulative_.begin(), cumulative_.end(), uniform(bits));
       const auto before = std::min<std::ptrdiff_t>(

@@ -94,11 +94,11 @@ class Begun {
   }
   double mean_length(const actors::LengthConfig& config, const PipelineConfig& pipeline) const {
     const actors::Lengths lengths(config, pipeline.seed, actors::kResponseLengths);
-    const std::uint64_t responses =
-        groups_ * static_cast<std::uint64_t>(pipeline.algorithm.responses_per_group);
+    const auto per_group = static_cast<std::uint64_t>(pipeline.algorithm.responses_per_group);
+    const std::uint64_t responses = groups_ * per_group;
     std::int64_t sum = 0;
     for (std::uint64_t r = 0; r < responses; ++r)
-      sum += lengths.of(r).count();
+      sum += lengths.of(r, r / per_group).count();
     return responses == 0 ? 0 : static_cast<double>(sum) / static_cast<double>(responses);
   }
 

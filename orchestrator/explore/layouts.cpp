@@ -33,7 +33,7 @@ std::vector<Tokens> draw_batch(const PipelineConfig& c, const SimulationSettings
   const auto count = static_cast<std::uint64_t>(c.algorithm.groups_per_update) * group;
   std::vector<Tokens> batch;
   for (std::uint64_t i = 0; i < count; ++i)
-    batch.push_back(prompts.of(i / group) + responses.of(i));
+    batch.push_back(prompts.of(i / group) + responses.of(i, i / group));
   return batch;
 }
 

@@ -325,7 +325,7 @@ void SimulatedRollout::handle(actors::CountedGenerate& work) {
     PrefillPiece moved{request.prefix, request.prompt};
     moved.moved = item.cached == actors::CachedAt::Elsewhere;
     request.moved = moved.moved && cost_->copying_pays(moved);
-    request.length = responses_->of(item.response.value()).count();
+    request.length = responses_->of(item.response.value(), work.group.value()).count();
     request.cut_off = request.length == responses_->cap().count();
     batch_->add(request, ended_);
   }

@@ -70,6 +70,29 @@ TEST(Lengths, AreTheSameInAnyOrderAndFromAnyObject) {
   EXPECT_EQ(draw(a, 1000), backwards);
 }
 
+TEST(Lengths, OfSiblingsCorrelateAsAskedAndKeepTheirDistribution) {
+  LengthConfig config = lognormal(2000, 10, 1000000);
+  config.sibling_correlation = 0.6;
+  const Lengths lengths(config, 7, kResponseLengths);
+  // Pairs of one family each; of logarithms, the correlation is what was asked for.
+  constexpr std::uint64_t kPairs = 40000;
+  double sum = 0, squares = 0, products = 0, mean = 0;
+  for (std::uint64_t family = 0; family < kPairs; ++family) {
+    const auto first = static_cast<double>(lengths.of(2 * family, family).count());
+    const auto second = static_cast<double>(lengths.of(2 * family + 1, family).count());
+    const double a = std::log(first), b = std::log(second);
+    sum += a + b;
+    squares += a * a + b * b;
+    products += a * b;
+    mean += first + second;
+  }
+  const double average = sum / (2 * kPairs);
+  const double variance = squares / (2 * kPairs) - average * average;
+  EXPECT_NEAR((products / kPairs - average * average) / variance, 0.6, 0.02);
+  EXPECT_NEAR(mean / (2 * kPairs), 2000, 60);
+  EXPECT_NEAR(std::sqrt(variance), std::log(10) / 2.32635, 0.02);
+}
+
 TEST(Lengths, DifferBetweenSeedsAndStreams) {
   const auto of = [](std::uint64_t seed, std::string_view stream) {
     return draw(Lengths(lognormal(4096, 5, 32768), seed, stream), 100);
