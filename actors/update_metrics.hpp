@@ -15,7 +15,10 @@ struct UpdateMetrics {
   double gradient_norm = 0;  ///< Before clipping, mean over minibatches.
   double reward_mean = 0;    ///< Over responses.
   std::int32_t micro_batches = 0;
-  Tokens tokens;  ///< Prompt and response tokens trained on.
+  Tokens tokens;                ///< Prompt and response tokens trained on.
+  double log_ratio = 0;         ///< |log(current / behaviour)|, before the first minibatch.
+  double behaviour_weight = 0;  ///< Proximal over behaviour, as used; 1 where none is.
+  double capped_fraction = 0;   ///< Share of tokens whose behaviour weight exceeded its cap.
 };
 
 template <class V>
@@ -29,6 +32,9 @@ void describe(V& v, UpdateMetrics& m) {
   v.field(7, "reward_mean", m.reward_mean, {.doc = "Mean reward of the batch."});
   v.field(8, "micro_batches", m.micro_batches, {.doc = "Forward-backward passes."});
   v.field(9, "tokens", m.tokens, {.doc = "Prompt and response tokens."});
+  v.field(10, "log_ratio", m.log_ratio, {.doc = "Mean of |log ratio| before the update."});
+  v.field(11, "behaviour_weight", m.behaviour_weight, {.doc = "Mean weight of stale tokens."});
+  v.field(12, "capped_fraction", m.capped_fraction, {.doc = "Share of tokens above its cap."});
 }
 
 }  // namespace temper::actors

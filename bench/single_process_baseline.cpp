@@ -12,6 +12,7 @@
 #include "actors/task/tokenizer.hpp"
 #include "core/clock.hpp"
 #include "core/files.hpp"
+#include "core/hash.hpp"
 #include "rollout/torch/engine.hpp"
 #include "trainer/torch/engine.hpp"
 
@@ -70,6 +71,7 @@ class Loop {
     t.model = options.base.model;
     t.vocabulary = vocabulary;
     t.algorithm = options.algorithm;
+    t.longest_response = options.sampling.max_new_tokens;
     t.temperature = options.sampling.temperature;
     t.seed = options.base.seed;
     const auto bytes = std::as_bytes(std::span(image));
@@ -241,7 +243,7 @@ Status run_seed(Options options, std::uint64_t seed) {
   fmt::print(
       "seed {} stale {}: first {:.3f} last10 {:.3f} held-out greedy {:.3f} | over 0.9 after {} of "
       "{} updates | wall {:.1f} s (generate {:.1f}, reference {:.1f}, update {:.1f}, load {:.1f}) "
-      "| trained {:.0f} tokens/s, sampled {:.0f} tokens/s\n",
+      "| trained {:.0f} tokens/s, sampled {:.0f} tokens/s | weights {:016x}\n",
       seed,
       options.stale,
       rewards.front(),
@@ -255,7 +257,8 @@ Status run_seed(Options options, std::uint64_t seed) {
       p.update,
       p.load,
       static_cast<double>(loop->trained().count()) / wall,
-      static_cast<double>(loop->sampled().count()) / p.generate);
+      static_cast<double>(loop->sampled().count()) / p.generate,
+      hash64(std::as_bytes(std::span(image))));
   std::fflush(stdout);
   return {};
 }
@@ -266,6 +269,7 @@ int main(int argc, char** argv) {
   Options o;
   std::int64_t max_new = 8;
   std::int64_t micro = o.algorithm.micro_batch_tokens.count();
+  std::string algorithm(temper::name_of(o.algorithm.name)), objective;
   CLI::App app{"A synchronous single-process GRPO loop on the torch engines."};
   app.add_option("--seed", o.seeds, "Seeds, one run each");
   app.add_option("--updates", o.updates);
@@ -281,6 +285,8 @@ int main(int argc, char** argv) {
   app.add_option("--kv-heads", o.base.model.kv_heads);
   app.add_option("--ffn", o.base.model.ffn);
   app.add_option("--rope-base", o.base.model.rope_base);
+  app.add_option("--algorithm", algorithm, "Row of docs/algorithms.md");
+  app.add_option("--objective", objective, "In place of the row's");
   app.add_option("--groups", o.algorithm.groups_per_update);
   app.add_option("--responses", o.algorithm.responses_per_group);
   app.add_option("--minibatches", o.algorithm.minibatches);
@@ -306,6 +312,13 @@ int main(int argc, char** argv) {
   CLI11_PARSE(app, argc, argv);
   o.sampling.max_new_tokens = temper::Tokens(max_new);
   o.algorithm.micro_batch_tokens = temper::Tokens(micro);
+  const auto name = temper::from_name<temper::trainer::AlgorithmName>(algorithm);
+  o.algorithm.objective = temper::from_name<temper::trainer::Objective>(objective);
+  if (!name || (!objective.empty() && !o.algorithm.objective)) {
+    fmt::print(stderr, "no algorithm `{}` or no objective `{}`\n", algorithm, objective);
+    return 1;
+  }
+  o.algorithm.name = *name;
   temper::actors::set_compute_threads(o.threads);
   for (const std::uint64_t seed : o.seeds) {
     if (auto status = run_seed(o, seed); !status) {

@@ -9,6 +9,7 @@ struct TrainerSettings {
   AlgorithmConfig algorithm;
   double temperature = 1.0;  ///< Of sampling; log-probs are computed at it.
   Duration synthetic_step{0};
+  Tokens longest_response{1};  ///< That sampling allows.
 };
 
 template <class V>
@@ -16,6 +17,7 @@ void describe(V& v, TrainerSettings& s) {
   v.field(1, "algorithm", s.algorithm);
   v.field(2, "temperature", s.temperature);
   v.field(3, "synthetic_step", s.synthetic_step);
+  v.field(4, "longest_response", s.longest_response);
 }
 
 }  // namespace temper::trainer

@@ -2,6 +2,7 @@
 
 #include "orchestrator/config/placement.hpp"
 #include "orchestrator/config/simulation.hpp"
+#include "trainer/algorithm_table.hpp"
 
 #include <fmt/format.h>
 
@@ -134,6 +135,25 @@ void check_algorithm(const PipelineConfig& c, Rules& rules) {
   rules.require(c.policy != actors::PolicyKind::Torch || a.responses_per_group >= 2,
                 {"algorithm.responses_per_group", "policy"},
                 "must be at least 2: an advantage is relative to the rest of the group");
+  const trainer::Algorithm resolved = trainer::resolve(a, c.sampling.max_new_tokens);
+  rules.require(resolved.clip_low >= 0 && resolved.clip_low <= 1,
+                {"algorithm.clip_low"},
+                fmt::format("must be from 0 to 1, found {}", resolved.clip_low));
+  rules.require(resolved.clip_high >= 0,
+                {"algorithm.clip_high"},
+                fmt::format("must be at least 0, found {}", resolved.clip_high));
+  rules.require(resolved.behaviour_weight_cap >= 1,
+                {"algorithm.behaviour_weight_cap"},
+                fmt::format("must be at least 1, found {}", resolved.behaviour_weight_cap));
+  rules.require(resolved.overlong_buffer >= Tokens(0) &&
+                    resolved.overlong_buffer <= c.sampling.max_new_tokens,
+                {"algorithm.overlong_buffer", "sampling.max_new_tokens"},
+                fmt::format("must be from 0 to sampling.max_new_tokens ({}), found {}",
+                            c.sampling.max_new_tokens.count(),
+                            resolved.overlong_buffer.count()));
+  rules.require(!resolved.filter_equal_rewards || a.responses_per_group >= 2,
+                {"algorithm.filter_equal_rewards", "algorithm.responses_per_group"},
+                "needs at least 2 responses per group: one alone always equals itself");
   rules.require(c.reference.replicas > 0 || a.kl == 0,
                 {"reference.replicas", "algorithm.kl"},
                 fmt::format("0 is possible only if algorithm.kl is 0, found {}", a.kl));

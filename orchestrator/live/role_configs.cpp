@@ -32,8 +32,10 @@ actors::RoleConfig role_config(const PipelineConfig& config,
       role.version = start.version;
       [[fallthrough]];
     case actors::RoleKind::Reference:
-      role.settings = encode(trainer::TrainerSettings{
-          config.algorithm, config.sampling.temperature, config.synthetic.step_time});
+      role.settings = encode(trainer::TrainerSettings{config.algorithm,
+                                                      config.sampling.temperature,
+                                                      config.synthetic.step_time,
+                                                      config.sampling.max_new_tokens});
       break;
     case actors::RoleKind::Reward:
       break;

@@ -64,6 +64,9 @@ void describe(V& v, Line& l) {
   v.field(12, "queue", l.queue);
   v.field(13, "states", l.states);
   v.field(14, "resumes", l.resumes);
+  v.field(15, "log_ratio", l.metrics.log_ratio);
+  v.field(16, "behaviour_weight", l.metrics.behaviour_weight);
+  v.field(17, "capped_fraction", l.metrics.capped_fraction);
 }
 
 double rounded(double value) {

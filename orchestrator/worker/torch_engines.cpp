@@ -47,6 +47,7 @@ Result<std::unique_ptr<trainer::Engine>> make_torch_trainer(
   options.model = role.model;
   options.vocabulary = vocabulary(role);
   options.algorithm = settings.algorithm;
+  options.longest_response = settings.longest_response;
   options.temperature = settings.temperature;
   options.seed = role.seed;
   TEMPER_TRY(auto engine, trainer::make_torch_engine(options, bytes_of(image)));

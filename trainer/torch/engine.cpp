@@ -2,8 +2,10 @@
 
 #include "actors/policy/adamw.hpp"
 #include "actors/policy/transformer.hpp"
+#include "trainer/advantages.hpp"
+#include "trainer/algorithm_table.hpp"
+#include "trainer/policy_loss.hpp"
 #include "trainer/torch/checkpoint.hpp"
-#include "trainer/torch/grpo.hpp"
 #include "trainer/torch/minibatch.hpp"
 
 #include <fmt/format.h>
@@ -20,14 +22,56 @@ using actors::Weights;
 
 /// Sums over tokens of an update, for the metrics.
 struct Sums {
-  double loss = 0, ratio = 0, kl = 0, clipped = 0, negative_logprob = 0, tokens = 0;
-  double norm = 0;  ///< Over minibatches.
+  double ratio = 0, log_ratio = 0, kl = 0, clipped = 0, weight = 0, capped = 0;
+  double negative_logprob = 0, tokens = 0;
+  double loss = 0, norm = 0;  ///< Over minibatches.
 };
+
+/// One optimizer step.
+struct Minibatch {
+  std::vector<MicroBatch> passes;
+  std::size_t responses = 0, tokens = 0;
+};
+
+/// An update under way.
+struct Update {
+  std::span<const TrainSample> batch;
+  std::vector<double> advantages;
+  std::vector<Minibatch> minibatches;
+  /// By sample, of those whose minibatch is not the first; empty unless the objective needs it.
+  std::vector<std::vector<double>> proximal;
+  Sums sums;
+};
+
+std::vector<double> doubles(std::span<const float> floats) {
+  return {floats.begin(), floats.end()};
+}
+
+/// Adds a response's tokens, each of which counts `weight` in the loss.
+void add_losses(std::span<const TokenLoss> losses,
+                std::span<const double> current,
+                std::span<const double> behaviour,
+                double weight,
+                Sums& sums) {
+  for (std::size_t t = 0; t < losses.size(); ++t) {
+    const double gap = current[t] - behaviour[t];
+    sums.ratio += std::exp(gap);
+    sums.log_ratio += std::abs(gap);
+    sums.loss += losses[t].loss * weight;
+    sums.kl += losses[t].kl;
+    sums.clipped += losses[t].clipped ? 1 : 0;
+    sums.weight += losses[t].weight;
+    sums.capped += losses[t].capped ? 1 : 0;
+    sums.negative_logprob -= current[t];
+    sums.tokens += 1;
+  }
+}
 
 class TorchEngine final : public Engine {
  public:
   TorchEngine(const TorchEngineOptions& options, Weights weights)
       : options_(options),
+        algorithm_(resolve(options.algorithm, options.longest_response)),
         weights_(std::move(weights)),
         optimizer_(weights_.layout()),
         network_(weights_) {}
@@ -44,15 +88,14 @@ class TorchEngine final : public Engine {
 
  private:
   Status check(const TrainSample& sample) const;
-  Status run_minibatches(std::span<const TrainSample> batch, UpdateMetrics& metrics);
-  void run_micro_batch(const MicroBatch& micro,
-                       std::span<const TrainSample> batch,
-                       std::span<const double> advantages,
-                       double scale,
-                       Sums& sums);
+  Update begin(std::span<const TrainSample> batch) const;
+  void score_proximal(Update& update);
+  Status run(Update& update, UpdateMetrics& metrics);
+  void pass(const MicroBatch& micro, const Minibatch& minibatch, Update& update);
   actors::AdamWConfig adamw() const;
 
   const TorchEngineOptions options_;
+  const Algorithm algorithm_;
   Weights weights_;
   AdamWState optimizer_;
   actors::Transformer network_;
@@ -112,7 +155,8 @@ Result<UpdateMetrics> TorchEngine::update(std::span<const TrainSample> batch) {
 
   const Weights weights_before = weights_.clone();
   const AdamWState optimizer_before = optimizer_.clone();
-  if (auto status = run_minibatches(batch, metrics); !status) {
+  Update update = begin(batch);
+  if (auto status = run(update, metrics); !status) {
     std::copy_n(weights_before.values().data(), weights_.values().size(), weights_.values().data());
     optimizer_ = optimizer_before.clone();
     return std::move(status).error().within(fmt::format("update {}", updates_));
@@ -121,29 +165,55 @@ Result<UpdateMetrics> TorchEngine::update(std::span<const TrainSample> batch) {
   return metrics;
 }
 
-Status TorchEngine::run_minibatches(std::span<const TrainSample> batch, UpdateMetrics& metrics) {
-  const std::vector<double> advantages =
-      group_advantages(batch, options_.algorithm.advantage_epsilon);
-  const auto minibatches =
-      split_minibatches(batch, options_.algorithm.minibatches, options_.seed, updates_);
-  actors::FloatBuffer& gradients = network_.gradients();
-  Sums sums;
-  double steps = 0;
-  for (const SampleIndices& minibatch : minibatches) {
-    std::size_t tokens = 0;
-    for (const std::size_t i : minibatch)
-      tokens += batch[i].response.size();
-    if (tokens == 0)
+Update TorchEngine::begin(std::span<const TrainSample> batch) const {
+  Update update;
+  update.batch = batch;
+  update.advantages = advantages(batch, algorithm_);
+  for (const SampleIndices& samples :
+       split_minibatches(batch, options_.algorithm.minibatches, options_.seed, updates_)) {
+    Minibatch minibatch;
+    minibatch.responses = samples.size();
+    for (const std::size_t i : samples)
+      minibatch.tokens += batch[i].response.size();
+    if (minibatch.tokens == 0)
       continue;
+    minibatch.passes =
+        pack_micro_batches(batch, samples, options_.algorithm.micro_batch_tokens.count());
+    update.minibatches.push_back(std::move(minibatch));
+  }
+  return update;
+}
+
+/// The first minibatch needs none: its own forward passes are under the same weights.
+void TorchEngine::score_proximal(Update& update) {
+  update.proximal.resize(update.batch.size());
+  for (std::size_t m = 1; m < update.minibatches.size(); ++m) {
+    for (const MicroBatch& micro : update.minibatches[m].passes) {
+      auto rest = network_.forward(micro.pack, options_.temperature, actors::Graph::Discard);
+      for (const std::size_t i : micro.samples) {
+        const std::size_t n = update.batch[i].response.size();
+        update.proximal[i] = doubles(rest.first(n));
+        rest = rest.subspan(n);
+      }
+    }
+  }
+}
+
+Status TorchEngine::run(Update& update, UpdateMetrics& metrics) {
+  if (needs_proximal(algorithm_.objective))
+    score_proximal(update);
+  actors::FloatBuffer& gradients = network_.gradients();
+  Sums& sums = update.sums;
+  for (const Minibatch& minibatch : update.minibatches) {
     std::fill_n(gradients.data(), gradients.size(), 0.0f);
-    const auto micro_batches =
-        pack_micro_batches(batch, minibatch, options_.algorithm.micro_batch_tokens.count());
-    for (const MicroBatch& micro : micro_batches) {
-      run_micro_batch(micro, batch, advantages, 1.0 / static_cast<double>(tokens), sums);
+    for (const MicroBatch& micro : minibatch.passes) {
+      pass(micro, minibatch, update);
       ++metrics.micro_batches;
     }
-    if (steps == 0)
+    if (&minibatch == &update.minibatches.front()) {
       metrics.ratio_mean = sums.ratio / sums.tokens;
+      metrics.log_ratio = sums.log_ratio / sums.tokens;
+    }
     const double norm = actors::gradient_norm(gradients);
     if (!std::isfinite(norm) || !std::isfinite(sums.loss))
       return Error{
@@ -151,45 +221,41 @@ Status TorchEngine::run_minibatches(std::span<const TrainSample> batch, UpdateMe
           fmt::format("gradient norm {} and loss {} are not both finite", norm, sums.loss)};
     sums.norm += norm;
     adamw_step(adamw(), gradients, norm, optimizer_, weights_);
-    ++steps;
   }
   const auto finite = [](float x) { return std::isfinite(x); };
   if (!std::all_of(weights_.values().span().begin(), weights_.values().span().end(), finite))
     return Error{ErrorCode::Internal, "the new weights are not finite"};
-  metrics.loss = sums.loss / sums.tokens;
+  const auto steps = static_cast<double>(update.minibatches.size());
+  metrics.loss = sums.loss / steps;
   metrics.kl = sums.kl / sums.tokens;
   metrics.clip_fraction = sums.clipped / sums.tokens;
+  metrics.behaviour_weight = sums.weight / sums.tokens;
+  metrics.capped_fraction = sums.capped / sums.tokens;
   metrics.entropy = sums.negative_logprob / sums.tokens;
   metrics.gradient_norm = sums.norm / steps;
   return {};
 }
 
-void TorchEngine::run_micro_batch(const MicroBatch& micro,
-                                  std::span<const TrainSample> batch,
-                                  std::span<const double> advantages,
-                                  double scale,
-                                  Sums& sums) {
+void TorchEngine::pass(const MicroBatch& micro, const Minibatch& minibatch, Update& update) {
   const auto logprobs = network_.forward(micro.pack, options_.temperature, actors::Graph::Keep);
-  std::vector<float> derivatives(logprobs.size());
-  std::size_t target = 0;
+  std::vector<float> derivatives;
+  derivatives.reserve(logprobs.size());
+  std::vector<TokenLoss> losses;
   for (const std::size_t i : micro.samples) {
-    const TrainSample& sample = batch[i];
-    for (std::size_t t = 0; t < sample.response.size(); ++t, ++target) {
-      TokenInputs in;
-      in.logprob = static_cast<double>(logprobs[target]);
-      in.behaviour = static_cast<double>(sample.behaviour_logprobs[t]);
-      in.advantage = advantages[i];
-      if (!sample.reference_logprobs.empty())
-        in.reference = static_cast<double>(sample.reference_logprobs[t]);
-      const TokenLoss out = token_loss(in, options_.algorithm);
-      derivatives[target] = static_cast<float>(out.d_logprob * scale);
-      sums.loss += out.loss;
-      sums.kl += out.kl;
-      sums.clipped += out.clipped ? 1 : 0;
-      sums.negative_logprob -= in.logprob;
-      sums.ratio += out.ratio;
-      sums.tokens += 1;
-    }
+    const TrainSample& sample = update.batch[i];
+    const std::size_t n = sample.response.size();
+    const std::vector<double> current = doubles(logprobs.subspan(derivatives.size(), n));
+    const std::vector<double> behaviour = doubles(sample.behaviour_logprobs);
+    const std::vector<double> reference = doubles(sample.reference_logprobs);
+    ResponseInputs in{current, behaviour, current, reference, update.advantages[i]};
+    if (!update.proximal.empty() && !update.proximal[i].empty())
+      in.proximal = update.proximal[i];
+    losses.resize(n);
+    response_loss(in, algorithm_, losses);
+    const double weight = token_weight(algorithm_, n, minibatch.tokens, minibatch.responses);
+    for (const TokenLoss& token : losses)
+      derivatives.push_back(static_cast<float>(token.d_logprob * weight));
+    add_losses(losses, current, behaviour, weight, update.sums);
   }
   network_.backward(derivatives);
 }

@@ -1,4 +1,6 @@
-// The trainer engine that trains the real policy: GRPO over minibatches of whole groups.
+// The trainer engine that trains the real policy: minibatches of whole groups, the algorithm a
+// row of algorithm_table.hpp. Where its objective needs the proximal policy, log-probs of all
+// minibatches but the first are computed once more, before the first step.
 //
 // Log-probs are computed at the temperature of sampling. With top_p < 1 the behaviour's log-probs
 // are those of the cut and renormalised distribution while the trained ones are over the whole
@@ -19,6 +21,7 @@ struct TorchEngineOptions {
   actors::ModelConfig model;
   std::int32_t vocabulary = 0;
   AlgorithmConfig algorithm;
+  Tokens longest_response{1};  ///< That sampling allows.
   double temperature = 1.0;
   std::uint64_t seed = 0;  ///< Of the order of groups within an update.
 };

@@ -1,0 +1,225 @@
+// The step that the trainer engine makes under each algorithm, against one made of
+// tests/support/reference_loss.hpp, log-probs computed one response at a time, and AdamW.
+#include "actors/policy/adamw.hpp"
+#include "actors/policy/transformer.hpp"
+#include "tests/policy/support.hpp"
+#include "tests/support/reference_loss.hpp"
+#include "trainer/algorithm_table.hpp"
+#include "trainer/torch/engine.hpp"
+#include "trainer/torch/minibatch.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+namespace temper::trainer {
+namespace {
+
+using tests::bytes_of;
+using tests::ReferenceResponse;
+
+constexpr std::uint64_t kSeed = 5;
+constexpr Tokens kLongest{7};
+
+/// Steps so large that the proximal policy is not the current one at the second of two; no clip of
+/// the gradient and an epsilon of 1, so that a step's size counts, not only its sign.
+AlgorithmConfig config() {
+  AlgorithmConfig c;
+  c.minibatches = 2;
+  c.micro_batch_tokens = Tokens(16);
+  c.learning_rate = 0.3;
+  c.gradient_clip = 1e9;
+  c.adam_epsilon = 1.0;
+  c.behaviour_weight_cap = 1.2;
+  return c;
+}
+
+std::unique_ptr<Engine> engine(const AlgorithmConfig& algorithm) {
+  TorchEngineOptions o;
+  o.model = tests::tiny_model();
+  o.vocabulary = tests::kVocabulary;
+  o.algorithm = algorithm;
+  o.longest_response = kLongest;
+  o.seed = kSeed;
+  return make_torch_engine(o, bytes_of(tests::tiny_image())).value();
+}
+
+std::vector<float> weights_of(const Engine& e) {
+  const std::string image = e.weights().value();
+  const auto w = actors::Weights::from_image(tests::tiny_layout(), bytes_of(image)).value();
+  return {w.values().span().begin(), w.values().span().end()};
+}
+
+std::vector<double> doubles(std::span<const float> floats) {
+  return {floats.begin(), floats.end()};
+}
+
+/// The same update, the plain way.
+class PlainTrainer {
+ public:
+  PlainTrainer(const AlgorithmConfig& config, const std::vector<TrainSample>& batch)
+      : config_(config), algorithm_(resolve(config, kLongest)), batch_(batch) {
+    std::vector<tests::ReferenceReward> rewards;
+    for (const TrainSample& s : batch_) {
+      proximal_.push_back(logprobs(s, actors::Graph::Discard));
+      const double over = static_cast<double>(s.response.size()) -
+                          static_cast<double>((kLongest - algorithm_.overlong_buffer).count());
+      const auto buffer = static_cast<double>(algorithm_.overlong_buffer.count());
+      const double punished = buffer > 0 ? std::min(1.0, std::max(0.0, over / buffer)) : 0;
+      rewards.push_back({static_cast<int>(s.group.value()), s.reward - punished});
+    }
+    advantages_ = tests::reference_advantages(rewards, algorithm_);
+  }
+
+  std::vector<float> update() {
+    double loss = 0;
+    const auto parts = split_minibatches(batch_, config_.minibatches, kSeed, 0);
+    for (const SampleIndices& part : parts) {
+      std::fill_n(network_.gradients().data(), network_.gradients().size(), 0.0f);
+      std::size_t tokens = 0;
+      for (const std::size_t i : part)
+        tokens += batch_[i].response.size();
+      for (const std::size_t i : part)
+        loss += add_gradient(i, tokens, part.size());
+      actors::adamw_step({config_.learning_rate,
+                          config_.beta1,
+                          config_.beta2,
+                          config_.adam_epsilon,
+                          config_.weight_decay,
+                          config_.gradient_clip},
+                         network_.gradients(),
+                         actors::gradient_norm(network_.gradients()),
+                         optimizer_,
+                         weights_);
+    }
+    loss_ = loss / static_cast<double>(parts.size());
+    return {weights_.values().span().begin(), weights_.values().span().end()};
+  }
+  double loss() const { return loss_; }
+
+ private:
+  std::vector<double> logprobs(const TrainSample& s, actors::Graph graph) {
+    actors::Pack pack;
+    pack.add_prompt(s.prompt);
+    pack.add_response(s.response);
+    return doubles(network_.forward(pack, 1.0, graph));
+  }
+
+  double add_gradient(std::size_t i, std::size_t tokens, std::size_t responses) {
+    const TrainSample& s = batch_[i];
+    const ReferenceResponse r{logprobs(s, actors::Graph::Keep),
+                              doubles(s.behaviour_logprobs),
+                              proximal_[i],
+                              doubles(s.reference_logprobs),
+                              advantages_[i]};
+    const auto n = static_cast<double>(s.response.size()), all = static_cast<double>(responses);
+    double each = 1 / static_cast<double>(tokens);
+    if (algorithm_.average == Averaging::Sequence)
+      each = 1 / all / n;
+    if (algorithm_.average == Averaging::Constant)
+      each = 1 / all / static_cast<double>(kLongest.count());
+    std::vector<float> scaled;
+    for (const double d : tests::reference_derivatives(r, algorithm_))
+      scaled.push_back(static_cast<float>(d * each));
+    network_.backward(scaled);
+    return each * tests::reference_loss(r, r.current, algorithm_);
+  }
+
+  const AlgorithmConfig config_;
+  const Algorithm algorithm_;
+  const std::vector<TrainSample>& batch_;
+  actors::Weights weights_ = tests::tiny_weights();
+  actors::AdamWState optimizer_{tests::tiny_layout()};
+  actors::Transformer network_{weights_};
+  std::vector<std::vector<double>> proximal_;
+  std::vector<double> advantages_;
+  double loss_ = 0;
+};
+
+void expect_the_plain_step(const AlgorithmConfig& c) {
+  const auto batch = tests::training_batch(2);
+  const auto e = engine(c);
+  const UpdateMetrics metrics = e->update(batch).value();
+  PlainTrainer plain(c, batch);
+  const std::vector<float> expected = plain.update(), found = weights_of(*e);
+  const std::vector<float> before = weights_of(*engine(c));
+  double moved = 0, error = 0;
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    moved = std::max(moved, std::abs(static_cast<double>(expected[i] - before[i])));
+    error = std::max(error, std::abs(static_cast<double>(found[i] - expected[i])));
+  }
+  EXPECT_GT(moved, 1e-3);
+  EXPECT_LT(error, 1e-3 * moved);
+  EXPECT_NEAR(metrics.loss, plain.loss(), 1e-5 * (1 + std::abs(plain.loss())));
+}
+
+TEST(TorchTrainer, MakesTheStepOfEveryRow) {
+  for (const AlgorithmRow& row : algorithm_table()) {
+    SCOPED_TRACE(name_of(row.name));
+    AlgorithmConfig c = config();
+    c.name = row.name;
+    c.kl = 0.1;
+    expect_the_plain_step(c);
+  }
+}
+
+TEST(TorchTrainer, MakesTheStepOfEveryObjective) {
+  for (const auto& [objective, name] : EnumNames<Objective>::value) {
+    for (const WeightMode mode : {WeightMode::Clamp, WeightMode::Mask}) {
+      SCOPED_TRACE(name);
+      AlgorithmConfig c = config();
+      c.objective = objective;
+      c.behaviour_weight_mode = mode;
+      expect_the_plain_step(c);
+    }
+  }
+}
+
+TEST(TorchTrainer, StepsDifferentlyUnderEachObjective) {
+  std::vector<std::vector<float>> all;
+  for (const auto& [objective, name] : EnumNames<Objective>::value) {
+    AlgorithmConfig c = config();
+    c.objective = objective;
+    const auto e = engine(c);
+    ASSERT_TRUE(e->update(tests::training_batch(2))) << name;
+    all.push_back(weights_of(*e));
+    for (std::size_t k = 0; k + 1 < all.size(); ++k) {
+      double difference = 0;
+      for (std::size_t i = 0; i < all[k].size(); ++i)
+        difference = std::max(difference, std::abs(static_cast<double>(all[k][i] - all.back()[i])));
+      EXPECT_GT(difference, 1e-3) << name << " against the objective before it by "
+                                  << all.size() - 1 - k;
+    }
+  }
+}
+
+TEST(TorchTrainer, ReportsWhatStalenessDid) {
+  AlgorithmConfig c = config();
+  c.minibatches = 1;
+  c.objective = Objective::Decoupled;
+  auto batch = tests::training_batch(3);
+  actors::Weights weights = tests::tiny_weights();
+  actors::Transformer network(weights);
+  for (TrainSample& s : batch) {
+    actors::Pack pack;
+    pack.add_prompt(s.prompt);
+    pack.add_response(s.response);
+    const auto p = network.forward(pack, 1.0, actors::Graph::Discard);
+    s.behaviour_logprobs.assign(p.begin(), p.end());
+    for (float& b : s.behaviour_logprobs)
+      b -= 0.1f;
+  }
+  UpdateMetrics m = engine(c)->update(batch).value();
+  EXPECT_NEAR(m.ratio_mean, std::exp(0.1), 1e-5);
+  EXPECT_NEAR(m.log_ratio, 0.1, 1e-5);
+  EXPECT_NEAR(m.behaviour_weight, std::exp(0.1), 1e-5);
+  EXPECT_EQ(m.capped_fraction, 0);
+  EXPECT_EQ(m.clip_fraction, 0) << "the one minibatch is at the proximal policy";
+  c.behaviour_weight_cap = 1.05;
+  m = engine(c)->update(batch).value();
+  EXPECT_EQ(m.capped_fraction, 1);
+  EXPECT_EQ(m.behaviour_weight, 0) << "left out";
+}
+
+}  // namespace
+}  // namespace temper::trainer

@@ -1,0 +1,96 @@
+#include "trainer/algorithm_table.hpp"
+
+#include "core/files.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+namespace temper::trainer {
+namespace {
+
+TEST(AlgorithmTable, HasEveryNameOnceWithItsSource) {
+  EXPECT_EQ(algorithm_table().size(), EnumNames<AlgorithmName>::value.size());
+  for (const auto& [name, text] : EnumNames<AlgorithmName>::value) {
+    EXPECT_EQ(algorithm_row(name).name, name);
+    EXPECT_FALSE(algorithm_row(name).source.empty()) << text;
+    EXPECT_FALSE(algorithm_row(name).note.empty()) << text;
+  }
+}
+
+TEST(AlgorithmTable, ARowIsWhatTheSectionDoesNotSay) {
+  AlgorithmConfig c;
+  Algorithm a = resolve(c, Tokens(8));
+  EXPECT_EQ(a.objective, Objective::Clip);
+  EXPECT_EQ(a.clip_low, 0.2);
+  EXPECT_EQ(a.clip_high, 0.28);
+  EXPECT_FALSE(a.filter_equal_rewards);
+  c.name = AlgorithmName::Gspo;
+  a = resolve(c, Tokens(8));
+  EXPECT_EQ(a.ratio, RatioLevel::Sequence);
+  EXPECT_EQ(a.clip_low, 3e-4);
+  EXPECT_EQ(a.average, Averaging::Sequence);
+}
+
+TEST(AlgorithmTable, AKeyOverridesItsColumn) {
+  AlgorithmConfig c;
+  c.name = AlgorithmName::Dapo;
+  c.objective = Objective::Decoupled;
+  c.advantage_mean = AdvantageMean::LeaveOneOut;
+  c.advantage_std = AdvantageStd::Batch;
+  c.ratio = RatioLevel::Sequence;
+  c.average = Averaging::Constant;
+  c.clip_low = 0.1;
+  c.clip_high = 0.4;
+  c.behaviour_weight_cap = 3;
+  c.behaviour_weight_mode = WeightMode::Clamp;
+  c.filter_equal_rewards = false;
+  c.overlong_buffer = Tokens(3);
+  c.overlong_penalty = 0.5;
+  c.kl = 0.1;
+  c.advantage_epsilon = 0.2;
+  const Algorithm a = resolve(c, Tokens(50));
+  EXPECT_EQ(a.objective, Objective::Decoupled);
+  EXPECT_EQ(a.advantage_mean, AdvantageMean::LeaveOneOut);
+  EXPECT_EQ(a.advantage_std, AdvantageStd::Batch);
+  EXPECT_EQ(a.ratio, RatioLevel::Sequence);
+  EXPECT_EQ(a.average, Averaging::Constant);
+  EXPECT_EQ(a.clip_low, 0.1);
+  EXPECT_EQ(a.clip_high, 0.4);
+  EXPECT_EQ(a.behaviour_weight_cap, 3);
+  EXPECT_EQ(a.behaviour_weight_mode, WeightMode::Clamp);
+  EXPECT_FALSE(a.filter_equal_rewards);
+  EXPECT_EQ(a.overlong_buffer, Tokens(3));
+  EXPECT_EQ(a.overlong_penalty, 0.5);
+  EXPECT_EQ(a.kl, 0.1);
+  EXPECT_EQ(a.advantage_epsilon, 0.2);
+  EXPECT_EQ(a.longest_response, Tokens(50));
+}
+
+TEST(AlgorithmTable, DapoPunishesTheLastFifthAndAtLeastOneToken) {
+  AlgorithmConfig c;
+  c.name = AlgorithmName::Dapo;
+  EXPECT_EQ(resolve(c, Tokens(20480)).overlong_buffer, Tokens(4096));
+  EXPECT_EQ(resolve(c, Tokens(4)).overlong_buffer, Tokens(1));
+  EXPECT_TRUE(resolve(c, Tokens(4)).filter_equal_rewards);
+}
+
+// docs/algorithms.md holds the table between two marks; TEMPER_UPDATE_GOLDEN=1 rewrites it.
+TEST(AlgorithmTable, InTheDocsIsUpToDate) {
+  const std::string path = std::string(TEMPER_SOURCE_DIR) + "/docs/algorithms.md";
+  const std::string text = read_file(path).value();
+  const std::string begin = "<!-- table -->\n", end = "<!-- end of table -->";
+  const auto from = text.find(begin) + begin.size(), to = text.find(end);
+  ASSERT_LE(from, to);
+  ASSERT_NE(to, std::string::npos);
+  if (const char* update = std::getenv("TEMPER_UPDATE_GOLDEN"); update && *update == '1') {
+    ASSERT_TRUE(write_file_atomically(
+        path, text.substr(0, from) + write_algorithm_table() + text.substr(to)));
+    return;
+  }
+  EXPECT_EQ(text.substr(from, to - from), write_algorithm_table())
+      << path << " is stale; TEMPER_UPDATE_GOLDEN=1 rewrites it";
+}
+
+}  // namespace
+}  // namespace temper::trainer

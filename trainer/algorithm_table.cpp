@@ -1,0 +1,184 @@
+#include "trainer/algorithm_table.hpp"
+
+#include "core/check.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+namespace temper::trainer {
+namespace {
+
+using Mean = AdvantageMean;
+using Std = AdvantageStd;
+
+constexpr Algorithm of(Mean mean, Std std, Objective objective, Averaging average) {
+  Algorithm a;
+  a.advantage_mean = mean;
+  a.advantage_std = std;
+  a.objective = objective;
+  a.average = average;
+  return a;
+}
+
+constexpr Algorithm with_clip(Algorithm a, double low, double high) {
+  a.clip_low = low;
+  a.clip_high = high;
+  return a;
+}
+
+constexpr Algorithm with_cap(Algorithm a, double cap, WeightMode mode) {
+  a.behaviour_weight_cap = cap;
+  a.behaviour_weight_mode = mode;
+  return a;
+}
+
+constexpr Algorithm with_sequence_ratio(Algorithm a) {
+  a.ratio = RatioLevel::Sequence;
+  return a;
+}
+
+constexpr Algorithm with_filter(Algorithm a) {
+  a.filter_equal_rewards = true;
+  return a;
+}
+
+constexpr Algorithm kGrpo = of(Mean::Group, Std::Group, Objective::Clip, Averaging::Token);
+
+constexpr std::array<AlgorithmRow, 10> kTable{{
+    {.name = AlgorithmName::Grpo,
+     .columns = kGrpo,
+     .source = "2402.03300",
+     .note = "Clip and token mean as DAPO has them; the source clips at 0.2 on both sides and "
+             "takes the mean of each response first (`clip_high: 0.2`, `average: sequence`)."},
+    {.name = AlgorithmName::Ppo,
+     .columns = with_clip(of(Mean::Batch, Std::Batch, Objective::Clip, Averaging::Token), 0.2, 0.2),
+     .source = "1707.06347",
+     .note = "Without a critic: the baseline is the mean reward of the batch, and the deviation "
+             "that of the batch."},
+    {.name = AlgorithmName::DecoupledPpo,
+     .columns =
+         with_clip(of(Mean::Group, Std::Group, Objective::Decoupled, Averaging::Token), 0.2, 0.2),
+     .source = "2110.00641, 2505.24298",
+     .note = "Advantages are those of `grpo`. AReaL leaves out tokens above its cap of 5."},
+    {.name = AlgorithmName::Tis,
+     .columns = with_cap(
+         of(Mean::Group, Std::Group, Objective::Tis, Averaging::Token), 2, WeightMode::Clamp),
+     .source = "fengyao.notion.site/off-policy-rl",
+     .note = "Truncated importance sampling; the decoupled objective with its weight clamped, "
+             "whatever `behaviour_weight_mode` says."},
+    {.name = AlgorithmName::Gspo,
+     .columns = with_sequence_ratio(
+         with_clip(of(Mean::Group, Std::Group, Objective::Clip, Averaging::Sequence), 3e-4, 4e-4)),
+     .source = "2507.18071",
+     .note = "One ratio per response, the geometric mean of its tokens'."},
+    {.name = AlgorithmName::Cispo,
+     .columns = with_clip(of(Mean::Group, Std::Group, Objective::Cispo, Averaging::Token), 1, 0.28),
+     .source = "2506.13585",
+     .note = "No clip below. The source does not print its clip above; this is DAPO's."},
+    {.name = AlgorithmName::Dapo,
+     .columns = with_filter(kGrpo),
+     .overlong_share = 0.2,
+     .source = "2503.14476",
+     .note = "Equal rewards are filtered, long responses punished over the last fifth of the "
+             "longest (4096 of 20480 tokens)."},
+    {.name = AlgorithmName::Rloo,
+     .columns = of(Mean::LeaveOneOut, Std::None, Objective::Reinforce, Averaging::Constant),
+     .source = "2402.14740",
+     .note = "A response is one action: the sum over its tokens, here by a constant. No ratio, so "
+             "nothing corrects for staleness; `objective: clip` does."},
+    {.name = AlgorithmName::ReinforcePp,
+     .columns = with_clip(of(Mean::Group, Std::Batch, Objective::Clip, Averaging::Token), 0.2, 0.2),
+     .source = "2501.03262",
+     .note = "REINFORCE++-baseline, the variant for several responses per prompt."},
+    {.name = AlgorithmName::DrGrpo,
+     .columns =
+         with_clip(of(Mean::Group, Std::None, Objective::Clip, Averaging::Constant), 0.2, 0.2),
+     .source = "2503.20783",
+     .note = "GRPO without the two divisions that weigh prompts and lengths unequally."},
+}};
+
+template <class T>
+T over(const std::optional<T>& key, const T& column) {
+  return key.value_or(column);
+}
+
+std::string overlong(const AlgorithmRow& row) {
+  return row.overlong_share > 0 ? fmt::format("last {:g} of the longest", row.overlong_share) : "-";
+}
+
+std::string weight(const Algorithm& a) {
+  if (a.objective != Objective::Decoupled && a.objective != Objective::Tis)
+    return "-";
+  return fmt::format("{} at {:g}", name_of(a.behaviour_weight_mode), a.behaviour_weight_cap);
+}
+
+std::string clip(const Algorithm& a) {
+  if (a.objective == Objective::Reinforce)
+    return "-";
+  return fmt::format("{:g} / {:g}", a.clip_low, a.clip_high);
+}
+
+}  // namespace
+
+std::span<const AlgorithmRow> algorithm_table() {
+  return kTable;
+}
+
+const AlgorithmRow& algorithm_row(AlgorithmName name) {
+  const auto row = std::ranges::find(kTable, name, &AlgorithmRow::name);
+  TEMPER_CHECK(row != kTable.end(), "every algorithm has a row");
+  return *row;
+}
+
+Algorithm resolve(const AlgorithmConfig& c, Tokens longest_response) {
+  const AlgorithmRow& row = algorithm_row(c.name);
+  Algorithm a = row.columns;
+  a.objective = over(c.objective, a.objective);
+  a.advantage_mean = over(c.advantage_mean, a.advantage_mean);
+  a.advantage_std = over(c.advantage_std, a.advantage_std);
+  a.ratio = over(c.ratio, a.ratio);
+  a.average = over(c.average, a.average);
+  a.clip_low = over(c.clip_low, a.clip_low);
+  a.clip_high = over(c.clip_high, a.clip_high);
+  a.behaviour_weight_cap = over(c.behaviour_weight_cap, a.behaviour_weight_cap);
+  a.behaviour_weight_mode = over(c.behaviour_weight_mode, a.behaviour_weight_mode);
+  a.filter_equal_rewards = over(c.filter_equal_rewards, a.filter_equal_rewards);
+  const auto last =
+      static_cast<std::int64_t>(row.overlong_share * static_cast<double>(longest_response.count()));
+  const Tokens buffer(row.overlong_share > 0 ? std::max<std::int64_t>(1, last) : 0);
+  a.overlong_buffer = over(c.overlong_buffer, buffer);
+  a.overlong_penalty = c.overlong_penalty;
+  a.advantage_epsilon = c.advantage_epsilon;
+  a.kl = c.kl;
+  a.longest_response = longest_response;
+  return a;
+}
+
+std::string write_algorithm_table() {
+  std::string out =
+      "| name | mean | deviation | ratio | objective | average | clip | behaviour weight | equal "
+      "rewards | overlong | source |\n|---|---|---|---|---|---|---|---|---|---|---|\n";
+  for (const AlgorithmRow& row : kTable) {
+    const Algorithm& a = row.columns;
+    out += fmt::format("| `{}` | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} |\n",
+                       name_of(row.name),
+                       name_of(a.advantage_mean),
+                       name_of(a.advantage_std),
+                       a.objective == Objective::Reinforce ? "-" : name_of(a.ratio),
+                       name_of(a.objective),
+                       name_of(a.average),
+                       clip(a),
+                       weight(a),
+                       a.filter_equal_rewards ? "filtered" : "kept",
+                       overlong(row),
+                       row.source);
+  }
+  out += '\n';
+  for (const AlgorithmRow& row : kTable)
+    out += fmt::format("- `{}`: {}\n", name_of(row.name), row.note);
+  return out;
+}
+
+}  // namespace temper::trainer

@@ -1,0 +1,120 @@
+#include "trainer/policy_loss.hpp"
+
+#include "core/check.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace temper::trainer {
+namespace {
+
+/// Ratios of two policies over a response, by token; one for all at RatioLevel::Sequence.
+class Ratio {
+ public:
+  Ratio(std::span<const double> of, std::span<const double> to, RatioLevel level)
+      : of_(of), to_(to), level_(level) {
+    if (level_ == RatioLevel::Token)
+      return;
+    double sum = 0;
+    for (std::size_t t = 0; t < of_.size(); ++t)
+      sum += of_[t] - to_[t];
+    whole_ = std::exp(sum / static_cast<double>(std::max<std::size_t>(1, of_.size())));
+  }
+  double operator()(std::size_t t) const {
+    return level_ == RatioLevel::Sequence ? whole_ : std::exp(of_[t] - to_[t]);
+  }
+
+ private:
+  const std::span<const double> of_, to_;
+  const RatioLevel level_;
+  double whole_ = 1;
+};
+
+double clip(double ratio, const Algorithm& a) {
+  return std::clamp(ratio, 1 - a.clip_low, 1 + a.clip_high);
+}
+
+/// Its derivative by the log-prob is the ratio itself: by one token's where each has its own; where
+/// all have one, 1/n of it from each of n losses.
+void add_clipped(double ratio, double advantage, const Algorithm& a, TokenLoss& out) {
+  const double plain = ratio * advantage;
+  const double clipped = clip(ratio, a) * advantage;
+  out.clipped = clipped < plain;
+  out.loss = -out.weight * std::min(plain, clipped);
+  out.d_logprob = out.clipped ? 0 : -out.weight * plain;
+}
+
+void weigh(double ratio, const Algorithm& a, TokenLoss& out) {
+  out.capped = ratio > a.behaviour_weight_cap;
+  const bool masks =
+      a.objective == Objective::Decoupled && a.behaviour_weight_mode == WeightMode::Mask;
+  out.weight = !out.capped ? ratio : masks ? 0 : a.behaviour_weight_cap;
+}
+
+void add_weighted_logprob(double weight, double logprob, double advantage, TokenLoss& out) {
+  out.loss = -weight * advantage * logprob;
+  out.d_logprob = -weight * advantage;
+}
+
+void add_kl(double logprob, double reference, double weight, TokenLoss& out) {
+  const double gap = reference - logprob;
+  out.kl = std::exp(gap) - 1 - gap;
+  out.loss += weight * out.kl;
+  out.d_logprob += weight * (1 - std::exp(gap));
+}
+
+}  // namespace
+
+void response_loss(const ResponseInputs& in, const Algorithm& a, std::span<TokenLoss> out) {
+  const bool around_proximal = needs_proximal(a.objective);
+  TEMPER_CHECK(out.size() == in.current.size() && in.behaviour.size() == out.size(),
+               "a log-prob per token");
+  TEMPER_CHECK(!around_proximal || in.proximal.size() == out.size(),
+               "the objective needs proximal log-probs");
+  const Ratio ratio(in.current, around_proximal ? in.proximal : in.behaviour, a.ratio);
+  const bool weighted = a.objective == Objective::Decoupled || a.objective == Objective::Tis;
+  const Ratio stale(weighted ? in.proximal : in.current, in.behaviour, a.ratio);
+  for (std::size_t t = 0; t < out.size(); ++t) {
+    TokenLoss& token = out[t];
+    token = TokenLoss();
+    switch (a.objective) {
+      case Objective::Decoupled:
+      case Objective::Tis:
+        weigh(stale(t), a, token);
+        [[fallthrough]];
+      case Objective::Clip:
+      case Objective::Naive:
+        add_clipped(ratio(t), in.advantage, a, token);
+        break;
+      case Objective::Cispo: {
+        const double clipped = clip(ratio(t), a);
+        token.clipped = clipped != ratio(t);
+        add_weighted_logprob(clipped, in.current[t], in.advantage, token);
+        break;
+      }
+      case Objective::Reinforce:
+        add_weighted_logprob(1, in.current[t], in.advantage, token);
+        break;
+    }
+    if (!in.reference.empty() && a.kl > 0)
+      add_kl(in.current[t], in.reference[t], a.kl, token);
+  }
+}
+
+double token_weight(const Algorithm& a,
+                    std::size_t tokens_of_response,
+                    std::size_t tokens,
+                    std::size_t responses) {
+  switch (a.average) {
+    case Averaging::Token:
+      return 1.0 / static_cast<double>(tokens);
+    case Averaging::Sequence:
+      return 1.0 / (static_cast<double>(responses) * static_cast<double>(tokens_of_response));
+    case Averaging::Constant:
+      return 1.0 /
+             (static_cast<double>(responses) * static_cast<double>(a.longest_response.count()));
+  }
+  return 0;
+}
+
+}  // namespace temper::trainer
