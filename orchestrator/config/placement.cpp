@@ -1,5 +1,7 @@
 #include "orchestrator/config/placement.hpp"
 
+#include "trainer/algorithm_table.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -166,6 +168,9 @@ SchedulerConfig scheduler_config(const PipelineConfig& config) {
   out.checkpoint_every = static_cast<std::uint64_t>(config.checkpoint.every);
   out.max_restarts = config.transport.max_restarts;
   out.deadlines = config.deadlines;
+  out.filter_equal_rewards =
+      trainer::resolve(config.algorithm, config.sampling.max_new_tokens).filter_equal_rewards;
+  out.filter_limit = config.algorithm.filter_limit;
   return out;
 }
 

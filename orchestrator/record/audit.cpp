@@ -203,6 +203,7 @@ void Auditor::on_event(const event::Judged& e) {
     if (r->judged)
       violation(fmt::format("response {} is judged twice", lease->responses[i]));
     r->judged = true;
+    r->reward = e.items[i].reward;
     r->failed = r->failed || e.items[i].failed;
   }
   state_.leases.erase(e.lease.value());
@@ -408,10 +409,27 @@ void Auditor::on_command(const command::Release& c) {
     return violation("a group is released that is not there");
   if (it->second.in_update != 0)
     violation("a group is dropped while it is being trained");
+  if (c.outcome == Outcome::Filtered)
+    check_filtered(c.group, it->second);
   ++(c.outcome == Outcome::Failed    ? state_.failed
      : c.outcome == Outcome::Evicted ? state_.evicted
                                      : state_.filtered);
   state_.outstanding.erase(it);
+}
+
+void Auditor::check_filtered(GroupId id, const GroupState& group) {
+  if (!config_.filter_equal_rewards)
+    violation(fmt::format("group {} is filtered, which this run does not do", id));
+  std::set<double> rewards;
+  for (const auto& [response, state] : group.responses) {
+    if (state.failed)
+      continue;
+    if (!state.generated || !state.judged)
+      violation(fmt::format("group {} is filtered before it is judged", id));
+    rewards.insert(state.reward);
+  }
+  if (rewards.size() != 1)
+    violation(fmt::format("group {} is filtered, but its rewards differ", id));
 }
 
 void Auditor::on_command(const command::Finish& c) {

@@ -4,7 +4,8 @@
 // Checked: the staleness bound of every trained group, against the versions engines reported;
 // conservation (every dispatched group is exactly one of trained, filtered, failed, outstanding,
 // and trained once); every trained response was generated, judged and, where the run has a
-// reference, scored, under leases that were in force; the published version grows by one, engines
+// reference, scored, under leases that were in force; a group was filtered only where the run does
+// that and its responses were all judged alike; the published version grows by one, engines
 // never go back; time never goes back; activity spans are in order; a run that ended well left
 // nothing outstanding; every batch has a certificate of its groups, their versions and the bound. A
 // resumed run voids what came after its checkpoint; the rest is checked as
@@ -78,6 +79,7 @@ class Auditor {
     std::uint64_t first_version = 0, last_version = 0;
     bool begun = false;  ///< The versions are known.
     bool generated = false, judged = false, scored = false, failed = false;
+    double reward = 0;  ///< If judged.
   };
   struct GroupState {
     std::uint64_t dispatched = 0;  ///< v0
@@ -133,6 +135,7 @@ class Auditor {
   /// The largest age that the run's policy allows; none: any.
   std::optional<std::uint64_t> bound() const;
   bool takes_turns(ActorId actor) const { return config_.actors.at(actor.value()).takes_turns; }
+  void check_filtered(GroupId id, const GroupState& group);
   /// An engine that takes turns holds weights.
   bool shared_cards_hold_engines() const;
   static AuditedBatch::Group certified(std::uint64_t id, const GroupState& group);

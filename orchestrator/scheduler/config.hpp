@@ -66,6 +66,10 @@ struct SchedulerConfig {
   /// dispatched, and at most this share of their engines' slots still generates.
   double return_share = 0.25;
   StragglerConfig stragglers;
+  /// A judged group whose rewards are all equal is filtered: at most this many batches of them
+  /// between two updates.
+  bool filter_equal_rewards = false;
+  double filter_limit = 0;
 
   bool has_reference() const {
     return std::ranges::any_of(
@@ -155,6 +159,8 @@ void describe(V& v, SchedulerConfig& c) {
   v.field(13, "policy", c.policy);
   v.field(14, "staleness_fraction", c.staleness_fraction);
   v.field(15, "stragglers", c.stragglers);
+  v.field(20, "filter_equal_rewards", c.filter_equal_rewards);
+  v.field(21, "filter_limit", c.filter_limit);
 }
 
 }  // namespace orchestrator

@@ -120,6 +120,18 @@ std::vector<ResponseId> DistQueue::live_responses(GroupId id) const {
   return out;
 }
 
+bool DistQueue::rewards_equal(GroupId id) const {
+  const Row* first = nullptr;
+  for (const Row& row : find_group(id)->rows) {
+    if (row.failed)
+      continue;
+    if (!has(row, Field::Reward) || (first != nullptr && row.reward != first->reward))
+      return false;
+    first = &row;
+  }
+  return first != nullptr;
+}
+
 const Row* DistQueue::row(ResponseId r) const {
   return find_row(r);
 }

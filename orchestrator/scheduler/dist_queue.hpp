@@ -110,6 +110,8 @@ class DistQueue {
   }
   /// Responses in the table that are generated.
   std::int64_t generated() const { return generated_; }
+  /// Every response of the group that has not failed is judged, with the same reward.
+  bool rewards_equal(GroupId group) const;
   /// Responses of the group that have not failed.
   std::vector<ResponseId> live_responses(GroupId group) const;
 

@@ -17,6 +17,7 @@ void describe(V& v, Progress& p) {
   v.field(4, "groups_failed", p.groups_failed);
   v.field(5, "responses_failed", p.responses_failed);
   v.field(6, "groups_evicted", p.groups_evicted);
+  v.field(7, "groups_filtered", p.groups_filtered);
 }
 
 template <class V>
@@ -25,6 +26,7 @@ void describe(V& v, Scheduler::Stored& s) {
   v.field(2, "next_group", s.next_group);
   v.field(3, "queue", s.queue);
   v.field(5, "standing", s.standing);
+  v.field(6, "filtered_since_update", s.filtered_since_update);
 }
 
 Commands Scheduler::on(const Event& event, Time now) {
@@ -243,6 +245,7 @@ void Scheduler::handle(const event::Judged& e) {
       settle_failures(stored_.queue.group_of(responses[i]));
     } else {
       stored_.queue.commit_reward(e.lease, responses[i], e.items[i].reward);
+      filter(stored_.queue.group_of(responses[i]));
     }
   }
 }
@@ -251,9 +254,22 @@ void Scheduler::handle(const event::Judged& e) {
 void Scheduler::settle_failures(GroupId group) {
   const std::size_t least = config_.responses_per_group > 1 ? 2 : 1;
   if (stored_.queue.live_responses(group).size() >= least)
-    return;
+    return filter(group);
   ++stored_.progress.groups_failed;
   release(group, Outcome::Failed, "too few responses could be judged");
+}
+
+/// A group whose responses are judged, all alike, says nothing; a new one takes its place. Beyond
+/// the limit it is trained for all that, so that a run ends whose every group is alike.
+void Scheduler::filter(GroupId group) {
+  const double most = config_.filter_limit * config_.groups_per_update;
+  if (!config_.filter_equal_rewards || config_.responses_per_group == 1 ||
+      !stored_.queue.rewards_equal(group) ||
+      static_cast<double>(stored_.filtered_since_update + 1) > most)
+    return;
+  ++stored_.filtered_since_update;
+  ++stored_.progress.groups_filtered;
+  release(group, Outcome::Filtered, "equal rewards");
 }
 
 void Scheduler::release(GroupId group, Outcome outcome, std::string reason) {
@@ -289,6 +305,7 @@ void Scheduler::handle(const event::Trained& e) {
     stored_.queue.commit(e.lease, r);
   stored_.progress.version = next(stored_.progress.version);
   stored_.progress.groups_trained += groups.size();
+  stored_.filtered_since_update = 0;
   for (const GroupId g : groups)
     release(g, Outcome::Trained, "");
   stored_.standing.publish(stored_.progress.version);

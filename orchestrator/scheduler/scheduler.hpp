@@ -28,6 +28,7 @@ struct Progress {
   std::uint64_t groups_failed = 0;
   std::uint64_t groups_evicted = 0;
   std::uint64_t responses_failed = 0;
+  std::uint64_t groups_filtered = 0;
 };
 
 class Scheduler {
@@ -56,6 +57,7 @@ class Scheduler {
     std::uint64_t next_group = 0;
     DistQueue queue;
     Standing standing;
+    std::uint64_t filtered_since_update = 0;
   };
   template <class V>
   friend void describe(V& v, Stored& s);
@@ -83,6 +85,7 @@ class Scheduler {
   void finish(bool ok, bool stopped, std::string reason);
 
   void settle_failures(GroupId group);
+  void filter(GroupId group);
   void evict();
   void release(GroupId group, Outcome outcome, std::string reason);
 

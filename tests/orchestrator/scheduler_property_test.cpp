@@ -33,7 +33,7 @@ Chaos random_chaos(Random& random) {
 }
 
 TEST(SchedulerProperty, EveryScheduleEndsWithinTheBoundAndConservesGroups) {
-  std::uint64_t events = 0, trained = 0, voided = 0, stopped = 0;
+  std::uint64_t events = 0, trained = 0, voided = 0, stopped = 0, filtered = 0;
   for (std::uint64_t seed = 0; seed < schedules(); ++seed) {
     Random random(seed, "schedule");
     const SchedulerConfig config = random_config(random);
@@ -55,16 +55,21 @@ TEST(SchedulerProperty, EveryScheduleEndsWithinTheBoundAndConservesGroups) {
     if (played.finish.ok) {
       ASSERT_EQ(played.audit.steps, config.steps) << "seed " << seed;
       ASSERT_EQ(played.audit.groups_outstanding, 0U) << "seed " << seed;
+      ASSERT_EQ(played.audit.groups_trained,
+                config.steps * static_cast<std::uint64_t>(config.groups_per_update))
+          << "seed " << seed;
     }
     events += played.events;
     trained += played.audit.groups_trained;
     voided += played.audit.voided;
     stopped += played.finish.stopped ? 1 : 0;
+    filtered += played.audit.groups_filtered;
   }
   // The worlds were not all quiet ones.
   EXPECT_GT(trained, schedules());
   EXPECT_GT(voided, 0U);
   EXPECT_GT(stopped, 0U);
+  EXPECT_GT(filtered, 0U);
   RecordProperty("events", static_cast<int>(events));
 }
 

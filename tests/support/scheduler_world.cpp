@@ -59,6 +59,10 @@ SchedulerConfig random_config(Random& random) {
     if (c.policy == PolicyRule::Aggregate || c.policy == PolicyRule::Count)
       c.staleness_fraction = random.uniform();
   }
+  if (random.chance(0.3)) {
+    c.filter_equal_rewards = true;
+    c.filter_limit = 4 * random.uniform();
+  }
   return c;
 }
 
@@ -290,7 +294,10 @@ void World::act(const command::Judge& c) {
   to_actor(c.actor, [this, c](Actor&) {
     event::Judged judged{c.actor, c.lease, {}};
     for (std::size_t i = 0; i < c.responses.size(); ++i) {
-      judged.items.push_back({random_.uniform(), random_.chance(chaos_.failed_sample)});
+      // Where it matters whether rewards are equal, they often are.
+      const double u = random_.uniform();
+      const double reward = config_.filter_equal_rewards ? (u < 0.5 ? 0 : 1) : u;
+      judged.items.push_back({reward, random_.chance(chaos_.failed_sample)});
     }
     from_actor(c.actor, judged);
   });
