@@ -9,7 +9,23 @@
 #include <span>
 #include <vector>
 
-namespace temper::rollout {
+namespace temper {
+namespace rollout {
+
+/// What becomes of the keys and values of running responses when weights change: kept, so that what
+/// follows is sampled from neither version's policy, or computed again under the new weights.
+enum class OnNewWeights { KeepKv, Recompute };
+
+}  // namespace rollout
+
+template <>
+struct EnumNames<rollout::OnNewWeights> {
+  using O = rollout::OnNewWeights;
+  static constexpr std::array<std::pair<O, std::string_view>, 2> value{
+      {{O::KeepKv, "keep_kv"}, {O::Recompute, "recompute"}}};
+};
+
+namespace rollout {
 
 struct SamplingConfig {
   double temperature = 1.0;
@@ -91,7 +107,7 @@ class Engine {
   /// Loads and checks new weights (a safetensors image) beside those in use. May run on another
   /// thread than step().
   virtual Status stage(PolicyVersion version, std::span<const std::byte> weights) = 0;
-  /// Makes the staged weights current; running responses go on under them with their KV kept.
+  /// Makes the staged weights current; running responses go on under them.
   /// Error: `version` is not what was staged, or is older than version().
   virtual Status commit(PolicyVersion version) = 0;
   virtual PolicyVersion version() const = 0;
@@ -104,4 +120,5 @@ class Engine {
   virtual EngineMemory memory() const = 0;
 };
 
-}  // namespace temper::rollout
+}  // namespace rollout
+}  // namespace temper

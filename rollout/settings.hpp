@@ -10,6 +10,7 @@ struct RolloutSettings {
   std::int32_t concurrency = 128;
   Tokens synthetic_tokens{256};
   Duration synthetic_step{0};
+  OnNewWeights on_new_weights = OnNewWeights::KeepKv;
 };
 
 template <class V>
@@ -18,6 +19,7 @@ void describe(V& v, RolloutSettings& s) {
   v.field(2, "concurrency", s.concurrency);
   v.field(3, "synthetic_tokens", s.synthetic_tokens);
   v.field(4, "synthetic_step", s.synthetic_step);
+  v.field(10, "on_new_weights", s.on_new_weights);
 }
 
 }  // namespace temper::rollout

@@ -5,6 +5,7 @@
 #include "actors/transport/transport_config.hpp"
 #include "core/describe.hpp"
 #include "orchestrator/scheduler/config.hpp"
+#include "rollout/engine.hpp"
 
 namespace temper {
 namespace orchestrator {
@@ -38,6 +39,7 @@ struct PlacementConfig {
 struct RolloutConfig {
   std::int32_t replicas = 1;
   std::int32_t concurrency = 128;
+  rollout::OnNewWeights on_new_weights = rollout::OnNewWeights::KeepKv;
 };
 
 /// Of the reference and of the reward actors.
@@ -152,6 +154,11 @@ void describe(V& v, RolloutConfig& c) {
           "concurrency",
           c.concurrency,
           {.doc = "Responses in flight per replica.", .min = 1, .max = 1 << 20});
+  v.field(20,
+          "on_new_weights",
+          c.on_new_weights,
+          {.doc = "What running responses go on with: the keys and values they have, or ones "
+                  "computed again, so that every token is of one version's policy."});
 }
 
 template <class V>

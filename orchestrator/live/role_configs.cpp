@@ -24,8 +24,11 @@ actors::RoleConfig role_config(const PipelineConfig& config,
   role.shared_memory = config.transport.kind == TransportKind::Ipc;
   switch (spec.role) {
     case actors::RoleKind::Rollout:
-      role.settings = encode(rollout::RolloutSettings{
-          config.sampling, spec.concurrency, config.synthetic.tokens, config.synthetic.step_time});
+      role.settings = encode(rollout::RolloutSettings{config.sampling,
+                                                      spec.concurrency,
+                                                      config.synthetic.tokens,
+                                                      config.synthetic.step_time,
+                                                      config.rollout.on_new_weights});
       break;
     case actors::RoleKind::Trainer:
       role.resume_from = start.checkpoint.string();

@@ -37,6 +37,7 @@ Result<std::unique_ptr<rollout::Engine>> make_torch_rollout(
   options.sampling = settings.sampling;
   options.seed = role.seed;
   options.concurrency = settings.concurrency;
+  options.on_new_weights = settings.on_new_weights;
   return rollout::make_torch_engine(options);
 }
 

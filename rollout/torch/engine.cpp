@@ -27,6 +27,17 @@ struct Running {
   std::int32_t cached = 0;
   std::int32_t last_token = 0;
   std::size_t limit = 0;  ///< Response tokens in all, those of the prefix included.
+  bool outdated = false;  ///< Its cache is of older weights, and is to be computed again.
+
+  std::int32_t token(std::int32_t position) const {
+    auto at = static_cast<std::size_t>(position);
+    for (const auto* part : {&request.prompt, &request.prefix}) {
+      if (at < part->size())
+        return (*part)[at];
+      at -= part->size();
+    }
+    return out.tokens[at];
+  }
 };
 
 class TorchEngine final : public Engine {
@@ -66,6 +77,8 @@ class TorchEngine final : public Engine {
   bool acceptable(const GenerationRequest& request) const;
   bool time_to_admit() const;
   Tokens prefill();
+  Tokens recompute();
+  void add_rows(const Running& running, std::int32_t from, std::int32_t to);
   void start(GenerationRequest request);
   Result<Tokens> decode(std::vector<Generation>& finished);
   void append(Running& running, const actors::SampledToken& sampled);
@@ -123,6 +136,11 @@ Result<StepResult> TorchEngine::step() {
     return result;
   if (!weights_ || decoder_.cache_bytes().count() == 0)
     return Error{ErrorCode::Unavailable, "rollout engine: no weights or no KV cache to step with"};
+  result.tokens = recompute();
+  if (result.tokens.count() > 0) {
+    result.kind = StepKind::Prefill;
+    return result;
+  }
   if (time_to_admit()) {
     result.tokens = prefill();
     // Prompts of one token need no prefill; then this step decodes after all.
@@ -162,19 +180,54 @@ Tokens TorchEngine::prefill() {
       continue;
     }
     computed.push_back(own);
-    for (std::int32_t i = 0; i < running_[own].cached; ++i) {
-      const auto at = static_cast<std::size_t>(i);
-      const std::size_t of_prompt = request.prompt.size();
-      rows_.push_back({at < of_prompt ? request.prompt[at] : request.prefix[at - of_prompt],
-                       running_[own].slot,
-                       i});
-    }
+    add_rows(running_[own], 0, running_[own].cached);
   }
   if (!rows_.empty())
     decoder_.forward(*weights_, rows_, actors::Decoder::Want::Nothing);
   for (const auto& [from, to] : copies)
     decoder_.copy_slot(running_[from].slot, running_[to].slot, running_[from].cached);
   return Tokens(static_cast<std::int64_t>(rows_.size()));
+}
+
+void TorchEngine::add_rows(const Running& running, std::int32_t from, std::int32_t to) {
+  for (std::int32_t i = from; i < to; ++i)
+    rows_.push_back({running.token(i), running.slot, i});
+}
+
+/// Caches of outdated responses, as many as a prefill holds: each prompt once, then what each of
+/// them has beyond it.
+Tokens TorchEngine::recompute() {
+  std::vector<Running*> chosen;
+  std::vector<std::pair<Running*, Running*>> copies;  ///< From one with the same prompt.
+  std::int64_t rows = 0;
+  rows_.clear();
+  for (Running& r : running_) {
+    if (!r.outdated || rows >= options_.prefill_tokens.count())
+      continue;
+    const auto of_prompt = static_cast<std::int32_t>(r.request.prompt.size()) - 1;
+    const auto same = std::find_if(chosen.begin(), chosen.end(), [&](const Running* other) {
+      return other->request.prompt == r.request.prompt;
+    });
+    if (same == chosen.end())
+      add_rows(r, 0, of_prompt);
+    else
+      copies.emplace_back(*same, &r);
+    rows += r.cached - (same == chosen.end() ? 0 : of_prompt);
+    chosen.push_back(&r);
+  }
+  if (!rows_.empty())
+    decoder_.forward(*weights_, rows_, actors::Decoder::Want::Nothing);
+  for (const auto& [from, to] : copies)
+    decoder_.copy_slot(
+        from->slot, to->slot, static_cast<std::int32_t>(to->request.prompt.size()) - 1);
+  rows_.clear();
+  for (Running* r : chosen) {
+    add_rows(*r, static_cast<std::int32_t>(r->request.prompt.size()) - 1, r->cached);
+    r->outdated = false;
+  }
+  if (!rows_.empty())
+    decoder_.forward(*weights_, rows_, actors::Decoder::Want::Nothing);
+  return Tokens(rows);
 }
 
 void TorchEngine::start(GenerationRequest request) {
@@ -316,6 +369,8 @@ Status TorchEngine::commit(PolicyVersion version) {
   weights_ = std::move(staged_->weights);
   version_ = version;
   staged_.reset();
+  for (Running& r : running_)
+    r.outdated = options_.on_new_weights == OnNewWeights::Recompute;
   return {};
 }
 

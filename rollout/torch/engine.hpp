@@ -3,6 +3,11 @@
 // A step is either a prefill (waiting responses move into free slots; a prompt that several of them
 // share is computed once and its keys and values copied) or a decode (one token for every running
 // response). Work per step is proportional to the responses that run, not to the slots.
+//
+// With OnNewWeights::Recompute the steps after a commit are prefills of what runs, until every
+// cache is of the new weights. With KeepKv a token sampled after a commit is of a mixture: the new
+// weights over keys and values of the old ones; its recorded log-prob is the one it was sampled
+// with.
 #pragma once
 
 #include "actors/model_config.hpp"
@@ -21,6 +26,7 @@ struct TorchEngineOptions {
   std::uint64_t seed = 0;
   std::int32_t concurrency = 64;  ///< Slots: responses that run at once.
   Tokens prefill_tokens{2048};    ///< Largest prefill of one step; one prompt may exceed it.
+  OnNewWeights on_new_weights = OnNewWeights::KeepKv;
 };
 
 /// The engine has no weights until the first stage() and commit().

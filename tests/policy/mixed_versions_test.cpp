@@ -1,0 +1,190 @@
+// Responses that were sampled under several versions: which policy their recorded log-probs are of,
+// against the reference engine under each version's weights.
+#include "actors/policy/reference.hpp"
+#include "rollout/torch/engine.hpp"
+#include "tests/policy/support.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+
+namespace temper::rollout {
+namespace {
+
+using actors::FinishReason;
+using tests::bytes_of;
+
+constexpr std::uint64_t kResponses = 24;
+
+TorchEngineOptions options(OnNewWeights on_new_weights) {
+  TorchEngineOptions o;
+  o.model = tests::tiny_model();
+  o.vocabulary = tests::kVocabulary;
+  o.end_token = 0;  // Never sampled but by chance: responses are long.
+  o.sampling.max_new_tokens = Tokens(14);
+  o.seed = 42;
+  o.concurrency = 32;
+  o.on_new_weights = on_new_weights;
+  return o;
+}
+
+/// Version v has the weights of seed 7 + v.
+void load(Engine& e, std::uint64_t version) {
+  ASSERT_TRUE(e.stage(PolicyVersion(version), bytes_of(tests::tiny_image(7 + version))));
+  ASSERT_TRUE(e.commit(PolicyVersion(version)));
+}
+
+/// Two responses to each prompt.
+GenerationRequest request(std::uint64_t id) {
+  Random random(id / 2, "prompt");
+  return {ResponseId(id), tests::random_tokens(random, 2 + (id / 2) % 5), {}};
+}
+
+/// A response over all its attempts.
+struct Whole {
+  std::vector<std::int32_t> tokens;
+  std::vector<float> logprobs;
+  std::vector<std::uint64_t> versions;  ///< By token.
+  bool done = false;
+
+  void append(const Generation& part) {
+    tokens.insert(tokens.end(), part.tokens.begin(), part.tokens.end());
+    logprobs.insert(logprobs.end(), part.logprobs.begin(), part.logprobs.end());
+    for (const actors::Segment& s : part.segments)
+      versions.insert(
+          versions.end(), static_cast<std::size_t>(s.tokens.count()), s.version.value());
+    done = part.finish != FinishReason::Interrupted;
+  }
+};
+using Responses = std::map<std::uint64_t, Whole>;
+
+void steps(Engine& e, int most, Responses& responses) {
+  for (int i = 0; i < most && e.load() > 0; ++i) {
+    const auto result = e.step();
+    ASSERT_TRUE(result) << result.error().context;
+    for (const Generation& g : result->finished)
+      responses[g.id.value()].append(g);
+  }
+}
+
+/// Largest difference between what was recorded and what its version's policy says, by version;
+/// counts tokens that follow ones of another version.
+struct Gaps {
+  std::map<std::uint64_t, double> largest;
+  int after_another = 0;
+};
+
+Gaps gaps(const Responses& responses, std::uint64_t versions) {
+  Gaps out;
+  std::vector<actors::ScoringRequest> requests;
+  for (const auto& [id, r] : responses) {
+    EXPECT_EQ(r.tokens.size(), r.logprobs.size());
+    EXPECT_EQ(r.tokens.size(), r.versions.size());
+    requests.push_back({request(id).prompt, r.tokens});
+    for (std::size_t t = 0; t < r.versions.size(); ++t)
+      out.after_another += r.versions[t] != r.versions[0] ? 1 : 0;
+  }
+  for (std::uint64_t v = 0; v < versions; ++v) {
+    const actors::TorchReferenceOptions o{
+        tests::tiny_model(), tests::kVocabulary, 1.0, Tokens(200)};
+    const auto engine = actors::make_torch_reference(o, bytes_of(tests::tiny_image(7 + v))).value();
+    const auto scores = engine->score(requests).value();
+    std::size_t i = 0;
+    for (const auto& [id, r] : responses) {
+      for (std::size_t t = 0; t < r.tokens.size(); ++t) {
+        if (r.versions[t] == v)
+          out.largest[v] =
+              std::max(out.largest[v], std::abs(static_cast<double>(scores[i][t] - r.logprobs[t])));
+      }
+      ++i;
+    }
+  }
+  return out;
+}
+
+TEST(MixedVersions, AnInterruptedResponsesLogprobsAreThoseOfEachVersion) {
+  Responses responses;
+  for (std::uint64_t v = 0; v < 3; ++v) {
+    const auto e = make_torch_engine(options(OnNewWeights::KeepKv)).value();
+    load(*e, v);
+    for (std::uint64_t id = 0; id < kResponses; ++id) {
+      if (responses[id].done)
+        continue;
+      GenerationRequest r = request(id);
+      r.prefix = responses[id].tokens;
+      e->add(std::move(r));
+    }
+    steps(*e, v < 2 ? 5 : 1000, responses);
+    for (const Generation& part : e->interrupt())
+      responses[part.id.value()].append(part);
+  }
+  for (const auto& [id, r] : responses)
+    EXPECT_TRUE(r.done) << id;
+  const Gaps g = gaps(responses, 3);
+  ASSERT_EQ(g.largest.size(), 3u);
+  EXPECT_GT(g.after_another, 50);
+  for (const auto& [version, largest] : g.largest)
+    EXPECT_LT(largest, 2e-5) << "version " << version;
+}
+
+/// Two commits while responses run; in between, some enter.
+Responses with_commits(const TorchEngineOptions& o) {
+  Responses responses;
+  const auto e = make_torch_engine(o).value();
+  load(*e, 0);
+  for (std::uint64_t id = 0; id < kResponses; ++id)
+    e->add(request(id));
+  steps(*e, 5, responses);
+  load(*e, 1);
+  for (std::uint64_t id = kResponses; id < kResponses + 6; ++id)
+    e->add(request(id));
+  steps(*e, 5, responses);
+  load(*e, 2);
+  steps(*e, 1000, responses);
+  EXPECT_EQ(responses.size(), kResponses + 6);
+  return responses;
+}
+
+TEST(MixedVersions, AfterRecomputingLogprobsAreThoseOfTheNewPolicy) {
+  const Gaps g = gaps(with_commits(options(OnNewWeights::Recompute)), 3);
+  ASSERT_EQ(g.largest.size(), 3u);
+  EXPECT_GT(g.after_another, 50);
+  for (const auto& [version, largest] : g.largest)
+    EXPECT_LT(largest, 2e-5) << "version " << version;
+}
+
+TEST(MixedVersions, WithTheCacheKeptTheyAreOfNeitherPolicy) {
+  const Gaps g = gaps(with_commits(options(OnNewWeights::KeepKv)), 3);
+  EXPECT_LT(g.largest.at(0), 2e-5);
+  EXPECT_GT(g.largest.at(1), 1e-2);
+  EXPECT_GT(g.largest.at(2), 1e-2);
+}
+
+TEST(MixedVersions, RecomputingInPartsIsTheSame) {
+  TorchEngineOptions o = options(OnNewWeights::Recompute);
+  const Responses whole = with_commits(o);
+  o.prefill_tokens = Tokens(20);
+  const Gaps g = gaps(with_commits(o), 3);
+  for (const auto& [version, largest] : g.largest)
+    EXPECT_LT(largest, 2e-5) << "version " << version;
+  EXPECT_LT(gaps(whole, 3).largest.at(2), 2e-5);
+}
+
+TEST(MixedVersions, RecomputingIsAPrefillOfWhatRunsWithEachPromptOnce) {
+  const auto e = make_torch_engine(options(OnNewWeights::Recompute)).value();
+  load(*e, 0);
+  // Two responses to a prompt of 4 tokens; after three decodes 6 positions of each are cached.
+  e->add({ResponseId(0), {2, 3, 4, 5}, {}});
+  e->add({ResponseId(1), {2, 3, 4, 5}, {}});
+  Responses responses;
+  steps(*e, 4, responses);
+  load(*e, 1);
+  const StepResult result = e->step().value();
+  EXPECT_EQ(result.kind, StepKind::Prefill);
+  EXPECT_EQ(result.tokens, Tokens(3 + 2 * 3));
+  EXPECT_EQ(e->step().value().kind, StepKind::Decode);
+}
+
+}  // namespace
+}  // namespace temper::rollout
