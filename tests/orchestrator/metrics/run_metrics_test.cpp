@@ -100,6 +100,25 @@ TEST(RunMetrics, GroupsWithEqualRewardsAreNotEffective) {
   EXPECT_EQ(s.metrics.tokens().effective, Tokens(36));
 }
 
+TEST(RunMetrics, FilteredGroupsAreWasteAndNeitherTrainedNorEffective) {
+  Script s;
+  s.whole_group(0, 0, 0, 1, 0);
+  s.dispatch(1, 1);
+  s.generate(1, 0, 10, 1);
+  s.generate(1, 1, 20, 1);
+  s.judge(1, 1, 1);
+  s.feed(event::DeadlineReached{}, {command::Release{GroupId(1), Outcome::Filtered, "equal"}});
+  EXPECT_EQ(s.metrics.tokens().generated, Tokens(60));
+  EXPECT_EQ(s.metrics.tokens().trained, Tokens(36));
+  EXPECT_EQ(s.metrics.tokens().effective, Tokens(36));
+  EXPECT_EQ(s.metrics.wasted(), Tokens(30));
+  const Summary summary = summarize(s.metrics, {});
+  EXPECT_EQ(summary.groups.filtered, 1U);
+  EXPECT_EQ(summary.groups.trained, 1U);
+  EXPECT_EQ(summary.tokens.effective, 36);
+  EXPECT_DOUBLE_EQ(summary.tokens.effective_per_s, summary.tokens.trained_per_s);
+}
+
 TEST(RunMetrics, AgesAreTakenFromCertificatesOfCompletedUpdates) {
   Script s;
   s.whole_group(0, 0, 0, 1, 0);
@@ -232,6 +251,7 @@ TEST(RunMetrics, RandomRunsAgreeWithTheAuditor) {
     ASSERT_EQ(s.steps, played.audit.steps) << "seed " << seed;
     ASSERT_EQ(s.groups.trained, played.audit.groups_trained) << "seed " << seed;
     ASSERT_EQ(s.groups.failed, played.audit.groups_failed) << "seed " << seed;
+    ASSERT_EQ(s.groups.filtered, played.audit.groups_filtered) << "seed " << seed;
     ASSERT_EQ(s.staleness.max, static_cast<std::int64_t>(played.audit.max_staleness));
     ASSERT_NEAR(s.staleness.mean, played.audit.mean_staleness, 1e-5);
     const QueueDepth q = metrics.queue();
