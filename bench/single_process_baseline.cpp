@@ -4,7 +4,9 @@
 // values of configs/quickstart.yaml were chosen.
 //
 // Prints one line per `--every` updates and one summary line per seed. `--stale N` samples with the
-// weights of N updates ago, as an asynchronous run at its staleness bound would.
+// weights of N updates ago, as an asynchronous run at its staleness bound would. `--swap-at K`
+// gives the engine the newest weights after K tokens of every response, as a commit amid generation
+// would.
 #include "actors/policy/pretrain.hpp"
 #include "actors/policy/reference.hpp"
 #include "actors/policy/transformer.hpp"
@@ -34,6 +36,8 @@ struct Options {
   std::int32_t threads = 1;
   std::int32_t updates = 300;
   std::int32_t stale = 0;
+  std::int32_t swap_at = 0;  ///< Tokens; 0: never.
+  rollout::OnNewWeights on_new_weights = rollout::OnNewWeights::KeepKv;
   std::int32_t every = 20;
   std::string cache;   ///< Folder of base checkpoints; empty: none.
   double stop_at = 0;  ///< Mean reward of the last ten updates; 0: never.
@@ -66,6 +70,7 @@ class Loop {
     r.sampling = options.sampling;
     r.seed = options.base.seed;
     r.concurrency = options.concurrency;
+    r.on_new_weights = options.on_new_weights;
     TEMPER_TRY(loop->rollout_, rollout::make_torch_engine(r));
     trainer::TorchEngineOptions t;
     t.model = options.base.model;
@@ -122,8 +127,12 @@ class Loop {
         answers.push_back(problem.answer);
       }
     }
+    std::int32_t decoded = 0;
     while (rollout_->load() > 0) {
       TEMPER_TRY(rollout::StepResult result, rollout_->step());
+      decoded += result.kind == rollout::StepKind::Decode ? 1 : 0;
+      if (result.kind == rollout::StepKind::Decode && decoded == options_.swap_at)
+        TEMPER_TRY_STATUS(load(delayed_.back()));
       for (rollout::Generation& done : result.finished) {
         const std::size_t i = done.id.value() - first;
         trainer::TrainSample& sample = batch_[i];
@@ -152,8 +161,12 @@ class Loop {
     delayed_.push_back(std::move(image));
     if (delayed_.size() > static_cast<std::size_t>(options_.stale) + 1)
       delayed_.pop_front();
+    return load(delayed_.front());
+  }
+
+  Status load(const std::string& image) {
     const PolicyVersion version(loaded_++);
-    TEMPER_TRY_STATUS(rollout_->stage(version, std::as_bytes(std::span(delayed_.front()))));
+    TEMPER_TRY_STATUS(rollout_->stage(version, std::as_bytes(std::span(image))));
     return rollout_->commit(version);
   }
 
@@ -211,10 +224,12 @@ Status run_seed(Options options, std::uint64_t seed) {
   const Time loop_start = clock.now();
   std::vector<double> rewards;
   std::int32_t above = -1;
-  double recent = 0;
+  double recent = 0, log_ratio = 0, clipped = 0;
   for (std::int32_t u = 0; u < options.updates; ++u) {
     TEMPER_TRY(const trainer::UpdateMetrics m, loop->step());
     rewards.push_back(m.reward_mean);
+    log_ratio += m.log_ratio;
+    clipped += m.clip_fraction;
     recent = 0;
     const std::size_t window = std::min<std::size_t>(10, rewards.size());
     for (std::size_t i = rewards.size() - window; i < rewards.size(); ++i)
@@ -243,7 +258,8 @@ Status run_seed(Options options, std::uint64_t seed) {
   fmt::print(
       "seed {} stale {}: first {:.3f} last10 {:.3f} held-out greedy {:.3f} | over 0.9 after {} of "
       "{} updates | wall {:.1f} s (generate {:.1f}, reference {:.1f}, update {:.1f}, load {:.1f}) "
-      "| trained {:.0f} tokens/s, sampled {:.0f} tokens/s | weights {:016x}\n",
+      "| trained {:.0f} tokens/s, sampled {:.0f} tokens/s | |log r| {:.4f} "
+      "clipped {:.4f} | weights {:016x}\n",
       seed,
       options.stale,
       rewards.front(),
@@ -258,6 +274,8 @@ Status run_seed(Options options, std::uint64_t seed) {
       p.load,
       static_cast<double>(loop->trained().count()) / wall,
       static_cast<double>(loop->sampled().count()) / p.generate,
+      log_ratio / static_cast<double>(rewards.size()),
+      clipped / static_cast<double>(rewards.size()),
       hash64(std::as_bytes(std::span(image))));
   std::fflush(stdout);
   return {};
@@ -274,6 +292,11 @@ int main(int argc, char** argv) {
   app.add_option("--seed", o.seeds, "Seeds, one run each");
   app.add_option("--updates", o.updates);
   app.add_option("--stale", o.stale, "Sample with the weights of this many updates ago");
+  app.add_option("--swap-at", o.swap_at, "Newest weights after so many tokens; 0: never");
+  app.add_flag_callback(
+      "--recompute",
+      [&] { o.on_new_weights = temper::rollout::OnNewWeights::Recompute; },
+      "Caches are computed again then");
   app.add_option("--threads", o.threads);
   app.add_option("--every", o.every, "Updates between two lines; 0: none");
   app.add_option("--stop-at", o.stop_at, "Stop at this mean reward over ten updates");
