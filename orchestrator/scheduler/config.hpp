@@ -33,7 +33,7 @@ struct StragglerConfig {
   bool migrate = true;
   bool deadline_first = true;
   bool keep_kv = true;
-  bool predict_length = true;
+  bool predict_length = false;
   bool dispatch_ahead = true;
 };
 

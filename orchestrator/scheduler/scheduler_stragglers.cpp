@@ -10,6 +10,8 @@ namespace {
 /// Responses move if the emptiest engine has less than the fullest by at least one in so many: a
 /// smaller difference does not pay for the interruption.
 constexpr std::int64_t kLeastShare = 4;
+/// An engine that has less than one in so many of its slots in use decodes about as fast as it can.
+constexpr std::int64_t kCrowded = 8;
 /// While the trainer waits, the reference scores so many batches in place of one.
 constexpr std::size_t kUrgentBatches = 8;
 
@@ -75,7 +77,7 @@ void Scheduler::migrate() {
     return;
   const std::int64_t most = stored_.queue.load(*full).responses;
   const std::int64_t more = most - stored_.queue.load(*empty).responses;
-  if (more < 2 || more * kLeastShare < most)
+  if (more < 2 || more * kLeastShare < most || most * kCrowded < fleet_.spec(*full).concurrency)
     return;
   std::vector<ResponseId> moving = longest_generating(*full, *needed);
   if (std::ssize(moving) > more / 2)

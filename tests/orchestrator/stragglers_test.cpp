@@ -69,8 +69,8 @@ TEST(LengthForecast, LeansOnFinishedSiblingsAndOnAllResponsesForOneMore) {
 class Stragglers : public ::testing::Test {
  protected:
   void SetUp() override {
-    config.actors = {{"rollout-0", actors::RoleKind::Rollout, {CardId(0)}, 64},
-                     {"rollout-1", actors::RoleKind::Rollout, {CardId(1)}, 64},
+    config.actors = {{"rollout-0", actors::RoleKind::Rollout, {CardId(0)}, 24},
+                     {"rollout-1", actors::RoleKind::Rollout, {CardId(1)}, 24},
                      {"reward-0", actors::RoleKind::Reward, {CardId(0)}, 0},
                      {"trainer", actors::RoleKind::Trainer, {CardId(2)}, 0}};
     config.steps = 100;
@@ -168,6 +168,20 @@ TEST_F(Stragglers, NothingMovesThatNoUpdateWaitsFor) {
   }
   EXPECT_EQ(load(0), 4);
   EXPECT_EQ(load(1), 0);
+  EXPECT_TRUE(withdrawn.empty());
+}
+
+TEST_F(Stragglers, NothingLeavesAnEngineThatIsNearlyEmpty) {
+  for (ActorSpec& actor : config.actors)
+    actor.concurrency = 64;  // 4 of 64 slots
+  start();
+  give_weights(0);
+  give_weights(1);
+  for (const auto& d : std::vector(dispatches)) {
+    if (d.actor == ActorId(1))
+      end(d.responses.front());
+  }
+  EXPECT_EQ(load(0), 4);
   EXPECT_TRUE(withdrawn.empty());
 }
 
