@@ -62,6 +62,8 @@ PipelineConfig random_pipeline(Random& random) {
   s.trainer.ep = s.rollout.ep > 1 ? power(2) : 1;
   s.trainer.optimizer_on_host = random.chance(0.5);
   s.publication.link_share = 0.02 + 0.98 * random.uniform();
+  c.algorithm.filter_equal_rewards = c.algorithm.responses_per_group > 1 && random.chance(0.3);
+  c.rollout.on_new_weights = static_cast<rollout::OnNewWeights>(random.below(2));
   return c;
 }
 
