@@ -55,6 +55,8 @@ struct Algorithm {
   double advantage_epsilon = 1e-4;
   double kl = 0;
   Tokens longest_response{1};
+
+  bool operator==(const Algorithm&) const = default;
 };
 
 /// Whether losses need the log-probs under the weights before the update's first minibatch.

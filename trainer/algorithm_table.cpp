@@ -156,6 +156,22 @@ Algorithm resolve(const AlgorithmConfig& c, Tokens longest_response) {
   return a;
 }
 
+AlgorithmConfig written_out(AlgorithmConfig c, Tokens longest_response) {
+  const Algorithm a = resolve(c, longest_response);
+  c.objective = a.objective;
+  c.advantage_mean = a.advantage_mean;
+  c.advantage_std = a.advantage_std;
+  c.ratio = a.ratio;
+  c.average = a.average;
+  c.clip_low = a.clip_low;
+  c.clip_high = a.clip_high;
+  c.behaviour_weight_cap = a.behaviour_weight_cap;
+  c.behaviour_weight_mode = a.behaviour_weight_mode;
+  c.filter_equal_rewards = a.filter_equal_rewards;
+  c.overlong_buffer = a.overlong_buffer;
+  return c;
+}
+
 std::string write_algorithm_table() {
   std::string out =
       "| name | mean | deviation | ratio | objective | average | clip | behaviour weight | equal "

@@ -29,6 +29,9 @@ const AlgorithmRow& algorithm_row(AlgorithmName name);
 /// The row of the section's name, with the section's keys over it.
 Algorithm resolve(const AlgorithmConfig& config, Tokens longest_response);
 
+/// The section with every column written out: it means the same under any name.
+AlgorithmConfig written_out(AlgorithmConfig config, Tokens longest_response);
+
 /// The table of docs/algorithms.md.
 std::string write_algorithm_table();
 

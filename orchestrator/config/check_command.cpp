@@ -8,6 +8,7 @@
 #include "orchestrator/config/simulated_memory.hpp"
 #include "orchestrator/config/simulation.hpp"
 #include "orchestrator/config/switch_plan.hpp"
+#include "trainer/algorithm_table.hpp"
 
 #include <fmt/format.h>
 
@@ -149,10 +150,13 @@ int run_check(const CheckOptions& options, std::ostream& out, std::ostream& err)
     report.config = loaded->config();
   }
   report.ok = report.issues.empty();
-  if (report.ok)
-    report.actors = actor_slots(*report.config);
-  else
+  if (report.ok) {
+    PipelineConfig& config = *report.config;
+    report.actors = actor_slots(config);
+    config.algorithm = trainer::written_out(config.algorithm, config.sampling.max_new_tokens);
+  } else {
     report.config.reset();
+  }
 
   if (options.format == CheckOptions::Format::Json) {
     out << to_json(report, JsonStyle::Pretty) << '\n';

@@ -67,6 +67,21 @@ TEST(AlgorithmTable, AKeyOverridesItsColumn) {
   EXPECT_EQ(a.longest_response, Tokens(50));
 }
 
+TEST(AlgorithmTable, WrittenOutASectionMeansTheSameUnderAnyName) {
+  for (const AlgorithmRow& row : algorithm_table()) {
+    AlgorithmConfig c;
+    c.name = row.name;
+    c.kl = 0.2;
+    const Algorithm expected = resolve(c, Tokens(20));
+    for (const AlgorithmRow& other : algorithm_table()) {
+      AlgorithmConfig whole = written_out(c, Tokens(20));
+      whole.name = other.name;
+      EXPECT_EQ(resolve(whole, Tokens(20)), expected)
+          << name_of(row.name) << " under " << name_of(other.name);
+    }
+  }
+}
+
 TEST(AlgorithmTable, DapoPunishesTheLastFifthAndAtLeastOneToken) {
   AlgorithmConfig c;
   c.name = AlgorithmName::Dapo;
