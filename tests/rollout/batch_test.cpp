@@ -1,0 +1,165 @@
+#include "rollout/simulated/batch.hpp"
+
+#include <gtest/gtest.h>
+
+namespace temper::rollout {
+namespace {
+
+using Ended = std::vector<Batch::Ended>;
+
+/// Blocks of one token, so that a block is a token.
+BatchLimits limits(std::int64_t blocks, std::int64_t concurrency) {
+  BatchLimits out;
+  out.blocks = out.replica_blocks = blocks;
+  out.block = 1;
+  out.concurrency = concurrency;
+  return out;
+}
+
+BatchRequest request(std::uint64_t response, std::int64_t length, std::int64_t prefix = 0) {
+  BatchRequest out;
+  out.lease = LeaseId(1);
+  out.response = ResponseId(response);
+  out.group = GroupId(response);
+  out.prefix = prefix;
+  out.length = length;
+  return out;
+}
+
+class BatchOf : public ::testing::Test {
+ protected:
+  void begin(const BatchLimits& limits) { batch.emplace(limits, PolicyVersion(0)); }
+  void add(const BatchRequest& r) { batch->add(r, ended); }
+  void decode(std::int64_t steps) {
+    batch->admit();
+    batch->prefill().clear();  // takes no step here
+    batch->decode(steps, ended);
+  }
+  Ended interrupt(bool host_has_room) {
+    Ended out;
+    batch->interrupt(out, [&](const PrefillPiece&) { return host_has_room; });
+    return out;
+  }
+
+  std::optional<Batch> batch;
+  Ended ended;
+};
+
+TEST_F(BatchOf, AnInterruptedPrefixComesBackFromTheHost) {
+  begin(limits(1000, 8));
+  add(request(1, 50));
+  decode(10);
+  const Ended parts = interrupt(true);
+  ASSERT_EQ(parts.size(), 1U);
+  EXPECT_TRUE(parts[0].cached);
+  EXPECT_EQ(batch->parked_tokens(), 10);
+
+  BatchRequest again = request(1, 50, 10);
+  again.kept = true;
+  add(again);
+  batch->admit();
+  ASSERT_EQ(batch->prefill().size(), 1U);
+  EXPECT_EQ(batch->prefill()[0].tokens, 10);
+  EXPECT_TRUE(batch->prefill()[0].parked);
+  EXPECT_EQ(batch->parked_tokens(), 0);
+}
+
+TEST_F(BatchOf, WithoutRoomOnTheHostThePrefixIsComputedAgain) {
+  begin(limits(1000, 8));
+  add(request(1, 50));
+  decode(10);
+  EXPECT_FALSE(interrupt(false)[0].cached);
+  BatchRequest again = request(1, 50, 10);
+  again.kept = true;
+  add(again);
+  batch->admit();
+  ASSERT_EQ(batch->prefill().size(), 1U);
+  EXPECT_FALSE(batch->prefill()[0].parked);
+  EXPECT_TRUE(batch->prefill()[0].repeated);
+}
+
+TEST_F(BatchOf, WhatWasKeptIsForgottenAtTheNextInterruption) {
+  begin(limits(1000, 8));
+  add(request(1, 50));
+  decode(10);
+  interrupt(true);
+  interrupt(true);  // it never came back
+  EXPECT_EQ(batch->parked_tokens(), 0);
+}
+
+TEST_F(BatchOf, APrefixThatGrewElsewhereIsNotTheOneKept) {
+  begin(limits(1000, 8));
+  add(request(1, 50));
+  decode(10);
+  interrupt(true);
+  BatchRequest later = request(1, 50, 20);
+  later.kept = true;
+  add(later);
+  EXPECT_EQ(batch->parked_tokens(), 0);
+  batch->admit();
+  EXPECT_FALSE(batch->prefill()[0].parked);
+}
+
+TEST_F(BatchOf, AMovedPrefixIsCopiedOnce) {
+  begin(limits(1000, 8));
+  BatchRequest moved = request(1, 50, 20);
+  moved.moved = true;
+  add(moved);
+  batch->admit();
+  ASSERT_EQ(batch->prefill().size(), 1U);
+  EXPECT_TRUE(batch->prefill()[0].moved);
+  EXPECT_EQ(batch->prefill()[0].tokens, 20);
+}
+
+TEST_F(BatchOf, WithdrawnResponsesAreCachedUnlessTheirCacheIsNotComputedYet) {
+  begin(limits(1000, 8));
+  add(request(1, 50));
+  add(request(2, 50));
+  decode(10);
+  Ended out;
+  batch->withdraw({ResponseId(1)}, out);
+  EXPECT_TRUE(out[0].cached);
+  add(request(3, 50, 30));
+  batch->admit();  // its prefix is to be computed
+  batch->withdraw({ResponseId(2)}, out);
+  EXPECT_FALSE(out[1].cached);
+}
+
+TEST_F(BatchOf, OldestFirstTheOlderGroupEntersBeforeTheYoungerThatWaitsLonger) {
+  for (const bool oldest_first : {false, true}) {
+    BatchLimits l = limits(1000, 1);
+    l.oldest_first = oldest_first;
+    begin(l);
+    ended.clear();
+    add(request(5, 3));
+    batch->admit();
+    add(request(9, 4));  // waits first
+    add(request(2, 4));  // is older
+    decode(3);
+    decode(4);
+    ASSERT_EQ(ended.size(), 2U);
+    EXPECT_EQ(ended[0].response, ResponseId(5));
+    EXPECT_EQ(ended[1].response, ResponseId(oldest_first ? 2 : 9));
+  }
+}
+
+TEST_F(BatchOf, OldestFirstTheYoungestGroupLeavesWhereverItCameFrom) {
+  for (const bool oldest_first : {false, true}) {
+    BatchLimits l = limits(20, 8);
+    l.oldest_first = oldest_first;
+    begin(l);
+    add(request(9, 15));
+    add(request(2, 15));  // entered last, but is older
+    decode(9);            // 2 x 10 blocks for the next step: full
+    decode(1);
+    batch->preempt([](const PrefillPiece&) { return false; });
+    EXPECT_EQ(batch->running(), 1);
+    Ended out;
+    batch->withdraw({ResponseId(oldest_first ? 9 : 2)}, out);
+    EXPECT_EQ(batch->running(), 1);  // it was waiting
+    EXPECT_EQ(batch->waiting(), 0);
+  }
+}
+
+}  // namespace
+}  // namespace temper::rollout
