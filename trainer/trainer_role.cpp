@@ -26,12 +26,12 @@ Status check_certificate(const actors::Train& work, PolicyVersion version) {
   };
   std::map<GroupId, Certified> groups;
   for (const auto& entry : c.groups) {
-    if (entry.dispatched > c.step || c.step.value() - entry.dispatched.value() > c.bound) {
+    if (entry.age_from() > c.step || c.step.value() - entry.age_from().value() > c.bound) {
       return invalid_input(
           fmt::format("group {} was dispatched with version {}; at version {} that "
                       "is outside the bound {}",
                       entry.group,
-                      entry.dispatched,
+                      entry.age_from(),
                       c.step,
                       c.bound));
     }

@@ -169,6 +169,9 @@ struct Certificate {
   struct Entry {
     GroupId group;
     PolicyVersion dispatched;  ///< v0: version at dispatch of the group's first token.
+    /// Version that its age is counted from; none: v0.
+    std::optional<PolicyVersion> counted_from{};
+    PolicyVersion age_from() const { return counted_from.value_or(dispatched); }
     bool operator==(const Entry&) const = default;
   };
   PolicyVersion step;  ///< T: the version being updated.
@@ -182,11 +185,16 @@ void describe(V& v, Certificate::Entry& c) {
           "dispatched",
           c.dispatched,
           {.doc = "v0, the version its first token was dispatched with."});
+  v.field(3,
+          "counted_from",
+          c.counted_from,
+          {.doc = "Version that its age is counted from, where that is not v0: the mean version of "
+                  "its tokens, rounded down."});
 }
 template <class V>
 void describe(V& v, Certificate& c) {
   v.field(1, "step", c.step, {.doc = "T, the version being updated."});
-  v.field(2, "bound", c.bound, {.doc = "Largest allowed T - v0."});
+  v.field(2, "bound", c.bound, {.doc = "Largest allowed age."});
   v.field(3, "groups", c.groups, {.doc = "The groups of the batch."});
 }
 

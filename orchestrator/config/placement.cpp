@@ -165,6 +165,7 @@ SchedulerConfig scheduler_config(const PipelineConfig& config) {
   out.lending = config.placement.lending;
   out.return_share = config.placement.return_share;
   out.stragglers = config.stragglers;
+  out.age = config.staleness.age;
   out.checkpoint_every = static_cast<std::uint64_t>(config.checkpoint.every);
   out.max_restarts = config.transport.max_restarts;
   out.deadlines = config.deadlines;

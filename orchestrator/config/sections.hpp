@@ -19,6 +19,7 @@ enum class ReferenceCards { Rollout, Trainer };
 struct StalenessConfig {
   PolicyRule policy = PolicyRule::Exact;
   double bound = 2;
+  AgeRule age = AgeRule::FirstToken;
 };
 
 /// Empty lists are filled by resolve_placement(), from the counts where those are given.
@@ -83,6 +84,13 @@ void describe(V& v, StalenessConfig& c) {
                   "version it trains; 0 is synchronous. `aggregate` and `count` take fractions.",
            .min = 0.0,
            .max = 1024.0});
+  v.field(
+      3,
+      "age",
+      c.age,
+      {.doc = "What the bound bounds. `first_token`: the age of a group's first token; "
+              "`token_weighted`: the mean age of its tokens, which is less where engines went on "
+              "under newer weights."});
 }
 
 template <class V>

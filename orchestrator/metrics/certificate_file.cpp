@@ -55,7 +55,7 @@ Line line_of(const TrainedBatch& batch) {
   line.bound = batch.bound;
   std::uint64_t sum = 0;
   for (const TrainedBatch::Group& g : batch.groups) {
-    const std::uint64_t age = batch.step.value() - g.dispatched.value();
+    const std::uint64_t age = batch.step.value() - g.age_from.value();
     line.groups.push_back({g.group, g.dispatched, age, {g.oldest, g.newest}});
     sum += age;
     line.age_max = std::max(line.age_max, age);

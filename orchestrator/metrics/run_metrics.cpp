@@ -295,7 +295,7 @@ void RunMetrics::train_group(const actors::Certificate::Entry& entry,
   const auto it = groups_.find(entry.group.value());
   if (it == groups_.end())
     return;
-  const std::uint64_t age = step.value() - entry.dispatched.value();
+  const std::uint64_t age = step.value() - entry.age_from().value();
   update.staleness_mean += static_cast<double>(age);
   update.staleness_max = std::max(update.staleness_max, age);
   stored_.staleness.add(static_cast<std::int64_t>(age));
@@ -303,7 +303,7 @@ void RunMetrics::train_group(const actors::Certificate::Entry& entry,
   Tokens tokens;
   std::vector<double> rewards;
   TrainedBatch::Group& trained = last_batch_.groups.emplace_back();
-  trained = {entry.group, entry.dispatched, {}, {}};
+  trained = {entry.group, entry.dispatched, entry.age_from(), {}, {}};
   for (const Response& r : it->second.responses) {
     outstanding_ -= r.tokens;
     if (r.failed)

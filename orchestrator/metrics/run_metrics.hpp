@@ -78,6 +78,7 @@ struct TrainedBatch {
   struct Group {
     GroupId group;
     PolicyVersion dispatched;                     ///< v0
+    PolicyVersion age_from;                       ///< Its age is counted from here.
     std::optional<PolicyVersion> oldest, newest;  ///< Of its tokens; none: it has none.
   };
   PolicyVersion step;                  ///< The version that was updated.

@@ -170,6 +170,7 @@ void Auditor::on_event(const event::Generated& e) {
         r->first_version = s.version.value();
       r->begun = true;
       r->last_version = s.version.value();
+      r->version_sum += s.version.value() * static_cast<std::uint64_t>(s.tokens.count());
     }
     if (tokens != item.tokens.count()) {
       violation(fmt::format("segments of response {} do not add up", item.response));
@@ -178,7 +179,22 @@ void Auditor::on_event(const event::Generated& e) {
     if (item.finish == actors::FinishReason::Failed)
       r->failed = true;
     r->generated = item.finish != actors::FinishReason::Interrupted;
+    if (config_.age == AgeRule::TokenWeighted)
+      weigh(state_.outstanding.at(item.response.value() / per_group));
   }
+}
+
+/// The age of a group that is generated counts from the mean version of its tokens.
+void Auditor::weigh(GroupState& group) {
+  std::uint64_t tokens = 0, sum = 0;
+  for (const auto& [id, r] : group.responses) {
+    if (!r.generated)
+      return;
+    tokens += r.tokens;
+    sum += r.version_sum;
+  }
+  if (tokens > 0)
+    group.age_from = sum / tokens;
 }
 
 void Auditor::on_event(const event::ReferenceScored& e) {
@@ -231,7 +247,7 @@ void Auditor::on_event(const event::Trained& e) {
       violation(fmt::format("group {} was trained but is not in this update", g));
       continue;
     }
-    const std::uint64_t age = state_.version - it->second.dispatched;
+    const std::uint64_t age = state_.version - it->second.age_from;
     if (const auto most = bound(); most && age > *most) {
       violation(
           fmt::format("group {} was trained {} versions old; the bound is {}", g, age, *most));
@@ -248,7 +264,7 @@ void Auditor::on_event(const event::Trained& e) {
 }
 
 AuditedBatch::Group Auditor::certified(std::uint64_t id, const GroupState& group) {
-  AuditedBatch::Group out{id, group.dispatched, {}, {}};
+  AuditedBatch::Group out{id, group.dispatched, group.age_from, {}, {}};
   for (const auto& [response, r] : group.responses) {
     if (r.failed || !r.begun)
       continue;
@@ -340,7 +356,7 @@ void Auditor::on_command(const command::Dispatch& c) {
     state_.highest_group = c.group.value();
     ++state_.dispatched;
     GroupState& group = state_.outstanding[c.group.value()];
-    group.dispatched = c.version.value();
+    group.dispatched = group.age_from = c.version.value();
     for (const ResponseId r : c.responses)
       group.responses[r.value()];
   } else if (c.version.value() < state_.outstanding[c.group.value()].dispatched) {
@@ -380,7 +396,8 @@ void Auditor::on_command(const command::Train& c) {
       continue;
     }
     it->second.in_update = c.lease.value();
-    if (entry.dispatched.value() != it->second.dispatched) {
+    if (entry.dispatched.value() != it->second.dispatched ||
+        entry.age_from().value() != it->second.age_from) {
       violation(fmt::format("the certificate is wrong about group {}", entry.group));
     }
     for (const auto& [id, r] : it->second.responses) {

@@ -59,6 +59,7 @@ struct AuditedBatch {
   struct Group {
     std::uint64_t id = 0;
     std::uint64_t dispatched = 0;                 ///< v0
+    std::uint64_t age_from = 0;                   ///< Its age is counted from this version.
     std::optional<std::uint64_t> oldest, newest;  ///< Versions that sampled what was trained.
   };
   std::uint64_t step = 0;
@@ -76,6 +77,7 @@ class Auditor {
  private:
   struct ResponseState {
     std::uint64_t tokens = 0;
+    std::uint64_t version_sum = 0;  ///< Over its tokens.
     std::uint64_t first_version = 0, last_version = 0;
     bool begun = false;  ///< The versions are known.
     bool generated = false, judged = false, scored = false, failed = false;
@@ -83,6 +85,7 @@ class Auditor {
   };
   struct GroupState {
     std::uint64_t dispatched = 0;  ///< v0
+    std::uint64_t age_from = 0;    ///< The version that its age is counted from.
     std::uint64_t in_update = 0;   ///< Lease of the update it is in; 0: none.
     std::map<std::uint64_t, ResponseState> responses;
   };
@@ -139,6 +142,7 @@ class Auditor {
   /// An engine that takes turns holds weights.
   bool shared_cards_hold_engines() const;
   static AuditedBatch::Group certified(std::uint64_t id, const GroupState& group);
+  static void weigh(GroupState& group);
   ResponseState* response(std::uint64_t id);
   void grant(ActorId actor, LeaseId lease, const std::vector<ResponseId>& responses);
   /// The lease as granted to this actor and not yet ended; null: stale, to be ignored.

@@ -103,8 +103,8 @@ class Comparison {
     for (const AuditedBatch::Group& group : batch.groups) {
       const auto found = entries.extract(group.id);
       compare(batch, group, found ? found.mapped() : std::vector<const json*>());
-      sum += batch.step - group.dispatched;
-      most = std::max(most, batch.step - group.dispatched);
+      sum += batch.step - group.age_from;
+      most = std::max(most, batch.step - group.age_from);
       if (group.oldest) {
         oldest = std::min(oldest.value_or(*group.oldest), *group.oldest);
         newest = std::max(newest.value_or(*group.newest), *group.newest);
@@ -148,7 +148,7 @@ class Comparison {
       return say(where + ": certified twice");
     const json& entry = *entries.front();
     expect(where, entry, "v0", group.dispatched);
-    expect(where, entry, "age", batch.step - group.dispatched);
+    expect(where, entry, "age", batch.step - group.age_from);
     expect(where, entry, "oldest", group.oldest);
     expect(where, entry, "newest", group.newest);
     const auto age = number(entry, "age");

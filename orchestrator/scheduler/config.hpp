@@ -17,6 +17,10 @@ enum class LendingPolicy { Auto, Always };
 /// Which groups are dispatched, trained and given up (scheduler/policy/).
 enum class PolicyRule { Exact, Sync, Aggregate, Count, Drop, Wait, Window, InOrder };
 
+/// From which version the age of a group is counted: that of its first token's dispatch, or the
+/// mean version of its tokens, rounded down, once all are there (until then the first).
+enum class AgeRule { FirstToken, TokenWeighted };
+
 /// One actor slot. Its id is its place in SchedulerConfig::actors.
 struct ActorSpec {
   std::string name;
@@ -66,6 +70,7 @@ struct SchedulerConfig {
   /// dispatched, and at most this share of their engines' slots still generates.
   double return_share = 0.25;
   StragglerConfig stragglers;
+  AgeRule age = AgeRule::FirstToken;
   /// A judged group whose rewards are all equal is filtered: at most this many batches of them
   /// between two updates.
   bool filter_equal_rewards = false;
@@ -159,6 +164,7 @@ void describe(V& v, SchedulerConfig& c) {
   v.field(13, "policy", c.policy);
   v.field(14, "staleness_fraction", c.staleness_fraction);
   v.field(15, "stragglers", c.stragglers);
+  v.field(16, "age", c.age);
   v.field(20, "filter_equal_rewards", c.filter_equal_rewards);
   v.field(21, "filter_limit", c.filter_limit);
 }
@@ -176,6 +182,12 @@ struct EnumNames<orchestrator::PolicyRule> {
                                                                         {P::Wait, "wait"},
                                                                         {P::Window, "window"},
                                                                         {P::InOrder, "in_order"}}};
+};
+template <>
+struct EnumNames<orchestrator::AgeRule> {
+  using A = orchestrator::AgeRule;
+  static constexpr std::array<std::pair<A, std::string_view>, 2> value{
+      {{A::FirstToken, "first_token"}, {A::TokenWeighted, "token_weighted"}}};
 };
 template <>
 struct EnumNames<orchestrator::LendingPolicy> {

@@ -206,10 +206,10 @@ void DistQueue::set_judged(Group& group, bool judged) {
     return;
   group.judged = judged;
   if (judged) {
-    ++judged_by_version_[group.dispatched];
+    ++judged_by_version_[group.age_from()];
     return;
   }
-  const auto count = judged_by_version_.find(group.dispatched);
+  const auto count = judged_by_version_.find(group.age_from());
   if (--count->second == 0)
     judged_by_version_.erase(count);
 }
@@ -219,14 +219,38 @@ void DistQueue::set_trainable(GroupId id, Group& group, bool trainable) {
     return;
   group.trainable = trainable;
   if (trainable) {
-    trainable_.insert({group.dispatched, id});
-    ++trainable_by_version_[group.dispatched];
+    trainable_.insert({group.age_from(), id});
+    ++trainable_by_version_[group.age_from()];
     return;
   }
-  trainable_.erase({group.dispatched, id});
-  const auto count = trainable_by_version_.find(group.dispatched);
+  trainable_.erase({group.age_from(), id});
+  const auto count = trainable_by_version_.find(group.age_from());
   if (--count->second == 0)
     trainable_by_version_.erase(count);
+}
+
+void DistQueue::count_age(GroupId id, PolicyVersion from) {
+  Group& group = *find_group(id);
+  const bool trainable = group.trainable, judged = group.judged;
+  set_trainable(id, group, false);
+  set_judged(group, false);
+  group.counted_from = from;
+  set_judged(group, judged);
+  set_trainable(id, group, trainable);
+}
+
+std::optional<PolicyVersion> DistQueue::mean_version(GroupId id) const {
+  std::uint64_t tokens = 0, sum = 0;
+  for (const Row& row : find_group(id)->rows) {
+    if ((row.consumed & bit(Task::Generate)) == 0)
+      return std::nullopt;
+    for (const actors::Segment& s : row.segments) {
+      const auto count = static_cast<std::uint64_t>(s.tokens.count());
+      tokens += count;
+      sum += count * s.version.value();
+    }
+  }
+  return tokens == 0 ? std::nullopt : std::optional(PolicyVersion(sum / tokens));
 }
 
 LeaseId DistQueue::lease(Task task,

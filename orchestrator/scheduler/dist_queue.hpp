@@ -44,6 +44,8 @@ struct Row {
 struct Group {
   PolicyVersion dispatched;  ///< v0
   std::vector<Row> rows;
+  std::optional<PolicyVersion> counted_from;  ///< Its age is; none: v0.
+  PolicyVersion age_from() const { return counted_from.value_or(dispatched); }
   bool trainable = false;  ///< Every row is ready to train or failed. Not stored.
   bool judged = false;     ///< The same but for reference scores. Not stored.
 };
@@ -77,6 +79,7 @@ template <class V>
 void describe(V& v, Group& g) {
   v.field(1, "dispatched", g.dispatched);
   v.field(2, "rows", g.rows);
+  v.field(3, "counted_from", g.counted_from);
 }
 
 class DistQueue {
@@ -92,15 +95,20 @@ class DistQueue {
   /// Requires: has_credit(), and an id larger than all before.
   void add_group(GroupId group, PolicyVersion dispatched);
   void remove_group(GroupId group);
+  /// From now on the group's age is counted from this version.
+  void count_age(GroupId group, PolicyVersion from);
+  /// Mean version of the group's tokens, rounded down; none before all are there.
+  std::optional<PolicyVersion> mean_version(GroupId group) const;
   bool has_credit() const;
   const Group* group(GroupId id) const;
   const std::map<GroupId, Group>& groups() const { return groups_; }
   GroupId group_of(ResponseId r) const;
   /// An update that holds it is under way. Requires: it is in the table.
   bool in_training(GroupId id) const;
-  /// Groups whose every response is ready to train or failed, earliest dispatch first.
+  /// Groups whose every response is ready to train or failed, by the version that their age is
+  /// counted from, then by id.
   const std::set<std::pair<PolicyVersion, GroupId>>& trainable() const { return trainable_; }
-  /// How many of them were dispatched under each version.
+  /// How many of them count from each version.
   const std::map<PolicyVersion, std::int64_t>& trainable_by_version() const {
     return trainable_by_version_;
   }

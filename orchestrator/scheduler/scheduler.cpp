@@ -207,15 +207,28 @@ void Scheduler::handle(const event::Generated& e) {
       queue.commit(item.lease, item.response);
       ++stored_.progress.responses_failed;
       queue.fail(item.response);
+      recount_age(queue.group_of(item.response));
       settle_failures(queue.group_of(item.response));
     } else {
       queue.commit(item.lease, item.response, Field::Response);
+      recount_age(queue.group_of(item.response));
       forecast_.ended(queue.row(item.response)->tokens);
       ++generated;
     }
   }
   if (fleet_.lends())
     lending_.generated(generated, now_);
+}
+
+/// A group that is generated is as old as its tokens are on average, if that is the rule.
+void Scheduler::recount_age(GroupId id) {
+  if (config_.age == AgeRule::FirstToken)
+    return;
+  const auto version = stored_.queue.mean_version(id);
+  if (!version)
+    return;
+  stored_.standing.recount(stored_.queue.group(id)->age_from(), *version);
+  stored_.queue.count_age(id, *version);
 }
 
 void Scheduler::handle(const event::ReferenceScored& e) {
@@ -284,7 +297,7 @@ void Scheduler::release(GroupId group, Outcome outcome, std::string reason) {
     }
   }
   using Left = Standing::Left;
-  stored_.standing.remove(g.dispatched,
+  stored_.standing.remove(g.age_from(),
                           outcome == Outcome::Trained ? Left::Trained : Left::GivenUp);
   stored_.queue.remove_group(group);
   emit(command::Release{group, outcome, std::move(reason)});

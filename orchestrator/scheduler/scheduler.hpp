@@ -84,6 +84,7 @@ class Scheduler {
   void lose(ActorId actor, const std::string& reason);
   void finish(bool ok, bool stopped, std::string reason);
 
+  void recount_age(GroupId group);
   void settle_failures(GroupId group);
   void filter(GroupId group);
   void evict();

@@ -100,9 +100,9 @@ void Scheduler::train() {
   command.certificate.bound =
       policy_->guarantee(stored_.standing).value_or(std::numeric_limits<std::uint64_t>::max());
   for (const GroupId g : *batch) {
-    const PolicyVersion dispatched = stored_.queue.group(g)->dispatched;
-    command.certificate.groups.push_back({g, dispatched});
-    ++stored_.standing.in_training[dispatched];
+    const Group& group = *stored_.queue.group(g);
+    command.certificate.groups.push_back({g, group.dispatched, group.counted_from});
+    ++stored_.standing.in_training[group.age_from()];
     for (const ResponseId r : stored_.queue.live_responses(g))
       command.responses.push_back(r);
   }

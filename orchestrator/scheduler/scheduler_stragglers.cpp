@@ -99,7 +99,7 @@ std::vector<ResponseId> Scheduler::longest_generating(ActorId engine, PolicyVers
   std::vector<Candidate> found;
   const auto g = static_cast<std::uint64_t>(config_.responses_per_group);
   for (const auto& [id, group] : stored_.queue.groups()) {
-    if (group.trainable || group.dispatched > newest)
+    if (group.trainable || group.age_from() > newest)
       continue;
     const double length = config_.stragglers.predict_length ? forecast_.of(group) : 0;
     for (std::uint64_t k = 0; k < group.rows.size(); ++k) {
@@ -128,7 +128,7 @@ std::size_t Scheduler::full_batch(Task task) const {
     return full;
   std::size_t waited_for = 0;
   for (const ResponseId r : stored_.queue.ready(task)) {  // oldest first
-    if (stored_.queue.group(stored_.queue.group_of(r))->dispatched > *needed || waited_for == full)
+    if (stored_.queue.group(stored_.queue.group_of(r))->age_from() > *needed || waited_for == full)
       break;
     ++waited_for;
   }

@@ -65,7 +65,7 @@ std::string Scheduler::missing_for_training() const {
     return "responses: none dispatched yet";
   // The earliest deadline that is not ready; by the exact rule it is always among those needed.
   for (const auto& [id, group] : stored_.queue.groups()) {
-    if (stored_.queue.trainable().contains({group.dispatched, id}))
+    if (stored_.queue.trainable().contains({group.age_from(), id}))
       continue;
     return fmt::format("group {} (v0 {}) and others: {} of {} groups ready",
                        id,

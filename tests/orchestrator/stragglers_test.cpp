@@ -197,6 +197,30 @@ TEST_F(Stragglers, WithoutMigrationNothingMoves) {
   EXPECT_TRUE(withdrawn.empty());
 }
 
+TEST_F(Stragglers, ATokenWeightedAgeCountsFromTheMeanVersionOnceAllIsGenerated) {
+  config.age = AgeRule::TokenWeighted;
+  config.responses_per_group = 2;
+  config.staleness_bound = 3;
+  start();
+  give_weights(0);
+  const command::Dispatch first = dispatches.front();
+  const auto& queue = scheduler.queue();
+  const auto part = [&](std::size_t k, std::vector<actors::Segment> segments) {
+    Tokens sum;
+    for (const auto& s : segments)
+      sum += s.tokens;
+    feed(event::Generated{
+        ActorId(0),
+        {{first.lease, first.responses[k], Tokens(1), sum, segments, actors::FinishReason::End}}});
+  };
+  part(0, {{v(0), Tokens(10)}});
+  EXPECT_EQ(queue.group(first.group)->age_from(), v(0));
+  // (10 x 0 + 10 x 0 + 30 x 2) / 50 = 1.2
+  part(1, {{v(0), Tokens(10)}, {v(2), Tokens(30)}});
+  EXPECT_EQ(queue.group(first.group)->age_from(), v(1));
+  EXPECT_EQ(queue.group(first.group)->dispatched, v(0));
+}
+
 TEST_F(Stragglers, WithoutDispatchAheadAVersionBeginsOneBatch) {
   config.staleness_bound = 2;
   config.stragglers.dispatch_ahead = false;

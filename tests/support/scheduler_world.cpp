@@ -50,6 +50,7 @@ SchedulerConfig random_config(Random& random) {
                       &c.stragglers.predict_length,
                       &c.stragglers.dispatch_ahead})
     *means = random.chance(0.7);
+  c.age = random.chance(0.3) ? AgeRule::TokenWeighted : AgeRule::FirstToken;
   if (random.chance(0.4)) {
     c.policy = static_cast<PolicyRule>(random.below(8));
     if (c.policy == PolicyRule::Drop)

@@ -41,6 +41,14 @@ void Standing::remove(PolicyVersion v0, Left how) {
   (since_step > 0 ? since_step : at_step) -= 1;
 }
 
+void Standing::recount(PolicyVersion from, PolicyVersion to) {
+  const auto it = outstanding.find(from);
+  TEMPER_CHECK(it != outstanding.end(), "a group that was never added is counted anew");
+  if (--it->second == 0)
+    outstanding.erase(it);
+  ++outstanding[to];
+}
+
 void Standing::publish(PolicyVersion version) {
   step = version;
   in_training.clear();

@@ -24,7 +24,8 @@ struct Standing {
   std::int32_t batch = 1;        ///< B, groups of an update.
   double bound = 0;              ///< eta; whole but for rules that allow a fraction.
   PolicyVersion step;            ///< The version being updated = the published one.
-  GroupsByVersion outstanding;   ///< By v0; those in training too, until the update is done.
+  GroupsByVersion outstanding;   ///< By v0 (or what an age counts from); those in training too,
+                                 ///< until the update is done.
   std::uint64_t dispatched = 0;  ///< Groups ever, without those that failed or were given up.
   std::uint64_t since_step = 0;  ///< Of them, since `step` was published.
   std::uint64_t at_step = 0;     ///< Outstanding when `step` was published.
@@ -40,6 +41,8 @@ struct Standing {
   enum class Left { Trained, GivenUp };
   void remove(PolicyVersion dispatched_under, Left how);
   void publish(PolicyVersion version);
+  /// The age of one group counts from another version.
+  void recount(PolicyVersion from, PolicyVersion to);
 };
 template <class V>
 void describe(V& v, Standing& s) {
