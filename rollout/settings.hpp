@@ -11,6 +11,7 @@ struct RolloutSettings {
   Tokens synthetic_tokens{256};
   Duration synthetic_step{0};
   OnNewWeights on_new_weights = OnNewWeights::KeepKv;
+  bool deadline_first = false;  ///< torch: as TorchEngineOptions::oldest_first.
 };
 
 template <class V>
@@ -20,6 +21,7 @@ void describe(V& v, RolloutSettings& s) {
   v.field(3, "synthetic_tokens", s.synthetic_tokens);
   v.field(4, "synthetic_step", s.synthetic_step);
   v.field(10, "on_new_weights", s.on_new_weights);
+  v.field(11, "deadline_first", s.deadline_first);
 }
 
 }  // namespace temper::rollout

@@ -28,7 +28,8 @@ actors::RoleConfig role_config(const PipelineConfig& config,
                                                       spec.concurrency,
                                                       config.synthetic.tokens,
                                                       config.synthetic.step_time,
-                                                      config.rollout.on_new_weights});
+                                                      config.rollout.on_new_weights,
+                                                      config.stragglers.deadline_first});
       break;
     case actors::RoleKind::Trainer:
       role.resume_from = start.checkpoint.string();

@@ -125,7 +125,10 @@ void TorchEngine::add(GenerationRequest request) {
     settled.finish = FinishReason::Length;
     settled_.push_back(std::move(settled));
   } else {
-    queue_.push_back(std::move(request));
+    const auto at = options_.oldest_first
+                        ? std::ranges::upper_bound(queue_, request.id, {}, &GenerationRequest::id)
+                        : queue_.end();
+    queue_.insert(at, std::move(request));
   }
 }
 

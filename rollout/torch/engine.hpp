@@ -27,6 +27,9 @@ struct TorchEngineOptions {
   std::int32_t concurrency = 64;  ///< Slots: responses that run at once.
   Tokens prefill_tokens{2048};    ///< Largest prefill of one step; one prompt may exceed it.
   OnNewWeights on_new_weights = OnNewWeights::KeepKv;
+  /// Responses enter in the order of their ids, which is that of their groups and so about that of
+  /// their deadlines; else in the order of their arrival.
+  bool oldest_first = false;
 };
 
 /// The engine has no weights until the first stage() and commit().

@@ -186,6 +186,26 @@ TEST(TorchRollout, AWithdrawnResponseLeavesTheOthersAlone) {
   EXPECT_EQ(rest.at(1).tokens, run(*alone).at(1).tokens);
 }
 
+TEST(TorchRollout, OldestFirstAnOlderResponseEntersBeforeAYoungerThatWaitsLonger) {
+  for (const bool oldest_first : {false, true}) {
+    TorchEngineOptions o = options();
+    o.concurrency = 1;
+    o.oldest_first = oldest_first;
+    const auto e = engine(o);
+    e->add(request(9, 9));
+    e->add(request(2, 2));
+    std::vector<std::uint64_t> ended;
+    while (e->load() > 0) {
+      const auto result = e->step();
+      ASSERT_TRUE(result);
+      for (const Generation& g : result->finished)
+        ended.push_back(g.id.value());
+    }
+    const std::vector<std::uint64_t> by_id{2, 9}, by_arrival{9, 2};
+    EXPECT_EQ(ended, oldest_first ? by_id : by_arrival);
+  }
+}
+
 TEST(TorchRollout, InterruptTakesQueuedResponsesToo) {
   TorchEngineOptions o = options();
   o.concurrency = 2;
