@@ -17,8 +17,8 @@ constexpr std::size_t kUrgentBatches = 8;
 
 }  // namespace
 
-/// Of what is in flight and may still come, each engine's share, rounded up: while anything may come,
-/// some engine has less.
+/// Of what is in flight and may still come, each engine's share, rounded up: while anything may
+/// come, some engine has less.
 std::int64_t Scheduler::even_share() const {
   std::int64_t engines = 0;
   auto load = static_cast<std::int64_t>(stored_.queue.ready(Task::Generate).size());
