@@ -107,6 +107,17 @@ class Stragglers : public ::testing::Test {
   void end(ResponseId r) {
     feed(event::Generated{at.at(r).actor, {item(r, actors::FinishReason::End)}});
   }
+  void start_with_weights() {
+    start();
+    give_weights(0);
+    give_weights(1);
+  }
+  void empty_engine_1() {
+    for (const auto& d : std::vector(dispatches)) {
+      if (d.actor == ActorId(1))
+        end(d.responses.front());
+    }
+  }
 
   SchedulerConfig config;
   Scheduler scheduler;
@@ -125,21 +136,14 @@ TEST_F(Stragglers, TheFirstEngineWithWeightsTakesNoMoreThanItsShare) {
 
 TEST_F(Stragglers, WithoutAnEvenLoadTheFirstEngineTakesAll) {
   config.stragglers.even_load = false;
-  start();
-  give_weights(0);
-  give_weights(1);
+  start_with_weights();
   EXPECT_EQ(load(0), 8);
   EXPECT_EQ(load(1), 0);
 }
 
 TEST_F(Stragglers, WhatTheNextUpdateNeedsMovesToTheEmptierEngine) {
-  start();
-  give_weights(0);
-  give_weights(1);
-  for (const auto& d : std::vector(dispatches)) {
-    if (d.actor == ActorId(1))
-      end(d.responses.front());
-  }
+  start_with_weights();
+  empty_engine_1();
   // 4 on one engine, fewer and fewer on the other: at 2 the difference pays.
   ASSERT_FALSE(withdrawn.empty());
   EXPECT_EQ(withdrawn[0].actor, ActorId(0));
@@ -159,13 +163,8 @@ TEST_F(Stragglers, NothingMovesThatNoUpdateWaitsFor) {
   // 8 groups under v0 = 0 at eta 2: step 1 has room for 16 of deadline 2, none is demanded.
   config.staleness_bound = 2;
   config.stragglers.dispatch_ahead = false;
-  start();
-  give_weights(0);
-  give_weights(1);
-  for (const auto& d : std::vector(dispatches)) {
-    if (d.actor == ActorId(1))
-      end(d.responses.front());
-  }
+  start_with_weights();
+  empty_engine_1();
   EXPECT_EQ(load(0), 4);
   EXPECT_EQ(load(1), 0);
   EXPECT_TRUE(withdrawn.empty());
@@ -174,26 +173,16 @@ TEST_F(Stragglers, NothingMovesThatNoUpdateWaitsFor) {
 TEST_F(Stragglers, NothingLeavesAnEngineThatIsNearlyEmpty) {
   for (ActorSpec& actor : config.actors)
     actor.concurrency = 64;  // 4 of 64 slots
-  start();
-  give_weights(0);
-  give_weights(1);
-  for (const auto& d : std::vector(dispatches)) {
-    if (d.actor == ActorId(1))
-      end(d.responses.front());
-  }
+  start_with_weights();
+  empty_engine_1();
   EXPECT_EQ(load(0), 4);
   EXPECT_TRUE(withdrawn.empty());
 }
 
 TEST_F(Stragglers, WithoutMigrationNothingMoves) {
   config.stragglers.migrate = false;
-  start();
-  give_weights(0);
-  give_weights(1);
-  for (const auto& d : std::vector(dispatches)) {
-    if (d.actor == ActorId(1))
-      end(d.responses.front());
-  }
+  start_with_weights();
+  empty_engine_1();
   EXPECT_TRUE(withdrawn.empty());
 }
 
@@ -224,9 +213,7 @@ TEST_F(Stragglers, ATokenWeightedAgeCountsFromTheMeanVersionOnceAllIsGenerated) 
 TEST_F(Stragglers, WithoutDispatchAheadAVersionBeginsOneBatch) {
   config.staleness_bound = 2;
   config.stragglers.dispatch_ahead = false;
-  start();
-  give_weights(0);
-  give_weights(1);
+  start_with_weights();
   EXPECT_EQ(load(0) + load(1), 8);
 }
 
