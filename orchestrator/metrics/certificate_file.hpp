@@ -4,7 +4,8 @@
 //    {"group":28,"v0":6,"age":1,"oldest":6,"newest":7},{"group":29,"v0":7,"age":0,...}]}
 //
 // step: the version that was updated. bound: the largest age that the run's rule allows; null: it
-// keeps none. v0: version a group was dispatched with; age: step - v0. oldest, newest: versions
+// keeps none. v0: version a group was dispatched with; age: step - v0, or, where ages are
+// token-weighted, step - the mean version of its tokens, rounded down. oldest, newest: versions
 // that sampled tokens of the group (of the batch); null: there are none.
 //
 // A line is written when its update is done. A resume takes back the lines of what it makes void,

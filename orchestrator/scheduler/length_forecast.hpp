@@ -2,8 +2,7 @@
 //
 // Equation. (sum of the lengths of n ended siblings + mean) / (n + 1), with `mean` that of all
 //           responses that have ended: one response's worth of doubt.
-// Assumed.  Prompts differ in how long their answers are. Where they do not, it says nothing, and
-//           does no harm: it only ranks what moves to another engine.
+// Assumed.  Prompts differ in how long their answers are. Where they do not, it says nothing.
 #pragma once
 
 #include "orchestrator/scheduler/dist_queue.hpp"
