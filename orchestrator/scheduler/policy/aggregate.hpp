@@ -1,8 +1,8 @@
 // `aggregate`: one gate over all groups together.
 //
-// Rule.      Dispatch while accepted + running stays within (eta + v + 1) B, with v the version, accepted all
-//            groups ever finished, running those that generate; train finished groups, oldest
-//            first.
+// Rule.      Dispatch while accepted + running stays within (eta + v + 1) B, with v the version,
+//            accepted all groups ever finished, running those that generate; train finished groups,
+//            oldest first.
 // Guarantee. None for a group: one that takes long is overtaken, update after update. The mean age
 //            stays about eta.
 // Source.    AReaL (2505.24298) section 4.1 and its staleness manager; fractional eta as there.

@@ -88,8 +88,7 @@ std::optional<StalenessPolicy::Demand> ExactPolicy::demand(const Standing& s) co
   std::optional<Demand> out;
   std::int64_t count = 0;
   for (const auto& [v0, groups] : s.outstanding) {
-    const auto leaving = s.in_training.find(v0);
-    count += groups - (leaving == s.in_training.end() ? 0 : leaving->second);
+    count += s.waiting(v0);
     const std::int64_t demanded = count - room(v0, eta(s), after, s.batch);
     if (demanded > (out ? out->groups : 0))
       out = Demand{v0, demanded};

@@ -46,8 +46,7 @@ class InOrderPolicy final : public StalenessPolicy {
   std::optional<Demand> demand(const Standing& s) const override {
     std::int64_t there = 0;
     for (const auto& [v0, groups] : s.outstanding) {
-      const auto leaving = s.in_training.find(v0);
-      there += groups - (leaving == s.in_training.end() ? 0 : leaving->second);
+      there += s.waiting(v0);
       if (there >= s.batch)
         return Demand{v0, there};
     }

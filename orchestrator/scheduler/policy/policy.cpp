@@ -20,6 +20,14 @@ std::uint64_t Standing::outstanding_groups() const {
   return static_cast<std::uint64_t>(sum);
 }
 
+std::int64_t Standing::waiting(PolicyVersion version) const {
+  const auto of = [version](const GroupsByVersion& groups) {
+    const auto it = groups.find(version);
+    return it == groups.end() ? 0 : it->second;
+  };
+  return of(outstanding) - of(in_training);
+}
+
 std::uint64_t Standing::capacity() const {
   return static_cast<std::uint64_t>(std::floor((bound + 1) * batch));
 }

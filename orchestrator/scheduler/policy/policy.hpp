@@ -32,6 +32,8 @@ struct Standing {
   GroupsByVersion in_training;   ///< Part of `outstanding`. Not stored.
 
   std::uint64_t outstanding_groups() const;
+  /// Outstanding groups of a version that no update under way holds.
+  std::int64_t waiting(PolicyVersion version) const;
   /// (bound + 1) B groups, rounded down: what may be ahead of the trainer. No policy has more
   /// outstanding.
   std::uint64_t capacity() const;
