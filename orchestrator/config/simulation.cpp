@@ -173,10 +173,10 @@ actors::SimulationSettings actor_settings(const actors::SimulationSettings& sett
   own.cards = std::ssize(slot.cards);
   own.concurrency = slot.concurrency;
   own.colocated = slot.takes_turns;
-  if (!slot.takes_turns)
-    own.host_left.reset();
   if (slot.takes_turns)  // engines on shared cards get their weights from them
     own.rollout_cards = settings.trainer_cards;
+  else  // nobody else's bytes are in its host memory
+    own.host_left.reset();
   return own;
 }
 
