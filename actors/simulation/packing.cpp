@@ -89,6 +89,16 @@ double Packing::mean_squares() const {
   return busiest_squares / static_cast<double>(std::max<std::int64_t>(1, micro_batches));
 }
 
+std::vector<Tokens> repeated(std::vector<Tokens> lengths, std::int64_t times) {
+  if (times == 1)
+    return lengths;
+  std::vector<Tokens> out;
+  out.reserve(lengths.size() * static_cast<std::size_t>(times));
+  for (const Tokens length : lengths)
+    out.insert(out.end(), static_cast<std::size_t>(times), length);
+  return out;
+}
+
 Packing pack(std::vector<Tokens> lengths, const PackingLimits& limits) {
   TEMPER_CHECK(!lengths.empty(), "there is a sequence to pack");
   std::ranges::sort(lengths, std::greater<>{});
@@ -109,6 +119,12 @@ Packing pack(std::vector<Tokens> lengths, const PackingLimits& limits) {
   out.micro_batches = n;
   hand_out(std::move(bins), out);
   return out;
+}
+
+const Packing& Packings::operator()(const PackingLimits& limits) {
+  const auto known = made_.find(limits);
+  return known != made_.end() ? known->second
+                              : made_.emplace(limits, pack(lengths_, limits)).first->second;
 }
 
 LayerAttention layer_attention(const sim_hw::ModelSpec& model,

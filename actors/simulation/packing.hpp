@@ -18,7 +18,9 @@
 #include "actors/simulation/costs.hpp"
 #include "sim_hw/operators/device.hpp"
 
-#include <span>
+#include <compare>
+#include <map>
+#include <utility>
 #include <vector>
 
 namespace temper::actors {
@@ -40,9 +42,25 @@ struct PackingLimits {
   std::int64_t tokens = 1;    ///< Of a micro-batch.
   std::int64_t replicas = 1;  ///< Data parallelism.
   std::int64_t multiple = 1;  ///< What the number of micro-batches of a replica is rounded up to.
+
+  auto operator<=>(const PackingLimits&) const = default;
 };
+/// Each length so many times, as where it stands for others.
+std::vector<Tokens> repeated(std::vector<Tokens> lengths, std::int64_t times);
 /// Requires: limits of 1 or more, lengths above 0, at least one.
 Packing pack(std::vector<Tokens> lengths, const PackingLimits& limits);
+
+/// Packings of the same sequences under different limits, each made once. One thread.
+class Packings {
+ public:
+  /// Requires: as pack().
+  explicit Packings(std::vector<Tokens> lengths) : lengths_(std::move(lengths)) {}
+  const Packing& operator()(const PackingLimits& limits);
+
+ private:
+  const std::vector<Tokens> lengths_;
+  std::map<PackingLimits, Packing> made_;
+};
 
 /// Seconds of attention's forward pass in one layer.
 struct LayerAttention {

@@ -15,26 +15,37 @@ ReferenceModel::ReferenceModel(const SimulationSettings& settings)
       fabric_(sim_hw::make_fabric(settings.cluster)),
       layout_(reference_layout(settings)) {}
 
-ReferencePass ReferenceModel::pass(std::vector<Tokens> lengths) const {
-  ReferencePass out;
-  for (const Tokens length : lengths)
-    out.flops += flops_.forward(sim_hw::whole_sequence(static_cast<double>(length.count())));
-  const Packing packing =
-      pack(std::move(lengths),
-           {.tokens = settings_.config.trainer.micro_batch_tokens, .replicas = layout_.dp});
-  const sim_hw::TrainShape shape =
-      packed_shape(settings_, layout_, packing.micro_batches, packing.mean_tokens());
-  out.sent = sim_hw::forward_traffic(model_, device_, fabric_, layout_, shape).total();
-  out.memory = reference_memory(settings_, Tokens(packing.largest_tokens));
-  out.seconds = sim_hw::forward_iteration_seconds(model_, device_, fabric_, layout_, shape);
+PackingLimits ReferenceModel::limits() const {
+  return {.tokens = settings_.config.trainer.micro_batch_tokens, .replicas = layout_.dp};
+}
+
+sim_hw::TrainShape ReferenceModel::shape(const Packing& packing) const {
+  return packed_shape(settings_, layout_, packing.micro_batches, packing.mean_tokens());
+}
+
+double ReferenceModel::seconds(const Packing& packing) const {
+  const sim_hw::TrainShape shape = this->shape(packing);
+  const double seconds =
+      sim_hw::forward_iteration_seconds(model_, device_, fabric_, layout_, shape);
   if (shape.attention != sim_hw::AttentionKernel::Fused)
-    return out;
+    return seconds;
   const LayerAttention attention =
       layer_attention(model_, device_, layout_, shape, packing.mean_squares());
   const auto first = static_cast<double>(sim_hw::stage_layers(model_, layout_, 0));
   const double layers = static_cast<double>(packing.micro_batches) * first +
                         static_cast<double>(model_.layers) - first;
-  out.seconds += (attention.real - attention.packed) * layers;
+  return seconds + (attention.real - attention.packed) * layers;
+}
+
+ReferencePass ReferenceModel::pass(std::vector<Tokens> lengths) const {
+  lengths = repeated(std::move(lengths), settings_.stands_for);
+  ReferencePass out;
+  for (const Tokens length : lengths)
+    out.flops += flops_.forward(sim_hw::whole_sequence(static_cast<double>(length.count())));
+  const Packing packing = pack(std::move(lengths), limits());
+  out.sent = sim_hw::forward_traffic(model_, device_, fabric_, layout_, shape(packing)).total();
+  out.memory = reference_memory(settings_, Tokens(packing.largest_tokens));
+  out.seconds = seconds(packing);
   return out;
 }
 

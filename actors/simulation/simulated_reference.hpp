@@ -34,8 +34,13 @@ class ReferenceModel {
   /// Requires: at least one length.
   ReferencePass pass(std::vector<Tokens> lengths) const;
   double seconds(std::vector<Tokens> lengths) const { return pass(std::move(lengths)).seconds; }
+  /// How sequences are packed, and what a pass over them takes.
+  PackingLimits limits() const;
+  double seconds(const Packing& packing) const;
 
  private:
+  sim_hw::TrainShape shape(const Packing& packing) const;
+
   SimulationSettings settings_;
   sim_hw::ModelSpec model_;
   sim_hw::ModelFlops flops_;

@@ -149,6 +149,9 @@ struct SimulationSettings {
   /// engine's own ledger leaves.
   std::optional<double> host_left;
   bool deadline_first = false;  ///< rollout: the oldest group enters first, the youngest leaves.
+  /// Responses that each simulated one stands for: the costs are those of so many times the work
+  /// that is there (orchestrator/explore/evaluate.hpp, sampled runs).
+  std::int64_t stands_for = 1;
 };
 template <class V>
 void describe(V& v, SimulationSettings& c) {
@@ -162,6 +165,7 @@ void describe(V& v, SimulationSettings& c) {
   v.field(8, "colocated", c.colocated);
   v.field(9, "host_left", c.host_left);
   v.field(10, "deadline_first", c.deadline_first);
+  v.field(11, "stands_for", c.stands_for);
 }
 
 }  // namespace actors

@@ -24,10 +24,9 @@ std::vector<CardId> joined(std::vector<CardId> cards, const std::vector<CardId>&
   return cards;
 }
 
-std::vector<CardId> without(std::vector<CardId> cards, const std::vector<CardId>& taken) {
-  std::erase_if(cards, [&](CardId card) {
-    return std::find(taken.begin(), taken.end(), card) != taken.end();
-  });
+std::vector<CardId> without(std::vector<CardId> cards, std::vector<CardId> taken) {
+  std::ranges::sort(taken);
+  std::erase_if(cards, [&](CardId card) { return std::ranges::binary_search(taken, card); });
   return cards;
 }
 

@@ -204,12 +204,12 @@ Status check_rules(const PipelineConfig& config) {
   return invalid_input(std::move(text));
 }
 
-Result<Figures> evaluate(const PipelineConfig& config) {
-  TEMPER_CHECK(config.hardware == HardwareKind::Simulated, "only simulated cards can be tried");
-  TEMPER_TRY_STATUS(check_rules(config));
+namespace {
+
+Result<Figures> simulate(const PipelineConfig& config, actors::SimulationSettings settings) {
   VirtualOptions options;
   options.config = config;
-  TEMPER_TRY(options.simulation, resolve_simulation(config));
+  options.simulation = std::move(settings);
   std::vector<std::string> names;
   for (const ActorSpec& spec : actor_slots(config))
     names.push_back(spec.name);
@@ -226,6 +226,67 @@ Result<Figures> evaluate(const PipelineConfig& config) {
   if (!outcome.finish.ok)
     return Error{ErrorCode::Internal, outcome.finish.reason};
   return figures_of(watched, config);
+}
+
+/// Of what the simulated responses stand for.
+void scale(Rates& rates, double w) {
+  rates.trained_per_s *= w;
+  rates.generated_per_s *= w;
+  rates.sustained_per_s *= w;
+}
+
+void scale(Fates& fates, std::int64_t w) {
+  fates.generated *= w;
+  fates.wasted *= w;
+  const auto groups = static_cast<std::uint64_t>(w);
+  fates.groups_trained *= groups;
+  fates.groups_evicted *= groups;
+  for (auto& [age, count] : fates.staleness)
+    count *= groups;
+}
+
+}  // namespace
+
+Result<Figures> evaluate(const PipelineConfig& config) {
+  TEMPER_CHECK(config.hardware == HardwareKind::Simulated, "only simulated cards can be tried");
+  TEMPER_TRY_STATUS(check_rules(config));
+  TEMPER_TRY(actors::SimulationSettings settings, resolve_simulation(config));
+  return simulate(config, std::move(settings));
+}
+
+std::int64_t sample_of(const PipelineConfig& config,
+                       const actors::SimulationSettings& settings,
+                       std::int64_t wanted) {
+  const std::int64_t cards = std::ssize(resolve_placement(config).rollout);
+  const std::int64_t replicas = cards / config.rollout.replicas * settings.cluster.dies_per_card /
+                                config.simulation.rollout.tp;
+  const std::int64_t groups = config.algorithm.groups_per_update;
+  const std::int64_t slots = config.rollout.concurrency;
+  for (std::int64_t w = wanted; w > 1; --w) {
+    if (groups % w == 0 && slots % w == 0 && replicas % w == 0 &&
+        slots / w >= config.algorithm.responses_per_group) {
+      return w;
+    }
+  }
+  return 1;
+}
+
+Result<Figures> evaluate_sampled(const PipelineConfig& config,
+                                 const actors::SimulationSettings& settings,
+                                 std::int64_t w) {
+  PipelineConfig part = config;
+  part.algorithm.groups_per_update /= static_cast<std::int32_t>(w);
+  part.rollout.concurrency /= static_cast<std::int32_t>(w);
+  actors::SimulationSettings s = settings;
+  s.stands_for = w;
+  s.config.reward.pool = std::max(1, s.config.reward.pool / static_cast<std::int32_t>(w));
+  s.config.report_every *= w;  // as many responses in a report
+  part.simulation = s.config;
+  TEMPER_TRY(Figures figures, simulate(part, std::move(s)));
+  scale(figures.whole, static_cast<double>(w));
+  scale(figures.steady, static_cast<double>(w));
+  scale(figures.fates, w);
+  return figures;
 }
 
 Result<Figures> evaluate_log(const std::filesystem::path& log, const PipelineConfig& config) {

@@ -16,6 +16,13 @@
 // (the last two of the whole run: prompts are trained, not generated). For a run as a whole it is
 // the trained tokens/s.
 //
+// A sampled run simulates one prompt of w and lets each response stand for w: an update has 1 / w
+// of its groups, an engine 1 / w of its slots, of its replicas and of their cache, and reward
+// actors 1 / w of their workers, while every time is that of the whole but for reports, which come
+// w times as rarely. Figures are those of the whole as well. What it does not have: the chance of w
+// times as many draws to meet a longer response, so that tails are a little short; docs/tune.md
+// says how far its figures are from those of whole runs.
+//
 // Equal configurations give equal figures, on any thread, in any company.
 #pragma once
 
@@ -77,6 +84,18 @@ Status check_rules(const PipelineConfig& config);
 /// Requires: config.hardware is Simulated. Errors: the configuration breaks a rule (InvalidInput,
 /// every rule in its context), or the run did not finish (Internal, with its reason).
 Result<Figures> evaluate(const PipelineConfig& config);
+
+/// The largest w up to `wanted` that divides the groups of an update and every engine's slots and
+/// replicas, and leaves an engine the slots of a group.
+std::int64_t sample_of(const PipelineConfig& config,
+                       const actors::SimulationSettings& settings,
+                       std::int64_t wanted);
+
+/// evaluate() of a sampled run; `settings` are resolve_simulation() of the configuration, whose
+/// rules are not checked again. Requires: w is sample_of() something.
+Result<Figures> evaluate_sampled(const PipelineConfig& config,
+                                 const actors::SimulationSettings& settings,
+                                 std::int64_t w);
 
 /// The same figures of a run of `config` that left its events.log in a folder, on any hardware.
 /// Errors: the log cannot be read; the run did not make all its updates (Internal, with its

@@ -21,7 +21,7 @@ using actors::TrainerEngineConfig;
 constexpr std::int64_t kMostTp = 16, kMostCp = 4, kMostPp = 32;
 constexpr std::int64_t kMicroBatches[] = {8192, 16384, 32768};
 /// Of kv_share, from the largest tried.
-constexpr int kMostTwentieths = 19, kFewestTwentieths = 1;
+constexpr int kMostTwentieths = 19;
 /// Layouts of the trainer, fastest first, that are tried beside the other roles.
 constexpr std::size_t kTried = 64;
 
@@ -47,6 +47,7 @@ Result<LayoutChooser> LayoutChooser::create(const PipelineConfig& like) {
   TEMPER_TRY(SimulationSettings settings, resolve_simulation(like));
   TEMPER_TRY_STATUS(actors::check_lengths(settings.config.prompt));
   TEMPER_TRY_STATUS(actors::check_lengths(settings.config.response));
+  settings.cluster.fits.clear();  // where constants come from is not asked here, and costs copies
   std::vector<Tokens> batch = draw_batch(like, settings);
   return LayoutChooser(std::move(settings), std::move(batch));
 }
@@ -73,7 +74,7 @@ std::vector<TrainerEngineConfig> LayoutChooser::layouts(std::int64_t devices) co
   return out;
 }
 
-std::vector<LayoutChooser::Ranked> LayoutChooser::rank(std::int64_t cards) const {
+std::vector<LayoutChooser::Ranked> LayoutChooser::rank(std::int64_t cards) {
   std::vector<Ranked> out;
   SimulationSettings s = settings_;
   s.trainer_cards = s.cards = cards;
@@ -82,8 +83,10 @@ std::vector<LayoutChooser::Ranked> LayoutChooser::rank(std::int64_t cards) const
     if (!actors::check_trainer(s))
       continue;
     const actors::ActorMemory memory = actors::trainer_memory(s);
-    if (holds(s, memory.device, memory.host))
-      out.push_back({layout, trainer::UpdateModel(s)(batch_).total()});
+    if (!holds(s, memory.device, memory.host))
+      continue;
+    const trainer::UpdateModel update(s);
+    out.push_back({layout, update.seconds(packings_(update.limits()))});
   }
   std::ranges::stable_sort(out, {}, &Ranked::seconds);
   return out;
@@ -95,40 +98,57 @@ const std::vector<LayoutChooser::Ranked>& LayoutChooser::trainers(std::int64_t c
                                   : trainers_.emplace(cards, rank(cards)).first->second;
 }
 
-bool LayoutChooser::fits(const PipelineConfig& config) {
-  const std::vector<std::int32_t> prompt = settings_.config.prompt.lengths;
-  const std::vector<std::int32_t> response = settings_.config.response.lengths;
-  SimulationSettings s = settings_;
-  s.config = config.simulation;
-  s.config.prompt.lengths = prompt;
-  s.config.response.lengths = response;
-  const SimulatedPlacement placement = simulated_placement(config, s);
+LayoutChooser::Fit LayoutChooser::fit(const SimulatedPlacement& placement) const {
   const auto phases = memory_phases(placement);
-  return phases && std::ranges::all_of(*phases, [&](const PhaseLedger& phase) {
-           return phase.device() <= actors::device_capacity(s) &&
-                  phase.host() <= actors::host_capacity(s);
-         });
+  if (!phases)
+    return Fit::NoCache;
+  return std::ranges::all_of(*phases,
+                             [&](const PhaseLedger& phase) {
+                               return phase.device() <= actors::device_capacity(settings_) &&
+                                      phase.host() <= actors::host_capacity(settings_);
+                             })
+             ? Fit::Fits
+             : Fit::TooLarge;
 }
 
-Result<PipelineConfig> LayoutChooser::complete(PipelineConfig config) {
-  const PlacementConfig cards = resolve_placement(config);
+std::optional<int> LayoutChooser::largest_kv_share(SimulatedPlacement placement) {
+  const auto at = [&](int twentieths) {
+    placement.settings.config.rollout.kv_share = static_cast<double>(twentieths) / 20;
+    return fit(placement);
+  };
+  int low = 0, high = kMostTwentieths + 1;
+  // Neighbours in a search mostly end at the same share.
+  if (at(last_share_) != Fit::TooLarge)
+    low = last_share_;
+  else
+    high = last_share_;
+  if (low + 1 < high && at(low + 1) == Fit::TooLarge)
+    high = low + 1;
+  while (high - low > 1) {
+    const int middle = (low + high) / 2;
+    (at(middle) == Fit::TooLarge ? high : low) = middle;
+  }
+  if (low == 0 || at(low) != Fit::Fits)
+    return std::nullopt;
+  last_share_ = low;
+  return low;
+}
+
+Result<LayoutChooser::Completion> LayoutChooser::choose(PipelineConfig config,
+                                                        const PlacementConfig& cards) {
   const auto trainer_cards = std::ssize(cards.trainer);
-  const std::int64_t engine_devices =
-      std::ssize(cards.rollout) / config.rollout.replicas * settings_.cluster.dies_per_card;
-  config.simulation.rollout.ep =
-      settings_.model.moe ? std::gcd(engine_devices, settings_.model.moe->experts) : 1;
   const std::vector<Ranked>& ranked = trainers(trainer_cards);
   if (ranked.empty()) {
     return Error{ErrorCode::OutOfMemory,
                  fmt::format("no layout of the trainer fits {} cards", trainer_cards)};
   }
+  SimulationSettings s = settings_;
+  s.config.rollout = config.simulation.rollout;
+  SimulatedPlacement placement = simulated_placement(config, s);
   for (std::size_t i = 0; i < std::min(kTried, ranked.size()); ++i) {
-    config.simulation.trainer = ranked[i].layout;
-    for (int twentieths = kMostTwentieths; twentieths >= kFewestTwentieths; --twentieths) {
-      config.simulation.rollout.kv_share = static_cast<double>(twentieths) / 20;
-      if (fits(config))
-        return config;
-    }
+    placement.settings.config.trainer = ranked[i].layout;
+    if (const auto twentieths = largest_kv_share(placement))
+      return Completion{ranked[i].layout, static_cast<double>(*twentieths) / 20};
   }
   return Error{
       ErrorCode::OutOfMemory,
@@ -136,6 +156,32 @@ Result<PipelineConfig> LayoutChooser::complete(PipelineConfig config) {
                   config.rollout.replicas,
                   std::ssize(cards.rollout) / config.rollout.replicas,
                   trainer_cards)};
+}
+
+Result<PipelineConfig> LayoutChooser::complete(PipelineConfig config) {
+  const PlacementConfig cards = resolve_placement(config);
+  const std::int64_t engine_devices =
+      std::ssize(cards.rollout) / config.rollout.replicas * settings_.cluster.dies_per_card;
+  const std::int64_t tp = config.simulation.rollout.tp;
+  config.simulation.rollout.ep =
+      settings_.model.moe ? std::gcd(engine_devices, settings_.model.moe->experts) : 1;
+  const std::int64_t rows = (config.rollout.concurrency * tp + engine_devices - 1) / engine_devices;
+  const Key key{static_cast<std::int64_t>(cards.mode),
+                std::ssize(cards.rollout),
+                std::ssize(cards.trainer),
+                std::ssize(cards.reference),
+                config.rollout.replicas,
+                config.reference.replicas,
+                tp,
+                rows};
+  auto known = completions_.find(key);
+  if (known == completions_.end())
+    known = completions_.emplace(key, choose(config, cards)).first;
+  if (!known->second)
+    return known->second.error();
+  config.simulation.trainer = known->second->trainer;
+  config.simulation.rollout.kv_share = known->second->kv_share;
+  return config;
 }
 
 }  // namespace temper::orchestrator

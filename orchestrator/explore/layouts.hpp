@@ -9,15 +9,18 @@
 // micro-batches of 8K, 16K and 32K tokens; vpp stays 1. The optimizer stays where the configuration
 // has it.
 //
-// Answers are remembered per number of trainer cards, so one chooser serves configurations that
-// differ in cards, replicas, concurrency and rollout layout alone. One thread.
+// Answers are remembered, so one chooser serves configurations that differ in cards, replicas,
+// concurrency and rollout layout alone. One thread.
 #pragma once
 
-#include "actors/simulation/simulation_config.hpp"
+#include "actors/simulation/packing.hpp"
 #include "core/result.hpp"
 #include "orchestrator/config/pipeline_config.hpp"
+#include "orchestrator/config/simulated_memory.hpp"
 
+#include <array>
 #include <map>
+#include <optional>
 #include <vector>
 
 namespace temper::orchestrator {
@@ -36,18 +39,32 @@ class LayoutChooser {
     actors::TrainerEngineConfig layout;
     double seconds = 0;  ///< Of an update.
   };
+  /// All of a configuration that memory depends on and complete() does not choose.
+  using Key = std::array<std::int64_t, 8>;
+  struct Completion {
+    actors::TrainerEngineConfig trainer;
+    double kv_share = 0;
+  };
 
   LayoutChooser(actors::SimulationSettings settings, std::vector<Tokens> batch)
-      : settings_(std::move(settings)), batch_(std::move(batch)) {}
+      : settings_(std::move(settings)), packings_(std::move(batch)) {}
   /// Fastest first.
   const std::vector<Ranked>& trainers(std::int64_t cards);
-  std::vector<Ranked> rank(std::int64_t cards) const;
+  std::vector<Ranked> rank(std::int64_t cards);
   std::vector<actors::TrainerEngineConfig> layouts(std::int64_t devices) const;
-  bool fits(const PipelineConfig& config);
+  /// Of a configuration with the layout of the engines, none in vain.
+  Result<Completion> choose(PipelineConfig config, const PlacementConfig& cards);
+  /// As twentieths; none: no share fits.
+  std::optional<int> largest_kv_share(SimulatedPlacement placement);
+  /// NoCache: the layout cannot be, or its cache cannot hold one longest response.
+  enum class Fit { Fits, TooLarge, NoCache };
+  Fit fit(const SimulatedPlacement& placement) const;
 
   actors::SimulationSettings settings_;
-  const std::vector<Tokens> batch_;  ///< Of one update, prompts and responses together.
+  actors::Packings packings_;  ///< Of one update's batch, prompts and responses together.
   std::map<std::int64_t, std::vector<Ranked>> trainers_;
+  std::map<Key, Result<Completion>> completions_;
+  int last_share_ = 1;  ///< Where the next search for one begins; no part of any answer.
 };
 
 }  // namespace temper::orchestrator

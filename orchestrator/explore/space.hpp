@@ -19,6 +19,7 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace temper::orchestrator {
@@ -35,6 +36,16 @@ class Space {
   Space(PipelineConfig like, PlacementMode mode, std::int64_t devices_per_card);
 
   const std::vector<Axis>& axes() const { return axes_; }
+  /// Calls `visit(point)` for every point, the last axis fastest.
+  template <class Visit>
+  void for_each_point(Visit&& visit) const {
+    Point point(axes_.size(), 0);
+    for (std::size_t axis = axes_.size(); axis > 0;) {
+      visit(std::as_const(point));
+      for (axis = axes_.size(); axis > 0 && ++point[axis - 1] == axes_[axis - 1].values.size();)
+        point[--axis] = 0;
+    }
+  }
   /// None: the numbers do not make a placement (no whole engine, no card left).
   std::optional<PipelineConfig> at(const Point& point) const;
 

@@ -15,6 +15,9 @@
 // not count), the exchanges that are priced, and copies of parked pieces. Assumed: every replica as
 // full; no vocabulary head in prefill; the first token comes from a decode step like all others, as
 // sim_hw/iteration/cluster.hpp counts them. One owner, no threads.
+//
+// Where each response stands for w (SimulationSettings::stands_for), dp / w replicas are filled by
+// what is there, each as full as all are by what it stands for: times are those of the whole.
 #pragma once
 
 #include "actors/simulation/simulation_config.hpp"
@@ -27,7 +30,7 @@ namespace temper::rollout {
 
 class EngineCost {
  public:
-  /// Requires: actors::check_rollout(settings).
+  /// Requires: actors::check_rollout(settings); settings.stands_for divides the replicas.
   explicit EngineCost(const actors::SimulationSettings& settings);
 
   /// Seconds of `steps` decode steps of `running` responses that have `context` tokens cached
@@ -67,6 +70,7 @@ class EngineCost {
   /// Takes away what that step computed.
   void finish_prefill(std::deque<PrefillPiece>& pieces) const;
 
+  /// That responses are spread over.
   std::int64_t replicas() const { return replicas_; }
 
  private:

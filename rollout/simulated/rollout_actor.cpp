@@ -469,16 +469,16 @@ void SimulatedRollout::stop(Time now, actors::Outbox& out) {
 // --- Usage
 
 void SimulatedRollout::count_steps(std::int64_t steps) {
-  meter_.add_flops(cost_->decode_flops(batch_->running(), steps, run_context_));
+  meter_.add_flops(each() * cost_->decode_flops(batch_->running(), steps, run_context_));
   meter_.add_sent(run_cost_.sent, static_cast<double>(steps) * meter_.devices());
 }
 
 void SimulatedRollout::count_prefill() {
   const EngineCost::PrefillUse use = cost_->prefill_use(batch_->prefill());
-  meter_.add_flops(use.flops);
-  meter_.add_sent(use.sent);
-  meter_.add_to_host(use.copied);
-  meter_.add_from_host(use.copied);
+  meter_.add_flops(each() * use.flops);
+  meter_.add_sent(use.sent, each());
+  meter_.add_to_host(each() * use.copied);
+  meter_.add_from_host(each() * use.copied);
 }
 
 void SimulatedRollout::count_held() {

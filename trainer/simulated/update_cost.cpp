@@ -36,24 +36,21 @@ UpdateModel::UpdateModel(const actors::SimulationSettings& settings)
   }
 }
 
-UpdateCost UpdateModel::operator()(std::vector<Tokens> lengths) const {
+actors::PackingLimits UpdateModel::limits() const {
+  return {.tokens = settings_.config.trainer.micro_batch_tokens,
+          .replicas = layout_.dp,
+          .multiple = layout_.vpp > 1 ? layout_.pp : 1};
+}
+
+sim_hw::TrainShape UpdateModel::shape(const actors::Packing& packing) const {
+  return actors::packed_shape(settings_, layout_, packing.micro_batches, packing.mean_tokens());
+}
+
+UpdateCost UpdateModel::times(const actors::Packing& packing) const {
   UpdateCost cost;
-  for (const Tokens length : lengths)
-    cost.flops += flops_.training(sim_hw::whole_sequence(static_cast<double>(length.count())));
-  const actors::Packing packing =
-      actors::pack(std::move(lengths),
-                   {.tokens = settings_.config.trainer.micro_batch_tokens,
-                    .replicas = layout_.dp,
-                    .multiple = layout_.vpp > 1 ? layout_.pp : 1});
-  const sim_hw::TrainShape shape =
-      actors::packed_shape(settings_, layout_, packing.micro_batches, packing.mean_tokens());
+  const sim_hw::TrainShape shape = this->shape(packing);
   const sim_hw::TrainTime time =
       sim_hw::train_iteration_time(model_, device_, fabric_, layout_, shape);
-  cost.sent = sim_hw::train_traffic(model_, device_, fabric_, layout_, shape).total();
-  cost.swapped = parked_;
-  cost.memory =
-      actors::trainer_memory(settings_, packing.micro_batches, Tokens(packing.largest_tokens));
-  cost.micro_batches = packing.micro_batches * layout_.dp;
   cost.pipeline = time.stage.total() + time.bubble;
   cost.data_parallel = time.data_parallel;
   cost.optimizer = time.optimizer;
@@ -67,6 +64,22 @@ UpdateCost UpdateModel::operator()(std::vector<Tokens> lengths) const {
         static_cast<double>(packing.micro_batches),
         device_.k.attention_backward);
   }
+  return cost;
+}
+
+UpdateCost UpdateModel::operator()(std::vector<Tokens> lengths) const {
+  lengths = actors::repeated(std::move(lengths), settings_.stands_for);
+  double flops = 0;
+  for (const Tokens length : lengths)
+    flops += flops_.training(sim_hw::whole_sequence(static_cast<double>(length.count())));
+  const actors::Packing packing = actors::pack(std::move(lengths), limits());
+  UpdateCost cost = times(packing);
+  cost.flops = flops;
+  cost.sent = sim_hw::train_traffic(model_, device_, fabric_, layout_, shape(packing)).total();
+  cost.swapped = parked_;
+  cost.memory =
+      actors::trainer_memory(settings_, packing.micro_batches, Tokens(packing.largest_tokens));
+  cost.micro_batches = packing.micro_batches * layout_.dp;
   return cost;
 }
 

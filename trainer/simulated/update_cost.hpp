@@ -49,8 +49,14 @@ class UpdateModel {
 
   /// Of a batch of sequences (prompt and response together). Requires: at least one.
   UpdateCost operator()(std::vector<Tokens> lengths) const;
+  /// How a batch is packed, and what an update of it takes; the rest of its cost is not counted.
+  actors::PackingLimits limits() const;
+  double seconds(const actors::Packing& packing) const { return times(packing).total(); }
 
  private:
+  sim_hw::TrainShape shape(const actors::Packing& packing) const;
+  UpdateCost times(const actors::Packing& packing) const;
+
   actors::SimulationSettings settings_;
   sim_hw::ModelSpec model_;
   sim_hw::Device device_;

@@ -153,5 +153,42 @@ TEST(EvaluateAll, OfNothingIsNothing) {
   EXPECT_TRUE(evaluate_all({}, {.threads = 3, .on_progress = nullptr}).empty());
 }
 
+TEST(Evaluate, ASampleOfOneIsTheWholeRun) {
+  const PipelineConfig config = small_pipeline();
+  const auto whole = evaluate(config).value();
+  const auto sampled = evaluate_sampled(config, resolve_simulation(config).value(), 1).value();
+  EXPECT_EQ(sampled.whole.seconds, whole.whole.seconds);
+  EXPECT_EQ(sampled.steady.sustained_per_s, whole.steady.sustained_per_s);
+  EXPECT_EQ(sampled.fates.staleness, whole.fates.staleness);
+}
+
+TEST(Evaluate, ASampledRunHasAboutTheRatesOfTheWhole) {
+  // Equal lengths and instant rewards, so that it makes no difference what the sample draws; what is
+  // left is rounding.
+  PipelineConfig config = small_pipeline();
+  config.algorithm.groups_per_update = 64;
+  config.rollout.concurrency = 128;
+  config.simulation.response.kind = actors::LengthKind::Constant;
+  config.simulation.reward.mean = {};
+  config.simulation.report_every = std::chrono::milliseconds(10);
+  const auto settings = resolve_simulation(config).value();
+  ASSERT_EQ(sample_of(config, settings, 4), 4);
+  const auto whole = evaluate(config).value();
+  const auto sampled = evaluate_sampled(config, settings, 4).value();
+  EXPECT_NEAR(sampled.whole.seconds / whole.whole.seconds, 1, 0.05);
+  EXPECT_NEAR(sampled.steady.sustained_per_s / whole.steady.sustained_per_s, 1, 0.05);
+  EXPECT_EQ(sampled.fates.generated, whole.fates.generated);
+  EXPECT_EQ(sampled.fates.groups_trained, whole.fates.groups_trained);
+}
+
+TEST(Evaluate, ASampleDividesGroupsSlotsAndReplicas) {
+  PipelineConfig config = small_pipeline();  // 8 groups; engines of 2 cards, 4 replicas, 16 slots
+  const auto settings = resolve_simulation(config).value();
+  EXPECT_EQ(sample_of(config, settings, 8), 4);
+  EXPECT_EQ(sample_of(config, settings, 3), 2);
+  config.rollout.concurrency = 6;
+  EXPECT_EQ(sample_of(config, settings, 8), 1);  // fewer slots than a group has
+}
+
 }  // namespace
 }  // namespace temper::orchestrator

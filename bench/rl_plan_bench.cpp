@@ -1,0 +1,73 @@
+// Measures, on one core, how many RL plans are judged per second, for the 718B model on 384 cards:
+// - closed form: a point of the search space placed on the cards, completed with layouts and the
+//   largest KV cache that every phase of every card's memory allows, and its steady state: every
+//   point of all placements and bounds 0 to 4, from nothing, those that do not fit included
+// - event simulation: a run in virtual time of so many steady updates, of which each simulated
+//   response stands for so many (explore/evaluate.hpp)
+#include "orchestrator/config/load.hpp"
+#include "orchestrator/config/simulation.hpp"
+#include "orchestrator/explore/evaluate.hpp"
+#include "orchestrator/explore/layouts.hpp"
+#include "orchestrator/explore/space.hpp"
+#include "orchestrator/explore/steady_state.hpp"
+
+#include <benchmark/benchmark.h>
+
+namespace temper::orchestrator {
+namespace {
+
+void closed_form(benchmark::State& state) {
+  const PipelineConfig like = *load_config(TEMPER_CONFIGS "/cm384_pangu.yaml");
+  const actors::SimulationSettings settings = *resolve_simulation(like);
+  std::vector<Space> spaces;
+  for (const auto& [mode, name] : EnumNames<PlacementMode>::value) {
+    for (int eta = 0; eta <= 4; ++eta) {
+      PipelineConfig c = like;
+      c.staleness.bound = eta;
+      spaces.emplace_back(c, mode, settings.cluster.dies_per_card);
+    }
+  }
+  for (auto _ : state) {
+    LayoutChooser layouts = *LayoutChooser::create(like);
+    SteadyStateModel model(settings);
+    std::int64_t judged = 0, fitting = 0;
+    for (const Space& space : spaces) {
+      space.for_each_point([&](const Space::Point& point) {
+        const auto placed = space.at(point);
+        if (!placed)
+          return;
+        ++judged;
+        const auto complete = layouts.complete(*placed);
+        if (!complete)
+          return;
+        ++fitting;
+        benchmark::DoNotOptimize(model(*complete));
+      });
+    }
+    state.SetItemsProcessed(judged);
+    state.counters["judged"] = static_cast<double>(judged);
+    state.counters["fitting"] = static_cast<double>(fitting);
+  }
+}
+BENCHMARK(closed_form)->Iterations(1)->Unit(benchmark::kSecond);
+
+void event_simulation(benchmark::State& state) {
+  PipelineConfig config = *load_config(TEMPER_CONFIGS "/cm384_pangu.yaml");
+  config.steps = steps_for(static_cast<std::uint64_t>(state.range(0)), 2);
+  const actors::SimulationSettings settings = *resolve_simulation(config);
+  const std::int64_t w = sample_of(config, settings, state.range(1));
+  double rate = 0;
+  for (auto _ : state)
+    rate = evaluate_sampled(config, settings, w)->steady.sustained_per_s;
+  state.SetItemsProcessed(static_cast<std::int64_t>(state.iterations()));
+  state.counters["tokens_per_s"] = rate;
+}
+BENCHMARK(event_simulation)
+    ->ArgsProduct({{1, 2, 4, 20}, {1, 2, 4, 8}})
+    ->ArgNames({"updates", "each"})
+    ->Unit(benchmark::kMillisecond);
+
+}  // namespace
+}  // namespace temper::orchestrator
+
+BENCHMARK_MAIN();

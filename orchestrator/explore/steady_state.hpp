@@ -1,0 +1,83 @@
+// What an RL run on simulated hardware settles to, in closed form: microseconds where the run
+// itself takes a second. Made to rank the points of a search (explore/tune.hpp); the run decides.
+//
+// Notation. B groups of G responses per update, eta the bound, R replicas of attention over all
+// engines, tau(b, c) the decode step of b responses of mean context c on each replica, S(x) the
+// share of responses longer than x tokens, L the longest of a batch, U the update, V publication, F
+// the prefill of a batch and taking over weights, A the reference's pass over a batch, Q from a
+// group's last response to its last score. P: seconds per update, the least that satisfies
+//
+//   own cards, eta >= 1   Each publication admits B groups at once. Let K be the tokens that a
+//     response gets per period: at phase y a replica runs b(y) = (B G / R) sum_j S(y + j K), so
+//       P(K) = integral_0^K tau(b(y)) dy + F,   T(K) = floor(L / K) P + the rest of L: the longest
+//       P >= U,  P >= A,  (eta + 1) P >= T(K) + Q + U + V        (exact: its group is one of B that
+//                                                    must be trained as version v0 + eta is
+//                                                    updated)
+//     Where b(0) exceeds the slots or the cache, they are full all the time instead:
+//       P >= (B G mean / R) / (slots / tau(slots)) + F
+//   own cards, eta = 0    P = drain(B G / R) + F + Q + max(0, A - drain) + U + V, where drain(n) is
+//     the time until the last of n responses per replica ends, those beyond the slots after others
+//   hybrid                the same with the engines that the trainer lends for its idle share
+//   turns                 a turn generates what the bound lets be outstanding, n = (eta + 1) B G /
+//   R,
+//     until return_share of the slots is left, and trains k = the batches that are whole by then:
+//       P = (drain(n) + F k + switches) / k + U (+ A where the reference takes its turn too)
+// Mean staleness, which no part of the scheduler or the simulation enters (tests and docs/tune.md
+// hold them against each other): what is outstanding is B per version for eta + 1 versions where
+// admission limits it, so that a batch is eta old; k batches of a turn are eta - (k - 1) / 2 old on
+// average; where slots limit, a group is out D = E[longest of G] tau + Q + P / 2, in which
+// (D - (P - U - V)) / P + 1 / 2 versions appear, eta at most.
+//
+// Assumed: policy exact (others are judged as if they were); lengths as the first batch of the run
+// draws them; no preemption; lending starts and ends in no time but its switch.
+// Constants: those of the hardware. Doubles are seconds and tokens.
+#pragma once
+
+#include "actors/simulation/simulation_config.hpp"
+#include "core/result.hpp"
+#include "orchestrator/config/pipeline_config.hpp"
+
+#include <memory>
+
+namespace temper::orchestrator {
+
+/// What an update waits for in the end.
+enum class Pace { Update, Reference, LongAnswers, Slots, Turns };
+
+struct SteadyState {
+  double seconds_per_update = 0;
+  double trained_per_s = 0;  ///< Tokens of prompts and responses.
+  double staleness_mean = 0;
+  Pace pace = Pace::Update;
+};
+
+/// Remembers the costs of layouts that it has met. One thread.
+class SteadyStateModel {
+ public:
+  /// `settings`: resolve_simulation() of a configuration.
+  explicit SteadyStateModel(actors::SimulationSettings settings);
+  ~SteadyStateModel();
+  SteadyStateModel(SteadyStateModel&&) noexcept;
+  SteadyStateModel& operator=(SteadyStateModel&&) noexcept;
+
+  /// Requires: a configuration whose rules hold (explore/evaluate.hpp), with the cluster, model,
+  /// lengths and seed of that one.
+  SteadyState operator()(const PipelineConfig& config);
+
+ private:
+  class Costs;
+  std::unique_ptr<Costs> costs_;
+};
+
+}  // namespace temper::orchestrator
+
+template <>
+struct temper::EnumNames<temper::orchestrator::Pace> {
+  using P = orchestrator::Pace;
+  static constexpr std::array<std::pair<P, std::string_view>, 5> value{
+      {{P::Update, "update"},
+       {P::Reference, "reference"},
+       {P::LongAnswers, "long answers"},
+       {P::Slots, "slots"},
+       {P::Turns, "turns"}}};
+};
