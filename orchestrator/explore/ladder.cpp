@@ -39,7 +39,7 @@ LadderCell climb(const LadderOptions& options,
   for (const PlacementMode mode : rung.modes)
     spaces.emplace_back(like, mode, devices_per_card);
   LadderCell cell{rung.id, spread, std::nullopt, {}};
-  auto tuned = tune(spaces, layouts, options.tune);
+  auto tuned = hill_climb(spaces, layouts, options.tune);
   if (tuned)
     cell.tuned = *std::move(tuned);
   else

@@ -115,7 +115,7 @@ TEST(Tune, SpendsItsRunsAndIsTheSameOnAnyNumberOfThreads) {
 TEST(Tune, TheWinnerIsAConfigurationThatGivesItsFigures) {
   const auto ladder = climb_ladder(small_ladder({"one-step-off"}));
   ASSERT_TRUE(ladder && ladder->cells[0].tuned);
-  const Tuned& tuned = *ladder->cells[0].tuned;
+  const HillClimbed& tuned = *ladder->cells[0].tuned;
   const auto again = evaluate(tuned.config);
   ASSERT_TRUE(again);
   EXPECT_EQ(again->steady.sustained_per_s, tuned.figures.steady.sustained_per_s);

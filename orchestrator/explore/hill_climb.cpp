@@ -1,4 +1,4 @@
-#include "orchestrator/explore/tune.hpp"
+#include "orchestrator/explore/hill_climb.hpp"
 
 #include "core/random.hpp"
 #include "core/yaml.hpp"
@@ -25,7 +25,10 @@ struct Tried {
 
 class Search {
  public:
-  Search(const Space& space, LayoutChooser& layouts, const TuneOptions& options, Tuned& tally)
+  Search(const Space& space,
+         LayoutChooser& layouts,
+         const HillClimbOptions& options,
+         HillClimbed& tally)
       : space_(space), layouts_(layouts), options_(options), tally_(tally) {}
 
   std::vector<Tried> run(int runs) {
@@ -115,8 +118,8 @@ class Search {
 
   const Space& space_;
   LayoutChooser& layouts_;
-  const TuneOptions& options_;
-  Tuned& tally_;
+  const HillClimbOptions& options_;
+  HillClimbed& tally_;
   int left_ = 0;
   std::vector<Tried> tried_;
   std::set<Space::Point> seen_;
@@ -131,10 +134,10 @@ std::string most_frequent(const std::map<std::string, int>& reasons) {
 
 }  // namespace
 
-Result<Tuned> tune(std::span<const Space> spaces,
-                   LayoutChooser& layouts,
-                   const TuneOptions& options) {
-  Tuned out;
+Result<HillClimbed> hill_climb(std::span<const Space> spaces,
+                               LayoutChooser& layouts,
+                               const HillClimbOptions& options) {
+  HillClimbed out;
   std::vector<Tried> tried;
   for (std::size_t i = 0; i < spaces.size(); ++i) {
     Search search(spaces[i], layouts, options, out);

@@ -20,7 +20,7 @@
 
 namespace temper::orchestrator {
 
-struct TuneOptions {
+struct HillClimbOptions {
   int runs = 48;  ///< Of steps 1 and 2 together.
   std::uint64_t screening = 4;
   std::uint64_t final_updates = 20;
@@ -29,7 +29,7 @@ struct TuneOptions {
   EvaluateOptions evaluate;
 };
 
-struct Tuned {
+struct HillClimbed {
   PipelineConfig config;
   Figures figures;
   int runs = 0;  ///< Of steps 1 and 2.
@@ -39,8 +39,8 @@ struct Tuned {
 
 /// Spaces of one rung: the runs are shared out evenly, and the best of all is the answer.
 /// Error: no point could be run; the context has the most frequent reason.
-Result<Tuned> tune(std::span<const Space> spaces,
-                   LayoutChooser& layouts,
-                   const TuneOptions& options);
+Result<HillClimbed> hill_climb(std::span<const Space> spaces,
+                               LayoutChooser& layouts,
+                               const HillClimbOptions& options);
 
 }  // namespace temper::orchestrator
