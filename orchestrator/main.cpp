@@ -7,6 +7,7 @@
 #include "orchestrator/cli/report_command.hpp"
 #include "orchestrator/cli/run_command.hpp"
 #include "orchestrator/cli/sweep_command.hpp"
+#include "orchestrator/cli/tune_command.hpp"
 #include "orchestrator/cli/validate_command.hpp"
 #include "orchestrator/config/check_command.hpp"
 #include "orchestrator/view/terminal_view.hpp"
@@ -105,6 +106,40 @@ CLI::App* add_ladder(CLI::App& app, LadderCommand& options) {
   return command;
 }
 
+CLI::App* add_tune(CLI::App& app, TuneCommand& options) {
+  auto* command = app.add_subcommand(
+      "tune", "The best placement, layouts, engines and staleness bound of a pipeline");
+  add_config_options(*command, options.config, options.sets);
+  command->get_option("config")->required();
+  command->add_option("--modes", options.modes, "Placements to try, by commas; default: all")
+      ->delimiter(',');
+  command->add_option("--eta", options.etas, "Staleness bounds to try, by commas")
+      ->delimiter(',')
+      ->capture_default_str();
+  command->add_option("--vary", options.vary, "key=v1,v2: one more thing to try; repeatable")
+      ->allow_extra_args(false);
+  command
+      ->add_option("--objective",
+                   options.objective,
+                   "throughput; steps (least time of all updates); reward (needs --curve)")
+      ->capture_default_str();
+  command->add_option(
+      "--curve", options.curve, "compare.csv: how many updates a reward took at each staleness");
+  command->add_option("--max-staleness", options.max_staleness, "No plan may train older groups")
+      ->check(CLI::NonNegativeNumber);
+  command->add_option("--min-tokens-per-s", options.min_tokens_per_s, "No plan may train fewer")
+      ->check(CLI::NonNegativeNumber);
+  command->add_option("--max-memory", options.max_memory, "Of a device, e.g. 56GB");
+  command->add_option("--effort", options.effort, "Sampled runs")->capture_default_str();
+  command->add_option("--steps", options.steps, "Steady updates of the last runs")
+      ->capture_default_str();
+  command->add_option("--threads", options.threads, "Runs at once; default: one per core");
+  command->add_option("--out", options.out, "Folder for tuned.yaml, tune.csv, tune.svg, tune.md")
+      ->capture_default_str();
+  command->add_flag("--json", options.json, "Rows of the CSV as JSON");
+  return command;
+}
+
 CLI::App* add_sweep(CLI::App& app, SweepCommand& options) {
   auto* command =
       app.add_subcommand("sweep", "A grid of simulated configurations: table, CSV, plot");
@@ -197,6 +232,8 @@ int run_command_line(int argc, char** argv) {
   LadderCommand ladder;
   auto* ladder_command = add_ladder(app, ladder);
 
+  TuneCommand tune;
+  auto* tune_command = add_tune(app, tune);
   SweepCommand sweep;
   auto* sweep_command = add_sweep(app, sweep);
 
@@ -218,6 +255,8 @@ int run_command_line(int argc, char** argv) {
     return run_calibrate(calibrate, std::cout, std::cerr);
   if (*ladder_command)
     return run_ladder(ladder, std::cout, std::cerr);
+  if (*tune_command)
+    return run_tune(tune, std::cout, std::cerr);
   if (*sweep_command)
     return run_sweep_command(sweep, std::cout, std::cerr);
   if (*compare_command)

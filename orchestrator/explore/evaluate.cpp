@@ -305,6 +305,16 @@ Result<Figures> evaluate_log(const std::filesystem::path& log, const PipelineCon
   return figures_of(watched, config);
 }
 
+namespace {
+
+Result<Figures> sampled(const PipelineConfig& config, std::int64_t wanted) {
+  TEMPER_TRY_STATUS(check_rules(config));
+  TEMPER_TRY(const actors::SimulationSettings settings, resolve_simulation(config));
+  return evaluate_sampled(config, settings, sample_of(config, settings, wanted));
+}
+
+}  // namespace
+
 std::vector<Result<Figures>> evaluate_all(std::span<const PipelineConfig> configs,
                                           const EvaluateOptions& options) {
   std::vector<std::optional<Result<Figures>>> results(configs.size());
@@ -312,7 +322,7 @@ std::vector<Result<Figures>> evaluate_all(std::span<const PipelineConfig> config
   Finished finished;
   const auto work = [&] {
     for (std::size_t i = next++; i < configs.size(); i = next++) {
-      results[i] = evaluate(configs[i]);
+      results[i] = options.sample > 1 ? sampled(configs[i], options.sample) : evaluate(configs[i]);
       const MutexLock lock(finished.mutex);
       ++finished.count;
       if (options.on_progress)

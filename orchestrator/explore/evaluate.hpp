@@ -104,6 +104,7 @@ Result<Figures> evaluate_log(const std::filesystem::path& log, const PipelineCon
 
 struct EvaluateOptions {
   int threads = 1;
+  std::int64_t sample = 1;  ///< Of sampled runs: what sample_of() is asked for.
   /// Called after each evaluation, by one thread at a time.
   std::function<void(std::size_t done, std::size_t of)> on_progress;
 };

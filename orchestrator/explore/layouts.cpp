@@ -37,10 +37,6 @@ std::vector<Tokens> draw_batch(const PipelineConfig& c, const SimulationSettings
   return batch;
 }
 
-bool holds(const SimulationSettings& s, const sim_hw::Ledger& device, const sim_hw::Ledger& host) {
-  return device.total() <= actors::device_capacity(s) && host.total() <= actors::host_capacity(s);
-}
-
 }  // namespace
 
 Result<LayoutChooser> LayoutChooser::create(const PipelineConfig& like) {
@@ -83,7 +79,7 @@ std::vector<LayoutChooser::Ranked> LayoutChooser::rank(std::int64_t cards) {
     if (!actors::check_trainer(s))
       continue;
     const actors::ActorMemory memory = actors::trainer_memory(s);
-    if (!holds(s, memory.device, memory.host))
+    if (memory.device.total() > most_ || memory.host.total() > actors::host_capacity(s))
       continue;
     const trainer::UpdateModel update(s);
     out.push_back({layout, update.seconds(packings_(update.limits()))});
@@ -104,7 +100,7 @@ LayoutChooser::Fit LayoutChooser::fit(const SimulatedPlacement& placement) const
     return Fit::NoCache;
   return std::ranges::all_of(*phases,
                              [&](const PhaseLedger& phase) {
-                               return phase.device() <= actors::device_capacity(settings_) &&
+                               return phase.device() <= most_ &&
                                       phase.host() <= actors::host_capacity(settings_);
                              })
              ? Fit::Fits

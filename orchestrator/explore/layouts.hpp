@@ -31,6 +31,9 @@ class LayoutChooser {
   /// optimizer_on_host of this one. Errors: as resolve_simulation().
   static Result<LayoutChooser> create(const PipelineConfig& like);
 
+  /// From now on a device may use no more than this. Requires: before the first complete().
+  void limit_memory(Bytes most) { most_ = std::min(most_, static_cast<double>(most.count())); }
+
   /// Error OutOfMemory: no layout of the trainer, or none beside the rest, fits.
   Result<PipelineConfig> complete(PipelineConfig config);
 
@@ -47,7 +50,9 @@ class LayoutChooser {
   };
 
   LayoutChooser(actors::SimulationSettings settings, std::vector<Tokens> batch)
-      : settings_(std::move(settings)), packings_(std::move(batch)) {}
+      : settings_(std::move(settings)),
+        packings_(std::move(batch)),
+        most_(actors::device_capacity(settings_)) {}
   /// Fastest first.
   const std::vector<Ranked>& trainers(std::int64_t cards);
   std::vector<Ranked> rank(std::int64_t cards);
@@ -62,6 +67,7 @@ class LayoutChooser {
 
   actors::SimulationSettings settings_;
   actors::Packings packings_;  ///< Of one update's batch, prompts and responses together.
+  double most_;                ///< Bytes that a device may use.
   std::map<std::int64_t, std::vector<Ranked>> trainers_;
   std::map<Key, Result<Completion>> completions_;
   int last_share_ = 1;  ///< Where the next search for one begins; no part of any answer.

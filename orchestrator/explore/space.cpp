@@ -94,6 +94,22 @@ std::optional<PipelineConfig> Space::placed(std::int64_t engine,
   return c;
 }
 
+std::size_t Space::size() const {
+  std::size_t product = 1;
+  for (const Axis& axis : axes_)
+    product *= axis.values.size();
+  return product;
+}
+
+Space::Point Space::point(std::size_t n) const {
+  Point point(axes_.size());
+  for (std::size_t axis = axes_.size(); axis-- > 0;) {
+    point[axis] = n % axes_[axis].values.size();
+    n /= axes_[axis].values.size();
+  }
+  return point;
+}
+
 std::optional<PipelineConfig> Space::at(const Point& point) const {
   const auto value = [&](std::size_t axis) { return axes_[axis].values[point[axis]]; };
   const std::int64_t engine = value(0), tp = value(1), slots = value(2);

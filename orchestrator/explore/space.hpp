@@ -19,7 +19,6 @@
 
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 namespace temper::orchestrator {
@@ -36,16 +35,9 @@ class Space {
   Space(PipelineConfig like, PlacementMode mode, std::int64_t devices_per_card);
 
   const std::vector<Axis>& axes() const { return axes_; }
-  /// Calls `visit(point)` for every point, the last axis fastest.
-  template <class Visit>
-  void for_each_point(Visit&& visit) const {
-    Point point(axes_.size(), 0);
-    for (std::size_t axis = axes_.size(); axis > 0;) {
-      visit(std::as_const(point));
-      for (axis = axes_.size(); axis > 0 && ++point[axis - 1] == axes_[axis - 1].values.size();)
-        point[--axis] = 0;
-    }
-  }
+  std::size_t size() const;
+  /// The n-th of all, the last axis fastest. Requires: n < size().
+  Point point(std::size_t n) const;
   /// None: the numbers do not make a placement (no whole engine, no card left).
   std::optional<PipelineConfig> at(const Point& point) const;
 

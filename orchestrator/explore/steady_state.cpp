@@ -280,6 +280,14 @@ struct Turn {
   double whole = 0;    ///< Batches that are whole at its end, of eta + 1.
 };
 
+/// Of generation where slots or cache are full at first: what the turn before left goes on too, and
+/// the longest answer still needs (eta + 1) / batches turns at most.
+double full_turn(const Terms& t, double fresh, double left, double batches) {
+  const Drawn& d = t.drawn;
+  const double longest = d.longest * batches / (t.eta + 1) * t.engine.step(t.full, t.context());
+  return std::max(drain(t, fresh + left * d.residual / d.mean, left), left > 0 ? longest : 0);
+}
+
 Turn turn(const Terms& t, double batches, double left) {
   const Drawn& d = t.drawn;
   const double fresh = batches * t.fresh;
@@ -299,7 +307,7 @@ Turn turn(const Terms& t, double batches, double left) {
       batches * rest(high, [&](double share) { return 1 - std::pow(1 - share, t.group); });
   // No answer may need more turns than the bound leaves it.
   const Burst b = burst(t, fresh, std::max(high, d.longest * batches / (t.eta + 1)));
-  return {b.fits ? b.seconds : drain(t, fresh, left), t.eta + 1 - unfinished};
+  return {b.fits ? b.seconds : full_turn(t, fresh, left, batches), t.eta + 1 - unfinished};
 }
 
 enum class Reference { Elsewhere, InTurn };

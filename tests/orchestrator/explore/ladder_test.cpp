@@ -97,7 +97,7 @@ TEST(Layouts, ThatFitNowhereAreAnErrorOfMemory) {
   EXPECT_EQ(chosen.error().context, "no layout of the trainer fits 3 cards");
 }
 
-TEST(Tune, SpendsItsRunsAndIsTheSameOnAnyNumberOfThreads) {
+TEST(HillClimb, SpendsItsRunsAndIsTheSameOnAnyNumberOfThreads) {
   LadderOptions options = small_ladder({"separate", "fusion-eta1"});
   const auto one = climb_ladder(options);
   options.tune.evaluate.threads = 3;
@@ -112,7 +112,7 @@ TEST(Tune, SpendsItsRunsAndIsTheSameOnAnyNumberOfThreads) {
   EXPECT_EQ(ladder_text(*one), ladder_text(*three));
 }
 
-TEST(Tune, TheWinnerIsAConfigurationThatGivesItsFigures) {
+TEST(HillClimb, TheWinnerIsAConfigurationThatGivesItsFigures) {
   const auto ladder = climb_ladder(small_ladder({"one-step-off"}));
   ASSERT_TRUE(ladder && ladder->cells[0].tuned);
   const HillClimbed& tuned = *ladder->cells[0].tuned;
@@ -123,7 +123,7 @@ TEST(Tune, TheWinnerIsAConfigurationThatGivesItsFigures) {
   EXPECT_EQ(tuned.config.staleness.bound, 1);
 }
 
-TEST(Tune, MoreRunsFindNothingWorse) {
+TEST(HillClimb, MoreRunsFindNothingWorse) {
   LadderOptions options = small_ladder({"separate"});
   options.tune.finalists = 1;
   const auto few = climb_ladder(options);

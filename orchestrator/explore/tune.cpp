@@ -1,0 +1,546 @@
+#include "orchestrator/explore/tune.hpp"
+
+#include "core/yaml.hpp"
+#include "orchestrator/config/load.hpp"
+#include "orchestrator/config/placement.hpp"
+#include "orchestrator/config/simulation.hpp"
+#include "orchestrator/explore/tune_screen.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <set>
+#include <thread>
+
+namespace temper::orchestrator {
+namespace {
+
+constexpr PlacementMode kSimulatedModes[] = {
+    PlacementMode::Separate, PlacementMode::Colocated, PlacementMode::Fused, PlacementMode::Hybrid};
+
+/// Of the same cards and engines, and kept by a screen for each run.
+constexpr int kMostAlike = 2;
+constexpr std::size_t kKeptPerRun = 8;
+/// As many for each core between two looks at whether to stop.
+constexpr std::size_t kBatchPerThread = 8;
+
+Score score_for(const TuneOptions& options) {
+  switch (options.objective) {
+    case Objective::Throughput:
+      break;
+    case Objective::Steps:
+      return [](double, double seconds, double) { return std::optional(1 / seconds); };
+    case Objective::Reward:
+      return [curve = *options.curve](double, double seconds, double staleness) {
+        const auto updates = curve.updates(staleness);
+        return updates ? std::optional(1 / (*updates * seconds)) : std::nullopt;
+      };
+  }
+  return [](double tokens, double, double) { return std::optional(tokens); };
+}
+
+/// In the unit of the report: tokens/s, or seconds.
+double in_unit(const TuneOptions& options, const PipelineConfig& config, double score) {
+  switch (options.objective) {
+    case Objective::Throughput:
+      break;
+    case Objective::Steps:
+      return static_cast<double>(config.steps) / score;
+    case Objective::Reward:
+      return 1 / score;
+  }
+  return score;
+}
+
+std::string layout_text(const actors::RolloutEngineConfig& r) {
+  return fmt::format("tp{} ep{} kv{:.2f}", r.tp, r.ep, r.kv_share);
+}
+
+std::string layout_text(const actors::TrainerEngineConfig& t) {
+  return fmt::format("tp{} pp{}{} ep{} cp{} mb{}",
+                     t.tp,
+                     t.pp,
+                     t.vpp > 1 ? fmt::format(" vpp{}", t.vpp) : "",
+                     t.ep,
+                     t.cp,
+                     t.micro_batch_tokens);
+}
+
+TuneRow row_of(const PipelineConfig& c, std::string found_by, std::string vary) {
+  const PlacementConfig cards = resolve_placement(c);
+  const auto count = [](const std::vector<CardId>& list) {
+    return static_cast<std::int32_t>(list.size());
+  };
+  TuneRow row;
+  row.found_by = std::move(found_by);
+  row.mode = name_of(cards.mode);
+  row.eta = c.staleness.bound;
+  row.vary = std::move(vary);
+  row.rollout_cards = count(cards.rollout);
+  row.reference_cards = c.reference.replicas > 0 ? count(cards.reference) : 0;
+  row.trainer_cards = count(cards.trainer);
+  row.engines = c.rollout.replicas;
+  row.slots = c.rollout.concurrency;
+  row.return_share = cards.return_share;
+  row.lending = name_of(cards.lending);
+  row.rollout_layout = layout_text(c.simulation.rollout);
+  row.trainer_layout = layout_text(c.simulation.trainer);
+  return row;
+}
+
+void note(Candidate& candidate, const SteadyState& closed) {
+  candidate.row.closed_tokens_per_s = closed.trained_per_s;
+  candidate.row.closed_staleness = closed.staleness_mean;
+}
+
+/// Ranks from 0, equal values by their order.
+std::vector<double> ranks(const std::vector<double>& values) {
+  std::vector<std::size_t> order(values.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::stable_sort(order, {}, [&](std::size_t i) { return values[i]; });
+  std::vector<double> out(values.size());
+  for (std::size_t i = 0; i < order.size(); ++i)
+    out[order[i]] = static_cast<double>(i);
+  return out;
+}
+
+/// Spearman's, of at least two pairs.
+double rank_correlation(const std::vector<double>& a, const std::vector<double>& b) {
+  const std::vector<double> x = ranks(a), y = ranks(b);
+  const double n = static_cast<double>(a.size());
+  double squares = 0;
+  for (std::size_t i = 0; i < x.size(); ++i)
+    squares += (x[i] - y[i]) * (x[i] - y[i]);
+  return 1 - 6 * squares / (n * (n * n - 1));
+}
+
+struct Combination {
+  PipelineConfig config;
+  std::string text;
+};
+
+/// Every combination of what the user varies.
+Result<std::vector<Combination>> combinations(const TuneOptions& options) {
+  std::vector<std::pair<std::vector<std::string>, std::string>> sets{{options.sets, ""}};
+  for (const SweepAxis& axis : options.vary) {
+    std::vector<std::pair<std::vector<std::string>, std::string>> next;
+    for (const auto& [so_far, text] : sets) {
+      for (std::size_t i = 0; i < axis.values.size(); ++i) {
+        next.emplace_back(so_far,
+                          text + (text.empty() ? "" : " ") + axis.name() + "=" + axis.text(i));
+        std::ranges::copy(axis.sets(i), std::back_inserter(next.back().first));
+      }
+    }
+    sets = std::move(next);
+  }
+  std::vector<Combination> out;
+  for (const auto& [words, text] : sets) {
+    TEMPER_TRY(PipelineConfig config, load_config(options.config, words));
+    out.push_back({std::move(config), text});
+  }
+  return out;
+}
+
+class Tuner {
+ public:
+  Tuner(const TuneOptions& options, std::vector<double> etas)
+      : options_(options), etas_(std::move(etas)), score_(score_for(options)) {
+    out_.objective = options.objective;
+  }
+
+  Result<Tuned> tune() {
+    TEMPER_TRY(const PipelineConfig given, load_config(options_.config, options_.sets));
+    TEMPER_TRY(const std::vector<Combination> varied, combinations(options_));
+    TEMPER_TRY_STATUS(make_screens(varied));
+    TEMPER_TRY_STATUS(screen(given));
+    sample();
+    TEMPER_TRY_STATUS(decide(given));
+    return std::move(out_);
+  }
+
+ private:
+  struct Found {
+    ScreenPoint point;
+    std::size_t screen = 0;
+    Candidate candidate;
+    std::optional<double> score;  ///< Of its sampled run.
+    bool expanded = false;
+  };
+
+  Status make_screens(const std::vector<Combination>& varied) {
+    for (const Combination& combination : varied) {
+      for (const PlacementMode mode : options_.modes) {
+        auto screen = Screen::create(
+            {combination.config, mode, etas_, options_.constraints.max_memory, combination.text});
+        if (!screen)
+          return std::move(screen).error();
+        screens_.push_back(*std::move(screen));
+      }
+    }
+    return {};
+  }
+
+  /// Fills found_: half of the runs the best of all, the rest the best of each screen.
+  Status screen(const PipelineConfig& given) {
+    const auto runs = static_cast<std::size_t>(std::max(1, options_.runs * 2 / 3));
+    std::vector<std::vector<ScreenPoint>> best(screens_.size());
+    const std::size_t keep = runs * kKeptPerRun;
+    progress("screen", 0, screens_.size());
+    in_parallel(screens_.size(), [&](std::size_t i) { best[i] = screens_[i].run(score_, keep); });
+    for (const Screen& s : screens_) {
+      out_.screened += s.screened();
+      out_.fitting += s.fitting();
+      for (const auto& [reason, count] : s.refused())
+        out_.refused[reason] += count;
+    }
+    if (std::ranges::all_of(best, [](const auto& list) { return list.empty(); }))
+      return nothing_fits(given);
+    std::vector<std::pair<std::size_t, std::size_t>> order;  // Screen, place.
+    for (std::size_t s = 0; s < best.size(); ++s) {
+      for (std::size_t i = 0; i < best[s].size(); ++i)
+        order.emplace_back(s, i);
+    }
+    std::ranges::stable_sort(order, std::ranges::greater{}, [&](const auto& at) {
+      return best[at.first][at.second].score;
+    });
+    for (std::size_t i = 0; i < order.size() && found_.size() < runs / 2; ++i)
+      add_unlike(order[i].first, best[order[i].first][order[i].second]);
+    for (std::size_t place = 0; place < keep && found_.size() < runs; ++place) {
+      for (std::size_t s = 0; s < best.size() && found_.size() < runs; ++s) {
+        if (place < best[s].size())
+          add_unlike(s, best[s][place]);
+      }
+    }
+    return {};
+  }
+
+  /// A few with the same cards and engines are enough: their neighbours are tried later.
+  void add_unlike(std::size_t screen, const ScreenPoint& point) {
+    const TuneRow row = row_of(point.config, "", "");
+    const std::string key = fmt::format("{} {} {} {} {} {} {}",
+                                        screen,
+                                        row.eta,
+                                        row.rollout_cards,
+                                        row.trainer_cards,
+                                        row.engines,
+                                        point.config.simulation.rollout.tp,
+                                        row.reference_cards);
+    if (++alike_[key] <= kMostAlike)
+      add(screen, point, "screen");
+  }
+
+  void add(std::size_t screen, ScreenPoint point, const char* found_by) {
+    PipelineConfig alike = point.config;
+    alike.steps = 1;
+    if (!known_.insert(to_yaml(alike)).second)
+      return;
+    Candidate candidate{
+        row_of(point.config, found_by, screens_[screen].region().vary), point.config, {}};
+    note(candidate, point.closed);
+    found_.push_back({std::move(point), screen, std::move(candidate), {}});
+  }
+
+  void sample() {
+    run_samples(0);
+    auto left = static_cast<std::ptrdiff_t>(options_.runs) - std::ssize(found_);
+    while (left > 0 && !stopped()) {
+      Found* best = nullptr;
+      for (Found& f : found_) {
+        if (f.score && !f.expanded && (best == nullptr || *f.score > *best->score))
+          best = &f;
+      }
+      if (best == nullptr)
+        return;
+      best->expanded = true;
+      const std::size_t begin = found_.size();
+      const std::size_t screen = best->screen;
+      for (ScreenPoint& next : screens_[screen].neighbours(best->point, score_))
+        add(screen, std::move(next), "neighbour");  // `best` is void from here on
+      found_.resize(std::min(found_.size(), begin + static_cast<std::size_t>(left)));
+      left -= std::ssize(found_) - static_cast<std::ptrdiff_t>(begin);
+      run_samples(begin);
+    }
+  }
+
+  /// Sampled runs of found_ from there on.
+  void run_samples(std::size_t begin) {
+    const std::size_t step = kBatchPerThread * static_cast<std::size_t>(options_.threads);
+    for (; begin < found_.size() && !stopped(); begin += step) {
+      const std::size_t end = std::min(found_.size(), begin + step);
+      std::vector<PipelineConfig> configs;
+      for (std::size_t i = begin; i < end; ++i) {
+        configs.push_back(found_[i].candidate.config);
+        configs.back().steps = steps_for(4, bound_of(configs.back()));
+      }
+      const auto results = evaluate_all(configs, {options_.threads, options_.sample, {}});
+      for (std::size_t i = begin; i < end; ++i) {
+        ++out_.runs;
+        Candidate& c = found_[i].candidate;
+        const auto& result = results[i - begin];
+        if (!result) {
+          c.row.reason = result.error().context;
+          continue;
+        }
+        const Rates& r = result->steady;
+        c.row.sampled_tokens_per_s = r.sustained_per_s;
+        found_[i].score = score_of(*result);
+        if (found_[i].score && *found_[i].score > best_score_) {
+          best_score_ = *found_[i].score;
+          best_so_far_ = fmt::format(
+              "{:.1f}k tokens/s ({}, eta {:g})", r.sustained_per_s / 1e3, c.row.mode, c.row.eta);
+        }
+      }
+      progress("sampled runs", end, std::max<std::size_t>(end, found_.size()));
+    }
+  }
+
+  Status decide(const PipelineConfig& given) {
+    compare_with_closed_form();
+    std::ranges::stable_sort(found_, [](const Found& a, const Found& b) {
+      return a.score.value_or(0) > b.score.value_or(0);
+    });
+    out_.tried.push_back({row_of(given, "as given", ""), given, {}});
+    for (Found& f : found_)
+      out_.tried.push_back(std::move(f.candidate));
+    const std::size_t finals =
+        std::min(out_.tried.size(), static_cast<std::size_t>(options_.finalists) + 1);
+    std::vector<PipelineConfig> configs;
+    for (std::size_t i = 0; i < finals; ++i) {
+      configs.push_back(out_.tried[i].config);
+      configs.back().steps = steps_for(options_.final_updates, bound_of(configs.back()));
+    }
+    progress("whole runs", 0, finals);
+    const auto results = evaluate_all(configs, {options_.threads, 1, {}});
+    for (std::size_t i = 0; i < finals; ++i)
+      fill(out_.tried[i], results[i]);
+    progress("whole runs", finals, finals);
+    out_.stopped = stopped();
+    return choose();
+  }
+
+  void fill(Candidate& c, const Result<Figures>& result) {
+    if (!result) {
+      c.row.reason = result.error().context;
+      return;
+    }
+    const Rates& r = result->steady;
+    c.figures = *result;
+    c.row.tokens_per_s = r.sustained_per_s;
+    c.row.seconds_per_update = r.seconds_per_update;
+    c.row.staleness = r.staleness_mean;
+    c.row.staleness_max = result->whole.staleness_max;
+    c.row.busy = r.busy;
+    if (const auto score = score_of(*result))
+      c.row.objective = in_unit(options_, c.config, *score);
+    else
+      c.row.reason = "the recorded curve says nothing of its staleness";
+    violate(c);
+  }
+
+  /// Of the device and phase that need the most.
+  static std::optional<double> most_memory(const PipelineConfig& config) {
+    const auto settings = resolve_simulation(config);
+    if (!settings)
+      return std::nullopt;
+    const auto phases = memory_phases(simulated_placement(config, *settings));
+    if (!phases || phases->empty())
+      return std::nullopt;
+    return std::ranges::max(*phases, {}, &PhaseLedger::device).device();
+  }
+
+  /// Says in its reason which constraint it breaks.
+  void violate(Candidate& c) const {
+    const TuneConstraints& limits = options_.constraints;
+    const auto break_off = [&](std::string why) {
+      if (c.row.reason.empty())
+        c.row.reason = std::move(why);
+    };
+    if (const auto bytes = limits.max_memory ? most_memory(c.config) : std::nullopt;
+        bytes && *bytes > static_cast<double>(limits.max_memory->count())) {
+      break_off(fmt::format("needs {:.1f} GB of a device, {:.1f} GB more than --max-memory",
+                            *bytes / 1e9,
+                            (*bytes - static_cast<double>(limits.max_memory->count())) / 1e9));
+    }
+    if (limits.max_staleness && static_cast<double>(*c.row.staleness_max) > *limits.max_staleness) {
+      break_off(fmt::format("trains staleness {}, --max-staleness is {:g}",
+                            *c.row.staleness_max,
+                            *limits.max_staleness));
+    }
+    if (limits.min_tokens_per_s && *c.row.tokens_per_s < *limits.min_tokens_per_s) {
+      break_off(fmt::format("{:.0f} tokens/s are {:.0f} ({:.1f} %) less than --min-tokens-per-s",
+                            *c.row.tokens_per_s,
+                            *limits.min_tokens_per_s - *c.row.tokens_per_s,
+                            100 * (1 - *c.row.tokens_per_s / *limits.min_tokens_per_s)));
+    }
+  }
+
+  /// Sorts what was tried, and finds the best that nothing speaks against.
+  Status choose() {
+    const auto rank = [&](const Candidate& c) {
+      return c.row.objective ? (options_.objective == Objective::Throughput ? *c.row.objective
+                                                                            : 1 / *c.row.objective)
+                             : 0;
+    };
+    std::ranges::stable_sort(
+        out_.tried, [&](const Candidate& a, const Candidate& b) { return rank(a) > rank(b); });
+    const auto is_given = [](const Candidate& c) { return c.row.found_by == "as given"; };
+    out_.given =
+        static_cast<std::size_t>(std::ranges::find_if(out_.tried, is_given) - out_.tried.begin());
+    const auto best = std::ranges::find_if(
+        out_.tried, [](const Candidate& c) { return c.row.objective && c.row.reason.empty(); });
+    if (best == out_.tried.end()) {
+      const Candidate& nearest = out_.tried.front();
+      return invalid_input(
+          fmt::format("no plan meets the constraints; the nearest, {} at eta {:g} "
+                      "with {} engines on {} cards: {}",
+                      nearest.row.mode,
+                      nearest.row.eta,
+                      nearest.row.engines,
+                      nearest.row.rollout_cards,
+                      nearest.row.reason));
+    }
+    out_.best = static_cast<std::size_t>(best - out_.tried.begin());
+    return {};
+  }
+
+  void compare_with_closed_form() {
+    std::vector<double> closed, sampled;
+    for (const Found& f : found_) {
+      if (!f.candidate.row.sampled_tokens_per_s)
+        continue;
+      closed.push_back(*f.candidate.row.closed_tokens_per_s);
+      sampled.push_back(*f.candidate.row.sampled_tokens_per_s);
+    }
+    if (closed.size() < 2)
+      return;
+    double error = 0;
+    for (std::size_t i = 0; i < closed.size(); ++i)
+      error += std::abs(closed[i] / sampled[i] - 1) / static_cast<double>(closed.size());
+    out_.closed_error = error;
+    out_.closed_ranks = rank_correlation(closed, sampled);
+  }
+
+  /// Of an empty search: why, and by how much the nearest plan misses.
+  Status nothing_fits(const PipelineConfig& given) const {
+    const auto most = std::ranges::max_element(
+        out_.refused, [](const auto& a, const auto& b) { return a.second < b.second; });
+    std::string text = fmt::format(
+        "nothing fits: {} points were screened{}",
+        out_.screened,
+        most == out_.refused.end() ? ""
+                                   : fmt::format("; the most frequent reason: {}", most->first));
+    const auto memory = least_memory(given);
+    if (memory) {
+      text += fmt::format("; the nearest plan needs {:.1f} GB of each device", *memory / 1e9);
+      if (options_.constraints.max_memory) {
+        const auto limit = static_cast<double>(options_.constraints.max_memory->count());
+        text += fmt::format(", {:.1f} GB more than --max-memory", (*memory - limit) / 1e9);
+      }
+    }
+    return invalid_input(std::move(text));
+  }
+
+  /// The least limit, within a hundredth, under which a point of the first eta fits; none: not even
+  /// with what a device has.
+  std::optional<double> least_memory(const PipelineConfig& given) const {
+    const auto settings = resolve_simulation(given);
+    if (!settings || !options_.constraints.max_memory)
+      return std::nullopt;
+    const auto fits = [&](double bytes) {
+      return std::ranges::any_of(screens_, [&](const Screen& s) {
+        Screen::Region region = s.region();
+        region.etas.resize(1);
+        region.max_memory = Bytes(static_cast<std::int64_t>(bytes));
+        auto screen = Screen::create(region);
+        return screen && screen->any_fits();
+      });
+    };
+    double high = actors::device_capacity(*settings);
+    double low = static_cast<double>(options_.constraints.max_memory->count());
+    if (low >= high || !fits(high))
+      return std::nullopt;
+    while (high - low > 0.01 * high) {
+      const double middle = (low + high) / 2;
+      (fits(middle) ? high : low) = middle;
+    }
+    return high;
+  }
+
+  std::optional<double> score_of(const Figures& f) const {
+    return score_(f.steady.sustained_per_s, f.steady.seconds_per_update, f.steady.staleness_mean);
+  }
+  static std::int32_t bound_of(const PipelineConfig& c) {
+    return static_cast<std::int32_t>(std::ceil(c.staleness.bound));
+  }
+  bool stopped() const { return options_.stop && options_.stop(); }
+  void progress(const char* step, std::size_t done, std::size_t of) const {
+    if (options_.on_progress)
+      options_.on_progress({step, done, of, best_so_far_});
+  }
+  template <class Work>
+  void in_parallel(std::size_t count, const Work& work) const {
+    std::atomic<std::size_t> next{0};
+    const auto loop = [&] {
+      for (std::size_t i = next++; i < count; i = next++)
+        work(i);
+    };
+    std::vector<std::jthread> helpers;
+    for (int i = 1; i < options_.threads; ++i)
+      helpers.emplace_back(loop);
+    loop();
+  }
+
+  const TuneOptions& options_;
+  const std::vector<double> etas_;
+  const Score score_;
+  std::vector<Screen> screens_;
+  std::vector<Found> found_;
+  std::set<std::string> known_;       ///< Configurations, as YAML.
+  std::map<std::string, int> alike_;  ///< How many of found_ share cards and engines.
+  double best_score_ = 0;
+  std::string best_so_far_;
+  Tuned out_;
+};
+
+/// The bounds that may be tried.
+Result<std::vector<double>> allowed_etas(const TuneOptions& options) {
+  if (options.etas.empty())
+    return invalid_input("--eta is empty: name one bound at least, e.g. --eta 0,1,2,4");
+  std::vector<double> out;
+  for (const double eta : options.etas) {
+    if (eta <= options.constraints.max_staleness.value_or(eta))
+      out.push_back(eta);
+  }
+  if (out.empty()) {
+    const double least = std::ranges::min(options.etas);
+    return invalid_input(fmt::format(
+        "no bound of --eta {:g} is within --max-staleness {:g}: the least is {:g} more; nearest: "
+        "--eta {:g}",
+        fmt::join(options.etas, ","),
+        *options.constraints.max_staleness,
+        least - *options.constraints.max_staleness,
+        std::floor(*options.constraints.max_staleness)));
+  }
+  return out;
+}
+
+}  // namespace
+
+Result<Tuned> tune(const TuneOptions& options) {
+  TEMPER_TRY(std::vector<double> etas, allowed_etas(options));
+  TEMPER_TRY(const PipelineConfig given, load_config(options.config, options.sets));
+  if (given.hardware != HardwareKind::Simulated)
+    return invalid_input("temper tune: `hardware: local` needs --calibration");
+  if (options.objective == Objective::Reward && !options.curve)
+    return invalid_input(
+        "--objective reward needs --curve FILE, a compare.csv of `temper compare`");
+  TuneOptions whole = options;
+  if (whole.modes.empty())
+    whole.modes.assign(std::begin(kSimulatedModes), std::end(kSimulatedModes));
+  return Tuner(whole, std::move(etas)).tune();
+}
+
+}  // namespace temper::orchestrator
