@@ -286,6 +286,7 @@ class Tuner {
         }
         const Rates& r = result->steady;
         c.row.sampled_tokens_per_s = r.sustained_per_s;
+        c.row.sampled_staleness = r.staleness_mean;
         found_[i].score = score_of(*result);
         if (found_[i].score && *found_[i].score > best_score_) {
           best_score_ = *found_[i].score;
@@ -407,20 +408,24 @@ class Tuner {
   }
 
   void compare_with_closed_form() {
-    std::vector<double> closed, sampled;
+    std::vector<double> closed, sampled, differences;
     for (const Found& f : found_) {
       if (!f.candidate.row.sampled_tokens_per_s)
         continue;
       closed.push_back(*f.candidate.row.closed_tokens_per_s);
       sampled.push_back(*f.candidate.row.sampled_tokens_per_s);
+      differences.push_back(
+          std::abs(*f.candidate.row.closed_staleness - *f.candidate.row.sampled_staleness));
     }
     if (closed.size() < 2)
       return;
-    double error = 0;
-    for (std::size_t i = 0; i < closed.size(); ++i)
-      error += std::abs(closed[i] / sampled[i] - 1) / static_cast<double>(closed.size());
-    out_.closed_error = error;
-    out_.closed_ranks = rank_correlation(closed, sampled);
+    Tuned::Agreement a;
+    for (std::size_t i = 0; i < closed.size(); ++i) {
+      a.error += std::abs(closed[i] / sampled[i] - 1) / static_cast<double>(closed.size());
+      a.staleness += differences[i] / static_cast<double>(closed.size());
+    }
+    a.ranks = rank_correlation(closed, sampled);
+    out_.closed = a;
   }
 
   /// Of an empty search: why, and by how much the nearest plan misses.

@@ -79,7 +79,7 @@ struct TuneRow {
   double return_share = 0;
   std::string lending;
   std::optional<double> closed_tokens_per_s, closed_staleness;
-  std::optional<double> sampled_tokens_per_s;
+  std::optional<double> sampled_tokens_per_s, sampled_staleness;
   std::optional<double> tokens_per_s, seconds_per_update, staleness, busy;
   std::optional<std::int64_t> staleness_max;
   std::optional<double> objective;  ///< Tokens/s or seconds.
@@ -99,8 +99,12 @@ struct Tuned {
   std::size_t given = 0;
   std::size_t screened = 0, fitting = 0, runs = 0;
   std::map<std::string, std::size_t> refused;
-  /// Closed form against sampled runs: mean |ratio - 1| and Spearman's rank correlation.
-  std::optional<double> closed_error, closed_ranks;
+  /// Closed form against sampled runs: mean |ratio - 1| of tokens/s, Spearman's rank correlation of
+  /// them, and mean difference of the mean staleness.
+  struct Agreement {
+    double error = 0, ranks = 0, staleness = 0;
+  };
+  std::optional<Agreement> closed;
   bool stopped = false;
 };
 
@@ -130,6 +134,7 @@ void describe(V& v, TuneRow& r) {
   v.field(18, "staleness_max", r.staleness_max);
   v.field(19, "busy", r.busy);
   v.field(20, "objective", r.objective);
+  v.field(24, "sampled_staleness", r.sampled_staleness);
   v.field(22, "return_share", r.return_share);
   v.field(23, "lending", r.lending);
   v.field(21, "reason", r.reason);

@@ -108,10 +108,13 @@ std::string tune_text(const Tuned& t) {
                        t.tried[i].row.reason);
   out +=
       fmt::format("screened {} placements, {} fit; {} sampled runs", t.screened, t.fitting, t.runs);
-  if (t.closed_error) {
-    out += fmt::format("; closed form against them: {:.1f} % mean error, rank correlation {:.2f}",
-                       *t.closed_error * 100,
-                       *t.closed_ranks);
+  if (t.closed) {
+    out += fmt::format(
+        "; closed form against them: tokens/s {:.1f} % mean error, rank correlation "
+        "{:.2f}; mean staleness {:.2f} apart",
+        t.closed->error * 100,
+        t.closed->ranks,
+        t.closed->staleness);
   }
   out += t.stopped ? "\nstopped early: the best so far\n" : "\n";
   return out;
