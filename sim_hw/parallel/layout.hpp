@@ -2,8 +2,8 @@
 // why a layout cannot run: which term breaks, with its numbers and the nearest value that works.
 //
 // Every stage has as many layers, but for the last, which has the head: where layers do not divide
-// it gives up as many as are missing, down to one, and stages before it one each. With `vpp` > 1 a
-// stage is cut into as many chunks and the schedule is the interleaved one. The experts of one
+// it gives up as many as are missing, down to one, and stages before it one each; LayerBalance says
+// the other way. With `vpp` > 1 a stage is cut into as many chunks. The experts of one
 // replica live on ep * expert_tp devices taken from the tp * cp * dp devices of a stage
 // ("folding"), so that tp = 8, ep = 32, expert_tp = 1 keeps attention tensor-parallel and experts
 // whole on 32 devices. Values only; no threads.
@@ -12,6 +12,7 @@
 #include "core/result.hpp"
 #include "sim_hw/hardware/hardware_spec.hpp"
 #include "sim_hw/model/model_spec.hpp"
+#include "sim_hw/parallel/mechanisms.hpp"
 
 #include <cstdint>
 #include <optional>
@@ -28,6 +29,24 @@ enum class SequenceParallel { Off, On };
 enum class ExpertOverlap { Off, On };
 /// FP16 needs its loss scaled, and its gradients unscaled before the update.
 enum class NumberFormat { Bf16, Fp16 };
+
+/// How layers are dealt out to pipeline stages.
+enum class LayerBalance {
+  LastShort,  ///< As many each; the last stage, with MTP modules and heads, what is left.
+  Counted,    ///< So that layers, MTP modules and heads together are as even as can be.
+};
+
+/// What becomes of the saved tensors of a layer: one bit for each, in the order of
+/// saved_tensors(). Tensors with neither bit are kept.
+struct TensorFates {
+  std::uint32_t recomputed = 0;
+  std::uint32_t swapped = 0;  ///< Moved to host memory and back.
+};
+/// Of every layer of a kind; the choice is choose_activations()'s.
+struct ActivationPlan {
+  TensorFates dense;
+  TensorFates experts;
+};
 
 /// Bytes per parameter of each state.
 struct StateBytes {
@@ -53,6 +72,7 @@ struct Layout {
   std::int64_t dp = 1;
   Zero zero = Zero::None;
   SequenceParallel sequence_parallel = SequenceParallel::Off;
+  LayerBalance layer_balance = LayerBalance::LastShort;
 
   std::int64_t devices() const { return tp * pp * cp * dp; }
   /// Devices of one stage.
@@ -71,7 +91,11 @@ struct TrainShape {
   NumberFormat format = NumberFormat::Bf16;
   double dropout = 0;           ///< 0 keeps no masks.
   double expert_imbalance = 1;  ///< Tokens of the busiest expert device over the mean.
+  /// Attention of the data-parallel replica with the longest sequences over the mean.
+  double attention_imbalance = 1;
   ExpertOverlap expert_overlap = ExpertOverlap::Off;
+  Mechanisms mechanisms;
+  ActivationPlan activations;  ///< Of what `recompute` does not drop already.
   StateBytes states = StateBytes::mixed();
 
   /// Of each data-parallel replica.
@@ -110,4 +134,10 @@ struct temper::EnumNames<temper::sim_hw::Recompute> {
       {{sim_hw::Recompute::None, "none"},
        {sim_hw::Recompute::Selective, "selective"},
        {sim_hw::Recompute::Full, "full"}}};
+};
+template <>
+struct temper::EnumNames<temper::sim_hw::LayerBalance> {
+  using E = sim_hw::LayerBalance;
+  static constexpr std::array<std::pair<E, std::string_view>, 2> value{
+      {{E::LastShort, "last_short"}, {E::Counted, "counted"}}};
 };

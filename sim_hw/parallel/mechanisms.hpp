@@ -1,0 +1,146 @@
+// Switches of how a training step is run: each turns one mechanism of MoE training systems on or
+// off, so that its worth can be told by an ablation. What each does to time, bytes and memory is
+// modelled where those are (layer_cost.hpp, train_iteration.hpp, sim_hw/memory/ledger.hpp); no
+// switch is a factor taken from a published gain. The defaults are the plain step. What traces of
+// loads and lengths decide enters TrainShape as numbers. Values only; no threads.
+#pragma once
+
+#include "core/describe.hpp"
+
+#include <cstdint>
+
+namespace temper::sim_hw {
+
+/// How tokens reach their experts and come back.
+enum class ExpertPath {
+  Fastest,             ///< Flat or hierarchical, whichever takes less time.
+  Flat,                ///< One copy per chosen expert, straight to its device.
+  Hierarchical,        ///< One copy per node that needs the token, passed on inside.
+  GatherBetweenNodes,  ///< Every token to every node in one all-gather; then an exchange inside.
+};
+
+/// Copies of a token that several experts of one device want.
+enum class TokenCopies { PerExpert, PerDevice };
+
+/// Order of the forward and backward passes of micro-batches.
+enum class PipelineSchedule {
+  OneForwardOneBackward,  ///< Interleaved with more than one chunk per stage.
+  DualPipe,      ///< From both ends at once on two copies of the weights; passes overlap in pairs.
+  AdaptivePipe,  ///< Interleaved, a forward beside the backward of another micro-batch; one copy.
+};
+
+/// Kernels of attention, matrix products and vector operators.
+enum class OperatorKernels { Stock, Fused };
+
+/// Whether the time in which the host launches kernels counts.
+enum class HostDispatch {
+  Ahead,  ///< The host is always ahead of the device.
+  Eager,  ///< A layer takes no less than the host takes to launch its kernels.
+};
+
+/// How the host learns how many tokens an uneven all-to-all sends and receives: each time it asks,
+/// the device has run dry by when it can launch again.
+enum class SplitCounts {
+  Known,        ///< It never asks: fixed capacities.
+  FetchedOnce,  ///< At dispatch; combine and the backward pass use them again.
+  FetchedEach,  ///< For every all-to-all.
+};
+
+/// Over which tokens the load-balance loss counts the load of experts.
+enum class BalanceLoss {
+  MicroBatch,  ///< Those of one device: nothing is exchanged.
+  ExpertGroup,
+  Everywhere,  ///< All replicas.
+};
+
+struct Mechanisms {
+  ExpertPath expert_path = ExpertPath::Fastest;
+  TokenCopies token_copies = TokenCopies::PerExpert;
+  PipelineSchedule schedule = PipelineSchedule::OneForwardOneBackward;
+  OperatorKernels operators = OperatorKernels::Stock;
+  HostDispatch host_dispatch = HostDispatch::Ahead;
+  SplitCounts split_counts = SplitCounts::Known;
+  BalanceLoss balance_loss = BalanceLoss::MicroBatch;
+
+  bool operator==(const Mechanisms&) const = default;
+};
+template <class V>
+void describe(V& v, Mechanisms& c) {
+  v.field(1,
+          "expert_path",
+          c.expert_path,
+          {.doc = "How tokens reach experts; auto: flat or hierarchical, whichever is faster."});
+  v.field(2,
+          "token_copies",
+          c.token_copies,
+          {.doc = "One copy of a token per chosen expert, or per device that has any of them."});
+  v.field(3,
+          "schedule",
+          c.schedule,
+          {.doc = "Of the pipeline: 1f1b (interleaved with vpp > 1), dualpipe or adaptive."});
+  v.field(4, "operators", c.operators, {.doc = "Kernels as fitted, or the fused ones."});
+  v.field(5,
+          "host_dispatch",
+          c.host_dispatch,
+          {.doc = "eager: a layer takes no less than its kernels take to launch."});
+  v.field(6,
+          "split_counts",
+          c.split_counts,
+          {.doc = "How often the host waits for the sizes of uneven all-to-alls."});
+  v.field(7,
+          "balance_loss",
+          c.balance_loss,
+          {.doc = "Over which devices the load-balance loss counts tokens."});
+}
+
+}  // namespace temper::sim_hw
+
+template <>
+struct temper::EnumNames<temper::sim_hw::ExpertPath> {
+  using E = sim_hw::ExpertPath;
+  static constexpr std::array<std::pair<E, std::string_view>, 4> value{
+      {{E::Fastest, "auto"},
+       {E::Flat, "flat"},
+       {E::Hierarchical, "hierarchical"},
+       {E::GatherBetweenNodes, "gather_between_nodes"}}};
+};
+template <>
+struct temper::EnumNames<temper::sim_hw::TokenCopies> {
+  using E = sim_hw::TokenCopies;
+  static constexpr std::array<std::pair<E, std::string_view>, 2> value{
+      {{E::PerExpert, "per_expert"}, {E::PerDevice, "per_device"}}};
+};
+template <>
+struct temper::EnumNames<temper::sim_hw::PipelineSchedule> {
+  using E = sim_hw::PipelineSchedule;
+  static constexpr std::array<std::pair<E, std::string_view>, 3> value{
+      {{E::OneForwardOneBackward, "1f1b"},
+       {E::DualPipe, "dualpipe"},
+       {E::AdaptivePipe, "adaptive"}}};
+};
+template <>
+struct temper::EnumNames<temper::sim_hw::OperatorKernels> {
+  using E = sim_hw::OperatorKernels;
+  static constexpr std::array<std::pair<E, std::string_view>, 2> value{
+      {{E::Stock, "stock"}, {E::Fused, "fused"}}};
+};
+template <>
+struct temper::EnumNames<temper::sim_hw::HostDispatch> {
+  using E = sim_hw::HostDispatch;
+  static constexpr std::array<std::pair<E, std::string_view>, 2> value{
+      {{E::Ahead, "ahead"}, {E::Eager, "eager"}}};
+};
+template <>
+struct temper::EnumNames<temper::sim_hw::SplitCounts> {
+  using E = sim_hw::SplitCounts;
+  static constexpr std::array<std::pair<E, std::string_view>, 3> value{
+      {{E::Known, "known"}, {E::FetchedOnce, "fetched_once"}, {E::FetchedEach, "fetched_each"}}};
+};
+template <>
+struct temper::EnumNames<temper::sim_hw::BalanceLoss> {
+  using E = sim_hw::BalanceLoss;
+  static constexpr std::array<std::pair<E, std::string_view>, 3> value{
+      {{E::MicroBatch, "micro_batch"},
+       {E::ExpertGroup, "expert_group"},
+       {E::Everywhere, "everywhere"}}};
+};
