@@ -43,12 +43,8 @@ sim_hw::Layout training_cuts(const TrainerEngineConfig& c) {
   layout.cp = c.cp;
   layout.zero = sim_hw::Zero::Optimizer;
   layout.sequence_parallel = sequence_parallel(c.tp);
+  layout.layer_balance = c.layer_balance;
   return layout;
-}
-
-/// The micro-batches that fill the pipeline, as one step of every replica.
-sim_hw::TrainShape full_shape(const SimulationSettings& s, const sim_hw::Layout& layout) {
-  return packed_shape(s, layout, 2 * layout.pp, largest_micro_batch(s));
 }
 
 sim_hw::Layout engine_shards(const sim_hw::RolloutLayout& rollout) {
@@ -196,6 +192,15 @@ sim_hw::TrainShape packed_shape(const SimulationSettings& s,
   return shape;
 }
 
+sim_hw::TrainShape training_shape(const SimulationSettings& s,
+                                  const sim_hw::Layout& layout,
+                                  std::int64_t micro_batches,
+                                  Tokens tokens) {
+  sim_hw::TrainShape shape = packed_shape(s, layout, micro_batches, tokens);
+  shape.mechanisms = s.config.trainer.mechanisms;
+  return shape;
+}
+
 Status check_trainer(const SimulationSettings& s) {
   const sim_hw::Layout layout = trainer_layout(s);
   const std::int64_t devices = devices_of(s, s.trainer_cards);
@@ -207,13 +212,18 @@ Status check_trainer(const SimulationSettings& s) {
                                      layout.tp * layout.pp * layout.cp,
                                      devices));
   }
-  return sim_hw::check_layout(trained_model(s), devices, layout, full_shape(s, layout));
+  return sim_hw::check_layout(trained_model(s),
+                              devices,
+                              layout,
+                              training_shape(s, layout, 2 * layout.pp, largest_micro_batch(s)));
 }
 
 Status check_reference(const SimulationSettings& s) {
   const sim_hw::Layout layout = reference_layout(s);
-  return sim_hw::check_layout(
-      trained_model(s), devices_of(s, s.cards), layout, full_shape(s, layout));
+  return sim_hw::check_layout(trained_model(s),
+                              devices_of(s, s.cards),
+                              layout,
+                              packed_shape(s, layout, 2 * layout.pp, largest_micro_batch(s)));
 }
 
 Status check_rollout(const SimulationSettings& s) {
@@ -252,7 +262,7 @@ ActorMemory trainer_memory(const SimulationSettings& s,
                            Tokens longest) {
   const sim_hw::Layout layout = trainer_layout(s);
   const sim_hw::Ledger ledger = sim_hw::worst_train_ledger(
-      trained_model(s), layout, packed_shape(s, layout, micro_batches, longest));
+      trained_model(s), layout, training_shape(s, layout, micro_batches, longest));
   return sim_hw::place(ledger,
                        s.config.trainer.optimizer_on_host ? sim_hw::TrainerState::OptimizerOnHost
                                                           : sim_hw::TrainerState::Active);

@@ -62,6 +62,11 @@ sim_hw::TrainShape packed_shape(const SimulationSettings& settings,
                                 const sim_hw::Layout& layout,
                                 std::int64_t micro_batches,
                                 Tokens tokens);
+/// The same of the trainer, with its mechanisms.
+sim_hw::TrainShape training_shape(const SimulationSettings& settings,
+                                  const sim_hw::Layout& layout,
+                                  std::int64_t micro_batches,
+                                  Tokens tokens);
 
 /// Whether the layouts divide the model and the cards; names the nearest that do. With no regard to
 /// memory. Requires of all functions below that their role's check is well.

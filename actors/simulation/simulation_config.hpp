@@ -5,6 +5,7 @@
 #include "actors/simulation/length_config.hpp"
 #include "sim_hw/hardware/hardware_spec.hpp"
 #include "sim_hw/model/model_spec.hpp"
+#include "sim_hw/parallel/layout.hpp"
 
 #include <optional>
 #include <string>
@@ -58,6 +59,8 @@ struct TrainerEngineConfig {
   std::int64_t tp = 1, pp = 1, vpp = 1, ep = 1, cp = 1;
   std::int64_t micro_batch_tokens = 8192;  ///< Responses are packed up to this.
   bool optimizer_on_host = true;           ///< Its states live in host memory between updates.
+  sim_hw::LayerBalance layer_balance = sim_hw::LayerBalance::LastShort;
+  sim_hw::Mechanisms mechanisms;  ///< Of its steps.
 };
 template <class V>
 void describe(V& v, TrainerEngineConfig& c) {
@@ -71,6 +74,12 @@ void describe(V& v, TrainerEngineConfig& c) {
           c.micro_batch_tokens,
           {.doc = "Tokens that a micro-batch packs.", .min = 1});
   v.field(7, "optimizer_on_host", c.optimizer_on_host, {.doc = "Optimizer states in host memory."});
+  v.field(8,
+          "layer_balance",
+          c.layer_balance,
+          {.doc = "Layers of pipeline stages: the last has what is left, or all as many, or heads "
+                  "count."});
+  v.field(9, "mechanisms", c.mechanisms, {.doc = "How a training step is run."});
 }
 
 /// Rewards are judged by `pool` workers of each reward actor, each response taking a lognormal

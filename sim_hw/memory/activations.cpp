@@ -6,29 +6,51 @@ namespace temper::sim_hw {
 
 namespace {
 
+SavedTensor elementwise(std::string_view name, double width, Cut cut, double reads = 1) {
+  return {name, width, 2, cut, Part::Kept, Remake::Elementwise, reads};
+}
+
+SavedTensor projection(std::string_view name, double width, Cut cut, double inner) {
+  const Remake remake =
+      cut == Cut::Routed || cut == Cut::Expert ? Remake::Experts : Remake::Projection;
+  return {name, width, 2, cut, Part::Kept, remake, inner};
+}
+
+void add_latent_projections(SavedTensors& saved, const ModelSpec& model) {
+  const double hidden = as_double(model.hidden);
+  const double query = as_double(model.heads * model.head_dim);
+  const double value = as_double(model.heads * model.value_dim());
+  const double query_latent = as_double(model.latent->q_lora_rank);
+  const double latent = as_double(model.latent->kv_lora_rank);
+  saved.add(projection("query latent before its norm", query_latent, Cut::Sequence, hidden));
+  saved.add(elementwise("query latent", query_latent, Cut::Sequence));
+  saved.add(projection("key-value latent before its norm", latent, Cut::Sequence, hidden));
+  saved.add(elementwise("key-value latent", latent, Cut::Sequence));
+  saved.add(projection("queries", query, Cut::Tensor, query_latent));
+  saved.add(projection("keys", query, Cut::Tensor, latent));  // Of every head, for training.
+  saved.add(projection("values", value, Cut::Tensor, latent));
+}
+
 void add_attention(SavedTensors& saved, const ModelSpec& model, const TrainShape& shape) {
   const double hidden = as_double(model.hidden);
   const double query = as_double(model.heads * model.head_dim);
   const double value = as_double(model.heads * model.value_dim());
   saved.add({"attention norm input", hidden, 2, Cut::Sequence});
-  saved.add({"attention norm output, input of the projections", hidden, 2, Cut::Sequence});
+  saved.add(elementwise("attention norm output, input of the projections", hidden, Cut::Sequence));
   if (model.latent) {
-    const double query_latent = as_double(model.latent->q_lora_rank);
-    const double latent = as_double(model.latent->kv_lora_rank);
-    saved.add({"query latent before its norm", query_latent, 2, Cut::Sequence});
-    saved.add({"query latent", query_latent, 2, Cut::Sequence});
-    saved.add({"key-value latent before its norm", latent, 2, Cut::Sequence});
-    saved.add({"key-value latent", latent, 2, Cut::Sequence});
-    saved.add({"queries", query, 2});
-    saved.add({"keys", query, 2});  // Expanded to every head for training.
-    saved.add({"values", value, 2});
+    add_latent_projections(saved, model);
   } else {
     const double key = as_double(model.kv_heads * model.head_dim);
-    if (model.qk_norm)
-      saved.add({"queries and keys before their norm", query + key, 2});
-    saved.add({"queries", query, 2});
-    saved.add({"keys", key, 2});
-    saved.add({"values", as_double(model.kv_heads * model.value_dim()), 2});
+    const double values = as_double(model.kv_heads * model.value_dim());
+    if (model.qk_norm) {
+      saved.add(projection("queries and keys before their norm", query + key, Cut::Tensor, hidden));
+      saved.add(elementwise("queries", query, Cut::Tensor));
+      saved.add(elementwise("keys", key, Cut::Tensor));
+    } else {
+      saved.add(projection("queries", query, Cut::Tensor, hidden));
+      saved.add(projection("keys", key, Cut::Tensor, hidden));
+    }
+    saved.add(projection("values", values, Cut::Tensor, hidden));
   }
   if (shape.attention == AttentionKernel::Fused) {
     saved.add({"logsumexp", as_double(model.heads), 4});
@@ -40,25 +62,32 @@ void add_attention(SavedTensors& saved, const ModelSpec& model, const TrainShape
       saved.add({"softmax dropout output", scores, 2, Cut::Tensor, Part::AttentionCore});
     }
   }
-  saved.add({"attention output, input of its projection", value, 2});
+  saved.add({"attention output, input of its projection",
+             value,
+             2,
+             Cut::Tensor,
+             Part::Kept,
+             Remake::Attention,
+             0});
   if (shape.dropout > 0)
     saved.add({"attention dropout mask", hidden, 1, Cut::Sequence});
   if (model.sandwich_norm)
-    saved.add({"norm after attention, input", hidden, 2, Cut::Sequence});
+    saved.add(projection("norm after attention, input", hidden, Cut::Sequence, value));
 }
 
 /// Of an MLP of intermediate size `ffn`, after its norm; `in` and `out` cut as given.
 void add_inner(SavedTensors& saved, const ModelSpec& model, double ffn, Cut cut, Gating gating) {
+  const double hidden = as_double(model.hidden);
   if (model.activation == Activation::Gelu) {
-    saved.add({"GELU input", ffn, 2, cut});
-    saved.add({"GELU output, input of the down projection", ffn, 2, cut});
+    saved.add(projection("GELU input", ffn, cut, hidden));
+    saved.add(elementwise("GELU output, input of the down projection", ffn, cut));
     return;
   }
-  saved.add({"gate", ffn, 2, cut});
-  saved.add({"up", ffn, 2, cut});
+  saved.add(projection("gate", ffn, cut, hidden));
+  saved.add(projection("up", ffn, cut, hidden));
   if (gating == Gating::Eager)
-    saved.add({"silu(gate)", ffn, 2, cut});
-  saved.add({"silu(gate) * up, input of the down projection", ffn, 2, cut});
+    saved.add(elementwise("silu(gate)", ffn, cut));
+  saved.add(elementwise("silu(gate) * up, input of the down projection", ffn, cut, 2));
 }
 
 }  // namespace
@@ -71,7 +100,7 @@ SavedTensors saved_tensors(const ModelSpec& model,
   const double hidden = as_double(model.hidden);
   add_attention(saved, model, shape);
   saved.add({"MLP norm input", hidden, 2, Cut::Sequence});
-  saved.add({"MLP norm output, input of its projection", hidden, 2, Cut::Sequence});
+  saved.add(elementwise("MLP norm output, input of its projection", hidden, Cut::Sequence));
   if (kind == LayerKind::Dense || !model.moe) {
     add_inner(saved, model, as_double(model.ffn), Cut::Tensor, gating);
   } else {
@@ -80,8 +109,10 @@ SavedTensors saved_tensors(const ModelSpec& model,
     saved.add({"router probabilities", as_double(moe.experts), 4, Cut::Sequence});
     saved.add({"tokens sorted by expert", copies * hidden, 2, Cut::Routed});
     add_inner(saved, model, copies * as_double(moe.expert_ffn), Cut::Expert, gating);
-    saved.add(
-        {"expert outputs, for the gradient of their weights", copies * hidden, 2, Cut::Routed});
+    saved.add(projection("expert outputs, for the gradient of their weights",
+                         copies * hidden,
+                         Cut::Routed,
+                         as_double(moe.expert_ffn)));
     if (moe.shared_experts > 0) {
       add_inner(
           saved, model, as_double(moe.shared_experts * moe.shared_expert_ffn), Cut::Tensor, gating);
@@ -94,32 +125,40 @@ SavedTensors saved_tensors(const ModelSpec& model,
   return saved;
 }
 
+double tensor_bytes_per_token(const SavedTensor& tensor,
+                              const Layout& layout,
+                              const TrainShape& shape) {
+  const double tp = as_double(layout.tp);
+  double cut = 1;
+  switch (tensor.cut) {
+    case Cut::Sequence:
+      cut = layout.sequence_parallel == SequenceParallel::On ? tp : 1;
+      break;
+    case Cut::Tensor:
+      cut = tp;
+      break;
+    case Cut::Routed:  // Each device routes 1/tp of the tokens and gathers those of expert_tp.
+      cut = tp / (as_double(layout.expert_tp) * shape.expert_imbalance);
+      break;
+    case Cut::Expert:
+      cut = tp / shape.expert_imbalance;
+      break;
+  }
+  return tensor.width * tensor.bytes / cut;
+}
+
 double SavedTensors::bytes_per_token(const Layout& layout,
                                      const TrainShape& shape,
-                                     Recompute recompute) const {
-  const double tp = as_double(layout.tp);
-  const double expert_tp = as_double(layout.expert_tp);
-  const bool sequence = layout.sequence_parallel == SequenceParallel::On;
+                                     Recompute recompute,
+                                     std::uint32_t dropped) const {
   double sum = 0;
-  for (const SavedTensor& tensor : all()) {
+  for (std::size_t i = 0; i < count_; ++i) {
+    const SavedTensor& tensor = tensors_[i];
+    if ((dropped >> i & 1) != 0)
+      continue;
     if (recompute == Recompute::Selective && tensor.part == Part::AttentionCore)
       continue;
-    double cut = 1;
-    switch (tensor.cut) {
-      case Cut::Sequence:
-        cut = sequence ? tp : 1;
-        break;
-      case Cut::Tensor:
-        cut = tp;
-        break;
-      case Cut::Routed:  // Each device routes 1/tp of the tokens and gathers those of expert_tp.
-        cut = tp / (expert_tp * shape.expert_imbalance);
-        break;
-      case Cut::Expert:
-        cut = tp / shape.expert_imbalance;
-        break;
-    }
-    sum += tensor.width * tensor.bytes / cut;
+    sum += tensor_bytes_per_token(tensor, layout, shape);
   }
   return sum;
 }

@@ -17,6 +17,7 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string_view>
 
@@ -33,25 +34,46 @@ enum class Cut {
 /// Whether selective recompute drops a tensor and computes it again.
 enum class Part { Kept, AttentionCore };
 
+/// What computes a tensor again from others that are kept or computed again before it.
+enum class Remake {
+  Never,        ///< Where chains of recomputation begin, or it takes a collective.
+  Elementwise,  ///< One kernel.
+  Projection,   ///< A matrix product.
+  Attention,    ///< The attention of the layer.
+  Experts,      ///< A grouped matrix product.
+};
+
 struct SavedTensor {
   std::string_view name;
   double width = 0;  ///< Elements per token; of routed tensors per token before routing.
   double bytes = 2;  ///< Per element.
   Cut cut = Cut::Tensor;
   Part part = Part::Kept;
+  Remake remake = Remake::Never;
+  double inner =
+      0;  ///< Inner size of the matrix product; tensors that an elementwise kernel reads.
 };
 
 class SavedTensors {
  public:
   void add(const SavedTensor& tensor) { tensors_[count_++] = tensor; }
   std::span<const SavedTensor> all() const { return {tensors_.data(), count_}; }
-  /// Bytes that one device keeps per token of its micro-batch before any cut.
-  double bytes_per_token(const Layout& layout, const TrainShape& shape, Recompute recompute) const;
+  /// Bytes that one device keeps per token of its micro-batch before any cut, without the tensors
+  /// of `dropped`.
+  double bytes_per_token(const Layout& layout,
+                         const TrainShape& shape,
+                         Recompute recompute,
+                         std::uint32_t dropped = 0) const;
 
  private:
   std::array<SavedTensor, 28> tensors_{};
   std::size_t count_ = 0;
 };
+
+/// Of one device, per token and before any cut.
+double tensor_bytes_per_token(const SavedTensor& tensor,
+                              const Layout& layout,
+                              const TrainShape& shape);
 
 enum class LayerKind { Dense, Experts };
 /// Whether silu(gate) is kept as well: module by module, or gate and up in one kernel.

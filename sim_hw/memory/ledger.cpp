@@ -9,12 +9,16 @@ namespace temper::sim_hw {
 
 namespace {
 
-/// What a state's parameters weigh when ZeRO shards it or not.
-double sharded(const StageWeights& weights, const Layout& layout, bool sharding, double bytes) {
+/// What a state's parameters weigh when ZeRO shards it or not, over `copies` times the replicas.
+double sharded(const StageWeights& weights,
+               const Layout& layout,
+               bool sharding,
+               double bytes,
+               double copies = 1) {
   if (!sharding)
     return weights.total() * bytes;
-  return (weights.dense() / as_double(layout.dp * layout.cp) +
-          weights.experts / as_double(layout.expert_dp())) *
+  return (weights.dense() / (copies * as_double(layout.dp * layout.cp)) +
+          weights.experts / (copies * as_double(layout.expert_dp()))) *
          bytes;
 }
 
@@ -23,21 +27,49 @@ struct LayerBytes {
   double experts = 0;
 };
 
-/// Kept per layer and micro-batch.
+/// Kept per layer and micro-batch, without the tensors dropped of each kind.
 LayerBytes layer_bytes(const ModelSpec& model,
                        const Layout& layout,
                        const TrainShape& shape,
-                       Recompute recompute) {
+                       Recompute recompute,
+                       std::uint32_t dense_dropped = 0,
+                       std::uint32_t experts_dropped = 0) {
   const double tokens = as_double(shape.seq * shape.micro_batch) / as_double(layout.cp);
   LayerBytes bytes;
-  bytes.dense =
-      tokens *
-      saved_tensors(model, shape, LayerKind::Dense).bytes_per_token(layout, shape, recompute);
+  bytes.dense = tokens * saved_tensors(model, shape, LayerKind::Dense)
+                             .bytes_per_token(layout, shape, recompute, dense_dropped);
   bytes.experts = bytes.dense;
   if (model.moe) {
-    bytes.experts =
-        tokens *
-        saved_tensors(model, shape, LayerKind::Experts).bytes_per_token(layout, shape, recompute);
+    bytes.experts = tokens * saved_tensors(model, shape, LayerKind::Experts)
+                                 .bytes_per_token(layout, shape, recompute, experts_dropped);
+  }
+  return bytes;
+}
+
+/// Under the shape's plan.
+LayerBytes planned_bytes(const ModelSpec& model, const Layout& layout, const TrainShape& shape) {
+  const auto& [dense, experts] = shape.activations;
+  return layer_bytes(model,
+                     layout,
+                     shape,
+                     shape.recompute,
+                     dense.recomputed | dense.swapped,
+                     experts.recomputed | experts.swapped);
+}
+
+/// What the plan dropped, of the layer that is being worked on, and of swapped tensors also the
+/// layer that is on its way.
+double planned_working_set(const ModelSpec& model,
+                           const Layout& layout,
+                           const TrainShape& shape,
+                           const LayerBytes& all,
+                           const LayerBytes& kept) {
+  const auto& [dense, experts] = shape.activations;
+  double bytes = std::max(all.dense - kept.dense, all.experts - kept.experts);
+  if ((dense.swapped | experts.swapped) != 0) {
+    const LayerBytes stay =
+        layer_bytes(model, layout, shape, shape.recompute, dense.swapped, experts.swapped);
+    bytes += std::max(all.dense - stay.dense, all.experts - stay.experts);
   }
   return bytes;
 }
@@ -88,10 +120,18 @@ double layers_in_flight(const ModelSpec& model,
                         std::int64_t stage) {
   const double layers = as_double(stage_layers(model, layout, stage));
   const std::int64_t micro_batches = std::max<std::int64_t>(1, shape.micro_batches(layout));
+  const PipelineSchedule schedule = shape.mechanisms.schedule;
+  if (schedule == PipelineSchedule::DualPipe) {
+    const double both =
+        layers + as_double(stage_layers(model, layout, mirrored_stage(layout, stage)));
+    return both * as_double(std::min(layout.pp + 1, micro_batches)) / 2;
+  }
+  const std::int64_t beside = schedule == PipelineSchedule::AdaptivePipe ? 1 : 0;
   if (layout.vpp == 1)
     return layers * as_double(std::min(layout.pp - stage, micro_batches));
-  const std::int64_t chunks = std::min(
-      2 * (layout.pp - stage - 1) + (layout.vpp - 1) * layout.pp + 1, micro_batches * layout.vpp);
+  const std::int64_t chunks =
+      std::min(2 * (layout.pp - stage - 1) + (layout.vpp - 1) * layout.pp + 1 + beside,
+               micro_batches * layout.vpp);
   return layers * as_double(chunks) / as_double(layout.vpp);
 }
 
@@ -99,18 +139,25 @@ Ledger train_ledger(const ModelSpec& model,
                     const Layout& layout,
                     const TrainShape& shape,
                     std::int64_t stage) {
-  const StageWeights weights = stage_weights(model, layout, stage);
+  const double copies = as_double(weight_copies(shape));
+  const std::int64_t mirror = mirrored_stage(layout, stage);
+  const StageWeights weights = device_weights(model, layout, shape, stage);
   const double tokens = as_double(shape.seq * shape.micro_batch) / as_double(layout.cp);
   const double tp = as_double(layout.tp);
   Ledger ledger;
-  ledger.weights = sharded(weights, layout, layout.zero >= Zero::Weights, shape.states.weight);
-  ledger.gradients =
-      sharded(weights, layout, layout.zero >= Zero::Gradients, shape.states.gradient);
-  ledger.optimizer =
-      sharded(weights, layout, layout.zero >= Zero::Optimizer, shape.states.optimizer());
+  const auto state = [&](Zero since, double bytes) {
+    return sharded(weights, layout, layout.zero >= since, bytes, copies);
+  };
+  ledger.weights = state(Zero::Weights, shape.states.weight);
+  ledger.gradients = state(Zero::Gradients, shape.states.gradient);
+  ledger.optimizer = state(Zero::Optimizer, shape.states.optimizer());
 
-  const double layers = as_double(stage_layers(model, layout, stage));
-  const double dense = as_double(dense_stage_layers(model, layout, stage));
+  double layers = as_double(stage_layers(model, layout, stage));
+  double dense = as_double(dense_stage_layers(model, layout, stage));
+  if (copies > 1) {
+    layers += as_double(stage_layers(model, layout, mirror));
+    dense += as_double(dense_stage_layers(model, layout, mirror));
+  }
   const double in_flight = layers_in_flight(model, layout, shape, stage);
   if (shape.recompute == Recompute::Full) {
     const LayerBytes whole = layer_bytes(model, layout, shape, Recompute::None);
@@ -120,14 +167,18 @@ Ledger train_ledger(const ModelSpec& model,
     ledger.recompute_working_set =
         as_double(shape.recompute_every) * mean_layer_bytes(whole, dense, layers);
   } else {
-    const LayerBytes kept = layer_bytes(model, layout, shape, shape.recompute);
+    const LayerBytes all = layer_bytes(model, layout, shape, shape.recompute);
+    const LayerBytes kept = planned_bytes(model, layout, shape);
     ledger.activations = in_flight * mean_layer_bytes(kept, dense, layers);
     if (shape.recompute == Recompute::Selective) {
       const LayerBytes whole = layer_bytes(model, layout, shape, Recompute::None);
-      ledger.recompute_working_set = whole.dense - kept.dense;
+      ledger.recompute_working_set = whole.dense - all.dense;
     }
+    ledger.recompute_working_set += planned_working_set(model, layout, shape, all, kept);
   }
-  if (stage + 1 == layout.pp)
+  const std::int64_t heads = stage_modules(model, layout, stage).heads +
+                             (copies > 1 ? stage_modules(model, layout, mirror).heads : 0);
+  if (heads > 0)
     ledger.head = 6 * tokens * as_double(model.vocabulary) / tp;
   ledger.communication = communication_bytes(model, layout, shape);
   ledger.reserve = kFrameworkReserve;
@@ -145,17 +196,24 @@ Ledger worst_train_ledger(const ModelSpec& model, const Layout& layout, const Tr
   };
   if (layout.pp > 1)
     consider(layout.pp - 1);
+  if (layout.layer_balance == LayerBalance::Counted && layout.pp > 2)
+    consider(layout.pp - 2);
+  if (weight_copies(shape) > 1)  // Neither of its stages gave up layers for the head.
+    consider(layout.pp / 2);
   if (const std::int64_t stage = first_uniform_stage(model, layout); stage > 0)
     consider(stage);
   return worst;
 }
 
 double layer_state_bytes(const ModelSpec& model, const Layout& layout, const TrainShape& shape) {
-  StageWeights weights = stage_weights(model, layout, 0);
+  StageWeights weights = device_weights(model, layout, shape, 0);
   weights.embedding_and_head = 0;
-  return sharded(weights, layout, layout.zero >= Zero::Weights, shape.states.weight) +
-         sharded(weights, layout, layout.zero >= Zero::Gradients, shape.states.gradient) +
-         sharded(weights, layout, layout.zero >= Zero::Optimizer, shape.states.optimizer());
+  const double copies = as_double(weight_copies(shape));
+  const auto state = [&](Zero since, double bytes) {
+    return sharded(weights, layout, layout.zero >= since, bytes, copies);
+  };
+  return state(Zero::Weights, shape.states.weight) + state(Zero::Gradients, shape.states.gradient) +
+         state(Zero::Optimizer, shape.states.optimizer());
 }
 
 double kv_bytes_per_token(const ModelSpec& model, const Layout& layout, double bytes) {

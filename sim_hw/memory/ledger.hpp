@@ -6,6 +6,11 @@
 //     min(p - i, m) micro-batches, or with v chunks min(2 (p - i - 1) + (v - 1) p + 1, m v) chunks
 //     of L / (p v) layers: on stage 0 that is L (1 + (p - 1) / (p v)) layers (2205.05198,
 //     section 4.2.3)
+//     beside another's backward a forward needs one chunk more (AdaptivePipe); DualPipe keeps p + 1
+//     micro-batches of L/p layers, half of its stage i and half of stage p - 1 - i, and the weights
+//     and gradients of both, whose replicas are twice as many
+//   selective recompute and swap keep what the plan keeps, and one layer of what it drops, of
+//     swapped tensors two
 //   full recompute keeps 2 h per token and checkpoint, and the working set of one checkpoint
 //   head       = FP32 logits and their 16-bit gradient on the last stage, 6 s b V / t
 //   KV cache   = layers * tokens * 2 (K and V) kv_heads / tp * head_dim * 2 bytes; latent attention

@@ -66,7 +66,10 @@ std::int64_t first_uniform_stage(const ModelSpec& model, const Layout& layout) {
   if (!model.moe)
     return 0;
   const std::int64_t most = stage_layers(model, layout, 0);
-  return std::min((model.moe->dense_layers + most - 1) / most, layout.pp - 1);
+  std::int64_t stage = (model.moe->dense_layers + most - 1) / most;
+  while (stage < layout.pp - 1 && layers_before(model, layout, stage) < model.moe->dense_layers)
+    ++stage;
+  return std::min(stage, layout.pp - 1);
 }
 
 StageWeights stage_weights(const ModelSpec& model, const Layout& layout, std::int64_t stage) {
@@ -81,15 +84,32 @@ StageWeights stage_weights(const ModelSpec& model, const Layout& layout, std::in
   weights.experts = (layers - dense) * layer.experts;
   if (stage == 0)
     weights.embedding_and_head += table + as_double(model.learned_positions) * hidden;
-  if (stage + 1 == layout.pp) {
+  const StageModules modules = stage_modules(model, layout, stage);
+  if (modules.heads > 0) {
     weights.embedding_and_head += model.layer_norm ? 2 * hidden : hidden;
     if (!model.tie_embeddings || layout.pp > 1)
       weights.embedding_and_head += table;
-    const double modules = as_double(model.mtp_layers);
-    const double mlp_part = model.moe ? layer.shared : layer.dense;
-    weights.layers += modules * (layer.attention + mlp_part + hidden * (2 * hidden + 3));
-    weights.experts += modules * layer.experts;
   }
+  if (modules.mtp > 0) {
+    const double mtp = as_double(modules.mtp);
+    const double mlp_part = model.moe ? layer.shared : layer.dense;
+    weights.layers += mtp * (layer.attention + mlp_part + hidden * (2 * hidden + 3));
+    weights.experts += mtp * layer.experts;
+  }
+  return weights;
+}
+
+StageWeights device_weights(const ModelSpec& model,
+                            const Layout& layout,
+                            const TrainShape& shape,
+                            std::int64_t stage) {
+  StageWeights weights = stage_weights(model, layout, stage);
+  if (weight_copies(shape) == 1)
+    return weights;
+  const StageWeights mirror = stage_weights(model, layout, mirrored_stage(layout, stage));
+  weights.layers += mirror.layers;
+  weights.experts += mirror.experts;
+  weights.embedding_and_head += mirror.embedding_and_head;
   return weights;
 }
 

@@ -31,6 +31,19 @@ struct StageWeights {
 };
 StageWeights stage_weights(const ModelSpec& model, const Layout& layout, std::int64_t stage);
 
+/// Copies of the weights in the pipeline: DualPipe has one from each end.
+inline std::int64_t weight_copies(const TrainShape& shape) {
+  return shape.mechanisms.schedule == PipelineSchedule::DualPipe ? 2 : 1;
+}
+inline std::int64_t mirrored_stage(const Layout& layout, std::int64_t stage) {
+  return layout.pp - 1 - stage;
+}
+/// Parameters of the device of stage `stage`: of that stage, and of its mirror image in DualPipe.
+StageWeights device_weights(const ModelSpec& model,
+                            const Layout& layout,
+                            const TrainShape& shape,
+                            std::int64_t stage);
+
 /// The first stage whose layers all have experts, or are all dense in a dense model.
 std::int64_t first_uniform_stage(const ModelSpec& model, const Layout& layout);
 /// Dense layers of stage `stage`: the model's first ones.

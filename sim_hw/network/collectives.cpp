@@ -164,15 +164,38 @@ struct SpreadBytes {
     const double others = reach.ranks[l] - reach.inside(l);
     if (l >= fabric.node_levels)
       return others / reach.n * spread.node_copies * spread.bytes;
-    const bool combined = spread.how == AllToAll::Hierarchical;
+    const bool combined = spread.how != AllToAll::Flat;
     return others / (combined ? reach.node : reach.n) * spread.copies * spread.bytes;
   }
 };
+
+/// Between nodes, then inside, each with the cost of an operation.
+double exchange_in_two_steps(const Fabric& fabric,
+                             const OperationCost& cost,
+                             const Reach& reach,
+                             const Spread& spread) {
+  const SpreadBytes bytes{fabric, reach, spread};
+  const double between = busiest_port(
+      fabric, reach, [&](std::size_t l) { return l < fabric.node_levels ? 0 : bytes(l); });
+  const double inside = busiest_port(
+      fabric, reach, [&](std::size_t l) { return l < fabric.node_levels ? bytes(l) : 0; });
+  const auto step = [&](double peers, double port) {
+    return cost.start_up + cost.per_peer * peers +
+           with_pipeline(port * cost.slowdown, cost.segment);
+  };
+  double time = step(reach.n / reach.node - 1, between) + fabric.p2p.start_up +
+                fabric.levels[reach.levels - 1].latency;
+  if (reach.node > 1)
+    time += step(reach.node - 1, inside);
+  return time;
+}
 
 double exchange(const Fabric& fabric, const OperationCost& cost, Group group, Spread spread) {
   if (group.ranks <= 1 || fabric.level_count == 0)
     return 0;
   const Reach reach(fabric, group);
+  if (spread.how == AllToAll::Gathered && reach.n > reach.node)
+    return exchange_in_two_steps(fabric, cost, reach, spread);
   const double in_node = reach.node;
   const bool combined = spread.how == AllToAll::Hierarchical;
   const double port = busiest_port(fabric, reach, SpreadBytes{fabric, reach, spread});
@@ -184,12 +207,14 @@ double exchange(const Fabric& fabric, const OperationCost& cost, Group group, Sp
 }
 
 Spread spread_of(const Fabric& fabric, Group group, MoeTraffic traffic, AllToAll how) {
-  const double copies = traffic.tokens_per_rank * traffic.top_k;
+  const double copies = traffic.tokens_per_rank * traffic.top_k * traffic.sent;
   if (how == AllToAll::Flat || group.ranks <= 1)
     return {copies, copies, traffic.bytes_per_token, how};
-  // Distinct nodes among top_k even draws.
   const Reach reach(fabric, group);
   const double nodes = std::max(1.0, reach.n / reach.node);
+  if (how == AllToAll::Gathered)  // A share of 1 / nodes is where it was.
+    return {copies, traffic.tokens_per_rank * nodes, traffic.bytes_per_token, how};
+  // Distinct nodes among top_k even draws.
   const double distinct = nodes * (1 - std::pow(1 - 1 / nodes, traffic.top_k));
   return {
       copies, std::min(copies, traffic.tokens_per_rank * distinct), traffic.bytes_per_token, how};
@@ -323,6 +348,14 @@ double weight_fan_out_seconds(const Fabric& fabric, Group group, double bytes, F
 
 double incast_seconds(const Fabric& fabric, Group group, double bytes_per_rank) {
   return one_to_each(fabric, group, bytes_per_rank);
+}
+
+double distinct_devices(double ranks, double experts, double top_k) {
+  const double here = experts / ranks;
+  double none = 1;  // Of the experts of one device among top_k drawn without replacement.
+  for (double drawn = 0; drawn < top_k && none > 0; ++drawn)
+    none *= std::max(0.0, experts - here - drawn) / (experts - drawn);
+  return ranks * (1 - none);
 }
 
 double moe_dispatch_seconds(const Fabric& fabric, Group group, MoeTraffic traffic, AllToAll how) {

@@ -20,6 +20,14 @@
 // All-reduce = reduce-scatter + all-gather of bytes / n each; inside a node whose switches reduce,
 // every port carries (1 + 1/n) bytes once.
 //
+// MoE dispatch and combine: b_l is what crosses level l. Of T tokens that each want k experts, C
+// copies leave a rank (k, or fewer where one copy serves several experts of a device):
+//   flat          (g_l - g_(l-1)) / n x C T at each level
+//   hierarchical  above the node one copy per node that wants the token, D = N (1 - (1 - 1/N)^k) of
+//     N nodes, passed on inside while others arrive
+//   gathered      above the node every token to every node, (N - 1) T; then, after it, C T inside:
+//     an all-gather and an all-to-all with a start-up each
+//
 // Constants: configs/hardware/*.yaml `constants.collectives`, with their fits. HCCL: one Atlas A3
 // node, 8 and 16 ranks, 1 KiB to 40 MiB per rank; NCCL: one H100 node, 8 ranks, 2 MB to 512 MB.
 // Valid for those; elsewhere (other rank counts, between nodes) an extrapolation by the equation.
@@ -99,7 +107,8 @@ double all_reduce_seconds(const Fabric& fabric,
                           double bytes,
                           AllReduce how = AllReduce::Auto);
 
-enum class AllToAll { Flat, Hierarchical };
+/// Gathered: between nodes first, then inside; tokens for experts go to every node.
+enum class AllToAll { Flat, Hierarchical, Gathered };
 /// Every rank sends `bytes_per_rank` in all, a share of 1 / ranks to each rank, itself included.
 double all_to_all_seconds(const Fabric& fabric,
                           Group group,
@@ -123,8 +132,13 @@ struct MoeTraffic {
   double tokens_per_rank = 0;
   double top_k = 1;
   double bytes_per_token = 0;  ///< Of one copy.
+  double sent = 1;  ///< Of top_k copies, the share that is: one may serve several experts.
 };
-/// Flat: one copy per chosen expert. Hierarchical: between nodes one copy per node, then inside.
+/// Devices of `ranks` among which a token finds the top_k of its `experts`: as many copies do, when
+/// those for one device are sent once. Requires: ranks divides experts.
+double distinct_devices(double ranks, double experts, double top_k);
+/// Flat: the copies straight away. Hierarchical: between nodes one copy per node, then inside.
+/// Gathered: between nodes every token, then inside.
 double moe_dispatch_seconds(const Fabric& fabric,
                             Group group,
                             MoeTraffic traffic,
@@ -163,8 +177,8 @@ struct temper::EnumNames<temper::sim_hw::AllReduce> {
 template <>
 struct temper::EnumNames<temper::sim_hw::AllToAll> {
   using E = sim_hw::AllToAll;
-  static constexpr std::array<std::pair<E, std::string_view>, 2> value{
-      {{E::Flat, "flat"}, {E::Hierarchical, "hierarchical"}}};
+  static constexpr std::array<std::pair<E, std::string_view>, 3> value{
+      {{E::Flat, "flat"}, {E::Hierarchical, "hierarchical"}, {E::Gathered, "gathered"}}};
 };
 template <>
 struct temper::EnumNames<temper::sim_hw::FanOut> {

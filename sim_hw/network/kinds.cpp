@@ -17,7 +17,7 @@ namespace {
 enum class Direction { ToDevice, FromDevice };
 enum class Scope { Local, Remote };
 enum class Placement { Separate, Colocated };
-enum class ExpertRoute { Flat, Hierarchical, AllGather };
+enum class ExpertRoute { Flat, Hierarchical, Gathered, AllGather };
 
 }  // namespace
 }  // namespace temper::sim_hw
@@ -43,8 +43,11 @@ struct temper::EnumNames<temper::sim_hw::Placement> {
 template <>
 struct temper::EnumNames<temper::sim_hw::ExpertRoute> {
   using E = sim_hw::ExpertRoute;
-  static constexpr std::array<std::pair<E, std::string_view>, 3> value{
-      {{E::Flat, "flat"}, {E::Hierarchical, "hierarchical"}, {E::AllGather, "all_gather"}}};
+  static constexpr std::array<std::pair<E, std::string_view>, 4> value{
+      {{E::Flat, "flat"},
+       {E::Hierarchical, "hierarchical"},
+       {E::Gathered, "gathered"},
+       {E::AllGather, "all_gather"}}};
 };
 
 namespace temper::sim_hw {
@@ -202,7 +205,9 @@ Result<Prediction> predict_experts(const PredictContext& context, const Request&
   if (!(traffic.bytes_per_token > 0))
     return invalid_input("needs hidden, or payload: bytes per copy of a token");
   TEMPER_TRY(const ExpertRoute route, choice(r.params, "algorithm", ExpertRoute::Flat));
-  const AllToAll how = route == ExpertRoute::Hierarchical ? AllToAll::Hierarchical : AllToAll::Flat;
+  const AllToAll how = route == ExpertRoute::Hierarchical ? AllToAll::Hierarchical
+                       : route == ExpertRoute::Gathered   ? AllToAll::Gathered
+                                                          : AllToAll::Flat;
   double time = 0;
   if (route == ExpertRoute::AllGather)
     time = moe_all_gather_seconds(fabric, group, traffic);
@@ -356,10 +361,11 @@ constexpr std::array kKinds{
          "Every rank contributes bytes and ends with their sum.",
          "bytes (per rank, before and after); ranks; stride=1; algorithm=auto|ring|tree",
          predict_all_reduce},
-    Kind{"all_to_all",
-         "Every rank sends an equal share of its bytes to each rank.",
-         "bytes (that one rank sends in all); ranks; stride=1; algorithm=flat|hierarchical",
-         predict_all_to_all},
+    Kind{
+        "all_to_all",
+        "Every rank sends an equal share of its bytes to each rank.",
+        "bytes (that one rank sends in all); ranks; stride=1; algorithm=flat|hierarchical|gathered",
+        predict_all_to_all},
     Kind{"broadcast",
          "One rank's bytes to all others, along a pipelined tree.",
          "bytes; ranks; stride=1",
@@ -367,7 +373,7 @@ constexpr std::array kKinds{
     Kind{"combine",
          "MoE combine: the results of the chosen experts come back.",
          "tokens_per_rank; topk; hidden or payload (bytes per copy); ep; stride=1; "
-         "algorithm=flat|hierarchical|all_gather",
+         "algorithm=flat|hierarchical|gathered|all_gather",
          predict_combine},
     Kind{"contended",
          "A traffic pattern on nodes of 8 with oversubscribed uplinks, as fluid flows.",
@@ -377,7 +383,7 @@ constexpr std::array kKinds{
     Kind{"dispatch",
          "MoE dispatch: tokens go to their chosen experts.",
          "tokens_per_rank; topk; hidden or payload (bytes per copy); ep; stride=1; "
-         "algorithm=flat|hierarchical|all_gather",
+         "algorithm=flat|hierarchical|gathered|all_gather",
          predict_dispatch},
     Kind{"flat_direct_a2a",
          "All-to-all at once through one switch, as fluid flows.",

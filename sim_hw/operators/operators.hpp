@@ -19,7 +19,7 @@
 //   pi: inclusion of an expert for one token, 1 - exp(-lambda p) with sum pi = k (without
 //   replacement). Tiles are smoothed over loads: where every expert has, for sure, just less than
 //   whole tiles, up to 28 % fewer are filled.
-// Elementwise: t = kernels kernel_latency + bytes / bandwidth.
+// Elementwise: t = passes (kernels kernel_latency + bytes / bandwidth); passes = 1 where fused.
 //
 // Assumed: bf16, kernels of a vendor library, no overlap between kernels of one stream. Valid for
 // m, n, k >= 1; fitted for m <= 16384, contexts <= 32768, head sizes 64 to 128. Tiles of 64 rows
@@ -121,7 +121,7 @@ inline double latent_decode_seconds(
 }
 
 inline double elementwise_seconds(const Device& d, double kernels, double bytes) {
-  return kernels * d.k.kernel_latency + bytes / d.bandwidth;
+  return d.vector_passes * (kernels * d.k.kernel_latency + bytes / d.bandwidth);
 }
 
 /// How T tokens spread over E experts: the experts touched and the 128-row tiles they fill.

@@ -23,6 +23,23 @@ Metric ledger_metric(std::string name, const Ledger& ledger) {
   return metric;
 }
 
+std::string bubble_equation(const TrainTime& time, const TrainQuestion& q) {
+  if (q.shape.mechanisms.schedule == PipelineSchedule::DualPipe) {
+    return fmt::format("(pp / 2 - 1) = {} x (two passes + a backward - 3 x its weight gradients)",
+                       as_double(q.layout.pp) / 2 - 1);
+  }
+  if (time.hidden > 0) {
+    return fmt::format("what {} other stages take, with nothing hidden, / {} chunks",
+                       q.layout.pp - 1,
+                       q.layout.vpp);
+  }
+  return fmt::format("({:.4g} ms on all {} stages - {:.4g} ms on the slowest) / {} chunks",
+                     time.all_stages * 1e3,
+                     q.layout.pp,
+                     time.stage.total() / as_double(q.shape.micro_batches(q.layout)) * 1e3,
+                     q.layout.vpp);
+}
+
 Metric time_metric(const TrainTime& time, const TrainQuestion& q) {
   Metric metric{"time", "s", time.total(), {}};
   const double micro_batches = as_double(q.shape.micro_batches(q.layout));
@@ -38,12 +55,7 @@ Metric time_metric(const TrainTime& time, const TrainQuestion& q) {
                                   micro_batches,
                                   seconds / micro_batches * 1e3);
     } else if (name == "pipeline bubble") {
-      term.equation =
-          fmt::format("({:.4g} ms on all {} stages - {:.4g} ms on the slowest) / {} chunks",
-                      time.all_stages * 1e3,
-                      q.layout.pp,
-                      time.stage.total() / micro_batches * 1e3,
-                      q.layout.vpp);
+      term.equation = bubble_equation(time, q);
     } else if (name == "data-parallel communication") {
       term.equation = fmt::format("what {} replicas (experts: {}) show beside a micro-batch",
                                   q.layout.dp * q.layout.cp,
@@ -85,6 +97,8 @@ Result<Prediction> predict_train_iteration(const PredictContext& context, const 
   out.metrics.push_back(time_metric(time, q));
   out.metrics.push_back({"tokens_per_second", "count", tokens / time.total(), {}});
   out.metrics.push_back({"mfu", "count", model_flops(*model, q.shape) / time.total() / peak, {}});
+  if (time.hidden > 0)
+    out.metrics.push_back({"hidden_expert_communication", "s", time.hidden, {}});
   out.metrics.push_back(
       {"param_and_optimizer_memory", "B", layer_state_bytes(*model, q.layout, q.shape), {}});
   out.metrics.push_back(
@@ -175,7 +189,12 @@ constexpr std::array kKinds{
         "zero=0|1|2|3; sequence_parallel=on|off (default: on with selective recompute or experts); "
         "batch (or global_batch); mbs (or micro_batch); seq; recompute=none|selective|full; "
         "recompute_every; attention=fused|unfused; dtype=bf16|fp16; states=mixed|bf16; "
-        "expert_imbalance; expert_overlap=off|on; memory=refuse|report",
+        "expert_imbalance; attention_imbalance; expert_overlap=off|on; "
+        "layer_balance=last_short|even|counted; activations=as_recompute|chosen; "
+        "expert_path=auto|flat|hierarchical|gathered; token_copies=per_expert|per_device; "
+        "schedule=1f1b|dualpipe|adaptive; operators=fused|plain; host_dispatch=ahead|eager; "
+        "split_counts=known|fetched_once|fetched_each; "
+        "balance_loss=micro_batch|expert_group|everywhere; memory=refuse|report",
         predict_train_iteration},
 };
 

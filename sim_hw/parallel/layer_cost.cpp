@@ -2,6 +2,8 @@
 
 #include "sim_hw/numbers.hpp"
 #include "sim_hw/operators/operators.hpp"
+#include "sim_hw/parallel/activation_choice.hpp"
+#include "sim_hw/steps/steps.hpp"
 
 #include <algorithm>
 
@@ -139,11 +141,6 @@ Pass routed_experts(const StepInputs& in) {
   return {router.forward + grouped, router.backward + 2 * grouped};
 }
 
-/// Intermediate size of the MLP that tensor parallelism cuts: the dense one, or the shared experts.
-double cut_ffn(const ModelSpec& model, bool experts) {
-  return as_double(experts ? model.moe->shared_experts * model.moe->shared_expert_ffn : model.ffn);
-}
-
 double excess(double communication, double compute) {
   return std::max(0.0, communication - compute);
 }
@@ -186,93 +183,161 @@ Pass context_wait(const StepInputs& in, const Pass& attention) {
           steps * excess(2 * block, attention.backward / as_double(cp))};
 }
 
-LayerCost layer_cost(const StepInputs& in, bool experts) {
-  const MixtureOfExperts* moe = experts ? &*in.model.moe : nullptr;
-  Matmul matmul = projections(in);
+/// Device time of a layer between the points at which the host may have to wait.
+struct Segments {
+  double attention = 0;
+  double experts = 0;
+
+  double total() const { return attention + experts; }
+};
+
+/// What a layer waits for the host, with experts: where it waits for sizes, the device runs dry for
+/// a copy and a launch, and the host cannot have launched beyond that point.
+double host_wait(const StepInputs& in, const Segments& forward, const Segments& backward) {
+  const Mechanisms& m = in.shape.mechanisms;
+  const bool full = in.shape.recompute == Recompute::Full;
+  double waits = 0;
+  if (m.split_counts == SplitCounts::FetchedOnce)
+    waits = 1;
+  if (m.split_counts == SplitCounts::FetchedEach)
+    waits = full ? 6 : 4;
+  double sum = waits * (in.fabric.host_latency + in.device.k.host_train_kernel);
+  if (m.host_dispatch == HostDispatch::Ahead)
+    return sum;
+  const double launch = in.device.k.host_train_kernel;
+  const double plain_forward = launch * kForwardKernels;
+  const double plain_backward = launch * (kBackwardKernels + (full ? kRecomputeKernels : 0));
+  const double routed_forward = forward.experts > 0 ? launch * kRoutingKernels : 0;
+  const double routed_backward = routed_forward * (full ? 3 : 2);
+  const double launches = plain_forward + routed_forward;
+  const double launches_back = plain_backward + routed_backward;
+  if (m.split_counts == SplitCounts::Known)
+    return sum + excess(launches + launches_back, forward.total() + backward.total());
+  if (m.split_counts == SplitCounts::FetchedOnce)
+    return sum + excess(launches, forward.total()) + excess(launches_back, backward.total());
+  return sum + excess(plain_forward, forward.attention) + excess(routed_forward, forward.experts) +
+         excess(plain_backward, backward.attention) + excess(routed_backward, backward.experts);
+}
+
+/// A layer's compute, and what shows of its tensor and context parallelism.
+struct LayerParts {
+  Matmul matmul;
+  Pass core, vector, routed, tensor, context;
+
+  double forward() const { return matmul.forward + core.forward + vector.forward + routed.forward; }
+  double backward() const {
+    return matmul.backward + core.backward + vector.backward + routed.backward;
+  }
+};
+
+LayerParts layer_parts(const StepInputs& in, bool experts) {
+  LayerParts parts;
+  parts.matmul = projections(in);
   const double ffn = cut_ffn(in.model, experts);
   if (ffn > 0) {
     const Matmul dense = mlp(in, ffn);
-    matmul.forward += dense.forward;
-    matmul.backward += dense.backward;
-    matmul.weight_gradient += dense.weight_gradient;
+    parts.matmul.forward += dense.forward;
+    parts.matmul.backward += dense.backward;
+    parts.matmul.weight_gradient += dense.weight_gradient;
   }
-  const Pass core = attention(in);
-  const Pass vector = elementwise(in, ffn);
-  const Pass routed = moe != nullptr ? routed_experts(in) : Pass{};
-  const Pass tensor = tensor_wait(in,
-                                  matmul.weight_gradient,
-                                  matmul.backward - matmul.weight_gradient,
-                                  tensor_exchange(in, tensor_regions(in.model, experts)));
-  Pass expert = moe != nullptr ? expert_wait(in) : Pass{};
-  const Pass context = context_wait(in, core);
+  parts.core = attention(in);
+  parts.vector = elementwise(in, ffn);
+  if (experts)
+    parts.routed = routed_experts(in);
+  parts.tensor = tensor_wait(in,
+                             parts.matmul.weight_gradient,
+                             parts.matmul.backward - parts.matmul.weight_gradient,
+                             tensor_exchange(in, tensor_regions(in.model, experts)));
+  parts.context = context_wait(in, parts.core);
+  return parts;
+}
 
-  const double compute = matmul.forward + core.forward + vector.forward + routed.forward;
-  if (in.shape.expert_overlap == ExpertOverlap::On) {  // Each beside the other's compute.
-    expert.forward =
-        excess(expert.forward, matmul.backward + core.backward + vector.backward + routed.backward);
-    expert.backward = excess(expert.backward, compute);
+/// What shows of dispatch and combine.
+struct ExpertShow {
+  Pass pass;
+  double recompute = 0;
+  Pass hidden;  ///< By the schedule.
+};
+
+ExpertShow expert_show(const StepInputs& in, const LayerParts& parts) {
+  const bool full = in.shape.recompute == Recompute::Full;
+  const Pass raw = expert_wait(in);
+  ExpertShow show;
+  show.pass = raw;
+  if (in.shape.mechanisms.schedule != PipelineSchedule::OneForwardOneBackward) {
+    // Each beside the compute of the other direction, to which a recomputation belongs.
+    const double back = raw.backward + (full ? raw.forward : 0);
+    show.pass.forward = excess(raw.forward, parts.backward() + (full ? parts.forward() : 0));
+    show.pass.backward = excess(back, parts.forward());
+    show.hidden = {raw.forward - show.pass.forward, back - show.pass.backward};
+    return show;
   }
+  if (in.shape.expert_overlap == ExpertOverlap::On) {
+    show.pass.forward = excess(raw.forward, parts.backward());
+    show.pass.backward = excess(raw.backward, parts.forward());
+  }
+  show.recompute = full ? show.pass.forward : 0;
+  return show;
+}
 
-  LayerCost cost;
-  StageTime& time = cost.time;
-  time.matmul = matmul.forward + matmul.backward;
-  time.attention = core.total();
-  time.elementwise = vector.total();
-  time.experts = routed.total();
-  time.tensor_parallel = tensor.total();
-  time.expert_parallel = expert.total();
-  time.context_parallel = context.total();
-  cost.forward = compute + tensor.forward + expert.forward + context.forward;
+void add_recompute(const StepInputs& in, const LayerParts& parts, bool experts, StageTime& time) {
   if (in.shape.recompute == Recompute::Full) {
-    time.recompute = compute;
-    time.tensor_parallel += tensor.forward;
-    time.expert_parallel += expert.forward;
-    time.context_parallel += context.forward;
+    time.recompute = parts.forward();
+    time.tensor_parallel += parts.tensor.forward;
+    time.context_parallel += parts.context.forward;
   } else if (in.shape.recompute == Recompute::Selective &&
              in.shape.attention == AttentionKernel::Unfused) {
-    time.recompute = core.forward;  // Fused attention does this inside its backward.
+    time.recompute = parts.core.forward;  // Fused attention does this inside its backward.
   }
+  if (in.shape.recompute == Recompute::Full)
+    return;
+  const TensorFates& fates = experts ? in.shape.activations.experts : in.shape.activations.dense;
+  const LayerKind kind = experts ? LayerKind::Experts : LayerKind::Dense;
+  if (fates.recomputed != 0)
+    time.recompute += remake_seconds(in, kind, fates.recomputed);
+  if (fates.swapped != 0) {
+    const double bytes = saved_bytes(in, kind, fates.swapped);
+    time.swap = excess(bytes * in.fabric.from_device, parts.forward()) +
+                excess(bytes * in.fabric.to_device, parts.backward());
+  }
+}
+
+LayerCost layer_cost(const StepInputs& in, bool experts) {
+  const LayerParts parts = layer_parts(in, experts);
+  LayerCost cost;
+  StageTime& time = cost.time;
+  time.matmul = parts.matmul.forward + parts.matmul.backward;
+  time.attention = parts.core.total();
+  time.elementwise = parts.vector.total();
+  time.experts = parts.routed.total();
+  time.tensor_parallel = parts.tensor.total();
+  time.context_parallel = parts.context.total();
+  double experts_forward = 0;
+  cost.weight_gradient = parts.matmul.weight_gradient + parts.routed.backward / 2;
+  add_recompute(in, parts, experts, time);
+  const bool full = in.shape.recompute == Recompute::Full;
+  time.data_wait =
+      (in.shape.attention_imbalance - 1) * (parts.core.total() + (full ? parts.core.forward : 0));
+  if (experts) {
+    const ExpertShow show = expert_show(in, parts);
+    const LoadSum loads = load_sum(in);
+    const double summed = all_reduce_seconds(in.fabric, loads.group, loads.bytes);
+    time.expert_parallel = show.pass.total() + show.recompute + summed;
+    experts_forward = show.pass.forward + summed;
+    cost.hidden = show.hidden.total();
+    cost.hidden_forward = show.hidden.forward;
+  }
+  cost.forward = parts.forward() + parts.tensor.forward + experts_forward + parts.context.forward;
+  const double again = full ? 1 : 0;
+  time.host = host_wait(
+      in,
+      {parts.forward() - parts.routed.forward, parts.routed.forward},
+      {parts.backward() - parts.routed.backward + again * (parts.forward() - parts.routed.forward),
+       parts.routed.backward + again * parts.routed.forward});
   return cost;
 }
 
 }  // namespace
-
-TensorExchange tensor_exchange(const StepInputs& in, double regions) {
-  const bool parts = in.layout.sequence_parallel == SequenceParallel::On;
-  return {{in.layout.tp, 1}, regions, parts ? in.plane_bytes() / in.tp() : in.plane_bytes()};
-}
-
-double tensor_regions(const ModelSpec& model, bool experts) {
-  return cut_ffn(model, experts) > 0 ? 2 : 1;
-}
-
-ExpertExchange expert_exchange(const StepInputs& in) {
-  const Layout& layout = in.layout;
-  const double rows = in.tokens() / in.tp();
-  const double top_k = as_double(in.model.moe->top_k);
-  ExpertExchange e;
-  e.group = {layout.ep, layout.expert_tp};
-  e.traffic = {rows * in.shape.expert_imbalance, top_k, 2 * in.hidden()};
-  const auto both = [&](AllToAll how) {
-    return moe_dispatch_seconds(in.fabric, e.group, e.traffic, how) +
-           moe_combine_seconds(in.fabric, e.group, e.traffic, how);
-  };
-  if (layout.ep > 1) {
-    const double flat = both(AllToAll::Flat);
-    const double by_node = both(AllToAll::Hierarchical);
-    e.how = by_node < flat ? AllToAll::Hierarchical : AllToAll::Flat;
-    e.seconds = std::min(flat, by_node);
-  }
-  e.tensor = {layout.expert_tp, 1};
-  e.tensor_bytes = 2 * rows * top_k * in.hidden();
-  return e;
-}
-
-double context_block_bytes(const StepInputs& in) {
-  const double heads = in.model.latent ? as_double(in.model.heads) / in.tp()
-                                       : std::max(1.0, as_double(in.model.kv_heads) / in.tp());
-  return 2 * in.tokens() * heads * as_double(in.model.head_dim + in.model.value_dim());
-}
 
 StageTime& StageTime::add(const StageTime& other, double times) {
   matmul += times * other.matmul;
@@ -286,6 +351,18 @@ StageTime& StageTime::add(const StageTime& other, double times) {
   expert_parallel += times * other.expert_parallel;
   context_parallel += times * other.context_parallel;
   pipeline_transfer += times * other.pipeline_transfer;
+  data_wait += times * other.data_wait;
+  swap += times * other.swap;
+  host += times * other.host;
+  return *this;
+}
+
+LayerCost& LayerCost::add(const LayerCost& other, double times) {
+  time.add(other.time, times);
+  forward += times * other.forward;
+  hidden += times * other.hidden;
+  hidden_forward += times * other.hidden_forward;
+  weight_gradient += times * other.weight_gradient;
   return *this;
 }
 

@@ -10,6 +10,11 @@
 
 namespace temper::sim_hw {
 
+/// With the kernels that a step is run with.
+inline Device device_under(const Mechanisms& mechanisms, const Device& device) {
+  return mechanisms.operators == OperatorKernels::Plain ? plain_kernels(device) : device;
+}
+
 /// Borrowed for one estimate.
 struct StepInputs {
   const ModelSpec& model;
@@ -39,18 +44,27 @@ struct TensorExchange {
   double bytes = 0;    ///< Of a rank's part with sequence parallelism, else of the whole.
 };
 TensorExchange tensor_exchange(const StepInputs& in, double regions);
+/// Intermediate size of the MLP that tensor parallelism cuts: the dense one, or the shared experts.
+double cut_ffn(const ModelSpec& model, bool experts);
 /// Regions of a layer that tensor parallelism cuts.
 double tensor_regions(const ModelSpec& model, bool experts);
 struct ExpertExchange {
   Group group;
   MoeTraffic traffic;
-  AllToAll how = AllToAll::Flat;  ///< Whichever takes less time.
-  double seconds = 0;             ///< Dispatch and combine.
-  Group tensor;                   ///< Of one expert.
-  double tensor_bytes = 0;        ///< Gathered before and scattered after it, of a rank.
+  AllToAll how = AllToAll::Flat;
+  double seconds = 0;       ///< Dispatch and combine.
+  Group tensor;             ///< Of one expert.
+  double tensor_bytes = 0;  ///< Gathered before and scattered after it, of a rank.
 };
 /// Requires: in.model.moe.
 ExpertExchange expert_exchange(const StepInputs& in);
+/// Devices over which the load-balance loss sums the load of each expert, 4 bytes of it, and those
+/// bytes; one device where it does not.
+struct LoadSum {
+  Group group;
+  double bytes = 0;
+};
+LoadSum load_sum(const StepInputs& in);
 /// Keys and values that a device passes to its neighbour in the ring.
 double context_block_bytes(const StepInputs& in);
 
@@ -67,10 +81,14 @@ struct StageTime {
   double expert_parallel = 0;
   double context_parallel = 0;
   double pipeline_transfer = 0;
+  double data_wait = 0;  ///< For the replica with the longest sequences.
+  double swap = 0;       ///< Of activations, what shows beside compute.
+  double host = 0;       ///< For launches and for sizes that the host asks for.
 
   double total() const {
     return matmul + attention + experts + elementwise + accumulation + head + recompute +
-           tensor_parallel + expert_parallel + context_parallel + pipeline_transfer;
+           tensor_parallel + expert_parallel + context_parallel + pipeline_transfer + data_wait +
+           swap + host;
   }
   StageTime& add(const StageTime& other, double times);
 };
@@ -78,6 +96,13 @@ struct StageTime {
 struct LayerCost {
   StageTime time;      ///< Forward, backward and recompute.
   double forward = 0;  ///< Of time, without recompute.
+  /// Expert communication that the schedule hides beside the pass of another micro-batch, and that
+  /// shows when there is none.
+  double hidden = 0;
+  double hidden_forward = 0;   ///< Of it.
+  double weight_gradient = 0;  ///< Of time: what a schedule may put off.
+
+  LayerCost& add(const LayerCost& other, double times);
 };
 
 /// Without gradient accumulation, which depends on the stage's parameters.

@@ -67,6 +67,74 @@ Status check_tensor(const ModelSpec& model, const Layout& layout, const TrainSha
   return {};
 }
 
+Status check_chunks(const ModelSpec& model, const Layout& layout) {
+  const std::int64_t most = stage_layers(model, layout, 0);
+  // Otherwise chunks of a stage may differ by a layer.
+  const bool whole = layout.layer_balance == LayerBalance::LastShort;
+  const auto works = [&](std::int64_t v) { return whole ? divides(v, most) : v <= most; };
+  if (!works(layout.vpp)) {
+    return invalid_input(
+        fmt::format("vpp = {} does not divide the {} layers of a stage ({} layers over pp = {}); "
+                    "nearest: vpp = {}",
+                    layout.vpp,
+                    most,
+                    model.layers,
+                    layout.pp,
+                    nearest(layout.vpp, most, works)));
+  }
+  if (layout.vpp > 1 && layout.pp == 1) {
+    return invalid_input(
+        fmt::format("vpp = {} interleaves chunks over stages, and pp = 1 has one; nearest: vpp = 1",
+                    layout.vpp));
+  }
+  return {};
+}
+
+/// Requires: layout passed check_chunks(), and its micro-batches are whole.
+Status check_schedule(const ModelSpec& model, const Layout& layout, const TrainShape& shape) {
+  switch (shape.mechanisms.schedule) {
+    case PipelineSchedule::OneForwardOneBackward:
+      return {};
+    case PipelineSchedule::AdaptivePipe: {
+      if (layout.vpp > 1)
+        return {};
+      const std::int64_t most = stage_layers(model, layout, 0);
+      const auto works = [&](std::int64_t v) { return v > 1 && divides(v, most); };
+      return invalid_input(
+          fmt::format("schedule = adaptive overlaps chunks of a virtual pipeline, and vpp = {}, pp "
+                      "= {} is none; "
+                      "nearest: vpp = {}, pp = {}",
+                      layout.vpp,
+                      layout.pp,
+                      most > 1 ? nearest(2, most, works) : 2,
+                      std::max<std::int64_t>(2, layout.pp)));
+    }
+    case PipelineSchedule::DualPipe:
+      break;
+  }
+  if (layout.vpp > 1 || layout.pp < 2 || layout.pp % 2 != 0) {
+    return invalid_input(fmt::format(
+        "schedule = dualpipe pairs stages of an even number of them, one chunk each, and "
+        "there are pp = {}, vpp = {}; nearest: pp = {}, vpp = 1",
+        layout.pp,
+        layout.vpp,
+        std::max<std::int64_t>(2, layout.pp + layout.pp % 2)));
+  }
+  const std::int64_t micro_batches = shape.micro_batches(layout);
+  if (micro_batches < 2 * layout.pp || micro_batches % 2 != 0) {
+    const std::int64_t wanted = std::max(2 * layout.pp, micro_batches + micro_batches % 2);
+    return invalid_input(
+        fmt::format("schedule = dualpipe feeds as many micro-batches from each end, at least 2 pp "
+                    "= {} in all, and "
+                    "there are {}; nearest: batch = {} ({} micro-batches)",
+                    2 * layout.pp,
+                    micro_batches,
+                    wanted * layout.dp * shape.micro_batch,
+                    wanted));
+  }
+  return {};
+}
+
 Status check_pipeline(const ModelSpec& model, const Layout& layout, const TrainShape& shape) {
   if (layout.pp > model.layers) {
     return invalid_input(
@@ -76,22 +144,7 @@ Status check_pipeline(const ModelSpec& model, const Layout& layout, const TrainS
                     model.name,
                     model.layers));
   }
-  const std::int64_t most = stage_layers(model, layout, 0);
-  if (!divides(layout.vpp, most)) {
-    return invalid_input(
-        fmt::format("vpp = {} does not divide the {} layers of a stage ({} layers over pp = {}); "
-                    "nearest: vpp = {}",
-                    layout.vpp,
-                    most,
-                    model.layers,
-                    layout.pp,
-                    nearest(layout.vpp, most, [&](std::int64_t v) { return divides(v, most); })));
-  }
-  if (layout.vpp > 1 && layout.pp == 1) {
-    return invalid_input(
-        fmt::format("vpp = {} interleaves chunks over stages, and pp = 1 has one; nearest: vpp = 1",
-                    layout.vpp));
-  }
+  TEMPER_TRY_STATUS(check_chunks(model, layout));
   const std::int64_t unit = layout.dp * shape.micro_batch;
   if (!divides(unit, shape.global_batch)) {
     return invalid_input(fmt::format(
@@ -115,7 +168,7 @@ Status check_pipeline(const ModelSpec& model, const Layout& layout, const TrainS
                     rounds * layout.pp * unit,
                     rounds * layout.pp));
   }
-  return {};
+  return check_schedule(model, layout, shape);
 }
 
 Status check_experts(const ModelSpec& model, const Layout& layout) {
@@ -270,19 +323,6 @@ Status check_memory(const ModelSpec& model,
 }
 
 }  // namespace
-
-std::int64_t stage_layers(const ModelSpec& model, const Layout& layout, std::int64_t stage) {
-  return layers_before(model, layout, stage + 1) - layers_before(model, layout, stage);
-}
-
-std::int64_t layers_before(const ModelSpec& model, const Layout& layout, std::int64_t stage) {
-  if (stage >= layout.pp)
-    return model.layers;
-  const std::int64_t most = (model.layers + layout.pp - 1) / layout.pp;
-  const std::int64_t missing = layout.pp * most - model.layers;
-  const std::int64_t one_less = missing - std::min(missing, most - 1);
-  return stage * most - std::max<std::int64_t>(0, stage - (layout.pp - 1 - one_less));
-}
 
 Status check_layout(const ModelSpec& model,
                     std::int64_t devices,

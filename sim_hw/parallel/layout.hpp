@@ -2,8 +2,8 @@
 // why a layout cannot run: which term breaks, with its numbers and the nearest value that works.
 //
 // Every stage has as many layers, but for the last, which has the head: where layers do not divide
-// it gives up as many as are missing, down to one, and stages before it one each; LayerBalance says
-// the other way. With `vpp` > 1 a stage is cut into as many chunks. The experts of one
+// it gives up as many as are missing, down to one, and stages before it one each; LayerBalance has
+// other ways. With `vpp` > 1 a stage is cut into as many chunks. The experts of one
 // replica live on ep * expert_tp devices taken from the tp * cp * dp devices of a stage
 // ("folding"), so that tp = 8, ep = 32, expert_tp = 1 keeps attention tensor-parallel and experts
 // whole on 32 devices. Values only; no threads.
@@ -33,7 +33,11 @@ enum class NumberFormat { Bf16, Fp16 };
 /// How layers are dealt out to pipeline stages.
 enum class LayerBalance {
   LastShort,  ///< As many each; the last stage, with MTP modules and heads, what is left.
-  Counted,    ///< So that layers, MTP modules and heads together are as even as can be.
+  Even,       ///< As even as whole layers allow, whatever else a stage has.
+  /// So that layers, MTP modules and heads together are as even as whole layers allow, by their
+  /// matrix products. On a virtual pipeline the output's head ends the stage before the last, and
+  /// the MTP modules have the last chunk of the last stage; stage 0 embeds for both.
+  Counted,
 };
 
 /// What becomes of the saved tensors of a layer: one bit for each, in the order of
@@ -106,6 +110,12 @@ struct TrainShape {
 
 /// Layers of pipeline stage `stage`, from 0.
 std::int64_t stage_layers(const ModelSpec& model, const Layout& layout, std::int64_t stage);
+/// What a stage has besides layers.
+struct StageModules {
+  std::int64_t mtp = 0;
+  std::int64_t heads = 0;  ///< Passes through the head: of the output and of each MTP module.
+};
+StageModules stage_modules(const ModelSpec& model, const Layout& layout, std::int64_t stage);
 /// Of all stages before it.
 std::int64_t layers_before(const ModelSpec& model, const Layout& layout, std::int64_t stage);
 
@@ -138,6 +148,6 @@ struct temper::EnumNames<temper::sim_hw::Recompute> {
 template <>
 struct temper::EnumNames<temper::sim_hw::LayerBalance> {
   using E = sim_hw::LayerBalance;
-  static constexpr std::array<std::pair<E, std::string_view>, 2> value{
-      {{E::LastShort, "last_short"}, {E::Counted, "counted"}}};
+  static constexpr std::array<std::pair<E, std::string_view>, 3> value{
+      {{E::LastShort, "last_short"}, {E::Even, "even"}, {E::Counted, "counted"}}};
 };

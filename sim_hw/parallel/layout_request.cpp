@@ -1,5 +1,7 @@
 #include "sim_hw/parallel/layout_request.hpp"
 
+#include "sim_hw/parallel/activation_choice.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,6 +9,27 @@
 namespace temper::sim_hw {
 
 namespace {
+
+/// Fills in the plan of activations where it is to be chosen.
+Status choose(const Params& params,
+              const ModelSpec& model,
+              const HardwareSpec& hardware,
+              TrainQuestion& question) {
+  const std::string text = params.text("activations", "as_recompute");
+  if (text == "as_recompute")
+    return {};
+  if (text != "chosen")
+    return invalid_input(fmt::format("activations={}: expected as_recompute, chosen", text));
+  if (question.shape.recompute == Recompute::Full)
+    return invalid_input("activations=chosen leaves nothing to recompute=full; nearest: none");
+  const Device device = device_under(question.shape.mechanisms, make_device(hardware));
+  const Fabric fabric = make_fabric(hardware);
+  const std::optional<ActivationPlan> plan = choose_activations(
+      {model, device, fabric, question.layout, question.shape}, memory_limits(hardware));
+  if (plan)
+    question.shape.activations = *plan;
+  return {};  // Without one, the check of memory says by how much it does not fit.
+}
 
 /// Bounds that keep products of counts inside 64 bits and searches short.
 constexpr std::int64_t kMostRanks = 1'000'000;
@@ -46,12 +69,28 @@ Result<std::size_t> choice(std::string_view key,
   return static_cast<std::size_t>(found - names.begin());
 }
 
-Result<Recompute> recompute_of(const Params& params) {
-  const std::string text = params.text("recompute", "none");
-  const auto found = from_name<Recompute>(text);
-  if (!found)
-    return invalid_input(fmt::format("recompute={}: expected none, selective, full", text));
-  return *found;
+/// A switch by its name; `otherwise` without one.
+template <NamedEnum E>
+Result<E> named(const Params& params, std::string_view key, E otherwise) {
+  const std::string text = params.text(key, std::string(name_of(otherwise)));
+  if (const std::optional<E> found = from_name<E>(text))
+    return *found;
+  std::string expected;
+  for (const auto& [value, name] : EnumNames<E>::value)
+    expected += fmt::format("{}{}", expected.empty() ? "" : ", ", name);
+  return invalid_input(fmt::format("{}={}: expected {}", key, text, expected));
+}
+
+Result<Mechanisms> mechanisms_of(const Params& params) {
+  Mechanisms m;
+  TEMPER_TRY(m.expert_path, named(params, "expert_path", m.expert_path));
+  TEMPER_TRY(m.token_copies, named(params, "token_copies", m.token_copies));
+  TEMPER_TRY(m.schedule, named(params, "schedule", m.schedule));
+  TEMPER_TRY(m.operators, named(params, "operators", m.operators));
+  TEMPER_TRY(m.host_dispatch, named(params, "host_dispatch", m.host_dispatch));
+  TEMPER_TRY(m.split_counts, named(params, "split_counts", m.split_counts));
+  TEMPER_TRY(m.balance_loss, named(params, "balance_loss", m.balance_loss));
+  return m;
 }
 
 Result<TrainShape> shape_of(const Params& params, const ModelSpec& model) {
@@ -62,14 +101,18 @@ Result<TrainShape> shape_of(const Params& params, const ModelSpec& model) {
              count_of_either(params, {"batch", "global_batch"}, kMostSequences, shape.micro_batch));
   TEMPER_TRY_STATUS(params.integer("seq"));  // Has no default.
   TEMPER_TRY(shape.seq, count_of(params, "seq", kMostSequences, 1));
-  TEMPER_TRY(shape.recompute, recompute_of(params));
+  TEMPER_TRY(shape.recompute, named(params, "recompute", Recompute::None));
   TEMPER_TRY(shape.recompute_every, params.integer("recompute_every", 1));
   TEMPER_TRY(shape.expert_imbalance, params.number("expert_imbalance", 1));
-  if (shape.expert_imbalance < 1 || shape.recompute_every < 1) {
-    return invalid_input(fmt::format("expert_imbalance={}, recompute_every={}: at least 1",
-                                     shape.expert_imbalance,
-                                     shape.recompute_every));
+  TEMPER_TRY(shape.attention_imbalance, params.number("attention_imbalance", 1));
+  if (shape.expert_imbalance < 1 || shape.attention_imbalance < 1 || shape.recompute_every < 1) {
+    return invalid_input(
+        fmt::format("expert_imbalance={}, attention_imbalance={}, recompute_every={}: at least 1",
+                    shape.expert_imbalance,
+                    shape.attention_imbalance,
+                    shape.recompute_every));
   }
+  TEMPER_TRY(shape.mechanisms, mechanisms_of(params));
   const bool fused = shape.attention == AttentionKernel::Fused;
   TEMPER_TRY(const std::size_t attention,
              choice("attention",
@@ -124,6 +167,7 @@ Result<Layout> layout_of(const Params& params,
                     params.text("sequence_parallel", on ? "on" : "off"),
                     std::array<std::string_view, 4>{"off", "on", "0", "1"}));
   layout.sequence_parallel = sequence % 2 == 1 ? SequenceParallel::On : SequenceParallel::Off;
+  TEMPER_TRY(layout.layer_balance, named(params, "layer_balance", layout.layer_balance));
   return layout;
 }
 
@@ -137,6 +181,7 @@ Result<TrainQuestion> train_question(const Params& params,
   const std::int64_t devices =
       cards == 1 ? question.layout.devices() : cards * hardware.dies_per_card;
   TEMPER_TRY_STATUS(check_layout(model, devices, question.layout, question.shape));
+  TEMPER_TRY_STATUS(choose(params, model, hardware, question));
   return question;
 }
 

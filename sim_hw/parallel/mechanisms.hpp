@@ -13,10 +13,10 @@ namespace temper::sim_hw {
 
 /// How tokens reach their experts and come back.
 enum class ExpertPath {
-  Fastest,             ///< Flat or hierarchical, whichever takes less time.
-  Flat,                ///< One copy per chosen expert, straight to its device.
-  Hierarchical,        ///< One copy per node that needs the token, passed on inside.
-  GatherBetweenNodes,  ///< Every token to every node in one all-gather; then an exchange inside.
+  Fastest,       ///< Flat or hierarchical, whichever takes less time.
+  Flat,          ///< One copy per chosen expert, straight to its device.
+  Hierarchical,  ///< One copy per node that needs the token, passed on inside.
+  Gathered,      ///< Every token to every node in one all-gather; then an exchange inside.
 };
 
 /// Copies of a token that several experts of one device want.
@@ -29,13 +29,16 @@ enum class PipelineSchedule {
   AdaptivePipe,  ///< Interleaved, a forward beside the backward of another micro-batch; one copy.
 };
 
-/// Kernels of attention, matrix products and vector operators.
-enum class OperatorKernels { Stock, Fused };
+/// Kernels of attention, matrix products and vector operators (sim_hw/operators/device.hpp).
+enum class OperatorKernels {
+  Fused,  ///< As the hardware's constants describe them.
+  Plain,  ///< As they were before they were fused and pipelined.
+};
 
 /// Whether the time in which the host launches kernels counts.
 enum class HostDispatch {
   Ahead,  ///< The host is always ahead of the device.
-  Eager,  ///< A layer takes no less than the host takes to launch its kernels.
+  Eager,  ///< Between two waits of the host, no less than it takes to launch the kernels.
 };
 
 /// How the host learns how many tokens an uneven all-to-all sends and receives: each time it asks,
@@ -57,7 +60,7 @@ struct Mechanisms {
   ExpertPath expert_path = ExpertPath::Fastest;
   TokenCopies token_copies = TokenCopies::PerExpert;
   PipelineSchedule schedule = PipelineSchedule::OneForwardOneBackward;
-  OperatorKernels operators = OperatorKernels::Stock;
+  OperatorKernels operators = OperatorKernels::Fused;
   HostDispatch host_dispatch = HostDispatch::Ahead;
   SplitCounts split_counts = SplitCounts::Known;
   BalanceLoss balance_loss = BalanceLoss::MicroBatch;
@@ -78,7 +81,10 @@ void describe(V& v, Mechanisms& c) {
           "schedule",
           c.schedule,
           {.doc = "Of the pipeline: 1f1b (interleaved with vpp > 1), dualpipe or adaptive."});
-  v.field(4, "operators", c.operators, {.doc = "Kernels as fitted, or the fused ones."});
+  v.field(4,
+          "operators",
+          c.operators,
+          {.doc = "Fused kernels, or plain ones as before their acceleration."});
   v.field(5,
           "host_dispatch",
           c.host_dispatch,
@@ -102,7 +108,7 @@ struct temper::EnumNames<temper::sim_hw::ExpertPath> {
       {{E::Fastest, "auto"},
        {E::Flat, "flat"},
        {E::Hierarchical, "hierarchical"},
-       {E::GatherBetweenNodes, "gather_between_nodes"}}};
+       {E::Gathered, "gathered"}}};
 };
 template <>
 struct temper::EnumNames<temper::sim_hw::TokenCopies> {
@@ -122,7 +128,7 @@ template <>
 struct temper::EnumNames<temper::sim_hw::OperatorKernels> {
   using E = sim_hw::OperatorKernels;
   static constexpr std::array<std::pair<E, std::string_view>, 2> value{
-      {{E::Stock, "stock"}, {E::Fused, "fused"}}};
+      {{E::Fused, "fused"}, {E::Plain, "plain"}}};
 };
 template <>
 struct temper::EnumNames<temper::sim_hw::HostDispatch> {

@@ -11,12 +11,6 @@ namespace temper::sim_hw {
 
 namespace {
 
-/// A stage's time of one micro-batch, and its forward alone.
-struct Stage {
-  StageTime time;
-  double forward = 0;
-};
-
 /// Look-up and its gradient: reads and writes 2 bytes per element each way, and dropout's.
 double embedding_seconds(const StepInputs& in) {
   if (in.model.vocabulary == 0)
@@ -55,6 +49,9 @@ double transfer_seconds(const StepInputs& in) {
   return sum;
 }
 
+/// A stage's micro-batch; `hidden` of it shows where no other pass is beside it.
+using Stage = LayerCost;
+
 /// The costs that the stages share, made once.
 struct Parts {
   LayerCost dense;
@@ -84,29 +81,26 @@ Parts make_parts(const StepInputs& in) {
 Stage stage_time(const StepInputs& in, const Parts& parts, std::int64_t stage) {
   const double layers = as_double(stage_layers(in.model, in.layout, stage));
   const double dense = as_double(dense_stage_layers(in.model, in.layout, stage));
-  const bool last = stage + 1 == in.layout.pp;
-  const double modules = last ? as_double(in.model.mtp_layers) : 0;
+  const StageModules modules = stage_modules(in.model, in.layout, stage);
   Stage out;
-  const double routed = in.model.moe ? layers - dense + modules : 0;
-  const double plain = in.model.moe ? dense : layers + modules;
-  out.time.add(parts.dense.time, plain).add(parts.experts.time, routed);
-  out.forward = plain * parts.dense.forward + routed * parts.experts.forward;
+  const double routed = in.model.moe ? layers - dense + as_double(modules.mtp) : 0;
+  const double plain = in.model.moe ? dense : layers + as_double(modules.mtp);
+  out.add(parts.dense, plain).add(parts.experts, routed);
   if (stage == 0)
     out.time.head += parts.embedding;
-  if (last)
-    out.time.add(parts.head, 1 + modules);
+  if (modules.heads > 0)
+    out.time.add(parts.head, as_double(modules.heads));
   out.time.accumulation = parts.accumulation * stage_weights(in.model, in.layout, stage).total();
   out.time.pipeline_transfer = 2 * as_double(in.layout.vpp) * parts.transfer;
   return out;
 }
 
 /// Sum over all stages of a micro-batch's time.
-double sum_of_stages(const StepInputs& in,
-                     const Parts& parts,
-                     const Stage& first,
-                     const Stage& last) {
+double sum_of_stages(const StepInputs& in, const Parts& parts) {
+  const Stage first = stage_time(in, parts, 0);
   if (in.layout.pp == 1)
     return first.time.total();
+  const Stage last = stage_time(in, parts, in.layout.pp - 1);
   double sum = first.time.total() + last.time.total();
   if (in.layout.pp == 2)
     return sum;
@@ -122,7 +116,76 @@ double sum_of_stages(const StepInputs& in,
   sum += dense * parts.dense.time.total() + (layers - dense) * parts.experts.time.total();
   sum += parts.accumulation * (layers * weights.attention + dense * weights.dense +
                                (layers - dense) * (weights.shared + weights.experts));
+  const std::int64_t before_last = in.layout.pp - 2;
+  if (const StageModules modules = stage_modules(in.model, in.layout, before_last);
+      modules.heads > 0) {
+    sum += as_double(modules.heads) * parts.head.total() +
+           parts.accumulation * stage_weights(in.model, in.layout, before_last).embedding_and_head;
+  }
   return sum + as_double(in.layout.pp - 2) * first.time.pipeline_transfer;
+}
+
+/// What the device of a stage has to do per micro-batch: in DualPipe half of its two stages' work.
+Stage device_stage(const StepInputs& in, const Parts& parts, std::int64_t stage) {
+  const Stage own = stage_time(in, parts, stage);
+  if (weight_copies(in.shape) == 1)
+    return own;
+  return Stage{}.add(own, 0.5).add(stage_time(in, parts, mirrored_stage(in.layout, stage)), 0.5);
+}
+
+struct Slowest {
+  Stage work;
+  std::int64_t where = 0;
+};
+
+/// Stage 0 embeds, the last has modules, those between the most layers.
+Slowest slowest_device(const StepInputs& in, const Parts& parts) {
+  const Layout& layout = in.layout;
+  Slowest slowest{device_stage(in, parts, 0), 0};
+  const auto consider = [&](std::int64_t stage) {
+    const Stage other = device_stage(in, parts, stage);
+    if (other.time.total() > slowest.work.time.total())
+      slowest = {other, stage};
+  };
+  if (layout.pp > 1)
+    consider(layout.pp - 1);
+  if (layout.pp > 2)
+    consider(std::max<std::int64_t>(1, first_uniform_stage(in.model, layout)));
+  if (layout.pp > 2 && layout.layer_balance == LayerBalance::Counted)
+    consider(layout.pp - 2);
+  if (layout.pp > 2 && weight_copies(in.shape) > 1)
+    consider(layout.pp / 2);
+  return slowest;
+}
+
+/// How a schedule fills and drains the pipeline.
+struct Fill {
+  double bubble = 0;
+  double alone = 0;  ///< Micro-batches of a device with no other pass beside theirs.
+};
+
+Fill fill_of(const StepInputs& in, const Parts& parts, const Stage& slowest, double all_stages) {
+  const double pp = as_double(in.layout.pp);
+  const double vpp = as_double(in.layout.vpp);
+  const double micro_batches = as_double(in.shape.micro_batches(in.layout));
+  switch (in.shape.mechanisms.schedule) {
+    case PipelineSchedule::OneForwardOneBackward:
+      break;
+    case PipelineSchedule::AdaptivePipe: {
+      const double routed =
+          in.model.moe ? as_double(in.model.moe_layers() + in.model.mtp_layers) : 0;
+      const double others =
+          all_stages - slowest.time.total() + routed * parts.experts.hidden - slowest.hidden;
+      return {others / vpp, std::min(micro_batches, ((vpp - 1) * pp + 1) / vpp)};
+    }
+    case PipelineSchedule::DualPipe: {
+      const double beside = slowest.time.total();
+      const double backward = beside + slowest.hidden - slowest.forward - slowest.hidden_forward;
+      const double slot = beside + backward - 3 * slowest.weight_gradient;
+      return {std::max(0.0, (pp / 2 - 1) * slot), std::min(micro_batches, pp + 1)};
+    }
+  }
+  return {(all_stages - slowest.time.total()) / vpp, 0};
 }
 
 /// Reduction of `gradients` and gathering of `weights` (bytes of one device, whole) among the
@@ -155,8 +218,9 @@ double data_parallel_seconds(const StepInputs& in,
   const double forward = stage.forward;
   const double backward = stage.time.total() - stage.forward;
   const StateBytes& bytes = in.shape.states;
-  const Group dense{layout.dp * layout.cp, layout.tp};
-  const Group experts{layout.expert_dp(), layout.ep * layout.expert_tp};
+  const std::int64_t copies = weight_copies(in.shape);
+  const Group dense{copies * layout.dp * layout.cp, layout.tp};
+  const Group experts{copies * layout.expert_dp(), layout.ep * layout.expert_tp};
   const double times = layout.zero >= Zero::Weights
                            ? as_double(in.shape.micro_batches(layout))
                            : 1;  // Sharded weights are gathered for every micro-batch.
@@ -191,8 +255,9 @@ double optimizer_seconds(const StepInputs& in, const StageWeights& weights) {
       passes * s.gradient + 2 * s.optimizer() + (s.master > 0 ? s.master + s.weight : 2 * s.weight);
   double parameters = weights.total();
   if (in.layout.zero >= Zero::Optimizer) {
-    parameters = weights.dense() / as_double(in.layout.dp * in.layout.cp) +
-                 weights.experts / as_double(in.layout.expert_dp());
+    const double copies = as_double(weight_copies(in.shape));
+    parameters = weights.dense() / (copies * as_double(in.layout.dp * in.layout.cp)) +
+                 weights.experts / (copies * as_double(in.layout.expert_dp()));
   }
   return in.device.k.optimizer_latency + parameters * per_parameter / in.device.bandwidth;
 }
@@ -212,6 +277,9 @@ std::array<std::pair<std::string_view, double>, TrainTime::kStageEntries + 3> Tr
            {"expert-parallel communication", stage.expert_parallel},
            {"context-parallel communication", stage.context_parallel},
            {"pipeline transfers", stage.pipeline_transfer},
+           {"wait for long sequences", stage.data_wait},
+           {"activation swap", stage.swap},
+           {"host dispatch", stage.host},
            {"pipeline bubble", bubble},
            {"data-parallel communication", data_parallel},
            {"optimizer", optimizer}}};
@@ -222,30 +290,21 @@ TrainTime train_iteration_time(const ModelSpec& model,
                                const Fabric& fabric,
                                const Layout& layout,
                                const TrainShape& shape) {
-  const StepInputs in{model, device, fabric, layout, shape};
+  const bool plain = shape.mechanisms.operators == OperatorKernels::Plain;
+  const Device slower = plain ? plain_kernels(device) : Device{};
+  const StepInputs in{model, plain ? slower : device, fabric, layout, shape};
   const Parts parts = make_parts(in);
-  const Stage first = stage_time(in, parts, 0);
-  const Stage last = layout.pp == 1 ? first : stage_time(in, parts, layout.pp - 1);
-  Stage slowest = first;
-  std::int64_t where = 0;
-  if (last.time.total() > slowest.time.total()) {
-    slowest = last;
-    where = layout.pp - 1;
-  }
-  if (layout.pp > 2) {
-    const std::int64_t between = std::max<std::int64_t>(1, first_uniform_stage(model, layout));
-    const Stage middle = stage_time(in, parts, between);
-    if (middle.time.total() > slowest.time.total()) {
-      slowest = middle;
-      where = between;
-    }
-  }
+  const Slowest slowest = slowest_device(in, parts);
+  const double micro_batches = as_double(shape.micro_batches(layout));
   TrainTime time;
-  time.stage.add(slowest.time, as_double(shape.micro_batches(layout)));
-  time.all_stages = sum_of_stages(in, parts, first, last);
-  time.bubble = (time.all_stages - slowest.time.total()) / as_double(layout.vpp);
-  const StageWeights weights = stage_weights(model, layout, where);
-  time.data_parallel = data_parallel_seconds(in, slowest, weights);
+  time.all_stages = sum_of_stages(in, parts);
+  const Fill fill = fill_of(in, parts, slowest.work, time.all_stages);
+  time.bubble = fill.bubble;
+  time.stage.add(slowest.work.time, micro_batches);
+  time.stage.expert_parallel += fill.alone * slowest.work.hidden;
+  time.hidden = (micro_batches - fill.alone) * slowest.work.hidden;
+  const StageWeights weights = device_weights(model, layout, shape, slowest.where);
+  time.data_parallel = data_parallel_seconds(in, slowest.work, weights);
   time.optimizer = optimizer_seconds(in, weights);
   return time;
 }

@@ -5,6 +5,14 @@
 // and exposed communication); m micro-batches, p stages, v chunks:
 //   pipeline = m max t_i + bubble,  bubble = (sum t_i - max t_i) / v       [(p - 1) t / v if equal]
 //   step     = pipeline + data parallel + optimizer
+// that is for 1F1B, interleaved with v > 1. Where passes of two micro-batches overlap, a pass that
+// has none beside it takes t', with all its expert communication:
+//   adaptive  pipeline = (m - w) max t + w max t' + (sum t' - max t') / v,  w = ((v - 1) p + 1) /
+//   v:
+//     interleaved, where the last stage runs (v - 1) p + 1 chunks forward before its first backward
+//   dualpipe  pipeline = (m - p) t + p t' + (p/2 - 1) (t + B' - 3 W), t of the mean of stages i and
+//     p - 1 - i, which one device has; W: its weight gradients (2412.19437, table 2; p passes of
+//     the devices in the middle have none beside them in its published schedule)
 // A layer, with T = s b / cp tokens, t tensor-parallel devices:
 //   compute  = its GEMMs at their shapes after the cut (gemm_seconds), attention, grouped experts,
 //     and bytes of norms, dropout, residual, activation, rotary / bandwidth; with sequence
@@ -20,12 +28,18 @@
 //     the weight gradient GEMMs and only their excess shows; with sequence parallelism the gathers
 //     of output gradients show, those of saved inputs run beside the input gradient GEMMs
 //   expert   dispatch and combine, forward and backward, of T / t tokens each (busiest device),
-//   flat or
-//     by node, whichever is less; with overlap only what exceeds the other direction's compute
+//   flat
+//     or by node, whichever is less, or as the switch says; with overlap only what exceeds the
+//     other direction's compute, to which a recomputation and its communication belong (backward).
+//     Then the all-reduce of expert loads, 4 bytes per expert, where the balance loss asks for it
 //   context  (cp - 1) exchanges of keys and values beside the attention of a block: the excess
 //   pipeline 2 v transfers of 2 T h / t bytes per micro-batch, blocking, and an all-gather inside
-//   the
-//     tensor-parallel group without sequence parallelism
+//     the tensor-parallel group without sequence parallelism
+// Other waits of a layer:
+//   data     (attention imbalance - 1) x its attention: expert parallelism couples the replicas
+//   swap     activation_choice.hpp
+//   host     stalls x (copy latency + launch); eager: between two stalls the excess of the kernels'
+//     launches over device time. Kernels of a layer: as counted in eager PyTorch (steps.hpp)
 //   data     reduce-scatter of gradients and all-gather of weights beside the last backward and the
 //     next forward of a micro-batch: the excess, and at least one layer's share of each
 // Constants: OperatorConstants and CollectiveConstants of the hardware; none of its own. Bytes of
@@ -53,10 +67,11 @@ struct TrainTime {
   double bubble = 0;
   double data_parallel = 0;
   double optimizer = 0;
+  double hidden = 0;  ///< Expert communication beside other passes: not in the total.
 
   double total() const { return stage.total() + bubble + data_parallel + optimizer; }
   /// The first kStageEntries are of the slowest stage.
-  static constexpr std::size_t kStageEntries = 11;
+  static constexpr std::size_t kStageEntries = 14;
   std::array<std::pair<std::string_view, double>, kStageEntries + 3> entries() const;
 };
 

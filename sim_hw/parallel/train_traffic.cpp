@@ -84,12 +84,14 @@ LevelBytes sync_bytes(const StepInputs& in, Group group, double parameters) {
 LevelBytes data_bytes(const StepInputs& in) {
   const Layout& layout = in.layout;
   LevelBytes out;
+  const std::int64_t copies = weight_copies(in.shape);
   for (std::int64_t stage = 0; stage < layout.pp; ++stage) {
-    const StageWeights weights = stage_weights(in.model, layout, stage);
-    out.add(sync_bytes(in, {layout.dp * layout.cp, layout.tp}, weights.dense()),
+    const StageWeights weights = device_weights(in.model, layout, in.shape, stage);
+    out.add(sync_bytes(in, {copies * layout.dp * layout.cp, layout.tp}, weights.dense()),
             as_double(layout.stage_devices()));
     if (weights.experts > 0) {
-      out.add(sync_bytes(in, {layout.expert_dp(), layout.ep * layout.expert_tp}, weights.experts),
+      out.add(sync_bytes(
+                  in, {copies * layout.expert_dp(), layout.ep * layout.expert_tp}, weights.experts),
               as_double(layout.stage_devices()));
     }
   }
@@ -119,6 +121,10 @@ StepTraffic traffic(const StepInputs& in, Passes passes) {
   if (in.model.moe) {
     add(out.tensor, tensor_bytes(in, true), routed);
     add(out.expert, expert_bytes(in), routed);
+    if (step) {
+      const LoadSum loads = load_sum(in);
+      out.expert.add(all_reduce_traffic(in.fabric, loads.group, loads.bytes), routed * times);
+    }
   }
   if (layout.pp > 1) {
     const double boundaries = as_double(layout.pp * layout.vpp - 1);

@@ -36,14 +36,20 @@ UpdateModel::UpdateModel(const actors::SimulationSettings& settings)
   }
 }
 
+std::int64_t UpdateModel::multiple_of_micro_batches() const {
+  if (settings_.config.trainer.mechanisms.schedule == sim_hw::PipelineSchedule::DualPipe)
+    return 2;
+  return layout_.vpp > 1 ? layout_.pp : 1;
+}
+
 actors::PackingLimits UpdateModel::limits() const {
   return {.tokens = settings_.config.trainer.micro_batch_tokens,
           .replicas = layout_.dp,
-          .multiple = layout_.vpp > 1 ? layout_.pp : 1};
+          .multiple = multiple_of_micro_batches()};
 }
 
 sim_hw::TrainShape UpdateModel::shape(const actors::Packing& packing) const {
-  return actors::packed_shape(settings_, layout_, packing.micro_batches, packing.mean_tokens());
+  return actors::training_shape(settings_, layout_, packing.micro_batches, packing.mean_tokens());
 }
 
 UpdateCost UpdateModel::times(const actors::Packing& packing) const {
@@ -58,7 +64,11 @@ UpdateCost UpdateModel::times(const actors::Packing& packing) const {
   if (shape.attention == sim_hw::AttentionKernel::Fused) {
     cost.attention_correction = attention_correction(
         time,
-        actors::layer_attention(model_, device_, layout_, shape, packing.mean_squares()),
+        actors::layer_attention(model_,
+                                sim_hw::device_under(shape.mechanisms, device_),
+                                layout_,
+                                shape,
+                                packing.mean_squares()),
         model_,
         layout_,
         static_cast<double>(packing.micro_batches),

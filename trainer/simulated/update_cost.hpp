@@ -54,6 +54,8 @@ class UpdateModel {
   double seconds(const actors::Packing& packing) const { return times(packing).total(); }
 
  private:
+  /// That its schedule needs of each replica.
+  std::int64_t multiple_of_micro_batches() const;
   sim_hw::TrainShape shape(const actors::Packing& packing) const;
   UpdateCost times(const actors::Packing& packing) const;
 

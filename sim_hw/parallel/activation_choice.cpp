@@ -1,0 +1,152 @@
+#include "sim_hw/parallel/activation_choice.hpp"
+
+#include "sim_hw/memory/ledger.hpp"
+#include "sim_hw/numbers.hpp"
+#include "sim_hw/operators/operators.hpp"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+
+namespace temper::sim_hw {
+namespace {
+
+double attention_seconds(const StepInputs& in) {
+  AttentionShape a;
+  a.heads = as_double(in.model.heads) / in.tp();
+  a.kv_heads = in.model.latent ? a.heads : std::max(1.0, as_double(in.model.kv_heads) / in.tp());
+  a.key_dim = as_double(in.model.head_dim);
+  a.value_dim = as_double(in.model.value_dim());
+  return attention_prefill_seconds(
+             in.device, a, as_double(in.shape.micro_batch), as_double(in.shape.seq)) /
+         as_double(in.layout.cp);
+}
+
+double seconds_of(const StepInputs& in, const SavedTensor& tensor) {
+  const double elements = in.tokens() * tensor_bytes_per_token(tensor, in.layout, in.shape) /
+                          tensor.bytes;  // On this device.
+  switch (tensor.remake) {
+    case Remake::Elementwise:
+      return elementwise_seconds(in.device, 1, elements * 2 * (tensor.inner + 1));
+    case Remake::Projection: {
+      const bool rows_cut = tensor.cut == Cut::Sequence;
+      return gemm_seconds(in.device,
+                          Heat::Sustained,
+                          in.tokens() / (rows_cut ? in.sequence_cut() : 1),
+                          tensor.width / (rows_cut ? 1 : in.tp()),
+                          tensor.inner);
+    }
+    case Remake::Experts:
+      return gemm_latency(in.device, tensor.inner) +
+             2 * elements * tensor.inner * in.device.grouped_cost;
+    case Remake::Attention:
+      return attention_seconds(in);
+    case Remake::Never:
+      break;
+  }
+  return 0;
+}
+
+/// Calls f(tensor) for those of `which`.
+template <class F>
+void for_each(const StepInputs& in, LayerKind kind, std::uint32_t which, const F& f) {
+  const SavedTensors saved = saved_tensors(in.model, in.shape, kind);
+  const std::span<const SavedTensor> all = saved.all();
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if ((which >> i & 1) != 0)
+      f(all[i]);
+  }
+}
+
+LayerCost cost_of(const StepInputs& in, LayerKind kind) {
+  return kind == LayerKind::Experts ? expert_layer_cost(in) : dense_layer_cost(in);
+}
+
+TensorFates& fates_of(TrainShape& shape, LayerKind kind) {
+  return kind == LayerKind::Experts ? shape.activations.experts : shape.activations.dense;
+}
+
+/// One more tensor dropped, and what it is worth.
+struct Candidate {
+  TrainShape shape;
+  double bytes = 0;    ///< Freed per layer.
+  double seconds = 0;  ///< Lost per layer.
+
+  bool better_than(const Candidate& other) const {
+    const double mine = bytes * std::max(other.seconds, 0.0);
+    const double theirs = other.bytes * std::max(seconds, 0.0);
+    return mine != theirs ? mine > theirs : bytes > other.bytes;
+  }
+};
+
+std::optional<Candidate> best_candidate(const StepInputs& in, const MemoryLimits& limits) {
+  std::optional<Candidate> best;
+  for (const LayerKind kind : {LayerKind::Dense, LayerKind::Experts}) {
+    if (kind == LayerKind::Experts ? !in.model.moe : in.model.dense_layers() == 0)
+      continue;
+    const SavedTensors saved = saved_tensors(in.model, in.shape, kind);
+    const double before = cost_of(in, kind).time.total();
+    for (std::size_t i = 0; i < saved.all().size(); ++i) {
+      const std::uint32_t bit = std::uint32_t{1} << i;
+      for (const bool swap : {false, true}) {
+        Candidate next{in.shape, saved_bytes(in, kind, bit), 0};
+        TensorFates& fates = fates_of(next.shape, kind);
+        if (((fates.recomputed | fates.swapped) & bit) != 0 ||
+            (!swap && saved.all()[i].remake == Remake::Never))
+          continue;
+        (swap ? fates.swapped : fates.recomputed) |= bit;
+        const StepInputs changed{in.model, in.device, in.fabric, in.layout, next.shape};
+        if (swap && swapped_bytes(changed) > limits.host)
+          continue;
+        next.seconds = cost_of(changed, kind).time.total() - before;
+        if (!best || next.better_than(*best))
+          best = next;
+      }
+    }
+  }
+  return best;
+}
+
+}  // namespace
+
+double remake_seconds(const StepInputs& in, LayerKind kind, std::uint32_t which) {
+  double sum = 0;
+  for_each(in, kind, which, [&](const SavedTensor& tensor) { sum += seconds_of(in, tensor); });
+  return sum;
+}
+
+double saved_bytes(const StepInputs& in, LayerKind kind, std::uint32_t which) {
+  double sum = 0;
+  for_each(in, kind, which, [&](const SavedTensor& tensor) {
+    sum += in.tokens() * tensor_bytes_per_token(tensor, in.layout, in.shape);
+  });
+  return sum;
+}
+
+MemoryLimits memory_limits(const HardwareSpec& hardware) {
+  return {as_double(hardware.die.memory.count()),
+          as_double(hardware.host.memory.count()) / as_double(hardware.devices_per_node())};
+}
+
+double swapped_bytes(const StepInputs& in) {
+  const TensorFates& dense = in.shape.activations.dense;
+  const TensorFates& experts = in.shape.activations.experts;
+  double layer = saved_bytes(in, LayerKind::Dense, dense.swapped);
+  if (in.model.moe)
+    layer = std::max(layer, saved_bytes(in, LayerKind::Experts, experts.swapped));
+  return layer * layers_in_flight(in.model, in.layout, in.shape, 0);
+}
+
+std::optional<ActivationPlan> choose_activations(const StepInputs& in, const MemoryLimits& limits) {
+  TrainShape shape = in.shape;
+  while (worst_train_ledger(in.model, in.layout, shape).total() > limits.device) {
+    const StepInputs now{in.model, in.device, in.fabric, in.layout, shape};
+    const std::optional<Candidate> next = best_candidate(now, limits);
+    if (!next)
+      return std::nullopt;
+    shape = next->shape;
+  }
+  return shape.activations;
+}
+
+}  // namespace temper::sim_hw

@@ -1,0 +1,313 @@
+// The mechanisms of MoE training systems: each by its own arithmetic.
+#include "sim_hw/memory/ledger.hpp"
+#include "sim_hw/parallel/activation_choice.hpp"
+#include "sim_hw/parallel/train_iteration.hpp"
+#include "sim_hw/parallel/train_traffic.hpp"
+#include "sim_hw/predict/predict.hpp"
+#include "sim_hw/steps/steps.hpp"
+
+#include <gtest/gtest.h>
+
+#include <optional>
+
+namespace temper::sim_hw {
+namespace {
+
+class Mechanism : public testing::Test {
+ protected:
+  Mechanism() {
+    layout_.tp = 8;
+    layout_.pp = 16;
+    layout_.vpp = 2;
+    layout_.ep = 32;
+    layout_.dp = 4;
+    layout_.zero = Zero::Optimizer;
+    layout_.sequence_parallel = SequenceParallel::On;
+    shape_.micro_batch = 1;
+    shape_.global_batch = 256;
+    shape_.seq = 8192;
+  }
+  TrainTime time() const {
+    const Status status = check_layout(model_, layout_.devices(), layout_, shape_);
+    EXPECT_TRUE(status) << (status ? "" : status.error().context);
+    return train_iteration_time(model_, device_, fabric_, layout_, shape_);
+  }
+  StepInputs in() const { return {model_, device_, fabric_, layout_, shape_}; }
+
+  Catalog catalog_ = Catalog::shipped();
+  const ModelSpec& model_ = **catalog_.model("pangu-ultra-moe-718b");
+  const HardwareSpec& hardware_ = **catalog_.hardware("ascend-910b");
+  const Device device_ = make_device(hardware_);
+  const Fabric fabric_ = make_fabric(hardware_);
+  Layout layout_;
+  TrainShape shape_;
+};
+
+TEST(DistinctDevices, AreCountedWithoutReplacement) {
+  // 2 of 4 experts on 2 devices: of 6 pairs 2 lie on one device and 4 on two.
+  EXPECT_DOUBLE_EQ(distinct_devices(2, 4, 2), (2 * 1 + 4 * 2) / 6.0);
+  EXPECT_DOUBLE_EQ(distinct_devices(8, 8, 3), 3);
+  EXPECT_DOUBLE_EQ(distinct_devices(1, 8, 3), 1);
+}
+
+TEST(GatheredExchange, SendsEveryTokenToEveryNodeAndTheCopiesInside) {
+  const Fabric fabric = make_fabric(**Catalog::shipped().hardware("ascend-910b"));
+  const MoeTraffic traffic{1000, 8, 2 * 7680};
+  const double token = 1000 * 2 * 7680;
+  // 32 devices in 4 nodes of 8. Flat: 24 of 32 copies cross, 7 of 32 stay in the node.
+  const LevelBytes flat = moe_traffic(fabric, {32, 1}, traffic, AllToAll::Flat);
+  EXPECT_DOUBLE_EQ(flat.at[1], 8 * token * 24 / 32);
+  EXPECT_DOUBLE_EQ(flat.at[0], 8 * token * 7 / 32);
+  // Gathered: to 3 other nodes; inside, 7 of 8 copies leave their device.
+  const LevelBytes gathered = moe_traffic(fabric, {32, 1}, traffic, AllToAll::Gathered);
+  EXPECT_DOUBLE_EQ(gathered.at[1], 3 * token);
+  EXPECT_DOUBLE_EQ(gathered.at[0], 8 * token * 7 / 8);
+  // One after the other: two start-ups, a step between nodes, and both ports at 39 % of the link.
+  EXPECT_NEAR(moe_dispatch_seconds(fabric, {32, 1}, traffic, AllToAll::Gathered),
+              2 * 39e-6 + 10e-6 + 1.5e-6 + (3 * token / 25e9 + 7 * token / 196e9) / 0.39,
+              1e-9);
+  // In one node there is nothing to gather.
+  EXPECT_DOUBLE_EQ(moe_dispatch_seconds(fabric, {8, 1}, traffic, AllToAll::Gathered),
+                   moe_dispatch_seconds(fabric, {8, 1}, traffic, AllToAll::Flat));
+}
+
+TEST_F(Mechanism, AnExpertPathIsTakenAsAskedAndAutoIsTheFasterOfTwo) {
+  const auto seconds = [&](ExpertPath path) {
+    shape_.mechanisms.expert_path = path;
+    return expert_exchange(in()).seconds;
+  };
+  const double flat = seconds(ExpertPath::Flat);
+  const double by_node = seconds(ExpertPath::Hierarchical);
+  EXPECT_LT(by_node, flat);
+  EXPECT_DOUBLE_EQ(seconds(ExpertPath::Fastest), by_node);
+  EXPECT_LT(by_node, seconds(ExpertPath::Gathered));
+}
+
+TEST_F(Mechanism, OneCopyPerDeviceSendsTheExpectedDistinctDevices) {
+  shape_.mechanisms.expert_path = ExpertPath::Flat;
+  const LevelBytes all = train_traffic(model_, device_, fabric_, layout_, shape_).expert;
+  shape_.mechanisms.token_copies = TokenCopies::PerDevice;
+  const LevelBytes once = train_traffic(model_, device_, fabric_, layout_, shape_).expert;
+  // 8 experts on each of 32 devices: 32 (1 - C(248, 8) / C(256, 8)) = 7.27 of 8 copies.
+  double none = 1;
+  for (int i = 0; i < 8; ++i)
+    none *= (248.0 - i) / (256.0 - i);
+  EXPECT_NEAR(once.total() / all.total(), 32 * (1 - none) / 8, 1e-12);
+  EXPECT_NEAR(32 * (1 - none), 7.27, 0.01);
+}
+
+TEST_F(Mechanism, AdaptivePipeHidesExpertCommunicationAndShowsWhatFillsThePipeline) {
+  const TrainTime plain = time();
+  shape_.mechanisms.schedule = PipelineSchedule::AdaptivePipe;
+  const TrainTime adaptive = time();
+  EXPECT_LT(adaptive.total(), plain.total());
+  // Shown and hidden of the slowest stage are what was shown before.
+  EXPECT_NEAR(
+      (adaptive.stage.expert_parallel + adaptive.hidden) / plain.stage.expert_parallel, 1, 1e-9);
+  EXPECT_NEAR(adaptive.bubble / plain.bubble, 1, 1e-9);  // Where nothing runs beside a pass.
+  // 17 of 2 x 64 chunks of the last stage run alone.
+  EXPECT_NEAR(adaptive.hidden / plain.stage.expert_parallel, 1 - 17.0 / 128, 1e-9);
+}
+
+TEST_F(Mechanism, DualPipeHasTwoCopiesOfTheWeightsAndAdaptivePipeOne) {
+  const Ledger plain = train_ledger(model_, layout_, shape_, 7);
+  shape_.mechanisms.schedule = PipelineSchedule::AdaptivePipe;
+  const Ledger adaptive = train_ledger(model_, layout_, shape_, 7);
+  EXPECT_DOUBLE_EQ(adaptive.weights, plain.weights);
+  // One chunk of half a stage more than 2 (16 - 8) + 16 + 1 = 33.
+  EXPECT_DOUBLE_EQ(adaptive.activations / plain.activations, 34.0 / 33);
+  layout_.vpp = 1;
+  shape_.mechanisms.schedule = PipelineSchedule::DualPipe;
+  const Ledger dual = train_ledger(model_, layout_, shape_, 7);
+  EXPECT_DOUBLE_EQ(dual.weights, 2 * plain.weights);
+  EXPECT_DOUBLE_EQ(dual.gradients, 2 * plain.gradients);
+  EXPECT_DOUBLE_EQ(dual.optimizer, plain.optimizer);  // Sharded over twice the replicas.
+}
+
+TEST_F(Mechanism, CountedLayersLeaveRoomForHeadsAndModules) {
+  const auto layers = [&](std::int64_t stage) { return stage_layers(model_, layout_, stage); };
+  EXPECT_EQ(layers(0), 4);
+  EXPECT_EQ(layers(15), 1);
+  layout_.layer_balance = LayerBalance::Even;
+  EXPECT_EQ(layers(12), 4);
+  EXPECT_EQ(layers(13), 3);
+  EXPECT_EQ(layers(15), 3);
+  const double even = time().total();
+  layout_.layer_balance = LayerBalance::Counted;
+  // A head is worth 1.8 layers: 14 stages of 4, then 3 and a head, then 2, a module and its head.
+  EXPECT_EQ(layers(13), 4);
+  EXPECT_EQ(layers(14), 3);
+  EXPECT_EQ(layers(15), 2);
+  EXPECT_EQ(stage_modules(model_, layout_, 14).heads, 1);
+  EXPECT_EQ(stage_modules(model_, layout_, 15).heads, 1);
+  EXPECT_EQ(stage_modules(model_, layout_, 15).mtp, 1);
+  EXPECT_LT(time().total(), even);
+}
+
+TEST_F(Mechanism, CountedLayersSumToTheModelForEveryPipeline) {
+  layout_.layer_balance = LayerBalance::Counted;
+  for (layout_.pp = 1; layout_.pp <= model_.layers; ++layout_.pp) {
+    for (layout_.vpp = 1; layout_.vpp <= 2; ++layout_.vpp) {
+      std::int64_t sum = 0, heads = 0;
+      for (std::int64_t stage = 0; stage < layout_.pp; ++stage) {
+        const std::int64_t layers = stage_layers(model_, layout_, stage);
+        ASSERT_GE(layers, stage + 2 < layout_.pp ? 1 : 0) << layout_.pp << " " << stage;
+        ASSERT_EQ(layers_before(model_, layout_, stage), sum);
+        sum += layers;
+        heads += stage_modules(model_, layout_, stage).heads;
+      }
+      ASSERT_EQ(sum, model_.layers);
+      ASSERT_EQ(heads, 2);
+    }
+  }
+}
+
+TEST_F(Mechanism, AnEagerHostBoundsALayerByItsLaunches) {
+  shape_.seq = 512;  // So few tokens that launches take longer.
+  const LayerCost ahead = expert_layer_cost(in());
+  shape_.mechanisms.host_dispatch = HostDispatch::Eager;
+  const LayerCost eager = expert_layer_cost(in());
+  // 20 + 40 kernels and 40 + 80 of routing, forward and backward, 30 us each; no less.
+  const double launches = (kForwardKernels + kBackwardKernels + 3 * kRoutingKernels) * 30e-6;
+  const double compute =
+      ahead.time.matmul + ahead.time.attention + ahead.time.elementwise + ahead.time.experts;
+  ASSERT_LT(compute, launches);
+  EXPECT_NEAR(eager.time.host, launches - compute, 1e-9);
+  shape_.seq = 65536;
+  EXPECT_EQ(expert_layer_cost(in()).time.host, 0);
+}
+
+TEST_F(Mechanism, EachFetchOfCountsStallsTheDevice) {
+  const auto host = [&](SplitCounts counts) {
+    shape_.mechanisms.split_counts = counts;
+    return expert_layer_cost(in()).time.host;
+  };
+  // A copy of 9.6 us and a launch of 30 us.
+  EXPECT_EQ(host(SplitCounts::Known), 0);
+  EXPECT_NEAR(host(SplitCounts::FetchedOnce), 39.6e-6, 1e-12);
+  EXPECT_NEAR(host(SplitCounts::FetchedEach), 4 * 39.6e-6, 1e-12);
+}
+
+TEST_F(Mechanism, ABalanceLossOverTheExpertGroupSumsOverFewerDevices) {
+  const auto shown = [&](BalanceLoss loss) {
+    shape_.mechanisms.balance_loss = loss;
+    return expert_layer_cost(in()).time.expert_parallel;
+  };
+  const double none = shown(BalanceLoss::MicroBatch);
+  const double group = shown(BalanceLoss::ExpertGroup);
+  layout_.dp = 48;  // 384 devices of a stage.
+  const double everywhere = shown(BalanceLoss::Everywhere);
+  EXPECT_NEAR(group - none, all_reduce_seconds(fabric_, {32, 1}, 4 * 256), 1e-12);
+  EXPECT_NEAR(everywhere - none, all_reduce_seconds(fabric_, {384, 1}, 4 * 256), 1e-12);
+  EXPECT_GT(everywhere, group);
+}
+
+TEST_F(Mechanism, PlainKernelsAreSlowerByWhatEachGainedByItself) {
+  const LayerCost fused = expert_layer_cost(in());
+  const Device plain = plain_kernels(device_);
+  const LayerCost slow = expert_layer_cost({model_, plain, fabric_, layout_, shape_});
+  EXPECT_NEAR(slow.time.elementwise / fused.time.elementwise, 3, 1e-9);
+  // Most of a long attention is products and exponentials, of a large GEMM products.
+  EXPECT_NEAR(slow.time.attention / fused.time.attention, (1.5 + 1.3 * 2.5) / 3.5, 0.05);
+  EXPECT_NEAR(slow.time.matmul / fused.time.matmul, 1.1, 0.02);
+  shape_.mechanisms.operators = OperatorKernels::Plain;
+  const double by_switch = time().total();
+  shape_.mechanisms = {};
+  EXPECT_DOUBLE_EQ(by_switch,
+                   train_iteration_time(model_, plain, fabric_, layout_, shape_).total());
+}
+
+TEST_F(Mechanism, LongSequencesOfOneReplicaMakeAllWait) {
+  const double attention = expert_layer_cost(in()).time.attention;
+  shape_.attention_imbalance = 1.25;
+  EXPECT_NEAR(expert_layer_cost(in()).time.data_wait, 0.25 * attention, 1e-12);
+}
+
+TEST_F(Mechanism, AChosenPlanFitsAndKeepsWhatIsDearToMakeAgain) {
+  shape_.micro_batch = 2;
+  const MemoryLimits limits = memory_limits(hardware_);
+  ASSERT_GT(worst_train_ledger(model_, layout_, shape_).total(), limits.device);
+  const std::optional<ActivationPlan> plan = choose_activations(in(), limits);
+  ASSERT_TRUE(plan);
+  shape_.activations = *plan;
+  EXPECT_LE(worst_train_ledger(model_, layout_, shape_).total(), limits.device);
+  EXPECT_LE(swapped_bytes(in()), limits.host);
+  const double chosen = time().total();
+  shape_.activations = {};
+  shape_.recompute = Recompute::Full;
+  EXPECT_LT(chosen, time().total());
+}
+
+TEST_F(Mechanism, WhatIsDroppedIsWhatTheActivationsLose) {
+  const double all = train_ledger(model_, layout_, shape_, 5).activations;
+  shape_.activations.experts = {.recomputed = 1U << 1, .swapped = 1U << 3};
+  const double layer = saved_bytes(in(), LayerKind::Experts, (1U << 1) | (1U << 3));
+  const double in_flight = layers_in_flight(model_, layout_, shape_, 5);
+  const Ledger dropped = train_ledger(model_, layout_, shape_, 5);
+  EXPECT_NEAR((all - dropped.activations) / (in_flight * layer), 1, 1e-9);
+  // One layer of both, and the next layer's swapped tensor.
+  EXPECT_NEAR(
+      dropped.recompute_working_set, layer + saved_bytes(in(), LayerKind::Experts, 1U << 3), 1);
+}
+
+TEST_F(Mechanism, ASwapCostsNothingWhileTheLinkKeepsUp) {
+  // The attention norm's output: 2 x 8192 x 7680 / 8 bytes, 0.6 ms at 27.6 GB/s.
+  shape_.activations.experts.swapped = 1U << 1;
+  EXPECT_NEAR(saved_bytes(in(), LayerKind::Experts, 1U << 1), 2 * 8192 * 7680 / 8.0, 1);
+  EXPECT_EQ(expert_layer_cost(in()).time.swap, 0);
+  Fabric slow = fabric_;
+  slow.from_device *= 1000;
+  const StepInputs with_slow_link{model_, device_, slow, layout_, shape_};
+  EXPECT_GT(expert_layer_cost(with_slow_link).time.swap, 0.1);
+}
+
+TEST_F(Mechanism, SchedulesSayWhatTheyNeed) {
+  const auto refusal = [&]() {
+    const Status status = check_layout(model_, layout_.devices(), layout_, shape_);
+    return status ? std::string() : status.error().context;
+  };
+  shape_.mechanisms.schedule = PipelineSchedule::DualPipe;
+  EXPECT_NE(refusal().find("nearest: pp = 16, vpp = 1"), std::string::npos) << refusal();
+  layout_.vpp = 1;
+  EXPECT_EQ(refusal(), "");
+  shape_.global_batch = 4 * 20;
+  EXPECT_NE(refusal().find("nearest: batch = 128 (32 micro-batches)"), std::string::npos)
+      << refusal();
+  shape_.mechanisms.schedule = PipelineSchedule::AdaptivePipe;
+  EXPECT_NE(refusal().find("nearest: vpp = 2, pp = 16"), std::string::npos) << refusal();
+}
+
+TEST(MechanismQuestions, SetEverySwitchByItsName) {
+  Catalog catalog = Catalog::shipped();
+  const auto ask = [&](std::string_view rest) {
+    Result<Params> params = Params::parse(
+        "model=pangu-ultra-moe-718b;tp=8;pp=16;vpp=2;ep=32;batch=1536;mbs=1;seq=8192;zero=1;"
+        "recompute=full;memory=report;" +
+        std::string(rest));
+    EXPECT_TRUE(params);
+    return predict({catalog, {}}, {"ascend-910b", 6144, "train_iteration", *std::move(params)});
+  };
+  const auto time = [&](std::string_view rest) {
+    const Result<Prediction> answer = ask(rest);
+    EXPECT_TRUE(answer) << (answer ? "" : answer.error().context);
+    return answer ? answer->find("time")->value : 0;
+  };
+  const double plain = time("");
+  EXPECT_LT(time("schedule=adaptive"), plain);
+  EXPECT_LT(time("expert_path=flat;token_copies=per_device"), time("expert_path=flat"));
+  EXPECT_LT(time("layer_balance=counted"), time("layer_balance=even"));
+  for (const char* slower : {"expert_path=flat",
+                             "expert_path=gathered",
+                             "operators=plain",
+                             "split_counts=fetched_once",
+                             "balance_loss=everywhere",
+                             "attention_imbalance=1.2"})
+    EXPECT_GT(time(slower), plain) << slower;
+  const Result<Prediction> wrong = ask("schedule=zigzag");
+  ASSERT_FALSE(wrong);
+  EXPECT_NE(wrong.error().context.find("schedule=zigzag: expected 1f1b, dualpipe, adaptive"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace temper::sim_hw
