@@ -1,4 +1,5 @@
 // temper: the command line. Each command is one function elsewhere; here are its flags.
+#include "orchestrator/cli/ablation_command.hpp"
 #include "orchestrator/cli/after_run.hpp"
 #include "orchestrator/cli/calibrate_command.hpp"
 #include "orchestrator/cli/compare_command.hpp"
@@ -229,6 +230,12 @@ int run_command_line(int argc, char** argv) {
   CalibrateOptions calibrate;
   auto* calibrate_command = add_calibrate(app, calibrate);
 
+  AblationOptions ablation;
+  auto* ablation_command = app.add_subcommand(
+      "ablation", "Each mechanism of MoE training off and on, beside its published gain");
+  ablation_command->add_flag("--markdown", ablation.markdown, "As docs/moe_mechanisms.md has it");
+  ablation_command->add_flag("--json", ablation.json, "As one JSON array");
+
   LadderCommand ladder;
   auto* ladder_command = add_ladder(app, ladder);
 
@@ -253,6 +260,8 @@ int run_command_line(int argc, char** argv) {
     return run_validate(validate, std::cout, std::cerr);
   if (*calibrate_command)
     return run_calibrate(calibrate, std::cout, std::cerr);
+  if (*ablation_command)
+    return run_ablation(ablation, std::cout, std::cerr);
   if (*ladder_command)
     return run_ladder(ladder, std::cout, std::cerr);
   if (*tune_command)

@@ -1,0 +1,125 @@
+// Balance of experts and samples: placements, migrations and orders by hand-made cases.
+#include "sim_hw/parallel/data_balance.hpp"
+#include "sim_hw/parallel/expert_balance.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+namespace temper::sim_hw {
+namespace {
+
+TEST(ExpertPlacement, InOrderHasAsManyOnEachDevice) {
+  EXPECT_EQ(in_order(8, {4, 2}), (ExpertPlacement{0, 0, 1, 1, 2, 2, 3, 3}));
+}
+
+TEST(ExpertPlacement, ImbalanceIsTheBusiestDeviceOverTheMean) {
+  // Devices have 0.6 and 0.4; the mean is 0.5.
+  EXPECT_DOUBLE_EQ(imbalance_of({0.4, 0.2, 0.3, 0.1}, in_order(4, {2, 1}), {2, 1}), 1.2);
+}
+
+TEST(ExpertPlacement, GreedyGoesToTheLeastLoadedNodeThenDeviceThatHasRoom) {
+  // 2 nodes of 2 devices of 2 experts. By load 8 7 6 5 4 3 2 1: nodes A B B A A B B A, and inside
+  // A: 8 | 5 4, then 1 beside 8; inside B: 7 | 6 3, then 2 beside 7.
+  const ExpertLoads loads{8, 7, 6, 5, 4, 3, 2, 1};
+  const ExpertPlacement placement = place_greedily(loads, {4, 2});
+  EXPECT_EQ(placement, (ExpertPlacement{0, 2, 3, 1, 1, 3, 2, 0}));
+  EXPECT_DOUBLE_EQ(imbalance_of(loads, placement, {4, 2}), 1.0);
+}
+
+TEST(ExpertLoadTraces, SumToOneKeepTheirSpreadAndComeAgainBySeed) {
+  Random random(3, "loads"), again(3, "loads");
+  const LoadTraceShape shape{.experts = 4096, .steps = 50, .spread = 0.5, .drift = 0.1};
+  const std::vector<ExpertLoads> trace = generate_loads(shape, random);
+  EXPECT_EQ(trace, generate_loads(shape, again));
+  for (const ExpertLoads& loads : {trace.front(), trace.back()}) {
+    EXPECT_NEAR(std::accumulate(loads.begin(), loads.end(), 0.0), 1, 1e-9);
+    double sum = 0, squares = 0;
+    for (const double load : loads) {
+      sum += std::log(load);
+      squares += std::log(load) * std::log(load);
+    }
+    const double mean = sum / 4096;
+    EXPECT_NEAR(std::sqrt(squares / 4096 - mean * mean), 0.5, 0.02);
+  }
+}
+
+/// Two experts on each of two devices; both busy ones begin on device 0.
+std::vector<ExpertLoads> steady(std::size_t steps) {
+  return std::vector<ExpertLoads>(steps, {0.4, 0.4, 0.1, 0.1});
+}
+
+TEST(Migration, HappensOnceWhereLoadsStay) {
+  MigrationRule rule;
+  rule.balanced_seconds = 1;
+  rule.expert_seconds = 0.1;
+  const MigrationOutcome out = migrate(steady(10), {2, 1}, rule);
+  EXPECT_EQ(out.migrations, 1);
+  // 1.6 in the first step, before there is anything to predict from, then 1.
+  EXPECT_DOUBLE_EQ(out.in_order, 1.6);
+  EXPECT_DOUBLE_EQ(out.imbalance, (1.6 + 9 * 1.0) / 10);
+  EXPECT_DOUBLE_EQ(out.seconds, 0.1 / 10);  // One expert each way, at the same time.
+}
+
+TEST(Migration, IsLeftWhereItCostsMoreThanItGains) {
+  MigrationRule rule;
+  rule.balanced_seconds = 1;
+  rule.horizon = 10;
+  rule.expert_seconds = 6.1;  // 0.6 of a second gained in each of 10 steps.
+  EXPECT_EQ(migrate(steady(10), {2, 1}, rule).migrations, 0);
+  rule.expert_seconds = 5.9;
+  EXPECT_EQ(migrate(steady(10), {2, 1}, rule).migrations, 1);
+}
+
+TEST(Migration, BringsDriftingLoadsNearBalance) {
+  Random random(1, "loads");
+  const std::vector<ExpertLoads> trace = generate_loads({256, 100, 0.5, 0.02}, random);
+  MigrationRule rule;
+  rule.balanced_seconds = 5;
+  rule.expert_seconds = 0.01;
+  const MigrationOutcome out = migrate(trace, {32, 4}, rule);
+  EXPECT_GT(out.in_order, 1.3);
+  EXPECT_LT(out.imbalance, 1.2);
+}
+
+TEST(SampleOrder, DealsSamplesOfLikeCostToTheSameMicroBatch) {
+  // 2 replicas, 2 micro-batches. As they come, rows (9, 1) and (1, 9): each waits for a 9.
+  const std::vector<double> costs{9, 1, 1, 9};
+  const ReplicaShape shape{2, 2, 1};
+  // Slowest 18, mean 10, whole samples 2 x 3^2.
+  EXPECT_DOUBLE_EQ(attention_imbalance(costs, as_they_come(4), shape, 3), 1 + (18.0 - 10) / 18);
+  const SampleOrder order = rearranged(costs, shape);
+  EXPECT_EQ(order, (SampleOrder{0, 1, 3, 2}));  // Rows (9, 9) and (1, 1).
+  EXPECT_DOUBLE_EQ(attention_imbalance(costs, order, shape, 3), 1);
+}
+
+TEST(SampleOrder, EvensTheTotalsOfGroupsThatMeetOnceAStep) {
+  // Replicas that share no experts: rows 8 7 | 6 5, the dearer of the second to the cheaper.
+  const std::vector<double> costs{5, 6, 7, 8};
+  const ReplicaShape shape{2, 1, 1};
+  EXPECT_EQ(rearranged(costs, shape), (SampleOrder{3, 0, 2, 1}));
+  EXPECT_DOUBLE_EQ(attention_imbalance(costs, rearranged(costs, shape), shape, 3), 1);
+}
+
+TEST(SampleOrder, KeepsEverySample) {
+  Random random(2, "documents");
+  const std::vector<double> costs = pack_documents({1000, 1.2}, 96, 8192, random);
+  const ReplicaShape shape{12, 4, 2};
+  SampleOrder order = rearranged(costs, shape);
+  EXPECT_LT(attention_imbalance(costs, order, shape, 8192),
+            attention_imbalance(costs, as_they_come(96), shape, 8192));
+  std::ranges::sort(order);
+  EXPECT_EQ(order, as_they_come(96));
+}
+
+TEST(Documents, FillASample) {
+  Random random(4, "documents");
+  // Each of 1 token: a sample costs its tokens. One longer than it: their square.
+  EXPECT_EQ(pack_documents({1, 0}, 1, 64, random), std::vector<double>{64});
+  EXPECT_EQ(pack_documents({100, 0}, 1, 64, random), std::vector<double>{64 * 64});
+}
+
+}  // namespace
+}  // namespace temper::sim_hw
