@@ -233,6 +233,10 @@ int run_command_line(int argc, char** argv) {
   AblationOptions ablation;
   auto* ablation_command = app.add_subcommand(
       "ablation", "Each mechanism of MoE training off and on, beside its published gain");
+  ablation_command->add_option(
+      "--expert-loads", ablation.expert_loads, "CSV, a row per step, a column per expert");
+  ablation_command->add_option(
+      "--samples", ablation.samples, "CSV with columns sample, length: a row per document");
   ablation_command->add_flag("--markdown", ablation.markdown, "As docs/moe_mechanisms.md has it");
   ablation_command->add_flag("--json", ablation.json, "As one JSON array");
 

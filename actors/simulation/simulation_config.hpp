@@ -60,7 +60,7 @@ struct TrainerEngineConfig {
   std::int64_t micro_batch_tokens = 8192;  ///< Responses are packed up to this.
   bool optimizer_on_host = true;           ///< Its states live in host memory between updates.
   sim_hw::LayerBalance layer_balance = sim_hw::LayerBalance::LastShort;
-  sim_hw::Mechanisms mechanisms;  ///< Of its steps.
+  sim_hw::Mechanisms mechanisms{};  ///< Of its steps.
 };
 template <class V>
 void describe(V& v, TrainerEngineConfig& c) {

@@ -31,7 +31,8 @@ std::string terminal_table(const std::vector<AblationRow>& rows) {
 
 int run_ablation(const AblationOptions& options, std::ostream& out, std::ostream& err) {
   sim_hw::Catalog catalog = sim_hw::Catalog::shipped();
-  const Result<std::vector<AblationRow>> rows = sim_hw::moe_ablation(catalog);
+  const Result<std::vector<AblationRow>> rows =
+      sim_hw::moe_ablation(catalog, {options.expert_loads, options.samples});
   if (!rows) {
     err << "temper: " << rows.error().context << '\n';
     return 1;

@@ -3,10 +3,13 @@
 #pragma once
 
 #include <iosfwd>
+#include <string>
 
 namespace temper::orchestrator {
 
 struct AblationOptions {
+  std::string expert_loads;  ///< CSV of recorded loads; empty: generated.
+  std::string samples;       ///< CSV of recorded document lengths; empty: generated.
   bool json = false;
   bool markdown = false;  ///< As docs/moe_mechanisms.md has it.
 };

@@ -95,8 +95,11 @@ class Maker {
     alike.rollout = {};
     alike.reference = alike.reward = {};
     alike.simulation.rollout = {};
+    const actors::TrainerEngineConfig& trainer = config.simulation.trainer;
     alike.simulation.trainer = {};
-    alike.simulation.trainer.optimizer_on_host = config.simulation.trainer.optimizer_on_host;
+    alike.simulation.trainer.optimizer_on_host = trainer.optimizer_on_host;
+    alike.simulation.trainer.layer_balance = trainer.layer_balance;
+    alike.simulation.trainer.mechanisms = trainer.mechanisms;
     const std::string key = to_yaml(alike);
     auto known = choosers_.find(key);
     if (known == choosers_.end()) {

@@ -74,6 +74,32 @@ double planned_working_set(const ModelSpec& model,
   return bytes;
 }
 
+/// What a layer keeps and what is needed while it is worked on, the same for every stage.
+struct ActivationBytes {
+  LayerBytes kept;   ///< Per micro-batch; nothing of it with full recompute.
+  LayerBytes whole;  ///< Of a checkpoint's layers, with full recompute.
+  double working_set = 0;
+};
+
+ActivationBytes activation_bytes(const ModelSpec& model,
+                                 const Layout& layout,
+                                 const TrainShape& shape) {
+  ActivationBytes out;
+  if (shape.recompute == Recompute::Full) {
+    out.whole = layer_bytes(model, layout, shape, Recompute::None);
+    return out;
+  }
+  const LayerBytes all = layer_bytes(model, layout, shape, shape.recompute);
+  if (shape.recompute == Recompute::Selective)
+    out.working_set = layer_bytes(model, layout, shape, Recompute::None).dense - all.dense;
+  out.kept = all;
+  if (shape.activations != ActivationPlan{}) {
+    out.kept = planned_bytes(model, layout, shape);
+    out.working_set += planned_working_set(model, layout, shape, all, out.kept);
+  }
+  return out;
+}
+
 /// Of the layer mix of `stage`, per layer.
 double mean_layer_bytes(const LayerBytes& bytes, double dense, double layers) {
   return layers == 0 ? 0 : (dense * bytes.dense + (layers - dense) * bytes.experts) / layers;
@@ -93,6 +119,50 @@ double communication_bytes(const ModelSpec& model, const Layout& layout, const T
   if (layout.cp > 1)          // Double-buffered key and value blocks and their gradients.
     bytes += 4 * 2 * tokens * 2 * as_double(model.kv_heads * model.head_dim) / tp;
   return bytes;
+}
+
+Ledger stage_ledger(const ModelSpec& model,
+                    const Layout& layout,
+                    const TrainShape& shape,
+                    const ActivationBytes& bytes,
+                    std::int64_t stage) {
+  const double copies = as_double(weight_copies(shape));
+  const std::int64_t mirror = mirrored_stage(layout, stage);
+  const StageWeights weights = device_weights(model, layout, shape, stage);
+  const double tokens = as_double(shape.seq * shape.micro_batch) / as_double(layout.cp);
+  const double tp = as_double(layout.tp);
+  Ledger ledger;
+  const auto state = [&](Zero since, double each) {
+    return sharded(weights, layout, layout.zero >= since, each, copies);
+  };
+  ledger.weights = state(Zero::Weights, shape.states.weight);
+  ledger.gradients = state(Zero::Gradients, shape.states.gradient);
+  ledger.optimizer = state(Zero::Optimizer, shape.states.optimizer());
+
+  double layers = as_double(stage_layers(model, layout, stage));
+  double dense = as_double(dense_stage_layers(model, layout, stage));
+  if (copies > 1) {
+    layers += as_double(stage_layers(model, layout, mirror));
+    dense += as_double(dense_stage_layers(model, layout, mirror));
+  }
+  const double in_flight = layers_in_flight(model, layout, shape, stage);
+  if (shape.recompute == Recompute::Full) {
+    const double input = 2 * tokens * as_double(model.hidden) /
+                         (layout.sequence_parallel == SequenceParallel::On ? tp : 1);
+    ledger.activations = in_flight * input / as_double(shape.recompute_every);
+    ledger.recompute_working_set =
+        as_double(shape.recompute_every) * mean_layer_bytes(bytes.whole, dense, layers);
+  } else {
+    ledger.activations = in_flight * mean_layer_bytes(bytes.kept, dense, layers);
+    ledger.recompute_working_set = bytes.working_set;
+  }
+  const std::int64_t heads = stage_modules(model, layout, stage).heads +
+                             (copies > 1 ? stage_modules(model, layout, mirror).heads : 0);
+  if (heads > 0)
+    ledger.head = 6 * tokens * as_double(model.vocabulary) / tp;
+  ledger.communication = communication_bytes(model, layout, shape);
+  ledger.reserve = kFrameworkReserve;
+  return ledger;
 }
 
 }  // namespace
@@ -139,58 +209,16 @@ Ledger train_ledger(const ModelSpec& model,
                     const Layout& layout,
                     const TrainShape& shape,
                     std::int64_t stage) {
-  const double copies = as_double(weight_copies(shape));
-  const std::int64_t mirror = mirrored_stage(layout, stage);
-  const StageWeights weights = device_weights(model, layout, shape, stage);
-  const double tokens = as_double(shape.seq * shape.micro_batch) / as_double(layout.cp);
-  const double tp = as_double(layout.tp);
-  Ledger ledger;
-  const auto state = [&](Zero since, double bytes) {
-    return sharded(weights, layout, layout.zero >= since, bytes, copies);
-  };
-  ledger.weights = state(Zero::Weights, shape.states.weight);
-  ledger.gradients = state(Zero::Gradients, shape.states.gradient);
-  ledger.optimizer = state(Zero::Optimizer, shape.states.optimizer());
-
-  double layers = as_double(stage_layers(model, layout, stage));
-  double dense = as_double(dense_stage_layers(model, layout, stage));
-  if (copies > 1) {
-    layers += as_double(stage_layers(model, layout, mirror));
-    dense += as_double(dense_stage_layers(model, layout, mirror));
-  }
-  const double in_flight = layers_in_flight(model, layout, shape, stage);
-  if (shape.recompute == Recompute::Full) {
-    const LayerBytes whole = layer_bytes(model, layout, shape, Recompute::None);
-    const double input = 2 * tokens * as_double(model.hidden) /
-                         (layout.sequence_parallel == SequenceParallel::On ? tp : 1);
-    ledger.activations = in_flight * input / as_double(shape.recompute_every);
-    ledger.recompute_working_set =
-        as_double(shape.recompute_every) * mean_layer_bytes(whole, dense, layers);
-  } else {
-    const LayerBytes all = layer_bytes(model, layout, shape, shape.recompute);
-    const LayerBytes kept = planned_bytes(model, layout, shape);
-    ledger.activations = in_flight * mean_layer_bytes(kept, dense, layers);
-    if (shape.recompute == Recompute::Selective) {
-      const LayerBytes whole = layer_bytes(model, layout, shape, Recompute::None);
-      ledger.recompute_working_set = whole.dense - all.dense;
-    }
-    ledger.recompute_working_set += planned_working_set(model, layout, shape, all, kept);
-  }
-  const std::int64_t heads = stage_modules(model, layout, stage).heads +
-                             (copies > 1 ? stage_modules(model, layout, mirror).heads : 0);
-  if (heads > 0)
-    ledger.head = 6 * tokens * as_double(model.vocabulary) / tp;
-  ledger.communication = communication_bytes(model, layout, shape);
-  ledger.reserve = kFrameworkReserve;
-  return ledger;
+  return stage_ledger(model, layout, shape, activation_bytes(model, layout, shape), stage);
 }
 
 Ledger worst_train_ledger(const ModelSpec& model, const Layout& layout, const TrainShape& shape) {
   // Stage 0 has the embedding and the most micro-batches, the last the head; where the first layers
   // are dense, the first stage without them may hold the most.
-  Ledger worst = train_ledger(model, layout, shape, 0);
+  const ActivationBytes bytes = activation_bytes(model, layout, shape);
+  Ledger worst = stage_ledger(model, layout, shape, bytes, 0);
   const auto consider = [&](std::int64_t stage) {
-    const Ledger ledger = train_ledger(model, layout, shape, stage);
+    const Ledger ledger = stage_ledger(model, layout, shape, bytes, stage);
     if (ledger.total() > worst.total())
       worst = ledger;
   };

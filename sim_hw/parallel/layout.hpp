@@ -45,11 +45,15 @@ enum class LayerBalance {
 struct TensorFates {
   std::uint32_t recomputed = 0;
   std::uint32_t swapped = 0;  ///< Moved to host memory and back.
+
+  bool operator==(const TensorFates&) const = default;
 };
 /// Of every layer of a kind; the choice is choose_activations()'s.
 struct ActivationPlan {
-  TensorFates dense;
-  TensorFates experts;
+  TensorFates dense{};
+  TensorFates experts{};
+
+  bool operator==(const ActivationPlan&) const = default;
 };
 
 /// Bytes per parameter of each state.
@@ -98,8 +102,8 @@ struct TrainShape {
   /// Attention of the data-parallel replica with the longest sequences over the mean.
   double attention_imbalance = 1;
   ExpertOverlap expert_overlap = ExpertOverlap::Off;
-  Mechanisms mechanisms;
-  ActivationPlan activations;  ///< Of what `recompute` does not drop already.
+  Mechanisms mechanisms{};
+  ActivationPlan activations{};  ///< Of what `recompute` does not drop already.
   StateBytes states = StateBytes::mixed();
 
   /// Of each data-parallel replica.

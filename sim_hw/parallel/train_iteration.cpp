@@ -6,6 +6,7 @@
 #include "sim_hw/operators/operators.hpp"
 
 #include <algorithm>
+#include <optional>
 
 namespace temper::sim_hw {
 
@@ -96,11 +97,12 @@ Stage stage_time(const StepInputs& in, const Parts& parts, std::int64_t stage) {
 }
 
 /// Sum over all stages of a micro-batch's time.
-double sum_of_stages(const StepInputs& in, const Parts& parts) {
-  const Stage first = stage_time(in, parts, 0);
+double sum_of_stages(const StepInputs& in,
+                     const Parts& parts,
+                     const Stage& first,
+                     const Stage& last) {
   if (in.layout.pp == 1)
     return first.time.total();
-  const Stage last = stage_time(in, parts, in.layout.pp - 1);
   double sum = first.time.total() + last.time.total();
   if (in.layout.pp == 2)
     return sum;
@@ -125,36 +127,42 @@ double sum_of_stages(const StepInputs& in, const Parts& parts) {
   return sum + as_double(in.layout.pp - 2) * first.time.pipeline_transfer;
 }
 
-/// What the device of a stage has to do per micro-batch: in DualPipe half of its two stages' work.
-Stage device_stage(const StepInputs& in, const Parts& parts, std::int64_t stage) {
-  const Stage own = stage_time(in, parts, stage);
-  if (weight_copies(in.shape) == 1)
-    return own;
-  return Stage{}.add(own, 0.5).add(stage_time(in, parts, mirrored_stage(in.layout, stage)), 0.5);
-}
-
 struct Slowest {
   Stage work;
   std::int64_t where = 0;
 };
 
-/// Stage 0 embeds, the last has modules, those between the most layers.
-Slowest slowest_device(const StepInputs& in, const Parts& parts) {
+/// Of the devices: stage 0 embeds, the last has modules, those between the most layers. In DualPipe
+/// a device has half the work of its stage and half that of the mirrored one.
+Slowest slowest_device(const StepInputs& in,
+                       const Parts& parts,
+                       const Stage& first,
+                       const Stage& last) {
   const Layout& layout = in.layout;
-  Slowest slowest{device_stage(in, parts, 0), 0};
-  const auto consider = [&](std::int64_t stage) {
-    const Stage other = device_stage(in, parts, stage);
+  const bool mirrored = weight_copies(in.shape) > 1;
+  Slowest slowest{first, 0};
+  const auto consider = [&](const Stage& other, std::int64_t stage) {
     if (other.time.total() > slowest.work.time.total())
       slowest = {other, stage};
   };
-  if (layout.pp > 1)
-    consider(layout.pp - 1);
-  if (layout.pp > 2)
-    consider(std::max<std::int64_t>(1, first_uniform_stage(in.model, layout)));
-  if (layout.pp > 2 && layout.layer_balance == LayerBalance::Counted)
-    consider(layout.pp - 2);
-  if (layout.pp > 2 && weight_copies(in.shape) > 1)
-    consider(layout.pp / 2);
+  const auto between = [&](std::int64_t stage) {
+    const Stage own = stage_time(in, parts, stage);
+    if (!mirrored)
+      return own;
+    return Stage{}.add(own, 0.5).add(stage_time(in, parts, mirrored_stage(layout, stage)), 0.5);
+  };
+  if (mirrored)
+    slowest.work = Stage{}.add(first, 0.5).add(last, 0.5);
+  else if (layout.pp > 1)
+    consider(last, layout.pp - 1);
+  if (layout.pp <= 2)
+    return slowest;
+  const std::int64_t uniform = std::max<std::int64_t>(1, first_uniform_stage(in.model, layout));
+  consider(between(uniform), uniform);
+  if (layout.layer_balance == LayerBalance::Counted)
+    consider(between(layout.pp - 2), layout.pp - 2);
+  if (mirrored)
+    consider(between(layout.pp / 2), layout.pp / 2);
   return slowest;
 }
 
@@ -290,14 +298,17 @@ TrainTime train_iteration_time(const ModelSpec& model,
                                const Fabric& fabric,
                                const Layout& layout,
                                const TrainShape& shape) {
-  const bool plain = shape.mechanisms.operators == OperatorKernels::Plain;
-  const Device slower = plain ? plain_kernels(device) : Device{};
-  const StepInputs in{model, plain ? slower : device, fabric, layout, shape};
+  std::optional<Device> plain;
+  if (shape.mechanisms.operators == OperatorKernels::Plain)
+    plain = plain_kernels(device);
+  const StepInputs in{model, plain ? *plain : device, fabric, layout, shape};
   const Parts parts = make_parts(in);
-  const Slowest slowest = slowest_device(in, parts);
+  const Stage first = stage_time(in, parts, 0);
+  const Stage last = layout.pp == 1 ? first : stage_time(in, parts, layout.pp - 1);
+  const Slowest slowest = slowest_device(in, parts, first, last);
   const double micro_batches = as_double(shape.micro_batches(layout));
   TrainTime time;
-  time.all_stages = sum_of_stages(in, parts);
+  time.all_stages = sum_of_stages(in, parts, first, last);
   const Fill fill = fill_of(in, parts, slowest.work, time.all_stages);
   time.bubble = fill.bubble;
   time.stage.add(slowest.work.time, micro_batches);

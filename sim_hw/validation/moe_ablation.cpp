@@ -2,6 +2,7 @@
 
 #include "sim_hw/parallel/activation_choice.hpp"
 #include "sim_hw/validation/internal/moe_rows.hpp"
+#include "sim_hw/validation/moe_traces.hpp"
 
 #include <fmt/format.h>
 
@@ -16,6 +17,30 @@ MoeSystem with_chosen_activations(MoeSystem system) {
     system.shape.activations = *plan;
   return system;
 }
+
+namespace {
+
+Result<TraceInput> recorded(const MoeSystem& system, const AblationTraces& traces) {
+  TraceInput out;
+  if (!traces.expert_loads.empty()) {
+    TEMPER_TRY(out.loads, read_expert_loads(traces.expert_loads, system.model->moe->experts));
+  }
+  if (!traces.samples.empty()) {
+    TEMPER_TRY(out.samples, read_samples(traces.samples, system.shape.seq));
+    const std::int64_t least = system.layout.dp * system.shape.micro_batch;
+    if (std::ssize(out.samples) < least) {
+      return invalid_input(fmt::format("{}: {} samples, but {} replicas take {} each; nearest: {}",
+                                       traces.samples,
+                                       out.samples.size(),
+                                       system.layout.dp,
+                                       system.shape.micro_batch,
+                                       least));
+    }
+  }
+  return out;
+}
+
+}  // namespace
 
 std::string rate_text(double tokens_per_second) {
   return fmt::format("{:.0f} k tokens/s", tokens_per_second / 1e3);
@@ -53,10 +78,11 @@ Agreement AblationRow::agreement() const {
                                                     : Agreement::PredictsMore;
 }
 
-Result<std::vector<AblationRow>> moe_ablation(Catalog& catalog) {
+Result<std::vector<AblationRow>> moe_ablation(Catalog& catalog, const AblationTraces& traces) {
   AblationSystems systems;
   TEMPER_TRY(systems.pangu, pangu_ultra_moe(catalog));
   TEMPER_TRY(systems.deepseek, deepseek_v3_ep16(catalog));
+  TEMPER_TRY(systems.recorded, recorded(systems.pangu, traces));
   AblationRows rows;
   add_exchange_rows(systems, rows);
   add_schedule_rows(systems, rows);
@@ -103,8 +129,15 @@ std::string ablation_markdown(std::span<const AblationRow> rows) {
                        agreement_text(row.agreement()));
   }
   out += "\n";
-  for (const AblationRow& row : rows)
-    out += fmt::format("- **{}** ({}). {}\n", row.mechanism, row.conditions, row.why);
+  std::string_view conditions;
+  for (const AblationRow& row : rows) {
+    const bool same = row.conditions == conditions;
+    conditions = row.conditions;
+    out += fmt::format("- **{}**{}. {}\n",
+                       row.mechanism,
+                       same ? std::string() : fmt::format(" ({})", conditions),
+                       row.why);
+  }
   return out;
 }
 

@@ -44,8 +44,13 @@ void describe(V& v, AblationRow& r) {
   v.field(8, "why", r.why, {.doc = "What the prediction rests on."});
 }
 
-/// One row per mechanism and figure. Takes about a second.
-Result<std::vector<AblationRow>> moe_ablation(Catalog& catalog);
+/// Recorded traces of the 718B model in place of generated ones; see moe_traces.hpp.
+struct AblationTraces {
+  std::string expert_loads;  ///< A file; empty: generated.
+  std::string samples;       ///< The same.
+};
+/// One row per mechanism and figure. Takes less than a second.
+Result<std::vector<AblationRow>> moe_ablation(Catalog& catalog, const AblationTraces& traces = {});
 
 /// "+15.0 %".
 std::string effect_text(double effect);

@@ -43,22 +43,37 @@ AblationRow row_of(std::string mechanism, std::string_view conditions, double of
   return row;
 }
 
-std::string loads_text(const TraceAssumptions& a, const TraceFigures& t) {
+std::string loads_text(const TraceInput& input, const TraceFigures& t) {
+  const std::string source = input.loads.empty()
+                                 ? fmt::format(
+                                       "generated loads of experts, log spread {}, {:.0f} % "
+                                       "renewed a step",
+                                       input.load_spread,
+                                       input.load_drift * 100)
+                                 : "recorded loads of experts";
+  const double migration =
+      t.migrations == 0 ? 0 : t.migration_seconds * as_double(t.steps) / as_double(t.migrations);
   return fmt::format(
-      "generated loads of experts, log spread {}, {:.0f} % renewed a step, {} steps: busiest "
-      "device {:.2f} of the mean in order, {:.2f} with {} migrations of {:.0f} ms a layer",
-      a.load_spread,
-      a.load_drift * 100,
-      a.steps,
+      "{}, {} steps: busiest device {:.2f} of the mean in order, {:.2f} with {} migrations of "
+      "{:.0f} ms a layer",
+      source,
+      t.steps,
       t.experts_in_order,
       t.experts_migrated,
       t.migrations,
-      t.migrations == 0 ? 0
-                        : t.migration_seconds * as_double(a.steps) / as_double(t.migrations) * 1e3);
+      migration * 1e3);
+}
+
+std::string samples_text(const TraceInput& input) {
+  if (!input.samples.empty())
+    return "recorded samples";
+  return fmt::format("documents of {} tokens in the median, log spread {}, packed into samples",
+                     input.document_median,
+                     input.document_spread);
 }
 
 void add_parts(const MoeSystem& off,
-               const TraceAssumptions& a,
+               const TraceInput& input,
                const TraceFigures& t,
                AblationRows& rows) {
   const double before = off.tokens_per_second();
@@ -68,18 +83,16 @@ void add_parts(const MoeSystem& off,
                            kPanguConditions,
                            before,
                            with_migrations(experts, t));
-  row.why = fmt::format("Assumed {}.", loads_text(a, t));
+  row.why = fmt::format("With {}.", loads_text(input, t));
   rows.push_back(row);
   const MoeSystem samples =
       with(off, [&](MoeSystem& m) { m.shape.attention_imbalance = t.samples_rearranged; });
   row =
       row_of("EDPB, D: samples rearranged", kPanguConditions, before, samples.tokens_per_second());
   row.why = fmt::format(
-      "Assumed documents of {} tokens in the median, log spread {}, packed into samples: "
-      "waiting for the slowest replica adds {} of the attention of whole samples as they come, "
-      "{} rearranged.",
-      a.document_median,
-      a.document_spread,
+      "With {}: waiting for the slowest replica adds {} of the attention of whole samples as "
+      "they come, {} rearranged.",
+      samples_text(input),
       percent_text(t.samples_as_they_come - 1),
       percent_text(t.samples_rearranged - 1));
   rows.push_back(row);
@@ -99,7 +112,7 @@ void add_parts(const MoeSystem& off,
 }  // namespace
 
 void add_balance_rows(const AblationSystems& systems, AblationRows& rows) {
-  const TraceAssumptions strong;
+  const TraceInput& strong = systems.recorded;
   const TraceFigures t = trace_figures(systems.pangu, strong);
   const MoeSystem off = unbalanced(systems.pangu, t);
   add_parts(off, strong, t, rows);
@@ -113,7 +126,7 @@ void add_balance_rows(const AblationSystems& systems, AblationRows& rows) {
       "this figure; the next row has milder loads.";
   rows.push_back(row);
 
-  TraceAssumptions mild;
+  TraceInput mild = systems.recorded;
   mild.load_spread = 0.25;
   const TraceFigures u = trace_figures(systems.pangu, mild);
   const MoeSystem mild_off = unbalanced(systems.pangu, u);
@@ -145,7 +158,7 @@ void add_balance_rows(const AblationSystems& systems, AblationRows& rows) {
 }
 
 void add_total_rows(const AblationSystems& systems, AblationRows& rows) {
-  TraceAssumptions mild;
+  TraceInput mild = systems.recorded;
   mild.load_spread = 0.25;
   const TraceFigures t = trace_figures(systems.pangu, mild);
   const auto on_4096_devices = [](MoeSystem& m) {

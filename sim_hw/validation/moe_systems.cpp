@@ -83,15 +83,16 @@ Result<MoeSystem> deepseek_v3_ep16(Catalog& catalog) {
   return system_of(catalog, "deepseek-v3", layout, shape);
 }
 
-TraceFigures trace_figures(const MoeSystem& system, const TraceAssumptions& assumptions) {
+TraceFigures trace_figures(const MoeSystem& system, const TraceInput& input) {
   const Layout& layout = system.layout;
   TraceFigures out;
-  Random loads(assumptions.seed, "expert loads");
-  const std::vector<ExpertLoads> trace = generate_loads({system.model->moe->experts,
-                                                         assumptions.steps,
-                                                         assumptions.load_spread,
-                                                         assumptions.load_drift},
-                                                        loads);
+  Random random(input.seed, "expert loads");
+  const std::vector<ExpertLoads> trace =
+      !input.loads.empty()
+          ? input.loads
+          : generate_loads(
+                {system.model->moe->experts, input.steps, input.load_spread, input.load_drift},
+                random);
   const std::int64_t nodes =
       std::max<std::int64_t>(1, layout.ep / system.hardware->devices_per_node());
   const LayerCost layer = system.expert_layer();
@@ -103,21 +104,23 @@ TraceFigures trace_figures(const MoeSystem& system, const TraceAssumptions& assu
   const MigrationOutcome moved = migrate(trace, {layout.ep, nodes}, rule);
   out.experts_in_order = moved.in_order;
   out.experts_migrated = moved.imbalance;
+  out.steps = std::ssize(trace);
   out.migrations = moved.migrations;
   out.migration_seconds = moved.seconds;
 
-  Random lengths(assumptions.seed, "documents");
-  const std::vector<double> costs =
-      pack_documents({assumptions.document_median, assumptions.document_spread},
-                     system.shape.global_batch,
-                     system.shape.seq,
-                     lengths);
+  Random lengths(input.seed, "documents");
+  const std::int64_t seq = system.shape.seq;
+  std::vector<double> costs = input.samples;
+  if (costs.empty()) {
+    costs = pack_documents(
+        {input.document_median, input.document_spread}, system.shape.global_batch, seq, lengths);
+  }
+  const std::int64_t row = layout.dp * system.shape.micro_batch;
+  costs.resize(costs.size() - costs.size() % static_cast<std::size_t>(row));
   const ReplicaShape replicas{
       layout.dp, std::max<std::int64_t>(1, layout.ep / layout.tp), system.shape.micro_batch};
-  out.samples_as_they_come =
-      attention_imbalance(costs, as_they_come(costs.size()), replicas, system.shape.seq);
-  out.samples_rearranged =
-      attention_imbalance(costs, rearranged(costs, replicas), replicas, system.shape.seq);
+  out.samples_as_they_come = attention_imbalance(costs, as_they_come(costs.size()), replicas, seq);
+  out.samples_rearranged = attention_imbalance(costs, rearranged(costs, replicas), replicas, seq);
   return out;
 }
 

@@ -2,10 +2,12 @@
 #include "sim_hw/validation/moe_ablation.hpp"
 
 #include "core/files.hpp"
+#include "sim_hw/validation/moe_traces.hpp"
 
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <fstream>
 
 namespace temper::sim_hw {
 namespace {
@@ -45,6 +47,55 @@ TEST_F(MoeAblation, HasEveryPublishedGainBesideAPrediction) {
     EXPECT_FALSE(row.conditions.empty()) << row.mechanism;
   }
   EXPECT_EQ(published, 17);
+}
+
+std::string file(const std::string& name, const std::string& text) {
+  const std::string path = testing::TempDir() + name;
+  std::ofstream(path) << text;
+  return path;
+}
+
+TEST(RecordedTraces, AreReadAndScaled) {
+  const auto loads = read_expert_loads(file("loads.csv", "a,b\n30,10\n1,3\n"), 2);
+  ASSERT_TRUE(loads) << loads.error().context;
+  EXPECT_EQ(*loads, (std::vector<ExpertLoads>{{0.75, 0.25}, {0.25, 0.75}}));
+  const auto samples = read_samples(file("samples.csv", "sample,length\n0,3\n0,4\n1,5\n"), 8);
+  ASSERT_TRUE(samples) << samples.error().context;
+  EXPECT_EQ(*samples, (std::vector<double>{9 + 16, 25}));
+}
+
+TEST(RecordedTraces, SayWhatIsWrongAndWhere) {
+  const auto refused = [](const auto& result, const char* text) {
+    ASSERT_FALSE(result);
+    EXPECT_NE(result.error().context.find(text), std::string::npos) << result.error().context;
+  };
+  refused(read_expert_loads(file("few.csv", "a,b\n1,2\n"), 4), "2 columns, but the model has 4");
+  refused(read_expert_loads(file("none.csv", "a,b\n1,1\n0,0\n"), 2), "none.csv:3: no expert");
+  refused(read_expert_loads(file("less.csv", "a,b\n1,-1\n"), 2), "less.csv:2: -1: expected");
+  refused(read_samples(file("column.csv", "sample\n1\n"), 8),
+          "needs the columns sample and length");
+  refused(read_samples(file("long.csv", "sample,length\n7,5\n7,4\n"), 8),
+          "long.csv:3: sample 7 has 9 tokens, and a sequence 8");
+  Catalog catalog = Catalog::shipped();
+  refused(moe_ablation(catalog, {"", file("short.csv", "sample,length\n1,5\n")}),
+          "1 samples, but 48 replicas take 2 each; nearest: 96");
+}
+
+TEST_F(MoeAblation, TakesRecordedLoads) {
+  // Experts that are alike have nothing to balance: E gains nothing.
+  std::string head, row;
+  for (int e = 0; e < 256; ++e) {
+    head += (e > 0 ? "," : "") + std::string("e") + std::to_string(e);
+    row += e > 0 ? ",1" : "1";
+  }
+  const auto rows =
+      moe_ablation(catalog_, {file("even.csv", head + "\n" + row + "\n" + row + "\n"), ""});
+  ASSERT_TRUE(rows) << rows.error().context;
+  for (const AblationRow& each : *rows) {
+    if (each.mechanism.starts_with("EDPB, E")) {
+      EXPECT_DOUBLE_EQ(each.predicted, 0);
+    }
+  }
 }
 
 TEST(Agreement, IsWithinATenthOfThePublishedEffect) {

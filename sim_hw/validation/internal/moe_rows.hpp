@@ -21,6 +21,7 @@ inline constexpr std::string_view kDeepSeekConditions =
 struct AblationSystems {
   MoeSystem pangu;
   MoeSystem deepseek;
+  TraceInput recorded;  ///< Of pangu.
 };
 
 template <class F>

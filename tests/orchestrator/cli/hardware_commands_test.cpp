@@ -1,4 +1,6 @@
-// `temper estimate` and `temper validate`, with the descriptions that ship with the build.
+// `temper estimate`, `temper validate` and `temper ablation`, with the descriptions that ship with
+// the build.
+#include "orchestrator/cli/ablation_command.hpp"
 #include "orchestrator/cli/estimate_command.hpp"
 #include "orchestrator/cli/validate_command.hpp"
 
@@ -40,6 +42,32 @@ std::string file(const std::string& name, const std::string& text) {
 constexpr const char* kRows =
     "id,hardware,cards,kind,params,metric,unit,value\n"
     "fast,nvidia-h200,1,host_to_device,bytes=1000000000,time,ms,18.0364\n";
+
+TEST(Ablation, PrintsEachRowAsATableAndAsJson) {
+  std::ostringstream table, json, err;
+  EXPECT_EQ(run_ablation({}, table, err), 0) << err.str();
+  EXPECT_NE(table.str().find("Adaptive Pipe against DualPipe: memory"), std::string::npos);
+  AblationOptions options;
+  options.json = true;
+  EXPECT_EQ(run_ablation(options, json, err), 0) << err.str();
+  bool found = false;
+  for (const auto& row : nlohmann::json::parse(json.str())) {
+    if (row["mechanism"] == "Adaptive Pipe against DualPipe: memory") {
+      found = true;
+      EXPECT_DOUBLE_EQ(row["predicted"].get<double>(), -0.5);
+      EXPECT_DOUBLE_EQ(row["published"].get<double>(), -0.5);
+    }
+  }
+  EXPECT_TRUE(found);
+}
+
+TEST(Ablation, SaysWhichFileItCannotRead) {
+  AblationOptions options;
+  options.expert_loads = "/nowhere/loads.csv";
+  std::ostringstream out, err;
+  EXPECT_EQ(run_ablation(options, out, err), 1);
+  EXPECT_NE(err.str().find("/nowhere/loads.csv"), std::string::npos) << err.str();
+}
 
 TEST(Estimate, PrintsMetricsAsJsonWithTermsThatSumUp) {
   EstimateOptions options;
