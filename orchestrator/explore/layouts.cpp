@@ -52,7 +52,7 @@ std::vector<TrainerEngineConfig> LayoutChooser::layouts(std::int64_t devices) co
   std::vector<TrainerEngineConfig> out;
   const std::int64_t experts = settings_.model.moe ? settings_.model.moe->experts : 1;
   TrainerEngineConfig c = settings_.config.trainer;
-  c.vpp = 1;
+  c.vpp = c.mechanisms.schedule == sim_hw::PipelineSchedule::AdaptivePipe ? 2 : 1;
   for (c.tp = 1; c.tp <= std::min(kMostTp, devices); c.tp *= 2) {
     for (c.cp = 1; c.cp <= kMostCp; c.cp *= 2) {
       for (c.pp = 1; c.pp <= std::min(kMostPp, settings_.model.layers); ++c.pp) {

@@ -11,17 +11,6 @@
 namespace temper::sim_hw {
 namespace {
 
-double attention_seconds(const StepInputs& in) {
-  AttentionShape a;
-  a.heads = as_double(in.model.heads) / in.tp();
-  a.kv_heads = in.model.latent ? a.heads : std::max(1.0, as_double(in.model.kv_heads) / in.tp());
-  a.key_dim = as_double(in.model.head_dim);
-  a.value_dim = as_double(in.model.value_dim());
-  return attention_prefill_seconds(
-             in.device, a, as_double(in.shape.micro_batch), as_double(in.shape.seq)) /
-         as_double(in.layout.cp);
-}
-
 double seconds_of(const StepInputs& in, const SavedTensor& tensor) {
   const double elements = in.tokens() * tensor_bytes_per_token(tensor, in.layout, in.shape) /
                           tensor.bytes;  // On this device.
@@ -40,7 +29,11 @@ double seconds_of(const StepInputs& in, const SavedTensor& tensor) {
       return gemm_latency(in.device, tensor.inner) +
              2 * elements * tensor.inner * in.device.grouped_cost;
     case Remake::Attention:
-      return attention_seconds(in);
+      return attention_prefill_seconds(in.device,
+                                       attention_shape(in),
+                                       as_double(in.shape.micro_batch),
+                                       as_double(in.shape.seq)) /
+             as_double(in.layout.cp);
     case Remake::Never:
       break;
   }

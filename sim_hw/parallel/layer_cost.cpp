@@ -74,15 +74,10 @@ Pass score_bytes(double dropout) {
 }
 
 Pass attention(const StepInputs& in) {
-  const ModelSpec& model = in.model;
   const double cp = as_double(in.layout.cp);
   const double batch = as_double(in.shape.micro_batch);
   const double seq = as_double(in.shape.seq);
-  AttentionShape a;
-  a.heads = as_double(model.heads) / in.tp();
-  a.kv_heads = model.latent ? a.heads : std::max(1.0, as_double(model.kv_heads) / in.tp());
-  a.key_dim = as_double(model.head_dim);
-  a.value_dim = as_double(model.value_dim());
+  const AttentionShape a = attention_shape(in);
   if (in.shape.attention == AttentionKernel::Fused) {
     return {attention_prefill_seconds(in.device, a, batch, seq) / cp,
             attention_backward_seconds(in.device, a, batch, seq) / cp};
@@ -183,42 +178,6 @@ Pass context_wait(const StepInputs& in, const Pass& attention) {
           steps * excess(2 * block, attention.backward / as_double(cp))};
 }
 
-/// Device time of a layer between the points at which the host may have to wait.
-struct Segments {
-  double attention = 0;
-  double experts = 0;
-
-  double total() const { return attention + experts; }
-};
-
-/// What a layer waits for the host, with experts: where it waits for sizes, the device runs dry for
-/// a copy and a launch, and the host cannot have launched beyond that point.
-double host_wait(const StepInputs& in, const Segments& forward, const Segments& backward) {
-  const Mechanisms& m = in.shape.mechanisms;
-  const bool full = in.shape.recompute == Recompute::Full;
-  double waits = 0;
-  if (m.split_counts == SplitCounts::FetchedOnce)
-    waits = 1;
-  if (m.split_counts == SplitCounts::FetchedEach)
-    waits = full ? 6 : 4;
-  double sum = waits * (in.fabric.host_latency + in.device.k.host_train_kernel);
-  if (m.host_dispatch == HostDispatch::Ahead)
-    return sum;
-  const double launch = in.device.k.host_train_kernel;
-  const double plain_forward = launch * kForwardKernels;
-  const double plain_backward = launch * (kBackwardKernels + (full ? kRecomputeKernels : 0));
-  const double routed_forward = forward.experts > 0 ? launch * kRoutingKernels : 0;
-  const double routed_backward = routed_forward * (full ? 3 : 2);
-  const double launches = plain_forward + routed_forward;
-  const double launches_back = plain_backward + routed_backward;
-  if (m.split_counts == SplitCounts::Known)
-    return sum + excess(launches + launches_back, forward.total() + backward.total());
-  if (m.split_counts == SplitCounts::FetchedOnce)
-    return sum + excess(launches, forward.total()) + excess(launches_back, backward.total());
-  return sum + excess(plain_forward, forward.attention) + excess(routed_forward, forward.experts) +
-         excess(plain_backward, backward.attention) + excess(routed_backward, backward.experts);
-}
-
 /// A layer's compute, and what shows of its tensor and context parallelism.
 struct LayerParts {
   Matmul matmul;
@@ -285,12 +244,12 @@ void add_recompute(const StepInputs& in, const LayerParts& parts, bool experts, 
     time.recompute = parts.forward();
     time.tensor_parallel += parts.tensor.forward;
     time.context_parallel += parts.context.forward;
-  } else if (in.shape.recompute == Recompute::Selective &&
-             in.shape.attention == AttentionKernel::Unfused) {
+    return;
+  }
+  if (in.shape.recompute == Recompute::Selective &&
+      in.shape.attention == AttentionKernel::Unfused) {
     time.recompute = parts.core.forward;  // Fused attention does this inside its backward.
   }
-  if (in.shape.recompute == Recompute::Full)
-    return;
   const TensorFates& fates = experts ? in.shape.activations.experts : in.shape.activations.dense;
   const LayerKind kind = experts ? LayerKind::Experts : LayerKind::Dense;
   if (fates.recomputed != 0)
@@ -300,6 +259,41 @@ void add_recompute(const StepInputs& in, const LayerParts& parts, bool experts, 
     time.swap = excess(bytes * in.fabric.from_device, parts.forward()) +
                 excess(bytes * in.fabric.to_device, parts.backward());
   }
+}
+
+/// A pass of a layer, cut where the host may have to wait for sizes.
+struct Segments {
+  double attention = 0;
+  double experts = 0;
+
+  double total() const { return attention + experts; }
+};
+
+/// What a layer waits for the host. Where that waits for sizes, the device runs dry for a copy and
+/// a launch; an eager host has launched nothing beyond that point.
+double host_wait(const StepInputs& in, const Segments& forward, const Segments& backward) {
+  const Mechanisms& m = in.shape.mechanisms;
+  const bool full = in.shape.recompute == Recompute::Full;
+  const double launch = in.device.k.host_train_kernel;
+  double waits = 0;
+  if (m.split_counts == SplitCounts::FetchedOnce)
+    waits = 1;
+  if (m.split_counts == SplitCounts::FetchedEach)
+    waits = full ? 6 : 4;
+  const double stalls = forward.experts > 0 ? waits * (in.fabric.host_latency + launch) : 0;
+  if (m.host_dispatch == HostDispatch::Ahead)
+    return stalls;
+  const double routing = forward.experts > 0 ? launch * kRoutingKernels : 0;
+  const Segments ahead{launch * kForwardKernels, routing};
+  const Segments back{launch * (kBackwardKernels + (full ? kRecomputeKernels : 0)),
+                      routing * (full ? 3 : 2)};
+  if (waits == 0)
+    return excess(ahead.total() + back.total(), forward.total() + backward.total());
+  if (m.split_counts == SplitCounts::FetchedOnce)
+    return stalls + excess(ahead.total(), forward.total()) + excess(back.total(), backward.total());
+  return stalls + excess(ahead.attention, forward.attention) +
+         excess(ahead.experts, forward.experts) + excess(back.attention, backward.attention) +
+         excess(back.experts, backward.experts);
 }
 
 LayerCost layer_cost(const StepInputs& in, bool experts) {
@@ -312,32 +306,43 @@ LayerCost layer_cost(const StepInputs& in, bool experts) {
   time.experts = parts.routed.total();
   time.tensor_parallel = parts.tensor.total();
   time.context_parallel = parts.context.total();
-  double experts_forward = 0;
   cost.weight_gradient = parts.matmul.weight_gradient + parts.routed.backward / 2;
   add_recompute(in, parts, experts, time);
-  const bool full = in.shape.recompute == Recompute::Full;
+  const double again = in.shape.recompute == Recompute::Full ? 1 : 0;
   time.data_wait =
-      (in.shape.attention_imbalance - 1) * (parts.core.total() + (full ? parts.core.forward : 0));
+      (in.shape.attention_imbalance - 1) * (parts.core.total() + again * parts.core.forward);
+  Pass routed;  // Experts and what shows of the way to them.
+  double way_forward = 0;
   if (experts) {
     const ExpertShow show = expert_show(in, parts);
     const LoadSum loads = load_sum(in);
     const double summed = all_reduce_seconds(in.fabric, loads.group, loads.bytes);
     time.expert_parallel = show.pass.total() + show.recompute + summed;
-    experts_forward = show.pass.forward + summed;
+    way_forward = show.pass.forward + summed;
     cost.hidden = show.hidden.total();
     cost.hidden_forward = show.hidden.forward;
+    routed = {
+        parts.routed.forward + way_forward,
+        parts.routed.backward + again * parts.routed.forward + show.pass.backward + show.recompute};
   }
-  cost.forward = parts.forward() + parts.tensor.forward + experts_forward + parts.context.forward;
-  const double again = full ? 1 : 0;
-  time.host = host_wait(
-      in,
-      {parts.forward() - parts.routed.forward, parts.routed.forward},
-      {parts.backward() - parts.routed.backward + again * (parts.forward() - parts.routed.forward),
-       parts.routed.backward + again * parts.routed.forward});
+  cost.forward = parts.forward() + parts.tensor.forward + way_forward + parts.context.forward;
+  const double backward = time.total() - cost.forward;
+  time.host = host_wait(in,
+                        {cost.forward - routed.forward, routed.forward},
+                        {backward - routed.backward, routed.backward});
   return cost;
 }
 
 }  // namespace
+
+AttentionShape attention_shape(const StepInputs& in) {
+  AttentionShape a;
+  a.heads = as_double(in.model.heads) / in.tp();
+  a.kv_heads = in.model.latent ? a.heads : std::max(1.0, as_double(in.model.kv_heads) / in.tp());
+  a.key_dim = as_double(in.model.head_dim);
+  a.value_dim = as_double(in.model.value_dim());
+  return a;
+}
 
 StageTime& StageTime::add(const StageTime& other, double times) {
   matmul += times * other.matmul;

@@ -5,7 +5,7 @@
 
 #include "sim_hw/model/model_spec.hpp"
 #include "sim_hw/network/collectives.hpp"
-#include "sim_hw/operators/device.hpp"
+#include "sim_hw/operators/operators.hpp"
 #include "sim_hw/parallel/layout.hpp"
 
 namespace temper::sim_hw {
@@ -36,6 +36,9 @@ struct StepInputs {
   /// 16-bit activations of one micro-batch between layers, whole.
   double plane_bytes() const { return 2 * tokens() * hidden(); }
 };
+
+/// Of one device.
+AttentionShape attention_shape(const StepInputs& in);
 
 /// What a layer exchanges in one pass, as the collectives take it.
 struct TensorExchange {

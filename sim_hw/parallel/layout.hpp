@@ -99,7 +99,8 @@ struct TrainShape {
   NumberFormat format = NumberFormat::Bf16;
   double dropout = 0;           ///< 0 keeps no masks.
   double expert_imbalance = 1;  ///< Tokens of the busiest expert device over the mean.
-  /// Attention of the data-parallel replica with the longest sequences over the mean.
+  /// 1 + what the replicas wait for the one with the longest sequences, in attentions of whole
+  /// ones.
   double attention_imbalance = 1;
   ExpertOverlap expert_overlap = ExpertOverlap::Off;
   Mechanisms mechanisms{};

@@ -106,11 +106,11 @@ void add_host_rows(const AblationSystems& systems, AblationRows& rows) {
       systems.deepseek.expert_layer().time.total() * 1e3,
       0.05 * systems.deepseek.expert_layer().time.total() / 5 * 1e3);
   rows.push_back(row);
-  constexpr std::string_view kSmall = "718B as above, but 1 x 512 tokens per micro-batch";
+  constexpr std::string_view kSmall = "718B as above, but 1 x 256 tokens per micro-batch";
   const MoeSystem small = with(systems.pangu, [](MoeSystem& m) {
     m.shape.micro_batch = 1;
     m.shape.global_batch /= 2;
-    m.shape.seq = 512;
+    m.shape.seq = 256;
   });
   row = stalls_row("the same, small batches and a host that launches each kernel",
                    kSmall,

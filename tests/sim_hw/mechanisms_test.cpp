@@ -163,16 +163,14 @@ TEST_F(Mechanism, CountedLayersSumToTheModelForEveryPipeline) {
 }
 
 TEST_F(Mechanism, AnEagerHostBoundsALayerByItsLaunches) {
-  shape_.seq = 512;  // So few tokens that launches take longer.
+  shape_.seq = 128;  // So few tokens that launches take longer.
   const LayerCost ahead = expert_layer_cost(in());
   shape_.mechanisms.host_dispatch = HostDispatch::Eager;
   const LayerCost eager = expert_layer_cost(in());
   // 20 + 40 kernels and 40 + 80 of routing, forward and backward, 30 us each; no less.
   const double launches = (kForwardKernels + kBackwardKernels + 3 * kRoutingKernels) * 30e-6;
-  const double compute =
-      ahead.time.matmul + ahead.time.attention + ahead.time.elementwise + ahead.time.experts;
-  ASSERT_LT(compute, launches);
-  EXPECT_NEAR(eager.time.host, launches - compute, 1e-9);
+  ASSERT_LT(ahead.time.total(), launches);
+  EXPECT_NEAR(eager.time.total(), launches, 1e-9);
   shape_.seq = 65536;
   EXPECT_EQ(expert_layer_cost(in()).time.host, 0);
 }
