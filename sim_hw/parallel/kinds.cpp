@@ -1,6 +1,7 @@
 // The kinds that ask about a layout over many devices: `train_iteration` and `memory`.
 #include "sim_hw/memory/ledger.hpp"
 #include "sim_hw/numbers.hpp"
+#include "sim_hw/parallel/activation_choice.hpp"
 #include "sim_hw/parallel/layout_request.hpp"
 #include "sim_hw/parallel/train_iteration.hpp"
 #include "sim_hw/predict/predict.hpp"
@@ -105,6 +106,9 @@ Result<Prediction> predict_train_iteration(const PredictContext& context, const 
       {"activation_memory", "B", train_ledger(*model, q.layout, q.shape, 0).activations, {}});
   out.metrics.push_back(
       ledger_metric("peak_memory", worst_train_ledger(*model, q.layout, q.shape)));
+  if (const double swapped = swapped_bytes({*model, device, fabric, q.layout, q.shape});
+      swapped > 0)
+    out.metrics.push_back({"swapped_activations", "B", swapped, {}});
   return out;
 }
 

@@ -1,4 +1,5 @@
 // The mechanisms of MoE training systems: each by its own arithmetic.
+#include "core/random.hpp"
 #include "sim_hw/memory/ledger.hpp"
 #include "sim_hw/parallel/activation_choice.hpp"
 #include "sim_hw/parallel/train_iteration.hpp"
@@ -275,12 +276,69 @@ TEST_F(Mechanism, SchedulesSayWhatTheyNeed) {
   EXPECT_NE(refusal().find("nearest: vpp = 2, pp = 16"), std::string::npos) << refusal();
 }
 
+template <NamedEnum E>
+E any(Random& rng) {
+  const auto& all = EnumNames<E>::value;
+  return all[rng.below(all.size())].first;
+}
+
+TEST_F(Mechanism, AnyCombinationHasPartsThatSumAndAWorstDevice) {
+  Random rng(11, "mechanisms");
+  const auto power = [&rng](std::uint64_t most) { return std::int64_t{1} << rng.below(most + 1); };
+  int accepted = 0, overlapped = 0;
+  for (int i = 0; i < 20000; ++i) {
+    const ModelSpec& spec = i % 2 == 0 ? model_ : **catalog_.model("qwen3-30b-a3b");
+    Layout layout;
+    layout.tp = power(3);
+    layout.pp = power(4);
+    layout.vpp = power(1);
+    layout.ep = power(5);
+    layout.dp = power(5);
+    layout.zero = static_cast<Zero>(rng.below(4));
+    layout.sequence_parallel = SequenceParallel::On;
+    layout.layer_balance = any<LayerBalance>(rng);
+    TrainShape shape;
+    shape.global_batch = power(10);
+    shape.seq = 512 * power(4);
+    shape.recompute = any<Recompute>(rng);
+    shape.activations.experts = {static_cast<std::uint32_t>(rng.below(16)), 1U << 5};
+    shape.mechanisms = {any<ExpertPath>(rng),
+                        any<TokenCopies>(rng),
+                        any<PipelineSchedule>(rng),
+                        any<OperatorKernels>(rng),
+                        any<HostDispatch>(rng),
+                        any<SplitCounts>(rng),
+                        any<BalanceLoss>(rng)};
+    if (!check_layout(spec, layout.devices(), layout, shape))
+      continue;
+    ++accepted;
+    overlapped += shape.mechanisms.schedule == PipelineSchedule::OneForwardOneBackward ? 0 : 1;
+    const TrainTime t = train_iteration_time(spec, device_, fabric_, layout, shape);
+    double sum = 0;
+    for (const auto& [name, seconds] : t.entries()) {
+      ASSERT_GE(seconds, 0) << name;
+      sum += seconds;
+    }
+    ASSERT_NEAR(sum / t.total(), 1, 1e-9);
+    ASSERT_GE(t.hidden, 0);
+    const Ledger worst = worst_train_ledger(spec, layout, shape);
+    for (std::int64_t stage = 0; stage < layout.pp; ++stage)
+      ASSERT_LE(train_ledger(spec, layout, shape, stage).total(), worst.total() * (1 + 1e-12))
+          << "stage " << stage << " of " << layout.pp << " x " << layout.vpp << ", "
+          << temper::name_of(layout.layer_balance) << ", "
+          << temper::name_of(shape.mechanisms.schedule);
+  }
+  EXPECT_GT(accepted, 1000);
+  EXPECT_GT(overlapped, 300);
+}
+
 TEST(MechanismQuestions, SetEverySwitchByItsName) {
   Catalog catalog = Catalog::shipped();
   const auto ask = [&](std::string_view rest) {
     Result<Params> params = Params::parse(
-        "model=pangu-ultra-moe-718b;tp=8;pp=16;vpp=2;ep=32;batch=1536;mbs=1;seq=8192;zero=1;"
-        "recompute=full;memory=report;" +
+        "model=pangu-ultra-moe-718b;tp=8;pp=16;vpp=2;ep=32;batch=1536;mbs=2;seq=8192;zero=1;"
+        "memory=report;" +
+        std::string(rest.find("recompute") == rest.npos ? "recompute=full;" : "") +
         std::string(rest));
     EXPECT_TRUE(params);
     return predict({catalog, {}}, {"ascend-910b", 6144, "train_iteration", *std::move(params)});
@@ -301,6 +359,13 @@ TEST(MechanismQuestions, SetEverySwitchByItsName) {
                              "balance_loss=everywhere",
                              "attention_imbalance=1.2"})
     EXPECT_GT(time(slower), plain) << slower;
+  const Result<Prediction> kept = ask("recompute=none");
+  const Result<Prediction> chosen = ask("recompute=none;activations=chosen");
+  ASSERT_TRUE(kept && chosen);
+  EXPECT_LT(chosen->find("peak_memory")->value, 64e9);
+  EXPECT_GT(kept->find("peak_memory")->value, 64e9);
+  EXPECT_NE(chosen->find("swapped_activations"), nullptr);
+  EXPECT_FALSE(ask("activations=chosen"));  // Full recompute leaves nothing to choose.
   const Result<Prediction> wrong = ask("schedule=zigzag");
   ASSERT_FALSE(wrong);
   EXPECT_NE(wrong.error().context.find("schedule=zigzag: expected 1f1b, dualpipe, adaptive"),
