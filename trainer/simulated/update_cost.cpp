@@ -62,17 +62,14 @@ UpdateCost UpdateModel::times(const actors::Packing& packing) const {
   cost.optimizer = time.optimizer;
   cost.host_transfer = optimizer_transfer_;
   if (shape.attention == sim_hw::AttentionKernel::Fused) {
+    const sim_hw::Device used = sim_hw::device_under(shape.mechanisms, device_);
     cost.attention_correction = attention_correction(
         time,
-        actors::layer_attention(model_,
-                                sim_hw::device_under(shape.mechanisms, device_),
-                                layout_,
-                                shape,
-                                packing.mean_squares()),
+        actors::layer_attention(model_, used, layout_, shape, packing.mean_squares()),
         model_,
         layout_,
         static_cast<double>(packing.micro_batches),
-        device_.k.attention_backward);
+        used.k.attention_backward);
   }
   return cost;
 }
