@@ -2,6 +2,7 @@
 #include "sim_hw/memory/ledger.hpp"
 #include "sim_hw/numbers.hpp"
 #include "sim_hw/parallel/activation_choice.hpp"
+#include "sim_hw/steps/steps.hpp"
 #include "sim_hw/validation/internal/moe_rows.hpp"
 
 #include <fmt/format.h>
@@ -70,8 +71,8 @@ void add_activation_rows(const AblationSystems& systems, AblationRows& rows) {
   row.predicted = first_stage_activations(chosen) / first_stage_activations(kept) - 1;
   row.published = -0.7;
   row.why = fmt::format(
-      "Tensors are dropped until the ledger fits {:.1f} GiB: of a layer with experts {} are "
-      "made again, {} swapped.",
+      "Tensors are dropped until the ledger fits {:.1f} GiB, so that what weights and states "
+      "leave decides how much: of a layer with experts {} are made again, {} swapped.",
       memory_limits(*systems.pangu.hardware).device / kGib,
       std::popcount(chosen.shape.activations.experts.recomputed),
       std::popcount(chosen.shape.activations.experts.swapped));
@@ -122,10 +123,16 @@ void add_host_rows(const AblationSystems& systems, AblationRows& rows) {
                   small.expert_layer().time.total() * 1e3);
   rows.push_back(row);
   row = dispatch_row("host-device dispatch", kPanguConditions, systems.pangu, 0.04);
+  const double launch = systems.pangu.device.k.host_train_kernel;
+  const double kernels =
+      kForwardKernels + kBackwardKernels + kRecomputeKernels + 4 * kRoutingKernels;
   row.why = fmt::format(
-      "Kernels of a layer as counted in eager PyTorch, 30 us each, take the host 9 ms, and the "
-      "device {:.0f} ms with 16384 tokens: nothing waits. Single kernels that are shorter than "
-      "their launch are not seen by a sum over a layer.",
+      "{:.0f} kernels of a layer, as counted in eager PyTorch, {:.0f} us each, take the host "
+      "{:.1f} ms and the device {:.0f} ms with 16384 tokens: nothing waits. Single kernels that "
+      "are shorter than their launch are not seen by a sum over a layer.",
+      kernels,
+      launch * 1e6,
+      kernels * launch * 1e3,
       systems.pangu.expert_layer().time.total() * 1e3);
   rows.push_back(row);
   row = dispatch_row("host-device dispatch, small batches", kSmall, small, 0.04);

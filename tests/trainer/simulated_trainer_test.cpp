@@ -64,6 +64,27 @@ TEST(UpdateCost, SequencesThatFillAMicroBatchCostWhatTheModelSays) {
   EXPECT_NEAR(cost.total() - cost.host_transfer, expected.total(), 1e-9 * expected.total());
 }
 
+TEST(UpdateCost, IsThatOfTheConfiguredMechanisms) {
+  actors::SimulationSettings s = small();
+  const std::vector<Tokens> batch(32, Tokens(8192));
+  const double fused = UpdateModel(s)(batch).total();
+  s.config.trainer.mechanisms.operators = sim_hw::OperatorKernels::Plain;
+  const sim_hw::Layout layout = actors::trainer_layout(s);
+  const sim_hw::TrainTime expected =
+      sim_hw::train_iteration_time(actors::trained_model(s),
+                                   sim_hw::make_device(s.cluster),
+                                   sim_hw::make_fabric(s.cluster),
+                                   layout,
+                                   actors::training_shape(s, layout, 8, Tokens(8192)));
+  const UpdateCost cost = UpdateModel(s)(batch);
+  EXPECT_NEAR(cost.total() - cost.host_transfer, expected.total(), 1e-9 * expected.total());
+  EXPECT_NEAR(cost.attention_correction, 0, 1e-9 * expected.total());
+  EXPECT_GT(cost.total(), fused);
+  // DualPipe takes as many micro-batches from either end: 5 sequences for each of 4 replicas are 6.
+  s.config.trainer.mechanisms.schedule = sim_hw::PipelineSchedule::DualPipe;
+  EXPECT_EQ(UpdateModel(s)(std::vector<Tokens>(20, Tokens(8192))).micro_batches, 4 * 6);
+}
+
 TEST(UpdateCost, PackingTakesAwayTheAttentionBetweenSequences) {
   actors::SimulationSettings s = small();
   s.config.trainer.pp = 1;
