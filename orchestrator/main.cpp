@@ -5,6 +5,7 @@
 #include "orchestrator/cli/compare_command.hpp"
 #include "orchestrator/cli/estimate_command.hpp"
 #include "orchestrator/cli/ladder_command.hpp"
+#include "orchestrator/cli/plan_command.hpp"
 #include "orchestrator/cli/report_command.hpp"
 #include "orchestrator/cli/run_command.hpp"
 #include "orchestrator/cli/sweep_command.hpp"
@@ -49,6 +50,15 @@ CLI::App* add_estimate(CLI::App& app, EstimateOptions& options) {
   command->add_option("assignments", options.assignments, "kind=, hardware=, cards=, parameters");
   command->add_flag("--explain", options.explain, "Each term, with its equation and numbers");
   command->add_flag("--list", options.list, "The kinds and their parameters");
+  command->add_flag("--json", options.json, "As one JSON object");
+  return command;
+}
+
+CLI::App* add_plan(CLI::App& app, PlanOptions& options) {
+  auto* command = app.add_subcommand(
+      "plan", "The best layouts: task=train model=... hardware=... batch=... seq=...");
+  command->add_option("words", options.words, "task=, model=, hardware=, cards=, parameters");
+  command->add_option("--svg", options.svg, "Write step time against memory as SVG");
   command->add_flag("--json", options.json, "As one JSON object");
   return command;
 }
@@ -225,6 +235,8 @@ int run_command_line(int argc, char** argv) {
 
   EstimateOptions estimate;
   auto* estimate_command = add_estimate(app, estimate);
+  PlanOptions plan;
+  auto* plan_command = add_plan(app, plan);
   ValidateOptions validate;
   auto* validate_command = add_validate(app, validate);
   CalibrateOptions calibrate;
@@ -260,6 +272,8 @@ int run_command_line(int argc, char** argv) {
   }
   if (*estimate_command)
     return run_estimate(estimate, std::cout, std::cerr);
+  if (*plan_command)
+    return run_plan(plan, std::cout, std::cerr);
   if (*validate_command)
     return run_validate(validate, std::cout, std::cerr);
   if (*calibrate_command)

@@ -79,23 +79,15 @@ double share(const Term& term, const Metric& metric) {
   return metric.value == 0 ? 0 : term.value / metric.value;
 }
 
-/// Words that contain a space or a semicolon are one assignment all the same.
 Result<Request> to_request(const std::vector<std::string>& assignments) {
-  std::map<std::string, std::string> values;
-  for (const std::string& each : assignments) {
-    const std::size_t equals = each.find('=');
-    if (equals == 0 || equals == std::string::npos)
-      return invalid_input(fmt::format("expected key=value, found `{}`", each));
-    if (!values.emplace(each.substr(0, equals), each.substr(equals + 1)).second)
-      return invalid_input(fmt::format("{}: given twice", each.substr(0, equals)));
-  }
-  const sim_hw::Params all(values);
+  TEMPER_TRY(const sim_hw::Params all, sim_hw::Params::from_words(assignments));
   Request request;
   TEMPER_TRY(request.kind, all.text("kind"));
   TEMPER_TRY(request.hardware, all.text("hardware"));
   TEMPER_TRY(request.cards, all.integer("cards", 1));
   if (request.cards < 1)
     return invalid_input(fmt::format("cards: expected at least 1, found {}", request.cards));
+  std::map<std::string, std::string> values = all.values();
   for (const char* key : {"kind", "hardware", "cards"})
     values.erase(key);
   request.params = sim_hw::Params(std::move(values));

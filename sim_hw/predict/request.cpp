@@ -68,6 +68,18 @@ Result<Params> Params::parse(std::string_view text) {
   return Params(std::move(values));
 }
 
+Result<Params> Params::from_words(std::span<const std::string> words) {
+  std::map<std::string, std::string> values;
+  for (const std::string& each : words) {
+    const std::size_t equals = each.find('=');
+    if (equals == 0 || equals == std::string::npos)
+      return invalid_input(fmt::format("expected key=value, found `{}`", each));
+    if (!values.emplace(each.substr(0, equals), each.substr(equals + 1)).second)
+      return invalid_input(fmt::format("{}: given twice", each.substr(0, equals)));
+  }
+  return Params(std::move(values));
+}
+
 const std::string* Params::find(std::string_view key) const {
   asked_.emplace(key, true);
   const auto found = values_.find(std::string(key));

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,6 +21,8 @@ class Params {
   explicit Params(std::map<std::string, std::string> values) : values_(std::move(values)) {}
   /// From "k=v;k=v"; empty is allowed.
   static Result<Params> parse(std::string_view text);
+  /// From words "k=v", which may hold spaces and semicolons.
+  static Result<Params> from_words(std::span<const std::string> words);
 
   /// Each names the key and what was expected when it is missing or malformed.
   Result<std::int64_t> integer(std::string_view key) const;

@@ -1,0 +1,67 @@
+// One way to train a model on a cluster, priced: a layout, a shape and where the optimizer states
+// live; its time and its bytes. What the search of train_search.hpp compares.
+//
+//   step = train_iteration_time() + host transfer
+// Host transfer, where the optimizer states live in host memory: to the device and back over its
+// link, one direction after the other and the update between them, as
+// trainer/simulated/update_cost.hpp prices it.
+// Constants: none of its own. Doubles are seconds and bytes. Pure functions.
+#pragma once
+
+#include "sim_hw/hardware/hardware_spec.hpp"
+#include "sim_hw/memory/ledger.hpp"
+#include "sim_hw/parallel/train_iteration.hpp"
+
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace temper::sim_hw {
+
+struct TrainScenario {
+  Layout layout;
+  TrainShape shape;
+  TrainerState state = TrainerState::Active;  ///< Active or OptimizerOnHost.
+};
+
+/// A model on so many devices of a hardware, and what they may hold. Made once.
+struct TrainProblem {
+  TrainProblem(const ModelSpec& trained, const HardwareSpec& hardware, std::int64_t cards);
+
+  const ModelSpec& model;  ///< Borrowed.
+  Device device;
+  Fabric fabric;
+  std::int64_t devices;
+  double device_memory;  ///< Of a device.
+  double host_memory;    ///< A device's share of its node's.
+
+  bool fits(const PlacedLedger& memory) const {
+    return memory.device.total() <= device_memory && memory.host.total() <= host_memory;
+  }
+};
+
+struct TrainPlan {
+  TrainScenario scenario;
+  TrainTime time;
+  double host_transfer = 0;
+  PlacedLedger memory;  ///< Of the fullest device.
+
+  double total() const { return time.total() + host_transfer; }
+  double tokens_per_second() const;
+  /// Summands of total(), by name.
+  std::vector<std::pair<std::string_view, double>> entries() const;
+};
+
+/// Requires: check_layout() accepts the layout.
+PlacedLedger plan_memory(const TrainProblem& problem, const TrainScenario& scenario);
+TrainPlan price(const TrainProblem& problem, const TrainScenario& scenario);
+/// FLOP that count over the peak of the devices it uses.
+double plan_mfu(const TrainProblem& problem, const TrainPlan& plan);
+
+/// Whether the search calls both by the same name: they cut the model alike, and may differ in
+/// replicas, shape and where states live.
+bool same_cut(const Layout& a, const Layout& b);
+/// Order of equally fast plans, so that a search has one answer: fewer devices, then smaller cuts.
+bool simpler(const TrainPlan& a, const TrainPlan& b);
+
+}  // namespace temper::sim_hw

@@ -1,0 +1,314 @@
+#include "sim_hw/plan/train_request.hpp"
+
+#include "core/units.hpp"
+#include "sim_hw/numbers.hpp"
+#include "sim_hw/parallel/layout_request.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <utility>
+
+namespace temper::sim_hw {
+namespace {
+
+using Counts = std::vector<std::int64_t> TrainSpace::*;
+
+/// Keys of the space that are counts.
+constexpr std::array<std::pair<std::string_view, Counts>, 8> kCounts{
+    {{"tp", &TrainSpace::tp},
+     {"pp", &TrainSpace::pp},
+     {"vpp", &TrainSpace::vpp},
+     {"ep", &TrainSpace::ep},
+     {"expert_tp", &TrainSpace::expert_tp},
+     {"cp", &TrainSpace::cp},
+     {"dp", &TrainSpace::dp},
+     {"mbs", &TrainSpace::micro_batch}}};
+
+template <class E, std::size_t N>
+using Names = std::array<std::pair<std::string_view, E>, N>;
+
+constexpr Names<Zero, 4> kZeros{
+    {{"0", Zero::None}, {"1", Zero::Optimizer}, {"2", Zero::Gradients}, {"3", Zero::Weights}}};
+constexpr Names<Recompute, 3> kRecomputes{
+    {{"none", Recompute::None}, {"selective", Recompute::Selective}, {"full", Recompute::Full}}};
+constexpr Names<SequenceParallel, 2> kSequences{
+    {{"off", SequenceParallel::Off}, {"on", SequenceParallel::On}}};
+constexpr Names<TrainerState, 2> kStates{
+    {{"device", TrainerState::Active}, {"host", TrainerState::OptimizerOnHost}}};
+
+std::vector<std::string_view> parts_of(std::string_view text) {
+  std::vector<std::string_view> out;
+  while (true) {
+    const std::size_t cut = text.find(',');
+    out.push_back(text.substr(0, cut));
+    if (cut == std::string_view::npos)
+      return out;
+    text.remove_prefix(cut + 1);
+  }
+}
+
+template <class T>
+void sort_unique(std::vector<T>& values) {
+  std::ranges::sort(values);
+  values.erase(std::unique(values.begin(), values.end()), values.end());
+}
+
+Result<std::int64_t> count_of(std::string_view key, std::string_view text) {
+  constexpr std::int64_t kMost = 1'000'000;
+  std::int64_t value = 0;
+  const auto [stop, errc] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (errc != std::errc{} || stop != text.data() + text.size() || value < 1 || value > kMost) {
+    return invalid_input(
+        fmt::format("{}: expected whole numbers of 1 to {}, found `{}`", key, kMost, text));
+  }
+  return value;
+}
+
+template <class E, std::size_t N>
+Status choose(std::string_view key,
+              std::string_view text,
+              const Names<E, N>& names,
+              std::vector<E>& out) {
+  out.clear();
+  for (const std::string_view part : parts_of(text)) {
+    const auto found = std::ranges::find(names, part, [](const auto& name) { return name.first; });
+    if (found == names.end()) {
+      std::string known;
+      for (const auto& name : names)
+        known += (known.empty() ? "" : ", ") + std::string(name.first);
+      return invalid_input(fmt::format("{}: expected {}, found `{}`", key, known, part));
+    }
+    out.push_back(found->second);
+  }
+  sort_unique(out);
+  return {};
+}
+
+/// Sets the values of one of space_keys().
+Status narrow(TrainSpace& space, std::string_view key, std::string_view text) {
+  for (const auto& [name, values] : kCounts) {
+    if (name != key)
+      continue;
+    std::vector<std::int64_t> out;
+    for (const std::string_view part : parts_of(text)) {
+      TEMPER_TRY(const std::int64_t value, count_of(key, part));
+      out.push_back(value);
+    }
+    sort_unique(out);
+    space.*values = std::move(out);
+    return {};
+  }
+  if (key == "zero")
+    return choose(key, text, kZeros, space.zero);
+  if (key == "recompute")
+    return choose(key, text, kRecomputes, space.recompute);
+  if (key == "sequence_parallel")
+    return choose(key, text, kSequences, space.sequence_parallel);
+  return choose(key, text, kStates, space.state);
+}
+
+std::vector<std::string> space_keys() {
+  std::vector<std::string> out;
+  for (const auto& [name, values] : kCounts)
+    out.emplace_back(name);
+  for (const char* name : {"zero", "recompute", "sequence_parallel", "optimizer"})
+    out.emplace_back(name);
+  return out;
+}
+
+void copy_key(const TrainSpace& from, TrainSpace& to, std::string_view key) {
+  for (const auto& [name, values] : kCounts) {
+    if (name == key)
+      to.*values = from.*values;
+  }
+  if (key == "zero")
+    to.zero = from.zero;
+  if (key == "recompute")
+    to.recompute = from.recompute;
+  if (key == "sequence_parallel")
+    to.sequence_parallel = from.sequence_parallel;
+  if (key == "optimizer")
+    to.state = from.state;
+}
+
+Status apply_limits(const Params& params,
+                    const HardwareSpec& hardware,
+                    TrainProblem& problem,
+                    TrainPlanRequest& request) {
+  const auto bytes = [&](std::string_view key, double most, double& limit) -> Status {
+    if (!params.has(key))
+      return {};
+    TEMPER_TRY(const std::string text, params.text(key));
+    const Result<Bytes> value = parse_bytes(text);
+    if (!value)
+      return Error(value.error()).within(key);
+    if (value->count() < 1 || as_double(value->count()) > most) {
+      return invalid_input(fmt::format("{}={}: must be above 0 and at most the {} that {} has",
+                                       key,
+                                       text,
+                                       to_text(Bytes(static_cast<std::int64_t>(most))),
+                                       hardware.name));
+    }
+    limit = as_double(value->count());
+    return {};
+  };
+  TEMPER_TRY_STATUS(bytes("memory", problem.device_memory, problem.device_memory));
+  double host = as_double(hardware.host.memory.count());
+  TEMPER_TRY_STATUS(bytes("host_memory", host, host));
+  problem.host_memory = host / as_double(hardware.devices_per_node());
+  if (params.has("max_time")) {
+    TEMPER_TRY(const std::string text, params.text("max_time"));
+    const Result<Duration> most = parse_duration(text);
+    if (!most)
+      return Error(most.error()).within("max_time");
+    request.max_seconds = seconds(*most);
+  }
+  return {};
+}
+
+/// The request with the keys of `text` at those values.
+Result<TrainPlanRequest> pinned(const TrainPlanRequest& request, std::string_view text) {
+  TrainPlanRequest out = request;
+  const std::vector<std::string> keys = space_keys();
+  for (const std::string_view part : parts_of(text)) {
+    std::string_view key;  // The longest that it begins with.
+    for (const std::string& each : keys) {
+      if (part.starts_with(each) && each.size() > key.size())
+        key = each;
+    }
+    if (key.empty()) {
+      return invalid_input(
+          fmt::format("compare: expected a layout such as tp8,pp16,vpp2,ep32, found `{}`; known "
+                      "are {}",
+                      part,
+                      fmt::join(keys, ", ")));
+    }
+    TEMPER_TRY_STATUS(narrow(out.space, key, part.substr(key.size())));
+    out.given.emplace_back(key);
+  }
+  return out;
+}
+
+}  // namespace
+
+Result<TrainPlanRequest> train_plan_request(const Params& params,
+                                            const HardwareSpec& hardware,
+                                            TrainProblem& problem) {
+  std::map<std::string, std::string> rest = params.values();
+  const std::vector<std::string> keys = space_keys();
+  for (const std::string& key : keys)
+    rest.erase(key);
+  for (const char* key : {"memory", "host_memory", "max_time", "compare"})
+    rest.erase(key);
+  const Params shape(std::move(rest));
+  TEMPER_TRY_STATUS(params.integer("batch"));  // Has no default here.
+  TEMPER_TRY(const TrainQuestion question, train_question(shape, problem.model, hardware, 1));
+  for (const std::string& key : keys)
+    (void)shape.has(key);  // For "did you mean".
+  for (const char* key :
+       {"memory", "host_memory", "max_time", "model", "hardware", "cards", "task", "compare"})
+    (void)shape.has(key);
+  TEMPER_TRY_STATUS(shape.all_used());
+
+  TrainPlanRequest request;
+  request.shape = question.shape;
+  TEMPER_TRY_STATUS(apply_limits(params, hardware, problem, request));
+  request.space = full_space(problem, request.shape);
+  for (const std::string& key : keys) {
+    if (!params.has(key))
+      continue;
+    TEMPER_TRY(const std::string text, params.text(key));
+    TEMPER_TRY_STATUS(narrow(request.space, key, text));
+    request.given.push_back(key);
+  }
+  return request;
+}
+
+TrainPlanRequest freed(const TrainProblem& problem,
+                       const TrainPlanRequest& request,
+                       std::string_view key) {
+  TrainPlanRequest out = request;
+  copy_key(full_space(problem, request.shape), out.space, key);
+  std::erase(out.given, key);
+  return out;
+}
+
+Result<TrainPlan> plan_with(const TrainProblem& problem,
+                            const TrainPlanRequest& request,
+                            std::string_view text) {
+  TEMPER_TRY(const TrainPlanRequest narrowed, pinned(request, text));
+  const TrainSearch search = search_train(problem, narrowed.space, narrowed.shape, {1, 1});
+  if (!search.best.empty())
+    return search.best.front();
+  if (search.nearest)
+    return *search.nearest;
+  return Error(empty_space(problem, narrowed)).within("compare");
+}
+
+std::string layout_text(const Layout& l) {
+  return fmt::format("tp{} pp{} vpp{} ep{} expert_tp{} cp{} dp{}",
+                     l.tp,
+                     l.pp,
+                     l.vpp,
+                     l.ep,
+                     l.expert_tp,
+                     l.cp,
+                     l.dp);
+}
+
+Error empty_space(const TrainProblem& problem, const TrainPlanRequest& request) {
+  TrainScenario first{{}, request.shape, TrainerState::Active};
+  const auto is_given = [&](std::string_view key) {
+    return std::ranges::find(request.given, key) != request.given.end();
+  };
+  const auto set = [&](std::string_view key, std::int64_t& to, const std::vector<std::int64_t>& v) {
+    if (is_given(key))
+      to = v.front();
+  };
+  const TrainSpace& s = request.space;
+  Layout& l = first.layout;
+  set("tp", l.tp, s.tp);
+  set("pp", l.pp, s.pp);
+  set("vpp", l.vpp, s.vpp);
+  set("ep", l.ep, s.ep);
+  set("expert_tp", l.expert_tp, s.expert_tp);
+  set("cp", l.cp, s.cp);
+  set("mbs", first.shape.micro_batch, s.micro_batch);
+  const std::int64_t others = l.tp * l.pp * l.cp;
+  l.sequence_parallel = l.tp > 1 ? s.sequence_parallel.back() : SequenceParallel::Off;
+  if (is_given("dp")) {
+    l.dp = s.dp.front();
+  } else if (l.ep * l.expert_tp > l.tp * l.cp) {  // As many as the experts need.
+    l.dp = (l.ep * l.expert_tp + l.tp * l.cp - 1) / (l.tp * l.cp);
+  }
+  const Status status = check_layout(problem.model, l.devices(), l, first.shape);
+  if (!status)
+    return Error(status.error()).within("no layout can run");
+  if (l.devices() > problem.devices) {
+    return invalid_input(
+        fmt::format("no layout can run: {} takes tp * pp * cp * dp = {} * {} * {} * {} = {} "
+                    "devices, and there are {}; nearest: dp={}",
+                    layout_text(l),
+                    l.tp,
+                    l.pp,
+                    l.cp,
+                    l.dp,
+                    l.devices(),
+                    problem.devices,
+                    std::max<std::int64_t>(1, problem.devices / others)));
+  }
+  std::string keys;
+  for (const std::string& key : request.given)
+    keys += (keys.empty() ? "" : ", ") + key;
+  return invalid_input(
+      fmt::format("no layout can run: no combination of {} divides the model, a batch of {} and "
+                  "{} devices",
+                  keys.empty() ? "cuts" : "the given " + keys,
+                  first.shape.global_batch,
+                  problem.devices));
+}
+
+}  // namespace temper::sim_hw

@@ -1,0 +1,400 @@
+#include "sim_hw/plan/train_search.hpp"
+
+#include "sim_hw/memory/weights.hpp"
+#include "sim_hw/numbers.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <span>
+
+namespace temper::sim_hw {
+namespace {
+
+bool divides(std::int64_t divisor, std::int64_t whole) {
+  return whole % divisor == 0;
+}
+
+std::vector<std::int64_t> divisors(std::int64_t whole, std::int64_t most) {
+  std::vector<std::int64_t> out;
+  for (std::int64_t d = 1; d <= std::min(whole, most); ++d) {
+    if (divides(d, whole))
+      out.push_back(d);
+  }
+  return out;
+}
+
+std::vector<std::int64_t> powers_of_two(std::int64_t whole, std::int64_t most) {
+  std::vector<std::int64_t> out;
+  for (std::int64_t d = 1; d <= most && divides(d, whole); d *= 2)
+    out.push_back(d);
+  return out;
+}
+
+std::vector<std::int64_t> up_to(std::int64_t most) {
+  std::vector<std::int64_t> out;
+  for (std::int64_t d = 1; d <= most; ++d)
+    out.push_back(d);
+  return out;
+}
+
+/// How a layer is cut and what one costs: all that a node needs besides pp and dp.
+struct Cut {
+  TrainScenario scenario;  ///< With pp, vpp and dp of 1.
+  double layers = 0;       ///< Seconds of all layers, one micro-batch.
+  double dense = 0;        ///< Parameters of all layers on one device, without routed experts.
+  double experts = 0;      ///< Of the routed experts.
+};
+
+class Search {
+ public:
+  Search(const TrainProblem& problem,
+         const TrainSpace& space,
+         const TrainShape& shape,
+         const SearchWishes& wishes)
+      : problem_(problem), space_(space), shape_(shape), wishes_(wishes) {}
+
+  TrainSearch run();
+
+ private:
+  template <class Use>
+  void each_layout(const TrainSpace& space, const Use& use) const;
+  template <class Use>
+  void each_node(const TrainSpace& space, const Use& use) const;
+  template <class Use>
+  void each_scenario(const TrainScenario& node, const Use& use) const;
+
+  std::vector<std::int64_t> expert_tps(const TrainSpace& space, std::int64_t tp) const;
+  Cut make_cut(const Layout& layout, const TrainShape& shape) const;
+  double least_states(const Cut& cut, const Layout& layout) const;
+  double least_time(const Cut& cut, const TrainScenario& node) const;
+  PlacedLedger least_memory(TrainScenario node) const;
+
+  void try_node(const Cut& cut, const TrainScenario& node);
+  void try_scenario(const TrainScenario& scenario, double bound);
+  void approach(const Cut& cut, const TrainScenario& node);
+
+  bool wanted(double memory, double time) const;
+  double slowest_of_best() const;
+  double slowest_of_front() const;
+  void keep_best(const TrainPlan& plan);
+  void keep_on_front(const TrainPlan& plan);
+  /// Of what there is; above 1 where it does not fit.
+  double fullness(const PlacedLedger& memory) const {
+    return std::max(memory.device.total() / problem_.device_memory,
+                    memory.host.total() / problem_.host_memory);
+  }
+
+  const TrainProblem& problem_;
+  const TrainSpace& space_;
+  const TrainShape& shape_;
+  const SearchWishes& wishes_;
+  TrainSearch out_;
+};
+
+TrainSearch Search::run() {
+  // A coarse pass first, so that the other one has something to compare with.
+  constexpr std::size_t kFew = 2;
+  TrainSpace coarse = space_;
+  for (auto* values : {&coarse.cp, &coarse.micro_batch})
+    values->resize(std::min(values->size(), kFew));
+  const auto attempt = [this](const Cut& cut, const TrainScenario& node) { try_node(cut, node); };
+  each_node(coarse, attempt);
+  out_.counts = {};
+  each_node(space_, attempt);
+  if (out_.best.empty()) {
+    each_node(space_, [this](const Cut& cut, const TrainScenario& node) { approach(cut, node); });
+  }
+  std::erase_if(out_.front, [this](const TrainPlan& p) { return p.total() > slowest_of_front(); });
+  return std::move(out_);
+}
+
+std::vector<std::int64_t> Search::expert_tps(const TrainSpace& space, std::int64_t tp) const {
+  if (!space.expert_tp.empty())
+    return space.expert_tp;
+  if (!problem_.model.moe || tp == 1)
+    return {1};
+  return {1, tp};
+}
+
+/// Every way to cut a layer, with pp, vpp and dp of 1.
+template <class Use>
+void Search::each_layout(const TrainSpace& space, const Use& use) const {
+  const bool routed = problem_.model.moe.has_value();
+  constexpr SequenceParallel kOff[] = {SequenceParallel::Off};
+  Layout l;
+  for (const std::int64_t tp : space.tp) {
+    l.tp = tp;
+    const std::span<const SequenceParallel> sequences =
+        tp == 1 ? std::span<const SequenceParallel>(kOff) : space.sequence_parallel;
+    for (const SequenceParallel sequence : sequences) {
+      l.sequence_parallel = sequence;
+      const bool parts = sequence == SequenceParallel::On;
+      for (const std::int64_t cp : space.cp) {
+        l.cp = cp;
+        if (tp * cp > problem_.devices || !divides(parts ? tp * cp : cp, shape_.seq))
+          continue;
+        for (const std::int64_t expert_tp : expert_tps(space, tp)) {
+          l.expert_tp = expert_tp;
+          if (routed && (!divides(expert_tp, problem_.model.moe->expert_ffn) ||
+                         (tp > 1 && expert_tp != tp && !parts))) {
+            continue;
+          }
+          for (const std::int64_t ep : space.ep) {
+            l.ep = ep;
+            use(l);
+          }
+        }
+      }
+    }
+  }
+}
+
+/// Every cut with each pp and dp that its devices, experts and batch divide by.
+template <class Use>
+void Search::each_node(const TrainSpace& space, const Use& use) const {
+  each_layout(space, [&](const Layout& layout) {
+    TrainShape shape = shape_;
+    for (const std::int64_t micro_batch : space.micro_batch) {
+      shape.micro_batch = micro_batch;
+      for (const Recompute recompute : space.recompute) {
+        shape.recompute = recompute;
+        const Cut cut = make_cut(layout, shape);
+        TrainScenario node = cut.scenario;
+        for (const std::int64_t pp : space.pp) {
+          node.layout.pp = pp;
+          for (const std::int64_t dp : space.dp) {
+            node.layout.dp = dp;
+            if (node.layout.devices() > problem_.devices)
+              break;
+            if (divides(dp * micro_batch, shape.global_batch) &&
+                divides(layout.ep * layout.expert_tp, node.layout.stage_devices()))
+              use(cut, node);
+          }
+        }
+      }
+    }
+  });
+}
+
+/// Every number of chunks, ZeRO stage and place of the optimizer. Those that cannot run are not
+/// used.
+template <class Use>
+void Search::each_scenario(const TrainScenario& node, const Use& use) const {
+  TrainScenario s = node;
+  const std::int64_t layers = stage_layers(problem_.model, node.layout, 0);
+  const std::int64_t micro_batches = s.shape.micro_batches(s.layout);
+  for (const std::int64_t vpp : space_.vpp) {
+    s.layout.vpp = vpp;
+    if (vpp > 1 &&
+        (s.layout.pp == 1 || !divides(vpp, layers) || !divides(s.layout.pp, micro_batches)))
+      continue;
+    for (const Zero zero : space_.zero) {
+      s.layout.zero = zero;
+      if (!check_layout(problem_.model, s.layout.devices(), s.layout, s.shape))
+        continue;
+      for (const TrainerState state : space_.state) {
+        s.state = state;
+        use(s);
+      }
+    }
+  }
+}
+
+Cut Search::make_cut(const Layout& layout, const TrainShape& shape) const {
+  const ModelSpec& model = problem_.model;
+  const StepInputs in{model, problem_.device, problem_.fabric, layout, shape};
+  const LayerWeights weights = layer_weights(model, layout);
+  Cut cut;
+  cut.scenario = {layout, shape, TrainerState::Active};
+  const double modules = as_double(model.mtp_layers);
+  const double routed = model.moe ? as_double(model.moe_layers()) + modules : 0;
+  const double plain = as_double(model.layers) + modules - routed;
+  if (plain > 0)
+    cut.layers += plain * dense_layer_cost(in).time.total();
+  if (routed > 0)
+    cut.layers += routed * expert_layer_cost(in).time.total();
+  cut.dense =
+      (plain + routed) * weights.attention + plain * weights.dense + routed * weights.shared;
+  cut.experts = routed * weights.experts;
+  return cut;
+}
+
+/// Bytes of states of the mean stage, with what may be sharded sharded and what may leave the
+/// device gone.
+double Search::least_states(const Cut& cut, const Layout& layout) const {
+  const StateBytes& bytes = shape_.states;
+  const Zero zero = space_.zero.back();
+  const bool parked = space_.state.back() != TrainerState::Active;
+  const auto of = [&](double parameters, std::int64_t replicas) {
+    const auto share = [&](Zero from) { return zero >= from ? as_double(replicas) : 1.0; };
+    return parameters *
+           (bytes.weight / share(Zero::Weights) + bytes.gradient / share(Zero::Gradients) +
+            (parked ? 0 : bytes.optimizer() / share(Zero::Optimizer)));
+  };
+  return (of(cut.dense, layout.dp * layout.cp) + of(cut.experts, layout.expert_dp())) /
+         as_double(layout.pp);
+}
+
+/// m t + (p - 1) t / v with the mean stage's t, which no distribution of the layers undercuts.
+double Search::least_time(const Cut& cut, const TrainScenario& node) const {
+  const double stages = as_double(node.layout.pp);
+  const double mean = cut.layers / stages;
+  const std::int64_t layers = stage_layers(problem_.model, node.layout, 0);
+  const auto chunks = as_double(std::min(layers, space_.vpp.back()));
+  return as_double(node.shape.micro_batches(node.layout)) * mean + (stages - 1) * mean / chunks;
+}
+
+/// Chunks only add to what a stage holds.
+PlacedLedger Search::least_memory(TrainScenario node) const {
+  node.layout.vpp = 1;
+  node.layout.zero = space_.zero.back();
+  node.state = space_.state.back();
+  return plan_memory(problem_, node);
+}
+
+double Search::slowest_of_best() const {
+  return out_.best.size() < wishes_.count ? std::numeric_limits<double>::infinity()
+                                          : out_.best.back().total();
+}
+
+double Search::slowest_of_front() const {
+  return out_.best.empty() ? std::numeric_limits<double>::infinity()
+                           : wishes_.front_slowdown * out_.best.front().total();
+}
+
+/// Whether a plan of at least so many bytes and seconds could be among the answers.
+bool Search::wanted(double memory, double time) const {
+  if (time <= slowest_of_best())
+    return true;
+  return time <= slowest_of_front() && std::ranges::none_of(out_.front, [&](const TrainPlan& p) {
+           return p.memory.device.total() <= memory && p.total() <= time;
+         });
+}
+
+void Search::try_node(const Cut& cut, const TrainScenario& node) {
+  ++out_.counts.nodes;
+  if (least_states(cut, node.layout) + kFrameworkReserve > problem_.device_memory) {
+    ++out_.counts.unfit;
+    return;
+  }
+  const double bound = least_time(cut, node);
+  if (bound > std::max(slowest_of_best(), slowest_of_front())) {
+    ++out_.counts.slower;
+    return;
+  }
+  const double memory = least_memory(node).device.total();
+  if (memory > problem_.device_memory) {
+    ++out_.counts.unfit;
+    return;
+  }
+  if (!wanted(memory, bound)) {
+    ++out_.counts.slower;
+    return;
+  }
+  each_scenario(node, [&](const TrainScenario& s) { try_scenario(s, bound); });
+}
+
+void Search::try_scenario(const TrainScenario& scenario, double bound) {
+  ++out_.counts.scenarios;
+  const PlacedLedger memory = plan_memory(problem_, scenario);
+  if (!problem_.fits(memory))
+    return;
+  ++out_.counts.fitting;
+  if (!wanted(memory.device.total(), bound))
+    return;
+  ++out_.counts.timed;
+  const TrainPlan plan = price(problem_, scenario);
+  keep_best(plan);
+  keep_on_front(plan);
+}
+
+/// Where nothing fits: the plan that comes nearest.
+void Search::approach(const Cut& cut, const TrainScenario& node) {
+  const double known =
+      out_.nearest ? fullness(out_.nearest->memory) : std::numeric_limits<double>::infinity();
+  const double states = least_states(cut, node.layout) + kFrameworkReserve;
+  if (states / problem_.device_memory >= known ||
+      least_memory(node).device.total() / problem_.device_memory >= known)
+    return;
+  each_scenario(node, [&](const TrainScenario& s) {
+    if (!out_.nearest || fullness(plan_memory(problem_, s)) < fullness(out_.nearest->memory))
+      out_.nearest = price(problem_, s);
+  });
+}
+
+bool faster(const TrainPlan& a, const TrainPlan& b) {
+  return a.total() != b.total() ? a.total() < b.total() : simpler(a, b);
+}
+
+void Search::keep_best(const TrainPlan& plan) {
+  std::vector<TrainPlan>& best = out_.best;
+  const auto same = std::ranges::find_if(best, [&](const TrainPlan& other) {
+    return same_cut(other.scenario.layout, plan.scenario.layout);
+  });
+  if (same != best.end()) {
+    if (!faster(plan, *same))
+      return;
+    best.erase(same);
+  }
+  best.insert(std::ranges::upper_bound(best, plan, faster), plan);
+  if (best.size() > wishes_.count)
+    best.pop_back();
+}
+
+void Search::keep_on_front(const TrainPlan& plan) {
+  const double bytes = plan.memory.device.total();
+  std::vector<TrainPlan>& front = out_.front;
+  const auto covers = [](const TrainPlan& a, const TrainPlan& b) {
+    const double a_bytes = a.memory.device.total();
+    const double b_bytes = b.memory.device.total();
+    if (a_bytes == b_bytes && a.total() == b.total())
+      return !simpler(b, a);
+    return a_bytes <= b_bytes && a.total() <= b.total();
+  };
+  if (std::ranges::any_of(front, [&](const TrainPlan& other) { return covers(other, plan); }))
+    return;
+  std::erase_if(front, [&](const TrainPlan& other) { return covers(plan, other); });
+  const auto at = std::ranges::upper_bound(
+      front, bytes, {}, [](const TrainPlan& p) { return p.memory.device.total(); });
+  front.insert(at, plan);
+}
+
+}  // namespace
+
+TrainSpace full_space(const TrainProblem& problem, const TrainShape& shape) {
+  const ModelSpec& model = problem.model;
+  constexpr std::int64_t kMostParts = 64;
+  TrainSpace space;
+  for (const std::int64_t tp : divisors(model.heads, problem.devices)) {
+    TrainShape one;
+    one.seq = tp;
+    Layout layout;
+    layout.tp = tp;
+    layout.sequence_parallel = tp > 1 ? SequenceParallel::On : SequenceParallel::Off;
+    if (check_layout(model, tp, layout, one))
+      space.tp.push_back(tp);
+  }
+  space.pp = up_to(std::min(model.layers, problem.devices));
+  space.vpp = up_to(model.layers);
+  space.ep =
+      model.moe ? divisors(model.moe->experts, problem.devices) : std::vector<std::int64_t>{1};
+  space.cp = powers_of_two(shape.seq, std::min(kMostParts, problem.devices));
+  space.dp = divisors(shape.global_batch, problem.devices);
+  space.micro_batch = powers_of_two(shape.global_batch, kMostParts);
+  space.zero = {Zero::None, Zero::Optimizer};
+  space.recompute = {Recompute::None, Recompute::Full};
+  if (shape.attention == AttentionKernel::Unfused)  // Fused attention recomputes its core anyway.
+    space.recompute = {Recompute::None, Recompute::Selective, Recompute::Full};
+  space.sequence_parallel = {SequenceParallel::Off, SequenceParallel::On};
+  space.state = {TrainerState::Active, TrainerState::OptimizerOnHost};
+  return space;
+}
+
+TrainSearch search_train(const TrainProblem& problem,
+                         const TrainSpace& space,
+                         const TrainShape& shape,
+                         const SearchWishes& wishes) {
+  return Search(problem, space, shape, wishes).run();
+}
+
+}  // namespace temper::sim_hw
