@@ -1,16 +1,16 @@
 #include "orchestrator/explore/train_plan_report.hpp"
 
 #include "core/json.hpp"
+#include "orchestrator/explore/plan_tables.hpp"
 #include "orchestrator/explore/scatter.hpp"
 #include "orchestrator/explore/svg_plot.hpp"
 #include "orchestrator/explore/table.hpp"
+#include "sim_hw/plan/plan_words.hpp"
 #include "sim_hw/plan/train_request.hpp"
 #include "sim_hw/predict/readable.hpp"
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <cmath>
 #include <vector>
 
 namespace temper::orchestrator {
@@ -180,115 +180,17 @@ std::string plans_table(const TrainPlanReport& report) {
   return bar_table(rows);
 }
 
-/// The first plan's value of each entry, and what the others differ by; entries that none has are
-/// left out.
-template <class Entries>
-void add_entries(std::vector<std::vector<std::string>>& rows,
-                 const std::vector<std::pair<std::string, const TrainPlan*>>& plans,
-                 const Entries& entries_of,
-                 std::string_view unit) {
-  const auto first = entries_of(*plans.front().second);
-  for (std::size_t i = 0; i < first.size(); ++i) {
-    std::vector<std::string> row{std::string(first[i].first)};
-    bool any = false;
-    for (std::size_t p = 0; p < plans.size(); ++p) {
-      const double value = entries_of(*plans[p].second)[i].second;
-      const double shown = p == 0 ? value : value - first[i].second;
-      any = any || value != 0;
-      row.push_back(
-          p == 0 ? sim_hw::readable(shown, unit)
-                 : fmt::format("{}{}", shown >= 0 ? "+" : "", sim_hw::readable(shown, unit)));
-    }
-    if (any)
-      rows.push_back(std::move(row));
-  }
-}
-
-std::string terms_table(const TrainPlanReport& report) {
-  const auto plans = named_plans(report);
-  std::vector<std::string> head{"step, term by term"};
-  std::vector<std::string> total{"whole step"}, bytes{"whole device"};
-  const TrainPlan& best = *plans.front().second;
-  for (const auto& [name, plan] : plans) {
-    const bool first = plan == &best;
-    head.push_back(first ? name : fmt::format("{} - 1", name));
-    const double seconds = plan->total() - (first ? 0 : best.total());
-    const double device = plan->memory.device.total() - (first ? 0 : best.memory.device.total());
-    total.push_back((first || seconds < 0 ? "" : "+") + sim_hw::readable(seconds, "s"));
-    bytes.push_back((first || device < 0 ? "" : "+") + sim_hw::readable(device, "B"));
-  }
-  std::vector<std::vector<std::string>> rows{head};
-  add_entries(
-      rows, plans, [](const TrainPlan& p) { return p.entries(); }, "s");
-  rows.push_back(total);
-  std::string out = bar_table(rows) + "\n";
-  head.front() = "memory of the fullest device";
-  rows = {head};
-  add_entries(
-      rows, plans, [](const TrainPlan& p) { return p.memory.device.entries(); }, "B");
-  rows.push_back(bytes);
-  return out + bar_table(rows);
-}
-
-/// "expert-parallel communication +0.31 s, pipeline bubble +0.02 s"
-std::string largest(std::vector<std::pair<std::string_view, double>> terms, double sign) {
-  constexpr std::size_t kMost = 3;
-  std::erase_if(terms, [&](const auto& term) { return sign * term.second <= 0; });
-  std::ranges::stable_sort(
-      terms, std::ranges::greater(), [&](const auto& term) { return sign * term.second; });
-  std::string out;
-  for (std::size_t i = 0; i < std::min(kMost, terms.size()); ++i) {
-    out += fmt::format("{}{} {}{}",
-                       out.empty() ? "" : ", ",
-                       terms[i].first,
-                       sign > 0 ? "+" : "",
-                       sim_hw::readable(terms[i].second, "s"));
+std::vector<PlanColumn> columns_of(const TrainPlanReport& report) {
+  std::vector<PlanColumn> out;
+  for (const auto& [name, plan] : named_plans(report)) {
+    const auto bytes = plan->memory.device.entries();
+    out.push_back({name,
+                   plan->entries(),
+                   {bytes.begin(), bytes.end()},
+                   sim_hw::excess_text(
+                       plan->memory, report.problem.device_memory, report.problem.host_memory)});
   }
   return out;
-}
-
-/// Why a plan loses to the first, or wins where it does not fit.
-std::string why(const TrainPlanReport& report, const std::string& name, const TrainPlan& plan) {
-  const TrainPlan& best = report.search.best.front();
-  auto terms = plan.entries();
-  const auto of_best = best.entries();
-  for (std::size_t i = 0; i < terms.size(); ++i)
-    terms[i].second -= of_best[i].second;
-  const double difference = plan.total() - best.total();
-  const double share = difference / best.total();
-  std::string out = fmt::format("{}: {}{} ({}{}) against 1",
-                                name,
-                                difference >= 0 ? "+" : "",
-                                sim_hw::readable(difference, "s"),
-                                difference >= 0 ? "+" : "",
-                                sim_hw::percent(share));
-  if (const std::string lost = largest(terms, 1); !lost.empty())
-    out += "; loses by " + lost;
-  if (const std::string won = largest(terms, -1); !won.empty())
-    out += "; gains by " + won;
-  if (const double over = plan.memory.device.total() - report.problem.device_memory; over > 0)
-    out += fmt::format("; does not fit: {} too much on its fullest device",
-                       sim_hw::readable(over, "B"));
-  if (const double over = plan.memory.host.total() - report.problem.host_memory; over > 0)
-    out += fmt::format("; does not fit: {} too much in the host's share of a device",
-                       sim_hw::readable(over, "B"));
-  if (std::abs(share) < report.spread.max)
-    out += "; nearer than the model's error";
-  return out + "\n";
-}
-
-std::string sureness(const TrainPlanReport& report) {
-  const sim_hw::ErrorSpread& s = report.spread;
-  const TrainPlan& best = report.search.best.front();
-  return fmt::format(
-      "how sure: {}the model is off by {}; the step of 1 is then {} to {}. Plans of one hardware "
-      "share most of that error; an order among plans nearer to each other than it is not "
-      "certain.\n",
-      s.elsewhere ? fmt::format("no training step was measured on {}; elsewhere ", report.hardware)
-                  : "",
-      s.text(),
-      sim_hw::readable(best.total() / (1 + s.max), "s"),
-      sim_hw::readable(best.total() / (1 - s.max), "s"));
 }
 
 std::vector<ScatterPoint> points(const TrainPlanReport& report) {
@@ -330,12 +232,18 @@ std::string train_plan_text(const TrainPlanReport& report) {
       c.scenarios,
       c.fitting,
       c.timed);
-  out += plans_table(report) + "\n" + terms_table(report) + "\n";
-  for (const auto& [name, plan] : named_plans(report)) {
-    if (plan != &search.best.front())
-      out += why(report, name, *plan);
-  }
-  out += sureness(report) + "\n";
+  const std::vector<PlanColumn> columns = columns_of(report);
+  out += plans_table(report) + "\n";
+  out += difference_table(columns, &PlanColumn::seconds, "s", "step, term by term", "whole step");
+  out += "\n" +
+         difference_table(
+             columns, &PlanColumn::bytes, "B", "memory of the fullest device", "whole device") +
+         "\n";
+  for (std::size_t i = 1; i < columns.size(); ++i)
+    out += why_text(columns.front(), columns[i], report.spread);
+  out +=
+      sureness_text(report.spread, report.hardware, "the step of 1", search.best.front().total());
+  out += "\n";
   const auto all = points(report);
   out += scatter_text(all, {kMemoryAxis, kTimeAxis});
   return out;

@@ -1,6 +1,7 @@
 #include "sim_hw/plan/train_advice.hpp"
 
 #include "sim_hw/numbers.hpp"
+#include "sim_hw/plan/plan_words.hpp"
 
 #include <fmt/format.h>
 
@@ -54,15 +55,6 @@ std::string working_change(const TrainProblem& problem, const TrainPlanRequest& 
   return {};
 }
 
-std::string ledger_text(const Ledger& ledger) {
-  std::string out;
-  for (const auto& [name, bytes] : ledger.entries()) {
-    if (bytes > 0)
-      out += fmt::format("{}{} {:.2f}", out.empty() ? "" : " + ", name, bytes / kGib);
-  }
-  return out;
-}
-
 std::string nearest_change(const TrainProblem& problem, const TrainPlanRequest& request) {
   const std::string change = working_change(problem, request);
   return change.empty() ? "no single change of the question helps" : "what would do: " + change;
@@ -75,32 +67,14 @@ Error no_plan(const TrainProblem& problem,
               const TrainSearch& search) {
   if (!search.nearest)
     return empty_space(problem, request);
-  const PlacedLedger& memory = search.nearest->memory;
-  std::string what;
-  if (memory.device.total() > problem.device_memory) {
-    what =
-        fmt::format("{:.2f} GiB on its fullest device ({}), {:.2f} GiB above the limit of {:.2f}",
-                    memory.device.total() / kGib,
-                    ledger_text(memory.device),
-                    (memory.device.total() - problem.device_memory) / kGib,
-                    problem.device_memory / kGib);
-  }
-  if (memory.host.total() > problem.host_memory) {
-    what += fmt::format(
-        "{}{:.2f} GiB in the host's share of a device ({}), {:.2f} GiB above the limit of {:.2f}",
-        what.empty() ? "" : " and ",
-        memory.host.total() / kGib,
-        ledger_text(memory.host),
-        (memory.host.total() - problem.host_memory) / kGib,
-        problem.host_memory / kGib);
-  }
-  return Error{ErrorCode::OutOfMemory,
-               fmt::format("no layout of {} fits {} devices; the nearest, {}, needs {}; {}",
-                           problem.model.name,
-                           problem.devices,
-                           layout_text(search.nearest->scenario.layout),
-                           what,
-                           nearest_change(problem, request))};
+  return Error{
+      ErrorCode::OutOfMemory,
+      fmt::format("no layout of {} fits {} devices; the nearest, {}, needs {}; {}",
+                  problem.model.name,
+                  problem.devices,
+                  layout_text(search.nearest->scenario.layout),
+                  excess_text(search.nearest->memory, problem.device_memory, problem.host_memory),
+                  nearest_change(problem, request))};
 }
 
 Error too_slow(const TrainProblem& problem,

@@ -1,14 +1,13 @@
 #include "sim_hw/plan/train_request.hpp"
 
-#include "core/units.hpp"
 #include "sim_hw/numbers.hpp"
 #include "sim_hw/parallel/layout_request.hpp"
+#include "sim_hw/plan/plan_words.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <utility>
 
 namespace temper::sim_hw {
@@ -39,34 +38,6 @@ constexpr Names<SequenceParallel, 2> kSequences{
 constexpr Names<TrainerState, 2> kStates{
     {{"device", TrainerState::Active}, {"host", TrainerState::OptimizerOnHost}}};
 
-std::vector<std::string_view> parts_of(std::string_view text) {
-  std::vector<std::string_view> out;
-  while (true) {
-    const std::size_t cut = text.find(',');
-    out.push_back(text.substr(0, cut));
-    if (cut == std::string_view::npos)
-      return out;
-    text.remove_prefix(cut + 1);
-  }
-}
-
-template <class T>
-void sort_unique(std::vector<T>& values) {
-  std::ranges::sort(values);
-  values.erase(std::unique(values.begin(), values.end()), values.end());
-}
-
-Result<std::int64_t> count_of(std::string_view key, std::string_view text) {
-  constexpr std::int64_t kMost = 1'000'000;
-  std::int64_t value = 0;
-  const auto [stop, errc] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (errc != std::errc{} || stop != text.data() + text.size() || value < 1 || value > kMost) {
-    return invalid_input(
-        fmt::format("{}: expected whole numbers of 1 to {}, found `{}`", key, kMost, text));
-  }
-  return value;
-}
-
 template <class E, std::size_t N>
 Status choose(std::string_view key,
               std::string_view text,
@@ -83,7 +54,8 @@ Status choose(std::string_view key,
     }
     out.push_back(found->second);
   }
-  sort_unique(out);
+  std::ranges::sort(out);
+  out.erase(std::unique(out.begin(), out.end()), out.end());
   return {};
 }
 
@@ -92,13 +64,7 @@ Status narrow(TrainSpace& space, std::string_view key, std::string_view text) {
   for (const auto& [name, values] : kCounts) {
     if (name != key)
       continue;
-    std::vector<std::int64_t> out;
-    for (const std::string_view part : parts_of(text)) {
-      TEMPER_TRY(const std::int64_t value, count_of(key, part));
-      out.push_back(value);
-    }
-    sort_unique(out);
-    space.*values = std::move(out);
+    TEMPER_TRY(space.*values, counts_of(key, text));
     return {};
   }
   if (key == "zero")
@@ -138,34 +104,11 @@ Status apply_limits(const Params& params,
                     const HardwareSpec& hardware,
                     TrainProblem& problem,
                     TrainPlanRequest& request) {
-  const auto bytes = [&](std::string_view key, double most, double& limit) -> Status {
-    if (!params.has(key))
-      return {};
-    TEMPER_TRY(const std::string text, params.text(key));
-    const Result<Bytes> value = parse_bytes(text);
-    if (!value)
-      return Error(value.error()).within(key);
-    if (value->count() < 1 || as_double(value->count()) > most) {
-      return invalid_input(fmt::format("{}={}: must be above 0 and at most the {} that {} has",
-                                       key,
-                                       text,
-                                       to_text(Bytes(static_cast<std::int64_t>(most))),
-                                       hardware.name));
-    }
-    limit = as_double(value->count());
-    return {};
-  };
-  TEMPER_TRY_STATUS(bytes("memory", problem.device_memory, problem.device_memory));
-  double host = as_double(hardware.host.memory.count());
-  TEMPER_TRY_STATUS(bytes("host_memory", host, host));
+  TEMPER_TRY(problem.device_memory, byte_limit(params, "memory", problem.device_memory, hardware));
+  TEMPER_TRY(const double host,
+             byte_limit(params, "host_memory", as_double(hardware.host.memory.count()), hardware));
   problem.host_memory = host / as_double(hardware.devices_per_node());
-  if (params.has("max_time")) {
-    TEMPER_TRY(const std::string text, params.text("max_time"));
-    const Result<Duration> most = parse_duration(text);
-    if (!most)
-      return Error(most.error()).within("max_time");
-    request.max_seconds = seconds(*most);
-  }
+  TEMPER_TRY(request.max_seconds, time_limit(params, "max_time"));
   return {};
 }
 

@@ -2,6 +2,7 @@
 
 #include "sim_hw/memory/weights.hpp"
 #include "sim_hw/numbers.hpp"
+#include "sim_hw/plan/plan_words.hpp"
 
 #include <algorithm>
 #include <limits>
@@ -12,15 +13,6 @@ namespace {
 
 bool divides(std::int64_t divisor, std::int64_t whole) {
   return whole % divisor == 0;
-}
-
-std::vector<std::int64_t> divisors(std::int64_t whole, std::int64_t most) {
-  std::vector<std::int64_t> out;
-  for (std::int64_t d = 1; d <= std::min(whole, most); ++d) {
-    if (divides(d, whole))
-      out.push_back(d);
-  }
-  return out;
 }
 
 std::vector<std::int64_t> powers_of_two(std::int64_t whole, std::int64_t most) {
@@ -365,7 +357,7 @@ TrainSpace full_space(const TrainProblem& problem, const TrainShape& shape) {
   const ModelSpec& model = problem.model;
   constexpr std::int64_t kMostParts = 64;
   TrainSpace space;
-  for (const std::int64_t tp : divisors(model.heads, problem.devices)) {
+  for (const std::int64_t tp : divisors_up_to(model.heads, problem.devices)) {
     TrainShape one;
     one.seq = tp;
     Layout layout;
@@ -376,10 +368,10 @@ TrainSpace full_space(const TrainProblem& problem, const TrainShape& shape) {
   }
   space.pp = up_to(std::min(model.layers, problem.devices));
   space.vpp = up_to(model.layers);
-  space.ep =
-      model.moe ? divisors(model.moe->experts, problem.devices) : std::vector<std::int64_t>{1};
+  space.ep = model.moe ? divisors_up_to(model.moe->experts, problem.devices)
+                       : std::vector<std::int64_t>{1};
   space.cp = powers_of_two(shape.seq, std::min(kMostParts, problem.devices));
-  space.dp = divisors(shape.global_batch, problem.devices);
+  space.dp = divisors_up_to(shape.global_batch, problem.devices);
   space.micro_batch = powers_of_two(shape.global_batch, kMostParts);
   space.zero = {Zero::None, Zero::Optimizer};
   space.recompute = {Recompute::None, Recompute::Full};

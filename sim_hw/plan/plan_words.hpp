@@ -1,0 +1,39 @@
+// Words that the questions of both searches share: lists of counts, limits in bytes and seconds.
+// Errors name the key, what was found and what is expected. Pure functions.
+#pragma once
+
+#include "sim_hw/hardware/hardware_spec.hpp"
+#include "sim_hw/memory/ledger.hpp"
+#include "sim_hw/predict/request.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace temper::sim_hw {
+
+/// Between commas.
+std::vector<std::string_view> parts_of(std::string_view text);
+/// "1,2,4": ascending, each once.
+Result<std::vector<std::int64_t>> counts_of(std::string_view key, std::string_view text);
+/// Divisors of `whole` up to `most`, ascending.
+std::vector<std::int64_t> divisors_up_to(std::int64_t whole, std::int64_t most);
+
+/// "60GB" under `key`, at most `most`, which is also what it is when the key is missing.
+Result<double> byte_limit(const Params& params,
+                          std::string_view key,
+                          double most,
+                          const HardwareSpec& hardware);
+/// "50ms" under `key`, in seconds.
+Result<std::optional<double>> time_limit(const Params& params, std::string_view key);
+
+/// "61.20 GiB on its fullest device (weights 40.00 + ...), 1.60 GiB above the limit of 59.60", and
+/// the same of the host's share where that is exceeded.
+std::string excess_text(const PlacedLedger& needed, double device_memory, double host_memory);
+
+/// Of a whole cluster: the key `cards`, or all that the hardware has.
+Result<std::int64_t> cards_of(const Params& params, const HardwareSpec& hardware);
+
+}  // namespace temper::sim_hw

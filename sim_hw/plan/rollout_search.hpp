@@ -1,0 +1,118 @@
+// The layouts of rollout engines with the most tokens per second of a cluster, under its memory and
+// a limit on the time per token.
+//
+// An engine has as many devices as tp and ep ask for, in whole cards, and there are as many engines
+// as the cluster holds. In a replica (tp devices) `slots` responses run at all times:
+//   step    parallel_decode_seconds() of `slots` sequences at the mean context of running responses
+//           c = prompt + E[r^2] / (2 E[r]), for response lengths r: longer ones run for longer
+//   token   step + slots / E[r] x prompt / prefill_tokens x one prefill pass of prefill_tokens
+//   tokens/s = slots / token, of every replica
+// Memory, as actors/simulation/costs.hpp has it: weights, prefill working set, logits, the bucket
+// of a publication; what is left is KV cache. It must hold slots c + 2 s sqrt(slots) tokens, with s
+// the standard deviation of a running response's context, and one longest response; else responses
+// are preempted. An engine stages the next version's weights in host memory. Assumed: the trainer
+// and the reference are elsewhere; no prefix is shared; bf16. Searched: every tp that divides the
+// heads and ep that divides the experts, every number of slots up to 128, then in steps of a 128th.
+// Constants: of the hardware. Pure functions.
+#pragma once
+
+#include "sim_hw/hardware/hardware_spec.hpp"
+#include "sim_hw/memory/ledger.hpp"
+#include "sim_hw/network/collectives.hpp"
+#include "sim_hw/operators/device.hpp"
+#include "sim_hw/steps/step_cost.hpp"
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace temper::sim_hw {
+
+/// Of one response, in tokens.
+struct RolloutLengths {
+  double prompt = 0;
+  double response = 0;  ///< Mean.
+  double longest = 0;   ///< Prompt and response.
+  double context = 0;   ///< Mean over the time that responses run.
+  double spread = 0;    ///< Standard deviation of the same.
+};
+/// Requires: at least one response of 1 token or more.
+RolloutLengths rollout_lengths(double prompt, std::span<const double> responses);
+
+/// Whether versions come from other cards, and are staged in host memory.
+enum class Staging { Host, None };
+
+/// A model on so many devices of a hardware. Made once.
+struct RolloutProblem {
+  RolloutProblem(const ModelSpec& served, const HardwareSpec& spec, std::int64_t cards);
+
+  ModelSpec model;               ///< Without MTP modules.
+  const HardwareSpec& hardware;  ///< Borrowed.
+  Device device;
+  Fabric fabric;
+  std::int64_t devices;
+  double device_memory;
+  double host_memory;  ///< A device's share of its node's.
+  RolloutLengths lengths;
+  double prefill_tokens = 8192;  ///< Of a pass and replica.
+  double block = 128;            ///< Tokens of a block of KV cache.
+  Staging staging = Staging::Host;
+  std::optional<double> max_token_seconds;
+};
+
+struct RolloutScenario {
+  std::int64_t tp = 1;
+  std::int64_t ep = 1;
+  std::int64_t engine_devices = 1;
+  std::int64_t slots = 1;  ///< Of a replica.
+
+  std::int64_t replicas() const { return engine_devices / tp; }
+};
+
+struct RolloutPlan {
+  RolloutScenario scenario;
+  std::int64_t engines = 0;
+  std::array<double, kOps> step{};  ///< Seconds of a decode step, by operator.
+  double step_seconds = 0;
+  double prefill = 0;    ///< Seconds of prompts for each step.
+  double kv_share = 0;   ///< Of what weights leave, for keys and values.
+  double kv_tokens = 0;  ///< Of a replica.
+  PlacedLedger memory;   ///< Of a device.
+
+  double token_seconds() const { return step_seconds + prefill; }
+  /// Of all engines.
+  std::int64_t all_slots() const { return engines * scenario.replicas() * scenario.slots; }
+  double tokens_per_second() const;
+  /// Summands of token_seconds(), by name.
+  std::vector<std::pair<std::string_view, double>> entries() const;
+  /// What `devices` spend on a token of the cluster, devices / tokens_per_second(), by the same
+  /// names, and what those in no engine waste.
+  std::vector<std::pair<std::string_view, double>> device_entries(std::int64_t devices) const;
+};
+
+/// None: the layout does not divide the model, or so many slots do not fit the memory.
+std::optional<RolloutPlan> price(const RolloutProblem& problem, const RolloutScenario& scenario);
+
+struct RolloutSpace {
+  std::vector<std::int64_t> tp, ep;
+  std::optional<std::int64_t> engine_devices;  ///< None: what tp and ep ask for, in whole cards.
+  std::optional<std::int64_t> slots;           ///< None: every number.
+};
+RolloutSpace full_rollout_space(const RolloutProblem& problem);
+
+struct RolloutSearch {
+  std::vector<RolloutPlan> best;       ///< Most tokens/s first, each of another tp and ep.
+  std::vector<RolloutPlan> front;      ///< More tokens/s than any of less time per token.
+  std::optional<RolloutPlan> nearest;  ///< If all are too slow: that of least time per token.
+  std::optional<RolloutPlan> least;    ///< If no slots fit: what the fewest need where it is least.
+  std::int64_t scenarios = 0;          ///< Priced.
+};
+RolloutSearch search_rollout(const RolloutProblem& problem,
+                             const RolloutSpace& space,
+                             std::size_t count = 3);
+
+}  // namespace temper::sim_hw
