@@ -56,9 +56,12 @@ CLI::App* add_estimate(CLI::App& app, EstimateOptions& options) {
 
 CLI::App* add_plan(CLI::App& app, PlanOptions& options) {
   auto* command = app.add_subcommand(
-      "plan", "The best layouts: task=train model=... hardware=... batch=... seq=...");
-  command->add_option("words", options.words, "task=, model=, hardware=, cards=, parameters");
-  command->add_option("--svg", options.svg, "Write step time against memory as SVG");
+      "plan", "The best layouts: of a pipeline, or task=train|rollout model=... hardware=...");
+  command->add_option("words", options.words, "A pipeline YAML; or task=, model=, hardware=, ...");
+  command->add_option("--set", options.sets, "key=value; overrides the pipeline, may be repeated")
+      ->allow_extra_args(false);
+  command->add_option("--out", options.out, "Write a pipeline with the best layouts as YAML");
+  command->add_option("--svg", options.svg, "Write time against memory, or tokens/s against time");
   command->add_flag("--json", options.json, "As one JSON object");
   return command;
 }

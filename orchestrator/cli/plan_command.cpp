@@ -1,6 +1,10 @@
 #include "orchestrator/cli/plan_command.hpp"
 
 #include "core/files.hpp"
+#include "orchestrator/config/load.hpp"
+#include "orchestrator/explore/config_plan_report.hpp"
+#include "orchestrator/explore/evaluate.hpp"
+#include "orchestrator/explore/plan_pipeline.hpp"
 #include "orchestrator/explore/rollout_plan_report.hpp"
 #include "orchestrator/explore/train_plan_report.hpp"
 #include "sim_hw/plan/plan_words.hpp"
@@ -24,31 +28,54 @@ constexpr MeasuredAs kRollout[] = {{"decode_step", "time"}, {"rl_iteration", "ro
 
 struct Subject {
   sim_hw::Catalog catalog = sim_hw::Catalog::shipped();
+  std::string hardware_name;
+  std::string model_name;
   const sim_hw::HardwareSpec* hardware = nullptr;
   const sim_hw::ModelSpec* model = nullptr;
   std::int64_t cards = 0;
 };
 
 Status read_subject(const sim_hw::Params& params, Subject& subject) {
-  TEMPER_TRY(const std::string hardware, params.text("hardware"));
-  TEMPER_TRY(const std::string model, params.text("model"));
-  TEMPER_TRY(subject.hardware, subject.catalog.hardware(hardware));
-  TEMPER_TRY(subject.model, subject.catalog.model(model));
+  TEMPER_TRY(subject.hardware_name, params.text("hardware"));
+  TEMPER_TRY(subject.model_name, params.text("model"));
+  TEMPER_TRY(subject.hardware, subject.catalog.hardware(subject.hardware_name));
+  TEMPER_TRY(subject.model, subject.catalog.model(subject.model_name));
   TEMPER_TRY(subject.cards, sim_hw::cards_of(params, *subject.hardware));
   return {};
 }
 
-/// The plot to its file, the rest to `out`.
-template <class Report>
-Status show(const PlanOptions& options,
-            const Report& report,
-            std::string (*text)(const Report&),
-            std::string (*svg)(const Report&),
-            std::ostream& out) {
-  if (!options.svg.empty())
-    TEMPER_TRY_STATUS(write_file_atomically(options.svg, svg(report)));
-  out << text(report);
-  return {};
+/// The words that ask the same again.
+std::string question(const PlanOptions& options) {
+  std::string out = "temper plan";
+  for (const std::string& word : options.words)
+    out += " " + word;
+  for (const std::string& set : options.sets)
+    out += " --set " + set;
+  return out;
+}
+
+Status write_pipeline(const PlanOptions& options,
+                      const PipelineConfig& config,
+                      std::string_view about) {
+  return write_file_atomically(
+      options.out,
+      fmt::format("# From `{}`.\n# {}\n{}", question(options), about, to_yaml(config)));
+}
+
+/// The response lengths that a rollout question asks for, as a pipeline says them.
+Result<actors::LengthConfig> response_lengths(const sim_hw::Params& params,
+                                              const sim_hw::RolloutLengths& lengths) {
+  actors::LengthConfig out;
+  out.mean = lengths.response;
+  out.cap = Tokens(static_cast<std::int64_t>(lengths.longest - lengths.prompt));
+  if (params.has("lengths")) {
+    out.kind = actors::LengthKind::Trace;
+    TEMPER_TRY(out.trace, params.text("lengths"));
+    return out;
+  }
+  TEMPER_TRY(out.p99_over_median, params.number("p99_over_median", 1));
+  out.kind = out.p99_over_median > 1 ? actors::LengthKind::Lognormal : actors::LengthKind::Constant;
+  return out;
 }
 
 Status plan_training(const PlanOptions& options, const sim_hw::Params& params, std::ostream& out) {
@@ -72,8 +99,20 @@ Status plan_training(const PlanOptions& options, const sim_hw::Params& params, s
     TEMPER_TRY(report.compared, sim_hw::plan_with(problem, request, layout));
   }
   TEMPER_TRY(report.spread, sim_hw::error_spread(subject.catalog, *subject.hardware, kTraining));
-  return show(
-      options, report, options.json ? train_plan_json : train_plan_text, train_plan_svg, out);
+  if (!options.svg.empty())
+    TEMPER_TRY_STATUS(write_file_atomically(options.svg, train_plan_svg(report)));
+  if (!options.out.empty()) {
+    TEMPER_TRY(const PipelineConfig config,
+               pipeline_of({subject.hardware_name, subject.model_name, *subject.hardware},
+                           problem,
+                           report.search.best.front()));
+    TEMPER_TRY_STATUS(write_pipeline(options,
+                                     config,
+                                     "A pipeline trains with ZeRO 1, sequence parallelism and full "
+                                     "recompute, whatever the plan chose."));
+  }
+  out << (options.json ? train_plan_json(report) : train_plan_text(report));
+  return {};
 }
 
 Status plan_rollout(const PlanOptions& options, const sim_hw::Params& params, std::ostream& out) {
@@ -91,11 +130,65 @@ Status plan_rollout(const PlanOptions& options, const sim_hw::Params& params, st
     TEMPER_TRY(report.compared, sim_hw::plan_with(problem, request, layout));
   }
   TEMPER_TRY(report.spread, sim_hw::error_spread(subject.catalog, *subject.hardware, kRollout));
-  return show(
-      options, report, options.json ? rollout_plan_json : rollout_plan_text, rollout_plan_svg, out);
+  if (!options.svg.empty())
+    TEMPER_TRY_STATUS(write_file_atomically(options.svg, rollout_plan_svg(report)));
+  if (!options.out.empty()) {
+    TEMPER_TRY(const actors::LengthConfig responses, response_lengths(params, problem.lengths));
+    TEMPER_TRY(const PipelineConfig config,
+               pipeline_of({subject.hardware_name, subject.model_name, *subject.hardware},
+                           problem,
+                           report.search.best.front(),
+                           responses));
+    TEMPER_TRY_STATUS(write_pipeline(
+        options, config, "The trainer takes turns with the engines on their cards."));
+  }
+  out << (options.json ? rollout_plan_json(report) : rollout_plan_text(report));
+  return {};
+}
+
+/// A pipeline whose only fault may be the layouts that are to be replaced.
+Result<PipelineConfig> load_to_plan(const PlanOptions& options) {
+  TEMPER_TRY(LoadedConfig loaded, read_config(options.words.front(), options.sets));
+  std::vector<ConfigIssue> issues = loaded.issues();
+  std::erase_if(issues, [](const ConfigIssue& issue) {
+    return issue.key == "simulation" || issue.key == "simulation.trainer" ||
+           issue.key == "simulation.rollout";
+  });
+  if (!issues.empty())
+    return invalid_input(render(issues));
+  return loaded.config();
+}
+
+Status plan_pipeline(const PlanOptions& options, std::ostream& out) {
+  if (options.words.size() != 1)
+    return invalid_input("expected one pipeline, or task=... and other key=value words");
+  if (!options.svg.empty())
+    return invalid_input("--svg: a pipeline has one point of each side, and no plot");
+  TEMPER_TRY(const PipelineConfig config, load_to_plan(options));
+  if (config.hardware != HardwareKind::Simulated) {
+    return invalid_input(
+        fmt::format("{}: needs `hardware: simulated`; layouts of local cards are not searched",
+                    options.words.front()));
+  }
+  TEMPER_TRY(ConfigPlan plan, plan_config(config));
+  sim_hw::Catalog catalog = sim_hw::Catalog::shipped();
+  TEMPER_TRY(const sim_hw::HardwareSpec* hardware, catalog.hardware(config.simulation.cluster));
+  ConfigPlanReport report{std::move(plan), {}, {}};
+  TEMPER_TRY(report.training, sim_hw::error_spread(catalog, *hardware, kTraining));
+  TEMPER_TRY(report.rollout, sim_hw::error_spread(catalog, *hardware, kRollout));
+  if (!options.out.empty()) {
+    TEMPER_TRY_STATUS(check_rules(report.plan.config));
+    TEMPER_TRY_STATUS(write_pipeline(options, report.plan.config, "Both layouts were chosen."));
+  }
+  out << (options.json ? config_plan_json(report) : config_plan_text(report));
+  return {};
 }
 
 Status plan(const PlanOptions& options, std::ostream& out) {
+  if (!options.words.empty() && options.words.front().find('=') == std::string::npos)
+    return plan_pipeline(options, out);
+  if (!options.sets.empty())
+    return invalid_input("--set: belongs to a pipeline; without one, write key=value");
   TEMPER_TRY(const sim_hw::Params params, sim_hw::Params::from_words(options.words));
   TEMPER_TRY(const std::string task, params.text("task"));
   if (task == "train")
@@ -106,7 +199,7 @@ Status plan(const PlanOptions& options, std::ostream& out) {
     return invalid_input(
         "task=rl: how to split cards between both sides is what `temper tune CONFIG` searches");
   }
-  return invalid_input(fmt::format("task={}: expected train or rollout", task));
+  return invalid_input(fmt::format("task={}: expected train, rollout or rl", task));
 }
 
 }  // namespace

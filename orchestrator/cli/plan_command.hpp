@@ -1,4 +1,5 @@
-// `temper plan`: the best layouts for training or rollout on a cluster, before anything runs.
+// `temper plan`: the best layouts for training or rollout on a cluster, or for both sides of a
+// pipeline, before anything runs.
 #pragma once
 
 #include <iosfwd>
@@ -8,8 +9,11 @@
 namespace temper::orchestrator {
 
 struct PlanOptions {
-  std::vector<std::string> words;  ///< "model=...", "hardware=...", "task=train", or a pipeline.
-  std::string svg;                 ///< Where the plot goes; empty: nowhere.
+  /// "task=train", "model=...", "hardware=..." and so on; or the path of a pipeline's YAML.
+  std::vector<std::string> words;
+  std::vector<std::string> sets;  ///< "key=value", of a pipeline.
+  std::string svg;                ///< Where the plot goes; empty: nowhere.
+  std::string out;                ///< Where a pipeline with the best layout goes; empty: nowhere.
   bool json = false;
 };
 

@@ -261,6 +261,16 @@ RolloutLengths rollout_lengths(double prompt, std::span<const double> responses)
   return out;
 }
 
+std::int64_t slots_in(const RolloutLengths& lengths, double kv_tokens) {
+  if (kv_tokens < lengths.longest)
+    return 0;
+  // n context + 2 spread sqrt(n) <= tokens, solved for sqrt(n).
+  const double half = kDeviations * lengths.spread / 2;
+  const double root =
+      (std::sqrt(half * half + lengths.context * kv_tokens) - half) / lengths.context;
+  return static_cast<std::int64_t>(root * root + 1e-9);
+}
+
 RolloutProblem::RolloutProblem(const ModelSpec& served,
                                const HardwareSpec& spec,
                                std::int64_t cards)

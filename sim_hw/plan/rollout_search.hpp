@@ -43,6 +43,10 @@ struct RolloutLengths {
 /// Requires: at least one response of 1 token or more.
 RolloutLengths rollout_lengths(double prompt, std::span<const double> responses);
 
+/// Responses that a cache of so many tokens holds at once, with two standard deviations to spare;
+/// 0 if not one.
+std::int64_t slots_in(const RolloutLengths& lengths, double kv_tokens);
+
 /// Whether versions come from other cards, and are staged in host memory.
 enum class Staging { Host, None };
 

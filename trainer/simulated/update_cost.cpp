@@ -1,6 +1,5 @@
 #include "trainer/simulated/update_cost.hpp"
 
-#include "sim_hw/parallel/train_iteration.hpp"
 #include "sim_hw/parallel/train_traffic.hpp"
 
 namespace temper::trainer {
@@ -57,6 +56,7 @@ UpdateCost UpdateModel::times(const actors::Packing& packing) const {
   const sim_hw::TrainShape shape = this->shape(packing);
   const sim_hw::TrainTime time =
       sim_hw::train_iteration_time(model_, device_, fabric_, layout_, shape);
+  cost.time = time;
   cost.pipeline = time.stage.total() + time.bubble;
   cost.data_parallel = time.data_parallel;
   cost.optimizer = time.optimizer;

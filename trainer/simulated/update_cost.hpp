@@ -18,6 +18,7 @@
 #include "actors/simulation/packing.hpp"
 #include "sim_hw/model/flops.hpp"
 #include "sim_hw/operators/device.hpp"
+#include "sim_hw/parallel/train_iteration.hpp"
 
 #include <cstdint>
 #include <vector>
@@ -31,6 +32,7 @@ struct UpdateCost {
   double data_parallel = 0;
   double optimizer = 0;
   double host_transfer = 0;
+  sim_hw::TrainTime time;  ///< What pipeline, data_parallel and optimizer are made of.
 
   double flops = 0;
   sim_hw::LevelBytes sent;     ///< By all devices.
