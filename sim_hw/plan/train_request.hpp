@@ -38,7 +38,8 @@ TrainPlanRequest freed(const TrainProblem& problem,
                        std::string_view key);
 
 /// The best plan of the request with the keys of `text` ("tp8,pp16,vpp2") at those values and the
-/// rest as free as it was; where none of them fits the memory, the one that comes nearest.
+/// rest as free as it was; where none of them fits the memory, the best of those that come within
+/// 2 % of the nearest.
 Result<TrainPlan> plan_with(const TrainProblem& problem,
                             const TrainPlanRequest& request,
                             std::string_view text);
