@@ -62,6 +62,7 @@ CLI::App* add_plan(CLI::App& app, PlanOptions& options) {
       ->allow_extra_args(false);
   command->add_option("--out", options.out, "Write a pipeline with the best layouts as YAML");
   command->add_option("--svg", options.svg, "Write time against memory, or tokens/s against time");
+  command->add_flag("--list", options.list, "The words of each task");
   command->add_flag("--json", options.json, "As one JSON object");
   return command;
 }

@@ -205,10 +205,18 @@ Status plan(const PlanOptions& options, std::ostream& out) {
 }  // namespace
 
 int run_plan(const PlanOptions& options, std::ostream& out, std::ostream& err) {
+  if (options.list) {
+    out << fmt::format("task=train    hardware; {}\n", sim_hw::kTrainPlanParameters)
+        << fmt::format("task=rollout  hardware; {}\n", sim_hw::kRolloutPlanParameters)
+        << "CONFIG        the path of a pipeline on simulated hardware: both of its sides\n";
+    return 0;
+  }
   const Status status = plan(options, out);
   if (status)
     return 0;
   err << "temper: " << status.error().context << '\n';
+  if (status.error().code == ErrorCode::InvalidInput)
+    err << "words of each task: temper plan --list\n";
   return 1;
 }
 

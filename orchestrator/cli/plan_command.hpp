@@ -15,6 +15,7 @@ struct PlanOptions {
   std::string svg;                ///< Where the plot goes; empty: nowhere.
   std::string out;                ///< Where a pipeline with the best layout goes; empty: nowhere.
   bool json = false;
+  bool list = false;  ///< What the words of each task are.
 };
 
 /// The exit code of the command. Results go to `out`, what is wrong to `err`.

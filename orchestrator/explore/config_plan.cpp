@@ -7,7 +7,6 @@
 #include "orchestrator/config/simulated_memory.hpp"
 #include "orchestrator/config/simulation.hpp"
 #include "rollout/simulated/engine_cost.hpp"
-#include "sim_hw/parallel/train_iteration.hpp"
 #include "sim_hw/plan/plan_words.hpp"
 
 #include <fmt/format.h>
@@ -29,13 +28,9 @@ constexpr std::size_t kTried = 64;
 constexpr std::int64_t kMicroBatches[] = {4096, 8192, 16384, 32768};
 constexpr int kShares = 100;
 
-/// Layouts of the trainer that are timed with the packing of the run.
-constexpr std::size_t kPacked = 256;
-
 struct Batch {
   std::vector<Tokens> sequences;
   double tokens = 0;
-  double squares = 0;
   sim_hw::RolloutLengths lengths;
 };
 
@@ -52,9 +47,7 @@ Batch first_batch(const PipelineConfig& c, const SimulationSettings& s) {
     const Tokens before = prompts.of(i / group);
     const Tokens after = responses.of(i, i / group);
     batch.sequences.push_back(before + after);
-    const auto tokens = static_cast<double>((before + after).count());
-    batch.tokens += tokens;
-    batch.squares += tokens * tokens;
+    batch.tokens += static_cast<double>((before + after).count());
     drawn.push_back(static_cast<double>(after.count()));
     prompt += static_cast<double>(before.count());
   }
@@ -74,16 +67,13 @@ class Planner {
         keep_(keep),
         settings_(std::move(settings)),
         batch_(first_batch(config, settings_)),
-        model_(actors::trained_model(settings_)),
-        device_(sim_hw::make_device(settings_.cluster)),
-        fabric_(sim_hw::make_fabric(settings_.cluster)) {}
+        packings_(batch_.sequences) {}
 
   Result<ConfigPlan> run();
 
  private:
   std::vector<TrainerEngineConfig> trainer_layouts() const;
   std::vector<RolloutEngineConfig> rollout_layouts() const;
-  double time_evenly(const SimulationSettings& s, const actors::ActorMemory& memory) const;
   TrainerChoice time_trainer(const SimulationSettings& s) const;
   std::vector<TrainerChoice> trainers();
   EngineChoice time_engine(const RolloutEngineConfig& layout) const;
@@ -97,9 +87,7 @@ class Planner {
   const Keep keep_;
   const SimulationSettings settings_;
   const Batch batch_;
-  const sim_hw::ModelSpec model_;  ///< As it is trained.
-  const sim_hw::Device device_;
-  const sim_hw::Fabric fabric_;
+  actors::Packings packings_;
   std::int64_t fitting_ = 0;
 };
 
@@ -146,51 +134,28 @@ TrainerChoice Planner::time_trainer(const SimulationSettings& s) const {
   return out;
 }
 
-/// As if every micro-batch were as full, and of the same mix of lengths.
-double Planner::time_evenly(const SimulationSettings& s, const actors::ActorMemory& memory) const {
-  const sim_hw::Layout layout = actors::trainer_layout(s);
-  const auto replicas = static_cast<double>(layout.dp);
-  const auto limit = static_cast<double>(s.config.trainer.micro_batch_tokens);
-  const std::int64_t multiple = layout.vpp > 1 ? layout.pp : 1;
-  const auto least = static_cast<std::int64_t>(std::ceil(batch_.tokens / replicas / limit));
-  const std::int64_t micro_batches = (least + multiple - 1) / multiple * multiple;
-  const double all = replicas * static_cast<double>(micro_batches);
-  const sim_hw::TrainShape shape = actors::packed_shape(
-      s, layout, micro_batches, Tokens(static_cast<std::int64_t>(std::ceil(batch_.tokens / all))));
-  const actors::LayerAttention attention =
-      actors::layer_attention(model_, device_, layout, shape, batch_.squares / all);
-  const double correction =
-      (2 + device_.k.attention_backward) * (attention.real - attention.packed) *
-      static_cast<double>(micro_batches * model_.layers) / static_cast<double>(layout.pp);
-  const double parked = memory.host.optimizer;
-  const double transfer = parked > 0 ? sim_hw::to_device_seconds(fabric_, parked) +
-                                           sim_hw::from_device_seconds(fabric_, parked)
-                                     : 0;
-  return sim_hw::train_iteration_time(model_, device_, fabric_, layout, shape).total() +
-         correction + transfer;
-}
-
 /// Fastest first.
 std::vector<TrainerChoice> Planner::trainers() {
-  std::vector<std::pair<double, TrainerEngineConfig>> screened;
+  std::vector<std::pair<double, TrainerEngineConfig>> timed;
   SimulationSettings s = settings_;
   s.cards = s.trainer_cards;
   for (const TrainerEngineConfig& layout : trainer_layouts()) {
     s.config.trainer = layout;
     if (!actors::check_trainer(s))
       continue;
-    if (const actors::ActorMemory memory = actors::trainer_memory(s); fits(s, memory))
-      screened.emplace_back(time_evenly(s, memory), layout);
+    if (!fits(s, actors::trainer_memory(s)))
+      continue;
+    const trainer::UpdateModel model(s);
+    timed.emplace_back(model.seconds(packings_(model.limits())), layout);
   }
-  fitting_ = std::ssize(screened);
-  std::ranges::stable_sort(screened, {}, [](const auto& each) { return each.first; });
-  screened.resize(std::min(kPacked, screened.size()));
+  fitting_ = std::ssize(timed);
+  std::ranges::stable_sort(timed, {}, [](const auto& each) { return each.first; });
+  timed.resize(std::min(kTried + kShown, timed.size()));
   std::vector<TrainerChoice> out;
-  for (const auto& [seconds, layout] : screened) {
+  for (const auto& [seconds, layout] : timed) {
     s.config.trainer = layout;
     out.push_back(time_trainer(s));
   }
-  std::ranges::stable_sort(out, {}, [](const TrainerChoice& c) { return c.cost.total(); });
   return out;
 }
 

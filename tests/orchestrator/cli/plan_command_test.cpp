@@ -140,11 +140,22 @@ TEST(PlanCommand, PlansAPipelineWhoseOwnLayoutsDoNotFit) {
   EXPECT_NE(plan_with(options).err.find("steps"), std::string::npos);
 }
 
+TEST(PlanCommand, ListsTheWordsThatItKnows) {
+  PlanOptions options;
+  options.list = true;
+  const Outcome outcome = plan_with(options);
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_NE(outcome.out.find("max_token_time"), std::string::npos);
+  EXPECT_NE(outcome.out.find("expert_imbalance"), std::string::npos);
+}
+
 TEST(PlanCommand, SaysWhatIsWrong) {
-  EXPECT_EQ(plan({"task=cook"}).err, "temper: task=cook: expected train, rollout or rl\n");
+  const std::string list = "words of each task: temper plan --list\n";
+  EXPECT_EQ(plan({"task=cook"}).err, "temper: task=cook: expected train, rollout or rl\n" + list);
   EXPECT_NE(plan({"task=rl"}).err.find("`temper tune CONFIG`"), std::string::npos);
-  EXPECT_EQ(plan({}).err, "temper: task: missing; expected text\n");
-  EXPECT_EQ(plan({"task=train", "model=x"}).err, "temper: hardware: missing; expected text\n");
+  EXPECT_EQ(plan({}).err, "temper: task: missing; expected text\n" + list);
+  EXPECT_EQ(plan({"task=train", "model=x"}).err,
+            "temper: hardware: missing; expected text\n" + list);
   EXPECT_EQ(plan({"nowhere.yaml"}).code, 1);
   const std::string local = std::string(TEMPER_SOURCE_DIR) + "/configs/quickstart.yaml";
   EXPECT_NE(plan({local}).err.find("needs `hardware: simulated`"), std::string::npos);
@@ -152,7 +163,8 @@ TEST(PlanCommand, SaysWhatIsWrong) {
   words.push_back("tp=7");
   EXPECT_EQ(plan(words).err,
             "temper: no layout can run: tp = 7 does not divide 128 heads of "
-            "openPangu-Ultra-MoE-718B; nearest: tp = 8\n");
+            "openPangu-Ultra-MoE-718B; nearest: tp = 8\n" +
+                list);
 }
 
 }  // namespace
