@@ -99,6 +99,7 @@ Status plan_training(const PlanOptions& options, const sim_hw::Params& params, s
     TEMPER_TRY(report.compared, sim_hw::plan_with(problem, request, layout));
   }
   TEMPER_TRY(report.spread, sim_hw::error_spread(subject.catalog, *subject.hardware, kTraining));
+  out << (options.json ? train_plan_json(report) : train_plan_text(report));
   if (!options.svg.empty())
     TEMPER_TRY_STATUS(write_file_atomically(options.svg, train_plan_svg(report)));
   if (!options.out.empty()) {
@@ -111,7 +112,6 @@ Status plan_training(const PlanOptions& options, const sim_hw::Params& params, s
                                      "A pipeline trains with ZeRO 1, sequence parallelism and full "
                                      "recompute, whatever the plan chose."));
   }
-  out << (options.json ? train_plan_json(report) : train_plan_text(report));
   return {};
 }
 
@@ -130,6 +130,7 @@ Status plan_rollout(const PlanOptions& options, const sim_hw::Params& params, st
     TEMPER_TRY(report.compared, sim_hw::plan_with(problem, request, layout));
   }
   TEMPER_TRY(report.spread, sim_hw::error_spread(subject.catalog, *subject.hardware, kRollout));
+  out << (options.json ? rollout_plan_json(report) : rollout_plan_text(report));
   if (!options.svg.empty())
     TEMPER_TRY_STATUS(write_file_atomically(options.svg, rollout_plan_svg(report)));
   if (!options.out.empty()) {
@@ -142,7 +143,6 @@ Status plan_rollout(const PlanOptions& options, const sim_hw::Params& params, st
     TEMPER_TRY_STATUS(write_pipeline(
         options, config, "The trainer takes turns with the engines on their cards."));
   }
-  out << (options.json ? rollout_plan_json(report) : rollout_plan_text(report));
   return {};
 }
 
@@ -176,11 +176,11 @@ Status plan_pipeline(const PlanOptions& options, std::ostream& out) {
   ConfigPlanReport report{std::move(plan), {}, {}};
   TEMPER_TRY(report.training, sim_hw::error_spread(catalog, *hardware, kTraining));
   TEMPER_TRY(report.rollout, sim_hw::error_spread(catalog, *hardware, kRollout));
+  out << (options.json ? config_plan_json(report) : config_plan_text(report));
   if (!options.out.empty()) {
     TEMPER_TRY_STATUS(check_rules(report.plan.config));
     TEMPER_TRY_STATUS(write_pipeline(options, report.plan.config, "Both layouts were chosen."));
   }
-  out << (options.json ? config_plan_json(report) : config_plan_text(report));
   return {};
 }
 
