@@ -2,10 +2,12 @@
 #include "orchestrator/cli/ablation_command.hpp"
 #include "orchestrator/cli/after_run.hpp"
 #include "orchestrator/cli/calibrate_command.hpp"
+#include "orchestrator/cli/calibrate_local_command.hpp"
 #include "orchestrator/cli/compare_command.hpp"
 #include "orchestrator/cli/estimate_command.hpp"
 #include "orchestrator/cli/ladder_command.hpp"
 #include "orchestrator/cli/plan_command.hpp"
+#include "orchestrator/cli/predict_command.hpp"
 #include "orchestrator/cli/report_command.hpp"
 #include "orchestrator/cli/run_command.hpp"
 #include "orchestrator/cli/sweep_command.hpp"
@@ -67,21 +69,45 @@ CLI::App* add_plan(CLI::App& app, PlanOptions& options) {
   return command;
 }
 
-CLI::App* add_calibrate(CLI::App& app, CalibrateOptions& options) {
+struct CalibrateArguments {
+  bool local = false;
+  CalibrateOptions fit;
+  CalibrateLocalOptions here;
+};
+
+CLI::App* add_calibrate(CLI::App& app, CalibrateArguments& arguments) {
+  CalibrateOptions& options = arguments.fit;
   auto* command = app.add_subcommand(
       "calibrate", "Fit the constants of a hardware to measurements and store them");
-  command->add_option("files", options.files, "Measurements, CSV")->required();
+  command->add_flag(
+      "--local", arguments.local, "Measure this machine with the engines of a pipeline YAML");
+  command->add_option("--set", arguments.here.sets, "--local: key=value; may be repeated")
+      ->allow_extra_args(false);
+  command->add_option("files", options.files, "Measurements, CSV; --local: the pipeline YAML")
+      ->required();
   command->add_option("--hardware", options.hardware, "Name; default: that of the rows");
   command->add_option("--only", options.only, "A constant to fit; default: all; repeatable")
       ->allow_extra_args(false);
   command->add_option("--id", options.ids, "A row to use; default: operators and steps; repeatable")
       ->allow_extra_args(false);
-  command->add_option("--out", options.out, "YAML; default: configs/calibration/NAME.yaml");
+  command->add_option("--out",
+                      options.out,
+                      "YAML; default: configs/calibration/NAME.yaml; --local: runs/local.yaml");
   command->add_flag("--leave-one-out", options.leave_one_out, "Also without each model in turn");
   command->add_option("--report-tables", options.report_tables, "Where --leave-one-out goes, YAML");
   command->add_flag("--dry-run", options.dry_run, "Print the fit, write nothing");
   command->add_flag("--json", options.json, "As one JSON object");
   return command;
+}
+
+int calibrate_either(CalibrateArguments& arguments) {
+  if (!arguments.local)
+    return run_calibrate(arguments.fit, std::cout, std::cerr);
+  arguments.here.config = arguments.fit.files.front();
+  if (!arguments.fit.out.empty())
+    arguments.here.out = arguments.fit.out;
+  arguments.here.json = arguments.fit.json;
+  return run_calibrate_local(arguments.here, std::cout, std::cerr);
 }
 
 CLI::App* add_validate(CLI::App& app, ValidateOptions& options) {
@@ -175,6 +201,22 @@ CLI::App* add_sweep(CLI::App& app, SweepCommand& options) {
   return command;
 }
 
+CLI::App* add_predict(CLI::App& app, PredictCommand& options) {
+  auto* command = app.add_subcommand(
+      "predict", "What local runs would do, from a calibration of this machine; --check runs them");
+  add_config_options(*command, options.config, options.sets);
+  command->get_option("config")->required();
+  command->add_option("--calibration", options.calibration, "Of `temper calibrate --local`")
+      ->capture_default_str();
+  command->add_option("--over", options.over, "key=v,v or key+key=v/v,v/v; repeatable")
+      ->allow_extra_args(false);
+  command->add_option("--check", options.check, "Then run each so many times, and compare");
+  command->add_option("--threads", options.threads, "Default: one per core");
+  command->add_option("--out", options.out, "Folder for the table and the runs");
+  command->add_flag("--json", options.json, "As one JSON object");
+  return command;
+}
+
 CLI::App* add_compare(CLI::App& app, CompareCommand& options) {
   auto* command = app.add_subcommand("compare", "Staleness policies beside each other on one run");
   add_config_options(*command, options.config, options.sets);
@@ -243,7 +285,7 @@ int run_command_line(int argc, char** argv) {
   auto* plan_command = add_plan(app, plan);
   ValidateOptions validate;
   auto* validate_command = add_validate(app, validate);
-  CalibrateOptions calibrate;
+  CalibrateArguments calibrate;
   auto* calibrate_command = add_calibrate(app, calibrate);
 
   AblationOptions ablation;
@@ -264,6 +306,9 @@ int run_command_line(int argc, char** argv) {
   SweepCommand sweep;
   auto* sweep_command = add_sweep(app, sweep);
 
+  PredictCommand predict;
+  auto* predict_command = add_predict(app, predict);
+
   CompareCommand compare;
   auto* compare_command = add_compare(app, compare);
 
@@ -281,7 +326,7 @@ int run_command_line(int argc, char** argv) {
   if (*validate_command)
     return run_validate(validate, std::cout, std::cerr);
   if (*calibrate_command)
-    return run_calibrate(calibrate, std::cout, std::cerr);
+    return calibrate_either(calibrate);
   if (*ablation_command)
     return run_ablation(ablation, std::cout, std::cerr);
   if (*ladder_command)
@@ -290,6 +335,8 @@ int run_command_line(int argc, char** argv) {
     return run_tune(tune, std::cout, std::cerr);
   if (*sweep_command)
     return run_sweep_command(sweep, std::cout, std::cerr);
+  if (*predict_command)
+    return run_predict(predict, std::cout, std::cerr);
   if (*compare_command)
     return run_compare(compare, std::cout, std::cerr);
   if (*replay)

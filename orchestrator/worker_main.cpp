@@ -1,8 +1,10 @@
 // temper-worker: the program that runs one actor, or several simulated ones (started by the
-// orchestrator), or makes a base checkpoint. The only program that links the torch engines.
+// orchestrator), makes a base checkpoint, or times the engines. The only program that links the
+// torch engines.
 #include "actors/runtime/process.hpp"
 #include "actors/runtime/worker.hpp"
 #include "core/log.hpp"
+#include "orchestrator/worker/measure_command.hpp"
 #include "orchestrator/worker/pretrain_command.hpp"
 #include "orchestrator/worker/role_factory.hpp"
 #include "orchestrator/worker/simulated_actors.hpp"
@@ -86,6 +88,17 @@ int main(int argc, char** argv) {
   pretrain_command->add_option("--out", pretrain.out, "Safetensors file to write")->required();
   pretrain_command->add_option("--parent", pretrain.parent, "Process to die with");
 
+  MeasureArguments measure;
+  auto* measure_command = app.add_subcommand("measure", "Time the engines of a pipeline");
+  measure_command->add_option("--part", measure.part, "What to measure")->required();
+  measure_command->add_option("--threads", measure.threads, "Compute threads");
+  measure_command->add_option("--config", measure.config, "Resolved pipeline YAML")->required();
+  measure_command->add_option("--weights", measure.weights, "Base checkpoint")->required();
+  measure_command->add_option("--out", measure.out, "File to write")->required();
+  measure_command->add_option("--parent", measure.parent, "Process to die with");
+
   CLI11_PARSE(app, argc, argv);
+  if (*measure_command)
+    return run_measure(measure);
   return *actor_command ? run_actor(actor) : run_pretrain(pretrain);
 }

@@ -88,11 +88,16 @@ struct CountedScore {
   static constexpr std::uint32_t kTag = 82, kVersion = 1, kOldestVersion = 1;
   LeaseId lease;
   std::vector<Tokens> lengths;  ///< Prompt and response of each.
+  Tokens repeated;              ///< Of them, in prompts that the response before has too.
 };
 template <class V>
 void describe(V& v, CountedScore& m) {
   v.field(1, "lease", m.lease, {.doc = "Lease of this work."});
   v.field(2, "lengths", m.lengths, {.doc = "Prompt and response tokens of each response."});
+  v.field(3,
+          "repeated",
+          m.repeated,
+          {.doc = "Of these, tokens of prompts that the response before has too."});
 }
 struct CountedScored {
   static constexpr std::string_view kName = "counted.scored";

@@ -28,12 +28,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// temper-worker lies beside temper.
-fs::path worker_program() {
-  std::error_code error;
-  return fs::read_symlink("/proc/self/exe", error).parent_path() / "temper-worker";
-}
-
 LiveOptions live_options(const RunPlan& plan) {
   LiveOptions live;
   live.config = plan.config;
@@ -104,6 +98,11 @@ Result<RunDriver> make_virtual_driver(const RunPlan& plan,
 }
 
 }  // namespace
+
+fs::path worker_program() {
+  std::error_code error;
+  return fs::read_symlink("/proc/self/exe", error).parent_path() / "temper-worker";
+}
 
 bool is_simulated(const PipelineConfig& config) {
   return config.hardware == HardwareKind::Simulated;

@@ -24,6 +24,9 @@ struct RunPlan {
   enum class From { Start, Checkpoint } from = From::Start;
 };
 
+/// temper-worker lies beside temper.
+std::filesystem::path worker_program();
+
 bool is_simulated(const PipelineConfig& config);
 /// A real policy, at the times of simulated cards.
 bool is_twin(const PipelineConfig& config);

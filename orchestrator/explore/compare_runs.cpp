@@ -2,6 +2,7 @@
 
 #include "core/files.hpp"
 #include "core/yaml.hpp"
+#include "orchestrator/config/difference.hpp"
 #include "orchestrator/config/load.hpp"
 #include "orchestrator/live/run_dir.hpp"
 
@@ -9,7 +10,6 @@
 
 #include <algorithm>
 #include <set>
-#include <sstream>
 
 namespace temper::orchestrator {
 namespace {
@@ -29,18 +29,6 @@ std::string folder_name(const CompareRow& row) {
       c = '_';
   }
   return name;
-}
-
-/// The first line that two texts do not share, as in each.
-std::pair<std::string, std::string> first_difference(const std::string& a, const std::string& b) {
-  std::istringstream as(a), bs(b);
-  std::string from_a, from_b;
-  do {
-    from_a = from_b = "";
-    std::getline(as, from_a);
-    std::getline(bs, from_b);
-  } while (from_a == from_b && (as || bs));
-  return {from_a, from_b};
 }
 
 /// Whether the folder holds a run of this very configuration; its own name for the folder aside.

@@ -7,7 +7,6 @@
 #include "orchestrator/config/validate.hpp"
 #include "orchestrator/metrics/summary.hpp"
 #include "orchestrator/virtual/in_process_host.hpp"
-#include "orchestrator/virtual/virtual_driver.hpp"
 #include "orchestrator/worker/simulated_actors.hpp"
 
 #include <fmt/format.h>
@@ -144,6 +143,7 @@ struct Watched {
   RunMetrics metrics;
   Stretches stretches;
   Begun begun;
+  std::map<CardState, double> spans;
 
   Watched() { stretches.watch(metrics.timeline()); }
   Watched(const Watched&) = delete;
@@ -151,6 +151,10 @@ struct Watched {
   void feed(const Record& record) {
     metrics.feed(record);
     begun.feed(record);
+    if (const auto* activity = std::get_if<event::Activity>(&record.event)) {
+      for (const actors::Span& span : activity->spans)
+        spans[span.state] += seconds(span.end - span.begin);
+    }
   }
 };
 
@@ -168,6 +172,7 @@ Result<double> begun_length(const Begun& begun, const PipelineConfig& config) {
 Result<Figures> figures_of(Watched& watched, const PipelineConfig& config) {
   RunMetrics& metrics = watched.metrics;
   Figures figures;
+  figures.spans = watched.spans;
   const Summary summary = summarize(metrics, {config.name, config.seed, 0});
   figures.whole = whole_of(summary, metrics);
   figures.fates = fates_of(summary);
@@ -204,6 +209,20 @@ Status check_rules(const PipelineConfig& config) {
   return invalid_input(std::move(text));
 }
 
+Result<Figures> evaluate_on(VirtualOptions options, std::unique_ptr<ActorHost> host) {
+  const PipelineConfig config = options.config;
+  Watched watched;
+  RunObserver observer;
+  observer.on_record = [&](const Record& record) { watched.feed(record); };
+  TEMPER_TRY(const auto driver,
+             VirtualDriver::create(
+                 std::move(options), std::move(host), std::move(observer), Log::discard()));
+  const RunOutcome outcome = driver->run();
+  if (!outcome.finish.ok)
+    return Error{ErrorCode::Internal, outcome.finish.reason};
+  return figures_of(watched, config);
+}
+
 namespace {
 
 Result<Figures> simulate(const PipelineConfig& config, actors::SimulationSettings settings) {
@@ -213,19 +232,8 @@ Result<Figures> simulate(const PipelineConfig& config, actors::SimulationSetting
   std::vector<std::string> names;
   for (const ActorSpec& spec : actor_slots(config))
     names.push_back(spec.name);
-  Watched watched;
-  RunObserver observer;
-  observer.on_record = [&](const Record& record) { watched.feed(record); };
-  TEMPER_TRY(
-      const auto driver,
-      VirtualDriver::create(std::move(options),
-                            std::make_unique<InProcessHost>(std::move(names), make_simulated_actor),
-                            std::move(observer),
-                            Log::discard()));
-  const RunOutcome outcome = driver->run();
-  if (!outcome.finish.ok)
-    return Error{ErrorCode::Internal, outcome.finish.reason};
-  return figures_of(watched, config);
+  return evaluate_on(std::move(options),
+                     std::make_unique<InProcessHost>(std::move(names), make_simulated_actor));
 }
 
 /// Of what the simulated responses stand for.
@@ -317,12 +325,20 @@ Result<Figures> sampled(const PipelineConfig& config, std::int64_t wanted) {
 
 std::vector<Result<Figures>> evaluate_all(std::span<const PipelineConfig> configs,
                                           const EvaluateOptions& options) {
+  return evaluate_all(configs, options, [&](const PipelineConfig& config) {
+    return options.sample > 1 ? sampled(config, options.sample) : evaluate(config);
+  });
+}
+
+std::vector<Result<Figures>> evaluate_all(std::span<const PipelineConfig> configs,
+                                          const EvaluateOptions& options,
+                                          const EvaluateOne& one) {
   std::vector<std::optional<Result<Figures>>> results(configs.size());
   std::atomic<std::size_t> next{0};
   Finished finished;
   const auto work = [&] {
     for (std::size_t i = next++; i < configs.size(); i = next++) {
-      results[i] = options.sample > 1 ? sampled(configs[i], options.sample) : evaluate(configs[i]);
+      results[i] = one(configs[i]);
       const MutexLock lock(finished.mutex);
       ++finished.count;
       if (options.on_progress)

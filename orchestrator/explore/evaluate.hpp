@@ -30,6 +30,7 @@
 #include "core/result.hpp"
 #include "orchestrator/config/pipeline_config.hpp"
 #include "orchestrator/explore/learning.hpp"
+#include "orchestrator/virtual/virtual_driver.hpp"
 
 #include <filesystem>
 #include <functional>
@@ -67,6 +68,8 @@ struct Fates {
 };
 
 struct Figures {
+  /// What actors were busy with, added up over all of them: seconds of each, as they reported it.
+  std::map<actors::CardState, double> spans;
   Rates whole;
   Rates steady;
   Fates fates;
@@ -84,6 +87,10 @@ Status check_rules(const PipelineConfig& config);
 /// Requires: config.hardware is Simulated. Errors: the configuration breaks a rule (InvalidInput,
 /// every rule in its context), or the run did not finish (Internal, with its reason).
 Result<Figures> evaluate(const PipelineConfig& config);
+
+/// The same of a run whose actors live in `host`. Error: the run did not finish (Internal, with its
+/// reason).
+Result<Figures> evaluate_on(VirtualOptions options, std::unique_ptr<ActorHost> host);
 
 /// The largest w up to `wanted` that divides the groups of an update and every engine's slots and
 /// replicas, and leaves an engine the slots of a group.
@@ -112,6 +119,11 @@ struct EvaluateOptions {
 /// One result per configuration, in their order, whatever the number of threads.
 std::vector<Result<Figures>> evaluate_all(std::span<const PipelineConfig> configs,
                                           const EvaluateOptions& options);
+/// The same with another way to evaluate one, which is called on several threads at once.
+using EvaluateOne = std::function<Result<Figures>(const PipelineConfig&)>;
+std::vector<Result<Figures>> evaluate_all(std::span<const PipelineConfig> configs,
+                                          const EvaluateOptions& options,
+                                          const EvaluateOne& one);
 
 template <class V>
 void describe(V& v, Rates& r) {

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace temper::orchestrator {
 namespace {
@@ -364,10 +365,15 @@ void VirtualDriver::execute(const command::Withdraw& c) {
 }
 
 void VirtualDriver::execute(const command::ScoreReference& c) {
-  actors::CountedScore work{c.lease, {}};
+  actors::CountedScore work{c.lease, {}, {}};
   work.lengths.reserve(c.responses.size());
-  for (const ResponseId r : c.responses)
+  std::optional<GroupId> before;
+  for (const ResponseId r : c.responses) {
     work.lengths.push_back(length_of(r));
+    const GroupId group = scheduler_.queue().group_of(r);
+    if (std::exchange(before, group) == group)
+      work.repeated += scheduler_.queue().row(r)->prompt;
+  }
   if (content_)
     follow(content_->score(c.lease, c.responses));
   send(c.actor, std::move(work));

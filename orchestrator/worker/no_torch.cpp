@@ -1,4 +1,5 @@
 #include "orchestrator/worker/engines.hpp"
+#include "orchestrator/worker/measure_command.hpp"
 #include "orchestrator/worker/pretrain_command.hpp"
 
 #include <fmt/format.h>
@@ -34,6 +35,11 @@ Result<std::unique_ptr<actors::ReferenceEngine>> make_torch_reference(
 }
 
 int run_pretrain(const PretrainArguments&) {
+  fmt::print(stderr, "temper-worker: {}\n", unsupported().context);
+  return 1;
+}
+
+int run_measure(const MeasureArguments&) {
   fmt::print(stderr, "temper-worker: {}\n", unsupported().context);
   return 1;
 }

@@ -1,0 +1,28 @@
+// What messages and processes take, from short real runs of the same processes over the same
+// sockets whose engines only let time pass (`policy: synthetic`): the CPU time they use besides is
+// for what they send, take and note down. Processes sleep between messages as they do in a run;
+// one that has slept takes longer to wake and to read than one that is kept busy. Their settings
+// (batch, step time, placement, bound) are their own and not those of runs that are predicted.
+#pragma once
+
+#include "orchestrator/config/pipeline_config.hpp"
+#include "orchestrator/local/fit.hpp"
+#include "orchestrator/metrics/run_metrics.hpp"
+
+#include <filesystem>
+#include <functional>
+
+namespace temper::orchestrator {
+
+/// Makes a real run in config.run_dir.
+using MakeRun = std::function<Result<command::Finish>(
+    const PipelineConfig& config, const std::function<void(const RunMetrics&)>& on_update)>;
+
+/// Fills calibration.processes, with its records. `folder`: for the runs' own folders; they are
+/// left there. Error: a run that did not end well.
+Status measure_processes(const PipelineConfig& config,
+                         const MakeRun& run,
+                         const std::filesystem::path& folder,
+                         LocalCalibration& calibration);
+
+}  // namespace temper::orchestrator

@@ -1,0 +1,151 @@
+// What the parts of `temper-worker measure` share: the pipeline, its prompts, repeats and their
+// medians, roles that are told things as in a run.
+#pragma once
+
+#include "actors/protocol/lifecycle.hpp"
+#include "actors/reference_engine.hpp"
+#include "actors/runtime/role.hpp"
+#include "actors/task/prompts.hpp"
+#include "actors/task/tokenizer.hpp"
+#include "core/clock.hpp"
+#include "core/random.hpp"
+#include "orchestrator/config/pipeline_config.hpp"
+#include "orchestrator/live/role_configs.hpp"
+#include "orchestrator/local/samples.hpp"
+#include "rollout/engine.hpp"
+#include "trainer/engine.hpp"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace temper::orchestrator {
+
+inline constexpr int kRepeats = 9;
+
+inline double micro(Duration d) {
+  return static_cast<double>(d.count()) * 1e-3;
+}
+
+/// Repeats of one thing.
+class Times {
+ public:
+  void add(double us) { us_.push_back(us); }
+  std::size_t size() const { return us_.size(); }
+  double median() const { return quantile(0.5); }
+  double spread() const {
+    const double m = median();
+    return m > 0 ? (quantile(0.75) - quantile(0.25)) / 2 / m : 0;
+  }
+
+ private:
+  double quantile(double q) const;
+  std::vector<double> us_;
+};
+
+using Work = std::vector<double>;
+
+class Bench {
+ public:
+  /// Error: prompts or weights cannot be read.
+  static Result<Bench> make(const PipelineConfig& config,
+                            const std::string& weights,
+                            std::int32_t threads);
+
+  const PipelineConfig& config() const { return config_; }
+  std::int32_t threads() const { return threads_; }
+  const std::string& image() const { return image_; }
+  const actors::PromptSource& prompts() const { return *prompts_; }
+  const RealClock& clock() const { return clock_; }
+  std::int64_t per_group() const { return config_.algorithm.responses_per_group; }
+  /// What an answer has that says nothing special: of the reference answer, and the end.
+  std::int64_t usual_tokens() const { return usual_tokens_; }
+  std::int32_t vocabulary() const { return tokenizer_.vocabulary(); }
+  std::vector<std::int32_t> prompt(std::uint64_t group) const;
+  /// As many cores as there are threads, from the last one.
+  std::vector<CardId> cards() const;
+
+  /// Prints, and keeps for the result.
+  void note(std::string kind, Work work, const Times& times);
+  void note(std::string kind, Work work, double us, const Times& times);
+  LocalSamples& found() { return found_; }
+
+  /// As a run has it, on cards().
+  actors::RoleConfig role(actors::RoleKind kind, const PipelineConfig& config) const;
+  Result<std::unique_ptr<actors::Role>> make_role(actors::RoleKind kind,
+                                                  const PipelineConfig& config) const;
+  /// A rollout engine with weights; responses end at `longest` tokens, or as configured.
+  Result<std::unique_ptr<rollout::Engine>> make_engine(std::optional<Tokens> longest) const;
+  /// Adds `n` responses, `to_a_prompt` of them to each, which have `prefix` tokens already. Returns
+  /// the tokens that will be cached of them when they are first decoded.
+  std::int64_t add(rollout::Engine& engine,
+                   std::int64_t n,
+                   std::int64_t to_a_prompt,
+                   std::int64_t prefix = 0);
+
+ private:
+  Bench(const PipelineConfig& config, std::string weights, std::int32_t threads)
+      : config_(config),
+        threads_(threads),
+        tokenizer_(actors::Tokenizer::for_task(config.task)),
+        start_{std::move(weights), {}, PolicyVersion(0)} {}
+
+  PipelineConfig config_;
+  std::int32_t threads_;
+  actors::Tokenizer tokenizer_;
+  StartingPoint start_;
+  RealClock clock_;
+  std::unique_ptr<actors::PromptSource> prompts_;
+  std::string image_;
+  std::int64_t usual_tokens_ = 1;
+  std::uint64_t next_response_ = 0;
+  LocalSamples found_;
+};
+
+/// A role that is told things, one at a time, and what it was busy with.
+class MeasuredRole {
+ public:
+  explicit MeasuredRole(std::unique_ptr<actors::Role> role);
+  /// Error: the role fails.
+  template <class M>
+  Status tell(const M& message) {
+    return role_->on_message(actors::IncomingMessage::from(actors::outgoing(message)), out_);
+  }
+  Status start() { return role_->start(out_); }
+  /// What it was busy with; it is of no use afterwards.
+  Result<std::vector<actors::Span>> stop();
+
+ private:
+  std::unique_ptr<actors::Role> role_;
+  std::vector<actors::Span> spans_;
+  Status heard_;
+  actors::Outbox out_;
+};
+
+/// Engines by themselves. The trainer's policy stays what it is.
+Result<std::unique_ptr<trainer::Engine>> make_trainer(const Bench& bench,
+                                                      const actors::RoleConfig& role);
+Result<std::unique_ptr<actors::ReferenceEngine>> make_reference(const Bench& bench,
+                                                                const actors::RoleConfig& role);
+/// A batch as an update of the run has.
+std::vector<trainer::TrainSample> train_batch(const Bench& bench);
+Status run_dry(rollout::Engine& engine);
+
+/// The parts, each for a process of its own: what one has allocated changes what another takes.
+Status measure_rollout(Bench& bench);
+Status measure_trainer(Bench& bench);
+Status measure_reference(Bench& bench);
+Status measure_beside(Bench& bench);
+Status measure_rest(Bench& bench);
+
+/// Samples of responses to as many prompts as `groups`, `tokens` long.
+struct AnsweredPrompt {
+  GroupId group;
+  std::vector<std::int32_t> prompt, response;
+};
+std::vector<AnsweredPrompt> answered_prompts(const Bench& bench,
+                                             std::int64_t groups,
+                                             std::int64_t responses,
+                                             std::int64_t tokens);
+
+}  // namespace temper::orchestrator
