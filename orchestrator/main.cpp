@@ -13,6 +13,7 @@
 #include "orchestrator/cli/sweep_command.hpp"
 #include "orchestrator/cli/tune_command.hpp"
 #include "orchestrator/cli/validate_command.hpp"
+#include "orchestrator/cli/whatif_command.hpp"
 #include "orchestrator/config/check_command.hpp"
 #include "orchestrator/view/terminal_view.hpp"
 
@@ -217,6 +218,18 @@ CLI::App* add_predict(CLI::App& app, PredictCommand& options) {
   return command;
 }
 
+CLI::App* add_whatif(CLI::App& app, WhatifCommand& options) {
+  auto* command =
+      app.add_subcommand("whatif", "A recorded run, decided again under other settings");
+  command->add_option("run", options.run, "Folder of the run")->required();
+  command->add_option("--set", options.sets, "key=value; may be repeated")->allow_extra_args(false);
+  command->add_option("--calibration",
+                      options.calibration,
+                      "Local runs: the shape of engine times, and other numbers of threads");
+  command->add_flag("--json", options.json, "As one JSON object");
+  return command;
+}
+
 CLI::App* add_compare(CLI::App& app, CompareCommand& options) {
   auto* command = app.add_subcommand("compare", "Staleness policies beside each other on one run");
   add_config_options(*command, options.config, options.sets);
@@ -309,6 +322,9 @@ int run_command_line(int argc, char** argv) {
   PredictCommand predict;
   auto* predict_command = add_predict(app, predict);
 
+  WhatifCommand whatif;
+  auto* whatif_command = add_whatif(app, whatif);
+
   CompareCommand compare;
   auto* compare_command = add_compare(app, compare);
 
@@ -337,6 +353,8 @@ int run_command_line(int argc, char** argv) {
     return run_sweep_command(sweep, std::cout, std::cerr);
   if (*predict_command)
     return run_predict(predict, std::cout, std::cerr);
+  if (*whatif_command)
+    return run_whatif(whatif, std::cout, std::cerr);
   if (*compare_command)
     return run_compare(compare, std::cout, std::cerr);
   if (*replay)
