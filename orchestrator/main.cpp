@@ -172,6 +172,11 @@ CLI::App* add_tune(CLI::App& app, TuneCommand& options) {
   command->add_option("--min-tokens-per-s", options.min_tokens_per_s, "No plan may train fewer")
       ->check(CLI::NonNegativeNumber);
   command->add_option("--max-memory", options.max_memory, "Of a device, e.g. 56GB");
+  command
+      ->add_option("--calibration",
+                   options.calibration,
+                   "Local hardware: what `temper calibrate --local` measured")
+      ->capture_default_str();
   command->add_option("--effort", options.effort, "Sampled runs")->capture_default_str();
   command->add_option("--steps", options.steps, "Steady updates of the last runs")
       ->capture_default_str();

@@ -63,6 +63,9 @@ Result<TuneOptions> to_options(const TuneCommand& command) {
       return std::move(bytes).error().within("--max-memory");
     options.constraints.max_memory = *bytes;
   }
+  if (fs::exists(command.calibration)) {
+    TEMPER_TRY(options.calibration, load_local(command.calibration));
+  }
   if (command.effort < 1 || command.steps < 1)
     return invalid_input("--effort and --steps must be at least 1");
   options.runs = command.effort;
@@ -130,9 +133,12 @@ int run_tune(const TuneCommand& command, std::ostream& out, std::ostream& err) {
     return 0;
   }
   out << tune_text(*tuned);
-  const auto predicted = prediction_of(tuned->tried[tuned->best].config);
-  out << fmt::format("written to {}: tuned.yaml, tune.csv, tune.svg, tune.md\n", command.out)
-      << (predicted ? *predicted : predicted.error().context) << '\n';
+  out << fmt::format("written to {}: tuned.yaml, tune.csv, tune.svg, tune.md\n", command.out);
+  const PipelineConfig& best = tuned->tried[tuned->best].config;
+  if (best.hardware == HardwareKind::Local)
+    return 0;  // predicted as whole runs already
+  const auto predicted = prediction_of(best);
+  out << (predicted ? *predicted : predicted.error().context) << '\n';
   return 0;
 }
 

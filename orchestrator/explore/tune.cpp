@@ -4,6 +4,8 @@
 #include "orchestrator/config/load.hpp"
 #include "orchestrator/config/placement.hpp"
 #include "orchestrator/config/simulation.hpp"
+#include "orchestrator/explore/local_prediction.hpp"
+#include "orchestrator/explore/tune_judge.hpp"
 #include "orchestrator/explore/tune_screen.hpp"
 
 #include <fmt/format.h>
@@ -18,78 +20,16 @@
 namespace temper::orchestrator {
 namespace {
 
+constexpr PlacementMode kLocalModes[] = {PlacementMode::Separate, PlacementMode::Colocated};
 constexpr PlacementMode kSimulatedModes[] = {
     PlacementMode::Separate, PlacementMode::Colocated, PlacementMode::Fused, PlacementMode::Hybrid};
 
+constexpr std::int32_t kMostLocalEngines = 2;
 /// Of the same cards and engines, and kept by a screen for each run.
 constexpr int kMostAlike = 2;
 constexpr std::size_t kKeptPerRun = 8;
 /// As many for each core between two looks at whether to stop.
 constexpr std::size_t kBatchPerThread = 8;
-
-Score score_for(const TuneOptions& options) {
-  switch (options.objective) {
-    case Objective::Throughput:
-      break;
-    case Objective::Steps:
-      return [](double, double seconds, double) { return std::optional(1 / seconds); };
-    case Objective::Reward:
-      return [curve = *options.curve](double, double seconds, double staleness) {
-        const auto updates = curve.updates(staleness);
-        return updates ? std::optional(1 / (*updates * seconds)) : std::nullopt;
-      };
-  }
-  return [](double tokens, double, double) { return std::optional(tokens); };
-}
-
-/// In the unit of the report: tokens/s, or seconds.
-double in_unit(const TuneOptions& options, const PipelineConfig& config, double score) {
-  switch (options.objective) {
-    case Objective::Throughput:
-      break;
-    case Objective::Steps:
-      return static_cast<double>(config.steps) / score;
-    case Objective::Reward:
-      return 1 / score;
-  }
-  return score;
-}
-
-std::string layout_text(const actors::RolloutEngineConfig& r) {
-  return fmt::format("tp{} ep{} kv{:.2f}", r.tp, r.ep, r.kv_share);
-}
-
-std::string layout_text(const actors::TrainerEngineConfig& t) {
-  return fmt::format("tp{} pp{}{} ep{} cp{} mb{}",
-                     t.tp,
-                     t.pp,
-                     t.vpp > 1 ? fmt::format(" vpp{}", t.vpp) : "",
-                     t.ep,
-                     t.cp,
-                     t.micro_batch_tokens);
-}
-
-TuneRow row_of(const PipelineConfig& c, std::string found_by, std::string vary) {
-  const PlacementConfig cards = resolve_placement(c);
-  const auto count = [](const std::vector<CardId>& list) {
-    return static_cast<std::int32_t>(list.size());
-  };
-  TuneRow row;
-  row.found_by = std::move(found_by);
-  row.mode = name_of(cards.mode);
-  row.eta = c.staleness.bound;
-  row.vary = std::move(vary);
-  row.rollout_cards = count(cards.rollout);
-  row.reference_cards = c.reference.replicas > 0 ? count(cards.reference) : 0;
-  row.trainer_cards = count(cards.trainer);
-  row.engines = c.rollout.replicas;
-  row.slots = c.rollout.concurrency;
-  row.return_share = cards.return_share;
-  row.lending = name_of(cards.lending);
-  row.rollout_layout = layout_text(c.simulation.rollout);
-  row.trainer_layout = layout_text(c.simulation.trainer);
-  return row;
-}
 
 void note(Candidate& candidate, const SteadyState& closed) {
   candidate.row.closed_tokens_per_s = closed.trained_per_s;
@@ -147,7 +87,7 @@ Result<std::vector<Combination>> combinations(const TuneOptions& options) {
 class Tuner {
  public:
   Tuner(const TuneOptions& options, std::vector<double> etas)
-      : options_(options), etas_(std::move(etas)), score_(score_for(options)) {
+      : options_(options), etas_(std::move(etas)), judge_(options) {
     out_.objective = options.objective;
   }
 
@@ -189,7 +129,8 @@ class Tuner {
     std::vector<std::vector<ScreenPoint>> best(screens_.size());
     const std::size_t keep = runs * kKeptPerRun;
     progress("screen", 0, screens_.size());
-    in_parallel(screens_.size(), [&](std::size_t i) { best[i] = screens_[i].run(score_, keep); });
+    in_parallel(screens_.size(),
+                [&](std::size_t i) { best[i] = screens_[i].run(judge_.score(), keep); });
     for (const Screen& s : screens_) {
       out_.screened += s.screened();
       out_.fitting += s.fitting();
@@ -219,7 +160,7 @@ class Tuner {
 
   /// A few with the same cards and engines are enough: their neighbours are tried later.
   void add_unlike(std::size_t screen, const ScreenPoint& point) {
-    const TuneRow row = row_of(point.config, "", "");
+    const TuneRow row = tune_row(point.config, "", "");
     const std::string key = fmt::format("{} {} {} {} {} {} {}",
                                         screen,
                                         row.eta,
@@ -238,7 +179,7 @@ class Tuner {
     if (!known_.insert(to_yaml(alike)).second)
       return;
     Candidate candidate{
-        row_of(point.config, found_by, screens_[screen].region().vary), point.config, {}};
+        tune_row(point.config, found_by, screens_[screen].region().vary), point.config, {}};
     note(candidate, point.closed);
     found_.push_back({std::move(point), screen, std::move(candidate), {}});
   }
@@ -257,7 +198,7 @@ class Tuner {
       best->expanded = true;
       const std::size_t begin = found_.size();
       const std::size_t screen = best->screen;
-      for (ScreenPoint& next : screens_[screen].neighbours(best->point, score_))
+      for (ScreenPoint& next : screens_[screen].neighbours(best->point, judge_.score()))
         add(screen, std::move(next), "neighbour");  // `best` is void from here on
       found_.resize(std::min(found_.size(), begin + static_cast<std::size_t>(left)));
       left -= std::ssize(found_) - static_cast<std::ptrdiff_t>(begin);
@@ -287,7 +228,7 @@ class Tuner {
         const Rates& r = result->steady;
         c.row.sampled_tokens_per_s = r.sustained_per_s;
         c.row.sampled_staleness = r.staleness_mean;
-        found_[i].score = score_of(*result);
+        found_[i].score = judge_.score_of(r);
         if (found_[i].score && *found_[i].score > best_score_) {
           best_score_ = *found_[i].score;
           best_so_far_ = fmt::format(
@@ -303,7 +244,7 @@ class Tuner {
     std::ranges::stable_sort(found_, [](const Found& a, const Found& b) {
       return a.score.value_or(0) > b.score.value_or(0);
     });
-    out_.tried.push_back({row_of(given, "as given", ""), given, {}});
+    out_.tried.push_back({tune_row(given, "as given", ""), given, {}});
     for (Found& f : found_)
       out_.tried.push_back(std::move(f.candidate));
     const std::size_t finals =
@@ -316,95 +257,10 @@ class Tuner {
     progress("whole runs", 0, finals);
     const auto results = evaluate_all(configs, {options_.threads, 1, {}});
     for (std::size_t i = 0; i < finals; ++i)
-      fill(out_.tried[i], results[i]);
+      judge_.fill(out_.tried[i], results[i], &Figures::steady);
     progress("whole runs", finals, finals);
     out_.stopped = stopped();
-    return choose();
-  }
-
-  void fill(Candidate& c, const Result<Figures>& result) {
-    if (!result) {
-      c.row.reason = result.error().context;
-      return;
-    }
-    const Rates& r = result->steady;
-    c.figures = *result;
-    c.row.tokens_per_s = r.sustained_per_s;
-    c.row.seconds_per_update = r.seconds_per_update;
-    c.row.staleness = r.staleness_mean;
-    c.row.staleness_max = result->whole.staleness_max;
-    c.row.busy = r.busy;
-    if (const auto score = score_of(*result))
-      c.row.objective = in_unit(options_, c.config, *score);
-    else
-      c.row.reason = "the recorded curve says nothing of its staleness";
-    violate(c);
-  }
-
-  /// Of the device and phase that need the most.
-  static std::optional<double> most_memory(const PipelineConfig& config) {
-    const auto settings = resolve_simulation(config);
-    if (!settings)
-      return std::nullopt;
-    const auto phases = memory_phases(simulated_placement(config, *settings));
-    if (!phases || phases->empty())
-      return std::nullopt;
-    return std::ranges::max(*phases, {}, &PhaseLedger::device).device();
-  }
-
-  /// Says in its reason which constraint it breaks.
-  void violate(Candidate& c) const {
-    const TuneConstraints& limits = options_.constraints;
-    const auto break_off = [&](std::string why) {
-      if (c.row.reason.empty())
-        c.row.reason = std::move(why);
-    };
-    if (const auto bytes = limits.max_memory ? most_memory(c.config) : std::nullopt;
-        bytes && *bytes > static_cast<double>(limits.max_memory->count())) {
-      break_off(fmt::format("needs {:.1f} GB of a device, {:.1f} GB more than --max-memory",
-                            *bytes / 1e9,
-                            (*bytes - static_cast<double>(limits.max_memory->count())) / 1e9));
-    }
-    if (limits.max_staleness && static_cast<double>(*c.row.staleness_max) > *limits.max_staleness) {
-      break_off(fmt::format("trains staleness {}, --max-staleness is {:g}",
-                            *c.row.staleness_max,
-                            *limits.max_staleness));
-    }
-    if (limits.min_tokens_per_s && *c.row.tokens_per_s < *limits.min_tokens_per_s) {
-      break_off(fmt::format("{:.0f} tokens/s are {:.0f} ({:.1f} %) less than --min-tokens-per-s",
-                            *c.row.tokens_per_s,
-                            *limits.min_tokens_per_s - *c.row.tokens_per_s,
-                            100 * (1 - *c.row.tokens_per_s / *limits.min_tokens_per_s)));
-    }
-  }
-
-  /// Sorts what was tried, and finds the best that nothing speaks against.
-  Status choose() {
-    const auto rank = [&](const Candidate& c) {
-      return c.row.objective ? (options_.objective == Objective::Throughput ? *c.row.objective
-                                                                            : 1 / *c.row.objective)
-                             : 0;
-    };
-    std::ranges::stable_sort(
-        out_.tried, [&](const Candidate& a, const Candidate& b) { return rank(a) > rank(b); });
-    const auto is_given = [](const Candidate& c) { return c.row.found_by == "as given"; };
-    out_.given =
-        static_cast<std::size_t>(std::ranges::find_if(out_.tried, is_given) - out_.tried.begin());
-    const auto best = std::ranges::find_if(
-        out_.tried, [](const Candidate& c) { return c.row.objective && c.row.reason.empty(); });
-    if (best == out_.tried.end()) {
-      const Candidate& nearest = out_.tried.front();
-      return invalid_input(
-          fmt::format("no plan meets the constraints; the nearest, {} at eta {:g} "
-                      "with {} engines on {} cards: {}",
-                      nearest.row.mode,
-                      nearest.row.eta,
-                      nearest.row.engines,
-                      nearest.row.rollout_cards,
-                      nearest.row.reason));
-    }
-    out_.best = static_cast<std::size_t>(best - out_.tried.begin());
-    return {};
+    return judge_.choose(out_);
   }
 
   void compare_with_closed_form() {
@@ -474,9 +330,6 @@ class Tuner {
     return high;
   }
 
-  std::optional<double> score_of(const Figures& f) const {
-    return score_(f.steady.sustained_per_s, f.steady.seconds_per_update, f.steady.staleness_mean);
-  }
   static std::int32_t bound_of(const PipelineConfig& c) {
     return static_cast<std::int32_t>(std::ceil(c.staleness.bound));
   }
@@ -500,7 +353,7 @@ class Tuner {
 
   const TuneOptions& options_;
   const std::vector<double> etas_;
-  const Score score_;
+  const TuneJudge judge_;
   std::vector<Screen> screens_;
   std::vector<Found> found_;
   std::set<std::string> known_;       ///< Configurations, as YAML.
@@ -509,6 +362,48 @@ class Tuner {
   std::string best_so_far_;
   Tuned out_;
 };
+
+/// Every placement, bound and number of engines, predicted with the real scheduler.
+Result<Tuned> tune_local(const TuneOptions& options,
+                         const std::vector<double>& etas,
+                         const PipelineConfig& given) {
+  TuneOptions every = options;
+  SweepAxis modes{{"placement.mode"}, {}}, bounds{{"staleness.bound"}, {}};
+  SweepAxis engines{{"rollout.replicas"}, {}};
+  for (const PlacementMode mode : options.modes)
+    modes.values.push_back({std::string(name_of(mode))});
+  for (const double eta : etas)
+    bounds.values.push_back({fmt::format("{:g}", eta)});
+  for (std::int32_t n = 1; n <= std::min(given.placement.cards, kMostLocalEngines); ++n)
+    engines.values.push_back({std::to_string(n)});
+  for (SweepAxis* axis : {&modes, &bounds, &engines})
+    every.vary.push_back(std::move(*axis));
+  TEMPER_TRY(const std::vector<Combination> all, combinations(every));
+  const TuneJudge judge(options);
+  Tuned out;
+  out.objective = options.objective;
+  std::vector<PipelineConfig> configs{given};
+  out.tried.push_back({tune_row(given, "as given", ""), given, {}});
+  for (const Combination& one : all) {
+    if (const Status fits = check_predictable(one.config, *options.calibration); !fits) {
+      ++out.refused[fits.error().context];
+      continue;
+    }
+    configs.push_back(one.config);
+    out.tried.push_back({tune_row(one.config, "local", one.text), one.config, {}});
+  }
+  out.screened = all.size();
+  out.fitting = configs.size() - 1;
+  const auto results = predict_all(
+      configs, *options.calibration, {options.threads, 1, [&](std::size_t done, std::size_t of) {
+                                        if (options.on_progress)
+                                          options.on_progress({"predicted runs", done, of, ""});
+                                      }});
+  for (std::size_t i = 0; i < results.size(); ++i)
+    judge.fill(out.tried[i], results[i], &Figures::whole);
+  TEMPER_TRY_STATUS(judge.choose(out));
+  return out;
+}
 
 /// The bounds that may be tried.
 Result<std::vector<double>> allowed_etas(const TuneOptions& options) {
@@ -537,14 +432,22 @@ Result<std::vector<double>> allowed_etas(const TuneOptions& options) {
 Result<Tuned> tune(const TuneOptions& options) {
   TEMPER_TRY(std::vector<double> etas, allowed_etas(options));
   TEMPER_TRY(const PipelineConfig given, load_config(options.config, options.sets));
-  if (given.hardware != HardwareKind::Simulated)
-    return invalid_input("temper tune: `hardware: local` needs --calibration");
+  const bool local = given.hardware == HardwareKind::Local;
+  if (local && !options.calibration) {
+    return invalid_input(
+        "`hardware: local` is tuned from a calibration of this machine; make one with `temper "
+        "calibrate --local`, or name another with --calibration");
+  }
   if (options.objective == Objective::Reward && !options.curve)
     return invalid_input(
         "--objective reward needs --curve FILE, a compare.csv of `temper compare`");
   TuneOptions whole = options;
+  if (whole.modes.empty() && local)
+    whole.modes.assign(std::begin(kLocalModes), std::end(kLocalModes));
   if (whole.modes.empty())
     whole.modes.assign(std::begin(kSimulatedModes), std::end(kSimulatedModes));
+  if (local)
+    return tune_local(whole, etas, given);
   return Tuner(whole, std::move(etas)).tune();
 }
 

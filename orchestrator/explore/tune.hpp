@@ -27,6 +27,7 @@
 #include "orchestrator/explore/reward_curve.hpp"
 #include "orchestrator/explore/steady_state.hpp"
 #include "orchestrator/explore/sweep.hpp"
+#include "orchestrator/local/calibration.hpp"
 
 #include <functional>
 #include <optional>
@@ -52,8 +53,9 @@ struct TuneOptions {
   Objective objective = Objective::Throughput;
   std::optional<RewardCurve> curve;  ///< Of Objective::Reward.
   TuneConstraints constraints;
-  int runs = 64;            ///< Of step 2.
-  std::int64_t sample = 4;  ///< Responses that each of those stands for.
+  std::optional<LocalCalibration> calibration;  ///< Of local hardware.
+  int runs = 64;                                ///< Of step 2.
+  std::int64_t sample = 4;                      ///< Responses that each of those stands for.
   int finalists = 4;
   std::uint64_t final_updates = 20;
   int threads = 1;
