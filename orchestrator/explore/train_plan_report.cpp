@@ -116,12 +116,20 @@ std::string place_text(sim_hw::TrainerState state) {
   return state == sim_hw::TrainerState::Active ? "device" : "host";
 }
 
+/// "none", "full", or "chosen" where tensors have fates of their own.
+std::string dropped_text(const sim_hw::TrainShape& shape) {
+  const auto& [dense, experts] = shape.activations;
+  return (dense.recomputed | dense.swapped | experts.recomputed | experts.swapped) != 0
+             ? "chosen"
+             : std::string(name_of(shape.recompute));
+}
+
 PlanJson to_document(const TrainPlanReport& report, std::string name, const TrainPlan& plan) {
   const sim_hw::TrainScenario& s = plan.scenario;
   PlanJson out{std::move(name),
                s.layout,
                s.shape.micro_batch,
-               std::string(name_of(s.shape.recompute)),
+               dropped_text(s.shape),
                place_text(s.state),
                s.layout.devices(),
                plan.total(),
@@ -155,6 +163,7 @@ std::string plans_table(const TrainPlanReport& report) {
                                               "micro-batch",
                                               "zero",
                                               "sequence parallel",
+                                              "schedule",
                                               "recompute",
                                               "optimizer",
                                               "devices",
@@ -169,7 +178,8 @@ std::string plans_table(const TrainPlanReport& report) {
                     std::to_string(s.shape.micro_batch),
                     zero_text(s.layout.zero),
                     s.layout.sequence_parallel == sim_hw::SequenceParallel::On ? "on" : "off",
-                    std::string(name_of(s.shape.recompute)),
+                    std::string(name_of(s.shape.mechanisms.schedule)),
+                    dropped_text(s.shape),
                     place_text(s.state),
                     std::to_string(s.layout.devices()),
                     sim_hw::readable(plan->total(), "s"),

@@ -93,7 +93,9 @@ Result<Mechanisms> mechanisms_of(const Params& params) {
   return m;
 }
 
-Result<TrainShape> shape_of(const Params& params, const ModelSpec& model) {
+}  // namespace
+
+Result<TrainShape> train_shape(const Params& params, const ModelSpec& model) {
   TrainShape shape = default_shape(model);
   TEMPER_TRY(shape.micro_batch,
              count_of_either(params, {"mbs", "micro_batch"}, kMostMicroBatch, 1));
@@ -138,8 +140,6 @@ Result<TrainShape> shape_of(const Params& params, const ModelSpec& model) {
   return shape;
 }
 
-}  // namespace
-
 Result<Layout> layout_of(const Params& params,
                          const ModelSpec& model,
                          const HardwareSpec& hardware,
@@ -176,7 +176,7 @@ Result<TrainQuestion> train_question(const Params& params,
                                      const HardwareSpec& hardware,
                                      std::int64_t cards) {
   TrainQuestion question;
-  TEMPER_TRY(question.shape, shape_of(params, model));
+  TEMPER_TRY(question.shape, train_shape(params, model));
   TEMPER_TRY(question.layout, layout_of(params, model, hardware, cards, question.shape.recompute));
   const std::int64_t devices =
       cards == 1 ? question.layout.devices() : cards * hardware.dies_per_card;

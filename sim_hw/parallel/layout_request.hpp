@@ -18,6 +18,8 @@ Result<Layout> layout_of(const Params& params,
                          const HardwareSpec& hardware,
                          std::int64_t cards,
                          Recompute recompute);
+/// Everything about a step but its layout.
+Result<TrainShape> train_shape(const Params& params, const ModelSpec& model);
 /// The above and the shape, checked by check_layout().
 Result<TrainQuestion> train_question(const Params& params,
                                      const ModelSpec& model,

@@ -1,6 +1,7 @@
 #include "sim_hw/plan/train_plan.hpp"
 
 #include "sim_hw/numbers.hpp"
+#include "sim_hw/parallel/activation_choice.hpp"
 
 #include <tuple>
 
@@ -29,7 +30,11 @@ std::vector<std::pair<std::string_view, double>> TrainPlan::entries() const {
 }
 
 PlacedLedger plan_memory(const TrainProblem& problem, const TrainScenario& scenario) {
-  return place(worst_train_ledger(problem.model, scenario.layout, scenario.shape), scenario.state);
+  const auto& [layout, shape, state] = scenario;
+  PlacedLedger placed = place(worst_train_ledger(problem.model, layout, shape), state);
+  placed.host.activations =
+      swapped_bytes({problem.model, problem.device, problem.fabric, layout, shape});
+  return placed;
 }
 
 TrainPlan price(const TrainProblem& problem, const TrainScenario& scenario) {
@@ -71,6 +76,8 @@ bool simpler(const TrainPlan& a, const TrainPlan& b) {
                       l.expert_tp,
                       s.shape.micro_batch,
                       s.shape.recompute,
+                      s.shape.mechanisms.schedule,
+                      l.layer_balance,
                       s.state,
                       l.zero,
                       l.sequence_parallel);

@@ -52,7 +52,7 @@ struct TrainPlan {
   std::vector<std::pair<std::string_view, double>> entries() const;
 };
 
-/// Requires: check_layout() accepts the layout.
+/// With what is swapped to the host. Requires: check_layout() accepts the layout.
 PlacedLedger plan_memory(const TrainProblem& problem, const TrainScenario& scenario);
 TrainPlan price(const TrainProblem& problem, const TrainScenario& scenario);
 /// FLOP that count over the peak of the devices it uses.

@@ -15,6 +15,14 @@ namespace {
 
 using Counts = std::vector<std::int64_t> TrainSpace::*;
 
+/// The others.
+constexpr std::array<std::string_view, 7> kChoices{"zero",
+                                                   "recompute",
+                                                   "sequence_parallel",
+                                                   "optimizer",
+                                                   "schedule",
+                                                   "layer_balance",
+                                                   "activations"};
 /// Keys of the space that are counts.
 constexpr std::array<std::pair<std::string_view, Counts>, 8> kCounts{
     {{"tp", &TrainSpace::tp},
@@ -31,10 +39,10 @@ using Names = std::array<std::pair<std::string_view, E>, N>;
 
 constexpr Names<Zero, 4> kZeros{
     {{"0", Zero::None}, {"1", Zero::Optimizer}, {"2", Zero::Gradients}, {"3", Zero::Weights}}};
-constexpr Names<Recompute, 3> kRecomputes{
-    {{"none", Recompute::None}, {"selective", Recompute::Selective}, {"full", Recompute::Full}}};
 constexpr Names<SequenceParallel, 2> kSequences{
     {{"off", SequenceParallel::Off}, {"on", SequenceParallel::On}}};
+constexpr Names<Activations, 2> kActivations{
+    {{"as_recompute", Activations::AsRecompute}, {"chosen", Activations::Chosen}}};
 constexpr Names<TrainerState, 2> kStates{
     {{"device", TrainerState::Active}, {"host", TrainerState::OptimizerOnHost}}};
 
@@ -59,6 +67,14 @@ Status choose(std::string_view key,
   return {};
 }
 
+template <NamedEnum E>
+Status choose(std::string_view key, std::string_view text, std::vector<E>& out) {
+  Names<E, EnumNames<E>::value.size()> names;
+  for (std::size_t i = 0; i < names.size(); ++i)
+    names[i] = {EnumNames<E>::value[i].second, EnumNames<E>::value[i].first};
+  return choose(key, text, names, out);
+}
+
 /// Sets the values of one of space_keys().
 Status narrow(TrainSpace& space, std::string_view key, std::string_view text) {
   for (const auto& [name, values] : kCounts) {
@@ -70,9 +86,15 @@ Status narrow(TrainSpace& space, std::string_view key, std::string_view text) {
   if (key == "zero")
     return choose(key, text, kZeros, space.zero);
   if (key == "recompute")
-    return choose(key, text, kRecomputes, space.recompute);
+    return choose(key, text, space.recompute);
   if (key == "sequence_parallel")
     return choose(key, text, kSequences, space.sequence_parallel);
+  if (key == "schedule")
+    return choose(key, text, space.schedule);
+  if (key == "activations")
+    return choose(key, text, kActivations, space.activations);
+  if (key == "layer_balance")
+    return choose(key, text, space.layer_balance);
   return choose(key, text, kStates, space.state);
 }
 
@@ -80,7 +102,7 @@ std::vector<std::string> space_keys() {
   std::vector<std::string> out;
   for (const auto& [name, values] : kCounts)
     out.emplace_back(name);
-  for (const char* name : {"zero", "recompute", "sequence_parallel", "optimizer"})
+  for (const std::string_view name : kChoices)
     out.emplace_back(name);
   return out;
 }
@@ -98,6 +120,12 @@ void copy_key(const TrainSpace& from, TrainSpace& to, std::string_view key) {
     to.sequence_parallel = from.sequence_parallel;
   if (key == "optimizer")
     to.state = from.state;
+  if (key == "schedule")
+    to.schedule = from.schedule;
+  if (key == "layer_balance")
+    to.layer_balance = from.layer_balance;
+  if (key == "activations")
+    to.activations = from.activations;
 }
 
 Status apply_limits(const Params& params,
@@ -148,7 +176,7 @@ Result<TrainPlanRequest> train_plan_request(const Params& params,
     rest.erase(key);
   const Params shape(std::move(rest));
   TEMPER_TRY_STATUS(params.integer("batch"));  // Has no default here.
-  TEMPER_TRY(const TrainQuestion question, train_question(shape, problem.model, hardware, 1));
+  TEMPER_TRY(const TrainShape rest_of_shape, train_shape(shape, problem.model));
   for (const std::string& key : keys)
     (void)shape.has(key);  // For "did you mean".
   for (const char* key :
@@ -157,7 +185,7 @@ Result<TrainPlanRequest> train_plan_request(const Params& params,
   TEMPER_TRY_STATUS(shape.all_used());
 
   TrainPlanRequest request;
-  request.shape = question.shape;
+  request.shape = rest_of_shape;
   TEMPER_TRY_STATUS(apply_limits(params, hardware, problem, request));
   request.space = full_space(problem, request.shape);
   for (const std::string& key : keys) {

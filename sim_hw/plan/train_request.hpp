@@ -16,9 +16,13 @@ namespace temper::sim_hw {
 inline constexpr std::string_view kTrainPlanParameters =
     "model; cards (default: all of the hardware); batch; seq; to narrow the search, each a value "
     "or a list: tp; pp; vpp; ep; expert_tp; cp; dp; mbs; zero=0|1|2|3 (default 0,1); "
-    "recompute=none|selective|full; sequence_parallel=on|off; optimizer=device|host; limits: "
-    "memory=60GB; host_memory=1TB (of a node); max_time=10s; compare=tp8,pp16,vpp2,ep32; shape: "
-    "recompute_every; attention; dtype; states; expert_imbalance; expert_overlap";
+    "recompute=none|selective|full; sequence_parallel=on|off; optimizer=device|host; "
+    "schedule=1f1b|dualpipe|adaptive (default 1f1b); layer_balance=last_short|even|counted; "
+    "activations=as_recompute|chosen; limits: "
+    "memory=60GB; host_memory=1TB (of a node); max_time=10s; compare=tp8,pp16,vpp2,ep32; of the "
+    "step: recompute_every; attention; dtype; states; expert_imbalance; attention_imbalance; "
+    "expert_overlap; expert_path; token_copies; operators; host_dispatch; split_counts; "
+    "balance_loss";
 
 struct TrainPlanRequest {
   TrainShape shape;

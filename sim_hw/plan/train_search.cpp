@@ -2,6 +2,7 @@
 
 #include "sim_hw/memory/weights.hpp"
 #include "sim_hw/numbers.hpp"
+#include "sim_hw/parallel/activation_choice.hpp"
 #include "sim_hw/plan/plan_words.hpp"
 
 #include <algorithm>
@@ -29,6 +30,10 @@ std::vector<std::int64_t> up_to(std::int64_t most) {
   return out;
 }
 
+bool faster(const TrainPlan& a, const TrainPlan& b) {
+  return a.total() != b.total() ? a.total() < b.total() : simpler(a, b);
+}
+
 /// How a layer is cut and what one costs: all that a node needs besides pp and dp.
 struct Cut {
   TrainScenario scenario;  ///< With pp, vpp and dp of 1.
@@ -51,6 +56,8 @@ class Search {
   template <class Use>
   void each_layout(const TrainSpace& space, const Use& use) const;
   template <class Use>
+  void each_pipeline(const TrainSpace& space, const Cut& cut, const Use& use) const;
+  template <class Use>
   void each_node(const TrainSpace& space, const Use& use) const;
   template <class Use>
   void each_scenario(const TrainScenario& node, const Use& use) const;
@@ -64,6 +71,8 @@ class Search {
   void try_node(const Cut& cut, const TrainScenario& node);
   void try_scenario(const TrainScenario& scenario, double bound);
   void approach(const Cut& cut, const TrainScenario& node);
+  void choose_activations_of_the_fastest();
+  std::vector<TrainPlan> overfull() const;
 
   bool wanted(double memory, double time) const;
   double slowest_of_best() const;
@@ -93,6 +102,8 @@ TrainSearch Search::run() {
   each_node(coarse, attempt);
   out_.counts = {};
   each_node(space_, attempt);
+  if (space_.activations.back() == Activations::Chosen)
+    choose_activations_of_the_fastest();
   if (out_.best.empty()) {
     each_node(space_, [this](const Cut& cut, const TrainScenario& node) { approach(cut, node); });
   }
@@ -132,8 +143,11 @@ void Search::each_layout(const TrainSpace& space, const Use& use) const {
             continue;
           }
           for (const std::int64_t ep : space.ep) {
-            l.ep = ep;
-            use(l);
+            for (const LayerBalance balance : space.layer_balance) {
+              l.ep = ep;
+              l.layer_balance = balance;
+              use(l);
+            }
           }
         }
       }
@@ -141,7 +155,25 @@ void Search::each_layout(const TrainSpace& space, const Use& use) const {
   }
 }
 
-/// Every cut with each pp and dp that its devices, experts and batch divide by.
+/// A cut with each pp and dp that its devices, experts and batch divide by.
+template <class Use>
+void Search::each_pipeline(const TrainSpace& space, const Cut& cut, const Use& use) const {
+  TrainScenario node = cut.scenario;
+  Layout& layout = node.layout;
+  for (const std::int64_t pp : space.pp) {
+    layout.pp = pp;
+    for (const std::int64_t dp : space.dp) {
+      layout.dp = dp;
+      if (layout.devices() > problem_.devices)
+        break;
+      if (divides(dp * node.shape.micro_batch, node.shape.global_batch) &&
+          divides(layout.ep * layout.expert_tp, layout.stage_devices()))
+        use(cut, node);
+    }
+  }
+}
+
+/// Every cut with its pipelines.
 template <class Use>
 void Search::each_node(const TrainSpace& space, const Use& use) const {
   each_layout(space, [&](const Layout& layout) {
@@ -149,19 +181,10 @@ void Search::each_node(const TrainSpace& space, const Use& use) const {
     for (const std::int64_t micro_batch : space.micro_batch) {
       shape.micro_batch = micro_batch;
       for (const Recompute recompute : space.recompute) {
-        shape.recompute = recompute;
-        const Cut cut = make_cut(layout, shape);
-        TrainScenario node = cut.scenario;
-        for (const std::int64_t pp : space.pp) {
-          node.layout.pp = pp;
-          for (const std::int64_t dp : space.dp) {
-            node.layout.dp = dp;
-            if (node.layout.devices() > problem_.devices)
-              break;
-            if (divides(dp * micro_batch, shape.global_batch) &&
-                divides(layout.ep * layout.expert_tp, node.layout.stage_devices()))
-              use(cut, node);
-          }
+        for (const PipelineSchedule schedule : space.schedule) {
+          shape.recompute = recompute;
+          shape.mechanisms.schedule = schedule;
+          each_pipeline(space, make_cut(layout, shape), use);
         }
       }
     }
@@ -177,8 +200,9 @@ void Search::each_scenario(const TrainScenario& node, const Use& use) const {
   const std::int64_t micro_batches = s.shape.micro_batches(s.layout);
   for (const std::int64_t vpp : space_.vpp) {
     s.layout.vpp = vpp;
-    if (vpp > 1 &&
-        (s.layout.pp == 1 || !divides(vpp, layers) || !divides(s.layout.pp, micro_batches)))
+    const bool whole = s.layout.layer_balance == LayerBalance::LastShort;
+    if (vpp > 1 && (s.layout.pp == 1 || (whole ? !divides(vpp, layers) : vpp > layers) ||
+                    !divides(s.layout.pp, micro_batches)))
       continue;
     for (const Zero zero : space_.zero) {
       s.layout.zero = zero;
@@ -194,7 +218,8 @@ void Search::each_scenario(const TrainScenario& node, const Use& use) const {
 
 Cut Search::make_cut(const Layout& layout, const TrainShape& shape) const {
   const ModelSpec& model = problem_.model;
-  const StepInputs in{model, problem_.device, problem_.fabric, layout, shape};
+  const Device device = device_under(shape.mechanisms, problem_.device);
+  const StepInputs in{model, device, problem_.fabric, layout, shape};
   const LayerWeights weights = layer_weights(model, layout);
   Cut cut;
   cut.scenario = {layout, shape, TrainerState::Active};
@@ -227,13 +252,16 @@ double Search::least_states(const Cut& cut, const Layout& layout) const {
          as_double(layout.pp);
 }
 
-/// m t + (p - 1) t / v with the mean stage's t, which no distribution of the layers undercuts.
+/// m t + (p - 1) t / v with the mean stage's t, which no distribution of the layers undercuts. What
+/// a schedule hides is not in t.
 double Search::least_time(const Cut& cut, const TrainScenario& node) const {
   const double stages = as_double(node.layout.pp);
   const double mean = cut.layers / stages;
   const std::int64_t layers = stage_layers(problem_.model, node.layout, 0);
   const auto chunks = as_double(std::min(layers, space_.vpp.back()));
-  return as_double(node.shape.micro_batches(node.layout)) * mean + (stages - 1) * mean / chunks;
+  const bool fills = node.shape.mechanisms.schedule != PipelineSchedule::DualPipe;
+  return as_double(node.shape.micro_batches(node.layout)) * mean +
+         (fills ? (stages - 1) * mean / chunks : 0);
 }
 
 /// Chunks only add to what a stage holds.
@@ -300,6 +328,53 @@ void Search::try_scenario(const TrainScenario& scenario, double bound) {
   keep_on_front(plan);
 }
 
+/// Layouts that keep every tensor and do not fit, fastest first: those that would be among the
+/// best.
+std::vector<TrainPlan> Search::overfull() const {
+  std::vector<TrainPlan> out;
+  each_node(space_, [&](const Cut& cut, const TrainScenario& node) {
+    if (node.shape.recompute != Recompute::None ||
+        least_states(cut, node.layout) + kFrameworkReserve > problem_.device_memory ||
+        least_time(cut, node) > slowest_of_best())
+      return;
+    each_scenario(node, [&](const TrainScenario& s) {
+      if (problem_.fits(plan_memory(problem_, s)))
+        return;
+      TrainPlan plan = price(problem_, s);
+      if (plan.total() <= slowest_of_best())
+        out.push_back(std::move(plan));
+    });
+  });
+  std::ranges::sort(out, faster);
+  return out;
+}
+
+/// Dropping tensors only adds time, so that the rest of the list cannot win either once one layout
+/// is slower than the best as it is.
+void Search::choose_activations_of_the_fastest() {
+  constexpr std::int64_t kMost = 2000;  // Where nothing fits without; about two seconds.
+  for (const TrainPlan& full : overfull()) {
+    if (full.total() > slowest_of_best() || ++out_.counts.chosen > kMost)
+      return;
+    const auto& [layout, shape, state] = full.scenario;
+    const Device device = device_under(shape.mechanisms, problem_.device);
+    // The ledger of the choice has the optimizer on the device.
+    const PlacedLedger& memory = full.memory;
+    const auto plan = choose_activations({problem_.model, device, problem_.fabric, layout, shape},
+                                         {problem_.device_memory + memory.host.optimizer,
+                                          problem_.host_memory - memory.host.optimizer});
+    if (!plan)
+      continue;
+    TrainScenario lighter = full.scenario;
+    lighter.shape.activations = *plan;
+    if (!problem_.fits(plan_memory(problem_, lighter)))
+      continue;
+    const TrainPlan priced = price(problem_, lighter);
+    keep_best(priced);
+    keep_on_front(priced);
+  }
+}
+
 /// Where nothing fits: the plan that comes nearest.
 void Search::approach(const Cut& cut, const TrainScenario& node) {
   const double known =
@@ -312,10 +387,6 @@ void Search::approach(const Cut& cut, const TrainScenario& node) {
     if (!out_.nearest || fullness(plan_memory(problem_, s)) < fullness(out_.nearest->memory))
       out_.nearest = price(problem_, s);
   });
-}
-
-bool faster(const TrainPlan& a, const TrainPlan& b) {
-  return a.total() != b.total() ? a.total() < b.total() : simpler(a, b);
 }
 
 void Search::keep_best(const TrainPlan& plan) {
@@ -379,6 +450,9 @@ TrainSpace full_space(const TrainProblem& problem, const TrainShape& shape) {
     space.recompute = {Recompute::None, Recompute::Selective, Recompute::Full};
   space.sequence_parallel = {SequenceParallel::Off, SequenceParallel::On};
   space.state = {TrainerState::Active, TrainerState::OptimizerOnHost};
+  space.schedule = {shape.mechanisms.schedule};
+  space.layer_balance = {LayerBalance::LastShort};
+  space.activations = {Activations::AsRecompute};
   return space;
 }
 

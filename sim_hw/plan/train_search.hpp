@@ -4,6 +4,7 @@
 // (tp, sequence parallelism, cp, ep, expert tp) and micro-batch, recompute it computes one layer of
 // each kind, once; with them, before anything else is looked at, a node (those, pp and dp) has
 //   time   >= m t + (p - 1) t / v,  t = sum of the layers / p       (the mean stage, at best equal)
+//             or m t with DualPipe, whose passes meet from both ends
 //   memory >= weights, gradients and optimizer of the mean stage with the most that ZeRO and the
 //             host may take, and the reserve
 // Nodes that exceed the memory, or are slower than what is wanted, are left out with all that is in
@@ -11,6 +12,9 @@
 // only what fits is timed.
 // Wanted are the `count` fastest that cut the model differently (same_cut()), and those of least
 // memory for their time, down to `front_slowdown` times the fastest.
+// Tensors whose fate is chosen one by one (activation_choice.hpp) cost a millisecond a layout, so
+// they come last: layouts that keep everything and do not fit, fastest first, as long as they would
+// be among the best if dropping tensors cost nothing.
 // Layouts need not use every device: what is best on fewer remains available on more, so that more
 // devices are never worse.
 #pragma once
@@ -23,6 +27,9 @@
 
 namespace temper::sim_hw {
 
+/// What is dropped of activations: what `recompute` says, or also what has to go, tensor by tensor.
+enum class Activations { AsRecompute, Chosen };
+
 /// Values to try. Each list is ascending.
 struct TrainSpace {
   std::vector<std::int64_t> tp, pp, vpp, ep, cp, dp, micro_batch;
@@ -31,9 +38,13 @@ struct TrainSpace {
   std::vector<Recompute> recompute;
   std::vector<SequenceParallel> sequence_parallel;
   std::vector<TrainerState> state;
+  std::vector<PipelineSchedule> schedule;
+  std::vector<LayerBalance> layer_balance;
+  std::vector<Activations> activations;
 };
 /// Every value that can run: divisors of what they cut, with powers of two for cp and micro-batch.
-/// Gradients are not sharded (ZeRO 2), as accumulation over micro-batches needs them whole.
+/// Neither gradients nor weights are sharded (ZeRO 2, 3), which the cost model favours; schedule
+/// and layer balance are those of the plain step, and activations are as `recompute` says.
 TrainSpace full_space(const TrainProblem& problem, const TrainShape& shape);
 
 struct SearchCounts {
@@ -43,6 +54,7 @@ struct SearchCounts {
   std::int64_t scenarios = 0;  ///< Ledgers computed.
   std::int64_t fitting = 0;    ///< Of them, in memory.
   std::int64_t timed = 0;      ///< Of them, not worse by their bound than what was known.
+  std::int64_t chosen = 0;     ///< Layouts whose tensors were gone through one by one.
 };
 
 struct TrainSearch {

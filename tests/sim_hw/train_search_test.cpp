@@ -244,6 +244,46 @@ TEST(TrainSearch, ComesAsNearAsItCanWhereNothingFits) {
   EXPECT_FALSE(world.problem.fits(search.nearest->memory));
 }
 
+TEST(TrainSearch, FindsTheFastestOfSchedulesThatItIsGiven) {
+  const World world(kSmall[2]);
+  TrainSpace space = full_space(world.problem, world.shape);
+  double fastest = std::numeric_limits<double>::infinity();
+  for (const PipelineSchedule schedule : {PipelineSchedule::OneForwardOneBackward,
+                                          PipelineSchedule::DualPipe,
+                                          PipelineSchedule::AdaptivePipe}) {
+    space.schedule = {schedule};
+    const TrainSearch alone = search_train(world.problem, space, world.shape, {});
+    ASSERT_FALSE(alone.best.empty());
+    EXPECT_EQ(alone.best.front().scenario.shape.mechanisms.schedule, schedule);
+    fastest = std::min(fastest, alone.best.front().total());
+  }
+  space.schedule = {PipelineSchedule::OneForwardOneBackward,
+                    PipelineSchedule::DualPipe,
+                    PipelineSchedule::AdaptivePipe};
+  const TrainSearch all = search_train(world.problem, space, world.shape, {});
+  ASSERT_FALSE(all.best.empty());
+  EXPECT_DOUBLE_EQ(all.best.front().total(), fastest);
+}
+
+TEST(TrainSearch, DropsTensorsWhereThatIsFasterThanWhatFitsAsItIs) {
+  const World world({"pangu-ultra-moe-718b", "ascend-910b", 6144, 1536, 8192});
+  TrainSpace space = full_space(world.problem, world.shape);
+  space.tp = {8};
+  space.pp = {16};
+  space.vpp = {2};
+  space.ep = {32};
+  space.cp = {1};
+  const TrainSearch plain = search_train(world.problem, space, world.shape, {});
+  space.activations = {Activations::AsRecompute, Activations::Chosen};
+  const TrainSearch chosen = search_train(world.problem, space, world.shape, {});
+  ASSERT_FALSE(plain.best.empty());
+  ASSERT_FALSE(chosen.best.empty());
+  EXPECT_LT(chosen.best.front().total(), plain.best.front().total());
+  EXPECT_TRUE(world.problem.fits(chosen.best.front().memory));
+  EXPECT_GT(chosen.best.front().memory.host.activations, 0) << "one tensor is swapped";
+  EXPECT_GT(chosen.counts.chosen, 0);
+}
+
 Result<TrainPlanRequest> request_of(World& world, std::map<std::string, std::string> values) {
   return train_plan_request(Params(std::move(values)), world.hardware, world.problem);
 }
