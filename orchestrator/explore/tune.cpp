@@ -123,7 +123,7 @@ class Tuner {
     return {};
   }
 
-  /// Fills found_: half of the runs the best of all, the rest the best of each screen.
+  /// Fills found_: half of the runs the best of all, the rest the best of each mode and bound.
   Status screen(const PipelineConfig& given) {
     const auto runs = static_cast<std::size_t>(std::max(1, options_.runs * 2 / 3));
     std::vector<std::vector<ScreenPoint>> best(screens_.size());
@@ -149,10 +149,13 @@ class Tuner {
     });
     for (std::size_t i = 0; i < order.size() && found_.size() < runs / 2; ++i)
       add_unlike(order[i].first, best[order[i].first][order[i].second]);
+    std::map<std::pair<std::size_t, std::size_t>, std::vector<std::size_t>> groups;
+    for (const auto& [s, i] : order)
+      groups[{s, best[s][i].space}].push_back(i);
     for (std::size_t place = 0; place < keep && found_.size() < runs; ++place) {
-      for (std::size_t s = 0; s < best.size() && found_.size() < runs; ++s) {
-        if (place < best[s].size())
-          add_unlike(s, best[s][place]);
+      for (const auto& [group, places] : groups) {
+        if (place < places.size() && found_.size() < runs)
+          add_unlike(group.first, best[group.first][places[place]]);
       }
     }
     return {};

@@ -5,13 +5,11 @@
 // On simulated hardware, three sieves:
 //   1. Screen. Every point of every space (explore/space.hpp) that memory allows is judged by the
 //      closed form (explore/steady_state.hpp).
-//   2. Sample. Of the best, half of them the best of all and the rest the best of each mode,
-//   sampled
-//      runs (explore/evaluate.hpp) are made; then of the neighbours (one step along one axis) of
-//      the best one whose neighbours were not tried, and so on until the runs are spent.
-//   3. Decide. The best few run whole and longer, the configuration as it was given beside them;
-//   the
-//      best of these that meets the constraints is the answer, so that tuning never makes it worse.
+//   2. Sample. Of the best, half of them the best of all and the rest the best of each mode and
+//      bound, sampled runs (explore/evaluate.hpp) are made; then of the neighbours (one step along
+//      one axis) of the best one whose neighbours were not tried, until the runs are spent.
+//   3. Decide. The best few run whole and longer, and so does the configuration as it was given;
+//      the best of these that meets the constraints is the answer: tuning never makes it worse.
 // On this machine's cores the space is small: every point is predicted from a calibration
 // (explore/local_prediction.hpp), with the real scheduler, and 3 follows.
 //

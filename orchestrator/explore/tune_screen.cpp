@@ -46,23 +46,25 @@ std::optional<ScreenPoint> Screen::judge(std::size_t space,
 }
 
 std::vector<ScreenPoint> Screen::run(const Score& score, std::size_t keep) {
-  std::vector<ScreenPoint> best;
-  const auto cut = [&] {
+  std::vector<ScreenPoint> all;
+  const auto cut = [&](std::vector<ScreenPoint>& best) {
     std::ranges::stable_sort(best, std::ranges::greater{}, &ScreenPoint::score);
     best.resize(std::min(best.size(), keep));
   };
   for (std::size_t space = 0; space < spaces_.size(); ++space) {
+    std::vector<ScreenPoint> best;
     for (std::size_t n = 0; n < spaces_[space].size(); ++n) {
       auto point = judge(space, spaces_[space].point(n), score);
-      if (!point || (best.size() >= keep && point->score <= best[keep - 1].score))
-        continue;
-      best.push_back(*std::move(point));
+      if (point)
+        best.push_back(*std::move(point));
       if (best.size() >= 2 * keep)
-        cut();
+        cut(best);
     }
-    cut();
+    cut(best);
+    std::ranges::move(best, std::back_inserter(all));
   }
-  return best;
+  std::ranges::stable_sort(all, std::ranges::greater{}, &ScreenPoint::score);
+  return all;
 }
 
 std::vector<ScreenPoint> Screen::neighbours(const ScreenPoint& of, const Score& score) {

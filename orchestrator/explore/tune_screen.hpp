@@ -41,7 +41,7 @@ class Screen {
   static Result<Screen> create(Region region);
 
   const Region& region() const { return region_; }
-  /// The best `keep` of all points, best first.
+  /// The best `keep` points of each eta, best first.
   std::vector<ScreenPoint> run(const Score& score, std::size_t keep);
   /// One step along one axis from there; those that fit.
   std::vector<ScreenPoint> neighbours(const ScreenPoint& of, const Score& score);

@@ -18,7 +18,9 @@ SimulationSettings small() {
 }
 
 CountedScore score(std::uint64_t lease, std::size_t count, std::int64_t tokens) {
-  return {.lease = LeaseId(lease), .lengths = std::vector<Tokens>(count, Tokens(tokens))};
+  return {.lease = LeaseId(lease),
+          .lengths = std::vector<Tokens>(count, Tokens(tokens)),
+          .repeated = {}};
 }
 
 TEST(Packing, FillsMicroBatchesEvenlyOverTheReplicas) {
