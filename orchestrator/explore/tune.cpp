@@ -58,8 +58,9 @@ double rank_correlation(const std::vector<double>& a, const std::vector<double>&
 }
 
 struct Combination {
-  PipelineConfig config;
+  std::vector<std::string> sets;
   std::string text;
+  PipelineConfig config;
 };
 
 /// Every combination of what the user varies.
@@ -79,7 +80,7 @@ Result<std::vector<Combination>> combinations(const TuneOptions& options) {
   std::vector<Combination> out;
   for (const auto& [words, text] : sets) {
     TEMPER_TRY(PipelineConfig config, load_config(options.config, words));
-    out.push_back({std::move(config), text});
+    out.push_back({words, text, std::move(config)});
   }
   return out;
 }
@@ -370,18 +371,22 @@ class Tuner {
 Result<Tuned> tune_local(const TuneOptions& options,
                          const std::vector<double>& etas,
                          const PipelineConfig& given) {
-  TuneOptions every = options;
-  SweepAxis modes{{"placement.mode"}, {}}, bounds{{"staleness.bound"}, {}};
-  SweepAxis engines{{"rollout.replicas"}, {}};
-  for (const PlacementMode mode : options.modes)
-    modes.values.push_back({std::string(name_of(mode))});
-  for (const double eta : etas)
-    bounds.values.push_back({fmt::format("{:g}", eta)});
-  for (std::int32_t n = 1; n <= std::min(given.placement.cards, kMostLocalEngines); ++n)
-    engines.values.push_back({std::to_string(n)});
-  for (SweepAxis* axis : {&modes, &bounds, &engines})
-    every.vary.push_back(std::move(*axis));
-  TEMPER_TRY(const std::vector<Combination> all, combinations(every));
+  TEMPER_TRY(const std::vector<Combination> varied, combinations(options));
+  std::vector<Combination> all;
+  for (const Combination& combination : varied) {
+    for (const PlacementMode mode : options.modes) {
+      for (const double eta : etas) {
+        for (std::int32_t n = 1; n <= std::min(given.placement.cards, kMostLocalEngines); ++n) {
+          Combination one = combination;
+          one.sets.push_back(fmt::format("placement.mode={}", name_of(mode)));
+          one.sets.push_back(fmt::format("staleness.bound={:g}", eta));
+          one.sets.push_back(fmt::format("rollout.replicas={}", n));
+          TEMPER_TRY(one.config, load_config(options.config, one.sets));
+          all.push_back(std::move(one));
+        }
+      }
+    }
+  }
   const TuneJudge judge(options);
   Tuned out;
   out.objective = options.objective;

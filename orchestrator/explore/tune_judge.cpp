@@ -82,8 +82,10 @@ TuneRow tune_row(const PipelineConfig& c, std::string found_by, std::string vary
   row.slots = c.rollout.concurrency;
   row.return_share = cards.return_share;
   row.lending = name_of(cards.lending);
-  row.rollout_layout = layout_text(c.simulation.rollout);
-  row.trainer_layout = layout_text(c.simulation.trainer);
+  if (c.hardware == HardwareKind::Simulated) {
+    row.rollout_layout = layout_text(c.simulation.rollout);
+    row.trainer_layout = layout_text(c.simulation.trainer);
+  }
   return row;
 }
 

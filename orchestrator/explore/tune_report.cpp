@@ -21,6 +21,11 @@ std::string cell(const std::optional<double>& value, const char* format) {
   return value ? fmt::format(fmt::runtime(format), *value) : "-";
 }
 
+std::string time_text(double seconds) {
+  return seconds < 3600 ? fmt::format("{:.1f} s", seconds)
+                        : fmt::format("{:.1f} h", seconds / 3600);
+}
+
 std::string cards_text(const TuneRow& r) {
   std::string text = fmt::format("{} R", r.rollout_cards);
   if (r.reference_cards > 0)
@@ -32,6 +37,7 @@ std::vector<std::string> line(const TuneRow& r, std::string name) {
   return {std::move(name),
           r.mode,
           fmt::format("{:g}", r.eta),
+          r.vary,
           cards_text(r),
           fmt::format("{} x {}", r.engines, r.slots),
           r.rollout_layout,
@@ -39,9 +45,23 @@ std::vector<std::string> line(const TuneRow& r, std::string name) {
           thousands(r.closed_tokens_per_s),
           thousands(r.sampled_tokens_per_s),
           thousands(r.tokens_per_s),
-          cell(r.seconds_per_update, "{:.0f}"),
+          cell(r.seconds_per_update, r.seconds_per_update < 10 ? "{:.3f}" : "{:.0f}"),
           cell(r.staleness, "{:.2f}"),
           r.busy ? fmt::format("{:.0f} %", *r.busy * 100) : "-"};
+}
+
+/// Without the columns that say nothing of any row.
+std::vector<std::vector<std::string>> without_empty(std::vector<std::vector<std::string>> table) {
+  for (std::size_t column = table.front().size(); column-- > 1;) {
+    const bool empty = std::all_of(table.begin() + 1, table.end(), [&](const auto& row) {
+      return row[column].empty() || row[column] == "-";
+    });
+    if (!empty)
+      continue;
+    for (auto& row : table)
+      row.erase(row.begin() + static_cast<std::ptrdiff_t>(column));
+  }
+  return table;
 }
 
 std::string gain_text(const Tuned& t) {
@@ -59,12 +79,12 @@ std::string gain_text(const Tuned& t) {
   }
   const std::string goal = t.objective == Objective::Steps ? "all updates" : "the reward";
   if (!given.objective)
-    return fmt::format("{:.1f} h to {}\n", *best.objective / 3600, goal);
-  return fmt::format("{:.1f} h to {}, x{:.2f} of the configuration as given ({:.1f} h)\n",
-                     *best.objective / 3600,
+    return fmt::format("{} to {}\n", time_text(*best.objective), goal);
+  return fmt::format("{} to {}, x{:.2f} of the configuration as given ({})\n",
+                     time_text(*best.objective),
                      goal,
                      *best.objective / *given.objective,
-                     *given.objective / 3600);
+                     time_text(*given.objective));
 }
 
 /// What is known of a candidate's rate, by the longest run.
@@ -85,6 +105,7 @@ std::string tune_text(const Tuned& t) {
   std::vector<std::vector<std::string>> table{{"",
                                                "mode",
                                                "eta",
+                                               "",
                                                "cards",
                                                "engines x slots",
                                                "rollout",
@@ -100,7 +121,7 @@ std::string tune_text(const Tuned& t) {
       table.push_back(line(t.tried[i].row, i == t.best ? "best" : ""));
   }
   table.push_back(line(t.tried[t.given].row, "as given"));
-  std::string out = bar_table(table) + "\n" + gain_text(t);
+  std::string out = bar_table(without_empty(std::move(table))) + "\n" + gain_text(t);
   for (std::size_t i = 0; i < t.best; ++i)
     out += fmt::format("not chosen, though better: {} at eta {:g}: {}\n",
                        t.tried[i].row.mode,

@@ -1,10 +1,9 @@
 #include "orchestrator/record/summary_audit.hpp"
 
-#include <fmt/format.h>
-
-#include <nlohmann/json.hpp>
-
 #include "core/files.hpp"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 namespace temper::orchestrator {
 namespace {
@@ -15,7 +14,8 @@ using nlohmann::json;
 std::int64_t sum_of_states(const json& card) {
   std::int64_t sum = 0;
   if (const auto states = card.find("states_ns"); states != card.end()) {
-    for (const json& ns : *states) sum += ns.get<std::int64_t>();
+    for (const json& ns : *states)
+      sum += ns.get<std::int64_t>();
   }
   return sum;
 }
@@ -24,9 +24,11 @@ std::int64_t sum_of_states(const json& card) {
 
 std::vector<std::string> audit_times(const std::filesystem::path& path) {
   const auto text = read_file(path);
-  if (!text) return {};
+  if (!text)
+    return {};
   const json summary = json::parse(*text, nullptr, false);
-  if (summary.is_discarded()) return {path.string() + " is not JSON"};
+  if (summary.is_discarded())
+    return {path.string() + " is not JSON"};
   const json::json_pointer wall_path("/utilization/wall_ns");
   const json::json_pointer cards_path("/utilization/per_card");
   if (!summary.contains(wall_path) || !summary.contains(cards_path)) {

@@ -2,7 +2,8 @@
 //
 // Rule.      Dispatch while fewer than (eta + 1) B groups are outstanding and none of those that
 // are
-//            not finished (generated and judged) has the age eta; train finished groups, oldest first.
+//            not finished (generated and judged) has the age eta; train finished groups, oldest
+//            first.
 // Guarantee. None for a group: the trainer goes on with younger ones.
 // Source.    verl V1 (SEMANTICS 1.2).
 #pragma once

@@ -163,8 +163,8 @@ TEST(Evaluate, ASampleOfOneIsTheWholeRun) {
 }
 
 TEST(Evaluate, ASampledRunHasAboutTheRatesOfTheWhole) {
-  // Equal lengths and instant rewards, so that it makes no difference what the sample draws; what is
-  // left is rounding.
+  // Equal lengths and instant rewards, so that it makes no difference what the sample draws; what
+  // is left is rounding.
   PipelineConfig config = small_pipeline();
   config.algorithm.groups_per_update = 64;
   config.rollout.concurrency = 128;
