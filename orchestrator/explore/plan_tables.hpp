@@ -15,6 +15,17 @@ namespace temper::orchestrator {
 using PlanEntries = std::vector<std::pair<std::string_view, double>>;
 double sum_of(const PlanEntries& entries);
 
+/// A term of a plan's time or memory, for programs.
+struct ShareJson {
+  std::string name;
+  double value = 0;  ///< Seconds or bytes.
+};
+template <class V>
+void describe(V& v, ShareJson& s) {
+  v.field(1, "name", s.name);
+  v.field(2, "value", s.value);
+}
+
 struct PlanColumn {
   std::string name;     ///< "1", "2", ..., "yours"
   PlanEntries seconds;  ///< Summands of its time; every column has the same names.

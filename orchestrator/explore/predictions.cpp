@@ -4,6 +4,7 @@
 #include "orchestrator/config/load.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -12,33 +13,6 @@ namespace temper::orchestrator {
 namespace {
 
 namespace fs = std::filesystem;
-
-struct Settings {
-  std::vector<std::string> sets;
-  std::string text() const {
-    std::string out;
-    for (const std::string& set : sets)
-      out += (out.empty() ? "" : " ") + set;
-    return out;
-  }
-};
-
-Result<std::vector<Settings>> combinations(const std::vector<SweepAxis>& axes) {
-  std::vector<Settings> all(1);
-  for (const SweepAxis& axis : axes) {
-    if (all.size() * axis.values.size() > kMostSweep)
-      return invalid_input(fmt::format("more than {} combinations", kMostSweep));
-    std::vector<Settings> next;
-    for (const Settings& one : all) {
-      for (std::size_t place = 0; place < axis.values.size(); ++place) {
-        next.push_back(one);
-        std::ranges::move(axis.sets(place), std::back_inserter(next.back().sets));
-      }
-    }
-    all = std::move(next);
-  }
-  return all;
-}
 
 std::string folder_of(std::size_t run, int repeat) {
   return fmt::format("{:02}-{}", run + 1, repeat + 1);
@@ -149,9 +123,9 @@ RunFigures run_figures(const Figures& figures) {
 Result<std::vector<PipelineConfig>> predicted_configs(const PredictOptions& options) {
   TEMPER_TRY(const auto settings, combinations(options.over));
   std::vector<PipelineConfig> configs;
-  for (const Settings& own : settings) {
+  for (const std::vector<std::string>& own : settings) {
     std::vector<std::string> sets = options.sets;
-    sets.insert(sets.end(), own.sets.begin(), own.sets.end());
+    sets.insert(sets.end(), own.begin(), own.end());
     TEMPER_TRY(PipelineConfig config, load_config(options.config, sets));
     configs.push_back(std::move(config));
   }
@@ -169,7 +143,7 @@ Result<Predictions> predict(const PredictOptions& options) {
   Predictions out;
   for (std::size_t i = 0; i < configs.size(); ++i) {
     PredictedRun run;
-    run.setting = settings[i].text();
+    run.setting = fmt::format("{}", fmt::join(settings[i], " "));
     if (figures[i])
       run.predicted = run_figures(*figures[i]);
     else

@@ -20,16 +20,6 @@ using sim_hw::RolloutPlan;
 constexpr const char* kTimeAxis = "time of a token, ms";
 constexpr const char* kRateAxis = "tokens/s";
 
-struct ShareJson {
-  std::string name;
-  double value = 0;  ///< Seconds or bytes.
-};
-template <class V>
-void describe(V& v, ShareJson& s) {
-  v.field(1, "name", s.name);
-  v.field(2, "value", s.value);
-}
-
 struct PlanJson {
   std::string name;
   sim_hw::RolloutScenario scenario;

@@ -25,14 +25,14 @@ std::vector<std::string> split(std::string_view text, char at) {
   return out;
 }
 
-std::size_t combinations(const std::vector<SweepAxis>& axes) {
-  std::size_t count = 1;
+std::size_t count(const std::vector<SweepAxis>& axes) {
+  std::size_t product = 1;
   for (const SweepAxis& axis : axes) {
-    count *= axis.values.size();
-    if (count > kMostSweep)
+    product *= axis.values.size();
+    if (product > kMostSweep)
       return kMostSweep + 1;
   }
-  return count;
+  return product;
 }
 
 /// The n-th combination, the last axis fastest.
@@ -152,7 +152,7 @@ Status check_axes(const SweepOptions& options) {
       }
     }
   }
-  const std::size_t over = combinations(options.over), any = combinations(options.any);
+  const std::size_t over = count(options.over), any = count(options.any);
   if (over > kMostSweep || any > kMostSweep || over * any > kMostSweep)
     return invalid_input(fmt::format("more than {} combinations", kMostSweep));
   return {};
@@ -172,6 +172,16 @@ std::vector<std::string> SweepAxis::sets(std::size_t place) const {
   std::vector<std::string> out;
   for (std::size_t i = 0; i < keys.size(); ++i)
     out.push_back(keys[i] + "=" + values[place][i]);
+  return out;
+}
+
+Result<std::vector<std::vector<std::string>>> combinations(const std::vector<SweepAxis>& axes) {
+  const std::size_t all = count(axes);
+  if (all > kMostSweep)
+    return invalid_input(fmt::format("more than {} combinations", kMostSweep));
+  std::vector<std::vector<std::string>> out(all);
+  for (std::size_t n = 0; n < all; ++n)
+    add_sets(out[n], axes, combination(axes, n));
   return out;
 }
 
@@ -203,10 +213,10 @@ Result<Sweep> run_sweep(const SweepOptions& options) {
   Sweep sweep{options.over, options.any, {}};
   std::vector<Job> jobs;
   std::vector<PipelineConfig> configs;
-  for (std::size_t p = 0; p < combinations(options.over); ++p) {
+  for (std::size_t p = 0; p < count(options.over); ++p) {
     SweepPoint& point = sweep.points.emplace_back();
     point.over = combination(options.over, p);
-    for (std::size_t a = 0; a < combinations(options.any); ++a) {
+    for (std::size_t a = 0; a < count(options.any); ++a) {
       Job job{p, combination(options.any, a)};
       std::vector<std::string> sets = options.sets;
       add_sets(sets, options.over, point.over);

@@ -23,6 +23,11 @@ struct SweepAxis {
 /// "key=v1,v2" or "a+b=1/2,3/4"; commas within brackets are part of a value. `flag` is for errors.
 Result<SweepAxis> parse_axis(std::string_view flag, std::string_view text);
 
+/// As `key=value` words, each combination of values once, the last axis fastest; a single one
+/// without words where there is no axis. Error: more than kMostSweep.
+inline constexpr std::size_t kMostSweep = 20000;
+Result<std::vector<std::vector<std::string>>> combinations(const std::vector<SweepAxis>& axes);
+
 struct SweepOptions {
   std::filesystem::path config;
   std::vector<std::string> sets;
@@ -51,7 +56,6 @@ struct Sweep {
 
 /// Errors: a configuration that cannot be read at all (an unknown key, a value of the wrong type);
 /// more than kMostSweep combinations.
-inline constexpr std::size_t kMostSweep = 20000;
 Result<Sweep> run_sweep(const SweepOptions& options);
 
 /// For people; for spreadsheets.

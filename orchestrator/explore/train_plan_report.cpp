@@ -22,16 +22,6 @@ constexpr double kGigabyte = 1e9;
 constexpr const char* kMemoryAxis = "memory of the fullest device, GB";
 constexpr const char* kTimeAxis = "step, s";
 
-struct ShareJson {
-  std::string name;
-  double value = 0;  ///< Seconds or bytes.
-};
-template <class V>
-void describe(V& v, ShareJson& s) {
-  v.field(1, "name", s.name);
-  v.field(2, "value", s.value);
-}
-
 struct PlanJson {
   std::string name;
   sim_hw::Layout layout;

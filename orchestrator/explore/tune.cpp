@@ -64,23 +64,14 @@ struct Combination {
 };
 
 /// Every combination of what the user varies.
-Result<std::vector<Combination>> combinations(const TuneOptions& options) {
-  std::vector<std::pair<std::vector<std::string>, std::string>> sets{{options.sets, ""}};
-  for (const SweepAxis& axis : options.vary) {
-    std::vector<std::pair<std::vector<std::string>, std::string>> next;
-    for (const auto& [so_far, text] : sets) {
-      for (std::size_t i = 0; i < axis.values.size(); ++i) {
-        next.emplace_back(so_far,
-                          text + (text.empty() ? "" : " ") + axis.name() + "=" + axis.text(i));
-        std::ranges::copy(axis.sets(i), std::back_inserter(next.back().first));
-      }
-    }
-    sets = std::move(next);
-  }
+Result<std::vector<Combination>> varied_configs(const TuneOptions& options) {
+  TEMPER_TRY(const auto varied, combinations(options.vary));
   std::vector<Combination> out;
-  for (const auto& [words, text] : sets) {
-    TEMPER_TRY(PipelineConfig config, load_config(options.config, words));
-    out.push_back({words, text, std::move(config)});
+  for (const std::vector<std::string>& words : varied) {
+    Combination one{options.sets, fmt::format("{}", fmt::join(words, " ")), {}};
+    one.sets.insert(one.sets.end(), words.begin(), words.end());
+    TEMPER_TRY(one.config, load_config(options.config, one.sets));
+    out.push_back(std::move(one));
   }
   return out;
 }
@@ -94,7 +85,7 @@ class Tuner {
 
   Result<Tuned> tune() {
     TEMPER_TRY(const PipelineConfig given, load_config(options_.config, options_.sets));
-    TEMPER_TRY(const std::vector<Combination> varied, combinations(options_));
+    TEMPER_TRY(const std::vector<Combination> varied, varied_configs(options_));
     TEMPER_TRY_STATUS(make_screens(varied));
     TEMPER_TRY_STATUS(screen(given));
     sample();
@@ -371,7 +362,7 @@ class Tuner {
 Result<Tuned> tune_local(const TuneOptions& options,
                          const std::vector<double>& etas,
                          const PipelineConfig& given) {
-  TEMPER_TRY(const std::vector<Combination> varied, combinations(options));
+  TEMPER_TRY(const std::vector<Combination> varied, varied_configs(options));
   std::vector<Combination> all;
   for (const Combination& combination : varied) {
     for (const PlacementMode mode : options.modes) {

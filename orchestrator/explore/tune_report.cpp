@@ -33,7 +33,7 @@ std::string cards_text(const TuneRow& r) {
   return text + fmt::format(" + {} T", r.trainer_cards);
 }
 
-std::vector<std::string> line(const TuneRow& r, std::string name) {
+std::vector<std::string> line(const TuneRow& r, std::string name, Objective objective) {
   return {std::move(name),
           r.mode,
           fmt::format("{:g}", r.eta),
@@ -47,7 +47,8 @@ std::vector<std::string> line(const TuneRow& r, std::string name) {
           thousands(r.tokens_per_s),
           cell(r.seconds_per_update, r.seconds_per_update < 10 ? "{:.3f}" : "{:.0f}"),
           cell(r.staleness, "{:.2f}"),
-          r.busy ? fmt::format("{:.0f} %", *r.busy * 100) : "-"};
+          r.busy ? fmt::format("{:.0f} %", *r.busy * 100) : "-",
+          r.objective && objective != Objective::Throughput ? time_text(*r.objective) : "-"};
 }
 
 /// Without the columns that say nothing of any row.
@@ -115,12 +116,13 @@ std::string tune_text(const Tuned& t) {
                                                "tokens/s",
                                                "s/update",
                                                "staleness",
-                                               "busy"}};
+                                               "busy",
+                                               "to the goal"}};
   for (std::size_t i = 0; i < t.tried.size() && table.size() <= kShown; ++i) {
     if (i != t.given && t.tried[i].row.tokens_per_s)
-      table.push_back(line(t.tried[i].row, i == t.best ? "best" : ""));
+      table.push_back(line(t.tried[i].row, i == t.best ? "best" : "", t.objective));
   }
-  table.push_back(line(t.tried[t.given].row, "as given"));
+  table.push_back(line(t.tried[t.given].row, "as given", t.objective));
   std::string out = bar_table(without_empty(std::move(table))) + "\n" + gain_text(t);
   for (std::size_t i = 0; i < t.best; ++i)
     out += fmt::format("not chosen, though better: {} at eta {:g}: {}\n",
