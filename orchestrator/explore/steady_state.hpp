@@ -10,22 +10,25 @@
 //   own cards, eta >= 1   Each publication admits B groups at once. Let K be the tokens that a
 //     response gets per period: at phase y a replica runs b(y) = (B G / R) sum_j S(y + j K), so
 //       P(K) = integral_0^K tau(b(y)) dy + F,   T(K) = floor(L / K) P + the rest of L: the longest
-//       P >= U,  P >= A,  (eta + 1) P >= T(K) + Q + U + V        (exact: its group is one of B that
-//                                                    must be trained as version v0 + eta is
-//                                                    updated)
-//     Where b(0) exceeds the slots or the cache, they are full all the time instead:
-//       P >= (B G mean / R) / (slots / tau(slots)) + F
-//   own cards, eta = 0    P = drain(B G / R) + F + Q + max(0, A - drain) + U + V, where drain(n) is
-//     the time until the last of n responses per replica ends, those beyond the slots after others
+//       P >= U,  P >= A,  (eta + 1) P >= T(K) + Q + U + V
+//     the last since its group must be trained as version v0 + eta is updated (policy exact).
+//     Where some b(y) exceeds the slots or the cache, they are full all the time instead:
+//       P >= (B G mean / R) tau(full) / full + F,   T = L tau(full) + F
+//   own cards, eta = 0    P = D(B G / R) + F + 1.5 q + max(0, A - D) + U + V
+//     where D(n) is the time until the last of n responses per replica ends, those beyond the slots
+//     after others, and q scores one group: half a pass under way is waited for
 //   hybrid                the same with the engines that the trainer lends for its idle share
-//   turns                 a turn generates what the bound lets be outstanding, n = (eta + 1) B G /
-//   R,
-//     until return_share of the slots is left, and trains k = the batches that are whole by then:
-//       P = (drain(n) + F k + switches) / k + U (+ A where the reference takes its turn too)
+//   turns                 a turn admits k batches and generates until return_share of the slots is
+//     left. With bursts of k batches its K is the least with k (B G / R) sum_(j>0) S(j K) <= left,
+//     and at least L k / (eta + 1), for no answer may need more turns; k is the largest number of
+//     batches of which all are whole by then, of eta + 1 that are outstanding:
+//       P = (integral_0^K tau + k F + switches) / k + U (+ A if the reference takes its turn too)
+//     Where slots or cache are full at first, all tokens of k batches at full slots, then the rest
 // Mean staleness, which no part of the scheduler or the simulation enters (tests and docs/tune.md
 // hold them against each other): what is outstanding is B per version for eta + 1 versions where
 // admission limits it, so that a batch is eta old; k batches of a turn are eta - (k - 1) / 2 old on
-// average; where slots limit, a group is out D = E[longest of G] tau + Q + P / 2, in which
+// average; where slots limit, a response is out slots P / (B G / R) by Little's law, its group the
+// difference of E[longest of G] and the mean longer, then Q + P / 2, in which
 // (D - (P - U - V)) / P + 1 / 2 versions appear, eta at most.
 //
 // Assumed: policy exact (others are judged as if they were); lengths as the first batch of the run
