@@ -181,8 +181,10 @@ CLI::App* add_tune(CLI::App& app, TuneCommand& options) {
   command->add_option("--steps", options.steps, "Steady updates of the last runs")
       ->capture_default_str();
   command->add_option("--threads", options.threads, "Runs at once; default: one per core");
-  command->add_option("--out", options.out, "Folder for tuned.yaml, tune.csv, tune.svg, tune.md")
-      ->capture_default_str();
+  command->add_option(
+      "--out",
+      options.out,
+      "Folder for tuned.yaml, tune.csv, tune.svg, tune.md; default: runs/tune-TIME");
   command->add_flag("--json", options.json, "Rows of the CSV as JSON");
   return command;
 }

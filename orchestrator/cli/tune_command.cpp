@@ -1,5 +1,6 @@
 #include "orchestrator/cli/tune_command.hpp"
 
+#include "core/clock.hpp"
 #include "core/files.hpp"
 #include "core/json.hpp"
 #include "core/nearest_name.hpp"
@@ -92,8 +93,12 @@ std::string bar(std::size_t done, std::size_t of) {
   return "[" + std::string(full, '#') + std::string(kWidth - full, '.') + "]";
 }
 
-Result<Tuned> search(const TuneCommand& command, std::ostream& err) {
+Result<Tuned> search(const TuneCommand& command, const fs::path& folder, std::ostream& err) {
   TEMPER_TRY(TuneOptions options, to_options(command));
+  if (fs::exists(folder / "tuned.yaml")) {
+    return invalid_input(
+        fmt::format("{} is there already; name another --out", (folder / "tuned.yaml").string()));
+  }
   StopSignals signals;
   options.stop = [&] { return signals.count() > 0; };
   options.on_progress = [&](const TuneOptions::Progress& p) {
@@ -106,7 +111,7 @@ Result<Tuned> search(const TuneCommand& command, std::ostream& err) {
         << std::flush;
   };
   TEMPER_TRY(Tuned tuned, tune(options));
-  TEMPER_TRY_STATUS(write_files(tuned, command.out));
+  TEMPER_TRY_STATUS(write_files(tuned, folder));
   return tuned;
 }
 
@@ -123,7 +128,9 @@ Result<std::string> prediction_of(const PipelineConfig& config) {
 }  // namespace
 
 int run_tune(const TuneCommand& command, std::ostream& out, std::ostream& err) {
-  const auto tuned = search(command, err);
+  const fs::path folder =
+      command.out.empty() ? fmt::format("runs/tune-{}", calendar_stamp()) : command.out;
+  const auto tuned = search(command, folder, err);
   if (!tuned) {
     err << "temper: " << tuned.error().context << '\n';
     return 1;
@@ -133,7 +140,7 @@ int run_tune(const TuneCommand& command, std::ostream& out, std::ostream& err) {
     return 0;
   }
   out << tune_text(*tuned);
-  out << fmt::format("written to {}: tuned.yaml, tune.csv, tune.svg, tune.md\n", command.out);
+  out << fmt::format("written to {}: tuned.yaml, tune.csv, tune.svg, tune.md\n", folder.string());
   const PipelineConfig& best = tuned->tried[tuned->best].config;
   if (best.hardware == HardwareKind::Local)
     return 0;  // predicted as whole runs already

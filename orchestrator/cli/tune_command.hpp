@@ -25,7 +25,7 @@ struct TuneCommand {
   int effort = 64;
   std::uint64_t steps = 20;
   int threads = 0;  ///< 0: as many as there are cores.
-  std::string out = "tuned";
+  std::string out;  ///< Folder; empty: runs/tune-TIME.
   bool json = false;
 };
 

@@ -2,6 +2,7 @@
 
 #include "core/files.hpp"
 #include "core/yaml.hpp"
+#include "orchestrator/cli/tune_command.hpp"
 #include "orchestrator/explore/table.hpp"
 #include "orchestrator/explore/tune_report.hpp"
 #include "orchestrator/explore/tune_screen.hpp"
@@ -11,6 +12,7 @@
 
 #include <filesystem>
 #include <set>
+#include <sstream>
 
 namespace temper::orchestrator {
 namespace {
@@ -188,6 +190,33 @@ TEST_F(Tune, StoppedEarlyItDecidesOnWhatItHas) {
   EXPECT_TRUE(t.stopped);
   EXPECT_TRUE(t.tried[t.best].row.tokens_per_s);
   EXPECT_NE(tune_text(t).find("stopped early"), std::string::npos);
+}
+
+TEST_F(Tune, TheCommandWritesWhatItFoundAndNeverOverIt) {
+  TuneCommand command;
+  command.config = options_.config.string();
+  command.modes = {"separate"};
+  command.etas = {"1"};
+  command.effort = 2;
+  command.steps = 1;
+  command.out = (fs::path(folder_) / "out").string();
+  std::ostringstream out, err;
+  ASSERT_EQ(run_tune(command, out, err), 0) << err.str();
+  EXPECT_NE(out.str().find("as given"), std::string::npos);
+  EXPECT_NE(err.str().find("whole runs"), std::string::npos);
+  for (const char* name : {"tuned.yaml", "tune.csv", "tune.svg", "tune.md"})
+    EXPECT_TRUE(fs::exists(fs::path(command.out) / name)) << name;
+  EXPECT_EQ(run_tune(command, out, err), 1);
+  EXPECT_NE(err.str().find("is there already; name another --out"), std::string::npos);
+}
+
+TEST_F(Tune, TheCommandSaysWhichModeWasMeant) {
+  TuneCommand command;
+  command.config = options_.config.string();
+  command.modes = {"fussed"};
+  std::ostringstream out, err;
+  EXPECT_EQ(run_tune(command, out, err), 1);
+  EXPECT_NE(err.str().find("--modes fussed: did you mean `fused`?"), std::string::npos);
 }
 
 class Curve : public Tune {};
