@@ -64,7 +64,7 @@ class SteadyStateModel {
   SteadyStateModel& operator=(SteadyStateModel&&) noexcept;
 
   /// Requires: a configuration whose rules hold (explore/evaluate.hpp), with the cluster, model,
-  /// lengths and seed of that one.
+  /// lengths, seed and trainer mechanisms of that one.
   SteadyState operator()(const PipelineConfig& config);
 
  private:
