@@ -4,13 +4,13 @@
 //   point of all placements and bounds 0 to 4, from nothing, those that do not fit included
 // - event simulation: a run in virtual time of so many steady updates, of which each simulated
 //   response stands for so many (explore/evaluate.hpp)
-#include "orchestrator/config/load.hpp"
-#include "orchestrator/config/simulation.hpp"
-#include "orchestrator/explore/evaluate.hpp"
-#include "orchestrator/explore/layouts.hpp"
-#include "orchestrator/explore/space.hpp"
-#include "orchestrator/explore/steady_state.hpp"
+#include "orchestrator/pipeline/load.hpp"
+#include "orchestrator/pipeline/simulation.hpp"
 
+#include "study/search/space.hpp"
+#include "study/search/steady_state.hpp"
+#include "study/simulate/layouts.hpp"
+#include "study/simulate/simulate.hpp"
 #include <benchmark/benchmark.h>
 
 namespace temper::orchestrator {

@@ -5,7 +5,7 @@
 // Usage: simulated_run_bench CONFIG [STEPS [REPETITIONS]]; 100 steps, 3 repetitions by default.
 // Prints each repetition and the median:
 //   taskset -c 0 simulated_run_bench configs/cm384_pangu.yaml
-#include "orchestrator/config/load.hpp"
+#include "orchestrator/pipeline/load.hpp"
 
 #include <fmt/format.h>
 #include <sys/resource.h>

@@ -1,24 +1,51 @@
-# temper_module(<name> SOURCES ... HEADERS ... DEPS ... [FOLDER dir])
+# temper_module(<folder> SOURCES ... HEADERS ... DEPS ... LIBS ...)
 #
-# One folder = one library, `temper::<name>`. The folder is seen through a link of its own in the
-# build tree, so a source can include only what it names in DEPS: anything else stops with
-# "No such file or directory". FOLDER is the path from the root where it differs from the name
-# (a sub-folder that is a library of its own, such as actors/policy).
-function(temper_module name)
-  cmake_parse_arguments(M "" "FOLDER" "SOURCES;HEADERS;DEPS" ${ARGN})
-  if(NOT M_FOLDER)
-    set(M_FOLDER ${name})
+# One folder = one library, `temper::<folder>` with `_` for `/`. DEPS names the folders whose headers
+# it includes, LIBS the libraries of others. The headers of a folder are seen through links of their
+# own in the build tree, so a source can include only what DEPS leads to: anything else stops with
+# "No such file or directory". tests/structure holds DEPS against the includes, edge by edge.
+function(temper_module folder)
+  cmake_parse_arguments(M "" "" "SOURCES;HEADERS;DEPS;LIBS" ${ARGN})
+  string(REPLACE "/" "_" name ${folder})
+  temper_targets(deps ${M_DEPS})
+  set(root "${PROJECT_BINARY_DIR}/inc/${name}")
+  file(REMOVE_RECURSE "${root}")
+  foreach(header ${M_HEADERS})
+    cmake_path(GET header PARENT_PATH parent)
+    file(MAKE_DIRECTORY "${root}/${folder}/${parent}")
+    file(CREATE_LINK "${CMAKE_CURRENT_SOURCE_DIR}/${header}" "${root}/${folder}/${header}" SYMBOLIC)
+  endforeach()
+  if(M_SOURCES)
+    add_library(temper_${name} STATIC ${M_SOURCES})
+    set(scope PUBLIC)
+    target_compile_options(temper_${name} PRIVATE "-ffile-prefix-map=${PROJECT_SOURCE_DIR}/=")
+  else()
+    add_library(temper_${name} INTERFACE)
+    set(scope INTERFACE)
   endif()
-  add_library(temper_${name} STATIC)
   add_library(temper::${name} ALIAS temper_${name})
-  set(root "${PROJECT_BINARY_DIR}/inc/${name}") # inc/core/core -> <source>/core
-  cmake_path(GET M_FOLDER PARENT_PATH parent)
-  file(MAKE_DIRECTORY "${root}/${parent}")
-  file(CREATE_LINK "${CMAKE_CURRENT_SOURCE_DIR}" "${root}/${M_FOLDER}" SYMBOLIC)
-  target_include_directories(temper_${name} PUBLIC "${root}")
-  target_compile_options(temper_${name} PUBLIC "-ffile-prefix-map=${root}/=")
-  target_sources(temper_${name} PRIVATE ${M_SOURCES}
+  target_include_directories(temper_${name} ${scope} "${root}")
+  target_sources(temper_${name}
     PUBLIC FILE_SET HEADERS BASE_DIRS "${CMAKE_CURRENT_SOURCE_DIR}" FILES ${M_HEADERS})
-  target_compile_features(temper_${name} PUBLIC cxx_std_20)
-  target_link_libraries(temper_${name} PUBLIC temper_warnings ${M_DEPS})
+  target_link_libraries(temper_${name} ${scope} temper_warnings ${deps} ${M_LIBS})
+endfunction()
+
+# temper_targets(<variable> <folder>...): the targets of these folders.
+function(temper_targets variable)
+  set(targets)
+  foreach(folder ${ARGN})
+    string(REPLACE "/" "_" name ${folder})
+    list(APPEND targets temper::${name})
+  endforeach()
+  set(${variable} ${targets} PARENT_SCOPE)
+endfunction()
+
+# temper_program(<name> SOURCES ... DEPS ... LIBS ...): an executable in bin/, made of its folder.
+function(temper_program name)
+  cmake_parse_arguments(P "" "" "SOURCES;DEPS;LIBS" ${ARGN})
+  temper_targets(deps ${P_DEPS})
+  add_executable(${name} ${P_SOURCES})
+  target_include_directories(${name} PRIVATE "${PROJECT_BINARY_DIR}/inc/${name}")
+  target_link_libraries(${name} PRIVATE temper_warnings ${deps} ${P_LIBS})
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/bin")
 endfunction()

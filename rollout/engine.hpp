@@ -3,7 +3,7 @@
 // given back when the cards change role. Not thread-safe, except stage().
 #pragma once
 
-#include "actors/sample.hpp"
+#include "actors/protocol/sample.hpp"
 #include "core/result.hpp"
 
 #include <span>

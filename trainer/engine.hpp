@@ -3,7 +3,7 @@
 // Not thread-safe.
 #pragma once
 
-#include "actors/update_metrics.hpp"
+#include "actors/protocol/update_metrics.hpp"
 #include "core/describe.hpp"
 #include "core/result.hpp"
 

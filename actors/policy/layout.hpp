@@ -10,7 +10,7 @@
 //   layers.I.ffn.down.weight [d, f]
 #pragma once
 
-#include "actors/model_config.hpp"
+#include "actors/model/model_config.hpp"
 #include "core/result.hpp"
 
 #include <cstdint>

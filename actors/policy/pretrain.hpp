@@ -1,8 +1,8 @@
 // Making the base checkpoint: next-token training on the answers of a part of the task.
 #pragma once
 
-#include "actors/model_config.hpp"
-#include "actors/pretrain_config.hpp"
+#include "actors/model/model_config.hpp"
+#include "actors/model/pretrain_config.hpp"
 #include "actors/task/task_config.hpp"
 #include "core/result.hpp"
 

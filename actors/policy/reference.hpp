@@ -1,8 +1,8 @@
 // The reference engine: log-probs of responses under fixed weights, at the temperature of the run.
 #pragma once
 
-#include "actors/model_config.hpp"
-#include "actors/reference_engine.hpp"
+#include "actors/model/model_config.hpp"
+#include "actors/roles/reference_engine.hpp"
 
 #include <memory>
 

@@ -3,8 +3,8 @@
 #pragma once
 
 #include "actors/protocol/envelope.hpp"
+#include "actors/protocol/sample.hpp"
 #include "actors/protocol/work.hpp"
-#include "actors/sample.hpp"
 
 #include <optional>
 

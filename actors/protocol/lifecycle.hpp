@@ -2,8 +2,8 @@
 #pragma once
 
 #include "actors/protocol/envelope.hpp"
+#include "actors/protocol/role_config.hpp"
 #include "actors/protocol/usage.hpp"
-#include "actors/role_config.hpp"
 
 namespace temper {
 namespace actors {

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "actors/protocol/envelope.hpp"
-#include "actors/role_config.hpp"
+#include "actors/protocol/role_config.hpp"
 #include "core/units.hpp"
 
 #include <optional>

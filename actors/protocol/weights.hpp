@@ -2,7 +2,7 @@
 #pragma once
 
 #include "actors/protocol/envelope.hpp"
-#include "actors/update_metrics.hpp"
+#include "actors/protocol/update_metrics.hpp"
 
 namespace temper {
 namespace actors {

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "actors/protocol/envelope.hpp"
-#include "actors/sample.hpp"
+#include "actors/protocol/sample.hpp"
 
 namespace temper::actors {
 

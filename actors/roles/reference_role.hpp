@@ -5,8 +5,8 @@
 
 #include "actors/protocol/weights.hpp"
 #include "actors/protocol/work.hpp"
-#include "actors/reference_engine.hpp"
 #include "actors/roles/activity_log.hpp"
+#include "actors/roles/reference_engine.hpp"
 
 #include <functional>
 #include <memory>

@@ -1,7 +1,7 @@
 // The reference of `policy: synthetic`: one constant log-prob per token, at once.
 #pragma once
 
-#include "actors/reference_engine.hpp"
+#include "actors/roles/reference_engine.hpp"
 
 namespace temper::actors {
 

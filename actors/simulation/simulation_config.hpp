@@ -159,7 +159,7 @@ struct SimulationSettings {
   std::optional<double> host_left;
   bool deadline_first = false;  ///< rollout: the oldest group enters first, the youngest leaves.
   /// Responses that each simulated one stands for: the costs are those of so many times the work
-  /// that is there (orchestrator/explore/evaluate.hpp, sampled runs).
+  /// that is there (study/simulate/simulate.hpp, sampled runs).
   std::int64_t stands_for = 1;
 };
 template <class V>

@@ -1,7 +1,7 @@
 #include "orchestrator/metrics/report.hpp"
 
 #include "core/yaml_tree.hpp"
-#include "orchestrator/config/sections.hpp"
+#include "orchestrator/pipeline/sections.hpp"
 
 #include <fmt/format.h>
 

@@ -3,9 +3,9 @@
 #pragma once
 
 #include "actors/protocol/lifecycle.hpp"
+#include "actors/protocol/sample.hpp"
 #include "actors/protocol/weights.hpp"
-#include "actors/sample.hpp"
-#include "orchestrator/scheduler/config.hpp"
+#include "orchestrator/scheduler/queue/config.hpp"
 
 #include <variant>
 

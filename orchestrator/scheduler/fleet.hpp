@@ -4,7 +4,7 @@
 
 #include "actors/protocol/weights.hpp"
 #include "orchestrator/scheduler/commands.hpp"
-#include "orchestrator/scheduler/config.hpp"
+#include "orchestrator/scheduler/queue/config.hpp"
 
 #include <optional>
 #include <string>

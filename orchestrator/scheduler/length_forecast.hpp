@@ -5,7 +5,7 @@
 // Assumed.  Prompts differ in how long their answers are. Where they do not, it says nothing.
 #pragma once
 
-#include "orchestrator/scheduler/dist_queue.hpp"
+#include "orchestrator/scheduler/queue/dist_queue.hpp"
 
 namespace temper::orchestrator {
 

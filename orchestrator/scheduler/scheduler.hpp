@@ -10,13 +10,13 @@
 #pragma once
 
 #include "orchestrator/scheduler/commands.hpp"
-#include "orchestrator/scheduler/dist_queue.hpp"
 #include "orchestrator/scheduler/events.hpp"
 #include "orchestrator/scheduler/fleet.hpp"
 #include "orchestrator/scheduler/lending.hpp"
 #include "orchestrator/scheduler/length_forecast.hpp"
-#include "orchestrator/scheduler/policy/policy.hpp"
+#include "orchestrator/scheduler/queue/dist_queue.hpp"
 #include "orchestrator/scheduler/role_switch.hpp"
+#include "orchestrator/scheduler/staleness/policy.hpp"
 
 namespace temper::orchestrator {
 

@@ -1,6 +1,6 @@
-#include "orchestrator/worker/engines.hpp"
-#include "orchestrator/worker/measure_command.hpp"
+#include "orchestrator/worker/measure/measure_command.hpp"
 #include "orchestrator/worker/pretrain_command.hpp"
+#include "orchestrator/worker/roles/engines.hpp"
 
 #include <fmt/format.h>
 

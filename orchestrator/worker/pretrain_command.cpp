@@ -3,8 +3,8 @@
 #include "actors/policy/pretrain.hpp"
 #include "actors/runtime/process.hpp"
 #include "core/files.hpp"
-#include "orchestrator/config/load.hpp"
-#include "orchestrator/worker/engines.hpp"
+#include "orchestrator/pipeline/load.hpp"
+#include "orchestrator/worker/roles/engines.hpp"
 
 #include <fmt/format.h>
 

@@ -2,7 +2,7 @@
 #include "actors/policy/transformer.hpp"
 #include "actors/task/tokenizer.hpp"
 #include "core/files.hpp"
-#include "orchestrator/worker/engines.hpp"
+#include "orchestrator/worker/roles/engines.hpp"
 #include "rollout/torch/engine.hpp"
 #include "trainer/torch/engine.hpp"
 

@@ -10,7 +10,7 @@
 // with.
 #pragma once
 
-#include "actors/model_config.hpp"
+#include "actors/model/model_config.hpp"
 #include "rollout/engine.hpp"
 
 #include <cstdint>

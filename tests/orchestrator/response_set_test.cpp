@@ -1,4 +1,4 @@
-#include "orchestrator/scheduler/response_set.hpp"
+#include "orchestrator/scheduler/queue/response_set.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "orchestrator/config/simulated_memory.hpp"
+#include "orchestrator/pipeline/simulated_memory.hpp"
 
 #include "core/random.hpp"
 #include "tests/support/simulated_drive.hpp"

@@ -1,5 +1,5 @@
-#include "orchestrator/scheduler/policy/exact.hpp"
-#include "orchestrator/scheduler/policy/policy.hpp"
+#include "orchestrator/scheduler/staleness/exact.hpp"
+#include "orchestrator/scheduler/staleness/policy.hpp"
 
 #include <gtest/gtest.h>
 

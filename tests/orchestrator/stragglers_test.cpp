@@ -1,8 +1,8 @@
 // The means that shorten stragglers, one at a time, on a scheduler that is fed by hand.
 #include "orchestrator/scheduler/length_forecast.hpp"
-#include "orchestrator/scheduler/policy/exact.hpp"
-#include "orchestrator/scheduler/policy/in_order.hpp"
 #include "orchestrator/scheduler/scheduler.hpp"
+#include "orchestrator/scheduler/staleness/exact.hpp"
+#include "orchestrator/scheduler/staleness/in_order.hpp"
 
 #include <gtest/gtest.h>
 

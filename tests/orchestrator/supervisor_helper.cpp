@@ -1,7 +1,7 @@
 // A parent that the supervisor's test kills: starts two children, writes their process ids to the
 // file given, and waits. Usage: supervisor_helper FIFO LOG
 #include "actors/asio/asio.hpp"
-#include "orchestrator/live/supervisor.hpp"
+#include "orchestrator/run/processes/supervisor.hpp"
 
 #include <fmt/format.h>
 

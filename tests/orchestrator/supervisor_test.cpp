@@ -1,4 +1,4 @@
-#include "orchestrator/live/supervisor.hpp"
+#include "orchestrator/run/processes/supervisor.hpp"
 
 #include "actors/asio/asio.hpp"
 #include "core/clock.hpp"

@@ -1,7 +1,7 @@
-#include "orchestrator/config/switch_plan.hpp"
+#include "orchestrator/pipeline/switch_plan.hpp"
 
-#include "orchestrator/config/load.hpp"
-#include "orchestrator/config/simulation.hpp"
+#include "orchestrator/pipeline/load.hpp"
+#include "orchestrator/pipeline/simulation.hpp"
 
 #include <gtest/gtest.h>
 

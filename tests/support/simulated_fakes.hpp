@@ -3,7 +3,7 @@
 #pragma once
 
 #include "actors/protocol/catalog.hpp"
-#include "actors/role_config.hpp"
+#include "actors/protocol/role_config.hpp"
 #include "actors/simulation/simulated_actor.hpp"
 
 #include <map>

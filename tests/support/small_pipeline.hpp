@@ -2,7 +2,7 @@
 // milliseconds.
 #pragma once
 
-#include "orchestrator/config/simulation.hpp"
+#include "orchestrator/pipeline/simulation.hpp"
 
 namespace temper::testing {
 

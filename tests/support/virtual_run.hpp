@@ -1,12 +1,12 @@
 // A driver of virtual time over fake actors, its log in a folder of its own.
 #pragma once
 
-#include "orchestrator/config/placement.hpp"
-#include "orchestrator/config/simulation.hpp"
 #include "orchestrator/metrics/recorder.hpp"
+#include "orchestrator/pipeline/placement.hpp"
+#include "orchestrator/pipeline/simulation.hpp"
 #include "orchestrator/record/audit.hpp"
-#include "orchestrator/virtual/in_process_host.hpp"
-#include "orchestrator/virtual/virtual_driver.hpp"
+#include "orchestrator/run/virtual/in_process_host.hpp"
+#include "orchestrator/run/virtual/virtual_driver.hpp"
 #include "tests/support/simulated_fakes.hpp"
 
 #include <gtest/gtest.h>

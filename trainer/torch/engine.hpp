@@ -8,7 +8,7 @@
 // pulls the policy towards its own nucleus. Train with top_p = 1 unless that is wanted.
 #pragma once
 
-#include "actors/model_config.hpp"
+#include "actors/model/model_config.hpp"
 #include "trainer/algorithm_config.hpp"
 #include "trainer/engine.hpp"
 

@@ -2,8 +2,8 @@
 
 #include "actors/runtime/process.hpp"
 #include "core/files.hpp"
-#include "orchestrator/worker/engines.hpp"
-#include "orchestrator/worker/role_factory.hpp"
+#include "orchestrator/worker/roles/engines.hpp"
+#include "orchestrator/worker/roles/role_factory.hpp"
 
 #include <fmt/format.h>
 

@@ -3,15 +3,15 @@
 #pragma once
 
 #include "actors/protocol/lifecycle.hpp"
-#include "actors/reference_engine.hpp"
+#include "actors/roles/reference_engine.hpp"
 #include "actors/runtime/role.hpp"
 #include "actors/task/prompts.hpp"
 #include "actors/task/tokenizer.hpp"
 #include "core/clock.hpp"
 #include "core/random.hpp"
-#include "orchestrator/config/pipeline_config.hpp"
-#include "orchestrator/live/role_configs.hpp"
-#include "orchestrator/local/samples.hpp"
+#include "orchestrator/pipeline/pipeline_config.hpp"
+#include "orchestrator/run/role_configs.hpp"
+#include "orchestrator/worker/timing/timing.hpp"
 #include "rollout/engine.hpp"
 #include "trainer/engine.hpp"
 

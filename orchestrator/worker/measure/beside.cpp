@@ -1,8 +1,8 @@
 // What engines take longer where both cores work: a rollout engine and a reference, in turn, on the
 // first core, and a trainer on the last one, as a run's actors are placed; against the same alone.
 #include "actors/runtime/process.hpp"
-#include "orchestrator/worker/engines.hpp"
 #include "orchestrator/worker/measure/bench.hpp"
+#include "orchestrator/worker/roles/engines.hpp"
 
 #include <atomic>
 #include <functional>

@@ -2,8 +2,8 @@
 #include "actors/shared_memory/shared_buffer.hpp"
 #include "actors/task/verifier.hpp"
 #include "core/files.hpp"
-#include "orchestrator/worker/engines.hpp"
 #include "orchestrator/worker/measure/bench.hpp"
+#include "orchestrator/worker/roles/engines.hpp"
 
 #include <fmt/format.h>
 #include <unistd.h>

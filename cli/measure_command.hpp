@@ -1,0 +1,26 @@
+// `temper calibrate --local`: measures what the engines of a pipeline, their messages and processes
+// take on this machine, and stores it for predictions of local runs (docs/local.md).
+#pragma once
+
+#include "study/machine/calibration.hpp"
+
+#include <iosfwd>
+#include <string>
+#include <vector>
+
+namespace temper::cli {
+
+/// Where a calibration is looked for if none is named: beside the run folders, as they are.
+inline constexpr const char* kLocalCalibration = "runs/local.yaml";
+
+struct CalibrateLocalOptions {
+  std::string config;
+  std::vector<std::string> sets;
+  std::string out = kLocalCalibration;
+  bool json = false;
+};
+
+/// 0 only if it was measured and written.
+int run_calibrate_local(const CalibrateLocalOptions& options, std::ostream& out, std::ostream& err);
+
+}  // namespace temper::cli

@@ -1,0 +1,75 @@
+// Text for a terminal: lines of known width with colours, bars in eighths of a character,
+// sparklines, and figures in few characters.
+#pragma once
+
+#include "core/units.hpp"
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace temper::cli {
+
+enum class Colours { Off, On };
+
+/// An index of the 256-colour palette, or none.
+struct Paint {
+  int foreground = -1;
+  bool bold = false;
+  bool operator==(const Paint&) const = default;
+};
+
+/// Lines that are cut at a width; colour codes take no width.
+class Canvas {
+ public:
+  Canvas(std::size_t width, Colours colours) : width_(width), colours_(colours) {}
+
+  Canvas& text(std::string_view utf8, Paint paint = {});
+  /// Fills with blanks up to this column of the line.
+  Canvas& to(std::size_t column);
+  /// Ends the line.
+  void line();
+  std::size_t column() const { return column_; }
+  std::size_t width() const { return width_; }
+  std::size_t room() const { return column_ < width_ ? width_ - column_ : 0; }
+  bool coloured() const { return colours_ == Colours::On; }
+
+  struct Part {
+    double share = 0;
+    Paint paint;
+  };
+  /// A bar of `columns` characters; parts from left to right, in eighths where there are colours.
+  /// Without colours only the first `solid` parts are drawn, as one.
+  Canvas& bar(std::span<const Part> parts, std::size_t columns, std::size_t solid);
+  /// The last values, at most `columns`, scaled from `low` to `high`; each column is the mean of
+  /// the values it stands for.
+  Canvas& sparkline(
+      std::span<const double> values, std::size_t columns, double low, double high, Paint paint);
+
+  std::string take();
+
+ private:
+  void raw(std::string_view escape);
+  void cell(std::string_view glyph, int foreground, int background, bool bold);
+
+  const std::size_t width_;
+  const Colours colours_;
+  std::string out_;
+  std::size_t column_ = 0;
+};
+
+/// Characters a terminal shows; every code point counts one.
+std::size_t display_width(std::string_view utf8);
+
+/// "950", "21.4k", "3.08M".
+std::string short_count(double value);
+/// "12,345".
+std::string grouped(std::int64_t value);
+/// "0:09", "2:41", "1:02:03".
+std::string clock_text(Duration d);
+/// "87 %".
+std::string percent(double share);
+
+}  // namespace temper::cli

@@ -1,0 +1,150 @@
+#include "cli/view/frame.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace temper::cli {
+namespace {
+
+using actors::CardState;
+using actors::RoleKind;
+
+CardState work_of(RoleKind role) {
+  switch (role) {
+    case RoleKind::Trainer:
+      return CardState::Train;
+    case RoleKind::Rollout:
+      return CardState::Decode;
+    case RoleKind::Reference:
+      return CardState::Reference;
+    case RoleKind::Reward:
+      return CardState::Reward;
+  }
+  return CardState::Idle;
+}
+
+/// The update at which a window of kRecent, but of at least a few updates, begins.
+std::size_t window_begin(const std::vector<orchestrator::Update>& updates) {
+  constexpr std::size_t kLeast = 5;
+  std::size_t begin = updates.size() - 1;
+  while (begin > 0 && (updates.size() - begin <= kLeast ||
+                       updates.back().time - updates[begin].time < kRecent)) {
+    --begin;
+  }
+  return begin;
+}
+
+/// Where the recent past begins: kRecent ago, or where updates take longer, a few updates ago.
+Time recent_begin(const std::vector<orchestrator::Update>& updates, Time now) {
+  Time begin = now - kRecent;
+  if (updates.size() > 1)
+    begin = std::min(begin, updates[window_begin(updates)].time);
+  return std::max(Time{}, begin);
+}
+
+ActorFrame actor_frame(const orchestrator::Scheduler& scheduler, ActorId id) {
+  const orchestrator::ActorSpec& spec = scheduler.fleet().spec(id);
+  const orchestrator::ActorState& state = scheduler.fleet().state(id);
+  ActorFrame a;
+  a.name = spec.name;
+  a.state = state.waiting.state;
+  a.on = state.waiting.on;
+  a.load = scheduler.queue().load(id).responses;
+  a.capacity = spec.concurrency;
+  a.restarts = state.restarts;
+  if (state.life == orchestrator::Life::Launching) {
+    a.state = CardState::Down;
+    a.on = state.restarts > 0 ? "restarting" : "starting";
+  } else if (a.load > 0 && a.state >= CardState::WaitData) {
+    a.state = work_of(spec.role);
+    a.on.clear();
+  }
+  return a;
+}
+
+}  // namespace
+
+FrameRates recent_rates(const std::vector<orchestrator::Update>& updates) {
+  FrameRates rates;
+  if (updates.empty())
+    return rates;
+  const std::size_t begin = window_begin(updates);
+  const orchestrator::Update& last = updates.back();
+  orchestrator::Update first;  // the start of the run
+  if (begin > 0 || updates.size() > 1)
+    first = updates[begin];
+  const double interval = seconds(last.time - first.time);
+  if (interval <= 0)
+    return rates;
+  const auto rate = [&](Tokens a, Tokens b) {
+    return static_cast<double>((b - a).count()) / interval;
+  };
+  rates.generated = rate(first.tokens.generated, last.tokens.generated);
+  rates.trained = rate(first.tokens.trained, last.tokens.trained);
+  rates.effective = rate(first.tokens.effective, last.tokens.effective);
+  return rates;
+}
+
+std::optional<Duration> time_left(const std::vector<orchestrator::Update>& updates,
+                                  std::uint64_t steps,
+                                  Time now) {
+  if (updates.size() < 2)
+    return std::nullopt;
+  const orchestrator::Update& last = updates.back();
+  const orchestrator::Update& first = updates[window_begin(updates)];
+  const std::uint64_t made = last.version.value() - first.version.value();
+  if (made == 0 || last.version.value() > steps)
+    return std::nullopt;
+  const Duration each = (last.time - first.time) / static_cast<std::int64_t>(made);
+  const Duration left = each * static_cast<std::int64_t>(steps - last.version.value());
+  return std::max(Duration{}, left - (now - last.time));
+}
+
+Frame make_frame(std::string name,
+                 const orchestrator::RunMetrics& metrics,
+                 const orchestrator::Scheduler* scheduler,
+                 Time now) {
+  const orchestrator::SchedulerConfig& config = metrics.config();
+  const orchestrator::Timeline& timeline = metrics.timeline();
+  Frame f;
+  f.name = std::move(name);
+  f.subtitle = fmt::format("{}, {} cards, staleness bound {}",
+                           config.placement(),
+                           timeline.cards().size(),
+                           config.staleness_bound);
+  if (config.placement() != "separate" && scheduler != nullptr)
+    f.subtitle += fmt::format(", {}", name_of(scheduler->phase()));
+  f.step = metrics.updates().empty() ? 0 : metrics.updates().back().version.value();
+  f.steps = config.steps;
+  f.elapsed = now.time_since_epoch();
+  f.left = time_left(metrics.updates(), config.steps, now);
+  f.rewards.reserve(metrics.updates().size());
+  for (const orchestrator::Update& u : metrics.updates())
+    f.rewards.push_back(u.metrics.reward_mean);
+  f.recent = recent_rates(metrics.updates());
+  const Time since = recent_begin(metrics.updates(), now);
+  std::vector<std::optional<CardFrame>> lines(timeline.lines().size());
+  for (std::size_t card = 0; card < timeline.cards().size(); ++card) {
+    std::optional<CardFrame>& line = lines[timeline.line_of(card)];
+    if (!line) {
+      const orchestrator::StateTimes end = timeline.totals(card, now);
+      const orchestrator::StateTimes begin = timeline.totals(card, since);
+      line.emplace();
+      for (std::size_t s = 0; s < orchestrator::kCardStates && now > since; ++s)
+        line->shares[s] = seconds(end[s] - begin[s]) / seconds(now - since);
+    }
+    f.cards.push_back({timeline.cards()[card], line->shares});
+  }
+  f.bound = config.staleness_bound;
+  f.staleness_mean = metrics.staleness().mean();
+  f.staleness = metrics.staleness().counts();
+  for (std::uint32_t a = 0; scheduler != nullptr && a < scheduler->fleet().size(); ++a)
+    f.actors.push_back(actor_frame(*scheduler, ActorId(a)));
+  f.queue = metrics.queue();
+  f.restarts = metrics.restarts().size();
+  f.checkpoints = metrics.checkpoints().saved;
+  return f;
+}
+
+}  // namespace temper::cli

@@ -1,0 +1,64 @@
+// What the terminal shows of a run at one moment, as plain data: taken from the metrics and the
+// scheduler, drawn by render.hpp. Tests make frames by hand.
+#pragma once
+
+#include "orchestrator/metrics/run_metrics.hpp"
+#include "orchestrator/scheduler/scheduler.hpp"
+
+#include <string>
+#include <vector>
+
+namespace temper::cli {
+
+struct FrameRates {
+  double generated = 0, trained = 0, effective = 0;  ///< Tokens per second.
+};
+
+struct CardFrame {
+  CardId card;
+  std::array<double, orchestrator::kCardStates> shares{};  ///< Of the recent past; they sum to one.
+};
+
+struct ActorFrame {
+  std::string name;
+  actors::CardState state = actors::CardState::Idle;
+  std::string on;             ///< What it waits for, or what it is at.
+  std::int32_t load = 0;      ///< Responses it holds.
+  std::int32_t capacity = 0;  ///< Of an engine; 0: no limit to speak of.
+  std::int32_t restarts = 0;
+};
+
+struct Frame {
+  std::string name;
+  std::string subtitle;  ///< Placement and the like.
+  std::uint64_t step = 0, steps = 0;
+  Duration elapsed{};
+  std::optional<Duration> left;
+  std::vector<double> rewards;  ///< Mean reward of every update.
+  FrameRates recent;
+  std::vector<CardFrame> cards;
+  std::uint64_t bound = 0;
+  double staleness_mean = 0;
+  std::map<std::int64_t, std::uint64_t> staleness;  ///< Age -> groups.
+  std::vector<ActorFrame> actors;
+  orchestrator::QueueDepth queue;
+  std::uint64_t restarts = 0, checkpoints = 0;
+};
+
+/// The state at `now`. Rates are over the last updates, shares over the last kRecent. `scheduler`
+/// tells what the actors do; null: the run is over and they have ended.
+Frame make_frame(std::string name,
+                 const orchestrator::RunMetrics& metrics,
+                 const orchestrator::Scheduler* scheduler,
+                 Time now);
+
+/// Rates over the last updates (at least kRecent, if there are that many).
+FrameRates recent_rates(const std::vector<orchestrator::Update>& updates);
+/// Time until the last update at the recent pace; none before the second update.
+std::optional<Duration> time_left(const std::vector<orchestrator::Update>& updates,
+                                  std::uint64_t steps,
+                                  Time now);
+
+inline constexpr Duration kRecent = std::chrono::seconds(10);
+
+}  // namespace temper::cli

@@ -1,0 +1,168 @@
+#include "cli/view/terminal_view.hpp"
+
+#include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <string_view>
+
+namespace temper::cli {
+namespace {
+
+struct Size {
+  std::size_t columns = 100, rows = 50;
+};
+
+Size size_of(int fd) {
+  winsize size{};
+  if (ioctl(fd, TIOCGWINSZ, &size) != 0 || size.ws_col == 0 || size.ws_row == 0)
+    return {};
+  return {size.ws_col, size.ws_row};
+}
+
+/// The first `rows` lines of `text`.
+std::string_view first_lines(std::string_view text, std::size_t rows, std::size_t& lines) {
+  std::size_t end = 0;
+  for (lines = 0; lines < rows; ++lines) {
+    const std::size_t line_end = text.find('\n', end);
+    if (line_end == std::string_view::npos)
+      break;
+    end = line_end + 1;
+  }
+  return text.substr(0, end);
+}
+
+}  // namespace
+
+ViewOptions detect_view(int fd, Wish wish) {
+  ViewOptions options;
+  options.fd = fd;
+  const char* terminal = std::getenv("TERM");
+  const bool dumb = terminal == nullptr || std::string_view(terminal) == "dumb";
+  if (wish == Wish::Plain || dumb || isatty(fd) == 0)
+    return options;
+  options.mode = ViewOptions::Mode::Live;
+  const char* no_colour = std::getenv("NO_COLOR");
+  if (no_colour == nullptr || *no_colour == '\0')
+    options.colours = Colours::On;
+  return options;
+}
+
+std::size_t view_width(const ViewOptions& options) {
+  // The last column stays free: some terminals wrap when it is written.
+  return options.mode == ViewOptions::Mode::Live ? size_of(options.fd).columns - 1 : 160;
+}
+
+void TerminalView::write(const std::string& text) const {
+  for (std::size_t done = 0; done < text.size();) {
+    const ssize_t n = ::write(options_.fd, text.data() + done, text.size() - done);
+    if (n < 0 && errno == EINTR)
+      continue;
+    if (n <= 0)
+      return;  // nobody looks any more; the run goes on
+    done += static_cast<std::size_t>(n);
+  }
+}
+
+/// Moves to where the picture begins and clears from there.
+void TerminalView::erase(std::string& out) {
+  if (lines_ > 0)
+    out += fmt::format("\x1b[{}A", lines_);
+  out += "\r\x1b[J";
+  lines_ = 0;
+}
+
+void TerminalView::feed(const orchestrator::Record& record,
+                        const orchestrator::SchedulerConfig& config) {
+  std::string text;
+  const bool live = options_.mode == ViewOptions::Mode::Live;
+  const auto* saved = std::get_if<orchestrator::event::CheckpointSaved>(&record.event);
+  if (live && saved != nullptr && saved->error.empty())
+    return;  // the picture counts them
+  for (const std::string& line : event_lines(record, config)) {
+    Canvas canvas(live ? size_of(options_.fd).columns : 1000, options_.colours);
+    canvas.text(line).line();
+    text += canvas.take();
+  }
+  if (text.empty())
+    return;
+  if (live && lines_ > 0) {
+    const std::size_t lines = lines_;
+    std::string out;
+    erase(out);
+    lines_ = lines;
+    text = out + text + picture_;
+  }
+  write(text);
+}
+
+void TerminalView::refresh(const orchestrator::RunMetrics& metrics,
+                           const orchestrator::Scheduler& scheduler,
+                           Time now) {
+  const Time wall = wall_.now();
+  const bool live = options_.mode == ViewOptions::Mode::Live;
+  if (metrics.timeline().cards().empty())
+    return;  // not started yet
+  if (drawn_at_ && wall - *drawn_at_ < (live ? kLivePeriod : kPlainPeriod))
+    return;
+  if (live) {
+    drawn_at_ = wall;
+    study::draw(make_frame(options_.name, metrics, &scheduler, now));
+    return;
+  }
+  const std::size_t step = metrics.updates().size();
+  if (drawn_at_ && step == line_at_step_ && wall - *drawn_at_ < 6 * kPlainPeriod)
+    return;  // nothing new
+  drawn_at_ = wall;
+  line_at_step_ = step;
+  write(render_line(make_frame(options_.name, metrics, &scheduler, now)) + "\n");
+}
+
+void TerminalView::draw(const Frame& frame) {
+  const Size size = size_of(options_.fd);
+  // The last column stays free: some terminals wrap when it is written.
+  const std::string text = render_frame(frame, size.columns - 1, options_.colours);
+  std::size_t lines = 0;
+  const std::string_view shown = first_lines(text, std::max<std::size_t>(2, size.rows) - 1, lines);
+  std::string out;
+  if (width_ != size.columns && lines_ > 0) {
+    out += "\x1b[H\x1b[J";  // old lines were wrapped: nobody knows where they begin
+    lines_ = 0;
+  }
+  if (lines_ > 0)
+    out += fmt::format("\x1b[{}A\r", lines_);
+  picture_.clear();
+  for (std::size_t begin = 0; begin < shown.size();) {
+    const std::size_t end = shown.find('\n', begin);
+    picture_ += shown.substr(begin, end - begin);
+    picture_ += "\x1b[K\n";
+    begin = end + 1;
+  }
+  out += picture_;
+  out += "\x1b[J";
+  lines_ = lines;
+  width_ = size.columns;
+  write(out);
+}
+
+void TerminalView::close(const orchestrator::RunMetrics& metrics,
+                         const orchestrator::Summary& summary) {
+  const bool live = options_.mode == ViewOptions::Mode::Live;
+  const Frame frame = make_frame(options_.name, metrics, nullptr, metrics.wall());
+  if (live) {
+    study::draw(frame);
+  } else {
+    write(render_line(frame) + "\n");
+  }
+  const std::size_t width = view_width(options_);
+  if (options_.machine) {
+    const CardMap map = make_card_map(summary, metrics.config().actors, *options_.machine);
+    write("\n" + render_card_map(map, width, options_.colours));
+  }
+  write(render_closing(summary, options_.run_dir, options_.trace, width, options_.colours));
+}
+
+}  // namespace temper::cli

@@ -1,0 +1,37 @@
+// From a YAML file and `--set`s to a checked PipelineConfig.
+#pragma once
+
+#include "core/yaml.hpp"
+#include "orchestrator/pipeline/pipeline_config.hpp"
+#include "orchestrator/pipeline/validate.hpp"
+
+#include <filesystem>
+
+namespace temper::orchestrator {
+
+/// A configuration as read, with everything that is wrong with it.
+class LoadedConfig {
+ public:
+  /// `name` is what errors call the text.
+  LoadedConfig(std::string_view name, std::string_view text, std::span<const std::string> sets);
+
+  const PipelineConfig& config() const { return yaml_.value; }
+  /// In the order of the file, then of the `--set`s. Empty: the configuration is good.
+  const std::vector<ConfigIssue>& issues() const { return issues_; }
+  /// A rule broken later (the longest prompt, the machine's cards), with the place of its key.
+  ConfigIssue blame(const BrokenRule& rule) const;
+
+ private:
+  YamlValue<PipelineConfig> yaml_;
+  std::vector<ConfigIssue> issues_;
+};
+
+/// Error: the file cannot be read. What is wrong in it is in issues().
+Result<LoadedConfig> read_config(const std::filesystem::path& path,
+                                 std::span<const std::string> sets = {});
+
+/// Error InvalidInput: its context is every issue, one per line.
+Result<PipelineConfig> load_config(const std::filesystem::path& path,
+                                   std::span<const std::string> sets = {});
+
+}  // namespace temper::orchestrator

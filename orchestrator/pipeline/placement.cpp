@@ -1,0 +1,177 @@
+#include "orchestrator/pipeline/placement.hpp"
+
+#include "trainer/algorithm_table.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace temper::orchestrator {
+namespace {
+
+/// Cards [begin, end).
+std::vector<CardId> range(std::int32_t begin, std::int32_t end) {
+  std::vector<CardId> cards;
+  for (std::int32_t card = begin; card < end; ++card)
+    cards.push_back(CardId(static_cast<std::uint32_t>(card)));
+  return cards;
+}
+
+/// Joins the second list to the first.
+std::vector<CardId> joined(std::vector<CardId> cards, const std::vector<CardId>& more) {
+  cards.insert(cards.end(), more.begin(), more.end());
+  return cards;
+}
+
+std::vector<CardId> without(std::vector<CardId> cards, std::vector<CardId> taken) {
+  std::ranges::sort(taken);
+  std::erase_if(cards, [&](CardId card) { return std::ranges::binary_search(taken, card); });
+  return cards;
+}
+
+/// Replicas of a role, alike; numbered on from those there are.
+struct Replicas {
+  actors::RoleKind role;
+  std::size_t count = 0;
+  std::vector<CardId> cards;
+  std::int32_t concurrency = 0;
+  bool takes_turns = false;
+};
+
+void add_slots(std::vector<ActorSpec>& slots, const Replicas& add, HardwareKind hardware) {
+  const auto there = std::ranges::count(slots, add.role, &ActorSpec::role);
+  for (std::size_t i = 0; i < add.count; ++i) {
+    slots.push_back(
+        {.name = fmt::format("{}-{}", name_of(add.role), static_cast<std::size_t>(there) + i),
+         .role = add.role,
+         .cards = hardware == HardwareKind::Simulated ? block_of(add.cards, i, add.count)
+                                                      : share_of(add.cards, i, add.count),
+         .concurrency = add.concurrency,
+         .takes_turns = add.takes_turns});
+  }
+}
+
+}  // namespace
+
+PlacementConfig resolve_placement(const PipelineConfig& config) {
+  PlacementConfig out = config.placement;
+  const std::vector<CardId> all = range(0, out.cards);
+  if (out.mode == PlacementMode::Colocated || out.mode == PlacementMode::Fused) {
+    for (std::vector<CardId>* list : {&out.rollout, &out.trainer, &out.reference}) {
+      if (list->empty())
+        *list = all;
+    }
+    if (out.reward.empty() && config.hardware == HardwareKind::Local)
+      out.reward = all;
+    return out;
+  }
+  if (out.rollout.empty() && (out.trainer.empty() || out.rollout_cards > 0)) {
+    const std::int32_t wanted = out.rollout_cards > 0 ? out.rollout_cards : (out.cards + 1) / 2;
+    const std::vector<CardId> free = without(all, out.trainer);
+    out.rollout.assign(free.begin(),
+                       free.begin() + std::min<std::ptrdiff_t>(wanted, std::ssize(free)));
+  }
+  if (out.rollout.empty())
+    out.rollout = without(all, out.trainer);
+  if (out.reference.empty() && out.reference_cards > 0) {
+    const std::vector<CardId> free = without(all, joined(out.rollout, out.trainer));
+    out.reference.assign(
+        free.begin(),
+        free.begin() + std::min<std::ptrdiff_t>(out.reference_cards, std::ssize(free)));
+  }
+  if (out.trainer.empty()) {
+    out.trainer =
+        without(all, out.reference_cards > 0 ? joined(out.rollout, out.reference) : out.rollout);
+  }
+  if (out.reference.empty() && out.reference_cards == 0)
+    out.reference = out.reference_on == ReferenceCards::Trainer ? out.trainer : out.rollout;
+  if (out.reward.empty() && config.hardware == HardwareKind::Local)
+    out.reward = out.rollout;
+  return out;
+}
+
+std::vector<CardId> share_of(const std::vector<CardId>& cards,
+                             std::size_t index,
+                             std::size_t replicas) {
+  TEMPER_CHECK(index < replicas, "the replica exists");
+  if (cards.empty())
+    return {};
+  if (replicas >= cards.size())
+    return {cards[index % cards.size()]};
+  std::vector<CardId> share;
+  for (std::size_t i = index; i < cards.size(); i += replicas)
+    share.push_back(cards[i]);
+  return share;
+}
+
+std::vector<CardId> block_of(const std::vector<CardId>& cards,
+                             std::size_t index,
+                             std::size_t replicas) {
+  TEMPER_CHECK(index < replicas, "the replica exists");
+  const auto at = [&](std::size_t i) {
+    return cards.begin() + static_cast<std::ptrdiff_t>(i * cards.size() / replicas);
+  };
+  return {at(index), at(index + 1)};
+}
+
+std::size_t lent_engines(const PipelineConfig& config) {
+  if (config.placement.mode != PlacementMode::Hybrid)
+    return 0;
+  const PlacementConfig placement = resolve_placement(config);
+  const auto replicas = static_cast<std::size_t>(std::max(1, config.rollout.replicas));
+  const std::size_t each = std::max<std::size_t>(1, placement.rollout.size() / replicas);
+  return placement.trainer.size() / each;
+}
+
+std::vector<ActorSpec> actor_slots(const PipelineConfig& config) {
+  using actors::RoleKind;
+  const PlacementConfig placement = resolve_placement(config);
+  const bool fused = placement.mode == PlacementMode::Fused;
+  const auto count = [](std::int32_t replicas) { return static_cast<std::size_t>(replicas); };
+  std::vector<ActorSpec> slots;
+  const auto add = [&](const Replicas& replicas) { add_slots(slots, replicas, config.hardware); };
+  add({.role = RoleKind::Rollout,
+       .count = count(config.rollout.replicas),
+       .cards = placement.rollout,
+       .concurrency = config.rollout.concurrency,
+       .takes_turns = fused || placement.mode == PlacementMode::Colocated});
+  add({.role = RoleKind::Rollout,
+       .count = lent_engines(config),
+       .cards = placement.trainer,
+       .concurrency = config.rollout.concurrency,
+       .takes_turns = true});
+  add({.role = RoleKind::Reference,
+       .count = count(config.reference.replicas),
+       .cards = placement.reference,
+       .takes_turns = fused});
+  add({.role = RoleKind::Reward,
+       .count = count(config.reward.replicas),
+       .cards = placement.reward});
+  slots.push_back({.name = "trainer", .role = RoleKind::Trainer, .cards = placement.trainer});
+  return slots;
+}
+
+SchedulerConfig scheduler_config(const PipelineConfig& config) {
+  SchedulerConfig out;
+  out.actors = actor_slots(config);
+  out.steps = config.steps;
+  out.groups_per_update = config.algorithm.groups_per_update;
+  out.responses_per_group = config.algorithm.responses_per_group;
+  out.policy = config.staleness.policy;
+  out.staleness_bound = static_cast<std::uint64_t>(config.staleness.bound);
+  out.staleness_fraction = config.staleness.bound - std::floor(config.staleness.bound);
+  out.lending = config.placement.lending;
+  out.return_share = config.placement.return_share;
+  out.stragglers = config.stragglers;
+  out.age = config.staleness.age;
+  out.checkpoint_every = static_cast<std::uint64_t>(config.checkpoint.every);
+  out.max_restarts = config.transport.max_restarts;
+  out.deadlines = config.deadlines;
+  out.filter_equal_rewards =
+      trainer::resolve(config.algorithm, config.sampling.max_new_tokens).filter_equal_rewards;
+  out.filter_limit = config.algorithm.filter_limit;
+  return out;
+}
+
+}  // namespace temper::orchestrator

@@ -1,0 +1,39 @@
+// Which actor runs on which cards, from the `placement` section and the replica counts.
+#pragma once
+
+#include "orchestrator/pipeline/pipeline_config.hpp"
+
+namespace temper::orchestrator {
+
+/// The section with every empty list filled: in `separate` mode rollout gets the first half of the
+/// cards (the larger if odd) and the trainer the rest, or each what the other leaves free;
+/// reference and reward run beside the rollout. Counts (`rollout_cards`, `reference_cards`) take
+/// cards in that order and leave the trainer the rest; `hybrid` is laid out likewise. In
+/// `colocated` and `fused` mode every role gets every card. On simulated hardware the reward gets
+/// none unless listed. May leave a list empty or overlapping where the section cannot be satisfied;
+/// validate() reports it.
+PlacementConfig resolve_placement(const PipelineConfig& config);
+
+/// The part of a role's cards that belongs to replica `index` of `replicas`: every replicas-th
+/// card, or one card shared in turn where there are more replicas than cards.
+/// Requires: index < replicas.
+std::vector<CardId> share_of(const std::vector<CardId>& cards,
+                             std::size_t index,
+                             std::size_t replicas);
+
+/// The same as a block of neighbours, which is how engines of a cluster lie; empty where there are
+/// more replicas than cards. Requires: index < replicas.
+std::vector<CardId> block_of(const std::vector<CardId>& cards,
+                             std::size_t index,
+                             std::size_t replicas);
+
+/// `hybrid`: engines, as large as those on own cards, that the trainer's cards hold; else 0.
+std::size_t lent_engines(const PipelineConfig& config);
+
+/// Every actor slot of the run: rollout-0, ..., reference-0, ..., reward-0, ..., trainer.
+std::vector<ActorSpec> actor_slots(const PipelineConfig& config);
+
+/// All that the scheduler needs of the configuration.
+SchedulerConfig scheduler_config(const PipelineConfig& config);
+
+}  // namespace temper::orchestrator

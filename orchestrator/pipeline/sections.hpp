@@ -1,0 +1,261 @@
+// The sections of a pipeline that belong to the orchestrator. Sections of other folders are
+// declared there and reused by pipeline_config.hpp.
+#pragma once
+
+#include "actors/transport/transport_config.hpp"
+#include "core/describe.hpp"
+#include "orchestrator/scheduler/queue/config.hpp"
+#include "rollout/engine.hpp"
+
+namespace temper {
+namespace orchestrator {
+
+enum class HardwareKind { Local, Simulated };
+enum class PlacementMode { Separate, Colocated, Fused, Hybrid };
+enum class TransportKind { Ipc, Tcp };
+/// Whose cards the reference uses where it has none of its own.
+enum class ReferenceCards { Rollout, Trainer };
+
+struct StalenessConfig {
+  PolicyRule policy = PolicyRule::Exact;
+  double bound = 2;
+  AgeRule age = AgeRule::FirstToken;
+};
+
+/// Empty lists are filled by resolve_placement(), from the counts where those are given.
+struct PlacementConfig {
+  PlacementMode mode = PlacementMode::Separate;
+  std::int32_t cards = 2;
+  std::vector<CardId> rollout;
+  std::vector<CardId> trainer;
+  std::vector<CardId> reference;
+  std::vector<CardId> reward;
+  std::int32_t rollout_cards = 0;
+  std::int32_t reference_cards = 0;
+  ReferenceCards reference_on = ReferenceCards::Rollout;
+  LendingPolicy lending = LendingPolicy::Auto;
+  double return_share = 0.25;
+};
+
+struct RolloutConfig {
+  std::int32_t replicas = 1;
+  std::int32_t concurrency = 128;
+  rollout::OnNewWeights on_new_weights = rollout::OnNewWeights::KeepKv;
+};
+
+/// Of the reference and of the reward actors.
+struct ReplicaConfig {
+  std::int32_t replicas = 1;
+};
+
+struct SyntheticConfig {
+  Tokens tokens{256};
+  Duration step_time{0};
+};
+
+struct TransportSection {
+  TransportKind kind = TransportKind::Ipc;
+  std::string bind = "127.0.0.1";
+  std::uint16_t port = 0;
+  Duration heartbeat = std::chrono::milliseconds(250);
+  Duration heartbeat_timeout = std::chrono::seconds(3);
+  std::int32_t max_restarts = 3;
+  std::int32_t actors_per_worker = 16;
+  actors::TransportConfig limits;  ///< Its fields are fields of this section.
+};
+
+struct CheckpointConfig {
+  std::int32_t every = 20;
+  std::int32_t keep = 2;
+};
+
+template <class V>
+void describe(V& v, StalenessConfig& c) {
+  v.field(1,
+          "policy",
+          c.policy,
+          {.doc = "`exact`: no trained group is older than the bound, and none is dropped; the "
+                  "others are rules of other systems, to compare with: `sync`, `aggregate`, "
+                  "`count`, `drop`, `wait`, `window`, `in_order`."});
+  v.field(2,
+          "bound",
+          c.bound,
+          {.doc = "Largest number of updates between the version that began a group and the "
+                  "version it trains; 0 is synchronous. `aggregate` and `count` take fractions.",
+           .min = 0.0,
+           .max = 1024.0});
+  v.field(
+      3,
+      "age",
+      c.age,
+      {.doc = "What the bound bounds. `first_token`: the age of a group's first token; "
+              "`token_weighted`: the mean age of its tokens, which is less where engines went on "
+              "under newer weights."});
+}
+
+template <class V>
+void describe(V& v, PlacementConfig& c) {
+  v.field(1,
+          "mode",
+          c.mode,
+          {.doc = "`separate`: rollout and trainer have their own cards; `colocated`: they take "
+                  "turns on the same ones; `fused`: so does the reference; `hybrid`: the rollout "
+                  "has its own cards, and the trainer lends it its cards while it waits."});
+  v.field(2,
+          "cards",
+          c.cards,
+          {.doc = "Cards to use, numbered from 0: cores of this machine, or cards of the simulated "
+                  "cluster.",
+           .min = 1,
+           .max = 4096});
+  v.field(3,
+          "rollout",
+          c.rollout,
+          {.doc = "Cards of the rollout; empty: chosen for the mode.", .example = "[0]"});
+  v.field(4, "trainer", c.trainer, {.doc = "Cards of the trainer; empty: chosen for the mode."});
+  v.field(
+      5, "reference", c.reference, {.doc = "Cards of the reference; empty: those of the rollout."});
+  v.field(
+      6,
+      "reward",
+      c.reward,
+      {.doc = "Cards of the reward; empty: those of the rollout, or on simulated hardware none: "
+              "it runs on the hosts."});
+  v.field(7,
+          "rollout_cards",
+          c.rollout_cards,
+          {.doc = "Instead of lists: the rollout has the first so many cards, the trainer what is "
+                  "left; 0: half.",
+           .min = 0});
+  v.field(8,
+          "reference_cards",
+          c.reference_cards,
+          {.doc = "Instead of a list: the reference has so many cards of its own, behind those of "
+                  "the rollout.",
+           .min = 0});
+  v.field(9,
+          "reference_on",
+          c.reference_on,
+          {.doc = "Whose cards a reference without its own shares: `rollout` or `trainer`."});
+  v.field(10,
+          "lending",
+          c.lending,
+          {.doc = "hybrid: lend while the trainer waits if it pays for the switch (`auto`), or "
+                  "`always`."});
+  v.field(11,
+          "return_share",
+          c.return_share,
+          {.doc = "colocated, fused: cards go back to training once a batch is ready, nothing new "
+                  "may be dispatched, and at most this share of all slots (rollout.concurrency) "
+                  "still generates; 0 lets every response finish.",
+           .min = 0.0,
+           .max = 1.0});
+}
+
+template <class V>
+void describe(V& v, RolloutConfig& c) {
+  v.field(1,
+          "replicas",
+          c.replicas,
+          {.doc = "Rollout processes; each has its share of the cards.", .min = 1, .max = 4096});
+  v.field(2,
+          "concurrency",
+          c.concurrency,
+          {.doc = "Responses in flight per replica.", .min = 1, .max = 1 << 20});
+  v.field(20,
+          "on_new_weights",
+          c.on_new_weights,
+          {.doc = "What running responses go on with: the keys and values they have, or ones "
+                  "computed again, so that every token is of one version's policy."});
+}
+
+template <class V>
+void describe(V& v, ReplicaConfig& c) {
+  v.field(1,
+          "replicas",
+          c.replicas,
+          {.doc = "Processes of this role; the reference may have none where `algorithm.kl` is 0.",
+           .min = 0,
+           .max = 4096});
+}
+
+template <class V>
+void describe(V& v, SyntheticConfig& c) {
+  v.field(1,
+          "tokens",
+          c.tokens,
+          {.doc = "Length of every response.", .min = Tokens(1), .max = Tokens(1 << 20)});
+  v.field(2,
+          "step_time",
+          c.step_time,
+          {.doc = "Time of one decode step and of one update.", .min = Duration(0)});
+}
+
+template <class V>
+void describe(V& v, TransportSection& c) {
+  v.field(10,
+          "kind",
+          c.kind,
+          {.doc = "`ipc`: sockets of this machine; `tcp`: workers may be elsewhere."});
+  v.field(11, "bind", c.bind, {.doc = "tcp: address to listen on."});
+  v.field(12, "port", c.port, {.doc = "tcp: port to listen on; 0 takes any free one."});
+  v.field(13,
+          "heartbeat",
+          c.heartbeat,
+          {.doc = "Interval at which both sides show life.", .min = std::chrono::milliseconds(1)});
+  v.field(14,
+          "heartbeat_timeout",
+          c.heartbeat_timeout,
+          {.doc = "Silence after which an actor is given up and replaced.",
+           .min = std::chrono::milliseconds(10)});
+  v.field(15,
+          "max_restarts",
+          c.max_restarts,
+          {.doc = "Replacements of one actor before the run gives up.", .min = 0, .max = 1000});
+  v.field(
+      16,
+      "actors_per_worker",
+      c.actors_per_worker,
+      {.doc = "Simulated hardware: actors that share one worker process.", .min = 1, .max = 1024});
+  describe(v, c.limits);  // Field numbers 1 to 9.
+}
+
+template <class V>
+void describe(V& v, CheckpointConfig& c) {
+  v.field(1,
+          "every",
+          c.every,
+          {.doc = "Updates between two checkpoints; 0: only one at the end.", .min = 0});
+  v.field(2, "keep", c.keep, {.doc = "Newest checkpoints kept.", .min = 1, .max = 10000});
+}
+
+}  // namespace orchestrator
+
+template <>
+struct EnumNames<orchestrator::HardwareKind> {
+  using H = orchestrator::HardwareKind;
+  static constexpr std::array<std::pair<H, std::string_view>, 2> value{
+      {{H::Local, "local"}, {H::Simulated, "simulated"}}};
+};
+template <>
+struct EnumNames<orchestrator::PlacementMode> {
+  using M = orchestrator::PlacementMode;
+  static constexpr std::array<std::pair<M, std::string_view>, 4> value{{{M::Separate, "separate"},
+                                                                        {M::Colocated, "colocated"},
+                                                                        {M::Fused, "fused"},
+                                                                        {M::Hybrid, "hybrid"}}};
+};
+template <>
+struct EnumNames<orchestrator::ReferenceCards> {
+  using R = orchestrator::ReferenceCards;
+  static constexpr std::array<std::pair<R, std::string_view>, 2> value{
+      {{R::Rollout, "rollout"}, {R::Trainer, "trainer"}}};
+};
+template <>
+struct EnumNames<orchestrator::TransportKind> {
+  using K = orchestrator::TransportKind;
+  static constexpr std::array<std::pair<K, std::string_view>, 2> value{
+      {{K::Ipc, "ipc"}, {K::Tcp, "tcp"}}};
+};
+
+}  // namespace temper

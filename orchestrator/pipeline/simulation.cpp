@@ -1,0 +1,241 @@
+#include "orchestrator/pipeline/simulation.hpp"
+
+#include "actors/simulation/costs.hpp"
+#include "actors/simulation/lengths.hpp"
+#include "core/files.hpp"
+#include "orchestrator/pipeline/placement.hpp"
+#include "orchestrator/pipeline/simulated_memory.hpp"
+#include "sim_hw/predict/catalog.hpp"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+namespace temper::orchestrator {
+namespace {
+
+using actors::LengthConfig;
+using actors::LengthKind;
+
+constexpr Duration kVirtualDeadline = std::chrono::hours(24);
+
+class Rules {
+ public:
+  void require(bool holds, std::vector<std::string> keys, std::string message) {
+    if (!holds)
+      broken.push_back({std::move(keys), std::move(message)});
+  }
+  std::vector<BrokenRule> broken;
+};
+
+/// Error: the file cannot be read or holds something else than an array of positive lengths.
+Result<std::vector<std::int32_t>> read_trace(const std::string& path) {
+  TEMPER_TRY(const std::string text, read_file(path));
+  const auto array = nlohmann::json::parse(text, nullptr, false);
+  const auto wrong = [&] {
+    return invalid_input(path + " is no JSON array of lengths, each a number of tokens from 1");
+  };
+  if (!array.is_array() || array.empty())
+    return wrong();
+  std::vector<std::int32_t> lengths;
+  lengths.reserve(array.size());
+  for (const auto& length : array) {
+    if (!length.is_number_integer() || length.get<std::int64_t>() < 1 ||
+        length.get<std::int64_t>() > INT32_MAX) {
+      return wrong();
+    }
+    lengths.push_back(length.get<std::int32_t>());
+  }
+  return lengths;
+}
+
+void check_lengths(const std::string& key, LengthConfig c, Rules& rules) {
+  if (c.kind == LengthKind::Trace) {
+    if (c.trace.empty())
+      return rules.require(false, {key + ".trace", key + ".kind"}, "needed by `kind: trace`");
+    auto lengths = read_trace(c.trace);
+    if (!lengths)
+      return rules.require(false, {key + ".trace"}, lengths.error().context);
+    c.lengths = *std::move(lengths);
+  }
+  const Status status = actors::check_lengths(c);
+  if (status)
+    return;
+  const char* blamed = c.kind == LengthKind::Histogram ? ".weights"
+                       : c.kind == LengthKind::Trace   ? ".trace"
+                                                       : ".mean";
+  rules.require(false, {key + blamed, key}, status.error().context);
+}
+
+void check_share(const std::string& role, std::size_t cards, std::int32_t replicas, Rules& rules) {
+  rules.require(replicas == 0 || cards % static_cast<std::size_t>(replicas) == 0,
+                {role + ".replicas", "placement." + role, "placement.cards"},
+                fmt::format("must divide the {} cards of the {}, so that every replica is alike; "
+                            "found {}",
+                            cards,
+                            role,
+                            replicas));
+}
+
+void check_lent(const PlacementConfig& p, const PipelineConfig& c, Rules& rules) {
+  const auto replicas = static_cast<std::size_t>(c.rollout.replicas);
+  if (p.mode != PlacementMode::Hybrid || p.rollout.size() % replicas != 0)
+    return;
+  const std::size_t engine = p.rollout.size() / replicas;
+  const std::size_t whole = p.trainer.size() / engine * engine;
+  rules.require(
+      p.trainer.size() == whole && whole > 0,
+      {"placement.rollout_cards", "placement.mode", "rollout.replicas"},
+      fmt::format("in `hybrid` mode the {} cards of the trainer are lent as engines of {} "
+                  "cards like the others; nearest: a trainer of {} cards",
+                  p.trainer.size(),
+                  engine,
+                  std::max(whole, engine)));
+}
+
+/// A simulated actor takes the whole of its cards: others on them would run at no cost.
+void check_sharing(const PlacementConfig& p, const PipelineConfig& c, Rules& rules) {
+  if (c.reference.replicas == 0 || p.mode == PlacementMode::Fused)
+    return;
+  const auto shared = [&](const std::vector<CardId>& others) {
+    return std::ranges::any_of(
+        p.reference, [&](CardId card) { return std::ranges::find(others, card) != others.end(); });
+  };
+  const char* with = shared(p.rollout) ? "rollout" : shared(p.trainer) ? "trainer" : nullptr;
+  if (with == nullptr)
+    return;
+  rules.require(false,
+                {"placement.reference_cards", "placement.reference", "placement.mode"},
+                fmt::format("the reference would share cards with the {} at the same time, which "
+                            "is not simulated; nearest: {}`placement.mode: fused`, where they "
+                            "take turns",
+                            with,
+                            p.mode == PlacementMode::Colocated
+                                ? ""
+                                : "`placement.reference_cards: N` for cards of its own, or "));
+}
+
+/// Whether tp, ep and the rest divide the model and each role's cards, and the bytes fit them.
+void check_cards_hold(const PipelineConfig& c, Rules& rules) {
+  auto settings = resolve_simulation(c);
+  if (!settings)
+    return rules.require(false, {"simulation"}, settings.error().context);
+  for (const ActorSpec& slot : actor_slots(c)) {
+    const actors::SimulationSettings own = actor_settings(*settings, slot);
+    const bool first = slot.name.ends_with("-0");
+    Status status;
+    if (slot.role == actors::RoleKind::Trainer)
+      status = actors::check_trainer(own);
+    if (slot.role == actors::RoleKind::Rollout && first)
+      status = actors::check_rollout(own);
+    if (slot.role == actors::RoleKind::Reference && first)
+      status = actors::check_reference(own);
+    if (!status) {
+      rules.require(
+          false,
+          {slot.role == actors::RoleKind::Rollout ? "simulation.rollout" : "simulation.trainer",
+           "placement"},
+          status.error().context);
+    }
+  }
+  if (!rules.broken.empty())
+    return;
+  const Status fits = check_memory(simulated_placement(c, *settings));
+  if (!fits)
+    rules.require(false, {"simulation", "placement", "rollout"}, fits.error().context);
+}
+
+}  // namespace
+
+Result<actors::SimulationSettings> resolve_simulation(const PipelineConfig& config) {
+  sim_hw::Catalog catalog = sim_hw::Catalog::shipped();
+  actors::SimulationSettings settings;
+  settings.config = config.simulation;
+  TEMPER_TRY(const sim_hw::HardwareSpec* cluster, catalog.hardware(config.simulation.cluster));
+  TEMPER_TRY(const sim_hw::ModelSpec* model, catalog.model(config.simulation.model));
+  settings.cluster = *cluster;
+  settings.model = *model;
+  for (LengthConfig* lengths : {&settings.config.prompt, &settings.config.response}) {
+    if (lengths->kind == LengthKind::Trace) {
+      TEMPER_TRY(lengths->lengths, read_trace(lengths->trace));
+    }
+  }
+  const PlacementConfig placement = resolve_placement(config);
+  settings.trainer_cards = std::ssize(placement.trainer);
+  settings.rollout_cards = std::ssize(placement.rollout);
+  settings.deadline_first = config.stragglers.deadline_first;
+  settings.host_left = host_left(simulated_placement(config, settings));
+  return settings;
+}
+
+actors::SimulationSettings actor_settings(const actors::SimulationSettings& settings,
+                                          const ActorSpec& slot) {
+  actors::SimulationSettings own = settings;
+  own.cards = std::ssize(slot.cards);
+  own.concurrency = slot.concurrency;
+  own.colocated = slot.takes_turns;
+  if (slot.takes_turns)  // engines on shared cards get their weights from them
+    own.rollout_cards = settings.trainer_cards;
+  else  // nobody else's bytes are in its host memory
+    own.host_left.reset();
+  return own;
+}
+
+std::vector<BrokenRule> check_simulation(const PipelineConfig& c) {
+  Rules rules;
+  sim_hw::Catalog catalog = sim_hw::Catalog::shipped();
+  const actors::SimulationConfig& s = c.simulation;
+  if (s.cluster.empty()) {
+    rules.require(false,
+                  {"simulation.cluster", "hardware"},
+                  "needed by `hardware: simulated`: a name from configs/hardware, e.g. cm384, or "
+                  "the path of a description");
+  } else if (const auto cluster = catalog.hardware(s.cluster); !cluster) {
+    rules.require(false, {"simulation.cluster"}, cluster.error().context);
+  } else {
+    rules.require(
+        c.placement.cards <= (*cluster)->cards(),
+        {"placement.cards", "simulation.cluster"},
+        fmt::format(
+            "{} has {} cards, found {}", (*cluster)->name, (*cluster)->cards(), c.placement.cards));
+  }
+  if (s.model.empty()) {
+    rules.require(false,
+                  {"simulation.model", "hardware"},
+                  "needed by `hardware: simulated`: a name from configs/models, e.g. "
+                  "pangu-ultra-moe-718b, or the path of a description");
+  } else if (const auto model = catalog.model(s.model); !model) {
+    rules.require(false, {"simulation.model"}, model.error().context);
+  }
+  check_lengths("simulation.prompt", s.prompt, rules);
+  check_lengths("simulation.response", s.response, rules);
+  const PlacementConfig p = resolve_placement(c);
+  check_share("rollout", p.rollout.size(), c.rollout.replicas, rules);
+  check_share("reference", p.reference.size(), c.reference.replicas, rules);
+  check_lent(p, c, rules);
+  check_sharing(p, c, rules);
+  if (rules.broken.empty())
+    check_cards_hold(c, rules);
+  return std::move(rules.broken);
+}
+
+void set_simulated_defaults(PipelineConfig& config,
+                            const std::function<bool(const std::string& key)>& given) {
+  Deadlines& d = config.deadlines;
+  const std::pair<const char*, Duration*> deadlines[] = {{"start", &d.start},
+                                                         {"generate", &d.generate},
+                                                         {"reference", &d.reference},
+                                                         {"reward", &d.reward},
+                                                         {"train", &d.train},
+                                                         {"weights", &d.weights},
+                                                         {"switching", &d.switching},
+                                                         {"checkpoint", &d.checkpoint},
+                                                         {"drain", &d.drain}};
+  for (const auto& [name, deadline] : deadlines) {
+    if (!given(fmt::format("deadlines.{}", name)))
+      *deadline = kVirtualDeadline;
+  }
+  if (!given("checkpoint.every"))
+    config.checkpoint.every = 0;
+}
+
+}  // namespace temper::orchestrator

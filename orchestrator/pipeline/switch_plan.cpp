@@ -1,0 +1,77 @@
+#include "orchestrator/pipeline/switch_plan.hpp"
+
+#include <algorithm>
+
+namespace temper::orchestrator {
+namespace {
+
+/// Bytes of keys and values per device when the engines generate.
+double cache_bytes(const std::vector<PhaseLedger>& phases) {
+  const auto rollout = std::ranges::find(phases, "kv_alloc", &PhaseLedger::phase);
+  double bytes = 0;
+  for (const PhaseLedger::Part& part : rollout->parts)
+    bytes += part.memory.device.kv_cache;
+  return bytes;
+}
+
+enum class Cache { Last, First };
+
+bool fits(const SimulatedPlacement& p, Cache order) {
+  const auto phases = memory_phases(p);
+  if (!phases)
+    return false;
+  const double early = order == Cache::First ? cache_bytes(*phases) : 0;
+  return std::ranges::all_of(*phases, [&](const PhaseLedger& phase) {
+    const bool resharding = phase.phase == "reshard" || phase.phase == "bind";
+    return phase.device() + (resharding ? early : 0) <= actors::device_capacity(p.settings) &&
+           phase.host() <= actors::host_capacity(p.settings);
+  });
+}
+
+std::optional<double> largest_kv_share(SimulatedPlacement p, Cache order) {
+  for (int hundredths = 100; hundredths > 0; --hundredths) {
+    p.settings.config.rollout.kv_share = hundredths / 100.0;
+    if (fits(p, order))
+      return p.settings.config.rollout.kv_share;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+SwitchPlan predict_switch(const SimulatedPlacement& p) {
+  const sim_hw::Fabric fabric = sim_hw::make_fabric(p.settings.cluster);
+  const actors::SimulationSettings engine = switching_engine(p);
+  const double parked = actors::moved_bytes(actors::trainer_memory(p.settings));
+  const auto onload = [&](double bytes) {
+    return actors::onload_seconds(fabric, p.settings, bytes);
+  };
+  const auto offload = [&](double bytes) {
+    return actors::offload_seconds(fabric, p.settings, bytes);
+  };
+  SwitchPlan plan;
+  plan.to_rollout = {{"offload_optimizer", offload(parked)},
+                     {"reshard", actors::publish_seconds(fabric, engine)},
+                     {"bind", actors::swap_seconds(fabric, engine)},
+                     {"allocate_kv", actors::cache_seconds(engine)}};
+  plan.to_training = {{"interrupt", 0}, {"free_kv", 0}, {"free_weights", 0}};
+  if (p.reference == ReferencePlace::InTurn) {
+    actors::SimulationSettings reference = p.settings;
+    reference.cards = p.reference_cards / p.references;
+    const double weights = actors::reference_memory(reference).device.weights;
+    plan.to_training.push_back({"onload_reference", onload(weights)});
+    plan.to_training.push_back({"offload_reference", offload(weights)});
+  }
+  plan.to_training.push_back({"onload_optimizer", onload(parked)});
+  return plan;
+}
+
+OtherOrders predict_other_orders(const SimulatedPlacement& p) {
+  const sim_hw::Fabric fabric = sim_hw::make_fabric(p.settings.cluster);
+  return {largest_kv_share(p, Cache::Last),
+          largest_kv_share(p, Cache::First),
+          actors::onload_seconds(
+              fabric, p.settings, actors::trainer_memory(p.settings).device.weights)};
+}
+
+}  // namespace temper::orchestrator

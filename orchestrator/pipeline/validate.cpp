@@ -1,0 +1,301 @@
+#include "orchestrator/pipeline/validate.hpp"
+
+#include "orchestrator/pipeline/placement.hpp"
+#include "orchestrator/pipeline/simulation.hpp"
+#include "trainer/algorithm_table.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <regex>
+#include <tuple>
+
+namespace temper::orchestrator {
+namespace {
+
+class Rules {
+ public:
+  /// Notes the rule as broken unless `holds`.
+  void require(bool holds, std::vector<std::string> keys, std::string message) {
+    if (!holds)
+      broken_.push_back({std::move(keys), std::move(message)});
+  }
+  void add(std::vector<BrokenRule> broken) {
+    std::move(broken.begin(), broken.end(), std::back_inserter(broken_));
+  }
+  std::vector<BrokenRule> take() { return std::move(broken_); }
+
+ private:
+  std::vector<BrokenRule> broken_;
+};
+
+void check_run(const PipelineConfig& c, Rules& rules) {
+  constexpr std::string_view kAllowed =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.";
+  constexpr std::size_t kLongest = 64;
+  rules.require(!c.name.empty() && c.name.size() <= kLongest && c.name.front() != '.' &&
+                    c.name.find_first_not_of(kAllowed) == std::string::npos,
+                {"name"},
+                "must be 1 to 64 letters, digits, '-', '_' or '.', since it names a folder");
+}
+
+void check_staleness(const PipelineConfig& c, Rules& rules) {
+  using P = PolicyRule;
+  const StalenessConfig& s = c.staleness;
+  rules.require(allows_fractions(s.policy) || s.bound == std::floor(s.bound),
+                {"staleness.bound", "staleness.policy"},
+                fmt::format("must be whole for `{}`, found {}", name_of(s.policy), s.bound));
+  rules.require(s.policy != P::Drop || s.bound >= 1,
+                {"staleness.bound", "staleness.policy"},
+                fmt::format("must be at least 1 for `drop`, which evicts what is as old as the "
+                            "bound, found {}",
+                            s.bound));
+  rules.require(s.policy != P::Sync || s.bound == 0,
+                {"staleness.bound", "staleness.policy"},
+                fmt::format("must be 0 for `sync`, found {}", s.bound));
+}
+
+void check_model(const PipelineConfig& c, std::optional<Tokens> longest_prompt, Rules& rules) {
+  const actors::ModelConfig& m = c.model;
+  const bool divides = m.hidden % m.heads == 0;
+  rules.require(divides,
+                {"model.heads", "model.hidden"},
+                fmt::format("must divide model.hidden ({}), found {}", m.hidden, m.heads));
+  rules.require(m.heads % m.kv_heads == 0,
+                {"model.kv_heads", "model.heads"},
+                fmt::format("must divide model.heads ({}), found {}", m.heads, m.kv_heads));
+  rules.require(!divides || (m.hidden / m.heads) % 2 == 0,
+                {"model.heads", "model.hidden"},
+                fmt::format("model.hidden / model.heads must be even for the rotary positions, "
+                            "found {} / {}",
+                            m.hidden,
+                            m.heads));
+  const Tokens response = c.sampling.max_new_tokens;
+  const Tokens prompt = longest_prompt.value_or(Tokens(1));
+  rules.require(m.context >= prompt + response,
+                {"model.context", "sampling.max_new_tokens", "task.path", "task.digits"},
+                fmt::format("must hold the longest prompt ({}) and sampling.max_new_tokens ({}), "
+                            "found {}",
+                            longest_prompt ? fmt::format("{} tokens", prompt.count())
+                                           : std::string("at least 1 token"),
+                            response.count(),
+                            m.context.count()));
+  rules.require(c.algorithm.micro_batch_tokens >= m.context,
+                {"algorithm.micro_batch_tokens", "model.context"},
+                fmt::format("must hold one sequence of model.context ({}) tokens, found {}",
+                            m.context.count(),
+                            c.algorithm.micro_batch_tokens.count()));
+}
+
+void check_task(const PipelineConfig& c, Rules& rules) {
+  rules.require(c.task.kind != actors::TaskKind::Jsonl || !c.task.path.empty(),
+                {"task.path", "task.kind"},
+                "needed by `task.kind: jsonl`");
+  const actors::VerifierConfig& v = c.verifier;
+  rules.require(
+      v.kind != actors::VerifierKind::Command || (!v.command.empty() && !v.command.front().empty()),
+      {"verifier.command", "verifier.kind"},
+      "needed by `verifier.kind: command`");
+  if (v.kind != actors::VerifierKind::Regex)
+    return;
+  rules.require(!v.pattern.empty(),
+                {"verifier.pattern", "verifier.kind"},
+                "needed by `verifier.kind: regex`");
+  constexpr std::string_view kAnswer = "{answer}";
+  std::string pattern;  // With an answer in its place, as it will be used.
+  std::string_view rest = v.pattern;
+  for (auto at = rest.find(kAnswer); at != std::string_view::npos; at = rest.find(kAnswer)) {
+    pattern.append(rest.substr(0, at)).append("0");
+    rest.remove_prefix(at + kAnswer.size());
+  }
+  pattern.append(rest);
+  try {
+    const std::regex compiled(pattern, std::regex::ECMAScript);
+  } catch (const std::regex_error& e) {  // The only way std::regex reports.
+    rules.require(false,
+                  {"verifier.pattern", "verifier.kind"},
+                  fmt::format("not an ECMAScript regular expression: {}", e.what()));
+  }
+}
+
+void check_algorithm(const PipelineConfig& c, Rules& rules) {
+  const trainer::AlgorithmConfig& a = c.algorithm;
+  const std::int64_t responses =
+      std::int64_t{a.groups_per_update} * std::int64_t{a.responses_per_group};
+  rules.require(
+      responses % a.minibatches == 0,
+      {"algorithm.minibatches", "algorithm.groups_per_update", "algorithm.responses_per_group"},
+      fmt::format("must divide the responses of an update ({} x {} = {}), found {}",
+                  a.groups_per_update,
+                  a.responses_per_group,
+                  responses,
+                  a.minibatches));
+  rules.require(c.policy != actors::PolicyKind::Torch || a.responses_per_group >= 2,
+                {"algorithm.responses_per_group", "policy"},
+                "must be at least 2: an advantage is relative to the rest of the group");
+  const trainer::Algorithm resolved = trainer::resolve(a, c.sampling.max_new_tokens);
+  rules.require(resolved.clip_low >= 0 && resolved.clip_low <= 1,
+                {"algorithm.clip_low"},
+                fmt::format("must be from 0 to 1, found {}", resolved.clip_low));
+  rules.require(resolved.clip_high >= 0,
+                {"algorithm.clip_high"},
+                fmt::format("must be at least 0, found {}", resolved.clip_high));
+  rules.require(resolved.behaviour_weight_cap >= 1,
+                {"algorithm.behaviour_weight_cap"},
+                fmt::format("must be at least 1, found {}", resolved.behaviour_weight_cap));
+  rules.require(resolved.overlong_buffer >= Tokens(0) &&
+                    resolved.overlong_buffer <= c.sampling.max_new_tokens,
+                {"algorithm.overlong_buffer", "sampling.max_new_tokens"},
+                fmt::format("must be from 0 to sampling.max_new_tokens ({}), found {}",
+                            c.sampling.max_new_tokens.count(),
+                            resolved.overlong_buffer.count()));
+  rules.require(!resolved.filter_equal_rewards || a.responses_per_group >= 2,
+                {"algorithm.filter_equal_rewards", "algorithm.responses_per_group"},
+                "needs at least 2 responses per group: one alone always equals itself");
+  rules.require(c.reference.replicas > 0 || a.kl == 0,
+                {"reference.replicas", "algorithm.kl"},
+                fmt::format("0 is possible only if algorithm.kl is 0, found {}", a.kl));
+  rules.require(c.reward.replicas > 0, {"reward.replicas"}, "must be at least 1, found 0");
+}
+
+std::string joined(const std::vector<CardId>& cards) {
+  return fmt::format("[{}]", fmt::join(cards, ", "));
+}
+
+bool contains(const std::vector<CardId>& cards, CardId card) {
+  return std::find(cards.begin(), cards.end(), card) != cards.end();
+}
+
+void check_cards(const std::string& key,
+                 const std::vector<CardId>& cards,
+                 std::int32_t count,
+                 Rules& rules) {
+  for (std::size_t i = 0; i < cards.size(); ++i) {
+    const std::vector<std::string> keys{fmt::format("{}[{}]", key, i), key, "placement.cards"};
+    rules.require(
+        cards[i].value() < static_cast<std::uint32_t>(count),
+        keys,
+        fmt::format(
+            "there are {} cards (placement.cards), numbered from 0; found {}", count, cards[i]));
+    rules.require(
+        std::count(cards.begin(), cards.begin() + static_cast<std::ptrdiff_t>(i), cards[i]) == 0,
+        keys,
+        fmt::format("card {} is listed twice", cards[i]));
+  }
+}
+
+void check_placement(const PipelineConfig& c, Rules& rules) {
+  const PlacementConfig& given = c.placement;
+  check_cards("placement.rollout", given.rollout, given.cards, rules);
+  check_cards("placement.trainer", given.trainer, given.cards, rules);
+  check_cards("placement.reference", given.reference, given.cards, rules);
+  check_cards("placement.reward", given.reward, given.cards, rules);
+
+  const bool everywhere =
+      given.mode == PlacementMode::Colocated || given.mode == PlacementMode::Fused;
+  for (const auto& [count, cards, role] :
+       {std::tuple(given.rollout_cards, &given.rollout, "rollout"),
+        std::tuple(given.reference_cards, &given.reference, "reference")}) {
+    const std::string key = fmt::format("placement.{}_cards", role);
+    rules.require(count == 0 || cards->empty(),
+                  {key, fmt::format("placement.{}", role)},
+                  fmt::format("placement.{} lists the cards already; give one of the two", role));
+    rules.require(count == 0 || !everywhere,
+                  {key, "placement.mode"},
+                  fmt::format("in `{}` mode every role has every card", name_of(given.mode)));
+  }
+
+  const PlacementConfig p = resolve_placement(c);
+  const std::vector<std::string> keys{!given.trainer.empty()    ? "placement.trainer"
+                                      : given.rollout_cards > 0 ? "placement.rollout_cards"
+                                                                : "placement.rollout",
+                                      "placement.mode",
+                                      "placement.cards",
+                                      "placement.rollout",
+                                      "placement.trainer"};
+  if (everywhere) {
+    const auto same_as_trainer = [&](const std::string& role, std::vector<CardId> cards) {
+      std::vector<CardId> trainer = p.trainer;
+      std::sort(cards.begin(), cards.end());
+      std::sort(trainer.begin(), trainer.end());
+      rules.require(cards == trainer,
+                    keys,
+                    fmt::format("in `{}` mode {} and trainer have the same cards, found {} {} and "
+                                "trainer {}",
+                                name_of(p.mode),
+                                role,
+                                role,
+                                joined(cards),
+                                joined(p.trainer)));
+    };
+    same_as_trainer("rollout", p.rollout);
+    if (p.mode == PlacementMode::Fused && c.reference.replicas > 0)
+      same_as_trainer("reference", p.reference);
+    return;
+  }
+  if (p.cards < 2) {
+    rules.require(false,
+                  {"placement.cards", "placement.mode"},
+                  fmt::format("`{}` mode needs at least 2 cards, found 1; or use `mode: colocated`",
+                              name_of(p.mode)));
+    return;
+  }
+  rules.require(!p.rollout.empty() && !p.trainer.empty(),
+                keys,
+                fmt::format("leaves no card to the {}", p.rollout.empty() ? "rollout" : "trainer"));
+  const std::int64_t counted = std::int64_t{given.rollout_cards} + given.reference_cards;
+  rules.require(counted <= p.cards,
+                {given.rollout_cards > 0 ? "placement.rollout_cards" : "placement.reference_cards",
+                 "placement.cards",
+                 "placement.rollout_cards",
+                 "placement.reference_cards"},
+                fmt::format("{} cards are given away of {} (placement.cards)", counted, p.cards));
+  std::vector<CardId> shared;
+  for (const CardId card : p.rollout) {
+    if (contains(p.trainer, card) && !contains(shared, card))
+      shared.push_back(card);
+  }
+  rules.require(shared.empty(),
+                keys,
+                fmt::format("in `{}` mode rollout and trainer share no card, found {} in both",
+                            name_of(p.mode),
+                            joined(shared)));
+}
+
+void check_transport(const PipelineConfig& c, Rules& rules) {
+  const TransportSection& t = c.transport;
+  rules.require(t.heartbeat_timeout >= 2 * t.heartbeat,
+                {"transport.heartbeat_timeout", "transport.heartbeat"},
+                fmt::format("must be at least twice transport.heartbeat ({}), found {}",
+                            to_text(t.heartbeat),
+                            to_text(t.heartbeat_timeout)));
+  rules.require(t.kind != TransportKind::Tcp || !t.bind.empty(),
+                {"transport.bind", "transport.kind"},
+                "needed by `transport.kind: tcp`");
+}
+
+}  // namespace
+
+bool allows_fractions(PolicyRule rule) {
+  return rule == PolicyRule::Aggregate || rule == PolicyRule::Count;
+}
+
+std::vector<BrokenRule> validate(const PipelineConfig& config,
+                                 std::optional<Tokens> longest_prompt) {
+  Rules rules;
+  check_run(config, rules);
+  if (config.policy == actors::PolicyKind::Torch)
+    check_model(config, longest_prompt, rules);
+  check_task(config, rules);
+  check_staleness(config, rules);
+  check_algorithm(config, rules);
+  check_placement(config, rules);
+  check_transport(config, rules);
+  if (config.hardware == HardwareKind::Simulated)
+    rules.add(check_simulation(config));
+  return rules.take();
+}
+
+}  // namespace temper::orchestrator

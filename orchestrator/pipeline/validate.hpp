@@ -1,0 +1,23 @@
+// What no single key can tell: rules over several keys of a pipeline.
+#pragma once
+
+#include "orchestrator/pipeline/pipeline_config.hpp"
+
+#include <optional>
+
+namespace temper::orchestrator {
+
+/// A broken rule. The first key is the one to blame; the others take part in it.
+struct BrokenRule {
+  std::vector<std::string> keys;
+  std::string message;
+};
+
+/// Whether staleness.bound may be a fraction under this rule; else it is whole.
+bool allows_fractions(PolicyRule rule);
+
+/// Every broken rule. `longest_prompt`, once the task is known, is checked against the context.
+std::vector<BrokenRule> validate(const PipelineConfig& config,
+                                 std::optional<Tokens> longest_prompt = std::nullopt);
+
+}  // namespace temper::orchestrator

@@ -1,0 +1,664 @@
+#include "orchestrator/run/live/live_driver.hpp"
+
+#include "actors/asio/asio.hpp"
+#include "core/msgpack.hpp"
+#include "orchestrator/pipeline/placement.hpp"
+#include "orchestrator/run/actor_events.hpp"
+#include "orchestrator/run/processes/launch.hpp"
+
+#include <fmt/format.h>
+#include <signal.h>
+
+#include <algorithm>
+
+namespace temper::orchestrator {
+namespace {
+
+namespace asio = boost::asio;
+using namespace std::chrono_literals;
+
+constexpr Duration kTick = 100ms;
+constexpr Duration kStopGrace = 2s;
+
+std::vector<std::string> names_of(const SchedulerConfig& config) {
+  std::vector<std::string> names;
+  for (const ActorSpec& spec : config.actors)
+    names.push_back(spec.name);
+  return names;
+}
+
+}  // namespace
+
+struct LiveDriver::Loop {
+  asio::io_context io{1};
+  asio::steady_timer deadline{io};
+  asio::steady_timer tick{io};
+  asio::steady_timer grace{io};
+  asio::signal_set signals{io, SIGINT, SIGTERM};
+
+  Loop() {
+    struct sigaction current {};  // nohup ignores it, and means it
+    if (::sigaction(SIGHUP, nullptr, &current) == 0 && current.sa_handler != SIG_IGN)
+      signals.add(SIGHUP);
+  }
+};
+
+LiveDriver::LiveDriver(LiveOptions options, Observer observer, const Log& log)
+    : options_(std::move(options)),
+      observer_(std::move(observer)),
+      log_(log),
+      scheduler_config_(scheduler_config(options_.config)),
+      run_dir_(options_.run_dir),
+      secret_(random_secret()),
+      tokenizer_(actors::Tokenizer::for_task(options_.config.task)),
+      loop_(std::make_unique<Loop>()),
+      connections_(names_of(scheduler_config_), secret_),
+      payloads_(scheduler_config_.responses_per_group),
+      start_{options_.base_weights, {}, PolicyVersion(0)},
+      relaunch_(scheduler_config_.actors.size()) {}
+
+LiveDriver::~LiveDriver() = default;
+
+Result<std::unique_ptr<LiveDriver>> LiveDriver::create(LiveOptions options,
+                                                       Observer observer,
+                                                       const Log& log) {
+  std::unique_ptr<LiveDriver> driver(new LiveDriver(std::move(options), std::move(observer), log));
+  TEMPER_TRY_STATUS(driver->open());
+  return driver;
+}
+
+Status LiveDriver::open() {
+  TEMPER_TRY(prompts_, actors::make_prompt_source(options_.config.task, options_.config.seed));
+  TEMPER_TRY_STATUS(bind_socket());
+  if (options_.resume)
+    return open_resumed();
+  // Last: with a log the folder holds a run.
+  TEMPER_TRY(EventLog log, EventLog::create(run_dir_.file("events.log")));
+  events_ = std::make_unique<EventLog>(std::move(log));
+  clock_ = std::make_unique<RealClock>();
+  return {};
+}
+
+/// The run's clock goes on where the log ends; the time in between does not count.
+Status LiveDriver::open_resumed() {
+  const auto path = run_dir_.file("events.log");
+  std::optional<SchedulerConfig> recorded;
+  TEMPER_TRY(const LogSummary summary, read_event_log(path, [&](const Record& record) -> Status {
+               if (const auto* started = std::get_if<event::Started>(&record.event)) {
+                 recorded = started->config;
+               }
+               if (observer_.on_record)
+                 observer_.on_record(record);
+               return {};
+             }));
+  if (!recorded) {
+    return invalid_input(
+        fmt::format("{} holds no record of a start; begin the run anew in "
+                    "another run_dir",
+                    path.string()));
+  }
+  if (encode(*recorded) != encode(scheduler_config_)) {
+    return invalid_input(
+        fmt::format("{}: the configuration is not the one this run began with", path.string()));
+  }
+  if (summary.torn_tail)
+    log_.warning("the log ended in the middle of a record; cut off");
+  TEMPER_TRY(EventLog log, EventLog::reopen(path));
+  events_ = std::make_unique<EventLog>(std::move(log));
+  last_sequence_ = events_->next_sequence() - 1;
+  clock_ = std::make_unique<RealClock>(RealClock().epoch_monotonic_ns() -
+                                       events_->last_time().time_since_epoch().count());
+  return return_to_checkpoint();
+}
+
+Status LiveDriver::return_to_checkpoint() {
+  TEMPER_TRY(auto checkpoint, run_dir_.newest_checkpoint(last_sequence_));
+  CheckpointState state;
+  start_.checkpoint.clear();
+  if (checkpoint) {
+    state = std::move(checkpoint->state);
+    start_.checkpoint = checkpoint->folder;
+  }
+  start_.version = state.version;
+  checkpoint_sequence_ = state.sequence;
+  TEMPER_TRY(scheduler_, Scheduler::restored(scheduler_config_, state.scheduler));
+  payloads_.restore(std::move(state.payloads));
+  weights_.clear();
+  return {};
+}
+
+Status LiveDriver::bind_socket() {
+  const TransportSection& t = options_.config.transport;
+  TEMPER_TRY(auto socket, actors::RouterSocket::bind(socket_address(t), t.limits, log_));
+  router_ = std::make_unique<actors::AsioRouter>(
+      loop_->io, std::move(socket), [this](actors::Received r) { on_message(std::move(r)); });
+  supervisor_ = std::make_unique<Supervisor>(loop_->io, [this](const ChildExit& e) { on_exit(e); });
+  return {};
+}
+
+RunOutcome LiveDriver::run() {
+  loop_->signals.async_wait([this](auto error, int number) {
+    if (!error)
+      on_signal(number);
+  });
+  on_tick();
+  if (options_.resume) {
+    post(event::Resumed{checkpoint_sequence_, 0});
+  } else {
+    post(event::Started{scheduler_config_});
+  }
+  loop_->io.run();
+  router_.reset();
+  outcome_->log_hash = events_->hash();
+  return *outcome_;
+}
+
+// --- Events
+
+void LiveDriver::post(Event event) {
+  queue_.push_back(std::move(event));
+  process_events();
+}
+
+/// Carrying out a command can make the next event; they queue here instead of nesting.
+void LiveDriver::process_events() {
+  if (processing_)
+    return;
+  processing_ = true;
+  while (!queue_.empty()) {
+    const Event event = std::move(queue_.front());
+    queue_.pop_front();
+    deliver(event);
+  }
+  processing_ = false;
+  arm_deadline();
+}
+
+void LiveDriver::deliver(const Event& event) {
+  // After the end only the actors' last spans are still of interest.
+  if (outcome_ && !std::holds_alternative<event::Activity>(event))
+    return;
+  const Time now = std::max(clock_->now(), events_->last_time());
+  Record record{events_->next_sequence(), now, event, scheduler_.on(event, now)};
+  if (Status status = events_->append(record); !status) {
+    return abort_unrecorded(std::move(record), status.error().context);
+  }
+  last_sequence_ = record.sequence;
+  if (const auto* saved = std::get_if<event::CheckpointSaved>(&event);
+      saved && saved->error.empty()) {
+    complete_checkpoint(saved->version);
+  }
+  if (observer_.on_record)
+    observer_.on_record(record);
+  for (const Command& command : record.commands) {
+    std::visit([this](const auto& c) { execute(c); }, command);
+  }
+}
+
+void LiveDriver::arm_deadline() {
+  const auto deadline = scheduler_.next_deadline();
+  if (!deadline || outcome_) {
+    loop_->deadline.cancel();
+    return;
+  }
+  const Duration left = std::max(Duration(0), *deadline - clock_->now());
+  loop_->deadline.expires_after(left);
+  loop_->deadline.async_wait([this](auto error) {
+    if (!error)
+      post(event::DeadlineReached{});
+  });
+}
+
+void LiveDriver::on_tick() {
+  if (!outcome_) {
+    const TransportSection& t = options_.config.transport;
+    for (const ActorId actor : connections_.silent_since(clock_->now() - t.heartbeat_timeout)) {
+      lose(actor, fmt::format("silent for {}", to_text(t.heartbeat_timeout)));
+    }
+    if (observer_.on_tick)
+      observer_.on_tick(scheduler_, clock_->now());
+  }
+  std::vector<ActorId> connected;
+  for (const auto& [peer, actor] : connections_.peers())
+    connected.push_back(actor);
+  for (const ActorId actor : connected)
+    send(actor, actors::Heartbeat{});
+  loop_->tick.expires_after(std::min(kTick, options_.config.transport.heartbeat));
+  loop_->tick.async_wait([this](auto error) {
+    if (!error)
+      on_tick();
+  });
+}
+
+void LiveDriver::on_signal(int number) {
+  loop_->signals.async_wait([this](auto error, int next) {
+    if (!error)
+      on_signal(next);
+  });
+  if (number == SIGHUP && signals_ > 0)
+    return;  // a terminal that closes may say so twice
+  if (++signals_ == 1) {
+    log_.info("stopping: the update under way ends, then a checkpoint; again to stop at once");
+    return post(event::StopRequested{});
+  }
+  fail("stopped at once, on request; --resume goes on from the last checkpoint");
+}
+
+// --- Messages
+
+void LiveDriver::on_message(actors::Received received) {
+  const actors::PeerId peer = received.peer;
+  auto message = actors::IncomingMessage::parse(std::move(received));
+  if (!message)
+    return router_->drop(peer, message.error().context);
+  if (message->is<actors::Hello>())
+    return on_hello(peer, *message);
+  const auto actor = connections_.actor_of(peer);
+  if (!actor)
+    return router_->drop(peer, "not registered");
+  connections_.heard(*actor, clock_->now());
+  if (Status status = on_actor_message(*actor, *message); !status) {
+    lose(*actor, "sent a message that cannot be: " + status.error().context);
+  }
+  process_events();
+}
+
+void LiveDriver::on_hello(const actors::PeerId& peer, const actors::IncomingMessage& message) {
+  const auto hello = message.decode<actors::Hello>();
+  if (!hello)
+    return router_->drop(peer, hello.error().context);
+  const auto actor = connections_.admit(peer, *hello, clock_->now());
+  actors::OutgoingMessage answer;
+  if (actor) {
+    actors::Welcome welcome;
+    welcome.actor = *actor;
+    welcome.role = role_config(options_.config, scheduler_config_.actors[actor->value()], start_);
+    welcome.epoch_monotonic_ns = clock_->epoch_monotonic_ns();
+    welcome.heartbeat = options_.config.transport.heartbeat;
+    welcome.heartbeat_timeout = options_.config.transport.heartbeat_timeout;
+    answer = actors::outgoing(welcome);
+  } else {
+    log_.warning("worker refused", {{"name", hello->name}, {"why", actor.error().context}});
+    answer = actors::outgoing(actors::Reject{actor.error().context});
+  }
+  const Status sent = router_->send(peer, encode_head(answer, ++sent_), std::move(answer.body));
+  if (!sent)
+    log_.warning("no answer to a worker", {{"why", sent.error().context}});
+}
+
+Status LiveDriver::on_actor_message(ActorId actor, const actors::IncomingMessage& m) {
+  if (m.is<actors::Heartbeat>())
+    return {};
+  if (m.is<actors::Ready>()) {
+    // The trainer is ready when its weights are (TrainerReady).
+    if (actor != scheduler_.fleet().trainer())
+      post(event::ActorReady{actor, std::nullopt});
+    return {};
+  }
+  TEMPER_TRY(auto plain, plain_event(actor, m));
+  if (plain) {
+    post(*std::move(plain));
+    return {};
+  }
+  if (m.is<actors::Failed>()) {
+    TEMPER_TRY(const auto failed, m.decode<actors::Failed>());
+    lose(actor, failed.reason);
+    return {};
+  }
+  if (m.is<actors::Generated>()) {
+    TEMPER_TRY(auto generated, m.decode<actors::Generated>());
+    return on_generated(actor, std::move(generated));
+  }
+  if (m.is<actors::ReferenceScored>()) {
+    TEMPER_TRY(auto scored, m.decode<actors::ReferenceScored>());
+    return on_reference_scored(actor, std::move(scored));
+  }
+  if (m.is<actors::Judged>()) {
+    TEMPER_TRY(const auto judged, m.decode<actors::Judged>());
+    return on_judged(actor, judged);
+  }
+  if (m.is<actors::TrainerReady>()) {
+    TEMPER_TRY(const auto ready, m.decode<actors::TrainerReady>());
+    return on_weights(actor, ready.weights, event::ActorReady{actor, ready.weights.version});
+  }
+  if (m.is<actors::Trained>()) {
+    TEMPER_TRY(auto t, m.decode<actors::Trained>());
+    return on_weights(
+        actor, t.weights, event::Trained{actor, t.lease, t.weights.version, t.groups, t.metrics});
+  }
+  if (m.is<actors::WeightsChunk>()) {
+    TEMPER_TRY(const auto chunk, m.decode<actors::WeightsChunk>());
+    TEMPER_TRY(auto whole, weights_.add(chunk));
+    if (whole)
+      post(*std::move(whole));
+    return {};
+  }
+  return invalid_input(
+      fmt::format("{} is not for an orchestrator", actors::message_name(m.envelope().tag)));
+}
+
+/// Payloads follow the scheduler's judgement: only what is still held under its lease is stored.
+Status LiveDriver::on_generated(ActorId actor, actors::Generated message) {
+  event::Generated event{actor, {}};
+  for (auto& item : message.items) {
+    if (item.tokens.size() != item.logprobs.size()) {
+      return invalid_input(fmt::format("response {}: {} tokens but {} log-probs",
+                                       item.response,
+                                       item.tokens.size(),
+                                       item.logprobs.size()));
+    }
+    if (!payloads_.has(payloads_.group_id(item.response)))
+      continue;
+    const GroupPayload& group = payloads_.group_of(item.response);
+    event.items.push_back({item.lease,
+                           item.response,
+                           Tokens(static_cast<std::int64_t>(group.prompt_tokens.size())),
+                           Tokens(static_cast<std::int64_t>(item.tokens.size())),
+                           item.segments,
+                           item.finish});
+    if (!scheduler_.queue().holds(item.lease, item.response))
+      continue;
+    ResponsePayload& p = payloads_.response(item.response);
+    if (p.tokens.empty()) {
+      if (!item.segments.empty())
+        p.first_version = item.segments.front().version;
+      p.tokens = std::move(item.tokens);
+      p.logprobs = std::move(item.logprobs);
+    } else {
+      p.tokens.insert(p.tokens.end(), item.tokens.begin(), item.tokens.end());
+      p.logprobs.insert(p.logprobs.end(), item.logprobs.begin(), item.logprobs.end());
+    }
+  }
+  post(std::move(event));
+  return {};
+}
+
+Status LiveDriver::on_reference_scored(ActorId actor, actors::ReferenceScored message) {
+  if (const Lease* lease = scheduler_.queue().find(message.lease)) {
+    if (lease->responses.size() != message.logprobs.size()) {
+      return invalid_input(fmt::format("lease {} holds {} responses, {} were scored",
+                                       message.lease,
+                                       lease->responses.size(),
+                                       message.logprobs.size()));
+    }
+    for (std::size_t i = 0; i < lease->responses.size(); ++i) {
+      const ResponseId r = lease->responses[i];
+      if (scheduler_.queue().holds(message.lease, r)) {
+        payloads_.response(r).reference = std::move(message.logprobs[i]);
+      }
+    }
+  }
+  post(event::ReferenceScored{actor, message.lease});
+  return {};
+}
+
+Status LiveDriver::on_judged(ActorId actor, const actors::Judged& message) {
+  event::Judged event{actor, message.lease, {}};
+  const Lease* lease = scheduler_.queue().find(message.lease);
+  if (lease != nullptr && lease->responses.size() != message.items.size()) {
+    return invalid_input(fmt::format("lease {} holds {} responses, {} were judged",
+                                     message.lease,
+                                     lease->responses.size(),
+                                     message.items.size()));
+  }
+  for (std::size_t i = 0; i < message.items.size(); ++i) {
+    const auto& item = message.items[i];
+    event.items.push_back({item.reward, !item.failure.empty()});
+    if (!item.failure.empty()) {
+      log_.warning("a response could not be judged", {{"why", item.failure}});
+    }
+    if (lease != nullptr && scheduler_.queue().holds(message.lease, lease->responses[i])) {
+      payloads_.response(lease->responses[i]).reward = item.reward;
+    }
+  }
+  post(std::move(event));
+  return {};
+}
+
+Status LiveDriver::on_weights(ActorId actor,
+                              const actors::WeightsHandle& handle,
+                              Event announcement) {
+  if (actor != scheduler_.fleet().trainer())
+    return invalid_input("only the trainer publishes");
+  TEMPER_TRY(auto whole, weights_.announce(handle, std::move(announcement)));
+  if (whole)
+    post(*std::move(whole));
+  return {};
+}
+
+template <class M>
+void LiveDriver::send(ActorId actor, const M& message) {
+  const actors::PeerId* peer = connections_.peer_of(actor);
+  if (peer == nullptr)
+    return;  // its loss is on its way as an event
+  actors::OutgoingMessage out = actors::outgoing(message);
+  const Status sent = router_->send(*peer, encode_head(out, ++sent_), std::move(out.body));
+  if (!sent)
+    lose(actor, sent.error().context);
+}
+
+// --- Processes
+
+void LiveDriver::execute(const command::Launch& c) {
+  const std::string& name = scheduler_config_.actors[c.actor.value()].name;
+  if (!c.reason.empty()) {
+    log_.warning("actor lost; starting it again", {{"actor", name}, {"why", c.reason}});
+  }
+  connections_.forget(c.actor);
+  if (supervisor_->is_running(name)) {
+    relaunch_[c.actor.value()] = true;
+    supervisor_->kill(name);
+  } else {
+    start_process(c.actor);
+  }
+}
+
+void LiveDriver::start_process(ActorId actor) {
+  relaunch_[actor.value()] = false;
+  const std::string& name = scheduler_config_.actors[actor.value()].name;
+  ChildSpec spec;
+  spec.name = name;
+  spec.command = {options_.worker.string(),
+                  "actor",
+                  "--connect",
+                  router_->endpoint(),
+                  "--name",
+                  name,
+                  "--parent",
+                  std::to_string(getpid())};
+  spec.environment = {{"TEMPER_SECRET", secret_}, {"OMP_WAIT_POLICY", "passive"}};
+  spec.log = run_dir_.log_of(name);
+  const auto pid = supervisor_->start(spec);
+  if (!pid)
+    return post(event::ActorDown{actor, pid.error().context});
+  connections_.expect(actor, *pid);
+}
+
+void LiveDriver::on_exit(const ChildExit& exit) {
+  const auto& specs = scheduler_config_.actors;
+  const auto it = std::find_if(
+      specs.begin(), specs.end(), [&](const ActorSpec& s) { return s.name == exit.name; });
+  const ActorId actor(static_cast<std::uint32_t>(it - specs.begin()));
+  if (outcome_) {
+    if (supervisor_->running() == 0)
+      loop_->io.stop();
+    return;
+  }
+  if (relaunch_[actor.value()])
+    return start_process(actor);
+  connections_.forget(actor);
+  std::string reason = exit.status;
+  if (!exit.log_tail.empty() && !exit.success)
+    reason += fmt::format("; {}", last_line(exit.log_tail));
+  post(event::ActorDown{actor, std::move(reason)});
+}
+
+/// The actor is of no use any more: no message of it counts, its process ends.
+void LiveDriver::lose(ActorId actor, const std::string& reason) {
+  connections_.forget(actor);
+  if (outcome_)
+    return;
+  queue_.push_back(event::ActorDown{actor, reason});
+  process_events();
+}
+
+// --- Commands
+
+void LiveDriver::execute(const command::Dispatch& c) {
+  if (!payloads_.has(c.group)) {
+    const Status added = payloads_.add(c.group, prompts_->train(c.group.value()), tokenizer_);
+    if (!added)
+      return fail(added.error().context);
+  }
+  actors::Generate work{c.lease, payloads_.group(c.group).prompt_tokens, {}};
+  for (const ResponseId r : c.responses)
+    work.items.push_back({r, payloads_.response(r).tokens});
+  send(c.actor, work);
+}
+
+void LiveDriver::execute(const command::Cancel& c) {
+  send(c.actor, actors::Cancel{{c.response}});
+}
+
+void LiveDriver::execute(const command::Withdraw& c) {
+  send(c.actor, actors::Withdraw{c.responses});
+}
+
+void LiveDriver::execute(const command::ScoreReference& c) {
+  actors::ScoreReference work{c.lease, {}};
+  for (const ResponseId r : c.responses) {
+    work.items.push_back({payloads_.group_of(r).prompt_tokens, payloads_.response(r).tokens});
+  }
+  send(c.actor, work);
+}
+
+void LiveDriver::execute(const command::Judge& c) {
+  actors::Judge work{c.lease, {}};
+  for (const ResponseId r : c.responses) {
+    const GroupPayload& group = payloads_.group_of(r);
+    work.items.push_back({group.prompt, group.answer, payloads_.response(r).tokens});
+  }
+  send(c.actor, work);
+}
+
+void LiveDriver::execute(const command::Train& c) {
+  actors::Train work{c.lease, c.certificate, {}};
+  work.items.reserve(c.responses.size());
+  for (const ResponseId r : c.responses) {
+    const ResponsePayload& p = payloads_.response(r);
+    work.items.push_back({payloads_.group_id(r),
+                          payloads_.group_of(r).prompt_tokens,
+                          p.tokens,
+                          p.logprobs,
+                          p.reference,
+                          p.reward,
+                          p.first_version});
+  }
+  send(c.actor, work);
+}
+
+void LiveDriver::execute(const command::StageWeights& c) {
+  const actors::WeightsHandle* handle = weights_.handle(c.version);
+  if (handle == nullptr) {
+    return post(event::WeightsStaged{c.actor, c.version, "the trainer has not published it"});
+  }
+  send(c.actor, actors::StageWeights{*handle});
+  if (const auto image = weights_.image(c.version)) {
+    const Status sent = actors::for_each_chunk(c.version, *image, [&](actors::WeightsChunk chunk) {
+      send(c.actor, chunk);
+      return Status();
+    });
+    TEMPER_CHECK(sent.has_value(), "sending a chunk does not fail here");
+  }
+}
+
+void LiveDriver::execute(const command::CommitWeights& c) {
+  send(c.actor, actors::CommitWeights{c.version});
+}
+
+void LiveDriver::execute(const command::Switch& c) {
+  send(c.actor, actors::Switch{c.action});
+}
+
+void LiveDriver::execute(const command::SaveCheckpoint& c) {
+  const auto folder = run_dir_.begin_checkpoint(c.version);
+  if (!folder)
+    return post(event::CheckpointSaved{c.version, folder.error().context});
+  send(c.trainer, actors::SaveState{c.version, folder->string()});
+}
+
+void LiveDriver::execute(const command::Release& c) {
+  if (c.outcome != Outcome::Trained) {
+    log_.warning("group given up", {{"group", c.group}, {"why", c.reason}});
+  }
+  payloads_.remove(c.group);
+}
+
+void LiveDriver::complete_checkpoint(PolicyVersion version) {
+  CheckpointState state{last_sequence_, version, scheduler_.snapshot(), payloads_.all()};
+  Status status = events_->sync();
+  if (status)
+    status = run_dir_.complete_checkpoint(state, options_.config.checkpoint.keep);
+  if (!status)
+    return fail(status.error().context);
+  checkpoint_sequence_ = state.sequence;
+  rollbacks_ = 0;
+}
+
+void LiveDriver::execute(const command::Rollback& c) {
+  log_.warning("going back to the last checkpoint", {{"why", c.reason}});
+  queue_.clear();
+  for (std::uint32_t i = 0; i < scheduler_config_.actors.size(); ++i) {
+    connections_.forget(ActorId(i));
+  }
+  if (Status status = return_to_checkpoint(); !status) {
+    return fail(fmt::format("{}; and no way back: {}", c.reason, status.error().context));
+  }
+  queue_.push_back(event::Resumed{checkpoint_sequence_, ++rollbacks_});
+}
+
+void LiveDriver::execute(const command::Finish& c) {
+  if (outcome_)
+    return;
+  outcome_ = RunOutcome{c, clock_->now(), 0};
+  shut_down();
+}
+
+/// The run cannot go on for a reason outside the scheduler (a full disk, a second Ctrl-C).
+void LiveDriver::fail(std::string reason) {
+  post(event::Aborted{std::move(reason), signals_ > 0});
+}
+
+/// The log itself cannot be written: what just happened is not carried out, and the end of the run
+/// is known to the observer alone.
+void LiveDriver::abort_unrecorded(Record record, const std::string& reason) {
+  if (outcome_)
+    return;
+  queue_.clear();
+  const command::Finish finish{false, false, reason};
+  record.event = event::Aborted{reason, false};
+  record.commands = {finish};
+  if (observer_.on_record)
+    observer_.on_record(record);
+  execute(finish);
+}
+
+void LiveDriver::shut_down() {
+  loop_->deadline.cancel();
+  for (std::uint32_t i = 0; i < scheduler_config_.actors.size(); ++i) {
+    if (connections_.peer_of(ActorId(i)) != nullptr) {
+      send(ActorId(i), actors::Stop{});
+    } else {
+      supervisor_->kill(scheduler_config_.actors[i].name);  // nobody there to be asked
+    }
+  }
+  if (supervisor_->running() == 0)
+    return loop_->io.stop();
+  loop_->grace.expires_after(signals_ > 1 ? Duration(0) : kStopGrace);
+  loop_->grace.async_wait([this](auto error) {
+    if (!error)
+      supervisor_->stop_all(Duration(0));
+  });
+}
+
+}  // namespace temper::orchestrator

@@ -1,0 +1,138 @@
+// The live driver: wall clock, real processes over ZeroMQ. It turns messages, exits and timers into
+// events for the scheduler, records every event, and carries out what the scheduler commands. It
+// decides nothing about the run.
+//
+// One thread runs everything here, in one Asio loop. Whatever goes wrong ends in one of three ways:
+// an event (an actor was lost), a rollback to the last checkpoint, or the end of the run with a
+// reason.
+#pragma once
+
+#include "actors/asio/router.hpp"
+#include "actors/transport/message.hpp"
+#include "core/clock.hpp"
+#include "orchestrator/pipeline/pipeline_config.hpp"
+#include "orchestrator/record/event_log.hpp"
+#include "orchestrator/run/processes/connections.hpp"
+#include "orchestrator/run/processes/supervisor.hpp"
+#include "orchestrator/run/role_configs.hpp"
+#include "orchestrator/run/run_dir.hpp"
+#include "orchestrator/run/run_outcome.hpp"
+#include "orchestrator/run/weight_store.hpp"
+#include "orchestrator/scheduler/scheduler.hpp"
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string>
+
+namespace temper::orchestrator {
+
+struct LiveOptions {
+  PipelineConfig config;
+  std::filesystem::path run_dir;
+  std::filesystem::path worker;        ///< The program that runs an actor.
+  std::filesystem::path base_weights;  ///< Empty for `policy: synthetic`.
+  bool resume = false;
+};
+
+class LiveDriver {
+ public:
+  using Observer = RunObserver;
+
+  /// Errors: the run folder or the socket cannot be made, the checkpoint to resume from is
+  /// unusable.
+  static Result<std::unique_ptr<LiveDriver>> create(LiveOptions options,
+                                                    Observer observer,
+                                                    const Log& log);
+  ~LiveDriver();
+
+  /// Runs until the scheduler finishes and every actor has ended.
+  RunOutcome run();
+
+ private:
+  struct Loop;  ///< Asio's objects.
+  LiveDriver(LiveOptions options, Observer observer, const Log& log);
+  Status open();
+  Status open_resumed();
+  Status bind_socket();
+
+  // Events.
+  void post(Event event);
+  void process_events();
+  void deliver(const Event& event);
+  void arm_deadline();
+  void on_tick();
+  void on_signal(int number);
+
+  // Messages.
+  void on_message(actors::Received received);
+  void on_hello(const actors::PeerId& peer, const actors::IncomingMessage& message);
+  Status on_actor_message(ActorId actor, const actors::IncomingMessage& message);
+  Status on_generated(ActorId actor, actors::Generated message);
+  Status on_reference_scored(ActorId actor, actors::ReferenceScored message);
+  Status on_judged(ActorId actor, const actors::Judged& message);
+  Status on_weights(ActorId actor, const actors::WeightsHandle& handle, Event announcement);
+  void on_state_saved(const actors::StateSaved& message);
+  template <class M>
+  void send(ActorId actor, const M& message);
+
+  // Processes.
+  void start_process(ActorId actor);
+  void on_exit(const ChildExit& exit);
+  void lose(ActorId actor, const std::string& reason);
+
+  // Commands.
+  void execute(const command::Launch& c);
+  void execute(const command::Dispatch& c);
+  void execute(const command::Cancel& c);
+  void execute(const command::Withdraw& c);
+  void execute(const command::ScoreReference& c);
+  void execute(const command::Judge& c);
+  void execute(const command::Train& c);
+  void execute(const command::StageWeights& c);
+  void execute(const command::CommitWeights& c);
+  void execute(const command::Switch& c);
+  void execute(const command::SaveCheckpoint& c);
+  void execute(const command::Release& c);
+  void execute(const command::Waiting&) {}
+  void execute(const command::Rollback& c);
+  void execute(const command::Finish& c);
+
+  void complete_checkpoint(PolicyVersion version);
+  void fail(std::string reason);
+  void abort_unrecorded(Record record, const std::string& reason);
+  void shut_down();
+  Status return_to_checkpoint();
+
+  const LiveOptions options_;
+  const Observer observer_;
+  const Log log_;
+  const SchedulerConfig scheduler_config_;
+  const RunDir run_dir_;
+  const std::string secret_;
+  const actors::Tokenizer tokenizer_;
+
+  std::unique_ptr<RealClock> clock_;
+  std::unique_ptr<actors::PromptSource> prompts_;
+  std::unique_ptr<EventLog> events_;
+  std::unique_ptr<Loop> loop_;
+  std::unique_ptr<actors::AsioRouter> router_;
+  std::unique_ptr<Supervisor> supervisor_;
+
+  Scheduler scheduler_;
+  Connections connections_;
+  PayloadStore payloads_;
+  WeightStore weights_;
+  StartingPoint start_;
+  std::deque<Event> queue_;
+  bool processing_ = false;
+  std::uint64_t last_sequence_ = 0;        ///< Of the record just written.
+  std::uint64_t checkpoint_sequence_ = 0;  ///< Where a rollback goes back to.
+  std::int32_t rollbacks_ = 0;
+  std::uint64_t sent_ = 0;
+  std::vector<bool> relaunch_;  ///< Per actor: start again once its process has ended.
+  std::optional<RunOutcome> outcome_;
+  std::int32_t signals_ = 0;
+};
+
+}  // namespace temper::orchestrator

@@ -1,0 +1,53 @@
+#include "orchestrator/run/processes/run_program.hpp"
+
+#include "actors/asio/asio.hpp"
+#include "core/files.hpp"
+
+#include <fmt/format.h>
+
+namespace temper::orchestrator {
+namespace {
+
+using namespace std::chrono_literals;
+
+std::string last_line_of(const std::filesystem::path& path) {
+  auto text = read_file(path);
+  if (!text)
+    return "";
+  while (text->ends_with('\n'))
+    text->pop_back();
+  return text->substr(text->rfind('\n') + 1);
+}
+
+}  // namespace
+
+Status run_program(const ChildSpec& spec,
+                   std::string_view what,
+                   const std::function<void(std::string_view)>& on_progress) {
+  boost::asio::io_context io{1};
+  std::optional<ChildExit> end;
+  Supervisor supervisor(io, [&](const ChildExit& e) {
+    end = e;
+    io.stop();
+  });
+  boost::asio::signal_set signals(io, SIGINT, SIGTERM);
+  signals.async_wait([&](auto error, int) {
+    if (!error)
+      io.stop();
+  });
+  TEMPER_TRY([[maybe_unused]] const auto pid, supervisor.start(spec));
+  while (!end && !io.stopped()) {
+    io.run_for(200ms);
+    if (on_progress)
+      on_progress(last_line_of(spec.log));
+  }
+  if (!end)
+    return Error{ErrorCode::Unavailable, fmt::format("{} was stopped on request", what)};
+  if (!end->success) {
+    return Error{ErrorCode::Internal,
+                 fmt::format("{} ended with {}: {}", what, end->status, last_line_of(spec.log))};
+  }
+  return {};
+}
+
+}  // namespace temper::orchestrator

@@ -1,0 +1,167 @@
+#include "orchestrator/run/processes/spawn.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <linux/close_range.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <utility>
+
+namespace temper::orchestrator {
+namespace {
+
+class Descriptor {
+ public:
+  explicit Descriptor(int fd) : fd_(fd) {}
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  ~Descriptor() { reset(); }
+  void reset() {
+    if (fd_ >= 0)
+      ::close(std::exchange(fd_, -1));
+  }
+  int get() const { return fd_; }
+
+ private:
+  int fd_;
+};
+
+/// Our environment with `changes`, as "KEY=value".
+std::vector<std::string> merged_environment(const std::map<std::string, std::string>& changes) {
+  std::vector<std::string> merged;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string_view text(*entry);
+    if (!changes.contains(std::string(text.substr(0, text.find('=')))))
+      merged.emplace_back(text);
+  }
+  for (const auto& [key, value] : changes)
+    merged.push_back(key + "=" + value);
+  return merged;
+}
+
+std::vector<char*> pointers(std::vector<std::string>& texts) {
+  std::vector<char*> result;
+  for (std::string& text : texts)
+    result.push_back(text.data());
+  result.push_back(nullptr);
+  return result;
+}
+
+/// All that the child needs between fork and exec, prepared before: there it may not allocate.
+struct Launch {
+  pid_t parent;
+  int null_fd;
+  int log_fd;
+  int report_fd;
+  char* const* arguments;
+  char* const* environment;
+};
+
+[[noreturn]] void give_up(int report_fd) {
+  const int error = errno;
+  static_cast<void>(!::write(report_fd, &error, sizeof(error)));
+  ::_exit(127);
+}
+
+/// Runs in the child: async-signal-safe calls only.
+[[noreturn]] void become(const Launch& launch) {
+  ::setpgid(0, 0);
+  if (::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0)
+    give_up(launch.report_fd);
+  if (::getppid() != launch.parent)  // It ended before the call above.
+    ::_exit(127);
+  sigset_t none;
+  ::sigemptyset(&none);
+  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+  for (const int ignored : {SIGPIPE, SIGINT, SIGTERM, SIGHUP})
+    ::signal(ignored, SIG_DFL);  // exec resets handlers, but keeps what is ignored.
+  if (::dup2(launch.null_fd, 0) < 0 || ::dup2(launch.log_fd, 1) < 0 || ::dup2(launch.log_fd, 2) < 0)
+    give_up(launch.report_fd);
+  // Libraries may have opened descriptors without O_CLOEXEC; before Linux 5.11 this does nothing.
+  ::syscall(SYS_close_range, 3U, ~0U, CLOSE_RANGE_CLOEXEC);
+  ::execve(launch.arguments[0], launch.arguments, launch.environment);
+  give_up(launch.report_fd);
+}
+
+/// errno of what failed in the child; 0 once its program runs.
+int await_exec(int fd) {
+  int error = 0;
+  for (;;) {
+    const ssize_t n = ::read(fd, &error, sizeof(error));
+    if (n < 0 && errno == EINTR)
+      continue;
+    return n == static_cast<ssize_t>(sizeof(error)) ? error : 0;
+  }
+}
+
+}  // namespace
+
+Result<pid_t> spawn(const ChildSpec& spec) {
+  if (spec.command.empty())
+    return invalid_input(fmt::format("{}: no command to start", spec.name));
+  const Descriptor null(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  const Descriptor log(::open(spec.log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
+  if (null.get() < 0 || log.get() < 0)
+    return io_error(fmt::format("{}: cannot open log {}", spec.name, spec.log.string()), errno);
+  std::array<int, 2> ends{};
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0)
+    return io_error(fmt::format("{}: cannot create a pipe", spec.name), errno);
+  const Descriptor report(ends[0]);
+  Descriptor report_child(ends[1]);
+
+  std::vector<std::string> arguments = spec.command;
+  std::vector<std::string> environment = merged_environment(spec.environment);
+  const std::vector<char*> argv = pointers(arguments);
+  const std::vector<char*> envp = pointers(environment);
+  const Launch launch{
+      ::getpid(), null.get(), log.get(), report_child.get(), argv.data(), envp.data()};
+
+  const pid_t pid = ::fork();
+  if (pid < 0)
+    return io_error(fmt::format("{}: cannot create a process", spec.name), errno);
+  if (pid == 0)
+    become(launch);
+  ::setpgid(pid, pid);  // In both, so that it holds whoever comes first.
+  report_child.reset();
+  if (const int error = await_exec(report.get()); error != 0) {
+    while (::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
+    }
+    return io_error(fmt::format("{}: cannot execute {}", spec.name, spec.command[0]), error);
+  }
+  return pid;
+}
+
+std::string exit_text(const siginfo_t& info) {
+  if (info.si_code == CLD_EXITED)
+    return fmt::format("exit code {}", info.si_status);
+  const char* name = ::sigdescr_np(info.si_status);
+  return fmt::format(
+      "killed by signal {} ({})", info.si_status, name != nullptr ? name : "unknown");
+}
+
+std::string log_tail(const std::filesystem::path& log, std::int64_t begin) {
+  constexpr std::int64_t kTail = 4096;
+  const Descriptor fd(::open(log.c_str(), O_RDONLY | O_CLOEXEC));
+  if (fd.get() < 0)
+    return {};
+  const std::int64_t end = ::lseek(fd.get(), 0, SEEK_END);
+  const std::int64_t from = std::max({std::int64_t{0}, begin, end - kTail});
+  if (end <= from)
+    return {};
+  std::string text(static_cast<std::size_t>(end - from), '\0');
+  const ssize_t n = ::pread(fd.get(), text.data(), text.size(), from);
+  text.resize(n > 0 ? static_cast<std::size_t>(n) : 0);
+  if (const auto newline = text.find('\n'); from > begin && newline != std::string::npos)
+    text.erase(0, newline + 1);  // Began within a line.
+  return text;
+}
+
+}  // namespace temper::orchestrator

@@ -1,0 +1,279 @@
+#include "orchestrator/run/processes/worker_pool.hpp"
+
+#include "actors/asio/asio.hpp"
+#include "actors/asio/router.hpp"
+#include "actors/protocol/lifecycle.hpp"
+#include "core/clock.hpp"
+#include "orchestrator/run/processes/connections.hpp"
+#include "orchestrator/run/processes/launch.hpp"
+#include "orchestrator/run/processes/supervisor.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+namespace temper::orchestrator {
+namespace {
+
+namespace asio = boost::asio;
+using namespace std::chrono_literals;
+
+/// Wall time means nothing to a run in virtual time: long enough for a machine that is busy with
+/// something else. A worker that ends is known at once.
+constexpr Duration kLeastSilence = 60s;
+constexpr auto kSlice = std::chrono::milliseconds(200);  ///< Between two looks at the clock.
+constexpr auto kLastWords = 100ms;  ///< Between the end of a worker and what it sent before.
+constexpr auto kProcessEnd = 1s;    ///< Between the end of a connection and of its process.
+
+}  // namespace
+
+struct WorkerPool::Impl : std::enable_shared_from_this<WorkerPool::Impl> {
+  Impl(asio::io_context& loop, WorkerPoolOptions o, OnMessage callback, const Log& l)
+      : io(loop),
+        options(std::move(o)),
+        on_other(std::move(callback)),
+        log(l),
+        secret(random_secret()),
+        silence(std::max(options.transport.heartbeat_timeout, kLeastSilence)),
+        connections(options.names, secret),
+        roles(options.names.size()) {}
+
+  Status open() {
+    TEMPER_TRY(auto socket,
+               actors::RouterSocket::bind(
+                   socket_address(options.transport), options.transport.limits, log));
+    router = std::make_unique<actors::AsioRouter>(
+        io, std::move(socket), [this](actors::Received r) { on_message(std::move(r)); });
+    supervisor = std::make_unique<Supervisor>(io, [this](const ChildExit& e) { on_exit(e); });
+    last_tick = clock.now();
+    tick();
+    return {};
+  }
+
+  // --- Watching
+
+  void tick() {
+    const Time now = clock.now();
+    // Where the loop itself did not run, what workers said meanwhile waits to be read.
+    if (now - last_tick < silence / 2) {
+      for (const ActorId actor : connections.silent_since(now - silence))
+        lose(actor, fmt::format("silent for {}", to_text(silence)));
+    } else {
+      for (const auto& [peer, actor] : connections.peers())
+        connections.heard(actor, now);
+    }
+    last_tick = now;
+    std::vector<ActorId> alive;
+    for (const auto& [peer, actor] : connections.peers())
+      alive.push_back(actor);
+    for (const ActorId actor : alive)
+      send(actor, actors::outgoing(actors::Heartbeat{}));
+    timer.expires_after(options.transport.heartbeat);
+    timer.async_wait([weak = weak_from_this()](const auto& error) {
+      const auto self = weak.lock();
+      if (self && !error)
+        self->tick();
+    });
+  }
+
+  void lose(ActorId actor, const std::string& reason) {
+    if (!lost)
+      lost = Error{ErrorCode::Unavailable,
+                   fmt::format("{}: {}", options.names[actor.value()], reason)};
+  }
+
+  void on_exit(const ChildExit& exit) {
+    if (leaving)
+      return;
+    std::string reason = fmt::format("{}: {}", exit.name, exit.status);
+    if (!exit.log_tail.empty())
+      reason += fmt::format("; {}", last_line(exit.log_tail));
+    // What it said last says more than that it ended, and may still be on its way.
+    lose_after(kLastWords, std::move(reason));
+  }
+
+  void lose_after(Duration pause, std::string reason) {
+    const auto wait = std::make_shared<asio::steady_timer>(io, pause);
+    wait->async_wait([weak = weak_from_this(), wait, reason = std::move(reason)](const auto&) {
+      const auto self = weak.lock();
+      if (self && !self->lost && !self->leaving)
+        self->lost = Error{ErrorCode::Unavailable, reason};
+    });
+  }
+
+  // --- Messages
+
+  void on_message(actors::Received received) {
+    const actors::PeerId peer = received.peer;
+    auto message = actors::IncomingMessage::parse(std::move(received));
+    if (!message)
+      return router->drop(peer, message.error().context);
+    if (message->is<actors::Hello>())
+      return on_hello(peer, *message);
+    const auto actor = connections.actor_of(peer);
+    if (!actor)
+      return router->drop(peer, "not registered");
+    connections.heard(*actor, clock.now());
+    if (message->is<actors::Heartbeat>())
+      return;
+    heard = clock.now();
+    if (Status status = on_actor_message(*actor, *message); !status)
+      lose(*actor, "sent a message that cannot be: " + status.error().context);
+  }
+
+  Status on_actor_message(ActorId actor, const actors::IncomingMessage& message) {
+    if (!message.is<actors::Failed>())
+      return on_other(actor, message);
+    TEMPER_TRY(const auto failed, message.decode<actors::Failed>());
+    lose(actor, failed.reason);
+    return {};
+  }
+
+  void on_hello(const actors::PeerId& peer, const actors::IncomingMessage& message) {
+    const auto hello = message.decode<actors::Hello>();
+    if (!hello)
+      return router->drop(peer, hello.error().context);
+    const auto actor = connections.admit(peer, *hello, clock.now());
+    actors::OutgoingMessage answer;
+    if (actor) {
+      actors::Welcome welcome;
+      welcome.actor = *actor;
+      welcome.role = roles[actor->value()];
+      welcome.epoch_monotonic_ns = clock.epoch_monotonic_ns();
+      welcome.heartbeat = options.transport.heartbeat;
+      welcome.heartbeat_timeout = silence;
+      answer = actors::outgoing(welcome);
+    } else {
+      log.warning("worker refused", {{"name", hello->name}, {"why", actor.error().context}});
+      answer = actors::outgoing(actors::Reject{actor.error().context});
+    }
+    const Status done = router->send(peer, encode_head(answer, ++sent), std::move(answer.body));
+    if (!done)
+      log.warning("no answer to a worker", {{"why", done.error().context}});
+  }
+
+  void send(ActorId actor, actors::OutgoingMessage message) {
+    const actors::PeerId* peer = connections.peer_of(actor);
+    if (peer == nullptr)
+      return;
+    const Status done = router->send(*peer, encode_head(message, ++sent), std::move(message.body));
+    if (!done)  // how its process ended says more, and is known in a moment
+      lose_after(kProcessEnd,
+                 fmt::format("{}: {}", options.names[actor.value()], done.error().context));
+  }
+
+  asio::io_context& io;
+  const WorkerPoolOptions options;
+  const OnMessage on_other;
+  const Log log;
+  const std::string secret;
+  const Duration silence;
+  const RealClock clock{};
+  asio::steady_timer timer{io};
+  Connections connections;
+  std::vector<actors::RoleConfig> roles;
+  std::unique_ptr<actors::AsioRouter> router;
+  std::unique_ptr<Supervisor> supervisor;
+  std::uint64_t sent = 0;
+  Time last_tick{};
+  Time heard{};  ///< When any actor last said something.
+  std::optional<Error> lost;
+  bool leaving = false;
+};
+
+WorkerPool::WorkerPool(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
+
+WorkerPool::~WorkerPool() {
+  impl_->leaving = true;
+}
+
+Result<std::unique_ptr<WorkerPool>> WorkerPool::create(asio::io_context& io,
+                                                       WorkerPoolOptions options,
+                                                       OnMessage on_message,
+                                                       const Log& log) {
+  auto impl = std::make_shared<Impl>(io, std::move(options), std::move(on_message), log);
+  TEMPER_TRY_STATUS(impl->open());
+  return std::unique_ptr<WorkerPool>(new WorkerPool(std::move(impl)));
+}
+
+void WorkerPool::assign(ActorId actor, actors::RoleConfig role) {
+  impl_->roles.at(actor.value()) = std::move(role);
+}
+
+Status WorkerPool::start(ActorId actor) {
+  ChildSpec spec;
+  spec.name = name(actor);
+  spec.command = {impl_->options.worker.string(),
+                  "actor",
+                  "--connect",
+                  impl_->router->endpoint(),
+                  "--parent",
+                  std::to_string(::getpid()),
+                  "--name",
+                  spec.name};
+  spec.command.insert(
+      spec.command.end(), impl_->options.arguments.begin(), impl_->options.arguments.end());
+  spec.environment = {{"TEMPER_SECRET", impl_->secret}, {"OMP_WAIT_POLICY", "passive"}};
+  spec.log = impl_->options.log_of(spec.name);
+  TEMPER_TRY(const std::int64_t pid, impl_->supervisor->start(spec));
+  impl_->connections.expect(actor, pid);
+  return {};
+}
+
+void WorkerPool::send(ActorId actor, actors::OutgoingMessage message) {
+  impl_->send(actor, std::move(message));
+}
+
+void WorkerPool::lose(ActorId actor, const std::string& reason) {
+  impl_->lose(actor, reason);
+}
+
+Status WorkerPool::wait(Patience patience,
+                        const std::function<bool()>& done,
+                        const std::function<ActorId()>& owing) {
+  const Time began = impl_->clock.now();
+  impl_->heard = began;
+  while (!done()) {
+    if (impl_->lost)
+      return *impl_->lost;
+    impl_->io.run_one_for(kSlice);
+    const Time since = patience.since == Patience::Since::Begin ? began : impl_->heard;
+    if (!done() && impl_->clock.now() >= since + patience.length)
+      lose(owing(), fmt::format("no answer within {} of wall time", to_text(patience.length)));
+  }
+  return {};
+}
+
+Status WorkerPool::serve() {
+  impl_->io.poll();
+  if (impl_->lost)
+    return *impl_->lost;
+  return {};
+}
+
+void WorkerPool::let_end() {
+  impl_->leaving = true;
+}
+
+void WorkerPool::leave(Duration grace) {
+  let_end();
+  for (std::uint32_t i = 0; i < impl_->roles.size(); ++i) {
+    if (impl_->connections.peer_of(ActorId(i)) == nullptr)
+      impl_->supervisor->kill(name(ActorId(i)));  // nobody there to be asked
+  }
+  const Time deadline = impl_->clock.now() + grace;
+  while (impl_->supervisor->running() > 0 && impl_->clock.now() < deadline)
+    impl_->io.run_one_for(kSlice);
+  impl_->supervisor.reset();
+}
+
+bool WorkerPool::has_loss() const {
+  return impl_->lost.has_value();
+}
+
+const std::string& WorkerPool::name(ActorId actor) const {
+  return impl_->options.names.at(actor.value());
+}
+
+}  // namespace temper::orchestrator

@@ -1,0 +1,22 @@
+// What each worker is told at registration, from the pipeline's configuration.
+#pragma once
+
+#include "actors/protocol/role_config.hpp"
+#include "orchestrator/pipeline/pipeline_config.hpp"
+
+#include <filesystem>
+
+namespace temper::orchestrator {
+
+/// Where the trainer starts from.
+struct StartingPoint {
+  std::filesystem::path base_weights;  ///< Empty for `policy: synthetic`.
+  std::filesystem::path checkpoint;    ///< Empty: from the base weights.
+  PolicyVersion version;
+};
+
+actors::RoleConfig role_config(const PipelineConfig& config,
+                               const ActorSpec& spec,
+                               const StartingPoint& start);
+
+}  // namespace temper::orchestrator

@@ -1,0 +1,23 @@
+#include "orchestrator/run/virtual/simulated_roles.hpp"
+
+#include "core/msgpack.hpp"
+#include "orchestrator/pipeline/simulation.hpp"
+#include "orchestrator/run/role_configs.hpp"
+#include "trainer/settings.hpp"
+
+namespace temper::orchestrator {
+
+actors::RoleConfig simulated_role_config(const PipelineConfig& config,
+                                         const ActorSpec& spec,
+                                         const actors::SimulationSettings& settings) {
+  actors::RoleConfig role = role_config(config, spec, {});
+  role.cards.clear();  // nothing to pin to
+  role.simulation = encode(actor_settings(settings, spec));
+  if (spec.role == actors::RoleKind::Reward) {  // a reward depends on the group of its response
+    role.settings = encode(trainer::TrainerSettings{
+        config.algorithm, config.sampling.temperature, config.synthetic.step_time});
+  }
+  return role;
+}
+
+}  // namespace temper::orchestrator

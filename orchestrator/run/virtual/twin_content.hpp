@@ -1,0 +1,121 @@
+// The content of a twin: the roles of a live run, as worker processes with real engines, at work on
+// the prompts, policy and algorithm of the configuration while simulated cards keep the time.
+//
+// One trainer, one reference and one reward, however many of them are simulated, and as few
+// rollouts as hold the versions in use: a rollout never goes back to older weights, so work of a
+// version goes to the one with the newest weights not newer than that, or to a new one. Engines
+// never go back either, so there are never more rollouts than simulated engines; where all of them
+// take new weights soon, one or two do.
+//
+// Assumptions. A response is sampled as a whole under the version of its dispatch. Where the
+// simulated response goes on under newer weights (committed while it runs, or resumed after an
+// interruption), the real one is staler than it would be: all of it is as old as its first token.
+//
+// Equal calls, equal answers: each worker does one thing at a time, in the order of the calls, on
+// one thread; a response's random numbers follow from seed, response and position.
+#pragma once
+
+#include "actors/shared_memory/shared_buffer.hpp"
+#include "actors/task/prompts.hpp"
+#include "actors/task/tokenizer.hpp"
+#include "orchestrator/pipeline/pipeline_config.hpp"
+#include "orchestrator/run/payload_store.hpp"
+#include "orchestrator/run/processes/worker_pool.hpp"
+#include "orchestrator/run/virtual/content.hpp"
+
+#include <deque>
+#include <map>
+#include <optional>
+#include <set>
+
+namespace temper::orchestrator {
+
+struct TwinOptions {
+  PipelineConfig config;
+  std::filesystem::path base_weights;
+  std::filesystem::path worker;                                   ///< The program that runs actors.
+  std::function<std::filesystem::path(std::string_view)> log_of;  ///< Of an actor's output.
+};
+
+class TwinContent final : public ContentSource {
+ public:
+  /// Starts the workers and waits for the first weights. `io` outlives this. Errors: the task
+  /// cannot be read, a socket or a process cannot be made, a worker fails.
+  static Result<std::unique_ptr<TwinContent>> create(boost::asio::io_context& io,
+                                                     TwinOptions options,
+                                                     const Log& log);
+  /// Asks the workers to end, and sees to it.
+  ~TwinContent() override;
+
+  Status sample(const Sampling& work) override;
+  Status score(LeaseId lease, std::span<const ResponseId> responses) override;
+  Status judge(LeaseId lease, std::span<const ResponseId> responses) override;
+  Result<actors::Judged> judged(LeaseId lease) override;
+  Status train(LeaseId lease,
+               const actors::Certificate& certificate,
+               std::span<const ResponseId> responses) override;
+  Result<actors::UpdateMetrics> trained(LeaseId lease) override;
+  void release(GroupId group) override;
+  Status serve() override { return pool_->serve(); }
+
+ private:
+  /// One message to a worker, and what it has to answer before the next one is sent.
+  struct Job {
+    std::function<bool()> ready;  ///< What it needs is there; empty: always.
+    std::function<actors::OutgoingMessage()> message;
+    std::vector<ResponseId> responses{};  ///< It is about.
+    std::size_t owed = 1;                 ///< Answers still to come.
+  };
+  struct Line {
+    std::deque<Job> jobs;  ///< The first one is under way while `busy`.
+    bool up = false;
+    bool busy = false;
+  };
+  struct Sampler {
+    ActorId actor;
+    std::optional<PolicyVersion> version;  ///< After all its jobs.
+  };
+
+  TwinContent(TwinOptions options, std::unique_ptr<actors::PromptSource> prompts);
+  Status open(boost::asio::io_context& io, const Log& log);
+  Status start(ActorId actor, actors::RoleKind role, std::int32_t concurrency);
+  Status add_group(GroupId group);
+  /// The rollout for work of this version, with jobs that bring it there.
+  Result<ActorId> sampler_at(PolicyVersion version);
+
+  void add(ActorId actor, Job job);
+  /// Drops a payload that is released once no job speaks of it any more.
+  void forget_unused(GroupId group);
+  void pump();
+  /// The job under way has one answer more.
+  Status answered(ActorId actor, std::size_t answers = 1);
+  Status wait(const std::function<bool()>& done);
+  ActorId owing() const;
+
+  Status on_message(ActorId actor, const actors::IncomingMessage& message);
+  Status fail(ActorId actor, const std::string& reason);
+  Status on_generated(ActorId actor, actors::Generated message);
+  Status on_scored(ActorId actor, actors::ReferenceScored message);
+  Status on_judged(ActorId actor, actors::Judged message);
+  Status publish(const actors::WeightsHandle& handle);
+
+  bool sampled(std::span<const ResponseId> responses);
+  bool scored(std::span<const ResponseId> responses);
+
+  const TwinOptions options_;
+  const actors::Tokenizer tokenizer_;
+  const std::unique_ptr<actors::PromptSource> prompts_;
+
+  PayloadStore payloads_;
+  std::map<ResponseId, LeaseId> attempts_;  ///< Responses being sampled, and for which dispatch.
+  std::map<GroupId, std::size_t> uses_;     ///< By jobs, once per response.
+  std::set<GroupId> released_;              ///< But still in use.
+  std::map<PolicyVersion, std::shared_ptr<const actors::SharedBuffer>> weights_;
+  std::map<LeaseId, actors::Judged> judged_;
+  std::map<LeaseId, actors::UpdateMetrics> trained_;
+  std::vector<Sampler> samplers_;
+  std::vector<Line> lines_;  ///< By actor.
+  std::unique_ptr<WorkerPool> pool_;
+};
+
+}  // namespace temper::orchestrator

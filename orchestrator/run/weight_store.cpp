@@ -1,0 +1,52 @@
+#include "orchestrator/run/weight_store.hpp"
+
+#include <fmt/format.h>
+
+namespace temper::orchestrator {
+Result<std::optional<Event>> WeightStore::announce(const actors::WeightsHandle& handle,
+                                                   Event then) {
+  if (handle.fd >= 0) {
+    keep({handle, nullptr});
+    return std::optional(std::move(then));
+  }
+  TEMPER_TRY(auto chunks, actors::ChunkAssembler::start(handle, actors::kLargestImage));
+  arriving_ = Arriving{handle, std::move(chunks), std::move(then)};
+  return std::optional<Event>();
+}
+
+Result<std::optional<Event>> WeightStore::add(const actors::WeightsChunk& chunk) {
+  if (!arriving_) {
+    return invalid_input(fmt::format("a chunk of version {} without announcement", chunk.version));
+  }
+  TEMPER_TRY_STATUS(arriving_->chunks.add(chunk));
+  if (!arriving_->chunks.complete())
+    return std::optional<Event>();
+  TEMPER_TRY(auto image, std::move(arriving_->chunks).take());
+  keep({arriving_->handle, std::make_shared<const std::vector<std::byte>>(std::move(image))});
+  std::optional<Event> then = std::move(arriving_->then);
+  arriving_.reset();
+  return then;
+}
+
+void WeightStore::keep(Entry entry) {
+  entries_[entry.handle.version] = std::move(entry);
+  if (entries_.size() > kKept)
+    entries_.erase(entries_.begin());
+}
+
+const actors::WeightsHandle* WeightStore::handle(PolicyVersion version) const {
+  const auto it = entries_.find(version);
+  return it == entries_.end() ? nullptr : &it->second.handle;
+}
+
+std::shared_ptr<const std::vector<std::byte>> WeightStore::image(PolicyVersion version) const {
+  const auto it = entries_.find(version);
+  return it == entries_.end() ? nullptr : it->second.image;
+}
+
+void WeightStore::clear() {
+  entries_.clear();
+  arriving_.reset();
+}
+
+}  // namespace temper::orchestrator

@@ -1,0 +1,24 @@
+// `count`: so many groups per interval between two publications.
+//
+// Rule.      Dispatch while those outstanding at the last publication and those dispatched since
+//            are fewer than (eta + 1) B; train finished groups, oldest first. A full queue drops
+//            its oldest there; one of (eta + 1) B, as here, never fills.
+// Guarantee. None for a group.
+// Source.    verl, fully asynchronous recipe: staleness_threshold, max_queue_size; fractional eta
+// as
+//            there. Its queue knows groups by when they finished, ours by dispatch.
+#pragma once
+
+#include "orchestrator/scheduler/staleness/policy.hpp"
+
+namespace temper::orchestrator {
+
+class CountPolicy final : public StalenessPolicy {
+ public:
+  bool admits(PolicyVersion, const DistQueue&, const Standing& s) const override {
+    return s.at_step + s.since_step < s.capacity();
+  }
+  std::optional<std::uint64_t> guarantee(const Standing&) const override { return std::nullopt; }
+};
+
+}  // namespace temper::orchestrator

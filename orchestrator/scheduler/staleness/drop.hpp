@@ -1,0 +1,26 @@
+// `drop`: finished groups that are too old are evicted, and as many dispatched anew.
+//
+// Rule.      Dispatch while fewer than (eta + 1) B groups are outstanding; evict a finished group
+//            once t - v0 + 1 > eta; train finished groups, oldest first.
+// Guarantee. T - v0 <= eta - 1, by throwing work away: the longest answers first.
+// Source.    verl V1 and prime-rl (SEMANTICS 1.2). With eta = 0 nothing could ever be trained.
+#pragma once
+
+#include "orchestrator/scheduler/staleness/policy.hpp"
+
+namespace temper::orchestrator {
+
+class DropPolicy final : public StalenessPolicy {
+ public:
+  bool admits(PolicyVersion, const DistQueue&, const Standing& s) const override {
+    return s.outstanding_groups() < s.capacity();
+  }
+  std::vector<GroupId> evict(const DistQueue& queue, const Standing& s) const override {
+    return trainable_older_than(s.bound - 1, queue, s);
+  }
+  std::optional<std::uint64_t> guarantee(const Standing& s) const override {
+    return static_cast<std::uint64_t>(s.bound) - 1;
+  }
+};
+
+}  // namespace temper::orchestrator

@@ -1,0 +1,99 @@
+#include "orchestrator/scheduler/staleness/exact.hpp"
+
+#include <algorithm>
+
+namespace temper::orchestrator {
+namespace {
+
+/// Room that (I) leaves up to and including the deadline of groups of `v0`, when version `step` is
+/// being updated.
+std::int64_t room(PolicyVersion v0, std::uint64_t eta, PolicyVersion step, std::int32_t batch) {
+  const std::uint64_t deadline = v0.value() + eta;
+  if (deadline < step.value())
+    return 0;
+  return static_cast<std::int64_t>(deadline - step.value() + 1) * batch;
+}
+
+/// Oldest first, B in all; fewer where there are fewer.
+GroupsByVersion oldest(const GroupsByVersion& ready, std::int64_t batch) {
+  GroupsByVersion out;
+  for (const auto& [v0, groups] : ready) {
+    if (batch == 0)
+      break;
+    const std::int64_t taken = std::min(batch, groups);
+    out[v0] = taken;
+    batch -= taken;
+  }
+  return out;
+}
+
+}  // namespace
+
+bool ExactPolicy::admits(PolicyVersion engine, const DistQueue&, const Standing& s) const {
+  if (engine.value() + eta(s) < s.step.value())
+    return false;
+  std::int64_t count = 0;
+  std::int64_t later_in_training =
+      0;  // they leave at `step`, so they count from the first deadline
+  for (const auto& [v0, groups] : s.in_training)
+    later_in_training += groups;
+  bool counted = false;
+  const auto fits = [&](PolicyVersion v0) {
+    return count + later_in_training <= room(v0, eta(s), s.step, s.batch);
+  };
+  for (const auto& [v0, groups] : s.outstanding) {
+    if (!counted && v0 > engine) {
+      ++count;  // the group that asks
+      counted = true;
+      if (!fits(engine))
+        return false;
+    }
+    count += groups;
+    if (const auto it = s.in_training.find(v0); it != s.in_training.end())
+      later_in_training -= it->second;
+    if (v0 == engine) {
+      ++count;
+      counted = true;
+    }
+    if (v0 >= engine && !fits(v0))
+      return false;
+  }
+  if (!counted)
+    ++count;
+  return counted || fits(engine);
+}
+
+bool ExactPolicy::may_train(const GroupsByVersion& ready, const Standing& s) const {
+  return StalenessPolicy::may_train(ready, s) && !binding_version(ready, s).has_value();
+}
+
+std::optional<PolicyVersion> ExactPolicy::binding_version(const GroupsByVersion& ready,
+                                                          const Standing& s) const {
+  const GroupsByVersion leaving = oldest(ready, s.batch);
+  std::optional<PolicyVersion> binding;
+  std::int64_t count = 0;
+  for (const auto& [v0, groups] : s.outstanding) {
+    count += groups;
+    if (const auto it = leaving.find(v0); it != leaving.end())
+      count -= it->second;
+    if (count > room(v0, eta(s), next(s.step), s.batch))
+      binding = v0;
+  }
+  return binding;
+}
+
+std::optional<StalenessPolicy::Demand> ExactPolicy::demand(const Standing& s) const {
+  const bool training = !s.in_training.empty();
+  const PolicyVersion after = next(training ? next(s.step) : s.step);
+  std::optional<Demand> out;
+  std::int64_t count = 0;
+  for (const auto& [v0, groups] : s.outstanding) {
+    count += s.waiting(v0);
+    const std::int64_t demanded = count - room(v0, eta(s), after, s.batch);
+    if (demanded > (out ? out->groups : 0))
+      out = Demand{v0, demanded};
+  }
+  return out;
+}
+
+}  // namespace temper::orchestrator

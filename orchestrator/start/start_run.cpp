@@ -1,0 +1,248 @@
+#include "orchestrator/start/start_run.hpp"
+
+#include "actors/asio/asio.hpp"
+#include "actors/runtime/process.hpp"
+#include "core/files.hpp"
+#include "core/yaml.hpp"
+#include "orchestrator/pipeline/placement.hpp"
+#include "orchestrator/pipeline/simulation.hpp"
+#include "orchestrator/run/live/base_checkpoint.hpp"
+#include "orchestrator/run/live/live_driver.hpp"
+#include "orchestrator/run/virtual/in_process_host.hpp"
+#include "orchestrator/run/virtual/rehearsal_host.hpp"
+#include "orchestrator/run/virtual/simulated_actors.hpp"
+#include "orchestrator/run/virtual/stop_signals.hpp"
+#include "orchestrator/run/virtual/twin_content.hpp"
+#include "orchestrator/run/virtual/virtual_driver.hpp"
+
+#include <fmt/format.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdio>
+
+namespace temper::orchestrator {
+namespace {
+
+namespace fs = std::filesystem;
+
+LiveOptions live_options(const RunPlan& plan) {
+  LiveOptions live;
+  live.config = plan.config;
+  live.run_dir = plan.run_dir;
+  live.worker = worker_program();
+  if (plan.config.policy == actors::PolicyKind::Torch) {
+    live.base_weights = RunDir(plan.run_dir).file("base.safetensors");
+  }
+  live.resume = plan.from == RunPlan::From::Checkpoint;
+  return live;
+}
+
+using LogOf = std::function<fs::path(std::string_view)>;
+
+LogOf logs_in(const RunPlan& plan) {
+  return [run_dir = RunDir(plan.run_dir)](std::string_view name) { return run_dir.log_of(name); };
+}
+
+Result<std::unique_ptr<ActorHost>> make_host(const RunPlan& plan,
+                                             boost::asio::io_context& io,
+                                             const Log& log) {
+  std::vector<std::string> names;
+  for (const ActorSpec& spec : actor_slots(plan.config))
+    names.push_back(spec.name);
+  if (plan.driver == DriverKind::InProcess) {
+    return std::unique_ptr<ActorHost>(
+        std::make_unique<InProcessHost>(std::move(names), make_simulated_actor));
+  }
+  RehearsalOptions options{
+      std::move(names), worker_program(), logs_in(plan), plan.config.transport};
+  TEMPER_TRY(auto host, RehearsalHost::create(io, std::move(options), log));
+  return std::unique_ptr<ActorHost>(std::move(host));
+}
+
+/// Null for a run whose work is only counted.
+Result<std::unique_ptr<ContentSource>> make_content(const RunPlan& plan,
+                                                    boost::asio::io_context& io,
+                                                    const Log& log) {
+  if (!is_twin(plan.config))
+    return std::unique_ptr<ContentSource>();
+  TwinOptions options{
+      plan.config, RunDir(plan.run_dir).file("base.safetensors"), worker_program(), logs_in(plan)};
+  TEMPER_TRY(auto content, TwinContent::create(io, std::move(options), log));
+  return std::unique_ptr<ContentSource>(std::move(content));
+}
+
+/// A driver and the loop that its workers talk through.
+struct VirtualRun {
+  boost::asio::io_context io{1};
+  std::unique_ptr<VirtualDriver> driver;
+};
+
+Result<RunDriver> make_virtual_driver(const RunPlan& plan,
+                                      const RunObserver& observer,
+                                      const Log& log) {
+  VirtualOptions options;
+  options.config = plan.config;
+  TEMPER_TRY(options.simulation, resolve_simulation(plan.config));
+  options.log = RunDir(plan.run_dir).file("events.log");
+  options.stops = [signals = std::make_shared<StopSignals>()] { return signals->count(); };
+  const auto run = std::make_shared<VirtualRun>();
+  TEMPER_TRY(auto host, make_host(plan, run->io, log));
+  TEMPER_TRY(auto content, make_content(plan, run->io, log));
+  TEMPER_TRY(run->driver,
+             VirtualDriver::create(
+                 std::move(options), std::move(host), observer, log, std::move(content)));
+  return RunDriver([run] { return run->driver->run(); });
+}
+
+}  // namespace
+
+fs::path worker_program() {
+  std::error_code error;
+  return fs::read_symlink("/proc/self/exe", error).parent_path() / "temper-worker";
+}
+
+bool is_simulated(const PipelineConfig& config) {
+  return config.hardware == HardwareKind::Simulated;
+}
+
+bool is_twin(const PipelineConfig& config) {
+  return is_simulated(config) && config.policy == actors::PolicyKind::Torch;
+}
+
+TraceForm trace_form(const PipelineConfig& config) {
+  return is_simulated(config) ? TraceForm::Gzip : TraceForm::Json;
+}
+
+Result<std::vector<BrokenRule>> rules_of_this_machine(const PipelineConfig& config) {
+  if (is_simulated(config) && !is_twin(config))
+    return std::vector<BrokenRule>();
+  TEMPER_TRY(const auto prompts, actors::make_prompt_source(config.task, config.seed));
+  std::vector<BrokenRule> broken =
+      validate(config, Tokens(static_cast<std::int64_t>(prompts->longest_prompt())));
+  const auto cores = static_cast<std::int32_t>(actors::usable_cores().size());
+  if (config.hardware == HardwareKind::Local && config.placement.cards > cores) {
+    broken.push_back(
+        {{"placement.cards"},
+         fmt::format("{} cards, but this machine has {} cores to use; set it to at most {}{}",
+                     config.placement.cards,
+                     cores,
+                     cores,
+                     cores == 1 ? " and placement.mode to colocated" : "")});
+  }
+  return broken;
+}
+
+void ignore_write_signals() {
+  std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);
+}
+
+Status provide_descriptors(const PipelineConfig& config) {
+  // The processes of a twin besides: three, and a rollout for each engine at most.
+  const std::size_t slots = actor_slots(config).size();
+  const std::size_t actors = is_twin(config) ? 2 * slots + 4 : slots;
+  const rlim_t needed = 64 + 8 * static_cast<rlim_t>(actors);
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= needed)
+    return {};
+  limit.rlim_cur = std::min(needed, limit.rlim_max);
+  if (limit.rlim_max < needed || ::setrlimit(RLIMIT_NOFILE, &limit) != 0) {
+    return Error{ErrorCode::Unavailable,
+                 fmt::format("this run needs {} file descriptors, but may have {}; raise the limit "
+                             "(ulimit -Hn)",
+                             needed,
+                             limit.rlim_max)};
+  }
+  return {};
+}
+
+Result<RunLock> prepare_run(const RunPlan& plan, PretrainLine shown) {
+  const RunDir run_dir(plan.run_dir);
+  const bool from_start = plan.from == RunPlan::From::Start;
+  if (from_start)
+    TEMPER_TRY_STATUS(run_dir.create());
+  TEMPER_TRY(RunLock lock, run_dir.lock());
+  if (from_start) {
+    TEMPER_TRY_STATUS(write_file_atomically(run_dir.file("config.yaml"), to_yaml(plan.config)));
+  }
+  if (plan.config.policy != actors::PolicyKind::Torch ||
+      fs::exists(run_dir.file("base.safetensors"))) {
+    return lock;
+  }
+  BaseCheckpointOptions options;
+  options.worker = worker_program();
+  options.log = run_dir.log_of("pretrain");
+  options.copy_to = run_dir.file("base.safetensors");
+  const bool show = shown == PretrainLine::Shown && isatty(STDERR_FILENO) != 0;
+  options.on_progress = [show](std::string_view line) {
+    if (show)
+      std::fputs(fmt::format("\r\x1b[Kbase checkpoint: {}", line).c_str(), stderr);
+  };
+  const Status status = provide_base_checkpoint(plan.config, options);
+  if (show)
+    std::fputs("\r\x1b[K", stderr);
+  if (!status)
+    return status.error();
+  return lock;
+}
+
+Result<RunDriver> make_driver(const RunPlan& plan, const RunObserver& observer, const Log& log) {
+  if (is_simulated(plan.config))
+    return make_virtual_driver(plan, observer, log);
+  TEMPER_TRY(auto driver, LiveDriver::create(live_options(plan), observer, log));
+  return RunDriver(
+      [shared = std::shared_ptr<LiveDriver>(std::move(driver))] { return shared->run(); });
+}
+
+namespace {
+
+/// As prepare_run(). None: the user wants to stop; `why` says in what.
+Result<std::optional<RunLock>> prepare_unless_stopped(const RunPlan& plan, std::string& why) {
+  StopSignals signals;
+  auto lock = prepare_run(plan, PretrainLine::Quiet);
+  if (signals.count() > 0) {
+    why = lock ? "stopped on request" : lock.error().context;
+    return std::optional<RunLock>();
+  }
+  if (!lock)
+    return std::move(lock).error();
+  return std::optional<RunLock>(*std::move(lock));
+}
+
+}  // namespace
+
+Result<command::Finish> conduct_quietly(const PipelineConfig& config, const OnUpdate& on_update) {
+  const RunPlan plan{
+      config, fs::absolute(config.run_dir), DriverKind::InProcess, RunPlan::From::Start};
+  TEMPER_TRY(const auto broken, rules_of_this_machine(config));
+  if (!broken.empty())
+    return invalid_input(
+        fmt::format("{}: {}", broken.front().keys.front(), broken.front().message));
+  TEMPER_TRY_STATUS(provide_descriptors(config));
+  command::Finish stopped{false, true, {}};
+  TEMPER_TRY(const auto lock, prepare_unless_stopped(plan, stopped.reason));
+  if (!lock)
+    return stopped;
+  const RunDir run_dir(plan.run_dir);
+  const RealClock clock;
+  TEMPER_TRY(const Log log, Log::to_file(clock, run_dir.log_of("orchestrator")));
+  TEMPER_TRY(const auto recorder, RunRecorder::create(run_dir.root(), trace_form(config)));
+  RunObserver observer;
+  observer.on_record = [&](const Record& record) {
+    recorder->feed(record);
+    if (on_update && std::holds_alternative<event::Trained>(record.event))
+      on_update(recorder->metrics());
+  };
+  TEMPER_TRY(const auto driver, make_driver(plan, observer, log));
+  const RunOutcome outcome = driver();
+  const auto summary =
+      recorder->close({config.name, config.seed, outcome.log_hash, is_simulated(config)});
+  if (!summary && outcome.finish.ok)
+    return summary.error();
+  return outcome.finish;
+}
+
+}  // namespace temper::orchestrator

@@ -1,0 +1,61 @@
+// What running a pipeline takes, whoever watches it: what only this machine can tell of it, its
+// folder, its driver. `temper run` shows one on the terminal; `temper compare` runs many, quietly.
+#pragma once
+
+#include "core/log.hpp"
+#include "orchestrator/metrics/recorder.hpp"
+#include "orchestrator/pipeline/pipeline_config.hpp"
+#include "orchestrator/pipeline/validate.hpp"
+#include "orchestrator/run/run_dir.hpp"
+#include "orchestrator/run/run_outcome.hpp"
+
+#include <filesystem>
+#include <functional>
+
+namespace temper::orchestrator {
+
+/// Where simulated actors live. Auto: as the hardware wants it.
+enum class DriverKind { Auto, InProcess, Rehearsal };
+
+struct RunPlan {
+  PipelineConfig config;
+  std::filesystem::path run_dir;  ///< Absolute.
+  DriverKind driver = DriverKind::Auto;
+  enum class From { Start, Checkpoint } from = From::Start;
+};
+
+/// temper-worker lies beside temper.
+std::filesystem::path worker_program();
+
+bool is_simulated(const PipelineConfig& config);
+/// A real policy, at the times of simulated cards.
+bool is_twin(const PipelineConfig& config);
+TraceForm trace_form(const PipelineConfig& config);
+
+/// What is wrong with a configuration on this machine: its longest prompt, its cores. Error: the
+/// task's prompts cannot be read.
+Result<std::vector<BrokenRule>> rules_of_this_machine(const PipelineConfig& config);
+
+/// What cannot be written is an error where it is written, not the end of the process.
+void ignore_write_signals();
+/// As many file descriptors as the run can need, up to the hard limit; ZeroMQ ends the process when
+/// it gets none.
+Status provide_descriptors(const PipelineConfig& config);
+
+/// Whether the making of a base checkpoint is shown on stderr.
+enum class PretrainLine { Shown, Quiet };
+/// Makes the run's folder ready, and ours alone for as long as the lock is held.
+Result<RunLock> prepare_run(const RunPlan& plan, PretrainLine shown);
+
+/// Runs the pipeline to its end.
+using RunDriver = std::function<RunOutcome()>;
+/// Requires: prepare_run(). `observer` and `log` outlive it.
+Result<RunDriver> make_driver(const RunPlan& plan, const RunObserver& observer, const Log& log);
+
+/// Called after every update.
+using OnUpdate = std::function<void(const RunMetrics&)>;
+/// A whole run that nobody looks at, from its start to its summary. Error: it could not begin, or
+/// its files could not be written.
+Result<command::Finish> conduct_quietly(const PipelineConfig& config, const OnUpdate& on_update);
+
+}  // namespace temper::orchestrator

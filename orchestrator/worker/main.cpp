@@ -1,0 +1,104 @@
+// temper-worker: the program that runs one actor, or several simulated ones (started by the
+// orchestrator), makes a base checkpoint, or times the engines. The only program that links the
+// torch engines.
+#include "actors/runtime/process.hpp"
+#include "actors/runtime/worker.hpp"
+#include "core/log.hpp"
+#include "orchestrator/run/virtual/simulated_actors.hpp"
+#include "orchestrator/worker/measure/measure_command.hpp"
+#include "orchestrator/worker/pretrain_command.hpp"
+#include "orchestrator/worker/roles/role_factory.hpp"
+#include "orchestrator/worker/roles/simulated_worker.hpp"
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+
+namespace temper::orchestrator {
+namespace {
+
+/// Hundreds of workers may start at once on few cores.
+constexpr Duration kSimulatedRegistration = std::chrono::minutes(2);
+
+struct ActorArguments {
+  std::string connect;
+  std::string name;
+  bool simulated = false;
+  std::int64_t parent = 0;
+};
+
+int fail(const Error& error) {
+  fmt::print(stderr, "temper-worker: {}\n", error.context);
+  return 1;
+}
+
+int run_actor(const ActorArguments& arguments) {
+  if (arguments.parent != 0) {
+    if (Status status = actors::die_with_parent(arguments.parent); !status) {
+      return fail(status.error());
+    }
+  }
+  actors::name_process(arguments.name);
+  const RealClock clock;
+  const Log log = Log::to_stderr(clock);
+  actors::WorkerOptions options;
+  options.endpoint = arguments.connect;
+  if (const char* secret = std::getenv("TEMPER_SECRET"))
+    options.secret = secret;
+  // The orchestrator is gone and the role is still computing: nobody is left to report to.
+  options.abandon = [](const Error& error) {
+    fmt::print(stderr, "temper-worker: {}\n", error.context);
+    std::fflush(nullptr);
+    std::_Exit(1);
+  };
+  options.name = arguments.name;
+  actors::RoleFactory make = make_role;
+  if (arguments.simulated) {
+    options.threads = actors::WorkerOptions::Threads::Inline;
+    options.registration_deadline = kSimulatedRegistration;
+    make = [](const actors::Welcome&) -> Result<std::unique_ptr<actors::Role>> {
+      return std::unique_ptr<actors::Role>(std::make_unique<SimulatedWorker>(make_simulated_actor));
+    };
+  }
+  const Status status = actors::run_worker(options, make, clock, log);
+  return status ? 0 : fail(status.error());
+}
+
+}  // namespace
+}  // namespace temper::orchestrator
+
+int main(int argc, char** argv) {
+  using namespace temper::orchestrator;
+  CLI::App app("One actor of a Temper run; started by `temper run`.", "temper-worker");
+  app.require_subcommand(1);
+
+  ActorArguments actor;
+  auto* actor_command = app.add_subcommand("actor", "Run an actor until its orchestrator stops it");
+  actor_command->add_option("--connect", actor.connect, "Endpoint of the orchestrator")->required();
+  actor_command->add_option("--name", actor.name, "Actor slot, or name of the worker")->required();
+  actor_command->add_flag("--simulated", actor.simulated, "Hosts actors that only simulate");
+  actor_command->add_option("--parent", actor.parent, "Process to die with");
+
+  PretrainArguments pretrain;
+  auto* pretrain_command = app.add_subcommand("pretrain", "Make a base checkpoint");
+  pretrain_command->add_option("--config", pretrain.config, "Resolved pipeline YAML")->required();
+  pretrain_command->add_option("--out", pretrain.out, "Safetensors file to write")->required();
+  pretrain_command->add_option("--parent", pretrain.parent, "Process to die with");
+
+  MeasureArguments measure;
+  auto* measure_command = app.add_subcommand("measure", "Time the engines of a pipeline");
+  measure_command->add_option("--part", measure.part, "What to measure")->required();
+  measure_command->add_option("--threads", measure.threads, "Compute threads");
+  measure_command->add_option("--config", measure.config, "Resolved pipeline YAML")->required();
+  measure_command->add_option("--weights", measure.weights, "Base checkpoint")->required();
+  measure_command->add_option("--out", measure.out, "File to write")->required();
+  measure_command->add_option("--parent", measure.parent, "Process to die with");
+
+  CLI11_PARSE(app, argc, argv);
+  if (*measure_command)
+    return run_measure(measure);
+  return *actor_command ? run_actor(actor) : run_pretrain(pretrain);
+}

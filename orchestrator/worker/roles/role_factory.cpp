@@ -1,0 +1,115 @@
+#include "orchestrator/worker/roles/role_factory.hpp"
+
+#include "actors/roles/reference_role.hpp"
+#include "actors/roles/reward_role.hpp"
+#include "actors/roles/synthetic_reference.hpp"
+#include "actors/runtime/process.hpp"
+#include "core/msgpack.hpp"
+#include "orchestrator/worker/roles/engines.hpp"
+#include "rollout/rollout_role.hpp"
+#include "rollout/synthetic_engine.hpp"
+#include "trainer/synthetic_engine.hpp"
+#include "trainer/trainer_role.hpp"
+
+namespace temper::orchestrator {
+namespace {
+
+using actors::PolicyKind;
+using actors::Role;
+using actors::RoleConfig;
+using RoleResult = Result<std::unique_ptr<Role>>;
+
+/// A role together with the clock it reads.
+template <class R>
+class WithClock final : public Role {
+ public:
+  template <class... Args>
+  WithClock(const RealClock& clock, Args&&... args)
+      : clock_(clock), role_(std::forward<Args>(args)..., clock_) {}
+  Status start(actors::Outbox& out) override { return role_.start(out); }
+  Status on_message(const actors::IncomingMessage& m, actors::Outbox& out) override {
+    return role_.on_message(m, out);
+  }
+  Result<Work> work(actors::Outbox& out) override { return role_.work(out); }
+  Status stop(actors::Outbox& out) override { return role_.stop(out); }
+
+ private:
+  RealClock clock_;
+  R role_;
+};
+
+RoleResult make_rollout(const RoleConfig& role, const RealClock& clock) {
+  TEMPER_TRY(const auto settings, decode<rollout::RolloutSettings>(role.settings));
+  std::unique_ptr<rollout::Engine> engine;
+  if (role.policy == PolicyKind::Torch) {
+    TEMPER_TRY(engine, make_torch_rollout(role, settings));
+  } else {
+    engine = std::make_unique<rollout::SyntheticEngine>(
+        rollout::SyntheticEngineOptions{
+            settings.synthetic_tokens, settings.concurrency, settings.synthetic_step},
+        clock);
+  }
+  return std::unique_ptr<Role>(
+      std::make_unique<WithClock<rollout::RolloutRole>>(clock, std::move(engine)));
+}
+
+RoleResult make_trainer(const RoleConfig& role, const RealClock& clock) {
+  TEMPER_TRY(const auto settings, decode<trainer::TrainerSettings>(role.settings));
+  std::unique_ptr<trainer::Engine> engine;
+  if (role.policy == PolicyKind::Torch) {
+    TEMPER_TRY(engine, make_torch_trainer(role, settings));
+  } else {
+    engine = std::make_unique<trainer::SyntheticEngine>(settings.synthetic_step, clock);
+    if (!role.resume_from.empty())
+      TEMPER_TRY_STATUS(engine->load(role.resume_from));
+  }
+  return std::unique_ptr<Role>(std::make_unique<WithClock<trainer::TrainerRole>>(
+      clock,
+      std::move(engine),
+      role.version,
+      role.shared_memory ? trainer::Publication::SharedMemory : trainer::Publication::Chunks));
+}
+
+RoleResult make_reference(const RoleConfig& role, const RealClock& clock) {
+  TEMPER_TRY(const auto settings, decode<trainer::TrainerSettings>(role.settings));
+  const auto make = [role, settings]() -> Result<std::unique_ptr<actors::ReferenceEngine>> {
+    if (role.policy == PolicyKind::Torch)
+      return make_torch_reference(role, settings);
+    return std::unique_ptr<actors::ReferenceEngine>(std::make_unique<actors::SyntheticReference>());
+  };
+  std::unique_ptr<actors::ReferenceEngine> engine;
+  if (!role.takes_turns) {
+    TEMPER_TRY(engine, make());
+  }
+  return std::unique_ptr<Role>(
+      std::make_unique<WithClock<actors::ReferenceRole>>(clock, std::move(engine), make));
+}
+
+RoleResult make_reward(const RoleConfig& role, const RealClock& clock) {
+  TEMPER_TRY(auto verifier, actors::make_verifier(role.verifier));
+  return std::unique_ptr<Role>(std::make_unique<WithClock<actors::RewardRole>>(
+      clock, actors::Tokenizer::for_task(role.task), std::move(verifier)));
+}
+
+}  // namespace
+
+RoleResult make_role(const actors::Welcome& welcome) {
+  const RoleConfig& role = welcome.role;
+  TEMPER_TRY_STATUS(actors::pin_to_cores(role.cards));
+  if (role.policy == PolicyKind::Torch)
+    use_threads(std::max<std::size_t>(1, role.cards.size()));
+  const RealClock clock(welcome.epoch_monotonic_ns);
+  switch (role.kind) {
+    case actors::RoleKind::Rollout:
+      return make_rollout(role, clock);
+    case actors::RoleKind::Reference:
+      return make_reference(role, clock);
+    case actors::RoleKind::Reward:
+      return make_reward(role, clock);
+    case actors::RoleKind::Trainer:
+      return make_trainer(role, clock);
+  }
+  return invalid_input("unknown role");
+}
+
+}  // namespace temper::orchestrator

@@ -1,0 +1,345 @@
+#include "study/compare/compare.hpp"
+
+#include "core/files.hpp"
+#include "core/nearest_name.hpp"
+#include "core/scalar_text.hpp"
+#include "core/yaml.hpp"
+#include "orchestrator/pipeline/simulation.hpp"
+#include "orchestrator/pipeline/validate.hpp"
+
+#include "study/compare/compare_runs.hpp"
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
+namespace temper::study {
+namespace {
+
+constexpr double kMostEta = 1024;  // as in the configuration
+constexpr std::size_t kMostRuns = 20000;
+
+/// To so many parts of one; short in print.
+double rounded(double value, double parts) {
+  return std::round(value * parts) / parts;
+}
+
+bool contains(const auto& list, const auto& value) {
+  return std::ranges::find(list, value) != std::ranges::end(list);
+}
+
+// --- What cannot be meant
+
+/// Keys that options other than --set decide, and which.
+std::vector<std::pair<std::string, std::string>> decided(const CompareOptions& options) {
+  std::vector<std::pair<std::string, std::string>> out{
+      {"staleness.policy", "--policies and --eta decide"},
+      {"staleness.bound", "--policies and --eta decide"},
+      {"run_dir", "the comparison decides"}};
+  if (!options.seeds.empty())
+    out.emplace_back("seed", "--seeds decide");
+  if (options.steps > 0)
+    out.emplace_back("steps", "--steps decides");
+  return out;
+}
+
+Status check_sets(const CompareOptions& options) {
+  auto keys = decided(options);
+  for (const SweepAxis& axis : options.vary) {
+    for (const std::string& key : axis.keys) {
+      for (const auto& [other, who] : keys) {
+        if (other == key)
+          return invalid_input(
+              fmt::format("--vary {}: {} {}; leave it out", axis.name(), who, key));
+      }
+      keys.emplace_back(key, "--vary decides");
+    }
+  }
+  for (const std::string& set : options.sets) {
+    for (const auto& [key, who] : keys) {
+      if (set.starts_with(key + "="))
+        return invalid_input(fmt::format("--set {}: {} {}; leave it out", set, who, key));
+    }
+  }
+  return {};
+}
+
+Status check_etas(const CompareOptions& options) {
+  for (const double eta : options.etas) {
+    if (eta == std::floor(eta))
+      continue;
+    for (const orchestrator::PolicyRule policy : options.policies) {
+      if (policy == orchestrator::PolicyRule::Sync || orchestrator::allows_fractions(policy))
+        continue;
+      return invalid_input(fmt::format("--eta {}: `{}` needs whole numbers; did you mean {} or {}?",
+                                       eta,
+                                       name_of(policy),
+                                       std::floor(eta),
+                                       std::ceil(eta)));
+    }
+  }
+  return {};
+}
+
+/// The first thing that is wrong with --vary alone.
+Status check_vary(const CompareOptions& options, const std::string& text) {
+  for (const SweepAxis& axis : options.vary) {
+    for (std::size_t place = 0; place < axis.values.size(); ++place) {
+      std::vector<std::string> sets = options.sets;
+      std::ranges::move(axis.sets(place), std::back_inserter(sets));
+      const auto read =
+          read_yaml<orchestrator::PipelineConfig>(options.config.string(), text, sets);
+      if (!read.issues.empty()) {
+        const YamlIssue& issue = read.issues.front();
+        return invalid_input(fmt::format(
+            "--vary {}={}: {}: {}", axis.name(), axis.text(place), issue.key, issue.message));
+      }
+      for (std::size_t other = 0; other < place; ++other) {
+        if (axis.values[other] == axis.values[place])
+          return invalid_input(
+              fmt::format("--vary {}: {} is named twice", axis.name(), axis.text(place)));
+      }
+    }
+  }
+  return {};
+}
+
+Status check(const CompareOptions& options, const std::string& text) {
+  if (!std::isfinite(options.target_reward))
+    return invalid_input("--target-reward: expected a number");
+  TEMPER_TRY_STATUS(check_sets(options));
+  const auto read =
+      read_yaml<orchestrator::PipelineConfig>(options.config.string(), text, options.sets);
+  if (!read.issues.empty())
+    return invalid_input(render(locate(read.document, read.issues)));
+  TEMPER_TRY_STATUS(check_vary(options, text));
+  return check_etas(options);
+}
+
+// --- Jobs
+
+struct PolicyAt {
+  orchestrator::PolicyRule policy;
+  double eta;
+};
+
+std::vector<PolicyAt> policies_at(const CompareOptions& options) {
+  std::vector<PolicyAt> out;
+  if (contains(options.policies, orchestrator::PolicyRule::Sync))
+    out.push_back({orchestrator::PolicyRule::Sync, 0});
+  for (const double eta : options.etas) {
+    for (const orchestrator::PolicyRule policy : options.policies) {
+      if (policy != orchestrator::PolicyRule::Sync)
+        out.push_back({policy, eta});
+    }
+  }
+  return out;
+}
+
+/// Sets of every combination of what is varied; one without any where nothing is.
+std::vector<std::vector<std::string>> variants(const std::vector<SweepAxis>& axes) {
+  std::vector<std::vector<std::string>> out(1);
+  for (const SweepAxis& axis : axes) {
+    std::vector<std::vector<std::string>> more;
+    for (const auto& sets : out) {
+      for (std::size_t place = 0; place < axis.values.size(); ++place) {
+        more.push_back(sets);
+        std::ranges::move(axis.sets(place), std::back_inserter(more.back()));
+      }
+    }
+    out = std::move(more);
+  }
+  return out;
+}
+
+Result<CompareJob> job_of(const CompareOptions& options,
+                          const std::string& text,
+                          const std::vector<std::string>& variant,
+                          const PolicyAt& at) {
+  std::vector<std::string> sets = options.sets;
+  sets.insert(sets.end(), variant.begin(), variant.end());
+  sets.push_back(fmt::format("staleness.policy={}", name_of(at.policy)));
+  sets.push_back(fmt::format("staleness.bound={}", at.eta));
+  if (options.steps > 0)
+    sets.push_back(fmt::format("steps={}", options.steps));
+  auto read = read_yaml<orchestrator::PipelineConfig>(options.config.string(), text, sets);
+  if (!read.issues.empty())
+    return invalid_input(render(locate(read.document, std::move(read.issues))));
+  CompareJob job{{}, std::move(read.value)};
+  if (job.config.hardware == orchestrator::HardwareKind::Simulated)
+    orchestrator::set_simulated_defaults(
+        job.config, [&](const std::string& key) { return read.places.contains(key); });
+  job.row.policy = name_of(at.policy);
+  job.row.eta = at.eta;
+  job.row.vary = fmt::format("{}", fmt::join(variant, " "));
+  if (const Status status = check_rules(job.config); !status) {
+    job.row.end = CompareEnd::NotRun;
+    job.row.reason = status.error().context;
+  }
+  return job;
+}
+
+void fill(CompareRow& row, const Figures& figures) {
+  const Rates& r = figures.whole;
+  const Fates& f = figures.fates;
+  row.updates = r.updates;
+  row.seconds = rounded(r.seconds, 1e3);
+  row.trained_per_s = rounded(r.trained_per_s, 10);
+  row.generated_per_s = rounded(r.generated_per_s, 10);
+  row.busy = rounded(r.busy, 1e4);
+  row.staleness_max = r.staleness_max;
+  row.staleness_mean = rounded(r.staleness_mean, 1e3);
+  for (const auto& [age, groups] : f.staleness)
+    row.staleness += fmt::format("{}{}:{}", row.staleness.empty() ? "" : " ", age, groups);
+  row.wasted = rounded(f.wasted_share, 1e4);
+  row.groups_trained = f.groups_trained;
+  row.groups_evicted = f.groups_evicted;
+  row.trained_length = rounded(f.trained_length, 10);
+  row.generated_length = rounded(f.generated_length, 10);
+  row.begun_length = rounded(f.begun_length, 10);
+  const double all = f.begun_length > 0 ? f.begun_length : f.generated_length;
+  if (all > 0)
+    row.bias = rounded(f.trained_length / all, 1e4);
+}
+
+/// A whole number or a fraction, all of the text.
+template <class Number>
+std::optional<Number> number_of(const std::string& text) {
+  Number value{};
+  const auto [stop, errc] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (errc != std::errc{} || stop != text.data() + text.size())
+    return std::nullopt;
+  return value;
+}
+
+}  // namespace
+
+Result<std::vector<orchestrator::PolicyRule>> parse_policies(
+    const std::vector<std::string>& names) {
+  const std::vector<std::string> known = enum_names<orchestrator::PolicyRule>();
+  std::vector<orchestrator::PolicyRule> out;
+  for (const std::string& name : names.empty() ? known : names) {
+    const auto policy = from_name<orchestrator::PolicyRule>(name);
+    if (!policy) {
+      const auto nearest = nearest_name(name, known);
+      return invalid_input(fmt::format("--policies {}: {}",
+                                       name,
+                                       nearest ? fmt::format("did you mean `{}`?", *nearest)
+                                               : "known are " + quoted_list(known)));
+    }
+    if (contains(out, *policy))
+      return invalid_input(fmt::format("--policies: `{}` is named twice", name));
+    out.push_back(*policy);
+  }
+  return out;
+}
+
+Result<std::vector<double>> parse_etas(const std::vector<std::string>& texts) {
+  if (texts.empty())
+    return invalid_input("--eta: no bound is named");
+  std::vector<double> out;
+  for (const std::string& text : texts) {
+    const auto eta = number_of<double>(text);
+    if (!eta || !(*eta >= 0 && *eta <= kMostEta))
+      return invalid_input(
+          fmt::format("--eta: expected numbers from 0 to {}, found `{}`", kMostEta, text));
+    if (contains(out, *eta))
+      return invalid_input(fmt::format("--eta: {} is named twice", *eta));
+    out.push_back(*eta);
+  }
+  return out;
+}
+
+Result<std::vector<std::uint64_t>> parse_seeds(const std::vector<std::string>& texts) {
+  std::vector<std::uint64_t> out;
+  for (const std::string& text : texts) {
+    const auto seed = number_of<std::uint64_t>(text);
+    if (!seed)
+      return invalid_input(fmt::format("--seeds: expected whole numbers from 0, found `{}`", text));
+    if (contains(out, *seed))
+      return invalid_input(fmt::format("--seeds: {} is named twice", *seed));
+    out.push_back(*seed);
+  }
+  return out;
+}
+
+bool is_real_run(const orchestrator::PipelineConfig& config) {
+  return config.hardware == orchestrator::HardwareKind::Local ||
+         config.policy == actors::PolicyKind::Torch;
+}
+
+Result<std::vector<CompareJob>> compare_jobs(const CompareOptions& options) {
+  TEMPER_TRY(const std::string text, read_file(options.config));
+  TEMPER_TRY_STATUS(check(options, text));
+  const auto policies = policies_at(options);
+  if (policies.empty())
+    return invalid_input("nothing to compare; name a policy and an eta");
+  const auto all_variants = variants(options.vary);
+  const std::size_t seeds = std::max<std::size_t>(1, options.seeds.size());
+  if (all_variants.size() > kMostRuns / policies.size() / seeds)
+    return invalid_input(fmt::format("more than {} runs", kMostRuns));
+  std::vector<CompareJob> jobs;
+  for (const PolicyAt& at : policies) {
+    for (const auto& variant : all_variants) {
+      TEMPER_TRY(CompareJob job, job_of(options, text, variant, at));
+      for (std::size_t i = 0; i < seeds; ++i) {
+        if (!options.seeds.empty())
+          job.config.seed = options.seeds[i];
+        job.row.seed = job.config.seed;
+        jobs.push_back(job);
+      }
+    }
+  }
+  return jobs;
+}
+
+Result<Comparison> compare(const CompareOptions& options) {
+  TEMPER_TRY(std::vector<CompareJob> jobs, compare_jobs(options));
+  Comparison done;
+  done.target_reward = options.target_reward;
+  std::vector<std::size_t> real, counted;
+  std::vector<orchestrator::PipelineConfig> configs;
+  for (std::size_t i = 0; i < jobs.size(); ++i) {
+    if (jobs[i].row.end == CompareEnd::NotRun)
+      continue;
+    if (jobs[i].config.hardware == orchestrator::HardwareKind::Local)
+      done.time = Comparison::Time::Wall;
+    (is_real_run(jobs[i].config) ? real : counted).push_back(i);
+    if (!is_real_run(jobs[i].config))
+      configs.push_back(jobs[i].config);
+  }
+  std::vector<std::optional<Result<Figures>>> figures(jobs.size());
+  TEMPER_TRY(done.end, make_real_runs(options, jobs, real, figures));
+  if (done.end == Comparison::End::Stopped)
+    configs.clear(), counted.clear();
+  auto results = evaluate_all(configs, options.evaluate);
+  for (std::size_t i = 0; i < counted.size(); ++i)
+    figures[counted[i]] = std::move(results[i]);
+  for (std::size_t i = 0; i < jobs.size(); ++i) {
+    CompareRow& row = jobs[i].row;
+    auto& rewards = done.rewards.emplace_back();
+    if (!figures[i] && row.end == CompareEnd::Ran) {
+      row.end = CompareEnd::NotRun;
+      row.reason = "stopped on request";
+    } else if (figures[i] && !*figures[i]) {
+      const Error& error = figures[i]->error();
+      row.end = CompareEnd::Failed;
+      row.reason = error.context;
+    } else if (figures[i]) {
+      fill(row, **figures[i]);
+      if (jobs[i].config.policy == actors::PolicyKind::Torch) {
+        rewards = std::move((**figures[i]).rewards);
+        const Learned l = learned(rewards, options.target_reward);
+        row.final_reward = rounded(l.final_reward, 1e4);
+        row.steps_to_target = l.steps_to_target;
+        if (l.seconds_to_target)
+          row.seconds_to_target = rounded(*l.seconds_to_target, 1e3);
+      }
+    }
+    done.rows.push_back(std::move(row));
+  }
+  return done;
+}
+
+}  // namespace temper::study

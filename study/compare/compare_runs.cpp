@@ -1,0 +1,177 @@
+#include "study/compare/compare_runs.hpp"
+
+#include "core/files.hpp"
+#include "core/yaml.hpp"
+#include "orchestrator/pipeline/difference.hpp"
+#include "orchestrator/pipeline/load.hpp"
+#include "orchestrator/run/run_dir.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+namespace temper::study {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string cell_text(const CompareRow& row) {
+  return fmt::format("{} eta {}{}{}", row.policy, row.eta, row.vary.empty() ? "" : ", ", row.vary);
+}
+
+std::string folder_name(const CompareRow& row) {
+  std::string name = fmt::format(
+      "{}-eta{}-{}{}seed{}", row.policy, row.eta, row.vary, row.vary.empty() ? "" : "-", row.seed);
+  for (char& c : name) {
+    if (std::isalnum(static_cast<unsigned char>(c)) == 0 &&
+        std::string("-_.=+").find(c) == std::string::npos)
+      c = '_';
+  }
+  return name;
+}
+
+/// Whether the folder holds a run of this very configuration; its own name for the folder aside.
+Status check_same(const fs::path& folder, const orchestrator::PipelineConfig& config) {
+  const fs::path file = folder / "config.yaml";
+  auto stored = orchestrator::load_config(file);
+  if (!stored)
+    return std::move(stored).error().within("--resume: " + folder.string());
+  stored->run_dir = config.run_dir;
+  const std::string then = to_yaml(*stored), now = to_yaml(config);
+  if (then == now)
+    return {};
+  const auto [was, is] = orchestrator::first_difference(then, now);
+  return invalid_input(
+      fmt::format("--resume: {} has `{}` where this comparison has `{}`; name another --out",
+                  file.string(),
+                  was,
+                  is));
+}
+
+/// That no run is lost and none is taken for another.
+Status check_folder(const CompareOptions& options, const orchestrator::PipelineConfig& config) {
+  const fs::path folder = config.run_dir;
+  if (!fs::exists(folder))
+    return {};
+  if (options.folders == CompareOptions::Folders::New) {
+    return invalid_input(
+        fmt::format("{} is there already; --resume goes on with the comparison, or name another "
+                    "--out",
+                    folder.string()));
+  }
+  return fs::exists(folder / "config.yaml") ? check_same(folder, config) : Status();
+}
+
+Status not_in_use(const fs::path& folder) {
+  TEMPER_TRY(const orchestrator::RunLock lock, orchestrator::RunDir(folder).lock());
+  return {};
+}
+
+class RealRuns {
+ public:
+  RealRuns(const CompareOptions& options, std::size_t of) : options_(options), of_(of) {}
+
+  Result<Figures> figures_of(const CompareJob& job) {
+    ++number_;
+    const fs::path log = fs::path(job.config.run_dir) / "events.log";
+    if (fs::exists(log)) {
+      auto whole = evaluate_log(log, job.config);
+      if (whole) {
+        say_done(job, *whole, ", as before");
+        return whole;
+      }
+    }
+    auto made = make(job);
+    if (made)
+      say_done(job, *made, "");
+    else if (!stopped_)
+      say(CompareOptions::Line::Lasting, job, "failed: " + made.error().context);
+    return made;
+  }
+  bool stopped() const { return stopped_; }
+
+ private:
+  Result<Figures> make(const CompareJob& job) {
+    if (fs::exists(job.config.run_dir))
+      TEMPER_TRY_STATUS(not_in_use(job.config.run_dir));
+    std::error_code error;
+    fs::remove_all(job.config.run_dir, error);
+    if (error)
+      return io_error("cannot empty " + job.config.run_dir, error.value());
+    say(CompareOptions::Line::Passing, job, "begins");
+    TEMPER_TRY(const orchestrator::command::Finish finish,
+               options_.conduct(job.config, [&](const orchestrator::RunMetrics& metrics) {
+                 if (metrics.updates().empty())
+                   return;
+                 const orchestrator::Update& update = metrics.updates().back();
+                 say(CompareOptions::Line::Passing,
+                     job,
+                     fmt::format("update {} of {}, reward {:.3f}",
+                                 update.version,
+                                 job.config.steps,
+                                 update.metrics.reward_mean));
+               }));
+    stopped_ = finish.stopped;
+    if (!finish.ok)
+      return Error{ErrorCode::Internal, finish.reason};
+    return evaluate_log(fs::path(job.config.run_dir) / "events.log", job.config);
+  }
+
+  void say(CompareOptions::Line line, const CompareJob& job, const std::string& what) const {
+    if (options_.on_line) {
+      options_.on_line(
+          line,
+          fmt::format(
+              "{} of {}  {}, seed {}: {}", number_, of_, cell_text(job.row), job.row.seed, what));
+    }
+  }
+
+  void say_done(const CompareJob& job, const Figures& figures, const char* how) const {
+    std::string reward;
+    if (job.config.policy == actors::PolicyKind::Torch) {
+      reward = fmt::format(", final reward {:.3f}",
+                           learned(figures.rewards, options_.target_reward).final_reward);
+    }
+    say(CompareOptions::Line::Lasting,
+        job,
+        fmt::format("{} updates in {:.1f} s{}{}",
+                    figures.whole.updates,
+                    figures.whole.seconds,
+                    reward,
+                    how));
+  }
+
+  const CompareOptions& options_;
+  const std::size_t of_;
+  std::size_t number_ = 0;
+  bool stopped_ = false;
+};
+
+}  // namespace
+
+Result<Comparison::End> make_real_runs(const CompareOptions& options,
+                                       std::vector<CompareJob>& jobs,
+                                       std::span<const std::size_t> places,
+                                       std::vector<std::optional<Result<Figures>>>& figures) {
+  std::set<std::string> names;
+  for (const std::size_t place : places) {
+    CompareJob& job = jobs[place];
+    std::string name = folder_name(job.row);
+    while (!names.insert(name).second)
+      name += '_';
+    job.config.run_dir = fs::absolute(options.out / "runs" / name).string();
+    job.row.folder = job.config.run_dir;
+    TEMPER_TRY_STATUS(check_folder(options, job.config));
+  }
+  RealRuns runs(options, places.size());
+  for (const std::size_t place : places) {
+    auto made = runs.figures_of(jobs[place]);
+    if (runs.stopped())
+      return Comparison::End::Stopped;
+    figures[place] = std::move(made);
+  }
+  return Comparison::End::Whole;
+}
+
+}  // namespace temper::study

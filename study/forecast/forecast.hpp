@@ -1,0 +1,94 @@
+// Predict, then check: a list of local configurations, each predicted from a calibration
+// (explore/local_prediction.hpp) before any of them is run, then run, and the two side by side.
+//
+// Figures are those of whole runs, from the start of the first process to the last update, as a
+// summary has them. Errors are relative to what was measured. Two configurations are ranked as they
+// were measured where the faster one was faster by more than the noise: the larger of the two half
+// ranges over repeats, relative to their means.
+#pragma once
+
+#include "study/compare/compare.hpp"
+#include "study/machine/machine_run.hpp"
+#include "study/simulate/sweep.hpp"
+
+namespace temper::study {
+
+struct PredictOptions {
+  std::filesystem::path config;
+  std::vector<std::string> sets;
+  std::vector<SweepAxis> over;  ///< Every combination, the last axis fastest; none: one run.
+  LocalCalibration calibration;
+  EvaluateOptions evaluate;
+
+  // --- Checking
+  int repeats = 0;            ///< Real runs of each configuration; 0: none is run.
+  std::filesystem::path out;  ///< predictions.csv and the runs' folders; needed where runs are.
+  ConductRun conduct;
+  std::function<void(const std::string&)> on_line;
+};
+
+/// The figures of a run that are compared.
+struct RunFigures {
+  double trained_per_s = 0, generated_per_s = 0;
+  double busy = 0;
+  double staleness_mean = 0;
+  double seconds = 0;
+  std::map<actors::CardState, double> states;  ///< Shares of card time.
+};
+RunFigures run_figures(const Figures& figures);
+
+struct PredictedRun {
+  std::string setting;  ///< "key=value ..."
+  RunFigures predicted;
+  std::optional<RunFigures> measured;  ///< The mean over repeats.
+  double noise = 0;                    ///< Half the range of trained tokens/s over their mean.
+  double error = 0;                    ///< Of trained tokens/s.
+  std::string reason;                  ///< Why it could not be predicted or run.
+};
+
+struct Predictions {
+  std::vector<PredictedRun> runs;
+  std::optional<double> mean_error;  ///< Mean absolute error of trained tokens/s.
+  std::size_t pairs = 0;             ///< Of configurations that were measured apart.
+  std::size_t ranked = 0;            ///< Of these, predicted in the same order.
+  enum class End { Whole, Stopped } end = End::Whole;
+};
+
+/// The configurations, in order. Errors: one cannot be read; a value twice; too many.
+Result<std::vector<orchestrator::PipelineConfig>> predicted_configs(const PredictOptions& options);
+
+/// Error, before anything is run: as predicted_configs(); a folder that is there already.
+Result<Predictions> predict(const PredictOptions& options);
+
+/// Sets error, mean_error, pairs and ranked from predicted and measured figures.
+void judge(Predictions& predictions);
+
+std::string predictions_text(const Predictions& predictions);
+
+template <class V>
+void describe(V& v, RunFigures& f) {
+  v.field(1, "trained_per_s", f.trained_per_s);
+  v.field(2, "generated_per_s", f.generated_per_s);
+  v.field(3, "busy", f.busy);
+  v.field(4, "staleness_mean", f.staleness_mean);
+  v.field(5, "seconds", f.seconds);
+  v.field(6, "states", f.states);
+}
+template <class V>
+void describe(V& v, PredictedRun& r) {
+  v.field(1, "setting", r.setting);
+  v.field(2, "predicted", r.predicted);
+  v.field(3, "measured", r.measured);
+  v.field(4, "noise", r.noise);
+  v.field(5, "error", r.error);
+  v.field(6, "reason", r.reason);
+}
+template <class V>
+void describe(V& v, Predictions& p) {
+  v.field(1, "runs", p.runs);
+  v.field(2, "mean_error", p.mean_error);
+  v.field(3, "pairs", p.pairs);
+  v.field(4, "ranked", p.ranked);
+}
+
+}  // namespace temper::study

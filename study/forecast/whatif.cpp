@@ -1,0 +1,242 @@
+#include "study/forecast/whatif.hpp"
+
+#include "actors/simulation/lengths.hpp"
+#include "orchestrator/pipeline/load.hpp"
+#include "orchestrator/pipeline/simulation.hpp"
+
+#include "study/machine/run_calibration.hpp"
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace temper::study {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kRounds = 6;
+
+/// Keys, or sections, that change what the scheduler decides and nothing of what work takes.
+constexpr std::string_view kKnowable[] = {"staleness.",
+                                          "stragglers.",
+                                          "placement.",
+                                          "rollout.replicas",
+                                          "rollout.concurrency",
+                                          "reference.replicas",
+                                          "reward.replicas",
+                                          "algorithm.groups_per_update",
+                                          "algorithm.responses_per_group",
+                                          "algorithm.minibatches",
+                                          "checkpoint.every",
+                                          "steps"};
+/// Of a simulated run, what the cost model knows as well.
+constexpr std::string_view kSimulated[] = {"simulation.cluster",
+                                           "simulation.rollout.",
+                                           "simulation.trainer.",
+                                           "simulation.reward.",
+                                           "simulation.publication.",
+                                           "rollout.on_new_weights"};
+
+bool is_one_of(std::string_view key, std::span<const std::string_view> keys) {
+  return std::ranges::any_of(keys, [&](std::string_view known) {
+    return known.ends_with('.') ? key.starts_with(known) : key == known;
+  });
+}
+
+/// Whether the log, or the cost model, can tell what it does.
+Status check_knowable(const std::vector<std::string>& sets,
+                      const orchestrator::PipelineConfig& config) {
+  const bool simulated = config.hardware == orchestrator::HardwareKind::Simulated;
+  for (const std::string& set : sets) {
+    const std::string key = set.substr(0, set.find('='));
+    if (is_one_of(key, kKnowable) || (simulated && is_one_of(key, kSimulated)))
+      continue;
+    return invalid_input(
+        fmt::format("{}: what it would change cannot be known from the log of a run: {}",
+                    key,
+                    simulated ? "lengths, or the model, would be others"
+                              : "answers, or the times of engines, would be others"));
+  }
+  return {};
+}
+
+struct Recorded {
+  orchestrator::PipelineConfig config;
+  RunRecord record;
+  Figures figures;
+};
+
+Result<Recorded> read_run(const fs::path& run) {
+  if (!fs::exists(run / "config.yaml") || !fs::exists(run / "events.log")) {
+    return invalid_input(
+        fmt::format("{} holds no run: it has no config.yaml or no events.log", run.string()));
+  }
+  Recorded out;
+  TEMPER_TRY(out.config, orchestrator::load_config(run / "config.yaml"));
+  auto figures = evaluate_log(run / "events.log", out.config);
+  if (!figures) {
+    return invalid_input(fmt::format("{} did not end well ({}): there is nothing to compare with",
+                                     run.string(),
+                                     figures.error().context));
+  }
+  out.figures = *std::move(figures);
+  const auto read =
+      orchestrator::read_event_log(run / "events.log", [&](const orchestrator::Record& record) {
+        out.record.feed(record);
+        return Status();
+      });
+  if (!read)
+    return read.error();
+  if (!out.record.has_lengths())
+    return invalid_input(run.string() + ": nothing was generated in it");
+  return out;
+}
+
+/// Decides runs again, of one record.
+class Again {
+ public:
+  static Result<Again> make(const Recorded& recorded, const WhatifOptions& options) {
+    Again again(recorded);
+    if (recorded.config.hardware == orchestrator::HardwareKind::Simulated) {
+      TEMPER_TRY_STATUS(again.check_lengths());
+      TEMPER_TRY(again.unchanged_, evaluate(recorded.config));
+    } else {
+      TEMPER_TRY_STATUS(again.set_levels(options.shape));
+    }
+    return again;
+  }
+
+  const Figures& unchanged() const { return unchanged_; }
+  Result<Figures> with(const orchestrator::PipelineConfig& config) const {
+    if (config.hardware == orchestrator::HardwareKind::Simulated)
+      return evaluate(config);
+    const RunRecord& record = recorded_->record;
+    return predict_local(config,
+                         calibration_,
+                         {[&record](GroupId group) { return record.prompt(group); },
+                          [&record](ResponseId r, GroupId) { return record.response(r); }});
+  }
+
+ private:
+  explicit Again(const Recorded& recorded) : recorded_(&recorded) {}
+
+  /// A response is as long as its number and the run's seed say; a log of another program may not
+  /// agree.
+  Status check_lengths() const {
+    TEMPER_TRY(const auto settings, orchestrator::resolve_simulation(recorded_->config));
+    const actors::Lengths lengths(
+        settings.config.response, recorded_->config.seed, actors::kResponseLengths);
+    const auto per_group =
+        static_cast<std::uint64_t>(recorded_->config.algorithm.responses_per_group);
+    for (const auto& [response, tokens] : recorded_->record.finished()) {
+      const Tokens now = lengths.of(response.value(), response.value() / per_group);
+      if (now.count() == tokens)
+        continue;
+      return invalid_input(
+          fmt::format("response {} has {} tokens in the log, but {} by the run's configuration: it "
+                      "was made by another version; run it again",
+                      response,
+                      tokens,
+                      now.count()));
+    }
+    return {};
+  }
+
+  Status set_levels(const std::optional<LocalCalibration>& shape) {
+    calibration_ = shape ? *shape : recorded_->record.calibration(recorded_->config);
+    for (int round = 0;; ++round) {
+      TEMPER_TRY(unchanged_, with(recorded_->config));
+      if (round == kRounds)
+        return {};
+      std::map<actors::CardState, double> factors;
+      for (const auto& [state, seconds] : recorded_->record.spans()) {
+        const double now = unchanged_.spans[state];
+        factors[state] = now > 0 && seconds > 0 ? seconds / now : 1;
+      }
+      scale(calibration_, factors);
+    }
+  }
+
+  const Recorded* recorded_;
+  LocalCalibration calibration_;
+  Figures unchanged_;
+};
+
+}  // namespace
+
+Result<Whatif> whatif(const WhatifOptions& options) {
+  if (options.sets.empty())
+    return invalid_input("nothing is changed; give --set key=value");
+  TEMPER_TRY(const Recorded recorded, read_run(options.run));
+  TEMPER_TRY(const orchestrator::PipelineConfig other,
+             orchestrator::load_config(options.run / "config.yaml", options.sets));
+  TEMPER_TRY_STATUS(check_knowable(options.sets, recorded.config));
+  TEMPER_TRY(const Again again, Again::make(recorded, options));
+  TEMPER_TRY(const Figures figures, again.with(other));
+
+  Whatif out;
+  out.run = options.run.string();
+  for (const std::string& set : options.sets)
+    out.changed += (out.changed.empty() ? "" : " ") + set;
+  out.recorded = run_figures(recorded.figures);
+  out.unchanged = run_figures(again.unchanged());
+  out.counterfactual = run_figures(figures);
+  out.recorded_lengths = std::ssize(recorded.record.finished());
+  out.error = out.unchanged.trained_per_s / out.recorded.trained_per_s - 1;
+  out.expected = out.counterfactual;
+  const auto expected = [&](double RunFigures::*figure) {
+    return out.recorded.*figure * out.counterfactual.*figure / out.unchanged.*figure;
+  };
+  out.expected.trained_per_s = expected(&RunFigures::trained_per_s);
+  out.expected.generated_per_s = expected(&RunFigures::generated_per_s);
+  out.expected.seconds = expected(&RunFigures::seconds);
+  out.regret_per_s = out.expected.trained_per_s - out.recorded.trained_per_s;
+  out.regret_s = out.recorded.seconds - out.expected.seconds;
+  const double gain = out.regret_per_s / out.recorded.trained_per_s;
+  if (std::abs(gain) > std::abs(out.error))
+    out.verdict = gain > 0 ? Whatif::Verdict::Wins : Whatif::Verdict::Loses;
+  return out;
+}
+
+std::string whatif_text(const Whatif& w) {
+  std::string out = fmt::format("{:<34} {:>16} {:>14} {:>9} {:>8} {:>10}\n",
+                                "",
+                                "trained tokens/s",
+                                "generated/s",
+                                "wall s",
+                                "busy",
+                                "staleness");
+  const auto line = [&](const std::string& what, const RunFigures& f) {
+    out += fmt::format("{:<34} {:>16.1f} {:>14.1f} {:>9.2f} {:>7.1f}% {:>10.2f}\n",
+                       what,
+                       f.trained_per_s,
+                       f.generated_per_s,
+                       f.seconds,
+                       100 * f.busy,
+                       f.staleness_mean);
+  };
+  line("recorded", w.recorded);
+  line("decided again, unchanged", w.unchanged);
+  line("decided again, with the change", w.counterfactual);
+  line("expected, with the change", w.expected);
+  out += fmt::format("changed: {}\n", w.changed);
+  out += fmt::format("error on unchanged settings {:+.1f} % of trained tokens/s\n", 100 * w.error);
+  const double gain = 100 * w.regret_per_s / w.recorded.trained_per_s;
+  out += fmt::format(
+      "regret {:+.1f} trained tokens/s ({:+.1f} %), {:+.2f} s: ", w.regret_per_s, gain, w.regret_s);
+  switch (w.verdict) {
+    case Whatif::Verdict::Wins:
+      out += "the change wins, by more than unchanged settings miss\n";
+      break;
+    case Whatif::Verdict::Loses:
+      out += "the recorded choice wins, by more than unchanged settings miss\n";
+      break;
+    case Whatif::Verdict::Same:
+      out += "not told apart from none\n";
+      break;
+  }
+  return out;
+}
+
+}  // namespace temper::study

@@ -1,0 +1,98 @@
+#include "study/machine/calibration.hpp"
+
+#include "actors/simulation/lengths.hpp"
+#include "core/files.hpp"
+#include "core/yaml.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace temper::study {
+namespace {
+
+constexpr double kMicro = 1e-6;
+constexpr double kNano = 1e-9;
+
+double d(std::int64_t n) {
+  return static_cast<double>(n);
+}
+
+}  // namespace
+
+const EngineTimes* LocalCalibration::with_threads(std::size_t threads) const {
+  const auto found =
+      std::ranges::find(engines, static_cast<std::int32_t>(threads), &EngineTimes::threads);
+  return found == engines.end() ? nullptr : &*found;
+}
+
+double decode_seconds(const EngineTimes& engine, std::int64_t running, std::int64_t context) {
+  const std::vector<DecodeTimes>& points = engine.decode;
+  const auto above =
+      std::ranges::find_if(points, [&](const DecodeTimes& p) { return p.running >= running; });
+  const auto at = [&](const DecodeTimes& p) {
+    return p.step_us * kMicro + p.context_ns * kNano * d(context);
+  };
+  if (above == points.begin())
+    return at(*above);
+  const DecodeTimes& below = *std::prev(above);
+  if (above == points.end()) {
+    const double more = below.step_us * d(running) / below.running;
+    return at({below.running, more, below.context_ns});
+  }
+  const double share = d(running - below.running) / d(above->running - below.running);
+  return (1 - share) * at(below) + share * at(*above);
+}
+
+double prefill_seconds(const EngineTimes& engine, std::int64_t rows, std::int64_t copies) {
+  const PrefillTimes& t = engine.prefill;
+  return (t.step_us + t.row_us * d(rows) + t.copy_us * d(copies)) * kMicro;
+}
+
+double update_seconds(const EngineTimes& engine, const UpdateWork& work) {
+  const UpdateTimes& t = engine.update;
+  return (t.update_us + t.minibatch_us * d(work.minibatches) + t.row_us * d(work.rows) +
+          t.token_us * d(work.tokens)) *
+         kMicro;
+}
+
+double reference_seconds(const EngineTimes& engine, std::int64_t rows) {
+  return (engine.reference.pass_us + engine.reference.row_us * d(rows)) * kMicro;
+}
+
+Result<LocalCalibration> load_local(const std::filesystem::path& file) {
+  TEMPER_TRY(const std::string text, read_file(file));
+  auto read = read_yaml<LocalCalibration>(file.string(), text);
+  if (!read.issues.empty())
+    return invalid_input(render(locate(read.document, std::move(read.issues))));
+  LocalCalibration& c = read.value;
+  const auto lacks = [&](std::string_view what) {
+    return invalid_input(fmt::format(
+        "{}: {}; make it anew with `temper calibrate --local CONFIG`", file.string(), what));
+  };
+  if (c.engines.empty())
+    return lacks("no engines were measured");
+  for (EngineTimes& engine : c.engines) {
+    if (engine.decode.empty())
+      return lacks(fmt::format("no decode step with {} threads was measured", engine.threads));
+    if (!std::ranges::is_sorted(engine.decode, std::less{}, &DecodeTimes::running))
+      return lacks("decode steps are not in the order of `running`");
+  }
+  if (Status lengths = actors::check_lengths(c.response); !lengths)
+    return lacks("response: " + lengths.error().context);
+  return std::move(c);
+}
+
+Status save_local(const LocalCalibration& calibration,
+                  const std::filesystem::path& file,
+                  const std::string& command) {
+  if (file.has_parent_path())
+    TEMPER_TRY_STATUS(make_folder(file.parent_path()));
+  return write_file_atomically(
+      file,
+      fmt::format("# What this machine takes, measured: docs/local.md. Made by\n#   {}\n{}",
+                  command,
+                  to_yaml(calibration)));
+}
+
+}  // namespace temper::study

@@ -1,0 +1,243 @@
+// What this machine's engines, weights, messages and processes take, as `temper calibrate --local`
+// measured it (docs/local.md): what local_host.hpp makes a local run of, in virtual time.
+//
+// Times are of one thread that has its core, and the machine, for itself; a team of threads has all
+// of its cores. Costs that depend on the work are sums of terms, each a count times a constant:
+//   decode     step(b) + context(b) x cached tokens of all b running responses; linear in b between
+//              the measured b, and in proportion to b above the largest
+//   prefill    step + row x computed rows + copy x responses whose prompt another one computed
+//   update     update + minibatch x minibatches + row x rows + token x response tokens
+//   reference  pass + row x rows
+//   reward     call + response x responses
+//   messages   message x messages + response x responses in them, sent and taken, of each process
+// Rows: input tokens computed, a prompt that responses share counted once, the last token of a
+// response not (actors/policy/pack.hpp).
+#pragma once
+
+#include "actors/model/model_config.hpp"
+#include "actors/simulation/length_config.hpp"
+#include "core/result.hpp"
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace temper::study {
+
+struct DecodeTimes {
+  std::int32_t running = 1;
+  double step_us = 0;
+  double context_ns = 0;
+};
+
+struct PrefillTimes {
+  double step_us = 0, row_us = 0, copy_us = 0;
+  /// The first time a response is in a slot after its cache was allocated: pages are touched.
+  double touch_us = 0;
+};
+
+struct UpdateTimes {
+  double update_us = 0, minibatch_us = 0, row_us = 0, token_us = 0;
+  double first_us = 0;    ///< More, the first time.
+  double resumed_us = 0;  ///< More, after the optimizer was parked.
+};
+
+struct ReferenceTimes {
+  double pass_us = 0, row_us = 0;
+  double first_us = 0;  ///< More, the first time.
+};
+
+/// Of engines that compute with so many threads.
+struct EngineTimes {
+  std::int32_t threads = 1;
+  std::vector<DecodeTimes> decode;  ///< By `running`.
+  PrefillTimes prefill;
+  UpdateTimes update;
+  ReferenceTimes reference;
+};
+
+struct WeightTimes {
+  double export_us = 0;  ///< Trainer: an image, shared.
+  double stage_us = 0;   ///< Engine: opened, loaded and checked, beside generation.
+  double commit_us = 0;
+  double save_us = 0;  ///< Trainer: a checkpoint on disk.
+};
+
+struct SwitchTimes {
+  double interrupt_us = 0, free_kv_us = 0, free_weights_us = 0, allocate_kv_us = 0;
+  double offload_us = 0, onload_us = 0;
+  double reference_load_us = 0;  ///< A reference made anew.
+};
+
+struct RewardTimes {
+  double call_us = 0, response_us = 0;
+};
+
+/// CPU time of a process for what it sends and takes.
+struct MessageTimes {
+  double message_us = 0, response_us = 0;
+};
+
+struct ProcessTimes {
+  MessageTimes orchestrator, rollout, reference, reward, trainer;
+  double hop_us = 0;         ///< From one process to another, besides their CPU time.
+  double start_us = 0;       ///< CPU time of a worker until it is ready.
+  double checkpoint_us = 0;  ///< Orchestrator: its part of a checkpoint.
+};
+
+/// How much longer it takes while every other core works too (shared memory, clock).
+struct Slowdowns {
+  double decode = 1, update = 1, reference = 1, other = 1;
+};
+
+/// How constants were found.
+struct LocalFit {
+  std::string constants;
+  std::string how;
+  std::int64_t samples = 0;
+  double spread = 0;  ///< Half the range of repeats over their median, the mean over samples.
+  double error = 0;   ///< Mean relative error of the fit; 0 where a median is the constant.
+};
+
+struct LocalCalibration {
+  std::string measured;  ///< Date and time.
+  std::string cpu;
+  std::int32_t cores = 1;
+  std::string config;         ///< Name of the pipeline whose engines these are.
+  actors::ModelConfig model;  ///< Of the policy.
+  std::vector<EngineTimes> engines;
+  WeightTimes weights;
+  SwitchTimes switches;
+  RewardTimes reward;
+  ProcessTimes processes;
+  Slowdowns slowdowns;
+  actors::LengthConfig response;  ///< Of the policy that was measured.
+  std::vector<LocalFit> fits;
+
+  /// Null if none was measured.
+  const EngineTimes* with_threads(std::size_t threads) const;
+};
+
+/// Seconds of one step. Requires: something was measured; running >= 1.
+double decode_seconds(const EngineTimes& engine, std::int64_t running, std::int64_t context);
+double prefill_seconds(const EngineTimes& engine, std::int64_t rows, std::int64_t copies);
+struct UpdateWork {
+  std::int64_t minibatches = 1, rows = 0, tokens = 0;
+};
+double update_seconds(const EngineTimes& engine, const UpdateWork& work);
+double reference_seconds(const EngineTimes& engine, std::int64_t rows);
+
+/// Errors: the file cannot be read; it is no calibration (every issue, with its place); one that
+/// lacks what a prediction needs.
+Result<LocalCalibration> load_local(const std::filesystem::path& file);
+Status save_local(const LocalCalibration& calibration,
+                  const std::filesystem::path& file,
+                  const std::string& command);
+
+template <class V>
+void describe(V& v, DecodeTimes& t) {
+  v.field(1, "running", t.running, {.doc = "Responses in the batch.", .min = 1});
+  v.field(2, "step_us", t.step_us, {.doc = "Of a step."});
+  v.field(3, "context_ns", t.context_ns, {.doc = "Of each cached token, in a step."});
+}
+template <class V>
+void describe(V& v, PrefillTimes& t) {
+  v.field(1, "step_us", t.step_us);
+  v.field(2, "row_us", t.row_us);
+  v.field(3, "copy_us", t.copy_us);
+  v.field(4, "touch_us", t.touch_us);
+}
+template <class V>
+void describe(V& v, UpdateTimes& t) {
+  v.field(1, "update_us", t.update_us);
+  v.field(2, "minibatch_us", t.minibatch_us);
+  v.field(3, "row_us", t.row_us);
+  v.field(4, "token_us", t.token_us);
+  v.field(5, "first_us", t.first_us);
+  v.field(6, "resumed_us", t.resumed_us);
+}
+template <class V>
+void describe(V& v, ReferenceTimes& t) {
+  v.field(1, "pass_us", t.pass_us);
+  v.field(2, "row_us", t.row_us);
+  v.field(3, "first_us", t.first_us);
+}
+template <class V>
+void describe(V& v, EngineTimes& t) {
+  v.field(1, "threads", t.threads, {.doc = "Compute threads.", .min = 1});
+  v.field(2, "decode", t.decode);
+  v.field(3, "prefill", t.prefill);
+  v.field(4, "update", t.update);
+  v.field(5, "reference", t.reference);
+}
+template <class V>
+void describe(V& v, WeightTimes& t) {
+  v.field(1, "export_us", t.export_us);
+  v.field(2, "stage_us", t.stage_us);
+  v.field(3, "commit_us", t.commit_us);
+  v.field(4, "save_us", t.save_us);
+}
+template <class V>
+void describe(V& v, SwitchTimes& t) {
+  v.field(1, "interrupt_us", t.interrupt_us);
+  v.field(2, "free_kv_us", t.free_kv_us);
+  v.field(3, "free_weights_us", t.free_weights_us);
+  v.field(4, "allocate_kv_us", t.allocate_kv_us);
+  v.field(5, "offload_us", t.offload_us);
+  v.field(6, "onload_us", t.onload_us);
+  v.field(7, "reference_load_us", t.reference_load_us);
+}
+template <class V>
+void describe(V& v, RewardTimes& t) {
+  v.field(1, "call_us", t.call_us);
+  v.field(2, "response_us", t.response_us);
+}
+template <class V>
+void describe(V& v, MessageTimes& t) {
+  v.field(1, "message_us", t.message_us);
+  v.field(2, "response_us", t.response_us);
+}
+template <class V>
+void describe(V& v, ProcessTimes& t) {
+  v.field(1, "orchestrator", t.orchestrator);
+  v.field(2, "rollout", t.rollout);
+  v.field(3, "reference", t.reference);
+  v.field(4, "reward", t.reward);
+  v.field(5, "trainer", t.trainer);
+  v.field(6, "hop_us", t.hop_us);
+  v.field(7, "start_us", t.start_us);
+  v.field(8, "checkpoint_us", t.checkpoint_us);
+}
+template <class V>
+void describe(V& v, Slowdowns& s) {
+  v.field(1, "decode", s.decode, {.doc = "Of a rollout engine.", .min = 0.5});
+  v.field(2, "update", s.update, {.doc = "Of a trainer.", .min = 0.5});
+  v.field(3, "reference", s.reference, {.doc = "Of a reference.", .min = 0.5});
+  v.field(4, "other", s.other, {.doc = "Of all else.", .min = 0.5});
+}
+template <class V>
+void describe(V& v, LocalFit& f) {
+  v.field(1, "constants", f.constants);
+  v.field(2, "how", f.how);
+  v.field(3, "samples", f.samples);
+  v.field(4, "spread", f.spread);
+  v.field(5, "error", f.error);
+}
+template <class V>
+void describe(V& v, LocalCalibration& c) {
+  v.field(1, "measured", c.measured, {.doc = "When."});
+  v.field(2, "cpu", c.cpu, {.doc = "On what."});
+  v.field(3, "cores", c.cores, {.doc = "Cores of the machine.", .min = 1});
+  v.field(4, "config", c.config, {.doc = "The pipeline whose engines were measured."});
+  v.field(5, "model", c.model, {.doc = "The policy's shape."});
+  v.field(6, "engines", c.engines);
+  v.field(7, "weights", c.weights);
+  v.field(8, "switches", c.switches);
+  v.field(9, "reward", c.reward);
+  v.field(10, "processes", c.processes);
+  v.field(11, "slowdowns", c.slowdowns);
+  v.field(12, "response", c.response, {.doc = "Lengths of responses."});
+  v.field(13, "fits", c.fits);
+}
+
+}  // namespace temper::study

@@ -1,0 +1,222 @@
+#include "study/machine/machine_actor.hpp"
+
+#include "actors/protocol/counted.hpp"
+#include "actors/protocol/weights.hpp"
+
+#include "study/machine/machine_rollout.hpp"
+
+#include <algorithm>
+
+namespace temper::study {
+namespace {
+
+using actors::CardState;
+
+constexpr double kMicro = 1e-6;
+
+LocalTask::Threads threads_of(const orchestrator::ActorSpec& slot) {
+  return slot.cards.size() > 1 ? LocalTask::Threads::Team : LocalTask::Threads::One;
+}
+
+/// Does what it is told in the order of the messages, one after the other.
+class InOrder : public LocalActor {
+ public:
+  using LocalActor::LocalActor;
+  std::optional<LocalTask> next() override {
+    if (tasks_.empty())
+      return std::nullopt;
+    LocalTask task = tasks_.front()();
+    tasks_.pop_front();
+    return task;
+  }
+
+ protected:
+  /// `make` is called when its turn comes.
+  void later(std::function<LocalTask()> make) { tasks_.push_back(std::move(make)); }
+  /// A role switch of so many seconds.
+  void later_switch(actors::SwitchAction action, double us) {
+    later([this, action, us] {
+      const LocalTask task{
+          us * kMicro, world_.calibration.slowdowns.other, LocalTask::Threads::One, {}};
+      const Duration takes = from_seconds(task.seconds);
+      return shown(CardState::Switch, task, [action, takes](actors::Outbox& out) {
+        actors::Switched done;
+        done.action = action;
+        done.cost.duration = takes;
+        out.send(done);
+      });
+    });
+  }
+
+ private:
+  std::deque<std::function<LocalTask()>> tasks_;
+};
+
+class LocalTrainer final : public InOrder {
+ public:
+  LocalTrainer(const LocalWorld& world, const orchestrator::ActorSpec& slot)
+      : InOrder(world),
+        times_(*world.calibration.with_threads(std::max<std::size_t>(1, slot.cards.size()))),
+        threads_(threads_of(slot)) {}
+
+  void start(actors::Outbox& out) override { out.send(actors::TrainerReady{weights()}); }
+
+  Status on_message(const actors::IncomingMessage& message, actors::Outbox&) override {
+    if (message.is<actors::CountedTrain>()) {
+      TEMPER_TRY(auto work, message.decode<actors::CountedTrain>());
+      const auto batch = std::make_shared<actors::CountedTrain>(std::move(work));
+      later([this, batch] { return update(*batch); });
+      later([this, batch] { return publish(*batch); });
+    } else if (message.is<actors::SaveState>()) {
+      TEMPER_TRY(const auto work, message.decode<actors::SaveState>());
+      later([this, version = work.version] {
+        return shown(CardState::WeightSync,
+                     one(world_.calibration.weights.save_us),
+                     [version](actors::Outbox& out) {
+                       out.send(actors::StateSaved{version, ""});
+                     });
+      });
+    } else if (message.is<actors::Switch>()) {
+      TEMPER_TRY(const auto work, message.decode<actors::Switch>());
+      const bool leaves = work.action == actors::SwitchAction::OffloadOptimizer;
+      const SwitchTimes& t = world_.calibration.switches;
+      parked_ = parked_ || leaves;
+      later_switch(work.action, leaves ? t.offload_us : t.onload_us);
+    }
+    return {};
+  }
+
+ private:
+  LocalTask one(double us) const {
+    return {us * kMicro, world_.calibration.slowdowns.other, LocalTask::Threads::One, {}};
+  }
+
+  LocalTask update(const actors::CountedTrain& batch) {
+    UpdateWork work;
+    work.minibatches = std::min<std::int64_t>(world_.config.algorithm.minibatches,
+                                              world_.config.algorithm.groups_per_update);
+    std::optional<GroupId> before;
+    for (const auto& item : batch.items) {
+      work.tokens += item.response.count();
+      work.rows += std::max<std::int64_t>(0, item.response.count() - 1);
+      if (std::exchange(before, item.group) != item.group)
+        work.rows += item.prompt.count();
+    }
+    double seconds = update_seconds(times_, work);
+    if (version_ == PolicyVersion(0))
+      seconds += times_.update.first_us * kMicro;
+    if (std::exchange(parked_, false))
+      seconds += times_.update.resumed_us * kMicro;
+    return shown(CardState::Train,
+                 {seconds, world_.calibration.slowdowns.update, threads_, {}},
+                 [](actors::Outbox&) {});
+  }
+
+  LocalTask publish(const actors::CountedTrain& batch) {
+    actors::Trained trained{.lease = batch.lease, .groups = {}, .metrics = {}, .weights = {}};
+    for (const auto& entry : batch.certificate.groups)
+      trained.groups.push_back(entry.group);
+    for (const auto& item : batch.items)
+      trained.metrics.tokens += item.prompt + item.response;
+    return shown(CardState::WeightSync,
+                 one(world_.calibration.weights.export_us),
+                 [this, trained = std::move(trained)](actors::Outbox& out) mutable {
+                   version_ = temper::next(version_);
+                   trained.weights = weights();
+                   out.send(trained);
+                 });
+  }
+
+  actors::WeightsHandle weights() const {
+    actors::WeightsHandle handle;
+    handle.version = version_;
+    return handle;
+  }
+
+  const EngineTimes& times_;
+  const LocalTask::Threads threads_;
+  PolicyVersion version_;
+  bool parked_ = false;  ///< The optimizer, since the last update.
+};
+
+class LocalReference final : public InOrder {
+ public:
+  LocalReference(const LocalWorld& world, const orchestrator::ActorSpec& slot)
+      : InOrder(world),
+        times_(*world.calibration.with_threads(std::max<std::size_t>(1, slot.cards.size()))),
+        threads_(threads_of(slot)) {}
+
+  Status on_message(const actors::IncomingMessage& message, actors::Outbox&) override {
+    if (message.is<actors::CountedScore>()) {
+      TEMPER_TRY(const auto work, message.decode<actors::CountedScore>());
+      std::int64_t rows = -work.repeated.count() - std::ssize(work.lengths);
+      for (const Tokens length : work.lengths)
+        rows += length.count();
+      later([this, rows, lease = work.lease] { return pass(rows, lease); });
+    } else if (message.is<actors::Switch>()) {
+      TEMPER_TRY(const auto work, message.decode<actors::Switch>());
+      const bool comes = work.action == actors::SwitchAction::OnloadReference;
+      first_ = first_ || comes;
+      later_switch(work.action, comes ? world_.calibration.switches.reference_load_us : 0);
+    }
+    return {};
+  }
+
+ private:
+  LocalTask pass(std::int64_t rows, LeaseId lease) {
+    double seconds = reference_seconds(times_, rows);
+    if (std::exchange(first_, false))
+      seconds += times_.reference.first_us * kMicro;
+    return shown(CardState::Reference,
+                 {seconds, world_.calibration.slowdowns.reference, threads_, {}},
+                 [lease](actors::Outbox& out) { out.send(actors::CountedScored{lease}); });
+  }
+
+  const EngineTimes& times_;
+  const LocalTask::Threads threads_;
+  bool first_ = true;
+};
+
+class LocalReward final : public InOrder {
+ public:
+  LocalReward(const LocalWorld& world, const orchestrator::ActorSpec&) : InOrder(world) {}
+
+  Status on_message(const actors::IncomingMessage& message, actors::Outbox&) override {
+    if (!message.is<actors::CountedJudge>())
+      return {};
+    TEMPER_TRY(const auto work, message.decode<actors::CountedJudge>());
+    later([this, lease = work.lease, responses = work.items.size()] {
+      const RewardTimes& t = world_.calibration.reward;
+      const double us = t.call_us + t.response_us * static_cast<double>(responses);
+      return shown(CardState::Reward,
+                   {us * kMicro, world_.calibration.slowdowns.other, LocalTask::Threads::One, {}},
+                   [lease, responses](actors::Outbox& out) {
+                     // Unequal rewards: no group is filtered for being all alike.
+                     actors::Judged judged{.lease = lease, .items = {}};
+                     for (std::size_t i = 0; i < responses; ++i)
+                       judged.items.push_back({i % 2 == 0 ? 1.0 : 0.0, {}});
+                     out.send(judged);
+                   });
+    });
+    return {};
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<LocalActor> make_local_actor(const LocalWorld& world,
+                                             const orchestrator::ActorSpec& slot) {
+  switch (slot.role) {
+    case actors::RoleKind::Rollout:
+      return std::make_unique<LocalRollout>(world, slot);
+    case actors::RoleKind::Trainer:
+      return std::make_unique<LocalTrainer>(world, slot);
+    case actors::RoleKind::Reference:
+      return std::make_unique<LocalReference>(world, slot);
+    case actors::RoleKind::Reward:
+      break;
+  }
+  return std::make_unique<LocalReward>(world, slot);
+}
+
+}  // namespace temper::study

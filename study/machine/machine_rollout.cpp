@@ -1,0 +1,253 @@
+#include "study/machine/machine_rollout.hpp"
+
+#include <algorithm>
+#include <unordered_set>
+
+namespace temper::study {
+namespace {
+
+using actors::CardState;
+using actors::FinishReason;
+
+constexpr double kMicro = 1e-6;
+constexpr std::int64_t kPrefillRows = 2048;  ///< As TorchEngineOptions::prefill_tokens.
+constexpr std::size_t kAdmissionShare = 8;   ///< As the engine's time_to_admit().
+
+}  // namespace
+
+LocalRollout::LocalRollout(const LocalWorld& world, const orchestrator::ActorSpec& slot)
+    : LocalActor(world),
+      times_(*world.calibration.with_threads(std::max<std::size_t>(1, slot.cards.size()))),
+      threads_(slot.cards.size() > 1 ? LocalTask::Threads::Team : LocalTask::Threads::One),
+      slots_(static_cast<std::size_t>(slot.concurrency)),
+      untouched_(slots_) {}
+
+LocalTask LocalRollout::of_engine(double seconds) const {
+  return {seconds, world_.calibration.slowdowns.decode, threads_, {}};
+}
+
+Status LocalRollout::on_message(const actors::IncomingMessage& message, actors::Outbox& out) {
+  if (message.is<actors::CountedGenerate>()) {
+    TEMPER_TRY(const auto work, message.decode<actors::CountedGenerate>());
+    add(work);
+  } else if (message.is<actors::Cancel>()) {
+    TEMPER_TRY(const auto work, message.decode<actors::Cancel>());
+    remove(work.responses, nullptr);
+  } else if (message.is<actors::Withdraw>()) {
+    TEMPER_TRY(const auto work, message.decode<actors::Withdraw>());
+    actors::CountedGenerated given_up;
+    remove(work.responses, &given_up);
+    if (!given_up.items.empty())
+      out.send(given_up);
+  } else if (message.is<actors::StageWeights>()) {
+    TEMPER_TRY(const auto work, message.decode<actors::StageWeights>());
+    to_stage_ = work.weights.version;
+  } else if (message.is<actors::CommitWeights>()) {
+    TEMPER_TRY(const auto work, message.decode<actors::CommitWeights>());
+    LocalTask task{world_.calibration.weights.commit_us * kMicro,
+                   world_.calibration.slowdowns.other,
+                   LocalTask::Threads::One,
+                   [this, version = work.version](actors::Outbox& o) {
+                     version_ = version;
+                     const bool again =
+                         world_.config.rollout.on_new_weights == rollout::OnNewWeights::Recompute;
+                     for (Response& r : running_)
+                       r.outdated = again;
+                     o.send(actors::WeightsCommitted{version, ""});
+                   }};
+    auto done = std::move(task.done);
+    orders_.push_back(shown(CardState::WeightSync, std::move(task), std::move(done)));
+  } else if (message.is<actors::Switch>()) {
+    TEMPER_TRY(const auto work, message.decode<actors::Switch>());
+    orders_.push_back(perform(work.action));
+  }
+  return {};
+}
+
+void LocalRollout::add(const actors::CountedGenerate& work) {
+  const std::int64_t prompt = world_.prompt_length(work.group).count();
+  for (const auto& item : work.items) {
+    Response r;
+    r.lease = work.lease;
+    r.id = item.response;
+    r.group = work.group;
+    r.prompt = prompt;
+    r.prefix = item.prefix.count();
+    r.length = world_.response_length(item.response, work.group).count();
+    const auto at = world_.config.stragglers.deadline_first
+                        ? std::ranges::upper_bound(queue_, r.id, {}, &Response::id)
+                        : queue_.end();
+    queue_.insert(at, std::move(r));
+  }
+}
+
+void LocalRollout::remove(const std::vector<ResponseId>& ids, actors::CountedGenerated* report) {
+  const std::unordered_set<ResponseId> gone(ids.begin(), ids.end());
+  const auto leaves = [&](Response& r) {
+    if (!gone.contains(r.id))
+      return false;
+    if (report != nullptr) {
+      report->items.push_back({r.lease,
+                               r.id,
+                               Tokens(r.prompt),
+                               Tokens(r.made),
+                               std::move(r.segments),
+                               FinishReason::Interrupted});
+    }
+    return true;
+  };
+  std::erase_if(running_, leaves);
+  std::erase_if(queue_, leaves);
+}
+
+std::optional<LocalTask> LocalRollout::next() {
+  if (!orders_.empty()) {
+    LocalTask task = std::move(orders_.front());
+    orders_.pop_front();
+    return task;
+  }
+  if (staged_) {
+    return LocalTask{0, 1, LocalTask::Threads::One, [this](actors::Outbox& out) {
+                       out.send(actors::WeightsStaged{*std::exchange(staged_, {}), ""});
+                     }};
+  }
+  return step();
+}
+
+std::optional<LocalTask> LocalRollout::next_beside() {
+  if (!to_stage_)
+    return std::nullopt;
+  const PolicyVersion version = *std::exchange(to_stage_, {});
+  return LocalTask{world_.calibration.weights.stage_us * kMicro,
+                   world_.calibration.slowdowns.other,
+                   LocalTask::Threads::One,
+                   [this, version](actors::Outbox&) { staged_ = version; }};
+}
+
+std::optional<LocalTask> LocalRollout::step() {
+  if (queue_.empty() && running_.empty())
+    return std::nullopt;
+  if (auto again = recompute())
+    return again;
+  const std::size_t few = std::max<std::size_t>(1, slots_ / kAdmissionShare);
+  const std::size_t free = slots_ - running_.size();
+  if (!queue_.empty() && free >= std::min(few, queue_.size())) {
+    if (auto task = prefill())
+      return task;
+  }
+  return decode();
+}
+
+/// None: what came in needs no computing.
+std::optional<LocalTask> LocalRollout::prefill() {
+  std::int64_t rows = 0, copies = 0;
+  std::int64_t entered = 0;
+  std::optional<std::pair<GroupId, std::int64_t>> computed;  ///< The last: its group and prefix.
+  while (!queue_.empty() && running_.size() < slots_ && rows < kPrefillRows) {
+    Response r = std::move(queue_.front());
+    queue_.pop_front();
+    const std::pair content{r.group, r.prefix};
+    if (computed == content && r.prefix == 0) {
+      ++copies;
+    } else {
+      rows += r.cached();
+      computed = content;
+    }
+    running_.push_back(std::move(r));
+    ++entered;
+  }
+  const auto touched = std::min(static_cast<std::int64_t>(untouched_), entered);
+  untouched_ -= static_cast<std::size_t>(touched);
+  if (rows == 0)
+    return std::nullopt;
+  const double seconds = prefill_seconds(times_, rows, copies) +
+                         times_.prefill.touch_us * kMicro * static_cast<double>(touched);
+  return shown(CardState::Prefill, of_engine(seconds), [](actors::Outbox&) {});
+}
+
+/// Caches of older weights, as many rows as a prefill holds: each prompt once.
+std::optional<LocalTask> LocalRollout::recompute() {
+  std::int64_t rows = 0, copies = 0;
+  std::optional<GroupId> computed;
+  for (Response& r : running_) {
+    if (!r.outdated || rows >= kPrefillRows)
+      continue;
+    rows += r.cached() - (computed == r.group ? r.prompt - 1 : 0);
+    copies += computed == r.group ? 1 : 0;
+    computed = r.group;
+    r.outdated = false;
+  }
+  if (rows == 0)
+    return std::nullopt;
+  return shown(
+      CardState::Prefill, of_engine(prefill_seconds(times_, rows, copies)), [](actors::Outbox&) {});
+}
+
+LocalTask LocalRollout::decode() {
+  std::int64_t context = 0;
+  for (const Response& r : running_)
+    context += r.cached();
+  const auto batch = static_cast<std::int64_t>(running_.size());
+  return shown(CardState::Decode,
+               of_engine(decode_seconds(times_, batch, context)),
+               [this](actors::Outbox& out) { finish_step(out); });
+}
+
+void LocalRollout::finish_step(actors::Outbox& out) {
+  actors::CountedGenerated finished;
+  for (std::size_t i = 0; i < running_.size();) {
+    Response& r = running_[i];
+    ++r.made;
+    if (r.segments.empty() || r.segments.back().version != version_)
+      r.segments.push_back({version_, Tokens(0)});
+    r.segments.back().tokens += Tokens(1);
+    if (r.prefix + r.made < r.length) {
+      ++i;
+      continue;
+    }
+    const bool cut_off = r.length == world_.config.sampling.max_new_tokens.count();
+    finished.items.push_back({r.lease,
+                              r.id,
+                              Tokens(r.prompt),
+                              Tokens(r.made),
+                              std::move(r.segments),
+                              cut_off ? FinishReason::Length : FinishReason::End});
+    if (i + 1 < running_.size())
+      r = std::move(running_.back());
+    running_.pop_back();
+  }
+  if (!finished.items.empty())
+    out.send(finished);
+}
+
+LocalTask LocalRollout::perform(actors::SwitchAction action) {
+  using A = actors::SwitchAction;
+  const SwitchTimes& t = world_.calibration.switches;
+  const double us = action == A::Interrupt     ? t.interrupt_us
+                    : action == A::FreeKv      ? t.free_kv_us
+                    : action == A::FreeWeights ? t.free_weights_us
+                                               : t.allocate_kv_us;
+  LocalTask task{us * kMicro, world_.calibration.slowdowns.other, LocalTask::Threads::One, {}};
+  const Duration takes = from_seconds(task.seconds);
+  return shown(CardState::Switch, std::move(task), [this, action, takes](actors::Outbox& out) {
+    if (action == A::Interrupt) {
+      actors::CountedGenerated all;
+      std::vector<ResponseId> ids;
+      for (const Response& r : running_)
+        ids.push_back(r.id);
+      for (const Response& r : queue_)
+        ids.push_back(r.id);
+      remove(ids, &all);
+      if (!all.items.empty())
+        out.send(all);
+    }
+    if (action == A::AllocateKv)
+      untouched_ = slots_;
+    actors::Switched done;
+    done.action = action;
+    done.cost.duration = takes;
+    out.send(done);
+  });
+}
+
+}  // namespace temper::study

@@ -1,0 +1,158 @@
+#include "study/machine/machine_run.hpp"
+
+#include "actors/simulation/lengths.hpp"
+#include "actors/task/prompts.hpp"
+#include "actors/task/tokenizer.hpp"
+#include "core/msgpack.hpp"
+#include "core/yaml.hpp"
+#include "orchestrator/pipeline/difference.hpp"
+#include "orchestrator/pipeline/placement.hpp"
+#include "orchestrator/run/virtual/virtual_driver.hpp"
+
+#include "study/machine/machine_host.hpp"
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace temper::study {
+namespace {
+
+Status check_model(const orchestrator::PipelineConfig& config,
+                   const LocalCalibration& calibration) {
+  const std::string wanted = to_yaml(config.model), measured = to_yaml(calibration.model);
+  if (wanted == measured)
+    return {};
+  const auto [is, was] = orchestrator::first_difference(wanted, measured);
+  return invalid_input(
+      fmt::format("model: the calibration, of `{}`, was measured with `{}`, not with `{}`; measure "
+                  "this one with `temper calibrate --local`",
+                  calibration.config,
+                  was,
+                  is));
+}
+
+bool was_measured(const EngineTimes* engine, actors::RoleKind role) {
+  switch (role) {
+    case actors::RoleKind::Rollout:
+      return engine != nullptr && !engine->decode.empty();
+    case actors::RoleKind::Trainer:
+      return engine != nullptr && update_seconds(*engine, {1, 1, 1}) > 0;
+    case actors::RoleKind::Reference:
+      return engine != nullptr && reference_seconds(*engine, 1) > 0;
+    case actors::RoleKind::Reward:
+      break;
+  }
+  return true;
+}
+
+Status check_threads(const orchestrator::PipelineConfig& config,
+                     const LocalCalibration& calibration) {
+  for (const orchestrator::ActorSpec& slot : orchestrator::actor_slots(config)) {
+    for (const CardId card : slot.cards) {
+      if (static_cast<std::int32_t>(card.value()) >= calibration.cores) {
+        return invalid_input(
+            fmt::format("placement: {} is on card {}, but the calibrated machine has {} cores; "
+                        "nearest: placement.cards={}",
+                        slot.name,
+                        card,
+                        calibration.cores,
+                        calibration.cores));
+      }
+    }
+    const std::size_t threads = std::max<std::size_t>(1, slot.cards.size());
+    if (was_measured(calibration.with_threads(threads), slot.role))
+      continue;
+    return invalid_input(fmt::format(
+        "placement: {} computes with {} threads, which the calibration has not measured; measure "
+        "again with `temper calibrate --local`",
+        slot.name,
+        threads));
+  }
+  return {};
+}
+
+/// Lengths of the prompts of a task, each computed once.
+class PromptLengths {
+ public:
+  static Result<std::shared_ptr<PromptLengths>> make(const orchestrator::PipelineConfig& config) {
+    auto lengths = std::make_shared<PromptLengths>(actors::Tokenizer::for_task(config.task));
+    TEMPER_TRY(lengths->prompts_, actors::make_prompt_source(config.task, config.seed));
+    return lengths;
+  }
+  explicit PromptLengths(actors::Tokenizer tokenizer) : tokenizer_(std::move(tokenizer)) {}
+
+  Tokens of(GroupId group) {
+    while (known_.size() <= group.value()) {
+      const auto tokens = tokenizer_.encode(prompts_->train(known_.size()).prompt);
+      known_.push_back(Tokens(tokens ? std::ssize(*tokens) : 1));
+    }
+    return known_[group.value()];
+  }
+
+ private:
+  actors::Tokenizer tokenizer_;
+  std::unique_ptr<actors::PromptSource> prompts_;
+  std::vector<Tokens> known_;
+};
+
+}  // namespace
+
+Status check_predictable(const orchestrator::PipelineConfig& config,
+                         const LocalCalibration& calibration) {
+  if (config.hardware != orchestrator::HardwareKind::Local)
+    return invalid_input("hardware: a local calibration predicts `local` only");
+  if (config.policy != actors::PolicyKind::Torch) {
+    return invalid_input(
+        "policy: only the engines of `torch` are measured; `synthetic` ones take "
+        "`synthetic.step_time`");
+  }
+  TEMPER_TRY_STATUS(check_model(config, calibration));
+  if (config.sampling.max_new_tokens != calibration.response.cap) {
+    return invalid_input(
+        fmt::format("sampling.max_new_tokens: responses of the calibration end at {} tokens, those "
+                    "of this configuration at {}; measure it with `temper calibrate --local`",
+                    calibration.response.cap.count(),
+                    config.sampling.max_new_tokens.count()));
+  }
+  return check_threads(config, calibration);
+}
+
+Result<Figures> predict_local(const orchestrator::PipelineConfig& config,
+                              const LocalCalibration& calibration,
+                              const RecordedLengths& lengths) {
+  TEMPER_TRY_STATUS(check_rules(config));
+  TEMPER_TRY_STATUS(check_predictable(config, calibration));
+  auto world = std::make_unique<LocalWorld>();
+  world->config = config;
+  world->calibration = calibration;
+  world->prompt_length = lengths.prompt;
+  world->response_length = lengths.response;
+  orchestrator::VirtualOptions options;
+  options.config = config;
+  return evaluate_on(
+      std::move(options),
+      std::make_unique<LocalHost>(std::move(world), orchestrator::actor_slots(config)));
+}
+
+Result<Figures> predict_local(const orchestrator::PipelineConfig& config,
+                              const LocalCalibration& calibration) {
+  TEMPER_TRY_STATUS(check_predictable(config, calibration));
+  TEMPER_TRY(const auto prompts, PromptLengths::make(config));
+  const auto responses = std::make_shared<actors::Lengths>(
+      calibration.response, config.seed, actors::kResponseLengths);
+  return predict_local(
+      config,
+      calibration,
+      {[prompts](GroupId group) { return prompts->of(group); },
+       [responses](ResponseId r, GroupId g) { return responses->of(r.value(), g.value()); }});
+}
+
+std::vector<Result<Figures>> predict_all(std::span<const orchestrator::PipelineConfig> configs,
+                                         const LocalCalibration& calibration,
+                                         const EvaluateOptions& options) {
+  return evaluate_all(configs, options, [&](const orchestrator::PipelineConfig& config) {
+    return predict_local(config, calibration);
+  });
+}
+
+}  // namespace temper::study

@@ -1,0 +1,309 @@
+#include "study/plan/config_plan.hpp"
+
+#include "actors/simulation/costs.hpp"
+#include "actors/simulation/lengths.hpp"
+#include "actors/simulation/packing.hpp"
+#include "orchestrator/pipeline/placement.hpp"
+#include "orchestrator/pipeline/simulated_memory.hpp"
+#include "orchestrator/pipeline/simulation.hpp"
+#include "rollout/simulated/engine_cost.hpp"
+#include "sim_hw/plan/plan_words.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+namespace temper::study {
+namespace {
+
+using actors::RolloutEngineConfig;
+using actors::SimulationSettings;
+using actors::TrainerEngineConfig;
+
+constexpr std::size_t kShown = 3;
+/// Layouts of the trainer, fastest first, that are tried beside an engine.
+constexpr std::size_t kTried = 64;
+constexpr std::int64_t kMicroBatches[] = {4096, 8192, 16384, 32768};
+constexpr int kShares = 100;
+
+struct Batch {
+  std::vector<Tokens> sequences;
+  double tokens = 0;
+  sim_hw::RolloutLengths lengths;
+};
+
+/// What the first update trains, and what its rollout generates.
+Batch first_batch(const orchestrator::PipelineConfig& c, const SimulationSettings& s) {
+  const actors::Lengths prompts(s.config.prompt, c.seed, actors::kPromptLengths);
+  const actors::Lengths responses(s.config.response, c.seed, actors::kResponseLengths);
+  const auto group = static_cast<std::uint64_t>(c.algorithm.responses_per_group);
+  const auto count = static_cast<std::uint64_t>(c.algorithm.groups_per_update) * group;
+  Batch batch;
+  std::vector<double> drawn;
+  double prompt = 0;
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const Tokens before = prompts.of(i / group);
+    const Tokens after = responses.of(i, i / group);
+    batch.sequences.push_back(before + after);
+    batch.tokens += static_cast<double>((before + after).count());
+    drawn.push_back(static_cast<double>(after.count()));
+    prompt += static_cast<double>(before.count());
+  }
+  batch.lengths = sim_hw::rollout_lengths(prompt / static_cast<double>(count), drawn);
+  return batch;
+}
+
+bool fits(const SimulationSettings& s, const actors::ActorMemory& memory) {
+  return memory.device.total() <= actors::device_capacity(s) &&
+         memory.host.total() <= actors::host_capacity(s);
+}
+
+class Planner {
+ public:
+  Planner(const orchestrator::PipelineConfig& config, SimulationSettings settings, Keep keep)
+      : config_(config),
+        keep_(keep),
+        settings_(std::move(settings)),
+        batch_(first_batch(config, settings_)),
+        packings_(batch_.sequences) {}
+
+  Result<ConfigPlan> run();
+
+ private:
+  std::vector<TrainerEngineConfig> trainer_layouts() const;
+  std::vector<RolloutEngineConfig> rollout_layouts() const;
+  TrainerChoice time_trainer(const SimulationSettings& s) const;
+  std::vector<TrainerChoice> trainers();
+  EngineChoice time_engine(const RolloutEngineConfig& layout) const;
+  SimulationSettings engine_settings(const RolloutEngineConfig& layout) const;
+  std::optional<RolloutEngineConfig> with_largest_cache(RolloutEngineConfig layout,
+                                                        const TrainerEngineConfig& trainer) const;
+  Status check_together(const RolloutEngineConfig& rollout,
+                        const TrainerEngineConfig& trainer) const;
+
+  const orchestrator::PipelineConfig& config_;
+  const Keep keep_;
+  const SimulationSettings settings_;
+  const Batch batch_;
+  actors::Packings packings_;
+  std::int64_t fitting_ = 0;
+};
+
+std::vector<TrainerEngineConfig> Planner::trainer_layouts() const {
+  if (keep_ == Keep::Trainer)
+    return {settings_.config.trainer};
+  const std::int64_t devices = settings_.trainer_cards * settings_.cluster.dies_per_card;
+  const sim_hw::ModelSpec& model = settings_.model;
+  std::vector<TrainerEngineConfig> out;
+  TrainerEngineConfig c = settings_.config.trainer;
+  for (const std::int64_t tp : sim_hw::divisors_up_to(model.heads, devices)) {
+    for (c.cp = 1; tp * c.cp <= devices; c.cp *= 2) {
+      for (c.pp = 1; c.pp <= std::min(model.layers, devices / (tp * c.cp)); ++c.pp) {
+        if (devices % (tp * c.cp * c.pp) != 0)
+          continue;
+        c.tp = tp;
+        const std::int64_t layers = (model.layers + c.pp - 1) / c.pp;
+        const std::int64_t experts = model.moe ? model.moe->experts : 1;
+        for (const std::int64_t vpp : sim_hw::divisors_up_to(layers, c.pp > 1 ? layers : 1)) {
+          for (const std::int64_t ep : sim_hw::divisors_up_to(experts, devices / c.pp)) {
+            for (const std::int64_t tokens : kMicroBatches) {
+              for (const bool on_host : {false, true}) {
+                c.vpp = vpp;
+                c.ep = ep;
+                c.micro_batch_tokens = tokens;
+                c.optimizer_on_host = on_host;
+                out.push_back(c);
+              }
+            }
+          }
+        }
+      }
+    }
+  }
+  return out;
+}
+
+TrainerChoice Planner::time_trainer(const SimulationSettings& s) const {
+  TrainerChoice out{s.config.trainer,
+                    actors::trainer_layout(s).dp,
+                    trainer::UpdateModel(s)(batch_.sequences),
+                    actors::trainer_memory(s)};
+  out.tokens_per_second = batch_.tokens / out.cost.total();
+  return out;
+}
+
+/// Fastest first.
+std::vector<TrainerChoice> Planner::trainers() {
+  std::vector<std::pair<double, TrainerEngineConfig>> timed;
+  SimulationSettings s = settings_;
+  s.cards = s.trainer_cards;
+  for (const TrainerEngineConfig& layout : trainer_layouts()) {
+    s.config.trainer = layout;
+    if (!actors::check_trainer(s))
+      continue;
+    if (!fits(s, actors::trainer_memory(s)))
+      continue;
+    const trainer::UpdateModel model(s);
+    timed.emplace_back(model.seconds(packings_(model.limits())), layout);
+  }
+  fitting_ = std::ssize(timed);
+  std::ranges::stable_sort(timed, {}, [](const auto& each) { return each.first; });
+  timed.resize(std::min(kTried + kShown, timed.size()));
+  std::vector<TrainerChoice> out;
+  for (const auto& [seconds, layout] : timed) {
+    s.config.trainer = layout;
+    out.push_back(time_trainer(s));
+  }
+  return out;
+}
+
+std::vector<RolloutEngineConfig> Planner::rollout_layouts() const {
+  if (keep_ == Keep::Rollout)
+    return {settings_.config.rollout};
+  const std::int64_t cards = settings_.rollout_cards / config_.rollout.replicas;
+  const std::int64_t devices = cards * settings_.cluster.dies_per_card;
+  const std::int64_t experts = settings_.model.moe ? settings_.model.moe->experts : 1;
+  std::vector<RolloutEngineConfig> out;
+  for (const std::int64_t tp : sim_hw::divisors_up_to(settings_.model.heads, devices)) {
+    for (const std::int64_t ep : sim_hw::divisors_up_to(experts, devices)) {
+      RolloutEngineConfig c = settings_.config.rollout;
+      c.tp = tp;
+      c.ep = ep;
+      if (devices % tp == 0 && devices % ep == 0)
+        out.push_back(c);
+    }
+  }
+  return out;
+}
+
+SimulationSettings Planner::engine_settings(const RolloutEngineConfig& layout) const {
+  SimulationSettings s = settings_;
+  s.config.rollout = layout;
+  s.cards = settings_.rollout_cards / config_.rollout.replicas;
+  s.concurrency = config_.rollout.concurrency;
+  s.colocated = config_.placement.mode == orchestrator::PlacementMode::Colocated ||
+                config_.placement.mode == orchestrator::PlacementMode::Fused;
+  return s;
+}
+
+EngineChoice Planner::time_engine(const RolloutEngineConfig& layout) const {
+  const SimulationSettings s = engine_settings(layout);
+  rollout::EngineCost cost(s);
+  EngineChoice out;
+  out.layout = layout;
+  out.replicas = cost.replicas();
+  const std::int64_t wanted =
+      std::max<std::int64_t>(1, (s.concurrency + out.replicas - 1) / out.replicas);
+  const auto cached = static_cast<double>(actors::kv_tokens(s).count());
+  const std::int64_t slots =
+      std::clamp<std::int64_t>(sim_hw::slots_in(batch_.lengths, cached), 1, wanted);
+  out.running = std::min<std::int64_t>(slots * out.replicas, s.concurrency);
+  const auto n = static_cast<double>(out.running);
+  out.step = cost.decode(out.running)
+                 .seconds(1, static_cast<std::int64_t>(std::ceil(n * batch_.lengths.context)));
+  const auto prompt =
+      std::max<std::int64_t>(1, static_cast<std::int64_t>(std::llround(batch_.lengths.prompt)));
+  const std::int64_t of_pass =
+      std::max<std::int64_t>(1, out.replicas * layout.prefill_tokens / prompt);
+  const double pass = cost.prefill(
+      std::deque<rollout::PrefillPiece>(static_cast<std::size_t>(of_pass), {.tokens = prompt}));
+  out.prefill = pass / static_cast<double>(of_pass) * n / batch_.lengths.response;
+  out.tokens_per_second =
+      n * static_cast<double>(config_.rollout.replicas) / (out.step + out.prefill);
+  out.memory = actors::rollout_memory(s);
+  return out;
+}
+
+Status Planner::check_together(const RolloutEngineConfig& rollout,
+                               const TrainerEngineConfig& trainer) const {
+  SimulationSettings s = settings_;
+  s.config.rollout = rollout;
+  s.config.trainer = trainer;
+  return orchestrator::check_memory(orchestrator::simulated_placement(config_, s));
+}
+
+/// The memory only rises with the share, but for a cache that must hold one longest response.
+std::optional<RolloutEngineConfig> Planner::with_largest_cache(
+    RolloutEngineConfig layout, const TrainerEngineConfig& trainer) const {
+  SimulationSettings s = settings_;
+  s.config.trainer = trainer;
+  for (int share = kShares - 1; share > 0; --share) {
+    layout.kv_share = static_cast<double>(share) / kShares;
+    s.config.rollout = layout;
+    const auto phases = orchestrator::memory_phases(orchestrator::simulated_placement(config_, s));
+    if (!phases)
+      return std::nullopt;  // Does not divide, or too small a cache: less will not help.
+    if (std::ranges::all_of(*phases, [&](const orchestrator::PhaseLedger& phase) {
+          return phase.device() <= actors::device_capacity(s) &&
+                 phase.host() <= actors::host_capacity(s);
+        }))
+      return layout;
+  }
+  return std::nullopt;
+}
+
+Result<ConfigPlan> Planner::run() {
+  ConfigPlan plan;
+  plan.config = config_;
+  plan.trainer_cards = settings_.trainer_cards;
+  plan.engines = config_.rollout.replicas;
+  plan.engine_cards = settings_.rollout_cards / config_.rollout.replicas;
+  plan.device_memory = actors::device_capacity(settings_);
+  plan.host_memory = actors::host_capacity(settings_);
+  plan.lengths = batch_.lengths;
+  std::vector<TrainerChoice> ranked = trainers();
+  plan.scenarios = fitting_;
+  if (ranked.empty()) {
+    return Error{ErrorCode::OutOfMemory,
+                 fmt::format("no layout of the trainer fits its {} cards of {}",
+                             settings_.trainer_cards,
+                             settings_.cluster.name)};
+  }
+  for (std::size_t i = 0; i < std::min(kTried, ranked.size()) && plan.rollouts.empty(); ++i) {
+    for (const RolloutEngineConfig& layout : rollout_layouts()) {
+      if (const auto filled = with_largest_cache(layout, ranked[i].layout))
+        plan.rollouts.push_back(time_engine(*filled));
+    }
+    if (!plan.rollouts.empty())
+      plan.trainers.assign(
+          ranked.begin() + static_cast<std::ptrdiff_t>(i),
+          ranked.begin() + static_cast<std::ptrdiff_t>(std::min(i + kShown, ranked.size())));
+  }
+  if (plan.rollouts.empty()) {
+    const Status together = check_together(config_.simulation.rollout, ranked.front().layout);
+    return Error{ErrorCode::OutOfMemory,
+                 "no rollout layout fits beside the trainer" +
+                     (together ? std::string() : ": " + together.error().context)};
+  }
+  std::ranges::stable_sort(plan.rollouts, std::ranges::greater(), &EngineChoice::tokens_per_second);
+  plan.rollouts.resize(std::min(kShown, plan.rollouts.size()));
+  SimulationSettings s = settings_;
+  s.cards = s.trainer_cards;
+  if (actors::check_trainer(s))
+    plan.configured_trainer = time_trainer(s);
+  const SimulationSettings engine = engine_settings(settings_.config.rollout);
+  if (actors::check_rollout(engine) && actors::kv_tokens(engine).count() > 0)
+    plan.configured_rollout = time_engine(settings_.config.rollout);
+  plan.config.simulation.trainer = plan.trainers.front().layout;
+  plan.config.simulation.rollout = plan.rollouts.front().layout;
+  return plan;
+}
+
+}  // namespace
+
+std::vector<std::pair<std::string_view, double>> TrainerChoice::entries() const {
+  const auto of_step = cost.time.entries();
+  std::vector<std::pair<std::string_view, double>> out(of_step.begin(), of_step.end());
+  out.emplace_back("attention of packed sequences", cost.attention_correction);
+  out.emplace_back("optimizer states to and from the host", cost.host_transfer);
+  return out;
+}
+
+Result<ConfigPlan> plan_config(const orchestrator::PipelineConfig& config, Keep keep) {
+  TEMPER_TRY(SimulationSettings settings, orchestrator::resolve_simulation(config));
+  return Planner(config, std::move(settings), keep).run();
+}
+
+}  // namespace temper::study

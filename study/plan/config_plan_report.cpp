@@ -1,0 +1,172 @@
+#include "study/plan/config_plan_report.hpp"
+
+#include "core/json.hpp"
+#include "core/text/table.hpp"
+#include "sim_hw/plan/plan_words.hpp"
+#include "sim_hw/predict/readable.hpp"
+
+#include "study/plan/plan_tables.hpp"
+#include <fmt/format.h>
+
+#include <optional>
+
+namespace temper::study {
+namespace {
+
+struct TrainerJson {
+  TrainerChoice choice;
+};
+template <class V>
+void describe(V& v, TrainerJson& t) {
+  v.field(1, "layout", t.choice.layout);
+  v.field(2, "dp", t.choice.dp);
+  double seconds = t.choice.cost.total();
+  v.field(3, "seconds", seconds);
+  v.field(4, "tokens_per_second", t.choice.tokens_per_second);
+  double device = t.choice.memory.device.total();
+  v.field(5, "device_memory", device);
+  double host = t.choice.memory.host.total();
+  v.field(6, "host_memory", host);
+}
+
+struct EngineJson {
+  EngineChoice choice;
+};
+template <class V>
+void describe(V& v, EngineJson& e) {
+  v.field(1, "layout", e.choice.layout);
+  v.field(2, "running", e.choice.running);
+  double seconds = e.choice.token_seconds();
+  v.field(3, "token_seconds", seconds);
+  v.field(4, "tokens_per_second", e.choice.tokens_per_second);
+  double device = e.choice.memory.device.total();
+  v.field(5, "device_memory", device);
+}
+
+struct PlanJson {
+  std::vector<TrainerJson> trainers;
+  std::optional<TrainerJson> configured_trainer;
+  std::vector<EngineJson> rollouts;
+  std::optional<EngineJson> configured_rollout;
+  double training_error_max = 0;
+  double rollout_error_max = 0;
+};
+template <class V>
+void describe(V& v, PlanJson& p) {
+  v.field(1, "trainers", p.trainers);
+  v.field(2, "configured_trainer", p.configured_trainer);
+  v.field(3, "rollouts", p.rollouts);
+  v.field(4, "configured_rollout", p.configured_rollout);
+  v.field(5, "training_error_max", p.training_error_max);
+  v.field(6, "rollout_error_max", p.rollout_error_max);
+}
+
+std::string thousands(double rate) {
+  return fmt::format("{:.4g}k", rate / 1e3);
+}
+
+std::string trainer_text(const ConfigPlan& plan, const sim_hw::ErrorSpread& spread) {
+  std::vector<std::vector<std::string>> rows{
+      {"trainer", "layout", "micro-batch tokens", "optimizer", "update", "tokens/s", "memory"}};
+  std::vector<PlanColumn> columns;
+  const auto add = [&](std::string name, const TrainerChoice& c) {
+    const actors::TrainerEngineConfig& l = c.layout;
+    rows.push_back(
+        {name,
+         fmt::format("tp{} pp{} vpp{} ep{} cp{} dp{}", l.tp, l.pp, l.vpp, l.ep, l.cp, c.dp),
+         std::to_string(l.micro_batch_tokens),
+         l.optimizer_on_host ? "host" : "device",
+         sim_hw::readable(c.cost.total(), "s"),
+         thousands(c.tokens_per_second),
+         sim_hw::readable(c.memory.device.total(), "B")});
+    const auto bytes = c.memory.device.entries();
+    columns.push_back({std::move(name),
+                       c.entries(),
+                       {bytes.begin(), bytes.end()},
+                       sim_hw::excess_text(c.memory, plan.device_memory, plan.host_memory)});
+  };
+  for (std::size_t i = 0; i < plan.trainers.size(); ++i)
+    add(std::to_string(i + 1), plan.trainers[i]);
+  if (plan.configured_trainer)
+    add("configured", *plan.configured_trainer);
+  std::string out =
+      bar_table(rows) + "\n" +
+      difference_table(columns, &PlanColumn::seconds, "s", "update, term by term", "update") + "\n";
+  for (std::size_t i = 1; i < columns.size(); ++i)
+    out += why_text(columns.front(), columns[i], spread);
+  return out + sureness_text(spread,
+                             plan.config.simulation.cluster,
+                             "the update of 1",
+                             plan.trainers.front().cost.total());
+}
+
+std::string rollout_text(const ConfigPlan& plan, const sim_hw::ErrorSpread& spread) {
+  std::vector<std::vector<std::string>> rows{{"rollout",
+                                              "tp",
+                                              "ep",
+                                              "kv_share",
+                                              "running on an engine",
+                                              "time of a token",
+                                              "of it prefill",
+                                              "tokens/s",
+                                              "memory"}};
+  const auto add = [&](std::string name, const EngineChoice& c) {
+    rows.push_back({std::move(name),
+                    std::to_string(c.layout.tp),
+                    std::to_string(c.layout.ep),
+                    fmt::format("{:.2f}", c.layout.kv_share),
+                    std::to_string(c.running),
+                    sim_hw::readable(c.token_seconds(), "s"),
+                    sim_hw::readable(c.prefill, "s"),
+                    thousands(c.tokens_per_second),
+                    sim_hw::readable(c.memory.device.total(), "B")});
+  };
+  for (std::size_t i = 0; i < plan.rollouts.size(); ++i)
+    add(std::to_string(i + 1), plan.rollouts[i]);
+  if (plan.configured_rollout)
+    add("configured", *plan.configured_rollout);
+  return bar_table(rows) + "\n" +
+         sureness_text(spread,
+                       plan.config.simulation.cluster,
+                       "a token of 1",
+                       plan.rollouts.front().token_seconds());
+}
+
+}  // namespace
+
+std::string config_plan_text(const ConfigPlanReport& report) {
+  const ConfigPlan& plan = report.plan;
+  return fmt::format(
+             "{}: {} on {}; the trainer on {} cards ({} of its layouts fit), {} engines of {}\n"
+             "responses of {:.0f} tokens on average; {:.0f} cached by a running one\n\n",
+             plan.config.name,
+             plan.config.simulation.model,
+             plan.config.simulation.cluster,
+             plan.trainer_cards,
+             plan.scenarios,
+             plan.engines,
+             plan.engine_cards,
+             plan.lengths.response,
+             plan.lengths.context) +
+         trainer_text(plan, report.training) + "\n" + rollout_text(plan, report.rollout) +
+         "Each side by itself: how they wait for each other, and how to split the cards between "
+         "them, is `temper tune`.\n";
+}
+
+std::string config_plan_json(const ConfigPlanReport& report) {
+  const ConfigPlan& plan = report.plan;
+  PlanJson document;
+  for (const TrainerChoice& choice : plan.trainers)
+    document.trainers.push_back({choice});
+  if (plan.configured_trainer)
+    document.configured_trainer = TrainerJson{*plan.configured_trainer};
+  for (const EngineChoice& choice : plan.rollouts)
+    document.rollouts.push_back({choice});
+  if (plan.configured_rollout)
+    document.configured_rollout = EngineJson{*plan.configured_rollout};
+  document.training_error_max = report.training.max;
+  document.rollout_error_max = report.rollout.max;
+  return to_json(document, JsonStyle::Pretty) + "\n";
+}
+
+}  // namespace temper::study

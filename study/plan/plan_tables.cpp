@@ -1,0 +1,115 @@
+#include "study/plan/plan_tables.hpp"
+
+#include "core/text/table.hpp"
+#include "sim_hw/predict/readable.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace temper::study {
+namespace {
+
+std::string with_sign(double value, std::string_view unit) {
+  return (value >= 0 ? "+" : "") + sim_hw::readable(value, unit);
+}
+
+/// The first column's value, then what the others differ by.
+std::vector<std::string> difference_row(std::string name,
+                                        const std::vector<double>& values,
+                                        std::string_view unit) {
+  std::vector<std::string> row{std::move(name), sim_hw::readable(values.front(), unit)};
+  for (std::size_t i = 1; i < values.size(); ++i)
+    row.push_back(with_sign(values[i] - values.front(), unit));
+  return row;
+}
+
+/// "expert-parallel communication +310 ms, pipeline bubble +20 ms": the largest with this sign.
+std::string largest(PlanEntries terms, double sign) {
+  constexpr std::size_t kMost = 3;
+  std::erase_if(terms, [&](const auto& term) { return sign * term.second <= 0; });
+  std::ranges::stable_sort(
+      terms, std::ranges::greater(), [&](const auto& term) { return sign * term.second; });
+  std::string out;
+  for (std::size_t i = 0; i < std::min(kMost, terms.size()); ++i) {
+    out += fmt::format(
+        "{}{} {}", out.empty() ? "" : ", ", terms[i].first, with_sign(terms[i].second, "s"));
+  }
+  return out;
+}
+
+}  // namespace
+
+double sum_of(const PlanEntries& entries) {
+  double sum = 0;
+  for (const auto& [name, value] : entries)
+    sum += value;
+  return sum;
+}
+
+std::string difference_table(std::span<const PlanColumn> columns,
+                             PlanEntries PlanColumn::*entries,
+                             std::string_view unit,
+                             std::string_view title,
+                             std::string_view total) {
+  std::vector<std::vector<std::string>> rows{{std::string(title)}};
+  std::vector<double> sums;
+  for (const PlanColumn& column : columns) {
+    rows.front().push_back(sums.empty() ? column.name : column.name + " - 1");
+    sums.push_back(sum_of(column.*entries));
+  }
+  const PlanEntries& first = columns.front().*entries;
+  for (std::size_t i = 0; i < first.size(); ++i) {
+    std::vector<double> values;
+    for (const PlanColumn& column : columns)
+      values.push_back((column.*entries)[i].second);
+    if (std::ranges::any_of(values, [](double v) { return v != 0; }))
+      rows.push_back(difference_row(std::string(first[i].first), values, unit));
+  }
+  rows.push_back(difference_row(std::string(total), sums, unit));
+  return bar_table(rows);
+}
+
+std::string why_text(const PlanColumn& best,
+                     const PlanColumn& other,
+                     const sim_hw::ErrorSpread& spread) {
+  PlanEntries terms = other.seconds;
+  for (std::size_t i = 0; i < terms.size(); ++i)
+    terms[i].second -= best.seconds[i].second;
+  const double whole = sum_of(best.seconds);
+  const double difference = sum_of(other.seconds) - whole;
+  std::string out = fmt::format("{} against {}: {} ({}{})",
+                                other.name,
+                                best.name,
+                                with_sign(difference, "s"),
+                                difference >= 0 ? "+" : "",
+                                sim_hw::percent(difference / whole));
+  if (const std::string lost = largest(terms, 1); !lost.empty())
+    out += "; loses by " + lost;
+  if (const std::string won = largest(std::move(terms), -1); !won.empty())
+    out += "; gains by " + won;
+  if (!other.misfit.empty())
+    out += "; does not fit: " + other.misfit;
+  if (std::abs(difference / whole) < spread.max)
+    out += "; nearer than the error of the model";
+  return out + "\n";
+}
+
+std::string sureness_text(const sim_hw::ErrorSpread& spread,
+                          std::string_view hardware,
+                          std::string_view what,
+                          double seconds) {
+  return fmt::format(
+      "how sure: {}predictions were off by {}; {} is then {} to {}. Plans on one hardware share "
+      "most of that error, so that their order is surer than their times, but plans nearer to each "
+      "other than it may change places.\n",
+      spread.elsewhere ? fmt::format("nothing of the kind was measured on {}; elsewhere ", hardware)
+                       : "",
+      spread.text(),
+      what,
+      sim_hw::readable(seconds / (1 + spread.max), "s"),
+      sim_hw::readable(seconds / (1 - std::min(spread.max, 0.99)), "s"));
+}
+
+}  // namespace temper::study

@@ -1,0 +1,224 @@
+#include "study/plan/rollout_plan_report.hpp"
+
+#include "core/json.hpp"
+#include "core/text/scatter.hpp"
+#include "core/text/svg_plot.hpp"
+#include "core/text/table.hpp"
+#include "sim_hw/plan/plan_words.hpp"
+#include "sim_hw/predict/readable.hpp"
+
+#include "study/plan/plan_tables.hpp"
+#include <fmt/format.h>
+
+#include <vector>
+
+namespace temper::study {
+namespace {
+
+using sim_hw::RolloutPlan;
+
+constexpr const char* kTimeAxis = "time of a token, ms";
+constexpr const char* kRateAxis = "tokens/s";
+
+struct PlanJson {
+  std::string name;
+  sim_hw::RolloutScenario scenario;
+  std::int64_t engines = 0;
+  double tokens_per_second = 0;
+  double token_seconds = 0;
+  double kv_share = 0;
+  double device_memory = 0;
+  double host_memory = 0;  ///< A device's share.
+  std::vector<ShareJson> time;
+  std::vector<ShareJson> memory;
+};
+template <class V>
+void describe(V& v, PlanJson& p) {
+  v.field(1, "name", p.name);
+  v.field(2, "tp", p.scenario.tp);
+  v.field(3, "ep", p.scenario.ep);
+  v.field(4, "engine_devices", p.scenario.engine_devices);
+  v.field(5, "slots", p.scenario.slots);
+  v.field(6, "engines", p.engines);
+  v.field(7, "tokens_per_second", p.tokens_per_second);
+  v.field(8, "token_seconds", p.token_seconds);
+  v.field(9, "kv_share", p.kv_share);
+  v.field(10, "device_memory", p.device_memory);
+  v.field(11, "host_memory", p.host_memory);
+  v.field(12, "time", p.time);
+  v.field(13, "memory", p.memory);
+}
+
+struct SearchJson {
+  std::string model;
+  std::string hardware;
+  std::int64_t cards = 0;
+  std::int64_t devices = 0;
+  std::int64_t scenarios = 0;
+  sim_hw::ErrorSpread spread;
+  std::vector<PlanJson> plans;
+  std::vector<PlanJson> front;
+};
+template <class V>
+void describe(V& v, SearchJson& s) {
+  v.field(1, "model", s.model);
+  v.field(2, "hardware", s.hardware);
+  v.field(3, "cards", s.cards);
+  v.field(4, "devices", s.devices);
+  v.field(5, "scenarios", s.scenarios);
+  v.field(6, "error_measured_on", s.spread.hardware);
+  v.field(7, "error_rows", s.spread.rows);
+  v.field(8, "error_mean", s.spread.mean);
+  v.field(9, "error_max", s.spread.max);
+  v.field(10, "plans", s.plans);
+  v.field(11, "front", s.front);
+}
+
+PlanJson to_document(std::string name, const RolloutPlan& plan) {
+  PlanJson out{std::move(name),
+               plan.scenario,
+               plan.engines,
+               plan.tokens_per_second(),
+               plan.token_seconds(),
+               plan.kv_share,
+               plan.memory.device.total(),
+               plan.memory.host.total(),
+               {},
+               {}};
+  for (const auto& [entry, value] : plan.entries())
+    out.time.push_back({std::string(entry), value});
+  for (const auto& [entry, value] : plan.memory.device.entries())
+    out.memory.push_back({std::string(entry), value});
+  return out;
+}
+
+/// The plans with their names, the compared one last.
+std::vector<std::pair<std::string, const RolloutPlan*>> named_plans(
+    const RolloutPlanReport& report) {
+  std::vector<std::pair<std::string, const RolloutPlan*>> out;
+  for (std::size_t i = 0; i < report.search.best.size(); ++i)
+    out.emplace_back(std::to_string(i + 1), &report.search.best[i]);
+  if (report.compared)
+    out.emplace_back("yours", &*report.compared);
+  return out;
+}
+
+std::string plans_table(const RolloutPlanReport& report) {
+  std::vector<std::vector<std::string>> rows{{"",
+                                              "tp",
+                                              "ep",
+                                              "engines",
+                                              "cards of each",
+                                              "slots of a replica",
+                                              "of an engine",
+                                              "kv_share",
+                                              "time of a token",
+                                              "tokens/s",
+                                              "per card",
+                                              "memory"}};
+  for (const auto& [name, plan] : named_plans(report)) {
+    const sim_hw::RolloutScenario& s = plan->scenario;
+    rows.push_back(
+        {name,
+         std::to_string(s.tp),
+         std::to_string(s.ep),
+         std::to_string(plan->engines),
+         std::to_string(s.engine_devices / report.problem.hardware.dies_per_card),
+         std::to_string(s.slots),
+         std::to_string(s.slots * s.replicas()),
+         fmt::format("{:.2f}", plan->kv_share),
+         sim_hw::readable(plan->token_seconds(), "s"),
+         fmt::format("{:.4g}k", plan->tokens_per_second() / 1e3),
+         fmt::format("{:.4g}", plan->tokens_per_second() / static_cast<double>(report.cards)),
+         sim_hw::readable(plan->memory.device.total(), "B")});
+  }
+  return bar_table(rows);
+}
+
+std::vector<PlanColumn> columns_of(const RolloutPlanReport& report) {
+  std::vector<PlanColumn> out;
+  for (const auto& [name, plan] : named_plans(report)) {
+    const auto bytes = plan->memory.device.entries();
+    out.push_back({name,
+                   plan->device_entries(report.problem.devices),
+                   {bytes.begin(), bytes.end()},
+                   sim_hw::excess_text(
+                       plan->memory, report.problem.device_memory, report.problem.host_memory)});
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string rollout_plan_text(const RolloutPlanReport& report) {
+  const sim_hw::RolloutProblem& p = report.problem;
+  const sim_hw::RolloutSearch& search = report.search;
+  const RolloutPlan& best = search.best.front();
+  std::string out = fmt::format(
+      "rollout of {} on {} cards of {} ({} devices, at most {} of each): prompts of {:.0f}, "
+      "responses of {:.0f} tokens; {:.0f} cached by a running one on average\n"
+      "{} scenarios\n\n",
+      p.model.name,
+      report.cards,
+      p.hardware.name,
+      p.devices,
+      sim_hw::readable(p.device_memory, "B"),
+      p.lengths.prompt,
+      p.lengths.response,
+      p.lengths.context,
+      search.scenarios);
+  const std::vector<PlanColumn> columns = columns_of(report);
+  out += plans_table(report) + "\n";
+  out += difference_table(
+      columns, &PlanColumn::seconds, "s", "device time of a token, term by term", "whole cluster");
+  out += "\n" +
+         difference_table(columns, &PlanColumn::bytes, "B", "memory of a device", "whole device") +
+         "\n";
+  for (std::size_t i = 1; i < columns.size(); ++i)
+    out += why_text(columns.front(), columns[i], report.spread);
+  out += sureness_text(report.spread, p.hardware.name, "a token of 1", best.token_seconds());
+  std::vector<ScatterPoint> points;
+  const auto add = [&](const RolloutPlan& plan, char mark) {
+    points.push_back({1e3 * plan.token_seconds(), plan.tokens_per_second(), mark});
+  };
+  for (const RolloutPlan& plan : search.front)
+    add(plan, '.');
+  const auto named = named_plans(report);
+  for (auto plan = named.rbegin(); plan != named.rend(); ++plan)
+    add(*plan->second, plan->first.front());
+  return out + "\n" + scatter_text(points, {kTimeAxis, kRateAxis});
+}
+
+std::string rollout_plan_json(const RolloutPlanReport& report) {
+  SearchJson document{report.problem.model.name,
+                      report.problem.hardware.name,
+                      report.cards,
+                      report.problem.devices,
+                      report.search.scenarios,
+                      report.spread,
+                      {},
+                      {}};
+  for (const auto& [name, plan] : named_plans(report))
+    document.plans.push_back(to_document(name, *plan));
+  for (const RolloutPlan& plan : report.search.front)
+    document.front.push_back(to_document("", plan));
+  return to_json(document, JsonStyle::Pretty) + "\n";
+}
+
+std::string rollout_plan_svg(const RolloutPlanReport& report) {
+  Plot plot;
+  plot.title = fmt::format("{} on {} cards of {}: most tokens/s for the time of a token",
+                           report.problem.model.name,
+                           report.cards,
+                           report.problem.hardware.name);
+  plot.x_label = kTimeAxis;
+  Plot::Panel panel{kRateAxis, {{"front", {}}}, {}};
+  for (const RolloutPlan& plan : report.search.front) {
+    plot.x.push_back(1e3 * plan.token_seconds());
+    panel.lines.front().values.emplace_back(plan.tokens_per_second());
+  }
+  plot.panels.push_back(std::move(panel));
+  return to_svg(plot);
+}
+
+}  // namespace temper::study

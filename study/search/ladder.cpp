@@ -1,0 +1,136 @@
+#include "study/search/ladder.hpp"
+
+#include "actors/simulation/lengths.hpp"
+#include "core/scalar_text.hpp"
+#include "orchestrator/pipeline/simulation.hpp"
+
+#include <fmt/format.h>
+
+#include <charconv>
+
+namespace temper::study {
+namespace {
+
+template <class T>
+bool read_number(std::string_view text, T& out) {
+  const auto [stop, errc] = std::from_chars(text.data(), text.data() + text.size(), out);
+  return errc == std::errc{} && stop == text.data() + text.size();
+}
+
+actors::LengthConfig lengths_of(const Spread& spread) {
+  actors::LengthConfig c;
+  c.kind = actors::LengthKind::Lognormal;
+  c.mean = spread.mean;
+  c.p99_over_median = spread.p99_over_median;
+  c.cap = spread.cap;
+  return c;
+}
+
+LadderCell climb(const LadderOptions& options,
+                 const Rung& rung,
+                 const Spread& spread,
+                 LayoutChooser& layouts,
+                 std::int64_t devices_per_card) {
+  orchestrator::PipelineConfig like = options.config;
+  like.name = fmt::format("ladder-{}", rung.id);
+  like.staleness.bound = rung.bound;
+  like.simulation.response = lengths_of(spread);
+  std::vector<Space> spaces;
+  for (const orchestrator::PlacementMode mode : rung.modes)
+    spaces.emplace_back(like, mode, devices_per_card);
+  LadderCell cell{rung.id, spread, std::nullopt, {}};
+  auto tuned = hill_climb(spaces, layouts, options.tune);
+  if (tuned)
+    cell.tuned = *std::move(tuned);
+  else
+    cell.reason = tuned.error().context;
+  return cell;
+}
+
+}  // namespace
+
+const std::vector<Rung>& ladder_rungs() {
+  using enum orchestrator::PlacementMode;
+  static const std::vector<Rung> rungs{
+      {"separate", "synchronous, separate cards", {Separate}, 0},
+      {"colocated", "synchronous, co-located", {Colocated}, 0},
+      {"one-step-off", "one step off, separate cards", {Separate}, 1},
+      {"fusion", "RL Fusion", {Fused, Hybrid}, 0},
+      {"fusion-eta1", "RL Fusion + StaleSync, eta 1", {Fused, Hybrid}, 1},
+      {"fusion-eta2", "RL Fusion + StaleSync, eta 2", {Fused, Hybrid}, 2},
+      {"fusion-eta3", "RL Fusion + StaleSync, eta 3", {Fused, Hybrid}, 3},
+      {"fusion-eta4", "RL Fusion + StaleSync, eta 4", {Fused, Hybrid}, 4},
+      {"separate-eta2", "StaleSync alone, separate, eta 2", {Separate}, 2},
+      {"separate-eta4", "StaleSync alone, separate, eta 4", {Separate}, 4},
+  };
+  return rungs;
+}
+
+const std::vector<PublishedRung>& published_rungs() {
+  static const std::vector<PublishedRung> published{
+      {"separate", 384, 14.0e3},
+      {"fusion", 384, 25.0e3},
+      {"fusion-eta*", 384, 35.0e3},
+      {"fusion-eta*", 1536, 127e3},
+  };
+  return published;
+}
+
+std::string Spread::text() const {
+  return fmt::format("{}:{}:{}", mean, cap.count(), p99_over_median);
+}
+
+Result<Spread> parse_spread(std::string_view text) {
+  const auto wrong = [&](std::string_view why) {
+    return invalid_input(fmt::format(
+        "lengths `{}`: {}; expected mean:cap:p99/median in tokens, e.g. 8000:32768:8", text, why));
+  };
+  const std::size_t first = text.find(':');
+  const std::size_t second = first == std::string_view::npos ? first : text.find(':', first + 1);
+  if (second == std::string_view::npos)
+    return wrong("there are not three numbers");
+  Spread spread;
+  std::int64_t cap = 0;
+  if (!read_number(text.substr(0, first), spread.mean) ||
+      !read_number(text.substr(first + 1, second - first - 1), cap) ||
+      !read_number(text.substr(second + 1), spread.p99_over_median)) {
+    return wrong("there are not three numbers");
+  }
+  spread.cap = Tokens(cap);
+  if (spread.p99_over_median < 1 || cap < 1)
+    return wrong("the spread and the cap are 1 or more");
+  if (const Status status = actors::check_lengths(lengths_of(spread)); !status)
+    return wrong(status.error().context);
+  return spread;
+}
+
+const std::vector<Spread>& default_spreads() {
+  static const std::vector<Spread> spreads{
+      {1500, Tokens(3072), 3},
+      {4000, Tokens(16384), 5},
+      {8000, Tokens(32768), 3},
+      {8000, Tokens(32768), 10},
+      {16000, Tokens(65536), 5},
+  };
+  return spreads;
+}
+
+Result<Ladder> climb_ladder(const LadderOptions& options) {
+  if (options.config.hardware != orchestrator::HardwareKind::Simulated)
+    return invalid_input("the ladder needs `hardware: simulated`");
+  Ladder out{options.config.placement.cards, options.rungs, options.spreads, {}, options.tune.runs};
+  for (const Spread& spread : options.spreads) {
+    orchestrator::PipelineConfig like = options.config;
+    like.simulation.response = lengths_of(spread);
+    TEMPER_TRY(const auto settings, orchestrator::resolve_simulation(like));
+    TEMPER_TRY(LayoutChooser layouts, LayoutChooser::create(like));
+    for (const Rung& rung : options.rungs) {
+      out.cells.push_back(climb(options, rung, spread, layouts, settings.cluster.dies_per_card));
+      if (options.on_cell)
+        TEMPER_TRY_STATUS(options.on_cell(out));
+    }
+  }
+  return out;
+}
+
+}  // namespace temper::study

@@ -1,0 +1,177 @@
+#include "study/search/ladder_report.hpp"
+
+#include "core/text/table.hpp"
+#include "orchestrator/pipeline/placement.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <functional>
+
+namespace temper::study {
+namespace {
+
+/// Rungs whose id begins like "fusion-eta*" share what was published.
+bool is_meant(const std::string& pattern, const std::string& rung) {
+  return pattern.ends_with('*') ? rung.starts_with(pattern.substr(0, pattern.size() - 1))
+                                : rung == pattern;
+}
+
+double published_for(const std::string& rung, std::int32_t cards) {
+  for (const PublishedRung& p : published_rungs()) {
+    if (p.cards == cards && is_meant(p.rung, rung))
+      return p.tokens_per_s;
+  }
+  return 0;
+}
+
+/// To so many parts of one; short in print.
+double rounded(double value, double parts) {
+  return std::round(value * parts) / parts;
+}
+
+void fill_layout(LadderRow& row, const orchestrator::PipelineConfig& c) {
+  const orchestrator::PlacementConfig cards = orchestrator::resolve_placement(c);
+  const actors::TrainerEngineConfig& trainer = c.simulation.trainer;
+  row.mode = name_of(c.placement.mode);
+  row.engines = c.rollout.replicas;
+  row.engine_cards = std::ssize(cards.rollout) / c.rollout.replicas;
+  row.reference_cards = c.reference.replicas > 0 ? std::ssize(cards.reference) : 0;
+  row.trainer_cards = std::ssize(cards.trainer);
+  row.rollout_tp = c.simulation.rollout.tp;
+  row.rollout_ep = c.simulation.rollout.ep;
+  row.concurrency = c.rollout.concurrency;
+  row.kv_share = c.simulation.rollout.kv_share;
+  row.tp = trainer.tp;
+  row.pp = trainer.pp;
+  row.cp = trainer.cp;
+  row.ep = trainer.ep;
+  row.micro_batch_tokens = trainer.micro_batch_tokens;
+}
+
+LadderRow row_of(const LadderCell& cell, const Rung& rung, std::int32_t cards) {
+  LadderRow row;
+  row.rung = cell.rung;
+  row.lengths = cell.spread.text();
+  row.bound = rung.bound;
+  row.published = published_for(cell.rung, cards);
+  row.reason = cell.reason;
+  if (!cell.tuned)
+    return row;
+  const Rates& r = cell.tuned->figures.steady;
+  row.tokens_per_s = rounded(r.sustained_per_s, 10);
+  row.trained_per_s = rounded(r.trained_per_s, 10);
+  row.generated_per_s = rounded(r.generated_per_s, 10);
+  row.busy = rounded(r.busy, 1e4);
+  row.staleness_mean = rounded(r.staleness_mean, 1e3);
+  row.seconds_per_update = rounded(r.seconds_per_update, 10);
+  row.runs = cell.tuned->runs;
+  fill_layout(row, cell.tuned->config);
+  return row;
+}
+
+using Show = std::function<std::string(const LadderRow&)>;
+
+/// Rungs down, distributions across.
+std::string over_lengths(const Ladder& ladder,
+                         const std::vector<LadderRow>& rows,
+                         const Show& show) {
+  std::vector<std::vector<std::string>> table{{"rung"}};
+  for (const Spread& spread : ladder.spreads)
+    table.front().push_back(spread.text());
+  for (std::size_t rung = 0; rung < ladder.rungs.size(); ++rung) {
+    std::vector<std::string>& line = table.emplace_back();
+    line.push_back(ladder.rungs[rung].text);
+    for (std::size_t spread = 0; spread < ladder.spreads.size(); ++spread) {
+      const LadderRow& row = rows[spread * ladder.rungs.size() + rung];
+      line.push_back(row.tokens_per_s > 0 ? show(row) : "-");
+    }
+  }
+  return bar_table(table);
+}
+
+std::string published_text(const Ladder& ladder) {
+  std::string out;
+  for (const Rung& rung : ladder.rungs) {
+    if (const double p = published_for(rung.id, ladder.cards); p > 0)
+      out += fmt::format("  {:<34}{:>6.1f}k\n", rung.text, p / 1e3);
+  }
+  if (out.empty())
+    return "";
+  return fmt::format(
+      "\npublished for {} cards, trained tokens/s (lengths, batch and split are "
+      "not published)\n{}  claimed: RL Fusion doubles utilisation; StaleSync adds up "
+      "to 50 %\n",
+      ladder.cards,
+      out);
+}
+
+std::string reasons_text(const std::vector<LadderRow>& rows) {
+  std::string out;
+  for (const LadderRow& row : rows) {
+    if (!row.reason.empty())
+      out += fmt::format("  {} at {}: {}\n", row.rung, row.lengths, row.reason);
+  }
+  return out.empty() ? out : "\nnot run\n" + out;
+}
+
+}  // namespace
+
+std::vector<LadderRow> ladder_rows(const Ladder& ladder) {
+  std::vector<LadderRow> rows;
+  for (std::size_t i = 0; i < ladder.cells.size(); ++i) {
+    rows.push_back(row_of(ladder.cells[i], ladder.rung_of(i), ladder.cards));
+    const LadderRow& first = rows[i - i % ladder.rungs.size()];
+    if (first.tokens_per_s > 0)
+      rows.back().of_separate = rounded(rows.back().tokens_per_s / first.tokens_per_s, 1e3);
+  }
+  return rows;
+}
+
+std::string layout_text(const LadderRow& r) {
+  return fmt::format(
+      "{}: {} x {} cards, tp {}, {} in flight each, KV {:.2f}; reference {}; trainer "
+      "{}: tp {} pp {} cp {} ep {}, {} tokens",
+      r.mode,
+      r.engines,
+      r.engine_cards,
+      r.rollout_tp,
+      r.concurrency,
+      r.kv_share,
+      r.reference_cards,
+      r.trainer_cards,
+      r.tp,
+      r.pp,
+      r.cp,
+      r.ep,
+      r.micro_batch_tokens);
+}
+
+std::string ladder_text(const Ladder& ladder) {
+  const std::vector<LadderRow> rows = ladder_rows(ladder);
+  std::string out = fmt::format(
+      "{} cards, {} runs to tune each cell; lengths are mean:cap:p99/median\n\n"
+      "trained tokens/s, sustained\n",
+      ladder.cards,
+      ladder.runs);
+  out += over_lengths(ladder, rows, [](const LadderRow& r) {
+    return fmt::format("{:.1f}k", r.tokens_per_s / 1e3);
+  });
+  out += fmt::format("\ntimes `{}`\n", ladder.rungs.front().text);
+  out += over_lengths(
+      ladder, rows, [](const LadderRow& r) { return fmt::format("{:.2f}", r.of_separate); });
+  out += "\ncards busy\n";
+  out += over_lengths(
+      ladder, rows, [](const LadderRow& r) { return fmt::format("{:.0f} %", 100 * r.busy); });
+  out += "\nmean staleness\n";
+  out += over_lengths(
+      ladder, rows, [](const LadderRow& r) { return fmt::format("{:.2f}", r.staleness_mean); });
+  out += "\nchosen\n";
+  for (const LadderRow& row : rows) {
+    if (row.tokens_per_s > 0)
+      out += fmt::format("  {:<16}{:<16}{}\n", row.lengths, row.rung, layout_text(row));
+  }
+  return out + reasons_text(rows) + published_text(ladder);
+}
+
+}  // namespace temper::study

@@ -1,0 +1,67 @@
+// A ladder for people and programs: tables of rungs over length distributions, and one flat row per
+// cell for CSV and JSON.
+#pragma once
+
+#include "core/describe.hpp"
+
+#include "study/search/ladder.hpp"
+
+namespace temper::study {
+
+/// One cell. Figures are of the steady stretch (explore/evaluate.hpp); 0 where nothing could be
+/// run, with the reason.
+struct LadderRow {
+  std::string rung, lengths;
+  std::int32_t bound = 0;
+  double tokens_per_s = 0;  ///< Sustained.
+  double trained_per_s = 0, generated_per_s = 0;
+  double busy = 0, staleness_mean = 0, seconds_per_update = 0;
+  double of_separate = 0;  ///< tokens_per_s over that of the first rung.
+  double published = 0;    ///< tokens/s; 0: nothing is.
+  std::string mode;
+  std::int64_t engines = 0, engine_cards = 0, reference_cards = 0, trainer_cards = 0;
+  std::int64_t rollout_tp = 0, rollout_ep = 0, concurrency = 0;
+  double kv_share = 0;
+  std::int64_t tp = 0, pp = 0, cp = 0, ep = 0, micro_batch_tokens = 0;
+  std::int64_t runs = 0;
+  std::string reason;
+};
+
+std::vector<LadderRow> ladder_rows(const Ladder& ladder);
+/// Every table, and what was published beside it.
+std::string ladder_text(const Ladder& ladder);
+/// "separate: 4 x 32 tp2 + 32 reference + 224 trainer tp1 pp7 cp2 ep32 mb8K".
+std::string layout_text(const LadderRow& row);
+
+template <class V>
+void describe(V& v, LadderRow& r) {
+  v.field(1, "rung", r.rung);
+  v.field(2, "lengths", r.lengths);
+  v.field(3, "bound", r.bound);
+  v.field(4, "tokens_per_s", r.tokens_per_s);
+  v.field(5, "trained_per_s", r.trained_per_s);
+  v.field(6, "generated_per_s", r.generated_per_s);
+  v.field(7, "busy", r.busy);
+  v.field(8, "staleness_mean", r.staleness_mean);
+  v.field(9, "seconds_per_update", r.seconds_per_update);
+  v.field(10, "of_separate", r.of_separate);
+  v.field(11, "published", r.published);
+  v.field(12, "mode", r.mode);
+  v.field(13, "engines", r.engines);
+  v.field(14, "engine_cards", r.engine_cards);
+  v.field(15, "reference_cards", r.reference_cards);
+  v.field(16, "trainer_cards", r.trainer_cards);
+  v.field(17, "rollout_tp", r.rollout_tp);
+  v.field(18, "rollout_ep", r.rollout_ep);
+  v.field(19, "concurrency", r.concurrency);
+  v.field(20, "kv_share", r.kv_share);
+  v.field(21, "tp", r.tp);
+  v.field(22, "pp", r.pp);
+  v.field(23, "cp", r.cp);
+  v.field(24, "ep", r.ep);
+  v.field(25, "micro_batch_tokens", r.micro_batch_tokens);
+  v.field(26, "runs", r.runs);
+  v.field(27, "reason", r.reason);
+}
+
+}  // namespace temper::study

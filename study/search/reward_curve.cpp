@@ -1,0 +1,74 @@
+#include "study/search/reward_curve.hpp"
+
+#include "core/files.hpp"
+#include "sim_hw/validation/csv.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <map>
+
+namespace temper::study {
+
+std::optional<double> RewardCurve::updates(double staleness) const {
+  if (staleness > most_staleness() + 1e-9)
+    return std::nullopt;
+  const auto after = std::ranges::lower_bound(points, staleness, {}, &Point::staleness);
+  if (after == points.begin() || after == points.end())
+    return after == points.end() ? points.back().updates : after->updates;
+  const Point& before = *std::prev(after);
+  const double part = (staleness - before.staleness) / (after->staleness - before.staleness);
+  return before.updates + part * (after->updates - before.updates);
+}
+
+Result<RewardCurve> read_reward_curve(const std::filesystem::path& csv) {
+  TEMPER_TRY(const std::string text, read_file(csv));
+  TEMPER_TRY(const sim_hw::CsvTable table, sim_hw::parse_csv(csv.string(), text));
+  for (const char* column : {"eta", "staleness_mean", "steps_to_target"}) {
+    if (!table.has(column)) {
+      return invalid_input(fmt::format(
+          "{}: has no column `{}`; expected a compare.csv of `temper compare --target-reward`",
+          csv.string(),
+          column));
+    }
+  }
+  struct Sum {
+    double staleness = 0, updates = 0;
+    int runs = 0, reached = 0;
+  };
+  std::map<double, Sum> by_eta;
+  for (std::size_t i = 0; i < table.rows.size(); ++i) {
+    const auto& row = table.rows[i];
+    const auto number = [&](const char* column) -> std::optional<double> {
+      const std::string& word = row[table.column(column)];
+      double value = 0;
+      const auto [stop, errc] = std::from_chars(word.data(), word.data() + word.size(), value);
+      return errc == std::errc{} && stop == word.data() + word.size() ? std::optional(value)
+                                                                      : std::nullopt;
+    };
+    const auto eta = number("eta"), staleness = number("staleness_mean");
+    if (!eta || !staleness) {
+      return invalid_input(fmt::format(
+          "{}:{}: eta and staleness_mean must be numbers", csv.string(), table.lines[i]));
+    }
+    Sum& sum = by_eta[*eta];
+    ++sum.runs;
+    sum.staleness += *staleness;
+    if (const auto steps = number("steps_to_target")) {
+      sum.updates += *steps;
+      ++sum.reached;
+    }
+  }
+  RewardCurve curve;
+  for (const auto& [eta, sum] : by_eta) {
+    if (sum.reached == sum.runs)
+      curve.points.push_back({sum.staleness / sum.runs, sum.updates / sum.runs});
+  }
+  if (curve.points.empty())
+    return invalid_input(csv.string() + ": at no eta every seed reached the target reward");
+  std::ranges::sort(curve.points, {}, &RewardCurve::Point::staleness);
+  return curve;
+}
+
+}  // namespace temper::study

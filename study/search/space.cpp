@@ -1,0 +1,140 @@
+#include "study/search/space.hpp"
+
+#include <algorithm>
+
+namespace temper::study {
+namespace {
+
+constexpr std::int64_t kSlots[] = {8, 16, 24, 32, 48, 64, 96, 128, 192, 256};
+constexpr std::int64_t kMostTp = 16;
+constexpr std::int64_t kReturnShares[] = {0, 5, 10, 25, 50};
+constexpr std::int64_t kFewestSixteenths = 3, kMostSixteenths = 14;
+
+std::vector<std::int64_t> powers_of_two(std::int64_t most) {
+  std::vector<std::int64_t> out;
+  for (std::int64_t n = 1; n <= most; n *= 2)
+    out.push_back(n);
+  return out;
+}
+
+std::vector<CardId> block(std::int64_t begin, std::int64_t end) {
+  std::vector<CardId> cards;
+  for (std::int64_t card = begin; card < end; ++card)
+    cards.emplace_back(static_cast<std::uint32_t>(card));
+  return cards;
+}
+
+/// Shares of all cards, rounded to multiples of a power of two that keeps the rest divisible.
+std::vector<std::int64_t> reference_shares(std::int64_t cards) {
+  std::vector<std::int64_t> out;
+  const std::int64_t grain = std::max<std::int64_t>(1, cards / 24);
+  for (const std::int64_t part : {24, 12, 8, 6, 4}) {
+    const std::int64_t n = std::max<std::int64_t>(1, cards / part / grain * grain);
+    if (n < cards && (out.empty() || out.back() != n))
+      out.push_back(n);
+  }
+  return out;
+}
+
+}  // namespace
+
+Space::Space(orchestrator::PipelineConfig like,
+             orchestrator::PlacementMode mode,
+             std::int64_t devices_per_card)
+    : like_(std::move(like)), mode_(mode), devices_per_card_(devices_per_card) {
+  axes_.push_back({"engine cards", powers_of_two(like_.placement.cards)});
+  axes_.push_back({"tp", powers_of_two(kMostTp)});
+  axes_.push_back({"slots", {std::begin(kSlots), std::end(kSlots)}});
+  add_placement_axes();
+}
+
+void Space::add_placement_axes() {
+  const bool own_rollout = mode_ == orchestrator::PlacementMode::Separate ||
+                           mode_ == orchestrator::PlacementMode::Hybrid;
+  Axis reference{"reference cards", {0}}, share{"rollout share", {0}};
+  Axis back{"return share", {25}}, lending{"lending", {0}};
+  if (mode_ != orchestrator::PlacementMode::Fused && like_.reference.replicas > 0)
+    reference.values = reference_shares(like_.placement.cards);
+  if (own_rollout) {
+    share.values.clear();
+    for (std::int64_t s = kFewestSixteenths; s <= kMostSixteenths; ++s)
+      share.values.push_back(s);
+  } else if (like_.staleness.bound > 0) {
+    back.values.assign(std::begin(kReturnShares), std::end(kReturnShares));
+  }
+  if (mode_ == orchestrator::PlacementMode::Hybrid)
+    lending.values = {0, 1};
+  for (Axis* axis : {&reference, &share, &back, &lending})
+    axes_.push_back(std::move(*axis));
+}
+
+std::optional<orchestrator::PipelineConfig> Space::placed(std::int64_t engine,
+                                                          std::int64_t reference,
+                                                          std::int64_t sixteenths) const {
+  orchestrator::PipelineConfig c = like_;
+  orchestrator::PlacementConfig& p = c.placement;
+  const std::int64_t cards = p.cards;
+  p.mode = mode_;
+  p.rollout.clear(), p.trainer.clear(), p.reference.clear(), p.reward.clear();
+  p.rollout_cards = p.reference_cards = 0;
+  c.reference.replicas = std::min(c.reference.replicas, 1);
+  std::int64_t rollout = cards - reference;
+  if (sixteenths > 0) {
+    rollout =
+        std::max<std::int64_t>(1, (2 * sixteenths * cards / 16 + engine) / (2 * engine)) * engine;
+    p.rollout_cards = static_cast<std::int32_t>(rollout);
+    p.reference_cards = static_cast<std::int32_t>(reference);
+    const std::int64_t trainer = cards - rollout - reference;
+    if (trainer < 1 || (mode_ == orchestrator::PlacementMode::Hybrid && trainer % engine != 0))
+      return std::nullopt;
+  } else if (reference > 0) {
+    p.rollout = p.trainer = block(0, rollout);
+    p.reference = block(rollout, cards);
+  }
+  if (rollout < engine || rollout % engine != 0)
+    return std::nullopt;
+  c.rollout.replicas = static_cast<std::int32_t>(rollout / engine);
+  return c;
+}
+
+std::size_t Space::size() const {
+  std::size_t product = 1;
+  for (const Axis& axis : axes_)
+    product *= axis.values.size();
+  return product;
+}
+
+Space::Point Space::point(std::size_t n) const {
+  Point point(axes_.size());
+  for (std::size_t axis = axes_.size(); axis-- > 0;) {
+    point[axis] = n % axes_[axis].values.size();
+    n /= axes_[axis].values.size();
+  }
+  return point;
+}
+
+std::optional<orchestrator::PipelineConfig> Space::at(const Point& point) const {
+  const auto value = [&](std::size_t axis) { return axes_[axis].values[point[axis]]; };
+  const std::int64_t engine = value(0), tp = value(1), slots = value(2);
+  const std::int64_t devices = engine * devices_per_card_;
+  if (devices % tp != 0)
+    return std::nullopt;
+  auto c = placed(engine, value(3), value(4));
+  if (!c)
+    return std::nullopt;
+  c->simulation.rollout.tp = tp;
+  c->placement.return_share = static_cast<double>(value(5)) / 100;
+  c->placement.lending =
+      value(6) == 0 ? orchestrator::LendingPolicy::Auto : orchestrator::LendingPolicy::Always;
+  const std::int64_t outstanding = (static_cast<std::int64_t>(c->staleness.bound) + 1) *
+                                   c->algorithm.groups_per_update *
+                                   c->algorithm.responses_per_group;
+  const std::int64_t group = c->algorithm.responses_per_group;
+  const std::int64_t share = (outstanding + c->rollout.replicas - 1) / c->rollout.replicas;
+  const std::int64_t most = (share + group - 1) / group * group;
+  c->rollout.concurrency =
+      static_cast<std::int32_t>(std::max(group, std::min(most, slots * (devices / tp))));
+  return c;
+}
+
+}  // namespace temper::study

@@ -1,0 +1,217 @@
+#include "study/search/steady_terms.hpp"
+
+#include <cmath>
+#include <functional>
+
+namespace temper::study::steady {
+namespace {
+
+/// Parts of an integral over tokens, and of the bisection for K.
+constexpr int kGrid = 24;
+constexpr int kHalvings = 14;
+
+/// Seconds until at most `left` of `n` responses per replica have not ended, where the slots and
+/// the cache are full until no response waits.
+double drain(const Terms& t, double n, double left) {
+  const Drawn& d = t.drawn;
+  const double running = std::min(n, t.full);
+  const double tokens = std::max(0.0, n * d.mean - running * d.residual);
+  double seconds = tokens / running * t.engine.step(running, t.context());
+  const double width = d.longest / kGrid;
+  for (int i = 0; i < kGrid; ++i) {
+    const double begin = width * i;
+    const double now = running * d.residual_survivors(begin);
+    if (now <= left)
+      break;
+    const double next = running * d.residual_survivors(begin + width);
+    const double part = next >= left ? 1 : (now - left) / (now - next);
+    const double between = running * d.residual_survivors(begin + width / 2);
+    seconds += part * width * t.engine.step(between, t.context() + begin + width / 2);
+  }
+  return seconds;
+}
+
+/// What a replica does from one admission of `fresh` responses to the next.
+struct Burst {
+  double seconds = 0;
+  double longest = 0;  ///< From dispatch to its end, where bursts follow each other.
+  bool fits = true;    ///< In slots and cache.
+};
+
+/// P(K) and T(K) of the header, for `fresh` responses per replica and burst.
+Burst burst(const Terms& t, double fresh, double tokens) {
+  const Drawn& d = t.drawn;
+  const double width = tokens / kGrid;
+  const auto bursts = static_cast<int>(d.longest / tokens);
+  const double rest = d.longest - tokens * bursts;
+  Burst out;
+  double rest_seconds = 0;
+  for (int i = 0; i < kGrid; ++i) {
+    const double phase = width * (i + 0.5);
+    double running = 0, context = 0;
+    for (int j = 0; j <= bursts; ++j) {
+      const double there = d.survivors(phase + tokens * j);
+      running += there;
+      context += there * (phase + tokens * j);
+    }
+    if (running <= 0)
+      break;
+    const double own = d.prompt / t.group + context / running;  // the prompt is a group's
+    out.fits &= fresh * running <= t.slots && fresh * running * own <= t.engine.cache;
+    const double seconds = width * t.engine.step(fresh * running, d.prompt + context / running);
+    out.seconds += seconds;
+    rest_seconds += seconds * std::clamp((rest - width * i) / width, 0.0, 1.0);
+  }
+  out.longest = bursts * out.seconds + rest_seconds;
+  return out;
+}
+
+/// The least period in which the update and the reference keep up, and the longest answer is there
+/// in eta + 1 periods.
+double least(const Terms& t, double longest, double period) {
+  const double pace = std::max(t.update, t.scoring);
+  const double q = t.latency(t.scoring / std::max(period, pace));
+  return std::max(pace, (longest + q + t.update + t.publish) / (t.eta + 1));
+}
+
+SteadyState with_own_cards(const Terms& t) {
+  SteadyState out;
+  const Drawn& d = t.drawn;
+  double low = d.longest / 64, high = d.longest;
+  const auto needed = [&](const Burst& b) {
+    return least(t, b.longest + t.prefill, b.seconds + t.prefill);
+  };
+  for (int i = 0; i < kHalvings; ++i) {
+    const double middle = std::sqrt(low * high);
+    const Burst b = burst(t, t.fresh, middle);
+    (b.seconds + t.prefill < needed(b) ? low : high) = middle;
+  }
+  const Burst b = burst(t, t.fresh, high);
+  out.seconds_per_update = std::max(b.seconds + t.prefill, needed(b));
+  out.pace = Pace::LongAnswers;
+  const double step = t.engine.step(t.full, t.context());
+  if (!b.fits) {
+    const double full = t.fresh * d.mean / t.full * step + t.prefill;
+    out.seconds_per_update = std::max(full, least(t, d.longest * step + t.prefill, full));
+    if (full >= out.seconds_per_update)
+      out.pace = Pace::Slots;
+  }
+  const double p = out.seconds_per_update;
+  if (p <= t.update * 1.001)
+    out.pace = Pace::Update;
+  else if (p <= t.scoring * 1.001)
+    out.pace = Pace::Reference;
+  out.staleness_mean = t.eta;
+  if (out.pace == Pace::Slots) {
+    const double response = t.slots / t.fresh * p;  // Little's law
+    const double group = response + (d.group_end - d.mean) * step;
+    const double there = group + t.prefill + t.latency(t.scoring / p) + p / 2;
+    const double wait = p - t.update - t.publish;
+    out.staleness_mean = std::clamp((there - wait) / p + 0.5, 0.0, t.eta);
+  }
+  return out;
+}
+
+/// Until the last of `n` responses per replica that begin together.
+double alone(const Terms& t, double n) {
+  const Burst b = burst(t, n, t.drawn.longest);
+  return b.fits ? b.seconds : drain(t, n, 0);
+}
+
+SteadyState synchronous(const Terms& t) {
+  SteadyState out;
+  const double generation = alone(t, t.fresh) + t.prefill;
+  const double scoring = t.scored * 1.5 + std::max(0.0, t.scoring - generation);
+  out.seconds_per_update = generation + scoring + t.update + t.publish;
+  out.pace = Pace::LongAnswers;
+  return out;
+}
+
+/// A turn that trains `batches`.
+struct Turn {
+  double seconds = 0;  ///< Of generation.
+  double whole = 0;    ///< Batches that are whole at its end, of eta + 1.
+};
+
+/// Of generation where slots or cache are full at first: what the turn before left goes on too, and
+/// the longest answer still needs (eta + 1) / batches turns at most.
+double full_turn(const Terms& t, double fresh, double left, double batches) {
+  const Drawn& d = t.drawn;
+  const double longest = d.longest * batches / (t.eta + 1) * t.engine.step(t.full, t.context());
+  return std::max(drain(t, fresh + left * d.residual / d.mean, left), left > 0 ? longest : 0);
+}
+
+Turn turn(const Terms& t, double batches, double left) {
+  const Drawn& d = t.drawn;
+  const double fresh = batches * t.fresh;
+  // What is left at the end of a turn with K tokens: all older bursts, from there on.
+  const auto rest = [&](double tokens, const auto& share) {
+    double sum = 0;
+    for (double at = tokens; at < d.longest; at += tokens)
+      sum += share(d.survivors(at));
+    return sum;
+  };
+  double low = d.longest / 64, high = d.longest;
+  for (int i = 0; i < kHalvings; ++i) {
+    const double middle = std::sqrt(low * high);
+    (fresh * rest(middle, std::identity()) > left ? low : high) = middle;
+  }
+  const double unfinished =
+      batches * rest(high, [&](double share) { return 1 - std::pow(1 - share, t.group); });
+  // No answer may need more turns than the bound leaves it.
+  const Burst b = burst(t, fresh, std::max(high, d.longest * batches / (t.eta + 1)));
+  return {b.fits ? b.seconds : full_turn(t, fresh, left, batches), t.eta + 1 - unfinished};
+}
+
+enum class Reference { Elsewhere, InTurn };
+
+SteadyState in_turns(const Terms& t, Reference reference) {
+  SteadyState out;
+  const double left = t.eta > 0 ? t.return_share * t.slots : 0;
+  double batches = std::floor(t.eta + 1);
+  Turn at = turn(t, batches, left);
+  while (batches > 1 && at.whole < batches - 1e-9)
+    at = turn(t, --batches, left);
+  const double generation = at.seconds + t.prefill * batches;
+  const double each = (generation + t.to_rollout + t.to_training) / batches + t.update;
+  const double after = t.scored * 1.5 + std::max(0.0, t.scoring * batches - generation);
+  out.seconds_per_update = reference == Reference::InTurn
+                               ? each + t.scoring
+                               : std::max(each + after / batches, t.scoring);
+  out.staleness_mean = std::max(0.0, t.eta - (batches - 1) / 2);
+  out.pace = Pace::Turns;
+  return out;
+}
+
+/// Own cards of the rollout, and the trainer's while they have nothing to train.
+SteadyState with_lent_cards(Terms t, double lent_per_own) {
+  const double fresh = t.fresh;
+  SteadyState out = t.eta > 0 ? with_own_cards(t) : synchronous(t);
+  for (int i = 0; i < 4; ++i) {
+    const double p = out.seconds_per_update;
+    const double idle = std::max(0.0, p - t.update - t.to_rollout - t.to_training) / p;
+    t.fresh = fresh / (1 + lent_per_own * idle);
+    out = t.eta > 0 ? with_own_cards(t) : synchronous(t);
+  }
+  return out;
+}
+
+}  // namespace
+
+SteadyState settle(const Terms& t, const orchestrator::PlacementConfig& cards) {
+  switch (cards.mode) {
+    case orchestrator::PlacementMode::Separate:
+      break;
+    case orchestrator::PlacementMode::Hybrid:
+      return with_lent_cards(t,
+                             static_cast<double>(std::ssize(cards.trainer)) /
+                                 static_cast<double>(std::ssize(cards.rollout)));
+    case orchestrator::PlacementMode::Colocated:
+      return in_turns(t, Reference::Elsewhere);
+    case orchestrator::PlacementMode::Fused:
+      return in_turns(t, Reference::InTurn);
+  }
+  return t.eta > 0 ? with_own_cards(t) : synchronous(t);
+}
+
+}  // namespace temper::study::steady

@@ -1,0 +1,228 @@
+#include "study/search/steady_state.hpp"
+
+#include "actors/simulation/costs.hpp"
+#include "actors/simulation/simulated_reference.hpp"
+#include "orchestrator/pipeline/placement.hpp"
+#include "orchestrator/pipeline/switch_plan.hpp"
+#include "trainer/simulated/update_cost.hpp"
+
+#include "study/search/steady_terms.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+
+namespace temper::study {
+namespace {
+
+using actors::SimulationSettings;
+using steady::Drawn;
+using steady::Engine;
+using steady::Terms;
+
+bool takes_turns(orchestrator::PlacementMode mode) {
+  return mode == orchestrator::PlacementMode::Colocated ||
+         mode == orchestrator::PlacementMode::Fused;
+}
+
+}  // namespace
+
+class SteadyStateModel::Costs {
+ public:
+  explicit Costs(SimulationSettings settings)
+      : settings_(std::move(settings)), fabric_(sim_hw::make_fabric(settings_.cluster)) {}
+
+  SteadyState judge(const orchestrator::PipelineConfig& c);
+
+ private:
+  using Key = std::array<std::int64_t, 16>;
+
+  static void add_trainer(Key& key, const actors::TrainerEngineConfig& t, std::int64_t cards) {
+    std::ranges::copy(std::array{t.tp,
+                                 t.pp,
+                                 t.vpp,
+                                 t.ep,
+                                 t.cp,
+                                 t.micro_batch_tokens,
+                                 std::int64_t{t.optimizer_on_host},
+                                 cards},
+                      key.begin());
+  }
+  SimulationSettings settings_for(const orchestrator::PipelineConfig& c, std::int64_t cards) const {
+    SimulationSettings s = settings_;
+    const auto prompt = s.config.prompt.lengths, response = s.config.response.lengths;
+    s.config = c.simulation;
+    s.config.prompt.lengths = prompt;
+    s.config.response.lengths = response;
+    s.cards = cards;
+    return s;
+  }
+  Drawn& drawn(const orchestrator::PipelineConfig& c);
+  Engine& engine(const orchestrator::PipelineConfig& c, const orchestrator::PlacementConfig& cards);
+  double update(const orchestrator::PipelineConfig& c,
+                const orchestrator::PlacementConfig& cards,
+                Drawn& drawn);
+  struct Scoring {
+    double batch = 0, group = 0;
+  };
+  Scoring scoring(const orchestrator::PipelineConfig& c,
+                  const orchestrator::PlacementConfig& cards,
+                  Drawn& drawn);
+  struct Moves {
+    double publish = 0, to_rollout = 0, to_training = 0;
+  };
+  Moves moves(const orchestrator::PipelineConfig& c, const orchestrator::PlacementConfig& cards);
+
+  const SimulationSettings settings_;
+  const sim_hw::Fabric fabric_;
+  std::map<std::pair<std::int32_t, std::int32_t>, Drawn> drawn_;
+  std::map<Key, std::unique_ptr<Engine>> engines_;
+  std::map<Key, double> updates_;
+  std::map<Key, Scoring> scorings_;
+  std::map<Key, Moves> moves_;
+};
+
+Drawn& SteadyStateModel::Costs::drawn(const orchestrator::PipelineConfig& c) {
+  const std::pair key{c.algorithm.groups_per_update, c.algorithm.responses_per_group};
+  const auto known = drawn_.find(key);
+  return known != drawn_.end()
+             ? known->second
+             : drawn_.emplace(key, steady::draw(c, settings_.config)).first->second;
+}
+
+Engine& SteadyStateModel::Costs::engine(const orchestrator::PipelineConfig& c,
+                                        const orchestrator::PlacementConfig& cards) {
+  const actors::RolloutEngineConfig& r = c.simulation.rollout;
+  const std::int64_t size = std::ssize(cards.rollout) / c.rollout.replicas;
+  const bool turns = takes_turns(cards.mode);
+  const Key key{size,
+                r.tp,
+                r.ep,
+                std::lround(r.kv_share * 1e4),
+                r.block,
+                r.prefill_tokens,
+                std::int64_t{r.tuned_host},
+                std::int64_t{turns}};
+  std::unique_ptr<Engine>& known = engines_[key];
+  if (!known) {
+    SimulationSettings s = settings_for(c, size);
+    s.colocated = turns;
+    known = std::make_unique<Engine>(s);
+  }
+  return *known;
+}
+
+double SteadyStateModel::Costs::update(const orchestrator::PipelineConfig& c,
+                                       const orchestrator::PlacementConfig& cards,
+                                       Drawn& drawn) {
+  Key key{};
+  add_trainer(key, c.simulation.trainer, std::ssize(cards.trainer));
+  key[8] = c.algorithm.groups_per_update;
+  key[9] = c.algorithm.responses_per_group;
+  const auto [known, fresh] = updates_.try_emplace(key, 0);
+  if (fresh) {
+    SimulationSettings s = settings_for(c, std::ssize(cards.trainer));
+    s.trainer_cards = s.cards;
+    const trainer::UpdateModel update(s);
+    known->second = update.seconds(drawn.packed(std::ssize(drawn.sequences), update.limits()));
+  }
+  return known->second;
+}
+
+SteadyStateModel::Costs::Scoring SteadyStateModel::Costs::scoring(
+    const orchestrator::PipelineConfig& c,
+    const orchestrator::PlacementConfig& cards,
+    Drawn& drawn) {
+  const std::int32_t actors = c.reference.replicas;
+  if (actors == 0)
+    return {};
+  const std::int64_t size = std::ssize(cards.reference) / actors;
+  Key key{};
+  add_trainer(key, c.simulation.trainer, size);
+  key[8] = c.algorithm.groups_per_update;
+  key[9] = c.algorithm.responses_per_group;
+  key[10] = actors;
+  const auto [known, fresh] = scorings_.try_emplace(key);
+  if (fresh) {
+    const actors::ReferenceModel model(settings_for(c, size));
+    const auto part = [&](std::int64_t responses) {
+      return model.seconds(drawn.packed(responses, model.limits()));
+    };
+    known->second = {part(std::max<std::int64_t>(1, std::ssize(drawn.sequences) / actors)),
+                     part(c.algorithm.responses_per_group)};
+  }
+  return known->second;
+}
+
+SteadyStateModel::Costs::Moves SteadyStateModel::Costs::moves(
+    const orchestrator::PipelineConfig& c, const orchestrator::PlacementConfig& cards) {
+  const actors::RolloutEngineConfig& r = c.simulation.rollout;
+  Key key{};
+  add_trainer(key, c.simulation.trainer, std::ssize(cards.trainer));
+  std::ranges::copy(std::array{r.tp,
+                               r.ep,
+                               std::lround(r.kv_share * 1e4),
+                               std::ssize(cards.rollout) / c.rollout.replicas,
+                               static_cast<std::int64_t>(cards.mode)},
+                    key.begin() + 8);
+  const auto [known, fresh] = moves_.try_emplace(key);
+  if (!fresh)
+    return known->second;
+  const orchestrator::SimulatedPlacement placement = orchestrator::simulated_placement(
+      c, settings_for(c, std::ssize(cards.rollout) / c.rollout.replicas));
+  if (cards.mode == orchestrator::PlacementMode::Separate ||
+      cards.mode == orchestrator::PlacementMode::Hybrid)
+    known->second.publish = actors::publish_seconds(fabric_, placement.settings);
+  if (cards.mode != orchestrator::PlacementMode::Separate) {
+    const orchestrator::SwitchPlan plan = orchestrator::predict_switch(placement);
+    for (const orchestrator::PredictedState& state : plan.to_rollout)
+      known->second.to_rollout += state.seconds;
+    for (const orchestrator::PredictedState& state : plan.to_training)
+      known->second.to_training += state.seconds;
+  }
+  return known->second;
+}
+
+SteadyState SteadyStateModel::Costs::judge(const orchestrator::PipelineConfig& c) {
+  const orchestrator::PlacementConfig cards = orchestrator::resolve_placement(c);
+  Drawn& d = drawn(c);
+  Terms t{.drawn = d, .engine = engine(c, cards)};
+  const auto as_double = [](auto number) { return static_cast<double>(number); };
+  t.eta = c.staleness.policy == orchestrator::PolicyRule::Sync ? 0 : c.staleness.bound;
+  const double engines = as_double(c.rollout.replicas);
+  const double batch = as_double(c.algorithm.groups_per_update);
+  t.group = as_double(c.algorithm.responses_per_group);
+  const double responses = batch * t.group;
+  t.fresh = responses / (engines * t.engine.replicas);
+  const double most = t.engine.cache / (t.context() - d.prompt * (1 - 1 / t.group));
+  t.slots = as_double(c.rollout.concurrency) / t.engine.replicas;
+  t.full = std::max(1.0, std::min(t.slots, most));
+  t.update = update(c, cards, d);
+  const Scoring s = scoring(c, cards, d);
+  t.scoring = s.batch;
+  t.scored = s.group + seconds(c.simulation.reward.mean);
+  const auto prompts = static_cast<std::int64_t>(std::ceil(batch / engines));
+  t.prefill = t.engine.prefill_seconds(prompts, d.prompt) + t.engine.swap;
+  const Moves m = moves(c, cards);
+  t.publish = m.publish + t.engine.swap;
+  t.to_rollout = m.to_rollout;
+  t.to_training = m.to_training;
+  t.return_share = cards.return_share;
+  SteadyState out = steady::settle(t, cards);
+  const double tokens = responses * (d.prompt + d.mean);
+  out.trained_per_s = tokens / out.seconds_per_update;
+  return out;
+}
+
+SteadyStateModel::SteadyStateModel(SimulationSettings settings)
+    : costs_(std::make_unique<Costs>(std::move(settings))) {}
+SteadyStateModel::~SteadyStateModel() = default;
+SteadyStateModel::SteadyStateModel(SteadyStateModel&&) noexcept = default;
+SteadyStateModel& SteadyStateModel::operator=(SteadyStateModel&&) noexcept = default;
+
+SteadyState SteadyStateModel::operator()(const orchestrator::PipelineConfig& config) {
+  return costs_->judge(config);
+}
+
+}  // namespace temper::study

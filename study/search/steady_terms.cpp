@@ -1,0 +1,76 @@
+#include "study/search/steady_terms.hpp"
+
+#include "actors/simulation/costs.hpp"
+#include "actors/simulation/lengths.hpp"
+
+#include <cmath>
+#include <numeric>
+
+namespace temper::study::steady {
+
+Drawn draw(const orchestrator::PipelineConfig& c, const actors::SimulationConfig& simulation) {
+  const actors::Lengths prompts(simulation.prompt, c.seed, actors::kPromptLengths);
+  const actors::Lengths responses(simulation.response, c.seed, actors::kResponseLengths);
+  const auto size = static_cast<std::uint64_t>(c.algorithm.responses_per_group);
+  const auto groups = static_cast<std::uint64_t>(c.algorithm.groups_per_update);
+  Drawn d;
+  std::vector<double> lengths;
+  double squares = 0;
+  for (std::uint64_t g = 0; g < groups; ++g) {
+    const Tokens prompt = prompts.of(g);
+    double longest = 0;
+    for (std::uint64_t i = 0; i < size; ++i) {
+      const Tokens response = responses.of(g * size + i, g);
+      d.sequences.push_back(prompt + response);
+      lengths.push_back(static_cast<double>(response.count()));
+      longest = std::max(longest, lengths.back());
+      squares += lengths.back() * lengths.back();
+    }
+    d.prompt += static_cast<double>(prompt.count()) / static_cast<double>(groups);
+    d.group_end += longest / static_cast<double>(groups);
+  }
+  std::ranges::sort(lengths);
+  const auto count = static_cast<double>(lengths.size());
+  d.mean = std::accumulate(lengths.begin(), lengths.end(), 0.0) / count;
+  d.residual = squares / count / (2 * d.mean);
+  d.longest = lengths.back();
+  for (std::size_t bin = 0; bin < Drawn::kBins; ++bin) {
+    const double begin = d.longest * static_cast<double>(bin) / Drawn::kBins;
+    const auto above = lengths.end() - std::ranges::upper_bound(lengths, begin);
+    d.longer[bin] = static_cast<double>(above) / count;
+  }
+  for (std::size_t bin = Drawn::kBins; bin-- > 0;) {
+    const double part = (d.longer[bin] + d.longer[bin + 1]) / 2 * d.longest / Drawn::kBins;
+    d.left_over[bin] = d.left_over[bin + 1] + part / d.mean;
+  }
+  return d;
+}
+
+Engine::Engine(const actors::SimulationSettings& s)
+    : cost(s),
+      replicas(static_cast<double>(cost.replicas())),
+      cache(static_cast<double>(actors::kv_tokens(s).count())),
+      swap(actors::swap_seconds(sim_hw::make_fabric(s.cluster), s)) {}
+
+double Engine::step(double b, double context) {
+  const double whole = std::max(1.0, std::ceil(b - 1e-9));
+  const auto running = static_cast<std::int64_t>(whole * replicas);
+  const auto d = cost.decode(running);
+  return d.fixed + d.per_context * d.running * context;
+}
+
+double Engine::prefill_seconds(std::int64_t prompts, double tokens) {
+  const auto [known, fresh] = prefill.try_emplace(prompts, 0);
+  if (fresh) {
+    std::deque<rollout::PrefillPiece> pieces(
+        static_cast<std::size_t>(prompts),
+        rollout::PrefillPiece{.tokens = std::max<std::int64_t>(1, std::llround(tokens))});
+    while (!pieces.empty()) {
+      known->second += cost.prefill(pieces);
+      cost.finish_prefill(pieces);
+    }
+  }
+  return known->second;
+}
+
+}  // namespace temper::study::steady

@@ -1,0 +1,98 @@
+// What the closed form of explore/steady_state.hpp is made of: the batch that a run draws, an
+// engine's steps, and a configuration as the terms of the equations. Doubles are seconds and
+// tokens.
+#pragma once
+
+#include "actors/simulation/packing.hpp"
+#include "orchestrator/pipeline/pipeline_config.hpp"
+#include "rollout/simulated/engine_cost.hpp"
+
+#include "study/search/steady_state.hpp"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <vector>
+
+namespace temper::study::steady {
+
+/// What the first batch of the run draws.
+struct Drawn {
+  static constexpr std::size_t kBins = 256;
+
+  std::vector<Tokens> sequences;  ///< Prompt and response, of every response.
+  double prompt = 0;              ///< Mean.
+  double mean = 0;                ///< Of responses, as all below.
+  double longest = 0;
+  double residual = 0;   ///< Mean of what is left of one met at random: E[x^2] / (2 E[x]).
+  double group_end = 0;  ///< Mean of the longest of a group.
+  std::array<double, kBins + 2> longer{};     ///< Share longer than a bin's begin.
+  std::array<double, kBins + 2> left_over{};  ///< Of `longer`: integral from there on, over mean.
+
+  /// Of the first `count` sequences.
+  const actors::Packing& packed(std::int64_t count, const actors::PackingLimits& limits) {
+    const auto end = sequences.begin() + count;
+    return packings_.try_emplace(count, std::vector(sequences.begin(), end)).first->second(limits);
+  }
+  /// Share longer than `tokens`.
+  double survivors(double tokens) const { return look_up(longer, tokens); }
+  /// Share of responses met at random that have more than `tokens` left.
+  double residual_survivors(double tokens) const { return look_up(left_over, tokens); }
+
+ private:
+  double look_up(const std::array<double, kBins + 2>& table, double tokens) const {
+    const double at = std::max(0.0, tokens / longest * kBins);
+    if (at >= kBins)
+      return 0;
+    const auto bin = static_cast<std::size_t>(at);
+    const double rest = at - static_cast<double>(bin);
+    return table[bin] * (1 - rest) + table[bin + 1] * rest;
+  }
+
+  std::map<std::int64_t, actors::Packings> packings_;
+};
+
+Drawn draw(const orchestrator::PipelineConfig& config, const actors::SimulationConfig& simulation);
+
+/// An engine and its steps.
+struct Engine {
+  rollout::EngineCost cost;
+  double replicas = 1;
+  double cache = 0;                          ///< Tokens of a replica.
+  double swap = 0;                           ///< Taking over new weights.
+  std::map<std::int64_t, double> prefill{};  ///< Seconds, by prompts.
+
+  explicit Engine(const actors::SimulationSettings& settings);
+
+  /// Of `b` responses on each replica.
+  double step(double b, double context);
+  /// Of so many prompts of `tokens` each.
+  double prefill_seconds(std::int64_t prompts, double tokens);
+};
+
+/// All that a configuration means for the equations of the header.
+struct Terms {
+  const Drawn& drawn;
+  Engine& engine;
+  double eta = 0;
+  double fresh = 0;  ///< Responses of a batch per replica.
+  double slots = 0;  ///< Of a replica.
+  double full = 0;   ///< The same, or what its cache holds of responses met at random.
+  double update = 0, publish = 0, prefill = 0;  ///< prefill: with taking over weights.
+  double scoring = 0;                           ///< A: a pass over the batch.
+  double scored = 0;                            ///< Q without waiting for a pass under way.
+  double to_rollout = 0, to_training = 0;
+  double return_share = 0;
+  double group = 1;  ///< Responses of one.
+
+  double context() const { return drawn.prompt + drawn.residual; }
+  /// Q where the reference is busy for this share.
+  double latency(double busy) const {
+    return std::min(scoring + scored, scored * (1 + 0.5 / std::max(0.05, 1 - busy)));
+  }
+};
+
+/// The steady state of a configuration with these terms.
+SteadyState settle(const Terms& terms, const orchestrator::PlacementConfig& cards);
+
+}  // namespace temper::study::steady

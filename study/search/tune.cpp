@@ -1,0 +1,458 @@
+#include "study/search/tune.hpp"
+
+#include "core/yaml.hpp"
+#include "orchestrator/pipeline/load.hpp"
+#include "orchestrator/pipeline/placement.hpp"
+#include "orchestrator/pipeline/simulation.hpp"
+
+#include "study/machine/machine_run.hpp"
+#include "study/search/tune_judge.hpp"
+#include "study/search/tune_screen.hpp"
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <set>
+#include <thread>
+
+namespace temper::study {
+namespace {
+
+constexpr orchestrator::PlacementMode kLocalModes[] = {orchestrator::PlacementMode::Separate,
+                                                       orchestrator::PlacementMode::Colocated};
+constexpr orchestrator::PlacementMode kSimulatedModes[] = {orchestrator::PlacementMode::Separate,
+                                                           orchestrator::PlacementMode::Colocated,
+                                                           orchestrator::PlacementMode::Fused,
+                                                           orchestrator::PlacementMode::Hybrid};
+
+constexpr std::int32_t kMostLocalEngines = 2;
+/// Of the same cards and engines, and kept by a screen for each run.
+constexpr int kMostAlike = 2;
+constexpr std::size_t kKeptPerRun = 8;
+/// As many for each core between two looks at whether to stop.
+constexpr std::size_t kBatchPerThread = 8;
+
+void note(Candidate& candidate, const SteadyState& closed) {
+  candidate.row.closed_tokens_per_s = closed.trained_per_s;
+  candidate.row.closed_staleness = closed.staleness_mean;
+}
+
+/// Ranks from 0, equal values by their order.
+std::vector<double> ranks(const std::vector<double>& values) {
+  std::vector<std::size_t> order(values.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::stable_sort(order, {}, [&](std::size_t i) { return values[i]; });
+  std::vector<double> out(values.size());
+  for (std::size_t i = 0; i < order.size(); ++i)
+    out[order[i]] = static_cast<double>(i);
+  return out;
+}
+
+/// Spearman's, of at least two pairs.
+double rank_correlation(const std::vector<double>& a, const std::vector<double>& b) {
+  const std::vector<double> x = ranks(a), y = ranks(b);
+  const double n = static_cast<double>(a.size());
+  double squares = 0;
+  for (std::size_t i = 0; i < x.size(); ++i)
+    squares += (x[i] - y[i]) * (x[i] - y[i]);
+  return 1 - 6 * squares / (n * (n * n - 1));
+}
+
+struct Combination {
+  std::vector<std::string> sets;
+  std::string text;
+  orchestrator::PipelineConfig config;
+};
+
+/// Every combination of what the user varies.
+Result<std::vector<Combination>> varied_configs(const TuneOptions& options) {
+  TEMPER_TRY(const auto varied, combinations(options.vary));
+  std::vector<Combination> out;
+  for (const std::vector<std::string>& words : varied) {
+    Combination one{options.sets, fmt::format("{}", fmt::join(words, " ")), {}};
+    one.sets.insert(one.sets.end(), words.begin(), words.end());
+    TEMPER_TRY(one.config, orchestrator::load_config(options.config, one.sets));
+    out.push_back(std::move(one));
+  }
+  return out;
+}
+
+class Tuner {
+ public:
+  Tuner(const TuneOptions& options, std::vector<double> etas)
+      : options_(options), etas_(std::move(etas)), judge_(options) {
+    out_.objective = options.objective;
+  }
+
+  Result<Tuned> tune() {
+    TEMPER_TRY(const orchestrator::PipelineConfig given,
+               orchestrator::load_config(options_.config, options_.sets));
+    TEMPER_TRY(const std::vector<Combination> varied, varied_configs(options_));
+    TEMPER_TRY_STATUS(make_screens(varied));
+    TEMPER_TRY_STATUS(screen(given));
+    sample();
+    TEMPER_TRY_STATUS(decide(given));
+    return std::move(out_);
+  }
+
+ private:
+  struct Found {
+    ScreenPoint point;
+    std::size_t screen = 0;
+    Candidate candidate;
+    std::optional<double> score;  ///< Of its sampled run.
+    bool expanded = false;
+  };
+
+  Status make_screens(const std::vector<Combination>& varied) {
+    for (const Combination& combination : varied) {
+      for (const orchestrator::PlacementMode mode : options_.modes) {
+        auto screen = Screen::create(
+            {combination.config, mode, etas_, options_.constraints.max_memory, combination.text});
+        if (!screen)
+          return std::move(screen).error();
+        screens_.push_back(*std::move(screen));
+      }
+    }
+    return {};
+  }
+
+  /// Fills found_: half of the runs the best of all, the rest the best of each mode and bound.
+  Status screen(const orchestrator::PipelineConfig& given) {
+    const auto runs = static_cast<std::size_t>(std::max(1, options_.runs * 2 / 3));
+    std::vector<std::vector<ScreenPoint>> best(screens_.size());
+    const std::size_t keep = runs * kKeptPerRun;
+    progress("screen", 0, screens_.size());
+    in_parallel(screens_.size(),
+                [&](std::size_t i) { best[i] = screens_[i].run(judge_.score(), keep); });
+    for (const Screen& s : screens_) {
+      out_.screened += s.screened();
+      out_.fitting += s.fitting();
+      for (const auto& [reason, count] : s.refused())
+        out_.refused[reason] += count;
+    }
+    if (std::ranges::all_of(best, [](const auto& list) { return list.empty(); }))
+      return nothing_fits(given);
+    std::vector<std::pair<std::size_t, std::size_t>> order;  // Screen, place.
+    for (std::size_t s = 0; s < best.size(); ++s) {
+      for (std::size_t i = 0; i < best[s].size(); ++i)
+        order.emplace_back(s, i);
+    }
+    std::ranges::stable_sort(order, std::ranges::greater{}, [&](const auto& at) {
+      return best[at.first][at.second].score;
+    });
+    for (std::size_t i = 0; i < order.size() && found_.size() < runs / 2; ++i)
+      add_unlike(order[i].first, best[order[i].first][order[i].second]);
+    std::map<std::pair<std::size_t, std::size_t>, std::vector<std::size_t>> groups;
+    for (const auto& [s, i] : order)
+      groups[{s, best[s][i].space}].push_back(i);
+    for (std::size_t place = 0; place < keep && found_.size() < runs; ++place) {
+      for (const auto& [group, places] : groups) {
+        if (place < places.size() && found_.size() < runs)
+          add_unlike(group.first, best[group.first][places[place]]);
+      }
+    }
+    return {};
+  }
+
+  /// A few with the same cards and engines are enough: their neighbours are tried later.
+  void add_unlike(std::size_t screen, const ScreenPoint& point) {
+    const TuneRow row = tune_row(point.config, "", "");
+    const std::string key = fmt::format("{} {} {} {} {} {} {}",
+                                        screen,
+                                        row.eta,
+                                        row.rollout_cards,
+                                        row.trainer_cards,
+                                        row.engines,
+                                        point.config.simulation.rollout.tp,
+                                        row.reference_cards);
+    if (++alike_[key] <= kMostAlike)
+      add(screen, point, "screen");
+  }
+
+  void add(std::size_t screen, ScreenPoint point, const char* found_by) {
+    orchestrator::PipelineConfig alike = point.config;
+    alike.steps = 1;
+    if (!known_.insert(to_yaml(alike)).second)
+      return;
+    Candidate candidate{
+        tune_row(point.config, found_by, screens_[screen].region().vary), point.config, {}};
+    note(candidate, point.closed);
+    found_.push_back({std::move(point), screen, std::move(candidate), {}});
+  }
+
+  void sample() {
+    run_samples(0);
+    auto left = static_cast<std::ptrdiff_t>(options_.runs) - std::ssize(found_);
+    while (left > 0 && !stopped()) {
+      Found* best = nullptr;
+      for (Found& f : found_) {
+        if (f.score && !f.expanded && (best == nullptr || *f.score > *best->score))
+          best = &f;
+      }
+      if (best == nullptr)
+        return;
+      best->expanded = true;
+      const std::size_t begin = found_.size();
+      const std::size_t screen = best->screen;
+      for (ScreenPoint& next : screens_[screen].neighbours(best->point, judge_.score()))
+        add(screen, std::move(next), "neighbour");  // `best` is void from here on
+      found_.resize(std::min(found_.size(), begin + static_cast<std::size_t>(left)));
+      left -= std::ssize(found_) - static_cast<std::ptrdiff_t>(begin);
+      run_samples(begin);
+    }
+  }
+
+  /// Sampled runs of found_ from there on.
+  void run_samples(std::size_t begin) {
+    const std::size_t step = kBatchPerThread * static_cast<std::size_t>(options_.threads);
+    for (; begin < found_.size() && !stopped(); begin += step) {
+      const std::size_t end = std::min(found_.size(), begin + step);
+      std::vector<orchestrator::PipelineConfig> configs;
+      for (std::size_t i = begin; i < end; ++i) {
+        configs.push_back(found_[i].candidate.config);
+        configs.back().steps = steps_for(4, bound_of(configs.back()));
+      }
+      const auto results = evaluate_all(configs, {options_.threads, options_.sample, {}});
+      for (std::size_t i = begin; i < end; ++i) {
+        ++out_.runs;
+        Candidate& c = found_[i].candidate;
+        const auto& result = results[i - begin];
+        if (!result) {
+          c.row.reason = result.error().context;
+          continue;
+        }
+        const Rates& r = result->steady;
+        c.row.sampled_tokens_per_s = r.sustained_per_s;
+        c.row.sampled_staleness = r.staleness_mean;
+        found_[i].score = judge_.score_of(r);
+        if (found_[i].score && *found_[i].score > best_score_) {
+          best_score_ = *found_[i].score;
+          best_so_far_ = fmt::format(
+              "{:.1f}k tokens/s ({}, eta {:g})", r.sustained_per_s / 1e3, c.row.mode, c.row.eta);
+        }
+      }
+      progress("sampled runs", end, std::max<std::size_t>(end, found_.size()));
+    }
+  }
+
+  Status decide(const orchestrator::PipelineConfig& given) {
+    compare_with_closed_form();
+    std::ranges::stable_sort(found_, [](const Found& a, const Found& b) {
+      return a.score.value_or(0) > b.score.value_or(0);
+    });
+    out_.tried.push_back({tune_row(given, "as given", ""), given, {}});
+    for (Found& f : found_)
+      out_.tried.push_back(std::move(f.candidate));
+    const std::size_t finals =
+        std::min(out_.tried.size(), static_cast<std::size_t>(options_.finalists) + 1);
+    std::vector<orchestrator::PipelineConfig> configs;
+    for (std::size_t i = 0; i < finals; ++i) {
+      configs.push_back(out_.tried[i].config);
+      configs.back().steps = steps_for(options_.final_updates, bound_of(configs.back()));
+    }
+    progress("whole runs", 0, finals);
+    const auto results = evaluate_all(configs, {options_.threads, 1, {}});
+    for (std::size_t i = 0; i < finals; ++i)
+      judge_.fill(out_.tried[i], results[i], &Figures::steady);
+    progress("whole runs", finals, finals);
+    out_.stopped = stopped();
+    return judge_.choose(out_);
+  }
+
+  void compare_with_closed_form() {
+    std::vector<double> closed, sampled, differences;
+    for (const Found& f : found_) {
+      if (!f.candidate.row.sampled_tokens_per_s)
+        continue;
+      closed.push_back(*f.candidate.row.closed_tokens_per_s);
+      sampled.push_back(*f.candidate.row.sampled_tokens_per_s);
+      differences.push_back(
+          std::abs(*f.candidate.row.closed_staleness - *f.candidate.row.sampled_staleness));
+    }
+    if (closed.size() < 2)
+      return;
+    Tuned::Agreement a;
+    for (std::size_t i = 0; i < closed.size(); ++i) {
+      a.error += std::abs(closed[i] / sampled[i] - 1) / static_cast<double>(closed.size());
+      a.staleness += differences[i] / static_cast<double>(closed.size());
+    }
+    a.ranks = rank_correlation(closed, sampled);
+    out_.closed = a;
+  }
+
+  /// Of an empty search: why, and by how much the nearest plan misses.
+  Status nothing_fits(const orchestrator::PipelineConfig& given) const {
+    const auto most = std::ranges::max_element(
+        out_.refused, [](const auto& a, const auto& b) { return a.second < b.second; });
+    std::string text = fmt::format(
+        "nothing fits: {} points were screened{}",
+        out_.screened,
+        most == out_.refused.end() ? ""
+                                   : fmt::format("; the most frequent reason: {}", most->first));
+    const auto memory = least_memory(given);
+    if (memory) {
+      text += fmt::format("; the nearest plan needs {:.1f} GB of each device", *memory / 1e9);
+      if (options_.constraints.max_memory) {
+        const auto limit = static_cast<double>(options_.constraints.max_memory->count());
+        text += fmt::format(", {:.1f} GB more than --max-memory", (*memory - limit) / 1e9);
+      }
+    }
+    return invalid_input(std::move(text));
+  }
+
+  /// The least limit, within a hundredth, under which a point of the first eta fits; none: not even
+  /// with what a device has.
+  std::optional<double> least_memory(const orchestrator::PipelineConfig& given) const {
+    const auto settings = orchestrator::resolve_simulation(given);
+    if (!settings || !options_.constraints.max_memory)
+      return std::nullopt;
+    const auto fits = [&](double bytes) {
+      return std::ranges::any_of(screens_, [&](const Screen& s) {
+        Screen::Region region = s.region();
+        region.etas.resize(1);
+        region.max_memory = Bytes(static_cast<std::int64_t>(bytes));
+        auto screen = Screen::create(region);
+        return screen && screen->any_fits();
+      });
+    };
+    double high = actors::device_capacity(*settings);
+    double low = static_cast<double>(options_.constraints.max_memory->count());
+    if (low >= high || !fits(high))
+      return std::nullopt;
+    while (high - low > 0.01 * high) {
+      const double middle = (low + high) / 2;
+      (fits(middle) ? high : low) = middle;
+    }
+    return high;
+  }
+
+  static std::int32_t bound_of(const orchestrator::PipelineConfig& c) {
+    return static_cast<std::int32_t>(std::ceil(c.staleness.bound));
+  }
+  bool stopped() const { return options_.stop && options_.stop(); }
+  void progress(const char* step, std::size_t done, std::size_t of) const {
+    if (options_.on_progress)
+      options_.on_progress({step, done, of, best_so_far_});
+  }
+  template <class Work>
+  void in_parallel(std::size_t count, const Work& work) const {
+    std::atomic<std::size_t> next{0};
+    const auto loop = [&] {
+      for (std::size_t i = next++; i < count; i = next++)
+        work(i);
+    };
+    std::vector<std::jthread> helpers;
+    for (int i = 1; i < options_.threads; ++i)
+      helpers.emplace_back(loop);
+    loop();
+  }
+
+  const TuneOptions& options_;
+  const std::vector<double> etas_;
+  const TuneJudge judge_;
+  std::vector<Screen> screens_;
+  std::vector<Found> found_;
+  std::set<std::string> known_;       ///< Configurations, as YAML.
+  std::map<std::string, int> alike_;  ///< How many of found_ share cards and engines.
+  double best_score_ = 0;
+  std::string best_so_far_;
+  Tuned out_;
+};
+
+/// Every placement, bound and number of engines, predicted with the real scheduler.
+Result<Tuned> tune_local(const TuneOptions& options,
+                         const std::vector<double>& etas,
+                         const orchestrator::PipelineConfig& given) {
+  TEMPER_TRY(const std::vector<Combination> varied, varied_configs(options));
+  std::vector<Combination> all;
+  for (const Combination& combination : varied) {
+    for (const orchestrator::PlacementMode mode : options.modes) {
+      for (const double eta : etas) {
+        for (std::int32_t n = 1; n <= std::min(given.placement.cards, kMostLocalEngines); ++n) {
+          Combination one = combination;
+          one.sets.push_back(fmt::format("placement.mode={}", name_of(mode)));
+          one.sets.push_back(fmt::format("staleness.bound={:g}", eta));
+          one.sets.push_back(fmt::format("rollout.replicas={}", n));
+          TEMPER_TRY(one.config, orchestrator::load_config(options.config, one.sets));
+          all.push_back(std::move(one));
+        }
+      }
+    }
+  }
+  const TuneJudge judge(options);
+  Tuned out;
+  out.objective = options.objective;
+  std::vector<orchestrator::PipelineConfig> configs{given};
+  out.tried.push_back({tune_row(given, "as given", ""), given, {}});
+  for (const Combination& one : all) {
+    if (const Status fits = check_predictable(one.config, *options.calibration); !fits) {
+      ++out.refused[fits.error().context];
+      continue;
+    }
+    configs.push_back(one.config);
+    out.tried.push_back({tune_row(one.config, "local", one.text), one.config, {}});
+  }
+  out.screened = all.size();
+  out.fitting = configs.size() - 1;
+  const auto results = predict_all(
+      configs, *options.calibration, {options.threads, 1, [&](std::size_t done, std::size_t of) {
+                                        if (options.on_progress)
+                                          options.on_progress({"predicted runs", done, of, ""});
+                                      }});
+  for (std::size_t i = 0; i < results.size(); ++i)
+    judge.fill(out.tried[i], results[i], &Figures::whole);
+  TEMPER_TRY_STATUS(judge.choose(out));
+  return out;
+}
+
+/// The bounds that may be tried.
+Result<std::vector<double>> allowed_etas(const TuneOptions& options) {
+  if (options.etas.empty())
+    return invalid_input("--eta is empty: name one bound at least, e.g. --eta 0,1,2,4");
+  std::vector<double> out;
+  for (const double eta : options.etas) {
+    if (eta <= options.constraints.max_staleness.value_or(eta))
+      out.push_back(eta);
+  }
+  if (out.empty()) {
+    const double least = std::ranges::min(options.etas);
+    return invalid_input(fmt::format(
+        "no bound of --eta {:g} is within --max-staleness {:g}: the least is {:g} more; nearest: "
+        "--eta {:g}",
+        fmt::join(options.etas, ","),
+        *options.constraints.max_staleness,
+        least - *options.constraints.max_staleness,
+        std::floor(*options.constraints.max_staleness)));
+  }
+  return out;
+}
+
+}  // namespace
+
+Result<Tuned> tune(const TuneOptions& options) {
+  TEMPER_TRY(std::vector<double> etas, allowed_etas(options));
+  TEMPER_TRY(const orchestrator::PipelineConfig given,
+             orchestrator::load_config(options.config, options.sets));
+  const bool local = given.hardware == orchestrator::HardwareKind::Local;
+  if (local && !options.calibration) {
+    return invalid_input(
+        "`hardware: local` is tuned from a calibration of this machine; make one with `temper "
+        "calibrate --local`, or name another with --calibration");
+  }
+  if (options.objective == Objective::Reward && !options.curve)
+    return invalid_input(
+        "--objective reward needs --curve FILE, a compare.csv of `temper compare`");
+  TuneOptions whole = options;
+  if (whole.modes.empty() && local)
+    whole.modes.assign(std::begin(kLocalModes), std::end(kLocalModes));
+  if (whole.modes.empty())
+    whole.modes.assign(std::begin(kSimulatedModes), std::end(kSimulatedModes));
+  if (local)
+    return tune_local(whole, etas, given);
+  return Tuner(whole, std::move(etas)).tune();
+}
+
+}  // namespace temper::study

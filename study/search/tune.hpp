@@ -1,0 +1,152 @@
+// Looks for the best configuration of a pipeline before it runs: placement mode, split of the
+// cards, layouts of both sides, engines and slots, staleness bound and any key that the user
+// varies.
+//
+// On simulated hardware, three sieves:
+//   1. Screen. Every point of every space (explore/space.hpp) that memory allows is judged by the
+//      closed form (explore/steady_state.hpp).
+//   2. Sample. Of the best, half of them the best of all and the rest the best of each mode and
+//      bound, sampled runs (explore/evaluate.hpp) are made; then of the neighbours (one step along
+//      one axis) of the best one whose neighbours were not tried, until the runs are spent.
+//   3. Decide. The best few run whole and longer, and so does the configuration as it was given;
+//      the best of these that meets the constraints is the answer: tuning never makes it worse.
+// On this machine's cores the space is small: every point is predicted from a calibration
+// (explore/local_prediction.hpp), with the real scheduler, and 3 follows.
+//
+// What is best: more of Objective::Throughput, or less time: of `steps` updates, or until a reward,
+// for which curves recorded by `temper compare` say how many updates a mean staleness needs
+// (explore/reward_curve.hpp).
+//
+// The answer depends on the options alone, not on the number of threads. Where `stop` says so, what
+// is left of 2 is not run, and the best so far is decided on.
+#pragma once
+
+#include "study/machine/calibration.hpp"
+#include "study/search/reward_curve.hpp"
+#include "study/search/steady_state.hpp"
+#include "study/simulate/simulate.hpp"
+#include "study/simulate/sweep.hpp"
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace temper::study {
+
+enum class Objective { Throughput, Steps, Reward };
+
+struct TuneConstraints {
+  std::optional<double> max_staleness;  ///< Of the bound, and of what a run trains.
+  std::optional<double> min_tokens_per_s;
+  std::optional<Bytes> max_memory;  ///< Of a device, less than it has.
+};
+
+struct TuneOptions {
+  std::filesystem::path config;
+  std::vector<std::string> sets;
+  std::vector<orchestrator::PlacementMode> modes;  ///< Empty: all that the hardware knows.
+  std::vector<double> etas{0, 1, 2, 4};
+  std::vector<SweepAxis> vary;
+  Objective objective = Objective::Throughput;
+  std::optional<RewardCurve> curve;  ///< Of Objective::Reward.
+  TuneConstraints constraints;
+  std::optional<LocalCalibration> calibration;  ///< Of local hardware.
+  int runs = 64;                                ///< Of step 2.
+  std::int64_t sample = 4;                      ///< Responses that each of those stands for.
+  int finalists = 4;
+  std::uint64_t final_updates = 20;
+  int threads = 1;
+
+  struct Progress {
+    std::string step;
+    std::size_t done = 0, of = 0;
+    std::string best;  ///< So far, in words; empty: nothing was run yet.
+  };
+  std::function<void(const Progress&)> on_progress;
+  std::function<bool()> stop;
+};
+
+/// One configuration that was run, or the one that was given.
+struct TuneRow {
+  std::string found_by;  ///< as given, screen, neighbour, local
+  std::string mode;
+  double eta = 0;
+  std::string vary;
+  std::int32_t rollout_cards = 0, reference_cards = 0, trainer_cards = 0;
+  std::int32_t engines = 0, slots = 0;
+  std::string rollout_layout, trainer_layout;
+  double return_share = 0;
+  std::string lending;
+  std::optional<double> closed_tokens_per_s, closed_staleness;
+  std::optional<double> sampled_tokens_per_s, sampled_staleness;
+  std::optional<double> tokens_per_s, seconds_per_update, staleness, busy;
+  std::optional<std::int64_t> staleness_max;
+  std::optional<double> objective;  ///< Tokens/s or seconds.
+  std::string reason;               ///< Why it is no answer.
+};
+
+struct Candidate {
+  TuneRow row;
+  orchestrator::PipelineConfig config;
+  std::optional<Figures> figures;  ///< Of the whole run.
+};
+
+struct Tuned {
+  Objective objective = Objective::Throughput;
+  std::vector<Candidate> tried;  ///< Best first, those without a whole run last.
+  std::size_t best = 0;          ///< In `tried`.
+  std::size_t given = 0;
+  std::size_t screened = 0, fitting = 0, runs = 0;
+  std::map<std::string, std::size_t> refused;
+  /// Closed form against sampled runs: mean |ratio - 1| of tokens/s, Spearman's rank correlation of
+  /// them, and mean difference of the mean staleness.
+  struct Agreement {
+    double error = 0, ranks = 0, staleness = 0;
+  };
+  std::optional<Agreement> closed;
+  bool stopped = false;
+};
+
+/// Errors (InvalidInput), before anything runs: an empty or contradictory space; after: constraints
+/// that nothing meets, each with the nearest plan and by how much it fails them.
+Result<Tuned> tune(const TuneOptions& options);
+
+template <class V>
+void describe(V& v, TuneRow& r) {
+  v.field(1, "found_by", r.found_by);
+  v.field(2, "mode", r.mode);
+  v.field(3, "eta", r.eta);
+  v.field(4, "vary", r.vary);
+  v.field(5, "rollout_cards", r.rollout_cards);
+  v.field(6, "reference_cards", r.reference_cards);
+  v.field(7, "trainer_cards", r.trainer_cards);
+  v.field(8, "engines", r.engines);
+  v.field(9, "slots", r.slots);
+  v.field(10, "rollout_layout", r.rollout_layout);
+  v.field(11, "trainer_layout", r.trainer_layout);
+  v.field(12, "closed_tokens_per_s", r.closed_tokens_per_s);
+  v.field(13, "closed_staleness", r.closed_staleness);
+  v.field(14, "sampled_tokens_per_s", r.sampled_tokens_per_s);
+  v.field(15, "tokens_per_s", r.tokens_per_s);
+  v.field(16, "seconds_per_update", r.seconds_per_update);
+  v.field(17, "staleness", r.staleness);
+  v.field(18, "staleness_max", r.staleness_max);
+  v.field(19, "busy", r.busy);
+  v.field(20, "objective", r.objective);
+  v.field(24, "sampled_staleness", r.sampled_staleness);
+  v.field(22, "return_share", r.return_share);
+  v.field(23, "lending", r.lending);
+  v.field(21, "reason", r.reason);
+}
+
+}  // namespace temper::study
+
+namespace temper {
+template <>
+struct EnumNames<study::Objective> {
+  using O = study::Objective;
+  static constexpr std::array<std::pair<O, std::string_view>, 3> value{
+      {{O::Throughput, "throughput"}, {O::Steps, "steps"}, {O::Reward, "reward"}}};
+};
+}  // namespace temper

@@ -1,0 +1,175 @@
+#include "study/search/tune_judge.hpp"
+
+#include "orchestrator/pipeline/placement.hpp"
+#include "orchestrator/pipeline/simulation.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace temper::study {
+namespace {
+
+Score score_for(const TuneOptions& options) {
+  switch (options.objective) {
+    case Objective::Throughput:
+      break;
+    case Objective::Steps:
+      return [](double, double seconds, double) { return std::optional(1 / seconds); };
+    case Objective::Reward:
+      return [curve = *options.curve](double, double seconds, double staleness) {
+        const auto updates = curve.updates(staleness);
+        return updates ? std::optional(1 / (*updates * seconds)) : std::nullopt;
+      };
+  }
+  return [](double tokens, double, double) { return std::optional(tokens); };
+}
+
+/// In the unit of the report: tokens/s, or seconds.
+double in_unit(const TuneOptions& options,
+               const orchestrator::PipelineConfig& config,
+               double score) {
+  switch (options.objective) {
+    case Objective::Throughput:
+      break;
+    case Objective::Steps:
+      return static_cast<double>(config.steps) / score;
+    case Objective::Reward:
+      return 1 / score;
+  }
+  return score;
+}
+
+/// Of the device and phase that need the most.
+std::optional<double> most_memory(const orchestrator::PipelineConfig& config) {
+  const auto settings = orchestrator::resolve_simulation(config);
+  if (!settings)
+    return std::nullopt;
+  const auto phases =
+      orchestrator::memory_phases(orchestrator::simulated_placement(config, *settings));
+  if (!phases || phases->empty())
+    return std::nullopt;
+  return std::ranges::max(*phases, {}, &orchestrator::PhaseLedger::device).device();
+}
+
+std::string layout_text(const actors::RolloutEngineConfig& r) {
+  return fmt::format("tp{} ep{} kv{:.2f}", r.tp, r.ep, r.kv_share);
+}
+
+std::string layout_text(const actors::TrainerEngineConfig& t) {
+  return fmt::format("tp{} pp{}{} ep{} cp{} mb{}",
+                     t.tp,
+                     t.pp,
+                     t.vpp > 1 ? fmt::format(" vpp{}", t.vpp) : "",
+                     t.ep,
+                     t.cp,
+                     t.micro_batch_tokens);
+}
+
+}  // namespace
+
+TuneRow tune_row(const orchestrator::PipelineConfig& c, std::string found_by, std::string vary) {
+  const orchestrator::PlacementConfig cards = orchestrator::resolve_placement(c);
+  const auto count = [](const std::vector<CardId>& list) {
+    return static_cast<std::int32_t>(list.size());
+  };
+  TuneRow row;
+  row.found_by = std::move(found_by);
+  row.mode = name_of(cards.mode);
+  row.eta = c.staleness.bound;
+  row.vary = std::move(vary);
+  row.rollout_cards = count(cards.rollout);
+  row.reference_cards = c.reference.replicas > 0 ? count(cards.reference) : 0;
+  row.trainer_cards = count(cards.trainer);
+  row.engines = c.rollout.replicas;
+  row.slots = c.rollout.concurrency;
+  row.return_share = cards.return_share;
+  row.lending = name_of(cards.lending);
+  if (c.hardware == orchestrator::HardwareKind::Simulated) {
+    row.rollout_layout = layout_text(c.simulation.rollout);
+    row.trainer_layout = layout_text(c.simulation.trainer);
+  }
+  return row;
+}
+
+TuneJudge::TuneJudge(const TuneOptions& options) : options_(options), score_(score_for(options)) {}
+
+std::optional<double> TuneJudge::score_of(const Rates& r) const {
+  return score_(r.sustained_per_s, r.seconds_per_update, r.staleness_mean);
+}
+
+void TuneJudge::fill(Candidate& c,
+                     const Result<Figures>& result,
+                     const Rates Figures::*rates) const {
+  if (!result) {
+    c.row.reason = result.error().context;
+    return;
+  }
+  const Rates& r = (*result).*rates;
+  c.figures = *result;
+  c.row.tokens_per_s = r.sustained_per_s;
+  c.row.seconds_per_update = r.seconds_per_update;
+  c.row.staleness = r.staleness_mean;
+  c.row.staleness_max = result->whole.staleness_max;
+  c.row.busy = r.busy;
+  if (const auto score = score_of(r))
+    c.row.objective = in_unit(options_, c.config, *score);
+  else
+    c.row.reason = "the recorded curve says nothing of its staleness";
+  note_violations(c);
+}
+
+void TuneJudge::note_violations(Candidate& c) const {
+  const TuneConstraints& limits = options_.constraints;
+  const auto break_off = [&](std::string why) {
+    if (c.row.reason.empty())
+      c.row.reason = std::move(why);
+  };
+  if (const auto bytes = limits.max_memory ? most_memory(c.config) : std::nullopt;
+      bytes && *bytes > static_cast<double>(limits.max_memory->count())) {
+    break_off(fmt::format("needs {:.1f} GB of a device, {:.1f} GB more than --max-memory",
+                          *bytes / 1e9,
+                          (*bytes - static_cast<double>(limits.max_memory->count())) / 1e9));
+  }
+  if (limits.max_staleness && static_cast<double>(*c.row.staleness_max) > *limits.max_staleness) {
+    break_off(fmt::format("trains staleness {}, --max-staleness is {:g}",
+                          *c.row.staleness_max,
+                          *limits.max_staleness));
+  }
+  if (limits.min_tokens_per_s && *c.row.tokens_per_s < *limits.min_tokens_per_s) {
+    break_off(fmt::format("{:.0f} tokens/s are {:.0f} ({:.1f} %) less than --min-tokens-per-s",
+                          *c.row.tokens_per_s,
+                          *limits.min_tokens_per_s - *c.row.tokens_per_s,
+                          100 * (1 - *c.row.tokens_per_s / *limits.min_tokens_per_s)));
+  }
+}
+
+Status TuneJudge::choose(Tuned& tuned) const {
+  const auto rank = [&](const Candidate& c) {
+    return c.row.objective ? (options_.objective == Objective::Throughput ? *c.row.objective
+                                                                          : 1 / *c.row.objective)
+                           : 0;
+  };
+  std::ranges::stable_sort(
+      tuned.tried, [&](const Candidate& a, const Candidate& b) { return rank(a) > rank(b); });
+  const auto is_given = [](const Candidate& c) { return c.row.found_by == "as given"; };
+  tuned.given =
+      static_cast<std::size_t>(std::ranges::find_if(tuned.tried, is_given) - tuned.tried.begin());
+  const auto best = std::ranges::find_if(
+      tuned.tried, [](const Candidate& c) { return c.row.objective && c.row.reason.empty(); });
+  if (best == tuned.tried.end()) {
+    const Candidate& nearest = tuned.tried.front();
+    return invalid_input(
+        fmt::format("no plan meets the constraints; the nearest, {} at eta {:g} "
+                    "with {} engines on {} cards: {}",
+                    nearest.row.mode,
+                    nearest.row.eta,
+                    nearest.row.engines,
+                    nearest.row.rollout_cards,
+                    nearest.row.reason));
+  }
+  tuned.best = static_cast<std::size_t>(best - tuned.tried.begin());
+  return {};
+}
+
+}  // namespace temper::study

@@ -1,0 +1,38 @@
+// What a search (explore/tune.hpp) makes of the figures of a run: its worth by the objective, which
+// constraint it breaks and by how much, and which of all is the answer. Borrows its options.
+#pragma once
+
+#include "study/search/tune.hpp"
+#include "study/search/tune_screen.hpp"
+
+#include <string>
+
+namespace temper::study {
+
+class TuneJudge {
+ public:
+  /// Requires: options.curve, where the objective is a reward.
+  explicit TuneJudge(const TuneOptions& options);
+
+  /// More is better; none: the objective says nothing of it.
+  const Score& score() const { return score_; }
+  std::optional<double> score_of(const Rates& rates) const;
+  /// Notes rates of a whole run, or why there are none, in the candidate's row, and what speaks
+  /// against it in `reason`.
+  void fill(Candidate& candidate, const Result<Figures>& result, const Rates Figures::*rates) const;
+  /// Sorts what was tried, best first, and finds the best that nothing speaks against. Error: there
+  /// is none; the nearest, and by how much it fails.
+  Status choose(Tuned& tuned) const;
+
+ private:
+  void note_violations(Candidate& candidate) const;
+
+  const TuneOptions& options_;
+  const Score score_;
+};
+
+TuneRow tune_row(const orchestrator::PipelineConfig& config,
+                 std::string found_by,
+                 std::string vary);
+
+}  // namespace temper::study

@@ -1,0 +1,180 @@
+#include "study/search/tune_report.hpp"
+
+#include "core/text/svg_plot.hpp"
+#include "core/text/table.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+namespace temper::study {
+namespace {
+
+constexpr std::size_t kShown = 5;
+
+std::string thousands(const std::optional<double>& tokens_per_s) {
+  return tokens_per_s ? fmt::format("{:.1f}k", *tokens_per_s / 1e3) : "-";
+}
+
+std::string cell(const std::optional<double>& value, const char* format) {
+  return value ? fmt::format(fmt::runtime(format), *value) : "-";
+}
+
+std::string time_text(double seconds) {
+  return seconds < 3600 ? fmt::format("{:.1f} s", seconds)
+                        : fmt::format("{:.1f} h", seconds / 3600);
+}
+
+std::string cards_text(const TuneRow& r) {
+  std::string text = fmt::format("{} R", r.rollout_cards);
+  if (r.reference_cards > 0)
+    text += fmt::format(" + {} F", r.reference_cards);
+  return text + fmt::format(" + {} T", r.trainer_cards);
+}
+
+std::vector<std::string> line(const TuneRow& r, std::string name, Objective objective) {
+  return {std::move(name),
+          r.mode,
+          fmt::format("{:g}", r.eta),
+          r.vary,
+          cards_text(r),
+          fmt::format("{} x {}", r.engines, r.slots),
+          r.rollout_layout,
+          r.trainer_layout,
+          thousands(r.closed_tokens_per_s),
+          thousands(r.sampled_tokens_per_s),
+          thousands(r.tokens_per_s),
+          cell(r.seconds_per_update, r.seconds_per_update < 10 ? "{:.3f}" : "{:.0f}"),
+          cell(r.staleness, "{:.2f}"),
+          r.busy ? fmt::format("{:.0f} %", *r.busy * 100) : "-",
+          r.objective && objective != Objective::Throughput ? time_text(*r.objective) : "-"};
+}
+
+/// Without the columns that say nothing of any row.
+std::vector<std::vector<std::string>> without_empty(std::vector<std::vector<std::string>> table) {
+  for (std::size_t column = table.front().size(); column-- > 1;) {
+    const bool empty = std::all_of(table.begin() + 1, table.end(), [&](const auto& row) {
+      return row[column].empty() || row[column] == "-";
+    });
+    if (!empty)
+      continue;
+    for (auto& row : table)
+      row.erase(row.begin() + static_cast<std::ptrdiff_t>(column));
+  }
+  return table;
+}
+
+std::string gain_text(const Tuned& t) {
+  const TuneRow& best = t.tried[t.best].row;
+  const TuneRow& given = t.tried[t.given].row;
+  if (t.best == t.given)
+    return "nothing that was tried is better than the configuration as given\n";
+  if (!given.tokens_per_s)
+    return fmt::format("the configuration as given cannot run: {}\n", given.reason);
+  if (t.objective == Objective::Throughput) {
+    return fmt::format("{} trained tokens/s, x{:.2f} of the configuration as given ({})\n",
+                       thousands(best.tokens_per_s),
+                       *best.tokens_per_s / *given.tokens_per_s,
+                       thousands(given.tokens_per_s));
+  }
+  const std::string goal = t.objective == Objective::Steps ? "all updates" : "the reward";
+  if (!given.objective)
+    return fmt::format("{} to {}\n", time_text(*best.objective), goal);
+  return fmt::format("{} to {}, x{:.2f} of the configuration as given ({})\n",
+                     time_text(*best.objective),
+                     goal,
+                     *best.objective / *given.objective,
+                     time_text(*given.objective));
+}
+
+/// What is known of a candidate's rate, by the longest run.
+std::optional<double> rate_of(const TuneRow& r) {
+  return r.tokens_per_s ? r.tokens_per_s : r.sampled_tokens_per_s;
+}
+
+}  // namespace
+
+std::vector<TuneRow> tune_rows(const Tuned& tuned) {
+  std::vector<TuneRow> rows;
+  for (const Candidate& c : tuned.tried)
+    rows.push_back(c.row);
+  return rows;
+}
+
+std::string tune_text(const Tuned& t) {
+  std::vector<std::vector<std::string>> table{{"",
+                                               "mode",
+                                               "eta",
+                                               "",
+                                               "cards",
+                                               "engines x slots",
+                                               "rollout",
+                                               "trainer",
+                                               "closed form",
+                                               "sampled",
+                                               "tokens/s",
+                                               "s/update",
+                                               "staleness",
+                                               "busy",
+                                               "to the goal"}};
+  for (std::size_t i = 0; i < t.tried.size() && table.size() <= kShown; ++i) {
+    if (i != t.given && t.tried[i].row.tokens_per_s)
+      table.push_back(line(t.tried[i].row, i == t.best ? "best" : "", t.objective));
+  }
+  table.push_back(line(t.tried[t.given].row, "as given", t.objective));
+  std::string out = bar_table(without_empty(std::move(table))) + "\n" + gain_text(t);
+  for (std::size_t i = 0; i < t.best; ++i)
+    out += fmt::format("not chosen, though better: {} at eta {:g}: {}\n",
+                       t.tried[i].row.mode,
+                       t.tried[i].row.eta,
+                       t.tried[i].row.reason);
+  out +=
+      fmt::format("screened {} placements, {} fit; {} sampled runs", t.screened, t.fitting, t.runs);
+  if (t.closed) {
+    out += fmt::format(
+        "; closed form against them: tokens/s {:.1f} % mean error, rank correlation "
+        "{:.2f}; mean staleness {:.2f} apart",
+        t.closed->error * 100,
+        t.closed->ranks,
+        t.closed->staleness);
+  }
+  out += t.stopped ? "\nstopped early: the best so far\n" : "\n";
+  return out;
+}
+
+std::string tune_svg(const Tuned& tuned) {
+  std::set<double> etas;
+  std::set<std::string> modes;
+  for (const Candidate& c : tuned.tried) {
+    if (!rate_of(c.row))
+      continue;
+    etas.insert(c.row.eta);
+    modes.insert(c.row.mode);
+  }
+  Plot plot;
+  plot.title = "Best of each placement";
+  plot.x_label = "staleness bound";
+  plot.x.assign(etas.begin(), etas.end());
+  plot.panels = {{"trained tokens/s, thousands", {}, {}}, {"closed form over run, %", {}, {}}};
+  for (const std::string& mode : modes) {
+    Plot::Line rate{mode, {}}, ratio{mode, {}};
+    for (const double eta : plot.x) {
+      const TuneRow* best = nullptr;
+      for (const Candidate& c : tuned.tried) {
+        if (c.row.mode == mode && c.row.eta == eta && rate_of(c.row) &&
+            (best == nullptr || *rate_of(c.row) > *rate_of(*best)))
+          best = &c.row;
+      }
+      rate.values.push_back(best ? std::optional(*rate_of(*best) / 1e3) : std::nullopt);
+      ratio.values.push_back(best && best->closed_tokens_per_s
+                                 ? std::optional(*best->closed_tokens_per_s / *rate_of(*best) * 100)
+                                 : std::nullopt);
+    }
+    plot.panels[0].lines.push_back(std::move(rate));
+    plot.panels[1].lines.push_back(std::move(ratio));
+  }
+  return to_svg(plot);
+}
+
+}  // namespace temper::study

@@ -1,0 +1,98 @@
+#include "study/search/tune_screen.hpp"
+
+#include "orchestrator/pipeline/simulation.hpp"
+
+#include <algorithm>
+
+namespace temper::study {
+
+Result<Screen> Screen::create(Region region) {
+  TEMPER_TRY(const actors::SimulationSettings settings,
+             orchestrator::resolve_simulation(region.like));
+  TEMPER_TRY(LayoutChooser layouts, LayoutChooser::create(region.like));
+  if (region.max_memory)
+    layouts.limit_memory(*region.max_memory);
+  return Screen(std::move(region), std::move(layouts), settings);
+}
+
+Screen::Screen(Region region, LayoutChooser layouts, const actors::SimulationSettings& settings)
+    : region_(std::move(region)), layouts_(std::move(layouts)), model_(settings) {
+  for (const double eta : region_.etas) {
+    orchestrator::PipelineConfig like = region_.like;
+    like.staleness.bound = eta;
+    spaces_.emplace_back(std::move(like), region_.mode, settings.cluster.dies_per_card);
+  }
+}
+
+std::optional<ScreenPoint> Screen::judge(std::size_t space,
+                                         Space::Point point,
+                                         const Score& score) {
+  const auto placed = spaces_[space].at(point);
+  if (!placed)
+    return std::nullopt;
+  ++screened_;
+  auto config = layouts_.complete(*placed);
+  if (!config) {
+    ++refused_[config.error().context];
+    return std::nullopt;
+  }
+  ++fitting_;
+  const SteadyState closed = model_(*config);
+  const auto worth = score(closed.trained_per_s, closed.seconds_per_update, closed.staleness_mean);
+  if (!worth) {
+    ++refused_["the objective says nothing of its staleness"];
+    return std::nullopt;
+  }
+  return ScreenPoint{space, std::move(point), *std::move(config), closed, *worth};
+}
+
+std::vector<ScreenPoint> Screen::run(const Score& score, std::size_t keep) {
+  std::vector<ScreenPoint> all;
+  const auto cut = [&](std::vector<ScreenPoint>& best) {
+    std::ranges::stable_sort(best, std::ranges::greater{}, &ScreenPoint::score);
+    best.resize(std::min(best.size(), keep));
+  };
+  for (std::size_t space = 0; space < spaces_.size(); ++space) {
+    std::vector<ScreenPoint> best;
+    for (std::size_t n = 0; n < spaces_[space].size(); ++n) {
+      auto point = judge(space, spaces_[space].point(n), score);
+      if (point)
+        best.push_back(*std::move(point));
+      if (best.size() >= 2 * keep)
+        cut(best);
+    }
+    cut(best);
+    std::ranges::move(best, std::back_inserter(all));
+  }
+  std::ranges::stable_sort(all, std::ranges::greater{}, &ScreenPoint::score);
+  return all;
+}
+
+std::vector<ScreenPoint> Screen::neighbours(const ScreenPoint& of, const Score& score) {
+  std::vector<ScreenPoint> out;
+  const auto& axes = spaces_[of.space].axes();
+  for (std::size_t axis = 0; axis < axes.size(); ++axis) {
+    for (const int step : {-1, 1}) {
+      Space::Point to = of.point;
+      if ((step < 0 && to[axis] == 0) || (step > 0 && to[axis] + 1 == axes[axis].values.size()))
+        continue;
+      to[axis] = step < 0 ? to[axis] - 1 : to[axis] + 1;
+      if (auto point = judge(of.space, std::move(to), score))
+        out.push_back(*std::move(point));
+    }
+  }
+  return out;
+}
+
+bool Screen::any_fits() {
+  for (const Space& space : spaces_) {
+    for (std::size_t n = 0; n < space.size(); ++n) {
+      const auto placed = space.at(space.point(n));
+      if (placed && layouts_.complete(*placed))
+        return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace temper::study

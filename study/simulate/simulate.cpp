@@ -1,0 +1,368 @@
+#include "study/simulate/simulate.hpp"
+
+#include "actors/simulation/lengths.hpp"
+#include "core/thread_annotations.hpp"
+#include "orchestrator/metrics/summary.hpp"
+#include "orchestrator/pipeline/placement.hpp"
+#include "orchestrator/pipeline/simulation.hpp"
+#include "orchestrator/pipeline/validate.hpp"
+#include "orchestrator/run/virtual/in_process_host.hpp"
+#include "orchestrator/run/virtual/simulated_actors.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <optional>
+#include <thread>
+
+namespace temper::study {
+namespace {
+
+using actors::CardState;
+
+/// Every finished stretch of every line, to be cut once the window is known.
+class Stretches {
+ public:
+  void watch(orchestrator::Timeline& timeline) {
+    timeline.set_sink([this, &timeline](CardId first, const orchestrator::CardSlice& slice) {
+      const auto& lines = timeline.lines();
+      const auto line = std::ranges::find_if(
+          lines, [&](const std::vector<CardId>& cards) { return cards.front() == first; });
+      slices_.push_back({slice.begin, slice.end, slice.state, std::ssize(*line)});
+    });
+  }
+  /// Card time per state within [begin, end).
+  orchestrator::StateTimes within(Time begin, Time end) const {
+    orchestrator::StateTimes times{};
+    for (const Slice& s : slices_) {
+      const Duration part = std::min(s.end, end) - std::max(s.begin, begin);
+      if (part > Duration{})
+        times[orchestrator::index_of(s.state)] += part * s.cards;
+    }
+    return times;
+  }
+
+ private:
+  struct Slice {
+    Time begin, end;
+    CardState state;
+    std::int64_t cards;
+  };
+  std::vector<Slice> slices_;
+};
+
+Rates whole_of(const orchestrator::Summary& s, const orchestrator::RunMetrics& metrics) {
+  Rates r;
+  r.updates = metrics.updates().size();
+  r.seconds = s.wall_s;
+  r.seconds_per_update = r.updates > 0 ? s.wall_s / static_cast<double>(r.updates) : 0;
+  r.trained_per_s = s.tokens.trained_per_s;
+  r.generated_per_s = s.tokens.generated_per_s;
+  r.sustained_per_s = r.trained_per_s;
+  r.busy = s.utilization.busy;
+  r.states = s.utilization.states;
+  r.staleness_mean = s.staleness.mean;
+  r.staleness_max = s.staleness.max;
+  return r;
+}
+
+Fates fates_of(const orchestrator::Summary& s) {
+  Fates f;
+  f.generated = s.tokens.generated;
+  f.wasted = s.wasted_tokens;
+  if (f.generated > 0)
+    f.wasted_share = static_cast<double>(f.wasted) / static_cast<double>(f.generated);
+  f.trained_length = s.lengths.mean;
+  f.generated_length = s.lengths.generated_mean;
+  f.groups_trained = s.groups.trained;
+  f.groups_evicted = s.groups.evicted;
+  f.staleness = s.staleness.histogram;
+  return f;
+}
+
+/// Groups that a run begins have the numbers from 0.
+class Begun {
+ public:
+  void feed(const orchestrator::Record& record) {
+    for (const orchestrator::Command& command : record.commands) {
+      if (const auto* dispatch = std::get_if<orchestrator::command::Dispatch>(&command))
+        groups_ = std::max(groups_, dispatch->group.value() + 1);
+    }
+  }
+  double mean_length(const actors::LengthConfig& config,
+                     const orchestrator::PipelineConfig& pipeline) const {
+    const actors::Lengths lengths(config, pipeline.seed, actors::kResponseLengths);
+    const auto per_group = static_cast<std::uint64_t>(pipeline.algorithm.responses_per_group);
+    const std::uint64_t responses = groups_ * per_group;
+    std::int64_t sum = 0;
+    for (std::uint64_t r = 0; r < responses; ++r)
+      sum += lengths.of(r, r / per_group).count();
+    return responses == 0 ? 0 : static_cast<double>(sum) / static_cast<double>(responses);
+  }
+
+ private:
+  std::uint64_t groups_ = 0;
+};
+
+/// Between the completions of two updates.
+Rates between(const orchestrator::RunMetrics& metrics,
+              const orchestrator::Update& first,
+              const orchestrator::Update& last,
+              const Stretches& stretches) {
+  Rates r;
+  r.updates = last.version.value() - first.version.value();
+  r.seconds = seconds(last.time - first.time);
+  r.seconds_per_update = r.seconds / static_cast<double>(r.updates);
+  const auto rate = [&](Tokens tokens) { return static_cast<double>(tokens.count()) / r.seconds; };
+  r.trained_per_s = rate(last.tokens.trained - first.tokens.trained);
+  r.generated_per_s = rate(last.tokens.generated - first.tokens.generated);
+  const double responses =
+      metrics.lengths().mean() * static_cast<double>(metrics.lengths().total());
+  r.sustained_per_s = std::min(
+      r.trained_per_s,
+      r.generated_per_s * static_cast<double>(metrics.tokens().trained.count()) / responses);
+  const orchestrator::StateTimes times = stretches.within(first.time, last.time);
+  const double all = r.seconds * static_cast<double>(metrics.timeline().cards().size());
+  for (const auto& [state, name] : EnumNames<CardState>::value) {
+    r.states[state] = seconds(times[orchestrator::index_of(state)]) / all;
+    if (orchestrator::is_busy(state))
+      r.busy += r.states[state];
+  }
+  for (const orchestrator::Update& update : metrics.updates()) {
+    if (update.version <= first.version || update.version > last.version)
+      continue;
+    r.staleness_mean += update.staleness_mean / static_cast<double>(r.updates);
+    r.staleness_max = std::max(r.staleness_max, static_cast<std::int64_t>(update.staleness_max));
+  }
+  return r;
+}
+
+/// What a run's records are fed to.
+struct Watched {
+  orchestrator::RunMetrics metrics;
+  Stretches stretches;
+  Begun begun;
+  std::map<CardState, double> spans;
+
+  Watched() { stretches.watch(metrics.timeline()); }
+  Watched(const Watched&) = delete;
+  Watched& operator=(const Watched&) = delete;
+  void feed(const orchestrator::Record& record) {
+    metrics.feed(record);
+    begun.feed(record);
+    if (const auto* activity = std::get_if<orchestrator::event::Activity>(&record.event)) {
+      for (const actors::Span& span : activity->spans)
+        spans[span.state] += seconds(span.end - span.begin);
+    }
+  }
+};
+
+/// Mean of what was begun, where that is known.
+Result<double> begun_length(const Begun& begun, const orchestrator::PipelineConfig& config) {
+  if (config.hardware == orchestrator::HardwareKind::Simulated) {
+    TEMPER_TRY(const actors::SimulationSettings settings, orchestrator::resolve_simulation(config));
+    return begun.mean_length(settings.config.response, config);
+  }
+  if (config.policy == actors::PolicyKind::Synthetic)
+    return static_cast<double>(config.synthetic.tokens.count());
+  return 0.0;
+}
+
+Result<Figures> figures_of(Watched& watched, const orchestrator::PipelineConfig& config) {
+  orchestrator::RunMetrics& metrics = watched.metrics;
+  Figures figures;
+  figures.spans = watched.spans;
+  const orchestrator::Summary summary =
+      orchestrator::summarize(metrics, {config.name, config.seed, 0});
+  figures.whole = whole_of(summary, metrics);
+  figures.fates = fates_of(summary);
+  metrics.timeline().finish(metrics.wall());
+  const auto bound = static_cast<std::size_t>(config.staleness.bound);
+  const std::vector<orchestrator::Update>& updates = metrics.updates();
+  // updates[i] completed version i + 1.
+  if (updates.size() >= 2 * bound + 2)
+    figures.steady =
+        between(metrics, updates[bound], updates[updates.size() - bound - 1], watched.stretches);
+  else
+    figures.steady = figures.whole;
+  for (const orchestrator::Update& update : updates)
+    figures.rewards.push_back(
+        {seconds(update.time.time_since_epoch()), update.metrics.reward_mean});
+  TEMPER_TRY(figures.fates.begun_length, begun_length(watched.begun, config));
+  return figures;
+}
+
+struct Finished {
+  Mutex mutex;
+  std::size_t count TEMPER_GUARDED_BY(mutex) = 0;
+};
+
+}  // namespace
+
+Status check_rules(const orchestrator::PipelineConfig& config) {
+  const std::vector<orchestrator::BrokenRule> broken = orchestrator::validate(config);
+  if (broken.empty())
+    return {};
+  std::string text;
+  for (const orchestrator::BrokenRule& rule : broken)
+    text += fmt::format("{}{}: {}", text.empty() ? "" : "; ", rule.keys.front(), rule.message);
+  return invalid_input(std::move(text));
+}
+
+Result<Figures> evaluate_on(orchestrator::VirtualOptions options,
+                            std::unique_ptr<orchestrator::ActorHost> host) {
+  const orchestrator::PipelineConfig config = options.config;
+  Watched watched;
+  orchestrator::RunObserver observer;
+  observer.on_record = [&](const orchestrator::Record& record) { watched.feed(record); };
+  TEMPER_TRY(const auto driver,
+             orchestrator::VirtualDriver::create(
+                 std::move(options), std::move(host), std::move(observer), Log::discard()));
+  const orchestrator::RunOutcome outcome = driver->run();
+  if (!outcome.finish.ok)
+    return Error{ErrorCode::Internal, outcome.finish.reason};
+  return figures_of(watched, config);
+}
+
+namespace {
+
+Result<Figures> simulate(const orchestrator::PipelineConfig& config,
+                         actors::SimulationSettings settings) {
+  orchestrator::VirtualOptions options;
+  options.config = config;
+  options.simulation = std::move(settings);
+  std::vector<std::string> names;
+  for (const orchestrator::ActorSpec& spec : orchestrator::actor_slots(config))
+    names.push_back(spec.name);
+  return evaluate_on(
+      std::move(options),
+      std::make_unique<orchestrator::InProcessHost>(std::move(names), make_simulated_actor));
+}
+
+/// Of what the simulated responses stand for.
+void scale(Rates& rates, double w) {
+  rates.trained_per_s *= w;
+  rates.generated_per_s *= w;
+  rates.sustained_per_s *= w;
+}
+
+void scale(Fates& fates, std::int64_t w) {
+  fates.generated *= w;
+  fates.wasted *= w;
+  const auto groups = static_cast<std::uint64_t>(w);
+  fates.groups_trained *= groups;
+  fates.groups_evicted *= groups;
+  for (auto& [age, count] : fates.staleness)
+    count *= groups;
+}
+
+}  // namespace
+
+Result<Figures> evaluate(const orchestrator::PipelineConfig& config) {
+  TEMPER_CHECK(config.hardware == orchestrator::HardwareKind::Simulated,
+               "only simulated cards can be tried");
+  TEMPER_TRY_STATUS(check_rules(config));
+  TEMPER_TRY(actors::SimulationSettings settings, orchestrator::resolve_simulation(config));
+  return simulate(config, std::move(settings));
+}
+
+std::int64_t sample_of(const orchestrator::PipelineConfig& config,
+                       const actors::SimulationSettings& settings,
+                       std::int64_t wanted) {
+  const std::int64_t cards = std::ssize(orchestrator::resolve_placement(config).rollout);
+  const std::int64_t replicas = cards / config.rollout.replicas * settings.cluster.dies_per_card /
+                                config.simulation.rollout.tp;
+  const std::int64_t groups = config.algorithm.groups_per_update;
+  const std::int64_t slots = config.rollout.concurrency;
+  for (std::int64_t w = wanted; w > 1; --w) {
+    if (groups % w == 0 && slots % w == 0 && replicas % w == 0 &&
+        slots / w >= config.algorithm.responses_per_group) {
+      return w;
+    }
+  }
+  return 1;
+}
+
+Result<Figures> evaluate_sampled(const orchestrator::PipelineConfig& config,
+                                 const actors::SimulationSettings& settings,
+                                 std::int64_t w) {
+  orchestrator::PipelineConfig part = config;
+  part.algorithm.groups_per_update /= static_cast<std::int32_t>(w);
+  part.rollout.concurrency /= static_cast<std::int32_t>(w);
+  actors::SimulationSettings s = settings;
+  s.stands_for = w;
+  s.config.reward.pool = std::max(1, s.config.reward.pool / static_cast<std::int32_t>(w));
+  s.config.report_every *= w;  // as many responses in a report
+  part.simulation = s.config;
+  TEMPER_TRY(Figures figures, simulate(part, std::move(s)));
+  scale(figures.whole, static_cast<double>(w));
+  scale(figures.steady, static_cast<double>(w));
+  scale(figures.fates, w);
+  return figures;
+}
+
+Result<Figures> evaluate_log(const std::filesystem::path& log,
+                             const orchestrator::PipelineConfig& config) {
+  Watched watched;
+  const auto read = orchestrator::read_event_log(log, [&](const orchestrator::Record& record) {
+    watched.feed(record);
+    return Status();
+  });
+  if (!read)
+    return read.error();
+  const auto& finish = watched.metrics.finish();
+  if (!finish)
+    return Error{ErrorCode::Internal, "it was interrupted"};
+  if (!finish->ok)
+    return Error{ErrorCode::Internal, finish->reason};
+  return figures_of(watched, config);
+}
+
+namespace {
+
+Result<Figures> sampled(const orchestrator::PipelineConfig& config, std::int64_t wanted) {
+  TEMPER_TRY_STATUS(check_rules(config));
+  TEMPER_TRY(const actors::SimulationSettings settings, orchestrator::resolve_simulation(config));
+  return evaluate_sampled(config, settings, sample_of(config, settings, wanted));
+}
+
+}  // namespace
+
+std::vector<Result<Figures>> evaluate_all(std::span<const orchestrator::PipelineConfig> configs,
+                                          const EvaluateOptions& options) {
+  return evaluate_all(configs, options, [&](const orchestrator::PipelineConfig& config) {
+    return options.sample > 1 ? sampled(config, options.sample) : evaluate(config);
+  });
+}
+
+std::vector<Result<Figures>> evaluate_all(std::span<const orchestrator::PipelineConfig> configs,
+                                          const EvaluateOptions& options,
+                                          const EvaluateOne& one) {
+  std::vector<std::optional<Result<Figures>>> results(configs.size());
+  std::atomic<std::size_t> next{0};
+  Finished finished;
+  const auto work = [&] {
+    for (std::size_t i = next++; i < configs.size(); i = next++) {
+      results[i] = one(configs[i]);
+      const MutexLock lock(finished.mutex);
+      ++finished.count;
+      if (options.on_progress)
+        options.on_progress(finished.count, configs.size());
+    }
+  };
+  {
+    std::vector<std::jthread> helpers;
+    for (int i = 1; i < std::min(options.threads, static_cast<int>(configs.size())); ++i)
+      helpers.emplace_back(work);
+    work();
+  }
+  std::vector<Result<Figures>> out;
+  out.reserve(results.size());
+  for (auto& result : results)
+    out.push_back(*std::move(result));
+  return out;
+}
+
+}  // namespace temper::study

@@ -1,0 +1,245 @@
+#include "study/simulate/sweep.hpp"
+
+#include "core/files.hpp"
+#include "core/yaml.hpp"
+#include "orchestrator/pipeline/simulation.hpp"
+
+#include "study/simulate/layouts.hpp"
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace temper::study {
+namespace {
+
+std::vector<std::string> split(std::string_view text, char at) {
+  std::vector<std::string> out(1);
+  int depth = 0;
+  for (const char c : text) {
+    depth += c == '[' ? 1 : c == ']' ? -1 : 0;
+    if (c == at && depth == 0)
+      out.emplace_back();
+    else
+      out.back() += c;
+  }
+  return out;
+}
+
+std::size_t count(const std::vector<SweepAxis>& axes) {
+  std::size_t product = 1;
+  for (const SweepAxis& axis : axes) {
+    product *= axis.values.size();
+    if (product > kMostSweep)
+      return kMostSweep + 1;
+  }
+  return product;
+}
+
+/// The n-th combination, the last axis fastest.
+std::vector<std::size_t> combination(const std::vector<SweepAxis>& axes, std::size_t n) {
+  std::vector<std::size_t> places(axes.size());
+  for (std::size_t i = axes.size(); i-- > 0;) {
+    places[i] = n % axes[i].values.size();
+    n /= axes[i].values.size();
+  }
+  return places;
+}
+
+void add_sets(std::vector<std::string>& sets,
+              const std::vector<SweepAxis>& axes,
+              const std::vector<std::size_t>& places) {
+  for (std::size_t i = 0; i < axes.size(); ++i)
+    std::ranges::move(axes[i].sets(places[i]), std::back_inserter(sets));
+}
+
+bool is_fitted(std::string_view key) {
+  for (const char* fitted : {"tp", "pp", "vpp", "cp", "ep", "micro_batch_tokens"}) {
+    if (key == fmt::format("simulation.trainer.{}", fitted))
+      return true;
+  }
+  return key == "simulation.rollout.ep" || key == "simulation.rollout.kv_share";
+}
+
+/// Makes configurations of sets, each with its layout where that is wanted.
+class Maker {
+ public:
+  Maker(const SweepOptions& options, std::string text)
+      : options_(options), text_(std::move(text)) {}
+
+  /// Error: of the whole sweep. An inner one: of this configuration alone.
+  Result<Result<orchestrator::PipelineConfig>> make(const std::vector<std::string>& sets) {
+    auto read = read_yaml<orchestrator::PipelineConfig>(options_.config.string(), text_, sets);
+    if (!read.issues.empty())
+      return invalid_input(render(locate(read.document, std::move(read.issues))));
+    orchestrator::PipelineConfig config = std::move(read.value);
+    if (config.hardware != orchestrator::HardwareKind::Simulated)
+      return invalid_input("a sweep needs `hardware: simulated`");
+    orchestrator::set_simulated_defaults(
+        config, [&](const std::string& key) { return read.places.contains(key); });
+    if (options_.steady_updates > 0)
+      config.steps =
+          steps_for(options_.steady_updates, static_cast<std::int32_t>(config.staleness.bound));
+    if (options_.layouts == SweepOptions::Layouts::AsGiven)
+      return Result<orchestrator::PipelineConfig>(std::move(config));
+    TEMPER_TRY(LayoutChooser * chooser, chooser_for(config));
+    return chooser->complete(std::move(config));
+  }
+
+ private:
+  /// One for all configurations that differ in what a chooser decides or allows.
+  Result<LayoutChooser*> chooser_for(const orchestrator::PipelineConfig& config) {
+    orchestrator::PipelineConfig alike = config;
+    alike.steps = 1;
+    alike.staleness = {};
+    alike.placement = {};
+    alike.rollout = {};
+    alike.reference = alike.reward = {};
+    alike.simulation.rollout = {};
+    const actors::TrainerEngineConfig& trainer = config.simulation.trainer;
+    alike.simulation.trainer = {};
+    alike.simulation.trainer.optimizer_on_host = trainer.optimizer_on_host;
+    alike.simulation.trainer.layer_balance = trainer.layer_balance;
+    alike.simulation.trainer.mechanisms = trainer.mechanisms;
+    const std::string key = to_yaml(alike);
+    auto known = choosers_.find(key);
+    if (known == choosers_.end()) {
+      TEMPER_TRY(LayoutChooser chooser, LayoutChooser::create(config));
+      known = choosers_.emplace(key, std::move(chooser)).first;
+    }
+    return &known->second;
+  }
+
+  const SweepOptions& options_;
+  const std::string text_;
+  std::map<std::string, LayoutChooser> choosers_;
+};
+
+/// What is to be run, and for which point.
+struct Job {
+  std::size_t point = 0;
+  std::vector<std::size_t> any;
+};
+
+void note_refused(SweepPoint& point, const std::string& reason) {
+  ++point.refused;
+  if (point.reason.empty())
+    point.reason = reason;
+}
+
+void keep_if_best(SweepPoint& point,
+                  const Job& job,
+                  const orchestrator::PipelineConfig& config,
+                  const Figures& figures) {
+  if (point.figures && figures.steady.sustained_per_s <= point.figures->steady.sustained_per_s)
+    return;
+  point.any = job.any;
+  point.config = config;
+  point.figures = figures;
+}
+
+Status check_axes(const SweepOptions& options) {
+  if (options.over.empty())
+    return invalid_input("nothing to sweep; give --over key=value,value");
+  std::vector<std::string> seen;
+  for (const auto* axes : {&options.over, &options.any}) {
+    for (const SweepAxis& axis : *axes) {
+      for (const std::string& key : axis.keys) {
+        if (std::ranges::find(seen, key) != seen.end())
+          return invalid_input(fmt::format("{}: swept twice", key));
+        seen.push_back(key);
+        if (options.layouts == SweepOptions::Layouts::Fitted && is_fitted(key))
+          return invalid_input(fmt::format("{}: --fit decides it; leave one of the two out", key));
+      }
+    }
+  }
+  const std::size_t over = count(options.over), any = count(options.any);
+  if (over > kMostSweep || any > kMostSweep || over * any > kMostSweep)
+    return invalid_input(fmt::format("more than {} combinations", kMostSweep));
+  return {};
+}
+
+}  // namespace
+
+std::string SweepAxis::name() const {
+  return fmt::format("{}", fmt::join(keys, "+"));
+}
+
+std::string SweepAxis::text(std::size_t place) const {
+  return fmt::format("{}", fmt::join(values[place], "/"));
+}
+
+std::vector<std::string> SweepAxis::sets(std::size_t place) const {
+  std::vector<std::string> out;
+  for (std::size_t i = 0; i < keys.size(); ++i)
+    out.push_back(keys[i] + "=" + values[place][i]);
+  return out;
+}
+
+Result<std::vector<std::vector<std::string>>> combinations(const std::vector<SweepAxis>& axes) {
+  const std::size_t all = count(axes);
+  if (all > kMostSweep)
+    return invalid_input(fmt::format("more than {} combinations", kMostSweep));
+  std::vector<std::vector<std::string>> out(all);
+  for (std::size_t n = 0; n < all; ++n)
+    add_sets(out[n], axes, combination(axes, n));
+  return out;
+}
+
+Result<SweepAxis> parse_axis(std::string_view flag, std::string_view text) {
+  const std::size_t equals = text.find('=');
+  if (equals == std::string_view::npos || equals == 0 || equals + 1 == text.size()) {
+    return invalid_input(
+        fmt::format("{} {}: expected key=value,value or key+key=value/value,...", flag, text));
+  }
+  SweepAxis axis;
+  axis.keys = split(text.substr(0, equals), '+');
+  for (const std::string& each : split(text.substr(equals + 1), ',')) {
+    axis.values.push_back(axis.keys.size() == 1 ? std::vector{each} : split(each, '/'));
+    if (axis.values.back().size() != axis.keys.size() || each.empty()) {
+      return invalid_input(fmt::format("{} {}: `{}` has not one value for each of {} keys",
+                                       flag,
+                                       axis.name(),
+                                       each,
+                                       axis.keys.size()));
+    }
+  }
+  return axis;
+}
+
+Result<Sweep> run_sweep(const SweepOptions& options) {
+  TEMPER_TRY_STATUS(check_axes(options));
+  TEMPER_TRY(std::string text, read_file(options.config));
+  Maker maker(options, std::move(text));
+  Sweep sweep{options.over, options.any, {}};
+  std::vector<Job> jobs;
+  std::vector<orchestrator::PipelineConfig> configs;
+  for (std::size_t p = 0; p < count(options.over); ++p) {
+    SweepPoint& point = sweep.points.emplace_back();
+    point.over = combination(options.over, p);
+    for (std::size_t a = 0; a < count(options.any); ++a) {
+      Job job{p, combination(options.any, a)};
+      std::vector<std::string> sets = options.sets;
+      add_sets(sets, options.over, point.over);
+      add_sets(sets, options.any, job.any);
+      TEMPER_TRY(auto config, maker.make(sets));
+      ++point.tried;
+      if (!config) {
+        note_refused(point, config.error().context);
+        continue;
+      }
+      jobs.push_back(std::move(job));
+      configs.push_back(*std::move(config));
+    }
+  }
+  const auto results = evaluate_all(configs, options.evaluate);
+  for (std::size_t i = 0; i < jobs.size(); ++i) {
+    SweepPoint& point = sweep.points[jobs[i].point];
+    if (results[i])
+      keep_if_best(point, jobs[i], configs[i], *results[i]);
+    else
+      note_refused(point, results[i].error().context);
+  }
+  return sweep;
+}
+
+}  // namespace temper::study

@@ -1,0 +1,72 @@
+// A grid of configurations on simulated hardware: keys take every combination of given values, each
+// is evaluated in this process (explore/evaluate.hpp), and where keys are marked as free the best
+// of their values is kept for every combination of the others.
+#pragma once
+
+#include "study/simulate/simulate.hpp"
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace temper::study {
+
+/// Keys of a pipeline that change together, and the values they take.
+struct SweepAxis {
+  std::vector<std::string> keys;
+  std::vector<std::vector<std::string>> values;  ///< Each one per key.
+
+  std::string name() const;                   ///< "a+b"
+  std::string text(std::size_t place) const;  ///< "1/2"
+  std::vector<std::string> sets(std::size_t place) const;
+};
+/// "key=v1,v2" or "a+b=1/2,3/4"; commas within brackets are part of a value. `flag` is for errors.
+Result<SweepAxis> parse_axis(std::string_view flag, std::string_view text);
+
+/// As `key=value` words, each combination of values once, the last axis fastest; a single one
+/// without words where there is no axis. Error: more than kMostSweep.
+inline constexpr std::size_t kMostSweep = 20000;
+Result<std::vector<std::vector<std::string>>> combinations(const std::vector<SweepAxis>& axes);
+
+struct SweepOptions {
+  std::filesystem::path config;
+  std::vector<std::string> sets;
+  std::vector<SweepAxis> over;  ///< At least one; the last one varies fastest.
+  std::vector<SweepAxis> any;   ///< The best value is kept.
+  /// Lets explore/layouts.hpp complete every configuration: the trainer's layout, rollout.ep and
+  /// rollout.kv_share are then not those of the file.
+  enum class Layouts { AsGiven, Fitted } layouts = Layouts::AsGiven;
+  std::uint64_t steady_updates = 0;  ///< 0: steps as configured.
+  EvaluateOptions evaluate;
+};
+
+struct SweepPoint {
+  std::vector<std::size_t> over;  ///< A place in the values of each axis.
+  std::vector<std::size_t> any;   ///< Of the best; empty: none could be run.
+  std::optional<orchestrator::PipelineConfig> config;
+  std::optional<Figures> figures;
+  std::size_t tried = 0, refused = 0;
+  std::string reason;  ///< Of the first that was refused.
+};
+
+struct Sweep {
+  std::vector<SweepAxis> over, any;
+  std::vector<SweepPoint> points;
+};
+
+/// Errors: a configuration that cannot be read at all (an unknown key, a value of the wrong type);
+/// more than kMostSweep combinations.
+Result<Sweep> run_sweep(const SweepOptions& options);
+
+/// For people; for spreadsheets.
+std::string sweep_text(const Sweep& sweep);
+std::string sweep_csv(const Sweep& sweep);
+
+struct SweepPlotText {
+  std::string title, x_label;  ///< Empty: the name of the first axis.
+};
+/// Tokens/s and utilisation over the first axis, a line for each value of the second. Errors: more
+/// than two axes, values that are no ascending numbers.
+Result<std::string> sweep_svg(const Sweep& sweep, const SweepPlotText& text);
+
+}  // namespace temper::study

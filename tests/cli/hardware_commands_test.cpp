@@ -1,0 +1,236 @@
+// `temper estimate`, `temper validate` and `temper ablation`, with the descriptions that ship with
+// the build.
+#include "cli/ablation_command.hpp"
+#include "cli/cost_command.hpp"
+#include "cli/validate_command.hpp"
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include <fstream>
+#include <iterator>
+#include <set>
+#include <sstream>
+
+namespace temper::cli {
+
+using namespace orchestrator;
+using namespace study;
+namespace {
+
+struct Outcome {
+  int code = 0;
+  std::string out, err;
+};
+
+Outcome estimate(EstimateOptions options) {
+  std::ostringstream out, err;
+  const int code = run_estimate(options, out, err);
+  return {code, out.str(), err.str()};
+}
+
+Outcome validate(const ValidateOptions& options) {
+  std::ostringstream out, err;
+  const int code = run_validate(options, out, err);
+  return {code, out.str(), err.str()};
+}
+
+std::string file(const std::string& name, const std::string& text) {
+  const std::string path = testing::TempDir() + name;
+  std::ofstream(path) << text;
+  return path;
+}
+
+// A copy cannot be faster than its link: far from 1 ns, near 20 ms.
+constexpr const char* kRows =
+    "id,hardware,cards,kind,params,metric,unit,value\n"
+    "fast,nvidia-h200,1,host_to_device,bytes=1000000000,time,ms,18.0364\n";
+
+TEST(Ablation, PrintsEachRowAsATableAndAsJson) {
+  std::ostringstream table, json, err;
+  EXPECT_EQ(run_ablation({}, table, err), 0) << err.str();
+  EXPECT_NE(table.str().find("Adaptive Pipe against DualPipe: memory"), std::string::npos);
+  AblationOptions options;
+  options.json = true;
+  EXPECT_EQ(run_ablation(options, json, err), 0) << err.str();
+  bool found = false;
+  for (const auto& row : nlohmann::json::parse(json.str())) {
+    if (row["mechanism"] == "Adaptive Pipe against DualPipe: memory") {
+      found = true;
+      EXPECT_DOUBLE_EQ(row["predicted"].get<double>(), -0.5);
+      EXPECT_DOUBLE_EQ(row["published"].get<double>(), -0.5);
+    }
+  }
+  EXPECT_TRUE(found);
+}
+
+TEST(Ablation, SaysWhichFileItCannotRead) {
+  AblationOptions options;
+  options.expert_loads = "/nowhere/loads.csv";
+  std::ostringstream out, err;
+  EXPECT_EQ(run_ablation(options, out, err), 1);
+  EXPECT_NE(err.str().find("/nowhere/loads.csv"), std::string::npos) << err.str();
+}
+
+TEST(Estimate, PrintsMetricsAsJsonWithTermsThatSumUp) {
+  EstimateOptions options;
+  options.assignments = {"kind=gemm", "hardware=NVIDIA-H200", "m=4096", "n=4096", "k=4096"};
+  options.json = true;
+  const Outcome outcome = estimate(options);
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const auto json = nlohmann::json::parse(outcome.out);
+  EXPECT_EQ(json["kind"], "gemm");
+  EXPECT_EQ(json["params"], "k=4096;m=4096;n=4096");
+  const auto& time = json["metrics"][0];
+  EXPECT_EQ(time["name"], "time");
+  EXPECT_EQ(time["unit"], "s");
+  double sum = 0;
+  for (const auto& term : time["terms"])
+    sum += term["value"].get<double>();
+  EXPECT_NEAR(sum, time["value"].get<double>(), 1e-9 * sum);
+}
+
+TEST(Estimate, ExplainsEachTermWithItsEquation) {
+  EstimateOptions options;
+  options.assignments = {"kind=host_to_device", "hardware=nvidia-h200", "bytes=1000000000"};
+  options.explain = true;
+  const Outcome outcome = estimate(options);
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_NE(outcome.out.find("100.0 %"), std::string::npos) << outcome.out;
+  EXPECT_NE(outcome.out.find("B/s"), std::string::npos) << outcome.out;
+}
+
+TEST(Estimate, NamesWhatIsWrongAndWhereToLook) {
+  EstimateOptions options;
+  options.assignments = {"gemm"};
+  EXPECT_EQ(estimate(options).err,
+            "temper: expected key=value, found `gemm`\n"
+            "kinds and their parameters: temper estimate --list\n");
+  options.assignments = {"kind=gem", "hardware=nvidia-h200"};
+  const Outcome outcome = estimate(options);
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_TRUE(outcome.err.starts_with("temper: unknown kind `gem`; did you mean `gemm`?\n"));
+  options.assignments = {"kind=gemm", "hardware=nvidia-h200", "m=1"};
+  EXPECT_EQ(
+      estimate(options).err,
+      "temper: gemm: n: missing; expected a number\nparameters of gemm: m; n; k; dtype=bf16\n");
+  options.assignments = {"kind=gemm", "hardware=nvidia-h200", "cards=0"};
+  EXPECT_TRUE(estimate(options).err.starts_with("temper: cards: expected at least 1, found 0\n"));
+}
+
+TEST(Estimate, ListsTheKinds) {
+  EstimateOptions options;
+  options.list = true;
+  EXPECT_NE(estimate(options).out.find("decode_step"), std::string::npos);
+}
+
+TEST(Validate, GivesKindsAndRowsAsJson) {
+  ValidateOptions options;
+  options.files = {file("validate_json.csv", kRows)};
+  options.json = true;
+  const Outcome outcome = validate(options);
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const auto json = nlohmann::json::parse(outcome.out);
+  ASSERT_EQ(json.size(), 2U);
+  const auto keys = [](const nlohmann::json& object) {
+    std::set<std::string> names;
+    for (const auto& [name, value] : object.items())
+      names.insert(name);
+    return names;
+  };
+  EXPECT_EQ(keys(json["kinds"][0]),
+            (std::set<std::string>{"kind", "n", "mape", "bias", "max", "rank_correlation"}));
+  EXPECT_EQ(keys(json["rows"][0]),
+            (std::set<std::string>{"id",
+                                   "hardware",
+                                   "cards",
+                                   "kind",
+                                   "params",
+                                   "metric",
+                                   "unit",
+                                   "measured",
+                                   "predicted",
+                                   "error"}));
+  const auto& row = json["rows"][0];
+  EXPECT_EQ(row["measured"], 18.0364);
+  EXPECT_NEAR(row["predicted"].get<double>() / row["measured"].get<double>() - 1,
+              row["error"].get<double>(),
+              1e-9);
+}
+
+TEST(Validate, FailsAboveALimit) {
+  ValidateOptions options;
+  options.files = {file("validate_limit.csv", kRows)};
+  options.max_mape = {"host_to_device=50%"};
+  EXPECT_EQ(validate(options).code, 0);
+  options.max_mape = {"host_to_device=0"};
+  EXPECT_EQ(validate(options).code, 1);
+  EXPECT_NE(validate(options).err.find("above the limit 0.0 %"), std::string::npos);
+  options.max_mape = {"gemm=0.5"};
+  EXPECT_EQ(validate(options).code, 1);  // Nothing was held against it.
+  options.max_mape = {"gemm"};
+  EXPECT_EQ(validate(options).err,
+            "temper: --max-mape: expected kind=limit such as gemm=0.2, found `gemm`\n");
+}
+
+TEST(Validate, FailsOnARowWithoutPredictionUnlessAllowed) {
+  ValidateOptions options;
+  options.files = {file("validate_failed.csv",
+                        std::string(kRows) + "bad,nvidia-h200,1,gem,m=1;n=1;k=1,time,ms,1\n")};
+  const Outcome outcome = validate(options);
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_NE(outcome.out.find("FAILED: unknown kind `gem`"), std::string::npos) << outcome.out;
+  options.allow_failures = true;
+  EXPECT_EQ(validate(options).code, 0);
+}
+
+TEST(Validate, ConvertsPublicationsToRows) {
+  ValidateOptions options;
+  options.convert = true;
+  options.files = {
+      file("published.csv",
+           "id,area,system,hardware,cards,model,conditions,metric,unit,value,source\n"
+           "A,operator,s,NVIDIA H100 SXM,1,-,op=GEMM BF16;m=16;n=7168;k=2048,latency,ms,0.013,x\n"
+           "B,operator,s,NVIDIA H100 SXM,1,-,op=GEMM,latency,ms,0.013,x [secondary]\n")};
+  const Outcome outcome = validate(options);
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_EQ(outcome.out,
+            "id,hardware,cards,kind,params,metric,unit,value,source\n"
+            "A,nvidia-h100,1,gemm,m=16;n=7168;k=2048;dtype=bf16,time,ms,0.013,x\n");
+  EXPECT_EQ(outcome.err, "converted 1 rows; 1 have a reason not to be used\n");
+}
+
+TEST(Validate, NamesAFileThatIsNotOneOfMeasurements) {
+  ValidateOptions options;
+  options.files = {file("other.csv", "a,b\n1,2\n")};
+  const Outcome outcome = validate(options);
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_NE(outcome.err.find("other.csv: no column `hardware`"), std::string::npos) << outcome.err;
+}
+
+std::string content(const std::string& path) {
+  std::ifstream in(path);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+TEST(ValidateCommand, TheCommittedReportIsThatOfTheShippedConstants) {
+  const std::string root = TEMPER_SOURCE_DIR;
+  ValidateOptions options;
+  for (const char* name : {"ascend",
+                           "ascend_matmul",
+                           "h200",
+                           "megatron",
+                           "nvidia",
+                           "simgrid_contended",
+                           "simgrid_flat",
+                           "unused"}) {
+    options.files.push_back(root + "/configs/validation/" + name + ".csv");
+  }
+  options.rows = false;
+  options.report = testing::TempDir() + "validation.md";
+  ASSERT_EQ(validate(options).code, 0);
+  EXPECT_EQ(content(options.report), content(root + "/docs/validation.md"))
+      << "write it anew: temper validate --report docs/validation.md configs/validation/*.csv";
+}
+
+}  // namespace
+}  // namespace temper::cli

@@ -1,0 +1,174 @@
+// `temper plan`, with the descriptions that ship with the build.
+#include "cli/plan_command.hpp"
+
+#include "orchestrator/pipeline/load.hpp"
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include <fstream>
+#include <iterator>
+#include <sstream>
+
+namespace temper::cli {
+
+using namespace orchestrator;
+using namespace study;
+namespace {
+
+struct Outcome {
+  int code = 0;
+  std::string out, err;
+};
+
+Outcome plan_with(const PlanOptions& options) {
+  std::ostringstream out, err;
+  const int code = run_plan(options, out, err);
+  return {code, out.str(), err.str()};
+}
+
+Outcome plan(std::vector<std::string> words) {
+  PlanOptions options;
+  options.words = std::move(words);
+  return plan_with(options);
+}
+
+std::string contents(const std::string& path) {
+  std::ifstream in(path);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+const std::vector<std::string> kTraining{"task=train",
+                                         "model=pangu-ultra-moe-718b",
+                                         "hardware=ascend-910b",
+                                         "cards=6144",
+                                         "batch=1536",
+                                         "seq=8192"};
+const std::vector<std::string> kRollout{"task=rollout",
+                                        "model=qwen3-30b-a3b",
+                                        "hardware=cm384",
+                                        "cards=8",
+                                        "prompt=512",
+                                        "response=1000"};
+
+TEST(PlanCommand, PrintsThreePlansTheirTermsAndHowSureTheyAre) {
+  const Outcome outcome = plan(kTraining);
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  for (const char* part : {"| 1 ",
+                           "| 2 ",
+                           "| 3 ",
+                           "expert-parallel communication",
+                           "pipeline bubble",
+                           "whole step",
+                           "activations",
+                           "2 against 1: +",
+                           "loses by",
+                           "how sure: nothing of the kind was measured on ascend-910b",
+                           "memory of the fullest device, GB"})
+    EXPECT_NE(outcome.out.find(part), std::string::npos) << part;
+  EXPECT_EQ(plan(kTraining).out, outcome.out) << "the same question has the same answer";
+}
+
+TEST(PlanCommand, PutsALayoutBesideTheBestTermByTerm) {
+  PlanOptions options;
+  options.words = kTraining;
+  options.words.push_back("compare=tp8,pp16,vpp2,ep32,cp1");
+  options.json = true;
+  const Outcome outcome = plan_with(options);
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const auto json = nlohmann::json::parse(outcome.out);
+  ASSERT_EQ(json["plans"].size(), 4U);
+  const auto& yours = json["plans"][3];
+  EXPECT_EQ(yours["name"], "yours");
+  EXPECT_EQ(yours["tp"], 8);
+  EXPECT_EQ(yours["vpp"], 2);
+  for (const auto& each : json["plans"]) {
+    double sum = 0;
+    for (const auto& term : each["time"])
+      sum += term["value"].get<double>();
+    EXPECT_NEAR(sum, each["seconds"].get<double>(), 1e-9 * sum);
+    EXPECT_GE(each["seconds"], json["plans"][0]["seconds"]);
+  }
+  EXPECT_GT(json["front"].size(), 5U);
+}
+
+TEST(PlanCommand, PlansRollouts) {
+  const Outcome outcome = plan(kRollout);
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  for (const char* part : {"slots of a replica", "device time of a token", "KV cache", "tokens/s"})
+    EXPECT_NE(outcome.out.find(part), std::string::npos) << part;
+}
+
+TEST(PlanCommand, WritesAPlotAndAPipelineThatCheckAccepts) {
+  for (const auto& words : {kRollout,
+                            std::vector<std::string>{"task=train",
+                                                     "model=qwen3-30b-a3b",
+                                                     "hardware=cm384",
+                                                     "cards=8",
+                                                     "batch=64",
+                                                     "seq=4096",
+                                                     "expert_tp=1"}}) {
+    PlanOptions options;
+    options.words = words;
+    options.svg = testing::TempDir() + "plan.svg";
+    options.out = testing::TempDir() + "plan.yaml";
+    const Outcome outcome = plan_with(options);
+    ASSERT_EQ(outcome.code, 0) << outcome.err;
+    EXPECT_EQ(contents(options.svg).rfind("<svg", 0), 0U);
+    const auto config = load_config(options.out);
+    EXPECT_TRUE(config) << config.error().context;
+    EXPECT_EQ(contents(options.out).rfind("# From `temper plan task=", 0), 0U);
+  }
+}
+
+TEST(PlanCommand, PlansBothSidesOfAPipeline) {
+  PlanOptions options;
+  options.words = {std::string(TEMPER_SOURCE_DIR) + "/configs/cm384_pangu.yaml"};
+  options.out = testing::TempDir() + "planned.yaml";
+  const Outcome outcome = plan_with(options);
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_NE(outcome.out.find("configured against 1: +"), std::string::npos) << outcome.out;
+  EXPECT_NE(outcome.out.find("| rollout "), std::string::npos);
+  EXPECT_TRUE(load_config(options.out));
+}
+
+TEST(PlanCommand, PlansAPipelineWhoseOwnLayoutsDoNotFit) {
+  PlanOptions options;
+  options.words = {std::string(TEMPER_SOURCE_DIR) + "/configs/cm384_pangu.yaml"};
+  options.sets = {"simulation.trainer.pp=1", "simulation.trainer.tp=2"};
+  const Outcome outcome = plan_with(options);
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_NE(outcome.out.find("does not fit: "), std::string::npos) << outcome.out;
+  options.sets = {"steps=0"};
+  EXPECT_NE(plan_with(options).err.find("steps"), std::string::npos);
+}
+
+TEST(PlanCommand, ListsTheWordsThatItKnows) {
+  PlanOptions options;
+  options.list = true;
+  const Outcome outcome = plan_with(options);
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_NE(outcome.out.find("max_token_time"), std::string::npos);
+  EXPECT_NE(outcome.out.find("expert_imbalance"), std::string::npos);
+}
+
+TEST(PlanCommand, SaysWhatIsWrong) {
+  const std::string list = "words of each task: temper plan --list\n";
+  EXPECT_EQ(plan({"task=cook"}).err, "temper: task=cook: expected train, rollout or rl\n" + list);
+  EXPECT_NE(plan({"task=rl"}).err.find("`temper tune CONFIG`"), std::string::npos);
+  EXPECT_EQ(plan({}).err, "temper: task: missing; expected text\n" + list);
+  EXPECT_EQ(plan({"task=train", "model=x"}).err,
+            "temper: hardware: missing; expected text\n" + list);
+  EXPECT_EQ(plan({"nowhere.yaml"}).code, 1);
+  const std::string local = std::string(TEMPER_SOURCE_DIR) + "/configs/quickstart.yaml";
+  EXPECT_NE(plan({local}).err.find("needs `hardware: simulated`"), std::string::npos);
+  std::vector<std::string> words = kTraining;
+  words.push_back("tp=7");
+  EXPECT_EQ(plan(words).err,
+            "temper: no layout can run: tp = 7 does not divide 128 heads of "
+            "openPangu-Ultra-MoE-718B; nearest: tp = 8\n" +
+                list);
+}
+
+}  // namespace
+}  // namespace temper::cli

@@ -1,0 +1,291 @@
+// The view's texts against tests/golden/view. TEMPER_UPDATE_GOLDEN=1 rewrites them; look at the
+// difference before you commit it.
+#include "core/files.hpp"
+
+#include "cli/view/terminal_view.hpp"
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdlib>
+
+namespace temper::cli {
+
+using namespace orchestrator;
+using namespace study;
+namespace {
+
+using namespace std::chrono_literals;
+using actors::CardState;
+
+void expect_golden(const std::string& name, const std::string& text) {
+  const std::filesystem::path path =
+      std::filesystem::path(TEMPER_SOURCE_DIR) / "tests/golden/view" / name;
+  if (std::getenv("TEMPER_UPDATE_GOLDEN") != nullptr) {
+    ASSERT_TRUE(write_file_atomically(path, text).has_value());
+  }
+  const auto expected = read_file(path);
+  ASSERT_TRUE(expected.has_value()) << path;
+  EXPECT_EQ(text, *expected) << text;
+}
+
+Frame sample_frame() {
+  Frame f;
+  f.name = "quickstart";
+  f.subtitle = "separate, 2 cards, staleness bound 2";
+  f.step = 187;
+  f.steps = 300;
+  f.elapsed = 161s;
+  f.left = 97s;
+  for (int i = 0; i < 187; ++i)
+    f.rewards.push_back(0.31 + 0.58 / (1 + std::exp(-(i - 70) / 22.0)) + 0.02 * ((i * 7) % 5 - 2));
+  f.recent = {21430, 18220, 9410};
+  CardFrame rollout{CardId(0), {}};
+  rollout.shares[index_of(CardState::Decode)] = 0.82;
+  rollout.shares[index_of(CardState::Prefill)] = 0.05;
+  rollout.shares[index_of(CardState::WaitQuota)] = 0.1;
+  rollout.shares[index_of(CardState::WeightSync)] = 0.03;
+  CardFrame trainer{CardId(1), {}};
+  trainer.shares[index_of(CardState::Train)] = 0.57;
+  trainer.shares[index_of(CardState::Reference)] = 0.13;
+  trainer.shares[index_of(CardState::Reward)] = 0.02;
+  trainer.shares[index_of(CardState::WaitData)] = 0.23;
+  trainer.shares[index_of(CardState::Idle)] = 0.05;
+  f.cards = {rollout, trainer};
+  f.bound = 2;
+  f.staleness_mean = 1.42;
+  f.staleness = {{0, 1400}, {1, 4130}, {2, 6438}};
+  f.actors = {{"rollout-0", CardState::Decode, "", 512, 1024, 0},
+              {"reference-0", CardState::WaitData, "responses", 0, 0, 0},
+              {"reward-0", CardState::Reward, "", 256, 0, 1},
+              {"trainer-0",
+               CardState::WaitData,
+               "group 11969 (v0 186) and others: 41 of 64 groups ready",
+               0,
+               0,
+               0}};
+  f.queue = {96, 23, 41, 0};
+  f.restarts = 1;
+  f.checkpoints = 3;
+  return f;
+}
+
+Summary sample_summary() {
+  Summary s;
+  s.ok = true;
+  s.steps = 300;
+  s.wall_s = 251.4;
+  s.reward = {0.312, 0.934, 0.941};
+  s.tokens.generated_per_s = 21500;
+  s.tokens.trained_per_s = 18100;
+  s.tokens.effective_per_s = 9990;
+  s.tokens.trained_per_s_per_card = 9050;
+  s.utilization.busy = 0.81;
+  s.staleness.bound = 2;
+  s.staleness.max = 2;
+  s.staleness.mean = 1.4;
+  s.waits = {
+      {actors::RoleKind::Trainer, CardState::WaitData, "group N of N", 80, 0.11, 1, 2, ""},
+      {actors::RoleKind::Rollout, CardState::WaitQuota, "staleness bound", 30, 0.06, 1, 2, ""}};
+  s.wasted_tokens = 12345;
+  s.restarts.resize(1);
+  return s;
+}
+
+TEST(View, AFrameOnAWideTerminal) {
+  expect_golden("frame_100.txt", render_frame(sample_frame(), 100, Colours::Off));
+}
+TEST(View, AFrameInColour) {
+  expect_golden("frame_100_colour.txt", render_frame(sample_frame(), 100, Colours::On));
+}
+TEST(View, AFrameOnANarrowTerminal) {
+  expect_golden("frame_60.txt", render_frame(sample_frame(), 60, Colours::Off));
+}
+TEST(View, AFrameBeforeTheFirstUpdateAndOfManyCards) {
+  Frame f = sample_frame();
+  f.step = 0;
+  f.left.reset();
+  f.rewards.clear();
+  f.recent = {};
+  f.staleness.clear();
+  f.staleness_mean = 0;
+  for (std::uint32_t i = 2; i < 384; ++i)
+    f.cards.push_back({CardId(i), f.cards[i % 2].shares});
+  for (int i = 1; i < 40; ++i)
+    f.actors.push_back({"rollout-" + std::to_string(i), CardState::Down, "starting", 0, 64, 0});
+  expect_golden("frame_start.txt", render_frame(f, 100, Colours::Off));
+}
+TEST(View, AnEmptyFrameCanBeDrawn) {
+  EXPECT_FALSE(render_frame({}, 1, Colours::On).empty());
+}
+TEST(View, ALineOfKeyFigures) {
+  expect_golden("line.txt", render_line(sample_frame()) + "\n");
+}
+TEST(View, TheClosingSummary) {
+  expect_golden("closing.txt",
+                render_closing(
+                    sample_summary(), "runs/quickstart-20260131", "trace.json", 100, Colours::Off));
+}
+TEST(View, TheClosingSummaryOfASimulatedRunSaysWhatItUsed) {
+  using actors::RoleKind;
+  Summary s = sample_summary();
+  s.mfu = MfuSummary{
+      1e18,
+      1e17,
+      0.087,
+      {{RoleKind::Rollout, {1e17, 0.023, 0.031}}, {RoleKind::Trainer, {9e17, 0.166, 0.273}}}};
+  constexpr std::int64_t kGb = 1'000'000'000;
+  s.memory = {{RoleKind::Rollout, {{50 * kGb, 61 * kGb, 64 * kGb}, {}}},
+              {RoleKind::Trainer, {{23 * kGb, 24 * kGb, 64 * kGb}, {}}}};
+  s.network = NetworkSummary{
+      {{"node", 1000, 10, 0.032, {}}, {"rdma", 0, 0, 0, {}}, {"to host", 10, 1, 0.0001, {}}}};
+  expect_golden("closing_simulated.txt",
+                render_closing(s, "runs/cm384-20260131", "trace.json.gz", 100, Colours::Off));
+}
+TEST(View, TheClosingSummaryOfAFailedRunNamesTheReason) {
+  Summary s = sample_summary();
+  s.ok = false;
+  s.reason = "trainer-0 was lost 4 times; last: killed by signal 9";
+  const std::string text = render_closing(s, "runs/x", "trace.json", 100, Colours::Off);
+  EXPECT_NE(text.find("failed after 300 updates"), std::string::npos) << text;
+  EXPECT_NE(text.find(s.reason), std::string::npos) << text;
+}
+
+TEST(View, NoLineIsWiderThanTheTerminal) {
+  for (std::size_t width = 20; width < 140; ++width) {
+    const std::string text = render_frame(sample_frame(), width, Colours::Off);
+    for (std::size_t begin = 0; begin < text.size();) {
+      const std::size_t end = text.find('\n', begin);
+      ASSERT_LE(display_width(text.substr(begin, end - begin)), width) << text;
+      begin = end + 1;
+    }
+  }
+}
+
+TEST(View, ControlCharactersInNamesDoNotReachTheTerminal) {
+  Frame f = sample_frame();
+  f.name = "evil\x1b[2J";
+  EXPECT_EQ(render_frame(f, 100, Colours::Off).find('\x1b'), std::string::npos);
+}
+
+TEST(View, EventsOfNoteHaveALine) {
+  SchedulerConfig config;
+  config.actors = {{"rollout-0", actors::RoleKind::Rollout, {CardId(0)}, 1}};
+  Record r{1, Time(65s), event::ActorDown{ActorId(0), "killed by signal 9"}, {}};
+  r.commands = {command::Launch{ActorId(0), "killed by signal 9"}};
+  EXPECT_EQ(event_lines(r, config),
+            std::vector<std::string>{"    1:05 restarting rollout-0: killed by signal 9"});
+  EXPECT_TRUE(event_lines({2, Time(66s), event::DeadlineReached{}, {}}, config).empty());
+}
+
+TEST(View, ShortCountsKeepThreeFigures) {
+  EXPECT_EQ(short_count(7), "7");
+  EXPECT_EQ(short_count(999.4), "999");
+  EXPECT_EQ(short_count(1234), "1.23k");
+  EXPECT_EQ(short_count(21430), "21.4k");
+  EXPECT_EQ(short_count(999600), "1.00M");
+}
+
+TEST(View, TimeLeftFollowsTheRecentPace) {
+  std::vector<Update> updates(21);
+  for (std::size_t i = 0; i < updates.size(); ++i) {
+    updates[i].version = PolicyVersion(i + 1);
+    // Slow at first, then two seconds each.
+    updates[i].time = Time(i < 10 ? 100s * static_cast<int>(i) : 900s + 2s * static_cast<int>(i));
+  }
+  const Time now = updates.back().time + 1s;
+  EXPECT_EQ(time_left(updates, 31, now), Duration(19s));  // 10 * 2 s, one of them begun
+  EXPECT_EQ(time_left({}, 31, now), std::nullopt);
+}
+
+std::string written(const std::function<void(int)>& to) {
+  std::array<int, 2> ends{};
+  EXPECT_EQ(pipe(ends.data()), 0);
+  to(ends[1]);
+  close(ends[1]);
+  std::string text;
+  std::array<char, 4096> buffer{};
+  for (ssize_t n; (n = read(ends[0], buffer.data(), buffer.size())) > 0;)
+    text.append(buffer.data(), static_cast<std::size_t>(n));
+  close(ends[0]);
+  return text;
+}
+
+TEST(TerminalView, WithoutATerminalItPrintsAPlainLineEveryFewSeconds) {
+  SchedulerConfig config;
+  config.actors = {{"rollout-0", actors::RoleKind::Rollout, {CardId(0)}, 1},
+                   {"trainer-0", actors::RoleKind::Trainer, {CardId(1)}, 0}};
+  const std::string text = written([&](int fd) {
+    ManualClock wall;
+    TerminalView view(detect_view(fd, Wish::Auto), wall);
+    Scheduler scheduler;
+    RunMetrics metrics;
+    const Event started = event::Started{config};
+    metrics.feed({0, Time{}, started, scheduler.on(started, Time{})});
+    for (int i = 0; i < 50; ++i) {  // 10 s
+      view.refresh(metrics, scheduler, wall.now());
+      wall.advance(200ms);
+    }
+    view.close(metrics, summarize(metrics, {}));
+  });
+  EXPECT_EQ(text.find('\x1b'), std::string::npos);
+  // One at once, none while nothing changes, one at the end.
+  EXPECT_EQ(text.find("0:00 step 0/1"), text.find("step") - 5);
+  std::size_t lines = 0;
+  for (std::size_t at = text.find("step 0/1"); at != std::string::npos;
+       at = text.find("step 0/1", at + 1))
+    ++lines;
+  EXPECT_EQ(lines, 2U) << text;
+}
+
+// --- The map of the cards
+
+std::vector<CardId> cards_between(std::uint32_t begin, std::uint32_t end) {
+  std::vector<CardId> cards;
+  for (std::uint32_t card = begin; card < end; ++card)
+    cards.emplace_back(card);
+  return cards;
+}
+
+/// Two engines, a reference and a trainer on `nodes` x 8 cards; the engines' cards are as busy as
+/// their number says.
+CardMap sample_map(const MachineShape& machine, std::uint32_t nodes) {
+  using actors::RoleKind;
+  const std::uint32_t cards = nodes * 8, half = cards / 2;
+  const std::vector<ActorSpec> specs{
+      {"rollout-0", RoleKind::Rollout, cards_between(0, half / 2), 1},
+      {"rollout-1", RoleKind::Rollout, cards_between(half / 2, half), 1},
+      {"reference-0", RoleKind::Reference, cards_between(half, half + 12), 0},
+      {"trainer", RoleKind::Trainer, cards_between(half + 8, cards), 0}};
+  Summary s;
+  for (std::uint32_t card = 0; card < cards; ++card) {
+    CardSummary c;
+    c.card = CardId(card);
+    c.busy = card < half ? static_cast<double>(card) / half : card < half + 12 ? 0.95 : 0.5;
+    s.utilization.per_card.push_back(c);
+  }
+  return make_card_map(s, specs, machine);
+}
+
+TEST(View, TheMapOfOneSupernodeHasACellForEachCard) {
+  expect_golden("cards_48x8.txt", render_card_map(sample_map({8, 48}, 48), 100, Colours::Off));
+  expect_golden("cards_48x8_80.txt", render_card_map(sample_map({8, 48}, 48), 80, Colours::Off));
+  expect_golden("cards_48x8_colour.txt", render_card_map(sample_map({8, 48}, 48), 80, Colours::On));
+}
+TEST(View, TheMapOfSeveralSupernodesHasOneBelowTheOther) {
+  expect_golden("cards_2x4x8.txt", render_card_map(sample_map({8, 4}, 6), 100, Colours::Off));
+}
+TEST(View, AMapThatIsTooLargeShowsMeans) {
+  // 20 supernodes x 8 cards exceed kMostMapLines; 40 nodes exceed the width of 40.
+  const std::string text = render_card_map(sample_map({8, 40}, 800), 40, Colours::Off);
+  expect_golden("cards_20x40x8.txt", text);
+  EXPECT_LT(std::count(text.begin(), text.end(), '\n'), std::ptrdiff_t{kMostMapLines});
+}
+TEST(View, ARunWithoutCardsHasNoMap) {
+  EXPECT_EQ(render_card_map(make_card_map({}, {}, {}), 100, Colours::Off), "");
+}
+
+}  // namespace
+}  // namespace temper::cli

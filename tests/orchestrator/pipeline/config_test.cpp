@@ -1,0 +1,253 @@
+#include "core/files.hpp"
+#include "orchestrator/pipeline/config_reference.hpp"
+#include "orchestrator/pipeline/load.hpp"
+#include "orchestrator/pipeline/placement.hpp"
+
+#include "cli/check_command.hpp"
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <sstream>
+
+namespace temper::orchestrator {
+namespace {
+
+using namespace std::chrono_literals;
+namespace fs = std::filesystem;
+
+const fs::path kSource = TEMPER_SOURCE_DIR;
+
+/// The file holds `text`; with TEMPER_UPDATE_GOLDEN=1 it is written instead.
+void expect_golden(const fs::path& path, const std::string& text) {
+  if (const char* update = std::getenv("TEMPER_UPDATE_GOLDEN"); update && *update == '1') {
+    ASSERT_TRUE(write_file_atomically(path, text));
+  }
+  const Result<std::string> golden = read_file(path);
+  ASSERT_TRUE(golden) << golden.error().context;
+  EXPECT_EQ(text, *golden) << path << " is stale; TEMPER_UPDATE_GOLDEN=1 rewrites it";
+}
+
+std::vector<std::string> lines(const std::string& text) {
+  std::vector<std::string> out;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);)
+    out.push_back(line);
+  return out;
+}
+
+PipelineConfig good(std::string_view text, const std::vector<std::string>& sets = {}) {
+  const LoadedConfig loaded("x.yaml", text, sets);
+  EXPECT_EQ(render(loaded.issues()), "");
+  return loaded.config();
+}
+
+std::vector<std::uint32_t> numbers(const std::vector<CardId>& cards) {
+  std::vector<std::uint32_t> out;
+  for (const CardId card : cards)
+    out.push_back(card.value());
+  return out;
+}
+
+using Cards = std::vector<std::uint32_t>;
+
+TEST(BrokenConfigs, AreReportedWordForWord) {
+  const fs::path folder = kSource / "tests/golden/config";
+  std::size_t cases = 0;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    SCOPED_TRACE(entry.path().filename().string());
+    const std::string text = read_file(entry.path() / "config.yaml").value();
+    std::vector<std::string> sets;
+    if (fs::exists(entry.path() / "sets.txt"))
+      sets = lines(read_file(entry.path() / "sets.txt").value());
+    const LoadedConfig loaded("config.yaml", text, sets);
+    EXPECT_FALSE(loaded.issues().empty());
+    expect_golden(entry.path() / "expected.txt", render(loaded.issues()));
+    ++cases;
+  }
+  EXPECT_GE(cases, 20U);
+}
+
+TEST(ConfigReference, IsUpToDate) {
+  expect_golden(kSource / "docs/config.md", write_config_reference());
+}
+
+TEST(ConfigReference, EveryKeyHasASentence) {
+  for (const std::string& line : lines(write_config_reference()))
+    EXPECT_FALSE(line.starts_with("| `") && line.ends_with("|  |")) << line;
+}
+
+TEST(ShippedConfigs, AreValid) {
+  std::size_t files = 0;
+  for (const auto& entry : fs::directory_iterator(kSource / "configs")) {
+    if (entry.path().extension() != ".yaml")
+      continue;
+    const auto config = load_config(entry.path());
+    EXPECT_TRUE(config) << config.error().context;
+    ++files;
+  }
+  EXPECT_GT(files, 0U);
+}
+
+TEST(LoadConfig, TheResolvedTextReadsBackIdentically) {
+  const PipelineConfig config =
+      good("name: a\nverifier: {kind: command, command: [python3, 'a b.py']}\n",
+           {"transport.heartbeat=100ms", "placement.cards=3", "placement.rollout=[2, 0]"});
+  const std::string text = to_yaml(config);
+  EXPECT_EQ(to_yaml(good(text)), text);
+  EXPECT_NE(text.find("heartbeat: 100ms"), std::string::npos);
+  EXPECT_NE(text.find("rollout: [2, 0]"), std::string::npos);
+}
+
+TEST(LoadConfig, AMissingFileIsNamed) {
+  const auto config = load_config("/nowhere/x.yaml");
+  ASSERT_FALSE(config);
+  EXPECT_NE(config.error().context.find("/nowhere/x.yaml"), std::string::npos);
+}
+
+TEST(LoadConfig, AllIssuesAreTheContextOfTheError) {
+  const auto config =
+      load_config(kSource / "configs/quickstart.yaml", std::vector<std::string>{"a=1", "steps=x"});
+  ASSERT_FALSE(config);
+  EXPECT_EQ(lines(config.error().context).size(), 2U) << config.error().context;
+}
+
+TEST(LoadConfig, ARuleOnAKeyThatCouldNotBeReadIsNotReportedToo) {
+  // model.heads keeps its default of 4, which does not divide 62; that would mislead.
+  const LoadedConfig loaded("x.yaml", "model: {hidden: 62, heads: two}\nname: ''\n", {});
+  ASSERT_EQ(loaded.issues().size(), 2U) << render(loaded.issues());
+  EXPECT_EQ(loaded.issues()[0].key, "model.heads");
+  EXPECT_EQ(loaded.issues()[1].key, "name") << "independent rules are still checked";
+}
+
+TEST(LoadConfig, ARuleBlamesTheLineOfItsKey) {
+  const LoadedConfig loaded("x.yaml", "name: a\nmodel:\n  hidden: 64\n  context: 16\n", {});
+  EXPECT_TRUE(loaded.issues().empty());
+  const auto broken = validate(loaded.config(), Tokens(20));
+  ASSERT_EQ(broken.size(), 1U);
+  const ConfigIssue issue = loaded.blame(broken[0]);
+  EXPECT_EQ(issue.location, "x.yaml:4");
+  EXPECT_EQ(issue.key, "model.context");
+  EXPECT_EQ(issue.message,
+            "must hold the longest prompt (20 tokens) and sampling.max_new_tokens (8), found 16");
+}
+
+TEST(Placement, SeparateSplitsTheCards) {
+  struct Case {
+    std::vector<std::string> sets;
+    Cards rollout, trainer, reference, reward;
+  };
+  const Case cases[] = {
+      {{}, {0}, {1}, {0}, {0}},
+      {{"placement.cards=3"}, {0, 1}, {2}, {0, 1}, {0, 1}},
+      {{"placement.cards=4"}, {0, 1}, {2, 3}, {0, 1}, {0, 1}},
+      {{"placement.cards=4", "placement.trainer=[0]"}, {1, 2, 3}, {0}, {1, 2, 3}, {1, 2, 3}},
+      {{"placement.cards=4", "placement.rollout=[3]", "placement.reward=[3]"},
+       {3},
+       {0, 1, 2},
+       {3},
+       {3}},
+  };
+  for (const Case& c : cases) {
+    const PlacementConfig p = resolve_placement(good("name: a", c.sets));
+    EXPECT_EQ(numbers(p.rollout), c.rollout);
+    EXPECT_EQ(numbers(p.trainer), c.trainer);
+    EXPECT_EQ(numbers(p.reference), c.reference);
+    EXPECT_EQ(numbers(p.reward), c.reward);
+  }
+}
+
+TEST(Placement, ColocatedGivesEveryRoleEveryCard) {
+  const PlacementConfig p = resolve_placement(good("placement: {mode: colocated, cards: 3}"));
+  for (const auto& list : {p.rollout, p.trainer, p.reference, p.reward})
+    EXPECT_EQ(numbers(list), (Cards{0, 1, 2}));
+  good("placement: {mode: colocated, cards: 1}");
+}
+
+TEST(Placement, FusedRolesTakeTurnsOnEveryCard) {
+  const SchedulerConfig config =
+      scheduler_config(good("placement: {mode: fused, cards: 3}\nrollout: {replicas: 3}\n"));
+  EXPECT_EQ(config.placement(), "fused");
+  for (const ActorSpec& actor : config.actors) {
+    const bool turns =
+        actor.role == actors::RoleKind::Rollout || actor.role == actors::RoleKind::Reference;
+    EXPECT_EQ(actor.takes_turns, turns) << actor.name;
+  }
+}
+
+TEST(Placement, HybridLendsTheTrainersCardsAsEnginesLikeTheOthers) {
+  const SchedulerConfig config = scheduler_config(
+      good("placement: {mode: hybrid, cards: 6, rollout_cards: 2, lending: always}\n"
+           "rollout: {replicas: 1}\nreference: {replicas: 0}\n"));
+  EXPECT_EQ(config.placement(), "hybrid");
+  EXPECT_EQ(config.lending, LendingPolicy::Always);
+  ASSERT_EQ(config.actors.size(), 5U);  // Three engines, a reward, the trainer.
+  EXPECT_EQ(numbers(config.actors[0].cards), (Cards{0, 1}));
+  EXPECT_FALSE(config.actors[0].takes_turns);
+  EXPECT_EQ(config.actors[2].name, "rollout-2");
+  EXPECT_TRUE(config.actors[1].takes_turns && config.actors[2].takes_turns);
+  EXPECT_EQ(numbers(config.actors[4].cards), (Cards{2, 3, 4, 5}));
+}
+
+TEST(Placement, AReplicaTakesItsShare) {
+  const std::vector<CardId> cards{CardId(4), CardId(5), CardId(6)};
+  EXPECT_EQ(numbers(share_of(cards, 0, 1)), (Cards{4, 5, 6}));
+  EXPECT_EQ(numbers(share_of(cards, 0, 2)), (Cards{4, 6}));
+  EXPECT_EQ(numbers(share_of(cards, 1, 2)), (Cards{5}));
+  EXPECT_EQ(numbers(share_of(cards, 2, 3)), (Cards{6}));
+  EXPECT_EQ(numbers(share_of(cards, 4, 5)), (Cards{5})) << "more replicas than cards";
+}
+
+TEST(Placement, EverySlotHasItsNameAndCards) {
+  const SchedulerConfig config = scheduler_config(
+      good("rollout: {replicas: 2, concurrency: 7}\nreference: {replicas: 0}\n"
+           "placement: {cards: 4}\nstaleness: {bound: 1}\ncheckpoint: {every: 5}\n"));
+  ASSERT_EQ(config.actors.size(), 4U);
+  EXPECT_EQ(config.actors[0].name, "rollout-0");
+  EXPECT_EQ(numbers(config.actors[0].cards), Cards{0});
+  EXPECT_EQ(config.actors[0].concurrency, 7);
+  EXPECT_EQ(numbers(config.actors[1].cards), Cards{1});
+  EXPECT_EQ(config.actors[2].name, "reward-0");
+  EXPECT_EQ(config.actors[3].name, "trainer");
+  EXPECT_EQ(numbers(config.actors[3].cards), (Cards{2, 3}));
+  EXPECT_EQ(config.staleness_bound, 1U);
+  EXPECT_EQ(config.checkpoint_every, 5U);
+  EXPECT_FALSE(config.has_reference());
+}
+
+TEST(Check, PrintsAConfigurationThatIsItselfValid) {
+  std::ostringstream out;
+  std::ostringstream err;
+  const std::string path = (kSource / "configs/quickstart.yaml").string();
+  EXPECT_EQ(run_check({.config = path, .sets = {"steps=7"}}, out, err), 0);
+  EXPECT_EQ(err.str(), "");
+  EXPECT_EQ(good(out.str()).steps, 7U);
+  EXPECT_NE(out.str().find("# cards\n#   rollout-0      [0]\n"), std::string::npos) << out.str();
+}
+
+TEST(Check, FailsWithEveryIssueOnItsOwnLine) {
+  std::ostringstream out;
+  std::ostringstream err;
+  const std::string path = (kSource / "configs/quickstart.yaml").string();
+  EXPECT_EQ(run_check({.config = path, .sets = {"step=7"}}, out, err), 1);
+  EXPECT_EQ(out.str(), "");
+  EXPECT_EQ(err.str(), "--set step=7: step: unknown key; did you mean `steps`?\n");
+  EXPECT_EQ(run_check({.config = "/nowhere.yaml", .sets = {}}, out, err), 1);
+}
+
+TEST(Check, JsonHoldsTheIssuesOrTheConfiguration) {
+  std::ostringstream out;
+  std::ostringstream err;
+  const std::string path = (kSource / "configs/quickstart.yaml").string();
+  CheckOptions options{.config = path, .sets = {}, .format = CheckOptions::Format::Json};
+  EXPECT_EQ(run_check(options, out, err), 0);
+  EXPECT_NE(out.str().find("\"name\": \"trainer\""), std::string::npos);
+  options.sets = {"step=7"};
+  out.str("");
+  EXPECT_EQ(run_check(options, out, err), 1);
+  EXPECT_NE(out.str().find("\"location\": \"--set step=7\""), std::string::npos);
+  EXPECT_EQ(err.str(), "");
+}
+
+}  // namespace
+}  // namespace temper::orchestrator

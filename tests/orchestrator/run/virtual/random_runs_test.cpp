@@ -1,0 +1,133 @@
+// Whole simulated runs of random placements and workloads, with the shipped engines: each is
+// refused before it starts or ends well, stays within its memory and passes the audit. TEMPER_RUNS
+// sets how many (the default keeps the test short).
+#include "core/random.hpp"
+#include "orchestrator/metrics/summary.hpp"
+#include "orchestrator/pipeline/placement.hpp"
+#include "orchestrator/pipeline/validate.hpp"
+#include "orchestrator/record/audit.hpp"
+#include "orchestrator/run/virtual/in_process_host.hpp"
+#include "orchestrator/run/virtual/simulated_actors.hpp"
+#include "orchestrator/run/virtual/virtual_driver.hpp"
+#include "tests/support/small_pipeline.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+namespace temper::orchestrator {
+namespace {
+
+std::uint64_t runs() {
+  const char* text = std::getenv("TEMPER_RUNS");
+  return text == nullptr ? 60 : std::strtoull(text, nullptr, 10);
+}
+
+PipelineConfig random_pipeline(Random& random) {
+  const auto power = [&](std::uint64_t most) {
+    return static_cast<std::int32_t>(1) << random.below(most + 1);
+  };
+  PipelineConfig c = temper::testing::small_pipeline();
+  c.steps = 1 + random.below(4);
+  c.algorithm.groups_per_update = power(4);
+  c.algorithm.responses_per_group = power(3);
+  c.staleness.bound = static_cast<double>(random.below(4));
+  c.placement.mode = static_cast<PlacementMode>(random.below(4));
+  const bool everywhere =
+      c.placement.mode == PlacementMode::Colocated || c.placement.mode == PlacementMode::Fused;
+  const std::int32_t engine = power(2);
+  c.rollout.replicas = everywhere ? 8 / engine : power(1);
+  c.placement.rollout_cards = everywhere ? 0 : engine * c.rollout.replicas;
+  c.reference.replicas = random.chance(0.3) ? 0 : 1;
+  c.algorithm.kl = c.reference.replicas > 0 ? 0.01 : 0;
+  c.placement.reference_cards = everywhere || c.reference.replicas == 0 ? 0 : power(1);
+  c.placement.cards =
+      everywhere ? 8 : c.placement.rollout_cards + c.placement.reference_cards + engine * power(1);
+  c.placement.lending = random.chance(0.5) ? LendingPolicy::Auto : LendingPolicy::Always;
+  c.placement.return_share = random.uniform();
+  c.rollout.concurrency = power(8);
+  actors::SimulationConfig& s = c.simulation;
+  constexpr std::array kModels{"qwen2.5-0.5b", "qwen2.5-7b", "qwen3-30b-a3b"};
+  s.model = kModels[random.below(kModels.size())];
+  s.prompt.mean = power(11);
+  s.prompt.cap = Tokens(1 << 12);
+  s.response.mean = power(12);
+  s.response.p99_over_median = 1 + 9 * random.uniform();
+  s.response.cap = Tokens(1 << 14);
+  s.rollout.tp = power(2);
+  s.rollout.ep = s.model == std::string("qwen3-30b-a3b") ? power(3) : 1;
+  s.rollout.kv_share = 0.05 + 0.95 * random.uniform();
+  s.trainer.tp = power(2);
+  s.trainer.pp = power(1);
+  s.trainer.ep = s.rollout.ep > 1 ? power(2) : 1;
+  s.trainer.optimizer_on_host = random.chance(0.5);
+  s.publication.link_share = 0.02 + 0.98 * random.uniform();
+  c.algorithm.filter_equal_rewards = c.algorithm.responses_per_group > 1 && random.chance(0.3);
+  c.rollout.on_new_weights = static_cast<rollout::OnNewWeights>(random.below(2));
+  return c;
+}
+
+struct Ran {
+  RunOutcome outcome;
+  Summary summary;
+  AuditReport audit;
+};
+
+Ran run(const PipelineConfig& config) {
+  VirtualOptions options;
+  options.config = config;
+  options.simulation = *resolve_simulation(config);
+  std::vector<std::string> names;
+  for (const ActorSpec& spec : actor_slots(config))
+    names.push_back(spec.name);
+  RunMetrics metrics;
+  Auditor auditor;
+  RunObserver observer;
+  observer.on_record = [&](const Record& record) {
+    metrics.feed(record);
+    auditor.feed(record);
+  };
+  const auto driver =
+      VirtualDriver::create(std::move(options),
+                            std::make_unique<InProcessHost>(names, make_simulated_actor),
+                            std::move(observer),
+                            Log::discard());
+  EXPECT_TRUE(driver) << driver.error().context;
+  Ran ran;
+  ran.outcome = (*driver)->run();
+  ran.summary = summarize(metrics, {config.name, config.seed, 0});
+  ran.audit = auditor.report();
+  return ran;
+}
+
+TEST(RandomRuns, AreRefusedOrStayWithinTheirMemoryAndTheirBound) {
+  std::uint64_t refused = 0, without_turns = 0;
+  std::set<PlacementMode> modes;
+  for (std::uint64_t seed = 0; seed < runs(); ++seed) {
+    Random random(seed, "runs");
+    const PipelineConfig config = random_pipeline(random);
+    if (!validate(config).empty()) {
+      ++refused;
+      continue;
+    }
+    const Ran ran = run(config);
+    ASSERT_TRUE(ran.outcome.finish.ok) << "seed " << seed << ": " << ran.outcome.finish.reason;
+    ASSERT_EQ(ran.audit.violations, std::vector<std::string>()) << "seed " << seed;
+    ASSERT_TRUE(ran.summary.memory.has_value()) << "seed " << seed;
+    for (const auto& [role, memory] : *ran.summary.memory) {
+      ASSERT_LE(memory.device.peak_bytes, memory.device.capacity_bytes)
+          << "seed " << seed << " " << name_of(role);
+      ASSERT_LE(memory.host.peak_bytes, memory.host.capacity_bytes)
+          << "seed " << seed << " " << name_of(role);
+    }
+    modes.insert(config.placement.mode);
+    without_turns += ran.summary.switches.count == 0 ? 1 : 0;
+  }
+  EXPECT_EQ(modes.size(), 4U);
+  EXPECT_LT(refused, runs() * 9 / 10);
+  RecordProperty("refused", static_cast<int>(refused));
+  EXPECT_LT(without_turns, runs() - refused) << "some took turns";
+}
+
+}  // namespace
+}  // namespace temper::orchestrator

@@ -1,0 +1,204 @@
+#include "study/forecast/whatif.hpp"
+
+#include "core/files.hpp"
+#include "core/yaml.hpp"
+#include "orchestrator/pipeline/placement.hpp"
+#include "orchestrator/run/virtual/in_process_host.hpp"
+#include "orchestrator/run/virtual/simulated_actors.hpp"
+#include "tests/support/small_pipeline.hpp"
+
+#include "cli/whatif_command.hpp"
+#include "study/machine/machine_host.hpp"
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <sstream>
+
+namespace temper::study {
+
+using namespace orchestrator;
+namespace {
+
+namespace fs = std::filesystem;
+
+/// A machine of made-up times: a run on it takes no time at all.
+LocalCalibration machine() {
+  LocalCalibration c;
+  c.cores = 2;
+  EngineTimes e;
+  e.decode = {{1, 30, 0}};
+  e.prefill.row_us = 4;
+  e.update.row_us = 60;
+  e.reference.row_us = 10;
+  c.engines = {e};
+  c.weights = {300, 500, 50, 2000};
+  c.reward.response_us = 1;
+  c.processes.orchestrator = c.processes.trainer = {0, 2};
+  c.processes.rollout = c.processes.reference = c.processes.reward = {0, 2};
+  c.processes.start_us = 20000;
+  return c;
+}
+
+PipelineConfig local_pipeline() {
+  PipelineConfig c;
+  c.name = "recorded";
+  c.steps = 40;
+  c.algorithm.groups_per_update = 8;
+  c.algorithm.responses_per_group = 4;
+  c.algorithm.kl = 0.001;
+  c.rollout.concurrency = 64;
+  c.staleness.bound = 0;
+  return c;
+}
+
+/// A folder with the run that a made-up machine would leave.
+class Recorded : public ::testing::Test {
+ protected:
+  Recorded()
+      : folder_(fs::path(::testing::TempDir()) /
+                fmt::format("whatif_{}", static_cast<long>(::getpid()))) {
+    fs::remove_all(folder_);
+  }
+  ~Recorded() override { fs::remove_all(folder_); }
+
+  fs::path local(const PipelineConfig& config) {
+    auto world = std::make_unique<LocalWorld>();
+    world->config = config;
+    world->calibration = machine();
+    world->prompt_length = [](GroupId) { return Tokens(7); };
+    world->response_length = [](ResponseId r, GroupId) {
+      return Tokens(2 + static_cast<std::int64_t>(r.value() % 5));
+    };
+    VirtualOptions options;
+    return record(config,
+                  std::move(options),
+                  std::make_unique<LocalHost>(std::move(world), actor_slots(config)));
+  }
+
+  fs::path simulated(const PipelineConfig& config) {
+    VirtualOptions options;
+    options.simulation = resolve_simulation(config).value();
+    std::vector<std::string> names;
+    for (const ActorSpec& slot : actor_slots(config))
+      names.push_back(slot.name);
+    return record(config,
+                  std::move(options),
+                  std::make_unique<InProcessHost>(std::move(names), make_simulated_actor));
+  }
+
+  static Result<Whatif> ask(const fs::path& run, std::vector<std::string> sets) {
+    return whatif({run, std::move(sets), {}});
+  }
+
+  fs::path folder_;
+
+ private:
+  fs::path record(const PipelineConfig& config,
+                  VirtualOptions options,
+                  std::unique_ptr<ActorHost> host) {
+    const fs::path run = folder_ / fmt::format("run-{}", ++runs_);
+    EXPECT_TRUE(make_folder(run));
+    EXPECT_TRUE(write_file_atomically(run / "config.yaml", to_yaml(config)));
+    options.config = config;
+    options.log = run / "events.log";
+    const auto figures = evaluate_on(std::move(options), std::move(host));
+    EXPECT_TRUE(figures) << (figures ? "" : figures.error().context);
+    return run;
+  }
+  int runs_ = 0;
+};
+
+TEST_F(Recorded, ALocalRunIsDecidedAgainAsItWas) {
+  const auto answer = ask(local(local_pipeline()), {"staleness.bound=2"});
+  ASSERT_TRUE(answer) << answer.error().context;
+  EXPECT_LT(std::abs(answer->error), 0.03);
+  EXPECT_NEAR(answer->unchanged.busy, answer->recorded.busy, 0.02);
+  EXPECT_EQ(answer->recorded_lengths, 40 * 8 * 4);
+}
+
+TEST_F(Recorded, TheCounterfactualIsWhatTheRunWithItReallyGives) {
+  PipelineConfig other = local_pipeline();
+  const auto answer = ask(local(other), {"staleness.bound=2"});
+  other.staleness.bound = 2;
+  const fs::path run = local(other);
+  const auto really = evaluate_log(run / "events.log", other);
+  ASSERT_TRUE(answer && really);
+  EXPECT_NEAR(answer->expected.trained_per_s / really->whole.trained_per_s, 1, 0.05);
+  EXPECT_NEAR(answer->expected.staleness_mean, really->whole.staleness_mean, 0.1);
+  EXPECT_EQ(answer->verdict, Whatif::Verdict::Wins);
+  EXPECT_NEAR(
+      answer->regret_per_s, answer->expected.trained_per_s - answer->recorded.trained_per_s, 1e-6);
+}
+
+TEST_F(Recorded, NothingChangedIsNoRegret) {
+  const auto answer = ask(local(local_pipeline()), {"staleness.bound=0"});
+  ASSERT_TRUE(answer) << answer.error().context;
+  EXPECT_NEAR(answer->regret_per_s, 0, 1e-6);
+  EXPECT_EQ(answer->verdict, Whatif::Verdict::Same);
+}
+
+TEST_F(Recorded, ASimulatedRunIsDecidedAgainExactly) {
+  PipelineConfig config = testing::small_pipeline();
+  const fs::path run = simulated(config);
+  const auto answer = ask(run, {"staleness.bound=3", "rollout.concurrency=32"});
+  ASSERT_TRUE(answer) << answer.error().context;
+  EXPECT_EQ(answer->error, 0);
+  config.staleness.bound = 3;
+  config.rollout.concurrency = 32;
+  const auto really = evaluate(config);
+  ASSERT_TRUE(really);
+  EXPECT_EQ(answer->counterfactual.trained_per_s, really->whole.trained_per_s);
+  EXPECT_EQ(answer->expected.trained_per_s, really->whole.trained_per_s);
+}
+
+TEST_F(Recorded, LengthsThatTheConfigurationDoesNotGiveAreRefused) {
+  PipelineConfig config = testing::small_pipeline();
+  const fs::path run = simulated(config);
+  config.seed = 99;
+  ASSERT_TRUE(write_file_atomically(run / "config.yaml", to_yaml(config)));
+  const auto refused = ask(run, {"staleness.bound=3"});
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().context.find("tokens in the log"), std::string::npos);
+}
+
+TEST_F(Recorded, WhatCannotBeKnownIsRefusedByName) {
+  const fs::path run = local(local_pipeline());
+  const auto reason = [&](const char* set) {
+    const auto refused = ask(run, {set});
+    return refused ? std::string("answered") : refused.error().context;
+  };
+  EXPECT_NE(reason("sampling.temperature=0.5").find("sampling.temperature"), std::string::npos);
+  EXPECT_NE(reason("model.layers=8").find("model.layers"), std::string::npos);
+  EXPECT_NE(reason("stalenes.bound=1").find("`staleness`"), std::string::npos);
+  EXPECT_NE(reason("placement.mode=colocated").find("2 threads"), std::string::npos);
+}
+
+TEST_F(Recorded, AFolderWithoutAWholeRunIsRefused) {
+  const auto none = ask(folder_ / "nowhere", {"steps=3"});
+  ASSERT_FALSE(none);
+  EXPECT_NE(none.error().context.find("holds no run"), std::string::npos);
+  const fs::path run = local(local_pipeline());
+  const auto log = read_file(run / "events.log");
+  ASSERT_TRUE(log);
+  ASSERT_TRUE(write_file_atomically(run / "events.log", log->substr(0, log->size() / 2)));
+  const auto interrupted = ask(run, {"steps=3"});
+  ASSERT_FALSE(interrupted);
+  EXPECT_NE(interrupted.error().context.find("interrupted"), std::string::npos);
+}
+
+TEST_F(Recorded, TheCommandPrintsRecordedFirstAndTheRegretLast) {
+  const fs::path run = local(local_pipeline());
+  std::ostringstream out, err;
+  EXPECT_EQ(run_whatif({run.string(), {"staleness.bound=1"}, "", false}, out, err), 0);
+  EXPECT_LT(out.str().find("recorded"), out.str().find("unchanged"));
+  EXPECT_LT(out.str().find("unchanged"), out.str().find("regret"));
+  std::ostringstream json;
+  EXPECT_EQ(run_whatif({run.string(), {"staleness.bound=1"}, "", true}, json, err), 0);
+  EXPECT_NE(json.str().find("\"regret_per_s\""), std::string::npos);
+  EXPECT_EQ(run_whatif({run.string(), {}, "", false}, out, err), 1);
+  EXPECT_NE(err.str().find("--set"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace temper::study

@@ -1,0 +1,167 @@
+#include "study/machine/machine_run.hpp"
+
+#include "core/yaml.hpp"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+namespace temper::study {
+
+using namespace orchestrator;
+namespace {
+
+constexpr double kMs = 1000;  // in microseconds
+
+/// Everything takes whole milliseconds, messages and starts nothing.
+LocalCalibration round_machine() {
+  LocalCalibration c;
+  c.cores = 2;
+  c.config = "round";
+  for (const int threads : {1, 2}) {
+    EngineTimes e;
+    e.threads = threads;
+    e.decode = {{1, 2 * kMs, 0}, {1024, 2 * kMs, 0}};
+    e.prefill = {3 * kMs, 0, 0, 0};
+    e.update = {40 * kMs, 0, 0, 0, 0, 0};
+    e.reference = {5 * kMs, 0, 0};
+    c.engines.push_back(e);
+  }
+  c.weights = {1 * kMs, 6 * kMs, 1 * kMs, 0};
+  c.response.kind = actors::LengthKind::Constant;
+  c.response.mean = 4;
+  c.response.cap = Tokens(8);
+  return c;
+}
+
+/// One batch of four responses at a time.
+PipelineConfig round_pipeline() {
+  PipelineConfig c;
+  c.name = "round";
+  c.steps = 10;
+  c.algorithm.groups_per_update = 2;
+  c.algorithm.responses_per_group = 2;
+  c.algorithm.kl = 0.001;
+  c.sampling.max_new_tokens = Tokens(8);
+  c.rollout.concurrency = 4;
+  c.staleness.bound = 0;
+  c.checkpoint.every = 0;
+  return c;
+}
+
+TEST(LocalPrediction, ASynchronousRunIsTheSumOfItsParts) {
+  const auto figures = predict_local(round_pipeline(), round_machine());
+  ASSERT_TRUE(figures) << figures.error().context;
+  // Of each version: staged 6 ms, committed 1, prefill 3, four decode steps of 2, reference 5;
+  // update 40, export 1: 64 ms. The reward costs nothing.
+  EXPECT_NEAR(figures->whole.seconds, 10 * 0.064, 1e-6);
+  EXPECT_EQ(figures->whole.updates, 10U);
+  EXPECT_EQ(figures->whole.staleness_mean, 0);
+  EXPECT_NEAR(figures->whole.states.at(actors::CardState::Train), 40.0 / 128, 1e-6);
+  EXPECT_NEAR(figures->whole.states.at(actors::CardState::Decode), 8.0 / 128, 1e-6);
+  EXPECT_NEAR(figures->whole.states.at(actors::CardState::Reference), 5.0 / 128, 1e-6);
+  EXPECT_NEAR(figures->whole.generated_per_s, 16 / 0.064, 1);
+}
+
+TEST(LocalPrediction, WithABoundTheTrainerIsTheLimit) {
+  PipelineConfig config = round_pipeline();
+  config.staleness.bound = 2;
+  config.steps = 40;
+  const auto figures = predict_local(config, round_machine());
+  ASSERT_TRUE(figures) << figures.error().context;
+  EXPECT_NEAR(figures->steady.seconds_per_update, 0.041, 0.0005);
+  EXPECT_LE(figures->whole.staleness_max, 2);
+  EXPECT_GT(figures->whole.staleness_mean, 1);
+}
+
+TEST(LocalPrediction, SharedCardsTakeTurns) {
+  PipelineConfig config = round_pipeline();
+  config.placement.mode = PlacementMode::Colocated;
+  LocalCalibration machine = round_machine();
+  machine.switches.offload_us = 2 * kMs;
+  machine.switches.onload_us = 3 * kMs;
+  const auto figures = predict_local(config, machine);
+  ASSERT_TRUE(figures) << figures.error().context;
+  // As above, and the optimizer leaves before every rollout and comes back after it. While new
+  // weights are staged no role has the cards: that is part of the switch.
+  EXPECT_NEAR(figures->whole.seconds, 10 * (0.064 + 0.005), 1e-6);
+  EXPECT_NEAR(figures->whole.states.at(actors::CardState::Switch), (5.0 + 6) / 69, 1e-6);
+}
+
+TEST(LocalPrediction, OneCoreIsSharedByAllWhoAreOnIt) {
+  // All on card 0, and the trainer too: nothing overlaps that did not before, but the orchestrator
+  // and the staging take their time from it.
+  PipelineConfig config = round_pipeline();
+  config.placement.mode = PlacementMode::Colocated;
+  config.placement.cards = 1;
+  LocalCalibration machine = round_machine();
+  machine.cores = 1;
+  machine.processes.orchestrator = {100, 0};
+  const auto slow = predict_local(config, machine);
+  machine.processes.orchestrator = {0, 0};
+  const auto fast = predict_local(config, machine);
+  ASSERT_TRUE(slow && fast);
+  EXPECT_GT(slow->whole.seconds, fast->whole.seconds);
+}
+
+TEST(LocalPrediction, IsTheSameEveryTime) {
+  PipelineConfig config = round_pipeline();
+  config.staleness.bound = 1;
+  LocalCalibration machine = round_machine();
+  machine.processes.orchestrator = machine.processes.rollout = {17, 1.3};
+  machine.processes.hop_us = 11;
+  machine.slowdowns = {1.1, 1.2, 1.3, 1.05};
+  const std::vector<PipelineConfig> configs(3, config);
+  const auto all = predict_all(configs, machine, {.threads = 2, .on_progress = {}});
+  ASSERT_TRUE(all[0] && all[1] && all[2]);
+  EXPECT_EQ(all[0]->whole.seconds, all[1]->whole.seconds);
+  EXPECT_EQ(all[0]->whole.seconds, all[2]->whole.seconds);
+}
+
+TEST(LocalPrediction, RefusesWhatWasNotMeasuredAndSaysWhatWorks) {
+  const auto reason = [](const auto& change) {
+    PipelineConfig config = round_pipeline();
+    LocalCalibration machine = round_machine();
+    change(config, machine);
+    const auto refused = predict_local(config, machine);
+    return refused ? std::string("accepted") : refused.error().context;
+  };
+  using C = PipelineConfig;
+  using M = LocalCalibration;
+  EXPECT_NE(reason([](C& c, M&) { c.model.hidden = 128; }).find("hidden: 128"), std::string::npos);
+  EXPECT_NE(reason([](C& c, M&) { c.sampling.max_new_tokens = Tokens(9); }).find("9"),
+            std::string::npos);
+  EXPECT_NE(reason([](C& c, M&) { c.policy = actors::PolicyKind::Synthetic; }).find("policy"),
+            std::string::npos);
+  EXPECT_NE(reason([](C&, M& m) { m.cores = 1; }).find("placement.cards=1"), std::string::npos);
+  EXPECT_NE(reason([](C& c, M& m) {
+              c.placement.mode = PlacementMode::Colocated;
+              m.engines.pop_back();
+            }).find("2 threads"),
+            std::string::npos);
+}
+
+TEST(LocalCalibration, IsReadAsItWasWritten) {
+  const std::string file = ::testing::TempDir() + "local_round.yaml";
+  LocalCalibration machine = round_machine();
+  machine.fits.push_back({"all", "made up", 3, 0.25, 0.5});
+  ASSERT_TRUE(save_local(machine, file, "none"));
+  const auto read = load_local(file);
+  ASSERT_TRUE(read) << read.error().context;
+  EXPECT_EQ(to_yaml(*read), to_yaml(machine));
+}
+
+TEST(LocalCalibration, ThatIsNoneIsRefusedWithItsPlace) {
+  const std::string file = ::testing::TempDir() + "local_wrong.yaml";
+  std::ofstream(file) << "cores: 2\nengine: 3\n";
+  const auto unknown = load_local(file);
+  ASSERT_FALSE(unknown);
+  EXPECT_NE(unknown.error().context.find(":2"), std::string::npos) << unknown.error().context;
+  std::ofstream(file) << "cores: 2\n";
+  const auto empty = load_local(file);
+  ASSERT_FALSE(empty);
+  EXPECT_NE(empty.error().context.find("calibrate --local"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace temper::study

@@ -1,0 +1,242 @@
+// Searches and the ladder on a small model. TEMPER_UPDATE_GOLDEN=1 rewrites tests/golden/ladder.
+#include "core/files.hpp"
+#include "core/text/table.hpp"
+#include "core/yaml.hpp"
+#include "orchestrator/pipeline/placement.hpp"
+#include "orchestrator/pipeline/validate.hpp"
+#include "tests/support/small_pipeline.hpp"
+
+#include "cli/ladder_command.hpp"
+#include "study/search/ladder_report.hpp"
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <sstream>
+
+namespace temper::study {
+
+using namespace orchestrator;
+namespace {
+
+using temper::testing::small_pipeline;
+
+constexpr std::int64_t kDevicesPerCard = 2;
+
+LadderOptions small_ladder(std::vector<std::string> ids) {
+  LadderOptions options;
+  options.config = small_pipeline();
+  options.spreads = {{256, Tokens(1024), 4}};
+  for (const Rung& rung : ladder_rungs()) {
+    if (std::ranges::find(ids, rung.id) != ids.end())
+      options.rungs.push_back(rung);
+  }
+  options.tune.runs = 6;
+  options.tune.screening = 2;
+  options.tune.final_updates = 3;
+  options.tune.finalists = 2;
+  return options;
+}
+
+TEST(Space, EveryPointIsAPlacementOfWholeEnginesOrNone) {
+  for (const auto& [mode, name] : EnumNames<PlacementMode>::value) {
+    SCOPED_TRACE(name);
+    const Space space(small_pipeline(), mode, kDevicesPerCard);
+    int placements = 0;
+    Space::Point point(space.axes().size());
+    const auto next = [&] {
+      for (std::size_t axis = 0; axis < point.size(); ++axis) {
+        if (++point[axis] < space.axes()[axis].values.size())
+          return true;
+        point[axis] = 0;
+      }
+      return false;
+    };
+    do {
+      const auto config = space.at(point);
+      if (!config)
+        continue;
+      ++placements;
+      const PlacementConfig cards = resolve_placement(*config);
+      ASSERT_EQ(cards.mode, mode);
+      ASSERT_EQ(cards.rollout.size() % static_cast<std::size_t>(config->rollout.replicas), 0U);
+      ASSERT_FALSE(cards.trainer.empty());
+      // At most what the bound lets be outstanding: 2 x 8 x 4.
+      ASSERT_LE(config->rollout.concurrency * config->rollout.replicas,
+                64 + 4 * config->rollout.replicas);
+    } while (next());
+    EXPECT_GT(placements, 50);
+  }
+}
+
+TEST(Layouts, AreThoseOfTheFastestUpdateAndTheLargestCacheThatFit) {
+  auto chooser = LayoutChooser::create(small_pipeline());
+  ASSERT_TRUE(chooser) << chooser.error().context;
+  const auto chosen = chooser->complete(small_pipeline());
+  ASSERT_TRUE(chosen) << chosen.error().context;
+  EXPECT_TRUE(validate(*chosen).empty());
+  PipelineConfig larger = *chosen;
+  larger.simulation.rollout.kv_share += 0.05;
+  EXPECT_FALSE(validate(larger).empty());
+  PipelineConfig other = *chosen;
+  other.simulation.trainer.pp *= 3;  // 6 devices in all
+  ASSERT_TRUE(validate(other).empty());
+  const auto fast = evaluate(*chosen), slow = evaluate(other);
+  ASSERT_TRUE(fast && slow);
+  EXPECT_LT(fast->whole.states.at(actors::CardState::Train) * fast->whole.seconds,
+            slow->whole.states.at(actors::CardState::Train) * slow->whole.seconds);
+}
+
+TEST(Layouts, ThatFitNowhereAreAnErrorOfMemory) {
+  PipelineConfig config = small_pipeline();
+  config.simulation.model = "deepseek-v3";
+  auto chooser = LayoutChooser::create(config);
+  ASSERT_TRUE(chooser);
+  const auto chosen = chooser->complete(config);
+  ASSERT_FALSE(chosen);
+  EXPECT_EQ(chosen.error().code, ErrorCode::OutOfMemory);
+  EXPECT_EQ(chosen.error().context, "no layout of the trainer fits 3 cards");
+}
+
+TEST(HillClimb, SpendsItsRunsAndIsTheSameOnAnyNumberOfThreads) {
+  LadderOptions options = small_ladder({"separate", "fusion-eta1"});
+  const auto one = climb_ladder(options);
+  options.tune.evaluate.threads = 3;
+  const auto three = climb_ladder(options);
+  ASSERT_TRUE(one && three);
+  ASSERT_EQ(one->cells.size(), 2U);
+  for (std::size_t i = 0; i < 2; ++i) {
+    ASSERT_TRUE(one->cells[i].tuned) << one->cells[i].reason;
+    EXPECT_EQ(one->cells[i].tuned->runs, 6);
+    EXPECT_EQ(to_yaml(one->cells[i].tuned->config), to_yaml(three->cells[i].tuned->config));
+  }
+  EXPECT_EQ(ladder_text(*one), ladder_text(*three));
+}
+
+TEST(HillClimb, TheWinnerIsAConfigurationThatGivesItsFigures) {
+  const auto ladder = climb_ladder(small_ladder({"one-step-off"}));
+  ASSERT_TRUE(ladder && ladder->cells[0].tuned);
+  const HillClimbed& tuned = *ladder->cells[0].tuned;
+  const auto again = evaluate(tuned.config);
+  ASSERT_TRUE(again);
+  EXPECT_EQ(again->steady.sustained_per_s, tuned.figures.steady.sustained_per_s);
+  EXPECT_EQ(tuned.figures.steady.updates, 3U);
+  EXPECT_EQ(tuned.config.staleness.bound, 1);
+}
+
+TEST(HillClimb, MoreRunsFindNothingWorse) {
+  LadderOptions options = small_ladder({"separate"});
+  options.tune.finalists = 1;
+  const auto few = climb_ladder(options);
+  options.tune.runs = 24;
+  const auto many = climb_ladder(options);
+  ASSERT_TRUE(few && many);
+  EXPECT_GE(many->cells[0].tuned->figures.steady.sustained_per_s,
+            0.98 * few->cells[0].tuned->figures.steady.sustained_per_s);
+}
+
+TEST(Ladder, ARungThatCannotBeRunKeepsItsReason) {
+  LadderOptions options = small_ladder({"separate", "colocated"});
+  options.config.simulation.model = "deepseek-v3";
+  const auto ladder = climb_ladder(options);
+  ASSERT_TRUE(ladder);
+  for (const LadderCell& cell : ladder->cells) {
+    EXPECT_FALSE(cell.tuned);
+    EXPECT_TRUE(cell.reason.starts_with("nothing could be run: no layout of the trainer fits"))
+        << cell.reason;
+  }
+  EXPECT_NE(ladder_text(*ladder).find("not run\n  separate at 256:1024:4: nothing could be run"),
+            std::string::npos);
+}
+
+TEST(Ladder, OfASmallModelIsTheRecordedOne) {
+  const auto ladder = climb_ladder(small_ladder({"separate", "colocated", "one-step-off"}));
+  ASSERT_TRUE(ladder);
+  const std::string text = ladder_text(*ladder);
+  const auto path = std::filesystem::path(TEMPER_SOURCE_DIR) / "tests/golden/ladder/small.txt";
+  if (std::getenv("TEMPER_UPDATE_GOLDEN") != nullptr) {
+    ASSERT_TRUE(write_file_atomically(path, text));
+    return;
+  }
+  EXPECT_EQ(text, read_file(path).value()) << path << " is stale; TEMPER_UPDATE_GOLDEN=1";
+}
+
+TEST(Ladder, PublishedFiguresStandBesideTheRungsOfTheirCards) {
+  Ladder ladder;
+  ladder.cards = 384;
+  ladder.rungs = ladder_rungs();
+  ladder.spreads = {{256, Tokens(1024), 4}};
+  for (const Rung& rung : ladder.rungs)
+    ladder.cells.push_back({rung.id, ladder.spreads[0], std::nullopt, "not run here"});
+  const auto published = [&](const std::string& id) {
+    for (const LadderRow& row : ladder_rows(ladder)) {
+      if (row.rung == id)
+        return row.published;
+    }
+    return -1.0;
+  };
+  EXPECT_EQ(published("separate"), 14e3);
+  EXPECT_EQ(published("fusion"), 25e3);
+  EXPECT_EQ(published("fusion-eta3"), 35e3);
+  EXPECT_EQ(published("colocated"), 0);
+  ladder.cards = 1536;
+  EXPECT_EQ(published("fusion-eta1"), 127e3);
+  EXPECT_EQ(published("separate"), 0);
+}
+
+TEST(Table, CsvQuotesWhatNeedsIt) {
+  std::vector<LadderRow> rows(2);
+  rows[0].rung = "a";
+  rows[1].reason = "no \"room\", none";
+  const std::string csv = to_csv(std::span<const LadderRow>(rows));
+  EXPECT_TRUE(csv.starts_with("rung,lengths,bound,tokens_per_s,"));
+  EXPECT_NE(csv.find("\na,,0,0"), std::string::npos) << csv;
+  EXPECT_TRUE(csv.ends_with(",\"no \"\"room\"\", none\"\n")) << csv;
+}
+
+TEST(Spread, IsReadAsItIsWritten) {
+  const auto spread = parse_spread("8000:32768:2.5");
+  ASSERT_TRUE(spread) << spread.error().context;
+  EXPECT_EQ(spread->mean, 8000);
+  EXPECT_EQ(spread->cap, Tokens(32768));
+  EXPECT_EQ(spread->p99_over_median, 2.5);
+  EXPECT_EQ(spread->text(), "8000:32768:2.5");
+  for (const char* wrong :
+       {"", "8000", "8000:32768", "8000:32768:8:1", "a:b:c", "8000:32768:0.5", "9000:8000:2"}) {
+    const auto refused = parse_spread(wrong);
+    ASSERT_FALSE(refused) << wrong;
+    EXPECT_NE(refused.error().context.find("expected mean:cap:p99/median"), std::string::npos);
+  }
+}
+
+template <class Change>
+std::string error_of(Change change) {
+  LadderCommand command;
+  command.config = std::string(TEMPER_SOURCE_DIR) + "/configs/cm384_pangu.yaml";
+  change(command);
+  std::ostringstream out, err;
+  EXPECT_EQ(run_ladder(command, out, err), 1);
+  EXPECT_EQ(out.str(), "");
+  return err.str();
+}
+
+TEST(LadderCommand, RefusesWrongFlagsByName) {
+  EXPECT_NE(error_of([](LadderCommand& c) { c.config = "none.yaml"; }).find("none.yaml"),
+            std::string::npos);
+  EXPECT_EQ(error_of([](LadderCommand& c) { c.effort = 0; }),
+            "temper: --effort must be at least 1, found 0\n");
+  EXPECT_EQ(error_of([](LadderCommand& c) { c.steps = 0; }),
+            "temper: --steps must be at least 1, found 0\n");
+  EXPECT_EQ(error_of([](LadderCommand& c) { c.rungs = {"fusion-eta9"}; }),
+            "temper: --rung fusion-eta9: did you mean `fusion-eta1`?\n");
+  EXPECT_NE(error_of([](LadderCommand& c) { c.lengths = {"8000"}; }).find("lengths `8000`"),
+            std::string::npos);
+  const std::string local = error_of([](LadderCommand& c) {
+    c.config = std::string(TEMPER_SOURCE_DIR) + "/configs/quickstart.yaml";
+  });
+  EXPECT_NE(local.find("the ladder needs `hardware: simulated`"), std::string::npos) << local;
+}
+
+}  // namespace
+}  // namespace temper::study

@@ -1,0 +1,101 @@
+#include "study/search/steady_state.hpp"
+
+#include "orchestrator/pipeline/load.hpp"
+#include "orchestrator/pipeline/simulation.hpp"
+
+#include "study/simulate/simulate.hpp"
+#include <gtest/gtest.h>
+
+namespace temper::study {
+
+using namespace orchestrator;
+namespace {
+
+/// A shipped configuration at a bound, judged and run.
+struct Both {
+  SteadyState closed;
+  Rates run;
+};
+
+Both both(PipelineConfig config) {
+  const auto settings = resolve_simulation(config).value();
+  config.steps = steps_for(10, static_cast<std::int32_t>(config.staleness.bound));
+  const auto figures = evaluate_sampled(config, settings, sample_of(config, settings, 4)).value();
+  return {SteadyStateModel(settings)(config), figures.steady};
+}
+
+PipelineConfig separate(double eta) {
+  PipelineConfig c = load_config(TEMPER_CONFIGS "/cm384_pangu.yaml").value();
+  c.staleness.bound = eta;
+  return c;
+}
+
+PipelineConfig fused(double eta, double return_share) {
+  PipelineConfig c = load_config(TEMPER_CONFIGS "/cm384_pangu_fused.yaml").value();
+  c.staleness.bound = eta;
+  c.placement.return_share = return_share;
+  return c;
+}
+
+/// Few slots: they limit, not what the bound admits.
+PipelineConfig few_slots(double eta, std::int32_t slots) {
+  PipelineConfig c = separate(eta);
+  c.rollout.concurrency = slots;
+  return c;
+}
+
+TEST(SteadyState, ThroughputIsThatOfRunsOnOwnCards) {
+  for (const double eta : {0.0, 1.0, 2.0, 4.0}) {
+    const Both b = both(separate(eta));
+    EXPECT_NEAR(b.closed.trained_per_s / b.run.sustained_per_s, 1, 0.12) << "eta " << eta;
+  }
+}
+
+TEST(SteadyState, ThroughputIsThatOfRunsInTurns) {
+  for (const double eta : {0.0, 1.0, 2.0, 4.0}) {
+    for (const double share : {0.0, 0.25}) {
+      const Both b = both(fused(eta, share));
+      EXPECT_NEAR(b.closed.trained_per_s / b.run.sustained_per_s, 1, 0.2)
+          << "eta " << eta << ", return share " << share;
+    }
+  }
+}
+
+TEST(SteadyState, MeanStalenessIsThatOfRuns) {
+  for (const double eta : {0.0, 1.0, 2.0, 4.0}) {
+    for (const PipelineConfig& config : {separate(eta),
+                                         fused(eta, 0.25),
+                                         few_slots(eta, 256),
+                                         few_slots(eta, 512),
+                                         few_slots(eta, 1024)}) {
+      const Both b = both(config);
+      EXPECT_NEAR(b.closed.staleness_mean, b.run.staleness_mean, 0.35)
+          << "eta " << eta << ", " << name_of(config.placement.mode) << ", slots "
+          << config.rollout.concurrency;
+    }
+  }
+}
+
+TEST(SteadyState, FewerSlotsMakeYoungerBatchesAndSlowerUpdates) {
+  const auto settings = resolve_simulation(separate(4)).value();
+  SteadyStateModel model(settings);
+  SteadyState last;
+  for (const std::int32_t slots : {64, 128, 256, 512}) {
+    const SteadyState now = model(few_slots(4, slots));
+    EXPECT_EQ(now.pace, Pace::Slots) << slots;
+    EXPECT_GT(now.staleness_mean, last.staleness_mean) << slots;
+    EXPECT_GT(now.trained_per_s, last.trained_per_s) << slots;
+    last = now;
+  }
+}
+
+TEST(SteadyState, AskingAgainGivesTheSameAnswer) {
+  const auto settings = resolve_simulation(separate(2)).value();
+  SteadyStateModel model(settings);
+  const SteadyState first = model(separate(2));
+  model(few_slots(1, 64));
+  EXPECT_EQ(model(separate(2)).seconds_per_update, first.seconds_per_update);
+}
+
+}  // namespace
+}  // namespace temper::study

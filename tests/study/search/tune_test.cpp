@@ -1,0 +1,252 @@
+#include "study/search/tune.hpp"
+
+#include "core/files.hpp"
+#include "core/text/table.hpp"
+#include "core/yaml.hpp"
+#include "tests/support/small_pipeline.hpp"
+
+#include "cli/tune_command.hpp"
+#include "study/search/tune_report.hpp"
+#include "study/search/tune_screen.hpp"
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <set>
+#include <sstream>
+
+namespace temper::study {
+
+using namespace orchestrator;
+namespace {
+
+namespace fs = std::filesystem;
+using temper::testing::small_pipeline;
+
+/// A small pipeline in a file, to be tuned with little effort.
+class Tune : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = (fs::temp_directory_path() / "temper-tune-XXXXXX").string();
+    ASSERT_NE(::mkdtemp(folder_.data()), nullptr);
+    options_.config = write("small.yaml", to_yaml(small_pipeline()));
+    options_.runs = 12;
+    options_.sample = 1;
+    options_.finalists = 2;
+    options_.final_updates = 3;
+    options_.etas = {0, 1};
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  fs::path write(const std::string& name, const std::string& text) {
+    const fs::path file = fs::path(folder_) / name;
+    EXPECT_TRUE(write_file_atomically(file, text));
+    return file;
+  }
+  Tuned tuned() {
+    auto result = tune(options_);
+    EXPECT_TRUE(result) << result.error().context;
+    return *std::move(result);
+  }
+  static std::string csv(const Tuned& t) {
+    const std::vector<TuneRow> rows = tune_rows(t);
+    return to_csv(std::span<const TuneRow>(rows));
+  }
+  std::string error() {
+    const auto result = tune(options_);
+    EXPECT_FALSE(result);
+    return result ? "" : result.error().context;
+  }
+
+  std::string folder_;
+  TuneOptions options_;
+};
+
+TEST_F(Tune, TheAnswerIsNoWorseThanWhatWasGiven) {
+  const Tuned t = tuned();
+  EXPECT_GE(*t.tried[t.best].row.tokens_per_s, *t.tried[t.given].row.tokens_per_s);
+  EXPECT_EQ(t.tried[t.given].row.found_by, "as given");
+  EXPECT_LE(t.runs, 12U);
+  EXPECT_GT(t.fitting, 0U);
+  EXPECT_GE(t.screened, t.fitting);
+}
+
+TEST_F(Tune, ARunOfTheAnswerHasTheFiguresThatWerePredicted) {
+  const Tuned t = tuned();
+  const Candidate& best = t.tried[t.best];
+  PipelineConfig again = read_yaml<PipelineConfig>("tuned.yaml", to_yaml(best.config), {}).value;
+  again.steps = steps_for(options_.final_updates, static_cast<std::int32_t>(again.staleness.bound));
+  EXPECT_EQ(evaluate(again)->steady.sustained_per_s, *best.row.tokens_per_s);
+  EXPECT_EQ(best.config.steps, small_pipeline().steps);  // those of the user
+}
+
+TEST_F(Tune, TheNumberOfThreadsDoesNotChangeTheAnswer) {
+  const Tuned one = tuned();
+  options_.threads = 3;
+  const Tuned three = tuned();
+  EXPECT_EQ(csv(one), csv(three));
+}
+
+TEST_F(Tune, IsWithinAHundredthOfTryingEveryPoint) {
+  // Separate cards at bound 1: every point that fits is run as the answer is.
+  PipelineConfig like = small_pipeline();
+  like.placement.cards = 4;
+  like.placement.rollout_cards = 2;
+  options_.config = write("small.yaml", to_yaml(like));
+  options_.modes = {PlacementMode::Separate};
+  options_.etas = {1};
+  options_.runs = 40;
+  const Tuned t = tuned();
+  auto screen = Screen::create({like, PlacementMode::Separate, {1}, {}, ""}).value();
+  const auto all =
+      screen.run([](double tokens, double, double) { return std::optional(tokens); }, 1'000'000);
+  ASSERT_GT(all.size(), 40U);
+  double best = 0;
+  for (const ScreenPoint& point : all) {
+    PipelineConfig config = point.config;
+    config.steps = steps_for(3, 1);
+    const auto figures = evaluate(config);
+    if (figures)
+      best = std::max(best, figures->steady.sustained_per_s);
+  }
+  EXPECT_GE(*t.tried[t.best].row.tokens_per_s, 0.99 * best);
+}
+
+TEST_F(Tune, LessTimeOfAllUpdatesIsAnObjective) {
+  options_.objective = Objective::Steps;
+  const Tuned t = tuned();
+  const TuneRow& best = t.tried[t.best].row;
+  EXPECT_NEAR(*best.objective, 8 * *best.seconds_per_update, 1e-6);
+  for (const Candidate& c : t.tried) {
+    if (c.row.objective && c.row.reason.empty()) {
+      EXPECT_GE(*c.row.objective, *best.objective);
+    }
+  }
+}
+
+TEST_F(Tune, StalenessThatCostsUpdatesMakesYoungerBatchesBetter) {
+  // Ten times the updates at staleness 1: no throughput makes up for that.
+  options_.objective = Objective::Reward;
+  options_.curve = RewardCurve{{{0, 100}, {1, 1000}}};
+  const Tuned t = tuned();
+  EXPECT_EQ(t.tried[t.best].row.eta, 0);
+}
+
+TEST_F(Tune, WithoutACurveTheTimeToARewardIsNotGuessed) {
+  options_.objective = Objective::Reward;
+  EXPECT_NE(error().find("--curve"), std::string::npos);
+}
+
+TEST_F(Tune, NoBoundWithinTheLimitIsSaidWithTheNearest) {
+  options_.etas = {2, 4};
+  options_.constraints.max_staleness = 1;
+  EXPECT_EQ(
+      error(),
+      "no bound of --eta 2,4 is within --max-staleness 1: the least is 1 more; nearest: --eta "
+      "1");
+}
+
+TEST_F(Tune, AnEmptyListOfBoundsIsRefused) {
+  options_.etas = {};
+  EXPECT_NE(error().find("--eta is empty"), std::string::npos);
+}
+
+TEST_F(Tune, ARateThatNothingReachesIsSaidWithTheNearestPlan) {
+  options_.constraints.min_tokens_per_s = 1e9;
+  const std::string text = error();
+  EXPECT_NE(text.find("no plan meets the constraints; the nearest, "), std::string::npos) << text;
+  EXPECT_NE(text.find("less than --min-tokens-per-s"), std::string::npos) << text;
+}
+
+TEST_F(Tune, MemoryThatNothingFitsIsSaidWithWhatTheNearestPlanNeeds) {
+  options_.constraints.max_memory = Bytes(1'000'000'000);
+  const std::string text = error();
+  EXPECT_NE(text.find("nothing fits"), std::string::npos) << text;
+  EXPECT_NE(text.find("GB more than --max-memory"), std::string::npos) << text;
+}
+
+TEST_F(Tune, LessMemoryIsKept) {
+  options_.constraints.max_memory = Bytes(30'000'000'000);
+  const Tuned t = tuned();
+  const PipelineConfig& best = t.tried[t.best].config;
+  const auto settings = resolve_simulation(best).value();
+  const auto phases = memory_phases(simulated_placement(best, settings));
+  ASSERT_TRUE(phases);
+  for (const PhaseLedger& phase : *phases)
+    EXPECT_LE(phase.device(), 30e9) << phase.group << " " << phase.phase;
+}
+
+TEST_F(Tune, WhatTheUserVariesIsTriedToo) {
+  options_.vary = {*parse_axis("--vary", "algorithm.groups_per_update=8,16")};
+  const Tuned t = tuned();
+  std::set<std::string> varied;
+  for (const Candidate& c : t.tried)
+    varied.insert(c.row.vary);
+  EXPECT_TRUE(varied.contains("algorithm.groups_per_update=8"));
+  EXPECT_TRUE(varied.contains("algorithm.groups_per_update=16"));
+}
+
+TEST_F(Tune, StoppedEarlyItDecidesOnWhatItHas) {
+  int asked = 0;
+  options_.stop = [&] { return ++asked > 1; };
+  const Tuned t = tuned();
+  EXPECT_TRUE(t.stopped);
+  EXPECT_TRUE(t.tried[t.best].row.tokens_per_s);
+  EXPECT_NE(tune_text(t).find("stopped early"), std::string::npos);
+}
+
+TEST_F(Tune, TheCommandWritesWhatItFoundAndNeverOverIt) {
+  TuneCommand command;
+  command.config = options_.config.string();
+  command.modes = {"separate"};
+  command.etas = {"1"};
+  command.effort = 2;
+  command.steps = 1;
+  command.out = (fs::path(folder_) / "out").string();
+  std::ostringstream out, err;
+  ASSERT_EQ(run_tune(command, out, err), 0) << err.str();
+  EXPECT_NE(out.str().find("as given"), std::string::npos);
+  EXPECT_NE(err.str().find("whole runs"), std::string::npos);
+  for (const char* name : {"tuned.yaml", "tune.csv", "tune.svg", "tune.md"})
+    EXPECT_TRUE(fs::exists(fs::path(command.out) / name)) << name;
+  EXPECT_EQ(run_tune(command, out, err), 1);
+  EXPECT_NE(err.str().find("is there already; name another --out"), std::string::npos);
+}
+
+TEST_F(Tune, TheCommandSaysWhichModeWasMeant) {
+  TuneCommand command;
+  command.config = options_.config.string();
+  command.modes = {"fussed"};
+  std::ostringstream out, err;
+  EXPECT_EQ(run_tune(command, out, err), 1);
+  EXPECT_NE(err.str().find("--modes fussed: did you mean `fused`?"), std::string::npos);
+}
+
+class Curve : public Tune {};
+
+TEST_F(Curve, IsTheMeanOverSeedsAndALineBetweenBounds) {
+  const auto curve = read_reward_curve(write("compare.csv",
+                                             "eta,staleness_mean,steps_to_target\n"
+                                             "0,0,70\n0,0,80\n2,2,150\n2,2,150\n"));
+  ASSERT_TRUE(curve) << curve.error().context;
+  EXPECT_EQ(*curve->updates(0), 75);
+  EXPECT_EQ(*curve->updates(1), 112.5);  // half way from 75 to 150
+  EXPECT_EQ(*curve->updates(2), 150);
+  EXPECT_FALSE(curve->updates(2.5));
+}
+
+TEST_F(Curve, ABoundThatOneSeedDidNotReachSaysNothing) {
+  const auto curve = read_reward_curve(write("compare.csv",
+                                             "eta,staleness_mean,steps_to_target\n"
+                                             "0,0,70\n4,4,300\n4,4,\n"));
+  ASSERT_TRUE(curve);
+  EXPECT_EQ(curve->most_staleness(), 0);
+}
+
+TEST_F(Curve, AnotherTableIsRefused) {
+  const auto curve = read_reward_curve(write("other.csv", "eta,tokens\n0,1\n"));
+  ASSERT_FALSE(curve);
+  EXPECT_NE(curve.error().context.find("has no column `staleness_mean`"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace temper::study

@@ -1,0 +1,196 @@
+#include "study/simulate/simulate.hpp"
+
+#include "core/yaml.hpp"
+#include "orchestrator/metrics/recorder.hpp"
+#include "orchestrator/pipeline/placement.hpp"
+#include "orchestrator/run/virtual/in_process_host.hpp"
+#include "orchestrator/run/virtual/simulated_actors.hpp"
+#include "orchestrator/run/virtual/virtual_driver.hpp"
+#include "tests/support/small_pipeline.hpp"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <numeric>
+
+namespace temper::study {
+
+using namespace orchestrator;
+namespace {
+
+namespace fs = std::filesystem;
+using actors::CardState;
+using temper::testing::small_pipeline;
+
+/// The summary that `temper run --driver in-process` leaves.
+Summary summary_of_run(const PipelineConfig& config) {
+  std::string folder = (fs::temp_directory_path() / "temper-evaluate-XXXXXX").string();
+  EXPECT_NE(::mkdtemp(folder.data()), nullptr);
+  VirtualOptions options;
+  options.config = config;
+  options.simulation = *resolve_simulation(config);
+  options.log = fs::path(folder) / "events.log";
+  std::vector<std::string> names;
+  for (const ActorSpec& spec : actor_slots(config))
+    names.push_back(spec.name);
+  const auto recorder = RunRecorder::create(folder).value();
+  RunObserver observer;
+  observer.on_record = [&](const Record& record) { recorder->feed(record); };
+  const auto driver =
+      VirtualDriver::create(std::move(options),
+                            std::make_unique<InProcessHost>(std::move(names), make_simulated_actor),
+                            observer,
+                            Log::discard())
+          .value();
+  const RunOutcome outcome = driver->run();
+  EXPECT_TRUE(outcome.finish.ok) << outcome.finish.reason;
+  Summary summary = recorder->close({config.name, config.seed, outcome.log_hash}).value();
+  fs::remove_all(folder);
+  return summary;
+}
+
+double sum(const std::map<CardState, double>& states) {
+  return std::accumulate(
+      states.begin(), states.end(), 0.0, [](double s, const auto& e) { return s + e.second; });
+}
+
+TEST(Evaluate, FiguresOfTheWholeRunAreThoseOfItsSummary) {
+  const Summary summary = summary_of_run(small_pipeline());
+  const auto figures = evaluate(small_pipeline());
+  ASSERT_TRUE(figures) << figures.error().context;
+  const Rates& whole = figures->whole;
+  EXPECT_EQ(whole.updates, summary.steps);
+  EXPECT_EQ(whole.seconds, summary.wall_s);
+  EXPECT_EQ(whole.trained_per_s, summary.tokens.trained_per_s);
+  EXPECT_EQ(whole.generated_per_s, summary.tokens.generated_per_s);
+  EXPECT_EQ(whole.busy, summary.utilization.busy);
+  EXPECT_EQ(whole.states, summary.utilization.states);
+  EXPECT_EQ(whole.staleness_mean, summary.staleness.mean);
+  EXPECT_EQ(whole.staleness_max, summary.staleness.max);
+  EXPECT_GT(whole.trained_per_s, 0);
+}
+
+TEST(Evaluate, SteadyFiguresLeaveOutTheEndsOfARun) {
+  // 8 updates at bound 1: from the completion of update 2 to that of update 7.
+  const auto figures = evaluate(small_pipeline());
+  ASSERT_TRUE(figures);
+  EXPECT_EQ(figures->steady.updates, 5U);
+  EXPECT_LT(figures->steady.seconds, figures->whole.seconds);
+  EXPECT_GT(figures->steady.busy, figures->whole.busy);  // starting up loads weights
+  EXPECT_LE(figures->steady.sustained_per_s, figures->steady.trained_per_s);
+  EXPECT_EQ(steps_for(5, 1), 8U);
+}
+
+TEST(Evaluate, StatesOfTheSteadyStretchSumToOne) {
+  const auto figures = evaluate(small_pipeline());
+  ASSERT_TRUE(figures);
+  EXPECT_NEAR(sum(figures->steady.states), 1, 1e-12);
+  EXPECT_GT(figures->steady.states.at(CardState::Decode), 0);
+  EXPECT_GT(figures->steady.states.at(CardState::Train), 0);
+}
+
+TEST(Evaluate, ARunTooShortForASteadyStretchIsTakenWhole) {
+  PipelineConfig config = small_pipeline();
+  config.steps = 3;  // bound 1 needs 4
+  const auto figures = evaluate(config);
+  ASSERT_TRUE(figures);
+  EXPECT_EQ(figures->steady.updates, 3U);
+  EXPECT_EQ(figures->steady.trained_per_s, figures->whole.trained_per_s);
+}
+
+TEST(Evaluate, ARefusedConfigurationKeepsItsReason) {
+  PipelineConfig config = small_pipeline();
+  config.simulation.model = "deepseek-v3";
+  const auto figures = evaluate(config);
+  ASSERT_FALSE(figures);
+  EXPECT_EQ(figures.error().code, ErrorCode::InvalidInput);
+  EXPECT_NE(figures.error().context.find("simulation"), std::string::npos)
+      << figures.error().context;
+  config = small_pipeline();
+  config.rollout.replicas = 3;
+  const auto uneven = evaluate(config);
+  ASSERT_FALSE(uneven);
+  EXPECT_NE(uneven.error().context.find("rollout.replicas: must divide the 4 cards"),
+            std::string::npos)
+      << uneven.error().context;
+}
+
+TEST(Evaluate, ARunThatCannotFinishSaysWhy) {
+  PipelineConfig config = small_pipeline();
+  config.deadlines.train = std::chrono::milliseconds(10);
+  const auto figures = evaluate(config);
+  ASSERT_FALSE(figures);
+  EXPECT_NE(figures.error().context.find("did not train"), std::string::npos)
+      << figures.error().context;
+}
+
+TEST(EvaluateAll, KeepsTheirOrderOnAnyNumberOfThreads) {
+  std::vector<PipelineConfig> configs(6, small_pipeline());
+  for (std::size_t i = 0; i < configs.size(); ++i)
+    configs[i].staleness.bound = static_cast<std::int32_t>(i % 3);
+  configs[4].rollout.replicas = 3;  // refused
+  std::vector<std::size_t> seen;
+  EvaluateOptions options;
+  options.on_progress = [&](std::size_t done, std::size_t of) {
+    EXPECT_EQ(of, 6U);
+    seen.push_back(done);
+  };
+  const auto one = evaluate_all(configs, options);
+  options.threads = 4;
+  const auto four = evaluate_all(configs, options);
+  EXPECT_EQ(seen, (std::vector<std::size_t>{1, 2, 3, 4, 5, 6, 1, 2, 3, 4, 5, 6}));
+  ASSERT_EQ(one.size(), 6U);
+  ASSERT_EQ(four.size(), 6U);
+  for (std::size_t i = 0; i < one.size(); ++i) {
+    ASSERT_EQ(one[i].has_value(), i != 4);
+    ASSERT_EQ(four[i].has_value(), i != 4);
+    if (i != 4) {
+      EXPECT_EQ(to_yaml(*one[i]), to_yaml(*four[i]));
+    }
+  }
+  EXPECT_GT(one[1]->steady.sustained_per_s, one[0]->steady.sustained_per_s);
+}
+
+TEST(EvaluateAll, OfNothingIsNothing) {
+  EXPECT_TRUE(evaluate_all({}, {.threads = 3, .on_progress = nullptr}).empty());
+}
+
+TEST(Evaluate, ASampleOfOneIsTheWholeRun) {
+  const PipelineConfig config = small_pipeline();
+  const auto whole = evaluate(config).value();
+  const auto sampled = evaluate_sampled(config, resolve_simulation(config).value(), 1).value();
+  EXPECT_EQ(sampled.whole.seconds, whole.whole.seconds);
+  EXPECT_EQ(sampled.steady.sustained_per_s, whole.steady.sustained_per_s);
+  EXPECT_EQ(sampled.fates.staleness, whole.fates.staleness);
+}
+
+TEST(Evaluate, ASampledRunHasAboutTheRatesOfTheWhole) {
+  // Equal lengths and instant rewards, so that it makes no difference what the sample draws; what
+  // is left is rounding.
+  PipelineConfig config = small_pipeline();
+  config.algorithm.groups_per_update = 64;
+  config.rollout.concurrency = 128;
+  config.simulation.response.kind = actors::LengthKind::Constant;
+  config.simulation.reward.mean = {};
+  config.simulation.report_every = std::chrono::milliseconds(10);
+  const auto settings = resolve_simulation(config).value();
+  ASSERT_EQ(sample_of(config, settings, 4), 4);
+  const auto whole = evaluate(config).value();
+  const auto sampled = evaluate_sampled(config, settings, 4).value();
+  EXPECT_NEAR(sampled.whole.seconds / whole.whole.seconds, 1, 0.05);
+  EXPECT_NEAR(sampled.steady.sustained_per_s / whole.steady.sustained_per_s, 1, 0.05);
+  EXPECT_EQ(sampled.fates.generated, whole.fates.generated);
+  EXPECT_EQ(sampled.fates.groups_trained, whole.fates.groups_trained);
+}
+
+TEST(Evaluate, ASampleDividesGroupsSlotsAndReplicas) {
+  PipelineConfig config = small_pipeline();  // 8 groups; engines of 2 cards, 4 replicas, 16 slots
+  const auto settings = resolve_simulation(config).value();
+  EXPECT_EQ(sample_of(config, settings, 8), 4);
+  EXPECT_EQ(sample_of(config, settings, 3), 2);
+  config.rollout.concurrency = 6;
+  EXPECT_EQ(sample_of(config, settings, 8), 1);  // fewer slots than a group has
+}
+
+}  // namespace
+}  // namespace temper::study
