@@ -1,7 +1,7 @@
 // The figures of a run, computed from its records alone, so that the live view, metrics.jsonl,
 // summary.json and `temper report` agree by construction. Cost: a few map look-ups per response.
 //
-// Definitions (DESIGN 7).
+// Definitions (docs/semantics.md, section 5.2).
 //   generated   tokens sampled, as engines report them, whatever became of them
 //   trained     prompt and response tokens of the responses in completed updates
 //   effective   trained, without groups whose rewards were all equal: they carry no gradient
