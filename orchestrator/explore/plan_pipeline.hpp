@@ -15,7 +15,7 @@
 
 namespace temper::orchestrator {
 
-/// As questions name them.
+/// What a plan is made for, by the names that questions use.
 struct PlanSubject {
   std::string hardware;
   std::string model;

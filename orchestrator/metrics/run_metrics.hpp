@@ -128,7 +128,7 @@ class RunMetrics {
   const ValueCounts& staleness() const { return stored_.staleness; }
   /// Mean over trained tokens.
   double token_staleness() const;
-  /// Of trained responses, in tokens.
+  /// Lengths of trained responses, in tokens.
   const ValueCounts& lengths() const { return stored_.lengths; }
   /// Of responses generated to the end, whatever became of them; not of failed ones.
   const ValueCounts& generated_lengths() const { return stored_.generated_lengths; }

@@ -17,7 +17,7 @@
 
 namespace temper::orchestrator {
 
-/// Of all turns of a run.
+/// One state of a role switch, summed over all switches of a run.
 struct TurnState {
   std::uint64_t count = 0;
   Duration total{}, longest{};

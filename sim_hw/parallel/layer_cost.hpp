@@ -64,7 +64,7 @@ struct StepInputs {
   double plane_bytes() const { return 2 * tokens() * hidden(); }
 };
 
-/// Of one device.
+/// The attention that one device computes.
 AttentionShape attention_shape(const StepInputs& in);
 
 /// What a layer exchanges in one pass, as the collectives take it.
