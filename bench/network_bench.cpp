@@ -1,7 +1,7 @@
 // Measures the network model of sim_hw:
 // - fluid flows: direct all-to-all of 384 devices (147,072 flows) through one switch, and on nodes
-// of 8
-//   with oversubscribed uplinks; a permutation, which has no symmetry; peak memory of the process
+//   of 8 with oversubscribed uplinks; a permutation, which has no symmetry; peak memory of the
+//   process
 // - closed forms: one all-gather, one all-reduce
 #include "sim_hw/network/collectives.hpp"
 #include "sim_hw/network/scenarios.hpp"

@@ -131,7 +131,7 @@ using Status = Result<void>;
   if (!tmp)                                \
     return std::move(tmp).error();         \
   declaration = *std::move(tmp)
-/// The same for a Status.
+/// TEMPER_TRY for a Status: returns its error, if it has one.
 #define TEMPER_TRY_STATUS(...)                                      \
   do {                                                              \
     if (auto temper_try_status = (__VA_ARGS__); !temper_try_status) \

@@ -39,7 +39,7 @@ class TEMPER_SCOPED_CAPABILITY MutexLock {
 
   /// Returns when notified, and sometimes for no reason.
   void wait(std::condition_variable& changed) { changed.wait(lock_); }
-  /// The same, at the latest after `timeout`.
+  /// Waits until notified, but not longer than `timeout`.
   void wait_for(std::condition_variable& changed, Duration timeout) {
     changed.wait_for(lock_, timeout);
   }

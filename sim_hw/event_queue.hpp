@@ -37,7 +37,7 @@ class EventQueue {
   void set(Source source, std::optional<Time> at) { put(source, at.value_or(kNever)); }
 
   bool empty() const { return earliest() == kNever; }
-  /// Of the earliest event.
+  /// Time of the earliest event; none: the queue is empty.
   std::optional<Time> time() const { return empty() ? std::nullopt : std::optional(earliest()); }
   /// Whose it is: of several at that time, the first. Requires: not empty.
   Source next() const {

@@ -51,7 +51,7 @@ struct Algorithm {
   Tokens overlong_buffer{0};  ///< The last so many tokens of a response are punished; 0: none.
   double overlong_penalty = 1;
 
-  // The same in every row.
+  // These do not differ between algorithms.
   double advantage_epsilon = 1e-4;
   double kl = 0;
   Tokens longest_response{1};

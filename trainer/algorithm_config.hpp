@@ -1,5 +1,5 @@
-// The `algorithm` section: how a batch of groups becomes one policy update (SEMANTICS 1.3). `name`
-// selects a row of algorithm_table.hpp; what is absent here is as that row says.
+// The `algorithm` section: how a batch of groups becomes one policy update (docs/semantics.md,
+// section 3). `name` selects a row of algorithm_table.hpp; what is absent here is as that row says.
 #pragma once
 
 #include "trainer/algorithm.hpp"

@@ -21,9 +21,9 @@ class AsioRouter {
   /// No callback runs after it.
   ~AsioRouter();
 
-  /// As RouterSocket::send.
+  /// Sends a message, as RouterSocket::send does.
   Status send(const PeerId& peer, std::string head, std::string body);
-  /// As RouterSocket::drop.
+  /// Counts a malformed message, as RouterSocket::drop does.
   void drop(const PeerId& peer, std::string_view why);
   const std::string& endpoint() const;
   const TransportStats& stats() const;

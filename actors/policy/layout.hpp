@@ -50,7 +50,7 @@ class Layout {
   std::size_t layer(std::int32_t i) const { return 1 + static_cast<std::size_t>(i) * kPerLayer; }
   std::size_t norm() const { return layer(model_.layers); }
   std::size_t head() const { return norm() + 1; }
-  /// Offsets from layer(i).
+  /// The tensors of a layer, as offsets from layer(i).
   enum LayerTensor : std::size_t { AttentionNorm, Qkv, Out, FfnNorm, GateUp, Down };
   static constexpr std::size_t kPerLayer = 6;
 

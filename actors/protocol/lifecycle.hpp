@@ -8,8 +8,8 @@
 namespace temper {
 namespace actors {
 
-/// Exclusive states of a card (DESIGN 7), busy ones first; the order is the priority by which one
-/// is shown when several actors share a card.
+/// Exclusive states of a card (docs/semantics.md, section 5.1), busy ones first; the order is the
+/// priority by which one is shown when several actors share a card.
 enum class CardState {
   Train,
   Decode,

@@ -116,7 +116,8 @@ void describe(V& v, WeightsCommitted& m) {
   v.field(2, "error", m.error, {.doc = "Why the switch was refused; empty if it was not."});
 }
 
-/// One action of a role switch (SEMANTICS 2), done by the actor that owns the memory.
+/// One action of a role switch (docs/semantics.md, section 2.2), done by the actor that owns the
+/// memory.
 enum class SwitchAction {
   Interrupt,         ///< rollout: hand back running responses with their prefixes.
   FreeKv,            ///< rollout

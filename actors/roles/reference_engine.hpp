@@ -20,7 +20,7 @@ class ReferenceEngine {
   virtual ~ReferenceEngine() = default;
   /// Per request one log-prob per response token (natural log, temperature of the run).
   virtual Result<std::vector<std::vector<float>>> score(std::span<const ScoringRequest> batch) = 0;
-  /// Of its weights, on the cards.
+  /// Bytes of its weights on the cards.
   virtual Bytes memory() const = 0;
 };
 

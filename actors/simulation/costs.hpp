@@ -54,7 +54,7 @@ sim_hw::ModelSpec trained_model(const SimulationSettings& settings);
 sim_hw::Layout trainer_layout(const SimulationSettings& settings);
 /// Over this actor's cards: the trainer's, cut down to what divides them.
 sim_hw::Layout reference_layout(const SimulationSettings& settings);
-/// Of one engine, over this actor's cards.
+/// The layout of one engine over this actor's cards.
 sim_hw::RolloutLayout rollout_layout(const SimulationSettings& settings);
 /// `micro_batches` of each replica, one sequence of `tokens` each, rounded up to what tp and cp
 /// divide.
@@ -62,7 +62,7 @@ sim_hw::TrainShape packed_shape(const SimulationSettings& settings,
                                 const sim_hw::Layout& layout,
                                 std::int64_t micro_batches,
                                 Tokens tokens);
-/// The same of the trainer, with its mechanisms.
+/// The shape of the trainer's update, with its mechanisms.
 sim_hw::TrainShape training_shape(const SimulationSettings& settings,
                                   const sim_hw::Layout& layout,
                                   std::int64_t micro_batches,
@@ -110,9 +110,10 @@ double onload_seconds(const sim_hw::Fabric& fabric,
 double offload_seconds(const sim_hw::Fabric& fabric,
                        const SimulationSettings& settings,
                        double bytes);
-/// Of the KV cache's allocation, which clears it.
+/// Seconds to allocate the KV cache, which clears it.
 double cache_seconds(const SimulationSettings& settings);
-/// Of a role's start: its weights and optimizer states, from host memory to where they live.
+/// Seconds of a role's start: its weights and optimizer states move from host memory to their
+/// place.
 double load_seconds(const sim_hw::Fabric& fabric, const ActorMemory& memory);
 
 }  // namespace temper::actors

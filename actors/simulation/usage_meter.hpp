@@ -18,7 +18,7 @@ class UsageMeter {
  public:
   static constexpr Duration kEvery = std::chrono::minutes(5);
 
-  /// Of an actor on `cards` cards.
+  /// Counts for an actor on `cards` cards.
   UsageMeter(const SimulationSettings& settings, std::int64_t cards);
 
   /// What the ledger says it holds at most.

@@ -1,7 +1,7 @@
 // The figures of a run, computed from its records alone, so that the live view, metrics.jsonl,
 // summary.json and `temper report` agree by construction. Cost: a few map look-ups per response.
 //
-// Definitions (DESIGN 7).
+// Definitions (docs/semantics.md, section 5.2).
 //   generated   tokens sampled, as engines report them, whatever became of them
 //   trained     prompt and response tokens of the responses in completed updates
 //   effective   trained, without groups whose rewards were all equal: they carry no gradient
@@ -128,7 +128,7 @@ class RunMetrics {
   const ValueCounts& staleness() const { return stored_.staleness; }
   /// Mean over trained tokens.
   double token_staleness() const;
-  /// Of trained responses, in tokens.
+  /// Lengths of trained responses, in tokens.
   const ValueCounts& lengths() const { return stored_.lengths; }
   /// Of responses generated to the end, whatever became of them; not of failed ones.
   const ValueCounts& generated_lengths() const { return stored_.generated_lengths; }

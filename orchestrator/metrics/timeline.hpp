@@ -1,5 +1,5 @@
 // What every card of a run did, from its records: an exclusive state per card and instant
-// (DESIGN 7), and what each wait was for.
+// (docs/semantics.md, section 5.1), and what each wait was for.
 //
 // Assumptions. An actor occupies all cards of its ActorSpec, so that cards with the same actors do
 // the same at all times and share one line. At each instant a card shows

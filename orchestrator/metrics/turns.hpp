@@ -1,6 +1,7 @@
-// How long each state of a role switch took in a run (SEMANTICS 2), from its records: from the
-// first command of the state to the last answer to it, over all actors that take turns. What a
-// state waits for is in it: the step under way when it was entered, the slowest of several engines.
+// How long each state of a role switch (docs/semantics.md, section 2.2) took in a run, computed
+// from its records: from the first command of the state to the last answer to it, over all actors
+// that take turns. The time includes what the state waits for: the step under way when it was
+// entered, and the slowest of several engines.
 //
 //   offload_optimizer, onload_optimizer, interrupt, free_kv, free_weights, onload_reference,
 //   offload_reference, allocate_kv     from Switch to Switched
@@ -16,7 +17,7 @@
 
 namespace temper::orchestrator {
 
-/// Of all turns of a run.
+/// One state of a role switch, summed over all switches of a run.
 struct TurnState {
   std::uint64_t count = 0;
   Duration total{}, longest{};

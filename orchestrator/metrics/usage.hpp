@@ -7,8 +7,8 @@
 //               while busy, over the time in which they worked
 //   high-water  most bytes of a device, or of its share of host memory, that an actor of the role
 //               held at once. Roles that share cards have each their own, at different times
-//   share       of a plane: bytes over its bandwidth, per direction, of all devices and the wall
-//   time
+//   share       of a plane: bytes over its bandwidth, per direction, of all devices, and over the
+//               wall time
 // Every byte counts once: exchanges where they are sent, publications where they are received.
 #pragma once
 

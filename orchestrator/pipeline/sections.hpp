@@ -43,7 +43,7 @@ struct RolloutConfig {
   rollout::OnNewWeights on_new_weights = rollout::OnNewWeights::KeepKv;
 };
 
-/// Of the reference and of the reward actors.
+/// The sections `reference` and `reward`: how many actors there are.
 struct ReplicaConfig {
   std::int32_t replicas = 1;
 };

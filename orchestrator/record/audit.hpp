@@ -8,8 +8,7 @@
 // that and its responses were all judged alike; the published version grows by one, engines
 // never go back; time never goes back; activity spans are in order; a run that ended well left
 // nothing outstanding; every batch has a certificate of its groups, their versions and the bound. A
-// resumed run voids what came after its checkpoint; the rest is checked as
-// one.
+// resumed run voids what came after its checkpoint; the rest is checked as one run.
 #pragma once
 
 #include "orchestrator/record/event_log.hpp"

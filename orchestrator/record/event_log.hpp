@@ -1,8 +1,7 @@
 // events.log: every event a run's scheduler saw and every command it gave, in order.
 //
 // A file is a sequence of frames
-//   u32 length | u32 check | payload          (little endian; check = low half of XXH3-64 of
-//   payload)
+//   u32 length | u32 check | payload     (little endian; check: low half of the payload's XXH3-64)
 // and a payload is one Record in msgpack. A frame that is cut short or fails its check ends the
 // log: what follows was being written when the process ended. Commands are stored beside their
 // event, so that a replay can compare and an auditor need not run the scheduler.

@@ -1,6 +1,7 @@
-// The switch of shared cards between rollout, scoring and training (SEMANTICS 2), as a state
-// machine over the actors that take turns on the trainer's cards (ActorSpec::takes_turns). Where
-// nobody does, it stays in one state that allows everything.
+// The switch of shared cards between rollout, scoring and training (docs/semantics.md, section
+// 2.2), as a state machine over the actors that take turns on the trainer's cards
+// (ActorSpec::takes_turns). Where no actor takes turns, it stays in one state that allows
+// everything.
 //
 //   1. Train            -> DrainTrain        nothing to train on; rollout or scoring has work
 //   2. DrainTrain       -> OffloadOptimizer  no update under way
@@ -14,9 +15,8 @@
 //   8. CutRoute         -> Interrupt         nothing is dispatched to them any more
 //   9. Interrupt        -> FreeKv            running responses are handed back with their prefixes
 //  10. FreeKv           -> OffloadWeights    KV caches are freed
-//  11. OffloadWeights   -> OnloadReference   engines' weights are freed; there is something to
-//  score
-//                       -> Onload            the same, and there is not
+//  11. OffloadWeights   -> OnloadReference   engines' weights are freed; scoring is due
+//                       -> Onload            engines' weights are freed; scoring is not due
 //  12. OnloadReference  -> Score             every reference has its weights on the cards
 //  13. Score            -> OffloadReference  nothing is left to score
 //  14. OffloadReference -> Onload            references are on the host again

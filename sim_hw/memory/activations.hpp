@@ -79,7 +79,7 @@ enum class LayerKind { Dense, Experts };
 /// Whether silu(gate) is kept as well: module by module, or gate and up in one kernel.
 enum class Gating { Fused, Eager };
 
-/// Of one layer.
+/// The tensors that one layer saves for its backward pass.
 SavedTensors saved_tensors(const ModelSpec& model,
                            const TrainShape& shape,
                            LayerKind kind,

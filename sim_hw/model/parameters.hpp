@@ -21,7 +21,7 @@
 
 namespace temper::sim_hw {
 
-/// Of the whole model, every layer summed.
+/// Parameters of the whole model, summed over its layers.
 struct ParameterCount {
   std::int64_t embedding = 0;  ///< Token embedding, and positions where they are learned.
   std::int64_t head = 0;       ///< 0 if tied to the embedding.
@@ -48,7 +48,7 @@ ParameterCount count_parameters(const ModelSpec& model);
 /// Parameters that one token meets: `top_k` routed experts, the rest as above.
 ParameterCount count_active_parameters(const ModelSpec& model);
 
-/// Of one layer or expert; matrices only.
+/// Parameters of one layer or one expert; matrices only.
 std::int64_t attention_parameters(const ModelSpec& model);
 std::int64_t dense_mlp_parameters(const ModelSpec& model);
 /// Requires: model.moe.

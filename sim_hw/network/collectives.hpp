@@ -153,7 +153,7 @@ LevelBytes all_gather_traffic(const Fabric& fabric, Group group, double bytes_pe
 LevelBytes reduce_scatter_traffic(const Fabric& fabric, Group group, double bytes_per_rank);
 LevelBytes all_reduce_traffic(const Fabric& fabric, Group group, double bytes);
 LevelBytes p2p_traffic(const Fabric& fabric, std::int64_t distance, double bytes);
-/// Of a dispatch or of a combine.
+/// Bytes that a dispatch, or a combine, sends over each level.
 LevelBytes moe_traffic(const Fabric& fabric,
                        Group group,
                        MoeTraffic traffic,

@@ -21,7 +21,7 @@ namespace temper::sim_hw {
 
 /// Seconds that make the tensors of `which` again.
 double remake_seconds(const StepInputs& in, LayerKind kind, std::uint32_t which);
-/// Their bytes on one device.
+/// Bytes on one device of the tensors named in `which`.
 double saved_bytes(const StepInputs& in, LayerKind kind, std::uint32_t which);
 
 /// What a device and its share of the host have.

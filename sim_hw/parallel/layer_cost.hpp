@@ -1,6 +1,33 @@
 // What one layer costs one device per micro-batch under a layout: compute and exposed
-// communication. Equations and assumptions: sim_hw/parallel/train_iteration.hpp. Doubles are
-// seconds; nothing allocates.
+// communication. train_iteration.hpp puts the layers together.
+//
+// Equations. T = s b / cp tokens per micro-batch and device, t tensor-parallel devices, h hidden:
+//   compute  = its GEMMs at their shapes after the cut (gemm_seconds), attention, grouped experts,
+//     and bytes of norms, dropout, residual, activation, rotary / bandwidth; with sequence
+//     parallelism norms, dropout and residual are cut by t
+//   gradient accumulation: read and write of the gradients for each micro-batch
+//   unfused attention moves 8 bytes forward and 14 backward per score of a s^2 b / t, and with
+//     dropout 5 more each way: see score_bytes() in layer_cost.cpp
+//   recompute: full = the forward once more with its communication; selective = the attention core
+// Exposed communication:
+//   tensor   forward 2 all-reduces (with sequence parallelism an all-gather and a reduce-scatter
+//     each), exposed; backward the same on the other side: reductions of input gradients run beside
+//     the weight gradient GEMMs and only their excess shows; with sequence parallelism the gathers
+//     of output gradients show, those of saved inputs run beside the input gradient GEMMs
+//   expert   dispatch and combine, forward and backward, of T / t tokens each (busiest device):
+//     flat or by node, whichever is less, or as the switch says; with overlap only what exceeds the
+//     other direction's compute, to which a recomputation and its communication belong (backward).
+//     Then the all-reduce of expert loads, 4 bytes per expert, where the balance loss asks for it
+//   context  (cp - 1) exchanges of keys and values beside the attention of a block: the excess
+//   pipeline 2 v transfers of 2 T h / t bytes per micro-batch, blocking, and an all-gather inside
+//     the tensor-parallel group without sequence parallelism
+// Other waits:
+//   samples  (attention imbalance - 1) x its attention: expert parallelism couples the replicas
+//   swap     activation_choice.hpp
+//   host     stalls x (copy latency + launch); eager: between two stalls the excess of the kernels'
+//     launches over device time. Kernels of a layer: as counted in eager PyTorch (steps.hpp)
+// Bytes of elementwise kernels are counts of tensors read and written by fused kernels of
+// Megatron-LM. Doubles are seconds; nothing allocates.
 #pragma once
 
 #include "sim_hw/model/model_spec.hpp"
@@ -37,7 +64,7 @@ struct StepInputs {
   double plane_bytes() const { return 2 * tokens() * hidden(); }
 };
 
-/// Of one device.
+/// The attention that one device computes.
 AttentionShape attention_shape(const StepInputs& in);
 
 /// What a layer exchanges in one pass, as the collectives take it.

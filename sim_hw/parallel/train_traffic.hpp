@@ -19,7 +19,7 @@
 
 namespace temper::sim_hw {
 
-/// Of all devices together.
+/// Bytes that all devices together send in a step.
 struct StepTraffic {
   LevelBytes tensor, expert, context, pipeline, data;
 

@@ -32,7 +32,7 @@
 
 namespace temper::sim_hw {
 
-/// Of one response, in tokens.
+/// Lengths of one response, in tokens.
 struct RolloutLengths {
   double prompt = 0;
   double response = 0;  ///< Mean.
@@ -88,7 +88,7 @@ struct RolloutPlan {
   PlacedLedger memory;   ///< Of a device.
 
   double token_seconds() const { return step_seconds + prefill; }
-  /// Of all engines.
+  /// Slots of all engines together.
   std::int64_t all_slots() const { return engines * scenario.replicas() * scenario.slots; }
   double tokens_per_second() const;
   /// Summands of token_seconds(), by name.

@@ -23,7 +23,7 @@ struct MoeSystem {
   TrainShape shape;
 
   TrainTime time() const { return train_iteration_time(*model, device, fabric, layout, shape); }
-  /// Of one layer with experts.
+  /// Cost of one layer with experts.
   LayerCost expert_layer() const;
   double tokens() const;
   double tokens_per_second() const { return tokens() / time().total(); }

@@ -2,8 +2,7 @@
 //   id,area,system,hardware,cards,model,conditions,metric,unit,value,source
 // whose conditions are words such as "op=allGather;ranks=16 dies;message=1.3MB" or
 // "TP8 PP8 DP1;interleave=3;batch=64". A publication whose conditions state enough for a kind
-// becomes a Row; every other one is listed with the reason, in one line. Nothing is guessed, apart
-// from
+// becomes a Row; every other one is listed with the reason, in one line. Nothing is guessed but:
 //   - KB and MB of communication reports are read as KiB and MiB, as their workloads confirm
 //     (65,536 tokens x 5120 x 2 B / 16 ranks = "40.0MB");
 //   - nccl-tests sizes are totals: an all-gather contributes size / ranks per rank;
@@ -55,7 +54,7 @@ class Conditions {
   explicit Conditions(std::string_view text);
   const std::string& text() const { return text_; }
   bool mentions(std::string_view words) const { return text_.find(words) != std::string::npos; }
-  /// Of "key=value"; empty if absent.
+  /// The value of "key=value"; empty if absent.
   std::string value(std::string_view key) const;
   /// The number that "key=value" begins with.
   std::optional<double> number(std::string_view key) const;

@@ -29,9 +29,9 @@ struct LocalTask {
 struct LocalWorld {
   orchestrator::PipelineConfig config;
   LocalCalibration calibration;
-  /// Of a group, by its number.
+  /// The prompt's length of a group, by its number.
   std::function<Tokens(GroupId)> prompt_length;
-  /// Of a response to its end.
+  /// The length of a response that is generated to its end.
   std::function<Tokens(ResponseId, GroupId)> response_length;
   ManualClock clock;
 };
@@ -47,7 +47,7 @@ class LocalActor {
   virtual Status on_message(const actors::IncomingMessage& message, actors::Outbox& out) = 0;
   /// What the main thread does now; none: it waits for messages.
   virtual std::optional<LocalTask> next() { return std::nullopt; }
-  /// The same of a thread beside it.
+  /// The next task of a second thread beside the first.
   virtual std::optional<LocalTask> next_beside() { return std::nullopt; }
   /// Reports what it was busy with, now and then or at once.
   void report(actors::Outbox& out) { activity_.report(out); }

@@ -50,7 +50,7 @@ struct EngineChoice {
   double tokens_per_second = 0;
   actors::ActorMemory memory;
 
-  /// Of one response.
+  /// Seconds per token of one response.
   double token_seconds() const { return step + prefill; }
 };
 

@@ -16,7 +16,7 @@
 
 namespace temper::study {
 
-/// As questions name them.
+/// What a plan is made for, by the names that questions use.
 struct PlanSubject {
   std::string hardware;
   std::string model;

@@ -1,3 +1,6 @@
+// The equations of the closed form (steady_state.hpp), one function per placement. Notation: B
+// groups of G responses per update, eta the bound, K the tokens that a response gets from one
+// admission to the next, step(b, c) the decode step of b responses of mean context c per replica.
 #include "study/search/steady_terms.hpp"
 
 #include <cmath>
@@ -38,7 +41,10 @@ struct Burst {
   bool fits = true;    ///< In slots and cache.
 };
 
-/// P(K) and T(K) of the header, for `fresh` responses per replica and burst.
+/// Bursts of `fresh` responses per replica follow each other, one whenever the responses have got
+/// `tokens` (K) more. At phase y of a burst a replica runs b(y) = fresh * sum over j >= 0 of
+/// survivors(y + j K) responses, so the burst takes the integral of step(b(y)) over y from 0 to K,
+/// and the longest response takes floor(longest / K) bursts and a part of one.
 Burst burst(const Terms& t, double fresh, double tokens) {
   const Drawn& d = t.drawn;
   const double width = tokens / kGrid;
@@ -74,6 +80,16 @@ double least(const Terms& t, double longest, double period) {
   return std::max(pace, (longest + q + t.update + t.publish) / (t.eta + 1));
 }
 
+/// Own cards of the rollout, eta >= 1. Each publication admits B groups at once, so the period is
+/// that of a burst, and K is the smallest that keeps up with least(). The longest response has
+/// eta + 1 periods, since its group must be trained while version v0 + eta is updated. Where some
+/// b(y) exceeds the slots or the cache, these are full all the time instead:
+///   period >= fresh * mean length / full * step(full) + prefill,  longest * step(full) + prefill
+/// Mean staleness: admission keeps B groups outstanding per version for eta + 1 versions, so a
+/// batch is eta old. Where slots limit, a response is in its slot for slots / fresh periods
+/// (Little's law), its group longer by the mean excess of the longest of G, then it waits for its
+/// scores and for half a period; the staleness is the number of versions published in that time, at
+/// most eta.
 SteadyState with_own_cards(const Terms& t) {
   SteadyState out;
   const Drawn& d = t.drawn;
@@ -118,6 +134,9 @@ double alone(const Terms& t, double n) {
   return b.fits ? b.seconds : drain(t, n, 0);
 }
 
+/// Own cards of the rollout, eta = 0: generation until the last response ends, then what is left of
+/// scoring (half a pass under way is waited for, then one of its own), then the update and its
+/// publication.
 SteadyState synchronous(const Terms& t) {
   SteadyState out;
   const double generation = alone(t, t.fresh) + t.prefill;
@@ -165,6 +184,12 @@ Turn turn(const Terms& t, double batches, double left) {
 
 enum class Reference { Elsewhere, InTurn };
 
+/// Roles take turns on the same cards. A turn admits k batches and generates until return_share of
+/// the slots is left; with bursts of k batches, K is the smallest that leaves no more than that,
+/// and at least longest * k / (eta + 1), for no response may need more turns. k is the largest
+/// number of batches of which all are whole by then, of the eta + 1 that are outstanding. The
+/// period is (generation + k prefills + switches) / k + update, and the reference's pass where it
+/// takes its turn too. k batches of one turn are eta - (k - 1) / 2 old on average.
 SteadyState in_turns(const Terms& t, Reference reference) {
   SteadyState out;
   const double left = t.eta > 0 ? t.return_share * t.slots : 0;
@@ -183,7 +208,8 @@ SteadyState in_turns(const Terms& t, Reference reference) {
   return out;
 }
 
-/// Own cards of the rollout, and the trainer's while they have nothing to train.
+/// Own cards of the rollout, and the trainer's cards while they have nothing to train: the engines
+/// grow by the share of a period in which the trainer is idle, found by repetition.
 SteadyState with_lent_cards(Terms t, double lent_per_own) {
   const double fresh = t.fresh;
   SteadyState out = t.eta > 0 ? with_own_cards(t) : synchronous(t);

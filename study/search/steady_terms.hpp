@@ -29,7 +29,7 @@ struct Drawn {
   std::array<double, kBins + 2> longer{};     ///< Share longer than a bin's begin.
   std::array<double, kBins + 2> left_over{};  ///< Of `longer`: integral from there on, over mean.
 
-  /// Of the first `count` sequences.
+  /// The packing of the first `count` sequences.
   const actors::Packing& packed(std::int64_t count, const actors::PackingLimits& limits) {
     const auto end = sequences.begin() + count;
     return packings_.try_emplace(count, std::vector(sequences.begin(), end)).first->second(limits);
@@ -64,13 +64,13 @@ struct Engine {
 
   explicit Engine(const actors::SimulationSettings& settings);
 
-  /// Of `b` responses on each replica.
+  /// Seconds of a decode step of `b` responses on each replica.
   double step(double b, double context);
-  /// Of so many prompts of `tokens` each.
+  /// Seconds to prefill so many prompts of `tokens` each.
   double prefill_seconds(std::int64_t prompts, double tokens);
 };
 
-/// All that a configuration means for the equations of the header.
+/// All that a configuration means for steady_equations.cpp.
 struct Terms {
   const Drawn& drawn;
   Engine& engine;
@@ -79,14 +79,14 @@ struct Terms {
   double slots = 0;  ///< Of a replica.
   double full = 0;   ///< The same, or what its cache holds of responses met at random.
   double update = 0, publish = 0, prefill = 0;  ///< prefill: with taking over weights.
-  double scoring = 0;                           ///< A: a pass over the batch.
-  double scored = 0;                            ///< Q without waiting for a pass under way.
+  double scoring = 0;                           ///< The reference's pass over a batch.
+  double scored = 0;                            ///< Scores of one group, without a queue.
   double to_rollout = 0, to_training = 0;
   double return_share = 0;
   double group = 1;  ///< Responses of one.
 
   double context() const { return drawn.prompt + drawn.residual; }
-  /// Q where the reference is busy for this share.
+  /// From a group's last response to its last score where the reference is busy for this share.
   double latency(double busy) const {
     return std::min(scoring + scored, scored * (1 + 0.5 / std::max(0.05, 1 - busy)));
   }

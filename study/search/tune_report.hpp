@@ -11,7 +11,7 @@ namespace temper::study {
 
 /// The best few beside the configuration as given, what was gained, and how sure that is.
 std::string tune_text(const Tuned& tuned);
-/// Of everything that was run, best first.
+/// One row for everything that was run, best first.
 std::vector<TuneRow> tune_rows(const Tuned& tuned);
 /// The most tokens/s of each mode over the bound, and their mean staleness, by the longest run that
 /// was made of each.

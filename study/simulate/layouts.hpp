@@ -53,14 +53,15 @@ class LayoutChooser {
       : settings_(std::move(settings)),
         packings_(std::move(batch)),
         most_(actors::device_capacity(settings_)) {}
-  /// Fastest first.
+  /// The trainer's layouts on so many cards, fastest first.
   const std::vector<Ranked>& trainers(std::int64_t cards);
   std::vector<Ranked> rank(std::int64_t cards);
   std::vector<actors::TrainerEngineConfig> layouts(std::int64_t devices) const;
-  /// Of a configuration with the layout of the engines, none in vain.
+  /// The trainer's layout and the KV share of a configuration whose engine layout is set. An error
+  /// if no layout fits.
   Result<Completion> choose(orchestrator::PipelineConfig config,
                             const orchestrator::PlacementConfig& cards);
-  /// As twentieths; none: no share fits.
+  /// The largest KV share that fits, in twentieths of the memory; none: no share fits.
   std::optional<int> largest_kv_share(orchestrator::SimulatedPlacement placement);
   /// NoCache: the layout cannot be, or its cache cannot hold one longest response.
   enum class Fit { Fits, TooLarge, NoCache };

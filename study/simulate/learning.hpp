@@ -30,7 +30,7 @@ struct Learned {
 /// Requires: an update at least.
 Learned learned(std::span<const RewardPoint> updates, double target);
 
-/// The same points with smooth rewards.
+/// The same points with smoothed rewards.
 std::vector<RewardPoint> smoothed(std::span<const RewardPoint> updates);
 
 /// Of a curve, by straight lines between its points; none before the first and after the last.

@@ -19,9 +19,9 @@
 // A sampled run simulates one prompt of w and lets each response stand for w: an update has 1 / w
 // of its groups, an engine 1 / w of its slots, of its replicas and of their cache, and reward
 // actors 1 / w of their workers, while every time is that of the whole but for reports, which come
-// w times as rarely. Figures are those of the whole as well. What it does not have: the chance of w
-// times as many draws to meet a longer response, so that tails are a little short; docs/tune.md
-// says how far its figures are from those of whole runs.
+// w times as rarely. Its figures are scaled to the whole. It draws fewer lengths, so it meets fewer
+// very long responses and its tails are a little too short; docs/tune.md says how far its figures
+// are from those of whole runs.
 //
 // Equal configurations give equal figures, on any thread, in any company.
 #pragma once

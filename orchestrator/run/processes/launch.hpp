@@ -14,7 +14,7 @@ std::string random_secret();
 /// Where the orchestrator listens, as RouterSocket::bind() takes it.
 std::string socket_address(const TransportSection& transport);
 
-/// Of a worker's output: what it said last.
+/// The last line of a worker's output.
 std::string_view last_line(std::string_view text);
 
 }  // namespace temper::orchestrator

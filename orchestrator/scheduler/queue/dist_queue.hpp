@@ -144,7 +144,7 @@ class DistQueue {
   bool holds(LeaseId lease, ResponseId r) const;
   /// The task has consumed the response. Requires: holds().
   void commit(LeaseId lease, ResponseId r);
-  /// The same, and it left this field.
+  /// Commits, and marks the field that the task filled as present.
   void commit(LeaseId lease, ResponseId r, Field made);
   void commit_reward(LeaseId lease, ResponseId r, double reward);
   /// The attempt ended without a result; the response is ready again. Requires: holds().

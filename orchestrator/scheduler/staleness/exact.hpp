@@ -1,4 +1,5 @@
-// The exact staleness rule (SEMANTICS 1.1), and `sync`, which is the same with eta = 0.
+// The exact staleness rule (docs/semantics.md, section 1.2), and `sync`, which is the same with
+// eta = 0.
 //
 // Rule.      A group dispatched under engine version v0 has the deadline d = v0 + eta. With t the
 //            version being updated and B groups per update, over all outstanding groups
@@ -10,7 +11,7 @@
 //            them; else wait, and only for the groups that break it. Earliest-deadline-first leaves
 //            the fewest early deadlines behind, so if it fails, every choice fails.
 // Guarantee. Every trained group has T - v0 <= eta; nothing is dropped for its age.
-// Source.    Earliest-deadline feasibility, Liu and Layland 1973; SEMANTICS 1.1.
+// Source.    Earliest-deadline feasibility, Liu and Layland 1973.
 #pragma once
 
 #include "orchestrator/scheduler/staleness/policy.hpp"

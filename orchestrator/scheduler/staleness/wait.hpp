@@ -1,11 +1,9 @@
 // `wait`: no new work while any group that generates is as old as allowed.
 //
 // Rule.      Dispatch while fewer than (eta + 1) B groups are outstanding and none of those that
-// are
-//            not finished (generated and judged) has the age eta; train finished groups, oldest
-//            first.
+//            are still generated or judged has the age eta; train finished groups, oldest first.
 // Guarantee. None for a group: the trainer goes on with younger ones.
-// Source.    verl V1 (SEMANTICS 1.2).
+// Source.    verl V1 (docs/semantics.md, section 1.3).
 #pragma once
 
 #include "orchestrator/scheduler/staleness/policy.hpp"

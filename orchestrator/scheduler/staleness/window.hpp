@@ -1,10 +1,10 @@
 // `window`: only groups of the last eta + 1 versions count.
 //
 // Rule.      Dispatch while fewer than (eta + 1) B groups are outstanding; train finished groups
-// with
-//            v0 in [v - eta, v], oldest first; abort older ones, also while they generate.
+//            with v0 in [v - eta, v], oldest first; abort older ones, also while they generate.
 // Guarantee. T - v0 <= eta, by throwing work away: the longest answers first.
-// Source.    NeMo RL (max_trajectory_age_steps) and ROLL (async_generation_ratio), SEMANTICS 1.2.
+// Source.    NeMo RL (max_trajectory_age_steps) and ROLL (async_generation_ratio);
+//            docs/semantics.md, section 1.3.
 #pragma once
 
 #include "orchestrator/scheduler/staleness/policy.hpp"

@@ -70,7 +70,7 @@ class Bench {
   void note(std::string kind, Work work, double us, const Times& times);
   LocalSamples& found() { return found_; }
 
-  /// As a run has it, on cards().
+  /// The configuration of a role as a run has it, on cards().
   actors::RoleConfig role(actors::RoleKind kind, const PipelineConfig& config) const;
   Result<std::unique_ptr<actors::Role>> make_role(actors::RoleKind kind,
                                                   const PipelineConfig& config) const;
