@@ -16,10 +16,10 @@ namespace {
 
 using namespace sim_hw;
 
-Result<std::vector<orchestrator::Row>> read_all(const std::vector<std::string>& files) {
-  std::vector<orchestrator::Row> rows;
+Result<std::vector<sim_hw::Row>> read_all(const std::vector<std::string>& files) {
+  std::vector<sim_hw::Row> rows;
   for (const std::string& file : files) {
-    TEMPER_TRY(std::vector<orchestrator::Row> some, read_measurements(file));
+    TEMPER_TRY(std::vector<sim_hw::Row> some, read_measurements(file));
     rows.insert(rows.end(), some.begin(), some.end());
   }
   return rows;
@@ -34,8 +34,8 @@ bool names_row(std::string_view pattern, std::string_view id) {
 
 /// Rows to fit: the chosen ids, else every operator and step; iterations are there to be predicted.
 /// Host links are data of the hardware's description, not constants of its operators.
-std::vector<orchestrator::Row> fit_rows(const std::vector<orchestrator::Row>& rows,
-                                        const std::vector<std::string>& ids) {
+std::vector<sim_hw::Row> fit_rows(const std::vector<sim_hw::Row>& rows,
+                                  const std::vector<std::string>& ids) {
   std::set<std::string, std::less<>> kinds;
   for (const auto& area : {operator_kinds(), step_kinds()}) {
     for (const Kind& kind : area)
@@ -43,8 +43,8 @@ std::vector<orchestrator::Row> fit_rows(const std::vector<orchestrator::Row>& ro
   }
   kinds.erase("host_to_device");
   kinds.erase("device_to_host");
-  std::vector<orchestrator::Row> out;
-  for (const orchestrator::Row& row : rows) {
+  std::vector<sim_hw::Row> out;
+  for (const sim_hw::Row& row : rows) {
     const bool named = std::any_of(
         ids.begin(), ids.end(), [&](const std::string& id) { return names_row(id, row.id); });
     if (ids.empty() ? kinds.contains(row.kind) : named)
@@ -53,12 +53,11 @@ std::vector<orchestrator::Row> fit_rows(const std::vector<orchestrator::Row>& ro
   return out;
 }
 
-Result<std::string> hardware_of(const std::vector<orchestrator::Row>& rows,
-                                const std::string& chosen) {
+Result<std::string> hardware_of(const std::vector<sim_hw::Row>& rows, const std::string& chosen) {
   if (!chosen.empty())
     return chosen;
   std::set<std::string> names;
-  for (const orchestrator::Row& row : rows)
+  for (const sim_hw::Row& row : rows)
     names.insert(row.hardware);
   if (names.size() != 1)
     return invalid_input(fmt::format(
@@ -98,7 +97,7 @@ std::vector<FitRecord> records(const Fit& fit, const CalibrateOptions& options) 
     std::string source = names + ", " + s.kind;
     if (!options.ids.empty()) {
       source = s.kind + ", rows";
-      for (const study::Comparison& row : fit.rows) {
+      for (const sim_hw::Comparison& row : fit.rows) {
         if (row.row.kind == s.kind)
           source += " " + row.row.id;
       }
@@ -146,7 +145,7 @@ void describe(V& v, Report& r) {
 Status put_tables(const std::string& file,
                   const std::string& hardware,
                   const std::vector<LeftOut>& left) {
-  std::vector<study::Comparison> all;
+  std::vector<sim_hw::Comparison> all;
   for (const LeftOut& model : left)
     all.insert(all.end(), model.rows.begin(), model.rows.end());
   TEMPER_TRY_STATUS(put_report_table(
@@ -171,8 +170,8 @@ Status put_tables(const std::string& file,
 
 Status calibrate(const CalibrateOptions& options, std::ostream& out) {
   Catalog catalog = Catalog::shipped();
-  TEMPER_TRY(const std::vector<orchestrator::Row> all, read_all(options.files));
-  const std::vector<orchestrator::Row> rows = fit_rows(all, options.ids);
+  TEMPER_TRY(const std::vector<sim_hw::Row> all, read_all(options.files));
+  const std::vector<sim_hw::Row> rows = fit_rows(all, options.ids);
   TEMPER_TRY(const std::string hardware, hardware_of(rows, options.hardware));
   TEMPER_TRY(const HardwareSpec* spec, catalog.hardware(hardware));
   const std::string name = spec->name;

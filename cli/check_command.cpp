@@ -14,7 +14,7 @@
 
 #include <ostream>
 
-namespace study::temper {
+namespace temper {
 namespace {
 
 /// The answer of `temper check --json`.
@@ -172,4 +172,4 @@ int run_check(const CheckOptions& options, std::ostream& out, std::ostream& err)
 }
 
 }  // namespace cli
-}  // namespace study::temper
+}  // namespace temper

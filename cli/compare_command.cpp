@@ -5,8 +5,8 @@
 #include "core/json.hpp"
 #include "core/text/table.hpp"
 #include "orchestrator/start/start_run.hpp"
-
 #include "study/compare/compare_report.hpp"
+
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -38,7 +38,7 @@ Result<study::CompareOptions> to_options(const CompareCommand& command) {
   options.out = command.out;
   if (command.resume)
     options.folders = study::CompareOptions::Folders::Resume;
-  options.conduct = conduct_quietly;
+  options.start_run = orchestrator::start_run_quietly;
   return options;
 }
 

@@ -4,8 +4,8 @@
 #include "core/files.hpp"
 #include "core/json.hpp"
 #include "orchestrator/start/start_run.hpp"
-
 #include "study/forecast/forecast.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -38,7 +38,7 @@ Result<study::Predictions> predict_and_check(const PredictCommand& command, std:
   options.out = command.out;
   if (command.check > 0 && command.out.empty())
     options.out = fmt::format("runs/predict-{}", calendar_stamp());
-  options.conduct = conduct_quietly;
+  options.start_run = orchestrator::start_run_quietly;
   options.on_line = [&err](const std::string& line) { err << line << "\n" << std::flush; };
   TEMPER_TRY(study::Predictions done, study::predict(options));
   if (!options.out.empty()) {

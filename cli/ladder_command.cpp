@@ -6,8 +6,8 @@
 #include "core/text/table.hpp"
 #include "core/yaml.hpp"
 #include "orchestrator/pipeline/load.hpp"
-
 #include "study/search/ladder_report.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>

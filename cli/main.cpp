@@ -16,6 +16,7 @@
 #include "cli/validate_command.hpp"
 #include "cli/view/terminal_view.hpp"
 #include "cli/whatif_command.hpp"
+
 #include <CLI/CLI.hpp>
 #include <fcntl.h>
 #include <unistd.h>
@@ -274,9 +275,9 @@ int run_command_line(int argc, char** argv) {
   run_command
       ->add_option(
           "--driver", run.driver, "Simulated hardware: rehearsal (processes) or in-process")
-      ->transform(CLI::CheckedTransformer(std::map<std::string, orchestrator::DriverKind>{
-          {"rehearsal", orchestrator::DriverKind::Rehearsal},
-          {"in-process", orchestrator::DriverKind::InProcess}}));
+      ->transform(CLI::CheckedTransformer(std::map<std::string, temper::orchestrator::DriverKind>{
+          {"rehearsal", temper::orchestrator::DriverKind::Rehearsal},
+          {"in-process", temper::orchestrator::DriverKind::InProcess}}));
 
   CheckOptions check;
   bool check_json = false;

@@ -9,9 +9,9 @@
 #include "orchestrator/pipeline/load.hpp"
 #include "orchestrator/run/processes/run_program.hpp"
 #include "orchestrator/start/start_run.hpp"
-
 #include "study/machine/fit.hpp"
 #include "study/machine/process_runs.hpp"
+
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -146,7 +146,8 @@ Result<study::LocalCalibration> measure(const CalibrateLocalOptions& options, st
              measure_engines(config, scratch.path(), show));
   TEMPER_TRY_STATUS(study::fit_engines(samples, calibration));
   show("messages and processes");
-  TEMPER_TRY_STATUS(study::measure_processes(config, conduct_quietly, scratch.path(), calibration));
+  TEMPER_TRY_STATUS(study::measure_processes(
+      config, orchestrator::start_run_quietly, scratch.path(), calibration));
   show("");
   return calibration;
 }

@@ -1,11 +1,10 @@
 #include "cli/report_command.hpp"
 
+#include "cli/view/card_map.hpp"
 #include "orchestrator/metrics/report.hpp"
 #include "orchestrator/pipeline/load.hpp"
 #include "orchestrator/pipeline/simulation.hpp"
 #include "orchestrator/pipeline/switch_plan.hpp"
-
-#include "cli/view/card_map.hpp"
 
 #include <filesystem>
 #include <ostream>

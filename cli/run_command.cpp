@@ -1,11 +1,11 @@
 #include "cli/run_command.hpp"
 
+#include "cli/view/terminal_view.hpp"
 #include "core/json.hpp"
 #include "orchestrator/metrics/report.hpp"
 #include "orchestrator/pipeline/load.hpp"
 #include "orchestrator/pipeline/simulation.hpp"
 
-#include "cli/view/terminal_view.hpp"
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -85,8 +85,8 @@ ViewOptions view_options(const orchestrator::RunPlan& plan, bool plain) {
 }
 
 /// Runs the pipeline with everything that watches it. Returns how it ended.
-Result<orchestrator::command::Finish> conduct(const orchestrator::RunPlan& plan,
-                                              const RunOptions& options) {
+Result<orchestrator::command::Finish> start_run(const orchestrator::RunPlan& plan,
+                                                const RunOptions& options) {
   const orchestrator::RunDir run_dir(plan.run_dir);
   const RealClock clock;
   TEMPER_TRY(const Log log, Log::to_file(clock, run_dir.log_of("orchestrator")));
@@ -149,7 +149,7 @@ int run_pipeline(const RunOptions& options) {
       *plan, options.json ? orchestrator::PretrainLine::Quiet : orchestrator::PretrainLine::Shown);
   if (!lock)
     return fail(lock.error());
-  const auto finish = conduct(*plan, options);
+  const auto finish = start_run(*plan, options);
   if (!finish)
     return fail(finish.error());
   if (finish->ok)

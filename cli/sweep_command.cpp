@@ -1,8 +1,8 @@
 #include "cli/sweep_command.hpp"
 
 #include "core/files.hpp"
-
 #include "study/simulate/sweep.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>

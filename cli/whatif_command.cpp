@@ -1,7 +1,6 @@
 #include "cli/whatif_command.hpp"
 
 #include "core/json.hpp"
-
 #include "study/forecast/whatif.hpp"
 
 #include <ostream>

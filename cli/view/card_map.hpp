@@ -6,10 +6,9 @@
 // in a column, or a node's cards in a line.
 #pragma once
 
+#include "cli/view/canvas.hpp"
 #include "orchestrator/metrics/summary.hpp"
 #include "orchestrator/pipeline/pipeline_config.hpp"
-
-#include "cli/view/canvas.hpp"
 
 #include <string>
 #include <vector>

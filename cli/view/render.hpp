@@ -1,10 +1,9 @@
 // Frames and summaries as text. Pure functions: the same input gives the same text.
 #pragma once
 
-#include "orchestrator/metrics/summary.hpp"
-
 #include "cli/view/canvas.hpp"
 #include "cli/view/frame.hpp"
+#include "orchestrator/metrics/summary.hpp"
 
 namespace temper::cli {
 

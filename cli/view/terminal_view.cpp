@@ -110,7 +110,7 @@ void TerminalView::refresh(const orchestrator::RunMetrics& metrics,
     return;
   if (live) {
     drawn_at_ = wall;
-    study::draw(make_frame(options_.name, metrics, &scheduler, now));
+    draw(make_frame(options_.name, metrics, &scheduler, now));
     return;
   }
   const std::size_t step = metrics.updates().size();
@@ -153,7 +153,7 @@ void TerminalView::close(const orchestrator::RunMetrics& metrics,
   const bool live = options_.mode == ViewOptions::Mode::Live;
   const Frame frame = make_frame(options_.name, metrics, nullptr, metrics.wall());
   if (live) {
-    study::draw(frame);
+    draw(frame);
   } else {
     write(render_line(frame) + "\n");
   }

@@ -3,10 +3,9 @@
 // their own scroll by above.
 #pragma once
 
-#include "core/clock.hpp"
-
 #include "cli/view/card_map.hpp"
 #include "cli/view/render.hpp"
+#include "core/clock.hpp"
 
 #include <optional>
 #include <string>
@@ -49,7 +48,7 @@ class TerminalView {
   void close(const orchestrator::RunMetrics& metrics, const orchestrator::Summary& summary);
 
  private:
-  void study::draw(const Frame& frame);
+  void draw(const Frame& frame);
   void erase(std::string& out);
   void write(const std::string& text) const;
 

@@ -214,7 +214,7 @@ Result<std::optional<RunLock>> prepare_unless_stopped(const RunPlan& plan, std::
 
 }  // namespace
 
-Result<command::Finish> conduct_quietly(const PipelineConfig& config, const OnUpdate& on_update) {
+Result<command::Finish> start_run_quietly(const PipelineConfig& config, const OnUpdate& on_update) {
   const RunPlan plan{
       config, fs::absolute(config.run_dir), DriverKind::InProcess, RunPlan::From::Start};
   TEMPER_TRY(const auto broken, rules_of_this_machine(config));

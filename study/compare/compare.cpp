@@ -6,8 +6,8 @@
 #include "core/yaml.hpp"
 #include "orchestrator/pipeline/simulation.hpp"
 #include "orchestrator/pipeline/validate.hpp"
-
 #include "study/compare/compare_runs.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>

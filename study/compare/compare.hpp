@@ -21,7 +21,6 @@
 #pragma once
 
 #include "orchestrator/metrics/run_metrics.hpp"
-
 #include "study/simulate/simulate.hpp"
 #include "study/simulate/sweep.hpp"
 
@@ -34,7 +33,7 @@ namespace temper::study {
 
 /// Makes a real run from its start to its end, in config.run_dir, and says how it ended. Error: it
 /// could not begin. `on_update` is called after each update.
-using ConductRun = std::function<Result<orchestrator::command::Finish>(
+using StartRun = std::function<Result<orchestrator::command::Finish>(
     const orchestrator::PipelineConfig& config,
     const std::function<void(const orchestrator::RunMetrics&)>& on_update)>;
 
@@ -54,7 +53,7 @@ struct CompareOptions {
   /// New: none of the folders may be there. Resume: a whole run of the same configuration is not
   /// run again, one that did not end well is begun anew.
   enum class Folders { New, Resume } folders = Folders::New;
-  ConductRun conduct;
+  StartRun start_run;
   /// Lines for people: one per run that ended (`lasting`), others while it goes on.
   enum class Line { Lasting, Passing };
   std::function<void(Line, const std::string&)> on_line;

@@ -101,7 +101,7 @@ class RealRuns {
       return io_error("cannot empty " + job.config.run_dir, error.value());
     say(CompareOptions::Line::Passing, job, "begins");
     TEMPER_TRY(const orchestrator::command::Finish finish,
-               options_.conduct(job.config, [&](const orchestrator::RunMetrics& metrics) {
+               options_.start_run(job.config, [&](const orchestrator::RunMetrics& metrics) {
                  if (metrics.updates().empty())
                    return;
                  const orchestrator::Update& update = metrics.updates().back();

@@ -14,7 +14,7 @@ namespace temper::study {
 /// Runs the jobs at these places, and notes their folders in their rows and their figures at the
 /// same places. A run that fails is a result like another; one that the user stops is the last.
 /// Error: a folder that is not to be written over, before anything is run.
-/// Requires: options.conduct and options.out, where there is a job.
+/// Requires: options.start_run and options.out, where there is a job.
 Result<Comparison::End> make_real_runs(const CompareOptions& options,
                                        std::vector<CompareJob>& jobs,
                                        std::span<const std::size_t> places,

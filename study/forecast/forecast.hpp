@@ -23,7 +23,7 @@ struct PredictOptions {
   // --- Checking
   int repeats = 0;            ///< Real runs of each configuration; 0: none is run.
   std::filesystem::path out;  ///< predictions.csv and the runs' folders; needed where runs are.
-  ConductRun conduct;
+  StartRun start_run;
   std::function<void(const std::string&)> on_line;
 };
 

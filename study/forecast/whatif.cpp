@@ -3,8 +3,8 @@
 #include "actors/simulation/lengths.hpp"
 #include "orchestrator/pipeline/load.hpp"
 #include "orchestrator/pipeline/simulation.hpp"
-
 #include "study/machine/run_calibration.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>

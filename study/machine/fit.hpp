@@ -3,7 +3,6 @@
 #pragma once
 
 #include "orchestrator/worker/timing/timing.hpp"
-
 #include "study/machine/calibration.hpp"
 
 #include <span>

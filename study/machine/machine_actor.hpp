@@ -6,7 +6,6 @@
 #include "actors/runtime/role.hpp"
 #include "core/clock.hpp"
 #include "orchestrator/pipeline/pipeline_config.hpp"
-
 #include "study/machine/calibration.hpp"
 
 #include <deque>

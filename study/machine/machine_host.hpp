@@ -18,7 +18,6 @@
 
 #include "orchestrator/run/virtual/actor_host.hpp"
 #include "sim_hw/cores/shared_cores.hpp"
-
 #include "study/machine/machine_actor.hpp"
 
 #include <map>

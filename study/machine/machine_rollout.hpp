@@ -4,7 +4,6 @@
 
 #include "actors/protocol/counted.hpp"
 #include "actors/protocol/weights.hpp"
-
 #include "study/machine/machine_actor.hpp"
 
 #include <unordered_map>

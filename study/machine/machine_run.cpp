@@ -8,8 +8,8 @@
 #include "orchestrator/pipeline/difference.hpp"
 #include "orchestrator/pipeline/placement.hpp"
 #include "orchestrator/run/virtual/virtual_driver.hpp"
-
 #include "study/machine/machine_host.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,8 +1,8 @@
 #include "study/machine/process_runs.hpp"
 
 #include "orchestrator/record/event_log.hpp"
-
 #include "study/machine/cpu_times.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -7,7 +7,6 @@
 
 #include "orchestrator/metrics/run_metrics.hpp"
 #include "orchestrator/pipeline/pipeline_config.hpp"
-
 #include "study/machine/fit.hpp"
 
 #include <filesystem>

@@ -13,7 +13,6 @@
 #include "actors/protocol/lifecycle.hpp"
 #include "orchestrator/pipeline/pipeline_config.hpp"
 #include "orchestrator/record/event_log.hpp"
-
 #include "study/machine/calibration.hpp"
 
 #include <map>

@@ -4,8 +4,8 @@
 #include "core/text/table.hpp"
 #include "sim_hw/plan/plan_words.hpp"
 #include "sim_hw/predict/readable.hpp"
-
 #include "study/plan/plan_tables.hpp"
+
 #include <fmt/format.h>
 
 #include <optional>

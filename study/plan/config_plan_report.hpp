@@ -3,7 +3,6 @@
 #pragma once
 
 #include "sim_hw/validation/spread.hpp"
-
 #include "study/plan/config_plan.hpp"
 
 #include <string>

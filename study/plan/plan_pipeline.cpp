@@ -2,8 +2,8 @@
 
 #include "orchestrator/pipeline/simulation.hpp"
 #include "sim_hw/plan/plan_words.hpp"
-
 #include "study/simulate/simulate.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -9,7 +9,6 @@
 #include "core/result.hpp"
 #include "sim_hw/plan/rollout_search.hpp"
 #include "sim_hw/plan/train_plan.hpp"
-
 #include "study/plan/config_plan.hpp"
 
 #include <string>

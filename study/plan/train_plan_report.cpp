@@ -7,8 +7,8 @@
 #include "sim_hw/plan/plan_words.hpp"
 #include "sim_hw/plan/train_request.hpp"
 #include "sim_hw/predict/readable.hpp"
-
 #include "study/plan/plan_tables.hpp"
+
 #include <fmt/format.h>
 
 #include <vector>

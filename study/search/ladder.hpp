@@ -14,7 +14,6 @@
 #pragma once
 
 #include "actors/simulation/length_config.hpp"
-
 #include "study/search/hill_climb.hpp"
 
 #include <string>

@@ -3,7 +3,6 @@
 #pragma once
 
 #include "core/describe.hpp"
-
 #include "study/search/ladder.hpp"
 
 namespace temper::study {

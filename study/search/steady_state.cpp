@@ -4,9 +4,8 @@
 #include "actors/simulation/simulated_reference.hpp"
 #include "orchestrator/pipeline/placement.hpp"
 #include "orchestrator/pipeline/switch_plan.hpp"
-#include "trainer/simulated/update_cost.hpp"
-
 #include "study/search/steady_terms.hpp"
+#include "trainer/simulated/update_cost.hpp"
 
 #include <algorithm>
 #include <array>

@@ -22,7 +22,7 @@
 namespace temper::study {
 
 /// What an update waits for in the end.
-enum class Pace { orchestrator::Update, Reference, LongAnswers, Slots, orchestrator::Turns };
+enum class Pace { Update, Reference, LongAnswers, Slots, Turns };
 
 struct SteadyState {
   double seconds_per_update = 0;

@@ -6,7 +6,6 @@
 #include "actors/simulation/packing.hpp"
 #include "orchestrator/pipeline/pipeline_config.hpp"
 #include "rollout/simulated/engine_cost.hpp"
-
 #include "study/search/steady_state.hpp"
 
 #include <algorithm>

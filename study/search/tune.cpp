@@ -4,10 +4,10 @@
 #include "orchestrator/pipeline/load.hpp"
 #include "orchestrator/pipeline/placement.hpp"
 #include "orchestrator/pipeline/simulation.hpp"
-
 #include "study/machine/machine_run.hpp"
 #include "study/search/tune_judge.hpp"
 #include "study/search/tune_screen.hpp"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 

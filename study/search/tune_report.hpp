@@ -2,7 +2,6 @@
 #pragma once
 
 #include "core/result.hpp"
-
 #include "study/search/tune.hpp"
 
 #include <string>

@@ -236,9 +236,9 @@ Result<Figures> simulate(const orchestrator::PipelineConfig& config,
   std::vector<std::string> names;
   for (const orchestrator::ActorSpec& spec : orchestrator::actor_slots(config))
     names.push_back(spec.name);
-  return evaluate_on(
-      std::move(options),
-      std::make_unique<orchestrator::InProcessHost>(std::move(names), make_simulated_actor));
+  return evaluate_on(std::move(options),
+                     std::make_unique<orchestrator::InProcessHost>(
+                         std::move(names), orchestrator::make_simulated_actor));
 }
 
 /// Of what the simulated responses stand for.

@@ -30,7 +30,6 @@
 #include "core/result.hpp"
 #include "orchestrator/pipeline/pipeline_config.hpp"
 #include "orchestrator/run/virtual/virtual_driver.hpp"
-
 #include "study/simulate/learning.hpp"
 
 #include <filesystem>

@@ -3,8 +3,8 @@
 #include "core/files.hpp"
 #include "core/yaml.hpp"
 #include "orchestrator/pipeline/simulation.hpp"
-
 #include "study/simulate/layouts.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>

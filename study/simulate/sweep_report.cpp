@@ -1,7 +1,7 @@
 #include "core/text/svg_plot.hpp"
 #include "core/text/table.hpp"
-
 #include "study/simulate/sweep.hpp"
+
 #include <fmt/format.h>
 
 #include <charconv>

@@ -3,6 +3,7 @@
 #include "cli/ablation_command.hpp"
 #include "cli/cost_command.hpp"
 #include "cli/validate_command.hpp"
+
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 

@@ -1,8 +1,8 @@
 // The view's texts against tests/golden/view. TEMPER_UPDATE_GOLDEN=1 rewrites them; look at the
 // difference before you commit it.
+#include "cli/view/terminal_view.hpp"
 #include "core/files.hpp"
 
-#include "cli/view/terminal_view.hpp"
 #include <gtest/gtest.h>
 #include <unistd.h>
 

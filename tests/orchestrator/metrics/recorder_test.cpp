@@ -1,12 +1,12 @@
 #include "orchestrator/metrics/recorder.hpp"
 
+#include "cli/report_command.hpp"
 #include "core/files.hpp"
 #include "orchestrator/record/event_log.hpp"
 #include "tests/support/gunzip.hpp"
 #include "tests/support/scheduler_world.hpp"
 #include "tests/support/trace.hpp"
 
-#include "cli/report_command.hpp"
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 

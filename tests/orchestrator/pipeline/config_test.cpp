@@ -1,9 +1,9 @@
+#include "cli/check_command.hpp"
 #include "core/files.hpp"
 #include "orchestrator/pipeline/config_reference.hpp"
 #include "orchestrator/pipeline/load.hpp"
 #include "orchestrator/pipeline/placement.hpp"
 
-#include "cli/check_command.hpp"
 #include <gtest/gtest.h>
 
 #include <cstdlib>

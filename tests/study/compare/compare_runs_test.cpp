@@ -6,9 +6,9 @@
 #include "core/yaml.hpp"
 #include "orchestrator/pipeline/placement.hpp"
 #include "orchestrator/run/run_dir.hpp"
+#include "study/compare/compare_report.hpp"
 #include "tests/support/scheduler_world.hpp"
 
-#include "study/compare/compare_report.hpp"
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -48,8 +48,8 @@ class RealRuns : public ::testing::Test {
     o.policies = {PolicyRule::Exact};
     o.etas = {0, 2};
     o.out = folder_ / "out";
-    o.conduct = [this](const PipelineConfig& config, const auto& on_update) {
-      return conduct(config, on_update);
+    o.start_run = [this](const PipelineConfig& config, const auto& on_update) {
+      return start_run(config, on_update);
     };
     o.on_line = [this](CompareOptions::Line line, const std::string& text) {
       if (line == CompareOptions::Line::Lasting)
@@ -59,10 +59,10 @@ class RealRuns : public ::testing::Test {
   }
 
   /// Update v of a run with bound eta earns min(1, v / 20) - eta / 100.
-  Result<command::Finish> conduct(const PipelineConfig& config,
-                                  const std::function<void(const RunMetrics&)>& on_update) {
-    conducted_.push_back(fs::path(config.run_dir).filename().string());
-    if (conducted_.back() == cannot_begin_)
+  Result<command::Finish> start_run(const PipelineConfig& config,
+                                    const std::function<void(const RunMetrics&)>& on_update) {
+    started_.push_back(fs::path(config.run_dir).filename().string());
+    if (started_.back() == cannot_begin_)
       return invalid_input("no worker");
     const RunDir run_dir(config.run_dir);
     TEMPER_TRY_STATUS(run_dir.create());
@@ -91,7 +91,7 @@ class RealRuns : public ::testing::Test {
   }
 
   const fs::path folder_;
-  std::vector<std::string> conducted_, lines_;
+  std::vector<std::string> started_, lines_;
   std::string cannot_begin_, ends_badly_;
   bool stopped_ = false;
 };
@@ -103,7 +103,7 @@ TEST_F(RealRuns, EachHasAFolderAndItsFiguresComeFromItsLog) {
   o.target_reward = 0.91;
   const auto done = compare(o);
   ASSERT_TRUE(done) << done.error().context;
-  EXPECT_EQ(conducted_, (Names{"exact-eta0-seed1", "exact-eta2-seed1"}));
+  EXPECT_EQ(started_, (Names{"exact-eta0-seed1", "exact-eta2-seed1"}));
   EXPECT_EQ(done->time, Comparison::Time::Wall);
   ASSERT_EQ(done->rows.size(), 2U);
   for (const CompareRow& row : done->rows) {
@@ -151,27 +151,27 @@ TEST_F(RealRuns, WhatWasLearnedIsInTheTableAndInThePlots) {
 
 TEST_F(RealRuns, FoldersThatAreThereAreNotWrittenOver) {
   ASSERT_TRUE(compare(options()));
-  conducted_.clear();
+  started_.clear();
   CompareOptions o = options();
   o.etas = {1, 2};
   const auto again = compare(o);
   ASSERT_FALSE(again);
   EXPECT_NE(again.error().context.find("exact-eta2-seed1 is there already; --resume"),
             std::string::npos);
-  EXPECT_EQ(conducted_, Names{});  // before anything is run
+  EXPECT_EQ(started_, Names{});  // before anything is run
 }
 
 TEST_F(RealRuns, AResumedComparisonRunsOnlyWhatIsMissing) {
   const auto first = compare(options());
   ASSERT_TRUE(first);
   fs::resize_file(fs::path(first->rows[1].folder) / "events.log", 5000);
-  conducted_.clear();
+  started_.clear();
   CompareOptions o = options();
   o.etas = {0, 2, 1};
   o.folders = CompareOptions::Folders::Resume;
   const auto second = compare(o);
   ASSERT_TRUE(second) << second.error().context;
-  EXPECT_EQ(conducted_, (Names{"exact-eta2-seed1", "exact-eta1-seed1"}));
+  EXPECT_EQ(started_, (Names{"exact-eta2-seed1", "exact-eta1-seed1"}));
   ASSERT_EQ(second->rows.size(), 3U);
   EXPECT_EQ(second->rows[0].seconds, first->rows[0].seconds);
   EXPECT_EQ(second->rows[1].seconds, first->rows[1].seconds);  // the world repeats itself
@@ -181,7 +181,7 @@ TEST_F(RealRuns, AResumedComparisonRunsOnlyWhatIsMissing) {
 
 TEST_F(RealRuns, ARunOfAnotherConfigurationIsNotTakenForThis) {
   ASSERT_TRUE(compare(options()));
-  conducted_.clear();
+  started_.clear();
   CompareOptions o = options();
   o.folders = CompareOptions::Folders::Resume;
   o.steps = 31;
@@ -192,7 +192,7 @@ TEST_F(RealRuns, ARunOfAnotherConfigurationIsNotTakenForThis) {
                                  "31`; name another --out"),
       std::string::npos)
       << other.error().context;
-  EXPECT_EQ(conducted_, Names{});
+  EXPECT_EQ(started_, Names{});
 }
 
 TEST_F(RealRuns, OneThatFailsIsNamedAndTheOthersAreShown) {
@@ -212,10 +212,10 @@ TEST_F(RealRuns, OneThatFailsIsNamedAndTheOthersAreShown) {
   EXPECT_NE(text.find("  exact 1, seed 1: out of luck; "), std::string::npos) << text;
   // With --resume they are tried again.
   cannot_begin_ = ends_badly_ = "";
-  conducted_.clear();
+  started_.clear();
   o.folders = CompareOptions::Folders::Resume;
   ASSERT_TRUE(compare(o));
-  EXPECT_EQ(conducted_, (Names{"exact-eta0-seed1", "exact-eta1-seed1"}));
+  EXPECT_EQ(started_, (Names{"exact-eta0-seed1", "exact-eta1-seed1"}));
 }
 
 TEST_F(RealRuns, WhereTheUserStopsARunTheRestIsNotRun) {
@@ -226,7 +226,7 @@ TEST_F(RealRuns, WhereTheUserStopsARunTheRestIsNotRun) {
   const auto done = compare(o);
   ASSERT_TRUE(done) << done.error().context;
   EXPECT_EQ(done->end, Comparison::End::Stopped);
-  EXPECT_EQ(conducted_, (Names{"exact-eta0-seed1", "exact-eta1-seed1"}));
+  EXPECT_EQ(started_, (Names{"exact-eta0-seed1", "exact-eta1-seed1"}));
   EXPECT_EQ(done->rows[0].end, CompareEnd::Ran);
   EXPECT_EQ(done->rows[1].end, CompareEnd::NotRun);
   EXPECT_EQ(done->rows[2].end, CompareEnd::NotRun);
@@ -239,7 +239,7 @@ TEST_F(RealRuns, ValuesThatAreVariedAreInTheNamesOfTheFolders) {
   o.etas = {2};
   o.vary = {parse_axis("--vary", "algorithm.learning_rate=1e-4,2e-4").value()};
   ASSERT_TRUE(compare(o));
-  EXPECT_EQ(conducted_,
+  EXPECT_EQ(started_,
             (Names{"exact-eta2-algorithm.learning_rate=1e-4-seed1",
                    "exact-eta2-algorithm.learning_rate=2e-4-seed1"}));
 }

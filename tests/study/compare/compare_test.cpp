@@ -2,13 +2,13 @@
 // tests/golden/compare.
 #include "study/compare/compare.hpp"
 
+#include "cli/compare_command.hpp"
 #include "core/files.hpp"
 #include "core/text/table.hpp"
 #include "core/yaml.hpp"
+#include "study/compare/compare_report.hpp"
 #include "tests/support/small_pipeline.hpp"
 
-#include "cli/compare_command.hpp"
-#include "study/compare/compare_report.hpp"
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <unistd.h>

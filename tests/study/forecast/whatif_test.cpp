@@ -1,14 +1,14 @@
 #include "study/forecast/whatif.hpp"
 
+#include "cli/whatif_command.hpp"
 #include "core/files.hpp"
 #include "core/yaml.hpp"
 #include "orchestrator/pipeline/placement.hpp"
 #include "orchestrator/run/virtual/in_process_host.hpp"
 #include "orchestrator/run/virtual/simulated_actors.hpp"
+#include "study/machine/machine_host.hpp"
 #include "tests/support/small_pipeline.hpp"
 
-#include "cli/whatif_command.hpp"
-#include "study/machine/machine_host.hpp"
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <unistd.h>

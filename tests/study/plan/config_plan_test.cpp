@@ -7,9 +7,9 @@
 #include "orchestrator/pipeline/simulation.hpp"
 #include "sim_hw/plan/train_search.hpp"
 #include "sim_hw/predict/catalog.hpp"
-
 #include "study/plan/plan_pipeline.hpp"
 #include "study/simulate/simulate.hpp"
+
 #include <gtest/gtest.h>
 
 namespace temper::study {

@@ -1,13 +1,13 @@
 // Searches and the ladder on a small model. TEMPER_UPDATE_GOLDEN=1 rewrites tests/golden/ladder.
+#include "cli/ladder_command.hpp"
 #include "core/files.hpp"
 #include "core/text/table.hpp"
 #include "core/yaml.hpp"
 #include "orchestrator/pipeline/placement.hpp"
 #include "orchestrator/pipeline/validate.hpp"
+#include "study/search/ladder_report.hpp"
 #include "tests/support/small_pipeline.hpp"
 
-#include "cli/ladder_command.hpp"
-#include "study/search/ladder_report.hpp"
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -2,8 +2,8 @@
 
 #include "orchestrator/pipeline/load.hpp"
 #include "orchestrator/pipeline/simulation.hpp"
-
 #include "study/simulate/simulate.hpp"
+
 #include <gtest/gtest.h>
 
 namespace temper::study {

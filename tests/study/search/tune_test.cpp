@@ -1,13 +1,13 @@
 #include "study/search/tune.hpp"
 
+#include "cli/tune_command.hpp"
 #include "core/files.hpp"
 #include "core/text/table.hpp"
 #include "core/yaml.hpp"
-#include "tests/support/small_pipeline.hpp"
-
-#include "cli/tune_command.hpp"
 #include "study/search/tune_report.hpp"
 #include "study/search/tune_screen.hpp"
+#include "tests/support/small_pipeline.hpp"
+
 #include <gtest/gtest.h>
 
 #include <filesystem>

@@ -1,10 +1,10 @@
 #include "study/simulate/sweep.hpp"
 
+#include "cli/sweep_command.hpp"
 #include "core/text/svg_plot.hpp"
 #include "core/yaml.hpp"
 #include "tests/support/small_pipeline.hpp"
 
-#include "cli/sweep_command.hpp"
 #include <gtest/gtest.h>
 
 #include <algorithm>
