@@ -5,13 +5,13 @@
 #include "sim_hw/plan/plan_words.hpp"
 #include "sim_hw/plan/rollout_request.hpp"
 #include "sim_hw/plan/train_advice.hpp"
-#include "sim_hw/predict/catalog.hpp"
 
 #include "study/plan/config_plan_report.hpp"
 #include "study/plan/plan_pipeline.hpp"
 #include "study/plan/rollout_plan_report.hpp"
 #include "study/plan/train_plan_report.hpp"
 #include "study/simulate/simulate.hpp"
+#include "sim_hw/catalog/catalog.hpp"
 #include <fmt/format.h>
 
 #include <ostream>

@@ -3,7 +3,8 @@
 #include "core/files.hpp"
 #include "core/json.hpp"
 #include "core/yaml.hpp"
-#include "sim_hw/predict/readable.hpp"
+#include "sim_hw/published/measurement_file.hpp"
+#include "sim_hw/request/readable.hpp"
 #include "sim_hw/validation/report.hpp"
 
 #include <fmt/format.h>
@@ -68,7 +69,7 @@ void describe(V& v, ValidateJson& j) {
   v.field(2, "rows", j.rows);
 }
 
-RowJson to_document(const study::Comparison& row) {
+RowJson to_document(const Comparison& row) {
   RowJson out{row.row.id,
               row.row.hardware,
               row.row.cards,
@@ -115,10 +116,10 @@ Result<std::map<std::string, double>> parse_limits(const std::vector<std::string
 /// ("train_step.peak_memory").
 std::vector<Statistics> limited(const std::map<std::string, double>& limits,
                                 std::vector<Statistics> kinds,
-                                const std::vector<study::Comparison>& rows) {
+                                const std::vector<Comparison>& rows) {
   for (const auto& [key, limit] : limits) {
-    std::vector<study::Comparison> named;
-    for (const study::Comparison& row : rows) {
+    std::vector<Comparison> named;
+    for (const Comparison& row : rows) {
       if (row.row.metric == key || row.row.kind + "." + row.row.metric == key) {
         named.push_back(row);
         named.back().row.kind = key;
@@ -218,8 +219,8 @@ Result<sim_hw::ReportNotes> read_notes(const ValidateOptions& options,
 
 Status write_report(const ValidateOptions& options,
                     sim_hw::Catalog& catalog,
-                    const std::vector<study::Comparison>& rows,
-                    std::vector<sim_hw::UnusedPublication> unused) {
+                    const std::vector<Comparison>& rows,
+                    std::vector<sim_hw::UnusedRow> unused) {
   sim_hw::ReportInput input;
   TEMPER_TRY(input.notes, read_notes(options, catalog));
   TEMPER_TRY(sim_hw::ReportTables tables,
@@ -234,7 +235,7 @@ Status write_report(const ValidateOptions& options,
   return write_file_atomically(options.report, sim_hw::validation_report(input));
 }
 
-void print_rows(const std::vector<study::Comparison>& rows, std::ostream& out) {
+void print_rows(const std::vector<Comparison>& rows, std::ostream& out) {
   out << fmt::format("{:<28} {:<22} {:>12} {:>12} {:<8} {:>9}  {}\n",
                      "row",
                      "kind metric",
@@ -243,7 +244,7 @@ void print_rows(const std::vector<study::Comparison>& rows, std::ostream& out) {
                      "unit",
                      "error",
                      "params");
-  for (const study::Comparison& row : rows) {
+  for (const Comparison& row : rows) {
     const RowJson r = to_document(row);
     const std::string what = r.kind + " " + r.metric;
     if (!r.predicted) {
@@ -288,12 +289,12 @@ void print_kinds(const std::vector<Statistics>& kinds, std::ostream& out) {
 }
 
 void print_json(const std::vector<Statistics>& kinds,
-                const std::vector<study::Comparison>& rows,
+                const std::vector<Comparison>& rows,
                 std::ostream& out) {
   ValidateJson document;
   for (const Statistics& k : kinds)
     document.kinds.push_back({k.kind, k.n, k.mape, k.bias, k.max, k.rank_correlation});
-  for (const study::Comparison& row : rows)
+  for (const Comparison& row : rows)
     document.rows.push_back(to_document(row));
   out << to_json(document, JsonStyle::Pretty) << '\n';
 }
@@ -309,7 +310,7 @@ Result<int> validate(const ValidateOptions& options, std::ostream& out, std::ost
         "converted {} rows; {} have a reason not to be used\n", all.rows.size(), all.unused.size());
     return 0;
   }
-  const std::vector<study::Comparison> rows = sim_hw::compare(*catalog, all.rows);
+  const std::vector<Comparison> rows = sim_hw::compare(*catalog, all.rows);
   const std::vector<Statistics> kinds = sim_hw::by_kind(rows);
   if (!options.report.empty())
     TEMPER_TRY_STATUS(write_report(options, *catalog, rows, all.unused));
@@ -323,7 +324,7 @@ Result<int> validate(const ValidateOptions& options, std::ostream& out, std::ost
       out << fmt::format("{} published rows not used (--convert lists why)\n", all.unused.size());
   }
   int failed = 0;
-  for (const study::Comparison& row : rows) {
+  for (const Comparison& row : rows) {
     if (row.predicted || options.allow_failures)
       continue;
     ++failed;

@@ -1,8 +1,9 @@
 #include "sim_hw/iteration/cluster.hpp"
 
+#include "sim_hw/layout/stages.hpp"
 #include "sim_hw/memory/ledger.hpp"
+#include "sim_hw/model/numbers.hpp"
 #include "sim_hw/model/parameters.hpp"
-#include "sim_hw/numbers.hpp"
 
 #include <algorithm>
 #include <cmath>

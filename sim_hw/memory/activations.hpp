@@ -12,8 +12,8 @@
 // Values only; nothing allocates.
 #pragma once
 
+#include "sim_hw/layout/layout.hpp"
 #include "sim_hw/model/model_spec.hpp"
-#include "sim_hw/parallel/layout.hpp"
 
 #include <array>
 #include <cstddef>

@@ -1,7 +1,7 @@
 #include "sim_hw/parallel/activation_choice.hpp"
 
 #include "sim_hw/memory/ledger.hpp"
-#include "sim_hw/numbers.hpp"
+#include "sim_hw/model/numbers.hpp"
 #include "sim_hw/operators/operators.hpp"
 
 #include <algorithm>

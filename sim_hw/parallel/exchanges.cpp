@@ -1,5 +1,5 @@
 // What a layer's devices send each other (sim_hw/parallel/layer_cost.hpp).
-#include "sim_hw/numbers.hpp"
+#include "sim_hw/model/numbers.hpp"
 #include "sim_hw/parallel/layer_cost.hpp"
 
 #include <algorithm>

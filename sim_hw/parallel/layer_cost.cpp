@@ -1,6 +1,6 @@
 #include "sim_hw/parallel/layer_cost.hpp"
 
-#include "sim_hw/numbers.hpp"
+#include "sim_hw/model/numbers.hpp"
 #include "sim_hw/operators/operators.hpp"
 #include "sim_hw/parallel/activation_choice.hpp"
 #include "sim_hw/steps/steps.hpp"

@@ -30,10 +30,10 @@
 // Megatron-LM. Doubles are seconds; nothing allocates.
 #pragma once
 
+#include "sim_hw/layout/layout.hpp"
 #include "sim_hw/model/model_spec.hpp"
 #include "sim_hw/network/collectives.hpp"
 #include "sim_hw/operators/operators.hpp"
-#include "sim_hw/parallel/layout.hpp"
 
 namespace temper::sim_hw {
 

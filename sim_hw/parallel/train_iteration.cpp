@@ -1,8 +1,9 @@
 #include "sim_hw/parallel/train_iteration.hpp"
 
+#include "sim_hw/layout/stages.hpp"
 #include "sim_hw/memory/weights.hpp"
 #include "sim_hw/model/flops.hpp"
-#include "sim_hw/numbers.hpp"
+#include "sim_hw/model/numbers.hpp"
 #include "sim_hw/operators/operators.hpp"
 
 #include <algorithm>
@@ -91,7 +92,7 @@ Stage stage_time(const StepInputs& in, const Parts& parts, std::int64_t stage) {
     out.time.head += parts.embedding;
   if (modules.heads > 0)
     out.time.add(parts.head, as_double(modules.heads));
-  out.time.accumulation = parts.accumulation * stage_weights(in.model, in.layout, stage).total();
+  out.time.accumulation = parts.accumulation * stage_parameters(in.model, in.layout, stage).total();
   out.time.pipeline_transfer = 2 * as_double(in.layout.vpp) * parts.transfer;
   return out;
 }
@@ -114,15 +115,16 @@ double sum_of_stages(const StepInputs& in,
           ? as_double(in.model.dense_layers() - dense_stage_layers(in.model, in.layout, 0) -
                       dense_stage_layers(in.model, in.layout, in.layout.pp - 1))
           : layers;
-  const LayerWeights weights = layer_weights(in.model, in.layout);
+  const LayerParameters weights = layer_parameters(in.model, in.layout);
   sum += dense * parts.dense.time.total() + (layers - dense) * parts.experts.time.total();
   sum += parts.accumulation * (layers * weights.attention + dense * weights.dense +
                                (layers - dense) * (weights.shared + weights.experts));
   const std::int64_t before_last = in.layout.pp - 2;
   if (const StageModules modules = stage_modules(in.model, in.layout, before_last);
       modules.heads > 0) {
-    sum += as_double(modules.heads) * parts.head.total() +
-           parts.accumulation * stage_weights(in.model, in.layout, before_last).embedding_and_head;
+    sum +=
+        as_double(modules.heads) * parts.head.total() +
+        parts.accumulation * stage_parameters(in.model, in.layout, before_last).embedding_and_head;
   }
   return sum + as_double(in.layout.pp - 2) * first.time.pipeline_transfer;
 }
@@ -220,7 +222,7 @@ double exposed_sync(const Fabric& fabric,
 
 double data_parallel_seconds(const StepInputs& in,
                              const Stage& stage,
-                             const StageWeights& weights) {
+                             const StageParameters& weights) {
   const Layout& layout = in.layout;
   const double layers = std::max(1.0, as_double(stage_layers(in.model, layout, 0)));
   const double forward = stage.forward;
@@ -256,7 +258,7 @@ double data_parallel_seconds(const StepInputs& in,
 /// Passes over the gradients: norm (read), clipping (read, write), update (read), clearing (write),
 /// and with FP16 unscaling (read, write); master and moments are read and written; the weights are
 /// copied from the master, or read and written where there is none.
-double optimizer_seconds(const StepInputs& in, const StageWeights& weights) {
+double optimizer_seconds(const StepInputs& in, const StageParameters& weights) {
   const StateBytes& s = in.shape.states;
   const double passes = in.shape.format == NumberFormat::Fp16 ? 7 : 5;
   const double per_parameter =
@@ -314,7 +316,7 @@ TrainTime train_iteration_time(const ModelSpec& model,
   time.stage.add(slowest.work.time, micro_batches);
   time.stage.expert_parallel += fill.alone * slowest.work.hidden;
   time.hidden = (micro_batches - fill.alone) * slowest.work.hidden;
-  const StageWeights weights = device_weights(model, layout, shape, slowest.where);
+  const StageParameters weights = device_parameters(model, layout, shape, slowest.where);
   time.data_parallel = data_parallel_seconds(in, slowest.work, weights);
   time.optimizer = optimizer_seconds(in, weights);
   return time;

@@ -1,7 +1,7 @@
 #include "sim_hw/parallel/train_traffic.hpp"
 
 #include "sim_hw/memory/weights.hpp"
-#include "sim_hw/numbers.hpp"
+#include "sim_hw/model/numbers.hpp"
 
 namespace temper::sim_hw {
 namespace {
@@ -86,7 +86,7 @@ LevelBytes data_bytes(const StepInputs& in) {
   LevelBytes out;
   const std::int64_t copies = weight_copies(in.shape);
   for (std::int64_t stage = 0; stage < layout.pp; ++stage) {
-    const StageWeights weights = device_weights(in.model, layout, in.shape, stage);
+    const StageParameters weights = device_parameters(in.model, layout, in.shape, stage);
     out.add(sync_bytes(in, {copies * layout.dp * layout.cp, layout.tp}, weights.dense()),
             as_double(layout.stage_devices()));
     if (weights.experts > 0) {

@@ -1,7 +1,7 @@
 #include "sim_hw/plan/rollout_request.hpp"
 
 #include "sim_hw/iteration/lengths.hpp"
-#include "sim_hw/numbers.hpp"
+#include "sim_hw/model/numbers.hpp"
 #include "sim_hw/plan/plan_words.hpp"
 #include "sim_hw/steps/rollout_layout.hpp"
 

@@ -1,6 +1,6 @@
 #include "sim_hw/plan/rollout_search.hpp"
 
-#include "sim_hw/numbers.hpp"
+#include "sim_hw/model/numbers.hpp"
 #include "sim_hw/plan/plan_words.hpp"
 #include "sim_hw/steps/parallel_decode.hpp"
 #include "sim_hw/steps/rollout_layout.hpp"

@@ -1,8 +1,10 @@
 #include "sim_hw/plan/train_search.hpp"
 
+#include "sim_hw/layout/stages.hpp"
 #include "sim_hw/memory/weights.hpp"
-#include "sim_hw/numbers.hpp"
+#include "sim_hw/model/numbers.hpp"
 #include "sim_hw/parallel/activation_choice.hpp"
+#include "sim_hw/parallel/layout_check.hpp"
 #include "sim_hw/plan/plan_words.hpp"
 
 #include <algorithm>
@@ -220,7 +222,7 @@ Cut Search::make_cut(const Layout& layout, const TrainShape& shape) const {
   const ModelSpec& model = problem_.model;
   const Device device = device_under(shape.mechanisms, problem_.device);
   const StepInputs in{model, device, problem_.fabric, layout, shape};
-  const LayerWeights weights = layer_weights(model, layout);
+  const LayerParameters weights = layer_parameters(model, layout);
   Cut cut;
   cut.scenario = {layout, shape, TrainerState::Active};
   const double modules = as_double(model.mtp_layers);

@@ -1,6 +1,6 @@
 #include "sim_hw/validation/provenance.hpp"
 
-#include "sim_hw/predict/predict.hpp"
+#include "sim_hw/queries/queries.hpp"
 
 #include <algorithm>
 #include <cctype>

@@ -1,10 +1,12 @@
 // The mechanisms of MoE training systems: each by its own arithmetic.
 #include "core/random.hpp"
+#include "sim_hw/layout/stages.hpp"
 #include "sim_hw/memory/ledger.hpp"
 #include "sim_hw/parallel/activation_choice.hpp"
+#include "sim_hw/parallel/layout_check.hpp"
 #include "sim_hw/parallel/train_iteration.hpp"
 #include "sim_hw/parallel/train_traffic.hpp"
-#include "sim_hw/predict/predict.hpp"
+#include "sim_hw/queries/queries.hpp"
 #include "sim_hw/steps/steps.hpp"
 
 #include <gtest/gtest.h>
@@ -341,10 +343,10 @@ TEST(MechanismQuestions, SetEverySwitchByItsName) {
         std::string(rest.find("recompute") == rest.npos ? "recompute=full;" : "") +
         std::string(rest));
     EXPECT_TRUE(params);
-    return predict({catalog, {}}, {"ascend-910b", 6144, "train_iteration", *std::move(params)});
+    return cost_of({catalog, {}}, {"ascend-910b", 6144, "train_iteration", *std::move(params)});
   };
   const auto time = [&](std::string_view rest) {
-    const Result<Prediction> answer = ask(rest);
+    const Result<Cost> answer = ask(rest);
     EXPECT_TRUE(answer) << (answer ? "" : answer.error().context);
     return answer ? answer->find("time")->value : 0;
   };
@@ -359,14 +361,14 @@ TEST(MechanismQuestions, SetEverySwitchByItsName) {
                              "balance_loss=everywhere",
                              "attention_imbalance=1.2"})
     EXPECT_GT(time(slower), plain) << slower;
-  const Result<Prediction> kept = ask("recompute=none");
-  const Result<Prediction> chosen = ask("recompute=none;activations=chosen");
+  const Result<Cost> kept = ask("recompute=none");
+  const Result<Cost> chosen = ask("recompute=none;activations=chosen");
   ASSERT_TRUE(kept && chosen);
   EXPECT_LT(chosen->find("peak_memory")->value, 64e9);
   EXPECT_GT(kept->find("peak_memory")->value, 64e9);
   EXPECT_NE(chosen->find("swapped_activations"), nullptr);
   EXPECT_FALSE(ask("activations=chosen"));  // Full recompute leaves nothing to choose.
-  const Result<Prediction> wrong = ask("schedule=zigzag");
+  const Result<Cost> wrong = ask("schedule=zigzag");
   ASSERT_FALSE(wrong);
   EXPECT_NE(wrong.error().context.find("schedule=zigzag: expected 1f1b, dualpipe, adaptive"),
             std::string::npos);

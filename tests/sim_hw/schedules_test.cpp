@@ -1,6 +1,7 @@
 // Pipeline schedules that overlap passes, run slot by slot against their closed forms.
+#include "sim_hw/catalog/catalog.hpp"
+#include "sim_hw/parallel/layout_check.hpp"
 #include "sim_hw/parallel/train_iteration.hpp"
-#include "sim_hw/predict/catalog.hpp"
 
 #include <gtest/gtest.h>
 
