@@ -83,6 +83,8 @@ Result<std::vector<AblationRow>> moe_ablation(Catalog& catalog, const AblationTr
   TEMPER_TRY(systems.pangu, pangu_ultra_moe(catalog));
   TEMPER_TRY(systems.deepseek, deepseek_v3_ep16(catalog));
   TEMPER_TRY(systems.recorded, recorded(systems.pangu, traces));
+  TEMPER_TRY(systems.published,
+             read_published_gains(catalog.configs() / "validation" / "moe_mechanisms.yaml"));
   AblationRows rows;
   add_exchange_rows(systems, rows);
   add_schedule_rows(systems, rows);

@@ -24,7 +24,8 @@ MoeSystem scheduled(const MoeSystem& base, PipelineSchedule schedule) {
   });
 }
 
-AblationRow exchange_row(const MoeSystem& base, ExpertPath path, std::string name) {
+AblationRow exchange_row(const AblationSystems& systems, ExpertPath path, std::string name) {
+  const MoeSystem& base = systems.pangu;
   const double flat = exchange_of(by_path(base, ExpertPath::Flat)).seconds;
   const double other = exchange_of(by_path(base, path)).seconds;
   AblationRow row;
@@ -34,7 +35,7 @@ AblationRow exchange_row(const MoeSystem& base, ExpertPath path, std::string nam
   row.off = fmt::format("{:.1f} ms", flat * 1e3);
   row.on = fmt::format("{:.1f} ms", other * 1e3);
   row.predicted = flat / other - 1;
-  row.published = 1.0;
+  row.published = systems.published.hierarchical_exchange;
   return row;
 }
 
@@ -57,7 +58,9 @@ double micro_batches_for(const Layout& layout, double share) {
   return as_double((layout.vpp - 1) * layout.pp + 1) / as_double(layout.vpp) / (1 - share);
 }
 
-AblationRow hidden_row(const MoeSystem& base) {
+AblationRow hidden_row(const AblationSystems& systems) {
+  const MoeSystem& base = systems.pangu;
+  const double published = systems.published.hidden_communication;
   const Hidden full = hidden_share(scheduled(base, PipelineSchedule::AdaptivePipe));
   const Hidden chosen =
       hidden_share(with_chosen_activations(scheduled(base, PipelineSchedule::AdaptivePipe)));
@@ -68,23 +71,25 @@ AblationRow hidden_row(const MoeSystem& base) {
   row.off = "0 %";
   row.on = percent_text(chosen.step);
   row.predicted = chosen.step;
-  row.published = 0.98;
+  row.published = published;
   row.why = fmt::format(
       "Of chunks with another pass beside them {} is hidden, but 17 of 128 chunks of the last "
-      "stage fill and drain the pipeline alone: 98 % of a step takes {:.0f} micro-batches. With "
+      "stage fill and drain the pipeline alone: {:.0f} % of a step takes {:.0f} micro-batches. "
+      "With "
       "full recompute {} and {}: the backward pass then has dispatch and combine twice, beside "
       "one forward pass.",
       percent_text(chosen.beside),
-      micro_batches_for(base.layout, 0.98),
+      published * 100,
+      micro_batches_for(base.layout, published),
       percent_text(full.beside),
       percent_text(full.step));
   return row;
 }
 
-AblationRow weights_row(const MoeSystem& base) {
+AblationRow weights_row(const AblationSystems& systems) {
   constexpr std::int64_t kStage = 7;
   const auto weights = [&](PipelineSchedule schedule) {
-    const MoeSystem m = scheduled(base, schedule);
+    const MoeSystem m = scheduled(systems.pangu, schedule);
     return train_ledger(*m.model, m.layout, m.shape, kStage).weights;
   };
   const double dual = weights(PipelineSchedule::DualPipe);
@@ -96,7 +101,7 @@ AblationRow weights_row(const MoeSystem& base) {
   row.off = fmt::format("{:.1f} GiB", dual / kGib);
   row.on = fmt::format("{:.1f} GiB", adaptive / kGib);
   row.predicted = adaptive / dual - 1;
-  row.published = -0.5;
+  row.published = systems.published.weights_against_dualpipe;
   row.why =
       "DualPipe holds stages i and p - 1 - i: weights and gradients double; optimizer states do "
       "not, for ZeRO shards them over twice the replicas.";
@@ -108,14 +113,14 @@ AblationRow weights_row(const MoeSystem& base) {
 void add_exchange_rows(const AblationSystems& systems, AblationRows& rows) {
   const MoeSystem& pangu = systems.pangu;
   AblationRow row = exchange_row(
-      pangu, ExpertPath::Gathered, "hierarchical all-to-all: blocks gathered between nodes");
+      systems, ExpertPath::Gathered, "hierarchical all-to-all: blocks gathered between nodes");
   row.why =
       "Each token goes to 3 other nodes once instead of 6 of its 8 copies, which halves the "
       "bytes between nodes; the exchange inside follows and takes what is missing to twice. "
       "With the port inside used meanwhile it would be the next row.";
   rows.push_back(row);
   row = exchange_row(
-      pangu, ExpertPath::Hierarchical, "hierarchical all-to-all: a copy per node that wants it");
+      systems, ExpertPath::Hierarchical, "hierarchical all-to-all: a copy per node that wants it");
   row.why =
       "Of 3 other nodes 2.7 want a token; what arrives is passed on inside beside the transfers "
       "between nodes.";
@@ -126,7 +131,7 @@ void add_exchange_rows(const AblationSystems& systems, AblationRows& rows) {
                        kDeepSeekConditions,
                        flat,
                        by_path(systems.deepseek, ExpertPath::Gathered),
-                       0.15);
+                       systems.published.internode_merge);
   row.why = fmt::format(
       "Two nodes: a token crosses once instead of 4 of its 8 copies. The gain is that of the "
       "share of expert communication, {} of the step before; the authors' batch and layout are "
@@ -165,12 +170,12 @@ void add_exchange_rows(const AblationSystems& systems, AblationRows& rows) {
 void add_schedule_rows(const AblationSystems& systems, AblationRows& rows) {
   const MoeSystem& pangu = systems.pangu;
   const MoeSystem adaptive = scheduled(pangu, PipelineSchedule::AdaptivePipe);
-  rows.push_back(hidden_row(pangu));
+  rows.push_back(hidden_row(systems));
   AblationRow row = throughput_row(
       "Adaptive Pipe against interleaved 1F1B", kPanguConditions, pangu, adaptive, std::nullopt);
   row.why = "Expert communication runs beside compute; the bubble is the interleaved one.";
   rows.push_back(row);
-  rows.push_back(weights_row(pangu));
+  rows.push_back(weights_row(systems));
   row = throughput_row("Adaptive Pipe against DualPipe: time",
                        kPanguConditions,
                        scheduled(pangu, PipelineSchedule::DualPipe),

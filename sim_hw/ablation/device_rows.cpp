@@ -38,12 +38,13 @@ AblationRow dispatch_row(std::string mechanism,
 AblationRow stalls_row(std::string mechanism,
                        std::string_view conditions,
                        const MoeSystem& base,
-                       HostDispatch host) {
+                       HostDispatch host,
+                       std::optional<double> published) {
   return throughput_row(std::move(mechanism),
                         conditions,
                         dispatched(base, host, SplitCounts::FetchedEach),
                         dispatched(base, host, SplitCounts::FetchedOnce),
-                        0.05);
+                        published);
 }
 
 /// Share of matrix products, attention and vector operators in a layer's compute.
@@ -69,7 +70,7 @@ void add_activation_rows(const AblationSystems& systems, AblationRows& rows) {
   row.off = fmt::format("{:.1f} GiB", first_stage_activations(kept) / kGib);
   row.on = fmt::format("{:.1f} GiB", first_stage_activations(chosen) / kGib);
   row.predicted = first_stage_activations(chosen) / first_stage_activations(kept) - 1;
-  row.published = -0.7;
+  row.published = systems.published.activation_memory;
   row.why = fmt::format(
       "Tensors are dropped until the ledger fits {:.1f} GiB, so that what weights and states "
       "leave decides how much: of a layer with experts {} are made again, {} swapped.",
@@ -84,7 +85,7 @@ void add_activation_rows(const AblationSystems& systems, AblationRows& rows) {
                        "as above; off: one sequence per micro-batch, full recompute",
                        single,
                        chosen,
-                       0.20);
+                       systems.published.doubled_micro_batch);
   row.why = fmt::format(
       "Doubling the micro-batch alone gives {}, for the bubble grows; the rest is recompute "
       "that is no more. The authors' start had less of it than full recompute.",
@@ -93,19 +94,23 @@ void add_activation_rows(const AblationSystems& systems, AblationRows& rows) {
 }
 
 void add_host_rows(const AblationSystems& systems, AblationRows& rows) {
+  const double published = systems.published.reused_counts;
   AblationRow row = stalls_row("AlltoAllV counts reused: stalls of a layer 4 -> 1",
                                kDeepSeekConditions,
                                systems.deepseek,
-                               HostDispatch::Ahead);
+                               HostDispatch::Ahead,
+                               published);
   const double stall =
       systems.deepseek.fabric.host_latency + systems.deepseek.device.k.host_train_kernel;
   row.why = fmt::format(
       "A stall is a copy to the host and a launch, {:.0f} us (6 with full recompute); a layer "
-      "takes {:.0f} ms. 5 % takes stalls of {:.1f} ms: queues that fill slowly, or devices that "
+      "takes {:.0f} ms. {:.0f} % takes stalls of {:.1f} ms: queues that fill slowly, or devices "
+      "that "
       "meet late, are not modelled.",
       stall * 1e6,
       systems.deepseek.expert_layer().time.total() * 1e3,
-      0.05 * systems.deepseek.expert_layer().time.total() / 5 * 1e3);
+      published * 100,
+      published * systems.deepseek.expert_layer().time.total() / 5 * 1e3);
   rows.push_back(row);
   constexpr std::string_view kSmall = "718B as above, but 1 x 256 tokens per micro-batch";
   const MoeSystem small = with(systems.pangu, [](MoeSystem& m) {
@@ -116,13 +121,15 @@ void add_host_rows(const AblationSystems& systems, AblationRows& rows) {
   row = stalls_row("the same, small batches and a host that launches each kernel",
                    kSmall,
                    small,
-                   HostDispatch::Eager);
+                   HostDispatch::Eager,
+                   published);
   row.input = AblationInput::Assumed;
   row.why =
       fmt::format("A layer takes {:.0f} ms, and each stall also ends what the host was ahead by.",
                   small.expert_layer().time.total() * 1e3);
   rows.push_back(row);
-  row = dispatch_row("host-device dispatch", kPanguConditions, systems.pangu, 0.04);
+  row = dispatch_row(
+      "host-device dispatch", kPanguConditions, systems.pangu, systems.published.host_dispatch);
   const double launch = systems.pangu.device.k.host_train_kernel;
   const double kernels =
       kForwardKernels + kBackwardKernels + kRecomputeKernels + 4 * kRoutingKernels;
@@ -135,7 +142,8 @@ void add_host_rows(const AblationSystems& systems, AblationRows& rows) {
       kernels * launch * 1e3,
       systems.pangu.expert_layer().time.total() * 1e3);
   rows.push_back(row);
-  row = dispatch_row("host-device dispatch, small batches", kSmall, small, 0.04);
+  row = dispatch_row(
+      "host-device dispatch, small batches", kSmall, small, systems.published.host_dispatch);
   row.input = AblationInput::Assumed;
   row.why = "Bound by dispatch, as the authors say of small batches; their batch is not known.";
   rows.push_back(row);
@@ -146,8 +154,8 @@ void add_operator_rows(const AblationSystems& systems, AblationRows& rows) {
     return with(base, [](MoeSystem& m) { m.shape.mechanisms.operators = OperatorKernels::Plain; });
   };
   const MoeSystem& pangu = systems.pangu;
-  AblationRow row =
-      throughput_row("operator acceleration", kPanguConditions, plain(pangu), pangu, 0.15);
+  AblationRow row = throughput_row(
+      "operator acceleration", kPanguConditions, plain(pangu), pangu, systems.published.operators);
   const MoeSystem hidden = with(
       pangu, [](MoeSystem& m) { m.shape.mechanisms.schedule = PipelineSchedule::AdaptivePipe; });
   row.why = fmt::format(

@@ -1,7 +1,8 @@
-// Rows of the ablation by theme, and what they share. Only for moe_ablation.cpp and the rows.
+// Rows of the ablation by theme, and what they share. Only for the sources of this folder.
 #pragma once
 
 #include "sim_hw/ablation/ablation.hpp"
+#include "sim_hw/ablation/published_gains.hpp"
 #include "sim_hw/ablation/systems.hpp"
 
 #include <optional>
@@ -22,6 +23,7 @@ struct AblationSystems {
   MoeSystem pangu;
   MoeSystem deepseek;
   TraceInput recorded;  ///< Of pangu.
+  PublishedGains published;
 };
 
 template <class F>

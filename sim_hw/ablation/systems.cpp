@@ -39,7 +39,7 @@ double expert_bytes(const MoeSystem& system) {
 
 LayerCost MoeSystem::expert_layer() const {
   const Device used = device_under(shape.mechanisms, device);
-  return expert_layer_cost({*model, used, fabric, layout, shape});
+  return layer_cost({*model, used, fabric, layout, shape}, LayerKind::Experts);
 }
 
 double MoeSystem::tokens() const {

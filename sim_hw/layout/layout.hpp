@@ -18,6 +18,8 @@
 
 namespace temper::sim_hw {
 
+/// A layer with a dense MLP, or one with routed experts.
+enum class LayerKind { Dense, Experts };
 /// What ZeRO shards over the data-parallel devices: each includes the one before it.
 enum class Zero { None, Optimizer, Gradients, Weights };
 enum class Recompute { None, Selective, Full };

@@ -75,7 +75,6 @@ double tensor_bytes_per_token(const SavedTensor& tensor,
                               const Layout& layout,
                               const TrainShape& shape);
 
-enum class LayerKind { Dense, Experts };
 /// Whether silu(gate) is kept as well: module by module, or gate and up in one kernel.
 enum class Gating { Fused, Eager };
 

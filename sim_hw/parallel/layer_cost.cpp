@@ -189,10 +189,10 @@ struct LayerParts {
   }
 };
 
-LayerParts layer_parts(const StepInputs& in, bool experts) {
+LayerParts layer_parts(const StepInputs& in, LayerKind kind) {
   LayerParts parts;
   parts.matmul = projections(in);
-  const double ffn = cut_ffn(in.model, experts);
+  const double ffn = cut_ffn(in.model, kind);
   if (ffn > 0) {
     const Matmul dense = mlp(in, ffn);
     parts.matmul.forward += dense.forward;
@@ -201,12 +201,12 @@ LayerParts layer_parts(const StepInputs& in, bool experts) {
   }
   parts.core = attention(in);
   parts.vector = elementwise(in, ffn);
-  if (experts)
+  if (kind == LayerKind::Experts)
     parts.routed = routed_experts(in);
   parts.tensor = tensor_wait(in,
                              parts.matmul.weight_gradient,
                              parts.matmul.backward - parts.matmul.weight_gradient,
-                             tensor_exchange(in, tensor_regions(in.model, experts)));
+                             tensor_exchange(in, tensor_regions(in.model, kind)));
   parts.context = context_wait(in, parts.core);
   return parts;
 }
@@ -239,7 +239,7 @@ ExpertShow expert_show(const StepInputs& in, const LayerParts& parts) {
   return show;
 }
 
-void add_recompute(const StepInputs& in, const LayerParts& parts, bool experts, StageTime& time) {
+void add_recompute(const StepInputs& in, const LayerParts& parts, LayerKind kind, StageTime& time) {
   if (in.shape.recompute == Recompute::Full) {
     time.recompute = parts.forward();
     time.tensor_parallel += parts.tensor.forward;
@@ -250,8 +250,8 @@ void add_recompute(const StepInputs& in, const LayerParts& parts, bool experts, 
       in.shape.attention == AttentionKernel::Unfused) {
     time.recompute = parts.core.forward;  // Fused attention does this inside its backward.
   }
-  const TensorFates& fates = experts ? in.shape.activations.experts : in.shape.activations.dense;
-  const LayerKind kind = experts ? LayerKind::Experts : LayerKind::Dense;
+  const ActivationPlan& plan = in.shape.activations;
+  const TensorFates& fates = kind == LayerKind::Experts ? plan.experts : plan.dense;
   if (fates.recomputed != 0)
     time.recompute += remake_seconds(in, kind, fates.recomputed);
   if (fates.swapped != 0) {
@@ -296,43 +296,6 @@ double host_wait(const StepInputs& in, const Segments& forward, const Segments& 
          excess(back.experts, backward.experts);
 }
 
-LayerCost layer_cost(const StepInputs& in, bool experts) {
-  const LayerParts parts = layer_parts(in, experts);
-  LayerCost cost;
-  StageTime& time = cost.time;
-  time.matmul = parts.matmul.forward + parts.matmul.backward;
-  time.attention = parts.core.total();
-  time.elementwise = parts.vector.total();
-  time.experts = parts.routed.total();
-  time.tensor_parallel = parts.tensor.total();
-  time.context_parallel = parts.context.total();
-  cost.weight_gradient = parts.matmul.weight_gradient + parts.routed.backward / 2;
-  add_recompute(in, parts, experts, time);
-  const double again = in.shape.recompute == Recompute::Full ? 1 : 0;
-  time.data_wait =
-      (in.shape.attention_imbalance - 1) * (parts.core.total() + again * parts.core.forward);
-  Pass routed;  // Experts and what shows of the way to them.
-  double way_forward = 0;
-  if (experts) {
-    const ExpertShow show = expert_show(in, parts);
-    const LoadSum loads = load_sum(in);
-    const double summed = all_reduce_seconds(in.fabric, loads.group, loads.bytes);
-    time.expert_parallel = show.pass.total() + show.recompute + summed;
-    way_forward = show.pass.forward + summed;
-    cost.hidden = show.hidden.total();
-    cost.hidden_forward = show.hidden.forward;
-    routed = {
-        parts.routed.forward + way_forward,
-        parts.routed.backward + again * parts.routed.forward + show.pass.backward + show.recompute};
-  }
-  cost.forward = parts.forward() + parts.tensor.forward + way_forward + parts.context.forward;
-  const double backward = time.total() - cost.forward;
-  time.host = host_wait(in,
-                        {cost.forward - routed.forward, routed.forward},
-                        {backward - routed.backward, routed.backward});
-  return cost;
-}
-
 }  // namespace
 
 AttentionShape attention_shape(const StepInputs& in) {
@@ -371,12 +334,41 @@ LayerCost& LayerCost::add(const LayerCost& other, double times) {
   return *this;
 }
 
-LayerCost dense_layer_cost(const StepInputs& in) {
-  return layer_cost(in, false);
-}
-
-LayerCost expert_layer_cost(const StepInputs& in) {
-  return layer_cost(in, true);
+LayerCost layer_cost(const StepInputs& in, LayerKind kind) {
+  const LayerParts parts = layer_parts(in, kind);
+  LayerCost cost;
+  StageTime& time = cost.time;
+  time.matmul = parts.matmul.forward + parts.matmul.backward;
+  time.attention = parts.core.total();
+  time.elementwise = parts.vector.total();
+  time.experts = parts.routed.total();
+  time.tensor_parallel = parts.tensor.total();
+  time.context_parallel = parts.context.total();
+  cost.weight_gradient = parts.matmul.weight_gradient + parts.routed.backward / 2;
+  add_recompute(in, parts, kind, time);
+  const double again = in.shape.recompute == Recompute::Full ? 1 : 0;
+  time.data_wait =
+      (in.shape.attention_imbalance - 1) * (parts.core.total() + again * parts.core.forward);
+  Pass routed;  // Experts and what shows of the way to them.
+  double way_forward = 0;
+  if (kind == LayerKind::Experts) {
+    const ExpertShow show = expert_show(in, parts);
+    const LoadSum loads = load_sum(in);
+    const double summed = all_reduce_seconds(in.fabric, loads.group, loads.bytes);
+    time.expert_parallel = show.pass.total() + show.recompute + summed;
+    way_forward = show.pass.forward + summed;
+    cost.hidden = show.hidden.total();
+    cost.hidden_forward = show.hidden.forward;
+    routed = {
+        parts.routed.forward + way_forward,
+        parts.routed.backward + again * parts.routed.forward + show.pass.backward + show.recompute};
+  }
+  cost.forward = parts.forward() + parts.tensor.forward + way_forward + parts.context.forward;
+  const double backward = time.total() - cost.forward;
+  time.host = host_wait(in,
+                        {cost.forward - routed.forward, routed.forward},
+                        {backward - routed.backward, routed.backward});
+  return cost;
 }
 
 }  // namespace temper::sim_hw

@@ -2,6 +2,7 @@
 
 #include "sim_hw/layout/stages.hpp"
 #include "sim_hw/memory/ledger.hpp"
+#include "sim_hw/model/numbers.hpp"
 
 #include <fmt/format.h>
 
@@ -23,10 +24,6 @@ std::int64_t nearest(std::int64_t wanted, std::int64_t most, const F& works) {
     }
   }
   return 1;
-}
-
-bool divides(std::int64_t divisor, std::int64_t value) {
-  return divisor > 0 && value % divisor == 0;
 }
 
 Status positive(std::string_view name, std::int64_t value) {
@@ -228,7 +225,7 @@ Status check_experts(const ModelSpec& model, const Layout& layout) {
 }
 
 double gib(double bytes) {
-  return bytes / 1073741824.0;
+  return bytes / kGib;
 }
 
 /// The nearest change that makes the ledger fit, in words; empty where none was found.

@@ -67,9 +67,9 @@ struct Parts {
 Parts make_parts(const StepInputs& in) {
   Parts parts;
   if (in.model.dense_layers() > 0)
-    parts.dense = dense_layer_cost(in);
+    parts.dense = layer_cost(in, LayerKind::Dense);
   if (in.model.moe)
-    parts.experts = expert_layer_cost(in);
+    parts.experts = layer_cost(in, LayerKind::Experts);
   parts.head = head_time(in);
   parts.embedding = embedding_seconds(in);
   parts.transfer = transfer_seconds(in);
@@ -198,60 +198,47 @@ Fill fill_of(const StepInputs& in, const Parts& parts, const Stage& slowest, dou
   return {(all_stages - slowest.time.total()) / vpp, 0};
 }
 
-/// Reduction of `gradients` and gathering of `weights` (bytes of one device, whole) among the
-/// replicas; each beside compute that hides all but its excess and the last layer's share.
-double exposed_sync(const Fabric& fabric,
-                    Group group,
-                    Zero zero,
-                    double gradients,
-                    double weights,
-                    double forward,
-                    double backward,
-                    double layers) {
+/// What hides data parallelism: passes of one micro-batch of a stage.
+struct Beside {
+  double forward = 0;
+  double backward = 0;
+  double layers = 1;  ///< Of the stage; one layer's share always shows.
+};
+
+/// Reduction of the gradients of `parameters` (of one device, whole) and gathering of the weights
+/// among the replicas; each beside compute that hides all but its excess and the last layer's
+/// share.
+double exposed_sync(const StepInputs& in, Group group, double parameters, const Beside& beside) {
   if (group.ranks <= 1)
     return 0;
   const double ranks = as_double(group.ranks);
+  const double gradients = parameters * in.shape.states.gradient;
+  const double weights = parameters * in.shape.states.weight;
   const auto shows = [&](double communication, double compute) {
-    return std::max(communication - compute, communication / layers);
+    return std::max(communication - compute, communication / beside.layers);
   };
-  if (zero == Zero::None)
-    return shows(all_reduce_seconds(fabric, group, gradients), backward);
-  return shows(reduce_scatter_seconds(fabric, group, gradients / ranks), backward) +
-         shows(all_gather_seconds(fabric, group, weights / ranks), forward);
+  if (in.layout.zero == Zero::None)
+    return shows(all_reduce_seconds(in.fabric, group, gradients), beside.backward);
+  return shows(reduce_scatter_seconds(in.fabric, group, gradients / ranks), beside.backward) +
+         shows(all_gather_seconds(in.fabric, group, weights / ranks), beside.forward);
 }
 
 double data_parallel_seconds(const StepInputs& in,
                              const Stage& stage,
                              const StageParameters& weights) {
   const Layout& layout = in.layout;
-  const double layers = std::max(1.0, as_double(stage_layers(in.model, layout, 0)));
-  const double forward = stage.forward;
-  const double backward = stage.time.total() - stage.forward;
-  const StateBytes& bytes = in.shape.states;
+  const Beside beside{stage.forward,
+                      stage.time.total() - stage.forward,
+                      std::max(1.0, as_double(stage_layers(in.model, layout, 0)))};
   const std::int64_t copies = weight_copies(in.shape);
   const Group dense{copies * layout.dp * layout.cp, layout.tp};
   const Group experts{copies * layout.expert_dp(), layout.ep * layout.expert_tp};
   const double times = layout.zero >= Zero::Weights
                            ? as_double(in.shape.micro_batches(layout))
                            : 1;  // Sharded weights are gathered for every micro-batch.
-  double sum = times * exposed_sync(in.fabric,
-                                    dense,
-                                    layout.zero,
-                                    weights.dense() * bytes.gradient,
-                                    weights.dense() * bytes.weight,
-                                    forward,
-                                    backward,
-                                    layers);
-  if (weights.experts > 0) {
-    sum += times * exposed_sync(in.fabric,
-                                experts,
-                                layout.zero,
-                                weights.experts * bytes.gradient,
-                                weights.experts * bytes.weight,
-                                forward,
-                                backward,
-                                layers);
-  }
+  double sum = times * exposed_sync(in, dense, weights.dense(), beside);
+  if (weights.experts > 0)
+    sum += times * exposed_sync(in, experts, weights.experts, beside);
   return sum;
 }
 

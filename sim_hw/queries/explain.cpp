@@ -108,4 +108,11 @@ Metric time_metric(std::string name, double seconds, std::vector<Term> terms) {
   return {std::move(name), "s", seconds, std::move(terms)};
 }
 
+Cost one_time(double seconds, std::string name, std::string equation) {
+  Cost out;
+  out.metrics.push_back(
+      time_metric("time", seconds, {{std::move(name), 1, seconds, std::move(equation)}}));
+  return out;
+}
+
 }  // namespace temper::sim_hw

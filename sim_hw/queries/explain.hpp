@@ -17,5 +17,7 @@ std::vector<Term> explain(const Device& d, const std::vector<OpTerm>& list, doub
 
 /// A time with its terms.
 Metric time_metric(std::string name, double seconds, std::vector<Term> terms = {});
+/// A cost that is a time of one term.
+Cost one_time(double seconds, std::string name, std::string equation);
 
 }  // namespace temper::sim_hw

@@ -1,8 +1,8 @@
-// The kinds of the network: from a Request to the cost of a collective, a transfer or a scenario.
-#include "core/nearest_name.hpp"
+// The kinds of the network: from a Request to the cost of a collective or a transfer.
 #include "sim_hw/network/collectives.hpp"
 #include "sim_hw/network/reshard.hpp"
-#include "sim_hw/network/scenarios.hpp"
+#include "sim_hw/queries/choice.hpp"
+#include "sim_hw/queries/explain.hpp"
 #include "sim_hw/queries/queries.hpp"
 
 #include <fmt/format.h>
@@ -54,46 +54,11 @@ namespace temper::sim_hw {
 namespace {
 
 constexpr std::int64_t kMostDevices = 1 << 20;
-constexpr std::int64_t kMostShards = 1 << 16;     ///< Devices of one side of a reshard.
-constexpr std::int64_t kMostFluidDevices = 2048;  ///< Direct all-to-all has their square of flows.
-
-Cost timed(double time, std::string name, std::string equation) {
-  Cost out;
-  out.metrics.push_back({"time", "s", time, {{std::move(name), 1, time, std::move(equation)}}});
-  return out;
-}
+constexpr std::int64_t kMostShards = 1 << 16;  ///< Devices of one side of a reshard.
 
 void add_bandwidth(Cost& cost, std::string name, double bytes, double time) {
   if (time > 0)
     cost.metrics.push_back({std::move(name), "B/s", bytes / time, {}});
-}
-
-Result<std::int64_t> in_range(std::string_view key,
-                              std::int64_t value,
-                              std::int64_t min,
-                              std::int64_t max) {
-  if (value < min || value > max)
-    return invalid_input(fmt::format("{}={}: expected {} to {}", key, value, min, max));
-  return value;
-}
-
-template <class E>
-Result<E> choice(const Params& params, std::string_view key, E otherwise) {
-  const std::string text = params.text(key, name_of(otherwise));
-  if (const std::optional<E> found = from_name<E>(text))
-    return *found;
-  std::vector<std::string> names;
-  std::string listed;
-  for (const auto& [value, name] : EnumNames<E>::value) {
-    names.emplace_back(name);
-    listed += (listed.empty() ? "" : ", ") + std::string(name);
-  }
-  const auto nearest = nearest_name(text, names);
-  return invalid_input(fmt::format("{}={}: expected one of {}{}",
-                                   key,
-                                   text,
-                                   listed,
-                                   nearest ? fmt::format("; did you mean {}?", *nearest) : ""));
 }
 
 Result<Fabric> fabric_of(const CostContext& context, const Request& request) {
@@ -131,7 +96,7 @@ Result<Cost> collective(const CostContext& context,
   TEMPER_TRY(const Group group, group_of(context, request));
   TEMPER_TRY(const double bytes, positive(request.params, "bytes"));
   const double time = cost(fabric, group, bytes);
-  Cost out = timed(
+  Cost out = one_time(
       time,
       request.kind,
       "start-up + bytes of the busiest port / (efficiency x bandwidth): " + of_ranks(group, bytes));
@@ -185,7 +150,7 @@ Result<Cost> cost_of_p2p(const CostContext& context, const Request& r) {
   TEMPER_TRY(const std::int64_t distance, in_range("distance", apart, 0, kMostDevices));
   TEMPER_TRY(const double bytes, positive(r.params, "bytes"));
   const double time = p2p_seconds(fabric, distance, bytes);
-  Cost out = timed(
+  Cost out = one_time(
       time,
       "transfer",
       fmt::format(
@@ -194,7 +159,9 @@ Result<Cost> cost_of_p2p(const CostContext& context, const Request& r) {
   return out;
 }
 
-Result<Cost> cost_of_experts(const CostContext& context, const Request& r, bool dispatch) {
+enum class Way { Dispatch, Combine };
+
+Result<Cost> cost_of_experts(const CostContext& context, const Request& r, Way way) {
   TEMPER_TRY(const Fabric fabric, fabric_of(context, r));
   TEMPER_TRY(const Group group, group_of(context, r, "ep"));
   MoeTraffic traffic;
@@ -212,27 +179,27 @@ Result<Cost> cost_of_experts(const CostContext& context, const Request& r, bool 
   if (route == ExpertRoute::AllGather)
     time = moe_all_gather_seconds(fabric, group, traffic);
   else
-    time = dispatch ? moe_dispatch_seconds(fabric, group, traffic, how)
-                    : moe_combine_seconds(fabric, group, traffic, how);
+    time = way == Way::Dispatch ? moe_dispatch_seconds(fabric, group, traffic, how)
+                                : moe_combine_seconds(fabric, group, traffic, how);
   const double bytes = traffic.tokens_per_rank * traffic.top_k * traffic.bytes_per_token;
-  Cost out = timed(time,
-                   r.kind,
-                   fmt::format("start-up + {} tokens x {} experts x {} B, the part through the "
-                               "busiest port / (efficiency x bandwidth), {} ranks",
-                               traffic.tokens_per_rank,
-                               traffic.top_k,
-                               traffic.bytes_per_token,
-                               group.ranks));
+  Cost out = one_time(time,
+                      r.kind,
+                      fmt::format("start-up + {} tokens x {} experts x {} B, the part through the "
+                                  "busiest port / (efficiency x bandwidth), {} ranks",
+                                  traffic.tokens_per_rank,
+                                  traffic.top_k,
+                                  traffic.bytes_per_token,
+                                  group.ranks));
   add_bandwidth(out, "bandwidth_per_rank", bytes, time);
   return out;
 }
 
 Result<Cost> cost_of_dispatch(const CostContext& c, const Request& r) {
-  return cost_of_experts(c, r, true);
+  return cost_of_experts(c, r, Way::Dispatch);
 }
 
 Result<Cost> cost_of_combine(const CostContext& c, const Request& r) {
-  return cost_of_experts(c, r, false);
+  return cost_of_experts(c, r, Way::Combine);
 }
 
 Result<Cost> cost_of_host_copy(const CostContext& context, const Request& r) {
@@ -252,44 +219,12 @@ Result<Cost> cost_of_host_copy(const CostContext& context, const Request& r) {
   if (!(bandwidth > 0))
     return invalid_input(fmt::format("{}: describes no link to its host", r.hardware));
   const double time = seconds(spec->host.latency) + bytes / bandwidth;
-  Cost out =
-      timed(time,
-            "copy",
-            fmt::format(
-                "{:.3g} s + {:.6g} B / {:.6g} B/s", seconds(spec->host.latency), bytes, bandwidth));
+  Cost out = one_time(
+      time,
+      "copy",
+      fmt::format(
+          "{:.3g} s + {:.6g} B / {:.6g} B/s", seconds(spec->host.latency), bytes, bandwidth));
   add_bandwidth(out, "bandwidth", bytes, time);
-  return out;
-}
-
-template <auto Seconds>
-Result<Cost> cost_of_flat(const CostContext&, const Request& r) {
-  TEMPER_TRY(const std::int64_t npus, r.params.integer("npus"));
-  TEMPER_TRY(const std::int64_t devices, in_range("npus", npus, 1, kMostFluidDevices));
-  TEMPER_TRY(const double bytes, positive(r.params, "size_bytes"));
-  return timed(Seconds(devices, bytes),
-               "fluid flows",
-               fmt::format("max-min fair, one switch, {} devices, {:.6g} B each", devices, bytes));
-}
-
-Result<Cost> cost_of_contended(const CostContext&, const Request& r) {
-  TEMPER_TRY(const Contention scenario, choice(r.params, "scenario", Contention::AllToAll));
-  TEMPER_TRY(const std::int64_t npus, r.params.integer("npus", 64));
-  TEMPER_TRY(const std::int64_t devices, in_range("npus", npus, 2, kMostFluidDevices));
-  TEMPER_TRY(const double oversubscription, r.params.number("oversubscription", 1));
-  if (!(oversubscription >= 1))
-    return invalid_input(fmt::format("oversubscription={}: expected 1 or more", oversubscription));
-  TEMPER_TRY(const double bytes, positive(r.params, "size_bytes"));
-  const ContentionResult result = contended_seconds(scenario, devices, oversubscription, bytes);
-  Cost out = timed(result.end,
-                   "fluid flows",
-                   fmt::format("max-min fair, {} flows of {} devices in nodes of 8, {:.6g} B, "
-                               "uplinks oversubscribed {}:1",
-                               result.flows,
-                               devices,
-                               bytes,
-                               oversubscription));
-  out.metrics.push_back({"group0_end", "s", result.group_end[0], {}});
-  out.metrics.push_back({"group1_end", "s", result.group_end[1], {}});
   return out;
 }
 
@@ -335,14 +270,15 @@ Result<Cost> cost_of_reshard(const CostContext& context, const Request& r) {
   to.first_device = placement == Placement::Separate ? from.devices() : 0;
   const ReshardTraffic traffic =
       reshard_traffic(fabric, weight_volume(*model, bytes_per_parameter), from, to, replicas);
-  Cost out = timed(reshard_seconds(fabric, traffic, how),
-                   "transfer",
-                   fmt::format("busiest device sends {:.6g} B, receives {:.6g} B; {:.6g} B move, "
-                               "{:.6g} B stay",
-                               traffic.most_sent(),
-                               traffic.most_received(),
-                               traffic.moved,
-                               traffic.local));
+  Cost out =
+      one_time(reshard_seconds(fabric, traffic, how),
+               "transfer",
+               fmt::format("busiest device sends {:.6g} B, receives {:.6g} B; {:.6g} B move, "
+                           "{:.6g} B stay",
+                           traffic.most_sent(),
+                           traffic.most_received(),
+                           traffic.moved,
+                           traffic.local));
   out.metrics.push_back({"moved", "B", traffic.moved, {}});
   out.metrics.push_back({"most_sent", "B", traffic.most_sent(), {}});
   out.metrics.push_back({"most_received", "B", traffic.most_received(), {}});
@@ -372,28 +308,11 @@ constexpr std::array kKinds{
          "tokens_per_rank; topk; hidden or payload (bytes per copy); ep; stride=1; "
          "algorithm=flat|hierarchical|gathered|all_gather",
          cost_of_combine},
-    Kind{"contended",
-         "A traffic pattern on nodes of 8 with oversubscribed uplinks, as fluid flows.",
-         "scenario=a2a|a2a_ep32|wsync|wsync+ep32|incast|rand; npus=64; oversubscription=1; "
-         "size_bytes",
-         cost_of_contended},
     Kind{"dispatch",
          "MoE dispatch: tokens go to their chosen experts.",
          "tokens_per_rank; topk; hidden or payload (bytes per copy); ep; stride=1; "
          "algorithm=flat|hierarchical|gathered|all_gather",
          cost_of_dispatch},
-    Kind{"flat_direct_a2a",
-         "All-to-all at once through one switch, as fluid flows.",
-         "npus; size_bytes",
-         cost_of_flat<flat_direct_all_to_all_seconds>},
-    Kind{"flat_pairwise_a2a",
-         "All-to-all in n - 1 rounds through one switch, as fluid flows.",
-         "npus; size_bytes",
-         cost_of_flat<flat_pairwise_all_to_all_seconds>},
-    Kind{"flat_ring_ar",
-         "Ring all-reduce through one switch, as fluid flows.",
-         "npus; size_bytes",
-         cost_of_flat<flat_ring_all_reduce_seconds>},
     Kind{"host_copy",
          "A copy between a device and the memory of its own or another host.",
          "bytes; direction=to_device|from_device; scope=local|remote",

@@ -38,13 +38,6 @@ Result<AttentionShape> attention_shape(const Params& p) {
   return shape;
 }
 
-Cost one_time(double seconds, std::string name, std::string equation) {
-  Cost out;
-  out.metrics.push_back(
-      time_metric("time", seconds, {{std::move(name), 1, seconds, std::move(equation)}}));
-  return out;
-}
-
 /// The model's part on one of `tp` devices.
 Result<StepModel> sliced_model(const CostContext& context, const Params& p) {
   TEMPER_TRY(const std::string name, p.text("model"));

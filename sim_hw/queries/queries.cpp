@@ -15,8 +15,12 @@ namespace {
 
 std::vector<Kind> join_areas() {
   std::vector<Kind> all;
-  for (const auto area :
-       {operator_kinds(), step_kinds(), network_kinds(), parallel_kinds(), iteration_kinds()}) {
+  for (const auto area : {operator_kinds(),
+                          step_kinds(),
+                          network_kinds(),
+                          scenario_kinds(),
+                          parallel_kinds(),
+                          iteration_kinds()}) {
     all.insert(all.end(), area.begin(), area.end());
   }
   std::sort(all.begin(), all.end(), [](const Kind& a, const Kind& b) { return a.name < b.name; });
