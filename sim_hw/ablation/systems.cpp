@@ -118,7 +118,7 @@ TraceFigures trace_figures(const MoeSystem& system, const TraceInput& input) {
   }
   const std::int64_t row = layout.dp * system.shape.micro_batch;
   costs.resize(costs.size() - costs.size() % static_cast<std::size_t>(row));
-  const ReplicaShape replicas{
+  const SampleReplicas replicas{
       layout.dp, std::max<std::int64_t>(1, layout.ep / layout.tp), system.shape.micro_batch};
   out.samples_as_they_come = attention_imbalance(costs, as_they_come(costs.size()), replicas, seq);
   out.samples_rearranged = attention_imbalance(costs, rearranged(costs, replicas), replicas, seq);
