@@ -1,5 +1,5 @@
-// From the operators that a walker listed to the terms of a Cost: names, counts, equations
-// with the numbers put in. Only for people; costs are computed elsewhere.
+// From the operators that a walker listed to the terms of a Cost: names, counts, equations with the
+// numbers put in. Only for people; costs are computed elsewhere.
 #pragma once
 
 #include "sim_hw/operators/operators.hpp"

@@ -1,5 +1,5 @@
-// From a Request to a Cost: one table of kinds. Each kind is declared once, with its
-// parameters and metrics, so that the command line, the validation and the documents list the same.
+// From a Request to a Cost: one table of kinds. Each kind is declared once, with its parameters and
+// metrics, so that the command line, the validation and the documents list the same.
 #pragma once
 
 #include "sim_hw/catalog/catalog.hpp"
@@ -31,7 +31,8 @@ std::span<const Kind> kinds();
 /// Of one area; kinds() joins them.
 std::span<const Kind> operator_kinds();   ///< gemm, attention_*, moe_layer, copies.
 std::span<const Kind> step_kinds();       ///< decode_step, prefill, logprob_pass, train_step.
-std::span<const Kind> network_kinds();    ///< collectives, flows.
+std::span<const Kind> network_kinds();    ///< collectives, transfers.
+std::span<const Kind> scenario_kinds();   ///< fluid flows, as SimGrid has them.
 std::span<const Kind> parallel_kinds();   ///< train_iteration, memory of a layout, reshard.
 std::span<const Kind> iteration_kinds();  ///< rl_iteration.
 
