@@ -78,15 +78,12 @@ Result<CsvTable> parse_csv(std::string_view name, std::string_view text) {
   return table;
 }
 
-std::string csv_field(std::string_view text) {
-  if (text.find_first_of(",\"\n") == std::string_view::npos)
+std::string csv_word(std::string_view text) {
+  if (text.find_first_of(",\"\r\n") == std::string_view::npos)
     return std::string(text);
   std::string out = "\"";
-  for (const char c : text) {
-    out += c;
-    if (c == '"')
-      out += '"';
-  }
+  for (const char c : text)
+    out += c == '"' ? std::string("\"\"") : std::string(1, c);
   return out + '"';
 }
 

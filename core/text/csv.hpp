@@ -23,7 +23,7 @@ struct CsvTable {
 /// Errors name `name:line`. Empty lines are passed over.
 Result<CsvTable> parse_csv(std::string_view name, std::string_view text);
 
-/// In quotes where needed.
-std::string csv_field(std::string_view text);
+/// In double quotes where commas, quotes or line breaks need them.
+std::string csv_word(std::string_view text);
 
 }  // namespace temper

@@ -160,15 +160,15 @@ std::string to_csv(std::span<const Row> rows) {
   std::string out = "id,hardware,cards,kind,params,metric,unit,value,source\n";
   for (const Row& row : rows) {
     out += fmt::format("{},{},{},{},{},{},{},{},{}\n",
-                       csv_field(row.id),
-                       csv_field(row.hardware),
+                       csv_word(row.id),
+                       csv_word(row.hardware),
                        row.cards,
                        row.kind,
-                       csv_field(row.params),
+                       csv_word(row.params),
                        row.metric,
                        row.unit,
                        number_text(row.value),
-                       csv_field(row.source));
+                       csv_word(row.source));
   }
   return out;
 }

@@ -30,7 +30,7 @@ Result<MeasurementFile> read_any(const std::filesystem::path& file, Catalog& cat
 std::string to_csv(std::span<const UnusedRow> unused) {
   std::string out = "id,what,reason\n";
   for (const UnusedRow& row : unused) {
-    out += fmt::format("{},{},{}\n", csv_field(row.id), csv_field(row.what), csv_field(row.reason));
+    out += fmt::format("{},{},{}\n", csv_word(row.id), csv_word(row.what), csv_word(row.reason));
   }
   return out;
 }

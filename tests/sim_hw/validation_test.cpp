@@ -35,7 +35,7 @@ TEST(Csv, ReadsQuotedFieldsAndNamesBadLines) {
   EXPECT_EQ(table->rows[1][1], "4");
   EXPECT_EQ(table->lines[1], 4);
   EXPECT_EQ(parse_csv("a.csv", "x,y\n1\n").error().context, "a.csv:2: expected 2 columns, found 1");
-  EXPECT_EQ(csv_field("a,\"b\""), "\"a,\"\"b\"\"\"");
+  EXPECT_EQ(csv_word("a,\"b\""), "\"a,\"\"b\"\"\"");
 }
 
 TEST(Measurements, ReadRowsWithAndWithoutId) {
