@@ -5,11 +5,12 @@
 // - a whole synchronous iteration of one card, its response lengths given
 // - complete training-step estimates (divisor checks, memory of the fullest stage, time) of a
 //   mixture-of-experts model on thousands of devices, per second on one core; and of a dense one
+#include "sim_hw/catalog/catalog.hpp"
 #include "sim_hw/iteration/lengths.hpp"
 #include "sim_hw/iteration/one_card.hpp"
 #include "sim_hw/memory/ledger.hpp"
+#include "sim_hw/parallel/layout_check.hpp"
 #include "sim_hw/parallel/train_iteration.hpp"
-#include "sim_hw/predict/catalog.hpp"
 #include "sim_hw/steps/parallel_decode.hpp"
 
 #include <benchmark/benchmark.h>

@@ -1,12 +1,12 @@
-// Measures the queue of pending events of simulated runs (sim_hw/event_queue.hpp): one event is the
-// next source taken out and pending again at a later time.
+// Measures the queue of pending events of simulated runs (sim_hw/events/event_queue.hpp): one event
+// is the next source taken out and pending again at a later time.
 // - tournament: the queue itself; heap4: an indexed heap of four children; std_heap: a
 //   std::priority_queue of (time, source), which cannot change what is pending
 // - with 16, 384, 1024, 65536 sources
 // - spread of the times until the next event: equal, narrow (1 us +- 1 %), uniform (0 to 1 s),
 //   exponential (mean 1 ms), bimodal (1 us, or 1 s once in ten)
 // items_per_second is events per second. The draw of times is made beforehand and read in turn.
-#include "sim_hw/event_queue.hpp"
+#include "sim_hw/events/event_queue.hpp"
 
 #include <benchmark/benchmark.h>
 

@@ -3,9 +3,9 @@
 //   of 8 with oversubscribed uplinks; a permutation, which has no symmetry; peak memory of the
 //   process
 // - closed forms: one all-gather, one all-reduce
+#include "sim_hw/catalog/catalog.hpp"
 #include "sim_hw/network/collectives.hpp"
 #include "sim_hw/network/scenarios.hpp"
-#include "sim_hw/predict/catalog.hpp"
 
 #include <benchmark/benchmark.h>
 #include <sys/resource.h>

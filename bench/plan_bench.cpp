@@ -6,8 +6,9 @@
 //   divide. Counters: how many fit, that is were timed, and scenarios per second. The same with
 //   every one timed, whether it fits or not.
 // - the same search, with its bounds, from the question to the three best and the front
+#include "sim_hw/catalog/catalog.hpp"
+#include "sim_hw/parallel/layout_check.hpp"
 #include "sim_hw/plan/train_search.hpp"
-#include "sim_hw/predict/catalog.hpp"
 
 #include <benchmark/benchmark.h>
 

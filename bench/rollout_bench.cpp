@@ -7,7 +7,7 @@
 #include "actors/protocol/counted.hpp"
 #include "actors/transport/message.hpp"
 #include "rollout/simulated/rollout_actor.hpp"
-#include "sim_hw/predict/catalog.hpp"
+#include "sim_hw/catalog/catalog.hpp"
 
 #include <fmt/format.h>
 #include <sys/resource.h>

@@ -2,7 +2,7 @@
 
 #include "core/json.hpp"
 #include "core/text/table.hpp"
-#include "sim_hw/validation/moe_ablation.hpp"
+#include "sim_hw/ablation/ablation.hpp"
 
 #include <fmt/format.h>
 

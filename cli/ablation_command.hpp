@@ -1,5 +1,5 @@
 // `temper ablation`: what each mechanism of MoE training is worth, predicted with it off and on,
-// beside what was published (sim_hw/validation/moe_ablation.hpp).
+// beside what was published (sim_hw/ablation/ablation.hpp).
 #pragma once
 
 #include <iosfwd>

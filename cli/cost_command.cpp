@@ -1,8 +1,8 @@
 #include "cli/cost_command.hpp"
 
 #include "core/json.hpp"
-#include "sim_hw/predict/predict.hpp"
-#include "sim_hw/predict/readable.hpp"
+#include "sim_hw/queries/queries.hpp"
+#include "sim_hw/request/readable.hpp"
 
 #include <fmt/format.h>
 
@@ -136,7 +136,7 @@ void print_terms(const Metric& metric, std::ostream& out) {
   }
 }
 
-EstimateJson to_document(const Request& request, const sim_hw::Prediction& prediction) {
+EstimateJson to_document(const Request& request, const sim_hw::Cost& prediction) {
   EstimateJson document{
       request.kind, request.hardware, request.cards, request.params.to_text(), {}};
   for (const Metric& metric : prediction.metrics) {
@@ -158,7 +158,7 @@ int run_estimate(const EstimateOptions& options, std::ostream& out, std::ostream
     return refuse(request.error(), "", err);
   sim_hw::Catalog catalog = sim_hw::Catalog::shipped();
   const auto prediction =
-      sim_hw::predict({catalog, std::filesystem::path(".")}, *request, sim_hw::kinds());
+      sim_hw::cost_of({catalog, std::filesystem::path(".")}, *request, sim_hw::kinds());
   if (!prediction)
     return refuse(prediction.error(), request->kind, err);
   if (options.json) {

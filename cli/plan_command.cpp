@@ -2,10 +2,10 @@
 
 #include "core/files.hpp"
 #include "orchestrator/pipeline/load.hpp"
+#include "sim_hw/catalog/catalog.hpp"
 #include "sim_hw/plan/plan_words.hpp"
 #include "sim_hw/plan/rollout_request.hpp"
 #include "sim_hw/plan/train_advice.hpp"
-#include "sim_hw/predict/catalog.hpp"
 #include "study/plan/config_plan_report.hpp"
 #include "study/plan/plan_pipeline.hpp"
 #include "study/plan/rollout_plan_report.hpp"

@@ -3,7 +3,8 @@
 #include "core/files.hpp"
 #include "core/json.hpp"
 #include "core/yaml.hpp"
-#include "sim_hw/predict/readable.hpp"
+#include "sim_hw/published/measurement_file.hpp"
+#include "sim_hw/request/readable.hpp"
 #include "sim_hw/validation/report.hpp"
 
 #include <fmt/format.h>
@@ -219,7 +220,7 @@ Result<sim_hw::ReportNotes> read_notes(const ValidateOptions& options,
 Status write_report(const ValidateOptions& options,
                     sim_hw::Catalog& catalog,
                     const std::vector<Comparison>& rows,
-                    std::vector<sim_hw::UnusedPublication> unused) {
+                    std::vector<sim_hw::UnusedRow> unused) {
   sim_hw::ReportInput input;
   TEMPER_TRY(input.notes, read_notes(options, catalog));
   TEMPER_TRY(sim_hw::ReportTables tables,

@@ -1,7 +1,8 @@
 #include "actors/simulation/costs.hpp"
 
+#include "sim_hw/model/numbers.hpp"
 #include "sim_hw/network/reshard.hpp"
-#include "sim_hw/numbers.hpp"
+#include "sim_hw/parallel/layout_check.hpp"
 #include "sim_hw/steps/rollout_layout.hpp"
 #include "sim_hw/steps/step_model.hpp"
 

@@ -27,9 +27,9 @@
 
 #include "actors/simulation/simulation_config.hpp"
 #include "core/result.hpp"
+#include "sim_hw/layout/layout.hpp"
 #include "sim_hw/memory/ledger.hpp"
 #include "sim_hw/network/collectives.hpp"
-#include "sim_hw/parallel/layout.hpp"
 #include "sim_hw/steps/parallel_decode.hpp"
 
 namespace temper::actors {

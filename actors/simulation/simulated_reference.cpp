@@ -1,6 +1,7 @@
 #include "actors/simulation/simulated_reference.hpp"
 
 #include "sim_hw/iteration/cluster.hpp"
+#include "sim_hw/layout/stages.hpp"
 #include "sim_hw/parallel/train_traffic.hpp"
 
 #include <utility>

@@ -1,6 +1,7 @@
 #include "actors/simulation/simulated_reward.hpp"
 
 #include "core/hash.hpp"
+#include "core/portable_math.hpp"
 #include "core/random.hpp"
 
 #include <algorithm>
@@ -9,8 +10,6 @@
 
 namespace temper::actors {
 namespace {
-
-constexpr double kNormal99 = 2.3263478740408408;  ///< 99 % quantile of the standard normal.
 
 Random stream(std::uint64_t seed, std::uint64_t id, std::string_view name) {
   return Random(hash64(std::as_bytes(std::span(&id, 1)), seed), name);
@@ -26,7 +25,7 @@ RewardModel::RewardModel(const RewardPoolConfig& config,
       group_size_(std::max<std::uint64_t>(1, responses_per_group)) {
   if (instant_)
     return;
-  sigma_ = std::log(config.p99_over_median) / kNormal99;
+  sigma_ = std::log(config.p99_over_median) / kNormalQuantile99;
   mu_ = std::log(seconds(config.mean)) - sigma_ * sigma_ / 2;
 }
 

@@ -4,8 +4,8 @@
 
 #include "actors/simulation/length_config.hpp"
 #include "sim_hw/hardware/hardware_spec.hpp"
+#include "sim_hw/layout/layout.hpp"
 #include "sim_hw/model/model_spec.hpp"
-#include "sim_hw/parallel/layout.hpp"
 
 #include <optional>
 #include <string>

@@ -30,13 +30,4 @@ std::string bar_table(const std::vector<std::vector<std::string>>& rows) {
   return out;
 }
 
-std::string csv_word(std::string_view text) {
-  if (text.find_first_of(",\"\r\n") == std::string_view::npos)
-    return std::string(text);
-  std::string out = "\"";
-  for (const char c : text)
-    out += c == '"' ? std::string("\"\"") : std::string(1, c);
-  return out + '"';
-}
-
 }  // namespace temper

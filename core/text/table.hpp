@@ -3,6 +3,7 @@
 #pragma once
 
 #include "core/scalar_text.hpp"
+#include "core/text/csv.hpp"
 
 #include <span>
 #include <string>
@@ -13,9 +14,6 @@ namespace temper {
 /// The first row is the head; the first column is text, the others are numbers.
 /// Requires: rows of equal length, at least one.
 std::string bar_table(const std::vector<std::vector<std::string>>& rows);
-
-/// In double quotes where commas, quotes or line breaks need them (RFC 4180).
-std::string csv_word(std::string_view text);
 
 namespace detail {
 /// Names, then values, of a struct of scalars; of an absent optional nothing.

@@ -2,13 +2,15 @@
 
 #include "actors/simulation/costs.hpp"
 #include "actors/simulation/lengths.hpp"
-#include "core/files.hpp"
+#include "core/counts_file.hpp"
 #include "orchestrator/pipeline/placement.hpp"
 #include "orchestrator/pipeline/simulated_memory.hpp"
-#include "sim_hw/predict/catalog.hpp"
+#include "sim_hw/catalog/catalog.hpp"
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cstdint>
 
 namespace temper::orchestrator {
 namespace {
@@ -29,23 +31,10 @@ class Rules {
 
 /// Error: the file cannot be read or holds something else than an array of positive lengths.
 Result<std::vector<std::int32_t>> read_trace(const std::string& path) {
-  TEMPER_TRY(const std::string text, read_file(path));
-  const auto array = nlohmann::json::parse(text, nullptr, false);
-  const auto wrong = [&] {
-    return invalid_input(path + " is no JSON array of lengths, each a number of tokens from 1");
-  };
-  if (!array.is_array() || array.empty())
-    return wrong();
-  std::vector<std::int32_t> lengths;
-  lengths.reserve(array.size());
-  for (const auto& length : array) {
-    if (!length.is_number_integer() || length.get<std::int64_t>() < 1 ||
-        length.get<std::int64_t>() > INT32_MAX) {
-      return wrong();
-    }
-    lengths.push_back(length.get<std::int32_t>());
-  }
-  return lengths;
+  TEMPER_TRY(const std::vector<std::int64_t> counts, read_counts(path, "lengths"));
+  if (*std::ranges::max_element(counts) > INT32_MAX)
+    return invalid_input(fmt::format("{}: a length is above {}", path, INT32_MAX));
+  return std::vector<std::int32_t>(counts.begin(), counts.end());
 }
 
 void check_lengths(const std::string& key, LengthConfig c, Rules& rules) {

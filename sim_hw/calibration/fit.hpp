@@ -10,8 +10,8 @@
 // fitted (kCounted).
 #pragma once
 
-#include "sim_hw/predict/catalog.hpp"
-#include "sim_hw/validation/measurement.hpp"
+#include "sim_hw/catalog/catalog.hpp"
+#include "sim_hw/measurements/measurement.hpp"
 #include "sim_hw/validation/statistics.hpp"
 
 #include <span>

@@ -68,8 +68,10 @@ struct OperatorConstants {
   double host_untuned_step = 0;
   double reward_token = 5e-7;
 };
+namespace detail {
+
 template <class V>
-void describe(V& v, OperatorConstants& c) {
+void describe_products(V& v, OperatorConstants& c) {
   v.field(1,
           "matmul_boost",
           c.matmul_boost,
@@ -94,6 +96,9 @@ void describe(V& v, OperatorConstants& c) {
           "matmul_backward",
           c.matmul_backward,
           {.doc = "Time of a backward GEMM over a forward one of its shape.", .min = 0.1});
+}
+template <class V>
+void describe_kernels(V& v, OperatorConstants& c) {
   v.field(7,
           "memory_efficiency",
           c.memory_efficiency,
@@ -119,6 +124,9 @@ void describe(V& v, OperatorConstants& c) {
           "rotary_bytes",
           c.rotary_bytes,
           {.doc = "Bytes moved per query and key element of the rotary embedding.", .min = 0.1});
+}
+template <class V>
+void describe_attention(V& v, OperatorConstants& c) {
   v.field(14,
           "attention_rate",
           c.attention_rate,
@@ -153,6 +161,9 @@ void describe(V& v, OperatorConstants& c) {
           "attention_decode_depth",
           c.attention_decode_depth,
           {.doc = "Seconds more per element of the head size.", .min = 1e-11});
+}
+template <class V>
+void describe_ends(V& v, OperatorConstants& c) {
   v.field(22,
           "sampling_bytes",
           c.sampling_bytes,
@@ -169,6 +180,9 @@ void describe(V& v, OperatorConstants& c) {
           "optimizer_latency",
           c.optimizer_latency,
           {.doc = "Seconds of an optimizer step without parameters.", .min = 1e-8});
+}
+template <class V>
+void describe_experts(V& v, OperatorConstants& c) {
   v.field(26,
           "grouped_bandwidth",
           c.grouped_bandwidth,
@@ -195,6 +209,9 @@ void describe(V& v, OperatorConstants& c) {
           {.doc = "Share of the experts that the tokens of one sequence reach with random weights.",
            .min = 0.01,
            .max = 1.0});
+}
+template <class V>
+void describe_host(V& v, OperatorConstants& c) {
   v.field(31,
           "host_kernel",
           c.host_kernel,
@@ -212,6 +229,18 @@ void describe(V& v, OperatorConstants& c) {
           "reward_token",
           c.reward_token,
           {.doc = "Seconds of the host per token that a rule-based reward reads.", .min = 0.0});
+}
+
+}  // namespace detail
+
+template <class V>
+void describe(V& v, OperatorConstants& c) {
+  detail::describe_products(v, c);
+  detail::describe_kernels(v, c);
+  detail::describe_attention(v, c);
+  detail::describe_ends(v, c);
+  detail::describe_experts(v, c);
+  detail::describe_host(v, c);
 }
 
 /// What configs/calibration/NAME.yaml adds to configs/hardware/NAME.yaml; written by `temper

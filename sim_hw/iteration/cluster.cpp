@@ -1,8 +1,9 @@
 #include "sim_hw/iteration/cluster.hpp"
 
+#include "sim_hw/layout/stages.hpp"
 #include "sim_hw/memory/ledger.hpp"
+#include "sim_hw/model/numbers.hpp"
 #include "sim_hw/model/parameters.hpp"
-#include "sim_hw/numbers.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -47,8 +48,8 @@ double forward_iteration_seconds(const ModelSpec& model,
                                  const Layout& layout,
                                  const TrainShape& shape) {
   const StepInputs in{model, device, fabric, layout, shape};
-  const double dense = model.dense_layers() > 0 ? dense_layer_cost(in).forward : 0;
-  const double expert = model.moe ? expert_layer_cost(in).forward : 0;
+  const double dense = model.dense_layers() > 0 ? layer_cost(in, LayerKind::Dense).forward : 0;
+  const double expert = model.moe ? layer_cost(in, LayerKind::Experts).forward : 0;
   const double columns = as_double(model.vocabulary) / in.tp();
   const double head =
       gemm_seconds(device, Heat::Sustained, in.tokens(), columns, in.hidden()) +

@@ -1,6 +1,6 @@
 #include "sim_hw/memory/activations.hpp"
 
-#include "sim_hw/numbers.hpp"
+#include "sim_hw/model/numbers.hpp"
 
 namespace temper::sim_hw {
 

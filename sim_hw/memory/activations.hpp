@@ -12,8 +12,8 @@
 // Values only; nothing allocates.
 #pragma once
 
+#include "sim_hw/layout/layout.hpp"
 #include "sim_hw/model/model_spec.hpp"
-#include "sim_hw/parallel/layout.hpp"
 
 #include <array>
 #include <cstddef>
@@ -75,7 +75,6 @@ double tensor_bytes_per_token(const SavedTensor& tensor,
                               const Layout& layout,
                               const TrainShape& shape);
 
-enum class LayerKind { Dense, Experts };
 /// Whether silu(gate) is kept as well: module by module, or gate and up in one kernel.
 enum class Gating { Fused, Eager };
 

@@ -1,7 +1,8 @@
 #include "sim_hw/memory/ledger.hpp"
 
+#include "sim_hw/layout/stages.hpp"
 #include "sim_hw/memory/activations.hpp"
-#include "sim_hw/numbers.hpp"
+#include "sim_hw/model/numbers.hpp"
 
 #include <algorithm>
 
@@ -10,7 +11,7 @@ namespace temper::sim_hw {
 namespace {
 
 /// What a state's parameters weigh when ZeRO shards it or not, over `copies` times the replicas.
-double sharded(const StageWeights& weights,
+double sharded(const StageParameters& weights,
                const Layout& layout,
                bool sharding,
                double bytes,
@@ -128,7 +129,7 @@ Ledger stage_ledger(const ModelSpec& model,
                     std::int64_t stage) {
   const double copies = as_double(weight_copies(shape));
   const std::int64_t mirror = mirrored_stage(layout, stage);
-  const StageWeights weights = device_weights(model, layout, shape, stage);
+  const StageParameters weights = device_parameters(model, layout, shape, stage);
   const double tokens = as_double(shape.seq * shape.micro_batch) / as_double(layout.cp);
   const double tp = as_double(layout.tp);
   Ledger ledger;
@@ -234,7 +235,7 @@ Ledger worst_train_ledger(const ModelSpec& model, const Layout& layout, const Tr
 }
 
 double layer_state_bytes(const ModelSpec& model, const Layout& layout, const TrainShape& shape) {
-  StageWeights weights = device_weights(model, layout, shape, 0);
+  StageParameters weights = device_parameters(model, layout, shape, 0);
   weights.embedding_and_head = 0;
   const double copies = as_double(weight_copies(shape));
   const auto state = [&](Zero since, double bytes) {
@@ -257,7 +258,7 @@ Ledger inference_ledger(const ModelSpec& model, const Layout& layout, const Infe
   replica.zero = Zero::None;
   double most = 0;
   for (const std::int64_t stage : {std::int64_t{0}, layout.pp - 1})
-    most = std::max(most, stage_weights(model, replica, stage).total());
+    most = std::max(most, stage_parameters(model, replica, stage).total());
   Ledger ledger;
   ledger.weights = most * shape.weight_bytes;
   ledger.kv_cache = shape.cached_tokens * kv_bytes_per_token(model, layout, shape.kv_bytes);

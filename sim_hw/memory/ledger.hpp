@@ -20,9 +20,9 @@
 // Values only; nothing allocates.
 #pragma once
 
+#include "sim_hw/layout/layout.hpp"
 #include "sim_hw/memory/weights.hpp"
 #include "sim_hw/model/model_spec.hpp"
-#include "sim_hw/parallel/layout.hpp"
 
 #include <array>
 #include <string_view>

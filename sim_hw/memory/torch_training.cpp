@@ -2,7 +2,7 @@
 
 #include "sim_hw/memory/activations.hpp"
 #include "sim_hw/memory/weights.hpp"
-#include "sim_hw/numbers.hpp"
+#include "sim_hw/model/numbers.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -81,7 +81,7 @@ TorchTrainingMemory torch_training_memory(const ModelSpec& model,
                                           Recompute recompute) {
   const double tokens = batch * seq;
   const double hidden = as_double(model.hidden);
-  const double parameters = stage_weights(model, Layout{}, 0).total();
+  const double parameters = stage_parameters(model, Layout{}, 0).total();
   const double plane = 2 * tokens * hidden;
   const double table = 2 * as_double(model.vocabulary) * hidden;
 

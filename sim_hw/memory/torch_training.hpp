@@ -17,8 +17,8 @@
 // Measured on an H200, qwen2.5-0.5b and 7b, 10 rows: see tests.
 #pragma once
 
+#include "sim_hw/layout/layout.hpp"
 #include "sim_hw/model/model_spec.hpp"
-#include "sim_hw/parallel/layout.hpp"
 
 #include <array>
 #include <string_view>

@@ -1,6 +1,7 @@
 #include "sim_hw/memory/weights.hpp"
 
-#include "sim_hw/numbers.hpp"
+#include "sim_hw/layout/stages.hpp"
+#include "sim_hw/model/numbers.hpp"
 
 #include <algorithm>
 
@@ -40,9 +41,9 @@ double mlp(const ModelSpec& model, double ffn, double tp) {
 
 }  // namespace
 
-LayerWeights layer_weights(const ModelSpec& model, const Layout& layout) {
+LayerParameters layer_parameters(const ModelSpec& model, const Layout& layout) {
   const double tp = as_double(layout.tp);
-  LayerWeights weights;
+  LayerParameters weights;
   weights.attention = attention(model, tp) + norm(model);
   weights.dense = mlp(model, as_double(model.ffn), tp) + norm(model);
   if (model.moe) {
@@ -72,14 +73,14 @@ std::int64_t first_uniform_stage(const ModelSpec& model, const Layout& layout) {
   return std::min(stage, layout.pp - 1);
 }
 
-StageWeights stage_weights(const ModelSpec& model, const Layout& layout, std::int64_t stage) {
-  const LayerWeights layer = layer_weights(model, layout);
+StageParameters stage_parameters(const ModelSpec& model, const Layout& layout, std::int64_t stage) {
+  const LayerParameters layer = layer_parameters(model, layout);
   const double tp = as_double(layout.tp);
   const double hidden = as_double(model.hidden);
   const double table = as_double(model.vocabulary) * hidden / tp;
   const double layers = as_double(stage_layers(model, layout, stage));
   const double dense = as_double(dense_stage_layers(model, layout, stage));
-  StageWeights weights;
+  StageParameters weights;
   weights.layers = layers * layer.attention + dense * layer.dense + (layers - dense) * layer.shared;
   weights.experts = (layers - dense) * layer.experts;
   if (stage == 0)
@@ -99,14 +100,14 @@ StageWeights stage_weights(const ModelSpec& model, const Layout& layout, std::in
   return weights;
 }
 
-StageWeights device_weights(const ModelSpec& model,
-                            const Layout& layout,
-                            const TrainShape& shape,
-                            std::int64_t stage) {
-  StageWeights weights = stage_weights(model, layout, stage);
+StageParameters device_parameters(const ModelSpec& model,
+                                  const Layout& layout,
+                                  const TrainShape& shape,
+                                  std::int64_t stage) {
+  StageParameters weights = stage_parameters(model, layout, stage);
   if (weight_copies(shape) == 1)
     return weights;
-  const StageWeights mirror = stage_weights(model, layout, mirrored_stage(layout, stage));
+  const StageParameters mirror = stage_parameters(model, layout, mirrored_stage(layout, stage));
   weights.layers += mirror.layers;
   weights.experts += mirror.experts;
   weights.embedding_and_head += mirror.embedding_and_head;

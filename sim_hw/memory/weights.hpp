@@ -6,22 +6,22 @@
 // a tied head is held twice once it is on another stage than the embedding. Values only.
 #pragma once
 
+#include "sim_hw/layout/layout.hpp"
 #include "sim_hw/model/model_spec.hpp"
-#include "sim_hw/parallel/layout.hpp"
 
 namespace temper::sim_hw {
 
 /// Parameters of one layer on one device.
-struct LayerWeights {
+struct LayerParameters {
   double attention = 0;  ///< With its norms.
   double dense = 0;      ///< MLP of a dense layer, with its norms.
   double shared = 0;     ///< Norms, router and shared experts of an expert layer.
   double experts = 0;    ///< Routed experts.
 };
-LayerWeights layer_weights(const ModelSpec& model, const Layout& layout);
+LayerParameters layer_parameters(const ModelSpec& model, const Layout& layout);
 
 /// Parameters of one stage on one device.
-struct StageWeights {
+struct StageParameters {
   double layers = 0;              ///< Without routed experts.
   double experts = 0;             ///< Routed experts.
   double embedding_and_head = 0;  ///< With positions and the last norm.
@@ -29,7 +29,7 @@ struct StageWeights {
   double dense() const { return layers + embedding_and_head; }
   double total() const { return layers + experts + embedding_and_head; }
 };
-StageWeights stage_weights(const ModelSpec& model, const Layout& layout, std::int64_t stage);
+StageParameters stage_parameters(const ModelSpec& model, const Layout& layout, std::int64_t stage);
 
 /// Copies of the weights in the pipeline: DualPipe has one from each end.
 inline std::int64_t weight_copies(const TrainShape& shape) {
@@ -39,10 +39,10 @@ inline std::int64_t mirrored_stage(const Layout& layout, std::int64_t stage) {
   return layout.pp - 1 - stage;
 }
 /// Parameters of the device of stage `stage`: of that stage, and of its mirror image in DualPipe.
-StageWeights device_weights(const ModelSpec& model,
-                            const Layout& layout,
-                            const TrainShape& shape,
-                            std::int64_t stage);
+StageParameters device_parameters(const ModelSpec& model,
+                                  const Layout& layout,
+                                  const TrainShape& shape,
+                                  std::int64_t stage);
 
 /// The first stage whose layers all have experts, or are all dense in a dense model.
 std::int64_t first_uniform_stage(const ModelSpec& model, const Layout& layout);

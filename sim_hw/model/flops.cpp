@@ -1,7 +1,7 @@
 #include "sim_hw/model/flops.hpp"
 
+#include "sim_hw/model/numbers.hpp"
 #include "sim_hw/model/parameters.hpp"
-#include "sim_hw/numbers.hpp"
 
 namespace temper::sim_hw {
 

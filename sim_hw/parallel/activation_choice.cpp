@@ -1,7 +1,7 @@
 #include "sim_hw/parallel/activation_choice.hpp"
 
 #include "sim_hw/memory/ledger.hpp"
-#include "sim_hw/numbers.hpp"
+#include "sim_hw/model/numbers.hpp"
 #include "sim_hw/operators/operators.hpp"
 
 #include <algorithm>
@@ -51,10 +51,6 @@ void for_each(const StepInputs& in, LayerKind kind, std::uint32_t which, const F
   }
 }
 
-LayerCost cost_of(const StepInputs& in, LayerKind kind) {
-  return kind == LayerKind::Experts ? expert_layer_cost(in) : dense_layer_cost(in);
-}
-
 TensorFates& fates_of(TrainShape& shape, LayerKind kind) {
   return kind == LayerKind::Experts ? shape.activations.experts : shape.activations.dense;
 }
@@ -78,7 +74,7 @@ std::optional<Candidate> best_candidate(const StepInputs& in, const MemoryLimits
     if (kind == LayerKind::Experts ? !in.model.moe : in.model.dense_layers() == 0)
       continue;
     const SavedTensors saved = saved_tensors(in.model, in.shape, kind);
-    const double before = cost_of(in, kind).time.total();
+    const double before = layer_cost(in, kind).time.total();
     for (std::size_t i = 0; i < saved.all().size(); ++i) {
       const std::uint32_t bit = std::uint32_t{1} << i;
       for (const bool swap : {false, true}) {
@@ -91,7 +87,7 @@ std::optional<Candidate> best_candidate(const StepInputs& in, const MemoryLimits
         const StepInputs changed{in.model, in.device, in.fabric, in.layout, next.shape};
         if (swap && swapped_bytes(changed) > limits.host)
           continue;
-        next.seconds = cost_of(changed, kind).time.total() - before;
+        next.seconds = layer_cost(changed, kind).time.total() - before;
         if (!best || next.better_than(*best))
           best = next;
       }

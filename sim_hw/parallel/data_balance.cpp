@@ -1,6 +1,6 @@
 #include "sim_hw/parallel/data_balance.hpp"
 
-#include "sim_hw/numbers.hpp"
+#include "sim_hw/model/numbers.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -34,7 +34,7 @@ SampleOrder as_they_come(std::size_t samples) {
   return order;
 }
 
-SampleOrder rearranged(const std::vector<double>& costs, const ReplicaShape& shape) {
+SampleOrder rearranged(const std::vector<double>& costs, const SampleReplicas& shape) {
   SampleOrder falling = as_they_come(costs.size());
   std::ranges::stable_sort(falling,
                            [&](std::size_t a, std::size_t b) { return costs[a] > costs[b]; });
@@ -61,7 +61,7 @@ SampleOrder rearranged(const std::vector<double>& costs, const ReplicaShape& sha
 
 double attention_imbalance(const std::vector<double>& costs,
                            const SampleOrder& order,
-                           const ReplicaShape& shape,
+                           const SampleReplicas& shape,
                            std::int64_t seq) {
   const auto replicas = static_cast<std::size_t>(shape.replicas);
   const auto coupled = static_cast<std::size_t>(shape.coupled);

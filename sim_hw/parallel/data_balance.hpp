@@ -30,7 +30,7 @@ std::vector<double> pack_documents(const DocumentShape& documents,
                                    std::int64_t seq,
                                    Random& random);
 
-struct ReplicaShape {
+struct SampleReplicas {
   std::int64_t replicas = 1;     ///< Data-parallel; divide the samples.
   std::int64_t coupled = 1;      ///< Of them, those that share experts; divide the replicas.
   std::int64_t micro_batch = 1;  ///< Samples.
@@ -39,11 +39,11 @@ struct ReplicaShape {
 using SampleOrder = std::vector<std::size_t>;
 
 SampleOrder as_they_come(std::size_t samples);
-SampleOrder rearranged(const std::vector<double>& costs, const ReplicaShape& shape);
+SampleOrder rearranged(const std::vector<double>& costs, const SampleReplicas& shape);
 /// 1 + the wait above, for costs in tokens^2.
 double attention_imbalance(const std::vector<double>& costs,
                            const SampleOrder& order,
-                           const ReplicaShape& shape,
+                           const SampleReplicas& shape,
                            std::int64_t seq);
 
 }  // namespace temper::sim_hw

@@ -1,5 +1,5 @@
 // What a layer's devices send each other (sim_hw/parallel/layer_cost.hpp).
-#include "sim_hw/numbers.hpp"
+#include "sim_hw/model/numbers.hpp"
 #include "sim_hw/parallel/layer_cost.hpp"
 
 #include <algorithm>
@@ -28,12 +28,14 @@ TensorExchange tensor_exchange(const StepInputs& in, double regions) {
   return {{in.layout.tp, 1}, regions, parts ? in.plane_bytes() / in.tp() : in.plane_bytes()};
 }
 
-double cut_ffn(const ModelSpec& model, bool experts) {
-  return as_double(experts ? model.moe->shared_experts * model.moe->shared_expert_ffn : model.ffn);
+double cut_ffn(const ModelSpec& model, LayerKind kind) {
+  if (kind == LayerKind::Dense)
+    return as_double(model.ffn);
+  return as_double(model.moe->shared_experts * model.moe->shared_expert_ffn);
 }
 
-double tensor_regions(const ModelSpec& model, bool experts) {
-  return cut_ffn(model, experts) > 0 ? 2 : 1;
+double tensor_regions(const ModelSpec& model, LayerKind kind) {
+  return cut_ffn(model, kind) > 0 ? 2 : 1;
 }
 
 ExpertExchange expert_exchange(const StepInputs& in) {

@@ -1,6 +1,6 @@
 #include "sim_hw/parallel/expert_balance.hpp"
 
-#include "sim_hw/numbers.hpp"
+#include "sim_hw/model/numbers.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -4,7 +4,7 @@
 // let the logarithm of each expert's popularity wander (a stationary first-order process of the
 // given spread, so that loads are lognormal and keep their skew):
 //   x(t + 1) = r x(t) + sqrt(1 - r^2) spread z,  load = exp(x) / sum exp(x),  r = 1 - drift
-// Prediction: the exponential average of the loads seen, weight `memory` on the past.
+// Cost: the exponential average of the loads seen, weight `memory` on the past.
 // Placement, greedy on two levels: experts by falling predicted load, each to the node of least
 // load that has room, then to the device of least load that has room inside it.
 // Migration: with s seconds per step of the layer's experts and their exchange at balance, a new

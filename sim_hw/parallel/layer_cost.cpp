@@ -1,6 +1,6 @@
 #include "sim_hw/parallel/layer_cost.hpp"
 
-#include "sim_hw/numbers.hpp"
+#include "sim_hw/model/numbers.hpp"
 #include "sim_hw/operators/operators.hpp"
 #include "sim_hw/parallel/activation_choice.hpp"
 #include "sim_hw/steps/steps.hpp"
@@ -24,7 +24,7 @@ struct Matmul {
   }
 };
 
-struct Pass {
+struct BothWays {
   double forward = 0;
   double backward = 0;
 
@@ -68,12 +68,12 @@ Matmul mlp(const StepInputs& in, double ffn) {
 /// softmax reads 2 and writes 2, the second product reads 2; dropout reads 2, writes 2 and a mask.
 /// Backward: the second product reads 2 and writes 2, softmax reads 4 and writes 2, the first
 /// product reads 2 for each of its gradients; dropout reads 2 and the mask and writes 2.
-Pass score_bytes(double dropout) {
+BothWays score_bytes(double dropout) {
   const double extra = dropout > 0 ? 5 : 0;
   return {8 + extra, 14 + extra};
 }
 
-Pass attention(const StepInputs& in) {
+BothWays attention(const StepInputs& in) {
   const double cp = as_double(in.layout.cp);
   const double batch = as_double(in.shape.micro_batch);
   const double seq = as_double(in.shape.seq);
@@ -84,7 +84,7 @@ Pass attention(const StepInputs& in) {
   }
   const double scores = batch * a.heads * seq * seq / cp;  // The whole square.
   const double products = scores * 2 * (a.key_dim + a.value_dim) * in.device.sustained_cost;
-  const Pass bytes = score_bytes(in.shape.dropout);
+  const BothWays bytes = score_bytes(in.shape.dropout);
   const double kernels = in.shape.dropout > 0 ? 4 : 3;
   return {products + elementwise_seconds(in.device, kernels, scores * bytes.forward),
           2 * products + elementwise_seconds(in.device, kernels + 2, scores * bytes.backward)};
@@ -95,7 +95,7 @@ Pass attention(const StepInputs& in) {
 /// of 1, backwards reads 3 and writes 2. Rotary reads and writes queries and keys both ways. GELU
 /// reads 2 and writes 2, backwards reads 4 and writes 2; SwiGLU reads 4 and writes 2, backwards 6
 /// and 4.
-Pass elementwise(const StepInputs& in, double ffn) {
+BothWays elementwise(const StepInputs& in, double ffn) {
   const ModelSpec& model = in.model;
   const double rows = in.tokens() / in.sequence_cut();
   const double norms = model.sandwich_norm ? 4 : 2;
@@ -124,7 +124,7 @@ double routed_copies(const StepInputs& in) {
          in.shape.expert_imbalance;
 }
 
-Pass routed_experts(const StepInputs& in) {
+BothWays routed_experts(const StepInputs& in) {
   const MixtureOfExperts& moe = *in.model.moe;
   const double local = as_double(moe.experts) / as_double(in.layout.ep);
   const double copies = routed_copies(in);
@@ -141,10 +141,10 @@ double excess(double communication, double compute) {
 }
 
 /// Of the attention block and the MLP, each with a region cut by tensor parallelism.
-Pass tensor_wait(const StepInputs& in,
-                 double weight_gradients,
-                 double input_gradients,
-                 const TensorExchange& e) {
+BothWays tensor_wait(const StepInputs& in,
+                     double weight_gradients,
+                     double input_gradients,
+                     const TensorExchange& e) {
   if (in.layout.tp == 1)
     return {};
   if (in.layout.sequence_parallel == SequenceParallel::Off) {
@@ -157,7 +157,7 @@ Pass tensor_wait(const StepInputs& in,
           gather + excess(gather, input_gradients) + excess(scatter, weight_gradients)};
 }
 
-Pass expert_wait(const StepInputs& in) {
+BothWays expert_wait(const StepInputs& in) {
   const ExpertExchange e = expert_exchange(in);
   double once = e.seconds;
   if (in.layout.expert_tp > 1) {
@@ -168,7 +168,7 @@ Pass expert_wait(const StepInputs& in) {
 }
 
 /// Rings of keys and values, forward, and of them and their gradients, backward.
-Pass context_wait(const StepInputs& in, const Pass& attention) {
+BothWays context_wait(const StepInputs& in, const BothWays& attention) {
   const std::int64_t cp = in.layout.cp;
   if (cp == 1)
     return {};
@@ -181,7 +181,7 @@ Pass context_wait(const StepInputs& in, const Pass& attention) {
 /// A layer's compute, and what shows of its tensor and context parallelism.
 struct LayerParts {
   Matmul matmul;
-  Pass core, vector, routed, tensor, context;
+  BothWays core, vector, routed, tensor, context;
 
   double forward() const { return matmul.forward + core.forward + vector.forward + routed.forward; }
   double backward() const {
@@ -189,10 +189,10 @@ struct LayerParts {
   }
 };
 
-LayerParts layer_parts(const StepInputs& in, bool experts) {
+LayerParts layer_parts(const StepInputs& in, LayerKind kind) {
   LayerParts parts;
   parts.matmul = projections(in);
-  const double ffn = cut_ffn(in.model, experts);
+  const double ffn = cut_ffn(in.model, kind);
   if (ffn > 0) {
     const Matmul dense = mlp(in, ffn);
     parts.matmul.forward += dense.forward;
@@ -201,26 +201,26 @@ LayerParts layer_parts(const StepInputs& in, bool experts) {
   }
   parts.core = attention(in);
   parts.vector = elementwise(in, ffn);
-  if (experts)
+  if (kind == LayerKind::Experts)
     parts.routed = routed_experts(in);
   parts.tensor = tensor_wait(in,
                              parts.matmul.weight_gradient,
                              parts.matmul.backward - parts.matmul.weight_gradient,
-                             tensor_exchange(in, tensor_regions(in.model, experts)));
+                             tensor_exchange(in, tensor_regions(in.model, kind)));
   parts.context = context_wait(in, parts.core);
   return parts;
 }
 
 /// What shows of dispatch and combine.
 struct ExpertShow {
-  Pass pass;
+  BothWays pass;
   double recompute = 0;
-  Pass hidden;  ///< By the schedule.
+  BothWays hidden;  ///< By the schedule.
 };
 
 ExpertShow expert_show(const StepInputs& in, const LayerParts& parts) {
   const bool full = in.shape.recompute == Recompute::Full;
-  const Pass raw = expert_wait(in);
+  const BothWays raw = expert_wait(in);
   ExpertShow show;
   show.pass = raw;
   if (in.shape.mechanisms.schedule != PipelineSchedule::OneForwardOneBackward) {
@@ -239,7 +239,7 @@ ExpertShow expert_show(const StepInputs& in, const LayerParts& parts) {
   return show;
 }
 
-void add_recompute(const StepInputs& in, const LayerParts& parts, bool experts, StageTime& time) {
+void add_recompute(const StepInputs& in, const LayerParts& parts, LayerKind kind, StageTime& time) {
   if (in.shape.recompute == Recompute::Full) {
     time.recompute = parts.forward();
     time.tensor_parallel += parts.tensor.forward;
@@ -250,8 +250,8 @@ void add_recompute(const StepInputs& in, const LayerParts& parts, bool experts, 
       in.shape.attention == AttentionKernel::Unfused) {
     time.recompute = parts.core.forward;  // Fused attention does this inside its backward.
   }
-  const TensorFates& fates = experts ? in.shape.activations.experts : in.shape.activations.dense;
-  const LayerKind kind = experts ? LayerKind::Experts : LayerKind::Dense;
+  const ActivationPlan& plan = in.shape.activations;
+  const TensorFates& fates = kind == LayerKind::Experts ? plan.experts : plan.dense;
   if (fates.recomputed != 0)
     time.recompute += remake_seconds(in, kind, fates.recomputed);
   if (fates.swapped != 0) {
@@ -296,43 +296,6 @@ double host_wait(const StepInputs& in, const Segments& forward, const Segments& 
          excess(back.experts, backward.experts);
 }
 
-LayerCost layer_cost(const StepInputs& in, bool experts) {
-  const LayerParts parts = layer_parts(in, experts);
-  LayerCost cost;
-  StageTime& time = cost.time;
-  time.matmul = parts.matmul.forward + parts.matmul.backward;
-  time.attention = parts.core.total();
-  time.elementwise = parts.vector.total();
-  time.experts = parts.routed.total();
-  time.tensor_parallel = parts.tensor.total();
-  time.context_parallel = parts.context.total();
-  cost.weight_gradient = parts.matmul.weight_gradient + parts.routed.backward / 2;
-  add_recompute(in, parts, experts, time);
-  const double again = in.shape.recompute == Recompute::Full ? 1 : 0;
-  time.data_wait =
-      (in.shape.attention_imbalance - 1) * (parts.core.total() + again * parts.core.forward);
-  Pass routed;  // Experts and what shows of the way to them.
-  double way_forward = 0;
-  if (experts) {
-    const ExpertShow show = expert_show(in, parts);
-    const LoadSum loads = load_sum(in);
-    const double summed = all_reduce_seconds(in.fabric, loads.group, loads.bytes);
-    time.expert_parallel = show.pass.total() + show.recompute + summed;
-    way_forward = show.pass.forward + summed;
-    cost.hidden = show.hidden.total();
-    cost.hidden_forward = show.hidden.forward;
-    routed = {
-        parts.routed.forward + way_forward,
-        parts.routed.backward + again * parts.routed.forward + show.pass.backward + show.recompute};
-  }
-  cost.forward = parts.forward() + parts.tensor.forward + way_forward + parts.context.forward;
-  const double backward = time.total() - cost.forward;
-  time.host = host_wait(in,
-                        {cost.forward - routed.forward, routed.forward},
-                        {backward - routed.backward, routed.backward});
-  return cost;
-}
-
 }  // namespace
 
 AttentionShape attention_shape(const StepInputs& in) {
@@ -371,12 +334,41 @@ LayerCost& LayerCost::add(const LayerCost& other, double times) {
   return *this;
 }
 
-LayerCost dense_layer_cost(const StepInputs& in) {
-  return layer_cost(in, false);
-}
-
-LayerCost expert_layer_cost(const StepInputs& in) {
-  return layer_cost(in, true);
+LayerCost layer_cost(const StepInputs& in, LayerKind kind) {
+  const LayerParts parts = layer_parts(in, kind);
+  LayerCost cost;
+  StageTime& time = cost.time;
+  time.matmul = parts.matmul.forward + parts.matmul.backward;
+  time.attention = parts.core.total();
+  time.elementwise = parts.vector.total();
+  time.experts = parts.routed.total();
+  time.tensor_parallel = parts.tensor.total();
+  time.context_parallel = parts.context.total();
+  cost.weight_gradient = parts.matmul.weight_gradient + parts.routed.backward / 2;
+  add_recompute(in, parts, kind, time);
+  const double again = in.shape.recompute == Recompute::Full ? 1 : 0;
+  time.data_wait =
+      (in.shape.attention_imbalance - 1) * (parts.core.total() + again * parts.core.forward);
+  BothWays routed;  // Experts and what shows of the way to them.
+  double way_forward = 0;
+  if (kind == LayerKind::Experts) {
+    const ExpertShow show = expert_show(in, parts);
+    const LoadSum loads = load_sum(in);
+    const double summed = all_reduce_seconds(in.fabric, loads.group, loads.bytes);
+    time.expert_parallel = show.pass.total() + show.recompute + summed;
+    way_forward = show.pass.forward + summed;
+    cost.hidden = show.hidden.total();
+    cost.hidden_forward = show.hidden.forward;
+    routed = {
+        parts.routed.forward + way_forward,
+        parts.routed.backward + again * parts.routed.forward + show.pass.backward + show.recompute};
+  }
+  cost.forward = parts.forward() + parts.tensor.forward + way_forward + parts.context.forward;
+  const double backward = time.total() - cost.forward;
+  time.host = host_wait(in,
+                        {cost.forward - routed.forward, routed.forward},
+                        {backward - routed.backward, routed.backward});
+  return cost;
 }
 
 }  // namespace temper::sim_hw

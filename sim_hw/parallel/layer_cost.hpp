@@ -30,10 +30,10 @@
 // Megatron-LM. Doubles are seconds; nothing allocates.
 #pragma once
 
+#include "sim_hw/layout/layout.hpp"
 #include "sim_hw/model/model_spec.hpp"
 #include "sim_hw/network/collectives.hpp"
 #include "sim_hw/operators/operators.hpp"
-#include "sim_hw/parallel/layout.hpp"
 
 namespace temper::sim_hw {
 
@@ -75,9 +75,9 @@ struct TensorExchange {
 };
 TensorExchange tensor_exchange(const StepInputs& in, double regions);
 /// Intermediate size of the MLP that tensor parallelism cuts: the dense one, or the shared experts.
-double cut_ffn(const ModelSpec& model, bool experts);
+double cut_ffn(const ModelSpec& model, LayerKind kind);
 /// Regions of a layer that tensor parallelism cuts.
-double tensor_regions(const ModelSpec& model, bool experts);
+double tensor_regions(const ModelSpec& model, LayerKind kind);
 struct ExpertExchange {
   Group group;
   MoeTraffic traffic;
@@ -135,9 +135,8 @@ struct LayerCost {
   LayerCost& add(const LayerCost& other, double times);
 };
 
-/// Without gradient accumulation, which depends on the stage's parameters.
-LayerCost dense_layer_cost(const StepInputs& in);
-/// Requires: in.model.moe.
-LayerCost expert_layer_cost(const StepInputs& in);
+/// Without gradient accumulation, which depends on the stage's parameters. Requires: the model has
+/// layers of this kind.
+LayerCost layer_cost(const StepInputs& in, LayerKind kind);
 
 }  // namespace temper::sim_hw

@@ -1,6 +1,7 @@
 #include "sim_hw/parallel/layout_request.hpp"
 
 #include "sim_hw/parallel/activation_choice.hpp"
+#include "sim_hw/parallel/layout_check.hpp"
 
 #include <fmt/format.h>
 

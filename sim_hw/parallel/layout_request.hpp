@@ -1,8 +1,11 @@
 // A layout and a training shape from the parameters of a question. No threads.
 #pragma once
 
-#include "sim_hw/parallel/layout.hpp"
-#include "sim_hw/predict/request.hpp"
+#include "core/result.hpp"
+#include "sim_hw/hardware/hardware_spec.hpp"
+#include "sim_hw/layout/layout.hpp"
+#include "sim_hw/model/model_spec.hpp"
+#include "sim_hw/request/request.hpp"
 
 namespace temper::sim_hw {
 

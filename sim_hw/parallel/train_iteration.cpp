@@ -1,8 +1,9 @@
 #include "sim_hw/parallel/train_iteration.hpp"
 
+#include "sim_hw/layout/stages.hpp"
 #include "sim_hw/memory/weights.hpp"
 #include "sim_hw/model/flops.hpp"
-#include "sim_hw/numbers.hpp"
+#include "sim_hw/model/numbers.hpp"
 #include "sim_hw/operators/operators.hpp"
 
 #include <algorithm>
@@ -66,9 +67,9 @@ struct Parts {
 Parts make_parts(const StepInputs& in) {
   Parts parts;
   if (in.model.dense_layers() > 0)
-    parts.dense = dense_layer_cost(in);
+    parts.dense = layer_cost(in, LayerKind::Dense);
   if (in.model.moe)
-    parts.experts = expert_layer_cost(in);
+    parts.experts = layer_cost(in, LayerKind::Experts);
   parts.head = head_time(in);
   parts.embedding = embedding_seconds(in);
   parts.transfer = transfer_seconds(in);
@@ -91,7 +92,7 @@ Stage stage_time(const StepInputs& in, const Parts& parts, std::int64_t stage) {
     out.time.head += parts.embedding;
   if (modules.heads > 0)
     out.time.add(parts.head, as_double(modules.heads));
-  out.time.accumulation = parts.accumulation * stage_weights(in.model, in.layout, stage).total();
+  out.time.accumulation = parts.accumulation * stage_parameters(in.model, in.layout, stage).total();
   out.time.pipeline_transfer = 2 * as_double(in.layout.vpp) * parts.transfer;
   return out;
 }
@@ -114,15 +115,16 @@ double sum_of_stages(const StepInputs& in,
           ? as_double(in.model.dense_layers() - dense_stage_layers(in.model, in.layout, 0) -
                       dense_stage_layers(in.model, in.layout, in.layout.pp - 1))
           : layers;
-  const LayerWeights weights = layer_weights(in.model, in.layout);
+  const LayerParameters weights = layer_parameters(in.model, in.layout);
   sum += dense * parts.dense.time.total() + (layers - dense) * parts.experts.time.total();
   sum += parts.accumulation * (layers * weights.attention + dense * weights.dense +
                                (layers - dense) * (weights.shared + weights.experts));
   const std::int64_t before_last = in.layout.pp - 2;
   if (const StageModules modules = stage_modules(in.model, in.layout, before_last);
       modules.heads > 0) {
-    sum += as_double(modules.heads) * parts.head.total() +
-           parts.accumulation * stage_weights(in.model, in.layout, before_last).embedding_and_head;
+    sum +=
+        as_double(modules.heads) * parts.head.total() +
+        parts.accumulation * stage_parameters(in.model, in.layout, before_last).embedding_and_head;
   }
   return sum + as_double(in.layout.pp - 2) * first.time.pipeline_transfer;
 }
@@ -196,67 +198,54 @@ Fill fill_of(const StepInputs& in, const Parts& parts, const Stage& slowest, dou
   return {(all_stages - slowest.time.total()) / vpp, 0};
 }
 
-/// Reduction of `gradients` and gathering of `weights` (bytes of one device, whole) among the
-/// replicas; each beside compute that hides all but its excess and the last layer's share.
-double exposed_sync(const Fabric& fabric,
-                    Group group,
-                    Zero zero,
-                    double gradients,
-                    double weights,
-                    double forward,
-                    double backward,
-                    double layers) {
+/// What hides data parallelism: passes of one micro-batch of a stage.
+struct Beside {
+  double forward = 0;
+  double backward = 0;
+  double layers = 1;  ///< Of the stage; one layer's share always shows.
+};
+
+/// Reduction of the gradients of `parameters` (of one device, whole) and gathering of the weights
+/// among the replicas; each beside compute that hides all but its excess and the last layer's
+/// share.
+double exposed_sync(const StepInputs& in, Group group, double parameters, const Beside& beside) {
   if (group.ranks <= 1)
     return 0;
   const double ranks = as_double(group.ranks);
+  const double gradients = parameters * in.shape.states.gradient;
+  const double weights = parameters * in.shape.states.weight;
   const auto shows = [&](double communication, double compute) {
-    return std::max(communication - compute, communication / layers);
+    return std::max(communication - compute, communication / beside.layers);
   };
-  if (zero == Zero::None)
-    return shows(all_reduce_seconds(fabric, group, gradients), backward);
-  return shows(reduce_scatter_seconds(fabric, group, gradients / ranks), backward) +
-         shows(all_gather_seconds(fabric, group, weights / ranks), forward);
+  if (in.layout.zero == Zero::None)
+    return shows(all_reduce_seconds(in.fabric, group, gradients), beside.backward);
+  return shows(reduce_scatter_seconds(in.fabric, group, gradients / ranks), beside.backward) +
+         shows(all_gather_seconds(in.fabric, group, weights / ranks), beside.forward);
 }
 
 double data_parallel_seconds(const StepInputs& in,
                              const Stage& stage,
-                             const StageWeights& weights) {
+                             const StageParameters& weights) {
   const Layout& layout = in.layout;
-  const double layers = std::max(1.0, as_double(stage_layers(in.model, layout, 0)));
-  const double forward = stage.forward;
-  const double backward = stage.time.total() - stage.forward;
-  const StateBytes& bytes = in.shape.states;
+  const Beside beside{stage.forward,
+                      stage.time.total() - stage.forward,
+                      std::max(1.0, as_double(stage_layers(in.model, layout, 0)))};
   const std::int64_t copies = weight_copies(in.shape);
   const Group dense{copies * layout.dp * layout.cp, layout.tp};
   const Group experts{copies * layout.expert_dp(), layout.ep * layout.expert_tp};
   const double times = layout.zero >= Zero::Weights
                            ? as_double(in.shape.micro_batches(layout))
                            : 1;  // Sharded weights are gathered for every micro-batch.
-  double sum = times * exposed_sync(in.fabric,
-                                    dense,
-                                    layout.zero,
-                                    weights.dense() * bytes.gradient,
-                                    weights.dense() * bytes.weight,
-                                    forward,
-                                    backward,
-                                    layers);
-  if (weights.experts > 0) {
-    sum += times * exposed_sync(in.fabric,
-                                experts,
-                                layout.zero,
-                                weights.experts * bytes.gradient,
-                                weights.experts * bytes.weight,
-                                forward,
-                                backward,
-                                layers);
-  }
+  double sum = times * exposed_sync(in, dense, weights.dense(), beside);
+  if (weights.experts > 0)
+    sum += times * exposed_sync(in, experts, weights.experts, beside);
   return sum;
 }
 
 /// Passes over the gradients: norm (read), clipping (read, write), update (read), clearing (write),
 /// and with FP16 unscaling (read, write); master and moments are read and written; the weights are
 /// copied from the master, or read and written where there is none.
-double optimizer_seconds(const StepInputs& in, const StageWeights& weights) {
+double optimizer_seconds(const StepInputs& in, const StageParameters& weights) {
   const StateBytes& s = in.shape.states;
   const double passes = in.shape.format == NumberFormat::Fp16 ? 7 : 5;
   const double per_parameter =
@@ -314,7 +303,7 @@ TrainTime train_iteration_time(const ModelSpec& model,
   time.stage.add(slowest.work.time, micro_batches);
   time.stage.expert_parallel += fill.alone * slowest.work.hidden;
   time.hidden = (micro_batches - fill.alone) * slowest.work.hidden;
-  const StageWeights weights = device_weights(model, layout, shape, slowest.where);
+  const StageParameters weights = device_parameters(model, layout, shape, slowest.where);
   time.data_parallel = data_parallel_seconds(in, slowest.work, weights);
   time.optimizer = optimizer_seconds(in, weights);
   return time;

@@ -22,11 +22,11 @@
 // Doubles are seconds. Pure functions; nothing allocates.
 #pragma once
 
+#include "sim_hw/layout/layout.hpp"
 #include "sim_hw/model/model_spec.hpp"
 #include "sim_hw/network/collectives.hpp"
 #include "sim_hw/operators/device.hpp"
 #include "sim_hw/parallel/layer_cost.hpp"
-#include "sim_hw/parallel/layout.hpp"
 
 #include <array>
 #include <cstddef>

@@ -1,7 +1,7 @@
 #include "sim_hw/parallel/train_traffic.hpp"
 
 #include "sim_hw/memory/weights.hpp"
-#include "sim_hw/numbers.hpp"
+#include "sim_hw/model/numbers.hpp"
 
 namespace temper::sim_hw {
 namespace {
@@ -11,8 +11,8 @@ struct PassBytes {
   LevelBytes backward;
 };
 
-PassBytes tensor_bytes(const StepInputs& in, bool experts) {
-  const TensorExchange e = tensor_exchange(in, tensor_regions(in.model, experts));
+PassBytes tensor_bytes(const StepInputs& in, LayerKind kind) {
+  const TensorExchange e = tensor_exchange(in, tensor_regions(in.model, kind));
   PassBytes out;
   if (in.layout.sequence_parallel == SequenceParallel::Off) {
     out.forward.add(all_reduce_traffic(in.fabric, e.group, e.bytes), e.regions);
@@ -86,7 +86,7 @@ LevelBytes data_bytes(const StepInputs& in) {
   LevelBytes out;
   const std::int64_t copies = weight_copies(in.shape);
   for (std::int64_t stage = 0; stage < layout.pp; ++stage) {
-    const StageWeights weights = device_weights(in.model, layout, in.shape, stage);
+    const StageParameters weights = device_parameters(in.model, layout, in.shape, stage);
     out.add(sync_bytes(in, {copies * layout.dp * layout.cp, layout.tp}, weights.dense()),
             as_double(layout.stage_devices()));
     if (weights.experts > 0) {
@@ -117,9 +117,9 @@ StepTraffic traffic(const StepInputs& in, Passes passes) {
   };
   add(out.context, context_bytes(in), plain + routed);
   if (plain > 0)
-    add(out.tensor, tensor_bytes(in, false), plain);
+    add(out.tensor, tensor_bytes(in, LayerKind::Dense), plain);
   if (in.model.moe) {
-    add(out.tensor, tensor_bytes(in, true), routed);
+    add(out.tensor, tensor_bytes(in, LayerKind::Experts), routed);
     add(out.expert, expert_bytes(in), routed);
     if (step) {
       const LoadSum loads = load_sum(in);

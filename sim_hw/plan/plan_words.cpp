@@ -1,7 +1,7 @@
 #include "sim_hw/plan/plan_words.hpp"
 
 #include "core/units.hpp"
-#include "sim_hw/numbers.hpp"
+#include "sim_hw/model/numbers.hpp"
 
 #include <fmt/format.h>
 

@@ -4,7 +4,7 @@
 
 #include "sim_hw/hardware/hardware_spec.hpp"
 #include "sim_hw/memory/ledger.hpp"
-#include "sim_hw/predict/request.hpp"
+#include "sim_hw/request/request.hpp"
 
 #include <cstdint>
 #include <optional>

@@ -1,7 +1,7 @@
 #include "sim_hw/plan/rollout_request.hpp"
 
 #include "sim_hw/iteration/lengths.hpp"
-#include "sim_hw/numbers.hpp"
+#include "sim_hw/model/numbers.hpp"
 #include "sim_hw/plan/plan_words.hpp"
 #include "sim_hw/steps/rollout_layout.hpp"
 
@@ -147,7 +147,7 @@ Result<RolloutPlanRequest> rollout_plan_request(const Params& params,
   const std::string staging = params.text("staging", "host");
   if (staging != "host" && staging != "none")
     return invalid_input(fmt::format("staging={}: expected host, none", staging));
-  problem.staging = staging == "host" ? Staging::Host : Staging::None;
+  problem.staging = staging == "host" ? WeightStaging::Host : WeightStaging::None;
   request.space = full_rollout_space(problem);
   for (const std::string_view key : kSpaceKeys) {
     if (!params.has(key))

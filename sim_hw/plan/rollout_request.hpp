@@ -3,7 +3,7 @@
 #pragma once
 
 #include "sim_hw/plan/rollout_search.hpp"
-#include "sim_hw/predict/request.hpp"
+#include "sim_hw/request/request.hpp"
 
 #include <filesystem>
 #include <string>

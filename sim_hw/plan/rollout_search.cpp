@@ -1,6 +1,6 @@
 #include "sim_hw/plan/rollout_search.hpp"
 
-#include "sim_hw/numbers.hpp"
+#include "sim_hw/model/numbers.hpp"
 #include "sim_hw/plan/plan_words.hpp"
 #include "sim_hw/steps/parallel_decode.hpp"
 #include "sim_hw/steps/rollout_layout.hpp"
@@ -80,7 +80,7 @@ EngineMemory engine_memory(const RolloutProblem& p, const Engine& e, std::int64_
   EngineMemory out;
   Ledger& device = out.placed.device;
   device = inference_ledger(p.model, shards, shape);
-  if (p.staging == Staging::Host) {
+  if (p.staging == WeightStaging::Host) {
     device.communication = std::min(kBucket, device.weights);
     out.placed.host.weights = device.weights;
   }

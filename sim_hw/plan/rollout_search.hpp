@@ -48,7 +48,7 @@ RolloutLengths rollout_lengths(double prompt, std::span<const double> responses)
 std::int64_t slots_in(const RolloutLengths& lengths, double kv_tokens);
 
 /// Whether versions come from other cards, and are staged in host memory.
-enum class Staging { Host, None };
+enum class WeightStaging { Host, None };
 
 /// A model on so many devices of a hardware. Made once.
 struct RolloutProblem {
@@ -64,7 +64,7 @@ struct RolloutProblem {
   RolloutLengths lengths;
   double prefill_tokens = 8192;  ///< Of a pass and replica.
   double block = 128;            ///< Tokens of a block of KV cache.
-  Staging staging = Staging::Host;
+  WeightStaging staging = WeightStaging::Host;
   std::optional<double> max_token_seconds;
 };
 

@@ -1,6 +1,6 @@
 #include "sim_hw/plan/train_advice.hpp"
 
-#include "sim_hw/numbers.hpp"
+#include "sim_hw/model/numbers.hpp"
 #include "sim_hw/plan/plan_words.hpp"
 
 #include <fmt/format.h>

@@ -1,6 +1,6 @@
 #include "sim_hw/plan/train_plan.hpp"
 
-#include "sim_hw/numbers.hpp"
+#include "sim_hw/model/numbers.hpp"
 #include "sim_hw/parallel/activation_choice.hpp"
 
 #include <tuple>

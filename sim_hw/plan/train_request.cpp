@@ -1,6 +1,7 @@
 #include "sim_hw/plan/train_request.hpp"
 
-#include "sim_hw/numbers.hpp"
+#include "sim_hw/model/numbers.hpp"
+#include "sim_hw/parallel/layout_check.hpp"
 #include "sim_hw/parallel/layout_request.hpp"
 #include "sim_hw/plan/plan_words.hpp"
 

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "sim_hw/plan/train_search.hpp"
-#include "sim_hw/predict/request.hpp"
+#include "sim_hw/request/request.hpp"
 
 #include <optional>
 #include <string>

@@ -1,8 +1,10 @@
 #include "sim_hw/plan/train_search.hpp"
 
+#include "sim_hw/layout/stages.hpp"
 #include "sim_hw/memory/weights.hpp"
-#include "sim_hw/numbers.hpp"
+#include "sim_hw/model/numbers.hpp"
 #include "sim_hw/parallel/activation_choice.hpp"
+#include "sim_hw/parallel/layout_check.hpp"
 #include "sim_hw/plan/plan_words.hpp"
 
 #include <algorithm>
@@ -11,24 +13,6 @@
 
 namespace temper::sim_hw {
 namespace {
-
-bool divides(std::int64_t divisor, std::int64_t whole) {
-  return whole % divisor == 0;
-}
-
-std::vector<std::int64_t> powers_of_two(std::int64_t whole, std::int64_t most) {
-  std::vector<std::int64_t> out;
-  for (std::int64_t d = 1; d <= most && divides(d, whole); d *= 2)
-    out.push_back(d);
-  return out;
-}
-
-std::vector<std::int64_t> up_to(std::int64_t most) {
-  std::vector<std::int64_t> out;
-  for (std::int64_t d = 1; d <= most; ++d)
-    out.push_back(d);
-  return out;
-}
 
 bool faster(const TrainPlan& a, const TrainPlan& b) {
   return a.total() != b.total() ? a.total() < b.total() : simpler(a, b);
@@ -220,16 +204,16 @@ Cut Search::make_cut(const Layout& layout, const TrainShape& shape) const {
   const ModelSpec& model = problem_.model;
   const Device device = device_under(shape.mechanisms, problem_.device);
   const StepInputs in{model, device, problem_.fabric, layout, shape};
-  const LayerWeights weights = layer_weights(model, layout);
+  const LayerParameters weights = layer_parameters(model, layout);
   Cut cut;
   cut.scenario = {layout, shape, TrainerState::Active};
   const double modules = as_double(model.mtp_layers);
   const double routed = model.moe ? as_double(model.moe_layers()) + modules : 0;
   const double plain = as_double(model.layers) + modules - routed;
   if (plain > 0)
-    cut.layers += plain * dense_layer_cost(in).time.total();
+    cut.layers += plain * layer_cost(in, LayerKind::Dense).time.total();
   if (routed > 0)
-    cut.layers += routed * expert_layer_cost(in).time.total();
+    cut.layers += routed * layer_cost(in, LayerKind::Experts).time.total();
   cut.dense =
       (plain + routed) * weights.attention + plain * weights.dense + routed * weights.shared;
   cut.experts = routed * weights.experts;
@@ -423,38 +407,6 @@ void Search::keep_on_front(const TrainPlan& plan) {
 }
 
 }  // namespace
-
-TrainSpace full_space(const TrainProblem& problem, const TrainShape& shape) {
-  const ModelSpec& model = problem.model;
-  constexpr std::int64_t kMostParts = 64;
-  TrainSpace space;
-  for (const std::int64_t tp : divisors_up_to(model.heads, problem.devices)) {
-    TrainShape one;
-    one.seq = tp;
-    Layout layout;
-    layout.tp = tp;
-    layout.sequence_parallel = tp > 1 ? SequenceParallel::On : SequenceParallel::Off;
-    if (check_layout(model, tp, layout, one))
-      space.tp.push_back(tp);
-  }
-  space.pp = up_to(std::min(model.layers, problem.devices));
-  space.vpp = up_to(model.layers);
-  space.ep = model.moe ? divisors_up_to(model.moe->experts, problem.devices)
-                       : std::vector<std::int64_t>{1};
-  space.cp = powers_of_two(shape.seq, std::min(kMostParts, problem.devices));
-  space.dp = divisors_up_to(shape.global_batch, problem.devices);
-  space.micro_batch = powers_of_two(shape.global_batch, kMostParts);
-  space.zero = {Zero::None, Zero::Optimizer};
-  space.recompute = {Recompute::None, Recompute::Full};
-  if (shape.attention == AttentionKernel::Unfused)  // Fused attention recomputes its core anyway.
-    space.recompute = {Recompute::None, Recompute::Selective, Recompute::Full};
-  space.sequence_parallel = {SequenceParallel::Off, SequenceParallel::On};
-  space.state = {TrainerState::Active, TrainerState::OptimizerOnHost};
-  space.schedule = {shape.mechanisms.schedule};
-  space.layer_balance = {LayerBalance::LastShort};
-  space.activations = {Activations::AsRecompute};
-  return space;
-}
 
 TrainSearch search_train(const TrainProblem& problem,
                          const TrainSpace& space,

@@ -1,7 +1,7 @@
 #include "sim_hw/steps/decode_memory.hpp"
 
 #include "sim_hw/memory/ledger.hpp"
-#include "sim_hw/numbers.hpp"
+#include "sim_hw/model/numbers.hpp"
 
 #include <fmt/format.h>
 

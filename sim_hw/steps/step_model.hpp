@@ -37,7 +37,8 @@ struct StepModel {
   }
 };
 
-/// Requires: a valid layout; tp divides the heads and ep the experts (see parallel/layout.hpp).
+/// Requires: a valid layout; tp divides the heads and ep the experts
+/// (sim_hw/parallel/layout_check.hpp).
 StepModel make_step_model(const ModelSpec& model, double tp = 1, double ep = 1);
 
 }  // namespace temper::sim_hw

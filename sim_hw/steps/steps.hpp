@@ -14,7 +14,7 @@
 // for them; why is not known). Range: see docs/validation.md.
 #pragma once
 
-#include "sim_hw/parallel/layout.hpp"
+#include "sim_hw/layout/layout.hpp"
 #include "sim_hw/steps/layers.hpp"
 
 namespace temper::sim_hw {

@@ -1,6 +1,6 @@
 #include "sim_hw/validation/provenance.hpp"
 
-#include "sim_hw/predict/predict.hpp"
+#include "sim_hw/queries/queries.hpp"
 
 #include <algorithm>
 #include <cctype>
@@ -65,7 +65,8 @@ bool is_kind(std::string_view word) {
 
 /// What the fits of a hardware call the constants that a kind rests on; empty where it has none.
 std::string_view constants_behind(std::string_view kind) {
-  if (kind.starts_with("flat_") || kind == "contended")
+  const auto scenarios = scenario_kinds();
+  if (std::ranges::any_of(scenarios, [&](const Kind& each) { return each.name == kind; }))
     return "";
   if (kind == "host_copy" || kind == "host_to_device" || kind == "device_to_host")
     return "host.";

@@ -7,7 +7,7 @@
 #pragma once
 
 #include "sim_hw/hardware/hardware_spec.hpp"
-#include "sim_hw/validation/measurement.hpp"
+#include "sim_hw/measurements/measurement.hpp"
 
 #include <span>
 #include <string_view>

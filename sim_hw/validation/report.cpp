@@ -2,7 +2,7 @@
 
 #include "core/files.hpp"
 #include "core/yaml.hpp"
-#include "sim_hw/predict/readable.hpp"
+#include "sim_hw/request/readable.hpp"
 #include "sim_hw/validation/provenance.hpp"
 
 #include <fmt/format.h>
@@ -193,9 +193,9 @@ std::string constants(const ReportInput& input) {
   return out;
 }
 
-std::string unused_table(std::span<const UnusedPublication> unused) {
+std::string unused_table(std::span<const UnusedRow> unused) {
   std::map<std::string, std::vector<std::string>> by_reason;
-  for (const UnusedPublication& row : unused)
+  for (const UnusedRow& row : unused)
     by_reason[row.reason].push_back(row.id);
   std::string out = "| Reason | Count | Rows |\n|---|---:|---|\n";
   for (const auto& [reason, ids] : by_reason) {
@@ -264,34 +264,6 @@ Status put_report_table(const std::filesystem::path& file, StatisticsTable table
   else
     *same = std::move(table);
   return write_file_atomically(file, to_yaml(all));
-}
-
-Result<MeasurementFile> read_any(const std::filesystem::path& file, Catalog& catalog) {
-  TEMPER_TRY(const std::string text, read_file(file));
-  TEMPER_TRY(const CsvTable table, parse_csv(file.string(), text));
-  MeasurementFile out;
-  if (is_publication_table(table)) {
-    TEMPER_TRY(Conversion converted, convert_publications(table, file.string(), catalog));
-    out = {std::move(converted.rows), std::move(converted.unused)};
-    for (Row& row : out.rows)
-      row.folder = file.parent_path();
-  } else if (table.has("what") && table.has("reason") && table.has("id")) {
-    for (const auto& row : table.rows) {
-      out.unused.push_back(
-          {row[table.column("id")], row[table.column("what")], row[table.column("reason")]});
-    }
-  } else {
-    TEMPER_TRY(out.rows, to_rows(table, file));
-  }
-  return out;
-}
-
-std::string to_csv(std::span<const UnusedPublication> unused) {
-  std::string out = "id,what,reason\n";
-  for (const UnusedPublication& row : unused) {
-    out += fmt::format("{},{},{}\n", csv_field(row.id), csv_field(row.what), csv_field(row.reason));
-  }
-  return out;
 }
 
 }  // namespace temper::sim_hw

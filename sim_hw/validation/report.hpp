@@ -4,7 +4,7 @@
 
 #include "core/describe.hpp"
 #include "sim_hw/hardware/hardware_spec.hpp"
-#include "sim_hw/validation/published.hpp"
+#include "sim_hw/published/published.hpp"
 #include "sim_hw/validation/statistics.hpp"
 
 #include <filesystem>
@@ -53,22 +53,12 @@ Status put_report_table(const std::filesystem::path& file, StatisticsTable table
 
 struct ReportInput {
   std::vector<Comparison> comparisons;
-  std::vector<UnusedPublication> unused;
+  std::vector<UnusedRow> unused;
   ReportNotes notes;
   std::vector<const HardwareSpec*> hardware;  ///< Whose fitted constants are listed.
   std::vector<StatisticsTable> tables;        ///< Placed after the summary.
 };
 
 std::string validation_report(const ReportInput& input);
-
-/// Rows of a file in any format this folder knows: measurements, publications (converted), or a
-/// list of unused publications (id,what,reason).
-struct MeasurementFile {
-  std::vector<Row> rows;
-  std::vector<UnusedPublication> unused;
-};
-Result<MeasurementFile> read_any(const std::filesystem::path& file, Catalog& catalog);
-
-std::string to_csv(std::span<const UnusedPublication> unused);
 
 }  // namespace temper::sim_hw

@@ -1,32 +1,14 @@
 #include "sim_hw/validation/statistics.hpp"
 
+#include "core/statistics.hpp"
+
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <numeric>
 #include <tuple>
 
 namespace temper::sim_hw {
 namespace {
-
-/// From 1; equal values share the mean of their ranks.
-std::vector<double> ranks(std::span<const double> values) {
-  std::vector<std::size_t> order(values.size());
-  std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-    return values[a] < values[b];
-  });
-  std::vector<double> out(values.size());
-  for (std::size_t i = 0; i < order.size();) {
-    std::size_t end = i + 1;
-    while (end < order.size() && values[order[end]] == values[order[i]])
-      ++end;
-    const double shared = static_cast<double>(i + 1 + end) / 2;
-    for (; i < end; ++i)
-      out[order[i]] = shared;
-  }
-  return out;
-}
 
 using Pointers = std::vector<const Comparison*>;
 
@@ -74,18 +56,18 @@ void fill(Statistics& out, const Pointers& rows) {
   out.rank_correlation = group_rank_correlation(rows);
 }
 
-/// What predict() is asked for, of all rows that share it.
+/// What cost_of() is asked for, of all rows that share it.
 auto request_key(const Row& row) {
   return std::make_tuple(row.hardware, row.cards, row.kind, row.params, row.folder.string());
 }
 
-Result<Prediction> ask(Catalog& catalog, const Row& row, std::span<const Kind> known) {
+Result<Cost> ask(Catalog& catalog, const Row& row, std::span<const Kind> known) {
   TEMPER_TRY(Params params, Params::parse(row.params));
-  const PredictContext context{catalog, row.folder};
-  return predict(context, Request{row.hardware, row.cards, row.kind, std::move(params)}, known);
+  const CostContext context{catalog, row.folder};
+  return cost_of(context, Request{row.hardware, row.cards, row.kind, std::move(params)}, known);
 }
 
-Comparison compare_row(const Row& row, const Result<Prediction>& prediction) {
+Comparison compare_row(const Row& row, const Result<Cost>& prediction) {
   Comparison out;
   out.row = row;
   const Result<double> factor = si_factor(row.unit);
@@ -123,7 +105,7 @@ std::vector<Comparison> compare(Catalog& catalog, std::span<const Row> rows) {
 std::vector<Comparison> compare(Catalog& catalog,
                                 std::span<const Row> rows,
                                 std::span<const Kind> known) {
-  std::map<decltype(request_key(rows[0])), Result<Prediction>> answers;
+  std::map<decltype(request_key(rows[0])), Result<Cost>> answers;
   std::vector<Comparison> out;
   for (const Row& row : rows) {
     auto answer = answers.find(request_key(row));
@@ -157,25 +139,6 @@ std::vector<Statistics> by_kind_hardware_metric(std::span<const Comparison> rows
     fill(group, members);
   }
   return out;
-}
-
-std::optional<double> rank_correlation(std::span<const double> a, std::span<const double> b) {
-  if (a.size() < 2 || a.size() != b.size())
-    return std::nullopt;
-  const std::vector<double> x = ranks(a);
-  const std::vector<double> y = ranks(b);
-  const double mean = static_cast<double>(x.size() + 1) / 2;
-  double xy = 0;
-  double xx = 0;
-  double yy = 0;
-  for (std::size_t i = 0; i < x.size(); ++i) {
-    xy += (x[i] - mean) * (y[i] - mean);
-    xx += (x[i] - mean) * (x[i] - mean);
-    yy += (y[i] - mean) * (y[i] - mean);
-  }
-  if (xx == 0 || yy == 0)
-    return std::nullopt;
-  return xy / std::sqrt(xx * yy);
 }
 
 }  // namespace temper::sim_hw

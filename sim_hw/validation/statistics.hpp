@@ -3,15 +3,15 @@
 //
 // For a row, error = predicted / measured - 1. Over n rows
 //   MAPE = mean |error|     bias = mean error     max = largest |error|
-//   rank correlation = Spearman's rho of predicted against measured, ties sharing their mean rank:
+//   rank correlation = Spearman's rho of predicted against measured (core/statistics.hpp):
 //   whether the model orders configurations as reality does. Metrics of a kind are not comparable
 //   with each other (a time, a memory), so that of a group is the mean over its metrics, weighted
 //   by their rows; a metric of fewer than two distinct measured values has none.
 #pragma once
 
 #include "core/describe.hpp"
-#include "sim_hw/predict/predict.hpp"
-#include "sim_hw/validation/measurement.hpp"
+#include "sim_hw/measurements/measurement.hpp"
+#include "sim_hw/queries/queries.hpp"
 
 #include <optional>
 #include <span>
@@ -65,8 +65,5 @@ void describe(V& v, Statistics& s) {
 /// Sorted by name.
 std::vector<Statistics> by_kind(std::span<const Comparison> rows);
 std::vector<Statistics> by_kind_hardware_metric(std::span<const Comparison> rows);
-
-/// Spearman's rho; nothing for fewer than two rows or if either side is constant.
-std::optional<double> rank_correlation(std::span<const double> a, std::span<const double> b);
 
 }  // namespace temper::sim_hw

@@ -3,7 +3,7 @@
 #include "core/json.hpp"
 #include "core/text/table.hpp"
 #include "sim_hw/plan/plan_words.hpp"
-#include "sim_hw/predict/readable.hpp"
+#include "sim_hw/request/readable.hpp"
 #include "study/plan/plan_tables.hpp"
 
 #include <fmt/format.h>

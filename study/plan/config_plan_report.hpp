@@ -2,7 +2,7 @@
 // ones, term by term, and how sure it is.
 #pragma once
 
-#include "sim_hw/validation/spread.hpp"
+#include "sim_hw/validation/error_spread.hpp"
 #include "study/plan/config_plan.hpp"
 
 #include <string>

@@ -62,7 +62,7 @@ Result<orchestrator::PipelineConfig> with_engines(const orchestrator::PipelineCo
                                                   const sim_hw::ModelSpec& model) {
   const std::int64_t cards = base.placement.cards;
   sim_hw::RolloutProblem problem(model, subject.spec, cards);
-  problem.staging = sim_hw::Staging::None;
+  problem.staging = sim_hw::WeightStaging::None;
   const std::vector<double> responses{base.simulation.response.mean};
   problem.lengths = sim_hw::rollout_lengths(base.simulation.prompt.mean, responses);
   std::vector<sim_hw::RolloutPlan> plans;

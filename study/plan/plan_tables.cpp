@@ -1,7 +1,7 @@
 #include "study/plan/plan_tables.hpp"
 
 #include "core/text/table.hpp"
-#include "sim_hw/predict/readable.hpp"
+#include "sim_hw/request/readable.hpp"
 
 #include <fmt/format.h>
 

@@ -2,7 +2,7 @@
 // far off the model may be. Pure functions.
 #pragma once
 
-#include "sim_hw/validation/spread.hpp"
+#include "sim_hw/validation/error_spread.hpp"
 
 #include <span>
 #include <string>

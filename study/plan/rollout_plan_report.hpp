@@ -4,7 +4,7 @@
 #pragma once
 
 #include "sim_hw/plan/rollout_search.hpp"
-#include "sim_hw/validation/spread.hpp"
+#include "sim_hw/validation/error_spread.hpp"
 
 #include <optional>
 #include <string>

@@ -6,7 +6,7 @@
 #include "core/text/table.hpp"
 #include "sim_hw/plan/plan_words.hpp"
 #include "sim_hw/plan/train_request.hpp"
-#include "sim_hw/predict/readable.hpp"
+#include "sim_hw/request/readable.hpp"
 #include "study/plan/plan_tables.hpp"
 
 #include <fmt/format.h>

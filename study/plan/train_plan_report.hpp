@@ -3,7 +3,7 @@
 #pragma once
 
 #include "sim_hw/plan/train_search.hpp"
-#include "sim_hw/validation/spread.hpp"
+#include "sim_hw/validation/error_spread.hpp"
 
 #include <optional>
 #include <string>

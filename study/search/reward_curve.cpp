@@ -1,7 +1,7 @@
 #include "study/search/reward_curve.hpp"
 
 #include "core/files.hpp"
-#include "sim_hw/validation/csv.hpp"
+#include "core/text/csv.hpp"
 
 #include <fmt/format.h>
 
@@ -24,7 +24,7 @@ std::optional<double> RewardCurve::updates(double staleness) const {
 
 Result<RewardCurve> read_reward_curve(const std::filesystem::path& csv) {
   TEMPER_TRY(const std::string text, read_file(csv));
-  TEMPER_TRY(const sim_hw::CsvTable table, sim_hw::parse_csv(csv.string(), text));
+  TEMPER_TRY(const CsvTable table, parse_csv(csv.string(), text));
   for (const char* column : {"eta", "staleness_mean", "steps_to_target"}) {
     if (!table.has(column)) {
       return invalid_input(fmt::format(

@@ -8,7 +8,7 @@
 #include "actors/transport/message.hpp"
 #include "core/random.hpp"
 #include "rollout/simulated/rollout_actor.hpp"
-#include "sim_hw/predict/catalog.hpp"
+#include "sim_hw/catalog/catalog.hpp"
 
 #include <gtest/gtest.h>
 

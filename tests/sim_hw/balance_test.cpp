@@ -87,7 +87,7 @@ TEST(Migration, BringsDriftingLoadsNearBalance) {
 TEST(SampleOrder, DealsSamplesOfLikeCostToTheSameMicroBatch) {
   // 2 replicas, 2 micro-batches. As they come, rows (9, 1) and (1, 9): each waits for a 9.
   const std::vector<double> costs{9, 1, 1, 9};
-  const ReplicaShape shape{2, 2, 1};
+  const SampleReplicas shape{2, 2, 1};
   // Slowest 18, mean 10, whole samples 2 x 3^2.
   EXPECT_DOUBLE_EQ(attention_imbalance(costs, as_they_come(4), shape, 3), 1 + (18.0 - 10) / 18);
   const SampleOrder order = rearranged(costs, shape);
@@ -98,7 +98,7 @@ TEST(SampleOrder, DealsSamplesOfLikeCostToTheSameMicroBatch) {
 TEST(SampleOrder, EvensTheTotalsOfGroupsThatMeetOnceAStep) {
   // Replicas that share no experts: rows 8 7 | 6 5, the dearer of the second to the cheaper.
   const std::vector<double> costs{5, 6, 7, 8};
-  const ReplicaShape shape{2, 1, 1};
+  const SampleReplicas shape{2, 1, 1};
   EXPECT_EQ(rearranged(costs, shape), (SampleOrder{3, 0, 2, 1}));
   EXPECT_DOUBLE_EQ(attention_imbalance(costs, rearranged(costs, shape), shape, 3), 1);
 }
@@ -106,7 +106,7 @@ TEST(SampleOrder, EvensTheTotalsOfGroupsThatMeetOnceAStep) {
 TEST(SampleOrder, KeepsEverySample) {
   Random random(2, "documents");
   const std::vector<double> costs = pack_documents({1000, 1.2}, 96, 8192, random);
-  const ReplicaShape shape{12, 4, 2};
+  const SampleReplicas shape{12, 4, 2};
   SampleOrder order = rearranged(costs, shape);
   EXPECT_LT(attention_imbalance(costs, order, shape, 8192),
             attention_imbalance(costs, as_they_come(96), shape, 8192));

@@ -1,7 +1,7 @@
 #include "core/json.hpp"
 #include "sim_hw/calibration/fit.hpp"
 #include "sim_hw/calibration/store.hpp"
-#include "sim_hw/predict/predict.hpp"
+#include "sim_hw/queries/queries.hpp"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -26,7 +26,7 @@ std::vector<Row> measured_with(const OperatorConstants& truth,
   std::string csv = "hardware,cards,kind,params,metric,unit,value\n";
   for (const auto& [kind, params] : questions) {
     const auto answer =
-        predict({catalog, "."}, {std::string(kCard), 1, kind, std::move(*Params::parse(params))});
+        cost_of({catalog, "."}, {std::string(kCard), 1, kind, std::move(*Params::parse(params))});
     EXPECT_TRUE(answer) << kind << " " << params << ": " << answer.error().context;
     csv += fmt::format(
         "{},1,{},{},time,s,{:.17g}\n", kCard, kind, params, answer->find("time")->value);

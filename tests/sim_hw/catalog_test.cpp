@@ -1,4 +1,4 @@
-#include "sim_hw/predict/catalog.hpp"
+#include "sim_hw/catalog/catalog.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "sim_hw/event_queue.hpp"
+#include "sim_hw/events/event_queue.hpp"
 
 #include <gtest/gtest.h>
 

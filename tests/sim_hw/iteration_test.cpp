@@ -1,6 +1,6 @@
 #include "sim_hw/iteration/lengths.hpp"
 #include "sim_hw/iteration/one_card.hpp"
-#include "sim_hw/predict/predict.hpp"
+#include "sim_hw/queries/queries.hpp"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -213,7 +213,7 @@ TEST_F(LengthsFile, MustHoldOneLengthPerResponseWithinTheLongest) {
   Catalog catalog = Catalog::shipped();
   const auto failure = [&](const char* lengths, const char* params) {
     holding(lengths);
-    const auto answer = predict(
+    const auto answer = cost_of(
         {catalog, folder_},
         {"nvidia-h200",
          1,

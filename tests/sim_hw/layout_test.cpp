@@ -1,8 +1,10 @@
 // Layouts that can run, and what is said of those that cannot.
-#include "sim_hw/parallel/layout.hpp"
+#include "sim_hw/layout/layout.hpp"
 
+#include "sim_hw/catalog/catalog.hpp"
+#include "sim_hw/layout/stages.hpp"
 #include "sim_hw/memory/ledger.hpp"
-#include "sim_hw/predict/catalog.hpp"
+#include "sim_hw/parallel/layout_check.hpp"
 
 #include <gtest/gtest.h>
 

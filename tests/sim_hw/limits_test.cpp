@@ -1,7 +1,7 @@
 // The limits that the shipped descriptions and constants keep against configs/validation: a change
 // that breaks one of them is a change for the worse, however it came about.
 #include "sim_hw/calibration/fit.hpp"
-#include "sim_hw/validation/measurement.hpp"
+#include "sim_hw/measurements/measurement.hpp"
 #include "sim_hw/validation/statistics.hpp"
 
 #include <fmt/format.h>

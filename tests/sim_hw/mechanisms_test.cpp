@@ -1,10 +1,12 @@
 // The mechanisms of MoE training systems: each by its own arithmetic.
 #include "core/random.hpp"
+#include "sim_hw/layout/stages.hpp"
 #include "sim_hw/memory/ledger.hpp"
 #include "sim_hw/parallel/activation_choice.hpp"
+#include "sim_hw/parallel/layout_check.hpp"
 #include "sim_hw/parallel/train_iteration.hpp"
 #include "sim_hw/parallel/train_traffic.hpp"
-#include "sim_hw/predict/predict.hpp"
+#include "sim_hw/queries/queries.hpp"
 #include "sim_hw/steps/steps.hpp"
 
 #include <gtest/gtest.h>
@@ -165,21 +167,21 @@ TEST_F(Mechanism, CountedLayersSumToTheModelForEveryPipeline) {
 
 TEST_F(Mechanism, AnEagerHostBoundsALayerByItsLaunches) {
   shape_.seq = 128;  // So few tokens that launches take longer.
-  const LayerCost ahead = expert_layer_cost(in());
+  const LayerCost ahead = layer_cost(in(), LayerKind::Experts);
   shape_.mechanisms.host_dispatch = HostDispatch::Eager;
-  const LayerCost eager = expert_layer_cost(in());
+  const LayerCost eager = layer_cost(in(), LayerKind::Experts);
   // 20 + 40 kernels and 40 + 80 of routing, forward and backward, 30 us each; no less.
   const double launches = (kForwardKernels + kBackwardKernels + 3 * kRoutingKernels) * 30e-6;
   ASSERT_LT(ahead.time.total(), launches);
   EXPECT_NEAR(eager.time.total(), launches, 1e-9);
   shape_.seq = 65536;
-  EXPECT_EQ(expert_layer_cost(in()).time.host, 0);
+  EXPECT_EQ(layer_cost(in(), LayerKind::Experts).time.host, 0);
 }
 
 TEST_F(Mechanism, EachFetchOfCountsStallsTheDevice) {
   const auto host = [&](SplitCounts counts) {
     shape_.mechanisms.split_counts = counts;
-    return expert_layer_cost(in()).time.host;
+    return layer_cost(in(), LayerKind::Experts).time.host;
   };
   // A copy of 9.6 us and a launch of 30 us.
   EXPECT_EQ(host(SplitCounts::Known), 0);
@@ -190,7 +192,7 @@ TEST_F(Mechanism, EachFetchOfCountsStallsTheDevice) {
 TEST_F(Mechanism, ABalanceLossOverTheExpertGroupSumsOverFewerDevices) {
   const auto shown = [&](BalanceLoss loss) {
     shape_.mechanisms.balance_loss = loss;
-    return expert_layer_cost(in()).time.expert_parallel;
+    return layer_cost(in(), LayerKind::Experts).time.expert_parallel;
   };
   const double none = shown(BalanceLoss::MicroBatch);
   const double group = shown(BalanceLoss::ExpertGroup);
@@ -202,9 +204,9 @@ TEST_F(Mechanism, ABalanceLossOverTheExpertGroupSumsOverFewerDevices) {
 }
 
 TEST_F(Mechanism, PlainKernelsAreSlowerByWhatEachGainedByItself) {
-  const LayerCost fused = expert_layer_cost(in());
+  const LayerCost fused = layer_cost(in(), LayerKind::Experts);
   const Device plain = plain_kernels(device_);
-  const LayerCost slow = expert_layer_cost({model_, plain, fabric_, layout_, shape_});
+  const LayerCost slow = layer_cost({model_, plain, fabric_, layout_, shape_}, LayerKind::Experts);
   EXPECT_NEAR(slow.time.elementwise / fused.time.elementwise, 3, 1e-9);
   // Most of a long attention is products and exponentials, of a large GEMM products.
   EXPECT_NEAR(slow.time.attention / fused.time.attention, (1.5 + 1.3 * 2.5) / 3.5, 0.05);
@@ -217,9 +219,9 @@ TEST_F(Mechanism, PlainKernelsAreSlowerByWhatEachGainedByItself) {
 }
 
 TEST_F(Mechanism, LongSequencesOfOneReplicaMakeAllWait) {
-  const double attention = expert_layer_cost(in()).time.attention;
+  const double attention = layer_cost(in(), LayerKind::Experts).time.attention;
   shape_.attention_imbalance = 1.25;
-  EXPECT_NEAR(expert_layer_cost(in()).time.data_wait, 0.25 * attention, 1e-12);
+  EXPECT_NEAR(layer_cost(in(), LayerKind::Experts).time.data_wait, 0.25 * attention, 1e-12);
 }
 
 TEST_F(Mechanism, AChosenPlanFitsAndKeepsWhatIsDearToMakeAgain) {
@@ -253,11 +255,11 @@ TEST_F(Mechanism, ASwapCostsNothingWhileTheLinkKeepsUp) {
   // The attention norm's output: 2 x 8192 x 7680 / 8 bytes, 0.6 ms at 27.6 GB/s.
   shape_.activations.experts.swapped = 1U << 1;
   EXPECT_NEAR(saved_bytes(in(), LayerKind::Experts, 1U << 1), 2 * 8192 * 7680 / 8.0, 1);
-  EXPECT_EQ(expert_layer_cost(in()).time.swap, 0);
+  EXPECT_EQ(layer_cost(in(), LayerKind::Experts).time.swap, 0);
   Fabric slow = fabric_;
   slow.from_device *= 1000;
   const StepInputs with_slow_link{model_, device_, slow, layout_, shape_};
-  EXPECT_GT(expert_layer_cost(with_slow_link).time.swap, 0.1);
+  EXPECT_GT(layer_cost(with_slow_link, LayerKind::Experts).time.swap, 0.1);
 }
 
 TEST_F(Mechanism, SchedulesSayWhatTheyNeed) {
@@ -341,10 +343,10 @@ TEST(MechanismQuestions, SetEverySwitchByItsName) {
         std::string(rest.find("recompute") == rest.npos ? "recompute=full;" : "") +
         std::string(rest));
     EXPECT_TRUE(params);
-    return predict({catalog, {}}, {"ascend-910b", 6144, "train_iteration", *std::move(params)});
+    return cost_of({catalog, {}}, {"ascend-910b", 6144, "train_iteration", *std::move(params)});
   };
   const auto time = [&](std::string_view rest) {
-    const Result<Prediction> answer = ask(rest);
+    const Result<Cost> answer = ask(rest);
     EXPECT_TRUE(answer) << (answer ? "" : answer.error().context);
     return answer ? answer->find("time")->value : 0;
   };
@@ -359,14 +361,14 @@ TEST(MechanismQuestions, SetEverySwitchByItsName) {
                              "balance_loss=everywhere",
                              "attention_imbalance=1.2"})
     EXPECT_GT(time(slower), plain) << slower;
-  const Result<Prediction> kept = ask("recompute=none");
-  const Result<Prediction> chosen = ask("recompute=none;activations=chosen");
+  const Result<Cost> kept = ask("recompute=none");
+  const Result<Cost> chosen = ask("recompute=none;activations=chosen");
   ASSERT_TRUE(kept && chosen);
   EXPECT_LT(chosen->find("peak_memory")->value, 64e9);
   EXPECT_GT(kept->find("peak_memory")->value, 64e9);
   EXPECT_NE(chosen->find("swapped_activations"), nullptr);
   EXPECT_FALSE(ask("activations=chosen"));  // Full recompute leaves nothing to choose.
-  const Result<Prediction> wrong = ask("schedule=zigzag");
+  const Result<Cost> wrong = ask("schedule=zigzag");
   ASSERT_FALSE(wrong);
   EXPECT_NE(wrong.error().context.find("schedule=zigzag: expected 1f1b, dualpipe, adaptive"),
             std::string::npos);

@@ -1,10 +1,10 @@
 // Bytes: published formulas of 2205.05198, measured peaks of a PyTorch step, and sums that must
 // hold.
+#include "sim_hw/catalog/catalog.hpp"
 #include "sim_hw/memory/activations.hpp"
 #include "sim_hw/memory/ledger.hpp"
 #include "sim_hw/memory/torch_training.hpp"
 #include "sim_hw/model/parameters.hpp"
-#include "sim_hw/predict/catalog.hpp"
 
 #include <gtest/gtest.h>
 
@@ -168,12 +168,12 @@ TEST(Weights, OfAllDevicesSumToTheModel) {
   for (const char* name : {"qwen2.5-7b", "qwen3-30b-a3b", "deepseek-v3", "gpt3-175b"}) {
     const ModelSpec spec = model(name);
     const double counted = static_cast<double>(count_parameters(spec).with_mtp());
-    EXPECT_NEAR(stage_weights(spec, {}, 0).total() / counted, 1, 1e-4) << name;
+    EXPECT_NEAR(stage_parameters(spec, {}, 0).total() / counted, 1, 1e-4) << name;
     Layout layout;
     layout.pp = 8;
     double stages = 0;
     for (std::int64_t stage = 0; stage < layout.pp; ++stage)
-      stages += stage_weights(spec, layout, stage).total();
+      stages += stage_parameters(spec, layout, stage).total();
     const double second_head =
         spec.tie_embeddings ? static_cast<double>(spec.vocabulary * spec.hidden) : 0;
     EXPECT_NEAR((stages - second_head) / counted, 1, 1e-4) << name;
@@ -188,7 +188,7 @@ TEST(Weights, OfExpertsAreSpreadByExpertParallelismAlone) {
   layout.ep = 32;
   layout.sequence_parallel = SequenceParallel::On;
   // 256 / 32 experts of three 7680 x 2048 matrices.
-  EXPECT_DOUBLE_EQ(layer_weights(spec, layout).experts, 8 * 3.0 * 7680 * 2048);
+  EXPECT_DOUBLE_EQ(layer_parameters(spec, layout).experts, 8 * 3.0 * 7680 * 2048);
   EXPECT_EQ(layout.expert_dp(), 1);
 }
 

@@ -1,5 +1,5 @@
+#include "sim_hw/catalog/catalog.hpp"
 #include "sim_hw/model/parameters.hpp"
-#include "sim_hw/predict/catalog.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,8 +1,7 @@
 // The ablation of MoE mechanisms, and that docs/moe_mechanisms.md has it.
-#include "sim_hw/validation/moe_ablation.hpp"
-
 #include "core/files.hpp"
-#include "sim_hw/validation/moe_traces.hpp"
+#include "sim_hw/ablation/ablation.hpp"
+#include "sim_hw/ablation/traces.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 #include "core/files.hpp"
 #include "sim_hw/network/collectives.hpp"
 #include "sim_hw/network/scenarios.hpp"
-#include "sim_hw/predict/predict.hpp"
+#include "sim_hw/queries/queries.hpp"
 
 #include <gtest/gtest.h>
 
@@ -40,14 +40,14 @@ HardwareSpec hardware(const std::string& name) {
   return found ? **found : HardwareSpec{};
 }
 
-Result<Prediction> ask(std::string machine,
-                       std::int64_t cards,
-                       std::string kind,
-                       std::string_view params) {
+Result<Cost> ask(std::string machine,
+                 std::int64_t cards,
+                 std::string kind,
+                 std::string_view params) {
   Catalog catalog(std::string(TEMPER_SOURCE_DIR) + "/configs");
-  const PredictContext context{catalog, {}};
+  const CostContext context{catalog, {}};
   TEMPER_TRY(Params parsed, Params::parse(params));
-  return predict(context, {std::move(machine), cards, std::move(kind), std::move(parsed)});
+  return cost_of(context, {std::move(machine), cards, std::move(kind), std::move(parsed)});
 }
 
 TEST(Fluid, AFlowWaitsForTheLatenciesOfItsRouteAndThenHasTheNarrowestLink) {
@@ -389,7 +389,7 @@ TEST(NetworkKinds, AnswerWithATimeOfTheirTerms) {
                                     : scenario ? "npus=16;size_bytes=1e6"
                                     : experts  ? "tokens_per_rank=128;topk=8;payload=7680"
                                                : "bytes=1e6";
-    const Result<Prediction> answer = ask("cm384", 8, std::string(kind.name), params);
+    const Result<Cost> answer = ask("cm384", 8, std::string(kind.name), params);
     ASSERT_TRUE(answer.has_value()) << kind.name << ": " << answer.error().context;
     const Metric* time = answer->find("time");
     ASSERT_NE(time, nullptr) << kind.name;

@@ -1,6 +1,6 @@
 #include "sim_hw/operators/operators.hpp"
 
-#include "sim_hw/predict/catalog.hpp"
+#include "sim_hw/catalog/catalog.hpp"
 
 #include <gtest/gtest.h>
 

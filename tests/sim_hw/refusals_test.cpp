@@ -1,6 +1,7 @@
 // Every kind, asked with the parameters of the shipped measurements and one of them replaced by a
 // value from the edges: it answers with finite numbers or refuses and names what is wrong, and
 // does so quickly.
+#include "sim_hw/published/measurement_file.hpp"
 #include "sim_hw/validation/report.hpp"
 
 #include <fmt/format.h>
@@ -59,7 +60,7 @@ const std::vector<std::string> kEdges{"0",
 void expect_answer_or_refusal(Catalog& catalog, const Row& row, const Params& params) {
   const std::string asked =
       fmt::format("{} {} {} {}", row.hardware, row.cards, row.kind, params.to_text());
-  const auto answer = predict({catalog, row.folder}, {row.hardware, row.cards, row.kind, params});
+  const auto answer = cost_of({catalog, row.folder}, {row.hardware, row.cards, row.kind, params});
   if (!answer) {
     EXPECT_FALSE(answer.error().context.empty()) << asked;
     return;

@@ -1,4 +1,4 @@
-#include "sim_hw/predict/predict.hpp"
+#include "sim_hw/queries/queries.hpp"
 
 #include <gtest/gtest.h>
 
@@ -48,21 +48,21 @@ TEST(Units, ConvertToSi) {
   EXPECT_EQ(si_factor("Gib").error().context, "unknown unit `Gib`; did you mean `GiB`?");
 }
 
-Result<Prediction> predict_double(const PredictContext&, const Request& request) {
+Result<Cost> cost_of_double(const CostContext&, const Request& request) {
   TEMPER_TRY(const double value, request.params.number("value"));
-  return Prediction{{Metric{"time", "s", 2 * value, {}}}};
+  return Cost{{Metric{"time", "s", 2 * value, {}}}};
 }
-constexpr Kind kKinds[] = {{"double", "Twice the value.", "value", predict_double}};
+constexpr Kind kKinds[] = {{"double", "Twice the value.", "value", cost_of_double}};
 
 TEST(Predict, AsksTheKindAndRefusesWhatItDoesNotKnow) {
   Catalog catalog{"."};
-  const PredictContext context{catalog, {}};
+  const CostContext context{catalog, {}};
   EXPECT_EQ(
-      predict(context, {"h", 1, "double", *Params::parse("value=3")}, kKinds)->find("time")->value,
+      cost_of(context, {"h", 1, "double", *Params::parse("value=3")}, kKinds)->find("time")->value,
       6);
-  EXPECT_EQ(predict(context, {"h", 1, "doubl", *Params::parse("value=3")}, kKinds).error().context,
+  EXPECT_EQ(cost_of(context, {"h", 1, "doubl", *Params::parse("value=3")}, kKinds).error().context,
             "unknown kind `doubl`; did you mean `double`?");
-  EXPECT_EQ(predict(context, {"h", 1, "double", *Params::parse("value=3;valeu=3")}, kKinds)
+  EXPECT_EQ(cost_of(context, {"h", 1, "double", *Params::parse("value=3;valeu=3")}, kKinds)
                 .error()
                 .context,
             "double: valeu: unknown parameter; did you mean `value`?");

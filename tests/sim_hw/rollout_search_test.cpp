@@ -1,8 +1,8 @@
 // The search of rollout layouts: against its own equations by hand, against every layout priced one
 // by one, under limits, and over growing clusters.
+#include "sim_hw/catalog/catalog.hpp"
 #include "sim_hw/iteration/lengths.hpp"
 #include "sim_hw/plan/rollout_request.hpp"
-#include "sim_hw/predict/catalog.hpp"
 #include "sim_hw/steps/parallel_decode.hpp"
 
 #include <gtest/gtest.h>

@@ -1,6 +1,7 @@
 // Pipeline schedules that overlap passes, run slot by slot against their closed forms.
+#include "sim_hw/catalog/catalog.hpp"
+#include "sim_hw/parallel/layout_check.hpp"
 #include "sim_hw/parallel/train_iteration.hpp"
-#include "sim_hw/predict/catalog.hpp"
 
 #include <gtest/gtest.h>
 
@@ -201,7 +202,8 @@ class Schedules : public testing::Test {
   /// Of a chunk of `layers` layers in a step of that time; transfers and the accumulation of
   /// gradients count as backward.
   Seconds seconds(const TrainTime& t, double layers, double chunks) const {
-    const LayerCost layer = expert_layer_cost({model_, device_, fabric_, layout_, shape_});
+    const LayerCost layer =
+        layer_cost({model_, device_, fabric_, layout_, shape_}, LayerKind::Experts);
     const double around = (t.stage.accumulation + t.stage.pipeline_transfer) / chunks;
     Seconds s;
     s.both = layers * layer.time.total() + around;

@@ -1,6 +1,6 @@
 #include "sim_hw/steps/steps.hpp"
 
-#include "sim_hw/predict/predict.hpp"
+#include "sim_hw/queries/queries.hpp"
 #include "sim_hw/steps/decode_memory.hpp"
 #include "sim_hw/steps/parallel_decode.hpp"
 #include "sim_hw/steps/rollout_layout.hpp"
@@ -22,15 +22,15 @@ class Steps : public testing::Test {
   Device h200() { return make_device(hardware("nvidia-h200")); }
   StepModel one(std::string_view name) { return make_step_model(model(name)); }
 
-  Prediction ask(std::string_view kind,
-                 std::string_view params,
-                 std::string_view on = "nvidia-h200",
-                 std::int64_t cards = 1) {
+  Cost ask(std::string_view kind,
+           std::string_view params,
+           std::string_view on = "nvidia-h200",
+           std::int64_t cards = 1) {
     const auto answer =
-        predict({catalog_, "."},
+        cost_of({catalog_, "."},
                 {std::string(on), cards, std::string(kind), std::move(*Params::parse(params))});
     EXPECT_TRUE(answer) << kind << " " << params << ": " << answer.error().context;
-    return answer ? *answer : Prediction{};
+    return answer ? *answer : Cost{};
   }
 
   Catalog catalog_ = Catalog::shipped();
@@ -166,22 +166,22 @@ TEST_F(Steps, TermsOfTheExplanationSumToTheTime) {
     for (const std::string& params : {m + ";batch=1;context=128;launch=graph",
                                       m + ";batch=1;context=128;launch=eager",
                                       m + ";batch=50;context=4000;launch=eager"}) {
-      const Prediction p = ask("decode_step", params + ";memory=report");
+      const Cost p = ask("decode_step", params + ";memory=report");
       EXPECT_NEAR(sum_of(*p.find("time")) / p.find("time")->value, 1, 1e-9) << params;
     }
     for (const std::string kind : {"prefill", "logprob_pass", "train_step"}) {
       for (const char* shape : {";batch=1;seq=16", ";batch=8;seq=2048"}) {
-        const Prediction p = ask(kind, m + shape + ";memory=report");
+        const Cost p = ask(kind, m + shape + ";memory=report");
         for (const Metric& metric : p.metrics)
           EXPECT_NEAR(sum_of(metric) / metric.value, 1, 1e-9)
               << kind << " " << m << shape << " " << metric.name;
       }
     }
-    const Prediction p = ask("train_step", m + ";batch=1;seq=16;recompute=full;memory=report");
+    const Cost p = ask("train_step", m + ";batch=1;seq=16;recompute=full;memory=report");
     EXPECT_NEAR(sum_of(*p.find("time")) / p.find("time")->value, 1, 1e-9) << m;
   }
   for (const char* launch : {"graph", "padded_graph"}) {
-    const Prediction p =
+    const Cost p =
         ask("decode_step",
             std::string("model=deepseek-v3;batch_per_dp=8;tp=2;dp=128;ep=256;launch=") + launch,
             "cm384",

@@ -1,10 +1,10 @@
 // Bytes that exchanges carry, and FLOP that passes count.
 #include "core/random.hpp"
+#include "sim_hw/catalog/catalog.hpp"
 #include "sim_hw/memory/weights.hpp"
 #include "sim_hw/model/flops.hpp"
 #include "sim_hw/parallel/train_iteration.hpp"
 #include "sim_hw/parallel/train_traffic.hpp"
-#include "sim_hw/predict/catalog.hpp"
 #include "sim_hw/steps/parallel_decode.hpp"
 
 #include <gtest/gtest.h>
@@ -101,7 +101,7 @@ TEST_F(Traffic, OfATrainingStepIsCountedLayerByLayer) {
   EXPECT_NEAR(t.pipeline.total(), 8 * 2 * 8 * half, 1e-9 * t.pipeline.total());
   // Every parameter of a device: 3/4 of its FP32 gradient is sent, 3/4 of its weight received.
   const double parameters =
-      stage_weights(spec, layout, 0).total() + stage_weights(spec, layout, 1).total();
+      stage_parameters(spec, layout, 0).total() + stage_parameters(spec, layout, 1).total();
   EXPECT_NEAR(t.data.total(), 8 * parameters * (4 + 2) * 0.75, 1e-9 * t.data.total());
   EXPECT_EQ(t.expert.total() + t.context.total(), 0);
   // A forward pass alone: 4 of the 14 halves of a layer, one boundary.

@@ -3,7 +3,8 @@
 
 #include "core/random.hpp"
 #include "sim_hw/memory/ledger.hpp"
-#include "sim_hw/predict/predict.hpp"
+#include "sim_hw/parallel/layout_check.hpp"
+#include "sim_hw/queries/queries.hpp"
 
 #include <gtest/gtest.h>
 
@@ -31,13 +32,13 @@ class TrainIteration : public testing::Test {
     EXPECT_TRUE(status) << (status ? "" : status.error().context);
     return train_iteration_time(spec, make_device(**found), make_fabric(**found), layout, shape);
   }
-  Result<Prediction> ask(std::int64_t cards, std::string_view kind, std::string_view params) {
+  Result<Cost> ask(std::int64_t cards, std::string_view kind, std::string_view params) {
     Result<Params> parsed = Params::parse(params);
     EXPECT_TRUE(parsed);
-    return predict({catalog_, {}}, {"nvidia-a100", cards, std::string(kind), *std::move(parsed)});
+    return cost_of({catalog_, {}}, {"nvidia-a100", cards, std::string(kind), *std::move(parsed)});
   }
   double value(std::int64_t cards, std::string_view params, std::string_view metric) {
-    const Result<Prediction> answer = ask(cards, "train_iteration", params);
+    const Result<Cost> answer = ask(cards, "train_iteration", params);
     EXPECT_TRUE(answer) << (answer ? "" : answer.error().context);
     const Metric* found = answer ? answer->find(metric) : nullptr;
     EXPECT_NE(found, nullptr) << metric;
@@ -252,7 +253,7 @@ TEST_F(TrainIteration, WaitsForTheBusiestExperts) {
 }
 
 TEST_F(TrainIteration, AnswersQuestionsWithAllMetricsAndTermsThatSum) {
-  const Result<Prediction> answer =
+  const Result<Cost> answer =
       ask(64, "train_iteration", question(kPublished[1], "recompute=selective"));
   ASSERT_TRUE(answer) << answer.error().context;
   for (const char* name : {"time",
@@ -275,11 +276,11 @@ TEST_F(TrainIteration, AnswersQuestionsWithAllMetricsAndTermsThatSum) {
 TEST_F(TrainIteration, TakesDataParallelismFromTheCardsAndRefusesWhatDoesNotMultiply) {
   const std::string gpt = "model=gpt3-175b;tp=8;pp=8;vpp=3;batch=128;seq=2048;memory=report";
   EXPECT_TRUE(ask(128, "train_iteration", gpt));
-  const Result<Prediction> wrong = ask(100, "train_iteration", gpt);
+  const Result<Cost> wrong = ask(100, "train_iteration", gpt);
   ASSERT_FALSE(wrong);
   EXPECT_NE(wrong.error().context.find("nearest: dp = 1 on 64 devices"), std::string::npos)
       << wrong.error().context;
-  const Result<Prediction> typo = ask(128, "train_iteration", gpt + ";recompute=selectiv");
+  const Result<Cost> typo = ask(128, "train_iteration", gpt + ";recompute=selectiv");
   ASSERT_FALSE(typo);
   EXPECT_NE(typo.error().context.find("expected none, selective, full"), std::string::npos);
 }
@@ -287,20 +288,19 @@ TEST_F(TrainIteration, TakesDataParallelismFromTheCardsAndRefusesWhatDoesNotMult
 TEST_F(TrainIteration, RefusesAnOverflowUnlessAskedToReportIt) {
   const std::string big = question(kPublished[0], "recompute=none");
   EXPECT_TRUE(ask(8, "train_iteration", big + ";memory=report"));
-  const Result<Prediction> refused = ask(8, "train_iteration", big);
+  const Result<Cost> refused = ask(8, "train_iteration", big);
   ASSERT_FALSE(refused);
   EXPECT_NE(refused.error().context.find("nearest: recompute = selective"), std::string::npos)
       << refused.error().context;
 }
 
 TEST_F(TrainIteration, AnswersTheMemoryOfRolesAndStates) {
-  const Result<Prediction> active =
+  const Result<Cost> active =
       ask(8, "memory", "role=rollout;model=qwen2.5-7b;tp=4;cached_tokens=100000;batch_tokens=256");
   ASSERT_TRUE(active) << active.error().context;
   // 100000 tokens x 28 layers x 1 key head x 256 x 2 bytes beside a quarter of the weights.
   EXPECT_GT(active->find("device_memory")->value, 1.43e9 + 2 * 7.6e9 / 4);
-  const Result<Prediction> asleep =
-      ask(8, "memory", "role=rollout;model=qwen2.5-7b;tp=4;state=asleep");
+  const Result<Cost> asleep = ask(8, "memory", "role=rollout;model=qwen2.5-7b;tp=4;state=asleep");
   ASSERT_TRUE(asleep) << asleep.error().context;
   EXPECT_DOUBLE_EQ(asleep->find("device_memory")->value, kFrameworkReserve);
   // Eight devices of a node hold two replicas of 7.6e9 parameters in host memory.

@@ -2,8 +2,9 @@
 // loops of this file's own; against the plain uniform plan; and over growing clusters.
 #include "sim_hw/plan/train_search.hpp"
 
+#include "sim_hw/catalog/catalog.hpp"
+#include "sim_hw/parallel/layout_check.hpp"
 #include "sim_hw/plan/train_advice.hpp"
-#include "sim_hw/predict/catalog.hpp"
 
 #include <gtest/gtest.h>
 

@@ -9,11 +9,11 @@ namespace temper::sim_hw {
 namespace {
 
 // A kind that answers with its parameter, so that errors are known.
-Result<Prediction> predict_value(const PredictContext&, const Request& request) {
+Result<Cost> cost_of_value(const CostContext&, const Request& request) {
   TEMPER_TRY(const double value, request.params.number("value"));
-  return Prediction{{Metric{"time", "s", value, {}}, Metric{"memory", "B", 100 * value, {}}}};
+  return Cost{{Metric{"time", "s", value, {}}, Metric{"memory", "B", 100 * value, {}}}};
 }
-constexpr Kind kKinds[] = {{"echo", "Its parameter.", "value", predict_value}};
+constexpr Kind kKinds[] = {{"echo", "Its parameter.", "value", cost_of_value}};
 
 Result<std::vector<Row>> rows_of(std::string_view csv) {
   TEMPER_TRY(const CsvTable table, parse_csv("test.csv", csv));
@@ -35,7 +35,7 @@ TEST(Csv, ReadsQuotedFieldsAndNamesBadLines) {
   EXPECT_EQ(table->rows[1][1], "4");
   EXPECT_EQ(table->lines[1], 4);
   EXPECT_EQ(parse_csv("a.csv", "x,y\n1\n").error().context, "a.csv:2: expected 2 columns, found 1");
-  EXPECT_EQ(csv_field("a,\"b\""), "\"a,\"\"b\"\"\"");
+  EXPECT_EQ(csv_word("a,\"b\""), "\"a,\"\"b\"\"\"");
 }
 
 TEST(Measurements, ReadRowsWithAndWithoutId) {

@@ -5,7 +5,7 @@
 #include "actors/simulation/simulated_actor.hpp"
 #include "actors/simulation/simulation_config.hpp"
 #include "core/check.hpp"
-#include "sim_hw/predict/catalog.hpp"
+#include "sim_hw/catalog/catalog.hpp"
 
 #include <utility>
 #include <vector>

@@ -25,7 +25,7 @@
 #include "orchestrator/run/run_outcome.hpp"
 #include "orchestrator/run/virtual/actor_host.hpp"
 #include "orchestrator/run/virtual/content.hpp"
-#include "sim_hw/event_queue.hpp"
+#include "sim_hw/events/event_queue.hpp"
 
 #include <filesystem>
 #include <memory>

@@ -5,8 +5,8 @@
 #include "orchestrator/pipeline/load.hpp"
 #include "orchestrator/pipeline/simulated_memory.hpp"
 #include "orchestrator/pipeline/simulation.hpp"
+#include "sim_hw/catalog/catalog.hpp"
 #include "sim_hw/plan/train_search.hpp"
-#include "sim_hw/predict/catalog.hpp"
 #include "study/plan/plan_pipeline.hpp"
 #include "study/simulate/simulate.hpp"
 

@@ -1,0 +1,52 @@
+#include "core/statistics.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <numeric>
+#include <vector>
+
+namespace temper {
+namespace {
+
+/// From 1; equal values share the mean of their ranks.
+std::vector<double> ranks(std::span<const double> values) {
+  std::vector<std::size_t> order(values.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    return values[a] < values[b];
+  });
+  std::vector<double> out(values.size());
+  for (std::size_t i = 0; i < order.size();) {
+    std::size_t end = i + 1;
+    while (end < order.size() && values[order[end]] == values[order[i]])
+      ++end;
+    const double shared = static_cast<double>(i + 1 + end) / 2;
+    for (; i < end; ++i)
+      out[order[i]] = shared;
+  }
+  return out;
+}
+
+}  // namespace
+
+std::optional<double> rank_correlation(std::span<const double> a, std::span<const double> b) {
+  if (a.size() < 2 || a.size() != b.size())
+    return std::nullopt;
+  const std::vector<double> x = ranks(a);
+  const std::vector<double> y = ranks(b);
+  const double mean = static_cast<double>(x.size() + 1) / 2;
+  double xy = 0;
+  double xx = 0;
+  double yy = 0;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    xy += (x[i] - mean) * (y[i] - mean);
+    xx += (x[i] - mean) * (x[i] - mean);
+    yy += (y[i] - mean) * (y[i] - mean);
+  }
+  if (xx == 0 || yy == 0)
+    return std::nullopt;
+  return xy / std::sqrt(xx * yy);
+}
+
+}  // namespace temper

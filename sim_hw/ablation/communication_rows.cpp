@@ -1,0 +1,190 @@
+// Rows of expert communication: its paths, its copies, and what schedules hide of it.
+#include "sim_hw/ablation/rows.hpp"
+#include "sim_hw/memory/ledger.hpp"
+#include "sim_hw/model/numbers.hpp"
+
+#include <fmt/format.h>
+
+namespace temper::sim_hw {
+namespace {
+
+ExpertExchange exchange_of(const MoeSystem& m) {
+  return expert_exchange({*m.model, m.device, m.fabric, m.layout, m.shape});
+}
+
+MoeSystem by_path(const MoeSystem& base, ExpertPath path) {
+  return with(base, [&](MoeSystem& m) { m.shape.mechanisms.expert_path = path; });
+}
+
+MoeSystem scheduled(const MoeSystem& base, PipelineSchedule schedule) {
+  return with(base, [&](MoeSystem& m) {
+    m.shape.mechanisms.schedule = schedule;
+    if (schedule == PipelineSchedule::DualPipe)
+      m.layout.vpp = 1;
+  });
+}
+
+AblationRow exchange_row(const AblationSystems& systems, ExpertPath path, std::string name) {
+  const MoeSystem& base = systems.pangu;
+  const double flat = exchange_of(by_path(base, ExpertPath::Flat)).seconds;
+  const double other = exchange_of(by_path(base, path)).seconds;
+  AblationRow row;
+  row.mechanism = std::move(name);
+  row.conditions = kPanguConditions;
+  row.figure = "dispatch and combine of a layer";
+  row.off = fmt::format("{:.1f} ms", flat * 1e3);
+  row.on = fmt::format("{:.1f} ms", other * 1e3);
+  row.predicted = flat / other - 1;
+  row.published = systems.published.hierarchical_exchange;
+  return row;
+}
+
+/// Of a step on the slowest device, and of chunks with another pass beside them.
+struct Hidden {
+  double step = 0;
+  double beside = 0;
+};
+
+Hidden hidden_share(const MoeSystem& system) {
+  const TrainTime time = system.time();
+  const LayerCost layer = system.expert_layer();
+  return {time.hidden / (time.hidden + time.stage.expert_parallel),
+          layer.hidden / (layer.hidden + layer.time.expert_parallel)};
+}
+
+/// Micro-batches of a step of which that share is hidden, where all is beside another pass: of each
+/// device's ((v - 1) p + 1) / v are alone.
+double micro_batches_for(const Layout& layout, double share) {
+  return as_double((layout.vpp - 1) * layout.pp + 1) / as_double(layout.vpp) / (1 - share);
+}
+
+AblationRow hidden_row(const AblationSystems& systems) {
+  const MoeSystem& base = systems.pangu;
+  const double published = systems.published.hidden_communication;
+  const Hidden full = hidden_share(scheduled(base, PipelineSchedule::AdaptivePipe));
+  const Hidden chosen =
+      hidden_share(with_chosen_activations(scheduled(base, PipelineSchedule::AdaptivePipe)));
+  AblationRow row;
+  row.mechanism = "Adaptive Pipe: expert communication hidden";
+  row.conditions = "as above, with selective recompute and swap";
+  row.figure = "share of a step";
+  row.off = "0 %";
+  row.on = percent_text(chosen.step);
+  row.predicted = chosen.step;
+  row.published = published;
+  row.why = fmt::format(
+      "Of chunks with another pass beside them {} is hidden, but 17 of 128 chunks of the last "
+      "stage fill and drain the pipeline alone: {:.0f} % of a step takes {:.0f} micro-batches. "
+      "With "
+      "full recompute {} and {}: the backward pass then has dispatch and combine twice, beside "
+      "one forward pass.",
+      percent_text(chosen.beside),
+      published * 100,
+      micro_batches_for(base.layout, published),
+      percent_text(full.beside),
+      percent_text(full.step));
+  return row;
+}
+
+AblationRow weights_row(const AblationSystems& systems) {
+  constexpr std::int64_t kStage = 7;
+  const auto weights = [&](PipelineSchedule schedule) {
+    const MoeSystem m = scheduled(systems.pangu, schedule);
+    return train_ledger(*m.model, m.layout, m.shape, kStage).weights;
+  };
+  const double dual = weights(PipelineSchedule::DualPipe);
+  const double adaptive = weights(PipelineSchedule::AdaptivePipe);
+  AblationRow row;
+  row.mechanism = "Adaptive Pipe against DualPipe: memory";
+  row.conditions = kPanguConditions;
+  row.figure = "weights of a device in the middle";
+  row.off = fmt::format("{:.1f} GiB", dual / kGib);
+  row.on = fmt::format("{:.1f} GiB", adaptive / kGib);
+  row.predicted = adaptive / dual - 1;
+  row.published = systems.published.weights_against_dualpipe;
+  row.why =
+      "DualPipe holds stages i and p - 1 - i: weights and gradients double; optimizer states do "
+      "not, for ZeRO shards them over twice the replicas.";
+  return row;
+}
+
+}  // namespace
+
+void add_exchange_rows(const AblationSystems& systems, AblationRows& rows) {
+  const MoeSystem& pangu = systems.pangu;
+  AblationRow row = exchange_row(
+      systems, ExpertPath::Gathered, "hierarchical all-to-all: blocks gathered between nodes");
+  row.why =
+      "Each token goes to 3 other nodes once instead of 6 of its 8 copies, which halves the "
+      "bytes between nodes; the exchange inside follows and takes what is missing to twice. "
+      "With the port inside used meanwhile it would be the next row.";
+  rows.push_back(row);
+  row = exchange_row(
+      systems, ExpertPath::Hierarchical, "hierarchical all-to-all: a copy per node that wants it");
+  row.why =
+      "Of 3 other nodes 2.7 want a token; what arrives is passed on inside beside the transfers "
+      "between nodes.";
+  rows.push_back(row);
+
+  const MoeSystem flat = by_path(systems.deepseek, ExpertPath::Flat);
+  row = throughput_row("inter-node merge (MindSpore)",
+                       kDeepSeekConditions,
+                       flat,
+                       by_path(systems.deepseek, ExpertPath::Gathered),
+                       systems.published.internode_merge);
+  row.why = fmt::format(
+      "Two nodes: a token crosses once instead of 4 of its 8 copies. The gain is that of the "
+      "share of expert communication, {} of the step before; the authors' batch and layout are "
+      "not known.",
+      percent_text(flat.time().stage.expert_parallel / flat.time().total()));
+  rows.push_back(row);
+
+  const auto per_device = [](const MoeSystem& base) {
+    return with(base,
+                [](MoeSystem& m) { m.shape.mechanisms.token_copies = TokenCopies::PerDevice; });
+  };
+  row = throughput_row(
+      "zero-redundancy communication", kDeepSeekConditions, flat, per_device(flat), std::nullopt);
+  const MoeSystem merged = by_path(systems.deepseek, ExpertPath::Gathered);
+  row.why = fmt::format(
+      "8 of 256 experts lie on {:.2f} of 16 devices. Merged between nodes, only the exchange "
+      "inside has copies to spare: {}.",
+      distinct_devices(16, 256, 8),
+      effect_text(per_device(merged).tokens_per_second() / merged.tokens_per_second() - 1));
+  rows.push_back(row);
+
+  const auto loss = [&](BalanceLoss over) {
+    return with(pangu, [&](MoeSystem& m) { m.shape.mechanisms.balance_loss = over; });
+  };
+  row = throughput_row("load-balance loss over the expert group",
+                       kPanguConditions,
+                       loss(BalanceLoss::Everywhere),
+                       loss(BalanceLoss::ExpertGroup),
+                       std::nullopt);
+  row.why =
+      "1 KiB of loads per layer is all-reduced over 32 devices instead of 384. That the loss "
+      "lets experts specialise, or balances other loads, is not modelled.";
+  rows.push_back(row);
+}
+
+void add_schedule_rows(const AblationSystems& systems, AblationRows& rows) {
+  const MoeSystem& pangu = systems.pangu;
+  const MoeSystem adaptive = scheduled(pangu, PipelineSchedule::AdaptivePipe);
+  rows.push_back(hidden_row(systems));
+  AblationRow row = throughput_row(
+      "Adaptive Pipe against interleaved 1F1B", kPanguConditions, pangu, adaptive, std::nullopt);
+  row.why = "Expert communication runs beside compute; the bubble is the interleaved one.";
+  rows.push_back(row);
+  rows.push_back(weights_row(systems));
+  row = throughput_row("Adaptive Pipe against DualPipe: time",
+                       kPanguConditions,
+                       scheduled(pangu, PipelineSchedule::DualPipe),
+                       adaptive,
+                       std::nullopt);
+  row.why =
+      "Both hide alike. DualPipe's bubble has 7 slots of whole stages, Adaptive Pipe's 15 of "
+      "half stages.";
+  rows.push_back(row);
+}
+
+}  // namespace temper::sim_hw

@@ -1,0 +1,169 @@
+// Rows of what one device and its host do: activations, kernels, dispatch.
+#include "sim_hw/ablation/rows.hpp"
+#include "sim_hw/memory/ledger.hpp"
+#include "sim_hw/model/numbers.hpp"
+#include "sim_hw/parallel/activation_choice.hpp"
+#include "sim_hw/steps/steps.hpp"
+
+#include <fmt/format.h>
+
+#include <bit>
+
+namespace temper::sim_hw {
+namespace {
+
+double first_stage_activations(const MoeSystem& m) {
+  return train_ledger(*m.model, m.layout, m.shape, 0).activations;
+}
+
+MoeSystem dispatched(const MoeSystem& base, HostDispatch host, SplitCounts counts) {
+  return with(base, [&](MoeSystem& m) {
+    m.shape.mechanisms.host_dispatch = host;
+    m.shape.mechanisms.split_counts = counts;
+  });
+}
+
+/// A host that launches kernel by kernel against one that is always ahead.
+AblationRow dispatch_row(std::string mechanism,
+                         std::string_view conditions,
+                         const MoeSystem& base,
+                         std::optional<double> published) {
+  return throughput_row(std::move(mechanism),
+                        conditions,
+                        dispatched(base, HostDispatch::Eager, SplitCounts::FetchedOnce),
+                        dispatched(base, HostDispatch::Ahead, SplitCounts::FetchedOnce),
+                        published);
+}
+
+AblationRow stalls_row(std::string mechanism,
+                       std::string_view conditions,
+                       const MoeSystem& base,
+                       HostDispatch host,
+                       std::optional<double> published) {
+  return throughput_row(std::move(mechanism),
+                        conditions,
+                        dispatched(base, host, SplitCounts::FetchedEach),
+                        dispatched(base, host, SplitCounts::FetchedOnce),
+                        published);
+}
+
+/// Share of matrix products, attention and vector operators in a layer's compute.
+double accelerated_share(const MoeSystem& m) {
+  const StageTime& t = m.expert_layer().time;
+  const double compute = t.matmul + t.attention + t.elementwise + t.experts;
+  const double sorted = as_double(m.model->moe->top_k) * m.device.k.routing_bytes *
+                        as_double(m.model->hidden) * as_double(m.shape.seq * m.shape.micro_batch) /
+                        as_double(m.layout.tp) / m.device.bandwidth;
+  return 1 - 3 * sorted / compute;  // Sorting and combining, forward and twice backward.
+}
+
+}  // namespace
+
+void add_activation_rows(const AblationSystems& systems, AblationRows& rows) {
+  const MoeSystem kept =
+      with(systems.pangu, [](MoeSystem& m) { m.shape.recompute = Recompute::None; });
+  const MoeSystem chosen = with_chosen_activations(systems.pangu);
+  AblationRow row;
+  row.mechanism = "selective recompute and swap: memory";
+  row.conditions = "as above, without full recompute";
+  row.figure = "activations of stage 0";
+  row.off = fmt::format("{:.1f} GiB", first_stage_activations(kept) / kGib);
+  row.on = fmt::format("{:.1f} GiB", first_stage_activations(chosen) / kGib);
+  row.predicted = first_stage_activations(chosen) / first_stage_activations(kept) - 1;
+  row.published = systems.published.activation_memory;
+  row.why = fmt::format(
+      "Tensors are dropped until the ledger fits {:.1f} GiB, so that what weights and states "
+      "leave decides how much: of a layer with experts {} are made again, {} swapped.",
+      memory_limits(*systems.pangu.hardware).device / kGib,
+      std::popcount(chosen.shape.activations.experts.recomputed),
+      std::popcount(chosen.shape.activations.experts.swapped));
+  rows.push_back(row);
+  const MoeSystem single = with(systems.pangu, [](MoeSystem& m) {
+    m.shape.micro_batch = 1;  // Of as many tokens a step.
+  });
+  row = throughput_row("selective recompute and swap: micro-batch doubled",
+                       "as above; off: one sequence per micro-batch, full recompute",
+                       single,
+                       chosen,
+                       systems.published.doubled_micro_batch);
+  row.why = fmt::format(
+      "Doubling the micro-batch alone gives {}, for the bubble grows; the rest is recompute "
+      "that is no more. The authors' start had less of it than full recompute.",
+      effect_text(systems.pangu.tokens_per_second() / single.tokens_per_second() - 1));
+  rows.push_back(row);
+}
+
+void add_host_rows(const AblationSystems& systems, AblationRows& rows) {
+  const double published = systems.published.reused_counts;
+  AblationRow row = stalls_row("AlltoAllV counts reused: stalls of a layer 4 -> 1",
+                               kDeepSeekConditions,
+                               systems.deepseek,
+                               HostDispatch::Ahead,
+                               published);
+  const double stall =
+      systems.deepseek.fabric.host_latency + systems.deepseek.device.k.host_train_kernel;
+  row.why = fmt::format(
+      "A stall is a copy to the host and a launch, {:.0f} us (6 with full recompute); a layer "
+      "takes {:.0f} ms. {:.0f} % takes stalls of {:.1f} ms: queues that fill slowly, or devices "
+      "that "
+      "meet late, are not modelled.",
+      stall * 1e6,
+      systems.deepseek.expert_layer().time.total() * 1e3,
+      published * 100,
+      published * systems.deepseek.expert_layer().time.total() / 5 * 1e3);
+  rows.push_back(row);
+  constexpr std::string_view kSmall = "718B as above, but 1 x 256 tokens per micro-batch";
+  const MoeSystem small = with(systems.pangu, [](MoeSystem& m) {
+    m.shape.micro_batch = 1;
+    m.shape.global_batch /= 2;
+    m.shape.seq = 256;
+  });
+  row = stalls_row("the same, small batches and a host that launches each kernel",
+                   kSmall,
+                   small,
+                   HostDispatch::Eager,
+                   published);
+  row.input = AblationInput::Assumed;
+  row.why =
+      fmt::format("A layer takes {:.0f} ms, and each stall also ends what the host was ahead by.",
+                  small.expert_layer().time.total() * 1e3);
+  rows.push_back(row);
+  row = dispatch_row(
+      "host-device dispatch", kPanguConditions, systems.pangu, systems.published.host_dispatch);
+  const double launch = systems.pangu.device.k.host_train_kernel;
+  const double kernels =
+      kForwardKernels + kBackwardKernels + kRecomputeKernels + 4 * kRoutingKernels;
+  row.why = fmt::format(
+      "{:.0f} kernels of a layer, as counted in eager PyTorch, {:.0f} us each, take the host "
+      "{:.1f} ms and the device {:.0f} ms with 16384 tokens: nothing waits. Single kernels that "
+      "are shorter than their launch are not seen by a sum over a layer.",
+      kernels,
+      launch * 1e6,
+      kernels * launch * 1e3,
+      systems.pangu.expert_layer().time.total() * 1e3);
+  rows.push_back(row);
+  row = dispatch_row(
+      "host-device dispatch, small batches", kSmall, small, systems.published.host_dispatch);
+  row.input = AblationInput::Assumed;
+  row.why = "Bound by dispatch, as the authors say of small batches; their batch is not known.";
+  rows.push_back(row);
+}
+
+void add_operator_rows(const AblationSystems& systems, AblationRows& rows) {
+  const auto plain = [](const MoeSystem& base) {
+    return with(base, [](MoeSystem& m) { m.shape.mechanisms.operators = OperatorKernels::Plain; });
+  };
+  const MoeSystem& pangu = systems.pangu;
+  AblationRow row = throughput_row(
+      "operator acceleration", kPanguConditions, plain(pangu), pangu, systems.published.operators);
+  const MoeSystem hidden = with(
+      pangu, [](MoeSystem& m) { m.shape.mechanisms.schedule = PipelineSchedule::AdaptivePipe; });
+  row.why = fmt::format(
+      "From the gains of attention, matrix products and vector operators, each by itself; they "
+      "are {} of compute here (authors: over 75 %). With expert communication hidden {}.",
+      percent_text(accelerated_share(plain(pangu))),
+      effect_text(hidden.tokens_per_second() / plain(hidden).tokens_per_second() - 1));
+  rows.push_back(row);
+}
+
+}  // namespace temper::sim_hw

@@ -1,0 +1,80 @@
+// What the authors of MoE training systems report that their mechanisms are worth:
+// configs/validation/moe_mechanisms.yaml. Compared with, never used in a prediction. Values only.
+#pragma once
+
+#include "core/describe.hpp"
+#include "core/result.hpp"
+
+#include <filesystem>
+
+namespace temper::sim_hw {
+
+/// Of a whole system.
+struct PublishedSpeed {
+  double million_tokens_per_second = 0;
+  double mfu_percent = 0;
+};
+template <class V>
+void describe(V& v, PublishedSpeed& c) {
+  v.field(1,
+          "million_tokens_per_second",
+          c.million_tokens_per_second,
+          {.doc = "Throughput of all devices."});
+  v.field(2, "mfu_percent", c.mfu_percent, {.doc = "Model FLOPs utilisation, in percent."});
+}
+
+/// Effects as fractions: 0.15 is +15 %.
+struct PublishedGains {
+  double hierarchical_exchange = 0;
+  double internode_merge = 0;
+  double hidden_communication = 0;
+  double weights_against_dualpipe = 0;
+  double load_balance = 0;
+  double load_balance_and_overlap = 0;
+  double activation_memory = 0;
+  double doubled_micro_batch = 0;
+  double reused_counts = 0;
+  double host_dispatch = 0;
+  double operators = 0;
+  PublishedSpeed before;  ///< With all mechanisms off, as far as the authors say.
+  PublishedSpeed after;
+};
+template <class V>
+void describe(V& v, PublishedGains& c) {
+  v.field(1,
+          "hierarchical_exchange",
+          c.hierarchical_exchange,
+          {.doc = "Of dispatch and combine, against a flat all-to-all."});
+  v.field(2, "internode_merge", c.internode_merge, {.doc = "Of throughput; MindSpore."});
+  v.field(3,
+          "hidden_communication",
+          c.hidden_communication,
+          {.doc = "Share of expert communication that Adaptive Pipe hides."});
+  v.field(4,
+          "weights_against_dualpipe",
+          c.weights_against_dualpipe,
+          {.doc = "Of the weights of a device, with Adaptive Pipe."});
+  v.field(5, "load_balance", c.load_balance, {.doc = "Of throughput, with EDPB."});
+  v.field(6,
+          "load_balance_and_overlap",
+          c.load_balance_and_overlap,
+          {.doc = "Of throughput, with EDPB, hierarchical all-to-all and Adaptive Pipe."});
+  v.field(7,
+          "activation_memory",
+          c.activation_memory,
+          {.doc = "Of activations, with selective recompute and swap."});
+  v.field(8,
+          "doubled_micro_batch",
+          c.doubled_micro_batch,
+          {.doc = "Of throughput, with the micro-batch that they make room for."});
+  v.field(9, "reused_counts", c.reused_counts, {.doc = "Of throughput: sizes fetched once."});
+  v.field(10, "host_dispatch", c.host_dispatch, {.doc = "Of throughput."});
+  v.field(11, "operators", c.operators, {.doc = "Of throughput, with faster kernels."});
+  v.field(12, "before", c.before, {.doc = "The whole, without."});
+  v.field(13, "after", c.after, {.doc = "The whole, with all."});
+}
+
+/// Errors name file and line.
+Result<PublishedGains> read_published_gains(const std::filesystem::path& file);
+
+}  // namespace temper::sim_hw

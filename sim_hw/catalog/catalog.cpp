@@ -1,0 +1,193 @@
+#include "sim_hw/catalog/catalog.hpp"
+
+#include "core/files.hpp"
+#include "core/nearest_name.hpp"
+#include "core/yaml.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <system_error>
+
+namespace temper::sim_hw {
+namespace {
+
+constexpr std::string_view kHardware = "hardware";
+constexpr std::string_view kModels = "models";
+
+template <class Spec>
+Result<Spec> load_file(const std::filesystem::path& path) {
+  TEMPER_TRY(const std::string text, read_file(path));
+  YamlValue<Spec> read = read_yaml<Spec>(path.string(), text);
+  if (!read.issues.empty())
+    return invalid_input(render(locate(read.document, std::move(read.issues))));
+  return std::move(read.value);
+}
+
+template <class Spec>
+Result<Spec> load(const std::filesystem::path& path) {
+  return load_file<Spec>(path);
+}
+
+/// Adds configs/calibration/NAME.yaml, where there is one.
+template <>
+Result<HardwareSpec> load<HardwareSpec>(const std::filesystem::path& path) {
+  TEMPER_TRY(HardwareSpec spec, load_file<HardwareSpec>(path));
+  const std::filesystem::path fitted =
+      path.parent_path().parent_path() / "calibration" / path.filename();
+  std::error_code failed;
+  if (!std::filesystem::exists(fitted, failed))
+    return spec;
+  TEMPER_TRY(Calibration calibration, load_file<Calibration>(fitted));
+  if (!calibration.taken_over_from.empty()) {
+    TEMPER_TRY(
+        const Calibration other,
+        load_file<Calibration>(fitted.parent_path() / (calibration.taken_over_from + ".yaml")));
+    calibration.operators = other.operators;
+  }
+  spec.constants.operators = calibration.operators;
+  spec.fits.insert(spec.fits.end(), calibration.fits.begin(), calibration.fits.end());
+  return spec;
+}
+
+bool is_path(std::string_view name) {
+  return name.ends_with(".yaml") || name.ends_with(".yml") ||
+         name.find('/') != std::string_view::npos;
+}
+
+}  // namespace
+
+std::string slug(std::string_view name) {
+  std::string out;
+  for (const char c : name) {
+    const bool upper = c >= 'A' && c <= 'Z';
+    const bool kept = upper || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '.';
+    if (kept)
+      out += upper ? static_cast<char>(c - 'A' + 'a') : c;
+    else if (!out.empty() && out.back() != '-')
+      out += '-';
+  }
+  while (!out.empty() && out.back() == '-')
+    out.pop_back();
+  return out;
+}
+
+Catalog Catalog::shipped() {
+  const char* const chosen = std::getenv("TEMPER_CONFIGS");
+  return Catalog(chosen != nullptr && *chosen != '\0' ? chosen : TEMPER_CONFIGS_DIR);
+}
+
+std::vector<std::string> Catalog::names_in(std::string_view folder) const {
+  std::vector<std::string> names;
+  std::error_code failed;
+  for (std::filesystem::directory_iterator it(configs_ / folder, failed), end; !failed && it != end;
+       it.increment(failed)) {
+    if (it->path().extension() == ".yaml")
+      names.push_back(it->path().stem().string());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+std::vector<std::string> Catalog::hardware_names() const {
+  return names_in(kHardware);
+}
+
+std::vector<std::string> Catalog::model_names() const {
+  return names_in(kModels);
+}
+
+/// A file that cannot be read is known by its file name alone; asking for it gives the error.
+template <class Spec>
+void Catalog::index(Section<Spec>& section, std::string_view folder) {
+  if (std::exchange(section.indexed, true))
+    return;
+  for (const std::string& stem : names_in(folder)) {
+    const std::string key = slug(stem);
+    section.keys[key] = key;
+    Result<Spec> spec = load<Spec>(configs_ / folder / (stem + ".yaml"));
+    if (!spec)
+      continue;
+    section.keys.emplace(slug(spec->name), key);
+    for (const std::string& alias : spec->aliases)
+      section.keys.emplace(slug(alias), key);
+    section.specs.emplace(key, std::move(*spec));
+  }
+}
+
+template <class Spec>
+Result<const Spec*> Catalog::find(Section<Spec>& section,
+                                  std::string_view folder,
+                                  std::string_view name) {
+  if (is_path(name)) {
+    const std::string key(name);
+    auto known = section.specs.find(key);
+    if (known == section.specs.end()) {
+      TEMPER_TRY(Spec spec, load<Spec>(key));
+      known = section.specs.emplace(key, std::move(spec)).first;
+    }
+    return &known->second;
+  }
+  // A file's own name goes before any other, so most questions need that file alone.
+  if (!section.indexed && !section.specs.contains(slug(name))) {
+    const auto path = configs_ / folder / (slug(name) + ".yaml");
+    std::error_code failed;
+    if (std::filesystem::exists(path, failed)) {
+      TEMPER_TRY(Spec spec, load<Spec>(path));
+      section.specs.emplace(slug(name), std::move(spec));
+    }
+  }
+  if (const auto known = section.specs.find(slug(name)); known != section.specs.end())
+    return &known->second;
+  index(section, folder);
+  const auto key = section.keys.find(slug(name));
+  if (key == section.keys.end()) {
+    std::vector<std::string> known;
+    for (const auto& [each, unused] : section.keys)
+      known.push_back(each);
+    const auto nearest = nearest_name(slug(name), known);
+    return Error{ErrorCode::NotFound,
+                 fmt::format("unknown {} `{}`; {}",
+                             folder == kModels ? "model" : "hardware",
+                             name,
+                             nearest ? fmt::format("did you mean `{}`?", *nearest)
+                                     : fmt::format("known are {}", quoted_list(names_in(folder))))};
+  }
+  const auto spec = section.specs.find(key->second);
+  if (spec != section.specs.end())
+    return &spec->second;
+  // Indexed by its file name, so what was wrong with the file is still to be said.
+  for (const std::string& stem : names_in(folder)) {
+    if (slug(stem) == key->second) {
+      TEMPER_TRY(Spec read, load<Spec>(configs_ / folder / (stem + ".yaml")));
+      return &section.specs.emplace(key->second, std::move(read)).first->second;
+    }
+  }
+  return Error{ErrorCode::NotFound, fmt::format("the file of `{}` is gone", name)};
+}
+
+template <class Spec>
+void Catalog::put_in(Section<Spec>& section, std::string_view folder, Spec spec) {
+  index(section, folder);
+  const std::string key = section.keys.emplace(slug(spec.name), slug(spec.name)).first->second;
+  section.specs[key] = std::move(spec);
+}
+
+Result<const HardwareSpec*> Catalog::hardware(std::string_view name) {
+  return find(hardware_, kHardware, name);
+}
+
+Result<const ModelSpec*> Catalog::model(std::string_view name) {
+  return find(models_, kModels, name);
+}
+
+void Catalog::put(HardwareSpec spec) {
+  put_in(hardware_, kHardware, std::move(spec));
+}
+
+void Catalog::put(ModelSpec spec) {
+  put_in(models_, kModels, std::move(spec));
+}
+
+}  // namespace temper::sim_hw

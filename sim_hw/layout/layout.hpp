@@ -1,0 +1,135 @@
+// How a model's training is laid out over devices, and what one step of it processes: plain values
+// that memory, cost and search share. stages.hpp says which layers a stage has,
+// sim_hw/parallel/layout_check.hpp whether a layout can run.
+//
+// With `vpp` > 1 a stage is cut into as many chunks. The experts of one replica live on ep *
+// expert_tp devices taken from the tp * cp * dp devices of a stage ("folding"), so that tp = 8,
+// ep = 32, expert_tp = 1 keeps attention tensor-parallel and experts whole on 32 devices. Values
+// only; no threads.
+#pragma once
+
+#include "sim_hw/layout/mechanisms.hpp"
+#include "sim_hw/model/model_spec.hpp"
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+#include <utility>
+
+namespace temper::sim_hw {
+
+/// A layer with a dense MLP, or one with routed experts.
+enum class LayerKind { Dense, Experts };
+/// What ZeRO shards over the data-parallel devices: each includes the one before it.
+enum class Zero { None, Optimizer, Gradients, Weights };
+enum class Recompute { None, Selective, Full };
+/// Unfused attention keeps and moves the seq x seq matrices; fused recomputes them on chip.
+enum class AttentionKernel { Fused, Unfused };
+enum class SequenceParallel { Off, On };
+/// Whether dispatch and combine of one micro-batch run beside the compute of another.
+enum class ExpertOverlap { Off, On };
+/// FP16 needs its loss scaled, and its gradients unscaled before the update.
+enum class NumberFormat { Bf16, Fp16 };
+
+/// How layers are dealt out to pipeline stages.
+enum class LayerBalance {
+  LastShort,  ///< As many each; the last stage, with MTP modules and heads, what is left.
+  Even,       ///< As even as whole layers allow, whatever else a stage has.
+  /// So that layers, MTP modules and heads together are as even as whole layers allow, by their
+  /// matrix products. On a virtual pipeline the output's head ends the stage before the last, and
+  /// the MTP modules have the last chunk of the last stage; stage 0 embeds for both.
+  Counted,
+};
+
+/// What becomes of the saved tensors of a layer: one bit for each, in the order of
+/// saved_tensors(). Tensors with neither bit are kept.
+struct TensorFates {
+  std::uint32_t recomputed = 0;
+  std::uint32_t swapped = 0;  ///< Moved to host memory and back.
+
+  bool operator==(const TensorFates&) const = default;
+};
+/// Of every layer of a kind; the choice is choose_activations()'s.
+struct ActivationPlan {
+  TensorFates dense{};
+  TensorFates experts{};
+
+  bool operator==(const ActivationPlan&) const = default;
+};
+
+/// Bytes per parameter of each state.
+struct StateBytes {
+  double weight = 2;
+  double gradient = 4;
+  double master = 4;   ///< FP32 copy of the weights; 0 where the optimizer updates them directly.
+  double moments = 8;  ///< Both.
+
+  double optimizer() const { return master + moments; }
+  /// 16-bit weights, FP32 gradients, master weights and moments: 18 bytes (2205.05198).
+  static StateBytes mixed() { return {}; }
+  /// Everything in bf16: 8 bytes.
+  static StateBytes bf16() { return {2, 2, 0, 4}; }
+};
+
+struct Layout {
+  std::int64_t tp = 1;         ///< Tensor parallel: attention, dense MLP, embedding, head.
+  std::int64_t pp = 1;         ///< Pipeline stages.
+  std::int64_t vpp = 1;        ///< Chunks of each stage.
+  std::int64_t ep = 1;         ///< Devices over which the experts are spread.
+  std::int64_t expert_tp = 1;  ///< Tensor parallel of one expert.
+  std::int64_t cp = 1;         ///< Context parallel: the sequence is cut.
+  std::int64_t dp = 1;
+  Zero zero = Zero::None;
+  SequenceParallel sequence_parallel = SequenceParallel::Off;
+  LayerBalance layer_balance = LayerBalance::LastShort;
+
+  std::int64_t devices() const { return tp * pp * cp * dp; }
+  /// Devices of one stage.
+  std::int64_t stage_devices() const { return tp * cp * dp; }
+  /// Replicas of each expert: what its gradients are reduced over.
+  std::int64_t expert_dp() const { return stage_devices() / (ep * expert_tp); }
+};
+
+struct TrainShape {
+  std::int64_t micro_batch = 1;   ///< Sequences of one micro-batch.
+  std::int64_t global_batch = 1;  ///< Sequences of one step.
+  std::int64_t seq = 0;
+  Recompute recompute = Recompute::None;
+  std::int64_t recompute_every = 1;  ///< Layers of one checkpoint with full recompute.
+  AttentionKernel attention = AttentionKernel::Fused;
+  NumberFormat format = NumberFormat::Bf16;
+  double dropout = 0;           ///< 0 keeps no masks.
+  double expert_imbalance = 1;  ///< Tokens of the busiest expert device over the mean.
+  /// 1 + what the replicas wait for the one with the longest sequences, in attentions of whole
+  /// ones.
+  double attention_imbalance = 1;
+  ExpertOverlap expert_overlap = ExpertOverlap::Off;
+  Mechanisms mechanisms{};
+  ActivationPlan activations{};  ///< Of what `recompute` does not drop already.
+  StateBytes states = StateBytes::mixed();
+
+  /// Of each data-parallel replica.
+  std::int64_t micro_batches(const Layout& layout) const {
+    return global_batch / (layout.dp * micro_batch);
+  }
+};
+
+/// Dropout and unfused attention for GPT-era models (layer norm and GELU, 2205.05198), else
+/// neither.
+TrainShape default_shape(const ModelSpec& model);
+
+}  // namespace temper::sim_hw
+
+template <>
+struct temper::EnumNames<temper::sim_hw::Recompute> {
+  static constexpr std::array<std::pair<sim_hw::Recompute, std::string_view>, 3> value{
+      {{sim_hw::Recompute::None, "none"},
+       {sim_hw::Recompute::Selective, "selective"},
+       {sim_hw::Recompute::Full, "full"}}};
+};
+template <>
+struct temper::EnumNames<temper::sim_hw::LayerBalance> {
+  using E = sim_hw::LayerBalance;
+  static constexpr std::array<std::pair<E, std::string_view>, 3> value{
+      {{E::LastShort, "last_short"}, {E::Even, "even"}, {E::Counted, "counted"}}};
+};

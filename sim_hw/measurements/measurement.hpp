@@ -1,0 +1,42 @@
+// Rows of measurements, from the files that hold them.
+//
+// A file of rows is CSV with the columns hardware, cards, kind, params, metric, unit, value, and
+// optionally id and source, in any order:
+//   hardware,cards,kind,params,metric,unit,value
+//   nvidia-h200,1,gemm,m=8192;n=8192;k=8192,throughput,TFLOP/s,755.176
+// Outputs of SimGrid are recognised by their header (algorithm,npus,size_bytes,... and
+// scenario,npus,...) and become rows of hardware `simgrid`. Values only; no threads.
+#pragma once
+
+#include "core/result.hpp"
+#include "core/text/csv.hpp"
+#include "sim_hw/request/request.hpp"
+
+#include <filesystem>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace temper::sim_hw {
+
+struct Row {
+  std::string id;  ///< As the file has it, or `file:line`.
+  std::string hardware;
+  std::int64_t cards = 1;
+  std::string kind;
+  std::string params;  ///< "k=v;k=v"
+  std::string metric;
+  std::string unit;
+  double value = 0;  ///< In `unit`.
+  std::string source;
+  std::filesystem::path folder;  ///< Of the file, for side files such as `lengths=`.
+};
+
+/// Errors name file and line; a file of another kind, the columns that were expected.
+Result<std::vector<Row>> read_measurements(const std::filesystem::path& file);
+Result<std::vector<Row>> to_rows(const CsvTable& table, const std::filesystem::path& file);
+
+/// In the format above, with id and source.
+std::string to_csv(std::span<const Row> rows);
+
+}  // namespace temper::sim_hw

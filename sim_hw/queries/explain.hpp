@@ -1,0 +1,23 @@
+// From the operators that a walker listed to the terms of a Cost: names, counts, equations with the
+// numbers put in. Only for people; costs are computed elsewhere.
+#pragma once
+
+#include "sim_hw/operators/operators.hpp"
+#include "sim_hw/request/cost.hpp"
+#include "sim_hw/steps/step_cost.hpp"
+
+#include <string>
+#include <vector>
+
+namespace temper::sim_hw {
+
+std::string gemm_equation(const Device& d, Heat heat, OpSizes s);
+/// `scale`: how often the whole list runs.
+std::vector<Term> explain(const Device& d, const std::vector<OpTerm>& list, double scale = 1);
+
+/// A time with its terms.
+Metric time_metric(std::string name, double seconds, std::vector<Term> terms = {});
+/// A cost that is a time of one term.
+Cost one_time(double seconds, std::string name, std::string equation);
+
+}  // namespace temper::sim_hw

@@ -1,0 +1,350 @@
+// The kinds of the network: from a Request to the cost of a collective or a transfer.
+#include "sim_hw/network/collectives.hpp"
+#include "sim_hw/network/reshard.hpp"
+#include "sim_hw/queries/choice.hpp"
+#include "sim_hw/queries/explain.hpp"
+#include "sim_hw/queries/queries.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <string>
+#include <vector>
+
+namespace temper::sim_hw {
+namespace {
+
+enum class Direction { ToDevice, FromDevice };
+enum class Scope { Local, Remote };
+enum class Placement { Separate, Colocated };
+enum class ExpertRoute { Flat, Hierarchical, Gathered, AllGather };
+
+}  // namespace
+}  // namespace temper::sim_hw
+
+template <>
+struct temper::EnumNames<temper::sim_hw::Direction> {
+  using E = sim_hw::Direction;
+  static constexpr std::array<std::pair<E, std::string_view>, 2> value{
+      {{E::ToDevice, "to_device"}, {E::FromDevice, "from_device"}}};
+};
+template <>
+struct temper::EnumNames<temper::sim_hw::Scope> {
+  using E = sim_hw::Scope;
+  static constexpr std::array<std::pair<E, std::string_view>, 2> value{
+      {{E::Local, "local"}, {E::Remote, "remote"}}};
+};
+template <>
+struct temper::EnumNames<temper::sim_hw::Placement> {
+  using E = sim_hw::Placement;
+  static constexpr std::array<std::pair<E, std::string_view>, 2> value{
+      {{E::Separate, "separate"}, {E::Colocated, "colocated"}}};
+};
+template <>
+struct temper::EnumNames<temper::sim_hw::ExpertRoute> {
+  using E = sim_hw::ExpertRoute;
+  static constexpr std::array<std::pair<E, std::string_view>, 4> value{
+      {{E::Flat, "flat"},
+       {E::Hierarchical, "hierarchical"},
+       {E::Gathered, "gathered"},
+       {E::AllGather, "all_gather"}}};
+};
+
+namespace temper::sim_hw {
+namespace {
+
+constexpr std::int64_t kMostDevices = 1 << 20;
+constexpr std::int64_t kMostShards = 1 << 16;  ///< Devices of one side of a reshard.
+
+void add_bandwidth(Cost& cost, std::string name, double bytes, double time) {
+  if (time > 0)
+    cost.metrics.push_back({std::move(name), "B/s", bytes / time, {}});
+}
+
+Result<Fabric> fabric_of(const CostContext& context, const Request& request) {
+  TEMPER_TRY(const HardwareSpec* spec, context.catalog.hardware(request.hardware));
+  if (spec->levels.empty())
+    return invalid_input(fmt::format("{}: describes no links", request.hardware));
+  return make_fabric(*spec);
+}
+
+/// `ranks`, or else all devices of the cards.
+Result<Group> group_of(const CostContext& context,
+                       const Request& request,
+                       std::string_view key = "ranks") {
+  TEMPER_TRY(const HardwareSpec* spec, context.catalog.hardware(request.hardware));
+  Group group;
+  TEMPER_TRY(const std::int64_t ranks,
+             request.params.integer(key, request.cards * spec->dies_per_card));
+  TEMPER_TRY(group.ranks, in_range(key, ranks, 1, kMostDevices));
+  TEMPER_TRY(const std::int64_t stride, request.params.integer("stride", 1));
+  TEMPER_TRY(group.stride, in_range("stride", stride, 1, kMostDevices));
+  return group;
+}
+
+std::string of_ranks(Group group, double bytes) {
+  return fmt::format("{} ranks, stride {}, {:.6g} B", group.ranks, group.stride, bytes);
+}
+
+/// `bus_share(n)`: bytes through the port of a rank over `bytes`.
+template <class Seconds, class BusShare>
+Result<Cost> collective(const CostContext& context,
+                        const Request& request,
+                        const Seconds& cost,
+                        const BusShare& bus_share) {
+  TEMPER_TRY(const Fabric fabric, fabric_of(context, request));
+  TEMPER_TRY(const Group group, group_of(context, request));
+  TEMPER_TRY(const double bytes, positive(request.params, "bytes"));
+  const double time = cost(fabric, group, bytes);
+  Cost out = one_time(
+      time,
+      request.kind,
+      "start-up + bytes of the busiest port / (efficiency x bandwidth): " + of_ranks(group, bytes));
+  add_bandwidth(out, "bus_bandwidth", bus_share(static_cast<double>(group.ranks)) * bytes, time);
+  return out;
+}
+
+Result<Cost> cost_of_all_gather(const CostContext& c, const Request& r) {
+  return collective(c, r, all_gather_seconds, [](double n) { return n - 1; });
+}
+
+Result<Cost> cost_of_reduce_scatter(const CostContext& c, const Request& r) {
+  return collective(c, r, reduce_scatter_seconds, [](double n) { return n - 1; });
+}
+
+Result<Cost> cost_of_all_reduce(const CostContext& c, const Request& r) {
+  TEMPER_TRY(const AllReduce how, choice(r.params, "algorithm", AllReduce::Auto));
+  const auto cost = [how](const Fabric& f, Group g, double b) {
+    return all_reduce_seconds(f, g, b, how);
+  };
+  return collective(c, r, cost, [](double n) { return 2 * (n - 1) / n; });
+}
+
+Result<Cost> cost_of_all_to_all(const CostContext& c, const Request& r) {
+  TEMPER_TRY(const AllToAll how, choice(r.params, "algorithm", AllToAll::Flat));
+  const auto cost = [how](const Fabric& f, Group g, double b) {
+    return all_to_all_seconds(f, g, b, how);
+  };
+  return collective(c, r, cost, [](double n) { return (n - 1) / n; });
+}
+
+Result<Cost> cost_of_broadcast(const CostContext& c, const Request& r) {
+  return collective(c, r, broadcast_seconds, [](double) { return 1.0; });
+}
+
+Result<Cost> cost_of_weight_fan_out(const CostContext& c, const Request& r) {
+  TEMPER_TRY(const FanOut how, choice(r.params, "algorithm", FanOut::Tree));
+  const auto cost = [how](const Fabric& f, Group g, double b) {
+    return weight_fan_out_seconds(f, g, b, how);
+  };
+  return collective(c, r, cost, [how](double n) { return how == FanOut::Direct ? n - 1 : 1.0; });
+}
+
+Result<Cost> cost_of_incast(const CostContext& c, const Request& r) {
+  return collective(c, r, incast_seconds, [](double n) { return n - 1; });
+}
+
+Result<Cost> cost_of_p2p(const CostContext& context, const Request& r) {
+  TEMPER_TRY(const Fabric fabric, fabric_of(context, r));
+  TEMPER_TRY(const std::int64_t apart, r.params.integer("distance", 1));
+  TEMPER_TRY(const std::int64_t distance, in_range("distance", apart, 0, kMostDevices));
+  TEMPER_TRY(const double bytes, positive(r.params, "bytes"));
+  const double time = p2p_seconds(fabric, distance, bytes);
+  Cost out = one_time(
+      time,
+      "transfer",
+      fmt::format(
+          "start-up + latency + {:.6g} B / (efficiency x bandwidth), {} apart", bytes, distance));
+  add_bandwidth(out, "bandwidth", bytes, time);
+  return out;
+}
+
+enum class Way { Dispatch, Combine };
+
+Result<Cost> cost_of_experts(const CostContext& context, const Request& r, Way way) {
+  TEMPER_TRY(const Fabric fabric, fabric_of(context, r));
+  TEMPER_TRY(const Group group, group_of(context, r, "ep"));
+  MoeTraffic traffic;
+  TEMPER_TRY(traffic.tokens_per_rank, positive(r.params, "tokens_per_rank"));
+  TEMPER_TRY(traffic.top_k, positive(r.params, "topk"));
+  TEMPER_TRY(const double hidden, r.params.number("hidden", 0));
+  TEMPER_TRY(traffic.bytes_per_token, r.params.number("payload", 2 * hidden));
+  if (!(traffic.bytes_per_token > 0))
+    return invalid_input("needs hidden, or payload: bytes per copy of a token");
+  TEMPER_TRY(const ExpertRoute route, choice(r.params, "algorithm", ExpertRoute::Flat));
+  const AllToAll how = route == ExpertRoute::Hierarchical ? AllToAll::Hierarchical
+                       : route == ExpertRoute::Gathered   ? AllToAll::Gathered
+                                                          : AllToAll::Flat;
+  double time = 0;
+  if (route == ExpertRoute::AllGather)
+    time = moe_all_gather_seconds(fabric, group, traffic);
+  else
+    time = way == Way::Dispatch ? moe_dispatch_seconds(fabric, group, traffic, how)
+                                : moe_combine_seconds(fabric, group, traffic, how);
+  const double bytes = traffic.tokens_per_rank * traffic.top_k * traffic.bytes_per_token;
+  Cost out = one_time(time,
+                      r.kind,
+                      fmt::format("start-up + {} tokens x {} experts x {} B, the part through the "
+                                  "busiest port / (efficiency x bandwidth), {} ranks",
+                                  traffic.tokens_per_rank,
+                                  traffic.top_k,
+                                  traffic.bytes_per_token,
+                                  group.ranks));
+  add_bandwidth(out, "bandwidth_per_rank", bytes, time);
+  return out;
+}
+
+Result<Cost> cost_of_dispatch(const CostContext& c, const Request& r) {
+  return cost_of_experts(c, r, Way::Dispatch);
+}
+
+Result<Cost> cost_of_combine(const CostContext& c, const Request& r) {
+  return cost_of_experts(c, r, Way::Combine);
+}
+
+Result<Cost> cost_of_host_copy(const CostContext& context, const Request& r) {
+  TEMPER_TRY(const HardwareSpec* spec, context.catalog.hardware(r.hardware));
+  TEMPER_TRY(const double bytes, positive(r.params, "bytes"));
+  TEMPER_TRY(const Direction direction, choice(r.params, "direction", Direction::ToDevice));
+  TEMPER_TRY(const Scope scope, choice(r.params, "scope", Scope::Local));
+  const bool in = direction == Direction::ToDevice;
+  const std::optional<BytesPerSecond> remote =
+      in ? spec->host.remote_to_device : spec->host.remote_from_device;
+  if (scope == Scope::Remote && !remote) {
+    return Error{ErrorCode::Unsupported,
+                 fmt::format("{}: devices do not reach the memory of other hosts", r.hardware)};
+  }
+  const BytesPerSecond local = in ? spec->host.to_device : spec->host.from_device;
+  const double bandwidth = (scope == Scope::Remote ? *remote : local).count();
+  if (!(bandwidth > 0))
+    return invalid_input(fmt::format("{}: describes no link to its host", r.hardware));
+  const double time = seconds(spec->host.latency) + bytes / bandwidth;
+  Cost out = one_time(
+      time,
+      "copy",
+      fmt::format(
+          "{:.3g} s + {:.6g} B / {:.6g} B/s", seconds(spec->host.latency), bytes, bandwidth));
+  add_bandwidth(out, "bandwidth", bytes, time);
+  return out;
+}
+
+/// `<side>_tp`, `<side>_pp`, `<side>_dp`, `<side>_ep`.
+Result<ShardLayout> shard_layout(const Params& params,
+                                 const std::string& side,
+                                 std::int64_t layers) {
+  ShardLayout out;
+  const auto degree = [&](const char* name, std::int64_t most) -> Result<std::int64_t> {
+    const std::string key = side + name;
+    TEMPER_TRY(const std::int64_t value, params.integer(key, 1));
+    return in_range(key, value, 1, most);
+  };
+  TEMPER_TRY(out.tp, degree("_tp", 1024));
+  TEMPER_TRY(out.pp, degree("_pp", layers));
+  TEMPER_TRY(out.dp, degree("_dp", 1024));
+  TEMPER_TRY(out.ep, degree("_ep", 1024));
+  if (out.stage_devices() % out.ep != 0) {
+    return invalid_input(fmt::format(
+        "{0}_ep={1} does not divide {0}_tp x {0}_dp = {2}", side, out.ep, out.stage_devices()));
+  }
+  if (out.devices() > kMostShards)
+    return invalid_input(
+        fmt::format("{}: {} devices, at most {}", side, out.devices(), kMostShards));
+  return out;
+}
+
+Result<Cost> cost_of_reshard(const CostContext& context, const Request& r) {
+  TEMPER_TRY(const Fabric fabric, fabric_of(context, r));
+  TEMPER_TRY(const std::string name, r.params.text("model"));
+  TEMPER_TRY(const ModelSpec* model, context.catalog.model(name));
+  TEMPER_TRY(const ShardLayout from, shard_layout(r.params, "from", model->layers));
+  TEMPER_TRY(ShardLayout to, shard_layout(r.params, "to", model->layers));
+  TEMPER_TRY(const Placement placement, choice(r.params, "placement", Placement::Separate));
+  TEMPER_TRY(const FanOut replicas, choice(r.params, "replicas", FanOut::Tree));
+  Publication how;
+  TEMPER_TRY(how.bucket_bytes, r.params.number("bucket_bytes", 0));
+  TEMPER_TRY(how.bucket_latency, r.params.number("bucket_seconds", 0));
+  TEMPER_TRY(how.staging, choice(r.params, "through", Staging::Direct));
+  TEMPER_TRY(const double bytes_per_parameter, r.params.number("bytes_per_parameter", 2));
+  if (!(bytes_per_parameter > 0) || how.bucket_bytes < 0 || how.bucket_latency < 0)
+    return invalid_input("bytes_per_parameter must be above 0, buckets not below");
+  to.first_device = placement == Placement::Separate ? from.devices() : 0;
+  const ReshardTraffic traffic =
+      reshard_traffic(fabric, weight_volume(*model, bytes_per_parameter), from, to, replicas);
+  Cost out =
+      one_time(reshard_seconds(fabric, traffic, how),
+               "transfer",
+               fmt::format("busiest device sends {:.6g} B, receives {:.6g} B; {:.6g} B move, "
+                           "{:.6g} B stay",
+                           traffic.most_sent(),
+                           traffic.most_received(),
+                           traffic.moved,
+                           traffic.local));
+  out.metrics.push_back({"moved", "B", traffic.moved, {}});
+  out.metrics.push_back({"most_sent", "B", traffic.most_sent(), {}});
+  out.metrics.push_back({"most_received", "B", traffic.most_received(), {}});
+  return out;
+}
+
+constexpr std::array kKinds{
+    Kind{"all_gather",
+         "Every rank contributes bytes and ends with those of all.",
+         "bytes (per rank); ranks; stride=1",
+         cost_of_all_gather},
+    Kind{"all_reduce",
+         "Every rank contributes bytes and ends with their sum.",
+         "bytes (per rank, before and after); ranks; stride=1; algorithm=auto|ring|tree",
+         cost_of_all_reduce},
+    Kind{
+        "all_to_all",
+        "Every rank sends an equal share of its bytes to each rank.",
+        "bytes (that one rank sends in all); ranks; stride=1; algorithm=flat|hierarchical|gathered",
+        cost_of_all_to_all},
+    Kind{"broadcast",
+         "One rank's bytes to all others, along a pipelined tree.",
+         "bytes; ranks; stride=1",
+         cost_of_broadcast},
+    Kind{"combine",
+         "MoE combine: the results of the chosen experts come back.",
+         "tokens_per_rank; topk; hidden or payload (bytes per copy); ep; stride=1; "
+         "algorithm=flat|hierarchical|gathered|all_gather",
+         cost_of_combine},
+    Kind{"dispatch",
+         "MoE dispatch: tokens go to their chosen experts.",
+         "tokens_per_rank; topk; hidden or payload (bytes per copy); ep; stride=1; "
+         "algorithm=flat|hierarchical|gathered|all_gather",
+         cost_of_dispatch},
+    Kind{"host_copy",
+         "A copy between a device and the memory of its own or another host.",
+         "bytes; direction=to_device|from_device; scope=local|remote",
+         cost_of_host_copy},
+    Kind{"incast",
+         "All ranks but one send bytes to that one.",
+         "bytes (of one sender); ranks; stride=1",
+         cost_of_incast},
+    Kind{"p2p",
+         "Bytes from one device to another.",
+         "bytes; distance=1 (between their ids)",
+         cost_of_p2p},
+    Kind{"reduce_scatter",
+         "Every rank contributes bytes for each rank and ends with its sum.",
+         "bytes (that one rank ends with); ranks; stride=1",
+         cost_of_reduce_scatter},
+    Kind{"reshard",
+         "A model's weights from one parallel layout to another.",
+         "model; from_tp=1; from_pp=1; from_dp=1; from_ep=1; to_tp=1; to_pp=1; to_dp=1; to_ep=1; "
+         "placement=separate|colocated; replicas=tree|direct; through=direct|host; bucket_bytes=0; "
+         "bucket_seconds=0; bytes_per_parameter=2",
+         cost_of_reshard},
+    Kind{"weight_fan_out",
+         "One rank's weights to all others.",
+         "bytes; ranks (with the source); stride=1; algorithm=tree|direct",
+         cost_of_weight_fan_out},
+};
+
+}  // namespace
+
+std::span<const Kind> network_kinds() {
+  return kKinds;
+}
+
+}  // namespace temper::sim_hw

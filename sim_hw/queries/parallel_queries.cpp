@@ -1,0 +1,212 @@
+// The kinds that ask about a layout over many devices: `train_iteration` and `memory`.
+#include "sim_hw/memory/ledger.hpp"
+#include "sim_hw/model/numbers.hpp"
+#include "sim_hw/parallel/activation_choice.hpp"
+#include "sim_hw/parallel/layout_check.hpp"
+#include "sim_hw/parallel/layout_request.hpp"
+#include "sim_hw/parallel/train_iteration.hpp"
+#include "sim_hw/queries/queries.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <utility>
+
+namespace temper::sim_hw {
+
+namespace {
+
+Metric ledger_metric(std::string name, const Ledger& ledger) {
+  Metric metric{std::move(name), "B", ledger.total(), {}};
+  for (const auto& [entry, bytes] : ledger.entries()) {
+    if (bytes > 0)
+      metric.terms.push_back({std::string(entry), 1, bytes, ""});
+  }
+  return metric;
+}
+
+std::string bubble_equation(const TrainTime& time, const TrainQuestion& q) {
+  if (q.shape.mechanisms.schedule == PipelineSchedule::DualPipe) {
+    return fmt::format("(pp / 2 - 1) = {} x (two passes + a backward - 3 x its weight gradients)",
+                       as_double(q.layout.pp) / 2 - 1);
+  }
+  if (time.hidden > 0) {
+    return fmt::format("what {} other stages take, with nothing hidden, / {} chunks",
+                       q.layout.pp - 1,
+                       q.layout.vpp);
+  }
+  return fmt::format("({:.4g} ms on all {} stages - {:.4g} ms on the slowest) / {} chunks",
+                     time.all_stages * 1e3,
+                     q.layout.pp,
+                     time.stage.total() / as_double(q.shape.micro_batches(q.layout)) * 1e3,
+                     q.layout.vpp);
+}
+
+Metric time_metric(const TrainTime& time, const TrainQuestion& q) {
+  Metric metric{"time", "s", time.total(), {}};
+  const double micro_batches = as_double(q.shape.micro_batches(q.layout));
+  const auto entries = time.entries();
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    const auto& [name, seconds] = entries[i];
+    if (seconds <= 0)
+      continue;
+    Term term{std::string(name), 1, seconds, ""};
+    if (i < TrainTime::kStageEntries) {
+      term.count = micro_batches;
+      term.equation = fmt::format("{} micro-batches x {:.4g} ms on the slowest stage",
+                                  micro_batches,
+                                  seconds / micro_batches * 1e3);
+    } else if (name == "pipeline bubble") {
+      term.equation = bubble_equation(time, q);
+    } else if (name == "data-parallel communication") {
+      term.equation = fmt::format("what {} replicas (experts: {}) show beside a micro-batch",
+                                  q.layout.dp * q.layout.cp,
+                                  q.layout.expert_dp());
+    }
+    metric.terms.push_back(std::move(term));
+  }
+  return metric;
+}
+
+Status refuse_overflow(const Request& request,
+                       const ModelSpec& model,
+                       const HardwareSpec& hardware,
+                       const TrainQuestion& q) {
+  const std::string what =
+      request.params.text("memory", request.kind == "memory" ? "report" : "refuse");
+  if (what == "report")
+    return {};
+  if (what != "refuse")
+    return invalid_input(fmt::format("memory={}: expected report, refuse", what));
+  const std::int64_t cards =
+      (q.layout.devices() + hardware.dies_per_card - 1) / hardware.dies_per_card;
+  return check(model, hardware, cards, q.layout, q.shape);
+}
+
+Result<Cost> cost_of_train_iteration(const CostContext& context, const Request& request) {
+  TEMPER_TRY(const HardwareSpec* hardware, context.catalog.hardware(request.hardware));
+  TEMPER_TRY(const std::string name, request.params.text("model"));
+  TEMPER_TRY(const ModelSpec* model, context.catalog.model(name));
+  TEMPER_TRY(const TrainQuestion q,
+             train_question(request.params, *model, *hardware, request.cards));
+  TEMPER_TRY_STATUS(refuse_overflow(request, *model, *hardware, q));
+  const Device device = make_device(*hardware);
+  const Fabric fabric = make_fabric(*hardware);
+  const TrainTime time = train_iteration_time(*model, device, fabric, q.layout, q.shape);
+  const double tokens = as_double(q.shape.global_batch * q.shape.seq);
+  const double peak = as_double(q.layout.devices()) * device.matrix_peak;
+  Cost out;
+  out.metrics.push_back(time_metric(time, q));
+  out.metrics.push_back({"tokens_per_second", "count", tokens / time.total(), {}});
+  out.metrics.push_back({"mfu", "count", model_flops(*model, q.shape) / time.total() / peak, {}});
+  if (time.hidden > 0)
+    out.metrics.push_back({"hidden_expert_communication", "s", time.hidden, {}});
+  out.metrics.push_back(
+      {"param_and_optimizer_memory", "B", layer_state_bytes(*model, q.layout, q.shape), {}});
+  out.metrics.push_back(
+      {"activation_memory", "B", train_ledger(*model, q.layout, q.shape, 0).activations, {}});
+  out.metrics.push_back(
+      ledger_metric("peak_memory", worst_train_ledger(*model, q.layout, q.shape)));
+  if (const double swapped = swapped_bytes({*model, device, fabric, q.layout, q.shape});
+      swapped > 0)
+    out.metrics.push_back({"swapped_activations", "B", swapped, {}});
+  return out;
+}
+
+Result<Cost> placed_cost(const HardwareSpec& hardware, const PlacedLedger& placed) {
+  Cost out;
+  out.metrics.push_back(ledger_metric("device_memory", placed.device));
+  Ledger host = placed.host;
+  const double devices = as_double(hardware.devices_per_node());
+  host.weights *= devices;
+  host.optimizer *= devices;
+  out.metrics.push_back(ledger_metric("host_memory", host));
+  return out;
+}
+
+Result<Cost> trainer_memory(const Request& request,
+                            const ModelSpec& model,
+                            const HardwareSpec& hardware) {
+  TEMPER_TRY(const TrainQuestion q, train_question(request.params, model, hardware, request.cards));
+  TEMPER_TRY_STATUS(refuse_overflow(request, model, hardware, q));
+  const Ledger ledger = worst_train_ledger(model, q.layout, q.shape);
+  const std::string state = request.params.text("state", "active");
+  if (state == "active")
+    return placed_cost(hardware, place(ledger, TrainerState::Active));
+  if (state == "optimizer_on_host")
+    return placed_cost(hardware, place(ledger, TrainerState::OptimizerOnHost));
+  if (state == "asleep")
+    return placed_cost(hardware, place(ledger, TrainerState::Asleep));
+  return invalid_input(fmt::format("state={}: expected active, optimizer_on_host, asleep", state));
+}
+
+Result<Cost> engine_memory(const Request& request,
+                           const ModelSpec& model,
+                           const HardwareSpec& hardware) {
+  InferenceShape shape;
+  TEMPER_TRY(shape.cached_tokens, request.params.number("cached_tokens", 0));
+  TEMPER_TRY(shape.batch_tokens, request.params.number("batch_tokens", 0));
+  TEMPER_TRY(shape.logit_rows, request.params.number("logit_rows", 0));
+  TEMPER_TRY(shape.weight_bytes, request.params.number("weight_bytes", 2));
+  TEMPER_TRY(shape.kv_bytes, request.params.number("kv_bytes", 2));
+  TEMPER_TRY(const Layout layout,
+             layout_of(request.params, model, hardware, request.cards, Recompute::None));
+  TrainShape one;
+  one.global_batch = layout.dp;
+  one.seq = layout.tp * layout.cp;
+  TEMPER_TRY_STATUS(check_layout(model, layout.devices(), layout, one));
+  const Ledger ledger = inference_ledger(model, layout, shape);
+  const std::string state = request.params.text("state", "active");
+  if (state == "active")
+    return placed_cost(hardware, place(ledger, EngineState::Active));
+  if (state == "asleep")
+    return placed_cost(hardware, place(ledger, EngineState::Asleep));
+  if (state == "discarded")
+    return placed_cost(hardware, place(ledger, EngineState::Discarded));
+  return invalid_input(fmt::format("state={}: expected active, asleep, discarded", state));
+}
+
+Result<Cost> cost_of_memory(const CostContext& context, const Request& request) {
+  TEMPER_TRY(const HardwareSpec* hardware, context.catalog.hardware(request.hardware));
+  TEMPER_TRY(const std::string name, request.params.text("model"));
+  TEMPER_TRY(const ModelSpec* model, context.catalog.model(name));
+  const std::string role = request.params.text("role", "train");
+  if (role == "train")
+    return trainer_memory(request, *model, *hardware);
+  if (role == "rollout" || role == "reference")
+    return engine_memory(request, *model, *hardware);
+  return invalid_input(fmt::format("role={}: expected train, rollout, reference", role));
+}
+
+constexpr std::array kKinds{
+    Kind{
+        "memory",
+        "Bytes of the fullest device and of a host, by role and state.",
+        "model; role=train|rollout|reference; state=active|optimizer_on_host|asleep|discarded; the "
+        "layout and shape of train_iteration; for engines cached_tokens; batch_tokens; logit_rows; "
+        "weight_bytes; kv_bytes; memory=report|refuse",
+        cost_of_memory},
+    Kind{
+        "train_iteration",
+        "One training step of a model laid out over many devices.",
+        "model; tp; pp; vpp (or interleave); ep; expert_tp; cp; dp (default: what the cards "
+        "leave); "
+        "zero=0|1|2|3; sequence_parallel=on|off (default: on with selective recompute or experts); "
+        "batch (or global_batch); mbs (or micro_batch); seq; recompute=none|selective|full; "
+        "recompute_every; attention=fused|unfused; dtype=bf16|fp16; states=mixed|bf16; "
+        "expert_imbalance; attention_imbalance; expert_overlap=off|on; "
+        "layer_balance=last_short|even|counted; activations=as_recompute|chosen; "
+        "expert_path=auto|flat|hierarchical|gathered; token_copies=per_expert|per_device; "
+        "schedule=1f1b|dualpipe|adaptive; operators=fused|plain; host_dispatch=ahead|eager; "
+        "split_counts=known|fetched_once|fetched_each; "
+        "balance_loss=micro_batch|expert_group|everywhere; memory=refuse|report",
+        cost_of_train_iteration},
+};
+
+}  // namespace
+
+std::span<const Kind> parallel_kinds() {
+  return kKinds;
+}
+
+}  // namespace temper::sim_hw

@@ -1,0 +1,83 @@
+#include "sim_hw/queries/queries.hpp"
+
+#include "core/nearest_name.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <string>
+#include <vector>
+
+namespace temper::sim_hw {
+namespace {
+
+std::vector<Kind> join_areas() {
+  std::vector<Kind> all;
+  for (const auto area : {operator_kinds(),
+                          step_kinds(),
+                          network_kinds(),
+                          scenario_kinds(),
+                          parallel_kinds(),
+                          iteration_kinds()}) {
+    all.insert(all.end(), area.begin(), area.end());
+  }
+  std::sort(all.begin(), all.end(), [](const Kind& a, const Kind& b) { return a.name < b.name; });
+  return all;
+}
+
+constexpr std::int64_t kMostCards = 10'000'000;
+
+/// A number that no card has: a parameter was far outside of what the equations describe.
+Status check_finite(const Cost& cost) {
+  for (const Metric& metric : cost.metrics) {
+    if (!std::isfinite(metric.value)) {
+      return invalid_input(fmt::format(
+          "{} is not a finite number; a parameter is too large or too small", metric.name));
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+std::span<const Kind> kinds() {
+  static const std::vector<Kind> all = join_areas();
+  return all;
+}
+
+Result<Cost> cost_of(const CostContext& context, const Request& request) {
+  return cost_of(context, request, kinds());
+}
+
+Result<Cost> cost_of(const CostContext& context,
+                     const Request& request,
+                     std::span<const Kind> known) {
+  for (const Kind& kind : known) {
+    if (kind.name != request.kind)
+      continue;
+    if (request.cards < 1 || request.cards > kMostCards) {
+      return invalid_input(
+          fmt::format("{}: cards={}: must be 1 to {}", kind.name, request.cards, kMostCards));
+    }
+    Result<Cost> cost = kind.cost(context, request);
+    if (!cost)
+      return std::move(cost).error().within(kind.name);
+    if (Status finite = check_finite(*cost); !finite)
+      return std::move(finite).error().within(kind.name);
+    if (Status used = request.params.all_used(); !used)
+      return std::move(used).error().within(kind.name);
+    return cost;
+  }
+  std::vector<std::string> names;
+  for (const Kind& kind : known)
+    names.emplace_back(kind.name);
+  const auto nearest = nearest_name(request.kind, names);
+  return Error{ErrorCode::NotFound,
+               nearest
+                   ? fmt::format("unknown kind `{}`; did you mean `{}`?", request.kind, *nearest)
+                   : fmt::format("unknown kind `{}`", request.kind)};
+}
+
+}  // namespace temper::sim_hw

@@ -1,0 +1,172 @@
+#include "sim_hw/request/request.hpp"
+
+#include "core/nearest_name.hpp"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cmath>
+#include <span>
+
+namespace temper::sim_hw {
+namespace {
+
+std::string_view trim(std::string_view text) {
+  constexpr std::string_view kBlank = " \t\r\n";
+  const std::size_t begin = text.find_first_not_of(kBlank);
+  if (begin == std::string_view::npos)
+    return {};
+  return text.substr(begin, text.find_last_not_of(kBlank) - begin + 1);
+}
+
+Error missing(std::string_view key, std::string_view expected) {
+  return invalid_input(fmt::format("{}: missing; expected {}", key, expected));
+}
+
+Error malformed(std::string_view key, std::string_view expected, std::string_view found) {
+  return invalid_input(fmt::format("{}: expected {}, found `{}`", key, expected, found));
+}
+
+Result<double> to_number(std::string_view key, std::string_view text) {
+  double value = 0;
+  const auto [stop, errc] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (errc != std::errc{} || stop != text.data() + text.size() || !std::isfinite(value))
+    return malformed(key, "a number", text);
+  return value;
+}
+
+/// "1e9" is an integer too, as long as it is one exactly.
+Result<std::int64_t> to_integer(std::string_view key, std::string_view text) {
+  std::int64_t value = 0;
+  const auto [stop, errc] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (errc == std::errc{} && stop == text.data() + text.size())
+    return value;
+  const Result<double> number = to_number(key, text);
+  constexpr double kExact = 9007199254740992.0;  // 2^53
+  if (!number || std::floor(*number) != *number || std::abs(*number) > kExact)
+    return malformed(key, "an integer", text);
+  return static_cast<std::int64_t>(*number);
+}
+
+}  // namespace
+
+Result<Params> Params::parse(std::string_view text) {
+  std::map<std::string, std::string> values;
+  while (!text.empty()) {
+    const std::size_t cut = text.find(';');
+    const std::string_view item = trim(text.substr(0, cut));
+    text = cut == std::string_view::npos ? std::string_view() : text.substr(cut + 1);
+    if (item.empty())
+      continue;
+    const std::size_t equals = item.find('=');
+    const std::string key(trim(item.substr(0, equals)));
+    if (equals == std::string_view::npos || key.empty())
+      return invalid_input(fmt::format("expected key=value, found `{}`", item));
+    if (!values.emplace(key, trim(item.substr(equals + 1))).second)
+      return invalid_input(fmt::format("{}: given twice", key));
+  }
+  return Params(std::move(values));
+}
+
+Result<Params> Params::from_words(std::span<const std::string> words) {
+  std::map<std::string, std::string> values;
+  for (const std::string& each : words) {
+    const std::size_t equals = each.find('=');
+    if (equals == 0 || equals == std::string::npos)
+      return invalid_input(fmt::format("expected key=value, found `{}`", each));
+    if (!values.emplace(each.substr(0, equals), each.substr(equals + 1)).second)
+      return invalid_input(fmt::format("{}: given twice", each.substr(0, equals)));
+  }
+  return Params(std::move(values));
+}
+
+const std::string* Params::find(std::string_view key) const {
+  asked_.emplace(key, true);
+  const auto found = values_.find(std::string(key));
+  return found == values_.end() ? nullptr : &found->second;
+}
+
+Result<std::int64_t> Params::integer(std::string_view key) const {
+  const std::string* text = find(key);
+  if (text == nullptr)
+    return missing(key, "an integer");
+  return to_integer(key, *text);
+}
+
+Result<std::int64_t> Params::integer(std::string_view key, std::int64_t otherwise) const {
+  const std::string* text = find(key);
+  if (text == nullptr)
+    return otherwise;
+  return to_integer(key, *text);
+}
+
+Result<double> Params::number(std::string_view key) const {
+  const std::string* text = find(key);
+  if (text == nullptr)
+    return missing(key, "a number");
+  return to_number(key, *text);
+}
+
+Result<double> Params::number(std::string_view key, double otherwise) const {
+  const std::string* text = find(key);
+  if (text == nullptr)
+    return otherwise;
+  return to_number(key, *text);
+}
+
+Result<std::string> Params::text(std::string_view key) const {
+  const std::string* text = find(key);
+  if (text == nullptr)
+    return missing(key, "text");
+  return *text;
+}
+
+std::string Params::text(std::string_view key, std::string_view otherwise) const {
+  const std::string* text = find(key);
+  return text == nullptr ? std::string(otherwise) : *text;
+}
+
+bool Params::has(std::string_view key) const {
+  return find(key) != nullptr;
+}
+
+Status Params::all_used() const {
+  for (const auto& [key, value] : values_) {
+    if (asked_.contains(key))
+      continue;
+    std::vector<std::string> known;
+    std::string list;
+    for (const auto& [name, asked] : asked_) {
+      known.push_back(name);
+      list += (list.empty() ? "" : ", ") + name;
+    }
+    const auto nearest = nearest_name(key, known);
+    return invalid_input(
+        nearest ? fmt::format("{}: unknown parameter; did you mean `{}`?", key, *nearest)
+                : fmt::format("{}: unknown parameter; known are {}", key, list));
+  }
+  return {};
+}
+
+std::string Params::to_text() const {
+  std::string out;
+  for (const auto& [key, value] : values_)
+    out += (out.empty() ? "" : ";") + key + "=" + value;
+  return out;
+}
+
+Result<double> positive(const Params& params, std::string_view key) {
+  TEMPER_TRY(const double value, params.number(key));
+  if (!(value > 0))
+    return invalid_input(fmt::format("{}={}: must be above 0", key, value));
+  return value;
+}
+
+Result<double> at_least_one(const Params& params, std::string_view key) {
+  TEMPER_TRY(const std::int64_t value, params.integer(key));
+  if (value < 1)
+    return invalid_input(fmt::format("{}={}: must be 1 or more", key, value));
+  return static_cast<double>(value);
+}
+
+}  // namespace temper::sim_hw

@@ -1,0 +1,32 @@
+#include "core/statistics.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <vector>
+
+namespace temper {
+namespace {
+
+std::optional<double> rho(const std::vector<double>& a, const std::vector<double>& b) {
+  return rank_correlation(a, b);
+}
+
+TEST(RankCorrelation, IsOneForTheSameOrderWhateverTheDistances) {
+  EXPECT_DOUBLE_EQ(*rho({1, 2, 3, 4}, {10, 11, 500, 501}), 1);
+  EXPECT_DOUBLE_EQ(*rho({1, 2, 3, 4}, {9, 7, 5, -3}), -1);
+}
+
+TEST(RankCorrelation, GivesTiesTheMeanOfTheirRanks) {
+  // Ranks 1, 2.5, 2.5, 4 and 1, 2, 3, 4, each less 2.5: products 2.25 + 2.25, squares 4.5 and 5.
+  EXPECT_DOUBLE_EQ(*rho({1, 5, 5, 9}, {1, 2, 3, 4}), 4.5 / std::sqrt(4.5 * 5));
+}
+
+TEST(RankCorrelation, IsNothingWhereOneSideIsConstant) {
+  EXPECT_FALSE(rho({1, 1, 1}, {1, 2, 3}));
+  EXPECT_FALSE(rho({1}, {1}));
+  EXPECT_FALSE(rho({1, 2}, {1, 2, 3}));
+}
+
+}  // namespace
+}  // namespace temper
