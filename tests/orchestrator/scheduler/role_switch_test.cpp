@@ -160,6 +160,7 @@ TEST(RoleSwitch, Transitions11And12GoToScoringOnceEveryReferenceIsOnTheCards) {
   SharedCards cards;
   cards.go_to(P::Rollout);
   cards.turns.request_training(Scoring::Needed);
+  cards.turns.scored();  // Too early: it is not that state yet.
   cards.advance();
   cards.answer_engines_until(P::OnloadReference);
   EXPECT_TRUE(cards.turns.allows_reference());
