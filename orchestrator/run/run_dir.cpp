@@ -111,7 +111,11 @@ std::vector<fs::path> RunDir::checkpoints() const {
     if (name.starts_with("step-") && !name.ends_with(kPartial))
       all.push_back(entry.path());
   }
-  std::sort(all.begin(), all.end());
+  // A step of more than six digits makes its name longer, not later in the alphabet.
+  std::ranges::sort(all, {}, [](const fs::path& folder) {
+    std::string name = folder.filename().string();
+    return std::pair(name.size(), std::move(name));
+  });
   return all;
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 namespace temper::orchestrator {
+
 Result<std::optional<Event>> WeightStore::announce(const actors::WeightsHandle& handle,
                                                    Event then) {
   if (handle.fd >= 0) {
@@ -11,7 +12,7 @@ Result<std::optional<Event>> WeightStore::announce(const actors::WeightsHandle& 
   }
   TEMPER_TRY(auto chunks, actors::ChunkAssembler::start(handle, actors::kLargestImage));
   arriving_ = Arriving{handle, std::move(chunks), std::move(then)};
-  return std::optional<Event>();
+  return keep_if_whole();
 }
 
 Result<std::optional<Event>> WeightStore::add(const actors::WeightsChunk& chunk) {
@@ -19,6 +20,10 @@ Result<std::optional<Event>> WeightStore::add(const actors::WeightsChunk& chunk)
     return invalid_input(fmt::format("a chunk of version {} without announcement", chunk.version));
   }
   TEMPER_TRY_STATUS(arriving_->chunks.add(chunk));
+  return keep_if_whole();
+}
+
+Result<std::optional<Event>> WeightStore::keep_if_whole() {
   if (!arriving_->chunks.complete())
     return std::optional<Event>();
   TEMPER_TRY(auto image, std::move(arriving_->chunks).take());

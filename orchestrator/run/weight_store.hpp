@@ -33,6 +33,8 @@ class WeightStore {
     std::shared_ptr<const std::vector<std::byte>> image;
   };
   void keep(Entry entry);
+  /// The announcement's event if nothing of the arriving image is missing.
+  Result<std::optional<Event>> keep_if_whole();
 
   std::map<PolicyVersion, Entry> entries_;
   struct Arriving {

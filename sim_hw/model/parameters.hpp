@@ -12,7 +12,7 @@
 //   and head
 // Active: top_k of the routed experts, everything else, both embeddings included.
 // Sources: none of the constants above is fitted. Checked against counts of 28 published models in
-//   tests/sim_hw/model_test.cpp.
+//   tests/sim_hw/model/model_test.cpp.
 #pragma once
 
 #include "sim_hw/model/model_spec.hpp"

@@ -13,8 +13,8 @@
 //   dualpipe  pipeline = (m - w) t + w t' + (p/2 - 1) (t + B' - 3 W), w = p + 1, t the mean of
 //     stages i and p - 1 - i, which one device has; W: its weight gradients (bubble: 2412.19437,
 //     table 2; w: the devices in the middle, in its published code)
-// Both agree with their schedules run slot by slot (tests/sim_hw/schedules_test.cpp): adaptive
-// exactly, dualpipe within 1.2 %.
+// Both agree with their schedules run slot by slot (tests/sim_hw/parallel/schedules_test.cpp):
+// adaptive exactly, dualpipe within 1.2 %.
 //   data parallel: reduce-scatter of gradients and all-gather of weights run beside the last
 //     backward and the next forward of a micro-batch: the excess, at least one layer's share
 // Constants: OperatorConstants and CollectiveConstants of the hardware; none of its own.

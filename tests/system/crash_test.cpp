@@ -1,9 +1,11 @@
-// Processes that die, hang or are told to stop while a run goes on.
+// Processes that die, hang or are told to stop while a run goes on. Where "when" is drawn, it is
+// drawn from TEMPER_TEST_SEED (1 if it is not set) and the test's name, and a failure prints the
+// seed.
+#include "core/random.hpp"
+#include "tests/support/seed.hpp"
 #include "tests/system/harness.hpp"
 
 #include <signal.h>
-
-#include <random>
 
 namespace temper::test {
 namespace {
@@ -13,15 +15,21 @@ namespace event = orchestrator::event;
 
 constexpr const char* kSlow = "synthetic.step_time=20ms";
 
-/// Some version at which to disturb a run of 24 steps; another one every time.
-std::uint64_t some_version() {
-  std::random_device device;
-  const std::uint64_t version = 1 + device() % 18;
-  testing::Test::RecordProperty("version", std::to_string(version));
-  return version;
-}
+/// Draws when to disturb a run of 24 steps; each test for itself.
+class SeededSystemTest : public SystemTest {
+ protected:
+  std::uint64_t some_version() {
+    const std::uint64_t version = 1 + random_.below(18);
+    RecordProperty("version", std::to_string(version));
+    return version;
+  }
 
-class AnActorThatDies : public SystemTest, public testing::WithParamInterface<const char*> {};
+ private:
+  const Seed seed_;
+  Random random_{seed_.value(), seed_.stream()};
+};
+
+class AnActorThatDies : public SeededSystemTest, public testing::WithParamInterface<const char*> {};
 INSTANTIATE_TEST_SUITE_P(EachRole,
                          AnActorThatDies,
                          testing::Values("rollout-0", "reference-0", "reward-0", "trainer"),
@@ -120,7 +128,8 @@ TEST_F(System, ARunThatWasSuspendedGoesOn) {
   expect_whole_run(24);
 }
 
-class AnOrchestratorThatDies : public SystemTest, public testing::WithParamInterface<const char*> {
+class AnOrchestratorThatDies : public SeededSystemTest,
+                               public testing::WithParamInterface<const char*> {
  protected:
   void kill_at(std::uint64_t version) {
     await_version(version);

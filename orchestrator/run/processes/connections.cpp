@@ -7,7 +7,7 @@ namespace temper::orchestrator {
 Connections::Connections(std::vector<std::string> names, std::string secret)
     : secret_(std::move(secret)) {
   for (std::string& name : names)
-    slots_.push_back({std::move(name), 0, std::nullopt, Time{}});
+    slots_.push_back({std::move(name), kNobody, std::nullopt, Time{}});
 }
 
 void Connections::expect(ActorId actor, std::int64_t pid) {
@@ -20,7 +20,7 @@ void Connections::forget(ActorId actor) {
   if (slot.peer)
     peers_.erase(*slot.peer);
   slot.peer.reset();
-  slot.pid = 0;
+  slot.pid = kNobody;
 }
 
 Result<ActorId> Connections::admit(const actors::PeerId& peer,
@@ -41,8 +41,13 @@ Result<ActorId> Connections::admit(const actors::PeerId& peer,
     if (slot.peer && *slot.peer != peer) {
       return invalid_input(fmt::format("{} is connected already", hello.name));
     }
-    if (slot.pid != hello.pid) {
+    if (slot.pid == kNobody || slot.pid != hello.pid) {
       return invalid_input(fmt::format("{} is not process {}", hello.name, hello.pid));
+    }
+    const auto other = actor_of(peer);
+    if (other && *other != ActorId(i)) {
+      return invalid_input(
+          fmt::format("this connection is that of {}", slots_[other->value()].name));
     }
     slot.peer = peer;
     slot.last_heard = now;

@@ -33,9 +33,10 @@ class Connections {
   const std::map<actors::PeerId, ActorId>& peers() const { return peers_; }
 
  private:
+  static constexpr std::int64_t kNobody = 0;
   struct Slot {
     std::string name;
-    std::int64_t pid = 0;  ///< 0: none is expected.
+    std::int64_t pid = kNobody;  ///< Of the process that is expected.
     std::optional<actors::PeerId> peer;
     Time last_heard{};
   };

@@ -146,8 +146,13 @@ Row* DistQueue::find_row(ResponseId r) const {
 void DistQueue::put(ResponseId r, Field field) {
   Row* row = find_row(r);
   TEMPER_CHECK(row != nullptr, "a field for a response that is not in the table");
-  row->fields |= bit(field);
+  add_field(*row, field);
   refresh(r, *row);
+}
+
+void DistQueue::add_field(Row& row, Field field) {
+  generated_ += field == Field::Response && !has(row, field) ? 1 : 0;
+  row.fields |= bit(field);
 }
 
 void DistQueue::append_tokens(ResponseId r,
@@ -295,9 +300,7 @@ void DistQueue::commit(LeaseId id, ResponseId r) {
 }
 
 void DistQueue::commit(LeaseId id, ResponseId r, Field made) {
-  Row& row = *find_row(r);
-  generated_ += made == Field::Response && !has(row, Field::Response) ? 1 : 0;
-  row.fields |= bit(made);
+  add_field(*find_row(r), made);
   commit(id, r);
 }
 

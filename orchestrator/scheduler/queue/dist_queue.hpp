@@ -191,6 +191,7 @@ class DistQueue {
   static bool has(const Row& row, Field f) { return (row.fields & bit(f)) != 0; }
   Group* find_group(GroupId id) const;
   Row* find_row(ResponseId r) const;
+  void add_field(Row& row, Field field);
   void refresh(ResponseId r, Row& row);
   void refresh_group(GroupId id, Group& group, const Row& changed);
   void set_trainable(GroupId id, Group& group, bool trainable);

@@ -2,8 +2,8 @@
 // tests/support/reference_loss.hpp, log-probs computed one response at a time, and AdamW.
 #include "actors/policy/adamw.hpp"
 #include "actors/policy/transformer.hpp"
-#include "tests/policy/support.hpp"
 #include "tests/support/reference_loss.hpp"
+#include "tests/support/tiny_policy.hpp"
 #include "trainer/algorithm_table.hpp"
 #include "trainer/torch/engine.hpp"
 #include "trainer/torch/minibatch.hpp"

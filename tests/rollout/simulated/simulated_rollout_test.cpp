@@ -1,4 +1,4 @@
-#include "tests/rollout/simulated_world.hpp"
+#include "tests/rollout/simulated/simulated_world.hpp"
 
 #include <map>
 #include <numeric>

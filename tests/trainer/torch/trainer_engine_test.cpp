@@ -1,6 +1,6 @@
 #include "actors/policy/transformer.hpp"
 #include "core/files.hpp"
-#include "tests/policy/support.hpp"
+#include "tests/support/tiny_policy.hpp"
 #include "trainer/torch/engine.hpp"
 #include "trainer/torch/minibatch.hpp"
 

@@ -2,7 +2,7 @@
 // against the reference engine under each version's weights.
 #include "actors/policy/reference.hpp"
 #include "rollout/torch/engine.hpp"
-#include "tests/policy/support.hpp"
+#include "tests/support/tiny_policy.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 #include "actors/policy/reference.hpp"
 #include "rollout/torch/engine.hpp"
-#include "tests/policy/support.hpp"
+#include "tests/support/tiny_policy.hpp"
 
 #include <gtest/gtest.h>
 

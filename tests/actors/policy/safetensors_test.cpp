@@ -1,7 +1,7 @@
 #include "actors/policy/safetensors.hpp"
 
 #include "actors/policy/weights.hpp"
-#include "tests/policy/support.hpp"
+#include "tests/support/tiny_policy.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 // The closed form of the simulated engine against a simulation that takes every decode step of
 // every response one by one.
 #include "actors/simulation/costs.hpp"
-#include "tests/rollout/simulated_world.hpp"
+#include "tests/rollout/simulated/simulated_world.hpp"
 
 #include <cmath>
 #include <map>

@@ -1,7 +1,7 @@
 #include "actors/policy/transformer.hpp"
 
 #include "actors/policy/decoder.hpp"
-#include "tests/policy/support.hpp"
+#include "tests/support/tiny_policy.hpp"
 
 #include <gtest/gtest.h>
 

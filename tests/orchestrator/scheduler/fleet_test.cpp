@@ -1,0 +1,147 @@
+// Fleet: who there is, who shares cards with whom, and which deadline an actor has missed.
+#include "orchestrator/scheduler/fleet.hpp"
+
+#include <gtest/gtest.h>
+
+namespace temper::orchestrator {
+namespace {
+
+using actors::RoleKind;
+using actors::SwitchAction;
+using Late = std::pair<ActorId, std::string>;
+
+constexpr ActorId kTrainer(0), kEngine(1), kOther(2), kReference(3), kReward(4);
+
+Time at(std::int64_t s) {
+  return Time(std::chrono::seconds(s));
+}
+
+enum class Turns { None, OneEngine, Engines, All };
+
+Fleet fleet_of(Turns turns) {
+  const bool shared = turns == Turns::Engines || turns == Turns::All;
+  return Fleet({{"trainer", RoleKind::Trainer, {}, 0, false},
+                {"rollout-0", RoleKind::Rollout, {}, 4, shared},
+                {"rollout-1", RoleKind::Rollout, {}, 4, turns != Turns::None},
+                {"reference-0", RoleKind::Reference, {}, 0, turns == Turns::All},
+                {"reward-0", RoleKind::Reward, {}, 0, false}});
+}
+
+/// A fleet whose actors are all ready, and none of which was asked for anything.
+Fleet ready_fleet() {
+  Fleet fleet = fleet_of(Turns::All);
+  for (std::uint32_t i = 0; i < fleet.size(); ++i)
+    fleet.state(ActorId(i)).life = Life::Ready;
+  return fleet;
+}
+
+TEST(Fleet, FindsItsActorsByRoleInTheOrderOfTheirIds) {
+  const Fleet fleet = fleet_of(Turns::None);
+  EXPECT_EQ(fleet.size(), 5U);
+  EXPECT_EQ(fleet.trainer(), kTrainer);
+  EXPECT_EQ(fleet.rollouts(), (std::vector{kEngine, kOther}));
+  EXPECT_EQ(fleet.with_role(RoleKind::Reference), std::vector{kReference});
+  EXPECT_EQ(fleet.with_role(RoleKind::Reward), std::vector{kReward});
+  EXPECT_EQ(fleet.spec(kOther).name, "rollout-1");
+}
+
+TEST(Fleet, StartsWithNobodyAliveAndNoDeadline) {
+  const Fleet fleet = fleet_of(Turns::None);
+  for (std::uint32_t i = 0; i < fleet.size(); ++i) {
+    EXPECT_EQ(fleet.state(ActorId(i)).life, Life::Down);
+    EXPECT_FALSE(fleet.state(ActorId(i)).ready());
+  }
+  EXPECT_EQ(fleet.next_deadline(), std::nullopt);
+  EXPECT_EQ(fleet.overdue(at(1000)), std::nullopt);
+}
+
+TEST(Fleet, KnowsWhoTakesTurnsOnTheTrainersCards) {
+  EXPECT_FALSE(fleet_of(Turns::None).takes_turns());
+  const Fleet all = fleet_of(Turns::All);
+  EXPECT_TRUE(all.takes_turns());
+  EXPECT_EQ(all.turning_engines(), (std::vector{kEngine, kOther}));
+  EXPECT_EQ(all.turning_references(), std::vector{kReference});
+  EXPECT_TRUE(fleet_of(Turns::Engines).turning_references().empty());
+}
+
+TEST(Fleet, LendsWhereSomeEnginesShareTheTrainersCardsAndOthersDoNot) {
+  EXPECT_FALSE(fleet_of(Turns::None).lends());
+  EXPECT_TRUE(fleet_of(Turns::OneEngine).lends());
+  EXPECT_FALSE(fleet_of(Turns::Engines).lends());
+}
+
+TEST(Fleet, AnActorThatStartsIsOverdueFromItsDeadlineOn) {
+  Fleet fleet = fleet_of(Turns::None);
+  fleet.state(kEngine).life = Life::Launching;
+  fleet.state(kEngine).launch_deadline = at(30);
+  EXPECT_EQ(fleet.next_deadline(), at(30));
+  EXPECT_EQ(fleet.overdue(at(29)), std::nullopt);
+  EXPECT_EQ(fleet.overdue(at(30)), (Late{kEngine, "start"}));
+  fleet.state(kEngine).life = Life::Ready;
+  EXPECT_EQ(fleet.next_deadline(), std::nullopt) << "it is there: the deadline is met";
+}
+
+TEST(Fleet, WeightsAreDueUntilTheyAreCommitted) {
+  Fleet fleet = ready_fleet();
+  ActorState& engine = fleet.state(kEngine);
+  engine.staging = PolicyVersion(7);
+  engine.weights_deadline = at(60);
+  EXPECT_EQ(fleet.overdue(at(60)), (Late{kEngine, "stage weights version 7"}));
+  engine.staged = engine.committing = true;
+  EXPECT_EQ(fleet.overdue(at(60)), (Late{kEngine, "commit weights version 7"}));
+  engine.staging.reset();
+  EXPECT_EQ(fleet.overdue(at(60)), std::nullopt);
+}
+
+TEST(Fleet, AnActionOfASwitchIsDueUntilItIsAnswered) {
+  Fleet fleet = ready_fleet();
+  fleet.state(kTrainer).switching = SwitchAction::OffloadOptimizer;
+  fleet.state(kTrainer).switch_deadline = at(10);
+  EXPECT_EQ(fleet.next_deadline(), at(10));
+  EXPECT_EQ(fleet.overdue(at(11)), (Late{kTrainer, "switch: offload_optimizer"}));
+  fleet.state(kTrainer).switching.reset();
+  EXPECT_EQ(fleet.next_deadline(), std::nullopt);
+}
+
+TEST(Fleet, TheEarliestOfAllDeadlinesIsTheNext) {
+  Fleet fleet = ready_fleet();
+  ActorState& engine = fleet.state(kEngine);
+  engine.staging = PolicyVersion(1);
+  engine.weights_deadline = at(50);
+  engine.switching = SwitchAction::AllocateKv;
+  engine.switch_deadline = at(40);
+  fleet.state(kOther).life = Life::Launching;
+  fleet.state(kOther).launch_deadline = at(45);
+  EXPECT_EQ(fleet.next_deadline(), at(40));
+  engine.switching.reset();
+  EXPECT_EQ(fleet.next_deadline(), at(45));
+  EXPECT_EQ(fleet.overdue(at(45)), (Late{kOther, "start"})) << "the other's comes later";
+}
+
+TEST(Fleet, OfSeveralThatAreLateTheFirstActorIsNamed) {
+  Fleet fleet = fleet_of(Turns::None);
+  for (const ActorId a : {kReward, kEngine}) {
+    fleet.state(a).life = Life::Launching;
+    fleet.state(a).launch_deadline = at(a == kEngine ? 20 : 10);
+  }
+  EXPECT_EQ(fleet.overdue(at(10)), (Late{kReward, "start"}));
+  EXPECT_EQ(fleet.overdue(at(20)), (Late{kEngine, "start"}));
+}
+
+TEST(Fleet, AReplacementOwesItsStartAndNothingThatItsPredecessorOwed) {
+  Fleet fleet = ready_fleet();
+  ActorState& engine = fleet.state(kEngine);
+  engine.staging = PolicyVersion(3);
+  engine.weights_deadline = at(10);
+  engine.switching = SwitchAction::FreeKv;
+  engine.switch_deadline = at(10);
+  engine.life = Life::Down;
+  EXPECT_EQ(fleet.overdue(at(100)), std::nullopt) << "the dead owe nothing";
+  engine.life = Life::Launching;
+  engine.launch_deadline = at(30);
+  EXPECT_EQ(fleet.next_deadline(), at(30));
+  EXPECT_EQ(fleet.overdue(at(29)), std::nullopt);
+}
+
+}  // namespace
+}  // namespace temper::orchestrator
