@@ -26,9 +26,19 @@
 
 namespace temper {
 
+template <class T>
+concept Ordered = requires(const T& a) {
+  a < a;
+};
+
 /// What is known of a field beyond its type. `doc` is one sentence; bounds are inclusive.
 template <class T>
 struct FieldMeta {
+  std::string_view doc{};
+  std::string_view example{};
+};
+template <Ordered T>
+struct FieldMeta<T> {
   std::string_view doc{};
   std::optional<T> min{};
   std::optional<T> max{};

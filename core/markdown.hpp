@@ -120,6 +120,10 @@ class MarkdownWriter {
   }
 
   template <class T>
+  static std::string bounds(const FieldMeta<T>&) {
+    return "";
+  }
+  template <Ordered T>
   static std::string bounds(const FieldMeta<T>& meta) {
     if (meta.min && meta.max)
       return scalar_text(*meta.min) + " to " + scalar_text(*meta.max);

@@ -211,6 +211,8 @@ class YamlReader {
   }
 
   template <class T>
+  void check_bounds(const YamlNode&, const T&, const FieldMeta<T>&) {}
+  template <Ordered T>
   void check_bounds(const YamlNode& node, const T& value, const FieldMeta<T>& meta) {
     const bool low = meta.min && value < *meta.min;
     const bool high = meta.max && value > *meta.max;

@@ -14,6 +14,14 @@
 namespace temper::orchestrator {
 
 struct PipelineConfig {
+  // In pipeline_config.cpp: they are long, and needed wherever a configuration is passed on.
+  PipelineConfig();
+  PipelineConfig(const PipelineConfig& other);
+  PipelineConfig(PipelineConfig&& other) noexcept;
+  PipelineConfig& operator=(const PipelineConfig& other);
+  PipelineConfig& operator=(PipelineConfig&& other) noexcept;
+  ~PipelineConfig();
+
   std::string name = "run";
   std::uint64_t seed = 1;
   std::uint64_t steps = 100;
@@ -83,5 +91,12 @@ void describe(V& v, PipelineConfig& c) {
           c.stragglers,
           {.doc = "How the groups that an update waits for end sooner."});
 }
+
+// Made once, in pipeline_config.cpp.
+extern template void describe(YamlReader& v, PipelineConfig& c);
+extern template void describe(YamlWriter& v, PipelineConfig& c);
+extern template void describe(MsgpackReader& v, PipelineConfig& c);
+extern template void describe(MsgpackWriter& v, PipelineConfig& c);
+extern template void describe(JsonWriter& v, PipelineConfig& c);
 
 }  // namespace temper::orchestrator

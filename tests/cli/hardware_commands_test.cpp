@@ -1,8 +1,8 @@
 // `temper estimate`, `temper validate` and `temper ablation`, with the descriptions that ship with
 // the build.
-#include "cli/ablation_command.hpp"
-#include "cli/cost_command.hpp"
-#include "cli/validate_command.hpp"
+#include "cli/study/ablation_command.hpp"
+#include "cli/study/cost_command.hpp"
+#include "cli/study/validate_command.hpp"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -13,9 +13,6 @@
 #include <sstream>
 
 namespace temper::cli {
-
-using namespace orchestrator;
-using namespace study;
 namespace {
 
 struct Outcome {
@@ -23,9 +20,9 @@ struct Outcome {
   std::string out, err;
 };
 
-Outcome estimate(EstimateOptions options) {
+Outcome estimate(CostOptions options) {
   std::ostringstream out, err;
-  const int code = run_estimate(options, out, err);
+  const int code = run_cost(options, out, err);
   return {code, out.str(), err.str()};
 }
 
@@ -73,7 +70,7 @@ TEST(Ablation, SaysWhichFileItCannotRead) {
 }
 
 TEST(Estimate, PrintsMetricsAsJsonWithTermsThatSumUp) {
-  EstimateOptions options;
+  CostOptions options;
   options.assignments = {"kind=gemm", "hardware=NVIDIA-H200", "m=4096", "n=4096", "k=4096"};
   options.json = true;
   const Outcome outcome = estimate(options);
@@ -91,7 +88,7 @@ TEST(Estimate, PrintsMetricsAsJsonWithTermsThatSumUp) {
 }
 
 TEST(Estimate, ExplainsEachTermWithItsEquation) {
-  EstimateOptions options;
+  CostOptions options;
   options.assignments = {"kind=host_to_device", "hardware=nvidia-h200", "bytes=1000000000"};
   options.explain = true;
   const Outcome outcome = estimate(options);
@@ -101,7 +98,7 @@ TEST(Estimate, ExplainsEachTermWithItsEquation) {
 }
 
 TEST(Estimate, NamesWhatIsWrongAndWhereToLook) {
-  EstimateOptions options;
+  CostOptions options;
   options.assignments = {"gemm"};
   EXPECT_EQ(estimate(options).err,
             "temper: expected key=value, found `gemm`\n"
@@ -119,7 +116,7 @@ TEST(Estimate, NamesWhatIsWrongAndWhereToLook) {
 }
 
 TEST(Estimate, ListsTheKinds) {
-  EstimateOptions options;
+  CostOptions options;
   options.list = true;
   EXPECT_NE(estimate(options).out.find("decode_step"), std::string::npos);
 }

@@ -1,5 +1,5 @@
 // `temper plan`, with the descriptions that ship with the build.
-#include "cli/plan_command.hpp"
+#include "cli/study/plan_command.hpp"
 
 #include "orchestrator/pipeline/load.hpp"
 
@@ -11,9 +11,6 @@
 #include <sstream>
 
 namespace temper::cli {
-
-using namespace orchestrator;
-using namespace study;
 namespace {
 
 struct Outcome {

@@ -14,7 +14,6 @@
 namespace temper::cli {
 
 using namespace orchestrator;
-using namespace study;
 namespace {
 
 using namespace std::chrono_literals;

@@ -1,6 +1,6 @@
 #include "orchestrator/metrics/recorder.hpp"
 
-#include "cli/report_command.hpp"
+#include "cli/run/report_command.hpp"
 #include "core/files.hpp"
 #include "orchestrator/record/event_log.hpp"
 #include "tests/support/gunzip.hpp"

@@ -1,4 +1,4 @@
-#include "cli/check_command.hpp"
+#include "cli/run/check_command.hpp"
 #include "core/files.hpp"
 #include "orchestrator/pipeline/config_reference.hpp"
 #include "orchestrator/pipeline/load.hpp"

@@ -2,7 +2,7 @@
 // tests/golden/compare.
 #include "study/compare/compare.hpp"
 
-#include "cli/compare_command.hpp"
+#include "cli/study/compare_command.hpp"
 #include "core/files.hpp"
 #include "core/text/table.hpp"
 #include "core/yaml.hpp"
@@ -211,7 +211,7 @@ TEST(Compare, AnyKeyIsVariedAndNamedInTheTableAndInThePlot) {
 
 template <class Change>
 std::string error_of(Change change) {
-  CompareCommand command;
+  CompareOptions command;
   command.config = long_tailed_file();
   change(command);
   std::ostringstream out, err;
@@ -220,8 +220,8 @@ std::string error_of(Change change) {
   return err.str();
 }
 
-TEST(CompareCommand, RefusesWrongFlagsByName) {
-  using C = CompareCommand;
+TEST(CompareOptions, RefusesWrongFlagsByName) {
+  using C = CompareOptions;
   EXPECT_EQ(error_of([](C& c) { c.policies = {"exakt"}; }),
             "temper: --policies exakt: did you mean `exact`?\n");
   EXPECT_EQ(error_of([](C& c) {
@@ -254,8 +254,8 @@ TEST(CompareCommand, RefusesWrongFlagsByName) {
             std::string::npos);
 }
 
-TEST(CompareCommand, RefusesToVaryWhatCannotBe) {
-  using C = CompareCommand;
+TEST(CompareOptions, RefusesToVaryWhatCannotBe) {
+  using C = CompareOptions;
   const auto error = [](std::vector<std::string> vary) {
     return error_of([&](C& c) { c.vary = std::move(vary); });
   };
@@ -277,14 +277,14 @@ TEST(CompareCommand, RefusesToVaryWhatCannotBe) {
             "temper: --vary steps: --vary decides steps; leave it out\n");
 }
 
-TEST(CompareCommand, ResumesOnlyWhatLeavesSomethingToGoOnFrom) {
-  EXPECT_EQ(error_of([](CompareCommand& c) { c.resume = true; }),
+TEST(CompareOptions, ResumesOnlyWhatLeavesSomethingToGoOnFrom) {
+  EXPECT_EQ(error_of([](CompareOptions& c) { c.resume = true; }),
             "temper: --resume: these runs are simulated in this process and leave nothing to go on "
             "from; run them again\n");
 }
 
-TEST(CompareCommand, WritesTheTableAndAPlotWithALineForEachPolicy) {
-  CompareCommand command;
+TEST(CompareOptions, WritesTheTableAndAPlotWithALineForEachPolicy) {
+  CompareOptions command;
   command.config = long_tailed_file();
   command.policies = {"sync", "exact", "drop"};
   command.etas = {"2", "0", "1"};

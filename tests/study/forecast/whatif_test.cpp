@@ -1,6 +1,6 @@
 #include "study/forecast/whatif.hpp"
 
-#include "cli/whatif_command.hpp"
+#include "cli/study/whatif_command.hpp"
 #include "core/files.hpp"
 #include "core/yaml.hpp"
 #include "orchestrator/pipeline/placement.hpp"

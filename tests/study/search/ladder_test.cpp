@@ -1,5 +1,5 @@
 // Searches and the ladder on a small model. TEMPER_UPDATE_GOLDEN=1 rewrites tests/golden/ladder.
-#include "cli/ladder_command.hpp"
+#include "cli/study/ladder_command.hpp"
 #include "core/files.hpp"
 #include "core/text/table.hpp"
 #include "core/yaml.hpp"
@@ -212,7 +212,7 @@ TEST(Spread, IsReadAsItIsWritten) {
 
 template <class Change>
 std::string error_of(Change change) {
-  LadderCommand command;
+  LadderOptions command;
   command.config = std::string(TEMPER_SOURCE_DIR) + "/configs/cm384_pangu.yaml";
   change(command);
   std::ostringstream out, err;
@@ -221,18 +221,18 @@ std::string error_of(Change change) {
   return err.str();
 }
 
-TEST(LadderCommand, RefusesWrongFlagsByName) {
-  EXPECT_NE(error_of([](LadderCommand& c) { c.config = "none.yaml"; }).find("none.yaml"),
+TEST(LadderOptions, RefusesWrongFlagsByName) {
+  EXPECT_NE(error_of([](LadderOptions& c) { c.config = "none.yaml"; }).find("none.yaml"),
             std::string::npos);
-  EXPECT_EQ(error_of([](LadderCommand& c) { c.effort = 0; }),
+  EXPECT_EQ(error_of([](LadderOptions& c) { c.effort = 0; }),
             "temper: --effort must be at least 1, found 0\n");
-  EXPECT_EQ(error_of([](LadderCommand& c) { c.steps = 0; }),
+  EXPECT_EQ(error_of([](LadderOptions& c) { c.steps = 0; }),
             "temper: --steps must be at least 1, found 0\n");
-  EXPECT_EQ(error_of([](LadderCommand& c) { c.rungs = {"fusion-eta9"}; }),
+  EXPECT_EQ(error_of([](LadderOptions& c) { c.rungs = {"fusion-eta9"}; }),
             "temper: --rung fusion-eta9: did you mean `fusion-eta1`?\n");
-  EXPECT_NE(error_of([](LadderCommand& c) { c.lengths = {"8000"}; }).find("lengths `8000`"),
+  EXPECT_NE(error_of([](LadderOptions& c) { c.lengths = {"8000"}; }).find("lengths `8000`"),
             std::string::npos);
-  const std::string local = error_of([](LadderCommand& c) {
+  const std::string local = error_of([](LadderOptions& c) {
     c.config = std::string(TEMPER_SOURCE_DIR) + "/configs/quickstart.yaml";
   });
   EXPECT_NE(local.find("the ladder needs `hardware: simulated`"), std::string::npos) << local;

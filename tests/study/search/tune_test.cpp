@@ -1,6 +1,6 @@
 #include "study/search/tune.hpp"
 
-#include "cli/tune_command.hpp"
+#include "cli/study/tune_command.hpp"
 #include "core/files.hpp"
 #include "core/text/table.hpp"
 #include "core/yaml.hpp"
@@ -195,7 +195,7 @@ TEST_F(Tune, StoppedEarlyItDecidesOnWhatItHas) {
 }
 
 TEST_F(Tune, TheCommandWritesWhatItFoundAndNeverOverIt) {
-  TuneCommand command;
+  TuneOptions command;
   command.config = options_.config.string();
   command.modes = {"separate"};
   command.etas = {"1"};
@@ -213,7 +213,7 @@ TEST_F(Tune, TheCommandWritesWhatItFoundAndNeverOverIt) {
 }
 
 TEST_F(Tune, TheCommandSaysWhichModeWasMeant) {
-  TuneCommand command;
+  TuneOptions command;
   command.config = options_.config.string();
   command.modes = {"fussed"};
   std::ostringstream out, err;

@@ -1,6 +1,6 @@
 #include "study/simulate/sweep.hpp"
 
-#include "cli/sweep_command.hpp"
+#include "cli/study/sweep_command.hpp"
 #include "core/text/svg_plot.hpp"
 #include "core/yaml.hpp"
 #include "tests/support/small_pipeline.hpp"
@@ -154,28 +154,28 @@ TEST(SvgPlot, PutsValuesWhereTheAxisHasThem) {
 
 template <class Change>
 std::string error_of(Change change) {
-  SweepCommand command;
+  SweepOptions command;
   command.config = small_file();
   change(command);
   std::ostringstream out, err;
-  EXPECT_EQ(run_sweep_command(command, out, err), 1);
+  EXPECT_EQ(run_sweep(command, out, err), 1);
   return err.str();
 }
 
-TEST(SweepCommand, RefusesWrongFlagsByName) {
-  EXPECT_EQ(error_of([](SweepCommand&) {}),
+TEST(SweepOptions, RefusesWrongFlagsByName) {
+  EXPECT_EQ(error_of([](SweepOptions&) {}),
             "temper: nothing to sweep; give --over key=value,value\n");
-  EXPECT_NE(error_of([](SweepCommand& c) { c.over = {"stalenes.bound=1"}; }).find("did you mean"),
+  EXPECT_NE(error_of([](SweepOptions& c) { c.over = {"stalenes.bound=1"}; }).find("did you mean"),
             std::string::npos);
-  EXPECT_NE(error_of([](SweepCommand& c) { c.over = {"staleness.bound=x"}; }).find("found `x`"),
+  EXPECT_NE(error_of([](SweepOptions& c) { c.over = {"staleness.bound=x"}; }).find("found `x`"),
             std::string::npos);
-  EXPECT_EQ(error_of([](SweepCommand& c) { c.over = {"steps=4"}, c.any = {"steps=5"}; }),
+  EXPECT_EQ(error_of([](SweepOptions& c) { c.over = {"steps=4"}, c.any = {"steps=5"}; }),
             "temper: steps: swept twice\n");
-  EXPECT_NE(error_of([](SweepCommand& c) {
+  EXPECT_NE(error_of([](SweepOptions& c) {
               c.sets = {"hardware=local"}, c.over = {"steps=4"};
             }).find("a sweep needs `hardware: simulated`"),
             std::string::npos);
-  EXPECT_NE(error_of([](SweepCommand& c) {
+  EXPECT_NE(error_of([](SweepOptions& c) {
               c.over = {"steps=4,3"}, c.plot = "/nowhere/x.svg";
             }).find("do not ascend"),
             std::string::npos);

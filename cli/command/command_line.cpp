@@ -1,0 +1,107 @@
+#include "cli/command/command_line.hpp"
+
+#include <CLI/CLI.hpp>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <exception>
+#include <filesystem>
+
+namespace temper::cli {
+namespace {
+
+constexpr std::array<Command, 12> kStudyCommands{{
+    {"cost",
+     "Cost of one operation, step or phase: kind=... hardware=... key=value...",
+     nullptr,
+     "estimate"},
+    {"plan", "The best layouts: of a pipeline, or task=train|rollout model=... hardware=..."},
+    {"tune", "The best placement, layouts, engines and staleness bound of a pipeline"},
+    {"sweep", "A grid of simulated configurations: table, CSV, plot"},
+    {"ladder", "Every way to place and pace the roles on the same simulated cards, each tuned"},
+    {"compare", "Staleness policies beside each other on one run"},
+    {"measure", "Measure this machine with the engines of a pipeline, for `forecast` and `tune`"},
+    {"forecast",
+     "What runs on this machine would do, from its measurements; --check runs them",
+     nullptr,
+     "predict"},
+    {"whatif", "A recorded run, decided again under other settings"},
+    {"validate", "Predicted beside measured: error per row and per kind of the given CSV files"},
+    {"calibrate", "Fit the constants of a hardware to measurements and store them"},
+    {"ablation", "Each mechanism of MoE training off and on, beside its published gain"},
+}};
+
+/// A file opened in the place of a closed stdout would get what is meant for the terminal.
+void open_standard_descriptors() {
+  int fd = 0;
+  do {
+    fd = ::open("/dev/null", O_RDWR);
+  } while (fd >= 0 && fd <= STDERR_FILENO);
+  if (fd > STDERR_FILENO)
+    ::close(fd);
+}
+
+bool is_named(const Command& command, std::string_view word) {
+  return word == command.name || (command.alias != nullptr && word == command.alias);
+}
+
+int parse_and_run(int argc, char** argv, std::span<const Command> commands) {
+  CLI::App app("RL post-training from one YAML file.", "temper");
+  app.require_subcommand(1);
+  app.fallthrough(false);
+  std::vector<std::pair<CLI::App*, Handler>> handlers;
+  for (const Command& command : commands) {
+    if (command.declare == nullptr && argc > 1 && is_named(command, argv[1]))
+      return become_study(argv);
+    auto* added = app.add_subcommand(command.name, command.help);
+    if (command.alias != nullptr)
+      added->alias(command.alias);
+    if (command.declare == nullptr)
+      continue;
+    Flags flags(*added);
+    handlers.emplace_back(added, command.declare(flags));
+  }
+  CLI11_PARSE(app, argc, argv);
+  for (const auto& [command, handler] : handlers) {
+    if (command->parsed())
+      return handler();
+  }
+  return 1;
+}
+
+}  // namespace
+
+std::span<const Command> study_commands() {
+  return kStudyCommands;
+}
+
+int become_study(char** argv) {
+  std::error_code error;
+  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
+  const std::string program = (self.parent_path() / "temper-study").string();
+  ::execv(program.c_str(), argv);
+  fmt::print(stderr,
+             "temper: `{}` is a command of {}, which cannot be started: {}; build it with `./x "
+             "build`\n",
+             argv[1],
+             program,
+             std::strerror(errno));
+  return 1;
+}
+
+int run_command_line(int argc, char** argv, std::span<const Command> commands) {
+  open_standard_descriptors();
+  try {
+    return parse_and_run(argc, argv, commands);
+  } catch (const std::exception& error) {  // A library refused: no descriptors, no memory.
+    std::fputs((std::string("temper: ") + error.what() + "\n").c_str(), stderr);
+    return 1;
+  }
+}
+
+}  // namespace temper::cli

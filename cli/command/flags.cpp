@@ -1,0 +1,83 @@
+#include "cli/command/flags.hpp"
+
+#include <CLI/CLI.hpp>
+
+#include <algorithm>
+
+namespace temper::cli {
+
+void Flags::argument(const char* name, std::string& to, const char* help, Need need) {
+  command_.add_option(name, to, help)->required(need == Need::Required);
+}
+
+void Flags::arguments(const char* name, std::vector<std::string>& to, const char* help, Need need) {
+  command_.add_option(name, to, help)->required(need == Need::Required);
+}
+
+void Flags::pipeline(std::string& config, std::vector<std::string>& sets, Need need) {
+  argument("config", config, "Pipeline YAML, e.g. configs/quickstart.yaml", need);
+  this->sets(sets, "key=value; overrides the file, may be repeated");
+}
+
+void Flags::sets(std::vector<std::string>& to, const char* help) {
+  repeated("--set", to, help);
+}
+
+void Flags::flag(const char* name, bool& to, const char* help) {
+  command_.add_flag(name, to, help);
+}
+
+void Flags::text(const char* name, std::string& to, const char* help) {
+  auto* option = command_.add_option(name, to, help);
+  if (!to.empty())
+    option->capture_default_str();
+}
+
+void Flags::repeated(const char* name, std::vector<std::string>& to, const char* help) {
+  command_.add_option(name, to, help)->allow_extra_args(false);
+}
+
+void Flags::list(const char* name, std::vector<std::string>& to, const char* help) {
+  auto* option = command_.add_option(name, to, help)->delimiter(',')->allow_extra_args(false);
+  if (!to.empty())
+    option->capture_default_str();
+}
+
+void Flags::number(const char* name, int& to, const char* help) {
+  auto* option = command_.add_option(name, to, help);
+  if (to != 0)
+    option->capture_default_str();
+}
+
+void Flags::number(const char* name, std::uint64_t& to, const char* help) {
+  auto* option = command_.add_option(name, to, help);
+  if (to != 0)
+    option->capture_default_str();
+}
+
+void Flags::number(const char* name, double& to, const char* help) {
+  command_.add_option(name, to, help)->capture_default_str();
+}
+
+void Flags::number(const char* name, std::optional<double>& to, const char* help) {
+  command_
+      .add_option_function<double>(
+          name, [&to](const double& value) { to = value; }, help)
+      ->check(CLI::NonNegativeNumber);
+}
+
+void Flags::choice(const char* name,
+                   const std::vector<std::string>& names,
+                   std::function<void(std::size_t)> chosen,
+                   const char* help) {
+  command_
+      .add_option_function<std::string>(
+          name,
+          [names, chosen = std::move(chosen)](const std::string& word) {
+            chosen(static_cast<std::size_t>(std::ranges::find(names, word) - names.begin()));
+          },
+          help)
+      ->check(CLI::IsMember(names));
+}
+
+}  // namespace temper::cli

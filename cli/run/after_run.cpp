@@ -1,0 +1,147 @@
+#include "cli/run/after_run.hpp"
+
+#include "core/json.hpp"
+#include "orchestrator/record/audit.hpp"
+#include "orchestrator/record/certificate_audit.hpp"
+#include "orchestrator/record/replay.hpp"
+#include "orchestrator/record/summary_audit.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <iterator>
+#include <memory>
+
+namespace temper::cli {
+namespace {
+
+std::filesystem::path log_of(const AfterRunOptions& options) {
+  return std::filesystem::path(options.run_dir) / "events.log";
+}
+
+int fail(const Error& error) {
+  fmt::print(stderr, "temper: {}\n", error.context);
+  return 1;
+}
+
+struct ReplayReport {
+  bool ok = false;
+  std::uint64_t events = 0;
+  std::uint64_t commands = 0;
+  bool torn_tail = false;
+  std::string log_hash;
+};
+
+template <class V>
+void describe(V& v, ReplayReport& r) {
+  v.field(1, "ok", r.ok);
+  v.field(2, "events", r.events);
+  v.field(3, "commands", r.commands);
+  v.field(4, "torn_tail", r.torn_tail);
+  v.field(5, "log_hash", r.log_hash);
+}
+
+}  // namespace
+
+int run_replay(const AfterRunOptions& options) {
+  orchestrator::Replay replay;
+  const auto summary = orchestrator::read_event_log(
+      log_of(options), [&](const orchestrator::Record& r) { return replay.feed(r); });
+  if (!summary)
+    return fail(summary.error());
+  const ReplayReport report{true,
+                            replay.events(),
+                            replay.commands(),
+                            summary->torn_tail,
+                            fmt::format("{:016x}", summary->hash)};
+  if (options.json) {
+    fmt::print("{}\n", to_json(report, JsonStyle::Pretty));
+  } else {
+    fmt::print("replayed {} events; all {} commands reproduced{}\nlog hash {}\n",
+               report.events,
+               report.commands,
+               report.torn_tail ? "; the last record was cut short" : "",
+               report.log_hash);
+  }
+  return 0;
+}
+
+int run_audit(const AfterRunOptions& options) {
+  orchestrator::Auditor auditor;
+  const auto summary =
+      orchestrator::read_event_log(log_of(options), [&](const orchestrator::Record& r) {
+        auditor.feed(r);
+        return Status();
+      });
+  if (!summary)
+    return fail(summary.error());
+  orchestrator::AuditReport report = auditor.report();
+  if (report.records == 0) {
+    return fail(Error{
+        ErrorCode::Corrupt,
+        fmt::format("{} holds no record: there is nothing to audit", log_of(options).string())});
+  }
+  const std::filesystem::path run_dir(options.run_dir);
+  std::ranges::move(
+      orchestrator::audit_certificates(run_dir / "certificates.jsonl", auditor.batches(), report),
+      std::back_inserter(report.violations));
+  std::ranges::move(orchestrator::audit_times(run_dir / "summary.json"),
+                    std::back_inserter(report.violations));
+  if (options.json) {
+    fmt::print("{}\n", to_json(report, JsonStyle::Pretty));
+    return report.violations.empty() ? 0 : 1;
+  }
+  fmt::print("records      {} ({} voided by a resume)\n", report.records, report.voided);
+  fmt::print("updates      {}\n", report.steps);
+  fmt::print(
+      "groups       {} dispatched = {} trained + {} filtered + {} failed + {} evicted + {} "
+      "outstanding\n",
+      report.groups_dispatched,
+      report.groups_trained,
+      report.groups_filtered,
+      report.groups_failed,
+      report.groups_evicted,
+      report.groups_outstanding);
+  fmt::print("staleness    max {}, mean {:.3f}, bound {}\n",
+             report.max_staleness,
+             report.mean_staleness,
+             report.bound ? std::to_string(*report.bound) : "none");
+  for (const std::string& violation : report.violations)
+    fmt::print("VIOLATION    {}\n", violation);
+  fmt::print("{}\n", report.violations.empty() ? "clean" : "NOT CLEAN");
+  return report.violations.empty() ? 0 : 1;
+}
+
+int run_events(const AfterRunOptions& options) {
+  const auto summary =
+      orchestrator::read_event_log(log_of(options), [](const orchestrator::Record& r) {
+        fmt::print("{}\n", to_json(r));
+        return Status();
+      });
+  return summary ? 0 : fail(summary.error());
+}
+
+namespace {
+
+Handler after_run(Flags& flags, int (*run)(const AfterRunOptions& options)) {
+  const auto options = std::make_shared<AfterRunOptions>();
+  flags.argument("run", options->run_dir, "Folder of the run");
+  flags.json(options->json);
+  return [options, run] { return run(*options); };
+}
+
+}  // namespace
+
+Handler audit_command(Flags& flags) {
+  return after_run(flags, run_audit);
+}
+Handler replay_command(Flags& flags) {
+  return after_run(flags, run_replay);
+}
+Handler events_command(Flags& flags) {
+  return after_run(flags, run_events);
+}
+
+}  // namespace temper::cli

@@ -1,0 +1,187 @@
+#include "cli/run/check_command.hpp"
+
+#include "actors/simulation/costs.hpp"
+#include "core/json.hpp"
+#include "core/yaml.hpp"
+#include "orchestrator/pipeline/load.hpp"
+#include "orchestrator/pipeline/placement.hpp"
+#include "orchestrator/pipeline/simulated_memory.hpp"
+#include "orchestrator/pipeline/simulation.hpp"
+#include "orchestrator/pipeline/switch_plan.hpp"
+#include "trainer/algorithm_table.hpp"
+
+#include <fmt/format.h>
+
+#include <iostream>
+#include <memory>
+
+namespace temper {
+namespace {
+
+/// The answer of `temper check --json`.
+struct CheckReport {
+  bool ok = false;
+  std::vector<ConfigIssue> issues;
+  std::optional<orchestrator::PipelineConfig> config;
+  std::vector<orchestrator::ActorSpec> actors;
+};
+
+template <class V>
+void describe(V& v, CheckReport& r) {
+  v.field(1, "ok", r.ok);
+  v.field(2, "issues", r.issues);
+  v.field(3, "config", r.config);
+  v.field(4, "actors", r.actors);
+}
+
+/// "0, 1, 5"; where there are many, neighbours as a range: "0-31, 64".
+std::string listed(const std::vector<CardId>& cards) {
+  constexpr std::size_t kMany = 8;
+  if (cards.size() <= kMany)
+    return fmt::format("{}", fmt::join(cards, ", "));
+  std::string out;
+  for (std::size_t i = 0; i < cards.size();) {
+    std::size_t end = i + 1;
+    while (end < cards.size() && cards[end].value() == cards[end - 1].value() + 1)
+      ++end;
+    out += fmt::format("{}{}", out.empty() ? "" : ", ", cards[i]);
+    if (end - i > 1)
+      out += fmt::format("-{}", cards[end - 1]);
+    i = end;
+  }
+  return out;
+}
+
+/// As comments, so that all of the output is a configuration again.
+std::string card_map(const std::vector<orchestrator::ActorSpec>& slots) {
+  std::string out = "\n# cards\n";
+  for (const orchestrator::ActorSpec& slot : slots)
+    out += fmt::format("#   {:<14} [{}]\n", slot.name, listed(slot.cards));
+  return out;
+}
+
+/// What a new version takes to reach the engines, as a comment.
+std::string publication(const orchestrator::PipelineConfig& config,
+                        const actors::SimulationSettings& all) {
+  for (const orchestrator::ActorSpec& slot : orchestrator::actor_slots(config)) {
+    if (slot.role != actors::RoleKind::Rollout)
+      continue;
+    const actors::SimulationSettings settings = orchestrator::actor_settings(all, slot);
+    const sim_hw::Fabric fabric = sim_hw::make_fabric(settings.cluster);
+    return fmt::format("\n# weights: published by {} in {:.2f} s, in use {:.2f} s later\n",
+                       name_of(settings.config.publication.mode),
+                       actors::publish_seconds(fabric, settings),
+                       actors::swap_seconds(fabric, settings));
+  }
+  return "";
+}
+
+/// What each phase holds per device and of the hosts, as comments.
+std::string memory_map(const orchestrator::PipelineConfig& config) {
+  const auto settings = orchestrator::resolve_simulation(config);
+  if (!settings)
+    return "";
+  const auto phases =
+      orchestrator::memory_phases(orchestrator::simulated_placement(config, *settings));
+  if (!phases)
+    return "";
+  std::string out = fmt::format("\n# memory: GB of {:.1f} per device, GB of {:.1f} of its host\n",
+                                actors::device_capacity(*settings) / 1e9,
+                                actors::host_capacity(*settings) / 1e9);
+  for (const orchestrator::PhaseLedger& phase : *phases) {
+    out += fmt::format("#   {:<28} {:8.1f} {:8.1f}\n",
+                       fmt::format("{}: {}", phase.group, phase.phase),
+                       phase.device() / 1e9,
+                       phase.host() / 1e9);
+  }
+  return out + publication(config, *settings);
+}
+
+/// What a switch of the shared cards is predicted to take, as comments.
+std::string switch_map(const orchestrator::PipelineConfig& config) {
+  const auto settings = orchestrator::resolve_simulation(config);
+  if (!settings || config.placement.mode == orchestrator::PlacementMode::Separate)
+    return "";
+  const orchestrator::SimulatedPlacement placement =
+      orchestrator::simulated_placement(config, *settings);
+  const orchestrator::SwitchPlan plan = orchestrator::predict_switch(placement);
+  const orchestrator::OtherOrders others = orchestrator::predict_other_orders(placement);
+  std::string out = "\n# role switch: predicted seconds\n";
+  const auto list = [&](std::string_view what, const auto& states) {
+    double sum = 0;
+    out += fmt::format("#   {}\n", what);
+    for (const orchestrator::PredictedState& state : states) {
+      out += fmt::format("#     {:<20} {:8.3f}\n", state.state, state.seconds);
+      sum += state.seconds;
+    }
+    out += fmt::format("#     {:<20} {:8.3f}\n", "together", sum);
+  };
+  list("to rollout", plan.to_rollout);
+  list("to training, besides scoring and the step under way", plan.to_training);
+  const auto share = [](const std::optional<double>& s) {
+    return s ? fmt::format("{:.2f}", *s) : std::string("none");
+  };
+  out += fmt::format(
+      "#   largest kv_share that fits: {}; were the cache allocated first: {}\n"
+      "#   were the trainer's weights to leave before they are resharded: {:.3f} s more\n",
+      share(others.kv_share_last),
+      share(others.kv_share_first),
+      others.weights_first);
+  return out;
+}
+
+}  // namespace
+
+template <class V>
+void describe(V& v, ConfigIssue& i) {
+  v.field(1, "location", i.location);
+  v.field(2, "key", i.key);
+  v.field(3, "message", i.message);
+}
+
+namespace cli {
+
+int run_check(const CheckOptions& options, std::ostream& out, std::ostream& err) {
+  CheckReport report;
+  Result<orchestrator::LoadedConfig> loaded =
+      orchestrator::read_config(options.config, options.sets);
+  if (!loaded) {
+    report.issues.push_back({options.config, "", loaded.error().context});
+  } else {
+    report.issues = loaded->issues();
+    report.config = loaded->config();
+  }
+  report.ok = report.issues.empty();
+  if (report.ok) {
+    orchestrator::PipelineConfig& config = *report.config;
+    report.actors = orchestrator::actor_slots(config);
+    config.algorithm = trainer::written_out(config.algorithm, config.sampling.max_new_tokens);
+  } else {
+    report.config.reset();
+  }
+
+  if (options.format == CheckOptions::Format::Json) {
+    out << to_json(report, JsonStyle::Pretty) << '\n';
+  } else if (report.ok) {
+    out << to_yaml(*report.config) << card_map(report.actors);
+    if (report.config->hardware == orchestrator::HardwareKind::Simulated)
+      out << memory_map(*report.config) << switch_map(*report.config);
+  } else {
+    err << render(report.issues);
+  }
+  return report.ok ? 0 : 1;
+}
+
+Handler check_command(Flags& flags) {
+  const auto options = std::make_shared<CheckOptions>();
+  const auto json = std::make_shared<bool>(false);
+  flags.pipeline(options->config, options->sets, Need::Optional);
+  flags.json(*json);
+  return [options, json] {
+    options->format = *json ? CheckOptions::Format::Json : CheckOptions::Format::Text;
+    return run_check(*options, std::cout, std::cerr);
+  };
+}
+
+}  // namespace cli
+}  // namespace temper

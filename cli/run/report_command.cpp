@@ -1,0 +1,83 @@
+#include "cli/run/report_command.hpp"
+
+#include "cli/view/card_map.hpp"
+#include "cli/view/terminal_view.hpp"
+#include "orchestrator/metrics/report.hpp"
+#include "orchestrator/pipeline/load.hpp"
+#include "orchestrator/pipeline/simulation.hpp"
+#include "orchestrator/pipeline/switch_plan.hpp"
+
+#include <unistd.h>
+
+#include <filesystem>
+#include <iostream>
+#include <memory>
+
+namespace temper::cli {
+namespace {
+
+/// None where the run was not simulated, or its configuration is not there.
+std::optional<orchestrator::PipelineConfig> simulated_config(const std::filesystem::path& run_dir) {
+  const auto config = orchestrator::load_config(run_dir / "config.yaml");
+  if (!config || config->hardware != orchestrator::HardwareKind::Simulated)
+    return std::nullopt;
+  return *config;
+}
+
+/// Of a run whose roles take turns; else none.
+orchestrator::PredictedStates predicted_states(const orchestrator::PipelineConfig& config) {
+  orchestrator::PredictedStates out;
+  if (config.placement.mode == orchestrator::PlacementMode::Separate)
+    return out;
+  const auto settings = orchestrator::resolve_simulation(config);
+  if (!settings)
+    return out;
+  const orchestrator::SwitchPlan plan =
+      orchestrator::predict_switch(orchestrator::simulated_placement(config, *settings));
+  for (const auto& states : {plan.to_rollout, plan.to_training}) {
+    for (const orchestrator::PredictedState& state : states)
+      out[std::string(state.state)] = state.seconds;
+  }
+  return out;
+}
+
+std::string report_text(const orchestrator::RecordedRun& run, const ReportOptions& options) {
+  const auto config = simulated_config(options.run);
+  if (!config)
+    return orchestrator::summary_text(run.summary);
+  const CardMap map = make_card_map(run.summary, run.config.actors, machine_shape(*config));
+  return orchestrator::summary_text(run.summary, predicted_states(*config)) + "\n" +
+         render_card_map(map, options.width, options.colours);
+}
+
+}  // namespace
+
+int run_report(const ReportOptions& options, std::ostream& out, std::ostream& err) {
+  const Result<orchestrator::RecordedRun> run = orchestrator::read_run(options.run);
+  if (!run) {
+    err << "error: " << run.error().context << '\n';
+    return 1;
+  }
+  if (options.format == ReportOptions::Format::Json) {
+    out << to_json(run->summary, JsonStyle::Pretty) << '\n';
+  } else {
+    out << report_text(*run, options);
+  }
+  return 0;
+}
+
+Handler report_command(Flags& flags) {
+  const auto options = std::make_shared<ReportOptions>();
+  const auto json = std::make_shared<bool>(false);
+  flags.argument("run", options->run, "Folder of the run");
+  flags.json(*json);
+  return [options, json] {
+    const ViewOptions view = detect_view(STDOUT_FILENO, Wish::Auto);
+    options->format = *json ? ReportOptions::Format::Json : ReportOptions::Format::Text;
+    options->width = view_width(view);
+    options->colours = view.colours;
+    return run_report(*options, std::cout, std::cerr);
+  };
+}
+
+}  // namespace temper::cli

@@ -1,0 +1,180 @@
+#include "cli/run/run_command.hpp"
+
+#include "cli/view/terminal_view.hpp"
+#include "core/json.hpp"
+#include "orchestrator/metrics/report.hpp"
+#include "orchestrator/pipeline/load.hpp"
+#include "orchestrator/pipeline/simulation.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <memory>
+
+namespace temper::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// A full disk or a closed pipe behind stderr is no reason to fail differently.
+void complain(const std::string& what) {
+  std::fputs(fmt::format("temper: {}\n", what).c_str(), stderr);
+}
+
+int fail(const Error& error) {
+  complain(error.context);
+  return 1;
+}
+
+/// Flags that do not go with the hardware.
+Status check_flags(const RunOptions& options, const orchestrator::PipelineConfig& config) {
+  if (!orchestrator::is_simulated(config) && options.driver != orchestrator::DriverKind::Auto)
+    return invalid_input("--driver is for `hardware: simulated`; local hardware has one driver");
+  if (orchestrator::is_simulated(config) && options.resume) {
+    return invalid_input(
+        "a run on simulated hardware is not resumed: it takes little time; run it again");
+  }
+  return {};
+}
+
+/// Reads the configuration; of a run to resume, the one it was started with.
+Result<orchestrator::RunPlan> make_plan(const RunOptions& options) {
+  fs::path file = options.config;
+  std::vector<std::string> sets = options.sets;
+  if (options.resume && fs::is_directory(file)) {
+    sets.push_back("run_dir=" + file.string());
+    file /= "config.yaml";
+  }
+  if (file.empty()) {
+    return invalid_input("no configuration; try: temper run configs/quickstart.yaml");
+  }
+  TEMPER_TRY(const orchestrator::LoadedConfig loaded, orchestrator::read_config(file, sets));
+  std::vector<ConfigIssue> issues = loaded.issues();
+  orchestrator::RunPlan plan{loaded.config(),
+                             {},
+                             options.driver,
+                             options.resume ? orchestrator::RunPlan::From::Checkpoint
+                                            : orchestrator::RunPlan::From::Start};
+  if (issues.empty()) {
+    TEMPER_TRY(const auto broken, orchestrator::rules_of_this_machine(plan.config));
+    for (const orchestrator::BrokenRule& rule : broken)
+      issues.push_back(loaded.blame(rule));
+  }
+  if (!issues.empty())
+    return invalid_input(render(issues));
+  TEMPER_TRY_STATUS(check_flags(options, plan.config));
+  if (plan.config.run_dir.empty()) {
+    plan.config.run_dir = fmt::format("runs/{}-{}", plan.config.name, calendar_stamp());
+  }
+  plan.run_dir = fs::absolute(plan.config.run_dir);
+  if (options.resume && !fs::exists(plan.run_dir / "events.log")) {
+    return Error{ErrorCode::NotFound,
+                 fmt::format("{} holds no run to resume", plan.run_dir.string())};
+  }
+  return plan;
+}
+
+ViewOptions view_options(const orchestrator::RunPlan& plan, bool plain) {
+  ViewOptions view = detect_view(STDOUT_FILENO, plain ? Wish::Plain : Wish::Auto);
+  view.name = plan.config.name;
+  view.run_dir = plan.config.run_dir;
+  view.trace = orchestrator::trace_name(orchestrator::trace_form(plan.config));
+  if (orchestrator::is_simulated(plan.config))
+    view.machine = machine_shape(plan.config);
+  return view;
+}
+
+/// Runs the pipeline with everything that watches it. Returns how it ended.
+Result<orchestrator::command::Finish> start_run(const orchestrator::RunPlan& plan,
+                                                const RunOptions& options) {
+  const orchestrator::RunDir run_dir(plan.run_dir);
+  const RealClock clock;
+  TEMPER_TRY(const Log log, Log::to_file(clock, run_dir.log_of("orchestrator")));
+  TEMPER_TRY(
+      const auto recorder,
+      orchestrator::RunRecorder::create(run_dir.root(), orchestrator::trace_form(plan.config)));
+  TerminalView view(view_options(plan, options.plain), clock);
+  bool show = false;  // the records of the part that is resumed are counted, not shown
+  orchestrator::RunObserver observer;
+  observer.on_record = [&](const orchestrator::Record& record) {
+    recorder->feed(record);
+    if (show)
+      view.feed(record, recorder->metrics().config());
+  };
+  observer.on_tick = [&](const orchestrator::Scheduler& scheduler, Time now) {
+    if (show)
+      view.refresh(recorder->metrics(), scheduler, now);
+  };
+  TEMPER_TRY(const auto driver, orchestrator::make_driver(plan, observer, log));
+  show = !options.json;
+  const Time began = clock.now();
+  const orchestrator::RunOutcome outcome = driver();
+  const Duration took = clock.now() - began;
+  const auto summary = recorder->close({plan.config.name,
+                                        plan.config.seed,
+                                        outcome.log_hash,
+                                        orchestrator::is_simulated(plan.config)});
+  if (!summary) {
+    if (outcome.finish.ok)
+      return summary.error();
+    complain(summary.error().context);  // what ended the run is said last
+    return outcome.finish;
+  }
+  if (options.json) {
+    std::puts(to_json(*summary, JsonStyle::Pretty).c_str());
+  } else {
+    view.close(recorder->metrics(), *summary);
+    if (orchestrator::is_simulated(plan.config)) {
+      fmt::print("  simulated {} of virtual time in {:.1f} s\n",
+                 to_text(std::chrono::duration_cast<std::chrono::seconds>(
+                     outcome.wall.time_since_epoch())),
+                 seconds(took));
+      if (orchestrator::is_twin(plan.config) && summary->reward.first)
+        fmt::print("  {}\n", orchestrator::learning_text(*summary));
+    }
+  }
+  return outcome.finish;
+}
+
+}  // namespace
+
+int run_pipeline(const RunOptions& options) {
+  orchestrator::ignore_write_signals();
+  const auto plan = make_plan(options);
+  if (!plan)
+    return fail(plan.error());
+  if (Status status = orchestrator::provide_descriptors(plan->config); !status)
+    return fail(status.error());
+  const auto lock = orchestrator::prepare_run(
+      *plan, options.json ? orchestrator::PretrainLine::Quiet : orchestrator::PretrainLine::Shown);
+  if (!lock)
+    return fail(lock.error());
+  const auto finish = start_run(*plan, options);
+  if (!finish)
+    return fail(finish.error());
+  if (finish->ok)
+    return 0;
+  complain(finish->reason);
+  return finish->stopped ? 130 : 1;
+}
+
+Handler run_command(Flags& flags) {
+  const auto options = std::make_shared<RunOptions>();
+  flags.pipeline(options->config, options->sets, Need::Optional);
+  flags.flag(
+      "--resume", options->resume, "Go on with the run in run_dir (or in CONFIG, if a folder)");
+  flags.flag("--plain", options->plain, "Plain lines even on a terminal");
+  flags.json(options->json, "Print summary.json at the end, nothing else");
+  flags.choice(
+      "--driver",
+      {"rehearsal", "in-process"},
+      [options](std::size_t chosen) {
+        options->driver =
+            chosen == 0 ? orchestrator::DriverKind::Rehearsal : orchestrator::DriverKind::InProcess;
+      },
+      "Simulated hardware: rehearsal (processes) or in-process");
+  return [options] { return run_pipeline(*options); };
+}
+
+}  // namespace temper::cli

@@ -1,0 +1,27 @@
+// `temper run`: from a YAML file to a finished run folder.
+#pragma once
+
+#include "cli/command/command_line.hpp"
+#include "orchestrator/start/start_run.hpp"
+
+#include <string>
+#include <vector>
+
+namespace temper::cli {
+
+struct RunOptions {
+  std::string config;             ///< Pipeline YAML; with `resume` also the folder of a run.
+  std::vector<std::string> sets;  ///< "a.b=c"
+  bool resume = false;
+  bool plain = false;
+  bool json = false;
+  orchestrator::DriverKind driver = orchestrator::DriverKind::Auto;
+};
+
+/// 0 only if the run made all its updates; 130 if it was stopped on request; else 1.
+int run_pipeline(const RunOptions& options);
+
+/// `temper run`: its flags, and what it does.
+Handler run_command(Flags& flags);
+
+}  // namespace temper::cli

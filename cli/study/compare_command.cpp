@@ -1,0 +1,167 @@
+#include "cli/study/compare_command.hpp"
+
+#include "core/clock.hpp"
+#include "core/files.hpp"
+#include "core/json.hpp"
+#include "core/text/table.hpp"
+#include "orchestrator/start/start_run.hpp"
+#include "study/compare/compare_report.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <iostream>
+#include <memory>
+#include <thread>
+
+namespace temper::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+Result<study::CompareOptions> to_options(const CompareOptions& command) {
+  study::CompareOptions options;
+  options.config = command.config;
+  options.sets = command.sets;
+  TEMPER_TRY(options.policies, study::parse_policies(command.policies));
+  TEMPER_TRY(options.etas, study::parse_etas(command.etas));
+  TEMPER_TRY(options.seeds, study::parse_seeds(command.seeds));
+  for (const std::string& text : command.vary) {
+    TEMPER_TRY(study::SweepAxis axis, study::parse_axis("--vary", text));
+    options.vary.push_back(std::move(axis));
+  }
+  options.steps = command.steps;
+  options.target_reward = command.target_reward;
+  options.evaluate.threads =
+      command.threads > 0 ? command.threads
+                          : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  options.out = command.out;
+  if (command.resume)
+    options.folders = study::CompareOptions::Folders::Resume;
+  options.start_run = orchestrator::start_run_quietly;
+  return options;
+}
+
+/// What this machine cannot do is said before anything is run.
+Status check_machine(const std::vector<study::CompareJob>& jobs) {
+  for (const study::CompareJob& job : jobs) {
+    if (job.row.end == study::CompareEnd::NotRun || !study::is_real_run(job.config))
+      continue;
+    TEMPER_TRY(const auto broken, orchestrator::rules_of_this_machine(job.config));
+    if (!broken.empty()) {
+      return invalid_input(
+          fmt::format("{}: {}", broken.front().keys.front(), broken.front().message));
+    }
+  }
+  return {};
+}
+
+/// Real runs have to be possible here, and somewhere.
+Status check_and_choose_out(study::CompareOptions& options, std::ostream& err) {
+  TEMPER_TRY(const auto jobs, study::compare_jobs(options));
+  TEMPER_TRY_STATUS(check_machine(jobs));
+  const auto real = std::ranges::find_if(
+      jobs, [](const study::CompareJob& job) { return study::is_real_run(job.config); });
+  if (options.folders == study::CompareOptions::Folders::Resume) {
+    if (real == jobs.end())
+      return invalid_input(
+          "--resume: these runs are simulated in this process and leave nothing to go on from; run "
+          "them again");
+    if (options.out.empty())
+      return invalid_input("--resume: name the folder of the comparison with --out");
+  }
+  if (real == jobs.end() || !options.out.empty())
+    return {};
+  options.out = fmt::format("runs/compare-{}-{}", real->config.name, calendar_stamp());
+  err << fmt::format("runs go to {}\n", options.out.string()) << std::flush;
+  return {};
+}
+
+void report_progress(study::CompareOptions& options, std::ostream& err) {
+  options.evaluate.on_progress = [&err](std::size_t done, std::size_t of) {
+    err << fmt::format("{} of {}\n", done, of) << std::flush;
+  };
+  const bool tty = isatty(STDERR_FILENO) != 0;
+  options.on_line = [&err, tty](study::CompareOptions::Line line, const std::string& text) {
+    const bool lasting = line == study::CompareOptions::Line::Lasting;
+    if (lasting || tty)
+      err << (tty ? "\r\x1b[K" : "") << text << (lasting ? "\n" : "") << std::flush;
+  };
+}
+
+Status write_files(const study::Comparison& done, const fs::path& folder, const std::string& name) {
+  TEMPER_TRY_STATUS(make_folder(folder));
+  const std::span<const study::CompareRow> rows(done.rows);
+  const std::string title = name + ": staleness policies";
+  TEMPER_TRY_STATUS(write_file_atomically(folder / "compare.csv", to_csv(rows)));
+  TEMPER_TRY_STATUS(write_file_atomically(
+      folder / "compare.md", fmt::format("# {}\n\n{}", title, study::compare_text(done))));
+  TEMPER_TRY_STATUS(write_file_atomically(folder / "compare.svg", study::compare_svg(done, title)));
+  if (const auto plot =
+          study::rewards_svg(done, study::RewardAxis::Steps, name + ": reward over updates"))
+    TEMPER_TRY_STATUS(write_file_atomically(folder / "reward_steps.svg", *plot));
+  if (const auto plot =
+          study::rewards_svg(done, study::RewardAxis::Time, name + ": reward over time"))
+    TEMPER_TRY_STATUS(write_file_atomically(folder / "reward_time.svg", *plot));
+  return {};
+}
+
+/// `folder` becomes where the files are.
+Result<study::Comparison> compare(const CompareOptions& command,
+                                  std::ostream& err,
+                                  std::string& folder) {
+  TEMPER_TRY(study::CompareOptions options, to_options(command));
+  TEMPER_TRY_STATUS(check_and_choose_out(options, err));
+  report_progress(options, err);
+  folder = options.out.string();
+  TEMPER_TRY(study::Comparison done, compare(options));
+  if (!options.out.empty())
+    TEMPER_TRY_STATUS(write_files(done, options.out, fs::path(command.config).stem().string()));
+  return done;
+}
+
+}  // namespace
+
+int run_compare(const CompareOptions& command, std::ostream& out, std::ostream& err) {
+  orchestrator::ignore_write_signals();
+  std::string folder;
+  const auto done = compare(command, err, folder);
+  if (!done) {
+    err << "temper: " << done.error().context << '\n';
+    return 1;
+  }
+  if (command.json)
+    out << to_json(done->rows, JsonStyle::Pretty) << '\n';
+  else
+    out << study::compare_text(*done);
+  if (done->end == study::Comparison::End::Stopped) {
+    err << fmt::format("temper: stopped on request; the same with --resume --out {} goes on\n",
+                       folder);
+    return 130;
+  }
+  const auto failed =
+      std::ranges::count(done->rows, study::CompareEnd::Failed, &study::CompareRow::end);
+  if (failed == 0)
+    return 0;
+  err << fmt::format("temper: {} of {} runs failed\n", failed, done->rows.size());
+  return 1;
+}
+
+Handler compare_command(Flags& flags) {
+  const auto options = std::make_shared<CompareOptions>();
+  flags.pipeline(options->config, options->sets);
+  flags.list("--policies", options->policies, "exact,sync,...; default: all");
+  flags.list("--eta", options->etas, "Bounds of each policy");
+  flags.list("--seeds", options->seeds, "Every run with each, e.g. 1,2,3; default: as configured");
+  flags.repeated("--vary", options->vary, "key=v,v; every run with each value; repeatable");
+  flags.number("--steps", options->steps, "Updates of each run; default: as configured");
+  flags.number("--target-reward", options->target_reward, "How soon is it reached?");
+  flags.number("--threads", options->threads, "Of counted runs; default: one per core");
+  flags.text("--out", options->out, "Folder for tables, plots and the runs themselves");
+  flags.flag("--resume", options->resume, "Go on in --out; whole runs are not run again");
+  flags.json(options->json, "As JSON, one object per run");
+  return [options] { return run_compare(*options, std::cout, std::cerr); };
+}
+
+}  // namespace temper::cli

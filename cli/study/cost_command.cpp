@@ -1,0 +1,191 @@
+#include "cli/study/cost_command.hpp"
+
+#include "core/json.hpp"
+#include "sim_hw/queries/queries.hpp"
+#include "sim_hw/request/readable.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <iostream>
+#include <memory>
+
+namespace temper::cli {
+namespace {
+
+using sim_hw::Metric;
+using sim_hw::Request;
+using sim_hw::Term;
+
+struct TermJson {
+  std::string name;
+  double count = 0;
+  double value = 0;
+  double share = 0;
+  std::string equation;
+};
+template <class V>
+void describe(V& v, TermJson& t) {
+  v.field(1, "name", t.name);
+  v.field(2, "count", t.count);
+  v.field(3, "value", t.value);
+  v.field(4, "share", t.share);
+  v.field(5, "equation", t.equation);
+}
+
+struct MetricJson {
+  std::string name;
+  std::string unit;
+  double value = 0;
+  std::vector<TermJson> terms;
+};
+template <class V>
+void describe(V& v, MetricJson& m) {
+  v.field(1, "name", m.name);
+  v.field(2, "unit", m.unit);
+  v.field(3, "value", m.value);
+  v.field(4, "terms", m.terms);
+}
+
+struct EstimateJson {
+  std::string kind;
+  std::string hardware;
+  std::int64_t cards = 1;
+  std::string params;
+  std::vector<MetricJson> metrics;
+};
+template <class V>
+void describe(V& v, EstimateJson& e) {
+  v.field(1, "kind", e.kind);
+  v.field(2, "hardware", e.hardware);
+  v.field(3, "cards", e.cards);
+  v.field(4, "params", e.params);
+  v.field(5, "metrics", e.metrics);
+}
+
+struct KindJson {
+  std::string kind;
+  std::string doc;
+  std::string parameters;
+};
+template <class V>
+void describe(V& v, KindJson& k) {
+  v.field(1, "kind", k.kind);
+  v.field(2, "doc", k.doc);
+  v.field(3, "parameters", k.parameters);
+}
+
+double share(const Term& term, const Metric& metric) {
+  return metric.value == 0 ? 0 : term.value / metric.value;
+}
+
+Result<Request> to_request(const std::vector<std::string>& assignments) {
+  TEMPER_TRY(const sim_hw::Params all, sim_hw::Params::from_words(assignments));
+  Request request;
+  TEMPER_TRY(request.kind, all.text("kind"));
+  TEMPER_TRY(request.hardware, all.text("hardware"));
+  TEMPER_TRY(request.cards, all.integer("cards", 1));
+  if (request.cards < 1)
+    return invalid_input(fmt::format("cards: expected at least 1, found {}", request.cards));
+  std::map<std::string, std::string> values = all.values();
+  for (const char* key : {"kind", "hardware", "cards"})
+    values.erase(key);
+  request.params = sim_hw::Params(std::move(values));
+  return request;
+}
+
+/// What was asked wrongly, and where the right questions are listed.
+int refuse(const Error& error, std::string_view kind, std::ostream& err) {
+  err << "temper: " << error.context << '\n';
+  for (const sim_hw::Kind& known : sim_hw::kinds()) {
+    if (known.name == kind) {
+      err << fmt::format("parameters of {}: {}\n", kind, known.parameters);
+      return 1;
+    }
+  }
+  err << "kinds and their parameters: temper estimate --list\n";
+  return 1;
+}
+
+int list_kinds(bool json, std::ostream& out) {
+  std::vector<KindJson> kinds;
+  for (const sim_hw::Kind& kind : sim_hw::kinds()) {
+    kinds.push_back({std::string(kind.name), std::string(kind.doc), std::string(kind.parameters)});
+  }
+  if (json) {
+    out << to_json(kinds, JsonStyle::Pretty) << '\n';
+    return 0;
+  }
+  for (const KindJson& kind : kinds)
+    out << fmt::format("{:<24}{}\n{:<24}{}\n", kind.kind, kind.doc, "", kind.parameters);
+  return 0;
+}
+
+void print_terms(const Metric& metric, std::ostream& out) {
+  std::size_t width = 4;
+  for (const Term& term : metric.terms)
+    width = std::max(width, term.name.size());
+  for (const Term& term : metric.terms) {
+    out << fmt::format("  {:<{}}  {:>8.6g} x  {:>12}  {:>7}   {}\n",
+                       term.name,
+                       width,
+                       term.count,
+                       sim_hw::readable(term.value, metric.unit),
+                       sim_hw::percent(share(term, metric)),
+                       term.equation);
+  }
+}
+
+EstimateJson to_document(const Request& request, const sim_hw::Cost& prediction) {
+  EstimateJson document{
+      request.kind, request.hardware, request.cards, request.params.to_text(), {}};
+  for (const Metric& metric : prediction.metrics) {
+    MetricJson& each =
+        document.metrics.emplace_back(MetricJson{metric.name, metric.unit, metric.value, {}});
+    for (const Term& term : metric.terms)
+      each.terms.push_back({term.name, term.count, term.value, share(term, metric), term.equation});
+  }
+  return document;
+}
+
+}  // namespace
+
+int run_cost(const CostOptions& options, std::ostream& out, std::ostream& err) {
+  if (options.list)
+    return list_kinds(options.json, out);
+  const auto request = to_request(options.assignments);
+  if (!request)
+    return refuse(request.error(), "", err);
+  sim_hw::Catalog catalog = sim_hw::Catalog::shipped();
+  const auto prediction =
+      sim_hw::cost_of({catalog, std::filesystem::path(".")}, *request, sim_hw::kinds());
+  if (!prediction)
+    return refuse(prediction.error(), request->kind, err);
+  if (options.json) {
+    out << to_json(to_document(*request, *prediction), JsonStyle::Pretty) << '\n';
+    return 0;
+  }
+  std::size_t width = 0;
+  for (const Metric& metric : prediction->metrics)
+    width = std::max(width, metric.name.size());
+  for (const Metric& metric : prediction->metrics) {
+    out << fmt::format(
+        "{:<{}}  {}\n", metric.name, width, sim_hw::readable(metric.value, metric.unit));
+    if (options.explain)
+      print_terms(metric, out);
+  }
+  return 0;
+}
+
+Handler cost_command(Flags& flags) {
+  const auto options = std::make_shared<CostOptions>();
+  flags.arguments(
+      "assignments", options->assignments, "kind=, hardware=, cards=, parameters", Need::Optional);
+  flags.flag("--explain", options->explain, "Each term, with its equation and numbers");
+  flags.flag("--list", options->list, "The kinds and their parameters");
+  flags.json(options->json);
+  return [options] { return run_cost(*options, std::cout, std::cerr); };
+}
+
+}  // namespace temper::cli

@@ -1,0 +1,82 @@
+#include "cli/study/forecast_command.hpp"
+
+#include "core/clock.hpp"
+#include "core/files.hpp"
+#include "core/json.hpp"
+#include "orchestrator/start/start_run.hpp"
+#include "study/forecast/forecast.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iostream>
+#include <memory>
+#include <thread>
+
+namespace temper::cli {
+namespace {
+
+Result<study::Predictions> predict_and_check(const ForecastOptions& command, std::ostream& err) {
+  study::PredictOptions options;
+  options.config = command.config;
+  options.sets = command.sets;
+  for (const std::string& text : command.over) {
+    TEMPER_TRY(study::SweepAxis axis, study::parse_axis("--over", text));
+    options.over.push_back(std::move(axis));
+  }
+  auto calibration = study::load_local(command.calibration);
+  if (!calibration) {
+    return std::move(calibration)
+        .error()
+        .within("no calibration of this machine; make one with `temper calibrate --local " +
+                command.config + "`");
+  }
+  options.calibration = *std::move(calibration);
+  options.evaluate.threads =
+      command.threads > 0 ? command.threads
+                          : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  options.repeats = command.check;
+  options.out = command.out;
+  if (command.check > 0 && command.out.empty())
+    options.out = fmt::format("runs/predict-{}", calendar_stamp());
+  options.start_run = orchestrator::start_run_quietly;
+  options.on_line = [&err](const std::string& line) { err << line << "\n" << std::flush; };
+  TEMPER_TRY(study::Predictions done, study::predict(options));
+  if (!options.out.empty()) {
+    TEMPER_TRY_STATUS(make_folder(options.out));
+    TEMPER_TRY_STATUS(
+        write_file_atomically(options.out / "predictions.json", to_json(done, JsonStyle::Pretty)));
+  }
+  return done;
+}
+
+}  // namespace
+
+int run_forecast(const ForecastOptions& command, std::ostream& out, std::ostream& err) {
+  orchestrator::ignore_write_signals();
+  const auto done = predict_and_check(command, err);
+  if (!done) {
+    err << "temper predict: " << done.error().context << "\n";
+    return 1;
+  }
+  out << (command.json ? to_json(*done, JsonStyle::Pretty) + "\n" : study::predictions_text(*done));
+  if (done->end == study::Predictions::End::Stopped)
+    return 130;
+  const bool all = std::ranges::all_of(
+      done->runs, [](const study::PredictedRun& run) { return run.reason.empty(); });
+  return all ? 0 : 1;
+}
+
+Handler forecast_command(Flags& flags) {
+  const auto options = std::make_shared<ForecastOptions>();
+  flags.pipeline(options->config, options->sets);
+  flags.text("--calibration", options->calibration, "What `temper measure` found");
+  flags.repeated("--over", options->over, "key=v,v or key+key=v/v,v/v; repeatable");
+  flags.number("--check", options->check, "Then run each so many times, and compare");
+  flags.number("--threads", options->threads, "Default: one per core");
+  flags.text("--out", options->out, "Folder for the table and the runs");
+  flags.json(options->json);
+  return [options] { return run_forecast(*options, std::cout, std::cerr); };
+}
+
+}  // namespace temper::cli

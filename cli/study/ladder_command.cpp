@@ -1,0 +1,132 @@
+#include "cli/study/ladder_command.hpp"
+
+#include "core/files.hpp"
+#include "core/json.hpp"
+#include "core/nearest_name.hpp"
+#include "core/text/table.hpp"
+#include "core/yaml.hpp"
+#include "orchestrator/pipeline/load.hpp"
+#include "study/search/ladder_report.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iostream>
+#include <memory>
+#include <thread>
+
+namespace temper::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kQuickEffort = 16;
+constexpr std::uint64_t kQuickSteps = 8;
+
+Result<std::vector<study::Rung>> choose_rungs(const std::vector<std::string>& ids) {
+  if (ids.empty())
+    return study::ladder_rungs();
+  std::vector<std::string> known;
+  for (const study::Rung& rung : study::ladder_rungs())
+    known.push_back(rung.id);
+  std::vector<study::Rung> out;
+  for (const std::string& id : ids) {
+    const auto at = std::ranges::find(known, id);
+    if (at == known.end()) {
+      const auto nearest = nearest_name(id, known);
+      return invalid_input(fmt::format("--rung {}: {}",
+                                       id,
+                                       nearest ? fmt::format("did you mean `{}`?", *nearest)
+                                               : "known are " + quoted_list(known)));
+    }
+    out.push_back(study::ladder_rungs()[static_cast<std::size_t>(at - known.begin())]);
+  }
+  return out;
+}
+
+Result<study::LadderOptions> to_options(const LadderOptions& command) {
+  if (command.effort < 1)
+    return invalid_input(fmt::format("--effort must be at least 1, found {}", command.effort));
+  if (command.steps < 1)
+    return invalid_input("--steps must be at least 1, found 0");
+  study::LadderOptions options;
+  TEMPER_TRY(options.config, orchestrator::load_config(command.config, command.sets));
+  TEMPER_TRY(options.rungs, choose_rungs(command.rungs));
+  for (const std::string& text : command.lengths) {
+    TEMPER_TRY(const study::Spread spread, study::parse_spread(text));
+    options.spreads.push_back(spread);
+  }
+  if (options.spreads.empty())
+    options.spreads =
+        command.quick ? std::vector{study::default_spreads()[2]} : study::default_spreads();
+  options.tune.runs = command.quick ? std::min(command.effort, kQuickEffort) : command.effort;
+  options.tune.final_updates = command.quick ? std::min(command.steps, kQuickSteps) : command.steps;
+  options.tune.seed = options.config.seed;
+  options.tune.evaluate.threads =
+      command.threads > 0 ? command.threads
+                          : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  return options;
+}
+
+Status write_files(const study::Ladder& ladder, const fs::path& folder) {
+  TEMPER_TRY_STATUS(make_folder(folder));
+  const std::vector<study::LadderRow> rows = study::ladder_rows(ladder);
+  TEMPER_TRY_STATUS(write_file_atomically(folder / "ladder.csv",
+                                          to_csv(std::span<const study::LadderRow>(rows))));
+  for (const study::LadderCell& cell : ladder.cells) {
+    if (!cell.tuned)
+      continue;
+    std::string name = fmt::format("{}-{}.yaml", cell.rung, cell.spread.text());
+    std::ranges::replace(name, ':', '-');
+    TEMPER_TRY_STATUS(write_file_atomically(folder / name, to_yaml(cell.tuned->config)));
+  }
+  return {};
+}
+
+Result<study::Ladder> climb(const LadderOptions& command, std::ostream& err) {
+  TEMPER_TRY(study::LadderOptions options, to_options(command));
+  const std::size_t all = options.rungs.size() * options.spreads.size();
+  options.on_cell = [&](const study::Ladder& so_far) {
+    const study::LadderRow row = study::ladder_rows(so_far).back();
+    err << fmt::format("{:>3} of {}  {:<16}{:<34}{:>7.1f}k tokens/s\n",
+                       so_far.cells.size(),
+                       all,
+                       row.lengths,
+                       so_far.rung_of(so_far.cells.size() - 1).text,
+                       row.tokens_per_s / 1e3)
+        << std::flush;
+    return command.out.empty() ? Status() : write_files(so_far, command.out);
+  };
+  return study::climb_ladder(options);
+}
+
+}  // namespace
+
+int run_ladder(const LadderOptions& command, std::ostream& out, std::ostream& err) {
+  const auto ladder = climb(command, err);
+  if (!ladder) {
+    err << "temper: " << ladder.error().context << '\n';
+    return 1;
+  }
+  if (command.json)
+    out << to_json(study::ladder_rows(*ladder), JsonStyle::Pretty) << '\n';
+  else
+    out << study::ladder_text(*ladder);
+  return 0;
+}
+
+Handler ladder_command(Flags& flags) {
+  const auto options = std::make_shared<LadderOptions>();
+  flags.pipeline(options->config, options->sets);
+  flags.repeated("--lengths", options->lengths, "Responses, mean:cap:p99/median; repeatable");
+  flags.repeated("--rung", options->rungs, "A rung by its id; default: all; repeatable");
+  flags.number("--effort", options->effort, "Runs to tune each rung and distribution");
+  flags.number("--steps", options->steps, "Steady updates that figures are of");
+  flags.number("--threads", options->threads, "Default: one per core");
+  flags.flag("--quick", options->quick, "One distribution, a little effort");
+  flags.text("--out", options->out, "Folder for ladder.csv and the winners' YAML");
+  flags.json(options->json, "As JSON, one object per rung and distribution");
+  return [options] { return run_ladder(*options, std::cout, std::cerr); };
+}
+
+}  // namespace temper::cli

@@ -1,0 +1,203 @@
+#include "cli/study/measure_command.hpp"
+
+#include "actors/runtime/process.hpp"
+#include "core/clock.hpp"
+#include "core/files.hpp"
+#include "core/json.hpp"
+#include "core/msgpack.hpp"
+#include "core/yaml.hpp"
+#include "orchestrator/pipeline/load.hpp"
+#include "orchestrator/run/processes/run_program.hpp"
+#include "orchestrator/start/start_run.hpp"
+#include "study/machine/fit.hpp"
+#include "study/machine/process_runs.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <iostream>
+#include <memory>
+
+namespace temper::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// A folder for what is only needed meanwhile.
+class Scratch {
+ public:
+  static Result<Scratch> make() {
+    Scratch scratch(fs::temp_directory_path() / fmt::format("temper-calibrate-{}", ::getpid()));
+    TEMPER_TRY_STATUS(make_folder(scratch.path_));
+    return scratch;
+  }
+  Scratch(Scratch&& other) noexcept : path_(std::exchange(other.path_, {})) {}
+  Scratch& operator=(Scratch&&) = delete;
+  ~Scratch() {
+    std::error_code ignored;
+    if (!path_.empty())
+      fs::remove_all(path_, ignored);
+  }
+  const fs::path& path() const { return path_; }
+
+ private:
+  explicit Scratch(fs::path path) : path_(std::move(path)) {}
+  fs::path path_;
+};
+
+std::string cpu_name() {
+  const auto info = read_file("/proc/cpuinfo");
+  if (!info)
+    return "unknown";
+  const auto at = info->find("model name");
+  const auto begin = at == std::string::npos ? at : info->find(": ", at);
+  if (begin == std::string::npos)
+    return "unknown";
+  return info->substr(begin + 2, info->find('\n', begin) - begin - 2);
+}
+
+/// What is measured in a process of its own, as it is in a run.
+struct Part {
+  const char* name;
+  enum class Threads { One, AlsoAll } threads;
+};
+constexpr Part kParts[] = {{"rollout", Part::Threads::AlsoAll},
+                           {"trainer", Part::Threads::AlsoAll},
+                           {"reference", Part::Threads::AlsoAll},
+                           {"beside", Part::Threads::One},
+                           {"rest", Part::Threads::One}};
+
+/// The engines, in processes that have them.
+Result<orchestrator::LocalSamples> measure_engines(
+    orchestrator::PipelineConfig config,
+    const fs::path& folder,
+    const std::function<void(std::string_view)>& on_progress) {
+  config.run_dir = (folder / "engines").string();
+  const orchestrator::RunPlan plan{
+      config, config.run_dir, orchestrator::DriverKind::Auto, orchestrator::RunPlan::From::Start};
+  TEMPER_TRY(const orchestrator::RunLock lock,
+             orchestrator::prepare_run(plan, orchestrator::PretrainLine::Shown));
+  const orchestrator::RunDir run_dir(plan.run_dir);
+  const std::size_t cores = actors::usable_cores().size();
+  orchestrator::LocalSamples all;
+  for (const Part& part : kParts) {
+    for (const std::size_t threads : {std::size_t{1}, cores}) {
+      if (threads > 1 && (part.threads == Part::Threads::One || cores == 1))
+        continue;
+      const fs::path samples = folder / fmt::format("{}-{}.msgpack", part.name, threads);
+      orchestrator::ChildSpec spec;
+      spec.name = "measure";
+      spec.command = {orchestrator::worker_program().string(),
+                      "measure",
+                      "--part",
+                      part.name,
+                      "--threads",
+                      std::to_string(threads),
+                      "--config",
+                      run_dir.file("config.yaml").string(),
+                      "--weights",
+                      run_dir.file("base.safetensors").string(),
+                      "--out",
+                      samples.string(),
+                      "--parent",
+                      std::to_string(::getpid())};
+      spec.environment = {{"OMP_WAIT_POLICY", "passive"}};
+      spec.log = run_dir.log_of("measure");
+      TEMPER_TRY_STATUS(orchestrator::run_program(spec, "measuring the engines", on_progress));
+      TEMPER_TRY(const std::string bytes, read_file(samples));
+      TEMPER_TRY(orchestrator::LocalSamples found, decode<orchestrator::LocalSamples>(bytes));
+      std::ranges::move(found.samples, std::back_inserter(all.samples));
+      if (!found.lengths.empty())
+        all.lengths = std::move(found.lengths);
+      if (cores == 1)
+        break;
+    }
+  }
+  return all;
+}
+
+Result<study::LocalCalibration> measure(const MeasureOptions& options, std::ostream& err) {
+  TEMPER_TRY(const orchestrator::PipelineConfig config,
+             orchestrator::load_config(options.config, options.sets));
+  if (config.hardware != orchestrator::HardwareKind::Local ||
+      config.policy != actors::PolicyKind::Torch) {
+    return invalid_input(
+        fmt::format("{}: --local measures the engines of `hardware: local` with `policy: torch`",
+                    options.config));
+  }
+  TEMPER_TRY(const auto broken, orchestrator::rules_of_this_machine(config));
+  if (!broken.empty()) {
+    return invalid_input(
+        fmt::format("{}: {}", broken.front().keys.front(), broken.front().message));
+  }
+  study::LocalCalibration calibration;
+  calibration.measured = calendar_stamp();
+  calibration.cpu = cpu_name();
+  calibration.cores = static_cast<std::int32_t>(actors::usable_cores().size());
+  calibration.config = config.name;
+  calibration.model = config.model;
+  TEMPER_TRY(const Scratch scratch, Scratch::make());
+  const bool tty = isatty(STDERR_FILENO) != 0;
+  const auto show = [&](std::string_view line) {
+    if (tty)
+      err << "\r\x1b[K" << line << std::flush;
+  };
+  TEMPER_TRY(const orchestrator::LocalSamples samples,
+             measure_engines(config, scratch.path(), show));
+  TEMPER_TRY_STATUS(study::fit_engines(samples, calibration));
+  show("messages and processes");
+  TEMPER_TRY_STATUS(study::measure_processes(
+      config, orchestrator::start_run_quietly, scratch.path(), calibration));
+  show("");
+  return calibration;
+}
+
+void print(std::ostream& out, const study::LocalCalibration& c) {
+  out << fmt::format("{}, {} cores, {}\n", c.cpu, c.cores, c.measured);
+  out << fmt::format(
+      "{:<42} {:>8} {:>8} {:>8}  {}\n", "constants", "samples", "spread", "error", "how");
+  for (const study::LocalFit& fit : c.fits) {
+    out << fmt::format("{:<42} {:>8} {:>6.1f} % {:>6.1f} %  {}\n",
+                       fit.constants,
+                       fit.samples,
+                       100 * fit.spread,
+                       100 * fit.error,
+                       fit.how);
+  }
+}
+
+}  // namespace
+
+int run_measure(const MeasureOptions& options, std::ostream& out, std::ostream& err) {
+  orchestrator::ignore_write_signals();
+  const auto measured = measure(options, err);
+  Status status = measured ? Status() : Status(measured.error());
+  if (status) {
+    std::string command = "temper calibrate --local " + options.config;
+    for (const std::string& set : options.sets)
+      command += " --set " + set;
+    status = study::save_local(*measured, options.out, command);
+  }
+  if (!status) {
+    err << "temper calibrate: " << status.error().context << "\n";
+    return 1;
+  }
+  if (options.json) {
+    out << to_json(*measured, JsonStyle::Pretty) << "\n";
+  } else {
+    print(out, *measured);
+    out << fmt::format("written: {}\n", options.out);
+  }
+  return 0;
+}
+
+Handler measure_command(Flags& flags) {
+  const auto options = std::make_shared<MeasureOptions>();
+  flags.pipeline(options->config, options->sets);
+  flags.text("--out", options->out, "Where the measurements go, YAML");
+  flags.json(options->json);
+  return [options] { return run_measure(*options, std::cout, std::cerr); };
+}
+
+}  // namespace temper::cli

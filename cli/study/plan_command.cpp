@@ -1,0 +1,237 @@
+#include "cli/study/plan_command.hpp"
+
+#include "core/files.hpp"
+#include "orchestrator/pipeline/load.hpp"
+#include "sim_hw/catalog/catalog.hpp"
+#include "sim_hw/plan/plan_words.hpp"
+#include "sim_hw/plan/rollout_request.hpp"
+#include "sim_hw/plan/train_advice.hpp"
+#include "study/plan/config_plan_report.hpp"
+#include "study/plan/plan_pipeline.hpp"
+#include "study/plan/rollout_plan_report.hpp"
+#include "study/plan/train_plan_report.hpp"
+#include "study/simulate/simulate.hpp"
+
+#include <fmt/format.h>
+
+#include <iostream>
+#include <memory>
+
+namespace temper::cli {
+namespace {
+
+using sim_hw::MeasuredAs;
+
+constexpr MeasuredAs kTraining[] = {
+    {"train_iteration", "time"}, {"train_step", "time"}, {"rl_iteration", "update"}};
+
+constexpr MeasuredAs kRollout[] = {{"decode_step", "time"}, {"rl_iteration", "rollout"}};
+
+struct Subject {
+  sim_hw::Catalog catalog = sim_hw::Catalog::shipped();
+  std::string hardware_name;
+  std::string model_name;
+  const sim_hw::HardwareSpec* hardware = nullptr;
+  const sim_hw::ModelSpec* model = nullptr;
+  std::int64_t cards = 0;
+};
+
+Status read_subject(const sim_hw::Params& params, Subject& subject) {
+  TEMPER_TRY(subject.hardware_name, params.text("hardware"));
+  TEMPER_TRY(subject.model_name, params.text("model"));
+  TEMPER_TRY(subject.hardware, subject.catalog.hardware(subject.hardware_name));
+  TEMPER_TRY(subject.model, subject.catalog.model(subject.model_name));
+  TEMPER_TRY(subject.cards, sim_hw::cards_of(params, *subject.hardware));
+  return {};
+}
+
+/// The words that ask the same again.
+std::string question(const PlanOptions& options) {
+  std::string out = "temper plan";
+  for (const std::string& word : options.words)
+    out += " " + word;
+  for (const std::string& set : options.sets)
+    out += " --set " + set;
+  return out;
+}
+
+Status write_pipeline(const PlanOptions& options,
+                      const orchestrator::PipelineConfig& config,
+                      std::string_view about) {
+  return write_file_atomically(
+      options.out,
+      fmt::format("# From `{}`.\n# {}\n{}", question(options), about, to_yaml(config)));
+}
+
+/// The response lengths that a rollout question asks for, as a pipeline says them.
+Result<actors::LengthConfig> response_lengths(const sim_hw::Params& params,
+                                              const sim_hw::RolloutLengths& lengths) {
+  actors::LengthConfig out;
+  out.mean = lengths.response;
+  out.cap = Tokens(static_cast<std::int64_t>(lengths.longest - lengths.prompt));
+  if (params.has("lengths")) {
+    out.kind = actors::LengthKind::Trace;
+    TEMPER_TRY(out.trace, params.text("lengths"));
+    return out;
+  }
+  TEMPER_TRY(out.p99_over_median, params.number("p99_over_median", 1));
+  out.kind = out.p99_over_median > 1 ? actors::LengthKind::Lognormal : actors::LengthKind::Constant;
+  return out;
+}
+
+Status plan_training(const PlanOptions& options, const sim_hw::Params& params, std::ostream& out) {
+  Subject subject;
+  TEMPER_TRY_STATUS(read_subject(params, subject));
+  sim_hw::TrainProblem problem(*subject.model, *subject.hardware, subject.cards);
+  TEMPER_TRY(const sim_hw::TrainPlanRequest request,
+             sim_hw::train_plan_request(params, *subject.hardware, problem));
+  study::TrainPlanReport report{problem,
+                                subject.hardware->name,
+                                subject.cards,
+                                sim_hw::search_train(problem, request.space, request.shape, {}),
+                                {},
+                                {}};
+  if (report.search.best.empty())
+    return sim_hw::no_plan(problem, request, report.search);
+  if (request.max_seconds && report.search.best.front().total() > *request.max_seconds)
+    return sim_hw::too_slow(problem, request, report.search.best.front());
+  if (params.has("compare")) {
+    TEMPER_TRY(const std::string layout, params.text("compare"));
+    TEMPER_TRY(report.compared, sim_hw::plan_with(problem, request, layout));
+  }
+  TEMPER_TRY(report.spread, sim_hw::error_spread(subject.catalog, *subject.hardware, kTraining));
+  out << (options.json ? study::train_plan_json(report) : study::train_plan_text(report));
+  if (!options.svg.empty())
+    TEMPER_TRY_STATUS(write_file_atomically(options.svg, study::train_plan_svg(report)));
+  if (!options.out.empty()) {
+    TEMPER_TRY(const orchestrator::PipelineConfig config,
+               study::pipeline_of({subject.hardware_name, subject.model_name, *subject.hardware},
+                                  problem,
+                                  report.search.best.front()));
+    TEMPER_TRY_STATUS(write_pipeline(options,
+                                     config,
+                                     "A pipeline trains with ZeRO 1, sequence parallelism and full "
+                                     "recompute, whatever the plan chose."));
+  }
+  return {};
+}
+
+Status plan_rollout(const PlanOptions& options, const sim_hw::Params& params, std::ostream& out) {
+  Subject subject;
+  TEMPER_TRY_STATUS(read_subject(params, subject));
+  sim_hw::RolloutProblem problem(*subject.model, *subject.hardware, subject.cards);
+  TEMPER_TRY(const sim_hw::RolloutPlanRequest request,
+             sim_hw::rollout_plan_request(params, ".", problem));
+  study::RolloutPlanReport report{
+      problem, subject.cards, sim_hw::search_rollout(problem, request.space), {}, {}};
+  if (report.search.best.empty())
+    return sim_hw::no_plan(problem, request, report.search);
+  if (params.has("compare")) {
+    TEMPER_TRY(const std::string layout, params.text("compare"));
+    TEMPER_TRY(report.compared, sim_hw::plan_with(problem, request, layout));
+  }
+  TEMPER_TRY(report.spread, sim_hw::error_spread(subject.catalog, *subject.hardware, kRollout));
+  out << (options.json ? study::rollout_plan_json(report) : study::rollout_plan_text(report));
+  if (!options.svg.empty())
+    TEMPER_TRY_STATUS(write_file_atomically(options.svg, study::rollout_plan_svg(report)));
+  if (!options.out.empty()) {
+    TEMPER_TRY(const actors::LengthConfig responses, response_lengths(params, problem.lengths));
+    TEMPER_TRY(const orchestrator::PipelineConfig config,
+               study::pipeline_of({subject.hardware_name, subject.model_name, *subject.hardware},
+                                  problem,
+                                  report.search.best.front(),
+                                  responses));
+    TEMPER_TRY_STATUS(write_pipeline(
+        options, config, "The trainer takes turns with the engines on their cards."));
+  }
+  return {};
+}
+
+/// A pipeline whose only fault may be the layouts that are to be replaced.
+Result<orchestrator::PipelineConfig> load_to_plan(const PlanOptions& options) {
+  TEMPER_TRY(orchestrator::LoadedConfig loaded,
+             orchestrator::read_config(options.words.front(), options.sets));
+  std::vector<ConfigIssue> issues = loaded.issues();
+  std::erase_if(issues, [](const ConfigIssue& issue) {
+    return issue.key == "simulation" || issue.key == "simulation.trainer" ||
+           issue.key == "simulation.rollout";
+  });
+  if (!issues.empty())
+    return invalid_input(render(issues));
+  return loaded.config();
+}
+
+Status plan_pipeline(const PlanOptions& options, std::ostream& out) {
+  if (options.words.size() != 1)
+    return invalid_input("expected one pipeline, or task=... and other key=value words");
+  if (!options.svg.empty())
+    return invalid_input("--svg: a pipeline has one point of each side, and no plot");
+  TEMPER_TRY(const orchestrator::PipelineConfig config, load_to_plan(options));
+  if (config.hardware != orchestrator::HardwareKind::Simulated) {
+    return invalid_input(
+        fmt::format("{}: needs `hardware: simulated`; layouts of local cards are not searched",
+                    options.words.front()));
+  }
+  TEMPER_TRY(study::ConfigPlan plan, study::plan_config(config));
+  sim_hw::Catalog catalog = sim_hw::Catalog::shipped();
+  TEMPER_TRY(const sim_hw::HardwareSpec* hardware, catalog.hardware(config.simulation.cluster));
+  study::ConfigPlanReport report{std::move(plan), {}, {}};
+  TEMPER_TRY(report.training, sim_hw::error_spread(catalog, *hardware, kTraining));
+  TEMPER_TRY(report.rollout, sim_hw::error_spread(catalog, *hardware, kRollout));
+  out << (options.json ? study::config_plan_json(report) : study::config_plan_text(report));
+  if (!options.out.empty()) {
+    TEMPER_TRY_STATUS(study::check_rules(report.plan.config));
+    TEMPER_TRY_STATUS(write_pipeline(options, report.plan.config, "Both layouts were chosen."));
+  }
+  return {};
+}
+
+Status plan(const PlanOptions& options, std::ostream& out) {
+  if (!options.words.empty() && options.words.front().find('=') == std::string::npos)
+    return plan_pipeline(options, out);
+  if (!options.sets.empty())
+    return invalid_input("--set: belongs to a pipeline; without one, write key=value");
+  TEMPER_TRY(const sim_hw::Params params, sim_hw::Params::from_words(options.words));
+  TEMPER_TRY(const std::string task, params.text("task"));
+  if (task == "train")
+    return plan_training(options, params, out);
+  if (task == "rollout")
+    return plan_rollout(options, params, out);
+  if (task == "rl") {
+    return invalid_input(
+        "task=rl: how to split cards between both sides is what `temper tune CONFIG` searches");
+  }
+  return invalid_input(fmt::format("task={}: expected train, rollout or rl", task));
+}
+
+}  // namespace
+
+int run_plan(const PlanOptions& options, std::ostream& out, std::ostream& err) {
+  if (options.list) {
+    out << fmt::format("task=train    hardware; {}\n", sim_hw::kTrainPlanParameters)
+        << fmt::format("task=rollout  hardware; {}\n", sim_hw::kRolloutPlanParameters)
+        << "CONFIG        the path of a pipeline on simulated hardware: both of its sides\n";
+    return 0;
+  }
+  const Status status = plan(options, out);
+  if (status)
+    return 0;
+  err << "temper: " << status.error().context << '\n';
+  if (status.error().code == ErrorCode::InvalidInput)
+    err << "words of each task: temper plan --list\n";
+  return 1;
+}
+
+Handler plan_command(Flags& flags) {
+  const auto options = std::make_shared<PlanOptions>();
+  flags.arguments(
+      "words", options->words, "A pipeline YAML; or task=, model=, hardware=, ...", Need::Optional);
+  flags.sets(options->sets, "key=value; overrides the pipeline, may be repeated");
+  flags.text("--out", options->out, "Write a pipeline with the best layouts as YAML");
+  flags.text("--svg", options->svg, "Write time against memory, or tokens/s against time");
+  flags.flag("--list", options->list, "The words of each task");
+  flags.json(options->json);
+  return [options] { return run_plan(*options, std::cout, std::cerr); };
+}
+
+}  // namespace temper::cli

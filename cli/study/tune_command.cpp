@@ -1,0 +1,177 @@
+#include "cli/study/tune_command.hpp"
+
+#include "core/clock.hpp"
+#include "core/files.hpp"
+#include "core/json.hpp"
+#include "core/nearest_name.hpp"
+#include "core/text/table.hpp"
+#include "core/yaml.hpp"
+#include "orchestrator/run/virtual/stop_signals.hpp"
+#include "study/compare/compare.hpp"
+#include "study/search/tune_report.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iostream>
+#include <memory>
+#include <thread>
+
+namespace temper::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+template <class E>
+Result<E> parse_name(std::string_view flag, std::string_view word) {
+  std::vector<std::string> known;
+  for (const auto& [value, name] : EnumNames<E>::value) {
+    if (name == word)
+      return value;
+    known.emplace_back(name);
+  }
+  const auto nearest = nearest_name(word, known);
+  return invalid_input(fmt::format(
+      "{} {}: {}",
+      flag,
+      word,
+      nearest ? fmt::format("did you mean `{}`?", *nearest) : "known are " + quoted_list(known)));
+}
+
+Result<study::TuneOptions> to_options(const TuneOptions& command) {
+  study::TuneOptions options;
+  options.config = command.config;
+  options.sets = command.sets;
+  for (const std::string& word : command.modes) {
+    TEMPER_TRY(const orchestrator::PlacementMode mode,
+               parse_name<orchestrator::PlacementMode>("--modes", word));
+    options.modes.push_back(mode);
+  }
+  TEMPER_TRY(options.etas, study::parse_etas(command.etas));
+  for (const std::string& text : command.vary) {
+    TEMPER_TRY(study::SweepAxis axis, study::parse_axis("--vary", text));
+    options.vary.push_back(std::move(axis));
+  }
+  TEMPER_TRY(options.objective, parse_name<study::Objective>("--objective", command.objective));
+  if (!command.curve.empty()) {
+    TEMPER_TRY(options.curve, study::read_reward_curve(command.curve));
+  }
+  options.constraints.max_staleness = command.max_staleness;
+  options.constraints.min_tokens_per_s = command.min_tokens_per_s;
+  if (!command.max_memory.empty()) {
+    auto bytes = parse_bytes(command.max_memory);
+    if (!bytes)
+      return std::move(bytes).error().within("--max-memory");
+    options.constraints.max_memory = *bytes;
+  }
+  if (fs::exists(command.calibration)) {
+    TEMPER_TRY(options.calibration, study::load_local(command.calibration));
+  }
+  if (command.effort < 1 || command.steps < 1)
+    return invalid_input("--effort and --steps must be at least 1");
+  options.runs = command.effort;
+  options.final_updates = command.steps;
+  options.threads = command.threads > 0
+                        ? command.threads
+                        : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  return options;
+}
+
+Status write_files(const study::Tuned& tuned, const fs::path& folder) {
+  TEMPER_TRY_STATUS(make_folder(folder));
+  const std::vector<study::TuneRow> rows = study::tune_rows(tuned);
+  TEMPER_TRY_STATUS(
+      write_file_atomically(folder / "tune.csv", to_csv(std::span<const study::TuneRow>(rows))));
+  TEMPER_TRY_STATUS(write_file_atomically(folder / "tune.svg", study::tune_svg(tuned)));
+  TEMPER_TRY_STATUS(write_file_atomically(folder / "tune.md", study::tune_text(tuned)));
+  return write_file_atomically(folder / "tuned.yaml", to_yaml(tuned.tried[tuned.best].config));
+}
+
+std::string bar(std::size_t done, std::size_t of) {
+  constexpr std::size_t kWidth = 30;
+  const std::size_t full = of == 0 ? 0 : done * kWidth / of;
+  return "[" + std::string(full, '#') + std::string(kWidth - full, '.') + "]";
+}
+
+Result<study::Tuned> search(const TuneOptions& command, const fs::path& folder, std::ostream& err) {
+  TEMPER_TRY(study::TuneOptions options, to_options(command));
+  if (fs::exists(folder / "tuned.yaml")) {
+    return invalid_input(
+        fmt::format("{} is there already; name another --out", (folder / "tuned.yaml").string()));
+  }
+  orchestrator::StopSignals signals;
+  options.stop = [&] { return signals.count() > 0; };
+  options.on_progress = [&](const study::TuneOptions::Progress& p) {
+    err << fmt::format("{:<14}{} {} of {}{}\n",
+                       p.step,
+                       bar(p.done, p.of),
+                       p.done,
+                       p.of,
+                       p.best.empty() ? "" : "  best so far " + p.best)
+        << std::flush;
+  };
+  TEMPER_TRY(study::Tuned tuned, study::tune(options));
+  TEMPER_TRY_STATUS(write_files(tuned, folder));
+  return tuned;
+}
+
+/// A run of the file that was written, from start to finish: what `temper run` of it will print.
+Result<std::string> prediction_of(const orchestrator::PipelineConfig& config) {
+  TEMPER_TRY(const study::Figures figures, study::evaluate(config));
+  return fmt::format(
+      "a run of it, {} updates from start to finish: {:.1f}k trained tokens/s, {:.2f} h",
+      config.steps,
+      figures.whole.trained_per_s / 1e3,
+      figures.whole.seconds / 3600);
+}
+
+}  // namespace
+
+int run_tune(const TuneOptions& command, std::ostream& out, std::ostream& err) {
+  const fs::path folder =
+      command.out.empty() ? fmt::format("runs/tune-{}", calendar_stamp()) : command.out;
+  const auto tuned = search(command, folder, err);
+  if (!tuned) {
+    err << "temper: " << tuned.error().context << '\n';
+    return 1;
+  }
+  if (command.json) {
+    out << to_json(study::tune_rows(*tuned), JsonStyle::Pretty) << '\n';
+    return 0;
+  }
+  out << study::tune_text(*tuned);
+  out << fmt::format("written to {}: tuned.yaml, tune.csv, tune.svg, tune.md\n", folder.string());
+  const orchestrator::PipelineConfig& best = tuned->tried[tuned->best].config;
+  if (best.hardware == orchestrator::HardwareKind::Local)
+    return 0;  // predicted as whole runs already
+  const auto predicted = prediction_of(best);
+  out << (predicted ? *predicted : predicted.error().context) << '\n';
+  return 0;
+}
+
+Handler tune_command(Flags& flags) {
+  const auto options = std::make_shared<TuneOptions>();
+  flags.pipeline(options->config, options->sets);
+  flags.list("--modes", options->modes, "Placements to try, by commas; default: all");
+  flags.list("--eta", options->etas, "Staleness bounds to try, by commas");
+  flags.repeated("--vary", options->vary, "key=v1,v2: one more thing to try; repeatable");
+  flags.text("--objective",
+             options->objective,
+             "throughput; steps (least time of all updates); reward (needs --curve)");
+  flags.text(
+      "--curve", options->curve, "compare.csv: how many updates a reward took at each staleness");
+  flags.number("--max-staleness", options->max_staleness, "No plan may train older groups");
+  flags.number("--min-tokens-per-s", options->min_tokens_per_s, "No plan may train fewer");
+  flags.text("--max-memory", options->max_memory, "Of a device, e.g. 56GB");
+  flags.text("--calibration", options->calibration, "Local hardware: what `temper measure` found");
+  flags.number("--effort", options->effort, "Thinned runs");
+  flags.number("--steps", options->steps, "Steady updates of the last runs");
+  flags.number("--threads", options->threads, "Runs at once; default: one per core");
+  flags.text("--out",
+             options->out,
+             "Folder for tuned.yaml, tune.csv, tune.svg, tune.md; default: runs/tune-TIME");
+  flags.json(options->json, "Rows of the CSV as JSON");
+  return [options] { return run_tune(*options, std::cout, std::cerr); };
+}
+
+}  // namespace temper::cli

@@ -1,0 +1,44 @@
+#include "cli/study/whatif_command.hpp"
+
+#include "core/json.hpp"
+#include "study/forecast/whatif.hpp"
+
+#include <iostream>
+#include <memory>
+
+namespace temper::cli {
+namespace {
+
+Result<study::Whatif> answer(const WhatifOptions& command) {
+  study::WhatifOptions options{command.run, command.sets, {}};
+  if (!command.calibration.empty()) {
+    TEMPER_TRY(options.shape, study::load_local(command.calibration));
+  }
+  return study::whatif(options);
+}
+
+}  // namespace
+
+int run_whatif(const WhatifOptions& command, std::ostream& out, std::ostream& err) {
+  const auto answered = answer(command);
+  if (!answered) {
+    err << "temper whatif: " << answered.error().context << "\n";
+    return 1;
+  }
+  out << (command.json ? to_json(*answered, JsonStyle::Pretty) + "\n"
+                       : study::whatif_text(*answered));
+  return 0;
+}
+
+Handler whatif_command(Flags& flags) {
+  const auto options = std::make_shared<WhatifOptions>();
+  flags.argument("run", options->run, "Folder of the run");
+  flags.sets(options->sets);
+  flags.text("--calibration",
+             options->calibration,
+             "Local runs: the shape of engine times, and other numbers of threads");
+  flags.json(options->json);
+  return [options] { return run_whatif(*options, std::cout, std::cerr); };
+}
+
+}  // namespace temper::cli
