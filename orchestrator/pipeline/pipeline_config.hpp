@@ -11,6 +11,11 @@
 #include "rollout/engine.hpp"
 #include "trainer/algorithm_config.hpp"
 
+namespace temper {
+class YamlReader;
+class YamlWriter;
+}  // namespace temper
+
 namespace temper::orchestrator {
 
 struct PipelineConfig {
@@ -95,8 +100,5 @@ void describe(V& v, PipelineConfig& c) {
 // Made once, in pipeline_config.cpp.
 extern template void describe(YamlReader& v, PipelineConfig& c);
 extern template void describe(YamlWriter& v, PipelineConfig& c);
-extern template void describe(MsgpackReader& v, PipelineConfig& c);
-extern template void describe(MsgpackWriter& v, PipelineConfig& c);
-extern template void describe(JsonWriter& v, PipelineConfig& c);
 
 }  // namespace temper::orchestrator
