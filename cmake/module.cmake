@@ -1,11 +1,12 @@
-# temper_module(<folder> SOURCES ... HEADERS ... DEPS ... LIBS ...)
+# temper_module(<folder> SOURCES ... HEADERS ... DEPS ... LIBS ... [RUNS_ONCE])
 #
 # One folder = one library, `temper::<folder>` with `_` for `/`. DEPS names the folders whose headers
 # it includes, LIBS the libraries of others. The headers of a folder are seen through links of their
 # own in the build tree, so a source can include only what DEPS leads to: anything else stops with
 # "No such file or directory". tests/structure holds DEPS against the includes, edge by edge.
+# RUNS_ONCE: nothing in it is hot, so it is compiled with -O1 where others have -O2.
 function(temper_module folder)
-  cmake_parse_arguments(M "" "" "SOURCES;HEADERS;DEPS;LIBS" ${ARGN})
+  cmake_parse_arguments(M "RUNS_ONCE" "" "SOURCES;HEADERS;DEPS;LIBS" ${ARGN})
   string(REPLACE "/" "_" name ${folder})
   temper_targets(deps ${M_DEPS})
   set(root "${PROJECT_BINARY_DIR}/inc/${name}")
@@ -19,6 +20,10 @@ function(temper_module folder)
     add_library(temper_${name} STATIC ${M_SOURCES})
     set(scope PUBLIC)
     target_compile_options(temper_${name} PRIVATE "-ffile-prefix-map=${PROJECT_SOURCE_DIR}/=")
+    temper_use_precompiled(temper_${name} temper_precompiled)
+    if(M_RUNS_ONCE)
+      temper_runs_once(temper_${name})
+    endif()
   else()
     add_library(temper_${name} INTERFACE)
     set(scope INTERFACE)
@@ -28,6 +33,11 @@ function(temper_module folder)
   target_sources(temper_${name}
     PUBLIC FILE_SET HEADERS BASE_DIRS "${CMAKE_CURRENT_SOURCE_DIR}" FILES ${M_HEADERS})
   target_link_libraries(temper_${name} ${scope} temper_warnings ${deps} ${M_LIBS})
+endfunction()
+
+# temper_runs_once(<target>): compile it with -O1.
+function(temper_runs_once target)
+  target_compile_options(${target} PRIVATE $<$<CONFIG:RelWithDebInfo>:-O1>)
 endfunction()
 
 # temper_targets(<variable> <folder>...): the targets of these folders.
@@ -45,6 +55,8 @@ function(temper_program name)
   cmake_parse_arguments(P "" "" "SOURCES;DEPS;LIBS" ${ARGN})
   temper_targets(deps ${P_DEPS})
   add_executable(${name} ${P_SOURCES})
+  temper_use_precompiled(${name} temper_precompiled)
+  temper_runs_once(${name})
   target_include_directories(${name} PRIVATE "${PROJECT_BINARY_DIR}/inc/${name}")
   target_link_libraries(${name} PRIVATE temper_warnings ${deps} ${P_LIBS})
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/bin")

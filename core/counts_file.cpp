@@ -1,16 +1,16 @@
 #include "core/counts_file.hpp"
 
 #include "core/files.hpp"
+#include "core/json_document.hpp"
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 namespace temper {
 
 Result<std::vector<std::int64_t>> read_counts(const std::filesystem::path& file,
                                               std::string_view what) {
   TEMPER_TRY(const std::string text, read_file(file));
-  const nlohmann::json parsed = nlohmann::json::parse(text, nullptr, false);
+  const nlohmann::json parsed = parse_json(text);
   if (!parsed.is_array() || parsed.empty())
     return invalid_input(fmt::format("{}: expected a JSON array of {}", file.string(), what));
   std::vector<std::int64_t> counts;

@@ -1,9 +1,9 @@
 #include "trainer/synthetic_engine.hpp"
 
 #include "core/files.hpp"
+#include "core/json_document.hpp"
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include <utility>
 
@@ -45,7 +45,7 @@ Status SyntheticEngine::save(const std::filesystem::path& folder) const {
 
 Status SyntheticEngine::load(const std::filesystem::path& folder) {
   TEMPER_TRY(const std::string text, read_file(folder / kFile));
-  const auto state = nlohmann::json::parse(text, nullptr, false);
+  const auto state = parse_json(text);
   if (!state.is_object() || !state.contains("updates") || !state["updates"].is_number_unsigned())
     return corrupt((folder / kFile).string() + " has no count of `updates`");
   updates_ = state["updates"].get<std::uint64_t>();

@@ -1,8 +1,9 @@
 #include "actors/policy/safetensors.hpp"
 
+#include "core/json_document.hpp"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <bit>

@@ -1,9 +1,9 @@
 #include "orchestrator/record/certificate_audit.hpp"
 
 #include "core/files.hpp"
+#include "core/json_document.hpp"
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -39,7 +39,7 @@ class Comparison {
       : batches_(batches), report_(report), lines_(batches.size()) {}
 
   void read(std::uint64_t number_of_line, const std::string& text, bool is_last) {
-    const json line = json::parse(text, nullptr, false);
+    const json line = parse_json(text);
     const auto step = line.is_object() ? number(line, "step") : std::nullopt;
     if (!step || !line.contains("groups") || !line.at("groups").is_array()) {
       if (!is_last || report_.ended)

@@ -1,9 +1,9 @@
 #include "orchestrator/record/summary_audit.hpp"
 
 #include "core/files.hpp"
+#include "core/json_document.hpp"
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 namespace temper::orchestrator {
 namespace {
@@ -26,7 +26,7 @@ std::vector<std::string> audit_times(const std::filesystem::path& path) {
   const auto text = read_file(path);
   if (!text)
     return {};
-  const json summary = json::parse(*text, nullptr, false);
+  const json summary = parse_json(*text);
   if (summary.is_discarded())
     return {path.string() + " is not JSON"};
   const json::json_pointer wall_path("/utilization/wall_ns");

@@ -3,9 +3,9 @@
 #include "cli/study/ablation_command.hpp"
 #include "cli/study/cost_command.hpp"
 #include "cli/study/validate_command.hpp"
+#include "core/json_document.hpp"
 
 #include <gtest/gtest.h>
-#include <nlohmann/json.hpp>
 
 #include <fstream>
 #include <iterator>
@@ -51,7 +51,7 @@ TEST(Ablation, PrintsEachRowAsATableAndAsJson) {
   options.json = true;
   EXPECT_EQ(run_ablation(options, json, err), 0) << err.str();
   bool found = false;
-  for (const auto& row : nlohmann::json::parse(json.str())) {
+  for (const auto& row : parse_json_or_throw(json.str())) {
     if (row["mechanism"] == "Adaptive Pipe against DualPipe: memory") {
       found = true;
       EXPECT_DOUBLE_EQ(row["predicted"].get<double>(), -0.5);
@@ -75,7 +75,7 @@ TEST(Estimate, PrintsMetricsAsJsonWithTermsThatSumUp) {
   options.json = true;
   const Outcome outcome = estimate(options);
   ASSERT_EQ(outcome.code, 0) << outcome.err;
-  const auto json = nlohmann::json::parse(outcome.out);
+  const auto json = parse_json_or_throw(outcome.out);
   EXPECT_EQ(json["kind"], "gemm");
   EXPECT_EQ(json["params"], "k=4096;m=4096;n=4096");
   const auto& time = json["metrics"][0];
@@ -127,7 +127,7 @@ TEST(Validate, GivesKindsAndRowsAsJson) {
   options.json = true;
   const Outcome outcome = validate(options);
   ASSERT_EQ(outcome.code, 0) << outcome.err;
-  const auto json = nlohmann::json::parse(outcome.out);
+  const auto json = parse_json_or_throw(outcome.out);
   ASSERT_EQ(json.size(), 2U);
   const auto keys = [](const nlohmann::json& object) {
     std::set<std::string> names;

@@ -1,10 +1,10 @@
 // `temper plan`, with the descriptions that ship with the build.
 #include "cli/study/plan_command.hpp"
 
+#include "core/json_document.hpp"
 #include "orchestrator/pipeline/load.hpp"
 
 #include <gtest/gtest.h>
-#include <nlohmann/json.hpp>
 
 #include <fstream>
 #include <iterator>
@@ -73,7 +73,7 @@ TEST(PlanCommand, PutsALayoutBesideTheBestTermByTerm) {
   options.json = true;
   const Outcome outcome = plan_with(options);
   ASSERT_EQ(outcome.code, 0) << outcome.err;
-  const auto json = nlohmann::json::parse(outcome.out);
+  const auto json = parse_json_or_throw(outcome.out);
   ASSERT_EQ(json["plans"].size(), 4U);
   const auto& yours = json["plans"][3];
   EXPECT_EQ(yours["name"], "yours");

@@ -2,8 +2,9 @@
 // overlap.
 #pragma once
 
+#include "core/json_document.hpp"
+
 #include <gtest/gtest.h>
-#include <nlohmann/json.hpp>
 
 #include <cmath>
 #include <map>

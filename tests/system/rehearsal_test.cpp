@@ -1,10 +1,10 @@
 // Simulated hardware as a user runs it: worker processes and plain objects leave the same log.
+#include "core/json_document.hpp"
 #include "orchestrator/metrics/card_timeline.hpp"
 #include "tests/support/gunzip.hpp"
 #include "tests/support/trace.hpp"
 #include "tests/system/harness.hpp"
 
-#include <nlohmann/json.hpp>
 #include <poll.h>
 #include <signal.h>
 
@@ -176,9 +176,9 @@ TEST_F(Rehearsal, TheShippedSupernodeRuns) {
 
 TEST_F(Rehearsal, TheTraceHasATrackForEachGroupOfCardsThatSumsToTheWall) {
   ASSERT_EQ(temper(arguments("a", {"--driver", "in-process"})).status, 0);
-  const auto trace = nlohmann::json::parse(test::gunzip(run_folder("a") / "trace.json.gz"));
+  const auto trace = parse_json_or_throw(test::gunzip(run_folder("a") / "trace.json.gz"));
   const auto summary =
-      nlohmann::json::parse(read_file(run_folder("a") / "summary.json").value_or(""));
+      parse_json_or_throw(read_file(run_folder("a") / "summary.json").value_or(""));
   const auto ends = test::check_card_tracks(trace);
   EXPECT_EQ(ends.size(), 6U);
   EXPECT_TRUE(ends.contains("card 0: rollout-0"));
@@ -248,7 +248,7 @@ TEST_P(Shipped, StaysWithinItsPeaksItsMemoryAndWhatWasPredicted) {
   const Ended run = run_on("in-process", "a");
   ASSERT_EQ(run.status, 0) << run.output;
   const auto summary =
-      nlohmann::json::parse(read_file(run_folder("a") / "summary.json").value_or(""));
+      parse_json_or_throw(read_file(run_folder("a") / "summary.json").value_or(""));
   const auto& mfu = summary.at("mfu");
   double flops = 0;
   for (const auto& [role, m] : mfu.at("roles").items()) {

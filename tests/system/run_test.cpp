@@ -1,7 +1,6 @@
 // A run that nobody disturbs: what it leaves behind, and that each way to run it does what it says.
+#include "core/json_document.hpp"
 #include "tests/system/harness.hpp"
-
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 
@@ -17,8 +16,7 @@ using orchestrator::Record;
 class Run : public SystemTest {
  protected:
   nlohmann::json summary() const {
-    return nlohmann::json::parse(
-        read_file(run_dir() / "summary.json").value_or(""), nullptr, false);
+    return parse_json(read_file(run_dir() / "summary.json").value_or(""));
   }
 };
 
@@ -48,13 +46,11 @@ TEST_F(Run, ItsSummarySaysWhatItsLogSays) {
   EXPECT_LE(s["staleness"]["max"], 2);
   EXPECT_EQ(s["tokens"]["trained"].is_number(), true);
   EXPECT_EQ(s["utilization"]["per_card"].size(), 2U);
-  const auto replay = nlohmann::json::parse(
-      temper({"replay", run_dir().string(), "--json"}).output, nullptr, false);
+  const auto replay = parse_json(temper({"replay", run_dir().string(), "--json"}).output);
   EXPECT_EQ(replay["log_hash"], s["log_hash"]);
   for (const char* file : {"config.yaml", "metrics.jsonl", "trace.json"})
     EXPECT_GT(fs::file_size(run_dir() / file), 0U) << file;
-  EXPECT_FALSE(nlohmann::json::parse(read_file(run_dir() / "trace.json").value(), nullptr, false)
-                   .is_discarded());
+  EXPECT_FALSE(parse_json(read_file(run_dir() / "trace.json").value()).is_discarded());
 }
 
 TEST_F(Run, ACertificateThatWasTamperedWithIsNamedByTheAudit) {
@@ -63,7 +59,7 @@ TEST_F(Run, ACertificateThatWasTamperedWithIsNamedByTheAudit) {
   const fs::path file = run_dir() / "certificates.jsonl";
   std::string text = read_file(file).value();
   EXPECT_EQ(std::ranges::count(text, '\n'), 24);
-  const auto first = nlohmann::json::parse(text.substr(0, text.find('\n')), nullptr, false);
+  const auto first = parse_json(text.substr(0, text.find('\n')));
   const std::string group = first["groups"][0]["group"].dump();
   const std::size_t at = text.find("\"v0\":0");
   ASSERT_NE(at, std::string::npos);

@@ -1,10 +1,10 @@
 // A real policy at the times of simulated cards, as a user runs it.
 #include "core/clock.hpp"
 #include "core/files.hpp"
+#include "core/json_document.hpp"
 #include "tests/system/harness.hpp"
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 #include <poll.h>
 #include <signal.h>
 
@@ -67,7 +67,7 @@ class Twin : public NamedRunsTest {
     std::istringstream lines(read_file(run_folder("a") / "metrics.jsonl").value_or(""));
     std::vector<nlohmann::json> out;
     for (std::string line; std::getline(lines, line);)
-      out.push_back(nlohmann::json::parse(line, nullptr, false));
+      out.push_back(parse_json(line));
     return out;
   }
   void expect_real_updates() const {

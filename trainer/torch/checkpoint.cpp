@@ -1,9 +1,9 @@
 #include "trainer/torch/checkpoint.hpp"
 
 #include "core/files.hpp"
+#include "core/json_document.hpp"
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 namespace temper::trainer {
 
@@ -22,7 +22,7 @@ struct Counters {
 };
 
 Result<Counters> parse_counters(std::string_view text) {
-  const auto json = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const auto json = parse_json(text);
   const auto has = [&](const char* key) {
     return json.contains(key) && json[key].is_number_unsigned();
   };

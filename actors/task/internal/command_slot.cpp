@@ -1,9 +1,9 @@
 #include "actors/task/internal/command_slot.hpp"
 
 #include "actors/task/internal/text.hpp"
+#include "core/json_document.hpp"
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 #include <unistd.h>
 
 #include <algorithm>
@@ -43,7 +43,7 @@ ReadEnd read_available(int fd, std::string& out, std::size_t limit) {
 }  // namespace
 
 Result<double> parse_reply(std::string_view line) {
-  const json reply = json::parse(line, nullptr, false);
+  const json reply = parse_json(line);
   if (reply.is_discarded())
     return invalid_input(fmt::format("the reply is not JSON: `{}`", excerpt(line)));
   const auto reward = reply.is_object() ? reply.find("reward") : reply.end();

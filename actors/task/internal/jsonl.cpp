@@ -3,10 +3,10 @@
 #include "actors/task/internal/text.hpp"
 #include "core/files.hpp"
 #include "core/hash.hpp"
+#include "core/json_document.hpp"
 #include "core/random.hpp"
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -37,7 +37,7 @@ Result<json> parse_object(std::string_view line) {
   if (const auto at = first_invalid_utf8(line))
     return invalid_input(fmt::format("byte {} is not UTF-8", *at + 1));
   try {
-    json object = json::parse(line);
+    json object = parse_json_or_throw(line);
     if (!object.is_object())
       return invalid_input(fmt::format("expected an object, found {}", object.type_name()));
     return object;

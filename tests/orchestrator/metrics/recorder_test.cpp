@@ -2,13 +2,13 @@
 
 #include "cli/run/report_command.hpp"
 #include "core/files.hpp"
+#include "core/json_document.hpp"
 #include "orchestrator/record/event_log.hpp"
 #include "tests/support/gunzip.hpp"
 #include "tests/support/scheduler_world.hpp"
 #include "tests/support/trace.hpp"
 
 #include <gtest/gtest.h>
-#include <nlohmann/json.hpp>
 
 #include <cmath>
 #include <set>
@@ -70,7 +70,7 @@ struct RecordedRun {
 
 TEST(RunRecorder, TheTraceIsJsonAndItsCardsCoverTheWholeTime) {
   const RecordedRun run(1);
-  const json trace = json::parse(*read_file(run.dir.path / "trace.json"));
+  const json trace = parse_json_or_throw(*read_file(run.dir.path / "trace.json"));
   std::set<std::string> tracks, instants, counters;
   for (const json& e : trace) {
     const std::string ph = e.at("ph");
@@ -104,8 +104,8 @@ TEST(RunRecorder, TheTraceOfARunWithoutAnyRecordIsJson) {
   auto recorder = RunRecorder::create(dir.path);
   ASSERT_TRUE(recorder.has_value());
   ASSERT_TRUE((*recorder)->close({}).has_value());
-  EXPECT_TRUE(json::parse(*read_file(dir.path / "trace.json")).empty());
-  EXPECT_FALSE(json::parse(*read_file(dir.path / "summary.json")).at("ok").get<bool>());
+  EXPECT_TRUE(parse_json_or_throw(*read_file(dir.path / "trace.json")).empty());
+  EXPECT_FALSE(parse_json_or_throw(*read_file(dir.path / "summary.json")).at("ok").get<bool>());
 }
 
 TEST(RunRecorder, ThereIsALinePerUpdateWithSharesThatAddUp) {
@@ -114,7 +114,7 @@ TEST(RunRecorder, ThereIsALinePerUpdateWithSharesThatAddUp) {
   std::string text;
   std::uint64_t step = 0;
   while (std::getline(lines, text)) {
-    const json line = json::parse(text);
+    const json line = parse_json_or_throw(text);
     EXPECT_EQ(line.at("step").get<std::uint64_t>(), ++step);
     double sum = 0;
     for (const json& share : line.at("states")) {

@@ -1,13 +1,13 @@
 // certificates.jsonl and the auditor's look at it: what a run writes is accepted, whatever happened
 // in it; what somebody changed is named.
 #include "core/files.hpp"
+#include "core/json_document.hpp"
 #include "orchestrator/metrics/certificate_file.hpp"
 #include "orchestrator/record/certificate_audit.hpp"
 #include "tests/support/scheduler_world.hpp"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
-#include <nlohmann/json.hpp>
 #include <unistd.h>
 
 #include <algorithm>
@@ -83,7 +83,7 @@ TEST(Certificates, ThereIsALinePerUpdateAndItSaysWhatWasTrained) {
   const auto lines = run.lines();
   ASSERT_EQ(lines.size(), 6U);
   for (std::uint64_t step = 0; step < 6; ++step) {
-    const json line = json::parse(lines[step]);
+    const json line = parse_json_or_throw(lines[step]);
     EXPECT_EQ(line.at("step"), step);
     EXPECT_EQ(line.at("bound"), 2);
     ASSERT_EQ(line.at("groups").size(), 3U);
@@ -128,7 +128,7 @@ template <class Change>
 std::vector<std::string> tampered(const CertifiedRun& run, std::size_t at, Change change) {
   auto lines = run.lines();
   const auto kept = lines;
-  json line = json::parse(lines.at(at));
+  json line = parse_json_or_throw(lines.at(at));
   change(line);
   lines[at] = line.dump();
   auto said = run.audit_of(lines);
@@ -191,7 +191,7 @@ TEST(Certificates, LinesThatAreMissingOrTooManyAreNamed) {
   auto more = lines;
   more.push_back(lines[1]);
   EXPECT_EQ(run.audit_of(more), Said{"certificates.jsonl: step 1: certified more than once"});
-  auto later = json::parse(lines[5]);
+  auto later = parse_json_or_throw(lines[5]);
   later["step"] = 6;
   more.back() = later.dump();
   EXPECT_EQ(run.audit_of(more),

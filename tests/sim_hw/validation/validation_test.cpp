@@ -1,3 +1,4 @@
+#include "core/statistics.hpp"
 #include "sim_hw/validation/provenance.hpp"
 #include "sim_hw/validation/report.hpp"
 

@@ -211,17 +211,17 @@ TEST(Compare, AnyKeyIsVariedAndNamedInTheTableAndInThePlot) {
 
 template <class Change>
 std::string error_of(Change change) {
-  CompareOptions command;
+  cli::CompareOptions command;
   command.config = long_tailed_file();
   change(command);
   std::ostringstream out, err;
-  EXPECT_EQ(run_compare(command, out, err), 1);
+  EXPECT_EQ(cli::run_compare(command, out, err), 1);
   EXPECT_EQ(out.str(), "");
   return err.str();
 }
 
-TEST(CompareOptions, RefusesWrongFlagsByName) {
-  using C = CompareOptions;
+TEST(CompareCommand, RefusesWrongFlagsByName) {
+  using C = cli::CompareOptions;
   EXPECT_EQ(error_of([](C& c) { c.policies = {"exakt"}; }),
             "temper: --policies exakt: did you mean `exact`?\n");
   EXPECT_EQ(error_of([](C& c) {
@@ -254,8 +254,8 @@ TEST(CompareOptions, RefusesWrongFlagsByName) {
             std::string::npos);
 }
 
-TEST(CompareOptions, RefusesToVaryWhatCannotBe) {
-  using C = CompareOptions;
+TEST(CompareCommand, RefusesToVaryWhatCannotBe) {
+  using C = cli::CompareOptions;
   const auto error = [](std::vector<std::string> vary) {
     return error_of([&](C& c) { c.vary = std::move(vary); });
   };
@@ -277,20 +277,20 @@ TEST(CompareOptions, RefusesToVaryWhatCannotBe) {
             "temper: --vary steps: --vary decides steps; leave it out\n");
 }
 
-TEST(CompareOptions, ResumesOnlyWhatLeavesSomethingToGoOnFrom) {
-  EXPECT_EQ(error_of([](CompareOptions& c) { c.resume = true; }),
+TEST(CompareCommand, ResumesOnlyWhatLeavesSomethingToGoOnFrom) {
+  EXPECT_EQ(error_of([](cli::CompareOptions& c) { c.resume = true; }),
             "temper: --resume: these runs are simulated in this process and leave nothing to go on "
             "from; run them again\n");
 }
 
-TEST(CompareOptions, WritesTheTableAndAPlotWithALineForEachPolicy) {
-  CompareOptions command;
+TEST(CompareCommand, WritesTheTableAndAPlotWithALineForEachPolicy) {
+  cli::CompareOptions command;
   command.config = long_tailed_file();
   command.policies = {"sync", "exact", "drop"};
   command.etas = {"2", "0", "1"};
   command.out = ::testing::TempDir() + "compare_out";
   std::ostringstream out, err;
-  ASSERT_EQ(run_compare(command, out, err), 0) << err.str();
+  ASSERT_EQ(cli::run_compare(command, out, err), 0) << err.str();
   const std::string csv = read_file(fs::path(command.out) / "compare.csv").value();
   EXPECT_EQ(std::ranges::count(csv, '\n'), 1 + 1 + 3 * 2);
   EXPECT_TRUE(csv.starts_with("policy,eta,vary,seed,end,updates,seconds,trained_per_s"));
@@ -302,7 +302,7 @@ TEST(CompareOptions, WritesTheTableAndAPlotWithALineForEachPolicy) {
   EXPECT_NE(markdown.find("staleness policies\n\n" + out.str()), std::string::npos) << markdown;
   command.json = true;
   std::ostringstream json;
-  ASSERT_EQ(run_compare(command, json, err), 0);
+  ASSERT_EQ(cli::run_compare(command, json, err), 0);
   EXPECT_NE(json.str().find("\"policy\": \"drop\""), std::string::npos) << json.str();
 }
 

@@ -190,13 +190,13 @@ TEST_F(Recorded, AFolderWithoutAWholeRunIsRefused) {
 TEST_F(Recorded, TheCommandPrintsRecordedFirstAndTheRegretLast) {
   const fs::path run = local(local_pipeline());
   std::ostringstream out, err;
-  EXPECT_EQ(run_whatif({run.string(), {"staleness.bound=1"}, "", false}, out, err), 0);
+  EXPECT_EQ(cli::run_whatif({run.string(), {"staleness.bound=1"}, "", false}, out, err), 0);
   EXPECT_LT(out.str().find("recorded"), out.str().find("unchanged"));
   EXPECT_LT(out.str().find("unchanged"), out.str().find("regret"));
   std::ostringstream json;
-  EXPECT_EQ(run_whatif({run.string(), {"staleness.bound=1"}, "", true}, json, err), 0);
+  EXPECT_EQ(cli::run_whatif({run.string(), {"staleness.bound=1"}, "", true}, json, err), 0);
   EXPECT_NE(json.str().find("\"regret_per_s\""), std::string::npos);
-  EXPECT_EQ(run_whatif({run.string(), {}, "", false}, out, err), 1);
+  EXPECT_EQ(cli::run_whatif({run.string(), {}, "", false}, out, err), 1);
   EXPECT_NE(err.str().find("--set"), std::string::npos);
 }
 

@@ -195,7 +195,7 @@ TEST_F(Tune, StoppedEarlyItDecidesOnWhatItHas) {
 }
 
 TEST_F(Tune, TheCommandWritesWhatItFoundAndNeverOverIt) {
-  TuneOptions command;
+  cli::TuneOptions command;
   command.config = options_.config.string();
   command.modes = {"separate"};
   command.etas = {"1"};
@@ -203,21 +203,21 @@ TEST_F(Tune, TheCommandWritesWhatItFoundAndNeverOverIt) {
   command.steps = 1;
   command.out = (fs::path(folder_) / "out").string();
   std::ostringstream out, err;
-  ASSERT_EQ(run_tune(command, out, err), 0) << err.str();
+  ASSERT_EQ(cli::run_tune(command, out, err), 0) << err.str();
   EXPECT_NE(out.str().find("as given"), std::string::npos);
   EXPECT_NE(err.str().find("whole runs"), std::string::npos);
   for (const char* name : {"tuned.yaml", "tune.csv", "tune.svg", "tune.md"})
     EXPECT_TRUE(fs::exists(fs::path(command.out) / name)) << name;
-  EXPECT_EQ(run_tune(command, out, err), 1);
+  EXPECT_EQ(cli::run_tune(command, out, err), 1);
   EXPECT_NE(err.str().find("is there already; name another --out"), std::string::npos);
 }
 
 TEST_F(Tune, TheCommandSaysWhichModeWasMeant) {
-  TuneOptions command;
+  cli::TuneOptions command;
   command.config = options_.config.string();
   command.modes = {"fussed"};
   std::ostringstream out, err;
-  EXPECT_EQ(run_tune(command, out, err), 1);
+  EXPECT_EQ(cli::run_tune(command, out, err), 1);
   EXPECT_NE(err.str().find("--modes fussed: did you mean `fused`?"), std::string::npos);
 }
 

@@ -3,8 +3,6 @@
 #include <gtest/gtest.h>
 
 namespace temper::study {
-
-using namespace orchestrator;
 namespace {
 
 /// Update i (from 1) is done after 2 i seconds.

@@ -154,28 +154,30 @@ TEST(SvgPlot, PutsValuesWhereTheAxisHasThem) {
 
 template <class Change>
 std::string error_of(Change change) {
-  SweepOptions command;
+  cli::SweepOptions command;
   command.config = small_file();
   change(command);
   std::ostringstream out, err;
-  EXPECT_EQ(run_sweep(command, out, err), 1);
+  EXPECT_EQ(cli::run_sweep(command, out, err), 1);
   return err.str();
 }
 
-TEST(SweepOptions, RefusesWrongFlagsByName) {
-  EXPECT_EQ(error_of([](SweepOptions&) {}),
+TEST(SweepCommand, RefusesWrongFlagsByName) {
+  EXPECT_EQ(error_of([](cli::SweepOptions&) {}),
             "temper: nothing to sweep; give --over key=value,value\n");
-  EXPECT_NE(error_of([](SweepOptions& c) { c.over = {"stalenes.bound=1"}; }).find("did you mean"),
-            std::string::npos);
-  EXPECT_NE(error_of([](SweepOptions& c) { c.over = {"staleness.bound=x"}; }).find("found `x`"),
-            std::string::npos);
-  EXPECT_EQ(error_of([](SweepOptions& c) { c.over = {"steps=4"}, c.any = {"steps=5"}; }),
+  EXPECT_NE(
+      error_of([](cli::SweepOptions& c) { c.over = {"stalenes.bound=1"}; }).find("did you mean"),
+      std::string::npos);
+  EXPECT_NE(
+      error_of([](cli::SweepOptions& c) { c.over = {"staleness.bound=x"}; }).find("found `x`"),
+      std::string::npos);
+  EXPECT_EQ(error_of([](cli::SweepOptions& c) { c.over = {"steps=4"}, c.any = {"steps=5"}; }),
             "temper: steps: swept twice\n");
-  EXPECT_NE(error_of([](SweepOptions& c) {
+  EXPECT_NE(error_of([](cli::SweepOptions& c) {
               c.sets = {"hardware=local"}, c.over = {"steps=4"};
             }).find("a sweep needs `hardware: simulated`"),
             std::string::npos);
-  EXPECT_NE(error_of([](SweepOptions& c) {
+  EXPECT_NE(error_of([](cli::SweepOptions& c) {
               c.over = {"steps=4,3"}, c.plot = "/nowhere/x.svg";
             }).find("do not ascend"),
             std::string::npos);

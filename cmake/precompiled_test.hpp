@@ -1,0 +1,6 @@
+// The same for tests.
+#pragma once
+
+#include "precompiled.hpp"
+
+#include <gtest/gtest.h>
