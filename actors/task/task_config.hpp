@@ -41,7 +41,7 @@ void describe(V& v, TaskConfig& c) {
   v.field(4,
           "held_out",
           c.held_out,
-          {.doc = "Share of the problems kept out of training, for evaluation.",
+          {.doc = "Share of the problems kept out of training. No command evaluates on them.",
            .min = 0.0,
            .max = 0.9});
   v.field(

@@ -1,0 +1,137 @@
+"""What docs/figures.py runs: the program under test in a scratch folder, and what a command costs."""
+import concurrent.futures
+import datetime
+import itertools
+import os
+import pathlib
+import re
+import shlex
+import shutil
+import subprocess
+import threading
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+
+
+class Failure(Exception):
+    """A command, a recipe or a claim failed; the text is for people."""
+
+
+class Data(dict):
+    """A JSON object whose fields are attributes; `data["field"]` for names that are no words."""
+
+    def __getattr__(self, name):
+        try:
+            return self[name]
+        except KeyError:
+            raise AttributeError(f"no field `{name}`; there are {', '.join(self)}") from None
+
+
+class Program:
+    """The program under test, in a scratch folder with the configurations."""
+
+    def __init__(self, scratch):
+        self.path = pathlib.Path(os.environ.get("TEMPER", ROOT / "build/release/bin/temper")).resolve()
+        if not self.path.exists():
+            raise Failure(f"{self.path} is not there: build it, or set TEMPER")
+        self.build = self.path.parent.parent
+        self.scratch = pathlib.Path(scratch)
+        for folder in ("configs", "docs"):
+            shutil.copytree(ROOT / folder, self.scratch / folder)
+        bin_folder = self.scratch / "bin"
+        bin_folder.mkdir()
+        write_program(bin_folder / "temper", self.words() + f'exec {shlex.quote(str(self.path))} "$@"\n')
+        bench = shlex.quote(str(self.build / "bench"))
+        write_program(
+            self.scratch / "x",
+            'case "$1" in\n'
+            f'  bench) for b in {bench}/*"$2"*; do [ -x "$b" ] && "$b"; done ;;\n'
+            '  test | build | lint | fmt | figures) echo "x $1: not run from here" ;;\n'
+            '  *) exec temper "$@" ;;\nesac\n',
+        )
+        (self.scratch / "build").mkdir()
+        (self.scratch / "build/release").symlink_to(self.build)
+        self.environment = dict(os.environ, PATH=f"{bin_folder}:{os.environ['PATH']}")
+        self.writing = False
+        self.counter = itertools.count(1)
+        self.kept = {}
+        self.lock = threading.Lock()
+
+    def words(self):
+        """Shell lines for a program that knows its commands by their older names."""
+        new = subprocess.run([str(self.path), "cost", "--list"], capture_output=True, check=False)
+        return "" if new.returncode == 0 else (
+            'case "$1" in cost) set -- estimate "${@:2}" ;; forecast) set -- predict "${@:2}" ;;\n'
+            '  measure) set -- calibrate --local "${@:2}" ;; esac\n')
+
+    def shell(self, line, limit=None):
+        """(exit status or None if it ran past `limit` seconds, what it printed)."""
+        process = subprocess.Popen(
+            ["bash", "-c", line], cwd=self.scratch, env=self.environment, text=True,
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            start_new_session=True)
+        try:
+            printed, _ = process.communicate(timeout=limit)
+            return process.returncode, printed
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, 15)
+            return None, process.communicate()[0]
+
+    def output(self, line, may_fail=False):
+        """Of a command line with `{out}` for a folder of its own; each line runs once."""
+        with self.lock:
+            future = self.kept.get(line)
+            mine = future is None
+            if mine:
+                future = self.kept[line] = concurrent.futures.Future()
+        if mine:
+            out = self.scratch / "out" / str(next(self.counter))
+            out.mkdir(parents=True)
+            status, printed = self.shell(line.replace("{out}", str(out)))
+            future.set_result((status, printed, out))
+        status, printed, out = future.result()
+        if status != 0 and not may_fail:
+            raise Failure(f"exit {status} of: {line}\n{printed[-2000:]}")
+        return printed, out
+
+
+def write_program(path, text):
+    path.write_text("#!/bin/bash\n" + text)
+    path.chmod(0o755)
+
+
+def family(pid):
+    """A process and all below it."""
+    children = {}
+    for stat in pathlib.Path("/proc").glob("[0-9]*/stat"):
+        try:
+            words = stat.read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        children.setdefault(int(words[1]), []).append(int(stat.parent.name))
+    found = [pid]
+    for one in found:
+        found += children.get(one, [])
+    return found
+
+
+def memory_of(pid):
+    """KiB of a process, pages that it shares counted in part."""
+    try:
+        rollup = pathlib.Path(f"/proc/{pid}/smaps_rollup").read_text()
+        return int(re.search(r"^Pss: +([0-9]+)", rollup, re.MULTILINE)[1])
+    except (OSError, TypeError):
+        return 0
+
+
+def machine():
+    """Whose seconds these are."""
+    model = "an unknown CPU"
+    for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            model = " ".join(line.partition(":")[2].split())
+            break
+    commit = subprocess.run(["git", "-C", str(ROOT), "rev-parse", "--short", "HEAD"], text=True,
+                            capture_output=True, check=False).stdout.strip() or "unknown"
+    cores = len(os.sched_getaffinity(0))
+    return f"_Measured on {cores} cores of {model}, commit {commit}, {datetime.date.today()}._"
