@@ -21,7 +21,7 @@ struct TuneCommand {
   std::string curve;
   double max_staleness = -1, min_tokens_per_s = -1;  ///< Below 0: not given.
   std::string max_memory;
-  std::string calibration = kLocalCalibration;  ///< Of local hardware.
+  std::string calibration = kMachineModel;  ///< Of local hardware.
   int effort = 64;
   std::uint64_t steps = 20;
   int threads = 0;  ///< 0: as many as there are cores.
