@@ -52,7 +52,7 @@ Result<study::TuneOptions> to_options(const TuneOptions& command) {
     TEMPER_TRY(study::SweepAxis axis, study::parse_axis("--vary", text));
     options.vary.push_back(std::move(axis));
   }
-  TEMPER_TRY(options.objective, parse_name<study::Objective>("--objective", command.objective));
+  TEMPER_TRY(options.objective, parse_name<study::TuneObjective>("--objective", command.objective));
   if (!command.curve.empty()) {
     TEMPER_TRY(options.curve, study::read_reward_curve(command.curve));
   }
@@ -65,7 +65,7 @@ Result<study::TuneOptions> to_options(const TuneOptions& command) {
     options.constraints.max_memory = *bytes;
   }
   if (fs::exists(command.calibration)) {
-    TEMPER_TRY(options.calibration, study::load_local(command.calibration));
+    TEMPER_TRY(options.calibration, study::load_machine_model(command.calibration));
   }
   if (command.effort < 1 || command.steps < 1)
     return invalid_input("--effort and --steps must be at least 1");
@@ -117,7 +117,7 @@ Result<study::Tuned> search(const TuneOptions& command, const fs::path& folder, 
 
 /// A run of the file that was written, from start to finish: what `temper run` of it will print.
 Result<std::string> prediction_of(const orchestrator::PipelineConfig& config) {
-  TEMPER_TRY(const study::Figures figures, study::evaluate(config));
+  TEMPER_TRY(const study::Figures figures, study::simulate(config));
   return fmt::format(
       "a run of it, {} updates from start to finish: {:.1f}k trained tokens/s, {:.2f} h",
       config.steps,

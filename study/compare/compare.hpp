@@ -7,7 +7,7 @@
 //
 // Runs on simulated hardware whose policy is only counted are tried in this process, several at
 // once. All others (local hardware, twins) are real runs, one after the other, each in a folder of
-// its own (explore/compare_runs.hpp).
+// its own (compare_runs.hpp).
 //
 // Figures are those of whole runs, since what a policy costs at the ends of a run is its own, and
 // everything that was ever generated is counted:
@@ -17,12 +17,12 @@
 //            (Over those generated to the end it would look better: a response that was aborted,
 //            as long ones are, is not among them. Their mean is `generated_length`. It is what bias
 //            is over on local hardware with a real policy, where nobody knows the other.)
-// What is learned: explore/learning.hpp.
+// What is learned: study/simulate/learning.hpp.
 #pragma once
 
 #include "orchestrator/metrics/run_metrics.hpp"
+#include "study/simulate/axes.hpp"
 #include "study/simulate/simulate.hpp"
-#include "study/simulate/sweep.hpp"
 
 #include <filesystem>
 #include <functional>
@@ -46,7 +46,7 @@ struct CompareOptions {
   std::vector<SweepAxis> vary;
   std::uint64_t steps = 0;  ///< Updates of each run; 0: as configured.
   double target_reward = 0.9;
-  EvaluateOptions evaluate;  ///< Of the runs in this process.
+  SimulateOptions simulate;  ///< Of the runs in this process.
 
   // --- Real runs
   std::filesystem::path out;  ///< Their folders are in out/runs.
@@ -62,11 +62,6 @@ struct CompareOptions {
 /// Of a list on the command line; empty: all, in the order of PolicyRule. Errors: a name that is
 /// none, or twice the same.
 Result<std::vector<orchestrator::PolicyRule>> parse_policies(const std::vector<std::string>& names);
-/// Errors: none, no number from 0 to 1024, twice the same.
-Result<std::vector<double>> parse_etas(const std::vector<std::string>& texts);
-/// Errors: no whole number, twice the same.
-Result<std::vector<std::uint64_t>> parse_seeds(const std::vector<std::string>& texts);
-
 /// NotRun: the configuration breaks a rule, such as a bound that the policy cannot have.
 enum class CompareEnd { Ran, NotRun, Failed };
 
@@ -94,7 +89,7 @@ struct CompareRow {
   std::string reason;  ///< Why it did not run, or failed.
 };
 
-struct Comparison {
+struct PolicyComparison {
   /// By eta (`sync` first), then by policy in the order given, by varied keys, by seed.
   std::vector<CompareRow> rows;
   std::vector<std::vector<RewardPoint>> rewards;  ///< Of each row; empty where nothing learns.
@@ -105,14 +100,14 @@ struct Comparison {
 
 /// Errors, before anything is run: the configuration cannot be read; options that cannot be meant;
 /// a folder that holds another run. Where the user stops a real run the rest is not run.
-Result<Comparison> compare(const CompareOptions& options);
+Result<PolicyComparison> compare(const CompareOptions& options);
 
 /// A configuration of a comparison, and what of its row is known before it has run.
 struct CompareJob {
   CompareRow row;
   orchestrator::PipelineConfig config;
 };
-/// In the order of Comparison::rows. Errors: as compare(), but for folders.
+/// In the order of PolicyComparison::rows. Errors: as compare(), but for folders.
 Result<std::vector<CompareJob>> compare_jobs(const CompareOptions& options);
 
 /// Whether a job is run as `temper run` would.

@@ -1,4 +1,4 @@
-// What the closed form of explore/steady_state.hpp is made of: the batch that a run draws, an
+// What the closed form of steady_state.hpp is made of: the batch that a run draws, an
 // engine's steps, and a configuration as the terms of the equations. Doubles are seconds and
 // tokens.
 #pragma once
@@ -11,12 +11,13 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <utility>
 #include <vector>
 
 namespace temper::study::steady {
 
 /// What the first batch of the run draws.
-struct Drawn {
+struct BatchStatistics {
   static constexpr std::size_t kBins = 256;
 
   std::vector<Tokens> sequences;  ///< Prompt and response, of every response.
@@ -51,15 +52,17 @@ struct Drawn {
   std::map<std::int64_t, actors::Packings> packings_;
 };
 
-Drawn draw(const orchestrator::PipelineConfig& config, const actors::SimulationConfig& simulation);
+BatchStatistics draw(const orchestrator::PipelineConfig& config,
+                     const actors::SimulationConfig& simulation);
 
 /// An engine and its steps.
 struct Engine {
   rollout::EngineCost cost;
   double replicas = 1;
-  double cache = 0;                          ///< Tokens of a replica.
-  double swap = 0;                           ///< Taking over new weights.
-  std::map<std::int64_t, double> prefill{};  ///< Seconds, by prompts.
+  double cache = 0;  ///< Tokens of a replica.
+  double swap = 0;   ///< Taking over new weights.
+  /// Seconds, by prompts and the tokens of each.
+  std::map<std::pair<std::int64_t, std::int64_t>, double> prefill{};
 
   explicit Engine(const actors::SimulationSettings& settings);
 
@@ -70,8 +73,8 @@ struct Engine {
 };
 
 /// All that a configuration means for steady_equations.cpp.
-struct Terms {
-  const Drawn& drawn;
+struct SteadyTerms {
+  const BatchStatistics& batch;
   Engine& engine;
   double eta = 0;
   double fresh = 0;  ///< Responses of a batch per replica.
@@ -84,7 +87,7 @@ struct Terms {
   double return_share = 0;
   double group = 1;  ///< Responses of one.
 
-  double context() const { return drawn.prompt + drawn.residual; }
+  double context() const { return batch.prompt + batch.residual; }
   /// From a group's last response to its last score where the reference is busy for this share.
   double latency(double busy) const {
     return std::min(scoring + scored, scored * (1 + 0.5 / std::max(0.05, 1 - busy)));
@@ -92,6 +95,6 @@ struct Terms {
 };
 
 /// The steady state of a configuration with these terms.
-SteadyState settle(const Terms& terms, const orchestrator::PlacementConfig& cards);
+SteadyState settle(const SteadyTerms& terms, const orchestrator::PlacementConfig& cards);
 
 }  // namespace temper::study::steady

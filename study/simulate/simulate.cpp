@@ -1,6 +1,7 @@
 #include "study/simulate/simulate.hpp"
 
 #include "actors/simulation/lengths.hpp"
+#include "core/parallel.hpp"
 #include "core/thread_annotations.hpp"
 #include "orchestrator/metrics/summary.hpp"
 #include "orchestrator/pipeline/placement.hpp"
@@ -12,10 +13,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
 #include <optional>
-#include <thread>
 
 namespace temper::study {
 namespace {
@@ -68,8 +67,8 @@ Rates whole_of(const orchestrator::Summary& s, const orchestrator::RunMetrics& m
   return r;
 }
 
-Fates fates_of(const orchestrator::Summary& s) {
-  Fates f;
+TokenAccounts fates_of(const orchestrator::Summary& s) {
+  TokenAccounts f;
   f.generated = s.tokens.generated;
   f.wasted = s.wasted_tokens;
   if (f.generated > 0)
@@ -177,7 +176,7 @@ Result<Figures> figures_of(Watched& watched, const orchestrator::PipelineConfig&
   const orchestrator::Summary summary =
       orchestrator::summarize(metrics, {config.name, config.seed, 0});
   figures.whole = whole_of(summary, metrics);
-  figures.fates = fates_of(summary);
+  figures.accounts = fates_of(summary);
   metrics.timeline().finish(metrics.wall());
   const auto bound = static_cast<std::size_t>(config.staleness.bound);
   const std::vector<orchestrator::Update>& updates = metrics.updates();
@@ -190,7 +189,7 @@ Result<Figures> figures_of(Watched& watched, const orchestrator::PipelineConfig&
   for (const orchestrator::Update& update : updates)
     figures.rewards.push_back(
         {seconds(update.time.time_since_epoch()), update.metrics.reward_mean});
-  TEMPER_TRY(figures.fates.begun_length, begun_length(watched.begun, config));
+  TEMPER_TRY(figures.accounts.begun_length, begun_length(watched.begun, config));
   return figures;
 }
 
@@ -211,7 +210,7 @@ Status check_rules(const orchestrator::PipelineConfig& config) {
   return invalid_input(std::move(text));
 }
 
-Result<Figures> evaluate_on(orchestrator::VirtualOptions options,
+Result<Figures> simulate_on(orchestrator::VirtualOptions options,
                             std::unique_ptr<orchestrator::ActorHost> host) {
   const orchestrator::PipelineConfig config = options.config;
   Watched watched;
@@ -228,83 +227,83 @@ Result<Figures> evaluate_on(orchestrator::VirtualOptions options,
 
 namespace {
 
-Result<Figures> simulate(const orchestrator::PipelineConfig& config,
-                         actors::SimulationSettings settings) {
+Result<Figures> run_simulation(const orchestrator::PipelineConfig& config,
+                               actors::SimulationSettings settings) {
   orchestrator::VirtualOptions options;
   options.config = config;
   options.simulation = std::move(settings);
   std::vector<std::string> names;
   for (const orchestrator::ActorSpec& spec : orchestrator::actor_slots(config))
     names.push_back(spec.name);
-  return evaluate_on(std::move(options),
+  return simulate_on(std::move(options),
                      std::make_unique<orchestrator::InProcessHost>(
                          std::move(names), orchestrator::make_simulated_actor));
 }
 
-/// Of what the simulated responses stand for.
-void scale(Rates& rates, double w) {
-  rates.trained_per_s *= w;
-  rates.generated_per_s *= w;
-  rates.sustained_per_s *= w;
+/// From the simulated responses to all that they count for.
+void scale(Rates& rates, double weight) {
+  rates.trained_per_s *= weight;
+  rates.generated_per_s *= weight;
+  rates.sustained_per_s *= weight;
 }
 
-void scale(Fates& fates, std::int64_t w) {
-  fates.generated *= w;
-  fates.wasted *= w;
-  const auto groups = static_cast<std::uint64_t>(w);
-  fates.groups_trained *= groups;
-  fates.groups_evicted *= groups;
-  for (auto& [age, count] : fates.staleness)
+void scale(TokenAccounts& accounts, std::int64_t weight) {
+  accounts.generated *= weight;
+  accounts.wasted *= weight;
+  const auto groups = static_cast<std::uint64_t>(weight);
+  accounts.groups_trained *= groups;
+  accounts.groups_evicted *= groups;
+  for (auto& [age, count] : accounts.staleness)
     count *= groups;
 }
 
 }  // namespace
 
-Result<Figures> evaluate(const orchestrator::PipelineConfig& config) {
+Result<Figures> simulate(const orchestrator::PipelineConfig& config) {
   TEMPER_CHECK(config.hardware == orchestrator::HardwareKind::Simulated,
                "only simulated cards can be tried");
   TEMPER_TRY_STATUS(check_rules(config));
   TEMPER_TRY(actors::SimulationSettings settings, orchestrator::resolve_simulation(config));
-  return simulate(config, std::move(settings));
+  return run_simulation(config, std::move(settings));
 }
 
-std::int64_t sample_of(const orchestrator::PipelineConfig& config,
-                       const actors::SimulationSettings& settings,
-                       std::int64_t wanted) {
+std::int64_t largest_weight(const orchestrator::PipelineConfig& config,
+                            const actors::SimulationSettings& settings,
+                            std::int64_t wanted) {
   const std::int64_t cards = std::ssize(orchestrator::resolve_placement(config).rollout);
   const std::int64_t replicas = cards / config.rollout.replicas * settings.cluster.dies_per_card /
                                 config.simulation.rollout.tp;
   const std::int64_t groups = config.algorithm.groups_per_update;
   const std::int64_t slots = config.rollout.concurrency;
-  for (std::int64_t w = wanted; w > 1; --w) {
-    if (groups % w == 0 && slots % w == 0 && replicas % w == 0 &&
-        slots / w >= config.algorithm.responses_per_group) {
-      return w;
+  for (std::int64_t weight = wanted; weight > 1; --weight) {
+    if (groups % weight == 0 && slots % weight == 0 && replicas % weight == 0 &&
+        slots / weight >= config.algorithm.responses_per_group) {
+      return weight;
     }
   }
   return 1;
 }
 
-Result<Figures> evaluate_sampled(const orchestrator::PipelineConfig& config,
+Result<Figures> simulate_thinned(const orchestrator::PipelineConfig& config,
                                  const actors::SimulationSettings& settings,
-                                 std::int64_t w) {
+                                 std::int64_t weight) {
   orchestrator::PipelineConfig part = config;
-  part.algorithm.groups_per_update /= static_cast<std::int32_t>(w);
-  part.rollout.concurrency /= static_cast<std::int32_t>(w);
+  part.algorithm.groups_per_update /= static_cast<std::int32_t>(weight);
+  part.rollout.concurrency /= static_cast<std::int32_t>(weight);
   actors::SimulationSettings s = settings;
-  s.stands_for = w;
-  s.config.reward.pool = std::max(1, s.config.reward.pool / static_cast<std::int32_t>(w));
-  s.config.report_every *= w;  // as many responses in a report
+  s.response_weight = weight;
+  s.config.reward.pool = std::max(1, s.config.reward.pool / static_cast<std::int32_t>(weight));
+  s.config.report_every *= weight;  // as many responses in a report
   part.simulation = s.config;
-  TEMPER_TRY(Figures figures, simulate(part, std::move(s)));
-  scale(figures.whole, static_cast<double>(w));
-  scale(figures.steady, static_cast<double>(w));
-  scale(figures.fates, w);
+  TEMPER_TRY(Figures figures, run_simulation(part, std::move(s)));
+  scale(figures.whole, static_cast<double>(weight));
+  scale(figures.steady, static_cast<double>(weight));
+  scale(figures.accounts, weight);
   return figures;
 }
 
-Result<Figures> evaluate_log(const std::filesystem::path& log,
-                             const orchestrator::PipelineConfig& config) {
+Result<Figures> figures_of_log(const std::filesystem::path& log,
+                               const orchestrator::PipelineConfig& config) {
   Watched watched;
   const auto read = orchestrator::read_event_log(log, [&](const orchestrator::Record& record) {
     watched.feed(record);
@@ -322,42 +321,34 @@ Result<Figures> evaluate_log(const std::filesystem::path& log,
 
 namespace {
 
-Result<Figures> sampled(const orchestrator::PipelineConfig& config, std::int64_t wanted) {
+Result<Figures> thinned(const orchestrator::PipelineConfig& config, std::int64_t wanted) {
   TEMPER_TRY_STATUS(check_rules(config));
   TEMPER_TRY(const actors::SimulationSettings settings, orchestrator::resolve_simulation(config));
-  return evaluate_sampled(config, settings, sample_of(config, settings, wanted));
+  return simulate_thinned(config, settings, largest_weight(config, settings, wanted));
 }
 
 }  // namespace
 
-std::vector<Result<Figures>> evaluate_all(std::span<const orchestrator::PipelineConfig> configs,
-                                          const EvaluateOptions& options) {
-  return evaluate_all(configs, options, [&](const orchestrator::PipelineConfig& config) {
-    return options.sample > 1 ? sampled(config, options.sample) : evaluate(config);
+std::vector<Result<Figures>> simulate_all(std::span<const orchestrator::PipelineConfig> configs,
+                                          const SimulateOptions& options) {
+  return simulate_all(configs, options, [&](const orchestrator::PipelineConfig& config) {
+    return options.response_weight > 1 ? thinned(config, options.response_weight)
+                                       : simulate(config);
   });
 }
 
-std::vector<Result<Figures>> evaluate_all(std::span<const orchestrator::PipelineConfig> configs,
-                                          const EvaluateOptions& options,
-                                          const EvaluateOne& one) {
+std::vector<Result<Figures>> simulate_all(std::span<const orchestrator::PipelineConfig> configs,
+                                          const SimulateOptions& options,
+                                          const SimulateOne& one) {
   std::vector<std::optional<Result<Figures>>> results(configs.size());
-  std::atomic<std::size_t> next{0};
   Finished finished;
-  const auto work = [&] {
-    for (std::size_t i = next++; i < configs.size(); i = next++) {
-      results[i] = one(configs[i]);
-      const MutexLock lock(finished.mutex);
-      ++finished.count;
-      if (options.on_progress)
-        options.on_progress(finished.count, configs.size());
-    }
-  };
-  {
-    std::vector<std::jthread> helpers;
-    for (int i = 1; i < std::min(options.threads, static_cast<int>(configs.size())); ++i)
-      helpers.emplace_back(work);
-    work();
-  }
+  for_each_index(configs.size(), options.threads, [&](std::size_t i) {
+    results[i] = one(configs[i]);
+    const MutexLock lock(finished.mutex);
+    ++finished.count;
+    if (options.on_progress)
+      options.on_progress(finished.count, configs.size());
+  });
   std::vector<Result<Figures>> out;
   out.reserve(results.size());
   for (auto& result : results)

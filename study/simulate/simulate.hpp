@@ -16,12 +16,12 @@
 // (the last two of the whole run: prompts are trained, not generated). For a run as a whole it is
 // the trained tokens/s.
 //
-// A sampled run simulates one prompt of w and lets each response stand for w: an update has 1 / w
-// of its groups, an engine 1 / w of its slots, of its replicas and of their cache, and reward
-// actors 1 / w of their workers, while every time is that of the whole but for reports, which come
-// w times as rarely. Its figures are scaled to the whole. It draws fewer lengths, so it meets fewer
-// very long responses and its tails are a little too short; docs/tune.md says how far its figures
-// are from those of whole runs.
+// A thinned run of weight w simulates one prompt in w, and each response counts for w responses: an
+// update has 1 / w of its groups, an engine has 1 / w of its slots, of its replicas and of their
+// cache, and reward actors have 1 / w of their workers. Every time is that of the whole run, except
+// that reports come w times as rarely. The figures are scaled to the whole run. A thinned run draws
+// fewer lengths, so it meets fewer very long responses and its tails are a little too short;
+// docs/tune.md says how far its figures are from those of whole runs.
 //
 // Equal configurations give equal figures, on any thread, in any company.
 #pragma once
@@ -55,7 +55,7 @@ struct Rates {
 };
 
 /// What became of what was sampled, over the whole run.
-struct Fates {
+struct TokenAccounts {
   std::int64_t generated = 0, wasted = 0;  ///< Tokens (metrics/run_metrics.hpp).
   double wasted_share = 0;
   double trained_length = 0;    ///< Mean of the trained responses, tokens.
@@ -72,7 +72,7 @@ struct Figures {
   std::map<actors::CardState, double> spans;
   Rates whole;
   Rates steady;
-  Fates fates;
+  TokenAccounts accounts;
   std::vector<RewardPoint> rewards;  ///< One per update; no sense but where a policy learns.
 };
 
@@ -86,46 +86,46 @@ Status check_rules(const orchestrator::PipelineConfig& config);
 
 /// Requires: config.hardware is Simulated. Errors: the configuration breaks a rule (InvalidInput,
 /// every rule in its context), or the run did not finish (Internal, with its reason).
-Result<Figures> evaluate(const orchestrator::PipelineConfig& config);
+Result<Figures> simulate(const orchestrator::PipelineConfig& config);
 
 /// The same of a run whose actors live in `host`. Error: the run did not finish (Internal, with its
 /// reason).
-Result<Figures> evaluate_on(orchestrator::VirtualOptions options,
+Result<Figures> simulate_on(orchestrator::VirtualOptions options,
                             std::unique_ptr<orchestrator::ActorHost> host);
 
-/// The largest w up to `wanted` that divides the groups of an update and every engine's slots and
-/// replicas, and leaves an engine the slots of a group.
-std::int64_t sample_of(const orchestrator::PipelineConfig& config,
-                       const actors::SimulationSettings& settings,
-                       std::int64_t wanted);
+/// The largest weight up to `wanted` that divides the groups of an update and every engine's slots
+/// and replicas, and leaves an engine the slots of a group.
+std::int64_t largest_weight(const orchestrator::PipelineConfig& config,
+                            const actors::SimulationSettings& settings,
+                            std::int64_t wanted);
 
-/// evaluate() of a sampled run; `settings` are resolve_simulation() of the configuration, whose
-/// rules are not checked again. Requires: w is sample_of() something.
-Result<Figures> evaluate_sampled(const orchestrator::PipelineConfig& config,
+/// simulate() of a thinned run; `settings` are resolve_simulation() of the configuration, whose
+/// rules are not checked again. Requires: `weight` is an answer of largest_weight().
+Result<Figures> simulate_thinned(const orchestrator::PipelineConfig& config,
                                  const actors::SimulationSettings& settings,
-                                 std::int64_t w);
+                                 std::int64_t weight);
 
 /// The same figures of a run of `config` that left its events.log in a folder, on any hardware.
 /// Errors: the log cannot be read; the run did not make all its updates (Internal, with its
 /// reason).
-Result<Figures> evaluate_log(const std::filesystem::path& log,
-                             const orchestrator::PipelineConfig& config);
+Result<Figures> figures_of_log(const std::filesystem::path& log,
+                               const orchestrator::PipelineConfig& config);
 
-struct EvaluateOptions {
+struct SimulateOptions {
   int threads = 1;
-  std::int64_t sample = 1;  ///< Of sampled runs: what sample_of() is asked for.
-  /// Called after each evaluation, by one thread at a time.
+  std::int64_t response_weight = 1;  ///< Above 1: thinned runs of this weight at most.
+  /// Called after each run, by one thread at a time.
   std::function<void(std::size_t done, std::size_t of)> on_progress;
 };
 
 /// One result per configuration, in their order, whatever the number of threads.
-std::vector<Result<Figures>> evaluate_all(std::span<const orchestrator::PipelineConfig> configs,
-                                          const EvaluateOptions& options);
-/// The same with another way to evaluate one, which is called on several threads at once.
-using EvaluateOne = std::function<Result<Figures>(const orchestrator::PipelineConfig&)>;
-std::vector<Result<Figures>> evaluate_all(std::span<const orchestrator::PipelineConfig> configs,
-                                          const EvaluateOptions& options,
-                                          const EvaluateOne& one);
+std::vector<Result<Figures>> simulate_all(std::span<const orchestrator::PipelineConfig> configs,
+                                          const SimulateOptions& options);
+/// The same with another way to make a run, which is called on several threads at once.
+using SimulateOne = std::function<Result<Figures>(const orchestrator::PipelineConfig&)>;
+std::vector<Result<Figures>> simulate_all(std::span<const orchestrator::PipelineConfig> configs,
+                                          const SimulateOptions& options,
+                                          const SimulateOne& one);
 
 template <class V>
 void describe(V& v, Rates& r) {
@@ -141,7 +141,7 @@ void describe(V& v, Rates& r) {
   v.field(10, "sustained_per_s", r.sustained_per_s);
 }
 template <class V>
-void describe(V& v, Fates& f) {
+void describe(V& v, TokenAccounts& f) {
   v.field(1, "generated", f.generated);
   v.field(2, "wasted", f.wasted);
   v.field(3, "wasted_share", f.wasted_share);
@@ -156,7 +156,7 @@ template <class V>
 void describe(V& v, Figures& f) {
   v.field(1, "whole", f.whole);
   v.field(2, "steady", f.steady);
-  v.field(3, "fates", f.fates);
+  v.field(3, "fates", f.accounts);
 }
 
 }  // namespace temper::study

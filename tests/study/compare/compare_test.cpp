@@ -49,7 +49,7 @@ CompareOptions options(std::vector<std::string> policies, std::vector<double> et
 
 /// The rows of a comparison, or its error.
 Result<std::vector<CompareRow>> rows_of(const CompareOptions& o) {
-  TEMPER_TRY(Comparison done, compare(o));
+  TEMPER_TRY(PolicyComparison done, compare(o));
   return std::move(done.rows);
 }
 
@@ -122,7 +122,7 @@ TEST(Compare, StepsReplaceThoseOfTheFile) {
 TEST(Compare, EqualSeedsGiveEqualTablesOnAnyNumberOfThreads) {
   CompareOptions o = options({}, {1, 2});
   const auto one = rows_of(o);
-  o.evaluate.threads = 3;
+  o.simulate.threads = 3;
   const auto three = rows_of(o);
   o.sets = {"seed=99"};
   const auto other = rows_of(o);

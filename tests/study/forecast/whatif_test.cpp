@@ -23,8 +23,8 @@ namespace {
 namespace fs = std::filesystem;
 
 /// A machine of made-up times: a run on it takes no time at all.
-LocalCalibration machine() {
-  LocalCalibration c;
+MachineModel machine() {
+  MachineModel c;
   c.cores = 2;
   EngineTimes e;
   e.decode = {{1, 30, 0}};
@@ -63,7 +63,7 @@ class Recorded : public ::testing::Test {
   ~Recorded() override { fs::remove_all(folder_); }
 
   fs::path local(const PipelineConfig& config) {
-    auto world = std::make_unique<LocalWorld>();
+    auto world = std::make_unique<MachineWorld>();
     world->config = config;
     world->calibration = machine();
     world->prompt_length = [](GroupId) { return Tokens(7); };
@@ -73,7 +73,7 @@ class Recorded : public ::testing::Test {
     VirtualOptions options;
     return record(config,
                   std::move(options),
-                  std::make_unique<LocalHost>(std::move(world), actor_slots(config)));
+                  std::make_unique<MachineHost>(std::move(world), actor_slots(config)));
   }
 
   fs::path simulated(const PipelineConfig& config) {
@@ -102,7 +102,7 @@ class Recorded : public ::testing::Test {
     EXPECT_TRUE(write_file_atomically(run / "config.yaml", to_yaml(config)));
     options.config = config;
     options.log = run / "events.log";
-    const auto figures = evaluate_on(std::move(options), std::move(host));
+    const auto figures = simulate_on(std::move(options), std::move(host));
     EXPECT_TRUE(figures) << (figures ? "" : figures.error().context);
     return run;
   }
@@ -122,7 +122,7 @@ TEST_F(Recorded, TheCounterfactualIsWhatTheRunWithItReallyGives) {
   const auto answer = ask(local(other), {"staleness.bound=2"});
   other.staleness.bound = 2;
   const fs::path run = local(other);
-  const auto really = evaluate_log(run / "events.log", other);
+  const auto really = figures_of_log(run / "events.log", other);
   ASSERT_TRUE(answer && really);
   EXPECT_NEAR(answer->expected.trained_per_s / really->whole.trained_per_s, 1, 0.05);
   EXPECT_NEAR(answer->expected.staleness_mean, really->whole.staleness_mean, 0.1);
@@ -146,7 +146,7 @@ TEST_F(Recorded, ASimulatedRunIsDecidedAgainExactly) {
   EXPECT_EQ(answer->error, 0);
   config.staleness.bound = 3;
   config.rollout.concurrency = 32;
-  const auto really = evaluate(config);
+  const auto really = simulate(config);
   ASSERT_TRUE(really);
   EXPECT_EQ(answer->counterfactual.trained_per_s, really->whole.trained_per_s);
   EXPECT_EQ(answer->expected.trained_per_s, really->whole.trained_per_s);

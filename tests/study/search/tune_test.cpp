@@ -30,7 +30,7 @@ class Tune : public ::testing::Test {
     ASSERT_NE(::mkdtemp(folder_.data()), nullptr);
     options_.config = write("small.yaml", to_yaml(small_pipeline()));
     options_.runs = 12;
-    options_.sample = 1;
+    options_.response_weight = 1;
     options_.finalists = 2;
     options_.final_updates = 3;
     options_.etas = {0, 1};
@@ -75,7 +75,7 @@ TEST_F(Tune, ARunOfTheAnswerHasTheFiguresThatWerePredicted) {
   const Candidate& best = t.tried[t.best];
   PipelineConfig again = read_yaml<PipelineConfig>("tuned.yaml", to_yaml(best.config), {}).value;
   again.steps = steps_for(options_.final_updates, static_cast<std::int32_t>(again.staleness.bound));
-  EXPECT_EQ(evaluate(again)->steady.sustained_per_s, *best.row.tokens_per_s);
+  EXPECT_EQ(simulate(again)->steady.sustained_per_s, *best.row.tokens_per_s);
   EXPECT_EQ(best.config.steps, small_pipeline().steps);  // those of the user
 }
 
@@ -104,7 +104,7 @@ TEST_F(Tune, IsWithinAHundredthOfTryingEveryPoint) {
   for (const ScreenPoint& point : all) {
     PipelineConfig config = point.config;
     config.steps = steps_for(3, 1);
-    const auto figures = evaluate(config);
+    const auto figures = simulate(config);
     if (figures)
       best = std::max(best, figures->steady.sustained_per_s);
   }
@@ -112,7 +112,7 @@ TEST_F(Tune, IsWithinAHundredthOfTryingEveryPoint) {
 }
 
 TEST_F(Tune, LessTimeOfAllUpdatesIsAnObjective) {
-  options_.objective = Objective::Steps;
+  options_.objective = TuneObjective::Steps;
   const Tuned t = tuned();
   const TuneRow& best = t.tried[t.best].row;
   EXPECT_NEAR(*best.objective, 8 * *best.seconds_per_update, 1e-6);
@@ -125,14 +125,14 @@ TEST_F(Tune, LessTimeOfAllUpdatesIsAnObjective) {
 
 TEST_F(Tune, StalenessThatCostsUpdatesMakesYoungerBatchesBetter) {
   // Ten times the updates at staleness 1: no throughput makes up for that.
-  options_.objective = Objective::Reward;
+  options_.objective = TuneObjective::Reward;
   options_.curve = RewardCurve{{{0, 100}, {1, 1000}}};
   const Tuned t = tuned();
   EXPECT_EQ(t.tried[t.best].row.eta, 0);
 }
 
 TEST_F(Tune, WithoutACurveTheTimeToARewardIsNotGuessed) {
-  options_.objective = Objective::Reward;
+  options_.objective = TuneObjective::Reward;
   EXPECT_NE(error().find("--curve"), std::string::npos);
 }
 
