@@ -79,8 +79,13 @@ std::string as_path(std::string word, const std::string& folder) {
   return (fs::path(folder) / word).lexically_normal().generic_string();
 }
 
+/// SOURCES, DEPS and the like.
+bool is_keyword(const std::string& word) {
+  return std::all_of(
+      word.begin(), word.end(), [](char c) { return (c >= 'A' && c <= 'Z') || c == '_'; });
+}
+
 BuildFile read_build_file(const fs::path& root, const std::string& path) {
-  static const std::set<std::string> kKeywords = {"SOURCES", "HEADERS", "DEPS", "LIBS"};
   BuildFile file{path, {}, {}, {}};
   const std::string folder = fs::path(path).parent_path().generic_string();
   std::string before, command, keyword;
@@ -89,7 +94,7 @@ BuildFile read_build_file(const fs::path& root, const std::string& path) {
     if (word.text == "(") {
       command = before;
       keyword.clear();
-    } else if (kKeywords.contains(word.text) || word.text == ")") {
+    } else if (is_keyword(word.text) || word.text == ")") {
       keyword = word.text;
     } else if (word.text.starts_with("temper::")) {
       file.deps.emplace(word.text, word.line);
