@@ -7,7 +7,7 @@
 //
 // Runs on simulated hardware whose policy is only counted are tried in this process, several at
 // once. All others (local hardware, twins) are real runs, one after the other, each in a folder of
-// its own (explore/compare_runs.hpp).
+// its own (compare_runs.hpp).
 //
 // Figures are those of whole runs, since what a policy costs at the ends of a run is its own, and
 // everything that was ever generated is counted:
@@ -17,7 +17,7 @@
 //            (Over those generated to the end it would look better: a response that was aborted,
 //            as long ones are, is not among them. Their mean is `generated_length`. It is what bias
 //            is over on local hardware with a real policy, where nobody knows the other.)
-// What is learned: explore/learning.hpp.
+// What is learned: study/simulate/learning.hpp.
 #pragma once
 
 #include "orchestrator/metrics/run_metrics.hpp"

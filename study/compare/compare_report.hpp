@@ -18,8 +18,8 @@ std::string compare_text(const Comparison& comparison);
 std::string compare_svg(const Comparison& comparison, const std::string& title);
 
 enum class RewardAxis { Steps, Time };
-/// Smooth reward (explore/learning.hpp) over updates or over time, a line for each cell, as far as
-/// all of its seeds go. None: nothing learns.
+/// Smooth reward (study/simulate/learning.hpp) over updates or over time, a line for each cell, as
+/// far as all of its seeds go. None: nothing learns.
 std::optional<std::string> rewards_svg(const Comparison& comparison,
                                        RewardAxis axis,
                                        const std::string& title);

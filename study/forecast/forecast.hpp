@@ -1,5 +1,5 @@
 // Predict, then check: a list of local configurations, each predicted from a calibration
-// (explore/local_prediction.hpp) before any of them is run, then run, and the two side by side.
+// (study/machine/machine_run.hpp) before any of them is run, then run, and the two side by side.
 //
 // Figures are those of whole runs, from the start of the first process to the last update, as a
 // summary has them. Errors are relative to what was measured. Two configurations are ranked as they

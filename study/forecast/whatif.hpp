@@ -1,11 +1,11 @@
 // What a recorded run would have done under other settings: the same lengths of prompts and
 // responses, the same times of engines, decided again by the same scheduler.
 //
-// Local runs: times are those of the run's own log (local/run_calibration.hpp), with the shape of a
-// calibration if one is given; levels are set by repetition until the run with unchanged settings
-// is as busy with each kind of work as the record says (kRounds times, each kind by the ratio of
-// the two). Simulated runs: times are those of the cost model, lengths those of the run's seed;
-// that they are the recorded ones is checked.
+// Local runs: times are those of the run's own log (study/machine/run_calibration.hpp), with the
+// shape of a calibration if one is given; levels are set by repetition until the run with unchanged
+// settings is as busy with each kind of work as the record says (kRounds times, each kind by the
+// ratio of the two). Simulated runs: times are those of the cost model, lengths those of the run's
+// seed; that they are the recorded ones is checked.
 //
 // The answer is relative: the run with other settings against the run with unchanged ones, both as
 // decided again, times what was recorded. The yardstick is what unchanged settings miss: a

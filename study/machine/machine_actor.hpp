@@ -1,5 +1,5 @@
 // An actor of a local run as a program that uses the machine: what it does next and for how long,
-// from a calibration. It has no clock and no cores: local_host.hpp lets it have its turns.
+// from a calibration. It has no clock and no cores: machine_host.hpp lets it have its turns.
 #pragma once
 
 #include "actors/roles/activity_log.hpp"

@@ -5,7 +5,7 @@
 // same cores.
 //
 // A process. Its main thread does one thing at a time: it reads a message that has come, else does
-// what its actor wants next (local_actor.hpp); what it sends it writes first. Reading and writing
+// what its actor wants next (machine_actor.hpp); what it sends it writes first. Reading and writing
 // take the time that the calibration has for a message and the responses in it, and a message is
 // under way for a `hop`. The orchestrator reads a message, hands it to the driver, and writes the
 // commands that come of it, in their order, before it reads the next. It may use any core, but a

@@ -1,6 +1,6 @@
 // What a pipeline on this machine's cores would do, from a calibration of the machine: one run in
 // this process and in virtual time, under the real scheduler, with actors that take the measured
-// times (orchestrator/local/). The same figures as of a simulated run, and of a real one.
+// times (machine_host.hpp). The same figures as of a simulated run, and of a real one.
 //
 // What it takes from the configuration: everything that the scheduler decides by, the placement,
 // the prompts of its task (their lengths, exactly), batch and minibatches. From the calibration:

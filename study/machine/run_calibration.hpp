@@ -7,7 +7,7 @@
 // of their own durations; what a response costs in a message is the median time from a command to
 // train to its start, shared by both ends. Levels are then set so that the run, decided again with
 // unchanged settings, is busy with each kind of work as long as the record says
-// (explore/whatif.hpp); rates and waits come out as they may.
+// (study/forecast/whatif.hpp); rates and waits come out as they may.
 #pragma once
 
 #include "actors/protocol/lifecycle.hpp"

@@ -1,14 +1,15 @@
-// Looks for the configuration of a space with most sustained tokens/s (explore/evaluate.hpp), with
-// a fixed number of runs, so that two things tuned with the same number have been given the same
-// effort.
+// Looks for the configuration of a space with most sustained tokens/s
+// (study/simulate/simulate.hpp), with a fixed number of runs, so that two things tuned with the
+// same number have been given the same effort.
 //
 // 1. Sample. A third of the runs go to points drawn from the seed.
 // 2. Climb. The best point whose neighbours (one step along one axis) are not all known has them
 //    run, and so on until the runs are spent or nothing is left.
 // 3. Decide. The best few run again, longer; the best of these is the answer.
 // Runs of 1 and 2 measure `screening` steady updates each, those of 3 `final_updates`
-// (explore/evaluate.hpp). Points that make no placement, do not fit or break a rule cost no run;
-// the reasons of the latter two are counted. Two points that mean the same configuration are one.
+// (study/simulate/simulate.hpp). Points that make no placement, do not fit or break a rule cost no
+// run; the reasons of the latter two are counted. Two points that mean the same configuration are
+// one.
 //
 // The answer depends on the options and the seed alone, not on the number of threads. It is the
 // best that was found, which need not be the best there is.

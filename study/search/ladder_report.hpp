@@ -7,8 +7,8 @@
 
 namespace temper::study {
 
-/// One cell. Figures are of the steady stretch (explore/evaluate.hpp); 0 where nothing could be
-/// run, with the reason.
+/// One cell. Figures are of the steady stretch (study/simulate/simulate.hpp); 0 where nothing could
+/// be run, with the reason.
 struct LadderRow {
   std::string rung, lengths;
   std::int32_t bound = 0;

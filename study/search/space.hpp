@@ -1,6 +1,6 @@
 // The configurations that a search may try for one way to place the roles of a simulated run: a
 // few axes of whole numbers, and what a point on them means. What is not an axis follows from the
-// point (explore/layouts.hpp).
+// point (study/simulate/layouts.hpp).
 //
 //   engine cards      of one rollout engine: powers of two
 //   tp                devices of one replica of attention: powers of two up to 16

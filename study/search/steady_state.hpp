@@ -1,5 +1,5 @@
 // The steady state of an RL run on simulated hardware in closed form: microseconds where the run
-// itself takes a second. A search uses it to rank its points (explore/tune.hpp); runs decide.
+// itself takes a second. A search uses it to rank its points (tune.hpp); runs decide.
 //
 // One number is sought: the seconds per update, the least that satisfies every limit at once. The
 // update, the reference and generation must each keep up; the longest response of a batch must be
@@ -40,8 +40,8 @@ class SteadyStateModel {
   SteadyStateModel(SteadyStateModel&&) noexcept;
   SteadyStateModel& operator=(SteadyStateModel&&) noexcept;
 
-  /// Requires: a configuration whose rules hold (explore/evaluate.hpp), with the cluster, model,
-  /// lengths, seed and trainer mechanisms of that one.
+  /// Requires: a configuration whose rules hold (study/simulate/simulate.hpp), with the cluster,
+  /// model, lengths, seed and trainer mechanisms of that one.
   SteadyState operator()(const orchestrator::PipelineConfig& config);
 
  private:

@@ -1,4 +1,4 @@
-// What the closed form of explore/steady_state.hpp is made of: the batch that a run draws, an
+// What the closed form of steady_state.hpp is made of: the batch that a run draws, an
 // engine's steps, and a configuration as the terms of the equations. Doubles are seconds and
 // tokens.
 #pragma once

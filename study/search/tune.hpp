@@ -3,19 +3,19 @@
 // varies.
 //
 // On simulated hardware, three sieves:
-//   1. Screen. Every point of every space (explore/space.hpp) that memory allows is judged by the
-//      closed form (explore/steady_state.hpp).
+//   1. Screen. Every point of every space (space.hpp) that memory allows is judged by the
+//      closed form (steady_state.hpp).
 //   2. Sample. Of the best, half of them the best of all and the rest the best of each mode and
-//      bound, sampled runs (explore/evaluate.hpp) are made; then of the neighbours (one step along
-//      one axis) of the best one whose neighbours were not tried, until the runs are spent.
+//      bound, sampled runs (study/simulate/simulate.hpp) are made; then of the neighbours (one step
+//      along one axis) of the best one whose neighbours were not tried, until the runs are spent.
 //   3. Decide. The best few run whole and longer, and so does the configuration as it was given;
 //      the best of these that meets the constraints is the answer: tuning never makes it worse.
 // On this machine's cores the space is small: every point is predicted from a calibration
-// (explore/local_prediction.hpp), with the real scheduler, and 3 follows.
+// (study/machine/machine_run.hpp), with the real scheduler, and 3 follows.
 //
 // What is best: more of Objective::Throughput, or less time: of `steps` updates, or until a reward,
 // for which curves recorded by `temper compare` say how many updates a mean staleness needs
-// (explore/reward_curve.hpp).
+// (reward_curve.hpp).
 //
 // The answer depends on the options alone, not on the number of threads. Where `stop` says so, what
 // is left of 2 is not run, and the best so far is decided on.

@@ -1,4 +1,4 @@
-// What a search (explore/tune.hpp) makes of the figures of a run: its worth by the objective, which
+// What a search (tune.hpp) makes of the figures of a run: its worth by the objective, which
 // constraint it breaks and by how much, and which of all is the answer. Borrows its options.
 #pragma once
 

@@ -1,4 +1,4 @@
-// What a search found (explore/tune.hpp), for people and for plots.
+// What a search found (tune.hpp), for people and for plots.
 #pragma once
 
 #include "core/result.hpp"

@@ -1,4 +1,4 @@
-// The first sieve of explore/tune.hpp: every point of the spaces of one placement mode, judged in
+// The first sieve of tune.hpp: every point of the spaces of one placement mode, judged in
 // closed form. A screen remembers what it learned of layouts, so its points' neighbours can be
 // asked for later. One thread each; different screens share nothing.
 #pragma once

@@ -1,5 +1,5 @@
 // A grid of configurations on simulated hardware: keys take every combination of given values, each
-// is evaluated in this process (explore/evaluate.hpp), and where keys are marked as free the best
+// is evaluated in this process (simulate.hpp), and where keys are marked as free the best
 // of their values is kept for every combination of the others.
 #pragma once
 
@@ -33,7 +33,7 @@ struct SweepOptions {
   std::vector<std::string> sets;
   std::vector<SweepAxis> over;  ///< At least one; the last one varies fastest.
   std::vector<SweepAxis> any;   ///< The best value is kept.
-  /// Lets explore/layouts.hpp complete every configuration: the trainer's layout, rollout.ep and
+  /// Lets layouts.hpp complete every configuration: the trainer's layout, rollout.ep and
   /// rollout.kv_share are then not those of the file.
   enum class Layouts { AsGiven, Fitted } layouts = Layouts::AsGiven;
   std::uint64_t steady_updates = 0;  ///< 0: steps as configured.
