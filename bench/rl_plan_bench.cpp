@@ -6,11 +6,11 @@
 //   response stands for so many (study/simulate/simulate.hpp)
 #include "orchestrator/pipeline/load.hpp"
 #include "orchestrator/pipeline/simulation.hpp"
-
 #include "study/search/space.hpp"
 #include "study/search/steady_state.hpp"
 #include "study/simulate/layouts.hpp"
 #include "study/simulate/simulate.hpp"
+
 #include <benchmark/benchmark.h>
 
 namespace temper::orchestrator {
@@ -55,10 +55,10 @@ void event_simulation(benchmark::State& state) {
   PipelineConfig config = *load_config(TEMPER_CONFIGS "/cm384_pangu.yaml");
   config.steps = steps_for(static_cast<std::uint64_t>(state.range(0)), 2);
   const actors::SimulationSettings settings = *resolve_simulation(config);
-  const std::int64_t w = sample_of(config, settings, state.range(1));
+  const std::int64_t w = largest_weight(config, settings, state.range(1));
   double rate = 0;
   for (auto _ : state)
-    rate = evaluate_sampled(config, settings, w)->steady.sustained_per_s;
+    rate = simulate_thinned(config, settings, w)->steady.sustained_per_s;
   state.SetItemsProcessed(static_cast<std::int64_t>(state.iterations()));
   state.counters["tokens_per_s"] = rate;
 }

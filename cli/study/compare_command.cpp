@@ -33,7 +33,7 @@ Result<study::CompareOptions> to_options(const CompareOptions& command) {
   }
   options.steps = command.steps;
   options.target_reward = command.target_reward;
-  options.evaluate.threads =
+  options.simulate.threads =
       command.threads > 0 ? command.threads
                           : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   options.out = command.out;
@@ -79,7 +79,7 @@ Status check_and_choose_out(study::CompareOptions& options, std::ostream& err) {
 }
 
 void report_progress(study::CompareOptions& options, std::ostream& err) {
-  options.evaluate.on_progress = [&err](std::size_t done, std::size_t of) {
+  options.simulate.on_progress = [&err](std::size_t done, std::size_t of) {
     err << fmt::format("{} of {}\n", done, of) << std::flush;
   };
   const bool tty = isatty(STDERR_FILENO) != 0;

@@ -32,7 +32,7 @@ Result<study::Predictions> predict_and_check(const ForecastOptions& command, std
                 command.config + "`");
   }
   options.calibration = *std::move(calibration);
-  options.evaluate.threads =
+  options.simulate.threads =
       command.threads > 0 ? command.threads
                           : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   options.repeats = command.check;

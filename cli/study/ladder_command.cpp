@@ -62,7 +62,7 @@ Result<study::LadderOptions> to_options(const LadderOptions& command) {
   options.tune.runs = command.quick ? std::min(command.effort, kQuickEffort) : command.effort;
   options.tune.final_updates = command.quick ? std::min(command.steps, kQuickSteps) : command.steps;
   options.tune.seed = options.config.seed;
-  options.tune.evaluate.threads =
+  options.tune.simulate.threads =
       command.threads > 0 ? command.threads
                           : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   return options;

@@ -28,7 +28,7 @@ Result<study::SweepOptions> to_options(const SweepOptions& command) {
   if (command.fit)
     options.layouts = study::SweepOptions::Layouts::Fitted;
   options.steady_updates = command.steps;
-  options.evaluate.threads =
+  options.simulate.threads =
       command.threads > 0 ? command.threads
                           : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   return options;
@@ -36,7 +36,7 @@ Result<study::SweepOptions> to_options(const SweepOptions& command) {
 
 Result<study::Sweep> sweep(const SweepOptions& command, std::ostream& err) {
   TEMPER_TRY(study::SweepOptions options, to_options(command));
-  options.evaluate.on_progress = [&](std::size_t done, std::size_t of) {
+  options.simulate.on_progress = [&](std::size_t done, std::size_t of) {
     if (done * 10 / of != (done - 1) * 10 / of)
       err << fmt::format("{} of {}\n", done, of) << std::flush;
   };

@@ -117,7 +117,7 @@ Result<study::Tuned> search(const TuneOptions& command, const fs::path& folder, 
 
 /// A run of the file that was written, from start to finish: what `temper run` of it will print.
 Result<std::string> prediction_of(const orchestrator::PipelineConfig& config) {
-  TEMPER_TRY(const study::Figures figures, study::evaluate(config));
+  TEMPER_TRY(const study::Figures figures, study::simulate(config));
   return fmt::format(
       "a run of it, {} updates from start to finish: {:.1f}k trained tokens/s, {:.2f} h",
       config.steps,

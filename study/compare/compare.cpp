@@ -313,7 +313,7 @@ Result<Comparison> compare(const CompareOptions& options) {
   TEMPER_TRY(done.end, make_real_runs(options, jobs, real, figures));
   if (done.end == Comparison::End::Stopped)
     configs.clear(), counted.clear();
-  auto results = evaluate_all(configs, options.evaluate);
+  auto results = simulate_all(configs, options.simulate);
   for (std::size_t i = 0; i < counted.size(); ++i)
     figures[counted[i]] = std::move(results[i]);
   for (std::size_t i = 0; i < jobs.size(); ++i) {

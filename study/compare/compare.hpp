@@ -46,7 +46,7 @@ struct CompareOptions {
   std::vector<SweepAxis> vary;
   std::uint64_t steps = 0;  ///< Updates of each run; 0: as configured.
   double target_reward = 0.9;
-  EvaluateOptions evaluate;  ///< Of the runs in this process.
+  SimulateOptions simulate;  ///< Of the runs in this process.
 
   // --- Real runs
   std::filesystem::path out;  ///< Their folders are in out/runs.

@@ -76,7 +76,7 @@ class RealRuns {
     ++number_;
     const fs::path log = fs::path(job.config.run_dir) / "events.log";
     if (fs::exists(log)) {
-      auto whole = evaluate_log(log, job.config);
+      auto whole = figures_of_log(log, job.config);
       if (whole) {
         say_done(job, *whole, ", as before");
         return whole;
@@ -115,7 +115,7 @@ class RealRuns {
     stopped_ = finish.stopped;
     if (!finish.ok)
       return Error{ErrorCode::Internal, finish.reason};
-    return evaluate_log(fs::path(job.config.run_dir) / "events.log", job.config);
+    return figures_of_log(fs::path(job.config.run_dir) / "events.log", job.config);
   }
 
   void say(CompareOptions::Line line, const CompareJob& job, const std::string& what) const {

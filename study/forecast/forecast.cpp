@@ -98,7 +98,7 @@ class Checker {
       return {};
     }
     TEMPER_TRY(const Figures figures,
-               evaluate_log(fs::path(config.run_dir) / "events.log", config));
+               figures_of_log(fs::path(config.run_dir) / "events.log", config));
     figures_[i].push_back(run_figures(figures));
     if (options_.on_line) {
       options_.on_line(fmt::format("{}: {:.0f} trained tokens/s, predicted {:.0f}",
@@ -142,7 +142,7 @@ Result<Predictions> predict(const PredictOptions& options) {
     return invalid_input(
         fmt::format("{} is there already; name another --out", (options.out / "runs").string()));
   }
-  const auto figures = predict_all(configs, options.calibration, options.evaluate);
+  const auto figures = predict_all(configs, options.calibration, options.simulate);
   Predictions out;
   for (std::size_t i = 0; i < configs.size(); ++i) {
     PredictedRun run;

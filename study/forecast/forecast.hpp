@@ -18,7 +18,7 @@ struct PredictOptions {
   std::vector<std::string> sets;
   std::vector<SweepAxis> over;  ///< Every combination, the last axis fastest; none: one run.
   LocalCalibration calibration;
-  EvaluateOptions evaluate;
+  SimulateOptions simulate;
 
   // --- Checking
   int repeats = 0;            ///< Real runs of each configuration; 0: none is run.

@@ -74,7 +74,7 @@ Result<Recorded> read_run(const fs::path& run) {
   }
   Recorded out;
   TEMPER_TRY(out.config, orchestrator::load_config(run / "config.yaml"));
-  auto figures = evaluate_log(run / "events.log", out.config);
+  auto figures = figures_of_log(run / "events.log", out.config);
   if (!figures) {
     return invalid_input(fmt::format("{} did not end well ({}): there is nothing to compare with",
                                      run.string(),
@@ -100,7 +100,7 @@ class Again {
     Again again(recorded);
     if (recorded.config.hardware == orchestrator::HardwareKind::Simulated) {
       TEMPER_TRY_STATUS(again.check_lengths());
-      TEMPER_TRY(again.unchanged_, evaluate(recorded.config));
+      TEMPER_TRY(again.unchanged_, simulate(recorded.config));
     } else {
       TEMPER_TRY_STATUS(again.set_levels(options.shape));
     }
@@ -110,7 +110,7 @@ class Again {
   const Figures& unchanged() const { return unchanged_; }
   Result<Figures> with(const orchestrator::PipelineConfig& config) const {
     if (config.hardware == orchestrator::HardwareKind::Simulated)
-      return evaluate(config);
+      return simulate(config);
     const RunRecord& record = recorded_->record;
     return predict_local(config,
                          calibration_,

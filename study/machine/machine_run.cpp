@@ -129,7 +129,7 @@ Result<Figures> predict_local(const orchestrator::PipelineConfig& config,
   world->response_length = lengths.response;
   orchestrator::VirtualOptions options;
   options.config = config;
-  return evaluate_on(
+  return simulate_on(
       std::move(options),
       std::make_unique<LocalHost>(std::move(world), orchestrator::actor_slots(config)));
 }
@@ -149,8 +149,8 @@ Result<Figures> predict_local(const orchestrator::PipelineConfig& config,
 
 std::vector<Result<Figures>> predict_all(std::span<const orchestrator::PipelineConfig> configs,
                                          const LocalCalibration& calibration,
-                                         const EvaluateOptions& options) {
-  return evaluate_all(configs, options, [&](const orchestrator::PipelineConfig& config) {
+                                         const SimulateOptions& options) {
+  return simulate_all(configs, options, [&](const orchestrator::PipelineConfig& config) {
     return predict_local(config, calibration);
   });
 }

@@ -36,6 +36,6 @@ Result<Figures> predict_local(const orchestrator::PipelineConfig& config,
 /// One result per configuration, in their order, whatever the number of threads.
 std::vector<Result<Figures>> predict_all(std::span<const orchestrator::PipelineConfig> configs,
                                          const LocalCalibration& calibration,
-                                         const EvaluateOptions& options);
+                                         const SimulateOptions& options);
 
 }  // namespace temper::study

@@ -49,7 +49,7 @@ class Search {
         point.push_back(random.below(axis.values.size()));
       consider(std::move(point), batch);
     }
-    evaluate(std::move(batch));
+    run_batch(std::move(batch));
   }
 
   /// False: every neighbour of every point is known.
@@ -74,7 +74,7 @@ class Search {
       if (++to[axis] < space_.axes()[axis].values.size())
         consider(std::move(to), batch);
     }
-    evaluate(std::move(batch));
+    run_batch(std::move(batch));
     return true;
   }
 
@@ -97,13 +97,13 @@ class Search {
     batch.push_back({&space_, std::move(point), *std::move(config)});
   }
 
-  void evaluate(std::vector<Tried> batch) {
+  void run_batch(std::vector<Tried> batch) {
     std::vector<orchestrator::PipelineConfig> configs;
     for (const Tried& t : batch)
       configs.push_back(t.config);
     left_ -= static_cast<int>(std::ssize(batch));
     tally_.runs += static_cast<int>(std::ssize(batch));
-    const auto results = evaluate_all(configs, options_.evaluate);
+    const auto results = simulate_all(configs, options_.simulate);
     for (std::size_t i = 0; i < batch.size(); ++i) {
       if (!results[i]) {
         refuse(results[i].error().context);
@@ -152,7 +152,7 @@ Result<HillClimbed> hill_climb(std::span<const Space> spaces,
     finalists.back().steps = steps_for(options.final_updates,
                                        static_cast<std::int32_t>(tried[i].config.staleness.bound));
   }
-  const auto results = evaluate_all(finalists, options.evaluate);
+  const auto results = simulate_all(finalists, options.simulate);
   bool found = false;
   for (std::size_t i = 0; i < finalists.size(); ++i) {
     if (!results[i] ||

@@ -27,7 +27,7 @@ struct HillClimbOptions {
   std::uint64_t final_updates = 20;
   int finalists = 3;
   std::uint64_t seed = 1;
-  EvaluateOptions evaluate;
+  SimulateOptions simulate;
 };
 
 struct HillClimbed {

@@ -215,7 +215,7 @@ class Tuner {
         configs.push_back(found_[i].candidate.config);
         configs.back().steps = steps_for(4, bound_of(configs.back()));
       }
-      const auto results = evaluate_all(configs, {options_.threads, options_.sample, {}});
+      const auto results = simulate_all(configs, {options_.threads, options_.sample, {}});
       for (std::size_t i = begin; i < end; ++i) {
         ++out_.runs;
         Candidate& c = found_[i].candidate;
@@ -254,7 +254,7 @@ class Tuner {
       configs.back().steps = steps_for(options_.final_updates, bound_of(configs.back()));
     }
     progress("whole runs", 0, finals);
-    const auto results = evaluate_all(configs, {options_.threads, 1, {}});
+    const auto results = simulate_all(configs, {options_.threads, 1, {}});
     for (std::size_t i = 0; i < finals; ++i)
       judge_.fill(out_.tried[i], results[i], &Figures::steady);
     progress("whole runs", finals, finals);

@@ -211,7 +211,7 @@ Status check_rules(const orchestrator::PipelineConfig& config) {
   return invalid_input(std::move(text));
 }
 
-Result<Figures> evaluate_on(orchestrator::VirtualOptions options,
+Result<Figures> simulate_on(orchestrator::VirtualOptions options,
                             std::unique_ptr<orchestrator::ActorHost> host) {
   const orchestrator::PipelineConfig config = options.config;
   Watched watched;
@@ -228,15 +228,15 @@ Result<Figures> evaluate_on(orchestrator::VirtualOptions options,
 
 namespace {
 
-Result<Figures> simulate(const orchestrator::PipelineConfig& config,
-                         actors::SimulationSettings settings) {
+Result<Figures> run_simulation(const orchestrator::PipelineConfig& config,
+                               actors::SimulationSettings settings) {
   orchestrator::VirtualOptions options;
   options.config = config;
   options.simulation = std::move(settings);
   std::vector<std::string> names;
   for (const orchestrator::ActorSpec& spec : orchestrator::actor_slots(config))
     names.push_back(spec.name);
-  return evaluate_on(std::move(options),
+  return simulate_on(std::move(options),
                      std::make_unique<orchestrator::InProcessHost>(
                          std::move(names), orchestrator::make_simulated_actor));
 }
@@ -260,17 +260,17 @@ void scale(Fates& fates, std::int64_t w) {
 
 }  // namespace
 
-Result<Figures> evaluate(const orchestrator::PipelineConfig& config) {
+Result<Figures> simulate(const orchestrator::PipelineConfig& config) {
   TEMPER_CHECK(config.hardware == orchestrator::HardwareKind::Simulated,
                "only simulated cards can be tried");
   TEMPER_TRY_STATUS(check_rules(config));
   TEMPER_TRY(actors::SimulationSettings settings, orchestrator::resolve_simulation(config));
-  return simulate(config, std::move(settings));
+  return run_simulation(config, std::move(settings));
 }
 
-std::int64_t sample_of(const orchestrator::PipelineConfig& config,
-                       const actors::SimulationSettings& settings,
-                       std::int64_t wanted) {
+std::int64_t largest_weight(const orchestrator::PipelineConfig& config,
+                            const actors::SimulationSettings& settings,
+                            std::int64_t wanted) {
   const std::int64_t cards = std::ssize(orchestrator::resolve_placement(config).rollout);
   const std::int64_t replicas = cards / config.rollout.replicas * settings.cluster.dies_per_card /
                                 config.simulation.rollout.tp;
@@ -285,7 +285,7 @@ std::int64_t sample_of(const orchestrator::PipelineConfig& config,
   return 1;
 }
 
-Result<Figures> evaluate_sampled(const orchestrator::PipelineConfig& config,
+Result<Figures> simulate_thinned(const orchestrator::PipelineConfig& config,
                                  const actors::SimulationSettings& settings,
                                  std::int64_t w) {
   orchestrator::PipelineConfig part = config;
@@ -296,15 +296,15 @@ Result<Figures> evaluate_sampled(const orchestrator::PipelineConfig& config,
   s.config.reward.pool = std::max(1, s.config.reward.pool / static_cast<std::int32_t>(w));
   s.config.report_every *= w;  // as many responses in a report
   part.simulation = s.config;
-  TEMPER_TRY(Figures figures, simulate(part, std::move(s)));
+  TEMPER_TRY(Figures figures, run_simulation(part, std::move(s)));
   scale(figures.whole, static_cast<double>(w));
   scale(figures.steady, static_cast<double>(w));
   scale(figures.fates, w);
   return figures;
 }
 
-Result<Figures> evaluate_log(const std::filesystem::path& log,
-                             const orchestrator::PipelineConfig& config) {
+Result<Figures> figures_of_log(const std::filesystem::path& log,
+                               const orchestrator::PipelineConfig& config) {
   Watched watched;
   const auto read = orchestrator::read_event_log(log, [&](const orchestrator::Record& record) {
     watched.feed(record);
@@ -325,21 +325,21 @@ namespace {
 Result<Figures> sampled(const orchestrator::PipelineConfig& config, std::int64_t wanted) {
   TEMPER_TRY_STATUS(check_rules(config));
   TEMPER_TRY(const actors::SimulationSettings settings, orchestrator::resolve_simulation(config));
-  return evaluate_sampled(config, settings, sample_of(config, settings, wanted));
+  return simulate_thinned(config, settings, largest_weight(config, settings, wanted));
 }
 
 }  // namespace
 
-std::vector<Result<Figures>> evaluate_all(std::span<const orchestrator::PipelineConfig> configs,
-                                          const EvaluateOptions& options) {
-  return evaluate_all(configs, options, [&](const orchestrator::PipelineConfig& config) {
-    return options.sample > 1 ? sampled(config, options.sample) : evaluate(config);
+std::vector<Result<Figures>> simulate_all(std::span<const orchestrator::PipelineConfig> configs,
+                                          const SimulateOptions& options) {
+  return simulate_all(configs, options, [&](const orchestrator::PipelineConfig& config) {
+    return options.sample > 1 ? sampled(config, options.sample) : simulate(config);
   });
 }
 
-std::vector<Result<Figures>> evaluate_all(std::span<const orchestrator::PipelineConfig> configs,
-                                          const EvaluateOptions& options,
-                                          const EvaluateOne& one) {
+std::vector<Result<Figures>> simulate_all(std::span<const orchestrator::PipelineConfig> configs,
+                                          const SimulateOptions& options,
+                                          const SimulateOne& one) {
   std::vector<std::optional<Result<Figures>>> results(configs.size());
   std::atomic<std::size_t> next{0};
   Finished finished;

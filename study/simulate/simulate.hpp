@@ -86,46 +86,46 @@ Status check_rules(const orchestrator::PipelineConfig& config);
 
 /// Requires: config.hardware is Simulated. Errors: the configuration breaks a rule (InvalidInput,
 /// every rule in its context), or the run did not finish (Internal, with its reason).
-Result<Figures> evaluate(const orchestrator::PipelineConfig& config);
+Result<Figures> simulate(const orchestrator::PipelineConfig& config);
 
 /// The same of a run whose actors live in `host`. Error: the run did not finish (Internal, with its
 /// reason).
-Result<Figures> evaluate_on(orchestrator::VirtualOptions options,
+Result<Figures> simulate_on(orchestrator::VirtualOptions options,
                             std::unique_ptr<orchestrator::ActorHost> host);
 
 /// The largest w up to `wanted` that divides the groups of an update and every engine's slots and
 /// replicas, and leaves an engine the slots of a group.
-std::int64_t sample_of(const orchestrator::PipelineConfig& config,
-                       const actors::SimulationSettings& settings,
-                       std::int64_t wanted);
+std::int64_t largest_weight(const orchestrator::PipelineConfig& config,
+                            const actors::SimulationSettings& settings,
+                            std::int64_t wanted);
 
-/// evaluate() of a sampled run; `settings` are resolve_simulation() of the configuration, whose
-/// rules are not checked again. Requires: w is sample_of() something.
-Result<Figures> evaluate_sampled(const orchestrator::PipelineConfig& config,
+/// simulate() of a sampled run; `settings` are resolve_simulation() of the configuration, whose
+/// rules are not checked again. Requires: w is largest_weight() something.
+Result<Figures> simulate_thinned(const orchestrator::PipelineConfig& config,
                                  const actors::SimulationSettings& settings,
                                  std::int64_t w);
 
 /// The same figures of a run of `config` that left its events.log in a folder, on any hardware.
 /// Errors: the log cannot be read; the run did not make all its updates (Internal, with its
 /// reason).
-Result<Figures> evaluate_log(const std::filesystem::path& log,
-                             const orchestrator::PipelineConfig& config);
+Result<Figures> figures_of_log(const std::filesystem::path& log,
+                               const orchestrator::PipelineConfig& config);
 
-struct EvaluateOptions {
+struct SimulateOptions {
   int threads = 1;
-  std::int64_t sample = 1;  ///< Of sampled runs: what sample_of() is asked for.
-  /// Called after each evaluation, by one thread at a time.
+  std::int64_t sample = 1;  ///< Of sampled runs: what largest_weight() is asked for.
+  /// Called after each run, by one thread at a time.
   std::function<void(std::size_t done, std::size_t of)> on_progress;
 };
 
 /// One result per configuration, in their order, whatever the number of threads.
-std::vector<Result<Figures>> evaluate_all(std::span<const orchestrator::PipelineConfig> configs,
-                                          const EvaluateOptions& options);
-/// The same with another way to evaluate one, which is called on several threads at once.
-using EvaluateOne = std::function<Result<Figures>(const orchestrator::PipelineConfig&)>;
-std::vector<Result<Figures>> evaluate_all(std::span<const orchestrator::PipelineConfig> configs,
-                                          const EvaluateOptions& options,
-                                          const EvaluateOne& one);
+std::vector<Result<Figures>> simulate_all(std::span<const orchestrator::PipelineConfig> configs,
+                                          const SimulateOptions& options);
+/// The same with another way to make a run, which is called on several threads at once.
+using SimulateOne = std::function<Result<Figures>(const orchestrator::PipelineConfig&)>;
+std::vector<Result<Figures>> simulate_all(std::span<const orchestrator::PipelineConfig> configs,
+                                          const SimulateOptions& options,
+                                          const SimulateOne& one);
 
 template <class V>
 void describe(V& v, Rates& r) {

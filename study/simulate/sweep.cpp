@@ -231,7 +231,7 @@ Result<Sweep> run_sweep(const SweepOptions& options) {
       configs.push_back(*std::move(config));
     }
   }
-  const auto results = evaluate_all(configs, options.evaluate);
+  const auto results = simulate_all(configs, options.simulate);
   for (std::size_t i = 0; i < jobs.size(); ++i) {
     SweepPoint& point = sweep.points[jobs[i].point];
     if (results[i])

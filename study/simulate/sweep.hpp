@@ -1,5 +1,5 @@
 // A grid of configurations on simulated hardware: keys take every combination of given values, each
-// is evaluated in this process (simulate.hpp), and where keys are marked as free the best
+// is simulated in this process (simulate.hpp), and where keys are marked as free the best
 // of their values is kept for every combination of the others.
 #pragma once
 
@@ -37,7 +37,7 @@ struct SweepOptions {
   /// rollout.kv_share are then not those of the file.
   enum class Layouts { AsGiven, Fitted } layouts = Layouts::AsGiven;
   std::uint64_t steady_updates = 0;  ///< 0: steps as configured.
-  EvaluateOptions evaluate;
+  SimulateOptions simulate;
 };
 
 struct SweepPoint {

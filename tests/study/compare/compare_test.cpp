@@ -122,7 +122,7 @@ TEST(Compare, StepsReplaceThoseOfTheFile) {
 TEST(Compare, EqualSeedsGiveEqualTablesOnAnyNumberOfThreads) {
   CompareOptions o = options({}, {1, 2});
   const auto one = rows_of(o);
-  o.evaluate.threads = 3;
+  o.simulate.threads = 3;
   const auto three = rows_of(o);
   o.sets = {"seed=99"};
   const auto other = rows_of(o);

@@ -102,7 +102,7 @@ class Recorded : public ::testing::Test {
     EXPECT_TRUE(write_file_atomically(run / "config.yaml", to_yaml(config)));
     options.config = config;
     options.log = run / "events.log";
-    const auto figures = evaluate_on(std::move(options), std::move(host));
+    const auto figures = simulate_on(std::move(options), std::move(host));
     EXPECT_TRUE(figures) << (figures ? "" : figures.error().context);
     return run;
   }
@@ -122,7 +122,7 @@ TEST_F(Recorded, TheCounterfactualIsWhatTheRunWithItReallyGives) {
   const auto answer = ask(local(other), {"staleness.bound=2"});
   other.staleness.bound = 2;
   const fs::path run = local(other);
-  const auto really = evaluate_log(run / "events.log", other);
+  const auto really = figures_of_log(run / "events.log", other);
   ASSERT_TRUE(answer && really);
   EXPECT_NEAR(answer->expected.trained_per_s / really->whole.trained_per_s, 1, 0.05);
   EXPECT_NEAR(answer->expected.staleness_mean, really->whole.staleness_mean, 0.1);
@@ -146,7 +146,7 @@ TEST_F(Recorded, ASimulatedRunIsDecidedAgainExactly) {
   EXPECT_EQ(answer->error, 0);
   config.staleness.bound = 3;
   config.rollout.concurrency = 32;
-  const auto really = evaluate(config);
+  const auto really = simulate(config);
   ASSERT_TRUE(really);
   EXPECT_EQ(answer->counterfactual.trained_per_s, really->whole.trained_per_s);
   EXPECT_EQ(answer->expected.trained_per_s, really->whole.trained_per_s);

@@ -110,7 +110,7 @@ struct Subjects {
 void expect_runs(const PipelineConfig& config, double tokens_per_update) {
   const LoadedConfig read("plan.yaml", to_yaml(config), {});
   EXPECT_TRUE(read.issues().empty()) << render(read.issues());
-  const auto figures = evaluate(read.config());
+  const auto figures = simulate(read.config());
   ASSERT_TRUE(figures) << figures.error().context;
   EXPECT_EQ(figures->whole.updates, config.steps);
   EXPECT_NEAR(figures->whole.trained_per_s * figures->whole.seconds_per_update,

@@ -82,7 +82,7 @@ TEST(Layouts, AreThoseOfTheFastestUpdateAndTheLargestCacheThatFit) {
   PipelineConfig other = *chosen;
   other.simulation.trainer.pp *= 3;  // 6 devices in all
   ASSERT_TRUE(validate(other).empty());
-  const auto fast = evaluate(*chosen), slow = evaluate(other);
+  const auto fast = simulate(*chosen), slow = simulate(other);
   ASSERT_TRUE(fast && slow);
   EXPECT_LT(fast->whole.states.at(actors::CardState::Train) * fast->whole.seconds,
             slow->whole.states.at(actors::CardState::Train) * slow->whole.seconds);
@@ -102,7 +102,7 @@ TEST(Layouts, ThatFitNowhereAreAnErrorOfMemory) {
 TEST(HillClimb, SpendsItsRunsAndIsTheSameOnAnyNumberOfThreads) {
   LadderOptions options = small_ladder({"separate", "fusion-eta1"});
   const auto one = climb_ladder(options);
-  options.tune.evaluate.threads = 3;
+  options.tune.simulate.threads = 3;
   const auto three = climb_ladder(options);
   ASSERT_TRUE(one && three);
   ASSERT_EQ(one->cells.size(), 2U);
@@ -118,7 +118,7 @@ TEST(HillClimb, TheWinnerIsAConfigurationThatGivesItsFigures) {
   const auto ladder = climb_ladder(small_ladder({"one-step-off"}));
   ASSERT_TRUE(ladder && ladder->cells[0].tuned);
   const HillClimbed& tuned = *ladder->cells[0].tuned;
-  const auto again = evaluate(tuned.config);
+  const auto again = simulate(tuned.config);
   ASSERT_TRUE(again);
   EXPECT_EQ(again->steady.sustained_per_s, tuned.figures.steady.sustained_per_s);
   EXPECT_EQ(tuned.figures.steady.updates, 3U);

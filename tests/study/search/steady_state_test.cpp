@@ -20,7 +20,8 @@ struct Both {
 Both both(PipelineConfig config) {
   const auto settings = resolve_simulation(config).value();
   config.steps = steps_for(10, static_cast<std::int32_t>(config.staleness.bound));
-  const auto figures = evaluate_sampled(config, settings, sample_of(config, settings, 4)).value();
+  const auto figures =
+      simulate_thinned(config, settings, largest_weight(config, settings, 4)).value();
   return {SteadyStateModel(settings)(config), figures.steady};
 }
 

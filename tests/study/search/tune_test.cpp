@@ -75,7 +75,7 @@ TEST_F(Tune, ARunOfTheAnswerHasTheFiguresThatWerePredicted) {
   const Candidate& best = t.tried[t.best];
   PipelineConfig again = read_yaml<PipelineConfig>("tuned.yaml", to_yaml(best.config), {}).value;
   again.steps = steps_for(options_.final_updates, static_cast<std::int32_t>(again.staleness.bound));
-  EXPECT_EQ(evaluate(again)->steady.sustained_per_s, *best.row.tokens_per_s);
+  EXPECT_EQ(simulate(again)->steady.sustained_per_s, *best.row.tokens_per_s);
   EXPECT_EQ(best.config.steps, small_pipeline().steps);  // those of the user
 }
 
@@ -104,7 +104,7 @@ TEST_F(Tune, IsWithinAHundredthOfTryingEveryPoint) {
   for (const ScreenPoint& point : all) {
     PipelineConfig config = point.config;
     config.steps = steps_for(3, 1);
-    const auto figures = evaluate(config);
+    const auto figures = simulate(config);
     if (figures)
       best = std::max(best, figures->steady.sustained_per_s);
   }

@@ -24,7 +24,7 @@ using temper::testing::small_pipeline;
 
 /// The summary that `temper run --driver in-process` leaves.
 Summary summary_of_run(const PipelineConfig& config) {
-  std::string folder = (fs::temp_directory_path() / "temper-evaluate-XXXXXX").string();
+  std::string folder = (fs::temp_directory_path() / "temper-simulate-XXXXXX").string();
   EXPECT_NE(::mkdtemp(folder.data()), nullptr);
   VirtualOptions options;
   options.config = config;
@@ -54,9 +54,9 @@ double sum(const std::map<CardState, double>& states) {
       states.begin(), states.end(), 0.0, [](double s, const auto& e) { return s + e.second; });
 }
 
-TEST(Evaluate, FiguresOfTheWholeRunAreThoseOfItsSummary) {
+TEST(Simulate, FiguresOfTheWholeRunAreThoseOfItsSummary) {
   const Summary summary = summary_of_run(small_pipeline());
-  const auto figures = evaluate(small_pipeline());
+  const auto figures = simulate(small_pipeline());
   ASSERT_TRUE(figures) << figures.error().context;
   const Rates& whole = figures->whole;
   EXPECT_EQ(whole.updates, summary.steps);
@@ -70,9 +70,9 @@ TEST(Evaluate, FiguresOfTheWholeRunAreThoseOfItsSummary) {
   EXPECT_GT(whole.trained_per_s, 0);
 }
 
-TEST(Evaluate, SteadyFiguresLeaveOutTheEndsOfARun) {
+TEST(Simulate, SteadyFiguresLeaveOutTheEndsOfARun) {
   // 8 updates at bound 1: from the completion of update 2 to that of update 7.
-  const auto figures = evaluate(small_pipeline());
+  const auto figures = simulate(small_pipeline());
   ASSERT_TRUE(figures);
   EXPECT_EQ(figures->steady.updates, 5U);
   EXPECT_LT(figures->steady.seconds, figures->whole.seconds);
@@ -81,63 +81,63 @@ TEST(Evaluate, SteadyFiguresLeaveOutTheEndsOfARun) {
   EXPECT_EQ(steps_for(5, 1), 8U);
 }
 
-TEST(Evaluate, StatesOfTheSteadyStretchSumToOne) {
-  const auto figures = evaluate(small_pipeline());
+TEST(Simulate, StatesOfTheSteadyStretchSumToOne) {
+  const auto figures = simulate(small_pipeline());
   ASSERT_TRUE(figures);
   EXPECT_NEAR(sum(figures->steady.states), 1, 1e-12);
   EXPECT_GT(figures->steady.states.at(CardState::Decode), 0);
   EXPECT_GT(figures->steady.states.at(CardState::Train), 0);
 }
 
-TEST(Evaluate, ARunTooShortForASteadyStretchIsTakenWhole) {
+TEST(Simulate, ARunTooShortForASteadyStretchIsTakenWhole) {
   PipelineConfig config = small_pipeline();
   config.steps = 3;  // bound 1 needs 4
-  const auto figures = evaluate(config);
+  const auto figures = simulate(config);
   ASSERT_TRUE(figures);
   EXPECT_EQ(figures->steady.updates, 3U);
   EXPECT_EQ(figures->steady.trained_per_s, figures->whole.trained_per_s);
 }
 
-TEST(Evaluate, ARefusedConfigurationKeepsItsReason) {
+TEST(Simulate, ARefusedConfigurationKeepsItsReason) {
   PipelineConfig config = small_pipeline();
   config.simulation.model = "deepseek-v3";
-  const auto figures = evaluate(config);
+  const auto figures = simulate(config);
   ASSERT_FALSE(figures);
   EXPECT_EQ(figures.error().code, ErrorCode::InvalidInput);
   EXPECT_NE(figures.error().context.find("simulation"), std::string::npos)
       << figures.error().context;
   config = small_pipeline();
   config.rollout.replicas = 3;
-  const auto uneven = evaluate(config);
+  const auto uneven = simulate(config);
   ASSERT_FALSE(uneven);
   EXPECT_NE(uneven.error().context.find("rollout.replicas: must divide the 4 cards"),
             std::string::npos)
       << uneven.error().context;
 }
 
-TEST(Evaluate, ARunThatCannotFinishSaysWhy) {
+TEST(Simulate, ARunThatCannotFinishSaysWhy) {
   PipelineConfig config = small_pipeline();
   config.deadlines.train = std::chrono::milliseconds(10);
-  const auto figures = evaluate(config);
+  const auto figures = simulate(config);
   ASSERT_FALSE(figures);
   EXPECT_NE(figures.error().context.find("did not train"), std::string::npos)
       << figures.error().context;
 }
 
-TEST(EvaluateAll, KeepsTheirOrderOnAnyNumberOfThreads) {
+TEST(SimulateAll, KeepsTheirOrderOnAnyNumberOfThreads) {
   std::vector<PipelineConfig> configs(6, small_pipeline());
   for (std::size_t i = 0; i < configs.size(); ++i)
     configs[i].staleness.bound = static_cast<std::int32_t>(i % 3);
   configs[4].rollout.replicas = 3;  // refused
   std::vector<std::size_t> seen;
-  EvaluateOptions options;
+  SimulateOptions options;
   options.on_progress = [&](std::size_t done, std::size_t of) {
     EXPECT_EQ(of, 6U);
     seen.push_back(done);
   };
-  const auto one = evaluate_all(configs, options);
+  const auto one = simulate_all(configs, options);
   options.threads = 4;
-  const auto four = evaluate_all(configs, options);
+  const auto four = simulate_all(configs, options);
   EXPECT_EQ(seen, (std::vector<std::size_t>{1, 2, 3, 4, 5, 6, 1, 2, 3, 4, 5, 6}));
   ASSERT_EQ(one.size(), 6U);
   ASSERT_EQ(four.size(), 6U);
@@ -151,20 +151,20 @@ TEST(EvaluateAll, KeepsTheirOrderOnAnyNumberOfThreads) {
   EXPECT_GT(one[1]->steady.sustained_per_s, one[0]->steady.sustained_per_s);
 }
 
-TEST(EvaluateAll, OfNothingIsNothing) {
-  EXPECT_TRUE(evaluate_all({}, {.threads = 3, .on_progress = nullptr}).empty());
+TEST(SimulateAll, OfNothingIsNothing) {
+  EXPECT_TRUE(simulate_all({}, {.threads = 3, .on_progress = nullptr}).empty());
 }
 
-TEST(Evaluate, ASampleOfOneIsTheWholeRun) {
+TEST(Simulate, ASampleOfOneIsTheWholeRun) {
   const PipelineConfig config = small_pipeline();
-  const auto whole = evaluate(config).value();
-  const auto sampled = evaluate_sampled(config, resolve_simulation(config).value(), 1).value();
+  const auto whole = simulate(config).value();
+  const auto sampled = simulate_thinned(config, resolve_simulation(config).value(), 1).value();
   EXPECT_EQ(sampled.whole.seconds, whole.whole.seconds);
   EXPECT_EQ(sampled.steady.sustained_per_s, whole.steady.sustained_per_s);
   EXPECT_EQ(sampled.fates.staleness, whole.fates.staleness);
 }
 
-TEST(Evaluate, ASampledRunHasAboutTheRatesOfTheWhole) {
+TEST(Simulate, ASampledRunHasAboutTheRatesOfTheWhole) {
   // Equal lengths and instant rewards, so that it makes no difference what the sample draws; what
   // is left is rounding.
   PipelineConfig config = small_pipeline();
@@ -174,22 +174,22 @@ TEST(Evaluate, ASampledRunHasAboutTheRatesOfTheWhole) {
   config.simulation.reward.mean = {};
   config.simulation.report_every = std::chrono::milliseconds(10);
   const auto settings = resolve_simulation(config).value();
-  ASSERT_EQ(sample_of(config, settings, 4), 4);
-  const auto whole = evaluate(config).value();
-  const auto sampled = evaluate_sampled(config, settings, 4).value();
+  ASSERT_EQ(largest_weight(config, settings, 4), 4);
+  const auto whole = simulate(config).value();
+  const auto sampled = simulate_thinned(config, settings, 4).value();
   EXPECT_NEAR(sampled.whole.seconds / whole.whole.seconds, 1, 0.05);
   EXPECT_NEAR(sampled.steady.sustained_per_s / whole.steady.sustained_per_s, 1, 0.05);
   EXPECT_EQ(sampled.fates.generated, whole.fates.generated);
   EXPECT_EQ(sampled.fates.groups_trained, whole.fates.groups_trained);
 }
 
-TEST(Evaluate, ASampleDividesGroupsSlotsAndReplicas) {
+TEST(Simulate, ASampleDividesGroupsSlotsAndReplicas) {
   PipelineConfig config = small_pipeline();  // 8 groups; engines of 2 cards, 4 replicas, 16 slots
   const auto settings = resolve_simulation(config).value();
-  EXPECT_EQ(sample_of(config, settings, 8), 4);
-  EXPECT_EQ(sample_of(config, settings, 3), 2);
+  EXPECT_EQ(largest_weight(config, settings, 8), 4);
+  EXPECT_EQ(largest_weight(config, settings, 3), 2);
   config.rollout.concurrency = 6;
-  EXPECT_EQ(sample_of(config, settings, 8), 1);  // fewer slots than a group has
+  EXPECT_EQ(largest_weight(config, settings, 8), 1);  // fewer slots than a group has
 }
 
 }  // namespace

@@ -62,7 +62,7 @@ TEST(Sweep, PointsAreTheFiguresOfTheirConfigurations) {
   PipelineConfig config = small_pipeline();
   config.staleness.bound = 2;
   config.steps = 6;
-  const auto figures = evaluate(config);
+  const auto figures = simulate(config);
   ASSERT_TRUE(figures && sweep->points[2].figures);
   EXPECT_EQ(sweep->points[2].figures->whole.trained_per_s, figures->whole.trained_per_s);
 }
