@@ -3,7 +3,7 @@
 //   largest KV cache that every phase of every card's memory allows, and its steady state: every
 //   point of all placements and bounds 0 to 4, from nothing, those that do not fit included
 // - event simulation: a run in virtual time of so many steady updates, of which each simulated
-//   response stands for so many (study/simulate/simulate.hpp)
+//   response counts for so many (study/simulate/simulate.hpp)
 #include "orchestrator/pipeline/load.hpp"
 #include "orchestrator/pipeline/simulation.hpp"
 #include "study/search/space.hpp"

@@ -45,7 +45,7 @@ struct PackingLimits {
 
   auto operator<=>(const PackingLimits&) const = default;
 };
-/// Each length so many times, as where it stands for others.
+/// Each length so many times, as in a thinned run, where it counts for others.
 std::vector<Tokens> repeated(std::vector<Tokens> lengths, std::int64_t times);
 /// Requires: limits of 1 or more, lengths above 0, at least one.
 Packing pack(std::vector<Tokens> lengths, const PackingLimits& limits);

@@ -39,7 +39,7 @@ double ReferenceModel::seconds(const Packing& packing) const {
 }
 
 ReferencePass ReferenceModel::pass(std::vector<Tokens> lengths) const {
-  lengths = repeated(std::move(lengths), settings_.stands_for);
+  lengths = repeated(std::move(lengths), settings_.response_weight);
   ReferencePass out;
   for (const Tokens length : lengths)
     out.flops += flops_.forward(sim_hw::whole_sequence(static_cast<double>(length.count())));

@@ -158,9 +158,9 @@ struct SimulationSettings {
   /// engine's own ledger leaves.
   std::optional<double> host_left;
   bool deadline_first = false;  ///< rollout: the oldest group enters first, the youngest leaves.
-  /// Responses that each simulated one stands for: the costs are those of so many times the work
-  /// that is there (study/simulate/simulate.hpp, sampled runs).
-  std::int64_t stands_for = 1;
+  /// Responses that each simulated one counts for: the costs are those of so many times the work
+  /// that is there (study/simulate/simulate.hpp, thinned runs).
+  std::int64_t response_weight = 1;
 };
 template <class V>
 void describe(V& v, SimulationSettings& c) {
@@ -174,7 +174,7 @@ void describe(V& v, SimulationSettings& c) {
   v.field(8, "colocated", c.colocated);
   v.field(9, "host_left", c.host_left);
   v.field(10, "deadline_first", c.deadline_first);
-  v.field(11, "stands_for", c.stands_for);
+  v.field(11, "response_weight", c.response_weight);
 }
 
 }  // namespace actors

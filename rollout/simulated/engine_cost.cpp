@@ -28,7 +28,7 @@ EngineCost::EngineCost(const actors::SimulationSettings& settings)
       fabric_(sim_hw::make_fabric(settings.cluster)),
       flops_(actors::trained_model(settings)),
       layout_(actors::rollout_layout(settings)),
-      replicas_(static_cast<std::int64_t>(layout_.dp) / settings.stands_for),
+      replicas_(static_cast<std::int64_t>(layout_.dp) / settings.response_weight),
       devices_(static_cast<std::int64_t>(layout_.dp * layout_.tp)),
       prefill_tokens_(settings.config.rollout.prefill_tokens),
       host_overhead_(settings.config.rollout.tuned_host ? 0 : device_.k.host_untuned_step) {

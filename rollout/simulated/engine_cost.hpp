@@ -16,8 +16,9 @@
 // full; no vocabulary head in prefill; the first token comes from a decode step like all others, as
 // sim_hw/iteration/cluster.hpp counts them. One owner, no threads.
 //
-// Where each response stands for w (SimulationSettings::stands_for), dp / w replicas are filled by
-// what is there, each as full as all are by what it stands for: times are those of the whole.
+// Where each response counts for w (SimulationSettings::response_weight), the responses that are
+// there fill dp / w replicas, each as full as all are in the whole run: times are those of the
+// whole.
 #pragma once
 
 #include "actors/simulation/simulation_config.hpp"
@@ -30,7 +31,7 @@ namespace temper::rollout {
 
 class EngineCost {
  public:
-  /// Requires: actors::check_rollout(settings); settings.stands_for divides the replicas.
+  /// Requires: actors::check_rollout(settings); settings.response_weight divides the replicas.
   explicit EngineCost(const actors::SimulationSettings& settings);
 
   /// Seconds of `steps` decode steps of `running` responses that have `context` tokens cached

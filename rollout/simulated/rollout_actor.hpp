@@ -112,7 +112,7 @@ class SimulatedRollout final : public actors::SimulatedActor {
   void count_steps(std::int64_t steps);
   void count_prefill();
   void count_held();
-  double each() const { return static_cast<double>(settings_.stands_for); }
+  double each() const { return static_cast<double>(settings_.response_weight); }
 
   // Constant after start().
   const actors::SimulationSettings settings_;

@@ -92,7 +92,7 @@ class Tuner {
     TEMPER_TRY(const std::vector<Combination> varied, varied_configs(options_));
     TEMPER_TRY_STATUS(make_screens(varied));
     TEMPER_TRY_STATUS(screen(given));
-    sample();
+    thin();
     TEMPER_TRY_STATUS(decide(given));
     return std::move(out_);
   }
@@ -102,7 +102,7 @@ class Tuner {
     ScreenPoint point;
     std::size_t screen = 0;
     Candidate candidate;
-    std::optional<double> score;  ///< Of its sampled run.
+    std::optional<double> score;  ///< Of its thinned run.
     bool expanded = false;
   };
 
@@ -183,8 +183,8 @@ class Tuner {
     found_.push_back({std::move(point), screen, std::move(candidate), {}});
   }
 
-  void sample() {
-    run_samples(0);
+  void thin() {
+    run_thinned(0);
     auto left = static_cast<std::ptrdiff_t>(options_.runs) - std::ssize(found_);
     while (left > 0 && !stopped()) {
       Found* best = nullptr;
@@ -201,12 +201,12 @@ class Tuner {
         add(screen, std::move(next), "neighbour");  // `best` is void from here on
       found_.resize(std::min(found_.size(), begin + static_cast<std::size_t>(left)));
       left -= std::ssize(found_) - static_cast<std::ptrdiff_t>(begin);
-      run_samples(begin);
+      run_thinned(begin);
     }
   }
 
-  /// Sampled runs of found_ from there on.
-  void run_samples(std::size_t begin) {
+  /// Thinned runs of found_ from there on.
+  void run_thinned(std::size_t begin) {
     const std::size_t step = kBatchPerThread * static_cast<std::size_t>(options_.threads);
     for (; begin < found_.size() && !stopped(); begin += step) {
       const std::size_t end = std::min(found_.size(), begin + step);
@@ -215,7 +215,7 @@ class Tuner {
         configs.push_back(found_[i].candidate.config);
         configs.back().steps = steps_for(4, bound_of(configs.back()));
       }
-      const auto results = simulate_all(configs, {options_.threads, options_.sample, {}});
+      const auto results = simulate_all(configs, {options_.threads, options_.response_weight, {}});
       for (std::size_t i = begin; i < end; ++i) {
         ++out_.runs;
         Candidate& c = found_[i].candidate;
@@ -225,8 +225,8 @@ class Tuner {
           continue;
         }
         const Rates& r = result->steady;
-        c.row.sampled_tokens_per_s = r.sustained_per_s;
-        c.row.sampled_staleness = r.staleness_mean;
+        c.row.thinned_tokens_per_s = r.sustained_per_s;
+        c.row.thinned_staleness = r.staleness_mean;
         found_[i].score = judge_.score_of(r);
         if (found_[i].score && *found_[i].score > best_score_) {
           best_score_ = *found_[i].score;
@@ -263,23 +263,23 @@ class Tuner {
   }
 
   void compare_with_closed_form() {
-    std::vector<double> closed, sampled, differences;
+    std::vector<double> closed, thinned, differences;
     for (const Found& f : found_) {
-      if (!f.candidate.row.sampled_tokens_per_s)
+      if (!f.candidate.row.thinned_tokens_per_s)
         continue;
       closed.push_back(*f.candidate.row.closed_tokens_per_s);
-      sampled.push_back(*f.candidate.row.sampled_tokens_per_s);
+      thinned.push_back(*f.candidate.row.thinned_tokens_per_s);
       differences.push_back(
-          std::abs(*f.candidate.row.closed_staleness - *f.candidate.row.sampled_staleness));
+          std::abs(*f.candidate.row.closed_staleness - *f.candidate.row.thinned_staleness));
     }
     if (closed.size() < 2)
       return;
     Tuned::Agreement a;
     for (std::size_t i = 0; i < closed.size(); ++i) {
-      a.error += std::abs(closed[i] / sampled[i] - 1) / static_cast<double>(closed.size());
+      a.error += std::abs(closed[i] / thinned[i] - 1) / static_cast<double>(closed.size());
       a.staleness += differences[i] / static_cast<double>(closed.size());
     }
-    a.ranks = rank_correlation(closed, sampled);
+    a.ranks = rank_correlation(closed, thinned);
     out_.closed = a;
   }
 

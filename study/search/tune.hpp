@@ -5,8 +5,8 @@
 // On simulated hardware, three sieves:
 //   1. Screen. Every point of every space (space.hpp) that memory allows is judged by the
 //      closed form (steady_state.hpp).
-//   2. Sample. Of the best, half of them the best of all and the rest the best of each mode and
-//      bound, sampled runs (study/simulate/simulate.hpp) are made; then of the neighbours (one step
+//   2. Thin. Of the best, half of them the best of all and the rest the best of each mode and
+//      bound, thinned runs (study/simulate/simulate.hpp) are made; then of the neighbours (one step
 //      along one axis) of the best one whose neighbours were not tried, until the runs are spent.
 //   3. Decide. The best few run whole and longer, and so does the configuration as it was given;
 //      the best of these that meets the constraints is the answer: tuning never makes it worse.
@@ -53,7 +53,7 @@ struct TuneOptions {
   TuneConstraints constraints;
   std::optional<LocalCalibration> calibration;  ///< Of local hardware.
   int runs = 64;                                ///< Of step 2.
-  std::int64_t sample = 4;                      ///< Responses that each of those stands for.
+  std::int64_t response_weight = 4;             ///< Of those thinned runs.
   int finalists = 4;
   std::uint64_t final_updates = 20;
   int threads = 1;
@@ -79,7 +79,7 @@ struct TuneRow {
   double return_share = 0;
   std::string lending;
   std::optional<double> closed_tokens_per_s, closed_staleness;
-  std::optional<double> sampled_tokens_per_s, sampled_staleness;
+  std::optional<double> thinned_tokens_per_s, thinned_staleness;
   std::optional<double> tokens_per_s, seconds_per_update, staleness, busy;
   std::optional<std::int64_t> staleness_max;
   std::optional<double> objective;  ///< Tokens/s or seconds.
@@ -99,7 +99,7 @@ struct Tuned {
   std::size_t given = 0;
   std::size_t screened = 0, fitting = 0, runs = 0;
   std::map<std::string, std::size_t> refused;
-  /// Closed form against sampled runs: mean |ratio - 1| of tokens/s, Spearman's rank correlation of
+  /// Closed form against thinned runs: mean |ratio - 1| of tokens/s, Spearman's rank correlation of
   /// them, and mean difference of the mean staleness.
   struct Agreement {
     double error = 0, ranks = 0, staleness = 0;
@@ -127,14 +127,14 @@ void describe(V& v, TuneRow& r) {
   v.field(11, "trainer_layout", r.trainer_layout);
   v.field(12, "closed_tokens_per_s", r.closed_tokens_per_s);
   v.field(13, "closed_staleness", r.closed_staleness);
-  v.field(14, "sampled_tokens_per_s", r.sampled_tokens_per_s);
+  v.field(14, "sampled_tokens_per_s", r.thinned_tokens_per_s);
   v.field(15, "tokens_per_s", r.tokens_per_s);
   v.field(16, "seconds_per_update", r.seconds_per_update);
   v.field(17, "staleness", r.staleness);
   v.field(18, "staleness_max", r.staleness_max);
   v.field(19, "busy", r.busy);
   v.field(20, "objective", r.objective);
-  v.field(24, "sampled_staleness", r.sampled_staleness);
+  v.field(24, "sampled_staleness", r.thinned_staleness);
   v.field(22, "return_share", r.return_share);
   v.field(23, "lending", r.lending);
   v.field(21, "reason", r.reason);

@@ -241,17 +241,17 @@ Result<Figures> run_simulation(const orchestrator::PipelineConfig& config,
                          std::move(names), orchestrator::make_simulated_actor));
 }
 
-/// Of what the simulated responses stand for.
-void scale(Rates& rates, double w) {
-  rates.trained_per_s *= w;
-  rates.generated_per_s *= w;
-  rates.sustained_per_s *= w;
+/// From the simulated responses to all that they count for.
+void scale(Rates& rates, double weight) {
+  rates.trained_per_s *= weight;
+  rates.generated_per_s *= weight;
+  rates.sustained_per_s *= weight;
 }
 
-void scale(Fates& fates, std::int64_t w) {
-  fates.generated *= w;
-  fates.wasted *= w;
-  const auto groups = static_cast<std::uint64_t>(w);
+void scale(Fates& fates, std::int64_t weight) {
+  fates.generated *= weight;
+  fates.wasted *= weight;
+  const auto groups = static_cast<std::uint64_t>(weight);
   fates.groups_trained *= groups;
   fates.groups_evicted *= groups;
   for (auto& [age, count] : fates.staleness)
@@ -276,10 +276,10 @@ std::int64_t largest_weight(const orchestrator::PipelineConfig& config,
                                 config.simulation.rollout.tp;
   const std::int64_t groups = config.algorithm.groups_per_update;
   const std::int64_t slots = config.rollout.concurrency;
-  for (std::int64_t w = wanted; w > 1; --w) {
-    if (groups % w == 0 && slots % w == 0 && replicas % w == 0 &&
-        slots / w >= config.algorithm.responses_per_group) {
-      return w;
+  for (std::int64_t weight = wanted; weight > 1; --weight) {
+    if (groups % weight == 0 && slots % weight == 0 && replicas % weight == 0 &&
+        slots / weight >= config.algorithm.responses_per_group) {
+      return weight;
     }
   }
   return 1;
@@ -287,19 +287,19 @@ std::int64_t largest_weight(const orchestrator::PipelineConfig& config,
 
 Result<Figures> simulate_thinned(const orchestrator::PipelineConfig& config,
                                  const actors::SimulationSettings& settings,
-                                 std::int64_t w) {
+                                 std::int64_t weight) {
   orchestrator::PipelineConfig part = config;
-  part.algorithm.groups_per_update /= static_cast<std::int32_t>(w);
-  part.rollout.concurrency /= static_cast<std::int32_t>(w);
+  part.algorithm.groups_per_update /= static_cast<std::int32_t>(weight);
+  part.rollout.concurrency /= static_cast<std::int32_t>(weight);
   actors::SimulationSettings s = settings;
-  s.stands_for = w;
-  s.config.reward.pool = std::max(1, s.config.reward.pool / static_cast<std::int32_t>(w));
-  s.config.report_every *= w;  // as many responses in a report
+  s.response_weight = weight;
+  s.config.reward.pool = std::max(1, s.config.reward.pool / static_cast<std::int32_t>(weight));
+  s.config.report_every *= weight;  // as many responses in a report
   part.simulation = s.config;
   TEMPER_TRY(Figures figures, run_simulation(part, std::move(s)));
-  scale(figures.whole, static_cast<double>(w));
-  scale(figures.steady, static_cast<double>(w));
-  scale(figures.fates, w);
+  scale(figures.whole, static_cast<double>(weight));
+  scale(figures.steady, static_cast<double>(weight));
+  scale(figures.fates, weight);
   return figures;
 }
 
@@ -322,7 +322,7 @@ Result<Figures> figures_of_log(const std::filesystem::path& log,
 
 namespace {
 
-Result<Figures> sampled(const orchestrator::PipelineConfig& config, std::int64_t wanted) {
+Result<Figures> thinned(const orchestrator::PipelineConfig& config, std::int64_t wanted) {
   TEMPER_TRY_STATUS(check_rules(config));
   TEMPER_TRY(const actors::SimulationSettings settings, orchestrator::resolve_simulation(config));
   return simulate_thinned(config, settings, largest_weight(config, settings, wanted));
@@ -333,7 +333,8 @@ Result<Figures> sampled(const orchestrator::PipelineConfig& config, std::int64_t
 std::vector<Result<Figures>> simulate_all(std::span<const orchestrator::PipelineConfig> configs,
                                           const SimulateOptions& options) {
   return simulate_all(configs, options, [&](const orchestrator::PipelineConfig& config) {
-    return options.sample > 1 ? sampled(config, options.sample) : simulate(config);
+    return options.response_weight > 1 ? thinned(config, options.response_weight)
+                                       : simulate(config);
   });
 }
 

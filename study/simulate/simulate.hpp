@@ -16,12 +16,12 @@
 // (the last two of the whole run: prompts are trained, not generated). For a run as a whole it is
 // the trained tokens/s.
 //
-// A sampled run simulates one prompt of w and lets each response stand for w: an update has 1 / w
-// of its groups, an engine 1 / w of its slots, of its replicas and of their cache, and reward
-// actors 1 / w of their workers, while every time is that of the whole but for reports, which come
-// w times as rarely. Its figures are scaled to the whole. It draws fewer lengths, so it meets fewer
-// very long responses and its tails are a little too short; docs/tune.md says how far its figures
-// are from those of whole runs.
+// A thinned run of weight w simulates one prompt in w, and each response counts for w responses: an
+// update has 1 / w of its groups, an engine has 1 / w of its slots, of its replicas and of their
+// cache, and reward actors have 1 / w of their workers. Every time is that of the whole run, except
+// that reports come w times as rarely. The figures are scaled to the whole run. A thinned run draws
+// fewer lengths, so it meets fewer very long responses and its tails are a little too short;
+// docs/tune.md says how far its figures are from those of whole runs.
 //
 // Equal configurations give equal figures, on any thread, in any company.
 #pragma once
@@ -93,17 +93,17 @@ Result<Figures> simulate(const orchestrator::PipelineConfig& config);
 Result<Figures> simulate_on(orchestrator::VirtualOptions options,
                             std::unique_ptr<orchestrator::ActorHost> host);
 
-/// The largest w up to `wanted` that divides the groups of an update and every engine's slots and
-/// replicas, and leaves an engine the slots of a group.
+/// The largest weight up to `wanted` that divides the groups of an update and every engine's slots
+/// and replicas, and leaves an engine the slots of a group.
 std::int64_t largest_weight(const orchestrator::PipelineConfig& config,
                             const actors::SimulationSettings& settings,
                             std::int64_t wanted);
 
-/// simulate() of a sampled run; `settings` are resolve_simulation() of the configuration, whose
-/// rules are not checked again. Requires: w is largest_weight() something.
+/// simulate() of a thinned run; `settings` are resolve_simulation() of the configuration, whose
+/// rules are not checked again. Requires: `weight` is an answer of largest_weight().
 Result<Figures> simulate_thinned(const orchestrator::PipelineConfig& config,
                                  const actors::SimulationSettings& settings,
-                                 std::int64_t w);
+                                 std::int64_t weight);
 
 /// The same figures of a run of `config` that left its events.log in a folder, on any hardware.
 /// Errors: the log cannot be read; the run did not make all its updates (Internal, with its
@@ -113,7 +113,7 @@ Result<Figures> figures_of_log(const std::filesystem::path& log,
 
 struct SimulateOptions {
   int threads = 1;
-  std::int64_t sample = 1;  ///< Of sampled runs: what largest_weight() is asked for.
+  std::int64_t response_weight = 1;  ///< Above 1: thinned runs of this weight at most.
   /// Called after each run, by one thread at a time.
   std::function<void(std::size_t done, std::size_t of)> on_progress;
 };

@@ -75,7 +75,7 @@ UpdateCost UpdateModel::times(const actors::Packing& packing) const {
 }
 
 UpdateCost UpdateModel::operator()(std::vector<Tokens> lengths) const {
-  lengths = actors::repeated(std::move(lengths), settings_.stands_for);
+  lengths = actors::repeated(std::move(lengths), settings_.response_weight);
   double flops = 0;
   for (const Tokens length : lengths)
     flops += flops_.training(sim_hw::whole_sequence(static_cast<double>(length.count())));

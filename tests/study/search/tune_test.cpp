@@ -30,7 +30,7 @@ class Tune : public ::testing::Test {
     ASSERT_NE(::mkdtemp(folder_.data()), nullptr);
     options_.config = write("small.yaml", to_yaml(small_pipeline()));
     options_.runs = 12;
-    options_.sample = 1;
+    options_.response_weight = 1;
     options_.finalists = 2;
     options_.final_updates = 3;
     options_.etas = {0, 1};

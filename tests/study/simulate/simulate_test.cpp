@@ -155,18 +155,18 @@ TEST(SimulateAll, OfNothingIsNothing) {
   EXPECT_TRUE(simulate_all({}, {.threads = 3, .on_progress = nullptr}).empty());
 }
 
-TEST(Simulate, ASampleOfOneIsTheWholeRun) {
+TEST(Simulate, AWeightOfOneIsTheWholeRun) {
   const PipelineConfig config = small_pipeline();
   const auto whole = simulate(config).value();
-  const auto sampled = simulate_thinned(config, resolve_simulation(config).value(), 1).value();
-  EXPECT_EQ(sampled.whole.seconds, whole.whole.seconds);
-  EXPECT_EQ(sampled.steady.sustained_per_s, whole.steady.sustained_per_s);
-  EXPECT_EQ(sampled.fates.staleness, whole.fates.staleness);
+  const auto thinned = simulate_thinned(config, resolve_simulation(config).value(), 1).value();
+  EXPECT_EQ(thinned.whole.seconds, whole.whole.seconds);
+  EXPECT_EQ(thinned.steady.sustained_per_s, whole.steady.sustained_per_s);
+  EXPECT_EQ(thinned.fates.staleness, whole.fates.staleness);
 }
 
-TEST(Simulate, ASampledRunHasAboutTheRatesOfTheWhole) {
-  // Equal lengths and instant rewards, so that it makes no difference what the sample draws; what
-  // is left is rounding.
+TEST(Simulate, AThinnedRunHasAboutTheRatesOfTheWhole) {
+  // Equal lengths and instant rewards, so that it makes no difference what a thinned run draws;
+  // what is left is rounding.
   PipelineConfig config = small_pipeline();
   config.algorithm.groups_per_update = 64;
   config.rollout.concurrency = 128;
@@ -176,14 +176,14 @@ TEST(Simulate, ASampledRunHasAboutTheRatesOfTheWhole) {
   const auto settings = resolve_simulation(config).value();
   ASSERT_EQ(largest_weight(config, settings, 4), 4);
   const auto whole = simulate(config).value();
-  const auto sampled = simulate_thinned(config, settings, 4).value();
-  EXPECT_NEAR(sampled.whole.seconds / whole.whole.seconds, 1, 0.05);
-  EXPECT_NEAR(sampled.steady.sustained_per_s / whole.steady.sustained_per_s, 1, 0.05);
-  EXPECT_EQ(sampled.fates.generated, whole.fates.generated);
-  EXPECT_EQ(sampled.fates.groups_trained, whole.fates.groups_trained);
+  const auto thinned = simulate_thinned(config, settings, 4).value();
+  EXPECT_NEAR(thinned.whole.seconds / whole.whole.seconds, 1, 0.05);
+  EXPECT_NEAR(thinned.steady.sustained_per_s / whole.steady.sustained_per_s, 1, 0.05);
+  EXPECT_EQ(thinned.fates.generated, whole.fates.generated);
+  EXPECT_EQ(thinned.fates.groups_trained, whole.fates.groups_trained);
 }
 
-TEST(Simulate, ASampleDividesGroupsSlotsAndReplicas) {
+TEST(Simulate, AWeightDividesGroupsSlotsAndReplicas) {
   PipelineConfig config = small_pipeline();  // 8 groups; engines of 2 cards, 4 replicas, 16 slots
   const auto settings = resolve_simulation(config).value();
   EXPECT_EQ(largest_weight(config, settings, 8), 4);
