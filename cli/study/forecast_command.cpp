@@ -24,7 +24,7 @@ Result<study::Predictions> predict_and_check(const ForecastOptions& command, std
     TEMPER_TRY(study::SweepAxis axis, study::parse_axis("--over", text));
     options.over.push_back(std::move(axis));
   }
-  auto calibration = study::load_local(command.calibration);
+  auto calibration = study::load_machine_model(command.calibration);
   if (!calibration) {
     return std::move(calibration)
         .error()

@@ -14,7 +14,7 @@ namespace temper::cli {
 struct ForecastOptions {
   std::string config;
   std::vector<std::string> sets;
-  std::string calibration = kLocalCalibration;
+  std::string calibration = kMachineModel;
   std::vector<std::string> over;
   int check = 0;  ///< Real runs of each.
   int threads = 0;

@@ -69,7 +69,7 @@ constexpr Part kParts[] = {{"rollout", Part::Threads::AlsoAll},
                            {"rest", Part::Threads::One}};
 
 /// The engines, in processes that have them.
-Result<orchestrator::LocalSamples> measure_engines(
+Result<orchestrator::Timings> measure_engines(
     orchestrator::PipelineConfig config,
     const fs::path& folder,
     const std::function<void(std::string_view)>& on_progress) {
@@ -80,7 +80,7 @@ Result<orchestrator::LocalSamples> measure_engines(
              orchestrator::prepare_run(plan, orchestrator::PretrainLine::Shown));
   const orchestrator::RunDir run_dir(plan.run_dir);
   const std::size_t cores = actors::usable_cores().size();
-  orchestrator::LocalSamples all;
+  orchestrator::Timings all;
   for (const Part& part : kParts) {
     for (const std::size_t threads : {std::size_t{1}, cores}) {
       if (threads > 1 && (part.threads == Part::Threads::One || cores == 1))
@@ -106,8 +106,8 @@ Result<orchestrator::LocalSamples> measure_engines(
       spec.log = run_dir.log_of("measure");
       TEMPER_TRY_STATUS(orchestrator::run_program(spec, "measuring the engines", on_progress));
       TEMPER_TRY(const std::string bytes, read_file(samples));
-      TEMPER_TRY(orchestrator::LocalSamples found, decode<orchestrator::LocalSamples>(bytes));
-      std::ranges::move(found.samples, std::back_inserter(all.samples));
+      TEMPER_TRY(orchestrator::Timings found, decode<orchestrator::Timings>(bytes));
+      std::ranges::move(found.timings, std::back_inserter(all.timings));
       if (!found.lengths.empty())
         all.lengths = std::move(found.lengths);
       if (cores == 1)
@@ -117,7 +117,7 @@ Result<orchestrator::LocalSamples> measure_engines(
   return all;
 }
 
-Result<study::LocalCalibration> measure(const MeasureOptions& options, std::ostream& err) {
+Result<study::MachineModel> measure(const MeasureOptions& options, std::ostream& err) {
   TEMPER_TRY(const orchestrator::PipelineConfig config,
              orchestrator::load_config(options.config, options.sets));
   if (config.hardware != orchestrator::HardwareKind::Local ||
@@ -131,7 +131,7 @@ Result<study::LocalCalibration> measure(const MeasureOptions& options, std::ostr
     return invalid_input(
         fmt::format("{}: {}", broken.front().keys.front(), broken.front().message));
   }
-  study::LocalCalibration calibration;
+  study::MachineModel calibration;
   calibration.measured = calendar_stamp();
   calibration.cpu = cpu_name();
   calibration.cores = static_cast<std::int32_t>(actors::usable_cores().size());
@@ -143,7 +143,7 @@ Result<study::LocalCalibration> measure(const MeasureOptions& options, std::ostr
     if (tty)
       err << "\r\x1b[K" << line << std::flush;
   };
-  TEMPER_TRY(const orchestrator::LocalSamples samples,
+  TEMPER_TRY(const orchestrator::Timings samples,
              measure_engines(config, scratch.path(), show));
   TEMPER_TRY_STATUS(study::fit_engines(samples, calibration));
   show("messages and processes");
@@ -153,11 +153,11 @@ Result<study::LocalCalibration> measure(const MeasureOptions& options, std::ostr
   return calibration;
 }
 
-void print(std::ostream& out, const study::LocalCalibration& c) {
+void print(std::ostream& out, const study::MachineModel& c) {
   out << fmt::format("{}, {} cores, {}\n", c.cpu, c.cores, c.measured);
   out << fmt::format(
       "{:<42} {:>8} {:>8} {:>8}  {}\n", "constants", "samples", "spread", "error", "how");
-  for (const study::LocalFit& fit : c.fits) {
+  for (const study::MachineFit& fit : c.fits) {
     out << fmt::format("{:<42} {:>8} {:>6.1f} % {:>6.1f} %  {}\n",
                        fit.constants,
                        fit.samples,
@@ -177,7 +177,7 @@ int run_measure(const MeasureOptions& options, std::ostream& out, std::ostream& 
     std::string command = "temper calibrate --local " + options.config;
     for (const std::string& set : options.sets)
       command += " --set " + set;
-    status = study::save_local(*measured, options.out, command);
+    status = study::save_machine_model(*measured, options.out, command);
   }
   if (!status) {
     err << "temper calibrate: " << status.error().context << "\n";

@@ -12,12 +12,12 @@
 namespace temper::cli {
 
 /// Where a calibration is looked for if none is named: beside the run folders, as they are.
-inline constexpr const char* kLocalCalibration = "runs/local.yaml";
+inline constexpr const char* kMachineModel = "runs/local.yaml";
 
 struct MeasureOptions {
   std::string config;
   std::vector<std::string> sets;
-  std::string out = kLocalCalibration;
+  std::string out = kMachineModel;
   bool json = false;
 };
 

@@ -65,7 +65,7 @@ Result<study::TuneOptions> to_options(const TuneOptions& command) {
     options.constraints.max_memory = *bytes;
   }
   if (fs::exists(command.calibration)) {
-    TEMPER_TRY(options.calibration, study::load_local(command.calibration));
+    TEMPER_TRY(options.calibration, study::load_machine_model(command.calibration));
   }
   if (command.effort < 1 || command.steps < 1)
     return invalid_input("--effort and --steps must be at least 1");

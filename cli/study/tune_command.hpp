@@ -23,7 +23,7 @@ struct TuneOptions {
   std::string curve;
   std::optional<double> max_staleness, min_tokens_per_s;
   std::string max_memory;
-  std::string calibration = kLocalCalibration;  ///< Of local hardware.
+  std::string calibration = kMachineModel;  ///< Of local hardware.
   int effort = 64;
   std::uint64_t steps = 20;
   int threads = 0;  ///< 0: as many as there are cores.

@@ -12,7 +12,7 @@ namespace {
 Result<study::Whatif> answer(const WhatifOptions& command) {
   study::WhatifOptions options{command.run, command.sets, {}};
   if (!command.calibration.empty()) {
-    TEMPER_TRY(options.shape, study::load_local(command.calibration));
+    TEMPER_TRY(options.shape, study::load_machine_model(command.calibration));
   }
   return study::whatif(options);
 }

@@ -142,7 +142,7 @@ Result<Predictions> predict(const PredictOptions& options) {
     return invalid_input(
         fmt::format("{} is there already; name another --out", (options.out / "runs").string()));
   }
-  const auto figures = predict_all(configs, options.calibration, options.simulate);
+  const auto figures = forecast_all(configs, options.calibration, options.simulate);
   Predictions out;
   for (std::size_t i = 0; i < configs.size(); ++i) {
     PredictedRun run;

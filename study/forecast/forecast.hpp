@@ -17,7 +17,7 @@ struct PredictOptions {
   std::filesystem::path config;
   std::vector<std::string> sets;
   std::vector<SweepAxis> over;  ///< Every combination, the last axis fastest; none: one run.
-  LocalCalibration calibration;
+  MachineModel calibration;
   SimulateOptions simulate;
 
   // --- Checking

@@ -112,10 +112,10 @@ class Again {
     if (config.hardware == orchestrator::HardwareKind::Simulated)
       return simulate(config);
     const RunRecord& record = recorded_->record;
-    return predict_local(config,
-                         calibration_,
-                         {[&record](GroupId group) { return record.prompt(group); },
-                          [&record](ResponseId r, GroupId) { return record.response(r); }});
+    return forecast_run(config,
+                        calibration_,
+                        {[&record](GroupId group) { return record.prompt(group); },
+                         [&record](ResponseId r, GroupId) { return record.response(r); }});
   }
 
  private:
@@ -143,7 +143,7 @@ class Again {
     return {};
   }
 
-  Status set_levels(const std::optional<LocalCalibration>& shape) {
+  Status set_levels(const std::optional<MachineModel>& shape) {
     calibration_ = shape ? *shape : recorded_->record.calibration(recorded_->config);
     for (int round = 0;; ++round) {
       TEMPER_TRY(unchanged_, with(recorded_->config));
@@ -159,7 +159,7 @@ class Again {
   }
 
   const Recorded* recorded_;
-  LocalCalibration calibration_;
+  MachineModel calibration_;
   Figures unchanged_;
 };
 

@@ -21,7 +21,7 @@ namespace temper::study {
 struct WhatifOptions {
   std::filesystem::path run;      ///< Its folder.
   std::vector<std::string> sets;  ///< key=value
-  std::optional<LocalCalibration> shape;
+  std::optional<MachineModel> shape;
 };
 
 struct Whatif {
@@ -39,7 +39,7 @@ struct Whatif {
 };
 
 /// Errors: a folder that holds no run; one that did not end well; an unknown key (with the nearest
-/// name); a setting whose effect no log can tell; what predict_local() or simulate() refuse.
+/// name); a setting whose effect no log can tell; what forecast_run() or simulate() refuse.
 Result<Whatif> whatif(const WhatifOptions& options);
 
 std::string whatif_text(const Whatif& answer);

@@ -20,7 +20,7 @@ double d(std::int64_t n) {
 
 }  // namespace
 
-const EngineTimes* LocalCalibration::with_threads(std::size_t threads) const {
+const EngineTimes* MachineModel::with_threads(std::size_t threads) const {
   const auto found =
       std::ranges::find(engines, static_cast<std::int32_t>(threads), &EngineTimes::threads);
   return found == engines.end() ? nullptr : &*found;
@@ -60,12 +60,12 @@ double reference_seconds(const EngineTimes& engine, std::int64_t rows) {
   return (engine.reference.pass_us + engine.reference.row_us * d(rows)) * kMicro;
 }
 
-Result<LocalCalibration> load_local(const std::filesystem::path& file) {
+Result<MachineModel> load_machine_model(const std::filesystem::path& file) {
   TEMPER_TRY(const std::string text, read_file(file));
-  auto read = read_yaml<LocalCalibration>(file.string(), text);
+  auto read = read_yaml<MachineModel>(file.string(), text);
   if (!read.issues.empty())
     return invalid_input(render(locate(read.document, std::move(read.issues))));
-  LocalCalibration& c = read.value;
+  MachineModel& c = read.value;
   const auto lacks = [&](std::string_view what) {
     return invalid_input(fmt::format(
         "{}: {}; make it anew with `temper calibrate --local CONFIG`", file.string(), what));
@@ -83,9 +83,9 @@ Result<LocalCalibration> load_local(const std::filesystem::path& file) {
   return std::move(c);
 }
 
-Status save_local(const LocalCalibration& calibration,
-                  const std::filesystem::path& file,
-                  const std::string& command) {
+Status save_machine_model(const MachineModel& calibration,
+                          const std::filesystem::path& file,
+                          const std::string& command) {
   if (file.has_parent_path())
     TEMPER_TRY_STATUS(make_folder(file.parent_path()));
   return write_file_atomically(

@@ -1,5 +1,5 @@
-// What this machine's engines, weights, messages and processes take, as `temper calibrate --local`
-// measured it (docs/local.md): what machine_host.hpp makes a local run of, in virtual time.
+// What this machine's engines, weights, messages and processes take, as `temper measure`
+// measured it (docs/local.md): what machine_host.hpp makes a run of, in virtual time.
 //
 // Times are of one thread that has its core, and the machine, for itself; a team of threads has all
 // of its cores. Costs that depend on the work are sums of terms, each a count times a constant:
@@ -91,7 +91,7 @@ struct Slowdowns {
 };
 
 /// How constants were found.
-struct LocalFit {
+struct MachineFit {
   std::string constants;
   std::string how;
   std::int64_t samples = 0;
@@ -99,7 +99,7 @@ struct LocalFit {
   double error = 0;   ///< Mean relative error of the fit; 0 where a median is the constant.
 };
 
-struct LocalCalibration {
+struct MachineModel {
   std::string measured;  ///< Date and time.
   std::string cpu;
   std::int32_t cores = 1;
@@ -112,7 +112,7 @@ struct LocalCalibration {
   ProcessTimes processes;
   Slowdowns slowdowns;
   actors::LengthConfig response;  ///< Of the policy that was measured.
-  std::vector<LocalFit> fits;
+  std::vector<MachineFit> fits;
 
   /// Null if none was measured.
   const EngineTimes* with_threads(std::size_t threads) const;
@@ -129,10 +129,10 @@ double reference_seconds(const EngineTimes& engine, std::int64_t rows);
 
 /// Errors: the file cannot be read; it is no calibration (every issue, with its place); one that
 /// lacks what a prediction needs.
-Result<LocalCalibration> load_local(const std::filesystem::path& file);
-Status save_local(const LocalCalibration& calibration,
-                  const std::filesystem::path& file,
-                  const std::string& command);
+Result<MachineModel> load_machine_model(const std::filesystem::path& file);
+Status save_machine_model(const MachineModel& calibration,
+                          const std::filesystem::path& file,
+                          const std::string& command);
 
 template <class V>
 void describe(V& v, DecodeTimes& t) {
@@ -216,7 +216,7 @@ void describe(V& v, Slowdowns& s) {
   v.field(4, "other", s.other, {.doc = "Of all else.", .min = 0.5});
 }
 template <class V>
-void describe(V& v, LocalFit& f) {
+void describe(V& v, MachineFit& f) {
   v.field(1, "constants", f.constants);
   v.field(2, "how", f.how);
   v.field(3, "samples", f.samples);
@@ -224,7 +224,7 @@ void describe(V& v, LocalFit& f) {
   v.field(5, "error", f.error);
 }
 template <class V>
-void describe(V& v, LocalCalibration& c) {
+void describe(V& v, MachineModel& c) {
   v.field(1, "measured", c.measured, {.doc = "When."});
   v.field(2, "cpu", c.cpu, {.doc = "On what."});
   v.field(3, "cores", c.cores, {.doc = "Cores of the machine.", .min = 1});

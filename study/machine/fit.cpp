@@ -16,10 +16,10 @@ constexpr double kSettled = 1e-12;
 /// Samples of one kind and number of threads.
 class Chosen {
  public:
-  Chosen(const orchestrator::LocalSamples& all,
+  Chosen(const orchestrator::Timings& all,
          std::string_view kind,
          std::optional<std::int32_t> threads) {
-    for (const orchestrator::LocalSample& s : all.samples) {
+    for (const orchestrator::Timing& s : all.timings) {
       if (s.kind == kind && (!threads || s.threads == *threads))
         rows.push_back(&s);
     }
@@ -28,20 +28,20 @@ class Chosen {
   double us() const { return rows.empty() ? 0 : rows.front()->us; }
   std::int64_t repeats() const {
     std::int64_t sum = 0;
-    for (const orchestrator::LocalSample* s : rows)
+    for (const orchestrator::Timing* s : rows)
       sum += s->repeats;
     return sum;
   }
   double spread() const {
     double sum = 0;
-    for (const orchestrator::LocalSample* s : rows)
+    for (const orchestrator::Timing* s : rows)
       sum += s->spread / static_cast<double>(rows.size());
     return sum;
   }
   /// With these of their counts, a constant one before them.
   LeastSquares fit() const {
     std::vector<Observation> observations;
-    for (const orchestrator::LocalSample* s : rows) {
+    for (const orchestrator::Timing* s : rows) {
       Observation o{{1.0}, s->us};
       o.counts.insert(o.counts.end(), s->work.begin(), s->work.end());
       if (o.value > 0)
@@ -49,7 +49,7 @@ class Chosen {
     }
     return fit_positive(observations);
   }
-  std::vector<const orchestrator::LocalSample*> rows;
+  std::vector<const orchestrator::Timing*> rows;
 };
 
 Error missing(std::string_view kind) {
@@ -59,10 +59,10 @@ Error missing(std::string_view kind) {
 /// What each batch takes with nothing cached, and one price of a cached token for all.
 std::vector<DecodeTimes> fit_decode(const Chosen& decode, double& error) {
   std::set<double> sizes;
-  for (const orchestrator::LocalSample* s : decode.rows)
+  for (const orchestrator::Timing* s : decode.rows)
     sizes.insert(s->work.at(0));
   std::vector<Observation> observations;
-  for (const orchestrator::LocalSample* s : decode.rows) {
+  for (const orchestrator::Timing* s : decode.rows) {
     Observation o{std::vector<double>(sizes.size() + 1), s->us};
     o.counts[static_cast<std::size_t>(std::distance(sizes.begin(), sizes.find(s->work.at(0))))] = 1;
     o.counts.back() = s->work.at(1);
@@ -80,12 +80,11 @@ std::vector<DecodeTimes> fit_decode(const Chosen& decode, double& error) {
 
 class Fitter {
  public:
-  Fitter(const orchestrator::LocalSamples& samples, LocalCalibration& out)
-      : samples_(samples), out_(out) {}
+  Fitter(const orchestrator::Timings& timings, MachineModel& out) : timings_(timings), out_(out) {}
 
   Status run() {
     std::set<std::int32_t> threads;
-    for (const orchestrator::LocalSample& s : samples_.samples) {
+    for (const orchestrator::Timing& s : timings_.timings) {
       if (s.kind == "decode")
         threads.insert(s.threads);
     }
@@ -99,7 +98,7 @@ class Fitter {
 
  private:
   Chosen of(std::string_view kind, std::optional<std::int32_t> threads = std::nullopt) const {
-    return {samples_, kind, threads};
+    return {timings_, kind, threads};
   }
   void record(std::string constants, std::string how, const Chosen& from, double error) {
     out_.fits.push_back(
@@ -195,7 +194,7 @@ class Fitter {
   Status lengths() {
     actors::LengthConfig& c = out_.response;
     c.kind = actors::LengthKind::Histogram;
-    c.weights = samples_.lengths;
+    c.weights = timings_.lengths;
     c.width = Tokens(1);
     c.cap = Tokens(std::ssize(c.weights));
     double responses = 0, tokens = 0;
@@ -214,8 +213,8 @@ class Fitter {
     return {};
   }
 
-  const orchestrator::LocalSamples& samples_;
-  LocalCalibration& out_;
+  const orchestrator::Timings& timings_;
+  MachineModel& out_;
 };
 
 }  // namespace
@@ -270,11 +269,11 @@ LeastSquares fit_positive(std::span<const Observation> observations) {
   return fit;
 }
 
-Status fit_engines(const orchestrator::LocalSamples& samples, LocalCalibration& calibration) {
-  return Fitter(samples, calibration).run();
+Status fit_engines(const orchestrator::Timings& timings, MachineModel& calibration) {
+  return Fitter(timings, calibration).run();
 }
 
-void fit_messages(std::span<const MessageCounts> counts, LocalCalibration& calibration) {
+void fit_messages(std::span<const MessageCounts> counts, MachineModel& calibration) {
   ProcessTimes& p = calibration.processes;
   const std::pair<const char*, MessageTimes*> processes[] = {{"orchestrator", &p.orchestrator},
                                                              {"rollout", &p.rollout},

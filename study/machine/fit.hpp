@@ -27,7 +27,7 @@ LeastSquares fit_positive(std::span<const Observation> observations);
 
 /// Puts the engines' constants, weights, switches, reward, slowdowns and lengths into a
 /// calibration, each with its record. Error: a kind that a prediction needs is not there.
-Status fit_engines(const orchestrator::LocalSamples& samples, LocalCalibration& calibration);
+Status fit_engines(const orchestrator::Timings& timings, MachineModel& calibration);
 
 /// What a process sent and took in a run, and the CPU time that it cost.
 struct MessageCounts {
@@ -35,6 +35,6 @@ struct MessageCounts {
   double messages = 0, responses = 0;
   double cpu_us = 0;
 };
-void fit_messages(std::span<const MessageCounts> counts, LocalCalibration& calibration);
+void fit_messages(std::span<const MessageCounts> counts, MachineModel& calibration);
 
 }  // namespace temper::study

@@ -13,30 +13,30 @@ using actors::CardState;
 
 constexpr double kMicro = 1e-6;
 
-LocalTask::Threads threads_of(const orchestrator::ActorSpec& slot) {
-  return slot.cards.size() > 1 ? LocalTask::Threads::Team : LocalTask::Threads::One;
+MachineTask::Threads threads_of(const orchestrator::ActorSpec& slot) {
+  return slot.cards.size() > 1 ? MachineTask::Threads::Team : MachineTask::Threads::One;
 }
 
 /// Does what it is told in the order of the messages, one after the other.
-class InOrder : public LocalActor {
+class InOrder : public MachineActor {
  public:
-  using LocalActor::LocalActor;
-  std::optional<LocalTask> next() override {
+  using MachineActor::MachineActor;
+  std::optional<MachineTask> next() override {
     if (tasks_.empty())
       return std::nullopt;
-    LocalTask task = tasks_.front()();
+    MachineTask task = tasks_.front()();
     tasks_.pop_front();
     return task;
   }
 
  protected:
   /// `make` is called when its turn comes.
-  void later(std::function<LocalTask()> make) { tasks_.push_back(std::move(make)); }
+  void later(std::function<MachineTask()> make) { tasks_.push_back(std::move(make)); }
   /// A role switch of so many seconds.
   void later_switch(actors::SwitchAction action, double us) {
     later([this, action, us] {
-      const LocalTask task{
-          us * kMicro, world_.calibration.slowdowns.other, LocalTask::Threads::One, {}};
+      const MachineTask task{
+          us * kMicro, world_.calibration.slowdowns.other, MachineTask::Threads::One, {}};
       const Duration takes = from_seconds(task.seconds);
       return shown(CardState::Switch, task, [action, takes](actors::Outbox& out) {
         actors::Switched done;
@@ -48,12 +48,12 @@ class InOrder : public LocalActor {
   }
 
  private:
-  std::deque<std::function<LocalTask()>> tasks_;
+  std::deque<std::function<MachineTask()>> tasks_;
 };
 
-class LocalTrainer final : public InOrder {
+class MachineTrainer final : public InOrder {
  public:
-  LocalTrainer(const LocalWorld& world, const orchestrator::ActorSpec& slot)
+  MachineTrainer(const MachineWorld& world, const orchestrator::ActorSpec& slot)
       : InOrder(world),
         times_(*world.calibration.with_threads(std::max<std::size_t>(1, slot.cards.size()))),
         threads_(threads_of(slot)) {}
@@ -86,11 +86,11 @@ class LocalTrainer final : public InOrder {
   }
 
  private:
-  LocalTask one(double us) const {
-    return {us * kMicro, world_.calibration.slowdowns.other, LocalTask::Threads::One, {}};
+  MachineTask one(double us) const {
+    return {us * kMicro, world_.calibration.slowdowns.other, MachineTask::Threads::One, {}};
   }
 
-  LocalTask update(const actors::CountedTrain& batch) {
+  MachineTask update(const actors::CountedTrain& batch) {
     UpdateWork work;
     work.minibatches = std::min<std::int64_t>(world_.config.algorithm.minibatches,
                                               world_.config.algorithm.groups_per_update);
@@ -111,7 +111,7 @@ class LocalTrainer final : public InOrder {
                  [](actors::Outbox&) {});
   }
 
-  LocalTask publish(const actors::CountedTrain& batch) {
+  MachineTask publish(const actors::CountedTrain& batch) {
     actors::Trained trained{.lease = batch.lease, .groups = {}, .metrics = {}, .weights = {}};
     for (const auto& entry : batch.certificate.groups)
       trained.groups.push_back(entry.group);
@@ -133,14 +133,14 @@ class LocalTrainer final : public InOrder {
   }
 
   const EngineTimes& times_;
-  const LocalTask::Threads threads_;
+  const MachineTask::Threads threads_;
   PolicyVersion version_;
   bool parked_ = false;  ///< The optimizer, since the last update.
 };
 
-class LocalReference final : public InOrder {
+class MachineReference final : public InOrder {
  public:
-  LocalReference(const LocalWorld& world, const orchestrator::ActorSpec& slot)
+  MachineReference(const MachineWorld& world, const orchestrator::ActorSpec& slot)
       : InOrder(world),
         times_(*world.calibration.with_threads(std::max<std::size_t>(1, slot.cards.size()))),
         threads_(threads_of(slot)) {}
@@ -162,7 +162,7 @@ class LocalReference final : public InOrder {
   }
 
  private:
-  LocalTask pass(std::int64_t rows, LeaseId lease) {
+  MachineTask pass(std::int64_t rows, LeaseId lease) {
     double seconds = reference_seconds(times_, rows);
     if (std::exchange(first_, false))
       seconds += times_.reference.first_us * kMicro;
@@ -172,13 +172,13 @@ class LocalReference final : public InOrder {
   }
 
   const EngineTimes& times_;
-  const LocalTask::Threads threads_;
+  const MachineTask::Threads threads_;
   bool first_ = true;
 };
 
-class LocalReward final : public InOrder {
+class MachineReward final : public InOrder {
  public:
-  LocalReward(const LocalWorld& world, const orchestrator::ActorSpec&) : InOrder(world) {}
+  MachineReward(const MachineWorld& world, const orchestrator::ActorSpec&) : InOrder(world) {}
 
   Status on_message(const actors::IncomingMessage& message, actors::Outbox&) override {
     if (!message.is<actors::CountedJudge>())
@@ -188,7 +188,7 @@ class LocalReward final : public InOrder {
       const RewardTimes& t = world_.calibration.reward;
       const double us = t.call_us + t.response_us * static_cast<double>(responses);
       return shown(CardState::Reward,
-                   {us * kMicro, world_.calibration.slowdowns.other, LocalTask::Threads::One, {}},
+                   {us * kMicro, world_.calibration.slowdowns.other, MachineTask::Threads::One, {}},
                    [lease, responses](actors::Outbox& out) {
                      // Unequal rewards: no group is filtered for being all alike.
                      actors::Judged judged{.lease = lease, .items = {}};
@@ -203,19 +203,19 @@ class LocalReward final : public InOrder {
 
 }  // namespace
 
-std::unique_ptr<LocalActor> make_local_actor(const LocalWorld& world,
-                                             const orchestrator::ActorSpec& slot) {
+std::unique_ptr<MachineActor> make_machine_actor(const MachineWorld& world,
+                                                 const orchestrator::ActorSpec& slot) {
   switch (slot.role) {
     case actors::RoleKind::Rollout:
-      return std::make_unique<LocalRollout>(world, slot);
+      return std::make_unique<MachineRollout>(world, slot);
     case actors::RoleKind::Trainer:
-      return std::make_unique<LocalTrainer>(world, slot);
+      return std::make_unique<MachineTrainer>(world, slot);
     case actors::RoleKind::Reference:
-      return std::make_unique<LocalReference>(world, slot);
+      return std::make_unique<MachineReference>(world, slot);
     case actors::RoleKind::Reward:
       break;
   }
-  return std::make_unique<LocalReward>(world, slot);
+  return std::make_unique<MachineReward>(world, slot);
 }
 
 }  // namespace temper::study

@@ -38,9 +38,9 @@ std::size_t responses_in(const actors::IncomingMessage& m) {
 
 }  // namespace
 
-struct LocalHost::Process {
+struct MachineHost::Process {
   ActorId id;
-  std::unique_ptr<LocalActor> actor;  ///< Null: the orchestrator.
+  std::unique_ptr<MachineActor> actor;  ///< Null: the orchestrator.
   std::vector<std::uint32_t> cores;
   MessageTimes messages;
   bool ready = false;
@@ -51,7 +51,8 @@ struct LocalHost::Process {
   std::map<LeaseId, std::size_t> asked;  ///< Responses of leases whose answers do not count them.
 };
 
-LocalHost::LocalHost(std::unique_ptr<LocalWorld> world, std::vector<orchestrator::ActorSpec> slots)
+MachineHost::MachineHost(std::unique_ptr<MachineWorld> world,
+                         std::vector<orchestrator::ActorSpec> slots)
     : world_(std::move(world)),
       slots_(std::move(slots)),
       cores_(static_cast<std::uint32_t>(std::max(1, world_->calibration.cores))),
@@ -61,13 +62,13 @@ LocalHost::LocalHost(std::unique_ptr<LocalWorld> world, std::vector<orchestrator
   orchestrator_->ready = true;
 }
 
-LocalHost::~LocalHost() = default;
+MachineHost::~MachineHost() = default;
 
-Status LocalHost::launch(ActorId actor, const actors::RoleConfig&) {
+Status MachineHost::launch(ActorId actor, const actors::RoleConfig&) {
   const orchestrator::ActorSpec& slot = slots_.at(actor.value());
   auto process = std::make_unique<Process>();
   process->id = actor;
-  process->actor = make_local_actor(*world_, slot);
+  process->actor = make_machine_actor(*world_, slot);
   const ProcessTimes& times = world_->calibration.processes;
   switch (slot.role) {
     case actors::RoleKind::Rollout:
@@ -101,7 +102,7 @@ Status LocalHost::launch(ActorId actor, const actors::RoleConfig&) {
   return {};
 }
 
-void LocalHost::deliver(ActorId actor, actors::OutgoingMessage message) {
+void MachineHost::deliver(ActorId actor, actors::OutgoingMessage message) {
   Letter letter{actor, actors::IncomingMessage::from(std::move(message)), 0};
   letter.responses = responses_in(letter.message);
   if (letter.message.is<actors::CountedScore>()) {
@@ -111,14 +112,14 @@ void LocalHost::deliver(ActorId actor, actors::OutgoingMessage message) {
   orchestrator_->outbox.push_back(std::move(letter));
 }
 
-Status LocalHost::advance(std::span<const ActorId>, Time now, std::vector<Arrival>& arrivals) {
+Status MachineHost::advance(std::span<const ActorId>, Time now, std::vector<Arrival>& arrivals) {
   go_through(now);
   for (Arrival& arrival : std::exchange(arrivals_, {}))
     arrivals.push_back(std::move(arrival));
   return std::exchange(status_, Status());
 }
 
-std::optional<Time> LocalHost::next_event(ActorId) const {
+std::optional<Time> MachineHost::next_event(ActorId) const {
   const auto work = cores_.next_end();
   const auto letter = under_way_.next_due();
   if (!work || !letter)
@@ -127,7 +128,9 @@ std::optional<Time> LocalHost::next_event(ActorId) const {
 }
 
 /// What the actors were busy with goes into the record of the run; the rest is of no interest.
-void LocalHost::finish(std::span<const ActorId> actors, Time now, std::vector<Arrival>& arrivals) {
+void MachineHost::finish(std::span<const ActorId> actors,
+                         Time now,
+                         std::vector<Arrival>& arrivals) {
   world_->clock.set(now);
   for (const ActorId actor : actors) {
     actors::Outbox out(
@@ -139,7 +142,7 @@ void LocalHost::finish(std::span<const ActorId> actors, Time now, std::vector<Ar
   }
 }
 
-void LocalHost::go_through(Time now) {
+void MachineHost::go_through(Time now) {
   world_->clock.set(now);
   cores_.advance(now);
   for (const auto job : cores_.take_ended()) {
@@ -153,15 +156,15 @@ void LocalHost::go_through(Time now) {
   let_run();
 }
 
-void LocalHost::start(Process& process, Lane lane, LocalTask task, std::function<void()> then) {
+void MachineHost::start(Process& process, Lane lane, MachineTask task, std::function<void()> then) {
   (lane == Lane::Main ? process.main_busy : process.beside_busy) = true;
   sim_hw::SharedCores::Work work{task.seconds, process.cores, {}, task.slowdown};
-  if (task.threads == LocalTask::Threads::Team)
+  if (task.threads == MachineTask::Threads::Team)
     work.spread = sim_hw::SharedCores::Spread::AllOf;
   threads_.emplace(cores_.start(work), std::pair{Thread{&process, std::move(then)}, lane});
 }
 
-void LocalHost::let_run() {
+void MachineHost::let_run() {
   for (const auto& process : processes_) {
     if (process != nullptr && process->ready)
       continue_actor(*process);
@@ -169,14 +172,14 @@ void LocalHost::let_run() {
   continue_orchestrator();
 }
 
-LocalTask LocalHost::handling(const MessageTimes& times, std::size_t responses) const {
+MachineTask MachineHost::handling(const MessageTimes& times, std::size_t responses) const {
   return {(times.message_us + times.response_us * static_cast<double>(responses)) * kMicro,
           world_->calibration.slowdowns.other,
           {},
           {}};
 }
 
-void LocalHost::continue_actor(Process& p) {
+void MachineHost::continue_actor(Process& p) {
   actors::Outbox out([&](actors::OutgoingMessage m) { say(p, std::move(m)); }, form());
   if (!p.beside_busy) {
     if (auto task = p.actor->next_beside()) {
@@ -220,7 +223,7 @@ void LocalHost::continue_actor(Process& p) {
 }
 
 /// Its reports of activity cost next to nothing and come at once; the rest is written and sent.
-void LocalHost::say(Process& p, actors::OutgoingMessage message) {
+void MachineHost::say(Process& p, actors::OutgoingMessage message) {
   Letter letter{p.id, actors::IncomingMessage::from(std::move(message)), 0};
   if (letter.message.is<actors::Activity>())
     return arrivals_.push_back({p.id, std::move(letter.message)});
@@ -234,7 +237,7 @@ void LocalHost::say(Process& p, actors::OutgoingMessage message) {
   p.outbox.push_back(std::move(letter));
 }
 
-void LocalHost::continue_orchestrator() {
+void MachineHost::continue_orchestrator() {
   Process& o = *orchestrator_;
   if (o.main_busy)
     return;
@@ -255,7 +258,7 @@ void LocalHost::continue_orchestrator() {
   o.inbox.pop_front();
   if (const auto& woken_by = processes_[letter->actor.value()]->cores; !woken_by.empty())
     o.cores = {woken_by.front()};
-  LocalTask reading = handling(o.messages, letter->responses);
+  MachineTask reading = handling(o.messages, letter->responses);
   if (letter->message.is<actors::StateSaved>())
     reading.seconds += world_->calibration.processes.checkpoint_us * kMicro;
   start(o, Lane::Main, std::move(reading), [this, letter] {

@@ -1,8 +1,8 @@
-// Where the actors of a local run live when the run is predicted: in this process, in virtual time,
-// on the cores of the machine that a calibration describes. What `temper run` does with processes
-// and the operating system, this does with sim_hw/cores: every process has its threads on the cores
-// of its cards, the orchestrator is a process like the others, and all of them take CPU time of the
-// same cores.
+// Where the actors of a run on this machine live when the run is forecast: in this process, in
+// virtual time, on the cores of the machine that a calibration describes. What `temper run` does
+// with processes and the operating system, this does with sim_hw/cores: every process has its
+// threads on the cores of its cards, the orchestrator is a process like the others, and all of them
+// take CPU time of the same cores.
 //
 // A process. Its main thread does one thing at a time: it reads a message that has come, else does
 // what its actor wants next (machine_actor.hpp); what it sends it writes first. Reading and writing
@@ -24,11 +24,11 @@
 
 namespace temper::study {
 
-class LocalHost final : public orchestrator::ActorHost {
+class MachineHost final : public orchestrator::ActorHost {
  public:
-  /// Requires: make_local_actor() can be called for every slot; slots use cores that there are.
-  LocalHost(std::unique_ptr<LocalWorld> world, std::vector<orchestrator::ActorSpec> slots);
-  ~LocalHost() override;
+  /// Requires: make_machine_actor() can be called for every slot; slots use cores that there are.
+  MachineHost(std::unique_ptr<MachineWorld> world, std::vector<orchestrator::ActorSpec> slots);
+  ~MachineHost() override;
 
   actors::Outbox::Form form() const override { return actors::Outbox::Form::Value; }
   Status launch(ActorId actor, const actors::RoleConfig& role) override;
@@ -53,15 +53,15 @@ class LocalHost final : public orchestrator::ActorHost {
   enum class Lane { Main, Beside };
 
   void go_through(Time now);
-  void start(Process& process, Lane lane, LocalTask task, std::function<void()> then);
+  void start(Process& process, Lane lane, MachineTask task, std::function<void()> then);
   void let_run();
   void continue_actor(Process& process);
   void continue_orchestrator();
   void say(Process& process, actors::OutgoingMessage message);
-  LocalTask handling(const MessageTimes& times, std::size_t responses) const;
+  MachineTask handling(const MessageTimes& times, std::size_t responses) const;
 
   // Constant after construction.
-  std::unique_ptr<LocalWorld> world_;
+  std::unique_ptr<MachineWorld> world_;
   const std::vector<orchestrator::ActorSpec> slots_;
 
   // Mutable state.

@@ -15,18 +15,18 @@ constexpr std::size_t kAdmissionShare = 8;   ///< As the engine's time_to_admit(
 
 }  // namespace
 
-LocalRollout::LocalRollout(const LocalWorld& world, const orchestrator::ActorSpec& slot)
-    : LocalActor(world),
+MachineRollout::MachineRollout(const MachineWorld& world, const orchestrator::ActorSpec& slot)
+    : MachineActor(world),
       times_(*world.calibration.with_threads(std::max<std::size_t>(1, slot.cards.size()))),
-      threads_(slot.cards.size() > 1 ? LocalTask::Threads::Team : LocalTask::Threads::One),
+      threads_(slot.cards.size() > 1 ? MachineTask::Threads::Team : MachineTask::Threads::One),
       slots_(static_cast<std::size_t>(slot.concurrency)),
       untouched_(slots_) {}
 
-LocalTask LocalRollout::of_engine(double seconds) const {
+MachineTask MachineRollout::of_engine(double seconds) const {
   return {seconds, world_.calibration.slowdowns.decode, threads_, {}};
 }
 
-Status LocalRollout::on_message(const actors::IncomingMessage& message, actors::Outbox& out) {
+Status MachineRollout::on_message(const actors::IncomingMessage& message, actors::Outbox& out) {
   if (message.is<actors::CountedGenerate>()) {
     TEMPER_TRY(const auto work, message.decode<actors::CountedGenerate>());
     add(work);
@@ -44,17 +44,17 @@ Status LocalRollout::on_message(const actors::IncomingMessage& message, actors::
     to_stage_ = work.weights.version;
   } else if (message.is<actors::CommitWeights>()) {
     TEMPER_TRY(const auto work, message.decode<actors::CommitWeights>());
-    LocalTask task{world_.calibration.weights.commit_us * kMicro,
-                   world_.calibration.slowdowns.other,
-                   LocalTask::Threads::One,
-                   [this, version = work.version](actors::Outbox& o) {
-                     version_ = version;
-                     const bool again =
-                         world_.config.rollout.on_new_weights == rollout::OnNewWeights::Recompute;
-                     for (Response& r : running_)
-                       r.outdated = again;
-                     o.send(actors::WeightsCommitted{version, ""});
-                   }};
+    MachineTask task{world_.calibration.weights.commit_us * kMicro,
+                     world_.calibration.slowdowns.other,
+                     MachineTask::Threads::One,
+                     [this, version = work.version](actors::Outbox& o) {
+                       version_ = version;
+                       const bool again =
+                           world_.config.rollout.on_new_weights == rollout::OnNewWeights::Recompute;
+                       for (Response& r : running_)
+                         r.outdated = again;
+                       o.send(actors::WeightsCommitted{version, ""});
+                     }};
     auto done = std::move(task.done);
     orders_.push_back(shown(CardState::WeightSync, std::move(task), std::move(done)));
   } else if (message.is<actors::Switch>()) {
@@ -64,7 +64,7 @@ Status LocalRollout::on_message(const actors::IncomingMessage& message, actors::
   return {};
 }
 
-void LocalRollout::add(const actors::CountedGenerate& work) {
+void MachineRollout::add(const actors::CountedGenerate& work) {
   const std::int64_t prompt = world_.prompt_length(work.group).count();
   for (const auto& item : work.items) {
     Response r;
@@ -81,7 +81,7 @@ void LocalRollout::add(const actors::CountedGenerate& work) {
   }
 }
 
-void LocalRollout::remove(const std::vector<ResponseId>& ids, actors::CountedGenerated* report) {
+void MachineRollout::remove(const std::vector<ResponseId>& ids, actors::CountedGenerated* report) {
   const std::unordered_set<ResponseId> gone(ids.begin(), ids.end());
   const auto leaves = [&](Response& r) {
     if (!gone.contains(r.id))
@@ -100,31 +100,31 @@ void LocalRollout::remove(const std::vector<ResponseId>& ids, actors::CountedGen
   std::erase_if(queue_, leaves);
 }
 
-std::optional<LocalTask> LocalRollout::next() {
+std::optional<MachineTask> MachineRollout::next() {
   if (!orders_.empty()) {
-    LocalTask task = std::move(orders_.front());
+    MachineTask task = std::move(orders_.front());
     orders_.pop_front();
     return task;
   }
   if (staged_) {
-    return LocalTask{0, 1, LocalTask::Threads::One, [this](actors::Outbox& out) {
-                       out.send(actors::WeightsStaged{*std::exchange(staged_, {}), ""});
-                     }};
+    return MachineTask{0, 1, MachineTask::Threads::One, [this](actors::Outbox& out) {
+                         out.send(actors::WeightsStaged{*std::exchange(staged_, {}), ""});
+                       }};
   }
   return step();
 }
 
-std::optional<LocalTask> LocalRollout::next_beside() {
+std::optional<MachineTask> MachineRollout::next_beside() {
   if (!to_stage_)
     return std::nullopt;
   const PolicyVersion version = *std::exchange(to_stage_, {});
-  return LocalTask{world_.calibration.weights.stage_us * kMicro,
-                   world_.calibration.slowdowns.other,
-                   LocalTask::Threads::One,
-                   [this, version](actors::Outbox&) { staged_ = version; }};
+  return MachineTask{world_.calibration.weights.stage_us * kMicro,
+                     world_.calibration.slowdowns.other,
+                     MachineTask::Threads::One,
+                     [this, version](actors::Outbox&) { staged_ = version; }};
 }
 
-std::optional<LocalTask> LocalRollout::step() {
+std::optional<MachineTask> MachineRollout::step() {
   if (queue_.empty() && running_.empty())
     return std::nullopt;
   if (auto again = recompute())
@@ -139,7 +139,7 @@ std::optional<LocalTask> LocalRollout::step() {
 }
 
 /// None: what came in needs no computing.
-std::optional<LocalTask> LocalRollout::prefill() {
+std::optional<MachineTask> MachineRollout::prefill() {
   std::int64_t rows = 0, copies = 0;
   std::int64_t entered = 0;
   std::optional<std::pair<GroupId, std::int64_t>> computed;  ///< The last: its group and prefix.
@@ -166,7 +166,7 @@ std::optional<LocalTask> LocalRollout::prefill() {
 }
 
 /// Caches of older weights, as many rows as a prefill holds: each prompt once.
-std::optional<LocalTask> LocalRollout::recompute() {
+std::optional<MachineTask> MachineRollout::recompute() {
   std::int64_t rows = 0, copies = 0;
   std::optional<GroupId> computed;
   for (Response& r : running_) {
@@ -183,7 +183,7 @@ std::optional<LocalTask> LocalRollout::recompute() {
       CardState::Prefill, of_engine(prefill_seconds(times_, rows, copies)), [](actors::Outbox&) {});
 }
 
-LocalTask LocalRollout::decode() {
+MachineTask MachineRollout::decode() {
   std::int64_t context = 0;
   for (const Response& r : running_)
     context += r.cached();
@@ -193,7 +193,7 @@ LocalTask LocalRollout::decode() {
                [this](actors::Outbox& out) { finish_step(out); });
 }
 
-void LocalRollout::finish_step(actors::Outbox& out) {
+void MachineRollout::finish_step(actors::Outbox& out) {
   actors::CountedGenerated finished;
   for (std::size_t i = 0; i < running_.size();) {
     Response& r = running_[i];
@@ -220,14 +220,14 @@ void LocalRollout::finish_step(actors::Outbox& out) {
     out.send(finished);
 }
 
-LocalTask LocalRollout::perform(actors::SwitchAction action) {
+MachineTask MachineRollout::perform(actors::SwitchAction action) {
   using A = actors::SwitchAction;
   const SwitchTimes& t = world_.calibration.switches;
   const double us = action == A::Interrupt     ? t.interrupt_us
                     : action == A::FreeKv      ? t.free_kv_us
                     : action == A::FreeWeights ? t.free_weights_us
                                                : t.allocate_kv_us;
-  LocalTask task{us * kMicro, world_.calibration.slowdowns.other, LocalTask::Threads::One, {}};
+  MachineTask task{us * kMicro, world_.calibration.slowdowns.other, MachineTask::Threads::One, {}};
   const Duration takes = from_seconds(task.seconds);
   return shown(CardState::Switch, std::move(task), [this, action, takes](actors::Outbox& out) {
     if (action == A::Interrupt) {

@@ -1,5 +1,5 @@
-// A rollout actor with the torch engine, as a LocalActor: the rules of rollout/rollout_role.cpp and
-// rollout/torch/engine.cpp, with times in place of tensors.
+// A rollout actor with the torch engine, as a MachineActor: the rules of rollout/rollout_role.cpp
+// and rollout/torch/engine.cpp, with times in place of tensors.
 #pragma once
 
 #include "actors/protocol/counted.hpp"
@@ -10,13 +10,13 @@
 
 namespace temper::study {
 
-class LocalRollout final : public LocalActor {
+class MachineRollout final : public MachineActor {
  public:
-  LocalRollout(const LocalWorld& world, const orchestrator::ActorSpec& slot);
+  MachineRollout(const MachineWorld& world, const orchestrator::ActorSpec& slot);
 
   Status on_message(const actors::IncomingMessage& message, actors::Outbox& out) override;
-  std::optional<LocalTask> next() override;
-  std::optional<LocalTask> next_beside() override;
+  std::optional<MachineTask> next() override;
+  std::optional<MachineTask> next_beside() override;
 
  private:
   struct Response {
@@ -35,21 +35,21 @@ class LocalRollout final : public LocalActor {
 
   void add(const actors::CountedGenerate& work);
   void remove(const std::vector<ResponseId>& ids, actors::CountedGenerated* report);
-  std::optional<LocalTask> step();
-  std::optional<LocalTask> prefill();
-  std::optional<LocalTask> recompute();
-  LocalTask decode();
+  std::optional<MachineTask> step();
+  std::optional<MachineTask> prefill();
+  std::optional<MachineTask> recompute();
+  MachineTask decode();
   void finish_step(actors::Outbox& out);
-  LocalTask perform(actors::SwitchAction action);
-  LocalTask of_engine(double seconds) const;
+  MachineTask perform(actors::SwitchAction action);
+  MachineTask of_engine(double seconds) const;
 
   const EngineTimes& times_;
-  const LocalTask::Threads threads_;
+  const MachineTask::Threads threads_;
   const std::size_t slots_;
 
   std::deque<Response> queue_;
   std::vector<Response> running_;
-  std::deque<LocalTask> orders_;  ///< Commits and switches, before the next step.
+  std::deque<MachineTask> orders_;  ///< Commits and switches, before the next step.
   PolicyVersion version_;
   std::optional<PolicyVersion> to_stage_, staged_;
   std::size_t untouched_ = 0;  ///< Slots that nothing was in since the cache was allocated.

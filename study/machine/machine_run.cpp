@@ -17,8 +17,7 @@
 namespace temper::study {
 namespace {
 
-Status check_model(const orchestrator::PipelineConfig& config,
-                   const LocalCalibration& calibration) {
+Status check_model(const orchestrator::PipelineConfig& config, const MachineModel& calibration) {
   const std::string wanted = to_yaml(config.model), measured = to_yaml(calibration.model);
   if (wanted == measured)
     return {};
@@ -45,8 +44,7 @@ bool was_measured(const EngineTimes* engine, actors::RoleKind role) {
   return true;
 }
 
-Status check_threads(const orchestrator::PipelineConfig& config,
-                     const LocalCalibration& calibration) {
+Status check_threads(const orchestrator::PipelineConfig& config, const MachineModel& calibration) {
   for (const orchestrator::ActorSpec& slot : orchestrator::actor_slots(config)) {
     for (const CardId card : slot.cards) {
       if (static_cast<std::int32_t>(card.value()) >= calibration.cores) {
@@ -97,8 +95,8 @@ class PromptLengths {
 
 }  // namespace
 
-Status check_predictable(const orchestrator::PipelineConfig& config,
-                         const LocalCalibration& calibration) {
+Status check_forecastable(const orchestrator::PipelineConfig& config,
+                          const MachineModel& calibration) {
   if (config.hardware != orchestrator::HardwareKind::Local)
     return invalid_input("hardware: a local calibration predicts `local` only");
   if (config.policy != actors::PolicyKind::Torch) {
@@ -117,12 +115,12 @@ Status check_predictable(const orchestrator::PipelineConfig& config,
   return check_threads(config, calibration);
 }
 
-Result<Figures> predict_local(const orchestrator::PipelineConfig& config,
-                              const LocalCalibration& calibration,
-                              const RecordedLengths& lengths) {
+Result<Figures> forecast_run(const orchestrator::PipelineConfig& config,
+                             const MachineModel& calibration,
+                             const RecordedLengths& lengths) {
   TEMPER_TRY_STATUS(check_rules(config));
-  TEMPER_TRY_STATUS(check_predictable(config, calibration));
-  auto world = std::make_unique<LocalWorld>();
+  TEMPER_TRY_STATUS(check_forecastable(config, calibration));
+  auto world = std::make_unique<MachineWorld>();
   world->config = config;
   world->calibration = calibration;
   world->prompt_length = lengths.prompt;
@@ -131,27 +129,27 @@ Result<Figures> predict_local(const orchestrator::PipelineConfig& config,
   options.config = config;
   return simulate_on(
       std::move(options),
-      std::make_unique<LocalHost>(std::move(world), orchestrator::actor_slots(config)));
+      std::make_unique<MachineHost>(std::move(world), orchestrator::actor_slots(config)));
 }
 
-Result<Figures> predict_local(const orchestrator::PipelineConfig& config,
-                              const LocalCalibration& calibration) {
-  TEMPER_TRY_STATUS(check_predictable(config, calibration));
+Result<Figures> forecast_run(const orchestrator::PipelineConfig& config,
+                             const MachineModel& calibration) {
+  TEMPER_TRY_STATUS(check_forecastable(config, calibration));
   TEMPER_TRY(const auto prompts, PromptLengths::make(config));
   const auto responses = std::make_shared<actors::Lengths>(
       calibration.response, config.seed, actors::kResponseLengths);
-  return predict_local(
+  return forecast_run(
       config,
       calibration,
       {[prompts](GroupId group) { return prompts->of(group); },
        [responses](ResponseId r, GroupId g) { return responses->of(r.value(), g.value()); }});
 }
 
-std::vector<Result<Figures>> predict_all(std::span<const orchestrator::PipelineConfig> configs,
-                                         const LocalCalibration& calibration,
-                                         const SimulateOptions& options) {
+std::vector<Result<Figures>> forecast_all(std::span<const orchestrator::PipelineConfig> configs,
+                                          const MachineModel& calibration,
+                                          const SimulateOptions& options) {
   return simulate_all(configs, options, [&](const orchestrator::PipelineConfig& config) {
-    return predict_local(config, calibration);
+    return forecast_run(config, calibration);
   });
 }
 

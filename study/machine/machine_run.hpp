@@ -16,26 +16,26 @@ namespace temper::study {
 /// Whether this can be predicted with it. Errors (InvalidInput), each with the nearest that works:
 /// hardware that is not local, a policy without engines, another model, sampling that gives other
 /// lengths, threads that were not measured, more cores than the machine has.
-Status check_predictable(const orchestrator::PipelineConfig& config,
-                         const LocalCalibration& calibration);
+Status check_forecastable(const orchestrator::PipelineConfig& config,
+                          const MachineModel& calibration);
 
-/// Errors: as check_predictable(); the configuration breaks a rule; the run did not finish
+/// Errors: as check_forecastable(); the configuration breaks a rule; the run did not finish
 /// (Internal, with its reason).
-Result<Figures> predict_local(const orchestrator::PipelineConfig& config,
-                              const LocalCalibration& calibration);
+Result<Figures> forecast_run(const orchestrator::PipelineConfig& config,
+                             const MachineModel& calibration);
 
 /// Lengths that a prediction takes in place of the calibration's: those that a run had.
 struct RecordedLengths {
   std::function<Tokens(GroupId)> prompt;
   std::function<Tokens(ResponseId, GroupId)> response;
 };
-Result<Figures> predict_local(const orchestrator::PipelineConfig& config,
-                              const LocalCalibration& calibration,
-                              const RecordedLengths& lengths);
+Result<Figures> forecast_run(const orchestrator::PipelineConfig& config,
+                             const MachineModel& calibration,
+                             const RecordedLengths& lengths);
 
 /// One result per configuration, in their order, whatever the number of threads.
-std::vector<Result<Figures>> predict_all(std::span<const orchestrator::PipelineConfig> configs,
-                                         const LocalCalibration& calibration,
-                                         const SimulateOptions& options);
+std::vector<Result<Figures>> forecast_all(std::span<const orchestrator::PipelineConfig> configs,
+                                          const MachineModel& calibration,
+                                          const SimulateOptions& options);
 
 }  // namespace temper::study

@@ -177,7 +177,7 @@ double median(std::vector<double> values) {
 Status measure_processes(const orchestrator::PipelineConfig& config,
                          const MakeRun& run,
                          const std::filesystem::path& folder,
-                         LocalCalibration& calibration) {
+                         MachineModel& calibration) {
   const auto tokens = static_cast<std::int64_t>(calibration.response.mean + 0.5);
   std::vector<MessageCounts> counts;
   std::vector<double> starts, checkpoints, commits;

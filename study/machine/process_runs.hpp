@@ -24,6 +24,6 @@ using MakeRun = std::function<Result<orchestrator::command::Finish>(
 Status measure_processes(const orchestrator::PipelineConfig& config,
                          const MakeRun& run,
                          const std::filesystem::path& folder,
-                         LocalCalibration& calibration);
+                         MachineModel& calibration);
 
 }  // namespace temper::study

@@ -122,8 +122,8 @@ Tokens RunRecord::response(ResponseId response) const {
                     : known_responses_[response.value() % known_responses_.size()]);
 }
 
-LocalCalibration RunRecord::calibration(const orchestrator::PipelineConfig& config) const {
-  LocalCalibration c;
+MachineModel RunRecord::calibration(const orchestrator::PipelineConfig& config) const {
+  MachineModel c;
   c.config = config.name;
   c.model = config.model;
   c.cores = std::max<std::int32_t>(config.placement.cards,
@@ -178,7 +178,7 @@ LocalCalibration RunRecord::calibration(const orchestrator::PipelineConfig& conf
   return c;
 }
 
-void scale(LocalCalibration& calibration, const std::map<CardState, double>& factors) {
+void scale(MachineModel& calibration, const std::map<CardState, double>& factors) {
   const auto by = [&](CardState state) {
     const auto found = factors.find(state);
     return found == factors.end() ? 1.0 : found->second;

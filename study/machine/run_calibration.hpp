@@ -1,4 +1,5 @@
-// A calibration from a recorded local run: what its own engines took, by its own log.
+// A model of the machine from a run that was recorded on it: what its own engines took, by its own
+// log.
 //
 // The log has when actors were busy, not why a step took as long: decode steps without a pause
 // between them are one span. So each kind of work has one constant, in proportion to what was done
@@ -35,7 +36,7 @@ class RunRecord {
   const std::map<ResponseId, std::int64_t>& finished() const { return finished_; }
 
   /// In proportion to the work, for every number of threads that a role of the run had.
-  LocalCalibration calibration(const orchestrator::PipelineConfig& config) const;
+  MachineModel calibration(const orchestrator::PipelineConfig& config) const;
   /// Seconds that actors were busy with each, added up over all of them.
   const std::map<actors::CardState, double>& spans() const { return spans_; }
 
@@ -64,6 +65,6 @@ class RunRecord {
 };
 
 /// Times of engines and of the reward, each kind by a factor.
-void scale(LocalCalibration& calibration, const std::map<actors::CardState, double>& factors);
+void scale(MachineModel& calibration, const std::map<actors::CardState, double>& factors);
 
 }  // namespace temper::study

@@ -363,9 +363,9 @@ class Tuner {
 };
 
 /// Every placement, bound and number of engines, predicted with the real scheduler.
-Result<Tuned> tune_local(const TuneOptions& options,
-                         const std::vector<double>& etas,
-                         const orchestrator::PipelineConfig& given) {
+Result<Tuned> tune_machine(const TuneOptions& options,
+                           const std::vector<double>& etas,
+                           const orchestrator::PipelineConfig& given) {
   TEMPER_TRY(const std::vector<Combination> varied, varied_configs(options));
   std::vector<Combination> all;
   for (const Combination& combination : varied) {
@@ -388,7 +388,7 @@ Result<Tuned> tune_local(const TuneOptions& options,
   std::vector<orchestrator::PipelineConfig> configs{given};
   out.tried.push_back({tune_row(given, "as given", ""), given, {}});
   for (const Combination& one : all) {
-    if (const Status fits = check_predictable(one.config, *options.calibration); !fits) {
+    if (const Status fits = check_forecastable(one.config, *options.calibration); !fits) {
       ++out.refused[fits.error().context];
       continue;
     }
@@ -397,7 +397,7 @@ Result<Tuned> tune_local(const TuneOptions& options,
   }
   out.screened = all.size();
   out.fitting = configs.size() - 1;
-  const auto results = predict_all(
+  const auto results = forecast_all(
       configs, *options.calibration, {options.threads, 1, [&](std::size_t done, std::size_t of) {
                                         if (options.on_progress)
                                           options.on_progress({"predicted runs", done, of, ""});
@@ -451,7 +451,7 @@ Result<Tuned> tune(const TuneOptions& options) {
   if (whole.modes.empty())
     whole.modes.assign(std::begin(kSimulatedModes), std::end(kSimulatedModes));
   if (local)
-    return tune_local(whole, etas, given);
+    return tune_machine(whole, etas, given);
   return Tuner(whole, std::move(etas)).tune();
 }
 

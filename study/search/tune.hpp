@@ -51,9 +51,9 @@ struct TuneOptions {
   Objective objective = Objective::Throughput;
   std::optional<RewardCurve> curve;  ///< Of Objective::Reward.
   TuneConstraints constraints;
-  std::optional<LocalCalibration> calibration;  ///< Of local hardware.
-  int runs = 64;                                ///< Of step 2.
-  std::int64_t response_weight = 4;             ///< Of those thinned runs.
+  std::optional<MachineModel> calibration;  ///< Of local hardware.
+  int runs = 64;                            ///< Of step 2.
+  std::int64_t response_weight = 4;         ///< Of those thinned runs.
   int finalists = 4;
   std::uint64_t final_updates = 20;
   int threads = 1;

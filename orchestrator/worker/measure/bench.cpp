@@ -53,7 +53,7 @@ void Bench::note(std::string kind, Work work, const Times& times) {
 void Bench::note(std::string kind, Work work, double us, const Times& times) {
   fmt::print("{}, {} thread(s): {:.1f} us\n", kind, threads_, us);
   std::fflush(stdout);
-  found_.samples.push_back({std::move(kind),
+  found_.timings.push_back({std::move(kind),
                             threads_,
                             std::move(work),
                             us,

@@ -68,7 +68,7 @@ class Bench {
   /// Prints, and keeps for the result.
   void note(std::string kind, Work work, const Times& times);
   void note(std::string kind, Work work, double us, const Times& times);
-  LocalSamples& found() { return found_; }
+  Timings& found() { return found_; }
 
   /// The configuration of a role as a run has it, on cards().
   actors::RoleConfig role(actors::RoleKind kind, const PipelineConfig& config) const;
@@ -99,7 +99,7 @@ class Bench {
   std::string image_;
   std::int64_t usual_tokens_ = 1;
   std::uint64_t next_response_ = 0;
-  LocalSamples found_;
+  Timings found_;
 };
 
 /// A role that is told things, one at a time, and what it was busy with.

@@ -13,7 +13,7 @@ struct MeasureArguments {
   std::int32_t threads = 1;  ///< Compute threads, one per core.
   std::string config;        ///< A resolved pipeline YAML.
   std::string weights;       ///< Safetensors file of the base checkpoint.
-  std::string out;           ///< msgpack of LocalSamples.
+  std::string out;           ///< msgpack of Timings.
   std::int64_t parent = 0;   ///< Process to die with; 0: none.
 };
 

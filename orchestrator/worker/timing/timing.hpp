@@ -20,7 +20,7 @@ namespace temper::orchestrator {
 /// stage, commit, save, interrupt, free_kv, free_weights, allocate_kv, offload, onload,
 /// reference_load; and decode_slowdown, update_slowdown, reference_slowdown, whose `us` is the
 /// ratio of the time beside work on every other core to that without.
-struct LocalSample {
+struct Timing {
   std::string kind;
   std::int32_t threads = 1;
   std::vector<double> work;
@@ -29,24 +29,24 @@ struct LocalSample {
   double spread = 0;  ///< Half the range of the middle half of the repeats, over the median.
 };
 
-struct LocalSamples {
-  std::vector<LocalSample> samples;
+struct Timings {
+  std::vector<Timing> timings;
   std::vector<double> lengths;  ///< Responses that ended with 1, 2, ... tokens.
 };
 
 template <class V>
-void describe(V& v, LocalSample& s) {
-  v.field(1, "kind", s.kind);
-  v.field(2, "threads", s.threads);
-  v.field(3, "work", s.work);
-  v.field(4, "us", s.us);
-  v.field(5, "repeats", s.repeats);
-  v.field(6, "spread", s.spread);
+void describe(V& v, Timing& t) {
+  v.field(1, "kind", t.kind);
+  v.field(2, "threads", t.threads);
+  v.field(3, "work", t.work);
+  v.field(4, "us", t.us);
+  v.field(5, "repeats", t.repeats);
+  v.field(6, "spread", t.spread);
 }
 template <class V>
-void describe(V& v, LocalSamples& s) {
-  v.field(1, "samples", s.samples);
-  v.field(2, "lengths", s.lengths);
+void describe(V& v, Timings& t) {
+  v.field(1, "samples", t.timings);
+  v.field(2, "lengths", t.lengths);
 }
 
 }  // namespace temper::orchestrator

@@ -23,8 +23,8 @@ namespace {
 namespace fs = std::filesystem;
 
 /// A machine of made-up times: a run on it takes no time at all.
-LocalCalibration machine() {
-  LocalCalibration c;
+MachineModel machine() {
+  MachineModel c;
   c.cores = 2;
   EngineTimes e;
   e.decode = {{1, 30, 0}};
@@ -63,7 +63,7 @@ class Recorded : public ::testing::Test {
   ~Recorded() override { fs::remove_all(folder_); }
 
   fs::path local(const PipelineConfig& config) {
-    auto world = std::make_unique<LocalWorld>();
+    auto world = std::make_unique<MachineWorld>();
     world->config = config;
     world->calibration = machine();
     world->prompt_length = [](GroupId) { return Tokens(7); };
@@ -73,7 +73,7 @@ class Recorded : public ::testing::Test {
     VirtualOptions options;
     return record(config,
                   std::move(options),
-                  std::make_unique<LocalHost>(std::move(world), actor_slots(config)));
+                  std::make_unique<MachineHost>(std::move(world), actor_slots(config)));
   }
 
   fs::path simulated(const PipelineConfig& config) {

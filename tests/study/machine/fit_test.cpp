@@ -7,36 +7,36 @@ namespace temper::study {
 using namespace orchestrator;
 namespace {
 
-LocalSample sample(std::string kind, std::vector<double> work, double us) {
+Timing timing(std::string kind, std::vector<double> work, double us) {
   return {std::move(kind), 1, std::move(work), us, 9, 0.01};
 }
 
 /// What a machine of known constants would be measured as.
-LocalSamples exact_samples() {
-  LocalSamples s;
+Timings exact_timings() {
+  Timings s;
   for (const double running : {1.0, 8.0, 64.0}) {
     for (const double context : {10.0, 25.0}) {
       const double cached = running * context;
-      s.samples.push_back(sample("decode", {running, cached}, 20 + 3 * running + 0.1 * cached));
+      s.timings.push_back(timing("decode", {running, cached}, 20 + 3 * running + 0.1 * cached));
     }
   }
   for (const double rows : {8.0, 64.0, 512.0}) {
     for (const double copies : {0.0, 7.0, 100.0})
-      s.samples.push_back(sample("prefill", {rows, copies}, 5 + 4 * rows + 0.5 * copies));
+      s.timings.push_back(timing("prefill", {rows, copies}, 5 + 4 * rows + 0.5 * copies));
   }
-  s.samples.push_back(sample("touch", {64}, 128));
+  s.timings.push_back(timing("touch", {64}, 128));
   for (const double minibatches : {1.0, 4.0}) {
     for (const auto& [rows, tokens] :
          {std::pair(100.0, 50.0), std::pair(400.0, 300.0), std::pair(700.0, 350.0)}) {
-      s.samples.push_back(sample("update",
+      s.timings.push_back(timing("update",
                                  {minibatches, rows, tokens},
                                  1000 + 300 * minibatches + 15 * rows + 2 * tokens));
     }
   }
   for (const double rows : {16.0, 256.0, 1024.0})
-    s.samples.push_back(sample("reference", {rows}, 60 + 5 * rows));
+    s.timings.push_back(timing("reference", {rows}, 60 + 5 * rows));
   for (const double responses : {1.0, 8.0, 64.0})
-    s.samples.push_back(sample("reward", {responses}, 2 + 0.25 * responses));
+    s.timings.push_back(timing("reward", {responses}, 2 + 0.25 * responses));
   for (const char* single : {"export",
                              "stage",
                              "commit",
@@ -48,10 +48,10 @@ LocalSamples exact_samples() {
                              "offload",
                              "onload",
                              "reference_load"})
-    s.samples.push_back(sample(single, {}, 7));
-  s.samples.push_back(sample("decode_slowdown", {}, 1.1));
-  s.samples.push_back(sample("update_slowdown", {}, 1.0));
-  s.samples.push_back(sample("reference_slowdown", {}, 1.2));
+    s.timings.push_back(timing(single, {}, 7));
+  s.timings.push_back(timing("decode_slowdown", {}, 1.1));
+  s.timings.push_back(timing("update_slowdown", {}, 1.0));
+  s.timings.push_back(timing("reference_slowdown", {}, 1.2));
   s.lengths = {0, 1, 3};
   return s;
 }
@@ -83,8 +83,8 @@ TEST(FitPositive, OfNothingIsNothing) {
 }
 
 TEST(FitEngines, FindsTheConstantsThatSamplesWereMadeOf) {
-  LocalCalibration c;
-  const Status fitted = fit_engines(exact_samples(), c);
+  MachineModel c;
+  const Status fitted = fit_engines(exact_timings(), c);
   ASSERT_TRUE(fitted) << fitted.error().context;
   const EngineTimes* e = c.with_threads(1);
   ASSERT_NE(e, nullptr);
@@ -103,15 +103,15 @@ TEST(FitEngines, FindsTheConstantsThatSamplesWereMadeOf) {
   EXPECT_NEAR(c.slowdowns.other, 1.1, 1e-12);
   EXPECT_EQ(c.response.cap, Tokens(3));
   EXPECT_EQ(c.response.mean, 2.75);
-  for (const LocalFit& fit : c.fits)
+  for (const MachineFit& fit : c.fits)
     EXPECT_LT(fit.error, 1e-6) << fit.constants;
 }
 
 TEST(FitEngines, SaysWhatWasNotMeasured) {
   for (const char* kind : {"decode", "prefill", "update", "reference", "reward", "stage"}) {
-    LocalSamples some = exact_samples();
-    std::erase_if(some.samples, [&](const LocalSample& s) { return s.kind == kind; });
-    LocalCalibration c;
+    Timings some = exact_timings();
+    std::erase_if(some.timings, [&](const Timing& s) { return s.kind == kind; });
+    MachineModel c;
     const Status fitted = fit_engines(some, c);
     ASSERT_FALSE(fitted) << kind;
     EXPECT_NE(fitted.error().context.find(kind), std::string::npos) << fitted.error().context;
@@ -124,7 +124,7 @@ TEST(FitMessages, TellsMessagesFromResponses) {
     counts.push_back({"rollout", messages, responses, 20 * messages + 0.5 * responses});
     counts.push_back({"orchestrator", messages, responses, 8 * messages + 2 * responses});
   }
-  LocalCalibration c;
+  MachineModel c;
   fit_messages(counts, c);
   EXPECT_NEAR(c.processes.rollout.message_us, 20, 1e-6);
   EXPECT_NEAR(c.processes.rollout.response_us, 0.5, 1e-6);

@@ -14,8 +14,8 @@ namespace {
 constexpr double kMs = 1000;  // in microseconds
 
 /// Everything takes whole milliseconds, messages and starts nothing.
-LocalCalibration round_machine() {
-  LocalCalibration c;
+MachineModel round_machine() {
+  MachineModel c;
   c.cores = 2;
   c.config = "round";
   for (const int threads : {1, 2}) {
@@ -49,8 +49,8 @@ PipelineConfig round_pipeline() {
   return c;
 }
 
-TEST(LocalPrediction, ASynchronousRunIsTheSumOfItsParts) {
-  const auto figures = predict_local(round_pipeline(), round_machine());
+TEST(MachineRun, ASynchronousRunIsTheSumOfItsParts) {
+  const auto figures = forecast_run(round_pipeline(), round_machine());
   ASSERT_TRUE(figures) << figures.error().context;
   // Of each version: staged 6 ms, committed 1, prefill 3, four decode steps of 2, reference 5;
   // update 40, export 1: 64 ms. The reward costs nothing.
@@ -63,24 +63,24 @@ TEST(LocalPrediction, ASynchronousRunIsTheSumOfItsParts) {
   EXPECT_NEAR(figures->whole.generated_per_s, 16 / 0.064, 1);
 }
 
-TEST(LocalPrediction, WithABoundTheTrainerIsTheLimit) {
+TEST(MachineRun, WithABoundTheTrainerIsTheLimit) {
   PipelineConfig config = round_pipeline();
   config.staleness.bound = 2;
   config.steps = 40;
-  const auto figures = predict_local(config, round_machine());
+  const auto figures = forecast_run(config, round_machine());
   ASSERT_TRUE(figures) << figures.error().context;
   EXPECT_NEAR(figures->steady.seconds_per_update, 0.041, 0.0005);
   EXPECT_LE(figures->whole.staleness_max, 2);
   EXPECT_GT(figures->whole.staleness_mean, 1);
 }
 
-TEST(LocalPrediction, SharedCardsTakeTurns) {
+TEST(MachineRun, SharedCardsTakeTurns) {
   PipelineConfig config = round_pipeline();
   config.placement.mode = PlacementMode::Colocated;
-  LocalCalibration machine = round_machine();
+  MachineModel machine = round_machine();
   machine.switches.offload_us = 2 * kMs;
   machine.switches.onload_us = 3 * kMs;
-  const auto figures = predict_local(config, machine);
+  const auto figures = forecast_run(config, machine);
   ASSERT_TRUE(figures) << figures.error().context;
   // As above, and the optimizer leaves before every rollout and comes back after it. While new
   // weights are staged no role has the cards: that is part of the switch.
@@ -88,46 +88,46 @@ TEST(LocalPrediction, SharedCardsTakeTurns) {
   EXPECT_NEAR(figures->whole.states.at(actors::CardState::Switch), (5.0 + 6) / 69, 1e-6);
 }
 
-TEST(LocalPrediction, OneCoreIsSharedByAllWhoAreOnIt) {
+TEST(MachineRun, OneCoreIsSharedByAllWhoAreOnIt) {
   // All on card 0, and the trainer too: nothing overlaps that did not before, but the orchestrator
   // and the staging take their time from it.
   PipelineConfig config = round_pipeline();
   config.placement.mode = PlacementMode::Colocated;
   config.placement.cards = 1;
-  LocalCalibration machine = round_machine();
+  MachineModel machine = round_machine();
   machine.cores = 1;
   machine.processes.orchestrator = {100, 0};
-  const auto slow = predict_local(config, machine);
+  const auto slow = forecast_run(config, machine);
   machine.processes.orchestrator = {0, 0};
-  const auto fast = predict_local(config, machine);
+  const auto fast = forecast_run(config, machine);
   ASSERT_TRUE(slow && fast);
   EXPECT_GT(slow->whole.seconds, fast->whole.seconds);
 }
 
-TEST(LocalPrediction, IsTheSameEveryTime) {
+TEST(MachineRun, IsTheSameEveryTime) {
   PipelineConfig config = round_pipeline();
   config.staleness.bound = 1;
-  LocalCalibration machine = round_machine();
+  MachineModel machine = round_machine();
   machine.processes.orchestrator = machine.processes.rollout = {17, 1.3};
   machine.processes.hop_us = 11;
   machine.slowdowns = {1.1, 1.2, 1.3, 1.05};
   const std::vector<PipelineConfig> configs(3, config);
-  const auto all = predict_all(configs, machine, {.threads = 2, .on_progress = {}});
+  const auto all = forecast_all(configs, machine, {.threads = 2, .on_progress = {}});
   ASSERT_TRUE(all[0] && all[1] && all[2]);
   EXPECT_EQ(all[0]->whole.seconds, all[1]->whole.seconds);
   EXPECT_EQ(all[0]->whole.seconds, all[2]->whole.seconds);
 }
 
-TEST(LocalPrediction, RefusesWhatWasNotMeasuredAndSaysWhatWorks) {
+TEST(MachineRun, RefusesWhatWasNotMeasuredAndSaysWhatWorks) {
   const auto reason = [](const auto& change) {
     PipelineConfig config = round_pipeline();
-    LocalCalibration machine = round_machine();
+    MachineModel machine = round_machine();
     change(config, machine);
-    const auto refused = predict_local(config, machine);
+    const auto refused = forecast_run(config, machine);
     return refused ? std::string("accepted") : refused.error().context;
   };
   using C = PipelineConfig;
-  using M = LocalCalibration;
+  using M = MachineModel;
   EXPECT_NE(reason([](C& c, M&) { c.model.hidden = 128; }).find("hidden: 128"), std::string::npos);
   EXPECT_NE(reason([](C& c, M&) { c.sampling.max_new_tokens = Tokens(9); }).find("9"),
             std::string::npos);
@@ -141,24 +141,24 @@ TEST(LocalPrediction, RefusesWhatWasNotMeasuredAndSaysWhatWorks) {
             std::string::npos);
 }
 
-TEST(LocalCalibration, IsReadAsItWasWritten) {
+TEST(MachineModel, IsReadAsItWasWritten) {
   const std::string file = ::testing::TempDir() + "local_round.yaml";
-  LocalCalibration machine = round_machine();
+  MachineModel machine = round_machine();
   machine.fits.push_back({"all", "made up", 3, 0.25, 0.5});
-  ASSERT_TRUE(save_local(machine, file, "none"));
-  const auto read = load_local(file);
+  ASSERT_TRUE(save_machine_model(machine, file, "none"));
+  const auto read = load_machine_model(file);
   ASSERT_TRUE(read) << read.error().context;
   EXPECT_EQ(to_yaml(*read), to_yaml(machine));
 }
 
-TEST(LocalCalibration, ThatIsNoneIsRefusedWithItsPlace) {
+TEST(MachineModel, ThatIsNoneIsRefusedWithItsPlace) {
   const std::string file = ::testing::TempDir() + "local_wrong.yaml";
   std::ofstream(file) << "cores: 2\nengine: 3\n";
-  const auto unknown = load_local(file);
+  const auto unknown = load_machine_model(file);
   ASSERT_FALSE(unknown);
   EXPECT_NE(unknown.error().context.find(":2"), std::string::npos) << unknown.error().context;
   std::ofstream(file) << "cores: 2\n";
-  const auto empty = load_local(file);
+  const auto empty = load_machine_model(file);
   ASSERT_FALSE(empty);
   EXPECT_NE(empty.error().context.find("calibrate --local"), std::string::npos);
 }
