@@ -16,8 +16,8 @@
 namespace temper::cli {
 namespace {
 
-Result<study::Predictions> predict_and_check(const ForecastOptions& command, std::ostream& err) {
-  study::PredictOptions options;
+Result<study::Forecasts> predict_and_check(const ForecastOptions& command, std::ostream& err) {
+  study::ForecastOptions options;
   options.config = command.config;
   options.sets = command.sets;
   for (const std::string& text : command.over) {
@@ -41,7 +41,7 @@ Result<study::Predictions> predict_and_check(const ForecastOptions& command, std
     options.out = fmt::format("runs/predict-{}", calendar_stamp());
   options.start_run = orchestrator::start_run_quietly;
   options.on_line = [&err](const std::string& line) { err << line << "\n" << std::flush; };
-  TEMPER_TRY(study::Predictions done, study::predict(options));
+  TEMPER_TRY(study::Forecasts done, study::forecast(options));
   if (!options.out.empty()) {
     TEMPER_TRY_STATUS(make_folder(options.out));
     TEMPER_TRY_STATUS(
@@ -59,11 +59,11 @@ int run_forecast(const ForecastOptions& command, std::ostream& out, std::ostream
     err << "temper predict: " << done.error().context << "\n";
     return 1;
   }
-  out << (command.json ? to_json(*done, JsonStyle::Pretty) + "\n" : study::predictions_text(*done));
-  if (done->end == study::Predictions::End::Stopped)
+  out << (command.json ? to_json(*done, JsonStyle::Pretty) + "\n" : study::forecasts_text(*done));
+  if (done->end == study::Forecasts::End::Stopped)
     return 130;
   const bool all = std::ranges::all_of(
-      done->runs, [](const study::PredictedRun& run) { return run.reason.empty(); });
+      done->runs, [](const study::ForecastRun& run) { return run.reason.empty(); });
   return all ? 0 : 1;
 }
 

@@ -19,12 +19,12 @@ std::string folder_of(std::size_t run, int repeat) {
 }
 
 /// What was predicted is on disk before the first run begins.
-Status write_predictions(const PredictOptions& options, const std::vector<PredictedRun>& runs) {
+Status write_forecasts(const ForecastOptions& options, const std::vector<ForecastRun>& runs) {
   if (options.out.empty())
     return {};
   TEMPER_TRY_STATUS(make_folder(options.out));
   std::string csv = "setting,trained_per_s,generated_per_s,busy,staleness_mean,seconds,reason\n";
-  for (const PredictedRun& run : runs) {
+  for (const ForecastRun& run : runs) {
     const RunFigures& f = run.predicted;
     csv += fmt::format("{},{:.1f},{:.1f},{:.4f},{:.4f},{:.4f},\"{}\"\n",
                        run.setting,
@@ -60,9 +60,9 @@ double half_range(const std::vector<RunFigures>& runs) {
 
 class Checker {
  public:
-  Checker(const PredictOptions& options,
+  Checker(const ForecastOptions& options,
           std::vector<orchestrator::PipelineConfig> configs,
-          Predictions& out)
+          Forecasts& out)
       : options_(options), configs_(std::move(configs)), out_(out), figures_(configs_.size()) {}
 
   Status run() {
@@ -72,7 +72,7 @@ class Checker {
         if (!out_.runs[i].reason.empty())
           continue;
         TEMPER_TRY_STATUS(run_one(i, repeat));
-        if (out_.end == Predictions::End::Stopped)
+        if (out_.end == Forecasts::End::Stopped)
           return {};
       }
     }
@@ -90,9 +90,9 @@ class Checker {
     orchestrator::PipelineConfig config = configs_[i];
     config.run_dir = fs::absolute(options_.out / "runs" / folder_of(i, repeat)).string();
     TEMPER_TRY(const orchestrator::command::Finish finish, options_.start_run(config, {}));
-    PredictedRun& run = out_.runs[i];
+    ForecastRun& run = out_.runs[i];
     if (finish.stopped)
-      out_.end = Predictions::End::Stopped;
+      out_.end = Forecasts::End::Stopped;
     if (!finish.ok) {
       run.reason = finish.reason;
       return {};
@@ -109,9 +109,9 @@ class Checker {
     return {};
   }
 
-  const PredictOptions& options_;
+  const ForecastOptions& options_;
   const std::vector<orchestrator::PipelineConfig> configs_;
-  Predictions& out_;
+  Forecasts& out_;
   std::vector<std::vector<RunFigures>> figures_;
 };
 
@@ -122,7 +122,7 @@ RunFigures run_figures(const Figures& figures) {
   return {r.trained_per_s, r.generated_per_s, r.busy, r.staleness_mean, r.seconds, r.states};
 }
 
-Result<std::vector<orchestrator::PipelineConfig>> predicted_configs(const PredictOptions& options) {
+Result<std::vector<orchestrator::PipelineConfig>> forecast_configs(const ForecastOptions& options) {
   TEMPER_TRY(const auto settings, combinations(options.over));
   std::vector<orchestrator::PipelineConfig> configs;
   for (const std::vector<std::string>& own : settings) {
@@ -135,17 +135,17 @@ Result<std::vector<orchestrator::PipelineConfig>> predicted_configs(const Predic
   return configs;
 }
 
-Result<Predictions> predict(const PredictOptions& options) {
-  TEMPER_TRY(const auto configs, predicted_configs(options));
+Result<Forecasts> forecast(const ForecastOptions& options) {
+  TEMPER_TRY(const auto configs, forecast_configs(options));
   TEMPER_TRY(const auto settings, combinations(options.over));
   if (options.repeats > 0 && fs::exists(options.out / "runs")) {
     return invalid_input(
         fmt::format("{} is there already; name another --out", (options.out / "runs").string()));
   }
   const auto figures = forecast_all(configs, options.calibration, options.simulate);
-  Predictions out;
+  Forecasts out;
   for (std::size_t i = 0; i < configs.size(); ++i) {
-    PredictedRun run;
+    ForecastRun run;
     run.setting = fmt::format("{}", fmt::join(settings[i], " "));
     if (figures[i])
       run.predicted = run_figures(*figures[i]);
@@ -153,18 +153,18 @@ Result<Predictions> predict(const PredictOptions& options) {
       run.reason = figures[i].error().context;
     out.runs.push_back(std::move(run));
   }
-  TEMPER_TRY_STATUS(write_predictions(options, out.runs));
+  TEMPER_TRY_STATUS(write_forecasts(options, out.runs));
   if (options.repeats > 0)
     TEMPER_TRY_STATUS(Checker(options, configs, out).run());
   judge(out);
   return out;
 }
 
-void judge(Predictions& predictions) {
-  predictions.mean_error.reset();
-  predictions.pairs = predictions.ranked = 0;
-  std::vector<PredictedRun*> measured;
-  for (PredictedRun& run : predictions.runs) {
+void judge(Forecasts& forecasts) {
+  forecasts.mean_error.reset();
+  forecasts.pairs = forecasts.ranked = 0;
+  std::vector<ForecastRun*> measured;
+  for (ForecastRun& run : forecasts.runs) {
     if (!run.measured)
       continue;
     run.error = run.predicted.trained_per_s / run.measured->trained_per_s - 1;
@@ -173,28 +173,28 @@ void judge(Predictions& predictions) {
   if (measured.empty())
     return;
   double sum = 0;
-  for (const PredictedRun* run : measured)
+  for (const ForecastRun* run : measured)
     sum += std::abs(run->error);
-  predictions.mean_error = sum / static_cast<double>(measured.size());
+  forecasts.mean_error = sum / static_cast<double>(measured.size());
   for (std::size_t i = 0; i < measured.size(); ++i) {
     for (std::size_t j = i + 1; j < measured.size(); ++j) {
-      const PredictedRun *slow = measured[i], *fast = measured[j];
+      const ForecastRun *slow = measured[i], *fast = measured[j];
       if (slow->measured->trained_per_s > fast->measured->trained_per_s)
         std::swap(slow, fast);
       const double apart = fast->measured->trained_per_s / slow->measured->trained_per_s - 1;
       if (apart <= std::max(slow->noise, fast->noise))
         continue;
-      ++predictions.pairs;
-      predictions.ranked += fast->predicted.trained_per_s > slow->predicted.trained_per_s ? 1 : 0;
+      ++forecasts.pairs;
+      forecasts.ranked += fast->predicted.trained_per_s > slow->predicted.trained_per_s ? 1 : 0;
     }
   }
 }
 
-std::string predictions_text(const Predictions& predictions) {
+std::string forecasts_text(const Forecasts& forecasts) {
   std::size_t width = 8;
-  for (const PredictedRun& run : predictions.runs)
+  for (const ForecastRun& run : forecasts.runs)
     width = std::max(width, run.setting.size());
-  const bool checked = predictions.mean_error.has_value();
+  const bool checked = forecasts.mean_error.has_value();
   std::string out = fmt::format("{:<{}}  {:>18}", "", width, "trained tokens/s");
   if (checked)
     out += fmt::format(" {:>17} {:>15} {:>17}", "", "busy", "mean staleness");
@@ -210,7 +210,7 @@ std::string predictions_text(const Predictions& predictions) {
                  : fmt::format(
                        " {:>12} {:>7} {:>10} {:>9}", "generated/s", "busy", "staleness", "seconds");
   out += "\n";
-  for (const PredictedRun& run : predictions.runs) {
+  for (const ForecastRun& run : forecasts.runs) {
     out += fmt::format("{:<{}}  ", run.setting, width);
     const RunFigures& p = run.predicted;
     if (!run.reason.empty())
@@ -239,9 +239,9 @@ std::string predictions_text(const Predictions& predictions) {
     out += fmt::format(
         "mean absolute error of trained tokens/s {:.1f} %; {} of {} pairs that were "
         "measured apart by more than the noise are in the right order\n",
-        100 * *predictions.mean_error,
-        predictions.ranked,
-        predictions.pairs);
+        100 * *forecasts.mean_error,
+        forecasts.ranked,
+        forecasts.pairs);
   }
   return out;
 }

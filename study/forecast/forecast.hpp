@@ -1,4 +1,4 @@
-// Predict, then check: a list of local configurations, each predicted from a calibration
+// Forecast, then check: a list of configurations for this machine, each forecast from a model of it
 // (study/machine/machine_run.hpp) before any of them is run, then run, and the two side by side.
 //
 // Figures are those of whole runs, from the start of the first process to the last update, as a
@@ -13,7 +13,7 @@
 
 namespace temper::study {
 
-struct PredictOptions {
+struct ForecastOptions {
   std::filesystem::path config;
   std::vector<std::string> sets;
   std::vector<SweepAxis> over;  ///< Every combination, the last axis fastest; none: one run.
@@ -37,17 +37,17 @@ struct RunFigures {
 };
 RunFigures run_figures(const Figures& figures);
 
-struct PredictedRun {
+struct ForecastRun {
   std::string setting;  ///< "key=value ..."
   RunFigures predicted;
   std::optional<RunFigures> measured;  ///< The mean over repeats.
   double noise = 0;                    ///< Half the range of trained tokens/s over their mean.
   double error = 0;                    ///< Of trained tokens/s.
-  std::string reason;                  ///< Why it could not be predicted or run.
+  std::string reason;                  ///< Why it could not be forecast or run.
 };
 
-struct Predictions {
-  std::vector<PredictedRun> runs;
+struct Forecasts {
+  std::vector<ForecastRun> runs;
   std::optional<double> mean_error;  ///< Mean absolute error of trained tokens/s.
   std::size_t pairs = 0;             ///< Of configurations that were measured apart.
   std::size_t ranked = 0;            ///< Of these, predicted in the same order.
@@ -55,15 +55,15 @@ struct Predictions {
 };
 
 /// The configurations, in order. Errors: one cannot be read; a value twice; too many.
-Result<std::vector<orchestrator::PipelineConfig>> predicted_configs(const PredictOptions& options);
+Result<std::vector<orchestrator::PipelineConfig>> forecast_configs(const ForecastOptions& options);
 
-/// Error, before anything is run: as predicted_configs(); a folder that is there already.
-Result<Predictions> predict(const PredictOptions& options);
+/// Error, before anything is run: as forecast_configs(); a folder that is there already.
+Result<Forecasts> forecast(const ForecastOptions& options);
 
 /// Sets error, mean_error, pairs and ranked from predicted and measured figures.
-void judge(Predictions& predictions);
+void judge(Forecasts& forecasts);
 
-std::string predictions_text(const Predictions& predictions);
+std::string forecasts_text(const Forecasts& forecasts);
 
 template <class V>
 void describe(V& v, RunFigures& f) {
@@ -75,7 +75,7 @@ void describe(V& v, RunFigures& f) {
   v.field(6, "states", f.states);
 }
 template <class V>
-void describe(V& v, PredictedRun& r) {
+void describe(V& v, ForecastRun& r) {
   v.field(1, "setting", r.setting);
   v.field(2, "predicted", r.predicted);
   v.field(3, "measured", r.measured);
@@ -84,7 +84,7 @@ void describe(V& v, PredictedRun& r) {
   v.field(6, "reason", r.reason);
 }
 template <class V>
-void describe(V& v, Predictions& p) {
+void describe(V& v, Forecasts& p) {
   v.field(1, "runs", p.runs);
   v.field(2, "mean_error", p.mean_error);
   v.field(3, "pairs", p.pairs);

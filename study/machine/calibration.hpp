@@ -128,7 +128,7 @@ double update_seconds(const EngineTimes& engine, const UpdateWork& work);
 double reference_seconds(const EngineTimes& engine, std::int64_t rows);
 
 /// Errors: the file cannot be read; it is no calibration (every issue, with its place); one that
-/// lacks what a prediction needs.
+/// lacks what a forecast needs.
 Result<MachineModel> load_machine_model(const std::filesystem::path& file);
 Status save_machine_model(const MachineModel& calibration,
                           const std::filesystem::path& file,

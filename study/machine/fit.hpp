@@ -26,7 +26,7 @@ struct LeastSquares {
 LeastSquares fit_positive(std::span<const Observation> observations);
 
 /// Puts the engines' constants, weights, switches, reward, slowdowns and lengths into a
-/// calibration, each with its record. Error: a kind that a prediction needs is not there.
+/// calibration, each with its record. Error: a kind that a forecast needs is not there.
 Status fit_engines(const orchestrator::Timings& timings, MachineModel& calibration);
 
 /// What a process sent and took in a run, and the CPU time that it cost.

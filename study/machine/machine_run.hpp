@@ -5,7 +5,7 @@
 // What it takes from the configuration: everything that the scheduler decides by, the placement,
 // the prompts of its task (their lengths, exactly), batch and minibatches. From the calibration:
 // times, and the lengths of responses; so the calibration has to be of the same policy and
-// sampling. Not predicted: what is learned (responses stay as long as they were when measured).
+// sampling. Not forecast: what is learned (responses stay as long as they were when measured).
 #pragma once
 
 #include "study/machine/calibration.hpp"
@@ -13,7 +13,7 @@
 
 namespace temper::study {
 
-/// Whether this can be predicted with it. Errors (InvalidInput), each with the nearest that works:
+/// Whether this can be forecast with it. Errors (InvalidInput), each with the nearest that works:
 /// hardware that is not local, a policy without engines, another model, sampling that gives other
 /// lengths, threads that were not measured, more cores than the machine has.
 Status check_forecastable(const orchestrator::PipelineConfig& config,
@@ -24,7 +24,7 @@ Status check_forecastable(const orchestrator::PipelineConfig& config,
 Result<Figures> forecast_run(const orchestrator::PipelineConfig& config,
                              const MachineModel& calibration);
 
-/// Lengths that a prediction takes in place of the calibration's: those that a run had.
+/// Lengths that a forecast takes in place of the calibration's: those that a run had.
 struct RecordedLengths {
   std::function<Tokens(GroupId)> prompt;
   std::function<Tokens(ResponseId, GroupId)> response;

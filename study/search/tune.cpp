@@ -362,7 +362,7 @@ class Tuner {
   Tuned out_;
 };
 
-/// Every placement, bound and number of engines, predicted with the real scheduler.
+/// Every placement, bound and number of engines, forecast with the real scheduler.
 Result<Tuned> tune_machine(const TuneOptions& options,
                            const std::vector<double>& etas,
                            const orchestrator::PipelineConfig& given) {

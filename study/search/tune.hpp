@@ -10,7 +10,7 @@
 //      along one axis) of the best one whose neighbours were not tried, until the runs are spent.
 //   3. Decide. The best few run whole and longer, and so does the configuration as it was given;
 //      the best of these that meets the constraints is the answer: tuning never makes it worse.
-// On this machine's cores the space is small: every point is predicted from a calibration
+// On this machine's cores the space is small: every point is forecast from a model of it
 // (study/machine/machine_run.hpp), with the real scheduler, and 3 follows.
 //
 // What is best: more of Objective::Throughput, or less time: of `steps` updates, or until a reward,

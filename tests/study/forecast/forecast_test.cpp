@@ -7,16 +7,16 @@ namespace temper::study {
 using namespace orchestrator;
 namespace {
 
-PredictedRun run(double predicted, double measured, double noise) {
-  PredictedRun r;
+ForecastRun run(double predicted, double measured, double noise) {
+  ForecastRun r;
   r.predicted.trained_per_s = predicted;
   r.measured.emplace().trained_per_s = measured;
   r.noise = noise;
   return r;
 }
 
-TEST(Predictions, AreJudgedByTheirRelativeErrors) {
-  Predictions p;
+TEST(Forecasts, AreJudgedByTheirRelativeErrors) {
+  Forecasts p;
   p.runs = {run(110, 100, 0), run(95, 100, 0)};
   judge(p);
   EXPECT_NEAR(p.runs[0].error, 0.10, 1e-12);
@@ -24,8 +24,8 @@ TEST(Predictions, AreJudgedByTheirRelativeErrors) {
   EXPECT_NEAR(p.mean_error.value(), 0.075, 1e-12);
 }
 
-TEST(Predictions, ARankCountsWhereRunsWereApartByMoreThanTheNoise) {
-  Predictions p;
+TEST(Forecasts, ARankCountsWhereRunsWereApartByMoreThanTheNoise) {
+  Forecasts p;
   // 100 and 104 are one with a noise of 5 %; 130 is predicted below both.
   p.runs = {run(90, 100, 0.05), run(100, 104, 0.01), run(80, 130, 0.01)};
   judge(p);
@@ -36,8 +36,8 @@ TEST(Predictions, ARankCountsWhereRunsWereApartByMoreThanTheNoise) {
   EXPECT_EQ(p.ranked, 1U);
 }
 
-TEST(Predictions, ThatWereNotRunHaveNoError) {
-  Predictions p;
+TEST(Forecasts, ThatWereNotRunHaveNoError) {
+  Forecasts p;
   p.runs.resize(2);
   judge(p);
   EXPECT_FALSE(p.mean_error);
