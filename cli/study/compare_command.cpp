@@ -90,7 +90,7 @@ void report_progress(study::CompareOptions& options, std::ostream& err) {
   };
 }
 
-Status write_files(const study::Comparison& done, const fs::path& folder, const std::string& name) {
+Status write_files(const study::PolicyComparison& done, const fs::path& folder, const std::string& name) {
   TEMPER_TRY_STATUS(make_folder(folder));
   const std::span<const study::CompareRow> rows(done.rows);
   const std::string title = name + ": staleness policies";
@@ -108,14 +108,14 @@ Status write_files(const study::Comparison& done, const fs::path& folder, const 
 }
 
 /// `folder` becomes where the files are.
-Result<study::Comparison> compare(const CompareOptions& command,
+Result<study::PolicyComparison> compare(const CompareOptions& command,
                                   std::ostream& err,
                                   std::string& folder) {
   TEMPER_TRY(study::CompareOptions options, to_options(command));
   TEMPER_TRY_STATUS(check_and_choose_out(options, err));
   report_progress(options, err);
   folder = options.out.string();
-  TEMPER_TRY(study::Comparison done, compare(options));
+  TEMPER_TRY(study::PolicyComparison done, compare(options));
   if (!options.out.empty())
     TEMPER_TRY_STATUS(write_files(done, options.out, fs::path(command.config).stem().string()));
   return done;
@@ -135,7 +135,7 @@ int run_compare(const CompareOptions& command, std::ostream& out, std::ostream& 
     out << to_json(done->rows, JsonStyle::Pretty) << '\n';
   else
     out << study::compare_text(*done);
-  if (done->end == study::Comparison::End::Stopped) {
+  if (done->end == study::PolicyComparison::End::Stopped) {
     err << fmt::format("temper: stopped on request; the same with --resume --out {} goes on\n",
                        folder);
     return 130;

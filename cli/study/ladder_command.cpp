@@ -53,7 +53,7 @@ Result<study::LadderOptions> to_options(const LadderOptions& command) {
   TEMPER_TRY(options.config, orchestrator::load_config(command.config, command.sets));
   TEMPER_TRY(options.rungs, choose_rungs(command.rungs));
   for (const std::string& text : command.lengths) {
-    TEMPER_TRY(const study::Spread spread, study::parse_spread(text));
+    TEMPER_TRY(const study::LengthSpread spread, study::parse_spread(text));
     options.spreads.push_back(spread);
   }
   if (options.spreads.empty())

@@ -52,7 +52,7 @@ Result<study::TuneOptions> to_options(const TuneOptions& command) {
     TEMPER_TRY(study::SweepAxis axis, study::parse_axis("--vary", text));
     options.vary.push_back(std::move(axis));
   }
-  TEMPER_TRY(options.objective, parse_name<study::Objective>("--objective", command.objective));
+  TEMPER_TRY(options.objective, parse_name<study::TuneObjective>("--objective", command.objective));
   if (!command.curve.empty()) {
     TEMPER_TRY(options.curve, study::read_reward_curve(command.curve));
   }

@@ -182,7 +182,7 @@ Result<CompareJob> job_of(const CompareOptions& options,
 
 void fill(CompareRow& row, const Figures& figures) {
   const Rates& r = figures.whole;
-  const Fates& f = figures.fates;
+  const TokenAccounts& f = figures.accounts;
   row.updates = r.updates;
   row.seconds = rounded(r.seconds, 1e3);
   row.trained_per_s = rounded(r.trained_per_s, 10);
@@ -294,9 +294,9 @@ Result<std::vector<CompareJob>> compare_jobs(const CompareOptions& options) {
   return jobs;
 }
 
-Result<Comparison> compare(const CompareOptions& options) {
+Result<PolicyComparison> compare(const CompareOptions& options) {
   TEMPER_TRY(std::vector<CompareJob> jobs, compare_jobs(options));
-  Comparison done;
+  PolicyComparison done;
   done.target_reward = options.target_reward;
   std::vector<std::size_t> real, counted;
   std::vector<orchestrator::PipelineConfig> configs;
@@ -304,14 +304,14 @@ Result<Comparison> compare(const CompareOptions& options) {
     if (jobs[i].row.end == CompareEnd::NotRun)
       continue;
     if (jobs[i].config.hardware == orchestrator::HardwareKind::Local)
-      done.time = Comparison::Time::Wall;
+      done.time = PolicyComparison::Time::Wall;
     (is_real_run(jobs[i].config) ? real : counted).push_back(i);
     if (!is_real_run(jobs[i].config))
       configs.push_back(jobs[i].config);
   }
   std::vector<std::optional<Result<Figures>>> figures(jobs.size());
   TEMPER_TRY(done.end, make_real_runs(options, jobs, real, figures));
-  if (done.end == Comparison::End::Stopped)
+  if (done.end == PolicyComparison::End::Stopped)
     configs.clear(), counted.clear();
   auto results = simulate_all(configs, options.simulate);
   for (std::size_t i = 0; i < counted.size(); ++i)

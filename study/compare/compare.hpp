@@ -94,7 +94,7 @@ struct CompareRow {
   std::string reason;  ///< Why it did not run, or failed.
 };
 
-struct Comparison {
+struct PolicyComparison {
   /// By eta (`sync` first), then by policy in the order given, by varied keys, by seed.
   std::vector<CompareRow> rows;
   std::vector<std::vector<RewardPoint>> rewards;  ///< Of each row; empty where nothing learns.
@@ -105,14 +105,14 @@ struct Comparison {
 
 /// Errors, before anything is run: the configuration cannot be read; options that cannot be meant;
 /// a folder that holds another run. Where the user stops a real run the rest is not run.
-Result<Comparison> compare(const CompareOptions& options);
+Result<PolicyComparison> compare(const CompareOptions& options);
 
 /// A configuration of a comparison, and what of its row is known before it has run.
 struct CompareJob {
   CompareRow row;
   orchestrator::PipelineConfig config;
 };
-/// In the order of Comparison::rows. Errors: as compare(), but for folders.
+/// In the order of PolicyComparison::rows. Errors: as compare(), but for folders.
 Result<std::vector<CompareJob>> compare_jobs(const CompareOptions& options);
 
 /// Whether a job is run as `temper run` would.

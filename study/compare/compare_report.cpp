@@ -23,7 +23,7 @@ struct Cell {
   bool learns() const { return !ran.empty() && ran.front()->final_reward.has_value(); }
 };
 
-std::vector<Cell> cells_of(const Comparison& comparison) {
+std::vector<Cell> cells_of(const PolicyComparison& comparison) {
   std::vector<Cell> out;
   for (std::size_t i = 0; i < comparison.rows.size(); ++i) {
     const CompareRow& row = comparison.rows[i];
@@ -43,7 +43,7 @@ std::vector<Cell> cells_of(const Comparison& comparison) {
 }
 
 /// Of what the runs of a cell have; empty where none has it.
-struct Spread {
+struct SeedRange {
   std::size_t count = 0;
   double sum = 0, least = 0, most = 0;
 
@@ -57,8 +57,8 @@ struct Spread {
 };
 
 template <class Get>
-Spread spread(const Cell& cell, Get get) {
-  Spread out;
+SeedRange range_of(const Cell& cell, Get get) {
+  SeedRange out;
   for (const CompareRow* row : cell.ran) {
     if (const std::optional<double> value = get(*row))
       out.add(*value);
@@ -68,21 +68,21 @@ Spread spread(const Cell& cell, Get get) {
 
 template <class Get>
 double mean(const Cell& cell, Get get) {
-  return spread(cell,
-                [&](const CompareRow& row) {
-                  return std::optional<double>(static_cast<double>(get(row)));
-                })
+  return range_of(cell,
+                  [&](const CompareRow& row) {
+                    return std::optional<double>(static_cast<double>(get(row)));
+                  })
       .mean();
 }
 
 /// Runs of less than ten seconds are local ones, which are measured finely enough.
-int time_decimals(const Spread& s) {
+int time_decimals(const SeedRange& s) {
   return s.count > 0 && s.mean() < 10 ? 2 : 1;
 }
 
 /// "51.2" or, of several that differ, "51.2 (50.1..52.0)"; "-" of none, and how many have it if not
 /// all do.
-std::string shown(const Spread& s, std::size_t of, int decimals) {
+std::string shown(const SeedRange& s, std::size_t of, int decimals) {
   if (s.count == 0)
     return "-";
   std::string out = fmt::format("{:.{}f}", s.mean(), decimals);
@@ -146,7 +146,8 @@ std::vector<std::string> head(const Columns& columns, double target) {
 }
 
 void add_figures(std::vector<std::string>& line, const Cell& cell) {
-  const Spread times = spread(cell, [](const CompareRow& r) { return std::optional(r.seconds); });
+  const SeedRange times =
+      range_of(cell, [](const CompareRow& r) { return std::optional(r.seconds); });
   std::int64_t oldest = 0;
   for (const CompareRow* row : cell.ran)
     oldest = std::max(oldest, row->staleness_max);
@@ -172,9 +173,9 @@ void add_learned(std::vector<std::string>& line, const Cell& cell) {
       return std::nullopt;
     return static_cast<double>(*r.steps_to_target);
   };
-  line.push_back(shown(spread(cell, [](const auto& r) { return r.final_reward; }), of, 3));
-  line.push_back(shown(spread(cell, steps), of, 0));
-  const Spread times = spread(cell, [](const auto& r) { return r.seconds_to_target; });
+  line.push_back(shown(range_of(cell, [](const auto& r) { return r.final_reward; }), of, 3));
+  line.push_back(shown(range_of(cell, steps), of, 0));
+  const SeedRange times = range_of(cell, [](const auto& r) { return r.seconds_to_target; });
   line.push_back(shown(times, of, time_decimals(times)));
 }
 
@@ -198,7 +199,7 @@ std::string notes(const std::vector<Cell>& cells, const Columns& columns, double
   return out;
 }
 
-std::string reasons(const Comparison& comparison) {
+std::string reasons(const PolicyComparison& comparison) {
   std::string not_run, failed;
   const CompareRow* before = nullptr;
   for (const CompareRow& r : comparison.rows) {
@@ -259,7 +260,7 @@ std::optional<double> mean_reward(const Cell& cell, At at) {
 
 }  // namespace
 
-std::string compare_text(const Comparison& comparison) {
+std::string compare_text(const PolicyComparison& comparison) {
   const std::vector<Cell> cells = cells_of(comparison);
   Columns columns;
   for (const Cell& cell : cells) {
@@ -281,7 +282,7 @@ std::string compare_text(const Comparison& comparison) {
   return bar_table(table) + notes(cells, columns, comparison.target_reward) + reasons(comparison);
 }
 
-std::string compare_svg(const Comparison& comparison, const std::string& title) {
+std::string compare_svg(const PolicyComparison& comparison, const std::string& title) {
   const std::vector<Cell> cells = cells_of(comparison);
   std::set<double> etas;
   std::vector<std::string> names;
@@ -319,7 +320,7 @@ std::string compare_svg(const Comparison& comparison, const std::string& title) 
   return to_svg(plot);
 }
 
-std::optional<std::string> rewards_svg(const Comparison& comparison,
+std::optional<std::string> rewards_svg(const PolicyComparison& comparison,
                                        RewardAxis axis,
                                        const std::string& title) {
   const std::vector<Cell> cells = cells_of(comparison);
@@ -335,7 +336,7 @@ std::optional<std::string> rewards_svg(const Comparison& comparison,
   }
   if (steps == 0)
     return std::nullopt;
-  const bool wall = comparison.time == Comparison::Time::Wall;
+  const bool wall = comparison.time == PolicyComparison::Time::Wall;
   const double unit = wall ? 1 : 3600;
   const std::size_t points = std::min(steps, kMostPoints);
   Plot plot;

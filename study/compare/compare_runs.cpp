@@ -150,10 +150,10 @@ class RealRuns {
 
 }  // namespace
 
-Result<Comparison::End> make_real_runs(const CompareOptions& options,
-                                       std::vector<CompareJob>& jobs,
-                                       std::span<const std::size_t> places,
-                                       std::vector<std::optional<Result<Figures>>>& figures) {
+Result<PolicyComparison::End> make_real_runs(const CompareOptions& options,
+                                             std::vector<CompareJob>& jobs,
+                                             std::span<const std::size_t> places,
+                                             std::vector<std::optional<Result<Figures>>>& figures) {
   std::set<std::string> names;
   for (const std::size_t place : places) {
     CompareJob& job = jobs[place];
@@ -168,10 +168,10 @@ Result<Comparison::End> make_real_runs(const CompareOptions& options,
   for (const std::size_t place : places) {
     auto made = runs.figures_of(jobs[place]);
     if (runs.stopped())
-      return Comparison::End::Stopped;
+      return PolicyComparison::End::Stopped;
     figures[place] = std::move(made);
   }
-  return Comparison::End::Whole;
+  return PolicyComparison::End::Whole;
 }
 
 }  // namespace temper::study

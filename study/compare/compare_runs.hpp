@@ -15,9 +15,9 @@ namespace temper::study {
 /// same places. A run that fails is a result like another; one that the user stops is the last.
 /// Error: a folder that is not to be written over, before anything is run.
 /// Requires: options.start_run and options.out, where there is a job.
-Result<Comparison::End> make_real_runs(const CompareOptions& options,
-                                       std::vector<CompareJob>& jobs,
-                                       std::span<const std::size_t> places,
-                                       std::vector<std::optional<Result<Figures>>>& figures);
+Result<PolicyComparison::End> make_real_runs(const CompareOptions& options,
+                                             std::vector<CompareJob>& jobs,
+                                             std::span<const std::size_t> places,
+                                             std::vector<std::optional<Result<Figures>>>& figures);
 
 }  // namespace temper::study

@@ -23,12 +23,12 @@ struct Tried {
   bool expanded = false;
 };
 
-class Search {
+class HillClimber {
  public:
-  Search(const Space& space,
-         LayoutChooser& layouts,
-         const HillClimbOptions& options,
-         HillClimbed& tally)
+  HillClimber(const Space& space,
+              LayoutChooser& layouts,
+              const HillClimbOptions& options,
+              HillClimbed& tally)
       : space_(space), layouts_(layouts), options_(options), tally_(tally) {}
 
   std::vector<Tried> run(int runs) {
@@ -140,7 +140,7 @@ Result<HillClimbed> hill_climb(std::span<const Space> spaces,
   HillClimbed out;
   std::vector<Tried> tried;
   for (std::size_t i = 0; i < spaces.size(); ++i) {
-    Search search(spaces[i], layouts, options, out);
+    HillClimber search(spaces[i], layouts, options, out);
     const int spaces_left = static_cast<int>(spaces.size() - i);
     auto found = search.run((options.runs - out.runs + spaces_left - 1) / spaces_left);
     std::ranges::move(found, std::back_inserter(tried));

@@ -17,7 +17,7 @@ bool read_number(std::string_view text, T& out) {
   return errc == std::errc{} && stop == text.data() + text.size();
 }
 
-actors::LengthConfig lengths_of(const Spread& spread) {
+actors::LengthConfig lengths_of(const LengthSpread& spread) {
   actors::LengthConfig c;
   c.kind = actors::LengthKind::Lognormal;
   c.mean = spread.mean;
@@ -28,7 +28,7 @@ actors::LengthConfig lengths_of(const Spread& spread) {
 
 LadderCell climb(const LadderOptions& options,
                  const Rung& rung,
-                 const Spread& spread,
+                 const LengthSpread& spread,
                  LayoutChooser& layouts,
                  std::int64_t devices_per_card) {
   orchestrator::PipelineConfig like = options.config;
@@ -76,11 +76,11 @@ const std::vector<PublishedRung>& published_rungs() {
   return published;
 }
 
-std::string Spread::text() const {
+std::string LengthSpread::text() const {
   return fmt::format("{}:{}:{}", mean, cap.count(), p99_over_median);
 }
 
-Result<Spread> parse_spread(std::string_view text) {
+Result<LengthSpread> parse_spread(std::string_view text) {
   const auto wrong = [&](std::string_view why) {
     return invalid_input(fmt::format(
         "lengths `{}`: {}; expected mean:cap:p99/median in tokens, e.g. 8000:32768:8", text, why));
@@ -89,7 +89,7 @@ Result<Spread> parse_spread(std::string_view text) {
   const std::size_t second = first == std::string_view::npos ? first : text.find(':', first + 1);
   if (second == std::string_view::npos)
     return wrong("there are not three numbers");
-  Spread spread;
+  LengthSpread spread;
   std::int64_t cap = 0;
   if (!read_number(text.substr(0, first), spread.mean) ||
       !read_number(text.substr(first + 1, second - first - 1), cap) ||
@@ -104,8 +104,8 @@ Result<Spread> parse_spread(std::string_view text) {
   return spread;
 }
 
-const std::vector<Spread>& default_spreads() {
-  static const std::vector<Spread> spreads{
+const std::vector<LengthSpread>& default_spreads() {
+  static const std::vector<LengthSpread> spreads{
       {1500, Tokens(3072), 3},
       {4000, Tokens(16384), 5},
       {8000, Tokens(32768), 3},
@@ -119,7 +119,7 @@ Result<Ladder> climb_ladder(const LadderOptions& options) {
   if (options.config.hardware != orchestrator::HardwareKind::Simulated)
     return invalid_input("the ladder needs `hardware: simulated`");
   Ladder out{options.config.placement.cards, options.rungs, options.spreads, {}, options.tune.runs};
-  for (const Spread& spread : options.spreads) {
+  for (const LengthSpread& spread : options.spreads) {
     orchestrator::PipelineConfig like = options.config;
     like.simulation.response = lengths_of(spread);
     TEMPER_TRY(const auto settings, orchestrator::resolve_simulation(like));

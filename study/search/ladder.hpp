@@ -40,7 +40,7 @@ struct PublishedRung {
 const std::vector<PublishedRung>& published_rungs();
 
 /// Lognormal response lengths, as LengthConfig has them.
-struct Spread {
+struct LengthSpread {
   double mean = 0;
   Tokens cap;
   double p99_over_median = 1;
@@ -48,13 +48,13 @@ struct Spread {
   std::string text() const;  ///< "8000:32768:8"
 };
 /// "mean:cap:p99/median". Errors: not that, or lengths that cannot be.
-Result<Spread> parse_spread(std::string_view text);
+Result<LengthSpread> parse_spread(std::string_view text);
 /// What is measured unless the user says otherwise.
-const std::vector<Spread>& default_spreads();
+const std::vector<LengthSpread>& default_spreads();
 
 struct LadderCell {
   std::string rung;
-  Spread spread;
+  LengthSpread spread;
   std::optional<HillClimbed> tuned;  ///< None: nothing could be run, for this reason.
   std::string reason;
 };
@@ -62,7 +62,7 @@ struct LadderCell {
 struct Ladder {
   std::int32_t cards = 0;
   std::vector<Rung> rungs;
-  std::vector<Spread> spreads;
+  std::vector<LengthSpread> spreads;
   std::vector<LadderCell> cells;  ///< By spread, then by rung; fewer while it is being climbed.
   int runs = 0;                   ///< Of each cell's search.
 
@@ -71,7 +71,7 @@ struct Ladder {
 
 struct LadderOptions {
   orchestrator::PipelineConfig config;
-  std::vector<Spread> spreads;
+  std::vector<LengthSpread> spreads;
   std::vector<Rung> rungs;
   HillClimbOptions tune;
   /// Told after each cell, so that what is done is not lost with the rest. Error: stops there.

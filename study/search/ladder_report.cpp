@@ -77,7 +77,7 @@ std::string over_lengths(const Ladder& ladder,
                          const std::vector<LadderRow>& rows,
                          const Show& show) {
   std::vector<std::vector<std::string>> table{{"rung"}};
-  for (const Spread& spread : ladder.spreads)
+  for (const LengthSpread& spread : ladder.spreads)
     table.front().push_back(spread.text());
   for (std::size_t rung = 0; rung < ladder.rungs.size(); ++rung) {
     std::vector<std::string>& line = table.emplace_back();

@@ -15,8 +15,8 @@ constexpr int kHalvings = 14;
 
 /// Seconds until at most `left` of `n` responses per replica have not ended, where the slots and
 /// the cache are full until no response waits.
-double drain(const Terms& t, double n, double left) {
-  const Drawn& d = t.drawn;
+double drain(const SteadyTerms& t, double n, double left) {
+  const BatchStatistics& d = t.batch;
   const double running = std::min(n, t.full);
   const double tokens = std::max(0.0, n * d.mean - running * d.residual);
   double seconds = tokens / running * t.engine.step(running, t.context());
@@ -45,8 +45,8 @@ struct Burst {
 /// `tokens` (K) more. At phase y of a burst a replica runs b(y) = fresh * sum over j >= 0 of
 /// survivors(y + j K) responses, so the burst takes the integral of step(b(y)) over y from 0 to K,
 /// and the longest response takes floor(longest / K) bursts and a part of one.
-Burst burst(const Terms& t, double fresh, double tokens) {
-  const Drawn& d = t.drawn;
+Burst burst(const SteadyTerms& t, double fresh, double tokens) {
+  const BatchStatistics& d = t.batch;
   const double width = tokens / kGrid;
   const auto bursts = static_cast<int>(d.longest / tokens);
   const double rest = d.longest - tokens * bursts;
@@ -74,7 +74,7 @@ Burst burst(const Terms& t, double fresh, double tokens) {
 
 /// The least period in which the update and the reference keep up, and the longest answer is there
 /// in eta + 1 periods.
-double least(const Terms& t, double longest, double period) {
+double least(const SteadyTerms& t, double longest, double period) {
   const double pace = std::max(t.update, t.scoring);
   const double q = t.latency(t.scoring / std::max(period, pace));
   return std::max(pace, (longest + q + t.update + t.publish) / (t.eta + 1));
@@ -90,9 +90,9 @@ double least(const Terms& t, double longest, double period) {
 /// (Little's law), its group longer by the mean excess of the longest of G, then it waits for its
 /// scores and for half a period; the staleness is the number of versions published in that time, at
 /// most eta.
-SteadyState with_own_cards(const Terms& t) {
+SteadyState with_own_cards(const SteadyTerms& t) {
   SteadyState out;
-  const Drawn& d = t.drawn;
+  const BatchStatistics& d = t.batch;
   double low = d.longest / 64, high = d.longest;
   const auto needed = [&](const Burst& b) {
     return least(t, b.longest + t.prefill, b.seconds + t.prefill);
@@ -129,15 +129,15 @@ SteadyState with_own_cards(const Terms& t) {
 }
 
 /// Until the last of `n` responses per replica that begin together.
-double alone(const Terms& t, double n) {
-  const Burst b = burst(t, n, t.drawn.longest);
+double alone(const SteadyTerms& t, double n) {
+  const Burst b = burst(t, n, t.batch.longest);
   return b.fits ? b.seconds : drain(t, n, 0);
 }
 
 /// Own cards of the rollout, eta = 0: generation until the last response ends, then what is left of
 /// scoring (half a pass under way is waited for, then one of its own), then the update and its
 /// publication.
-SteadyState synchronous(const Terms& t) {
+SteadyState synchronous(const SteadyTerms& t) {
   SteadyState out;
   const double generation = alone(t, t.fresh) + t.prefill;
   const double scoring = t.scored * 1.5 + std::max(0.0, t.scoring - generation);
@@ -154,14 +154,14 @@ struct Turn {
 
 /// Of generation where slots or cache are full at first: what the turn before left goes on too, and
 /// the longest answer still needs (eta + 1) / batches turns at most.
-double full_turn(const Terms& t, double fresh, double left, double batches) {
-  const Drawn& d = t.drawn;
+double full_turn(const SteadyTerms& t, double fresh, double left, double batches) {
+  const BatchStatistics& d = t.batch;
   const double longest = d.longest * batches / (t.eta + 1) * t.engine.step(t.full, t.context());
   return std::max(drain(t, fresh + left * d.residual / d.mean, left), left > 0 ? longest : 0);
 }
 
-Turn turn(const Terms& t, double batches, double left) {
-  const Drawn& d = t.drawn;
+Turn turn(const SteadyTerms& t, double batches, double left) {
+  const BatchStatistics& d = t.batch;
   const double fresh = batches * t.fresh;
   // What is left at the end of a turn with K tokens: all older bursts, from there on.
   const auto rest = [&](double tokens, const auto& share) {
@@ -190,7 +190,7 @@ enum class Reference { Elsewhere, InTurn };
 /// number of batches of which all are whole by then, of the eta + 1 that are outstanding. The
 /// period is (generation + k prefills + switches) / k + update, and the reference's pass where it
 /// takes its turn too. k batches of one turn are eta - (k - 1) / 2 old on average.
-SteadyState in_turns(const Terms& t, Reference reference) {
+SteadyState in_turns(const SteadyTerms& t, Reference reference) {
   SteadyState out;
   const double left = t.eta > 0 ? t.return_share * t.slots : 0;
   double batches = std::floor(t.eta + 1);
@@ -210,7 +210,7 @@ SteadyState in_turns(const Terms& t, Reference reference) {
 
 /// Own cards of the rollout, and the trainer's cards while they have nothing to train: the engines
 /// grow by the share of a period in which the trainer is idle, found by repetition.
-SteadyState with_lent_cards(Terms t, double lent_per_own) {
+SteadyState with_lent_cards(SteadyTerms t, double lent_per_own) {
   const double fresh = t.fresh;
   SteadyState out = t.eta > 0 ? with_own_cards(t) : synchronous(t);
   for (int i = 0; i < 4; ++i) {
@@ -224,7 +224,7 @@ SteadyState with_lent_cards(Terms t, double lent_per_own) {
 
 }  // namespace
 
-SteadyState settle(const Terms& t, const orchestrator::PlacementConfig& cards) {
+SteadyState settle(const SteadyTerms& t, const orchestrator::PlacementConfig& cards) {
   switch (cards.mode) {
     case orchestrator::PlacementMode::Separate:
       break;

@@ -16,9 +16,9 @@ namespace temper::study {
 namespace {
 
 using actors::SimulationSettings;
-using steady::Drawn;
+using steady::BatchStatistics;
 using steady::Engine;
-using steady::Terms;
+using steady::SteadyTerms;
 
 bool takes_turns(orchestrator::PlacementMode mode) {
   return mode == orchestrator::PlacementMode::Colocated ||
@@ -57,17 +57,17 @@ class SteadyStateModel::Costs {
     s.cards = cards;
     return s;
   }
-  Drawn& drawn(const orchestrator::PipelineConfig& c);
+  BatchStatistics& drawn(const orchestrator::PipelineConfig& c);
   Engine& engine(const orchestrator::PipelineConfig& c, const orchestrator::PlacementConfig& cards);
   double update(const orchestrator::PipelineConfig& c,
                 const orchestrator::PlacementConfig& cards,
-                Drawn& drawn);
+                BatchStatistics& drawn);
   struct Scoring {
     double batch = 0, group = 0;
   };
   Scoring scoring(const orchestrator::PipelineConfig& c,
                   const orchestrator::PlacementConfig& cards,
-                  Drawn& drawn);
+                  BatchStatistics& drawn);
   struct Moves {
     double publish = 0, to_rollout = 0, to_training = 0;
   };
@@ -75,14 +75,14 @@ class SteadyStateModel::Costs {
 
   const SimulationSettings settings_;
   const sim_hw::Fabric fabric_;
-  std::map<std::pair<std::int32_t, std::int32_t>, Drawn> drawn_;
+  std::map<std::pair<std::int32_t, std::int32_t>, BatchStatistics> drawn_;
   std::map<Key, std::unique_ptr<Engine>> engines_;
   std::map<Key, double> updates_;
   std::map<Key, Scoring> scorings_;
   std::map<Key, Moves> moves_;
 };
 
-Drawn& SteadyStateModel::Costs::drawn(const orchestrator::PipelineConfig& c) {
+BatchStatistics& SteadyStateModel::Costs::drawn(const orchestrator::PipelineConfig& c) {
   const std::pair key{c.algorithm.groups_per_update, c.algorithm.responses_per_group};
   const auto known = drawn_.find(key);
   return known != drawn_.end()
@@ -114,7 +114,7 @@ Engine& SteadyStateModel::Costs::engine(const orchestrator::PipelineConfig& c,
 
 double SteadyStateModel::Costs::update(const orchestrator::PipelineConfig& c,
                                        const orchestrator::PlacementConfig& cards,
-                                       Drawn& drawn) {
+                                       BatchStatistics& drawn) {
   Key key{};
   add_trainer(key, c.simulation.trainer, std::ssize(cards.trainer));
   key[8] = c.algorithm.groups_per_update;
@@ -132,7 +132,7 @@ double SteadyStateModel::Costs::update(const orchestrator::PipelineConfig& c,
 SteadyStateModel::Costs::Scoring SteadyStateModel::Costs::scoring(
     const orchestrator::PipelineConfig& c,
     const orchestrator::PlacementConfig& cards,
-    Drawn& drawn) {
+    BatchStatistics& drawn) {
   const std::int32_t actors = c.reference.replicas;
   if (actors == 0)
     return {};
@@ -185,8 +185,8 @@ SteadyStateModel::Costs::Moves SteadyStateModel::Costs::moves(
 
 SteadyState SteadyStateModel::Costs::judge(const orchestrator::PipelineConfig& c) {
   const orchestrator::PlacementConfig cards = orchestrator::resolve_placement(c);
-  Drawn& d = drawn(c);
-  Terms t{.drawn = d, .engine = engine(c, cards)};
+  BatchStatistics& d = drawn(c);
+  SteadyTerms t{.batch = d, .engine = engine(c, cards)};
   const auto as_double = [](auto number) { return static_cast<double>(number); };
   t.eta = c.staleness.policy == orchestrator::PolicyRule::Sync ? 0 : c.staleness.bound;
   const double engines = as_double(c.rollout.replicas);

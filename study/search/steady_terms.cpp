@@ -8,12 +8,13 @@
 
 namespace temper::study::steady {
 
-Drawn draw(const orchestrator::PipelineConfig& c, const actors::SimulationConfig& simulation) {
+BatchStatistics draw(const orchestrator::PipelineConfig& c,
+                     const actors::SimulationConfig& simulation) {
   const actors::Lengths prompts(simulation.prompt, c.seed, actors::kPromptLengths);
   const actors::Lengths responses(simulation.response, c.seed, actors::kResponseLengths);
   const auto size = static_cast<std::uint64_t>(c.algorithm.responses_per_group);
   const auto groups = static_cast<std::uint64_t>(c.algorithm.groups_per_update);
-  Drawn d;
+  BatchStatistics d;
   std::vector<double> lengths;
   double squares = 0;
   for (std::uint64_t g = 0; g < groups; ++g) {
@@ -34,13 +35,14 @@ Drawn draw(const orchestrator::PipelineConfig& c, const actors::SimulationConfig
   d.mean = std::accumulate(lengths.begin(), lengths.end(), 0.0) / count;
   d.residual = squares / count / (2 * d.mean);
   d.longest = lengths.back();
-  for (std::size_t bin = 0; bin < Drawn::kBins; ++bin) {
-    const double begin = d.longest * static_cast<double>(bin) / Drawn::kBins;
+  for (std::size_t bin = 0; bin < BatchStatistics::kBins; ++bin) {
+    const double begin = d.longest * static_cast<double>(bin) / BatchStatistics::kBins;
     const auto above = lengths.end() - std::ranges::upper_bound(lengths, begin);
     d.longer[bin] = static_cast<double>(above) / count;
   }
-  for (std::size_t bin = Drawn::kBins; bin-- > 0;) {
-    const double part = (d.longer[bin] + d.longer[bin + 1]) / 2 * d.longest / Drawn::kBins;
+  for (std::size_t bin = BatchStatistics::kBins; bin-- > 0;) {
+    const double part =
+        (d.longer[bin] + d.longer[bin + 1]) / 2 * d.longest / BatchStatistics::kBins;
     d.left_over[bin] = d.left_over[bin + 1] + part / d.mean;
   }
   return d;

@@ -16,7 +16,7 @@
 namespace temper::study::steady {
 
 /// What the first batch of the run draws.
-struct Drawn {
+struct BatchStatistics {
   static constexpr std::size_t kBins = 256;
 
   std::vector<Tokens> sequences;  ///< Prompt and response, of every response.
@@ -51,7 +51,8 @@ struct Drawn {
   std::map<std::int64_t, actors::Packings> packings_;
 };
 
-Drawn draw(const orchestrator::PipelineConfig& config, const actors::SimulationConfig& simulation);
+BatchStatistics draw(const orchestrator::PipelineConfig& config,
+                     const actors::SimulationConfig& simulation);
 
 /// An engine and its steps.
 struct Engine {
@@ -70,8 +71,8 @@ struct Engine {
 };
 
 /// All that a configuration means for steady_equations.cpp.
-struct Terms {
-  const Drawn& drawn;
+struct SteadyTerms {
+  const BatchStatistics& batch;
   Engine& engine;
   double eta = 0;
   double fresh = 0;  ///< Responses of a batch per replica.
@@ -84,7 +85,7 @@ struct Terms {
   double return_share = 0;
   double group = 1;  ///< Responses of one.
 
-  double context() const { return drawn.prompt + drawn.residual; }
+  double context() const { return batch.prompt + batch.residual; }
   /// From a group's last response to its last score where the reference is busy for this share.
   double latency(double busy) const {
     return std::min(scoring + scored, scored * (1 + 0.5 / std::max(0.05, 1 - busy)));
@@ -92,6 +93,6 @@ struct Terms {
 };
 
 /// The steady state of a configuration with these terms.
-SteadyState settle(const Terms& terms, const orchestrator::PlacementConfig& cards);
+SteadyState settle(const SteadyTerms& terms, const orchestrator::PlacementConfig& cards);
 
 }  // namespace temper::study::steady

@@ -442,7 +442,7 @@ Result<Tuned> tune(const TuneOptions& options) {
         "`hardware: local` is tuned from a calibration of this machine; make one with `temper "
         "calibrate --local`, or name another with --calibration");
   }
-  if (options.objective == Objective::Reward && !options.curve)
+  if (options.objective == TuneObjective::Reward && !options.curve)
     return invalid_input(
         "--objective reward needs --curve FILE, a compare.csv of `temper compare`");
   TuneOptions whole = options;

@@ -13,8 +13,8 @@
 // On this machine's cores the space is small: every point is forecast from a model of it
 // (study/machine/machine_run.hpp), with the real scheduler, and 3 follows.
 //
-// What is best: more of Objective::Throughput, or less time: of `steps` updates, or until a reward,
-// for which curves recorded by `temper compare` say how many updates a mean staleness needs
+// What is best: more of TuneObjective::Throughput, or less time: of `steps` updates, or until a
+// reward, for which curves recorded by `temper compare` say how many updates a mean staleness needs
 // (reward_curve.hpp).
 //
 // The answer depends on the options alone, not on the number of threads. Where `stop` says so, what
@@ -34,7 +34,7 @@
 
 namespace temper::study {
 
-enum class Objective { Throughput, Steps, Reward };
+enum class TuneObjective { Throughput, Steps, Reward };
 
 struct TuneConstraints {
   std::optional<double> max_staleness;  ///< Of the bound, and of what a run trains.
@@ -48,8 +48,8 @@ struct TuneOptions {
   std::vector<orchestrator::PlacementMode> modes;  ///< Empty: all that the hardware knows.
   std::vector<double> etas{0, 1, 2, 4};
   std::vector<SweepAxis> vary;
-  Objective objective = Objective::Throughput;
-  std::optional<RewardCurve> curve;  ///< Of Objective::Reward.
+  TuneObjective objective = TuneObjective::Throughput;
+  std::optional<RewardCurve> curve;  ///< Of TuneObjective::Reward.
   TuneConstraints constraints;
   std::optional<MachineModel> calibration;  ///< Of local hardware.
   int runs = 64;                            ///< Of step 2.
@@ -93,7 +93,7 @@ struct Candidate {
 };
 
 struct Tuned {
-  Objective objective = Objective::Throughput;
+  TuneObjective objective = TuneObjective::Throughput;
   std::vector<Candidate> tried;  ///< Best first, those without a whole run last.
   std::size_t best = 0;          ///< In `tried`.
   std::size_t given = 0;
@@ -144,8 +144,8 @@ void describe(V& v, TuneRow& r) {
 
 namespace temper {
 template <>
-struct EnumNames<study::Objective> {
-  using O = study::Objective;
+struct EnumNames<study::TuneObjective> {
+  using O = study::TuneObjective;
   static constexpr std::array<std::pair<O, std::string_view>, 3> value{
       {{O::Throughput, "throughput"}, {O::Steps, "steps"}, {O::Reward, "reward"}}};
 };

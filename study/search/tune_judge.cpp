@@ -12,11 +12,11 @@ namespace {
 
 Score score_for(const TuneOptions& options) {
   switch (options.objective) {
-    case Objective::Throughput:
+    case TuneObjective::Throughput:
       break;
-    case Objective::Steps:
+    case TuneObjective::Steps:
       return [](double, double seconds, double) { return std::optional(1 / seconds); };
-    case Objective::Reward:
+    case TuneObjective::Reward:
       return [curve = *options.curve](double, double seconds, double staleness) {
         const auto updates = curve.updates(staleness);
         return updates ? std::optional(1 / (*updates * seconds)) : std::nullopt;
@@ -30,11 +30,11 @@ double in_unit(const TuneOptions& options,
                const orchestrator::PipelineConfig& config,
                double score) {
   switch (options.objective) {
-    case Objective::Throughput:
+    case TuneObjective::Throughput:
       break;
-    case Objective::Steps:
+    case TuneObjective::Steps:
       return static_cast<double>(config.steps) / score;
-    case Objective::Reward:
+    case TuneObjective::Reward:
       return 1 / score;
   }
   return score;
@@ -146,9 +146,10 @@ void TuneJudge::note_violations(Candidate& c) const {
 
 Status TuneJudge::choose(Tuned& tuned) const {
   const auto rank = [&](const Candidate& c) {
-    return c.row.objective ? (options_.objective == Objective::Throughput ? *c.row.objective
-                                                                          : 1 / *c.row.objective)
-                           : 0;
+    return c.row.objective
+               ? (options_.objective == TuneObjective::Throughput ? *c.row.objective
+                                                                  : 1 / *c.row.objective)
+               : 0;
   };
   std::ranges::stable_sort(
       tuned.tried, [&](const Candidate& a, const Candidate& b) { return rank(a) > rank(b); });

@@ -33,7 +33,7 @@ std::string cards_text(const TuneRow& r) {
   return text + fmt::format(" + {} T", r.trainer_cards);
 }
 
-std::vector<std::string> line(const TuneRow& r, std::string name, Objective objective) {
+std::vector<std::string> line(const TuneRow& r, std::string name, TuneObjective objective) {
   return {std::move(name),
           r.mode,
           fmt::format("{:g}", r.eta),
@@ -48,7 +48,7 @@ std::vector<std::string> line(const TuneRow& r, std::string name, Objective obje
           cell(r.seconds_per_update, r.seconds_per_update < 10 ? "{:.3f}" : "{:.0f}"),
           cell(r.staleness, "{:.2f}"),
           r.busy ? fmt::format("{:.0f} %", *r.busy * 100) : "-",
-          r.objective && objective != Objective::Throughput ? time_text(*r.objective) : "-"};
+          r.objective && objective != TuneObjective::Throughput ? time_text(*r.objective) : "-"};
 }
 
 /// Without the columns that say nothing of any row.
@@ -72,13 +72,13 @@ std::string gain_text(const Tuned& t) {
     return "nothing that was tried is better than the configuration as given\n";
   if (!given.tokens_per_s)
     return fmt::format("the configuration as given cannot run: {}\n", given.reason);
-  if (t.objective == Objective::Throughput) {
+  if (t.objective == TuneObjective::Throughput) {
     return fmt::format("{} trained tokens/s, x{:.2f} of the configuration as given ({})\n",
                        thousands(best.tokens_per_s),
                        *best.tokens_per_s / *given.tokens_per_s,
                        thousands(given.tokens_per_s));
   }
-  const std::string goal = t.objective == Objective::Steps ? "all updates" : "the reward";
+  const std::string goal = t.objective == TuneObjective::Steps ? "all updates" : "the reward";
   if (!given.objective)
     return fmt::format("{} to {}\n", time_text(*best.objective), goal);
   return fmt::format("{} to {}, x{:.2f} of the configuration as given ({})\n",

@@ -68,8 +68,8 @@ Rates whole_of(const orchestrator::Summary& s, const orchestrator::RunMetrics& m
   return r;
 }
 
-Fates fates_of(const orchestrator::Summary& s) {
-  Fates f;
+TokenAccounts fates_of(const orchestrator::Summary& s) {
+  TokenAccounts f;
   f.generated = s.tokens.generated;
   f.wasted = s.wasted_tokens;
   if (f.generated > 0)
@@ -177,7 +177,7 @@ Result<Figures> figures_of(Watched& watched, const orchestrator::PipelineConfig&
   const orchestrator::Summary summary =
       orchestrator::summarize(metrics, {config.name, config.seed, 0});
   figures.whole = whole_of(summary, metrics);
-  figures.fates = fates_of(summary);
+  figures.accounts = fates_of(summary);
   metrics.timeline().finish(metrics.wall());
   const auto bound = static_cast<std::size_t>(config.staleness.bound);
   const std::vector<orchestrator::Update>& updates = metrics.updates();
@@ -190,7 +190,7 @@ Result<Figures> figures_of(Watched& watched, const orchestrator::PipelineConfig&
   for (const orchestrator::Update& update : updates)
     figures.rewards.push_back(
         {seconds(update.time.time_since_epoch()), update.metrics.reward_mean});
-  TEMPER_TRY(figures.fates.begun_length, begun_length(watched.begun, config));
+  TEMPER_TRY(figures.accounts.begun_length, begun_length(watched.begun, config));
   return figures;
 }
 
@@ -248,13 +248,13 @@ void scale(Rates& rates, double weight) {
   rates.sustained_per_s *= weight;
 }
 
-void scale(Fates& fates, std::int64_t weight) {
-  fates.generated *= weight;
-  fates.wasted *= weight;
+void scale(TokenAccounts& accounts, std::int64_t weight) {
+  accounts.generated *= weight;
+  accounts.wasted *= weight;
   const auto groups = static_cast<std::uint64_t>(weight);
-  fates.groups_trained *= groups;
-  fates.groups_evicted *= groups;
-  for (auto& [age, count] : fates.staleness)
+  accounts.groups_trained *= groups;
+  accounts.groups_evicted *= groups;
+  for (auto& [age, count] : accounts.staleness)
     count *= groups;
 }
 
@@ -299,7 +299,7 @@ Result<Figures> simulate_thinned(const orchestrator::PipelineConfig& config,
   TEMPER_TRY(Figures figures, run_simulation(part, std::move(s)));
   scale(figures.whole, static_cast<double>(weight));
   scale(figures.steady, static_cast<double>(weight));
-  scale(figures.fates, weight);
+  scale(figures.accounts, weight);
   return figures;
 }
 

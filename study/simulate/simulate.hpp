@@ -55,7 +55,7 @@ struct Rates {
 };
 
 /// What became of what was sampled, over the whole run.
-struct Fates {
+struct TokenAccounts {
   std::int64_t generated = 0, wasted = 0;  ///< Tokens (metrics/run_metrics.hpp).
   double wasted_share = 0;
   double trained_length = 0;    ///< Mean of the trained responses, tokens.
@@ -72,7 +72,7 @@ struct Figures {
   std::map<actors::CardState, double> spans;
   Rates whole;
   Rates steady;
-  Fates fates;
+  TokenAccounts accounts;
   std::vector<RewardPoint> rewards;  ///< One per update; no sense but where a policy learns.
 };
 
@@ -141,7 +141,7 @@ void describe(V& v, Rates& r) {
   v.field(10, "sustained_per_s", r.sustained_per_s);
 }
 template <class V>
-void describe(V& v, Fates& f) {
+void describe(V& v, TokenAccounts& f) {
   v.field(1, "generated", f.generated);
   v.field(2, "wasted", f.wasted);
   v.field(3, "wasted_share", f.wasted_share);
@@ -156,7 +156,7 @@ template <class V>
 void describe(V& v, Figures& f) {
   v.field(1, "whole", f.whole);
   v.field(2, "steady", f.steady);
-  v.field(3, "fates", f.fates);
+  v.field(3, "fates", f.accounts);
 }
 
 }  // namespace temper::study

@@ -104,7 +104,7 @@ TEST_F(RealRuns, EachHasAFolderAndItsFiguresComeFromItsLog) {
   const auto done = compare(o);
   ASSERT_TRUE(done) << done.error().context;
   EXPECT_EQ(started_, (Names{"exact-eta0-seed1", "exact-eta2-seed1"}));
-  EXPECT_EQ(done->time, Comparison::Time::Wall);
+  EXPECT_EQ(done->time, PolicyComparison::Time::Wall);
   ASSERT_EQ(done->rows.size(), 2U);
   for (const CompareRow& row : done->rows) {
     EXPECT_EQ(row.end, CompareEnd::Ran);
@@ -225,7 +225,7 @@ TEST_F(RealRuns, WhereTheUserStopsARunTheRestIsNotRun) {
   stopped_ = true;
   const auto done = compare(o);
   ASSERT_TRUE(done) << done.error().context;
-  EXPECT_EQ(done->end, Comparison::End::Stopped);
+  EXPECT_EQ(done->end, PolicyComparison::End::Stopped);
   EXPECT_EQ(started_, (Names{"exact-eta0-seed1", "exact-eta1-seed1"}));
   EXPECT_EQ(done->rows[0].end, CompareEnd::Ran);
   EXPECT_EQ(done->rows[1].end, CompareEnd::NotRun);

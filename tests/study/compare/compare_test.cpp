@@ -49,7 +49,7 @@ CompareOptions options(std::vector<std::string> policies, std::vector<double> et
 
 /// The rows of a comparison, or its error.
 Result<std::vector<CompareRow>> rows_of(const CompareOptions& o) {
-  TEMPER_TRY(Comparison done, compare(o));
+  TEMPER_TRY(PolicyComparison done, compare(o));
   return std::move(done.rows);
 }
 

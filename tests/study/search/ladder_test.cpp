@@ -195,7 +195,7 @@ TEST(Table, CsvQuotesWhatNeedsIt) {
   EXPECT_TRUE(csv.ends_with(",\"no \"\"room\"\", none\"\n")) << csv;
 }
 
-TEST(Spread, IsReadAsItIsWritten) {
+TEST(LengthSpread, IsReadAsItIsWritten) {
   const auto spread = parse_spread("8000:32768:2.5");
   ASSERT_TRUE(spread) << spread.error().context;
   EXPECT_EQ(spread->mean, 8000);

@@ -112,7 +112,7 @@ TEST_F(Tune, IsWithinAHundredthOfTryingEveryPoint) {
 }
 
 TEST_F(Tune, LessTimeOfAllUpdatesIsAnObjective) {
-  options_.objective = Objective::Steps;
+  options_.objective = TuneObjective::Steps;
   const Tuned t = tuned();
   const TuneRow& best = t.tried[t.best].row;
   EXPECT_NEAR(*best.objective, 8 * *best.seconds_per_update, 1e-6);
@@ -125,14 +125,14 @@ TEST_F(Tune, LessTimeOfAllUpdatesIsAnObjective) {
 
 TEST_F(Tune, StalenessThatCostsUpdatesMakesYoungerBatchesBetter) {
   // Ten times the updates at staleness 1: no throughput makes up for that.
-  options_.objective = Objective::Reward;
+  options_.objective = TuneObjective::Reward;
   options_.curve = RewardCurve{{{0, 100}, {1, 1000}}};
   const Tuned t = tuned();
   EXPECT_EQ(t.tried[t.best].row.eta, 0);
 }
 
 TEST_F(Tune, WithoutACurveTheTimeToARewardIsNotGuessed) {
-  options_.objective = Objective::Reward;
+  options_.objective = TuneObjective::Reward;
   EXPECT_NE(error().find("--curve"), std::string::npos);
 }
 

@@ -161,7 +161,7 @@ TEST(Simulate, AWeightOfOneIsTheWholeRun) {
   const auto thinned = simulate_thinned(config, resolve_simulation(config).value(), 1).value();
   EXPECT_EQ(thinned.whole.seconds, whole.whole.seconds);
   EXPECT_EQ(thinned.steady.sustained_per_s, whole.steady.sustained_per_s);
-  EXPECT_EQ(thinned.fates.staleness, whole.fates.staleness);
+  EXPECT_EQ(thinned.accounts.staleness, whole.accounts.staleness);
 }
 
 TEST(Simulate, AThinnedRunHasAboutTheRatesOfTheWhole) {
@@ -179,8 +179,8 @@ TEST(Simulate, AThinnedRunHasAboutTheRatesOfTheWhole) {
   const auto thinned = simulate_thinned(config, settings, 4).value();
   EXPECT_NEAR(thinned.whole.seconds / whole.whole.seconds, 1, 0.05);
   EXPECT_NEAR(thinned.steady.sustained_per_s / whole.steady.sustained_per_s, 1, 0.05);
-  EXPECT_EQ(thinned.fates.generated, whole.fates.generated);
-  EXPECT_EQ(thinned.fates.groups_trained, whole.fates.groups_trained);
+  EXPECT_EQ(thinned.accounts.generated, whole.accounts.generated);
+  EXPECT_EQ(thinned.accounts.groups_trained, whole.accounts.groups_trained);
 }
 
 TEST(Simulate, AWeightDividesGroupsSlotsAndReplicas) {
