@@ -87,4 +87,11 @@ std::string csv_word(std::string_view text) {
   return out + '"';
 }
 
+std::string csv_line(const std::vector<std::string>& words) {
+  std::string out;
+  for (const std::string& word : words)
+    out += (&word == &words.front() ? "" : ",") + csv_word(word);
+  return out + '\n';
+}
+
 }  // namespace temper

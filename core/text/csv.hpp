@@ -25,5 +25,7 @@ Result<CsvTable> parse_csv(std::string_view name, std::string_view text);
 
 /// In double quotes where commas, quotes or line breaks need them.
 std::string csv_word(std::string_view text);
+/// The words as one line, with its line break.
+std::string csv_line(const std::vector<std::string>& words);
 
 }  // namespace temper
