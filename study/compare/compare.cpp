@@ -1,8 +1,7 @@
 #include "study/compare/compare.hpp"
 
 #include "core/files.hpp"
-#include "core/nearest_name.hpp"
-#include "core/scalar_text.hpp"
+#include "core/parse_name.hpp"
 #include "core/yaml.hpp"
 #include "orchestrator/pipeline/simulation.hpp"
 #include "orchestrator/pipeline/validate.hpp"
@@ -11,13 +10,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 
 namespace temper::study {
 namespace {
 
-constexpr double kMostEta = 1024;  // as in the configuration
 constexpr std::size_t kMostRuns = 20000;
 
 /// To so many parts of one; short in print.
@@ -137,22 +134,6 @@ std::vector<PolicyAt> policies_at(const CompareOptions& options) {
   return out;
 }
 
-/// Sets of every combination of what is varied; one without any where nothing is.
-std::vector<std::vector<std::string>> variants(const std::vector<SweepAxis>& axes) {
-  std::vector<std::vector<std::string>> out(1);
-  for (const SweepAxis& axis : axes) {
-    std::vector<std::vector<std::string>> more;
-    for (const auto& sets : out) {
-      for (std::size_t place = 0; place < axis.values.size(); ++place) {
-        more.push_back(sets);
-        std::ranges::move(axis.sets(place), std::back_inserter(more.back()));
-      }
-    }
-    out = std::move(more);
-  }
-  return out;
-}
-
 Result<CompareJob> job_of(const CompareOptions& options,
                           const std::string& text,
                           const std::vector<std::string>& variant,
@@ -203,16 +184,6 @@ void fill(CompareRow& row, const Figures& figures) {
     row.bias = rounded(f.trained_length / all, 1e4);
 }
 
-/// A whole number or a fraction, all of the text.
-template <class Number>
-std::optional<Number> number_of(const std::string& text) {
-  Number value{};
-  const auto [stop, errc] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (errc != std::errc{} || stop != text.data() + text.size())
-    return std::nullopt;
-  return value;
-}
-
 }  // namespace
 
 Result<std::vector<orchestrator::PolicyRule>> parse_policies(
@@ -220,46 +191,10 @@ Result<std::vector<orchestrator::PolicyRule>> parse_policies(
   const std::vector<std::string> known = enum_names<orchestrator::PolicyRule>();
   std::vector<orchestrator::PolicyRule> out;
   for (const std::string& name : names.empty() ? known : names) {
-    const auto policy = from_name<orchestrator::PolicyRule>(name);
-    if (!policy) {
-      const auto nearest = nearest_name(name, known);
-      return invalid_input(fmt::format("--policies {}: {}",
-                                       name,
-                                       nearest ? fmt::format("did you mean `{}`?", *nearest)
-                                               : "known are " + quoted_list(known)));
-    }
-    if (contains(out, *policy))
+    TEMPER_TRY(const auto policy, parse_name<orchestrator::PolicyRule>("--policies", name));
+    if (contains(out, policy))
       return invalid_input(fmt::format("--policies: `{}` is named twice", name));
-    out.push_back(*policy);
-  }
-  return out;
-}
-
-Result<std::vector<double>> parse_etas(const std::vector<std::string>& texts) {
-  if (texts.empty())
-    return invalid_input("--eta: no bound is named");
-  std::vector<double> out;
-  for (const std::string& text : texts) {
-    const auto eta = number_of<double>(text);
-    if (!eta || !(*eta >= 0 && *eta <= kMostEta))
-      return invalid_input(
-          fmt::format("--eta: expected numbers from 0 to {}, found `{}`", kMostEta, text));
-    if (contains(out, *eta))
-      return invalid_input(fmt::format("--eta: {} is named twice", *eta));
-    out.push_back(*eta);
-  }
-  return out;
-}
-
-Result<std::vector<std::uint64_t>> parse_seeds(const std::vector<std::string>& texts) {
-  std::vector<std::uint64_t> out;
-  for (const std::string& text : texts) {
-    const auto seed = number_of<std::uint64_t>(text);
-    if (!seed)
-      return invalid_input(fmt::format("--seeds: expected whole numbers from 0, found `{}`", text));
-    if (contains(out, *seed))
-      return invalid_input(fmt::format("--seeds: {} is named twice", *seed));
-    out.push_back(*seed);
+    out.push_back(policy);
   }
   return out;
 }
@@ -275,7 +210,7 @@ Result<std::vector<CompareJob>> compare_jobs(const CompareOptions& options) {
   const auto policies = policies_at(options);
   if (policies.empty())
     return invalid_input("nothing to compare; name a policy and an eta");
-  const auto all_variants = variants(options.vary);
+  TEMPER_TRY(const auto all_variants, combinations(options.vary));
   const std::size_t seeds = std::max<std::size_t>(1, options.seeds.size());
   if (all_variants.size() > kMostRuns / policies.size() / seeds)
     return invalid_input(fmt::format("more than {} runs", kMostRuns));

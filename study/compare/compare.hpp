@@ -21,8 +21,8 @@
 #pragma once
 
 #include "orchestrator/metrics/run_metrics.hpp"
+#include "study/simulate/axes.hpp"
 #include "study/simulate/simulate.hpp"
-#include "study/simulate/sweep.hpp"
 
 #include <filesystem>
 #include <functional>
@@ -62,11 +62,6 @@ struct CompareOptions {
 /// Of a list on the command line; empty: all, in the order of PolicyRule. Errors: a name that is
 /// none, or twice the same.
 Result<std::vector<orchestrator::PolicyRule>> parse_policies(const std::vector<std::string>& names);
-/// Errors: none, no number from 0 to 1024, twice the same.
-Result<std::vector<double>> parse_etas(const std::vector<std::string>& texts);
-/// Errors: no whole number, twice the same.
-Result<std::vector<std::uint64_t>> parse_seeds(const std::vector<std::string>& texts);
-
 /// NotRun: the configuration breaks a rule, such as a bound that the policy cannot have.
 enum class CompareEnd { Ran, NotRun, Failed };
 

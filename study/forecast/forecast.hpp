@@ -9,7 +9,7 @@
 
 #include "study/compare/compare.hpp"
 #include "study/machine/machine_run.hpp"
-#include "study/simulate/sweep.hpp"
+#include "study/simulate/axes.hpp"
 
 namespace temper::study {
 

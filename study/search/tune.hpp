@@ -24,8 +24,8 @@
 #include "study/machine/calibration.hpp"
 #include "study/search/reward_curve.hpp"
 #include "study/search/steady_state.hpp"
+#include "study/simulate/axes.hpp"
 #include "study/simulate/simulate.hpp"
-#include "study/simulate/sweep.hpp"
 
 #include <functional>
 #include <optional>

@@ -12,46 +12,6 @@
 namespace temper::study {
 namespace {
 
-std::vector<std::string> split(std::string_view text, char at) {
-  std::vector<std::string> out(1);
-  int depth = 0;
-  for (const char c : text) {
-    depth += c == '[' ? 1 : c == ']' ? -1 : 0;
-    if (c == at && depth == 0)
-      out.emplace_back();
-    else
-      out.back() += c;
-  }
-  return out;
-}
-
-std::size_t count(const std::vector<SweepAxis>& axes) {
-  std::size_t product = 1;
-  for (const SweepAxis& axis : axes) {
-    product *= axis.values.size();
-    if (product > kMostSweep)
-      return kMostSweep + 1;
-  }
-  return product;
-}
-
-/// The n-th combination, the last axis fastest.
-std::vector<std::size_t> combination(const std::vector<SweepAxis>& axes, std::size_t n) {
-  std::vector<std::size_t> places(axes.size());
-  for (std::size_t i = axes.size(); i-- > 0;) {
-    places[i] = n % axes[i].values.size();
-    n /= axes[i].values.size();
-  }
-  return places;
-}
-
-void add_sets(std::vector<std::string>& sets,
-              const std::vector<SweepAxis>& axes,
-              const std::vector<std::size_t>& places) {
-  for (std::size_t i = 0; i < axes.size(); ++i)
-    std::ranges::move(axes[i].sets(places[i]), std::back_inserter(sets));
-}
-
 bool is_fitted(std::string_view key) {
   for (const char* fitted : {"tp", "pp", "vpp", "cp", "ep", "micro_batch_tokens"}) {
     if (key == fmt::format("simulation.trainer.{}", fitted))
@@ -152,59 +112,13 @@ Status check_axes(const SweepOptions& options) {
       }
     }
   }
-  const std::size_t over = count(options.over), any = count(options.any);
-  if (over > kMostSweep || any > kMostSweep || over * any > kMostSweep)
-    return invalid_input(fmt::format("more than {} combinations", kMostSweep));
+  const std::size_t over = combination_count(options.over), any = combination_count(options.any);
+  if (over > kMostCombinations || any > kMostCombinations || over * any > kMostCombinations)
+    return invalid_input(fmt::format("more than {} combinations", kMostCombinations));
   return {};
 }
 
 }  // namespace
-
-std::string SweepAxis::name() const {
-  return fmt::format("{}", fmt::join(keys, "+"));
-}
-
-std::string SweepAxis::text(std::size_t place) const {
-  return fmt::format("{}", fmt::join(values[place], "/"));
-}
-
-std::vector<std::string> SweepAxis::sets(std::size_t place) const {
-  std::vector<std::string> out;
-  for (std::size_t i = 0; i < keys.size(); ++i)
-    out.push_back(keys[i] + "=" + values[place][i]);
-  return out;
-}
-
-Result<std::vector<std::vector<std::string>>> combinations(const std::vector<SweepAxis>& axes) {
-  const std::size_t all = count(axes);
-  if (all > kMostSweep)
-    return invalid_input(fmt::format("more than {} combinations", kMostSweep));
-  std::vector<std::vector<std::string>> out(all);
-  for (std::size_t n = 0; n < all; ++n)
-    add_sets(out[n], axes, combination(axes, n));
-  return out;
-}
-
-Result<SweepAxis> parse_axis(std::string_view flag, std::string_view text) {
-  const std::size_t equals = text.find('=');
-  if (equals == std::string_view::npos || equals == 0 || equals + 1 == text.size()) {
-    return invalid_input(
-        fmt::format("{} {}: expected key=value,value or key+key=value/value,...", flag, text));
-  }
-  SweepAxis axis;
-  axis.keys = split(text.substr(0, equals), '+');
-  for (const std::string& each : split(text.substr(equals + 1), ',')) {
-    axis.values.push_back(axis.keys.size() == 1 ? std::vector{each} : split(each, '/'));
-    if (axis.values.back().size() != axis.keys.size() || each.empty()) {
-      return invalid_input(fmt::format("{} {}: `{}` has not one value for each of {} keys",
-                                       flag,
-                                       axis.name(),
-                                       each,
-                                       axis.keys.size()));
-    }
-  }
-  return axis;
-}
 
 Result<Sweep> run_sweep(const SweepOptions& options) {
   TEMPER_TRY_STATUS(check_axes(options));
@@ -213,10 +127,10 @@ Result<Sweep> run_sweep(const SweepOptions& options) {
   Sweep sweep{options.over, options.any, {}};
   std::vector<Job> jobs;
   std::vector<orchestrator::PipelineConfig> configs;
-  for (std::size_t p = 0; p < count(options.over); ++p) {
+  for (std::size_t p = 0; p < combination_count(options.over); ++p) {
     SweepPoint& point = sweep.points.emplace_back();
     point.over = combination(options.over, p);
-    for (std::size_t a = 0; a < count(options.any); ++a) {
+    for (std::size_t a = 0; a < combination_count(options.any); ++a) {
       Job job{p, combination(options.any, a)};
       std::vector<std::string> sets = options.sets;
       add_sets(sets, options.over, point.over);

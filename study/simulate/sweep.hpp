@@ -3,6 +3,7 @@
 // of their values is kept for every combination of the others.
 #pragma once
 
+#include "study/simulate/axes.hpp"
 #include "study/simulate/simulate.hpp"
 
 #include <filesystem>
@@ -10,23 +11,6 @@
 #include <vector>
 
 namespace temper::study {
-
-/// Keys of a pipeline that change together, and the values they take.
-struct SweepAxis {
-  std::vector<std::string> keys;
-  std::vector<std::vector<std::string>> values;  ///< Each one per key.
-
-  std::string name() const;                   ///< "a+b"
-  std::string text(std::size_t place) const;  ///< "1/2"
-  std::vector<std::string> sets(std::size_t place) const;
-};
-/// "key=v1,v2" or "a+b=1/2,3/4"; commas within brackets are part of a value. `flag` is for errors.
-Result<SweepAxis> parse_axis(std::string_view flag, std::string_view text);
-
-/// As `key=value` words, each combination of values once, the last axis fastest; a single one
-/// without words where there is no axis. Error: more than kMostSweep.
-inline constexpr std::size_t kMostSweep = 20000;
-Result<std::vector<std::vector<std::string>>> combinations(const std::vector<SweepAxis>& axes);
 
 struct SweepOptions {
   std::filesystem::path config;
@@ -55,7 +39,7 @@ struct Sweep {
 };
 
 /// Errors: a configuration that cannot be read at all (an unknown key, a value of the wrong type);
-/// more than kMostSweep combinations.
+/// more than kMostCombinations.
 Result<Sweep> run_sweep(const SweepOptions& options);
 
 /// For people; for spreadsheets.
