@@ -1,6 +1,7 @@
 #include "study/forecast/forecast.hpp"
 
 #include "core/files.hpp"
+#include "core/text/csv.hpp"
 #include "orchestrator/pipeline/load.hpp"
 
 #include <fmt/format.h>
@@ -26,14 +27,13 @@ Status write_forecasts(const ForecastOptions& options, const std::vector<Forecas
   std::string csv = "setting,trained_per_s,generated_per_s,busy,staleness_mean,seconds,reason\n";
   for (const ForecastRun& run : runs) {
     const RunFigures& f = run.predicted;
-    csv += fmt::format("{},{:.1f},{:.1f},{:.4f},{:.4f},{:.4f},\"{}\"\n",
-                       run.setting,
-                       f.trained_per_s,
-                       f.generated_per_s,
-                       f.busy,
-                       f.staleness_mean,
-                       f.seconds,
-                       run.reason);
+    csv += csv_line({run.setting,
+                     fmt::format("{:.1f}", f.trained_per_s),
+                     fmt::format("{:.1f}", f.generated_per_s),
+                     fmt::format("{:.4f}", f.busy),
+                     fmt::format("{:.4f}", f.staleness_mean),
+                     fmt::format("{:.4f}", f.seconds),
+                     run.reason});
   }
   return write_file_atomically(options.out / "predictions.csv", csv);
 }

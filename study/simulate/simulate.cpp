@@ -1,6 +1,7 @@
 #include "study/simulate/simulate.hpp"
 
 #include "actors/simulation/lengths.hpp"
+#include "core/parallel.hpp"
 #include "core/thread_annotations.hpp"
 #include "orchestrator/metrics/summary.hpp"
 #include "orchestrator/pipeline/placement.hpp"
@@ -12,10 +13,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
 #include <optional>
-#include <thread>
 
 namespace temper::study {
 namespace {
@@ -342,23 +341,14 @@ std::vector<Result<Figures>> simulate_all(std::span<const orchestrator::Pipeline
                                           const SimulateOptions& options,
                                           const SimulateOne& one) {
   std::vector<std::optional<Result<Figures>>> results(configs.size());
-  std::atomic<std::size_t> next{0};
   Finished finished;
-  const auto work = [&] {
-    for (std::size_t i = next++; i < configs.size(); i = next++) {
-      results[i] = one(configs[i]);
-      const MutexLock lock(finished.mutex);
-      ++finished.count;
-      if (options.on_progress)
-        options.on_progress(finished.count, configs.size());
-    }
-  };
-  {
-    std::vector<std::jthread> helpers;
-    for (int i = 1; i < std::min(options.threads, static_cast<int>(configs.size())); ++i)
-      helpers.emplace_back(work);
-    work();
-  }
+  for_each_index(configs.size(), options.threads, [&](std::size_t i) {
+    results[i] = one(configs[i]);
+    const MutexLock lock(finished.mutex);
+    ++finished.count;
+    if (options.on_progress)
+      options.on_progress(finished.count, configs.size());
+  });
   std::vector<Result<Figures>> out;
   out.reserve(results.size());
   for (auto& result : results)

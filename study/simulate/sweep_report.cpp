@@ -1,3 +1,4 @@
+#include "core/text/csv.hpp"
 #include "core/text/svg_plot.hpp"
 #include "core/text/table.hpp"
 #include "study/simulate/sweep.hpp"
@@ -84,12 +85,6 @@ std::string sweep_text(const Sweep& sweep) {
 }
 
 std::string sweep_csv(const Sweep& sweep) {
-  std::string out;
-  const auto line = [&](const std::vector<std::string>& words) {
-    for (std::size_t i = 0; i < words.size(); ++i)
-      out += (i > 0 ? "," : "") + csv_word(words[i]);
-    out += '\n';
-  };
   std::vector<std::string> names = head(sweep);
   for (const char* name : {"tokens_per_s",
                            "trained_per_s",
@@ -103,7 +98,7 @@ std::string sweep_csv(const Sweep& sweep) {
                            "refused",
                            "reason"})
     names.emplace_back(name);
-  line(names);
+  std::string out = csv_line(names);
   for (const SweepPoint& point : sweep.points) {
     std::vector<std::string> row = place(sweep, point);
     const Rates r = point.figures ? point.figures->steady : Rates{};
@@ -118,7 +113,7 @@ std::string sweep_csv(const Sweep& sweep) {
     row.push_back(fmt::format("{}", point.tried));
     row.push_back(fmt::format("{}", point.refused));
     row.push_back(point.reason);
-    line(row);
+    out += csv_line(row);
   }
   return out;
 }
