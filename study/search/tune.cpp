@@ -1,11 +1,13 @@
 #include "study/search/tune.hpp"
 
+#include "core/parallel.hpp"
+#include "core/statistics.hpp"
 #include "core/yaml.hpp"
 #include "orchestrator/pipeline/load.hpp"
 #include "orchestrator/pipeline/placement.hpp"
 #include "orchestrator/pipeline/simulation.hpp"
-#include "study/machine/machine_run.hpp"
 #include "study/search/tune_judge.hpp"
+#include "study/search/tune_machine.hpp"
 #include "study/search/tune_screen.hpp"
 
 #include <fmt/format.h>
@@ -13,9 +15,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 #include <set>
-#include <thread>
 
 namespace temper::study {
 namespace {
@@ -27,7 +27,6 @@ constexpr orchestrator::PlacementMode kSimulatedModes[] = {orchestrator::Placeme
                                                            orchestrator::PlacementMode::Fused,
                                                            orchestrator::PlacementMode::Hybrid};
 
-constexpr std::int32_t kMostLocalEngines = 2;
 /// Of the same cards and engines, and kept by a screen for each run.
 constexpr int kMostAlike = 2;
 constexpr std::size_t kKeptPerRun = 8;
@@ -37,46 +36,6 @@ constexpr std::size_t kBatchPerThread = 8;
 void note(Candidate& candidate, const SteadyState& closed) {
   candidate.row.closed_tokens_per_s = closed.trained_per_s;
   candidate.row.closed_staleness = closed.staleness_mean;
-}
-
-/// Ranks from 0, equal values by their order.
-std::vector<double> ranks(const std::vector<double>& values) {
-  std::vector<std::size_t> order(values.size());
-  std::iota(order.begin(), order.end(), 0);
-  std::ranges::stable_sort(order, {}, [&](std::size_t i) { return values[i]; });
-  std::vector<double> out(values.size());
-  for (std::size_t i = 0; i < order.size(); ++i)
-    out[order[i]] = static_cast<double>(i);
-  return out;
-}
-
-/// Spearman's, of at least two pairs.
-double rank_correlation(const std::vector<double>& a, const std::vector<double>& b) {
-  const std::vector<double> x = ranks(a), y = ranks(b);
-  const double n = static_cast<double>(a.size());
-  double squares = 0;
-  for (std::size_t i = 0; i < x.size(); ++i)
-    squares += (x[i] - y[i]) * (x[i] - y[i]);
-  return 1 - 6 * squares / (n * (n * n - 1));
-}
-
-struct Combination {
-  std::vector<std::string> sets;
-  std::string text;
-  orchestrator::PipelineConfig config;
-};
-
-/// Every combination of what the user varies.
-Result<std::vector<Combination>> varied_configs(const TuneOptions& options) {
-  TEMPER_TRY(const auto varied, combinations(options.vary));
-  std::vector<Combination> out;
-  for (const std::vector<std::string>& words : varied) {
-    Combination one{options.sets, fmt::format("{}", fmt::join(words, " ")), {}};
-    one.sets.insert(one.sets.end(), words.begin(), words.end());
-    TEMPER_TRY(one.config, orchestrator::load_config(options.config, one.sets));
-    out.push_back(std::move(one));
-  }
-  return out;
 }
 
 class Tuner {
@@ -89,7 +48,7 @@ class Tuner {
   Result<Tuned> tune() {
     TEMPER_TRY(const orchestrator::PipelineConfig given,
                orchestrator::load_config(options_.config, options_.sets));
-    TEMPER_TRY(const std::vector<Combination> varied, varied_configs(options_));
+    TEMPER_TRY(const std::vector<VariedConfig> varied, varied_configs(options_));
     TEMPER_TRY_STATUS(make_screens(varied));
     TEMPER_TRY_STATUS(screen(given));
     thin();
@@ -106,8 +65,8 @@ class Tuner {
     bool expanded = false;
   };
 
-  Status make_screens(const std::vector<Combination>& varied) {
-    for (const Combination& combination : varied) {
+  Status make_screens(const std::vector<VariedConfig>& varied) {
+    for (const VariedConfig& combination : varied) {
       for (const orchestrator::PlacementMode mode : options_.modes) {
         auto screen = Screen::create(
             {combination.config, mode, etas_, options_.constraints.max_memory, combination.text});
@@ -125,8 +84,9 @@ class Tuner {
     std::vector<std::vector<ScreenPoint>> best(screens_.size());
     const std::size_t keep = runs * kKeptPerRun;
     progress("screen", 0, screens_.size());
-    in_parallel(screens_.size(),
-                [&](std::size_t i) { best[i] = screens_[i].run(judge_.score(), keep); });
+    for_each_index(screens_.size(), options_.threads, [&](std::size_t i) {
+      best[i] = screens_[i].run(judge_.score(), keep);
+    });
     for (const Screen& s : screens_) {
       out_.screened += s.screened();
       out_.fitting += s.fitting();
@@ -279,7 +239,7 @@ class Tuner {
       a.error += std::abs(closed[i] / thinned[i] - 1) / static_cast<double>(closed.size());
       a.staleness += differences[i] / static_cast<double>(closed.size());
     }
-    a.ranks = rank_correlation(closed, thinned);
+    a.ranks = rank_correlation(closed, thinned).value_or(0);
     out_.closed = a;
   }
 
@@ -337,18 +297,6 @@ class Tuner {
     if (options_.on_progress)
       options_.on_progress({step, done, of, best_so_far_});
   }
-  template <class Work>
-  void in_parallel(std::size_t count, const Work& work) const {
-    std::atomic<std::size_t> next{0};
-    const auto loop = [&] {
-      for (std::size_t i = next++; i < count; i = next++)
-        work(i);
-    };
-    std::vector<std::jthread> helpers;
-    for (int i = 1; i < options_.threads; ++i)
-      helpers.emplace_back(loop);
-    loop();
-  }
 
   const TuneOptions& options_;
   const std::vector<double> etas_;
@@ -361,52 +309,6 @@ class Tuner {
   std::string best_so_far_;
   Tuned out_;
 };
-
-/// Every placement, bound and number of engines, forecast with the real scheduler.
-Result<Tuned> tune_machine(const TuneOptions& options,
-                           const std::vector<double>& etas,
-                           const orchestrator::PipelineConfig& given) {
-  TEMPER_TRY(const std::vector<Combination> varied, varied_configs(options));
-  std::vector<Combination> all;
-  for (const Combination& combination : varied) {
-    for (const orchestrator::PlacementMode mode : options.modes) {
-      for (const double eta : etas) {
-        for (std::int32_t n = 1; n <= std::min(given.placement.cards, kMostLocalEngines); ++n) {
-          Combination one = combination;
-          one.sets.push_back(fmt::format("placement.mode={}", name_of(mode)));
-          one.sets.push_back(fmt::format("staleness.bound={:g}", eta));
-          one.sets.push_back(fmt::format("rollout.replicas={}", n));
-          TEMPER_TRY(one.config, orchestrator::load_config(options.config, one.sets));
-          all.push_back(std::move(one));
-        }
-      }
-    }
-  }
-  const TuneJudge judge(options);
-  Tuned out;
-  out.objective = options.objective;
-  std::vector<orchestrator::PipelineConfig> configs{given};
-  out.tried.push_back({tune_row(given, "as given", ""), given, {}});
-  for (const Combination& one : all) {
-    if (const Status fits = check_forecastable(one.config, *options.calibration); !fits) {
-      ++out.refused[fits.error().context];
-      continue;
-    }
-    configs.push_back(one.config);
-    out.tried.push_back({tune_row(one.config, "local", one.text), one.config, {}});
-  }
-  out.screened = all.size();
-  out.fitting = configs.size() - 1;
-  const auto results = forecast_all(
-      configs, *options.calibration, {options.threads, 1, [&](std::size_t done, std::size_t of) {
-                                        if (options.on_progress)
-                                          options.on_progress({"predicted runs", done, of, ""});
-                                      }});
-  for (std::size_t i = 0; i < results.size(); ++i)
-    judge.fill(out.tried[i], results[i], &Figures::whole);
-  TEMPER_TRY_STATUS(judge.choose(out));
-  return out;
-}
 
 /// The bounds that may be tried.
 Result<std::vector<double>> allowed_etas(const TuneOptions& options) {

@@ -1,0 +1,84 @@
+#include "study/search/tune_machine.hpp"
+
+#include "orchestrator/pipeline/load.hpp"
+#include "study/machine/machine_run.hpp"
+#include "study/search/tune_judge.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+namespace temper::study {
+namespace {
+
+constexpr std::int32_t kMostEngines = 2;
+
+/// Every placement, bound and number of engines, for each of what the user varies.
+Result<std::vector<VariedConfig>> machine_points(const TuneOptions& options,
+                                                 const std::vector<double>& etas,
+                                                 const orchestrator::PipelineConfig& given) {
+  TEMPER_TRY(const std::vector<VariedConfig> varied, varied_configs(options));
+  std::vector<VariedConfig> all;
+  for (const VariedConfig& combination : varied) {
+    for (const orchestrator::PlacementMode mode : options.modes) {
+      for (const double eta : etas) {
+        for (std::int32_t n = 1; n <= std::min(given.placement.cards, kMostEngines); ++n) {
+          VariedConfig one = combination;
+          one.sets.push_back(fmt::format("placement.mode={}", name_of(mode)));
+          one.sets.push_back(fmt::format("staleness.bound={:g}", eta));
+          one.sets.push_back(fmt::format("rollout.replicas={}", n));
+          TEMPER_TRY(one.config, orchestrator::load_config(options.config, one.sets));
+          all.push_back(std::move(one));
+        }
+      }
+    }
+  }
+  return all;
+}
+
+}  // namespace
+
+Result<std::vector<VariedConfig>> varied_configs(const TuneOptions& options) {
+  TEMPER_TRY(const auto varied, combinations(options.vary));
+  std::vector<VariedConfig> out;
+  for (const std::vector<std::string>& words : varied) {
+    VariedConfig one{options.sets, fmt::format("{}", fmt::join(words, " ")), {}};
+    one.sets.insert(one.sets.end(), words.begin(), words.end());
+    TEMPER_TRY(one.config, orchestrator::load_config(options.config, one.sets));
+    out.push_back(std::move(one));
+  }
+  return out;
+}
+
+Result<Tuned> tune_machine(const TuneOptions& options,
+                           const std::vector<double>& etas,
+                           const orchestrator::PipelineConfig& given) {
+  TEMPER_TRY(const std::vector<VariedConfig> all, machine_points(options, etas, given));
+  const TuneJudge judge(options);
+  Tuned out;
+  out.objective = options.objective;
+  std::vector<orchestrator::PipelineConfig> configs{given};
+  out.tried.push_back({tune_row(given, "as given", ""), given, {}});
+  for (const VariedConfig& one : all) {
+    if (const Status fits = check_forecastable(one.config, *options.calibration); !fits) {
+      ++out.refused[fits.error().context];
+      continue;
+    }
+    configs.push_back(one.config);
+    out.tried.push_back({tune_row(one.config, "local", one.text), one.config, {}});
+  }
+  out.screened = all.size();
+  out.fitting = configs.size() - 1;
+  const auto results = forecast_all(
+      configs, *options.calibration, {options.threads, 1, [&](std::size_t done, std::size_t of) {
+                                        if (options.on_progress)
+                                          options.on_progress({"predicted runs", done, of, ""});
+                                      }});
+  for (std::size_t i = 0; i < results.size(); ++i)
+    judge.fill(out.tried[i], results[i], &Figures::whole);
+  TEMPER_TRY_STATUS(judge.choose(out));
+  return out;
+}
+
+}  // namespace temper::study

@@ -1,0 +1,27 @@
+// The search of tune.hpp for a pipeline on this machine's cores, where the space is small: every
+// point is forecast with the real scheduler. Also what the user varies, which is the same for
+// simulated hardware.
+#pragma once
+
+#include "study/search/tune.hpp"
+
+#include <string>
+#include <vector>
+
+namespace temper::study {
+
+/// A combination of what the user varies.
+struct VariedConfig {
+  std::vector<std::string> sets;  ///< options.sets, then those of the combination.
+  std::string text;               ///< "key=value ..."
+  orchestrator::PipelineConfig config;
+};
+/// All of them. Errors: too many; a configuration that cannot be read.
+Result<std::vector<VariedConfig>> varied_configs(const TuneOptions& options);
+
+/// Requires: options.calibration, and options.modes that this machine knows. Errors: as tune().
+Result<Tuned> tune_machine(const TuneOptions& options,
+                           const std::vector<double>& etas,
+                           const orchestrator::PipelineConfig& given);
+
+}  // namespace temper::study
