@@ -1,13 +1,14 @@
 #include "study/plan/config_plan.hpp"
 
 #include "actors/simulation/costs.hpp"
-#include "actors/simulation/lengths.hpp"
 #include "actors/simulation/packing.hpp"
 #include "orchestrator/pipeline/placement.hpp"
 #include "orchestrator/pipeline/simulated_memory.hpp"
 #include "orchestrator/pipeline/simulation.hpp"
 #include "rollout/simulated/engine_cost.hpp"
 #include "sim_hw/plan/plan_words.hpp"
+#include "study/simulate/first_batch.hpp"
+#include "study/simulate/trainer_space.hpp"
 
 #include <fmt/format.h>
 
@@ -25,7 +26,6 @@ using actors::TrainerEngineConfig;
 constexpr std::size_t kShown = 3;
 /// Layouts of the trainer, fastest first, that are tried beside an engine.
 constexpr std::size_t kTried = 64;
-constexpr std::int64_t kMicroBatches[] = {4096, 8192, 16384, 32768};
 constexpr int kShares = 100;
 
 struct Batch {
@@ -35,23 +35,17 @@ struct Batch {
 };
 
 /// What the first update trains, and what its rollout generates.
-Batch first_batch(const orchestrator::PipelineConfig& c, const SimulationSettings& s) {
-  const actors::Lengths prompts(s.config.prompt, c.seed, actors::kPromptLengths);
-  const actors::Lengths responses(s.config.response, c.seed, actors::kResponseLengths);
-  const auto group = static_cast<std::uint64_t>(c.algorithm.responses_per_group);
-  const auto count = static_cast<std::uint64_t>(c.algorithm.groups_per_update) * group;
-  Batch batch;
+Batch batch_of(const orchestrator::PipelineConfig& c, const SimulationSettings& s) {
+  const FirstBatch first = draw_first_batch(c, s.config);
+  Batch batch{first.sequences(), 0, {}};
   std::vector<double> drawn;
   double prompt = 0;
-  for (std::uint64_t i = 0; i < count; ++i) {
-    const Tokens before = prompts.of(i / group);
-    const Tokens after = responses.of(i, i / group);
-    batch.sequences.push_back(before + after);
-    batch.tokens += static_cast<double>((before + after).count());
-    drawn.push_back(static_cast<double>(after.count()));
-    prompt += static_cast<double>(before.count());
+  for (std::size_t i = 0; i < first.responses.size(); ++i) {
+    batch.tokens += static_cast<double>(batch.sequences[i].count());
+    drawn.push_back(static_cast<double>(first.responses[i].count()));
+    prompt += static_cast<double>(first.prompt_of(i).count());
   }
-  batch.lengths = sim_hw::rollout_lengths(prompt / static_cast<double>(count), drawn);
+  batch.lengths = sim_hw::rollout_lengths(prompt / static_cast<double>(drawn.size()), drawn);
   return batch;
 }
 
@@ -66,13 +60,13 @@ class Planner {
       : config_(config),
         keep_(keep),
         settings_(std::move(settings)),
-        batch_(first_batch(config, settings_)),
+        batch_(batch_of(config, settings_)),
         packings_(batch_.sequences) {}
 
   Result<ConfigPlan> run();
 
  private:
-  std::vector<TrainerEngineConfig> trainer_layouts() const;
+  std::vector<TrainerEngineConfig> trainer_layouts();
   std::vector<RolloutEngineConfig> rollout_layouts() const;
   TrainerChoice time_trainer(const SimulationSettings& s) const;
   std::vector<TrainerChoice> trainers();
@@ -91,37 +85,19 @@ class Planner {
   std::int64_t fitting_ = 0;
 };
 
-std::vector<TrainerEngineConfig> Planner::trainer_layouts() const {
-  if (keep_ == Keep::Trainer)
-    return {settings_.config.trainer};
-  const std::int64_t devices = settings_.trainer_cards * settings_.cluster.dies_per_card;
-  const sim_hw::ModelSpec& model = settings_.model;
+/// Those that fit, fastest first.
+std::vector<TrainerEngineConfig> Planner::trainer_layouts() {
   std::vector<TrainerEngineConfig> out;
-  TrainerEngineConfig c = settings_.config.trainer;
-  for (const std::int64_t tp : sim_hw::divisors_up_to(model.heads, devices)) {
-    for (c.cp = 1; tp * c.cp <= devices; c.cp *= 2) {
-      for (c.pp = 1; c.pp <= std::min(model.layers, devices / (tp * c.cp)); ++c.pp) {
-        if (devices % (tp * c.cp * c.pp) != 0)
-          continue;
-        c.tp = tp;
-        const std::int64_t layers = (model.layers + c.pp - 1) / c.pp;
-        const std::int64_t experts = model.moe ? model.moe->experts : 1;
-        for (const std::int64_t vpp : sim_hw::divisors_up_to(layers, c.pp > 1 ? layers : 1)) {
-          for (const std::int64_t ep : sim_hw::divisors_up_to(experts, devices / c.pp)) {
-            for (const std::int64_t tokens : kMicroBatches) {
-              for (const bool on_host : {false, true}) {
-                c.vpp = vpp;
-                c.ep = ep;
-                c.micro_batch_tokens = tokens;
-                c.optimizer_on_host = on_host;
-                out.push_back(c);
-              }
-            }
-          }
-        }
-      }
-    }
+  if (keep_ == Keep::Trainer) {
+    SimulationSettings s = settings_;
+    s.cards = s.trainer_cards;
+    if (actors::check_trainer(s) && fits(s, actors::trainer_memory(s)))
+      out.push_back(s.config.trainer);
+    return out;
   }
+  for (const RankedTrainer& ranked : rank_trainers(
+           settings_, OptimizerPlace::Either, actors::device_capacity(settings_), packings_))
+    out.push_back(ranked.layout);
   return out;
 }
 
@@ -134,25 +110,15 @@ TrainerChoice Planner::time_trainer(const SimulationSettings& s) const {
   return out;
 }
 
-/// Fastest first.
+/// The fastest, in that order.
 std::vector<TrainerChoice> Planner::trainers() {
-  std::vector<std::pair<double, TrainerEngineConfig>> timed;
+  std::vector<TrainerEngineConfig> layouts = trainer_layouts();
+  fitting_ = std::ssize(layouts);
+  layouts.resize(std::min(kTried + kShown, layouts.size()));
   SimulationSettings s = settings_;
   s.cards = s.trainer_cards;
-  for (const TrainerEngineConfig& layout : trainer_layouts()) {
-    s.config.trainer = layout;
-    if (!actors::check_trainer(s))
-      continue;
-    if (!fits(s, actors::trainer_memory(s)))
-      continue;
-    const trainer::UpdateModel model(s);
-    timed.emplace_back(model.seconds(packings_(model.limits())), layout);
-  }
-  fitting_ = std::ssize(timed);
-  std::ranges::stable_sort(timed, {}, [](const auto& each) { return each.first; });
-  timed.resize(std::min(kTried + kShown, timed.size()));
   std::vector<TrainerChoice> out;
-  for (const auto& [seconds, layout] : timed) {
+  for (const TrainerEngineConfig& layout : layouts) {
     s.config.trainer = layout;
     out.push_back(time_trainer(s));
   }

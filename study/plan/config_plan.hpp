@@ -2,10 +2,8 @@
 // rollout engines, each on the cards that the placement gives it.
 //
 //   trainer   tp, pp, vpp, cp, ep, micro_batch_tokens and where the optimizer lives: the fastest
-//             update of the run's first batch, among what divides the model and fits the device and
-//             the host's share. Evenly filled micro-batches choose the best few hundred, the
-//             packing and equation that the run charges (trainer/simulated/update_cost.hpp) order
-//             them
+//             update of the run's first batch, among those of study/simulate/trainer_space.hpp that
+//             fit the device and the host's share
 //   rollout   tp, ep and kv_share: the most tokens/s of all engines. An engine runs the responses
 //             that its concurrency allows and its cache holds with two standard deviations to spare
 //             (sim_hw/plan/rollout_search.hpp), at the cost of rollout/simulated/engine_cost.hpp

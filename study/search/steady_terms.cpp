@@ -1,7 +1,7 @@
 #include "study/search/steady_terms.hpp"
 
 #include "actors/simulation/costs.hpp"
-#include "actors/simulation/lengths.hpp"
+#include "study/simulate/first_batch.hpp"
 
 #include <cmath>
 #include <numeric>
@@ -10,25 +10,22 @@ namespace temper::study::steady {
 
 BatchStatistics draw(const orchestrator::PipelineConfig& c,
                      const actors::SimulationConfig& simulation) {
-  const actors::Lengths prompts(simulation.prompt, c.seed, actors::kPromptLengths);
-  const actors::Lengths responses(simulation.response, c.seed, actors::kResponseLengths);
-  const auto size = static_cast<std::uint64_t>(c.algorithm.responses_per_group);
-  const auto groups = static_cast<std::uint64_t>(c.algorithm.groups_per_update);
+  const FirstBatch first = draw_first_batch(c, simulation);
+  const auto groups = static_cast<double>(first.prompts.size());
   BatchStatistics d;
+  d.sequences = first.sequences();
   std::vector<double> lengths;
   double squares = 0;
-  for (std::uint64_t g = 0; g < groups; ++g) {
-    const Tokens prompt = prompts.of(g);
+  for (std::size_t g = 0; g < first.prompts.size(); ++g) {
     double longest = 0;
-    for (std::uint64_t i = 0; i < size; ++i) {
-      const Tokens response = responses.of(g * size + i, g);
-      d.sequences.push_back(prompt + response);
+    for (std::size_t k = 0; k < first.group_size; ++k) {
+      const Tokens response = first.responses[g * first.group_size + k];
       lengths.push_back(static_cast<double>(response.count()));
       longest = std::max(longest, lengths.back());
       squares += lengths.back() * lengths.back();
     }
-    d.prompt += static_cast<double>(prompt.count()) / static_cast<double>(groups);
-    d.group_end += longest / static_cast<double>(groups);
+    d.prompt += static_cast<double>(first.prompts[g].count()) / groups;
+    d.group_end += longest / groups;
   }
   std::ranges::sort(lengths);
   const auto count = static_cast<double>(lengths.size());
@@ -62,11 +59,11 @@ double Engine::step(double b, double context) {
 }
 
 double Engine::prefill_seconds(std::int64_t prompts, double tokens) {
-  const auto [known, fresh] = prefill.try_emplace(prompts, 0);
+  const std::int64_t each = std::max<std::int64_t>(1, std::llround(tokens));
+  const auto [known, fresh] = prefill.try_emplace({prompts, each}, 0);
   if (fresh) {
-    std::deque<rollout::PrefillPiece> pieces(
-        static_cast<std::size_t>(prompts),
-        rollout::PrefillPiece{.tokens = std::max<std::int64_t>(1, std::llround(tokens))});
+    std::deque<rollout::PrefillPiece> pieces(static_cast<std::size_t>(prompts),
+                                             rollout::PrefillPiece{.tokens = each});
     while (!pieces.empty()) {
       known->second += cost.prefill(pieces);
       cost.finish_prefill(pieces);

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <utility>
 #include <vector>
 
 namespace temper::study::steady {
@@ -58,9 +59,10 @@ BatchStatistics draw(const orchestrator::PipelineConfig& config,
 struct Engine {
   rollout::EngineCost cost;
   double replicas = 1;
-  double cache = 0;                          ///< Tokens of a replica.
-  double swap = 0;                           ///< Taking over new weights.
-  std::map<std::int64_t, double> prefill{};  ///< Seconds, by prompts.
+  double cache = 0;  ///< Tokens of a replica.
+  double swap = 0;   ///< Taking over new weights.
+  /// Seconds, by prompts and the tokens of each.
+  std::map<std::pair<std::int64_t, std::int64_t>, double> prefill{};
 
   explicit Engine(const actors::SimulationSettings& settings);
 

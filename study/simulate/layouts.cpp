@@ -5,36 +5,36 @@
 #include "orchestrator/pipeline/placement.hpp"
 #include "orchestrator/pipeline/simulated_memory.hpp"
 #include "orchestrator/pipeline/simulation.hpp"
-#include "trainer/simulated/update_cost.hpp"
+#include "study/simulate/first_batch.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 
 namespace temper::study {
 namespace {
 
 using actors::SimulationSettings;
-using actors::TrainerEngineConfig;
 
-constexpr std::int64_t kMostTp = 16, kMostCp = 4, kMostPp = 32;
-constexpr std::int64_t kMicroBatches[] = {8192, 16384, 32768};
 /// Of kv_share, from the largest tried.
 constexpr int kMostTwentieths = 19;
-/// Layouts of the trainer, fastest first, that are tried beside the other roles.
+/// The fastest layouts of the trainer that are all tried beside the other roles; of slower ones,
+/// only those that need less memory than any before them.
 constexpr std::size_t kTried = 64;
 
-/// What one update trains: the first batch of the run.
-std::vector<Tokens> draw_batch(const orchestrator::PipelineConfig& c, const SimulationSettings& s) {
-  const actors::Lengths prompts(s.config.prompt, c.seed, actors::kPromptLengths);
-  const actors::Lengths responses(s.config.response, c.seed, actors::kResponseLengths);
-  const auto group = static_cast<std::uint64_t>(c.algorithm.responses_per_group);
-  const auto count = static_cast<std::uint64_t>(c.algorithm.groups_per_update) * group;
-  std::vector<Tokens> batch;
-  for (std::uint64_t i = 0; i < count; ++i)
-    batch.push_back(prompts.of(i / group) + responses.of(i, i / group));
-  return batch;
+/// Those to try, fastest first.
+std::vector<actors::TrainerEngineConfig> worth_trying(const std::vector<RankedTrainer>& ranked) {
+  std::vector<actors::TrainerEngineConfig> out;
+  double device = std::numeric_limits<double>::infinity(), host = device;
+  for (const RankedTrainer& each : ranked) {
+    if (out.size() < kTried || each.device_bytes < device || each.host_bytes < host)
+      out.push_back(each.layout);
+    device = std::min(device, each.device_bytes);
+    host = std::min(host, each.host_bytes);
+  }
+  return out;
 }
 
 }  // namespace
@@ -44,54 +44,18 @@ Result<LayoutChooser> LayoutChooser::create(const orchestrator::PipelineConfig& 
   TEMPER_TRY_STATUS(actors::check_lengths(settings.config.prompt));
   TEMPER_TRY_STATUS(actors::check_lengths(settings.config.response));
   settings.cluster.fits.clear();  // where constants come from is not asked here, and costs copies
-  std::vector<Tokens> batch = draw_batch(like, settings);
+  std::vector<Tokens> batch = draw_first_batch(like, settings.config).sequences();
   return LayoutChooser(std::move(settings), std::move(batch));
 }
 
-std::vector<TrainerEngineConfig> LayoutChooser::layouts(std::int64_t devices) const {
-  std::vector<TrainerEngineConfig> out;
-  const std::int64_t experts = settings_.model.moe ? settings_.model.moe->experts : 1;
-  TrainerEngineConfig c = settings_.config.trainer;
-  c.vpp = c.mechanisms.schedule == sim_hw::PipelineSchedule::AdaptivePipe ? 2 : 1;
-  for (c.tp = 1; c.tp <= std::min(kMostTp, devices); c.tp *= 2) {
-    for (c.cp = 1; c.cp <= kMostCp; c.cp *= 2) {
-      for (c.pp = 1; c.pp <= std::min(kMostPp, settings_.model.layers); ++c.pp) {
-        if (devices % (c.tp * c.cp * c.pp) != 0)
-          continue;
-        for (c.ep = 1; c.ep <= std::min(experts, devices / c.pp); c.ep *= 2) {
-          for (const std::int64_t tokens : kMicroBatches) {
-            c.micro_batch_tokens = tokens;
-            out.push_back(c);
-          }
-        }
-      }
-    }
-  }
-  return out;
-}
-
-std::vector<LayoutChooser::Ranked> LayoutChooser::rank(std::int64_t cards) {
-  std::vector<Ranked> out;
-  SimulationSettings s = settings_;
-  s.trainer_cards = s.cards = cards;
-  for (const TrainerEngineConfig& layout : layouts(cards * s.cluster.dies_per_card)) {
-    s.config.trainer = layout;
-    if (!actors::check_trainer(s))
-      continue;
-    const actors::ActorMemory memory = actors::trainer_memory(s);
-    if (memory.device.total() > most_ || memory.host.total() > actors::host_capacity(s))
-      continue;
-    const trainer::UpdateModel update(s);
-    out.push_back({layout, update.seconds(packings_(update.limits()))});
-  }
-  std::ranges::stable_sort(out, {}, &Ranked::seconds);
-  return out;
-}
-
-const std::vector<LayoutChooser::Ranked>& LayoutChooser::trainers(std::int64_t cards) {
+const std::vector<actors::TrainerEngineConfig>& LayoutChooser::trainers(std::int64_t cards) {
   const auto known = trainers_.find(cards);
-  return known != trainers_.end() ? known->second
-                                  : trainers_.emplace(cards, rank(cards)).first->second;
+  if (known != trainers_.end())
+    return known->second;
+  SimulationSettings s = settings_;
+  s.trainer_cards = cards;
+  const auto ranked = rank_trainers(std::move(s), OptimizerPlace::AsConfigured, most_, packings_);
+  return trainers_.emplace(cards, worth_trying(ranked)).first->second;
 }
 
 LayoutChooser::Fit LayoutChooser::fit(const orchestrator::SimulatedPlacement& placement) const {
@@ -133,18 +97,18 @@ std::optional<int> LayoutChooser::largest_kv_share(orchestrator::SimulatedPlacem
 Result<LayoutChooser::Completion> LayoutChooser::choose(
     orchestrator::PipelineConfig config, const orchestrator::PlacementConfig& cards) {
   const auto trainer_cards = std::ssize(cards.trainer);
-  const std::vector<Ranked>& ranked = trainers(trainer_cards);
-  if (ranked.empty()) {
+  const std::vector<actors::TrainerEngineConfig>& layouts = trainers(trainer_cards);
+  if (layouts.empty()) {
     return Error{ErrorCode::OutOfMemory,
                  fmt::format("no layout of the trainer fits {} cards", trainer_cards)};
   }
   SimulationSettings s = settings_;
   s.config.rollout = config.simulation.rollout;
   orchestrator::SimulatedPlacement placement = orchestrator::simulated_placement(config, s);
-  for (std::size_t i = 0; i < std::min(kTried, ranked.size()); ++i) {
-    placement.settings.config.trainer = ranked[i].layout;
+  for (const actors::TrainerEngineConfig& layout : layouts) {
+    placement.settings.config.trainer = layout;
     if (const auto twentieths = largest_kv_share(placement))
-      return Completion{ranked[i].layout, static_cast<double>(*twentieths) / 20};
+      return Completion{layout, static_cast<double>(*twentieths) / 20};
   }
   return Error{
       ErrorCode::OutOfMemory,

@@ -1,14 +1,10 @@
 // Completes a configuration on simulated hardware with what its memory allows and the cost model
 // already knows, so that a search need not try it run by run:
-//   trainer   tp, pp, cp, ep and micro_batch_tokens whose update of one drawn batch is fastest
-//             (trainer/simulated/update_cost.hpp: the same equation that a run uses), among those
-//             that the model, the trainer's cards and every phase of every card's memory allow
+//   trainer   tp, pp, vpp, cp, ep and micro_batch_tokens whose update of the run's first batch is
+//             fastest, among those of trainer_space.hpp that every phase of every card's memory
+//             allows. The optimizer stays where the configuration has it
 //   rollout   ep: all devices of an engine, or as many of them as the experts divide by; kv_share:
 //             the largest that fits, in steps of 0.05
-// Tried: tp 1 to 16 and cp 1 to 4 in powers of two, pp any divisor up to 32, ep any power of two,
-// micro-batches of 8K, 16K and 32K tokens; vpp stays 1. The optimizer stays where the configuration
-// has it.
-//
 // Answers are remembered, so one chooser serves configurations that differ in cards, replicas,
 // concurrency and rollout layout alone. One thread.
 #pragma once
@@ -17,6 +13,7 @@
 #include "core/result.hpp"
 #include "orchestrator/pipeline/pipeline_config.hpp"
 #include "orchestrator/pipeline/simulated_memory.hpp"
+#include "study/simulate/trainer_space.hpp"
 
 #include <array>
 #include <map>
@@ -38,10 +35,6 @@ class LayoutChooser {
   Result<orchestrator::PipelineConfig> complete(orchestrator::PipelineConfig config);
 
  private:
-  struct Ranked {
-    actors::TrainerEngineConfig layout;
-    double seconds = 0;  ///< Of an update.
-  };
   /// All of a configuration that memory depends on and complete() does not choose.
   using Key = std::array<std::int64_t, 8>;
   struct Completion {
@@ -53,10 +46,8 @@ class LayoutChooser {
       : settings_(std::move(settings)),
         packings_(std::move(batch)),
         most_(actors::device_capacity(settings_)) {}
-  /// The trainer's layouts on so many cards, fastest first.
-  const std::vector<Ranked>& trainers(std::int64_t cards);
-  std::vector<Ranked> rank(std::int64_t cards);
-  std::vector<actors::TrainerEngineConfig> layouts(std::int64_t devices) const;
+  /// The trainer's layouts on so many cards that are tried, fastest first.
+  const std::vector<actors::TrainerEngineConfig>& trainers(std::int64_t cards);
   /// The trainer's layout and the KV share of a configuration whose engine layout is set. An error
   /// if no layout fits.
   Result<Completion> choose(orchestrator::PipelineConfig config,
@@ -70,7 +61,7 @@ class LayoutChooser {
   actors::SimulationSettings settings_;
   actors::Packings packings_;  ///< Of one update's batch, prompts and responses together.
   double most_;                ///< Bytes that a device may use.
-  std::map<std::int64_t, std::vector<Ranked>> trainers_;
+  std::map<std::int64_t, std::vector<actors::TrainerEngineConfig>> trainers_;
   std::map<Key, Result<Completion>> completions_;
   int last_share_ = 1;  ///< Where the next search for one begins; no part of any answer.
 };

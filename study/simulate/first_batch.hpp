@@ -1,0 +1,27 @@
+// The first batch of a simulated run: the lengths that its seed draws. Searches judge layouts by it
+// before anything runs. Values only.
+#pragma once
+
+#include "actors/simulation/simulation_config.hpp"
+#include "orchestrator/pipeline/pipeline_config.hpp"
+
+#include <cstdint>
+#include <vector>
+
+namespace temper::study {
+
+struct FirstBatch {
+  std::uint64_t group_size = 1;   ///< Responses of each prompt.
+  std::vector<Tokens> prompts;    ///< One per group.
+  std::vector<Tokens> responses;  ///< Group by group.
+
+  Tokens prompt_of(std::size_t response) const { return prompts[response / group_size]; }
+  /// Prompt and response together, of every response.
+  std::vector<Tokens> sequences() const;
+};
+
+/// `simulation`: that of resolve_simulation(), whose lengths have been read.
+FirstBatch draw_first_batch(const orchestrator::PipelineConfig& config,
+                            const actors::SimulationConfig& simulation);
+
+}  // namespace temper::study
