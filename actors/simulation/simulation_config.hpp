@@ -35,6 +35,8 @@ struct RolloutEngineConfig {
   std::int64_t block = 128;            ///< Tokens of a KV block.
   std::int64_t prefill_tokens = 8192;  ///< Of one prefill step, per replica.
   bool tuned_host = true;              ///< Without the overhead of an untuned host.
+
+  bool operator==(const RolloutEngineConfig&) const = default;
 };
 template <class V>
 void describe(V& v, RolloutEngineConfig& c) {
@@ -61,6 +63,8 @@ struct TrainerEngineConfig {
   bool optimizer_on_host = true;           ///< Its states live in host memory between updates.
   sim_hw::LayerBalance layer_balance = sim_hw::LayerBalance::LastShort;
   sim_hw::Mechanisms mechanisms{};  ///< Of its steps.
+
+  bool operator==(const TrainerEngineConfig&) const = default;
 };
 template <class V>
 void describe(V& v, TrainerEngineConfig& c) {

@@ -8,9 +8,10 @@
 #include "trainer/simulated/update_cost.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
+#include <initializer_list>
 #include <map>
+#include <unordered_map>
 
 namespace temper::study {
 namespace {
@@ -25,6 +26,58 @@ bool takes_turns(orchestrator::PlacementMode mode) {
          mode == orchestrator::PlacementMode::Fused;
 }
 
+// What the costs that are remembered depend on: two configurations with equal keys have equal
+// costs. Lengths, model and cluster are those of the model's own settings.
+
+struct EngineKey {
+  actors::RolloutEngineConfig layout;
+  std::int64_t cards = 0;
+  bool turns = false;
+
+  bool operator==(const EngineKey&) const = default;
+};
+
+/// Of a pass over the first batch, by the trainer or by the reference.
+struct PassKey {
+  actors::TrainerEngineConfig layout;
+  std::int64_t cards = 0;    ///< Of one actor.
+  std::int32_t sharing = 1;  ///< Actors that share the batch.
+  std::int32_t groups = 0, group_size = 0;
+
+  bool operator==(const PassKey&) const = default;
+};
+
+struct MovesKey {
+  actors::TrainerEngineConfig trainer;
+  actors::RolloutEngineConfig rollout;
+  orchestrator::PlacementMode mode = orchestrator::PlacementMode::Separate;
+  std::int64_t trainer_cards = 0, rollout_cards = 0, reference_cards = 0;
+  std::int32_t engines = 0, references = 0;
+
+  bool operator==(const MovesKey&) const = default;
+};
+
+/// Of what differs most; the rest is compared.
+struct KeyHash {
+  static std::size_t mix(std::initializer_list<std::int64_t> parts) {
+    std::size_t out = 0;
+    for (const std::int64_t part : parts)
+      out = (out ^ std::hash<std::int64_t>()(part)) * 0x9E3779B97F4A7C15U;
+    return out ^ (out >> 32);
+  }
+  static std::size_t of(const actors::TrainerEngineConfig& t, std::int64_t cards) {
+    return mix({t.tp, t.pp, t.vpp, t.ep, t.cp, t.micro_batch_tokens, cards});
+  }
+  static std::size_t of(const actors::RolloutEngineConfig& r, std::int64_t cards) {
+    return mix({r.tp, r.ep, std::lround(r.kv_share * 1e4), cards});
+  }
+  std::size_t operator()(const EngineKey& k) const { return of(k.layout, k.cards); }
+  std::size_t operator()(const PassKey& k) const { return of(k.layout, k.cards); }
+  std::size_t operator()(const MovesKey& k) const {
+    return of(k.trainer, k.trainer_cards) ^ of(k.rollout, k.rollout_cards + k.engines);
+  }
+};
+
 }  // namespace
 
 class SteadyStateModel::Costs {
@@ -35,19 +88,6 @@ class SteadyStateModel::Costs {
   SteadyState judge(const orchestrator::PipelineConfig& c);
 
  private:
-  using Key = std::array<std::int64_t, 16>;
-
-  static void add_trainer(Key& key, const actors::TrainerEngineConfig& t, std::int64_t cards) {
-    std::ranges::copy(std::array{t.tp,
-                                 t.pp,
-                                 t.vpp,
-                                 t.ep,
-                                 t.cp,
-                                 t.micro_batch_tokens,
-                                 std::int64_t{t.optimizer_on_host},
-                                 cards},
-                      key.begin());
-  }
   SimulationSettings settings_for(const orchestrator::PipelineConfig& c, std::int64_t cards) const {
     SimulationSettings s = settings_;
     const auto prompt = s.config.prompt.lengths, response = s.config.response.lengths;
@@ -57,17 +97,17 @@ class SteadyStateModel::Costs {
     s.cards = cards;
     return s;
   }
-  BatchStatistics& drawn(const orchestrator::PipelineConfig& c);
+  BatchStatistics& batch(const orchestrator::PipelineConfig& c);
   Engine& engine(const orchestrator::PipelineConfig& c, const orchestrator::PlacementConfig& cards);
   double update(const orchestrator::PipelineConfig& c,
                 const orchestrator::PlacementConfig& cards,
-                BatchStatistics& drawn);
+                BatchStatistics& batch);
   struct Scoring {
     double batch = 0, group = 0;
   };
   Scoring scoring(const orchestrator::PipelineConfig& c,
                   const orchestrator::PlacementConfig& cards,
-                  BatchStatistics& drawn);
+                  BatchStatistics& batch);
   struct Moves {
     double publish = 0, to_rollout = 0, to_training = 0;
   };
@@ -75,35 +115,26 @@ class SteadyStateModel::Costs {
 
   const SimulationSettings settings_;
   const sim_hw::Fabric fabric_;
-  std::map<std::pair<std::int32_t, std::int32_t>, BatchStatistics> drawn_;
-  std::map<Key, std::unique_ptr<Engine>> engines_;
-  std::map<Key, double> updates_;
-  std::map<Key, Scoring> scorings_;
-  std::map<Key, Moves> moves_;
+  std::map<std::pair<std::int32_t, std::int32_t>, BatchStatistics> batches_;
+  std::unordered_map<EngineKey, std::unique_ptr<Engine>, KeyHash> engines_;
+  std::unordered_map<PassKey, double, KeyHash> updates_;
+  std::unordered_map<PassKey, Scoring, KeyHash> scorings_;
+  std::unordered_map<MovesKey, Moves, KeyHash> moves_;
 };
 
-BatchStatistics& SteadyStateModel::Costs::drawn(const orchestrator::PipelineConfig& c) {
+BatchStatistics& SteadyStateModel::Costs::batch(const orchestrator::PipelineConfig& c) {
   const std::pair key{c.algorithm.groups_per_update, c.algorithm.responses_per_group};
-  const auto known = drawn_.find(key);
-  return known != drawn_.end()
+  const auto known = batches_.find(key);
+  return known != batches_.end()
              ? known->second
-             : drawn_.emplace(key, steady::draw(c, settings_.config)).first->second;
+             : batches_.emplace(key, steady::draw(c, settings_.config)).first->second;
 }
 
 Engine& SteadyStateModel::Costs::engine(const orchestrator::PipelineConfig& c,
                                         const orchestrator::PlacementConfig& cards) {
-  const actors::RolloutEngineConfig& r = c.simulation.rollout;
   const std::int64_t size = std::ssize(cards.rollout) / c.rollout.replicas;
   const bool turns = takes_turns(cards.mode);
-  const Key key{size,
-                r.tp,
-                r.ep,
-                std::lround(r.kv_share * 1e4),
-                r.block,
-                r.prefill_tokens,
-                std::int64_t{r.tuned_host},
-                std::int64_t{turns}};
-  std::unique_ptr<Engine>& known = engines_[key];
+  std::unique_ptr<Engine>& known = engines_[EngineKey{c.simulation.rollout, size, turns}];
   if (!known) {
     SimulationSettings s = settings_for(c, size);
     s.colocated = turns;
@@ -114,17 +145,18 @@ Engine& SteadyStateModel::Costs::engine(const orchestrator::PipelineConfig& c,
 
 double SteadyStateModel::Costs::update(const orchestrator::PipelineConfig& c,
                                        const orchestrator::PlacementConfig& cards,
-                                       BatchStatistics& drawn) {
-  Key key{};
-  add_trainer(key, c.simulation.trainer, std::ssize(cards.trainer));
-  key[8] = c.algorithm.groups_per_update;
-  key[9] = c.algorithm.responses_per_group;
+                                       BatchStatistics& batch) {
+  const PassKey key{c.simulation.trainer,
+                    std::ssize(cards.trainer),
+                    1,
+                    c.algorithm.groups_per_update,
+                    c.algorithm.responses_per_group};
   const auto [known, fresh] = updates_.try_emplace(key, 0);
   if (fresh) {
     SimulationSettings s = settings_for(c, std::ssize(cards.trainer));
     s.trainer_cards = s.cards;
     const trainer::UpdateModel update(s);
-    known->second = update.seconds(drawn.packed(std::ssize(drawn.sequences), update.limits()));
+    known->second = update.seconds(batch.packed(std::ssize(batch.sequences), update.limits()));
   }
   return known->second;
 }
@@ -132,23 +164,23 @@ double SteadyStateModel::Costs::update(const orchestrator::PipelineConfig& c,
 SteadyStateModel::Costs::Scoring SteadyStateModel::Costs::scoring(
     const orchestrator::PipelineConfig& c,
     const orchestrator::PlacementConfig& cards,
-    BatchStatistics& drawn) {
+    BatchStatistics& batch) {
   const std::int32_t actors = c.reference.replicas;
   if (actors == 0)
     return {};
   const std::int64_t size = std::ssize(cards.reference) / actors;
-  Key key{};
-  add_trainer(key, c.simulation.trainer, size);
-  key[8] = c.algorithm.groups_per_update;
-  key[9] = c.algorithm.responses_per_group;
-  key[10] = actors;
+  const PassKey key{c.simulation.trainer,
+                    size,
+                    actors,
+                    c.algorithm.groups_per_update,
+                    c.algorithm.responses_per_group};
   const auto [known, fresh] = scorings_.try_emplace(key);
   if (fresh) {
     const actors::ReferenceModel model(settings_for(c, size));
     const auto part = [&](std::int64_t responses) {
-      return model.seconds(drawn.packed(responses, model.limits()));
+      return model.seconds(batch.packed(responses, model.limits()));
     };
-    known->second = {part(std::max<std::int64_t>(1, std::ssize(drawn.sequences) / actors)),
+    known->second = {part(std::max<std::int64_t>(1, std::ssize(batch.sequences) / actors)),
                      part(c.algorithm.responses_per_group)};
   }
   return known->second;
@@ -156,15 +188,14 @@ SteadyStateModel::Costs::Scoring SteadyStateModel::Costs::scoring(
 
 SteadyStateModel::Costs::Moves SteadyStateModel::Costs::moves(
     const orchestrator::PipelineConfig& c, const orchestrator::PlacementConfig& cards) {
-  const actors::RolloutEngineConfig& r = c.simulation.rollout;
-  Key key{};
-  add_trainer(key, c.simulation.trainer, std::ssize(cards.trainer));
-  std::ranges::copy(std::array{r.tp,
-                               r.ep,
-                               std::lround(r.kv_share * 1e4),
-                               std::ssize(cards.rollout) / c.rollout.replicas,
-                               static_cast<std::int64_t>(cards.mode)},
-                    key.begin() + 8);
+  const MovesKey key{c.simulation.trainer,
+                     c.simulation.rollout,
+                     cards.mode,
+                     std::ssize(cards.trainer),
+                     std::ssize(cards.rollout),
+                     std::ssize(cards.reference),
+                     c.rollout.replicas,
+                     c.reference.replicas};
   const auto [known, fresh] = moves_.try_emplace(key);
   if (!fresh)
     return known->second;
@@ -185,7 +216,7 @@ SteadyStateModel::Costs::Moves SteadyStateModel::Costs::moves(
 
 SteadyState SteadyStateModel::Costs::judge(const orchestrator::PipelineConfig& c) {
   const orchestrator::PlacementConfig cards = orchestrator::resolve_placement(c);
-  BatchStatistics& d = drawn(c);
+  BatchStatistics& d = batch(c);
   SteadyTerms t{.batch = d, .engine = engine(c, cards)};
   const auto as_double = [](auto number) { return static_cast<double>(number); };
   t.eta = c.staleness.policy == orchestrator::PolicyRule::Sync ? 0 : c.staleness.bound;
