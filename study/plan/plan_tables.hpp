@@ -2,8 +2,12 @@
 // far off the model may be. Pure functions.
 #pragma once
 
+#include "core/text/scatter.hpp"
+#include "sim_hw/memory/ledger.hpp"
+#include "sim_hw/plan/plan_words.hpp"
 #include "sim_hw/validation/error_spread.hpp"
 
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -26,12 +30,72 @@ void describe(V& v, ShareJson& s) {
   v.field(2, "value", s.value);
 }
 
+/// Terms of time or memory, as their owners list them.
+std::vector<ShareJson> shares_of(const auto& entries) {
+  std::vector<ShareJson> out;
+  for (const auto& [name, value] : entries)
+    out.push_back({std::string(name), value});
+  return out;
+}
+
+/// The fields that say how far off the model was, numbered from `id`.
+template <class V>
+void describe_error(V& v, int id, sim_hw::ErrorSpread& spread) {
+  v.field(id, "error_measured_on", spread.hardware);
+  v.field(id + 1, "error_rows", spread.rows);
+  v.field(id + 2, "error_mean", spread.mean);
+  v.field(id + 3, "error_max", spread.max);
+}
+
+/// The best plans as "1", "2", ..., then the one that the user put beside them as "yours".
+/// Borrowed.
+template <class Plan>
+std::vector<std::pair<std::string, const Plan*>> named_plans(const std::vector<Plan>& best,
+                                                             const std::optional<Plan>& compared) {
+  std::vector<std::pair<std::string, const Plan*>> out;
+  for (std::size_t i = 0; i < best.size(); ++i)
+    out.emplace_back(std::to_string(i + 1), &best[i]);
+  if (compared)
+    out.emplace_back("yours", &*compared);
+  return out;
+}
+
+/// Points of a front, with the named plans on top of them; `at` gives the two values of a plan.
+template <class Plan>
+std::vector<ScatterPoint> scatter_points(
+    const std::vector<Plan>& front,
+    const std::vector<std::pair<std::string, const Plan*>>& named,
+    const auto& at) {
+  std::vector<ScatterPoint> out;
+  const auto add = [&](const Plan& plan, char mark) {
+    const auto [x, y] = at(plan);
+    out.push_back({x, y, mark});
+  };
+  for (const Plan& plan : front)
+    add(plan, '.');
+  for (auto plan = named.rbegin(); plan != named.rend(); ++plan)
+    add(*plan->second, plan->first.front());
+  return out;
+}
+
 struct PlanColumn {
   std::string name;     ///< "1", "2", ..., "yours"
   PlanEntries seconds;  ///< Summands of its time; every column has the same names.
   PlanEntries bytes;    ///< Of its fullest device.
   std::string misfit;   ///< What it exceeds; empty if it fits.
 };
+
+/// Of a plan for this problem, whose time is the sum of `seconds`.
+PlanColumn plan_column(std::string name,
+                       PlanEntries seconds,
+                       const sim_hw::PlacedLedger& memory,
+                       const auto& problem) {
+  const auto bytes = memory.device.entries();
+  return {std::move(name),
+          std::move(seconds),
+          {bytes.begin(), bytes.end()},
+          sim_hw::excess_text(memory, problem.device_memory, problem.host_memory)};
+}
 
 /// Values of the first column, and by how much the others differ; entries that none has are left
 /// out. `title` heads the names, `total` names the last row. Requires: at least one column.

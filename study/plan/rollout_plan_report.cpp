@@ -66,41 +66,26 @@ void describe(V& v, SearchJson& s) {
   v.field(3, "cards", s.cards);
   v.field(4, "devices", s.devices);
   v.field(5, "scenarios", s.scenarios);
-  v.field(6, "error_measured_on", s.spread.hardware);
-  v.field(7, "error_rows", s.spread.rows);
-  v.field(8, "error_mean", s.spread.mean);
-  v.field(9, "error_max", s.spread.max);
+  describe_error(v, 6, s.spread);
   v.field(10, "plans", s.plans);
   v.field(11, "front", s.front);
 }
 
 PlanJson to_document(std::string name, const RolloutPlan& plan) {
-  PlanJson out{std::move(name),
-               plan.scenario,
-               plan.engines,
-               plan.tokens_per_second(),
-               plan.token_seconds(),
-               plan.kv_share,
-               plan.memory.device.total(),
-               plan.memory.host.total(),
-               {},
-               {}};
-  for (const auto& [entry, value] : plan.entries())
-    out.time.push_back({std::string(entry), value});
-  for (const auto& [entry, value] : plan.memory.device.entries())
-    out.memory.push_back({std::string(entry), value});
-  return out;
+  return {std::move(name),
+          plan.scenario,
+          plan.engines,
+          plan.tokens_per_second(),
+          plan.token_seconds(),
+          plan.kv_share,
+          plan.memory.device.total(),
+          plan.memory.host.total(),
+          shares_of(plan.entries()),
+          shares_of(plan.memory.device.entries())};
 }
 
-/// The plans with their names, the compared one last.
-std::vector<std::pair<std::string, const RolloutPlan*>> named_plans(
-    const RolloutPlanReport& report) {
-  std::vector<std::pair<std::string, const RolloutPlan*>> out;
-  for (std::size_t i = 0; i < report.search.best.size(); ++i)
-    out.emplace_back(std::to_string(i + 1), &report.search.best[i]);
-  if (report.compared)
-    out.emplace_back("yours", &*report.compared);
-  return out;
+std::vector<std::pair<std::string, const RolloutPlan*>> plans_of(const RolloutPlanReport& report) {
+  return named_plans(report.search.best, report.compared);
 }
 
 std::string plans_table(const RolloutPlanReport& report) {
@@ -116,7 +101,7 @@ std::string plans_table(const RolloutPlanReport& report) {
                                               "tokens/s",
                                               "per card",
                                               "memory"}};
-  for (const auto& [name, plan] : named_plans(report)) {
+  for (const auto& [name, plan] : plans_of(report)) {
     const sim_hw::RolloutScenario& s = plan->scenario;
     rows.push_back(
         {name,
@@ -137,13 +122,9 @@ std::string plans_table(const RolloutPlanReport& report) {
 
 std::vector<PlanColumn> columns_of(const RolloutPlanReport& report) {
   std::vector<PlanColumn> out;
-  for (const auto& [name, plan] : named_plans(report)) {
-    const auto bytes = plan->memory.device.entries();
-    out.push_back({name,
-                   plan->device_entries(report.problem.devices),
-                   {bytes.begin(), bytes.end()},
-                   sim_hw::excess_text(
-                       plan->memory, report.problem.device_memory, report.problem.host_memory)});
+  for (const auto& [name, plan] : plans_of(report)) {
+    out.push_back(plan_column(
+        name, plan->device_entries(report.problem.devices), plan->memory, report.problem));
   }
   return out;
 }
@@ -177,15 +158,9 @@ std::string rollout_plan_text(const RolloutPlanReport& report) {
   for (std::size_t i = 1; i < columns.size(); ++i)
     out += why_text(columns.front(), columns[i], report.spread);
   out += sureness_text(report.spread, p.hardware.name, "a token of 1", best.token_seconds());
-  std::vector<ScatterPoint> points;
-  const auto add = [&](const RolloutPlan& plan, char mark) {
-    points.push_back({1e3 * plan.token_seconds(), plan.tokens_per_second(), mark});
-  };
-  for (const RolloutPlan& plan : search.front)
-    add(plan, '.');
-  const auto named = named_plans(report);
-  for (auto plan = named.rbegin(); plan != named.rend(); ++plan)
-    add(*plan->second, plan->first.front());
+  const auto points = scatter_points(search.front, plans_of(report), [](const RolloutPlan& plan) {
+    return std::pair(1e3 * plan.token_seconds(), plan.tokens_per_second());
+  });
   return out + "\n" + scatter_text(points, {kTimeAxis, kRateAxis});
 }
 
@@ -198,7 +173,7 @@ std::string rollout_plan_json(const RolloutPlanReport& report) {
                       report.spread,
                       {},
                       {}};
-  for (const auto& [name, plan] : named_plans(report))
+  for (const auto& [name, plan] : plans_of(report))
     document.plans.push_back(to_document(name, *plan));
   for (const RolloutPlan& plan : report.search.front)
     document.front.push_back(to_document("", plan));

@@ -90,10 +90,7 @@ void describe(V& v, SearchJson& s) {
   v.field(8, "scenarios", s.counts.scenarios);
   v.field(9, "fitting", s.counts.fitting);
   v.field(10, "timed", s.counts.timed);
-  v.field(11, "error_measured_on", s.spread.hardware);
-  v.field(12, "error_rows", s.spread.rows);
-  v.field(13, "error_mean", s.spread.mean);
-  v.field(14, "error_max", s.spread.max);
+  describe_error(v, 11, s.spread);
   v.field(15, "plans", s.plans);
   v.field(16, "front", s.front);
 }
@@ -116,35 +113,24 @@ std::string dropped_text(const sim_hw::TrainShape& shape) {
 
 PlanJson to_document(const TrainPlanReport& report, std::string name, const TrainPlan& plan) {
   const sim_hw::TrainScenario& s = plan.scenario;
-  PlanJson out{std::move(name),
-               s.layout,
-               s.shape.micro_batch,
-               dropped_text(s.shape),
-               place_text(s.state),
-               s.layout.devices(),
-               plan.total(),
-               plan.tokens_per_second(),
-               sim_hw::plan_mfu(report.problem, plan),
-               plan.memory.device.total(),
-               plan.memory.host.total(),
-               report.problem.fits(plan.memory),
-               {},
-               {}};
-  for (const auto& [entry, value] : plan.entries())
-    out.time.push_back({std::string(entry), value});
-  for (const auto& [entry, value] : plan.memory.device.entries())
-    out.memory.push_back({std::string(entry), value});
-  return out;
+  return {std::move(name),
+          s.layout,
+          s.shape.micro_batch,
+          dropped_text(s.shape),
+          place_text(s.state),
+          s.layout.devices(),
+          plan.total(),
+          plan.tokens_per_second(),
+          sim_hw::plan_mfu(report.problem, plan),
+          plan.memory.device.total(),
+          plan.memory.host.total(),
+          report.problem.fits(plan.memory),
+          shares_of(plan.entries()),
+          shares_of(plan.memory.device.entries())};
 }
 
-/// The plans with their names, the compared one last.
-std::vector<std::pair<std::string, const TrainPlan*>> named_plans(const TrainPlanReport& report) {
-  std::vector<std::pair<std::string, const TrainPlan*>> out;
-  for (std::size_t i = 0; i < report.search.best.size(); ++i)
-    out.emplace_back(std::to_string(i + 1), &report.search.best[i]);
-  if (report.compared)
-    out.emplace_back("yours", &*report.compared);
-  return out;
+std::vector<std::pair<std::string, const TrainPlan*>> plans_of(const TrainPlanReport& report) {
+  return named_plans(report.search.best, report.compared);
 }
 
 std::string plans_table(const TrainPlanReport& report) {
@@ -161,7 +147,7 @@ std::string plans_table(const TrainPlanReport& report) {
                                               "tokens/s",
                                               "MFU",
                                               "memory"}};
-  for (const auto& [name, plan] : named_plans(report)) {
+  for (const auto& [name, plan] : plans_of(report)) {
     const sim_hw::TrainScenario& s = plan->scenario;
     rows.push_back({name,
                     sim_hw::layout_text(s.layout),
@@ -182,27 +168,9 @@ std::string plans_table(const TrainPlanReport& report) {
 
 std::vector<PlanColumn> columns_of(const TrainPlanReport& report) {
   std::vector<PlanColumn> out;
-  for (const auto& [name, plan] : named_plans(report)) {
-    const auto bytes = plan->memory.device.entries();
-    out.push_back({name,
-                   plan->entries(),
-                   {bytes.begin(), bytes.end()},
-                   sim_hw::excess_text(
-                       plan->memory, report.problem.device_memory, report.problem.host_memory)});
+  for (const auto& [name, plan] : plans_of(report)) {
+    out.push_back(plan_column(name, plan->entries(), plan->memory, report.problem));
   }
-  return out;
-}
-
-std::vector<ScatterPoint> points(const TrainPlanReport& report) {
-  std::vector<ScatterPoint> out;
-  const auto add = [&](const TrainPlan& plan, char mark) {
-    out.push_back({plan.memory.device.total() / kGigabyte, plan.total(), mark});
-  };
-  for (const TrainPlan& plan : report.search.front)
-    add(plan, '.');
-  const auto plans = named_plans(report);
-  for (auto plan = plans.rbegin(); plan != plans.rend(); ++plan)
-    add(*plan->second, plan->first.front());
   return out;
 }
 
@@ -244,9 +212,10 @@ std::string train_plan_text(const TrainPlanReport& report) {
   out +=
       sureness_text(report.spread, report.hardware, "the step of 1", search.best.front().total());
   out += "\n";
-  const auto all = points(report);
-  out += scatter_text(all, {kMemoryAxis, kTimeAxis});
-  return out;
+  const auto points = scatter_points(search.front, plans_of(report), [](const TrainPlan& plan) {
+    return std::pair(plan.memory.device.total() / kGigabyte, plan.total());
+  });
+  return out + scatter_text(points, {kMemoryAxis, kTimeAxis});
 }
 
 std::string train_plan_json(const TrainPlanReport& report) {
@@ -263,7 +232,7 @@ std::string train_plan_json(const TrainPlanReport& report) {
                       report.spread,
                       {},
                       {}};
-  for (const auto& [name, plan] : named_plans(report))
+  for (const auto& [name, plan] : plans_of(report))
     document.plans.push_back(to_document(report, name, *plan));
   for (const TrainPlan& plan : search.front)
     document.front.push_back(to_document(report, "", plan));
