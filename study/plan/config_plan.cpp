@@ -95,8 +95,11 @@ std::vector<TrainerEngineConfig> Planner::trainer_layouts() {
       out.push_back(s.config.trainer);
     return out;
   }
-  for (const RankedTrainer& ranked : rank_trainers(
-           settings_, OptimizerPlace::Either, actors::device_capacity(settings_), packings_))
+  for (const RankedTrainer& ranked : rank_trainers(settings_,
+                                                   TrainerDegrees::All,
+                                                   OptimizerPlace::Either,
+                                                   actors::device_capacity(settings_),
+                                                   packings_))
     out.push_back(ranked.layout);
   return out;
 }

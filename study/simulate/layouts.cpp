@@ -10,7 +10,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 #include <numeric>
 
 namespace temper::study {
@@ -20,22 +19,8 @@ using actors::SimulationSettings;
 
 /// Of kv_share, from the largest tried.
 constexpr int kMostTwentieths = 19;
-/// The fastest layouts of the trainer that are all tried beside the other roles; of slower ones,
-/// only those that need less memory than any before them.
+/// Layouts of the trainer, fastest first, that are tried beside the other roles.
 constexpr std::size_t kTried = 64;
-
-/// Those to try, fastest first.
-std::vector<actors::TrainerEngineConfig> worth_trying(const std::vector<RankedTrainer>& ranked) {
-  std::vector<actors::TrainerEngineConfig> out;
-  double device = std::numeric_limits<double>::infinity(), host = device;
-  for (const RankedTrainer& each : ranked) {
-    if (out.size() < kTried || each.device_bytes < device || each.host_bytes < host)
-      out.push_back(each.layout);
-    device = std::min(device, each.device_bytes);
-    host = std::min(host, each.host_bytes);
-  }
-  return out;
-}
 
 }  // namespace
 
@@ -54,8 +39,12 @@ const std::vector<actors::TrainerEngineConfig>& LayoutChooser::trainers(std::int
     return known->second;
   SimulationSettings s = settings_;
   s.trainer_cards = cards;
-  const auto ranked = rank_trainers(std::move(s), OptimizerPlace::AsConfigured, most_, packings_);
-  return trainers_.emplace(cards, worth_trying(ranked)).first->second;
+  const auto ranked = rank_trainers(
+      std::move(s), TrainerDegrees::Coarse, OptimizerPlace::AsConfigured, most_, packings_);
+  std::vector<actors::TrainerEngineConfig> tried;
+  for (std::size_t i = 0; i < std::min(kTried, ranked.size()); ++i)
+    tried.push_back(ranked[i].layout);
+  return trainers_.emplace(cards, std::move(tried)).first->second;
 }
 
 LayoutChooser::Fit LayoutChooser::fit(const orchestrator::SimulatedPlacement& placement) const {

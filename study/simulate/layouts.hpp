@@ -1,8 +1,8 @@
 // Completes a configuration on simulated hardware with what its memory allows and the cost model
 // already knows, so that a search need not try it run by run:
 //   trainer   tp, pp, vpp, cp, ep and micro_batch_tokens whose update of the run's first batch is
-//             fastest, among those of trainer_space.hpp that every phase of every card's memory
-//             allows. The optimizer stays where the configuration has it
+//             fastest, among the coarse ones of trainer_space.hpp that every phase of every card's
+//             memory allows. The optimizer stays where the configuration has it
 //   rollout   ep: all devices of an engine, or as many of them as the experts divide by; kv_share:
 //             the largest that fits, in steps of 0.05
 // Answers are remembered, so one chooser serves configurations that differ in cards, replicas,

@@ -5,6 +5,7 @@
 #include "trainer/simulated/update_cost.hpp"
 
 #include <algorithm>
+#include <bit>
 
 namespace temper::study {
 namespace {
@@ -13,6 +14,17 @@ using actors::SimulationSettings;
 using actors::TrainerEngineConfig;
 
 constexpr std::int64_t kMicroBatches[] = {4096, 8192, 16384, 32768};
+
+constexpr std::int64_t kCoarseTp = 16, kCoarseCp = 4, kCoarsePp = 32, kCoarseTokens = 8192;
+
+bool is_coarse(const TrainerEngineConfig& c) {
+  const bool two = c.mechanisms.schedule == sim_hw::PipelineSchedule::AdaptivePipe;
+  const auto power = [](std::int64_t n) {
+    return std::has_single_bit(static_cast<std::uint64_t>(n));
+  };
+  return power(c.tp) && power(c.ep) && c.tp <= kCoarseTp && c.cp <= kCoarseCp &&
+         c.pp <= kCoarsePp && c.vpp == (two ? 2 : 1) && c.micro_batch_tokens >= kCoarseTokens;
+}
 
 std::vector<std::int64_t> virtual_stages(const SimulationSettings& s, std::int64_t stages) {
   const std::int64_t layers = (s.model.layers + stages - 1) / stages;
@@ -69,6 +81,7 @@ std::vector<TrainerEngineConfig> trainer_layouts(const SimulationSettings& s,
 }  // namespace
 
 std::vector<RankedTrainer> rank_trainers(SimulationSettings s,
+                                         TrainerDegrees degrees,
                                          OptimizerPlace place,
                                          double most_bytes,
                                          actors::Packings& packings) {
@@ -76,6 +89,8 @@ std::vector<RankedTrainer> rank_trainers(SimulationSettings s,
   s.cards = s.trainer_cards;
   for (const TrainerEngineConfig& layout :
        trainer_layouts(s, s.trainer_cards * s.cluster.dies_per_card, place)) {
+    if (degrees == TrainerDegrees::Coarse && !is_coarse(layout))
+      continue;
     s.config.trainer = layout;
     if (!actors::check_trainer(s))
       continue;

@@ -9,6 +9,10 @@
 //   ep                  divisors of the experts
 //   micro_batch_tokens  4K, 8K, 16K, 32K
 //   optimizer_on_host   as configured, or both
+// Coarse is the part of it for searches that rank the layouts of hundreds of card counts: tp, cp
+// and ep in powers of two, tp up to 16, cp up to 4, pp up to 32, no more chunks of a stage than the
+// schedule asks for, micro-batches of 8K and more.
+//
 // Time is that of one update of a batch by the equation that a run is charged
 // (trainer/simulated/update_cost.hpp).
 #pragma once
@@ -23,6 +27,8 @@ namespace temper::study {
 
 enum class OptimizerPlace { AsConfigured, Either };
 
+enum class TrainerDegrees { All, Coarse };
+
 struct RankedTrainer {
   actors::TrainerEngineConfig layout;
   double seconds = 0;       ///< Of an update.
@@ -33,6 +39,7 @@ struct RankedTrainer {
 /// All layouts on `settings.trainer_cards` that can run and whose devices need no more than
 /// `most_bytes` each, nor more of the host than their share; fastest first.
 std::vector<RankedTrainer> rank_trainers(actors::SimulationSettings settings,
+                                         TrainerDegrees degrees,
                                          OptimizerPlace place,
                                          double most_bytes,
                                          actors::Packings& packings);
