@@ -90,7 +90,9 @@ void report_progress(study::CompareOptions& options, std::ostream& err) {
   };
 }
 
-Status write_files(const study::PolicyComparison& done, const fs::path& folder, const std::string& name) {
+Status write_files(const study::PolicyComparison& done,
+                   const fs::path& folder,
+                   const std::string& name) {
   TEMPER_TRY_STATUS(make_folder(folder));
   const std::span<const study::CompareRow> rows(done.rows);
   const std::string title = name + ": staleness policies";
@@ -109,8 +111,8 @@ Status write_files(const study::PolicyComparison& done, const fs::path& folder, 
 
 /// `folder` becomes where the files are.
 Result<study::PolicyComparison> compare(const CompareOptions& command,
-                                  std::ostream& err,
-                                  std::string& folder) {
+                                        std::ostream& err,
+                                        std::string& folder) {
   TEMPER_TRY(study::CompareOptions options, to_options(command));
   TEMPER_TRY_STATUS(check_and_choose_out(options, err));
   report_progress(options, err);
