@@ -7,8 +7,8 @@
 #include "core/text/table.hpp"
 #include "core/yaml.hpp"
 #include "orchestrator/run/virtual/stop_signals.hpp"
-#include "study/compare/compare.hpp"
 #include "study/search/tune_report.hpp"
+#include "study/simulate/axes.hpp"
 
 #include <fmt/format.h>
 
