@@ -29,6 +29,7 @@ bool is_empty_of_sockets(const fs::path& folder) {
 }
 
 TEST_F(Run, EndsWithACleanLogThatReplays) {
+  run_as_built();
   const Ended ended = run().wait();
   EXPECT_EQ(ended.status, 0) << ended.output;
   expect_whole_run(24);
