@@ -75,7 +75,8 @@ class SystemTest : public testing::Test {
 
   /// `temper run` of a small synthetic pipeline, changed by `sets`: 24 updates of 4 groups.
   Temper& run(const Arguments& sets = {}, std::function<void()> handicap = {});
-  /// The next runs are of kTemperAsBuilt.
+  /// The next runs are of kTemperAsBuilt. For what has to happen while actors start, too: these
+  /// load libtorch first.
   void run_as_built() { program_ = kTemperAsBuilt; }
   Temper& resume();
   Ended temper(const Arguments& arguments);
