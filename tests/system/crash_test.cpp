@@ -64,6 +64,7 @@ TEST_P(AnActorThatDies, IsReplacedInColocatedPlacementToo) {
 using System = SystemTest;
 
 TEST_F(System, AnActorThatDiesBeforeItIsReadyIsReplaced) {
+  run_as_built();
   run();
   for (auto& [name, pid] : await_workers()) {
     if (name != "trainer")
@@ -210,6 +211,7 @@ TEST_F(System, AnInterruptOfAColocatedRunDrains) {
 }
 
 TEST_F(System, AnInterruptBeforeAnyActorIsReadyDrains) {
+  run_as_built();
   run();
   await_workers();
   current().signal(SIGINT);

@@ -123,7 +123,7 @@ fs::path output_file(const fs::path& folder) {
 
 Temper::Temper(const Arguments& arguments, const Options& options)
     : output_(output_file(options.folder)) {
-  std::vector<std::string> words{TEMPER_PROGRAM};
+  std::vector<std::string> words{options.program};
   words.insert(words.end(), arguments.begin(), arguments.end());
   std::vector<char*> argv;
   for (std::string& word : words)
@@ -205,18 +205,18 @@ Temper& SystemTest::run(const Arguments& sets, std::function<void()> handicap) {
     arguments.push_back(set);
   }
   runs_.push_back(
-      std::make_unique<Temper>(arguments, Temper::Options{folder_, std::move(handicap)}));
+      std::make_unique<Temper>(arguments, Temper::Options{folder_, std::move(handicap), program_}));
   return current();
 }
 
 Temper& SystemTest::resume() {
   runs_.push_back(std::make_unique<Temper>(Arguments{"run", "--resume", run_dir().string()},
-                                           Temper::Options{folder_, {}}));
+                                           Temper::Options{folder_, {}, program_}));
   return current();
 }
 
 Ended SystemTest::temper(const Arguments& arguments) {
-  return Temper(arguments, {folder_, {}}).wait();
+  return Temper(arguments, {folder_, {}, program_}).wait();
 }
 
 SystemTest::Records SystemTest::records() const {

@@ -23,6 +23,11 @@ namespace temper::test {
 
 inline constexpr Duration kPatience = std::chrono::seconds(45);
 
+/// temper beside a temper-worker without torch engines, which starts in a small part of the time.
+inline constexpr const char* kTemper = TEMPER_PROGRAM;
+/// temper beside the temper-worker of this build.
+inline constexpr const char* kTemperAsBuilt = TEMPER_PROGRAM_AS_BUILT;
+
 /// A finished program: its exit code (or minus the signal) and what it printed.
 struct Ended {
   int status = 0;
@@ -37,6 +42,7 @@ class Temper {
   struct Options {
     std::filesystem::path folder;  ///< For its output; also its TMPDIR, which marks its processes.
     std::function<void()> handicap;  ///< Called in its process before it begins.
+    std::string program = kTemper;
   };
   Temper(const Arguments& arguments, const Options& options);
   Temper(const Temper&) = delete;
@@ -69,6 +75,9 @@ class SystemTest : public testing::Test {
 
   /// `temper run` of a small synthetic pipeline, changed by `sets`: 24 updates of 4 groups.
   Temper& run(const Arguments& sets = {}, std::function<void()> handicap = {});
+  /// The next runs are of kTemperAsBuilt. For what has to happen while actors start, too: these
+  /// load libtorch first.
+  void run_as_built() { program_ = kTemperAsBuilt; }
   Temper& resume();
   Ended temper(const Arguments& arguments);
   Temper& current() { return *runs_.back(); }
@@ -98,6 +107,7 @@ class SystemTest : public testing::Test {
 
  private:
   std::filesystem::path folder_;
+  std::string program_ = kTemper;
   std::vector<std::unique_ptr<Temper>> runs_;
 };
 

@@ -109,6 +109,7 @@ INSTANTIATE_TEST_SUITE_P(EachTransport,
                          [](const auto& p) { return std::string(p.param); });
 
 TEST_P(Strangers, DoNotDisturbARun) {
+  run_as_built();
   run({kSlow, std::string("transport.kind=") + GetParam()});
   const std::string endpoint = await_endpoint();
   ASSERT_FALSE(endpoint.empty());

@@ -29,6 +29,7 @@ bool is_empty_of_sockets(const fs::path& folder) {
 }
 
 TEST_F(Run, EndsWithACleanLogThatReplays) {
+  run_as_built();
   const Ended ended = run().wait();
   EXPECT_EQ(ended.status, 0) << ended.output;
   expect_whole_run(24);
@@ -74,6 +75,7 @@ TEST_F(Run, ACertificateThatWasTamperedWithIsNamedByTheAudit) {
 }
 
 TEST_F(Run, IsAProcessPerActorWhileItLasts) {
+  run_as_built();
   run({"synthetic.step_time=20ms"});
   const auto found = await_workers();
   EXPECT_EQ(found.size(), 5U);  // Two rollouts, reference, reward, trainer.
@@ -84,6 +86,7 @@ TEST_F(Run, IsAProcessPerActorWhileItLasts) {
 }
 
 TEST_F(Run, OverTcpSendsItsWeightsAsChunksFromAFreePort) {
+  run_as_built();
   run({"transport.kind=tcp", "synthetic.step_time=20ms"});
   const std::string endpoint = await_endpoint();
   EXPECT_TRUE(endpoint.starts_with("tcp://127.0.0.1:")) << endpoint;

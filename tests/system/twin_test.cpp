@@ -56,9 +56,9 @@ class Twin : public NamedRunsTest {
   Twin() : NamedRunsTest(kConfig) {}
   /// The base checkpoint is made once in a test, and found by its later runs.
   Temper::Options options() const {
-    return {folder(), [cache = (folder() / "cache").string()] {
-              ::setenv("TEMPER_CACHE", cache.c_str(), 1);
-            }};
+    return {folder(),
+            [cache = (folder() / "cache").string()] { ::setenv("TEMPER_CACHE", cache.c_str(), 1); },
+            kTemperAsBuilt};
   }
   Ended run_twin(const std::string& name, const Arguments& more) {
     return Temper(arguments(name, more), options()).wait();
