@@ -40,7 +40,7 @@ class Program:
             shutil.copytree(ROOT / folder, self.scratch / folder)
         bin_folder = self.scratch / "bin"
         bin_folder.mkdir()
-        write_program(bin_folder / "temper", self.words() + f'exec {shlex.quote(str(self.path))} "$@"\n')
+        write_program(bin_folder / "temper", f'exec {shlex.quote(str(self.path))} "$@"\n')
         bench = shlex.quote(str(self.build / "bench"))
         write_program(
             self.scratch / "x",
@@ -56,13 +56,6 @@ class Program:
         self.counter = itertools.count(1)
         self.kept = {}
         self.lock = threading.Lock()
-
-    def words(self):
-        """Shell lines for a program that knows its commands by their older names."""
-        new = subprocess.run([str(self.path), "cost", "--list"], capture_output=True, check=False)
-        return "" if new.returncode == 0 else (
-            'case "$1" in cost) set -- estimate "${@:2}" ;; forecast) set -- predict "${@:2}" ;;\n'
-            '  measure) set -- calibrate --local "${@:2}" ;; esac\n')
 
     def shell(self, line, limit=None):
         """(exit status or None if it ran past `limit` seconds, what it printed)."""

@@ -28,7 +28,7 @@ Result<study::Forecasts> forecast_and_check(const ForecastOptions& command, std:
   if (!calibration) {
     return std::move(calibration)
         .error()
-        .within("no calibration of this machine; make one with `temper calibrate --local " +
+        .within("no calibration of this machine; make one with `temper measure " +
                 command.config + "`");
   }
   options.calibration = *std::move(calibration);

@@ -173,7 +173,7 @@ int run_measure(const MeasureOptions& options, std::ostream& out, std::ostream& 
   const auto measured = measure(options, err);
   Status status = measured ? Status() : Status(measured.error());
   if (status) {
-    std::string command = "temper calibrate --local " + options.config;
+    std::string command = "temper measure " + options.config;
     for (const std::string& set : options.sets)
       command += " --set " + set;
     status = study::save_machine_model(*measured, options.out, command);

@@ -1,4 +1,4 @@
-// `temper calibrate --local`: measures what the engines of a pipeline, their messages and processes
+// `temper measure`: measures what the engines of a pipeline, their messages and processes
 // take on this machine, and stores it for predictions of local runs (docs/local.md).
 #pragma once
 

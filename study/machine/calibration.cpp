@@ -68,7 +68,7 @@ Result<MachineModel> load_machine_model(const std::filesystem::path& file) {
   MachineModel& c = read.value;
   const auto lacks = [&](std::string_view what) {
     return invalid_input(fmt::format(
-        "{}: {}; make it anew with `temper calibrate --local CONFIG`", file.string(), what));
+        "{}: {}; make it anew with `temper measure CONFIG`", file.string(), what));
   };
   if (c.engines.empty())
     return lacks("no engines were measured");

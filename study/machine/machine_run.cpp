@@ -24,7 +24,7 @@ Status check_model(const orchestrator::PipelineConfig& config, const MachineMode
   const auto [is, was] = orchestrator::first_difference(wanted, measured);
   return invalid_input(
       fmt::format("model: the calibration, of `{}`, was measured with `{}`, not with `{}`; measure "
-                  "this one with `temper calibrate --local`",
+                  "this one with `temper measure`",
                   calibration.config,
                   was,
                   is));
@@ -62,7 +62,7 @@ Status check_threads(const orchestrator::PipelineConfig& config, const MachineMo
       continue;
     return invalid_input(fmt::format(
         "placement: {} computes with {} threads, which the calibration has not measured; measure "
-        "again with `temper calibrate --local`",
+        "again with `temper measure`",
         slot.name,
         threads));
   }
@@ -108,7 +108,7 @@ Status check_forecastable(const orchestrator::PipelineConfig& config,
   if (config.sampling.max_new_tokens != calibration.response.cap) {
     return invalid_input(
         fmt::format("sampling.max_new_tokens: responses of the calibration end at {} tokens, those "
-                    "of this configuration at {}; measure it with `temper calibrate --local`",
+                    "of this configuration at {}; measure it with `temper measure`",
                     calibration.response.cap.count(),
                     config.sampling.max_new_tokens.count()));
   }

@@ -341,8 +341,8 @@ Result<Tuned> tune(const TuneOptions& options) {
   const bool local = given.hardware == orchestrator::HardwareKind::Local;
   if (local && !options.calibration) {
     return invalid_input(
-        "`hardware: local` is tuned from a calibration of this machine; make one with `temper "
-        "calibrate --local`, or name another with --calibration");
+        "`hardware: local` is tuned from a calibration of this machine; make one with "
+        "`temper measure`, or name another with --calibration");
   }
   if (options.objective == TuneObjective::Reward && !options.curve)
     return invalid_input(

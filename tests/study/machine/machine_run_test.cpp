@@ -160,7 +160,7 @@ TEST(MachineModel, ThatIsNoneIsRefusedWithItsPlace) {
   std::ofstream(file) << "cores: 2\n";
   const auto empty = load_machine_model(file);
   ASSERT_FALSE(empty);
-  EXPECT_NE(empty.error().context.find("calibrate --local"), std::string::npos);
+  EXPECT_NE(empty.error().context.find("temper measure"), std::string::npos);
 }
 
 }  // namespace
