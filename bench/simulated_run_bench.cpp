@@ -5,6 +5,7 @@
 // Usage: simulated_run_bench CONFIG [STEPS [REPETITIONS]]; 100 steps, 3 repetitions by default.
 // Prints each repetition and the median:
 //   taskset -c 0 simulated_run_bench configs/cm384_pangu.yaml
+#include "core/temporary_folder.hpp"
 #include "orchestrator/pipeline/load.hpp"
 
 #include <fmt/format.h>
@@ -86,12 +87,11 @@ int main(int argc, char** argv) {
                            loaded->algorithm.responses_per_group;
   std::vector<double> walls;
   for (int i = 0; i < repetitions; ++i) {
-    std::string pattern = (fs::temp_directory_path() / "temper-bench-XXXXXX").string();
-    if (::mkdtemp(pattern.data()) == nullptr)
+    const auto folder = temper::TemporaryFolder::create("temper-bench-");
+    if (!folder)
       return 1;
     Measured m;
-    const bool ok = measure(config, steps, pattern, m);
-    fs::remove_all(pattern);
+    const bool ok = measure(config, steps, folder->path(), m);
     if (!ok) {
       fmt::print(stderr, "the run failed\n");
       return 1;

@@ -33,18 +33,17 @@ int write_all(int fd, std::string_view data) {
 }
 
 void sync_folder(const fs::path& folder) {
-  const int fd = ::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (fd < 0)
-    return;
-  ::fsync(fd);
-  ::close(fd);
+  const FileDescriptor fd(
+      ::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (fd.is_open())
+    ::fsync(fd.get());
 }
 
 }  // namespace
 
 Result<std::string> read_file(const fs::path& path) {
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) {
+  const FileDescriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd.is_open()) {
     if (errno == ENOENT)
       return Error{ErrorCode::NotFound, path.string() + " does not exist"};
     return failed("open", path, errno);
@@ -52,19 +51,15 @@ Result<std::string> read_file(const fs::path& path) {
   std::string content;
   std::array<char, 65536> chunk;
   for (;;) {
-    const ssize_t n = ::read(fd, chunk.data(), chunk.size());
+    const ssize_t n = ::read(fd.get(), chunk.data(), chunk.size());
     if (n < 0 && errno == EINTR)
       continue;
-    if (n < 0) {
-      const int e = errno;
-      ::close(fd);
-      return failed("read", path, e);
-    }
+    if (n < 0)
+      return failed("read", path, errno);
     if (n == 0)
       break;
     content.append(chunk.data(), static_cast<std::size_t>(n));
   }
-  ::close(fd);
   return content;
 }
 
@@ -97,10 +92,11 @@ Status make_folder(const fs::path& path) {
 }
 
 Result<AppendFile> AppendFile::open(const fs::path& path, std::int64_t keep_bytes) {
-  const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
-  if (fd < 0)
+  FileDescriptor opened(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644));
+  if (!opened.is_open())
     return failed("open", path, errno);
-  AppendFile file(fd, path, 0);
+  AppendFile file(std::move(opened), path, 0);
+  const int fd = file.fd_.get();
   struct stat status {};
   if (::fstat(fd, &status) != 0)
     return failed("inspect", path, errno);
@@ -113,26 +109,11 @@ Result<AppendFile> AppendFile::open(const fs::path& path, std::int64_t keep_byte
   return file;
 }
 
-AppendFile::AppendFile(AppendFile&& other) noexcept
-    : fd_(std::exchange(other.fd_, -1)), path_(std::move(other.path_)), size_(other.size_) {}
-
-AppendFile& AppendFile::operator=(AppendFile&& other) noexcept {
-  std::swap(fd_, other.fd_);
-  std::swap(path_, other.path_);
-  std::swap(size_, other.size_);
-  return *this;
-}
-
-AppendFile::~AppendFile() {
-  if (fd_ >= 0)
-    ::close(fd_);
-}
-
 Status AppendFile::append(std::string_view data) {
-  if (const int error = write_all(fd_, data); error != 0) {
+  if (const int error = write_all(fd_.get(), data); error != 0) {
     // Take back a part that was written, so that the file still ends at a whole record.
-    if (::ftruncate(fd_, size_) == 0)
-      ::lseek(fd_, 0, SEEK_END);
+    if (::ftruncate(fd_.get(), size_) == 0)
+      ::lseek(fd_.get(), 0, SEEK_END);
     return failed("append to", path_, error);
   }
   size_ += static_cast<std::int64_t>(data.size());
@@ -140,7 +121,7 @@ Status AppendFile::append(std::string_view data) {
 }
 
 Status AppendFile::sync() {
-  if (::fdatasync(fd_) != 0)
+  if (::fdatasync(fd_.get()) != 0)
     return failed("sync", path_, errno);
   return {};
 }

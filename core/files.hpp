@@ -1,6 +1,7 @@
 // Files, with errors that name the path and the system's reason.
 #pragma once
 
+#include "core/file_descriptor.hpp"
 #include "core/result.hpp"
 
 #include <cstdint>
@@ -28,19 +29,15 @@ class AppendFile {
                                  std::int64_t keep_bytes = kKeepAll);
   static constexpr std::int64_t kKeepAll = INT64_MAX;
 
-  AppendFile(AppendFile&& other) noexcept;
-  AppendFile& operator=(AppendFile&& other) noexcept;
-  ~AppendFile();
-
   /// All of `data` or an error; after an error the file ends where it did before.
   Status append(std::string_view data);
   Status sync();
   std::int64_t size() const { return size_; }
 
  private:
-  AppendFile(int fd, std::filesystem::path path, std::int64_t size)
-      : fd_(fd), path_(std::move(path)), size_(size) {}
-  int fd_ = -1;
+  AppendFile(FileDescriptor fd, std::filesystem::path path, std::int64_t size)
+      : fd_(std::move(fd)), path_(std::move(path)), size_(size) {}
+  FileDescriptor fd_;
   std::filesystem::path path_;
   std::int64_t size_ = 0;
 };

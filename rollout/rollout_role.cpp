@@ -7,29 +7,16 @@
 
 namespace temper::rollout {
 Status RolloutRole::on_message(const actors::IncomingMessage& message, actors::Outbox& out) {
-  if (message.is<actors::Generate>()) {
-    TEMPER_TRY(auto work, message.decode<actors::Generate>());
-    generate(std::move(work));
-  } else if (message.is<actors::Cancel>()) {
-    TEMPER_TRY(const auto work, message.decode<actors::Cancel>());
-    cancel(work);
-  } else if (message.is<actors::Withdraw>()) {
-    TEMPER_TRY(const auto work, message.decode<actors::Withdraw>());
-    send(engine_->withdraw(work.responses), out);
-  } else if (message.is<actors::StageWeights>()) {
-    TEMPER_TRY(const auto work, message.decode<actors::StageWeights>());
-    stage(work.weights, out);
-  } else if (message.is<actors::WeightsChunk>()) {
-    TEMPER_TRY(const auto work, message.decode<actors::WeightsChunk>());
-    add_chunk(work, out);
-  } else if (message.is<actors::CommitWeights>()) {
-    TEMPER_TRY(const auto work, message.decode<actors::CommitWeights>());
-    commit(work, out);
-  } else if (message.is<actors::Switch>()) {
-    TEMPER_TRY(const auto work, message.decode<actors::Switch>());
-    switch_role(work, out);
-  }
-  return {};
+  return actors::dispatch(
+             message,
+             [&](actors::Generate work) { generate(std::move(work)); },
+             [&](const actors::Cancel& work) { cancel(work); },
+             [&](const actors::Withdraw& work) { send(engine_->withdraw(work.responses), out); },
+             [&](const actors::StageWeights& work) { stage(work.weights, out); },
+             [&](const actors::WeightsChunk& work) { add_chunk(work, out); },
+             [&](const actors::CommitWeights& work) { commit(work, out); },
+             [&](const actors::Switch& work) { switch_role(work, out); })
+      .value_or(Status());
 }
 
 Result<actors::Role::Work> RolloutRole::work(actors::Outbox& out) {

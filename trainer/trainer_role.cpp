@@ -72,18 +72,12 @@ Status TrainerRole::start(actors::Outbox& out) {
 }
 
 Status TrainerRole::on_message(const actors::IncomingMessage& message, actors::Outbox& out) {
-  if (message.is<actors::Train>()) {
-    TEMPER_TRY(auto work, message.decode<actors::Train>());
-    return train(std::move(work), out);
-  }
-  if (message.is<actors::SaveState>()) {
-    TEMPER_TRY(const auto work, message.decode<actors::SaveState>());
-    save(work, out);
-  } else if (message.is<actors::Switch>()) {
-    TEMPER_TRY(const auto work, message.decode<actors::Switch>());
-    switch_role(work, out);
-  }
-  return {};
+  return actors::dispatch(
+             message,
+             [&](actors::Train work) { return train(std::move(work), out); },
+             [&](const actors::SaveState& work) { save(work, out); },
+             [&](const actors::Switch& work) { switch_role(work, out); })
+      .value_or(Status());
 }
 
 Result<actors::Role::Work> TrainerRole::work(actors::Outbox& out) {

@@ -1,6 +1,7 @@
 #include "actors/guard/guarded_process.hpp"
 
 #include "actors/guard/internal/guard.hpp"
+#include "core/exit_text.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -25,23 +26,23 @@ constexpr int kStartTimeoutMs = 5000;
 constexpr int kEndTimeoutMs = 1000;
 
 struct Pipe {
-  UniqueFd read;
-  UniqueFd write;
+  FileDescriptor read;
+  FileDescriptor write;
 };
 
-Result<UniqueFd> moved_high(UniqueFd fd) {
+Result<FileDescriptor> moved_high(FileDescriptor fd) {
   const int high = ::fcntl(fd.get(), F_DUPFD_CLOEXEC, kFirstHighFd);
   if (high < 0)
     return io_error("cannot duplicate a descriptor", errno);
-  return UniqueFd(high);
+  return FileDescriptor(high);
 }
 
 Result<Pipe> make_pipe() {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0)
     return io_error("cannot make a pipe", errno);
-  UniqueFd read(ends[0]);
-  UniqueFd write(ends[1]);
+  FileDescriptor read(ends[0]);
+  FileDescriptor write(ends[1]);
   Pipe pipe;
   TEMPER_TRY(pipe.read, moved_high(std::move(read)));
   TEMPER_TRY(pipe.write, moved_high(std::move(write)));
@@ -77,7 +78,7 @@ Result<std::string> find_executable(const std::string& name) {
   }
 }
 
-void make_non_blocking(const UniqueFd& fd) {
+void make_non_blocking(const FileDescriptor& fd) {
   ::fcntl(fd.get(), F_SETFL, ::fcntl(fd.get(), F_GETFL) | O_NONBLOCK);
 }
 
@@ -119,21 +120,6 @@ std::optional<int> read_number(int fd) {
 
 }  // namespace
 
-UniqueFd::UniqueFd(UniqueFd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-
-UniqueFd& UniqueFd::operator=(UniqueFd&& other) noexcept {
-  if (this != &other) {
-    reset();
-    fd_ = std::exchange(other.fd_, -1);
-  }
-  return *this;
-}
-
-void UniqueFd::reset() {
-  if (fd_ >= 0)
-    ::close(std::exchange(fd_, -1));
-}
-
 Result<GuardedProcess> GuardedProcess::start(const std::vector<std::string>& command) {
   TEMPER_TRY(const std::string executable, find_executable(command.empty() ? "" : command[0]));
   std::vector<std::string> words = command;
@@ -169,7 +155,8 @@ Result<GuardedProcess> GuardedProcess::start(const std::vector<std::string>& com
   process.output_ = std::move(output.read);
   process.errors_ = std::move(errors.read);
   status.write.reset();
-  for (const UniqueFd* fd : {&process.status_, &process.input_, &process.output_, &process.errors_})
+  for (const FileDescriptor* fd :
+       {&process.status_, &process.input_, &process.output_, &process.errors_})
     make_non_blocking(*fd);
   if (!wait_readable(process.status_.get(), kStartTimeoutMs))
     return Error{ErrorCode::Timeout, fmt::format("{} did not start in time", executable)};
@@ -228,11 +215,7 @@ std::optional<std::string> GuardedProcess::how_it_ended() {
   read_status();
   if (!wait_status_)
     return std::nullopt;
-  if (WIFEXITED(*wait_status_))
-    return fmt::format("exit code {}", WEXITSTATUS(*wait_status_));
-  const int number = WTERMSIG(*wait_status_);
-  const char* const name = ::sigdescr_np(number);
-  return fmt::format("killed by signal {} ({})", number, name != nullptr ? name : "unknown");
+  return exit_text(*wait_status_);
 }
 
 }  // namespace temper::actors

@@ -12,6 +12,7 @@
 // The command has the descriptors 0, 1, 2 and no other. Ours are non-blocking. Linux only.
 #pragma once
 
+#include "core/file_descriptor.hpp"
 #include "core/result.hpp"
 
 #include <sys/types.h>
@@ -21,22 +22,6 @@
 #include <vector>
 
 namespace temper::actors {
-
-/// Owns a file descriptor.
-class UniqueFd {
- public:
-  UniqueFd() = default;
-  explicit UniqueFd(int fd) : fd_(fd) {}
-  UniqueFd(UniqueFd&& other) noexcept;
-  UniqueFd& operator=(UniqueFd&& other) noexcept;
-  ~UniqueFd() { reset(); }
-  int get() const { return fd_; }
-  bool is_open() const { return fd_ >= 0; }
-  void reset();
-
- private:
-  int fd_ = -1;
-};
 
 class GuardedProcess {
  public:
@@ -70,11 +55,12 @@ class GuardedProcess {
   void wait_a_second();
 
   pid_t guard_ = 0;  ///< 0: none, or reaped.
-  UniqueFd life_line_;
-  UniqueFd status_;  ///< From the guard: errno of the start, then how it ended, then end of file.
-  UniqueFd input_;
-  UniqueFd output_;
-  UniqueFd errors_;
+  FileDescriptor life_line_;
+  FileDescriptor
+      status_;  ///< From the guard: errno of the start, then how it ended, then end of file.
+  FileDescriptor input_;
+  FileDescriptor output_;
+  FileDescriptor errors_;
   std::optional<int> wait_status_;
 };
 

@@ -5,15 +5,11 @@
 namespace temper::actors {
 
 Status ReferenceRole::on_message(const IncomingMessage& message, Outbox& out) {
-  if (message.is<ScoreReference>()) {
-    TEMPER_TRY(ScoreReference work, message.decode<ScoreReference>());
-    return score(std::move(work), out);
-  }
-  if (message.is<Switch>()) {
-    TEMPER_TRY(const auto work, message.decode<Switch>());
-    switch_role(work, out);
-  }
-  return {};
+  return dispatch(
+             message,
+             [&](ScoreReference work) { return score(std::move(work), out); },
+             [&](const Switch& work) { switch_role(work, out); })
+      .value_or(Status());
 }
 
 Status ReferenceRole::score(ScoreReference work, Outbox& out) {

@@ -1,7 +1,6 @@
 #include "actors/runtime/queues.hpp"
 
 #include <sys/eventfd.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <utility>
@@ -33,32 +32,20 @@ Inbox::Taken Inbox::take(Duration timeout) {
 }
 
 Result<WakeUp> WakeUp::create() {
-  const int fd = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-  if (fd < 0)
+  FileDescriptor fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!fd.is_open())
     return io_error("cannot create an eventfd", errno);
-  return WakeUp(fd);
-}
-
-WakeUp::WakeUp(WakeUp&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-
-WakeUp& WakeUp::operator=(WakeUp&& other) noexcept {
-  std::swap(fd_, other.fd_);
-  return *this;
-}
-
-WakeUp::~WakeUp() {
-  if (fd_ >= 0)
-    ::close(fd_);
+  return WakeUp(std::move(fd));
 }
 
 void WakeUp::notify() {
   // Fails only when the counter is full: then it is readable already.
-  static_cast<void>(::eventfd_write(fd_, 1));
+  static_cast<void>(::eventfd_write(fd(), 1));
 }
 
 void WakeUp::clear() {
   eventfd_t count = 0;
-  static_cast<void>(::eventfd_read(fd_, &count));
+  static_cast<void>(::eventfd_read(fd(), &count));
 }
 
 void SendQueue::push(OutgoingMessage message) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "actors/transport/message.hpp"
+#include "core/file_descriptor.hpp"
 #include "core/thread_annotations.hpp"
 
 #include <deque>
@@ -34,16 +35,13 @@ class Inbox {
 class WakeUp {
  public:
   static Result<WakeUp> create();
-  WakeUp(WakeUp&& other) noexcept;
-  WakeUp& operator=(WakeUp&& other) noexcept;
-  ~WakeUp();
   void notify();
   void clear();
-  int fd() const { return fd_; }
+  int fd() const { return fd_.get(); }
 
  private:
-  explicit WakeUp(int fd) : fd_(fd) {}
-  int fd_;
+  explicit WakeUp(FileDescriptor fd) : fd_(std::move(fd)) {}
+  FileDescriptor fd_;
 };
 
 class SendQueue {

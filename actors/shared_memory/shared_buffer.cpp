@@ -1,5 +1,6 @@
 #include "actors/shared_memory/shared_buffer.hpp"
 
+#include "core/file_descriptor.hpp"
 #include "core/hash.hpp"
 
 #include <fcntl.h>
@@ -17,22 +18,6 @@ namespace {
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL;
 constexpr int kSealsNeeded = F_SEAL_SHRINK | F_SEAL_WRITE;
 
-class Descriptor {
- public:
-  explicit Descriptor(int fd) : fd_(fd) {}
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  ~Descriptor() {
-    if (fd_ >= 0)
-      ::close(fd_);
-  }
-  int get() const { return fd_; }
-  int release() { return std::exchange(fd_, -1); }
-
- private:
-  int fd_;
-};
-
 std::string name_of(const WeightsHandle& h) {
   return fmt::format("weights of version {} in process {}", h.version, h.pid);
 }
@@ -45,7 +30,7 @@ Error released(const WeightsHandle& h, std::string_view why) {
 }
 
 /// The image is at least what `handle` says and cannot change: safe to map and read.
-Status check_sealed(const Descriptor& fd, const WeightsHandle& handle) {
+Status check_sealed(const FileDescriptor& fd, const WeightsHandle& handle) {
   struct stat status {};
   const int seals = ::fcntl(fd.get(), F_GET_SEALS);
   if (seals < 0 || ::fstat(fd.get(), &status) != 0)
@@ -63,7 +48,7 @@ Status check_sealed(const Descriptor& fd, const WeightsHandle& handle) {
 
 Result<SharedBuffer> SharedBuffer::create(PolicyVersion version, std::span<const std::byte> image) {
   const std::string name = fmt::format("temper-weights-{}", version);
-  Descriptor fd(::memfd_create(name.c_str(), MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  FileDescriptor fd(::memfd_create(name.c_str(), MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (fd.get() < 0)
     return io_error("cannot create shared memory for weights", errno);
   std::size_t written = 0;
@@ -84,21 +69,7 @@ Result<SharedBuffer> SharedBuffer::create(PolicyVersion version, std::span<const
                              .checksum = hash64(image),
                              .pid = ::getpid(),
                              .fd = fd.get()};
-  return SharedBuffer(fd.release(), handle);
-}
-
-SharedBuffer::SharedBuffer(SharedBuffer&& other) noexcept
-    : fd_(std::exchange(other.fd_, -1)), handle_(other.handle_) {}
-
-SharedBuffer& SharedBuffer::operator=(SharedBuffer&& other) noexcept {
-  std::swap(fd_, other.fd_);
-  std::swap(handle_, other.handle_);
-  return *this;
-}
-
-SharedBuffer::~SharedBuffer() {
-  if (fd_ >= 0)
-    ::close(fd_);
+  return SharedBuffer(std::move(fd), handle);
 }
 
 Result<MappedBuffer> MappedBuffer::open(const WeightsHandle& handle) {
@@ -106,7 +77,7 @@ Result<MappedBuffer> MappedBuffer::open(const WeightsHandle& handle) {
     return invalid_input(name_of(handle) + ": the handle names no shared memory");
   const std::string path = fmt::format("/proc/{}/fd/{}", handle.pid, handle.fd);
   // O_NONBLOCK: if the number now belongs to a pipe or a device, opening it must not wait.
-  const Descriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  const FileDescriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (fd.get() < 0 && errno == EACCES) {
     return io_error(fmt::format("{}: cannot open {} (actors that share memory run as one user in "
                                 "one container; else set transport to tcp)",

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "actors/protocol/weights.hpp"
+#include "core/file_descriptor.hpp"
 #include "core/result.hpp"
 
 #include <span>
@@ -15,16 +16,13 @@ class SharedBuffer {
  public:
   /// Copies `image` once. Errors: no memory, or a system without memfd.
   static Result<SharedBuffer> create(PolicyVersion version, std::span<const std::byte> image);
-  SharedBuffer(SharedBuffer&& other) noexcept;
-  SharedBuffer& operator=(SharedBuffer&& other) noexcept;
-  ~SharedBuffer();
 
   /// What a reader needs; valid as long as this buffer lives.
   const WeightsHandle& handle() const { return handle_; }
 
  private:
-  SharedBuffer(int fd, WeightsHandle handle) : fd_(fd), handle_(handle) {}
-  int fd_ = -1;
+  SharedBuffer(FileDescriptor fd, WeightsHandle handle) : fd_(std::move(fd)), handle_(handle) {}
+  FileDescriptor fd_;
   WeightsHandle handle_;
 };
 

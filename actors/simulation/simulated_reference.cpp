@@ -74,23 +74,28 @@ Status SimulatedReference::start(Time now, Outbox&) {
 }
 
 Status SimulatedReference::on_message(const IncomingMessage& message, Time now, Outbox& out) {
-  if (message.is<CountedScore>()) {
-    TEMPER_TRY(auto work, message.decode<CountedScore>());
-    if (!onboard())
-      return invalid_input("asked to score while its weights are in host memory");
-    waiting_.push_back(std::move(work));
-    if (doing_ == Doing::Nothing)
-      begin_pass(now);
-  } else if (message.is<Switch>()) {
-    TEMPER_TRY(const auto work, message.decode<Switch>());
-    begin_switch(work.action, now, out);
-  } else if (message.is<Stop>()) {
-    record(now);
-    if (doing_ == Doing::Scoring && *until_ > began_)
-      account(temper::seconds(now - began_) / temper::seconds(*until_ - began_));
-    spans_.finish(now, out, meter_);
-  }
+  return dispatch(
+             message,
+             [&](CountedScore work) { return score(std::move(work), now); },
+             [&](const Switch& work) { begin_switch(work.action, now, out); },
+             [&](const Stop&) { stop(now, out); })
+      .value_or(Status());
+}
+
+Status SimulatedReference::score(CountedScore work, Time now) {
+  if (!onboard())
+    return invalid_input("asked to score while its weights are in host memory");
+  waiting_.push_back(std::move(work));
+  if (doing_ == Doing::Nothing)
+    begin_pass(now);
   return {};
+}
+
+void SimulatedReference::stop(Time now, Outbox& out) {
+  record(now);
+  if (doing_ == Doing::Scoring && *until_ > began_)
+    account(temper::seconds(now - began_) / temper::seconds(*until_ - began_));
+  spans_.finish(now, out, meter_);
 }
 
 Status SimulatedReference::advance(Time now, Outbox& out) {

@@ -64,6 +64,8 @@ class SimulatedReference final : public SimulatedActor {
  private:
   void begin_pass(Time now);
   void finish(Time now, Outbox& out);
+  Status score(CountedScore work, Time now);
+  void stop(Time now, Outbox& out);
   void begin_switch(SwitchAction action, Time now, Outbox& out);
   bool onboard() const { return place_ == Place::Card; }
   Bytes held(Place where) const;

@@ -56,14 +56,14 @@ Status SimulatedReward::start(Time, Outbox& out) {
 }
 
 Status SimulatedReward::on_message(const IncomingMessage& message, Time now, Outbox& out) {
-  if (message.is<CountedJudge>()) {
-    TEMPER_TRY(const auto work, message.decode<CountedJudge>());
-    assign(work, now);
-  } else if (message.is<Stop>()) {
-    record(now);
-    spans_.flush(now, out);
-  }
-  return {};
+  return dispatch(
+             message,
+             [&](const CountedJudge& work) { assign(work, now); },
+             [&](const Stop&) {
+               record(now);
+               spans_.flush(now, out);
+             })
+      .value_or(Status());
 }
 
 Status SimulatedReward::advance(Time now, Outbox& out) {

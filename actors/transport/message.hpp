@@ -5,6 +5,9 @@
 #include "actors/transport/socket.hpp"
 #include "core/msgpack.hpp"
 
+#include <optional>
+#include <type_traits>
+
 namespace temper::actors {
 
 /// "rollout.generate", or "message 999" for a tag that is not in the catalogue.
@@ -77,5 +80,39 @@ class IncomingMessage {
   std::shared_ptr<const void> owner_;
   std::shared_ptr<const void> value_;  ///< The message itself, in place of its body.
 };
+
+namespace detail {
+template <class Call>
+struct Parameter : Parameter<decltype(&Call::operator())> {};
+template <class Call, class R, class M>
+struct Parameter<R (Call::*)(M) const> {
+  using type = std::remove_cvref_t<M>;
+};
+}  // namespace detail
+
+/// Decodes `message` for the one of `handlers` that takes its type, a lambda such as
+/// `[&](const Cancel& work) { ... }`, and calls that. None: no handler takes it. The answer is the
+/// handler's (of a handler without one, success) or the error of decoding.
+template <class R = Status, class... Handlers>
+std::optional<R> dispatch(const IncomingMessage& message, const Handlers&... handlers) {
+  std::optional<R> answer;
+  const auto offer = [&]<class Handler>(const Handler& handler) {
+    using M = typename detail::Parameter<Handler>::type;
+    if (!message.is<M>())
+      return false;
+    auto decoded = message.decode<M>();
+    if (!decoded) {
+      answer.emplace(std::move(decoded).error());
+    } else if constexpr (std::is_void_v<std::invoke_result_t<const Handler&, M>>) {
+      handler(*std::move(decoded));
+      answer.emplace();
+    } else {
+      answer.emplace(handler(*std::move(decoded)));
+    }
+    return true;
+  };
+  static_cast<void>((offer(handlers) || ...));
+  return answer;
+}
 
 }  // namespace temper::actors

@@ -1,5 +1,7 @@
 #include "actors/transport/socket.hpp"
 
+#include "core/temporary_folder.hpp"
+
 #include <unistd.h>
 #include <zmq.hpp>
 
@@ -119,34 +121,6 @@ void set_common_options(zmq::socket_t& socket, const TransportConfig& config, bo
   }
 }
 
-/// A folder only this user can enter, removed with everything in it.
-class PrivateFolder {
- public:
-  static Result<PrivateFolder> create() {
-    const char* base = std::getenv("TMPDIR");  // NOLINT(concurrency-mt-unsafe): nobody writes it.
-    std::string path = std::string(base != nullptr && base[0] == '/' ? base : "/tmp");
-    path += "/temper-XXXXXX";
-    if (::mkdtemp(path.data()) == nullptr)  // Mode 0700.
-      return io_error(fmt::format("cannot create a private folder {}", path), errno);
-    return PrivateFolder(path);
-  }
-  PrivateFolder(PrivateFolder&& other) noexcept : path_(std::exchange(other.path_, {})) {}
-  PrivateFolder& operator=(PrivateFolder&& other) noexcept {
-    std::swap(path_, other.path_);
-    return *this;
-  }
-  ~PrivateFolder() {
-    std::error_code ignored;
-    if (!path_.empty())
-      fs::remove_all(path_, ignored);
-  }
-  const std::string& path() const { return path_; }
-
- private:
-  explicit PrivateFolder(std::string path) : path_(std::move(path)) {}
-  std::string path_;
-};
-
 bool is_tcp(std::string_view endpoint) {
   return endpoint.starts_with("tcp://");
 }
@@ -181,7 +155,7 @@ std::string PeerId::text() const {
 struct RouterSocket::Impl {
   explicit Impl(const Log& l) : log(l), socket(context, zmq::socket_type::router) {}
 
-  std::optional<PrivateFolder> folder;  // Removed after the socket in it is closed.
+  std::optional<TemporaryFolder> folder;  // Removed after the socket in it is closed.
   Log log;
   zmq::context_t context{1};
   zmq::socket_t socket;
@@ -197,11 +171,11 @@ RouterSocket::~RouterSocket() = default;
 Result<RouterSocket> RouterSocket::bind(const std::string& where,
                                         const TransportConfig& config,
                                         const Log& log) {
-  std::optional<PrivateFolder> folder;
+  std::optional<TemporaryFolder> folder;
   std::string endpoint = where;
   if (where == "ipc") {
-    TEMPER_TRY(folder, PrivateFolder::create());
-    endpoint = "ipc://" + folder->path() + "/orchestrator";
+    TEMPER_TRY(folder, TemporaryFolder::create());
+    endpoint = "ipc://" + folder->path().string() + "/orchestrator";
   }
   TEMPER_TRY_STATUS(check_endpoint(endpoint));
   try {

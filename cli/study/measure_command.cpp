@@ -5,6 +5,7 @@
 #include "core/files.hpp"
 #include "core/json.hpp"
 #include "core/msgpack.hpp"
+#include "core/temporary_folder.hpp"
 #include "core/yaml.hpp"
 #include "orchestrator/pipeline/load.hpp"
 #include "orchestrator/run/processes/run_program.hpp"
@@ -23,28 +24,6 @@ namespace temper::cli {
 namespace {
 
 namespace fs = std::filesystem;
-
-/// A folder for what is only needed meanwhile.
-class Scratch {
- public:
-  static Result<Scratch> make() {
-    Scratch scratch(fs::temp_directory_path() / fmt::format("temper-calibrate-{}", ::getpid()));
-    TEMPER_TRY_STATUS(make_folder(scratch.path_));
-    return scratch;
-  }
-  Scratch(Scratch&& other) noexcept : path_(std::exchange(other.path_, {})) {}
-  Scratch& operator=(Scratch&&) = delete;
-  ~Scratch() {
-    std::error_code ignored;
-    if (!path_.empty())
-      fs::remove_all(path_, ignored);
-  }
-  const fs::path& path() const { return path_; }
-
- private:
-  explicit Scratch(fs::path path) : path_(std::move(path)) {}
-  fs::path path_;
-};
 
 std::string cpu_name() {
   const auto info = read_file("/proc/cpuinfo");
@@ -137,7 +116,7 @@ Result<study::MachineModel> measure(const MeasureOptions& options, std::ostream&
   calibration.cores = static_cast<std::int32_t>(actors::usable_cores().size());
   calibration.config = config.name;
   calibration.model = config.model;
-  TEMPER_TRY(const Scratch scratch, Scratch::make());
+  TEMPER_TRY(const TemporaryFolder scratch, TemporaryFolder::create("temper-calibrate-"));
   const bool tty = isatty(STDERR_FILENO) != 0;
   const auto show = [&](std::string_view line) {
     if (tty)

@@ -84,7 +84,7 @@ std::string RunMetrics::name_of_actor(ActorId actor) const {
 
 RunMetrics::Response* RunMetrics::response(ResponseId r) {
   const auto it = groups_.find(group_of(r));
-  return it == groups_.end() ? nullptr : &it->second.responses[r.value() % per_group_];
+  return it == groups_.end() ? nullptr : &it->second.responses[ids_.place_of(r)];
 }
 
 std::int64_t& RunMetrics::depth(Stage stage) {
@@ -162,7 +162,7 @@ void RunMetrics::take_snapshot(std::uint64_t sequence) {
 
 void RunMetrics::on_event(const event::Started& e) {
   config_ = e.config;
-  per_group_ = static_cast<std::uint64_t>(std::max(1, config_.responses_per_group));
+  ids_ = ResponseIds(config_.responses_per_group);
   with_reference_ = config_.has_reference();
 }
 
@@ -199,7 +199,7 @@ void RunMetrics::on_event(const event::Generated& e) {
     const auto it = groups_.find(group_of(item.response));
     if (it == groups_.end())
       continue;
-    Response& r = it->second.responses[item.response.value() % per_group_];
+    Response& r = it->second.responses[ids_.place_of(item.response)];
     if (r.generate != item.lease || item.lease == LeaseId{})
       continue;
     r.generate = LeaseId{};
@@ -232,7 +232,7 @@ void RunMetrics::on_event(const event::ReferenceScored& e) {
     const auto group = groups_.find(group_of(id));
     if (group == groups_.end())
       continue;
-    Response& r = group->second.responses[id.value() % per_group_];
+    Response& r = group->second.responses[ids_.place_of(id)];
     if (r.reference != e.lease)
       continue;
     r.scored = true;
@@ -250,7 +250,7 @@ void RunMetrics::on_event(const event::Judged& e) {
     const auto group = groups_.find(group_of(responses[i]));
     if (group == groups_.end())
       continue;
-    Response& r = group->second.responses[responses[i].value() % per_group_];
+    Response& r = group->second.responses[ids_.place_of(responses[i])];
     if (r.judge != e.lease)
       continue;
     r.judged = true;
@@ -380,11 +380,11 @@ void RunMetrics::on_command(const command::Rollback& c) {
 void RunMetrics::on_command(const command::Dispatch& c) {
   const auto [it, fresh] = groups_.try_emplace(c.group.value());
   if (fresh) {
-    it->second.responses.resize(per_group_);
+    it->second.responses.resize(ids_.per_group());
     ++depth(it->second.stage);
   }
   for (const ResponseId r : c.responses) {
-    Response& to = it->second.responses[r.value() % per_group_];
+    Response& to = it->second.responses[ids_.place_of(r)];
     to.generate = c.lease;
     to.engine = c.actor;
   }

@@ -14,6 +14,7 @@
 #include "orchestrator/metrics/timeline.hpp"
 #include "orchestrator/metrics/turns.hpp"
 #include "orchestrator/metrics/usage.hpp"
+#include "orchestrator/scheduler/queue/response_ids.hpp"
 
 #include <deque>
 #include <unordered_map>
@@ -209,7 +210,7 @@ class RunMetrics {
   template <class C>
   void on_command(const C&) {}
 
-  std::uint64_t group_of(ResponseId r) const { return r.value() / per_group_; }
+  std::uint64_t group_of(ResponseId r) const { return ids_.group_of(r).value(); }
   Response* response(ResponseId r);
   void train_group(const actors::Certificate::Entry& entry, PolicyVersion step, Update& update);
   void void_leases(ActorId actor);
@@ -221,7 +222,7 @@ class RunMetrics {
   std::string name_of_actor(ActorId actor) const;
 
   SchedulerConfig config_;
-  std::uint64_t per_group_ = 1;
+  ResponseIds ids_;
   bool with_reference_ = false;
 
   Timeline timeline_;

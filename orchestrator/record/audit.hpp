@@ -142,6 +142,7 @@ class Auditor {
   bool shared_cards_hold_engines() const;
   static AuditedBatch::Group certified(std::uint64_t id, const GroupState& group);
   static void weigh(GroupState& group);
+  std::uint64_t group_of(std::uint64_t response) const;
   ResponseState* response(std::uint64_t id);
   void grant(ActorId actor, LeaseId lease, const std::vector<ResponseId>& responses);
   /// The lease as granted to this actor and not yet ended; null: stale, to be ignored.

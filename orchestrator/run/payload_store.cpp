@@ -12,12 +12,55 @@ Status PayloadStore::add(GroupId group,
     return std::move(tokens).error().within(fmt::format("prompt of group {}", group));
   GroupPayload& payload = groups_[group];
   payload = {problem.prompt, problem.answer, *std::move(tokens), {}};
-  payload.responses.resize(per_group_);
+  payload.responses.resize(ids_.per_group());
   return {};
 }
 
-ResponsePayload& PayloadStore::response(ResponseId r) {
-  return groups_.at(group_id(r)).responses[r.value() % per_group_];
+actors::Generate PayloadStore::generate(LeaseId lease,
+                                        GroupId group,
+                                        std::span<const ResponseId> responses) const {
+  actors::Generate message{lease, groups_.at(group).prompt_tokens, {}};
+  message.items.reserve(responses.size());
+  for (const ResponseId r : responses)
+    message.items.push_back({r, response(r).tokens});
+  return message;
+}
+
+actors::ScoreReference PayloadStore::score(LeaseId lease,
+                                           std::span<const ResponseId> responses) const {
+  actors::ScoreReference message{lease, {}};
+  message.items.reserve(responses.size());
+  for (const ResponseId r : responses)
+    message.items.push_back({group_of(r).prompt_tokens, response(r).tokens});
+  return message;
+}
+
+actors::Judge PayloadStore::judge(LeaseId lease, std::span<const ResponseId> responses) const {
+  actors::Judge message{lease, {}};
+  message.items.reserve(responses.size());
+  for (const ResponseId r : responses) {
+    const GroupPayload& group = group_of(r);
+    message.items.push_back({group.prompt, group.answer, response(r).tokens});
+  }
+  return message;
+}
+
+actors::Train PayloadStore::train(LeaseId lease,
+                                  const actors::Certificate& certificate,
+                                  std::span<const ResponseId> responses) const {
+  actors::Train message{lease, certificate, {}};
+  message.items.reserve(responses.size());
+  for (const ResponseId r : responses) {
+    const ResponsePayload& p = response(r);
+    message.items.push_back({group_id(r),
+                             group_of(r).prompt_tokens,
+                             p.tokens,
+                             p.logprobs,
+                             p.reference,
+                             p.reward,
+                             p.first_version});
+  }
+  return message;
 }
 
 }  // namespace temper::orchestrator

@@ -6,8 +6,10 @@
 #include "actors/task/prompts.hpp"
 #include "actors/task/tokenizer.hpp"
 #include "core/describe.hpp"
+#include "orchestrator/scheduler/queue/response_ids.hpp"
 
 #include <map>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -46,8 +48,7 @@ void describe(V& v, GroupPayload& p) {
 
 class PayloadStore {
  public:
-  explicit PayloadStore(std::int32_t responses_per_group)
-      : per_group_(static_cast<std::uint64_t>(responses_per_group)) {}
+  explicit PayloadStore(std::int32_t responses_per_group) : ids_(responses_per_group) {}
 
   bool has(GroupId group) const { return groups_.contains(group); }
   /// Error: the prompt holds a character that the tokenizer does not know.
@@ -57,15 +58,31 @@ class PayloadStore {
   /// Requires: the group is here.
   const GroupPayload& group(GroupId group) const { return groups_.at(group); }
   const GroupPayload& group_of(ResponseId r) const { return groups_.at(group_id(r)); }
-  ResponsePayload& response(ResponseId r);
-  GroupId group_id(ResponseId r) const { return GroupId(r.value() / per_group_); }
+  ResponsePayload& response(ResponseId r) {
+    return groups_.at(group_id(r)).responses[ids_.place_of(r)];
+  }
+  const ResponsePayload& response(ResponseId r) const {
+    return groups_.at(group_id(r)).responses[ids_.place_of(r)];
+  }
+  GroupId group_id(ResponseId r) const { return ids_.group_of(r); }
+
+  // --- Messages to actors, with the payloads of what they are about. Requires: all are here.
+  /// Responses of one group, each from what it has already.
+  actors::Generate generate(LeaseId lease,
+                            GroupId group,
+                            std::span<const ResponseId> responses) const;
+  actors::ScoreReference score(LeaseId lease, std::span<const ResponseId> responses) const;
+  actors::Judge judge(LeaseId lease, std::span<const ResponseId> responses) const;
+  actors::Train train(LeaseId lease,
+                      const actors::Certificate& certificate,
+                      std::span<const ResponseId> responses) const;
 
   /// All payloads, to be stored with a checkpoint.
   const std::map<GroupId, GroupPayload>& all() const { return groups_; }
   void restore(std::map<GroupId, GroupPayload> groups) { groups_ = std::move(groups); }
 
  private:
-  std::uint64_t per_group_;
+  ResponseIds ids_;
   std::map<GroupId, GroupPayload> groups_;
 };
 

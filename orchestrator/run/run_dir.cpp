@@ -20,11 +20,6 @@ constexpr std::string_view kStateFile = "orchestrator.msgpack";
 
 }  // namespace
 
-RunLock::~RunLock() {
-  if (fd_ >= 0)
-    ::close(fd_);
-}
-
 fs::path RunDir::log_of(std::string_view actor) const {
   return root_ / "logs" / fmt::format("{}.log", actor);
 }
@@ -41,16 +36,15 @@ Status RunDir::create() const {
 
 Result<RunLock> RunDir::lock() const {
   const fs::path path = file(".lock");
-  const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-  if (fd < 0)
+  FileDescriptor fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
+  if (!fd.is_open())
     return io_error("cannot open " + path.string(), errno);
-  RunLock lock(fd);
   // Not flock(): a child that is being started would hold that too, beyond our own end.
   struct flock whole {};
   whole.l_type = F_WRLCK;
   whole.l_whence = SEEK_SET;
-  if (::fcntl(fd, F_SETLK, &whole) == 0)
-    return lock;
+  if (::fcntl(fd.get(), F_SETLK, &whole) == 0)
+    return RunLock(std::move(fd));
   if (errno != EACCES && errno != EAGAIN)
     return io_error("cannot lock " + path.string(), errno);
   return Error{ErrorCode::Unavailable,

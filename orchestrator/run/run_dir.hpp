@@ -7,6 +7,7 @@
 // A checkpoint is built under a name that ends in `.partial` and renamed when whole.
 #pragma once
 
+#include "core/file_descriptor.hpp"
 #include "orchestrator/run/payload_store.hpp"
 
 #include <filesystem>
@@ -38,15 +39,10 @@ struct Checkpoint {
 /// Holds a run's folder for one orchestrator. Let go by the destructor, and by the kernel however
 /// the process ends.
 class RunLock {
- public:
-  RunLock(RunLock&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  RunLock& operator=(RunLock&&) = delete;
-  ~RunLock();
-
  private:
   friend class RunDir;
-  explicit RunLock(int fd) : fd_(fd) {}
-  int fd_ = -1;
+  explicit RunLock(FileDescriptor fd) : fd_(std::move(fd)) {}
+  FileDescriptor fd_;
 };
 
 class RunDir {

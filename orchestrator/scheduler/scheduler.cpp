@@ -287,13 +287,12 @@ void Scheduler::filter(GroupId group) {
 
 void Scheduler::release(GroupId group, Outcome outcome, std::string reason) {
   const Group& g = *stored_.queue.group(group);
-  const std::uint64_t first =
-      group.value() * static_cast<std::uint64_t>(config_.responses_per_group);
   for (std::size_t k = 0; k < g.rows.size(); ++k) {
     const LeaseId generating = g.rows[k].lease[static_cast<std::size_t>(Task::Generate)];
     if (const Lease* lease = stored_.queue.find(generating)) {
-      emit(command::Cancel{lease->actor, ResponseId(first + k)});
-      withdrawn_.erase(ResponseId(first + k));
+      const ResponseId r = stored_.queue.ids().at(group, k);
+      emit(command::Cancel{lease->actor, r});
+      withdrawn_.erase(r);
     }
   }
   using Left = Standing::Left;

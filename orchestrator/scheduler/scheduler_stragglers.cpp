@@ -97,16 +97,15 @@ std::vector<ResponseId> Scheduler::longest_generating(ActorId engine, PolicyVers
     ResponseId response;
   };
   std::vector<Candidate> found;
-  const auto g = static_cast<std::uint64_t>(config_.responses_per_group);
   for (const auto& [id, group] : stored_.queue.groups()) {
     if (group.trainable || group.age_from() > newest)
       continue;
     const double length = config_.stragglers.predict_length ? forecast_.of(group) : 0;
-    for (std::uint64_t k = 0; k < group.rows.size(); ++k) {
+    for (std::size_t k = 0; k < group.rows.size(); ++k) {
       const LeaseId generating = group.rows[k].lease[static_cast<std::size_t>(Task::Generate)];
       const Lease* lease = stored_.queue.find(generating);
       if (lease != nullptr && lease->actor == engine)
-        found.push_back({length, ResponseId(id.value() * g + k)});
+        found.push_back({length, stored_.queue.ids().at(id, k)});
     }
   }
   std::ranges::stable_sort(found, std::ranges::greater{}, &Candidate::length);

@@ -158,36 +158,27 @@ Status SimulatedRollout::on_message(const actors::IncomingMessage& message,
                                     Time now,
                                     actors::Outbox& out) {
   go_through(now, out);
-  if (message.is<actors::StageWeights>()) {
-    TEMPER_TRY(const auto work, message.decode<actors::StageWeights>());
-    if (!publish_)
-      publish_ = actors::publish_weights(sim_hw::make_fabric(settings_.cluster), settings_);
-    staging_ = work.weights.version;
-    staging_until_ = now + from_seconds(publish_->seconds);
-    return {};
-  }
-  if (message.is<actors::CountedGenerate>()) {
-    TEMPER_TRY(auto work, message.decode<actors::CountedGenerate>());
+  const auto keep = [&](auto work) {
     inbox_.emplace_back(std::move(work));
-  } else if (message.is<actors::Cancel>()) {
-    TEMPER_TRY(auto work, message.decode<actors::Cancel>());
-    inbox_.emplace_back(std::move(work));
-  } else if (message.is<actors::Withdraw>()) {
-    TEMPER_TRY(auto work, message.decode<actors::Withdraw>());
-    inbox_.emplace_back(std::move(work));
-  } else if (message.is<actors::CommitWeights>()) {
-    TEMPER_TRY(const auto work, message.decode<actors::CommitWeights>());
-    inbox_.emplace_back(work);
-  } else if (message.is<actors::Switch>()) {
-    TEMPER_TRY(const auto work, message.decode<actors::Switch>());
-    inbox_.emplace_back(work);
-  } else {
-    if (message.is<actors::Stop>())
-      stop(now, out);
-    return {};
-  }
-  cut(now);
-  return {};
+    cut(now);
+  };
+  return actors::dispatch(
+             message,
+             [&](const actors::StageWeights& work) { stage(work.weights.version, now); },
+             [&](actors::CountedGenerate work) { keep(std::move(work)); },
+             [&](actors::Cancel work) { keep(std::move(work)); },
+             [&](actors::Withdraw work) { keep(std::move(work)); },
+             [&](const actors::CommitWeights& work) { keep(work); },
+             [&](const actors::Switch& work) { keep(work); },
+             [&](const actors::Stop&) { stop(now, out); })
+      .value_or(Status());
+}
+
+void SimulatedRollout::stage(PolicyVersion version, Time now) {
+  if (!publish_)
+    publish_ = actors::publish_weights(sim_hw::make_fabric(settings_.cluster), settings_);
+  staging_ = version;
+  staging_until_ = now + from_seconds(publish_->seconds);
 }
 
 void SimulatedRollout::begin(Doing what, Time now, Duration takes) {

@@ -108,6 +108,7 @@ class SimulatedRollout final : public actors::SimulatedActor {
   void report(Time now, actors::Outbox& out);
   void send_activity(Time now, actors::Outbox& out);
   std::int64_t steps_until(Time now) const;
+  void stage(PolicyVersion version, Time now);
   void stop(Time now, actors::Outbox& out);
   void count_steps(std::int64_t steps);
   void count_prefill();

@@ -1,6 +1,7 @@
 #include "core/gzip.hpp"
 
 #include "tests/support/gunzip.hpp"
+#include "tests/support/temporary_folder.hpp"
 
 #include <gtest/gtest.h>
 
@@ -11,15 +12,10 @@ namespace {
 
 class GzipFileTest : public ::testing::Test {
  protected:
-  GzipFileTest() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "temper-XXXXXX").string();
-    folder_ = mkdtemp(pattern.data());
-  }
-  ~GzipFileTest() override { std::filesystem::remove_all(folder_); }
   std::filesystem::path path() const { return folder_ / "x.gz"; }
 
  private:
-  std::filesystem::path folder_;
+  const test::TemporaryFolder folder_;
 };
 
 TEST_F(GzipFileTest, HoldsAllPiecesInTheirOrder) {

@@ -1,7 +1,7 @@
 // A new folder of a test's own, removed with all that is in it when the test ends.
 #pragma once
 
-#include <stdlib.h>
+#include "core/temporary_folder.hpp"
 
 #include <filesystem>
 #include <string>
@@ -10,21 +10,11 @@ namespace temper::test {
 
 class TemporaryFolder {
  public:
-  TemporaryFolder() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "temper-test-XXXXXX").string();
-    path_ = ::mkdtemp(pattern.data());
-  }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-
-  const std::filesystem::path& path() const { return path_; }
+  const std::filesystem::path& path() const { return folder_.path(); }
+  std::filesystem::path operator/(const std::string& name) const { return path() / name; }
 
  private:
-  std::filesystem::path path_;
+  temper::TemporaryFolder folder_ = temper::TemporaryFolder::create("temper-test-").value();
 };
 
 }  // namespace temper::test

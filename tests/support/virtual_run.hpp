@@ -8,6 +8,7 @@
 #include "orchestrator/run/virtual/in_process_host.hpp"
 #include "orchestrator/run/virtual/virtual_driver.hpp"
 #include "tests/support/simulated_fakes.hpp"
+#include "tests/support/temporary_folder.hpp"
 
 #include <gtest/gtest.h>
 
@@ -32,14 +33,6 @@ inline PipelineConfig small() {
 
 class VirtualRun : public ::testing::Test {
  protected:
-  VirtualRun() {
-    std::filesystem::path pattern =
-        std::filesystem::temp_directory_path() / "temper-virtual-XXXXXX";
-    std::string name = pattern.string();
-    folder_ = ::mkdtemp(name.data());
-  }
-  ~VirtualRun() override { std::filesystem::remove_all(folder_); }
-
   /// Runs `config` on fakes; `spoil` may change one when it is made.
   RunOutcome run(const PipelineConfig& config,
                  const std::function<void(const std::string&, FakeActor&)>& spoil = nullptr) {
@@ -97,7 +90,7 @@ class VirtualRun : public ::testing::Test {
   RunMetrics metrics;
 
  private:
-  std::filesystem::path folder_;
+  const test::TemporaryFolder folder_;
   int runs_ = 0;
 };
 

@@ -179,8 +179,6 @@ bool is_alive(pid_t pid) {
 }
 
 SystemTest::SystemTest() {
-  std::string path = (fs::temp_directory_path() / "tempersystem-XXXXXX").string();
-  folder_ = ::mkdtemp(path.data());
   EXPECT_TRUE(write_file_atomically(config(), kConfig));
 }
 
@@ -188,14 +186,13 @@ SystemTest::~SystemTest() {
   runs_.clear();
   await_no_processes();
   if (HasFailure()) {
-    for (const auto& entry : fs::recursive_directory_iterator(folder_)) {
+    for (const auto& entry : fs::recursive_directory_iterator(folder())) {
       const fs::path& file = entry.path();
       if (file.extension() == ".txt" || file.parent_path().filename() == "logs")
         fmt::print(
             "--- {}\n{}", file.string(), entry.file_size() < 65536 ? slurp(file) : "(long)\n");
     }
   }
-  fs::remove_all(folder_);
 }
 
 Temper& SystemTest::run(const Arguments& sets, std::function<void()> handicap) {
@@ -205,18 +202,18 @@ Temper& SystemTest::run(const Arguments& sets, std::function<void()> handicap) {
     arguments.push_back(set);
   }
   runs_.push_back(
-      std::make_unique<Temper>(arguments, Temper::Options{folder_, std::move(handicap), program_}));
+      std::make_unique<Temper>(arguments, Temper::Options{folder(), std::move(handicap), program_}));
   return current();
 }
 
 Temper& SystemTest::resume() {
   runs_.push_back(std::make_unique<Temper>(Arguments{"run", "--resume", run_dir().string()},
-                                           Temper::Options{folder_, {}, program_}));
+                                           Temper::Options{folder(), {}, program_}));
   return current();
 }
 
 Ended SystemTest::temper(const Arguments& arguments) {
-  return Temper(arguments, {folder_, {}, program_}).wait();
+  return Temper(arguments, {folder(), {}, program_}).wait();
 }
 
 SystemTest::Records SystemTest::records() const {
@@ -240,7 +237,7 @@ void SystemTest::await(const std::function<bool(const Records&)>& done) {
     }
     if (fs::exists(run_dir()) && !watch)
       watch.emplace(run_dir());
-    watch ? watch->wait() : Watch(folder_).wait();
+    watch ? watch->wait() : Watch(folder()).wait();
   }
   FAIL() << "waited in vain";
 }
@@ -284,7 +281,7 @@ std::string SystemTest::await_endpoint() {
 
 std::vector<pid_t> SystemTest::processes() const {
   std::vector<pid_t> out;
-  const std::string mark = "TMPDIR=" + folder_.string();
+  const std::string mark = "TMPDIR=" + folder().string();
   for (const auto& entry : fs::directory_iterator("/proc")) {
     const std::string name = entry.path().filename().string();
     pid_t pid = 0;

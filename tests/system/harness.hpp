@@ -5,6 +5,7 @@
 // that fails waits. What a test started ends with it, whatever ends the test.
 #pragma once
 
+#include "core/temporary_folder.hpp"
 #include "orchestrator/record/event_log.hpp"
 
 #include <gtest/gtest.h>
@@ -82,9 +83,9 @@ class SystemTest : public testing::Test {
   Ended temper(const Arguments& arguments);
   Temper& current() { return *runs_.back(); }
 
-  std::filesystem::path run_dir() const { return folder_ / "run"; }
-  std::filesystem::path config() const { return folder_ / "config.yaml"; }
-  const std::filesystem::path& folder() const { return folder_; }
+  std::filesystem::path run_dir() const { return folder() / "run"; }
+  std::filesystem::path config() const { return folder() / "config.yaml"; }
+  const std::filesystem::path& folder() const { return folder_.path(); }
 
   /// The whole records of events.log.
   Records records() const;
@@ -106,8 +107,8 @@ class SystemTest : public testing::Test {
   void expect_clean_log();
 
  private:
-  std::filesystem::path folder_;
   std::string program_ = kTemper;
+  TemporaryFolder folder_ = TemporaryFolder::create("tempersystem-").value();
   std::vector<std::unique_ptr<Temper>> runs_;
 };
 

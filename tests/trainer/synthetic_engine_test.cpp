@@ -1,6 +1,7 @@
 #include "trainer/synthetic_engine.hpp"
 
 #include "core/files.hpp"
+#include "tests/support/temporary_folder.hpp"
 
 #include <gtest/gtest.h>
 
@@ -11,15 +12,9 @@ namespace {
 
 class Synthetic : public ::testing::Test {
  protected:
-  Synthetic() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "temper-XXXXXX").string();
-    folder_ = ::mkdtemp(pattern.data());
-  }
-  ~Synthetic() override { std::filesystem::remove_all(folder_); }
-
   const RealClock clock_;
   SyntheticEngine engine_{Duration(0), clock_};
-  std::filesystem::path folder_;
+  const test::TemporaryFolder folder_;
   const std::vector<TrainSample> batch_{
       {GroupId(1), {1, 2, 3}, {4, 5}, {-1, -1}, {}, 1.0},
       {GroupId(1), {1, 2, 3}, {4, 5, 6}, {-1, -1, -1}, {}, 0.5},
@@ -43,17 +38,17 @@ TEST_F(Synthetic, HasOtherWeightsAfterEveryUpdate) {
 TEST_F(Synthetic, ContinuesFromWhatItSaved) {
   ASSERT_TRUE(engine_.update(batch_));
   ASSERT_TRUE(engine_.update(batch_));
-  ASSERT_TRUE(engine_.save(folder_));
+  ASSERT_TRUE(engine_.save(folder_.path()));
   SyntheticEngine other(Duration(0), clock_);
-  ASSERT_TRUE(other.load(folder_));
+  ASSERT_TRUE(other.load(folder_.path()));
   EXPECT_EQ(*other.weights(), *engine_.weights());
 }
 
 TEST_F(Synthetic, RefusesAFolderWithoutItsState) {
-  EXPECT_FALSE(engine_.load(folder_));
+  EXPECT_FALSE(engine_.load(folder_.path()));
   for (const char* broken : {"", "12", "{}", "{\"updates\": -1}", "{\"updates\": \"1\"}", "{"}) {
     ASSERT_TRUE(write_file_atomically(folder_ / "synthetic.json", broken));
-    const Status loaded = engine_.load(folder_);
+    const Status loaded = engine_.load(folder_.path());
     ASSERT_FALSE(loaded) << broken;
     EXPECT_EQ(loaded.error().code, ErrorCode::Corrupt);
   }

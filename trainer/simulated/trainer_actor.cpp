@@ -51,22 +51,22 @@ Status SimulatedTrainer::start(Time now, actors::Outbox& out) {
 Status SimulatedTrainer::on_message(const actors::IncomingMessage& message,
                                     Time now,
                                     actors::Outbox& out) {
-  if (message.is<actors::CountedTrain>()) {
-    TEMPER_TRY(auto job, message.decode<actors::CountedTrain>());
-    jobs_.emplace_back(std::move(job));
-  } else if (message.is<actors::SaveState>()) {
-    TEMPER_TRY(auto job, message.decode<actors::SaveState>());
-    jobs_.emplace_back(std::move(job));
-  } else if (message.is<actors::Switch>()) {
-    TEMPER_TRY(const auto job, message.decode<actors::Switch>());
-    jobs_.emplace_back(job);
-  } else if (message.is<actors::Stop>()) {
-    record(now);
-    if (until_ && *until_ > began_ && std::holds_alternative<actors::CountedTrain>(jobs_.front()))
-      account(seconds(now - began_) / seconds(*until_ - began_));
-    spans_.finish(now, out, meter_);
-  }
+  const auto taken = actors::dispatch(
+      message,
+      [&](actors::CountedTrain job) { jobs_.emplace_back(std::move(job)); },
+      [&](actors::SaveState job) { jobs_.emplace_back(std::move(job)); },
+      [&](const actors::Switch& job) { jobs_.emplace_back(job); },
+      [&](const actors::Stop&) { stop(now, out); });
+  if (taken)
+    TEMPER_TRY_STATUS(*taken);
   return begin_next(now, out);
+}
+
+void SimulatedTrainer::stop(Time now, actors::Outbox& out) {
+  record(now);
+  if (until_ && *until_ > began_ && std::holds_alternative<actors::CountedTrain>(jobs_.front()))
+    account(seconds(now - began_) / seconds(*until_ - began_));
+  spans_.finish(now, out, meter_);
 }
 
 Status SimulatedTrainer::advance(Time now, actors::Outbox& out) {

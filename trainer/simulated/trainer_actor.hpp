@@ -42,6 +42,7 @@ class SimulatedTrainer final : public actors::SimulatedActor {
     Bytes device, host;
   };
 
+  void stop(Time now, actors::Outbox& out);
   /// Begins waiting jobs until one takes time.
   Status begin_next(Time now, actors::Outbox& out);
   Status begin(const Loading& job, Time now, actors::Outbox& out);

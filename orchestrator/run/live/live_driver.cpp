@@ -4,6 +4,7 @@
 #include "core/msgpack.hpp"
 #include "orchestrator/pipeline/placement.hpp"
 #include "orchestrator/run/actor_events.hpp"
+#include "orchestrator/run/live/payload_events.hpp"
 #include "orchestrator/run/processes/launch.hpp"
 
 #include <fmt/format.h>
@@ -109,22 +110,6 @@ Status LiveDriver::open_resumed() {
   clock_ = std::make_unique<RealClock>(RealClock().epoch_monotonic_ns() -
                                        events_->last_time().time_since_epoch().count());
   return return_to_checkpoint();
-}
-
-Status LiveDriver::return_to_checkpoint() {
-  TEMPER_TRY(auto checkpoint, run_dir_.newest_checkpoint(last_sequence_));
-  CheckpointState state;
-  start_.checkpoint.clear();
-  if (checkpoint) {
-    state = std::move(checkpoint->state);
-    start_.checkpoint = checkpoint->folder;
-  }
-  start_.version = state.version;
-  checkpoint_sequence_ = state.sequence;
-  TEMPER_TRY(scheduler_, Scheduler::restored(scheduler_config_, state.scheduler));
-  payloads_.restore(std::move(state.payloads));
-  weights_.clear();
-  return {};
 }
 
 Status LiveDriver::bind_socket() {
@@ -300,119 +285,46 @@ Status LiveDriver::on_actor_message(ActorId actor, const actors::IncomingMessage
     post(*std::move(plain));
     return {};
   }
-  if (m.is<actors::Failed>()) {
-    TEMPER_TRY(const auto failed, m.decode<actors::Failed>());
-    lose(actor, failed.reason);
+  const DistQueue& queue = scheduler_.queue();
+  const auto told = [&](Result<Event> event) -> Status {
+    TEMPER_TRY(Event happened, std::move(event));
+    post(std::move(happened));
     return {};
-  }
-  if (m.is<actors::Generated>()) {
-    TEMPER_TRY(auto generated, m.decode<actors::Generated>());
-    return on_generated(actor, std::move(generated));
-  }
-  if (m.is<actors::ReferenceScored>()) {
-    TEMPER_TRY(auto scored, m.decode<actors::ReferenceScored>());
-    return on_reference_scored(actor, std::move(scored));
-  }
-  if (m.is<actors::Judged>()) {
-    TEMPER_TRY(const auto judged, m.decode<actors::Judged>());
-    return on_judged(actor, judged);
-  }
-  if (m.is<actors::TrainerReady>()) {
-    TEMPER_TRY(const auto ready, m.decode<actors::TrainerReady>());
-    return on_weights(actor, ready.weights, event::ActorReady{actor, ready.weights.version});
-  }
-  if (m.is<actors::Trained>()) {
-    TEMPER_TRY(auto t, m.decode<actors::Trained>());
-    return on_weights(
-        actor, t.weights, event::Trained{actor, t.lease, t.weights.version, t.groups, t.metrics});
-  }
-  if (m.is<actors::WeightsChunk>()) {
-    TEMPER_TRY(const auto chunk, m.decode<actors::WeightsChunk>());
-    TEMPER_TRY(auto whole, weights_.add(chunk));
-    if (whole)
-      post(*std::move(whole));
-    return {};
-  }
+  };
+  auto answer = actors::dispatch(
+      m,
+      [&](const actors::Failed& failed) { lose(actor, failed.reason); },
+      [&](actors::Generated generated) {
+        return told(store(actor, std::move(generated), queue, payloads_));
+      },
+      [&](actors::ReferenceScored scored) {
+        return told(store(actor, std::move(scored), queue, payloads_));
+      },
+      [&](const actors::Judged& judged) {
+        for (const auto& item : judged.items) {
+          if (!item.failure.empty())
+            log_.warning("a response could not be judged", {{"why", item.failure}});
+        }
+        return told(store(actor, judged, queue, payloads_));
+      },
+      [&](const actors::TrainerReady& ready) {
+        return on_weights(actor, ready.weights, event::ActorReady{actor, ready.weights.version});
+      },
+      [&](const actors::Trained& t) {
+        return on_weights(actor,
+                          t.weights,
+                          event::Trained{actor, t.lease, t.weights.version, t.groups, t.metrics});
+      },
+      [&](const actors::WeightsChunk& chunk) -> Status {
+        TEMPER_TRY(auto whole, weights_.add(chunk));
+        if (whole)
+          post(*std::move(whole));
+        return {};
+      });
+  if (answer)
+    return *std::move(answer);
   return invalid_input(
       fmt::format("{} is not for an orchestrator", actors::message_name(m.envelope().tag)));
-}
-
-/// Payloads follow the scheduler's judgement: only what is still held under its lease is stored.
-Status LiveDriver::on_generated(ActorId actor, actors::Generated message) {
-  event::Generated event{actor, {}};
-  for (auto& item : message.items) {
-    if (item.tokens.size() != item.logprobs.size()) {
-      return invalid_input(fmt::format("response {}: {} tokens but {} log-probs",
-                                       item.response,
-                                       item.tokens.size(),
-                                       item.logprobs.size()));
-    }
-    if (!payloads_.has(payloads_.group_id(item.response)))
-      continue;
-    const GroupPayload& group = payloads_.group_of(item.response);
-    event.items.push_back({item.lease,
-                           item.response,
-                           Tokens(static_cast<std::int64_t>(group.prompt_tokens.size())),
-                           Tokens(static_cast<std::int64_t>(item.tokens.size())),
-                           item.segments,
-                           item.finish});
-    if (!scheduler_.queue().holds(item.lease, item.response))
-      continue;
-    ResponsePayload& p = payloads_.response(item.response);
-    if (p.tokens.empty()) {
-      if (!item.segments.empty())
-        p.first_version = item.segments.front().version;
-      p.tokens = std::move(item.tokens);
-      p.logprobs = std::move(item.logprobs);
-    } else {
-      p.tokens.insert(p.tokens.end(), item.tokens.begin(), item.tokens.end());
-      p.logprobs.insert(p.logprobs.end(), item.logprobs.begin(), item.logprobs.end());
-    }
-  }
-  post(std::move(event));
-  return {};
-}
-
-Status LiveDriver::on_reference_scored(ActorId actor, actors::ReferenceScored message) {
-  if (const Lease* lease = scheduler_.queue().find(message.lease)) {
-    if (lease->responses.size() != message.logprobs.size()) {
-      return invalid_input(fmt::format("lease {} holds {} responses, {} were scored",
-                                       message.lease,
-                                       lease->responses.size(),
-                                       message.logprobs.size()));
-    }
-    for (std::size_t i = 0; i < lease->responses.size(); ++i) {
-      const ResponseId r = lease->responses[i];
-      if (scheduler_.queue().holds(message.lease, r)) {
-        payloads_.response(r).reference = std::move(message.logprobs[i]);
-      }
-    }
-  }
-  post(event::ReferenceScored{actor, message.lease});
-  return {};
-}
-
-Status LiveDriver::on_judged(ActorId actor, const actors::Judged& message) {
-  event::Judged event{actor, message.lease, {}};
-  const Lease* lease = scheduler_.queue().find(message.lease);
-  if (lease != nullptr && lease->responses.size() != message.items.size()) {
-    return invalid_input(fmt::format("lease {} holds {} responses, {} were judged",
-                                     message.lease,
-                                     lease->responses.size(),
-                                     message.items.size()));
-  }
-  for (std::size_t i = 0; i < message.items.size(); ++i) {
-    const auto& item = message.items[i];
-    event.items.push_back({item.reward, !item.failure.empty()});
-    if (!item.failure.empty()) {
-      log_.warning("a response could not be judged", {{"why", item.failure}});
-    }
-    if (lease != nullptr && scheduler_.queue().holds(message.lease, lease->responses[i])) {
-      payloads_.response(lease->responses[i]).reward = item.reward;
-    }
-  }
-  post(std::move(event));
-  return {};
 }
 
 Status LiveDriver::on_weights(ActorId actor,
@@ -426,13 +338,11 @@ Status LiveDriver::on_weights(ActorId actor,
   return {};
 }
 
-template <class M>
-void LiveDriver::send(ActorId actor, const M& message) {
+void LiveDriver::send_message(ActorId actor, actors::OutgoingMessage message) {
   const actors::PeerId* peer = connections_.peer_of(actor);
   if (peer == nullptr)
     return;  // its loss is on its way as an event
-  actors::OutgoingMessage out = actors::outgoing(message);
-  const Status sent = router_->send(*peer, encode_head(out, ++sent_), std::move(out.body));
+  const Status sent = router_->send(*peer, encode_head(message, ++sent_), std::move(message.body));
   if (!sent)
     lose(actor, sent.error().context);
 }
@@ -502,146 +412,7 @@ void LiveDriver::lose(ActorId actor, const std::string& reason) {
   process_events();
 }
 
-// --- Commands
-
-void LiveDriver::execute(const command::Dispatch& c) {
-  if (!payloads_.has(c.group)) {
-    const Status added = payloads_.add(c.group, prompts_->train(c.group.value()), tokenizer_);
-    if (!added)
-      return fail(added.error().context);
-  }
-  actors::Generate work{c.lease, payloads_.group(c.group).prompt_tokens, {}};
-  for (const ResponseId r : c.responses)
-    work.items.push_back({r, payloads_.response(r).tokens});
-  send(c.actor, work);
-}
-
-void LiveDriver::execute(const command::Cancel& c) {
-  send(c.actor, actors::Cancel{{c.response}});
-}
-
-void LiveDriver::execute(const command::Withdraw& c) {
-  send(c.actor, actors::Withdraw{c.responses});
-}
-
-void LiveDriver::execute(const command::ScoreReference& c) {
-  actors::ScoreReference work{c.lease, {}};
-  for (const ResponseId r : c.responses) {
-    work.items.push_back({payloads_.group_of(r).prompt_tokens, payloads_.response(r).tokens});
-  }
-  send(c.actor, work);
-}
-
-void LiveDriver::execute(const command::Judge& c) {
-  actors::Judge work{c.lease, {}};
-  for (const ResponseId r : c.responses) {
-    const GroupPayload& group = payloads_.group_of(r);
-    work.items.push_back({group.prompt, group.answer, payloads_.response(r).tokens});
-  }
-  send(c.actor, work);
-}
-
-void LiveDriver::execute(const command::Train& c) {
-  actors::Train work{c.lease, c.certificate, {}};
-  work.items.reserve(c.responses.size());
-  for (const ResponseId r : c.responses) {
-    const ResponsePayload& p = payloads_.response(r);
-    work.items.push_back({payloads_.group_id(r),
-                          payloads_.group_of(r).prompt_tokens,
-                          p.tokens,
-                          p.logprobs,
-                          p.reference,
-                          p.reward,
-                          p.first_version});
-  }
-  send(c.actor, work);
-}
-
-void LiveDriver::execute(const command::StageWeights& c) {
-  const actors::WeightsHandle* handle = weights_.handle(c.version);
-  if (handle == nullptr) {
-    return post(event::WeightsStaged{c.actor, c.version, "the trainer has not published it"});
-  }
-  send(c.actor, actors::StageWeights{*handle});
-  if (const auto image = weights_.image(c.version)) {
-    const Status sent = actors::for_each_chunk(c.version, *image, [&](actors::WeightsChunk chunk) {
-      send(c.actor, chunk);
-      return Status();
-    });
-    TEMPER_CHECK(sent.has_value(), "sending a chunk does not fail here");
-  }
-}
-
-void LiveDriver::execute(const command::CommitWeights& c) {
-  send(c.actor, actors::CommitWeights{c.version});
-}
-
-void LiveDriver::execute(const command::Switch& c) {
-  send(c.actor, actors::Switch{c.action});
-}
-
-void LiveDriver::execute(const command::SaveCheckpoint& c) {
-  const auto folder = run_dir_.begin_checkpoint(c.version);
-  if (!folder)
-    return post(event::CheckpointSaved{c.version, folder.error().context});
-  send(c.trainer, actors::SaveState{c.version, folder->string()});
-}
-
-void LiveDriver::execute(const command::Release& c) {
-  if (c.outcome != Outcome::Trained) {
-    log_.warning("group given up", {{"group", c.group}, {"why", c.reason}});
-  }
-  payloads_.remove(c.group);
-}
-
-void LiveDriver::complete_checkpoint(PolicyVersion version) {
-  CheckpointState state{last_sequence_, version, scheduler_.snapshot(), payloads_.all()};
-  Status status = events_->sync();
-  if (status)
-    status = run_dir_.complete_checkpoint(state, options_.config.checkpoint.keep);
-  if (!status)
-    return fail(status.error().context);
-  checkpoint_sequence_ = state.sequence;
-  rollbacks_ = 0;
-}
-
-void LiveDriver::execute(const command::Rollback& c) {
-  log_.warning("going back to the last checkpoint", {{"why", c.reason}});
-  queue_.clear();
-  for (std::uint32_t i = 0; i < scheduler_config_.actors.size(); ++i) {
-    connections_.forget(ActorId(i));
-  }
-  if (Status status = return_to_checkpoint(); !status) {
-    return fail(fmt::format("{}; and no way back: {}", c.reason, status.error().context));
-  }
-  queue_.push_back(event::Resumed{checkpoint_sequence_, ++rollbacks_});
-}
-
-void LiveDriver::execute(const command::Finish& c) {
-  if (outcome_)
-    return;
-  outcome_ = RunOutcome{c, clock_->now(), 0};
-  shut_down();
-}
-
-/// The run cannot go on for a reason outside the scheduler (a full disk, a second Ctrl-C).
-void LiveDriver::fail(std::string reason) {
-  post(event::Aborted{std::move(reason), signals_ > 0});
-}
-
-/// The log itself cannot be written: what just happened is not carried out, and the end of the run
-/// is known to the observer alone.
-void LiveDriver::abort_unrecorded(Record record, const std::string& reason) {
-  if (outcome_)
-    return;
-  queue_.clear();
-  const command::Finish finish{false, false, reason};
-  record.event = event::Aborted{reason, false};
-  record.commands = {finish};
-  if (observer_.on_record)
-    observer_.on_record(record);
-  execute(finish);
-}
+// --- The end
 
 void LiveDriver::shut_down() {
   loop_->deadline.cancel();

@@ -68,13 +68,12 @@ class LiveDriver {
   void on_message(actors::Received received);
   void on_hello(const actors::PeerId& peer, const actors::IncomingMessage& message);
   Status on_actor_message(ActorId actor, const actors::IncomingMessage& message);
-  Status on_generated(ActorId actor, actors::Generated message);
-  Status on_reference_scored(ActorId actor, actors::ReferenceScored message);
-  Status on_judged(ActorId actor, const actors::Judged& message);
   Status on_weights(ActorId actor, const actors::WeightsHandle& handle, Event announcement);
-  void on_state_saved(const actors::StateSaved& message);
   template <class M>
-  void send(ActorId actor, const M& message);
+  void send(ActorId actor, const M& message) {
+    send_message(actor, actors::outgoing(message));
+  }
+  void send_message(ActorId actor, actors::OutgoingMessage message);
 
   // Processes.
   void start_process(ActorId actor);

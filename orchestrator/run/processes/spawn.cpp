@@ -1,5 +1,7 @@
 #include "orchestrator/run/processes/spawn.hpp"
 
+#include "core/file_descriptor.hpp"
+
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <linux/close_range.h>
@@ -17,22 +19,6 @@
 
 namespace temper::orchestrator {
 namespace {
-
-class Descriptor {
- public:
-  explicit Descriptor(int fd) : fd_(fd) {}
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  ~Descriptor() { reset(); }
-  void reset() {
-    if (fd_ >= 0)
-      ::close(std::exchange(fd_, -1));
-  }
-  int get() const { return fd_; }
-
- private:
-  int fd_;
-};
 
 /// Our environment with `changes`, as "KEY=value".
 std::vector<std::string> merged_environment(const std::map<std::string, std::string>& changes) {
@@ -107,15 +93,16 @@ int await_exec(int fd) {
 Result<pid_t> spawn(const ChildSpec& spec) {
   if (spec.command.empty())
     return invalid_input(fmt::format("{}: no command to start", spec.name));
-  const Descriptor null(::open("/dev/null", O_RDONLY | O_CLOEXEC));
-  const Descriptor log(::open(spec.log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
+  const FileDescriptor null(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  const FileDescriptor log(
+      ::open(spec.log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
   if (null.get() < 0 || log.get() < 0)
     return io_error(fmt::format("{}: cannot open log {}", spec.name, spec.log.string()), errno);
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC) != 0)
     return io_error(fmt::format("{}: cannot create a pipe", spec.name), errno);
-  const Descriptor report(ends[0]);
-  Descriptor report_child(ends[1]);
+  const FileDescriptor report(ends[0]);
+  FileDescriptor report_child(ends[1]);
 
   std::vector<std::string> arguments = spec.command;
   std::vector<std::string> environment = merged_environment(spec.environment);
@@ -139,17 +126,9 @@ Result<pid_t> spawn(const ChildSpec& spec) {
   return pid;
 }
 
-std::string exit_text(const siginfo_t& info) {
-  if (info.si_code == CLD_EXITED)
-    return fmt::format("exit code {}", info.si_status);
-  const char* name = ::sigdescr_np(info.si_status);
-  return fmt::format(
-      "killed by signal {} ({})", info.si_status, name != nullptr ? name : "unknown");
-}
-
 std::string log_tail(const std::filesystem::path& log, std::int64_t begin) {
   constexpr std::int64_t kTail = 4096;
-  const Descriptor fd(::open(log.c_str(), O_RDONLY | O_CLOEXEC));
+  const FileDescriptor fd(::open(log.c_str(), O_RDONLY | O_CLOEXEC));
   if (fd.get() < 0)
     return {};
   const std::int64_t end = ::lseek(fd.get(), 0, SEEK_END);

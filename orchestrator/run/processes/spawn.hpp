@@ -1,9 +1,8 @@
-// Starting a child process, and reading how one ended. No threads, no event loop.
+// Starting a child process, and the end of what it wrote. No threads, no event loop.
 #pragma once
 
 #include "orchestrator/run/processes/supervisor.hpp"
 
-#include <signal.h>
 #include <sys/types.h>
 
 namespace temper::orchestrator {
@@ -12,9 +11,6 @@ namespace temper::orchestrator {
 /// /dev/null and no other descriptor of ours. Returns after its program was executed. Errors: see
 /// Supervisor::start.
 Result<pid_t> spawn(const ChildSpec& spec);
-
-/// "exit code 3", "killed by signal 9 (Killed)".
-std::string exit_text(const siginfo_t& info);
 
 /// The last lines, about 4 KB at most, of what `log` holds after `begin`; empty if unreadable.
 std::string log_tail(const std::filesystem::path& log, std::int64_t begin);

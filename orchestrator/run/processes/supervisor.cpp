@@ -1,6 +1,7 @@
 #include "orchestrator/run/processes/supervisor.hpp"
 
 #include "actors/asio/asio.hpp"
+#include "core/exit_text.hpp"
 #include "orchestrator/run/processes/spawn.hpp"
 
 #include <fmt/format.h>

@@ -126,12 +126,11 @@ Status TwinContent::sample(const Sampling& work) {
     attempts_[r] = work.lease;
   }
   TEMPER_TRY(const ActorId actor, sampler_at(work.version));
-  actors::Generate message{work.lease, payloads_.group(work.group).prompt_tokens, {}};
-  for (const ResponseId r : work.responses)
-    message.items.push_back({r, {}});
   add(actor,
       {{},
-       [message = std::move(message)] { return actors::outgoing(message); },
+       [message = payloads_.generate(work.lease, work.group, work.responses)] {
+         return actors::outgoing(message);
+       },
        work.responses,
        work.responses.size()});
   return serve();
@@ -156,14 +155,7 @@ Status TwinContent::score(LeaseId lease, std::span<const ResponseId> responses) 
   const std::vector<ResponseId> all(responses.begin(), responses.end());
   add(kReference,
       {[this, all] { return sampled(all); },
-       [this, lease, all] {
-         actors::ScoreReference message{lease, {}};
-         for (const ResponseId r : all) {
-           message.items.push_back(
-               {payloads_.group_of(r).prompt_tokens, payloads_.response(r).tokens});
-         }
-         return actors::outgoing(message);
-       },
+       [this, lease, all] { return actors::outgoing(payloads_.score(lease, all)); },
        all});
   return serve();
 }
@@ -172,14 +164,7 @@ Status TwinContent::judge(LeaseId lease, std::span<const ResponseId> responses) 
   const std::vector<ResponseId> all(responses.begin(), responses.end());
   add(kReward,
       {[this, all] { return sampled(all); },
-       [this, lease, all] {
-         actors::Judge message{lease, {}};
-         for (const ResponseId r : all) {
-           const GroupPayload& group = payloads_.group_of(r);
-           message.items.push_back({group.prompt, group.answer, payloads_.response(r).tokens});
-         }
-         return actors::outgoing(message);
-       },
+       [this, lease, all] { return actors::outgoing(payloads_.judge(lease, all)); },
        all});
   return serve();
 }
@@ -191,19 +176,7 @@ Status TwinContent::train(LeaseId lease,
   add(kTrainer,
       {[this, all] { return scored(all); },
        [this, lease, certificate, all] {
-         actors::Train message{lease, certificate, {}};
-         message.items.reserve(all.size());
-         for (const ResponseId r : all) {
-           const ResponsePayload& p = payloads_.response(r);
-           message.items.push_back({payloads_.group_id(r),
-                                    payloads_.group_of(r).prompt_tokens,
-                                    p.tokens,
-                                    p.logprobs,
-                                    p.reference,
-                                    p.reward,
-                                    p.first_version});
-         }
-         return actors::outgoing(message);
+         return actors::outgoing(payloads_.train(lease, certificate, all));
        },
        all});
   return serve();
@@ -302,38 +275,28 @@ Status TwinContent::on_message(ActorId actor, const actors::IncomingMessage& m) 
   }
   if (m.is<actors::Activity>())
     return {};  // of real cores, which a twin does not count
-  if (m.is<actors::TrainerReady>()) {
-    TEMPER_TRY(const auto ready, m.decode<actors::TrainerReady>());
-    TEMPER_TRY_STATUS(publish(ready.weights));
-    pump();
-    return {};
-  }
-  if (m.is<actors::WeightsStaged>()) {
-    TEMPER_TRY(const auto staged, m.decode<actors::WeightsStaged>());
-    return staged.error.empty() ? answered(actor) : fail(actor, staged.error);
-  }
-  if (m.is<actors::WeightsCommitted>()) {
-    TEMPER_TRY(const auto committed, m.decode<actors::WeightsCommitted>());
-    return committed.error.empty() ? answered(actor) : fail(actor, committed.error);
-  }
-  if (m.is<actors::Generated>()) {
-    TEMPER_TRY(auto generated, m.decode<actors::Generated>());
-    return on_generated(actor, std::move(generated));
-  }
-  if (m.is<actors::ReferenceScored>()) {
-    TEMPER_TRY(auto scored, m.decode<actors::ReferenceScored>());
-    return on_scored(actor, std::move(scored));
-  }
-  if (m.is<actors::Judged>()) {
-    TEMPER_TRY(auto judged, m.decode<actors::Judged>());
-    return on_judged(actor, std::move(judged));
-  }
-  if (m.is<actors::Trained>()) {
-    TEMPER_TRY(const auto trained, m.decode<actors::Trained>());
-    TEMPER_TRY_STATUS(publish(trained.weights));
-    trained_[trained.lease] = trained.metrics;
-    return answered(actor);
-  }
+  const auto done = [&](const std::string& error) {
+    return error.empty() ? answered(actor) : fail(actor, error);
+  };
+  auto answer = actors::dispatch(
+      m,
+      [&](const actors::TrainerReady& ready) -> Status {
+        TEMPER_TRY_STATUS(publish(ready.weights));
+        pump();
+        return {};
+      },
+      [&](const actors::WeightsStaged& staged) { return done(staged.error); },
+      [&](const actors::WeightsCommitted& committed) { return done(committed.error); },
+      [&](actors::Generated generated) { return on_generated(actor, std::move(generated)); },
+      [&](actors::ReferenceScored scored) { return on_scored(actor, std::move(scored)); },
+      [&](actors::Judged judged) { return on_judged(actor, std::move(judged)); },
+      [&](const actors::Trained& trained) -> Status {
+        TEMPER_TRY_STATUS(publish(trained.weights));
+        trained_[trained.lease] = trained.metrics;
+        return answered(actor);
+      });
+  if (answer)
+    return *std::move(answer);
   return invalid_input(fmt::format("{} is not for a twin", actors::message_name(m.envelope().tag)));
 }
 

@@ -3,7 +3,6 @@
 #include "actors/protocol/catalog.hpp"
 #include "orchestrator/pipeline/placement.hpp"
 #include "orchestrator/run/actor_events.hpp"
-#include "orchestrator/run/virtual/simulated_roles.hpp"
 
 #include <fmt/format.h>
 
@@ -20,6 +19,21 @@ constexpr std::uint64_t kMostTurnsAtOnce = 100000;
 constexpr std::size_t kMostWeights = 8;
 
 using Answer = std::optional<Event>;
+
+event::Generated to_generated(ActorId actor, actors::CountedGenerated message) {
+  event::Generated event{actor, {}};
+  event.items.reserve(message.items.size());
+  for (auto& item : message.items) {
+    event.items.push_back({item.lease,
+                           item.response,
+                           item.prompt,
+                           item.tokens,
+                           std::move(item.segments),
+                           item.finish,
+                           item.cached});
+  }
+  return event;
+}
 
 }  // namespace
 
@@ -216,44 +230,23 @@ Status VirtualDriver::take(const ActorHost::Arrival& arrival) {
 
 Result<std::optional<Event>> VirtualDriver::to_event(ActorId actor,
                                                      const actors::IncomingMessage& m) {
-  if (m.is<actors::CountedGenerated>()) {
-    TEMPER_TRY(auto generated, m.decode<actors::CountedGenerated>());
-    event::Generated event{actor, {}};
-    event.items.reserve(generated.items.size());
-    for (auto& item : generated.items) {
-      event.items.push_back({item.lease,
-                             item.response,
-                             item.prompt,
-                             item.tokens,
-                             std::move(item.segments),
-                             item.finish,
-                             item.cached});
-    }
-    return Answer(std::move(event));
-  }
-  if (m.is<actors::CountedScored>()) {
-    TEMPER_TRY(const auto scored, m.decode<actors::CountedScored>());
-    return Answer(event::ReferenceScored{actor, scored.lease});
-  }
-  if (m.is<actors::Judged>()) {
-    TEMPER_TRY(auto judged, m.decode<actors::Judged>());
-    return to_judged(actor, std::move(judged));
-  }
-  if (m.is<actors::Trained>()) {
-    TEMPER_TRY(auto trained, m.decode<actors::Trained>());
-    return to_trained(actor, std::move(trained));
-  }
-  if (m.is<actors::TrainerReady>()) {
-    TEMPER_TRY(const auto ready, m.decode<actors::TrainerReady>());
-    weights_[ready.weights.version] = ready.weights;
-    return Answer(event::ActorReady{actor, ready.weights.version});
-  }
   if (m.is<actors::Ready>())
     return Answer(event::ActorReady{actor, std::nullopt});
-  if (m.is<actors::Failed>()) {
-    TEMPER_TRY(const auto failed, m.decode<actors::Failed>());
-    return invalid_input(failed.reason);
-  }
+  auto answer = actors::dispatch<Result<Answer>>(
+      m,
+      [&](actors::CountedGenerated generated) { return to_generated(actor, std::move(generated)); },
+      [&](const actors::CountedScored& scored) {
+        return event::ReferenceScored{actor, scored.lease};
+      },
+      [&](actors::Judged judged) { return to_judged(actor, std::move(judged)); },
+      [&](actors::Trained trained) { return to_trained(actor, std::move(trained)); },
+      [&](const actors::TrainerReady& ready) {
+        weights_[ready.weights.version] = ready.weights;
+        return event::ActorReady{actor, ready.weights.version};
+      },
+      [](const actors::Failed& failed) { return invalid_input(failed.reason); });
+  if (answer)
+    return *std::move(answer);
   TEMPER_TRY(auto plain, plain_event(actor, m));
   if (plain)
     return plain;
@@ -303,139 +296,6 @@ Result<std::optional<Event>> VirtualDriver::to_trained(ActorId actor, actors::Tr
 void VirtualDriver::follow(const Status& status) {
   if (!status)
     abort("content: " + status.error().context);
-}
-
-// --- Commands
-
-template <class M>
-void VirtualDriver::send(ActorId actor, M message) {
-  address(actor);
-  host_->deliver(actor,
-                 host_->form() == actors::Outbox::Form::Value
-                     ? actors::outgoing_value(std::move(message))
-                     : actors::outgoing(message));
-}
-
-void VirtualDriver::execute(const command::Launch& c) {
-  const ActorSpec& spec = scheduler_config_.actors[c.actor.value()];
-  if (launched_[c.actor.value()]) {
-    return abort(
-        fmt::format("{}: {}; a simulated actor would only do the same again", spec.name, c.reason));
-  }
-  const Status launched =
-      host_->launch(c.actor, simulated_role_config(options_.config, spec, options_.simulation));
-  if (!launched)
-    return abort(launched.error().context);
-  launched_[c.actor.value()] = true;
-  address(c.actor);
-}
-
-void VirtualDriver::execute(const command::Dispatch& c) {
-  actors::CountedGenerate work{c.lease, c.group, {}};
-  work.items.reserve(c.responses.size());
-  for (std::size_t i = 0; i < c.responses.size(); ++i) {
-    auto cached = actors::CachedAt::Nowhere;
-    if (!c.cached_on.empty() && c.cached_on[i])
-      cached = *c.cached_on[i] == c.actor ? actors::CachedAt::Here : actors::CachedAt::Elsewhere;
-    work.items.push_back({c.responses[i], scheduler_.queue().row(c.responses[i])->tokens, cached});
-  }
-  if (content_) {
-    Sampling sampling{c.lease, c.group, c.version, {}};
-    for (const auto& item : work.items) {
-      if (item.prefix == Tokens(0))
-        sampling.responses.push_back(item.response);
-    }
-    if (!sampling.responses.empty())
-      follow(content_->sample(sampling));
-  }
-  send(c.actor, std::move(work));
-}
-
-void VirtualDriver::execute(const command::Cancel& c) {
-  send(c.actor, actors::Cancel{{c.response}});
-}
-
-Tokens VirtualDriver::length_of(ResponseId r) const {
-  const Row& row = *scheduler_.queue().row(r);
-  return row.prompt + row.tokens;
-}
-
-void VirtualDriver::execute(const command::Withdraw& c) {
-  send(c.actor, actors::Withdraw{c.responses});
-}
-
-void VirtualDriver::execute(const command::ScoreReference& c) {
-  actors::CountedScore work{c.lease, {}, {}};
-  work.lengths.reserve(c.responses.size());
-  std::optional<GroupId> before;
-  for (const ResponseId r : c.responses) {
-    work.lengths.push_back(length_of(r));
-    const GroupId group = scheduler_.queue().group_of(r);
-    if (std::exchange(before, group) == group)
-      work.repeated += scheduler_.queue().row(r)->prompt;
-  }
-  if (content_)
-    follow(content_->score(c.lease, c.responses));
-  send(c.actor, std::move(work));
-}
-
-void VirtualDriver::execute(const command::Judge& c) {
-  actors::CountedJudge work{c.lease, {}};
-  work.items.reserve(c.responses.size());
-  for (const ResponseId r : c.responses)
-    work.items.push_back({r, scheduler_.queue().row(r)->tokens});
-  if (content_)
-    follow(content_->judge(c.lease, c.responses));
-  send(c.actor, std::move(work));
-}
-
-void VirtualDriver::execute(const command::Train& c) {
-  actors::CountedTrain work{c.lease, c.certificate, {}};
-  work.items.reserve(c.responses.size());
-  for (const ResponseId r : c.responses) {
-    const Row& row = *scheduler_.queue().row(r);
-    work.items.push_back({scheduler_.queue().group_of(r), row.prompt, row.tokens, row.reward});
-  }
-  if (content_)
-    follow(content_->train(c.lease, c.certificate, c.responses));
-  send(c.actor, std::move(work));
-}
-
-void VirtualDriver::execute(const command::StageWeights& c) {
-  const auto handle = weights_.find(c.version);
-  if (handle == weights_.end())
-    return post(event::WeightsStaged{c.actor, c.version, "the trainer has not published it"});
-  actors::WeightsHandle weights = handle->second;
-  weights.fd = -1;
-  send(c.actor, actors::StageWeights{weights});
-}
-
-void VirtualDriver::execute(const command::CommitWeights& c) {
-  send(c.actor, actors::CommitWeights{c.version});
-}
-
-void VirtualDriver::execute(const command::Switch& c) {
-  send(c.actor, actors::Switch{c.action});
-}
-
-void VirtualDriver::execute(const command::SaveCheckpoint& c) {
-  send(c.trainer, actors::SaveState{c.version, ""});
-}
-
-void VirtualDriver::execute(const command::Release& c) {
-  if (c.outcome != Outcome::Trained)
-    log_.warning("group given up", {{"group", c.group}, {"why", c.reason}});
-  if (content_)
-    content_->release(c.group);
-}
-
-void VirtualDriver::execute(const command::Rollback& c) {
-  abort(c.reason);
-}
-
-void VirtualDriver::execute(const command::Finish& c) {
-  if (!outcome_)
-    outcome_ = RunOutcome{c, now_, 0};
 }
 
 /// The run cannot go on for a reason outside the scheduler.

@@ -37,17 +37,15 @@ void DistQueue::add_group(GroupId id, PolicyVersion dispatched) {
   file(id, group);
   group.dispatched = dispatched;
   group.rows.resize(static_cast<std::size_t>(per_group_));
-  const std::uint64_t first = id.value() * static_cast<std::uint64_t>(per_group_);
-  for (std::uint64_t k = 0; k < group.rows.size(); ++k)
-    put(ResponseId(first + k), Field::Prompt);
+  for (std::size_t k = 0; k < group.rows.size(); ++k)
+    put(ids().at(id, k), Field::Prompt);
 }
 
 void DistQueue::remove_group(GroupId id) {
   const auto it = groups_.find(id);
   TEMPER_CHECK(it != groups_.end(), "removing a group that is not in the table");
-  const std::uint64_t first = id.value() * static_cast<std::uint64_t>(per_group_);
-  for (std::uint64_t k = 0; k < it->second.rows.size(); ++k) {
-    const ResponseId r(first + k);
+  for (std::size_t k = 0; k < it->second.rows.size(); ++k) {
+    const ResponseId r = ids().at(id, k);
     for (const Task task : {Task::Generate, Task::Reference, Task::Reward}) {
       if ((it->second.rows[k].ready & bit(task)) != 0)
         ready_[index(task)].erase(r);
@@ -95,10 +93,6 @@ Group* DistQueue::find_group(GroupId id) const {
   return at < window_.size() ? window_[at] : nullptr;
 }
 
-GroupId DistQueue::group_of(ResponseId r) const {
-  return GroupId(r.value() / static_cast<std::uint64_t>(per_group_));
-}
-
 bool DistQueue::in_training(GroupId id) const {
   const std::vector<Row>& rows = find_group(id)->rows;
   return std::any_of(rows.begin(), rows.end(), [](const Row& row) {
@@ -112,10 +106,9 @@ std::vector<ResponseId> DistQueue::live_responses(GroupId id) const {
   if (g == nullptr)
     return out;
   out.reserve(g->rows.size());
-  const std::uint64_t first = id.value() * static_cast<std::uint64_t>(per_group_);
-  for (std::uint64_t k = 0; k < g->rows.size(); ++k) {
+  for (std::size_t k = 0; k < g->rows.size(); ++k) {
     if (!g->rows[k].failed)
-      out.emplace_back(first + k);
+      out.push_back(ids().at(id, k));
   }
   return out;
 }
@@ -140,7 +133,7 @@ Row* DistQueue::find_row(ResponseId r) const {
   Group* group = find_group(group_of(r));
   if (group == nullptr)
     return nullptr;
-  return &group->rows[r.value() % static_cast<std::uint64_t>(per_group_)];
+  return &group->rows[ids().place_of(r)];
 }
 
 void DistQueue::put(ResponseId r, Field field) {
@@ -388,11 +381,10 @@ Load DistQueue::load(ActorId actor) const {
 std::vector<ResponseId> DistQueue::generating(ActorId actor) const {
   std::vector<ResponseId> out;
   for (const auto& [id, group] : groups_) {
-    const std::uint64_t first = id.value() * static_cast<std::uint64_t>(per_group_);
-    for (std::uint64_t k = 0; k < group.rows.size(); ++k) {
+    for (std::size_t k = 0; k < group.rows.size(); ++k) {
       const Lease* lease = find(group.rows[k].lease[index(Task::Generate)]);
       if (lease != nullptr && lease->actor == actor)
-        out.emplace_back(first + k);
+        out.push_back(ids().at(id, k));
     }
   }
   return out;
@@ -425,13 +417,12 @@ void DistQueue::rebuild() {
   for (auto& [id, group] : groups_) {
     file(id, group);
     group.trainable = group.judged = false;
-    const std::uint64_t first = id.value() * static_cast<std::uint64_t>(per_group_);
-    for (std::uint64_t k = 0; k < group.rows.size(); ++k) {
+    for (std::size_t k = 0; k < group.rows.size(); ++k) {
       group.rows[k].lease = {};
       group.rows[k].cached_on.reset();
       group.rows[k].ready = 0;
       generated_ += has(group.rows[k], Field::Response) ? 1 : 0;
-      refresh(ResponseId(first + k), group.rows[k]);
+      refresh(ids().at(id, k), group.rows[k]);
     }
   }
 }

@@ -12,6 +12,7 @@
 #include "actors/protocol/sample.hpp"
 #include "core/describe.hpp"
 #include "core/result.hpp"
+#include "orchestrator/scheduler/queue/response_ids.hpp"
 #include "orchestrator/scheduler/queue/response_set.hpp"
 
 #include <array>
@@ -102,7 +103,8 @@ class DistQueue {
   bool has_credit() const;
   const Group* group(GroupId id) const;
   const std::map<GroupId, Group>& groups() const { return groups_; }
-  GroupId group_of(ResponseId r) const;
+  ResponseIds ids() const { return ResponseIds(per_group_); }
+  GroupId group_of(ResponseId r) const { return ids().group_of(r); }
   /// An update that holds it is under way. Requires: it is in the table.
   bool in_training(GroupId id) const;
   /// Groups whose every response is ready to train or failed, by the version that their age is

@@ -1,7 +1,7 @@
 #include "actors/runtime/process.hpp"
 #include "actors/shared_memory/shared_buffer.hpp"
 #include "actors/task/verifier.hpp"
-#include "core/files.hpp"
+#include "core/temporary_folder.hpp"
 #include "orchestrator/worker/measure/bench.hpp"
 #include "orchestrator/worker/roles/engines.hpp"
 
@@ -14,24 +14,6 @@
 
 namespace temper::orchestrator {
 namespace {
-
-/// A folder that is gone afterwards.
-class Scratch {
- public:
-  Scratch()
-      : path_(std::filesystem::temp_directory_path() /
-              fmt::format("temper-measure-{}", ::getpid())) {}
-  Scratch(const Scratch&) = delete;
-  Scratch& operator=(const Scratch&) = delete;
-  ~Scratch() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  const std::filesystem::path& path() const { return path_; }
-
- private:
-  std::filesystem::path path_;
-};
 
 /// What is timed between two calls of lap().
 class Laps {
@@ -56,8 +38,7 @@ Status measure_weights(Bench& bench) {
   TEMPER_TRY(const auto trainer, make_trainer(bench, role));
   TEMPER_TRY(const auto engine, bench.make_engine(std::nullopt));
   const auto batch = train_batch(bench);
-  const Scratch scratch;
-  TEMPER_TRY_STATUS(make_folder(scratch.path()));
+  TEMPER_TRY(const TemporaryFolder scratch, TemporaryFolder::create("temper-measure-"));
   Laps laps(bench.clock());
   for (int repeat = 0; repeat < kRepeats; ++repeat) {
     const PolicyVersion version(static_cast<std::uint64_t>(repeat) + 1);

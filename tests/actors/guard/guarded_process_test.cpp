@@ -1,5 +1,7 @@
 #include "actors/guard/guarded_process.hpp"
 
+#include "tests/support/temporary_folder.hpp"
+
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -51,14 +53,11 @@ bool wait_until_gone(GuardedProcess& process) {
 class Guard : public ::testing::Test {
  protected:
   Guard() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "temper-XXXXXX").string();
-    folder_ = ::mkdtemp(pattern.data());
     // Whoever holds this open for writing is alive: a fifo that reads end of file when all ended.
     alive_path_ = (folder_ / "alive").string();
     EXPECT_EQ(::mkfifo(alive_path_.c_str(), 0600), 0);
-    alive_ = UniqueFd(::open(alive_path_.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+    alive_ = FileDescriptor(::open(alive_path_.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
   }
-  ~Guard() override { std::filesystem::remove_all(folder_); }
 
   /// A command that holds the fifo open, leaves a child that does, and one more in a session of its
   /// own whose parent has ended; says "ready" on the fifo, then does `then`.
@@ -71,9 +70,9 @@ class Guard : public ::testing::Test {
     return {"/bin/sh", file.string()};
   }
 
-  std::filesystem::path folder_;
+  const test::TemporaryFolder folder_;
   std::string alive_path_;
-  UniqueFd alive_;
+  FileDescriptor alive_;
 };
 
 std::vector<std::string> shell(const std::string& script) {
@@ -130,7 +129,7 @@ TEST_F(Guard, GivesTheCommandDefaultSignalsAndItsOwnGroup) {
 }
 
 TEST_F(Guard, InheritsNoDescriptorButThree) {
-  const UniqueFd leak(::open("/dev/null", O_RDONLY));  // Without O_CLOEXEC.
+  const FileDescriptor leak(::open("/dev/null", O_RDONLY));  // Without O_CLOEXEC.
   const auto other = GuardedProcess::start(shell("cat"));
   auto process = GuardedProcess::start({"ls", "/proc/self/fd"});
   ASSERT_TRUE(process);

@@ -2,6 +2,7 @@
 
 #include "core/clock.hpp"
 #include "core/random.hpp"
+#include "tests/support/temporary_folder.hpp"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -20,12 +21,6 @@ constexpr const char* kGood = R"(while read -r line; do echo '{"reward": 0.5}'; 
 
 class CommandVerifier : public ::testing::Test {
  protected:
-  CommandVerifier() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "temper-XXXXXX").string();
-    folder_ = ::mkdtemp(pattern.data());
-  }
-  ~CommandVerifier() override { std::filesystem::remove_all(folder_); }
-
   /// A verifier that runs `script` with /bin/sh.
   std::unique_ptr<Verifier> verifier(const std::string& script,
                                      Duration deadline = std::chrono::seconds(5),
@@ -50,7 +45,7 @@ class CommandVerifier : public ::testing::Test {
     return verdicts[0].failure;
   }
 
-  std::filesystem::path folder_;
+  const test::TemporaryFolder folder_;
 };
 
 std::vector<Judgement> responses(const std::vector<std::string>& texts) {
@@ -192,7 +187,7 @@ TEST_F(CommandVerifier, WhatCannotBeStartedIsAnErrorAtOnce) {
   ASSERT_FALSE(missing);
   EXPECT_EQ(missing.error().context,
             "verifier.command: no executable `no-such-program-anywhere` in PATH");
-  config.command = {folder_.string()};
+  config.command = {folder_.path().string()};
   EXPECT_FALSE(make_verifier(config));
 }
 

@@ -2,6 +2,7 @@
 
 #include "actors/task/internal/text.hpp"
 #include "core/random.hpp"
+#include "tests/support/temporary_folder.hpp"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -136,12 +137,6 @@ TEST(Jsonl, BytesChangedInAGoodLineNeverCrossToAnotherLine) {
 
 class JsonlSource : public ::testing::Test {
  protected:
-  JsonlSource() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "temper-XXXXXX").string();
-    folder_ = ::mkdtemp(pattern.data());
-  }
-  ~JsonlSource() override { std::filesystem::remove_all(folder_); }
-
   /// Prompts p0 to p(n-1).
   TaskConfig task_of(int n, double held_out = 0.1) const {
     TaskConfig task;
@@ -154,7 +149,7 @@ class JsonlSource : public ::testing::Test {
     return task;
   }
 
-  std::filesystem::path folder_;
+  const test::TemporaryFolder folder_;
 };
 
 TEST_F(JsonlSource, AnEpochHasEachTrainingProblemOnceAndNoneThatIsHeldOut) {
@@ -213,7 +208,7 @@ TEST_F(JsonlSource, AMissingFileAndAnEmptyPathAreErrors) {
   EXPECT_NE(missing.error().context.find("d.jsonl.none"), std::string::npos);
   task.path.clear();
   EXPECT_FALSE(make_prompt_source(task, 1));
-  task.path = folder_.string();
+  task.path = folder_.path().string();
   EXPECT_FALSE(make_prompt_source(task, 1));
 }
 

@@ -6,6 +6,7 @@
 #include "orchestrator/record/event_log.hpp"
 #include "tests/support/gunzip.hpp"
 #include "tests/support/scheduler_world.hpp"
+#include "tests/support/temporary_folder.hpp"
 #include "tests/support/trace.hpp"
 
 #include <gtest/gtest.h>
@@ -19,19 +20,9 @@ namespace {
 
 using nlohmann::json;
 
-class TempDir {
- public:
-  TempDir() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "temper-XXXXXX").string();
-    path = mkdtemp(pattern.data());
-  }
-  ~TempDir() { std::filesystem::remove_all(path); }
-  std::filesystem::path path;
-};
-
 /// A random run, with spans made up for its trainer and engines, recorded into a folder.
 struct RecordedRun {
-  TempDir dir;
+  test::TemporaryFolder dir;
   Summary summary;
 
   explicit RecordedRun(std::uint64_t seed, TraceForm trace = TraceForm::Json) {
@@ -40,8 +31,8 @@ struct RecordedRun {
     config.steps = 5;
     for (std::uint32_t a = 0; a < config.actors.size(); ++a)
       config.actors[a].cards = {CardId(a / 2)};
-    auto recorder = RunRecorder::create(dir.path, trace);
-    auto log = EventLog::create(dir.path / "events.log");
+    auto recorder = RunRecorder::create(dir.path(), trace);
+    auto log = EventLog::create(dir.path() / "events.log");
     EXPECT_TRUE(recorder && log);
     std::uint64_t sequence = 0;
     const auto write = [&](Time time, const Event& event, const Commands& commands) {
@@ -64,13 +55,13 @@ struct RecordedRun {
     };
     world.play();
     summary = *(*recorder)->close({"run", 3, log->hash()});
-    EXPECT_TRUE(write_file_atomically(dir.path / "config.yaml", "name: run\nseed: 3\n"));
+    EXPECT_TRUE(write_file_atomically(dir.path() / "config.yaml", "name: run\nseed: 3\n"));
   }
 };
 
 TEST(RunRecorder, TheTraceIsJsonAndItsCardsCoverTheWholeTime) {
   const RecordedRun run(1);
-  const json trace = parse_json_or_throw(*read_file(run.dir.path / "trace.json"));
+  const json trace = parse_json_or_throw(*read_file(run.dir.path() / "trace.json"));
   std::set<std::string> tracks, instants, counters;
   for (const json& e : trace) {
     const std::string ph = e.at("ph");
@@ -94,23 +85,23 @@ TEST(RunRecorder, TheTraceIsJsonAndItsCardsCoverTheWholeTime) {
 TEST(RunRecorder, TheCompressedTraceIsTheSame) {
   const RecordedRun plain(1);
   const RecordedRun compressed(1, TraceForm::Gzip);
-  EXPECT_EQ(test::gunzip(compressed.dir.path / "trace.json.gz"),
-            *read_file(plain.dir.path / "trace.json"));
-  EXPECT_FALSE(std::filesystem::exists(compressed.dir.path / "trace.json"));
+  EXPECT_EQ(test::gunzip(compressed.dir.path() / "trace.json.gz"),
+            *read_file(plain.dir.path() / "trace.json"));
+  EXPECT_FALSE(std::filesystem::exists(compressed.dir.path() / "trace.json"));
 }
 
 TEST(RunRecorder, TheTraceOfARunWithoutAnyRecordIsJson) {
-  const TempDir dir;
-  auto recorder = RunRecorder::create(dir.path);
+  const test::TemporaryFolder dir;
+  auto recorder = RunRecorder::create(dir.path());
   ASSERT_TRUE(recorder.has_value());
   ASSERT_TRUE((*recorder)->close({}).has_value());
-  EXPECT_TRUE(parse_json_or_throw(*read_file(dir.path / "trace.json")).empty());
-  EXPECT_FALSE(parse_json_or_throw(*read_file(dir.path / "summary.json")).at("ok").get<bool>());
+  EXPECT_TRUE(parse_json_or_throw(*read_file(dir.path() / "trace.json")).empty());
+  EXPECT_FALSE(parse_json_or_throw(*read_file(dir.path() / "summary.json")).at("ok").get<bool>());
 }
 
 TEST(RunRecorder, ThereIsALinePerUpdateWithSharesThatAddUp) {
   const RecordedRun run(2);
-  std::istringstream lines(*read_file(run.dir.path / "metrics.jsonl"));
+  std::istringstream lines(*read_file(run.dir.path() / "metrics.jsonl"));
   std::string text;
   std::uint64_t step = 0;
   while (std::getline(lines, text)) {
@@ -145,8 +136,8 @@ TEST(Report, AgreesWithSummaryJsonByteForByte) {
   for (std::uint64_t seed = 1; seed < 6; ++seed) {
     const RecordedRun run(seed);
     std::ostringstream out, err;
-    ASSERT_EQ(run_report({run.dir.path.string(), ReportOptions::Format::Json}, out, err), 0);
-    EXPECT_EQ(out.str(), *read_file(run.dir.path / "summary.json"));
+    ASSERT_EQ(run_report({run.dir.path().string(), ReportOptions::Format::Json}, out, err), 0);
+    EXPECT_EQ(out.str(), *read_file(run.dir.path() / "summary.json"));
     EXPECT_EQ(err.str(), "");
   }
 }
@@ -154,15 +145,15 @@ TEST(Report, AgreesWithSummaryJsonByteForByte) {
 TEST(Report, TheTextNamesOutcomeRewardAndCards) {
   const RecordedRun run(1);
   std::ostringstream out, err;
-  ASSERT_EQ(run_report({run.dir.path.string(), ReportOptions::Format::Text}, out, err), 0);
+  ASSERT_EQ(run_report({run.dir.path().string(), ReportOptions::Format::Text}, out, err), 0);
   for (const char* part : {"run: finished after 5 steps", "reward", "card 0", "staleness"})
     EXPECT_NE(out.str().find(part), std::string::npos) << out.str();
 }
 
 TEST(Report, AFolderWithoutALogIsAnError) {
-  const TempDir dir;
+  const test::TemporaryFolder dir;
   std::ostringstream out, err;
-  EXPECT_EQ(run_report({dir.path.string()}, out, err), 1);
+  EXPECT_EQ(run_report({dir.path().string()}, out, err), 1);
   EXPECT_NE(err.str().find("events.log"), std::string::npos);
 }
 

@@ -2,6 +2,7 @@
 #include "sim_hw/calibration/fit.hpp"
 #include "sim_hw/calibration/store.hpp"
 #include "sim_hw/queries/queries.hpp"
+#include "tests/support/temporary_folder.hpp"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -176,9 +177,8 @@ TEST(Calibration, LeavesEachModelOutInTurnAndRestoresTheConstants) {
 }
 
 TEST(CalibrationStore, WritesWhatItReads) {
-  std::string folder = (std::filesystem::temp_directory_path() / "temper-XXXXXX").string();
-  ASSERT_NE(::mkdtemp(folder.data()), nullptr);
-  const std::filesystem::path file = std::filesystem::path(folder) / "calibration" / "card.yaml";
+  const test::TemporaryFolder folder;
+  const std::filesystem::path file = folder / "calibration/card.yaml";
   Calibration written;
   written.operators.matmul_boost = 0.1 + 0.2;  // Not exact in decimals.
   written.operators.attention_softmax = 1.0 / 3e13;
@@ -191,13 +191,12 @@ TEST(CalibrationStore, WritesWhatItReads) {
   EXPECT_EQ(to_json(*read, JsonStyle::Pretty), to_json(written, JsonStyle::Pretty));
   EXPECT_EQ(read->operators.matmul_boost, written.operators.matmul_boost);
   EXPECT_EQ(read->operators.attention_softmax, written.operators.attention_softmax);
-  EXPECT_FALSE(load(std::filesystem::path(folder) / "missing.yaml"));
+  EXPECT_FALSE(load(folder / "missing.yaml"));
   std::ofstream(file) << "operators:\n  matmul_boots: 0.5\n";
   const auto misspelt = load(file);
   ASSERT_FALSE(misspelt);
   EXPECT_NE(misspelt.error().context.find("matmul_boost"), std::string::npos)
       << misspelt.error().context;
-  std::filesystem::remove_all(folder);
 }
 
 TEST(CalibrationStore, KeepsTheProvenanceOfConstantsThatAreNotFittedAgain) {

@@ -1,6 +1,7 @@
 #include "sim_hw/iteration/lengths.hpp"
 #include "sim_hw/iteration/one_card.hpp"
 #include "sim_hw/queries/queries.hpp"
+#include "tests/support/temporary_folder.hpp"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -174,17 +175,12 @@ TEST(Lengths, RefuseAMeanThatNoListHas) {
 
 class LengthsFile : public testing::Test {
  protected:
-  void SetUp() override {
-    folder_ = (std::filesystem::temp_directory_path() / "temper-XXXXXX").string();
-    ASSERT_NE(::mkdtemp(folder_.data()), nullptr);
-  }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
   std::filesystem::path holding(std::string_view text) {
-    const std::filesystem::path file = std::filesystem::path(folder_) / "lengths.json";
+    const std::filesystem::path file = folder_ / "lengths.json";
     std::ofstream(file) << text;
     return file;
   }
-  std::string folder_;
+  const test::TemporaryFolder folder_;
 };
 
 TEST_F(LengthsFile, IsReadAscending) {
@@ -205,8 +201,7 @@ TEST_F(LengthsFile, IsRefusedWithItsNameAndEntry) {
     EXPECT_NE(lengths.error().context.find("entry 2"), std::string::npos)
         << lengths.error().context;
   }
-  EXPECT_EQ(read_lengths(std::filesystem::path(folder_) / "none.json").error().code,
-            ErrorCode::NotFound);
+  EXPECT_EQ(read_lengths(folder_ / "none.json").error().code, ErrorCode::NotFound);
 }
 
 TEST_F(LengthsFile, MustHoldOneLengthPerResponseWithinTheLongest) {
@@ -214,7 +209,7 @@ TEST_F(LengthsFile, MustHoldOneLengthPerResponseWithinTheLongest) {
   const auto failure = [&](const char* lengths, const char* params) {
     holding(lengths);
     const auto answer = cost_of(
-        {catalog, folder_},
+        {catalog, folder_.path()},
         {"nvidia-h200",
          1,
          "rl_iteration",

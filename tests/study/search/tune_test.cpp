@@ -7,6 +7,7 @@
 #include "study/search/tune_report.hpp"
 #include "study/search/tune_screen.hpp"
 #include "tests/support/small_pipeline.hpp"
+#include "tests/support/temporary_folder.hpp"
 
 #include <gtest/gtest.h>
 
@@ -26,8 +27,6 @@ using temper::testing::small_pipeline;
 class Tune : public ::testing::Test {
  protected:
   void SetUp() override {
-    folder_ = (fs::temp_directory_path() / "temper-tune-XXXXXX").string();
-    ASSERT_NE(::mkdtemp(folder_.data()), nullptr);
     options_.config = write("small.yaml", to_yaml(small_pipeline()));
     options_.runs = 12;
     options_.response_weight = 1;
@@ -35,10 +34,9 @@ class Tune : public ::testing::Test {
     options_.final_updates = 3;
     options_.etas = {0, 1};
   }
-  void TearDown() override { fs::remove_all(folder_); }
 
   fs::path write(const std::string& name, const std::string& text) {
-    const fs::path file = fs::path(folder_) / name;
+    const fs::path file = folder_ / name;
     EXPECT_TRUE(write_file_atomically(file, text));
     return file;
   }
@@ -57,7 +55,7 @@ class Tune : public ::testing::Test {
     return result ? "" : result.error().context;
   }
 
-  std::string folder_;
+  const test::TemporaryFolder folder_;
   TuneOptions options_;
 };
 
@@ -201,7 +199,7 @@ TEST_F(Tune, TheCommandWritesWhatItFoundAndNeverOverIt) {
   command.etas = {"1"};
   command.effort = 2;
   command.steps = 1;
-  command.out = (fs::path(folder_) / "out").string();
+  command.out = (folder_ / "out").string();
   std::ostringstream out, err;
   ASSERT_EQ(cli::run_tune(command, out, err), 0) << err.str();
   EXPECT_NE(out.str().find("as given"), std::string::npos);

@@ -7,6 +7,7 @@
 #include "orchestrator/run/virtual/simulated_actors.hpp"
 #include "orchestrator/run/virtual/virtual_driver.hpp"
 #include "tests/support/small_pipeline.hpp"
+#include "tests/support/temporary_folder.hpp"
 
 #include <gtest/gtest.h>
 
@@ -24,16 +25,15 @@ using temper::testing::small_pipeline;
 
 /// The summary that `temper run --driver in-process` leaves.
 Summary summary_of_run(const PipelineConfig& config) {
-  std::string folder = (fs::temp_directory_path() / "temper-simulate-XXXXXX").string();
-  EXPECT_NE(::mkdtemp(folder.data()), nullptr);
+  const test::TemporaryFolder folder;
   VirtualOptions options;
   options.config = config;
   options.simulation = *resolve_simulation(config);
-  options.log = fs::path(folder) / "events.log";
+  options.log = folder / "events.log";
   std::vector<std::string> names;
   for (const ActorSpec& spec : actor_slots(config))
     names.push_back(spec.name);
-  const auto recorder = RunRecorder::create(folder).value();
+  const auto recorder = RunRecorder::create(folder.path()).value();
   RunObserver observer;
   observer.on_record = [&](const Record& record) { recorder->feed(record); };
   const auto driver =
@@ -45,7 +45,6 @@ Summary summary_of_run(const PipelineConfig& config) {
   const RunOutcome outcome = driver->run();
   EXPECT_TRUE(outcome.finish.ok) << outcome.finish.reason;
   Summary summary = recorder->close({config.name, config.seed, outcome.log_hash}).value();
-  fs::remove_all(folder);
   return summary;
 }
 

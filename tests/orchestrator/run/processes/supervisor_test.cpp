@@ -2,6 +2,7 @@
 
 #include "actors/asio/asio.hpp"
 #include "core/clock.hpp"
+#include "tests/support/temporary_folder.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -27,12 +28,6 @@ constexpr Duration kPatience = 20s;
 
 class SupervisorTest : public testing::TestWithParam<Supervisor::Notice> {
  protected:
-  SupervisorTest() {
-    std::string path = (fs::temp_directory_path() / "temper-test-XXXXXX").string();
-    folder_ = ::mkdtemp(path.data());
-  }
-  ~SupervisorTest() override { fs::remove_all(folder_); }
-
   ChildSpec shell(const std::string& name, const std::string& script) const {
     return {.name = name,
             .command = {"/bin/sh", "-c", script},
@@ -52,7 +47,7 @@ class SupervisorTest : public testing::TestWithParam<Supervisor::Notice> {
     ASSERT_EQ(exits_.size(), count);
   }
 
-  fs::path folder_;
+  const test::TemporaryFolder folder_;
   boost::asio::io_context io_;
   std::vector<ChildExit> exits_;
 };

@@ -3,6 +3,7 @@
 #include "orchestrator/run/virtual/twin_content.hpp"
 
 #include "actors/asio/asio.hpp"
+#include "tests/support/temporary_folder.hpp"
 
 #include <gtest/gtest.h>
 
@@ -17,8 +18,6 @@ namespace fs = std::filesystem;
 class TwinWorkers : public ::testing::Test {
  protected:
   TwinWorkers() {
-    std::string name = (fs::temp_directory_path() / "temper-twin-XXXXXX").string();
-    folder_ = ::mkdtemp(name.data());
     config.policy = actors::PolicyKind::Synthetic;
     config.algorithm.groups_per_update = 2;
     config.algorithm.responses_per_group = 2;
@@ -28,10 +27,7 @@ class TwinWorkers : public ::testing::Test {
     config.synthetic.tokens = Tokens(3);
     config.transport.heartbeat_timeout = std::chrono::seconds(60);  // a busy machine is no failure
   }
-  ~TwinWorkers() override {
-    content.reset();
-    fs::remove_all(folder_);
-  }
+  ~TwinWorkers() override { content.reset(); }
 
   Status start() {
     TwinOptions options{config, {}, worker, [this](std::string_view name) {
@@ -79,9 +75,9 @@ class TwinWorkers : public ::testing::Test {
   std::unique_ptr<TwinContent> content;
 
  private:
-  fs::path folder_;
   const RealClock clock_;
   boost::asio::io_context io_{1};
+  const test::TemporaryFolder folder_;
   std::uint64_t leases_ = 0;
 };
 

@@ -1,0 +1,38 @@
+// Owns one descriptor of the operating system and closes it: files, pipes, sockets, memory.
+#pragma once
+
+#include <unistd.h>
+
+#include <utility>
+
+namespace temper {
+
+class FileDescriptor {
+ public:
+  FileDescriptor() = default;
+  /// Takes `fd` over; a negative one (a call that failed) is none.
+  explicit FileDescriptor(int fd) : fd_(fd) {}
+  FileDescriptor(FileDescriptor&& other) noexcept : fd_(other.release()) {}
+  FileDescriptor& operator=(FileDescriptor&& other) noexcept {
+    if (this != &other) {
+      reset();
+      fd_ = other.release();
+    }
+    return *this;
+  }
+  ~FileDescriptor() { reset(); }
+
+  int get() const { return fd_; }
+  bool is_open() const { return fd_ >= 0; }
+  void reset() {
+    if (fd_ >= 0)
+      ::close(std::exchange(fd_, -1));
+  }
+  /// Closing it is the caller's from here on.
+  [[nodiscard]] int release() { return std::exchange(fd_, -1); }
+
+ private:
+  int fd_ = -1;
+};
+
+}  // namespace temper

@@ -1,0 +1,154 @@
+// The auditor, on what the scheduler commands: may it be ordered in this state?
+#include "orchestrator/record/audit.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+namespace temper::orchestrator {
+
+void Auditor::on_command(const command::Launch& c) {
+  state_.engine_version.erase(c.actor.value());
+  state_.visiting.erase(c.actor.value());
+  std::erase_if(state_.leases, [&](const auto& l) { return l.second.actor == c.actor.value(); });
+}
+
+/// Shared cards belong to one role at a time.
+void Auditor::on_command(const command::Switch& c) {
+  using A = actors::SwitchAction;
+  if (c.action == A::OnloadOptimizer) {
+    state_.trainer_parked = false;
+    if (shared_cards_hold_engines() || !state_.visiting.empty())
+      violation("the optimizer comes to cards that others still hold");
+  }
+  if (c.action == A::OffloadOptimizer && state_.updating != 0)
+    violation("the optimizer leaves during an update");
+  if (c.action == A::OnloadReference) {
+    if (!state_.trainer_parked || shared_cards_hold_engines())
+      violation("a reference comes to cards that others still hold");
+    state_.visiting.insert(c.actor.value());
+  }
+  if (c.action == A::AllocateKv && takes_turns(c.actor) && !state_.trainer_parked)
+    violation("a KV cache is allocated beside the optimizer");
+}
+
+void Auditor::on_command(const command::Dispatch& c) {
+  if (takes_turns(c.actor) && !state_.trainer_parked)
+    violation(fmt::format("group {} is dispatched to cards that train", c.group));
+  const auto engine = state_.engine_version.find(c.actor.value());
+  if (engine == state_.engine_version.end() || engine->second != c.version.value()) {
+    violation(
+        fmt::format("group {} is dispatched under a version its engine does not hold", c.group));
+  }
+  if (!state_.outstanding.contains(c.group.value())) {
+    if (state_.dispatched > 0 && c.group.value() <= state_.highest_group) {
+      violation(fmt::format("group {} is dispatched again after it had left", c.group));
+    }
+    state_.highest_group = c.group.value();
+    ++state_.dispatched;
+    GroupState& group = state_.outstanding[c.group.value()];
+    group.dispatched = group.age_from = c.version.value();
+    for (const ResponseId r : c.responses)
+      group.responses[r.value()];
+  } else if (c.version.value() < state_.outstanding[c.group.value()].dispatched) {
+    violation(fmt::format("group {} goes on under weights older than its first", c.group));
+  }
+  grant(c.actor, c.lease, c.responses);
+}
+
+void Auditor::on_command(const command::ScoreReference& c) {
+  if (takes_turns(c.actor) && !state_.visiting.contains(c.actor.value()))
+    violation("a reference scores on cards that are not its own");
+  grant(c.actor, c.lease, c.responses);
+}
+void Auditor::on_command(const command::Judge& c) {
+  grant(c.actor, c.lease, c.responses);
+}
+
+void Auditor::on_command(const command::Train& c) {
+  state_.updating = c.lease.value();
+  if (state_.trainer_parked || shared_cards_hold_engines() || !state_.visiting.empty())
+    violation("an update on cards that others still hold");
+  if (c.certificate.step.value() != state_.version)
+    violation("an update of another version");
+  if (c.certificate.bound != bound().value_or(std::numeric_limits<std::uint64_t>::max()))
+    violation("a certificate of another bound than the run's rule keeps");
+  if (c.certificate.groups.size() != static_cast<std::size_t>(config_.groups_per_update)) {
+    violation("an update of another size than groups_per_update");
+  }
+  std::set<std::uint64_t> sent;
+  for (const ResponseId r : c.responses)
+    sent.insert(r.value());
+  std::size_t expected = 0;
+  for (const auto& entry : c.certificate.groups) {
+    const auto it = state_.outstanding.find(entry.group.value());
+    if (it == state_.outstanding.end() || it->second.in_update != 0) {
+      violation(fmt::format("group {} is trained twice or was never dispatched", entry.group));
+      continue;
+    }
+    it->second.in_update = c.lease.value();
+    if (entry.dispatched.value() != it->second.dispatched ||
+        entry.age_from().value() != it->second.age_from) {
+      violation(fmt::format("the certificate is wrong about group {}", entry.group));
+    }
+    for (const auto& [id, r] : it->second.responses) {
+      if (r.failed)
+        continue;
+      ++expected;
+      const bool whole = r.generated && r.judged && (r.scored || !config_.has_reference());
+      if (!whole || !sent.contains(id)) {
+        violation(fmt::format("response {} is trained on before it is complete", id));
+      }
+    }
+  }
+  if (expected != sent.size())
+    violation("an update holds responses of other groups");
+  grant(c.actor, c.lease, c.responses);
+}
+
+void Auditor::on_command(const command::Release& c) {
+  const auto it = state_.outstanding.find(c.group.value());
+  if (c.outcome == Outcome::Trained) {
+    if (it != state_.outstanding.end())
+      violation("a group is released as trained but was not");
+    return;
+  }
+  if (it == state_.outstanding.end())
+    return violation("a group is released that is not there");
+  if (it->second.in_update != 0)
+    violation("a group is dropped while it is being trained");
+  if (c.outcome == Outcome::Filtered)
+    check_filtered(c.group, it->second);
+  ++(c.outcome == Outcome::Failed    ? state_.failed
+     : c.outcome == Outcome::Evicted ? state_.evicted
+                                     : state_.filtered);
+  state_.outstanding.erase(it);
+}
+
+void Auditor::check_filtered(GroupId id, const GroupState& group) {
+  if (!config_.filter_equal_rewards)
+    violation(fmt::format("group {} is filtered, which this run does not do", id));
+  std::set<double> rewards;
+  for (const auto& [response, state] : group.responses) {
+    if (state.failed)
+      continue;
+    if (!state.generated || !state.judged)
+      violation(fmt::format("group {} is filtered before it is judged", id));
+    rewards.insert(state.reward);
+  }
+  if (rewards.size() != 1)
+    violation(fmt::format("group {} is filtered, but its rewards differ", id));
+}
+
+void Auditor::on_command(const command::Finish& c) {
+  ended_ = true;
+  if (!c.ok)
+    return;
+  if (!state_.outstanding.empty())
+    violation("the run ended well but left groups outstanding");
+  if (state_.version != config_.steps)
+    violation("the run ended well before its last update");
+}
+
+}  // namespace temper::orchestrator

@@ -1,0 +1,140 @@
+// The live driver, on what the scheduler commands: work for actors, weights, checkpoints, the end.
+#include "actors/protocol/catalog.hpp"
+#include "orchestrator/run/live/live_driver.hpp"
+
+#include <fmt/format.h>
+
+namespace temper::orchestrator {
+
+void LiveDriver::execute(const command::Dispatch& c) {
+  if (!payloads_.has(c.group)) {
+    const Status added = payloads_.add(c.group, prompts_->train(c.group.value()), tokenizer_);
+    if (!added)
+      return fail(added.error().context);
+  }
+  send(c.actor, payloads_.generate(c.lease, c.group, c.responses));
+}
+
+void LiveDriver::execute(const command::Cancel& c) {
+  send(c.actor, actors::Cancel{{c.response}});
+}
+
+void LiveDriver::execute(const command::Withdraw& c) {
+  send(c.actor, actors::Withdraw{c.responses});
+}
+
+void LiveDriver::execute(const command::ScoreReference& c) {
+  send(c.actor, payloads_.score(c.lease, c.responses));
+}
+
+void LiveDriver::execute(const command::Judge& c) {
+  send(c.actor, payloads_.judge(c.lease, c.responses));
+}
+
+void LiveDriver::execute(const command::Train& c) {
+  send(c.actor, payloads_.train(c.lease, c.certificate, c.responses));
+}
+
+void LiveDriver::execute(const command::StageWeights& c) {
+  const actors::WeightsHandle* handle = weights_.handle(c.version);
+  if (handle == nullptr) {
+    return post(event::WeightsStaged{c.actor, c.version, "the trainer has not published it"});
+  }
+  send(c.actor, actors::StageWeights{*handle});
+  if (const auto image = weights_.image(c.version)) {
+    const Status sent = actors::for_each_chunk(c.version, *image, [&](actors::WeightsChunk chunk) {
+      send(c.actor, chunk);
+      return Status();
+    });
+    TEMPER_CHECK(sent.has_value(), "sending a chunk does not fail here");
+  }
+}
+
+void LiveDriver::execute(const command::CommitWeights& c) {
+  send(c.actor, actors::CommitWeights{c.version});
+}
+
+void LiveDriver::execute(const command::Switch& c) {
+  send(c.actor, actors::Switch{c.action});
+}
+
+void LiveDriver::execute(const command::SaveCheckpoint& c) {
+  const auto folder = run_dir_.begin_checkpoint(c.version);
+  if (!folder)
+    return post(event::CheckpointSaved{c.version, folder.error().context});
+  send(c.trainer, actors::SaveState{c.version, folder->string()});
+}
+
+void LiveDriver::execute(const command::Release& c) {
+  if (c.outcome != Outcome::Trained) {
+    log_.warning("group given up", {{"group", c.group}, {"why", c.reason}});
+  }
+  payloads_.remove(c.group);
+}
+
+void LiveDriver::complete_checkpoint(PolicyVersion version) {
+  CheckpointState state{last_sequence_, version, scheduler_.snapshot(), payloads_.all()};
+  Status status = events_->sync();
+  if (status)
+    status = run_dir_.complete_checkpoint(state, options_.config.checkpoint.keep);
+  if (!status)
+    return fail(status.error().context);
+  checkpoint_sequence_ = state.sequence;
+  rollbacks_ = 0;
+}
+
+void LiveDriver::execute(const command::Rollback& c) {
+  log_.warning("going back to the last checkpoint", {{"why", c.reason}});
+  queue_.clear();
+  for (std::uint32_t i = 0; i < scheduler_config_.actors.size(); ++i) {
+    connections_.forget(ActorId(i));
+  }
+  if (Status status = return_to_checkpoint(); !status) {
+    return fail(fmt::format("{}; and no way back: {}", c.reason, status.error().context));
+  }
+  queue_.push_back(event::Resumed{checkpoint_sequence_, ++rollbacks_});
+}
+
+void LiveDriver::execute(const command::Finish& c) {
+  if (outcome_)
+    return;
+  outcome_ = RunOutcome{c, clock_->now(), 0};
+  shut_down();
+}
+
+Status LiveDriver::return_to_checkpoint() {
+  TEMPER_TRY(auto checkpoint, run_dir_.newest_checkpoint(last_sequence_));
+  CheckpointState state;
+  start_.checkpoint.clear();
+  if (checkpoint) {
+    state = std::move(checkpoint->state);
+    start_.checkpoint = checkpoint->folder;
+  }
+  start_.version = state.version;
+  checkpoint_sequence_ = state.sequence;
+  TEMPER_TRY(scheduler_, Scheduler::restored(scheduler_config_, state.scheduler));
+  payloads_.restore(std::move(state.payloads));
+  weights_.clear();
+  return {};
+}
+
+/// The run cannot go on for a reason outside the scheduler (a full disk, a second Ctrl-C).
+void LiveDriver::fail(std::string reason) {
+  post(event::Aborted{std::move(reason), signals_ > 0});
+}
+
+/// The log itself cannot be written: what just happened is not carried out, and the end of the run
+/// is known to the observer alone.
+void LiveDriver::abort_unrecorded(Record record, const std::string& reason) {
+  if (outcome_)
+    return;
+  queue_.clear();
+  const command::Finish finish{false, false, reason};
+  record.event = event::Aborted{reason, false};
+  record.commands = {finish};
+  if (observer_.on_record)
+    observer_.on_record(record);
+  execute(finish);
+}
+
+}  // namespace temper::orchestrator
