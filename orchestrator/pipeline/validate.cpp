@@ -186,15 +186,8 @@ void check_cards(const std::string& key,
   }
 }
 
-void check_placement(const PipelineConfig& c, Rules& rules) {
-  const PlacementConfig& given = c.placement;
-  check_cards("placement.rollout", given.rollout, given.cards, rules);
-  check_cards("placement.trainer", given.trainer, given.cards, rules);
-  check_cards("placement.reference", given.reference, given.cards, rules);
-  check_cards("placement.reward", given.reward, given.cards, rules);
-
-  const bool everywhere =
-      given.mode == PlacementMode::Colocated || given.mode == PlacementMode::Fused;
+/// Cards that are given by number only: not beside a list of them, nor where all are shared.
+void check_card_counts(const PlacementConfig& given, bool everywhere, Rules& rules) {
   for (const auto& [count, cards, role] :
        {std::tuple(given.rollout_cards, &given.rollout, "rollout"),
         std::tuple(given.reference_cards, &given.reference, "reference")}) {
@@ -206,6 +199,38 @@ void check_placement(const PipelineConfig& c, Rules& rules) {
                   {key, "placement.mode"},
                   fmt::format("in `{}` mode every role has every card", name_of(given.mode)));
   }
+}
+
+/// Where every role has every card: the role's are the trainer's.
+void check_same_cards(const std::string& role,
+                      std::vector<CardId> cards,
+                      const PlacementConfig& p,
+                      const std::vector<std::string>& keys,
+                      Rules& rules) {
+  std::vector<CardId> trainer = p.trainer;
+  std::sort(cards.begin(), cards.end());
+  std::sort(trainer.begin(), trainer.end());
+  rules.require(cards == trainer,
+                keys,
+                fmt::format("in `{}` mode {} and trainer have the same cards, found {} {} and "
+                            "trainer {}",
+                            name_of(p.mode),
+                            role,
+                            role,
+                            joined(cards),
+                            joined(p.trainer)));
+}
+
+void check_placement(const PipelineConfig& c, Rules& rules) {
+  const PlacementConfig& given = c.placement;
+  check_cards("placement.rollout", given.rollout, given.cards, rules);
+  check_cards("placement.trainer", given.trainer, given.cards, rules);
+  check_cards("placement.reference", given.reference, given.cards, rules);
+  check_cards("placement.reward", given.reward, given.cards, rules);
+
+  const bool everywhere =
+      given.mode == PlacementMode::Colocated || given.mode == PlacementMode::Fused;
+  check_card_counts(given, everywhere, rules);
 
   const PlacementConfig p = resolve_placement(c);
   const std::vector<std::string> keys{!given.trainer.empty()    ? "placement.trainer"
@@ -216,23 +241,9 @@ void check_placement(const PipelineConfig& c, Rules& rules) {
                                       "placement.rollout",
                                       "placement.trainer"};
   if (everywhere) {
-    const auto same_as_trainer = [&](const std::string& role, std::vector<CardId> cards) {
-      std::vector<CardId> trainer = p.trainer;
-      std::sort(cards.begin(), cards.end());
-      std::sort(trainer.begin(), trainer.end());
-      rules.require(cards == trainer,
-                    keys,
-                    fmt::format("in `{}` mode {} and trainer have the same cards, found {} {} and "
-                                "trainer {}",
-                                name_of(p.mode),
-                                role,
-                                role,
-                                joined(cards),
-                                joined(p.trainer)));
-    };
-    same_as_trainer("rollout", p.rollout);
+    check_same_cards("rollout", p.rollout, p, keys, rules);
     if (p.mode == PlacementMode::Fused && c.reference.replicas > 0)
-      same_as_trainer("reference", p.reference);
+      check_same_cards("reference", p.reference, p, keys, rules);
     return;
   }
   if (p.cards < 2) {
