@@ -1,5 +1,7 @@
 #include "core/text/svg_plot.hpp"
 
+#include "core/text/numbers.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -37,9 +39,8 @@ std::string escaped(std::string_view text) {
 }
 
 /// 12k for 12000; at most three significant digits.
-std::string short_number(double value) {
-  return std::abs(value) >= 10000 ? fmt::format("{:.4g}k", value / 1000)
-                                  : fmt::format("{:.4g}", value);
+std::string tick_text(double value) {
+  return std::abs(value) >= 10000 ? significant_thousands(value) : fmt::format("{:.4g}", value);
 }
 
 std::string marker(std::size_t line, double x, double y) {
@@ -159,7 +160,7 @@ class Drawing {
                           kLeft,
                           y_of(tick),
                           kWidth - kRight);
-      out_ += text(kLeft - 8, y_of(tick) + 4, "end", short_number(tick));
+      out_ += text(kLeft - 8, y_of(tick) + 4, "end", tick_text(tick));
     }
     out_ += fmt::format(
         "<path d=\"M{0:.1f} {1:.1f}V{2:.1f}H{3:.1f}\" stroke=\"#222\" fill=\"none\"/>\n",
@@ -170,7 +171,7 @@ class Drawing {
     for (const double x : x_ticks()) {
       out_ += fmt::format(
           "<path d=\"M{:.1f} {:.1f}v4\" stroke=\"#222\" fill=\"none\"/>\n", x_of(x), bottom);
-      out_ += text(x_of(x), bottom + 17, "middle", short_number(x));
+      out_ += text(x_of(x), bottom + 17, "middle", tick_text(x));
     }
     out_ += fmt::format(
         "<text transform=\"translate(18 {:.1f}) rotate(-90)\" text-anchor=\"middle\">{}</text>\n",

@@ -1,12 +1,11 @@
 #include "orchestrator/metrics/report.hpp"
 
+#include "core/text/numbers.hpp"
 #include "core/yaml_tree.hpp"
 #include "orchestrator/pipeline/sections.hpp"
 
 #include <fmt/format.h>
 
-#include <array>
-#include <charconv>
 #include <iterator>
 
 namespace temper::orchestrator {
@@ -97,16 +96,6 @@ void write_waits(Page& page, const Summary& s) {
                   ? fmt::format("   ({:.2f} s at {:.2f} s)", w.longest_s, w.longest_at_s)
                   : "");
   }
-}
-
-std::string bytes_text(double bytes) {
-  constexpr std::array<std::pair<double, const char*>, 4> kUnits{
-      {{1e15, "PB"}, {1e12, "TB"}, {1e9, "GB"}, {1e6, "MB"}}};
-  for (const auto& [unit, name] : kUnits) {
-    if (bytes >= unit)
-      return fmt::format("{:.1f} {}", bytes / unit, name);
-  }
-  return fmt::format("{:.0f} kB", bytes / 1e3);
 }
 
 std::string high_water_text(const HighWater& h) {
@@ -203,7 +192,7 @@ RunIdentity identity_of(const std::filesystem::path& run_dir) {
     if (entry.key == "hardware")
       identity.simulated = value == name_of(HardwareKind::Simulated);
     if (entry.key == "seed")
-      std::from_chars(value.data(), value.data() + value.size(), identity.seed);
+      identity.seed = parse_number<std::uint64_t>(value).value_or(identity.seed);
   }
   return identity;
 }
