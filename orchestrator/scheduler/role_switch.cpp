@@ -53,7 +53,7 @@ void RoleSwitch::scored() {
 void RoleSwitch::onload_refused(std::string why) {
   refused_ = true;
   refusal_ = std::move(why);
-  ++rollbacks_;
+  ++refusals_;
 }
 
 bool RoleSwitch::step(const Fleet& fleet, PolicyVersion published) {
@@ -113,7 +113,7 @@ bool RoleSwitch::step(const Fleet& fleet, PolicyVersion published) {
         return false;
       if (std::exchange(refused_, false))
         return go(SwitchPhase::OffloadOptimizer);
-      rollbacks_ = 0;
+      refusals_ = 0;
       return go(SwitchPhase::Train);
   }
   return false;

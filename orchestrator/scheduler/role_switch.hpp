@@ -22,7 +22,7 @@
 //  14. OffloadReference -> Onload            references are on the host again
 //  15. Onload           -> Train             optimizer is back on the card
 //  16. Onload (refused) -> OffloadOptimizer  rollback: back to Rollout by 3 to 6, at most
-//                                            kMaxRollbacks times in a row
+//                                            kMaxRefusals times in a row
 // Every action has a deadline; an actor that misses it, or dies, is replaced and joins by 4 to 6,
 // a reference in 12 or 13. References that take turns start on the host.
 #pragma once
@@ -53,7 +53,7 @@ enum class SwitchPhase {
 
 class RoleSwitch {
  public:
-  static constexpr std::int32_t kMaxRollbacks = 3;
+  static constexpr std::int32_t kMaxRefusals = 3;
 
   RoleSwitch() = default;
   explicit RoleSwitch(const Fleet& fleet)
@@ -99,7 +99,7 @@ class RoleSwitch {
     while (step(fleet, published)) {
       for_each_action(fleet, issue);
     }
-    if (rollbacks_ > kMaxRollbacks) {
+    if (refusals_ > kMaxRefusals) {
       return Error{ErrorCode::OutOfMemory,
                    "the optimizer could not be brought back to the card: " + refusal_};
     }
@@ -134,7 +134,7 @@ class RoleSwitch {
   SwitchPhase phase_ = SwitchPhase::Separate;
   Scoring scoring_ = Scoring::None;  ///< The next turn is scoring.
   bool refused_ = false;
-  std::int32_t rollbacks_ = 0;
+  std::int32_t refusals_ = 0;
   std::string refusal_;
 };
 
