@@ -184,7 +184,7 @@ void Auditor::on_event(const event::Generated& e) {
       r->failed = true;
     r->generated = item.finish != actors::FinishReason::Interrupted;
     if (config_.age == AgeRule::TokenWeighted)
-      weigh(state_.outstanding.at(item.response.value() / per_group));
+      weigh(state_.outstanding.at(group_of(item.response.value())));
   }
 }
 
