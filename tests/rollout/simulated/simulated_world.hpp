@@ -177,4 +177,18 @@ inline std::vector<Scheduled> arriving(const std::vector<actors::CountedGenerate
   return out;
 }
 
+/// How long response r of a run of this seed is.
+inline std::int64_t length_of(const actors::SimulationSettings& s,
+                              ResponseId r,
+                              std::uint64_t seed = 1) {
+  return actors::Lengths(s.config.response, seed, actors::kResponseLengths).of(r.value()).count();
+}
+
+/// The order to stage this version.
+inline actors::StageWeights stage(std::uint64_t version) {
+  actors::StageWeights m;
+  m.weights.version = PolicyVersion(version);
+  return m;
+}
+
 }  // namespace temper::rollout

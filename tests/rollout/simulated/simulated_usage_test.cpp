@@ -1,0 +1,125 @@
+// What a simulated rollout engine says that it used of its cards: flops, links, memory.
+#include "tests/rollout/simulated/simulated_world.hpp"
+
+#include <deque>
+#include <numeric>
+
+namespace temper::rollout {
+namespace {
+
+/// Everything done, then stopped.
+actors::Usage usage_of(World& world, std::vector<Scheduled> messages) {
+  messages.push_back(at(time_of(1e5), actors::Stop{}));
+  world.run(messages);
+  const auto activity = world.all<actors::Activity>();
+  EXPECT_TRUE(!activity.empty() && activity.back().usage);
+  return activity.back().usage.value_or(actors::Usage{});
+}
+
+double on_planes(const actors::Usage& usage) {
+  double bytes = 0;
+  for (const actors::PlaneUse& plane : usage.planes)
+    bytes += plane.plane.ends_with("host") ? 0 : static_cast<double>(plane.bytes.count());
+  return bytes;
+}
+
+TEST(SimulatedRollout, CountsTheFlopsOfItsTokensAndNoneTwice) {
+  // Each token of a response meets what is before it and itself, each prompt its triangle; what a
+  // small cache makes it compute again does not count.
+  auto roomy = small_engine();
+  auto tight = small_engine();
+  limit_cache(tight, 3000);
+  for (auto* s : {&roomy, &tight}) {
+    World world(*s);
+    const actors::Usage usage = usage_of(world, arriving(work(30, 8), 0, 10, 1));
+    EXPECT_EQ(world.actor().counters().preemptions > 0, s == &tight);
+    const sim_hw::ModelFlops flops(actors::trained_model(*s));
+    const actors::Lengths prompts(s->config.prompt, 1, actors::kPromptLengths);
+    double expected = 0;
+    for (std::uint64_t g = 0; g < 30; ++g) {
+      const auto prompt = static_cast<double>(prompts.of(g).count());
+      expected += flops.forward(sim_hw::continued(0, prompt));
+      for (std::uint64_t i = 0; i < 8; ++i) {
+        const auto length = static_cast<double>(length_of(*s, ResponseId(8 * g + i)));
+        expected += flops.forward(sim_hw::continued(prompt, length)) + flops.per_logit * length;
+      }
+    }
+    EXPECT_NEAR(usage.flops.count(), expected, 1e-9 * expected);
+  }
+}
+
+TEST(SimulatedRollout, SendsWhatItsStepsExchange) {
+  auto s = small_engine();
+  s.config.response.kind = actors::LengthKind::Constant;  // 300 tokens, all at once.
+  World world(s);
+  const actors::Usage usage = usage_of(world, {at(Time{}, work(1, 8)[0])});
+  EngineCost cost(s);
+  const actors::Lengths prompts(s.config.prompt, 1, actors::kPromptLengths);
+  std::deque<PrefillPiece> pieces{{prompts.of(0).count(), 0}};
+  double expected = 300 * cost.decode(8).sent.total() * 4;
+  for (; !pieces.empty(); cost.finish_prefill(pieces))
+    expected += cost.prefill_use(pieces).sent.total();
+  EXPECT_EQ(world.actor().counters().decode_steps, 300);
+  EXPECT_NEAR(on_planes(usage), expected, 8);
+  EXPECT_GT(expected, 0);
+}
+
+TEST(SimulatedRollout, ReceivesAVersionAndCopiesItToItsHostAndBack) {
+  const auto s = small_engine();
+  World world(s);
+  const actors::Usage usage = usage_of(
+      world,
+      {at(time_of(60), stage(1)), at(time_of(120), actors::CommitWeights{PolicyVersion(1)})});
+  const auto published = actors::publish_weights(sim_hw::make_fabric(s.cluster), s);
+  const double weights = actors::rollout_memory(s).device.weights;
+  EXPECT_NEAR(on_planes(usage), published.received.total(), 8);
+  const std::size_t planes = usage.planes.size();
+  EXPECT_EQ(usage.planes[planes - 2].plane, "to host");
+  EXPECT_NEAR(
+      static_cast<double>(usage.planes[planes - 2].bytes.count()), published.received.total(), 1);
+  EXPECT_NEAR(static_cast<double>(usage.planes[planes - 1].bytes.count()), 2 * 4 * weights, 1)
+      << "at its start, and at the commit";
+  EXPECT_NEAR(static_cast<double>(usage.host.peak.count()), weights, 1);
+}
+
+TEST(SimulatedRollout, ItsHighWaterMarkIsThatOfTheBlocksInUse) {
+  auto s = small_engine();
+  limit_cache(s, 3000);
+  World tight(s);
+  const actors::Usage full = usage_of(tight, arriving(work(30, 8), 0, 10, 1));
+  EXPECT_LE(full.device.peak, full.device.predicted);
+  EXPECT_LE(full.device.predicted, full.device.capacity);
+  EXPECT_LE(full.host.peak, full.host.capacity);
+  const auto counters = tight.actor().counters();
+  const double share =
+      static_cast<double>(counters.most_blocks) / static_cast<double>(counters.blocks);
+  const sim_hw::Ledger ledger = actors::rollout_memory(s).device;
+  EXPECT_NEAR(static_cast<double>(full.device.peak.count()),
+              ledger.total() - (1 - share) * ledger.kv_cache,
+              1);
+  World roomy(small_engine());
+  const actors::Usage one = usage_of(roomy, {at(Time{}, work(1, 1)[0])});
+  EXPECT_LT(static_cast<double>(one.device.peak.count()),
+            0.5 * static_cast<double>(one.device.predicted.count()));
+}
+
+TEST(SimulatedRollout, AStopInTheMiddleCountsTheStepsThatEnded) {
+  auto s = small_engine();
+  s.config.response.kind = actors::LengthKind::Constant;
+  World whole(s);
+  const double all = usage_of(whole, {at(Time{}, work(1, 8)[0])}).flops.count();
+  World cut(s);
+  Time end{};
+  for (const Sent& sent : whole.sent())
+    end = sent.is<actors::CountedGenerated>() ? sent.at : end;
+  cut.run({at(Time{}, work(1, 8)[0]), at(Time(end.time_since_epoch() / 2), actors::Stop{})});
+  const auto activity = cut.all<actors::Activity>();
+  const auto stopped = std::find_if(
+      activity.begin(), activity.end(), [](const auto& a) { return a.usage.has_value(); });
+  ASSERT_NE(stopped, activity.end());
+  EXPECT_GT(stopped->usage->flops.count(), 0.3 * all);
+  EXPECT_LT(stopped->usage->flops.count(), 0.6 * all);
+}
+
+}  // namespace
+}  // namespace temper::rollout
