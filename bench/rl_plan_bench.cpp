@@ -13,16 +13,17 @@
 
 #include <benchmark/benchmark.h>
 
-namespace temper::orchestrator {
+namespace temper::study {
 namespace {
 
 void closed_form(benchmark::State& state) {
-  const PipelineConfig like = *load_config(TEMPER_CONFIGS "/cm384_pangu.yaml");
-  const actors::SimulationSettings settings = *resolve_simulation(like);
+  const orchestrator::PipelineConfig like =
+      *orchestrator::load_config(TEMPER_CONFIGS "/cm384_pangu.yaml");
+  const actors::SimulationSettings settings = *orchestrator::resolve_simulation(like);
   std::vector<Space> spaces;
-  for (const auto& [mode, name] : EnumNames<PlacementMode>::value) {
+  for (const auto& [mode, name] : EnumNames<orchestrator::PlacementMode>::value) {
     for (int eta = 0; eta <= 4; ++eta) {
-      PipelineConfig c = like;
+      orchestrator::PipelineConfig c = like;
       c.staleness.bound = eta;
       spaces.emplace_back(c, mode, settings.cluster.dies_per_card);
     }
@@ -52,9 +53,10 @@ void closed_form(benchmark::State& state) {
 BENCHMARK(closed_form)->Iterations(1)->Unit(benchmark::kSecond);
 
 void event_simulation(benchmark::State& state) {
-  PipelineConfig config = *load_config(TEMPER_CONFIGS "/cm384_pangu.yaml");
+  orchestrator::PipelineConfig config =
+      *orchestrator::load_config(TEMPER_CONFIGS "/cm384_pangu.yaml");
   config.steps = steps_for(static_cast<std::uint64_t>(state.range(0)), 2);
-  const actors::SimulationSettings settings = *resolve_simulation(config);
+  const actors::SimulationSettings settings = *orchestrator::resolve_simulation(config);
   const std::int64_t w = largest_weight(config, settings, state.range(1));
   double rate = 0;
   for (auto _ : state)
@@ -68,6 +70,6 @@ BENCHMARK(event_simulation)
     ->Unit(benchmark::kMillisecond);
 
 }  // namespace
-}  // namespace temper::orchestrator
+}  // namespace temper::study
 
 BENCHMARK_MAIN();
