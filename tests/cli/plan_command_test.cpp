@@ -112,7 +112,7 @@ TEST(PlanCommand, WritesAPlotAndAPipelineThatCheckAccepts) {
     const Outcome outcome = plan_with(options);
     ASSERT_EQ(outcome.code, 0) << outcome.err;
     EXPECT_EQ(contents(options.svg).rfind("<svg", 0), 0U);
-    const auto config = load_config(options.out);
+    const auto config = orchestrator::load_config(options.out);
     EXPECT_TRUE(config) << config.error().context;
     EXPECT_EQ(contents(options.out).rfind("# From `temper plan task=", 0), 0U);
   }
@@ -126,7 +126,7 @@ TEST(PlanCommand, PlansBothSidesOfAPipeline) {
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_NE(outcome.out.find("configured against 1: +"), std::string::npos) << outcome.out;
   EXPECT_NE(outcome.out.find("| rollout "), std::string::npos);
-  EXPECT_TRUE(load_config(options.out));
+  EXPECT_TRUE(orchestrator::load_config(options.out));
 }
 
 TEST(PlanCommand, PlansAPipelineWhoseOwnLayoutsDoNotFit) {
