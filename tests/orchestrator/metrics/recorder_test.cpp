@@ -136,7 +136,7 @@ TEST(Report, AgreesWithSummaryJsonByteForByte) {
   for (std::uint64_t seed = 1; seed < 6; ++seed) {
     const RecordedRun run(seed);
     std::ostringstream out, err;
-    ASSERT_EQ(run_report({run.dir.path().string(), ReportOptions::Format::Json}, out, err), 0);
+    ASSERT_EQ(cli::run_report({run.dir.path().string(), cli::ReportOptions::Format::Json}, out, err), 0);
     EXPECT_EQ(out.str(), *read_file(run.dir.path() / "summary.json"));
     EXPECT_EQ(err.str(), "");
   }
@@ -145,7 +145,7 @@ TEST(Report, AgreesWithSummaryJsonByteForByte) {
 TEST(Report, TheTextNamesOutcomeRewardAndCards) {
   const RecordedRun run(1);
   std::ostringstream out, err;
-  ASSERT_EQ(run_report({run.dir.path().string(), ReportOptions::Format::Text}, out, err), 0);
+  ASSERT_EQ(cli::run_report({run.dir.path().string(), cli::ReportOptions::Format::Text}, out, err), 0);
   for (const char* part : {"run: finished after 5 steps", "reward", "card 0", "staleness"})
     EXPECT_NE(out.str().find(part), std::string::npos) << out.str();
 }
@@ -153,7 +153,7 @@ TEST(Report, TheTextNamesOutcomeRewardAndCards) {
 TEST(Report, AFolderWithoutALogIsAnError) {
   const test::TemporaryFolder dir;
   std::ostringstream out, err;
-  EXPECT_EQ(run_report({dir.path().string()}, out, err), 1);
+  EXPECT_EQ(cli::run_report({dir.path().string()}, out, err), 1);
   EXPECT_NE(err.str().find("events.log"), std::string::npos);
 }
 

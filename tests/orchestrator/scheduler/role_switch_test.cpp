@@ -213,7 +213,7 @@ TEST(RoleSwitch, Transition16RollsBackToRolloutWhenTheOptimizerDoesNotFit) {
 
 TEST(RoleSwitch, RollbacksAreForgivenUpToTheirLimitInARow) {
   SharedCards cards;
-  for (std::int32_t i = 0; i < RoleSwitch::kMaxRollbacks; ++i) {
+  for (std::int32_t i = 0; i < RoleSwitch::kMaxRefusals; ++i) {
     cards.go_to(P::Onload);
     cards.refuse("no room");
     EXPECT_TRUE(cards.try_advance()) << i;
@@ -228,7 +228,7 @@ TEST(RoleSwitch, RollbacksAreForgivenUpToTheirLimitInARow) {
 
 TEST(RoleSwitch, AnUpdateBetweenTwoRollbacksStartsTheCountAgain) {
   SharedCards cards;
-  for (std::int32_t i = 0; i < 3 * RoleSwitch::kMaxRollbacks; ++i) {
+  for (std::int32_t i = 0; i < 3 * RoleSwitch::kMaxRefusals; ++i) {
     cards.go_to(P::Onload);
     cards.refuse("no room");
     EXPECT_TRUE(cards.try_advance()) << i;
