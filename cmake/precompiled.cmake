@@ -1,9 +1,10 @@
-# One precompiled header for all sources, one for all tests. Off where ccache compiles: its objects
-# then serve every checkout, which a precompiled header would prevent. docs/decisions/0009.
+# One precompiled header for all sources, one for all tests. TEMPER_CCACHE=1 in the environment lets
+# ccache compile instead: its objects then serve every checkout, which a precompiled header would
+# prevent. docs/decisions/0009.
 option(TEMPER_PCH "Precompile the common headers" ON)
-find_program(TEMPER_CCACHE ccache)
-if(TEMPER_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER AND NOT DEFINED ENV{TEMPER_NO_CCACHE})
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${TEMPER_CCACHE})
+find_program(TEMPER_CCACHE_PROGRAM ccache)
+if(TEMPER_CCACHE_PROGRAM AND DEFINED ENV{TEMPER_CCACHE} AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${TEMPER_CCACHE_PROGRAM})
 endif()
 if(CMAKE_CXX_COMPILER_LAUNCHER MATCHES "ccache")
   set(TEMPER_PCH OFF)
