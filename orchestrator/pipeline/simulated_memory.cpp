@@ -1,7 +1,5 @@
 #include "orchestrator/pipeline/simulated_memory.hpp"
 
-#include "orchestrator/pipeline/placement.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -346,9 +344,13 @@ std::string with_nearest(std::string text, const SimulatedPlacement& p) {
 
 }  // namespace
 
+SimulatedPlacement simulated_placement(const ResolvedPipeline& pipeline) {
+  return simulated_placement(pipeline.config, pipeline.placement, *pipeline.simulation);
+}
+
 SimulatedPlacement simulated_placement(const PipelineConfig& config,
+                                       const PlacementConfig& cards,
                                        const SimulationSettings& settings) {
-  const PlacementConfig cards = resolve_placement(config);
   SimulatedPlacement p;
   p.settings = settings;
   p.settings.trainer_cards = std::ssize(cards.trainer);

@@ -23,7 +23,7 @@
 #pragma once
 
 #include "actors/simulation/costs.hpp"
-#include "orchestrator/pipeline/pipeline_config.hpp"
+#include "orchestrator/pipeline/resolve.hpp"
 
 #include <optional>
 #include <string>
@@ -45,8 +45,11 @@ struct SimulatedPlacement {
   std::int64_t references = 1;
   std::int64_t reference_cards = 0;  ///< Of all references.
 };
-/// Of a configuration whose simulation is resolved.
+/// Requires: simulated hardware.
+SimulatedPlacement simulated_placement(const ResolvedPipeline& pipeline);
+/// The same of parts that are not of one pipeline, as where a search tries other layouts.
 SimulatedPlacement simulated_placement(const PipelineConfig& config,
+                                       const PlacementConfig& cards,
                                        const actors::SimulationSettings& settings);
 
 /// The settings of an engine on shared cards. Requires: a mode that has them.

@@ -104,11 +104,11 @@ void check_sharing(const PlacementConfig& p, const PipelineConfig& c, Rules& rul
 }
 
 /// Whether tp, ep and the rest divide the model and each role's cards, and the bytes fit them.
-void check_cards_hold(const PipelineConfig& c, Rules& rules) {
-  auto settings = resolve_simulation(c);
+void check_cards_hold(const PlacementConfig& p, const PipelineConfig& c, Rules& rules) {
+  const auto settings = resolve_simulation(c, p);
   if (!settings)
     return rules.require(false, {"simulation"}, settings.error().context);
-  for (const ActorSpec& slot : actor_slots(c)) {
+  for (const ActorSpec& slot : actor_slots(c, p)) {
     const actors::SimulationSettings own = actor_settings(*settings, slot);
     const bool first = slot.name.ends_with("-0");
     Status status;
@@ -128,14 +128,15 @@ void check_cards_hold(const PipelineConfig& c, Rules& rules) {
   }
   if (!rules.broken.empty())
     return;
-  const Status fits = check_memory(simulated_placement(c, *settings));
+  const Status fits = check_memory(simulated_placement(c, p, *settings));
   if (!fits)
     rules.require(false, {"simulation", "placement", "rollout"}, fits.error().context);
 }
 
 }  // namespace
 
-Result<actors::SimulationSettings> resolve_simulation(const PipelineConfig& config) {
+Result<actors::SimulationSettings> resolve_simulation(const PipelineConfig& config,
+                                                      const PlacementConfig& placement) {
   sim_hw::Catalog catalog = sim_hw::Catalog::shipped();
   actors::SimulationSettings settings;
   settings.config = config.simulation;
@@ -148,11 +149,10 @@ Result<actors::SimulationSettings> resolve_simulation(const PipelineConfig& conf
       TEMPER_TRY(lengths->lengths, read_trace(lengths->trace));
     }
   }
-  const PlacementConfig placement = resolve_placement(config);
   settings.trainer_cards = std::ssize(placement.trainer);
   settings.rollout_cards = std::ssize(placement.rollout);
   settings.deadline_first = config.stragglers.deadline_first;
-  settings.host_left = host_left(simulated_placement(config, settings));
+  settings.host_left = host_left(simulated_placement(config, placement, settings));
   return settings;
 }
 
@@ -169,7 +169,7 @@ actors::SimulationSettings actor_settings(const actors::SimulationSettings& sett
   return own;
 }
 
-std::vector<BrokenRule> check_simulation(const PipelineConfig& c) {
+std::vector<BrokenRule> check_simulation(const PipelineConfig& c, const PlacementConfig& p) {
   Rules rules;
   sim_hw::Catalog catalog = sim_hw::Catalog::shipped();
   const actors::SimulationConfig& s = c.simulation;
@@ -197,13 +197,12 @@ std::vector<BrokenRule> check_simulation(const PipelineConfig& c) {
   }
   check_lengths("simulation.prompt", s.prompt, rules);
   check_lengths("simulation.response", s.response, rules);
-  const PlacementConfig p = resolve_placement(c);
   check_share("rollout", p.rollout.size(), c.rollout.replicas, rules);
   check_share("reference", p.reference.size(), c.reference.replicas, rules);
   check_lent(p, c, rules);
   check_sharing(p, c, rules);
   if (rules.broken.empty())
-    check_cards_hold(c, rules);
+    check_cards_hold(p, c, rules);
   return std::move(rules.broken);
 }
 

@@ -186,7 +186,8 @@ void check_cards(const std::string& key,
   }
 }
 
-void check_placement(const PipelineConfig& c, Rules& rules) {
+/// `p`: the section resolved.
+void check_placement(const PipelineConfig& c, const PlacementConfig& p, Rules& rules) {
   const PlacementConfig& given = c.placement;
   check_cards("placement.rollout", given.rollout, given.cards, rules);
   check_cards("placement.trainer", given.trainer, given.cards, rules);
@@ -207,7 +208,6 @@ void check_placement(const PipelineConfig& c, Rules& rules) {
                   fmt::format("in `{}` mode every role has every card", name_of(given.mode)));
   }
 
-  const PlacementConfig p = resolve_placement(c);
   const std::vector<std::string> keys{!given.trainer.empty()    ? "placement.trainer"
                                       : given.rollout_cards > 0 ? "placement.rollout_cards"
                                                                 : "placement.rollout",
@@ -291,10 +291,11 @@ std::vector<BrokenRule> validate(const PipelineConfig& config,
   check_task(config, rules);
   check_staleness(config, rules);
   check_algorithm(config, rules);
-  check_placement(config, rules);
+  const PlacementConfig placement = resolve_placement(config);
+  check_placement(config, placement, rules);
   check_transport(config, rules);
   if (config.hardware == HardwareKind::Simulated)
-    rules.add(check_simulation(config));
+    rules.add(check_simulation(config, placement));
   return rules.take();
 }
 

@@ -6,7 +6,7 @@
 #include "core/msgpack.hpp"
 #include "core/yaml.hpp"
 #include "orchestrator/pipeline/difference.hpp"
-#include "orchestrator/pipeline/placement.hpp"
+#include "orchestrator/pipeline/resolve.hpp"
 #include "orchestrator/run/virtual/virtual_driver.hpp"
 #include "study/machine/machine_host.hpp"
 
@@ -45,9 +45,9 @@ bool was_measured(const EngineTimes* engine, actors::RoleKind role) {
   return true;
 }
 
-Status check_threads(const orchestrator::PipelineConfig& config,
+Status check_threads(const std::vector<orchestrator::ActorSpec>& slots,
                      const LocalCalibration& calibration) {
-  for (const orchestrator::ActorSpec& slot : orchestrator::actor_slots(config)) {
+  for (const orchestrator::ActorSpec& slot : slots) {
     for (const CardId card : slot.cards) {
       if (static_cast<std::int32_t>(card.value()) >= calibration.cores) {
         return invalid_input(
@@ -114,7 +114,7 @@ Status check_predictable(const orchestrator::PipelineConfig& config,
                     calibration.response.cap.count(),
                     config.sampling.max_new_tokens.count()));
   }
-  return check_threads(config, calibration);
+  return check_threads(orchestrator::resolve_cards(config).slots, calibration);
 }
 
 Result<Figures> predict_local(const orchestrator::PipelineConfig& config,
@@ -128,10 +128,9 @@ Result<Figures> predict_local(const orchestrator::PipelineConfig& config,
   world->prompt_length = lengths.prompt;
   world->response_length = lengths.response;
   orchestrator::VirtualOptions options;
-  options.config = config;
-  return evaluate_on(
-      std::move(options),
-      std::make_unique<LocalHost>(std::move(world), orchestrator::actor_slots(config)));
+  options.pipeline = orchestrator::resolve_cards(config);
+  auto host = std::make_unique<LocalHost>(std::move(world), options.pipeline.slots);
+  return evaluate_on(std::move(options), std::move(host));
 }
 
 Result<Figures> predict_local(const orchestrator::PipelineConfig& config,

@@ -3,9 +3,8 @@
 #include "actors/simulation/costs.hpp"
 #include "actors/simulation/lengths.hpp"
 #include "actors/simulation/packing.hpp"
-#include "orchestrator/pipeline/placement.hpp"
+#include "orchestrator/pipeline/resolve.hpp"
 #include "orchestrator/pipeline/simulated_memory.hpp"
-#include "orchestrator/pipeline/simulation.hpp"
 #include "rollout/simulated/engine_cost.hpp"
 #include "sim_hw/plan/plan_words.hpp"
 
@@ -62,11 +61,12 @@ bool fits(const SimulationSettings& s, const actors::ActorMemory& memory) {
 
 class Planner {
  public:
-  Planner(const orchestrator::PipelineConfig& config, SimulationSettings settings, Keep keep)
-      : config_(config),
+  Planner(const orchestrator::ResolvedPipeline& pipeline, Keep keep)
+      : config_(pipeline.config),
+        cards_(pipeline.placement),
         keep_(keep),
-        settings_(std::move(settings)),
-        batch_(first_batch(config, settings_)),
+        settings_(*pipeline.simulation),
+        batch_(first_batch(config_, settings_)),
         packings_(batch_.sequences) {}
 
   Result<ConfigPlan> run();
@@ -84,6 +84,7 @@ class Planner {
                         const TrainerEngineConfig& trainer) const;
 
   const orchestrator::PipelineConfig& config_;
+  const orchestrator::PlacementConfig& cards_;
   const Keep keep_;
   const SimulationSettings settings_;
   const Batch batch_;
@@ -221,7 +222,7 @@ Status Planner::check_together(const RolloutEngineConfig& rollout,
   SimulationSettings s = settings_;
   s.config.rollout = rollout;
   s.config.trainer = trainer;
-  return orchestrator::check_memory(orchestrator::simulated_placement(config_, s));
+  return orchestrator::check_memory(orchestrator::simulated_placement(config_, cards_, s));
 }
 
 /// The memory only rises with the share, but for a cache that must hold one longest response.
@@ -232,7 +233,8 @@ std::optional<RolloutEngineConfig> Planner::with_largest_cache(
   for (int share = kShares - 1; share > 0; --share) {
     layout.kv_share = static_cast<double>(share) / kShares;
     s.config.rollout = layout;
-    const auto phases = orchestrator::memory_phases(orchestrator::simulated_placement(config_, s));
+    const auto phases =
+        orchestrator::memory_phases(orchestrator::simulated_placement(config_, cards_, s));
     if (!phases)
       return std::nullopt;  // Does not divide, or too small a cache: less will not help.
     if (std::ranges::all_of(*phases, [&](const orchestrator::PhaseLedger& phase) {
@@ -302,8 +304,10 @@ std::vector<std::pair<std::string_view, double>> TrainerChoice::entries() const 
 }
 
 Result<ConfigPlan> plan_config(const orchestrator::PipelineConfig& config, Keep keep) {
-  TEMPER_TRY(SimulationSettings settings, orchestrator::resolve_simulation(config));
-  return Planner(config, std::move(settings), keep).run();
+  TEMPER_TRY(const orchestrator::ResolvedPipeline pipeline, orchestrator::resolve(config));
+  if (!pipeline.simulation)
+    return invalid_input("a plan needs `hardware: simulated`");
+  return Planner(pipeline, keep).run();
 }
 
 }  // namespace temper::study

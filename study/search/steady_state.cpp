@@ -2,7 +2,6 @@
 
 #include "actors/simulation/costs.hpp"
 #include "actors/simulation/simulated_reference.hpp"
-#include "orchestrator/pipeline/placement.hpp"
 #include "orchestrator/pipeline/switch_plan.hpp"
 #include "study/search/steady_terms.hpp"
 #include "trainer/simulated/update_cost.hpp"
@@ -32,7 +31,8 @@ class SteadyStateModel::Costs {
   explicit Costs(SimulationSettings settings)
       : settings_(std::move(settings)), fabric_(sim_hw::make_fabric(settings_.cluster)) {}
 
-  SteadyState judge(const orchestrator::PipelineConfig& c);
+  SteadyState judge(const orchestrator::PipelineConfig& c,
+                    const orchestrator::PlacementConfig& cards);
 
  private:
   using Key = std::array<std::int64_t, 16>;
@@ -169,7 +169,7 @@ SteadyStateModel::Costs::Moves SteadyStateModel::Costs::moves(
   if (!fresh)
     return known->second;
   const orchestrator::SimulatedPlacement placement = orchestrator::simulated_placement(
-      c, settings_for(c, std::ssize(cards.rollout) / c.rollout.replicas));
+      c, cards, settings_for(c, std::ssize(cards.rollout) / c.rollout.replicas));
   if (cards.mode == orchestrator::PlacementMode::Separate ||
       cards.mode == orchestrator::PlacementMode::Hybrid)
     known->second.publish = actors::publish_seconds(fabric_, placement.settings);
@@ -183,8 +183,8 @@ SteadyStateModel::Costs::Moves SteadyStateModel::Costs::moves(
   return known->second;
 }
 
-SteadyState SteadyStateModel::Costs::judge(const orchestrator::PipelineConfig& c) {
-  const orchestrator::PlacementConfig cards = orchestrator::resolve_placement(c);
+SteadyState SteadyStateModel::Costs::judge(const orchestrator::PipelineConfig& c,
+                                           const orchestrator::PlacementConfig& cards) {
   Drawn& d = drawn(c);
   Terms t{.drawn = d, .engine = engine(c, cards)};
   const auto as_double = [](auto number) { return static_cast<double>(number); };
@@ -220,8 +220,9 @@ SteadyStateModel::~SteadyStateModel() = default;
 SteadyStateModel::SteadyStateModel(SteadyStateModel&&) noexcept = default;
 SteadyStateModel& SteadyStateModel::operator=(SteadyStateModel&&) noexcept = default;
 
-SteadyState SteadyStateModel::operator()(const orchestrator::PipelineConfig& config) {
-  return costs_->judge(config);
+SteadyState SteadyStateModel::operator()(const orchestrator::PipelineConfig& config,
+                                         const orchestrator::PlacementConfig& cards) {
+  return costs_->judge(config, cards);
 }
 
 }  // namespace temper::study

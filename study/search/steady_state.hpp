@@ -34,15 +34,16 @@ struct SteadyState {
 /// Remembers the costs of layouts that it has met. One thread.
 class SteadyStateModel {
  public:
-  /// `settings`: resolve_simulation() of a configuration.
+  /// `settings`: of a ResolvedPipeline.
   explicit SteadyStateModel(actors::SimulationSettings settings);
   ~SteadyStateModel();
   SteadyStateModel(SteadyStateModel&&) noexcept;
   SteadyStateModel& operator=(SteadyStateModel&&) noexcept;
 
   /// Requires: a configuration whose rules hold (explore/evaluate.hpp), with the cluster, model,
-  /// lengths, seed and trainer mechanisms of that one.
-  SteadyState operator()(const orchestrator::PipelineConfig& config);
+  /// lengths, seed and trainer mechanisms of that one; `cards` are its placement, resolved.
+  SteadyState operator()(const orchestrator::PipelineConfig& config,
+                         const orchestrator::PlacementConfig& cards);
 
  private:
   class Costs;

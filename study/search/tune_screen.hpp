@@ -24,6 +24,7 @@ struct ScreenPoint {
   std::size_t space = 0;  ///< Of the screen.
   Space::Point point;
   orchestrator::PipelineConfig config;
+  orchestrator::PlacementConfig cards;  ///< Its placement, resolved.
   SteadyState closed;
   double score = 0;
 };
@@ -37,7 +38,7 @@ class Screen {
     std::optional<Bytes> max_memory;  ///< Of a device.
     std::string vary;                 ///< What the user varied in `like`, for the report.
   };
-  /// Errors: as resolve_simulation().
+  /// Errors: as resolve().
   static Result<Screen> create(Region region);
 
   const Region& region() const { return region_; }

@@ -2,9 +2,7 @@
 
 #include "actors/simulation/costs.hpp"
 #include "actors/simulation/lengths.hpp"
-#include "orchestrator/pipeline/placement.hpp"
 #include "orchestrator/pipeline/simulated_memory.hpp"
-#include "orchestrator/pipeline/simulation.hpp"
 #include "trainer/simulated/update_cost.hpp"
 
 #include <fmt/format.h>
@@ -39,12 +37,12 @@ std::vector<Tokens> draw_batch(const orchestrator::PipelineConfig& c, const Simu
 
 }  // namespace
 
-Result<LayoutChooser> LayoutChooser::create(const orchestrator::PipelineConfig& like) {
-  TEMPER_TRY(SimulationSettings settings, orchestrator::resolve_simulation(like));
+Result<LayoutChooser> LayoutChooser::create(const orchestrator::ResolvedPipeline& like) {
+  SimulationSettings settings = *like.simulation;
   TEMPER_TRY_STATUS(actors::check_lengths(settings.config.prompt));
   TEMPER_TRY_STATUS(actors::check_lengths(settings.config.response));
   settings.cluster.fits.clear();  // where constants come from is not asked here, and costs copies
-  std::vector<Tokens> batch = draw_batch(like, settings);
+  std::vector<Tokens> batch = draw_batch(like.config, settings);
   return LayoutChooser(std::move(settings), std::move(batch));
 }
 
@@ -140,7 +138,7 @@ Result<LayoutChooser::Completion> LayoutChooser::choose(
   }
   SimulationSettings s = settings_;
   s.config.rollout = config.simulation.rollout;
-  orchestrator::SimulatedPlacement placement = orchestrator::simulated_placement(config, s);
+  orchestrator::SimulatedPlacement placement = orchestrator::simulated_placement(config, cards, s);
   for (std::size_t i = 0; i < std::min(kTried, ranked.size()); ++i) {
     placement.settings.config.trainer = ranked[i].layout;
     if (const auto twentieths = largest_kv_share(placement))
@@ -154,8 +152,8 @@ Result<LayoutChooser::Completion> LayoutChooser::choose(
                   trainer_cards)};
 }
 
-Result<orchestrator::PipelineConfig> LayoutChooser::complete(orchestrator::PipelineConfig config) {
-  const orchestrator::PlacementConfig cards = orchestrator::resolve_placement(config);
+Result<orchestrator::PipelineConfig> LayoutChooser::complete(
+    orchestrator::PipelineConfig config, const orchestrator::PlacementConfig& cards) {
   const std::int64_t engine_devices =
       std::ssize(cards.rollout) / config.rollout.replicas * settings_.cluster.dies_per_card;
   const std::int64_t tp = config.simulation.rollout.tp;

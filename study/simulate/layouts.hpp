@@ -15,7 +15,7 @@
 
 #include "actors/simulation/packing.hpp"
 #include "core/result.hpp"
-#include "orchestrator/pipeline/pipeline_config.hpp"
+#include "orchestrator/pipeline/resolve.hpp"
 #include "orchestrator/pipeline/simulated_memory.hpp"
 
 #include <array>
@@ -28,14 +28,16 @@ namespace temper::study {
 class LayoutChooser {
  public:
   /// Requires: the configurations to complete have the cluster, model, lengths, batch and
-  /// optimizer_on_host of this one. Errors: as resolve_simulation().
-  static Result<LayoutChooser> create(const orchestrator::PipelineConfig& like);
+  /// optimizer_on_host of this one, which is simulated. Errors: lengths that cannot be drawn.
+  static Result<LayoutChooser> create(const orchestrator::ResolvedPipeline& like);
 
   /// From now on a device may use no more than this. Requires: before the first complete().
   void limit_memory(Bytes most) { most_ = std::min(most_, static_cast<double>(most.count())); }
 
-  /// Error OutOfMemory: no layout of the trainer, or none beside the rest, fits.
-  Result<orchestrator::PipelineConfig> complete(orchestrator::PipelineConfig config);
+  /// `cards`: resolve_placement() of the configuration. Error OutOfMemory: no layout of the
+  /// trainer, or none beside the rest, fits.
+  Result<orchestrator::PipelineConfig> complete(orchestrator::PipelineConfig config,
+                                                const orchestrator::PlacementConfig& cards);
 
  private:
   struct Ranked {

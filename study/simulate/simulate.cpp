@@ -3,8 +3,7 @@
 #include "actors/simulation/lengths.hpp"
 #include "core/thread_annotations.hpp"
 #include "orchestrator/metrics/summary.hpp"
-#include "orchestrator/pipeline/placement.hpp"
-#include "orchestrator/pipeline/simulation.hpp"
+#include "orchestrator/pipeline/resolve.hpp"
 #include "orchestrator/pipeline/validate.hpp"
 #include "orchestrator/run/virtual/in_process_host.hpp"
 #include "orchestrator/run/virtual/simulated_actors.hpp"
@@ -160,17 +159,17 @@ struct Watched {
 };
 
 /// Mean of what was begun, where that is known.
-Result<double> begun_length(const Begun& begun, const orchestrator::PipelineConfig& config) {
-  if (config.hardware == orchestrator::HardwareKind::Simulated) {
-    TEMPER_TRY(const actors::SimulationSettings settings, orchestrator::resolve_simulation(config));
-    return begun.mean_length(settings.config.response, config);
-  }
+double begun_length(const Begun& begun, const orchestrator::ResolvedPipeline& pipeline) {
+  const orchestrator::PipelineConfig& config = pipeline.config;
+  if (pipeline.simulation)
+    return begun.mean_length(pipeline.simulation->config.response, config);
   if (config.policy == actors::PolicyKind::Synthetic)
     return static_cast<double>(config.synthetic.tokens.count());
   return 0.0;
 }
 
-Result<Figures> figures_of(Watched& watched, const orchestrator::PipelineConfig& config) {
+Figures figures_of(Watched& watched, const orchestrator::ResolvedPipeline& pipeline) {
+  const orchestrator::PipelineConfig& config = pipeline.config;
   orchestrator::RunMetrics& metrics = watched.metrics;
   Figures figures;
   figures.spans = watched.spans;
@@ -190,7 +189,7 @@ Result<Figures> figures_of(Watched& watched, const orchestrator::PipelineConfig&
   for (const orchestrator::Update& update : updates)
     figures.rewards.push_back(
         {seconds(update.time.time_since_epoch()), update.metrics.reward_mean});
-  TEMPER_TRY(figures.fates.begun_length, begun_length(watched.begun, config));
+  figures.fates.begun_length = begun_length(watched.begun, pipeline);
   return figures;
 }
 
@@ -213,7 +212,7 @@ Status check_rules(const orchestrator::PipelineConfig& config) {
 
 Result<Figures> evaluate_on(orchestrator::VirtualOptions options,
                             std::unique_ptr<orchestrator::ActorHost> host) {
-  const orchestrator::PipelineConfig config = options.config;
+  const orchestrator::ResolvedPipeline pipeline = options.pipeline;
   Watched watched;
   orchestrator::RunObserver observer;
   observer.on_record = [&](const orchestrator::Record& record) { watched.feed(record); };
@@ -223,19 +222,17 @@ Result<Figures> evaluate_on(orchestrator::VirtualOptions options,
   const orchestrator::RunOutcome outcome = driver->run();
   if (!outcome.finish.ok)
     return Error{ErrorCode::Internal, outcome.finish.reason};
-  return figures_of(watched, config);
+  return figures_of(watched, pipeline);
 }
 
 namespace {
 
-Result<Figures> simulate(const orchestrator::PipelineConfig& config,
-                         actors::SimulationSettings settings) {
-  orchestrator::VirtualOptions options;
-  options.config = config;
-  options.simulation = std::move(settings);
+Result<Figures> simulate(orchestrator::ResolvedPipeline pipeline) {
   std::vector<std::string> names;
-  for (const orchestrator::ActorSpec& spec : orchestrator::actor_slots(config))
+  for (const orchestrator::ActorSpec& spec : pipeline.slots)
     names.push_back(spec.name);
+  orchestrator::VirtualOptions options;
+  options.pipeline = std::move(pipeline);
   return evaluate_on(std::move(options),
                      std::make_unique<orchestrator::InProcessHost>(
                          std::move(names), orchestrator::make_simulated_actor));
@@ -264,15 +261,15 @@ Result<Figures> evaluate(const orchestrator::PipelineConfig& config) {
   TEMPER_CHECK(config.hardware == orchestrator::HardwareKind::Simulated,
                "only simulated cards can be tried");
   TEMPER_TRY_STATUS(check_rules(config));
-  TEMPER_TRY(actors::SimulationSettings settings, orchestrator::resolve_simulation(config));
-  return simulate(config, std::move(settings));
+  TEMPER_TRY(orchestrator::ResolvedPipeline pipeline, orchestrator::resolve(config));
+  return simulate(std::move(pipeline));
 }
 
-std::int64_t sample_of(const orchestrator::PipelineConfig& config,
-                       const actors::SimulationSettings& settings,
-                       std::int64_t wanted) {
-  const std::int64_t cards = std::ssize(orchestrator::resolve_placement(config).rollout);
-  const std::int64_t replicas = cards / config.rollout.replicas * settings.cluster.dies_per_card /
+std::int64_t sample_of(const orchestrator::ResolvedPipeline& pipeline, std::int64_t wanted) {
+  const orchestrator::PipelineConfig& config = pipeline.config;
+  const std::int64_t cards = std::ssize(pipeline.placement.rollout);
+  const std::int64_t replicas = cards / config.rollout.replicas *
+                                pipeline.simulation->cluster.dies_per_card /
                                 config.simulation.rollout.tp;
   const std::int64_t groups = config.algorithm.groups_per_update;
   const std::int64_t slots = config.rollout.concurrency;
@@ -285,18 +282,18 @@ std::int64_t sample_of(const orchestrator::PipelineConfig& config,
   return 1;
 }
 
-Result<Figures> evaluate_sampled(const orchestrator::PipelineConfig& config,
-                                 const actors::SimulationSettings& settings,
-                                 std::int64_t w) {
-  orchestrator::PipelineConfig part = config;
-  part.algorithm.groups_per_update /= static_cast<std::int32_t>(w);
-  part.rollout.concurrency /= static_cast<std::int32_t>(w);
-  actors::SimulationSettings s = settings;
+Result<Figures> evaluate_sampled(const orchestrator::ResolvedPipeline& pipeline, std::int64_t w) {
+  orchestrator::ResolvedPipeline part = pipeline;
+  part.config.algorithm.groups_per_update /= static_cast<std::int32_t>(w);
+  part.config.rollout.concurrency /= static_cast<std::int32_t>(w);
+  for (orchestrator::ActorSpec& slot : part.slots)
+    slot.concurrency /= static_cast<std::int32_t>(w);
+  actors::SimulationSettings& s = *part.simulation;
   s.stands_for = w;
   s.config.reward.pool = std::max(1, s.config.reward.pool / static_cast<std::int32_t>(w));
   s.config.report_every *= w;  // as many responses in a report
-  part.simulation = s.config;
-  TEMPER_TRY(Figures figures, simulate(part, std::move(s)));
+  part.config.simulation = s.config;
+  TEMPER_TRY(Figures figures, simulate(std::move(part)));
   scale(figures.whole, static_cast<double>(w));
   scale(figures.steady, static_cast<double>(w));
   scale(figures.fates, w);
@@ -304,7 +301,7 @@ Result<Figures> evaluate_sampled(const orchestrator::PipelineConfig& config,
 }
 
 Result<Figures> evaluate_log(const std::filesystem::path& log,
-                             const orchestrator::PipelineConfig& config) {
+                             const orchestrator::ResolvedPipeline& pipeline) {
   Watched watched;
   const auto read = orchestrator::read_event_log(log, [&](const orchestrator::Record& record) {
     watched.feed(record);
@@ -317,15 +314,15 @@ Result<Figures> evaluate_log(const std::filesystem::path& log,
     return Error{ErrorCode::Internal, "it was interrupted"};
   if (!finish->ok)
     return Error{ErrorCode::Internal, finish->reason};
-  return figures_of(watched, config);
+  return figures_of(watched, pipeline);
 }
 
 namespace {
 
 Result<Figures> sampled(const orchestrator::PipelineConfig& config, std::int64_t wanted) {
   TEMPER_TRY_STATUS(check_rules(config));
-  TEMPER_TRY(const actors::SimulationSettings settings, orchestrator::resolve_simulation(config));
-  return evaluate_sampled(config, settings, sample_of(config, settings, wanted));
+  TEMPER_TRY(const orchestrator::ResolvedPipeline pipeline, orchestrator::resolve(config));
+  return evaluate_sampled(pipeline, sample_of(pipeline, wanted));
 }
 
 }  // namespace

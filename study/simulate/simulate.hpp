@@ -28,7 +28,7 @@
 
 #include "actors/protocol/lifecycle.hpp"
 #include "core/result.hpp"
-#include "orchestrator/pipeline/pipeline_config.hpp"
+#include "orchestrator/pipeline/resolve.hpp"
 #include "orchestrator/run/virtual/virtual_driver.hpp"
 #include "study/simulate/learning.hpp"
 
@@ -95,21 +95,17 @@ Result<Figures> evaluate_on(orchestrator::VirtualOptions options,
 
 /// The largest w up to `wanted` that divides the groups of an update and every engine's slots and
 /// replicas, and leaves an engine the slots of a group.
-std::int64_t sample_of(const orchestrator::PipelineConfig& config,
-                       const actors::SimulationSettings& settings,
-                       std::int64_t wanted);
+std::int64_t sample_of(const orchestrator::ResolvedPipeline& pipeline, std::int64_t wanted);
 
-/// evaluate() of a sampled run; `settings` are resolve_simulation() of the configuration, whose
-/// rules are not checked again. Requires: w is sample_of() something.
-Result<Figures> evaluate_sampled(const orchestrator::PipelineConfig& config,
-                                 const actors::SimulationSettings& settings,
-                                 std::int64_t w);
+/// evaluate() of a sampled run, whose rules are not checked again. Requires: w is sample_of()
+/// something.
+Result<Figures> evaluate_sampled(const orchestrator::ResolvedPipeline& pipeline, std::int64_t w);
 
-/// The same figures of a run of `config` that left its events.log in a folder, on any hardware.
+/// The same figures of a run of `pipeline` that left its events.log in a folder, on any hardware.
 /// Errors: the log cannot be read; the run did not make all its updates (Internal, with its
 /// reason).
 Result<Figures> evaluate_log(const std::filesystem::path& log,
-                             const orchestrator::PipelineConfig& config);
+                             const orchestrator::ResolvedPipeline& pipeline);
 
 struct EvaluateOptions {
   int threads = 1;

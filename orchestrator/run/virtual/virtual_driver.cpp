@@ -1,7 +1,6 @@
 #include "orchestrator/run/virtual/virtual_driver.hpp"
 
 #include "actors/protocol/catalog.hpp"
-#include "orchestrator/pipeline/placement.hpp"
 #include "orchestrator/run/actor_events.hpp"
 #include "orchestrator/run/virtual/simulated_roles.hpp"
 
@@ -31,7 +30,7 @@ VirtualDriver::VirtualDriver(VirtualOptions options,
     : options_(std::move(options)),
       observer_(std::move(observer)),
       log_(log),
-      scheduler_config_(scheduler_config(options_.config)),
+      scheduler_config_(scheduler_config(options_.pipeline)),
       host_(std::move(host)),
       events_(std::move(events)),
       next_events_(scheduler_config_.actors.size()),
@@ -322,8 +321,7 @@ void VirtualDriver::execute(const command::Launch& c) {
     return abort(
         fmt::format("{}: {}; a simulated actor would only do the same again", spec.name, c.reason));
   }
-  const Status launched =
-      host_->launch(c.actor, simulated_role_config(options_.config, spec, options_.simulation));
+  const Status launched = host_->launch(c.actor, simulated_role_config(options_.pipeline, spec));
   if (!launched)
     return abort(launched.error().context);
   launched_[c.actor.value()] = true;

@@ -1,7 +1,7 @@
 #include "orchestrator/pipeline/switch_plan.hpp"
 
 #include "orchestrator/pipeline/load.hpp"
-#include "orchestrator/pipeline/simulation.hpp"
+#include "orchestrator/pipeline/resolve.hpp"
 
 #include <gtest/gtest.h>
 
@@ -11,9 +11,9 @@ namespace {
 SimulatedPlacement shipped(const std::string& name) {
   const auto config = load_config(std::string(TEMPER_SOURCE_DIR) + "/configs/" + name + ".yaml");
   EXPECT_TRUE(config) << config.error().context;
-  const auto settings = resolve_simulation(*config);
-  EXPECT_TRUE(settings) << settings.error().context;
-  return simulated_placement(*config, *settings);
+  const auto pipeline = resolve(*config);
+  EXPECT_TRUE(pipeline) << pipeline.error().context;
+  return simulated_placement(*pipeline);
 }
 
 double seconds_of(const std::vector<PredictedState>& states, std::string_view name) {

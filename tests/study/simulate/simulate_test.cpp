@@ -2,7 +2,7 @@
 
 #include "core/yaml.hpp"
 #include "orchestrator/metrics/recorder.hpp"
-#include "orchestrator/pipeline/placement.hpp"
+#include "orchestrator/pipeline/resolve.hpp"
 #include "orchestrator/run/virtual/in_process_host.hpp"
 #include "orchestrator/run/virtual/simulated_actors.hpp"
 #include "orchestrator/run/virtual/virtual_driver.hpp"
@@ -27,11 +27,10 @@ Summary summary_of_run(const PipelineConfig& config) {
   std::string folder = (fs::temp_directory_path() / "temper-evaluate-XXXXXX").string();
   EXPECT_NE(::mkdtemp(folder.data()), nullptr);
   VirtualOptions options;
-  options.config = config;
-  options.simulation = *resolve_simulation(config);
+  options.pipeline = *resolve(config);
   options.log = fs::path(folder) / "events.log";
   std::vector<std::string> names;
-  for (const ActorSpec& spec : actor_slots(config))
+  for (const ActorSpec& spec : options.pipeline.slots)
     names.push_back(spec.name);
   const auto recorder = RunRecorder::create(folder).value();
   RunObserver observer;
@@ -158,7 +157,7 @@ TEST(EvaluateAll, OfNothingIsNothing) {
 TEST(Evaluate, ASampleOfOneIsTheWholeRun) {
   const PipelineConfig config = small_pipeline();
   const auto whole = evaluate(config).value();
-  const auto sampled = evaluate_sampled(config, resolve_simulation(config).value(), 1).value();
+  const auto sampled = evaluate_sampled(resolve(config).value(), 1).value();
   EXPECT_EQ(sampled.whole.seconds, whole.whole.seconds);
   EXPECT_EQ(sampled.steady.sustained_per_s, whole.steady.sustained_per_s);
   EXPECT_EQ(sampled.fates.staleness, whole.fates.staleness);
@@ -173,10 +172,10 @@ TEST(Evaluate, ASampledRunHasAboutTheRatesOfTheWhole) {
   config.simulation.response.kind = actors::LengthKind::Constant;
   config.simulation.reward.mean = {};
   config.simulation.report_every = std::chrono::milliseconds(10);
-  const auto settings = resolve_simulation(config).value();
-  ASSERT_EQ(sample_of(config, settings, 4), 4);
+  const auto pipeline = resolve(config).value();
+  ASSERT_EQ(sample_of(pipeline, 4), 4);
   const auto whole = evaluate(config).value();
-  const auto sampled = evaluate_sampled(config, settings, 4).value();
+  const auto sampled = evaluate_sampled(pipeline, 4).value();
   EXPECT_NEAR(sampled.whole.seconds / whole.whole.seconds, 1, 0.05);
   EXPECT_NEAR(sampled.steady.sustained_per_s / whole.steady.sustained_per_s, 1, 0.05);
   EXPECT_EQ(sampled.fates.generated, whole.fates.generated);
@@ -185,11 +184,11 @@ TEST(Evaluate, ASampledRunHasAboutTheRatesOfTheWhole) {
 
 TEST(Evaluate, ASampleDividesGroupsSlotsAndReplicas) {
   PipelineConfig config = small_pipeline();  // 8 groups; engines of 2 cards, 4 replicas, 16 slots
-  const auto settings = resolve_simulation(config).value();
-  EXPECT_EQ(sample_of(config, settings, 8), 4);
-  EXPECT_EQ(sample_of(config, settings, 3), 2);
+  const auto pipeline = resolve(config).value();
+  EXPECT_EQ(sample_of(pipeline, 8), 4);
+  EXPECT_EQ(sample_of(pipeline, 3), 2);
   config.rollout.concurrency = 6;
-  EXPECT_EQ(sample_of(config, settings, 8), 1);  // fewer slots than a group has
+  EXPECT_EQ(sample_of(resolve(config).value(), 8), 1);  // fewer slots than a group has
 }
 
 }  // namespace

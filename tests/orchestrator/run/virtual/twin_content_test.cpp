@@ -34,7 +34,7 @@ class TwinWorkers : public ::testing::Test {
   }
 
   Status start() {
-    TwinOptions options{config, {}, worker, [this](std::string_view name) {
+    TwinOptions options{resolve_cards(config), {}, worker, [this](std::string_view name) {
                           started.emplace_back(name);
                           return folder_ / (std::string(name) + ".log");
                         }};
