@@ -19,18 +19,18 @@ namespace {
 
 void closed_form(benchmark::State& state) {
   const ResolvedPipeline like = *resolve(*load_config(TEMPER_CONFIGS "/cm384_pangu.yaml"));
-  const actors::SimulationSettings& settings = *like.simulation;
+  const actors::SimulatedRun& run = *like.simulation;
   std::vector<Space> spaces;
   for (const auto& [mode, name] : EnumNames<PlacementMode>::value) {
     for (int eta = 0; eta <= 4; ++eta) {
       PipelineConfig c = like.config;
       c.staleness.bound = eta;
-      spaces.emplace_back(c, mode, settings.cluster.dies_per_card);
+      spaces.emplace_back(c, mode, run.cluster.dies_per_card);
     }
   }
   for (auto _ : state) {
     LayoutChooser layouts = *LayoutChooser::create(like);
-    SteadyStateModel model(settings);
+    SteadyStateModel model(run);
     std::int64_t judged = 0, fitting = 0;
     for (const Space& space : spaces) {
       for (std::size_t n = 0; n < space.size(); ++n) {

@@ -1,6 +1,8 @@
 #include "cli/run/check_command.hpp"
 
-#include "actors/simulation/costs.hpp"
+#include "actors/simulation/memory_phases.hpp"
+#include "actors/simulation/role_memory.hpp"
+#include "actors/simulation/weight_moves.hpp"
 #include "core/json.hpp"
 #include "core/yaml.hpp"
 #include "orchestrator/pipeline/load.hpp"
@@ -65,8 +67,7 @@ std::string publication(const orchestrator::ResolvedPipeline& pipeline) {
   for (const orchestrator::ActorSpec& slot : pipeline.slots) {
     if (slot.role != actors::RoleKind::Rollout)
       continue;
-    const actors::SimulationSettings settings =
-        orchestrator::actor_settings(*pipeline.simulation, slot);
+    const actors::SimulationSettings settings = orchestrator::actor_settings(pipeline, slot);
     const sim_hw::Fabric fabric = sim_hw::make_fabric(settings.cluster);
     return fmt::format("\n# weights: published by {} in {:.2f} s, in use {:.2f} s later\n",
                        name_of(settings.config.publication.mode),
@@ -78,13 +79,13 @@ std::string publication(const orchestrator::ResolvedPipeline& pipeline) {
 
 /// What each phase holds per device and of the hosts, as comments.
 std::string memory_map(const orchestrator::ResolvedPipeline& pipeline) {
-  const auto phases = orchestrator::memory_phases(orchestrator::simulated_placement(pipeline));
+  const auto phases = actors::memory_phases(orchestrator::simulated_placement(pipeline));
   if (!phases)
     return "";
   std::string out = fmt::format("\n# memory: GB of {:.1f} per device, GB of {:.1f} of its host\n",
                                 actors::device_capacity(*pipeline.simulation) / 1e9,
                                 actors::host_capacity(*pipeline.simulation) / 1e9);
-  for (const orchestrator::PhaseLedger& phase : *phases) {
+  for (const actors::PhaseLedger& phase : *phases) {
     out += fmt::format("#   {:<28} {:8.1f} {:8.1f}\n",
                        fmt::format("{}: {}", phase.group, phase.phase),
                        phase.device() / 1e9,
@@ -97,7 +98,7 @@ std::string memory_map(const orchestrator::ResolvedPipeline& pipeline) {
 std::string switch_map(const orchestrator::ResolvedPipeline& pipeline) {
   if (pipeline.placement.mode == orchestrator::PlacementMode::Separate)
     return "";
-  const orchestrator::SimulatedPlacement placement = orchestrator::simulated_placement(pipeline);
+  const actors::SimulatedPlacement placement = orchestrator::simulated_placement(pipeline);
   const orchestrator::SwitchPlan plan = orchestrator::predict_switch(placement);
   const orchestrator::OtherOrders others = orchestrator::predict_other_orders(placement);
   std::string out = "\n# role switch: predicted seconds\n";

@@ -1,6 +1,8 @@
 #include "orchestrator/pipeline/resolve.hpp"
 
+#include "actors/simulation/memory_phases.hpp"
 #include "orchestrator/pipeline/placement.hpp"
+#include "orchestrator/pipeline/simulated_memory.hpp"
 #include "orchestrator/pipeline/simulation.hpp"
 #include "trainer/algorithm_table.hpp"
 
@@ -21,6 +23,7 @@ Result<ResolvedPipeline> resolve(PipelineConfig config) {
   ResolvedPipeline out = resolve_cards(std::move(config));
   if (out.config.hardware == HardwareKind::Simulated) {
     TEMPER_TRY(out.simulation, resolve_simulation(out.config, out.placement));
+    out.host_left = actors::host_left(simulated_placement(out));
   }
   return out;
 }

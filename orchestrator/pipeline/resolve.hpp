@@ -15,7 +15,10 @@ struct ResolvedPipeline {
   PlacementConfig placement;     ///< As resolve_placement() says.
   std::vector<ActorSpec> slots;  ///< As actor_slots() says.
   /// Of the run, as resolve_simulation() says; none unless the hardware is simulated.
-  std::optional<actors::SimulationSettings> simulation;
+  std::optional<actors::SimulatedRun> simulation;
+  /// Simulated: bytes of a device's share of host memory that no role needs in any phase; none
+  /// where a phase exceeds it.
+  std::optional<double> host_left;
 };
 
 /// Reads the descriptions and traces of a simulated configuration. Errors: as resolve_simulation()

@@ -1,7 +1,9 @@
 #include "study/search/steady_state.hpp"
 
-#include "actors/simulation/costs.hpp"
+#include "actors/simulation/memory_phases.hpp"
 #include "actors/simulation/simulated_reference.hpp"
+#include "actors/simulation/weight_moves.hpp"
+#include "orchestrator/pipeline/simulated_memory.hpp"
 #include "orchestrator/pipeline/switch_plan.hpp"
 #include "study/search/steady_terms.hpp"
 #include "trainer/simulated/update_cost.hpp"
@@ -14,6 +16,7 @@
 namespace temper::study {
 namespace {
 
+using actors::SimulatedRun;
 using actors::SimulationSettings;
 using steady::Drawn;
 using steady::Engine;
@@ -28,8 +31,8 @@ bool takes_turns(orchestrator::PlacementMode mode) {
 
 class SteadyStateModel::Costs {
  public:
-  explicit Costs(SimulationSettings settings)
-      : settings_(std::move(settings)), fabric_(sim_hw::make_fabric(settings_.cluster)) {}
+  explicit Costs(SimulatedRun run)
+      : run_(std::move(run)), fabric_(sim_hw::make_fabric(run_.cluster)) {}
 
   SteadyState judge(const orchestrator::PipelineConfig& c,
                     const orchestrator::PlacementConfig& cards);
@@ -48,12 +51,18 @@ class SteadyStateModel::Costs {
                                  cards},
                       key.begin());
   }
-  SimulationSettings settings_for(const orchestrator::PipelineConfig& c, std::int64_t cards) const {
-    SimulationSettings s = settings_;
+  /// The run of a configuration.
+  SimulatedRun run_of(const orchestrator::PipelineConfig& c) const {
+    SimulatedRun s = run_;
     const auto prompt = s.config.prompt.lengths, response = s.config.response.lengths;
     s.config = c.simulation;
     s.config.prompt.lengths = prompt;
     s.config.response.lengths = response;
+    return s;
+  }
+  /// What an actor of its on so many cards has to know.
+  SimulationSettings actor_of(const orchestrator::PipelineConfig& c, std::int64_t cards) const {
+    SimulationSettings s{run_of(c)};
     s.cards = cards;
     return s;
   }
@@ -73,7 +82,7 @@ class SteadyStateModel::Costs {
   };
   Moves moves(const orchestrator::PipelineConfig& c, const orchestrator::PlacementConfig& cards);
 
-  const SimulationSettings settings_;
+  const SimulatedRun run_;
   const sim_hw::Fabric fabric_;
   std::map<std::pair<std::int32_t, std::int32_t>, Drawn> drawn_;
   std::map<Key, std::unique_ptr<Engine>> engines_;
@@ -85,9 +94,8 @@ class SteadyStateModel::Costs {
 Drawn& SteadyStateModel::Costs::drawn(const orchestrator::PipelineConfig& c) {
   const std::pair key{c.algorithm.groups_per_update, c.algorithm.responses_per_group};
   const auto known = drawn_.find(key);
-  return known != drawn_.end()
-             ? known->second
-             : drawn_.emplace(key, steady::draw(c, settings_.config)).first->second;
+  return known != drawn_.end() ? known->second
+                               : drawn_.emplace(key, steady::draw(c, run_.config)).first->second;
 }
 
 Engine& SteadyStateModel::Costs::engine(const orchestrator::PipelineConfig& c,
@@ -105,7 +113,7 @@ Engine& SteadyStateModel::Costs::engine(const orchestrator::PipelineConfig& c,
                 std::int64_t{turns}};
   std::unique_ptr<Engine>& known = engines_[key];
   if (!known) {
-    SimulationSettings s = settings_for(c, size);
+    SimulationSettings s = actor_of(c, size);
     s.colocated = turns;
     known = std::make_unique<Engine>(s);
   }
@@ -121,8 +129,8 @@ double SteadyStateModel::Costs::update(const orchestrator::PipelineConfig& c,
   key[9] = c.algorithm.responses_per_group;
   const auto [known, fresh] = updates_.try_emplace(key, 0);
   if (fresh) {
-    SimulationSettings s = settings_for(c, std::ssize(cards.trainer));
-    s.trainer_cards = s.cards;
+    SimulatedRun s = run_of(c);
+    s.trainer_cards = std::ssize(cards.trainer);
     const trainer::UpdateModel update(s);
     known->second = update.seconds(drawn.packed(std::ssize(drawn.sequences), update.limits()));
   }
@@ -144,7 +152,7 @@ SteadyStateModel::Costs::Scoring SteadyStateModel::Costs::scoring(
   key[10] = actors;
   const auto [known, fresh] = scorings_.try_emplace(key);
   if (fresh) {
-    const actors::ReferenceModel model(settings_for(c, size));
+    const actors::ReferenceModel model(actor_of(c, size));
     const auto part = [&](std::int64_t responses) {
       return model.seconds(drawn.packed(responses, model.limits()));
     };
@@ -168,11 +176,11 @@ SteadyStateModel::Costs::Moves SteadyStateModel::Costs::moves(
   const auto [known, fresh] = moves_.try_emplace(key);
   if (!fresh)
     return known->second;
-  const orchestrator::SimulatedPlacement placement = orchestrator::simulated_placement(
-      c, cards, settings_for(c, std::ssize(cards.rollout) / c.rollout.replicas));
+  const actors::SimulatedPlacement placement =
+      orchestrator::simulated_placement(c, cards, run_of(c));
   if (cards.mode == orchestrator::PlacementMode::Separate ||
       cards.mode == orchestrator::PlacementMode::Hybrid)
-    known->second.publish = actors::publish_seconds(fabric_, placement.settings);
+    known->second.publish = actors::publish_seconds(fabric_, actors::own_engine(placement));
   if (cards.mode != orchestrator::PlacementMode::Separate) {
     const orchestrator::SwitchPlan plan = orchestrator::predict_switch(placement);
     for (const orchestrator::PredictedState& state : plan.to_rollout)
@@ -214,8 +222,8 @@ SteadyState SteadyStateModel::Costs::judge(const orchestrator::PipelineConfig& c
   return out;
 }
 
-SteadyStateModel::SteadyStateModel(SimulationSettings settings)
-    : costs_(std::make_unique<Costs>(std::move(settings))) {}
+SteadyStateModel::SteadyStateModel(SimulatedRun run)
+    : costs_(std::make_unique<Costs>(std::move(run))) {}
 SteadyStateModel::~SteadyStateModel() = default;
 SteadyStateModel::SteadyStateModel(SteadyStateModel&&) noexcept = default;
 SteadyStateModel& SteadyStateModel::operator=(SteadyStateModel&&) noexcept = default;

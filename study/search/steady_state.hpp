@@ -34,8 +34,8 @@ struct SteadyState {
 /// Remembers the costs of layouts that it has met. One thread.
 class SteadyStateModel {
  public:
-  /// `settings`: of a ResolvedPipeline.
-  explicit SteadyStateModel(actors::SimulationSettings settings);
+  /// `run`: of a ResolvedPipeline.
+  explicit SteadyStateModel(actors::SimulatedRun run);
   ~SteadyStateModel();
   SteadyStateModel(SteadyStateModel&&) noexcept;
   SteadyStateModel& operator=(SteadyStateModel&&) noexcept;

@@ -1,7 +1,8 @@
 #include "study/search/steady_terms.hpp"
 
-#include "actors/simulation/costs.hpp"
 #include "actors/simulation/lengths.hpp"
+#include "actors/simulation/role_memory.hpp"
+#include "actors/simulation/weight_moves.hpp"
 
 #include <cmath>
 #include <numeric>

@@ -1,5 +1,6 @@
 #include "study/search/tune.hpp"
 
+#include "actors/simulation/role_memory.hpp"
 #include "core/yaml.hpp"
 #include "orchestrator/pipeline/load.hpp"
 #include "orchestrator/pipeline/placement.hpp"

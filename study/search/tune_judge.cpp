@@ -1,5 +1,6 @@
 #include "study/search/tune_judge.hpp"
 
+#include "actors/simulation/memory_phases.hpp"
 #include "orchestrator/pipeline/resolve.hpp"
 #include "orchestrator/pipeline/simulated_memory.hpp"
 
@@ -45,10 +46,10 @@ std::optional<double> most_memory(const orchestrator::PipelineConfig& config) {
   const auto pipeline = orchestrator::resolve(config);
   if (!pipeline)
     return std::nullopt;
-  const auto phases = orchestrator::memory_phases(orchestrator::simulated_placement(*pipeline));
+  const auto phases = actors::memory_phases(orchestrator::simulated_placement(*pipeline));
   if (!phases || phases->empty())
     return std::nullopt;
-  return std::ranges::max(*phases, {}, &orchestrator::PhaseLedger::device).device();
+  return std::ranges::max(*phases, {}, &actors::PhaseLedger::device).device();
 }
 
 std::string layout_text(const actors::RolloutEngineConfig& r) {

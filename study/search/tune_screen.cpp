@@ -15,12 +15,12 @@ Result<Screen> Screen::create(Region region) {
   return Screen(std::move(region), std::move(layouts), *like.simulation);
 }
 
-Screen::Screen(Region region, LayoutChooser layouts, const actors::SimulationSettings& settings)
-    : region_(std::move(region)), layouts_(std::move(layouts)), model_(settings) {
+Screen::Screen(Region region, LayoutChooser layouts, const actors::SimulatedRun& run)
+    : region_(std::move(region)), layouts_(std::move(layouts)), model_(run) {
   for (const double eta : region_.etas) {
     orchestrator::PipelineConfig like = region_.like;
     like.staleness.bound = eta;
-    spaces_.emplace_back(std::move(like), region_.mode, settings.cluster.dies_per_card);
+    spaces_.emplace_back(std::move(like), region_.mode, run.cluster.dies_per_card);
   }
 }
 

@@ -56,7 +56,7 @@ class Screen {
   const std::map<std::string, std::size_t>& refused() const { return refused_; }
 
  private:
-  Screen(Region region, LayoutChooser layouts, const actors::SimulationSettings& settings);
+  Screen(Region region, LayoutChooser layouts, const actors::SimulatedRun& run);
   /// None: no placement, does not fit, or not wanted.
   std::optional<ScreenPoint> judge(std::size_t space, Space::Point point, const Score& score);
 

@@ -1,7 +1,9 @@
 #include "study/simulate/layouts.hpp"
 
-#include "actors/simulation/costs.hpp"
 #include "actors/simulation/lengths.hpp"
+#include "actors/simulation/memory_phases.hpp"
+#include "actors/simulation/role_layouts.hpp"
+#include "actors/simulation/role_memory.hpp"
 #include "orchestrator/pipeline/simulated_memory.hpp"
 #include "trainer/simulated/update_cost.hpp"
 
@@ -13,7 +15,7 @@
 namespace temper::study {
 namespace {
 
-using actors::SimulationSettings;
+using actors::SimulatedRun;
 using actors::TrainerEngineConfig;
 
 constexpr std::int64_t kMostTp = 16, kMostCp = 4, kMostPp = 32;
@@ -24,7 +26,7 @@ constexpr int kMostTwentieths = 19;
 constexpr std::size_t kTried = 64;
 
 /// What one update trains: the first batch of the run.
-std::vector<Tokens> draw_batch(const orchestrator::PipelineConfig& c, const SimulationSettings& s) {
+std::vector<Tokens> draw_batch(const orchestrator::PipelineConfig& c, const SimulatedRun& s) {
   const actors::Lengths prompts(s.config.prompt, c.seed, actors::kPromptLengths);
   const actors::Lengths responses(s.config.response, c.seed, actors::kResponseLengths);
   const auto group = static_cast<std::uint64_t>(c.algorithm.responses_per_group);
@@ -38,22 +40,22 @@ std::vector<Tokens> draw_batch(const orchestrator::PipelineConfig& c, const Simu
 }  // namespace
 
 Result<LayoutChooser> LayoutChooser::create(const orchestrator::ResolvedPipeline& like) {
-  SimulationSettings settings = *like.simulation;
-  TEMPER_TRY_STATUS(actors::check_lengths(settings.config.prompt));
-  TEMPER_TRY_STATUS(actors::check_lengths(settings.config.response));
-  settings.cluster.fits.clear();  // where constants come from is not asked here, and costs copies
-  std::vector<Tokens> batch = draw_batch(like.config, settings);
-  return LayoutChooser(std::move(settings), std::move(batch));
+  SimulatedRun run = *like.simulation;
+  TEMPER_TRY_STATUS(actors::check_lengths(run.config.prompt));
+  TEMPER_TRY_STATUS(actors::check_lengths(run.config.response));
+  run.cluster.fits.clear();  // where constants come from is not asked here, and costs copies
+  std::vector<Tokens> batch = draw_batch(like.config, run);
+  return LayoutChooser(std::move(run), std::move(batch));
 }
 
 std::vector<TrainerEngineConfig> LayoutChooser::layouts(std::int64_t devices) const {
   std::vector<TrainerEngineConfig> out;
-  const std::int64_t experts = settings_.model.moe ? settings_.model.moe->experts : 1;
-  TrainerEngineConfig c = settings_.config.trainer;
+  const std::int64_t experts = run_.model.moe ? run_.model.moe->experts : 1;
+  TrainerEngineConfig c = run_.config.trainer;
   c.vpp = c.mechanisms.schedule == sim_hw::PipelineSchedule::AdaptivePipe ? 2 : 1;
   for (c.tp = 1; c.tp <= std::min(kMostTp, devices); c.tp *= 2) {
     for (c.cp = 1; c.cp <= kMostCp; c.cp *= 2) {
-      for (c.pp = 1; c.pp <= std::min(kMostPp, settings_.model.layers); ++c.pp) {
+      for (c.pp = 1; c.pp <= std::min(kMostPp, run_.model.layers); ++c.pp) {
         if (devices % (c.tp * c.cp * c.pp) != 0)
           continue;
         for (c.ep = 1; c.ep <= std::min(experts, devices / c.pp); c.ep *= 2) {
@@ -70,8 +72,8 @@ std::vector<TrainerEngineConfig> LayoutChooser::layouts(std::int64_t devices) co
 
 std::vector<LayoutChooser::Ranked> LayoutChooser::rank(std::int64_t cards) {
   std::vector<Ranked> out;
-  SimulationSettings s = settings_;
-  s.trainer_cards = s.cards = cards;
+  SimulatedRun s = run_;
+  s.trainer_cards = cards;
   for (const TrainerEngineConfig& layout : layouts(cards * s.cluster.dies_per_card)) {
     s.config.trainer = layout;
     if (!actors::check_trainer(s))
@@ -92,22 +94,22 @@ const std::vector<LayoutChooser::Ranked>& LayoutChooser::trainers(std::int64_t c
                                   : trainers_.emplace(cards, rank(cards)).first->second;
 }
 
-LayoutChooser::Fit LayoutChooser::fit(const orchestrator::SimulatedPlacement& placement) const {
-  const auto phases = orchestrator::memory_phases(placement);
+LayoutChooser::Fit LayoutChooser::fit(const actors::SimulatedPlacement& placement) const {
+  const auto phases = actors::memory_phases(placement);
   if (!phases)
     return Fit::NoCache;
   return std::ranges::all_of(*phases,
-                             [&](const orchestrator::PhaseLedger& phase) {
+                             [&](const actors::PhaseLedger& phase) {
                                return phase.device() <= most_ &&
-                                      phase.host() <= actors::host_capacity(settings_);
+                                      phase.host() <= actors::host_capacity(run_);
                              })
              ? Fit::Fits
              : Fit::TooLarge;
 }
 
-std::optional<int> LayoutChooser::largest_kv_share(orchestrator::SimulatedPlacement placement) {
+std::optional<int> LayoutChooser::largest_kv_share(actors::SimulatedPlacement placement) {
   const auto at = [&](int twentieths) {
-    placement.settings.config.rollout.kv_share = static_cast<double>(twentieths) / 20;
+    placement.run.config.rollout.kv_share = static_cast<double>(twentieths) / 20;
     return fit(placement);
   };
   int low = 0, high = kMostTwentieths + 1;
@@ -136,11 +138,11 @@ Result<LayoutChooser::Completion> LayoutChooser::choose(
     return Error{ErrorCode::OutOfMemory,
                  fmt::format("no layout of the trainer fits {} cards", trainer_cards)};
   }
-  SimulationSettings s = settings_;
+  SimulatedRun s = run_;
   s.config.rollout = config.simulation.rollout;
-  orchestrator::SimulatedPlacement placement = orchestrator::simulated_placement(config, cards, s);
+  actors::SimulatedPlacement placement = orchestrator::simulated_placement(config, cards, s);
   for (std::size_t i = 0; i < std::min(kTried, ranked.size()); ++i) {
-    placement.settings.config.trainer = ranked[i].layout;
+    placement.run.config.trainer = ranked[i].layout;
     if (const auto twentieths = largest_kv_share(placement))
       return Completion{ranked[i].layout, static_cast<double>(*twentieths) / 20};
   }
@@ -155,10 +157,10 @@ Result<LayoutChooser::Completion> LayoutChooser::choose(
 Result<orchestrator::PipelineConfig> LayoutChooser::complete(
     orchestrator::PipelineConfig config, const orchestrator::PlacementConfig& cards) {
   const std::int64_t engine_devices =
-      std::ssize(cards.rollout) / config.rollout.replicas * settings_.cluster.dies_per_card;
+      std::ssize(cards.rollout) / config.rollout.replicas * run_.cluster.dies_per_card;
   const std::int64_t tp = config.simulation.rollout.tp;
   config.simulation.rollout.ep =
-      settings_.model.moe ? std::gcd(engine_devices, settings_.model.moe->experts) : 1;
+      run_.model.moe ? std::gcd(engine_devices, run_.model.moe->experts) : 1;
   const std::int64_t rows = (config.rollout.concurrency * tp + engine_devices - 1) / engine_devices;
   const Key key{static_cast<std::int64_t>(cards.mode),
                 std::ssize(cards.rollout),

@@ -13,10 +13,11 @@
 // concurrency and rollout layout alone. One thread.
 #pragma once
 
+#include "actors/simulation/memory_phases.hpp"
 #include "actors/simulation/packing.hpp"
+#include "actors/simulation/role_memory.hpp"
 #include "core/result.hpp"
 #include "orchestrator/pipeline/resolve.hpp"
-#include "orchestrator/pipeline/simulated_memory.hpp"
 
 #include <array>
 #include <map>
@@ -51,10 +52,8 @@ class LayoutChooser {
     double kv_share = 0;
   };
 
-  LayoutChooser(actors::SimulationSettings settings, std::vector<Tokens> batch)
-      : settings_(std::move(settings)),
-        packings_(std::move(batch)),
-        most_(actors::device_capacity(settings_)) {}
+  LayoutChooser(actors::SimulatedRun run, std::vector<Tokens> batch)
+      : run_(std::move(run)), packings_(std::move(batch)), most_(actors::device_capacity(run_)) {}
   /// The trainer's layouts on so many cards, fastest first.
   const std::vector<Ranked>& trainers(std::int64_t cards);
   std::vector<Ranked> rank(std::int64_t cards);
@@ -64,12 +63,12 @@ class LayoutChooser {
   Result<Completion> choose(orchestrator::PipelineConfig config,
                             const orchestrator::PlacementConfig& cards);
   /// The largest KV share that fits, in twentieths of the memory; none: no share fits.
-  std::optional<int> largest_kv_share(orchestrator::SimulatedPlacement placement);
+  std::optional<int> largest_kv_share(actors::SimulatedPlacement placement);
   /// NoCache: the layout cannot be, or its cache cannot hold one longest response.
   enum class Fit { Fits, TooLarge, NoCache };
-  Fit fit(const orchestrator::SimulatedPlacement& placement) const;
+  Fit fit(const actors::SimulatedPlacement& placement) const;
 
-  actors::SimulationSettings settings_;
+  actors::SimulatedRun run_;
   actors::Packings packings_;  ///< Of one update's batch, prompts and responses together.
   double most_;                ///< Bytes that a device may use.
   std::map<std::int64_t, std::vector<Ranked>> trainers_;

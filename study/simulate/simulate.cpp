@@ -288,7 +288,7 @@ Result<Figures> evaluate_sampled(const orchestrator::ResolvedPipeline& pipeline,
   part.config.rollout.concurrency /= static_cast<std::int32_t>(w);
   for (orchestrator::ActorSpec& slot : part.slots)
     slot.concurrency /= static_cast<std::int32_t>(w);
-  actors::SimulationSettings& s = *part.simulation;
+  actors::SimulatedRun& s = *part.simulation;
   s.stands_for = w;
   s.config.reward.pool = std::max(1, s.config.reward.pool / static_cast<std::int32_t>(w));
   s.config.report_every *= w;  // as many responses in a report

@@ -12,7 +12,7 @@ actors::RoleConfig simulated_role_config(const ResolvedPipeline& pipeline, const
   actors::RoleConfig role = role_config(config, spec, {});
   role.cards.clear();  // nothing to pin to
   if (pipeline.simulation)
-    role.simulation = encode(actor_settings(*pipeline.simulation, spec));
+    role.simulation = encode(actor_settings(pipeline, spec));
   if (spec.role == actors::RoleKind::Reward) {  // a reward depends on the group of its response
     role.settings = encode(trainer::TrainerSettings{
         config.algorithm, config.sampling.temperature, config.synthetic.step_time});

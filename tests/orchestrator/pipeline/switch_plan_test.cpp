@@ -1,12 +1,17 @@
 #include "orchestrator/pipeline/switch_plan.hpp"
 
+#include "actors/simulation/memory_phases.hpp"
+#include "actors/simulation/role_memory.hpp"
 #include "orchestrator/pipeline/load.hpp"
 #include "orchestrator/pipeline/resolve.hpp"
+#include "orchestrator/pipeline/simulated_memory.hpp"
 
 #include <gtest/gtest.h>
 
 namespace temper::orchestrator {
 namespace {
+
+using actors::SimulatedPlacement;
 
 SimulatedPlacement shipped(const std::string& name) {
   const auto config = load_config(std::string(TEMPER_SOURCE_DIR) + "/configs/" + name + ".yaml");
@@ -32,7 +37,7 @@ TEST(SwitchPlan, StatesFollowTheirOrder) {
 
 TEST(SwitchPlan, WhatIsMovedTakesItsBytesOverTheLinkOfEachDevice) {
   const SimulatedPlacement p = shipped("a3_128_r1_671b");
-  const actors::ActorMemory trainer = actors::trainer_memory(p.settings);
+  const actors::ActorMemory trainer = actors::trainer_memory(p.run);
   const double bytes = trainer.device.weights + trainer.device.optimizer;
   // 151 GB/s for a die of CloudMatrix, and the latency of one copy.
   const double link = bytes / 151e9;

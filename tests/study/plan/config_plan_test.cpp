@@ -1,7 +1,7 @@
 // Plans of both sides of a pipeline, and pipelines made of plans.
 #include "study/plan/config_plan.hpp"
 
-#include "actors/simulation/costs.hpp"
+#include "actors/simulation/role_layouts.hpp"
 #include "orchestrator/pipeline/load.hpp"
 #include "orchestrator/pipeline/resolve.hpp"
 #include "orchestrator/pipeline/simulated_memory.hpp"

@@ -1,5 +1,6 @@
 #include "study/search/tune.hpp"
 
+#include "actors/simulation/memory_phases.hpp"
 #include "cli/study/tune_command.hpp"
 #include "core/files.hpp"
 #include "core/text/table.hpp"
