@@ -16,6 +16,8 @@ namespace {
 
 using namespace std::chrono_literals;
 namespace fs = std::filesystem;
+using cli::CheckOptions;
+using cli::run_check;
 
 const fs::path kSource = TEMPER_SOURCE_DIR;
 
