@@ -1,6 +1,6 @@
 #include "rollout/simulated/engine_cost.hpp"
 
-#include "actors/simulation/costs.hpp"
+#include "actors/simulation/role_layouts.hpp"
 
 #include <algorithm>
 
