@@ -26,10 +26,23 @@
 
 namespace temper {
 
+namespace detail {
 template <class T>
-concept Ordered = requires(const T& a) {
-  a < a;
-};
+inline constexpr bool kIsOrdered = std::is_arithmetic_v<T>;
+template <class Tag, class Rep>
+inline constexpr bool kIsOrdered<Id<Tag, Rep>> = true;
+template <class T>
+requires requires(const T& quantity) {
+  quantity.count() < quantity.count();
+}
+inline constexpr bool kIsOrdered<T> = true;
+template <class T>
+inline constexpr bool kIsOrdered<std::optional<T>> = kIsOrdered<T>;
+}  // namespace detail
+
+/// Numbers, quantities and ids, of which a field may have bounds.
+template <class T>
+concept Ordered = detail::kIsOrdered<T>;
 
 /// What is known of a field beyond its type. `doc` is one sentence; bounds are inclusive.
 template <class T>
