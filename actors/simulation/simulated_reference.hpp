@@ -16,6 +16,7 @@
 #include "actors/simulation/simulated_actor.hpp"
 #include "actors/simulation/span_log.hpp"
 #include "sim_hw/model/flops.hpp"
+#include "sim_hw/network/collectives.hpp"
 
 #include <deque>
 

@@ -9,6 +9,7 @@
 
 #include "actors/protocol/usage.hpp"
 #include "actors/simulation/role_memory.hpp"
+#include "sim_hw/network/collectives.hpp"
 
 #include <optional>
 
