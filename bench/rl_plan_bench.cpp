@@ -14,16 +14,17 @@
 
 #include <benchmark/benchmark.h>
 
-namespace temper::orchestrator {
+namespace temper::study {
 namespace {
 
 void closed_form(benchmark::State& state) {
-  const ResolvedPipeline like = *resolve(*load_config(TEMPER_CONFIGS "/cm384_pangu.yaml"));
+  const orchestrator::ResolvedPipeline like =
+      *orchestrator::resolve(*orchestrator::load_config(TEMPER_CONFIGS "/cm384_pangu.yaml"));
   const actors::SimulatedRun& run = *like.simulation;
   std::vector<Space> spaces;
-  for (const auto& [mode, name] : EnumNames<PlacementMode>::value) {
+  for (const auto& [mode, name] : EnumNames<orchestrator::PlacementMode>::value) {
     for (int eta = 0; eta <= 4; ++eta) {
-      PipelineConfig c = like.config;
+      orchestrator::PipelineConfig c = like.config;
       c.staleness.bound = eta;
       spaces.emplace_back(c, mode, run.cluster.dies_per_card);
     }
@@ -38,7 +39,7 @@ void closed_form(benchmark::State& state) {
         if (!placed)
           continue;
         ++judged;
-        const PlacementConfig cards = resolve_placement(*placed);
+        const orchestrator::PlacementConfig cards = orchestrator::resolve_placement(*placed);
         const auto complete = layouts.complete(*placed, cards);
         if (!complete)
           continue;
@@ -54,9 +55,10 @@ void closed_form(benchmark::State& state) {
 BENCHMARK(closed_form)->Iterations(1)->Unit(benchmark::kSecond);
 
 void event_simulation(benchmark::State& state) {
-  PipelineConfig config = *load_config(TEMPER_CONFIGS "/cm384_pangu.yaml");
+  orchestrator::PipelineConfig config =
+      *orchestrator::load_config(TEMPER_CONFIGS "/cm384_pangu.yaml");
   config.steps = steps_for(static_cast<std::uint64_t>(state.range(0)), 2);
-  const ResolvedPipeline pipeline = *resolve(std::move(config));
+  const orchestrator::ResolvedPipeline pipeline = *orchestrator::resolve(std::move(config));
   const std::int64_t w = largest_weight(pipeline, state.range(1));
   double rate = 0;
   for (auto _ : state)
@@ -70,6 +72,6 @@ BENCHMARK(event_simulation)
     ->Unit(benchmark::kMillisecond);
 
 }  // namespace
-}  // namespace temper::orchestrator
+}  // namespace temper::study
 
 BENCHMARK_MAIN();
