@@ -5,7 +5,8 @@
 // - event simulation: a run in virtual time of so many steady updates, of which each simulated
 //   response counts for so many (study/simulate/simulate.hpp)
 #include "orchestrator/pipeline/load.hpp"
-#include "orchestrator/pipeline/simulation.hpp"
+#include "orchestrator/pipeline/placement.hpp"
+#include "orchestrator/pipeline/resolve.hpp"
 #include "study/search/space.hpp"
 #include "study/search/steady_state.hpp"
 #include "study/simulate/layouts.hpp"
@@ -17,20 +18,20 @@ namespace temper::study {
 namespace {
 
 void closed_form(benchmark::State& state) {
-  const orchestrator::PipelineConfig like =
-      *orchestrator::load_config(TEMPER_CONFIGS "/cm384_pangu.yaml");
-  const actors::SimulationSettings settings = *orchestrator::resolve_simulation(like);
+  const orchestrator::ResolvedPipeline like =
+      *orchestrator::resolve(*orchestrator::load_config(TEMPER_CONFIGS "/cm384_pangu.yaml"));
+  const actors::SimulatedRun& run = *like.simulation;
   std::vector<Space> spaces;
   for (const auto& [mode, name] : EnumNames<orchestrator::PlacementMode>::value) {
     for (int eta = 0; eta <= 4; ++eta) {
-      orchestrator::PipelineConfig c = like;
+      orchestrator::PipelineConfig c = like.config;
       c.staleness.bound = eta;
-      spaces.emplace_back(c, mode, settings.cluster.dies_per_card);
+      spaces.emplace_back(c, mode, run.cluster.dies_per_card);
     }
   }
   for (auto _ : state) {
     LayoutChooser layouts = *LayoutChooser::create(like);
-    SteadyStateModel model(settings);
+    SteadyStateModel model(run);
     std::int64_t judged = 0, fitting = 0;
     for (const Space& space : spaces) {
       for (std::size_t n = 0; n < space.size(); ++n) {
@@ -38,11 +39,12 @@ void closed_form(benchmark::State& state) {
         if (!placed)
           continue;
         ++judged;
-        const auto complete = layouts.complete(*placed);
+        const orchestrator::PlacementConfig cards = orchestrator::resolve_placement(*placed);
+        const auto complete = layouts.complete(*placed, cards);
         if (!complete)
           continue;
         ++fitting;
-        benchmark::DoNotOptimize(model(*complete));
+        benchmark::DoNotOptimize(model(*complete, cards));
       }
     }
     state.SetItemsProcessed(judged);
@@ -56,11 +58,11 @@ void event_simulation(benchmark::State& state) {
   orchestrator::PipelineConfig config =
       *orchestrator::load_config(TEMPER_CONFIGS "/cm384_pangu.yaml");
   config.steps = steps_for(static_cast<std::uint64_t>(state.range(0)), 2);
-  const actors::SimulationSettings settings = *orchestrator::resolve_simulation(config);
-  const std::int64_t w = largest_weight(config, settings, state.range(1));
+  const orchestrator::ResolvedPipeline pipeline = *orchestrator::resolve(std::move(config));
+  const std::int64_t w = largest_weight(pipeline, state.range(1));
   double rate = 0;
   for (auto _ : state)
-    rate = simulate_thinned(config, settings, w)->steady.sustained_per_s;
+    rate = simulate_thinned(pipeline, w)->steady.sustained_per_s;
   state.SetItemsProcessed(static_cast<std::int64_t>(state.iterations()));
   state.counters["tokens_per_s"] = rate;
 }

@@ -15,7 +15,7 @@
 // attention.
 #pragma once
 
-#include "actors/simulation/costs.hpp"
+#include "actors/simulation/simulation_config.hpp"
 #include "sim_hw/operators/device.hpp"
 
 #include <compare>

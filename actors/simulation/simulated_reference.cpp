@@ -1,5 +1,8 @@
 #include "actors/simulation/simulated_reference.hpp"
 
+#include "actors/simulation/role_layouts.hpp"
+#include "actors/simulation/role_memory.hpp"
+#include "actors/simulation/weight_moves.hpp"
 #include "sim_hw/iteration/cluster.hpp"
 #include "sim_hw/layout/stages.hpp"
 #include "sim_hw/parallel/train_traffic.hpp"

@@ -12,9 +12,11 @@
 #include "actors/protocol/counted.hpp"
 #include "actors/protocol/weights.hpp"
 #include "actors/simulation/packing.hpp"
+#include "actors/simulation/role_memory.hpp"
 #include "actors/simulation/simulated_actor.hpp"
 #include "actors/simulation/span_log.hpp"
 #include "sim_hw/model/flops.hpp"
+#include "sim_hw/network/collectives.hpp"
 
 #include <deque>
 

@@ -13,7 +13,8 @@
 namespace temper {
 namespace actors {
 
-/// How new weights get from the trainer to the rollout engines (actors/simulation/costs.hpp).
+/// How new weights get from the trainer to the rollout engines
+/// (actors/simulation/weight_moves.hpp).
 enum class PublicationMode { Relay, Broadcast };
 
 }  // namespace actors
@@ -148,23 +149,28 @@ void describe(V& v, SimulationConfig& c) {
   v.field(9, "publication", c.publication, {.doc = "How new weights reach the engines."});
 }
 
-/// The above with its descriptions read, and what an actor of it has to know besides.
-struct SimulationSettings {
+/// What is true of a whole simulated run, for every role alike: the above with its descriptions and
+/// traces read, and the trainer, of which there is one.
+struct SimulatedRun {
   SimulationConfig config;
   sim_hw::HardwareSpec cluster;
   sim_hw::ModelSpec model;
-  std::int64_t cards = 1;          ///< Of this actor.
   std::int64_t trainer_cards = 1;  ///< Of the trainer: where weights come from.
-  std::int64_t rollout_cards = 1;  ///< Of all rollout engines.
-  std::int32_t concurrency = 0;    ///< rollout: most responses at once.
-  bool colocated = false;
-  /// Bytes of a device's share of host memory that no role needs in any phase; none: what the
-  /// engine's own ledger leaves.
-  std::optional<double> host_left;
-  bool deadline_first = false;  ///< rollout: the oldest group enters first, the youngest leaves.
+  bool deadline_first = false;     ///< Engines: the oldest group enters first, the youngest leaves.
   /// Responses that each simulated one counts for: the costs are those of so many times the work
   /// that is there (study/simulate/simulate.hpp, thinned runs).
   std::int64_t response_weight = 1;
+};
+
+/// What one actor of such a run has to know: the run, and its own share of it.
+struct SimulationSettings : SimulatedRun {
+  std::int64_t cards = 1;          ///< Of this actor.
+  std::int64_t rollout_cards = 1;  ///< rollout: of all engines that take over a version with it.
+  std::int32_t concurrency = 0;    ///< rollout: most responses at once.
+  bool colocated = false;          ///< Takes turns with other roles on its cards.
+  /// Bytes of a device's share of host memory that no role needs in any phase; none: what the
+  /// engine's own ledger leaves.
+  std::optional<double> host_left{};
 };
 template <class V>
 void describe(V& v, SimulationSettings& c) {

@@ -1,5 +1,7 @@
 #include "actors/simulation/usage_meter.hpp"
 
+#include "actors/simulation/role_memory.hpp"
+
 #include <algorithm>
 #include <cmath>
 
@@ -12,7 +14,7 @@ Bytes rounded(double bytes) {
 
 }  // namespace
 
-UsageMeter::UsageMeter(const SimulationSettings& s, std::int64_t cards)
+UsageMeter::UsageMeter(const SimulatedRun& s, std::int64_t cards)
     : devices_(static_cast<double>(cards * s.cluster.dies_per_card)),
       peak_(s.cluster.die.bf16),
       device_capacity_(device_capacity(s)),

@@ -8,7 +8,8 @@
 #pragma once
 
 #include "actors/protocol/usage.hpp"
-#include "actors/simulation/costs.hpp"
+#include "actors/simulation/role_memory.hpp"
+#include "sim_hw/network/collectives.hpp"
 
 #include <optional>
 
@@ -19,7 +20,7 @@ class UsageMeter {
   static constexpr Duration kEvery = std::chrono::minutes(5);
 
   /// Counts for an actor on `cards` cards.
-  UsageMeter(const SimulationSettings& settings, std::int64_t cards);
+  UsageMeter(const SimulatedRun& settings, std::int64_t cards);
 
   /// What the ledger says it holds at most.
   void predict(const ActorMemory& memory);

@@ -1,10 +1,12 @@
 #include "cli/run/check_command.hpp"
 
-#include "actors/simulation/costs.hpp"
+#include "actors/simulation/memory_phases.hpp"
+#include "actors/simulation/role_memory.hpp"
+#include "actors/simulation/weight_moves.hpp"
 #include "core/json.hpp"
 #include "core/yaml.hpp"
 #include "orchestrator/pipeline/load.hpp"
-#include "orchestrator/pipeline/placement.hpp"
+#include "orchestrator/pipeline/resolve.hpp"
 #include "orchestrator/pipeline/simulated_memory.hpp"
 #include "orchestrator/pipeline/simulation.hpp"
 #include "orchestrator/pipeline/switch_plan.hpp"
@@ -61,12 +63,11 @@ std::string card_map(const std::vector<orchestrator::ActorSpec>& slots) {
 }
 
 /// What a new version takes to reach the engines, as a comment.
-std::string publication(const orchestrator::PipelineConfig& config,
-                        const actors::SimulationSettings& all) {
-  for (const orchestrator::ActorSpec& slot : orchestrator::actor_slots(config)) {
+std::string publication(const orchestrator::ResolvedPipeline& pipeline) {
+  for (const orchestrator::ActorSpec& slot : pipeline.slots) {
     if (slot.role != actors::RoleKind::Rollout)
       continue;
-    const actors::SimulationSettings settings = orchestrator::actor_settings(all, slot);
+    const actors::SimulationSettings settings = orchestrator::actor_settings(pipeline, slot);
     const sim_hw::Fabric fabric = sim_hw::make_fabric(settings.cluster);
     return fmt::format("\n# weights: published by {} in {:.2f} s, in use {:.2f} s later\n",
                        name_of(settings.config.publication.mode),
@@ -77,33 +78,27 @@ std::string publication(const orchestrator::PipelineConfig& config,
 }
 
 /// What each phase holds per device and of the hosts, as comments.
-std::string memory_map(const orchestrator::PipelineConfig& config) {
-  const auto settings = orchestrator::resolve_simulation(config);
-  if (!settings)
-    return "";
-  const auto phases =
-      orchestrator::memory_phases(orchestrator::simulated_placement(config, *settings));
+std::string memory_map(const orchestrator::ResolvedPipeline& pipeline) {
+  const auto phases = actors::memory_phases(orchestrator::simulated_placement(pipeline));
   if (!phases)
     return "";
   std::string out = fmt::format("\n# memory: GB of {:.1f} per device, GB of {:.1f} of its host\n",
-                                actors::device_capacity(*settings) / 1e9,
-                                actors::host_capacity(*settings) / 1e9);
-  for (const orchestrator::PhaseLedger& phase : *phases) {
+                                actors::device_capacity(*pipeline.simulation) / 1e9,
+                                actors::host_capacity(*pipeline.simulation) / 1e9);
+  for (const actors::PhaseLedger& phase : *phases) {
     out += fmt::format("#   {:<28} {:8.1f} {:8.1f}\n",
                        fmt::format("{}: {}", phase.group, phase.phase),
                        phase.device() / 1e9,
                        phase.host() / 1e9);
   }
-  return out + publication(config, *settings);
+  return out + publication(pipeline);
 }
 
 /// What a switch of the shared cards is predicted to take, as comments.
-std::string switch_map(const orchestrator::PipelineConfig& config) {
-  const auto settings = orchestrator::resolve_simulation(config);
-  if (!settings || config.placement.mode == orchestrator::PlacementMode::Separate)
+std::string switch_map(const orchestrator::ResolvedPipeline& pipeline) {
+  if (pipeline.placement.mode == orchestrator::PlacementMode::Separate)
     return "";
-  const orchestrator::SimulatedPlacement placement =
-      orchestrator::simulated_placement(config, *settings);
+  const actors::SimulatedPlacement placement = orchestrator::simulated_placement(pipeline);
   const orchestrator::SwitchPlan plan = orchestrator::predict_switch(placement);
   const orchestrator::OtherOrders others = orchestrator::predict_other_orders(placement);
   std::string out = "\n# role switch: predicted seconds\n";
@@ -143,6 +138,7 @@ namespace cli {
 
 int run_check(const CheckOptions& options, std::ostream& out, std::ostream& err) {
   CheckReport report;
+  std::string maps;  // of simulated hardware
   Result<orchestrator::LoadedConfig> loaded =
       orchestrator::read_config(options.config, options.sets);
   if (!loaded) {
@@ -154,7 +150,14 @@ int run_check(const CheckOptions& options, std::ostream& out, std::ostream& err)
   report.ok = report.issues.empty();
   if (report.ok) {
     orchestrator::PipelineConfig& config = *report.config;
-    report.actors = orchestrator::actor_slots(config);
+    auto pipeline = orchestrator::resolve(config);
+    if (!pipeline) {
+      err << "error: " << pipeline.error().context << '\n';
+      return 1;
+    }
+    if (pipeline->simulation && options.format != CheckOptions::Format::Json)
+      maps = memory_map(*pipeline) + switch_map(*pipeline);
+    report.actors = std::move(pipeline->slots);
     config.algorithm = trainer::written_out(config.algorithm, config.sampling.max_new_tokens);
   } else {
     report.config.reset();
@@ -163,9 +166,7 @@ int run_check(const CheckOptions& options, std::ostream& out, std::ostream& err)
   if (options.format == CheckOptions::Format::Json) {
     out << to_json(report, JsonStyle::Pretty) << '\n';
   } else if (report.ok) {
-    out << to_yaml(*report.config) << card_map(report.actors);
-    if (report.config->hardware == orchestrator::HardwareKind::Simulated)
-      out << memory_map(*report.config) << switch_map(*report.config);
+    out << to_yaml(*report.config) << card_map(report.actors) << maps;
   } else {
     err << render(report.issues);
   }

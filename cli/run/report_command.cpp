@@ -4,7 +4,8 @@
 #include "cli/view/terminal_view.hpp"
 #include "orchestrator/metrics/report.hpp"
 #include "orchestrator/pipeline/load.hpp"
-#include "orchestrator/pipeline/simulation.hpp"
+#include "orchestrator/pipeline/resolve.hpp"
+#include "orchestrator/pipeline/simulated_memory.hpp"
 #include "orchestrator/pipeline/switch_plan.hpp"
 
 #include <unistd.h>
@@ -17,23 +18,24 @@ namespace temper::cli {
 namespace {
 
 /// None where the run was not simulated, or its configuration is not there.
-std::optional<orchestrator::PipelineConfig> simulated_config(const std::filesystem::path& run_dir) {
+std::optional<orchestrator::ResolvedPipeline> simulated_pipeline(
+    const std::filesystem::path& run_dir) {
   const auto config = orchestrator::load_config(run_dir / "config.yaml");
   if (!config || config->hardware != orchestrator::HardwareKind::Simulated)
     return std::nullopt;
-  return *config;
+  auto pipeline = orchestrator::resolve(*config);
+  if (!pipeline)
+    return std::nullopt;
+  return *std::move(pipeline);
 }
 
 /// Of a run whose roles take turns; else none.
-orchestrator::PredictedStates predicted_states(const orchestrator::PipelineConfig& config) {
+orchestrator::PredictedStates predicted_states(const orchestrator::ResolvedPipeline& pipeline) {
   orchestrator::PredictedStates out;
-  if (config.placement.mode == orchestrator::PlacementMode::Separate)
-    return out;
-  const auto settings = orchestrator::resolve_simulation(config);
-  if (!settings)
+  if (pipeline.placement.mode == orchestrator::PlacementMode::Separate)
     return out;
   const orchestrator::SwitchPlan plan =
-      orchestrator::predict_switch(orchestrator::simulated_placement(config, *settings));
+      orchestrator::predict_switch(orchestrator::simulated_placement(pipeline));
   for (const auto& states : {plan.to_rollout, plan.to_training}) {
     for (const orchestrator::PredictedState& state : states)
       out[std::string(state.state)] = state.seconds;
@@ -42,11 +44,12 @@ orchestrator::PredictedStates predicted_states(const orchestrator::PipelineConfi
 }
 
 std::string report_text(const orchestrator::RecordedRun& run, const ReportOptions& options) {
-  const auto config = simulated_config(options.run);
-  if (!config)
+  const auto pipeline = simulated_pipeline(options.run);
+  if (!pipeline)
     return orchestrator::summary_text(run.summary);
-  const CardMap map = make_card_map(run.summary, run.config.actors, machine_shape(*config));
-  return orchestrator::summary_text(run.summary, predicted_states(*config)) + "\n" +
+  const CardMap map =
+      make_card_map(run.summary, run.config.actors, machine_shape(pipeline->simulation->cluster));
+  return orchestrator::summary_text(run.summary, predicted_states(*pipeline)) + "\n" +
          render_card_map(map, options.width, options.colours);
 }
 

@@ -4,7 +4,7 @@
 #include "core/json.hpp"
 #include "orchestrator/metrics/report.hpp"
 #include "orchestrator/pipeline/load.hpp"
-#include "orchestrator/pipeline/simulation.hpp"
+#include "orchestrator/pipeline/resolve.hpp"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -51,49 +51,49 @@ Result<orchestrator::RunPlan> make_plan(const RunOptions& options) {
   }
   TEMPER_TRY(const orchestrator::LoadedConfig loaded, orchestrator::read_config(file, sets));
   std::vector<ConfigIssue> issues = loaded.issues();
-  orchestrator::RunPlan plan{loaded.config(),
-                             {},
-                             options.driver,
-                             options.resume ? orchestrator::RunPlan::From::Checkpoint
-                                            : orchestrator::RunPlan::From::Start};
+  orchestrator::PipelineConfig config = loaded.config();
   if (issues.empty()) {
-    TEMPER_TRY(const auto broken, orchestrator::rules_of_this_machine(plan.config));
+    TEMPER_TRY(const auto broken, orchestrator::rules_of_this_machine(config));
     for (const orchestrator::BrokenRule& rule : broken)
       issues.push_back(loaded.blame(rule));
   }
   if (!issues.empty())
     return invalid_input(render(issues));
-  TEMPER_TRY_STATUS(check_flags(options, plan.config));
-  if (plan.config.run_dir.empty()) {
-    plan.config.run_dir = fmt::format("runs/{}-{}", plan.config.name, calendar_stamp());
+  TEMPER_TRY_STATUS(check_flags(options, config));
+  if (config.run_dir.empty())
+    config.run_dir = fmt::format("runs/{}-{}", config.name, calendar_stamp());
+  const fs::path run_dir = fs::absolute(config.run_dir);
+  if (options.resume && !fs::exists(run_dir / "events.log")) {
+    return Error{ErrorCode::NotFound, fmt::format("{} holds no run to resume", run_dir.string())};
   }
-  plan.run_dir = fs::absolute(plan.config.run_dir);
-  if (options.resume && !fs::exists(plan.run_dir / "events.log")) {
-    return Error{ErrorCode::NotFound,
-                 fmt::format("{} holds no run to resume", plan.run_dir.string())};
-  }
-  return plan;
+  TEMPER_TRY(auto pipeline, orchestrator::resolve(std::move(config)));
+  return orchestrator::RunPlan{std::move(pipeline),
+                               run_dir,
+                               options.driver,
+                               options.resume ? orchestrator::RunPlan::From::Checkpoint
+                                              : orchestrator::RunPlan::From::Start};
 }
 
 ViewOptions view_options(const orchestrator::RunPlan& plan, bool plain) {
   ViewOptions view = detect_view(STDOUT_FILENO, plain ? Wish::Plain : Wish::Auto);
-  view.name = plan.config.name;
-  view.run_dir = plan.config.run_dir;
-  view.trace = orchestrator::trace_name(orchestrator::trace_form(plan.config));
-  if (orchestrator::is_simulated(plan.config))
-    view.machine = machine_shape(plan.config);
+  const orchestrator::PipelineConfig& config = plan.pipeline.config;
+  view.name = config.name;
+  view.run_dir = config.run_dir;
+  view.trace = orchestrator::trace_name(orchestrator::trace_form(config));
+  if (plan.pipeline.simulation)
+    view.machine = machine_shape(plan.pipeline.simulation->cluster);
   return view;
 }
 
 /// Runs the pipeline with everything that watches it. Returns how it ended.
 Result<orchestrator::command::Finish> start_run(const orchestrator::RunPlan& plan,
                                                 const RunOptions& options) {
+  const orchestrator::PipelineConfig& config = plan.pipeline.config;
   const orchestrator::RunDir run_dir(plan.run_dir);
   const RealClock clock;
   TEMPER_TRY(const Log log, Log::to_file(clock, run_dir.log_of("orchestrator")));
-  TEMPER_TRY(
-      const auto recorder,
-      orchestrator::RunRecorder::create(run_dir.root(), orchestrator::trace_form(plan.config)));
+  TEMPER_TRY(const auto recorder,
+             orchestrator::RunRecorder::create(run_dir.root(), orchestrator::trace_form(config)));
   TerminalView view(view_options(plan, options.plain), clock);
   bool show = false;  // the records of the part that is resumed are counted, not shown
   orchestrator::RunObserver observer;
@@ -111,10 +111,8 @@ Result<orchestrator::command::Finish> start_run(const orchestrator::RunPlan& pla
   const Time began = clock.now();
   const orchestrator::RunOutcome outcome = driver();
   const Duration took = clock.now() - began;
-  const auto summary = recorder->close({plan.config.name,
-                                        plan.config.seed,
-                                        outcome.log_hash,
-                                        orchestrator::is_simulated(plan.config)});
+  const auto summary = recorder->close(
+      {config.name, config.seed, outcome.log_hash, orchestrator::is_simulated(config)});
   if (!summary) {
     if (outcome.finish.ok)
       return summary.error();
@@ -125,12 +123,12 @@ Result<orchestrator::command::Finish> start_run(const orchestrator::RunPlan& pla
     std::puts(to_json(*summary, JsonStyle::Pretty).c_str());
   } else {
     view.close(recorder->metrics(), *summary);
-    if (orchestrator::is_simulated(plan.config)) {
+    if (orchestrator::is_simulated(config)) {
       fmt::print("  simulated {} of virtual time in {:.1f} s\n",
                  to_text(std::chrono::duration_cast<std::chrono::seconds>(
                      outcome.wall.time_since_epoch())),
                  seconds(took));
-      if (orchestrator::is_twin(plan.config) && summary->reward.first)
+      if (orchestrator::is_twin(config) && summary->reward.first)
         fmt::print("  {}\n", orchestrator::learning_text(*summary));
     }
   }
@@ -144,7 +142,7 @@ int run_pipeline(const RunOptions& options) {
   const auto plan = make_plan(options);
   if (!plan)
     return fail(plan.error());
-  if (Status status = orchestrator::provide_descriptors(plan->config); !status)
+  if (Status status = orchestrator::provide_descriptors(plan->pipeline); !status)
     return fail(status.error());
   const auto lock = orchestrator::prepare_run(
       *plan, options.json ? orchestrator::PretrainLine::Quiet : orchestrator::PretrainLine::Shown);

@@ -53,8 +53,12 @@ Result<orchestrator::Timings> measure_engines(
     const fs::path& folder,
     const std::function<void(std::string_view)>& on_progress) {
   config.run_dir = (folder / "engines").string();
-  const orchestrator::RunPlan plan{
-      config, config.run_dir, orchestrator::DriverKind::Auto, orchestrator::RunPlan::From::Start};
+  TEMPER_TRY(auto pipeline, orchestrator::resolve(std::move(config)));
+  const fs::path engines = pipeline.config.run_dir;
+  const orchestrator::RunPlan plan{std::move(pipeline),
+                                   engines,
+                                   orchestrator::DriverKind::Auto,
+                                   orchestrator::RunPlan::From::Start};
   TEMPER_TRY(const orchestrator::RunLock lock,
              orchestrator::prepare_run(plan, orchestrator::PretrainLine::Shown));
   const orchestrator::RunDir run_dir(plan.run_dir);

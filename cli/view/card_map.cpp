@@ -1,7 +1,5 @@
 #include "cli/view/card_map.hpp"
 
-#include "orchestrator/pipeline/simulation.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -221,12 +219,9 @@ class MapPainter {
 
 }  // namespace
 
-MachineShape machine_shape(const orchestrator::PipelineConfig& config) {
-  const auto settings = orchestrator::resolve_simulation(config);
-  if (!settings)
-    return {};
-  return {static_cast<std::size_t>(std::max<std::int64_t>(1, settings->cluster.cards_per_node)),
-          static_cast<std::size_t>(std::max<std::int64_t>(1, settings->cluster.nodes))};
+MachineShape machine_shape(const sim_hw::HardwareSpec& cluster) {
+  return {static_cast<std::size_t>(std::max<std::int64_t>(1, cluster.cards_per_node)),
+          static_cast<std::size_t>(std::max<std::int64_t>(1, cluster.nodes))};
 }
 
 CardMap make_card_map(const orchestrator::Summary& summary,

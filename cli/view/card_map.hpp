@@ -8,7 +8,7 @@
 
 #include "cli/view/canvas.hpp"
 #include "orchestrator/metrics/summary.hpp"
-#include "orchestrator/pipeline/pipeline_config.hpp"
+#include "sim_hw/hardware/hardware_spec.hpp"
 
 #include <string>
 #include <vector>
@@ -23,7 +23,7 @@ struct MachineShape {
 
 /// Of the cluster that a simulated run describes; where its description is gone, one row of nodes
 /// of 8 cards.
-MachineShape machine_shape(const orchestrator::PipelineConfig& config);
+MachineShape machine_shape(const sim_hw::HardwareSpec& cluster);
 
 struct CardMap {
   MachineShape machine;

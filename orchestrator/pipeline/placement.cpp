@@ -1,11 +1,8 @@
 #include "orchestrator/pipeline/placement.hpp"
 
-#include "trainer/algorithm_table.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 
 namespace temper::orchestrator {
 namespace {
@@ -115,18 +112,21 @@ std::vector<CardId> block_of(const std::vector<CardId>& cards,
   return {at(index), at(index + 1)};
 }
 
-std::size_t lent_engines(const PipelineConfig& config) {
-  if (config.placement.mode != PlacementMode::Hybrid)
+namespace {
+
+/// `hybrid`: engines, as large as those on own cards, that the trainer's cards hold; else 0.
+std::size_t lent_engines(const PipelineConfig& config, const PlacementConfig& placement) {
+  if (placement.mode != PlacementMode::Hybrid)
     return 0;
-  const PlacementConfig placement = resolve_placement(config);
   const auto replicas = static_cast<std::size_t>(std::max(1, config.rollout.replicas));
   const std::size_t each = std::max<std::size_t>(1, placement.rollout.size() / replicas);
   return placement.trainer.size() / each;
 }
 
-std::vector<ActorSpec> actor_slots(const PipelineConfig& config) {
+}  // namespace
+
+std::vector<ActorSpec> actor_slots(const PipelineConfig& config, const PlacementConfig& placement) {
   using actors::RoleKind;
-  const PlacementConfig placement = resolve_placement(config);
   const bool fused = placement.mode == PlacementMode::Fused;
   const auto count = [](std::int32_t replicas) { return static_cast<std::size_t>(replicas); };
   std::vector<ActorSpec> slots;
@@ -137,7 +137,7 @@ std::vector<ActorSpec> actor_slots(const PipelineConfig& config) {
        .concurrency = config.rollout.concurrency,
        .takes_turns = fused || placement.mode == PlacementMode::Colocated});
   add({.role = RoleKind::Rollout,
-       .count = lent_engines(config),
+       .count = lent_engines(config, placement),
        .cards = placement.trainer,
        .concurrency = config.rollout.concurrency,
        .takes_turns = true});
@@ -150,28 +150,6 @@ std::vector<ActorSpec> actor_slots(const PipelineConfig& config) {
        .cards = placement.reward});
   slots.push_back({.name = "trainer", .role = RoleKind::Trainer, .cards = placement.trainer});
   return slots;
-}
-
-SchedulerConfig scheduler_config(const PipelineConfig& config) {
-  SchedulerConfig out;
-  out.actors = actor_slots(config);
-  out.steps = config.steps;
-  out.groups_per_update = config.algorithm.groups_per_update;
-  out.responses_per_group = config.algorithm.responses_per_group;
-  out.policy = config.staleness.policy;
-  out.staleness_bound = static_cast<std::uint64_t>(config.staleness.bound);
-  out.staleness_fraction = config.staleness.bound - std::floor(config.staleness.bound);
-  out.lending = config.placement.lending;
-  out.return_share = config.placement.return_share;
-  out.stragglers = config.stragglers;
-  out.age = config.staleness.age;
-  out.checkpoint_every = static_cast<std::uint64_t>(config.checkpoint.every);
-  out.max_restarts = config.transport.max_restarts;
-  out.deadlines = config.deadlines;
-  out.filter_equal_rewards =
-      trainer::resolve(config.algorithm, config.sampling.max_new_tokens).filter_equal_rewards;
-  out.filter_limit = config.algorithm.filter_limit;
-  return out;
 }
 
 }  // namespace temper::orchestrator

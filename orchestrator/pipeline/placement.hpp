@@ -1,4 +1,5 @@
-// Which actor runs on which cards, from the `placement` section and the replica counts.
+// Which actor runs on which cards, from the `placement` section and the replica counts: the parts
+// that resolve() puts together (resolve.hpp).
 #pragma once
 
 #include "orchestrator/pipeline/pipeline_config.hpp"
@@ -27,13 +28,9 @@ std::vector<CardId> block_of(const std::vector<CardId>& cards,
                              std::size_t index,
                              std::size_t replicas);
 
-/// `hybrid`: engines, as large as those on own cards, that the trainer's cards hold; else 0.
-std::size_t lent_engines(const PipelineConfig& config);
-
-/// Every actor slot of the run: rollout-0, ..., reference-0, ..., reward-0, ..., trainer.
-std::vector<ActorSpec> actor_slots(const PipelineConfig& config);
-
-/// All that the scheduler needs of the configuration.
-SchedulerConfig scheduler_config(const PipelineConfig& config);
+/// Every actor slot of the run: rollout-0, ..., reference-0, ..., reward-0, ..., trainer; in
+/// `hybrid` mode with as many lent engines as the trainer's cards hold.
+/// `placement`: resolve_placement() of the configuration.
+std::vector<ActorSpec> actor_slots(const PipelineConfig& config, const PlacementConfig& placement);
 
 }  // namespace temper::orchestrator

@@ -2,6 +2,7 @@
 // declared there and reused by pipeline_config.hpp.
 #pragma once
 
+#include "actors/simulation/placement_mode.hpp"
 #include "actors/transport/transport_config.hpp"
 #include "core/describe.hpp"
 #include "orchestrator/scheduler/queue/config.hpp"
@@ -10,8 +11,8 @@
 namespace temper {
 namespace orchestrator {
 
+using actors::PlacementMode;
 enum class HardwareKind { Local, Simulated };
-enum class PlacementMode { Separate, Colocated, Fused, Hybrid };
 enum class TransportKind { Ipc, Tcp };
 /// Whose cards the reference uses where it has none of its own.
 enum class ReferenceCards { Rollout, Trainer };

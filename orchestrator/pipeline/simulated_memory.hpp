@@ -1,82 +1,22 @@
-// Whether a placement on simulated hardware fits, before it runs: layouts, then the bytes of every
-// device and of its share of host memory in each phase of the cards that hold it.
-//
-// Cards form groups that hold the same roles. Phases of a group, in the order of the switch
-// (orchestrator/scheduler/role_switch.hpp); T trainer, E engine, R reference, in host memory but
-// where it says otherwise:
-//   own cards of the trainer   train     T in full
-//                              publish   T without activations, one bucket
-//   own cards of the rollout   rollout   E in full, the staged version in host memory
-//   own cards of the reference score     R
-//   shared cards               train              T in full, what an idle E keeps
-//                              offload_optimizer  T without activations, on device and host at once
-//                              reshard, bind      T's weights stay, E's arrive; one bucket
-//                              kv_alloc           E with its cache; what an idle T keeps (parked)
-//                              rollout            E in full
-//                              free_kv            E's weights
-//                              onload_reference   R's weights on device and host (fused)
-//                              score              R in full, T parked (fused)
-//                              onload             T without activations, on device and host
-// `separate` has groups of the first three kinds, `colocated` a shared group, `fused` one with the
-// reference in it, `hybrid` own cards of the rollout and a shared group.
-// Ledgers: actors/simulation/costs.hpp. Range: theirs.
+// Whether a placement on simulated hardware fits, before it runs. The bytes of every phase are
+// those of actors/simulation/memory_phases.hpp; here a configuration becomes counts of who is
+// where, and what does not fit is told with the nearest change of a key that would.
 #pragma once
 
-#include "actors/simulation/costs.hpp"
-#include "orchestrator/pipeline/pipeline_config.hpp"
-
-#include <optional>
-#include <string>
-#include <string_view>
-#include <vector>
+#include "actors/simulation/memory_phases.hpp"
+#include "orchestrator/pipeline/resolve.hpp"
 
 namespace temper::orchestrator {
 
-enum class ReferencePlace { None, Own, InTurn };
+/// Requires: simulated hardware.
+actors::SimulatedPlacement simulated_placement(const ResolvedPipeline& pipeline);
+/// The same of parts that are not of one pipeline, as where a search tries other layouts.
+actors::SimulatedPlacement simulated_placement(const PipelineConfig& config,
+                                               const PlacementConfig& cards,
+                                               const actors::SimulatedRun& run);
 
-/// Who is where, as counts.
-struct SimulatedPlacement {
-  /// `trainer_cards` and `rollout_cards` are set; in hybrid mode `rollout_cards` are the fixed ones
-  /// and the trainer's switch. `cards` and `colocated` are set per role from the rest.
-  actors::SimulationSettings settings;
-  PlacementMode mode = PlacementMode::Separate;
-  std::int64_t engines = 1;  ///< On rollout_cards.
-  ReferencePlace reference = ReferencePlace::None;
-  std::int64_t references = 1;
-  std::int64_t reference_cards = 0;  ///< Of all references.
-};
-/// Of a configuration whose simulation is resolved.
-SimulatedPlacement simulated_placement(const PipelineConfig& config,
-                                       const actors::SimulationSettings& settings);
-
-/// The settings of an engine on shared cards. Requires: a mode that has them.
-actors::SimulationSettings switching_engine(const SimulatedPlacement& placement);
-
-/// What each role holds per device of a group of cards in one phase.
-struct PhaseLedger {
-  struct Part {
-    std::string_view role;
-    actors::ActorMemory memory;
-  };
-  std::string_view group;
-  std::string_view phase;
-  std::vector<Part> parts;
-
-  double device() const;
-  double host() const;
-  /// Every entry that is not zero, in GiB.
-  std::string text() const;
-};
-
-/// Every phase of every group. Error: a layout that does not divide the model or its cards, or a KV
-/// cache that cannot hold one longest response.
-Result<std::vector<PhaseLedger>> memory_phases(const SimulatedPlacement& placement);
-
-/// Bytes of a device's share of host memory that no phase needs; none for what does not fit.
-std::optional<double> host_left(const SimulatedPlacement& placement);
-
-/// The above, and that no phase exceeds a capacity. An error prints the ledger of the phase that
-/// exceeds it most and the nearest single change that fits.
-Status check_memory(const SimulatedPlacement& placement);
+/// Every phase can be (actors::memory_phases()), and none exceeds a capacity. An error prints the
+/// ledger of the phase that exceeds it most and the nearest single change that fits.
+Status check_memory(const actors::SimulatedPlacement& placement);
 
 }  // namespace temper::orchestrator

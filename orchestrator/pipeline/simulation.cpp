@@ -1,9 +1,8 @@
 #include "orchestrator/pipeline/simulation.hpp"
 
-#include "actors/simulation/costs.hpp"
 #include "actors/simulation/lengths.hpp"
+#include "actors/simulation/role_layouts.hpp"
 #include "core/counts_file.hpp"
-#include "orchestrator/pipeline/placement.hpp"
 #include "orchestrator/pipeline/simulated_memory.hpp"
 #include "sim_hw/catalog/catalog.hpp"
 
@@ -105,11 +104,11 @@ void check_sharing(const PlacementConfig& p, const PipelineConfig& c, Rules& rul
 
 /// Whether tp, ep and the rest divide the model and each role's cards, and the bytes fit them.
 void check_cards_hold(const PipelineConfig& c, Rules& rules) {
-  auto settings = resolve_simulation(c);
-  if (!settings)
-    return rules.require(false, {"simulation"}, settings.error().context);
-  for (const ActorSpec& slot : actor_slots(c)) {
-    const actors::SimulationSettings own = actor_settings(*settings, slot);
+  const auto pipeline = resolve(c);
+  if (!pipeline)
+    return rules.require(false, {"simulation"}, pipeline.error().context);
+  for (const ActorSpec& slot : pipeline->slots) {
+    const actors::SimulationSettings own = actor_settings(*pipeline, slot);
     const bool first = slot.name.ends_with("-0");
     Status status;
     if (slot.role == actors::RoleKind::Trainer)
@@ -128,48 +127,46 @@ void check_cards_hold(const PipelineConfig& c, Rules& rules) {
   }
   if (!rules.broken.empty())
     return;
-  const Status fits = check_memory(simulated_placement(c, *settings));
+  const Status fits = check_memory(simulated_placement(*pipeline));
   if (!fits)
     rules.require(false, {"simulation", "placement", "rollout"}, fits.error().context);
 }
 
 }  // namespace
 
-Result<actors::SimulationSettings> resolve_simulation(const PipelineConfig& config) {
+Result<actors::SimulatedRun> resolve_simulation(const PipelineConfig& config,
+                                                const PlacementConfig& placement) {
   sim_hw::Catalog catalog = sim_hw::Catalog::shipped();
-  actors::SimulationSettings settings;
-  settings.config = config.simulation;
+  actors::SimulatedRun run;
+  run.config = config.simulation;
   TEMPER_TRY(const sim_hw::HardwareSpec* cluster, catalog.hardware(config.simulation.cluster));
   TEMPER_TRY(const sim_hw::ModelSpec* model, catalog.model(config.simulation.model));
-  settings.cluster = *cluster;
-  settings.model = *model;
-  for (LengthConfig* lengths : {&settings.config.prompt, &settings.config.response}) {
+  run.cluster = *cluster;
+  run.model = *model;
+  for (LengthConfig* lengths : {&run.config.prompt, &run.config.response}) {
     if (lengths->kind == LengthKind::Trace) {
       TEMPER_TRY(lengths->lengths, read_trace(lengths->trace));
     }
   }
-  const PlacementConfig placement = resolve_placement(config);
-  settings.trainer_cards = std::ssize(placement.trainer);
-  settings.rollout_cards = std::ssize(placement.rollout);
-  settings.deadline_first = config.stragglers.deadline_first;
-  settings.host_left = host_left(simulated_placement(config, settings));
-  return settings;
+  run.trainer_cards = std::ssize(placement.trainer);
+  run.deadline_first = config.stragglers.deadline_first;
+  return run;
 }
 
-actors::SimulationSettings actor_settings(const actors::SimulationSettings& settings,
-                                          const ActorSpec& slot) {
-  actors::SimulationSettings own = settings;
+actors::SimulationSettings actor_settings(const ResolvedPipeline& pipeline, const ActorSpec& slot) {
+  actors::SimulationSettings own{*pipeline.simulation};
   own.cards = std::ssize(slot.cards);
   own.concurrency = slot.concurrency;
   own.colocated = slot.takes_turns;
-  if (slot.takes_turns)  // engines on shared cards get their weights from them
-    own.rollout_cards = settings.trainer_cards;
-  else  // nobody else's bytes are in its host memory
-    own.host_left.reset();
+  own.rollout_cards = std::ssize(pipeline.placement.rollout);
+  if (slot.takes_turns) {
+    own.rollout_cards = own.trainer_cards;  // engines on shared cards get their weights from them
+    own.host_left = pipeline.host_left;     // others have bytes in its host memory too
+  }
   return own;
 }
 
-std::vector<BrokenRule> check_simulation(const PipelineConfig& c) {
+std::vector<BrokenRule> check_simulation(const PipelineConfig& c, const PlacementConfig& p) {
   Rules rules;
   sim_hw::Catalog catalog = sim_hw::Catalog::shipped();
   const actors::SimulationConfig& s = c.simulation;
@@ -197,7 +194,6 @@ std::vector<BrokenRule> check_simulation(const PipelineConfig& c) {
   }
   check_lengths("simulation.prompt", s.prompt, rules);
   check_lengths("simulation.response", s.response, rules);
-  const PlacementConfig p = resolve_placement(c);
   check_share("rollout", p.rollout.size(), c.rollout.replicas, rules);
   check_share("reference", p.reference.size(), c.reference.replicas, rules);
   check_lent(p, c, rules);

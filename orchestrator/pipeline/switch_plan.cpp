@@ -1,9 +1,16 @@
 #include "orchestrator/pipeline/switch_plan.hpp"
 
+#include "actors/simulation/memory_phases.hpp"
+#include "actors/simulation/role_memory.hpp"
+#include "actors/simulation/weight_moves.hpp"
+
 #include <algorithm>
 
 namespace temper::orchestrator {
 namespace {
+
+using actors::PhaseLedger;
+using actors::SimulatedPlacement;
 
 /// Bytes of keys and values per device when the engines generate.
 double cache_bytes(const std::vector<PhaseLedger>& phases) {
@@ -23,16 +30,16 @@ bool fits(const SimulatedPlacement& p, Cache order) {
   const double early = order == Cache::First ? cache_bytes(*phases) : 0;
   return std::ranges::all_of(*phases, [&](const PhaseLedger& phase) {
     const bool resharding = phase.phase == "reshard" || phase.phase == "bind";
-    return phase.device() + (resharding ? early : 0) <= actors::device_capacity(p.settings) &&
-           phase.host() <= actors::host_capacity(p.settings);
+    return phase.device() + (resharding ? early : 0) <= actors::device_capacity(p.run) &&
+           phase.host() <= actors::host_capacity(p.run);
   });
 }
 
 std::optional<double> largest_kv_share(SimulatedPlacement p, Cache order) {
   for (int hundredths = 100; hundredths > 0; --hundredths) {
-    p.settings.config.rollout.kv_share = hundredths / 100.0;
+    p.run.config.rollout.kv_share = hundredths / 100.0;
     if (fits(p, order))
-      return p.settings.config.rollout.kv_share;
+      return p.run.config.rollout.kv_share;
   }
   return std::nullopt;
 }
@@ -40,25 +47,19 @@ std::optional<double> largest_kv_share(SimulatedPlacement p, Cache order) {
 }  // namespace
 
 SwitchPlan predict_switch(const SimulatedPlacement& p) {
-  const sim_hw::Fabric fabric = sim_hw::make_fabric(p.settings.cluster);
-  const actors::SimulationSettings engine = switching_engine(p);
-  const double parked = actors::moved_bytes(actors::trainer_memory(p.settings));
-  const auto onload = [&](double bytes) {
-    return actors::onload_seconds(fabric, p.settings, bytes);
-  };
-  const auto offload = [&](double bytes) {
-    return actors::offload_seconds(fabric, p.settings, bytes);
-  };
+  const sim_hw::Fabric fabric = sim_hw::make_fabric(p.run.cluster);
+  const actors::SimulationSettings engine = actors::switching_engine(p);
+  const double parked = actors::moved_bytes(actors::trainer_memory(p.run));
+  const auto onload = [&](double bytes) { return actors::onload_seconds(fabric, p.run, bytes); };
+  const auto offload = [&](double bytes) { return actors::offload_seconds(fabric, p.run, bytes); };
   SwitchPlan plan;
   plan.to_rollout = {{"offload_optimizer", offload(parked)},
                      {"reshard", actors::publish_seconds(fabric, engine)},
                      {"bind", actors::swap_seconds(fabric, engine)},
                      {"allocate_kv", actors::cache_seconds(engine)}};
   plan.to_training = {{"interrupt", 0}, {"free_kv", 0}, {"free_weights", 0}};
-  if (p.reference == ReferencePlace::InTurn) {
-    actors::SimulationSettings reference = p.settings;
-    reference.cards = p.reference_cards / p.references;
-    const double weights = actors::reference_memory(reference).device.weights;
+  if (p.reference == actors::ReferencePlace::InTurn) {
+    const double weights = actors::reference_memory(actors::one_reference(p)).device.weights;
     plan.to_training.push_back({"onload_reference", onload(weights)});
     plan.to_training.push_back({"offload_reference", offload(weights)});
   }
@@ -67,11 +68,10 @@ SwitchPlan predict_switch(const SimulatedPlacement& p) {
 }
 
 OtherOrders predict_other_orders(const SimulatedPlacement& p) {
-  const sim_hw::Fabric fabric = sim_hw::make_fabric(p.settings.cluster);
+  const sim_hw::Fabric fabric = sim_hw::make_fabric(p.run.cluster);
   return {largest_kv_share(p, Cache::Last),
           largest_kv_share(p, Cache::First),
-          actors::onload_seconds(
-              fabric, p.settings, actors::trainer_memory(p.settings).device.weights)};
+          actors::onload_seconds(fabric, p.run, actors::trainer_memory(p.run).device.weights)};
 }
 
 }  // namespace temper::orchestrator

@@ -1,6 +1,7 @@
 // What a role switch is predicted to take and to hold on simulated hardware, before it runs: the
-// states of orchestrator/scheduler/role_switch.hpp with the seconds of actors/simulation/costs.hpp
-// and the ledgers of simulated_memory.hpp; and what other orders of the same states would need.
+// states of orchestrator/scheduler/role_switch.hpp with the seconds of
+// actors/simulation/weight_moves.hpp and the ledgers of actors/simulation/memory_phases.hpp; and
+// what other orders of the same states would need.
 //
 // Not predicted: waiting for the step under way when the engines are interrupted, scoring itself.
 // Other orders.
@@ -11,7 +12,7 @@
 //                  come back for that over each device's link, the time of which is added
 #pragma once
 
-#include "orchestrator/pipeline/simulated_memory.hpp"
+#include "actors/simulation/memory_phases.hpp"
 
 #include <optional>
 #include <string_view>
@@ -35,9 +36,9 @@ struct OtherOrders {
   double weights_first = 0;
 };
 
-// Both require: check_memory(placement); cards that are shared.
-SwitchPlan predict_switch(const SimulatedPlacement& placement);
+// Both require: a placement that check_memory() accepts; cards that are shared.
+SwitchPlan predict_switch(const actors::SimulatedPlacement& placement);
 /// Tries some hundred ledgers.
-OtherOrders predict_other_orders(const SimulatedPlacement& placement);
+OtherOrders predict_other_orders(const actors::SimulatedPlacement& placement);
 
 }  // namespace temper::orchestrator

@@ -221,7 +221,8 @@ void check_same_cards(const std::string& role,
                             joined(p.trainer)));
 }
 
-void check_placement(const PipelineConfig& c, Rules& rules) {
+/// `p`: the section resolved.
+void check_placement(const PipelineConfig& c, const PlacementConfig& p, Rules& rules) {
   const PlacementConfig& given = c.placement;
   check_cards("placement.rollout", given.rollout, given.cards, rules);
   check_cards("placement.trainer", given.trainer, given.cards, rules);
@@ -232,7 +233,6 @@ void check_placement(const PipelineConfig& c, Rules& rules) {
       given.mode == PlacementMode::Colocated || given.mode == PlacementMode::Fused;
   check_card_counts(given, everywhere, rules);
 
-  const PlacementConfig p = resolve_placement(c);
   const std::vector<std::string> keys{!given.trainer.empty()    ? "placement.trainer"
                                       : given.rollout_cards > 0 ? "placement.rollout_cards"
                                                                 : "placement.rollout",
@@ -302,10 +302,11 @@ std::vector<BrokenRule> validate(const PipelineConfig& config,
   check_task(config, rules);
   check_staleness(config, rules);
   check_algorithm(config, rules);
-  check_placement(config, rules);
+  const PlacementConfig placement = resolve_placement(config);
+  check_placement(config, placement, rules);
   check_transport(config, rules);
   if (config.hardware == HardwareKind::Simulated)
-    rules.add(check_simulation(config));
+    rules.add(check_simulation(config, placement));
   return rules.take();
 }
 

@@ -4,8 +4,6 @@
 #include "actors/runtime/process.hpp"
 #include "core/files.hpp"
 #include "core/yaml.hpp"
-#include "orchestrator/pipeline/placement.hpp"
-#include "orchestrator/pipeline/simulation.hpp"
 #include "orchestrator/run/live/base_checkpoint.hpp"
 #include "orchestrator/run/live/live_driver.hpp"
 #include "orchestrator/run/virtual/in_process_host.hpp"
@@ -30,10 +28,10 @@ namespace fs = std::filesystem;
 
 LiveOptions live_options(const RunPlan& plan) {
   LiveOptions live;
-  live.config = plan.config;
+  live.pipeline = plan.pipeline;
   live.run_dir = plan.run_dir;
   live.worker = worker_program();
-  if (plan.config.policy == actors::PolicyKind::Torch) {
+  if (plan.pipeline.config.policy == actors::PolicyKind::Torch) {
     live.base_weights = RunDir(plan.run_dir).file("base.safetensors");
   }
   live.resume = plan.from == RunPlan::From::Checkpoint;
@@ -50,14 +48,14 @@ Result<std::unique_ptr<ActorHost>> make_host(const RunPlan& plan,
                                              boost::asio::io_context& io,
                                              const Log& log) {
   std::vector<std::string> names;
-  for (const ActorSpec& spec : actor_slots(plan.config))
+  for (const ActorSpec& spec : plan.pipeline.slots)
     names.push_back(spec.name);
   if (plan.driver == DriverKind::InProcess) {
     return std::unique_ptr<ActorHost>(
         std::make_unique<InProcessHost>(std::move(names), make_simulated_actor));
   }
   RehearsalOptions options{
-      std::move(names), worker_program(), logs_in(plan), plan.config.transport};
+      std::move(names), worker_program(), logs_in(plan), plan.pipeline.config.transport};
   TEMPER_TRY(auto host, RehearsalHost::create(io, std::move(options), log));
   return std::unique_ptr<ActorHost>(std::move(host));
 }
@@ -66,10 +64,12 @@ Result<std::unique_ptr<ActorHost>> make_host(const RunPlan& plan,
 Result<std::unique_ptr<ContentSource>> make_content(const RunPlan& plan,
                                                     boost::asio::io_context& io,
                                                     const Log& log) {
-  if (!is_twin(plan.config))
+  if (!is_twin(plan.pipeline.config))
     return std::unique_ptr<ContentSource>();
-  TwinOptions options{
-      plan.config, RunDir(plan.run_dir).file("base.safetensors"), worker_program(), logs_in(plan)};
+  TwinOptions options{plan.pipeline,
+                      RunDir(plan.run_dir).file("base.safetensors"),
+                      worker_program(),
+                      logs_in(plan)};
   TEMPER_TRY(auto content, TwinContent::create(io, std::move(options), log));
   return std::unique_ptr<ContentSource>(std::move(content));
 }
@@ -84,8 +84,7 @@ Result<RunDriver> make_virtual_driver(const RunPlan& plan,
                                       const RunObserver& observer,
                                       const Log& log) {
   VirtualOptions options;
-  options.config = plan.config;
-  TEMPER_TRY(options.simulation, resolve_simulation(plan.config));
+  options.pipeline = plan.pipeline;
   options.log = RunDir(plan.run_dir).file("events.log");
   options.stops = [signals = std::make_shared<StopSignals>()] { return signals->count(); };
   const auto run = std::make_shared<VirtualRun>();
@@ -140,10 +139,10 @@ void ignore_write_signals() {
   std::signal(SIGXFSZ, SIG_IGN);
 }
 
-Status provide_descriptors(const PipelineConfig& config) {
+Status provide_descriptors(const ResolvedPipeline& pipeline) {
   // The processes of a twin besides: three, and a rollout for each engine at most.
-  const std::size_t slots = actor_slots(config).size();
-  const std::size_t actors = is_twin(config) ? 2 * slots + 4 : slots;
+  const std::size_t slots = pipeline.slots.size();
+  const std::size_t actors = is_twin(pipeline.config) ? 2 * slots + 4 : slots;
   const rlim_t needed = 64 + 8 * static_cast<rlim_t>(actors);
   rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= needed)
@@ -166,9 +165,10 @@ Result<RunLock> prepare_run(const RunPlan& plan, PretrainLine shown) {
     TEMPER_TRY_STATUS(run_dir.create());
   TEMPER_TRY(RunLock lock, run_dir.lock());
   if (from_start) {
-    TEMPER_TRY_STATUS(write_file_atomically(run_dir.file("config.yaml"), to_yaml(plan.config)));
+    TEMPER_TRY_STATUS(
+        write_file_atomically(run_dir.file("config.yaml"), to_yaml(plan.pipeline.config)));
   }
-  if (plan.config.policy != actors::PolicyKind::Torch ||
+  if (plan.pipeline.config.policy != actors::PolicyKind::Torch ||
       fs::exists(run_dir.file("base.safetensors"))) {
     return lock;
   }
@@ -181,7 +181,7 @@ Result<RunLock> prepare_run(const RunPlan& plan, PretrainLine shown) {
     if (show)
       std::fputs(fmt::format("\r\x1b[Kbase checkpoint: {}", line).c_str(), stderr);
   };
-  const Status status = provide_base_checkpoint(plan.config, options);
+  const Status status = provide_base_checkpoint(plan.pipeline.config, options);
   if (show)
     std::fputs("\r\x1b[K", stderr);
   if (!status)
@@ -190,7 +190,7 @@ Result<RunLock> prepare_run(const RunPlan& plan, PretrainLine shown) {
 }
 
 Result<RunDriver> make_driver(const RunPlan& plan, const RunObserver& observer, const Log& log) {
-  if (is_simulated(plan.config))
+  if (is_simulated(plan.pipeline.config))
     return make_virtual_driver(plan, observer, log);
   TEMPER_TRY(auto driver, LiveDriver::create(live_options(plan), observer, log));
   return RunDriver(
@@ -215,13 +215,16 @@ Result<std::optional<RunLock>> prepare_unless_stopped(const RunPlan& plan, std::
 }  // namespace
 
 Result<command::Finish> start_run_quietly(const PipelineConfig& config, const OnUpdate& on_update) {
-  const RunPlan plan{
-      config, fs::absolute(config.run_dir), DriverKind::InProcess, RunPlan::From::Start};
   TEMPER_TRY(const auto broken, rules_of_this_machine(config));
   if (!broken.empty())
     return invalid_input(
         fmt::format("{}: {}", broken.front().keys.front(), broken.front().message));
-  TEMPER_TRY_STATUS(provide_descriptors(config));
+  TEMPER_TRY(ResolvedPipeline pipeline, resolve(config));
+  const RunPlan plan{std::move(pipeline),
+                     fs::absolute(config.run_dir),
+                     DriverKind::InProcess,
+                     RunPlan::From::Start};
+  TEMPER_TRY_STATUS(provide_descriptors(plan.pipeline));
   command::Finish stopped{false, true, {}};
   TEMPER_TRY(const auto lock, prepare_unless_stopped(plan, stopped.reason));
   if (!lock)

@@ -4,7 +4,7 @@
 
 #include "core/log.hpp"
 #include "orchestrator/metrics/recorder.hpp"
-#include "orchestrator/pipeline/pipeline_config.hpp"
+#include "orchestrator/pipeline/resolve.hpp"
 #include "orchestrator/pipeline/validate.hpp"
 #include "orchestrator/run/run_dir.hpp"
 #include "orchestrator/run/run_outcome.hpp"
@@ -18,7 +18,7 @@ namespace temper::orchestrator {
 enum class DriverKind { Auto, InProcess, Rehearsal };
 
 struct RunPlan {
-  PipelineConfig config;
+  ResolvedPipeline pipeline;
   std::filesystem::path run_dir;  ///< Absolute.
   DriverKind driver = DriverKind::Auto;
   enum class From { Start, Checkpoint } from = From::Start;
@@ -40,7 +40,7 @@ Result<std::vector<BrokenRule>> rules_of_this_machine(const PipelineConfig& conf
 void ignore_write_signals();
 /// As many file descriptors as the run can need, up to the hard limit; ZeroMQ ends the process when
 /// it gets none.
-Status provide_descriptors(const PipelineConfig& config);
+Status provide_descriptors(const ResolvedPipeline& pipeline);
 
 /// Whether the making of a base checkpoint is shown on stderr.
 enum class PretrainLine { Shown, Quiet };

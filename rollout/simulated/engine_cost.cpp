@@ -1,6 +1,7 @@
 #include "rollout/simulated/engine_cost.hpp"
 
-#include "actors/simulation/costs.hpp"
+#include "actors/simulation/role_layouts.hpp"
+#include "sim_hw/memory/ledger.hpp"
 
 #include <algorithm>
 

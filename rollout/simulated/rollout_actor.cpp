@@ -1,5 +1,9 @@
 #include "rollout/simulated/rollout_actor.hpp"
 
+#include "actors/simulation/role_layouts.hpp"
+#include "actors/simulation/role_memory.hpp"
+#include "actors/simulation/weight_moves.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,8 +11,6 @@
 
 namespace temper::rollout {
 namespace {
-
-using actors::CardState;
 
 std::string error_text(const Status& status) {
   return status ? "" : status.error().context;
@@ -384,6 +386,30 @@ Status SimulatedRollout::perform(actors::SwitchAction action) {
                                actors::device_capacity(settings_) / 1e9)};
   }
   return {};
+}
+
+SimulatedRollout::Held SimulatedRollout::held() const {
+  const double device = (has_weights_ ? weight_bytes_ : 0) + (has_kv_ ? kv_bytes_ : 0);
+  const double parked = static_cast<double>(batch_->parked_tokens()) * cost_->kv_token_bytes() /
+                        static_cast<double>(cost_->replicas());
+  return {actors::bytes_on(settings_, settings_.cards, device),
+          actors::bytes_on(settings_, settings_.cards, parked + (staged_ ? staged_bytes_ : 0))};
+}
+
+void SimulatedRollout::answer(
+    const actors::Switch& work, Held before, std::string error, Time now, actors::Outbox& out) {
+  report(now, out);
+  send_activity(now, out);
+  const Held after = held();
+  actors::Switched done;
+  done.action = work.action;
+  done.cost.duration = now - began_;
+  done.cost.device_before = before.device;
+  done.cost.device_after = after.device;
+  done.cost.host_before = before.host;
+  done.cost.host_after = after.host;
+  done.error = std::move(error);
+  out.send(done);
 }
 
 }  // namespace temper::rollout

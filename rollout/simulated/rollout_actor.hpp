@@ -31,10 +31,11 @@
 #include "actors/protocol/counted.hpp"
 #include "actors/protocol/lifecycle.hpp"
 #include "actors/protocol/weights.hpp"
-#include "actors/simulation/costs.hpp"
 #include "actors/simulation/lengths.hpp"
+#include "actors/simulation/role_memory.hpp"
 #include "actors/simulation/simulated_actor.hpp"
 #include "actors/simulation/usage_meter.hpp"
+#include "actors/simulation/weight_moves.hpp"
 #include "rollout/simulated/batch.hpp"
 #include "rollout/simulated/engine_cost.hpp"
 

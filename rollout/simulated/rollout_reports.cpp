@@ -1,38 +1,12 @@
-// What a simulated rollout engine says of itself: what it holds, how it spent its time, its counts.
+// What a simulated rollout says of its work: activity, finished responses, and what it used.
 #include "rollout/simulated/rollout_actor.hpp"
 
-#include <algorithm>
-#include <utility>
-
 namespace temper::rollout {
+namespace {
 
 using actors::CardState;
 
-SimulatedRollout::Held SimulatedRollout::held() const {
-  const double device = (has_weights_ ? weight_bytes_ : 0) + (has_kv_ ? kv_bytes_ : 0);
-  const double parked = static_cast<double>(batch_->parked_tokens()) * cost_->kv_token_bytes() /
-                        static_cast<double>(cost_->replicas());
-  return {actors::bytes_on(settings_, settings_.cards, device),
-          actors::bytes_on(settings_, settings_.cards, parked + (staged_ ? staged_bytes_ : 0))};
-}
-
-void SimulatedRollout::answer(
-    const actors::Switch& work, Held before, std::string error, Time now, actors::Outbox& out) {
-  report(now, out);
-  send_activity(now, out);
-  const Held after = held();
-  actors::Switched done;
-  done.action = work.action;
-  done.cost.duration = now - began_;
-  done.cost.device_before = before.device;
-  done.cost.device_after = after.device;
-  done.cost.host_before = before.host;
-  done.cost.host_after = after.host;
-  done.error = std::move(error);
-  out.send(done);
-}
-
-// --- Reports
+}  // namespace
 
 void SimulatedRollout::note_activity(Time end) {
   constexpr auto state = [](Doing doing) {

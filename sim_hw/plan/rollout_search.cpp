@@ -14,7 +14,7 @@
 namespace temper::sim_hw {
 namespace {
 
-constexpr double kBucket = 1e9;  ///< Of a publication, as actors/simulation/costs.hpp has it.
+constexpr double kBucket = 1e9;  ///< Of a publication, as actors/simulation/role_memory.hpp has it.
 constexpr double kDeviations = 2;
 constexpr std::int64_t kEverySlot = 128;
 

@@ -7,13 +7,13 @@
 //           c = prompt + E[r^2] / (2 E[r]), for response lengths r: longer ones run for longer
 //   token   step + slots / E[r] x prompt / prefill_tokens x one prefill pass of prefill_tokens
 //   tokens/s = slots / token, of every replica
-// Memory, as actors/simulation/costs.hpp has it: weights, prefill working set, logits, the bucket
-// of a publication; what is left is KV cache. It must hold slots c + 2 s sqrt(slots) tokens, with s
-// the standard deviation of a running response's context, and one longest response; else responses
-// are preempted. An engine stages the next version's weights in host memory. Assumed: the trainer
-// and the reference are elsewhere; no prefix is shared; bf16. Searched: every tp that divides the
-// heads and ep that divides the experts, every number of slots up to 128, then in steps of a 128th.
-// Constants: of the hardware. Pure functions.
+// Memory, as actors/simulation/role_memory.hpp has it: weights, prefill working set, logits, the
+// bucket of a publication; what is left is KV cache. It must hold slots c + 2 s sqrt(slots) tokens,
+// with s the standard deviation of a running response's context, and one longest response; else
+// responses are preempted. An engine stages the next version's weights in host memory. Assumed: the
+// trainer and the reference are elsewhere; no prefix is shared; bf16. Searched: every tp that
+// divides the heads and ep that divides the experts, every number of slots up to 128, then in steps
+// of a 128th. Constants: of the hardware. Pure functions.
 #pragma once
 
 #include "sim_hw/hardware/hardware_spec.hpp"

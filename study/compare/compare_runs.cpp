@@ -4,6 +4,7 @@
 #include "core/yaml.hpp"
 #include "orchestrator/pipeline/difference.hpp"
 #include "orchestrator/pipeline/load.hpp"
+#include "orchestrator/pipeline/resolve.hpp"
 #include "orchestrator/run/run_dir.hpp"
 
 #include <fmt/format.h>
@@ -74,15 +75,16 @@ class RealRuns {
 
   Result<Figures> figures_of(const CompareJob& job) {
     ++number_;
+    TEMPER_TRY(const orchestrator::ResolvedPipeline pipeline, orchestrator::resolve(job.config));
     const fs::path log = fs::path(job.config.run_dir) / "events.log";
     if (fs::exists(log)) {
-      auto whole = figures_of_log(log, job.config);
+      auto whole = figures_of_log(log, pipeline);
       if (whole) {
         say_done(job, *whole, ", as before");
         return whole;
       }
     }
-    auto made = make(job);
+    auto made = make(job, pipeline);
     if (made)
       say_done(job, *made, "");
     else if (!stopped_)
@@ -92,7 +94,7 @@ class RealRuns {
   bool stopped() const { return stopped_; }
 
  private:
-  Result<Figures> make(const CompareJob& job) {
+  Result<Figures> make(const CompareJob& job, const orchestrator::ResolvedPipeline& pipeline) {
     if (fs::exists(job.config.run_dir))
       TEMPER_TRY_STATUS(not_in_use(job.config.run_dir));
     std::error_code error;
@@ -115,7 +117,7 @@ class RealRuns {
     stopped_ = finish.stopped;
     if (!finish.ok)
       return Error{ErrorCode::Internal, finish.reason};
-    return figures_of_log(fs::path(job.config.run_dir) / "events.log", job.config);
+    return figures_of_log(fs::path(job.config.run_dir) / "events.log", pipeline);
   }
 
   void say(CompareOptions::Line line, const CompareJob& job, const std::string& what) const {

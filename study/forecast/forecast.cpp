@@ -3,6 +3,7 @@
 #include "core/files.hpp"
 #include "core/text/csv.hpp"
 #include "orchestrator/pipeline/load.hpp"
+#include "orchestrator/pipeline/resolve.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -97,8 +98,9 @@ class Checker {
       run.reason = finish.reason;
       return {};
     }
+    TEMPER_TRY(const orchestrator::ResolvedPipeline pipeline, orchestrator::resolve(config));
     TEMPER_TRY(const Figures figures,
-               figures_of_log(fs::path(config.run_dir) / "events.log", config));
+               figures_of_log(fs::path(config.run_dir) / "events.log", pipeline));
     figures_[i].push_back(run_figures(figures));
     if (options_.on_line) {
       options_.on_line(fmt::format("{}: {:.0f} trained tokens/s, predicted {:.0f}",

@@ -2,7 +2,7 @@
 
 #include "actors/simulation/lengths.hpp"
 #include "orchestrator/pipeline/load.hpp"
-#include "orchestrator/pipeline/simulation.hpp"
+#include "orchestrator/pipeline/resolve.hpp"
 #include "study/machine/run_calibration.hpp"
 
 #include <fmt/format.h>
@@ -62,7 +62,7 @@ Status check_knowable(const std::vector<std::string>& sets,
 }
 
 struct Recorded {
-  orchestrator::PipelineConfig config;
+  orchestrator::ResolvedPipeline pipeline;
   RunRecord record;
   Figures figures;
 };
@@ -73,8 +73,9 @@ Result<Recorded> read_run(const fs::path& run) {
         fmt::format("{} holds no run: it has no config.yaml or no events.log", run.string()));
   }
   Recorded out;
-  TEMPER_TRY(out.config, orchestrator::load_config(run / "config.yaml"));
-  auto figures = figures_of_log(run / "events.log", out.config);
+  TEMPER_TRY(orchestrator::PipelineConfig config, orchestrator::load_config(run / "config.yaml"));
+  TEMPER_TRY(out.pipeline, orchestrator::resolve(std::move(config)));
+  auto figures = figures_of_log(run / "events.log", out.pipeline);
   if (!figures) {
     return invalid_input(fmt::format("{} did not end well ({}): there is nothing to compare with",
                                      run.string(),
@@ -98,9 +99,9 @@ class Again {
  public:
   static Result<Again> make(const Recorded& recorded, const WhatifOptions& options) {
     Again again(recorded);
-    if (recorded.config.hardware == orchestrator::HardwareKind::Simulated) {
+    if (recorded.pipeline.config.hardware == orchestrator::HardwareKind::Simulated) {
       TEMPER_TRY_STATUS(again.check_lengths());
-      TEMPER_TRY(again.unchanged_, simulate(recorded.config));
+      TEMPER_TRY(again.unchanged_, simulate(recorded.pipeline.config));
     } else {
       TEMPER_TRY_STATUS(again.set_levels(options.shape));
     }
@@ -124,11 +125,11 @@ class Again {
   /// A response is as long as its number and the run's seed say; a log of another program may not
   /// agree.
   Status check_lengths() const {
-    TEMPER_TRY(const auto settings, orchestrator::resolve_simulation(recorded_->config));
+    const orchestrator::ResolvedPipeline& pipeline = recorded_->pipeline;
     const actors::Lengths lengths(
-        settings.config.response, recorded_->config.seed, actors::kResponseLengths);
+        pipeline.simulation->config.response, pipeline.config.seed, actors::kResponseLengths);
     const auto per_group =
-        static_cast<std::uint64_t>(recorded_->config.algorithm.responses_per_group);
+        static_cast<std::uint64_t>(pipeline.config.algorithm.responses_per_group);
     for (const auto& [response, tokens] : recorded_->record.finished()) {
       const Tokens now = lengths.of(response.value(), response.value() / per_group);
       if (now.count() == tokens)
@@ -144,9 +145,9 @@ class Again {
   }
 
   Status set_levels(const std::optional<MachineModel>& shape) {
-    calibration_ = shape ? *shape : recorded_->record.calibration(recorded_->config);
+    calibration_ = shape ? *shape : recorded_->record.calibration(recorded_->pipeline.config);
     for (int round = 0;; ++round) {
-      TEMPER_TRY(unchanged_, with(recorded_->config));
+      TEMPER_TRY(unchanged_, with(recorded_->pipeline.config));
       if (round == kRounds)
         return {};
       std::map<actors::CardState, double> factors;
@@ -171,7 +172,7 @@ Result<Whatif> whatif(const WhatifOptions& options) {
   TEMPER_TRY(const Recorded recorded, read_run(options.run));
   TEMPER_TRY(const orchestrator::PipelineConfig other,
              orchestrator::load_config(options.run / "config.yaml", options.sets));
-  TEMPER_TRY_STATUS(check_knowable(options.sets, recorded.config));
+  TEMPER_TRY_STATUS(check_knowable(options.sets, recorded.pipeline.config));
   TEMPER_TRY(const Again again, Again::make(recorded, options));
   TEMPER_TRY(const Figures figures, again.with(other));
 

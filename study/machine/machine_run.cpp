@@ -6,7 +6,7 @@
 #include "core/msgpack.hpp"
 #include "core/yaml.hpp"
 #include "orchestrator/pipeline/difference.hpp"
-#include "orchestrator/pipeline/placement.hpp"
+#include "orchestrator/pipeline/resolve.hpp"
 #include "orchestrator/run/virtual/virtual_driver.hpp"
 #include "study/machine/machine_host.hpp"
 
@@ -44,8 +44,9 @@ bool was_measured(const EngineTimes* engine, actors::RoleKind role) {
   return true;
 }
 
-Status check_threads(const orchestrator::PipelineConfig& config, const MachineModel& calibration) {
-  for (const orchestrator::ActorSpec& slot : orchestrator::actor_slots(config)) {
+Status check_threads(const std::vector<orchestrator::ActorSpec>& slots,
+                     const MachineModel& calibration) {
+  for (const orchestrator::ActorSpec& slot : slots) {
     for (const CardId card : slot.cards) {
       if (static_cast<std::int32_t>(card.value()) >= calibration.cores) {
         return invalid_input(
@@ -112,7 +113,7 @@ Status check_forecastable(const orchestrator::PipelineConfig& config,
                     calibration.response.cap.count(),
                     config.sampling.max_new_tokens.count()));
   }
-  return check_threads(config, calibration);
+  return check_threads(orchestrator::resolve_cards(config).slots, calibration);
 }
 
 Result<Figures> forecast_run(const orchestrator::PipelineConfig& config,
@@ -126,10 +127,9 @@ Result<Figures> forecast_run(const orchestrator::PipelineConfig& config,
   world->prompt_length = lengths.prompt;
   world->response_length = lengths.response;
   orchestrator::VirtualOptions options;
-  options.config = config;
-  return simulate_on(
-      std::move(options),
-      std::make_unique<MachineHost>(std::move(world), orchestrator::actor_slots(config)));
+  options.pipeline = orchestrator::resolve_cards(config);
+  auto host = std::make_unique<MachineHost>(std::move(world), options.pipeline.slots);
+  return simulate_on(std::move(options), std::move(host));
 }
 
 Result<Figures> forecast_run(const orchestrator::PipelineConfig& config,

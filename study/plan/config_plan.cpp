@@ -1,10 +1,11 @@
 #include "study/plan/config_plan.hpp"
 
-#include "actors/simulation/costs.hpp"
+#include "actors/simulation/memory_phases.hpp"
 #include "actors/simulation/packing.hpp"
-#include "orchestrator/pipeline/placement.hpp"
+#include "actors/simulation/role_layouts.hpp"
+#include "actors/simulation/role_memory.hpp"
+#include "orchestrator/pipeline/resolve.hpp"
 #include "orchestrator/pipeline/simulated_memory.hpp"
-#include "orchestrator/pipeline/simulation.hpp"
 #include "rollout/simulated/engine_cost.hpp"
 #include "sim_hw/plan/plan_words.hpp"
 #include "study/simulate/first_batch.hpp"
@@ -20,6 +21,7 @@ namespace temper::study {
 namespace {
 
 using actors::RolloutEngineConfig;
+using actors::SimulatedRun;
 using actors::SimulationSettings;
 using actors::TrainerEngineConfig;
 
@@ -35,7 +37,7 @@ struct Batch {
 };
 
 /// What the first update trains, and what its rollout generates.
-Batch batch_of(const orchestrator::PipelineConfig& c, const SimulationSettings& s) {
+Batch batch_of(const orchestrator::PipelineConfig& c, const SimulatedRun& s) {
   const FirstBatch first = draw_first_batch(c, s.config);
   Batch batch{first.sequences(), 0, {}};
   std::vector<double> drawn;
@@ -49,18 +51,19 @@ Batch batch_of(const orchestrator::PipelineConfig& c, const SimulationSettings& 
   return batch;
 }
 
-bool fits(const SimulationSettings& s, const actors::ActorMemory& memory) {
+bool fits(const SimulatedRun& s, const actors::ActorMemory& memory) {
   return memory.device.total() <= actors::device_capacity(s) &&
          memory.host.total() <= actors::host_capacity(s);
 }
 
 class Planner {
  public:
-  Planner(const orchestrator::PipelineConfig& config, SimulationSettings settings, Keep keep)
-      : config_(config),
+  Planner(const orchestrator::ResolvedPipeline& pipeline, Keep keep)
+      : config_(pipeline.config),
+        cards_(pipeline.placement),
         keep_(keep),
-        settings_(std::move(settings)),
-        batch_(batch_of(config, settings_)),
+        run_(*pipeline.simulation),
+        batch_(batch_of(config_, run_)),
         packings_(batch_.sequences) {}
 
   Result<ConfigPlan> run();
@@ -68,7 +71,7 @@ class Planner {
  private:
   std::vector<TrainerEngineConfig> trainer_layouts();
   std::vector<RolloutEngineConfig> rollout_layouts() const;
-  TrainerChoice time_trainer(const SimulationSettings& s) const;
+  TrainerChoice time_trainer(const SimulatedRun& s) const;
   std::vector<TrainerChoice> trainers();
   EngineChoice time_engine(const RolloutEngineConfig& layout) const;
   SimulationSettings engine_settings(const RolloutEngineConfig& layout) const;
@@ -78,8 +81,9 @@ class Planner {
                         const TrainerEngineConfig& trainer) const;
 
   const orchestrator::PipelineConfig& config_;
+  const orchestrator::PlacementConfig& cards_;
   const Keep keep_;
-  const SimulationSettings settings_;
+  const SimulatedRun run_;
   const Batch batch_;
   actors::Packings packings_;
   std::int64_t fitting_ = 0;
@@ -89,22 +93,20 @@ class Planner {
 std::vector<TrainerEngineConfig> Planner::trainer_layouts() {
   std::vector<TrainerEngineConfig> out;
   if (keep_ == Keep::Trainer) {
-    SimulationSettings s = settings_;
-    s.cards = s.trainer_cards;
-    if (actors::check_trainer(s) && fits(s, actors::trainer_memory(s)))
-      out.push_back(s.config.trainer);
+    if (actors::check_trainer(run_) && fits(run_, actors::trainer_memory(run_)))
+      out.push_back(run_.config.trainer);
     return out;
   }
-  for (const RankedTrainer& ranked : rank_trainers(settings_,
+  for (const RankedTrainer& ranked : rank_trainers(run_,
                                                    TrainerDegrees::All,
                                                    OptimizerPlace::Either,
-                                                   actors::device_capacity(settings_),
+                                                   actors::device_capacity(run_),
                                                    packings_))
     out.push_back(ranked.layout);
   return out;
 }
 
-TrainerChoice Planner::time_trainer(const SimulationSettings& s) const {
+TrainerChoice Planner::time_trainer(const SimulatedRun& s) const {
   TrainerChoice out{s.config.trainer,
                     actors::trainer_layout(s).dp,
                     trainer::UpdateModel(s)(batch_.sequences),
@@ -118,8 +120,7 @@ std::vector<TrainerChoice> Planner::trainers() {
   std::vector<TrainerEngineConfig> layouts = trainer_layouts();
   fitting_ = std::ssize(layouts);
   layouts.resize(std::min(kTried + kShown, layouts.size()));
-  SimulationSettings s = settings_;
-  s.cards = s.trainer_cards;
+  SimulatedRun s = run_;
   std::vector<TrainerChoice> out;
   for (const TrainerEngineConfig& layout : layouts) {
     s.config.trainer = layout;
@@ -130,14 +131,14 @@ std::vector<TrainerChoice> Planner::trainers() {
 
 std::vector<RolloutEngineConfig> Planner::rollout_layouts() const {
   if (keep_ == Keep::Rollout)
-    return {settings_.config.rollout};
-  const std::int64_t cards = settings_.rollout_cards / config_.rollout.replicas;
-  const std::int64_t devices = cards * settings_.cluster.dies_per_card;
-  const std::int64_t experts = settings_.model.moe ? settings_.model.moe->experts : 1;
+    return {run_.config.rollout};
+  const std::int64_t cards = std::ssize(cards_.rollout) / config_.rollout.replicas;
+  const std::int64_t devices = cards * run_.cluster.dies_per_card;
+  const std::int64_t experts = run_.model.moe ? run_.model.moe->experts : 1;
   std::vector<RolloutEngineConfig> out;
-  for (const std::int64_t tp : sim_hw::divisors_up_to(settings_.model.heads, devices)) {
+  for (const std::int64_t tp : sim_hw::divisors_up_to(run_.model.heads, devices)) {
     for (const std::int64_t ep : sim_hw::divisors_up_to(experts, devices)) {
-      RolloutEngineConfig c = settings_.config.rollout;
+      RolloutEngineConfig c = run_.config.rollout;
       c.tp = tp;
       c.ep = ep;
       if (devices % tp == 0 && devices % ep == 0)
@@ -148,9 +149,10 @@ std::vector<RolloutEngineConfig> Planner::rollout_layouts() const {
 }
 
 SimulationSettings Planner::engine_settings(const RolloutEngineConfig& layout) const {
-  SimulationSettings s = settings_;
+  SimulationSettings s{run_};
   s.config.rollout = layout;
-  s.cards = settings_.rollout_cards / config_.rollout.replicas;
+  s.rollout_cards = std::ssize(cards_.rollout);
+  s.cards = std::ssize(cards_.rollout) / config_.rollout.replicas;
   s.concurrency = config_.rollout.concurrency;
   s.colocated = config_.placement.mode == orchestrator::PlacementMode::Colocated ||
                 config_.placement.mode == orchestrator::PlacementMode::Fused;
@@ -187,24 +189,25 @@ EngineChoice Planner::time_engine(const RolloutEngineConfig& layout) const {
 
 Status Planner::check_together(const RolloutEngineConfig& rollout,
                                const TrainerEngineConfig& trainer) const {
-  SimulationSettings s = settings_;
+  SimulatedRun s = run_;
   s.config.rollout = rollout;
   s.config.trainer = trainer;
-  return orchestrator::check_memory(orchestrator::simulated_placement(config_, s));
+  return orchestrator::check_memory(orchestrator::simulated_placement(config_, cards_, s));
 }
 
 /// The memory only rises with the share, but for a cache that must hold one longest response.
 std::optional<RolloutEngineConfig> Planner::with_largest_cache(
     RolloutEngineConfig layout, const TrainerEngineConfig& trainer) const {
-  SimulationSettings s = settings_;
+  SimulatedRun s = run_;
   s.config.trainer = trainer;
   for (int share = kShares - 1; share > 0; --share) {
     layout.kv_share = static_cast<double>(share) / kShares;
     s.config.rollout = layout;
-    const auto phases = orchestrator::memory_phases(orchestrator::simulated_placement(config_, s));
+    const auto phases =
+        actors::memory_phases(orchestrator::simulated_placement(config_, cards_, s));
     if (!phases)
       return std::nullopt;  // Does not divide, or too small a cache: less will not help.
-    if (std::ranges::all_of(*phases, [&](const orchestrator::PhaseLedger& phase) {
+    if (std::ranges::all_of(*phases, [&](const actors::PhaseLedger& phase) {
           return phase.device() <= actors::device_capacity(s) &&
                  phase.host() <= actors::host_capacity(s);
         }))
@@ -216,19 +219,19 @@ std::optional<RolloutEngineConfig> Planner::with_largest_cache(
 Result<ConfigPlan> Planner::run() {
   ConfigPlan plan;
   plan.config = config_;
-  plan.trainer_cards = settings_.trainer_cards;
+  plan.trainer_cards = run_.trainer_cards;
   plan.engines = config_.rollout.replicas;
-  plan.engine_cards = settings_.rollout_cards / config_.rollout.replicas;
-  plan.device_memory = actors::device_capacity(settings_);
-  plan.host_memory = actors::host_capacity(settings_);
+  plan.engine_cards = std::ssize(cards_.rollout) / config_.rollout.replicas;
+  plan.device_memory = actors::device_capacity(run_);
+  plan.host_memory = actors::host_capacity(run_);
   plan.lengths = batch_.lengths;
   std::vector<TrainerChoice> ranked = trainers();
   plan.scenarios = fitting_;
   if (ranked.empty()) {
     return Error{ErrorCode::OutOfMemory,
                  fmt::format("no layout of the trainer fits its {} cards of {}",
-                             settings_.trainer_cards,
-                             settings_.cluster.name)};
+                             run_.trainer_cards,
+                             run_.cluster.name)};
   }
   for (std::size_t i = 0; i < std::min(kTried, ranked.size()) && plan.rollouts.empty(); ++i) {
     for (const RolloutEngineConfig& layout : rollout_layouts()) {
@@ -248,13 +251,12 @@ Result<ConfigPlan> Planner::run() {
   }
   std::ranges::stable_sort(plan.rollouts, std::ranges::greater(), &EngineChoice::tokens_per_second);
   plan.rollouts.resize(std::min(kShown, plan.rollouts.size()));
-  SimulationSettings s = settings_;
-  s.cards = s.trainer_cards;
+  SimulatedRun s = run_;
   if (actors::check_trainer(s))
     plan.configured_trainer = time_trainer(s);
-  const SimulationSettings engine = engine_settings(settings_.config.rollout);
+  const SimulationSettings engine = engine_settings(run_.config.rollout);
   if (actors::check_rollout(engine) && actors::kv_tokens(engine).count() > 0)
-    plan.configured_rollout = time_engine(settings_.config.rollout);
+    plan.configured_rollout = time_engine(run_.config.rollout);
   plan.config.simulation.trainer = plan.trainers.front().layout;
   plan.config.simulation.rollout = plan.rollouts.front().layout;
   return plan;
@@ -271,8 +273,10 @@ std::vector<std::pair<std::string_view, double>> TrainerChoice::entries() const 
 }
 
 Result<ConfigPlan> plan_config(const orchestrator::PipelineConfig& config, Keep keep) {
-  TEMPER_TRY(SimulationSettings settings, orchestrator::resolve_simulation(config));
-  return Planner(config, std::move(settings), keep).run();
+  TEMPER_TRY(const orchestrator::ResolvedPipeline pipeline, orchestrator::resolve(config));
+  if (!pipeline.simulation)
+    return invalid_input("a plan needs `hardware: simulated`");
+  return Planner(pipeline, keep).run();
 }
 
 }  // namespace temper::study

@@ -7,13 +7,14 @@
 //   rollout   tp, ep and kv_share: the most tokens/s of all engines. An engine runs the responses
 //             that its concurrency allows and its cache holds with two standard deviations to spare
 //             (sim_hw/plan/rollout_search.hpp), at the cost of rollout/simulated/engine_cost.hpp
-// Both together must fit every phase of every card (orchestrator/pipeline/simulated_memory.hpp): of
+// Both together must fit every phase of every card (actors/simulation/memory_phases.hpp): of
 // the trainer's layouts, fastest first, the first that leaves room for an engine is taken, and
 // beside it the engine of most tokens/s with the largest kv_share that fits, in steps of 0.01.
 // What one side waits for of the other is not looked at: that is what `temper tune` searches.
 // Placement, replicas, concurrency, lengths and batch stay as configured. One thread.
 #pragma once
 
+#include "actors/simulation/role_memory.hpp"
 #include "actors/simulation/simulation_config.hpp"
 #include "core/result.hpp"
 #include "orchestrator/pipeline/pipeline_config.hpp"

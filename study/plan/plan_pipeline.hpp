@@ -3,7 +3,7 @@
 // other side's layout is chosen beside it (config_plan.hpp).
 //
 // A pipeline trains with ZeRO 1, sequence parallelism, every layer recomputed, bf16 gradients and
-// experts that are not cut (actors/simulation/costs.hpp), whatever the plan chose of these.
+// experts that are not cut (actors/simulation/role_layouts.hpp), whatever the plan chose of these.
 #pragma once
 
 #include "core/result.hpp"

@@ -2,6 +2,7 @@
 
 #include "core/random.hpp"
 #include "core/yaml.hpp"
+#include "orchestrator/pipeline/placement.hpp"
 #include "orchestrator/pipeline/validate.hpp"
 
 #include <fmt/format.h>
@@ -85,7 +86,7 @@ class HillClimber {
     const auto placed = space_.at(point);
     if (!placed)
       return;  // the numbers make no placement: nothing that could be refused
-    auto config = layouts_.complete(*placed);
+    auto config = layouts_.complete(*placed, orchestrator::resolve_placement(*placed));
     if (!config)
       return refuse(config.error().context);
     config->steps =

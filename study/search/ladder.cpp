@@ -2,7 +2,7 @@
 
 #include "actors/simulation/lengths.hpp"
 #include "core/scalar_text.hpp"
-#include "orchestrator/pipeline/simulation.hpp"
+#include "orchestrator/pipeline/resolve.hpp"
 
 #include <fmt/format.h>
 
@@ -122,10 +122,11 @@ Result<Ladder> climb_ladder(const LadderOptions& options) {
   for (const LengthSpread& spread : options.spreads) {
     orchestrator::PipelineConfig like = options.config;
     like.simulation.response = lengths_of(spread);
-    TEMPER_TRY(const auto settings, orchestrator::resolve_simulation(like));
-    TEMPER_TRY(LayoutChooser layouts, LayoutChooser::create(like));
+    TEMPER_TRY(const auto pipeline, orchestrator::resolve(std::move(like)));
+    TEMPER_TRY(LayoutChooser layouts, LayoutChooser::create(pipeline));
+    const std::int64_t dies = pipeline.simulation->cluster.dies_per_card;
     for (const Rung& rung : options.rungs) {
-      out.cells.push_back(climb(options, rung, spread, layouts, settings.cluster.dies_per_card));
+      out.cells.push_back(climb(options, rung, spread, layouts, dies));
       if (options.on_cell)
         TEMPER_TRY_STATUS(options.on_cell(out));
     }

@@ -1,8 +1,9 @@
 #include "study/search/steady_state.hpp"
 
-#include "actors/simulation/costs.hpp"
+#include "actors/simulation/memory_phases.hpp"
 #include "actors/simulation/simulated_reference.hpp"
-#include "orchestrator/pipeline/placement.hpp"
+#include "actors/simulation/weight_moves.hpp"
+#include "orchestrator/pipeline/simulated_memory.hpp"
 #include "orchestrator/pipeline/switch_plan.hpp"
 #include "study/search/steady_terms.hpp"
 #include "trainer/simulated/update_cost.hpp"
@@ -16,6 +17,7 @@
 namespace temper::study {
 namespace {
 
+using actors::SimulatedRun;
 using actors::SimulationSettings;
 using steady::BatchStatistics;
 using steady::Engine;
@@ -82,18 +84,25 @@ struct KeyHash {
 
 class SteadyStateModel::Costs {
  public:
-  explicit Costs(SimulationSettings settings)
-      : settings_(std::move(settings)), fabric_(sim_hw::make_fabric(settings_.cluster)) {}
+  explicit Costs(SimulatedRun run)
+      : run_(std::move(run)), fabric_(sim_hw::make_fabric(run_.cluster)) {}
 
-  SteadyState judge(const orchestrator::PipelineConfig& c);
+  SteadyState judge(const orchestrator::PipelineConfig& c,
+                    const orchestrator::PlacementConfig& cards);
 
  private:
-  SimulationSettings settings_for(const orchestrator::PipelineConfig& c, std::int64_t cards) const {
-    SimulationSettings s = settings_;
+  /// The run of a configuration.
+  SimulatedRun run_of(const orchestrator::PipelineConfig& c) const {
+    SimulatedRun s = run_;
     const auto prompt = s.config.prompt.lengths, response = s.config.response.lengths;
     s.config = c.simulation;
     s.config.prompt.lengths = prompt;
     s.config.response.lengths = response;
+    return s;
+  }
+  /// What an actor of its on so many cards has to know.
+  SimulationSettings actor_of(const orchestrator::PipelineConfig& c, std::int64_t cards) const {
+    SimulationSettings s{run_of(c)};
     s.cards = cards;
     return s;
   }
@@ -113,7 +122,7 @@ class SteadyStateModel::Costs {
   };
   Moves moves(const orchestrator::PipelineConfig& c, const orchestrator::PlacementConfig& cards);
 
-  const SimulationSettings settings_;
+  const SimulatedRun run_;
   const sim_hw::Fabric fabric_;
   std::map<std::pair<std::int32_t, std::int32_t>, BatchStatistics> batches_;
   std::unordered_map<EngineKey, std::unique_ptr<Engine>, KeyHash> engines_;
@@ -127,7 +136,7 @@ BatchStatistics& SteadyStateModel::Costs::batch(const orchestrator::PipelineConf
   const auto known = batches_.find(key);
   return known != batches_.end()
              ? known->second
-             : batches_.emplace(key, steady::draw(c, settings_.config)).first->second;
+             : batches_.emplace(key, steady::draw(c, run_.config)).first->second;
 }
 
 Engine& SteadyStateModel::Costs::engine(const orchestrator::PipelineConfig& c,
@@ -136,7 +145,7 @@ Engine& SteadyStateModel::Costs::engine(const orchestrator::PipelineConfig& c,
   const bool turns = takes_turns(cards.mode);
   std::unique_ptr<Engine>& known = engines_[EngineKey{c.simulation.rollout, size, turns}];
   if (!known) {
-    SimulationSettings s = settings_for(c, size);
+    SimulationSettings s = actor_of(c, size);
     s.colocated = turns;
     known = std::make_unique<Engine>(s);
   }
@@ -153,8 +162,8 @@ double SteadyStateModel::Costs::update(const orchestrator::PipelineConfig& c,
                     c.algorithm.responses_per_group};
   const auto [known, fresh] = updates_.try_emplace(key, 0);
   if (fresh) {
-    SimulationSettings s = settings_for(c, std::ssize(cards.trainer));
-    s.trainer_cards = s.cards;
+    SimulatedRun s = run_of(c);
+    s.trainer_cards = std::ssize(cards.trainer);
     const trainer::UpdateModel update(s);
     known->second = update.seconds(batch.packed(std::ssize(batch.sequences), update.limits()));
   }
@@ -176,7 +185,7 @@ SteadyStateModel::Costs::Scoring SteadyStateModel::Costs::scoring(
                     c.algorithm.responses_per_group};
   const auto [known, fresh] = scorings_.try_emplace(key);
   if (fresh) {
-    const actors::ReferenceModel model(settings_for(c, size));
+    const actors::ReferenceModel model(actor_of(c, size));
     const auto part = [&](std::int64_t responses) {
       return model.seconds(batch.packed(responses, model.limits()));
     };
@@ -199,11 +208,11 @@ SteadyStateModel::Costs::Moves SteadyStateModel::Costs::moves(
   const auto [known, fresh] = moves_.try_emplace(key);
   if (!fresh)
     return known->second;
-  const orchestrator::SimulatedPlacement placement = orchestrator::simulated_placement(
-      c, settings_for(c, std::ssize(cards.rollout) / c.rollout.replicas));
+  const actors::SimulatedPlacement placement =
+      orchestrator::simulated_placement(c, cards, run_of(c));
   if (cards.mode == orchestrator::PlacementMode::Separate ||
       cards.mode == orchestrator::PlacementMode::Hybrid)
-    known->second.publish = actors::publish_seconds(fabric_, placement.settings);
+    known->second.publish = actors::publish_seconds(fabric_, actors::own_engine(placement));
   if (cards.mode != orchestrator::PlacementMode::Separate) {
     const orchestrator::SwitchPlan plan = orchestrator::predict_switch(placement);
     for (const orchestrator::PredictedState& state : plan.to_rollout)
@@ -214,8 +223,8 @@ SteadyStateModel::Costs::Moves SteadyStateModel::Costs::moves(
   return known->second;
 }
 
-SteadyState SteadyStateModel::Costs::judge(const orchestrator::PipelineConfig& c) {
-  const orchestrator::PlacementConfig cards = orchestrator::resolve_placement(c);
+SteadyState SteadyStateModel::Costs::judge(const orchestrator::PipelineConfig& c,
+                                           const orchestrator::PlacementConfig& cards) {
   BatchStatistics& d = batch(c);
   SteadyTerms t{.batch = d, .engine = engine(c, cards)};
   const auto as_double = [](auto number) { return static_cast<double>(number); };
@@ -245,14 +254,15 @@ SteadyState SteadyStateModel::Costs::judge(const orchestrator::PipelineConfig& c
   return out;
 }
 
-SteadyStateModel::SteadyStateModel(SimulationSettings settings)
-    : costs_(std::make_unique<Costs>(std::move(settings))) {}
+SteadyStateModel::SteadyStateModel(SimulatedRun run)
+    : costs_(std::make_unique<Costs>(std::move(run))) {}
 SteadyStateModel::~SteadyStateModel() = default;
 SteadyStateModel::SteadyStateModel(SteadyStateModel&&) noexcept = default;
 SteadyStateModel& SteadyStateModel::operator=(SteadyStateModel&&) noexcept = default;
 
-SteadyState SteadyStateModel::operator()(const orchestrator::PipelineConfig& config) {
-  return costs_->judge(config);
+SteadyState SteadyStateModel::operator()(const orchestrator::PipelineConfig& config,
+                                         const orchestrator::PlacementConfig& cards) {
+  return costs_->judge(config, cards);
 }
 
 }  // namespace temper::study

@@ -34,15 +34,16 @@ struct SteadyState {
 /// Remembers the costs of layouts that it has met. One thread.
 class SteadyStateModel {
  public:
-  /// `settings`: resolve_simulation() of a configuration.
-  explicit SteadyStateModel(actors::SimulationSettings settings);
+  /// `run`: of a ResolvedPipeline.
+  explicit SteadyStateModel(actors::SimulatedRun run);
   ~SteadyStateModel();
   SteadyStateModel(SteadyStateModel&&) noexcept;
   SteadyStateModel& operator=(SteadyStateModel&&) noexcept;
 
   /// Requires: a configuration whose rules hold (study/simulate/simulate.hpp), with the cluster,
-  /// model, lengths, seed and trainer mechanisms of that one.
-  SteadyState operator()(const orchestrator::PipelineConfig& config);
+  /// model, lengths, seed and trainer mechanisms of that one; `cards` are its placement, resolved.
+  SteadyState operator()(const orchestrator::PipelineConfig& config,
+                         const orchestrator::PlacementConfig& cards);
 
  private:
   class Costs;

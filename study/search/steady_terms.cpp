@@ -1,6 +1,7 @@
 #include "study/search/steady_terms.hpp"
 
-#include "actors/simulation/costs.hpp"
+#include "actors/simulation/role_memory.hpp"
+#include "actors/simulation/weight_moves.hpp"
 #include "study/simulate/first_batch.hpp"
 
 #include <cmath>

@@ -1,11 +1,12 @@
 #include "study/search/tune.hpp"
 
+#include "actors/simulation/role_memory.hpp"
 #include "core/parallel.hpp"
 #include "core/statistics.hpp"
 #include "core/yaml.hpp"
 #include "orchestrator/pipeline/load.hpp"
 #include "orchestrator/pipeline/placement.hpp"
-#include "orchestrator/pipeline/simulation.hpp"
+#include "orchestrator/pipeline/resolve.hpp"
 #include "study/search/tune_judge.hpp"
 #include "study/search/tune_machine.hpp"
 #include "study/search/tune_screen.hpp"
@@ -119,7 +120,7 @@ class Tuner {
 
   /// A few with the same cards and engines are enough: their neighbours are tried later.
   void add_unlike(std::size_t screen, const ScreenPoint& point) {
-    const TuneRow row = tune_row(point.config, "", "");
+    const TuneRow row = tune_row(point.config, point.cards, "", "");
     const std::string key = fmt::format("{} {} {} {} {} {} {}",
                                         screen,
                                         row.eta,
@@ -138,7 +139,9 @@ class Tuner {
     if (!known_.insert(to_yaml(alike)).second)
       return;
     Candidate candidate{
-        tune_row(point.config, found_by, screens_[screen].region().vary), point.config, {}};
+        tune_row(point.config, point.cards, found_by, screens_[screen].region().vary),
+        point.config,
+        {}};
     note(candidate, point.closed);
     found_.push_back({std::move(point), screen, std::move(candidate), {}});
   }
@@ -203,7 +206,8 @@ class Tuner {
     std::ranges::stable_sort(found_, [](const Found& a, const Found& b) {
       return a.score.value_or(0) > b.score.value_or(0);
     });
-    out_.tried.push_back({tune_row(given, "as given", ""), given, {}});
+    const orchestrator::PlacementConfig cards = orchestrator::resolve_placement(given);
+    out_.tried.push_back({tune_row(given, cards, "as given", ""), given, {}});
     for (Found& f : found_)
       out_.tried.push_back(std::move(f.candidate));
     const std::size_t finals =
@@ -266,8 +270,8 @@ class Tuner {
   /// The least limit, within a hundredth, under which a point of the first eta fits; none: not even
   /// with what a device has.
   std::optional<double> least_memory(const orchestrator::PipelineConfig& given) const {
-    const auto settings = orchestrator::resolve_simulation(given);
-    if (!settings || !options_.constraints.max_memory)
+    const auto pipeline = orchestrator::resolve(given);
+    if (!pipeline || !options_.constraints.max_memory)
       return std::nullopt;
     const auto fits = [&](double bytes) {
       return std::ranges::any_of(screens_, [&](const Screen& s) {
@@ -278,7 +282,7 @@ class Tuner {
         return screen && screen->any_fits();
       });
     };
-    double high = actors::device_capacity(*settings);
+    double high = actors::device_capacity(*pipeline->simulation);
     double low = static_cast<double>(options_.constraints.max_memory->count());
     if (low >= high || !fits(high))
       return std::nullopt;

@@ -1,7 +1,8 @@
 #include "study/search/tune_judge.hpp"
 
-#include "orchestrator/pipeline/placement.hpp"
-#include "orchestrator/pipeline/simulation.hpp"
+#include "actors/simulation/memory_phases.hpp"
+#include "orchestrator/pipeline/resolve.hpp"
+#include "orchestrator/pipeline/simulated_memory.hpp"
 
 #include <fmt/format.h>
 
@@ -42,14 +43,13 @@ double in_unit(const TuneOptions& options,
 
 /// Of the device and phase that need the most.
 std::optional<double> most_memory(const orchestrator::PipelineConfig& config) {
-  const auto settings = orchestrator::resolve_simulation(config);
-  if (!settings)
+  const auto pipeline = orchestrator::resolve(config);
+  if (!pipeline)
     return std::nullopt;
-  const auto phases =
-      orchestrator::memory_phases(orchestrator::simulated_placement(config, *settings));
+  const auto phases = actors::memory_phases(orchestrator::simulated_placement(*pipeline));
   if (!phases || phases->empty())
     return std::nullopt;
-  return std::ranges::max(*phases, {}, &orchestrator::PhaseLedger::device).device();
+  return std::ranges::max(*phases, {}, &actors::PhaseLedger::device).device();
 }
 
 std::string layout_text(const actors::RolloutEngineConfig& r) {
@@ -68,8 +68,10 @@ std::string layout_text(const actors::TrainerEngineConfig& t) {
 
 }  // namespace
 
-TuneRow tune_row(const orchestrator::PipelineConfig& c, std::string found_by, std::string vary) {
-  const orchestrator::PlacementConfig cards = orchestrator::resolve_placement(c);
+TuneRow tune_row(const orchestrator::PipelineConfig& c,
+                 const orchestrator::PlacementConfig& cards,
+                 std::string found_by,
+                 std::string vary) {
   const auto count = [](const std::vector<CardId>& list) {
     return static_cast<std::int32_t>(list.size());
   };

@@ -31,7 +31,9 @@ class TuneJudge {
   const Score score_;
 };
 
+/// `cards`: resolve_placement() of the configuration.
 TuneRow tune_row(const orchestrator::PipelineConfig& config,
+                 const orchestrator::PlacementConfig& cards,
                  std::string found_by,
                  std::string vary);
 

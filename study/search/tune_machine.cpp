@@ -1,6 +1,7 @@
 #include "study/search/tune_machine.hpp"
 
 #include "orchestrator/pipeline/load.hpp"
+#include "orchestrator/pipeline/placement.hpp"
 #include "study/machine/machine_run.hpp"
 #include "study/search/tune_judge.hpp"
 
@@ -59,14 +60,16 @@ Result<Tuned> tune_machine(const TuneOptions& options,
   Tuned out;
   out.objective = options.objective;
   std::vector<orchestrator::PipelineConfig> configs{given};
-  out.tried.push_back({tune_row(given, "as given", ""), given, {}});
+  out.tried.push_back(
+      {tune_row(given, orchestrator::resolve_placement(given), "as given", ""), given, {}});
   for (const VariedConfig& one : all) {
     if (const Status fits = check_forecastable(one.config, *options.calibration); !fits) {
       ++out.refused[fits.error().context];
       continue;
     }
     configs.push_back(one.config);
-    out.tried.push_back({tune_row(one.config, "local", one.text), one.config, {}});
+    const orchestrator::PlacementConfig cards = orchestrator::resolve_placement(one.config);
+    out.tried.push_back({tune_row(one.config, cards, "local", one.text), one.config, {}});
   }
   out.screened = all.size();
   out.fitting = configs.size() - 1;

@@ -1,26 +1,26 @@
 #include "study/search/tune_screen.hpp"
 
-#include "orchestrator/pipeline/simulation.hpp"
+#include "orchestrator/pipeline/placement.hpp"
+#include "orchestrator/pipeline/resolve.hpp"
 
 #include <algorithm>
 
 namespace temper::study {
 
 Result<Screen> Screen::create(Region region) {
-  TEMPER_TRY(const actors::SimulationSettings settings,
-             orchestrator::resolve_simulation(region.like));
-  TEMPER_TRY(LayoutChooser layouts, LayoutChooser::create(region.like));
+  TEMPER_TRY(const orchestrator::ResolvedPipeline like, orchestrator::resolve(region.like));
+  TEMPER_TRY(LayoutChooser layouts, LayoutChooser::create(like));
   if (region.max_memory)
     layouts.limit_memory(*region.max_memory);
-  return Screen(std::move(region), std::move(layouts), settings);
+  return Screen(std::move(region), std::move(layouts), *like.simulation);
 }
 
-Screen::Screen(Region region, LayoutChooser layouts, const actors::SimulationSettings& settings)
-    : region_(std::move(region)), layouts_(std::move(layouts)), model_(settings) {
+Screen::Screen(Region region, LayoutChooser layouts, const actors::SimulatedRun& run)
+    : region_(std::move(region)), layouts_(std::move(layouts)), model_(run) {
   for (const double eta : region_.etas) {
     orchestrator::PipelineConfig like = region_.like;
     like.staleness.bound = eta;
-    spaces_.emplace_back(std::move(like), region_.mode, settings.cluster.dies_per_card);
+    spaces_.emplace_back(std::move(like), region_.mode, run.cluster.dies_per_card);
   }
 }
 
@@ -31,19 +31,20 @@ std::optional<ScreenPoint> Screen::judge(std::size_t space,
   if (!placed)
     return std::nullopt;
   ++screened_;
-  auto config = layouts_.complete(*placed);
+  orchestrator::PlacementConfig cards = orchestrator::resolve_placement(*placed);
+  auto config = layouts_.complete(*placed, cards);
   if (!config) {
     ++refused_[config.error().context];
     return std::nullopt;
   }
   ++fitting_;
-  const SteadyState closed = model_(*config);
+  const SteadyState closed = model_(*config, cards);
   const auto worth = score(closed.trained_per_s, closed.seconds_per_update, closed.staleness_mean);
   if (!worth) {
     ++refused_["the objective says nothing of its staleness"];
     return std::nullopt;
   }
-  return ScreenPoint{space, std::move(point), *std::move(config), closed, *worth};
+  return ScreenPoint{space, std::move(point), *std::move(config), std::move(cards), closed, *worth};
 }
 
 std::vector<ScreenPoint> Screen::run(const Score& score, std::size_t keep) {
@@ -88,7 +89,7 @@ bool Screen::any_fits() {
   for (const Space& space : spaces_) {
     for (std::size_t n = 0; n < space.size(); ++n) {
       const auto placed = space.at(space.point(n));
-      if (placed && layouts_.complete(*placed))
+      if (placed && layouts_.complete(*placed, orchestrator::resolve_placement(*placed)))
         return true;
     }
   }

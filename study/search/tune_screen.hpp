@@ -24,6 +24,7 @@ struct ScreenPoint {
   std::size_t space = 0;  ///< Of the screen.
   Space::Point point;
   orchestrator::PipelineConfig config;
+  orchestrator::PlacementConfig cards;  ///< Its placement, resolved.
   SteadyState closed;
   double score = 0;
 };
@@ -37,7 +38,7 @@ class Screen {
     std::optional<Bytes> max_memory;  ///< Of a device.
     std::string vary;                 ///< What the user varied in `like`, for the report.
   };
-  /// Errors: as resolve_simulation().
+  /// Errors: as resolve().
   static Result<Screen> create(Region region);
 
   const Region& region() const { return region_; }
@@ -55,7 +56,7 @@ class Screen {
   const std::map<std::string, std::size_t>& refused() const { return refused_; }
 
  private:
-  Screen(Region region, LayoutChooser layouts, const actors::SimulationSettings& settings);
+  Screen(Region region, LayoutChooser layouts, const actors::SimulatedRun& run);
   /// None: no placement, does not fit, or not wanted.
   std::optional<ScreenPoint> judge(std::size_t space, Space::Point point, const Score& score);
 

@@ -20,7 +20,7 @@ struct FirstBatch {
   std::vector<Tokens> sequences() const;
 };
 
-/// `simulation`: that of resolve_simulation(), whose lengths have been read.
+/// `simulation`: that of resolve(), whose lengths have been read.
 FirstBatch draw_first_batch(const orchestrator::PipelineConfig& config,
                             const actors::SimulationConfig& simulation);
 

@@ -1,10 +1,10 @@
 #include "study/simulate/layouts.hpp"
 
-#include "actors/simulation/costs.hpp"
 #include "actors/simulation/lengths.hpp"
-#include "orchestrator/pipeline/placement.hpp"
+#include "actors/simulation/memory_phases.hpp"
+#include "actors/simulation/role_layouts.hpp"
+#include "actors/simulation/role_memory.hpp"
 #include "orchestrator/pipeline/simulated_memory.hpp"
-#include "orchestrator/pipeline/simulation.hpp"
 #include "study/simulate/first_batch.hpp"
 
 #include <fmt/format.h>
@@ -15,7 +15,7 @@
 namespace temper::study {
 namespace {
 
-using actors::SimulationSettings;
+using actors::SimulatedRun;
 
 /// Of kv_share, from the largest tried.
 constexpr int kMostTwentieths = 19;
@@ -24,20 +24,20 @@ constexpr std::size_t kTried = 64;
 
 }  // namespace
 
-Result<LayoutChooser> LayoutChooser::create(const orchestrator::PipelineConfig& like) {
-  TEMPER_TRY(SimulationSettings settings, orchestrator::resolve_simulation(like));
-  TEMPER_TRY_STATUS(actors::check_lengths(settings.config.prompt));
-  TEMPER_TRY_STATUS(actors::check_lengths(settings.config.response));
-  settings.cluster.fits.clear();  // where constants come from is not asked here, and costs copies
-  std::vector<Tokens> batch = draw_first_batch(like, settings.config).sequences();
-  return LayoutChooser(std::move(settings), std::move(batch));
+Result<LayoutChooser> LayoutChooser::create(const orchestrator::ResolvedPipeline& like) {
+  SimulatedRun run = *like.simulation;
+  TEMPER_TRY_STATUS(actors::check_lengths(run.config.prompt));
+  TEMPER_TRY_STATUS(actors::check_lengths(run.config.response));
+  run.cluster.fits.clear();  // where constants come from is not asked here, and costs copies
+  std::vector<Tokens> batch = draw_first_batch(like.config, run.config).sequences();
+  return LayoutChooser(std::move(run), std::move(batch));
 }
 
 const std::vector<actors::TrainerEngineConfig>& LayoutChooser::trainers(std::int64_t cards) {
   const auto known = trainers_.find(cards);
   if (known != trainers_.end())
     return known->second;
-  SimulationSettings s = settings_;
+  SimulatedRun s = run_;
   s.trainer_cards = cards;
   const auto ranked = rank_trainers(
       std::move(s), TrainerDegrees::Coarse, OptimizerPlace::AsConfigured, most_, packings_);
@@ -47,22 +47,22 @@ const std::vector<actors::TrainerEngineConfig>& LayoutChooser::trainers(std::int
   return trainers_.emplace(cards, std::move(tried)).first->second;
 }
 
-LayoutChooser::Fit LayoutChooser::fit(const orchestrator::SimulatedPlacement& placement) const {
-  const auto phases = orchestrator::memory_phases(placement);
+LayoutChooser::Fit LayoutChooser::fit(const actors::SimulatedPlacement& placement) const {
+  const auto phases = actors::memory_phases(placement);
   if (!phases)
     return Fit::NoCache;
   return std::ranges::all_of(*phases,
-                             [&](const orchestrator::PhaseLedger& phase) {
+                             [&](const actors::PhaseLedger& phase) {
                                return phase.device() <= most_ &&
-                                      phase.host() <= actors::host_capacity(settings_);
+                                      phase.host() <= actors::host_capacity(run_);
                              })
              ? Fit::Fits
              : Fit::TooLarge;
 }
 
-std::optional<int> LayoutChooser::largest_kv_share(orchestrator::SimulatedPlacement placement) {
+std::optional<int> LayoutChooser::largest_kv_share(actors::SimulatedPlacement placement) {
   const auto at = [&](int twentieths) {
-    placement.settings.config.rollout.kv_share = static_cast<double>(twentieths) / 20;
+    placement.run.config.rollout.kv_share = static_cast<double>(twentieths) / 20;
     return fit(placement);
   };
   int low = 0, high = kMostTwentieths + 1;
@@ -91,11 +91,11 @@ Result<LayoutChooser::Completion> LayoutChooser::choose(
     return Error{ErrorCode::OutOfMemory,
                  fmt::format("no layout of the trainer fits {} cards", trainer_cards)};
   }
-  SimulationSettings s = settings_;
+  SimulatedRun s = run_;
   s.config.rollout = config.simulation.rollout;
-  orchestrator::SimulatedPlacement placement = orchestrator::simulated_placement(config, s);
+  actors::SimulatedPlacement placement = orchestrator::simulated_placement(config, cards, s);
   for (const actors::TrainerEngineConfig& layout : layouts) {
-    placement.settings.config.trainer = layout;
+    placement.run.config.trainer = layout;
     if (const auto twentieths = largest_kv_share(placement))
       return Completion{layout, static_cast<double>(*twentieths) / 20};
   }
@@ -107,13 +107,13 @@ Result<LayoutChooser::Completion> LayoutChooser::choose(
                   trainer_cards)};
 }
 
-Result<orchestrator::PipelineConfig> LayoutChooser::complete(orchestrator::PipelineConfig config) {
-  const orchestrator::PlacementConfig cards = orchestrator::resolve_placement(config);
+Result<orchestrator::PipelineConfig> LayoutChooser::complete(
+    orchestrator::PipelineConfig config, const orchestrator::PlacementConfig& cards) {
   const std::int64_t engine_devices =
-      std::ssize(cards.rollout) / config.rollout.replicas * settings_.cluster.dies_per_card;
+      std::ssize(cards.rollout) / config.rollout.replicas * run_.cluster.dies_per_card;
   const std::int64_t tp = config.simulation.rollout.tp;
   config.simulation.rollout.ep =
-      settings_.model.moe ? std::gcd(engine_devices, settings_.model.moe->experts) : 1;
+      run_.model.moe ? std::gcd(engine_devices, run_.model.moe->experts) : 1;
   const std::int64_t rows = (config.rollout.concurrency * tp + engine_devices - 1) / engine_devices;
   const Key key{static_cast<std::int64_t>(cards.mode),
                 std::ssize(cards.rollout),

@@ -9,10 +9,11 @@
 // concurrency and rollout layout alone. One thread.
 #pragma once
 
+#include "actors/simulation/memory_phases.hpp"
 #include "actors/simulation/packing.hpp"
+#include "actors/simulation/role_memory.hpp"
 #include "core/result.hpp"
-#include "orchestrator/pipeline/pipeline_config.hpp"
-#include "orchestrator/pipeline/simulated_memory.hpp"
+#include "orchestrator/pipeline/resolve.hpp"
 #include "study/simulate/trainer_space.hpp"
 
 #include <array>
@@ -25,14 +26,16 @@ namespace temper::study {
 class LayoutChooser {
  public:
   /// Requires: the configurations to complete have the cluster, model, lengths, batch and
-  /// optimizer_on_host of this one. Errors: as resolve_simulation().
-  static Result<LayoutChooser> create(const orchestrator::PipelineConfig& like);
+  /// optimizer_on_host of this one, which is simulated. Errors: lengths that cannot be drawn.
+  static Result<LayoutChooser> create(const orchestrator::ResolvedPipeline& like);
 
   /// From now on a device may use no more than this. Requires: before the first complete().
   void limit_memory(Bytes most) { most_ = std::min(most_, static_cast<double>(most.count())); }
 
-  /// Error OutOfMemory: no layout of the trainer, or none beside the rest, fits.
-  Result<orchestrator::PipelineConfig> complete(orchestrator::PipelineConfig config);
+  /// `cards`: resolve_placement() of the configuration. Error OutOfMemory: no layout of the
+  /// trainer, or none beside the rest, fits.
+  Result<orchestrator::PipelineConfig> complete(orchestrator::PipelineConfig config,
+                                                const orchestrator::PlacementConfig& cards);
 
  private:
   /// All of a configuration that memory depends on and complete() does not choose.
@@ -42,10 +45,8 @@ class LayoutChooser {
     double kv_share = 0;
   };
 
-  LayoutChooser(actors::SimulationSettings settings, std::vector<Tokens> batch)
-      : settings_(std::move(settings)),
-        packings_(std::move(batch)),
-        most_(actors::device_capacity(settings_)) {}
+  LayoutChooser(actors::SimulatedRun run, std::vector<Tokens> batch)
+      : run_(std::move(run)), packings_(std::move(batch)), most_(actors::device_capacity(run_)) {}
   /// The trainer's layouts on so many cards that are tried, fastest first.
   const std::vector<actors::TrainerEngineConfig>& trainers(std::int64_t cards);
   /// The trainer's layout and the KV share of a configuration whose engine layout is set. An error
@@ -53,12 +54,12 @@ class LayoutChooser {
   Result<Completion> choose(orchestrator::PipelineConfig config,
                             const orchestrator::PlacementConfig& cards);
   /// The largest KV share that fits, in twentieths of the memory; none: no share fits.
-  std::optional<int> largest_kv_share(orchestrator::SimulatedPlacement placement);
+  std::optional<int> largest_kv_share(actors::SimulatedPlacement placement);
   /// NoCache: the layout cannot be, or its cache cannot hold one longest response.
   enum class Fit { Fits, TooLarge, NoCache };
-  Fit fit(const orchestrator::SimulatedPlacement& placement) const;
+  Fit fit(const actors::SimulatedPlacement& placement) const;
 
-  actors::SimulationSettings settings_;
+  actors::SimulatedRun run_;
   actors::Packings packings_;  ///< Of one update's batch, prompts and responses together.
   double most_;                ///< Bytes that a device may use.
   std::map<std::int64_t, std::vector<actors::TrainerEngineConfig>> trainers_;

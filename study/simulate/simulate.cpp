@@ -4,8 +4,7 @@
 #include "core/parallel.hpp"
 #include "core/thread_annotations.hpp"
 #include "orchestrator/metrics/summary.hpp"
-#include "orchestrator/pipeline/placement.hpp"
-#include "orchestrator/pipeline/simulation.hpp"
+#include "orchestrator/pipeline/resolve.hpp"
 #include "orchestrator/pipeline/validate.hpp"
 #include "orchestrator/run/virtual/in_process_host.hpp"
 #include "orchestrator/run/virtual/simulated_actors.hpp"
@@ -159,17 +158,17 @@ struct Watched {
 };
 
 /// Mean of what was begun, where that is known.
-Result<double> begun_length(const Begun& begun, const orchestrator::PipelineConfig& config) {
-  if (config.hardware == orchestrator::HardwareKind::Simulated) {
-    TEMPER_TRY(const actors::SimulationSettings settings, orchestrator::resolve_simulation(config));
-    return begun.mean_length(settings.config.response, config);
-  }
+double begun_length(const Begun& begun, const orchestrator::ResolvedPipeline& pipeline) {
+  const orchestrator::PipelineConfig& config = pipeline.config;
+  if (pipeline.simulation)
+    return begun.mean_length(pipeline.simulation->config.response, config);
   if (config.policy == actors::PolicyKind::Synthetic)
     return static_cast<double>(config.synthetic.tokens.count());
   return 0.0;
 }
 
-Result<Figures> figures_of(Watched& watched, const orchestrator::PipelineConfig& config) {
+Figures figures_of(Watched& watched, const orchestrator::ResolvedPipeline& pipeline) {
+  const orchestrator::PipelineConfig& config = pipeline.config;
   orchestrator::RunMetrics& metrics = watched.metrics;
   Figures figures;
   figures.spans = watched.spans;
@@ -189,7 +188,7 @@ Result<Figures> figures_of(Watched& watched, const orchestrator::PipelineConfig&
   for (const orchestrator::Update& update : updates)
     figures.rewards.push_back(
         {seconds(update.time.time_since_epoch()), update.metrics.reward_mean});
-  TEMPER_TRY(figures.accounts.begun_length, begun_length(watched.begun, config));
+  figures.accounts.begun_length = begun_length(watched.begun, pipeline);
   return figures;
 }
 
@@ -212,7 +211,7 @@ Status check_rules(const orchestrator::PipelineConfig& config) {
 
 Result<Figures> simulate_on(orchestrator::VirtualOptions options,
                             std::unique_ptr<orchestrator::ActorHost> host) {
-  const orchestrator::PipelineConfig config = options.config;
+  const orchestrator::ResolvedPipeline pipeline = options.pipeline;
   Watched watched;
   orchestrator::RunObserver observer;
   observer.on_record = [&](const orchestrator::Record& record) { watched.feed(record); };
@@ -222,19 +221,17 @@ Result<Figures> simulate_on(orchestrator::VirtualOptions options,
   const orchestrator::RunOutcome outcome = driver->run();
   if (!outcome.finish.ok)
     return Error{ErrorCode::Internal, outcome.finish.reason};
-  return figures_of(watched, config);
+  return figures_of(watched, pipeline);
 }
 
 namespace {
 
-Result<Figures> run_simulation(const orchestrator::PipelineConfig& config,
-                               actors::SimulationSettings settings) {
-  orchestrator::VirtualOptions options;
-  options.config = config;
-  options.simulation = std::move(settings);
+Result<Figures> run_simulation(orchestrator::ResolvedPipeline pipeline) {
   std::vector<std::string> names;
-  for (const orchestrator::ActorSpec& spec : orchestrator::actor_slots(config))
+  for (const orchestrator::ActorSpec& spec : pipeline.slots)
     names.push_back(spec.name);
+  orchestrator::VirtualOptions options;
+  options.pipeline = std::move(pipeline);
   return simulate_on(std::move(options),
                      std::make_unique<orchestrator::InProcessHost>(
                          std::move(names), orchestrator::make_simulated_actor));
@@ -263,15 +260,15 @@ Result<Figures> simulate(const orchestrator::PipelineConfig& config) {
   TEMPER_CHECK(config.hardware == orchestrator::HardwareKind::Simulated,
                "only simulated cards can be tried");
   TEMPER_TRY_STATUS(check_rules(config));
-  TEMPER_TRY(actors::SimulationSettings settings, orchestrator::resolve_simulation(config));
-  return run_simulation(config, std::move(settings));
+  TEMPER_TRY(orchestrator::ResolvedPipeline pipeline, orchestrator::resolve(config));
+  return run_simulation(std::move(pipeline));
 }
 
-std::int64_t largest_weight(const orchestrator::PipelineConfig& config,
-                            const actors::SimulationSettings& settings,
-                            std::int64_t wanted) {
-  const std::int64_t cards = std::ssize(orchestrator::resolve_placement(config).rollout);
-  const std::int64_t replicas = cards / config.rollout.replicas * settings.cluster.dies_per_card /
+std::int64_t largest_weight(const orchestrator::ResolvedPipeline& pipeline, std::int64_t wanted) {
+  const orchestrator::PipelineConfig& config = pipeline.config;
+  const std::int64_t cards = std::ssize(pipeline.placement.rollout);
+  const std::int64_t replicas = cards / config.rollout.replicas *
+                                pipeline.simulation->cluster.dies_per_card /
                                 config.simulation.rollout.tp;
   const std::int64_t groups = config.algorithm.groups_per_update;
   const std::int64_t slots = config.rollout.concurrency;
@@ -284,18 +281,19 @@ std::int64_t largest_weight(const orchestrator::PipelineConfig& config,
   return 1;
 }
 
-Result<Figures> simulate_thinned(const orchestrator::PipelineConfig& config,
-                                 const actors::SimulationSettings& settings,
+Result<Figures> simulate_thinned(const orchestrator::ResolvedPipeline& pipeline,
                                  std::int64_t weight) {
-  orchestrator::PipelineConfig part = config;
-  part.algorithm.groups_per_update /= static_cast<std::int32_t>(weight);
-  part.rollout.concurrency /= static_cast<std::int32_t>(weight);
-  actors::SimulationSettings s = settings;
+  orchestrator::ResolvedPipeline part = pipeline;
+  part.config.algorithm.groups_per_update /= static_cast<std::int32_t>(weight);
+  part.config.rollout.concurrency /= static_cast<std::int32_t>(weight);
+  for (orchestrator::ActorSpec& slot : part.slots)
+    slot.concurrency /= static_cast<std::int32_t>(weight);
+  actors::SimulatedRun& s = *part.simulation;
   s.response_weight = weight;
   s.config.reward.pool = std::max(1, s.config.reward.pool / static_cast<std::int32_t>(weight));
   s.config.report_every *= weight;  // as many responses in a report
-  part.simulation = s.config;
-  TEMPER_TRY(Figures figures, run_simulation(part, std::move(s)));
+  part.config.simulation = s.config;
+  TEMPER_TRY(Figures figures, run_simulation(std::move(part)));
   scale(figures.whole, static_cast<double>(weight));
   scale(figures.steady, static_cast<double>(weight));
   scale(figures.accounts, weight);
@@ -303,7 +301,7 @@ Result<Figures> simulate_thinned(const orchestrator::PipelineConfig& config,
 }
 
 Result<Figures> figures_of_log(const std::filesystem::path& log,
-                               const orchestrator::PipelineConfig& config) {
+                               const orchestrator::ResolvedPipeline& pipeline) {
   Watched watched;
   const auto read = orchestrator::read_event_log(log, [&](const orchestrator::Record& record) {
     watched.feed(record);
@@ -316,15 +314,15 @@ Result<Figures> figures_of_log(const std::filesystem::path& log,
     return Error{ErrorCode::Internal, "it was interrupted"};
   if (!finish->ok)
     return Error{ErrorCode::Internal, finish->reason};
-  return figures_of(watched, config);
+  return figures_of(watched, pipeline);
 }
 
 namespace {
 
 Result<Figures> thinned(const orchestrator::PipelineConfig& config, std::int64_t wanted) {
   TEMPER_TRY_STATUS(check_rules(config));
-  TEMPER_TRY(const actors::SimulationSettings settings, orchestrator::resolve_simulation(config));
-  return simulate_thinned(config, settings, largest_weight(config, settings, wanted));
+  TEMPER_TRY(const orchestrator::ResolvedPipeline pipeline, orchestrator::resolve(config));
+  return simulate_thinned(pipeline, largest_weight(pipeline, wanted));
 }
 
 }  // namespace

@@ -28,7 +28,7 @@
 
 #include "actors/protocol/lifecycle.hpp"
 #include "core/result.hpp"
-#include "orchestrator/pipeline/pipeline_config.hpp"
+#include "orchestrator/pipeline/resolve.hpp"
 #include "orchestrator/run/virtual/virtual_driver.hpp"
 #include "study/simulate/learning.hpp"
 
@@ -95,21 +95,18 @@ Result<Figures> simulate_on(orchestrator::VirtualOptions options,
 
 /// The largest weight up to `wanted` that divides the groups of an update and every engine's slots
 /// and replicas, and leaves an engine the slots of a group.
-std::int64_t largest_weight(const orchestrator::PipelineConfig& config,
-                            const actors::SimulationSettings& settings,
-                            std::int64_t wanted);
+std::int64_t largest_weight(const orchestrator::ResolvedPipeline& pipeline, std::int64_t wanted);
 
-/// simulate() of a thinned run; `settings` are resolve_simulation() of the configuration, whose
-/// rules are not checked again. Requires: `weight` is an answer of largest_weight().
-Result<Figures> simulate_thinned(const orchestrator::PipelineConfig& config,
-                                 const actors::SimulationSettings& settings,
+/// simulate() of a thinned run, whose rules are not checked again. Requires: `weight` is an answer
+/// of largest_weight().
+Result<Figures> simulate_thinned(const orchestrator::ResolvedPipeline& pipeline,
                                  std::int64_t weight);
 
-/// The same figures of a run of `config` that left its events.log in a folder, on any hardware.
+/// The same figures of a run of `pipeline` that left its events.log in a folder, on any hardware.
 /// Errors: the log cannot be read; the run did not make all its updates (Internal, with its
 /// reason).
 Result<Figures> figures_of_log(const std::filesystem::path& log,
-                               const orchestrator::PipelineConfig& config);
+                               const orchestrator::ResolvedPipeline& pipeline);
 
 struct SimulateOptions {
   int threads = 1;

@@ -2,6 +2,8 @@
 
 #include "core/files.hpp"
 #include "core/yaml.hpp"
+#include "orchestrator/pipeline/placement.hpp"
+#include "orchestrator/pipeline/resolve.hpp"
 #include "orchestrator/pipeline/simulation.hpp"
 #include "study/simulate/layouts.hpp"
 
@@ -42,7 +44,8 @@ class Maker {
     if (options_.layouts == SweepOptions::Layouts::AsGiven)
       return Result<orchestrator::PipelineConfig>(std::move(config));
     TEMPER_TRY(LayoutChooser * chooser, chooser_for(config));
-    return chooser->complete(std::move(config));
+    const orchestrator::PlacementConfig cards = orchestrator::resolve_placement(config);
+    return chooser->complete(std::move(config), cards);
   }
 
  private:
@@ -63,7 +66,8 @@ class Maker {
     const std::string key = to_yaml(alike);
     auto known = choosers_.find(key);
     if (known == choosers_.end()) {
-      TEMPER_TRY(LayoutChooser chooser, LayoutChooser::create(config));
+      TEMPER_TRY(const orchestrator::ResolvedPipeline like, orchestrator::resolve(config));
+      TEMPER_TRY(LayoutChooser chooser, LayoutChooser::create(like));
       known = choosers_.emplace(key, std::move(chooser)).first;
     }
     return &known->second;

@@ -1,6 +1,7 @@
 #include "study/simulate/trainer_space.hpp"
 
-#include "actors/simulation/costs.hpp"
+#include "actors/simulation/role_layouts.hpp"
+#include "actors/simulation/role_memory.hpp"
 #include "sim_hw/plan/plan_words.hpp"
 #include "trainer/simulated/update_cost.hpp"
 
@@ -10,7 +11,7 @@
 namespace temper::study {
 namespace {
 
-using actors::SimulationSettings;
+using actors::SimulatedRun;
 using actors::TrainerEngineConfig;
 
 constexpr std::int64_t kMicroBatches[] = {4096, 8192, 16384, 32768};
@@ -26,7 +27,7 @@ bool is_coarse(const TrainerEngineConfig& c) {
          c.pp <= kCoarsePp && c.vpp == (two ? 2 : 1) && c.micro_batch_tokens >= kCoarseTokens;
 }
 
-std::vector<std::int64_t> virtual_stages(const SimulationSettings& s, std::int64_t stages) {
+std::vector<std::int64_t> virtual_stages(const SimulatedRun& s, std::int64_t stages) {
   const std::int64_t layers = (s.model.layers + stages - 1) / stages;
   std::vector<std::int64_t> out = sim_hw::divisors_up_to(layers, stages > 1 ? layers : 1);
   const bool two = s.config.trainer.mechanisms.schedule == sim_hw::PipelineSchedule::AdaptivePipe;
@@ -36,7 +37,7 @@ std::vector<std::int64_t> virtual_stages(const SimulationSettings& s, std::int64
 }
 
 /// Adds every choice that a cut by tp, cp and pp leaves.
-void add_choices(const SimulationSettings& s,
+void add_choices(const SimulatedRun& s,
                  std::int64_t devices,
                  OptimizerPlace place,
                  TrainerEngineConfig c,
@@ -61,7 +62,7 @@ void add_choices(const SimulationSettings& s,
   }
 }
 
-std::vector<TrainerEngineConfig> trainer_layouts(const SimulationSettings& s,
+std::vector<TrainerEngineConfig> trainer_layouts(const SimulatedRun& s,
                                                  std::int64_t devices,
                                                  OptimizerPlace place) {
   std::vector<TrainerEngineConfig> out;
@@ -80,13 +81,12 @@ std::vector<TrainerEngineConfig> trainer_layouts(const SimulationSettings& s,
 
 }  // namespace
 
-std::vector<RankedTrainer> rank_trainers(SimulationSettings s,
+std::vector<RankedTrainer> rank_trainers(SimulatedRun s,
                                          TrainerDegrees degrees,
                                          OptimizerPlace place,
                                          double most_bytes,
                                          actors::Packings& packings) {
   std::vector<RankedTrainer> out;
-  s.cards = s.trainer_cards;
   for (const TrainerEngineConfig& layout :
        trainer_layouts(s, s.trainer_cards * s.cluster.dies_per_card, place)) {
     if (degrees == TrainerDegrees::Coarse && !is_coarse(layout))

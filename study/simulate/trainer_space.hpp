@@ -36,9 +36,9 @@ struct RankedTrainer {
   double host_bytes = 0;    ///< Of a device's share of its host.
 };
 
-/// All layouts on `settings.trainer_cards` that can run and whose devices need no more than
+/// All layouts on `run.trainer_cards` that can run and whose devices need no more than
 /// `most_bytes` each, nor more of the host than their share; fastest first.
-std::vector<RankedTrainer> rank_trainers(actors::SimulationSettings settings,
+std::vector<RankedTrainer> rank_trainers(actors::SimulatedRun run,
                                          TrainerDegrees degrees,
                                          OptimizerPlace place,
                                          double most_bytes,

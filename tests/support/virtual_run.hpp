@@ -2,7 +2,7 @@
 #pragma once
 
 #include "orchestrator/metrics/recorder.hpp"
-#include "orchestrator/pipeline/placement.hpp"
+#include "orchestrator/pipeline/resolve.hpp"
 #include "orchestrator/pipeline/simulation.hpp"
 #include "orchestrator/record/audit.hpp"
 #include "orchestrator/run/virtual/in_process_host.hpp"
@@ -37,11 +37,11 @@ class VirtualRun : public ::testing::Test {
   RunOutcome run(const PipelineConfig& config,
                  const std::function<void(const std::string&, FakeActor&)>& spoil = nullptr) {
     VirtualOptions options;
-    options.config = config;
+    options.pipeline = resolve_cards(config);
     options.log = log(++runs_);
     options.stops = stops;
     std::vector<std::string> names;
-    for (const ActorSpec& spec : actor_slots(config))
+    for (const ActorSpec& spec : options.pipeline.slots)
       names.push_back(spec.name);
     std::size_t made = 0;
     auto host = std::make_unique<InProcessHost>(

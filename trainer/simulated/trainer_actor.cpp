@@ -1,5 +1,8 @@
 #include "trainer/simulated/trainer_actor.hpp"
 
+#include "actors/simulation/role_layouts.hpp"
+#include "actors/simulation/role_memory.hpp"
+#include "actors/simulation/weight_moves.hpp"
 #include "sim_hw/model/parameters.hpp"
 #include "trainer/trainer_role.hpp"
 

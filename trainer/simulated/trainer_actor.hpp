@@ -12,6 +12,7 @@
 
 #include "actors/protocol/counted.hpp"
 #include "actors/protocol/weights.hpp"
+#include "actors/simulation/role_memory.hpp"
 #include "actors/simulation/simulated_actor.hpp"
 #include "actors/simulation/span_log.hpp"
 #include "trainer/simulated/update_cost.hpp"

@@ -1,5 +1,7 @@
 #include "trainer/simulated/update_cost.hpp"
 
+#include "actors/simulation/role_layouts.hpp"
+#include "actors/simulation/role_memory.hpp"
 #include "sim_hw/parallel/train_traffic.hpp"
 
 namespace temper::trainer {
@@ -21,14 +23,14 @@ double attention_correction(const sim_hw::TrainTime& time,
 
 }  // namespace
 
-UpdateModel::UpdateModel(const actors::SimulationSettings& settings)
-    : settings_(settings),
-      model_(actors::trained_model(settings)),
-      device_(sim_hw::make_device(settings.cluster)),
-      fabric_(sim_hw::make_fabric(settings.cluster)),
-      layout_(actors::trainer_layout(settings)),
+UpdateModel::UpdateModel(const actors::SimulatedRun& run)
+    : run_(run),
+      model_(actors::trained_model(run)),
+      device_(sim_hw::make_device(run.cluster)),
+      fabric_(sim_hw::make_fabric(run.cluster)),
+      layout_(actors::trainer_layout(run)),
       flops_(model_),
-      parked_(actors::trainer_memory(settings).host.optimizer) {
+      parked_(actors::trainer_memory(run).host.optimizer) {
   if (parked_ > 0) {
     optimizer_transfer_ =
         sim_hw::to_device_seconds(fabric_, parked_) + sim_hw::from_device_seconds(fabric_, parked_);
@@ -36,19 +38,19 @@ UpdateModel::UpdateModel(const actors::SimulationSettings& settings)
 }
 
 std::int64_t UpdateModel::multiple_of_micro_batches() const {
-  if (settings_.config.trainer.mechanisms.schedule == sim_hw::PipelineSchedule::DualPipe)
+  if (run_.config.trainer.mechanisms.schedule == sim_hw::PipelineSchedule::DualPipe)
     return 2;
   return layout_.vpp > 1 ? layout_.pp : 1;
 }
 
 actors::PackingLimits UpdateModel::limits() const {
-  return {.tokens = settings_.config.trainer.micro_batch_tokens,
+  return {.tokens = run_.config.trainer.micro_batch_tokens,
           .replicas = layout_.dp,
           .multiple = multiple_of_micro_batches()};
 }
 
 sim_hw::TrainShape UpdateModel::shape(const actors::Packing& packing) const {
-  return actors::training_shape(settings_, layout_, packing.micro_batches, packing.mean_tokens());
+  return actors::training_shape(run_, layout_, packing.micro_batches, packing.mean_tokens());
 }
 
 UpdateCost UpdateModel::times(const actors::Packing& packing) const {
@@ -75,7 +77,7 @@ UpdateCost UpdateModel::times(const actors::Packing& packing) const {
 }
 
 UpdateCost UpdateModel::operator()(std::vector<Tokens> lengths) const {
-  lengths = actors::repeated(std::move(lengths), settings_.response_weight);
+  lengths = actors::repeated(std::move(lengths), run_.response_weight);
   double flops = 0;
   for (const Tokens length : lengths)
     flops += flops_.training(sim_hw::whole_sequence(static_cast<double>(length.count())));
@@ -84,8 +86,7 @@ UpdateCost UpdateModel::operator()(std::vector<Tokens> lengths) const {
   cost.flops = flops;
   cost.sent = sim_hw::train_traffic(model_, device_, fabric_, layout_, shape(packing)).total();
   cost.swapped = parked_;
-  cost.memory =
-      actors::trainer_memory(settings_, packing.micro_batches, Tokens(packing.largest_tokens));
+  cost.memory = actors::trainer_memory(run_, packing.micro_batches, Tokens(packing.largest_tokens));
   cost.micro_batches = packing.micro_batches * layout_.dp;
   return cost;
 }

@@ -16,6 +16,7 @@
 #pragma once
 
 #include "actors/simulation/packing.hpp"
+#include "actors/simulation/role_memory.hpp"
 #include "sim_hw/model/flops.hpp"
 #include "sim_hw/operators/device.hpp"
 #include "sim_hw/parallel/train_iteration.hpp"
@@ -47,7 +48,7 @@ struct UpdateCost {
 /// What the equation needs, made once of settings that check_trainer() accepts.
 class UpdateModel {
  public:
-  explicit UpdateModel(const actors::SimulationSettings& settings);
+  explicit UpdateModel(const actors::SimulatedRun& run);
 
   /// Of a batch of sequences (prompt and response together). Requires: at least one.
   UpdateCost operator()(std::vector<Tokens> lengths) const;
@@ -61,7 +62,7 @@ class UpdateModel {
   sim_hw::TrainShape shape(const actors::Packing& packing) const;
   UpdateCost times(const actors::Packing& packing) const;
 
-  actors::SimulationSettings settings_;
+  actors::SimulatedRun run_;
   sim_hw::ModelSpec model_;
   sim_hw::Device device_;
   sim_hw::Fabric fabric_;

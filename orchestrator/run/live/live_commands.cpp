@@ -76,7 +76,7 @@ void LiveDriver::complete_checkpoint(PolicyVersion version) {
   CheckpointState state{last_sequence_, version, scheduler_.snapshot(), payloads_.all()};
   Status status = events_->sync();
   if (status)
-    status = run_dir_.complete_checkpoint(state, options_.config.checkpoint.keep);
+    status = run_dir_.complete_checkpoint(state, options_.pipeline.config.checkpoint.keep);
   if (!status)
     return fail(status.error().context);
   checkpoint_sequence_ = state.sequence;

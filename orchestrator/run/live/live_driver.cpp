@@ -2,7 +2,6 @@
 
 #include "actors/asio/asio.hpp"
 #include "core/msgpack.hpp"
-#include "orchestrator/pipeline/placement.hpp"
 #include "orchestrator/run/actor_events.hpp"
 #include "orchestrator/run/live/payload_events.hpp"
 #include "orchestrator/run/processes/launch.hpp"
@@ -48,10 +47,10 @@ LiveDriver::LiveDriver(LiveOptions options, Observer observer, const Log& log)
     : options_(std::move(options)),
       observer_(std::move(observer)),
       log_(log),
-      scheduler_config_(scheduler_config(options_.config)),
+      scheduler_config_(scheduler_config(options_.pipeline)),
       run_dir_(options_.run_dir),
       secret_(random_secret()),
-      tokenizer_(actors::Tokenizer::for_task(options_.config.task)),
+      tokenizer_(actors::Tokenizer::for_task(options_.pipeline.config.task)),
       loop_(std::make_unique<Loop>()),
       connections_(names_of(scheduler_config_), secret_),
       payloads_(scheduler_config_.responses_per_group),
@@ -69,7 +68,9 @@ Result<std::unique_ptr<LiveDriver>> LiveDriver::create(LiveOptions options,
 }
 
 Status LiveDriver::open() {
-  TEMPER_TRY(prompts_, actors::make_prompt_source(options_.config.task, options_.config.seed));
+  TEMPER_TRY(
+      prompts_,
+      actors::make_prompt_source(options_.pipeline.config.task, options_.pipeline.config.seed));
   TEMPER_TRY_STATUS(bind_socket());
   if (options_.resume)
     return open_resumed();
@@ -113,7 +114,7 @@ Status LiveDriver::open_resumed() {
 }
 
 Status LiveDriver::bind_socket() {
-  const TransportSection& t = options_.config.transport;
+  const TransportSection& t = options_.pipeline.config.transport;
   TEMPER_TRY(auto socket, actors::RouterSocket::bind(socket_address(t), t.limits, log_));
   router_ = std::make_unique<actors::AsioRouter>(
       loop_->io, std::move(socket), [this](actors::Received r) { on_message(std::move(r)); });
@@ -196,7 +197,7 @@ void LiveDriver::arm_deadline() {
 
 void LiveDriver::on_tick() {
   if (!outcome_) {
-    const TransportSection& t = options_.config.transport;
+    const TransportSection& t = options_.pipeline.config.transport;
     for (const ActorId actor : connections_.silent_since(clock_->now() - t.heartbeat_timeout)) {
       lose(actor, fmt::format("silent for {}", to_text(t.heartbeat_timeout)));
     }
@@ -208,7 +209,7 @@ void LiveDriver::on_tick() {
     connected.push_back(actor);
   for (const ActorId actor : connected)
     send(actor, actors::Heartbeat{});
-  loop_->tick.expires_after(std::min(kTick, options_.config.transport.heartbeat));
+  loop_->tick.expires_after(std::min(kTick, options_.pipeline.config.transport.heartbeat));
   loop_->tick.async_wait([this](auto error) {
     if (!error)
       on_tick();
@@ -257,10 +258,11 @@ void LiveDriver::on_hello(const actors::PeerId& peer, const actors::IncomingMess
   if (actor) {
     actors::Welcome welcome;
     welcome.actor = *actor;
-    welcome.role = role_config(options_.config, scheduler_config_.actors[actor->value()], start_);
+    welcome.role =
+        role_config(options_.pipeline.config, scheduler_config_.actors[actor->value()], start_);
     welcome.epoch_monotonic_ns = clock_->epoch_monotonic_ns();
-    welcome.heartbeat = options_.config.transport.heartbeat;
-    welcome.heartbeat_timeout = options_.config.transport.heartbeat_timeout;
+    welcome.heartbeat = options_.pipeline.config.transport.heartbeat;
+    welcome.heartbeat_timeout = options_.pipeline.config.transport.heartbeat_timeout;
     answer = actors::outgoing(welcome);
   } else {
     log_.warning("worker refused", {{"name", hello->name}, {"why", actor.error().context}});

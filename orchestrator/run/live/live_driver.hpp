@@ -10,7 +10,7 @@
 #include "actors/asio/router.hpp"
 #include "actors/transport/message.hpp"
 #include "core/clock.hpp"
-#include "orchestrator/pipeline/pipeline_config.hpp"
+#include "orchestrator/pipeline/resolve.hpp"
 #include "orchestrator/record/event_log.hpp"
 #include "orchestrator/run/processes/connections.hpp"
 #include "orchestrator/run/processes/supervisor.hpp"
@@ -28,7 +28,7 @@
 namespace temper::orchestrator {
 
 struct LiveOptions {
-  PipelineConfig config;
+  ResolvedPipeline pipeline;
   std::filesystem::path run_dir;
   std::filesystem::path worker;        ///< The program that runs an actor.
   std::filesystem::path base_weights;  ///< Empty for `policy: synthetic`.

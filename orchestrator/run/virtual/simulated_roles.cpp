@@ -7,12 +7,12 @@
 
 namespace temper::orchestrator {
 
-actors::RoleConfig simulated_role_config(const PipelineConfig& config,
-                                         const ActorSpec& spec,
-                                         const actors::SimulationSettings& settings) {
+actors::RoleConfig simulated_role_config(const ResolvedPipeline& pipeline, const ActorSpec& spec) {
+  const PipelineConfig& config = pipeline.config;
   actors::RoleConfig role = role_config(config, spec, {});
   role.cards.clear();  // nothing to pin to
-  role.simulation = encode(actor_settings(settings, spec));
+  if (pipeline.simulation)
+    role.simulation = encode(actor_settings(pipeline, spec));
   if (spec.role == actors::RoleKind::Reward) {  // a reward depends on the group of its response
     role.settings = encode(trainer::TrainerSettings{
         config.algorithm, config.sampling.temperature, config.synthetic.step_time});

@@ -2,14 +2,11 @@
 #pragma once
 
 #include "actors/protocol/role_config.hpp"
-#include "actors/simulation/simulation_config.hpp"
-#include "orchestrator/pipeline/pipeline_config.hpp"
+#include "orchestrator/pipeline/resolve.hpp"
 
 namespace temper::orchestrator {
 
-/// `settings`: of the run, from resolve_simulation().
-actors::RoleConfig simulated_role_config(const PipelineConfig& config,
-                                         const ActorSpec& spec,
-                                         const actors::SimulationSettings& settings);
+/// Of a pipeline that is not simulated it is told nothing of simulated hardware.
+actors::RoleConfig simulated_role_config(const ResolvedPipeline& pipeline, const ActorSpec& spec);
 
 }  // namespace temper::orchestrator

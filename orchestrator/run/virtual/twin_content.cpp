@@ -1,7 +1,6 @@
 #include "orchestrator/run/virtual/twin_content.hpp"
 
 #include "actors/protocol/catalog.hpp"
-#include "orchestrator/pipeline/placement.hpp"
 #include "orchestrator/run/role_configs.hpp"
 
 #include <fmt/format.h>
@@ -19,9 +18,9 @@ constexpr Duration kGoodbye = 3s;
 
 constexpr ActorId kTrainer(0), kReference(1), kReward(2), kFirstSampler(3);
 
-std::vector<std::string> worker_names(const PipelineConfig& config) {
+std::vector<std::string> worker_names(const ResolvedPipeline& pipeline) {
   std::vector<std::string> names{"twin-trainer", "twin-reference", "twin-reward"};
-  for (const ActorSpec& slot : actor_slots(config)) {
+  for (const ActorSpec& slot : pipeline.slots) {
     if (slot.role == RoleKind::Rollout)
       names.push_back("twin-" + slot.name);
   }
@@ -32,15 +31,17 @@ std::vector<std::string> worker_names(const PipelineConfig& config) {
 
 TwinContent::TwinContent(TwinOptions options, std::unique_ptr<actors::PromptSource> prompts)
     : options_(std::move(options)),
-      tokenizer_(actors::Tokenizer::for_task(options_.config.task)),
+      tokenizer_(actors::Tokenizer::for_task(options_.pipeline.config.task)),
       prompts_(std::move(prompts)),
-      payloads_(options_.config.algorithm.responses_per_group),
-      lines_(worker_names(options_.config).size()) {}
+      payloads_(options_.pipeline.config.algorithm.responses_per_group),
+      lines_(worker_names(options_.pipeline).size()) {}
 
 Result<std::unique_ptr<TwinContent>> TwinContent::create(boost::asio::io_context& io,
                                                          TwinOptions options,
                                                          const Log& log) {
-  TEMPER_TRY(auto prompts, actors::make_prompt_source(options.config.task, options.config.seed));
+  TEMPER_TRY(
+      auto prompts,
+      actors::make_prompt_source(options.pipeline.config.task, options.pipeline.config.seed));
   std::unique_ptr<TwinContent> content(new TwinContent(std::move(options), std::move(prompts)));
   TEMPER_TRY_STATUS(content->open(io, log));
   return content;
@@ -50,17 +51,17 @@ Status TwinContent::open(boost::asio::io_context& io, const Log& log) {
   TEMPER_TRY(pool_,
              WorkerPool::create(
                  io,
-                 {worker_names(options_.config),
+                 {worker_names(options_.pipeline),
                   options_.worker,
                   options_.log_of,
-                  options_.config.transport},
+                  options_.pipeline.config.transport},
                  [this](ActorId actor, const actors::IncomingMessage& message) {
                    return on_message(actor, message);
                  },
                  log));
   TEMPER_TRY_STATUS(start(kTrainer, RoleKind::Trainer, 0));
   TEMPER_TRY_STATUS(start(kReward, RoleKind::Reward, 0));
-  if (options_.config.reference.replicas > 0)
+  if (options_.pipeline.config.reference.replicas > 0)
     TEMPER_TRY_STATUS(start(kReference, RoleKind::Reference, 0));
   return wait([this] { return !weights_.empty(); });
 }
@@ -69,7 +70,7 @@ Status TwinContent::start(ActorId actor, RoleKind role, std::int32_t concurrency
   const ActorSpec spec{
       .name = pool_->name(actor), .role = role, .cards = {}, .concurrency = concurrency};
   actors::RoleConfig config =
-      role_config(options_.config, spec, {options_.base_weights, {}, PolicyVersion(0)});
+      role_config(options_.pipeline.config, spec, {options_.base_weights, {}, PolicyVersion(0)});
   config.shared_memory = true;
   pool_->assign(actor, std::move(config));
   return pool_->start(actor);
@@ -102,7 +103,7 @@ Result<ActorId> TwinContent::sampler_at(PolicyVersion version) {
     const ActorId actor(static_cast<std::uint32_t>(kFirstSampler.value() + samplers_.size()));
     TEMPER_CHECK(actor.value() < lines_.size(), "an engine does not go back to older weights");
     TEMPER_TRY_STATUS(
-        start(actor, RoleKind::Rollout, options_.config.algorithm.responses_per_group));
+        start(actor, RoleKind::Rollout, options_.pipeline.config.algorithm.responses_per_group));
     best = &samplers_.emplace_back(Sampler{actor, std::nullopt});
   }
   if (best->version == version)
@@ -143,7 +144,7 @@ bool TwinContent::sampled(std::span<const ResponseId> responses) {
 }
 
 bool TwinContent::scored(std::span<const ResponseId> responses) {
-  if (options_.config.reference.replicas == 0)
+  if (options_.pipeline.config.reference.replicas == 0)
     return sampled(responses);
   return std::all_of(responses.begin(), responses.end(), [this](ResponseId r) {
     const ResponsePayload& p = payloads_.response(r);
@@ -353,7 +354,7 @@ Status TwinContent::publish(const actors::WeightsHandle& handle) {
   TEMPER_TRY(const auto image, actors::MappedBuffer::open(handle));
   TEMPER_TRY(auto copy, actors::SharedBuffer::create(handle.version, image.bytes()));
   weights_[handle.version] = std::make_shared<const actors::SharedBuffer>(std::move(copy));
-  const auto kept = static_cast<std::size_t>(options_.config.staleness.bound) + 2;
+  const auto kept = static_cast<std::size_t>(options_.pipeline.config.staleness.bound) + 2;
   while (weights_.size() > kept)
     weights_.erase(weights_.begin());
   return {};

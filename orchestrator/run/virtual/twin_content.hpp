@@ -18,7 +18,7 @@
 #include "actors/shared_memory/shared_buffer.hpp"
 #include "actors/task/prompts.hpp"
 #include "actors/task/tokenizer.hpp"
-#include "orchestrator/pipeline/pipeline_config.hpp"
+#include "orchestrator/pipeline/resolve.hpp"
 #include "orchestrator/run/payload_store.hpp"
 #include "orchestrator/run/processes/worker_pool.hpp"
 #include "orchestrator/run/virtual/content.hpp"
@@ -31,7 +31,7 @@
 namespace temper::orchestrator {
 
 struct TwinOptions {
-  PipelineConfig config;
+  ResolvedPipeline pipeline;
   std::filesystem::path base_weights;
   std::filesystem::path worker;                                   ///< The program that runs actors.
   std::function<std::filesystem::path(std::string_view)> log_of;  ///< Of an actor's output.

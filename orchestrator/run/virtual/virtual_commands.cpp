@@ -24,8 +24,7 @@ void VirtualDriver::execute(const command::Launch& c) {
     return abort(
         fmt::format("{}: {}; a simulated actor would only do the same again", spec.name, c.reason));
   }
-  const Status launched =
-      host_->launch(c.actor, simulated_role_config(options_.config, spec, options_.simulation));
+  const Status launched = host_->launch(c.actor, simulated_role_config(options_.pipeline, spec));
   if (!launched)
     return abort(launched.error().context);
   launched_[c.actor.value()] = true;

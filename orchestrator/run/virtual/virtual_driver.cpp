@@ -1,7 +1,6 @@
 #include "orchestrator/run/virtual/virtual_driver.hpp"
 
 #include "actors/protocol/catalog.hpp"
-#include "orchestrator/pipeline/placement.hpp"
 #include "orchestrator/run/actor_events.hpp"
 
 #include <fmt/format.h>
@@ -45,7 +44,7 @@ VirtualDriver::VirtualDriver(VirtualOptions options,
     : options_(std::move(options)),
       observer_(std::move(observer)),
       log_(log),
-      scheduler_config_(scheduler_config(options_.config)),
+      scheduler_config_(scheduler_config(options_.pipeline)),
       host_(std::move(host)),
       events_(std::move(events)),
       next_events_(scheduler_config_.actors.size()),

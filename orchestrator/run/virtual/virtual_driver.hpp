@@ -21,7 +21,7 @@
 #pragma once
 
 #include "core/log.hpp"
-#include "orchestrator/pipeline/pipeline_config.hpp"
+#include "orchestrator/pipeline/resolve.hpp"
 #include "orchestrator/run/run_outcome.hpp"
 #include "orchestrator/run/virtual/actor_host.hpp"
 #include "orchestrator/run/virtual/content.hpp"
@@ -33,8 +33,7 @@
 namespace temper::orchestrator {
 
 struct VirtualOptions {
-  PipelineConfig config;
-  actors::SimulationSettings simulation;
+  ResolvedPipeline pipeline;
   std::filesystem::path log;  ///< events.log; empty: none is kept, and the hash of the run is 0.
   /// How many times the user has asked to stop; asked now and then. May be empty.
   std::function<int()> stops;

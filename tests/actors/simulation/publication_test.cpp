@@ -1,5 +1,6 @@
 // How long new weights take to reach the engines, by either way.
-#include "actors/simulation/costs.hpp"
+#include "actors/simulation/role_memory.hpp"
+#include "actors/simulation/weight_moves.hpp"
 #include "tests/support/simulated_drive.hpp"
 
 #include <gtest/gtest.h>

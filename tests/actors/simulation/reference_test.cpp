@@ -1,4 +1,7 @@
+#include "actors/simulation/role_layouts.hpp"
+#include "actors/simulation/role_memory.hpp"
 #include "actors/simulation/simulated_reference.hpp"
+#include "actors/simulation/weight_moves.hpp"
 #include "sim_hw/iteration/cluster.hpp"
 #include "sim_hw/network/reshard.hpp"
 #include "tests/support/simulated_drive.hpp"

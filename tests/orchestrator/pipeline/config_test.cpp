@@ -3,6 +3,7 @@
 #include "orchestrator/pipeline/config_reference.hpp"
 #include "orchestrator/pipeline/load.hpp"
 #include "orchestrator/pipeline/placement.hpp"
+#include "orchestrator/pipeline/resolve.hpp"
 
 #include <gtest/gtest.h>
 
@@ -167,8 +168,8 @@ TEST(Placement, ColocatedGivesEveryRoleEveryCard) {
 }
 
 TEST(Placement, FusedRolesTakeTurnsOnEveryCard) {
-  const SchedulerConfig config =
-      scheduler_config(good("placement: {mode: fused, cards: 3}\nrollout: {replicas: 3}\n"));
+  const SchedulerConfig config = scheduler_config(
+      *resolve(good("placement: {mode: fused, cards: 3}\nrollout: {replicas: 3}\n")));
   EXPECT_EQ(config.placement(), "fused");
   for (const ActorSpec& actor : config.actors) {
     const bool turns =
@@ -179,8 +180,8 @@ TEST(Placement, FusedRolesTakeTurnsOnEveryCard) {
 
 TEST(Placement, HybridLendsTheTrainersCardsAsEnginesLikeTheOthers) {
   const SchedulerConfig config = scheduler_config(
-      good("placement: {mode: hybrid, cards: 6, rollout_cards: 2, lending: always}\n"
-           "rollout: {replicas: 1}\nreference: {replicas: 0}\n"));
+      *resolve(good("placement: {mode: hybrid, cards: 6, rollout_cards: 2, lending: always}\n"
+                    "rollout: {replicas: 1}\nreference: {replicas: 0}\n")));
   EXPECT_EQ(config.placement(), "hybrid");
   EXPECT_EQ(config.lending, LendingPolicy::Always);
   ASSERT_EQ(config.actors.size(), 5U);  // Three engines, a reward, the trainer.
@@ -202,8 +203,8 @@ TEST(Placement, AReplicaTakesItsShare) {
 
 TEST(Placement, EverySlotHasItsNameAndCards) {
   const SchedulerConfig config = scheduler_config(
-      good("rollout: {replicas: 2, concurrency: 7}\nreference: {replicas: 0}\n"
-           "placement: {cards: 4}\nstaleness: {bound: 1}\ncheckpoint: {every: 5}\n"));
+      *resolve(good("rollout: {replicas: 2, concurrency: 7}\nreference: {replicas: 0}\n"
+                    "placement: {cards: 4}\nstaleness: {bound: 1}\ncheckpoint: {every: 5}\n")));
   ASSERT_EQ(config.actors.size(), 4U);
   EXPECT_EQ(config.actors[0].name, "rollout-0");
   EXPECT_EQ(numbers(config.actors[0].cards), Cards{0});

@@ -1,5 +1,7 @@
 #include "orchestrator/pipeline/simulated_memory.hpp"
 
+#include "actors/simulation/memory_phases.hpp"
+#include "actors/simulation/role_memory.hpp"
 #include "core/random.hpp"
 #include "tests/support/simulated_drive.hpp"
 
@@ -11,19 +13,26 @@
 namespace temper::orchestrator {
 namespace {
 
-using actors::testing::settings_of;
+using actors::memory_phases;
+using actors::PhaseLedger;
+using actors::ReferencePlace;
+using actors::SimulatedPlacement;
+
+actors::SimulatedRun run_of(const char* model) {
+  return actors::testing::settings_of("cm384", model);
+}
 
 /// 718B on 384 cards: 256 roll out in 8 engines of 64 devices, 128 train.
 SimulatedPlacement large() {
   SimulatedPlacement p;
-  p.settings = settings_of("cm384", "pangu-ultra-moe-718b");
-  p.settings.rollout_cards = 256;
-  p.settings.trainer_cards = 128;
-  p.settings.config.response.cap = Tokens(16384);
-  p.settings.config.rollout.tp = 4;
-  p.settings.config.rollout.ep = 64;
-  p.settings.config.rollout.kv_share = 0.5;
-  p.settings.config.trainer = {.tp = 8, .pp = 8, .ep = 32, .micro_batch_tokens = 8192};
+  p.run = run_of("pangu-ultra-moe-718b");
+  p.rollout_cards = 256;
+  p.run.trainer_cards = 128;
+  p.run.config.response.cap = Tokens(16384);
+  p.run.config.rollout.tp = 4;
+  p.run.config.rollout.ep = 64;
+  p.run.config.rollout.kv_share = 0.5;
+  p.run.config.trainer = {.tp = 8, .pp = 8, .ep = 32, .micro_batch_tokens = 8192};
   p.engines = 8;
   return p;
 }
@@ -49,7 +58,7 @@ TEST(SimulatedMemory, SeparateCardsHaveTheirOwnPhases) {
 TEST(SimulatedMemory, SharedCardsFollowTheOrderOfTheSwitch) {
   SimulatedPlacement p = large();
   p.mode = PlacementMode::Colocated;
-  p.settings.trainer_cards = p.settings.rollout_cards = 256;
+  p.run.trainer_cards = p.rollout_cards = 256;
   const auto phases = memory_phases(p);
   ASSERT_TRUE(phases) << phases.error().context;
   EXPECT_EQ(names(*phases),
@@ -73,9 +82,9 @@ TEST(SimulatedMemory, SharedCardsFollowTheOrderOfTheSwitch) {
 TEST(SimulatedMemory, NothingOfTheTrainerIsLostWhileItIsParked) {
   SimulatedPlacement p = large();
   p.mode = PlacementMode::Colocated;
-  p.settings.trainer_cards = p.settings.rollout_cards = 256;
+  p.run.trainer_cards = p.rollout_cards = 256;
   for (const bool on_host : {false, true}) {
-    p.settings.config.trainer.optimizer_on_host = on_host;
+    p.run.config.trainer.optimizer_on_host = on_host;
     const auto phases = memory_phases(p);
     ASSERT_TRUE(phases) << phases.error().context;
     const actors::ActorMemory train = phase(*phases, "train").parts[0].memory;
@@ -112,7 +121,7 @@ TEST(SimulatedMemory, TheLargeModelFitsItsCards) {
 
 TEST(SimulatedMemory, ACacheThatIsTooLargeIsRefusedWithAShareThatFits) {
   SimulatedPlacement p = large();
-  p.settings.config.rollout.kv_share = 1;
+  p.run.config.rollout.kv_share = 1;
   const Status status = check_memory(p);
   ASSERT_FALSE(status);
   EXPECT_EQ(status.error().code, ErrorCode::OutOfMemory);
@@ -123,15 +132,15 @@ TEST(SimulatedMemory, ACacheThatIsTooLargeIsRefusedWithAShareThatFits) {
   const auto at = status.error().context.find(key);
   ASSERT_NE(at, std::string::npos) << status.error().context;
   const double share = std::stod(status.error().context.substr(at + key.size()));
-  p.settings.config.rollout.kv_share = share;
+  p.run.config.rollout.kv_share = share;
   EXPECT_TRUE(check_memory(p));
-  p.settings.config.rollout.kv_share = share + 0.01;
+  p.run.config.rollout.kv_share = share + 0.01;
   EXPECT_FALSE(check_memory(p));
 }
 
 TEST(SimulatedMemory, WeightsThatLeaveNoRoomAreRefusedWithMoreExpertParallelism) {
   SimulatedPlacement p = large();
-  p.settings.config.rollout.ep = 16;
+  p.run.config.rollout.ep = 16;
   const Status status = check_memory(p);
   ASSERT_FALSE(status);
   EXPECT_NE(status.error().context.find("nearest: simulation.rollout.ep = "), std::string::npos)
@@ -140,7 +149,7 @@ TEST(SimulatedMemory, WeightsThatLeaveNoRoomAreRefusedWithMoreExpertParallelism)
 
 TEST(SimulatedMemory, ATrainerThatIsTooSmallIsRefusedWithItsLedger) {
   SimulatedPlacement p = large();
-  p.settings.config.trainer.pp = 1;
+  p.run.config.trainer.pp = 1;
   const Status status = check_memory(p);
   ASSERT_FALSE(status);
   EXPECT_EQ(status.error().context.find("trainer cards in phase train: "), 0U)
@@ -151,7 +160,7 @@ TEST(SimulatedMemory, ATrainerThatIsTooSmallIsRefusedWithItsLedger) {
 
 TEST(SimulatedMemory, ALayoutThatDoesNotDivideIsNamed) {
   SimulatedPlacement p = large();
-  p.settings.config.rollout.ep = 48;
+  p.run.config.rollout.ep = 48;
   const Status status = check_memory(p);
   ASSERT_FALSE(status);
   EXPECT_EQ(status.error().context.find("rollout: ep=48 does not divide the 256 experts"), 0U)
@@ -164,7 +173,7 @@ TEST(SimulatedMemory, ALayoutThatDoesNotDivideIsNamed) {
 TEST(SimulatedMemory, AReferenceThatTakesTurnsIsOnTheCardsOnlyToScore) {
   SimulatedPlacement p = large();
   p.mode = PlacementMode::Fused;
-  p.settings.trainer_cards = p.settings.rollout_cards = 256;
+  p.run.trainer_cards = p.rollout_cards = 256;
   p.reference = ReferencePlace::InTurn;
   p.reference_cards = 256;
   const auto phases = memory_phases(p);
@@ -183,36 +192,36 @@ TEST(SimulatedMemory, AReferenceThatTakesTurnsIsOnTheCardsOnlyToScore) {
 }
 
 SimulatedPlacement random_placement(Random& random,
-                                    const std::vector<actors::SimulationSettings>& bases) {
+                                    const std::vector<actors::SimulatedRun>& bases) {
   const auto power = [&](std::uint64_t most) { return std::int64_t{1} << random.below(most + 1); };
   SimulatedPlacement p;
-  p.settings = bases[random.below(bases.size())];
-  actors::SimulationConfig& c = p.settings.config;
+  p.run = bases[random.below(bases.size())];
+  actors::SimulationConfig& c = p.run.config;
   p.mode = static_cast<PlacementMode>(random.below(4));
-  p.settings.rollout_cards = power(8);
-  p.settings.trainer_cards = p.mode == PlacementMode::Separate || p.mode == PlacementMode::Hybrid
-                                 ? power(8)
-                                 : p.settings.rollout_cards;
-  p.engines = std::min(p.settings.rollout_cards, power(4));
+  p.rollout_cards = power(8);
+  p.run.trainer_cards = p.mode == PlacementMode::Separate || p.mode == PlacementMode::Hybrid
+                            ? power(8)
+                            : p.rollout_cards;
+  p.engines = std::min(p.rollout_cards, power(4));
   const bool fused = p.mode == PlacementMode::Fused;
   p.reference = random.chance(0.3) ? ReferencePlace::None
                 : fused            ? ReferencePlace::InTurn
                                    : ReferencePlace::Own;
   p.references = power(2);
-  p.reference_cards = fused ? p.settings.rollout_cards : power(6);
-  p.settings.concurrency = static_cast<std::int32_t>(power(10));
+  p.reference_cards = fused ? p.rollout_cards : power(6);
+  p.concurrency = static_cast<std::int32_t>(power(10));
   c.prompt.mean = static_cast<double>(power(12));
   c.prompt.cap = Tokens(power(12));
   c.response.cap = Tokens(power(15));
-  const std::int64_t devices = p.settings.rollout_cards / p.engines * 2;
+  const std::int64_t devices = p.rollout_cards / p.engines * 2;
   c.rollout.tp = power(3);
-  c.rollout.ep = p.settings.model.moe ? std::min(devices, power(8)) : 1;
+  c.rollout.ep = p.run.model.moe ? std::min(devices, power(8)) : 1;
   c.rollout.kv_share = 0.1 + 0.9 * random.uniform();
   c.rollout.prefill_tokens = power(15);
   c.trainer.tp = power(3);
   c.trainer.pp = power(4);
   c.trainer.cp = random.chance(0.2) ? 2 : 1;
-  c.trainer.ep = p.settings.model.moe ? power(6) : 1;
+  c.trainer.ep = p.run.model.moe ? power(6) : 1;
   c.trainer.micro_batch_tokens = power(15);
   c.trainer.optimizer_on_host = random.chance(0.7);
   return p;
@@ -220,14 +229,15 @@ SimulatedPlacement random_placement(Random& random,
 
 /// Fullest device of each role alone, from the ledgers of sim_hw, with what it shares cards with.
 double independent_peak(const SimulatedPlacement& p) {
-  actors::SimulationSettings engine = p.settings;
-  engine.cards = p.settings.rollout_cards / p.engines;
+  actors::SimulationSettings engine{p.run};
+  engine.concurrency = p.concurrency;
+  engine.cards = p.rollout_cards / p.engines;
   engine.colocated = p.mode != PlacementMode::Separate;
-  const double train = actors::trainer_memory(p.settings).device.total();
+  const double train = actors::trainer_memory(p.run).device.total();
   const actors::ActorMemory rollout = actors::rollout_memory(engine);
   double reference = 0;
   if (p.reference != ReferencePlace::None) {
-    actors::SimulationSettings s = p.settings;
+    actors::SimulationSettings s{p.run};
     s.cards = p.reference_cards / p.references;
     reference = actors::reference_memory(s).device.total();
   }
@@ -240,16 +250,16 @@ double independent_peak(const SimulatedPlacement& p) {
 }
 
 TEST(SimulatedMemory, TenThousandPlacementsAreRefusedOrFitInEveryPhase) {
-  std::vector<actors::SimulationSettings> bases;
+  std::vector<actors::SimulatedRun> bases;
   for (const char* model : {"pangu-ultra-moe-718b", "qwen3-30b-a3b", "qwen2.5-7b", "qwen2.5-72b"})
-    bases.push_back(settings_of("cm384", model));
+    bases.push_back(run_of(model));
   Random random(1, "placements");
   std::size_t accepted = 0;
   std::set<PlacementMode> modes;
   for (int i = 0; i < 10000; ++i) {
     const SimulatedPlacement p = random_placement(random, bases);
-    const double device = actors::device_capacity(p.settings);
-    const double host = actors::host_capacity(p.settings);
+    const double device = actors::device_capacity(p.run);
+    const double host = actors::host_capacity(p.run);
     const auto phases = memory_phases(p);
     if (!phases) {
       ASSERT_FALSE(phases.error().context.empty());

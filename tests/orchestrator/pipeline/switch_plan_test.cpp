@@ -1,19 +1,24 @@
 #include "orchestrator/pipeline/switch_plan.hpp"
 
+#include "actors/simulation/memory_phases.hpp"
+#include "actors/simulation/role_memory.hpp"
 #include "orchestrator/pipeline/load.hpp"
-#include "orchestrator/pipeline/simulation.hpp"
+#include "orchestrator/pipeline/resolve.hpp"
+#include "orchestrator/pipeline/simulated_memory.hpp"
 
 #include <gtest/gtest.h>
 
 namespace temper::orchestrator {
 namespace {
 
+using actors::SimulatedPlacement;
+
 SimulatedPlacement shipped(const std::string& name) {
   const auto config = load_config(std::string(TEMPER_SOURCE_DIR) + "/configs/" + name + ".yaml");
   EXPECT_TRUE(config) << config.error().context;
-  const auto settings = resolve_simulation(*config);
-  EXPECT_TRUE(settings) << settings.error().context;
-  return simulated_placement(*config, *settings);
+  const auto pipeline = resolve(*config);
+  EXPECT_TRUE(pipeline) << pipeline.error().context;
+  return simulated_placement(*pipeline);
 }
 
 double seconds_of(const std::vector<PredictedState>& states, std::string_view name) {
@@ -32,7 +37,7 @@ TEST(SwitchPlan, StatesFollowTheirOrder) {
 
 TEST(SwitchPlan, WhatIsMovedTakesItsBytesOverTheLinkOfEachDevice) {
   const SimulatedPlacement p = shipped("a3_128_r1_671b");
-  const actors::ActorMemory trainer = actors::trainer_memory(p.settings);
+  const actors::ActorMemory trainer = actors::trainer_memory(p.run);
   const double bytes = trainer.device.weights + trainer.device.optimizer;
   // 151 GB/s for a die of CloudMatrix, and the latency of one copy.
   const double link = bytes / 151e9;

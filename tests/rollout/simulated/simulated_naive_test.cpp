@@ -1,6 +1,8 @@
 // The closed form of the simulated engine against a simulation that takes every decode step of
 // every response one by one.
-#include "actors/simulation/costs.hpp"
+#include "actors/simulation/role_layouts.hpp"
+#include "actors/simulation/role_memory.hpp"
+#include "actors/simulation/weight_moves.hpp"
 #include "tests/rollout/simulated/simulated_world.hpp"
 
 #include <cmath>

@@ -1,3 +1,6 @@
+#include "actors/simulation/role_layouts.hpp"
+#include "actors/simulation/role_memory.hpp"
+#include "actors/simulation/weight_moves.hpp"
 #include "tests/rollout/simulated/simulated_world.hpp"
 
 #include <map>

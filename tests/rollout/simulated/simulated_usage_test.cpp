@@ -1,4 +1,5 @@
 // What a simulated rollout engine says that it used of its cards: flops, links, memory.
+#include "actors/simulation/role_layouts.hpp"
 #include "tests/rollout/simulated/simulated_world.hpp"
 
 #include <deque>

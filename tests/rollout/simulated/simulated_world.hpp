@@ -5,6 +5,7 @@
 #include "actors/protocol/counted.hpp"
 #include "actors/protocol/lifecycle.hpp"
 #include "actors/protocol/weights.hpp"
+#include "actors/simulation/role_memory.hpp"
 #include "actors/transport/message.hpp"
 #include "core/random.hpp"
 #include "rollout/simulated/rollout_actor.hpp"

@@ -4,7 +4,7 @@
 
 #include "core/files.hpp"
 #include "core/yaml.hpp"
-#include "orchestrator/pipeline/placement.hpp"
+#include "orchestrator/pipeline/resolve.hpp"
 #include "orchestrator/run/run_dir.hpp"
 #include "study/compare/compare_report.hpp"
 #include "tests/support/scheduler_world.hpp"
@@ -69,7 +69,7 @@ class RealRuns : public ::testing::Test {
     TEMPER_TRY_STATUS(write_file_atomically(run_dir.file("config.yaml"), to_yaml(config)));
     TEMPER_TRY(EventLog log, EventLog::create(run_dir.file("events.log")));
     RunMetrics metrics;
-    testing::World world(scheduler_config(config), {}, config.seed);
+    testing::World world(scheduler_config(resolve_cards(config)), {}, config.seed);
     world.on_record = [&](Record record) {
       if (auto* trained = std::get_if<event::Trained>(&record.event)) {
         trained->metrics.reward_mean =

@@ -3,7 +3,7 @@
 #include "cli/study/whatif_command.hpp"
 #include "core/files.hpp"
 #include "core/yaml.hpp"
-#include "orchestrator/pipeline/placement.hpp"
+#include "orchestrator/pipeline/resolve.hpp"
 #include "orchestrator/run/virtual/in_process_host.hpp"
 #include "orchestrator/run/virtual/simulated_actors.hpp"
 #include "study/machine/machine_host.hpp"
@@ -70,20 +70,16 @@ class Recorded : public ::testing::Test {
     world->response_length = [](ResponseId r, GroupId) {
       return Tokens(2 + static_cast<std::int64_t>(r.value() % 5));
     };
-    VirtualOptions options;
-    return record(config,
-                  std::move(options),
-                  std::make_unique<MachineHost>(std::move(world), actor_slots(config)));
+    const ResolvedPipeline pipeline = resolve_cards(config);
+    return record(pipeline, std::make_unique<MachineHost>(std::move(world), pipeline.slots));
   }
 
   fs::path simulated(const PipelineConfig& config) {
-    VirtualOptions options;
-    options.simulation = resolve_simulation(config).value();
+    const ResolvedPipeline pipeline = resolve(config).value();
     std::vector<std::string> names;
-    for (const ActorSpec& slot : actor_slots(config))
+    for (const ActorSpec& slot : pipeline.slots)
       names.push_back(slot.name);
-    return record(config,
-                  std::move(options),
+    return record(pipeline,
                   std::make_unique<InProcessHost>(std::move(names), make_simulated_actor));
   }
 
@@ -94,13 +90,12 @@ class Recorded : public ::testing::Test {
   fs::path folder_;
 
  private:
-  fs::path record(const PipelineConfig& config,
-                  VirtualOptions options,
-                  std::unique_ptr<ActorHost> host) {
+  fs::path record(const ResolvedPipeline& pipeline, std::unique_ptr<ActorHost> host) {
     const fs::path run = folder_ / fmt::format("run-{}", ++runs_);
     EXPECT_TRUE(make_folder(run));
-    EXPECT_TRUE(write_file_atomically(run / "config.yaml", to_yaml(config)));
-    options.config = config;
+    EXPECT_TRUE(write_file_atomically(run / "config.yaml", to_yaml(pipeline.config)));
+    VirtualOptions options;
+    options.pipeline = pipeline;
     options.log = run / "events.log";
     const auto figures = simulate_on(std::move(options), std::move(host));
     EXPECT_TRUE(figures) << (figures ? "" : figures.error().context);
@@ -122,7 +117,7 @@ TEST_F(Recorded, TheCounterfactualIsWhatTheRunWithItReallyGives) {
   const auto answer = ask(local(other), {"staleness.bound=2"});
   other.staleness.bound = 2;
   const fs::path run = local(other);
-  const auto really = figures_of_log(run / "events.log", other);
+  const auto really = figures_of_log(run / "events.log", resolve(other).value());
   ASSERT_TRUE(answer && really);
   EXPECT_NEAR(answer->expected.trained_per_s / really->whole.trained_per_s, 1, 0.05);
   EXPECT_NEAR(answer->expected.staleness_mean, really->whole.staleness_mean, 0.1);

@@ -1,10 +1,10 @@
 // Plans of both sides of a pipeline, and pipelines made of plans.
 #include "study/plan/config_plan.hpp"
 
-#include "actors/simulation/costs.hpp"
+#include "actors/simulation/role_layouts.hpp"
 #include "orchestrator/pipeline/load.hpp"
+#include "orchestrator/pipeline/resolve.hpp"
 #include "orchestrator/pipeline/simulated_memory.hpp"
-#include "orchestrator/pipeline/simulation.hpp"
 #include "sim_hw/catalog/catalog.hpp"
 #include "sim_hw/plan/train_search.hpp"
 #include "study/plan/plan_pipeline.hpp"
@@ -41,9 +41,9 @@ TEST(ConfigPlan, BreaksNoRuleAndFitsEveryPhase) {
   ASSERT_TRUE(plan) << plan.error().context;
   const Status rules = check_rules(plan->config);
   EXPECT_TRUE(rules) << rules.error().context;
-  const auto settings = resolve_simulation(plan->config);
-  ASSERT_TRUE(settings) << settings.error().context;
-  EXPECT_TRUE(check_memory(simulated_placement(plan->config, *settings)));
+  const auto pipeline = resolve(plan->config);
+  ASSERT_TRUE(pipeline) << pipeline.error().context;
+  EXPECT_TRUE(check_memory(simulated_placement(*pipeline)));
 }
 
 TEST(ConfigPlan, ChangesNothingButTheLayouts) {

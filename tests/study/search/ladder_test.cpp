@@ -4,6 +4,7 @@
 #include "core/text/table.hpp"
 #include "core/yaml.hpp"
 #include "orchestrator/pipeline/placement.hpp"
+#include "orchestrator/pipeline/resolve.hpp"
 #include "orchestrator/pipeline/validate.hpp"
 #include "study/search/ladder_report.hpp"
 #include "tests/support/small_pipeline.hpp"
@@ -71,9 +72,9 @@ TEST(Space, EveryPointIsAPlacementOfWholeEnginesOrNone) {
 }
 
 TEST(Layouts, AreThoseOfTheFastestUpdateAndTheLargestCacheThatFit) {
-  auto chooser = LayoutChooser::create(small_pipeline());
+  auto chooser = LayoutChooser::create(resolve(small_pipeline()).value());
   ASSERT_TRUE(chooser) << chooser.error().context;
-  const auto chosen = chooser->complete(small_pipeline());
+  const auto chosen = chooser->complete(small_pipeline(), resolve_placement(small_pipeline()));
   ASSERT_TRUE(chosen) << chosen.error().context;
   EXPECT_TRUE(validate(*chosen).empty());
   PipelineConfig larger = *chosen;
@@ -91,9 +92,9 @@ TEST(Layouts, AreThoseOfTheFastestUpdateAndTheLargestCacheThatFit) {
 TEST(Layouts, ThatFitNowhereAreAnErrorOfMemory) {
   PipelineConfig config = small_pipeline();
   config.simulation.model = "deepseek-v3";
-  auto chooser = LayoutChooser::create(config);
+  auto chooser = LayoutChooser::create(resolve(config).value());
   ASSERT_TRUE(chooser);
-  const auto chosen = chooser->complete(config);
+  const auto chosen = chooser->complete(config, resolve_placement(config));
   ASSERT_FALSE(chosen);
   EXPECT_EQ(chosen.error().code, ErrorCode::OutOfMemory);
   EXPECT_EQ(chosen.error().context, "no layout of the trainer fits 3 cards");

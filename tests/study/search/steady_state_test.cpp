@@ -1,7 +1,8 @@
 #include "study/search/steady_state.hpp"
 
 #include "orchestrator/pipeline/load.hpp"
-#include "orchestrator/pipeline/simulation.hpp"
+#include "orchestrator/pipeline/placement.hpp"
+#include "orchestrator/pipeline/resolve.hpp"
 #include "study/simulate/simulate.hpp"
 
 #include <gtest/gtest.h>
@@ -18,11 +19,11 @@ struct Both {
 };
 
 Both both(PipelineConfig config) {
-  const auto settings = resolve_simulation(config).value();
   config.steps = steps_for(10, static_cast<std::int32_t>(config.staleness.bound));
-  const auto figures =
-      simulate_thinned(config, settings, largest_weight(config, settings, 4)).value();
-  return {SteadyStateModel(settings)(config), figures.steady};
+  const auto pipeline = resolve(std::move(config)).value();
+  const auto figures = simulate_thinned(pipeline, largest_weight(pipeline, 4)).value();
+  SteadyStateModel model(*pipeline.simulation);
+  return {model(pipeline.config, pipeline.placement), figures.steady};
 }
 
 PipelineConfig separate(double eta) {
@@ -43,6 +44,10 @@ PipelineConfig few_slots(double eta, std::int32_t slots) {
   PipelineConfig c = separate(eta);
   c.rollout.concurrency = slots;
   return c;
+}
+
+SteadyState judged(SteadyStateModel& model, const PipelineConfig& config) {
+  return model(config, resolve_placement(config));
 }
 
 TEST(SteadyState, ThroughputIsThatOfRunsOnOwnCards) {
@@ -78,11 +83,10 @@ TEST(SteadyState, MeanStalenessIsThatOfRuns) {
 }
 
 TEST(SteadyState, FewerSlotsMakeYoungerBatchesAndSlowerUpdates) {
-  const auto settings = resolve_simulation(separate(4)).value();
-  SteadyStateModel model(settings);
+  SteadyStateModel model(*resolve(separate(4)).value().simulation);
   SteadyState last;
   for (const std::int32_t slots : {64, 128, 256, 512}) {
-    const SteadyState now = model(few_slots(4, slots));
+    const SteadyState now = judged(model, few_slots(4, slots));
     EXPECT_EQ(now.pace, Pace::Slots) << slots;
     EXPECT_GT(now.staleness_mean, last.staleness_mean) << slots;
     EXPECT_GT(now.trained_per_s, last.trained_per_s) << slots;
@@ -91,11 +95,10 @@ TEST(SteadyState, FewerSlotsMakeYoungerBatchesAndSlowerUpdates) {
 }
 
 TEST(SteadyState, AskingAgainGivesTheSameAnswer) {
-  const auto settings = resolve_simulation(separate(2)).value();
-  SteadyStateModel model(settings);
-  const SteadyState first = model(separate(2));
-  model(few_slots(1, 64));
-  EXPECT_EQ(model(separate(2)).seconds_per_update, first.seconds_per_update);
+  SteadyStateModel model(*resolve(separate(2)).value().simulation);
+  const SteadyState first = judged(model, separate(2));
+  judged(model, few_slots(1, 64));
+  EXPECT_EQ(judged(model, separate(2)).seconds_per_update, first.seconds_per_update);
 }
 
 }  // namespace

@@ -1,9 +1,11 @@
 #include "study/search/tune.hpp"
 
+#include "actors/simulation/memory_phases.hpp"
 #include "cli/study/tune_command.hpp"
 #include "core/files.hpp"
 #include "core/text/table.hpp"
 #include "core/yaml.hpp"
+#include "orchestrator/pipeline/simulated_memory.hpp"
 #include "study/search/tune_report.hpp"
 #include "study/search/tune_screen.hpp"
 #include "tests/support/small_pipeline.hpp"
@@ -166,10 +168,9 @@ TEST_F(Tune, LessMemoryIsKept) {
   options_.constraints.max_memory = Bytes(30'000'000'000);
   const Tuned t = tuned();
   const PipelineConfig& best = t.tried[t.best].config;
-  const auto settings = resolve_simulation(best).value();
-  const auto phases = memory_phases(simulated_placement(best, settings));
+  const auto phases = actors::memory_phases(simulated_placement(resolve(best).value()));
   ASSERT_TRUE(phases);
-  for (const PhaseLedger& phase : *phases)
+  for (const actors::PhaseLedger& phase : *phases)
     EXPECT_LE(phase.device(), 30e9) << phase.group << " " << phase.phase;
 }
 

@@ -2,7 +2,7 @@
 
 #include "core/yaml.hpp"
 #include "orchestrator/metrics/recorder.hpp"
-#include "orchestrator/pipeline/placement.hpp"
+#include "orchestrator/pipeline/resolve.hpp"
 #include "orchestrator/run/virtual/in_process_host.hpp"
 #include "orchestrator/run/virtual/simulated_actors.hpp"
 #include "orchestrator/run/virtual/virtual_driver.hpp"
@@ -27,11 +27,10 @@ using temper::testing::small_pipeline;
 Summary summary_of_run(const PipelineConfig& config) {
   const test::TemporaryFolder folder;
   VirtualOptions options;
-  options.config = config;
-  options.simulation = *resolve_simulation(config);
+  options.pipeline = *resolve(config);
   options.log = folder / "events.log";
   std::vector<std::string> names;
-  for (const ActorSpec& spec : actor_slots(config))
+  for (const ActorSpec& spec : options.pipeline.slots)
     names.push_back(spec.name);
   const auto recorder = RunRecorder::create(folder.path()).value();
   RunObserver observer;
@@ -157,7 +156,7 @@ TEST(SimulateAll, OfNothingIsNothing) {
 TEST(Simulate, AWeightOfOneIsTheWholeRun) {
   const PipelineConfig config = small_pipeline();
   const auto whole = simulate(config).value();
-  const auto thinned = simulate_thinned(config, resolve_simulation(config).value(), 1).value();
+  const auto thinned = simulate_thinned(resolve(config).value(), 1).value();
   EXPECT_EQ(thinned.whole.seconds, whole.whole.seconds);
   EXPECT_EQ(thinned.steady.sustained_per_s, whole.steady.sustained_per_s);
   EXPECT_EQ(thinned.accounts.staleness, whole.accounts.staleness);
@@ -172,10 +171,10 @@ TEST(Simulate, AThinnedRunHasAboutTheRatesOfTheWhole) {
   config.simulation.response.kind = actors::LengthKind::Constant;
   config.simulation.reward.mean = {};
   config.simulation.report_every = std::chrono::milliseconds(10);
-  const auto settings = resolve_simulation(config).value();
-  ASSERT_EQ(largest_weight(config, settings, 4), 4);
+  const auto pipeline = resolve(config).value();
+  ASSERT_EQ(largest_weight(pipeline, 4), 4);
   const auto whole = simulate(config).value();
-  const auto thinned = simulate_thinned(config, settings, 4).value();
+  const auto thinned = simulate_thinned(pipeline, 4).value();
   EXPECT_NEAR(thinned.whole.seconds / whole.whole.seconds, 1, 0.05);
   EXPECT_NEAR(thinned.steady.sustained_per_s / whole.steady.sustained_per_s, 1, 0.05);
   EXPECT_EQ(thinned.accounts.generated, whole.accounts.generated);
@@ -184,11 +183,11 @@ TEST(Simulate, AThinnedRunHasAboutTheRatesOfTheWhole) {
 
 TEST(Simulate, AWeightDividesGroupsSlotsAndReplicas) {
   PipelineConfig config = small_pipeline();  // 8 groups; engines of 2 cards, 4 replicas, 16 slots
-  const auto settings = resolve_simulation(config).value();
-  EXPECT_EQ(largest_weight(config, settings, 8), 4);
-  EXPECT_EQ(largest_weight(config, settings, 3), 2);
+  const auto pipeline = resolve(config).value();
+  EXPECT_EQ(largest_weight(pipeline, 8), 4);
+  EXPECT_EQ(largest_weight(pipeline, 3), 2);
   config.rollout.concurrency = 6;
-  EXPECT_EQ(largest_weight(config, settings, 8), 1);  // fewer slots than a group has
+  EXPECT_EQ(largest_weight(resolve(config).value(), 8), 1);  // fewer slots than a group has
 }
 
 }  // namespace

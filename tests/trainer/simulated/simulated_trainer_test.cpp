@@ -1,3 +1,6 @@
+#include "actors/simulation/role_layouts.hpp"
+#include "actors/simulation/role_memory.hpp"
+#include "actors/simulation/weight_moves.hpp"
 #include "sim_hw/model/parameters.hpp"
 #include "sim_hw/parallel/train_iteration.hpp"
 #include "sim_hw/parallel/train_traffic.hpp"

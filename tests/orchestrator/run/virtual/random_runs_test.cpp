@@ -3,7 +3,7 @@
 // sets how many (the default keeps the test short).
 #include "core/random.hpp"
 #include "orchestrator/metrics/summary.hpp"
-#include "orchestrator/pipeline/placement.hpp"
+#include "orchestrator/pipeline/resolve.hpp"
 #include "orchestrator/pipeline/validate.hpp"
 #include "orchestrator/record/audit.hpp"
 #include "orchestrator/run/virtual/in_process_host.hpp"
@@ -75,10 +75,9 @@ struct Ran {
 
 Ran run(const PipelineConfig& config) {
   VirtualOptions options;
-  options.config = config;
-  options.simulation = *resolve_simulation(config);
+  options.pipeline = *resolve(config);
   std::vector<std::string> names;
-  for (const ActorSpec& spec : actor_slots(config))
+  for (const ActorSpec& spec : options.pipeline.slots)
     names.push_back(spec.name);
   RunMetrics metrics;
   Auditor auditor;

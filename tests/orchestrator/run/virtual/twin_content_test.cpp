@@ -30,7 +30,7 @@ class TwinWorkers : public ::testing::Test {
   ~TwinWorkers() override { content.reset(); }
 
   Status start() {
-    TwinOptions options{config, {}, worker, [this](std::string_view name) {
+    TwinOptions options{resolve_cards(config), {}, worker, [this](std::string_view name) {
                           started.emplace_back(name);
                           return folder_ / (std::string(name) + ".log");
                         }};

@@ -1,0 +1,270 @@
+#include "actors/simulation/memory_phases.hpp"
+
+#include "actors/simulation/role_layouts.hpp"
+#include "actors/simulation/role_memory.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace temper::actors {
+namespace {
+
+using sim_hw::Ledger;
+
+std::string gib(double bytes) {
+  return fmt::format("{:.2f}", bytes / 1073741824.0);
+}
+
+/// The settings of one actor of a role.
+SimulationSettings of_actor(const SimulatedPlacement& p,
+                            std::int64_t cards,
+                            std::int64_t actors,
+                            bool shared) {
+  SimulationSettings s{p.run};
+  s.rollout_cards = p.rollout_cards;
+  s.concurrency = p.concurrency;
+  s.cards = std::max<std::int64_t>(1, cards / std::max<std::int64_t>(1, actors));
+  s.colocated = shared;
+  return s;
+}
+
+bool shares(const SimulatedPlacement& p) {
+  return p.mode != PlacementMode::Separate;
+}
+
+/// Memory of each role, per device.
+struct Roles {
+  ActorMemory trainer;
+  ActorMemory engine;            ///< On the rollout's own cards.
+  ActorMemory switching_engine;  ///< On cards that it shares with the trainer.
+  ActorMemory reference;
+};
+
+Status check_engines(const SimulatedPlacement& p, const SimulationSettings& engine) {
+  if (p.engines < 1 || p.rollout_cards % p.engines != 0) {
+    return invalid_input(fmt::format(
+        "{} rollout cards cannot be shared evenly by {} engines", p.rollout_cards, p.engines));
+  }
+  if (p.mode == PlacementMode::Hybrid && p.run.trainer_cards % engine.cards != 0) {
+    return invalid_input(
+        fmt::format("the {} cards that switch are no whole number of engines of {} cards",
+                    p.run.trainer_cards,
+                    engine.cards));
+  }
+  if (Status status = check_rollout(engine); !status)
+    return std::move(status).error().within("rollout");
+  const Tokens cache = kv_tokens(engine);
+  const Tokens sequence = longest(engine.config.prompt) + longest(engine.config.response);
+  if (cache < sequence) {
+    return Error{ErrorCode::OutOfMemory,
+                 fmt::format("rollout: beside {} GiB of weights the KV cache of a replica holds {} "
+                             "tokens, fewer than one longest sequence of {}",
+                             gib(rollout_memory(engine).device.weights),
+                             cache.count(),
+                             sequence.count())};
+  }
+  return {};
+}
+
+Result<Roles> make_roles(const SimulatedPlacement& p) {
+  Roles roles;
+  if (Status status = check_trainer(p.run); !status)
+    return std::move(status).error().within("trainer");
+  roles.trainer = trainer_memory(p.run);
+  const SimulationSettings engine = own_engine(p);
+  TEMPER_TRY_STATUS(check_engines(p, engine));
+  roles.engine = rollout_memory(engine);
+  roles.switching_engine = rollout_memory(switching_engine(p));
+  if (p.reference != ReferencePlace::None) {
+    if (p.references < 1 || p.reference_cards % p.references != 0 || p.reference_cards < 1) {
+      return invalid_input(fmt::format("{} reference cards cannot be shared evenly by {} actors",
+                                       p.reference_cards,
+                                       p.references));
+    }
+    const SimulationSettings reference = one_reference(p);
+    if (Status status = check_reference(reference); !status)
+      return std::move(status).error().within("reference");
+    roles.reference = reference_memory(reference);
+  }
+  return roles;
+}
+
+/// What is left between updates.
+Ledger without_activations(Ledger trainer) {
+  trainer.activations = trainer.recompute_working_set = trainer.head = trainer.communication = 0;
+  return trainer;
+}
+
+Ledger reserve_of(const Ledger& role) {
+  Ledger ledger;
+  ledger.reserve = role.reserve;
+  return ledger;
+}
+
+/// A trainer whose weights and optimizer are in host memory.
+Ledger parked(const ActorMemory& trainer) {
+  Ledger host = trainer.host;
+  host.weights = trainer.device.weights;
+  host.optimizer += trainer.device.optimizer;
+  return host;
+}
+
+class Phases {
+ public:
+  explicit Phases(const Roles& roles) : roles_(roles) {}
+
+  void own_trainer() {
+    add("trainer", "train", {{"trainer", roles_.trainer}});
+    ActorMemory sending = roles_.trainer;
+    sending.device = without_activations(sending.device);
+    sending.device.communication = bucket();
+    add("trainer", "publish", {{"trainer", sending}});
+  }
+  void own_rollout() { add("rollout", "rollout", {{"rollout", roles_.engine}}); }
+  void own_reference() { add("reference", "score", {{"reference", roles_.reference}}); }
+
+  enum class Reference { Absent, InTurn };
+  void shared(Reference reference) {
+    const ActorMemory& t = roles_.trainer;
+    const ActorMemory& e = roles_.switching_engine;
+    const ActorMemory idle_engine{reserve_of(e.device), {}};
+    const ActorMemory moving{without_activations(t.device), parked(t)};
+    Ledger weights = reserve_of(t.device);
+    weights.weights = t.device.weights;
+    Ledger arriving = reserve_of(e.device);
+    arriving.weights = e.device.weights;
+    const ActorMemory bound{arriving, {}};
+    arriving.communication = bucket();
+    const ActorMemory resharding{weights, parked(t)};
+    const ActorMemory idle_trainer{reserve_of(t.device), parked(t)};
+    Ledger cached = bound.device;
+    cached.kv_cache = e.device.kv_cache;
+
+    const bool scores = reference == Reference::InTurn;
+    const ActorMemory& r = roles_.reference;
+    Ledger host_copy;
+    host_copy.weights = r.device.weights;
+    const ActorMemory away{reserve_of(r.device), host_copy};
+    Ledger coming = reserve_of(r.device);
+    coming.weights = r.device.weights;
+
+    const auto with_reference = [&](std::string_view name,
+                                    const ActorMemory& a,
+                                    const ActorMemory& b,
+                                    const ActorMemory& c) {
+      std::vector<PhaseLedger::Part> parts{{"trainer", a}, {"rollout", b}};
+      if (scores)
+        parts.push_back({"reference", c});
+      add("shared", name, std::move(parts));
+    };
+    const auto phase = [&](std::string_view name, const ActorMemory& a, const ActorMemory& b) {
+      with_reference(name, a, b, away);
+    };
+    phase("train", t, idle_engine);
+    phase("offload_optimizer", moving, idle_engine);
+    phase("reshard", resharding, {arriving, {}});
+    phase("bind", resharding, bound);
+    phase("kv_alloc", idle_trainer, {cached, {}});
+    phase("rollout", idle_trainer, e);
+    phase("free_kv", idle_trainer, bound);
+    if (scores) {
+      with_reference("onload_reference", idle_trainer, idle_engine, {coming, host_copy});
+      with_reference("score", idle_trainer, idle_engine, {r.device, {}});
+    }
+    phase("onload", moving, idle_engine);
+  }
+
+  std::vector<PhaseLedger> take() { return std::move(out_); }
+
+ private:
+  double bucket() const { return std::min(kBucketBytes, roles_.trainer.device.weights); }
+  void add(std::string_view group, std::string_view phase, std::vector<PhaseLedger::Part> parts) {
+    out_.push_back({group, phase, std::move(parts)});
+  }
+
+  const Roles& roles_;
+  std::vector<PhaseLedger> out_;
+};
+
+}  // namespace
+
+SimulationSettings own_engine(const SimulatedPlacement& p) {
+  return of_actor(p, p.rollout_cards, p.engines, false);
+}
+
+SimulationSettings switching_engine(const SimulatedPlacement& p) {
+  SimulationSettings s = of_actor(p, p.rollout_cards, p.engines, true);
+  s.rollout_cards = p.run.trainer_cards;  // theirs are the only weights that come from there
+  return s;
+}
+
+SimulationSettings one_reference(const SimulatedPlacement& p) {
+  return of_actor(p, p.reference_cards, p.references, shares(p));
+}
+
+double PhaseLedger::device() const {
+  double sum = 0;
+  for (const Part& part : parts)
+    sum += part.memory.device.total();
+  return sum;
+}
+
+double PhaseLedger::host() const {
+  double sum = 0;
+  for (const Part& part : parts)
+    sum += part.memory.host.total();
+  return sum;
+}
+
+std::string PhaseLedger::text() const {
+  std::string out;
+  const auto list = [&](std::string_view role, std::string_view where, const Ledger& ledger) {
+    for (const auto& [name, bytes] : ledger.entries()) {
+      if (bytes > 0) {
+        out += fmt::format("{}{} {}{} {}", out.empty() ? "" : " + ", role, name, where, gib(bytes));
+      }
+    }
+  };
+  for (const Part& part : parts) {
+    list(part.role, "", part.memory.device);
+    list(part.role, " (host)", part.memory.host);
+  }
+  return out;
+}
+
+Result<std::vector<PhaseLedger>> memory_phases(const SimulatedPlacement& p) {
+  TEMPER_TRY(const Roles roles, make_roles(p));
+  Phases phases(roles);
+  using Reference = Phases::Reference;
+  switch (p.mode) {
+    case PlacementMode::Separate:
+      phases.own_rollout();
+      phases.own_trainer();
+      break;
+    case PlacementMode::Colocated:
+    case PlacementMode::Fused:
+      phases.shared(p.reference == ReferencePlace::InTurn ? Reference::InTurn : Reference::Absent);
+      break;
+    case PlacementMode::Hybrid:
+      phases.own_rollout();
+      phases.shared(Reference::Absent);
+      break;
+  }
+  if (p.reference == ReferencePlace::Own)
+    phases.own_reference();
+  return phases.take();
+}
+
+std::optional<double> host_left(const SimulatedPlacement& p) {
+  const auto phases = memory_phases(p);
+  if (!phases)
+    return std::nullopt;
+  double most = 0;
+  for (const PhaseLedger& phase : *phases)
+    most = std::max(most, phase.host());
+  const double capacity = host_capacity(p.run);
+  return most > capacity ? std::nullopt : std::optional(capacity - most);
+}
+
+}  // namespace temper::actors

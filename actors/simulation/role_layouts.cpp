@@ -1,0 +1,167 @@
+#include "actors/simulation/role_layouts.hpp"
+
+#include "sim_hw/model/numbers.hpp"
+#include "sim_hw/parallel/layout_check.hpp"
+#include "sim_hw/steps/rollout_layout.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+namespace temper::actors {
+namespace {
+
+using sim_hw::as_double;
+
+std::int64_t devices_of(const SimulatedRun& s, std::int64_t cards) {
+  return cards * s.cluster.dies_per_card;
+}
+
+/// The largest divisor of `whole` that is at most `limit`, and 1 or more. Requires: whole >= 1.
+std::int64_t largest_divisor(std::int64_t whole, std::int64_t limit) {
+  for (std::int64_t d = std::min(whole, limit); d > 1; --d) {
+    if (whole % d == 0)
+      return d;
+  }
+  return 1;
+}
+
+sim_hw::SequenceParallel sequence_parallel(std::int64_t tp) {
+  return tp > 1 ? sim_hw::SequenceParallel::On : sim_hw::SequenceParallel::Off;
+}
+
+/// The trainer's layout with its data parallelism left open.
+sim_hw::Layout training_cuts(const TrainerEngineConfig& c) {
+  sim_hw::Layout layout;
+  layout.tp = c.tp;
+  layout.pp = c.pp;
+  layout.vpp = c.vpp;
+  layout.ep = c.ep;
+  layout.cp = c.cp;
+  layout.zero = sim_hw::Zero::Optimizer;
+  layout.sequence_parallel = sequence_parallel(c.tp);
+  layout.layer_balance = c.layer_balance;
+  return layout;
+}
+
+}  // namespace
+
+Tokens longest(const LengthConfig& c) {
+  switch (c.kind) {
+    case LengthKind::Constant:
+      return std::min(c.cap, Tokens(static_cast<std::int64_t>(std::ceil(c.mean))));
+    case LengthKind::Lognormal:
+      return c.cap;
+    case LengthKind::Histogram:
+      return std::min(c.cap, c.width * static_cast<std::int64_t>(c.weights.size()));
+    case LengthKind::Trace:
+      return c.lengths.empty() ? c.cap
+                               : std::min(c.cap, Tokens(*std::ranges::max_element(c.lengths)));
+  }
+  return c.cap;
+}
+
+Tokens largest_micro_batch(const SimulatedRun& s) {
+  return std::max(Tokens(s.config.trainer.micro_batch_tokens),
+                  longest(s.config.prompt) + longest(s.config.response));
+}
+
+sim_hw::ModelSpec trained_model(const SimulatedRun& s) {
+  sim_hw::ModelSpec model = s.model;
+  model.mtp_layers = 0;
+  return model;
+}
+
+sim_hw::TrainShape packed_shape(const SimulatedRun& s,
+                                const sim_hw::Layout& layout,
+                                std::int64_t micro_batches,
+                                Tokens tokens) {
+  sim_hw::TrainShape shape = sim_hw::default_shape(s.model);
+  const std::int64_t cut = layout.tp * layout.cp;
+  shape.micro_batch = 1;
+  shape.global_batch = micro_batches * layout.dp;
+  shape.seq = (tokens.count() + cut - 1) / cut * cut;
+  shape.recompute = sim_hw::Recompute::Full;
+  shape.states.gradient = 2;
+  return shape;
+}
+
+sim_hw::Layout trainer_layout(const SimulatedRun& s) {
+  sim_hw::Layout layout = training_cuts(s.config.trainer);
+  layout.dp = devices_of(s, s.trainer_cards) / (layout.tp * layout.pp * layout.cp);
+  return layout;
+}
+
+sim_hw::TrainShape training_shape(const SimulatedRun& s,
+                                  const sim_hw::Layout& layout,
+                                  std::int64_t micro_batches,
+                                  Tokens tokens) {
+  sim_hw::TrainShape shape = packed_shape(s, layout, micro_batches, tokens);
+  shape.mechanisms = s.config.trainer.mechanisms;
+  return shape;
+}
+
+Status check_trainer(const SimulatedRun& s) {
+  const sim_hw::Layout layout = trainer_layout(s);
+  const std::int64_t devices = devices_of(s, s.trainer_cards);
+  if (layout.dp < 1) {
+    return invalid_input(fmt::format("tp * pp * cp = {} * {} * {} = {} devices, but there are {}",
+                                     layout.tp,
+                                     layout.pp,
+                                     layout.cp,
+                                     layout.tp * layout.pp * layout.cp,
+                                     devices));
+  }
+  return sim_hw::check_layout(trained_model(s),
+                              devices,
+                              layout,
+                              training_shape(s, layout, 2 * layout.pp, largest_micro_batch(s)));
+}
+
+sim_hw::Layout reference_layout(const SimulationSettings& s) {
+  sim_hw::Layout layout = training_cuts(s.config.trainer);
+  const std::int64_t devices = devices_of(s, s.cards);
+  layout.vpp = 1;
+  layout.tp = std::gcd(layout.tp, devices);
+  layout.sequence_parallel = sequence_parallel(layout.tp);
+  layout.cp = std::gcd(layout.cp, devices / layout.tp);
+  layout.pp =
+      largest_divisor(devices / (layout.tp * layout.cp), std::min(layout.pp, s.model.layers));
+  layout.dp = devices / (layout.tp * layout.pp * layout.cp);
+  if (s.model.moe) {
+    std::int64_t ep = std::min(layout.ep, layout.stage_devices());
+    while (ep > 1 && (s.model.moe->experts % ep != 0 || layout.stage_devices() % ep != 0))
+      --ep;
+    layout.ep = ep;
+  }
+  return layout;
+}
+
+Status check_reference(const SimulationSettings& s) {
+  const sim_hw::Layout layout = reference_layout(s);
+  return sim_hw::check_layout(trained_model(s),
+                              devices_of(s, s.cards),
+                              layout,
+                              packed_shape(s, layout, 2 * layout.pp, largest_micro_batch(s)));
+}
+
+sim_hw::RolloutLayout rollout_layout(const SimulationSettings& s) {
+  const RolloutEngineConfig& c = s.config.rollout;
+  sim_hw::RolloutLayout layout;
+  layout.tp = as_double(c.tp);
+  layout.dp = as_double(devices_of(s, s.cards) / c.tp);
+  layout.ep = as_double(c.ep);
+  return layout;
+}
+
+Status check_rollout(const SimulationSettings& s) {
+  const RolloutEngineConfig& c = s.config.rollout;
+  if (c.tp < 1)
+    return invalid_input("tp=0: must be 1 or more; nearest: tp=1");
+  return sim_hw::check_rollout_layout(
+      s.model, s.cluster, s.cards, {c.tp, devices_of(s, s.cards) / c.tp, c.ep});
+}
+
+}  // namespace temper::actors

@@ -1,0 +1,112 @@
+#include "actors/simulation/role_memory.hpp"
+
+#include "actors/simulation/role_layouts.hpp"
+#include "sim_hw/model/numbers.hpp"
+#include "sim_hw/steps/steps.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace temper::actors {
+namespace {
+
+using sim_hw::as_double;
+
+sim_hw::Layout engine_shards(const sim_hw::RolloutLayout& rollout) {
+  sim_hw::Layout layout;
+  layout.tp = static_cast<std::int64_t>(rollout.tp);
+  layout.dp = static_cast<std::int64_t>(rollout.dp);
+  layout.ep = static_cast<std::int64_t>(rollout.ep);
+  return layout;
+}
+
+/// Without its KV cache.
+sim_hw::Ledger engine_ledger(const SimulationSettings& s, const sim_hw::RolloutLayout& layout) {
+  sim_hw::InferenceShape shape;
+  shape.batch_tokens = as_double(s.config.rollout.prefill_tokens);
+  shape.logit_rows = std::ceil(as_double(s.concurrency) / layout.dp);
+  return sim_hw::inference_ledger(trained_model(s), engine_shards(layout), shape);
+}
+
+double kv_token_bytes(const SimulationSettings& s, const sim_hw::RolloutLayout& layout) {
+  return sim_hw::kv_bytes_per_token(trained_model(s), engine_shards(layout));
+}
+
+/// Blocks of KV cache of one replica.
+double kv_blocks(const SimulationSettings& s,
+                 const sim_hw::RolloutLayout& layout,
+                 const sim_hw::Ledger& engine) {
+  const double room = s.config.rollout.kv_share * (device_capacity(s) - engine.weights);
+  const double block = kv_token_bytes(s, layout) * as_double(s.config.rollout.block);
+  return std::max(0.0, std::floor(room / block));
+}
+
+}  // namespace
+
+double device_capacity(const SimulatedRun& s) {
+  return as_double(s.cluster.die.memory.count());
+}
+
+double host_capacity(const SimulatedRun& s) {
+  return as_double(s.cluster.host.memory.count()) / as_double(s.cluster.devices_per_node());
+}
+
+Bytes bytes_on(const SimulatedRun& s, std::int64_t cards, double per_device) {
+  return Bytes(static_cast<std::int64_t>(
+      std::ceil(per_device * as_double(cards * s.cluster.dies_per_card))));
+}
+
+double moved_bytes(const ActorMemory& memory) {
+  return memory.device.weights + memory.device.optimizer;
+}
+
+ActorMemory trainer_memory(const SimulatedRun& s) {
+  return trainer_memory(s, 2 * s.config.trainer.pp, largest_micro_batch(s));
+}
+
+ActorMemory trainer_memory(const SimulatedRun& s, std::int64_t micro_batches, Tokens longest) {
+  const sim_hw::Layout layout = trainer_layout(s);
+  const sim_hw::Ledger ledger = sim_hw::worst_train_ledger(
+      trained_model(s), layout, training_shape(s, layout, micro_batches, longest));
+  return sim_hw::place(ledger,
+                       s.config.trainer.optimizer_on_host ? sim_hw::TrainerState::OptimizerOnHost
+                                                          : sim_hw::TrainerState::Active);
+}
+
+ActorMemory reference_memory(const SimulationSettings& s) {
+  return reference_memory(s, largest_micro_batch(s));
+}
+
+ActorMemory reference_memory(const SimulationSettings& s, Tokens longest) {
+  const sim_hw::Layout layout = reference_layout(s);
+  const double tokens = as_double(longest.count()) / as_double(layout.cp);
+  sim_hw::InferenceShape shape;
+  shape.batch_tokens = tokens;
+  shape.logit_rows = std::min(tokens, sim_hw::kHeadChunk);
+  return {sim_hw::inference_ledger(trained_model(s), layout, shape), {}};
+}
+
+ActorMemory rollout_memory(const SimulationSettings& s) {
+  const sim_hw::RolloutLayout layout = rollout_layout(s);
+  ActorMemory memory;
+  memory.device = engine_ledger(s, layout);
+  memory.device.kv_cache = kv_blocks(s, layout, memory.device) * as_double(s.config.rollout.block) *
+                           kv_token_bytes(s, layout);
+  if (!s.colocated) {
+    memory.device.communication = std::min(kBucketBytes, memory.device.weights);
+    memory.host.weights = memory.device.weights;
+  }
+  return memory;
+}
+
+Tokens kv_tokens(const SimulationSettings& s) {
+  const sim_hw::RolloutLayout layout = rollout_layout(s);
+  const double blocks = kv_blocks(s, layout, engine_ledger(s, layout));
+  return Tokens(static_cast<std::int64_t>(blocks)) * s.config.rollout.block;
+}
+
+double swap_bytes(const SimulationSettings& s) {
+  return s.colocated ? 0 : engine_ledger(s, rollout_layout(s)).weights;
+}
+
+}  // namespace temper::actors

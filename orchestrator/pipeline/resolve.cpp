@@ -1,0 +1,54 @@
+#include "orchestrator/pipeline/resolve.hpp"
+
+#include "actors/simulation/memory_phases.hpp"
+#include "orchestrator/pipeline/placement.hpp"
+#include "orchestrator/pipeline/simulated_memory.hpp"
+#include "orchestrator/pipeline/simulation.hpp"
+#include "trainer/algorithm_table.hpp"
+
+#include <cmath>
+#include <utility>
+
+namespace temper::orchestrator {
+
+ResolvedPipeline resolve_cards(PipelineConfig config) {
+  ResolvedPipeline out;
+  out.placement = resolve_placement(config);
+  out.slots = actor_slots(config, out.placement);
+  out.config = std::move(config);
+  return out;
+}
+
+Result<ResolvedPipeline> resolve(PipelineConfig config) {
+  ResolvedPipeline out = resolve_cards(std::move(config));
+  if (out.config.hardware == HardwareKind::Simulated) {
+    TEMPER_TRY(out.simulation, resolve_simulation(out.config, out.placement));
+    out.host_left = actors::host_left(simulated_placement(out));
+  }
+  return out;
+}
+
+SchedulerConfig scheduler_config(const ResolvedPipeline& pipeline) {
+  const PipelineConfig& config = pipeline.config;
+  SchedulerConfig out;
+  out.actors = pipeline.slots;
+  out.steps = config.steps;
+  out.groups_per_update = config.algorithm.groups_per_update;
+  out.responses_per_group = config.algorithm.responses_per_group;
+  out.policy = config.staleness.policy;
+  out.staleness_bound = static_cast<std::uint64_t>(config.staleness.bound);
+  out.staleness_fraction = config.staleness.bound - std::floor(config.staleness.bound);
+  out.lending = config.placement.lending;
+  out.return_share = config.placement.return_share;
+  out.stragglers = config.stragglers;
+  out.age = config.staleness.age;
+  out.checkpoint_every = static_cast<std::uint64_t>(config.checkpoint.every);
+  out.max_restarts = config.transport.max_restarts;
+  out.deadlines = config.deadlines;
+  out.filter_equal_rewards =
+      trainer::resolve(config.algorithm, config.sampling.max_new_tokens).filter_equal_rewards;
+  out.filter_limit = config.algorithm.filter_limit;
+  return out;
+}
+
+}  // namespace temper::orchestrator
