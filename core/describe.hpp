@@ -141,7 +141,7 @@ concept BlobElement = std::same_as<T, std::int32_t> || std::same_as<T, float> ||
 /// A struct without fields is described by this line alone: `TEMPER_NO_FIELDS(Stop)`.
 #define TEMPER_NO_FIELDS(Type) \
   template <class V>           \
-  void describe(V&, Type&) {}
+  void describe(V&, Type&) {}  // NOLINT(bugprone-macro-parentheses): a type cannot have them
 
 template <class... Ts>
 struct TypeList {

@@ -124,6 +124,7 @@ Result<GuardedProcess> GuardedProcess::start(const std::vector<std::string>& com
   TEMPER_TRY(const std::string executable, find_executable(command.empty() ? "" : command[0]));
   std::vector<std::string> words = command;
   std::vector<char*> arguments;
+  arguments.reserve(words.size() + 1);
   for (std::string& word : words)
     arguments.push_back(word.data());
   arguments.push_back(nullptr);

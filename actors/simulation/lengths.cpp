@@ -26,7 +26,7 @@ double uniform(std::uint64_t bits) {
 std::int64_t rounded(double length, std::int64_t cap) {
   if (!(length < static_cast<double>(cap)))
     return cap;
-  return std::max<std::int64_t>(1, static_cast<std::int64_t>(length + 0.5));
+  return std::max<std::int64_t>(1, std::llround(length));
 }
 
 /// The median with which round(median exp(sigma z)), cut off at `cap`, has this mean.
