@@ -26,7 +26,7 @@ void closed_form(benchmark::State& state) {
     for (int eta = 0; eta <= 4; ++eta) {
       orchestrator::PipelineConfig c = like.config;
       c.staleness.bound = eta;
-      spaces.emplace_back(c, mode, run.cluster.dies_per_card);
+      spaces.emplace_back(c, mode, run);
     }
   }
   for (auto _ : state) {

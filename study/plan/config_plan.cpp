@@ -6,8 +6,7 @@
 #include "actors/simulation/role_memory.hpp"
 #include "orchestrator/pipeline/resolve.hpp"
 #include "orchestrator/pipeline/simulated_memory.hpp"
-#include "rollout/simulated/engine_cost.hpp"
-#include "sim_hw/plan/plan_words.hpp"
+#include "study/simulate/engine_space.hpp"
 #include "study/simulate/first_batch.hpp"
 #include "study/simulate/trainer_space.hpp"
 
@@ -26,30 +25,17 @@ using actors::SimulationSettings;
 using actors::TrainerEngineConfig;
 
 constexpr std::size_t kShown = 3;
-/// Layouts of the trainer, fastest first, that are tried beside an engine.
-constexpr std::size_t kTried = 64;
 constexpr int kShares = 100;
 
 struct Batch {
+  explicit Batch(const FirstBatch& first) : sequences(first.sequences()), lengths(first.lengths()) {
+    for (const Tokens sequence : sequences)
+      tokens += static_cast<double>(sequence.count());
+  }
   std::vector<Tokens> sequences;
   double tokens = 0;
   sim_hw::RolloutLengths lengths;
 };
-
-/// What the first update trains, and what its rollout generates.
-Batch batch_of(const orchestrator::PipelineConfig& c, const SimulatedRun& s) {
-  const FirstBatch first = draw_first_batch(c, s.config);
-  Batch batch{first.sequences(), 0, {}};
-  std::vector<double> drawn;
-  double prompt = 0;
-  for (std::size_t i = 0; i < first.responses.size(); ++i) {
-    batch.tokens += static_cast<double>(batch.sequences[i].count());
-    drawn.push_back(static_cast<double>(first.responses[i].count()));
-    prompt += static_cast<double>(first.prompt_of(i).count());
-  }
-  batch.lengths = sim_hw::rollout_lengths(prompt / static_cast<double>(drawn.size()), drawn);
-  return batch;
-}
 
 bool fits(const SimulatedRun& s, const actors::ActorMemory& memory) {
   return memory.device.total() <= actors::device_capacity(s) &&
@@ -63,18 +49,16 @@ class Planner {
         cards_(pipeline.placement),
         keep_(keep),
         run_(*pipeline.simulation),
-        batch_(batch_of(config_, run_)),
+        batch_(draw_first_batch(config_, run_.config)),
         packings_(batch_.sequences) {}
 
   Result<ConfigPlan> run();
 
  private:
-  std::vector<TrainerEngineConfig> trainer_layouts();
+  std::vector<RankedTrainer> trainers();
   std::vector<RolloutEngineConfig> rollout_layouts() const;
-  TrainerChoice time_trainer(const SimulatedRun& s) const;
-  std::vector<TrainerChoice> trainers();
+  TrainerChoice time_trainer(const TrainerEngineConfig& layout) const;
   EngineChoice time_engine(const RolloutEngineConfig& layout) const;
-  SimulationSettings engine_settings(const RolloutEngineConfig& layout) const;
   std::optional<RolloutEngineConfig> with_largest_cache(RolloutEngineConfig layout,
                                                         const TrainerEngineConfig& trainer) const;
   Status check_together(const RolloutEngineConfig& rollout,
@@ -86,27 +70,20 @@ class Planner {
   const SimulatedRun run_;
   const Batch batch_;
   actors::Packings packings_;
-  std::int64_t fitting_ = 0;
 };
 
 /// Those that fit, fastest first.
-std::vector<TrainerEngineConfig> Planner::trainer_layouts() {
-  std::vector<TrainerEngineConfig> out;
-  if (keep_ == Keep::Trainer) {
-    if (actors::check_trainer(run_) && fits(run_, actors::trainer_memory(run_)))
-      out.push_back(run_.config.trainer);
-    return out;
-  }
-  for (const RankedTrainer& ranked : rank_trainers(run_,
-                                                   TrainerDegrees::All,
-                                                   OptimizerPlace::Either,
-                                                   actors::device_capacity(run_),
-                                                   packings_))
-    out.push_back(ranked.layout);
-  return out;
+std::vector<RankedTrainer> Planner::trainers() {
+  if (keep_ != Keep::Trainer)
+    return rank_trainers(run_, actors::device_capacity(run_), packings_);
+  if (!actors::check_trainer(run_) || !fits(run_, actors::trainer_memory(run_)))
+    return {};
+  return {{.layout = run_.config.trainer}};
 }
 
-TrainerChoice Planner::time_trainer(const SimulatedRun& s) const {
+TrainerChoice Planner::time_trainer(const TrainerEngineConfig& layout) const {
+  SimulatedRun s = run_;
+  s.config.trainer = layout;
   TrainerChoice out{s.config.trainer,
                     actors::trainer_layout(s).dp,
                     trainer::UpdateModel(s)(batch_.sequences),
@@ -115,74 +92,30 @@ TrainerChoice Planner::time_trainer(const SimulatedRun& s) const {
   return out;
 }
 
-/// The fastest, in that order.
-std::vector<TrainerChoice> Planner::trainers() {
-  std::vector<TrainerEngineConfig> layouts = trainer_layouts();
-  fitting_ = std::ssize(layouts);
-  layouts.resize(std::min(kTried + kShown, layouts.size()));
-  SimulatedRun s = run_;
-  std::vector<TrainerChoice> out;
-  for (const TrainerEngineConfig& layout : layouts) {
-    s.config.trainer = layout;
-    out.push_back(time_trainer(s));
-  }
-  return out;
-}
-
 std::vector<RolloutEngineConfig> Planner::rollout_layouts() const {
   if (keep_ == Keep::Rollout)
     return {run_.config.rollout};
-  const std::int64_t cards = std::ssize(cards_.rollout) / config_.rollout.replicas;
-  const std::int64_t devices = cards * run_.cluster.dies_per_card;
-  const std::int64_t experts = run_.model.moe ? run_.model.moe->experts : 1;
+  const std::int64_t devices =
+      std::ssize(cards_.rollout) / config_.rollout.replicas * run_.cluster.dies_per_card;
   std::vector<RolloutEngineConfig> out;
-  for (const std::int64_t tp : sim_hw::divisors_up_to(run_.model.heads, devices)) {
-    for (const std::int64_t ep : sim_hw::divisors_up_to(experts, devices)) {
-      RolloutEngineConfig c = run_.config.rollout;
+  RolloutEngineConfig c = run_.config.rollout;
+  for (const std::int64_t tp : engine_tps(run_.model, devices)) {
+    for (const std::int64_t ep : engine_eps(run_.model, devices)) {
       c.tp = tp;
       c.ep = ep;
-      if (devices % tp == 0 && devices % ep == 0)
-        out.push_back(c);
+      out.push_back(c);
     }
   }
   return out;
 }
 
-SimulationSettings Planner::engine_settings(const RolloutEngineConfig& layout) const {
-  SimulationSettings s{run_};
-  s.config.rollout = layout;
-  s.rollout_cards = std::ssize(cards_.rollout);
-  s.cards = std::ssize(cards_.rollout) / config_.rollout.replicas;
-  s.concurrency = config_.rollout.concurrency;
-  s.colocated = config_.placement.mode == orchestrator::PlacementMode::Colocated ||
-                config_.placement.mode == orchestrator::PlacementMode::Fused;
-  return s;
-}
-
 EngineChoice Planner::time_engine(const RolloutEngineConfig& layout) const {
-  const SimulationSettings s = engine_settings(layout);
-  rollout::EngineCost cost(s);
-  EngineChoice out;
-  out.layout = layout;
-  out.replicas = cost.replicas();
-  const std::int64_t wanted =
-      std::max<std::int64_t>(1, (s.concurrency + out.replicas - 1) / out.replicas);
-  const auto cached = static_cast<double>(actors::kv_tokens(s).count());
-  const std::int64_t slots =
-      std::clamp<std::int64_t>(sim_hw::slots_in(batch_.lengths, cached), 1, wanted);
-  out.running = std::min<std::int64_t>(slots * out.replicas, s.concurrency);
-  const auto n = static_cast<double>(out.running);
-  out.step = cost.decode(out.running)
-                 .seconds(1, static_cast<std::int64_t>(std::ceil(n * batch_.lengths.context)));
-  const auto prompt =
-      std::max<std::int64_t>(1, static_cast<std::int64_t>(std::llround(batch_.lengths.prompt)));
-  const std::int64_t of_pass =
-      std::max<std::int64_t>(1, out.replicas * layout.prefill_tokens / prompt);
-  const double pass = cost.prefill(
-      std::deque<rollout::PrefillPiece>(static_cast<std::size_t>(of_pass), {.tokens = prompt}));
-  out.prefill = pass / static_cast<double>(of_pass) * n / batch_.lengths.response;
-  out.tokens_per_second =
-      n * static_cast<double>(config_.rollout.replicas) / (out.step + out.prefill);
+  SimulatedRun run = run_;
+  run.config.rollout = layout;
+  const SimulationSettings s = engine_settings(run, config_, cards_);
+  const EngineRate rate = engine_rate(s, batch_.lengths);
+  EngineChoice out{layout, rate, 0, {}};
+  out.tokens_per_second = rate.tokens_per_second() * static_cast<double>(config_.rollout.replicas);
   out.memory = actors::rollout_memory(s);
   return out;
 }
@@ -225,23 +158,24 @@ Result<ConfigPlan> Planner::run() {
   plan.device_memory = actors::device_capacity(run_);
   plan.host_memory = actors::host_capacity(run_);
   plan.lengths = batch_.lengths;
-  std::vector<TrainerChoice> ranked = trainers();
-  plan.scenarios = fitting_;
+  const std::vector<RankedTrainer> ranked = trainers();
+  plan.scenarios = std::ssize(ranked);
   if (ranked.empty()) {
     return Error{ErrorCode::OutOfMemory,
                  fmt::format("no layout of the trainer fits its {} cards of {}",
                              run_.trainer_cards,
                              run_.cluster.name)};
   }
-  for (std::size_t i = 0; i < std::min(kTried, ranked.size()) && plan.rollouts.empty(); ++i) {
+  for (const std::size_t i : undominated(ranked)) {
     for (const RolloutEngineConfig& layout : rollout_layouts()) {
       if (const auto filled = with_largest_cache(layout, ranked[i].layout))
         plan.rollouts.push_back(time_engine(*filled));
     }
-    if (!plan.rollouts.empty())
-      plan.trainers.assign(
-          ranked.begin() + static_cast<std::ptrdiff_t>(i),
-          ranked.begin() + static_cast<std::ptrdiff_t>(std::min(i + kShown, ranked.size())));
+    if (plan.rollouts.empty())
+      continue;
+    for (std::size_t n = i; n < std::min(i + kShown, ranked.size()); ++n)
+      plan.trainers.push_back(time_trainer(ranked[n].layout));
+    break;
   }
   if (plan.rollouts.empty()) {
     const Status together = check_together(config_.simulation.rollout, ranked.front().layout);
@@ -251,10 +185,9 @@ Result<ConfigPlan> Planner::run() {
   }
   std::ranges::stable_sort(plan.rollouts, std::ranges::greater(), &EngineChoice::tokens_per_second);
   plan.rollouts.resize(std::min(kShown, plan.rollouts.size()));
-  SimulatedRun s = run_;
-  if (actors::check_trainer(s))
-    plan.configured_trainer = time_trainer(s);
-  const SimulationSettings engine = engine_settings(run_.config.rollout);
+  if (actors::check_trainer(run_))
+    plan.configured_trainer = time_trainer(run_.config.trainer);
+  const SimulationSettings engine = engine_settings(run_, config_, cards_);
   if (actors::check_rollout(engine) && actors::kv_tokens(engine).count() > 0)
     plan.configured_rollout = time_engine(run_.config.rollout);
   plan.config.simulation.trainer = plan.trainers.front().layout;

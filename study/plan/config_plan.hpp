@@ -4,9 +4,8 @@
 //   trainer   tp, pp, vpp, cp, ep, micro_batch_tokens and where the optimizer lives: the fastest
 //             update of the run's first batch, among those of study/simulate/trainer_space.hpp that
 //             fit the device and the host's share
-//   rollout   tp, ep and kv_share: the most tokens/s of all engines. An engine runs the responses
-//             that its concurrency allows and its cache holds with two standard deviations to spare
-//             (sim_hw/plan/rollout_search.hpp), at the cost of rollout/simulated/engine_cost.hpp
+//   rollout   tp, ep and kv_share: the most tokens/s of all engines, among the layouts and at the
+//             rates of study/simulate/engine_space.hpp
 // Both together must fit every phase of every card (actors/simulation/memory_phases.hpp): of
 // the trainer's layouts, fastest first, the first that leaves room for an engine is taken, and
 // beside it the engine of most tokens/s with the largest kv_share that fits, in steps of 0.01.
@@ -19,6 +18,7 @@
 #include "core/result.hpp"
 #include "orchestrator/pipeline/pipeline_config.hpp"
 #include "sim_hw/plan/rollout_search.hpp"
+#include "study/simulate/engine_space.hpp"
 #include "trainer/simulated/update_cost.hpp"
 
 #include <optional>
@@ -42,15 +42,9 @@ struct TrainerChoice {
 
 struct EngineChoice {
   actors::RolloutEngineConfig layout;
-  std::int64_t replicas = 0;  ///< Of attention, in one engine.
-  std::int64_t running = 0;   ///< Responses of one engine.
-  double step = 0;            ///< Seconds of a decode step.
-  double prefill = 0;         ///< Of prompts, for each step.
-  double tokens_per_second = 0;
+  EngineRate rate;               ///< Of one engine.
+  double tokens_per_second = 0;  ///< Of all.
   actors::ActorMemory memory;
-
-  /// Seconds per token of one response.
-  double token_seconds() const { return step + prefill; }
 };
 
 struct ConfigPlan {

@@ -35,8 +35,8 @@ struct EngineJson {
 template <class V>
 void describe(V& v, EngineJson& e) {
   v.field(1, "layout", e.choice.layout);
-  v.field(2, "running", e.choice.running);
-  double seconds = e.choice.token_seconds();
+  v.field(2, "running", e.choice.rate.running);
+  double seconds = e.choice.rate.token_seconds();
   v.field(3, "token_seconds", seconds);
   v.field(4, "tokens_per_second", e.choice.tokens_per_second);
   double device = e.choice.memory.device.total();
@@ -115,9 +115,9 @@ std::string rollout_text(const ConfigPlan& plan, const sim_hw::ErrorSpread& spre
                     std::to_string(c.layout.tp),
                     std::to_string(c.layout.ep),
                     fmt::format("{:.2f}", c.layout.kv_share),
-                    std::to_string(c.running),
-                    sim_hw::readable(c.token_seconds(), "s"),
-                    sim_hw::readable(c.prefill, "s"),
+                    std::to_string(c.rate.running),
+                    sim_hw::readable(c.rate.token_seconds(), "s"),
+                    sim_hw::readable(c.rate.prefill, "s"),
                     thousands(c.tokens_per_second),
                     sim_hw::readable(c.memory.device.total(), "B")});
   };
@@ -129,7 +129,7 @@ std::string rollout_text(const ConfigPlan& plan, const sim_hw::ErrorSpread& spre
          sureness_text(spread,
                        plan.config.simulation.cluster,
                        "a token of 1",
-                       plan.rollouts.front().token_seconds());
+                       plan.rollouts.front().rate.token_seconds());
 }
 
 }  // namespace

@@ -29,15 +29,15 @@ actors::LengthConfig lengths_of(const LengthSpread& spread) {
 LadderCell climb(const LadderOptions& options,
                  const Rung& rung,
                  const LengthSpread& spread,
-                 LayoutChooser& layouts,
-                 std::int64_t devices_per_card) {
+                 const actors::SimulatedRun& run,
+                 LayoutChooser& layouts) {
   orchestrator::PipelineConfig like = options.config;
   like.name = fmt::format("ladder-{}", rung.id);
   like.staleness.bound = rung.bound;
   like.simulation.response = lengths_of(spread);
   std::vector<Space> spaces;
   for (const orchestrator::PlacementMode mode : rung.modes)
-    spaces.emplace_back(like, mode, devices_per_card);
+    spaces.emplace_back(like, mode, run);
   LadderCell cell{rung.id, spread, std::nullopt, {}};
   auto tuned = hill_climb(spaces, layouts, options.tune);
   if (tuned)
@@ -124,9 +124,8 @@ Result<Ladder> climb_ladder(const LadderOptions& options) {
     like.simulation.response = lengths_of(spread);
     TEMPER_TRY(const auto pipeline, orchestrator::resolve(std::move(like)));
     TEMPER_TRY(LayoutChooser layouts, LayoutChooser::create(pipeline));
-    const std::int64_t dies = pipeline.simulation->cluster.dies_per_card;
     for (const Rung& rung : options.rungs) {
-      out.cells.push_back(climb(options, rung, spread, layouts, dies));
+      out.cells.push_back(climb(options, rung, spread, *pipeline.simulation, layouts));
       if (options.on_cell)
         TEMPER_TRY_STATUS(options.on_cell(out));
     }

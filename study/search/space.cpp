@@ -1,12 +1,13 @@
 #include "study/search/space.hpp"
 
+#include "study/simulate/engine_space.hpp"
+
 #include <algorithm>
 
 namespace temper::study {
 namespace {
 
 constexpr std::int64_t kSlots[] = {8, 16, 24, 32, 48, 64, 96, 128, 192, 256};
-constexpr std::int64_t kMostTp = 16;
 constexpr std::int64_t kReturnShares[] = {0, 5, 10, 25, 50};
 constexpr std::int64_t kFewestSixteenths = 3, kMostSixteenths = 14;
 
@@ -40,10 +41,10 @@ std::vector<std::int64_t> reference_shares(std::int64_t cards) {
 
 Space::Space(orchestrator::PipelineConfig like,
              orchestrator::PlacementMode mode,
-             std::int64_t devices_per_card)
-    : like_(std::move(like)), mode_(mode), devices_per_card_(devices_per_card) {
+             const actors::SimulatedRun& run)
+    : like_(std::move(like)), mode_(mode), devices_per_card_(run.cluster.dies_per_card) {
   axes_.push_back({"engine cards", powers_of_two(like_.placement.cards)});
-  axes_.push_back({"tp", powers_of_two(kMostTp)});
+  axes_.push_back({"tp", engine_tps(run.model, like_.placement.cards * devices_per_card_)});
   axes_.push_back({"slots", {std::begin(kSlots), std::end(kSlots)}});
   add_placement_axes();
 }

@@ -3,7 +3,7 @@
 // point (study/simulate/layouts.hpp).
 //
 //   engine cards      of one rollout engine: powers of two
-//   tp                devices of one replica of attention: powers of two up to 16
+//   tp                devices of one replica of attention, as study/simulate/engine_space.hpp
 //   slots             responses in flight per replica of attention; never more than the bound lets
 //                     be outstanding
 //   reference cards   own cards of the reference, about 1/24 to 1/4 of all; 0 without a reference,
@@ -31,10 +31,10 @@ class Space {
   };
   using Point = std::vector<std::size_t>;  ///< A place in the values of each axis.
 
-  /// Everything but the axes is as in `like`. `devices_per_card`: of its cluster.
+  /// Everything but the axes is as in `like`, whose cluster and model are those of `run`.
   Space(orchestrator::PipelineConfig like,
         orchestrator::PlacementMode mode,
-        std::int64_t devices_per_card);
+        const actors::SimulatedRun& run);
 
   const std::vector<Axis>& axes() const { return axes_; }
   std::size_t size() const;

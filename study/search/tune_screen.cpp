@@ -20,7 +20,7 @@ Screen::Screen(Region region, LayoutChooser layouts, const actors::SimulatedRun&
   for (const double eta : region_.etas) {
     orchestrator::PipelineConfig like = region_.like;
     like.staleness.bound = eta;
-    spaces_.emplace_back(std::move(like), region_.mode, run.cluster.dies_per_card);
+    spaces_.emplace_back(std::move(like), region_.mode, run);
   }
 }
 

@@ -12,6 +12,16 @@ std::vector<Tokens> FirstBatch::sequences() const {
   return out;
 }
 
+sim_hw::RolloutLengths FirstBatch::lengths() const {
+  std::vector<double> drawn;
+  double prompt = 0;
+  for (std::size_t i = 0; i < responses.size(); ++i) {
+    drawn.push_back(static_cast<double>(responses[i].count()));
+    prompt += static_cast<double>(prompt_of(i).count());
+  }
+  return sim_hw::rollout_lengths(prompt / static_cast<double>(drawn.size()), drawn);
+}
+
 FirstBatch draw_first_batch(const orchestrator::PipelineConfig& config,
                             const actors::SimulationConfig& simulation) {
   const actors::Lengths prompts(simulation.prompt, config.seed, actors::kPromptLengths);

@@ -4,6 +4,7 @@
 
 #include "actors/simulation/simulation_config.hpp"
 #include "orchestrator/pipeline/pipeline_config.hpp"
+#include "sim_hw/plan/rollout_search.hpp"
 
 #include <cstdint>
 #include <vector>
@@ -18,6 +19,8 @@ struct FirstBatch {
   Tokens prompt_of(std::size_t response) const { return prompts[response / group_size]; }
   /// Prompt and response together, of every response.
   std::vector<Tokens> sequences() const;
+  /// What its rollout generates.
+  sim_hw::RolloutLengths lengths() const;
 };
 
 /// `simulation`: that of resolve(), whose lengths have been read.

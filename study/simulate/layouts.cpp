@@ -5,12 +5,11 @@
 #include "actors/simulation/role_layouts.hpp"
 #include "actors/simulation/role_memory.hpp"
 #include "orchestrator/pipeline/simulated_memory.hpp"
-#include "study/simulate/first_batch.hpp"
+#include "study/simulate/engine_space.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <numeric>
 
 namespace temper::study {
 namespace {
@@ -19,8 +18,6 @@ using actors::SimulatedRun;
 
 /// Of kv_share, from the largest tried.
 constexpr int kMostTwentieths = 19;
-/// Layouts of the trainer, fastest first, that are tried beside the other roles.
-constexpr std::size_t kTried = 64;
 
 }  // namespace
 
@@ -29,8 +26,8 @@ Result<LayoutChooser> LayoutChooser::create(const orchestrator::ResolvedPipeline
   TEMPER_TRY_STATUS(actors::check_lengths(run.config.prompt));
   TEMPER_TRY_STATUS(actors::check_lengths(run.config.response));
   run.cluster.fits.clear();  // where constants come from is not asked here, and costs copies
-  std::vector<Tokens> batch = draw_first_batch(like.config, run.config).sequences();
-  return LayoutChooser(std::move(run), std::move(batch));
+  const FirstBatch batch = draw_first_batch(like.config, run.config);
+  return LayoutChooser(std::move(run), batch);
 }
 
 const std::vector<actors::TrainerEngineConfig>& LayoutChooser::trainers(std::int64_t cards) {
@@ -39,10 +36,9 @@ const std::vector<actors::TrainerEngineConfig>& LayoutChooser::trainers(std::int
     return known->second;
   SimulatedRun s = run_;
   s.trainer_cards = cards;
-  const auto ranked = rank_trainers(
-      std::move(s), TrainerDegrees::Coarse, OptimizerPlace::AsConfigured, most_, packings_);
+  const std::vector<RankedTrainer> ranked = rank_trainers(std::move(s), most_, packings_);
   std::vector<actors::TrainerEngineConfig> tried;
-  for (std::size_t i = 0; i < std::min(kTried, ranked.size()); ++i)
+  for (const std::size_t i : undominated(ranked))
     tried.push_back(ranked[i].layout);
   return trainers_.emplace(cards, std::move(tried)).first->second;
 }
@@ -83,6 +79,39 @@ std::optional<int> LayoutChooser::largest_kv_share(actors::SimulatedPlacement pl
   return low;
 }
 
+std::vector<std::int64_t> LayoutChooser::eps_of(const orchestrator::PipelineConfig& config,
+                                                const orchestrator::PlacementConfig& cards) const {
+  return engine_eps(
+      run_.model, std::ssize(cards.rollout) / config.rollout.replicas * run_.cluster.dies_per_card);
+}
+
+LayoutChooser::Completion LayoutChooser::fastest_engine(const orchestrator::PipelineConfig& config,
+                                                        const orchestrator::PlacementConfig& cards,
+                                                        actors::SimulatedPlacement placement,
+                                                        Completion widest) {
+  actors::SimulatedRun& run = placement.run;
+  const auto rate = [&](const Completion& c) {
+    run.config.rollout.ep = c.ep;
+    run.config.rollout.kv_share = c.kv_share;
+    return engine_rate(engine_settings(run, config, cards), lengths_).tokens_per_second();
+  };
+  Completion best = widest;
+  double most = rate(best);
+  for (const std::int64_t ep : eps_of(config, cards)) {
+    run.config.rollout.ep = ep;
+    const auto twentieths = ep == widest.ep ? std::nullopt : largest_kv_share(placement);
+    if (!twentieths)
+      continue;
+    const Completion other{widest.trainer, ep, static_cast<double>(*twentieths) / 20};
+    const double tokens_per_second = rate(other);
+    if (tokens_per_second > most) {
+      best = other;
+      most = tokens_per_second;
+    }
+  }
+  return best;
+}
+
 Result<LayoutChooser::Completion> LayoutChooser::choose(
     orchestrator::PipelineConfig config, const orchestrator::PlacementConfig& cards) {
   const auto trainer_cards = std::ssize(cards.trainer);
@@ -93,11 +122,14 @@ Result<LayoutChooser::Completion> LayoutChooser::choose(
   }
   SimulatedRun s = run_;
   s.config.rollout = config.simulation.rollout;
+  s.config.rollout.ep = eps_of(config, cards).back();
   actors::SimulatedPlacement placement = orchestrator::simulated_placement(config, cards, s);
   for (const actors::TrainerEngineConfig& layout : layouts) {
     placement.run.config.trainer = layout;
-    if (const auto twentieths = largest_kv_share(placement))
-      return Completion{layout, static_cast<double>(*twentieths) / 20};
+    if (const auto twentieths = largest_kv_share(placement)) {
+      const Completion widest{layout, s.config.rollout.ep, static_cast<double>(*twentieths) / 20};
+      return fastest_engine(config, cards, std::move(placement), widest);
+    }
   }
   return Error{
       ErrorCode::OutOfMemory,
@@ -112,8 +144,6 @@ Result<orchestrator::PipelineConfig> LayoutChooser::complete(
   const std::int64_t engine_devices =
       std::ssize(cards.rollout) / config.rollout.replicas * run_.cluster.dies_per_card;
   const std::int64_t tp = config.simulation.rollout.tp;
-  config.simulation.rollout.ep =
-      run_.model.moe ? std::gcd(engine_devices, run_.model.moe->experts) : 1;
   const std::int64_t rows = (config.rollout.concurrency * tp + engine_devices - 1) / engine_devices;
   const Key key{static_cast<std::int64_t>(cards.mode),
                 std::ssize(cards.rollout),
@@ -129,6 +159,7 @@ Result<orchestrator::PipelineConfig> LayoutChooser::complete(
   if (!known->second)
     return known->second.error();
   config.simulation.trainer = known->second->trainer;
+  config.simulation.rollout.ep = known->second->ep;
   config.simulation.rollout.kv_share = known->second->kv_share;
   return config;
 }

@@ -1,10 +1,9 @@
 // Completes a configuration on simulated hardware with what its memory allows and the cost model
 // already knows, so that a search need not try it run by run:
-//   trainer   tp, pp, vpp, cp, ep and micro_batch_tokens whose update of the run's first batch is
-//             fastest, among the coarse ones of trainer_space.hpp that every phase of every card's
-//             memory allows. The optimizer stays where the configuration has it
-//   rollout   ep: all devices of an engine, or as many of them as the experts divide by; kv_share:
-//             the largest that fits, in steps of 0.05
+//   trainer   the layout of trainer_space.hpp whose update of the run's first batch is fastest,
+//             of those that every phase of every card's memory allows
+//   rollout   ep of engine_space.hpp: the most tokens/s at the engine's tp and slots; kv_share: the
+//             largest that fits, in steps of 0.05
 // Answers are remembered, so one chooser serves configurations that differ in cards, replicas,
 // concurrency and rollout layout alone. One thread.
 #pragma once
@@ -14,6 +13,7 @@
 #include "actors/simulation/role_memory.hpp"
 #include "core/result.hpp"
 #include "orchestrator/pipeline/resolve.hpp"
+#include "study/simulate/first_batch.hpp"
 #include "study/simulate/trainer_space.hpp"
 
 #include <array>
@@ -25,8 +25,8 @@ namespace temper::study {
 
 class LayoutChooser {
  public:
-  /// Requires: the configurations to complete have the cluster, model, lengths, batch and
-  /// optimizer_on_host of this one, which is simulated. Errors: lengths that cannot be drawn.
+  /// Requires: the configurations to complete have the cluster, model, lengths and batch of this
+  /// one, which is simulated. Errors: lengths that cannot be drawn.
   static Result<LayoutChooser> create(const orchestrator::ResolvedPipeline& like);
 
   /// From now on a device may use no more than this. Requires: before the first complete().
@@ -42,17 +42,29 @@ class LayoutChooser {
   using Key = std::array<std::int64_t, 8>;
   struct Completion {
     actors::TrainerEngineConfig trainer;
+    std::int64_t ep = 1;
     double kv_share = 0;
   };
 
-  LayoutChooser(actors::SimulatedRun run, std::vector<Tokens> batch)
-      : run_(std::move(run)), packings_(std::move(batch)), most_(actors::device_capacity(run_)) {}
-  /// The trainer's layouts on so many cards that are tried, fastest first.
+  LayoutChooser(actors::SimulatedRun run, const FirstBatch& batch)
+      : run_(std::move(run)),
+        packings_(batch.sequences()),
+        lengths_(batch.lengths()),
+        most_(actors::device_capacity(run_)) {}
+  /// The trainer's layouts on so many cards that are worth trying, fastest first.
   const std::vector<actors::TrainerEngineConfig>& trainers(std::int64_t cards);
-  /// The trainer's layout and the KV share of a configuration whose engine layout is set. An error
-  /// if no layout fits.
+  /// What completes a configuration. An error if no layout fits.
   Result<Completion> choose(orchestrator::PipelineConfig config,
                             const orchestrator::PlacementConfig& cards);
+  /// Of an engine, fewest first.
+  std::vector<std::int64_t> eps_of(const orchestrator::PipelineConfig& config,
+                                   const orchestrator::PlacementConfig& cards) const;
+  /// The ep of most tokens/s beside a trainer that is set, with its cache, from an answer with the
+  /// widest.
+  Completion fastest_engine(const orchestrator::PipelineConfig& config,
+                            const orchestrator::PlacementConfig& cards,
+                            actors::SimulatedPlacement placement,
+                            Completion widest);
   /// The largest KV share that fits, in twentieths of the memory; none: no share fits.
   std::optional<int> largest_kv_share(actors::SimulatedPlacement placement);
   /// NoCache: the layout cannot be, or its cache cannot hold one longest response.
@@ -60,8 +72,9 @@ class LayoutChooser {
   Fit fit(const actors::SimulatedPlacement& placement) const;
 
   actors::SimulatedRun run_;
-  actors::Packings packings_;  ///< Of one update's batch, prompts and responses together.
-  double most_;                ///< Bytes that a device may use.
+  actors::Packings packings_;       ///< Of one update's batch, prompts and responses together.
+  sim_hw::RolloutLengths lengths_;  ///< Of the same.
+  double most_;                     ///< Bytes that a device may use.
   std::map<std::int64_t, std::vector<actors::TrainerEngineConfig>> trainers_;
   std::map<Key, Result<Completion>> completions_;
   int last_share_ = 1;  ///< Where the next search for one begins; no part of any answer.

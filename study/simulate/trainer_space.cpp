@@ -6,7 +6,6 @@
 #include "trainer/simulated/update_cost.hpp"
 
 #include <algorithm>
-#include <bit>
 
 namespace temper::study {
 namespace {
@@ -15,17 +14,6 @@ using actors::SimulatedRun;
 using actors::TrainerEngineConfig;
 
 constexpr std::int64_t kMicroBatches[] = {4096, 8192, 16384, 32768};
-
-constexpr std::int64_t kCoarseTp = 16, kCoarseCp = 4, kCoarsePp = 32, kCoarseTokens = 8192;
-
-bool is_coarse(const TrainerEngineConfig& c) {
-  const bool two = c.mechanisms.schedule == sim_hw::PipelineSchedule::AdaptivePipe;
-  const auto power = [](std::int64_t n) {
-    return std::has_single_bit(static_cast<std::uint64_t>(n));
-  };
-  return power(c.tp) && power(c.ep) && c.tp <= kCoarseTp && c.cp <= kCoarseCp &&
-         c.pp <= kCoarsePp && c.vpp == (two ? 2 : 1) && c.micro_batch_tokens >= kCoarseTokens;
-}
 
 std::vector<std::int64_t> virtual_stages(const SimulatedRun& s, std::int64_t stages) {
   const std::int64_t layers = (s.model.layers + stages - 1) / stages;
@@ -39,18 +27,14 @@ std::vector<std::int64_t> virtual_stages(const SimulatedRun& s, std::int64_t sta
 /// Adds every choice that a cut by tp, cp and pp leaves.
 void add_choices(const SimulatedRun& s,
                  std::int64_t devices,
-                 OptimizerPlace place,
                  TrainerEngineConfig c,
                  std::vector<TrainerEngineConfig>& out) {
   const std::int64_t experts = s.model.moe ? s.model.moe->experts : 1;
-  const std::vector<bool> on_host = place == OptimizerPlace::Either
-                                        ? std::vector{false, true}
-                                        : std::vector<bool>{c.optimizer_on_host};
   const std::vector<std::int64_t> expert_cuts = sim_hw::divisors_up_to(experts, devices / c.pp);
   for (const std::int64_t vpp : virtual_stages(s, c.pp)) {
     for (const std::int64_t ep : expert_cuts) {
       for (const std::int64_t tokens : kMicroBatches) {
-        for (const bool host : on_host) {
+        for (const bool host : {false, true}) {
           c.vpp = vpp;
           c.ep = ep;
           c.micro_batch_tokens = tokens;
@@ -62,9 +46,7 @@ void add_choices(const SimulatedRun& s,
   }
 }
 
-std::vector<TrainerEngineConfig> trainer_layouts(const SimulatedRun& s,
-                                                 std::int64_t devices,
-                                                 OptimizerPlace place) {
+std::vector<TrainerEngineConfig> trainer_layouts(const SimulatedRun& s, std::int64_t devices) {
   std::vector<TrainerEngineConfig> out;
   TrainerEngineConfig c = s.config.trainer;
   for (const std::int64_t tp : sim_hw::divisors_up_to(s.model.heads, devices)) {
@@ -72,7 +54,7 @@ std::vector<TrainerEngineConfig> trainer_layouts(const SimulatedRun& s,
     for (c.cp = 1; tp * c.cp <= devices; c.cp *= 2) {
       for (c.pp = 1; c.pp <= std::min(s.model.layers, devices / (tp * c.cp)); ++c.pp) {
         if (devices % (tp * c.cp * c.pp) == 0)
-          add_choices(s, devices, place, c, out);
+          add_choices(s, devices, c, out);
       }
     }
   }
@@ -82,15 +64,11 @@ std::vector<TrainerEngineConfig> trainer_layouts(const SimulatedRun& s,
 }  // namespace
 
 std::vector<RankedTrainer> rank_trainers(SimulatedRun s,
-                                         TrainerDegrees degrees,
-                                         OptimizerPlace place,
                                          double most_bytes,
                                          actors::Packings& packings) {
   std::vector<RankedTrainer> out;
   for (const TrainerEngineConfig& layout :
-       trainer_layouts(s, s.trainer_cards * s.cluster.dies_per_card, place)) {
-    if (degrees == TrainerDegrees::Coarse && !is_coarse(layout))
-      continue;
+       trainer_layouts(s, s.trainer_cards * s.cluster.dies_per_card)) {
     s.config.trainer = layout;
     if (!actors::check_trainer(s))
       continue;
@@ -102,6 +80,18 @@ std::vector<RankedTrainer> rank_trainers(SimulatedRun s,
     out.push_back({layout, update.seconds(packings(update.limits())), device, host});
   }
   std::ranges::stable_sort(out, {}, &RankedTrainer::seconds);
+  return out;
+}
+
+std::vector<std::size_t> undominated(const std::vector<RankedTrainer>& ranked) {
+  std::vector<std::size_t> out;
+  for (std::size_t i = 0; i < ranked.size(); ++i) {
+    if (std::ranges::none_of(out, [&](std::size_t faster) {
+          return ranked[faster].device_bytes <= ranked[i].device_bytes &&
+                 ranked[faster].host_bytes <= ranked[i].host_bytes;
+        }))
+      out.push_back(i);
+  }
   return out;
 }
 

@@ -8,10 +8,7 @@
 //   vpp                 divisors of the layers of a stage, and what the schedule asks for
 //   ep                  divisors of the experts
 //   micro_batch_tokens  4K, 8K, 16K, 32K
-//   optimizer_on_host   as configured, or both
-// Coarse is the part of it for searches that rank the layouts of hundreds of card counts: tp, cp
-// and ep in powers of two, tp up to 16, cp up to 4, pp up to 32, no more chunks of a stage than the
-// schedule asks for, micro-batches of 8K and more.
+//   optimizer_on_host   both
 //
 // Time is that of one update of a batch by the equation that a run is charged
 // (trainer/simulated/update_cost.hpp).
@@ -25,10 +22,6 @@
 
 namespace temper::study {
 
-enum class OptimizerPlace { AsConfigured, Either };
-
-enum class TrainerDegrees { All, Coarse };
-
 struct RankedTrainer {
   actors::TrainerEngineConfig layout;
   double seconds = 0;       ///< Of an update.
@@ -39,9 +32,11 @@ struct RankedTrainer {
 /// All layouts on `run.trainer_cards` that can run and whose devices need no more than
 /// `most_bytes` each, nor more of the host than their share; fastest first.
 std::vector<RankedTrainer> rank_trainers(actors::SimulatedRun run,
-                                         TrainerDegrees degrees,
-                                         OptimizerPlace place,
                                          double most_bytes,
                                          actors::Packings& packings);
+
+/// Places in `ranked`, which is fastest first, of the layouts that no faster one beats in memory of
+/// the device and of the host: what is worth trying beside other roles on the same cards.
+std::vector<std::size_t> undominated(const std::vector<RankedTrainer>& ranked);
 
 }  // namespace temper::study

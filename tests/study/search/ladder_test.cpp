@@ -6,6 +6,7 @@
 #include "orchestrator/pipeline/placement.hpp"
 #include "orchestrator/pipeline/resolve.hpp"
 #include "orchestrator/pipeline/validate.hpp"
+#include "study/plan/config_plan.hpp"
 #include "study/search/ladder_report.hpp"
 #include "tests/support/small_pipeline.hpp"
 
@@ -23,8 +24,6 @@ namespace {
 
 using temper::testing::small_pipeline;
 
-constexpr std::int64_t kDevicesPerCard = 2;
-
 LadderOptions small_ladder(std::vector<std::string> ids) {
   LadderOptions options;
   options.config = small_pipeline();
@@ -41,9 +40,10 @@ LadderOptions small_ladder(std::vector<std::string> ids) {
 }
 
 TEST(Space, EveryPointIsAPlacementOfWholeEnginesOrNone) {
+  const ResolvedPipeline like = resolve(small_pipeline()).value();
   for (const auto& [mode, name] : EnumNames<PlacementMode>::value) {
     SCOPED_TRACE(name);
-    const Space space(small_pipeline(), mode, kDevicesPerCard);
+    const Space space(like.config, mode, *like.simulation);
     int placements = 0;
     Space::Point point(space.axes().size());
     const auto next = [&] {
@@ -87,6 +87,20 @@ TEST(Layouts, AreThoseOfTheFastestUpdateAndTheLargestCacheThatFit) {
   ASSERT_TRUE(fast && slow);
   EXPECT_LT(fast->whole.states.at(actors::CardState::Train) * fast->whole.seconds,
             slow->whole.states.at(actors::CardState::Train) * slow->whole.seconds);
+}
+
+TEST(Layouts, OfTheTrainerAreThoseThatAPlanOfTheSameCardsChooses) {
+  for (const PlacementMode mode : {PlacementMode::Separate, PlacementMode::Fused}) {
+    PipelineConfig config = small_pipeline();
+    config.placement.mode = mode;
+    auto chooser = LayoutChooser::create(resolve(config).value());
+    ASSERT_TRUE(chooser) << chooser.error().context;
+    const auto chosen = chooser->complete(config, resolve_placement(config));
+    ASSERT_TRUE(chosen) << chosen.error().context;
+    const auto plan = plan_config(config);
+    ASSERT_TRUE(plan) << plan.error().context;
+    EXPECT_EQ(chosen->simulation.trainer, plan->config.simulation.trainer) << name_of(mode);
+  }
 }
 
 TEST(Layouts, ThatFitNowhereAreAnErrorOfMemory) {
