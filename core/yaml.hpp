@@ -2,7 +2,9 @@
 //
 // Reading reports every error at once, each with its place, key, what was expected and found, and
 // the nearest valid name. Unknown and duplicate keys are errors; a Duration, Bytes or rate needs a
-// unit; a count is a plain integer; a value in quotes is text. Missing keys keep their default.
+// unit; a count is a plain integer; a value in quotes is text. Missing keys keep their default, and
+// so do keys whose value cannot be read or is out of bounds: whoever goes on with the struct, to
+// find more errors, finds nothing in it that its bounds forbid.
 #pragma once
 
 #include "core/nearest_name.hpp"
@@ -12,6 +14,7 @@
 #include <algorithm>
 #include <charconv>
 #include <limits>
+#include <utility>
 
 namespace temper {
 
@@ -64,11 +67,18 @@ class YamlReader {
     const YamlNode::Entry* entry = enter(name);
     if (entry == nullptr)
       return;
-    const std::size_t before = issues_.size();
-    read(entry->node, value);
-    if constexpr (Bounded<T>) {
-      if (issues_.size() == before)
-        check_bounds(entry->node, value, meta);
+    if constexpr (Described<T>) {
+      read(entry->node, value);
+    } else {
+      const std::size_t before = issues_.size();
+      T given{};
+      read(entry->node, given);
+      if constexpr (Bounded<T>) {
+        if (issues_.size() == before)
+          check_bounds(entry->node, given, meta);
+      }
+      if (issues_.size() == before && entry->node.kind != YamlNode::Kind::Broken)
+        value = std::move(given);
     }
     leave();
   }

@@ -152,6 +152,23 @@ TEST(Yaml, BoundsAreInclusive) {
   EXPECT_EQ(issues("wait: 3000h"), "x.yaml:1: wait: must be at most 2400h, found `3000h`\n");
 }
 
+TEST(Yaml, AValueThatIsOutOfBoundsOrCannotBeReadLeavesItsDefault) {
+  for (const char* text : {"inner: {tokens: 101}",
+                           "inner: {tokens: -9223372036854775808}",
+                           "number: 1e300",
+                           "number: nan",
+                           "wait: 3000h",
+                           "tiny: 128",
+                           "maybe: x",
+                           "words: {a: b}",
+                           "cards: [1, -1]",
+                           "rows: [{tokens: 1}, {tokens: 101}]",
+                           "named: {a: {tokens: 101}}"}) {
+    EXPECT_NE(issues(text), "") << text;
+    EXPECT_EQ(read_yaml<Sample>("x.yaml", text).value, Sample()) << text;
+  }
+}
+
 TEST(Yaml, NumbersInQuotesAreText) {
   EXPECT_EQ(issues("tiny: \"3\""), "x.yaml:1: tiny: expected an integer, found the text \"3\"\n");
   EXPECT_EQ(value("text: 3").text, "3");
