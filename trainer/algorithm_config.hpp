@@ -31,6 +31,7 @@ struct AlgorithmConfig {
   std::optional<WeightMode> behaviour_weight_mode;
   std::optional<bool> filter_equal_rewards;
   double filter_limit = 16;
+  double failure_limit = 8;
   std::optional<Tokens> overlong_buffer;
   double overlong_penalty = 1;
 };
@@ -73,6 +74,14 @@ void describe_columns(V& v, AlgorithmConfig& c) {
           {.doc = "Groups replaced so between two updates, as multiples of groups_per_update; "
                   "further ones are trained, so that a run ends whose every prompt is solved.",
            .min = 0.0});
+  v.field(
+      27,
+      "failure_limit",
+      c.failure_limit,
+      {.doc = "Groups that may fail between two updates, as multiples of groups_per_update, and "
+              "at least 16; one more ends the run with the reason of the last.",
+       .min = 0.0,
+       .max = 1e6});
   v.field(25,
           "overlong_buffer",
           c.overlong_buffer,

@@ -55,7 +55,9 @@ ActorFrame actor_frame(const orchestrator::Scheduler& scheduler, ActorId id) {
   a.restarts = state.restarts;
   if (state.life == orchestrator::Life::Launching) {
     a.state = CardState::Down;
-    a.on = state.restarts > 0 ? "restarting" : "starting";
+    a.on = state.life == orchestrator::Life::Waiting ? state.waiting.on
+           : state.restarts > 0                      ? "restarting"
+                                                     : "starting";
   } else if (a.load > 0 && a.state >= CardState::WaitData) {
     a.state = work_of(spec.role);
     a.on.clear();
@@ -144,6 +146,10 @@ Frame make_frame(std::string name,
   f.queue = metrics.queue();
   f.restarts = metrics.restarts().size();
   f.checkpoints = metrics.checkpoints().saved;
+  f.groups_failed = metrics.groups_failed();
+  f.responses_failed = metrics.responses_failed();
+  f.last_failure = metrics.last_failure();
+  f.lies = metrics.lies();
   return f;
 }
 

@@ -43,6 +43,9 @@ struct Frame {
   std::vector<ActorFrame> actors;
   orchestrator::QueueDepth queue;
   std::uint64_t restarts = 0, checkpoints = 0;
+  std::uint64_t groups_failed = 0, responses_failed = 0;
+  std::string last_failure;  ///< Which group failed last, and why; empty: none has.
+  std::uint64_t lies = 0;    ///< Messages that could not be.
 };
 
 /// The state at `now`. Rates are over the last updates, shares over the last kRecent. `scheduler`

@@ -197,6 +197,14 @@ void draw_staleness(Canvas& c, const Frame& f) {
   figure(c, "checkpoints", std::to_string(f.checkpoints));
   c.text("restarts ", kLabel).text(std::to_string(f.restarts), f.restarts > 0 ? kBad : kTitle);
   c.line();
+  if (f.responses_failed == 0 && f.lies == 0)
+    return;
+  label(c, "trouble");
+  if (f.lies > 0)
+    figure(c, "lies", std::to_string(f.lies));
+  figure(c, "responses failed", std::to_string(f.responses_failed));
+  figure(c, "groups failed", std::to_string(f.groups_failed));
+  c.text(f.last_failure, kFaint).line();
 }
 
 void draw_actor(Canvas& c, const ActorFrame& a) {
@@ -256,8 +264,14 @@ std::vector<std::pair<CardState, MainWait>> main_waits(const orchestrator::Summa
   return waits;
 }
 
-std::string actor_name(const orchestrator::SchedulerConfig& config, ActorId id) {
-  return id.value() < config.actors.size() ? config.actors[id.value()].name : "?";
+/// What went wrong so far, for the end of a line; empty: nothing.
+std::string trouble_text(const Frame& f) {
+  std::string text;
+  if (f.responses_failed > 0)
+    text += fmt::format(" failed {} ({} groups)", f.responses_failed, f.groups_failed);
+  if (f.lies > 0)
+    text += fmt::format(" lies {}", f.lies);
+  return text;
 }
 
 }  // namespace
@@ -284,7 +298,7 @@ std::string render_line(const Frame& f) {
   return fmt::format(
       "{:>8} step {}/{} reward {} tokens/s raw {} trained {} effective {} busy% {} staleness "
       "{:.2f} "
-      "(max {}/{}) groups {}+{}+{} left {}",
+      "(max {}/{}) groups {}+{}+{} left {}{}",
       clock_text(f.elapsed),
       f.step,
       f.steps,
@@ -299,35 +313,8 @@ std::string render_line(const Frame& f) {
       f.queue.generating,
       f.queue.scoring,
       f.queue.ready,
-      f.left ? clock_text(*f.left) : "-");
-}
-
-std::vector<std::string> event_lines(const orchestrator::Record& record,
-                                     const orchestrator::SchedulerConfig& config) {
-  std::vector<std::string> lines;
-  const std::string when = fmt::format("{:>8} ", clock_text(record.time.time_since_epoch()));
-  if (const auto* saved = std::get_if<orchestrator::event::CheckpointSaved>(&record.event)) {
-    lines.push_back(
-        when +
-        (saved->error.empty()
-             ? fmt::format("checkpoint of step {} saved", saved->version)
-             : fmt::format("checkpoint of step {} failed: {}", saved->version, saved->error)));
-  } else if (std::holds_alternative<orchestrator::event::Resumed>(record.event)) {
-    lines.push_back(when + "resumed from the last checkpoint");
-  } else if (std::holds_alternative<orchestrator::event::StopRequested>(record.event)) {
-    lines.push_back(when + "stopping: the update under way is finished first");
-  }
-  for (const orchestrator::Command& command : record.commands) {
-    if (const auto* launch = std::get_if<orchestrator::command::Launch>(&command)) {
-      if (!launch->reason.empty()) {
-        lines.push_back(fmt::format(
-            "{}restarting {}: {}", when, actor_name(config, launch->actor), launch->reason));
-      }
-    } else if (const auto* rollback = std::get_if<orchestrator::command::Rollback>(&command)) {
-      lines.push_back(fmt::format("{}rolling back: {}", when, rollback->reason));
-    }
-  }
-  return lines;
+      f.left ? clock_text(*f.left) : "-",
+      trouble_text(f));
 }
 
 namespace {
@@ -414,6 +401,8 @@ std::string render_closing(const orchestrator::Summary& s,
       .line();
   if (s.wasted_tokens > 0 || !s.restarts.empty() || s.groups.responses_failed > 0) {
     label(c, "trouble");
+    if (s.lies > 0)
+      figure(c, "lies", std::to_string(s.lies));
     figure(c, "restarts", std::to_string(s.restarts.size()));
     figure(c, "responses failed", grouped(static_cast<std::int64_t>(s.groups.responses_failed)));
     figure(c, "tokens wasted", grouped(s.wasted_tokens));

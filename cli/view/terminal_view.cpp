@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <bit>
 #include <cerrno>
 #include <cstdlib>
 #include <string_view>
@@ -82,7 +83,20 @@ void TerminalView::feed(const orchestrator::Record& record,
   const auto* saved = std::get_if<orchestrator::event::CheckpointSaved>(&record.event);
   if (live && saved != nullptr && saved->error.empty())
     return;  // the picture counts them
-  for (const std::string& line : event_lines(record, config)) {
+  std::vector<std::string> said = event_lines(record, config);
+  for (const orchestrator::Command& command : record.commands) {
+    const auto* release = std::get_if<orchestrator::command::Release>(&command);
+    if (release == nullptr || release->outcome != orchestrator::Outcome::Failed)
+      continue;
+    if (std::has_single_bit(++groups_failed_)) {  // the 1st, 2nd, 4th, 8th ...
+      said.push_back(fmt::format("{:>8} group {} failed ({} so far): {}",
+                                 clock_text(record.time.time_since_epoch()),
+                                 release->group,
+                                 groups_failed_,
+                                 release->reason));
+    }
+  }
+  for (const std::string& line : said) {
     Canvas canvas(live ? size_of(options_.fd).columns : 1000, options_.colours);
     canvas.text(line).line();
     text += canvas.take();

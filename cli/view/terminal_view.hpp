@@ -59,6 +59,7 @@ class TerminalView {
   std::size_t width_ = 0;  ///< It was drawn for.
   std::string picture_;
   std::size_t line_at_step_ = 0;
+  std::uint64_t groups_failed_ = 0;
 };
 
 }  // namespace temper::cli

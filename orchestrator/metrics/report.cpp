@@ -142,6 +142,14 @@ void write_usage(Page& page, const Summary& s) {
 }
 
 void write_troubles(Page& page, const Summary& s) {
+  if (s.groups.failed > 0) {
+    page.title("failures");
+    page.line("groups", "{:>14}   last: {}", s.groups.failed, s.groups.last_failure);
+  }
+  if (s.lies > 0) {
+    page.title("lies");
+    page.line("messages", "{:>14}   that could not be; who sent them was replaced", s.lies);
+  }
   if (!s.restarts.empty()) {
     page.title("restarts");
     for (const RestartSummary& r : s.restarts)

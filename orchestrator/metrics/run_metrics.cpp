@@ -1,5 +1,7 @@
 #include "orchestrator/metrics/run_metrics.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -362,10 +364,11 @@ void RunMetrics::on_event(const event::CheckpointSaved& e) {
 
 // --- Commands
 
-void RunMetrics::on_command(const command::Launch& c) {
-  void_leases(c.actor);
-  if (!c.reason.empty())
-    restarts_.push_back({Restart::Kind::Actor, now_, name_of_actor(c.actor), c.reason});
+/// `reason` is empty at a launch that is none, or whose reason was said before.
+void RunMetrics::restart(ActorId actor, const std::string& reason) {
+  void_leases(actor);
+  if (!reason.empty())
+    restarts_.push_back({Restart::Kind::Actor, now_, name_of_actor(actor), reason});
 }
 
 void RunMetrics::on_command(const command::Rollback& c) {
@@ -417,6 +420,8 @@ void RunMetrics::on_command(const command::Train& c) {
 void RunMetrics::on_command(const command::Release& c) {
   if (c.outcome == Outcome::Trained)
     return;  // counted when the update was done
+  if (c.outcome == Outcome::Failed)
+    last_failure_ = fmt::format("group {}: {}", c.group, c.reason);
   ++(c.outcome == Outcome::Failed    ? stored_.groups_failed
      : c.outcome == Outcome::Evicted ? stored_.groups_evicted
                                      : stored_.groups_filtered);

@@ -147,6 +147,10 @@ class RunMetrics {
   const Turns& turns() const { return turns_; }
   const CheckpointTotals& checkpoints() const { return checkpoints_; }
   std::uint64_t resumes() const { return resumes_; }
+  /// Messages that could not be, each of which cost its sender a restart.
+  std::uint64_t lies() const { return lies_; }
+  /// Why the last group failed; empty: none has.
+  const std::string& last_failure() const { return last_failure_; }
   /// From the end of an update until an engine uses its weights.
   Duration publish_lag_max() const { return lag_max_; }
   Duration publish_lag_mean() const;
@@ -189,6 +193,7 @@ class RunMetrics {
 
   void on_event(const event::Started& e);
   void on_event(const event::Resumed& e);
+  void on_event(const event::ActorDown& e) { lies_ += e.lied ? 1 : 0; }
   void on_event(const event::Generated& e);
   void on_event(const event::ReferenceScored& e);
   void on_event(const event::Judged& e);
@@ -199,7 +204,8 @@ class RunMetrics {
   template <class E>
   void on_event(const E&) {}
 
-  void on_command(const command::Launch& c);
+  void on_command(const command::Launch& c) { restart(c.actor, c.reason); }
+  void on_command(const command::Discard& c) { restart(c.actor, c.reason); }
   void on_command(const command::Dispatch& c);
   void on_command(const command::ScoreReference& c);
   void on_command(const command::Judge& c);
@@ -213,6 +219,7 @@ class RunMetrics {
   std::uint64_t group_of(ResponseId r) const { return ids_.group_of(r).value(); }
   Response* response(ResponseId r);
   void train_group(const actors::Certificate::Entry& entry, PolicyVersion step, Update& update);
+  void restart(ActorId actor, const std::string& reason);
   void void_leases(ActorId actor);
   void settle_stage(Group& group);
   void move_to(Group& group, Stage stage);
@@ -249,6 +256,8 @@ class RunMetrics {
   std::map<actors::SwitchAction, SwitchTotals> switches_;
   CheckpointTotals checkpoints_;
   std::uint64_t resumes_ = 0;
+  std::uint64_t lies_ = 0;
+  std::string last_failure_;
 };
 
 }  // namespace temper::orchestrator

@@ -165,7 +165,9 @@ Summary summarize(const RunMetrics& m, const RunIdentity& identity) {
               m.groups_filtered(),
               m.groups_failed(),
               m.responses_failed(),
-              m.groups_evicted()};
+              m.groups_evicted(),
+              m.last_failure()};
+  s.lies = m.lies();
   s.reward = reward(m.updates());
   s.lengths = {rounded(m.lengths().mean()),
                m.lengths().quantile(0.5),

@@ -42,7 +42,8 @@ struct StalenessSummary {
 };
 struct GroupSummary {
   std::uint64_t trained = 0, filtered = 0, failed = 0, responses_failed = 0;
-  std::uint64_t evicted = 0;  ///< Given up for their age.
+  std::uint64_t evicted = 0;   ///< Given up for their age.
+  std::string last_failure{};  ///< Which group failed last, and why; empty: none has.
 };
 struct RewardSummary {
   std::optional<double> first, last, best;
@@ -109,6 +110,7 @@ struct Summary {
   std::optional<MfuSummary> mfu;
   std::optional<std::map<actors::RoleKind, RoleMemory>> memory;
   std::optional<NetworkSummary> network;
+  std::uint64_t lies = 0;  ///< Messages that could not be; their senders were replaced.
   std::string log_hash;    ///< 16 hexadecimal digits.
   bool simulated = false;  ///< Its time is that of simulated hardware.
 };
@@ -157,6 +159,7 @@ void describe(V& v, GroupSummary& s) {
   v.field(3, "failed", s.failed);
   v.field(4, "responses_failed", s.responses_failed);
   v.field(5, "evicted", s.evicted);
+  v.field(6, "last_failure", s.last_failure);
 }
 template <class V>
 void describe(V& v, RewardSummary& s) {
@@ -248,6 +251,7 @@ void describe(V& v, Summary& s) {
   v.field(22, "mfu", s.mfu, {.doc = "Model FLOP utilisation; simulated runs."});
   v.field(23, "memory", s.memory, {.doc = "High-water marks by role; simulated runs."});
   v.field(24, "network", s.network, {.doc = "Bytes by plane; simulated runs."});
+  v.field(25, "lies", s.lies);
 }
 
 }  // namespace temper::orchestrator

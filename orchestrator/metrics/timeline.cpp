@@ -76,6 +76,8 @@ void Timeline::feed(const Record& record) {
       set_wait(wait->actor, wait->state, wait->on, now);
     } else if (const auto* launch = std::get_if<command::Launch>(&command)) {
       set_wait(launch->actor, CardState::Down, "start", now);
+    } else if (const auto* discard = std::get_if<command::Discard>(&command)) {
+      set_wait(discard->actor, CardState::Down, "restart", now);
     }
   }
   if (now >= next_settle_ && progress_) {

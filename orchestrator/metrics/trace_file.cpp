@@ -217,6 +217,8 @@ void TraceFile::mark_events(const Record& record) {
     if (const auto* launch = std::get_if<command::Launch>(&command)) {
       if (!launch->reason.empty())
         mark(Process::Actors, launch->actor.value(), now, "restart: " + launch->reason);
+    } else if (const auto* discard = std::get_if<command::Discard>(&command)) {
+      mark(Process::Actors, discard->actor.value(), now, "restart: " + discard->reason);
     } else if (const auto* rollback = std::get_if<command::Rollback>(&command)) {
       mark(Process::Run, 0, now, "rollback: " + rollback->reason);
     } else if (const auto* finish = std::get_if<command::Finish>(&command)) {

@@ -32,9 +32,15 @@ void Turns::feed(const Record& record) {
     else if (const auto* commit = std::get_if<command::CommitWeights>(&command))
       begin("bind", commit->actor, now);
     else if (const auto* launch = std::get_if<command::Launch>(&command))
-      for (auto& [state, open] : open_)
-        open.actors.erase(launch->actor);
+      forget(launch->actor);
+    else if (const auto* discard = std::get_if<command::Discard>(&command))
+      forget(discard->actor);
   }
+}
+
+void Turns::forget(ActorId actor) {
+  for (auto& [state, open] : open_)
+    open.actors.erase(actor);
 }
 
 void Turns::begin(std::string_view state, ActorId actor, Time now) {

@@ -28,6 +28,18 @@ Result<ResolvedPipeline> resolve(PipelineConfig config) {
   return out;
 }
 
+namespace {
+
+/// So few failures in a row say nothing yet, however small the batch is.
+constexpr double kLeastFailedGroups = 16;
+
+std::uint64_t failed_groups_limit(const trainer::AlgorithmConfig& config) {
+  return static_cast<std::uint64_t>(
+      std::max(kLeastFailedGroups, std::ceil(config.failure_limit * config.groups_per_update)));
+}
+
+}  // namespace
+
 SchedulerConfig scheduler_config(const ResolvedPipeline& pipeline) {
   const PipelineConfig& config = pipeline.config;
   SchedulerConfig out;
@@ -44,10 +56,14 @@ SchedulerConfig scheduler_config(const ResolvedPipeline& pipeline) {
   out.age = config.staleness.age;
   out.checkpoint_every = static_cast<std::uint64_t>(config.checkpoint.every);
   out.max_restarts = config.transport.max_restarts;
+  out.restarts_forgiven_after = config.transport.restarts_forgiven_after;
+  if (config.hardware == HardwareKind::Local)  // a simulated start costs this machine nothing
+    out.starts_at_once = config.transport.starts_at_once;
   out.deadlines = config.deadlines;
   out.filter_equal_rewards =
       trainer::resolve(config.algorithm, config.sampling.max_new_tokens).filter_equal_rewards;
   out.filter_limit = config.algorithm.filter_limit;
+  out.failed_groups_limit = failed_groups_limit(config.algorithm);
   return out;
 }
 

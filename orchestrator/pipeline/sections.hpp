@@ -61,6 +61,8 @@ struct TransportSection {
   Duration heartbeat = std::chrono::milliseconds(250);
   Duration heartbeat_timeout = std::chrono::seconds(3);
   std::int32_t max_restarts = 3;
+  Duration restarts_forgiven_after = std::chrono::minutes(10);
+  std::int32_t starts_at_once = 16;
   std::int32_t actors_per_worker = 16;
   actors::TransportConfig limits;  ///< Its fields are fields of this section.
 };
@@ -212,7 +214,22 @@ void describe(V& v, TransportSection& c) {
   v.field(15,
           "max_restarts",
           c.max_restarts,
-          {.doc = "Replacements of one actor before the run gives up.", .min = 0, .max = 1000});
+          {.doc = "Replacements of one actor in a row before the run gives up. They are forgiven "
+                  "when a checkpoint finds the actor at work, and after "
+                  "`restarts_forgiven_after`.",
+           .min = 0,
+           .max = 1000});
+  v.field(17,
+          "restarts_forgiven_after",
+          c.restarts_forgiven_after,
+          {.doc = "An actor that was at work for so long begins to count anew.",
+           .min = std::chrono::seconds(1)});
+  v.field(18,
+          "starts_at_once",
+          c.starts_at_once,
+          {.doc = "Most actors that start at the same time; others wait for their turn.",
+           .min = 1,
+           .max = 4096});
   v.field(
       16,
       "actors_per_worker",

@@ -127,12 +127,15 @@ class Auditor {
   void on_command(const command::Judge& c);
   void on_command(const command::Train& c);
   void on_command(const command::Release& c);
-  void on_command(const command::Launch& c);
+  void on_command(const command::Launch& c) { forget(c.actor); }
+  void on_command(const command::Discard& c) { forget(c.actor); }
   void on_command(const command::Switch& c);
   void on_command(const command::Finish& c);
   template <class C>
   void on_command(const C&) {}
 
+  /// Its process ends: nothing that it held is in force.
+  void forget(ActorId actor);
   void violation(const std::string& what);
   /// The largest age that the run's policy allows; none: any.
   std::optional<std::uint64_t> bound() const;

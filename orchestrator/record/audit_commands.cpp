@@ -8,10 +8,10 @@
 
 namespace temper::orchestrator {
 
-void Auditor::on_command(const command::Launch& c) {
-  state_.engine_version.erase(c.actor.value());
-  state_.visiting.erase(c.actor.value());
-  std::erase_if(state_.leases, [&](const auto& l) { return l.second.actor == c.actor.value(); });
+void Auditor::forget(ActorId actor) {
+  state_.engine_version.erase(actor.value());
+  state_.visiting.erase(actor.value());
+  std::erase_if(state_.leases, [&](const auto& l) { return l.second.actor == actor.value(); });
 }
 
 /// Shared cards belong to one role at a time.

@@ -16,7 +16,8 @@ enum class Outcome { Trained, Filtered, Failed, Evicted };
 
 namespace command {
 
-/// Start (or start again) the actor's process. `reason` is empty the first time.
+/// Start (or start again) the actor's process. `reason`: why again; empty the first time, and after
+/// a Discard, which has said it.
 struct Launch {
   static constexpr std::string_view kName = "launch";
   ActorId actor;
@@ -26,6 +27,21 @@ template <class V>
 void describe(V& v, Launch& c) {
   v.field(1, "actor", c.actor);
   v.field(2, "reason", c.reason);
+}
+
+/// End the actor's process; nothing that it says counts any more. A Launch follows, not before
+/// `until`.
+struct Discard {
+  static constexpr std::string_view kName = "discard";
+  ActorId actor;
+  std::string reason;
+  Time until{};
+};
+template <class V>
+void describe(V& v, Discard& c) {
+  v.field(1, "actor", c.actor);
+  v.field(2, "reason", c.reason);
+  v.field(3, "until", c.until);
 }
 
 /// Generate these responses of one group.
@@ -230,7 +246,8 @@ using Command = std::variant<command::Launch,
                              command::Waiting,
                              command::Rollback,
                              command::Finish,
-                             command::Withdraw>;
+                             command::Withdraw,
+                             command::Discard>;
 using Commands = std::vector<Command>;
 
 }  // namespace orchestrator

@@ -46,16 +46,18 @@ void describe(V& v, ActorReady& e) {
   v.field(2, "weights", e.weights);
 }
 
-/// An actor's process ended or fell silent.
+/// An actor's process ended, fell silent, or said what it may not say (scheduler.find_lie).
 struct ActorDown {
   static constexpr std::string_view kName = "actor_down";
   ActorId actor;
   std::string reason;
+  bool lied = false;
 };
 template <class V>
 void describe(V& v, ActorDown& e) {
   v.field(1, "actor", e.actor);
   v.field(2, "reason", e.reason);
+  v.field(3, "lied", e.lied);
 }
 
 struct Generated {
@@ -108,6 +110,7 @@ struct Judged {
   ActorId actor;
   LeaseId lease;
   std::vector<Item> items;  ///< In the order of the lease's responses.
+  std::string failure{};    ///< Why one of them failed; empty: none has.
 };
 template <class V>
 void describe(V& v, Judged::Item& e) {
@@ -119,6 +122,7 @@ void describe(V& v, Judged& e) {
   v.field(1, "actor", e.actor);
   v.field(2, "lease", e.lease);
   v.field(3, "items", e.items);
+  v.field(4, "failure", e.failure);
 }
 
 struct Trained {

@@ -24,11 +24,47 @@ void for_each_deadline(const ActorState& a, F&& f) {
 
 }  // namespace
 
+void Fleet::renew(ActorId id, Life life) {
+  ActorState& a = state(id);
+  ActorState renewed;
+  renewed.life = life;
+  renewed.restarts = a.restarts;
+  renewed.late_starts = a.late_starts;
+  renewed.first_lease = a.first_lease;
+  renewed.busy_until = a.busy_until;
+  renewed.waiting = std::move(a.waiting);
+  a = std::move(renewed);
+}
+
+bool Fleet::may_start() const {
+  return starts_at_once_ == 0 ||
+         std::ranges::count(states_, Life::Launching, &ActorState::life) < starts_at_once_;
+}
+
+std::optional<ActorId> Fleet::next_to_start(Time now) const {
+  std::optional<ActorId> first;
+  for (std::uint32_t i = 0; i < states_.size(); ++i) {
+    const ActorState& a = states_[i];
+    if (a.life == Life::Waiting && a.launch_at <= now &&
+        (!first || a.launch_at < state(*first).launch_at))
+      first = ActorId(i);
+  }
+  return first && may_start() ? first : std::nullopt;
+}
+
 std::optional<Time> Fleet::next_deadline() const {
   std::optional<Time> earliest;
+  const auto consider = [&](Time t) { earliest = earliest ? std::min(*earliest, t) : t; };
+  bool waiting = false;
   for (const ActorState& a : states_) {
-    for_each_deadline(
-        a, [&](Time t, const std::string&) { earliest = earliest ? std::min(*earliest, t) : t; });
+    for_each_deadline(a, [&](Time t, const std::string&) { consider(t); });
+    waiting |= a.life == Life::Waiting;
+  }
+  if (waiting && may_start()) {
+    for (const ActorState& a : states_) {
+      if (a.life == Life::Waiting)
+        consider(a.launch_at);
+    }
   }
   return earliest;
 }

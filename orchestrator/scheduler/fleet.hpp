@@ -12,12 +12,20 @@
 
 namespace temper::orchestrator {
 
-enum class Life { Launching, Ready, Down };
+/// Waiting: lost, or not begun; it is launched at its time, once others that start leave room.
+enum class Life { Launching, Ready, Down, Waiting };
 
 struct ActorState {
   Life life = Life::Down;
-  std::int32_t restarts = 0;
+  std::int32_t restarts = 0;     ///< In a row: since they were last forgiven.
+  std::int32_t late_starts = 0;  ///< Of these, those that came after a start that took too long.
+  Time launch_at{};              ///< Waiting: not before.
   Time launch_deadline{};
+  Time ready_since{};
+
+  // What its messages are held against.
+  LeaseId first_lease;  ///< Leases below were granted before it was launched.
+  Time busy_until{};    ///< Its spans begin here or later.
 
   // Rollout engines.
   std::optional<PolicyVersion> version;  ///< Committed weights; none: no weights.
@@ -42,7 +50,9 @@ struct ActorState {
 class Fleet {
  public:
   Fleet() = default;
-  explicit Fleet(const std::vector<ActorSpec>& specs) : specs_(specs), states_(specs.size()) {
+  /// `starts_at_once`: how many may be launching; 0: any number.
+  explicit Fleet(const std::vector<ActorSpec>& specs, std::int32_t starts_at_once = 0)
+      : specs_(specs), states_(specs.size()), starts_at_once_(starts_at_once) {
     for (std::uint32_t i = 0; i < specs.size(); ++i) {
       by_role_[static_cast<std::size_t>(specs[i].role)].emplace_back(i);
       if (specs[i].takes_turns && specs[i].role == actors::RoleKind::Rollout)
@@ -70,14 +80,25 @@ class Fleet {
   }
   ActorId trainer() const { return with_role(actors::RoleKind::Trainer).front(); }
 
-  /// Earliest deadline of a launch, weight transfer or switch under way.
+  /// What the actor was asked is void, and what it held is gone: nothing is left of its state but
+  /// its restarts and what it was last said to wait for.
+  void renew(ActorId a, Life life);
+  /// Who is to be launched now: it waits, its time has come, and not too many are launching. The
+  /// one that has waited longest first.
+  std::optional<ActorId> next_to_start(Time now) const;
+
+  /// Earliest deadline of a launch, weight transfer or switch under way, or time of a launch that
+  /// waits for nothing else.
   std::optional<Time> next_deadline() const;
   /// An actor with such a deadline at or before `now`, and what it failed to do in time.
   std::optional<std::pair<ActorId, std::string>> overdue(Time now) const;
 
  private:
+  bool may_start() const;
+
   std::vector<ActorSpec> specs_;
   std::vector<ActorState> states_;
+  std::int32_t starts_at_once_ = 0;
   std::array<std::vector<ActorId>, 4> by_role_;
   std::vector<ActorId> turning_engines_, turning_references_;
 };

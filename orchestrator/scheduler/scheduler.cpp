@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 
 namespace temper::orchestrator {
 
@@ -27,17 +26,22 @@ void describe(V& v, Scheduler::Stored& s) {
   v.field(3, "queue", s.queue);
   v.field(5, "standing", s.standing);
   v.field(6, "filtered_since_update", s.filtered_since_update);
+  v.field(7, "failed_since_update", s.failed_since_update);
 }
 
 Commands Scheduler::on(const Event& event, Time now) {
   TEMPER_CHECK(now >= now_, "time went back");
   now_ = now;
   out_.clear();
-  if (finished_)
+  if (finished_) {
+    if (const auto* activity = std::get_if<event::Activity>(&event))
+      handle(*activity);
     return {};
+  }
   std::visit([this](const auto& e) { handle(e); }, event);
   if (!std::holds_alternative<event::Activity>(event)) {
     expire();
+    start_waiting();
     evict();
     checkpoint_or_end();
     drive_switch();
@@ -110,23 +114,6 @@ void Scheduler::handle(const event::Resumed& e) {
   launch_all();
 }
 
-void Scheduler::launch_all() {
-  fleet_ = Fleet(config_.actors);
-  switch_ = RoleSwitch(fleet_);
-  const std::size_t lent = fleet_.turning_engines().size();
-  lending_ = Lending(fleet_.rollouts().size() - lent,
-                     lent,
-                     std::int64_t{config_.groups_per_update} * config_.responses_per_group);
-  forecast_ = LengthForecast();
-  withdrawn_.clear();
-  for (std::uint32_t i = 0; i < fleet_.size(); ++i) {
-    ActorState& a = fleet_.state(ActorId(i));
-    a.life = Life::Launching;
-    a.launch_deadline = now_ + config_.deadlines.start;
-    emit(command::Launch{ActorId(i), ""});
-  }
-}
-
 void Scheduler::handle(const event::ActorReady& e) {
   ActorState& a = fleet_.state(e.actor);
   if (a.life != Life::Launching)
@@ -141,51 +128,12 @@ void Scheduler::handle(const event::ActorReady& e) {
                        stored_.progress.version));
     return;
   }
-  const auto restarts = a.restarts;
-  const auto waiting = a.waiting;
-  a = ActorState{};
-  a.life = Life::Ready;
-  a.restarts = restarts;
-  a.waiting = waiting;
+  fleet_.renew(e.actor, Life::Ready);
+  a.ready_since = now_;
 }
 
 void Scheduler::handle(const event::ActorDown& e) {
   lose(e.actor, e.reason);
-}
-
-void Scheduler::lose(ActorId actor, const std::string& reason) {
-  ActorState& a = fleet_.state(actor);
-  if (a.life == Life::Down)
-    return;
-  const std::string& name = fleet_.spec(actor).name;
-  stored_.queue.revoke_all(actor);
-  std::erase_if(withdrawn_,
-                [this](ResponseId r) { return stored_.queue.ready(Task::Generate).contains(r); });
-  if (actor == fleet_.trainer()) {
-    a.life = Life::Down;
-    // Its weights and optimizer are gone: everything since the last checkpoint is done again.
-    if (rollbacks_ >= config_.max_restarts) {
-      return finish(false,
-                    false,
-                    fmt::format("{} was lost {} times; last: {}", name, rollbacks_ + 1, reason));
-    }
-    finished_ = true;  // this scheduler's future is void; the driver resumes
-    emit(command::Rollback{fmt::format("{}: {}", name, reason)});
-    return;
-  }
-  if (a.restarts >= config_.max_restarts) {
-    a.life = Life::Down;
-    return finish(
-        false, false, fmt::format("{} was lost {} times; last: {}", name, a.restarts + 1, reason));
-  }
-  const auto restarts = a.restarts + 1;
-  const auto waiting = a.waiting;
-  a = ActorState{};
-  a.life = Life::Launching;
-  a.restarts = restarts;
-  a.waiting = waiting;
-  a.launch_deadline = now_ + config_.deadlines.start;
-  emit(command::Launch{actor, reason});
 }
 
 void Scheduler::handle(const event::Generated& e) {
@@ -193,7 +141,8 @@ void Scheduler::handle(const event::Generated& e) {
   std::int64_t generated = 0;
   for (const auto& item : e.items) {
     const Lease* lease = queue.find(item.lease);
-    if (lease == nullptr || lease->actor != e.actor || !queue.holds(item.lease, item.response))
+    if (finished_ || lease == nullptr || lease->actor != e.actor ||
+        !queue.holds(item.lease, item.response))
       continue;
     queue.extend(item.lease, now_ + config_.deadlines.generate);
     queue.append_tokens(item.response, item.prompt, item.tokens, item.segments);
@@ -208,7 +157,7 @@ void Scheduler::handle(const event::Generated& e) {
       ++stored_.progress.responses_failed;
       queue.fail(item.response);
       recount_age(queue.group_of(item.response));
-      settle_failures(queue.group_of(item.response));
+      settle_failures(queue.group_of(item.response), "its engine could not generate it");
     } else {
       queue.commit(item.lease, item.response, Field::Response);
       recount_age(queue.group_of(item.response));
@@ -248,14 +197,14 @@ void Scheduler::handle(const event::Judged& e) {
   if (lease == nullptr || lease->actor != e.actor)
     return;
   const std::vector<ResponseId> responses = lease->responses;
-  for (std::size_t i = 0; i < responses.size() && i < e.items.size(); ++i) {
+  for (std::size_t i = 0; i < responses.size() && i < e.items.size() && !finished_; ++i) {
     if (!stored_.queue.holds(e.lease, responses[i]))
       continue;
     if (e.items[i].failed) {
       stored_.queue.commit(e.lease, responses[i]);
       ++stored_.progress.responses_failed;
       stored_.queue.fail(responses[i]);
-      settle_failures(stored_.queue.group_of(responses[i]));
+      settle_failures(stored_.queue.group_of(responses[i]), e.failure);
     } else {
       stored_.queue.commit_reward(e.lease, responses[i], e.items[i].reward);
       filter(stored_.queue.group_of(responses[i]));
@@ -263,13 +212,30 @@ void Scheduler::handle(const event::Judged& e) {
   }
 }
 
-/// A group that cannot give an advantage any more leaves; a new one takes its place.
-void Scheduler::settle_failures(GroupId group) {
+/// A group that cannot give an advantage any more leaves; a new one takes its place, unless so many
+/// have failed since the last update that the next one will not come.
+void Scheduler::settle_failures(GroupId group, std::string_view why) {
   const std::size_t least = config_.responses_per_group > 1 ? 2 : 1;
-  if (stored_.queue.live_responses(group).size() >= least)
+  const std::size_t live = stored_.queue.live_responses(group).size();
+  if (live >= least)
     return filter(group);
   ++stored_.progress.groups_failed;
-  release(group, Outcome::Failed, "too few responses could be judged");
+  ++stored_.failed_since_update;
+  std::string reason =
+      fmt::format("{} of its {} responses are left", live, config_.responses_per_group);
+  if (!why.empty())
+    reason += fmt::format("; last: {}", why);
+  release(group, Outcome::Failed, reason);
+  if (config_.failed_groups_limit > 0 &&
+      stored_.failed_since_update > config_.failed_groups_limit) {
+    finish(false,
+           false,
+           fmt::format("{} groups failed without an update between them (algorithm.failure_limit); "
+                       "last: group {}: {}",
+                       stored_.failed_since_update,
+                       group,
+                       reason));
+  }
 }
 
 /// A group whose responses are judged, all alike, says nothing; a new one takes its place. Beyond
@@ -317,7 +283,7 @@ void Scheduler::handle(const event::Trained& e) {
     stored_.queue.commit(e.lease, r);
   stored_.progress.version = next(stored_.progress.version);
   stored_.progress.groups_trained += groups.size();
-  stored_.filtered_since_update = 0;
+  stored_.filtered_since_update = stored_.failed_since_update = 0;
   for (const GroupId g : groups)
     release(g, Outcome::Trained, "");
   stored_.standing.publish(stored_.progress.version);
@@ -386,7 +352,14 @@ void Scheduler::handle(const event::CheckpointSaved& e) {
     return finish(false, false, fmt::format("checkpoint of step {}: {}", e.version, e.error));
   }
   saved_ = e.version;
-  rollbacks_ = 0;
+  forgive_restarts();
+}
+
+void Scheduler::handle(const event::Activity& e) {
+  for (const actors::Span& span : e.spans) {
+    Time& until = fleet_.state(e.actor).busy_until;
+    until = std::max(until, span.end);
+  }
 }
 
 void Scheduler::handle(const event::StopRequested&) {

@@ -3,12 +3,13 @@
 // wants leaves as commands. The same events give the same commands, which is how a run is replayed.
 //
 // After each event it moves everything that can move, always in this order: expired deadlines,
-// checkpoint or end, whose turn it is on shared cards, training, weight publication, dispatch,
-// migration, reference and reward, waits. Every wait has a deadline, kept by the fleet (launch,
-// weights, switch), by the queue (leases) or here (checkpoint, drain); next_deadline() is the
-// earliest.
+// launches that waited, checkpoint or end, whose turn it is on shared cards, training, weight
+// publication, dispatch, migration, reference and reward, waits. Every wait has a deadline, kept by
+// the fleet (launch, weights, switch), by the queue (leases) or here (checkpoint, drain);
+// next_deadline() is the earliest.
 #pragma once
 
+#include "actors/protocol/permissions.hpp"
 #include "orchestrator/scheduler/commands.hpp"
 #include "orchestrator/scheduler/events.hpp"
 #include "orchestrator/scheduler/fleet.hpp"
@@ -19,6 +20,12 @@
 #include "orchestrator/scheduler/staleness/policy.hpp"
 
 namespace temper::orchestrator {
+
+/// What an actor said that cannot be.
+struct Lie {
+  actors::Claim claim = actors::Claim::LeaseIsItsOwn;
+  std::string what;
+};
 
 /// How far a run is, for views and for the end of a run.
 struct Progress {
@@ -37,6 +44,14 @@ class Scheduler {
   Commands on(const Event& event, Time now);
   /// When on(DeadlineReached) is due if nothing else happens.
   std::optional<Time> next_deadline() const;
+
+  // scheduler_claims.cpp: what actors say is held against what they may say now, before it becomes
+  // an event (actors/protocol/permissions.hpp). Only what passes both may go to on().
+  actors::Stage stage_of(ActorId actor) const;
+  bool may_say(ActorId actor, std::uint32_t tag) const;
+  /// The first claim of an event, as an actor's message was understood, that cannot be; none: it
+  /// can. `now`: when it was received.
+  std::optional<Lie> find_lie(const Event& said, Time now) const;
 
   /// All that outlives a checkpoint: queue, rule, counters. Leases and actors do not.
   std::string snapshot() const;
@@ -58,6 +73,7 @@ class Scheduler {
     DistQueue queue;
     Standing standing;
     std::uint64_t filtered_since_update = 0;
+    std::uint64_t failed_since_update = 0;
   };
   template <class V>
   friend void describe(V& v, Stored& s);
@@ -74,21 +90,44 @@ class Scheduler {
   void handle(const event::WeightsCommitted& e);
   void handle(const event::Switched& e);
   void handle(const event::CheckpointSaved& e);
-  void handle(const event::Activity&) {}
+  void handle(const event::Activity& e);
   void handle(const event::DeadlineReached&) {}
   void handle(const event::StopRequested& e);
   void handle(const event::Aborted& e) { finish(false, e.stopped, e.reason); }
 
   void configure(const SchedulerConfig& config);
-  void launch_all();
-  void lose(ActorId actor, const std::string& reason);
   void finish(bool ok, bool stopped, std::string reason);
 
+  // scheduler_restarts.cpp
+  void launch_all();
+  void start_waiting();
+  void launch(ActorId actor, std::string reason);
+  void lose(ActorId actor, const std::string& reason);
+  void lose_trainer(const std::string& reason);
+  void forgive_restarts();
+
   void recount_age(GroupId group);
-  void settle_failures(GroupId group);
+  void settle_failures(GroupId group, std::string_view why);
   void filter(GroupId group);
   void evict();
   void release(GroupId group, Outcome outcome, std::string reason);
+
+  // scheduler_claims.cpp
+  template <class E>
+  std::optional<Lie> lie_in(const E&) const {
+    return std::nullopt;
+  }
+  std::optional<Lie> lie_in(const event::Generated& e) const;
+  std::optional<Lie> lie_in(const event::Generated& e, const event::Generated::Item& item) const;
+  std::optional<Lie> lie_in(const event::ReferenceScored& e) const;
+  std::optional<Lie> lie_in(const event::Judged& e) const;
+  std::optional<Lie> lie_in(const event::Trained& e) const;
+  std::optional<Lie> lie_in(const event::WeightsStaged& e) const;
+  std::optional<Lie> lie_in(const event::WeightsCommitted& e) const;
+  std::optional<Lie> lie_in(const event::Switched& e) const;
+  std::optional<Lie> lie_in(const event::CheckpointSaved& e) const;
+  std::optional<Lie> lie_about_lease(LeaseId lease, ActorId actor, Task task) const;
+  std::optional<Lie> lie_about_versions(const event::Generated::Item& item, ActorId actor) const;
 
   // scheduler_moves.cpp
   void expire();

@@ -28,6 +28,8 @@ command::Waiting Scheduler::wait_of(ActorId id) const {
   const auto because = [id](S state, std::string on) {
     return command::Waiting{id, state, std::move(on)};
   };
+  if (a.life == Life::Waiting)
+    return because(S::Down, a.launch_at > now_ ? "pause before a restart" : "room to start");
   if (!a.ready())
     return because(S::Down, "start");
   if (a.switching)

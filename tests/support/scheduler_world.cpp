@@ -1,5 +1,7 @@
 #include "tests/support/scheduler_world.hpp"
 
+#include "tests/support/liar.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -64,6 +66,8 @@ SchedulerConfig random_config(Random& random) {
     c.filter_equal_rewards = true;
     c.filter_limit = 4 * random.uniform();
   }
+  c.starts_at_once = static_cast<std::int32_t>(random.below(3));
+  c.restarts_forgiven_after = 1s * static_cast<std::int64_t>(1 + random.below(100));
   return c;
 }
 
@@ -97,6 +101,8 @@ Played World::play(std::uint64_t most_events) {
     played.finish = *finish_;
   played.audit = auditor_.report();
   played.events = sequence_;
+  played.lies_told = lies_told_;
+  played.lies_found = lies_found_;
   return played;
 }
 
@@ -155,10 +161,33 @@ void World::from_actor(ActorId id, Event event) {
                       std::holds_alternative<event::ReferenceScored>(event) ||
                       std::holds_alternative<event::Judged>(event) ||
                       std::holds_alternative<event::Trained>(event);
-    if ((a.alive && a.incarnation == incarnation) || (work && random_.chance(chaos_.late_result))) {
+    if (a.alive && a.incarnation == incarnation)
+      hear(id, event);
+    else if (work && random_.chance(chaos_.late_result))
       deliver(event);
-    }
   });
+}
+
+void World::hear(ActorId id, Event event) {
+  if (finish_ || scheduler_.finished())
+    return;
+  Actor& actor = actors_[id.value()];
+  if (chaos_.lie > 0 && random_.chance(chaos_.lie)) {
+    event = lie_about(event, id, scheduler_, random_);
+    actor.lied = true;
+    ++lies_told_;
+  }
+  std::string what;
+  if (const auto lie = scheduler_.find_lie(event, now_))
+    what = lie->what;
+  if (!scheduler_.may_say(id, tag_of(event)))
+    what = "may not be said by it";
+  if (what.empty())
+    return deliver(event);
+  TEMPER_CHECK(actor.lied, "an actor that never lied is believed");
+  ++lies_found_;
+  actor.alive = false;
+  deliver(event::ActorDown{id, what, true});
 }
 
 void World::crash(ActorId id) {
@@ -200,6 +229,11 @@ void World::act(const command::Launch& c) {
   });
 }
 
+void World::act(const command::Discard& c) {
+  actors_[c.actor.value()].alive = false;
+  ++actors_[c.actor.value()].incarnation;
+}
+
 void World::act(const command::Dispatch& c) {
   to_actor(c.actor, [this, c](Actor& a) { generate(c.actor, a, c); });
 }
@@ -226,7 +260,7 @@ void World::finish_response(ActorId id, ResponseId response, Time due) {
       return;
     Running done = std::move(it->second);
     a.running.erase(it);
-    done.segments.push_back({*a.version, Tokens(done.left)});
+    done.segments.push_back({a.version.value_or(PolicyVersion(0)), Tokens(done.left)});
     event::Generated::Item item{lease, response, Tokens(5), {}, done.segments};
     for (const auto& s : item.segments)
       item.tokens += s.tokens;
@@ -329,8 +363,8 @@ void World::act(const command::StageWeights& c) {
 
 void World::act(const command::CommitWeights& c) {
   to_actor(c.actor, [this, c](Actor& a) {
-    TEMPER_CHECK(a.staged == c.version, "commits what was staged");
-    TEMPER_CHECK(!a.version || *a.version <= c.version, "a version never regresses");
+    TEMPER_CHECK(a.lied || a.staged == c.version, "commits what was staged");
+    TEMPER_CHECK(a.lied || !a.version || *a.version <= c.version, "a version never regresses");
     if (a.version)
       split_segments(a, *a.version);
     a.version = c.version;
@@ -348,7 +382,8 @@ void World::act(const command::Switch& c) {
       hand_back(c.actor, a, all);
     }
     if (c.action == actors::SwitchAction::FreeKv || c.action == actors::SwitchAction::FreeWeights) {
-      TEMPER_CHECK(a.running.empty(), "memory is freed only when nothing runs");
+      TEMPER_CHECK(a.lied || a.running.empty(), "memory is freed only when nothing runs");
+      a.running.clear();
     }
     if (c.action == actors::SwitchAction::FreeWeights)
       a.version.reset();
@@ -360,8 +395,9 @@ void World::act(const command::Switch& c) {
 }
 
 void World::act(const command::SaveCheckpoint& c) {
-  to_actor(c.trainer, [this, c](Actor&) {
-    TEMPER_CHECK(trainer_version_ == c.version, "a checkpoint is of the trainer's version");
+  to_actor(c.trainer, [this, c](Actor& a) {
+    TEMPER_CHECK(a.lied || trainer_version_ == c.version,
+                 "a checkpoint is of the trainer's version");
     from_actor(c.trainer, event::CheckpointSaved{c.version, ""});
   });
 }

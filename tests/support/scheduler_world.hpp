@@ -1,5 +1,7 @@
-// A random world around a scheduler: actors that take random times, die, hang, fail samples and
-// answer late, all drawn from one seed. What the scheduler does in it is recorded and audited.
+// A random world around a scheduler: actors that take random times, die, hang, fail samples, answer
+// late and lie, all drawn from one seed. What the scheduler does in it is recorded and audited.
+// What an actor says is held against the claims first, as drivers do; one that never lied is
+// believed.
 #pragma once
 
 #include "core/random.hpp"
@@ -23,12 +25,14 @@ struct Chaos {
   double failed_sample = 0;  ///< A response cannot be generated or judged.
   double stop = 0;           ///< The user stops the run at some update.
   double refuse_onload = 0;  ///< The optimizer does not fit back.
+  double lie = 0;            ///< An actor says something else.
 };
 
 struct Played {
   command::Finish finish;
   AuditReport audit;
   std::uint64_t events = 0;
+  std::uint64_t lies_told = 0, lies_found = 0;
   bool stuck = false;
 };
 
@@ -53,6 +57,7 @@ class World {
   struct Actor {
     std::uint64_t incarnation = 0;
     bool alive = false;
+    bool lied = false;           ///< Since it was launched: what it says next may not fit.
     Time next_in{}, next_out{};  ///< Channels are first in, first out.
     std::optional<PolicyVersion> version, staged;
     std::map<ResponseId, Running> running;
@@ -65,6 +70,8 @@ class World {
   void to_actor(ActorId actor, std::function<void(Actor&)> action);
   /// Delivers `event` from the actor after its output delay.
   void from_actor(ActorId actor, Event event);
+  /// What an actor says arrives.
+  void hear(ActorId actor, Event event);
   void crash(ActorId actor);
   void at(Time due, std::function<void()> action);
   Duration delay(double mean_ms);
@@ -74,6 +81,7 @@ class World {
   void hand_back(ActorId id, Actor& actor, const std::set<ResponseId>& responses);
 
   void act(const command::Launch& c);
+  void act(const command::Discard& c);
   void act(const command::Dispatch& c);
   void act(const command::Cancel& c);
   void act(const command::Withdraw& c);
@@ -103,6 +111,7 @@ class World {
   std::string checkpoint_;
   PolicyVersion trainer_version_, checkpoint_version_;
   std::int32_t rollbacks_ = 0;
+  std::uint64_t lies_told_ = 0, lies_found_ = 0;
   std::optional<std::string> rollback_;
   std::optional<command::Finish> finish_;
 };

@@ -78,7 +78,8 @@ class SystemTest : public testing::Test {
   Temper& run(const Arguments& sets = {}, std::function<void()> handicap = {});
   /// The next runs are of kTemperAsBuilt. For what has to happen while actors start, too: these
   /// load libtorch first.
-  void run_as_built() { program_ = kTemperAsBuilt; }
+  void run_as_built() { run_program(kTemperAsBuilt); }
+  void run_program(std::string program) { program_ = std::move(program); }
   Temper& resume();
   Ended temper(const Arguments& arguments);
   Temper& current() { return *runs_.back(); }

@@ -93,6 +93,8 @@ void LiveDriver::execute(const command::Rollback& c) {
     return fail(fmt::format("{}; and no way back: {}", c.reason, status.error().context));
   }
   queue_.push_back(event::Resumed{checkpoint_sequence_, ++rollbacks_});
+  if (signals_ > 0)
+    queue_.push_back(event::StopRequested{});  // what was asked of the run is asked of it still
 }
 
 void LiveDriver::execute(const command::Finish& c) {

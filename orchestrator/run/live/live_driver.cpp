@@ -2,8 +2,6 @@
 
 #include "actors/asio/asio.hpp"
 #include "core/msgpack.hpp"
-#include "orchestrator/run/actor_events.hpp"
-#include "orchestrator/run/live/payload_events.hpp"
 #include "orchestrator/run/processes/launch.hpp"
 
 #include <fmt/format.h>
@@ -243,9 +241,8 @@ void LiveDriver::on_message(actors::Received received) {
   if (!actor)
     return router_->drop(peer, "not registered");
   connections_.heard(*actor, clock_->now());
-  if (Status status = on_actor_message(*actor, *message); !status) {
-    lose(*actor, "sent a message that cannot be: " + status.error().context);
-  }
+  if (Status status = on_actor_message(*actor, *message); !status)
+    on_lie(*actor, *message, status.error().context);
   process_events();
 }
 
@@ -273,73 +270,6 @@ void LiveDriver::on_hello(const actors::PeerId& peer, const actors::IncomingMess
     log_.warning("no answer to a worker", {{"why", sent.error().context}});
 }
 
-Status LiveDriver::on_actor_message(ActorId actor, const actors::IncomingMessage& m) {
-  if (m.is<actors::Heartbeat>())
-    return {};
-  if (m.is<actors::Ready>()) {
-    // The trainer is ready when its weights are (TrainerReady).
-    if (actor != scheduler_.fleet().trainer())
-      post(event::ActorReady{actor, std::nullopt});
-    return {};
-  }
-  TEMPER_TRY(auto plain, plain_event(actor, m));
-  if (plain) {
-    post(*std::move(plain));
-    return {};
-  }
-  const DistQueue& queue = scheduler_.queue();
-  const auto told = [&](Result<Event> event) -> Status {
-    TEMPER_TRY(Event happened, std::move(event));
-    post(std::move(happened));
-    return {};
-  };
-  auto answer = actors::dispatch(
-      m,
-      [&](const actors::Failed& failed) { lose(actor, failed.reason); },
-      [&](actors::Generated generated) {
-        return told(store(actor, std::move(generated), queue, payloads_));
-      },
-      [&](actors::ReferenceScored scored) {
-        return told(store(actor, std::move(scored), queue, payloads_));
-      },
-      [&](const actors::Judged& judged) {
-        for (const auto& item : judged.items) {
-          if (!item.failure.empty())
-            log_.warning("a response could not be judged", {{"why", item.failure}});
-        }
-        return told(store(actor, judged, queue, payloads_));
-      },
-      [&](const actors::TrainerReady& ready) {
-        return on_weights(actor, ready.weights, event::ActorReady{actor, ready.weights.version});
-      },
-      [&](const actors::Trained& t) {
-        return on_weights(actor,
-                          t.weights,
-                          event::Trained{actor, t.lease, t.weights.version, t.groups, t.metrics});
-      },
-      [&](const actors::WeightsChunk& chunk) -> Status {
-        TEMPER_TRY(auto whole, weights_.add(chunk));
-        if (whole)
-          post(*std::move(whole));
-        return {};
-      });
-  if (answer)
-    return *std::move(answer);
-  return invalid_input(
-      fmt::format("{} is not for an orchestrator", actors::message_name(m.envelope().tag)));
-}
-
-Status LiveDriver::on_weights(ActorId actor,
-                              const actors::WeightsHandle& handle,
-                              Event announcement) {
-  if (actor != scheduler_.fleet().trainer())
-    return invalid_input("only the trainer publishes");
-  TEMPER_TRY(auto whole, weights_.announce(handle, std::move(announcement)));
-  if (whole)
-    post(*std::move(whole));
-  return {};
-}
-
 void LiveDriver::send_message(ActorId actor, actors::OutgoingMessage message) {
   const actors::PeerId* peer = connections_.peer_of(actor);
   if (peer == nullptr)
@@ -363,6 +293,17 @@ void LiveDriver::execute(const command::Launch& c) {
   } else {
     start_process(c.actor);
   }
+}
+
+void LiveDriver::execute(const command::Discard& c) {
+  const std::string& name = scheduler_config_.actors[c.actor.value()].name;
+  log_.warning("actor lost; starting it again later",
+               {{"actor", name},
+                {"why", c.reason},
+                {"in", to_text(std::max(Duration(0), c.until - clock_->now()))}});
+  connections_.forget(c.actor);
+  relaunch_[c.actor.value()] = false;
+  supervisor_->kill(name);
 }
 
 void LiveDriver::start_process(ActorId actor) {
@@ -412,6 +353,20 @@ void LiveDriver::lose(ActorId actor, const std::string& reason) {
     return;
   queue_.push_back(event::ActorDown{actor, reason});
   process_events();
+}
+
+/// Nothing of the message counts, nor does anything else of its sender.
+void LiveDriver::on_lie(ActorId actor,
+                        const actors::IncomingMessage& message,
+                        const std::string& what) {
+  connections_.forget(actor);
+  if (outcome_)
+    return;
+  queue_.push_back(event::ActorDown{actor,
+                                    fmt::format("sent a message that cannot be: {}: {}",
+                                                actors::message_name(message.envelope().tag),
+                                                what),
+                                    true});
 }
 
 // --- The end

@@ -68,7 +68,11 @@ class LiveDriver {
   void on_message(actors::Received received);
   void on_hello(const actors::PeerId& peer, const actors::IncomingMessage& message);
   Status on_actor_message(ActorId actor, const actors::IncomingMessage& message);
-  Status on_weights(ActorId actor, const actors::WeightsHandle& handle, Event announcement);
+  Status on_weights(const actors::WeightsHandle& handle, Event announcement);
+  template <class M>
+  Status on_work(ActorId actor, M message);
+  Status believe(const Event& said) const;
+  void on_lie(ActorId actor, const actors::IncomingMessage& message, const std::string& what);
   template <class M>
   void send(ActorId actor, const M& message) {
     send_message(actor, actors::outgoing(message));
@@ -82,6 +86,7 @@ class LiveDriver {
 
   // Commands.
   void execute(const command::Launch& c);
+  void execute(const command::Discard& c);
   void execute(const command::Dispatch& c);
   void execute(const command::Cancel& c);
   void execute(const command::Withdraw& c);

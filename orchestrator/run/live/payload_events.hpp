@@ -1,5 +1,5 @@
 // From an actor's message that carries payloads to the scheduler's event. Payloads follow the
-// scheduler's judgement: only what is still held under its lease is stored.
+// scheduler's judgement: only what can be, and is still held under its lease, is stored.
 #pragma once
 
 #include "actors/protocol/work.hpp"
@@ -9,20 +9,24 @@
 
 namespace temper::orchestrator {
 
-/// Error: as many log-probs as tokens were not given.
-Result<Event> store(ActorId actor,
-                    actors::Generated message,
-                    const DistQueue& queue,
-                    PayloadStore& payloads);
-/// Error: the lease holds another number of responses than were scored.
-Result<Event> store(ActorId actor,
-                    actors::ReferenceScored message,
-                    const DistQueue& queue,
-                    PayloadStore& payloads);
-/// Error: the lease holds another number of responses than were judged.
-Result<Event> store(ActorId actor,
-                    const actors::Judged& message,
-                    const DistQueue& queue,
-                    PayloadStore& payloads);
+// --- What a message tells. Errors: it does not have as many log-probs as tokens, or as many
+// answers as its lease has responses, or one of its numbers is not finite.
+Result<Event> to_event(ActorId actor,
+                       const actors::Generated& message,
+                       const DistQueue& queue,
+                       const PayloadStore& payloads);
+Result<Event> to_event(ActorId actor,
+                       const actors::ReferenceScored& message,
+                       const DistQueue& queue,
+                       const PayloadStore& payloads);
+Result<Event> to_event(ActorId actor,
+                       const actors::Judged& message,
+                       const DistQueue& queue,
+                       const PayloadStore& payloads);
+
+// --- Stores of its payloads what is still held. Requires: what it tells can be (find_lie).
+void keep(actors::Generated message, const DistQueue& queue, PayloadStore& payloads);
+void keep(actors::ReferenceScored message, const DistQueue& queue, PayloadStore& payloads);
+void keep(const actors::Judged& message, const DistQueue& queue, PayloadStore& payloads);
 
 }  // namespace temper::orchestrator

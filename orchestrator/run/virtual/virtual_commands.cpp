@@ -20,15 +20,23 @@ void VirtualDriver::send(ActorId actor, M message) {
 
 void VirtualDriver::execute(const command::Launch& c) {
   const ActorSpec& spec = scheduler_config_.actors[c.actor.value()];
-  if (launched_[c.actor.value()]) {
-    return abort(
-        fmt::format("{}: {}; a simulated actor would only do the same again", spec.name, c.reason));
-  }
+  if (launched_[c.actor.value()])
+    return give_up(c.actor, c.reason);
   const Status launched = host_->launch(c.actor, simulated_role_config(options_.pipeline, spec));
   if (!launched)
     return abort(launched.error().context);
   launched_[c.actor.value()] = true;
   address(c.actor);
+}
+
+void VirtualDriver::execute(const command::Discard& c) {
+  give_up(c.actor, c.reason);
+}
+
+void VirtualDriver::give_up(ActorId actor, const std::string& reason) {
+  abort(fmt::format("{}: {}; a simulated actor would only do the same again",
+                    scheduler_config_.actors[actor.value()].name,
+                    reason));
 }
 
 void VirtualDriver::execute(const command::Dispatch& c) {

@@ -221,9 +221,18 @@ void VirtualDriver::deliver(Event event) {
 }
 
 Status VirtualDriver::take(const ActorHost::Arrival& arrival) {
+  const std::uint32_t tag = arrival.message.envelope().tag;
+  if (!outcome_ && !scheduler_.may_say(arrival.actor, tag)) {
+    return invalid_input(fmt::format("{}: not for an actor that is {}",
+                                     actors::message_name(tag),
+                                     name_of(scheduler_.stage_of(arrival.actor))));
+  }
   TEMPER_TRY(auto event, to_event(arrival.actor, arrival.message));
-  if (event)
-    post(*std::move(event));
+  if (!event || (outcome_ && !std::holds_alternative<event::Activity>(*event)))
+    return {};
+  if (auto lie = scheduler_.find_lie(*event, now_))
+    return invalid_input(fmt::format("{}: {}", actors::message_name(tag), lie->what));
+  post(*std::move(event));
   return {};
 }
 
@@ -270,8 +279,11 @@ Result<std::optional<Event>> VirtualDriver::to_judged(ActorId actor, actors::Jud
   }
   event::Judged event{actor, m.lease, {}};
   event.items.reserve(m.items.size());
-  for (const auto& item : m.items)
+  for (const auto& item : m.items) {
     event.items.push_back({item.reward, !item.failure.empty()});
+    if (event.failure.empty())
+      event.failure = item.failure;
+  }
   return Answer(std::move(event));
 }
 

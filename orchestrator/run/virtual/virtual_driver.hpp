@@ -79,6 +79,7 @@ class VirtualDriver {
   template <class M>
   void send(ActorId actor, M message);
   void execute(const command::Launch& c);
+  void execute(const command::Discard& c);
   void execute(const command::Dispatch& c);
   void execute(const command::Cancel& c);
   void execute(const command::Withdraw& c);
@@ -95,6 +96,7 @@ class VirtualDriver {
   void execute(const command::Finish& c);
 
   Tokens length_of(ResponseId r) const;
+  void give_up(ActorId actor, const std::string& reason);
   void abort(std::string reason);
 
   const VirtualOptions options_;

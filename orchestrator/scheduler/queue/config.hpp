@@ -63,7 +63,12 @@ struct SchedulerConfig {
   PolicyRule policy = PolicyRule::Exact;
   std::uint64_t checkpoint_every = 0;  ///< Steps; 0: only at the end.
   std::int32_t score_batch = 256;      ///< Responses per reference or reward lease.
-  std::int32_t max_restarts = 3;       ///< Per actor slot.
+  std::int32_t max_restarts = 3;       ///< Per actor slot, in a row.
+  /// An actor that was up for so long, or at a checkpoint, has its restarts forgiven.
+  Duration restarts_forgiven_after = std::chrono::minutes(10);
+  std::int32_t starts_at_once = 0;  ///< Most actors that start at the same time; 0: any number.
+  /// Groups that may fail between two updates; one more ends the run. 0: any number.
+  std::uint64_t failed_groups_limit = 0;
   Deadlines deadlines;
   LendingPolicy lending = LendingPolicy::Auto;
   /// Cards whose roles take turns go back to training when a batch is ready, nothing new may be
@@ -167,6 +172,9 @@ void describe(V& v, SchedulerConfig& c) {
   v.field(16, "age", c.age);
   v.field(20, "filter_equal_rewards", c.filter_equal_rewards);
   v.field(21, "filter_limit", c.filter_limit);
+  v.field(22, "restarts_forgiven_after", c.restarts_forgiven_after);
+  v.field(23, "starts_at_once", c.starts_at_once);
+  v.field(24, "failed_groups_limit", c.failed_groups_limit);
 }
 
 }  // namespace orchestrator

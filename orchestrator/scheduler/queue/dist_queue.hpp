@@ -142,6 +142,8 @@ class DistQueue {
   /// Requires: every response is ready for the task (for Train: of trainable groups).
   LeaseId lease(Task task, ActorId actor, std::vector<ResponseId> responses, Time deadline);
   const Lease* find(LeaseId lease) const;
+  /// The id that the next lease gets: from there on none was granted.
+  LeaseId next_lease() const { return LeaseId(next_lease_); }
   /// True if the lease still holds the response for its task. Only then do results count.
   bool holds(LeaseId lease, ResponseId r) const;
   /// The task has consumed the response. Requires: holds().

@@ -1,11 +1,16 @@
 #include "tests/actors/protocol/protocol_page.hpp"
 
 #include "actors/protocol/catalog.hpp"
+#include "actors/protocol/permissions.hpp"
 #include "actors/transport/message.hpp"
 #include "core/check.hpp"
 #include "core/markdown.hpp"
 
 #include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <vector>
 
 namespace temper::test {
 namespace {
@@ -146,9 +151,56 @@ Each frame is one msgpack map from field number to value.
   sizes integer bytes.
 - A blob is bin: the elements as they lie in memory, little endian.
 - What is malformed, too large, or from a peer that is not registered is counted and dropped. A
-  registered actor that sends a message that cannot be is given up and replaced.
+  registered actor that says what it may not say is replaced ([the table](#what-an-actor-may-say)).
 
 )";
+
+/// "rollout, trainer"; "any" where it is all of `most`.
+template <class E>
+std::string names(std::span<const E> list, std::size_t most) {
+  if (list.size() == most)
+    return "any";
+  std::string out;
+  for (const E e : list)
+    out += (out.empty() ? "" : ", ") + std::string(name_of(e));
+  return out;
+}
+
+std::string permissions() {
+  std::string out = R"(
+## What an actor may say
+
+A message counts only if its sender has this role and is at this stage, and if the claims hold. An
+actor is starting from its launch until it is ready, then at work; after it was given up it may say
+nothing. Whoever says anything else is replaced, and nothing of the message has any effect
+(`scheduler/scheduler_claims.cpp`).
+
+| message | roles | stage | claims |
+|---|---|---|---|
+)";
+  std::vector<Claim> used;
+  for (const Permission& p : kPermissions) {
+    std::string claims;
+    for (const Claim claim : p.claims) {
+      if (std::find(used.begin(), used.end(), claim) == used.end())
+        used.push_back(claim);
+      const auto number = std::find(used.begin(), used.end(), claim) - used.begin() + 1;
+      claims += fmt::format("{}{}", claims.empty() ? "" : ", ", number);
+    }
+    out += fmt::format("| `{}` | {} | {} | {} |\n",
+                       p.message,
+                       names(p.roles, 4),
+                       names(p.stages, 3),
+                       claims.empty() ? "none" : claims);
+  }
+  out += "\n";
+  for (std::size_t i = 0; i < used.size(); ++i)
+    out += fmt::format("{}. {}{}.\n",
+                       i + 1,
+                       static_cast<char>(std::toupper(sentence(used[i]).front())),
+                       sentence(used[i]).substr(1));
+  return out;
+}
 
 }  // namespace
 
@@ -176,6 +228,7 @@ std::string protocol_page() {
                         M::kVersion,
                         direction<M>());
   });
+  page += permissions();
   AllMessages::for_each([&]<class M>(std::type_identity<M>) {
     page += fmt::format("\n## `{}`\n\nTag {}, version {}, understood from version {}; {}.\n\n",
                         M::kName,

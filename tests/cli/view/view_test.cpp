@@ -122,6 +122,18 @@ TEST(View, AnEmptyFrameCanBeDrawn) {
 TEST(View, ALineOfKeyFigures) {
   expect_golden("line.txt", render_line(sample_frame()) + "\n");
 }
+TEST(View, FailuresAndLiesShowWhileARunGoesOn) {
+  Frame f = sample_frame();
+  f.responses_failed = 80;
+  f.groups_failed = 20;
+  f.last_failure = "group 19: 0 of its 4 responses are left; last: the verifier ended";
+  f.lies = 1;
+  EXPECT_TRUE(render_line(f).ends_with(" failed 80 (20 groups) lies 1")) << render_line(f);
+  const std::string text = render_frame(f, 100, Colours::Off);
+  EXPECT_NE(text.find("lies 1  responses failed 80  groups failed 20  group 19: 0 of"),
+            std::string::npos)
+      << text;
+}
 TEST(View, TheClosingSummary) {
   expect_golden("closing.txt",
                 render_closing(
@@ -176,6 +188,9 @@ TEST(View, EventsOfNoteHaveALine) {
   r.commands = {command::Launch{ActorId(0), "killed by signal 9"}};
   EXPECT_EQ(event_lines(r, config),
             std::vector<std::string>{"    1:05 restarting rollout-0: killed by signal 9"});
+  r.commands = {command::Discard{ActorId(0), "killed by signal 9", Time(69s)}};
+  EXPECT_EQ(event_lines(r, config),
+            std::vector<std::string>{"    1:05 restarting rollout-0 in 4s: killed by signal 9"});
   EXPECT_TRUE(event_lines({2, Time(66s), event::DeadlineReached{}, {}}, config).empty());
 }
 

@@ -213,6 +213,26 @@ TEST(RunMetrics, RestartsAndSwitchesAreNamed) {
   EXPECT_EQ(t.device_freed, Bytes(100));
 }
 
+TEST(RunMetrics, ARestartAfterAPauseCountsOnceAndALieAsOne) {
+  Script s;
+  s.feed(event::ActorDown{ActorId(0), "sent nonsense", true},
+         {command::Discard{ActorId(0), "sent nonsense", Time(5s)}});
+  s.feed(event::DeadlineReached{}, {command::Launch{ActorId(0), ""}});
+  ASSERT_EQ(s.metrics.restarts().size(), 1U);
+  EXPECT_EQ(s.metrics.restarts()[0].reason, "sent nonsense");
+  EXPECT_EQ(s.metrics.lies(), 1U);
+  EXPECT_EQ(summarize(s.metrics, {"x", 7, 255}).lies, 1U);
+}
+
+TEST(RunMetrics, TheLastFailureIsTold) {
+  Script s;
+  s.feed(event::DeadlineReached{}, {command::Release{GroupId(3), Outcome::Failed, "one"}});
+  s.feed(event::DeadlineReached{}, {command::Release{GroupId(4), Outcome::Failed, "two"}});
+  s.feed(event::DeadlineReached{}, {command::Release{GroupId(5), Outcome::Filtered, "equal"}});
+  EXPECT_EQ(s.metrics.last_failure(), "group 4: two");
+  EXPECT_EQ(summarize(s.metrics, {"x", 7, 255}).groups.last_failure, "group 4: two");
+}
+
 TEST(Summary, RewardsAreMeansOverTheFirstTheLastAndTheBestUpdates) {
   Script s;
   for (std::uint64_t i = 0; i < 20; ++i) {

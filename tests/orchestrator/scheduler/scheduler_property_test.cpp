@@ -138,6 +138,38 @@ TEST(SchedulerProperty, AReplayReproducesEveryCommand) {
   }
 }
 
+TEST(SchedulerProperty, LiarsAreReplacedAndTheRunEndsWithACleanLog) {
+  std::uint64_t told = 0, found = 0, well = 0, restarts = 0;
+  const std::uint64_t runs = std::max<std::uint64_t>(1, schedules() / 4);
+  for (std::uint64_t seed = 0; seed < runs; ++seed) {
+    Random random(seed, "liars");
+    const SchedulerConfig config = random_config(random);
+    Chaos chaos = random_chaos(random);
+    chaos.late_result = 0;
+    chaos.lie = 0.1 * random.uniform();
+    World world(config, chaos, seed);
+    Replay replay;
+    std::string difference;
+    world.on_record = [&](const Record& record) {
+      if (auto status = replay.feed(record); !status && difference.empty())
+        difference = status.error().context;
+      if (const auto* down = std::get_if<event::ActorDown>(&record.event))
+        restarts += down->lied ? 1 : 0;
+    };
+    const Played played = world.play();
+    ASSERT_FALSE(played.stuck) << "seed " << seed << ": " << to_json(config);
+    ASSERT_EQ(played.audit.violations, std::vector<std::string>()) << "seed " << seed;
+    ASSERT_EQ(difference, "") << "seed " << seed;
+    told += played.lies_told;
+    found += played.lies_found;
+    well += played.finish.ok || played.finish.stopped ? 1 : 0;
+  }
+  EXPECT_GT(told, runs);
+  EXPECT_GT(found, told / 2) << "most lies cannot be";
+  EXPECT_EQ(restarts, found) << "each is recorded as what it was";
+  EXPECT_GT(well, runs / 2) << "a liar seldom ends a run";
+}
+
 TEST(SchedulerProperty, TheSameSeedGivesTheSameRun) {
   for (std::uint64_t seed = 0; seed < 50; ++seed) {
     std::array<std::uint64_t, 2> hashes{};

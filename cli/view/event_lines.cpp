@@ -1,0 +1,50 @@
+// What happens in a run, in lines of words.
+#include "cli/view/canvas.hpp"
+#include "cli/view/render.hpp"
+
+#include <fmt/format.h>
+
+namespace temper::cli {
+namespace {
+
+std::string actor_name(const orchestrator::SchedulerConfig& config, ActorId id) {
+  return id.value() < config.actors.size() ? config.actors[id.value()].name : "?";
+}
+
+}  // namespace
+
+std::vector<std::string> event_lines(const orchestrator::Record& record,
+                                     const orchestrator::SchedulerConfig& config) {
+  std::vector<std::string> lines;
+  const std::string when = fmt::format("{:>8} ", clock_text(record.time.time_since_epoch()));
+  if (const auto* saved = std::get_if<orchestrator::event::CheckpointSaved>(&record.event)) {
+    lines.push_back(
+        when +
+        (saved->error.empty()
+             ? fmt::format("checkpoint of step {} saved", saved->version)
+             : fmt::format("checkpoint of step {} failed: {}", saved->version, saved->error)));
+  } else if (std::holds_alternative<orchestrator::event::Resumed>(record.event)) {
+    lines.push_back(when + "resumed from the last checkpoint");
+  } else if (std::holds_alternative<orchestrator::event::StopRequested>(record.event)) {
+    lines.push_back(when + "stopping: the update under way is finished first");
+  }
+  for (const orchestrator::Command& command : record.commands) {
+    if (const auto* launch = std::get_if<orchestrator::command::Launch>(&command)) {
+      if (!launch->reason.empty()) {
+        lines.push_back(fmt::format(
+            "{}restarting {}: {}", when, actor_name(config, launch->actor), launch->reason));
+      }
+    } else if (const auto* discard = std::get_if<orchestrator::command::Discard>(&command)) {
+      lines.push_back(fmt::format("{}restarting {} in {}: {}",
+                                  when,
+                                  actor_name(config, discard->actor),
+                                  to_text(discard->until - record.time),
+                                  discard->reason));
+    } else if (const auto* rollback = std::get_if<orchestrator::command::Rollback>(&command)) {
+      lines.push_back(fmt::format("{}rolling back: {}", when, rollback->reason));
+    }
+  }
+  return lines;
+}
+
+}  // namespace temper::cli

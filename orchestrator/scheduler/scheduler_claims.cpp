@@ -1,0 +1,261 @@
+// What actors say, held against what they may say now: actors/protocol/permissions.hpp names the
+// claims, here they are checked. Nothing changes here.
+#include "orchestrator/scheduler/scheduler.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <type_traits>
+
+namespace temper::orchestrator {
+namespace {
+
+using actors::Claim;
+
+/// More than any response, update or report can count.
+constexpr std::int64_t kMostTokens = std::int64_t{1} << 48;
+
+bool is_count(Tokens tokens) {
+  return tokens.count() >= 0 && tokens.count() <= kMostTokens;
+}
+
+bool is_negative(const actors::SwitchCost& c) {
+  return c.duration < Duration(0) || std::min({c.device_before,
+                                               c.device_after,
+                                               c.host_before,
+                                               c.host_after,
+                                               c.process_peak,
+                                               c.process_after}) < Bytes(0);
+}
+
+bool is_negative(const actors::Usage& u) {
+  const auto below = [](const actors::MemoryUse& m) {
+    return std::min({m.peak, m.predicted, m.capacity}) < Bytes(0);
+  };
+  return u.devices < 0 || !(u.flops.count() >= 0) || !(u.peak.count() >= 0) || below(u.device) ||
+         below(u.host) || std::ranges::any_of(u.planes, [](const actors::PlaneUse& p) {
+           return p.bytes < Bytes(0) || !(p.bandwidth.count() >= 0);
+         });
+}
+
+/// The first response that is named twice.
+std::optional<ResponseId> repeated(const event::Generated& e) {
+  if (e.items.size() < 2)
+    return std::nullopt;
+  std::vector<ResponseId> responses;
+  responses.reserve(e.items.size());
+  for (const auto& item : e.items)
+    responses.push_back(item.response);
+  std::ranges::sort(responses);
+  const auto twice = std::ranges::adjacent_find(responses);
+  return twice == responses.end() ? std::nullopt : std::optional(*twice);
+}
+
+std::string version_text(const std::optional<PolicyVersion>& version) {
+  return version ? fmt::format("version {}", *version) : std::string("none");
+}
+
+std::optional<Lie> lie_in_spans(const event::Activity& e, Time from, Time now) {
+  for (const actors::Span& span : e.spans) {
+    if (span.begin < from || span.end < span.begin || span.end > now) {
+      return Lie{Claim::SpansInOrder,
+                 fmt::format("a span from {} to {}, where it was busy until {} and it is {}",
+                             to_text(span.begin.time_since_epoch()),
+                             to_text(span.end.time_since_epoch()),
+                             to_text(from.time_since_epoch()),
+                             to_text(now.time_since_epoch()))};
+    }
+    from = span.end;
+  }
+  if (e.usage && is_negative(*e.usage))
+    return Lie{Claim::NothingNegative, "it has used a negative amount"};
+  return std::nullopt;
+}
+
+}  // namespace
+
+actors::Stage Scheduler::stage_of(ActorId actor) const {
+  switch (fleet_.state(actor).life) {
+    case Life::Launching:
+      return actors::Stage::Starting;
+    case Life::Ready:
+      return actors::Stage::AtWork;
+    case Life::Down:
+    case Life::Waiting:
+      break;
+  }
+  return actors::Stage::Down;
+}
+
+bool Scheduler::may_say(ActorId actor, std::uint32_t tag) const {
+  return actors::may_say(fleet_.spec(actor).role, stage_of(actor), tag);
+}
+
+std::optional<Lie> Scheduler::find_lie(const Event& said, Time now) const {
+  if (const auto* activity = std::get_if<event::Activity>(&said))
+    return lie_in_spans(*activity, fleet_.state(activity->actor).busy_until, now);
+  return std::visit([this](const auto& e) { return lie_in(e); }, said);
+}
+
+/// Of a lease that is over nothing is known any more, but that it was granted.
+std::optional<Lie> Scheduler::lie_about_lease(LeaseId id, ActorId actor, Task task) const {
+  const Lease* lease = stored_.queue.find(id);
+  const bool granted = id >= fleet_.state(actor).first_lease && id < stored_.queue.next_lease();
+  if (granted && (lease == nullptr || (lease->actor == actor && lease->task == task)))
+    return std::nullopt;
+  return Lie{Claim::LeaseIsItsOwn, fmt::format("lease {} is not one of its own", id)};
+}
+
+std::optional<Lie> Scheduler::lie_in(const event::Generated& e) const {
+  for (const auto& item : e.items) {
+    if (auto lie = lie_in(e, item))
+      return lie;
+  }
+  if (const auto twice = repeated(e))
+    return Lie{Claim::ResponseIsLeased, fmt::format("response {} is there twice", *twice)};
+  return std::nullopt;
+}
+
+std::optional<Lie> Scheduler::lie_in(const event::Generated& e,
+                                     const event::Generated::Item& item) const {
+  if (auto lie = lie_about_lease(item.lease, e.actor, Task::Generate))
+    return lie;
+  Tokens sum;
+  bool counts = is_count(item.prompt) && is_count(item.tokens);
+  for (const actors::Segment& s : item.segments) {
+    counts = counts && is_count(s.tokens) && is_count(sum);
+    if (counts)
+      sum += s.tokens;
+  }
+  if (!counts)
+    return Lie{Claim::NothingNegative,
+               fmt::format("response {} has a number of tokens that cannot be", item.response)};
+  if (sum != item.tokens) {
+    return Lie{Claim::SegmentsAddUp,
+               fmt::format("response {} has {} tokens, its segments {}",
+                           item.response,
+                           item.tokens.count(),
+                           sum.count())};
+  }
+  const Lease* lease = stored_.queue.find(item.lease);
+  if (lease == nullptr)
+    return std::nullopt;
+  if (std::ranges::find(lease->responses, item.response) == lease->responses.end()) {
+    return Lie{Claim::ResponseIsLeased,
+               fmt::format("response {} is not one of lease {}", item.response, item.lease)};
+  }
+  if (!stored_.queue.holds(item.lease, item.response))
+    return std::nullopt;
+  if (item.finish == actors::FinishReason::Interrupted && !withdrawn_.contains(item.response) &&
+      fleet_.state(e.actor).switching != actors::SwitchAction::Interrupt) {
+    return Lie{Claim::HandedBackOnRequest,
+               fmt::format("response {} is handed back, which nobody asked for", item.response)};
+  }
+  return lie_about_versions(item, e.actor);
+}
+
+std::optional<Lie> Scheduler::lie_about_versions(const event::Generated::Item& item,
+                                                 ActorId actor) const {
+  const ActorState& a = fleet_.state(actor);
+  // What it commits it may use before its answer is here.
+  const std::optional<PolicyVersion> newest = a.committing ? a.staging : a.version;
+  const std::vector<actors::Segment>& before = stored_.queue.row(item.response)->segments;
+  PolicyVersion oldest = stored_.queue.group(stored_.queue.group_of(item.response))->dispatched;
+  if (!before.empty())
+    oldest = std::max(oldest, before.back().version);
+  for (const actors::Segment& s : item.segments) {
+    if (s.version < oldest || !newest || s.version > *newest) {
+      return Lie{Claim::VersionsGoForward,
+                 fmt::format("response {} has tokens of version {}, where {} is the oldest that "
+                             "they can be of, and the engine holds {}",
+                             item.response,
+                             s.version,
+                             oldest,
+                             version_text(newest))};
+    }
+    oldest = s.version;
+  }
+  return std::nullopt;
+}
+
+std::optional<Lie> Scheduler::lie_in(const event::ReferenceScored& e) const {
+  return lie_about_lease(e.lease, e.actor, Task::Reference);
+}
+
+std::optional<Lie> Scheduler::lie_in(const event::Judged& e) const {
+  if (auto lie = lie_about_lease(e.lease, e.actor, Task::Reward))
+    return lie;
+  const Lease* lease = stored_.queue.find(e.lease);
+  if (lease != nullptr && lease->responses.size() != e.items.size()) {
+    return Lie{Claim::AnswersAll,
+               fmt::format("lease {} holds {} responses, {} were judged",
+                           e.lease,
+                           lease->responses.size(),
+                           e.items.size())};
+  }
+  const bool finite = std::ranges::all_of(e.items, [](const event::Judged::Item& item) {
+    return item.failed || std::isfinite(item.reward);
+  });
+  if (!finite)
+    return Lie{Claim::NumbersAreFinite, "a reward is not a finite number"};
+  return std::nullopt;
+}
+
+std::optional<Lie> Scheduler::lie_in(const event::Trained& e) const {
+  if (!training_ || e.lease != *training_)
+    return Lie{Claim::UpdateIsUnderWay, fmt::format("no update is under way as lease {}", e.lease)};
+  if (e.version != next(stored_.progress.version)) {
+    return Lie{
+        Claim::NextVersion,
+        fmt::format(
+            "the update of version {} would make version {}", stored_.progress.version, e.version)};
+  }
+  std::vector<GroupId> sent;
+  for (const ResponseId r : stored_.queue.find(e.lease)->responses)
+    sent.push_back(stored_.queue.group_of(r));
+  std::vector<GroupId> seen = e.groups;
+  std::ranges::sort(sent);
+  sent.erase(std::unique(sent.begin(), sent.end()), sent.end());
+  std::ranges::sort(seen);
+  if (seen != sent)
+    return Lie{Claim::GroupsOfTheBatch, "it trained other groups than those of the batch"};
+  if (!is_count(e.metrics.tokens) || e.metrics.micro_batches < 0)
+    return Lie{Claim::NothingNegative, "an update of a negative size"};
+  return std::nullopt;
+}
+
+std::optional<Lie> Scheduler::lie_in(const event::WeightsStaged& e) const {
+  const ActorState& a = fleet_.state(e.actor);
+  if (a.staging == e.version && !a.staged)
+    return std::nullopt;
+  return Lie{Claim::StagingIsAwaited,
+             fmt::format("version {} is staged, which nobody waits for", e.version)};
+}
+
+std::optional<Lie> Scheduler::lie_in(const event::WeightsCommitted& e) const {
+  const ActorState& a = fleet_.state(e.actor);
+  if (a.staging == e.version && a.committing)
+    return std::nullopt;
+  return Lie{Claim::CommitIsAwaited,
+             fmt::format("version {} is committed, which nobody waits for", e.version)};
+}
+
+std::optional<Lie> Scheduler::lie_in(const event::Switched& e) const {
+  if (fleet_.state(e.actor).switching != e.action) {
+    return Lie{Claim::SwitchIsAwaited,
+               fmt::format("{} is done, which nobody waits for", name_of(e.action))};
+  }
+  if (is_negative(e.cost))
+    return Lie{Claim::NothingNegative, fmt::format("a negative cost of {}", name_of(e.action))};
+  return std::nullopt;
+}
+
+std::optional<Lie> Scheduler::lie_in(const event::CheckpointSaved& e) const {
+  if (saving_ && e.version == stored_.progress.version)
+    return std::nullopt;
+  return Lie{Claim::CheckpointIsAwaited,
+             fmt::format("a checkpoint of version {} is saved, which nobody waits for", e.version)};
+}
+
+}  // namespace temper::orchestrator

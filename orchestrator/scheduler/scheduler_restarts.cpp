@@ -1,0 +1,118 @@
+// Launches and restarts (docs/semantics.md, section 4.1). Who is lost is launched again: at once
+// the first time, then after a pause that doubles, and only so many start at the same time. All of
+// it follows from the events and their times, so that a replay does the same.
+#include "orchestrator/scheduler/scheduler.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace temper::orchestrator {
+namespace {
+
+constexpr Duration kFirstPause = std::chrono::seconds(1);
+constexpr Duration kLongestPause = std::chrono::seconds(60);
+/// `deadlines.start` is doubled at most so often.
+constexpr std::int32_t kMostDoublings = 3;
+
+/// Before the restart that is number `restarts` in a row, from 1.
+Duration pause_before(std::int32_t restarts) {
+  if (restarts <= 1)
+    return Duration(0);
+  Duration pause = kFirstPause;
+  for (std::int32_t i = 2; i < restarts && pause < kLongestPause; ++i)
+    pause *= 2;
+  return std::min(pause, kLongestPause);
+}
+
+}  // namespace
+
+void Scheduler::launch_all() {
+  fleet_ = Fleet(config_.actors, config_.starts_at_once);
+  switch_ = RoleSwitch(fleet_);
+  const std::size_t lent = fleet_.turning_engines().size();
+  lending_ = Lending(fleet_.rollouts().size() - lent,
+                     lent,
+                     std::int64_t{config_.groups_per_update} * config_.responses_per_group);
+  forecast_ = LengthForecast();
+  withdrawn_.clear();
+  for (std::uint32_t i = 0; i < fleet_.size(); ++i) {
+    ActorState& a = fleet_.state(ActorId(i));
+    a.life = Life::Waiting;
+    a.launch_at = now_ + pause_before(rollbacks_);
+  }
+  // The trainer's restarts are rollbacks, of which the new fleet knows nothing else.
+  fleet_.state(fleet_.trainer()).late_starts = rollbacks_;
+}
+
+/// Those whose pause is over, as far as there is room.
+void Scheduler::start_waiting() {
+  if (finished_)
+    return;
+  while (const auto actor = fleet_.next_to_start(now_))
+    launch(*actor, "");
+}
+
+void Scheduler::launch(ActorId actor, std::string reason) {
+  fleet_.renew(actor, Life::Launching);
+  ActorState& a = fleet_.state(actor);
+  a.launch_deadline =
+      now_ + config_.deadlines.start * (1 << std::min(a.late_starts, kMostDoublings));
+  a.first_lease = stored_.queue.next_lease();
+  a.busy_until = now_;
+  emit(command::Launch{actor, std::move(reason)});
+}
+
+void Scheduler::lose(ActorId actor, const std::string& reason) {
+  ActorState& a = fleet_.state(actor);
+  if (a.life == Life::Down || a.life == Life::Waiting)
+    return;
+  stored_.queue.revoke_all(actor);
+  std::erase_if(withdrawn_,
+                [this](ResponseId r) { return stored_.queue.ready(Task::Generate).contains(r); });
+  if (actor == fleet_.trainer())
+    return lose_trainer(reason);
+  if (a.ready() && now_ - a.ready_since >= config_.restarts_forgiven_after)
+    a.restarts = a.late_starts = 0;
+  if (a.restarts >= config_.max_restarts) {
+    a.life = Life::Down;
+    return finish(
+        false,
+        false,
+        fmt::format(
+            "{} was lost {} times; last: {}", fleet_.spec(actor).name, a.restarts + 1, reason));
+  }
+  ++a.restarts;
+  if (a.life == Life::Launching && a.launch_deadline <= now_)
+    ++a.late_starts;
+  fleet_.renew(actor, Life::Waiting);
+  a.launch_at = now_ + pause_before(a.restarts);
+  if (fleet_.next_to_start(now_) == actor)
+    return launch(actor, reason);
+  emit(command::Discard{actor, reason, a.launch_at});
+}
+
+/// Its weights and optimizer are gone: everything since the last checkpoint is done again.
+void Scheduler::lose_trainer(const std::string& reason) {
+  fleet_.state(fleet_.trainer()).life = Life::Down;
+  const std::string& name = fleet_.spec(fleet_.trainer()).name;
+  if (rollbacks_ >= config_.max_restarts) {
+    return finish(
+        false, false, fmt::format("{} was lost {} times; last: {}", name, rollbacks_ + 1, reason));
+  }
+  finished_ = true;  // this scheduler's future is void; the driver resumes
+  emit(command::Rollback{fmt::format("{}: {}", name, reason)});
+}
+
+/// The run has come to a checkpoint: what it took to come here does not count against those that
+/// are at work. One that never starts is not forgiven.
+void Scheduler::forgive_restarts() {
+  rollbacks_ = 0;
+  for (std::uint32_t i = 0; i < fleet_.size(); ++i) {
+    ActorState& a = fleet_.state(ActorId(i));
+    if (a.ready())
+      a.restarts = a.late_starts = 0;
+  }
+}
+
+}  // namespace temper::orchestrator

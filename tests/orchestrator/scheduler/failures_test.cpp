@@ -1,0 +1,82 @@
+// A run in which nothing succeeds ends, and says why.
+#include "tests/support/scheduler_world.hpp"
+#include "tests/support/scripted_run.hpp"
+
+#include <gtest/gtest.h>
+
+namespace temper::orchestrator::testing {
+namespace {
+
+/// No response can be generated.
+constexpr Chaos kHopeless{.failed_sample = 1};
+
+SchedulerConfig limited(std::uint64_t limit) {
+  SchedulerConfig c = ScriptedRun::small_config();
+  for (ActorSpec& actor : c.actors)
+    actor.cards = {CardId(0)};
+  c.groups_per_update = 2;
+  c.failed_groups_limit = limit;
+  return c;
+}
+
+TEST(Failures, ThatNeverEndEndTheRunOneGroupAfterTheLimit) {
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    const Played played = World(limited(16), kHopeless, seed).play();
+    ASSERT_FALSE(played.stuck);
+    EXPECT_FALSE(played.finish.ok);
+    EXPECT_EQ(played.audit.groups_failed, 17U);
+    EXPECT_EQ(played.audit.violations, std::vector<std::string>());
+    EXPECT_TRUE(played.finish.reason.starts_with(
+        "17 groups failed without an update between them (algorithm.failure_limit); last: group "))
+        << played.finish.reason;
+  }
+}
+
+TEST(Failures, WithoutALimitTheyNeverEnd) {
+  EXPECT_TRUE(World(limited(0), kHopeless, 1).play(5000).stuck);
+}
+
+TEST(Failures, OfSomeGroupsDoNotEndARunThatMakesUpdates) {
+  std::uint64_t failed = 0;
+  for (std::uint64_t seed = 0; seed < 50; ++seed) {
+    SchedulerConfig config = limited(16);
+    config.steps = 40;
+    const Played played = World(config, {.failed_sample = 0.08}, seed).play();
+    EXPECT_TRUE(played.finish.ok) << played.finish.reason;
+    failed += played.audit.groups_failed;
+  }
+  EXPECT_GT(failed, 50U * 17U) << "more in all than may come in a row";
+}
+
+TEST(Failures, AreToldWithTheVerifiersLastWords) {
+  SchedulerConfig config = limited(1);
+  ScriptedRun run(config);
+  for (int i = 0; i < 2; ++i) {
+    run.until<command::Judge>();
+    event::Judged judged = run.judged(run.last<command::Judge>());
+    for (auto& item : judged.items)
+      item.failed = true;
+    judged.failure = "the verifier ended";
+    run.on(judged);
+  }
+  ASSERT_TRUE(run.scheduler().finished());
+  const std::string reason = run.last<command::Finish>().reason;
+  EXPECT_NE(reason.find("of its 2 responses are left; last: the verifier ended"), std::string::npos)
+      << reason;
+}
+
+TEST(Failures, CountAcrossACheckpoint) {
+  ScriptedRun run(limited(100));
+  run.until<command::Judge>();
+  event::Judged judged = run.judged(run.last<command::Judge>());
+  for (auto& item : judged.items)
+    item.failed = true;
+  run.on(judged);
+  ASSERT_EQ(run.scheduler().progress().groups_failed, 1U);
+  const auto restored = Scheduler::restored(limited(100), run.scheduler().snapshot());
+  ASSERT_TRUE(restored);
+  EXPECT_EQ(restored->snapshot(), run.scheduler().snapshot());
+}
+
+}  // namespace
+}  // namespace temper::orchestrator::testing
