@@ -2,6 +2,7 @@
 #include "cli/command/command_line.hpp"
 #include "cli/run/after_run.hpp"
 #include "cli/run/check_command.hpp"
+#include "cli/run/fsck_command.hpp"
 #include "cli/run/report_command.hpp"
 #include "cli/run/run_command.hpp"
 
@@ -24,6 +25,9 @@ constexpr Command kRunCommands[] = {
     {"audit",
      "Re-check bound, conservation and times of a run, with code of its own",
      temper::cli::audit_command},
+    {"fsck",
+     "Is every file of a run what was written? --repair keeps what it takes out",
+     temper::cli::fsck_command},
     {"replay",
      "Feed the recorded events to a fresh scheduler; every command must come out",
      temper::cli::replay_command},

@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <utility>
 
@@ -39,28 +38,84 @@ void sync_folder(const fs::path& folder) {
     ::fsync(fd.get());
 }
 
+constexpr std::size_t kPiece = 65536;
+
 }  // namespace
 
 Result<std::string> read_file(const fs::path& path) {
-  const FileDescriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  TEMPER_TRY(FileReader reader, FileReader::open(path));
+  std::string content;
+  for (;;) {
+    TEMPER_TRY(const std::size_t n, reader.read(content, kPiece));
+    if (n == 0)
+      return content;
+  }
+}
+
+Result<FileReader> FileReader::open(const fs::path& path) {
+  FileDescriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!fd.is_open()) {
     if (errno == ENOENT)
       return Error{ErrorCode::NotFound, path.string() + " does not exist"};
     return failed("open", path, errno);
   }
-  std::string content;
-  std::array<char, 65536> chunk;
+  return FileReader(std::move(fd), path);
+}
+
+Result<std::size_t> FileReader::read(std::string& to, std::size_t most) {
+  const std::size_t before = to.size();
+  to.resize(before + most);
   for (;;) {
-    const ssize_t n = ::read(fd.get(), chunk.data(), chunk.size());
+    const ssize_t n = ::read(fd_.get(), to.data() + before, most);
     if (n < 0 && errno == EINTR)
       continue;
+    to.resize(before + static_cast<std::size_t>(std::max<ssize_t>(n, 0)));
     if (n < 0)
-      return failed("read", path, errno);
+      return failed("read", path_, errno);
+    return static_cast<std::size_t>(n);
+  }
+}
+
+Status FileReader::seek(std::int64_t byte) {
+  if (::lseek(fd_.get(), byte, SEEK_SET) < 0)
+    return failed("seek in", path_, errno);
+  return {};
+}
+
+Status rename_durably(const fs::path& from, const fs::path& to) {
+  std::error_code error;
+  fs::rename(from, to, error);
+  if (error) {
+    return io_error(fmt::format("cannot rename {} to {}", from.string(), to.string()),
+                    error.value());
+  }
+  sync_folder(to.parent_path());
+  return {};
+}
+
+fs::path free_name(const fs::path& path) {
+  for (int n = 1;; ++n) {
+    fs::path name = fmt::format("{}-{}", path.string(), n);
+    if (std::error_code ignored; !fs::exists(name, ignored))
+      return name;
+  }
+}
+
+Status copy_tail(const fs::path& from, std::int64_t begin, const fs::path& to) {
+  const fs::path partial = to.string() + ".partial";
+  TEMPER_TRY(FileReader in, FileReader::open(from));
+  TEMPER_TRY_STATUS(in.seek(begin));
+  TEMPER_TRY(AppendFile out, AppendFile::open(partial, 0));
+  std::string piece;
+  for (;;) {
+    piece.clear();
+    TEMPER_TRY(const std::size_t n, in.read(piece, kPiece));
     if (n == 0)
       break;
-    content.append(chunk.data(), static_cast<std::size_t>(n));
+    TEMPER_TRY_STATUS(out.append(piece));
   }
-  return content;
+  TEMPER_TRY_STATUS(out.sync());
+  return rename_durably(partial, to);
 }
 
 Status write_file_atomically(const fs::path& path, std::string_view content) {
@@ -88,6 +143,7 @@ Status make_folder(const fs::path& path) {
   fs::create_directories(path, error);
   if (error)
     return failed("create folder", path, error.value());
+  sync_folder(path.parent_path());
   return {};
 }
 
@@ -100,6 +156,8 @@ Result<AppendFile> AppendFile::open(const fs::path& path, std::int64_t keep_byte
   struct stat status {};
   if (::fstat(fd, &status) != 0)
     return failed("inspect", path, errno);
+  if (status.st_size == 0)
+    sync_folder(path.parent_path());  // new, perhaps: its name is to last as long as its content
   file.size_ = std::min<std::int64_t>(status.st_size, keep_bytes);
   if (file.size_ != status.st_size && ::ftruncate(fd, file.size_) != 0) {
     return failed("truncate", path, errno);
@@ -117,6 +175,17 @@ Status AppendFile::append(std::string_view data) {
     return failed("append to", path_, error);
   }
   size_ += static_cast<std::int64_t>(data.size());
+  return {};
+}
+
+Status AppendFile::check_named() const {
+  struct stat status {};
+  if (::fstat(fd_.get(), &status) != 0)
+    return failed("inspect", path_, errno);
+  if (status.st_nlink == 0) {
+    return Error{ErrorCode::NotFound,
+                 path_.string() + " was removed while it was written; what follows would be lost"};
+  }
   return {};
 }
 

@@ -21,6 +21,33 @@ Status write_file_atomically(const std::filesystem::path& path, std::string_view
 /// Creates the folder and its parents.
 Status make_folder(const std::filesystem::path& path);
 
+/// Renames within a folder and syncs it: after a power loss the old name is there or the new one.
+Status rename_durably(const std::filesystem::path& from, const std::filesystem::path& to);
+
+/// The first of `path`-1, `path`-2, ... that does not exist.
+std::filesystem::path free_name(const std::filesystem::path& path);
+
+/// Copies the file's bytes from `begin` on to a new file, synced and named only once it is whole.
+Status copy_tail(const std::filesystem::path& from,
+                 std::int64_t begin,
+                 const std::filesystem::path& to);
+
+/// Reads a file from its beginning on, without ever holding all of it.
+class FileReader {
+ public:
+  static Result<FileReader> open(const std::filesystem::path& path);
+  /// Up to `most` bytes to the end of `to`; 0: there are no more.
+  Result<std::size_t> read(std::string& to, std::size_t most);
+  /// Goes on from this byte.
+  Status seek(std::int64_t byte);
+
+ private:
+  FileReader(FileDescriptor fd, std::filesystem::path path)
+      : fd_(std::move(fd)), path_(std::move(path)) {}
+  FileDescriptor fd_;
+  std::filesystem::path path_;
+};
+
 /// An append-only file. Every append reaches the kernel before it returns; sync() reaches the disk.
 class AppendFile {
  public:
@@ -33,6 +60,8 @@ class AppendFile {
   Status append(std::string_view data);
   Status sync();
   std::int64_t size() const { return size_; }
+  /// Error: nobody can find the file any more, so that what is appended would be lost.
+  Status check_named() const;
 
  private:
   AppendFile(FileDescriptor fd, std::filesystem::path path, std::int64_t size)

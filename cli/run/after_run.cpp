@@ -1,17 +1,13 @@
 #include "cli/run/after_run.hpp"
 
 #include "core/json.hpp"
-#include "orchestrator/record/audit.hpp"
-#include "orchestrator/record/certificate_audit.hpp"
+#include "orchestrator/record/audit_run.hpp"
 #include "orchestrator/record/replay.hpp"
-#include "orchestrator/record/summary_audit.hpp"
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cstdio>
 #include <filesystem>
-#include <iterator>
 #include <memory>
 
 namespace temper::cli {
@@ -54,7 +50,7 @@ int run_replay(const AfterRunOptions& options) {
   const ReplayReport report{true,
                             replay.events(),
                             replay.commands(),
-                            summary->torn_tail,
+                            summary->torn_tail(),
                             fmt::format("{:016x}", summary->hash)};
   if (options.json) {
     fmt::print("{}\n", to_json(report, JsonStyle::Pretty));
@@ -69,31 +65,17 @@ int run_replay(const AfterRunOptions& options) {
 }
 
 int run_audit(const AfterRunOptions& options) {
-  orchestrator::Auditor auditor;
-  const auto summary =
-      orchestrator::read_event_log(log_of(options), [&](const orchestrator::Record& r) {
-        auditor.feed(r);
-        return Status();
-      });
-  if (!summary)
-    return fail(summary.error());
-  orchestrator::AuditReport report = auditor.report();
-  if (report.records == 0) {
-    return fail(Error{
-        ErrorCode::Corrupt,
-        fmt::format("{} holds no record: there is nothing to audit", log_of(options).string())});
-  }
-  const std::filesystem::path run_dir(options.run_dir);
-  std::ranges::move(
-      orchestrator::audit_certificates(run_dir / "certificates.jsonl", auditor.batches(), report),
-      std::back_inserter(report.violations));
-  std::ranges::move(orchestrator::audit_times(run_dir / "summary.json"),
-                    std::back_inserter(report.violations));
+  const auto audited = orchestrator::audit_run(options.run_dir);
+  if (!audited)
+    return fail(audited.error());
+  const orchestrator::AuditReport& report = *audited;
   if (options.json) {
     fmt::print("{}\n", to_json(report, JsonStyle::Pretty));
     return report.violations.empty() ? 0 : 1;
   }
   fmt::print("records      {} ({} voided by a resume)\n", report.records, report.voided);
+  if (!report.log_end.empty())
+    fmt::print("log          {}\n", report.log_end);
   fmt::print("updates      {}\n", report.steps);
   fmt::print(
       "groups       {} dispatched = {} trained + {} filtered + {} failed + {} evicted + {} "

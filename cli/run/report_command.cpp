@@ -66,6 +66,10 @@ int run_report(const ReportOptions& options, std::ostream& out, std::ostream& er
   } else {
     out << report_text(*run, options);
   }
+  if (!run->damage.empty()) {
+    err << "error: " << run->damage << "\nThe figures are of the part before it.\n";
+    return 1;
+  }
   return 0;
 }
 

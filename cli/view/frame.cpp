@@ -121,9 +121,7 @@ Frame make_frame(std::string name,
   f.steps = config.steps;
   f.elapsed = now.time_since_epoch();
   f.left = time_left(metrics.updates(), config.steps, now);
-  f.rewards.reserve(metrics.updates().size());
-  for (const orchestrator::Update& u : metrics.updates())
-    f.rewards.push_back(u.metrics.reward_mean);
+  f.rewards = metrics.history().rewards().curve();
   f.recent = recent_rates(metrics.updates());
   const Time since = recent_begin(metrics.updates(), now);
   std::vector<std::optional<CardFrame>> lines(timeline.lines().size());

@@ -34,7 +34,7 @@ struct Frame {
   std::uint64_t step = 0, steps = 0;
   Duration elapsed{};
   std::optional<Duration> left;
-  std::vector<double> rewards;  ///< Mean reward of every update.
+  std::vector<double> rewards;  ///< Of the updates (RewardHistory::curve()).
   FrameRates recent;
   std::vector<CardFrame> cards;
   std::uint64_t bound = 0;

@@ -127,7 +127,7 @@ void TerminalView::refresh(const orchestrator::RunMetrics& metrics,
     draw(make_frame(options_.name, metrics, &scheduler, now));
     return;
   }
-  const std::size_t step = metrics.updates().size();
+  const std::uint64_t step = metrics.history().count();
   if (drawn_at_ && step == line_at_step_ && wall - *drawn_at_ < 6 * kPlainPeriod)
     return;  // nothing new
   drawn_at_ = wall;

@@ -1,6 +1,9 @@
 #include "orchestrator/metrics/certificate_file.hpp"
 
+#include "core/hash.hpp"
 #include "core/json.hpp"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 
@@ -77,16 +80,25 @@ Result<CertificateFile> CertificateFile::create(const std::filesystem::path& pat
 }
 
 Status CertificateFile::feed(const Record& record, const RunMetrics& metrics) {
-  const std::size_t updates = metrics.updates().size();
-  if (updates < ends_.size()) {  // a resume
-    ends_.resize(updates);
-    const std::int64_t keep = ends_.empty() ? 0 : ends_.back();
-    TEMPER_TRY(file_, AppendFile::open(path_, keep));
+  const std::uint64_t updates = metrics.history().count();
+  if (updates < end_.updates) {  // a resume
+    while (!ends_.empty() && ends_.back().updates > updates)
+      ends_.pop_back();
+    end_ = ends_.empty() ? End() : ends_.back();
+    TEMPER_TRY(file_, AppendFile::open(path_, end_.bytes));
   }
-  if (!std::holds_alternative<event::Trained>(record.event) || updates == ends_.size())
+  if (std::holds_alternative<event::CheckpointSaved>(record.event)) {
+    ends_.push_back(end_);
+    if (ends_.size() > RunMetrics::kMostSnapshots)
+      ends_.erase(ends_.begin());
+  }
+  if (!std::holds_alternative<event::Trained>(record.event) || updates == end_.updates)
     return {};
-  const Status written = file_.append(to_json(line_of(metrics.last_batch())) + "\n");
-  ends_.push_back(file_.size());  // also of a line that is missing
+  std::string line = to_json(line_of(metrics.last_batch()));
+  line.pop_back();  // the brace
+  const std::uint64_t check = hash64(line, end_.check);
+  const Status written = file_.append(fmt::format("{},\"check\":\"{:016x}\"}}\n", line, check));
+  end_ = {updates, file_.size(), check};  // also of a line that is missing
   return written;
 }
 

@@ -81,23 +81,26 @@ Result<MetricsFile> MetricsFile::create(const std::filesystem::path& path) {
 }
 
 Status MetricsFile::feed(const Record& record, const RunMetrics& metrics) {
+  const UpdateHistory& updates = metrics.history();
   if (std::holds_alternative<event::Resumed>(record.event)) {
-    written_ = metrics.updates().size();
+    written_ = updates.count();
     last_ = {record.time, metrics.tokens()};
     return {};
   }
-  const auto& updates = metrics.updates();
-  while (written_ < updates.size() &&
-         (written_ + 1 < updates.size() || record.time >= updates[written_].time + kSettle)) {
-    TEMPER_TRY_STATUS(write(updates[written_], metrics));
+  while (written_ < updates.count()) {
+    const Update& next = updates.kept()[written_ - updates.first()];
+    if (written_ + 1 == updates.count() && record.time < next.time + kSettle)
+      break;
+    TEMPER_TRY_STATUS(write(next, metrics));
     ++written_;
   }
   return {};
 }
 
 Status MetricsFile::close(const RunMetrics& metrics) {
-  for (; written_ < metrics.updates().size(); ++written_)
-    TEMPER_TRY_STATUS(write(metrics.updates()[written_], metrics));
+  const UpdateHistory& updates = metrics.history();
+  for (; written_ < updates.count(); ++written_)
+    TEMPER_TRY_STATUS(write(updates.kept()[written_ - updates.first()], metrics));
   return file_.sync();
 }
 

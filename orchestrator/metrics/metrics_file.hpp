@@ -29,8 +29,8 @@ class MetricsFile {
   Status write(const Update& update, const RunMetrics& metrics);
 
   AppendFile file_;
-  std::size_t written_ = 0;  ///< Of metrics.updates().
-  Mark last_;                ///< Where the interval of the next line begins.
+  std::uint64_t written_ = 0;  ///< Updates.
+  Mark last_;                  ///< Where the interval of the next line begins.
 };
 
 }  // namespace temper::orchestrator

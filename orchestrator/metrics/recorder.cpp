@@ -1,13 +1,16 @@
 #include "orchestrator/metrics/recorder.hpp"
 
+#include "orchestrator/record/outputs.hpp"
+
 namespace temper::orchestrator {
 
 Result<std::unique_ptr<RunRecorder>> RunRecorder::create(const std::filesystem::path& run_dir,
                                                          TraceForm trace) {
+  TEMPER_TRY_STATUS(unseal_outputs(run_dir));
   TEMPER_TRY(MetricsFile file, MetricsFile::create(run_dir / "metrics.jsonl"));
   TEMPER_TRY(CertificateFile certificates, CertificateFile::create(run_dir / kCertificateFile));
   std::unique_ptr<RunRecorder> recorder(
-      new RunRecorder(run_dir, std::move(file), std::move(certificates)));
+      new RunRecorder(run_dir, trace, std::move(file), std::move(certificates)));
   TEMPER_TRY(recorder->trace_, TraceFile::create(run_dir, trace, recorder->metrics_.timeline()));
   return recorder;
 }
@@ -33,6 +36,12 @@ Result<Summary> RunRecorder::close(const RunIdentity& identity) {
       write_file_atomically(run_dir_ / "summary.json", to_json(summary, JsonStyle::Pretty) + "\n"));
   if (error_)
     return *error_;
+  TEMPER_TRY_STATUS(seal_outputs(run_dir_,
+                                 {"metrics.jsonl",
+                                  std::string(kCertificateFile),
+                                  std::string(trace_name(trace_form_)),
+                                  "summary.json"},
+                                 identity.log_hash));
   return summary;
 }
 

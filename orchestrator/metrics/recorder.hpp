@@ -18,19 +18,25 @@ class RunRecorder {
   /// To be called for every record, in order. A file that cannot be written is given up and
   /// reported by close(); it does not stop the run.
   void feed(const Record& record);
-  /// Completes the files and writes summary.json. Requires: the run is over.
+  /// Completes the files, writes summary.json, and proves them all by outputs.manifest. Requires:
+  /// the run is over.
   Result<Summary> close(const RunIdentity& identity);
 
   const RunMetrics& metrics() const { return metrics_; }
 
  private:
-  RunRecorder(std::filesystem::path run_dir, MetricsFile metrics, CertificateFile certificates)
+  RunRecorder(std::filesystem::path run_dir,
+              TraceForm trace,
+              MetricsFile metrics,
+              CertificateFile certificates)
       : run_dir_(std::move(run_dir)),
+        trace_form_(trace),
         metrics_file_(std::move(metrics)),
         certificates_(std::move(certificates)) {}
   void keep_error(Status status);
 
   const std::filesystem::path run_dir_;
+  const TraceForm trace_form_;
   RunMetrics metrics_;
   MetricsFile metrics_file_;
   CertificateFile certificates_;

@@ -2,6 +2,7 @@
 
 #include "core/text/numbers.hpp"
 #include "core/yaml_tree.hpp"
+#include "orchestrator/metrics/recorder.hpp"
 #include "orchestrator/pipeline/sections.hpp"
 
 #include <fmt/format.h>
@@ -286,15 +287,34 @@ std::string summary_text(const Summary& s, const PredictedStates& predicted) {
 }
 
 Result<RecordedRun> read_run(const std::filesystem::path& run_dir) {
+  const auto path = run_dir / "events.log";
   RunMetrics metrics;
   TEMPER_TRY(const LogSummary log,
-             read_event_log(run_dir / "events.log", [&](const Record& record) -> Status {
+             scan_event_log(path, [&](const Record& record, const LogPosition&) {
                metrics.feed(record);
-               return {};
+               return Status();
              }));
   RunIdentity identity = identity_of(run_dir);
   identity.log_hash = log.hash;
-  return RecordedRun{summarize(metrics, identity), metrics.config()};
+  RecordedRun run{summarize(metrics, identity), metrics.config(), {}};
+  if (log.damaged())
+    run.damage = damage_error(path, log).context;
+  return run;
+}
+
+Status rebuild_outputs(const std::filesystem::path& run_dir) {
+  RunIdentity identity = identity_of(run_dir);
+  TEMPER_TRY(const auto recorder,
+             RunRecorder::create(run_dir, identity.simulated ? TraceForm::Gzip : TraceForm::Json));
+  TEMPER_TRY(const LogSummary log,
+             read_event_log(run_dir / "events.log", [&](const Record& record) {
+               recorder->feed(record);
+               return Status();
+             }));
+  identity.log_hash = log.hash;
+  if (auto closed = recorder->close(identity); !closed)
+    return std::move(closed).error();
+  return {};
 }
 
 }  // namespace temper::orchestrator

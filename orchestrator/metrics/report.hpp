@@ -10,11 +10,15 @@ namespace temper::orchestrator {
 struct RecordedRun {
   Summary summary;
   SchedulerConfig config;
+  std::string damage;  ///< Of the log, in words; the figures are of what comes before it.
 };
 
-/// Reads events.log; name, seed and hardware from config.yaml, where there is one. Errors: no log,
-/// or a record that is whole but wrong.
+/// Reads events.log; name, seed and hardware from config.yaml, where there is one. Error: no log.
 Result<RecordedRun> read_run(const std::filesystem::path& run_dir);
+
+/// Makes the files of recorder.hpp anew from events.log, as the run made them. Error: the log is
+/// damaged, or a file cannot be written.
+Status rebuild_outputs(const std::filesystem::path& run_dir);
 
 /// "reward 0.150 -> 0.930 in 9.87 simulated hours": the means of the first and last updates.
 std::string learning_text(const Summary& summary);

@@ -10,8 +10,6 @@
 namespace temper::orchestrator {
 namespace {
 
-/// Besides the one of the start; a resume goes back to one of these.
-constexpr std::size_t kMostSnapshots = 16;
 /// Engines are at most a few versions behind.
 constexpr std::size_t kMostVersions = 256;
 
@@ -157,7 +155,7 @@ void RunMetrics::count_outstanding() {
 void RunMetrics::take_snapshot(std::uint64_t sequence) {
   if (snapshots_.size() > kMostSnapshots)
     snapshots_.erase(snapshots_.begin() + 1);
-  snapshots_.push_back({sequence, stored_, groups_, updates_.size()});
+  snapshots_.push_back({sequence, stored_, groups_, updates_.mark()});
 }
 
 // --- Events
@@ -184,7 +182,7 @@ void RunMetrics::on_event(const event::Resumed& e) {
   const Snapshot& back = snapshots_.back();
   stored_ = back.stored;
   groups_ = back.groups;
-  updates_.resize(back.updates);
+  updates_.go_back(back.updates);
   for (auto& [id, group] : groups_) {
     for (Response& r : group.responses)
       r.generate = r.reference = r.judge = LeaseId{};
@@ -285,7 +283,7 @@ void RunMetrics::on_event(const event::Trained& e) {
     update.staleness_mean /= static_cast<double>(c.groups.size());
   update.tokens = tokens();
   update.queue = queue_;
-  updates_.push_back(update);
+  updates_.add(update);
   trained_at_[e.version] = now_;
   if (trained_at_.size() > kMostVersions)
     trained_at_.erase(trained_at_.begin());

@@ -13,6 +13,7 @@
 
 #include "orchestrator/metrics/timeline.hpp"
 #include "orchestrator/metrics/turns.hpp"
+#include "orchestrator/metrics/update_history.hpp"
 #include "orchestrator/metrics/usage.hpp"
 #include "orchestrator/scheduler/queue/response_ids.hpp"
 
@@ -51,29 +52,6 @@ class ValueCounts {
   std::int64_t sum_ = 0;
 };
 
-struct TokenCounts {
-  Tokens generated, trained, effective;
-};
-
-/// Groups by how far they are.
-struct QueueDepth {
-  std::int64_t generating = 0;  ///< Some response is not generated yet.
-  std::int64_t scoring = 0;     ///< Generated; reference scores or rewards are missing.
-  std::int64_t ready = 0;       ///< Complete, waiting for the trainer.
-  std::int64_t training = 0;
-};
-
-/// One completed update, with the totals of the run at that moment.
-struct Update {
-  PolicyVersion version;  ///< The result.
-  Time time{};
-  actors::UpdateMetrics metrics;
-  TokenCounts tokens;
-  double staleness_mean = 0;
-  std::uint64_t staleness_max = 0;
-  QueueDepth queue;
-};
-
 /// What an update trained: its certificate, and which versions sampled it.
 struct TrainedBatch {
   struct Group {
@@ -109,6 +87,12 @@ struct CheckpointTotals {
 
 class RunMetrics {
  public:
+  /// Besides the one of the start; a resume goes back to one of these.
+  static constexpr std::size_t kMostSnapshots = 16;
+
+  /// Keep::All: for who looks at every update of a short run afterwards.
+  explicit RunMetrics(UpdateHistory::Keep keep = UpdateHistory::Keep::Latest) : updates_(keep) {}
+
   /// To be called for every record, in order.
   void feed(const Record& record);
 
@@ -121,8 +105,9 @@ class RunMetrics {
   const std::optional<command::Finish>& finish() const { return finish_; }
 
   // --- Taken back by a resume
-  /// One per completed update, in order of version.
-  const std::vector<Update>& updates() const { return updates_; }
+  const UpdateHistory& history() const { return updates_; }
+  /// The latest completed updates, in order of version; how many there were: history().
+  const std::vector<Update>& updates() const { return updates_.kept(); }
   /// Of the last completed update. Requires: there is one, and no resume came after it.
   const TrainedBatch& last_batch() const { return last_batch_; }
   TokenCounts tokens() const { return {generated_, stored_.trained, stored_.effective}; }
@@ -188,7 +173,7 @@ class RunMetrics {
     std::uint64_t sequence = 0;
     Stored stored;
     Groups groups;
-    std::size_t updates = 0;
+    UpdateHistory::Mark updates;
   };
 
   void on_event(const event::Started& e);
@@ -240,7 +225,7 @@ class RunMetrics {
 
   Stored stored_;
   Groups groups_;
-  std::vector<Update> updates_;
+  UpdateHistory updates_;
   TrainedBatch last_batch_;
   std::deque<Snapshot> snapshots_;
   QueueDepth queue_;    ///< Derived from groups_.

@@ -54,26 +54,11 @@ UtilizationSummary utilization(const Timeline& timeline, Time wall) {
   return u;
 }
 
-double mean_reward(const std::vector<Update>& updates, std::size_t begin, std::size_t end) {
-  double sum = 0;
-  for (std::size_t i = begin; i < end; ++i)
-    sum += updates[i].metrics.reward_mean;
-  return sum / static_cast<double>(end - begin);
-}
-
-RewardSummary reward(const std::vector<Update>& updates) {
-  constexpr std::size_t kFirst = 5, kLast = 10;
-  const std::size_t n = updates.size();
-  RewardSummary r;
-  if (n == 0)
-    return r;
-  r.first = rounded(mean_reward(updates, 0, std::min(n, kFirst)));
-  const std::size_t window = std::min(n, kLast);
-  r.last = rounded(mean_reward(updates, n - window, n));
-  for (std::size_t end = window; end <= n; ++end)
-    r.best = std::max(r.best.value_or(-1e300), mean_reward(updates, end - window, end));
-  r.best = rounded(*r.best);
-  return r;
+RewardSummary reward(const RewardHistory& rewards) {
+  const auto shown = [](std::optional<double> mean) {
+    return mean ? std::optional(rounded(*mean)) : mean;
+  };
+  return {shown(rewards.first()), shown(rewards.last()), shown(rewards.best())};
 }
 
 StalenessSummary staleness(const RunMetrics& m) {
@@ -168,7 +153,7 @@ Summary summarize(const RunMetrics& m, const RunIdentity& identity) {
               m.groups_evicted(),
               m.last_failure()};
   s.lies = m.lies();
-  s.reward = reward(m.updates());
+  s.reward = reward(m.history().rewards());
   s.lengths = {rounded(m.lengths().mean()),
                m.lengths().quantile(0.5),
                m.lengths().quantile(0.99),
@@ -180,7 +165,7 @@ Summary summarize(const RunMetrics& m, const RunIdentity& identity) {
   s.switches = switches(m);
   s.checkpoints = {m.checkpoints().saved, m.checkpoints().failed, m.checkpoints().last};
   if (auto usage =
-          summarize_usage(m.usage(), s.cards, m.wall().time_since_epoch(), m.updates().size())) {
+          summarize_usage(m.usage(), s.cards, m.wall().time_since_epoch(), m.history().count())) {
     s.mfu = std::move(usage->mfu);
     s.memory = std::move(usage->memory);
     s.network = std::move(usage->network);

@@ -253,11 +253,11 @@ void TraceFile::mark_update(const Update& update, Time now) {
 
 void TraceFile::mark_counters(const Record& record, const RunMetrics& metrics) {
   const Time now = record.time;
-  const auto& updates = metrics.updates();
-  if (updates.size() > updates_) {
-    mark_update(updates.back(), now);
+  const std::uint64_t updates = metrics.history().count();
+  if (updates > updates_) {
+    mark_update(metrics.updates().back(), now);
   }
-  updates_ = updates.size();
+  updates_ = updates;
   if (now < next_counter_)
     return;
   next_counter_ =

@@ -75,7 +75,7 @@ class TraceFile {
   std::map<CardId, Track> cards_;
   std::vector<Track> actors_;
   Time next_counter_{};
-  std::size_t updates_ = 0;
+  std::uint64_t updates_ = 0;
   Time last_update_{};
   TokenCounts last_tokens_;
 };

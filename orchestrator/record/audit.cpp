@@ -28,6 +28,8 @@ void Auditor::feed(const Record& record) {
   if (std::holds_alternative<event::Started>(record.event) ||
       std::holds_alternative<event::CheckpointSaved>(record.event)) {
     saved_[record.sequence] = state_;
+    if (saved_.size() > kMostSaved + 1)
+      saved_.erase(std::next(saved_.begin()));
   }
 }
 
@@ -128,7 +130,7 @@ void Auditor::on_event(const event::Started& e) {
 void Auditor::on_event(const event::Resumed& e) {
   const auto it = saved_.find(e.sequence);
   if (it == saved_.end())
-    return violation("resumes from a record that is no checkpoint");
+    return violation("resumes from a record that is none of the latest checkpoints");
   voided_ += current_ - e.sequence - 1;
   state_ = it->second;
   state_.leases.clear();
@@ -139,7 +141,7 @@ void Auditor::on_event(const event::Resumed& e) {
   for (auto& [id, group] : state_.outstanding)
     group.in_update = 0;
   ended_ = false;
-  std::erase_if(batches_, [&](const AuditedBatch& b) { return b.step >= state_.version; });
+  batches_.drop_from(state_.version);
   saved_.erase(std::next(it), saved_.end());
 }
 
@@ -263,7 +265,8 @@ void Auditor::on_event(const event::Trained& e) {
     state_.outstanding.erase(it);
   }
   std::ranges::sort(batch.groups, {}, &AuditedBatch::Group::id);
-  batches_.push_back(std::move(batch));
+  if (batches_.size() == 0 || batches_.at(batches_.size() - 1).step <= batch.step)
+    batches_.add(batch);
   state_.version = e.version.value();
 }
 

@@ -11,6 +11,7 @@
 // resumed run voids what came after its checkpoint; the rest is checked as one run.
 #pragma once
 
+#include "orchestrator/record/audited_batches.hpp"
 #include "orchestrator/record/event_log.hpp"
 
 #include <map>
@@ -32,6 +33,7 @@ struct AuditReport {
   std::optional<std::uint64_t> bound;  ///< That the run's policy keeps; none: it keeps none.
   double mean_staleness = 0;
   bool ended = false;                   ///< The scheduler ended the run, well or not.
+  std::string log_end;                  ///< How the log ends, where that is not with a record.
   std::vector<std::string> violations;  ///< Each names its record; empty: clean.
 };
 
@@ -51,27 +53,19 @@ void describe(V& v, AuditReport& r) {
   v.field(12, "violations", r.violations);
   v.field(13, "groups_evicted", r.groups_evicted);
   v.field(14, "ended", r.ended);
+  v.field(15, "log_end", r.log_end);
 }
-
-/// One update as the log tells it.
-struct AuditedBatch {
-  struct Group {
-    std::uint64_t id = 0;
-    std::uint64_t dispatched = 0;                 ///< v0
-    std::uint64_t age_from = 0;                   ///< Its age is counted from this version.
-    std::optional<std::uint64_t> oldest, newest;  ///< Versions that sampled what was trained.
-  };
-  std::uint64_t step = 0;
-  std::vector<Group> groups;  ///< By id.
-};
 
 class Auditor {
  public:
+  /// A run goes back to one of its latest checkpoints, or to its start.
+  static constexpr std::size_t kMostSaved = 16;
+
   void feed(const Record& record);
   /// Requires: all records were fed.
   AuditReport report() const;
   /// What the updates that count were made of, in their order; for certificate_audit.hpp.
-  const std::vector<AuditedBatch>& batches() const { return batches_; }
+  const AuditedBatches& batches() const { return batches_; }
 
  private:
   struct ResponseState {
@@ -153,12 +147,13 @@ class Auditor {
 
   SchedulerConfig config_;
   State state_;
-  std::map<std::uint64_t, State> saved_;  ///< By sequence of Started, CheckpointSaved.
+  /// By sequence of Started and of the latest kMostSaved CheckpointSaved.
+  std::map<std::uint64_t, State> saved_;
   std::map<std::uint32_t, Time> busy_until_;
   std::uint64_t records_ = 0, voided_ = 0, current_ = 0;
   Time last_time_{};
   bool ended_ = false;
-  std::vector<AuditedBatch> batches_;
+  AuditedBatches batches_;
   std::vector<std::string> violations_;
 };
 

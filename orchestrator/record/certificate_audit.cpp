@@ -1,14 +1,17 @@
 #include "orchestrator/record/certificate_audit.hpp"
 
 #include "core/files.hpp"
+#include "core/hash.hpp"
 #include "core/json_document.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
+#include <functional>
 #include <map>
-#include <sstream>
+#include <utility>
 
 namespace temper::orchestrator {
 namespace {
@@ -32,29 +35,104 @@ std::string shown(const std::optional<std::uint64_t>& value) {
 /// What a line says of groups, by their numbers.
 using Entries = std::map<std::uint64_t, std::vector<const json*>>;
 
+/// The lines of a file, one at a time.
+class Lines {
+ public:
+  explicit Lines(FileReader file) : file_(std::move(file)) {}
+
+  /// None: there are no more. Error: the file cannot be read.
+  Result<std::optional<std::string>> next() {
+    for (;;) {
+      const std::size_t end = buffer_.find('\n', at_);
+      if (end != std::string::npos) {
+        std::string line = buffer_.substr(at_, end - at_);
+        at_ = end + 1;
+        return std::optional(std::move(line));
+      }
+      buffer_.erase(0, std::exchange(at_, 0));
+      TEMPER_TRY(const std::size_t n, file_.read(buffer_, kPiece));
+      if (n > 0)
+        continue;
+      ends_inside_ = !buffer_.empty();
+      if (!ends_inside_)
+        return std::optional<std::string>();
+      return std::optional(std::exchange(buffer_, {}));
+    }
+  }
+  /// Whether the last line lacked its end.
+  bool ends_inside() const { return ends_inside_; }
+
+ private:
+  static constexpr std::size_t kPiece = 65536;
+  FileReader file_;
+  std::string buffer_;
+  std::size_t at_ = 0;
+  bool ends_inside_ = false;
+};
+
+/// Calls `visit` for each line, with its number from 1 and whether it is the last. Returns whether
+/// the last one lacked its end.
+Result<bool> for_each_line(
+    const std::filesystem::path& file,
+    const std::function<void(std::uint64_t, const std::string&, bool)>& visit) {
+  TEMPER_TRY(FileReader reader, FileReader::open(file));
+  Lines lines(std::move(reader));
+  TEMPER_TRY(auto line, lines.next());
+  for (std::uint64_t n = 1; line; ++n) {
+    TEMPER_TRY(auto after, lines.next());
+    visit(n, *line, !after);
+    line = std::move(after);
+  }
+  return lines.ends_inside();
+}
+
+/// Follows the checks of the lines.
+class Chain {
+ public:
+  /// Whether the check of a line is that of its text and of the line before it.
+  bool follows(std::string_view text) {
+    constexpr std::string_view kKey = ",\"check\":\"", kEnd = "\"}";
+    constexpr std::size_t kDigits = 16, kTail = kKey.size() + kDigits + kEnd.size();
+    if (text.size() < kTail)
+      return false;
+    const std::string_view body = text.substr(0, text.size() - kTail);
+    const std::string digits(text.substr(body.size() + kKey.size(), kDigits));
+    const std::uint64_t before = std::exchange(check_, std::strtoull(digits.c_str(), nullptr, 16));
+    return text == fmt::format("{}{}{:016x}{}", body, kKey, hash64(body, before), kEnd);
+  }
+
+ private:
+  std::uint64_t check_ = 0;  ///< Of the line before.
+};
+
 /// Compares the lines with the updates, one after the other.
 class Comparison {
  public:
-  Comparison(const std::vector<AuditedBatch>& batches, const AuditReport& report)
+  Comparison(const AuditedBatches& batches, const AuditReport& report)
       : batches_(batches), report_(report), lines_(batches.size()) {}
 
   void read(std::uint64_t number_of_line, const std::string& text, bool is_last) {
+    if (!chain_.follows(text) && !broken_at_)
+      broken_at_ = number_of_line;
     const json line = parse_json(text);
     const auto step = line.is_object() ? number(line, "step") : std::nullopt;
     if (!step || !line.contains("groups") || !line.at("groups").is_array()) {
       if (!is_last || report_.ended)
         say(fmt::format("line {} is no certificate", number_of_line));
+      else if (broken_at_ == number_of_line)
+        broken_at_.reset();  // cut short
       return;
     }
-    const auto batch = std::ranges::find(batches_, *step, &AuditedBatch::step);
-    if (batch == batches_.end()) {
+    const auto batch = batches_.find(*step);
+    if (!batch) {
       if (report_.ended || *step < report_.steps)
         say(fmt::format("step {}: certified, but the log has no such update", *step));
       return;
     }
-    if (++lines_[static_cast<std::size_t>(batch - batches_.begin())] == 2)
+    lines_[*batch] = static_cast<std::uint8_t>(std::min(lines_[*batch] + 1, 3));
+    if (lines_[*batch] == 2)
       say(fmt::format("step {}: certified more than once", *step));
-    compare(*batch, line);
+    compare(batches_.at(*batch), line);
   }
 
   void finish() {
@@ -62,12 +140,26 @@ class Comparison {
       const bool may_lack = !report_.ended && i + 1 == batches_.size();
       if (lines_[i] > 0 || may_lack)
         continue;
-      const auto& groups = batches_[i].groups;
-      say(groups.empty() ? fmt::format("step {}: no certificate", batches_[i].step)
+      const AuditedBatch batch = batches_.at(i);
+      const auto& groups = batch.groups;
+      say(groups.empty() ? fmt::format("step {}: no certificate", batch.step)
                          : fmt::format("step {}: no certificate of its {} groups, the first {}",
-                                       batches_[i].step,
+                                       batch.step,
                                        groups.size(),
                                        groups.front().id));
+    }
+  }
+
+  /// To be called after finish(): what the lines say is right, so are they those that were written?
+  void check_chain(bool ends_with_a_break) {
+    if (!violations.empty())
+      return;
+    if (broken_at_) {
+      say(fmt::format(
+          "line {} fails its check: it was changed, or the line before it is another one",
+          *broken_at_));
+    } else if (!ends_with_a_break && report_.ended) {
+      say("the last line was cut short");
     }
   }
 
@@ -156,28 +248,50 @@ class Comparison {
       say(fmt::format("{}: age {} is beyond the bound {}", where, *age, *report_.bound));
   }
 
-  const std::vector<AuditedBatch>& batches_;
+  const AuditedBatches& batches_;
   const AuditReport& report_;
-  std::vector<std::size_t> lines_;  ///< Found of each batch.
+  std::vector<std::uint8_t> lines_;  ///< Found of each batch; 3: or more.
+  Chain chain_;
+  std::optional<std::uint64_t> broken_at_;  ///< The first line that does not follow.
 };
 
 }  // namespace
 
 std::vector<std::string> audit_certificates(const std::filesystem::path& file,
-                                            const std::vector<AuditedBatch>& batches,
+                                            const AuditedBatches& batches,
                                             const AuditReport& report) {
-  const auto text = read_file(file);
-  if (!text && batches.empty())
-    return {};
-  if (!text)
-    return {text.error().context};
   Comparison comparison(batches, report);
-  std::istringstream in(*text);
-  std::string line;
-  for (std::uint64_t n = 1; std::getline(in, line); ++n)
-    comparison.read(n, line, in.peek() == std::char_traits<char>::eof());
+  const auto ends_inside =
+      for_each_line(file, [&](std::uint64_t n, const std::string& line, bool is_last) {
+        comparison.read(n, line, is_last);
+      });
+  if (!ends_inside && batches.size() == 0)
+    return {};
+  if (!ends_inside)
+    return {ends_inside.error().context};
   comparison.finish();
+  comparison.check_chain(!*ends_inside);
   return std::move(comparison.violations);
+}
+
+std::string check_certificate_chain(const std::filesystem::path& file) {
+  Chain chain;
+  std::string wrong;
+  std::optional<std::uint64_t> last;  // fails its check, and is the last
+  const auto ends_inside =
+      for_each_line(file, [&](std::uint64_t n, const std::string& line, bool is_last) {
+        if (chain.follows(line) || !wrong.empty())
+          return;
+        if (is_last)
+          last = n;
+        else
+          wrong = fmt::format("line {} fails its check", n);
+      });
+  if (!ends_inside)
+    return ends_inside.error().code == ErrorCode::NotFound ? "" : ends_inside.error().context;
+  if (wrong.empty() && last && !*ends_inside)  // else cut short while it was written
+    wrong = fmt::format("line {} fails its check", *last);
+  return wrong;
 }
 
 }  // namespace temper::orchestrator

@@ -16,7 +16,11 @@ namespace temper::orchestrator {
 /// far: the line of the last update may be missing or cut short, and lines of later ones are not
 /// judged.
 std::vector<std::string> audit_certificates(const std::filesystem::path& file,
-                                            const std::vector<AuditedBatch>& batches,
+                                            const AuditedBatches& batches,
                                             const AuditReport& report);
+
+/// The first line that is not what was written, in words; empty: there is none, or no file. A last
+/// line without its end does not count.
+std::string check_certificate_chain(const std::filesystem::path& file);
 
 }  // namespace temper::orchestrator

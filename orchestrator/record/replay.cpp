@@ -31,8 +31,7 @@ Status Replay::feed(const Record& record) {
   const Commands commands = scheduler_.on(record.event, record.time);
   if (std::holds_alternative<event::CheckpointSaved>(record.event)) {
     snapshots_[record.sequence] = scheduler_.snapshot();
-    // The last two and the start are all a run can resume from.
-    if (snapshots_.size() > 3)
+    if (snapshots_.size() > kMostSnapshots + 1)
       snapshots_.erase(std::next(snapshots_.begin()));
   }
   for (std::size_t i = 0; i < std::max(commands.size(), record.commands.size()); ++i) {

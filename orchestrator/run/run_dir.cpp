@@ -1,22 +1,18 @@
 #include "orchestrator/run/run_dir.hpp"
 
 #include "core/files.hpp"
-#include "core/msgpack.hpp"
+#include "core/manifest.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 
 namespace temper::orchestrator {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr std::string_view kPartial = ".partial";
-constexpr std::string_view kStateFile = "orchestrator.msgpack";
 
 }  // namespace
 
@@ -52,65 +48,25 @@ Result<RunLock> RunDir::lock() const {
                            root_.string())};
 }
 
-fs::path RunDir::checkpoint_folder(PolicyVersion version) const {
-  return root_ / "checkpoints" / fmt::format("step-{:06}", version.value());
+Status RunDir::seal_inputs() const {
+  std::vector<std::string> names{"config.yaml"};
+  if (fs::exists(file("base.safetensors")))
+    names.emplace_back("base.safetensors");
+  TEMPER_TRY(auto files, sum_files(root_, names));
+  return write_manifest(file(kInputsManifest), {{}, std::move(files)});
 }
 
-Result<fs::path> RunDir::begin_checkpoint(PolicyVersion version) const {
-  const fs::path folder = checkpoint_folder(version).string() + std::string(kPartial);
-  std::error_code ignored;
-  fs::remove_all(folder, ignored);
-  TEMPER_TRY_STATUS(make_folder(folder));
-  return folder;
-}
-
-Status RunDir::complete_checkpoint(const CheckpointState& state, std::int32_t keep) const {
-  const fs::path whole = checkpoint_folder(state.version);
-  const fs::path partial = whole.string() + std::string(kPartial);
-  TEMPER_TRY_STATUS(write_file_atomically(partial / kStateFile, encode(state)));
-  std::error_code error;
-  fs::remove_all(whole, error);
-  fs::rename(partial, whole, error);
-  if (error)
-    return io_error("cannot complete " + whole.string(), error.value());
-  auto all = checkpoints();
-  while (all.size() > static_cast<std::size_t>(keep)) {
-    fs::remove_all(all.front(), error);
-    all.erase(all.begin());
-  }
-  return {};
-}
-
-Result<std::optional<Checkpoint>> RunDir::newest_checkpoint(std::uint64_t last_sequence) const {
-  auto all = checkpoints();
-  while (!all.empty()) {
-    const fs::path folder = all.back();
-    all.pop_back();
-    TEMPER_TRY(const std::string bytes, read_file(folder / kStateFile));
-    auto state = decode<CheckpointState>(bytes);
-    if (!state)
-      return std::move(state).error().within((folder / kStateFile).string());
-    if (state->sequence > last_sequence)
-      continue;  // the log did not reach the disk that far
-    return std::optional(Checkpoint{folder, *std::move(state)});
-  }
-  return std::optional<Checkpoint>();
-}
-
-std::vector<fs::path> RunDir::checkpoints() const {
-  std::vector<fs::path> all;
-  std::error_code error;
-  for (const auto& entry : fs::directory_iterator(root_ / "checkpoints", error)) {
-    const std::string name = entry.path().filename().string();
-    if (name.starts_with("step-") && !name.ends_with(kPartial))
-      all.push_back(entry.path());
-  }
-  // A step of more than six digits makes its name longer, not later in the alphabet.
-  std::ranges::sort(all, {}, [](const fs::path& folder) {
-    std::string name = folder.filename().string();
-    return std::pair(name.size(), std::move(name));
-  });
-  return all;
+Status RunDir::check_inputs() const {
+  TEMPER_TRY(const Manifest manifest, read_manifest(file(kInputsManifest)));
+  if (manifest.find("config.yaml") == nullptr)
+    return corrupt(file(kInputsManifest).string() + " has no config.yaml");
+  const Status whole = check_files(root_, manifest);
+  if (whole)
+    return {};
+  return corrupt(
+      fmt::format("{}; a run goes on from what it began with: bring the file back "
+                  "(settings are changed with --set)",
+                  whole.error().context));
 }
 
 }  // namespace temper::orchestrator

@@ -1,40 +1,23 @@
-// The folder of a run and its checkpoints.
+// The folder of a run (docs/run_folder.md).
 //
-//   config.yaml events.log metrics.jsonl certificates.jsonl trace.json summary.json
-//   base.safetensors logs/<actor>.log   (of a run on simulated hardware trace.json.gz)
-//   checkpoints/step-000040/   trainer state, and orchestrator.msgpack: scheduler and payloads
-//
-// A checkpoint is built under a name that ends in `.partial` and renamed when whole.
+//   config.yaml base.safetensors                what it is made from; proved by inputs.manifest
+//   events.log                                  what happened; proves itself (log_frames.hpp)
+//   checkpoints/                                what it goes back to (checkpoints.hpp)
+//   metrics.jsonl certificates.jsonl trace.json summary.json
+//                                               made from the log; proved by outputs.manifest once
+//                                               the run has ended (simulated: trace.json.gz)
+//   logs/<actor>.log                            text for people
 #pragma once
 
 #include "core/file_descriptor.hpp"
-#include "orchestrator/run/payload_store.hpp"
+#include "orchestrator/run/checkpoints.hpp"
 
 #include <filesystem>
-#include <optional>
 #include <utility>
 
 namespace temper::orchestrator {
 
-struct CheckpointState {
-  std::uint64_t sequence = 0;  ///< Of the CheckpointSaved record in events.log.
-  PolicyVersion version;
-  std::string scheduler;  ///< Scheduler::snapshot().
-  std::map<GroupId, GroupPayload> payloads;
-};
-
-template <class V>
-void describe(V& v, CheckpointState& c) {
-  v.field(1, "sequence", c.sequence);
-  v.field(2, "version", c.version);
-  v.field(3, "scheduler", c.scheduler);
-  v.field(4, "payloads", c.payloads);
-}
-
-struct Checkpoint {
-  std::filesystem::path folder;
-  CheckpointState state;
-};
+inline constexpr std::string_view kInputsManifest = "inputs.manifest";
 
 /// Holds a run's folder for one orchestrator. Let go by the destructor, and by the kernel however
 /// the process ends.
@@ -58,19 +41,14 @@ class RunDir {
   /// Requires: the folder exists. Error: another process has it.
   Result<RunLock> lock() const;
 
-  /// An empty folder for the trainer to save into.
-  Result<std::filesystem::path> begin_checkpoint(PolicyVersion version) const;
-  /// Adds the orchestrator's part, makes the checkpoint whole, removes all but the newest `keep`.
-  Status complete_checkpoint(const CheckpointState& state, std::int32_t keep) const;
-  /// The newest whole checkpoint at or before `last_sequence` of the log; nullopt: none. Error: it
-  /// is corrupt.
-  Result<std::optional<Checkpoint>> newest_checkpoint(std::uint64_t last_sequence) const;
+  Checkpoints checkpoints() const { return Checkpoints(root_ / "checkpoints"); }
+
+  /// What the run is made from (config.yaml, base.safetensors) is summed into inputs.manifest when
+  /// the run begins, and checked when it goes on. Errors name the file.
+  Status seal_inputs() const;
+  Status check_inputs() const;
 
  private:
-  std::filesystem::path checkpoint_folder(PolicyVersion version) const;
-  /// Whole checkpoints, oldest first.
-  std::vector<std::filesystem::path> checkpoints() const;
-
   std::filesystem::path root_;
 };
 

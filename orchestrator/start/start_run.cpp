@@ -6,6 +6,7 @@
 #include "core/yaml.hpp"
 #include "orchestrator/run/live/base_checkpoint.hpp"
 #include "orchestrator/run/live/live_driver.hpp"
+#include "orchestrator/run/resume.hpp"
 #include "orchestrator/run/virtual/in_process_host.hpp"
 #include "orchestrator/run/virtual/rehearsal_host.hpp"
 #include "orchestrator/run/virtual/simulated_actors.hpp"
@@ -158,6 +159,18 @@ Status provide_descriptors(const ResolvedPipeline& pipeline) {
   return {};
 }
 
+namespace {
+
+/// What is wrong with a run to be resumed and can be set right is, and is said on stderr.
+Status set_right(const RunDir& run_dir, const SchedulerConfig& config) {
+  TEMPER_TRY(const auto said, prepare_resume(run_dir, config));
+  for (const std::string& line : said)
+    std::fputs(fmt::format("temper: warning: {}\n", line).c_str(), stderr);
+  return {};
+}
+
+}  // namespace
+
 Result<RunLock> prepare_run(const RunPlan& plan, PretrainLine shown) {
   const RunDir run_dir(plan.run_dir);
   const bool from_start = plan.from == RunPlan::From::Start;
@@ -168,8 +181,13 @@ Result<RunLock> prepare_run(const RunPlan& plan, PretrainLine shown) {
     TEMPER_TRY_STATUS(
         write_file_atomically(run_dir.file("config.yaml"), to_yaml(plan.pipeline.config)));
   }
+  if (!from_start) {
+    TEMPER_TRY_STATUS(set_right(run_dir, scheduler_config(plan.pipeline)));
+    return lock;
+  }
   if (plan.pipeline.config.policy != actors::PolicyKind::Torch ||
       fs::exists(run_dir.file("base.safetensors"))) {
+    TEMPER_TRY_STATUS(run_dir.seal_inputs());
     return lock;
   }
   BaseCheckpointOptions options;
@@ -186,6 +204,7 @@ Result<RunLock> prepare_run(const RunPlan& plan, PretrainLine shown) {
     std::fputs("\r\x1b[K", stderr);
   if (!status)
     return status.error();
+  TEMPER_TRY_STATUS(run_dir.seal_inputs());
   return lock;
 }
 

@@ -139,7 +139,7 @@ Result<Counted> count_run(const orchestrator::PipelineConfig& config, const Make
   const std::uint64_t last = config.steps - 1;
   TEMPER_TRY(const orchestrator::command::Finish finish,
              run(config, [&](const orchestrator::RunMetrics& metrics) {
-               const std::uint64_t update = metrics.updates().size();
+               const std::uint64_t update = metrics.history().count();
                if (update == 1)
                  out.cpu.at_first_update = cpu_times();
                if (update == kWarm)

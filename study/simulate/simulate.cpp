@@ -53,7 +53,7 @@ class Stretches {
 
 Rates whole_of(const orchestrator::Summary& s, const orchestrator::RunMetrics& metrics) {
   Rates r;
-  r.updates = metrics.updates().size();
+  r.updates = metrics.history().count();
   r.seconds = s.wall_s;
   r.seconds_per_update = r.updates > 0 ? s.wall_s / static_cast<double>(r.updates) : 0;
   r.trained_per_s = s.tokens.trained_per_s;
@@ -144,7 +144,9 @@ struct Watched {
   Begun begun;
   std::map<CardState, double> spans;
 
-  Watched() { stretches.watch(metrics.timeline()); }
+  Watched() : metrics(orchestrator::UpdateHistory::Keep::All) {
+    stretches.watch(metrics.timeline());
+  }
   Watched(const Watched&) = delete;
   Watched& operator=(const Watched&) = delete;
   void feed(const orchestrator::Record& record) {

@@ -278,7 +278,14 @@ TEST_F(ADamagedRun, IsRefusedIfAnotherConfigurationIsAsked) {
   ASSERT_NE(at, std::string::npos);
   ASSERT_TRUE(write_file_atomically(run_dir() / "config.yaml",
                                     yaml.substr(0, at) + "steps: 30" + yaml.substr(at + 9)));
-  expect_refused("the configuration is not the one this run began with");
+  expect_refused((run_dir() / "config.yaml").string() + " is damaged");
+  ASSERT_TRUE(write_file_atomically(run_dir() / "config.yaml", yaml));
+  const Ended asked =
+      temper({"run", "--plain", "--resume", run_dir().string(), "--set", "steps=30"});
+  EXPECT_EQ(asked.status, 1);
+  EXPECT_NE(asked.output.find("the configuration is not the one this run began with"),
+            std::string::npos)
+      << asked.output;
 }
 
 TEST_F(ADamagedRun, IsRefusedIfItsLogIsEmpty) {

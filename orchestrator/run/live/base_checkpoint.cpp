@@ -2,6 +2,7 @@
 
 #include "core/files.hpp"
 #include "core/hash.hpp"
+#include "core/manifest.hpp"
 #include "core/msgpack.hpp"
 #include "core/yaml.hpp"
 #include "orchestrator/run/processes/run_program.hpp"
@@ -35,36 +36,65 @@ fs::path cache_folder() {
   return fs::temp_directory_path() / "temper-cache";
 }
 
+namespace {
+
+fs::path manifest_of(const fs::path& cached) {
+  return cached.string() + ".manifest";
+}
+
+/// The image that is kept there, if it is what was put there.
+Result<std::string> read_cached(const fs::path& cached) {
+  TEMPER_TRY(const Manifest manifest, read_manifest(manifest_of(cached)));
+  TEMPER_TRY(std::string image, read_file(cached));
+  const FileSum* sum = manifest.find(cached.filename().string());
+  if (sum == nullptr || sum->hash != hash128(image))
+    return corrupt(cached.string() + " is not what was put there");
+  return image;
+}
+
+/// Pretrains into the cache, and returns the image.
+Result<std::string> make_cached(const PipelineConfig& config,
+                                const BaseCheckpointOptions& options,
+                                const fs::path& cached) {
+  const fs::path yaml = options.copy_to.string() + ".config.yaml";
+  const fs::path made = fmt::format("{}.{}", cached.string(), getpid());
+  TEMPER_TRY_STATUS(write_file_atomically(yaml, to_yaml(config)));
+  ChildSpec spec;
+  spec.name = "pretrain";
+  spec.command = {options.worker.string(),
+                  "pretrain",
+                  "--config",
+                  yaml.string(),
+                  "--out",
+                  made.string(),
+                  "--parent",
+                  std::to_string(getpid())};
+  spec.log = options.log;
+  const Status status = run_program(spec, "pretraining", options.on_progress);
+  std::error_code ignored;
+  fs::remove(yaml, ignored);
+  if (!status)
+    return status.error();
+  TEMPER_TRY(std::string image, read_file(made));
+  TEMPER_TRY_STATUS(write_file_atomically(cached, image));
+  fs::remove(made, ignored);
+  const FileSum sum{
+      cached.filename().string(), static_cast<std::int64_t>(image.size()), hash128(image)};
+  TEMPER_TRY_STATUS(write_manifest(manifest_of(cached), {{}, {sum}}));
+  return image;
+}
+
+}  // namespace
+
 Status provide_base_checkpoint(const PipelineConfig& config, const BaseCheckpointOptions& options) {
   TEMPER_TRY_STATUS(make_folder(cache_folder()));
   const fs::path cached = cache_folder() / cache_name(config);
-  if (!fs::exists(cached)) {
-    const fs::path yaml = options.copy_to.string() + ".config.yaml";
-    const fs::path made = fmt::format("{}.{}", cached.string(), getpid());
-    TEMPER_TRY_STATUS(write_file_atomically(yaml, to_yaml(config)));
-    ChildSpec spec;
-    spec.name = "pretrain";
-    spec.command = {options.worker.string(),
-                    "pretrain",
-                    "--config",
-                    yaml.string(),
-                    "--out",
-                    made.string(),
-                    "--parent",
-                    std::to_string(getpid())};
-    spec.log = options.log;
-    const Status status = run_program(spec, "pretraining", options.on_progress);
-    std::error_code ignored;
-    fs::remove(yaml, ignored);
-    if (!status)
-      return status;
-    std::error_code error;
-    fs::rename(made, cached, error);
-    if (error)
-      return io_error("cannot keep " + cached.string(), error.value());
-  }
-  TEMPER_TRY(const std::string image, read_file(cached));
-  return write_file_atomically(options.copy_to, image);
+  auto image = read_cached(cached);
+  if (!image)
+    image = make_cached(config, options, cached);
+  if (!image)
+    return std::move(image).error();
+  return write_file_atomically(options.copy_to, *image);
 }
 
 }  // namespace temper::orchestrator

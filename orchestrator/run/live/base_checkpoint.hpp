@@ -1,5 +1,6 @@
 // The base checkpoint of a run: made once by `temper-worker pretrain`, kept in a cache by what it
-// was made from, copied into the run's folder.
+// was made from, copied into the run's folder. One in the cache that is not what its manifest says,
+// or has none, is made again.
 #pragma once
 
 #include "core/result.hpp"

@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 namespace temper::orchestrator {
 
 void LiveDriver::execute(const command::Dispatch& c) {
@@ -59,7 +61,7 @@ void LiveDriver::execute(const command::Switch& c) {
 }
 
 void LiveDriver::execute(const command::SaveCheckpoint& c) {
-  const auto folder = run_dir_.begin_checkpoint(c.version);
+  const auto folder = run_dir_.checkpoints().begin(c.version);
   if (!folder)
     return post(event::CheckpointSaved{c.version, folder.error().context});
   send(c.trainer, actors::SaveState{c.version, folder->string()});
@@ -74,11 +76,18 @@ void LiveDriver::execute(const command::Release& c) {
 
 void LiveDriver::complete_checkpoint(PolicyVersion version) {
   CheckpointState state{last_sequence_, version, scheduler_.snapshot(), payloads_.all()};
-  Status status = events_->sync();
+  const Checkpoints checkpoints = run_dir_.checkpoints();
+  const std::int32_t keep = options_.pipeline.config.checkpoint.keep;
+  Status status = events_->check_named();
   if (status)
-    status = run_dir_.complete_checkpoint(state, options_.pipeline.config.checkpoint.keep);
+    status = events_->sync();
+  if (status)
+    status = checkpoints.complete(state, events_->position(), keep);
   if (!status)
     return fail(status.error().context);
+  history_[state.sequence] = events_->position();
+  while (std::cmp_greater(history_.size(), keep))
+    history_.erase(history_.begin());
   checkpoint_sequence_ = state.sequence;
   rollbacks_ = 0;
 }
@@ -105,12 +114,15 @@ void LiveDriver::execute(const command::Finish& c) {
 }
 
 Status LiveDriver::return_to_checkpoint() {
-  TEMPER_TRY(auto checkpoint, run_dir_.newest_checkpoint(last_sequence_));
+  TEMPER_TRY(WayBack way, find_way_back(run_dir_.checkpoints(), history_));
+  TEMPER_TRY(const auto aside, clear_way(run_dir_.checkpoints(), way));
+  for (const std::string& line : aside)
+    log_.warning("a checkpoint is passed over", {{"what", line}});
   CheckpointState state;
   start_.checkpoint.clear();
-  if (checkpoint) {
-    state = std::move(checkpoint->state);
-    start_.checkpoint = checkpoint->folder;
+  if (way.checkpoint) {
+    state = std::move(way.checkpoint->state);
+    start_.checkpoint = way.checkpoint->folder;
   }
   start_.version = state.version;
   checkpoint_sequence_ = state.sequence;

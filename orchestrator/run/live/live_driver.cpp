@@ -79,31 +79,20 @@ Status LiveDriver::open() {
   return {};
 }
 
-/// The run's clock goes on where the log ends; the time in between does not count.
+/// The run's clock goes on where the log ends; the time in between does not count. What the log and
+/// the checkpoints must be was seen to before (run/resume.hpp).
 Status LiveDriver::open_resumed() {
   const auto path = run_dir_.file("events.log");
-  std::optional<SchedulerConfig> recorded;
-  TEMPER_TRY(const LogSummary summary, read_event_log(path, [&](const Record& record) -> Status {
-               if (const auto* started = std::get_if<event::Started>(&record.event)) {
-                 recorded = started->config;
-               }
+  HistoryReader reader(run_dir_.checkpoints());
+  TEMPER_TRY(const LogSummary summary,
+             scan_event_log(path, [&](const Record& record, const LogPosition& behind) {
+               reader.feed(record, behind);
                if (observer_.on_record)
                  observer_.on_record(record);
-               return {};
+               return Status();
              }));
-  if (!recorded) {
-    return invalid_input(
-        fmt::format("{} holds no record of a start; begin the run anew in "
-                    "another run_dir",
-                    path.string()));
-  }
-  if (encode(*recorded) != encode(scheduler_config_)) {
-    return invalid_input(
-        fmt::format("{}: the configuration is not the one this run began with", path.string()));
-  }
-  if (summary.torn_tail)
-    log_.warning("the log ended in the middle of a record; cut off");
-  TEMPER_TRY(EventLog log, EventLog::reopen(path));
+  history_ = reader.history();
+  TEMPER_TRY(EventLog log, EventLog::reopen(path, summary));
   events_ = std::make_unique<EventLog>(std::move(log));
   last_sequence_ = events_->next_sequence() - 1;
   clock_ = std::make_unique<RealClock>(RealClock().epoch_monotonic_ns() -
@@ -199,6 +188,8 @@ void LiveDriver::on_tick() {
     for (const ActorId actor : connections_.silent_since(clock_->now() - t.heartbeat_timeout)) {
       lose(actor, fmt::format("silent for {}", to_text(t.heartbeat_timeout)));
     }
+    if (Status named = events_->check_named(); !named)
+      fail(named.error().context);
     if (observer_.on_tick)
       observer_.on_tick(scheduler_, clock_->now());
   }

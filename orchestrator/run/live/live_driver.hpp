@@ -17,6 +17,7 @@
 #include "orchestrator/run/role_configs.hpp"
 #include "orchestrator/run/run_dir.hpp"
 #include "orchestrator/run/run_outcome.hpp"
+#include "orchestrator/run/way_back.hpp"
 #include "orchestrator/run/weight_store.hpp"
 #include "orchestrator/scheduler/scheduler.hpp"
 
@@ -39,8 +40,8 @@ class LiveDriver {
  public:
   using Observer = RunObserver;
 
-  /// Errors: the run folder or the socket cannot be made, the checkpoint to resume from is
-  /// unusable.
+  /// Requires: of a run to be resumed, prepare_resume() has seen to the folder. Errors: the run
+  /// folder or the socket cannot be made, no checkpoint can be gone back to.
   static Result<std::unique_ptr<LiveDriver>> create(LiveOptions options,
                                                     Observer observer,
                                                     const Log& log);
@@ -132,6 +133,7 @@ class LiveDriver {
   bool processing_ = false;
   std::uint64_t last_sequence_ = 0;        ///< Of the record just written.
   std::uint64_t checkpoint_sequence_ = 0;  ///< Where a rollback goes back to.
+  History history_;                        ///< Of the checkpoints that may be gone back to.
   std::int32_t rollbacks_ = 0;
   std::uint64_t sent_ = 0;
   std::vector<bool> relaunch_;  ///< Per actor: start again once its process has ended.

@@ -4,6 +4,7 @@
 #include "actors/roles/reward_role.hpp"
 #include "actors/roles/synthetic_reference.hpp"
 #include "actors/runtime/process.hpp"
+#include "core/manifest.hpp"
 #include "core/msgpack.hpp"
 #include "orchestrator/worker/roles/engines.hpp"
 #include "rollout/rollout_role.hpp"
@@ -55,6 +56,10 @@ RoleResult make_rollout(const RoleConfig& role, const RealClock& clock) {
 
 RoleResult make_trainer(const RoleConfig& role, const RealClock& clock) {
   TEMPER_TRY(const auto settings, decode<trainer::TrainerSettings>(role.settings));
+  if (!role.resume_from.empty()) {
+    if (auto whole = check_folder(role.resume_from); !whole)
+      return std::move(whole).error();
+  }
   std::unique_ptr<trainer::Engine> engine;
   if (role.policy == PolicyKind::Torch) {
     TEMPER_TRY(engine, make_torch_trainer(role, settings));

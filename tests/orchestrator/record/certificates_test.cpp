@@ -57,7 +57,7 @@ class CertifiedRun {
     EXPECT_TRUE(write_file_atomically(path_, text));
     return audit();
   }
-  const std::vector<AuditedBatch>& batches() const { return auditor_.batches(); }
+  const AuditedBatches& batches() const { return auditor_.batches(); }
 
   AuditReport report;
   int resumes = 0;
@@ -140,7 +140,7 @@ using Said = std::vector<std::string>;
 
 TEST(Certificates, AChangedFigureIsNamedWithItsStepAndGroup) {
   const CertifiedRun run(1, {}, small_config());
-  const AuditedBatch& batch = run.batches().at(4);
+  const AuditedBatch batch = run.batches().at(4);
   const std::uint64_t group = batch.groups[1].id, v0 = batch.groups[1].dispatched;
   const auto entry = [&](json& line) -> json& {
     return *std::ranges::find_if(line.at("groups"),

@@ -1,0 +1,22 @@
+// temper fsck RUN: is every file of a run what was written?
+#pragma once
+
+#include "cli/command/command_line.hpp"
+
+#include <string>
+
+namespace temper::cli {
+
+struct FsckOptions {
+  std::string run_dir;
+  bool repair = false;
+  bool json = false;
+};
+
+/// Exit code 0: every file is whole. 1: some are not, and the run can go on; what --repair did is
+/// said. 2: the run cannot go on as it is. 3: there is no run, or it cannot be read.
+int run_fsck(const FsckOptions& options);
+
+Handler fsck_command(Flags& flags);
+
+}  // namespace temper::cli

@@ -1,0 +1,297 @@
+#include "orchestrator/fsck/fsck.hpp"
+
+#include "core/files.hpp"
+#include "core/manifest.hpp"
+#include "orchestrator/fsck/mend.hpp"
+#include "orchestrator/metrics/report.hpp"
+#include "orchestrator/record/certificate_audit.hpp"
+#include "orchestrator/record/outputs.hpp"
+#include "orchestrator/run/resume.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+
+namespace temper::orchestrator {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// What is known of a run folder once all of it was read.
+class Look {
+ public:
+  explicit Look(const fs::path& root) : run_dir_(root) {}
+
+  Status all() {
+    look_at_inputs();
+    TEMPER_TRY_STATUS(look_at_log());
+    look_at_checkpoints();
+    look_at_outputs();
+    look_at_rest();
+    std::ranges::sort(files, {}, &CheckedFile::name);
+    return {};
+  }
+
+  std::vector<CheckedFile> files;
+  LogSummary log;
+  History history;
+  PolicyVersion version;                  ///< After the last update in the log.
+  std::optional<command::Finish> finish;  ///< Of the run, if the log tells of it.
+  bool inputs_whole = true, outputs_whole = true;
+
+ private:
+  void add(std::string name, FileState state, std::string what = {}) {
+    files.push_back({std::move(name), state, std::move(what)});
+  }
+  /// Of one file that a manifest in `folder` names.
+  bool look_at(const fs::path& folder, const FileSum& sum) {
+    const Status whole = check_file(folder, sum);
+    const fs::path path = folder / sum.name;
+    add(path.lexically_relative(run_dir_.root()).string(),
+        whole              ? FileState::Whole
+        : fs::exists(path) ? FileState::Damaged
+                           : FileState::Missing,
+        whole ? "" : whole.error().context);
+    return whole.has_value();
+  }
+  FileState state_of(const Error& error) const {
+    return error.code == ErrorCode::NotFound ? FileState::Missing : FileState::Damaged;
+  }
+
+  void look_at_inputs() {
+    const auto manifest = read_manifest(run_dir_.file(kInputsManifest));
+    inputs_whole = manifest.has_value();
+    add(std::string(kInputsManifest),
+        manifest ? FileState::Whole : state_of(manifest.error()),
+        manifest ? "" : manifest.error().context);
+    if (!manifest)
+      return;
+    for (const FileSum& sum : manifest->files)
+      inputs_whole = look_at(run_dir_.root(), sum) && inputs_whole;
+  }
+
+  void note_end(const Record& record) {
+    if (std::holds_alternative<event::Resumed>(record.event))
+      finish.reset();
+    for (const Command& command : record.commands) {
+      if (const auto* end = std::get_if<command::Finish>(&command))
+        finish = *end;
+    }
+  }
+
+  Status look_at_log() {
+    HistoryReader reader(run_dir_.checkpoints());
+    TEMPER_TRY(log,
+               scan_event_log(run_dir_.file("events.log"),
+                              [&](const Record& record, const LogPosition& behind) {
+                                reader.feed(record, behind);
+                                note_end(record);
+                                return Status();
+                              }));
+    history = reader.history();
+    version = reader.version();
+    add("events.log",
+        log.damaged()     ? FileState::Damaged
+        : log.torn_tail() ? FileState::Torn
+                          : FileState::Whole,
+        log.end.what);
+    return {};
+  }
+
+  void look_at_checkpoints() {
+    for (const FoundCheckpoint& found : run_dir_.checkpoints().find()) {
+      const std::string name = "checkpoints/" + found.folder.filename().string();
+      const auto manifest = read_manifest(found.folder / kFolderManifest);
+      const std::string own = name + "/" + std::string(kFolderManifest);
+      if (!manifest || !found.mark) {
+        add(own, manifest ? FileState::Damaged : state_of(manifest.error()), found.damage);
+        continue;
+      }
+      const auto told = history.find(found.mark->sequence);
+      const bool of_history = told != history.end() && told->second == found.mark->log;
+      add(own,
+          of_history ? FileState::Whole : FileState::Void,
+          of_history ? "" : fmt::format("events.log has no such record {}", found.mark->sequence));
+      for (const FileSum& sum : manifest->files)
+        look_at(found.folder, sum);
+    }
+  }
+
+  void look_at_outputs() {
+    const auto manifest = read_manifest(run_dir_.file(kOutputsManifest));
+    if (!manifest && manifest.error().code == ErrorCode::NotFound) {
+      const auto broken = check_certificate_chain(run_dir_.file("certificates.jsonl"));
+      outputs_whole = broken.empty();
+      if (!broken.empty())
+        add("certificates.jsonl", FileState::Damaged, broken);
+      return;
+    }
+    const auto wrong = check_outputs(run_dir_.root(), log);
+    outputs_whole = wrong.empty();
+    add(std::string(kOutputsManifest),
+        manifest ? FileState::Whole : FileState::Damaged,
+        manifest ? "" : manifest.error().context);
+    if (!manifest)
+      return;
+    for (const FileSum& sum : manifest->files)
+      look_at(run_dir_.root(), sum);
+    // The log of a run that has ended must end where the run did.
+    const auto event_log = std::ranges::find(files, "events.log", &CheckedFile::name);
+    if (event_log->state == FileState::Whole && !wrong.empty() &&
+        wrong.front().starts_with("events.log"))
+      *event_log = {"events.log", FileState::Damaged, wrong.front()};
+  }
+
+  /// What nothing proves.
+  void look_at_rest() {
+    std::error_code error;
+    for (fs::recursive_directory_iterator it(run_dir_.root(), error), end; !error && it != end;
+         it.increment(error)) {
+      const std::string name = it->path().lexically_relative(run_dir_.root()).string();
+      if (!it->is_regular_file(error) ||
+          std::ranges::find(files, name, &CheckedFile::name) != files.end())
+        continue;
+      const bool aside = name.find(".cut-") != std::string::npos ||
+                         name.find(".void-") != std::string::npos ||
+                         name.find(".damaged-") != std::string::npos;
+      add(name, aside ? FileState::Aside : FileState::Unchecked);
+    }
+  }
+
+  RunDir run_dir_;
+};
+
+bool is_wrong(const CheckedFile& file) {
+  return file.state != FileState::Whole && file.state != FileState::Aside &&
+         file.state != FileState::Unchecked;
+}
+
+/// Of what a manifest in `folder` names. A damaged manifest mends nothing.
+Status mend_files(const fs::path& folder,
+                  const fs::path& manifest,
+                  std::vector<std::string>& said) {
+  const auto named = read_manifest(folder / manifest);
+  if (!named)
+    return {};
+  for (const FileSum& sum : named->files) {
+    if (auto mended = mend_file(folder, sum, said); !mended)
+      return std::move(mended).error();
+  }
+  return {};
+}
+
+/// Turns back every single bit that can be.
+Status mend_run(const RunDir& run_dir, std::vector<std::string>& said) {
+  if (auto log = mend_log(run_dir.file("events.log"), said); !log)
+    return std::move(log).error();
+  TEMPER_TRY_STATUS(mend_files(run_dir.root(), kInputsManifest, said));
+  TEMPER_TRY_STATUS(mend_files(run_dir.root(), kOutputsManifest, said));
+  for (const FoundCheckpoint& found : run_dir.checkpoints().find())
+    TEMPER_TRY_STATUS(mend_files(found.folder, kFolderManifest, said));
+  return {};
+}
+
+/// From where the run could go on as it is now.
+void say_what_is_next(const RunDir& run_dir, const Look& look, FsckReport& report) {
+  if (!look.inputs_whole) {
+    report.next =
+        "the run cannot go on: what it is made from is damaged; bring it back from a copy";
+    return;
+  }
+  if (look.log.end.goes_on_at) {
+    report.next = fmt::format(
+        "the run cannot go on before `temper fsck {} --repair` has mended events.log at byte {}, or "
+        "cut it off there",
+        run_dir.root().string(),
+        look.log.end.whole_bytes);
+    return;
+  }
+  const auto way = find_way_back(run_dir.checkpoints(), look.history);
+  report.resumable = way.has_value() && look.log.records > 0;
+  if (!way)
+    report.next = way.error().context;
+  else if (look.finish && look.finish->ok)
+    report.next = "the run has ended";
+  else if (look.log.records == 0)
+    report.next = "events.log holds no record: begin the run anew in another run_dir";
+  else
+    report.next = way_text(way->checkpoint, look.version);
+}
+
+/// Everything that a resume would pass over, and all of it.
+Result<std::vector<std::string>> set_checkpoints_aside(const RunDir& run_dir, const Look& look) {
+  const Checkpoints checkpoints = run_dir.checkpoints();
+  WayBack way;
+  for (const FoundCheckpoint& found : checkpoints.find()) {
+    const bool of_history = found.mark && look.history.contains(found.mark->sequence) &&
+                            look.history.at(found.mark->sequence) == found.mark->log;
+    if (found.mark && !of_history) {
+      way.passed_over.push_back(
+          {found.folder, Checkpoints::Why::Void, "events.log does not tell of it"});
+    } else if (const auto whole = Checkpoints::load(found); !whole) {
+      way.passed_over.push_back({found.folder, Checkpoints::Why::Damaged, whole.error().context});
+    }
+  }
+  return clear_way(checkpoints, way);
+}
+
+/// Keeps the damaged ones, and makes them all anew from the log.
+Status repair_outputs(const RunDir& run_dir, const Look& look, std::vector<std::string>& said) {
+  for (const std::string name :
+       {"certificates.jsonl", "metrics.jsonl", "summary.json", "trace.json", "trace.json.gz"}) {
+    const auto found = std::ranges::find(look.files, name, &CheckedFile::name);
+    if (found == look.files.end() || found->state != FileState::Damaged)
+      continue;
+    const fs::path kept = free_name(run_dir.file(name + ".damaged"));
+    TEMPER_TRY_STATUS(rename_durably(run_dir.file(name), kept));
+    said.push_back(fmt::format("{} is kept as {}", name, kept.filename().string()));
+  }
+  TEMPER_TRY_STATUS(rebuild_outputs(run_dir.root()));
+  said.emplace_back(
+      "metrics.jsonl, certificates.jsonl, the trace and summary.json are made anew from "
+      "events.log");
+  return {};
+}
+
+Status repair_run(const RunDir& run_dir, const Look& look, std::vector<std::string>& said) {
+  TEMPER_TRY(const auto kept, cut_event_log(run_dir.file("events.log"), look.log));
+  if (kept) {
+    said.push_back(fmt::format("events.log is cut off at byte {}; the {} bytes behind it are {}",
+                               look.log.end.whole_bytes,
+                               look.log.end.file_bytes - look.log.end.whole_bytes,
+                               kept->filename().string()));
+  }
+  TEMPER_TRY(auto aside, set_checkpoints_aside(run_dir, look));
+  std::ranges::move(aside, std::back_inserter(said));
+  if (look.log.records > 0 && (kept || !look.outputs_whole))
+    TEMPER_TRY_STATUS(repair_outputs(run_dir, look, said));
+  return {};
+}
+
+}  // namespace
+
+bool FsckReport::whole() const {
+  return std::ranges::none_of(files, is_wrong);
+}
+
+Result<FsckReport> check_run(const fs::path& run, Repair repair) {
+  const RunDir run_dir(run);
+  if (!fs::exists(run_dir.file("events.log")))
+    return Error{ErrorCode::NotFound, fmt::format("{} holds no run", run.string())};
+  FsckReport report;
+  Look look(run);
+  if (repair == Repair::Yes) {
+    TEMPER_TRY(const RunLock lock, run_dir.lock());
+    TEMPER_TRY_STATUS(mend_run(run_dir, report.repaired));
+    TEMPER_TRY_STATUS(look.all());
+    TEMPER_TRY_STATUS(repair_run(run_dir, look, report.repaired));
+    look = Look(run);
+  }
+  TEMPER_TRY_STATUS(look.all());
+  say_what_is_next(run_dir, look, report);
+  report.files = std::move(look.files);
+  return report;
+}
+
+}  // namespace temper::orchestrator

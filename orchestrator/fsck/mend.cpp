@@ -1,0 +1,136 @@
+#include "orchestrator/fsck/mend.hpp"
+
+#include "core/file_descriptor.hpp"
+#include "core/files.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <functional>
+#include <tuple>
+#include <utility>
+
+namespace temper::orchestrator {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// All bits of so many bytes are tried in seconds.
+constexpr std::size_t kMostBytes = std::size_t{1} << 16;
+
+/// Flips the one bit of the first `among` bytes that makes `is_right` true; else changes nothing.
+bool mend(std::string& bytes, std::size_t among, const std::function<bool()>& is_right) {
+  for (std::size_t bit = 0; bit < 8 * among; ++bit) {
+    char& byte = bytes[bit / 8];
+    byte = static_cast<char>(byte ^ (1 << (bit % 8)));
+    if (is_right())
+      return true;
+    byte = static_cast<char>(byte ^ (1 << (bit % 8)));
+  }
+  return false;
+}
+
+/// The frame at the front of `bytes`, which follows one of this chain. Returns its length; 0: it is
+/// not one bit that is wrong.
+std::size_t mend_frame(std::string& bytes, std::uint64_t chain) {
+  const auto length = [&]() -> std::size_t {
+    const auto header = parse_header(bytes);
+    if (!header || bytes.size() - kFrameHeader < header->length)
+      return 0;
+    const auto payload = std::string_view(bytes).substr(kFrameHeader, header->length);
+    return hash64(payload, chain) == header->chain ? kFrameHeader + header->length : 0;
+  };
+  const auto header = parse_header(bytes);
+  if (header && kFrameHeader + header->length > std::min(bytes.size(), kMostBytes))
+    return 0;
+  const std::size_t among = header ? kFrameHeader + header->length : kFrameHeader;
+  return mend(bytes, std::min(among, bytes.size()), [&] { return length() > 0; }) ? length() : 0;
+}
+
+/// Writes the one byte in which `now` differs from `before` into a file that holds `before` at
+/// `at`.
+Status overwrite(const fs::path& file,
+                 std::size_t at,
+                 std::string_view before,
+                 std::string_view now) {
+  const auto differs =
+      static_cast<std::size_t>(std::ranges::mismatch(before, now).in1 - before.begin());
+  const FileDescriptor fd(::open(file.c_str(), O_WRONLY | O_CLOEXEC));
+  if (!fd.is_open() ||
+      ::pwrite(fd.get(), &now[differs], 1, static_cast<off_t>(at + differs)) != 1 ||
+      ::fsync(fd.get()) != 0)
+    return io_error("cannot write to " + file.string(), errno);
+  return {};
+}
+
+/// False: the damage is more than a bit.
+Result<bool> mend_once(const fs::path& log,
+                       const LogSummary& summary,
+                       std::vector<std::string>& said) {
+  const auto at = static_cast<std::size_t>(summary.end.whole_bytes);
+  TEMPER_TRY(FileReader reader, FileReader::open(log));
+  TEMPER_TRY_STATUS(reader.seek(summary.end.whole_bytes));
+  std::string bytes;
+  TEMPER_TRY(std::ignore, reader.read(bytes, kMostBytes));
+  const std::string before = bytes;
+  std::size_t length = 0;
+  if (at == 0) {
+    const auto right = [&] { return bytes.starts_with(kLogTitle); };
+    length = bytes.size() >= kLogTitle.size() && mend(bytes, kLogTitle.size(), right)
+                 ? kLogTitle.size()
+                 : 0;
+  } else {
+    length = mend_frame(bytes, summary.hash);
+  }
+  if (length == 0)
+    return false;
+  const fs::path kept = free_name(log.string() + ".damaged");
+  TEMPER_TRY_STATUS(write_file_atomically(kept, std::string_view(before).substr(0, length)));
+  TEMPER_TRY_STATUS(overwrite(log, at, before, bytes));
+  said.push_back(
+      fmt::format("events.log: one bit of record {}, at byte {}, is turned back; as it "
+                  "was it is kept as {}",
+                  summary.records,
+                  at,
+                  kept.filename().string()));
+  return true;
+}
+
+}  // namespace
+
+Result<LogSummary> mend_log(const fs::path& log, std::vector<std::string>& said) {
+  for (;;) {
+    TEMPER_TRY(const LogSummary summary,
+               scan_event_log(log, [](const Record&, const LogPosition&) { return Status(); }));
+    if (!summary.damaged())
+      return summary;
+    TEMPER_TRY(const bool mended, mend_once(log, summary, said));
+    if (!mended)
+      return summary;
+  }
+}
+
+Result<bool> mend_file(const fs::path& folder, const FileSum& sum, std::vector<std::string>& said) {
+  const fs::path path = folder / sum.name;
+  std::error_code error;
+  if (!std::cmp_less_equal(sum.bytes, kMostBytes) ||
+      std::cmp_not_equal(fs::file_size(path, error), sum.bytes) || error)
+    return false;
+  TEMPER_TRY(std::string bytes, read_file(path));
+  const std::string before = bytes;
+  if (hash128(bytes) == sum.hash ||
+      !mend(bytes, bytes.size(), [&] { return hash128(bytes) == sum.hash; }))
+    return false;
+  const fs::path kept = free_name(path.string() + ".damaged");
+  TEMPER_TRY_STATUS(write_file_atomically(kept, before));
+  TEMPER_TRY_STATUS(write_file_atomically(path, bytes));
+  said.push_back(fmt::format("{}: one bit is turned back; as it was it is kept as {}",
+                             path.string(),
+                             kept.filename().string()));
+  return true;
+}
+
+}  // namespace temper::orchestrator

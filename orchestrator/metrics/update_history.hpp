@@ -1,0 +1,96 @@
+// The completed updates of a run in bounded memory: the latest ones whole, and of all of them how
+// many there were and what their rewards were. Everything about every update is on the disk, in
+// metrics.jsonl.
+#pragma once
+
+#include "actors/protocol/update_metrics.hpp"
+#include "core/describe.hpp"
+
+#include <deque>
+#include <optional>
+#include <vector>
+
+namespace temper::orchestrator {
+
+struct TokenCounts {
+  Tokens generated, trained, effective;
+};
+
+/// Groups by how far they are.
+struct QueueDepth {
+  std::int64_t generating = 0;  ///< Some response is not generated yet.
+  std::int64_t scoring = 0;     ///< Generated; reference scores or rewards are missing.
+  std::int64_t ready = 0;       ///< Complete, waiting for the trainer.
+  std::int64_t training = 0;
+};
+
+/// One completed update, with the totals of the run at that moment.
+struct Update {
+  PolicyVersion version;  ///< The result.
+  Time time{};
+  actors::UpdateMetrics metrics;
+  TokenCounts tokens;
+  double staleness_mean = 0;
+  std::uint64_t staleness_max = 0;
+  QueueDepth queue;
+};
+
+/// Rewards of all updates. Means over windows of kFirst and kLast updates, and a curve of at most
+/// kPoints points, each the mean over equally many updates (the last one: over fewer).
+class RewardHistory {
+ public:
+  static constexpr std::size_t kFirst = 5, kLast = 10, kPoints = 2048;
+
+  void add(double reward);
+  /// Means of the first and of the last updates, and the best mean of as many in a row.
+  std::optional<double> first() const;
+  std::optional<double> last() const;
+  std::optional<double> best() const;
+  std::vector<double> curve() const;
+
+ private:
+  struct Point {
+    double sum = 0;
+    std::uint64_t count = 0;
+  };
+  double last_mean() const;
+
+  std::uint64_t total_ = 0;
+  double first_sum_ = 0;
+  std::optional<double> best_;  ///< Of windows of kLast.
+  std::deque<double> recent_;   ///< The last kLast.
+  std::uint64_t stride_ = 1;    ///< Updates in a point.
+  std::vector<Point> points_;
+};
+
+class UpdateHistory {
+ public:
+  /// So many updates are there at least, if there were as many.
+  static constexpr std::size_t kKept = 2048;
+  enum class Keep { Latest, All };
+
+  explicit UpdateHistory(Keep keep) : keep_(keep) {}
+
+  void add(const Update& update);
+  std::uint64_t count() const { return first_ + kept_.size(); }
+  /// The latest ones, in order of version.
+  const std::vector<Update>& kept() const { return kept_; }
+  /// The number of the first of them, from 0.
+  std::uint64_t first() const { return first_; }
+  const RewardHistory& rewards() const { return rewards_; }
+  /// What a run that goes back needs of it.
+  struct Mark {
+    std::uint64_t count = 0;
+    RewardHistory rewards;
+  };
+  Mark mark() const { return {count(), rewards_}; }
+  void go_back(const Mark& mark);
+
+ private:
+  Keep keep_;
+  std::uint64_t first_ = 0;
+  std::vector<Update> kept_;
+  RewardHistory rewards_;
+};
+
+}  // namespace temper::orchestrator

@@ -1,0 +1,40 @@
+#include "orchestrator/record/audit_run.hpp"
+
+#include "orchestrator/record/certificate_audit.hpp"
+#include "orchestrator/record/outputs.hpp"
+#include "orchestrator/record/summary_audit.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+
+namespace temper::orchestrator {
+
+Result<AuditReport> audit_run(const std::filesystem::path& run_dir) {
+  const auto path = run_dir / "events.log";
+  Auditor auditor;
+  TEMPER_TRY(const LogSummary log, scan_event_log(path, [&](const Record& r, const LogPosition&) {
+               auditor.feed(r);
+               return Status();
+             }));
+  AuditReport report = auditor.report();
+  if (report.records == 0) {
+    return corrupt(fmt::format("{} holds no record: there is nothing to audit{}{}",
+                               path.string(),
+                               log.end.what.empty() ? "" : "; it is ",
+                               log.end.what));
+  }
+  report.log_end = log.end.what;
+  std::vector<std::string>& wrong = report.violations;
+  if (log.damaged())
+    wrong.push_back(damage_error(path, log).context);
+  const auto certificates =
+      audit_certificates(run_dir / "certificates.jsonl", auditor.batches(), report);
+  std::ranges::copy(certificates, std::back_inserter(wrong));
+  std::ranges::copy(audit_times(run_dir / "summary.json"), std::back_inserter(wrong));
+  std::ranges::copy(check_outputs(run_dir, log), std::back_inserter(wrong));
+  return report;
+}
+
+}  // namespace temper::orchestrator

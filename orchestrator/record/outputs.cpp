@@ -1,0 +1,54 @@
+#include "orchestrator/record/outputs.hpp"
+
+#include "core/manifest.hpp"
+
+#include <fmt/format.h>
+
+namespace temper::orchestrator {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kLogHash = "log_hash";
+
+}  // namespace
+
+Status seal_outputs(const fs::path& run_dir,
+                    const std::vector<std::string>& names,
+                    std::uint64_t log_hash) {
+  TEMPER_TRY(auto files, sum_files(run_dir, names));
+  return write_manifest(run_dir / kOutputsManifest, {{{kLogHash, log_hash}}, std::move(files)});
+}
+
+Status unseal_outputs(const fs::path& run_dir) {
+  std::error_code error;
+  fs::remove(run_dir / kOutputsManifest, error);
+  if (error)
+    return io_error("cannot remove " + (run_dir / kOutputsManifest).string(), error.value());
+  return {};
+}
+
+std::vector<std::string> check_outputs(const fs::path& run_dir, const LogSummary& log) {
+  const auto manifest = read_manifest(run_dir / kOutputsManifest);
+  if (!manifest && manifest.error().code == ErrorCode::NotFound)
+    return {};
+  if (!manifest)
+    return {manifest.error().context};
+  std::vector<std::string> wrong;
+  const auto hash = manifest->facts.find(kLogHash);
+  if (hash == manifest->facts.end() || hash->second != log.hash) {
+    wrong.push_back(fmt::format(
+        "events.log does not end as it did when the run ended: of {} bytes {} are whole, and the "
+        "log hash is {:016x}",
+        log.end.file_bytes,
+        log.end.whole_bytes,
+        log.hash));
+  }
+  for (const FileSum& file : manifest->files) {
+    if (const Status whole = check_file(run_dir, file); !whole)
+      wrong.push_back(whole.error().context);
+  }
+  return wrong;
+}
+
+}  // namespace temper::orchestrator

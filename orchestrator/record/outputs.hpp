@@ -1,0 +1,26 @@
+// outputs.manifest: the files that were made from events.log, as they were when the run ended, and
+// where the log ended. A log that was cut at the end of a record looks like one of a run that ended
+// earlier; this tells them apart. A run that goes on removes it first.
+#pragma once
+
+#include "orchestrator/record/event_log.hpp"
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace temper::orchestrator {
+
+inline constexpr std::string_view kOutputsManifest = "outputs.manifest";
+
+/// Requires: nobody writes these files of the folder any more.
+Status seal_outputs(const std::filesystem::path& run_dir,
+                    const std::vector<std::string>& names,
+                    std::uint64_t log_hash);
+/// To be called before one of them changes.
+Status unseal_outputs(const std::filesystem::path& run_dir);
+
+/// What is not as it was when the run ended; empty also where the run has not ended. `log` as read.
+std::vector<std::string> check_outputs(const std::filesystem::path& run_dir, const LogSummary& log);
+
+}  // namespace temper::orchestrator

@@ -1,0 +1,32 @@
+// What must be true before a run goes on, and what is set right first. find_resume_point() reads
+// the whole log and the checkpoint to go back to, and changes nothing; only then does
+// prepare_resume() cut off a torn record (and keep it) and set aside what no longer counts.
+#pragma once
+
+#include "orchestrator/run/run_dir.hpp"
+#include "orchestrator/run/way_back.hpp"
+
+#include <string>
+#include <vector>
+
+namespace temper::orchestrator {
+
+struct ResumePoint {
+  LogSummary log;
+  PolicyVersion version;  ///< After the last update in the log.
+  WayBack way;
+};
+
+/// Errors: an input, the log or every checkpoint is damaged; the log holds no run, or one of
+/// another configuration. Each names the file and what to do.
+Result<ResumePoint> find_resume_point(const RunDir& run_dir, const SchedulerConfig& config);
+
+/// From where a run whose log reaches `version` goes on, and what that costs.
+std::string way_text(const std::optional<Checkpoint>& checkpoint, PolicyVersion version);
+
+/// Requires: the run folder is locked. Makes the folder what find_resume_point() found. The result:
+/// what was set right and what is lost by it, a line each; empty: nothing was wrong.
+Result<std::vector<std::string>> prepare_resume(const RunDir& run_dir,
+                                                const SchedulerConfig& config);
+
+}  // namespace temper::orchestrator

@@ -1,0 +1,231 @@
+// events.log on its way to the disk and back: what is torn and what is damaged, and what a reader
+// and a resume make of either.
+#include "core/files.hpp"
+#include "core/hash.hpp"
+#include "core/msgpack.hpp"
+#include "orchestrator/record/audit_run.hpp"
+#include "orchestrator/record/event_log.hpp"
+#include "orchestrator/record/replay.hpp"
+#include "tests/support/stored_run.hpp"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+
+namespace temper::orchestrator {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::Damaged;
+using testing::StoredRun;
+
+LogSummary scanned(const fs::path& log) {
+  const auto summary =
+      scan_event_log(log, [](const Record&, const LogPosition&) { return Status(); });
+  EXPECT_TRUE(summary) << summary.error().context;
+  return *summary;
+}
+
+Status read(const fs::path& log) {
+  const auto summary = read_event_log(log, [](const Record&) { return Status(); });
+  return summary ? Status() : Status(summary.error());
+}
+
+void append(const fs::path& file, std::string_view bytes) {
+  AppendFile out = AppendFile::open(file).value();
+  ASSERT_TRUE(out.append(bytes));
+}
+
+/// One record after the other, as a test wants them.
+class HandMade {
+ public:
+  explicit HandMade(const std::vector<Record>& records) {
+    std::string bytes(kLogTitle);
+    std::uint64_t chain = 0;
+    for (const Record& record : records) {
+      std::string frame(kFrameHeader, '\0');
+      encode_to(frame, record);
+      chain = seal_frame(frame.data(), frame.size() - kFrameHeader, chain);
+      bytes += frame;
+    }
+    EXPECT_TRUE(write_file_atomically(path(), bytes));
+  }
+  fs::path path() const { return folder_ / "events.log"; }
+
+ private:
+  test::TemporaryFolder folder_;
+};
+
+Record record_at(std::uint64_t sequence, std::int64_t ns) {
+  return {sequence, Time(Duration(ns)), event::DeadlineReached{}, {}};
+}
+
+TEST(EventLog, IsReadBackAsItWasWrittenToTheLastByte) {
+  const StoredRun run;
+  const LogSummary log = scanned(run.log());
+  EXPECT_EQ(log.end.kind, LogEnd::Kind::Whole);
+  EXPECT_EQ(log.records + 1, run.positions().size());
+  EXPECT_EQ(log.end.whole_bytes, static_cast<std::int64_t>(fs::file_size(run.log())));
+  EXPECT_EQ(log.hash, run.positions().back().chain);
+}
+
+TEST(EventLog, ThatEndsInsideARecordIsTornAndReadableToThere) {
+  const StoredRun run;
+  for (const std::size_t missing : {1U, 5U, 40U}) {
+    const auto cut = Damaged::truncated(run.log(), fs::file_size(run.log()) - missing);
+    const LogSummary log = scanned(run.log());
+    EXPECT_EQ(log.end.kind, LogEnd::Kind::Torn);
+    EXPECT_EQ(log.records + 2, run.positions().size());
+    EXPECT_EQ(log.end.whole_bytes, std::next(run.positions().rbegin())->bytes);
+    EXPECT_TRUE(read(run.log())) << "no error: this is what a crash leaves";
+  }
+}
+
+TEST(EventLog, ThatEndsInZerosIsTorn) {
+  const StoredRun run;
+  append(run.log(), std::string(5000, '\0'));
+  EXPECT_EQ(scanned(run.log()).end.kind, LogEnd::Kind::Torn);
+}
+
+TEST(EventLog, AFlippedBitWithWholeRecordsBehindItIsDamageThatNamesItsByte) {
+  const StoredRun run;
+  const LogPosition third = run.positions()[3];
+  const auto flip = Damaged::flipped(run.log(), static_cast<std::size_t>(third.bytes) + 30);
+  const LogSummary log = scanned(run.log());
+  EXPECT_EQ(log.end.kind, LogEnd::Kind::Damaged);
+  EXPECT_EQ(log.end.goes_on_at, run.positions()[4].bytes);
+  const Status status = read(run.log());
+  ASSERT_FALSE(status);
+  EXPECT_EQ(status.error().code, ErrorCode::Corrupt);
+  for (const std::string& part : {run.log().string(),
+                                  fmt::format("record 3 is damaged at byte {}", third.bytes),
+                                  std::string("temper fsck")})
+    EXPECT_NE(status.error().context.find(part), std::string::npos) << status.error().context;
+}
+
+TEST(EventLog, ALengthThatWasFlippedIsDamageAndNoLongRecord) {
+  const StoredRun run;
+  for (std::size_t byte = 0; byte < 4; ++byte) {
+    const auto at = static_cast<std::size_t>(run.positions()[2].bytes) + byte;
+    const auto flip = Damaged::flipped(run.log(), at);
+    EXPECT_EQ(scanned(run.log()).end.goes_on_at, run.positions()[3].bytes);
+  }
+}
+
+TEST(EventLog, ARecordThatIsDoubledMissingOrMovedIsDamage) {
+  const StoredRun run;
+  const std::string log = read_file(run.log()).value();
+  const auto frame = [&](std::size_t n) {
+    const auto begin = static_cast<std::size_t>(run.positions()[n].bytes);
+    return log.substr(begin, static_cast<std::size_t>(run.positions()[n + 1].bytes) - begin);
+  };
+  const std::string head = log.substr(0, static_cast<std::size_t>(run.positions()[3].bytes));
+  for (const std::string& now : {head + frame(2) + frame(3) + frame(4),
+                                 head + frame(4) + frame(5),
+                                 head + frame(4) + frame(3) + frame(5)}) {
+    ASSERT_TRUE(write_file_atomically(run.log(), now));
+    const LogSummary found = scanned(run.log());
+    EXPECT_TRUE(found.damaged());
+    EXPECT_EQ(found.records, 3U);
+  }
+}
+
+TEST(EventLog, TimeThatGoesBackIsAnErrorAndNoAbort) {
+  const HandMade log({record_at(0, 5), record_at(1, 7), record_at(2, 6), record_at(3, 8)});
+  Replay replay;
+  const auto result = read_event_log(log.path(), [](const Record&) { return Status(); });
+  ASSERT_FALSE(result);
+  EXPECT_NE(result.error().context.find("the time of record 2 is before"), std::string::npos)
+      << result.error().context;
+}
+
+TEST(EventLog, ANumberThatJumpsIsAnError) {
+  const HandMade log({record_at(0, 5), record_at(2, 7)});
+  const Status status = read(log.path());
+  ASSERT_FALSE(status);
+  EXPECT_NE(status.error().context.find("record 1 carries number 2"), std::string::npos);
+}
+
+TEST(EventLog, OfTheEarlierFormatIsRefusedByName) {
+  test::TemporaryFolder folder;
+  std::string frame(8, '\0');
+  encode_to(frame, record_at(0, 1));
+  const std::string payload = frame.substr(8);
+  const auto length = static_cast<std::uint32_t>(payload.size());
+  const auto check = static_cast<std::uint32_t>(hash64(payload));
+  std::memcpy(frame.data(), &length, 4);
+  std::memcpy(frame.data() + 4, &check, 4);
+  ASSERT_TRUE(write_file_atomically(folder / "events.log", frame));
+  const Status status = read(folder / "events.log");
+  ASSERT_FALSE(status);
+  EXPECT_EQ(status.error().code, ErrorCode::Unsupported);
+}
+
+TEST(EventLog, WhatIsCutOffIsKept) {
+  const StoredRun run;
+  const std::string before = read_file(run.log()).value();
+  const auto byte = static_cast<std::size_t>(run.positions()[3].bytes);
+  std::string damaged = before;
+  damaged[byte + 20] ^= 1;
+  ASSERT_TRUE(write_file_atomically(run.log(), damaged));
+  const auto kept = cut_event_log(run.log(), scanned(run.log()));
+  ASSERT_TRUE(kept && *kept);
+  EXPECT_EQ((*kept)->filename(), "events.log.cut-1");
+  EXPECT_EQ(read_file(run.log()).value() + read_file(**kept).value(), damaged);
+  EXPECT_EQ(scanned(run.log()).end.kind, LogEnd::Kind::Whole);
+  EXPECT_EQ(cut_event_log(run.log(), scanned(run.log())).value(), std::nullopt);
+}
+
+TEST(EventLog, GoesOnAfterItsLastRecord) {
+  const HandMade file({record_at(0, 5), record_at(1, 7)});
+  EventLog log = EventLog::reopen(file.path(), scanned(file.path())).value();
+  ASSERT_TRUE(log.append(record_at(2, 9)));
+  const LogSummary now = scanned(file.path());
+  EXPECT_EQ(now.records, 3U);
+  EXPECT_EQ(now.hash, log.hash());
+  EXPECT_EQ(now.end.kind, LogEnd::Kind::Whole);
+}
+
+TEST(EventLog, ThatWasRemovedWhileItIsWrittenIsAnError) {
+  test::TemporaryFolder folder;
+  EventLog log = EventLog::create(folder / "events.log").value();
+  EXPECT_TRUE(log.check_named());
+  fs::remove(folder / "events.log");
+  const Status status = log.check_named();
+  ASSERT_FALSE(status);
+  EXPECT_NE(status.error().context.find("was removed"), std::string::npos);
+}
+
+bool mention(const std::vector<std::string>& violations, std::string_view text) {
+  return std::ranges::any_of(
+      violations, [&](const std::string& v) { return v.find(text) != std::string::npos; });
+}
+
+TEST(AuditOfARun, SaysThatTheLogIsDamagedAndIsNotClean) {
+  const StoredRun run;
+  EXPECT_EQ(audit_run(run.root()).value().violations, std::vector<std::string>{});
+  const auto flip = Damaged::flipped(run.log(), fs::file_size(run.log()) / 2);
+  const AuditReport report = audit_run(run.root()).value();
+  EXPECT_TRUE(mention(report.violations, "damaged at byte"));
+}
+
+TEST(AuditOfARun, ATornRecordIsSaidAndIsNoViolation) {
+  const StoredRun run({.killed_after = 3});
+  const auto cut = Damaged::truncated(run.log(), fs::file_size(run.log()) - 2);
+  const AuditReport report = audit_run(run.root()).value();
+  EXPECT_EQ(report.violations, std::vector<std::string>{});
+  EXPECT_NE(report.log_end.find("cut short"), std::string::npos);
+}
+
+TEST(AuditOfARun, ALogThatIsShorterThanWhenTheRunEndedIsAViolation) {
+  const StoredRun run;
+  const auto cut = Damaged::truncated(
+      run.log(), static_cast<std::size_t>(std::next(run.positions().rbegin())->bytes));
+  const auto violations = audit_run(run.root()).value().violations;
+  EXPECT_TRUE(mention(violations, "does not end as it did when the run ended"));
+}
+
+}  // namespace
+}  // namespace temper::orchestrator

@@ -1,0 +1,241 @@
+// Where a run goes on: the newest whole checkpoint of this history, and nothing is changed before
+// it was read; what was lost is said.
+#include "orchestrator/run/resume.hpp"
+
+#include "core/files.hpp"
+#include "orchestrator/fsck/fsck.hpp"
+#include "tests/support/stored_run.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+
+namespace temper::orchestrator {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::StoredRun;
+using testing::StoredRunOptions;
+
+const StoredRunOptions kKilled{.steps = 4, .killed_after = 2};
+
+/// Every file below a folder, with its content.
+std::map<std::string, std::string> content(const fs::path& folder) {
+  std::map<std::string, std::string> all;
+  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
+    if (entry.is_regular_file())
+      all[entry.path().lexically_relative(folder).string()] = read_file(entry.path()).value();
+  }
+  return all;
+}
+
+void flip(const fs::path& file, std::size_t byte) {
+  std::string bytes = read_file(file).value();
+  bytes.at(byte) ^= 4;
+  ASSERT_TRUE(write_file_atomically(file, bytes));
+}
+
+void cut(const StoredRun& run, std::size_t position) {
+  fs::resize_file(run.log(), static_cast<std::uintmax_t>(run.positions().at(position).bytes));
+}
+
+/// The place in positions() of the n-th newest checkpoint's record.
+std::size_t record_of(const StoredRun& run, std::size_t n) {
+  return run.checkpoints().at(n).mark->sequence + 1;
+}
+
+std::string joined(const std::vector<std::string>& lines) {
+  std::string all;
+  for (const std::string& line : lines)
+    all += line + "\n";
+  return all;
+}
+
+PolicyVersion version_of(const ResumePoint& point) {
+  return point.way.checkpoint ? point.way.checkpoint->state.version : PolicyVersion(0);
+}
+
+TEST(Resume, GoesOnFromTheNewestCheckpointAndChangesNothing) {
+  const StoredRun run(kKilled);
+  const auto before = content(run.root());
+  const auto said = prepare_resume(run.dir(), run.config());
+  ASSERT_TRUE(said) << said.error().context;
+  EXPECT_TRUE(said->empty()) << joined(*said);
+  EXPECT_EQ(content(run.root()), before);
+  const ResumePoint point = find_resume_point(run.dir(), run.config()).value();
+  EXPECT_EQ(point.way.checkpoint->folder, run.checkpoint(0));
+}
+
+TEST(Resume, ADamagedLogIsAnErrorAndNothingIsTouched) {
+  const StoredRun run(kKilled);
+  flip(run.log(), fs::file_size(run.log()) / 10);
+  const auto before = content(run.root());
+  const auto said = prepare_resume(run.dir(), run.config());
+  ASSERT_FALSE(said);
+  EXPECT_NE(said.error().context.find("damaged at byte"), std::string::npos);
+  EXPECT_EQ(content(run.root()), before);
+}
+
+TEST(Resume, ATornRecordIsCutOffKeptAndSaid) {
+  const StoredRun run(kKilled);
+  fs::resize_file(run.log(), fs::file_size(run.log()) - 3);
+  const auto said = prepare_resume(run.dir(), run.config());
+  ASSERT_TRUE(said) << said.error().context;
+  EXPECT_NE(joined(*said).find("events.log.cut-1"), std::string::npos) << joined(*said);
+  EXPECT_TRUE(fs::exists(run.root() / "events.log.cut-1"));
+  EXPECT_TRUE(prepare_resume(run.dir(), run.config())->empty()) << "now it is whole";
+}
+
+TEST(Resume, ADamagedNewestCheckpointIsPassedOverForTheOneBeforeIt) {
+  for (const char* file : {"orchestrator.msgpack", "trainer.json", "manifest"}) {
+    for (const bool removed : {false, true}) {
+      const StoredRun run(kKilled);
+      const fs::path newest = run.checkpoint(0), older = run.checkpoint(1);
+      if (removed)
+        fs::remove(newest / file);
+      else
+        flip(newest / file, 0);
+      const auto said = prepare_resume(run.dir(), run.config());
+      ASSERT_TRUE(said) << said.error().context;
+      EXPECT_NE(joined(*said).find(newest.filename().string() + " is passed over"),
+                std::string::npos)
+          << joined(*said);
+      EXPECT_NE(joined(*said).find("goes on from checkpoint " + older.filename().string()),
+                std::string::npos)
+          << joined(*said);
+      EXPECT_EQ(find_resume_point(run.dir(), run.config())->way.checkpoint->folder, older);
+      EXPECT_TRUE(fs::exists(newest.string() + ".damaged-1"));
+    }
+  }
+}
+
+TEST(Resume, AnEmptyCheckpointFolderIsPassedOver) {
+  const StoredRun run(kKilled);
+  for (const auto& entry : fs::directory_iterator(run.checkpoint(0)))
+    fs::remove(entry.path());
+  ASSERT_TRUE(prepare_resume(run.dir(), run.config()));
+  EXPECT_EQ(version_of(find_resume_point(run.dir(), run.config()).value()), PolicyVersion(2));
+}
+
+TEST(Resume, ACheckpointThatTheLogDoesNotReachIsVoid) {
+  const StoredRun run(kKilled);
+  const fs::path newest = run.checkpoint(0);
+  cut(run, record_of(run, 0) - 1);
+  const auto said = prepare_resume(run.dir(), run.config());
+  ASSERT_TRUE(said) << said.error().context;
+  EXPECT_NE(joined(*said).find("events.log does not tell of it"), std::string::npos)
+      << joined(*said);
+  EXPECT_TRUE(fs::exists(newest.string() + ".void-1"));
+  EXPECT_EQ(version_of(find_resume_point(run.dir(), run.config()).value()), PolicyVersion(2));
+}
+
+TEST(Resume, ACheckpointOfAnotherHistoryIsVoid) {
+  const StoredRun run(kKilled);
+  const FoundCheckpoint newest = run.checkpoints().at(0);
+  CheckpointState state = Checkpoints::load(newest).value().state;
+  LogPosition other = newest.mark->log;
+  other.chain ^= 1;  // as many records, and other ones
+  const auto partial = run.dir().checkpoints().begin(state.version).value();
+  ASSERT_TRUE(write_file_atomically(partial / "trainer.json", "3"));
+  ASSERT_TRUE(run.dir().checkpoints().complete(state, other, 2));
+  const auto said = prepare_resume(run.dir(), run.config());
+  ASSERT_TRUE(said) << said.error().context;
+  EXPECT_NE(joined(*said).find("is another one than when it was saved"), std::string::npos)
+      << joined(*said);
+}
+
+TEST(Resume, NeverBeginsAnewWhileThereAreCheckpoints) {
+  const StoredRun run(kKilled);
+  cut(run, record_of(run, 1) - 1);
+  const auto before = content(run.root());
+  const auto said = prepare_resume(run.dir(), run.config());
+  ASSERT_FALSE(said);
+  EXPECT_NE(said.error().context.find("none of the checkpoints"), std::string::npos);
+  EXPECT_NE(said.error().context.find("--repair"), std::string::npos);
+  EXPECT_EQ(content(run.root()), before);
+}
+
+TEST(Resume, BeginsAnewWhereThereAreNone) {
+  const StoredRun run({.steps = 3, .checkpoint_every = 1, .killed_after = 1});
+  fs::remove_all(run.root() / "checkpoints");
+  fs::create_directory(run.root() / "checkpoints");
+  EXPECT_EQ(version_of(find_resume_point(run.dir(), run.config()).value()), PolicyVersion(0));
+}
+
+TEST(Resume, AnInputThatWasChangedIsAnError) {
+  const StoredRun run(kKilled);
+  flip(run.root() / "config.yaml", 2);
+  const auto said = prepare_resume(run.dir(), run.config());
+  ASSERT_FALSE(said);
+  EXPECT_NE(said.error().context.find("config.yaml is damaged"), std::string::npos);
+}
+
+TEST(Fsck, AWholeRunIsWholeWhereverItEnded) {
+  for (const StoredRunOptions& options : {StoredRunOptions{}, kKilled}) {
+    const StoredRun run(options);
+    const FsckReport report = check_run(run.root(), Repair::No).value();
+    for (const CheckedFile& file : report.files)
+      EXPECT_EQ(file.what, "") << file.name;
+    EXPECT_TRUE(report.whole());
+    EXPECT_TRUE(report.resumable) << report.next;
+  }
+}
+
+TEST(Fsck, RepairTurnsFlippedBitsBackWhereverTheyAre) {
+  const StoredRun run(kKilled);
+  const auto before = content(run.root());
+  const auto third = static_cast<std::size_t>(run.positions()[3].bytes);
+  flip(run.log(), 3);                                                        // the title
+  flip(run.log(), third + 1);                                                // a length
+  flip(run.log(), static_cast<std::size_t>(run.positions()[5].bytes) + 40);  // a record
+  flip(run.root() / "config.yaml", 7);
+  flip(run.checkpoint(0) / "orchestrator.msgpack", 11);
+  const FsckReport report = check_run(run.root(), Repair::Yes).value();
+  EXPECT_TRUE(report.whole());
+  EXPECT_EQ(report.repaired.size(), 5U) << joined(report.repaired);
+  for (const auto& [name, bytes] : before)
+    EXPECT_EQ(read_file(run.root() / name).value(), bytes) << name;
+  EXPECT_TRUE(fs::exists(run.root() / "events.log.damaged-3"));
+}
+
+TEST(Fsck, RepairCutsALogOffAtItsDamageAndKeepsEverything) {
+  const StoredRun run(kKilled);
+  const auto byte = static_cast<std::size_t>(run.positions()[record_of(run, 0) - 1].bytes);
+  flip(run.log(), byte + 20);
+  flip(run.log(), byte + 21);
+  const std::string before = read_file(run.log()).value();
+  const fs::path newest = run.checkpoint(0), older = run.checkpoint(1);
+  EXPECT_FALSE(check_run(run.root(), Repair::No)->resumable);
+  const FsckReport report = check_run(run.root(), Repair::Yes).value();
+  EXPECT_TRUE(report.whole());
+  EXPECT_TRUE(report.resumable) << report.next;
+  EXPECT_EQ(read_file(run.log()).value() + read_file(run.root() / "events.log.cut-1").value(),
+            before);
+  EXPECT_TRUE(fs::exists(newest.string() + ".void-1"));
+  EXPECT_EQ(find_resume_point(run.dir(), run.config())->way.checkpoint->folder, older);
+}
+
+TEST(Fsck, RepairMakesDerivedFilesAnewAsTheyWere) {
+  const StoredRun run;
+  auto before = content(run.root());
+  for (const char* name : {"certificates.jsonl", "summary.json"}) {
+    flip(run.root() / name, 30);
+    flip(run.root() / name, 31);
+  }
+  EXPECT_FALSE(check_run(run.root(), Repair::No)->whole());
+  const FsckReport report = check_run(run.root(), Repair::Yes).value();
+  EXPECT_TRUE(report.whole());
+  for (const auto& [name, bytes] : before)
+    EXPECT_EQ(read_file(run.root() / name).value(), bytes) << name;
+  EXPECT_TRUE(fs::exists(run.root() / "summary.json.damaged-1"));
+}
+
+TEST(Fsck, AFolderWithoutARunIsAnError) {
+  const StoredRun run;
+  EXPECT_TRUE(check_run(run.root(), Repair::Yes));
+  EXPECT_FALSE(check_run(run.root() / "logs", Repair::No));
+}
+
+}  // namespace
+}  // namespace temper::orchestrator

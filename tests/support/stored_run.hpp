@@ -1,0 +1,61 @@
+// A small run in a folder, as the live driver leaves it: the records of a random world in its log,
+// its checkpoints, and all that is made from the log.
+#pragma once
+
+#include "orchestrator/run/run_dir.hpp"
+#include "orchestrator/scheduler/events.hpp"
+#include "tests/support/temporary_folder.hpp"
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace temper::orchestrator::testing {
+
+struct StoredRunOptions {
+  std::uint64_t steps = 3;
+  std::uint64_t checkpoint_every = 1;
+  std::int32_t keep = 2;
+  /// The process was killed so many records after the last checkpoint; none: the run ended.
+  std::optional<std::uint64_t> killed_after;
+};
+
+class StoredRun {
+ public:
+  explicit StoredRun(const StoredRunOptions& options = {});
+
+  RunDir dir() const { return RunDir(folder_.path()); }
+  const std::filesystem::path& root() const { return folder_.path(); }
+  std::filesystem::path log() const { return root() / "events.log"; }
+  const SchedulerConfig& config() const { return config_; }
+  /// The whole checkpoints, the newest first.
+  std::vector<FoundCheckpoint> checkpoints() const { return dir().checkpoints().find(); }
+  /// The n-th newest, 0 the newest.
+  std::filesystem::path checkpoint(std::size_t n) const { return checkpoints().at(n).folder; }
+  /// Where records end in the log, from its title on.
+  const std::vector<LogPosition>& positions() const { return positions_; }
+
+ private:
+  void play(const StoredRunOptions& options);
+
+  test::TemporaryFolder folder_;
+  SchedulerConfig config_;
+  std::vector<LogPosition> positions_;
+};
+
+/// Changes one bit of a file, or cuts it, and brings it back.
+class Damaged {
+ public:
+  static Damaged flipped(const std::filesystem::path& file, std::size_t byte);
+  static Damaged truncated(const std::filesystem::path& file, std::size_t length);
+  Damaged(const Damaged&) = delete;
+  Damaged& operator=(const Damaged&) = delete;
+  ~Damaged();
+
+ private:
+  Damaged(std::filesystem::path file, std::string before, const std::string& now);
+  const std::filesystem::path file_;
+  const std::string before_;
+};
+
+}  // namespace temper::orchestrator::testing
