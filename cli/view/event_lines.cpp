@@ -23,8 +23,9 @@ std::vector<std::string> event_lines(const orchestrator::Record& record,
         (saved->error.empty()
              ? fmt::format("checkpoint of step {} saved", saved->version)
              : fmt::format("checkpoint of step {} failed: {}", saved->version, saved->error)));
-  } else if (std::holds_alternative<orchestrator::event::Resumed>(record.event)) {
-    lines.push_back(when + "resumed from the last checkpoint");
+  } else if (const auto* resumed = std::get_if<orchestrator::event::Resumed>(&record.event)) {
+    lines.push_back(when + (resumed->sequence == 0 ? "begins anew: there is no checkpoint"
+                                                   : "resumed from the last checkpoint"));
   } else if (std::holds_alternative<orchestrator::event::StopRequested>(record.event)) {
     lines.push_back(when + "stopping: the update under way is finished first");
   }
