@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <exception>
+#include <optional>
 #include <utility>
 
 namespace temper {
@@ -32,6 +34,27 @@ int write_all(int fd, std::string_view data) {
   return 0;
 }
 
+/// Of what has no size before it is read: a pipe, a file of /proc.
+constexpr std::size_t kLargestUnsized = std::size_t{64} << 20;
+
+/// How large `fd` is; none: that shows when it is read. Error: it is nothing to be read whole.
+Result<std::optional<std::size_t>> size_of(int fd, const fs::path& path) {
+  struct stat info {};
+  if (::fstat(fd, &info) != 0)
+    return failed("inspect", path, errno);
+  if (!S_ISREG(info.st_mode) && !S_ISFIFO(info.st_mode)) {
+    return invalid_input(fmt::format("{} is {}, not a file",
+                                     path.string(),
+                                     S_ISDIR(info.st_mode)    ? "a folder"
+                                     : S_ISSOCK(info.st_mode) ? "a socket"
+                                                              : "a device"));
+  }
+  std::optional<std::size_t> size;
+  if (S_ISREG(info.st_mode) && info.st_size > 0)
+    size = static_cast<std::size_t>(info.st_size);
+  return size;
+}
+
 void sync_folder(const fs::path& folder) {
   const FileDescriptor fd(
       ::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
@@ -48,17 +71,30 @@ Result<std::string> read_file(const fs::path& path) {
       return Error{ErrorCode::NotFound, path.string() + " does not exist"};
     return failed("open", path, errno);
   }
+  TEMPER_TRY(const auto size, size_of(fd.get(), path));
   std::string content;
+  try {
+    content.reserve(size.value_or(0));
+  } catch (const std::exception&) {
+    return Error{ErrorCode::OutOfMemory,
+                 fmt::format("{} has {} bytes: no memory for them", path.string(), *size)};
+  }
+  // What is written to it meanwhile is left out.
+  const std::size_t most = size.value_or(kLargestUnsized);
   std::array<char, 65536> chunk;
-  for (;;) {
-    const ssize_t n = ::read(fd.get(), chunk.data(), chunk.size());
+  while (content.size() < most) {
+    const ssize_t n = ::read(fd.get(), chunk.data(), std::min(chunk.size(), most - content.size()));
     if (n < 0 && errno == EINTR)
       continue;
     if (n < 0)
       return failed("read", path, errno);
     if (n == 0)
-      break;
+      return content;
     content.append(chunk.data(), static_cast<std::size_t>(n));
+  }
+  if (!size) {
+    return invalid_input(
+        fmt::format("{} is no file and holds more than {} bytes", path.string(), most));
   }
   return content;
 }
