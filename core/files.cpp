@@ -7,6 +7,8 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <exception>
+#include <optional>
 #include <utility>
 
 namespace temper {
@@ -31,6 +33,27 @@ int write_all(int fd, std::string_view data) {
   return 0;
 }
 
+/// Of what has no size before it is read: a pipe, a file of /proc.
+constexpr std::size_t kLargestUnsized = std::size_t{64} << 20;
+
+/// How large `fd` is; none: that shows when it is read. Error: it is nothing to be read whole.
+Result<std::optional<std::size_t>> size_of(int fd, const fs::path& path) {
+  struct stat info {};
+  if (::fstat(fd, &info) != 0)
+    return failed("inspect", path, errno);
+  if (!S_ISREG(info.st_mode) && !S_ISFIFO(info.st_mode)) {
+    return invalid_input(fmt::format("{} is {}, not a file",
+                                     path.string(),
+                                     S_ISDIR(info.st_mode)    ? "a folder"
+                                     : S_ISSOCK(info.st_mode) ? "a socket"
+                                                              : "a device"));
+  }
+  std::optional<std::size_t> size;
+  if (S_ISREG(info.st_mode) && info.st_size > 0)
+    size = static_cast<std::size_t>(info.st_size);
+  return size;
+}
+
 void sync_folder(const fs::path& folder) {
   const FileDescriptor fd(
       ::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
@@ -44,12 +67,26 @@ constexpr std::size_t kPiece = 65536;
 
 Result<std::string> read_file(const fs::path& path) {
   TEMPER_TRY(FileReader reader, FileReader::open(path));
+  TEMPER_TRY(const auto size, size_of(reader.descriptor(), path));
   std::string content;
-  for (;;) {
-    TEMPER_TRY(const std::size_t n, reader.read(content, kPiece));
+  try {
+    content.reserve(size.value_or(0));
+  } catch (const std::exception&) {
+    return Error{ErrorCode::OutOfMemory,
+                 fmt::format("{} has {} bytes: no memory for them", path.string(), *size)};
+  }
+  // What is written to it meanwhile is left out.
+  const std::size_t most = size.value_or(kLargestUnsized);
+  while (content.size() < most) {
+    TEMPER_TRY(const std::size_t n, reader.read(content, std::min(kPiece, most - content.size())));
     if (n == 0)
       return content;
   }
+  if (!size) {
+    return invalid_input(
+        fmt::format("{} is no file and holds more than {} bytes", path.string(), most));
+  }
+  return content;
 }
 
 Result<FileReader> FileReader::open(const fs::path& path) {

@@ -11,6 +11,8 @@
 
 namespace temper {
 
+/// All of a file, or of a pipe up to 64 MiB. Errors: it is a device, a folder or a socket; it does
+/// not fit into memory.
 Result<std::string> read_file(const std::filesystem::path& path);
 
 /// Replaces `path` as a whole or not at all: writes a temporary beside it, syncs, renames, syncs
@@ -39,6 +41,7 @@ class FileReader {
   /// Up to `most` bytes to the end of `to`; 0: there are no more.
   Result<std::size_t> read(std::string& to, std::size_t most);
   /// Goes on from this byte.
+  int descriptor() const { return fd_.get(); }
   Status seek(std::int64_t byte);
 
  private:

@@ -1,6 +1,8 @@
-// A new folder that only this user can enter, removed with everything in it at the end.
+// A new folder that only this user can enter, removed with everything in it at the end; or, where
+// its owner was killed, by remove_abandoned_folders() of whoever comes next.
 #pragma once
 
+#include "core/file_descriptor.hpp"
 #include "core/result.hpp"
 
 #include <filesystem>
@@ -23,6 +25,10 @@ class TemporaryFolder {
  private:
   explicit TemporaryFolder(std::filesystem::path path) : path_(std::move(path)) {}
   std::filesystem::path path_;  ///< Empty: moved from.
+  FileDescriptor lock_;         ///< Of a file in it, held as long as its owner lives.
 };
+
+/// Removes folders that create() made under this prefix and whose owner is gone. Returns how many.
+std::size_t remove_abandoned_folders(std::string_view prefix = "temper-");
 
 }  // namespace temper

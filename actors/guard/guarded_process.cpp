@@ -10,10 +10,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <string_view>
 #include <utility>
 
@@ -78,6 +80,118 @@ Result<std::string> find_executable(const std::string& name) {
   }
 }
 
+bool is_given(std::string_view entry, const Sandbox& sandbox) {
+  const std::string_view name = entry.substr(0, entry.find('='));
+  return std::find(kGivenVariables.begin(), kGivenVariables.end(), name) != kGivenVariables.end() ||
+         std::find(sandbox.environment.begin(), sandbox.environment.end(), name) !=
+             sandbox.environment.end();
+}
+
+/// What `sandbox` lets through of our environment, as "KEY=value".
+std::vector<std::string> environment_of(const Sandbox& sandbox) {
+  std::vector<std::string> given;
+  for (char** entry = ::environ; *entry != nullptr; ++entry) {
+    const std::string_view text(*entry);
+    const bool elsewhere = sandbox.kind == SandboxKind::Namespaces && text.starts_with("TMPDIR=");
+    if (is_given(text, sandbox) && !elsewhere)
+      given.emplace_back(text);
+  }
+  return given;
+}
+
+/// Folders that look empty to the command.
+std::vector<std::string> covered_folders(const Sandbox& sandbox) {
+  std::vector<std::string> covered{"/tmp"};
+  const char* const own = ::getenv("TMPDIR");
+  if (own != nullptr && own[0] == '/' && !std::string_view(own).starts_with("/tmp"))
+    covered.emplace_back(own);
+  covered.insert(covered.end(), sandbox.hidden.begin(), sandbox.hidden.end());
+  return covered;
+}
+
+/// Error: a part of the command lies where it will not be.
+Status check_reachable(const std::vector<std::string>& command,
+                       const std::vector<std::string>& covered) {
+  namespace fs = std::filesystem;
+  for (const std::string& word : command) {
+    std::error_code not_there;
+    const fs::path path = fs::canonical(word, not_there);
+    if (not_there)
+      continue;
+    for (const std::string& folder : covered) {
+      const fs::path real = fs::weakly_canonical(folder, not_there);
+      const auto [end, ignored] = std::mismatch(real.begin(), real.end(), path.begin(), path.end());
+      if (end == real.end()) {
+        return invalid_input(fmt::format(
+            "{} lies below {}, which is empty in its sandbox: put it elsewhere", word, folder));
+      }
+    }
+  }
+  return {};
+}
+
+std::vector<char*> pointers(std::vector<std::string>& texts) {
+  std::vector<char*> result;
+  result.reserve(texts.size() + 1);
+  for (std::string& text : texts)
+    result.push_back(text.data());
+  result.push_back(nullptr);
+  return result;
+}
+
+/// What a ConfinePlan points into.
+class Confinement {
+ public:
+  /// Error: a part of the command lies where it will not be.
+  static Result<Confinement> prepare(const std::string& executable,
+                                     std::vector<std::string> command,
+                                     const Sandbox& sandbox) {
+    Confinement c;
+    c.kind_ = sandbox.kind;
+    c.memory_ = sandbox.memory;
+    c.folders_ = covered_folders(sandbox);
+    if (sandbox.kind == SandboxKind::Namespaces) {
+      command.front() = executable;
+      TEMPER_TRY_STATUS(check_reachable(command, c.folders_));
+    }
+    std::error_code no_folder;
+    c.working_folder_ = std::filesystem::current_path(no_folder).string();
+    c.user_map_ = fmt::format("65534 {} 1\n", ::geteuid());
+    c.group_map_ = fmt::format("65534 {} 1\n", ::getegid());
+    return c;
+  }
+  /// Valid as long as this is neither moved nor gone.
+  ConfinePlan plan() const {
+    covered_.clear();
+    for (const std::string& folder : folders_)
+      covered_.push_back(folder.c_str());
+    covered_.push_back(nullptr);
+    return {.kind = kind_,
+            .memory = memory_.count(),
+            .covered = covered_.data(),
+            .working_folder = working_folder_.c_str(),
+            .user_map = user_map_.c_str(),
+            .group_map = group_map_.c_str()};
+  }
+
+ private:
+  SandboxKind kind_ = SandboxKind::None;
+  Bytes memory_;
+  std::vector<std::string> folders_;
+  mutable std::vector<const char*> covered_;
+  std::string working_folder_, user_map_, group_map_;
+};
+
+Error not_executed(const std::string& executable, const Sandbox& sandbox, int number) {
+  if (number <= kErrnoMask)
+    return io_error(fmt::format("cannot execute {}", executable), number);
+  return {ErrorCode::Unsupported,
+          fmt::format("cannot execute {} in a sandbox (verifier.sandbox: {}): {}",
+                      executable,
+                      name_of(sandbox.kind),
+                      confine_error(number))};
+}
+
 void make_non_blocking(const FileDescriptor& fd) {
   ::fcntl(fd.get(), F_SETFL, ::fcntl(fd.get(), F_GETFL) | O_NONBLOCK);
 }
@@ -120,14 +234,14 @@ std::optional<int> read_number(int fd) {
 
 }  // namespace
 
-Result<GuardedProcess> GuardedProcess::start(const std::vector<std::string>& command) {
+Result<GuardedProcess> GuardedProcess::start(const std::vector<std::string>& command,
+                                             const Sandbox& sandbox) {
   TEMPER_TRY(const std::string executable, find_executable(command.empty() ? "" : command[0]));
   std::vector<std::string> words = command;
-  std::vector<char*> arguments;
-  arguments.reserve(words.size() + 1);
-  for (std::string& word : words)
-    arguments.push_back(word.data());
-  arguments.push_back(nullptr);
+  const std::vector<char*> arguments = pointers(words);
+  std::vector<std::string> variables = environment_of(sandbox);
+  const std::vector<char*> environment = pointers(variables);
+  TEMPER_TRY(const Confinement confinement, Confinement::prepare(executable, command, sandbox));
 
   TEMPER_TRY(Pipe input, make_pipe());
   TEMPER_TRY(Pipe output, make_pipe());
@@ -136,12 +250,13 @@ Result<GuardedProcess> GuardedProcess::start(const std::vector<std::string>& com
   TEMPER_TRY(Pipe status, make_pipe());
   const GuardPlan plan{.executable = executable.c_str(),
                        .arguments = arguments.data(),
-                       .environment = ::environ,
+                       .environment = environment.data(),
                        .input = input.read.get(),
                        .output = output.write.get(),
                        .errors = errors.write.get(),
                        .life_line = life_line.read.get(),
-                       .status = status.write.get()};
+                       .status = status.write.get(),
+                       .confine = confinement.plan()};
   const pid_t guard = fork_quietly();
   if (guard == 0)
     run_guard(plan);
@@ -161,9 +276,9 @@ Result<GuardedProcess> GuardedProcess::start(const std::vector<std::string>& com
     make_non_blocking(*fd);
   if (!wait_readable(process.status_.get(), kStartTimeoutMs))
     return Error{ErrorCode::Timeout, fmt::format("{} did not start in time", executable)};
-  const std::optional<int> error = read_number(process.status_.get());
+  const int error = read_number(process.status_.get()).value_or(ECHILD);
   if (error != 0)
-    return io_error(fmt::format("cannot execute {}", executable), error.value_or(ECHILD));
+    return not_executed(executable, sandbox, error);
   return process;
 }
 

@@ -12,6 +12,7 @@
 // The command has the descriptors 0, 1, 2 and no other. Ours are non-blocking. Linux only.
 #pragma once
 
+#include "actors/guard/sandbox.hpp"
 #include "core/file_descriptor.hpp"
 #include "core/result.hpp"
 
@@ -25,10 +26,12 @@ namespace temper::actors {
 
 class GuardedProcess {
  public:
-  /// Runs `command` (executable, looked up in PATH, and its arguments) in our working directory and
-  /// environment. Returns once it was executed. Errors: an executable that is not there or cannot
-  /// be executed; no processes or descriptors left.
-  static Result<GuardedProcess> start(const std::vector<std::string>& command);
+  /// Runs `command` (executable, looked up in PATH, and its arguments) in our working directory,
+  /// with the variables that `sandbox` gives it. Returns once it was executed. Errors: an
+  /// executable that is not there or cannot be executed; a sandbox that cannot be made; no
+  /// processes or descriptors left.
+  static Result<GuardedProcess> start(const std::vector<std::string>& command,
+                                      const Sandbox& sandbox = {});
 
   GuardedProcess(GuardedProcess&& other) noexcept;
   GuardedProcess& operator=(GuardedProcess&&) noexcept = delete;

@@ -4,15 +4,30 @@
 
 #include "core/describe.hpp"
 
+#include <optional>
+
 namespace temper::actors {
 
 /// Raised when peers of the old and the new number could misunderstand each other.
 inline constexpr std::uint32_t kProtocolVersion = 1;
 
+/// Where a piece belongs in the body of its message. The pieces of a message follow each other;
+/// only heartbeats and `actor.taken` come between them.
+struct Piece {
+  std::uint64_t offset = 0;
+  std::uint64_t total = 0;
+};
+template <class V>
+void describe(V& v, Piece& p) {
+  v.field(1, "offset", p.offset, {.doc = "Position of the frame in the body, in bytes."});
+  v.field(2, "total", p.total, {.doc = "Size of the whole body."});
+}
+
 struct Envelope {
-  std::uint32_t tag = 0;       ///< Which message, `kTag` of its struct.
-  std::uint32_t version = 1;   ///< `kVersion` of the sender's struct.
-  std::uint64_t sequence = 0;  ///< Counts the sender's messages from 1.
+  std::uint32_t tag = 0;         ///< Which message, `kTag` of its struct.
+  std::uint32_t version = 1;     ///< `kVersion` of the sender's struct.
+  std::uint64_t sequence = 0;    ///< Counts the sender's messages, and pieces, from 1.
+  std::optional<Piece> piece{};  ///< Of a body that comes in several frames.
 };
 
 template <class V>
@@ -20,6 +35,7 @@ void describe(V& v, Envelope& e) {
   v.field(1, "tag", e.tag, {.doc = "Number of the message type."});
   v.field(2, "version", e.version, {.doc = "Version of the message type, from the sender."});
   v.field(3, "sequence", e.sequence, {.doc = "Position among the sender's messages, from 1."});
+  v.field(4, "piece", e.piece, {.doc = "Given: the second frame is a piece of the body."});
 }
 
 }  // namespace temper::actors

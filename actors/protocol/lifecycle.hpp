@@ -98,6 +98,18 @@ void describe(V& v, Heartbeat& m) {
   v.field(1, "resident", m.resident, {.doc = "Resident memory of the process."});
 }
 
+/// How much of what was sent in large frames has arrived: its sender keeps at most so many bytes on
+/// the way (actors/transport/lane.hpp).
+struct Taken {
+  static constexpr std::string_view kName = "actor.taken";
+  static constexpr std::uint32_t kTag = 9, kVersion = 1, kOldestVersion = 1;
+  std::uint64_t bytes = 0;
+};
+template <class V>
+void describe(V& v, Taken& m) {
+  v.field(1, "bytes", m.bytes, {.doc = "Bytes in bodies of 64 KiB or more, since the beginning."});
+}
+
 /// What an actor did with its cards.
 struct Span {
   CardState state = CardState::Idle;

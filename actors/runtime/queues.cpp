@@ -1,8 +1,5 @@
 #include "actors/runtime/queues.hpp"
 
-#include <sys/eventfd.h>
-
-#include <cerrno>
 #include <utility>
 
 namespace temper::actors {
@@ -29,23 +26,6 @@ Inbox::Taken Inbox::take(Duration timeout) {
   if (messages_.empty() && !closed_ && timeout > Duration::zero())
     lock.wait_for(changed_, timeout);
   return {.messages = std::exchange(messages_, {}), .closed = closed_};
-}
-
-Result<WakeUp> WakeUp::create() {
-  FileDescriptor fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!fd.is_open())
-    return io_error("cannot create an eventfd", errno);
-  return WakeUp(std::move(fd));
-}
-
-void WakeUp::notify() {
-  // Fails only when the counter is full: then it is readable already.
-  static_cast<void>(::eventfd_write(fd(), 1));
-}
-
-void WakeUp::clear() {
-  eventfd_t count = 0;
-  static_cast<void>(::eventfd_read(fd(), &count));
 }
 
 void SendQueue::push(OutgoingMessage message) {

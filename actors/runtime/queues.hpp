@@ -4,7 +4,7 @@
 #pragma once
 
 #include "actors/transport/message.hpp"
-#include "core/file_descriptor.hpp"
+#include "actors/transport/wake_up.hpp"
 #include "core/thread_annotations.hpp"
 
 #include <deque>
@@ -29,19 +29,6 @@ class Inbox {
   std::condition_variable changed_;
   std::deque<IncomingMessage> messages_ TEMPER_GUARDED_BY(mutex_);
   std::optional<Error> closed_ TEMPER_GUARDED_BY(mutex_);
-};
-
-/// A descriptor that becomes readable when notify() is called, until clear().
-class WakeUp {
- public:
-  static Result<WakeUp> create();
-  void notify();
-  void clear();
-  int fd() const { return fd_.get(); }
-
- private:
-  explicit WakeUp(FileDescriptor fd) : fd_(std::move(fd)) {}
-  FileDescriptor fd_;
 };
 
 class SendQueue {

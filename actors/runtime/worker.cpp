@@ -2,53 +2,85 @@
 
 #include "actors/runtime/process.hpp"
 #include "actors/runtime/queues.hpp"
+#include "actors/transport/lane.hpp"
 
 #include <unistd.h>
 
 #include <algorithm>
 #include <exception>
+#include <limits>
 #include <thread>
 #include <utility>
 
 namespace temper::actors {
 namespace {
 
-/// Numbers the messages of one sender and keeps those that do not fit into the socket yet.
-class Sender {
- public:
-  explicit Sender(DealerSocket& socket) : socket_(&socket) {}
+/// Messages read before the next look at the clock.
+constexpr int kBatch = 256;
+constexpr Bytes kNoLimit{std::numeric_limits<Bytes::rep>::max()};
 
-  void queue(OutgoingMessage message) { waiting_.push_back(std::move(message)); }
+/// The worker's end of its connection: a lane out, an intake, and when the orchestrator was heard.
+class Line {
+ public:
+  Line(DealerSocket& socket, const Clock& clock, const Log& log)
+      : socket_(&socket), clock_(&clock), log_(&log), heard_(clock.now()) {}
+
+  void queue(OutgoingMessage message) { lane_.push(std::move(message)); }
   /// Sends what fits.
   Status flush() {
-    while (!waiting_.empty()) {
-      OutgoingMessage& next = waiting_.front();
-      TEMPER_TRY(const bool sent, socket_->try_send(encode_head(next, sequence_ + 1), next.body));
+    while (const Lane::Wire* wire = lane_.front()) {
+      TEMPER_TRY(const bool sent, socket_->try_send(wire->head, wire->body));
       if (!sent)
         break;
-      ++sequence_;
-      waiting_.pop_front();
+      lane_.pop();
     }
     return {};
   }
-  bool empty() const { return waiting_.empty(); }
+  bool empty() const { return lane_.empty(); }
+
+  /// The next whole message, if it is there; malformed ones are logged and skipped. Error: the
+  /// orchestrator sent pieces that do not fit together.
+  Result<std::optional<IncomingMessage>> receive() {
+    using Message = std::optional<IncomingMessage>;
+    while (auto received = socket_->try_receive()) {
+      auto part = IncomingMessage::parse(*std::move(received));
+      if (!part) {
+        log_->warning("message dropped", {{"why", part.error().context}});
+        continue;
+      }
+      heard_ = clock_->now();
+      TEMPER_TRY(auto message, intake_.add(*part));
+      if (part->is<Taken>()) {
+        TEMPER_TRY(const Taken told, part->decode<Taken>());
+        TEMPER_TRY_STATUS(lane_.taken(told));
+        continue;
+      }
+      if (const auto told = intake_.to_tell())
+        queue(outgoing(*told));
+      if (message)
+        return message;
+    }
+    return Message();
+  }
+  Time heard() const { return heard_; }
+  /// From here on it is silent.
+  void count_silence_from(Time now) { heard_ = now; }
+
+  Status wait(int wake_fd, Duration timeout) {
+    using Wait = DealerSocket::Wait;
+    return socket_->wait(
+        lane_.front() == nullptr ? Wait::Readable : Wait::ReadableOrWritable, wake_fd, timeout);
+  }
+  void close(Duration linger) { socket_->close(linger); }
 
  private:
   DealerSocket* socket_;
-  std::deque<OutgoingMessage> waiting_;
-  std::uint64_t sequence_ = 0;
+  const Clock* clock_;
+  const Log* log_;
+  Lane lane_;
+  Intake intake_{kNoLimit};  ///< The orchestrator has what it sends.
+  Time heard_;
 };
-
-/// The next message; malformed ones are logged and skipped.
-std::optional<IncomingMessage> receive(DealerSocket& socket, const Log& log) {
-  while (auto received = socket.try_receive()) {
-    auto message = IncomingMessage::parse(*std::move(received));
-    if (message)
-      return *std::move(message);
-    log.warning("message dropped", {{"why", message.error().context}});
-  }
-  return std::nullopt;
-}
 
 Result<Welcome> accept_welcome(const IncomingMessage& message) {
   if (message.is<Reject>()) {
@@ -59,24 +91,27 @@ Result<Welcome> accept_welcome(const IncomingMessage& message) {
 }
 
 Result<Welcome> register_worker(const WorkerOptions& options,
-                                DealerSocket& socket,
-                                Sender& sender,
+                                Line& line,
                                 const Clock& clock,
                                 const Log& log) {
-  const Hello hello{
-      .name = options.name, .secret = options.secret, .pid = ::getpid(), .host = host_name()};
+  const Hello hello{.name = options.name,
+                    .secret = options.credentials.secret,
+                    .pid = ::getpid(),
+                    .host = host_name()};
   TEMPER_TRY(const WakeUp never, WakeUp::create());
   const Time deadline = clock.now() + options.registration_deadline;
   Time next_hello = clock.now();
   for (Time now = clock.now(); now < deadline; now = clock.now()) {
     if (now >= next_hello) {
-      sender.queue(outgoing(hello));
+      line.queue(outgoing(hello));
       next_hello = now + options.hello_interval;
     }
-    TEMPER_TRY_STATUS(sender.flush());
-    TEMPER_TRY_STATUS(socket.wait(
-        DealerSocket::Wait::Readable, never.fd(), std::min(deadline, next_hello) - now));
-    while (auto message = receive(socket, log)) {
+    TEMPER_TRY_STATUS(line.flush());
+    TEMPER_TRY_STATUS(line.wait(never.fd(), std::min(deadline, next_hello) - now));
+    for (;;) {
+      TEMPER_TRY(const auto message, line.receive());
+      if (!message)
+        break;
       if (message->is<Welcome>() || message->is<Reject>())
         return accept_welcome(*message);
       log.warning(
@@ -90,12 +125,20 @@ Result<Welcome> register_worker(const WorkerOptions& options,
                            to_text(options.registration_deadline))};
 }
 
+/// Reads on, for what the lane is to be told; messages come too late.
+Status receive_nothing(Line& line) {
+  for (;;) {
+    TEMPER_TRY(const auto message, line.receive());
+    if (!message)
+      return {};
+  }
+}
+
 /// Everything the I/O thread does after registration.
 class IoLoop {
  public:
   struct Ends {
-    DealerSocket& socket;
-    Sender& sender;
+    Line& line;
     Inbox& inbox;
     SendQueue& outbox;
   };
@@ -107,8 +150,7 @@ class IoLoop {
       : options_(options),
         heartbeat_(welcome.heartbeat),
         timeout_(welcome.heartbeat_timeout),
-        socket_(ends.socket),
-        sender_(ends.sender),
+        line_(ends.line),
         inbox_(ends.inbox),
         outbox_(ends.outbox),
         clock_(clock),
@@ -128,42 +170,45 @@ class IoLoop {
   /// Error: the orchestrator is gone, or the socket failed. Returns once the work thread has
   /// finished.
   Status exchange() {
-    last_heard_ = clock_.now();
-    next_heartbeat_ = last_heard_;
+    next_heartbeat_ = clock_.now();
+    line_.count_silence_from(next_heartbeat_);
     for (;;) {
-      while (auto message = receive(socket_, log_)) {
-        last_heard_ = clock_.now();
-        deliver(*std::move(message));
-      }
+      TEMPER_TRY_STATUS(receive());
       SendQueue::Taken taken = outbox_.take();
       for (OutgoingMessage& message : taken.messages)
-        sender_.queue(std::move(message));
+        line_.queue(std::move(message));
       const Time now = clock_.now();
       if (taken.finished)
         return {};
-      if (now - last_heard_ >= timeout_) {
+      if (now - line_.heard() >= timeout_) {
         return Error{ErrorCode::Unavailable,
                      fmt::format("the orchestrator was silent for {}", to_text(timeout_))};
       }
       if (now >= next_heartbeat_) {
-        sender_.queue(outgoing(Heartbeat{.resident = resident_memory()}));
+        line_.queue(outgoing(Heartbeat{.resident = resident_memory()}));
         next_heartbeat_ = now + heartbeat_;
       }
-      TEMPER_TRY_STATUS(sender_.flush());
-      TEMPER_TRY_STATUS(wait(std::min(next_heartbeat_, last_heard_ + timeout_) - now));
+      TEMPER_TRY_STATUS(line_.flush());
+      const Time next = std::min(next_heartbeat_, line_.heard() + timeout_);
+      TEMPER_TRY_STATUS(line_.wait(outbox_.wake_fd(), next - now));
     }
+  }
+
+  /// At most a batch, so that heartbeats leave while much comes.
+  Status receive() {
+    for (int i = 0; i < kBatch; ++i) {
+      TEMPER_TRY(auto message, line_.receive());
+      if (!message)
+        break;
+      deliver(*std::move(message));
+    }
+    return {};
   }
 
   void deliver(IncomingMessage message) {
     const bool for_role = !message.is<Heartbeat>() && !message.is<Welcome>();
     if (for_role)
       inbox_.push(std::move(message));
-  }
-
-  Status wait(Duration timeout) {
-    using Wait = DealerSocket::Wait;
-    return socket_.wait(
-        sender_.empty() ? Wait::Readable : Wait::ReadableOrWritable, outbox_.wake_fd(), timeout);
   }
 
   /// The orchestrator is gone: the role is told, and given up if it does not listen.
@@ -180,36 +225,32 @@ class IoLoop {
           options_.abandon(reason);
       }
       const Duration patience = abandoned ? options_.abandon_after : deadline - now;
-      if (!socket_.wait(DealerSocket::Wait::Readable, outbox_.wake_fd(), patience))
+      if (!line_.wait(outbox_.wake_fd(), patience) || !receive_nothing(line_))
         return;
-      while (receive(socket_, log_)) {
-      }
     }
   }
 
   void flush() {
     const Time deadline = clock_.now() + options_.flush;
     for (Time now = clock_.now(); now < deadline; now = clock_.now()) {
-      if (!sender_.flush() || sender_.empty() || !wait(deadline - now))
+      if (!line_.flush() || line_.empty() || !line_.wait(outbox_.wake_fd(), deadline - now) ||
+          !receive_nothing(line_)) {
         break;
-      while (receive(socket_, log_)) {
       }
     }
-    if (!sender_.empty())
+    if (!line_.empty())
       log_.error("messages lost at the end", {{"why", "the orchestrator does not read"}});
-    socket_.close(std::max(deadline - clock_.now(), Duration::zero()));
+    line_.close(std::max(deadline - clock_.now(), Duration::zero()));
   }
 
   const WorkerOptions& options_;
   const Duration heartbeat_;
   const Duration timeout_;
-  DealerSocket& socket_;
-  Sender& sender_;
+  Line& line_;
   Inbox& inbox_;
   SendQueue& outbox_;
   const Clock& clock_;
   const Log& log_;
-  Time last_heard_{};
   Time next_heartbeat_{};
 };
 
@@ -260,72 +301,66 @@ Status run_role(const WorkerOptions& options,
 /// Role and socket on one thread, until actor.stop or an error.
 Status serve_inline(const Welcome& welcome,
                     const RoleFactory& make_role,
-                    DealerSocket& socket,
-                    Sender& sender,
-                    const Clock& clock,
-                    const Log& log) {
-  Outbox out([&sender](OutgoingMessage message) { sender.queue(std::move(message)); });
+                    Line& line,
+                    const Clock& clock) {
+  Outbox out([&line](OutgoingMessage message) { line.queue(std::move(message)); });
   TEMPER_TRY(const std::unique_ptr<Role> role, make_role(welcome));
   TEMPER_TRY(const WakeUp never, WakeUp::create());
   out.send(Ready{});
   TEMPER_TRY_STATUS(role->start(out));
-  Time last_heard = clock.now();
-  Time next_heartbeat = last_heard;
+  Time next_heartbeat = clock.now();
+  line.count_silence_from(next_heartbeat);
   for (;;) {
-    while (auto message = receive(socket, log)) {
-      last_heard = clock.now();
+    for (;;) {
+      TEMPER_TRY(const auto message, line.receive());
+      if (!message)
+        break;
       if (message->is<Stop>())
         return role->stop(out);
       if (!message->is<Heartbeat>() && !message->is<Welcome>())
         TEMPER_TRY_STATUS(role->on_message(*message, out));
     }
     const Time now = clock.now();
-    const Time gone = last_heard + welcome.heartbeat_timeout;
+    const Time gone = line.heard() + welcome.heartbeat_timeout;
     if (now >= gone) {
       return Error{
           ErrorCode::Unavailable,
           fmt::format("the orchestrator was silent for {}", to_text(welcome.heartbeat_timeout))};
     }
     if (now >= next_heartbeat) {
-      sender.queue(outgoing(Heartbeat{.resident = resident_memory()}));
+      line.queue(outgoing(Heartbeat{.resident = resident_memory()}));
       next_heartbeat = now + welcome.heartbeat;
     }
-    TEMPER_TRY_STATUS(sender.flush());
-    using Wait = DealerSocket::Wait;
-    TEMPER_TRY_STATUS(socket.wait(sender.empty() ? Wait::Readable : Wait::ReadableOrWritable,
-                                  never.fd(),
-                                  std::min(next_heartbeat, gone) - now));
+    TEMPER_TRY_STATUS(line.flush());
+    TEMPER_TRY_STATUS(line.wait(never.fd(), std::min(next_heartbeat, gone) - now));
   }
 }
 
 Status run_inline(const WorkerOptions& options,
                   const RoleFactory& make_role,
                   const Welcome& welcome,
-                  DealerSocket& socket,
-                  Sender& sender,
+                  Line& line,
                   const Clock& clock,
                   const Log& log) {
   Status status;
   try {
-    status = serve_inline(welcome, make_role, socket, sender, clock, log);
+    status = serve_inline(welcome, make_role, line, clock);
   } catch (const std::exception& e) {
     status = Error{ErrorCode::Internal, e.what()};
   }
   if (!status) {
     log.error("actor failed", {{"actor", options.name}, {"why", status.error().context}});
-    sender.queue(outgoing(Failed{.reason = status.error().context}));
+    line.queue(outgoing(Failed{.reason = status.error().context}));
   }
   TEMPER_TRY(const WakeUp never, WakeUp::create());
   const Time deadline = clock.now() + options.flush;
   for (Time now = clock.now(); now < deadline; now = clock.now()) {
-    if (!sender.flush() || sender.empty() ||
-        !socket.wait(DealerSocket::Wait::ReadableOrWritable, never.fd(), deadline - now)) {
+    if (!line.flush() || line.empty() || !line.wait(never.fd(), deadline - now) ||
+        !receive_nothing(line)) {
       break;
     }
-    while (receive(socket, log)) {
-    }
   }
-  socket.close(std::max(deadline - clock.now(), Duration::zero()));
+  line.close(std::max(deadline - clock.now(), Duration::zero()));
   return status;
 }
 
@@ -335,9 +370,10 @@ Status run_worker(const WorkerOptions& options,
                   const RoleFactory& make_role,
                   const Clock& clock,
                   const Log& log) {
-  TEMPER_TRY(DealerSocket socket, DealerSocket::connect(options.endpoint, options.transport, log));
-  Sender sender(socket);
-  TEMPER_TRY(const Welcome welcome, register_worker(options, socket, sender, clock, log));
+  TEMPER_TRY(DealerSocket socket,
+             DealerSocket::connect(options.endpoint, options.transport, log, options.credentials));
+  Line line(socket, clock, log);
+  TEMPER_TRY(const Welcome welcome, register_worker(options, line, clock, log));
   if (welcome.heartbeat <= Duration::zero() || welcome.heartbeat_timeout <= welcome.heartbeat) {
     return invalid_input(fmt::format("actor.welcome: heartbeat {} with timeout {}",
                                      to_text(welcome.heartbeat),
@@ -346,11 +382,11 @@ Status run_worker(const WorkerOptions& options,
   log.info("registered", {{"actor", options.name}, {"id", welcome.actor}});
 
   if (options.threads == WorkerOptions::Threads::Inline)
-    return run_inline(options, make_role, welcome, socket, sender, clock, log);
+    return run_inline(options, make_role, welcome, line, clock, log);
   TEMPER_TRY(WakeUp wake, WakeUp::create());
   Inbox inbox;
   SendQueue queue(std::move(wake));
-  IoLoop loop(options, welcome, {socket, sender, inbox, queue}, clock, log);
+  IoLoop loop(options, welcome, {line, inbox, queue}, clock, log);
   std::thread io([&loop] { loop.run(); });
   Outbox out([&queue](OutgoingMessage message) { queue.push(std::move(message)); });
 

@@ -7,6 +7,7 @@
 
 #include "actors/protocol/lifecycle.hpp"
 #include "actors/runtime/role.hpp"
+#include "actors/transport/credentials.hpp"
 
 #include <functional>
 #include <memory>
@@ -15,8 +16,8 @@ namespace temper::actors {
 
 struct WorkerOptions {
   std::string endpoint;
-  std::string name;    ///< Actor slot, e.g. "rollout-0".
-  std::string secret;  ///< Launch secret of the run.
+  std::string name;         ///< Actor slot, e.g. "rollout-0".
+  Credentials credentials;  ///< What it was handed at launch.
   TransportConfig transport{};
   Duration registration_deadline = std::chrono::seconds(10);
   Duration hello_interval = std::chrono::seconds(1);

@@ -1,6 +1,7 @@
 // Where prompts come from and how a response is judged: the `task` and `verifier` sections.
 #pragma once
 
+#include "actors/guard/sandbox.hpp"
 #include "core/describe.hpp"
 
 namespace temper {
@@ -27,6 +28,10 @@ struct VerifierConfig {
   std::vector<std::string> command;
   std::int32_t pool = 2;
   Duration deadline = std::chrono::seconds(5);
+  SandboxKind sandbox = SandboxKind::Limits;
+  Bytes memory = Sandbox{}.memory;
+  std::vector<std::string> environment;
+  std::vector<std::string> hidden;
 };
 
 template <class V>
@@ -80,6 +85,29 @@ void describe(V& v, VerifierConfig& c) {
           {.doc = "command: time for one response; past it the process is replaced and the sample "
                   "counts as failed.",
            .min = std::chrono::milliseconds(1)});
+  v.field(7,
+          "sandbox",
+          c.sandbox,
+          {.doc = "command: what the program may do. `none`: what its user may. `limits`: bounded "
+                  "memory, files and descriptors, no new privileges. `namespaces`: besides, no "
+                  "network, no other process in sight, file systems read-only, /tmp empty and its "
+                  "own."});
+  v.field(8,
+          "memory",
+          c.memory,
+          {.doc = "command: most memory of its own of each process, unless `sandbox: none`.",
+           .min = Bytes(Bytes::rep{1} << 20)});
+  v.field(9,
+          "environment",
+          c.environment,
+          {.doc = "command: variables that the program is given of ours, beside PATH, HOME, USER, "
+                  "LANG, LC_ALL, LC_CTYPE, TZ, TMPDIR and OMP_NUM_THREADS. No other is.",
+           .example = "[PYTHONPATH]"});
+  v.field(10,
+          "hidden",
+          c.hidden,
+          {.doc = "command, `sandbox: namespaces`: folders that look empty to the program.",
+           .example = "[/home/me/.ssh]"});
 }
 
 }  // namespace actors

@@ -2,6 +2,8 @@
 
 #include "actors/protocol/catalog.hpp"
 
+#include <algorithm>
+
 namespace temper::actors {
 
 std::string message_name(std::uint32_t tag) {
@@ -29,6 +31,20 @@ IncomingMessage IncomingMessage::from(OutgoingMessage message, std::uint64_t seq
   }
   auto body = std::make_shared<const std::string>(std::move(message.body));
   return IncomingMessage(envelope, *body, body);
+}
+
+IncomingMessage IncomingMessage::whole(const IncomingMessage& last, std::string body) {
+  Envelope envelope = last.envelope_;
+  envelope.piece.reset();
+  auto owner = std::make_shared<const std::string>(std::move(body));
+  return IncomingMessage(envelope, *owner, owner);
+}
+
+/// The nodes of a parsed body take no more memory than the body itself.
+DecodeLimits IncomingMessage::limits() const {
+  DecodeLimits limits;
+  limits.values = std::max(limits.values, body_.size() / sizeof(temper::detail::MsgpackNode));
+  return limits;
 }
 
 Status IncomingMessage::check(std::uint32_t tag,

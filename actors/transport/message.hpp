@@ -13,18 +13,32 @@ namespace temper::actors {
 /// "rollout.generate", or "message 999" for a tag that is not in the catalogue.
 std::string message_name(std::uint32_t tag);
 
-/// A message on its way out: its place in the sender's sequence is still open. Its body is encoded,
-/// or, while it stays in this process, the struct itself.
+/// A message on its way out: its place in the sender's sequence is still open. Its body is encoded
+/// and its own, or shared with others that are sent the same; or, while it stays in this process,
+/// the struct itself.
 struct OutgoingMessage {
   std::uint32_t tag = 0;
   std::uint32_t version = 0;
   std::string body;
   std::shared_ptr<const void> value = nullptr;  ///< Of the type with this tag, in place of `body`.
+  std::optional<Slice> shared = std::nullopt;   ///< In place of `body`.
+
+  /// The encoded body, which is gone from here.
+  Slice take_body() { return shared ? *std::exchange(shared, {}) : Slice(std::move(body)); }
 };
 
 template <class M>
 OutgoingMessage outgoing(const M& message) {
   return {.tag = M::kTag, .version = M::kVersion, .body = encode(message)};
+}
+
+/// As outgoing(), for a body of about `bytes`, which is never in memory twice.
+template <class M>
+OutgoingMessage outgoing_large(const M& message, std::size_t bytes) {
+  OutgoingMessage out{.tag = M::kTag, .version = M::kVersion, .body = {}};
+  out.body.reserve(bytes);
+  encode_to(out.body, message);
+  return out;
 }
 
 /// For a receiver in this process (IncomingMessage::from): nothing is encoded.
@@ -36,7 +50,7 @@ OutgoingMessage outgoing_value(M message) {
           .value = std::make_shared<const M>(std::move(message))};
 }
 
-/// The head of `message` as its sender's number `sequence`.
+/// The head of `message` as its sender's number `sequence`, whose body is sent whole.
 inline std::string encode_head(const OutgoingMessage& message, std::uint64_t sequence) {
   return encode(Envelope{.tag = message.tag, .version = message.version, .sequence = sequence});
 }
@@ -49,10 +63,14 @@ class IncomingMessage {
   static Result<IncomingMessage> parse(Received received);
   /// As `message` would arrive; for direct calls without a socket.
   static IncomingMessage from(OutgoingMessage message, std::uint64_t sequence = 1);
+  /// The message of whose pieces `last` is the last, with the whole body.
+  static IncomingMessage whole(const IncomingMessage& last, std::string body);
 
   const Envelope& envelope() const { return envelope_; }
   /// Empty if the message never left this process.
   std::string_view body() const { return body_; }
+  /// The body, to be sent on as it is.
+  Slice shared_body() const { return {owner_, body_}; }
 
   template <class M>
   bool is() const {
@@ -64,7 +82,7 @@ class IncomingMessage {
     TEMPER_TRY_STATUS(check(M::kTag, M::kName, M::kOldestVersion));
     if (value_ != nullptr)
       return *static_cast<const M*>(value_.get());  // tags are unique: checked by the catalogue
-    auto message = temper::decode<M>(body_);
+    auto message = temper::decode<M>(body_, limits());
     if (!message)
       return std::move(message).error().within(M::kName);
     return message;
@@ -74,6 +92,7 @@ class IncomingMessage {
   IncomingMessage(Envelope envelope, std::string_view body, std::shared_ptr<const void> owner)
       : envelope_(envelope), body_(body), owner_(std::move(owner)) {}
   Status check(std::uint32_t tag, std::string_view name, std::uint32_t oldest) const;
+  DecodeLimits limits() const;
 
   Envelope envelope_;
   std::string_view body_;

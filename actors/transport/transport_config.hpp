@@ -5,8 +5,12 @@
 
 namespace temper::actors {
 
+/// Bodies leave in pieces of at most this size; larger frames are slower per byte.
+inline constexpr Bytes kPiece{Bytes::rep{1} << 20};
+
 struct TransportConfig {
-  Bytes max_frame{Bytes::rep{256} << 20};
+  Bytes max_frame{Bytes::rep{4} << 20};
+  Bytes max_message{Bytes::rep{64} << 30};
   std::int32_t queue = 10'000;
   Duration handshake = std::chrono::seconds(5);
 };
@@ -16,8 +20,9 @@ void describe(V& v, TransportConfig& c) {
   v.field(1,
           "max_frame",
           c.max_frame,
-          {.doc = "Largest frame accepted; a peer that sends a larger one is disconnected.",
-           .min = Bytes(1024),
+          {.doc = "Largest frame accepted; a peer that sends a larger one is disconnected. Larger "
+                  "messages travel in pieces of 1 MiB.",
+           .min = Bytes(Bytes::rep{2} << 20),
            .max = Bytes(Bytes::rep{1} << 31)});
   v.field(2,
           "queue",
@@ -28,6 +33,12 @@ void describe(V& v, TransportConfig& c) {
           c.handshake,
           {.doc = "Time a new connection has for its handshake.",
            .min = std::chrono::milliseconds(10)});
+  v.field(4,
+          "max_message",
+          c.max_message,
+          {.doc = "Largest message of a worker that is put together from its pieces.",
+           .min = Bytes(Bytes::rep{1} << 20),
+           .max = Bytes(Bytes::rep{1} << 40)});
 }
 
 }  // namespace temper::actors

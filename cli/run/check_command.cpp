@@ -3,9 +3,11 @@
 #include "actors/simulation/memory_phases.hpp"
 #include "actors/simulation/role_memory.hpp"
 #include "actors/simulation/weight_moves.hpp"
+#include "actors/task/prompts.hpp"
 #include "core/json.hpp"
 #include "core/yaml.hpp"
 #include "orchestrator/pipeline/load.hpp"
+#include "orchestrator/pipeline/message_sizes.hpp"
 #include "orchestrator/pipeline/resolve.hpp"
 #include "orchestrator/pipeline/simulated_memory.hpp"
 #include "orchestrator/pipeline/simulation.hpp"
@@ -125,6 +127,19 @@ std::string switch_map(const orchestrator::ResolvedPipeline& pipeline) {
   return out;
 }
 
+/// Of a run on this machine: what its messages take. A broken rule where that does not fit.
+std::optional<orchestrator::BrokenRule> check_sizes(const orchestrator::PipelineConfig& config,
+                                                    std::string& map) {
+  if (config.hardware != orchestrator::HardwareKind::Local)
+    return std::nullopt;
+  // A file of prompts may be elsewhere: whoever runs it is told of that.
+  const auto prompts = actors::make_prompt_source(config.task, config.seed);
+  const Tokens longest(prompts ? static_cast<std::int64_t>((*prompts)->longest_prompt()) : 1);
+  const orchestrator::MessageSizes sizes = orchestrator::message_sizes(config, longest);
+  map = fmt::format("\n# messages: {}\n", orchestrator::to_text(sizes));
+  return orchestrator::check_head_memory(sizes, orchestrator::memory_here());
+}
+
 }  // namespace
 
 template <class V>
@@ -146,6 +161,10 @@ int run_check(const CheckOptions& options, std::ostream& out, std::ostream& err)
   } else {
     report.issues = loaded->issues();
     report.config = loaded->config();
+    if (report.issues.empty()) {
+      if (const auto rule = check_sizes(*report.config, maps))
+        report.issues.push_back(loaded->blame(*rule));
+    }
   }
   report.ok = report.issues.empty();
   if (report.ok) {
@@ -156,7 +175,7 @@ int run_check(const CheckOptions& options, std::ostream& out, std::ostream& err)
       return 1;
     }
     if (pipeline->simulation && options.format != CheckOptions::Format::Json)
-      maps = memory_map(*pipeline) + switch_map(*pipeline);
+      maps += memory_map(*pipeline) + switch_map(*pipeline);
     report.actors = std::move(pipeline->slots);
     config.algorithm = trainer::written_out(config.algorithm, config.sampling.max_new_tokens);
   } else {

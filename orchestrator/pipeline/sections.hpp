@@ -14,6 +14,7 @@ namespace orchestrator {
 using actors::PlacementMode;
 enum class HardwareKind { Local, Simulated };
 enum class TransportKind { Ipc, Tcp };
+enum class TransportSecurity { Curve, Plain };
 /// Whose cards the reference uses where it has none of its own.
 enum class ReferenceCards { Rollout, Trainer };
 
@@ -58,6 +59,7 @@ struct TransportSection {
   TransportKind kind = TransportKind::Ipc;
   std::string bind = "127.0.0.1";
   std::uint16_t port = 0;
+  TransportSecurity security = TransportSecurity::Curve;
   Duration heartbeat = std::chrono::milliseconds(250);
   Duration heartbeat_timeout = std::chrono::seconds(3);
   std::int32_t max_restarts = 3;
@@ -235,6 +237,12 @@ void describe(V& v, TransportSection& c) {
       "actors_per_worker",
       c.actors_per_worker,
       {.doc = "Simulated hardware: actors that share one worker process.", .min = 1, .max = 1024});
+  v.field(
+      17,
+      "security",
+      c.security,
+      {.doc = "tcp: `curve` encrypts, and only the workers that were started for the run get in; "
+              "`plain` is only possible on an address of this machine."});
   describe(v, c.limits);  // Field numbers 1 to 9.
 }
 
@@ -274,6 +282,12 @@ struct EnumNames<orchestrator::TransportKind> {
   using K = orchestrator::TransportKind;
   static constexpr std::array<std::pair<K, std::string_view>, 2> value{
       {{K::Ipc, "ipc"}, {K::Tcp, "tcp"}}};
+};
+template <>
+struct EnumNames<orchestrator::TransportSecurity> {
+  using S = orchestrator::TransportSecurity;
+  static constexpr std::array<std::pair<S, std::string_view>, 2> value{
+      {{S::Curve, "curve"}, {S::Plain, "plain"}}};
 };
 
 }  // namespace temper

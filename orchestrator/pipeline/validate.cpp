@@ -275,6 +275,12 @@ void check_placement(const PipelineConfig& c, const PlacementConfig& p, Rules& r
                             joined(shared)));
 }
 
+/// Addresses that only this machine reaches.
+bool is_loopback(std::string_view address) {
+  return address == "localhost" || address.starts_with("127.") || address == "::1" ||
+         address == "[::1]";
+}
+
 void check_transport(const PipelineConfig& c, Rules& rules) {
   const TransportSection& t = c.transport;
   rules.require(t.heartbeat_timeout >= 2 * t.heartbeat,
@@ -285,6 +291,12 @@ void check_transport(const PipelineConfig& c, Rules& rules) {
   rules.require(t.kind != TransportKind::Tcp || !t.bind.empty(),
                 {"transport.bind", "transport.kind"},
                 "needed by `transport.kind: tcp`");
+  rules.require(
+      t.kind != TransportKind::Tcp || t.security != TransportSecurity::Plain || is_loopback(t.bind),
+      {"transport.security", "transport.bind"},
+      fmt::format("`plain` is only possible on 127.x.x.x, ::1 or localhost, where no other "
+                  "machine reaches it; found {}",
+                  t.bind));
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 #include "orchestrator/run/weight_store.hpp"
 
+#include "core/msgpack.hpp"
+
 #include <fmt/format.h>
 
 namespace temper::orchestrator {
@@ -47,6 +49,28 @@ const actors::WeightsHandle* WeightStore::handle(PolicyVersion version) const {
 std::shared_ptr<const std::vector<std::byte>> WeightStore::image(PolicyVersion version) const {
   const auto it = entries_.find(version);
   return it == entries_.end() ? nullptr : it->second.image;
+}
+
+std::vector<actors::OutgoingMessage> WeightStore::chunks(PolicyVersion version) {
+  using actors::WeightsChunk;
+  const auto it = entries_.find(version);
+  if (it == entries_.end() || it->second.image == nullptr)
+    return {};
+  Entry& entry = it->second;
+  if (entry.encoded.empty()) {
+    const Status done =
+        actors::for_each_chunk(version, *entry.image, [&](const WeightsChunk& chunk) -> Status {
+          entry.encoded.emplace_back(encode(chunk));
+          return {};
+        });
+    TEMPER_CHECK(done.has_value(), "nothing here fails");
+  }
+  std::vector<actors::OutgoingMessage> messages;
+  for (const actors::Slice& body : entry.encoded) {
+    messages.push_back(
+        {.tag = WeightsChunk::kTag, .version = WeightsChunk::kVersion, .body = {}, .shared = body});
+  }
+  return messages;
 }
 
 void WeightStore::clear() {

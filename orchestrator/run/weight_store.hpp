@@ -3,6 +3,7 @@
 #pragma once
 
 #include "actors/shared_memory/chunks.hpp"
+#include "actors/transport/message.hpp"
 #include "orchestrator/scheduler/events.hpp"
 
 #include <map>
@@ -23,6 +24,9 @@ class WeightStore {
   const actors::WeightsHandle* handle(PolicyVersion version) const;
   /// Null for weights in shared memory.
   std::shared_ptr<const std::vector<std::byte>> image(PolicyVersion version) const;
+  /// The image as chunks to be sent on: encoded once, whoever is sent them shares the bytes. None
+  /// for weights in shared memory.
+  std::vector<actors::OutgoingMessage> chunks(PolicyVersion version);
 
   void clear();
 
@@ -31,6 +35,7 @@ class WeightStore {
   struct Entry {
     actors::WeightsHandle handle;
     std::shared_ptr<const std::vector<std::byte>> image;
+    std::vector<actors::Slice> encoded{};  ///< Its chunks, once they were asked for.
   };
   void keep(Entry entry);
   /// The announcement's event if nothing of the arriving image is missing.

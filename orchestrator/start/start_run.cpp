@@ -1,9 +1,11 @@
 #include "orchestrator/start/start_run.hpp"
 
 #include "actors/asio/asio.hpp"
+#include "actors/guard/sandbox.hpp"
 #include "actors/runtime/process.hpp"
 #include "core/files.hpp"
 #include "core/yaml.hpp"
+#include "orchestrator/pipeline/message_sizes.hpp"
 #include "orchestrator/run/live/base_checkpoint.hpp"
 #include "orchestrator/run/live/live_driver.hpp"
 #include "orchestrator/run/resume.hpp"
@@ -16,6 +18,7 @@
 
 #include <fmt/format.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -122,6 +125,16 @@ Result<std::vector<BrokenRule>> rules_of_this_machine(const PipelineConfig& conf
   TEMPER_TRY(const auto prompts, actors::make_prompt_source(config.task, config.seed));
   std::vector<BrokenRule> broken =
       validate(config, Tokens(static_cast<std::int64_t>(prompts->longest_prompt())));
+  if (!is_simulated(config)) {
+    const MessageSizes sizes =
+        message_sizes(config, Tokens(static_cast<std::int64_t>(prompts->longest_prompt())));
+    if (auto rule = check_head_memory(sizes, memory_here()))
+      broken.push_back(*std::move(rule));
+  }
+  if (config.verifier.kind == actors::VerifierKind::Command) {
+    if (Status can = actors::check_sandbox(config.verifier.sandbox); !can)
+      broken.push_back({{"verifier.sandbox"}, can.error().context});
+  }
   const auto cores = static_cast<std::int32_t>(actors::usable_cores().size());
   if (config.hardware == HardwareKind::Local && config.placement.cards > cores) {
     broken.push_back(
@@ -144,7 +157,9 @@ Status provide_descriptors(const ResolvedPipeline& pipeline) {
   // The processes of a twin besides: three, and a rollout for each engine at most.
   const std::size_t slots = pipeline.slots.size();
   const std::size_t actors = is_twin(pipeline.config) ? 2 * slots + 4 : slots;
-  const rlim_t needed = 64 + 8 * static_cast<rlim_t>(actors);
+  // Over tcp besides: connections of strangers, before they are turned away.
+  const bool tcp = pipeline.config.transport.kind == TransportKind::Tcp;
+  const rlim_t needed = 64 + 8 * static_cast<rlim_t>(actors) + (tcp ? 128 : 0);
   rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= needed)
     return {};
@@ -172,6 +187,7 @@ Status set_right(const RunDir& run_dir, const SchedulerConfig& config) {
 }  // namespace
 
 Result<RunLock> prepare_run(const RunPlan& plan, PretrainLine shown) {
+  ::umask(0077);  // Prompts, weights and logs are its user's: also what its processes write.
   const RunDir run_dir(plan.run_dir);
   const bool from_start = plan.from == RunPlan::From::Start;
   if (from_start)

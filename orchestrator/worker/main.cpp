@@ -26,6 +26,7 @@ constexpr Duration kSimulatedRegistration = std::chrono::minutes(2);
 struct ActorArguments {
   std::string connect;
   std::string name;
+  std::string credentials;
   bool simulated = false;
   std::int64_t parent = 0;
 };
@@ -46,8 +47,10 @@ int run_actor(const ActorArguments& arguments) {
   const Log log = Log::to_stderr(clock);
   actors::WorkerOptions options;
   options.endpoint = arguments.connect;
-  if (const char* secret = std::getenv("TEMPER_SECRET"))
-    options.secret = secret;
+  auto credentials = actors::read_credentials(arguments.credentials);
+  if (!credentials)
+    return fail(credentials.error());
+  options.credentials = *std::move(credentials);
   // The orchestrator is gone and the role is still computing: nobody is left to report to.
   options.abandon = [](const Error& error) {
     fmt::print(stderr, "temper-worker: {}\n", error.context);
@@ -79,6 +82,9 @@ int main(int argc, char** argv) {
   auto* actor_command = app.add_subcommand("actor", "Run an actor until its orchestrator stops it");
   actor_command->add_option("--connect", actor.connect, "Endpoint of the orchestrator")->required();
   actor_command->add_option("--name", actor.name, "Actor slot, or name of the worker")->required();
+  actor_command
+      ->add_option("--credentials", actor.credentials, "File of what it proves itself with")
+      ->required();
   actor_command->add_flag("--simulated", actor.simulated, "Hosts actors that only simulate");
   actor_command->add_option("--parent", actor.parent, "Process to die with");
 

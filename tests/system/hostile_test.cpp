@@ -74,26 +74,17 @@ class RawStrangers {
   std::vector<int> fds_;
 };
 
-/// Sends `bodies` under well-formed and broken heads, and returns the first answer, if any came.
-std::optional<actors::IncomingMessage> disturb(
-    actors::DealerSocket& socket, const std::vector<std::pair<std::string, std::string>>& frames) {
-  for (auto [head, body] : frames)
+/// Sends `bodies` under well-formed and broken heads, and expects no answer to any.
+void disturb(actors::DealerSocket& socket,
+             const std::vector<std::pair<std::string, std::string>>& frames) {
+  for (const auto& [head, body] : frames)
     EXPECT_TRUE(socket.try_send(head, body).value_or(false));
   int never[2];
   EXPECT_EQ(::pipe2(never, O_CLOEXEC), 0);
-  std::optional<actors::IncomingMessage> answer;
-  const RealClock clock;
-  while (!answer && clock.now() < Time(20s)) {
-    std::ignore = socket.wait(actors::DealerSocket::Wait::Readable, never[0], 100ms);
-    if (auto received = socket.try_receive()) {
-      auto message = actors::IncomingMessage::parse(*std::move(received));
-      if (message)
-        answer = *std::move(message);
-    }
-  }
+  std::ignore = socket.wait(actors::DealerSocket::Wait::Readable, never[0], 300ms);
+  EXPECT_FALSE(socket.try_receive()) << "a guess is not answered";
   ::close(never[0]);
   ::close(never[1]);
-  return answer;
 }
 
 template <class M>
@@ -105,12 +96,15 @@ std::pair<std::string, std::string> framed(const M& message, std::uint64_t seque
 class Strangers : public SystemTest, public testing::WithParamInterface<const char*> {};
 INSTANTIATE_TEST_SUITE_P(EachTransport,
                          Strangers,
-                         testing::Values("ipc", "tcp"),
+                         testing::Values("ipc", "tcp", "plain"),
                          [](const auto& p) { return std::string(p.param); });
 
 TEST_P(Strangers, DoNotDisturbARun) {
   run_as_built();
-  run({kSlow, std::string("transport.kind=") + GetParam()});
+  const bool plain = std::string(GetParam()) == "plain";
+  run({kSlow,
+       std::string("transport.kind=") + (plain ? "tcp" : GetParam()),
+       std::string("transport.security=") + (plain ? "plain" : "curve")});
   const std::string endpoint = await_endpoint();
   ASSERT_FALSE(endpoint.empty());
   const RawStrangers raw(endpoint);
@@ -132,10 +126,7 @@ TEST_P(Strangers, DoNotDisturbARun) {
   hello.name = "trainer";
   hello.secret = "00000000000000000000000000000000";
   frames.push_back(framed(hello, 4));
-  const auto answer = disturb(*socket, frames);
-  ASSERT_TRUE(answer);
-  ASSERT_TRUE(answer->is<actors::Reject>()) << actors::message_name(answer->envelope().tag);
-  EXPECT_EQ(answer->decode<actors::Reject>().value().reason, "the secret is not that of this run");
+  disturb(*socket, frames);
 
   const Ended ended = current().wait();
   EXPECT_EQ(ended.status, 0) << ended.output;

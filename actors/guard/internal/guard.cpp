@@ -36,7 +36,8 @@ void write_number(int fd, int number) {
 [[noreturn]] void run_command(const GuardPlan& plan, int exec_failed, pid_t guard) {
   ::setpgid(0, 0);
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (::getppid() != guard)
+  const bool own_room = plan.confine.kind == SandboxKind::Namespaces;  // sees no parent
+  if (::getppid() != (own_room ? 0 : guard))
     ::_exit(127);
   ::dup2(plan.input, 0);
   ::dup2(plan.output, 1);
@@ -48,8 +49,10 @@ void write_number(int fd, int number) {
   sigset_t none;
   ::sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
-  ::execve(plan.executable, plan.arguments, plan.environment);
-  write_number(3, errno);
+  const int refused = confine_self(plan.confine);
+  if (refused == 0)
+    ::execve(plan.executable, plan.arguments, plan.environment);
+  write_number(3, refused != 0 ? refused : errno);
   ::_exit(127);
 }
 
@@ -140,7 +143,7 @@ void run_guard(const GuardPlan& plan) {
   const int exec_failed = ::fcntl(exec_pipe[1], F_DUPFD_CLOEXEC, kFirstHighFd);
   ::close(exec_pipe[1]);
   const pid_t guard = ::getpid();
-  const pid_t command = error == 0 ? ::fork() : -1;
+  const pid_t command = error == 0 ? fork_confined(plan.confine) : -1;
   if (command == 0)
     run_command(plan, exec_failed, guard);
   if (command < 0) {

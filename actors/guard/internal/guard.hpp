@@ -1,6 +1,8 @@
 // The life of a guard process, from the fork that made it.
 #pragma once
 
+#include "actors/guard/internal/confine.hpp"
+
 namespace temper::actors {
 
 /// All prepared before the fork: between fork and exec nothing may allocate or lock. Descriptors
@@ -14,10 +16,12 @@ struct GuardPlan {
   int errors = -1;
   int life_line = -1;
   int status = -1;
+  ConfinePlan confine{};
 };
 
 /// Starts the command, waits until it ends or the life line closes, kills what is left and exits.
-/// Writes to `status`: errno of the start (0: it runs), then the command's wait status.
+/// Writes to `status`: the number of confine_error() for the start, or its errno (0: it runs), then
+/// the command's wait status.
 /// Requires: called in a fresh fork, with every signal blocked.
 [[noreturn]] void run_guard(const GuardPlan& plan);
 

@@ -55,7 +55,8 @@ Result<double> parse_reply(std::string_view line) {
 }
 
 Status CommandSlot::start() {
-  TEMPER_TRY(GuardedProcess process, GuardedProcess::start(config_->command));
+  const Sandbox sandbox{config_->sandbox, config_->memory, config_->environment, config_->hidden};
+  TEMPER_TRY(GuardedProcess process, GuardedProcess::start(config_->command, sandbox));
   process_.emplace(std::move(process));
   input_open_ = output_open_ = errors_open_ = true;
   proven_ = false;

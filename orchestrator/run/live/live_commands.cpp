@@ -34,7 +34,14 @@ void LiveDriver::execute(const command::Judge& c) {
 }
 
 void LiveDriver::execute(const command::Train& c) {
-  send(c.actor, payloads_.train(c.lease, c.certificate, c.responses));
+  const actors::Train batch = payloads_.train(c.lease, c.certificate, c.responses);
+  std::size_t bytes = 32 * c.certificate.groups.size();
+  for (const auto& item : batch.items) {
+    bytes += 4 * (item.prompt.size() + item.response.size() + item.logprobs.size() +
+                  item.reference.size()) +
+             64;
+  }
+  send_message(c.actor, actors::outgoing_large(batch, bytes));
 }
 
 void LiveDriver::execute(const command::StageWeights& c) {
@@ -43,13 +50,8 @@ void LiveDriver::execute(const command::StageWeights& c) {
     return post(event::WeightsStaged{c.actor, c.version, "the trainer has not published it"});
   }
   send(c.actor, actors::StageWeights{*handle});
-  if (const auto image = weights_.image(c.version)) {
-    const Status sent = actors::for_each_chunk(c.version, *image, [&](actors::WeightsChunk chunk) {
-      send(c.actor, chunk);
-      return Status();
-    });
-    TEMPER_CHECK(sent.has_value(), "sending a chunk does not fail here");
-  }
+  for (actors::OutgoingMessage& chunk : weights_.chunks(c.version))
+    send_message(c.actor, std::move(chunk));
 }
 
 void LiveDriver::execute(const command::CommitWeights& c) {
@@ -96,7 +98,7 @@ void LiveDriver::execute(const command::Rollback& c) {
   log_.warning("going back to the last checkpoint", {{"why", c.reason}});
   queue_.clear();
   for (std::uint32_t i = 0; i < scheduler_config_.actors.size(); ++i) {
-    connections_.forget(ActorId(i));
+    forget(ActorId(i));
   }
   if (Status status = return_to_checkpoint(); !status) {
     return fail(fmt::format("{}; and no way back: {}", c.reason, status.error().context));
@@ -130,6 +132,21 @@ Status LiveDriver::return_to_checkpoint() {
   payloads_.restore(std::move(state.payloads));
   weights_.clear();
   return {};
+}
+
+/// The actor is of no use any more: no message of it counts, its process ends.
+void LiveDriver::lose(ActorId actor, const std::string& reason) {
+  forget(actor);
+  if (outcome_)
+    return;
+  queue_.push_back(event::ActorDown{actor, reason});
+  process_events();
+}
+
+void LiveDriver::forget(ActorId actor) {
+  if (const actors::PeerId* peer = connections_.peer_of(actor))
+    router_->forget(*peer);
+  connections_.forget(actor);
 }
 
 /// The run cannot go on for a reason outside the scheduler (a full disk, a second Ctrl-C).

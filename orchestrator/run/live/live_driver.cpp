@@ -41,16 +41,16 @@ struct LiveDriver::Loop {
   }
 };
 
-LiveDriver::LiveDriver(LiveOptions options, Observer observer, const Log& log)
+LiveDriver::LiveDriver(LiveOptions options, Observer observer, Handout handout, const Log& log)
     : options_(std::move(options)),
       observer_(std::move(observer)),
       log_(log),
       scheduler_config_(scheduler_config(options_.pipeline)),
       run_dir_(options_.run_dir),
-      secret_(random_secret()),
+      handout_(std::move(handout)),
       tokenizer_(actors::Tokenizer::for_task(options_.pipeline.config.task)),
       loop_(std::make_unique<Loop>()),
-      connections_(names_of(scheduler_config_), secret_),
+      connections_(names_of(scheduler_config_), handout_.secret()),
       payloads_(scheduler_config_.responses_per_group),
       start_{options_.base_weights, {}, PolicyVersion(0)},
       relaunch_(scheduler_config_.actors.size()) {}
@@ -60,7 +60,9 @@ LiveDriver::~LiveDriver() = default;
 Result<std::unique_ptr<LiveDriver>> LiveDriver::create(LiveOptions options,
                                                        Observer observer,
                                                        const Log& log) {
-  std::unique_ptr<LiveDriver> driver(new LiveDriver(std::move(options), std::move(observer), log));
+  TEMPER_TRY(Handout handout, Handout::create(options.pipeline.config.transport));
+  std::unique_ptr<LiveDriver> driver(
+      new LiveDriver(std::move(options), std::move(observer), std::move(handout), log));
   TEMPER_TRY_STATUS(driver->open());
   return driver;
 }
@@ -102,9 +104,17 @@ Status LiveDriver::open_resumed() {
 
 Status LiveDriver::bind_socket() {
   const TransportSection& t = options_.pipeline.config.transport;
-  TEMPER_TRY(auto socket, actors::RouterSocket::bind(socket_address(t), t.limits, log_));
-  router_ = std::make_unique<actors::AsioRouter>(
-      loop_->io, std::move(socket), [this](actors::Received r) { on_message(std::move(r)); });
+  TEMPER_TRY(auto socket,
+             actors::RouterSocket::bind(socket_address(t), t.limits, log_, handout_.key()));
+  actors::AsioRouter::Events events;
+  events.on_message = [this](const auto& peer, const auto& m) { on_message(peer, m); };
+  events.on_broken = [this](const auto& peer, const auto& why) { on_broken(peer, why); };
+  TEMPER_TRY(router_,
+             actors::AsioRouter::create(loop_->io,
+                                        std::move(socket),
+                                        {t.heartbeat, t.limits.max_message},
+                                        std::move(events),
+                                        log_));
   supervisor_ = std::make_unique<Supervisor>(loop_->io, [this](const ChildExit& e) { on_exit(e); });
   return {};
 }
@@ -183,8 +193,12 @@ void LiveDriver::arm_deadline() {
 }
 
 void LiveDriver::on_tick() {
+  router_->turns();
   if (!outcome_) {
     const TransportSection& t = options_.pipeline.config.transport;
+    const Time now = clock_->now();
+    for (const auto& [peer, actor] : connections_.peers())
+      connections_.heard(actor, now - router_->silence_of(peer));
     for (const ActorId actor : connections_.silent_since(clock_->now() - t.heartbeat_timeout)) {
       lose(actor, fmt::format("silent for {}", to_text(t.heartbeat_timeout)));
     }
@@ -193,11 +207,6 @@ void LiveDriver::on_tick() {
     if (observer_.on_tick)
       observer_.on_tick(scheduler_, clock_->now());
   }
-  std::vector<ActorId> connected;
-  for (const auto& [peer, actor] : connections_.peers())
-    connected.push_back(actor);
-  for (const ActorId actor : connected)
-    send(actor, actors::Heartbeat{});
   loop_->tick.expires_after(std::min(kTick, options_.pipeline.config.transport.heartbeat));
   loop_->tick.async_wait([this](auto error) {
     if (!error)
@@ -221,20 +230,20 @@ void LiveDriver::on_signal(int number) {
 
 // --- Messages
 
-void LiveDriver::on_message(actors::Received received) {
-  const actors::PeerId peer = received.peer;
-  auto message = actors::IncomingMessage::parse(std::move(received));
-  if (!message)
-    return router_->drop(peer, message.error().context);
-  if (message->is<actors::Hello>())
-    return on_hello(peer, *message);
+void LiveDriver::on_message(const actors::PeerId& peer, const actors::IncomingMessage& message) {
+  if (message.is<actors::Hello>())
+    return on_hello(peer, message);
   const auto actor = connections_.actor_of(peer);
   if (!actor)
     return router_->drop(peer, "not registered");
-  connections_.heard(*actor, clock_->now());
-  if (Status status = on_actor_message(*actor, *message); !status)
-    on_lie(*actor, *message, status.error().context);
+  if (Status status = on_actor_message(*actor, message); !status)
+    on_lie(*actor, message, status.error().context);
   process_events();
+}
+
+void LiveDriver::on_broken(const actors::PeerId& peer, const std::string& why) {
+  if (const auto actor = connections_.actor_of(peer))
+    lose(*actor, why);
 }
 
 void LiveDriver::on_hello(const actors::PeerId& peer, const actors::IncomingMessage& message) {
@@ -252,22 +261,25 @@ void LiveDriver::on_hello(const actors::PeerId& peer, const actors::IncomingMess
     welcome.heartbeat = options_.pipeline.config.transport.heartbeat;
     welcome.heartbeat_timeout = options_.pipeline.config.transport.heartbeat_timeout;
     answer = actors::outgoing(welcome);
+    router_->admit(peer);
   } else {
-    log_.warning("worker refused", {{"name", hello->name}, {"why", actor.error().context}});
+    if (connections_.note_refusal()) {
+      log_.warning("worker refused",
+                   {{"name", hello->name},
+                    {"why", actor.error().context},
+                    {"refused_so_far", connections_.refused()}});
+    }
+    if (!connections_.has_secret(*hello))
+      return;
     answer = actors::outgoing(actors::Reject{actor.error().context});
   }
-  const Status sent = router_->send(peer, encode_head(answer, ++sent_), std::move(answer.body));
-  if (!sent)
-    log_.warning("no answer to a worker", {{"why", sent.error().context}});
+  router_->send(peer, std::move(answer));
 }
 
 void LiveDriver::send_message(ActorId actor, actors::OutgoingMessage message) {
   const actors::PeerId* peer = connections_.peer_of(actor);
-  if (peer == nullptr)
-    return;  // its loss is on its way as an event
-  const Status sent = router_->send(*peer, encode_head(message, ++sent_), std::move(message.body));
-  if (!sent)
-    lose(actor, sent.error().context);
+  if (peer != nullptr)  // else its loss is on its way as an event
+    router_->send(*peer, std::move(message));
 }
 
 // --- Processes
@@ -277,7 +289,7 @@ void LiveDriver::execute(const command::Launch& c) {
   if (!c.reason.empty()) {
     log_.warning("actor lost; starting it again", {{"actor", name}, {"why", c.reason}});
   }
-  connections_.forget(c.actor);
+  forget(c.actor);
   if (supervisor_->is_running(name)) {
     relaunch_[c.actor.value()] = true;
     supervisor_->kill(name);
@@ -292,7 +304,7 @@ void LiveDriver::execute(const command::Discard& c) {
                {{"actor", name},
                 {"why", c.reason},
                 {"in", to_text(std::max(Duration(0), c.until - clock_->now()))}});
-  connections_.forget(c.actor);
+  forget(c.actor);
   relaunch_[c.actor.value()] = false;
   supervisor_->kill(name);
 }
@@ -300,6 +312,9 @@ void LiveDriver::execute(const command::Discard& c) {
 void LiveDriver::start_process(ActorId actor) {
   relaunch_[actor.value()] = false;
   const std::string& name = scheduler_config_.actors[actor.value()].name;
+  const auto credentials = handout_.give(name, *router_);
+  if (!credentials)
+    return post(event::ActorDown{actor, credentials.error().context});
   ChildSpec spec;
   spec.name = name;
   spec.command = {options_.worker.string(),
@@ -309,8 +324,10 @@ void LiveDriver::start_process(ActorId actor) {
                   "--name",
                   name,
                   "--parent",
-                  std::to_string(getpid())};
-  spec.environment = {{"TEMPER_SECRET", secret_}, {"OMP_WAIT_POLICY", "passive"}};
+                  std::to_string(getpid()),
+                  "--credentials",
+                  credentials->string()};
+  spec.environment = {{"OMP_WAIT_POLICY", "passive"}};
   spec.log = run_dir_.log_of(name);
   const auto pid = supervisor_->start(spec);
   if (!pid)
@@ -330,27 +347,18 @@ void LiveDriver::on_exit(const ChildExit& exit) {
   }
   if (relaunch_[actor.value()])
     return start_process(actor);
-  connections_.forget(actor);
+  forget(actor);
   std::string reason = exit.status;
   if (!exit.log_tail.empty() && !exit.success)
     reason += fmt::format("; {}", last_line(exit.log_tail));
   post(event::ActorDown{actor, std::move(reason)});
 }
 
-/// The actor is of no use any more: no message of it counts, its process ends.
-void LiveDriver::lose(ActorId actor, const std::string& reason) {
-  connections_.forget(actor);
-  if (outcome_)
-    return;
-  queue_.push_back(event::ActorDown{actor, reason});
-  process_events();
-}
-
 /// Nothing of the message counts, nor does anything else of its sender.
 void LiveDriver::on_lie(ActorId actor,
                         const actors::IncomingMessage& message,
                         const std::string& what) {
-  connections_.forget(actor);
+  forget(actor);
   if (outcome_)
     return;
   queue_.push_back(event::ActorDown{actor,

@@ -13,6 +13,7 @@
 #include "orchestrator/pipeline/resolve.hpp"
 #include "orchestrator/record/event_log.hpp"
 #include "orchestrator/run/processes/connections.hpp"
+#include "orchestrator/run/processes/launch.hpp"
 #include "orchestrator/run/processes/supervisor.hpp"
 #include "orchestrator/run/role_configs.hpp"
 #include "orchestrator/run/run_dir.hpp"
@@ -52,7 +53,7 @@ class LiveDriver {
 
  private:
   struct Loop;  ///< Asio's objects.
-  LiveDriver(LiveOptions options, Observer observer, const Log& log);
+  LiveDriver(LiveOptions options, Observer observer, Handout handout, const Log& log);
   Status open();
   Status open_resumed();
   Status bind_socket();
@@ -66,7 +67,8 @@ class LiveDriver {
   void on_signal(int number);
 
   // Messages.
-  void on_message(actors::Received received);
+  void on_message(const actors::PeerId& peer, const actors::IncomingMessage& message);
+  void on_broken(const actors::PeerId& peer, const std::string& why);
   void on_hello(const actors::PeerId& peer, const actors::IncomingMessage& message);
   Status on_actor_message(ActorId actor, const actors::IncomingMessage& message);
   Status on_weights(const actors::WeightsHandle& handle, Event announcement);
@@ -84,6 +86,7 @@ class LiveDriver {
   void start_process(ActorId actor);
   void on_exit(const ChildExit& exit);
   void lose(ActorId actor, const std::string& reason);
+  void forget(ActorId actor);
 
   // Commands.
   void execute(const command::Launch& c);
@@ -114,7 +117,7 @@ class LiveDriver {
   const Log log_;
   const SchedulerConfig scheduler_config_;
   const RunDir run_dir_;
-  const std::string secret_;
+  Handout handout_;
   const actors::Tokenizer tokenizer_;
 
   std::unique_ptr<RealClock> clock_;
@@ -135,7 +138,6 @@ class LiveDriver {
   std::uint64_t checkpoint_sequence_ = 0;  ///< Where a rollback goes back to.
   History history_;                        ///< Of the checkpoints that may be gone back to.
   std::int32_t rollbacks_ = 0;
-  std::uint64_t sent_ = 0;
   std::vector<bool> relaunch_;  ///< Per actor: start again once its process has ended.
   std::optional<RunOutcome> outcome_;
   std::int32_t signals_ = 0;

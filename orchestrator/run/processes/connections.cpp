@@ -32,7 +32,7 @@ Result<ActorId> Connections::admit(const actors::PeerId& peer,
         hello.protocol,
         actors::kProtocolVersion));
   }
-  if (hello.secret != secret_)
+  if (!has_secret(hello))
     return invalid_input("the secret is not that of this run");
   for (std::uint32_t i = 0; i < slots_.size(); ++i) {
     Slot& slot = slots_[i];

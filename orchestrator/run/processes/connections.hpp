@@ -4,6 +4,7 @@
 #include "actors/protocol/lifecycle.hpp"
 #include "actors/transport/socket.hpp"
 
+#include <bit>
 #include <map>
 #include <optional>
 #include <string>
@@ -21,6 +22,11 @@ class Connections {
 
   /// Binds a peer to the slot it was started for. Error: why it is refused, in words for its user.
   Result<ActorId> admit(const actors::PeerId& peer, const actors::Hello& hello, Time now);
+  /// Who does not know it is given no answer: a guess costs us no more than reading it.
+  bool has_secret(const actors::Hello& hello) const { return hello.secret == secret_; }
+  /// Counts a refusal. True: it is one to be logged, the 1st, 2nd, 4th, 8th, ...
+  bool note_refusal() { return std::has_single_bit(++refused_); }
+  std::uint64_t refused() const { return refused_; }
   /// The actor behind a peer; nullopt: a stranger, or one that was replaced.
   std::optional<ActorId> actor_of(const actors::PeerId& peer) const;
   /// Null while nobody is connected for the slot.
@@ -43,6 +49,7 @@ class Connections {
   const std::string secret_;
   std::vector<Slot> slots_;
   std::map<actors::PeerId, ActorId> peers_;
+  std::uint64_t refused_ = 0;
 };
 
 }  // namespace temper::orchestrator

@@ -1,8 +1,14 @@
 // What every driver needs to launch workers: where they connect, what they prove themselves with.
 #pragma once
 
+#include "actors/asio/router.hpp"
+#include "actors/transport/credentials.hpp"
+#include "core/temporary_folder.hpp"
 #include "orchestrator/pipeline/sections.hpp"
 
+#include <filesystem>
+#include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -10,6 +16,30 @@ namespace temper::orchestrator {
 
 /// 128 random bits, in hexadecimal.
 std::string random_secret();
+
+/// The secrets of one run, and the files in which its processes are handed theirs: mode 0600, in a
+/// folder of mode 0700, gone with this object. Each process gets a key pair of its own.
+class Handout {
+ public:
+  static Result<Handout> create(const TransportSection& transport);
+
+  /// For actor.hello.
+  const std::string& secret() const { return secret_; }
+  /// Of the orchestrator's socket; none where connections are not encrypted.
+  const std::optional<actors::KeyPair>& key() const { return key_; }
+
+  /// The file for a process that is about to start as `name`, whose key `router` lets in. What was
+  /// handed out under that name before is void.
+  Result<std::filesystem::path> give(const std::string& name, actors::AsioRouter& router);
+
+ private:
+  Handout(TemporaryFolder folder, std::string secret, std::optional<actors::KeyPair> key)
+      : folder_(std::move(folder)), secret_(std::move(secret)), key_(std::move(key)) {}
+  TemporaryFolder folder_;
+  std::string secret_;
+  std::optional<actors::KeyPair> key_;
+  std::map<std::string, std::string> given_;  ///< Open key by name.
+};
 
 /// Where the orchestrator listens, as RouterSocket::bind() takes it.
 std::string socket_address(const TransportSection& transport);

@@ -29,24 +29,33 @@ constexpr auto kProcessEnd = 1s;    ///< Between the end of a connection and of 
 }  // namespace
 
 struct WorkerPool::Impl : std::enable_shared_from_this<WorkerPool::Impl> {
-  Impl(asio::io_context& loop, WorkerPoolOptions o, OnMessage callback, const Log& l)
+  Impl(
+      asio::io_context& loop, WorkerPoolOptions o, OnMessage callback, Handout handed, const Log& l)
       : io(loop),
         options(std::move(o)),
         on_other(std::move(callback)),
         log(l),
-        secret(random_secret()),
+        handout(std::move(handed)),
         silence(std::max(options.transport.heartbeat_timeout, kLeastSilence)),
-        connections(options.names, secret),
+        connections(options.names, handout.secret()),
         roles(options.names.size()) {}
 
   Status open() {
-    TEMPER_TRY(auto socket,
-               actors::RouterSocket::bind(
-                   socket_address(options.transport), options.transport.limits, log));
-    router = std::make_unique<actors::AsioRouter>(
-        io, std::move(socket), [this](actors::Received r) { on_message(std::move(r)); });
+    TEMPER_TRY(
+        auto socket,
+        actors::RouterSocket::bind(
+            socket_address(options.transport), options.transport.limits, log, handout.key()));
+    actors::AsioRouter::Events events;
+    events.on_message = [this](const auto& peer, const auto& m) { on_message(peer, m); };
+    events.on_broken = [this](const auto& peer, const auto& why) { on_broken(peer, why); };
+    TEMPER_TRY(router,
+               actors::AsioRouter::create(
+                   io,
+                   std::move(socket),
+                   {options.transport.heartbeat, options.transport.limits.max_message},
+                   std::move(events),
+                   log));
     supervisor = std::make_unique<Supervisor>(io, [this](const ChildExit& e) { on_exit(e); });
-    last_tick = clock.now();
     tick();
     return {};
   }
@@ -55,20 +64,11 @@ struct WorkerPool::Impl : std::enable_shared_from_this<WorkerPool::Impl> {
 
   void tick() {
     const Time now = clock.now();
-    // Where the loop itself did not run, what workers said meanwhile waits to be read.
-    if (now - last_tick < silence / 2) {
-      for (const ActorId actor : connections.silent_since(now - silence))
-        lose(actor, fmt::format("silent for {}", to_text(silence)));
-    } else {
-      for (const auto& [peer, actor] : connections.peers())
-        connections.heard(actor, now);
-    }
-    last_tick = now;
-    std::vector<ActorId> alive;
+    router->turns();
     for (const auto& [peer, actor] : connections.peers())
-      alive.push_back(actor);
-    for (const ActorId actor : alive)
-      send(actor, actors::outgoing(actors::Heartbeat{}));
+      connections.heard(actor, now - router->silence_of(peer));
+    for (const ActorId actor : connections.silent_since(now - silence))
+      lose(actor, fmt::format("silent for {}", to_text(silence)));
     timer.expires_after(options.transport.heartbeat);
     timer.async_wait([weak = weak_from_this()](const auto& error) {
       const auto self = weak.lock();
@@ -104,22 +104,21 @@ struct WorkerPool::Impl : std::enable_shared_from_this<WorkerPool::Impl> {
 
   // --- Messages
 
-  void on_message(actors::Received received) {
-    const actors::PeerId peer = received.peer;
-    auto message = actors::IncomingMessage::parse(std::move(received));
-    if (!message)
-      return router->drop(peer, message.error().context);
-    if (message->is<actors::Hello>())
-      return on_hello(peer, *message);
+  void on_message(const actors::PeerId& peer, const actors::IncomingMessage& message) {
+    if (message.is<actors::Hello>())
+      return on_hello(peer, message);
     const auto actor = connections.actor_of(peer);
     if (!actor)
       return router->drop(peer, "not registered");
-    connections.heard(*actor, clock.now());
-    if (message->is<actors::Heartbeat>())
-      return;
     heard = clock.now();
-    if (Status status = on_actor_message(*actor, *message); !status)
+    if (Status status = on_actor_message(*actor, message); !status)
       lose(*actor, "sent a message that cannot be: " + status.error().context);
+  }
+
+  /// How its process ended says more, and is known in a moment.
+  void on_broken(const actors::PeerId& peer, const std::string& why) {
+    if (const auto actor = connections.actor_of(peer))
+      lose_after(kProcessEnd, fmt::format("{}: {}", options.names[actor->value()], why));
   }
 
   Status on_actor_message(ActorId actor, const actors::IncomingMessage& message) {
@@ -144,30 +143,32 @@ struct WorkerPool::Impl : std::enable_shared_from_this<WorkerPool::Impl> {
       welcome.heartbeat = options.transport.heartbeat;
       welcome.heartbeat_timeout = silence;
       answer = actors::outgoing(welcome);
+      router->admit(peer);
     } else {
-      log.warning("worker refused", {{"name", hello->name}, {"why", actor.error().context}});
+      if (connections.note_refusal()) {
+        log.warning("worker refused",
+                    {{"name", hello->name},
+                     {"why", actor.error().context},
+                     {"refused_so_far", connections.refused()}});
+      }
+      if (!connections.has_secret(*hello))
+        return;
       answer = actors::outgoing(actors::Reject{actor.error().context});
     }
-    const Status done = router->send(peer, encode_head(answer, ++sent), std::move(answer.body));
-    if (!done)
-      log.warning("no answer to a worker", {{"why", done.error().context}});
+    router->send(peer, std::move(answer));
   }
 
   void send(ActorId actor, actors::OutgoingMessage message) {
     const actors::PeerId* peer = connections.peer_of(actor);
-    if (peer == nullptr)
-      return;
-    const Status done = router->send(*peer, encode_head(message, ++sent), std::move(message.body));
-    if (!done)  // how its process ended says more, and is known in a moment
-      lose_after(kProcessEnd,
-                 fmt::format("{}: {}", options.names[actor.value()], done.error().context));
+    if (peer != nullptr)
+      router->send(*peer, std::move(message));
   }
 
   asio::io_context& io;
   const WorkerPoolOptions options;
   const OnMessage on_other;
   const Log log;
-  const std::string secret;
+  Handout handout;
   const Duration silence;
   const RealClock clock{};
   asio::steady_timer timer{io};
@@ -175,8 +176,6 @@ struct WorkerPool::Impl : std::enable_shared_from_this<WorkerPool::Impl> {
   std::vector<actors::RoleConfig> roles;
   std::unique_ptr<actors::AsioRouter> router;
   std::unique_ptr<Supervisor> supervisor;
-  std::uint64_t sent = 0;
-  Time last_tick{};
   Time heard{};  ///< When any actor last said something.
   std::optional<Error> lost;
   bool leaving = false;
@@ -192,7 +191,9 @@ Result<std::unique_ptr<WorkerPool>> WorkerPool::create(asio::io_context& io,
                                                        WorkerPoolOptions options,
                                                        OnMessage on_message,
                                                        const Log& log) {
-  auto impl = std::make_shared<Impl>(io, std::move(options), std::move(on_message), log);
+  TEMPER_TRY(Handout handout, Handout::create(options.transport));
+  auto impl = std::make_shared<Impl>(
+      io, std::move(options), std::move(on_message), std::move(handout), log);
   TEMPER_TRY_STATUS(impl->open());
   return std::unique_ptr<WorkerPool>(new WorkerPool(std::move(impl)));
 }
@@ -204,6 +205,7 @@ void WorkerPool::assign(ActorId actor, actors::RoleConfig role) {
 Status WorkerPool::start(ActorId actor) {
   ChildSpec spec;
   spec.name = name(actor);
+  TEMPER_TRY(const auto credentials, impl_->handout.give(spec.name, *impl_->router));
   spec.command = {impl_->options.worker.string(),
                   "actor",
                   "--connect",
@@ -211,10 +213,12 @@ Status WorkerPool::start(ActorId actor) {
                   "--parent",
                   std::to_string(::getpid()),
                   "--name",
-                  spec.name};
+                  spec.name,
+                  "--credentials",
+                  credentials.string()};
   spec.command.insert(
       spec.command.end(), impl_->options.arguments.begin(), impl_->options.arguments.end());
-  spec.environment = {{"TEMPER_SECRET", impl_->secret}, {"OMP_WAIT_POLICY", "passive"}};
+  spec.environment = {{"OMP_WAIT_POLICY", "passive"}};
   spec.log = impl_->options.log_of(spec.name);
   TEMPER_TRY(const std::int64_t pid, impl_->supervisor->start(spec));
   impl_->connections.expect(actor, pid);

@@ -3,6 +3,7 @@
 #include "tests/support/temporary_folder.hpp"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/stat.h>
@@ -195,6 +196,112 @@ TEST_F(Guard, TheCommandDoesNotOutliveItsGuard) {
   EXPECT_TRUE(wait_until_gone(*process));
   EXPECT_EQ(process->how_it_ended(), std::nullopt);
   EXPECT_TRUE(is_end_of_file(alive_.get()));
+}
+
+// --- What it may do
+
+/// What `script` prints in this sandbox.
+std::string said(const std::string& script, const Sandbox& sandbox) {
+  auto process = GuardedProcess::start({"sh", "-c", script}, sandbox);
+  if (!process)
+    return "not started: " + process.error().context;
+  return read_until(process->output());
+}
+
+Sandbox of_kind(SandboxKind kind) {
+  Sandbox sandbox;
+  sandbox.kind = kind;
+  return sandbox;
+}
+
+TEST(Sandbox, ACommandIsGivenNoneOfOurVariablesButAFew) {
+  ::setenv("TEMPER_TEST_TOKEN", "s3cret", 1);
+  EXPECT_EQ(said("echo \"$TEMPER_TEST_TOKEN\"; env | grep -c s3cret", {}), "\n0\n");
+  Sandbox passed;
+  passed.environment = {"TEMPER_TEST_TOKEN"};
+  EXPECT_EQ(said("echo \"$TEMPER_TEST_TOKEN\"", passed), "s3cret\n");
+  EXPECT_EQ(said("test -n \"$PATH\" && echo path", {}), "path\n");
+  ::unsetenv("TEMPER_TEST_TOKEN");
+}
+
+TEST(Sandbox, LimitsHold) {
+  Sandbox limits = of_kind(SandboxKind::Limits);
+  limits.memory = Bytes(Bytes::rep{64} << 20);
+  EXPECT_EQ(said("ulimit -d; ulimit -c; grep NoNewPrivs /proc/self/status", limits),
+            "65536\n0\nNoNewPrivs:\t1\n");
+  // Doubles its memory until it may not.
+  const std::string eater = "x=aaaaaaaa; while x=$x$x$x$x; do :; done; echo survived";
+  auto process = GuardedProcess::start({"sh", "-c", eater}, limits).value();
+  EXPECT_EQ(read_until(process.output()), "");
+}
+
+class InNamespaces : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (const Status can = check_sandbox(SandboxKind::Namespaces); !can)
+      GTEST_SKIP() << can.error().context;
+    ASSERT_EQ(::chdir("/"), 0);
+  }
+  Sandbox sandbox_ = of_kind(SandboxKind::Namespaces);
+};
+
+TEST_F(InNamespaces, ThereIsNoNetwork) {
+  // Of the interfaces only the loopback is there, and it is down.
+  EXPECT_EQ(said("ls /sys/class/net >/dev/null; tail -n +3 /proc/net/dev | wc -l", sandbox_),
+            "1\n");
+}
+
+TEST_F(InNamespaces, NoOtherProcessIsInSight) {
+  EXPECT_EQ(said("echo $$; ls /proc | grep -c '^[0-9]'", sandbox_).substr(0, 2), "1\n");
+  EXPECT_EQ(said(fmt::format("test -e /proc/{} && echo seen; echo done", ::getpid()), sandbox_),
+            "done\n");
+}
+
+TEST_F(InNamespaces, NothingCanBeWrittenButItsOwnEmptyFolder) {
+  const std::string file = "/tmp/temper-guard-test-file";
+  std::ofstream(file) << "ours";
+  EXPECT_EQ(
+      said("cat " + file + " 2>/dev/null; echo theirs > " + file + " && cat " + file, sandbox_),
+      "theirs\n");
+  std::ifstream ours(file);
+  std::string text;
+  ours >> text;
+  EXPECT_EQ(text, "ours");
+  std::filesystem::remove(file);
+  EXPECT_EQ(said("(echo x > /var/tmp/temper-guard-test) 2>/dev/null || echo refused", sandbox_),
+            "refused\n");
+}
+
+TEST_F(InNamespaces, NothingOfItCanBeUndone) {
+  EXPECT_EQ(said("umount /tmp 2>/dev/null || echo refused", sandbox_), "refused\n");
+  EXPECT_EQ(said("grep -c 'CapEff:.0000000000000000' /proc/self/status", sandbox_), "1\n");
+  EXPECT_EQ(said("unshare -Ur umount /tmp 2>/dev/null || echo refused", sandbox_), "refused\n");
+}
+
+TEST_F(InNamespaces, HiddenFoldersLookEmpty) {
+  sandbox_.hidden = {"/etc"};
+  EXPECT_EQ(said("ls /etc | wc -l", sandbox_), "0\n");
+  sandbox_.hidden = {"/no/such/folder"};
+  EXPECT_NE(said("true", sandbox_).find("cannot be covered: is it there?"), std::string::npos);
+}
+
+TEST_F(InNamespaces, ACommandThatWouldNotBeThereIsNamed) {
+  const std::string script = "/tmp/temper-guard-test.sh";
+  std::ofstream(script) << "echo here";
+  const auto process = GuardedProcess::start({"sh", script}, sandbox_);
+  ASSERT_FALSE(process);
+  EXPECT_NE(process.error().context.find(script + " lies below /tmp"), std::string::npos)
+      << process.error().context;
+  std::filesystem::remove(script);
+}
+
+TEST_F(InNamespaces, WhatItStartedEndsWithIt) {
+  auto process =
+      GuardedProcess::start({"sh", "-c", "setsid sleep 1000 & echo started; sleep 1000"}, sandbox_);
+  ASSERT_TRUE(process);
+  EXPECT_EQ(read_until(process->output(), "started\n"), "started\n");
+  process->kill();
+  EXPECT_TRUE(is_end_of_file(process->output()));
 }
 
 }  // namespace

@@ -51,7 +51,7 @@ using FromWorker = TypeList<Hello,
                             CountedGenerated,
                             CountedScored,
                             Advanced>;
-using FromBoth = TypeList<Heartbeat, WeightsChunk>;
+using FromBoth = TypeList<Heartbeat, Taken, WeightsChunk>;
 
 template <class M, class... Ts>
 constexpr bool contains(TypeList<Ts...>) {
@@ -110,10 +110,11 @@ and 11; nothing of it was generated before.
 )" +
          explained("Envelope",
                    encode_head(out, 42),
-                   {{"\x83"sv, "map of 3 fields"},
+                   {{"\x84"sv, "map of 4 fields"},
                     {"\x01\x14"sv, "1 `tag`: 20, rollout.generate"},
                     {"\x02\x01"sv, "2 `version`: 1"},
-                    {"\x03\x2a"sv, "3 `sequence`: 42"}}) +
+                    {"\x03\x2a"sv, "3 `sequence`: 42"},
+                    {"\x04\xc0"sv, "4 `piece`: none, the body is whole"}}) +
          explained("Body",
                    out.body,
                    {{"\x83"sv, "map of 3 fields"},
@@ -138,9 +139,9 @@ frames:
 | frame | content | limit |
 |---|---|---|
 | 1 | the envelope | 256 bytes |
-| 2 | the body: the message that the envelope's `tag` names | `transport.max_frame` |
+| 2 | the body, or a piece of it: the message that the envelope's `tag` names | `transport.max_frame` |
 
-Each frame is one msgpack map from field number to value.
+Envelope and body are each one msgpack map from field number to value.
 
 - A field that the receiver does not know is skipped; one that is missing keeps its default. A field
   number is never given a new meaning.
@@ -150,6 +151,13 @@ Each frame is one msgpack map from field number to value.
   from 0; text is str; a list is an array; null is nil. Durations and times are integer nanoseconds,
   sizes integer bytes.
 - A blob is bin: the elements as they lie in memory, little endian.
+- A body of more than 1 MiB (and some 4 KiB that a chunk of weights has around it) is cut into pieces
+  of 1 MiB, sent one after the other, each under an envelope with the message's `tag` and its place.
+  Only `actor.heartbeat` and `actor.taken` come between two of them.
+- Frames of 64 KiB or more are counted. Their sender has at most 16 MiB of them on the way to one
+  peer; the receiver says with `actor.taken` how many bytes arrived, at least after each MiB.
+  `actor.heartbeat` and `actor.taken` go before all that waits. So a heartbeat has at most 16 MiB
+  before it, whatever is being sent.
 - What is malformed, too large, or from a peer that is not registered is counted and dropped. A
   registered actor that says what it may not say is replaced ([the table](#what-an-actor-may-say)).
 

@@ -40,7 +40,7 @@ class WorkerTest : public testing::Test {
   WorkerTest() : router_(RouterSocket::bind("ipc", TransportConfig{}, kNoLog).value()) {
     options_.endpoint = router_.endpoint();
     options_.name = "rollout-0";
-    options_.secret = "s3cret";
+    options_.credentials.secret = "s3cret";
     welcome_.heartbeat = 10ms;
     welcome_.heartbeat_timeout = kLong;
   }
@@ -318,11 +318,11 @@ TEST_F(WorkerTest, ForgedMessagesAreSkipped) {
   role_.handle = echo;
   start();
   expect<Hello>();
-  EXPECT_TRUE(router_.send(peer_, "garbage", "body"));
-  EXPECT_TRUE(router_.send(peer_, "\x80", "no tag"));
+  EXPECT_TRUE(router_.send(peer_, "garbage", std::string("body")));
+  EXPECT_TRUE(router_.send(peer_, "\x80", std::string("no tag")));
   send(welcome_);
   expect<Ready>();
-  EXPECT_TRUE(router_.send(peer_, "garbage", "body"));
+  EXPECT_TRUE(router_.send(peer_, "garbage", std::string("body")));
   send(CommitWeights{.version = PolicyVersion(2)});
   EXPECT_EQ(expect<WeightsCommitted>().version, PolicyVersion(2));
   send(Stop{});

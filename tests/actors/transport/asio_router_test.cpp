@@ -1,5 +1,6 @@
 #include "actors/asio/asio.hpp"
 #include "actors/asio/router.hpp"
+#include "actors/protocol/catalog.hpp"
 #include "core/clock.hpp"
 #include "tests/support/transport.hpp"
 
@@ -20,114 +21,254 @@ RouterSocket bind(const char* where) {
   return RouterSocket::bind(where, kDefaults, kNoLog).value();
 }
 
-/// Sends `count` messages, at most `window` unanswered, and returns how many answers came.
-int exchange(const std::string& endpoint, int count, int window) {
-  auto dealer = DealerSocket::connect(endpoint, kDefaults, kNoLog).value();
-  const RealClock clock;
-  int sent = 0;
-  int answered = 0;
-  while (answered < count && clock.now() < Time(test::kPatience)) {
-    std::string body = "question";
-    while (sent < count && sent - answered < window && *dealer.try_send("head", body)) {
-      ++sent;
-      body = "question";
-    }
-    while (dealer.try_receive())
-      ++answered;
-    if (answered < sent && !dealer.wait(DealerSocket::Wait::Readable, -1, test::kPatience))
-      break;
-  }
-  return answered;
-}
+/// A worker's end of a connection, on a thread of the test.
+class Peer {
+ public:
+  explicit Peer(const std::string& endpoint)
+      : socket_(DealerSocket::connect(endpoint, kDefaults, kNoLog).value()) {}
 
-class AsioRouterTest : public testing::TestWithParam<const char*> {};
+  template <class M>
+  void send(const M& message) {
+    lane_.push(outgoing(message));
+    flush();
+  }
+  /// The next message, heartbeats too; none when patience ends.
+  std::optional<IncomingMessage> next() {
+    const RealClock clock;
+    while (clock.now() < Time(test::kPatience)) {
+      while (auto received = socket_.try_receive()) {
+        auto part = IncomingMessage::parse(*std::move(received)).value();
+        auto message = intake_.add(part);
+        EXPECT_TRUE(message) << message.error().context;
+        if (part.is<Taken>()) {
+          EXPECT_TRUE(lane_.taken(part.decode<Taken>().value()));
+          flush();
+          continue;
+        }
+        if (const auto told = intake_.to_tell())
+          send(*told);
+        if (message && *message)
+          return *std::move(message);
+      }
+      EXPECT_TRUE(socket_.wait(DealerSocket::Wait::Readable, -1, 20ms));
+      flush();
+    }
+    return std::nullopt;
+  }
+  template <class M>
+  std::optional<M> next_of() {
+    while (auto message = next()) {
+      if (message->is<M>())
+        return message->decode<M>().value();
+    }
+    return std::nullopt;
+  }
+  bool empty() const { return lane_.empty(); }
+
+ private:
+  void flush() {
+    while (const Lane::Wire* wire = lane_.front()) {
+      if (!socket_.try_send(wire->head, wire->body).value())
+        return;
+      lane_.pop();
+    }
+  }
+
+  DealerSocket socket_;
+  Lane lane_;
+  Intake intake_{Bytes(Bytes::rep{1} << 40)};
+};
+
+/// An orchestrator that admits whoever says hello.
+class AsioRouterTest : public testing::TestWithParam<const char*> {
+ protected:
+  using OnMessage = std::function<void(const PeerId&, const IncomingMessage&)>;
+
+  void open(const char* where, OnMessage on_message, Exchange::Options options = {}) {
+    AsioRouter::Events events;
+    events.on_message = [this, on_message](const PeerId& peer, const IncomingMessage& message) {
+      if (!message.is<Hello>())
+        return on_message(peer, message);
+      router_->admit(peer);
+      router_->send(peer, outgoing(Welcome{}));
+    };
+    events.on_broken = [this](const PeerId&, const std::string& why) {
+      broken_.push_back(why);
+      io_.stop();
+    };
+    router_ = AsioRouter::create(io_, bind(where), options, std::move(events), kNoLog).value();
+  }
+  /// Runs `client` beside the loop, until it returns.
+  void run(const std::function<void(Peer&)>& client) {
+    std::thread thread([&, endpoint = router_->endpoint()] {
+      Peer peer(endpoint);
+      peer.send(Hello{});
+      EXPECT_TRUE(peer.next_of<Welcome>());
+      client(peer);
+      asio::post(io_, [this] { io_.stop(); });
+    });
+    io_.run();
+    thread.join();
+  }
+
+  asio::io_context io_;
+  std::unique_ptr<AsioRouter> router_;
+  std::vector<std::string> broken_;
+};
 INSTANTIATE_TEST_SUITE_P(Transports,
                          AsioRouterTest,
                          testing::Values("ipc", "tcp://127.0.0.1:0"),
                          [](const auto& p) { return std::string(p.param).substr(0, 3); });
 
-TEST_P(AsioRouterTest, NoMessageIsLeftWaitingWhenAnswersAreSentMeanwhile) {
-  // The descriptor signals an edge that a send may consume: a loop that only waits for it stalls
-  // here after a few messages.
-  asio::io_context io;
-  std::unique_ptr<AsioRouter> router;
-  router = std::make_unique<AsioRouter>(io, bind(GetParam()), [&](const Received& message) {
-    EXPECT_TRUE(router->send(message.peer, "head", "answer"));
-  });
-  int answered = 0;
-  std::thread client([&, endpoint = router->endpoint()] {
-    answered = exchange(endpoint, 20'000, 64) + exchange(endpoint, 500, 1);
-    asio::post(io, [&] { router.reset(); });
-  });
-  io.run();
-  client.join();
-  EXPECT_EQ(answered, 20'500);
+CommitWeights question(std::uint64_t number) {
+  return {PolicyVersion(number)};
 }
 
-TEST_P(AsioRouterTest, SendsFromOutsideTheCallbackLoseNoWakeUp) {
-  asio::io_context io;
-  std::unique_ptr<AsioRouter> router;
-  std::vector<PeerId> owed;
-  asio::steady_timer timer(io);
-  bool timer_waits = false;
-  router = std::make_unique<AsioRouter>(io, bind(GetParam()), [&](const Received& message) {
-    owed.push_back(message.peer);
-    if (std::exchange(timer_waits, true))
-      return;
-    timer.expires_after(100us);
-    timer.async_wait([&](const auto&) {
-      timer_waits = false;
-      for (const PeerId& peer : std::exchange(owed, {}))
-        EXPECT_TRUE(router->send(peer, "head", "answer"));
-    });
+TEST_P(AsioRouterTest, EveryMessageIsAnsweredInOrderHoweverManyAreUnderWay) {
+  open(GetParam(), [&](const PeerId& peer, const IncomingMessage& message) {
+    router_->send(peer, outgoing(message.decode<CommitWeights>().value()));
   });
-  int answered = 0;
-  std::thread client([&, endpoint = router->endpoint()] {
-    answered = exchange(endpoint, 5'000, 32);
-    asio::post(io, [&] { router.reset(); });
+  run([](Peer& peer) {
+    std::uint64_t sent = 0;
+    for (std::uint64_t answered = 0; answered < 5'000; ++answered) {
+      while (sent < answered + 64)
+        peer.send(question(sent++));
+      const auto answer = peer.next_of<CommitWeights>();
+      ASSERT_TRUE(answer);
+      ASSERT_EQ(answer->version, PolicyVersion(answered));
+    }
   });
-  io.run();
-  client.join();
-  EXPECT_EQ(answered, 5'000);
 }
 
-TEST(AsioRouter, AFloodDoesNotStarveTimers) {
-  asio::io_context io;
-  std::uint64_t handled = 0;
-  std::uint64_t handled_when_timer_ran = 0;
-  constexpr std::uint64_t kFlood = 5'000;
-  asio::steady_timer timer(io);
-  AsioRouter router(io, bind("ipc"), [&](const Received&) {
-    if (++handled == kFlood)
-      io.stop();
-  });
-  auto dealer = DealerSocket::connect(router.endpoint(), kDefaults, kNoLog).value();
-  for (std::uint64_t i = 0; i < kFlood; ++i) {
-    std::string body = "body";
-    ASSERT_TRUE(dealer.try_send("head", body).value());
-  }
-  timer.expires_after(Duration::zero());
-  timer.async_wait([&](const auto&) { handled_when_timer_ran = handled; });
-  io.run_for(test::kPatience);
-  EXPECT_EQ(handled, kFlood);
-  EXPECT_LE(handled_when_timer_ran, 1024U) << "a batch or a few, not all";
+WeightsChunk large(std::size_t bytes) {
+  WeightsChunk message;
+  message.data.resize(bytes);
+  for (std::size_t i = 0; i < bytes; i += 997)
+    message.data[i] = static_cast<std::byte>(i / 997);
+  return message;
 }
 
-TEST(AsioRouter, MayBeDestroyedWithTheLoopStillRunning) {
-  asio::io_context io;
+TEST_P(AsioRouterTest, AMessageOfAnySizeGoesThereAndBackThroughSmallFrames) {
+  open(GetParam(), [&](const PeerId& peer, const IncomingMessage& message) {
+    router_->send(peer, outgoing(message.decode<WeightsChunk>().value()));
+  });
+  run([](Peer& peer) {
+    for (const std::size_t size : {std::size_t{1} << 20, std::size_t{50} << 20}) {
+      const WeightsChunk sent = large(size);
+      peer.send(sent);
+      const auto back = peer.next_of<WeightsChunk>();
+      ASSERT_TRUE(back);
+      EXPECT_TRUE(back->data == sent.data) << size;
+    }
+  });
+}
+
+TEST_P(AsioRouterTest, HeartbeatsComeWhileTheLoopIsBusyAndALargeMessageIsUnderWay) {
+  std::atomic<bool> release = false;
+  open(GetParam(),
+       [&](const PeerId& peer, const IncomingMessage&) {
+         router_->send(peer, outgoing(large(std::size_t{64} << 20)));
+         while (!release)
+           std::this_thread::yield();
+       },
+       {.heartbeat = 1ms});
+  run([&](Peer& peer) {
+    peer.send(question(1));
+    int heartbeats = 0;
+    bool whole = false;
+    while (heartbeats < 20 || !whole) {
+      const auto message = peer.next();
+      ASSERT_TRUE(message);
+      heartbeats += message->is<Heartbeat>() ? 1 : 0;
+      whole = whole || message->is<WeightsChunk>();
+    }
+    release = true;
+  });
+}
+
+TEST_P(AsioRouterTest, APeerIsHeardWhileTheLoopIsBusy) {
+  Duration silence{};
+  std::atomic<bool> told = false;
+  open(GetParam(), [&](const PeerId& peer, const IncomingMessage&) {
+    const RealClock clock;
+    while (!told)
+      std::this_thread::yield();
+    const Time since = clock.now();
+    while (router_->silence_of(peer) > clock.now() - since)
+      std::this_thread::yield();  // until a heartbeat that was sent meanwhile is noted
+    silence = router_->silence_of(peer);
+    io_.stop();
+  });
+  run([&](Peer& peer) {
+    peer.send(question(1));
+    told = true;
+    const RealClock clock;
+    while (!io_.stopped() && clock.now() < Time(test::kPatience))
+      peer.send(Heartbeat{});
+  });
+  EXPECT_LT(silence, test::kPatience);
+}
+
+TEST_P(AsioRouterTest, APeerWhosePiecesDoNotFitTogetherIsBrokenOffByTheMessagesName) {
+  open(GetParam(), [](const PeerId&, const IncomingMessage&) {}, {.max_message = Bytes(3 << 20)});
+  run([&](Peer& peer) {
+    peer.send(large(4 << 20));
+    while (!io_.stopped())
+      std::this_thread::yield();
+  });
+  ASSERT_EQ(broken_.size(), 1U);
+  EXPECT_NE(broken_.front().find("weights.chunk of 4194"), std::string::npos) << broken_.front();
+  EXPECT_NE(broken_.front().find("transport.max_message"), std::string::npos) << broken_.front();
+}
+
+TEST_P(AsioRouterTest, WhoIsNotAdmittedIsNotHeard) {
   int handled = 0;
-  auto router = std::make_unique<AsioRouter>(io, bind("ipc"), [&](const Received&) { ++handled; });
-  auto dealer = DealerSocket::connect(router->endpoint(), kDefaults, kNoLog).value();
-  std::string body = "body";
-  ASSERT_TRUE(dealer.try_send("head", body).value());
-  router.reset();
-  io.run();  // Ends: nothing is left to wait for.
+  open(GetParam(), [&](const PeerId&, const IncomingMessage&) { ++handled; });
+  run([&](Peer&) {
+    Peer stranger(router_->endpoint());
+    for (int i = 0; i < 10; ++i)
+      stranger.send(question(1));
+    stranger.send(large(2 << 20));  // two pieces of it
+    const RealClock clock;
+    while (router_->stats().dropped < 12 && clock.now() < Time(test::kPatience))
+      std::this_thread::yield();
+  });
   EXPECT_EQ(handled, 0);
+  EXPECT_EQ(router_->stats().dropped, 13U);
+}
+
+TEST_P(AsioRouterTest, AFloodDoesNotStarveTimers) {
+  int handled = 0;
+  int handled_when_timer_ran = 0;
+  constexpr int kFlood = 5'000;
+  asio::steady_timer timer(io_);
+  open(GetParam(), [&](const PeerId& peer, const IncomingMessage&) {
+    if (++handled == 1) {
+      timer.expires_after(Duration::zero());
+      timer.async_wait([&](const auto&) { handled_when_timer_ran = handled; });
+    }
+    if (handled == kFlood)
+      router_->send(peer, outgoing(question(1)));
+  });
+  run([](Peer& peer) {
+    for (int i = 0; i < kFlood; ++i)
+      peer.send(question(2));
+    EXPECT_TRUE(peer.next_of<CommitWeights>());
+  });
+  EXPECT_LE(handled_when_timer_ran, 1024) << "a batch or a few, not all";
+}
+
+TEST_F(AsioRouterTest, MayBeDestroyedWithTheLoopStillRunning) {
+  open("ipc", [](const PeerId&, const IncomingMessage&) {});
+  router_.reset();
+  io_.run();  // Ends: nothing is left to wait for.
 }
 
 TEST(AsioRouter, MayOutliveItsLoopsHandlers) {
   auto io = std::make_unique<asio::io_context>();
-  auto router = std::make_unique<AsioRouter>(*io, bind("ipc"), [](const Received&) {});
+  AsioRouter::Events events;
+  events.on_message = [](const PeerId&, const IncomingMessage&) {};
+  auto router = AsioRouter::create(*io, bind("ipc"), {}, events, kNoLog).value();
   io->poll();
   router.reset();
   io.reset();

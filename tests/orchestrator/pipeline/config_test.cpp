@@ -252,5 +252,25 @@ TEST(Check, JsonHoldsTheIssuesOrTheConfiguration) {
   EXPECT_EQ(err.str(), "");
 }
 
+TEST(Transport, PlainConnectionsArePossibleOnlyWhereNoOtherMachineReachesThem) {
+  PipelineConfig config;
+  config.transport.kind = TransportKind::Tcp;
+  const auto blamed = [&](const std::string& address, TransportSecurity security) {
+    config.transport.bind = address;
+    config.transport.security = security;
+    for (const BrokenRule& rule : validate(config)) {
+      if (rule.keys.front() == "transport.security")
+        return true;
+    }
+    return false;
+  };
+  for (const char* local : {"127.0.0.1", "127.1.2.3", "localhost", "[::1]"})
+    EXPECT_FALSE(blamed(local, TransportSecurity::Plain)) << local;
+  for (const char* open : {"0.0.0.0", "192.0.2.1", "*", "eth0"}) {
+    EXPECT_TRUE(blamed(open, TransportSecurity::Plain)) << open;
+    EXPECT_FALSE(blamed(open, TransportSecurity::Curve)) << open;
+  }
+}
+
 }  // namespace
 }  // namespace temper::orchestrator

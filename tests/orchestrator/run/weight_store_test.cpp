@@ -73,6 +73,20 @@ TEST(WeightStore, WeightsInChunksArePublishedWithTheLastOne) {
   EXPECT_LT(store.handle(v)->fd, 0);
 }
 
+TEST(WeightStore, WhoeverIsSentChunksSharesTheirBytes) {
+  WeightStore store;
+  const PolicyVersion v(2);
+  const Image image = image_of((2 << 20) + 5);
+  EXPECT_EQ(heard(store.announce(actors::chunked_handle(v, image), ready(2))), std::nullopt);
+  for (const WeightsChunk& chunk : chunks_of(v, image))
+    EXPECT_TRUE(store.add(chunk));
+  auto one = store.chunks(v);
+  auto other = store.chunks(v);
+  ASSERT_EQ(one.size(), 3U);
+  EXPECT_EQ(one[1].take_body().data(), other[1].take_body().data());
+  EXPECT_TRUE(store.chunks(PolicyVersion(9)).empty());
+}
+
 TEST(WeightStore, AnImageWithoutAByteIsWholeWhenItIsAnnounced) {
   WeightStore store;
   const PolicyVersion v(1);

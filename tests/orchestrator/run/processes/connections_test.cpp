@@ -76,6 +76,19 @@ TEST(Connections, TheSecretIsAskedBeforeAnythingOfTheRunIsTold) {
   EXPECT_EQ(refusal(c, peer('a'), stranger), "the secret is not that of this run");
 }
 
+TEST(Connections, AGuessIsKnownAsOneAndOfManyRefusalsFewAreLogged) {
+  Connections c = connections();
+  Hello guess = hello();
+  EXPECT_TRUE(c.has_secret(guess));
+  guess.secret = "guess";
+  EXPECT_FALSE(c.has_secret(guess));
+  int logged = 0;
+  for (int i = 0; i < 1000; ++i)
+    logged += c.note_refusal() ? 1 : 0;
+  EXPECT_EQ(logged, 10) << "1, 2, 4, ..., 512";
+  EXPECT_EQ(c.refused(), 1000U);
+}
+
 TEST(Connections, NobodyIsLetInForASlotThatExpectsNobody) {
   Connections c = connections();
   EXPECT_NE(refusal(c, peer('a'), hello("rollout-1", kPid)), "");

@@ -1,0 +1,180 @@
+#include "actors/guard/internal/confine.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+
+namespace temper::actors {
+namespace {
+
+constexpr rlim_t kDescriptors = 1024;
+constexpr rlim_t kLargestFile = rlim_t{1} << 30;
+constexpr const char* kOwnFolder = "size=1g,mode=0700";
+
+int failed(ConfineStep step) {
+  return errno | static_cast<int>(step);
+}
+
+bool write_text(const char* path, const char* text) {
+  const int fd = ::open(path, O_WRONLY | O_CLOEXEC);
+  if (fd < 0)
+    return false;
+  const auto size = static_cast<ssize_t>(std::strlen(text));
+  const bool written = ::write(fd, text, static_cast<std::size_t>(size)) == size;
+  const int why = errno;
+  ::close(fd);
+  errno = why;
+  return written;
+}
+
+bool limit(__rlimit_resource what, rlim_t to) {
+  rlimit now{};
+  if (::getrlimit(what, &now) != 0)
+    return false;
+  now.rlim_max = now.rlim_max == RLIM_INFINITY ? to : (to < now.rlim_max ? to : now.rlim_max);
+  now.rlim_cur = now.rlim_max;
+  return ::setrlimit(what, &now) == 0;
+}
+
+/// Every mount below / as it is, but not to be written to.
+bool make_read_only() {
+  mount_attr attributes{};
+  attributes.attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID;
+  return ::syscall(
+             SYS_mount_setattr, AT_FDCWD, "/", AT_RECURSIVE, &attributes, sizeof(attributes)) == 0;
+}
+
+int make_rooms(const ConfinePlan& plan) {
+  static_cast<void>(write_text("/proc/self/setgroups", "deny"));  // older kernels have none
+  if (!write_text("/proc/self/uid_map", plan.user_map) ||
+      !write_text("/proc/self/gid_map", plan.group_map)) {
+    return failed(ConfineStep::Users);
+  }
+  if (::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0)
+    return failed(ConfineStep::Mounts);
+  if (!make_read_only())
+    return failed(ConfineStep::ReadOnly);
+  constexpr unsigned long kPlain = MS_NOSUID | MS_NODEV;
+  // Where parts of /proc are masked the kernel gives no whole one: then there is none to see.
+  if (::mount("proc", "/proc", "proc", kPlain | MS_NOEXEC, nullptr) != 0 &&
+      ::mount("none", "/proc", "tmpfs", kPlain | MS_RDONLY, nullptr) != 0) {
+    return failed(ConfineStep::Mounts);
+  }
+  for (const char* const* folder = plan.covered; *folder != nullptr; ++folder) {
+    if (::mount("none", *folder, "tmpfs", kPlain, kOwnFolder) != 0)
+      return failed(ConfineStep::Cover);
+  }
+  // Again by its name: the old place may lie below a covered folder.
+  if (::chdir(plan.working_folder) != 0 && ::chdir("/") != 0)
+    return failed(ConfineStep::Cover);
+  return 0;
+}
+
+}  // namespace
+
+pid_t fork_confined(const ConfinePlan& plan) {
+  if (plan.kind != SandboxKind::Namespaces)
+    return ::fork();
+  constexpr unsigned long kRooms =
+      CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC;
+  return static_cast<pid_t>(::syscall(SYS_clone, kRooms | SIGCHLD, 0, 0, 0, 0));
+}
+
+int confine_self(const ConfinePlan& plan) {
+  if (plan.kind == SandboxKind::None)
+    return 0;
+  if (plan.kind == SandboxKind::Namespaces) {
+    if (const int error = make_rooms(plan); error != 0)
+      return error;
+  }
+  const bool limited = limit(RLIMIT_CORE, 0) && limit(RLIMIT_NOFILE, kDescriptors) &&
+                       limit(RLIMIT_FSIZE, kLargestFile) &&
+                       limit(RLIMIT_DATA, static_cast<rlim_t>(plan.memory)) &&
+                       ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0;
+  return limited ? 0 : failed(ConfineStep::Limits);
+}
+
+std::string confine_error(int number) {
+  const auto step = static_cast<ConfineStep>(number & ~kErrnoMask);
+  const char* what = "its namespaces cannot be made";
+  switch (step) {
+    case ConfineStep::None:
+    case ConfineStep::Users:
+      break;
+    case ConfineStep::Mounts:
+      what = "its view of the file systems cannot be made";
+      break;
+    case ConfineStep::ReadOnly:
+      what = "the file systems cannot be made read-only for it (Linux 5.12 can)";
+      break;
+    case ConfineStep::Cover:
+      what = "a folder that it is not to see cannot be covered: is it there?";
+      break;
+    case ConfineStep::Limits:
+      what = "its limits cannot be set";
+      break;
+  }
+  return fmt::format("{}: {}", what, std::strerror(number & kErrnoMask));
+}
+
+namespace {
+
+/// What a child that tries it reports: 0 if it can.
+int try_namespaces() {
+  const std::string user = fmt::format("65534 {} 1\n", ::geteuid());
+  const std::string group = fmt::format("65534 {} 1\n", ::getegid());
+  const char* const covered[] = {"/tmp", nullptr};
+  ConfinePlan plan;
+  plan.kind = SandboxKind::Namespaces;
+  plan.memory = std::int64_t{1} << 40;
+  plan.covered = covered;
+  plan.user_map = user.c_str();
+  plan.group_map = group.c_str();
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0)
+    return errno;
+  const pid_t child = fork_confined(plan);
+  if (child == 0) {
+    const int error = confine_self(plan);
+    static_cast<void>(!::write(ends[1], &error, sizeof(error)));
+    ::_exit(0);
+  }
+  int error = child < 0 ? errno : ECHILD;
+  ::close(ends[1]);
+  if (child > 0) {
+    while (::read(ends[0], &error, sizeof(error)) < 0 && errno == EINTR) {
+    }
+    while (::waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
+    }
+  }
+  ::close(ends[0]);
+  return error;
+}
+
+}  // namespace
+
+Status check_sandbox(SandboxKind kind) {
+  if (kind != SandboxKind::Namespaces)
+    return {};
+  const int error = try_namespaces();
+  if (error == 0)
+    return {};
+  return Error{
+      ErrorCode::Unsupported,
+      fmt::format("this machine does not let this user make namespaces: {}. Take `limits`, "
+                  "or allow user namespaces (sysctl kernel.unprivileged_userns_clone=1, "
+                  "user.max_user_namespaces; in a container the runtime's seccomp profile)",
+                  confine_error(error))};
+}
+
+}  // namespace temper::actors

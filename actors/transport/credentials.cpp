@@ -1,0 +1,56 @@
+#include "actors/transport/credentials.hpp"
+
+#include "core/file_descriptor.hpp"
+#include "core/files.hpp"
+#include "core/yaml.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zmq.h>
+
+#include <array>
+#include <cerrno>
+
+namespace temper::actors {
+namespace {
+
+constexpr std::size_t kTextKey = 41;  ///< With the 0 behind it.
+
+}  // namespace
+
+KeyPair KeyPair::create() {
+  std::array<char, kTextKey> open{};
+  std::array<char, kTextKey> secret{};
+  TEMPER_CHECK(::zmq_curve_keypair(open.data(), secret.data()) == 0, "ZeroMQ is built with CURVE");
+  return {open.data(), secret.data()};
+}
+
+Status write_credentials(const std::filesystem::path& path, const Credentials& credentials) {
+  const FileDescriptor fd(
+      ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+  if (!fd.is_open())
+    return io_error("cannot create " + path.string(), errno);
+  const std::string text = to_yaml(credentials);
+  if (::write(fd.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size()))
+    return io_error("cannot write " + path.string(), errno);
+  return {};
+}
+
+Result<Credentials> read_credentials(const std::filesystem::path& path) {
+  struct stat info {};
+  if (::lstat(path.c_str(), &info) != 0)
+    return io_error("cannot read " + path.string(), errno);
+  if (!S_ISREG(info.st_mode) || info.st_uid != ::geteuid() || (info.st_mode & 077) != 0) {
+    return invalid_input(fmt::format(
+        "{} is not a file of this user alone: it must be yours and of mode 0600", path.string()));
+  }
+  TEMPER_TRY(const std::string text, read_file(path));
+  auto read = read_yaml<Credentials>(path.string(), text);
+  if (!read.issues.empty())
+    return invalid_input(fmt::format("{}: {}", path.string(), read.issues.front().message));
+  return std::move(read.value);
+}
+
+}  // namespace temper::actors

@@ -1,0 +1,44 @@
+// What a worker proves itself with, and the orchestrator to it: handed out at launch in a file that
+// only its user can read, never on a command line or in an environment.
+#pragma once
+
+#include "core/describe.hpp"
+#include "core/result.hpp"
+
+#include <filesystem>
+#include <string>
+
+namespace temper::actors {
+
+/// Of CURVE, in ZeroMQ's text form (Z85, 40 characters each).
+struct KeyPair {
+  std::string open;    ///< May be known to anyone.
+  std::string secret;  ///< To nobody else.
+
+  static KeyPair create();
+};
+
+struct Credentials {
+  std::string secret;            ///< Of the run, for actor.hello.
+  std::string orchestrator_key;  ///< Its open key; empty: the connection is not encrypted.
+  KeyPair own;                   ///< Of this process alone.
+};
+
+template <class V>
+void describe(V& v, KeyPair& k) {
+  v.field(1, "open", k.open);
+  v.field(2, "secret", k.secret);
+}
+template <class V>
+void describe(V& v, Credentials& c) {
+  v.field(1, "secret", c.secret);
+  v.field(2, "orchestrator_key", c.orchestrator_key);
+  v.field(3, "own", c.own);
+}
+
+/// A new file of mode 0600, as YAML. Error: it is there already, or cannot be written.
+Status write_credentials(const std::filesystem::path& path, const Credentials& credentials);
+/// Errors: not a file of this user alone (mode 0600), not what write_credentials() wrote.
+Result<Credentials> read_credentials(const std::filesystem::path& path);
+
+}  // namespace temper::actors

@@ -1,0 +1,89 @@
+// The orchestrator's end of all its connections: one socket, and for each peer that was admitted a
+// lane out and an intake. Sends heartbeats, and notes when a peer was last heard.
+//
+// A peer that is not admitted can do one thing: say actor.hello. One thread at a time.
+#pragma once
+
+#include "actors/transport/lane.hpp"
+#include "core/clock.hpp"
+
+#include <atomic>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace temper::actors {
+
+/// Nanoseconds on the exchange's clock; written by its thread, read by any.
+using LastHeard = std::shared_ptr<std::atomic<std::int64_t>>;
+
+class Exchange {
+ public:
+  struct Options {
+    Duration heartbeat = std::chrono::milliseconds(250);
+    Bytes max_message = TransportConfig{}.max_message;
+  };
+  struct Arrived {
+    PeerId peer;
+    IncomingMessage message;
+  };
+  /// Nothing goes to this peer, or comes from it, any more.
+  struct Broken {
+    PeerId peer;
+    std::string why;
+  };
+  struct Moved {
+    std::vector<Arrived> arrived;
+    std::vector<Broken> broken;
+    bool more = false;  ///< There may be more to read: come again at once.
+  };
+
+  /// `clock` outlives this.
+  Exchange(RouterSocket socket, Options options, const Clock& clock);
+
+  /// From here on the peer's messages count, and it gets heartbeats. Once more: no change.
+  void admit(const PeerId& peer, LastHeard heard);
+  void forget(const PeerId& peer);
+  /// To a peer that is not admitted one small message may be sent: why not.
+  void send(const PeerId& peer, OutgoingMessage message);
+  /// Counts a malformed message, as RouterSocket::drop does.
+  void drop(const PeerId& peer, std::string_view why) { socket_.drop(peer, why); }
+
+  /// Paused: what has come is left with the sockets, and every peer counts as heard.
+  enum class Reading { On, Paused };
+  enum class Heartbeats { On, Off };
+  /// Reads, sends, and is done; waits for nothing.
+  Moved turn(Reading reading, Heartbeats heartbeats);
+  /// Until there is something to do, `wake_fd` is readable, or a heartbeat is due.
+  Status wait(Reading reading, int wake_fd);
+
+  const std::string& endpoint() const { return socket_.endpoint(); }
+  TransportStats stats() const { return socket_.stats(); }
+
+  /// As of RouterSocket; from any thread.
+  void let_in(const std::string& open_key, const std::string& name) {
+    socket_.let_in(open_key, name);
+  }
+  void keep_out(const std::string& open_key) { socket_.keep_out(open_key); }
+
+ private:
+  struct Peer {
+    Lane lane;
+    Intake intake;
+    LastHeard heard;
+  };
+  void read(Moved& moved);
+  void take(Received received, Moved& moved);
+  Status take_from(Peer& peer, const PeerId& id, const IncomingMessage& part, Moved& moved);
+  void send_what_fits(Moved& moved);
+  void break_off(const PeerId& peer, std::string why, Moved& moved);
+
+  RouterSocket socket_;
+  const Options options_;
+  const Clock& clock_;
+  std::map<PeerId, Peer> peers_;
+  Time next_heartbeat_{};
+};
+
+}  // namespace temper::actors

@@ -1,0 +1,41 @@
+// How large the messages of a live run become, and what the orchestrator's process holds for them.
+//
+// Upper bounds: every response has its full length, as many groups are outstanding as the staleness
+// bound allows, all responses of an engine end together.
+//
+//   update     = groups x responses x (12 tokens + 4 prompt + 64) bytes; 8 per token without
+//   reference report     = concurrency x 8 tokens payloads   = (bound + 1) x update head       =
+//   payloads + the larger of two updates (the batch and its encoding) and one copy of
+//                the payloads (a checkpoint) + a window for each actor
+#pragma once
+
+#include "orchestrator/pipeline/pipeline_config.hpp"
+#include "orchestrator/pipeline/validate.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <string>
+
+namespace temper::orchestrator {
+
+struct MessageSizes {
+  Bytes update;    ///< trainer.train
+  Bytes report;    ///< rollout.generated
+  Bytes payloads;  ///< Of all groups that may be outstanding.
+  Bytes head;      ///< Memory of the orchestrator's process.
+
+  Bytes largest() const { return std::max(update, report); }
+};
+
+MessageSizes message_sizes(const PipelineConfig& config, Tokens longest_prompt);
+
+/// What this process may use: of the machine, or of its container; none where nobody tells.
+std::optional<Bytes> memory_here();
+
+/// The rule that is broken where the orchestrator would need more than `memory`.
+std::optional<BrokenRule> check_head_memory(const MessageSizes& sizes, std::optional<Bytes> memory);
+
+/// "2.4 GB (trainer.train), ..."; one line, for people.
+std::string to_text(const MessageSizes& sizes);
+
+}  // namespace temper::orchestrator
