@@ -158,6 +158,8 @@ Envelope and body are each one msgpack map from field number to value.
   peer; the receiver says with `actor.taken` how many bytes arrived, at least after each MiB.
   `actor.heartbeat` and `actor.taken` go before all that waits. So a heartbeat has at most 16 MiB
   before it, whatever is being sent.
+- The frames of one sender follow each other in `sequence`. A receiver gives up a peer of which one is
+  missing: a connection that broke and was made again may have lost what was on the way.
 - What is malformed, too large, or from a peer that is not registered is counted and dropped. A
   registered actor that says what it may not say is replaced ([the table](#what-an-actor-may-say)).
 
