@@ -7,7 +7,7 @@
 namespace temper::actors {
 
 /// Raised when peers of the old and the new number could misunderstand each other.
-inline constexpr std::uint32_t kProtocolVersion = 1;
+inline constexpr std::uint32_t kProtocolVersion = 2;
 
 struct Envelope {
   std::uint32_t tag = 0;       ///< Which message, `kTag` of its struct.

@@ -20,6 +20,13 @@ using namespace std::chrono_literals;
 constexpr Duration kTick = 100ms;
 constexpr Duration kStopGrace = 2s;
 
+/// Our own engines keep to them, and synthetic ones need not.
+ResponseLimits response_limits(const PipelineConfig& config) {
+  if (config.rollout.engine.kind == actors::EngineKind::Native)
+    return {};
+  return {config.sampling.max_new_tokens, actors::Tokenizer::for_task(config.task).vocabulary()};
+}
+
 std::vector<std::string> names_of(const SchedulerConfig& config) {
   std::vector<std::string> names;
   for (const ActorSpec& spec : config.actors)
@@ -51,6 +58,7 @@ LiveDriver::LiveDriver(LiveOptions options, Observer observer, const Log& log)
       run_dir_(options_.run_dir),
       secret_(random_secret()),
       tokenizer_(actors::Tokenizer::for_task(options_.pipeline.config.task)),
+      limits_(response_limits(options_.pipeline.config)),
       loop_(std::make_unique<Loop>()),
       connections_(names_of(scheduler_config_), secret_),
       payloads_(scheduler_config_.responses_per_group),
@@ -297,7 +305,10 @@ Status LiveDriver::on_actor_message(ActorId actor, const actors::IncomingMessage
       m,
       [&](const actors::Failed& failed) { lose(actor, failed.reason); },
       [&](actors::Generated generated) {
-        return told(store(actor, std::move(generated), queue, payloads_));
+        return told(store(actor,
+                          std::move(generated),
+                          {queue, scheduler_.progress().version, limits_},
+                          payloads_));
       },
       [&](actors::ReferenceScored scored) {
         return told(store(actor, std::move(scored), queue, payloads_));
@@ -312,7 +323,8 @@ Status LiveDriver::on_actor_message(ActorId actor, const actors::IncomingMessage
       [&](const actors::TrainerReady& ready) {
         return on_weights(actor, ready.weights, event::ActorReady{actor, ready.weights.version});
       },
-      [&](const actors::Trained& t) {
+      [&](const actors::Trained& t) -> Status {
+        TEMPER_TRY_STATUS(check(t, next(scheduler_.progress().version)));
         return on_weights(actor,
                           t.weights,
                           event::Trained{actor, t.lease, t.weights.version, t.groups, t.metrics});
@@ -368,19 +380,13 @@ void LiveDriver::execute(const command::Launch& c) {
 void LiveDriver::start_process(ActorId actor) {
   relaunch_[actor.value()] = false;
   const std::string& name = scheduler_config_.actors[actor.value()].name;
-  ChildSpec spec;
-  spec.name = name;
-  spec.command = {options_.worker.string(),
-                  "actor",
-                  "--connect",
-                  router_->endpoint(),
-                  "--name",
-                  name,
-                  "--parent",
-                  std::to_string(getpid())};
-  spec.environment = {{"TEMPER_SECRET", secret_}, {"OMP_WAIT_POLICY", "passive"}};
-  spec.log = run_dir_.log_of(name);
-  const auto pid = supervisor_->start(spec);
+  const auto spec = actor_child(
+      {name, router_->endpoint(), secret_, run_dir_.log_of(name)},
+      options_.worker,
+      engine_of(options_.pipeline.config, scheduler_config_.actors[actor.value()].role));
+  if (!spec)
+    return post(event::ActorDown{actor, spec.error().context});
+  const auto pid = supervisor_->start(*spec);
   if (!pid)
     return post(event::ActorDown{actor, pid.error().context});
   connections_.expect(actor, *pid);

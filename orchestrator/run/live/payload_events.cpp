@@ -20,41 +20,65 @@ Result<const Lease*> lease_of(const DistQueue& queue,
   return lease;
 }
 
+/// `more` behind `to`, which is about `before` tokens; what is empty stands for `all` of its
+/// tokens.
+template <class T>
+void append(
+    std::vector<T>& to, std::size_t before, const std::vector<T>& more, std::size_t n, T all) {
+  if (to.empty() && more.empty())
+    return;
+  to.resize(before, all);
+  to.insert(to.end(), more.begin(), more.end());
+  to.resize(before + n, all);
+}
+
+void append(ResponsePayload& p, actors::Generated::Item& item) {
+  if (p.tokens.empty() && !item.segments.empty())
+    p.first_version = item.segments.front().version;
+  const std::size_t before = p.tokens.size();
+  const std::size_t n = item.tokens.size();
+  append(p.mask, before, item.mask, n, std::uint8_t{1});
+  append(p.token_rewards, before, item.rewards, n, 0.0F);
+  p.segments.insert(p.segments.end(), item.segments.begin(), item.segments.end());
+  if (before == 0) {
+    p.tokens = std::move(item.tokens);
+    p.logprobs = std::move(item.logprobs);
+    return;
+  }
+  p.tokens.insert(p.tokens.end(), item.tokens.begin(), item.tokens.end());
+  p.logprobs.insert(p.logprobs.end(), item.logprobs.begin(), item.logprobs.end());
+}
+
 }  // namespace
 
 Result<Event> store(ActorId actor,
                     actors::Generated message,
-                    const DistQueue& queue,
+                    const Judges& judges,
                     PayloadStore& payloads) {
   event::Generated event{actor, {}};
+  const DistQueue& queue = judges.queue;
   for (auto& item : message.items) {
-    if (item.tokens.size() != item.logprobs.size()) {
-      return invalid_input(fmt::format("response {}: {} tokens but {} log-probs",
-                                       item.response,
-                                       item.tokens.size(),
-                                       item.logprobs.size()));
-    }
     if (!payloads.has(payloads.group_id(item.response)))
       continue;
     const GroupPayload& group = payloads.group_of(item.response);
+    const Lease* lease = queue.find(item.lease);
+    const bool held =
+        lease != nullptr && lease->actor == actor && queue.holds(item.lease, item.response);
+    if (held) {
+      TEMPER_TRY_STATUS(check(item,
+                              payloads.response(item.response).tokens.size(),
+                              queue.group(queue.group_of(item.response))->dispatched,
+                              judges.newest,
+                              judges.limits));
+    }
     event.items.push_back({item.lease,
                            item.response,
                            Tokens(static_cast<std::int64_t>(group.prompt_tokens.size())),
                            Tokens(static_cast<std::int64_t>(item.tokens.size())),
                            item.segments,
                            item.finish});
-    if (!queue.holds(item.lease, item.response))
-      continue;
-    ResponsePayload& p = payloads.response(item.response);
-    if (p.tokens.empty()) {
-      if (!item.segments.empty())
-        p.first_version = item.segments.front().version;
-      p.tokens = std::move(item.tokens);
-      p.logprobs = std::move(item.logprobs);
-    } else {
-      p.tokens.insert(p.tokens.end(), item.tokens.begin(), item.tokens.end());
-      p.logprobs.insert(p.logprobs.end(), item.logprobs.begin(), item.logprobs.end());
-    }
+    if (held)
+      append(payloads.response(item.response), item);
   }
   return Event(std::move(event));
 }
@@ -67,8 +91,10 @@ Result<Event> store(ActorId actor,
              lease_of(queue, message.lease, message.logprobs.size(), "scored"));
   for (std::size_t i = 0; lease != nullptr && i < lease->responses.size(); ++i) {
     const ResponseId r = lease->responses[i];
-    if (queue.holds(message.lease, r))
-      payloads.response(r).reference = std::move(message.logprobs[i]);
+    if (!queue.holds(message.lease, r))
+      continue;
+    TEMPER_TRY_STATUS(check_scores(message.logprobs[i], payloads.response(r).tokens.size(), r));
+    payloads.response(r).reference = std::move(message.logprobs[i]);
   }
   return Event(event::ReferenceScored{actor, message.lease});
 }
@@ -83,8 +109,10 @@ Result<Event> store(ActorId actor,
   for (std::size_t i = 0; i < message.items.size(); ++i) {
     const auto& item = message.items[i];
     event.items.push_back({item.reward, !item.failure.empty()});
-    if (lease != nullptr && queue.holds(message.lease, lease->responses[i]))
-      payloads.response(lease->responses[i]).reward = item.reward;
+    if (lease == nullptr || !queue.holds(message.lease, lease->responses[i]))
+      continue;
+    TEMPER_TRY_STATUS(check(item, lease->responses[i]));
+    payloads.response(lease->responses[i]).reward = item.reward;
   }
   return Event(std::move(event));
 }

@@ -3,23 +3,31 @@
 #pragma once
 
 #include "actors/protocol/work.hpp"
+#include "orchestrator/run/live/checks.hpp"
 #include "orchestrator/run/payload_store.hpp"
 #include "orchestrator/scheduler/events.hpp"
 #include "orchestrator/scheduler/queue/dist_queue.hpp"
 
 namespace temper::orchestrator {
 
-/// Error: as many log-probs as tokens were not given.
+/// What a generated response is held against.
+struct Judges {
+  const DistQueue& queue;
+  PolicyVersion newest;  ///< Published so far.
+  ResponseLimits limits;
+};
+
+/// Error: a response that cannot be (check()).
 Result<Event> store(ActorId actor,
                     actors::Generated message,
-                    const DistQueue& queue,
+                    const Judges& judges,
                     PayloadStore& payloads);
-/// Error: the lease holds another number of responses than were scored.
+/// Error: the lease holds another number of responses than were scored, or check_scores().
 Result<Event> store(ActorId actor,
                     actors::ReferenceScored message,
                     const DistQueue& queue,
                     PayloadStore& payloads);
-/// Error: the lease holds another number of responses than were judged.
+/// Error: the lease holds another number of responses than were judged, or check().
 Result<Event> store(ActorId actor,
                     const actors::Judged& message,
                     const DistQueue& queue,

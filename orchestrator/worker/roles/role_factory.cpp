@@ -4,7 +4,7 @@
 #include "actors/roles/reward_role.hpp"
 #include "actors/roles/synthetic_reference.hpp"
 #include "actors/runtime/process.hpp"
-#include "core/msgpack.hpp"
+#include "core/blob.hpp"
 #include "orchestrator/worker/roles/engines.hpp"
 #include "rollout/rollout_role.hpp"
 #include "rollout/synthetic_engine.hpp"
@@ -39,7 +39,7 @@ class WithClock final : public Role {
 };
 
 RoleResult make_rollout(const RoleConfig& role, const RealClock& clock) {
-  TEMPER_TRY(const auto settings, decode<rollout::RolloutSettings>(role.settings));
+  TEMPER_TRY(const auto settings, decode_blob<rollout::RolloutSettings>(role.settings));
   std::unique_ptr<rollout::Engine> engine;
   if (role.policy == PolicyKind::Torch) {
     TEMPER_TRY(engine, make_torch_rollout(role, settings));
@@ -54,7 +54,7 @@ RoleResult make_rollout(const RoleConfig& role, const RealClock& clock) {
 }
 
 RoleResult make_trainer(const RoleConfig& role, const RealClock& clock) {
-  TEMPER_TRY(const auto settings, decode<trainer::TrainerSettings>(role.settings));
+  TEMPER_TRY(const auto settings, decode_blob<trainer::TrainerSettings>(role.settings));
   std::unique_ptr<trainer::Engine> engine;
   if (role.policy == PolicyKind::Torch) {
     TEMPER_TRY(engine, make_torch_trainer(role, settings));
@@ -71,7 +71,7 @@ RoleResult make_trainer(const RoleConfig& role, const RealClock& clock) {
 }
 
 RoleResult make_reference(const RoleConfig& role, const RealClock& clock) {
-  TEMPER_TRY(const auto settings, decode<trainer::TrainerSettings>(role.settings));
+  TEMPER_TRY(const auto settings, decode_blob<trainer::TrainerSettings>(role.settings));
   const auto make = [role, settings]() -> Result<std::unique_ptr<actors::ReferenceEngine>> {
     if (role.policy == PolicyKind::Torch)
       return make_torch_reference(role, settings);
