@@ -160,6 +160,28 @@ class SwitchAction(enum.IntEnum):
 
 
 @dataclasses.dataclass(slots=True)
+class Piece:
+    #: Position of the frame in the body, in bytes.
+    offset: int = 0
+    #: Size of the whole body.
+    total: int = 0
+
+    def pack(self) -> Fields:
+        return {
+            1: self.offset,
+            2: self.total,
+        }
+
+    @classmethod
+    def unpack(cls, fields: Fields) -> Piece:
+        get = fields.get
+        return cls(
+            get(1, 0),
+            get(2, 0),
+        )
+
+
+@dataclasses.dataclass(slots=True)
 class Envelope:
     #: Number of the message type.
     tag: int = 0
@@ -167,12 +189,15 @@ class Envelope:
     version: int = 1
     #: Position among the sender's messages, from 1.
     sequence: int = 0
+    #: Given: the second frame is a piece of the body.
+    piece: Piece | None = None
 
     def pack(self) -> Fields:
         return {
             1: self.tag,
             2: self.version,
             3: self.sequence,
+            4: None if self.piece is None else self.piece.pack(),
         }
 
     @classmethod
@@ -182,6 +207,7 @@ class Envelope:
             get(1, 0),
             get(2, 1),
             get(3, 0),
+            None if (x := get(4, None)) is None else Piece.unpack(x),
         )
 
 
@@ -827,6 +853,31 @@ class Heartbeat:
 
     @classmethod
     def unpack(cls, fields: Fields) -> Heartbeat:
+        get = fields.get
+        return cls(
+            get(1, 0),
+        )
+
+
+@dataclasses.dataclass(slots=True)
+class Taken:
+    """`actor.taken`, both ways."""
+
+    NAME: ClassVar[str] = "actor.taken"
+    TAG: ClassVar[int] = 9
+    VERSION: ClassVar[int] = 1
+    OLDEST: ClassVar[int] = 1
+
+    #: Bytes in bodies of 64 KiB or more, since the beginning.
+    bytes: int = 0
+
+    def pack(self) -> Fields:
+        return {
+            1: self.bytes,
+        }
+
+    @classmethod
+    def unpack(cls, fields: Fields) -> Taken:
         get = fields.get
         return cls(
             get(1, 0),
@@ -2019,6 +2070,7 @@ MESSAGES: tuple[Any, ...] = (
     Reject,
     Ready,
     Heartbeat,
+    Taken,
     Activity,
     Failed,
     Stop,

@@ -5,7 +5,6 @@ One thread uses a connection. Everything that knows ZeroMQ is in this file.
 
 from __future__ import annotations
 
-import collections
 import logging
 import os
 from typing import Any
@@ -14,6 +13,8 @@ import zmq
 
 from . import messages
 from .credentials import Credentials
+from .errors import Gone
+from .lane import Intake, Lane
 from .wire import pack, unpack
 
 log = logging.getLogger("temper")
@@ -47,8 +48,8 @@ class Connection:
         self._socket.connect(endpoint)
         self._poller = zmq.Poller()
         self._poller.register(self._socket, zmq.POLLIN)
-        self._waiting: collections.deque[tuple[int, int, bytes]] = collections.deque()
-        self._sequence = 0
+        self._lane = Lane()
+        self._intake = Intake()
 
     def watch(self, fd: int) -> None:
         """wait() returns when `fd` is readable, too."""
@@ -58,36 +59,61 @@ class Connection:
         self.queue_packed(message.TAG, message.VERSION, pack(message.pack()))
 
     def queue_packed(self, tag: int, version: int, body: bytes) -> None:
-        self._waiting.append((tag, version, body))
+        self._lane.push(tag, version, body)
 
     def flush(self) -> bool:
         """Sends what fits. True: nothing is left."""
-        while self._waiting:
-            tag, version, body = self._waiting[0]
-            head = pack(messages.Envelope(tag, version, self._sequence + 1).pack())
+        while (front := self._lane.front()) is not None:
+            envelope, frame = front
             try:
-                self._socket.send_multipart([head, body], zmq.DONTWAIT)
+                self._socket.send_multipart([pack(envelope.pack()), frame], zmq.DONTWAIT)
             except zmq.Again:
                 return False
-            self._sequence += 1
-            self._waiting.popleft()
-        return True
+            self._lane.pop(len(frame))
+        return self._lane.empty()
 
     def receive(self) -> Any | None:
-        """The next message, if one is there. What is malformed or unknown is logged and skipped."""
+        """The next message, if one is whole. What is malformed or unknown is logged and skipped.
+        Raises Gone where the pieces of one do not fit together."""
         while True:
             try:
                 frames = self._socket.recv_multipart(zmq.DONTWAIT)
             except zmq.Again:
                 return None
-            try:
-                return _read(frames)
-            except Exception as error:
-                log.warning("message dropped: %s", error)
+            message = self._read(frames)
+            if (told := self._intake.to_tell()) is not None:
+                self.queue(told)
+            if isinstance(message, messages.Taken):
+                self._lane.taken(message)
+            elif message is not None:
+                return message
+
+    def _read(self, frames: list[bytes]) -> Any | None:
+        try:
+            if len(frames) != 2:
+                raise ValueError(f"{len(frames)} frames instead of 2")
+            envelope = messages.Envelope.unpack(unpack(frames[0]))
+        except ValueError as error:
+            log.warning("message dropped: %s", error)
+            return None
+        try:
+            body = self._intake.add(envelope, frames[1])
+        except ValueError as error:
+            raise Gone(f"the connection is broken: {error}") from None
+        if body is None:
+            return None
+        try:
+            read = messages.UNPACK.get(envelope.tag)
+            if read is None:
+                raise ValueError(f"no message has the tag {envelope.tag}")
+            return read(unpack(body))
+        except Exception as error:
+            log.warning("message dropped: %s", error)
+            return None
 
     def wait(self, seconds: float) -> None:
         """Until a message is there, one can be sent again, or the watched descriptor is readable."""
-        flags = zmq.POLLIN | zmq.POLLOUT if self._waiting else zmq.POLLIN
+        flags = zmq.POLLIN if self._lane.front() is None else zmq.POLLIN | zmq.POLLOUT
         self._poller.modify(self._socket, flags)
         self._poller.poll(max(0, int(seconds * 1000 + 0.999)))
 
@@ -95,16 +121,6 @@ class Connection:
         """Sends what is queued in the socket, for at most `linger` seconds, and disconnects."""
         self._socket.close(linger=max(0, int(linger * 1000)))
         self._context.term()
-
-
-def _read(frames: list[bytes]) -> Any:
-    if len(frames) != 2:
-        raise ValueError(f"{len(frames)} frames instead of 2")
-    envelope = messages.Envelope.unpack(unpack(frames[0]))
-    read = messages.UNPACK.get(envelope.tag)
-    if read is None:
-        raise ValueError(f"no message has the tag {envelope.tag}")
-    return read(unpack(frames[1]))
 
 
 def wake_pair() -> int:

@@ -65,7 +65,7 @@ def pack(fields: dict[int, Any]) -> bytes:
     return packed
 
 
-def unpack(body: bytes | memoryview) -> dict[int, Any]:
+def unpack(body: bytes | bytearray | memoryview) -> dict[int, Any]:
     """Raises ValueError if the bytes are no such map."""
     try:
         fields = msgpack.unpackb(body, raw=False, strict_map_key=False)
