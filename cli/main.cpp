@@ -3,6 +3,7 @@
 #include "cli/run/after_run.hpp"
 #include "cli/run/check_command.hpp"
 #include "cli/run/fsck_command.hpp"
+#include "cli/run/protocol_command.hpp"
 #include "cli/run/report_command.hpp"
 #include "cli/run/run_command.hpp"
 
@@ -32,6 +33,9 @@ constexpr Command kRunCommands[] = {
      "Feed the recorded events to a fresh scheduler; every command must come out",
      temper::cli::replay_command},
     {"events", "Print events.log, one JSON object per line", temper::cli::events_command},
+    {"protocol",
+     "Every message between a run and its workers, for a role in another language",
+     temper::cli::protocol_command},
 };
 
 }  // namespace

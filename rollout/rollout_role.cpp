@@ -65,7 +65,9 @@ void RolloutRole::send(std::vector<Generation> generations, actors::Outbox& out)
                              std::move(g.tokens),
                              std::move(g.logprobs),
                              std::move(g.segments),
-                             g.finish});
+                             g.finish,
+                             {},
+                             {}});
     leases_.erase(lease);
   }
   if (!message.items.empty())

@@ -16,12 +16,19 @@ struct RolloutSettings {
 
 template <class V>
 void describe(V& v, RolloutSettings& s) {
-  v.field(1, "sampling", s.sampling);
-  v.field(2, "concurrency", s.concurrency);
-  v.field(3, "synthetic_tokens", s.synthetic_tokens);
-  v.field(4, "synthetic_step", s.synthetic_step);
-  v.field(10, "on_new_weights", s.on_new_weights);
-  v.field(11, "deadline_first", s.deadline_first);
+  v.field(1, "sampling", s.sampling, {.doc = "How responses are sampled."});
+  v.field(2, "concurrency", s.concurrency, {.doc = "Responses in flight at most."});
+  v.field(
+      3, "synthetic_tokens", s.synthetic_tokens, {.doc = "Synthetic: length of every response."});
+  v.field(4, "synthetic_step", s.synthetic_step, {.doc = "Synthetic: time of a step."});
+  v.field(10,
+          "on_new_weights",
+          s.on_new_weights,
+          {.doc = "What running responses go on with when weights change."});
+  v.field(11,
+          "deadline_first",
+          s.deadline_first,
+          {.doc = "What is awaited soonest enters the batch first."});
 }
 
 }  // namespace temper::rollout

@@ -14,10 +14,10 @@ struct TrainerSettings {
 
 template <class V>
 void describe(V& v, TrainerSettings& s) {
-  v.field(1, "algorithm", s.algorithm);
-  v.field(2, "temperature", s.temperature);
-  v.field(3, "synthetic_step", s.synthetic_step);
-  v.field(4, "longest_response", s.longest_response);
+  v.field(1, "algorithm", s.algorithm, {.doc = "How a batch becomes an update."});
+  v.field(2, "temperature", s.temperature, {.doc = "Of sampling; log-probs are computed at it."});
+  v.field(3, "synthetic_step", s.synthetic_step, {.doc = "Synthetic: time of an update."});
+  v.field(4, "longest_response", s.longest_response, {.doc = "That sampling allows, in tokens."});
 }
 
 }  // namespace temper::trainer

@@ -9,7 +9,7 @@
 namespace temper::actors {
 
 /// Raised when peers of the old and the new number could misunderstand each other.
-inline constexpr std::uint32_t kProtocolVersion = 1;
+inline constexpr std::uint32_t kProtocolVersion = 2;
 
 /// Where a piece belongs in the body of its message. The pieces of a message follow each other;
 /// only heartbeats and `actor.taken` come between them.

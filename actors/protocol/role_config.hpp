@@ -2,6 +2,7 @@
 #pragma once
 
 #include "actors/model/model_config.hpp"
+#include "actors/protocol/engine_config.hpp"
 #include "actors/task/task_config.hpp"
 #include "core/describe.hpp"
 
@@ -11,8 +12,30 @@ namespace actors {
 enum class RoleKind { Rollout, Reference, Reward, Trainer };
 enum class PolicyKind { Torch, Synthetic };
 
-/// `settings` is the msgpack of the role's own section (rollout or trainer), which this layer does
-/// not know.
+/// What the token ids of the run mean.
+struct Vocabulary {
+  std::int32_t size = 0;  ///< Token ids are 0 to size - 1.
+  std::int32_t pad = 0;
+  std::int32_t end = 1;    ///< Ends a response, and is its last token.
+  std::int32_t first = 2;  ///< Of the first character.
+  std::string alphabet;    ///< Empty: the characters are the 256 values of a byte.
+};
+
+template <class V>
+void describe(V& v, Vocabulary& c) {
+  v.field(1, "size", c.size, {.doc = "Token ids are 0 to size - 1."});
+  v.field(2, "pad", c.pad, {.doc = "Stands for no token."});
+  v.field(3, "end", c.end, {.doc = "Ends a response, and is its last token."});
+  v.field(4, "first", c.first, {.doc = "Token of the first character."});
+  v.field(
+      5,
+      "alphabet",
+      c.alphabet,
+      {.doc = "The characters, one token each, from `first` on; empty: the 256 values of a byte."});
+}
+
+/// `settings` is the msgpack of the role's own section (RolloutSettings or TrainerSettings), which
+/// this layer does not know.
 struct RoleConfig {
   RoleKind kind = RoleKind::Rollout;
   PolicyKind policy = PolicyKind::Torch;
@@ -25,9 +48,11 @@ struct RoleConfig {
   std::string resume_from;    ///< trainer: checkpoint folder to continue from; empty: none.
   PolicyVersion version;      ///< trainer: version of the weights it starts from.
   bool shared_memory = true;  ///< Weights go through shared memory, else as chunks.
-  std::string settings;
-  std::string simulation;    ///< msgpack of SimulationSettings; empty on local hardware.
+  std::vector<std::byte> settings;
+  std::vector<std::byte> simulation;  ///< msgpack of SimulationSettings; empty on local hardware.
   bool takes_turns = false;  ///< reference: starts on the host and comes to its cards when told.
+  EngineConfig engine;
+  Vocabulary vocabulary;
 };
 
 template <class V>
@@ -39,13 +64,20 @@ void describe(V& v, RoleConfig& c) {
   v.field(5, "model", c.model, {.doc = "Shape of the policy."});
   v.field(6, "task", c.task, {.doc = "Task."});
   v.field(7, "verifier", c.verifier, {.doc = "Verifier."});
-  v.field(8, "base_weights", c.base_weights, {.doc = "File of the base checkpoint."});
+  v.field(8, "base_weights", c.base_weights, {.doc = "Safetensors file of the base checkpoint."});
   v.field(9, "resume_from", c.resume_from, {.doc = "Checkpoint folder, or empty."});
   v.field(10, "shared_memory", c.shared_memory, {.doc = "Weights through shared memory."});
   v.field(12, "version", c.version, {.doc = "Version of the weights to start from."});
-  v.field(11, "settings", c.settings, {.doc = "msgpack of the role's own settings."});
-  v.field(13, "simulation", c.simulation, {.doc = "msgpack of what is simulated; or empty."});
   v.field(14, "takes_turns", c.takes_turns, {.doc = "Reference: starts on the host."});
+  v.field(
+      15,
+      "settings",
+      c.settings,
+      {.doc = "msgpack map of the role's own settings: of a rollout RolloutSettings, of trainer "
+              "and reference TrainerSettings."});
+  v.field(16, "simulation", c.simulation, {.doc = "msgpack of what is simulated; or empty."});
+  v.field(17, "engine", c.engine, {.doc = "Who does the work."});
+  v.field(18, "vocabulary", c.vocabulary, {.doc = "What token ids mean."});
 }
 
 }  // namespace actors

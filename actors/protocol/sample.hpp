@@ -19,8 +19,8 @@ struct Segment {
 
 template <class V>
 void describe(V& v, Segment& s) {
-  v.field(1, "version", s.version);
-  v.field(2, "tokens", s.tokens);
+  v.field(1, "version", s.version, {.doc = "Policy version."});
+  v.field(2, "tokens", s.tokens, {.doc = "How many tokens, one after the other."});
 }
 
 }  // namespace actors

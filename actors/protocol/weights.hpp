@@ -7,7 +7,8 @@
 namespace temper {
 namespace actors {
 
-/// Where a version's safetensors image can be had. On one machine: a memfd of the trainer's
+/// Where a version's image, the bytes of one safetensors file, can be had (of synthetic engines:
+/// any bytes). On one machine: a memfd of the trainer's
 /// process, opened through /proc; over tcp: chunks that follow (fd < 0).
 struct WeightsHandle {
   PolicyVersion version;
@@ -19,7 +20,11 @@ struct WeightsHandle {
 template <class V>
 void describe(V& v, WeightsHandle& w) {
   v.field(1, "version", w.version, {.doc = "Policy version of the image."});
-  v.field(2, "bytes", w.bytes, {.doc = "Size of the image."});
+  v.field(
+      2,
+      "bytes",
+      w.bytes,
+      {.doc = "Size of the image: of one safetensors file (of synthetic engines: of any bytes)."});
   v.field(3, "checksum", w.checksum, {.doc = "XXH3-64 of the image."});
   v.field(4, "pid", w.pid, {.doc = "Process that holds the memfd."});
   v.field(5, "fd", w.fd, {.doc = "Descriptor in that process; negative: sent as chunks."});

@@ -10,6 +10,7 @@ namespace temper::actors {
 
 using TokenBlob = std::vector<std::int32_t>;
 using LogprobBlob = std::vector<float>;
+using MaskBlob = std::vector<std::uint8_t>;
 
 /// Generate responses to one prompt. FIFO with weight commits: what was sent first is seen first.
 struct Generate {
@@ -46,6 +47,8 @@ struct Generated {
     LogprobBlob logprobs;
     std::vector<Segment> segments;
     FinishReason finish = FinishReason::End;
+    MaskBlob mask;        ///< Empty: every token was sampled by the policy.
+    LogprobBlob rewards;  ///< Empty: none but that of the whole response.
   };
   std::vector<Item> items;
 };
@@ -57,6 +60,17 @@ void describe(V& v, Generated::Item& m) {
   v.field(4, "logprobs", m.logprobs, {.doc = "Log-prob of each token as sampled."});
   v.field(5, "segments", m.segments, {.doc = "Policy version of each run of tokens."});
   v.field(6, "finish", m.finish, {.doc = "Why it ended."});
+  v.field(
+      7,
+      "mask",
+      m.mask,
+      {.doc = "Per token 1 where the policy sampled it, 0 where it came from elsewhere (a tool, a "
+              "user's turn): such a token has log-prob 0 and is not trained; empty: all 1."});
+  v.field(8,
+          "rewards",
+          m.rewards,
+          {.doc = "Per token, a reward given where it was made (by an environment, at the end of a "
+                  "turn); empty: none."});
 }
 template <class V>
 void describe(V& v, Generated& m) {
@@ -127,6 +141,7 @@ struct Judge {
     std::string prompt;
     std::string answer;
     TokenBlob response;
+    std::string columns;  ///< JSON object; empty: none.
   };
   LeaseId lease;
   std::vector<Item> items;
@@ -136,6 +151,10 @@ void describe(V& v, Judge::Item& m) {
   v.field(1, "prompt", m.prompt, {.doc = "Prompt text."});
   v.field(2, "answer", m.answer, {.doc = "Expected answer."});
   v.field(3, "response", m.response, {.doc = "Response token ids."});
+  v.field(4,
+          "columns",
+          m.columns,
+          {.doc = "What else the row of the prompt's file holds, as a JSON object; or empty."});
 }
 template <class V>
 void describe(V& v, Judge& m) {
@@ -210,6 +229,9 @@ struct Train {
     LogprobBlob reference;
     double reward = 0;
     PolicyVersion first_version;  ///< Version that sampled the first token.
+    std::vector<Segment> segments;
+    MaskBlob mask;        ///< As in Generated.
+    LogprobBlob rewards;  ///< As in Generated.
   };
   LeaseId lease;
   Certificate certificate;
@@ -224,6 +246,9 @@ void describe(V& v, Train::Item& m) {
   v.field(5, "reference", m.reference, {.doc = "Reference log-probs; empty without a reference."});
   v.field(6, "reward", m.reward, {.doc = "Reward of the response."});
   v.field(7, "first_version", m.first_version, {.doc = "Policy version of its first token."});
+  v.field(8, "segments", m.segments, {.doc = "Policy version of each run of tokens."});
+  v.field(9, "mask", m.mask, {.doc = "As in rollout.generated."});
+  v.field(10, "rewards", m.rewards, {.doc = "As in rollout.generated."});
 }
 template <class V>
 void describe(V& v, Train& m) {

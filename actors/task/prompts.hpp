@@ -14,6 +14,7 @@ namespace temper::actors {
 struct Problem {
   std::string prompt;
   std::string answer;
+  std::string columns{};  ///< What else its row holds, as a JSON object; empty: nothing.
   bool operator==(const Problem&) const = default;
 };
 

@@ -4,13 +4,17 @@
 #include "actors/guard/sandbox.hpp"
 #include "core/describe.hpp"
 
+#include <map>
+#include <string>
+#include <vector>
+
 namespace temper {
 
 namespace actors {
 
 enum class TaskKind { Addition, Jsonl };
 enum class TokenizerKind { Auto, Bytes, Characters };
-enum class VerifierKind { Exact, Numeric, Regex, Command };
+enum class VerifierKind { Exact, Numeric, Regex, Command, Python };
 
 struct TaskConfig {
   TaskKind kind = TaskKind::Addition;
@@ -32,6 +36,8 @@ struct VerifierConfig {
   Bytes memory = Sandbox{}.memory;
   std::vector<std::string> environment;
   std::vector<std::string> hidden;
+  std::string function;
+  std::map<std::string, double> functions;
 };
 
 template <class V>
@@ -78,12 +84,13 @@ void describe(V& v, VerifierConfig& c) {
           c.command,
           {.doc = "command: executable and arguments; one JSON line in and one out per response.",
            .example = "[python3, verify.py]"});
-  v.field(5, "pool", c.pool, {.doc = "command: processes kept running.", .min = 1, .max = 256});
+  v.field(
+      5, "pool", c.pool, {.doc = "command, python: processes kept running.", .min = 1, .max = 256});
   v.field(6,
           "deadline",
           c.deadline,
           {.doc = "command: time for one response; past it the process is replaced and the sample "
-                  "counts as failed.",
+                  "counts as failed. python: the same for one call, with its responses.",
            .min = std::chrono::milliseconds(1)});
   v.field(7,
           "sandbox",
@@ -108,6 +115,18 @@ void describe(V& v, VerifierConfig& c) {
           c.hidden,
           {.doc = "command, `sandbox: namespaces`: folders that look empty to the program.",
            .example = "[/home/me/.ssh]"});
+  v.field(11,
+          "function",
+          c.function,
+          {.doc = "python: module and function, called as TRL calls a reward function: f(prompts, "
+                  "completions, completion_ids, **columns) gives a list of numbers.",
+           .example = "my_package.rewards:right_answer"});
+  v.field(
+      12,
+      "functions",
+      c.functions,
+      {.doc = "python: several functions, each with the weight of its reward in the sum.",
+       .example = "{\"my_package.rewards:right_answer\": 1, \"my_package.rewards:brief\": 0.1}"});
 }
 
 }  // namespace actors
@@ -126,11 +145,12 @@ struct EnumNames<actors::TokenizerKind> {
 };
 template <>
 struct EnumNames<actors::VerifierKind> {
-  static constexpr std::array<std::pair<actors::VerifierKind, std::string_view>, 4> value{
+  static constexpr std::array<std::pair<actors::VerifierKind, std::string_view>, 5> value{
       {{actors::VerifierKind::Exact, "exact"},
        {actors::VerifierKind::Numeric, "numeric"},
        {actors::VerifierKind::Regex, "regex"},
-       {actors::VerifierKind::Command, "command"}}};
+       {actors::VerifierKind::Command, "command"},
+       {actors::VerifierKind::Python, "python"}}};
 };
 
 }  // namespace temper

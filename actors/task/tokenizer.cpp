@@ -55,6 +55,10 @@ std::string Tokenizer::decode(const std::vector<TokenId>& tokens) const {
   return text;
 }
 
+TokenId Tokenizer::first() const {
+  return kFirstSymbol;
+}
+
 std::int32_t Tokenizer::vocabulary() const {
   return kFirstSymbol + (alphabet_.empty() ? kByteValues : static_cast<int>(alphabet_.size()));
 }

@@ -27,6 +27,10 @@ class Tokenizer {
   TokenId pad() const { return 0; }
   /// End of response.
   TokenId end() const { return 1; }
+  /// Of the first character; the others follow in the order of alphabet().
+  TokenId first() const;
+  /// Empty: the characters are the 256 values of a byte.
+  const std::string& alphabet() const { return alphabet_; }
   std::int32_t vocabulary() const;
 
  private:

@@ -43,6 +43,7 @@ struct PipelineConfig {
   StragglerConfig stragglers;
   PlacementConfig placement;
   RolloutConfig rollout;
+  TrainerConfig trainer;
   ReplicaConfig reference;
   ReplicaConfig reward;
   SyntheticConfig synthetic;
@@ -79,6 +80,7 @@ void describe(V& v, PipelineConfig& c) {
   v.field(13, "staleness", c.staleness, {.doc = "How far the trainer may be ahead."});
   v.field(14, "placement", c.placement, {.doc = "Which role runs on which cards."});
   v.field(15, "rollout", c.rollout, {.doc = "Rollout actors."});
+  v.field(24, "trainer", c.trainer, {.doc = "The trainer."});
   v.field(16, "reference", c.reference, {.doc = "Reference actors."});
   v.field(17, "reward", c.reward, {.doc = "Reward actors."});
   v.field(18, "synthetic", c.synthetic, {.doc = "Engines of `policy: synthetic`."});

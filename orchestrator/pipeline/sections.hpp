@@ -2,6 +2,7 @@
 // declared there and reused by pipeline_config.hpp.
 #pragma once
 
+#include "actors/protocol/engine_config.hpp"
 #include "actors/simulation/placement_mode.hpp"
 #include "actors/transport/transport_config.hpp"
 #include "core/describe.hpp"
@@ -43,11 +44,17 @@ struct RolloutConfig {
   std::int32_t replicas = 1;
   std::int32_t concurrency = 128;
   rollout::OnNewWeights on_new_weights = rollout::OnNewWeights::KeepKv;
+  actors::EngineConfig engine;
 };
 
-/// The sections `reference` and `reward`: how many actors there are.
+struct TrainerConfig {
+  actors::EngineConfig engine;
+};
+
+/// The sections `reference` and `reward`: how many actors there are, and whose work they do.
 struct ReplicaConfig {
   std::int32_t replicas = 1;
+  actors::EngineConfig engine;
 };
 
 struct SyntheticConfig {
@@ -172,6 +179,12 @@ void describe(V& v, RolloutConfig& c) {
           c.on_new_weights,
           {.doc = "What running responses go on with: the keys and values they have, or ones "
                   "computed again, so that every token is of one version's policy."});
+  v.field(21, "engine", c.engine, {.doc = "Who generates."});
+}
+
+template <class V>
+void describe(V& v, TrainerConfig& c) {
+  v.field(1, "engine", c.engine, {.doc = "Who trains."});
 }
 
 template <class V>
@@ -182,6 +195,7 @@ void describe(V& v, ReplicaConfig& c) {
           {.doc = "Processes of this role; the reference may have none where `algorithm.kl` is 0.",
            .min = 0,
            .max = 4096});
+  v.field(2, "engine", c.engine, {.doc = "Who does the work."});
 }
 
 template <class V>

@@ -98,6 +98,10 @@ void check_task(const PipelineConfig& c, Rules& rules) {
       v.kind != actors::VerifierKind::Command || (!v.command.empty() && !v.command.front().empty()),
       {"verifier.command", "verifier.kind"},
       "needed by `verifier.kind: command`");
+  rules.require(
+      v.kind != actors::VerifierKind::Python || !v.function.empty() || !v.functions.empty(),
+      {"verifier.function", "verifier.kind"},
+      "needed by `verifier.kind: python`");
   if (v.kind != actors::VerifierKind::Regex)
     return;
   rules.require(!v.pattern.empty(),
@@ -118,6 +122,39 @@ void check_task(const PipelineConfig& c, Rules& rules) {
                   {"verifier.pattern", "verifier.kind"},
                   fmt::format("not an ECMAScript regular expression: {}", e.what()));
   }
+}
+
+/// Who does a role's work, where it is not our own engine.
+void check_engine(const PipelineConfig& c,
+                  const std::string& role,
+                  const actors::EngineConfig& engine,
+                  Rules& rules) {
+  using Kind = actors::EngineKind;
+  const std::string key = role + ".engine.";
+  const std::size_t colon = engine.use.find(':');
+  rules.require(engine.kind == Kind::Native || c.hardware == HardwareKind::Local,
+                {key + "kind", "hardware"},
+                fmt::format("`{}` works on `hardware: local`; simulated actors are our own",
+                            name_of(engine.kind)));
+  rules.require(engine.kind != Kind::Python ||
+                    (colon != std::string::npos && colon > 0 && colon + 1 < engine.use.size()),
+                {key + "use", key + "kind"},
+                fmt::format("must be `module:Class`, found \"{}\"", engine.use));
+  rules.require(
+      engine.kind != Kind::Command || (!engine.command.empty() && !engine.command.front().empty()),
+      {key + "command", key + "kind"},
+      "needed by `kind: command`");
+}
+
+void check_engines(const PipelineConfig& c, Rules& rules) {
+  check_engine(c, "rollout", c.rollout.engine, rules);
+  check_engine(c, "trainer", c.trainer.engine, rules);
+  check_engine(c, "reference", c.reference.engine, rules);
+  check_engine(c, "reward", c.reward.engine, rules);
+  rules.require(
+      c.verifier.kind != actors::VerifierKind::Python || c.hardware == HardwareKind::Local,
+      {"verifier.kind", "hardware"},
+      "`python` works on `hardware: local`");
 }
 
 void check_algorithm(const PipelineConfig& c, Rules& rules) {
@@ -312,6 +349,7 @@ std::vector<BrokenRule> validate(const PipelineConfig& config,
   if (config.policy == actors::PolicyKind::Torch)
     check_model(config, longest_prompt, rules);
   check_task(config, rules);
+  check_engines(config, rules);
   check_staleness(config, rules);
   check_algorithm(config, rules);
   const PlacementConfig placement = resolve_placement(config);

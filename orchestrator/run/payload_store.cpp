@@ -11,7 +11,7 @@ Status PayloadStore::add(GroupId group,
   if (!tokens)
     return std::move(tokens).error().within(fmt::format("prompt of group {}", group));
   GroupPayload& payload = groups_[group];
-  payload = {problem.prompt, problem.answer, *std::move(tokens), {}};
+  payload = {problem.prompt, problem.answer, *std::move(tokens), {}, problem.columns};
   payload.responses.resize(ids_.per_group());
   return {};
 }
@@ -40,7 +40,7 @@ actors::Judge PayloadStore::judge(LeaseId lease, std::span<const ResponseId> res
   message.items.reserve(responses.size());
   for (const ResponseId r : responses) {
     const GroupPayload& group = group_of(r);
-    message.items.push_back({group.prompt, group.answer, response(r).tokens});
+    message.items.push_back({group.prompt, group.answer, response(r).tokens, group.columns});
   }
   return message;
 }
@@ -58,7 +58,10 @@ actors::Train PayloadStore::train(LeaseId lease,
                              p.logprobs,
                              p.reference,
                              p.reward,
-                             p.first_version});
+                             p.first_version,
+                             p.segments,
+                             p.mask,
+                             p.token_rewards});
   }
   return message;
 }

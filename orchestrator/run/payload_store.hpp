@@ -21,6 +21,9 @@ struct ResponsePayload {
   actors::LogprobBlob reference;
   double reward = 0;
   PolicyVersion first_version;
+  std::vector<actors::Segment> segments;
+  actors::MaskBlob mask;              ///< Empty: every token was sampled.
+  actors::LogprobBlob token_rewards;  ///< Empty: none.
 };
 
 struct GroupPayload {
@@ -28,6 +31,7 @@ struct GroupPayload {
   std::string answer;
   actors::TokenBlob prompt_tokens;
   std::vector<ResponsePayload> responses;
+  std::string columns;
 };
 
 template <class V>
@@ -37,6 +41,9 @@ void describe(V& v, ResponsePayload& p) {
   v.field(3, "reference", p.reference);
   v.field(4, "reward", p.reward);
   v.field(5, "first_version", p.first_version);
+  v.field(6, "segments", p.segments);
+  v.field(7, "mask", p.mask);
+  v.field(8, "token_rewards", p.token_rewards);
 }
 template <class V>
 void describe(V& v, GroupPayload& p) {
@@ -44,6 +51,7 @@ void describe(V& v, GroupPayload& p) {
   v.field(2, "answer", p.answer);
   v.field(3, "prompt_tokens", p.prompt_tokens);
   v.field(4, "responses", p.responses);
+  v.field(5, "columns", p.columns);
 }
 
 class PayloadStore {

@@ -1,11 +1,46 @@
 #include "orchestrator/run/role_configs.hpp"
 
-#include "actors/runtime/process.hpp"
-#include "core/msgpack.hpp"
+#include "actors/task/tokenizer.hpp"
+#include "core/blob.hpp"
 #include "rollout/settings.hpp"
 #include "trainer/settings.hpp"
 
 namespace temper::orchestrator {
+namespace {
+
+/// Functions in Python are called by a worker of the package.
+constexpr const char* kPythonRewards = "temper.rewards:Functions";
+
+actors::Vocabulary vocabulary(const actors::TaskConfig& task) {
+  const actors::Tokenizer tokenizer = actors::Tokenizer::for_task(task);
+  return {tokenizer.vocabulary(),
+          tokenizer.pad(),
+          tokenizer.end(),
+          tokenizer.first(),
+          tokenizer.alphabet()};
+}
+
+}  // namespace
+
+actors::EngineConfig engine_of(const PipelineConfig& config, actors::RoleKind role) {
+  switch (role) {
+    case actors::RoleKind::Rollout:
+      return config.rollout.engine;
+    case actors::RoleKind::Trainer:
+      return config.trainer.engine;
+    case actors::RoleKind::Reference:
+      return config.reference.engine;
+    case actors::RoleKind::Reward:
+      break;
+  }
+  actors::EngineConfig engine = config.reward.engine;
+  if (engine.kind == actors::EngineKind::Native &&
+      config.verifier.kind == actors::VerifierKind::Python) {
+    engine.kind = actors::EngineKind::Python;
+    engine.use = kPythonRewards;
+  }
+  return engine;
+}
 
 actors::RoleConfig role_config(const PipelineConfig& config,
                                const ActorSpec& spec,
@@ -21,25 +56,27 @@ actors::RoleConfig role_config(const PipelineConfig& config,
   role.verifier = config.verifier;
   role.base_weights = start.base_weights.string();
   role.takes_turns = spec.takes_turns;
+  role.engine = engine_of(config, spec.role);
+  role.vocabulary = vocabulary(config.task);
   role.shared_memory = config.transport.kind == TransportKind::Ipc;
   switch (spec.role) {
     case actors::RoleKind::Rollout:
-      role.settings = encode(rollout::RolloutSettings{config.sampling,
-                                                      spec.concurrency,
-                                                      config.synthetic.tokens,
-                                                      config.synthetic.step_time,
-                                                      config.rollout.on_new_weights,
-                                                      config.stragglers.deadline_first});
+      role.settings = encode_blob(rollout::RolloutSettings{config.sampling,
+                                                           spec.concurrency,
+                                                           config.synthetic.tokens,
+                                                           config.synthetic.step_time,
+                                                           config.rollout.on_new_weights,
+                                                           config.stragglers.deadline_first});
       break;
     case actors::RoleKind::Trainer:
       role.resume_from = start.checkpoint.string();
       role.version = start.version;
       [[fallthrough]];
     case actors::RoleKind::Reference:
-      role.settings = encode(trainer::TrainerSettings{config.algorithm,
-                                                      config.sampling.temperature,
-                                                      config.synthetic.step_time,
-                                                      config.sampling.max_new_tokens});
+      role.settings = encode_blob(trainer::TrainerSettings{config.algorithm,
+                                                           config.sampling.temperature,
+                                                           config.synthetic.step_time,
+                                                           config.sampling.max_new_tokens});
       break;
     case actors::RoleKind::Reward:
       break;

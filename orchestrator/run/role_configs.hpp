@@ -15,6 +15,9 @@ struct StartingPoint {
   PolicyVersion version;
 };
 
+/// Who does the work of a role.
+actors::EngineConfig engine_of(const PipelineConfig& config, actors::RoleKind role);
+
 actors::RoleConfig role_config(const PipelineConfig& config,
                                const ActorSpec& spec,
                                const StartingPoint& start);

@@ -26,7 +26,8 @@ inline PipelineConfig small() {
   c.staleness.bound = 1;
   c.placement.cards = 8;
   c.placement.rollout_cards = 6;
-  c.rollout = {3, 16};
+  c.rollout.replicas = 3;
+  c.rollout.concurrency = 16;
   set_simulated_defaults(c, [](const std::string&) { return false; });
   return c;
 }

@@ -70,8 +70,15 @@ Result<std::string> final_answer(std::string_view text) {
   return answer;
 }
 
+/// The rest of the row, for whoever judges: empty if there is none.
+std::string other_columns(json row, std::initializer_list<const char*> read) {
+  for (const char* const name : read)
+    row.erase(name);
+  return row.empty() ? "" : row.dump();
+}
+
 Result<Problem> parse_line(std::string_view line) {
-  TEMPER_TRY(const json object, parse_object(line));
+  TEMPER_TRY(json object, parse_object(line));
   const bool gsm = !object.contains("prompt") && object.contains("question");
   const char* const prompt = gsm ? "question" : "prompt";
   Problem problem;
@@ -82,6 +89,7 @@ Result<Problem> parse_line(std::string_view line) {
   if (gsm) {
     TEMPER_TRY(problem.answer, final_answer(problem.answer));
   }
+  problem.columns = other_columns(std::move(object), {prompt, "answer"});
   return problem;
 }
 

@@ -18,6 +18,13 @@ using namespace std::chrono_literals;
 constexpr Duration kTick = 100ms;
 constexpr Duration kStopGrace = 2s;
 
+/// Our own engines keep to them, and synthetic ones need not.
+ResponseLimits response_limits(const PipelineConfig& config) {
+  if (config.rollout.engine.kind == actors::EngineKind::Native)
+    return {};
+  return {config.sampling.max_new_tokens, actors::Tokenizer::for_task(config.task).vocabulary()};
+}
+
 std::vector<std::string> names_of(const SchedulerConfig& config) {
   std::vector<std::string> names;
   for (const ActorSpec& spec : config.actors)
@@ -49,6 +56,7 @@ LiveDriver::LiveDriver(LiveOptions options, Observer observer, Handout handout, 
       run_dir_(options_.run_dir),
       handout_(std::move(handout)),
       tokenizer_(actors::Tokenizer::for_task(options_.pipeline.config.task)),
+      limits_(response_limits(options_.pipeline.config)),
       loop_(std::make_unique<Loop>()),
       connections_(names_of(scheduler_config_), handout_.secret()),
       payloads_(scheduler_config_.responses_per_group),
@@ -315,21 +323,13 @@ void LiveDriver::start_process(ActorId actor) {
   const auto credentials = handout_.give(name, *router_);
   if (!credentials)
     return post(event::ActorDown{actor, credentials.error().context});
-  ChildSpec spec;
-  spec.name = name;
-  spec.command = {options_.worker.string(),
-                  "actor",
-                  "--connect",
-                  router_->endpoint(),
-                  "--name",
-                  name,
-                  "--parent",
-                  std::to_string(getpid()),
-                  "--credentials",
-                  credentials->string()};
-  spec.environment = {{"OMP_WAIT_POLICY", "passive"}};
-  spec.log = run_dir_.log_of(name);
-  const auto pid = supervisor_->start(spec);
+  const auto spec = actor_child(
+      {name, router_->endpoint(), *credentials, run_dir_.log_of(name)},
+      options_.worker,
+      engine_of(options_.pipeline.config, scheduler_config_.actors[actor.value()].role));
+  if (!spec)
+    return post(event::ActorDown{actor, spec.error().context});
+  const auto pid = supervisor_->start(*spec);
   if (!pid)
     return post(event::ActorDown{actor, pid.error().context});
   connections_.expect(actor, *pid);

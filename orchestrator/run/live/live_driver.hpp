@@ -12,6 +12,7 @@
 #include "core/clock.hpp"
 #include "orchestrator/pipeline/resolve.hpp"
 #include "orchestrator/record/event_log.hpp"
+#include "orchestrator/run/live/checks.hpp"
 #include "orchestrator/run/processes/connections.hpp"
 #include "orchestrator/run/processes/launch.hpp"
 #include "orchestrator/run/processes/supervisor.hpp"
@@ -119,6 +120,7 @@ class LiveDriver {
   const RunDir run_dir_;
   Handout handout_;
   const actors::Tokenizer tokenizer_;
+  const ResponseLimits limits_;
 
   std::unique_ptr<RealClock> clock_;
   std::unique_ptr<actors::PromptSource> prompts_;

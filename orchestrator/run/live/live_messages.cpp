@@ -49,7 +49,8 @@ Status LiveDriver::on_actor_message(ActorId actor, const actors::IncomingMessage
       [&](const actors::TrainerReady& ready) {
         return on_weights(ready.weights, event::ActorReady{actor, ready.weights.version});
       },
-      [&](const actors::Trained& t) {
+      [&](const actors::Trained& t) -> Status {
+        TEMPER_TRY_STATUS(check(t.metrics));
         return on_weights(t.weights,
                           event::Trained{actor, t.lease, t.weights.version, t.groups, t.metrics});
       },
@@ -74,7 +75,7 @@ Status LiveDriver::believe(const Event& said) const {
 template <class M>
 Status LiveDriver::on_work(ActorId actor, M message) {
   const DistQueue& queue = scheduler_.queue();
-  TEMPER_TRY(Event said, to_event(actor, message, queue, payloads_));
+  TEMPER_TRY(Event said, to_event(actor, message, {queue, payloads_, limits_}));
   TEMPER_TRY_STATUS(believe(said));
   keep(std::move(message), queue, payloads_);
   post(std::move(said));

@@ -25,28 +25,47 @@ Result<const Lease*> lease_of(const DistQueue& queue,
   return lease;
 }
 
-Status check_logprobs(ResponseId response, std::size_t tokens, const actors::LogprobBlob& blob) {
-  if (tokens != blob.size()) {
-    return invalid_input(
-        fmt::format("response {}: {} tokens but {} log-probs", response, tokens, blob.size()));
+/// `more` behind `to`, which is about `before` tokens; what is empty stands for `all` of its
+/// tokens.
+template <class T>
+void append(
+    std::vector<T>& to, std::size_t before, const std::vector<T>& more, std::size_t n, T all) {
+  if (to.empty() && more.empty())
+    return;
+  to.resize(before, all);
+  to.insert(to.end(), more.begin(), more.end());
+  to.resize(before + n, all);
+}
+
+void append(ResponsePayload& p, actors::Generated::Item& item) {
+  if (p.tokens.empty() && !item.segments.empty())
+    p.first_version = item.segments.front().version;
+  const std::size_t before = p.tokens.size();
+  const std::size_t n = item.tokens.size();
+  append(p.mask, before, item.mask, n, std::uint8_t{1});
+  append(p.token_rewards, before, item.rewards, n, 0.0F);
+  p.segments.insert(p.segments.end(), item.segments.begin(), item.segments.end());
+  if (before == 0) {
+    p.tokens = std::move(item.tokens);
+    p.logprobs = std::move(item.logprobs);
+    return;
   }
-  if (!std::ranges::all_of(blob, [](float p) { return std::isfinite(p); }))
-    return invalid_input(fmt::format("response {}: a log-prob is not a finite number", response));
-  return {};
+  p.tokens.insert(p.tokens.end(), item.tokens.begin(), item.tokens.end());
+  p.logprobs.insert(p.logprobs.end(), item.logprobs.begin(), item.logprobs.end());
 }
 
 }  // namespace
 
-Result<Event> to_event(ActorId actor,
-                       const actors::Generated& message,
-                       const DistQueue&,
-                       const PayloadStore& payloads) {
+Result<Event> to_event(ActorId actor, const actors::Generated& message, const Held& held) {
   event::Generated event{actor, {}};
   event.items.reserve(message.items.size());
   for (const auto& item : message.items) {
-    TEMPER_TRY_STATUS(check_logprobs(item.response, item.tokens.size(), item.logprobs));
-    const GroupId group = payloads.group_id(item.response);
-    const std::size_t prompt = payloads.has(group) ? payloads.group(group).prompt_tokens.size() : 0;
+    const bool known = held.payloads.has(held.payloads.group_id(item.response));
+    const bool of_use = known && held.queue.holds(item.lease, item.response);
+    TEMPER_TRY_STATUS(
+        check(item, of_use ? held.payloads.response(item.response).tokens.size() : 0, held.limits));
+    const std::size_t prompt =
+        known ? held.payloads.group_of(item.response).prompt_tokens.size() : 0;
     event.items.push_back({item.lease,
                            item.response,
                            Tokens(static_cast<std::int64_t>(prompt)),
@@ -59,31 +78,20 @@ Result<Event> to_event(ActorId actor,
 
 void keep(actors::Generated message, const DistQueue& queue, PayloadStore& payloads) {
   for (auto& item : message.items) {
-    if (!queue.holds(item.lease, item.response))
-      continue;
-    ResponsePayload& p = payloads.response(item.response);
-    if (p.tokens.empty()) {
-      if (!item.segments.empty())
-        p.first_version = item.segments.front().version;
-      p.tokens = std::move(item.tokens);
-      p.logprobs = std::move(item.logprobs);
-    } else {
-      p.tokens.insert(p.tokens.end(), item.tokens.begin(), item.tokens.end());
-      p.logprobs.insert(p.logprobs.end(), item.logprobs.begin(), item.logprobs.end());
-    }
+    if (queue.holds(item.lease, item.response))
+      append(payloads.response(item.response), item);
   }
 }
 
-Result<Event> to_event(ActorId actor,
-                       const actors::ReferenceScored& message,
-                       const DistQueue& queue,
-                       const PayloadStore& payloads) {
+Result<Event> to_event(ActorId actor, const actors::ReferenceScored& message, const Held& held) {
   TEMPER_TRY(const Lease* const lease,
-             lease_of(queue, message.lease, message.logprobs.size(), "scored"));
+             lease_of(held.queue, message.lease, message.logprobs.size(), "scored"));
   for (std::size_t i = 0; lease != nullptr && i < lease->responses.size(); ++i) {
     const ResponseId r = lease->responses[i];
-    if (queue.holds(message.lease, r))
-      TEMPER_TRY_STATUS(check_logprobs(r, payloads.response(r).tokens.size(), message.logprobs[i]));
+    if (held.queue.holds(message.lease, r)) {
+      TEMPER_TRY_STATUS(
+          check_scores(message.logprobs[i], held.payloads.response(r).tokens.size(), r));
+    }
   }
   return Event(event::ReferenceScored{actor, message.lease});
 }
@@ -97,11 +105,8 @@ void keep(actors::ReferenceScored message, const DistQueue& queue, PayloadStore&
   }
 }
 
-Result<Event> to_event(ActorId actor,
-                       const actors::Judged& message,
-                       const DistQueue& queue,
-                       const PayloadStore&) {
-  TEMPER_TRY_STATUS(lease_of(queue, message.lease, message.items.size(), "judged"));
+Result<Event> to_event(ActorId actor, const actors::Judged& message, const Held& held) {
+  TEMPER_TRY_STATUS(lease_of(held.queue, message.lease, message.items.size(), "judged"));
   event::Judged event{actor, message.lease, {}};
   event.items.reserve(message.items.size());
   for (const auto& item : message.items) {

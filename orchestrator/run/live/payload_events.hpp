@@ -3,26 +3,25 @@
 #pragma once
 
 #include "actors/protocol/work.hpp"
+#include "orchestrator/run/live/checks.hpp"
 #include "orchestrator/run/payload_store.hpp"
 #include "orchestrator/scheduler/events.hpp"
 #include "orchestrator/scheduler/queue/dist_queue.hpp"
 
 namespace temper::orchestrator {
 
-// --- What a message tells. Errors: it does not have as many log-probs as tokens, or as many
-// answers as its lease has responses, or one of its numbers is not finite.
-Result<Event> to_event(ActorId actor,
-                       const actors::Generated& message,
-                       const DistQueue& queue,
-                       const PayloadStore& payloads);
-Result<Event> to_event(ActorId actor,
-                       const actors::ReferenceScored& message,
-                       const DistQueue& queue,
-                       const PayloadStore& payloads);
-Result<Event> to_event(ActorId actor,
-                       const actors::Judged& message,
-                       const DistQueue& queue,
-                       const PayloadStore& payloads);
+/// What an answer is held against.
+struct Held {
+  const DistQueue& queue;
+  const PayloadStore& payloads;
+  ResponseLimits limits{};
+};
+
+// --- What a message tells. Errors: as check() and check_scores() have them; it does not have as
+// many answers as its lease has responses.
+Result<Event> to_event(ActorId actor, const actors::Generated& message, const Held& held);
+Result<Event> to_event(ActorId actor, const actors::ReferenceScored& message, const Held& held);
+Result<Event> to_event(ActorId actor, const actors::Judged& message, const Held& held);
 
 // --- Stores of its payloads what is still held. Requires: what it tells can be (find_lie).
 void keep(actors::Generated message, const DistQueue& queue, PayloadStore& payloads);

@@ -2,10 +2,75 @@
 
 #include <fmt/format.h>
 #include <sys/random.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <array>
+#include <cstdlib>
 
 namespace temper::orchestrator {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// The program as execve() takes it: found in PATH unless it has a folder.
+Result<std::string> find_program(const std::string& name, std::string_view key) {
+  if (name.find('/') != std::string::npos)
+    return name;
+  const char* const path = std::getenv("PATH");
+  std::string_view rest = path != nullptr ? path : "/usr/local/bin:/usr/bin:/bin";
+  while (!rest.empty()) {
+    const std::size_t end = std::min(rest.find(':'), rest.size());
+    const fs::path candidate = fs::path(rest.substr(0, end)) / name;
+    if (::access(candidate.c_str(), X_OK) == 0 && fs::is_regular_file(candidate))
+      return candidate.string();
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+  }
+  return invalid_input(fmt::format("{}: no program {} in PATH", key, name));
+}
+
+Result<std::string> interpreter(const std::string& given) {
+  if (!given.empty())
+    return find_program(given, "engine.python");
+  const char* const own = std::getenv("TEMPER_PYTHON");
+  return find_program(own != nullptr && *own != 0 ? own : "python3", "TEMPER_PYTHON");
+}
+
+}  // namespace
+
+Result<ChildSpec> actor_child(const ActorPlace& place,
+                              const fs::path& worker,
+                              const actors::EngineConfig& engine) {
+  ChildSpec spec;
+  spec.name = place.name;
+  spec.log = place.log;
+  spec.environment = {{"TEMPER_ENDPOINT", place.endpoint},
+                      {"TEMPER_NAME", place.name},
+                      {"TEMPER_CREDENTIALS", place.credentials.string()},
+                      {"OMP_WAIT_POLICY", "passive"}};
+  if (engine.kind == actors::EngineKind::Command) {
+    spec.command = engine.command;
+    TEMPER_TRY(spec.command.front(), find_program(engine.command.front(), "engine.command"));
+    return spec;
+  }
+  if (engine.kind == actors::EngineKind::Python) {
+    TEMPER_TRY(const std::string python, interpreter(engine.python));
+    spec.command = {python, "-m", "temper.worker"};
+  } else {
+    spec.command = {worker.string(), "actor"};
+  }
+  for (std::string argument : {std::string("--connect"),
+                               place.endpoint,
+                               std::string("--name"),
+                               place.name,
+                               std::string("--parent"),
+                               std::to_string(::getpid()),
+                               std::string("--credentials"),
+                               place.credentials.string()}) {
+    spec.command.push_back(std::move(argument));
+  }
+  return spec;
+}
 
 std::string random_secret() {
   std::array<std::uint64_t, 2> words{};

@@ -5,6 +5,7 @@
 #include "actors/transport/credentials.hpp"
 #include "core/temporary_folder.hpp"
 #include "orchestrator/pipeline/sections.hpp"
+#include "orchestrator/run/processes/supervisor.hpp"
 
 #include <filesystem>
 #include <map>
@@ -13,6 +14,20 @@
 #include <string_view>
 
 namespace temper::orchestrator {
+
+/// Where an actor finds its run, and what it proves itself with.
+struct ActorPlace {
+  std::string name;  ///< Its slot.
+  std::string endpoint;
+  std::filesystem::path credentials;  ///< Of Handout::give().
+  std::filesystem::path log;
+};
+
+/// The process that does an actor's work: `worker` where the engine is our own, else what the
+/// engine's section says. Error: an interpreter or program that is not there.
+Result<ChildSpec> actor_child(const ActorPlace& place,
+                              const std::filesystem::path& worker,
+                              const actors::EngineConfig& engine);
 
 /// 128 random bits, in hexadecimal.
 std::string random_secret();

@@ -3,7 +3,7 @@
 #include "actors/simulation/simulated_reference.hpp"
 #include "actors/simulation/simulated_reward.hpp"
 #include "actors/simulation/simulation_config.hpp"
-#include "core/msgpack.hpp"
+#include "core/blob.hpp"
 #include "rollout/settings.hpp"
 #include "rollout/simulated/rollout_actor.hpp"
 #include "trainer/settings.hpp"
@@ -14,10 +14,10 @@ namespace temper::orchestrator {
 Result<std::unique_ptr<actors::SimulatedActor>> make_simulated_actor(
     const actors::RoleConfig& role) {
   using Actor = std::unique_ptr<actors::SimulatedActor>;
-  TEMPER_TRY(auto settings, decode<actors::SimulationSettings>(role.simulation));
+  TEMPER_TRY(auto settings, decode_blob<actors::SimulationSettings>(role.simulation));
   switch (role.kind) {
     case actors::RoleKind::Rollout: {
-      TEMPER_TRY(const auto own, decode<rollout::RolloutSettings>(role.settings));
+      TEMPER_TRY(const auto own, decode_blob<rollout::RolloutSettings>(role.settings));
       const bool recomputes = own.on_new_weights == rollout::OnNewWeights::Recompute;
       return Actor(std::make_unique<rollout::SimulatedRollout>(
           std::move(settings),
@@ -30,7 +30,7 @@ Result<std::unique_ptr<actors::SimulatedActor>> make_simulated_actor(
     case actors::RoleKind::Reference:
       return Actor(std::make_unique<actors::SimulatedReference>(std::move(settings)));
     case actors::RoleKind::Reward: {
-      TEMPER_TRY(const auto own, decode<trainer::TrainerSettings>(role.settings));
+      TEMPER_TRY(const auto own, decode_blob<trainer::TrainerSettings>(role.settings));
       return Actor(std::make_unique<actors::SimulatedReward>(
           settings, role.seed, static_cast<std::uint64_t>(own.algorithm.responses_per_group)));
     }

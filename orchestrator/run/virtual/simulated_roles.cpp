@@ -1,6 +1,6 @@
 #include "orchestrator/run/virtual/simulated_roles.hpp"
 
-#include "core/msgpack.hpp"
+#include "core/blob.hpp"
 #include "orchestrator/pipeline/simulation.hpp"
 #include "orchestrator/run/role_configs.hpp"
 #include "trainer/settings.hpp"
@@ -12,9 +12,9 @@ actors::RoleConfig simulated_role_config(const ResolvedPipeline& pipeline, const
   actors::RoleConfig role = role_config(config, spec, {});
   role.cards.clear();  // nothing to pin to
   if (pipeline.simulation)
-    role.simulation = encode(actor_settings(pipeline, spec));
+    role.simulation = encode_blob(actor_settings(pipeline, spec));
   if (spec.role == actors::RoleKind::Reward) {  // a reward depends on the group of its response
-    role.settings = encode(trainer::TrainerSettings{
+    role.settings = encode_blob(trainer::TrainerSettings{
         config.algorithm, config.sampling.temperature, config.synthetic.step_time});
   }
   return role;

@@ -4,8 +4,8 @@
 #include "actors/roles/reward_role.hpp"
 #include "actors/roles/synthetic_reference.hpp"
 #include "actors/runtime/process.hpp"
+#include "core/blob.hpp"
 #include "core/manifest.hpp"
-#include "core/msgpack.hpp"
 #include "orchestrator/worker/roles/engines.hpp"
 #include "rollout/rollout_role.hpp"
 #include "rollout/synthetic_engine.hpp"
@@ -40,7 +40,7 @@ class WithClock final : public Role {
 };
 
 RoleResult make_rollout(const RoleConfig& role, const RealClock& clock) {
-  TEMPER_TRY(const auto settings, decode<rollout::RolloutSettings>(role.settings));
+  TEMPER_TRY(const auto settings, decode_blob<rollout::RolloutSettings>(role.settings));
   std::unique_ptr<rollout::Engine> engine;
   if (role.policy == PolicyKind::Torch) {
     TEMPER_TRY(engine, make_torch_rollout(role, settings));
@@ -55,7 +55,7 @@ RoleResult make_rollout(const RoleConfig& role, const RealClock& clock) {
 }
 
 RoleResult make_trainer(const RoleConfig& role, const RealClock& clock) {
-  TEMPER_TRY(const auto settings, decode<trainer::TrainerSettings>(role.settings));
+  TEMPER_TRY(const auto settings, decode_blob<trainer::TrainerSettings>(role.settings));
   if (!role.resume_from.empty()) {
     if (auto whole = check_folder(role.resume_from); !whole)
       return std::move(whole).error();
@@ -76,7 +76,7 @@ RoleResult make_trainer(const RoleConfig& role, const RealClock& clock) {
 }
 
 RoleResult make_reference(const RoleConfig& role, const RealClock& clock) {
-  TEMPER_TRY(const auto settings, decode<trainer::TrainerSettings>(role.settings));
+  TEMPER_TRY(const auto settings, decode_blob<trainer::TrainerSettings>(role.settings));
   const auto make = [role, settings]() -> Result<std::unique_ptr<actors::ReferenceEngine>> {
     if (role.policy == PolicyKind::Torch)
       return make_torch_reference(role, settings);

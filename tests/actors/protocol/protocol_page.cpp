@@ -1,6 +1,6 @@
 #include "tests/actors/protocol/protocol_page.hpp"
 
-#include "actors/protocol/catalog.hpp"
+#include "actors/protocol/directions.hpp"
 #include "actors/protocol/permissions.hpp"
 #include "actors/transport/message.hpp"
 #include "core/check.hpp"
@@ -16,56 +16,6 @@ namespace temper::test {
 namespace {
 
 using namespace actors;
-
-using FromOrchestrator = TypeList<Welcome,
-                                  Reject,
-                                  Stop,
-                                  Generate,
-                                  Cancel,
-                                  Withdraw,
-                                  ScoreReference,
-                                  Judge,
-                                  Train,
-                                  SaveState,
-                                  StageWeights,
-                                  CommitWeights,
-                                  Switch,
-                                  CountedGenerate,
-                                  CountedScore,
-                                  CountedJudge,
-                                  CountedTrain,
-                                  Advance>;
-using FromWorker = TypeList<Hello,
-                            Ready,
-                            Activity,
-                            Failed,
-                            Generated,
-                            ReferenceScored,
-                            Judged,
-                            Trained,
-                            StateSaved,
-                            TrainerReady,
-                            WeightsStaged,
-                            WeightsCommitted,
-                            Switched,
-                            CountedGenerated,
-                            CountedScored,
-                            Advanced>;
-using FromBoth = TypeList<Heartbeat, Taken, WeightsChunk>;
-
-template <class M, class... Ts>
-constexpr bool contains(TypeList<Ts...>) {
-  return (std::same_as<M, Ts> || ...);
-}
-
-template <class M>
-std::string_view direction() {
-  constexpr bool orchestrator = contains<M>(FromOrchestrator{});
-  constexpr bool worker = contains<M>(FromWorker{});
-  constexpr bool both = contains<M>(FromBoth{});
-  static_assert(orchestrator + worker + both == 1, "a message is in one of the lists above");
-  return orchestrator ? "orchestrator to worker" : worker ? "worker to orchestrator" : "both ways";
-}
 
 std::string anchor(std::string_view name) {
   std::string out;
@@ -131,7 +81,9 @@ and 11; nothing of it was generated before.
 constexpr std::string_view kIntroduction = R"(# Protocol
 
 How orchestrator and workers talk. Made from the declarations in `actors/protocol/`; a test fails if
-this page is stale, and `tests/golden/protocol/` holds the bytes of every message.
+this page is stale, and `tests/golden/protocol/` holds the bytes of every message. `temper protocol
+--json` prints the same for programs; the Python package (`python/`) is made from it. How to write a
+worker of one's own: [write-a-role.md](write-a-role.md).
 
 The orchestrator binds one ZeroMQ ROUTER socket; each worker connects one DEALER. A message is two
 frames:
@@ -148,8 +100,8 @@ Envelope and body are each one msgpack map from field number to value.
 - A receiver refuses a message older than the version it still understands; `actor.hello` carries the
   version of the whole protocol, which must be equal.
 - Integers and ids are msgpack integers; an enumeration is the place of its name in the list,
-  from 0; text is str; a list is an array; null is nil. Durations and times are integer nanoseconds,
-  sizes integer bytes.
+  from 0; text is str, in UTF-8; a list is an array, a map is a map; null is nil. Durations and times
+  are integer nanoseconds, sizes integer bytes. A number that is whole may travel as an integer.
 - A blob is bin: the elements as they lie in memory, little endian.
 - A body of more than 1 MiB (and some 4 KiB that a chunk of weights has around it) is cut into pieces
   of 1 MiB, sent one after the other, each under an envelope with the message's `tag` and its place.
@@ -160,6 +112,7 @@ Envelope and body are each one msgpack map from field number to value.
   before it, whatever is being sent.
 - The frames of one sender follow each other in `sequence`. A receiver gives up a peer of which one is
   missing: a connection that broke and was made again may have lost what was on the way.
+- Weights are the bytes of one safetensors file, whichever way they travel.
 - What is malformed, too large, or from a peer that is not registered is counted and dropped. A
   registered actor that says what it may not say is replaced ([the table](#what-an-actor-may-say)).
 
@@ -236,7 +189,7 @@ std::string protocol_page() {
                         anchor(M::kName),
                         M::kTag,
                         M::kVersion,
-                        direction<M>());
+                        name_of(direction<M>()));
   });
   page += permissions();
   AllMessages::for_each([&]<class M>(std::type_identity<M>) {
@@ -245,7 +198,7 @@ std::string protocol_page() {
                         M::kTag,
                         M::kVersion,
                         M::kOldestVersion,
-                        direction<M>());
+                        name_of(direction<M>()));
     page += to_markdown<M>({}, options);
   });
   return page;

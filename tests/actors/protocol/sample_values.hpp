@@ -38,6 +38,9 @@ T sample_value(int seed) {
     return Time(std::chrono::seconds(seed));
   } else if constexpr (OptionalLike<T>) {
     return sample_value<typename T::value_type>(seed);
+  } else if constexpr (MapLike<T>) {
+    return {
+        {sample_value<typename T::key_type>(seed), sample_value<typename T::mapped_type>(seed)}};
   } else if constexpr (VectorLike<T>) {
     using E = typename T::value_type;
     return {sample_value<E>(seed), sample_value<E>(seed + 1)};

@@ -22,7 +22,7 @@ std::string error_of(std::string_view text) {
   return problems ? std::string() : problems.error().context;
 }
 
-TEST(Jsonl, ReadsBothFormsAndIgnoresOtherFieldsAndBlankLines) {
+TEST(Jsonl, ReadsBothFormsKeepsOtherFieldsAndIgnoresBlankLines) {
   const auto problems = parse_jsonl("d.jsonl",
                                     R"({"prompt": "2+2=", "answer": "4", "level": 3}
 
@@ -30,7 +30,9 @@ TEST(Jsonl, ReadsBothFormsAndIgnoresOtherFieldsAndBlankLines) {
   {"prompt": "Grüße", "answer": ""})"
                                     "\r\n\t\n");
   ASSERT_TRUE(problems) << problems.error().context;
-  EXPECT_EQ(*problems, (std::vector<Problem>{{"2+2=", "4"}, {"How many?", "1230"}, {"Grüße", ""}}));
+  EXPECT_EQ(*problems,
+            (std::vector<Problem>{
+                {"2+2=", "4", R"({"level":3})"}, {"How many?", "1230"}, {"Grüße", ""}}));
 }
 
 TEST(Jsonl, NamesEachMalformedLineWithItsNumberAndReason) {

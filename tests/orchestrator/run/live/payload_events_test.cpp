@@ -32,9 +32,10 @@ class Payloads : public ::testing::Test {
   actors::Generated::Item item(ResponseId r) const {
     return {lease, r, {7, 8}, {-1, -2}, {{PolicyVersion(0), Tokens(2)}}};
   }
+  Held held() const { return {queue, payloads, {Tokens(6), 14}}; }
   template <class M>
   std::string refusal(const M& message) {
-    const auto event = to_event(kActor, message, queue, payloads);
+    const auto event = to_event(kActor, message, held());
     return event ? "" : event.error().context;
   }
 
@@ -45,7 +46,7 @@ class Payloads : public ::testing::Test {
 
 TEST_F(Payloads, AResponseIsToldByItsLengthsAndKeptByItsTokens) {
   const actors::Generated message{{item(kFirst)}};
-  const Event event = to_event(kActor, message, queue, payloads).value();
+  const Event event = to_event(kActor, message, held()).value();
   const auto& told = std::get<event::Generated>(event).items.at(0);
   EXPECT_EQ(told.tokens, Tokens(2));
   EXPECT_EQ(told.prompt, Tokens(4));
@@ -54,16 +55,45 @@ TEST_F(Payloads, AResponseIsToldByItsLengthsAndKeptByItsTokens) {
   EXPECT_EQ(payloads.response(kFirst).tokens, (actors::TokenBlob{7, 8}));
 }
 
-TEST_F(Payloads, OneLogprobPerTokenOrItCannotBe) {
-  actors::Generated message{{item(kFirst)}};
-  message.items.front().logprobs.pop_back();
-  EXPECT_EQ(refusal(message), "response 0: 2 tokens but 1 log-probs");
+TEST_F(Payloads, AResponseThatCannotBeIsRefusedByName) {
+  using Item = actors::Generated::Item;
+  const auto refused = [&](auto change) {
+    actors::Generated message{{item(kFirst)}};
+    change(message.items.front());
+    return refusal(message);
+  };
+  EXPECT_EQ(refused([](Item& i) { i.logprobs.pop_back(); }),
+            "response 0: 2 tokens but 1 log-probs");
+  EXPECT_EQ(refused([](Item& i) { i.logprobs.back() = kNaN; }),
+            "response 0: log-probs or rewards that are not finite");
+  EXPECT_EQ(refused([](Item& i) { i.mask = {1}; }),
+            "response 0: 2 tokens but a mask of 1 and rewards of 0");
+  EXPECT_EQ(refused([](Item& i) { i.tokens[0] = 14; }), "response 0: token 14; there are 14");
+  EXPECT_EQ(refused([](Item& i) { i.tokens[0] = -1; }), "response 0: token -1; there are 14");
+  EXPECT_EQ(refused([](Item& i) {
+              i.tokens.assign(7, 4);
+              i.logprobs.assign(7, -1);
+            }),
+            "response 0: 7 tokens, of which sampling.max_new_tokens allows 6");
 }
 
-TEST_F(Payloads, ALogprobIsAFiniteNumberOrItCannotBe) {
-  actors::Generated message{{item(kFirst)}};
-  message.items.front().logprobs.back() = kNaN;
-  EXPECT_EQ(refusal(message), "response 0: a log-prob is not a finite number");
+TEST_F(Payloads, OfTwoAttemptsAreOneResponse) {
+  keep({{item(kFirst)}}, queue, payloads);
+  actors::Generated more{{item(kFirst)}};
+  more.items[0].mask = {0, 1};
+  more.items[0].rewards = {0.5F, 0};
+  EXPECT_EQ(refusal(more), "");
+  keep(more, queue, payloads);
+  const ResponsePayload& p = payloads.response(kFirst);
+  EXPECT_EQ(p.tokens, (actors::TokenBlob{7, 8, 7, 8}));
+  EXPECT_EQ(p.mask, (actors::MaskBlob{1, 1, 0, 1}));
+  EXPECT_EQ(p.token_rewards, (actors::LogprobBlob{0, 0, 0.5F, 0}));
+  EXPECT_EQ(p.segments.size(), 2U);
+  more.items[0].tokens = {1, 2, 3};
+  more.items[0].logprobs = {-1, -1, -1};
+  more.items[0].mask.clear();
+  more.items[0].rewards.clear();
+  EXPECT_EQ(refusal(more), "response 0: 7 tokens, of which sampling.max_new_tokens allows 6");
 }
 
 TEST_F(Payloads, WhatIsNotHeldIsToldButNotKept) {
@@ -76,7 +106,7 @@ TEST_F(Payloads, WhatIsNotHeldIsToldButNotKept) {
 
 TEST_F(Payloads, OfAGroupThatHasLeftNothingIsKnown) {
   actors::Generated message{{item(ResponseId(1000))}};
-  const Event event = to_event(kActor, message, queue, payloads).value();
+  const Event event = to_event(kActor, message, held()).value();
   EXPECT_EQ(std::get<event::Generated>(event).items.at(0).prompt, Tokens(0));
 }
 
@@ -85,9 +115,9 @@ TEST_F(Payloads, ReferenceScoresAreOnePerResponseAndToken) {
   EXPECT_EQ(refusal(actors::ReferenceScored{lease, {{-1, -2}}}),
             "lease 2 holds 2 responses, 1 were scored");
   EXPECT_EQ(refusal(actors::ReferenceScored{lease, {{-1, -2}, {-1}}}),
-            "response 1: 2 tokens but 1 log-probs");
+            "response 1: 1 reference log-probs for 2 tokens");
   EXPECT_EQ(refusal(actors::ReferenceScored{lease, {{-1, -2}, {-1, kNaN}}}),
-            "response 1: a log-prob is not a finite number");
+            "response 1: reference log-probs that are not finite");
   const actors::ReferenceScored good{lease, {{-1, -2}, {-3, -4}}};
   EXPECT_EQ(refusal(good), "");
   keep(good, queue, payloads);
@@ -98,7 +128,7 @@ TEST_F(Payloads, VerdictsAreOnePerResponseAndTheFirstFailureIsTold) {
   generate(Task::Reward);
   EXPECT_EQ(refusal(actors::Judged{lease, {{1, ""}}}), "lease 2 holds 2 responses, 1 were judged");
   const actors::Judged message{lease, {{1, ""}, {0, "it hangs"}}};
-  const Event event = to_event(kActor, message, queue, payloads).value();
+  const Event event = to_event(kActor, message, held()).value();
   EXPECT_EQ(std::get<event::Judged>(event).failure, "it hangs");
   EXPECT_TRUE(std::get<event::Judged>(event).items.at(1).failed);
   keep(message, queue, payloads);
@@ -108,8 +138,15 @@ TEST_F(Payloads, VerdictsAreOnePerResponseAndTheFirstFailureIsTold) {
 TEST_F(Payloads, AFailureIsToldInAFewWords) {
   generate(Task::Reward);
   const actors::Judged message{lease, {{0, std::string(100'000, 'x')}, {0, "y"}}};
-  const Event event = to_event(kActor, message, queue, payloads).value();
+  const Event event = to_event(kActor, message, held()).value();
   EXPECT_EQ(std::get<event::Judged>(event).failure, std::string(200, 'x'));
+}
+
+TEST(Metrics, OfAnUpdateAreFinite) {
+  actors::UpdateMetrics metrics;
+  EXPECT_TRUE(check(metrics));
+  metrics.kl = std::numeric_limits<double>::infinity();
+  EXPECT_EQ(check(metrics).error().context, "metrics of an update: kl is inf");
 }
 
 }  // namespace

@@ -1,0 +1,76 @@
+// Who sends which message. Every message of the catalogue is in one of the three lists.
+#pragma once
+
+#include "actors/protocol/catalog.hpp"
+
+namespace temper {
+namespace actors {
+
+enum class Direction { ToWorker, ToOrchestrator, BothWays };
+
+using FromOrchestrator = TypeList<Welcome,
+                                  Reject,
+                                  Stop,
+                                  Generate,
+                                  Cancel,
+                                  Withdraw,
+                                  ScoreReference,
+                                  Judge,
+                                  Train,
+                                  SaveState,
+                                  StageWeights,
+                                  CommitWeights,
+                                  Switch,
+                                  CountedGenerate,
+                                  CountedScore,
+                                  CountedJudge,
+                                  CountedTrain,
+                                  Advance>;
+using FromWorker = TypeList<Hello,
+                            Ready,
+                            Activity,
+                            Failed,
+                            Generated,
+                            ReferenceScored,
+                            Judged,
+                            Trained,
+                            StateSaved,
+                            TrainerReady,
+                            WeightsStaged,
+                            WeightsCommitted,
+                            Switched,
+                            CountedGenerated,
+                            CountedScored,
+                            Advanced>;
+using FromBoth = TypeList<Heartbeat, Taken, WeightsChunk>;
+
+namespace detail {
+template <class M, class... Ts>
+constexpr bool is_among(TypeList<Ts...>) {
+  return (std::same_as<M, Ts> || ...);
+}
+}  // namespace detail
+
+template <class M>
+constexpr Direction direction() {
+  constexpr bool orchestrator = detail::is_among<M>(FromOrchestrator{});
+  constexpr bool worker = detail::is_among<M>(FromWorker{});
+  constexpr bool both = detail::is_among<M>(FromBoth{});
+  static_assert(orchestrator + worker + both == 1, "a message is in one of the lists above");
+  return orchestrator ? Direction::ToWorker
+         : worker     ? Direction::ToOrchestrator
+                      : Direction::BothWays;
+}
+
+}  // namespace actors
+
+template <>
+struct EnumNames<actors::Direction> {
+  using D = actors::Direction;
+  static constexpr std::array<std::pair<D, std::string_view>, 3> value{
+      {{D::ToWorker, "orchestrator to worker"},
+       {D::ToOrchestrator, "worker to orchestrator"},
+       {D::BothWays, "both ways"}}};
+};
+
+}  // namespace temper

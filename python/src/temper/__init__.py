@@ -1,0 +1,43 @@
+"""Roles of a Temper run in Python. docs/write-a-role.md begins with the smallest ones."""
+
+from .errors import RoleError
+from .messages import FinishReason, Segment
+from .roles import (
+    Arrays,
+    Batch,
+    Completion,
+    Engine,
+    Memory,
+    Reference,
+    Request,
+    Reward,
+    Role,
+    Row,
+    Sample,
+    Scored,
+    Trainer,
+)
+from .weights import Weights, make_image
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Arrays",
+    "Batch",
+    "Completion",
+    "Engine",
+    "FinishReason",
+    "Memory",
+    "Reference",
+    "Request",
+    "Reward",
+    "Role",
+    "RoleError",
+    "Row",
+    "Sample",
+    "Scored",
+    "Segment",
+    "Trainer",
+    "Weights",
+    "make_image",
+]

@@ -1,0 +1,61 @@
+"""The trainer as a loop of the user's: `for batch in temper.Trainer(...)`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import Any
+
+from . import credentials
+from . import messages as m
+from .activity import ActivityLog
+from .errors import RoleError
+from .process import name_process, pin_to_cores
+from .roles import Batch, Role, Trainer
+from .runtime import IDLE, Session, register
+from .training import TrainerActor
+from .transport import Connection
+
+
+def batches(trainer: Trainer) -> Iterator[Batch]:
+    """Registers as what the environment says, and gives each batch once; ends when the run does."""
+    endpoint, name = os.environ.get("TEMPER_ENDPOINT"), os.environ.get("TEMPER_NAME")
+    if not endpoint or not name:
+        raise RoleError(
+            "TEMPER_ENDPOINT and TEMPER_NAME are not set: the orchestrator starts this program, "
+            "with `trainer: {engine: {kind: command, command: [...]}}`"
+        )
+    name_process(name)
+    proof = credentials.given()
+    connection = Connection(endpoint, proof)
+    welcome = register(connection, name, proof.secret)
+    trainer.role = Role(welcome, name)
+    pin_to_cores(trainer.role.cards)
+    with Session(connection, welcome) as session:
+        actor = TrainerActor(trainer, ActivityLog(welcome.epoch_monotonic_ns), session.send)
+        session.send(m.Ready())
+        actor.start()
+        while True:
+            for message in session.take(IDLE):
+                if isinstance(message, m.Stop):
+                    actor.stop()
+                    return
+                if isinstance(message, m.Train):
+                    yield from _one(actor, message)
+                else:
+                    actor.on_message(message)
+            actor.work()
+
+
+def _one(actor: TrainerActor, work: m.Train) -> Iterator[Batch]:
+    begin = actor.now()
+    batch = actor.begin(work)
+
+    def publish(weights: Any, metrics: Any) -> None:
+        batch._publish = None  # once
+        actor.finish(work, batch, begin, metrics, lambda: weights)
+
+    batch._publish = publish
+    yield batch
+    if batch._publish is not None:
+        raise RoleError(f"the loop went on without batch.publish() of version {batch.version + 1}")

@@ -1,0 +1,31 @@
+"""What a YAML names in Python: `package.module:name`."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from typing import Any
+
+from .errors import RoleError
+
+
+def import_name(key: str, text: str) -> Any:
+    """`key` is where the YAML says it."""
+    module, colon, name = text.partition(":")
+    if not colon or not module or not name:
+        raise RoleError(f'{key} "{text}": expected module:name')
+    try:
+        found: Any = importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name is None or not (module + ".").startswith(error.name + "."):
+            raise  # the module is there, one that it imports is not
+        raise RoleError(
+            f'{key} "{text}": no module {error.name} in {os.getcwd()}, PYTHONPATH or the packages '
+            f"of {sys.executable}"
+        ) from None
+    for part in name.split("."):
+        if not hasattr(found, part):
+            raise RoleError(f'{key} "{text}": {module} has no {name}')
+        found = getattr(found, part)
+    return found

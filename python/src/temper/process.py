@@ -1,0 +1,57 @@
+"""What a worker does to its own process."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import socket
+
+_PR_SET_NAME = 15
+_PR_SET_PDEATHSIG = 1
+
+
+def _prctl(option: int, value: object) -> int:
+    return int(ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0))
+
+
+def die_with_parent(parent: int) -> None:
+    """From now on the kernel kills this process when the one that started it ends."""
+    _prctl(_PR_SET_PDEATHSIG, ctypes.c_ulong(signal.SIGKILL))
+    if os.getppid() != parent:  # it ended before the call above
+        raise SystemExit(f"temper.worker: process {parent}, which started this one, is gone")
+
+
+def name_process(name: str) -> None:
+    """The name that ps and top show."""
+    _prctl(_PR_SET_NAME, ctypes.c_char_p(name.encode()[:15]))
+
+
+def pin_to_cores(cores: list[int]) -> None:
+    if not cores:
+        return
+    missing = sorted(set(cores) - os.sched_getaffinity(0))
+    if missing:
+        raise RuntimeError(
+            f"cannot pin to core {', '.join(map(str, missing))}: this process may use "
+            f"{len(os.sched_getaffinity(0))} cores"
+        )
+    os.sched_setaffinity(0, cores)
+
+
+def resident_memory() -> int:
+    try:
+        with open("/proc/self/statm") as file:
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGESIZE")
+    except OSError:
+        return 0
+
+
+def peak_memory() -> int:
+    import resource
+
+    return max(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024, resident_memory())
+
+
+def host_name() -> str:
+    return socket.gethostname()

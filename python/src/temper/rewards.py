@@ -1,0 +1,245 @@
+"""Reward functions as TRL has them, called in processes of their own.
+
+    def right_answer(prompts, completions, completion_ids, answer, **columns):
+        return [1.0 if c.strip() == a else 0.0 for c, a in zip(completions, answer)]
+
+A function is given lists of equal length by keyword: `prompts`, `completions` (texts),
+`completion_ids` (lists of token ids), `answer`, and every other column of the prompts' file. It gives
+a list of numbers, or None where it does not apply; it may be `async`. In the YAML:
+
+    verifier: {kind: python, function: "my_module:right_answer", pool: 4, deadline: 5s}
+
+A call that takes longer than the deadline, or whose process dies, fails its responses, and the
+process is replaced. A function that raises fails the responses it raises for; one that has not given
+a reward yet ends the run with its error instead.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import dataclasses
+import inspect
+import math
+import multiprocessing
+import multiprocessing.connection
+import os
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from .errors import RoleError, one_line
+from .names import import_name
+from .process import die_with_parent, name_process
+from .roles import Reward, Sample
+
+#: What TRL gives besides; here they do nothing.
+_EXTRAS: dict[str, Any] = {
+    "trainer_state": None,
+    "log_extra": lambda *_: None,
+    "log_metric": lambda *_: None,
+}
+#: Time that a process has to import the functions.
+_START = 120.0
+
+Columns = dict[str, list[Any]]
+
+
+def columns_of(samples: Sequence[Sample]) -> Columns:
+    names = dict.fromkeys(name for s in samples for name in s.columns)
+    columns: Columns = {name: [s.columns.get(name) for s in samples] for name in names}
+    columns["answer"] = [s.answer for s in samples]
+    columns["prompts"] = [s.prompt for s in samples]
+    columns["completions"] = [s.response for s in samples]
+    columns["completion_ids"] = [s.tokens.tolist() for s in samples]
+    return columns
+
+
+def find_function(name: str) -> Callable[..., Any]:
+    found = import_name("verifier.function", name)
+    if not callable(found):
+        raise RoleError(f'verifier.function "{name}" cannot be called')
+    return found  # type: ignore[no-any-return]
+
+
+def call(name: str, function: Callable[..., Any], columns: Columns) -> list[float | None]:
+    """Calls it with what it takes, and checks what it gives."""
+    parameters = inspect.signature(function).parameters.values()
+    given = {**_EXTRAS, **columns}
+    if not any(p.kind is p.VAR_KEYWORD for p in parameters):
+        given = {p.name: given[p.name] for p in parameters if p.name in given}
+    rewards = function(**given)
+    if inspect.isawaitable(rewards):
+        rewards = asyncio.run(_awaited(rewards))
+    expected = len(columns["prompts"])
+    if not hasattr(rewards, "__len__") or len(rewards) != expected:
+        size = len(rewards) if hasattr(rewards, "__len__") else type(rewards).__name__
+        raise RoleError(f"{name} gave {size} rewards for {expected} completions")
+    checked: list[float | None] = []
+    for reward in rewards:
+        number = None if reward is None else float(reward)
+        if number is not None and not math.isfinite(number):
+            raise RoleError(f"{name} gave a reward of {number}")
+        checked.append(number)
+    return checked
+
+
+async def _awaited(awaitable: Any) -> Any:
+    return await awaitable
+
+
+def weighted(
+    columns: Columns, functions: list[tuple[str, Callable[..., Any], float]]
+) -> list[float | None]:
+    """The sum of what applies, each times its weight; None where nothing does."""
+    sums: list[float | None] = [None] * len(columns["prompts"])
+    for name, function, weight in functions:
+        for i, reward in enumerate(call(name, function, columns)):
+            if reward is not None:
+                sums[i] = (sums[i] or 0.0) + weight * reward
+    return sums
+
+
+@dataclasses.dataclass(slots=True)
+class Raised:
+    """What a function raised for a response."""
+
+    error: str
+
+
+def _serve(
+    pipe: multiprocessing.connection.Connection, weights: dict[str, float], parent: int
+) -> None:
+    """A process of the pool: answers Columns with rewards, for as long as it is asked."""
+    die_with_parent(parent)
+    name_process("temper-reward")
+    with contextlib.suppress(EOFError, BrokenPipeError):  # who asked is gone
+        try:
+            functions = [(name, find_function(name), weight) for name, weight in weights.items()]
+        except BaseException as error:
+            pipe.send(Raised(one_line(error)))
+            return
+        pipe.send(None)
+        while True:
+            pipe.send(_judge(pipe.recv(), functions))
+
+
+def _judge(
+    columns: Columns, functions: list[tuple[str, Callable[..., Any], float]]
+) -> list[float | Raised | None]:
+    try:
+        return list(weighted(columns, functions))
+    except Exception as error:
+        count = len(columns["prompts"])
+        if count == 1:
+            return [Raised(one_line(error))]
+    return [  # one by one, to find out for which of them it raises
+        _judge({k: v[i : i + 1] for k, v in columns.items()}, functions)[0] for i in range(count)
+    ]
+
+
+class _Process:
+    def __init__(self, weights: dict[str, float]) -> None:
+        context = multiprocessing.get_context("spawn")
+        self.pipe, theirs = context.Pipe()
+        self._process = context.Process(
+            target=_serve, args=(theirs, weights, os.getpid()), daemon=True
+        )
+        self._process.start()
+        theirs.close()
+        self.shard: range | None = None
+        self.deadline = time.monotonic() + _START
+        self.ready = False
+
+    def kill(self) -> str:
+        """How it ended."""
+        self._process.kill()
+        self._process.join()
+        self.pipe.close()
+        return f"exit code {self._process.exitcode}"
+
+    def died(self) -> str:
+        self._process.join(1.0)
+        code = self._process.exitcode
+        self.kill()
+        return f"exit code {code}" if code is not None and code >= 0 else f"signal {-(code or 9)}"
+
+
+class Functions(Reward):
+    """The reward actor of `verifier.kind: python`."""
+
+    def __init__(self) -> None:
+        v = self.role.verifier
+        self._weights = dict(v.functions)
+        if v.function:
+            self._weights.setdefault(v.function, 1.0)
+        self._names = ", ".join(self._weights)
+        self._deadline = v.deadline / 1e9
+        self._proven = False
+        self._pool = [_Process(self._weights) for _ in range(v.pool)]
+
+    def judge(self, samples: list[Sample]) -> list[float | Exception | None]:
+        verdicts: list[float | Exception | None] = [None] * len(samples)
+        size = max(1, math.ceil(len(samples) / len(self._pool)))
+        shards = [range(i, min(i + size, len(samples))) for i in range(0, len(samples), size)]
+        open_shards = len(shards)
+        while open_shards:
+            self._assign(shards, samples)
+            for process in self._wait():
+                done = self._answer(process)
+                if done is not None:
+                    shard, answers = done
+                    open_shards -= 1
+                    for i, answer in zip(shard, answers):
+                        verdicts[i] = answer
+        return verdicts
+
+    def close(self) -> None:
+        for process in self._pool:
+            process.kill()
+
+    def _assign(self, shards: list[range], samples: list[Sample]) -> None:
+        for process in self._pool:
+            if shards and process.ready and process.shard is None:
+                process.shard = shards.pop()
+                process.pipe.send(columns_of([samples[i] for i in process.shard]))
+                process.deadline = time.monotonic() + self._deadline
+
+    def _wait(self) -> list[_Process]:
+        """Those with something to say, or whose time is over."""
+        busy = [p for p in self._pool if p.shard is not None or not p.ready]
+        left = min(p.deadline for p in busy) - time.monotonic()
+        said = multiprocessing.connection.wait([p.pipe for p in busy], max(0.0, left))
+        now = time.monotonic()
+        return [p for p in busy if p.pipe in said or p.deadline <= now]
+
+    def _answer(self, process: _Process) -> tuple[range, list[Any]] | None:
+        """A shard and its verdicts; None: the process has become ready."""
+        try:
+            if not process.pipe.poll(0):
+                why = f"no answer within {self._deadline if process.ready else _START:g} s"
+                process.kill()
+                return self._lost(process, why)
+            said = process.pipe.recv()
+        except (EOFError, OSError):
+            return self._lost(process, f"its process ended: {process.died()}")
+        if not process.ready:
+            if isinstance(said, Raised):
+                raise RoleError(said.error)
+            process.ready = True
+            return None
+        shard, process.shard = process.shard, None
+        assert shard is not None
+        if not self._proven:
+            raised = [a.error for a in said if isinstance(a, Raised)]
+            if len(raised) == len(said):
+                raise RoleError(raised[0])
+            self._proven = True
+        return shard, [RoleError(a.error) if isinstance(a, Raised) else a for a in said]
+
+    def _lost(self, process: _Process, why: str) -> tuple[range, list[Any]]:
+        why = f"{self._names}: {why}"
+        if process.shard is None:  # it was about to begin
+            raise RoleError(why)
+        self._pool[self._pool.index(process)] = _Process(self._weights)
+        return process.shard, [RoleError(why) for _ in process.shard]

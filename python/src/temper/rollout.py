@@ -1,0 +1,327 @@
+"""The rollout actor: runs an Engine of the user's, checks what it gives, and speaks for it."""
+
+from __future__ import annotations
+
+import collections
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from . import messages as m
+from .activity import ActivityLog
+from .errors import RoleError, one_line
+from .messages import CardState, FinishReason, Segment, SwitchAction
+from .roles import Completion, Engine, Request
+from .switching import perform_switch
+from .weights import Assembler, Weights, open_shared
+from .wire import no_f4, no_i4, no_u1
+
+#: How long a generator is asked for more before messages are looked at.
+_SLICE = 0.01
+#: Completions in one message.
+_AT_ONCE = 256
+
+
+class RolloutActor:
+    def __init__(self, engine: Engine, activity: ActivityLog, send: Callable[[Any], None]) -> None:
+        self._engine = engine
+        self._activity = activity
+        self._send = send
+        settings = engine.role.settings
+        self._longest: int = settings.sampling.max_new_tokens
+        self._vocabulary = engine.role.vocabulary.size
+        self._batch = engine.batch or settings.concurrency
+        self._waiting: dict[int, Request] = {}
+        self._running: dict[int, Request] = {}
+        self._void: set[int] = set()  # cancelled, but the engine may still answer them
+        self._results: Iterator[Completion | None] | None = None
+        self._version: int | None = None
+        self._staged: tuple[int, Weights] | None = None
+        self._pieces: Assembler | None = None
+        self._deferred: collections.deque[Any] = collections.deque()
+
+    # --- Messages
+
+    def start(self) -> None:
+        pass
+
+    def on_message(self, message: Any) -> None:
+        """In order; what has to wait for the generate() under way makes all that follows wait."""
+        if isinstance(message, m.Cancel):
+            self._cancel(message.responses)
+        elif self._deferred or self._must_wait(message):
+            self._deferred.append(message)
+            if isinstance(message, m.Switch):  # interrupt, which ends what is waited for
+                self._interrupt()
+                self._handle_deferred()
+        else:
+            self._handle(message)
+
+    def _must_wait(self, message: Any) -> bool:
+        return (
+            isinstance(message, m.CommitWeights)
+            and self._results is not None
+            and not self._engine.loads_while_generating
+        )
+
+    def _handle_deferred(self) -> None:
+        while self._deferred and not self._must_wait(self._deferred[0]):
+            self._handle(self._deferred.popleft())
+
+    def _handle(self, message: Any) -> None:
+        if isinstance(message, m.Generate):
+            for item in message.items:
+                left = self._longest - item.prefix.size
+                self._waiting[item.response] = Request(
+                    item.response, message.prompt, item.prefix, left, message.lease
+                )
+        elif isinstance(message, m.Withdraw):
+            self._withdraw(message.responses)
+        elif isinstance(message, m.StageWeights):
+            self._stage(message.weights)
+        elif isinstance(message, m.WeightsChunk):
+            self._add_piece(message)
+        elif isinstance(message, m.CommitWeights):
+            self._commit(message.version)
+        elif isinstance(message, m.Switch):
+            self._switch(message.action)
+
+    def stop(self) -> None:
+        self._activity.flush(self._send)
+
+    # --- Work
+
+    def work(self) -> bool:
+        if self._results is None and self._waiting:
+            self._begin()
+        if self._results is not None:
+            with self._activity.span(CardState.DECODE):
+                self._advance(self._results)
+        if self._results is None:
+            self._handle_deferred()
+        self._activity.report(self._send)
+        return self._results is not None or bool(self._waiting)
+
+    def _begin(self) -> None:
+        if self._version is None:
+            raise RoleError("asked to generate before any weights were committed")
+        ids = list(self._waiting)[: self._batch]
+        self._running = {i: self._waiting.pop(i) for i in ids}
+        self._void.clear()
+        results = self._engine.generate(list(self._running.values()))
+        if results is None or not hasattr(results, "__iter__"):
+            raise RoleError(
+                f"{self._name()}.generate() gave {type(results).__name__}: expected completions"
+            )
+        self._results = iter(results)
+
+    def _advance(self, results: Iterator[Completion | None]) -> None:
+        items: list[m.GeneratedItem] = []
+        until = time.monotonic() + _SLICE
+        for result in results:
+            if result is not None:
+                item = self._checked(result)
+                if item is not None:
+                    items.append(item)
+            if result is None or len(items) >= _AT_ONCE or time.monotonic() >= until:
+                break
+        else:
+            self._results = None
+            if self._running:
+                raise RoleError(
+                    f"{self._name()}.generate() ended without answering {len(self._running)} of its "
+                    f"requests, such as response {next(iter(self._running))}"
+                )
+        if items:
+            self._send(m.Generated(items))
+
+    def _name(self) -> str:
+        return type(self._engine).__name__
+
+    def _checked(self, done: Completion) -> m.GeneratedItem | None:
+        """Raises RoleError where the engine's answer cannot be."""
+        if not isinstance(done, Completion):
+            raise RoleError(
+                f"{self._name()}.generate() gave {type(done).__name__}: expected request.done(...)"
+            )
+        request = done.request
+        if self._running.pop(request.id, None) is None:
+            if request.id in self._void:
+                return None
+            raise RoleError(f"{self._name()}.generate() answered response {request.id} twice")
+        return self._item(done)
+
+    def _item(self, done: Completion) -> m.GeneratedItem:
+        request = done.request
+        what = f"{self._name()}, response {request.id}"
+        tokens = _vector(what, "tokens", done.tokens, np.int32)
+        logprobs = _vector(what, "logprobs", done.logprobs, np.float32)
+        if logprobs.size != tokens.size:
+            raise RoleError(f"{what}: {tokens.size} tokens but {logprobs.size} log-probs")
+        if not np.isfinite(logprobs).all():
+            raise RoleError(f"{what}: log-probs hold values that are not finite")
+        if tokens.size > request.max_new_tokens:
+            raise RoleError(
+                f"{what}: {tokens.size} tokens, but it may get {request.max_new_tokens}"
+            )
+        if tokens.size and not 0 <= int(tokens.min()) <= int(tokens.max()) < self._vocabulary:
+            raise RoleError(f"{what}: token ids are 0 to {self._vocabulary - 1}, found others")
+        mask = no_u1() if done.mask is None else _vector(what, "mask", done.mask, np.uint8)
+        rewards = (
+            no_f4() if done.rewards is None else _vector(what, "rewards", done.rewards, np.float32)
+        )
+        for name, values in (("mask", mask), ("rewards", rewards)):
+            if values.size not in (0, tokens.size):
+                raise RoleError(f"{what}: {tokens.size} tokens but a {name} of {values.size}")
+        return m.GeneratedItem(
+            request.lease,
+            request.id,
+            tokens,
+            logprobs,
+            self._segments(what, done, tokens.size),
+            done.finish,
+            mask,
+            rewards,
+        )
+
+    def _segments(self, what: str, done: Completion, size: int) -> list[Segment]:
+        if done.segments is None:
+            return [Segment(self._version or 0, size)] if size else []
+        segments = [Segment(int(s.version), int(s.tokens)) for s in done.segments]
+        covered = sum(s.tokens for s in segments)
+        if covered != size:
+            raise RoleError(f"{what}: {size} tokens but segments of {covered}")
+        return segments
+
+    # --- Work that ends before its time
+
+    def _cancel(self, ids: list[int]) -> None:
+        for i in ids:
+            self._waiting.pop(i, None)
+        running = [i for i in ids if self._running.pop(i, None) is not None]
+        self._void.update(running)
+        for message in self._deferred:  # what was asked for meanwhile
+            if isinstance(message, m.Generate):
+                message.items = [x for x in message.items if x.response not in ids]
+        if running:
+            self._engine.cancel(running)
+        if self._results is not None and not self._running:
+            self._close()
+
+    def _withdraw(self, ids: list[int]) -> None:
+        """Those still waiting go back at once; those running end soon enough."""
+        self._return([r for i in ids if (r := self._waiting.pop(i, None)) is not None])
+
+    def _interrupt(self) -> None:
+        items = []
+        for done in self._engine.interrupt() if self._results is not None else ():
+            done.finish = FinishReason.INTERRUPTED
+            item = self._checked(done)
+            if item is not None:
+                items.append(item)
+        if items:
+            self._send(m.Generated(items))
+        self._return([*self._running.values(), *self._waiting.values()])
+        self._waiting.clear()
+        self._close()
+
+    def _close(self) -> None:
+        close = getattr(self._results, "close", None)
+        self._results = None
+        self._running.clear()
+        if close is not None:
+            close()
+
+    def _return(self, requests: list[Request]) -> None:
+        if requests:
+            self._send(
+                m.Generated(
+                    [
+                        m.GeneratedItem(
+                            r.lease, r.id, no_i4(), no_f4(), [], FinishReason.INTERRUPTED
+                        )
+                        for r in requests
+                    ]
+                )
+            )
+
+    # --- Weights
+
+    def _stage(self, handle: m.WeightsHandle) -> None:
+        self._pieces = None
+        if handle.fd < 0:
+            self._pieces = Assembler(handle)
+            if not self._pieces.complete():
+                return
+        self._finish_staging(handle)
+
+    def _add_piece(self, piece: m.WeightsChunk) -> None:
+        if self._pieces is None or piece.version != self._pieces.handle.version:
+            return  # of an announcement since replaced
+        try:
+            self._pieces.add(piece)
+        except ValueError as error:
+            self._pieces = None
+            self._send(m.WeightsStaged(piece.version, str(error)))
+            return
+        if self._pieces.complete():
+            self._finish_staging(self._pieces.handle)
+
+    def _finish_staging(self, handle: m.WeightsHandle) -> None:
+        error = ""
+        try:
+            image = self._pieces.take() if self._pieces is not None else open_shared(handle)
+            weights = Weights(image)
+            self._engine.stage(handle.version, weights)
+            self._staged = (handle.version, weights)
+        except Exception as failure:
+            error = one_line(failure)
+        self._pieces = None
+        self._send(m.WeightsStaged(handle.version, error))
+
+    def _commit(self, version: int) -> None:
+        error = ""
+        with self._activity.span(CardState.WEIGHT_SYNC):
+            if self._staged is None or self._staged[0] != version:
+                error = f"version {version} is not what was staged"
+            elif self._version is not None and version < self._version:
+                error = f"commit of version {version}: the engine is at {self._version} already"
+            else:
+                self._engine.load(*self._staged)
+                self._version = version
+                self._staged = None
+        self._send(m.WeightsCommitted(version, error))
+
+    # --- Role switch
+
+    def _switch(self, action: SwitchAction) -> None:
+        perform_switch(
+            action,
+            {
+                SwitchAction.INTERRUPT: self._interrupt,
+                SwitchAction.FREE_KV: self._engine.free_kv,
+                SwitchAction.ALLOCATE_KV: self._engine.allocate_kv,
+                SwitchAction.FREE_WEIGHTS: self._engine.free_weights,
+            },
+            self._engine.memory,
+            self._activity,
+            self._send,
+        )
+
+
+def _vector(what: str, name: str, values: Any, dtype: type) -> Any:
+    try:
+        array = np.asarray(values)
+        if array.size == 0:
+            return np.empty(0, dtype)
+        if array.ndim != 1 or array.dtype.kind not in ("iub" if dtype != np.float32 else "fiub"):
+            raise ValueError
+    except (ValueError, TypeError):
+        shape = f"shape {np.shape(values)}" if hasattr(values, "__len__") else repr(values)
+        raise RoleError(
+            f"{what}: {name} of {type(values).__name__}, {shape}: expected a list of "
+            f"{'numbers' if dtype == np.float32 else 'integers'}"
+        ) from None
+    return array.astype(dtype, copy=False)

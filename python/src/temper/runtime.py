@@ -1,0 +1,238 @@
+"""A worker: it registers with the orchestrator, becomes the role it is told, and runs it.
+
+Two threads. The main thread runs the role. The I/O thread owns the socket: it sends heartbeats on
+time however long a step takes, and judges from the orchestrator's silence that it is gone.
+"""
+
+from __future__ import annotations
+
+import collections
+import logging
+import os
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from . import messages as m
+from .errors import Gone, one_line
+from .process import host_name, resident_memory
+from .transport import Connection, wake_pair
+from .wire import pack
+
+log = logging.getLogger("temper")
+
+_HELLO_INTERVAL = 1.0
+_REGISTRATION = 10.0
+IDLE = 0.1  # work() is called at least this often
+_ABANDON = 5.0  # how long a role may still be busy after the orchestrator is gone
+_FLUSH = 2.0
+
+
+class Actor(Protocol):
+    """What the runtime drives; always on the main thread."""
+
+    def start(self) -> None: ...
+
+    def on_message(self, message: Any) -> None: ...
+
+    def work(self) -> bool:
+        """A bounded piece of work. True: there is more."""
+
+    def stop(self) -> None: ...
+
+
+class _Inbox:
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._messages: collections.deque[Any] = collections.deque()
+        self._closed: str | None = None
+
+    def push(self, message: Any) -> None:
+        with self._changed:
+            self._messages.append(message)
+            self._changed.notify()
+
+    def close(self, why: str) -> None:
+        with self._changed:
+            self._closed = self._closed or why
+            self._changed.notify()
+
+    def take(self, timeout: float) -> list[Any]:
+        """Everything that has come; waits while there is nothing. Raises Gone once closed."""
+        with self._changed:
+            if timeout > 0 and not self._messages and self._closed is None:
+                self._changed.wait(timeout)
+            taken = list(self._messages)
+            self._messages.clear()
+            if not taken and self._closed is not None:
+                raise Gone(self._closed)
+            return taken
+
+
+class _Outbox:
+    def __init__(self) -> None:
+        self.fd = wake_pair()
+        self._queue: collections.deque[tuple[int, int, bytes]] = collections.deque()
+        self._finished = False
+
+    def send(self, message: Any) -> None:
+        """Queues it; messages arrive in the order of their send()."""
+        self._queue.append((message.TAG, message.VERSION, pack(message.pack())))
+        os.eventfd_write(self.fd, 1)
+
+    def finish(self) -> None:
+        self._finished = True
+        os.eventfd_write(self.fd, 1)
+
+    def move_to(self, connection: Connection) -> bool:
+        """Hands everything over. True: nothing more will come."""
+        try:
+            os.eventfd_read(self.fd)
+        except BlockingIOError:
+            pass
+        finished = self._finished  # before the look: what was sent before finish() is there
+        while self._queue:
+            connection.queue_packed(*self._queue.popleft())
+        return finished
+
+
+def register(connection: Connection, name: str, secret: str) -> m.Welcome:
+    hello = m.Hello(name=name, secret=secret, pid=os.getpid(), host=host_name())
+    deadline = time.monotonic() + _REGISTRATION
+    next_hello = 0.0
+    while (now := time.monotonic()) < deadline:
+        if now >= next_hello:
+            connection.queue(hello)
+            next_hello = now + _HELLO_INTERVAL
+        connection.flush()
+        connection.wait(min(deadline, next_hello) - now)
+        while (message := connection.receive()) is not None:
+            if isinstance(message, m.Welcome):
+                return message
+            if isinstance(message, m.Reject):
+                raise Gone(f"rejected by the orchestrator: {message.reason}")
+    raise Gone(
+        f"no actor.welcome from {connection.endpoint} within {_REGISTRATION:.0f} s: "
+        "is the orchestrator running?"
+    )
+
+
+class _IoThread(threading.Thread):
+    def __init__(self, connection: Connection, welcome: m.Welcome, inbox: _Inbox, outbox: _Outbox):
+        super().__init__(name="temper-io", daemon=True)
+        self._connection = connection
+        self._heartbeat = welcome.heartbeat / 1e9
+        self._timeout = welcome.heartbeat_timeout / 1e9
+        self._inbox = inbox
+        self._outbox = outbox
+        connection.watch(outbox.fd)
+
+    def run(self) -> None:
+        try:
+            self._exchange()
+            self._flush()
+        except Gone as gone:
+            log.error("connection lost: %s", gone)
+            self._inbox.close(str(gone))
+            self._await_main_thread()
+        except Exception:
+            log.exception("the socket failed")
+            self._inbox.close("the socket failed")
+            self._await_main_thread()
+
+    def _exchange(self) -> None:
+        connection = self._connection
+        heard = time.monotonic()
+        next_heartbeat = heard
+        while True:
+            while (message := connection.receive()) is not None:
+                heard = time.monotonic()
+                if not isinstance(message, (m.Heartbeat, m.Welcome)):
+                    self._inbox.push(message)
+            if self._outbox.move_to(connection):
+                return
+            now = time.monotonic()
+            if now - heard >= self._timeout:
+                raise Gone(f"the orchestrator was silent for {self._timeout:g} s")
+            if now >= next_heartbeat:
+                connection.queue(m.Heartbeat(resident_memory()))
+                next_heartbeat = now + self._heartbeat
+            connection.flush()
+            connection.wait(min(next_heartbeat, heard + self._timeout) - now)
+
+    def _flush(self) -> None:
+        deadline = time.monotonic() + _FLUSH
+        while not self._connection.flush() and (left := deadline - time.monotonic()) > 0:
+            self._connection.wait(left)
+            while self._connection.receive() is not None:
+                pass
+        self._connection.close(max(0.0, deadline - time.monotonic()))
+
+    def _await_main_thread(self) -> None:
+        """The role is told, and given up if it does not listen."""
+        deadline = time.monotonic() + _ABANDON
+        while not self._outbox.move_to(self._connection):
+            left = deadline - time.monotonic()
+            if left <= 0:
+                print(
+                    "temper.worker: the role does not come back; ending",
+                    file=sys.stderr,
+                    flush=True,
+                )
+                os._exit(1)
+            time.sleep(min(left, 0.05))
+
+
+class Session:
+    """A registered worker, from here to its end: `with Session(...) as session`. What is raised
+    within is reported to the orchestrator as actor.failed; at the end everything is sent."""
+
+    def __init__(self, connection: Connection, welcome: m.Welcome) -> None:
+        self._inbox, self._outbox = _Inbox(), _Outbox()
+        self._io = _IoThread(connection, welcome, self._inbox, self._outbox)
+
+    def __enter__(self) -> Session:
+        self._io.start()
+        return self
+
+    def send(self, message: Any) -> None:
+        """Queues it; messages arrive in the order of their send()."""
+        self._outbox.send(message)
+
+    def take(self, timeout: float) -> list[Any]:
+        """Everything that has come; waits while there is nothing. Raises Gone once the orchestrator
+        is not there any more."""
+        return self._inbox.take(timeout)
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if error is not None and not isinstance(error, GeneratorExit):
+            if not isinstance(error, Gone):
+                traceback.print_exception(error)
+            self.send(m.Failed(one_line(error)))
+        sys.stdout.flush()
+        sys.stderr.flush()
+        self._outbox.finish()
+        self._io.join()
+
+
+def run(
+    connection: Connection,
+    welcome: m.Welcome,
+    make: Callable[[m.Welcome, Callable[[Any], None]], Actor],
+) -> None:
+    """Builds the role and serves until actor.stop. Raises what the role raised."""
+    with Session(connection, welcome) as session:
+        actor = make(welcome, session.send)
+        session.send(m.Ready())
+        actor.start()
+        more = True
+        while True:
+            for message in session.take(0.0 if more else IDLE):
+                if isinstance(message, m.Stop):
+                    actor.stop()
+                    return
+                actor.on_message(message)
+            more = actor.work()

@@ -1,0 +1,130 @@
+"""The reference and the reward actor."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from . import messages as m
+from .activity import ActivityLog
+from .errors import RoleError, one_line
+from .messages import CardState, SwitchAction
+from .roles import Reference, Reward, Sample, Scored
+from .switching import perform_switch
+
+
+class ReferenceActor:
+    def __init__(self, reference: Reference, activity: ActivityLog, send: Callable[[Any], None]):
+        self._reference = reference
+        self._activity = activity
+        self._send = send
+        if reference.role.welcome.role.takes_turns:
+            reference.offload()
+
+    def start(self) -> None:
+        pass
+
+    def on_message(self, message: Any) -> None:
+        if isinstance(message, m.ScoreReference):
+            self._score(message)
+        elif isinstance(message, m.Switch):
+            perform_switch(
+                message.action,
+                {
+                    SwitchAction.OFFLOAD_REFERENCE: self._reference.offload,
+                    SwitchAction.ONLOAD_REFERENCE: self._reference.onload,
+                },
+                self._reference.memory,
+                self._activity,
+                self._send,
+            )
+
+    def work(self) -> bool:
+        self._activity.report(self._send)
+        return False
+
+    def stop(self) -> None:
+        self._activity.flush(self._send)
+
+    def _score(self, work: m.ScoreReference) -> None:
+        name = type(self._reference).__name__
+        with self._activity.span(CardState.REFERENCE):
+            scores = list(self._reference.score([Scored(i.prompt, i.response) for i in work.items]))
+            if len(scores) != len(work.items):
+                raise RoleError(
+                    f"{name}.score() gave {len(scores)} results for {len(work.items)} responses"
+                )
+            logprobs = []
+            for item, score in zip(work.items, scores):
+                array = np.asarray(score, np.float32)
+                if array.shape != item.response.shape:
+                    raise RoleError(
+                        f"{name}.score(): log-probs of shape {array.shape} for a response of "
+                        f"{item.response.size} tokens"
+                    )
+                if not np.isfinite(array).all():
+                    raise RoleError(f"{name}.score(): log-probs hold values that are not finite")
+                logprobs.append(array)
+        self._send(m.ReferenceScored(work.lease, logprobs))
+
+
+def verdict(given: Any) -> m.JudgedItem:
+    """A reward, or why there is none."""
+    if isinstance(given, BaseException):
+        return m.JudgedItem(0.0, one_line(given) or type(given).__name__)
+    if given is None:
+        return m.JudgedItem(0.0, "no reward function applies")
+    try:
+        reward = float(given)
+    except (TypeError, ValueError):
+        return m.JudgedItem(0.0, f"a reward of {type(given).__name__}: expected a number")
+    if not math.isfinite(reward):
+        return m.JudgedItem(0.0, f"a reward of {reward}")
+    return m.JudgedItem(reward, "")
+
+
+class RewardActor:
+    def __init__(self, reward: Reward, activity: ActivityLog, send: Callable[[Any], None]) -> None:
+        self._reward = reward
+        self._activity = activity
+        self._send = send
+
+    def start(self) -> None:
+        pass
+
+    def on_message(self, message: Any) -> None:
+        if not isinstance(message, m.Judge):
+            return
+        decode = self._reward.role.decode
+        samples = [
+            Sample(
+                i.prompt,
+                i.answer,
+                decode(i.response),
+                i.response,
+                json.loads(i.columns) if i.columns else {},
+            )
+            for i in message.items
+        ]
+        with self._activity.span(CardState.REWARD):
+            rewards = list(self._reward.judge(samples))
+        if len(rewards) != len(samples):
+            raise RoleError(
+                f"{type(self._reward).__name__}.judge() gave {len(rewards)} rewards for "
+                f"{len(samples)} responses"
+            )
+        self._send(m.Judged(message.lease, [verdict(r) for r in rewards]))
+
+    def work(self) -> bool:
+        self._activity.report(self._send)
+        return False
+
+    def stop(self) -> None:
+        close = getattr(self._reward, "close", None)
+        if close is not None:
+            close()
+        self._activity.flush(self._send)

@@ -1,0 +1,176 @@
+"""The trainer actor: checks a batch's certificate, runs a Trainer of the user's, publishes."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import pathlib
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from . import messages as m
+from .activity import ActivityLog
+from .errors import RoleError, one_line
+from .messages import CardState, SwitchAction
+from .roles import Batch, Row, Trainer
+from .switching import perform_switch
+from .weights import Publisher, make_image
+
+_METRICS = {f.name: f.type for f in dataclasses.fields(m.UpdateMetrics)}
+
+
+def check_certificate(work: m.Train, version: int) -> None:
+    """The bound that the orchestrator promised, looked at again by the one who trains."""
+    c = work.certificate
+    if c.step != version:
+        raise RoleError(f"the batch is for version {c.step}, the trainer is at {version}")
+    dispatched: dict[int, int] = {}
+    for entry in c.groups:
+        begin = entry.dispatched if entry.counted_from is None else entry.counted_from
+        if begin > c.step or c.step - begin > c.bound:
+            raise RoleError(
+                f"group {entry.group} was dispatched with version {begin}; at version {c.step} that "
+                f"is outside the bound {c.bound}"
+            )
+        if entry.group in dispatched:
+            raise RoleError(f"group {entry.group} is in the certificate twice")
+        dispatched[entry.group] = entry.dispatched
+    seen = set()
+    for item in work.items:
+        if item.group not in dispatched:
+            raise RoleError(f"group {item.group} is not in the certificate")
+        if not dispatched[item.group] <= item.first_version <= c.step:
+            raise RoleError(
+                f"a response of group {item.group} was begun with version {item.first_version}, "
+                f"outside {dispatched[item.group]} to {c.step}"
+            )
+        seen.add(item.group)
+    if missing := set(dispatched) - seen:
+        raise RoleError(f"group {min(missing)} is certified but not in the batch")
+
+
+def row_of(item: m.TrainItem) -> Row:
+    size = item.response.size
+    return Row(
+        item.group,
+        item.prompt,
+        item.response,
+        item.logprobs,
+        item.reference,
+        item.reward,
+        item.mask if item.mask.size else np.ones(size, np.uint8),
+        item.rewards if item.rewards.size else np.zeros(size, np.float32),
+        item.segments,
+    )
+
+
+def metrics_of(name: str, given: Any, batch: Batch) -> m.UpdateMetrics:
+    """What update() gave, completed by what the batch says."""
+    if given is not None and not hasattr(given, "items"):
+        raise RoleError(f"{name}.update() gave {type(given).__name__}: expected metrics by name")
+    metrics = m.UpdateMetrics(
+        reward_mean=sum(r.reward for r in batch.rows) / max(1, len(batch.rows)),
+        micro_batches=1,
+        ratio_mean=1.0,
+        tokens=sum(r.prompt.size + r.response.size for r in batch.rows),
+    )
+    for key, value in (given or {}).items():
+        if key not in _METRICS:
+            raise RoleError(f'{name}.update(): no metric "{key}"; there are {", ".join(_METRICS)}')
+        number = float(value)
+        if not math.isfinite(number):
+            raise RoleError(f"{name}.update(): {key} is {number}")
+        setattr(metrics, key, int(number) if _METRICS[key] == "int" else number)
+    return metrics
+
+
+class TrainerActor:
+    def __init__(
+        self, trainer: Trainer, activity: ActivityLog, send: Callable[[Any], None]
+    ) -> None:
+        self._trainer = trainer
+        self._activity = activity
+        self._send = send
+        role = trainer.role
+        self._version = role.version
+        self._publisher = Publisher(role.welcome.role.shared_memory)
+        if role.resume_from is not None:
+            trainer.load(role.resume_from)
+
+    def start(self) -> None:
+        image = make_image(self._trainer.publish())
+        self._announce(image, lambda handle: self._send(m.TrainerReady(handle)))
+
+    def on_message(self, message: Any) -> None:
+        if isinstance(message, m.Train):
+            self._train(message)
+        elif isinstance(message, m.SaveState):
+            self._save(message)
+        elif isinstance(message, m.Switch):
+            perform_switch(
+                message.action,
+                {
+                    SwitchAction.OFFLOAD_OPTIMIZER: self._trainer.offload,
+                    SwitchAction.ONLOAD_OPTIMIZER: self._trainer.onload,
+                },
+                self._trainer.memory,
+                self._activity,
+                self._send,
+            )
+
+    def work(self) -> bool:
+        self._activity.report(self._send)
+        return False
+
+    def stop(self) -> None:
+        self._activity.flush(self._send)
+
+    def _train(self, work: m.Train) -> None:
+        begin = self._activity.now()
+        batch = self.begin(work)
+        self.finish(work, batch, begin, self._trainer.update(batch), self._trainer.publish)
+
+    def begin(self, work: m.Train) -> Batch:
+        try:
+            check_certificate(work, self._version)
+        except RoleError as error:
+            raise RoleError(f"certificate refused: {error}") from None
+        rows = [row_of(item) for item in work.items]
+        return Batch(self._version, work.certificate.bound, rows, work.certificate)
+
+    def now(self) -> int:
+        return self._activity.now()
+
+    def finish(
+        self,
+        work: m.Train,
+        batch: Batch,
+        begin: int,
+        given: Any,
+        publish: Callable[[], Any],
+    ) -> None:
+        """The update that began at `begin` is done: its metrics, and then its weights."""
+        metrics = metrics_of(type(self._trainer).__name__, given, batch)
+        self._activity.add(CardState.TRAIN, begin)
+        self._version += 1
+        groups = [entry.group for entry in work.certificate.groups]
+        with self._activity.span(CardState.WEIGHT_SYNC):
+            image = make_image(publish())
+            self._announce(image, lambda h: self._send(m.Trained(work.lease, groups, metrics, h)))
+
+    def _announce(self, image: bytes, announce: Callable[[m.WeightsHandle], None]) -> None:
+        self._publisher.publish(self._version, image, announce, self._send)
+
+    def _save(self, work: m.SaveState) -> None:
+        error = ""
+        with self._activity.span(CardState.WEIGHT_SYNC):
+            if work.version != self._version:
+                error = f"asked to save version {work.version} but is at {self._version}"
+            else:
+                try:
+                    self._trainer.save(pathlib.Path(work.folder))
+                except Exception as failure:
+                    error = one_line(failure)
+        self._send(m.StateSaved(work.version, error))

@@ -1,0 +1,43 @@
+"""Reward functions of the tests, well and badly behaved."""
+
+import os
+import time
+
+
+def right_answer(prompts, completions, completion_ids, answer, **columns):
+    assert len(prompts) == len(completions) == len(completion_ids) == len(answer)
+    return [1.0 if c == a else 0.0 for c, a in zip(completions, answer)]
+
+
+def level(completions, level, **columns):
+    return level
+
+
+async def brief(completions):
+    return [1 / len(c) if c else None for c in completions]
+
+
+def refuses_eights(completions, **columns):
+    if "8" in completions:
+        raise ValueError("an eight")
+    return [1.0] * len(completions)
+
+
+def always_raises(completions, **columns):
+    return columns["missing"]
+
+
+def too_many(completions, **columns):
+    return [1.0] * 3
+
+
+def not_finite(completions, **columns):
+    return [float("nan")] * len(completions)
+
+
+def misbehaves(completions, **columns):
+    if "hang" in completions:
+        time.sleep(60)
+    if "die" in completions:
+        os._exit(3)
+    return [1.0] * len(completions)

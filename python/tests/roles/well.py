@@ -1,0 +1,51 @@
+"""Roles of the tests that do what they should: tokens and weights follow from numbers."""
+
+import json
+import pathlib
+
+import numpy as np
+
+import temper
+
+
+class Engine(temper.Engine):
+    def __init__(self, tokens=6):
+        self.length = tokens
+
+    def load(self, version, weights):
+        assert int(weights["updates"][0]) == version
+
+    def generate(self, requests):
+        first = self.role.vocabulary.first
+        for request in requests:
+            n = min(self.length - request.prefix.size, request.max_new_tokens)
+            yield request.done(first + np.arange(n) % 10, np.full(n, -1.0), "length")
+
+
+class Trainer(temper.Trainer):
+    def __init__(self):
+        self.updates = 0
+
+    def update(self, batch):
+        assert batch.version == self.updates
+        self.updates += 1
+        return {"loss": 1 / self.updates}
+
+    def publish(self):
+        return {"updates": np.array([self.updates], np.int64)}
+
+    def save(self, folder: pathlib.Path):
+        (folder / "updates.json").write_text(json.dumps(self.updates))
+
+    def load(self, folder: pathlib.Path):
+        self.updates = json.loads((folder / "updates.json").read_text())
+
+
+class Reference(temper.Reference):
+    def score(self, items):
+        return [np.full(i.response.size, -1.0) for i in items]
+
+
+class Reward(temper.Reward):
+    def judge(self, samples):
+        return [float(s.response == s.answer) for s in samples]

@@ -1,0 +1,85 @@
+"""Reward functions with TRL's signature, in their pool of processes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from conftest import user
+
+import temper
+from temper import messages as m
+from temper.rewards import Functions
+
+
+@pytest.fixture
+def functions() -> Iterator[Any]:
+    made: list[Functions] = []
+
+    def make(function: str = "", **more: Any) -> Functions:
+        verifier = m.VerifierConfig(function=function, pool=2, deadline=20_000_000_000)
+        for name, value in more.items():
+            setattr(verifier, name, value)
+        made.append(user(Functions, "reward", verifier=verifier))
+        return made[-1]
+
+    yield make
+    for f in made:
+        f.close()
+
+
+def samples(*texts: str) -> list[temper.Sample]:
+    return [
+        temper.Sample("p", "7", text, np.array([2, 3], np.int32), {"level": i})
+        for i, text in enumerate(texts)
+    ]
+
+
+def test_rewards_come_in_order_with_every_column(functions: Any) -> None:
+    f = functions("reward_functions:right_answer")
+    assert f.judge(samples("7", "8", "7")) == [1.0, 0.0, 1.0]
+    assert functions("reward_functions:level").judge(samples("a", "b", "c")) == [0.0, 1.0, 2.0]
+
+
+def test_functions_may_be_async_and_take_what_they_need_alone(functions: Any) -> None:
+    assert functions("reward_functions:brief").judge(samples("abcd", "")) == [0.25, None]
+
+
+def test_several_functions_are_summed_by_their_weights(functions: Any) -> None:
+    f = functions(functions={"reward_functions:right_answer": 1.0, "reward_functions:brief": 0.5})
+    assert f.judge(samples("7", "8888", "")) == [1.5, 0.125, 0.0]
+
+
+def test_a_response_that_raises_fails_alone(functions: Any) -> None:
+    verdicts = functions("reward_functions:refuses_eights").judge(samples("7", "8", "7", "7"))
+    assert [v for v in verdicts if not isinstance(v, Exception)] == [1.0, 1.0, 1.0]
+    assert "ValueError: an eight (" in str(verdicts[1])
+    assert "reward_functions.py:" in str(verdicts[1])
+
+
+@pytest.mark.parametrize(
+    ("function", "why"),
+    [
+        ("reward_functions:always_raises", r"KeyError: 'missing' \(.*reward_functions.py:\d+"),
+        ("reward_functions:too_many", "gave 3 rewards for"),
+        ("reward_functions:not_finite", "gave a reward of nan"),
+        ("reward_functions:none_such", "reward_functions has no none_such"),
+        ("no_module:f", "no module no_module in"),
+    ],
+)
+def test_one_that_never_worked_ends_the_worker(functions: Any, function: str, why: str) -> None:
+    with pytest.raises(temper.RoleError, match=why):
+        functions(function).judge(samples("7", "8"))
+
+
+def test_a_process_that_hangs_or_dies_is_replaced(functions: Any) -> None:
+    f = functions("reward_functions:misbehaves", deadline=1_000_000_000)
+    assert f.judge(samples("7", "7")) == [1.0, 1.0]
+    verdicts = f.judge(samples("hang", "7"))
+    assert "no answer within 1 s" in str(verdicts[0])
+    assert verdicts[1] == 1.0
+    verdicts = f.judge(samples("7", "die"))
+    assert "its process ended: exit code 3" in str(verdicts[1])
+    assert f.judge(samples("7", "7")) == [1.0, 1.0]

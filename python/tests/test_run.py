@@ -1,0 +1,228 @@
+"""Whole runs with roles in Python: TEMPER names the program `temper`, else these are skipped."""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+from typing import Any
+
+import pytest
+from conftest import TREE
+
+TEMPER = os.environ.get("TEMPER", "")
+pytestmark = pytest.mark.skipif(not TEMPER, reason="TEMPER names no program to run")
+
+CONFIG = """
+name: python
+policy: synthetic
+steps: {steps}
+algorithm: {{groups_per_update: 4, responses_per_group: 4}}
+sampling: {{max_new_tokens: 8}}
+rollout: {{replicas: 1, concurrency: 16, engine: {rollout}}}
+trainer: {{engine: {trainer}}}
+reference: {{engine: {reference}}}
+reward: {{engine: {reward}}}
+checkpoint: {{every: 4}}
+deadlines: {{generate: {generate}, start: 60s}}
+transport: {{kind: {transport}, heartbeat: 100ms, max_restarts: {restarts}}}
+placement: {placement}
+task: {task}
+verifier: {verifier}
+"""
+PATIENCE = 90
+
+
+def python(use: str, **arguments: Any) -> str:
+    return f'{{kind: python, use: "{use}", with: {json.dumps(arguments)}}}'
+
+
+NATIVE = "{kind: native}"
+
+
+class Run:
+    def __init__(self, folder: pathlib.Path, **engines: Any) -> None:
+        self.folder = folder
+        self.run_dir = folder / "run"
+        settings: dict[str, Any] = {
+            "steps": 12,
+            "generate": "60s",
+            "transport": "ipc",
+            "restarts": 3,
+            "placement": "{mode: separate, cards: 2}",
+            "task": "{kind: addition}",
+            "verifier": "{kind: exact}",
+            **dict.fromkeys(["rollout", "trainer", "reference", "reward"], NATIVE),
+        }
+        config = folder / "config.yaml"
+        config.write_text(CONFIG.format(**{**settings, **engines}))
+        path = os.pathsep.join([str(TREE / "python/src"), str(TREE / "python/tests/roles")])
+        self.environment = {**os.environ, "TEMPER_PYTHON": sys.executable, "PYTHONPATH": path}
+        self.process = subprocess.Popen(
+            [TEMPER, "run", str(config), "--plain", "--set", f"run_dir={self.run_dir}"],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            cwd=folder,
+            env=self.environment,
+        )
+
+    def wait(self) -> tuple[int, str]:
+        try:
+            output, _ = self.process.communicate(timeout=PATIENCE)
+        finally:
+            self.process.kill()
+        return self.process.returncode, output
+
+    def temper(self, command: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run([TEMPER, command, str(self.run_dir)], capture_output=True, text=True)
+
+    def log(self) -> str:
+        return "".join(p.read_text() for p in (self.run_dir / "logs").glob("*.log"))
+
+    def metrics(self) -> list[str]:
+        file = self.run_dir / "metrics.jsonl"
+        return file.read_text().splitlines() if file.exists() else []
+
+    def updates(self) -> int:
+        """The last one; those that a lost trainer voids are made again."""
+        lines = self.metrics()
+        return int(json.loads(lines[-1])["step"]) if lines else 0
+
+    def await_updates(self, count: int) -> None:
+        deadline = time.monotonic() + PATIENCE
+        while self.updates() < count and self.process.poll() is None:
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+
+    def pid_of(self, name: str) -> int:
+        """The actor's process, by what the kernel shows of our children."""
+        children = pathlib.Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children")
+        for pid in children.read_text().split():
+            command = pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+            if any(word.endswith(name.encode()) for word in command):
+                return int(pid)
+        raise AssertionError(f"no process of {name}")
+
+    def expect_whole(self, updates: int = 12) -> None:
+        status, output = self.wait()
+        assert status == 0, output + self.log()
+        audit = self.temper("audit")
+        assert audit.returncode == 0, audit.stdout + audit.stderr
+        assert audit.stdout.rstrip().endswith("clean")
+        assert self.temper("replay").returncode == 0
+        assert self.updates() == updates
+
+
+WELL = {
+    "rollout": python("well:Engine"),
+    "trainer": python("well:Trainer"),
+    "reference": python("well:Reference"),
+    "reward": python("well:Reward"),
+}
+
+
+def test_every_role_in_python(tmp_path: pathlib.Path) -> None:
+    Run(tmp_path, **WELL).expect_whole()
+
+
+@pytest.mark.parametrize("role", list(WELL))
+def test_one_role_in_python_among_our_own(tmp_path: pathlib.Path, role: str) -> None:
+    engines = {role: WELL[role]}
+    if role == "rollout":  # which looks into the weights
+        engines["trainer"] = WELL["trainer"]
+    Run(tmp_path, **engines).expect_whole()
+
+
+def test_roles_in_python_take_turns_on_a_card(tmp_path: pathlib.Path) -> None:
+    placement = "{mode: colocated, cards: 1}"
+    Run(tmp_path, placement=placement, **WELL).expect_whole()
+
+
+@pytest.mark.parametrize("kind", ["ipc", "tcp"])
+def test_a_trainer_that_is_a_loop(tmp_path: pathlib.Path, kind: str) -> None:
+    script = TREE / "python/tests/roles/loop.py"
+    trainer = f"{{kind: command, command: [{sys.executable}, {script}]}}"
+    run = Run(tmp_path, steps=20, transport=kind, **{**WELL, "trainer": trainer})
+    run.await_updates(6)
+    os.kill(run.pid_of("loop.py"), signal.SIGKILL)
+    run.expect_whole(20)
+
+
+def test_reward_functions_with_columns_of_the_file(tmp_path: pathlib.Path) -> None:
+    rows = [{"prompt": f"{i}+1=", "answer": str(i + 1), "level": i % 3} for i in range(40)]
+    (tmp_path / "tasks.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    task = f"{{kind: jsonl, path: {tmp_path / 'tasks.jsonl'}, held_out: 0}}"
+    verifier = '{kind: python, function: "reward_functions:level"}'
+    run = Run(tmp_path, task=task, verifier=verifier, **{**WELL, "reward": NATIVE})
+    run.expect_whole()
+    rewards = [json.loads(line)["reward"] for line in run.metrics()]
+    assert 0 < sum(rewards) / len(rewards) < 2
+
+
+@pytest.mark.parametrize("name", ["rollout-0", "trainer", "reference-0", "reward-0"])
+def test_one_that_is_killed_is_replaced(tmp_path: pathlib.Path, name: str) -> None:
+    run = Run(tmp_path, steps=40, **WELL)
+    run.await_updates(5)
+    os.kill(run.pid_of(name), signal.SIGKILL)
+    run.expect_whole(40)
+    lost = (
+        "going back to the last checkpoint"
+        if name == "trainer"
+        else f"lost; starting it again actor={name}"
+    )
+    assert lost in run.log()
+
+
+@pytest.mark.parametrize(
+    ("how", "why"),
+    [
+        ("raises", "KeyError: 'no such layer' ("),
+        ("ends", "exit code 3"),
+        ("not_finite", "log-probs hold values that are not finite"),
+        ("shapes", "2 tokens but 1 log-probs"),
+        ("too_many", "twice"),
+    ],
+)
+def test_an_engine_that_goes_wrong_once_costs_nothing(
+    tmp_path: pathlib.Path, how: str, why: str
+) -> None:
+    engine = python("ill:Engine", how=how, once=str(tmp_path / "done"))
+    run = Run(tmp_path, **{**WELL, "rollout": engine})
+    run.expect_whole()
+    assert why in run.log()
+
+
+def test_an_engine_that_hangs_is_replaced(tmp_path: pathlib.Path) -> None:
+    engine = python("ill:Engine", how="hangs", once=str(tmp_path / "done"))
+    Run(tmp_path, generate="2s", **{**WELL, "rollout": engine}).expect_whole()
+
+
+@pytest.mark.parametrize(
+    ("role", "engine", "why"),
+    [
+        ("rollout", python("ill:Engine", how="raises", after=0), "ill.py:"),
+        ("rollout", python("ill:CannotBeMade"), "RuntimeError: no GPU here"),
+        ("rollout", python("ill:NotARole"), "a rollout derives from temper.Engine"),
+        ("rollout", python("ill:Nothing"), "ill has no Nothing"),
+        ("rollout", python("nowhere:Engine"), "no module nowhere in"),
+        ("trainer", python("ill:Trainer", how="raises"), "do not fit"),
+        ("trainer", python("ill:Trainer", how="not_finite"), "loss is nan"),
+        ("trainer", python("ill:NanWeights"), "tensor w holds values that are not finite"),
+        ("rollout", "{kind: command, command: [/nonexistent/engine]}", "/nonexistent/engine"),
+    ],
+)
+def test_what_never_works_ends_the_run_by_its_name(
+    tmp_path: pathlib.Path, role: str, engine: str, why: str
+) -> None:
+    run = Run(tmp_path, restarts=1, **{**WELL, role: engine})
+    status, output = run.wait()
+    assert status == 1, output
+    assert why in output, output + run.log()
+    assert ("rollout-0" if role == "rollout" else "trainer") in output
+    assert run.temper("audit").returncode == 0
+    assert run.updates() <= 3

@@ -1,0 +1,190 @@
+"""The trainer, the reference and the reward actor."""
+
+from __future__ import annotations
+
+import pathlib
+from typing import Any
+
+import numpy as np
+import pytest
+from conftest import user
+
+import temper
+from temper import messages as m
+from temper.activity import ActivityLog
+from temper.scoring import ReferenceActor, RewardActor
+from temper.training import TrainerActor
+
+
+class Trainer(temper.Trainer):
+    def __init__(self) -> None:
+        self.batches: list[temper.Batch] = []
+        self.gives: Any = {"loss": 0.25}
+
+    def update(self, batch: temper.Batch) -> Any:
+        self.batches.append(batch)
+        return self.gives
+
+    def publish(self) -> dict[str, np.ndarray]:
+        return {"w": np.full(2, len(self.batches), np.float32)}
+
+    def save(self, folder: pathlib.Path) -> None:
+        (folder / "state").write_text(str(len(self.batches)))
+
+
+def item(group: int, reward: float, first: int = 4) -> m.TrainItem:
+    tokens = np.array([2, 1], np.int32)
+    logprobs = np.array([-1.0, -2.0], np.float32)
+    return m.TrainItem(
+        group, np.array([3], np.int32), tokens, logprobs, reward=reward, first_version=first
+    )
+
+
+def work(step: int = 5, bound: int = 2, dispatched: int = 4) -> m.Train:
+    groups = [m.CertificateEntry(1, dispatched)]
+    return m.Train(8, m.Certificate(step, bound, groups), [item(1, 1.0), item(1, 0.0)])
+
+
+@pytest.fixture
+def trainer() -> Trainer:
+    return user(Trainer, "trainer", version=5)
+
+
+@pytest.fixture
+def actor(trainer: Trainer, sent: list[Any], activity: ActivityLog) -> TrainerActor:
+    made = TrainerActor(trainer, activity, sent.append)
+    made.start()
+    return made
+
+
+def test_an_update_is_reported_with_its_weights(actor: TrainerActor, sent: list[Any]) -> None:
+    assert isinstance(sent[0], m.TrainerReady) and sent[0].weights.version == 5
+    actor.on_message(work())
+    done = sent[-1]
+    assert isinstance(done, m.Trained)
+    assert (done.lease, done.groups, done.weights.version) == (8, [1], 6)
+    assert (done.metrics.loss, done.metrics.reward_mean, done.metrics.tokens) == (0.25, 0.5, 6)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "why"),
+    [
+        (work(step=6), "the batch is for version 6, the trainer is at 5"),
+        (work(dispatched=2), "outside the bound 2"),
+        (work(dispatched=5), "begun with version 4, outside 5 to 5"),
+    ],
+)
+def test_a_certificate_that_does_not_hold_trains_nothing(
+    actor: TrainerActor, trainer: Trainer, wrong: m.Train, why: str
+) -> None:
+    with pytest.raises(temper.RoleError, match=f"certificate refused: .*{why}"):
+        actor.on_message(wrong)
+    assert not trainer.batches
+
+
+@pytest.mark.parametrize(
+    ("gives", "why"),
+    [
+        ({"loss": float("nan")}, "loss is nan"),
+        ({"lose": 1.0}, 'no metric "lose"; there are loss, kl'),
+        (3, "gave int"),
+    ],
+)
+def test_metrics_that_cannot_be_are_named(
+    actor: TrainerActor, trainer: Trainer, sent: list[Any], gives: Any, why: str
+) -> None:
+    trainer.gives = gives
+    with pytest.raises(temper.RoleError, match=why):
+        actor.on_message(work())
+    assert not [s for s in sent if isinstance(s, m.Trained)]
+
+
+def test_a_checkpoint_of_another_version_is_refused(
+    actor: TrainerActor, sent: list[Any], tmp_path: pathlib.Path
+) -> None:
+    actor.on_message(m.SaveState(5, str(tmp_path)))
+    assert sent[-1] == m.StateSaved(5, "")
+    assert (tmp_path / "state").read_text() == "0"
+    actor.on_message(m.SaveState(7, str(tmp_path)))
+    assert sent[-1].error == "asked to save version 7 but is at 5"
+
+
+def test_a_checkpoint_that_fails_is_said_with_its_place(
+    actor: TrainerActor, sent: list[Any], tmp_path: pathlib.Path
+) -> None:
+    actor.on_message(m.SaveState(5, str(tmp_path / "none")))
+    assert "FileNotFoundError" in sent[-1].error and "test_training.py:" in sent[-1].error
+
+
+def test_a_batch_as_arrays() -> None:
+    rows = [
+        temper.Row(
+            1,
+            np.array([3], np.int32),
+            np.array(r, np.int32),
+            np.full(len(r), -1.0, np.float32),
+            np.empty(0, np.float32),
+            reward,
+            np.ones(len(r), np.uint8),
+            np.zeros(len(r)),
+            [],
+        )
+        for r, reward in (([4, 1], 1.0), ([5, 6, 1], 0.0))
+    ]
+    batch = temper.Batch(0, 2, rows, m.Certificate())
+    a = batch.arrays()
+    assert a.tokens.tolist() == [[3, 4, 1, 0], [3, 5, 6, 1]]
+    assert a.mask.tolist() == [[0, 1, 1, 0], [0, 1, 1, 1]]
+    np.testing.assert_allclose(batch.advantages(), [0.7071, -0.7071], atol=1e-4)
+
+
+# --- Reference and reward
+
+
+class Reference(temper.Reference):
+    gives: Any = None
+
+    def score(self, items: list[temper.Scored]) -> Any:
+        return type(self).gives
+
+
+@pytest.mark.parametrize(
+    ("gives", "why"),
+    [
+        ([[-1.0, -1.0]] * 2, "2 results for 1 responses"),
+        ([[-1.0]], r"log-probs of shape \(1,\) for a response of 2 tokens"),
+        ([[-1.0, float("inf")]], "not finite"),
+    ],
+)
+def test_scores_that_cannot_be_are_named(
+    sent: list[Any], activity: ActivityLog, gives: Any, why: str
+) -> None:
+    cls = type("Mine", (Reference,), {"gives": gives})
+    actor = ReferenceActor(user(cls, "reference"), activity, sent.append)
+    tokens = np.array([2, 1], np.int32)
+    with pytest.raises(temper.RoleError, match=why):
+        actor.on_message(m.ScoreReference(1, [m.ScoreReferenceItem(tokens, tokens)]))
+
+
+class Reward(temper.Reward):
+    def judge(self, samples: list[temper.Sample]) -> list[Any]:
+        assert [s.response for s in samples] == ["12", "3", "4", "5"]
+        assert samples[0].columns == {"level": 2}
+        return [1, None, float("nan"), ValueError("cannot be read")]
+
+
+def test_a_sample_that_cannot_be_judged_fails_alone(sent: list[Any], activity: ActivityLog) -> None:
+    actor = RewardActor(user(Reward, "reward"), activity, sent.append)
+    digits = [[3, 4, 1, 9], [5], [6], [7]]  # 1 ends a text
+    items = [m.JudgeItem("p", "a", np.array(d, np.int32)) for d in digits]
+    items[0].columns = '{"level": 2}'
+    actor.on_message(m.Judge(3, items))
+    judged = sent[-1]
+    assert judged.lease == 3
+    assert [(i.reward, bool(i.failure)) for i in judged.items] == [
+        (1, False),
+        (0, True),
+        (0, True),
+        (0, True),
+    ]
+    assert judged.items[3].failure.startswith("ValueError: cannot be read")

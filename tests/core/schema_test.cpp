@@ -1,0 +1,71 @@
+// Schemas: what is said of a described struct to programs in other languages.
+#include "core/schema.hpp"
+
+#include <gtest/gtest.h>
+
+namespace temper {
+namespace schema_test {
+
+enum class Colour { Red, Green };
+
+struct Outer {
+  struct Inner {
+    std::optional<Duration> pause;
+  };
+  std::int32_t count = 3;
+  Colour colour = Colour::Green;
+  std::vector<Inner> parts;
+  std::vector<std::int32_t> tokens;
+  std::map<std::string, double> weights;
+  Duration wait = std::chrono::microseconds(5);
+  std::string name = "a \"name\"";
+};
+template <class V>
+void describe(V& v, Outer::Inner& i) {
+  v.field(1, "pause", i.pause);
+}
+template <class V>
+void describe(V& v, Outer& o) {
+  v.field(1, "count", o.count, {.doc = "How many."});
+  v.field(2, "colour", o.colour);
+  v.field(4, "parts", o.parts);
+  v.field(5, "tokens", o.tokens);
+  v.field(6, "weights", o.weights);
+  v.field(7, "wait", o.wait);
+  v.field(8, "name", o.name);
+}
+
+}  // namespace schema_test
+
+template <>
+struct EnumNames<schema_test::Colour> {
+  using C = schema_test::Colour;
+  static constexpr std::array<std::pair<C, std::string_view>, 2> value{
+      {{C::Red, "red"}, {C::Green, "green"}}};
+};
+
+namespace {
+
+TEST(Schema, NamesEveryFieldWithItsTypeAndDefault) {
+  Schema schema;
+  EXPECT_EQ(schema.add<schema_test::Outer>(), "Outer");
+  EXPECT_EQ(
+      to_json(schema.structs.at("Outer")),
+      R"({"fields":[{"id":1,"name":"count","type":"integer","doc":"How many.","default":"3"},)"
+      R"({"id":2,"name":"colour","type":"Colour","doc":"","default":"\"green\""},)"
+      R"({"id":4,"name":"parts","type":"list<Outer.Inner>","doc":"","default":""},)"
+      R"({"id":5,"name":"tokens","type":"int32[]","doc":"","default":""},)"
+      R"({"id":6,"name":"weights","type":"map<text, number>","doc":"","default":""},)"
+      R"({"id":7,"name":"wait","type":"duration","doc":"","default":"5000"},)"
+      R"({"id":8,"name":"name","type":"text","doc":"","default":"\"a \\\"name\\\"\""}]})");
+}
+
+TEST(Schema, HoldsWhatIsReachedFromAStruct) {
+  Schema schema;
+  schema.add<schema_test::Outer>();
+  EXPECT_EQ(schema.structs.at("Outer.Inner").fields.at(0).type, "optional<duration>");
+  EXPECT_EQ(schema.enumerations.at("Colour"), (std::vector<std::string>{"red", "green"}));
+}
+
+}  // namespace
+}  // namespace temper

@@ -1,0 +1,64 @@
+// What a worker is told at registration.
+#include "orchestrator/run/role_configs.hpp"
+
+#include "core/blob.hpp"
+#include "rollout/settings.hpp"
+
+#include <gtest/gtest.h>
+
+namespace temper::orchestrator {
+namespace {
+
+using actors::EngineKind;
+using actors::RoleKind;
+
+ActorSpec engine_slot() {
+  ActorSpec spec;
+  spec.name = "rollout-0";
+  spec.role = RoleKind::Rollout;
+  return spec;
+}
+
+TEST(RoleConfig, SaysWhatTokensMean) {
+  PipelineConfig config;
+  const ActorSpec spec = engine_slot();
+  const actors::Vocabulary characters = role_config(config, spec, {}).vocabulary;
+  EXPECT_EQ(characters.size, 14);
+  EXPECT_EQ(characters.end, 1);
+  EXPECT_EQ(characters.first, 2);
+  EXPECT_EQ(characters.alphabet, "0123456789+=");
+  config.task.kind = actors::TaskKind::Jsonl;
+  const actors::Vocabulary bytes = role_config(config, spec, {}).vocabulary;
+  EXPECT_EQ(bytes.size, 258);
+  EXPECT_EQ(bytes.alphabet, "");
+}
+
+TEST(RoleConfig, CarriesTheRolesOwnSettingsAsABlob) {
+  PipelineConfig config;
+  config.sampling.max_new_tokens = Tokens(77);
+  const auto role = role_config(config, engine_slot(), {});
+  const auto settings = decode_blob<rollout::RolloutSettings>(role.settings);
+  ASSERT_TRUE(settings) << settings.error().context;
+  EXPECT_EQ(settings->sampling.max_new_tokens, Tokens(77));
+}
+
+TEST(RoleConfig, NamesTheEngineOfItsRole) {
+  PipelineConfig config;
+  config.trainer.engine.kind = EngineKind::Python;
+  config.trainer.engine.use = "mine:Trainer";
+  EXPECT_EQ(engine_of(config, RoleKind::Trainer).use, "mine:Trainer");
+  EXPECT_EQ(engine_of(config, RoleKind::Rollout).kind, EngineKind::Native);
+}
+
+TEST(RoleConfig, FunctionsInPythonAreCalledByAWorkerInPython) {
+  PipelineConfig config;
+  config.verifier.kind = actors::VerifierKind::Python;
+  config.reward.engine.python = "/venv/bin/python";
+  const actors::EngineConfig engine = engine_of(config, RoleKind::Reward);
+  EXPECT_EQ(engine.kind, EngineKind::Python);
+  EXPECT_EQ(engine.use, "temper.rewards:Functions");
+  EXPECT_EQ(engine.python, "/venv/bin/python");
+}
+
+}  // namespace
+}  // namespace temper::orchestrator
