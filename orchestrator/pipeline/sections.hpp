@@ -252,7 +252,7 @@ void describe(V& v, TransportSection& c) {
       c.actors_per_worker,
       {.doc = "Simulated hardware: actors that share one worker process.", .min = 1, .max = 1024});
   v.field(
-      17,
+      19,
       "security",
       c.security,
       {.doc = "tcp: `curve` encrypts, and only the workers that were started for the run get in; "

@@ -10,11 +10,14 @@ namespace temper::test {
 
 class TemporaryFolder {
  public:
-  const std::filesystem::path& path() const { return folder_.path(); }
+  TemporaryFolder() { std::filesystem::create_directory(path_); }
+
+  const std::filesystem::path& path() const { return path_; }
   std::filesystem::path operator/(const std::string& name) const { return path() / name; }
 
  private:
   temper::TemporaryFolder folder_ = temper::TemporaryFolder::create("temper-test-").value();
+  std::filesystem::path path_ = folder_.path() / "files";  ///< Beside the mark of its owner.
 };
 
 }  // namespace temper::test

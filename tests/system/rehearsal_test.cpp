@@ -48,10 +48,12 @@ class Rehearsal : public NamedRunsTest {
  protected:
   Rehearsal() : NamedRunsTest(kConfig) {}
   /// Until the log of run "a" holds something.
+  /// Until its workers have done something.
   void await_under_way(Temper& run) {
+    constexpr std::uintmax_t kSome = 4096;
     std::error_code none_yet;
     while (!run.has_ended() &&
-           (fs::file_size(run_folder("a") / "events.log", none_yet) == 0 || none_yet)) {
+           (fs::file_size(run_folder("a") / "events.log", none_yet) < kSome || none_yet)) {
       ::poll(nullptr, 0, 10);
     }
   }

@@ -97,8 +97,11 @@ void LiveDriver::complete_checkpoint(PolicyVersion version) {
 void LiveDriver::execute(const command::Rollback& c) {
   log_.warning("going back to the last checkpoint", {{"why", c.reason}});
   queue_.clear();
+  // Who waits for its start is not to compute beside those that have begun.
   for (std::uint32_t i = 0; i < scheduler_config_.actors.size(); ++i) {
     forget(ActorId(i));
+    relaunch_[i] = false;
+    supervisor_->kill(scheduler_config_.actors[i].name);
   }
   if (Status status = return_to_checkpoint(); !status) {
     return fail(fmt::format("{}; and no way back: {}", c.reason, status.error().context));
@@ -128,6 +131,7 @@ Status LiveDriver::return_to_checkpoint() {
   }
   start_.version = state.version;
   checkpoint_sequence_ = state.sequence;
+  history_.erase(history_.upper_bound(checkpoint_sequence_), history_.end());  // void
   TEMPER_TRY(scheduler_, Scheduler::restored(scheduler_config_, state.scheduler));
   payloads_.restore(std::move(state.payloads));
   weights_.clear();
