@@ -47,7 +47,6 @@ simulation:
 class Rehearsal : public NamedRunsTest {
  protected:
   Rehearsal() : NamedRunsTest(kConfig) {}
-  /// Until the log of run "a" holds something.
   /// Until its workers have done something.
   void await_under_way(Temper& run) {
     constexpr std::uintmax_t kSome = 4096;
