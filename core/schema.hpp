@@ -6,8 +6,8 @@
 //   int32[], float32[], uint8[]                            bin, little endian
 //   id, tokens, size, flops, bandwidth, flop_rate          integers, or doubles of a rate
 //   duration, time                                         integer nanoseconds
-//   NAME                                                   a struct or an enumeration of this
-//   schema list<T>, map<K, T>, optional<T>                        optional: nil or the value
+//   NAME                                                   struct or enumeration of this schema
+//   list<T>, map<K, T>, optional<T>                        optional: nil or the value
 #pragma once
 
 #include "core/json.hpp"

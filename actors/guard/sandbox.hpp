@@ -1,13 +1,11 @@
 // What a foreign program may do on this machine, and what it is told of it.
 //
 //   none        what its user may; only its environment is its own
-//   limits      no new privileges (setuid programs stay what they are), no core files, bounded
-//   memory,
-//               file size and descriptors
+//   limits      no new privileges (setuid programs stay what they are), no core files; bounded
+//               memory, file size and descriptors
 //   namespaces  limits, and by user, mount, process, network and IPC namespaces: no network, no
-//   other
-//               process in sight, every file system read-only, /tmp and TMPDIR empty and its own.
-//               Needs a kernel that lets this user make them.
+//               other process in sight, every file system read-only, /tmp and TMPDIR empty and its
+//               own. Needs a kernel that lets this user make them.
 #pragma once
 
 #include "core/describe.hpp"

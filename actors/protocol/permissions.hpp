@@ -80,8 +80,7 @@ constexpr std::string_view sentence(Claim claim) {
       return "no count, size or duration is negative";
     case Claim::PieceOfTheImage:
       return "it is a piece that is still missing of the image that was announced, and its "
-             "checksum "
-             "is right";
+             "checksum is right";
   }
   return "";
 }

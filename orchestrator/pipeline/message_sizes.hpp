@@ -3,10 +3,11 @@
 // Upper bounds: every response has its full length, as many groups are outstanding as the staleness
 // bound allows, all responses of an engine end together.
 //
-//   update     = groups x responses x (12 tokens + 4 prompt + 64) bytes; 8 per token without
-//   reference report     = concurrency x 8 tokens payloads   = (bound + 1) x update head       =
-//   payloads + the larger of two updates (the batch and its encoding) and one copy of
-//                the payloads (a checkpoint) + a window for each actor
+//   update    groups x responses x (12 tokens + 4 prompt + 64) bytes; 8 per token without reference
+//   report    concurrency x 8 tokens
+//   payloads  (bound + 1) x update
+//   head      payloads, the larger of two updates (the batch and its encoding) and one copy of the
+//             payloads (a checkpoint), a window for each actor
 #pragma once
 
 #include "orchestrator/pipeline/pipeline_config.hpp"

@@ -38,8 +38,8 @@ void LiveDriver::execute(const command::Train& c) {
   std::size_t bytes = 32 * c.certificate.groups.size();
   for (const auto& item : batch.items) {
     bytes += 4 * (item.prompt.size() + item.response.size() + item.logprobs.size() +
-                  item.reference.size()) +
-             64;
+                  item.reference.size() + item.rewards.size()) +
+             item.mask.size() + 24 * item.segments.size() + 64;
   }
   send_message(c.actor, actors::outgoing_large(batch, bytes));
 }

@@ -129,8 +129,9 @@ class Request:
         mask: Any = None,
         rewards: Any = None,
     ) -> Completion:
-        """`finish`: `end` (the last token is the end token), `length`, `interrupted` (to be gone on
-        with later, from what it has) or `failed`. `mask`: 0 where a token was not sampled."""
+        """`finish`: `end` (the last token is the end token), `length` or `failed`; an
+        engine hands back only what it is asked for, by `interrupt()`. `mask`: 0 where a token was
+        not sampled."""
         if isinstance(finish, str):
             if finish.upper() not in FinishReason.__members__:
                 known = ", ".join(name.lower() for name in FinishReason.__members__)

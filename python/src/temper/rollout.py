@@ -121,6 +121,11 @@ class RolloutActor:
         items: list[m.GeneratedItem] = []
         until = time.monotonic() + _SLICE
         for result in results:
+            if isinstance(result, Completion) and result.finish is FinishReason.INTERRUPTED:
+                raise RoleError(
+                    f"{self._name()}.generate() handed back response {result.request.id}: only "
+                    "interrupt() may, where it is asked to"
+                )
             if result is not None:
                 item = self._checked(result)
                 if item is not None:

@@ -31,8 +31,11 @@ def _set_options(socket: zmq.Socket[bytes], endpoint: str, credentials: Credenti
     socket.setsockopt(zmq.SNDHWM, QUEUE)
     socket.setsockopt(zmq.RCVHWM, QUEUE)
     if endpoint.startswith("tcp://"):
-        socket.setsockopt(zmq.HEARTBEAT_IVL, 2_000)
-        socket.setsockopt(zmq.HEARTBEAT_TIMEOUT, 10_000)
+        # Not ZeroMQ's own heartbeats: actor.heartbeat tells the same, and libzmq 4.3.4 may abort on its own.
+        socket.setsockopt(zmq.TCP_KEEPALIVE, 1)
+        socket.setsockopt(zmq.TCP_KEEPALIVE_IDLE, 10)
+        socket.setsockopt(zmq.TCP_KEEPALIVE_INTVL, 5)
+        socket.setsockopt(zmq.TCP_KEEPALIVE_CNT, 3)
     if credentials.orchestrator_key:
         socket.setsockopt(zmq.CURVE_SERVERKEY, credentials.orchestrator_key.encode())
         socket.setsockopt(zmq.CURVE_PUBLICKEY, credentials.own_open.encode())
