@@ -115,6 +115,8 @@ Result<std::vector<FileSum>> sum_folder(const fs::path& folder) {
   std::error_code error;
   for (fs::recursive_directory_iterator it(folder, error), end; !error && it != end;
        it.increment(error)) {
+    if (it->is_directory(error))
+      TEMPER_TRY_STATUS(sync_file(it->path()));  // the names in it
     if (it->is_regular_file(error))
       names.push_back(it->path().lexically_relative(folder).string());
   }

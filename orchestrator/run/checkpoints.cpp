@@ -70,6 +70,14 @@ Status Checkpoints::complete(const CheckpointState& state,
   const CheckpointMark mark{state.version, state.sequence, log};
   const fs::path whole = named(state.version);
   const fs::path partial = with(whole, kPartial);
+  for (const std::string_view ours : {kStateFile, kFolderManifest}) {
+    if (std::error_code none; fs::exists(partial / ours, none)) {
+      return invalid_input(fmt::format(
+          "{}: the trainer saved a file named {}, which is the orchestrator's; give it another name",
+          partial.string(),
+          ours));
+    }
+  }
   TEMPER_TRY_STATUS(write_file_atomically(partial / kStateFile, encode(state)));
   TEMPER_TRY(auto files, sum_folder(partial));
   TEMPER_TRY_STATUS(write_manifest(partial / kFolderManifest, {facts_of(mark), std::move(files)}));

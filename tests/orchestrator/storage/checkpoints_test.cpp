@@ -112,6 +112,17 @@ TEST_F(CheckpointsTest, WhileAVersionIsSavedAgainTheEarlierOneCounts) {
   EXPECT_EQ(names(), Names{"step-000004"});
 }
 
+TEST_F(CheckpointsTest, AFileOfTheTrainerThatIsNamedAsOursIsRefused) {
+  const auto partial = checkpoints().begin(PolicyVersion(4));
+  ASSERT_TRUE(partial);
+  ASSERT_TRUE(write_file_atomically(*partial / "manifest", "the trainer's"));
+  const Status status = checkpoints().complete(state_of(4, 40), {100, 7}, 10);
+  ASSERT_FALSE(status);
+  EXPECT_NE(status.error().context.find("saved a file named manifest"), std::string::npos)
+      << status.error().context;
+  EXPECT_EQ(newest(), std::nullopt);
+}
+
 TEST_F(CheckpointsTest, TheNewestAreKept) {
   for (std::uint64_t v = 1; v <= 5; ++v)
     save(v, 10 * v, 2);
