@@ -72,10 +72,11 @@ Status Checkpoints::complete(const CheckpointState& state,
   const fs::path partial = with(whole, kPartial);
   for (const std::string_view ours : {kStateFile, kFolderManifest}) {
     if (std::error_code none; fs::exists(partial / ours, none)) {
-      return invalid_input(fmt::format(
-          "{}: the trainer saved a file named {}, which is the orchestrator's; give it another name",
-          partial.string(),
-          ours));
+      return invalid_input(
+          fmt::format("{}: the trainer saved a file named {}, which is the orchestrator's; give it "
+                      "another name",
+                      partial.string(),
+                      ours));
     }
   }
   TEMPER_TRY_STATUS(write_file_atomically(partial / kStateFile, encode(state)));
