@@ -30,7 +30,13 @@ class Payloads : public ::testing::Test {
     lease = queue.lease(then, kActor, {kFirst, kSecond}, Time(Duration(1)));
   }
   actors::Generated::Item item(ResponseId r) const {
-    return {lease, r, {7, 8}, {-1, -2}, {{PolicyVersion(0), Tokens(2)}}};
+    actors::Generated::Item item;
+    item.lease = lease;
+    item.response = r;
+    item.tokens = {7, 8};
+    item.logprobs = {-1, -2};
+    item.segments = {{PolicyVersion(0), Tokens(2)}};
+    return item;
   }
   Held held() const { return {queue, payloads, {Tokens(6), 14}}; }
   template <class M>
