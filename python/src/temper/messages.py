@@ -120,6 +120,12 @@ class VerifierKind(enum.IntEnum):
     PYTHON = 4
 
 
+class SandboxKind(enum.IntEnum):
+    NONE = 0
+    LIMITS = 1
+    NAMESPACES = 2
+
+
 class EngineKind(enum.IntEnum):
     NATIVE = 0
     PYTHON = 1
@@ -265,6 +271,9 @@ class AlgorithmConfig:
     #: Groups replaced so between two updates, as multiples of groups_per_update; further ones
     #: are trained, so that a run ends whose every prompt is solved.
     filter_limit: float = 16.0
+    #: Groups that may fail between two updates, as multiples of groups_per_update, and at least
+    #: 16; one more ends the run with the reason of the last.
+    failure_limit: float = 8.0
     #: The last so many tokens before `sampling.max_new_tokens` lower the reward linearly, down
     #: to `overlong_penalty` less; 0: none do.
     overlong_buffer: int | None = None
@@ -297,6 +306,7 @@ class AlgorithmConfig:
             22: None if self.behaviour_weight_mode is None else int(self.behaviour_weight_mode),
             23: self.filter_equal_rewards,
             24: self.filter_limit,
+            27: self.failure_limit,
             25: self.overlong_buffer,
             26: self.overlong_penalty,
         }
@@ -329,6 +339,7 @@ class AlgorithmConfig:
             None if (x := get(22, None)) is None else WeightMode(x),
             get(23, None),
             get(24, 16.0),
+            get(27, 8.0),
             get(25, None),
             get(26, 1.0),
         )
@@ -566,6 +577,17 @@ class VerifierConfig:
     #: command: time for one response; past it the process is replaced and the sample counts as
     #: failed. python: the same for one call, with its responses.
     deadline: int = 5000000000
+    #: command: what the program may do. `none`: what its user may. `limits`: bounded memory,
+    #: files and descriptors, no new privileges. `namespaces`: besides, no network, no other
+    #: process in sight, file systems read-only, /tmp empty and its own.
+    sandbox: SandboxKind = SandboxKind.LIMITS
+    #: command: most memory of its own of each process, unless `sandbox: none`.
+    memory: int = 8589934592
+    #: command: variables that the program is given of ours, beside PATH, HOME, USER, LANG,
+    #: LC_ALL, LC_CTYPE, TZ, TMPDIR and OMP_NUM_THREADS. No other is.
+    environment: list[str] = dataclasses.field(default_factory=list)
+    #: command, `sandbox: namespaces`: folders that look empty to the program.
+    hidden: list[str] = dataclasses.field(default_factory=list)
     #: python: module and function, called as TRL calls a reward function: f(prompts,
     #: completions, completion_ids, **columns) gives a list of numbers.
     function: str = ""
@@ -580,8 +602,12 @@ class VerifierConfig:
             4: self.command,
             5: self.pool,
             6: self.deadline,
-            7: self.function,
-            8: self.functions,
+            7: int(self.sandbox),
+            8: self.memory,
+            9: self.environment,
+            10: self.hidden,
+            11: self.function,
+            12: self.functions,
         }
 
     @classmethod
@@ -594,8 +620,12 @@ class VerifierConfig:
             get(4, []),
             get(5, 2),
             get(6, 5000000000),
-            get(7, ""),
-            get(8, {}),
+            SandboxKind(get(7, 1)),
+            get(8, 8589934592),
+            get(9, []),
+            get(10, []),
+            get(11, ""),
+            get(12, {}),
         )
 
 
