@@ -38,10 +38,10 @@ struct OutstandingGroups {
   /// outstanding.
   std::uint64_t capacity() const;
 
-  // --- What happens
-  void add(PolicyVersion dispatched_under);
+  // --- What happens; v0: the version a group was dispatched under
+  void add(PolicyVersion v0);
   enum class Left { Trained, GivenUp };
-  void remove(PolicyVersion dispatched_under, Left how);
+  void remove(PolicyVersion v0, Left how);
   void publish(PolicyVersion version);
   /// The age of one group counts from another version.
   void recount(PolicyVersion from, PolicyVersion to);
