@@ -139,7 +139,8 @@ std::vector<Duration> CardTimeline::waits(Time until) const {
 }
 
 void CardTimeline::settle(Time before, const Sink& sink) {
-  while (segments_.size() > 1 && end_of(segments_.begin()) <= before) {
+  while (segments_.size() > 1 &&
+         (end_of(segments_.begin()) <= before || segments_.size() > kMostSegments)) {
     const auto it = segments_.begin();
     if (sink)
       sink({it->first, end_of(it), it->second.state(), it->second.wait().reason});

@@ -63,7 +63,10 @@ class CardTimeline {
   /// last ones never occurred.
   std::vector<Duration> waits(Time until) const;
 
-  /// Forgets the details before `before`: hands every finished stretch to `sink`, in order.
+  /// Of how many stretches the details are kept, however late a span may come.
+  static constexpr std::size_t kMostSegments = 8192;
+  /// Forgets the details before `before`, and all but the latest kMostSegments: hands every
+  /// finished stretch to `sink`, in order.
   void settle(Time before, const Sink& sink);
   /// Hands over the rest up to `end`, cutting there. The time line is not to be used afterwards.
   void finish(Time end, const Sink& sink);

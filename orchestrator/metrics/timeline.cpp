@@ -80,7 +80,8 @@ void Timeline::feed(const Record& record) {
       set_wait(discard->actor, CardState::Down, "restart", now);
     }
   }
-  if (now >= next_settle_ && progress_) {
+  if (progress_ && (now >= next_settle_ || ++unsettled_records_ >= kSettleRecords)) {
+    unsettled_records_ = 0;
     const Time before = now - horizon_;
     for (std::size_t line = 0; line < lines_.size(); ++line)
       lines_[line].settle(before, sink_of(line));

@@ -11,7 +11,8 @@
 //      reference, reward; `down` where all are.
 // An actor is down from Launch, ActorDown or Resumed until the next Waiting says otherwise. Spans
 // may be reported late, but not later than kGrace after the longest deadline of the run, nor than
-// kMostLate (deadlines in virtual time are long); parts beyond that are ignored.
+// kMostLate (deadlines in virtual time are long), nor than CardTimeline::kMostSegments changes of
+// the state of a card; parts beyond that are ignored.
 // Invariant. The states of a card sum to the time asked for, to the nanosecond.
 #pragma once
 
@@ -46,6 +47,8 @@ class Timeline {
   using Sink = std::function<void(CardId, const CardSlice&)>;
   static constexpr Duration kGrace = std::chrono::seconds(30);
   static constexpr Duration kMostLate = std::chrono::hours(6);
+  /// The details are looked through after so many records at the latest.
+  static constexpr std::uint64_t kSettleRecords = 4096;
 
   /// To be called for every record, in order.
   void feed(const Record& record);
@@ -116,6 +119,7 @@ class Timeline {
   std::map<WaitReason, std::size_t> reason_index_;
   std::vector<Longest> longest_;
   Time next_settle_{};
+  std::uint64_t unsettled_records_ = 0;
 };
 
 /// `on` with the numbers that stand alone replaced by N: "group 7 (v0 3)" -> "group N (v0 N)".

@@ -64,9 +64,9 @@ Result<std::vector<std::string>> prepare_resume(const RunDir& run_dir,
   TEMPER_TRY(const ResumePoint point, find_resume_point(run_dir, config));
   std::vector<std::string> said;
   TEMPER_TRY(const auto kept, cut_event_log(run_dir.file("events.log"), point.log));
-  if (kept) {
+  for (const std::filesystem::path& file : kept) {
     said.push_back(fmt::format(
-        "events.log: {}; cut off and kept as {}", point.log.end.what, kept->filename().string()));
+        "events.log: {}; cut off and kept as {}", point.log.end.what, file.filename().string()));
   }
   TEMPER_TRY(auto aside, clear_way(run_dir.checkpoints(), point.way));
   std::ranges::move(aside, std::back_inserter(said));
