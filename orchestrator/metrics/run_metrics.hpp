@@ -164,7 +164,7 @@ class RunMetrics {
     std::vector<ResponseId> responses;
   };
   /// What a resume takes back.
-  struct Stored {
+  struct SavedCounts {
     Tokens trained, effective, trained_responses;
     std::uint64_t groups_trained = 0, groups_filtered = 0, groups_failed = 0;
     std::uint64_t groups_evicted = 0;
@@ -174,7 +174,7 @@ class RunMetrics {
   };
   struct Snapshot {
     std::uint64_t sequence = 0;
-    Stored stored;
+    SavedCounts stored;
     Groups groups;
     UpdateHistory::Mark updates;
   };
@@ -227,7 +227,7 @@ class RunMetrics {
   Time now_{}, wall_{};
   std::optional<command::Finish> finish_;
 
-  Stored stored_;
+  SavedCounts stored_;
   Groups groups_;
   UpdateHistory updates_;
   TrainedBatch last_batch_;
