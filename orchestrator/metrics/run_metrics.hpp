@@ -11,6 +11,7 @@
 // A resume voids what was counted after its checkpoint, except what was generated: that is wasted.
 #pragma once
 
+#include "orchestrator/metrics/slots.hpp"
 #include "orchestrator/metrics/timeline.hpp"
 #include "orchestrator/metrics/turns.hpp"
 #include "orchestrator/metrics/update_history.hpp"
@@ -100,6 +101,8 @@ class RunMetrics {
   const Timeline& timeline() const { return timeline_; }
   Timeline& timeline() { return timeline_; }
   const UsageTotals& usage() const { return usage_; }
+  /// How full the engines were.
+  const Slots& slots() const { return slots_; }
   /// When the run finished; while it goes on, the time of the last record.
   Time wall() const { return wall_; }
   const std::optional<command::Finish>& finish() const { return finish_; }
@@ -220,6 +223,7 @@ class RunMetrics {
   Timeline timeline_;
   Turns turns_;
   UsageTotals usage_;
+  Slots slots_;
   Time now_{}, wall_{};
   std::optional<command::Finish> finish_;
 

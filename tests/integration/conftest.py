@@ -1,0 +1,45 @@
+"""What every integration test may ask for."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from environment import ROOT, Environment
+
+TEMPER = os.environ.get("TEMPER") or str(ROOT / "build/release/bin/temper")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "needs(*groups): packages of environment.py without which this is skipped")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    there = Environment(Path(sys.prefix)).packages()
+    for item in items:
+        for mark in item.iter_markers("needs"):
+            for group in mark.args:
+                if there[group]:
+                    item.add_marker(pytest.mark.skip(reason=f"{group} is not here: {there[group]}"))
+
+
+@pytest.fixture(scope="session")
+def temper() -> str:
+    """The program. That it is missing is a failure: ./x builds it first."""
+    assert Path(TEMPER).is_file(), f"no program {TEMPER}: ./x test integration builds it, or name it with TEMPER"
+    return TEMPER
+
+
+@pytest.fixture
+def run_temper(temper: str, tmp_path: Path):
+    """run_temper(WORD..., timeout=SECONDS) -> what it printed; fails with it where its status is not 0."""
+
+    def run(*words: str, timeout: float = 300, status: int = 0) -> str:
+        done = subprocess.run([temper, *words], capture_output=True, text=True, timeout=timeout, cwd=tmp_path)
+        assert done.returncode == status, f"{words}: status {done.returncode}\n{done.stdout[-4000:]}\n{done.stderr[-4000:]}"
+        return done.stdout
+
+    return run
