@@ -45,6 +45,9 @@ class Timeline {
   static constexpr Duration kGrace = std::chrono::seconds(30);
   static constexpr Duration kMostLate = std::chrono::hours(6);
 
+  /// How late spans of such a run may be told.
+  static Duration horizon_of(const SchedulerConfig& config);
+
   /// To be called for every record, in order.
   void feed(const Record& record);
 
