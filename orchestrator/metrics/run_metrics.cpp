@@ -319,11 +319,16 @@ void RunMetrics::train_group(const actors::Certificate::Entry& entry,
     stored_.token_age +=
         r.tokens.count() * static_cast<std::int64_t>(step.value()) - r.token_versions;
     stored_.lengths.add(r.tokens.count());
+    update.batch.length.add(static_cast<double>(r.tokens.count()));
+    update.batch.reward.add(r.reward);
     rewards.push_back(r.reward);
   }
   stored_.trained += tokens;
+  ++update.batch.groups;
   if (is_effective(rewards))
     stored_.effective += tokens;
+  else
+    ++update.batch.equal_groups;
   --depth(it->second.stage);
   groups_.erase(it);
 }

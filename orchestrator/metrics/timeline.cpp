@@ -90,9 +90,13 @@ void Timeline::feed(const Record& record) {
   }
 }
 
+Duration Timeline::horizon_of(const SchedulerConfig& config) {
+  return std::min(longest_deadline(config.deadlines), kMostLate) + kGrace;
+}
+
 void Timeline::start(const SchedulerConfig& config, Time now) {
   actors_ = config.actors;
-  horizon_ = std::min(longest_deadline(config.deadlines), kMostLate) + kGrace;
+  horizon_ = horizon_of(config);
   next_settle_ = now + horizon_;
   make_lines();
   waits_.resize(actors_.size());

@@ -50,6 +50,9 @@ class Timeline {
   /// The details are looked through after so many records at the latest.
   static constexpr std::uint64_t kSettleRecords = 4096;
 
+  /// How late spans of such a run may be told.
+  static Duration horizon_of(const SchedulerConfig& config);
+
   /// To be called for every record, in order.
   void feed(const Record& record);
 
