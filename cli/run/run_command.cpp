@@ -143,6 +143,20 @@ Result<orchestrator::command::Finish> start_run(const orchestrator::RunPlan& pla
   return outcome.finish;
 }
 
+/// A finished run has nothing to go on with: what it left is shown, and stays as it is.
+int show_finished(const fs::path& run_dir, const RunOptions& options) {
+  const auto run = orchestrator::read_run(run_dir);
+  if (!run)
+    return fail(run.error());
+  if (options.json)
+    std::puts(to_json(run->summary, JsonStyle::Pretty).c_str());
+  else
+    fmt::print("{} has finished after {} updates; nothing was changed\n",
+               run_dir.string(),
+               run->summary.steps);
+  return 0;
+}
+
 }  // namespace
 
 int run_pipeline(const RunOptions& options) {
@@ -150,6 +164,8 @@ int run_pipeline(const RunOptions& options) {
   const auto plan = make_plan(options);
   if (!plan)
     return fail(plan.error());
+  if (orchestrator::has_nothing_to_do(*plan))
+    return show_finished(plan->run_dir, options);
   if (Status status = orchestrator::provide_descriptors(plan->pipeline); !status)
     return fail(status.error());
   std::unique_ptr<Server> page;

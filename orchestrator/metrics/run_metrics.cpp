@@ -55,6 +55,8 @@ void RunMetrics::feed(const Record& record) {
   timeline_.feed(record);
   turns_.feed(record);
   usage_.feed(record);
+  if (!finish_ || std::holds_alternative<event::Resumed>(record.event))
+    slots_.feed(record);
   std::visit([this](const auto& e) { on_event(e); }, record.event);
   for (const Command& command : record.commands)
     std::visit([this](const auto& c) { on_command(c); }, command);
