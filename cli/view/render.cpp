@@ -1,5 +1,7 @@
 #include "cli/view/render.hpp"
 
+#include "core/text/numbers.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -92,12 +94,13 @@ void draw_reward(Canvas& c, const Frame& f) {
 
 void draw_tokens(Canvas& c, const Frame& f) {
   label(c, "tokens/s");
-  figure(c, "raw", short_count(f.recent.generated));
-  figure(c, "trained", short_count(f.recent.trained));
-  figure(c, "effective", short_count(f.recent.effective));
+  figure(c, "raw", short_number(f.recent.generated));
+  figure(c, "trained", short_number(f.recent.trained));
+  figure(c, "effective", short_number(f.recent.effective));
   if (!f.cards.empty()) {
-    figure(
-        c, "trained per card", short_count(f.recent.trained / static_cast<double>(f.cards.size())));
+    figure(c,
+           "trained per card",
+           short_number(f.recent.trained / static_cast<double>(f.cards.size())));
   }
   c.line();
 }
@@ -189,6 +192,14 @@ void draw_staleness(Canvas& c, const Frame& f) {
     c.bar(std::span(&part, 1), columns, 1).text(fmt::format("{:>6}  ", percent(share)));
   }
   c.text(tail, kFaint).line();
+  label(c, "slots");
+  const double held =
+      f.slots > 0 ? static_cast<double>(f.slots_held) / static_cast<double>(f.slots) : 0;
+  c.text(percent(held), kTitle)
+      .text(fmt::format(
+                " of {} hold a response, {} in the mean", grouped(f.slots), percent(f.slots_mean)),
+            kLabel)
+      .line();
   label(c, "groups");
   figure(c, "generating", std::to_string(f.queue.generating));
   figure(c, "scoring", std::to_string(f.queue.scoring));
@@ -296,17 +307,19 @@ std::string render_line(const Frame& f) {
   }
   const std::int64_t oldest = f.staleness.empty() ? 0 : f.staleness.rbegin()->first;
   return fmt::format(
-      "{:>8} step {}/{} reward {} tokens/s raw {} trained {} effective {} busy% {} staleness "
+      "{:>8} step {}/{} reward {} tokens/s raw {} trained {} effective {} busy% {} slots% {:.0f} "
+      "staleness "
       "{:.2f} "
       "(max {}/{}) groups {}+{}+{} left {}{}",
       clock_text(f.elapsed),
       f.step,
       f.steps,
       f.rewards.empty() ? "-" : fmt::format("{:.3f}", f.rewards.back()),
-      short_count(f.recent.generated),
-      short_count(f.recent.trained),
-      short_count(f.recent.effective),
+      short_number(f.recent.generated),
+      short_number(f.recent.trained),
+      short_number(f.recent.effective),
       busy.empty() ? "-" : busy,
+      100 * f.slots_mean,
       f.staleness_mean,
       oldest,
       f.bound,
@@ -379,10 +392,10 @@ std::string render_closing(const orchestrator::Summary& s,
       .text(fmt::format("   best {}", reward(s.reward.best)), kLabel);
   c.line();
   label(c, "tokens/s");
-  figure(c, "raw", short_count(s.tokens.generated_per_s));
-  figure(c, "trained", short_count(s.tokens.trained_per_s));
-  figure(c, "effective", short_count(s.tokens.effective_per_s));
-  figure(c, "trained per card", short_count(s.tokens.trained_per_s_per_card));
+  figure(c, "raw", short_number(s.tokens.generated_per_s));
+  figure(c, "trained", short_number(s.tokens.trained_per_s));
+  figure(c, "effective", short_number(s.tokens.effective_per_s));
+  figure(c, "trained per card", short_number(s.tokens.trained_per_s_per_card));
   c.line();
   label(c, "cards").text(percent(s.utilization.busy), kTitle).text(" busy", kLabel);
   for (const auto& [state, wait] : main_waits(s)) {
@@ -395,6 +408,12 @@ std::string render_closing(const orchestrator::Summary& s,
     c.text(text, kFaint);
   }
   c.line();
+  label(c, "slots").text(percent(s.slots.while_generating), kTitle);
+  c.text(fmt::format(" of {} held a response while engines generated, {} of the wall",
+                     grouped(s.slots.slots),
+                     percent(s.slots.occupancy)),
+         kLabel)
+      .line();
   draw_usage(c, s);
   label(c, "staleness").text(fmt::format("max {}", s.staleness.max), kTitle);
   c.text(fmt::format(" of {} allowed, mean {:.2f}", s.staleness.bound, s.staleness.mean), kLabel)

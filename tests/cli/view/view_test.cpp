@@ -53,6 +53,9 @@ Frame sample_frame() {
   trainer.shares[index_of(CardState::WaitData)] = 0.23;
   trainer.shares[index_of(CardState::Idle)] = 0.05;
   f.cards = {rollout, trainer};
+  f.slots = 128;
+  f.slots_held = 96;
+  f.slots_mean = 0.82;
   f.bound = 2;
   f.staleness_mean = 1.42;
   f.staleness = {{0, 1400}, {1, 4130}, {2, 6438}};
@@ -82,6 +85,7 @@ Summary sample_summary() {
   s.tokens.effective_per_s = 9990;
   s.tokens.trained_per_s_per_card = 9050;
   s.utilization.busy = 0.81;
+  s.slots = {128, 0.61, 0.82};
   s.staleness.bound = 2;
   s.staleness.max = 2;
   s.staleness.mean = 1.4;
@@ -192,14 +196,6 @@ TEST(View, EventsOfNoteHaveALine) {
   EXPECT_EQ(event_lines(r, config),
             std::vector<std::string>{"    1:05 restarting rollout-0 in 4s: killed by signal 9"});
   EXPECT_TRUE(event_lines({2, Time(66s), event::DeadlineReached{}, {}}, config).empty());
-}
-
-TEST(View, ShortCountsKeepThreeFigures) {
-  EXPECT_EQ(short_count(7), "7");
-  EXPECT_EQ(short_count(999.4), "999");
-  EXPECT_EQ(short_count(1234), "1.23k");
-  EXPECT_EQ(short_count(21430), "21.4k");
-  EXPECT_EQ(short_count(999600), "1.00M");
 }
 
 TEST(View, TimeLeftFollowsTheRecentPace) {
