@@ -47,8 +47,14 @@ Result<nlohmann::json> probe(const nlohmann::json& asked) {
   Decoder decoder(layout, 1);
   Transformer network(weights);
   nlohmann::json out = nlohmann::json::array();
+  const auto more = asked.at("new_tokens").get<int>();
   for (const auto& list : asked.at("sequences")) {
     const auto tokens = list.get<Tokens32>();
+    if (std::ssize(tokens) + more > layout.model().context.count())
+      return invalid_input(fmt::format("{} tokens and {} do not fit the context of {}",
+                                       tokens.size(),
+                                       more,
+                                       layout.model().context.count()));
     const auto logits = decoder.forward(weights, rows_of(tokens), Decoder::Want::Logits);
     nlohmann::json one = {{"logits", std::vector<float>(logits.begin(), logits.end())}};
     Pack pack;
@@ -56,7 +62,7 @@ Result<nlohmann::json> probe(const nlohmann::json& asked) {
     pack.add_response(std::span(tokens).subspan(1));
     const auto logprobs = network.forward(pack, 1.0, Graph::Discard);
     one["logprobs"] = std::vector<float>(logprobs.begin(), logprobs.end());
-    one["greedy"] = greedy(decoder, weights, tokens, asked.at("new_tokens").get<int>());
+    one["greedy"] = greedy(decoder, weights, tokens, more);
     out.push_back(std::move(one));
   }
   return out;
