@@ -68,6 +68,9 @@ Live make_live(const Frame& frame,
     live.rewards.push_back(rounded(reward));
   live.recent = frame.recent;
   live.queue = frame.queue;
+  live.slots = frame.slots;
+  live.slots_held = frame.slots_held;
+  live.slots_mean = rounded(frame.slots_mean);
   for (std::size_t a = 0; a < metrics.config().actors.size(); ++a) {
     const orchestrator::ActorSpec& spec = metrics.config().actors[a];
     live.actors.push_back(
@@ -115,6 +118,9 @@ Frame frame_of(const Live& live) {
       f.actors.push_back({a.name, a.state, a.on, a.load, a.capacity, a.restarts});
   }
   f.queue = live.queue;
+  f.slots = live.slots;
+  f.slots_held = live.slots_held;
+  f.slots_mean = live.slots_mean;
   f.restarts = live.summary.restarts.size();
   f.checkpoints = live.summary.checkpoints.saved;
   f.groups_failed = live.summary.groups.failed;

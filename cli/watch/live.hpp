@@ -48,6 +48,8 @@ struct Live {
   std::vector<double> rewards;  ///< A curve of at most 2048 points.
   FrameRates recent;
   orchestrator::QueueDepth queue;
+  std::int64_t slots = 0, slots_held = 0;  ///< Of all engines; with a response now.
+  double slots_mean = 0;                   ///< Share held while engines generated, so far.
   std::vector<LiveActor> actors;
   std::vector<LiveCards> cards;
   std::vector<orchestrator::Alarm> alarms;
@@ -111,6 +113,9 @@ void describe(V& v, Live& l) {
   v.field(17, "alarms", l.alarms);
   v.field(18, "health", l.health);
   v.field(19, "summary", l.summary);
+  v.field(20, "slots", l.slots);
+  v.field(21, "slots_held", l.slots_held);
+  v.field(22, "slots_mean", l.slots_mean);
 }
 
 }  // namespace temper::cli

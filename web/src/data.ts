@@ -42,6 +42,7 @@ export interface Live {
   recent: { raw: number; trained: number; effective: number };
   queue: { generating: number; scoring: number; ready: number; training: number };
   actors: Actor[]; cards: CardLine[]; alarms: Alarm[];
+  slots?: number; slots_held?: number; slots_mean?: number;
   health: { memory_bytes: number; disk_free_bytes: number };
   summary: Summary;
 }

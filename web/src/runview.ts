@@ -70,6 +70,7 @@ export class RunView {
     this.tile("reward", figure(s.reward.last), `best ${figure(s.reward.best)}`);
     this.tile("trained tokens/s", short(tokens.trained), `${short(tokens.raw)} raw, ${short(s.tokens.trained_per_s_per_card)} per card`);
     this.tile("cards busy", percent(s.utilization.busy), `${s.cards} cards, whole run`);
+    if (live.slots) this.tile("slots filled", percent(live.slots_mean ?? 0), running ? `${live.slots_held ?? 0} of ${live.slots} now` : `of ${live.slots}, while generating`);
     this.tile("oldest group", `${s.staleness.max}`, `bound ${s.staleness.bound}, mean ${figure(s.staleness.mean, 2)}`);
     this.tile("wasted", percent(s.tokens.generated > 0 ? s.wasted_tokens / s.tokens.generated : 0, 1), "of generated tokens");
     this.tile("length", short(s.lengths.mean), `p99 ${short(s.lengths.p99)}, max ${short(s.lengths.max)}`);
