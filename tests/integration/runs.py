@@ -17,11 +17,13 @@ PATIENCE = 420
 class Run:
     """`temper run` of this configuration, with its roles' modules in the folder of the configuration."""
 
-    def __init__(self, temper: str, folder: Path, config: str, *sets: str, path: str = "", **variables: str) -> None:
+    def __init__(self, temper: str, folder: Path, config: str, *sets: str, path: str = "", tree: bool = True,
+                 **variables: str) -> None:
+        """`path`: more folders of modules; `tree`: the package is that of this tree, not of the interpreter."""
         self.temper_program, self.folder, self.run_dir = temper, folder, folder / "run"
         file = folder / "config.yaml"
         file.write_text(config)
-        paths = [str(folder), path, os.environ.get("PYTHONPATH", ""), str(ROOT / "python/src")]
+        paths = [str(folder), path, *([str(ROOT / "python/src")] if tree else [])]
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths)), **variables}
         words = [word for given in (f"run_dir={self.run_dir}", *sets) for word in ("--set", given)]
         self.output = folder / "output"

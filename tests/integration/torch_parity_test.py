@@ -66,6 +66,9 @@ def role_of(kind: m.RoleKind, base: Path, use: str | None, **arguments: object) 
         if hasattr(role.model, name):
             setattr(role.model, name, type(getattr(role.model, name))(value))
     role.vocabulary = m.Vocabulary(size=VOCABULARY, end=1, first=2)
+    for said, name in ((role.vocabulary, "ends"), (role.model, "end_tokens")):
+        if hasattr(said, name):
+            setattr(said, name, [1])
     if use:
         role.engine = m.EngineConfig(kind=m.EngineKind.PYTHON, use=use)
         role.engine.with_ = {"device": "cpu", **{name: str(value) for name, value in arguments.items()}}
