@@ -97,7 +97,7 @@ Status CertificateFile::feed(const Record& record, const RunMetrics& metrics) {
   std::string line = to_json(line_of(metrics.last_batch()));
   line.pop_back();  // the brace
   const std::uint64_t check = hash64(line, end_.check);
-  const Status written = file_.append(fmt::format("{},\"check\":\"{:016x}\"}}\n", line, check));
+  Status written = file_.append(fmt::format("{},\"check\":\"{:016x}\"}}\n", line, check));
   end_ = {updates, file_.size(), check};  // also of a line that is missing
   return written;
 }

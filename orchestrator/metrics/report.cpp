@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <iterator>
 
 namespace temper::orchestrator {
@@ -25,7 +26,7 @@ std::string count_text(std::int64_t n) {
 }
 
 std::string count_text(double value) {
-  return count_text(static_cast<std::int64_t>(value + 0.5));
+  return count_text(std::int64_t{std::llround(value)});
 }
 
 std::string optional_text(const std::optional<double>& value) {
@@ -211,6 +212,33 @@ RunIdentity identity_of(const std::filesystem::path& run_dir) {
   return identity;
 }
 
+void write_tokens(Page& page, const Summary& s) {
+  page.title("tokens");
+  page.line("generated",
+            "{:>14}   {:>10}/s",
+            count_text(s.tokens.generated),
+            count_text(s.tokens.generated_per_s));
+  page.line("trained",
+            "{:>14}   {:>10}/s   {}/s per card",
+            count_text(s.tokens.trained),
+            count_text(s.tokens.trained_per_s),
+            count_text(s.tokens.trained_per_s_per_card));
+  page.line("effective",
+            "{:>14}   {:>10}/s",
+            count_text(s.tokens.effective),
+            count_text(s.tokens.effective_per_s));
+  page.line("wasted",
+            "{:>14}   {} responses failed",
+            count_text(s.wasted_tokens),
+            count_text(static_cast<std::int64_t>(s.groups.responses_failed)));
+  page.line("lengths",
+            "mean {:.1f}   p50 {}   p99 {}   max {}",
+            s.lengths.mean,
+            s.lengths.p50,
+            s.lengths.p99,
+            s.lengths.max);
+}
+
 }  // namespace
 
 std::string learning_text(const Summary& s) {
@@ -257,30 +285,7 @@ std::string summary_text(const Summary& s, const PredictedStates& predicted) {
             "mean {:.4f} s   longest {:.4f} s from update to engine",
             s.staleness.publish_lag_mean_s,
             s.staleness.publish_lag_max_s);
-  page.title("tokens");
-  page.line("generated",
-            "{:>14}   {:>10}/s",
-            count_text(s.tokens.generated),
-            count_text(s.tokens.generated_per_s));
-  page.line("trained",
-            "{:>14}   {:>10}/s   {}/s per card",
-            count_text(s.tokens.trained),
-            count_text(s.tokens.trained_per_s),
-            count_text(s.tokens.trained_per_s_per_card));
-  page.line("effective",
-            "{:>14}   {:>10}/s",
-            count_text(s.tokens.effective),
-            count_text(s.tokens.effective_per_s));
-  page.line("wasted",
-            "{:>14}   {} responses failed",
-            count_text(s.wasted_tokens),
-            count_text(static_cast<std::int64_t>(s.groups.responses_failed)));
-  page.line("lengths",
-            "mean {:.1f}   p50 {}   p99 {}   max {}",
-            s.lengths.mean,
-            s.lengths.p50,
-            s.lengths.p99,
-            s.lengths.max);
+  write_tokens(page, s);
   write_cards(page, s.utilization, s.slots);
   write_waits(page, s);
   write_usage(page, s);

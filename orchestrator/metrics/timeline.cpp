@@ -106,6 +106,7 @@ void Timeline::start(const SchedulerConfig& config, Time now) {
   }
   for (const auto& on_line : actors_on_) {
     std::vector<CardWait> initial;
+    initial.reserve(on_line.size());
     for (const std::size_t a : on_line)
       initial.push_back({CardState::Down, waits_[a].reason});
     lines_.emplace_back(std::move(initial));

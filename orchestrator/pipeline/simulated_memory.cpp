@@ -164,7 +164,7 @@ std::optional<std::string> nearest_change(const SimulatedPlacement& p) {
   return search.take();
 }
 
-std::string with_nearest(std::string text, const SimulatedPlacement& p) {
+std::string with_nearest(const std::string& text, const SimulatedPlacement& p) {
   const auto change = nearest_change(p);
   return text + "; nearest: " + change.value_or("none by one change");
 }

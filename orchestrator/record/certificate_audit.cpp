@@ -209,11 +209,12 @@ class Comparison {
                             ? 0
                             : static_cast<double>(sum) / static_cast<double>(batch.groups.size());
     const auto it = line.find("age_mean");
-    if (it == line.end() || !it->is_number() || std::abs(it->get<double>() - mean) > 1e-9)
+    if (it == line.end() || !it->is_number() || std::abs(it->get<double>() - mean) > 1e-9) {
       say(fmt::format("{}: age_mean is {}, by the log it is {}",
                       where,
                       it == line.end() ? "missing" : it->dump(),
                       mean));
+    }
     const json versions = line.value("versions", json::object());
     expect(where, versions, "oldest", oldest);
     expect(where, versions, "newest", newest);

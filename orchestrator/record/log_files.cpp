@@ -94,12 +94,13 @@ std::string other_format(std::string_view file) {
     return fmt::format(fmt::runtime(kEarlier), "had no chain (format 1)");
   if (is_unpacked(file))
     return fmt::format(fmt::runtime(kEarlier), "were not packed (format 2)");
-  if (const char version = version_of(file); version != '\0')
+  if (const char version = version_of(file); version != '\0') {
     return fmt::format(
         "is of log format {}, this program reads format {}; read it with the version "
         "that wrote it",
         version,
         kLogTitle[kDigit]);
+  }
   return {};
 }
 

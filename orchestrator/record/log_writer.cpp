@@ -72,7 +72,7 @@ Status LogWriter::append(std::string_view record) {
 Status LogWriter::flush() {
   if (writing_.when == LogWriting::When::Gathered)
     TEMPER_TRY_STATUS(check_named());
-  const Status status = buffer_.empty() ? Status() : file_.append(buffer_);
+  Status status = buffer_.empty() ? Status() : file_.append(buffer_);
   buffer_.clear();
   if (status) {
     written_ = position_;
