@@ -101,6 +101,12 @@ class PolicyKind(enum.IntEnum):
     SYNTHETIC = 1
 
 
+class Architecture(enum.IntEnum):
+    LLAMAFORCAUSALLM = 0
+    QWEN2FORCAUSALLM = 1
+    QWEN3FORCAUSALLM = 2
+
+
 class TaskKind(enum.IntEnum):
     ADDITION = 0
     JSONL = 1
@@ -486,16 +492,34 @@ class ModelConfig:
     hidden: int = 64
     #: Number of transformer blocks.
     layers: int = 2
-    #: Query heads; must divide `hidden`.
+    #: Query heads.
     heads: int = 4
     #: Key and value heads; must divide `heads`.
     kv_heads: int = 2
     #: Inner width of the SwiGLU layer.
     ffn: int = 192
-    #: Longest prompt plus response, in tokens.
+    #: Longest prompt plus response, in tokens. With `path`: at most, and unless given, the
+    #: folder's max_position_embeddings.
     context: int = 32
     #: Base of the rotary angles.
     rope_base: float = 10000.0
+    #: Which network, by its name in a config.json.
+    architecture: Architecture = Architecture.LLAMAFORCAUSALLM
+    #: Width of a head, an even number; unless given, hidden / heads.
+    head_dim: int | None = None
+    #: Added to the mean square of a norm.
+    norm_epsilon: float = 1e-06
+    #: Whether the embedding is the head too.
+    tie_embeddings: bool = False
+    #: Rows of the embedding; unless given, the tokens of the task's tokenizer.
+    vocabulary: int | None = None
+    #: Folder of a Hugging Face model: the run begins with its weights, all other keys of this
+    #: section but `context` are read from its config.json, and nothing is pretrained. Empty:
+    #: the base is pretrained.
+    path: str = ""
+    #: Tokens that end a response. Empty: with `path`, the eos_token_id of its
+    #: generation_config.json or config.json; else that of the task's tokenizer.
+    end_tokens: Int32Array = dataclasses.field(default_factory=no_i4)
 
     def pack(self) -> Fields:
         return {
@@ -506,6 +530,13 @@ class ModelConfig:
             5: self.ffn,
             6: self.context,
             7: self.rope_base,
+            8: int(self.architecture),
+            9: self.head_dim,
+            10: self.norm_epsilon,
+            11: self.tie_embeddings,
+            12: self.vocabulary,
+            13: self.path,
+            14: of_i4(self.end_tokens),
         }
 
     @classmethod
@@ -519,6 +550,13 @@ class ModelConfig:
             get(5, 192),
             get(6, 32),
             get(7, 10000.0),
+            Architecture(get(8, 0)),
+            get(9, None),
+            get(10, 1e-06),
+            get(11, False),
+            get(12, None),
+            get(13, ""),
+            i4(get(14, b"")),
         )
 
 
@@ -679,6 +717,11 @@ class Vocabulary:
     first: int = 2
     #: The characters, one token each, from `first` on; empty: the 256 values of a byte.
     alphabet: str = ""
+    #: All tokens that end a response, `end` first.
+    ends: Int32Array = dataclasses.field(default_factory=no_i4)
+    #: Model folder whose tokenizer says what ids mean, in place of `first` and `alphabet`;
+    #: empty: they do.
+    folder: str = ""
 
     def pack(self) -> Fields:
         return {
@@ -687,6 +730,8 @@ class Vocabulary:
             3: self.end,
             4: self.first,
             5: self.alphabet,
+            6: of_i4(self.ends),
+            7: self.folder,
         }
 
     @classmethod
@@ -698,6 +743,8 @@ class Vocabulary:
             get(3, 1),
             get(4, 2),
             get(5, ""),
+            i4(get(6, b"")),
+            get(7, ""),
         )
 
 
@@ -717,7 +764,7 @@ class RoleConfig:
     task: TaskConfig = dataclasses.field(default_factory=TaskConfig)
     #: Verifier.
     verifier: VerifierConfig = dataclasses.field(default_factory=VerifierConfig)
-    #: Safetensors file of the base checkpoint.
+    #: Folder of the base model, as Hugging Face keeps one: config.json, weights.
     base_weights: str = ""
     #: Checkpoint folder, or empty.
     resume_from: str = ""
@@ -1197,7 +1244,7 @@ class GeneratedItem:
     #: turn): such a token has log-prob 0 and is not trained; empty: all 1.
     mask: Uint8Array = dataclasses.field(default_factory=no_u1)
     #: Per token, a reward given where it was made (by an environment, at the end of a turn);
-    #: empty: none.
+    #: empty: none. They are added to what the response is judged to be worth.
     rewards: Float32Array = dataclasses.field(default_factory=no_f4)
 
     def pack(self) -> Fields:
