@@ -12,6 +12,7 @@
 #include "orchestrator/record/event_log.hpp"
 #include "orchestrator/scheduler/scheduler.hpp"
 
+#include "instant_actors.hpp"
 #include <fmt/format.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -19,7 +20,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
-#include <deque>
 #include <filesystem>
 #include <vector>
 
@@ -40,77 +40,6 @@ SchedulerConfig bench_config(std::uint64_t steps) {
   c.staleness_bound = 2;
   return c;
 }
-
-/// Actors that answer every command at once, in order.
-class InstantActors {
- public:
-  explicit InstantActors(Scheduler& scheduler, EventLog* log) : scheduler_(scheduler), log_(log) {}
-
-  std::uint64_t run(const SchedulerConfig& config) {
-    events_.push_back(event::Started{config});
-    while (!events_.empty() && !scheduler_.finished()) {
-      Record record{sequence_++, Time(Duration(sequence_)), std::move(events_.front()), {}};
-      events_.pop_front();
-      record.commands = scheduler_.on(record.event, record.time);
-      for (const Command& c : record.commands)
-        std::visit([this](const auto& x) { answer(x); }, c);
-      if (log_ != nullptr && !log_->append(record))
-        std::abort();
-    }
-    return scheduler_.progress().groups_trained;
-  }
-
- private:
-  void answer(const command::Launch& c) {
-    const bool trainer = c.actor == scheduler_.fleet().trainer();
-    events_.push_back(
-        event::ActorReady{c.actor, trainer ? std::optional(PolicyVersion(0)) : std::nullopt});
-  }
-  void answer(const command::Dispatch& c) {
-    event::Generated e{c.actor, {}};
-    for (const ResponseId r : c.responses) {
-      e.items.push_back({c.lease,
-                         r,
-                         Tokens(8),
-                         Tokens(256),
-                         {{c.version, Tokens(256)}},
-                         actors::FinishReason::Length});
-    }
-    events_.push_back(std::move(e));
-  }
-  void answer(const command::ScoreReference& c) {
-    events_.push_back(event::ReferenceScored{c.actor, c.lease});
-  }
-  void answer(const command::Judge& c) {
-    events_.push_back(event::Judged{
-        c.actor, c.lease, std::vector<event::Judged::Item>(c.responses.size(), {1.0, false})});
-  }
-  void answer(const command::Train& c) {
-    event::Trained e{c.actor, c.lease, next(c.certificate.step), {}, {}};
-    for (const auto& entry : c.certificate.groups)
-      e.groups.push_back(entry.group);
-    events_.push_back(std::move(e));
-  }
-  void answer(const command::StageWeights& c) {
-    events_.push_back(event::WeightsStaged{c.actor, c.version, ""});
-  }
-  void answer(const command::CommitWeights& c) {
-    events_.push_back(event::WeightsCommitted{c.actor, c.version, ""});
-  }
-  void answer(const command::Switch& c) {
-    events_.push_back(event::Switched{c.actor, c.action, {}, ""});
-  }
-  void answer(const command::SaveCheckpoint& c) {
-    events_.push_back(event::CheckpointSaved{c.version, ""});
-  }
-  template <class C>
-  void answer(const C&) {}
-
-  Scheduler& scheduler_;
-  EventLog* log_;
-  std::deque<Event> events_;
-  std::uint64_t sequence_ = 0;
-};
 
 void print_row(const std::string& name, std::vector<double> rates) {
   std::sort(rates.begin(), rates.end());
@@ -134,7 +63,10 @@ double scheduler_rate(const std::filesystem::path* log_path) {
     log.emplace(*std::move(created));
   }
   const RealClock clock;
-  const auto groups = InstantActors(scheduler, log ? &*log : nullptr).run(config);
+  const auto groups = InstantActors(scheduler, [&](const Record& record) {
+                        if (log && !log->append(record))
+                          std::abort();
+                      }).run(config);
   return static_cast<double>(groups) * config.responses_per_group / seconds(clock.now());
 }
 

@@ -91,12 +91,24 @@ class Look {
                               }));
     history = reader.history();
     version = reader.version();
-    add("events.log",
-        log.damaged()     ? FileState::Damaged
-        : log.torn_tail() ? FileState::Torn
-                          : FileState::Whole,
-        log.end.what);
+    const fs::path path = run_dir_.file("events.log");
+    for (std::size_t n = 1; n <= count_log_files(path); ++n) {
+      const std::string name = log_file(path, n).filename().string();
+      if (!fs::exists(log_file(path, n)))
+        add(name, FileState::Missing);
+      else if (n < log.end.file)
+        add(name, FileState::Whole);
+      else if (n > log.end.file)
+        add(name, FileState::Unchecked, "behind the damage; nothing was read of it");
+      else
+        add(name, state_of_log(), log.end.what);
+    }
     return {};
+  }
+  FileState state_of_log() const {
+    return log.damaged()     ? FileState::Damaged
+           : log.torn_tail() ? FileState::Torn
+                             : FileState::Whole;
   }
 
   void look_at_checkpoints() {
@@ -137,10 +149,12 @@ class Look {
     for (const FileSum& sum : manifest->files)
       look_at(run_dir_.root(), sum);
     // The log of a run that has ended must end where the run did.
-    const auto event_log = std::ranges::find(files, "events.log", &CheckedFile::name);
+    const std::string last =
+        log_file(run_dir_.file("events.log"), log.end.file).filename().string();
+    const auto event_log = std::ranges::find(files, last, &CheckedFile::name);
     if (event_log->state == FileState::Whole && !wrong.empty() &&
         wrong.front().starts_with("events.log"))
-      *event_log = {"events.log", FileState::Damaged, wrong.front()};
+      *event_log = {last, FileState::Damaged, wrong.front()};
   }
 
   /// What nothing proves.
@@ -201,9 +215,10 @@ void say_what_is_next(const RunDir& run_dir, const Look& look, FsckReport& repor
   }
   if (look.log.end.goes_on_at) {
     report.next = fmt::format(
-        "the run cannot go on before `temper fsck {} --repair` has mended events.log at byte {}, or "
-        "cut it off there",
+        "the run cannot go on before `temper fsck {} --repair` has mended {} at byte {}, or cut it "
+        "off there",
         run_dir.root().string(),
+        log_file(run_dir.file("events.log"), look.log.end.file).filename().string(),
         look.log.end.whole_bytes);
     return;
   }
@@ -256,15 +271,16 @@ Status repair_outputs(const RunDir& run_dir, const Look& look, std::vector<std::
 
 Status repair_run(const RunDir& run_dir, const Look& look, std::vector<std::string>& said) {
   TEMPER_TRY(const auto kept, cut_event_log(run_dir.file("events.log"), look.log));
-  if (kept) {
-    said.push_back(fmt::format("events.log is cut off at byte {}; the {} bytes behind it are {}",
-                               look.log.end.whole_bytes,
-                               look.log.end.file_bytes - look.log.end.whole_bytes,
-                               kept->filename().string()));
+  for (const fs::path& file : kept) {
+    said.push_back(
+        fmt::format("{} is cut off at byte {}; what was behind it is kept as {}",
+                    log_file(run_dir.file("events.log"), look.log.end.file).filename().string(),
+                    look.log.end.whole_bytes,
+                    file.filename().string()));
   }
   TEMPER_TRY(auto aside, set_checkpoints_aside(run_dir, look));
   std::ranges::move(aside, std::back_inserter(said));
-  if (look.log.records > 0 && (kept || !look.outputs_whole))
+  if (look.log.records > 0 && (!kept.empty() || !look.outputs_whole))
     TEMPER_TRY_STATUS(repair_outputs(run_dir, look, said));
   return {};
 }

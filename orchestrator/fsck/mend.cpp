@@ -66,36 +66,38 @@ Status overwrite(const fs::path& file,
   return {};
 }
 
+/// The header at the front of `bytes`, of the file that begins there. Returns its length; 0: it is
+/// not one bit that is wrong.
+std::size_t mend_header(std::string& bytes, const LogPosition& begin) {
+  const std::string right = log_header(begin);
+  const auto is_right = [&] { return bytes.starts_with(right); };
+  return bytes.size() >= right.size() && mend(bytes, right.size(), is_right) ? right.size() : 0;
+}
+
 /// False: the damage is more than a bit.
-Result<bool> mend_once(const fs::path& log,
+Result<bool> mend_once(const fs::path& first,
                        const LogSummary& summary,
                        std::vector<std::string>& said) {
+  const fs::path log = log_file(first, summary.end.file);
   const auto at = static_cast<std::size_t>(summary.end.whole_bytes);
   TEMPER_TRY(FileReader reader, FileReader::open(log));
   TEMPER_TRY_STATUS(reader.seek(summary.end.whole_bytes));
   std::string bytes;
   TEMPER_TRY(std::ignore, reader.read(bytes, kMostBytes));
   const std::string before = bytes;
-  std::size_t length = 0;
-  if (at == 0) {
-    const auto right = [&] { return bytes.starts_with(kLogTitle); };
-    length = bytes.size() >= kLogTitle.size() && mend(bytes, kLogTitle.size(), right)
-                 ? kLogTitle.size()
-                 : 0;
-  } else {
-    length = mend_frame(bytes, summary.hash);
-  }
+  const std::size_t length =
+      at == 0 ? mend_header(bytes, summary.position) : mend_frame(bytes, summary.position.chain);
   if (length == 0)
     return false;
   const fs::path kept = free_name(log.string() + ".damaged");
   TEMPER_TRY_STATUS(write_file_atomically(kept, std::string_view(before).substr(0, length)));
   TEMPER_TRY_STATUS(overwrite(log, at, before, bytes));
-  said.push_back(
-      fmt::format("events.log: one bit of record {}, at byte {}, is turned back; as it "
-                  "was it is kept as {}",
-                  summary.records,
-                  at,
-                  kept.filename().string()));
+  said.push_back(fmt::format(
+      "{}: one bit of record {}, at byte {}, is turned back; as it was it is kept as {}",
+      log.filename().string(),
+      summary.records,
+      at,
+      kept.filename().string()));
   return true;
 }
 

@@ -155,6 +155,8 @@ void Auditor::on_event(const event::Generated& e) {
     if (held == lease->responses.end())
       continue;
     lease->responses.erase(held);
+    if (lease->responses.empty())
+      state_.leases.erase(item.lease.value());
     ResponseState* r = response(item.response.value());
     if (r == nullptr)
       continue;

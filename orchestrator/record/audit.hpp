@@ -130,6 +130,7 @@ class Auditor {
 
   /// Its process ends: nothing that it held is in force.
   void forget(ActorId actor);
+  void forget_leases_of_none();
   void violation(const std::string& what);
   /// The largest age that the run's policy allows; none: any.
   std::optional<std::uint64_t> bound() const;

@@ -124,6 +124,18 @@ void Auditor::on_command(const command::Release& c) {
      : c.outcome == Outcome::Evicted ? state_.evicted
                                      : state_.filtered);
   state_.outstanding.erase(it);
+  if (c.outcome != Outcome::Filtered)
+    forget_leases_of_none();
+}
+
+/// A lease whose groups have all left can change nothing any more, and may never be answered.
+/// Others stay whole, as a judge names responses by their places.
+void Auditor::forget_leases_of_none() {
+  std::erase_if(state_.leases, [&](const auto& l) {
+    return l.first != state_.updating && std::ranges::none_of(l.second.responses, [&](auto r) {
+             return state_.outstanding.contains(group_of(r));
+           });
+  });
 }
 
 void Auditor::check_filtered(GroupId id, const GroupState& group) {

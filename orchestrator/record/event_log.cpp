@@ -1,6 +1,8 @@
 #include "orchestrator/record/event_log.hpp"
 
+#include "core/hash.hpp"
 #include "core/msgpack.hpp"
+#include "orchestrator/record/log_reader.hpp"
 
 #include <fmt/format.h>
 
@@ -20,26 +22,18 @@ std::string objection(const Record& record, const LogSummary& before) {
 
 }  // namespace
 
-Result<EventLog> EventLog::create(const std::filesystem::path& path, Writing writing) {
-  if (std::filesystem::exists(path)) {
-    return invalid_input(path.string() + " exists; choose another run_dir or use --resume");
-  }
-  TEMPER_TRY(AppendFile file, AppendFile::open(path));
-  TEMPER_TRY_STATUS(file.append(kLogTitle));
-  EventLog log(std::move(file));
-  log.writing_ = writing;
-  return log;
+Result<EventLog> EventLog::create(const std::filesystem::path& path, const LogWriting& writing) {
+  TEMPER_TRY(LogWriter writer, LogWriter::create(path, writing));
+  return EventLog(std::move(writer));
 }
 
-Result<EventLog> EventLog::reopen(const std::filesystem::path& path, const LogSummary& summary) {
-  TEMPER_TRY(AppendFile file, AppendFile::open(path));
-  if (file.size() != summary.end.whole_bytes) {
-    return corrupt(fmt::format("{} has {} bytes, {} were read; is another process writing it?",
-                               path.string(),
-                               file.size(),
-                               summary.end.whole_bytes));
-  }
-  EventLog log(std::move(file));
+Result<EventLog> EventLog::reopen(const std::filesystem::path& path,
+                                  const LogSummary& summary,
+                                  const LogWriting& writing) {
+  TEMPER_TRY(LogWriter writer,
+             LogWriter::reopen(
+                 path, writing, {summary.end.file, summary.end.whole_bytes, summary.position}));
+  EventLog log(std::move(writer));
   log.next_sequence_ = summary.records;
   log.last_time_ = summary.last_time;
   log.hash_ = summary.hash;
@@ -48,52 +42,37 @@ Result<EventLog> EventLog::reopen(const std::filesystem::path& path, const LogSu
 
 Status EventLog::append(const Record& record) {
   TEMPER_CHECK(record.sequence == next_sequence_, "records are appended in order");
-  if (file_)
-    TEMPER_TRY_STATUS(write(record));
+  if (writer_) {
+    encoded_.clear();
+    encode_to(encoded_, record);
+    TEMPER_TRY_STATUS(writer_->append(encoded_));
+    hash_ = hash64(encoded_, hash_);
+  }
   ++next_sequence_;
   last_time_ = record.time;
   return {};
 }
 
-Status EventLog::write(const Record& record) {
-  // The frame is built in place: a hole for the header, then the payload.
-  const std::size_t begin = buffer_.size();
-  buffer_.append(kFrameHeader, '\0');
-  encode_to(buffer_, record);
-  const std::size_t payload = buffer_.size() - begin - kFrameHeader;
-  const std::uint64_t hash = seal_frame(buffer_.data() + begin, payload, hash_);
-  if (writing_ == Writing::Through || buffer_.size() >= kGather)
-    TEMPER_TRY_STATUS(flush());
-  hash_ = hash;
-  return {};
-}
-
 Status EventLog::flush() {
-  if (writing_ == Writing::Gathered)
-    TEMPER_TRY_STATUS(check_named());
-  const Status status = buffer_.empty() ? Status() : file_->append(buffer_);
-  buffer_.clear();
-  return status;
+  return writer_ ? writer_->flush() : Status();
 }
 
 Status EventLog::sync() {
-  TEMPER_TRY_STATUS(flush());
-  return file_ ? file_->sync() : Status();
+  return writer_ ? writer_->sync() : Status();
 }
 
 Status EventLog::check_named() const {
-  return file_ ? file_->check_named() : Status();
+  return writer_ ? writer_->check_named() : Status();
 }
 
 Result<LogSummary> scan_event_log(const std::filesystem::path& path, const LogVisitor& visit) {
-  TEMPER_TRY(FrameReader reader, FrameReader::open(path));
+  TEMPER_TRY(LogReader reader, LogReader::open(path));
   LogSummary summary;
   for (;;) {
-    const std::int64_t begin = std::max<std::int64_t>(reader.position().bytes, kLogTitle.size());
-    TEMPER_TRY(const auto payload, reader.next());
-    if (!payload)
+    TEMPER_TRY(const auto bytes, reader.next());
+    if (!bytes)
       break;
-    const auto record = decode<Record>(*payload);
+    const auto record = decode<Record>(*bytes);
     const std::string wrong =
         record
             ? objection(*record, summary)
@@ -103,13 +82,16 @@ Result<LogSummary> scan_event_log(const std::filesystem::path& path, const LogVi
       break;
     }
     if (auto status = visit(*record, reader.position()); !status) {
-      return std::move(status).error().within(
-          fmt::format("{}: record {} at byte {}", path.string(), summary.records, begin));
+      return std::move(status).error().within(fmt::format("{}: record {} at byte {}",
+                                                          reader.place().file.string(),
+                                                          summary.records,
+                                                          reader.place().byte));
     }
-    summary.hash = reader.position().chain;
+    summary.hash = hash64(*bytes, summary.hash);
     summary.last_time = record->time;
     ++summary.records;
   }
+  summary.position = reader.position();
   summary.end = reader.end();
   return summary;
 }
@@ -126,23 +108,32 @@ Result<LogSummary> read_event_log(const std::filesystem::path& path,
 Error damage_error(const std::filesystem::path& path, const LogSummary& summary) {
   return corrupt(fmt::format(
       "{}: record {} is {}. Nothing was changed; `temper fsck {}` says what can be saved",
-      path.string(),
+      log_file(path, summary.end.file).string(),
       summary.records,
       summary.end.what,
       path.parent_path().string()));
 }
 
-Result<std::optional<std::filesystem::path>> cut_event_log(const std::filesystem::path& path,
-                                                           const LogSummary& summary) {
-  if (summary.end.kind == LogEnd::Kind::Whole)
-    return std::optional<std::filesystem::path>();
-  const std::filesystem::path kept = free_name(path.string() + ".cut");
-  TEMPER_TRY_STATUS(copy_tail(path, summary.end.whole_bytes, kept));
-  TEMPER_TRY(AppendFile file, AppendFile::open(path, summary.end.whole_bytes));
-  if (summary.end.whole_bytes == 0)
-    TEMPER_TRY_STATUS(file.append(kLogTitle));
-  TEMPER_TRY_STATUS(file.sync());
-  return std::optional(kept);
+Result<std::vector<std::filesystem::path>> cut_event_log(const std::filesystem::path& path,
+                                                         const LogSummary& summary) {
+  std::vector<std::filesystem::path> kept;
+  // From the last file on: whenever this ends, the log has its whole part and no gap behind that.
+  for (std::size_t n = count_log_files(path); n > summary.end.file; --n) {
+    const std::filesystem::path file = log_file(path, n);
+    if (!std::filesystem::exists(file))
+      continue;
+    kept.push_back(free_name(file.string() + ".cut"));
+    TEMPER_TRY_STATUS(rename_durably(file, kept.back()));
+  }
+  if (summary.end.whole_bytes < summary.end.file_bytes) {
+    const std::filesystem::path file = log_file(path, summary.end.file);
+    kept.push_back(free_name(file.string() + ".cut"));
+    TEMPER_TRY_STATUS(copy_tail(file, summary.end.whole_bytes, kept.back()));
+    TEMPER_TRY(AppendFile cut, AppendFile::open(file, summary.end.whole_bytes));
+    TEMPER_TRY_STATUS(cut.sync());
+  }
+  std::ranges::reverse(kept);
+  return kept;
 }
 
 }  // namespace temper::orchestrator

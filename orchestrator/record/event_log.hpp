@@ -1,14 +1,15 @@
-// events.log: every event a run's scheduler saw and every command it gave, in order. A file of
-// frames (log_frames.hpp); the payload of each is one Record in msgpack. Commands are stored beside
-// their event, so that a replay can compare and an auditor need not run the scheduler.
+// events.log: every event a run's scheduler saw and every command it gave, in order; in one file or
+// several (log_files.hpp), in frames (log_frames.hpp). The payload of each is one Record in
+// msgpack, packed (log_writer.hpp). Commands are stored beside their event, so that a replay can
+// compare and an auditor need not run the scheduler.
 //
-// What is wrong with a log is found when it is read, with the byte: a log that is torn at its end
-// can go on there; one that is damaged cannot be trusted behind the damage, and is never changed
-// without keeping what is cut off.
+// What is wrong with a log is found when it is read, with file and byte: a log that is torn at its
+// end can go on there; one that is damaged cannot be trusted behind the damage, and is never
+// changed without keeping what is cut off.
 #pragma once
 
-#include "core/files.hpp"
 #include "orchestrator/record/log_frames.hpp"
+#include "orchestrator/record/log_writer.hpp"
 #include "orchestrator/scheduler/commands.hpp"
 #include "orchestrator/scheduler/events.hpp"
 
@@ -38,7 +39,9 @@ void describe(V& v, Record& r) {
 struct LogSummary {
   std::uint64_t records = 0;
   Time last_time{};
-  std::uint64_t hash = 0;  ///< Of the last whole record.
+  /// Of what the whole records say, however they are packed.
+  std::uint64_t hash = 0;
+  LogPosition position;  ///< Behind the last whole record.
   LogEnd end;
   bool torn_tail() const { return end.kind == LogEnd::Kind::Torn; }
   bool damaged() const { return end.kind == LogEnd::Kind::Damaged; }
@@ -46,20 +49,16 @@ struct LogSummary {
 
 class EventLog {
  public:
-  /// Through: a record has reached the kernel when append() returns. Gathered: once there are
-  /// kGather bytes, or at flush(); for runs that are sooner repeated than resumed.
-  enum class Writing { Through, Gathered };
-  static constexpr std::size_t kGather = std::size_t{1} << 18;
-
-  /// Starts an empty log. Error: the file exists.
-  static Result<EventLog> create(const std::filesystem::path& path,
-                                 Writing writing = Writing::Through);
+  /// Starts an empty log. Error: there is one.
+  static Result<EventLog> create(const std::filesystem::path& path, const LogWriting& writing = {});
   /// A log that is nowhere: records are counted, nothing is encoded or written, the hash stays 0.
   /// For runs that only their observer sees.
   static EventLog unwritten() { return EventLog(std::nullopt); }
   /// Opens an existing log to go on after its last record. Requires: `summary` is of this log as it
   /// is now, which ends whole.
-  static Result<EventLog> reopen(const std::filesystem::path& path, const LogSummary& summary);
+  static Result<EventLog> reopen(const std::filesystem::path& path,
+                                 const LogSummary& summary,
+                                 const LogWriting& writing = {});
 
   /// Encodes and appends.
   /// Requires: record.sequence == next_sequence().
@@ -71,18 +70,15 @@ class EventLog {
 
   std::uint64_t next_sequence() const { return next_sequence_; }
   Time last_time() const { return last_time_; }
-  /// Chained hash of all payloads so far: equal logs, equal hash.
+  /// Chained hash of all records so far: equal logs, equal hash.
   std::uint64_t hash() const { return hash_; }
   /// After the last record. Requires: the log is written, and flushed.
-  LogPosition position() const { return {file_->size(), hash_}; }
+  LogPosition position() const { return writer_->position(); }
 
  private:
-  Status write(const Record& record);
-
-  explicit EventLog(std::optional<AppendFile> file) : file_(std::move(file)) {}
-  std::optional<AppendFile> file_;  ///< None: unwritten.
-  Writing writing_ = Writing::Through;
-  std::string buffer_;  ///< Frames that are still to be written.
+  explicit EventLog(std::optional<LogWriter> writer) : writer_(std::move(writer)) {}
+  std::optional<LogWriter> writer_;  ///< None: unwritten.
+  std::string encoded_;              ///< The last record.
   std::uint64_t next_sequence_ = 0;
   Time last_time_{};
   std::uint64_t hash_ = 0;
@@ -102,9 +98,10 @@ Result<LogSummary> read_event_log(const std::filesystem::path& path,
 /// "PATH: damaged at ...; what to do"
 Error damage_error(const std::filesystem::path& path, const LogSummary& summary);
 
-/// Takes off what follows the whole part of the log and keeps it in a file of its own, beside the
-/// log: `events.log.cut-1`, -2, ... The result is that file; none: nothing follows.
-Result<std::optional<std::filesystem::path>> cut_event_log(const std::filesystem::path& path,
-                                                           const LogSummary& summary);
+/// Takes off what follows the whole part of the log and keeps it beside the log: the rest of the
+/// file in which that ends as `events.log.cut-1`, -2, ..., and each file behind it under its own
+/// name with `.cut-1`, -2, ... The result is those files, in order; none: nothing follows.
+Result<std::vector<std::filesystem::path>> cut_event_log(const std::filesystem::path& path,
+                                                         const LogSummary& summary);
 
 }  // namespace temper::orchestrator

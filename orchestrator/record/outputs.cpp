@@ -38,8 +38,8 @@ std::vector<std::string> check_outputs(const fs::path& run_dir, const LogSummary
   const auto hash = manifest->facts.find(kLogHash);
   if (hash == manifest->facts.end() || hash->second != log.hash) {
     wrong.push_back(fmt::format(
-        "events.log does not end as it did when the run ended: of {} bytes {} are whole, and the "
-        "log hash is {:016x}",
+        "events.log does not end as it did when the run ended: of the {} bytes of its last file {} "
+        "are whole, and the log hash is {:016x}",
         log.end.file_bytes,
         log.end.whole_bytes,
         log.hash));

@@ -12,7 +12,7 @@
 #pragma once
 
 #include "core/manifest.hpp"
-#include "orchestrator/record/log_frames.hpp"
+#include "orchestrator/record/log_files.hpp"
 #include "orchestrator/run/payload_store.hpp"
 
 #include <filesystem>

@@ -7,6 +7,22 @@
 #include <iterator>
 
 namespace temper::orchestrator {
+
+Result<bool> has_finished(const std::filesystem::path& log) {
+  bool finished = false;
+  TEMPER_TRY(const LogSummary read,
+             scan_event_log(log, [&](const Record& record, const LogPosition&) {
+               if (std::holds_alternative<event::Resumed>(record.event))
+                 finished = false;
+               for (const Command& command : record.commands) {
+                 if (const auto* finish = std::get_if<command::Finish>(&command))
+                   finished = finish->ok;
+               }
+               return Status();
+             }));
+  return finished && !read.damaged();
+}
+
 std::string way_text(const std::optional<Checkpoint>& checkpoint, PolicyVersion version) {
   const std::uint64_t to = checkpoint ? checkpoint->state.version.value() : 0;
   const std::uint64_t again = version.value() > to ? version.value() - to : 0;
@@ -48,9 +64,9 @@ Result<std::vector<std::string>> prepare_resume(const RunDir& run_dir,
   TEMPER_TRY(const ResumePoint point, find_resume_point(run_dir, config));
   std::vector<std::string> said;
   TEMPER_TRY(const auto kept, cut_event_log(run_dir.file("events.log"), point.log));
-  if (kept) {
+  for (const std::filesystem::path& file : kept) {
     said.push_back(fmt::format(
-        "events.log: {}; cut off and kept as {}", point.log.end.what, kept->filename().string()));
+        "events.log: {}; cut off and kept as {}", point.log.end.what, file.filename().string()));
   }
   TEMPER_TRY(auto aside, clear_way(run_dir.checkpoints(), point.way));
   std::ranges::move(aside, std::back_inserter(said));

@@ -44,7 +44,7 @@ StoredRun::StoredRun(const StoredRunOptions& options) : config_(config_of(option
 }
 
 void StoredRun::play(const StoredRunOptions& options) {
-  EventLog events = EventLog::create(log()).value();
+  EventLog events = EventLog::create(log(), {.file_bytes = options.log_file_bytes}).value();
   auto recorder = RunRecorder::create(root()).value();
   Replay replay;
   std::uint64_t last = UINT64_MAX;

@@ -2,6 +2,7 @@
 // its checkpoints, and all that is made from the log.
 #pragma once
 
+#include "orchestrator/record/event_log.hpp"
 #include "orchestrator/run/run_dir.hpp"
 #include "orchestrator/scheduler/events.hpp"
 #include "tests/support/temporary_folder.hpp"
@@ -17,7 +18,8 @@ struct StoredRunOptions {
   std::uint64_t checkpoint_every = 1;
   std::int32_t keep = 2;
   /// The process was killed so many records after the last checkpoint; none: the run ended.
-  std::optional<std::uint64_t> killed_after;
+  std::optional<std::uint64_t> killed_after = {};
+  std::int64_t log_file_bytes = kLogFileBytes;  ///< As of LogWriting.
 };
 
 class StoredRun {
@@ -27,12 +29,15 @@ class StoredRun {
   RunDir dir() const { return RunDir(folder_.path()); }
   const std::filesystem::path& root() const { return folder_.path(); }
   std::filesystem::path log() const { return root() / "events.log"; }
+  /// The n-th file of the log, from 1 on.
+  std::filesystem::path log_file(std::size_t n) const { return orchestrator::log_file(log(), n); }
+  std::size_t log_files() const { return count_log_files(log()); }
   const SchedulerConfig& config() const { return config_; }
   /// The whole checkpoints, the newest first.
   std::vector<FoundCheckpoint> checkpoints() const { return dir().checkpoints().find(); }
   /// The n-th newest, 0 the newest.
   std::filesystem::path checkpoint(std::size_t n) const { return checkpoints().at(n).folder; }
-  /// Where records end in the log, from its title on.
+  /// Where records end in the log, from its header on.
   const std::vector<LogPosition>& positions() const { return positions_; }
 
  private:

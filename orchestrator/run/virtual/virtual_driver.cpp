@@ -57,8 +57,9 @@ Result<std::unique_ptr<VirtualDriver>> VirtualDriver::create(
     RunObserver observer,
     const Log& log,
     std::unique_ptr<ContentSource> content) {
-  auto events = options.log.empty() ? Result<EventLog>(EventLog::unwritten())
-                                    : EventLog::create(options.log, EventLog::Writing::Gathered);
+  auto events = options.log.empty()
+                    ? Result<EventLog>(EventLog::unwritten())
+                    : EventLog::create(options.log, {.when = LogWriting::When::Gathered});
   if (!events)
     return std::move(events).error();
   std::unique_ptr<VirtualDriver> driver(new VirtualDriver(

@@ -186,9 +186,9 @@ TEST(Fsck, RepairTurnsFlippedBitsBackWhereverTheyAre) {
   const StoredRun run(kKilled);
   const auto before = content(run.root());
   const auto third = static_cast<std::size_t>(run.positions()[3].bytes);
-  flip(run.log(), 3);                                                        // the title
-  flip(run.log(), third + 1);                                                // a length
-  flip(run.log(), static_cast<std::size_t>(run.positions()[5].bytes) + 40);  // a record
+  flip(run.log(), 3);                                                                  // the title
+  flip(run.log(), third + 1);                                                          // a length
+  flip(run.log(), static_cast<std::size_t>(run.positions()[5].bytes) + kFrameHeader);  // a record
   flip(run.root() / "config.yaml", 7);
   flip(run.checkpoint(0) / "orchestrator.msgpack", 11);
   const FsckReport report = check_run(run.root(), Repair::Yes).value();
@@ -202,8 +202,8 @@ TEST(Fsck, RepairTurnsFlippedBitsBackWhereverTheyAre) {
 TEST(Fsck, RepairCutsALogOffAtItsDamageAndKeepsEverything) {
   const StoredRun run(kKilled);
   const auto byte = static_cast<std::size_t>(run.positions()[record_of(run, 0) - 1].bytes);
-  flip(run.log(), byte + 20);
-  flip(run.log(), byte + 21);
+  flip(run.log(), byte + kFrameHeader);
+  flip(run.log(), byte + kFrameHeader + 1);
   const std::string before = read_file(run.log()).value();
   const fs::path newest = run.checkpoint(0), older = run.checkpoint(1);
   EXPECT_FALSE(check_run(run.root(), Repair::No)->resumable);

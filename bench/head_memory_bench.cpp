@@ -1,0 +1,133 @@
+// Whether the head of a run stays small: a scheduler, its log, and all files that are made from it
+// (metrics, certificates, trace), with actors that answer at once. Prints the resident memory after
+// each tenth power of updates, and its ratio to that after 10^4, which is asked to be at most 1.1;
+// then what an audit of that log needs, in a process of its own, and the bytes of the log for each
+// response. The first argument is the number of updates (100000).
+#include "core/clock.hpp"
+#include "core/files.hpp"
+#include "orchestrator/metrics/recorder.hpp"
+#include "orchestrator/record/audit_run.hpp"
+
+#include "instant_actors.hpp"
+#include <fmt/format.h>
+#include <malloc.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+
+namespace temper::orchestrator {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::int32_t kGroups = 4, kResponses = 4;
+
+SchedulerConfig bench_config(std::uint64_t steps) {
+  SchedulerConfig c;
+  c.actors = {{"rollout-0", actors::RoleKind::Rollout, {CardId(0)}, 16},
+              {"rollout-1", actors::RoleKind::Rollout, {CardId(1)}, 16},
+              {"reference-0", actors::RoleKind::Reference, {CardId(2)}, 0},
+              {"reward-0", actors::RoleKind::Reward, {CardId(3)}, 0},
+              {"trainer", actors::RoleKind::Trainer, {CardId(4)}, 0}};
+  c.steps = steps;
+  c.groups_per_update = kGroups;
+  c.responses_per_group = kResponses;
+  c.staleness_bound = 2;
+  c.checkpoint_every = 100;
+  return c;
+}
+
+double resident_mb() {
+  const std::string statm = read_file("/proc/self/statm").value_or("0 0");
+  const auto pages = std::strtol(statm.c_str() + statm.find(' '), nullptr, 10);
+  return static_cast<double>(pages * sysconf(_SC_PAGESIZE)) / 1e6;
+}
+
+void run(const fs::path& folder, std::uint64_t steps) {
+  const SchedulerConfig config = bench_config(steps);
+  Scheduler scheduler;
+  EventLog log = EventLog::create(folder / "events.log").value();
+  const auto recorder = RunRecorder::create(folder, TraceForm::Gzip).value();
+  std::uint64_t next = std::min<std::uint64_t>(steps, 1000);
+  double at_ten_thousand = 0;
+  const RealClock clock;
+  InstantActors actors(
+      scheduler,
+      [&](const Record& record) {
+        if (!log.append(record))
+          std::abort();
+        recorder->feed(record);
+        const auto* trained = std::get_if<event::Trained>(&record.event);
+        if (trained == nullptr || trained->version.value() != next)
+          return;
+        malloc_trim(0);
+        const double now = resident_mb();
+        if (next == 10000)
+          at_ten_thousand = now;
+        fmt::print("{:>10} {:>10.1f} {:>8} {:>12.0f}\n",
+                   next,
+                   now,
+                   at_ten_thousand > 0 ? fmt::format("{:.3f}", now / at_ten_thousand) : "",
+                   static_cast<double>(next) / seconds(clock.now()));
+        std::fflush(stdout);
+        next *= 10;
+      },
+      std::chrono::milliseconds(1));
+  actors.report_spans();
+  actors.run(config);
+  if (!recorder->close({"bench", 1, log.hash(), true}))
+    std::abort();
+}
+
+/// The peak of a process that does nothing else.
+void audit(const fs::path& folder) {
+  const pid_t child = fork();
+  if (child == 0) {
+    const auto report = audit_run(folder);
+    for (const std::string& violation : report ? report->violations : std::vector<std::string>())
+      fmt::print(stderr, "{}\n", violation);
+    _exit(report && report->violations.empty() ? 0 : 1);
+  }
+  int status = 0;
+  struct rusage usage {};
+  if (child < 0 || wait4(child, &status, 0, &usage) != child)
+    std::abort();
+  fmt::print("audit: {}, peak {:.1f} MB\n",
+             status == 0 ? "clean" : "NOT CLEAN",
+             static_cast<double>(usage.ru_maxrss) * 1024 / 1e6);
+}
+
+}  // namespace
+}  // namespace temper::orchestrator
+
+int main(int argc, char** argv) {
+  using namespace temper::orchestrator;
+  const std::uint64_t steps = argc > 1 ? std::strtoull(argv[1], nullptr, 10) : 100000;
+  const fs::path folder = fs::temp_directory_path() / fmt::format("head-memory-{}", getpid());
+  fs::create_directories(folder);
+  fmt::print("   updates  memory MB    ratio    updates/s\n");
+  std::fflush(stdout);
+  const pid_t child = fork();  // so that the audit begins small
+  if (child == 0) {
+    run(folder, steps);
+    std::fflush(stdout);
+    _exit(0);
+  }
+  int status = 0;
+  if (child < 0 || waitpid(child, &status, 0) != child || status != 0)
+    std::abort();
+  audit(folder);
+  std::uintmax_t bytes = 0;
+  const std::size_t files = count_log_files(folder / "events.log");
+  for (std::size_t n = 1; n <= files; ++n)
+    bytes += fs::file_size(log_file(folder / "events.log", n));
+  fmt::print("log: {} files, {:.1f} bytes per response\n",
+             files,
+             static_cast<double>(bytes) / static_cast<double>(steps * kGroups * kResponses));
+  fs::remove_all(folder);
+}

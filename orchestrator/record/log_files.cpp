@@ -1,0 +1,106 @@
+#include "orchestrator/record/log_files.hpp"
+
+#include "core/hash.hpp"
+#include "orchestrator/record/log_frames.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+
+namespace temper::orchestrator {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kDigit = kLogTitle.size() - 1;  ///< Of the version, in the title.
+constexpr std::size_t kChecked = kLogHeader - sizeof(std::uint64_t);
+
+bool is_sealed(std::string_view header) {
+  std::uint64_t check = 0;
+  std::memcpy(&check, header.data() + kChecked, sizeof check);
+  return hash64(header.substr(0, kChecked)) == check;
+}
+
+/// Frames as they were before they had chains: u32 length | u32 check | payload.
+bool is_without_chain(std::string_view file) {
+  constexpr std::size_t kOldHeader = 8;
+  if (file.size() < kOldHeader)
+    return false;
+  std::uint32_t length = 0, check = 0;
+  std::memcpy(&length, file.data(), sizeof length);
+  std::memcpy(&check, file.data() + 4, sizeof check);
+  if (length == 0 || file.size() - kOldHeader < length)
+    return false;
+  return static_cast<std::uint32_t>(hash64(file.substr(kOldHeader, length))) == check;
+}
+
+/// A title without more, and a frame behind it.
+bool is_unpacked(std::string_view file) {
+  constexpr std::string_view kUnpacked = "temperL2";
+  return file.starts_with(kUnpacked) && parse_header(file.substr(kUnpacked.size()));
+}
+
+/// The version, where the header is right with that version in its title.
+char version_of(std::string_view file) {
+  const bool ours = file.size() >= kLogHeader && file.starts_with(kLogTitle.substr(0, kDigit));
+  return ours && file[kDigit] != kLogTitle[kDigit] && is_sealed(file.substr(0, kLogHeader))
+             ? file[kDigit]
+             : '\0';
+}
+
+}  // namespace
+
+std::string log_header(const LogPosition& begin) {
+  std::string header(kLogHeader, '\0');
+  std::memcpy(header.data(), kLogTitle.data(), kLogTitle.size());
+  std::memcpy(header.data() + 8, &begin.bytes, sizeof begin.bytes);
+  std::memcpy(header.data() + 16, &begin.chain, sizeof begin.chain);
+  const std::uint64_t check = hash64(std::string_view(header).substr(0, kChecked));
+  std::memcpy(header.data() + kChecked, &check, sizeof check);
+  return header;
+}
+
+fs::path log_file(const fs::path& log, std::size_t n) {
+  return n <= 1 ? log : fs::path(fmt::format("{}.{}", log.string(), n));
+}
+
+std::size_t count_log_files(const fs::path& log) {
+  std::error_code error;
+  std::size_t last = fs::exists(log, error) ? 1 : 0;
+  const std::string prefix = log.filename().string() + ".";
+  const fs::path folder = log.has_parent_path() ? log.parent_path() : fs::path(".");
+  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
+    const std::string name = it->path().filename().string();
+    std::size_t n = 0;
+    if (!name.starts_with(prefix))
+      continue;
+    const auto [rest, wrong] =
+        std::from_chars(name.data() + prefix.size(), name.data() + name.size(), n);
+    // Only names that we give: no "events.log.02".
+    if (wrong == std::errc() && rest == name.data() + name.size() && n >= 2 &&
+        log_file(log, n).filename() == name)
+      last = std::max(last, n);
+  }
+  return last;
+}
+
+std::string other_format(std::string_view file) {
+  constexpr const char* kEarlier =
+      "was written by an earlier version, whose records {}; read it with "
+      "that version";
+  if (is_without_chain(file))
+    return fmt::format(fmt::runtime(kEarlier), "had no chain (format 1)");
+  if (is_unpacked(file))
+    return fmt::format(fmt::runtime(kEarlier), "were not packed (format 2)");
+  if (const char version = version_of(file); version != '\0')
+    return fmt::format(
+        "is of log format {}, this program reads format {}; read it with the version "
+        "that wrote it",
+        version,
+        kLogTitle[kDigit]);
+  return {};
+}
+
+}  // namespace temper::orchestrator

@@ -1,0 +1,91 @@
+#include "orchestrator/record/log_writer.hpp"
+
+#include "orchestrator/record/log_frames.hpp"
+
+#include <fmt/format.h>
+
+namespace temper::orchestrator {
+
+Result<LogWriter> LogWriter::create(const std::filesystem::path& log, const LogWriting& writing) {
+  if (count_log_files(log) > 0)
+    return invalid_input(log.string() + " exists; choose another run_dir or use --resume");
+  TEMPER_TRY(AppendFile file, AppendFile::open(log));
+  LogWriter writer(log, writing, std::move(file));
+  TEMPER_TRY_STATUS(writer.begin_file());
+  return writer;
+}
+
+Result<LogWriter> LogWriter::reopen(const std::filesystem::path& log,
+                                    const LogWriting& writing,
+                                    const End& end) {
+  const std::filesystem::path path = log_file(log, end.file);
+  TEMPER_TRY(AppendFile file, AppendFile::open(path));
+  if (file.size() != end.bytes || count_log_files(log) > end.file) {
+    return corrupt(
+        fmt::format("{} does not end at byte {}, where it did when it was read; is another process "
+                    "writing it?",
+                    path.string(),
+                    end.bytes));
+  }
+  LogWriter writer(log, writing, std::move(file));
+  writer.n_ = end.file;
+  writer.position_ = writer.written_ = end.position;
+  if (end.bytes == 0)
+    TEMPER_TRY_STATUS(writer.begin_file());
+  return writer;
+}
+
+Status LogWriter::begin_file() {
+  TEMPER_TRY_STATUS(file_.append(log_header(position_)));
+  position_.bytes += static_cast<std::int64_t>(kLogHeader);
+  written_ = position_;
+  begins_ = true;
+  return {};
+}
+
+/// Only once this one is on the disk: so no crash leaves a gap between files.
+Status LogWriter::next_file() {
+  TEMPER_TRY_STATUS(sync());
+  TEMPER_TRY(file_, AppendFile::open(log_file(log_, n_ + 1)));
+  ++n_;
+  return begin_file();
+}
+
+Status LogWriter::append(std::string_view record) {
+  if (file_.size() + static_cast<std::int64_t>(buffer_.size()) >= writing_.file_bytes)
+    TEMPER_TRY_STATUS(next_file());
+  if (begins_)
+    packer_.begin();
+  // The frame is built in place: a hole for the header, then the payload.
+  const std::size_t begin = buffer_.size();
+  buffer_.append(kFrameHeader, '\0');
+  packer_.pack(record, buffer_);
+  const std::span<char> frame = std::span(buffer_).subspan(begin);
+  position_.chain = seal_frame(frame, begins_, position_.chain);
+  position_.bytes += static_cast<std::int64_t>(frame.size());
+  begins_ = false;
+  if (writing_.when == LogWriting::When::Through || buffer_.size() >= kGather)
+    return flush();
+  return {};
+}
+
+Status LogWriter::flush() {
+  if (writing_.when == LogWriting::When::Gathered)
+    TEMPER_TRY_STATUS(check_named());
+  const Status status = buffer_.empty() ? Status() : file_.append(buffer_);
+  buffer_.clear();
+  if (status) {
+    written_ = position_;
+  } else {
+    position_ = written_;
+    begins_ = true;  // what was packed is not there to refer to
+  }
+  return status;
+}
+
+Status LogWriter::sync() {
+  TEMPER_TRY_STATUS(flush());
+  return file_.sync();
+}
+
+}  // namespace temper::orchestrator
