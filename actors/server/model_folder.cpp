@@ -44,16 +44,24 @@ class Pieces {
  public:
   explicit Pieces(const Header& header) : header_(header) {}
 
-  /// Rows [0, rows[0]), [rows[0], rows[0] + rows[1]), ... of `from`, each under its name.
+  /// Rows [0, rows[0]), [rows[0], rows[0] + rows[1]), ... of `from`, each under its name. An image
+  /// without `from` has them under these names already.
   Status cut(const std::string& from,
              const std::vector<std::pair<std::string, std::int64_t>>& parts,
              std::int64_t width) {
-    std::int64_t rows = 0;
-    for (const auto& part : parts)
-      rows += part.second;
     const std::int64_t row_bytes = (width == 0 ? 1 : width) * std::int64_t{sizeof(float)};
-    TEMPER_TRY(std::span<const std::byte> bytes, bytes_of(from, rows * row_bytes));
+    std::span<const std::byte> bytes;
+    const bool fused = header_.tensors.contains(from);
+    if (fused) {
+      std::int64_t rows = 0;
+      for (const auto& part : parts)
+        rows += part.second;
+      TEMPER_TRY(bytes, bytes_of(from, rows * row_bytes));
+    }
     for (const auto& [name, count] : parts) {
+      if (!fused) {
+        TEMPER_TRY(bytes, bytes_of(name, count * row_bytes));
+      }
       const auto size = static_cast<std::size_t>(count * row_bytes);
       std::vector<std::int64_t> shape{count};
       if (width != 0)
@@ -85,7 +93,7 @@ class Pieces {
   std::vector<Piece> pieces_;
 };
 
-/// The tensors of the policy, fused as the network has them, under the names of a Llama.
+/// The tensors of the policy, fused as our network has them or not, under the names of a Llama.
 Result<std::vector<Piece>> llama_tensors(const Header& header, const FolderModel& model) {
   const ModelConfig& m = model.shape;
   const std::int64_t d = m.hidden;

@@ -67,6 +67,7 @@ Result<std::unique_ptr<Server>> Server::create(ServerOptions options,
 
 Result<ServerVersion> Server::write(PolicyVersion version, std::span<const std::byte> image) {
   // The hash: a run that goes back to a checkpoint makes other weights of the same number.
+  const Time begin = clock_->now();
   ServerVersion written;
   written.label = fmt::format("v{}-{:016x}", version, hash64(image));
   written.folder = folder_ / written.label;
@@ -74,17 +75,24 @@ Result<ServerVersion> Server::write(PolicyVersion version, std::span<const std::
     TEMPER_TRY(written.canary, canary_of(image));
   }
   TEMPER_TRY(written.bytes, write_model_folder(written.folder, image, options_.model));
+  written.writing = clock_->now() - begin;
   return written;
 }
 
-void Server::remove_others(const std::vector<std::string>& kept) {
-  // In a folder that others use too, they may still need what we do not.
+void Server::remove_old(const std::string& current, const std::string& first) {
+  constexpr std::size_t kKept = 4;
+  std::error_code ignored;
+  recent_.push_back(current);
+  if (recent_.size() > kKept) {
+    if (recent_.front() != first && recent_.front() != current)
+      fs::remove_all(folder_ / recent_.front(), ignored);
+    recent_.pop_front();
+  }
   if (!own_folder_)
     return;
-  std::error_code ignored;
   for (const auto& entry : fs::directory_iterator(folder_, ignored)) {
     const std::string name = entry.path().filename().string();
-    if (name.starts_with('v') && std::ranges::find(kept, name) == kept.end())
+    if (name.starts_with('v') && name != current && name != first)
       fs::remove_all(entry.path(), ignored);
   }
 }

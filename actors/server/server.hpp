@@ -10,6 +10,7 @@
 #include "core/log.hpp"
 #include "core/temporary_folder.hpp"
 
+#include <deque>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -34,6 +35,7 @@ struct ServerVersion {
   std::string label;
   std::filesystem::path folder;
   Bytes bytes;  ///< Written for it; 0 where another had done so.
+  Duration writing{};
   std::optional<Canary> canary;
 };
 
@@ -46,8 +48,9 @@ class Server {
 
   /// Writes an image into a folder named by its label.
   Result<ServerVersion> write(PolicyVersion version, std::span<const std::byte> image);
-  /// Removes what write() wrote and `kept` does not name.
-  void remove_others(const std::vector<std::string>& kept);
+  /// Removes versions that are no longer needed, now that `current` is: of a folder of its own all
+  /// but `current` and `first`; of one that others use too what was current long ago.
+  void remove_old(const std::string& current, const std::string& first);
 
   /// One look: finds the address again, starts the process if it is ours and not there (with the
   /// weights of `model`), asks for its health. False: not now. Error: it cannot be this server
@@ -85,6 +88,7 @@ class Server {
   std::unique_ptr<ServerApi> api_;
   std::filesystem::path folder_;
   std::optional<TemporaryFolder> own_folder_;
+  std::deque<std::string> recent_;  ///< Labels that were current, the newest last.
   std::optional<ServerProcess> process_;
   std::unique_ptr<HttpClient> data_, control_;
   std::optional<Url> data_url_, control_url_;

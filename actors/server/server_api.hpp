@@ -96,11 +96,6 @@ class ServerApi {
   virtual ServerCall resume() const = 0;
   virtual ServerCall version() const = 0;
   virtual Result<std::string> read_version(std::string_view body) const = 0;
-  /// Gives back memory, to be asked for while nothing runs: the cache, or the weights too.
-  enum class Memory { Cache, CacheAndWeights };
-  virtual ServerCall release(Memory what) const = 0;
-  virtual ServerCall regain(Memory what) const = 0;
-
   virtual ServerLoad read_load(std::string_view metrics) const = 0;
 
  protected:

@@ -120,13 +120,6 @@ class SglangApi final : public ServerApi {
     return version.get<std::string>();
   }
 
-  ServerCall release(Memory what) const override {
-    return {"POST", "/release_memory_occupation", tags(what)};
-  }
-  ServerCall regain(Memory what) const override {
-    return {"POST", "/resume_memory_occupation", tags(what)};
-  }
-
   ServerLoad read_load(std::string_view metrics) const override {
     return {metric(metrics, "sglang:num_running_reqs").value_or(0),
             metric(metrics, "sglang:num_queue_reqs").value_or(0),
@@ -135,10 +128,6 @@ class SglangApi final : public ServerApi {
   }
 
  private:
-  static std::string tags(Memory what) {
-    return what == Memory::Cache ? R"({"tags":["kv_cache"]})" : R"({"tags":["weights"]})";
-  }
-
   static Result<nlohmann::json> meta_of(const nlohmann::json& answer) {
     nlohmann::json meta = answer.value("meta_info", nlohmann::json());
     if (!meta.is_object())

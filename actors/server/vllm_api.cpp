@@ -139,15 +139,6 @@ class VllmApi final : public ServerApi {
     return version.get<std::string>();
   }
 
-  // Level 1 keeps a copy of the weights in host memory; level 2 drops them, and the next load
-  // brings new ones.
-  ServerCall release(Memory what) const override {
-    return {"POST", what == Memory::Cache ? "/sleep?level=1" : "/sleep?level=2", {}};
-  }
-  ServerCall regain(Memory what) const override {
-    return {"POST", what == Memory::Cache ? "/wake_up?tags=kv_cache" : "/wake_up?tags=weights", {}};
-  }
-
   ServerLoad read_load(std::string_view metrics) const override {
     return {metric(metrics, "vllm:num_requests_running").value_or(0),
             metric(metrics, "vllm:num_requests_waiting").value_or(0),

@@ -169,6 +169,11 @@ void check_engines(const PipelineConfig& c, Rules& rules) {
   check_engine(c, "reference", c.reference.engine, c.reference.replicas, rules);
   check_engine(c, "reward", c.reward.engine, c.reward.replicas, rules);
   rules.require(
+      !actors::is_server(c.rollout.engine.kind) || c.placement.mode == PlacementMode::Separate,
+      {"rollout.engine.kind", "placement.mode"},
+      fmt::format("an inference server keeps its cards: use `mode: separate`, found `{}`",
+                  name_of(c.placement.mode)));
+  rules.require(
       c.verifier.kind != actors::VerifierKind::Python || c.hardware == HardwareKind::Local,
       {"verifier.kind", "hardware"},
       "`python` works on `hardware: local`");

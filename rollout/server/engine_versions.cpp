@@ -11,6 +11,8 @@ namespace {
 using actors::ServerVersion;
 
 constexpr Duration kLookEvery = std::chrono::milliseconds(200);
+/// After a pause, what it ended has come back by then.
+constexpr Duration kEndedBy = std::chrono::milliseconds(50);
 
 }  // namespace
 
@@ -49,7 +51,7 @@ Status HttpEngine::commit(PolicyVersion version) {
   version_ = version;
   current_ = std::move(next);
   state_ = State::Working;
-  server_->remove_others({current_->label, first_.label});
+  server_->remove_old(current_->label, first_.label);
   return {};
 }
 
@@ -64,14 +66,16 @@ Status HttpEngine::bring(const ServerVersion& next, const std::optional<actors::
       const auto text = [](const std::optional<double>& x) {
         return x ? fmt::format("{:.2e}", *x) : std::string("none");
       };
+      const auto took = [](Duration d) { return fmt::format("{:.1f}ms", seconds(d) * 1e3); };
       server_->log().info("version committed",
                           {{"label", next.label},
                            {"bytes", next.bytes.count()},
-                           {"pause", to_text(report.pause)},
-                           {"drain", to_text(report.drain)},
-                           {"load", to_text(report.load)},
-                           {"resume", to_text(report.resume)},
-                           {"check", to_text(report.check)},
+                           {"write", took(next.writing)},
+                           {"pause", took(report.pause)},
+                           {"drain", took(report.drain)},
+                           {"load", took(report.load)},
+                           {"resume", took(report.resume)},
+                           {"check", took(report.check)},
                            {"attempts", report.attempts},
                            {"canary", text(report.canary_distance)},
                            {"sampled", text(report.sampled_distance)}});
@@ -88,13 +92,14 @@ Status HttpEngine::bring(const ServerVersion& next, const std::optional<actors::
   }
 }
 
-/// Every answer comes, or its connection is closed.
+/// Every answer comes, or its connection is closed. What came to the server during the pause waits
+/// in it, and is ended by name.
 void HttpEngine::drain() {
   const Time begin = now();
   bool asked = false;
   while (responses_.under_way() > 0 && now() - begin < options_.drain) {
     collect(kAnswerPatience);
-    if (!asked && now() - begin > options_.drain / 4) {
+    if (!asked && now() - begin > kEndedBy) {
       asked = true;
       abort(responses_.ids_under_way());
     }
@@ -154,7 +159,8 @@ Status HttpEngine::recover() {
     TEMPER_TRY_STATUS(bring(*current_, std::nullopt));
   state_ = State::Working;
   server_->log().info("server back",
-                      {{"away", to_text(now() - away_since_)}, {"outages", waste_.outages}});
+                      {{"away", fmt::format("{:.1f}s", seconds(now() - away_since_))},
+                       {"outages", waste_.outages}});
   return {};
 }
 
@@ -167,13 +173,13 @@ Status HttpEngine::require_idle(std::string_view what) const {
 }
 
 Status HttpEngine::free_kv() {
-  return Error{ErrorCode::Unsupported, "a server's memory is not given back yet"};
+  return Error{ErrorCode::Unsupported, "an inference server keeps its memory"};
 }
 Status HttpEngine::allocate_kv() {
   return require_idle("allocate_kv");
 }
 Status HttpEngine::free_weights() {
-  return Error{ErrorCode::Unsupported, "a server's memory is not given back yet"};
+  return Error{ErrorCode::Unsupported, "an inference server keeps its memory"};
 }
 EngineMemory HttpEngine::memory() const {
   return {};
