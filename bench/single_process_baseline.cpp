@@ -59,14 +59,14 @@ class Loop {
     return result;
   }
 
-  static Result<std::unique_ptr<Loop>> make(const Options& options, const std::string& image) {
+  static Result<std::unique_ptr<Loop>> make(const Options& options, const actors::Weights& base) {
     std::unique_ptr<Loop> loop(new Loop(options));
     TEMPER_TRY(loop->source_, actors::make_prompt_source(options.base.task, options.base.seed));
     const std::int32_t vocabulary = loop->tokenizer_.vocabulary();
     rollout::TorchEngineOptions r;
     r.model = options.base.model;
     r.vocabulary = vocabulary;
-    r.end_token = loop->tokenizer_.end();
+    r.end_tokens = {loop->tokenizer_.end()};
     r.sampling = options.sampling;
     r.seed = options.base.seed;
     r.concurrency = options.concurrency;
@@ -79,13 +79,12 @@ class Loop {
     t.longest_response = options.sampling.max_new_tokens;
     t.temperature = options.sampling.temperature;
     t.seed = options.base.seed;
-    const auto bytes = std::as_bytes(std::span(image));
-    TEMPER_TRY(loop->trainer_, trainer::make_torch_engine(t, bytes));
+    loop->trainer_ = trainer::make_torch_engine(t, base.clone());
     actors::TorchReferenceOptions f;
     f.model = options.base.model;
     f.vocabulary = vocabulary;
     f.temperature = options.sampling.temperature;
-    TEMPER_TRY(loop->reference_, actors::make_torch_reference(f, bytes));
+    loop->reference_ = actors::make_torch_reference(f, base.clone());
     TEMPER_TRY_STATUS(loop->load_weights());
     return loop;
   }
@@ -198,13 +197,17 @@ Result<actors::PretrainResult> make_base(const Options& options) {
   const std::filesystem::path folder = options.cache;
   const auto path = folder / (actors::pretrain_key(options.base) + ".safetensors");
   if (!options.cache.empty() && std::filesystem::exists(path)) {
-    actors::PretrainResult result;
-    TEMPER_TRY(result.image, read_file(path));
-    return result;
+    TEMPER_TRY(const std::string image, read_file(path));
+    const auto tokenizer = actors::Tokenizer::for_task(options.base.task);
+    TEMPER_TRY(const auto layout,
+               actors::Layout::make(options.base.model, tokenizer.vocabulary()));
+    TEMPER_TRY(auto weights,
+               actors::Weights::from_image(layout, std::as_bytes(std::span(image))));
+    return actors::PretrainResult{std::move(weights), {}};
   }
   TEMPER_TRY(actors::PretrainResult result, actors::pretrain(options.base, {}));
   if (!options.cache.empty())
-    TEMPER_TRY_STATUS(write_file_atomically(path, result.image));
+    TEMPER_TRY_STATUS(write_file_atomically(path, result.weights.to_image({})));
   return result;
 }
 
@@ -220,7 +223,7 @@ Status run_seed(Options options, std::uint64_t seed) {
              base.last.accuracy,
              base.last.step,
              pretrained);
-  TEMPER_TRY(const auto loop, Loop::make(options, base.image));
+  TEMPER_TRY(const auto loop, Loop::make(options, base.weights));
   const Time loop_start = clock.now();
   std::vector<double> rewards;
   std::int32_t above = -1;

@@ -113,7 +113,7 @@ void bench_generation(const Subject& s, const Options& o, std::int32_t concurren
   rollout::TorchEngineOptions r;
   r.model = s.model;
   r.vocabulary = kVocabulary;
-  r.end_token = kNoEnd;  // Every response runs to its limit.
+  r.end_tokens = {kNoEnd};  // Every response runs to its limit.
   r.sampling.max_new_tokens = Tokens(kResponse);
   r.concurrency = concurrency;
   const auto engine = rollout::make_torch_engine(r).value();
@@ -140,11 +140,13 @@ void bench_generation(const Subject& s, const Options& o, std::int32_t concurren
 
 void bench_training(const Subject& s, const Options& o, double gemm) {
   const auto batch = make_batch(o);
-  const auto bytes = std::as_bytes(std::span(s.image));
   trainer::TorchEngineOptions t;
   t.model = s.model;
   t.vocabulary = kVocabulary;
-  const auto engine = trainer::make_torch_engine(t, bytes).value();
+  const auto weights = [&] {
+    return actors::Weights::from_image(s.layout, std::as_bytes(std::span(s.image))).value();
+  };
+  const auto engine = trainer::make_torch_engine(t, weights());
   const double tokens =
       static_cast<double>(batch.size()) * static_cast<double>(kPrompt + kResponse);
   const double forward = forward_flops_per_token(s, o);
@@ -154,7 +156,7 @@ void bench_training(const Subject& s, const Options& o, double gemm) {
   actors::TorchReferenceOptions r;
   r.model = s.model;
   r.vocabulary = kVocabulary;
-  const auto reference = actors::make_torch_reference(r, bytes).value();
+  const auto reference = actors::make_torch_reference(r, weights());
   std::vector<actors::ScoringRequest> requests;
   for (const trainer::TrainSample& sample : batch)
     requests.push_back({sample.prompt, sample.response});

@@ -3,6 +3,7 @@
 #include "cli/run/after_run.hpp"
 #include "cli/run/check_command.hpp"
 #include "cli/run/fsck_command.hpp"
+#include "cli/run/model_command.hpp"
 #include "cli/run/protocol_command.hpp"
 #include "cli/run/report_command.hpp"
 #include "cli/run/run_command.hpp"
@@ -46,6 +47,10 @@ constexpr Command kRunCommands[] = {
      "Feed the recorded events to a fresh scheduler; every command must come out",
      temper::cli::replay_command},
     {"events", "Print events.log, one JSON object per line", temper::cli::events_command},
+    {"export", "A checkpoint of a run as a model folder that others load", temper::cli::export_command},
+    {"model",
+     "What a model folder is, and whether it can be run; --planner describes it to the planner",
+     temper::cli::model_command},
     {"protocol",
      "Every message between a run and its workers, for a role in another language",
      temper::cli::protocol_command},

@@ -87,12 +87,15 @@ class MarkdownWriter {
     else if constexpr (VectorLike<T>)
       return vector_name<typename T::value_type>();
     else if constexpr (MapLike<T>)
-      return "map of " + type_name<typename T::key_type>() + " to " +
-             type_name<typename T::mapped_type>();
+      return map_name(type_name<typename T::key_type>(), type_name<typename T::mapped_type>());
     else if constexpr (VariantLike<T>)
       return "one of several structs";
     else
       return "section";
+  }
+
+  static std::string map_name(const std::string& key, const std::string& value) {
+    return "map of " + key + " to " + value;
   }
 
   template <class E>

@@ -69,7 +69,7 @@ template <NamedEnum E>
 std::vector<std::string> enum_names() {
   std::vector<std::string> names;
   for (const auto& [value, name] : EnumNames<E>::value)
-    names.emplace_back(name);
+    names.emplace_back(name);  // NOLINT(performance-inefficient-vector-operation): few
   return names;
 }
 

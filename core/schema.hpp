@@ -90,10 +90,13 @@ class SchemaWriter {
     else if constexpr (VectorLike<T>)
       return vector_of<typename T::value_type>();
     else if constexpr (MapLike<T>)
-      return "map<" + type_of<typename T::key_type>() + ", " + type_of<typename T::mapped_type>() +
-             ">";
+      return map_of(type_of<typename T::key_type>(), type_of<typename T::mapped_type>());
     else
       return quantity<T>();
+  }
+
+  static std::string map_of(const std::string& key, const std::string& value) {
+    return "map<" + key + ", " + value + ">";
   }
 
   template <class E>
@@ -150,7 +153,7 @@ class SchemaWriter {
 
 template <class T>
 std::string Schema::add() {
-  const std::string name = detail::schema_name(typeid(T));
+  std::string name = detail::schema_name(typeid(T));
   if constexpr (std::is_enum_v<T>) {
     enumerations[name] = enum_names<T>();
   } else if (structs.try_emplace(name).second) {

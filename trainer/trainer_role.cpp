@@ -98,19 +98,13 @@ Status TrainerRole::train(actors::Train work, actors::Outbox& out) {
   std::vector<TrainSample> samples;
   samples.reserve(work.items.size());
   for (auto& item : work.items) {
-    if (!item.mask.empty() || !item.rewards.empty()) {
-      return Error{
-          ErrorCode::Unsupported,
-          fmt::format("a response of group {} has a mask or rewards per token, which our own "
-                      "trainer does not know: use a trainer of your own",
-                      item.group)};
-    }
     samples.push_back({item.group,
                        std::move(item.prompt),
                        std::move(item.response),
                        std::move(item.logprobs),
                        std::move(item.reference),
-                       item.reward});
+                       item.reward,
+                       std::move(item.mask)});
   }
   TEMPER_TRY(const UpdateMetrics metrics, engine_->update(samples));
   activity_.add(actors::CardState::Train, begin);

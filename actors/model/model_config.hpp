@@ -3,9 +3,22 @@
 
 #include "core/describe.hpp"
 
-namespace temper::actors {
+#include <optional>
+#include <string>
+#include <vector>
 
-/// A decoder-only transformer: RMSNorm, rotary positions, grouped-query attention, SwiGLU.
+namespace temper {
+
+namespace actors {
+
+/// Decoder-only transformers (RMSNorm, rotary positions, grouped-query attention, SwiGLU), by the
+/// names that a config.json gives them. They differ in what happens to queries and keys:
+enum class Architecture {
+  Llama,  ///< nothing;
+  Qwen2,  ///< a bias is added to queries, keys and values;
+  Qwen3,  ///< each head of queries and keys is normalised.
+};
+
 struct ModelConfig {
   std::int32_t hidden = 64;
   std::int32_t layers = 2;
@@ -14,25 +27,81 @@ struct ModelConfig {
   std::int32_t ffn = 192;
   Tokens context{32};
   double rope_base = 10000;
+  Architecture architecture = Architecture::Llama;
+  std::optional<std::int32_t> head_dim{};
+  double norm_epsilon = 1e-6;
+  bool tie_embeddings = false;
+  std::optional<std::int32_t> vocabulary{};
+  std::string path;
+  std::vector<std::int32_t> end_tokens{};
   bool operator==(const ModelConfig&) const = default;
+
+  /// Requires: none, or `head_dim` is given or `heads` divides `hidden`.
+  std::int32_t head_size() const { return head_dim.value_or(hidden / heads); }
 };
 
 template <class V>
 void describe(V& v, ModelConfig& c) {
-  v.field(1, "hidden", c.hidden, {.doc = "Width of the residual stream.", .min = 8, .max = 8192});
+  v.field(1, "hidden", c.hidden, {.doc = "Width of the residual stream.", .min = 8, .max = 32768});
   v.field(2, "layers", c.layers, {.doc = "Number of transformer blocks.", .min = 1, .max = 256});
-  v.field(3, "heads", c.heads, {.doc = "Query heads; must divide `hidden`.", .min = 1, .max = 256});
+  v.field(3, "heads", c.heads, {.doc = "Query heads.", .min = 1, .max = 256});
   v.field(4,
           "kv_heads",
           c.kv_heads,
           {.doc = "Key and value heads; must divide `heads`.", .min = 1, .max = 256});
-  v.field(5, "ffn", c.ffn, {.doc = "Inner width of the SwiGLU layer.", .min = 8, .max = 65536});
-  v.field(
-      6,
-      "context",
-      c.context,
-      {.doc = "Longest prompt plus response, in tokens.", .min = Tokens(4), .max = Tokens(131072)});
+  v.field(5, "ffn", c.ffn, {.doc = "Inner width of the SwiGLU layer.", .min = 8, .max = 131072});
+  v.field(6,
+          "context",
+          c.context,
+          {.doc = "Longest prompt plus response, in tokens. With `path`: at most, and unless given, "
+                  "the folder's max_position_embeddings.",
+           .min = Tokens(4),
+           .max = Tokens(1 << 20)});
   v.field(7, "rope_base", c.rope_base, {.doc = "Base of the rotary angles.", .min = 10.0});
+  v.field(8,
+          "architecture",
+          c.architecture,
+          {.doc = "Which network, by its name in a config.json."});
+  v.field(9,
+          "head_dim",
+          c.head_dim,
+          {.doc = "Width of a head, an even number; unless given, hidden / heads."});
+  v.field(10,
+          "norm_epsilon",
+          c.norm_epsilon,
+          {.doc = "Added to the mean square of a norm.", .min = 1e-12, .max = 0.1});
+  v.field(11,
+          "tie_embeddings",
+          c.tie_embeddings,
+          {.doc = "Whether the embedding is the head too."});
+  v.field(12,
+          "vocabulary",
+          c.vocabulary,
+          {.doc = "Rows of the embedding; unless given, the tokens of the task's tokenizer."});
+  v.field(13,
+          "path",
+          c.path,
+          {.doc = "Folder of a Hugging Face model: the run begins with its weights, all other keys "
+                  "of this section but `context` are read from its config.json, and nothing is "
+                  "pretrained. Empty: the base is pretrained.",
+           .example = "models/Qwen3-0.6B"});
+  v.field(14,
+          "end_tokens",
+          c.end_tokens,
+          {.doc = "Tokens that end a response. Empty: with `path`, the eos_token_id of its "
+                  "generation_config.json or config.json; else that of the task's tokenizer.",
+           .example = "[151645, 151643]"});
 }
 
-}  // namespace temper::actors
+}  // namespace actors
+
+template <>
+struct EnumNames<actors::Architecture> {
+  using A = actors::Architecture;
+  static constexpr std::array<std::pair<A, std::string_view>, 3> value{
+      {{A::Llama, "LlamaForCausalLM"},
+       {A::Qwen2, "Qwen2ForCausalLM"},
+       {A::Qwen3, "Qwen3ForCausalLM"}}};
+};
+
+}  // namespace temper

@@ -11,11 +11,11 @@ namespace temper::actors {
 Flops forward_flops(const Layout& layout, double keys) {
   double flops = 0;
   for (const TensorSpec& tensor : layout.tensors()) {
-    if (tensor.shape.size() == 2 && tensor.name != "embedding.weight")
+    const bool only_looked_up = &tensor == layout.tensors().data() && !layout.model().tie_embeddings;
+    if (tensor.shape.size() == 2 && !only_looked_up)
       flops += 2.0 * static_cast<double>(tensor.elements());
   }
-  const ModelConfig& model = layout.model();
-  return Flops(flops + 4.0 * model.layers * model.hidden * keys);
+  return Flops(flops + 4.0 * layout.model().layers * layout.attention_width() * keys);
 }
 
 FlopsPerSecond measure_gemm_rate(std::int32_t repeats) {

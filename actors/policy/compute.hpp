@@ -1,7 +1,7 @@
 // What the network costs and what this machine gives: the two sides of every efficiency figure.
 #pragma once
 
-#include "actors/policy/layout.hpp"
+#include "actors/model_folder/layout.hpp"
 
 namespace temper::actors {
 

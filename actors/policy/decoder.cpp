@@ -13,6 +13,7 @@ struct Decoder::State {
       : layout(l),
         slots(slot_count),
         rotary(l.model().context.count(), l.head_dim(), l.model().rope_base),
+        epsilon(static_cast<float>(l.model().norm_epsilon)),
         shape{l.model().heads, l.model().kv_heads, l.head_dim()},
         scratch(static_cast<std::size_t>(l.model().context.count())) {}
 
@@ -25,6 +26,7 @@ struct Decoder::State {
 
   void reserve(std::int64_t rows);
   void embed(const Weights& weights, std::span<const DecoderRow> rows);
+  void queries_and_keys(const Weights& weights, std::int32_t layer, std::int64_t rows);
   void attention(std::int32_t layer, std::span<const DecoderRow> rows);
   void run_layer(const Weights& weights, std::int32_t layer, std::span<const DecoderRow> rows);
   void lap(Duration DecoderProfile::*part);
@@ -32,6 +34,7 @@ struct Decoder::State {
   const Layout layout;
   const std::int32_t slots;
   const RotaryTable rotary;
+  const float epsilon;
   const AttentionShape shape;
   FloatBuffer cache;
   std::vector<float> x, normed, qkv, mixed, gate_up, inner, logits, scratch;
@@ -59,7 +62,7 @@ void Decoder::State::reserve(std::int64_t rows) {
   const std::int64_t d = layout.model().hidden;
   grow(x, d);
   grow(normed, d);
-  grow(mixed, d);
+  grow(mixed, layout.attention_width());
   grow(qkv, layout.qkv_width());
   grow(gate_up, 2 * static_cast<std::int64_t>(layout.model().ffn));
   grow(inner, layout.model().ffn);
@@ -79,9 +82,38 @@ void Decoder::State::embed(const Weights& weights, std::span<const DecoderRow> r
   }
 }
 
+/// What an architecture does to them before their positions are turned in.
+void Decoder::State::queries_and_keys(const Weights& weights,
+                                      std::int32_t layer,
+                                      std::int64_t rows) {
+  const std::int64_t width = layout.qkv_width();
+  const std::size_t base = layout.layer(layer);
+  for (std::int64_t r = 0; r < rows; ++r) {
+    float* row = qkv.data() + r * width;
+    switch (layout.model().architecture) {
+      case Architecture::Llama:
+        return;
+      case Architecture::Qwen2: {
+        const float* bias = weights.tensor(base + Layout::QkvBias);
+        for (std::int64_t i = 0; i < width; ++i)
+          row[i] += bias[i];
+        break;
+      }
+      case Architecture::Qwen3: {
+        const float* of_queries = weights.tensor(base + Layout::QueryNorm);
+        const float* of_keys = weights.tensor(base + Layout::KeyNorm);
+        float* keys = row + layout.attention_width();
+        rms_norm(row, of_queries, row, nullptr, {shape.heads, shape.head_dim, epsilon});
+        rms_norm(keys, of_keys, keys, nullptr, {shape.kv_heads, shape.head_dim, epsilon});
+        break;
+      }
+    }
+  }
+}
+
 void Decoder::State::attention(std::int32_t layer, std::span<const DecoderRow> rows) {
   const std::int64_t width = layout.qkv_width();
-  const std::int64_t d = layout.model().hidden;
+  const std::int64_t d = layout.attention_width();
   rotate(qkv.data(), width, shape.heads + shape.kv_heads, rotary, positions, Turn::Forward);
   queries.clear();
   for (std::size_t r = 0; r < rows.size(); ++r) {
@@ -106,15 +138,22 @@ void Decoder::State::run_layer(const Weights& weights,
   const std::size_t base = layout.layer(layer);
   const auto tensor = [&](Layout::LayerTensor which) { return weights.tensor(base + which); };
 
-  rms_norm(x.data(), tensor(Layout::AttentionNorm), normed.data(), nullptr, n, d);
+  rms_norm(x.data(), tensor(Layout::AttentionNorm), normed.data(), nullptr, {n, d, epsilon});
   lap(&DecoderProfile::norm);
   matmul_nt(normed.data(), tensor(Layout::Qkv), qkv.data(), n, d, layout.qkv_width());
   lap(&DecoderProfile::matmul);
+  queries_and_keys(weights, layer, n);
   attention(layer, rows);
   lap(&DecoderProfile::attention);
-  matmul_nt(mixed.data(), tensor(Layout::Out), x.data(), n, d, d, Accumulate::Yes);
+  matmul_nt(mixed.data(),
+            tensor(Layout::Out),
+            x.data(),
+            n,
+            layout.attention_width(),
+            d,
+            Accumulate::Yes);
   lap(&DecoderProfile::matmul);
-  rms_norm(x.data(), tensor(Layout::FfnNorm), normed.data(), nullptr, n, d);
+  rms_norm(x.data(), tensor(Layout::FfnNorm), normed.data(), nullptr, {n, d, epsilon});
   lap(&DecoderProfile::norm);
   matmul_nt(normed.data(), tensor(Layout::GateUp), gate_up.data(), n, d, 2 * f);
   lap(&DecoderProfile::matmul);
@@ -163,7 +202,8 @@ std::span<const float> Decoder::forward(const Weights& weights,
   if (want == Want::Nothing)
     return {};
   const std::int32_t vocabulary = s.layout.vocabulary();
-  rms_norm(s.x.data(), weights.tensor(s.layout.norm()), s.normed.data(), nullptr, n, d);
+  rms_norm(
+      s.x.data(), weights.tensor(s.layout.norm()), s.normed.data(), nullptr, {n, d, s.epsilon});
   s.lap(&DecoderProfile::norm);
   matmul_nt(s.normed.data(), weights.tensor(s.layout.head()), s.logits.data(), n, d, vocabulary);
   s.lap(&DecoderProfile::matmul);

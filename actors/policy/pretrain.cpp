@@ -10,6 +10,7 @@
 #include "core/random.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -28,6 +29,10 @@ struct TextVisitor {
       text += fmt::format("{}={};", id, value.count());
     else if constexpr (std::is_enum_v<T>)
       text += fmt::format("{}={};", id, name_of(value));
+    else if constexpr (OptionalLike<T>)
+      text += value ? fmt::format("{}={};", id, *value) : fmt::format("{}=;", id);
+    else if constexpr (VectorLike<T>)
+      text += fmt::format("{}={};", id, fmt::join(value, ","));
     else
       text += fmt::format("{}={};", id, value);
   }
@@ -219,19 +224,18 @@ Result<PretrainResult> pretrain(const PretrainOptions& options,
   Random random(options.seed, "pretrain");
   Examiner examiner(layout, options.seed, config.check_problems);
 
-  PretrainResult result;
-  for (result.last.step = 0; result.last.step < config.max_steps;) {
-    result.last.loss = train_step(config, problems, random, network, optimizer, weights);
-    if (++result.last.step % config.check_every != 0)
+  PretrainProgress last;
+  while (last.step < config.max_steps) {
+    last.loss = train_step(config, problems, random, network, optimizer, weights);
+    if (++last.step % config.check_every != 0)
       continue;
-    result.last.accuracy = examiner.share_right(weights, exam, options.temperature);
+    last.accuracy = examiner.share_right(weights, exam, options.temperature);
     if (progress)
-      progress(result.last);
-    if (result.last.accuracy >= config.target_accuracy)
+      progress(last);
+    if (last.accuracy >= config.target_accuracy)
       break;
   }
-  result.image = weights.to_image({{"made_by", "pretrain"}});
-  return result;
+  return PretrainResult{std::move(weights), last};
 }
 
 std::string pretrain_key(const PretrainOptions& options) {

@@ -3,6 +3,7 @@
 
 #include "actors/model/model_config.hpp"
 #include "actors/model/pretrain_config.hpp"
+#include "actors/policy/weights.hpp"
 #include "actors/task/task_config.hpp"
 #include "core/result.hpp"
 
@@ -27,11 +28,11 @@ struct PretrainProgress {
 };
 
 struct PretrainResult {
-  std::string image;  ///< Safetensors.
+  Weights weights;
   PretrainProgress last;
 };
 
-/// Stops at the target accuracy or after max_steps. The same options give the same image on the
+/// Stops at the target accuracy or after max_steps. The same options give the same weights on the
 /// same machine. Errors: a task that cannot be read, a problem longer than the context.
 Result<PretrainResult> pretrain(const PretrainOptions& options,
                                 const std::function<void(const PretrainProgress&)>& progress);

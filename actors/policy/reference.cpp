@@ -12,8 +12,8 @@ namespace {
 
 class TorchReference final : public ReferenceEngine {
  public:
-  TorchReference(const TorchReferenceOptions& options, std::unique_ptr<Weights> weights)
-      : options_(options), weights_(std::move(weights)), network_(*weights_) {}
+  TorchReference(const TorchReferenceOptions& options, Weights weights)
+      : options_(options), weights_(std::move(weights)), network_(weights_) {}
 
   Result<std::vector<std::vector<float>>> score(std::span<const ScoringRequest> batch) override {
     std::vector<std::vector<float>> result;
@@ -38,7 +38,7 @@ class TorchReference final : public ReferenceEngine {
   }
 
   Bytes memory() const override {
-    return Bytes(weights_->layout().size() * static_cast<std::int64_t>(sizeof(float)));
+    return Bytes(weights_.layout().size() * static_cast<std::int64_t>(sizeof(float)));
   }
 
  private:
@@ -72,18 +72,15 @@ class TorchReference final : public ReferenceEngine {
   }
 
   const TorchReferenceOptions options_;
-  const std::unique_ptr<Weights> weights_;
+  Weights weights_;
   Transformer network_;
 };
 
 }  // namespace
 
-Result<std::unique_ptr<ReferenceEngine>> make_torch_reference(const TorchReferenceOptions& options,
-                                                              std::span<const std::byte> weights) {
-  TEMPER_TRY(const Layout layout, Layout::make(options.model, options.vocabulary));
-  TEMPER_TRY(Weights loaded, Weights::from_image(layout, weights));
-  return std::unique_ptr<ReferenceEngine>(
-      new TorchReference(options, std::make_unique<Weights>(std::move(loaded))));
+std::unique_ptr<ReferenceEngine> make_torch_reference(const TorchReferenceOptions& options,
+                                                      Weights weights) {
+  return std::make_unique<TorchReference>(options, std::move(weights));
 }
 
 }  // namespace temper::actors

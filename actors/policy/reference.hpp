@@ -2,6 +2,7 @@
 #pragma once
 
 #include "actors/model/model_config.hpp"
+#include "actors/policy/weights.hpp"
 #include "actors/roles/reference_engine.hpp"
 
 #include <memory>
@@ -15,8 +16,8 @@ struct TorchReferenceOptions {
   Tokens micro_batch_tokens{4096};  ///< Rows of one forward pass.
 };
 
-/// Errors: weights that are not this model's, by name of the tensor.
-Result<std::unique_ptr<ReferenceEngine>> make_torch_reference(const TorchReferenceOptions& options,
-                                                              std::span<const std::byte> weights);
+/// Requires: the weights are of this model.
+std::unique_ptr<ReferenceEngine> make_torch_reference(const TorchReferenceOptions& options,
+                                                      Weights weights);
 
 }  // namespace temper::actors

@@ -4,6 +4,7 @@
 #include "core/check.hpp"
 
 #include <ATen/Parallel.h>
+#include <ATen/ops/add.h>
 #include <ATen/ops/embedding.h>
 #include <ATen/ops/from_blob.h>
 #include <ATen/ops/index_select.h>
@@ -35,10 +36,12 @@ struct Transformer::State {
     attention.rotary = &rotary;
     attention.pack = &pack;
     attention.shape = {model.heads, model.kv_heads, w.layout().head_dim()};
+    attention.epsilon = static_cast<float>(model.norm_epsilon);
   }
 
   void bind();
   at::Tensor compute_logprobs(double temperature) const;
+  at::Tensor queries_keys_values(const at::Tensor& x, std::size_t layer) const;
   at::Tensor index(const std::vector<std::int32_t>& values) const;
 
   Weights* weights;
@@ -72,6 +75,22 @@ void Transformer::State::bind() {
   }
 }
 
+at::Tensor Transformer::State::queries_keys_values(const at::Tensor& x, std::size_t layer) const {
+  const at::Tensor qkv = linear(x, parameters[layer + Layout::Qkv]);
+  switch (weights->layout().model().architecture) {
+    case Architecture::Llama:
+      break;
+    case Architecture::Qwen2:
+      return at::add(qkv, parameters[layer + Layout::QkvBias]);
+    case Architecture::Qwen3:
+      return normalise_heads(qkv,
+                             parameters[layer + Layout::QueryNorm],
+                             parameters[layer + Layout::KeyNorm],
+                             attention);
+  }
+  return qkv;
+}
+
 at::Tensor Transformer::State::compute_logprobs(double temperature) const {
   const Layout& layout = weights->layout();
   const auto ids = at::from_blob(const_cast<std::int32_t*>(pack.tokens().data()),
@@ -80,15 +99,17 @@ at::Tensor Transformer::State::compute_logprobs(double temperature) const {
   at::Tensor x = at::embedding(parameters[layout.embedding()], ids);
   for (std::int32_t i = 0; i < layout.model().layers; ++i) {
     const auto p = [&](Layout::LayerTensor which) { return parameters[layout.layer(i) + which]; };
-    const at::Tensor qkv = linear(normalise(x, p(Layout::AttentionNorm)), p(Layout::Qkv));
+    const at::Tensor normed = normalise(x, p(Layout::AttentionNorm), attention.epsilon);
+    const at::Tensor qkv = queries_keys_values(normed, layout.layer(i));
     x = linear_onto(x, temper::actors::attention(qkv, attention), p(Layout::Out));
-    const at::Tensor gate_up = linear(normalise(x, p(Layout::FfnNorm)), p(Layout::GateUp));
+    const at::Tensor gate_up =
+        linear(normalise(x, p(Layout::FfnNorm), attention.epsilon), p(Layout::GateUp));
     x = linear_onto(x, gated(gate_up), p(Layout::Down));
   }
   const auto rows = at::from_blob(const_cast<std::int64_t*>(pack.output_rows().data()),
                                   {static_cast<std::int64_t>(pack.output_rows().size())},
                                   at::TensorOptions().dtype(at::kLong));
-  x = normalise(at::index_select(x, 0, rows), parameters[layout.norm()]);
+  x = normalise(at::index_select(x, 0, rows), parameters[layout.norm()], attention.epsilon);
   return target_logprobs(linear(x, parameters[layout.head()]), pack, temperature);
 }
 

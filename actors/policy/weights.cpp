@@ -1,5 +1,6 @@
 #include "actors/policy/weights.hpp"
 
+#include "actors/model_folder/stored_tensors.hpp"
 #include "core/random.hpp"
 
 #include <algorithm>
@@ -12,7 +13,7 @@ Weights Weights::random(const Layout& layout, std::uint64_t seed) {
   for (const TensorSpec& tensor : layout.tensors()) {
     float* out = values.data() + tensor.offset;
     if (tensor.shape.size() == 1) {
-      std::fill_n(out, tensor.elements(), 1.0f);
+      std::fill_n(out, tensor.elements(), tensor.name.ends_with("bias") ? 0.0f : 1.0f);
       continue;
     }
     // 1/sqrt(fan-in) keeps activations near unit scale; the two projections that write to the
@@ -39,26 +40,14 @@ Result<Weights> Weights::from_image(const Layout& layout, std::span<const std::b
   return Weights(layout, std::move(values));
 }
 
+Result<Weights> Weights::from_folder(const Layout& layout, const ModelFolder& folder) {
+  FloatBuffer values(layout.size());
+  TEMPER_TRY_STATUS(folder.read(tensors_to_read(layout, values.span())));
+  return Weights(layout, std::move(values));
+}
+
 std::string Weights::to_image(const SafetensorsMetadata& metadata) const {
   return write_safetensors(tensors_to_write(layout_, values_.span()), metadata);
-}
-
-std::vector<TensorToWrite> tensors_to_write(const Layout& layout,
-                                            std::span<const float> flat,
-                                            std::string_view prefix) {
-  std::vector<TensorToWrite> list;
-  for (const TensorSpec& t : layout.tensors())
-    list.push_back({std::string(prefix) + t.name, t.shape, flat.subspan(t.offset, t.elements())});
-  return list;
-}
-
-std::vector<TensorToRead> tensors_to_read(const Layout& layout,
-                                          std::span<float> flat,
-                                          std::string_view prefix) {
-  std::vector<TensorToRead> list;
-  for (const TensorSpec& t : layout.tensors())
-    list.push_back({std::string(prefix) + t.name, t.shape, flat.subspan(t.offset, t.elements())});
-  return list;
 }
 
 }  // namespace temper::actors

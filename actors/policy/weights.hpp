@@ -3,8 +3,9 @@
 #pragma once
 
 #include "actors/policy/float_buffer.hpp"
-#include "actors/policy/layout.hpp"
-#include "actors/policy/safetensors.hpp"
+#include "actors/model_folder/layout.hpp"
+#include "actors/model_folder/model_folder.hpp"
+#include "actors/model_folder/safetensors.hpp"
 
 #include <span>
 #include <string>
@@ -15,10 +16,13 @@ class Weights {
  public:
   /// All zero.
   explicit Weights(const Layout& layout) : layout_(layout), values_(layout.size()) {}
-  /// Normal, of deviation 1/sqrt(fan-in), smaller where a layer writes back; norms at 1.
+  /// Normal, of deviation 1/sqrt(fan-in), smaller where a layer writes back; norms at 1,
+  /// biases at 0.
   static Weights random(const Layout& layout, std::uint64_t seed);
   /// Errors (Corrupt) name the tensor.
   static Result<Weights> from_image(const Layout& layout, std::span<const std::byte> image);
+  /// Errors name the file and the tensor.
+  static Result<Weights> from_folder(const Layout& layout, const ModelFolder& folder);
 
   std::string to_image(const SafetensorsMetadata& metadata) const;
   Weights clone() const { return Weights(layout_, values_.clone()); }
@@ -36,13 +40,5 @@ class Weights {
   Layout layout_;
   FloatBuffer values_;
 };
-
-/// The tensors of `layout` over a flat array, each name after `prefix`: to write, or to read into.
-std::vector<TensorToWrite> tensors_to_write(const Layout& layout,
-                                            std::span<const float> flat,
-                                            std::string_view prefix = "");
-std::vector<TensorToRead> tensors_to_read(const Layout& layout,
-                                          std::span<float> flat,
-                                          std::string_view prefix = "");
 
 }  // namespace temper::actors

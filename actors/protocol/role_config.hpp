@@ -19,6 +19,8 @@ struct Vocabulary {
   std::int32_t end = 1;    ///< Ends a response, and is its last token.
   std::int32_t first = 2;  ///< Of the first character.
   std::string alphabet;    ///< Empty: the characters are the 256 values of a byte.
+  std::vector<std::int32_t> ends;  ///< All that end a response, `end` first.
+  std::string folder;  ///< Model folder whose tokenizer says what ids mean; empty: the fields above.
 };
 
 template <class V>
@@ -32,6 +34,12 @@ void describe(V& v, Vocabulary& c) {
       "alphabet",
       c.alphabet,
       {.doc = "The characters, one token each, from `first` on; empty: the 256 values of a byte."});
+  v.field(6, "ends", c.ends, {.doc = "All tokens that end a response, `end` first."});
+  v.field(7,
+          "folder",
+          c.folder,
+          {.doc = "Model folder whose tokenizer says what ids mean, in place of `first` and "
+                  "`alphabet`; empty: they do."});
 }
 
 /// `settings` is the msgpack of the role's own section (RolloutSettings or TrainerSettings), which
@@ -44,7 +52,7 @@ struct RoleConfig {
   ModelConfig model;
   TaskConfig task;
   VerifierConfig verifier;
-  std::string base_weights;   ///< trainer, reference: safetensors file to start from.
+  std::string base_weights;   ///< Model folder to start from; empty: `policy: synthetic`.
   std::string resume_from;    ///< trainer: checkpoint folder to continue from; empty: none.
   PolicyVersion version;      ///< trainer: version of the weights it starts from.
   bool shared_memory = true;  ///< Weights go through shared memory, else as chunks.
@@ -64,7 +72,7 @@ void describe(V& v, RoleConfig& c) {
   v.field(5, "model", c.model, {.doc = "Shape of the policy."});
   v.field(6, "task", c.task, {.doc = "Task."});
   v.field(7, "verifier", c.verifier, {.doc = "Verifier."});
-  v.field(8, "base_weights", c.base_weights, {.doc = "Safetensors file of the base checkpoint."});
+  v.field(8, "base_weights", c.base_weights, {.doc = "Folder of the base model, as Hugging Face keeps one: config.json, weights."});
   v.field(9, "resume_from", c.resume_from, {.doc = "Checkpoint folder, or empty."});
   v.field(10, "shared_memory", c.shared_memory, {.doc = "Weights through shared memory."});
   v.field(12, "version", c.version, {.doc = "Version of the weights to start from."});

@@ -70,7 +70,7 @@ void describe(V& v, Generated::Item& m) {
           "rewards",
           m.rewards,
           {.doc = "Per token, a reward given where it was made (by an environment, at the end of a "
-                  "turn); empty: none."});
+                  "turn); empty: none. They are added to what the response is judged to be worth."});
 }
 template <class V>
 void describe(V& v, Generated& m) {

@@ -36,6 +36,7 @@ Result<Header> header_of(std::span<const std::byte> image) {
 
 struct Piece {
   std::string name;
+  std::string type = "F32";
   std::vector<std::int64_t> shape;
   std::span<const std::byte> bytes;
 };
@@ -66,7 +67,7 @@ class Pieces {
       std::vector<std::int64_t> shape{count};
       if (width != 0)
         shape.push_back(width);
-      pieces_.push_back({name, std::move(shape), bytes.first(size)});
+      pieces_.push_back({name, "F32", std::move(shape), bytes.first(size)});
       bytes = bytes.subspan(size);
     }
     return {};
@@ -92,6 +93,30 @@ class Pieces {
   const Header& header_;
   std::vector<Piece> pieces_;
 };
+
+/// All tensors as they are: of an image that has the names of a model folder already.
+Result<std::vector<Piece>> named_tensors(const Header& header) {
+  std::vector<Piece> pieces;
+  for (const auto& [name, tensor] : header.tensors.items()) {
+    if (name == "__metadata__")
+      continue;
+    const nlohmann::json offsets =
+        tensor.is_object() ? tensor.value("data_offsets", nlohmann::json()) : nlohmann::json();
+    const bool whole = offsets.is_array() && offsets.size() == 2 &&
+                       offsets[0].is_number_unsigned() && offsets[1].is_number_unsigned() &&
+                       offsets[0] <= offsets[1] && offsets[1] <= header.data.size() &&
+                       tensor.contains("dtype") && tensor["dtype"].is_string() &&
+                       tensor.contains("shape") && tensor["shape"].is_array();
+    if (!whole)
+      return corrupt(fmt::format("{} is not described as a tensor", name));
+    const auto begin = offsets[0].get<std::size_t>();
+    pieces.push_back({name,
+                      tensor["dtype"].get<std::string>(),
+                      tensor["shape"].get<std::vector<std::int64_t>>(),
+                      header.data.subspan(begin, offsets[1].get<std::size_t>() - begin)});
+  }
+  return pieces;
+}
 
 /// The tensors of the policy, fused as our network has them or not, under the names of a Llama.
 Result<std::vector<Piece>> llama_tensors(const Header& header, const FolderModel& model) {
@@ -132,7 +157,7 @@ Result<Bytes> write_tensors(const fs::path& path, const std::vector<Piece>& piec
   nlohmann::json header = {{"__metadata__", {{"format", "pt"}}}};
   std::uint64_t offset = 0;
   for (const Piece& piece : pieces) {
-    header[piece.name] = {{"dtype", "F32"},
+    header[piece.name] = {{"dtype", piece.type},
                           {"shape", piece.shape},
                           {"data_offsets", {offset, offset + piece.bytes.size()}}};
     offset += piece.bytes.size();
@@ -185,7 +210,8 @@ Result<Bytes> write_model_folder(const fs::path& folder,
   std::vector<Piece> pieces;
   if (!model.synthetic) {
     TEMPER_TRY(header, header_of(image));
-    TEMPER_TRY(pieces, llama_tensors(header, model));
+    const bool fused = header.tensors.contains("embedding.weight");
+    TEMPER_TRY(pieces, fused ? llama_tensors(header, model) : named_tensors(header));
   }
   const fs::path draft =
       folder.parent_path() / fmt::format(".{}-{}", folder.filename().string(), ::getpid());
@@ -196,7 +222,8 @@ Result<Bytes> write_model_folder(const fs::path& folder,
         draft / "weights.bin", {reinterpret_cast<const char*>(image.data()), image.size()}));
   } else {
     TEMPER_TRY(bytes, write_tensors(draft / "model.safetensors", pieces));
-    TEMPER_TRY_STATUS(write_file_atomically(draft / "config.json", config_text(model)));
+    TEMPER_TRY_STATUS(write_file_atomically(
+        draft / "config.json", model.config_json.empty() ? config_text(model) : model.config_json));
   }
   TEMPER_TRY_STATUS(write_file_atomically(draft / "STABLE", ""));
   if (const Status renamed = rename_durably(draft, folder); !renamed) {

@@ -23,6 +23,7 @@ struct FolderModel {
   ModelConfig shape;
   std::int32_t vocabulary = 0;
   std::int32_t end_token = 1;
+  std::string config_json{};  ///< That of the base model; empty: a Llama of this shape.
 };
 
 /// Writes the folder, or finds it whole. Two processes may write the same one at once. Returns the

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "actors/task/task_config.hpp"
+#include "actors/task/tokenizer.hpp"
 #include "core/result.hpp"
 
 #include <memory>
@@ -15,6 +16,7 @@ struct Problem {
   std::string prompt;
   std::string answer;
   std::string columns{};  ///< What else its row holds, as a JSON object; empty: nothing.
+  std::vector<TokenId> tokens{};  ///< Of the prompt, where its row has them; empty: to be encoded.
   bool operator==(const Problem&) const = default;
 };
 
@@ -28,8 +30,8 @@ class PromptSource {
   virtual Problem held_out(std::uint64_t index) const = 0;
   /// Distinct held-out problems; 0 where the task keeps none.
   virtual std::uint64_t held_out_size() const = 0;
-  /// Longest prompt in bytes, to check against the model's context.
-  virtual std::size_t longest_prompt() const = 0;
+  /// Longest prompt, to check against the model's context. Error: one that cannot be encoded.
+  virtual Result<Tokens> longest_prompt(const Tokenizer& tokenizer) const = 0;
 };
 
 /// Errors: a file that does not exist or has no problem; every malformed line by its number

@@ -1,6 +1,11 @@
 #include "actors/task/tokenizer.hpp"
 
+#include "actors/byte_pair/byte_pair_tokenizer.hpp"
+
 #include <fmt/format.h>
+
+#include <algorithm>
+#include <span>
 
 namespace temper::actors {
 namespace {
@@ -11,6 +16,11 @@ constexpr std::int32_t kByteValues = 256;
 
 }  // namespace
 
+Tokenizer::Tokenizer(std::string alphabet)
+    : alphabet_(std::move(alphabet)),
+      vocabulary_(kFirstSymbol +
+                  (alphabet_.empty() ? kByteValues : static_cast<std::int32_t>(alphabet_.size()))) {}
+
 Tokenizer Tokenizer::for_task(const TaskConfig& task) {
   const bool characters =
       task.tokenizer == TokenizerKind::Characters ||
@@ -18,7 +28,46 @@ Tokenizer Tokenizer::for_task(const TaskConfig& task) {
   return Tokenizer(characters ? std::string(kAdditionAlphabet) : std::string());
 }
 
+Result<Tokenizer> Tokenizer::of_model(const TaskConfig& task, const ModelTokens& model) {
+  Tokenizer made = for_task(task);
+  if (model.size < made.vocabulary() && task.tokenizer != TokenizerKind::Auto)
+    return invalid_input(fmt::format("task.tokenizer `{}` has {} tokens, the model {}",
+                                     name_of(task.tokenizer),
+                                     made.vocabulary(),
+                                     model.size));
+  made.vocabulary_ = model.size;
+  if (!model.ends.empty())
+    made.ends_ = model.ends;
+  if (task.tokenizer != TokenizerKind::Auto)
+    return made;
+  if (model.ends.empty())
+    return invalid_input(
+        fmt::format("{}: neither generation_config.json nor config.json has an eos_token_id; name "
+                    "the tokens that end a response in model.end_tokens",
+                    model.folder.string()));
+  const std::filesystem::path file = model.folder / "tokenizer.json";
+  std::error_code ignored;
+  made.kind_ = Kind::IdsOnly;
+  if (!std::filesystem::exists(file, ignored))
+    return made;
+  TEMPER_TRY(auto byte_pair, BytePairTokenizer::open(file));
+  if (byte_pair.size() > model.size)
+    return invalid_input(fmt::format("{} has {} tokens, the model's vocab_size is {}",
+                                     file.string(),
+                                     byte_pair.size(),
+                                     model.size));
+  made.kind_ = Kind::BytePair;
+  made.byte_pair_ = std::make_shared<const BytePairTokenizer>(std::move(byte_pair));
+  return made;
+}
+
 Result<std::vector<TokenId>> Tokenizer::encode(std::string_view text) const {
+  if (kind_ == Kind::BytePair)
+    return byte_pair_->encode(text);
+  if (kind_ == Kind::IdsOnly)
+    return invalid_input(
+        "the model's folder has no tokenizer.json, so that each row of the task needs "
+        "`prompt_token_ids`");
   std::vector<TokenId> tokens;
   tokens.reserve(text.size());
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -42,14 +91,21 @@ Result<std::vector<TokenId>> Tokenizer::encode(std::string_view text) const {
 }
 
 std::string Tokenizer::decode(const std::vector<TokenId>& tokens) const {
+  const auto end = std::ranges::find_if(
+      tokens, [&](TokenId t) { return std::ranges::find(ends_, t) != ends_.end(); });
+  const std::span<const TokenId> said(tokens.begin(), end);
+  if (kind_ == Kind::BytePair)
+    return byte_pair_->decode(said);
   std::string text;
-  text.reserve(tokens.size());
-  for (const TokenId token : tokens) {
-    if (token == end())
-      break;
-    if (token < kFirstSymbol || token >= vocabulary())
-      continue;
+  if (kind_ == Kind::IdsOnly)
+    return text;
+  const auto symbols =
+      alphabet_.empty() ? static_cast<std::size_t>(kByteValues) : alphabet_.size();
+  text.reserve(said.size());
+  for (const TokenId token : said) {
     const auto symbol = static_cast<std::size_t>(token - kFirstSymbol);
+    if (token < kFirstSymbol || symbol >= symbols)
+      continue;
     text += alphabet_.empty() ? static_cast<char>(symbol) : alphabet_[symbol];
   }
   return text;
@@ -59,8 +115,11 @@ TokenId Tokenizer::first() const {
   return kFirstSymbol;
 }
 
-std::int32_t Tokenizer::vocabulary() const {
-  return kFirstSymbol + (alphabet_.empty() ? kByteValues : static_cast<int>(alphabet_.size()));
+std::string tokenizer_json_of(const Tokenizer& tokenizer) {
+  std::string symbols = tokenizer.alphabet();
+  for (int byte = 0; symbols.size() < kByteValues && tokenizer.alphabet().empty(); ++byte)
+    symbols += static_cast<char>(byte);
+  return byte_level_tokenizer_json({"<pad>", "<end>"}, symbols);
 }
 
 }  // namespace temper::actors

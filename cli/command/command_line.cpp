@@ -98,8 +98,6 @@ int parse_and_run(int argc, char** argv, std::span<const Command> commands) {
   app.require_subcommand(1);
   app.fallthrough(false);
   app.set_version_flag("--version", "temper " TEMPER_VERSION);
-  add_completion(app);
-  add_man_page(app);
   std::vector<std::pair<CLI::App*, Handler>> handlers;
   for (const Command& command : commands) {
     if (command.declare == nullptr && argc > 1 && is_named(command, argv[1]))
@@ -114,6 +112,8 @@ int parse_and_run(int argc, char** argv, std::span<const Command> commands) {
     Flags flags(*added);
     handlers.emplace_back(added, command.declare(flags));
   }
+  add_completion(app);
+  add_man_page(app);
   CLI11_PARSE(app, argc, argv);
   for (const auto& [command, handler] : handlers) {
     if (command->parsed())

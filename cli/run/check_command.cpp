@@ -8,6 +8,7 @@
 #include "core/yaml.hpp"
 #include "orchestrator/pipeline/load.hpp"
 #include "orchestrator/pipeline/message_sizes.hpp"
+#include "orchestrator/pipeline/model_section.hpp"
 #include "orchestrator/pipeline/resolve.hpp"
 #include "orchestrator/pipeline/simulated_memory.hpp"
 #include "orchestrator/pipeline/simulation.hpp"
@@ -134,7 +135,9 @@ std::optional<orchestrator::BrokenRule> check_sizes(const orchestrator::Pipeline
     return std::nullopt;
   // A file of prompts may be elsewhere: whoever runs it is told of that.
   const auto prompts = actors::make_prompt_source(config.task, config.seed);
-  const Tokens longest(prompts ? static_cast<std::int64_t>((*prompts)->longest_prompt()) : 1);
+  const auto tokenizer = orchestrator::tokenizer_of(config, config.model.path);
+  const auto found = prompts && tokenizer ? (*prompts)->longest_prompt(*tokenizer) : Tokens(1);
+  const Tokens longest = found.value_or(Tokens(1));
   const orchestrator::MessageSizes sizes = orchestrator::message_sizes(config, longest);
   map = fmt::format("\n# messages: {}\n", orchestrator::to_text(sizes));
   return orchestrator::check_head_memory(sizes, orchestrator::memory_here());

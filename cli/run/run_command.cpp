@@ -148,12 +148,13 @@ int show_finished(const fs::path& run_dir, const RunOptions& options) {
   const auto run = orchestrator::read_run(run_dir);
   if (!run)
     return fail(run.error());
-  if (options.json)
+  if (options.json) {
     std::puts(to_json(run->summary, JsonStyle::Pretty).c_str());
-  else
+  } else {
     fmt::print("{} has finished after {} updates; nothing was changed\n",
                run_dir.string(),
                run->summary.steps);
+  }
   return 0;
 }
 

@@ -47,7 +47,8 @@ std::pair<std::string, std::string> advice_on(const WaitSummary& w,
             "(rollout.concurrency, staleness.bound) or fewer rollout cards.",
             whatif(run, fmt::format("staleness.bound={}", more))};
       }
-      return {"This role is faster than what feeds it: it could share cards with the rollout.",
+      return {"These cards were done with what there was. If the role has them to itself, fewer of "
+              "them, or those of the rollout, would lose less.",
               s.simulated ? fmt::format("temper tune {}/config.yaml", run) : std::string()};
     case CardState::WaitWeights:
       return {

@@ -44,6 +44,9 @@ std::string metric_name(std::string_view ours) {
     if (c == '/' || c == '-')
       c = '_';
   }
+  // Prometheus wants units in full.
+  if (const std::size_t at = name.find("_per_s"); at != std::string::npos)
+    name.replace(at, 6, "_per_second");
   return name;
 }
 
@@ -74,6 +77,9 @@ std::map<std::string, std::string> help_texts() {
       {"temper_tokens_effective_total", "Trained, without groups of equal rewards."}};
   for (const orchestrator::Alias& name : orchestrator::metric_names())
     help[metric_name(name.ours)] = name.doc;
+  for (const auto& [state, name] : EnumNames<actors::CardState>::value)
+    help[metric_name("states/" + std::string(name))] =
+        fmt::format("Share of card time in the state {} since the update before.", name);
   return help;
 }
 

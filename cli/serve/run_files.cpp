@@ -45,8 +45,9 @@ struct Blocks {
   bool fits = true;
 };
 
-/// Adds the blocks of a file that overlap [from, to), in buckets.
-void add_blocks(const fs::path& path, std::int64_t from, std::int64_t to, Blocks& blocks) {
+/// Adds the blocks of a file that overlap [from, to), in buckets; up to `most` bytes of them.
+void add_blocks(
+    const fs::path& path, std::int64_t from, std::int64_t to, std::size_t most, Blocks& blocks) {
   const auto text = read_file(path);
   if (!text)
     return;
@@ -59,7 +60,7 @@ void add_blocks(const fs::path& path, std::int64_t from, std::int64_t to, Blocks
       continue;
     blocks.text += blocks.text.empty() ? "" : ",";
     blocks.text += line;
-    if (blocks.text.size() > kMostBytes) {
+    if (blocks.text.size() > most) {
       blocks.fits = false;
       return;
     }
@@ -121,15 +122,16 @@ std::string RunFiles::timeline(double from, double to) const {
     const double w = widths[level];
     const auto first = static_cast<std::int64_t>(from / w);
     const auto end = static_cast<std::int64_t>(to / w) + 1;
+    // The coarsest one is the answer if nothing else is.
+    const std::size_t most = best.empty() ? SIZE_MAX : kMostBytes;
     Blocks blocks;
-    add_blocks(folder / fmt::format("{}.old.jsonl", level), first, end, blocks);
+    add_blocks(folder / fmt::format("{}.old.jsonl", level), first, end, most, blocks);
     if (blocks.fits)
-      add_blocks(folder / fmt::format("{}.jsonl", level), first, end, blocks);
+      add_blocks(folder / fmt::format("{}.jsonl", level), first, end, most, blocks);
     if (!best.empty() && (!blocks.fits || blocks.from > first))
       break;
     if (!blocks.text.empty())
-      best = fmt::format(
-          R"({{"level":{},"width_s":{},"blocks":[{}]}})", level, w, blocks.fits ? blocks.text : "");
+      best = fmt::format(R"({{"level":{},"width_s":{},"blocks":[{}]}})", level, w, blocks.text);
     if (!best.empty() && w <= (to - from) / 4000)
       break;  // finer than a screen shows
   }

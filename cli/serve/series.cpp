@@ -2,7 +2,6 @@
 
 #include "core/files.hpp"
 #include "core/json.hpp"
-#include "core/json_document.hpp"
 
 #include <fmt/format.h>
 
@@ -39,7 +38,9 @@ void Series::add(Point& point, const Point& other) {
     add(point.cells[i], other.cells[i]);
 }
 
-std::size_t Series::column(const std::string& name) {
+std::size_t Series::column(const std::string& name, std::size_t likely) {
+  if (likely < names_.size() && names_[likely] == name)
+    return likely;
   const auto [it, fresh] = columns_.try_emplace(name, names_.size());
   if (fresh)
     names_.push_back(name);
@@ -59,10 +60,11 @@ void Series::add(const orchestrator::FlatMetrics& line) {
   next.step = number(line, "step");
   next.time = number(line, "time");
   next.first_step = static_cast<std::uint64_t>(next.step);
+  std::size_t likely = 0;  // lines have their columns in the same order
   for (const auto& [name, value] : line) {
     if (name == "step" || name == "time")
       continue;
-    const std::size_t at = column(name);
+    const std::size_t at = column(name, likely++);
     next.cells.resize(std::max(next.cells.size(), at + 1));
     const auto v = static_cast<float>(value);
     next.cells[at] = {v, v, v, 1};
@@ -141,9 +143,10 @@ void MetricsFollower::update() {
   for (auto got = file->read(text, kPiece); got && *got > 0; got = file->read(text, kPiece)) {
     std::size_t begin = 0;
     for (std::size_t end; (end = text.find('\n', begin)) != std::string::npos; begin = end + 1) {
-      const auto line = parse_json(std::string_view(text).substr(begin, end - begin));
-      if (line.is_object())
-        series_.add(orchestrator::flatten(line));
+      const auto line =
+          orchestrator::flatten_line(std::string_view(text).substr(begin, end - begin));
+      if (line)
+        series_.add(*line);
     }
     read_ += static_cast<std::int64_t>(begin);
     text.erase(0, begin);

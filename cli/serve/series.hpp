@@ -44,7 +44,7 @@ class Series {
   };
   static void add(Cell& cell, const Cell& other);
   static void add(Point& point, const Point& other);
-  std::size_t column(const std::string& name);
+  std::size_t column(const std::string& name, std::size_t likely);
   void go_back(std::uint64_t step);
   void halve();
 

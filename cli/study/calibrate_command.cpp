@@ -73,7 +73,7 @@ std::string percent(const std::optional<double>& value) {
 void print_table(std::ostream& out, const std::vector<Statistics>& table) {
   out << fmt::format(
       "{:<22} {:<17} {:>4} {:>9} {:>9} {:>9}\n", "kind", "metric", "n", "MAPE", "bias", "max");
-  for (const Statistics& s : table)
+  for (const Statistics& s : table) {
     out << fmt::format("{:<22} {:<17} {:>4} {:>9} {:>9} {:>9}\n",
                        s.kind,
                        s.metric,
@@ -81,6 +81,7 @@ void print_table(std::ostream& out, const std::vector<Statistics>& table) {
                        percent(s.mape),
                        percent(s.bias),
                        percent(s.max));
+  }
 }
 
 /// One record per kind of rows; the rows by id where they were chosen, else by file and kind.

@@ -64,10 +64,11 @@ Status check_and_choose_out(study::CompareOptions& options, std::ostream& err) {
   const auto real = std::ranges::find_if(
       jobs, [](const study::CompareJob& job) { return study::is_real_run(job.config); });
   if (options.folders == study::CompareOptions::Folders::Resume) {
-    if (real == jobs.end())
+    if (real == jobs.end()) {
       return invalid_input(
           "--resume: these runs are simulated in this process and leave nothing to go on from; run "
           "them again");
+    }
     if (options.out.empty())
       return invalid_input("--resume: name the folder of the comparison with --out");
   }

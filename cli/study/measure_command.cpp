@@ -80,7 +80,7 @@ Result<orchestrator::Timings> measure_engines(
                       "--config",
                       run_dir.file("config.yaml").string(),
                       "--weights",
-                      run_dir.file("base.safetensors").string(),
+                      run_dir.base().string(),
                       "--out",
                       samples.string(),
                       "--parent",

@@ -138,7 +138,7 @@ std::vector<std::string> broken_limits(const std::map<std::string, double>& limi
   std::vector<std::string> broken;
   for (const auto& [kind, limit] : limits) {
     const auto found = std::find_if(
-        kinds.begin(), kinds.end(), [&](const Statistics& s) { return s.kind == kind; });
+        kinds.begin(), kinds.end(), [&k = kind](const Statistics& s) { return s.kind == k; });
     if (found == kinds.end() || !found->mape) {
       broken.push_back(fmt::format("{}: a limit is given, but no row was predicted", kind));
     } else if (*found->mape > limit) {

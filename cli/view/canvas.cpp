@@ -146,20 +146,6 @@ std::string Canvas::take() {
   return std::move(out_);
 }
 
-std::string short_count(double value) {
-  if (value < 999.5)
-    return fmt::format("{:.0f}", value);
-  const double thousands = value / 1e3;
-  if (thousands < 9.995)
-    return fmt::format("{:.2f}k", thousands);
-  if (thousands < 99.95)
-    return fmt::format("{:.1f}k", thousands);
-  if (thousands < 999.5)
-    return fmt::format("{:.0f}k", thousands);
-  const double millions = value / 1e6;
-  return millions < 99.95 ? fmt::format("{:.2f}M", millions) : fmt::format("{:.0f}M", millions);
-}
-
 std::string grouped(std::int64_t value) {
   std::string digits = std::to_string(value);
   const std::size_t sign = value < 0 ? 1 : 0;

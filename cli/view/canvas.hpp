@@ -63,8 +63,6 @@ class Canvas {
 /// Characters a terminal shows; every code point counts one.
 std::size_t display_width(std::string_view utf8);
 
-/// "950", "21.4k", "3.08M".
-std::string short_count(double value);
 /// "12,345".
 std::string grouped(std::int64_t value);
 /// "0:09", "2:41", "1:02:03".

@@ -1,5 +1,7 @@
 #include "cli/view/render.hpp"
 
+#include "core/text/numbers.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -92,12 +94,13 @@ void draw_reward(Canvas& c, const Frame& f) {
 
 void draw_tokens(Canvas& c, const Frame& f) {
   label(c, "tokens/s");
-  figure(c, "raw", short_count(f.recent.generated));
-  figure(c, "trained", short_count(f.recent.trained));
-  figure(c, "effective", short_count(f.recent.effective));
+  figure(c, "raw", short_number(f.recent.generated));
+  figure(c, "trained", short_number(f.recent.trained));
+  figure(c, "effective", short_number(f.recent.effective));
   if (!f.cards.empty()) {
-    figure(
-        c, "trained per card", short_count(f.recent.trained / static_cast<double>(f.cards.size())));
+    figure(c,
+           "trained per card",
+           short_number(f.recent.trained / static_cast<double>(f.cards.size())));
   }
   c.line();
 }
@@ -312,9 +315,9 @@ std::string render_line(const Frame& f) {
       f.step,
       f.steps,
       f.rewards.empty() ? "-" : fmt::format("{:.3f}", f.rewards.back()),
-      short_count(f.recent.generated),
-      short_count(f.recent.trained),
-      short_count(f.recent.effective),
+      short_number(f.recent.generated),
+      short_number(f.recent.trained),
+      short_number(f.recent.effective),
       busy.empty() ? "-" : busy,
       100 * f.slots_mean,
       f.staleness_mean,
@@ -389,10 +392,10 @@ std::string render_closing(const orchestrator::Summary& s,
       .text(fmt::format("   best {}", reward(s.reward.best)), kLabel);
   c.line();
   label(c, "tokens/s");
-  figure(c, "raw", short_count(s.tokens.generated_per_s));
-  figure(c, "trained", short_count(s.tokens.trained_per_s));
-  figure(c, "effective", short_count(s.tokens.effective_per_s));
-  figure(c, "trained per card", short_count(s.tokens.trained_per_s_per_card));
+  figure(c, "raw", short_number(s.tokens.generated_per_s));
+  figure(c, "trained", short_number(s.tokens.trained_per_s));
+  figure(c, "effective", short_number(s.tokens.effective_per_s));
+  figure(c, "trained per card", short_number(s.tokens.trained_per_s_per_card));
   c.line();
   label(c, "cards").text(percent(s.utilization.busy), kTitle).text(" busy", kLabel);
   for (const auto& [state, wait] : main_waits(s)) {

@@ -101,8 +101,9 @@ void RunWatch::on_line(const orchestrator::MetricsLine& line) {
   raise(alarms_.on_update(line));
   if (!tensorboard_)
     return;
-  const auto flat = orchestrator::with_aliases(orchestrator::flatten(parse_json(to_json(line))),
-                                               config_.tracking.aliases);
+  const auto flat = orchestrator::with_aliases(
+      orchestrator::flatten_line(to_json(line)).value_or(orchestrator::FlatMetrics()),
+      config_.tracking.aliases);
   const double at = began_ + seconds(line.time.time_since_epoch());
   if (!worked(tensorboard_->add(at, line.step.value(), flat), "tensorboard"))
     tensorboard_.reset();

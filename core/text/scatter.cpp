@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <vector>
 
 namespace temper {
@@ -17,7 +18,7 @@ struct Range {
     if (high <= low)
       return steps / 2;
     const double share = (value - low) / (high - low);
-    return static_cast<std::size_t>(share * static_cast<double>(steps - 1) + 0.5);
+    return static_cast<std::size_t>(std::lround(share * static_cast<double>(steps - 1)));
   }
 };
 

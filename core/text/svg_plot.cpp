@@ -129,7 +129,8 @@ class Drawing {
     const auto& lines = plot_.panels.front().lines;
     for (std::size_t i = 0; i < lines.size(); ++i) {
       const double x = kLeft + legend_cell_ * static_cast<double>(i % columns_);
-      const double y = kTitle + 8 + kLegendLine * static_cast<double>(i / columns_);
+      const std::size_t line = i / columns_;
+      const double y = kTitle + 8 + kLegendLine * static_cast<double>(line);
       out_ += fmt::format("<path d=\"M{:.1f} {:.1f}h22\" {}/>\n", x, y, stroke(i));
       out_ += marker(i, x + 11, y) + text(x + kLegendMark, y + 4, "start", lines[i].name);
     }

@@ -30,7 +30,7 @@ struct CsvVisitor {
     if (what == What::Names)
       line += name;
     else if constexpr (OptionalLike<T>)
-      line += value ? scalar_text(*value) : "";
+      line += value ? scalar_text(*value) : "";  // NOLINT(bugprone-branch-clone): of three types
     else if constexpr (std::same_as<T, std::string>)
       line += csv_word(value);
     else

@@ -1,6 +1,7 @@
 #include "orchestrator/pipeline/load.hpp"
 
 #include "core/files.hpp"
+#include "orchestrator/pipeline/model_section.hpp"
 #include "orchestrator/pipeline/simulation.hpp"
 
 #include <algorithm>
@@ -33,9 +34,13 @@ LoadedConfig::LoadedConfig(std::string_view name,
                            [this](const std::string& key) { return yaml_.places.contains(key); });
   }
   std::vector<YamlIssue> issues = yaml_.issues;
+  const auto is_given = [this](const std::string& key) { return yaml_.places.contains(key); };
+  for (const ModelIssue& issue : complete_model(yaml_.value.model, is_given))
+    issues.push_back({yaml_.place_of(issue.key), issue.key, issue.message});
+  const std::vector<YamlIssue> so_far = issues;
   for (const BrokenRule& rule : validate(yaml_.value)) {
     const std::string& key = rule.keys.front();
-    if (!involves_an_issue(rule, yaml_.issues))
+    if (!involves_an_issue(rule, so_far))
       issues.push_back({yaml_.place_of(key), key, rule.message});
   }
   issues_ = locate(yaml_.document, std::move(issues));

@@ -1,6 +1,7 @@
 #include "orchestrator/pipeline/validate.hpp"
 
 #include "actors/server/url.hpp"
+#include "actors/task/tokenizer.hpp"
 #include "orchestrator/pipeline/placement.hpp"
 #include "orchestrator/pipeline/simulation.hpp"
 #include "trainer/algorithm_table.hpp"
@@ -43,19 +44,30 @@ void check_staleness(const PipelineConfig& c, Rules& rules) {
 
 void check_model(const PipelineConfig& c, std::optional<Tokens> longest_prompt, Rules& rules) {
   const actors::ModelConfig& m = c.model;
-  const bool divides = m.hidden % m.heads == 0;
+  const bool divides = m.head_dim || m.hidden % m.heads == 0;
   rules.require(divides,
                 {"model.heads", "model.hidden"},
                 fmt::format("must divide model.hidden ({}), found {}", m.hidden, m.heads));
   rules.require(m.heads % m.kv_heads == 0,
                 {"model.kv_heads", "model.heads"},
                 fmt::format("must divide model.heads ({}), found {}", m.heads, m.kv_heads));
-  rules.require(!divides || (m.hidden / m.heads) % 2 == 0,
-                {"model.heads", "model.hidden"},
-                fmt::format("model.hidden / model.heads must be even for the rotary positions, "
-                            "found {} / {}",
+  rules.require(!divides || (m.head_size() > 0 && m.head_size() % 2 == 0),
+                {m.head_dim ? "model.head_dim" : "model.heads", "model.hidden"},
+                fmt::format("model.head_dim, or else model.hidden / model.heads, must be even for "
+                            "the rotary positions, found {} for {} / {}",
+                            m.head_size(),
                             m.hidden,
                             m.heads));
+  const std::int32_t tokens = actors::Tokenizer::for_task(c.task).vocabulary();
+  rules.require(!m.path.empty() || m.vocabulary.value_or(tokens) >= tokens,
+                {"model.vocabulary", "task.tokenizer"},
+                fmt::format("must hold the {} tokens of the task's tokenizer, found {}",
+                            tokens,
+                            m.vocabulary.value_or(tokens)));
+  const auto outside = [&](std::int32_t t) { return t < 0 || t >= m.vocabulary.value_or(tokens); };
+  rules.require(std::ranges::none_of(m.end_tokens, outside),
+                {"model.end_tokens", "model.vocabulary"},
+                fmt::format("must be below the vocabulary of {}", m.vocabulary.value_or(tokens)));
   const Tokens response = c.sampling.max_new_tokens;
   const Tokens prompt = longest_prompt.value_or(Tokens(1));
   rules.require(m.context >= prompt + response,

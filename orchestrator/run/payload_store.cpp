@@ -7,7 +7,8 @@ namespace temper::orchestrator {
 Status PayloadStore::add(GroupId group,
                          const actors::Problem& problem,
                          const actors::Tokenizer& tokenizer) {
-  auto tokens = tokenizer.encode(problem.prompt);
+  auto tokens = problem.tokens.empty() ? tokenizer.encode(problem.prompt)
+                                       : Result<actors::TokenBlob>(problem.tokens);
   if (!tokens)
     return std::move(tokens).error().within(fmt::format("prompt of group {}", group));
   GroupPayload& payload = groups_[group];

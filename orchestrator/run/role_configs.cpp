@@ -12,16 +12,26 @@ namespace {
 /// Functions in Python are called by a worker of the package.
 constexpr const char* kPythonRewards = "temper.rewards:Functions";
 
-actors::Vocabulary vocabulary(const actors::TaskConfig& task) {
-  const actors::Tokenizer tokenizer = actors::Tokenizer::for_task(task);
-  return {tokenizer.vocabulary(),
-          tokenizer.pad(),
-          tokenizer.end(),
-          tokenizer.first(),
-          tokenizer.alphabet()};
+actors::Vocabulary vocabulary(const PipelineConfig& config, const std::filesystem::path& base) {
+  const actors::Tokenizer tokenizer = actors::Tokenizer::for_task(config.task);
+  actors::Vocabulary out{config.model.vocabulary.value_or(tokenizer.vocabulary()),
+                         tokenizer.pad(),
+                         tokenizer.end(),
+                         tokenizer.first(),
+                         tokenizer.alphabet(),
+                         tokenizer.ends(),
+                         {}};
+  if (!config.model.end_tokens.empty()) {
+    out.ends = config.model.end_tokens;
+    out.end = out.ends.front();
+  }
+  if (!config.model.path.empty() && config.task.tokenizer == actors::TokenizerKind::Auto)
+    out.folder = base.string();
+  return out;
 }
 
 }  // namespace
+
 
 actors::EngineConfig engine_of(const PipelineConfig& config, actors::RoleKind role) {
   switch (role) {
@@ -55,10 +65,10 @@ actors::RoleConfig role_config(const PipelineConfig& config,
   role.model = config.model;
   role.task = config.task;
   role.verifier = config.verifier;
-  role.base_weights = start.base_weights.string();
+  role.base_weights = start.base.string();
   role.takes_turns = spec.takes_turns;
   role.engine = engine_of(config, spec.role);
-  role.vocabulary = vocabulary(config.task);
+  role.vocabulary = vocabulary(config, start.base);
   role.shared_memory = config.transport.kind == TransportKind::Ipc;
   switch (spec.role) {
     case actors::RoleKind::Rollout:

@@ -10,8 +10,8 @@ namespace temper::orchestrator {
 
 /// Where the trainer starts from.
 struct StartingPoint {
-  std::filesystem::path base_weights;  ///< Empty for `policy: synthetic`.
-  std::filesystem::path checkpoint;    ///< Empty: from the base weights.
+  std::filesystem::path base;        ///< Model folder; empty for `policy: synthetic`.
+  std::filesystem::path checkpoint;  ///< Empty: from the base.
   PolicyVersion version;
 };
 

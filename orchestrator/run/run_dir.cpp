@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 
 namespace temper::orchestrator {
@@ -50,8 +51,10 @@ Result<RunLock> RunDir::lock() const {
 
 Status RunDir::seal_inputs() const {
   std::vector<std::string> names{"config.yaml"};
-  if (fs::exists(file("base.safetensors")))
-    names.emplace_back("base.safetensors");
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(base(), ignored))
+    names.push_back("base/" + entry.path().filename().string());
+  std::ranges::sort(names);
   TEMPER_TRY(auto files, sum_files(root_, names));
   return write_manifest(file(kInputsManifest), {{}, std::move(files)});
 }

@@ -1,6 +1,6 @@
 // The folder of a run (docs/run_folder.md).
 //
-//   config.yaml base.safetensors                what it is made from; proved by inputs.manifest
+//   config.yaml base/                           what it is made from; proved by inputs.manifest
 //   events.log                                  what happened; proves itself (log_frames.hpp)
 //   checkpoints/                                what it goes back to (checkpoints.hpp)
 //   metrics.jsonl certificates.jsonl trace.json summary.json
@@ -34,6 +34,8 @@ class RunDir {
 
   const std::filesystem::path& root() const { return root_; }
   std::filesystem::path file(std::string_view name) const { return root_ / name; }
+  /// The model folder that the run begins with; none of `policy: synthetic`.
+  std::filesystem::path base() const { return root_ / "base"; }
   std::filesystem::path log_of(std::string_view actor) const;
 
   /// Creates the folders. Error: the folder holds a run already.
@@ -43,7 +45,7 @@ class RunDir {
 
   Checkpoints checkpoints() const { return Checkpoints(root_ / "checkpoints"); }
 
-  /// What the run is made from (config.yaml, base.safetensors) is summed into inputs.manifest when
+  /// What the run is made from (config.yaml, base/) is summed into inputs.manifest when
   /// the run begins, and checked when it goes on. Errors name the file.
   Status seal_inputs() const;
   Status check_inputs() const;

@@ -6,6 +6,7 @@
 #include "core/files.hpp"
 #include "core/yaml.hpp"
 #include "orchestrator/pipeline/message_sizes.hpp"
+#include "orchestrator/pipeline/model_section.hpp"
 #include "orchestrator/run/live/base_checkpoint.hpp"
 #include "orchestrator/run/live/live_driver.hpp"
 #include "orchestrator/run/resume.hpp"
@@ -36,7 +37,7 @@ LiveOptions live_options(const RunPlan& plan) {
   live.run_dir = plan.run_dir;
   live.worker = worker_program();
   if (plan.pipeline.config.policy == actors::PolicyKind::Torch) {
-    live.base_weights = RunDir(plan.run_dir).file("base.safetensors");
+    live.base = RunDir(plan.run_dir).base();
   }
   live.resume = plan.from == RunPlan::From::Checkpoint;
   return live;
@@ -71,7 +72,7 @@ Result<std::unique_ptr<ContentSource>> make_content(const RunPlan& plan,
   if (!is_twin(plan.pipeline.config))
     return std::unique_ptr<ContentSource>();
   TwinOptions options{plan.pipeline,
-                      RunDir(plan.run_dir).file("base.safetensors"),
+                      RunDir(plan.run_dir).base(),
                       worker_program(),
                       logs_in(plan)};
   TEMPER_TRY(auto content, TwinContent::create(io, std::move(options), log));
@@ -119,15 +120,26 @@ TraceForm trace_form(const PipelineConfig& config) {
   return is_simulated(config) ? TraceForm::Gzip : TraceForm::Json;
 }
 
+namespace {
+
+/// Where the tokenizer of a run is: with the run, once it has begun.
+fs::path base_of(const PipelineConfig& config) {
+  const fs::path own = RunDir(config.run_dir).base();
+  std::error_code ignored;
+  return !config.run_dir.empty() && fs::exists(own, ignored) ? own : fs::path(config.model.path);
+}
+
+}  // namespace
+
 Result<std::vector<BrokenRule>> rules_of_this_machine(const PipelineConfig& config) {
   if (is_simulated(config) && !is_twin(config))
     return std::vector<BrokenRule>();
   TEMPER_TRY(const auto prompts, actors::make_prompt_source(config.task, config.seed));
-  std::vector<BrokenRule> broken =
-      validate(config, Tokens(static_cast<std::int64_t>(prompts->longest_prompt())));
+  TEMPER_TRY(const auto tokenizer, tokenizer_of(config, base_of(config)));
+  TEMPER_TRY(const Tokens longest, prompts->longest_prompt(tokenizer));
+  std::vector<BrokenRule> broken = validate(config, longest);
   if (!is_simulated(config)) {
-    const MessageSizes sizes =
-        message_sizes(config, Tokens(static_cast<std::int64_t>(prompts->longest_prompt())));
+    const MessageSizes sizes = message_sizes(config, longest);
     if (auto rule = check_head_memory(sizes, memory_here()))
       broken.push_back(*std::move(rule));
   }
@@ -209,14 +221,14 @@ Result<RunLock> prepare_run(const RunPlan& plan, PretrainLine shown) {
     return lock;
   }
   if (plan.pipeline.config.policy != actors::PolicyKind::Torch ||
-      fs::exists(run_dir.file("base.safetensors"))) {
+      fs::exists(run_dir.base())) {
     TEMPER_TRY_STATUS(run_dir.seal_inputs());
     return lock;
   }
   BaseCheckpointOptions options;
   options.worker = worker_program();
   options.log = run_dir.log_of("pretrain");
-  options.copy_to = run_dir.file("base.safetensors");
+  options.folder = run_dir.base();
   const bool show = shown == PretrainLine::Shown && isatty(STDERR_FILENO) != 0;
   options.on_progress = [show](std::string_view line) {
     if (show)

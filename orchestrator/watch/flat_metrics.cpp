@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 
 namespace temper::orchestrator {
 namespace {
@@ -88,6 +89,76 @@ void flatten_into(const nlohmann::json& value, const std::string& name, FlatMetr
   }
 }
 
+/// Reads objects of numbers, truth values, nulls and plain words; nothing else is in such a line.
+class LineReader {
+ public:
+  explicit LineReader(std::string_view text) : text_(text) {}
+
+  bool read(FlatMetrics& to) { return object("", to) && at_ == text_.size(); }
+
+ private:
+  bool take(char c) {
+    if (at_ >= text_.size() || text_[at_] != c)
+      return false;
+    ++at_;
+    return true;
+  }
+  bool word(std::string_view& to) {
+    if (!take('"'))
+      return false;
+    const std::size_t end = text_.find_first_of("\"\\", at_);
+    if (end == std::string_view::npos || text_[end] != '"')
+      return false;
+    to = text_.substr(at_, end - at_);
+    at_ = end + 1;
+    return true;
+  }
+  bool literal(std::string_view what) {
+    if (text_.substr(at_, what.size()) != what)
+      return false;
+    at_ += what.size();
+    return true;
+  }
+  bool value(const std::string& name, FlatMetrics& to) {
+    if (at_ >= text_.size())
+      return false;
+    if (text_[at_] == '{')
+      return object(name + "/", to);
+    std::string_view ignored;
+    if (text_[at_] == '"')
+      return word(ignored);
+    if (literal("null"))
+      return true;
+    if (literal("true"))
+      return to.emplace_back(name, 1), true;
+    if (literal("false"))
+      return to.emplace_back(name, 0), true;
+    double number = 0;
+    const auto [end, error] =
+        std::from_chars(text_.data() + at_, text_.data() + text_.size(), number);
+    if (error != std::errc())
+      return false;
+    at_ = static_cast<std::size_t>(end - text_.data());
+    to.emplace_back(name, number);
+    return true;
+  }
+  bool object(const std::string& prefix, FlatMetrics& to) {
+    if (!take('{') || prefix.size() > 256)
+      return false;
+    if (take('}'))
+      return true;
+    do {
+      std::string_view key;
+      if (!word(key) || !take(':') || !value(prefix + std::string(key), to))
+        return false;
+    } while (take(','));
+    return take('}');
+  }
+
+  const std::string_view text_;
+  std::size_t at_ = 0;
+};
+
 /// What is read most is a sum over states.
 void add_shares(FlatMetrics& flat) {
   double busy = 0, waiting = 0;
@@ -126,6 +197,15 @@ std::string_view Alias::in(AliasTable table) const {
 FlatMetrics flatten(const nlohmann::json& object) {
   FlatMetrics flat;
   flatten_into(object, "", flat);
+  add_shares(flat);
+  return flat;
+}
+
+std::optional<FlatMetrics> flatten_line(std::string_view line) {
+  FlatMetrics flat;
+  flat.reserve(64);
+  if (!LineReader(line).read(flat))
+    return std::nullopt;
   add_shares(flat);
   return flat;
 }

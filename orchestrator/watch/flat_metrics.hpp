@@ -19,6 +19,9 @@ using FlatMetrics = std::vector<std::pair<std::string, double>>;
 
 /// Every number and truth value in it, in its order; names of nested ones are joined by `/`.
 FlatMetrics flatten(const nlohmann::json& object);
+/// The same of a line of metrics.jsonl, ten times as fast. None: it is no such line (it is still
+/// being written).
+std::optional<FlatMetrics> flatten_line(std::string_view line);
 
 /// A metric of ours and what others call it; empty: they have none that means the same.
 struct Alias {

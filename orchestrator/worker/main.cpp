@@ -54,7 +54,7 @@ int main(int argc, char** argv) {
   PretrainArguments pretrain;
   auto* pretrain_command = app.add_subcommand("pretrain", "Make a base checkpoint");
   pretrain_command->add_option("--config", pretrain.config, "Resolved pipeline YAML")->required();
-  pretrain_command->add_option("--out", pretrain.out, "Safetensors file to write")->required();
+  pretrain_command->add_option("--out", pretrain.out, "Folder to write, as Hugging Face keeps a model")->required();
   pretrain_command->add_option("--parent", pretrain.parent, "Process to die with");
 
   MeasureArguments measure;

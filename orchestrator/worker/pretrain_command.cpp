@@ -1,7 +1,10 @@
 #include "orchestrator/worker/pretrain_command.hpp"
 
+#include "actors/model_folder/model_folder.hpp"
+#include "actors/model_folder/stored_tensors.hpp"
 #include "actors/policy/pretrain.hpp"
 #include "actors/runtime/process.hpp"
+#include "actors/task/tokenizer.hpp"
 #include "core/files.hpp"
 #include "orchestrator/pipeline/load.hpp"
 #include "orchestrator/worker/roles/engines.hpp"
@@ -13,7 +16,25 @@
 namespace temper::orchestrator {
 namespace {
 
-Status pretrain_to_file(const PretrainArguments& arguments) {
+/// The base as a folder that others read too: with the built-in tokenizer in their words.
+Status write_folder(const PipelineConfig& config,
+                    const actors::Weights& weights,
+                    const std::filesystem::path& folder) {
+  const actors::Tokenizer tokenizer = actors::Tokenizer::for_task(config.task);
+  actors::ConfigJson description{config.model, actors::StoredType::Float32, tokenizer.ends()};
+  description.model.vocabulary = weights.layout().vocabulary();
+  actors::ModelFolderToWrite what;
+  what.config_json = actors::write_config_json(description);
+  what.files[std::string(actors::kTokenizerFile)] = actors::tokenizer_json_of(tokenizer);
+  what.files["tokenizer_config.json"] =
+      "{\n  \"tokenizer_class\": \"PreTrainedTokenizerFast\",\n  \"pad_token\": \"<pad>\",\n"
+      "  \"eos_token\": \"<end>\",\n  \"clean_up_tokenization_spaces\": false\n}\n";
+  TEMPER_TRY_STATUS(make_folder(folder));
+  return actors::write_model_folder(
+      folder, what, tensors_to_write(weights.layout(), weights.values().span()));
+}
+
+Status pretrain_to_folder(const PretrainArguments& arguments) {
   if (arguments.parent != 0)
     TEMPER_TRY_STATUS(actors::die_with_parent(arguments.parent));
   TEMPER_TRY(const PipelineConfig config, load_config(arguments.config));
@@ -24,13 +45,13 @@ Status pretrain_to_file(const PretrainArguments& arguments) {
                fmt::print("step {} loss {:.3f} accuracy {:.2f}\n", p.step, p.loss, p.accuracy);
                std::fflush(stdout);
              }));
-  return write_file_atomically(arguments.out, result.image);
+  return write_folder(config, result.weights, arguments.out);
 }
 
 }  // namespace
 
 int run_pretrain(const PretrainArguments& arguments) {
-  const Status status = pretrain_to_file(arguments);
+  const Status status = pretrain_to_folder(arguments);
   if (!status)
     fmt::print(stderr, "{}\n", status.error().context);
   return status ? 0 : 1;

@@ -1,7 +1,5 @@
 #include "actors/policy/reference.hpp"
 #include "actors/policy/transformer.hpp"
-#include "actors/task/tokenizer.hpp"
-#include "core/files.hpp"
 #include "orchestrator/worker/roles/engines.hpp"
 #include "rollout/torch/engine.hpp"
 #include "trainer/torch/engine.hpp"
@@ -12,12 +10,10 @@
 namespace temper::orchestrator {
 namespace {
 
-std::int32_t vocabulary(const actors::RoleConfig& role) {
-  return actors::Tokenizer::for_task(role.task).vocabulary();
-}
-
-std::span<const std::byte> bytes_of(const std::string& image) {
-  return std::as_bytes(std::span(image));
+Result<actors::Weights> base_weights(const actors::RoleConfig& role) {
+  TEMPER_TRY(const auto layout, actors::Layout::make(role.model, role.vocabulary.size));
+  TEMPER_TRY(const auto folder, actors::ModelFolder::open(role.base_weights));
+  return actors::Weights::from_folder(layout, folder);
 }
 
 }  // namespace
@@ -32,8 +28,8 @@ Result<std::unique_ptr<rollout::Engine>> make_torch_rollout(
     const actors::RoleConfig& role, const rollout::RolloutSettings& settings) {
   rollout::TorchEngineOptions options;
   options.model = role.model;
-  options.vocabulary = vocabulary(role);
-  options.end_token = actors::Tokenizer::for_task(role.task).end();
+  options.vocabulary = role.vocabulary.size;
+  options.end_tokens = role.vocabulary.ends;
   options.sampling = settings.sampling;
   options.seed = role.seed;
   options.concurrency = settings.concurrency;
@@ -44,15 +40,15 @@ Result<std::unique_ptr<rollout::Engine>> make_torch_rollout(
 
 Result<std::unique_ptr<trainer::Engine>> make_torch_trainer(
     const actors::RoleConfig& role, const trainer::TrainerSettings& settings) {
-  TEMPER_TRY(const std::string image, read_file(role.base_weights));
+  TEMPER_TRY(auto weights, base_weights(role));
   trainer::TorchEngineOptions options;
   options.model = role.model;
-  options.vocabulary = vocabulary(role);
+  options.vocabulary = role.vocabulary.size;
   options.algorithm = settings.algorithm;
   options.longest_response = settings.longest_response;
   options.temperature = settings.temperature;
   options.seed = role.seed;
-  TEMPER_TRY(auto engine, trainer::make_torch_engine(options, bytes_of(image)));
+  auto engine = trainer::make_torch_engine(options, std::move(weights));
   if (!role.resume_from.empty())
     TEMPER_TRY_STATUS(engine->load(role.resume_from));
   return engine;
@@ -60,12 +56,12 @@ Result<std::unique_ptr<trainer::Engine>> make_torch_trainer(
 
 Result<std::unique_ptr<actors::ReferenceEngine>> make_torch_reference(
     const actors::RoleConfig& role, const trainer::TrainerSettings& settings) {
-  TEMPER_TRY(const std::string image, read_file(role.base_weights));
+  TEMPER_TRY(auto weights, base_weights(role));
   actors::TorchReferenceOptions options;
   options.model = role.model;
-  options.vocabulary = vocabulary(role);
+  options.vocabulary = role.vocabulary.size;
   options.temperature = settings.temperature;
-  return actors::make_torch_reference(options, bytes_of(image));
+  return actors::make_torch_reference(options, std::move(weights));
 }
 
 }  // namespace temper::orchestrator

@@ -5,18 +5,20 @@ weights as our own engines do.
     trainer: {engine: {kind: python, use: "numpy_policy:NumpyTrainer"}}
     reference: {engine: {kind: python, use: "numpy_policy:NumpyReference"}}
 
-A transformer with RMSNorm, rotary positions, grouped-query attention and SwiGLU. With d = hidden,
-h = d / heads and f = ffn, its tensors are
+A transformer (LlamaForCausalLM) with RMSNorm, rotary positions, grouped-query attention and SwiGLU.
+What shares an input is computed in one product. With d = hidden, h = d / heads and f = ffn, its
+tensors are
     embedding.weight [V, d]            head.weight [V, d]            norm.weight [d]
     layers.I.attention_norm.weight [d], layers.I.ffn_norm.weight [d]
     layers.I.attention.qkv.weight [(heads + 2 kv_heads) h, d], layers.I.attention.out.weight [d, d]
     layers.I.ffn.gate_up.weight [2 f, d], layers.I.ffn.down.weight [d, f]
+Outside they have the names of Hugging Face (docs/your-model.md): fused() and stored() translate.
 """
 
 from __future__ import annotations
 
 import pathlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -26,6 +28,54 @@ from temper.messages import ModelConfig
 
 Array = np.ndarray
 Tensors = dict[str, Array]
+
+
+# --- Names
+
+#: The tensors of a layer, and the rows of each, in order.
+PARTS = {
+    "attention_norm": ["input_layernorm"],
+    "attention.qkv": ["self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"],
+    "attention.out": ["self_attn.o_proj"],
+    "ffn_norm": ["post_attention_layernorm"],
+    "ffn.gate_up": ["mlp.gate_proj", "mlp.up_proj"],
+    "ffn.down": ["mlp.down_proj"],
+}
+WHOLE = {"embedding": "model.embed_tokens", "norm": "model.norm", "head": "lm_head"}
+
+
+def parts_of(name: str) -> list[str]:
+    """The names outside of a tensor, in the order of their rows."""
+    own = name.removesuffix(".weight")
+    if own in WHOLE:
+        return [WHOLE[own] + ".weight"]
+    _, layer, rest = own.split(".", 2)
+    return [f"model.layers.{layer}.{part}.weight" for part in PARTS[rest]]
+
+
+def fused(model: ModelConfig, weights: Mapping[str, Array]) -> Tensors:
+    names = ["embedding", "norm", "head"]
+    names += [f"layers.{i}.{part}" for i in range(model.layers) for part in PARTS]
+    return {
+        name + ".weight": np.concatenate([weights[part] for part in parts_of(name)])
+        for name in names
+    }
+
+
+def stored(model: ModelConfig, tensors: Tensors) -> Tensors:
+    width = model.hidden // model.heads
+    rows = {3: [model.heads * width, (model.heads + model.kv_heads) * width], 2: 2, 1: 1}
+    out: Tensors = {}
+    for name, tensor in tensors.items():
+        parts = parts_of(name)
+        out.update(zip(parts, np.split(tensor, rows[len(parts)])))
+    return out
+
+
+def base_of(role: Any) -> Tensors:
+    """The weights that the run begins with: of a folder whose weights are in one file."""
+    image = (role.base_weights / "model.safetensors").read_bytes()
+    return fused(role.model, temper.Weights(image))
 
 
 # --- The network
@@ -183,7 +233,7 @@ class NumpyEngine(temper.Engine):
         self.end = self.role.vocabulary.end
 
     def load(self, version: int, weights: temper.Weights) -> None:
-        self.weights = dict(weights)
+        self.weights = fused(self.role.model, weights)
 
     def generate(self, requests: list[temper.Request]) -> Iterator[temper.Completion | None]:
         by_length: dict[int, list[temper.Request]] = {}
@@ -225,7 +275,7 @@ class NumpyReference(temper.Reference):
 
     def __init__(self) -> None:
         self.network = Network(self.role.model)
-        self.weights = dict(temper.Weights(self.role.base_weights.read_bytes()))
+        self.weights = base_of(self.role)
         self.temperature = np.float32(self.role.settings.temperature)
 
     def score(self, items: list[temper.Scored]) -> list[Array]:
@@ -249,8 +299,7 @@ class NumpyTrainer(temper.Trainer):
         self.config = self.role.settings.algorithm
         self.temperature = np.float32(self.role.settings.temperature)
         self.network = Network(self.role.model)
-        image = self.role.base_weights.read_bytes()
-        self.weights = {k: v.copy() for k, v in temper.Weights(image).items()}
+        self.weights = base_of(self.role)
         self.first = {k: np.zeros_like(v) for k, v in self.weights.items()}
         self.second = {k: np.zeros_like(v) for k, v in self.weights.items()}
         self.updates = 0
@@ -338,9 +387,11 @@ class NumpyTrainer(temper.Trainer):
             ).astype("f4")
 
     def publish(self) -> Tensors:
-        return self.weights
+        return stored(self.role.model, self.weights)
 
     def save(self, folder: pathlib.Path) -> None:
+        # What `temper export` takes.
+        (folder / "model.safetensors").write_bytes(temper.make_image(self.publish()))
         of = {"weights": self.weights, "first": self.first, "second": self.second}
         arrays = {f"{kind}/{k}": v for kind, tensors in of.items() for k, v in tensors.items()}
         np.savez(folder / "trainer.npz", updates=self.updates, **arrays)

@@ -60,6 +60,16 @@ def test_gradients_are_those_of_finite_differences() -> None:
         assert gradient[at] == pytest.approx((sums[0] - sums[1]) / 2e-5, rel=1e-5), name
 
 
+def test_names_outside_are_translated_and_back() -> None:
+    w = tensors("f4")
+    outside = numpy_policy.stored(MODEL, w)
+    assert outside["model.layers.1.self_attn.k_proj.weight"].shape == (8, 16)
+    again = numpy_policy.fused(MODEL, outside)
+    assert set(again) == set(w)
+    for name, tensor in w.items():
+        np.testing.assert_array_equal(again[name], tensor)
+
+
 def test_a_cache_changes_nothing() -> None:
     network = numpy_policy.Network(MODEL)
     w = tensors("f4")
@@ -70,14 +80,14 @@ def test_a_cache_changes_nothing() -> None:
 
 
 def test_engine_reference_and_trainer_agree_on_log_probs(tmp_path: pathlib.Path) -> None:
-    base = tmp_path / "base.safetensors"
-    base.write_bytes(temper.make_image(tensors("f4")))
+    image = temper.make_image(numpy_policy.stored(MODEL, tensors("f4")))
+    (tmp_path / "model.safetensors").write_bytes(image)
     sampling = m.SamplingConfig(temperature=0.9, max_new_tokens=6)
     rollout = pack(m.RolloutSettings(sampling=sampling).pack())
     training = pack(m.TrainerSettings(algorithm=m.AlgorithmConfig(kl=0.01), temperature=0.9).pack())
     engine = user(numpy_policy.NumpyEngine, "rollout", model=MODEL, settings=rollout)
-    engine.load(0, temper.Weights(base.read_bytes()))
-    told = {"model": MODEL, "settings": training, "base_weights": str(base)}
+    engine.load(0, temper.Weights(image))
+    told = {"model": MODEL, "settings": training, "base_weights": str(tmp_path)}
     reference = user(numpy_policy.NumpyReference, "reference", **told)
     trainer = user(numpy_policy.NumpyTrainer, "trainer", **told)
 

@@ -21,10 +21,10 @@ std::string error_text(const Status& status) {
 SimulatedRollout::SimulatedRollout(actors::SimulationSettings settings,
                                    std::uint64_t seed,
                                    PolicyVersion first,
-                                   CacheAtCommit at_commit)
+                                   OnNewWeights on_new_weights)
     : settings_(std::move(settings)),
       seed_(seed),
-      at_commit_(at_commit),
+      on_new_weights_(on_new_weights),
       version_(first),
       meter_(settings_, settings_.cards) {}
 
@@ -242,7 +242,7 @@ void SimulatedRollout::finish(Time now, actors::Outbox& out) {
       meter_.add_from_host(actors::swap_bytes(settings_) * meter_.devices());
       staged_.reset();
       batch_->begin_version(version_);
-      if (at_commit_ == CacheAtCommit::Recompute)
+      if (on_new_weights_ == OnNewWeights::Recompute)
         batch_->invalidate_cache();
       send_activity(now, out);
       out.send(actors::WeightsCommitted{version_, ""});

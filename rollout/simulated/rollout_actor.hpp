@@ -36,6 +36,7 @@
 #include "actors/simulation/simulated_actor.hpp"
 #include "actors/simulation/usage_meter.hpp"
 #include "actors/simulation/weight_moves.hpp"
+#include "rollout/engine.hpp"
 #include "rollout/simulated/batch.hpp"
 #include "rollout/simulated/engine_cost.hpp"
 
@@ -44,15 +45,12 @@
 
 namespace temper::rollout {
 
-/// What becomes of the keys and values of running responses when weights change.
-enum class CacheAtCommit { Keep, Recompute };
-
 class SimulatedRollout final : public actors::SimulatedActor {
  public:
   SimulatedRollout(actors::SimulationSettings settings,
                    std::uint64_t seed,
                    PolicyVersion first,
-                   CacheAtCommit at_commit = CacheAtCommit::Keep);
+                   OnNewWeights on_new_weights = OnNewWeights::KeepKv);
 
   /// Errors: a layout that does not divide, weights or cache that do not fit, lengths that are
   /// none.
@@ -119,7 +117,7 @@ class SimulatedRollout final : public actors::SimulatedActor {
   // Constant after start().
   const actors::SimulationSettings settings_;
   const std::uint64_t seed_;
-  const CacheAtCommit at_commit_;
+  const OnNewWeights on_new_weights_;
   std::optional<actors::Lengths> prompts_;
   std::optional<actors::Lengths> responses_;
   std::optional<EngineCost> cost_;

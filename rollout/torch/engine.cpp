@@ -288,7 +288,7 @@ void TorchEngine::append(Running& running, const actors::SampledToken& sampled) 
 
 /// Also sets why.
 bool TorchEngine::is_done(Running& running) const {
-  if (running.last_token == options_.end_token) {
+  if (std::ranges::find(options_.end_tokens, running.last_token) != options_.end_tokens.end()) {
     running.out.finish = FinishReason::End;
     return true;
   }

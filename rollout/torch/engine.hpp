@@ -21,7 +21,7 @@ namespace temper::rollout {
 struct TorchEngineOptions {
   actors::ModelConfig model;
   std::int32_t vocabulary = 0;
-  std::int32_t end_token = 1;
+  std::vector<std::int32_t> end_tokens{1};
   SamplingConfig sampling;
   std::uint64_t seed = 0;
   std::int32_t concurrency = 64;  ///< Slots: responses that run at once.

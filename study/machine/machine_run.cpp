@@ -6,6 +6,7 @@
 #include "core/msgpack.hpp"
 #include "core/yaml.hpp"
 #include "orchestrator/pipeline/difference.hpp"
+#include "orchestrator/pipeline/model_section.hpp"
 #include "orchestrator/pipeline/resolve.hpp"
 #include "orchestrator/run/virtual/virtual_driver.hpp"
 #include "study/machine/machine_host.hpp"
@@ -74,7 +75,8 @@ Status check_threads(const std::vector<orchestrator::ActorSpec>& slots,
 class PromptLengths {
  public:
   static Result<std::shared_ptr<PromptLengths>> make(const orchestrator::PipelineConfig& config) {
-    auto lengths = std::make_shared<PromptLengths>(actors::Tokenizer::for_task(config.task));
+    TEMPER_TRY(auto tokenizer, orchestrator::tokenizer_of(config, config.model.path));
+    auto lengths = std::make_shared<PromptLengths>(std::move(tokenizer));
     TEMPER_TRY(lengths->prompts_, actors::make_prompt_source(config.task, config.seed));
     return lengths;
   }

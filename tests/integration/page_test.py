@@ -241,3 +241,40 @@ def test_elsewhere_only_the_token_opens_it(temper: str, runs: Path) -> None:
     finally:
         process.terminate()
         process.wait(10)
+
+
+def test_a_run_that_is_killed_and_resumed_goes_on_without_a_reload(
+    modules: Path, temper: str, tmp_path: Path
+) -> None:
+    sets = [w for pair in (*SYNTHETIC, "steps=300", "synthetic.step_time=20ms") for w in ("--set", pair)]
+    begin = [temper, "run", str(ROOT / "configs/quickstart.yaml"), "--plain", *sets, "--set", f"run_dir={tmp_path}/a"]
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    run = subprocess.Popen(begin, **quiet)
+    serving, url = start_serving(temper, str(tmp_path), "--address", "0")
+    watching = None
+    try:
+        while not (tmp_path / "a/checkpoints/step-000010").exists():
+            assert run.poll() is None
+            time.sleep(0.1)
+        watching = subprocess.Popen(
+            ["node", str(DRIVER.with_name("live.mjs")), url, "a"], stdout=subprocess.PIPE, text=True,
+            env={**os.environ, "PAGE_MODULES": str(modules)},
+        )  # fmt: skip
+        assert watching.stdout
+
+        def shown() -> str:
+            assert watching and watching.stdout
+            return watching.stdout.readline().split(" ")[0].strip()
+
+        assert shown() == "running"
+        run.kill()
+        run.wait()
+        assert shown() == "lost"
+        run = subprocess.Popen([temper, "run", "--resume", str(tmp_path / "a"), "--plain"], **quiet)
+        assert shown() == "running"
+        assert shown() == "finished"
+        assert watching.wait(30) == 0
+    finally:
+        for process in (run, serving, watching):
+            if process and process.poll() is None:
+                process.kill()

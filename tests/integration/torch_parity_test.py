@@ -28,6 +28,15 @@ ENUMS = {"name": m.AlgorithmName, "objective": m.Objective, "advantage_mean": m.
 CLOSE = 1e-4
 
 
+@pytest.fixture
+def native(temper) -> str:
+    """The C++ worker."""
+    known = subprocess.run([temper, "model", "--help"], capture_output=True, timeout=60).returncode == 0
+    if not known:
+        pytest.skip("this program reads no model folders, so its roles have no weights that ours could be compared with")
+    return f"{temper}-worker"
+
+
 @pytest.fixture(scope="module")
 def base(tmp_path_factory) -> Path:
     """A model folder of random weights, in every tensor."""
@@ -135,10 +144,10 @@ def trainer_role(base: Path, a: m.AlgorithmConfig, use: str | None, **arguments:
 
 
 @pytest.mark.parametrize("name", ALGORITHMS, ids=lambda n: n.name.lower())
-def test_updates_of_the_two_trainers_agree(name, base, temper, tmp_path):
+def test_updates_of_the_two_trainers_agree(name, base, temper, native, tmp_path):
     a = algorithm(name, temper)
     results = []
-    with Worker(tmp_path / "cpp", trainer_role(base, a, None), f"{temper}-worker") as worker:
+    with Worker(tmp_path / "cpp", trainer_role(base, a, None), native) as worker:
         results.append(updates(worker, tmp_path / "cpp/checkpoint", 2))
     with InProcess(trainer_role(base, a, "temper.torch:Trainer")) as worker:
         (tmp_path / "python").mkdir()
@@ -153,13 +162,13 @@ def test_updates_of_the_two_trainers_agree(name, base, temper, tmp_path):
     assert {k: d for k in moments if (d := differ(moments[k], their_moments[k])) > CLOSE} == {}
 
 
-def test_log_probs_of_the_two_references_agree(base, temper, tmp_path):
-    items = [m.ScoreItem(prompt=i.prompt, response=i.response) for i in batch(7).items]
+def test_log_probs_of_the_two_references_agree(base, native, tmp_path):
+    items = [m.ScoreReferenceItem(prompt=i.prompt, response=i.response) for i in batch(7).items]
     scores = []
     for use in (None, "temper.torch:Reference"):
         role = role_of(m.RoleKind.REFERENCE, base, use)
         role.settings = pack(m.TrainerSettings(temperature=0.9, longest_response=LONGEST).pack())
-        with InProcess(role) if use else Worker(tmp_path / "cpp", role, f"{temper}-worker") as worker:
+        with InProcess(role) if use else Worker(tmp_path / "cpp", role, native) as worker:
             worker.send(m.ScoreReference(1, items))
             scores.append(worker.await_one(m.ReferenceScored).logprobs)
     for cpp, python in zip(*scores):
@@ -183,14 +192,14 @@ def generated(worker: Worker | InProcess, base: Path, prompts: list[list[int]]) 
 
 
 @pytest.mark.parametrize(("temperature", "top_p"), [(1.0, 1.0), (0.7, 0.8)])
-def test_the_two_engines_draw_the_same_tokens_with_the_same_log_probs(temperature, top_p, base, temper, tmp_path):
+def test_the_two_engines_draw_the_same_tokens_with_the_same_log_probs(temperature, top_p, base, native, tmp_path):
     prompts = [[3, 4, 5], [6], [7, 8, 9, 10, 2, 3, 4], [3, 4, 5]]
     results = []
     for use in (None, "temper.torch:Engine"):
         role = role_of(m.RoleKind.ROLLOUT, base, use)
         sampling = m.SamplingConfig(temperature=temperature, top_p=top_p, max_new_tokens=LONGEST)
         role.settings = pack(m.RolloutSettings(sampling=sampling, concurrency=8).pack())
-        with InProcess(role) if use else Worker(tmp_path / "cpp", role, f"{temper}-worker") as worker:
+        with InProcess(role) if use else Worker(tmp_path / "cpp", role, native) as worker:
             results.append(generated(worker, base, prompts))
     cpp, python = results
     assert {i: r.tokens.tolist() for i, r in python.items()} == {i: r.tokens.tolist() for i, r in cpp.items()}

@@ -99,12 +99,6 @@ TEST_F(Certificates, GroupsThatAreNotThoseOfTheBatchAreRefused) {
             "certificate refused: group 7 is in the certificate twice");
 }
 
-TEST_F(Certificates, WhatOurOwnTrainerDoesNotKnowIsRefused) {
-  EXPECT_EQ(refused([](Train& t) { t.items[2].mask = {0}; }),
-            "a response of group 8 has a mask or rewards per token, which our own trainer does not "
-            "know: use a trainer of your own");
-}
-
 TEST_F(Certificates, AResponseBegunWhenItsCertificateSaysItWasNotIsRefused) {
   EXPECT_EQ(refused([](Train& t) { t.items[2].first_version = PolicyVersion(4); }),
             "certificate refused: a response of group 8 was begun with version 4, before the 5 of "

@@ -1,5 +1,6 @@
 #include "trainer/torch/checkpoint.hpp"
 
+#include "actors/model_folder/stored_tensors.hpp"
 #include "core/files.hpp"
 #include "core/json_document.hpp"
 
@@ -11,7 +12,7 @@ namespace {
 
 using actors::SafetensorsImage;
 
-constexpr int kFormat = 1;
+constexpr int kFormat = 2;  // 1 had names of our own.
 constexpr auto kModelFile = "model.safetensors";
 constexpr auto kOptimizerFile = "optimizer.safetensors";
 constexpr auto kCountersFile = "trainer.json";

@@ -1,7 +1,7 @@
 // A trainer's state on disk, three files in a folder, each replaced atomically:
-//   model.safetensors       the weights; metadata "updates"
+//   model.safetensors       the weights, by the names of Layout::stored(); metadata "updates"
 //   optimizer.safetensors   "m.<tensor>" and "v.<tensor>"; metadata "updates"
-//   trainer.json            {"format": 1, "updates": n, "optimizer_steps": n}
+//   trainer.json            {"format": 2, "updates": n, "optimizer_steps": n}
 // The three name the same number of updates, else the folder is a mixture and is refused.
 #pragma once
 

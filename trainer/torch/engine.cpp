@@ -44,11 +44,18 @@ struct Update {
   Sums sums;
 };
 
-std::vector<double> doubles(std::span<const float> floats) {
-  return {floats.begin(), floats.end()};
+/// Of the tokens that have a loss. Nothing where there are none of its kind.
+std::vector<double> trained(const TrainSample& sample, std::span<const float> per_token) {
+  std::vector<double> out;
+  out.reserve(per_token.size());
+  for (std::size_t t = 0; t < per_token.size(); ++t) {
+    if (sample.is_trained(t))
+      out.push_back(static_cast<double>(per_token[t]));
+  }
+  return out;
 }
 
-/// Adds a response's tokens, each of which counts `weight` in the loss.
+/// Adds a response's trained tokens, each of which counts `weight` in the loss.
 void add_losses(std::span<const TokenLoss> losses,
                 std::span<const double> current,
                 std::span<const double> behaviour,
@@ -126,6 +133,9 @@ Status TorchEngine::check(const TrainSample& s) const {
     return bad("reference log-probs of another length than its response");
   if (s.reference_logprobs.empty() && !s.response.empty() && options_.algorithm.kl > 0)
     return bad("no reference log-probs, but kl > 0 needs them");
+  if (!s.mask.empty() && s.mask.size() != s.response.size())
+    return bad(fmt::format(
+        "a mask of {} for {} response tokens", s.mask.size(), s.response.size()));
   if (!std::all_of(s.behaviour_logprobs.begin(), s.behaviour_logprobs.end(), finite) ||
       !std::all_of(s.reference_logprobs.begin(), s.reference_logprobs.end(), finite) ||
       !std::isfinite(s.reward))
@@ -143,15 +153,17 @@ Result<UpdateMetrics> TorchEngine::update(std::span<const TrainSample> batch) {
     return Error{ErrorCode::Unavailable, "update: the optimizer is offloaded"};
   UpdateMetrics metrics;
   std::int64_t response_tokens = 0;
+  std::size_t trained_tokens = 0;
   for (const TrainSample& sample : batch) {
     TEMPER_TRY_STATUS(check(sample));
     metrics.reward_mean += sample.reward / static_cast<double>(batch.size());
     metrics.tokens += Tokens(static_cast<std::int64_t>(sample.prompt.size()));
     response_tokens += static_cast<std::int64_t>(sample.response.size());
+    trained_tokens += sample.trained_tokens();
   }
   metrics.tokens += Tokens(response_tokens);
-  if (response_tokens == 0)
-    return invalid_input("update: a batch without a response token");
+  if (trained_tokens == 0)
+    return invalid_input("update: a batch without a response token that the policy sampled");
 
   const Weights weights_before = weights_.clone();
   const AdamWState optimizer_before = optimizer_.clone();
@@ -174,7 +186,7 @@ Update TorchEngine::begin(std::span<const TrainSample> batch) const {
     Minibatch minibatch;
     minibatch.responses = samples.size();
     for (const std::size_t i : samples)
-      minibatch.tokens += batch[i].response.size();
+      minibatch.tokens += batch[i].trained_tokens();
     if (minibatch.tokens == 0)
       continue;
     minibatch.passes =
@@ -192,7 +204,7 @@ void TorchEngine::score_proximal(Update& update) {
       auto rest = network_.forward(micro.pack, options_.temperature, actors::Graph::Discard);
       for (const std::size_t i : micro.samples) {
         const std::size_t n = update.batch[i].response.size();
-        update.proximal[i] = doubles(rest.first(n));
+        update.proximal[i] = trained(update.batch[i], rest.first(n));
         rest = rest.subspan(n);
       }
     }
@@ -243,18 +255,21 @@ void TorchEngine::pass(const MicroBatch& micro, const Minibatch& minibatch, Upda
   std::vector<TokenLoss> losses;
   for (const std::size_t i : micro.samples) {
     const TrainSample& sample = update.batch[i];
-    const std::size_t n = sample.response.size();
-    const std::vector<double> current = doubles(logprobs.subspan(derivatives.size(), n));
-    const std::vector<double> behaviour = doubles(sample.behaviour_logprobs);
-    const std::vector<double> reference = doubles(sample.reference_logprobs);
+    const auto own = logprobs.subspan(derivatives.size(), sample.response.size());
+    const std::vector<double> current = trained(sample, own);
+    const std::vector<double> behaviour = trained(sample, sample.behaviour_logprobs);
+    const std::vector<double> reference = trained(sample, sample.reference_logprobs);
+    const std::size_t n = current.size();
     ResponseInputs in{current, behaviour, current, reference, update.advantages[i]};
     if (!update.proximal.empty() && !update.proximal[i].empty())
       in.proximal = update.proximal[i];
     losses.resize(n);
     response_loss(in, algorithm_, losses);
     const double weight = token_weight(algorithm_, n, minibatch.tokens, minibatch.responses);
-    for (const TokenLoss& token : losses)
-      derivatives.push_back(static_cast<float>(token.d_logprob * weight));
+    auto next = losses.begin();
+    for (std::size_t t = 0; t < own.size(); ++t)
+      derivatives.push_back(
+          sample.is_trained(t) ? static_cast<float>((next++)->d_logprob * weight) : 0.0f);
     add_losses(losses, current, behaviour, weight, update.sums);
   }
   network_.backward(derivatives);
@@ -317,11 +332,8 @@ TrainerMemory TorchEngine::memory() const {
 
 }  // namespace
 
-Result<std::unique_ptr<Engine>> make_torch_engine(const TorchEngineOptions& options,
-                                                  std::span<const std::byte> weights) {
-  TEMPER_TRY(const actors::Layout layout, actors::Layout::make(options.model, options.vocabulary));
-  TEMPER_TRY(Weights loaded, Weights::from_image(layout, weights));
-  return std::unique_ptr<Engine>(new TorchEngine(options, std::move(loaded)));
+std::unique_ptr<Engine> make_torch_engine(const TorchEngineOptions& options, Weights weights) {
+  return std::make_unique<TorchEngine>(options, std::move(weights));
 }
 
 }  // namespace temper::trainer

@@ -9,6 +9,7 @@
 #pragma once
 
 #include "actors/model/model_config.hpp"
+#include "actors/policy/weights.hpp"
 #include "trainer/algorithm_config.hpp"
 #include "trainer/engine.hpp"
 
@@ -26,9 +27,8 @@ struct TorchEngineOptions {
   std::uint64_t seed = 0;  ///< Of the order of groups within an update.
 };
 
-/// Starts from `weights` (a safetensors image) with a fresh optimizer.
-/// Errors: weights that are not this model's, by name of the tensor.
-Result<std::unique_ptr<Engine>> make_torch_engine(const TorchEngineOptions& options,
-                                                  std::span<const std::byte> weights);
+/// Starts from `weights` with a fresh optimizer. Requires: they are of this model.
+std::unique_ptr<Engine> make_torch_engine(const TorchEngineOptions& options,
+                                          actors::Weights weights);
 
 }  // namespace temper::trainer

@@ -3,7 +3,7 @@
 import uPlot from "uplot";
 import { css, el, say, short } from "./format";
 
-export interface Line { label: string; colour: string; values: number[]; min?: number[]; max?: number[]; dash?: boolean }
+export interface Line { label: string; colour: string; values: number[]; min?: number[]; max?: number[]; smooth?: boolean }
 export interface Plot { x: number[]; lines: Line[] }
 
 const HEIGHT = 150;
@@ -49,6 +49,7 @@ export class Chart {
     const columns: (number[] | Float64Array)[] = [this.data.x];
     for (const line of this.data.lines) {
       if (line.min && line.max) columns.push(line.max, line.min);
+      if (line.smooth) columns.push(smoothed(line.values));
       columns.push(line.values);
     }
     return columns as unknown as uPlot.AlignedData;
@@ -57,7 +58,7 @@ export class Chart {
   private draw(): void {
     if (this.width === 0) return;
     const empty = this.data.x.length === 0 || this.data.lines.length === 0;
-    const shape = empty ? "empty" : JSON.stringify(this.data.lines.map((l) => [l.label, l.colour, Boolean(l.min)]));
+    const shape = empty ? "empty" : JSON.stringify(this.data.lines.map((l) => [l.label, l.colour, Boolean(l.min), l.smooth]));
     if (shape === this.shape && this.plot) {
       this.plot.setData(this.columns());
       this.caption(null);
@@ -86,7 +87,8 @@ export class Chart {
         bands.push({ series: [series.length, series.length + 1], fill: line.colour + "2e" });
         series.push({ ...edge }, { ...edge });
       }
-      series.push({ label: line.label, stroke: line.colour, width: 1.6, points: { show: this.data.x.length < 2 }, dash: line.dash ? [5, 4] : undefined });
+      if (line.smooth) series.push({ stroke: line.colour, width: 1.8, points: { show: false } });
+      series.push({ label: line.label, stroke: line.smooth ? line.colour + "59" : line.colour, width: line.smooth ? 1 : 1.6, points: { show: this.data.x.length < 2 } });
     }
     const grid = { stroke: css("--grid"), width: 1 };
     const axis = { stroke: css("--faint"), grid, ticks: { show: false }, font: "11px system-ui, sans-serif" };
@@ -121,13 +123,33 @@ export class Chart {
     for (const line of this.data.lines) {
       const mark = el("i", { class: "mark" });
       mark.style.background = line.colour;
-      const band = line.min && line.max ? ` (${short(line.min[i])} … ${short(line.max[i])})` : "";
-      parts.push(mark, `${line.label} `, el("b", {}, short(line.values[i] ?? NaN)), band + "  ");
+      let k = i;
+      if (at === null) while (k > 0 && line.values[k] == null) --k;  // a run that ended sooner
+      const shown = at === null && line.smooth ? smoothed(line.values)[k] : line.values[k];
+      const band = line.min && line.max ? ` (${short(line.min[k])} … ${short(line.max[k])})` : "";
+      parts.push(mark, `${line.label} `, el("b", {}, short(shown ?? NaN)), band + "  ");
     }
     this.legend.replaceChildren(...parts);
     const text = this.data.lines.map((l) => `${l.label} ${short(l.values[i])}`).join(", ");
     this.body.setAttribute("aria-label", `${this.hint} At ${short(this.data.x[i])}: ${text}`);
   }
+}
+
+/** The mean of a window around each value, a twentieth of the line wide: noise does not hide its
+ *  course, and nothing is drawn later than it was. */
+function smoothed(values: number[]): number[] {
+  const half = Math.max(1, Math.round(values.length / 40));
+  const sums = [0];
+  const counts = [0];
+  values.forEach((v, i) => {
+    sums.push(sums[i] + (v ?? 0));
+    counts.push(counts[i] + (v == null ? 0 : 1));
+  });
+  return values.map((v, i) => {
+    const reach = Math.min(half, i, values.length - 1 - i);
+    const [from, to] = [i - reach, i + reach + 1];
+    return v == null ? v : (sums[to] - sums[from]) / (counts[to] - counts[from]);
+  });
 }
 
 /** Ticks with as many digits as tell them apart. */

@@ -80,7 +80,7 @@ export class HeatMap {
     // A node of eight cards is a column, where there are enough of them.
     const rows = n <= 8 ? 1 : n <= 1024 ? 8 : 16;
     this.columns = Math.ceil(n / rows);
-    this.size = Math.max(4, Math.min(n <= 8 ? 72 : 26, Math.floor(width / this.columns)));
+    this.size = Math.max(4, Math.min(n <= 8 ? 96 : 26, Math.floor(width / this.columns)));
     if (this.columns * this.size > width) this.columns = Math.floor(width / this.size);
     const height = Math.ceil(n / this.columns) * this.size;
     const ratio = devicePixelRatio || 1;
@@ -98,6 +98,7 @@ export class HeatMap {
       const [x, y] = this.place(i);
       g.fillStyle = colours[cell.line];
       g.fillRect(x, y, this.size - gap, this.size - gap);
+      if (this.shade === "state" && this.size >= 20) this.stack(g, x, y, this.size - gap, cell.line);
       if (n <= 64 && this.size >= 20) {
         g.fillStyle = css("--on-cell");
         g.font = "600 11px system-ui, sans-serif";
@@ -111,6 +112,18 @@ export class HeatMap {
       g.strokeRect(x - 0.5, y - 0.5, this.size - gap + 1, this.size - gap + 1);
     }
     if (this.at < 0 && !this.note.textContent) this.say(-1);
+  }
+  /** Where there is room for it: all that the card did, from the bottom up. */
+  private stack(g: CanvasRenderingContext2D, x: number, y: number, size: number, line: number): void {
+    const shares = this.shares(line);
+    let top = y + size;
+    for (const state of STATES) {
+      const height = (shares[state] ?? 0) * size;
+      if (height <= 0) continue;
+      top -= height;
+      g.fillStyle = colour(state);
+      g.fillRect(x, top, size, height + 0.5);
+    }
   }
   /** Cards of a node below each other. */
   private place(i: number): [number, number] {

@@ -28,6 +28,7 @@ export class RunView {
   private readonly ages = el("div");
   private readonly charts: [Spec, Chart][] = SPECS.map((spec) => [spec, new Chart(spec.title, spec.hint, { zero: spec.zero, top: spec.top })]);
   private byTime = false;
+  private smooth = true;
   private metrics: Metrics | null = null;
 
   constructor() {
@@ -42,7 +43,12 @@ export class RunView {
       if (i === 1) grid.append(el("figure", { class: "chart" }, el("figcaption", {}, el("h3", {}, "Staleness of trained groups")), this.ages));
     });
     this.element.append(this.bar, this.tiles, this.troubles,
-      el("div", { class: "bar-row" }, el("h2", {}, "Over the run"), el("span", { class: "switch", role: "group", "aria-label": "Axis" }, axis("updates", false), axis("time", true))), grid);
+      el("div", { class: "bar-row" }, el("h2", {}, "Over the run"), el("span", { class: "right" },
+        el("label", {}, el("input", { type: "checkbox", checked: true, onchange: (e: Event) => {
+          this.smooth = (e.target as HTMLInputElement).checked;
+          this.draw();
+        } }), " smooth"),
+        el("span", { class: "switch", role: "group", "aria-label": "Axis" }, axis("updates", false), axis("time", true)))), grid);
   }
   destroy(): void {
     this.charts.forEach(([, chart]) => chart.destroy());
@@ -118,7 +124,7 @@ export class RunView {
       const lines: Line[] = [];
       for (const [name, label, colour] of spec.lines) {
         const column = m.series[name];
-        if (column) lines.push({ label, colour: css(colour), values: column.mean, min: column.min, max: column.max });
+        if (column) lines.push({ label, colour: css(colour), values: column.mean, min: column.min, max: column.max, smooth: this.smooth && x.length > 60 && !/^(staleness|queue|length.m(in|ax))/.test(name) });
       }
       chart.element.hidden = lines.length === 0;
       chart.set({ x, lines });

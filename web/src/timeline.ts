@@ -37,7 +37,7 @@ export class TimelineView {
     const tools = el("div", { class: "tools" },
       button("−", "Zoom out", () => this.zoom(2)), button("+", "Zoom in", () => this.zoom(0.5)),
       button("←", "Earlier", () => this.pan(-0.5)), button("→", "Later", () => this.pan(0.5)),
-      button("All", "The whole run", () => this.all()));
+      button("All", "All: the whole run", () => this.all()));
     this.scroller.append(this.canvas, this.spacer);
     this.element = el("div", { class: "timeline" }, tools, this.scroller, this.note);
     this.note.textContent = "Scroll to zoom, drag to pan, click a stretch to read what it was.";
@@ -247,11 +247,13 @@ export class TimelineView {
     const width = this.to - this.from;
     const raw = width / Math.max(2, this.width() / 110);
     const power = 10 ** Math.floor(Math.log10(raw));
-    const step = [1, 2, 5, 10].map((m) => m * power).find((s) => s >= raw)!;
+    const nice = raw < 1 ? [1, 2, 5, 10].map((m) => m * power) : [1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800, 432000, 864000];
+    const step = nice.find((s) => s >= raw) ?? Math.ceil(raw / 864000) * 864000;
     for (let t = Math.ceil(this.from / step) * step; t <= this.to; t += step) {
       const x = LABEL + ((t - this.from) / width) * this.width();
       g.fillRect(Math.round(x), y, 1, 4);
-      g.fillText(label(t, step), Math.min(x + 3, LABEL + this.width() - 40), y + 14);
+      const text = label(t, step);
+      if (x + 6 + g.measureText(text).width < LABEL + this.width()) g.fillText(text, x + 3, y + 14);
     }
   }
 
@@ -309,6 +311,7 @@ export class TimelineView {
 }
 
 function label(t: number, step: number): string {
+  if (step >= 86400) return (t / 86400).toFixed(0) + " d";
   if (step >= 3600) return (t / 3600).toFixed(step % 3600 ? 1 : 0) + " h";
   if (step >= 60) return (t / 60).toFixed(step % 60 ? 1 : 0) + " min";
   return t.toFixed(step >= 1 ? 0 : Math.min(6, Math.ceil(-Math.log10(step)))) + " s";

@@ -165,7 +165,7 @@ export class CompareView implements View {
   readonly element = el("div", { class: "view" });
   private readonly charts = COMPARED.map(([, title]) => new Chart(title, title + " of several runs.", { group: "compare" }));
   private readonly picks = el("fieldset", { class: "picks" });
-  private readonly table = el("div", { class: "scroll" });
+  private readonly table = el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Table of runs" });
   private readonly chosen = new Map<string, Metrics>();
   private infos: RunInfo[] = [];
   private axis = 0;
@@ -249,7 +249,7 @@ export class ConfigView implements View {
 
 export class RunsView implements View {
   readonly element = el("div", { class: "view" });
-  private readonly table = el("div", { class: "scroll" });
+  private readonly table = el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Table of runs" });
   private readonly timer: number;
   constructor() {
     this.element.append(el("h2", {}, "Runs"), this.table);

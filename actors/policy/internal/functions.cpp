@@ -75,10 +75,11 @@ struct LinearOnto : Function<LinearOnto> {
 };
 
 struct Norm : Function<Norm> {
-  static Tensor forward(AutogradContext* ctx, const Tensor& x, const Tensor& w) {
+  static Tensor forward(AutogradContext* ctx, const Tensor& x, const Tensor& w, double epsilon) {
     Tensor y = at::empty_like(x);
     Tensor inverse = at::empty({x.size(0)}, x.options());
-    rms_norm(in(x), in(w), out(y), out(inverse), x.size(0), x.size(1));
+    const NormRows shape{x.size(0), x.size(1), static_cast<float>(epsilon)};
+    rms_norm(in(x), in(w), out(y), out(inverse), shape);
     ctx->save_for_backward({x, w, inverse});
     return y;
   }
@@ -90,7 +91,64 @@ struct Norm : Function<Norm> {
     Tensor dw = at::zeros_like(tensors[1]);
     rms_norm_backward(
         in(x), in(tensors[1]), in(tensors[2]), in(d), out(dx), out(dw), x.size(0), x.size(1));
-    return {dx, dw};
+    return {dx, dw, Variable()};
+  }
+};
+
+struct HeadNorms : Function<HeadNorms> {
+  static Tensor forward(AutogradContext* ctx,
+                        const Tensor& qkv,
+                        const Tensor& of_queries,
+                        const Tensor& of_keys,
+                        const AttentionContext* c) {
+    const AttentionShape& s = c->shape;
+    const std::int64_t heads = s.heads + s.kv_heads;
+    const std::int64_t keys = s.heads * s.head_dim;
+    Tensor y = qkv.clone();
+    Tensor inverse = at::empty({qkv.size(0), heads}, qkv.options());
+    for (std::int64_t r = 0; r < qkv.size(0); ++r) {
+      const float* row = in(qkv) + r * qkv.size(1);
+      float* to = out(y) + r * qkv.size(1);
+      float* rms = out(inverse) + r * heads;
+      rms_norm(row, in(of_queries), to, rms, {s.heads, s.head_dim, c->epsilon});
+      rms_norm(row + keys,
+               in(of_keys),
+               to + keys,
+               rms + s.heads,
+               {s.kv_heads, s.head_dim, c->epsilon});
+    }
+    ctx->save_for_backward({qkv, of_queries, of_keys, inverse});
+    save_pointer(ctx, "context", c);
+    return y;
+  }
+
+  static variable_list backward(AutogradContext* ctx, const variable_list& dy) {
+    const AttentionShape& s = saved<AttentionContext>(ctx, "context").shape;
+    const auto tensors = ctx->get_saved_variables();
+    const Tensor& qkv = tensors[0];
+    const Tensor d = dy[0].contiguous();
+    const std::int64_t keys = s.heads * s.head_dim;
+    Tensor dx = d.clone();  // The values pass.
+    Tensor d_queries = at::zeros_like(tensors[1]);
+    Tensor d_keys = at::zeros_like(tensors[2]);
+    for (std::int64_t r = 0; r < qkv.size(0); ++r) {
+      const std::int64_t at = r * qkv.size(1);
+      const float* rms = in(tensors[3]) + r * (s.heads + s.kv_heads);
+      const auto backward = [&](std::int64_t from, const Tensor& w, const float* of, Tensor& dw,
+                                std::int64_t heads) {
+        rms_norm_backward(in(qkv) + at + from,
+                          in(w),
+                          of,
+                          in(d) + at + from,
+                          out(dx) + at + from,
+                          out(dw),
+                          heads,
+                          s.head_dim);
+      };
+      backward(0, tensors[1], rms, d_queries, s.heads);
+      backward(keys, tensors[2], rms + s.heads, d_keys, s.kv_heads);
+    }
+    return {dx, d_queries, d_keys, Variable()};
   }
 };
 
@@ -238,8 +296,14 @@ Tensor linear(const Tensor& x, const Tensor& w) {
 Tensor linear_onto(const Tensor& residual, const Tensor& x, const Tensor& w) {
   return LinearOnto::apply(residual, x, w);
 }
-Tensor normalise(const Tensor& x, const Tensor& w) {
-  return Norm::apply(x, w);
+Tensor normalise(const Tensor& x, const Tensor& w, float epsilon) {
+  return Norm::apply(x, w, static_cast<double>(epsilon));
+}
+Tensor normalise_heads(const Tensor& qkv,
+                       const Tensor& of_queries,
+                       const Tensor& of_keys,
+                       const AttentionContext& context) {
+  return HeadNorms::apply(qkv, of_queries, of_keys, &context);
 }
 Tensor gated(const Tensor& gate_up) {
   return Gated::apply(gate_up);

@@ -15,13 +15,19 @@ struct AttentionContext {
   const Pack* pack = nullptr;
   const RotaryTable* rotary = nullptr;
   AttentionShape shape;
+  float epsilon = 1e-6f;  ///< Of the norms of heads.
 };
 
 /// x[rows, in] * w[out, in]^T.
 at::Tensor linear(const at::Tensor& x, const at::Tensor& w);
 /// residual + x w^T.
 at::Tensor linear_onto(const at::Tensor& residual, const at::Tensor& x, const at::Tensor& w);
-at::Tensor normalise(const at::Tensor& x, const at::Tensor& w);
+at::Tensor normalise(const at::Tensor& x, const at::Tensor& w, float epsilon);
+/// Each head of the queries by one weight, each of the keys by the other; values as they are.
+at::Tensor normalise_heads(const at::Tensor& qkv,
+                           const at::Tensor& of_queries,
+                           const at::Tensor& of_keys,
+                           const AttentionContext& context);
 at::Tensor gated(const at::Tensor& gate_up);
 /// Rotary positions and causal attention over the pack's sequences; qkv rows in, mixed heads out.
 at::Tensor attention(const at::Tensor& qkv, const AttentionContext& context);

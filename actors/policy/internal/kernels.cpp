@@ -123,17 +123,14 @@ TEMPER_INLINE void attend_row_backward(const AttentionQuery& row,
 
 }  // namespace
 
-TEMPER_SIMD void rms_norm(const float* x,
-                          const float* w,
-                          float* y,
-                          float* inverse_rms,
-                          std::int64_t rows,
-                          std::int64_t width) {
-  for (Index r = 0; r < rows; ++r) {
+TEMPER_SIMD void rms_norm(
+    const float* x, const float* w, float* y, float* inverse_rms, const NormRows& shape) {
+  const Index width = shape.width;
+  for (Index r = 0; r < shape.rows; ++r) {
     const float* in = x + r * width;
     float* out = y + r * width;
     const float mean = dot<0>(in, in, width) / static_cast<float>(width);
-    const float inverse = 1.0f / std::sqrt(mean + kNormEpsilon);
+    const float inverse = 1.0f / std::sqrt(mean + shape.epsilon);
     for (Index i = 0; i < width; ++i)
       out[i] = in[i] * inverse * w[i];
     if (inverse_rms != nullptr)
@@ -197,10 +194,11 @@ RotaryTable::RotaryTable(std::int64_t context, std::int64_t head_dim, double bas
     : half_(head_dim / 2),
       cos_(static_cast<std::size_t>(context * half_)),
       sin_(static_cast<std::size_t>(context * half_)) {
-  for (Index p = 0; p < context; ++p) {
-    for (Index i = 0; i < half_; ++i) {
-      const double exponent = -2.0 * static_cast<double>(i) / static_cast<double>(head_dim);
-      const double angle = static_cast<double>(p) * std::pow(base, exponent);
+  for (Index i = 0; i < half_; ++i) {
+    const double exponent = -2.0 * static_cast<double>(i) / static_cast<double>(head_dim);
+    const auto frequency = static_cast<float>(std::pow(base, exponent));
+    for (Index p = 0; p < context; ++p) {
+      const auto angle = static_cast<double>(static_cast<float>(p) * frequency);
       cos_[index(p) + static_cast<std::size_t>(i)] = static_cast<float>(std::cos(angle));
       sin_[index(p) + static_cast<std::size_t>(i)] = static_cast<float>(std::sin(angle));
     }
@@ -246,6 +244,9 @@ TEMPER_SIMD void attend(std::span<const AttentionQuery> queries,
       case 64:
         attend_row<64>(row, shape, layout, scratch.data());
         break;
+      case 128:
+        attend_row<128>(row, shape, layout, scratch.data());
+        break;
       default:
         attend_row<0>(row, shape, layout, scratch.data());
         break;
@@ -266,6 +267,9 @@ TEMPER_SIMD void attend_backward(const AttentionQuery& query,
       break;
     case 64:
       attend_row_backward<64>(query, gradient, shape, layout);
+      break;
+    case 128:
+      attend_row_backward<128>(query, gradient, shape, layout);
       break;
     default:
       attend_row_backward<0>(query, gradient, shape, layout);

@@ -10,15 +10,13 @@
 
 namespace temper::actors {
 
-constexpr float kNormEpsilon = 1e-6f;
-
-/// y = x / rms(x) * w per row; `inverse_rms` (one per row) may be null.
-void rms_norm(const float* x,
-              const float* w,
-              float* y,
-              float* inverse_rms,
-              std::int64_t rows,
-              std::int64_t width);
+struct NormRows {
+  std::int64_t rows = 0;
+  std::int64_t width = 0;
+  float epsilon = 1e-6f;  ///< Added to the mean square.
+};
+/// y = x / rms(x) * w per row, in place if y is x; `inverse_rms` (one per row) may be null.
+void rms_norm(const float* x, const float* w, float* y, float* inverse_rms, const NormRows& shape);
 /// dx is overwritten, dw added to.
 void rms_norm_backward(const float* x,
                        const float* w,
@@ -34,7 +32,9 @@ void swiglu(const float* gate_up, float* y, std::int64_t rows, std::int64_t ffn)
 void swiglu_backward(
     const float* gate_up, const float* dy, float* d_gate_up, std::int64_t rows, std::int64_t ffn);
 
-/// Cosines and sines of every position: angle(p, i) = p * base^(-2 i / head_dim).
+/// Cosines and sines of every position: angle(p, i) = p * base^(-2 i / head_dim). The frequency and
+/// the angle are rounded to single precision, as they are where published models were trained and
+/// are served; at long positions that shows.
 class RotaryTable {
  public:
   RotaryTable(std::int64_t context, std::int64_t head_dim, double base);

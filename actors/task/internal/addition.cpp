@@ -62,7 +62,9 @@ class AdditionSource final : public PromptSource {
   }
 
   std::uint64_t held_out_size() const override { return 2 * held_couples_ + held_doubles_; }
-  std::size_t longest_prompt() const override { return 2 * digits_ + 2; }
+  Result<Tokens> longest_prompt(const Tokenizer&) const override {
+    return Tokens(static_cast<std::int64_t>(2 * digits_ + 2));  // With a token for each character.
+  }
 
  private:
   /// Couple number `i` of the fixed shuffle, one way round or the other. Couples are numbered by

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace temper::actors {
 
@@ -55,6 +56,33 @@ Result<std::string> text_field(const json& object, const char* name) {
   return field->get<std::string>();
 }
 
+/// Empty: the row has none.
+Result<std::vector<TokenId>> token_ids(const json& object) {
+  std::vector<TokenId> tokens;
+  const auto field = object.find("prompt_token_ids");
+  if (field == object.end() || field->is_null())
+    return tokens;
+  const auto is_token = [](const json& id) {
+    return id.is_number_unsigned() && id <= std::numeric_limits<TokenId>::max();
+  };
+  if (!field->is_array() || field->empty() || !std::ranges::all_of(*field, is_token))
+    return invalid_input("`prompt_token_ids` is not a list of token ids");
+  return field->get<std::vector<TokenId>>();
+}
+
+/// A text; or, beside token ids, a list of messages, as JSON.
+Result<std::string> prompt_field(const json& object, const char* name, bool has_tokens) {
+  const auto field = object.find(name);
+  if (field == object.end() || !field->is_array())
+    return text_field(object, name);
+  if (has_tokens)
+    return field->dump();
+  return invalid_input(
+      fmt::format("`{}` is a list of messages without `prompt_token_ids`: `python -m temper.data` "
+                  "applies a model's chat template and adds them",
+                  name));
+}
+
 /// What follows the last "####", without commas.
 Result<std::string> final_answer(std::string_view text) {
   constexpr std::string_view kMark = "####";
@@ -83,14 +111,15 @@ Result<Problem> parse_line(std::string_view line) {
   const bool gsm = !object.contains("prompt") && object.contains("question");
   const char* const prompt = gsm ? "question" : "prompt";
   Problem problem;
-  TEMPER_TRY(problem.prompt, text_field(object, prompt));
+  TEMPER_TRY(problem.tokens, token_ids(object));
+  TEMPER_TRY(problem.prompt, prompt_field(object, prompt, !problem.tokens.empty()));
   TEMPER_TRY(problem.answer, text_field(object, "answer"));
   if (trimmed(problem.prompt).empty())
     return invalid_input(fmt::format("`{}` is empty", prompt));
   if (gsm) {
     TEMPER_TRY(problem.answer, final_answer(problem.answer));
   }
-  problem.columns = other_columns(std::move(object), {prompt, "answer"});
+  problem.columns = other_columns(std::move(object), {prompt, "answer", "prompt_token_ids"});
   return problem;
 }
 
@@ -103,7 +132,6 @@ class JsonlSource final : public PromptSource {
  public:
   JsonlSource(std::vector<Problem> problems, double held_out, std::uint64_t seed) : seed_(seed) {
     for (Problem& problem : problems) {
-      longest_ = std::max(longest_, problem.prompt.size());
       (is_held_out(problem, held_out) ? held_out_ : train_).push_back(std::move(problem));
     }
   }
@@ -118,15 +146,38 @@ class JsonlSource final : public PromptSource {
     return held_out_[index % held_out_.size()];
   }
   std::uint64_t held_out_size() const override { return held_out_.size(); }
-  std::size_t longest_prompt() const override { return longest_; }
+  Result<Tokens> longest_prompt(const Tokenizer& tokenizer) const override;
   bool can_train() const { return !train_.empty(); }
 
  private:
   const std::uint64_t seed_;
   std::vector<Problem> train_;
   std::vector<Problem> held_out_;
-  std::size_t longest_ = 0;
 };
+
+/// A token stands for a byte at least (but where a normal form is longer than its text), so that
+/// only prompts of more bytes than the longest so far has tokens are encoded, those of most bytes
+/// first.
+Result<Tokens> JsonlSource::longest_prompt(const Tokenizer& tokenizer) const {
+  std::vector<const Problem*> problems;
+  std::size_t longest = 0;
+  for (const auto* part : {&train_, &held_out_}) {
+    for (const Problem& problem : *part) {
+      longest = std::max(longest, problem.tokens.size());
+      if (problem.tokens.empty())
+        problems.push_back(&problem);
+    }
+  }
+  std::ranges::sort(
+      problems, std::greater<>(), [](const Problem* problem) { return problem->prompt.size(); });
+  for (const Problem* const problem : problems) {
+    if (problem->prompt.size() <= longest)
+      break;
+    TEMPER_TRY(const auto tokens, tokenizer.encode(problem->prompt));
+    longest = std::max(longest, tokens.size());
+  }
+  return Tokens(static_cast<std::int64_t>(longest));
+}
 
 }  // namespace
 

@@ -3,8 +3,10 @@
 //   {"prompt": "2+2=", "answer": "4"}
 //   {"question": "Two and two?", "answer": "2 + 2 = 4, so #### 4"}      (GSM8K)
 //
-// In the second the answer is what follows the last "####", without commas. Other fields are
-// ignored, and so are blank lines. A problem is held out by a hash of its prompt: the same prompt
+// In the second the answer is what follows the last "####", without commas. A row may have
+// `prompt_token_ids` beside its prompt: these are what the engine is given, and the prompt, a text
+// or a list of messages, is what whoever judges is given (of messages, their JSON). Other fields are
+// carried to whoever judges; blank lines are ignored. A problem is held out by a hash of its prompt: the same prompt
 // is always on the same side, whatever else the file holds.
 #pragma once
 

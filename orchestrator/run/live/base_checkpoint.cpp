@@ -1,5 +1,6 @@
 #include "orchestrator/run/live/base_checkpoint.hpp"
 
+#include "actors/model_folder/model_folder.hpp"
 #include "core/files.hpp"
 #include "core/hash.hpp"
 #include "core/manifest.hpp"
@@ -21,7 +22,7 @@ namespace fs = std::filesystem;
 std::string cache_name(const PipelineConfig& c) {
   const std::string inputs = encode(c.model) + encode(c.task) + encode(c.pretrain) +
                              encode(c.sampling.temperature) + encode(c.seed);
-  return fmt::format("base-v1-{:016x}.safetensors", hash64(inputs));
+  return fmt::format("base-v2-{:016x}", hash64(inputs));
 }
 
 }  // namespace
@@ -38,26 +39,27 @@ fs::path cache_folder() {
 
 namespace {
 
-fs::path manifest_of(const fs::path& cached) {
-  return cached.string() + ".manifest";
+/// A folder under another name until it is whole. What an earlier attempt left is removed.
+Result<fs::path> begin_folder(const fs::path& whole) {
+  fs::path partial = whole.string() + ".partial";
+  std::error_code ignored;
+  fs::remove_all(partial, ignored);
+  TEMPER_TRY_STATUS(make_folder(partial));
+  return partial;
 }
 
-/// The image that is kept there, if it is what was put there.
-Result<std::string> read_cached(const fs::path& cached) {
-  TEMPER_TRY(const Manifest manifest, read_manifest(manifest_of(cached)));
-  TEMPER_TRY(std::string image, read_file(cached));
-  const FileSum* sum = manifest.find(cached.filename().string());
-  if (sum == nullptr || sum->hash != hash128(image))
-    return corrupt(cached.string() + " is not what was put there");
-  return image;
+Status complete_folder(const fs::path& partial, const fs::path& whole) {
+  std::error_code ignored;
+  fs::remove_all(whole, ignored);
+  return rename_durably(partial, whole);
 }
 
-/// Pretrains into the cache, and returns the image.
-Result<std::string> make_cached(const PipelineConfig& config,
-                                const BaseCheckpointOptions& options,
-                                const fs::path& cached) {
-  const fs::path yaml = options.copy_to.string() + ".config.yaml";
-  const fs::path made = fmt::format("{}.{}", cached.string(), getpid());
+/// Pretrains into the cache.
+Status make_cached(const PipelineConfig& config,
+                   const BaseCheckpointOptions& options,
+                   const fs::path& cached) {
+  const fs::path yaml = options.folder.string() + ".config.yaml";
+  TEMPER_TRY(const fs::path made, begin_folder(fmt::format("{}.{}", cached.string(), getpid())));
   TEMPER_TRY_STATUS(write_file_atomically(yaml, to_yaml(config)));
   ChildSpec spec;
   spec.name = "pretrain";
@@ -73,28 +75,57 @@ Result<std::string> make_cached(const PipelineConfig& config,
   const Status status = run_program(spec, "pretraining", options.on_progress);
   std::error_code ignored;
   fs::remove(yaml, ignored);
-  if (!status)
+  if (!status) {
+    fs::remove_all(made, ignored);
     return status.error();
-  TEMPER_TRY(std::string image, read_file(made));
-  TEMPER_TRY_STATUS(write_file_atomically(cached, image));
-  fs::remove(made, ignored);
-  const FileSum sum{
-      cached.filename().string(), static_cast<std::int64_t>(image.size()), hash128(image)};
-  TEMPER_TRY_STATUS(write_manifest(manifest_of(cached), {{}, {sum}}));
-  return image;
+  }
+  TEMPER_TRY(auto files, sum_folder(made));
+  TEMPER_TRY_STATUS(write_manifest(made / kFolderManifest, {{}, std::move(files)}));
+  return complete_folder(made, cached);
+}
+
+/// Its files but the manifest. Error: one is not what was put there.
+Status copy_cached(const fs::path& cached, const fs::path& to) {
+  TEMPER_TRY(const Manifest manifest, check_folder(cached));
+  for (const FileSum& file : manifest.files) {
+    TEMPER_TRY(const std::string content, read_file(cached / file.name));
+    TEMPER_TRY_STATUS(write_file_atomically(to / file.name, content));
+  }
+  return {};
+}
+
+Status pretrain_base(const PipelineConfig& config,
+                     const BaseCheckpointOptions& options,
+                     const fs::path& to) {
+  TEMPER_TRY_STATUS(make_folder(cache_folder()));
+  const fs::path cached = cache_folder() / cache_name(config);
+  if (copy_cached(cached, to))
+    return {};
+  TEMPER_TRY_STATUS(make_cached(config, options, cached));
+  return copy_cached(cached, to);
+}
+
+Status take_base(const actors::ModelConfig& model, const fs::path& to) {
+  TEMPER_TRY(const auto folder, actors::ModelFolder::open(model.path));
+  actors::ModelConfig said = folder.model();
+  said.path = model.path;
+  said.context = model.context;
+  said.end_tokens = model.end_tokens;
+  if (said != model)
+    return invalid_input(fmt::format(
+        "{} is not the model that the configuration was completed from", model.path));
+  TEMPER_TRY(const auto layout, actors::Layout::make(model, 0));
+  TEMPER_TRY_STATUS(folder.check(layout));
+  return folder.link_to(to);
 }
 
 }  // namespace
 
 Status provide_base_checkpoint(const PipelineConfig& config, const BaseCheckpointOptions& options) {
-  TEMPER_TRY_STATUS(make_folder(cache_folder()));
-  const fs::path cached = cache_folder() / cache_name(config);
-  auto image = read_cached(cached);
-  if (!image)
-    image = make_cached(config, options, cached);
-  if (!image)
-    return std::move(image).error();
-  return write_file_atomically(options.copy_to, *image);
+  TEMPER_TRY(const fs::path partial, begin_folder(options.folder));
+  TEMPER_TRY_STATUS(config.model.path.empty() ? pretrain_base(config, options, partial)
+                                              : take_base(config.model, partial));
+  return complete_folder(partial, options.folder);
 }
 
 }  // namespace temper::orchestrator

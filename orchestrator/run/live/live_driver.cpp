@@ -2,6 +2,7 @@
 
 #include "actors/asio/asio.hpp"
 #include "core/msgpack.hpp"
+#include "orchestrator/pipeline/model_section.hpp"
 #include "orchestrator/run/processes/launch.hpp"
 
 #include <fmt/format.h>
@@ -22,7 +23,8 @@ constexpr Duration kStopGrace = 2s;
 ResponseLimits response_limits(const PipelineConfig& config) {
   if (config.rollout.engine.kind == actors::EngineKind::Native)
     return {};
-  return {config.sampling.max_new_tokens, actors::Tokenizer::for_task(config.task).vocabulary()};
+  return {config.sampling.max_new_tokens,
+          config.model.vocabulary.value_or(actors::Tokenizer::for_task(config.task).vocabulary())};
 }
 
 std::vector<std::string> names_of(const SchedulerConfig& config) {
@@ -60,7 +62,7 @@ LiveDriver::LiveDriver(LiveOptions options, Observer observer, Handout handout, 
       loop_(std::make_unique<Loop>()),
       connections_(names_of(scheduler_config_), handout_.secret()),
       payloads_(scheduler_config_.responses_per_group),
-      start_{options_.base_weights, {}, PolicyVersion(0)},
+      start_{options_.base, {}, PolicyVersion(0)},
       relaunch_(scheduler_config_.actors.size()) {}
 
 LiveDriver::~LiveDriver() = default;
@@ -79,6 +81,7 @@ Status LiveDriver::open() {
   TEMPER_TRY(
       prompts_,
       actors::make_prompt_source(options_.pipeline.config.task, options_.pipeline.config.seed));
+  TEMPER_TRY(tokenizer_, tokenizer_of(options_.pipeline.config, options_.base));
   TEMPER_TRY_STATUS(bind_socket());
   if (options_.resume)
     return open_resumed();

@@ -33,8 +33,8 @@ namespace temper::orchestrator {
 struct LiveOptions {
   ResolvedPipeline pipeline;
   std::filesystem::path run_dir;
-  std::filesystem::path worker;        ///< The program that runs an actor.
-  std::filesystem::path base_weights;  ///< Empty for `policy: synthetic`.
+  std::filesystem::path worker;  ///< The program that runs an actor.
+  std::filesystem::path base;    ///< Model folder; empty for `policy: synthetic`.
   bool resume = false;
 };
 
@@ -119,7 +119,7 @@ class LiveDriver {
   const SchedulerConfig scheduler_config_;
   const RunDir run_dir_;
   Handout handout_;
-  const actors::Tokenizer tokenizer_;
+  actors::Tokenizer tokenizer_;
   const ResponseLimits limits_;
 
   std::unique_ptr<RealClock> clock_;

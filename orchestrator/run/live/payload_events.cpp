@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <numeric>
+
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -105,12 +107,28 @@ void keep(actors::ReferenceScored message, const DistQueue& queue, PayloadStore&
   }
 }
 
+namespace {
+
+/// What an environment gave while the response was made.
+double reward_at_tokens(ResponseId response, const PayloadStore& payloads) {
+  if (!payloads.has(payloads.group_id(response)))
+    return 0;
+  const actors::LogprobBlob& rewards = payloads.response(response).token_rewards;
+  return std::accumulate(rewards.begin(), rewards.end(), 0.0);
+}
+
+}  // namespace
+
 Result<Event> to_event(ActorId actor, const actors::Judged& message, const Held& held) {
   TEMPER_TRY_STATUS(lease_of(held.queue, message.lease, message.items.size(), "judged"));
   event::Judged event{actor, message.lease, {}};
   event.items.reserve(message.items.size());
-  for (const auto& item : message.items) {
-    event.items.push_back({item.reward, !item.failure.empty()});
+  const Lease* lease = held.queue.find(message.lease);
+  for (std::size_t i = 0; i < message.items.size(); ++i) {
+    const auto& item = message.items[i];
+    const double at_tokens =
+        lease != nullptr ? reward_at_tokens(lease->responses[i], held.payloads) : 0;
+    event.items.push_back({item.reward + at_tokens, !item.failure.empty()});
     if (event.failure.empty())
       event.failure = item.failure.substr(0, kLongestFailure);
   }
@@ -120,8 +138,9 @@ Result<Event> to_event(ActorId actor, const actors::Judged& message, const Held&
 void keep(const actors::Judged& message, const DistQueue& queue, PayloadStore& payloads) {
   const Lease* lease = queue.find(message.lease);
   for (std::size_t i = 0; lease != nullptr && i < lease->responses.size(); ++i) {
-    if (queue.holds(message.lease, lease->responses[i]))
-      payloads.response(lease->responses[i]).reward = message.items[i].reward;
+    const ResponseId r = lease->responses[i];
+    if (queue.holds(message.lease, r))
+      payloads.response(r).reward = message.items[i].reward + reward_at_tokens(r, payloads);
   }
 }
 

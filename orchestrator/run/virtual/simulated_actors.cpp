@@ -18,12 +18,8 @@ Result<std::unique_ptr<actors::SimulatedActor>> make_simulated_actor(
   switch (role.kind) {
     case actors::RoleKind::Rollout: {
       TEMPER_TRY(const auto own, decode_blob<rollout::RolloutSettings>(role.settings));
-      const bool recomputes = own.on_new_weights == rollout::OnNewWeights::Recompute;
       return Actor(std::make_unique<rollout::SimulatedRollout>(
-          std::move(settings),
-          role.seed,
-          role.version,
-          recomputes ? rollout::CacheAtCommit::Recompute : rollout::CacheAtCommit::Keep));
+          std::move(settings), role.seed, role.version, own.on_new_weights));
     }
     case actors::RoleKind::Trainer:
       return Actor(std::make_unique<trainer::SimulatedTrainer>(std::move(settings), role.version));

@@ -1,6 +1,7 @@
 #include "orchestrator/run/virtual/twin_content.hpp"
 
 #include "actors/protocol/catalog.hpp"
+#include "orchestrator/pipeline/model_section.hpp"
 #include "orchestrator/run/role_configs.hpp"
 
 #include <fmt/format.h>
@@ -48,6 +49,7 @@ Result<std::unique_ptr<TwinContent>> TwinContent::create(boost::asio::io_context
 }
 
 Status TwinContent::open(boost::asio::io_context& io, const Log& log) {
+  TEMPER_TRY(tokenizer_, tokenizer_of(options_.pipeline.config, options_.base));
   TEMPER_TRY(pool_,
              WorkerPool::create(
                  io,
@@ -70,7 +72,7 @@ Status TwinContent::start(ActorId actor, RoleKind role, std::int32_t concurrency
   const ActorSpec spec{
       .name = pool_->name(actor), .role = role, .cards = {}, .concurrency = concurrency};
   actors::RoleConfig config =
-      role_config(options_.pipeline.config, spec, {options_.base_weights, {}, PolicyVersion(0)});
+      role_config(options_.pipeline.config, spec, {options_.base, {}, PolicyVersion(0)});
   config.shared_memory = true;
   pool_->assign(actor, std::move(config));
   return pool_->start(actor);

@@ -32,7 +32,7 @@ namespace temper::orchestrator {
 
 struct TwinOptions {
   ResolvedPipeline pipeline;
-  std::filesystem::path base_weights;
+  std::filesystem::path base;
   std::filesystem::path worker;                                   ///< The program that runs actors.
   std::function<std::filesystem::path(std::string_view)> log_of;  ///< Of an actor's output.
 };
@@ -103,7 +103,7 @@ class TwinContent final : public ContentSource {
   bool scored(std::span<const ResponseId> responses);
 
   const TwinOptions options_;
-  const actors::Tokenizer tokenizer_;
+  actors::Tokenizer tokenizer_;
   const std::unique_ptr<actors::PromptSource> prompts_;
 
   PayloadStore payloads_;

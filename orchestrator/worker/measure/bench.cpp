@@ -1,7 +1,8 @@
 #include "orchestrator/worker/measure/bench.hpp"
 
+#include "actors/model_folder/stored_tensors.hpp"
 #include "actors/runtime/process.hpp"
-#include "core/files.hpp"
+#include "orchestrator/pipeline/model_section.hpp"
 #include "orchestrator/worker/roles/engines.hpp"
 #include "orchestrator/worker/roles/role_factory.hpp"
 
@@ -21,11 +22,14 @@ double Times::quantile(double q) const {
 }
 
 Result<Bench> Bench::make(const PipelineConfig& config,
-                          const std::string& weights,
+                          const std::string& base,
                           std::int32_t threads) {
-  Bench bench(config, weights, threads);
+  TEMPER_TRY(auto tokenizer, tokenizer_of(config, base));
+  Bench bench(config, base, std::move(tokenizer), threads);
   TEMPER_TRY(bench.prompts_, actors::make_prompt_source(config.task, config.seed));
-  TEMPER_TRY(bench.image_, read_file(weights));
+  TEMPER_TRY(const auto folder, actors::ModelFolder::open(base));
+  TEMPER_TRY(const auto layout, actors::Layout::make(config.model, bench.vocabulary()));
+  TEMPER_TRY(bench.image_, actors::read_image(folder, layout));
   TEMPER_TRY(const auto answer, bench.tokenizer_.encode(bench.prompts_->train(0).answer));
   bench.usual_tokens_ =
       std::clamp<std::int64_t>(std::ssize(answer) + 1, 1, config.sampling.max_new_tokens.count());

@@ -49,12 +49,13 @@ class Bench {
  public:
   /// Error: prompts or weights cannot be read.
   static Result<Bench> make(const PipelineConfig& config,
-                            const std::string& weights,
+                            const std::string& base,
                             std::int32_t threads);
 
   const PipelineConfig& config() const { return config_; }
   std::int32_t threads() const { return threads_; }
   const std::string& image() const { return image_; }
+  const actors::Tokenizer& tokenizer() const { return tokenizer_; }
   const actors::PromptSource& prompts() const { return *prompts_; }
   const RealClock& clock() const { return clock_; }
   std::int64_t per_group() const { return config_.algorithm.responses_per_group; }
@@ -84,11 +85,14 @@ class Bench {
                    std::int64_t prefix = 0);
 
  private:
-  Bench(const PipelineConfig& config, std::string weights, std::int32_t threads)
+  Bench(const PipelineConfig& config,
+        const std::string& base,
+        actors::Tokenizer tokenizer,
+        std::int32_t threads)
       : config_(config),
         threads_(threads),
-        tokenizer_(actors::Tokenizer::for_task(config.task)),
-        start_{std::move(weights), {}, PolicyVersion(0)} {}
+        tokenizer_(std::move(tokenizer)),
+        start_{base, {}, PolicyVersion(0)} {}
 
   PipelineConfig config_;
   std::int32_t threads_;

@@ -9,8 +9,8 @@ namespace {
 
 /// Steps of `running` responses at contexts from that of a prompt to nearly all that the model has.
 Status measure_decode(Bench& bench, std::int64_t running) {
-  const auto longest_prompt = static_cast<std::int64_t>(bench.prompts().longest_prompt());
-  const std::int64_t room = bench.config().model.context.count() - longest_prompt - 4;
+  TEMPER_TRY(const Tokens longest, bench.prompts().longest_prompt(bench.tokenizer()));
+  const std::int64_t room = bench.config().model.context.count() - longest.count() - 4;
   const int repeats = running > 64 ? kRepeats : 3 * kRepeats;
   for (const std::int64_t prefix : {std::int64_t{0}, room / 2, room}) {
     if (prefix < 0)

@@ -15,6 +15,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <filesystem>
 
 namespace temper::orchestrator {
 namespace {
@@ -53,6 +54,8 @@ actors::ServerOptions options_of(const RoleConfig& role, const std::string& name
                    .shape = role.model,
                    .vocabulary = role.vocabulary.size,
                    .end_token = role.vocabulary.end};
+  if (auto config = read_file(std::filesystem::path(role.base_weights) / "config.json"))
+    options.model.config_json = *std::move(config);
   if (options.model.synthetic)
     options.model.shape.context = kNoLimit;
   options.sampling.end_token = role.vocabulary.end;
@@ -67,7 +70,7 @@ std::span<const std::byte> bytes_of(const std::string& image) {
 Result<std::string> base_image(const RoleConfig& role) {
   if (role.policy == actors::PolicyKind::Synthetic)
     return std::string("synthetic weights");
-  return read_file(role.base_weights);
+  return read_file(std::filesystem::path(role.base_weights) / "model.safetensors");
 }
 
 RoleResult make_rollout(const RoleConfig& role, const std::string& name, const Surroundings& s) {

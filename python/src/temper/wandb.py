@@ -7,6 +7,7 @@ metric of their own, so that a run that went back to a checkpoint is shown as it
 from __future__ import annotations
 
 import importlib
+import secrets
 import sys
 from typing import Any
 
@@ -22,7 +23,7 @@ def main(argv: list[str] | None = None) -> int:
     run = args.run.resolve()
     position = tracking.Position.load(run, "wandb")
     if not position.run_id:
-        position.run_id = wandb.util.generate_id()
+        position.run_id = secrets.token_hex(4)
         position.save()
     folder = run / "tracking"
     session = wandb.init(

@@ -39,7 +39,7 @@ class Textbook {
     double squares = 0;
     for (const double v : x)
       squares += v * v;
-    const double rms = std::sqrt(squares / static_cast<double>(x.size()) + 1e-6);
+    const double rms = std::sqrt(squares / static_cast<double>(x.size()) + m_.norm_epsilon);
     Vector y;
     for (std::size_t i = 0; i < x.size(); ++i)
       y.push_back(x[i] / rms * static_cast<double>(w_.tensor(tensor)[i]));
@@ -58,10 +58,12 @@ class Textbook {
     return y;
   }
 
-  /// Head `h` of a row, turned by position `p`.
-  Vector head(const Vector& row, std::int32_t h, std::size_t p) const {
-    const std::int32_t dim = m_.hidden / m_.heads;
+  /// Head `h` of a row, normalised by a tensor (if any), turned by position `p`.
+  Vector head(const Vector& row, std::int32_t h, std::size_t p, std::size_t norm_by) const {
+    const std::int32_t dim = m_.head_size();
     Vector y(row.begin() + h * dim, row.begin() + (h + 1) * dim);
+    if (m_.architecture == Architecture::Qwen3)
+      y = norm(norm_by, y);
     for (std::int32_t i = 0; i < dim / 2; ++i) {
       const double angle = static_cast<double>(p) * std::pow(m_.rope_base, -2.0 * i / dim);
       const auto a = static_cast<std::size_t>(i);
@@ -73,16 +75,16 @@ class Textbook {
     return y;
   }
 
-  Vector attend(const std::vector<Vector>& qkv, std::size_t row) const {
-    const std::int32_t dim = m_.hidden / m_.heads;
+  Vector attend(const std::vector<Vector>& qkv, std::size_t row, std::size_t base) const {
+    const std::int32_t dim = m_.head_size();
     Vector out;
     for (std::int32_t h = 0; h < m_.heads; ++h) {
       const std::int32_t kv = m_.heads + h / (m_.heads / m_.kv_heads);
-      const Vector q = head(qkv[row], h, row);
+      const Vector q = head(qkv[row], h, row, base + Layout::QueryNorm);
       Vector p;
       double sum = 0;
       for (std::size_t j = 0; j <= row; ++j) {
-        const Vector k = head(qkv[j], kv, j);
+        const Vector k = head(qkv[j], kv, j, base + Layout::KeyNorm);
         double score = 0;
         for (std::size_t i = 0; i < q.size(); ++i)
           score += q[i] * k[i];
@@ -104,8 +106,14 @@ class Textbook {
     std::vector<Vector> qkv;
     for (const Vector& row : x)
       qkv.push_back(times(base + Layout::Qkv, norm(base + Layout::AttentionNorm, row)));
+    if (m_.architecture == Architecture::Qwen2) {
+      for (Vector& row : qkv) {
+        for (std::size_t j = 0; j < row.size(); ++j)
+          row[j] += static_cast<double>(w_.tensor(base + Layout::QkvBias)[j]);
+      }
+    }
     for (std::size_t r = 0; r < x.size(); ++r) {
-      add(x[r], times(base + Layout::Out, attend(qkv, r)));
+      add(x[r], times(base + Layout::Out, attend(qkv, r, base)));
       const Vector both = times(base + Layout::GateUp, norm(base + Layout::FfnNorm, x[r]));
       Vector inner;
       for (std::size_t j = 0; j < both.size() / 2; ++j)
@@ -173,8 +181,36 @@ Vector textbook_logprobs(const Weights& weights,
   return result;
 }
 
-TEST(Transformer, AgreesWithATextbookImplementation) {
-  Weights weights = tests::tiny_weights();
+/// One of each architecture, with what differs between models of it. Norms and biases are drawn, so
+/// that it shows if one is left out.
+Weights any_weights(Architecture architecture) {
+  ModelConfig model = tests::tiny_model();
+  model.architecture = architecture;
+  model.norm_epsilon = 1e-3;
+  if (architecture == Architecture::Qwen3)
+    model.head_dim = 6;
+  model.tie_embeddings = architecture != Architecture::Llama;
+  Weights weights = Weights::random(Layout::make(model, kVocabulary).value(), 7);
+  Random random(11, "norms and biases");
+  for (const TensorSpec& tensor : weights.layout().tensors()) {
+    if (tensor.shape.size() != 1)
+      continue;
+    for (std::int64_t i = 0; i < tensor.elements(); ++i)
+      weights.values().data()[tensor.offset + i] += static_cast<float>(0.3 * random.normal());
+  }
+  return weights;
+}
+
+class Architectures : public ::testing::TestWithParam<Architecture> {};
+INSTANTIATE_TEST_SUITE_P(Transformer,
+                         Architectures,
+                         ::testing::Values(Architecture::Llama,
+                                           Architecture::Qwen2,
+                                           Architecture::Qwen3),
+                         [](const auto& of) { return std::string(name_of(of.param)); });
+
+TEST_P(Architectures, AgreeWithATextbookImplementation) {
+  Weights weights = any_weights(GetParam());
   const auto list = sequences();
   const Pack pack = packed(list);
   EXPECT_EQ(pack.rows(), 5 + 3 + 0 + 5 + 3 + 2) << "a shared prompt is laid once";
@@ -188,8 +224,8 @@ TEST(Transformer, AgreesWithATextbookImplementation) {
   }
 }
 
-TEST(Transformer, GradientsAreTheDifferencesOfATextbookImplementation) {
-  Weights weights = tests::tiny_weights();
+TEST_P(Architectures, HaveTheGradientsOfATextbookImplementation) {
+  Weights weights = any_weights(GetParam());
   const auto list = sequences();
   const Pack pack = packed(list);
   Random random(1, "derivatives");
@@ -240,8 +276,8 @@ TEST(Transformer, BackwardAddsToTheGradients) {
     EXPECT_FLOAT_EQ(network.gradients().data()[i], 2 * once.data()[i]);
 }
 
-TEST(Decoder, CachedDecodingEqualsTheFullForward) {
-  Weights weights = tests::tiny_weights();
+TEST_P(Architectures, CachedDecodingEqualsTheFullForward) {
+  Weights weights = any_weights(GetParam());
   Random random(5, "tokens");
   const auto tokens = tests::random_tokens(random, 12);
   const auto expected = Textbook(weights).logits(tokens);

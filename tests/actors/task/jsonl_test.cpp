@@ -137,6 +137,29 @@ TEST(Jsonl, BytesChangedInAGoodLineNeverCrossToAnotherLine) {
   }
 }
 
+TEST(Jsonl, TokenIdsStandInForThePromptThatTheEngineGets) {
+  const auto problems = parse_jsonl("d", R"({"prompt": "hi", "prompt_token_ids": [5, 6], "answer": "a"})");
+  ASSERT_TRUE(problems) << problems.error().context;
+  EXPECT_EQ(problems->at(0).prompt, "hi");
+  EXPECT_EQ(problems->at(0).tokens, (std::vector<TokenId>{5, 6}));
+  EXPECT_EQ(problems->at(0).columns, "");
+}
+
+TEST(Jsonl, MessagesAreTakenWithTheirTokenIdsOnly) {
+  const std::string row = R"({"prompt": [{"role": "user", "content": "hi"}], "answer": "a")";
+  const auto with = parse_jsonl("d", row + R"(, "prompt_token_ids": [5]})");
+  ASSERT_TRUE(with) << with.error().context;
+  EXPECT_EQ(with->at(0).prompt, R"([{"content":"hi","role":"user"}])");
+  const auto without = parse_jsonl("d", row + "}");
+  ASSERT_FALSE(without);
+  EXPECT_NE(without.error().context.find("python -m temper.data"), std::string::npos);
+  for (const char* const bad : {"[]", "[-1]", "[\"5\"]", "5", "[1e12]"}) {
+    const auto refused = parse_jsonl("d", row + R"(, "prompt_token_ids": )" + bad + "}");
+    ASSERT_FALSE(refused) << bad;
+    EXPECT_NE(refused.error().context.find("`prompt_token_ids`"), std::string::npos) << bad;
+  }
+}
+
 class JsonlSource : public ::testing::Test {
  protected:
   /// Prompts p0 to p(n-1).
@@ -175,7 +198,7 @@ TEST_F(JsonlSource, AnEpochHasEachTrainingProblemOnceAndNoneThatIsHeldOut) {
   std::sort(first.begin(), first.end());
   std::sort(second.begin(), second.end());
   EXPECT_EQ(first, second);
-  EXPECT_EQ(source->longest_prompt(), 4U);
+  EXPECT_EQ(source->longest_prompt(Tokenizer::for_task(task_of(1))).value(), Tokens(4));
 }
 
 TEST_F(JsonlSource, IsAFunctionOfSeedAndIndex) {

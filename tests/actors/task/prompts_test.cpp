@@ -41,7 +41,7 @@ TEST(Addition, WritesOperandsAndSumWithFixedWidths) {
     const auto [a, b] = operands(p.prompt);
     EXPECT_EQ(std::stoll(p.answer), a + b);
   }
-  EXPECT_EQ(source->longest_prompt(), 8U);
+  EXPECT_EQ(source->longest_prompt(Tokenizer::for_task({})).value(), Tokens(8));
 }
 
 TEST(Addition, WritesTheAnswerBackwardsWhenAsked) {

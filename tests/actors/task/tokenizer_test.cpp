@@ -1,5 +1,8 @@
 #include "actors/task/tokenizer.hpp"
 
+#include "core/files.hpp"
+#include "tests/support/temporary_folder.hpp"
+
 #include <gtest/gtest.h>
 
 namespace temper::actors {
@@ -51,6 +54,33 @@ TEST(Tokenizer, DecodesUpToTheFirstEndAndSkipsWhatIsNoToken) {
   const Tokenizer t = tokenizer(TaskKind::Addition);
   EXPECT_EQ(t.decode({3, 0, -7, 4, 1000, 14, t.end(), 5}), "12");
   EXPECT_EQ(t.decode({}), "");
+}
+
+// What others read of a base that was made for a task means the same.
+TEST(Tokenizer, OfAFolderThatWeWroteIsTheBuiltInOne) {
+  for (const TaskKind kind : {TaskKind::Addition, TaskKind::Jsonl}) {
+    const Tokenizer built_in = tokenizer(kind);
+    const test::TemporaryFolder folder;
+    ASSERT_TRUE(write_file_atomically(folder / "tokenizer.json", tokenizer_json_of(built_in)));
+    const auto read =
+        Tokenizer::of_model({}, {folder.path(), built_in.vocabulary(), built_in.ends()});
+    ASSERT_TRUE(read) << read.error().context;
+    const std::string text = kind == TaskKind::Addition ? "12+3=15" : "a \t\u00e9\x7f\n";
+    const auto tokens = built_in.encode(text).value();
+    EXPECT_EQ(read->encode(text).value(), tokens);
+    EXPECT_EQ(read->decode(tokens), text);
+  }
+}
+
+TEST(Tokenizer, OfAModelEndsAtAnyOfItsEndTokens) {
+  const test::TemporaryFolder folder;
+  const Tokenizer built_in = tokenizer(TaskKind::Jsonl);
+  ASSERT_TRUE(write_file_atomically(folder / "tokenizer.json", tokenizer_json_of(built_in)));
+  const auto read = Tokenizer::of_model({}, {folder.path(), 300, {298, 299}}).value();
+  EXPECT_EQ(read.vocabulary(), 300);
+  EXPECT_EQ(read.decode({2 + 'a', 299, 2 + 'b'}), "a");
+  EXPECT_EQ(read.decode({2 + 'a', 298, 2 + 'b'}), "a");
+  EXPECT_FALSE(Tokenizer::of_model({}, {folder.path(), 257, {1}})) << "the embedding is too small";
 }
 
 }  // namespace

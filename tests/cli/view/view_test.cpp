@@ -198,14 +198,6 @@ TEST(View, EventsOfNoteHaveALine) {
   EXPECT_TRUE(event_lines({2, Time(66s), event::DeadlineReached{}, {}}, config).empty());
 }
 
-TEST(View, ShortCountsKeepThreeFigures) {
-  EXPECT_EQ(short_count(7), "7");
-  EXPECT_EQ(short_count(999.4), "999");
-  EXPECT_EQ(short_count(1234), "1.23k");
-  EXPECT_EQ(short_count(21430), "21.4k");
-  EXPECT_EQ(short_count(999600), "1.00M");
-}
-
 TEST(View, TimeLeftFollowsTheRecentPace) {
   std::vector<Update> updates(21);
   for (std::size_t i = 0; i < updates.size(); ++i) {

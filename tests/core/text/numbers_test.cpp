@@ -22,6 +22,11 @@ TEST(Numbers, ShortNumbersHaveThreeSignificantDigits) {
   EXPECT_EQ(short_number(125400), "125k");
   EXPECT_EQ(short_number(4.5e6), "4.50M");
   EXPECT_EQ(short_number(125e6), "125M");
+  EXPECT_EQ(short_number(7), "7");
+  EXPECT_EQ(short_number(999.4), "999");
+  EXPECT_EQ(short_number(1234), "1.23k");
+  EXPECT_EQ(short_number(21430), "21.4k");
+  EXPECT_EQ(short_number(999600), "1.00M");
 }
 
 TEST(Numbers, ThousandsKeepTheirSuffixAtAnySize) {

@@ -59,7 +59,7 @@ writeFileSync(`${out}/found.json`, JSON.stringify(found, null, 1));
 console.log(JSON.stringify(found));
 
 async function settle(page, view) {
-  const wanted = { run: ".tiles dd", cards: ".heat canvas", samples: ".samples li, .search", why: ".losses li", compare: ".picks label", config: "pre" }[view];
+  const wanted = { run: ".tiles dd", cards: ".heat canvas", samples: "ol.samples", why: ".losses li", compare: ".picks label", config: "pre" }[view];
   await page.waitForSelector(wanted, { timeout: 15000 });
   await new Promise((done) => setTimeout(done, 900));
 }

@@ -19,7 +19,7 @@ while [ $# -gt 0 ]; do
   if [ "$1" = --out ]; then out=$2; fi
   shift
 done
-printf weights > "$out"
+printf weights > "$out/model.safetensors"
 printf x >> "$TEMPER_CACHE/asked"
 )";
 
@@ -38,17 +38,17 @@ class BaseWeights : public ::testing::Test {
     BaseCheckpointOptions options;
     options.worker = folder_ / "worker";
     options.log = folder_ / "log";
-    options.copy_to = folder_ / "base.safetensors";
+    options.folder = folder_ / "base";
     options.on_progress = [](std::string_view) {};
     const Status status = provide_base_checkpoint(PipelineConfig{}, options);
     EXPECT_TRUE(status) << status.error().context;
-    return read_file(options.copy_to).value();
+    return read_file(options.folder / "model.safetensors").value();
   }
   std::size_t asked() const { return read_file(cache() / "asked").value().size(); }
-  fs::path kept(std::string_view extension) const {
+  fs::path kept(std::string_view name) const {
     for (const auto& entry : fs::directory_iterator(cache())) {
-      if (entry.path().extension() == extension)
-        return entry.path();
+      if (entry.is_directory())
+        return entry.path() / name;
     }
     return {};
   }
@@ -65,12 +65,12 @@ TEST_F(BaseWeights, AreMadeOnce) {
 
 TEST_F(BaseWeights, ThatAreNotWhatWasPutThereAreMadeAgain) {
   provided();
-  ASSERT_TRUE(write_file_atomically(kept(".safetensors"), "weighty"));
+  ASSERT_TRUE(write_file_atomically(kept("model.safetensors"), "weighty"));
   EXPECT_EQ(provided(), "weights");
   EXPECT_EQ(asked(), 2U);
-  ASSERT_TRUE(write_file_atomically(kept(".manifest"), "no manifest"));
+  ASSERT_TRUE(write_file_atomically(kept("manifest"), "no manifest"));
   EXPECT_EQ(provided(), "weights");
-  fs::remove(kept(".manifest"));
+  fs::remove(kept("manifest"));
   EXPECT_EQ(provided(), "weights");
   EXPECT_EQ(asked(), 4U);
 }

@@ -49,6 +49,23 @@ TEST(FlatMetrics, BusyIsTheSumOfTheWorkingStatesAndWaitingThatOfTheWaits) {
   EXPECT_EQ(value_of(flat_line(), "waiting"), 0.25);
 }
 
+TEST(FlatMetrics, ALineIsReadAsTheWholeParserReadsIt) {
+  const std::string line = to_json(line_of_an_update());
+  FlatMetrics fast = flatten_line(line).value(), whole = flatten(parse_json(line));
+  std::ranges::sort(fast);
+  std::ranges::sort(whole);
+  EXPECT_EQ(fast, whole);
+}
+
+TEST(FlatMetrics, WhatIsNoWholeLineIsNone) {
+  const std::string line = to_json(line_of_an_update());
+  for (std::size_t length = 0; length < line.size(); ++length)
+    EXPECT_EQ(flatten_line(std::string_view(line).substr(0, length)), std::nullopt) << length;
+  for (const char* text :
+       {"[1]", "{\"a\":[1]}", "{\"a\" 1}", "{\"a\":1}x", "{\"a\\\"\":1}", "{a:1}"})
+    EXPECT_EQ(flatten_line(text), std::nullopt) << text;
+}
+
 TEST(FlatMetrics, AnAliasHasTheValueOfOurs) {
   const FlatMetrics flat = with_aliases(flat_line(), {AliasTable::Trl, AliasTable::Verl});
   EXPECT_EQ(value_of(flat, "entropy"), 1.25);

@@ -153,7 +153,7 @@ TEST_F(SamplesTest, ARunWithoutSamplesSaysWhy) {
 }
 
 TEST_F(SamplesTest, EscapesOfATerminalAreShownNotObeyed) {
-  std::ofstream(folder_ / "samples.jsonl") << R"({"step":1,"prompt":"a\u001b[2Jb"})" << '\n';
+  std::ofstream(folder_ / "samples.jsonl") << R"({"step":1,"prompt":"a\u001b[2Jb","reward":0})" << '\n';
   EXPECT_NE(shown({}).find("a\\x1b[2Jb"), std::string::npos);
 }
 

@@ -22,9 +22,9 @@ struct Finished {
 /// Written from the rules in batch.hpp and engine_cost.hpp, with none of its bookkeeping.
 class Naive {
  public:
-  Naive(const actors::SimulationSettings& s, std::uint64_t seed, CacheAtCommit at_commit)
+  Naive(const actors::SimulationSettings& s, std::uint64_t seed, OnNewWeights on_new_weights)
       : s_(s),
-        at_commit_(at_commit),
+        on_new_weights_(on_new_weights),
         cost_(s),
         device_(sim_hw::make_device(s.cluster)),
         fabric_(sim_hw::make_fabric(s.cluster)),
@@ -118,7 +118,7 @@ class Naive {
   void commit(PolicyVersion version) {
     now_ += actors::swap_seconds(fabric_, s_);
     version_ = version;
-    if (at_commit_ == CacheAtCommit::Keep)
+    if (on_new_weights_ == OnNewWeights::KeepKv)
       return;
     pieces_.clear();
     for (Response& r : waiting_)
@@ -198,7 +198,7 @@ class Naive {
   }
 
   actors::SimulationSettings s_;
-  CacheAtCommit at_commit_;
+  OnNewWeights on_new_weights_;
   EngineCost cost_;
   sim_hw::Device device_;
   sim_hw::Fabric fabric_;
@@ -220,11 +220,11 @@ void expect_the_same(const actors::SimulationSettings& s,
                      const std::vector<Scheduled>& messages,
                      std::uint64_t seed,
                      std::int64_t& parked,
-                     CacheAtCommit at_commit = CacheAtCommit::Keep) {
-  World world(s, seed, at_commit);
+                     OnNewWeights on_new_weights = OnNewWeights::KeepKv) {
+  World world(s, seed, on_new_weights);
   world.run(messages);
   const Time ready = world.sent().front().at;
-  Naive naive(s, seed, at_commit);
+  Naive naive(s, seed, on_new_weights);
   naive.run(messages, seconds(ready));
 
   std::vector<Finished> finished;
@@ -346,7 +346,7 @@ TEST(SimulatedRollout, FollowsTheNaiveSimulationThroughVersionsAndCancels) {
   for (std::uint64_t seed = 1; seed <= 6; ++seed) {
     SCOPED_TRACE(seed);
     expect_the_same(s, life(seed), seed, parked);
-    expect_the_same(s, life(seed), seed, parked, CacheAtCommit::Recompute);
+    expect_the_same(s, life(seed), seed, parked, OnNewWeights::Recompute);
   }
 }
 

@@ -174,7 +174,7 @@ TEST(SimulatedRollout, ComputesPrefixesAgainWhereAskedTo) {
   messages.push_back(at(time_of(7), actors::CommitWeights{PolicyVersion(1)}));
   World keep(small_engine());
   keep.run(messages);
-  World recompute(small_engine(), 1, CacheAtCommit::Recompute);
+  World recompute(small_engine(), 1, OnNewWeights::Recompute);
   recompute.run(messages);
   EXPECT_GT(recompute.actor().counters().prefill_steps, keep.actor().counters().prefill_steps);
   EXPECT_EQ(recompute.actor().counters().decode_steps, keep.actor().counters().decode_steps);

@@ -81,8 +81,8 @@ class World {
  public:
   explicit World(const actors::SimulationSettings& settings,
                  std::uint64_t seed = 1,
-                 CacheAtCommit at_commit = CacheAtCommit::Keep)
-      : actor_(settings, seed, PolicyVersion(0), at_commit),
+                 OnNewWeights on_new_weights = OnNewWeights::KeepKv)
+      : actor_(settings, seed, PolicyVersion(0), on_new_weights),
         out_([this](actors::OutgoingMessage m) {
           sent_.push_back({now_, std::move(m)});
         }) {

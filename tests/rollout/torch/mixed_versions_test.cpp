@@ -21,7 +21,7 @@ TorchEngineOptions options(OnNewWeights on_new_weights) {
   TorchEngineOptions o;
   o.model = tests::tiny_model();
   o.vocabulary = tests::kVocabulary;
-  o.end_token = 0;  // Never sampled but by chance: responses are long.
+  o.end_tokens = {0};  // Never sampled but by chance: responses are long.
   o.sampling.max_new_tokens = Tokens(14);
   o.seed = 42;
   o.concurrency = 32;
@@ -88,7 +88,7 @@ Gaps gaps(const Responses& responses, std::uint64_t versions) {
   for (std::uint64_t v = 0; v < versions; ++v) {
     const actors::TorchReferenceOptions o{
         tests::tiny_model(), tests::kVocabulary, 1.0, Tokens(200)};
-    const auto engine = actors::make_torch_reference(o, bytes_of(tests::tiny_image(7 + v))).value();
+    const auto engine = actors::make_torch_reference(o, tests::tiny_weights(7 + v));
     const auto scores = engine->score(requests).value();
     std::size_t i = 0;
     for (const auto& [id, r] : responses) {

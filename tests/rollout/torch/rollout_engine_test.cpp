@@ -102,7 +102,7 @@ TEST(TorchRollout, RecordedLogprobsAreThoseOfTheReferenceEngine) {
   for (const auto& [id, g] : all)
     requests.push_back({request(id, id / 4).prompt, g.tokens});
   actors::TorchReferenceOptions r{tests::tiny_model(), kVocabulary, 0.8, Tokens(30)};
-  const auto reference = actors::make_torch_reference(r, bytes_of(tests::tiny_image())).value();
+  const auto reference = actors::make_torch_reference(r, tests::tiny_weights());
   const auto scores = reference->score(requests).value();
   ASSERT_EQ(scores.size(), 20u);
   for (const auto& [id, g] : all) {

@@ -28,7 +28,7 @@ TorchEngineOptions options() {
 }
 
 std::unique_ptr<Engine> engine(const TorchEngineOptions& o = options()) {
-  return make_torch_engine(o, bytes_of(tests::tiny_image())).value();
+  return make_torch_engine(o, tests::tiny_weights());
 }
 
 TEST(Minibatches, KeepGroupsWholeAndCoverTheBatchOnce) {
@@ -120,7 +120,7 @@ TEST_F(TorchTrainerFiles, SaveLoadUpdateIsTheUninterruptedRun) {
   ASSERT_TRUE(straight->update(training_batch(2)));
   ASSERT_TRUE(straight->save(folder_));
   ASSERT_TRUE(straight->update(training_batch(3)));
-  const auto resumed = make_torch_engine(options(), bytes_of(tests::tiny_image(99))).value();
+  const auto resumed = make_torch_engine(options(), tests::tiny_weights(99));
   ASSERT_TRUE(resumed->load(folder_));
   ASSERT_TRUE(resumed->update(training_batch(3)));
   EXPECT_EQ(resumed->weights().value(), straight->weights().value());
@@ -143,8 +143,8 @@ TEST_F(TorchTrainerFiles, LoadRefusesByNameAndLeavesTheEngineAsItWas) {
         ASSERT_TRUE(write_file_atomically(folder_ / file, good));
       };
   const std::string moments = read_file(folder_ / "optimizer.safetensors").value();
-  refuses("optimizer.safetensors", moments.substr(0, moments.size() - 4), "v.head.weight");
-  refuses("optimizer.safetensors", before, "m.embedding.weight");
+  refuses("optimizer.safetensors", moments.substr(0, moments.size() - 4), "v.lm_head.weight");
+  refuses("optimizer.safetensors", before, "model.embed_tokens.weight");
   refuses("model.safetensors", tests::tiny_image(), "is of update ?");
   refuses("trainer.json", "{}", "needs numbers");
   refuses("trainer.json", "not json", "needs numbers");

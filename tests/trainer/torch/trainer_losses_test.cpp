@@ -41,7 +41,7 @@ std::unique_ptr<Engine> engine(const AlgorithmConfig& algorithm) {
   o.algorithm = algorithm;
   o.longest_response = kLongest;
   o.seed = kSeed;
-  return make_torch_engine(o, bytes_of(tests::tiny_image())).value();
+  return make_torch_engine(o, tests::tiny_weights());
 }
 
 std::vector<float> weights_of(const Engine& e) {
@@ -219,6 +219,67 @@ TEST(TorchTrainer, ReportsWhatStalenessDid) {
   m = engine(c)->update(batch).value();
   EXPECT_EQ(m.capped_fraction, 1);
   EXPECT_EQ(m.behaviour_weight, 0) << "left out";
+}
+
+/// What is not sampled and at the end changes nothing: every algorithm trains as if it was not there.
+TEST(LossMask, ATailThatWasNotSampledIsAsGoodAsNone) {
+  for (const auto& [name, text] : EnumNames<AlgorithmName>::value) {
+    AlgorithmConfig algorithm = config();
+    algorithm.name = name;
+    algorithm.overlong_buffer = Tokens(0);  // It looks at whole lengths.
+    const std::vector<TrainSample> batch = tests::training_batch(2);
+    std::vector<TrainSample> longer = batch;
+    for (TrainSample& s : longer) {
+      s.mask.assign(s.response.size(), 1);
+      s.response.insert(s.response.end(), {4, 5});
+      s.behaviour_logprobs.insert(s.behaviour_logprobs.end(), {0, 0});
+      s.reference_logprobs.insert(s.reference_logprobs.end(), {-9, 0});
+      s.mask.insert(s.mask.end(), {0, 0});
+    }
+    const auto plain = engine(algorithm);
+    const auto masked = engine(algorithm);
+    const auto a = plain->update(batch);
+    const auto b = masked->update(longer);
+    ASSERT_TRUE(a && b) << text;
+    EXPECT_NEAR(a->loss, b->loss, 1e-4 * (1 + std::abs(a->loss))) << text;
+    EXPECT_NEAR(a->entropy, b->entropy, 1e-4) << text;
+    const auto weights = weights_of(*plain);
+    const auto of_masked = weights_of(*masked);
+    EXPECT_NE(weights, weights_of(*engine(algorithm))) << text;
+    for (std::size_t i = 0; i < weights.size(); ++i)
+      ASSERT_NEAR(weights[i], of_masked[i], 2e-4) << text << " at " << i;
+  }
+}
+
+TEST(LossMask, WhatIsNotSampledIsSeenByWhatFollows) {
+  std::vector<TrainSample> batch = tests::training_batch(2);
+  for (TrainSample& s : batch) {
+    s.mask.assign(s.response.size(), 1);
+    s.mask.front() = s.response.size() > 1 ? 0 : 1;
+  }
+  std::vector<TrainSample> other = batch;
+  for (TrainSample& s : other) {
+    if (s.mask.front() == 0)
+      s.response.front() = s.response.front() == 2 ? 3 : 2;
+  }
+  const auto one = engine(config());
+  const auto two = engine(config());
+  ASSERT_TRUE(one->update(batch));
+  ASSERT_TRUE(two->update(other));
+  EXPECT_NE(weights_of(*one), weights_of(*two));
+}
+
+TEST(LossMask, OneOfAnotherLengthOrWithoutASampledTokenIsRefused) {
+  std::vector<TrainSample> batch = tests::training_batch(2);
+  batch[1].mask.assign(batch[1].response.size() + 1, 1);
+  const auto longer = engine(config())->update(batch);
+  ASSERT_FALSE(longer);
+  EXPECT_NE(longer.error().context.find("a mask of "), std::string::npos);
+  for (TrainSample& s : batch)
+    s.mask.assign(s.response.size(), 0);
+  const auto none = engine(config())->update(batch);
+  ASSERT_FALSE(none);
+  EXPECT_NE(none.error().context.find("that the policy sampled"), std::string::npos);
 }
 
 }  // namespace

@@ -36,6 +36,10 @@ def join(rank: int, world: int, folder: pathlib.Path, timeout: float) -> None:
     )
 
 
+class RankLost(BaseException):
+    """Not an answer to whatever was asked for: this rank is of no use any more, and ends."""
+
+
 class Ranks:
     """Rank 0's side. With one rank nothing is started and nothing is told."""
 
@@ -78,7 +82,9 @@ class Ranks:
             dist.broadcast_object_list([(method, arguments)], src=0, device=torch.device("cpu"))
             return getattr(self.own, method)(*arguments)
         except RuntimeError as error:
-            raise RoleError(f"{method}: {self._lost(1)}{one_line(error)}") from error
+            if lost := self._lost(1):
+                raise RankLost(f"{method}: {lost}its words are above") from error
+            raise
 
     def _lost(self, patience: float) -> str:
         """Which rank has ended; its own words are in the log above."""

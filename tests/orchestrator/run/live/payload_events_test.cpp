@@ -102,6 +102,17 @@ TEST_F(Payloads, OfTwoAttemptsAreOneResponse) {
   EXPECT_EQ(refusal(more), "response 0: 7 tokens, of which sampling.max_new_tokens allows 6");
 }
 
+TEST_F(Payloads, RewardsAtTokensAddToWhatTheJudgeGives) {
+  generate(Task::Reward);
+  payloads.response(kFirst).token_rewards = {0.5F, 0.25F};
+  const actors::Judged message{lease, {{1, ""}, {1, ""}}};
+  const Event event = to_event(kActor, message, held()).value();
+  EXPECT_EQ(std::get<event::Judged>(event).items.at(0).reward, 1.75);
+  EXPECT_EQ(std::get<event::Judged>(event).items.at(1).reward, 1);
+  keep(message, queue, payloads);
+  EXPECT_EQ(payloads.response(kFirst).reward, 1.75);
+}
+
 TEST_F(Payloads, WhatIsNotHeldIsToldButNotKept) {
   actors::Generated message{{item(kFirst)}};
   message.items.front().lease = LeaseId(77);

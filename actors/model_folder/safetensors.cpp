@@ -1,4 +1,4 @@
-#include "actors/policy/safetensors.hpp"
+#include "actors/model_folder/safetensors.hpp"
 
 #include "core/json_document.hpp"
 
@@ -25,9 +25,34 @@ std::string shape_text(const std::vector<std::int64_t>& shape) {
   return fmt::format("[{}]", fmt::join(shape, ", "));
 }
 
-/// Bytes of a float32 tensor, or nothing if the product overflows.
-std::optional<std::uint64_t> bytes_of(const std::vector<std::int64_t>& shape) {
-  std::uint64_t n = sizeof(float);
+std::uint64_t size_of(StoredType type) {
+  return type == StoredType::Float32 ? sizeof(float) : sizeof(std::uint16_t);
+}
+
+/// As a header writes it.
+std::string_view dtype_of(StoredType type) {
+  return type == StoredType::Float32 ? "F32" : "BF16";
+}
+
+std::optional<StoredType> parse_dtype(const nlohmann::json& json) {
+  for (const StoredType type : {StoredType::Float32, StoredType::Bfloat16}) {
+    if (json.is_string() && json.get<std::string>() == dtype_of(type))
+      return type;
+  }
+  return std::nullopt;
+}
+
+/// The upper half of a float32; NaN stays NaN.
+std::uint16_t to_bfloat16(float value) {
+  const auto bits = std::bit_cast<std::uint32_t>(value);
+  if (std::isnan(value))
+    return static_cast<std::uint16_t>((bits >> 16) | 0x40U);
+  return static_cast<std::uint16_t>((bits + 0x7fffU + ((bits >> 16) & 1U)) >> 16);
+}
+
+/// Bytes of a tensor, or nothing if the product overflows.
+std::optional<std::uint64_t> bytes_of(const std::vector<std::int64_t>& shape, StoredType type) {
+  std::uint64_t n = size_of(type);
   for (const std::int64_t extent : shape) {
     const auto e = static_cast<std::uint64_t>(extent);
     if (e != 0 && n > std::numeric_limits<std::uint64_t>::max() / e)
@@ -62,9 +87,11 @@ Result<Entry> parse_entry(const std::string& name, const nlohmann::json& json) {
   if (!json.is_object() || !json.contains("dtype") || !json.contains("shape") ||
       !json.contains("data_offsets"))
     return bad("needs dtype, shape and data_offsets");
-  if (!json["dtype"].is_string() || json["dtype"] != "F32")
-    return bad(fmt::format("dtype {}, expected \"F32\"", json["dtype"].dump()));
+  const auto type = parse_dtype(json["dtype"]);
+  if (!type)
+    return bad(fmt::format("dtype {}, expected \"F32\" or \"BF16\"", json["dtype"].dump()));
   Entry entry;
+  entry.view.type = *type;
   entry.view.name = name;
   if (!json["shape"].is_array())
     return bad("shape is not a list");
@@ -80,12 +107,13 @@ Result<Entry> parse_entry(const std::string& name, const nlohmann::json& json) {
     return bad("data_offsets is not [begin, end]");
   entry.begin = offsets[0].get<std::uint64_t>();
   entry.end = offsets[1].get<std::uint64_t>();
-  const auto bytes = bytes_of(entry.view.shape);
+  const auto bytes = bytes_of(entry.view.shape, *type);
   if (entry.end < entry.begin || !bytes || *bytes != entry.end - entry.begin)
-    return bad(fmt::format("data_offsets [{}, {}] do not fit shape {} of F32",
+    return bad(fmt::format("data_offsets [{}, {}] do not fit shape {} of {}",
                            entry.begin,
                            entry.end,
-                           shape_text(entry.view.shape)));
+                           shape_text(entry.view.shape),
+                           dtype_of(*type)));
   return entry;
 }
 
@@ -147,16 +175,19 @@ nlohmann::json parse_json(std::string_view header, std::string& doubled) {
 }  // namespace
 
 std::string write_safetensors(std::span<const TensorToWrite> tensors,
-                              const SafetensorsMetadata& metadata) {
+                              const SafetensorsMetadata& metadata,
+                              StoredType type) {
+  SafetensorsMetadata said = metadata;
+  said.emplace("format", "pt");
   nlohmann::ordered_json header = nlohmann::ordered_json::object();
-  if (!metadata.empty())
-    header["__metadata__"] = metadata;
+  header["__metadata__"] = said;
   std::uint64_t at = 0;
   for (const TensorToWrite& tensor : tensors) {
-    TEMPER_CHECK(bytes_of(tensor.shape) == tensor.values.size_bytes(), "shape and values differ");
-    const std::uint64_t end = at + tensor.values.size_bytes();
-    header[tensor.name] = {{"dtype", "F32"}, {"shape", tensor.shape}, {"data_offsets", {at, end}}};
-    at = end;
+    const std::uint64_t bytes = tensor.values.size() * size_of(type);
+    TEMPER_CHECK(bytes_of(tensor.shape, type) == bytes, "shape and values differ");
+    header[tensor.name] = {
+        {"dtype", dtype_of(type)}, {"shape", tensor.shape}, {"data_offsets", {at, at + bytes}}};
+    at += bytes;
   }
   std::string text = header.dump();
   text.resize((text.size() + 7) / 8 * 8, ' ');  // Keeps the data aligned, as the format asks.
@@ -166,9 +197,13 @@ std::string write_safetensors(std::span<const TensorToWrite> tensors,
   std::memcpy(file.data() + kLengthBytes, text.data(), text.size());
   char* out = file.data() + kLengthBytes + text.size();
   for (const TensorToWrite& tensor : tensors) {
-    if (!tensor.values.empty())
+    if (type == StoredType::Float32 && !tensor.values.empty())
       std::memcpy(out, tensor.values.data(), tensor.values.size_bytes());
-    out += tensor.values.size_bytes();
+    for (std::size_t i = 0; type == StoredType::Bfloat16 && i < tensor.values.size(); ++i) {
+      const std::uint16_t half = to_bfloat16(tensor.values[i]);
+      std::memcpy(out + i * sizeof(half), &half, sizeof(half));
+    }
+    out += tensor.values.size() * size_of(type);
   }
   return file;
 }
@@ -197,33 +232,86 @@ Result<SafetensorsImage> parse_safetensors(std::span<const std::byte> file) {
   return image;
 }
 
-Status copy_tensors(const SafetensorsImage& image, std::span<const TensorToRead> expected) {
-  std::map<std::string_view, const TensorView*> by_name;
-  for (const TensorView& tensor : image.tensors)
-    by_name[tensor.name] = &tensor;
-  for (const TensorToRead& want : expected) {
-    const auto found = by_name.find(want.name);
-    if (found == by_name.end())
-      return corrupt(fmt::format("tensor '{}': missing", want.name));
-    const TensorView& have = *found->second;
-    if (have.shape != want.shape)
-      return corrupt(fmt::format("tensor '{}': shape {}, expected {}",
-                                 want.name,
-                                 shape_text(have.shape),
-                                 shape_text(want.shape)));
-    TEMPER_CHECK(have.bytes.size() == want.values.size_bytes(), "shape and values differ");
-    if (!want.values.empty())
-      std::memcpy(want.values.data(), have.bytes.data(), have.bytes.size());
-    const auto bad = std::find_if_not(
-        want.values.begin(), want.values.end(), [](float x) { return std::isfinite(x); });
-    if (bad != want.values.end())
-      return corrupt(fmt::format(
-          "tensor '{}': value {} at element {}", want.name, *bad, bad - want.values.begin()));
-    by_name.erase(found);
+namespace {
+
+std::string_view key_of(const TensorToRead& tensor) {
+  return tensor.tied_to.empty() ? tensor.name : tensor.tied_to;
+}
+
+}  // namespace
+
+void copy_values(const TensorView& tensor, std::span<float> values) {
+  TEMPER_CHECK(tensor.bytes.size() == values.size() * size_of(tensor.type),
+               "shape and values differ");
+  if (tensor.type == StoredType::Float32 && !values.empty())
+    std::memcpy(values.data(), tensor.bytes.data(), tensor.bytes.size());
+  for (std::size_t i = 0; tensor.type == StoredType::Bfloat16 && i < values.size(); ++i) {
+    std::uint16_t half = 0;
+    std::memcpy(&half, tensor.bytes.data() + i * sizeof(half), sizeof(half));
+    values[i] = std::bit_cast<float>(static_cast<std::uint32_t>(half) << 16);
   }
-  if (!by_name.empty())
-    return corrupt(fmt::format("tensor '{}': not one of this model's", by_name.begin()->first));
+}
+
+TensorReader::TensorReader(std::span<const TensorToRead> expected, Values values)
+    : tensors_(expected.begin(), expected.end()), values_(values) {
+  for (const TensorToRead& tensor : tensors_)
+    by_name_[tensor.name].tensor = &tensor;
+}
+
+Status TensorReader::take(const SafetensorsImage& image) {
+  for (const TensorView& tensor : image.tensors) {
+    // A function of the shape, which older files hold beside the weights.
+    if (!tensor.name.ends_with(".rotary_emb.inv_freq"))
+      TEMPER_TRY_STATUS(take(tensor));
+  }
   return {};
+}
+
+Status TensorReader::take(const TensorView& have) {
+  const auto found = by_name_.find(have.name);
+  if (found == by_name_.end())
+    return corrupt(fmt::format("tensor '{}': not one of this model's", have.name));
+  const TensorToRead& want = *found->second.tensor;
+  if (found->second.found)
+    return corrupt(fmt::format("tensor '{}': there twice", have.name));
+  if (have.shape != want.shape)
+    return corrupt(fmt::format("tensor '{}': shape {}, expected {}",
+                               want.name,
+                               shape_text(have.shape),
+                               shape_text(want.shape)));
+  found->second.found = true;
+  const bool first = filled_[key_of(want)]++ == 0;
+  if (values_ == Values::Skip)
+    return {};
+  if (!first) {
+    std::vector<float> again(want.values.size());
+    copy_values(have, again);
+    if (!std::equal(again.begin(), again.end(), want.values.begin()))
+      return corrupt(fmt::format(
+          "tensor '{}': differs from the one that config.json says it is tied to", want.name));
+    return {};
+  }
+  copy_values(have, want.values);
+  const auto bad = std::find_if_not(
+      want.values.begin(), want.values.end(), [](float x) { return std::isfinite(x); });
+  if (bad != want.values.end())
+    return corrupt(fmt::format(
+        "tensor '{}': value {} at element {}", want.name, *bad, bad - want.values.begin()));
+  return {};
+}
+
+Status TensorReader::finish() const {
+  for (const TensorToRead& want : tensors_) {
+    if (!filled_.contains(key_of(want)))
+      return corrupt(fmt::format("tensor '{}': missing", want.name));
+  }
+  return {};
+}
+
+Status copy_tensors(const SafetensorsImage& image, std::span<const TensorToRead> expected) {
+  TensorReader reader(expected);
+  TEMPER_TRY_STATUS(reader.take(image));
+  return reader.finish();
 }
 
 }  // namespace temper::actors

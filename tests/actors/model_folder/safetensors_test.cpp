@@ -1,7 +1,4 @@
-#include "actors/policy/safetensors.hpp"
-
-#include "actors/policy/weights.hpp"
-#include "tests/support/tiny_policy.hpp"
+#include "actors/model_folder/safetensors.hpp"
 
 #include <gtest/gtest.h>
 
@@ -11,7 +8,9 @@
 namespace temper::actors {
 namespace {
 
-using tests::bytes_of;
+std::span<const std::byte> bytes_of(const std::string& text) {
+  return std::as_bytes(std::span(text));
+}
 
 /// A file of the given header over `data_bytes` of zero data.
 std::string file_of(const std::string& header, std::size_t data_bytes) {
@@ -66,7 +65,7 @@ TEST(Safetensors, WhatIsWrittenIsReadBack) {
 TEST(Safetensors, FollowsTheStandardLayout) {
   const std::vector<float> a{1};
   const std::string file = write_safetensors(std::vector<TensorToWrite>{{"a", {1}, a}}, {});
-  const std::string header = "{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}";
+  const std::string header = "{\"__metadata__\":{\"format\":\"pt\"},\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}";
   std::uint64_t length = 0;
   std::memcpy(&length, file.data(), 8);
   EXPECT_EQ(length % 8, 0u);
@@ -88,6 +87,7 @@ TEST(Safetensors, RefusesBrokenFilesByNameOfTheTensor) {
   names(error_of(file_of(two(a, entry("b", "[3]", 12, 24)), 24)), "b", "gap");
   names(error_of(file_of(two(a, entry("b", "[3]", 8, 16)), 16)), "b", "do not fit");
   names(error_of(file_of(two(a, entry("b", "[3]", 8, 20, "F16")), 20)), "b", "F16");
+  names(error_of(file_of(two(a, entry("b", "[3]", 8, 20, "BF16")), 20)), "b", "do not fit");
   names(error_of(file_of(two(a, entry("b", "[4]", 8, 24)), 24)), "b", "shape [4], expected [3]");
   names(error_of(file_of(two(a, entry("b", "[-3]", 8, 20)), 20)), "b", "extent -3");
   names(error_of(file_of("{" + a + "}", 8)), "b", "missing");
@@ -120,30 +120,40 @@ TEST(Safetensors, AHeaderThatLiesAboutSizesIsRefusedWithoutAllocating) {
   EXPECT_NE(error_of(file_of("{\"a\":", 0)).find("not a JSON object"), std::string::npos);
 }
 
-TEST(Safetensors, EveryTruncationOfAModelIsRefused) {
-  const std::string image = tests::tiny_image();
-  for (std::size_t length = 0; length < image.size(); length += 97)
-    EXPECT_FALSE(Weights::from_image(tests::tiny_layout(), bytes_of(image.substr(0, length))));
-  EXPECT_TRUE(Weights::from_image(tests::tiny_layout(), bytes_of(image)));
+TEST(Safetensors, RoundsToBfloat16ToNearestAndTiesToEven) {
+  // Of 8 bits of mantissa: 1 + 2^-8 lies between 1 and 1 + 2^-7, 1 + 3 2^-8 between that and the next.
+  const std::vector<float> a{1, 1.00390625f, 1.01171875f, -3e38f, 1.003906369f};
+  const std::string file = write_safetensors(
+      std::vector<TensorToWrite>{{"a", {5}, a}}, {}, StoredType::Bfloat16);
+  const auto image = parse_safetensors(bytes_of(file)).value();
+  EXPECT_EQ(image.tensors[0].type, StoredType::Bfloat16);
+  EXPECT_EQ(image.tensors[0].bytes.size(), 10U);
+  std::vector<float> read(5);
+  copy_values(image.tensors[0], read);
+  EXPECT_EQ(read[0], 1.0f);
+  EXPECT_EQ(read[1], 1.0f);
+  EXPECT_EQ(read[2], 1.015625f);
+  EXPECT_NEAR(read[3], -3e38f, 2e36f);
+  EXPECT_EQ(read[4], 1.0078125f);
 }
 
-TEST(Weights, AnotherModelsWeightsAreRefusedByNameOfTheTensor) {
-  ModelConfig other = tests::tiny_model();
-  other.ffn = 32;
-  const auto layout = Layout::make(other, tests::kVocabulary).value();
-  const auto loaded = Weights::from_image(layout, bytes_of(tests::tiny_image()));
-  ASSERT_FALSE(loaded);
-  EXPECT_NE(loaded.error().context.find("layers.0.ffn.gate_up.weight"), std::string::npos)
-      << loaded.error().context;
-}
-
-TEST(Layout, SizesThatDoNotDivideAreRefused) {
-  ModelConfig model = tests::tiny_model();
-  model.heads = 3;
-  EXPECT_FALSE(Layout::make(model, 8));
-  model = tests::tiny_model();
-  model.kv_heads = 3;
-  EXPECT_FALSE(Layout::make(model, 8));
+TEST(Safetensors, OfTwoTiedTensorsOneMayBeMissingAndBothMustBeEqual) {
+  std::vector<float> values(2);
+  const std::vector<TensorToRead> expected{{"a", {2}, values}, {"b", {2}, values, "a"}};
+  const std::vector<float> one{1, 2};
+  const std::vector<float> other{1, 3};
+  const auto read = [&](const std::vector<TensorToWrite>& tensors) {
+    const std::string file = write_safetensors(tensors, {});
+    return copy_tensors(parse_safetensors(bytes_of(file)).value(), expected);
+  };
+  EXPECT_TRUE(read({{"a", {2}, one}}));
+  EXPECT_TRUE(read({{"b", {2}, one}}));
+  EXPECT_EQ(values, one);
+  EXPECT_TRUE(read({{"b", {2}, one}, {"a", {2}, one}}));
+  const Status differ = read({{"b", {2}, one}, {"a", {2}, other}});
+  ASSERT_FALSE(differ);
+  EXPECT_NE(differ.error().context.find("tensor 'a': differs"), std::string::npos);
+  EXPECT_FALSE(read({}));
 }
 
 }  // namespace

@@ -1,0 +1,98 @@
+#include "actors/byte_pair/pre_tokenizer.hpp"
+
+#include "core/json_document.hpp"
+
+#include <fmt/format.h>
+
+#include <iterator>
+
+namespace temper::actors {
+namespace {
+
+using nlohmann::json;
+
+/// Of ByteLevel with `use_regex`, as GPT-2 has it.
+constexpr std::string_view kGpt2 =
+    R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
+
+std::string text_of(const json& object, const char* key) {
+  const auto at = object.is_object() ? object.find(key) : object.end();
+  return object.is_object() && at != object.end() && at->is_string() ? at->get<std::string>() : "";
+}
+
+/// Whether the key is there and true; `otherwise` where it is not there.
+bool is_set(const json& object, const char* key, bool otherwise) {
+  const auto at = object.find(key);
+  return at == object.end() || !at->is_boolean() ? otherwise : at->get<bool>();
+}
+
+Error not_computed(const char* section, const json& value) {
+  return Error{ErrorCode::Unsupported,
+               fmt::format("`{}` is {}, which we do not compute", section, value.dump())};
+}
+
+/// A step, or the steps of a sequence.
+std::vector<json> steps_of(const json& value, const char* list) {
+  if (value.is_null())
+    return {};
+  if (text_of(value, "type") == "Sequence" && value.contains(list) && value[list].is_array())
+    return value[list].get<std::vector<json>>();
+  return {value};
+}
+
+}  // namespace
+
+Result<PreTokenizer> PreTokenizer::parse(const json& normalizer, const json& pre_tokenizer) {
+  PreTokenizer made;
+  for (const json& step : steps_of(normalizer, "normalizers")) {
+    if (text_of(step, "type") != "NFC")
+      return not_computed("normalizer", step);
+    made.compose_ = true;
+  }
+  for (const json& step : steps_of(pre_tokenizer, "pretokenizers"))
+    TEMPER_TRY_STATUS(made.add(step));
+  if (!made.to_bytes_)
+    return Error{ErrorCode::Unsupported, "`pre_tokenizer` has no ByteLevel: we read byte-level BPE"};
+  return made;
+}
+
+Status PreTokenizer::add(const json& step) {
+  const std::string type = text_of(step, "type");
+  if (to_bytes_)
+    return not_computed("pre_tokenizer", step);
+  if (type == "ByteLevel") {
+    if (is_set(step, "add_prefix_space", true))
+      return not_computed("pre_tokenizer.add_prefix_space", true);
+    to_bytes_ = true;
+    if (!is_set(step, "use_regex", true))
+      return {};
+    TEMPER_TRY(TextPattern pattern, TextPattern::compile(kGpt2));
+    splits_.push_back(std::move(pattern));
+    return {};
+  }
+  const bool plain = type == "Split" && text_of(step, "behavior") == "Isolated" &&
+                     !is_set(step, "invert", false) && step.contains("pattern");
+  if (!plain)
+    return not_computed("pre_tokenizer", step);
+  std::string regex = text_of(step["pattern"], "Regex");
+  if (regex.empty())
+    regex = "\\Q" + text_of(step["pattern"], "String") + "\\E";
+  TEMPER_TRY(TextPattern pattern, TextPattern::compile(regex));
+  splits_.push_back(std::move(pattern));
+  return {};
+}
+
+Result<std::vector<std::string>> PreTokenizer::pieces(std::string_view text) const {
+  std::vector<std::string> pieces{compose_ ? compose(text) : std::string(text)};
+  for (const TextPattern& pattern : splits_) {
+    std::vector<std::string> finer;
+    for (const std::string& piece : pieces) {
+      TEMPER_TRY(auto parts, pattern.split(piece));
+      std::move(parts.begin(), parts.end(), std::back_inserter(finer));
+    }
+    pieces = std::move(finer);
+  }
+  return pieces;
+}
+
+}  // namespace temper::actors

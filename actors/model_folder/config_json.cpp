@@ -1,0 +1,341 @@
+#include "actors/model_folder/config_json.hpp"
+
+#include "core/check.hpp"
+#include "core/json_document.hpp"
+#include "core/scalar_text.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <optional>
+
+namespace temper::actors {
+namespace {
+
+using nlohmann::json;
+
+struct Known {
+  Architecture architecture;
+  std::string_view model_type;
+};
+constexpr std::array<Known, 3> kKnown{{{Architecture::Llama, "llama"},
+                                       {Architecture::Qwen2, "qwen2"},
+                                       {Architecture::Qwen3, "qwen3"}}};
+
+std::string_view model_type_of(Architecture architecture) {
+  return std::ranges::find(kKnown, architecture, &Known::architecture)->model_type;
+}
+
+/// Read below, or by others: what they say is of files, of generation, or of how a library works. (How wide
+/// a window is counts only with `use_sliding_window`.)
+constexpr std::array kSaysNothing{
+    "_attn_implementation_autoset", "_name_or_path", "architectures", "bad_words_ids",
+    "begin_suppress_tokens", "bos_token_id", "chunk_size_feed_forward",
+    "cross_attention_hidden_size", "decoder_start_token_id", "diversity_penalty", "do_sample",
+    "dtype", "early_stopping", "encoder_no_repeat_ngram_size", "eos_token_id",
+    "exponential_decay_length_penalty", "finetuning_task", "forced_bos_token_id",
+    "forced_eos_token_id", "head_dim", "hidden_size", "id2label", "initializer_range",
+    "intermediate_size", "is_decoder", "label2id", "length_penalty", "max_length",
+    "max_position_embeddings", "max_window_layers", "min_length", "model_type",
+    "no_repeat_ngram_size", "num_attention_heads", "num_beam_groups", "num_beams",
+    "num_hidden_layers", "num_key_value_heads", "num_return_sequences", "output_attentions",
+    "output_hidden_states", "output_scores", "pad_token_id", "prefix", "problem_type",
+    "remove_invalid_values", "repetition_penalty", "return_dict", "return_dict_in_generate",
+    "rms_norm_eps", "rope_parameters", "rope_scaling", "rope_theta", "sep_token_id", "sliding_window",
+    "suppress_tokens", "task_specific_params", "temperature", "tf_legacy_loss",
+    "tie_encoder_decoder", "tie_word_embeddings", "tokenizer_class", "top_k", "top_p",
+    "torch_dtype", "torchscript", "transformers_version", "typical_p", "unsloth_fixed",
+    "unsloth_version", "use_bfloat16", "use_cache", "vocab_size"};
+
+/// Null, absent, or one of these.
+struct Fixed {
+  const char* key;
+  std::vector<json> values;
+};
+const std::vector<Fixed>& fixed_settings() {
+  static const std::vector<Fixed> list{{"hidden_act", {"silu", "swish"}},
+                                       {"attention_bias", {false}},
+                                       {"mlp_bias", {false}},
+                                       {"attention_dropout", {0}},
+                                       {"pretraining_tp", {1}},
+                                       {"partial_rotary_factor", {1}},
+                                       {"rope_interleaved", {false}},
+                                       {"use_sliding_window", {false}},
+                                       {"is_encoder_decoder", {false}},
+                                       {"add_cross_attention", {false}},
+                                       {"pruned_heads", {json::object()}}};
+  return list;
+}
+
+/// Reads keys and collects what is wrong.
+class Reader {
+ public:
+  explicit Reader(const json& object) : object_(object) {}
+
+  template <class... Args>
+  void wrong(fmt::format_string<Args...> what, Args&&... args) {
+    issues_.push_back(fmt::format(what, std::forward<Args>(args)...));
+  }
+
+  const json* find(const char* key) const {
+    const auto at = object_.find(key);
+    return at == object_.end() || at->is_null() ? nullptr : &*at;
+  }
+
+  std::int32_t count(const char* key, std::optional<std::int32_t> otherwise = {}) {
+    const json* const value = find(key);
+    if (value == nullptr && otherwise)
+      return *otherwise;
+    if (value == nullptr) {
+      wrong("`{}` is missing", key);
+      return 2;
+    }
+    constexpr std::int32_t kMost = std::numeric_limits<std::int32_t>::max();
+    if (!value->is_number_unsigned() || *value < 1 || *value > kMost) {
+      wrong("`{}` is {}, expected a count", key, value->dump());
+      return 2;
+    }
+    return value->get<std::int32_t>();
+  }
+
+  double positive(const json& from, const char* key, double otherwise) {
+    const auto at = from.find(key);
+    if (at == from.end() || at->is_null())
+      return otherwise;
+    if (at->is_number() && at->get<double>() > 0)
+      return at->get<double>();
+    wrong("`{}` is {}, expected a number above 0", key, at->dump());
+    return otherwise;
+  }
+
+  const json& object() const { return object_; }
+  const std::vector<std::string>& issues() const { return issues_; }
+
+ private:
+  const json& object_;
+  std::vector<std::string> issues_;
+};
+
+std::optional<Architecture> read_architecture(Reader& reader) {
+  std::vector<std::string> known;
+  for (const auto& [value, name] : EnumNames<Architecture>::value)
+    known.emplace_back(name);
+  const json* const list = reader.find("architectures");
+  if (list == nullptr || !list->is_array() || list->size() != 1 || !list->front().is_string()) {
+    reader.wrong("`architectures` is {}, expected one of {}",
+                 list == nullptr ? "missing" : list->dump(),
+                 fmt::join(known, ", "));
+    return std::nullopt;
+  }
+  const auto architecture = from_name<Architecture>(list->front().get<std::string>());
+  if (!architecture) {
+    reader.wrong("architecture {} is not one that we compute; those are {}",
+                 list->front().get<std::string>(),
+                 fmt::join(known, ", "));
+    return std::nullopt;
+  }
+  const json* const type = reader.find("model_type");
+  if (type != nullptr && *type != model_type_of(*architecture))
+    reader.wrong("`model_type` is {}, but {} is `{}`",
+                 type->dump(),
+                 name_of(*architecture),
+                 model_type_of(*architecture));
+  return architecture;
+}
+
+void check_settings(Reader& reader) {
+  for (const auto& [key, value] : reader.object().items()) {
+    const auto fixed =
+        std::ranges::find(fixed_settings(), key, [](const Fixed& f) { return f.key; });
+    if (value.is_null() || std::ranges::find(kSaysNothing, key) != kSaysNothing.end())
+      continue;
+    if (fixed != fixed_settings().end()) {
+      if (std::ranges::find(fixed->values, value) == fixed->values.end())
+        reader.wrong("`{}` is {}, which we do not compute; only {}",
+                     key,
+                     value.dump(),
+                     fixed->values.front().dump());
+    } else if (key == "layer_types") {
+      const bool full = value.is_array() && std::ranges::all_of(value, [](const json& type) {
+                          return type == "full_attention";
+                        });
+      if (!full)
+        reader.wrong("`layer_types` is {}, which we do not compute; only full_attention",
+                     value.dump());
+    } else {
+      reader.wrong("`{}`: {} is a setting that we do not know; if it changes nothing in what the "
+                   "network computes, take it out",
+                   key,
+                   value.dump());
+    }
+  }
+}
+
+/// The base of the angles, at either of the two places where it is written.
+double read_rope(Reader& reader) {
+  double base = reader.positive(reader.object(), "rope_theta", 10000);
+  for (const char* const key : {"rope_scaling", "rope_parameters"}) {
+    const json* const rope = reader.find(key);
+    if (rope == nullptr)
+      continue;
+    if (!rope->is_object()) {
+      reader.wrong("`{}` is {}, expected an object", key, rope->dump());
+      continue;
+    }
+    for (const auto& [name, value] : rope->items()) {
+      const bool plain = ((name == "rope_type" || name == "type") && value == "default") ||
+                         (name == "partial_rotary_factor" && value == 1) || name == "rope_theta";
+      if (!plain && !value.is_null())
+        reader.wrong("`{}.{}` is {}, which we do not compute; only plain rotary positions",
+                     key,
+                     name,
+                     value.dump());
+    }
+    base = reader.positive(*rope, "rope_theta", base);
+  }
+  return base;
+}
+
+StoredType read_type(Reader& reader) {
+  for (const char* const key : {"dtype", "torch_dtype"}) {
+    const json* const value = reader.find(key);
+    if (value == nullptr)
+      continue;
+    const auto type =
+        value->is_string() ? from_name<StoredType>(value->get<std::string>()) : std::nullopt;
+    if (type)
+      return *type;
+    // The files have the last word on how they are stored; this one says what they are.
+    reader.wrong("`{}` is {}; we read float32 and bfloat16", key, value->dump());
+  }
+  return StoredType::Float32;
+}
+
+/// None: not a token or a list of them.
+std::optional<std::vector<std::int32_t>> tokens_of(const json& value) {
+  std::vector<std::int32_t> tokens;
+  for (const json& token : value.is_array() ? value : json::array({value})) {
+    if (!token.is_number_unsigned() || token > std::numeric_limits<std::int32_t>::max())
+      return std::nullopt;
+    tokens.push_back(token.get<std::int32_t>());
+  }
+  return tokens;
+}
+
+/// Holds the fields of a ModelConfig against the bounds of its keys.
+struct Bounds {
+  template <class T>
+  void field(int, std::string_view name, T& value, const std::type_identity_t<FieldMeta<T>>& meta) {
+    if constexpr (Ordered<T> && !OptionalLike<T>) {
+      if ((meta.min && value < *meta.min) || (meta.max && value > *meta.max))
+        reader.wrong("{} = {} is outside of what we compute", name, scalar_text(value));
+    }
+  }
+  Reader& reader;
+};
+
+}  // namespace
+
+Result<ConfigJson> parse_config_json(std::string_view text) {
+  const json object = parse_json(text);
+  if (!object.is_object())
+    return invalid_input("not a JSON object");
+  Reader reader(object);
+  const auto architecture = read_architecture(reader);
+  if (!architecture)  // What its keys mean is not known.
+    return invalid_input(reader.issues().front());
+  check_settings(reader);
+  ConfigJson config;
+  ModelConfig& m = config.model;
+  m.architecture = *architecture;
+  const bool llama = m.architecture == Architecture::Llama;
+  m.hidden = reader.count("hidden_size");
+  m.layers = reader.count("num_hidden_layers");
+  m.heads = reader.count("num_attention_heads");
+  m.kv_heads =
+      reader.count("num_key_value_heads", llama ? std::optional(m.heads) : std::nullopt);
+  m.ffn = reader.count("intermediate_size");
+  m.context = Tokens(reader.count("max_position_embeddings"));
+  const bool own_head = m.architecture == Architecture::Qwen3;  // Its default is not hidden / heads.
+  m.head_dim =
+      reader.count("head_dim", own_head ? std::nullopt : std::optional(m.hidden / m.heads));
+  m.vocabulary = reader.count("vocab_size");
+  m.norm_epsilon = reader.positive(object, "rms_norm_eps", 1e-6);
+  m.rope_base = read_rope(reader);
+  if (const json* const tied = reader.find("tie_word_embeddings"); tied != nullptr) {
+    if (tied->is_boolean())
+      m.tie_embeddings = tied->get<bool>();
+    else
+      reader.wrong("`tie_word_embeddings` is {}, expected true or false", tied->dump());
+  }
+  config.type = read_type(reader);
+  if (const json* const end = reader.find("eos_token_id"); end != nullptr) {
+    if (auto tokens = tokens_of(*end))
+      config.end_tokens = *std::move(tokens);
+    else
+      reader.wrong("`eos_token_id` is {}, expected a token or a list of them", end->dump());
+  }
+  if (reader.issues().empty()) {
+    Bounds bounds{reader};
+    describe(bounds, m);
+  }
+  if (!reader.issues().empty())
+    return invalid_input(fmt::format("{}", fmt::join(reader.issues(), "; ")));
+  return config;
+}
+
+std::string write_config_json(const ConfigJson& config) {
+  const ModelConfig& m = config.model;
+  TEMPER_CHECK(m.vocabulary.has_value(), "a config.json needs a vocabulary");
+  nlohmann::ordered_json out = {
+      {"architectures", {name_of(m.architecture)}},
+      {"model_type", model_type_of(m.architecture)},
+      {"hidden_size", m.hidden},
+      {"intermediate_size", m.ffn},
+      {"num_hidden_layers", m.layers},
+      {"num_attention_heads", m.heads},
+      {"num_key_value_heads", m.kv_heads},
+      {"head_dim", m.head_size()},
+      {"hidden_act", "silu"},
+      {"rms_norm_eps", m.norm_epsilon},
+      {"rope_theta", m.rope_base},
+      {"max_position_embeddings", m.context.count()},
+      {"vocab_size", *m.vocabulary},
+      {"tie_word_embeddings", m.tie_embeddings},
+      {"dtype", name_of(config.type)},
+      {"torch_dtype", name_of(config.type)},
+  };
+  // The defaults of some of these are other than ours.
+  out["bos_token_id"] = nullptr;
+  out["eos_token_id"] = nullptr;
+  if (config.end_tokens.size() == 1)
+    out["eos_token_id"] = config.end_tokens.front();
+  else if (!config.end_tokens.empty())
+    out["eos_token_id"] = config.end_tokens;
+  return out.dump(2) + "\n";
+}
+
+std::string with_stored_type(std::string_view config_json, StoredType type) {
+  auto object = nlohmann::ordered_json::parse(config_json);
+  object["dtype"] = name_of(type);
+  object["torch_dtype"] = name_of(type);
+  return object.dump(2) + "\n";
+}
+
+Result<std::vector<std::int32_t>> parse_end_tokens(std::string_view generation_config) {
+  const json object = parse_json(generation_config);
+  if (!object.is_object())
+    return invalid_input("not a JSON object");
+  const auto end = object.find("eos_token_id");
+  if (end == object.end() || end->is_null())
+    return std::vector<std::int32_t>();
+  if (auto tokens = tokens_of(*end))
+    return *std::move(tokens);
+  return invalid_input(
+      fmt::format("`eos_token_id` is {}, expected a token or a list of them", end->dump()));
+}
+
+}  // namespace temper::actors

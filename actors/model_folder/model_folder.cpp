@@ -1,0 +1,242 @@
+#include "actors/model_folder/model_folder.hpp"
+
+#include "actors/model_folder/stored_tensors.hpp"
+#include "core/file_descriptor.hpp"
+#include "core/files.hpp"
+#include "core/json_document.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <set>
+
+namespace temper::actors {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kGenerationFile = "generation_config.json";
+
+/// A file in memory, read as it is looked at: of a file with weights, most readers want the header.
+class MappedFile {
+ public:
+  static Result<MappedFile> open(const fs::path& path) {
+    const FileDescriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    struct stat status {};
+    if (!fd.is_open() || ::fstat(fd.get(), &status) != 0)
+      return io_error("cannot open " + path.string(), errno);
+    const auto size = static_cast<std::size_t>(status.st_size);
+    if (size == 0)
+      return MappedFile();
+    void* const memory = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd.get(), 0);
+    if (memory == MAP_FAILED)
+      return io_error("cannot read " + path.string(), errno);
+    return MappedFile({static_cast<const std::byte*>(memory), size});
+  }
+  MappedFile(MappedFile&& other) noexcept : bytes_(std::exchange(other.bytes_, {})) {}
+  MappedFile& operator=(MappedFile&&) = delete;
+  ~MappedFile() {
+    if (!bytes_.empty())
+      ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
+  }
+  std::span<const std::byte> bytes() const { return bytes_; }
+
+ private:
+  MappedFile() = default;
+  explicit MappedFile(std::span<const std::byte> bytes) : bytes_(bytes) {}
+  std::span<const std::byte> bytes_;
+};
+
+template <class T>
+Result<T> within(Result<T> result, const fs::path& file) {
+  if (result)
+    return result;
+  return std::move(result).error().within(file.string());
+}
+Status within(Status status, const fs::path& file) {
+  if (status)
+    return status;
+  return std::move(status).error().within(file.string());
+}
+
+/// A file name without a way out of its folder.
+bool is_plain_name(const std::string& name) {
+  return !name.empty() && name.front() != '.' && name.find('/') == std::string::npos;
+}
+
+bool holds_weights(const std::string& name) {
+  constexpr std::array kEndings{".safetensors", ".safetensors.index.json", ".bin",
+                                ".bin.index.json", ".pt", ".pth", ".gguf", ".onnx", ".h5",
+                                ".msgpack", ".ckpt"};
+  return std::ranges::any_of(kEndings, [&](const char* end) { return name.ends_with(end); });
+}
+
+}  // namespace
+
+Result<ModelFolder> ModelFolder::open(const fs::path& folder) {
+  std::error_code ignored;
+  if (!fs::is_directory(folder, ignored))
+    return Error{ErrorCode::NotFound, folder.string() + " is not a folder"};
+  ModelFolder model;
+  model.path_ = folder;
+  TEMPER_TRY(const std::string config, read_file(folder / kConfigFile));
+  TEMPER_TRY(model.config_, within(parse_config_json(config), folder / kConfigFile));
+  if (fs::exists(folder / kGenerationFile, ignored)) {
+    TEMPER_TRY(const std::string text, read_file(folder / kGenerationFile));
+    TEMPER_TRY(auto end, within(parse_end_tokens(text), folder / kGenerationFile));
+    if (!end.empty())
+      model.config_.end_tokens = std::move(end);
+  }
+  if (fs::exists(folder / kWeightsIndex, ignored)) {
+    TEMPER_TRY(const std::string index, read_file(folder / kWeightsIndex));
+    TEMPER_TRY_STATUS(within(model.read_index(index), folder / kWeightsIndex));
+    return model;
+  }
+  if (!fs::exists(folder / kWeightsFile, ignored)) {
+    const bool pickled = fs::exists(folder / "pytorch_model.bin", ignored) ||
+                         fs::exists(folder / "pytorch_model.bin.index.json", ignored);
+    return Error{ErrorCode::NotFound,
+                 fmt::format("{} has neither {} nor {}{}",
+                             folder.string(),
+                             kWeightsFile,
+                             kWeightsIndex,
+                             pickled ? "; its pytorch_model.bin is not read: save it as safetensors"
+                                     : "")};
+  }
+  model.shards_.emplace_back(kWeightsFile);
+  return model;
+}
+
+Status ModelFolder::read_index(std::string_view text) {
+  const nlohmann::json index = parse_json(text);
+  if (!index.is_object() || !index.contains("weight_map") || !index["weight_map"].is_object())
+    return corrupt("not a JSON object with a `weight_map`");
+  std::set<std::string> names;
+  for (const auto& [tensor, file] : index["weight_map"].items()) {
+    if (!file.is_string() || !is_plain_name(file.get<std::string>()))
+      return corrupt(
+          fmt::format("tensor '{}': {} is not a file of this folder", tensor, file.dump()));
+    shard_of_[tensor] = file.get<std::string>();
+    names.insert(file.get<std::string>());
+  }
+  shards_.assign(names.begin(), names.end());
+  return {};
+}
+
+bool ModelFolder::has_tokenizer() const {
+  std::error_code ignored;
+  return fs::exists(path_ / kTokenizerFile, ignored);
+}
+
+/// Gives the image of each file to `reader`, which is to find every tensor at last.
+Status ModelFolder::feed(TensorReader& reader) const {
+  for (const std::string& shard : shards_) {
+    const fs::path file = path_ / shard;
+    TEMPER_TRY(const MappedFile mapped, MappedFile::open(file));
+    TEMPER_TRY(const SafetensorsImage image, within(parse_safetensors(mapped.bytes()), file));
+    std::set<std::string_view> here;
+    for (const TensorView& tensor : image.tensors)
+      here.insert(tensor.name);
+    for (const auto& [tensor, of] : shard_of_) {
+      if (of == shard && !here.contains(tensor))
+        return corrupt(fmt::format(
+            "{}: tensor '{}': missing, {} says it is here", file.string(), tensor, kWeightsIndex));
+    }
+    TEMPER_TRY_STATUS(within(reader.take(image), file));
+  }
+  return within(reader.finish(),
+                path_ / (shard_of_.empty() ? std::string(kWeightsFile) : std::string(kWeightsIndex)));
+}
+
+Status ModelFolder::read(std::span<const TensorToRead> expected) const {
+  TensorReader reader(expected);
+  return feed(reader);
+}
+
+Status ModelFolder::check(const Layout& layout) const {
+  TensorReader reader(tensors_to_check(layout), Values::Skip);
+  return feed(reader);
+}
+
+std::vector<std::string> ModelFolder::carried_files() const {
+  std::vector<std::string> names;
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(path_, ignored)) {
+    const std::string name = entry.path().filename().string();
+    if (entry.is_regular_file(ignored) && is_plain_name(name) && !holds_weights(name) &&
+        name != kConfigFile)
+      names.push_back(name);
+  }
+  std::ranges::sort(names);
+  return names;
+}
+
+Status ModelFolder::link_to(const fs::path& to) const {
+  std::vector<std::string> names = carried_files();
+  names.insert(names.end(), shards_.begin(), shards_.end());
+  if (!shard_of_.empty())
+    names.emplace_back(kWeightsIndex);
+  names.emplace_back(kConfigFile);
+  for (const std::string& name : names) {
+    std::error_code error;
+    const fs::path from = fs::canonical(path_ / name, error);
+    if (!error) {
+      fs::remove(to / name, error);
+      fs::create_hard_link(from, to / name, error);
+    }
+    if (error)
+      fs::copy_file(path_ / name, to / name, error);
+    if (error)
+      return io_error(fmt::format("cannot copy {} to {}", (path_ / name).string(), to.string()),
+                      error.value());
+  }
+  return {};
+}
+
+Status write_model_folder(const fs::path& folder,
+                          const ModelFolderToWrite& what,
+                          std::span<const TensorToWrite> tensors) {
+  const std::int64_t width = what.type == StoredType::Float32 ? 4 : 2;
+  const auto bytes_of = [&](const TensorToWrite& tensor) {
+    return static_cast<std::int64_t>(tensor.values.size()) * width;
+  };
+  std::vector<std::span<const TensorToWrite>> shards;
+  std::int64_t total = 0;
+  std::int64_t last = 0;
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    const std::int64_t bytes = bytes_of(tensors[i]);
+    if (shards.empty() || last + bytes > what.largest_shard.count()) {
+      shards.push_back(tensors.subspan(i, 0));
+      last = 0;
+    }
+    shards.back() = tensors.subspan(static_cast<std::size_t>(shards.back().data() - tensors.data()),
+                                    shards.back().size() + 1);
+    last += bytes;
+    total += bytes;
+  }
+  nlohmann::ordered_json index = {{"metadata", {{"total_size", total}}},
+                                  {"weight_map", nlohmann::ordered_json::object()}};
+  for (std::size_t i = 0; i < shards.size(); ++i) {
+    const std::string name =
+        shards.size() == 1
+            ? std::string(kWeightsFile)
+            : fmt::format("model-{:05}-of-{:05}.safetensors", i + 1, shards.size());
+    TEMPER_TRY_STATUS(
+        write_file_atomically(folder / name, write_safetensors(shards[i], {}, what.type)));
+    for (const TensorToWrite& tensor : shards[i])
+      index["weight_map"][tensor.name] = name;
+  }
+  if (shards.size() > 1)
+    TEMPER_TRY_STATUS(write_file_atomically(folder / kWeightsIndex, index.dump(2) + "\n"));
+  for (const auto& [name, text] : what.files)
+    TEMPER_TRY_STATUS(write_file_atomically(folder / name, text));
+  return write_file_atomically(folder / kConfigFile,
+                               with_stored_type(what.config_json, what.type));
+}
+
+}  // namespace temper::actors

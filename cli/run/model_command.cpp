@@ -1,0 +1,77 @@
+#include "cli/run/model_command.hpp"
+
+#include "core/json.hpp"
+#include "orchestrator/model_export/model_description.hpp"
+#include "orchestrator/model_export/model_export.hpp"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <memory>
+
+namespace temper::cli {
+namespace {
+
+int refused(const Error& error) {
+  fmt::print(stderr, "temper: {}\n", error.context);
+  return 1;
+}
+
+}  // namespace
+
+int run_export(const ExportOptions& options) {
+  auto what = orchestrator::parse_export_source(options.run);
+  if (!what)
+    return refused(what.error());
+  what->to = options.to;
+  what->type = from_name<actors::StoredType>(options.type);
+  const auto exported = orchestrator::export_model(*what);
+  if (!exported)
+    return refused(exported.error());
+  fmt::print("version {} of {} as {} in {}\n",
+             exported->version,
+             exported->from.string(),
+             name_of(exported->type),
+             options.to);
+  return 0;
+}
+
+int run_model(const ModelOptions& options) {
+  const auto description = orchestrator::describe_model(options.folder);
+  if (!description)
+    return refused(description.error());
+  if (options.json)
+    fmt::print("{}\n", to_json(*description, JsonStyle::Pretty));
+  else if (options.yaml)
+    fmt::print("{}", orchestrator::to_planner_yaml(*description));
+  else
+    fmt::print("{}", orchestrator::to_text(*description));
+  return 0;
+}
+
+Handler export_command(Flags& flags) {
+  const auto options = std::make_shared<ExportOptions>();
+  flags.argument("run", options->run, "Folder of the run, or RUN@STEP for an earlier checkpoint");
+  flags.argument("folder", options->to, "Folder to write");
+  std::vector<std::string> names;
+  for (const auto& [type, name] : EnumNames<actors::StoredType>::value)
+    names.emplace_back(name);
+  flags.choice(
+      "--dtype",
+      names,
+      [options, names](std::size_t i) { options->type = names[i]; },
+      "How weights are stored; unless given, as in the model that the run began with");
+  return [options] { return run_export(*options); };
+}
+
+Handler model_command(Flags& flags) {
+  const auto options = std::make_shared<ModelOptions>();
+  flags.argument("folder", options->folder, "Folder of the model");
+  flags.json(options->json);
+  flags.flag("--planner",
+             options->yaml,
+             "As a file of configs/models/, for `simulation.model` and `temper plan`");
+  return [options] { return run_model(*options); };
+}
+
+}  // namespace temper::cli

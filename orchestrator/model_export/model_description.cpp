@@ -1,0 +1,91 @@
+#include "orchestrator/model_export/model_description.hpp"
+
+#include "actors/byte_pair/byte_pair_tokenizer.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace temper::orchestrator {
+namespace {
+
+namespace fs = std::filesystem;
+using actors::Architecture;
+
+std::string tokenizer_text(const actors::ModelFolder& folder) {
+  if (!folder.has_tokenizer())
+    return "none: rows of a task need prompt_token_ids";
+  const auto tokenizer =
+      actors::BytePairTokenizer::open(folder.path() / actors::kTokenizerFile);
+  if (!tokenizer)
+    return "not read: " + tokenizer.error().context;
+  return fmt::format("byte-level BPE, {} tokens", tokenizer->size());
+}
+
+}  // namespace
+
+Result<ModelDescription> describe_model(const fs::path& path) {
+  TEMPER_TRY(const auto folder, actors::ModelFolder::open(path));
+  TEMPER_TRY(const auto layout, actors::Layout::make(folder.model(), 0));
+  TEMPER_TRY_STATUS(folder.check(layout));
+  ModelDescription d;
+  d.name = fs::weakly_canonical(path).filename().string();
+  d.model = folder.model();
+  d.model.end_tokens = folder.end_tokens();
+  d.type = folder.type();
+  d.parameters = layout.parameters();
+  d.stored = Bytes(d.parameters * (d.type == actors::StoredType::Float32 ? 4 : 2));
+  d.files = folder.shards();
+  d.tensors = static_cast<std::int32_t>(layout.stored().size());
+  d.tokenizer = tokenizer_text(folder);
+  return d;
+}
+
+std::string to_text(const ModelDescription& d) {
+  const actors::ModelConfig& m = d.model;
+  std::string out;
+  const auto line = [&](const char* what, const std::string& value) {
+    out += fmt::format("{:<14} {}\n", what, value);
+  };
+  line("model", d.name);
+  line("architecture", std::string(name_of(m.architecture)));
+  line("parameters",
+       fmt::format("{:.4g} million, {:.4g} GB as {}",
+                   static_cast<double>(d.parameters) / 1e6,
+                   static_cast<double>(d.stored.count()) / 1e9,
+                   name_of(d.type)));
+  line("layers", fmt::format("{} of width {}, feed-forward {}", m.layers, m.hidden, m.ffn));
+  line("heads", fmt::format("{} of {}, {} for keys and values", m.heads, m.head_size(), m.kv_heads));
+  line("vocabulary",
+       fmt::format("{}, {}", *m.vocabulary, m.tie_embeddings ? "tied head" : "own head"));
+  line("context", fmt::format("{} tokens, rope_theta {}", m.context.count(), m.rope_base));
+  line("ends with", m.end_tokens.empty() ? "not said" : fmt::format("{}", fmt::join(m.end_tokens, ", ")));
+  line("tokenizer", d.tokenizer);
+  line("weights", fmt::format("{} tensors in {}", d.tensors, fmt::join(d.files, ", ")));
+  return out;
+}
+
+std::string to_planner_yaml(const ModelDescription& d) {
+  const actors::ModelConfig& m = d.model;
+  std::string out;
+  const auto line = [&](const char* key, const auto& value) {
+    out += fmt::format("{}: {}\n", key, value);
+  };
+  line("name", fmt::format("\"{}\"", d.name));
+  line("source", "\"config.json of the model folder\"");
+  line("layers", m.layers);
+  line("hidden", m.hidden);
+  line("heads", m.heads);
+  line("kv_heads", m.kv_heads);
+  line("head_dim", m.head_size());
+  line("ffn", m.ffn);
+  line("vocabulary", *m.vocabulary);
+  line("max_position", m.context.count());
+  line("tie_embeddings", m.tie_embeddings);
+  if (m.architecture == Architecture::Qwen2)
+    line("qkv_bias", true);
+  if (m.architecture == Architecture::Qwen3)
+    line("qk_norm", true);
+  return out;
+}
+
+}  // namespace temper::orchestrator

@@ -1,0 +1,123 @@
+#include "orchestrator/model_export/model_export.hpp"
+
+#include "actors/model_folder/model_folder.hpp"
+#include "actors/model_folder/stored_tensors.hpp"
+#include "core/files.hpp"
+#include "orchestrator/run/run_dir.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <charconv>
+
+namespace temper::orchestrator {
+namespace {
+
+namespace fs = std::filesystem;
+using actors::ModelFolder;
+
+Result<FoundCheckpoint> find_checkpoint(const RunDir& run, std::optional<PolicyVersion> version) {
+  std::vector<std::string> there;
+  for (const FoundCheckpoint& found : run.checkpoints().find()) {
+    if (!found.mark)
+      continue;
+    if (version && found.mark->version != *version) {
+      there.push_back(fmt::format("{}", found.mark->version));
+      continue;
+    }
+    auto whole = check_folder(found.folder);
+    if (whole)
+      return found;
+    if (version)
+      return std::move(whole).error();
+    there.push_back(fmt::format("{} (damaged)", found.mark->version));
+  }
+  return Error{ErrorCode::NotFound,
+               fmt::format("{} has no whole checkpoint{}; there are: {}",
+                           run.root().string(),
+                           version ? fmt::format(" of version {}", *version) : std::string(),
+                           there.empty() ? "none" : fmt::format("{}", fmt::join(there, ", ")))};
+}
+
+/// The weights that a trainer saved, whoever it is.
+Status read_checkpoint(const fs::path& checkpoint, std::span<const actors::TensorToRead> expected) {
+  const fs::path file = checkpoint / actors::kWeightsFile;
+  std::error_code ignored;
+  if (!fs::exists(file, ignored)) {
+    return Error{ErrorCode::NotFound,
+                 fmt::format("{} has no {}: the run's own trainer saves its weights under another "
+                             "name (docs/write-a-role.md says how to save them for this)",
+                             checkpoint.string(),
+                             actors::kWeightsFile)};
+  }
+  TEMPER_TRY(const std::string bytes, read_file(file));
+  const auto read = [&]() -> Status {
+    TEMPER_TRY(const auto image, actors::parse_safetensors(std::as_bytes(std::span(bytes))));
+    return actors::copy_tensors(image, expected);
+  };
+  Status status = read();
+  return status ? std::move(status) : Status(std::move(status).error().within(file.string()));
+}
+
+Status write(const ModelFolder& base,
+             actors::StoredType type,
+             std::span<const actors::TensorToWrite> tensors,
+             const fs::path& to) {
+  actors::ModelFolderToWrite what;
+  TEMPER_TRY(what.config_json, read_file(base.path() / actors::kConfigFile));
+  what.type = type;
+  for (const std::string& name : base.carried_files()) {
+    TEMPER_TRY(what.files[name], read_file(base.path() / name));
+  }
+  const fs::path partial = to.string() + ".partial";
+  std::error_code ignored;
+  fs::remove_all(partial, ignored);
+  TEMPER_TRY_STATUS(make_folder(partial));
+  TEMPER_TRY_STATUS(actors::write_model_folder(partial, what, tensors));
+  fs::remove(to, ignored);  // An empty folder.
+  return rename_durably(partial, to);
+}
+
+}  // namespace
+
+Result<ModelExport> parse_export_source(const std::string& text) {
+  const std::size_t at = text.rfind('@');
+  std::error_code ignored;
+  if (at == std::string::npos || fs::exists(text, ignored))
+    return ModelExport{text, std::nullopt, {}};
+  const std::string step = text.substr(at + 1);
+  std::uint64_t number = 0;
+  const auto [end, error] = std::from_chars(step.data(), step.data() + step.size(), number);
+  if (error != std::errc{} || end != step.data() + step.size())
+    return invalid_input(fmt::format("\"{}\": expected RUN or RUN@STEP, STEP a number", text));
+  return ModelExport{text.substr(0, at), PolicyVersion(number), {}};
+}
+
+Result<ExportedModel> export_model(const ModelExport& what) {
+  const RunDir run(what.run);
+  std::error_code ignored;
+  if (fs::exists(what.to, ignored) && !fs::is_empty(what.to, ignored))
+    return invalid_input(what.to.string() + " is there already, and not empty");
+  if (!fs::exists(run.base(), ignored))
+    return Error{ErrorCode::NotFound,
+                 fmt::format("{} is not the folder of a run with a model: it has no base/",
+                             run.root().string())};
+  TEMPER_TRY(const ModelFolder base, ModelFolder::open(run.base()));
+  TEMPER_TRY(const auto layout, actors::Layout::make(base.model(), 0));
+  std::vector<float> flat(static_cast<std::size_t>(layout.size()));
+  const auto expected = actors::tensors_to_read(layout, flat);
+  ExportedModel exported{PolicyVersion(0), run.base(), what.type.value_or(base.type())};
+  if (what.version == PolicyVersion(0)) {
+    TEMPER_TRY_STATUS(base.read(expected));
+  } else {
+    TEMPER_TRY(const FoundCheckpoint found, find_checkpoint(run, what.version));
+    TEMPER_TRY_STATUS(read_checkpoint(found.folder, expected));
+    exported.version = found.mark->version;
+    exported.from = found.folder;
+  }
+  TEMPER_TRY_STATUS(
+      write(base, exported.type, actors::tensors_to_write(layout, flat), what.to));
+  return exported;
+}
+
+}  // namespace temper::orchestrator

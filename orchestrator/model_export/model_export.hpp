@@ -1,0 +1,36 @@
+// A checkpoint of a run as a model folder: its weights under the config.json of the base, and what
+// else the base came with (tokenizer, generation_config.json).
+#pragma once
+
+#include "actors/model_folder/safetensors.hpp"
+#include "core/ids.hpp"
+#include "core/result.hpp"
+
+#include <filesystem>
+#include <optional>
+#include <string>
+
+namespace temper::orchestrator {
+
+struct ModelExport {
+  std::filesystem::path run;
+  std::optional<PolicyVersion> version;      ///< None: of the newest whole checkpoint. 0: the base.
+  std::filesystem::path to;                  ///< Not there yet, or empty.
+  std::optional<actors::StoredType> type{};  ///< None: that of the base.
+};
+
+/// "RUN" or "RUN@STEP". Error: STEP is not a number.
+Result<ModelExport> parse_export_source(const std::string& text);
+
+struct ExportedModel {
+  PolicyVersion version;
+  std::filesystem::path from;  ///< The checkpoint, or the base.
+  actors::StoredType type{};
+};
+
+/// The folder is whole or not there. Errors: no run with a model, no such checkpoint (with those
+/// that are there), a damaged one, one whose trainer keeps no model.safetensors, weights that are
+/// not of the base's model, a folder that cannot be written.
+Result<ExportedModel> export_model(const ModelExport& what);
+
+}  // namespace temper::orchestrator

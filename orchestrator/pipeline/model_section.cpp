@@ -1,0 +1,87 @@
+#include "orchestrator/pipeline/model_section.hpp"
+
+#include "actors/model_folder/model_folder.hpp"
+#include "core/scalar_text.hpp"
+
+#include <fmt/format.h>
+
+namespace temper::orchestrator {
+namespace {
+
+using actors::ModelConfig;
+
+/// Holds each key that is given against what the folder says. Visits the folder's section; `given`
+/// is one field of the other at a time, so both are visited side by side.
+class Comparison {
+ public:
+  Comparison(const std::function<bool(const std::string&)>& is_given,
+             std::vector<ModelIssue>& issues)
+      : is_given_(is_given), issues_(issues) {}
+
+  /// A first visit notes the values of the file, a second one compares.
+  template <class T>
+  void field(int id, std::string_view name, T& value, const std::type_identity_t<FieldMeta<T>>&) {
+    if constexpr (OptionalLike<T>) {
+      if (value)
+        field(id, name, *value, {});
+    } else if constexpr (Scalar<T>) {
+      const std::string text = scalar_text(value);
+      if (!noted_.contains(id)) {
+        noted_[id] = text;
+        return;
+      }
+      const std::string key = fmt::format("model.{}", name);
+      if (is_given_(key) && noted_[id] != text)
+        issues_.push_back({key,
+                           fmt::format("is {} in the config.json of model.path, found {}; leave it "
+                                       "out",
+                                       text,
+                                       noted_[id])});
+    }
+  }
+
+ private:
+  const std::function<bool(const std::string&)>& is_given_;
+  std::vector<ModelIssue>& issues_;
+  std::map<int, std::string> noted_;
+};
+
+}  // namespace
+
+std::vector<ModelIssue> complete_model(ModelConfig& model,
+                                       const std::function<bool(const std::string&)>& is_given) {
+  std::vector<ModelIssue> issues;
+  if (model.path.empty() || is_given("model.vocabulary"))
+    return issues;
+  const auto folder = actors::ModelFolder::open(model.path);
+  if (!folder)
+    return {{"model.path", folder.error().context}};
+  ModelConfig of_folder = folder->model();
+  of_folder.path = model.path;
+  of_folder.end_tokens =
+      is_given("model.end_tokens") ? model.end_tokens : folder->end_tokens();
+  if (is_given("model.context")) {
+    if (model.context > of_folder.context)
+      issues.push_back({"model.context",
+                        fmt::format("must be at most the folder's max_position_embeddings ({}), "
+                                    "found {}",
+                                    of_folder.context.count(),
+                                    model.context.count())});
+    of_folder.context = model.context;
+  }
+  Comparison compare(is_given, issues);
+  describe(compare, model);
+  describe(compare, of_folder);
+  model = std::move(of_folder);
+  return issues;
+}
+
+Result<actors::Tokenizer> tokenizer_of(const PipelineConfig& config,
+                                       const std::filesystem::path& base) {
+  if (config.model.path.empty())
+    return actors::Tokenizer::for_task(config.task);
+  return actors::Tokenizer::of_model(
+      config.task, {base, config.model.vocabulary.value_or(0), config.model.end_tokens});
+}
+
+}  // namespace temper::orchestrator

@@ -1,0 +1,413 @@
+"""Prompts for a run: parquet, a `datasets` folder, JSONL or reasoning-gym, as the JSONL that `task: {kind: jsonl}`
+reads.
+
+    python -m temper.data train.parquet train.jsonl --prompt question --answer solution
+    python -m temper.data train.parquet train.jsonl --model Qwen3-0.6B --tokens
+    python -m temper.data reasoning_gym:chain_sum sums.jsonl --size 5000 --set max_terms=2
+
+A row's prompt is a text or a list of messages, which becomes a text by the chat template of a model folder. Other
+columns are kept: reward functions get them by name.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import gzip
+import json
+import os
+import pathlib
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from .errors import RoleError
+
+#: Columns looked for where none is named, in this order.
+PROMPTS = ("prompt", "messages", "question", "problem", "query", "instruction")
+ANSWERS = ("answer", "solution", "ground_truth", "reward_model.ground_truth", "target", "label")
+
+Row = dict[str, Any]
+
+
+# --- Sources
+
+
+def read_parquet(path: pathlib.Path) -> Iterator[Row]:
+    parquet = _needed("pyarrow.parquet", "pyarrow")
+    file = parquet.ParquetFile(path)
+    for batch in file.iter_batches(batch_size=1024):
+        yield from batch.to_pylist()
+
+
+def read_arrow(path: pathlib.Path) -> Iterator[Row]:
+    """A shard of datasets' save_to_disk()."""
+    ipc = _needed("pyarrow.ipc", "pyarrow")
+    with open(path, "rb") as file:
+        for batch in ipc.open_stream(file):
+            yield from batch.to_pylist()
+
+
+def read_jsonl(path: pathlib.Path) -> Iterator[Row]:
+    opened = (
+        gzip.open(path, "rt", encoding="utf-8")
+        if path.suffix == ".gz"
+        else open(path, encoding="utf-8")
+    )
+    with opened as file:
+        for number, line in enumerate(file, 1):
+            if line.strip():
+                try:
+                    row = json.loads(line)
+                except ValueError as error:
+                    raise RoleError(f"{path}:{number}: {error}") from None
+                if not isinstance(row, dict):
+                    raise RoleError(
+                        f"{path}:{number}: expected an object, found {type(row).__name__}"
+                    )
+                yield row
+
+
+def files_of(folder: pathlib.Path, split: str) -> list[pathlib.Path]:
+    """Of one split: a folder that datasets saved, or one as a hub keeps it (SPLIT-*.parquet, SPLIT.jsonl)."""
+    if (folder / "dataset_dict.json").is_file():
+        there = json.loads((folder / "dataset_dict.json").read_text())["splits"]
+        if split not in there:
+            raise RoleError(f"{folder}: no split {split}; there are {', '.join(there)}")
+        folder = folder / split
+    if (folder / "state.json").is_file():
+        state = json.loads((folder / "state.json").read_text())
+        return [folder / part["filename"] for part in state["_data_files"]]
+    kinds = ("*.parquet", "*.jsonl", "*.jsonl.gz")
+    found = sorted(path for kind in kinds for path in folder.rglob(kind))
+    of_split = [
+        path
+        for path in found
+        if path.name.split(".")[0].split("-")[0] == split or path.parent.name == split
+    ]
+    if not of_split:
+        names = sorted({path.name.split(".")[0].split("-")[0] for path in found})
+        raise RoleError(
+            f"{folder}: nothing of split {split}"
+            + (f"; there are {', '.join(names)}" if names else "")
+        )
+    return of_split
+
+
+_READERS: dict[str, Callable[[pathlib.Path], Iterator[Row]]] = {
+    ".parquet": read_parquet,
+    ".arrow": read_arrow,
+    ".jsonl": read_jsonl,
+    ".json": read_jsonl,
+    ".gz": read_jsonl,
+}
+
+
+def read(source: pathlib.Path, split: str) -> Iterator[Row]:
+    if not source.exists():
+        raise RoleError(f"{source}: no such file or folder")
+    for path in files_of(source, split) if source.is_dir() else [source]:
+        reader = _READERS.get(path.suffix)
+        if reader is None:
+            raise RoleError(f"{path}: neither parquet nor JSONL")
+        yield from reader(path)
+
+
+def _needed(module: str, package: str) -> Any:
+    import importlib
+
+    try:
+        return importlib.import_module(module)
+    except ImportError:
+        raise RoleError(
+            f"the package {package} is needed here: pip install 'temper[data]'"
+        ) from None
+
+
+# --- Prompts and answers
+
+
+def column(row: Row, name: str) -> Any:
+    """`a.b` is the field b of the column a. None: it is not there."""
+    value: Any = row
+    for part in name.split("."):
+        if not isinstance(value, dict) or part not in value:
+            return None
+        value = value[part]
+    return value
+
+
+def choose(row: Row, given: str | None, known: Iterable[str], what: str) -> str:
+    if given is not None:
+        if column(row, given) is None:
+            raise RoleError(f"no column {given}; there are {', '.join(row)}")
+        return given
+    for name in known:
+        if column(row, name) is not None:
+            return name
+    raise RoleError(
+        f"which column is the {what}? Name it with --{what}; there are {', '.join(row)}"
+    )
+
+
+def text_of(answer: Any) -> str:
+    if isinstance(answer, str):
+        return answer
+    if isinstance(answer, (int, float, bool)):
+        return json.dumps(answer)
+    if isinstance(answer, list) and len(answer) == 1:
+        return text_of(answer[0])
+    raise RoleError(f"an answer of {type(answer).__name__}: expected a text or a number")
+
+
+class ChatModel:
+    """Tokenizer and chat template of a model folder."""
+
+    def __init__(self, folder: pathlib.Path) -> None:
+        config_file = folder / "tokenizer_config.json"
+        self._config: Row = json.loads(config_file.read_text()) if config_file.is_file() else {}
+        self._folder = folder
+        template_file = folder / "chat_template.jinja"
+        template = (
+            template_file.read_text()
+            if template_file.is_file()
+            else self._config.get("chat_template")
+        )
+        if isinstance(template, list):  # several, by name
+            template = {one["name"]: one["template"] for one in template}.get("default")
+        self._template = self._compile(template) if template else None
+        self._tokenizer: Any = None
+
+    def _compile(self, text: str) -> Any:
+        sandbox = _needed("jinja2.sandbox", "jinja2")
+
+        def refuse(message: str) -> None:
+            raise RoleError(f"the chat template refuses: {message}")
+
+        environment = sandbox.ImmutableSandboxedEnvironment(
+            trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols"]
+        )
+        environment.filters["tojson"] = lambda value, **more: json.dumps(
+            value, ensure_ascii=False, **more
+        )
+        environment.globals["raise_exception"] = refuse
+        environment.globals["strftime_now"] = lambda form: datetime.datetime.now().strftime(form)
+        return environment.from_string(text)
+
+    def render(self, messages: list[Row], arguments: Row) -> str:
+        """The text after which the model answers."""
+        if self._template is None:
+            raise RoleError(f"{self._folder} has no chat template, which messages need")
+        special = {}
+        for name in ("bos_token", "eos_token", "pad_token", "unk_token"):
+            token = self._config.get(name)
+            if token is not None:
+                special[name] = token["content"] if isinstance(token, dict) else token
+        return str(
+            self._template.render(
+                messages=messages, add_generation_prompt=True, **special, **arguments
+            )
+        )
+
+    def tokens(self, text: str) -> list[int]:
+        if self._tokenizer is None:
+            tokenizers = _needed("tokenizers", "tokenizers")
+            file = self._folder / "tokenizer.json"
+            if not file.is_file():
+                raise RoleError(f"{self._folder} has no tokenizer.json")
+            self._tokenizer = tokenizers.Tokenizer.from_file(str(file))
+        # A rendered template has its special tokens already.
+        return list(self._tokenizer.encode(text, add_special_tokens=self._template is None).ids)
+
+
+def as_messages(prompt: Any, system: str | None) -> list[Row]:
+    messages = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else list(prompt)
+    for message in messages:
+        if not isinstance(message, dict) or "role" not in message or "content" not in message:
+            raise RoleError("a prompt is a text, or a list of messages with role and content")
+    if system and messages[0]["role"] != "system":
+        messages.insert(0, {"role": "system", "content": system})
+    return messages
+
+
+class Converter:
+    """Rows as they come to rows as the run reads them."""
+
+    def __init__(self, asked: argparse.Namespace) -> None:
+        self._asked = asked
+        self._model = ChatModel(asked.model) if asked.model else None
+        self._arguments = dict(_setting(text) for text in asked.template)
+
+    def convert(self, row: Row) -> Row | None:
+        """None: the prompt is too long."""
+        asked = self._asked
+        prompt_name = choose(row, asked.prompt, PROMPTS, "prompt")
+        prompt = column(row, prompt_name)
+        answered = None
+        if not isinstance(prompt, str):
+            messages = as_messages(prompt, asked.system)
+            if messages[-1]["role"] == "assistant":
+                answered = messages.pop()["content"]
+            if not messages:
+                raise RoleError(f"column {prompt_name} has no message to answer")
+            prompt = messages
+        elif asked.chat or asked.system:
+            prompt = as_messages(prompt, asked.system)
+        out: Row = {"prompt": self._text(prompt), "answer": self._answer(row, answered)}
+        if asked.tokens or asked.longest:
+            tokens = self._tokens(out["prompt"])
+            if asked.longest and len(tokens) > asked.longest:
+                return None
+            if asked.tokens:
+                out["prompt_token_ids"] = tokens
+        dropped = {prompt_name.split(".")[0], *asked.drop}
+        out |= {
+            name: value for name, value in row.items() if name not in dropped and name not in out
+        }
+        if not isinstance(prompt, str):
+            out["messages"] = prompt
+        return out
+
+    def _text(self, prompt: str | list[Row]) -> str:
+        if isinstance(prompt, str):
+            return prompt
+        if self._model is None:
+            raise RoleError(
+                "messages become a text by a chat template: name a folder that has one with --model"
+            )
+        return self._model.render(prompt, self._arguments)
+
+    def _tokens(self, text: str) -> list[int]:
+        if self._model is None:
+            raise RoleError(
+                "--tokens and --longest need a tokenizer: name a model folder with --model"
+            )
+        return self._model.tokens(text)
+
+    def _answer(self, row: Row, answered: str | None) -> str:
+        asked = self._asked
+        if asked.answer is None and answered is not None:
+            text = text_of(answered)
+        else:
+            text = text_of(column(row, choose(row, asked.answer, ANSWERS, "answer")))
+        if asked.after:
+            _, mark, text = text.rpartition(asked.after)
+            if not mark:
+                raise RoleError(f"an answer without {asked.after!r}")
+        return text.strip() if asked.after else text
+
+
+def _setting(text: str) -> tuple[str, Any]:
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise RoleError(f"{text!r}: expected NAME=VALUE")
+    try:
+        return name, json.loads(value)
+    except ValueError:
+        return name, value
+
+
+def write(
+    rows: Iterable[Row], out: pathlib.Path, convert: Callable[[Row], Row | None], limit: int | None
+) -> str:
+    """All or nothing: the file is there once the last row is. Gives a line that says what was done."""
+    partial = out.with_name(out.name + ".part")
+    written = left_out = 0
+    try:
+        with open(partial, "w", encoding="utf-8") as file:
+            for number, row in enumerate(rows, 1):
+                try:
+                    made = convert(row)
+                    line = (
+                        None
+                        if made is None
+                        else json.dumps(made, ensure_ascii=False, allow_nan=False)
+                    )
+                except RoleError as error:
+                    raise RoleError(f"row {number}: {error}") from None
+                except (TypeError, ValueError) as error:
+                    raise RoleError(
+                        f"row {number}: {error}; leave its column out with --drop"
+                    ) from None
+                if line is None:
+                    left_out += 1
+                    continue
+                file.write(line + "\n")
+                written += 1
+                if written == limit:
+                    break
+        if not written:
+            raise RoleError("no row is left to write")
+        os.replace(partial, out)
+    finally:
+        partial.unlink(missing_ok=True)
+    return f"{written} rows in {out}" + (
+        f"; {left_out} whose prompt is too long left out" if left_out else ""
+    )
+
+
+def _arguments() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m temper.data",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add = parser.add_argument
+    add("source", help="file, folder, or reasoning_gym:TASK")
+    add("out", type=pathlib.Path, help="JSONL file to write")
+    add("--split", default="train", help="of a folder (train)")
+    add("--prompt", help="column; a.b for a field of one")
+    add("--answer", help="column; with messages, else the last one of the assistant")
+    add("--after", metavar="MARK", help="the answer is what follows the last MARK, such as ####")
+    add("--model", type=pathlib.Path, help="model folder: its tokenizer and chat template")
+    add("--chat", action="store_true", help="prompts that are texts become messages of a user")
+    add("--system", help="text of a system message before the prompt")
+    add(
+        "--template",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="variable of the chat template",
+    )
+    add(
+        "--tokens",
+        action="store_true",
+        help="store prompt_token_ids: the run then needs no tokenizer for prompts",
+    )
+    add("--longest", type=int, metavar="N", help="leave out prompts of more than N tokens")
+    add("--limit", type=int, metavar="N", help="at most N rows")
+    add("--drop", action="append", default=[], metavar="COLUMN", help="column to leave out")
+    add("--size", type=int, default=1000, help="reasoning_gym: problems (1000)")
+    add("--seed", type=int, default=0, help="reasoning_gym: seed (0)")
+    add(
+        "--set",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="reasoning_gym: setting of the task",
+    )
+    return parser
+
+
+def main(arguments: list[str] | None = None) -> int:
+    asked = _arguments().parse_args(arguments)
+    try:
+        if asked.source.startswith("reasoning_gym:"):
+            _needed("reasoning_gym", "reasoning-gym")
+            from . import reasoning_gym
+
+            name = asked.source.partition(":")[2]
+            source = reasoning_gym.rows(
+                name, asked.size, asked.seed, dict(map(_setting, asked.set))
+            )
+        else:
+            source = read(pathlib.Path(asked.source), asked.split)
+        print(write(source, asked.out, Converter(asked).convert, asked.limit))
+    except (RoleError, OSError) as error:
+        print(f"temper.data: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

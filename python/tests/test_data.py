@@ -1,0 +1,116 @@
+"""`python -m temper.data` where it needs no other package; the rest is in tests/integration."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import pathlib
+
+import pytest
+
+from temper import data
+
+
+def convert(tmp_path: pathlib.Path, rows: list[dict], *words: str) -> list[dict]:
+    source, out = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
+    source.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert data.main([str(source), str(out), *words]) == 0
+    return [json.loads(line) for line in out.read_text().splitlines()]
+
+
+def refusal(
+    tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str], rows: list[dict], *words: str
+) -> str:
+    source, out = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
+    source.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert data.main([str(source), str(out), *words]) == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["in.jsonl"], "nothing half-made is left"
+    return capsys.readouterr().err
+
+
+def test_columns_are_found_and_others_are_kept(tmp_path: pathlib.Path) -> None:
+    assert convert(tmp_path, [{"problem": "1+1", "solution": 2, "level": "easy"}]) == [
+        {"prompt": "1+1", "answer": "2", "solution": 2, "level": "easy"}
+    ]
+
+
+def test_columns_can_be_named_with_fields_of_theirs(tmp_path: pathlib.Path) -> None:
+    rows = [{"q": "1+1", "extra": {"right": ["2"]}, "image": "x"}]
+    assert convert(
+        tmp_path, rows, "--prompt", "q", "--answer", "extra.right", "--drop", "image"
+    ) == [{"prompt": "1+1", "answer": "2", "extra": {"right": ["2"]}}]
+
+
+def test_an_answer_can_be_what_follows_a_mark(tmp_path: pathlib.Path) -> None:
+    rows = [{"question": "2+2", "answer": "two and two #### make\n#### 4 "}]
+    assert convert(tmp_path, rows, "--after", "####")[0]["answer"] == "4"
+
+
+def test_a_limit_stops_early_and_packed_files_are_read(tmp_path: pathlib.Path) -> None:
+    source, out = tmp_path / "in.jsonl.gz", tmp_path / "out.jsonl"
+    with gzip.open(source, "wt") as file:
+        file.write('{"prompt": "a", "answer": "b"}\nthis is not looked at')
+    assert data.main([str(source), str(out), "--limit", "1"]) == 0
+    assert json.loads(out.read_text()) == {"prompt": "a", "answer": "b"}
+
+
+@pytest.mark.parametrize(
+    ("row", "words", "why"),
+    [
+        (
+            {"text": "x", "answer": "y"},
+            (),
+            "which column is the prompt? Name it with --prompt; there are text",
+        ),
+        ({"prompt": "x"}, (), "which column is the answer?"),
+        (
+            {"prompt": "x", "answer": "y"},
+            ("--answer", "z"),
+            "no column z; there are prompt, answer",
+        ),
+        ({"prompt": "x", "answer": {"a": 1}}, (), "an answer of dict"),
+        ({"prompt": "x", "answer": "y"}, ("--after", "####"), "an answer without '####'"),
+        (
+            {"prompt": [{"role": "user", "content": "x"}], "answer": "y"},
+            (),
+            "name a folder that has one with --model",
+        ),
+        ({"prompt": ["x"], "answer": "y"}, (), "a list of messages with role and content"),
+        ({"prompt": "x", "answer": "y"}, ("--tokens",), "name a model folder with --model"),
+        (
+            {"prompt": "x", "answer": "y", "at": float("nan")},
+            (),
+            "leave its column out with --drop",
+        ),
+    ],
+)
+def test_what_cannot_be_converted_is_refused_by_row_and_reason(
+    row: dict,
+    words: tuple[str, ...],
+    why: str,
+    tmp_path: pathlib.Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    fine = {"prompt": "p", "answer": "a"}
+    rows = [fine, row] if not words and "text" not in row else [row]
+    said = refusal(tmp_path, capsys, rows, *words)
+    assert why in said and f"row {len(rows)}: " in said
+
+
+def test_a_line_that_is_not_json_is_named(
+    tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = tmp_path / "in.jsonl"
+    source.write_text('{"prompt": "a", "answer": "b"}\n[1]\n')
+    assert data.main([str(source), str(tmp_path / "out.jsonl")]) == 1
+    assert f"{source}:2: expected an object, found list" in capsys.readouterr().err
+
+
+def test_a_split_that_is_not_there_is_named_with_those_that_are(
+    tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data/test-00000.jsonl").write_text('{"prompt": "a", "answer": "b"}\n')
+    assert data.main([str(tmp_path), str(tmp_path / "out.jsonl")]) == 1
+    assert "nothing of split train; there are test" in capsys.readouterr().err
+    assert data.main([str(tmp_path), str(tmp_path / "out.jsonl"), "--split", "test"]) == 0

@@ -1,0 +1,138 @@
+// By hand, on small vocabularies. tests/integration/ holds it to the library `tokenizers`.
+#include "actors/byte_pair/byte_pair_tokenizer.hpp"
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+namespace temper::actors {
+namespace {
+
+using nlohmann::json;
+using Ids = std::vector<std::int32_t>;
+
+/// Bytes from id 2 on, then "he" (258), "ll" (259), "hell" (260), " w" (261; a space is written Ġ).
+json small() {
+  std::string bytes;
+  for (int byte = 0; byte < 256; ++byte)
+    bytes += static_cast<char>(byte);
+  json file = json::parse(byte_level_tokenizer_json({"<pad>", "<end>"}, bytes));
+  json& model = file["model"];
+  for (const char* const joined : {"he", "ll", "hell", "\u0120w"})
+    model["vocab"][joined] = model["vocab"].size();
+  model["merges"] = {"h e", "l l", "he ll", json::array({"\u0120", "w"})};
+  file["pre_tokenizer"]["use_regex"] = true;
+  return file;
+}
+
+BytePairTokenizer made(const json& file) {
+  auto tokenizer = BytePairTokenizer::parse(file.dump());
+  EXPECT_TRUE(tokenizer) << tokenizer.error().context;
+  return *std::move(tokenizer);
+}
+std::int32_t id(char c) { return 2 + static_cast<unsigned char>(c); }
+
+std::string refusal(const json& file) {
+  const auto tokenizer = BytePairTokenizer::parse(file.dump());
+  return tokenizer ? "" : tokenizer.error().context;
+}
+
+TEST(BytePairTokenizer, JoinsBytesByItsMerges) {
+  const BytePairTokenizer t = made(small());
+  EXPECT_EQ(t.size(), 262);
+  EXPECT_EQ(t.encode("hello world").value(),
+            (Ids{260, id('o'), 261, id('o'), id('r'), id('l'), id('d')}));
+  EXPECT_EQ(t.decode(t.encode("hello world").value()), "hello world");
+  EXPECT_EQ(t.encode("").value(), Ids{});
+}
+
+TEST(BytePairTokenizer, DoesNotJoinAcrossPieces) {
+  json file = small();
+  file["model"]["vocab"]["o\u0120"] = 262;
+  file["model"]["merges"].push_back("o \u0120");
+  EXPECT_EQ(made(file).encode("o w").value(), (Ids{id('o'), 261}));
+}
+
+TEST(BytePairTokenizer, AddedTokensAreFoundInTheTextTheLongestFirst) {
+  json file = small();
+  for (const auto& [text, number] : std::vector<std::pair<std::string, int>>{{"<a>", 262}, {"<a>b", 263}})
+    file["added_tokens"].push_back({{"id", number}, {"content", text}, {"special", number == 262}});
+  const BytePairTokenizer t = made(file);
+  EXPECT_EQ(t.encode("h<a>h<a>bh<a").value(),
+            (Ids{id('h'), 262, id('h'), 263, id('h'), id('<'), id('a')}));
+  EXPECT_EQ(t.decode(Ids{id('h'), 262, 263, 1, id('h'), -4, 9999}), "h<a>bh")
+      << "without special tokens and without what is no token";
+}
+
+TEST(BytePairTokenizer, WholePiecesComeFirstWhereTheFileSaysSo) {
+  json file = small();
+  file["model"]["vocab"]["hello"] = 262;  // No merge leads to it.
+  EXPECT_EQ(made(file).encode("hello").value(), (Ids{260, id('o')}));
+  file["model"]["ignore_merges"] = true;
+  EXPECT_EQ(made(file).encode("hello").value(), Ids{262});
+}
+
+TEST(BytePairTokenizer, ComposesWhereTheFileSaysSo) {
+  json file = small();
+  const std::string apart = "e\u0301";
+  EXPECT_EQ(made(file).encode(apart).value().size(), 3U);
+  file["normalizer"] = {{"type", "NFC"}};
+  EXPECT_EQ(made(file).decode(made(file).encode(apart).value()), "\u00e9");
+}
+
+TEST(BytePairTokenizer, SplitsAsTheExpressionSays) {
+  json file = small();
+  file["pre_tokenizer"] = {
+      {"type", "Sequence"},
+      {"pretokenizers",
+       {{{"type", "Split"},
+         {"pattern", {{"Regex", R"((?i:'s)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}|\s+(?!\S)|\s+)"}}},
+         {"behavior", "Isolated"},
+         {"invert", false}},
+        {{"type", "ByteLevel"}, {"add_prefix_space", false}, {"use_regex", false}}}}};
+  const auto pieces = PreTokenizer::parse(file["normalizer"], file["pre_tokenizer"])
+                          ->pieces("don'S 12345\v\u0085x!?").value();
+  EXPECT_EQ(pieces,
+            (std::vector<std::string>{"don", "'S", " ", "123", "45", "\v", "\u0085x", "!?"}))
+      << "what no part of the expression matches is a piece of its own";
+}
+
+TEST(BytePairTokenizer, ACharacterCutInTwoDecodesToAReplacement) {
+  const BytePairTokenizer t = made(small());
+  const auto tokens = t.encode("\u00e9!").value();
+  ASSERT_EQ(tokens.size(), 3U);
+  EXPECT_EQ(t.decode(std::span(tokens).first(1)), "\ufffd");
+  EXPECT_EQ(t.decode(tokens), "\u00e9!");
+}
+
+TEST(BytePairTokenizer, TextThatIsNotUtf8AndBytesOutsideTheVocabularyAreNamed) {
+  EXPECT_NE(made(small()).encode("a\xff").error().context.find("not UTF-8"), std::string::npos);
+  const auto digits = BytePairTokenizer::parse(byte_level_tokenizer_json({"<pad>"}, "0123456789"));
+  ASSERT_TRUE(digits);
+  EXPECT_EQ(digits->encode("907").value(), (Ids{10, 1, 8}));
+  EXPECT_NE(digits->encode("9x").error().context.find("byte 0x78"), std::string::npos);
+}
+
+TEST(BytePairTokenizer, WhatIsNotComputedIsRefusedByItsName) {
+  const auto with = [](const char* pointer, const json& value) {
+    json file = small();
+    file[json::json_pointer(pointer)] = value;
+    return refusal(file);
+  };
+  EXPECT_NE(with("/model/type", "Unigram").find("`model.type` is \"Unigram\""), std::string::npos);
+  EXPECT_NE(with("/model/byte_fallback", true).find("model.byte_fallback"), std::string::npos);
+  EXPECT_NE(with("/model/continuing_subword_prefix", "##").find("continuing_subword_prefix"),
+            std::string::npos);
+  EXPECT_NE(with("/normalizer", {{"type", "Lowercase"}}).find("normalizer"), std::string::npos);
+  EXPECT_NE(with("/pre_tokenizer/type", "Metaspace").find("pre_tokenizer"), std::string::npos);
+  EXPECT_NE(with("/pre_tokenizer/add_prefix_space", true).find("add_prefix_space"),
+            std::string::npos);
+  EXPECT_NE(with("/pre_tokenizer", nullptr).find("ByteLevel"), std::string::npos);
+  EXPECT_NE(with("/decoder", {{"type", "WordPiece"}}).find("decoder"), std::string::npos);
+  EXPECT_NE(with("/added_tokens/0/lstrip", true).find("`lstrip`"), std::string::npos);
+  EXPECT_NE(with("/model/merges", {"h nothere"}).find("merge 0"), std::string::npos);
+  EXPECT_NE(with("/model/vocab/he", -1).find("\"he\""), std::string::npos);
+  EXPECT_FALSE(BytePairTokenizer::parse("{"));
+}
+
+}  // namespace
+}  // namespace temper::actors

@@ -1,0 +1,148 @@
+#include "actors/model_folder/config_json.hpp"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+namespace temper::actors {
+namespace {
+
+using nlohmann::json;
+
+/// As published for Qwen3-0.6B, but for keys that say nothing.
+json qwen3() {
+  return json::parse(R"({
+    "architectures": ["Qwen3ForCausalLM"], "attention_bias": false, "attention_dropout": 0.0,
+    "bos_token_id": 151643, "eos_token_id": 151645, "head_dim": 128, "hidden_act": "silu",
+    "hidden_size": 1024, "initializer_range": 0.02, "intermediate_size": 3072,
+    "max_position_embeddings": 40960, "max_window_layers": 28, "model_type": "qwen3",
+    "num_attention_heads": 16, "num_hidden_layers": 28, "num_key_value_heads": 8,
+    "rms_norm_eps": 1e-06, "rope_scaling": null, "rope_theta": 1000000, "sliding_window": null,
+    "tie_word_embeddings": true, "torch_dtype": "bfloat16", "transformers_version": "4.51.0",
+    "use_cache": true, "use_sliding_window": false, "vocab_size": 151936})");
+}
+
+std::string refusal(const json& config) {
+  const auto parsed = parse_config_json(config.dump());
+  return parsed ? "" : parsed.error().context;
+}
+std::string refusal(const std::string& key, const json& value) {
+  json config = qwen3();
+  config[key] = value;
+  return refusal(config);
+}
+
+TEST(ConfigJson, ReadsAPublishedModel) {
+  const auto config = parse_config_json(qwen3().dump());
+  ASSERT_TRUE(config) << config.error().context;
+  const ModelConfig& m = config->model;
+  EXPECT_EQ(m.architecture, Architecture::Qwen3);
+  EXPECT_EQ(m.hidden, 1024);
+  EXPECT_EQ(m.layers, 28);
+  EXPECT_EQ(m.heads, 16);
+  EXPECT_EQ(m.kv_heads, 8);
+  EXPECT_EQ(m.head_size(), 128);
+  EXPECT_EQ(m.ffn, 3072);
+  EXPECT_EQ(m.vocabulary, 151936);
+  EXPECT_EQ(m.context, Tokens(40960));
+  EXPECT_EQ(m.rope_base, 1e6);
+  EXPECT_EQ(m.norm_epsilon, 1e-6);
+  EXPECT_TRUE(m.tie_embeddings);
+  EXPECT_EQ(config->type, StoredType::Bfloat16);
+  EXPECT_EQ(config->end_tokens, std::vector<std::int32_t>{151645});
+}
+
+TEST(ConfigJson, ReadsTheBaseOfTheAnglesWhereNewerFilesHaveIt) {
+  json config = qwen3();
+  config.erase("rope_theta");
+  config["rope_parameters"] = {{"rope_theta", 5e5}, {"rope_type", "default"}};
+  EXPECT_EQ(parse_config_json(config.dump())->model.rope_base, 5e5);
+}
+
+TEST(ConfigJson, AnUnknownArchitectureIsRefusedWithTheListOfThoseKnown) {
+  EXPECT_EQ(refusal("architectures", {"MixtralForCausalLM"}),
+            "architecture MixtralForCausalLM is not one that we compute; those are "
+            "LlamaForCausalLM, Qwen2ForCausalLM, Qwen3ForCausalLM");
+  EXPECT_NE(refusal("architectures", json::array()).find("expected one of LlamaForCausalLM"),
+            std::string::npos);
+}
+
+TEST(ConfigJson, WhatIsNotComputedIsRefusedByItsName) {
+  const std::vector<std::pair<std::string, json>> settings{
+      {"rope_scaling", {{"rope_type", "yarn"}, {"factor", 4.0}}},
+      {"rope_parameters", {{"rope_type", "llama3"}, {"rope_theta", 5e5}}},
+      {"hidden_act", "gelu"},
+      {"attention_bias", true},
+      {"mlp_bias", true},
+      {"attention_dropout", 0.1},
+      {"use_sliding_window", true},
+      {"layer_types", {"full_attention", "sliding_attention"}},
+      {"partial_rotary_factor", 0.5},
+      {"quantization_config", {{"bits", 4}}},
+      {"final_logit_softcapping", 30.0},
+      {"dtype", "float16"},
+      {"model_type", "llama"}};
+  for (const auto& [key, value] : settings)
+    EXPECT_NE(refusal(key, value).find("`" + key), std::string::npos) << key << refusal(key, value);
+  EXPECT_EQ(refusal("layer_types", {"full_attention", "full_attention"}), "");
+  EXPECT_EQ(refusal("quantization_config", nullptr), "");
+}
+
+TEST(ConfigJson, EveryMissingOrMalformedNumberIsNamed) {
+  for (const char* const key : {"hidden_size", "num_hidden_layers", "num_attention_heads",
+                                "num_key_value_heads", "intermediate_size", "vocab_size",
+                                "max_position_embeddings", "head_dim"}) {
+    json config = qwen3();
+    config.erase(key);
+    EXPECT_EQ(refusal(config), fmt::format("`{}` is missing", key));
+    for (const json& bad : {json(0), json(-4), json("16"), json(1.5), json(1e12)})
+      EXPECT_NE(refusal(key, bad).find(fmt::format("`{}` is ", key)), std::string::npos)
+          << key << " " << bad;
+  }
+  EXPECT_NE(refusal("hidden_size", 1 << 30).find("hidden = "), std::string::npos);
+  json two = qwen3();
+  two.erase("hidden_size");
+  two["vocab_size"] = "many";
+  EXPECT_NE(refusal(two).find("; "), std::string::npos) << "all that is wrong is said at once";
+  EXPECT_FALSE(parse_config_json("{\"architectures\": "));
+  EXPECT_FALSE(parse_config_json("[]"));
+}
+
+TEST(ConfigJson, WhatIsWrittenIsReadBack) {
+  for (const auto& [architecture, name] : EnumNames<Architecture>::value) {
+    ConfigJson config;
+    config.model.architecture = architecture;
+    config.model.head_dim = 18;
+    config.model.vocabulary = 300;
+    config.model.rope_base = 5e5;
+    config.model.norm_epsilon = 1e-5;
+    config.model.tie_embeddings = true;
+    config.type = StoredType::Bfloat16;
+    config.end_tokens = {3, 4};
+    const auto read = parse_config_json(write_config_json(config));
+    ASSERT_TRUE(read) << read.error().context;
+    EXPECT_EQ(read->model, config.model) << name;
+    EXPECT_EQ(read->type, config.type);
+    EXPECT_EQ(read->end_tokens, config.end_tokens);
+  }
+}
+
+TEST(ConfigJson, AnotherTypeLeavesTheRestAsItWas) {
+  json config = qwen3();
+  config["id2label"] = {{"0", "a"}};
+  const json changed = json::parse(with_stored_type(config.dump(), StoredType::Float32));
+  config["dtype"] = config["torch_dtype"] = "float32";
+  EXPECT_EQ(changed, config);
+}
+
+TEST(GenerationConfig, NamesOneEndOrSeveral) {
+  EXPECT_EQ(parse_end_tokens(R"({"eos_token_id": [151645, 151643]})").value(),
+            (std::vector<std::int32_t>{151645, 151643}));
+  EXPECT_EQ(parse_end_tokens(R"({"eos_token_id": 7})").value(), std::vector<std::int32_t>{7});
+  EXPECT_TRUE(parse_end_tokens("{}")->empty());
+  EXPECT_FALSE(parse_end_tokens(R"({"eos_token_id": "</s>"})"));
+  EXPECT_FALSE(parse_end_tokens("eos"));
+}
+
+}  // namespace
+}  // namespace temper::actors

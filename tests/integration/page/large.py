@@ -1,0 +1,66 @@
+"""Makes the folder of a run of 100,000 updates on 1,536 cards, as the program would leave it, to see
+how the page bears it:  python large.py FOLDER [UPDATES] [ACTORS]"""
+
+from __future__ import annotations
+
+import json
+import random
+import sys
+from pathlib import Path
+
+STATES = ("decode", "wait-data", "wait-quota", "weight-sync")
+
+
+def main(folder: Path, updates: int = 100_000, actors: int = 1536) -> None:
+    rng = random.Random(1)
+    (folder / "timeline").mkdir(parents=True)
+    (folder / "config.yaml").write_text("name: large\n")
+    (folder / "events.log").write_text("")
+    step_s = 30.0
+    with (folder / "metrics.jsonl").open("w") as file:
+        for step in range(1, updates + 1):
+            noise = rng.random()
+            file.write(json.dumps({
+                "step": step, "time": step * step_s, "reward": 0.9 - 0.8 / (1 + step / 9000) + 0.1 * noise,
+                "loss": noise, "kl": 0.1 * noise, "clip_fraction": 0.01 * noise, "ratio_mean": 1.0, "entropy": 1.5 / (1 + step / 20000),
+                "gradient_norm": noise, "tokens_per_s": {"raw": 4e6, "trained": 3.5e6 + 1e6 * noise, "effective": 3e6},
+                "staleness": {"mean": 1.5, "max": 2}, "queue": {"generating": 300, "scoring": 9, "ready": 30, "training": 64},
+                "states": {s: 0.25 for s in STATES}, "seconds": step_s, "length": {"mean": 7000 + 900 * noise, "min": 10, "max": 32768},
+                "equal_groups": 0.2, "groups": {"trained": 64, "filtered": 0, "failed": 0, "evicted": 0}, "restarts": 0,
+            }, separators=(",", ":")) + "\n")  # fmt: skip
+    wall = updates * step_s
+    for level in range(8):
+        width = 0.001 * 8**level
+        first = max(0.0, wall - 4_000_000 / actors * width * 8)  # what the budget leaves of a fine level
+        begin, end = int(first / width), int(wall / width)
+        lines = 64
+        with (folder / f"timeline/{level}.jsonl").open("w") as file:
+            for block in range(lines):
+                a = begin + (end - begin) * block // lines
+                b = begin + (end - begin) * (block + 1) // lines
+                if a == b:
+                    continue
+                tracks = []
+                for actor in range(actors):
+                    track, at = [actor, a], a
+                    while at < b:
+                        n = min(b - at, max(1, int(rng.expovariate(1) * (b - a) / 2)))
+                        track += [n, rng.randrange(len(STATES))]
+                        at += n
+                    tracks.append(track)
+                names = [[s, "group N (v0 N)" if s == "wait-data" else ""] for s in STATES]
+                file.write(json.dumps({"b": a, "e": b, "names": names, "t": tracks}, separators=(",", ":")) + "\n")
+    shares = {"decode": 0.7, "wait-data": 0.2, "idle": 0.1}
+    live = {
+        "subtitle": f"separate, {actors} cards, staleness bound 2", "pid": 1, "host": "", "began": 0, "updated": 0, "over": True,
+        "placement": "separate", "steps": updates, "updates": updates, "elapsed_s": wall, "rewards": [0.5],
+        "actors": [{"name": f"rollout-{i}", "role": "rollout", "state": "idle", "on": "", "load": 0, "capacity": 64, "restarts": 0} for i in range(actors)],
+        "cards": [{"cards": [i, 1], "actors": [i], "recent": shares, "whole": shares} for i in range(actors)],
+        "summary": {"ok": True, "name": "large", "steps": updates, "wall_s": wall, "cards": actors, "simulated": True,
+                    "utilization": {"busy": 0.7, "states": shares}, "staleness": {"bound": 2, "max": 2, "histogram": {"0": 10, "1": 20, "2": 70}}},
+    }  # fmt: skip
+    (folder / "live.json").write_text(json.dumps(live))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), *map(int, sys.argv[2:]))

@@ -1,0 +1,161 @@
+// Model folders of a run: which checkpoint, what is carried along, what is refused.
+#include "orchestrator/model_export/model_export.hpp"
+
+#include "actors/model_folder/model_folder.hpp"
+#include "actors/model_folder/stored_tensors.hpp"
+#include "core/files.hpp"
+#include "orchestrator/model_export/model_description.hpp"
+#include "orchestrator/run/run_dir.hpp"
+#include "sim_hw/catalog/catalog.hpp"
+#include "tests/support/temporary_folder.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+namespace temper::orchestrator {
+namespace {
+
+namespace fs = std::filesystem;
+using actors::StoredType;
+
+class ModelExportTest : public ::testing::Test {
+ protected:
+  ModelExportTest() {
+    config_.model.architecture = actors::Architecture::Qwen3;
+    config_.model.vocabulary = 14;
+    config_.model.head_dim = 8;
+    config_.end_tokens = {1};
+    layout_ = actors::Layout::make(config_.model, 14).value();
+    fs::create_directories(run().base());
+    actors::ModelFolderToWrite what;
+    what.config_json = actors::write_config_json(config_);
+    what.files["tokenizer.json"] = "{}";
+    EXPECT_TRUE(actors::write_model_folder(run().base(), what, tensors(0)));
+    fs::create_directory(run().root() / "checkpoints");
+  }
+
+  RunDir run() const { return RunDir(folder_ / "run"); }
+  fs::path to() const { return folder_ / "exported"; }
+
+  /// Weights that are all `value`.
+  std::vector<actors::TensorToWrite> tensors(float value) {
+    flat_.assign(static_cast<std::size_t>(layout_->size()), value);
+    return actors::tensors_to_write(*layout_, flat_);
+  }
+  /// A checkpoint of these weights, under a name that export knows or another.
+  void save(std::uint64_t version, const std::string& name = "model.safetensors") {
+    const auto partial = run().checkpoints().begin(PolicyVersion(version));
+    ASSERT_TRUE(partial);
+    ASSERT_TRUE(write_file_atomically(
+        *partial / name, actors::write_safetensors(tensors(static_cast<float>(version)), {})));
+    const CheckpointState state{version, PolicyVersion(version), "", {}};
+    ASSERT_TRUE(run().checkpoints().complete(state, {100 + static_cast<std::int64_t>(version), 7}, 9));
+  }
+  Result<ExportedModel> exported(const std::string& source, std::optional<StoredType> type = {}) {
+    TEMPER_TRY(ModelExport what, parse_export_source(run().root().string() + source));
+    what.to = to();
+    what.type = type;
+    return export_model(what);
+  }
+  /// The one value of the weights that were exported.
+  float value() {
+    const auto folder = actors::ModelFolder::open(to()).value();
+    std::vector<float> flat(static_cast<std::size_t>(layout_->size()));
+    EXPECT_TRUE(folder.read(actors::tensors_to_read(*layout_, flat)));
+    return flat.front();
+  }
+  std::string refusal(const std::string& source) {
+    const auto model = exported(source);
+    return model ? "" : model.error().context;
+  }
+
+  test::TemporaryFolder folder_;
+  actors::ConfigJson config_;
+  std::optional<actors::Layout> layout_;
+  std::vector<float> flat_;
+};
+
+TEST_F(ModelExportTest, TheNewestCheckpointUnlessAStepIsNamed) {
+  save(20);
+  save(40);
+  EXPECT_EQ(exported("")->version, PolicyVersion(40));
+  EXPECT_EQ(value(), 40);
+  EXPECT_EQ(read_file(to() / "tokenizer.json").value(), "{}");
+  fs::remove_all(to());
+  EXPECT_EQ(exported("@20")->version, PolicyVersion(20));
+  EXPECT_EQ(value(), 20);
+  fs::remove_all(to());
+  EXPECT_EQ(exported("@0")->from, run().base());
+  EXPECT_EQ(value(), 0);
+}
+
+TEST_F(ModelExportTest, IsStoredAsTheBaseUnlessATypeIsNamed) {
+  save(3);
+  EXPECT_EQ(exported("", StoredType::Bfloat16)->type, StoredType::Bfloat16);
+  EXPECT_EQ(actors::ModelFolder::open(to())->type(), StoredType::Bfloat16);
+  EXPECT_EQ(value(), 3);
+  const auto half = fs::file_size(to() / "model.safetensors");
+  fs::remove_all(to());
+  EXPECT_EQ(exported("")->type, StoredType::Float32);
+  EXPECT_GT(fs::file_size(to() / "model.safetensors"), half * 3 / 2);
+}
+
+TEST_F(ModelExportTest, ADamagedCheckpointIsPassedOverAndRefusedWhereItIsNamed) {
+  save(20);
+  save(40);
+  const fs::path file = run().root() / "checkpoints/step-000040/model.safetensors";
+  std::string bytes = read_file(file).value();
+  bytes.back() ^= 1;
+  ASSERT_TRUE(write_file_atomically(file, bytes));
+  EXPECT_NE(refusal("@40").find("model.safetensors"), std::string::npos) << refusal("@40");
+  EXPECT_FALSE(fs::exists(to()));
+  EXPECT_EQ(exported("")->version, PolicyVersion(20));
+}
+
+TEST_F(ModelExportTest, WhatIsNotThereIsSaidWithWhatIs) {
+  EXPECT_NE(refusal("").find("no whole checkpoint; there are: none"), std::string::npos);
+  save(20);
+  EXPECT_NE(refusal("@21").find("of version 21; there are: 20"), std::string::npos);
+  EXPECT_NE(refusal("@x").find("expected RUN or RUN@STEP"), std::string::npos);
+  save(30, "mine.pt");
+  EXPECT_NE(refusal("").find("has no model.safetensors"), std::string::npos);
+  fs::remove_all(run().base());
+  EXPECT_NE(refusal("@20").find("it has no base/"), std::string::npos);
+}
+
+TEST_F(ModelExportTest, NothingIsWrittenOverWhatIsThere) {
+  save(20);
+  fs::create_directory(to());
+  EXPECT_EQ(refusal(""), "") << "an empty folder is no loss";
+  EXPECT_NE(refusal("").find("is there already, and not empty"), std::string::npos);
+}
+
+TEST_F(ModelExportTest, ACheckpointOfAnotherModelNamesTheTensor) {
+  const actors::Layout own = *layout_;
+  config_.model.ffn = 24;
+  layout_ = actors::Layout::make(config_.model, 14).value();
+  save(20);
+  layout_ = own;
+  EXPECT_NE(refusal("").find("mlp.gate_proj.weight': shape"), std::string::npos) << refusal("");
+}
+
+TEST_F(ModelExportTest, ThePlannerReadsItsDescription) {
+  const auto description = describe_model(run().base());
+  ASSERT_TRUE(description) << description.error().context;
+  EXPECT_EQ(description->parameters, layout_->parameters());
+  EXPECT_NE(description->tokenizer.find("not read"), std::string::npos) << "{} is no tokenizer";
+  const fs::path yaml = folder_ / "model.yaml";
+  ASSERT_TRUE(write_file_atomically(yaml, to_planner_yaml(*description)));
+  sim_hw::Catalog catalog = sim_hw::Catalog::shipped();
+  const auto model = catalog.model(yaml.string());
+  ASSERT_TRUE(model) << model.error().context;
+  EXPECT_EQ((*model)->layers, config_.model.layers);
+  EXPECT_EQ((*model)->head_dim, 8);
+  EXPECT_EQ((*model)->vocabulary, 14);
+  EXPECT_TRUE((*model)->qk_norm);
+  EXPECT_FALSE((*model)->qkv_bias);
+}
+
+}  // namespace
+}  // namespace temper::orchestrator

@@ -1,0 +1,103 @@
+// The section `model` where it names a folder.
+#include "orchestrator/pipeline/model_section.hpp"
+
+#include "actors/model_folder/model_folder.hpp"
+#include "actors/model_folder/stored_tensors.hpp"
+#include "core/files.hpp"
+#include "orchestrator/pipeline/load.hpp"
+#include "tests/support/temporary_folder.hpp"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+namespace temper::orchestrator {
+namespace {
+
+class ModelSection : public ::testing::Test {
+ protected:
+  ModelSection() {
+    config_.model.architecture = actors::Architecture::Qwen2;
+    config_.model.hidden = 48;
+    config_.model.vocabulary = 300;
+    config_.model.head_dim = 12;
+    config_.model.context = Tokens(64);
+    config_.end_tokens = {7, 8};
+    const auto layout = actors::Layout::make(config_.model, 300).value();
+    const std::vector<float> flat(static_cast<std::size_t>(layout.size()));
+    actors::ModelFolderToWrite what;
+    what.config_json = actors::write_config_json(config_);
+    EXPECT_TRUE(actors::write_model_folder(
+        folder_.path(), what, actors::tensors_to_write(layout, flat)));
+  }
+  LoadedConfig load(const std::string& more = "") const {
+    return LoadedConfig("c.yaml",
+                        fmt::format("model:\n  path: {}\n{}", folder_.path().string(), more),
+                        {});
+  }
+  std::string issue(const std::string& more) const {
+    const auto loaded = load(more);
+    return loaded.issues().empty() ? "" : loaded.issues().front().key + ": " +
+                                              loaded.issues().front().message;
+  }
+
+  test::TemporaryFolder folder_;
+  actors::ConfigJson config_;
+};
+
+TEST_F(ModelSection, IsReadFromTheFolder) {
+  const auto loaded = load();
+  ASSERT_TRUE(loaded.issues().empty()) << render(loaded.issues());
+  actors::ModelConfig expected = config_.model;
+  expected.path = folder_.path().string();
+  expected.end_tokens = {7, 8};
+  EXPECT_EQ(loaded.config().model, expected);
+}
+
+TEST_F(ModelSection, KeepsTheContextAndTheEndTokensThatAreGiven) {
+  const auto model = load("  context: 40\n  end_tokens: [9]\n").config().model;
+  EXPECT_EQ(model.context, Tokens(40));
+  EXPECT_EQ(model.end_tokens, std::vector<std::int32_t>{9});
+  EXPECT_NE(issue("  context: 65\n").find("model.context: must be at most the folder's"),
+            std::string::npos);
+}
+
+TEST_F(ModelSection, AKeyThatSaysSomethingElseIsAnIssue) {
+  EXPECT_EQ(issue("  hidden: 48\n"), "");
+  EXPECT_EQ(issue("  hidden: 64\n"),
+            "model.hidden: is 48 in the config.json of model.path, found 64; leave it out");
+}
+
+TEST_F(ModelSection, AFolderThatCannotBeReadIsAnIssueOfItsKey) {
+  ASSERT_TRUE(write_file_atomically(folder_ / "config.json", "{}"));
+  EXPECT_NE(issue("").find("model.path: "), std::string::npos);
+  EXPECT_NE(issue("").find("`architectures` is missing"), std::string::npos) << issue("");
+}
+
+TEST_F(ModelSection, WhatARunWroteIsReadWithoutTheFolder) {
+  const std::string resolved = to_yaml(load().config());
+  const LoadedConfig with("c.yaml", resolved, {});
+  ASSERT_TRUE(write_file_atomically(folder_ / "config.json", "{}"));
+  const LoadedConfig without("c.yaml", resolved, {});
+  EXPECT_TRUE(without.issues().empty()) << render(without.issues());
+  EXPECT_EQ(without.config().model, with.config().model);
+}
+
+TEST_F(ModelSection, SaysWhatTokensMean) {
+  PipelineConfig config = load().config();
+  const auto ids = tokenizer_of(config, folder_.path());
+  ASSERT_TRUE(ids) << ids.error().context;
+  EXPECT_EQ(ids->vocabulary(), 300);
+  EXPECT_EQ(ids->end(), 7);
+  EXPECT_NE(ids->encode("a").error().context.find("prompt_token_ids"), std::string::npos);
+  config.task.tokenizer = actors::TokenizerKind::Bytes;
+  const auto bytes = tokenizer_of(config, folder_.path());
+  EXPECT_EQ(bytes->encode("a").value(), std::vector<std::int32_t>{2 + 'a'});
+  EXPECT_EQ(bytes->ends(), (std::vector<std::int32_t>{7, 8}));
+  config.model.end_tokens.clear();
+  config.task.tokenizer = actors::TokenizerKind::Auto;
+  EXPECT_NE(tokenizer_of(config, folder_.path()).error().context.find("model.end_tokens"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace temper::orchestrator
