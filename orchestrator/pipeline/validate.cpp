@@ -1,5 +1,6 @@
 #include "orchestrator/pipeline/validate.hpp"
 
+#include "actors/server/url.hpp"
 #include "actors/task/tokenizer.hpp"
 #include "orchestrator/pipeline/placement.hpp"
 #include "orchestrator/pipeline/simulation.hpp"
@@ -119,13 +120,46 @@ void check_task(const PipelineConfig& c, Rules& rules) {
   }
 }
 
+/// What a section says of its servers, whatever is there when they are looked for.
+void check_servers(const std::string& role,
+                   const actors::EngineConfig& engine,
+                   std::int32_t replicas,
+                   Rules& rules) {
+  const std::string key = role + ".engine.";
+  const bool possible = role == "rollout" || role == "reference";
+  rules.require(
+      possible, {key + "kind"}, fmt::format("no inference server can do the work of a {}", role));
+  if (!possible)
+    return;
+  const auto count = static_cast<std::size_t>(std::max(1, replicas));
+  rules.require(!engine.data.empty() || !engine.start.empty(),
+                {key + "data", key + "kind"},
+                "needs the servers' addresses, or a command in `start`");
+  for (const auto& [name, addresses] :
+       {std::pair("data", &engine.data), std::pair("control", &engine.control)}) {
+    if (addresses->empty())
+      continue;
+    const Status fits = actors::check_servers(*addresses, count);
+    rules.require(fits.has_value(),
+                  {key + name, role + ".replicas"},
+                  fits ? std::string() : fits.error().context);
+  }
+  rules.require(engine.start.empty() || !engine.data.empty() ||
+                    engine.start.find("{port}") != std::string::npos,
+                {key + "start", key + "data"},
+                "must name {port}, or `data` must say where the server will be");
+}
+
 /// Who does a role's work, where it is not our own engine.
 void check_engine(const PipelineConfig& c,
                   const std::string& role,
                   const actors::EngineConfig& engine,
+                  std::int32_t replicas,
                   Rules& rules) {
   using Kind = actors::EngineKind;
   const std::string key = role + ".engine.";
+  if (actors::is_server(engine.kind))
+    check_servers(role, engine, replicas, rules);
   const std::size_t colon = engine.use.find(':');
   rules.require(engine.kind == Kind::Native || c.hardware == HardwareKind::Local,
                 {key + "kind", "hardware"},
@@ -142,10 +176,15 @@ void check_engine(const PipelineConfig& c,
 }
 
 void check_engines(const PipelineConfig& c, Rules& rules) {
-  check_engine(c, "rollout", c.rollout.engine, rules);
-  check_engine(c, "trainer", c.trainer.engine, rules);
-  check_engine(c, "reference", c.reference.engine, rules);
-  check_engine(c, "reward", c.reward.engine, rules);
+  check_engine(c, "rollout", c.rollout.engine, c.rollout.replicas, rules);
+  check_engine(c, "trainer", c.trainer.engine, 1, rules);
+  check_engine(c, "reference", c.reference.engine, c.reference.replicas, rules);
+  check_engine(c, "reward", c.reward.engine, c.reward.replicas, rules);
+  rules.require(
+      !actors::is_server(c.rollout.engine.kind) || c.placement.mode == PlacementMode::Separate,
+      {"rollout.engine.kind", "placement.mode"},
+      fmt::format("an inference server keeps its cards: use `mode: separate`, found `{}`",
+                  name_of(c.placement.mode)));
   rules.require(
       c.verifier.kind != actors::VerifierKind::Python || c.hardware == HardwareKind::Local,
       {"verifier.kind", "hardware"},

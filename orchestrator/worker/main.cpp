@@ -1,9 +1,7 @@
 // temper-worker: the program that runs one actor, or several simulated ones (started by the
 // orchestrator), makes a base checkpoint, or times the engines. The only program that links the
 // torch engines.
-#include "actors/runtime/process.hpp"
-#include "actors/runtime/worker.hpp"
-#include "core/log.hpp"
+#include "actors/runtime/actor_program.hpp"
 #include "orchestrator/run/virtual/simulated_actors.hpp"
 #include "orchestrator/worker/measure/measure_command.hpp"
 #include "orchestrator/worker/pretrain_command.hpp"
@@ -11,11 +9,9 @@
 #include "orchestrator/worker/roles/simulated_worker.hpp"
 
 #include <CLI/CLI.hpp>
-#include <fmt/format.h>
 
-#include <cstdio>
-#include <cstdlib>
 #include <string>
+#include <utility>
 
 namespace temper::orchestrator {
 namespace {
@@ -23,51 +19,17 @@ namespace {
 /// Hundreds of workers may start at once on few cores.
 constexpr Duration kSimulatedRegistration = std::chrono::minutes(2);
 
-struct ActorArguments {
-  std::string connect;
-  std::string name;
-  std::string credentials;
-  bool simulated = false;
-  std::int64_t parent = 0;
-};
-
-int fail(const Error& error) {
-  fmt::print(stderr, "temper-worker: {}\n", error.context);
-  return 1;
-}
-
-int run_actor(const ActorArguments& arguments) {
-  if (arguments.parent != 0) {
-    if (Status status = actors::die_with_parent(arguments.parent); !status) {
-      return fail(status.error());
-    }
-  }
-  actors::name_process(arguments.name);
-  const RealClock clock;
-  const Log log = Log::to_stderr(clock);
+int run_actor(const actors::ActorArguments& arguments, bool simulated) {
   actors::WorkerOptions options;
-  options.endpoint = arguments.connect;
-  auto credentials = actors::read_credentials(arguments.credentials);
-  if (!credentials)
-    return fail(credentials.error());
-  options.credentials = *std::move(credentials);
-  // The orchestrator is gone and the role is still computing: nobody is left to report to.
-  options.abandon = [](const Error& error) {
-    fmt::print(stderr, "temper-worker: {}\n", error.context);
-    std::fflush(nullptr);
-    std::_Exit(1);
-  };
-  options.name = arguments.name;
   actors::RoleFactory make = make_role;
-  if (arguments.simulated) {
+  if (simulated) {
     options.threads = actors::WorkerOptions::Threads::Inline;
     options.registration_deadline = kSimulatedRegistration;
     make = [](const actors::Welcome&) -> Result<std::unique_ptr<actors::Role>> {
       return std::unique_ptr<actors::Role>(std::make_unique<SimulatedWorker>(make_simulated_actor));
     };
   }
-  const Status status = actors::run_worker(options, make, clock, log);
-  return status ? 0 : fail(status.error());
+  return actors::run_actor_program("temper-worker", arguments, std::move(options), make);
 }
 
 }  // namespace
@@ -78,14 +40,15 @@ int main(int argc, char** argv) {
   CLI::App app("One actor of a Temper run; started by `temper run`.", "temper-worker");
   app.require_subcommand(1);
 
-  ActorArguments actor;
+  temper::actors::ActorArguments actor;
+  bool simulated = false;
   auto* actor_command = app.add_subcommand("actor", "Run an actor until its orchestrator stops it");
   actor_command->add_option("--connect", actor.connect, "Endpoint of the orchestrator")->required();
   actor_command->add_option("--name", actor.name, "Actor slot, or name of the worker")->required();
   actor_command
       ->add_option("--credentials", actor.credentials, "File of what it proves itself with")
       ->required();
-  actor_command->add_flag("--simulated", actor.simulated, "Hosts actors that only simulate");
+  actor_command->add_flag("--simulated", simulated, "Hosts actors that only simulate");
   actor_command->add_option("--parent", actor.parent, "Process to die with");
 
   PretrainArguments pretrain;
@@ -106,5 +69,5 @@ int main(int argc, char** argv) {
   CLI11_PARSE(app, argc, argv);
   if (*measure_command)
     return run_measure(measure);
-  return *actor_command ? run_actor(actor) : run_pretrain(pretrain);
+  return *actor_command ? run_actor(actor, simulated) : run_pretrain(pretrain);
 }

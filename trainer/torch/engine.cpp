@@ -2,6 +2,7 @@
 
 #include "actors/policy/adamw.hpp"
 #include "actors/policy/transformer.hpp"
+#include "actors/roles/canary.hpp"
 #include "trainer/advantages.hpp"
 #include "trainer/algorithm_table.hpp"
 #include "trainer/policy_loss.hpp"
@@ -84,9 +85,7 @@ class TorchEngine final : public Engine {
         network_(weights_) {}
 
   Result<UpdateMetrics> update(std::span<const TrainSample> batch) override;
-  Result<std::string> weights() const override {
-    return weights_.to_image({{"updates", std::to_string(updates_)}});
-  }
+  Result<std::string> weights() const override;
   Status save(const std::filesystem::path& folder) const override;
   Status load(const std::filesystem::path& folder) override;
   Status offload() override;
@@ -100,12 +99,13 @@ class TorchEngine final : public Engine {
   Status run(Update& update, UpdateMetrics& metrics);
   void pass(const MicroBatch& micro, const Minibatch& minibatch, Update& update);
   actors::AdamWConfig adamw() const;
+  actors::Canary canary() const;
 
   const TorchEngineOptions options_;
   const Algorithm algorithm_;
   Weights weights_;
   AdamWState optimizer_;
-  actors::Transformer network_;
+  mutable actors::Transformer network_;  ///< Weights as given; mutable: it keeps its activations.
   std::uint64_t updates_ = 0;
   bool offloaded_ = false;
 };
@@ -273,6 +273,21 @@ void TorchEngine::pass(const MicroBatch& micro, const Minibatch& minibatch, Upda
     add_losses(losses, current, behaviour, weight, update.sums);
   }
   network_.backward(derivatives);
+}
+
+Result<std::string> TorchEngine::weights() const {
+  return weights_.to_image(
+      {{"updates", std::to_string(updates_)}, {actors::kCanaryKey, actors::canary_text(canary())}});
+}
+
+actors::Canary TorchEngine::canary() const {
+  actors::Canary canary{actors::canary_tokens(options_.vocabulary, options_.model.context), {}};
+  actors::Pack pack;
+  pack.add_prompt(std::span(canary.tokens).first(1));
+  pack.add_response(std::span(canary.tokens).subspan(1));
+  const auto logprobs = network_.forward(pack, 1.0, actors::Graph::Discard);
+  canary.logprobs.assign(logprobs.begin(), logprobs.end());
+  return canary;
 }
 
 Status TorchEngine::save(const std::filesystem::path& folder) const {

@@ -56,6 +56,8 @@ Result<ChildSpec> actor_child(const ActorPlace& place,
   if (engine.kind == actors::EngineKind::Python) {
     TEMPER_TRY(const std::string python, interpreter(engine.python));
     spec.command = {python, "-m", "temper.worker"};
+  } else if (actors::is_server(engine.kind)) {
+    spec.command = {(worker.parent_path() / "temper-server-worker").string()};
   } else {
     spec.command = {worker.string(), "actor"};
   }

@@ -23,8 +23,9 @@ struct ActorPlace {
   std::filesystem::path log;
 };
 
-/// The process that does an actor's work: `worker` where the engine is our own, else what the
-/// engine's section says. Error: an interpreter or program that is not there.
+/// The process that does an actor's work: `worker` where the engine is our own;
+/// temper-server-worker beside it where that is a server's; else what the engine's section says.
+/// Error: an interpreter or program that is not there.
 Result<ChildSpec> actor_child(const ActorPlace& place,
                               const std::filesystem::path& worker,
                               const actors::EngineConfig& engine);

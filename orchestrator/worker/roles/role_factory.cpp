@@ -4,6 +4,7 @@
 #include "actors/roles/reward_role.hpp"
 #include "actors/roles/synthetic_reference.hpp"
 #include "actors/runtime/process.hpp"
+#include "actors/runtime/with_clock.hpp"
 #include "core/blob.hpp"
 #include "core/manifest.hpp"
 #include "orchestrator/worker/roles/engines.hpp"
@@ -18,26 +19,8 @@ namespace {
 using actors::PolicyKind;
 using actors::Role;
 using actors::RoleConfig;
+using actors::WithClock;
 using RoleResult = Result<std::unique_ptr<Role>>;
-
-/// A role together with the clock it reads.
-template <class R>
-class WithClock final : public Role {
- public:
-  template <class... Args>
-  WithClock(const RealClock& clock, Args&&... args)
-      : clock_(clock), role_(std::forward<Args>(args)..., clock_) {}
-  Status start(actors::Outbox& out) override { return role_.start(out); }
-  Status on_message(const actors::IncomingMessage& m, actors::Outbox& out) override {
-    return role_.on_message(m, out);
-  }
-  Result<Work> work(actors::Outbox& out) override { return role_.work(out); }
-  Status stop(actors::Outbox& out) override { return role_.stop(out); }
-
- private:
-  RealClock clock_;
-  R role_;
-};
 
 RoleResult make_rollout(const RoleConfig& role, const RealClock& clock) {
   TEMPER_TRY(const auto settings, decode_blob<rollout::RolloutSettings>(role.settings));

@@ -136,6 +136,8 @@ class EngineKind(enum.IntEnum):
     NATIVE = 0
     PYTHON = 1
     COMMAND = 2
+    VLLM = 3
+    SGLANG = 4
 
 
 class CardState(enum.IntEnum):
@@ -670,7 +672,7 @@ class VerifierConfig:
 @dataclasses.dataclass(slots=True)
 class EngineConfig:
     #: `native`: our own engine; `python`: a class of the user's; `command`: a program that
-    #: speaks the protocol (docs/write-a-role.md).
+    #: speaks the protocol (docs/write-a-role.md); `vllm`, `sglang`: servers (docs/servers.md).
     kind: EngineKind = EngineKind.NATIVE
     #: python: module and class.
     use: str = ""
@@ -683,6 +685,28 @@ class EngineConfig:
     #: command: the program and its arguments. It is given TEMPER_ENDPOINT, TEMPER_NAME and
     #: TEMPER_CREDENTIALS in its environment.
     command: list[str] = dataclasses.field(default_factory=list)
+    #: Servers: where requests go, one entry per replica, in order: `http://HOST:PORT`. One
+    #: entry alone may stand for all replicas: `file:PATH`, whose lines are addresses and which
+    #: may appear late, or `dns://NAME:PORT`, a name with an address per server.
+    data: list[str] = dataclasses.field(default_factory=list)
+    #: Servers: where weights, pauses and versions are spoken of, as in `data`; empty: at the
+    #: same addresses. Needed where `data` names a router.
+    control: list[str] = dataclasses.field(default_factory=list)
+    #: Servers: a shell command that starts one, which is then watched and started again;
+    #: `{model}`, `{host}` and `{port}` stand for the folder of the weights and the address.
+    #: Empty: they are there.
+    start: str = ""
+    #: Servers: name of the model in requests; empty: what the server names first.
+    served_model: str = ""
+    #: Servers: folder that they can read, into which weights are written; empty: one in TMPDIR
+    #: of this machine.
+    folder: str = ""
+    #: Servers: how long one may be away before its actor is given up.
+    patience: int = 600000000000
+    #: Servers: largest mean distance between the log-probs that the trainer and the server give
+    #: the canary, the fixed sequence that is compared at each version. 1e-4 suits float32; 2e-2
+    #: suits bfloat16.
+    tolerance: float = 0.0001
 
     def pack(self) -> Fields:
         return {
@@ -691,6 +715,13 @@ class EngineConfig:
             3: self.with_,
             4: self.python,
             5: self.command,
+            6: self.data,
+            7: self.control,
+            8: self.start,
+            9: self.served_model,
+            10: self.folder,
+            11: self.patience,
+            12: self.tolerance,
         }
 
     @classmethod
@@ -702,6 +733,13 @@ class EngineConfig:
             get(3, {}),
             get(4, ""),
             get(5, []),
+            get(6, []),
+            get(7, []),
+            get(8, ""),
+            get(9, ""),
+            get(10, ""),
+            get(11, 600000000000),
+            get(12, 0.0001),
         )
 
 

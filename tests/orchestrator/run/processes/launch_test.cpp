@@ -59,6 +59,12 @@ TEST(ActorChild, InPythonIsTheInterpreterThatIsNamed) {
             "engine.python: no program python-that-nobody-has in PATH");
 }
 
+TEST(ActorChild, OfAServerIsTheProgramBesideTheWorkers) {
+  EngineConfig engine;
+  engine.kind = EngineKind::Sglang;
+  EXPECT_EQ(child(engine).value().command, with({"/bin/temper-server-worker"}, arguments()));
+}
+
 TEST(ActorChild, OfACommandIsGivenItsPlaceInTheEnvironment) {
   EngineConfig engine;
   engine.kind = EngineKind::Command;

@@ -1,0 +1,30 @@
+// A role together with the clock it reads.
+#pragma once
+
+#include "actors/runtime/role.hpp"
+#include "core/clock.hpp"
+
+#include <utility>
+
+namespace temper::actors {
+
+/// `R` takes the clock as the last argument of its constructor.
+template <class R>
+class WithClock final : public Role {
+ public:
+  template <class... Args>
+  explicit WithClock(const RealClock& clock, Args&&... args)
+      : clock_(clock), role_(std::forward<Args>(args)..., clock_) {}
+  Status start(Outbox& out) override { return role_.start(out); }
+  Status on_message(const IncomingMessage& m, Outbox& out) override {
+    return role_.on_message(m, out);
+  }
+  Result<Work> work(Outbox& out) override { return role_.work(out); }
+  Status stop(Outbox& out) override { return role_.stop(out); }
+
+ private:
+  RealClock clock_;
+  R role_;
+};
+
+}  // namespace temper::actors

@@ -1,0 +1,39 @@
+// Weights as servers load them: a folder as Hugging Face lays it out, written from an image of the
+// trainer's.
+//
+//   config.json          the shape of the model, as of a Llama
+//   model.safetensors    its tensors, under the names of a Llama
+//   STABLE               empty; written last: without it the folder is not whole
+#pragma once
+
+#include "actors/model/model_config.hpp"
+#include "actors/roles/canary.hpp"
+#include "core/result.hpp"
+#include "core/units.hpp"
+
+#include <filesystem>
+#include <optional>
+#include <span>
+
+namespace temper::actors {
+
+struct FolderModel {
+  /// Of `policy: synthetic` any bytes are weights: they become weights.bin, without a canary.
+  bool synthetic = false;
+  ModelConfig shape;
+  std::int32_t vocabulary = 0;
+  std::int32_t end_token = 1;
+  std::string config_json{};  ///< That of the base model; empty: a Llama of this shape.
+};
+
+/// Writes the folder, or finds it whole. Two processes may write the same one at once. Returns the
+/// bytes written. Errors: an image that is not of this shape, named by its tensor; a full disk.
+Result<Bytes> write_model_folder(const std::filesystem::path& folder,
+                                 std::span<const std::byte> image,
+                                 const FolderModel& model);
+
+/// What the image's metadata says. Requires: not synthetic. None: it has no canary. Error: it has
+/// one that is none.
+Result<std::optional<Canary>> canary_of(std::span<const std::byte> image);
+
+}  // namespace temper::actors

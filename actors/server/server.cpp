@@ -1,0 +1,229 @@
+#include "actors/server/server.hpp"
+
+#include "actors/server/internal/answers.hpp"
+#include "core/files.hpp"
+#include "core/hash.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <thread>
+
+namespace temper::actors {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr Duration kLookAgain = std::chrono::milliseconds(100);
+constexpr Duration kFirstPause = std::chrono::milliseconds(100);
+constexpr Duration kLongestPause = std::chrono::seconds(30);
+
+std::string server_key() {
+  const char* const key = std::getenv("TEMPER_SERVER_KEY");
+  return key != nullptr ? key : "";
+}
+
+Result<std::string> body_of(const ServerCall& call, HttpAnswer answer) {
+  if (answer.status == 0)
+    return Error{ErrorCode::Unavailable, std::move(answer.failure)};
+  if (!answer.good()) {
+    return Error{ErrorCode::Internal,
+                 fmt::format("{} {} was answered with status {}: {}",
+                             call.method,
+                             call.target,
+                             answer.status,
+                             answer.body.substr(0, 200))};
+  }
+  return std::move(answer.body);
+}
+
+}  // namespace
+
+Server::Server(ServerOptions options, const Clock& clock, const Log& log)
+    : options_(std::move(options)),
+      clock_(&clock),
+      log_(&log),
+      api_(make_server_api(options_.config.kind, options_.sampling)) {
+  if (!options_.config.start.empty())
+    process_.emplace(options_.config.start, options_.log);
+}
+
+Result<std::unique_ptr<Server>> Server::create(ServerOptions options,
+                                               const Clock& clock,
+                                               const Log& log) {
+  std::unique_ptr<Server> server(new Server(std::move(options), clock, log));
+  if (server->options_.config.folder.empty()) {
+    remove_abandoned_folders("temper-weights-");
+    TEMPER_TRY(TemporaryFolder folder, TemporaryFolder::create("temper-weights-"));
+    server->folder_ = folder.path();
+    server->own_folder_.emplace(std::move(folder));
+  } else {
+    server->folder_ = server->options_.config.folder;
+    TEMPER_TRY_STATUS(make_folder(server->folder_));
+  }
+  return server;
+}
+
+Result<ServerVersion> Server::write(PolicyVersion version, std::span<const std::byte> image) {
+  // The hash: a run that goes back to a checkpoint makes other weights of the same number.
+  const Time begin = clock_->now();
+  ServerVersion written;
+  written.label = fmt::format("v{}-{:016x}", version, hash64(image));
+  written.folder = folder_ / written.label;
+  if (!options_.model.synthetic) {
+    TEMPER_TRY(written.canary, canary_of(image));
+  }
+  TEMPER_TRY(written.bytes, write_model_folder(written.folder, image, options_.model));
+  written.writing = clock_->now() - begin;
+  return written;
+}
+
+void Server::remove_old(const std::string& current, const std::string& first) {
+  constexpr std::size_t kKept = 4;
+  std::error_code ignored;
+  recent_.push_back(current);
+  if (recent_.size() > kKept) {
+    if (recent_.front() != first && recent_.front() != current)
+      fs::remove_all(folder_ / recent_.front(), ignored);
+    recent_.pop_front();
+  }
+  if (!own_folder_)
+    return;
+  for (const auto& entry : fs::directory_iterator(folder_, ignored)) {
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with('v') && name != current && name != first)
+      fs::remove_all(entry.path(), ignored);
+  }
+}
+
+Status Server::locate() {
+  const EngineConfig& c = options_.config;
+  Url data;
+  if (process_ && c.data.empty()) {
+    if (!data_url_) {
+      TEMPER_TRY(data.port, free_port());
+      data.host = "127.0.0.1";
+    } else {
+      data = *data_url_;
+    }
+  } else {
+    TEMPER_TRY(data, find_server(c.data, options_.index));
+  }
+  Url control = data;
+  if (!c.control.empty()) {
+    TEMPER_TRY(control, find_server(c.control, options_.index));
+  }
+  if (data_url_ != data) {
+    data_ = std::make_unique<HttpClient>(data, options_.connections, server_key());
+    data_url_ = data;
+  }
+  if (control_url_ != control) {
+    control_ = std::make_unique<HttpClient>(control, 2, server_key());
+    control_url_ = control;
+  }
+  return {};
+}
+
+Status Server::restart(const fs::path& model) {
+  if (const auto how = process_->ended()) {
+    last_seen_ = fmt::format("it ended ({}); see {}", *how, process_->log().string());
+    log_->warning("server ended", {{"how", *how}, {"log", process_->log().string()}});
+    process_->stop();
+  }
+  if (process_->is_started())
+    return {};
+  if (clock_->now() < next_start_)
+    return {};
+  next_start_ = clock_->now() + pause_;
+  pause_ = std::min(pause_ * 2, kLongestPause);
+  log_->info("server starts", {{"address", text_of(*data_url_)}, {"model", model.string()}});
+  return process_->start(model, *data_url_);
+}
+
+Result<bool> Server::look(const fs::path& model) {
+  if (const Status located = locate(); !located) {
+    if (located.error().code != ErrorCode::Unavailable)
+      return located.error();
+    last_seen_ = located.error().context;
+    return false;
+  }
+  if (process_)
+    TEMPER_TRY_STATUS(restart(model));
+  const HttpAnswer health = control_->call({"GET", api_->health(), {}, options_.probe_deadline});
+  if (!health.good()) {
+    last_seen_ =
+        health.status == 0 ? health.failure : fmt::format("health with status {}", health.status);
+    return false;
+  }
+  TEMPER_TRY_STATUS(acquaint());
+  pause_ = kFirstPause;
+  return true;
+}
+
+Status Server::await(const fs::path& model) {
+  const Time deadline = clock_->now() + options_.config.patience;
+  for (;;) {
+    TEMPER_TRY(const bool works, look(model));
+    if (works)
+      return {};
+    if (clock_->now() >= deadline) {
+      return Error{ErrorCode::Timeout,
+                   fmt::format("no server that works within {} (engine.patience); last seen: {}",
+                               to_text(options_.config.patience),
+                               last_seen_)};
+    }
+    std::this_thread::sleep_for(kLookAgain);
+  }
+}
+
+Status Server::acquaint() {
+  std::set<std::string> routes;
+  if (const auto listed = ask({"GET", "/openapi.json", {}}, options_.probe_deadline)) {
+    const nlohmann::json document = parse_json(*listed);
+    if (document.is_object() && document.contains("paths") && document["paths"].is_object()) {
+      for (const auto& [path, methods] : document["paths"].items())
+        routes.insert(path);
+    }
+  }
+  TEMPER_TRY_STATUS(api_->accept_routes(routes));
+  if (!options_.config.served_model.empty()) {
+    api_->set_model(options_.config.served_model);
+    return {};
+  }
+  TEMPER_TRY(const std::string models, ask_data({"GET", "/v1/models", {}}));
+  const nlohmann::json document = parse_json(models);
+  const nlohmann::json list =
+      document.is_object() ? document.value("data", nlohmann::json()) : nlohmann::json();
+  if (!list.is_array() || list.empty() || !list[0].is_object() || !list[0].contains("id") ||
+      !list[0]["id"].is_string())
+    return corrupt("the server names no model at /v1/models; set engine.served_model");
+  api_->set_model(list[0]["id"].get<std::string>());
+  return {};
+}
+
+Result<std::string> Server::ask(const ServerCall& call, std::optional<Duration> deadline) {
+  return body_of(
+      call,
+      control_->call(
+          {call.method, call.target, call.body, deadline.value_or(options_.control_deadline)}));
+}
+
+Result<std::string> Server::ask_data(const ServerCall& call, std::optional<Duration> deadline) {
+  return body_of(
+      call,
+      data_->call(
+          {call.method, call.target, call.body, deadline.value_or(options_.control_deadline)}));
+}
+
+Result<std::string> Server::label() {
+  TEMPER_TRY(const std::string body, ask(api_->version(), options_.probe_deadline));
+  return api_->read_version(body);
+}
+
+Result<std::vector<float>> Server::score(std::span<const std::int32_t> tokens) {
+  TEMPER_TRY(const std::string body, ask_data(api_->score(tokens), std::chrono::seconds(30)));
+  return api_->read_scores(body, tokens);
+}
+
+}  // namespace temper::actors

@@ -1,0 +1,41 @@
+#include "actors/server/server_api.hpp"
+
+#include "core/check.hpp"
+
+#include <charconv>
+#include <cstdlib>
+
+namespace temper::actors {
+
+std::unique_ptr<ServerApi> make_server_api(EngineKind kind, const ServerSampling& sampling) {
+  TEMPER_CHECK(is_server(kind), "the kind is one of a server");
+  return kind == EngineKind::Vllm ? make_vllm_api(sampling) : make_sglang_api(sampling);
+}
+
+std::optional<double> metric(std::string_view text, std::string_view name) {
+  std::optional<double> sum;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    std::string_view line = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    if (!line.starts_with(name))
+      continue;
+    line.remove_prefix(name.size());
+    if (line.starts_with('{')) {
+      const std::size_t close = line.rfind('}');
+      if (close == std::string_view::npos)
+        continue;
+      line.remove_prefix(close + 1);
+    }
+    if (!line.starts_with(' '))
+      continue;  // Another metric, whose name begins with this one.
+    const std::string value(line.substr(1));
+    char* rest = nullptr;
+    const double read = std::strtod(value.c_str(), &rest);
+    if (rest != value.c_str())
+      sum = sum.value_or(0) + read;
+  }
+  return sum;
+}
+
+}  // namespace temper::actors

@@ -1,0 +1,114 @@
+// What differs between inference servers: the routes, what is sent to them and what their answers
+// mean. Nothing here talks to anyone. What a server says is checked as a stranger's: an answer that
+// does not fit is an error that says how.
+#pragma once
+
+#include "actors/protocol/engine_config.hpp"
+#include "core/result.hpp"
+#include "core/units.hpp"
+
+#include <memory>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace temper::actors {
+
+/// One exchange: what is sent.
+struct ServerCall {
+  std::string method = "POST";
+  std::string target;
+  std::string body;
+};
+
+/// A response, or its rest, to be generated.
+struct GenerateCall {
+  std::string id;                        ///< New for each call.
+  std::span<const std::int32_t> tokens;  ///< Prompt, and what there is of the response.
+  std::int64_t most = 1;                 ///< Tokens to add at most.
+  std::string salt;                      ///< Of the prefix cache: one per version.
+};
+
+/// Tokens in a row that the server says are of one version.
+struct LabelledRun {
+  std::string label;
+  std::size_t tokens = 0;
+};
+
+struct GenerateReply {
+  enum class Ended { End, Length, Aborted };
+  std::vector<std::int32_t> tokens;
+  std::vector<float> logprobs;
+  Ended ended = Ended::End;
+  /// Add up to the tokens; none: the server does not say.
+  std::optional<std::vector<LabelledRun>> runs;
+};
+
+/// What a server's /metrics says of its load; a figure it does not give is as here.
+struct ServerLoad {
+  double running = 0;
+  double waiting = 0;
+  double cache_used = 0;   ///< Share of its key-value cache, 0 to 1.
+  double preemptions = 0;  ///< Since its start.
+};
+
+/// How responses are sampled: the same for all of a run.
+struct ServerSampling {
+  double temperature = 1;
+  double top_p = 1;
+  std::int32_t end_token = 1;
+  std::int32_t vocabulary = 0;
+  std::string model;  ///< As the server names it.
+};
+
+class ServerApi {
+ public:
+  virtual ~ServerApi() = default;
+
+  virtual void set_model(std::string name) { sampling_.model = std::move(name); }
+  const ServerSampling& sampling() const { return sampling_; }
+
+  /// `routes`: the paths that the server lists (empty: it lists none). Error: one that is needed is
+  /// missing; says which flag brings it.
+  virtual Status accept_routes(const std::set<std::string>& routes) = 0;
+  /// GET that is answered with 2xx once the server can work.
+  virtual std::string health() const { return "/health"; }
+
+  virtual ServerCall generate(const GenerateCall& call) const = 0;
+  virtual Result<GenerateReply> read_generated(std::string_view body) const = 0;
+
+  /// Log-probs, at temperature 1, of all tokens but the first.
+  virtual ServerCall score(std::span<const std::int32_t> tokens) const = 0;
+  virtual Result<std::vector<float>> read_scores(std::string_view body,
+                                                 std::span<const std::int32_t> tokens) const = 0;
+
+  /// Ends what runs, with what it has, and begins nothing more.
+  virtual ServerCall pause() const = 0;
+  /// Ends these, or with no id all, with what they have.
+  virtual std::vector<ServerCall> abort(std::span<const std::string> ids) const = 0;
+  /// What makes the weights of a folder current and names them so, in order.
+  virtual std::vector<ServerCall> load(const std::string& folder,
+                                       const std::string& label) const = 0;
+  /// What an answer with status 2xx to one of load() says against it.
+  virtual Status check_loaded(std::string_view body) const = 0;
+  virtual ServerCall resume() const = 0;
+  virtual ServerCall version() const = 0;
+  virtual Result<std::string> read_version(std::string_view body) const = 0;
+  virtual ServerLoad read_load(std::string_view metrics) const = 0;
+
+ protected:
+  explicit ServerApi(ServerSampling sampling) : sampling_(std::move(sampling)) {}
+  ServerSampling sampling_;
+};
+
+/// Requires: is_server(kind).
+std::unique_ptr<ServerApi> make_server_api(EngineKind kind, const ServerSampling& sampling);
+std::unique_ptr<ServerApi> make_vllm_api(const ServerSampling& sampling);
+std::unique_ptr<ServerApi> make_sglang_api(const ServerSampling& sampling);
+
+/// The sum of a metric's samples over its labels in a Prometheus text; none: it is not there.
+std::optional<double> metric(std::string_view text, std::string_view name);
+
+}  // namespace temper::actors

@@ -1,0 +1,229 @@
+#include "actors/server/version_commit.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <thread>
+
+namespace temper::actors {
+namespace {
+
+constexpr int kAttempts = 3;
+constexpr int kResumes = 5;
+constexpr Duration kResumeDeadline = std::chrono::seconds(10);
+constexpr Duration kBetween = std::chrono::milliseconds(100);
+
+/// What a flush answers while something still runs, and what a busy server may: worth asking again.
+constexpr int kAsks = 20;
+
+/// Measures from its making to the end of its block.
+class Phase {
+ public:
+  Phase(const Clock& clock, Duration& into) : clock_(clock), into_(into), begin_(clock.now()) {}
+  ~Phase() { into_ += clock_.now() - begin_; }
+  Phase(const Phase&) = delete;
+  Phase& operator=(const Phase&) = delete;
+
+ private:
+  const Clock& clock_;
+  Duration& into_;
+  const Time begin_;
+};
+
+Status load(Server& server, const ServerVersion& next) {
+  for (const ServerCall& call : server.api().load(next.folder.string(), next.label)) {
+    const bool flush = call.target.starts_with("/flush_cache");
+    for (int i = 1;; ++i) {
+      const auto body = server.ask(call);
+      if (body) {
+        TEMPER_TRY_STATUS(server.api().check_loaded(*body));
+        break;
+      }
+      // A flush is refused while anything runs; the rest is refused for good.
+      if (!flush || i == kAsks || body.error().code == ErrorCode::Unavailable)
+        return body.error();
+      std::this_thread::sleep_for(kBetween);
+    }
+  }
+  return {};
+}
+
+/// A pause outlives whoever asked for it, so this is tried harder than the rest.
+Status resume(Server& server) {
+  Status last;
+  for (int i = 0; i < kResumes; ++i) {
+    if (i > 0)
+      std::this_thread::sleep_for(kBetween);
+    const auto body = server.ask(server.api().resume(), kResumeDeadline);
+    if (body)
+      return {};
+    last = body.error();
+  }
+  return last;
+}
+
+Status pause_load_resume(Server& server,
+                         const ServerVersion& next,
+                         const Drain& drain,
+                         CommitReport& report) {
+  const auto load_paused = [&]() -> Status {
+    {
+      const Phase phase(server.clock(), report.pause);
+      TEMPER_TRY(const std::string paused, server.ask(server.api().pause()));
+    }
+    {
+      const Phase phase(server.clock(), report.drain);
+      drain();
+    }
+    const Phase phase(server.clock(), report.load);
+    return load(server, next);
+  };
+  Status loaded = load_paused();
+  const Phase phase(server.clock(), report.resume);
+  Status resumed = resume(server);
+  if (!loaded)
+    return loaded;
+  return resumed;
+}
+
+Status check_canary(Server& server,
+                    const Canary& canary,
+                    const std::optional<Canary>& before,
+                    CommitReport& report) {
+  TEMPER_TRY(const std::vector<float> scores, server.score(canary.tokens));
+  const double distance = mean_distance(scores, canary.logprobs);
+  report.canary_distance = distance;
+  const double tolerance = server.options().config.tolerance;
+  if (distance > tolerance) {
+    return corrupt(fmt::format(
+        "the canary's log-probs are {:.3g} from the trainer's on average, more than the {:.3g} of "
+        "engine.tolerance: these are not the weights that were trained",
+        distance,
+        tolerance));
+  }
+  const bool comparable =
+      before && before->tokens == canary.tokens && before->logprobs != canary.logprobs;
+  if (comparable && mean_distance(scores, before->logprobs) < distance) {
+    return corrupt(fmt::format(
+        "the canary's log-probs are nearer to those of the version before ({:.3g}) than to the "
+        "trainer's ({:.3g}): the update was not delivered",
+        mean_distance(scores, before->logprobs),
+        distance));
+  }
+  return {};
+}
+
+/// A few tokens are sampled, and scored.
+Status check_sampling(Server& server, const ServerVersion& next, CommitReport& report) {
+  constexpr std::size_t kPrompt = 4;
+  constexpr std::int64_t kTokens = 8;
+  if (!next.canary)
+    return {};
+  std::vector<std::int32_t> tokens(
+      next.canary->tokens.begin(),
+      next.canary->tokens.begin() +
+          static_cast<std::ptrdiff_t>(std::min(kPrompt, next.canary->tokens.size() - 1)));
+  const std::int64_t room =
+      server.options().model.shape.context.count() - static_cast<std::int64_t>(tokens.size()) - 1;
+  if (room < 1)
+    return {};
+  TEMPER_TRY(
+      const std::string body,
+      server.ask_data(server.api().generate(
+                          {"check-" + next.label, tokens, std::min(kTokens, room), next.label}),
+                      std::chrono::seconds(30)));
+  TEMPER_TRY(const GenerateReply reply, server.api().read_generated(body));
+  if (reply.ended == GenerateReply::Ended::Aborted)
+    return corrupt("the server, told to go on, still ends what it is asked");
+  if (reply.tokens.empty() || reply.tokens.size() != reply.logprobs.size())
+    return corrupt(fmt::format("{} log-probs for {} sampled tokens: is it started with log-probs?",
+                               reply.logprobs.size(),
+                               reply.tokens.size()));
+  tokens.insert(tokens.end(), reply.tokens.begin(), reply.tokens.end());
+  TEMPER_TRY(report.sampled_distance, sampled_distance(server, tokens, reply.logprobs));
+  if (report.sampled_distance.value_or(0) > server.options().config.tolerance) {
+    return corrupt(fmt::format(
+        "the log-probs of sampled tokens are {:.3g} from those that the same server scores: of "
+        "vLLM this needs --logprobs-mode processed_logprobs",
+        *report.sampled_distance));
+  }
+  return {};
+}
+
+Status check(Server& server,
+             const ServerVersion& next,
+             const std::optional<Canary>& before,
+             CommitReport& report) {
+  const Phase phase(server.clock(), report.check);
+  TEMPER_TRY(const std::string label, server.label());
+  if (label != next.label) {
+    return corrupt(
+        fmt::format("the server says that its weights are \"{}\", not \"{}\"", label, next.label));
+  }
+  if (!next.canary)
+    return {};
+  TEMPER_TRY_STATUS(check_canary(server, *next.canary, before, report));
+  return check_sampling(server, next, report);
+}
+
+}  // namespace
+
+Status commit_version(Server& server,
+                      const ServerVersion& next,
+                      const std::optional<Canary>& before,
+                      const Drain& drain,
+                      CommitReport& report) {
+  Status last;
+  while (report.attempts < kAttempts) {
+    ++report.attempts;
+    last = pause_load_resume(server, next, drain, report);
+    if (last)
+      last = check(server, next, before, report);
+    if (last || last.error().code == ErrorCode::Unavailable)
+      break;
+    server.log().warning(
+        "version not accepted",
+        {{"label", next.label}, {"attempt", report.attempts}, {"why", last.error().context}});
+  }
+  if (last && !next.canary)
+    server.log().warning("version without a canary: only its label was compared",
+                         {{"label", next.label}});
+  return last;
+}
+
+Status take_over(Server& server) {
+  for (const ServerCall& call : server.api().abort({})) {
+    if (const auto body = server.ask(call, kResumeDeadline); !body)
+      server.log().warning("what may still run was not ended", {{"why", body.error().context}});
+  }
+  return resume(server);
+}
+
+Status warm_up(Server& server) {
+  const ServerOptions& options = server.options();
+  const std::vector<std::int32_t> tokens =
+      canary_tokens(options.model.vocabulary, options.model.shape.context);
+  const std::vector<ServerCall> calls{
+      server.api().generate({"warm-up", std::span(tokens).first(2), 1, "warm-up"}),
+      server.api().score(std::span(tokens).first(2))};
+  for (const ServerCall& call : calls) {
+    const auto body = server.ask_data(call, options.config.patience);
+    if (!body && body.error().code == ErrorCode::Unavailable)
+      return body.error();
+  }
+  return {};
+}
+
+Result<std::optional<double>> sampled_distance(Server& server,
+                                               std::span<const std::int32_t> tokens,
+                                               std::span<const float> sampled) {
+  const ServerSampling& sampling = server.api().sampling();
+  if (sampling.temperature != 1 || sampling.top_p != 1 || sampled.empty())
+    return std::optional<double>();
+  TEMPER_TRY(const std::vector<float> scores, server.score(tokens));
+  if (scores.size() < sampled.size())
+    return corrupt("fewer scores than sampled tokens");
+  return std::optional<double>(mean_distance(std::span(scores).last(sampled.size()), sampled));
+}
+
+}  // namespace temper::actors

@@ -1,0 +1,23 @@
+// temper-server-worker: the program that runs one actor whose work an inference server does;
+// started by the orchestrator, one for each server. Without libtorch, so that it starts at once.
+#include "actors/runtime/actor_program.hpp"
+#include "orchestrator/worker/server/server_roles.hpp"
+
+#include <CLI/CLI.hpp>
+
+int main(int argc, char** argv) {
+  using namespace temper;
+  CLI::App app("One actor of a Temper run over an inference server; started by `temper run`.",
+               "temper-server-worker");
+  actors::ActorArguments actor;
+  app.add_option("--connect", actor.connect, "Endpoint of the orchestrator")->required();
+  app.add_option("--name", actor.name, "Actor slot")->required();
+  app.add_option("--credentials", actor.credentials, "File of what it proves itself with")
+      ->required();
+  app.add_option("--parent", actor.parent, "Process to die with");
+  CLI11_PARSE(app, argc, argv);
+  return actors::run_actor_program(
+      "temper-server-worker", actor, {}, [&](const actors::Welcome& welcome) {
+        return orchestrator::make_server_role(welcome, actor.name);
+      });
+}

@@ -1,0 +1,145 @@
+#include "orchestrator/worker/server/server_roles.hpp"
+
+#include "actors/roles/reference_role.hpp"
+#include "actors/runtime/process.hpp"
+#include "actors/runtime/with_clock.hpp"
+#include "actors/server/server_reference.hpp"
+#include "core/blob.hpp"
+#include "core/files.hpp"
+#include "rollout/rollout_role.hpp"
+#include "rollout/server/engine.hpp"
+#include "rollout/settings.hpp"
+#include "trainer/settings.hpp"
+
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+
+namespace temper::orchestrator {
+namespace {
+
+using actors::RoleConfig;
+using RoleResult = Result<std::unique_ptr<actors::Role>>;
+
+/// Requests of the reference under way at once.
+constexpr std::size_t kScoring = 64;
+/// Context of a synthetic policy, which has no network.
+constexpr Tokens kNoLimit{1 << 30};
+
+/// As many connections as there are requests: more files than a process may open by itself.
+void allow_many_files() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0)
+    return;
+  limit.rlim_cur = limit.rlim_max;
+  ::setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+/// The clock and the log of this process, which outlive its role.
+struct Surroundings {
+  explicit Surroundings(const actors::Welcome& welcome) : clock(welcome.epoch_monotonic_ns) {}
+  RealClock clock;
+  Log log = Log::to_stderr(clock);
+};
+
+actors::ServerOptions options_of(const RoleConfig& role, const std::string& name) {
+  actors::ServerOptions options;
+  options.config = role.engine;
+  options.index = number_of_slot(name);
+  options.name = name;
+  options.log = actors::server_log(name);
+  options.model = {.synthetic = role.policy == actors::PolicyKind::Synthetic,
+                   .shape = role.model,
+                   .vocabulary = role.vocabulary.size,
+                   .end_token = role.vocabulary.end};
+  if (auto config = read_file(std::filesystem::path(role.base_weights) / "config.json"))
+    options.model.config_json = *std::move(config);
+  if (options.model.synthetic)
+    options.model.shape.context = kNoLimit;
+  options.sampling.end_token = role.vocabulary.end;
+  options.sampling.vocabulary = role.vocabulary.size;
+  return options;
+}
+
+std::span<const std::byte> bytes_of(const std::string& image) {
+  return std::as_bytes(std::span(image));
+}
+
+Result<std::string> base_image(const RoleConfig& role) {
+  if (role.policy == actors::PolicyKind::Synthetic)
+    return std::string("synthetic weights");
+  return read_file(std::filesystem::path(role.base_weights) / "model.safetensors");
+}
+
+RoleResult make_rollout(const RoleConfig& role, const std::string& name, const Surroundings& s) {
+  TEMPER_TRY(const auto settings, decode_blob<rollout::RolloutSettings>(role.settings));
+  actors::ServerOptions options = options_of(role, name);
+  options.sampling.temperature = settings.sampling.temperature;
+  options.sampling.top_p = settings.sampling.top_p;
+  options.connections = static_cast<std::size_t>(settings.concurrency) + 4;
+  TEMPER_TRY(const std::string image, base_image(role));
+  TEMPER_TRY(auto server, actors::Server::create(std::move(options), s.clock, s.log));
+  rollout::ServerEngineOptions engine_options;
+  engine_options.sampling = settings.sampling;
+  engine_options.concurrency = static_cast<std::size_t>(settings.concurrency);
+  engine_options.seed = role.seed;
+  TEMPER_TRY(auto engine,
+             rollout::make_server_engine(std::move(server), engine_options, bytes_of(image)));
+  return std::unique_ptr<actors::Role>(
+      std::make_unique<actors::WithClock<rollout::RolloutRole>>(s.clock, std::move(engine)));
+}
+
+RoleResult make_reference(const RoleConfig& role, const std::string& name, const Surroundings& s) {
+  TEMPER_TRY(const auto settings, decode_blob<trainer::TrainerSettings>(role.settings));
+  if (settings.temperature != 1) {
+    return Error{ErrorCode::Unsupported,
+                 fmt::format("a server scores at temperature 1, sampling.temperature is {}: use "
+                             "reference.engine.kind native",
+                             settings.temperature)};
+  }
+  actors::ServerOptions options = options_of(role, name);
+  options.connections = kScoring;
+  TEMPER_TRY(const std::string image, base_image(role));
+  const auto make = [options, image, &s]() -> Result<std::unique_ptr<actors::ReferenceEngine>> {
+    TEMPER_TRY(auto server, actors::Server::create(options, s.clock, s.log));
+    return actors::make_server_reference(std::move(server), bytes_of(image));
+  };
+  std::unique_ptr<actors::ReferenceEngine> engine;
+  if (!role.takes_turns) {
+    TEMPER_TRY(engine, make());
+  }
+  return std::unique_ptr<actors::Role>(
+      std::make_unique<actors::WithClock<actors::ReferenceRole>>(s.clock, std::move(engine), make));
+}
+
+}  // namespace
+
+std::size_t number_of_slot(const std::string& name) {
+  const std::size_t dash = name.rfind('-');
+  std::size_t number = 0;
+  if (dash != std::string::npos)
+    std::from_chars(name.data() + dash + 1, name.data() + name.size(), number);
+  return number;
+}
+
+RoleResult make_server_role(const actors::Welcome& welcome, const std::string& name) {
+  const RoleConfig& role = welcome.role;
+  TEMPER_TRY_STATUS(actors::pin_to_cores(role.cards));
+  allow_many_files();
+  static const Surroundings surroundings(welcome);
+  switch (role.kind) {
+    case actors::RoleKind::Rollout:
+      return make_rollout(role, name, surroundings);
+    case actors::RoleKind::Reference:
+      return make_reference(role, name, surroundings);
+    case actors::RoleKind::Reward:
+    case actors::RoleKind::Trainer:
+      break;
+  }
+  return invalid_input(
+      fmt::format("no inference server can do the work of a {}", name_of(role.kind)));
+}
+
+}  // namespace temper::orchestrator

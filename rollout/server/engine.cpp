@@ -1,0 +1,326 @@
+#include "rollout/server/engine.hpp"
+
+#include "core/random.hpp"
+#include "rollout/server/internal/http_engine.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <unordered_set>
+
+namespace temper::rollout {
+namespace internal {
+namespace {
+
+constexpr Duration kLoadEvery = std::chrono::seconds(1);
+/// Before a response whose request failed is sent again; longer the more often it did.
+constexpr Duration kPause = std::chrono::milliseconds(50);
+constexpr std::size_t kFirstWindow = 64;
+
+}  // namespace
+
+using actors::FinishReason;
+using actors::GenerateReply;
+using actors::HttpAnswer;
+
+HttpEngine::HttpEngine(std::unique_ptr<actors::Server> server,
+                       const ServerEngineOptions& options,
+                       actors::ServerVersion first)
+    : options_(options),
+      server_(std::move(server)),
+      window_(std::min(kFirstWindow, options.concurrency), options.concurrency),
+      first_(std::move(first)) {
+  Random random(options.seed, server_->options().name + std::to_string(::getpid()));
+  prefix_ = fmt::format("{:016x}", random.next());
+}
+
+std::size_t HttpEngine::limit_of(const GenerationRequest& request) const {
+  const auto room = static_cast<std::size_t>(server_->options().model.shape.context.count());
+  const auto wanted = static_cast<std::size_t>(options_.sampling.max_new_tokens.count());
+  return std::min(wanted, room - std::min(room, request.prompt.size()));
+}
+
+void HttpEngine::add(GenerationRequest request) {
+  ServerResponse response;
+  response.limit = limit_of(request);
+  response.out.id = request.id;
+  const bool possible = !request.prompt.empty() && response.limit > 0;
+  const bool full = request.prefix.size() >= response.limit;
+  response.request = std::move(request);
+  if (possible && !full)
+    return responses_.add(std::move(response));
+  response.out.finish = possible ? FinishReason::Length : FinishReason::Failed;
+  settled_.push_back(std::move(response.out));
+}
+
+Result<StepResult> HttpEngine::step() {
+  StepResult result;
+  if (state_ != State::Working) {
+    TEMPER_TRY_STATUS(look());
+  } else if (!responses_.empty()) {
+    if (!current_)
+      return Error{ErrorCode::Unavailable, "rollout engine: no weights to generate with"};
+    dispatch();
+    may_compare_ = true;
+    collect(kAnswerPatience);
+    may_compare_ = false;
+    read_load();
+    result.kind = StepKind::Decode;
+  }
+  result.finished = std::exchange(settled_, {});
+  for (const Generation& g : result.finished)
+    result.tokens += Tokens(static_cast<std::int64_t>(g.tokens.size()));
+  return result;
+}
+
+void HttpEngine::dispatch() {
+  if (now() < send_again_)
+    return;
+  while (responses_.under_way() < window_.size()) {
+    ServerResponse* const response = responses_.next();
+    if (response == nullptr)
+      return;
+    send(*response);
+  }
+}
+
+void HttpEngine::send(ServerResponse& response) {
+  std::string id = fmt::format("{}-{}", prefix_, ++calls_);
+  const std::vector<std::int32_t> tokens = response.tokens();
+  actors::ServerCall call = server_->api().generate(
+      {id, tokens, static_cast<std::int64_t>(response.limit - response.made()), current_->label});
+  const auto ticket = server_->data().send({std::move(call.method),
+                                            std::move(call.target),
+                                            std::move(call.body),
+                                            options_.request_deadline});
+  responses_.sent(response, std::move(id), ticket);
+}
+
+void HttpEngine::collect(Duration patience) {
+  // One question for all answers that do not say their version themselves.
+  std::optional<bool> label_known;
+  for (auto& [ticket, answer] : server_->data().take(patience)) {
+    ServerResponse* const response = responses_.answered(ticket);
+    if (response == nullptr)
+      continue;
+    const bool says = answer.body.find("weight_version") != std::string::npos;
+    if (answer.good() && !says && !label_known)
+      label_known = label_is_ours();
+    settle(*response, std::move(answer), label_known.value_or(false));
+  }
+}
+
+bool HttpEngine::label_is_ours() {
+  const auto label = server_->label();
+  if (label && current_ && *label == current_->label)
+    return true;
+  doubt(label ? "its label is \"" + *label + "\"" : label.error().context);
+  return false;
+}
+
+void HttpEngine::settle(ServerResponse& response, HttpAnswer answer, bool label_known) {
+  constexpr int kBadRequest = 400, kUnprocessable = 422;
+  const ResponseId id = response.request.id;
+  if (!answer.good()) {
+    const std::string why =
+        answer.status == 0
+            ? answer.failure
+            : fmt::format("status {}: {}", answer.status, answer.body.substr(0, 200));
+    if (answer.status == kBadRequest || answer.status == kUnprocessable) {
+      server_->log().error("response refused", {{"response", id}, {"why", why}});
+      return finish(id, FinishReason::Failed);
+    }
+    if (answer.status == 0)
+      doubt(why);
+    return again(response, why);
+  }
+  auto reply = server_->api().read_generated(answer.body);
+  if (!reply)
+    return again(response, reply.error().context);
+  if (const Status fits = accept(response, *reply, label_known); !fits)
+    return again(response, fits.error().context);
+  response.failures = 0;
+  const GenerateReply::Ended ended = reply->ended;
+  append(response, *std::move(reply));
+  if (may_compare_ && ++compared_ % options_.compare_every == 0 && !stands_comparison(response))
+    return;
+  const auto& made = response.out.tokens;
+  const std::int32_t end = server_->api().sampling().end_token;
+  if (!made.empty() && made.back() == end)
+    return finish(id, FinishReason::End);
+  if (response.made() >= response.limit)
+    return finish(id, FinishReason::Length);
+  if (ended == GenerateReply::Ended::End)
+    return again(response, "it ended before its end token");
+  responses_.requeue(response);  // Interrupted, by us or by somebody else: it goes on.
+}
+
+/// What of a reply cannot be. Its tokens are then as if they had never come.
+Status HttpEngine::accept(const ServerResponse& response,
+                          const GenerateReply& reply,
+                          bool label_known) {
+  if (reply.tokens.size() != reply.logprobs.size()) {
+    return corrupt(
+        fmt::format("{} log-probs for {} tokens", reply.logprobs.size(), reply.tokens.size()));
+  }
+  if (reply.tokens.size() > response.limit - response.made())
+    return corrupt("more tokens than were asked for");
+  const std::int32_t end = server_->api().sampling().end_token;
+  const auto first_end = std::ranges::find(reply.tokens, end);
+  if (first_end != reply.tokens.end() && first_end + 1 != reply.tokens.end())
+    return corrupt("tokens after the end token");
+  if (reply.ended != GenerateReply::Ended::Aborted && reply.tokens.empty())
+    return corrupt("no token, and nothing had ended it");
+  bool certain = label_known;
+  if (reply.runs) {
+    certain = std::ranges::all_of(*reply.runs,
+                                  [&](const auto& run) { return run.label == current_->label; });
+    if (!certain)
+      doubt("it labels tokens \"" + reply.runs->front().label + "\"");
+  }
+  if (certain)
+    return {};
+  waste_.uncertain_tokens += reply.tokens.size();
+  return corrupt("the version of its tokens is not certain");
+}
+
+void HttpEngine::append(ServerResponse& response, GenerateReply reply) {
+  if (reply.tokens.empty())
+    return;
+  Generation& out = response.out;
+  out.tokens.insert(out.tokens.end(), reply.tokens.begin(), reply.tokens.end());
+  out.logprobs.insert(out.logprobs.end(), reply.logprobs.begin(), reply.logprobs.end());
+  if (out.segments.empty() || out.segments.back().version != version_)
+    out.segments.push_back({version_, Tokens(0)});
+  out.segments.back().tokens += Tokens(static_cast<std::int64_t>(reply.tokens.size()));
+}
+
+/// The attempt left nothing.
+void HttpEngine::again(ServerResponse& response, std::string_view why) {
+  ++waste_.sampled_again;
+  server_->log().warning(
+      "sampled again",
+      {{"response", response.request.id}, {"why", why}, {"so far", waste_.sampled_again}});
+  // While the server is away its requests fail for no reason of theirs.
+  if (state_ != State::Away && ++response.failures >= options_.attempts)
+    return finish(response.request.id, FinishReason::Failed);
+  responses_.requeue(response);
+  send_again_ = now() + kPause * response.failures;
+}
+
+void HttpEngine::finish(ResponseId id, FinishReason finish) {
+  auto response = responses_.take(id);
+  response->out.finish = finish;
+  settled_.push_back(std::move(response->out));
+}
+
+/// The log-probs of its tokens, beside those that the server scores now. False: it was dropped.
+bool HttpEngine::stands_comparison(ServerResponse& response) {
+  const std::vector<std::int32_t> tokens = response.tokens();
+  const auto& context = server_->options().model.shape.context;
+  if (response.out.segments.size() != 1 ||
+      Tokens(static_cast<std::int64_t>(tokens.size())) >= context)
+    return true;
+  const auto distance = actors::sampled_distance(*server_, tokens, response.out.logprobs);
+  if (!distance) {
+    doubt(distance.error().context);
+    return true;
+  }
+  if (distance->value_or(0) <= server_->options().config.tolerance)
+    return true;
+  doubt(fmt::format("sampled log-probs are {:.3g} from those it scores", **distance));
+  waste_.uncertain_tokens += response.out.tokens.size();
+  response.out.tokens.clear();
+  response.out.logprobs.clear();
+  response.out.segments.clear();
+  state_ = State::Away;  // Its label may well be right: the weights are brought anew.
+  again(response, "its log-probs are not those that it was sampled with");
+  return false;
+}
+
+std::vector<Generation> HttpEngine::withdraw(std::span<const ResponseId> ids) {
+  std::vector<ResponseId> here;
+  for (const ResponseId id : ids) {
+    if (responses_.find(id) != nullptr)
+      here.push_back(id);
+  }
+  return take_out(here);
+}
+
+/// With the tokens they have: what is under way is ended by the server, which says how far it came.
+std::vector<Generation> HttpEngine::take_out(const std::vector<ResponseId>& ids) {
+  std::vector<Generation> out = std::exchange(settled_, {});
+  const std::unordered_set<ResponseId> leaving(ids.begin(), ids.end());
+  const auto still_under_way = [&] {
+    const auto under_way = responses_.ids_under_way();
+    return std::ranges::any_of(under_way, [&](ResponseId id) { return leaving.contains(id); });
+  };
+  if (state_ == State::Working && still_under_way()) {
+    abort(ids);
+    const Time deadline = now() + options_.drain;
+    while (state_ == State::Working && still_under_way() && now() < deadline)
+      collect(kAnswerPatience);
+  }
+  for (const ResponseId id : ids) {
+    auto response = responses_.take(id);
+    if (!response)
+      continue;  // It ended, and is among the settled.
+    response->out.finish = FinishReason::Interrupted;
+    out.push_back(std::move(response->out));
+  }
+  for (Generation& ended : std::exchange(settled_, {}))
+    out.push_back(std::move(ended));
+  return out;
+}
+
+void HttpEngine::cancel(std::span<const ResponseId> ids) {
+  abort({ids.begin(), ids.end()});
+  const std::unordered_set<ResponseId> gone(ids.begin(), ids.end());
+  std::erase_if(settled_, [&](const Generation& g) { return gone.contains(g.id); });
+  for (const ResponseId id : ids)
+    responses_.take(id);
+}
+
+/// Whoever has no request under way is passed over. Not waited for; nothing depends on it.
+void HttpEngine::abort(const std::vector<ResponseId>& ids) {
+  std::vector<std::string> calls;
+  for (const ResponseId id : ids) {
+    const ServerResponse* const response = responses_.find(id);
+    if (response != nullptr && response->call)
+      calls.push_back(*response->call);
+  }
+  if (calls.empty())
+    return;
+  for (const actors::ServerCall& call : server_->api().abort(calls)) {
+    if (const auto body = server_->ask(call, std::chrono::seconds(5)); !body)
+      server_->log().warning("requests not ended", {{"why", body.error().context}});
+  }
+}
+
+void HttpEngine::read_load() {
+  if (now() < next_load_)
+    return;
+  next_load_ = now() + kLoadEvery;
+  const auto body = server_->ask({"GET", "/metrics", {}}, std::chrono::seconds(1));
+  if (body)
+    window_.adjust(server_->api().read_load(*body), responses_.under_way());
+}
+
+}  // namespace internal
+
+Result<std::unique_ptr<ServerEngine>> make_server_engine(std::unique_ptr<actors::Server> server,
+                                                         const ServerEngineOptions& options,
+                                                         std::span<const std::byte> first) {
+  actors::ServerVersion base;
+  if (!first.empty()) {
+    TEMPER_TRY(base, server->write(PolicyVersion(0), first));
+  }
+  TEMPER_TRY_STATUS(server->await(base.folder));
+  TEMPER_TRY_STATUS(actors::take_over(*server));
+  TEMPER_TRY_STATUS(actors::warm_up(*server));
+  return std::unique_ptr<ServerEngine>(
+      std::make_unique<internal::HttpEngine>(std::move(server), options, std::move(base)));
+}
+
+}  // namespace temper::rollout

@@ -1,0 +1,188 @@
+// Weights of the server engine, and what it does about a server that does not do what it should.
+#include "rollout/server/internal/http_engine.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace temper::rollout::internal {
+namespace {
+
+using actors::ServerVersion;
+
+constexpr Duration kLookEvery = std::chrono::milliseconds(200);
+/// After a pause, what it ended has come back by then.
+constexpr Duration kEndedBy = std::chrono::milliseconds(50);
+
+}  // namespace
+
+Status HttpEngine::stage(PolicyVersion version, std::span<const std::byte> weights) {
+  auto written = server_->write(version, weights);
+  if (!written)
+    return std::move(written).error().within(fmt::format("weights of version {}", version));
+  const std::lock_guard lock(staging_);
+  staged_.emplace(version, *std::move(written));
+  return {};
+}
+
+Status HttpEngine::commit(PolicyVersion version) {
+  std::optional<ServerVersion> next;
+  {
+    const std::lock_guard lock(staging_);
+    if (!staged_ || staged_->first != version) {
+      return invalid_input(
+          fmt::format("commit of version {}: {} is staged",
+                      version,
+                      staged_ ? fmt::format("version {}", staged_->first) : "nothing"));
+    }
+    if (version < version_) {
+      return invalid_input(
+          fmt::format("commit of version {}: the engine is at {} already", version, version_));
+    }
+    next = std::move(staged_->second);
+    staged_.reset();
+  }
+  if (const Status brought = bring(*next, current_ ? current_->canary : std::nullopt); !brought) {
+    // What the server holds now nobody knows: what goes on here goes on after version_ is brought.
+    state_ = State::Away;
+    away_since_ = now();
+    return brought;
+  }
+  version_ = version;
+  current_ = std::move(next);
+  state_ = State::Working;
+  server_->remove_old(current_->label, first_.label);
+  return {};
+}
+
+/// Makes `next` the server's weights, and waits for a server that is away.
+Status HttpEngine::bring(const ServerVersion& next, const std::optional<actors::Canary>& before) {
+  const Time deadline = now() + server_->options().config.patience;
+  for (;;) {
+    actors::CommitReport report;
+    const Status done = actors::commit_version(
+        *server_, next, before, [this] { drain(); }, report);
+    if (done) {
+      const auto text = [](const std::optional<double>& x) {
+        return x ? fmt::format("{:.2e}", *x) : std::string("none");
+      };
+      const auto took = [](Duration d) { return fmt::format("{:.1f}ms", seconds(d) * 1e3); };
+      server_->log().info("version committed",
+                          {{"label", next.label},
+                           {"bytes", next.bytes.count()},
+                           {"write", took(next.writing)},
+                           {"pause", took(report.pause)},
+                           {"drain", took(report.drain)},
+                           {"load", took(report.load)},
+                           {"resume", took(report.resume)},
+                           {"check", took(report.check)},
+                           {"attempts", report.attempts},
+                           {"canary", text(report.canary_distance)},
+                           {"sampled", text(report.sampled_distance)}});
+      return {};
+    }
+    drain();
+    if (done.error().code != ErrorCode::Unavailable || now() >= deadline)
+      return Error(done.error()).within(fmt::format("version {} of the server", next.label));
+    ++waste_.outages;
+    server_->log().warning("server away", {{"why", done.error().context}});
+    TEMPER_TRY_STATUS(server_->await(next.folder));
+    TEMPER_TRY_STATUS(actors::take_over(*server_));
+    TEMPER_TRY_STATUS(actors::warm_up(*server_));
+  }
+}
+
+/// Every answer comes, or its connection is closed. What came to the server during the pause waits
+/// in it, and is ended by name.
+void HttpEngine::drain() {
+  const Time begin = now();
+  bool asked = false;
+  while (responses_.under_way() > 0 && now() - begin < options_.drain) {
+    collect(kAnswerPatience);
+    if (!asked && now() - begin > kEndedBy) {
+      asked = true;
+      abort(responses_.ids_under_way());
+    }
+  }
+  if (responses_.under_way() == 0)
+    return;
+  server_->log().warning("answers given up", {{"count", responses_.under_way()}});
+  waste_.sampled_again += responses_.under_way();
+  server_->data().drop_all();
+  responses_.requeue_all();
+}
+
+// --- A server that does not do what it should
+
+void HttpEngine::doubt(std::string_view why) {
+  if (state_ != State::Working)
+    return;
+  state_ = State::Doubted;
+  ++waste_.outages;
+  away_since_ = now();
+  next_look_ = now();
+  server_->log().warning("server doubted", {{"why", why}});
+}
+
+/// One look at a server that is doubted or away.
+Status HttpEngine::look() {
+  if (now() < next_look_) {
+    collect(std::min(kAnswerPatience, next_look_ - now()));
+    return {};
+  }
+  if (state_ == State::Doubted) {
+    const auto label = server_->label();
+    if (label && current_ && *label == current_->label) {
+      state_ = State::Working;
+      return {};
+    }
+    state_ = State::Away;
+    server_->data().drop_all();
+    waste_.sampled_again += responses_.under_way();
+    responses_.requeue_all();
+  }
+  TEMPER_TRY(const bool works, server_->look(folder()));
+  if (works)
+    return recover();
+  next_look_ = now() + kLookEvery;
+  const Duration patience = server_->options().config.patience;
+  if (now() - away_since_ < patience)
+    return {};
+  return Error{ErrorCode::Timeout,
+               fmt::format("the server was away for {} (engine.patience)", to_text(patience))};
+}
+
+Status HttpEngine::recover() {
+  TEMPER_TRY_STATUS(actors::take_over(*server_));
+  TEMPER_TRY_STATUS(actors::warm_up(*server_));
+  if (current_)
+    TEMPER_TRY_STATUS(bring(*current_, std::nullopt));
+  state_ = State::Working;
+  server_->log().info("server back",
+                      {{"away", fmt::format("{:.1f}s", seconds(now() - away_since_))},
+                       {"outages", waste_.outages}});
+  return {};
+}
+
+// --- Memory
+
+Status HttpEngine::require_idle(std::string_view what) const {
+  if (load() == 0)
+    return {};
+  return invalid_input(fmt::format("{} with {} responses in the engine", what, load()));
+}
+
+Status HttpEngine::free_kv() {
+  return Error{ErrorCode::Unsupported, "an inference server keeps its memory"};
+}
+Status HttpEngine::allocate_kv() {
+  return require_idle("allocate_kv");
+}
+Status HttpEngine::free_weights() {
+  return Error{ErrorCode::Unsupported, "an inference server keeps its memory"};
+}
+EngineMemory HttpEngine::memory() const {
+  return {};
+}
+
+}  // namespace temper::rollout::internal

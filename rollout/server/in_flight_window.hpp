@@ -1,0 +1,49 @@
+// How many requests a server is given at once, steered by the load that it reports: more while its
+// key-value cache has room and nothing waits, fewer once it is nearly full, queues or preempts. The
+// thresholds are those that prime-rl uses (its orchestrator/concurrency.py, 2026).
+#pragma once
+
+#include "actors/server/server_api.hpp"
+
+#include <algorithm>
+#include <cstddef>
+
+namespace temper::rollout {
+
+class InFlightWindow {
+ public:
+  /// Begins with `start`, and stays within [1, most].
+  InFlightWindow(std::size_t start, std::size_t most)
+      : most_(static_cast<double>(std::max<std::size_t>(1, most))),
+        size_(std::clamp(static_cast<double>(start), 1.0, most_)) {}
+
+  std::size_t size() const { return static_cast<std::size_t>(size_); }
+
+  /// `in_flight`: of our requests, now.
+  void adjust(const actors::ServerLoad& load, std::size_t in_flight) {
+    const bool preempted = load.preemptions > preemptions_;
+    preemptions_ = load.preemptions;
+    if (preempted || load.cache_used > kFull) {
+      size_ *= kShrink;
+    } else if (load.cache_used > kHigh) {
+      size_ *= kTrim;
+    } else if (load.waiting > kQueued * std::max(1.0, load.running)) {
+      size_ *= kTrim;
+    } else if (load.cache_used < kRoomy && static_cast<double>(in_flight) >= kUsed * size_) {
+      size_ *= kGrow;
+    }
+    size_ = std::clamp(size_, 1.0, most_);
+  }
+
+ private:
+  static constexpr double kRoomy = 0.6, kHigh = 0.8, kFull = 0.9;  ///< Shares of the cache.
+  static constexpr double kQueued = 0.5;                           ///< Waiting beside running.
+  static constexpr double kUsed = 0.9;  ///< Of the window, before it grows.
+  static constexpr double kGrow = 1.25, kTrim = 0.95, kShrink = 0.8;
+
+  const double most_;
+  double size_;
+  double preemptions_ = 0;
+};
+
+}  // namespace temper::rollout

@@ -1,0 +1,92 @@
+// The server engine itself: its parts in engine.cpp (responses) and engine_versions.cpp (weights,
+// and a server that does not do what it should) share this class.
+#pragma once
+
+#include "rollout/server/engine.hpp"
+#include "rollout/server/requests.hpp"
+
+#include <filesystem>
+#include <mutex>
+
+namespace temper::rollout::internal {
+
+/// What is waited for answers at a time while there are none.
+inline constexpr Duration kAnswerPatience = std::chrono::milliseconds(5);
+
+class HttpEngine final : public ServerEngine {
+ public:
+  HttpEngine(std::unique_ptr<actors::Server> server,
+             const ServerEngineOptions& options,
+             actors::ServerVersion first);
+
+  void add(GenerationRequest request) override;
+  Result<StepResult> step() override;
+  std::size_t load() const override { return responses_.size() + settled_.size(); }
+  std::size_t in_flight() const override { return responses_.under_way(); }
+  std::vector<Generation> interrupt() override { return take_out(responses_.ids()); }
+  std::vector<Generation> withdraw(std::span<const ResponseId> ids) override;
+  void cancel(std::span<const ResponseId> ids) override;
+
+  Status stage(PolicyVersion version, std::span<const std::byte> weights) override;
+  Status commit(PolicyVersion version) override;
+  PolicyVersion version() const override { return version_; }
+
+  Status free_kv() override;
+  Status allocate_kv() override;
+  Status free_weights() override;
+  EngineMemory memory() const override;
+  const ServerWaste& waste() const override { return waste_; }
+
+ private:
+  enum class State { Working, Doubted, Away };
+
+  std::size_t limit_of(const GenerationRequest& request) const;
+  void dispatch();
+  void send(ServerResponse& response);
+  void collect(Duration patience);
+  bool label_is_ours();
+  void settle(ServerResponse& response, actors::HttpAnswer answer, bool label_known);
+  Status accept(const ServerResponse& response,
+                const actors::GenerateReply& reply,
+                bool label_known);
+  void append(ServerResponse& response, actors::GenerateReply reply);
+  void again(ServerResponse& response, std::string_view why);
+  void finish(ResponseId id, actors::FinishReason finish);
+  bool stands_comparison(ServerResponse& response);
+  void drain();
+  Status bring(const actors::ServerVersion& next, const std::optional<actors::Canary>& before);
+  Status look();
+  Status recover();
+  void doubt(std::string_view why);
+  void read_load();
+  std::vector<Generation> take_out(const std::vector<ResponseId>& ids);
+  void abort(const std::vector<ResponseId>& ids);
+  Status require_idle(std::string_view what) const;
+  const std::filesystem::path& folder() const {
+    return current_ ? current_->folder : first_.folder;
+  }
+  Time now() const { return server_->clock().now(); }
+
+  const ServerEngineOptions options_;
+  std::unique_ptr<actors::Server> server_;
+  InFlightWindow window_;
+  const actors::ServerVersion first_;
+  std::string prefix_;  ///< Of request ids: no other engine's.
+  std::uint64_t calls_ = 0;
+
+  ServerResponses responses_;
+  std::vector<Generation> settled_;  ///< Done, not yet reported.
+  State state_ = State::Working;
+  Time away_since_{}, next_look_{}, next_load_{}, send_again_{};
+  bool may_compare_ = false;  ///< Not while the server may be paused: it would not answer.
+  std::size_t compared_ = 0;
+  ServerWaste waste_;
+
+  PolicyVersion version_;
+  std::optional<actors::ServerVersion>
+      current_;  ///< What version() is; none before the first commit.
+  mutable std::mutex staging_;
+  std::optional<std::pair<PolicyVersion, actors::ServerVersion>> staged_;  ///< Under staging_.
+};
+
+}  // namespace temper::rollout::internal

@@ -1,0 +1,150 @@
+#include "actors/server/server_api.hpp"
+
+#include "core/json_document.hpp"
+
+#include <gtest/gtest.h>
+
+namespace temper::actors {
+namespace {
+
+ServerSampling sampling() {
+  ServerSampling s;
+  s.temperature = 0.7;
+  s.top_p = 0.9;
+  s.vocabulary = 14;
+  s.model = "policy";
+  return s;
+}
+
+const std::vector<std::int32_t> kTokens{3, 4};
+
+TEST(VllmApi, AsksForTokensByTokensWithoutTheServersOwnDefaults) {
+  const auto call = make_vllm_api(sampling())->generate({"id-1", kTokens, 5, "v1"});
+  EXPECT_EQ(call.target, "/inference/v1/generate");
+  const auto body = parse_json(call.body);
+  EXPECT_EQ(body["token_ids"], kTokens);
+  EXPECT_EQ(body["cache_salt"], "v1");
+  EXPECT_EQ(body["sampling_params"]["max_tokens"], 5);
+  EXPECT_EQ(body["sampling_params"]["temperature"], 0.7);
+  EXPECT_EQ(body["sampling_params"]["top_p"], 0.9);
+  EXPECT_EQ(body["sampling_params"]["top_k"], -1);
+  EXPECT_EQ(body["sampling_params"]["stop_token_ids"], (std::vector<int>{1}));
+}
+
+// As release 0.32 answered, shortened.
+TEST(VllmApi, ReadsTokensLogProbsAndVersionRanges) {
+  const auto reply =
+      make_vllm_api(sampling())
+          ->read_generated(
+              R"({"request_id":"generate-tokens-a1","prompt_logprobs":null,"choices":[{"index":0,
+          "finish_reason":"abort","token_ids":[5,12],"weight_versions":[{"version":"v1-ab",
+          "start":0,"end":2}],"logprobs":{"content":[{"token_id":5,"logprob":-2.5,"rank":5,
+          "top_logprobs":[]},{"token_id":12,"logprob":-0.25,"rank":1,"top_logprobs":[]}]}}]})");
+  ASSERT_TRUE(reply) << reply.error().context;
+  EXPECT_EQ(reply->tokens, (std::vector<std::int32_t>{5, 12}));
+  EXPECT_EQ(reply->logprobs, (std::vector<float>{-2.5F, -0.25F}));
+  EXPECT_EQ(reply->ended, GenerateReply::Ended::Aborted);
+  ASSERT_TRUE(reply->runs && reply->runs->size() == 1);
+  EXPECT_EQ(reply->runs->front().label, "v1-ab");
+}
+
+TEST(VllmApi, RefusesAnswersThatCannotBe) {
+  const auto api = make_vllm_api(sampling());
+  const char* const kBad[] = {
+      "",
+      "[]",
+      R"({"choices":[]})",
+      R"({"choices":[{"finish_reason":"stop","token_ids":[14]}]})",
+      R"({"choices":[{"finish_reason":"stop","token_ids":["a"]}]})",
+      R"({"choices":[{"finish_reason":"tool","token_ids":[]}]})",
+      R"({"choices":[{"finish_reason":"stop","token_ids":[2],"logprobs":{"content":[{"logprob":1}]}}]})",
+      R"({"choices":[{"finish_reason":"stop","token_ids":[2],"weight_versions":[{"version":"a","start":0,"end":3}]}]})",
+      R"({"choices":[{"finish_reason":"stop","token_ids":[2],"weight_versions":[{"version":"a","start":1,"end":1}]}]})"};
+  for (const char* const body : kBad)
+    EXPECT_FALSE(api->read_generated(body)) << body;
+}
+
+TEST(VllmApi, ReadsTheScoreOfEachTokenAmongOthers) {
+  const std::vector<std::int32_t> tokens{3, 4, 5};
+  const auto scores =
+      make_vllm_api(sampling())
+          ->read_scores(
+              R"({"prompt_logprobs":[null,{"4":{"logprob":-4.5,"rank":13},"7":{"logprob":-1.5}},
+          {"5":{"logprob":-2.5}}]})",
+              tokens);
+  ASSERT_TRUE(scores) << scores.error().context;
+  EXPECT_EQ(*scores, (std::vector<float>{-4.5F, -2.5F}));
+  EXPECT_FALSE(
+      make_vllm_api(sampling())
+          ->read_scores(
+              R"({"prompt_logprobs":[null,{"4":{"logprob":-4.5}},{"6":{"logprob":-2.5}}]})",
+              tokens));
+}
+
+TEST(VllmApi, NamesTheFlagThatARouteNeeds) {
+  const std::set<std::string> all{"/inference/v1/generate",
+                                  "/pause",
+                                  "/resume",
+                                  "/collective_rpc",
+                                  "/update_weight_version",
+                                  "/weight_info"};
+  EXPECT_TRUE(make_vllm_api(sampling())->accept_routes(all));
+  auto without = all;
+  without.erase("/inference/v1/generate");
+  EXPECT_NE(
+      make_vllm_api(sampling())->accept_routes(without).error().context.find("--enable-scale-out"),
+      std::string::npos);
+  without = all;
+  without.erase("/pause");
+  EXPECT_NE(make_vllm_api(sampling())
+                ->accept_routes(without)
+                .error()
+                .context.find("VLLM_SERVER_DEV_MODE=1"),
+            std::string::npos);
+}
+
+TEST(SglangApi, ReadsTokensLogProbsAndVersionRanges) {
+  const auto reply = make_sglang_api(sampling())
+                         ->read_generated(
+                             R"({"text":"","meta_info":{"finish_reason":{"type":"length"},
+          "output_token_logprobs":[[-2.5,5,null],[-0.25,12,null]],"weight_version":"v2",
+          "weight_versions":[{"version":"v1","start":0,"end":1},
+                             {"version":"v2","start":1,"end":2}]}})");
+  ASSERT_TRUE(reply) << reply.error().context;
+  EXPECT_EQ(reply->tokens, (std::vector<std::int32_t>{5, 12}));
+  ASSERT_TRUE(reply->runs && reply->runs->size() == 2);
+  EXPECT_EQ(reply->runs->at(1).label, "v2");
+  EXPECT_EQ(reply->runs->at(1).tokens, 1U);
+}
+
+TEST(SglangApi, TakesTheOneVersionOfAnOlderServerForAllTokens) {
+  const auto reply = make_sglang_api(sampling())
+                         ->read_generated(
+                             R"({"meta_info":{"finish_reason":{"type":"stop"},"weight_version":"v2",
+          "output_token_logprobs":[[-2.5,5,null]]}})");
+  ASSERT_TRUE(reply && reply->runs);
+  EXPECT_EQ(reply->runs->front().label, "v2");
+}
+
+TEST(SglangApi, BelievesNoLoadThatTheServerItselfDenies) {
+  const auto api = make_sglang_api(sampling());
+  EXPECT_TRUE(api->check_loaded(R"({"success":true,"message":""})"));
+  const Status denied = api->check_loaded(R"({"success":false,"message":"out of memory"})");
+  ASSERT_FALSE(denied);
+  EXPECT_NE(denied.error().context.find("out of memory"), std::string::npos);
+}
+
+TEST(Metric, SumsOverLabelsAndTellsNamesApart) {
+  constexpr std::string_view kText =
+      "# HELP vllm:num_requests_waiting x\n"
+      "vllm:num_requests_waiting{engine=\"0\"} 2.0\n"
+      "vllm:num_requests_waiting{engine=\"1\"} 3\n"
+      "vllm:num_requests_waiting_by_reason{engine=\"0\"} 100\n"
+      "plain 1e3\n";
+  EXPECT_EQ(metric(kText, "vllm:num_requests_waiting"), 5.0);
+  EXPECT_EQ(metric(kText, "plain"), 1000.0);
+  EXPECT_FALSE(metric(kText, "vllm:num_requests"));
+}
+
+}  // namespace
+}  // namespace temper::actors

@@ -1,0 +1,248 @@
+// What happens when a server does not do what it says: one test for each way, and each ends either
+// with every token true to the version it is labelled with, or with an error that names the fault.
+#include "core/random.hpp"
+#include "tests/rollout/server/server_world.hpp"
+
+#include <signal.h>
+
+#include <thread>
+
+namespace temper::test {
+namespace {
+
+/// An engine at version 1 over a fake of each kind.
+class FaultsOf : public EveryServer {
+ protected:
+  FaultsOf() { EXPECT_TRUE(world_.publish(1)); }
+
+  /// Ten responses that have three tokens each, and no more for now.
+  void hold_ten() {
+    fake_.tell(R"({"hold_after": 3})");
+    world_.add_all(10);
+    world_.send_all();
+    fake_.await_begun(10);
+  }
+  void go_on() { fake_.tell(R"({"hold_after": null, "faults": {}})"); }
+  void faults(const std::string& which) { fake_.tell(R"({"faults": {)" + which + "}}"); }
+  void expect_not_paused() { EXPECT_EQ(fake_.state()["paused"], false); }
+  /// The version is refused with this in the reason; the server goes on, and the next one counts.
+  void expect_refused(const std::string& fault, const std::string& reason) {
+    faults(fault);
+    const Status refused = world_.publish(2);
+    ASSERT_FALSE(refused);
+    EXPECT_NE(refused.error().context.find(reason), std::string::npos) << refused.error().context;
+    EXPECT_EQ(world_.engine().version(), PolicyVersion(1));
+    expect_not_paused();
+    faults("");
+    ASSERT_TRUE(world_.publish(3));
+    world_.add_all(5);
+    world_.expect_whole(world_.finish(), 5);
+  }
+  /// It is there once, and the version counts all the same.
+  void expect_tried_again(const std::string& fault) {
+    faults(fault);
+    const Status committed = world_.publish(2);
+    ASSERT_TRUE(committed) << committed.error().context;
+    expect_not_paused();
+    world_.add_all(5);
+    world_.expect_whole(world_.finish(), 5);
+  }
+  /// Twenty responses are whole and true in spite of it, and so many attempts are counted.
+  void expect_sampled_again(const std::string& fault, std::size_t count) {
+    faults(fault);
+    world_.add_all(20);
+    world_.expect_whole(world_.finish(), 20);
+    EXPECT_EQ(world_.engine().waste().sampled_again, count);
+  }
+
+  FakeServer fake_{GetParam()};
+  ServerWorld world_{config_of(GetParam(), fake_.address())};
+};
+INSTANTIATE_TEST_SUITE_P(Servers,
+                         FaultsOf,
+                         testing::Values(EngineKind::Vllm, EngineKind::Sglang),
+                         server_name);
+
+// --- While weights change
+
+TEST_P(FaultsOf, AServerThatAdmitsDuringAPauseEndsItsRequestsBeforeItLoads) {
+  hold_ten();
+  faults(R"("admits_during_pause": -1)");
+  ASSERT_TRUE(world_.publish(2));
+  EXPECT_EQ(fake_.state()["running"], 0);
+  go_on();
+  world_.expect_whole(world_.finish(), 10);
+}
+
+TEST_P(FaultsOf, ARequestThatIsNeverAnsweredDoesNotHoldUpACommit) {
+  faults(R"("hangs": 2)");
+  fake_.tell(R"({"hold_after": 0})");
+  world_.add_all(4);
+  world_.send_all();
+  fake_.await_begun(2);
+  ASSERT_TRUE(world_.publish(2));
+  EXPECT_EQ(world_.engine().waste().sampled_again, 2U);
+  go_on();
+  world_.expect_whole(world_.finish(), 4);
+}
+
+TEST_P(FaultsOf, AServerThatGoesOnLateIsWaitedFor) {
+  expect_tried_again(R"("late_resume": 1)");
+}
+
+TEST_P(FaultsOf, AResumeThatFailsIsRepeatedUntilTheServerGoesOn) {
+  expect_tried_again(R"("resume_fails": 3)");
+}
+
+TEST_P(FaultsOf, APauseThatFailsIsTriedAgainAndLeavesNoPause) {
+  expect_tried_again(R"("pause_fails": 1)");
+}
+
+TEST_P(FaultsOf, ALoadThatFailsOnceIsTriedAgain) {
+  expect_tried_again(R"("load_fails": 1)");
+}
+
+TEST_P(FaultsOf, ALoadThatFailsLeavesTheServerGoingAndItsVersionUncounted) {
+  expect_refused(R"("load_fails": -1)", "out of memory");
+}
+
+TEST_P(FaultsOf, AnUpdateThatWasNotDeliveredIsSeenByTheCanary) {
+  expect_refused(R"("not_applied": -1)", "not the weights that were trained");
+}
+
+TEST_P(FaultsOf, AnUpdateThatWasNotDeliveredOnceIsBroughtAgain) {
+  expect_tried_again(R"("not_applied": 1)");
+}
+
+TEST_P(FaultsOf, HalfAppliedWeightsAreSeenByTheCanary) {
+  expect_refused(R"("half_applied": -1)", "not the weights that were trained");
+}
+
+TEST_P(FaultsOf, AServerThatNamesAnotherVersionIsNotBelieved) {
+  expect_refused(R"("wrong_label": -1)", "v999-never");
+}
+
+TEST_P(FaultsOf, AServerThatKeepsItsLabelIsNotBelieved) {
+  expect_refused(R"("default_label": -1)", "says that its weights are");
+}
+
+TEST_P(FaultsOf, LogProbsThatAreNotThoseSampledAreSeenAtTheCommit) {
+  expect_refused(R"("wrong_logprobs": -1)", "processed_logprobs");
+}
+
+TEST_P(FaultsOf, OneOfTwoServersThatDidNotGetTheUpdateIsTheOneThatRefusesIt) {
+  FakeServer other(GetParam());
+  ServerWorld second(config_of(GetParam(), other.address()));
+  ASSERT_TRUE(second.publish(1));
+  other.tell(R"({"faults": {"not_applied": -1}})");
+  EXPECT_TRUE(world_.publish(2));
+  EXPECT_FALSE(second.publish(2));
+  EXPECT_EQ(second.engine().version(), PolicyVersion(1));
+}
+
+// --- While it generates
+
+TEST_P(FaultsOf, TokensOfAnUnknownVersionAreDroppedAndSampledAgain) {
+  expect_sampled_again(R"("labels_default": 3)", 3);
+  EXPECT_GT(world_.engine().waste().uncertain_tokens, 0U);
+}
+
+TEST_P(FaultsOf, AServerThatDoesNotLabelTokensIsAskedAfterThemForItsVersion) {
+  expect_sampled_again(R"("no_labels": -1)", 0);
+}
+
+TEST_P(FaultsOf, TokensWithoutALabelAreNotCertainWhereTheServerThenNamesAnother) {
+  faults(R"("no_labels": -1, "wrong_label": 1)");
+  world_.add_all(20);
+  world_.expect_whole(world_.finish(), 20);
+  EXPECT_GE(world_.engine().waste().sampled_again, 1U);
+  EXPECT_GE(world_.engine().waste().uncertain_tokens, 1U);
+}
+
+TEST_P(FaultsOf, ABusyServerIsAskedAgain) {
+  expect_sampled_again(R"("status_503": 3)", 3);
+}
+
+TEST_P(FaultsOf, AnAnswerThatIsCutOffWithItsConnectionIsSampledAgain) {
+  expect_sampled_again(R"("cut": 3)", 3);
+}
+
+TEST_P(FaultsOf, AnAnswerThatIsCutOffInItselfIsSampledAgain) {
+  expect_sampled_again(R"("truncated": 3)", 3);
+}
+
+TEST_P(FaultsOf, MoreTokensThanWereAskedForAreSampledAgain) {
+  faults(R"("too_many_tokens": -1)");
+  world_.add_all(1);
+  const auto all = world_.finish();
+  ASSERT_EQ(all.size(), 1U);
+  // It gives one too many whenever nothing ends it before: then it is given up, or it ended.
+  EXPECT_TRUE(all[0].finish == FinishReason::Failed || all[0].tokens.back() == 1);
+}
+
+TEST_P(FaultsOf, LogProbsThatTurnWrongAreFoundByComparingAndTheWeightsBroughtAnew) {
+  ServerWorld careful(config_of(GetParam(), fake_.address()), /*compare_every=*/1);
+  ASSERT_TRUE(careful.publish(1));
+  faults(R"("wrong_logprobs": 1)");
+  careful.add_all(10);
+  careful.expect_whole(careful.finish(), 10);
+  EXPECT_EQ(careful.engine().waste().sampled_again, 1U);
+  EXPECT_EQ(careful.engine().waste().outages, 1U);
+}
+
+TEST(FaultsOfSglang, AFlushThatIsRefusedWhileSomethingRunsIsAskedForAgain) {
+  FakeServer fake(EngineKind::Sglang);
+  ServerWorld world(config_of(EngineKind::Sglang, fake.address()));
+  fake.tell(R"({"faults": {"slow_flush": 3}})");
+  EXPECT_TRUE(world.publish(1));
+}
+
+// --- When it dies
+
+TEST_P(FaultsOf, AServerThatCameBackWithOtherWeightsIsGivenItsVersionAgain) {
+  hold_ten();
+  fake_.kill();
+  fake_.start_again();
+  world_.expect_whole(world_.finish(), 10);
+  EXPECT_GE(world_.engine().waste().outages, 1U);
+  EXPECT_EQ(fake_.state()["label"].get<std::string>().substr(0, 3), "v1-");
+}
+
+TEST_P(FaultsOf, ACommitWaitsForAServerThatIsAway) {
+  fake_.kill();
+  std::jthread later([this] { fake_.start_again(); });
+  ASSERT_TRUE(world_.publish(2));
+  later.join();
+  world_.add_all(5);
+  world_.expect_whole(world_.finish(), 5);
+}
+
+TEST_P(FaultsOf, TwentyKillsAtAnyMomentLoseNothingAndMislabelNothing) {
+  actors::EngineConfig config = config_of(GetParam(), "");
+  const TemporaryFolder folder;
+  config.data.clear();
+  config.folder = folder.path();
+  config.start = fake_server_command(GetParam(), "--token-seconds 0.001");
+  ServerWorld world(config);
+  Random random(5, "kills");
+  std::vector<Generation> all;
+  std::uint64_t next = 0;
+  for (std::uint64_t kill = 1; kill <= 20; ++kill) {
+    ASSERT_TRUE(world.publish(kill));
+    for (int i = 0; i < 5; ++i)
+      world.add(next++);
+    for (std::uint64_t steps = random.below(20); steps > 0; --steps) {
+      auto step = world.engine().step();
+      ASSERT_TRUE(step);
+      std::ranges::move(step->finished, std::back_inserter(all));
+    }
+    ASSERT_EQ(::kill(world.started_server(), SIGKILL), 0);
+  }
+  ASSERT_TRUE(world.publish(21));
+  std::ranges::move(world.finish(), std::back_inserter(all));
+  world.expect_whole(all, next);
+  EXPECT_GE(world.engine().waste().outages, 10U);
+}
+
+}  // namespace
+}  // namespace temper::test

@@ -1,0 +1,348 @@
+#!/usr/bin/env python3
+"""An inference server that misbehaves as it is told: vLLM's routes or SGLang's, without a model worth
+the name. Its policy is a table: the log-probs of the token after t are log softmax of the first V
+numbers of row t of model.embed_tokens.weight, so that whoever has the weights can check them.
+
+Prints "listening on PORT". POST /fake {"faults": {NAME: COUNT, ...}, "hold_after": N} changes what
+it does: a fault happens COUNT times (-1: always). GET /fake says what it was asked for. Faults:
+
+  admits_during_pause  pause changes nothing            late_resume     goes on only 0.3 s later
+  resume_fails         status 500                       pause_fails     status 500
+  load_fails           status 500, but the label rises  not_applied     loads nothing, label rises
+  half_applied         every other row is loaded        wrong_label     says another label
+  default_label        keeps its label                  labels_default  labels tokens "default"
+  no_labels            does not label tokens            wrong_logprobs  0.5 too low as sampled
+  status_503           of a generation                  cut             half an answer, then closes
+  truncated            half an answer, as if whole      slow_flush      refuses to flush
+  too_many_tokens      one more than asked              hangs           never answers
+"""
+import argparse
+import asyncio
+import json
+import math
+import os
+import random
+import struct
+
+END = 1
+
+
+class Weights:
+    """The table of a folder; a folder without one (synthetic weights) gives an even table."""
+
+    def __init__(self, folder, vocabulary):
+        self.rows = [[0.0] * vocabulary for _ in range(vocabulary)]
+        path = os.path.join(folder, "model.safetensors") if folder else ""
+        if not os.path.exists(path):
+            return
+        assert os.path.exists(os.path.join(folder, "STABLE")), "a folder that is not whole"
+        with open(path, "rb") as file:
+            (length,) = struct.unpack("<Q", file.read(8))
+            header = json.loads(file.read(length))
+            tensor = header["model.embed_tokens.weight"]
+            rows, width = tensor["shape"]
+            file.seek(8 + length + tensor["data_offsets"][0])
+            for i in range(rows):
+                row = struct.unpack(f"<{width}f", file.read(4 * width))
+                self.rows[i] = list(row[:vocabulary])
+
+
+def log_softmax(logits):
+    top = max(logits)
+    total = math.log(sum(math.exp(x - top) for x in logits)) + top
+    return [x - total for x in logits]
+
+
+class Fake:
+    def __init__(self, options):
+        self.kind = options.kind
+        self.vocabulary = options.vocabulary
+        self.weights = Weights(options.model, options.vocabulary)
+        self.label = "default"
+        self.faults = {}
+        self.hold_after = options.hold_after
+        self.token_seconds = options.token_seconds
+        self.resumed = asyncio.Event()
+        self.resumed.set()
+        self.running = {}  # id -> Event that ends it
+        self.begun = 0  # Responses, not what only checks it.
+        self.sampling = 0
+        self.calls = []
+        self.random = random.Random(options.seed)
+
+    def fault(self, name):
+        left = self.faults.get(name, 0)
+        if left > 0:
+            self.faults[name] = left - 1
+        return left != 0
+
+    def held_at(self, made):
+        return self.hold_after is not None and made >= self.hold_after
+
+    # --- What it does
+
+    def logprobs_after(self, token):
+        return log_softmax(self.weights.rows[token])
+
+    async def generate(self, name, tokens, most):
+        """(tokens, log-probs, why it ended)"""
+        if self.fault("hangs"):
+            await asyncio.Event().wait()
+        ended = self.running.setdefault(name, asyncio.Event())
+        response = name.split("-")[0] not in ("check", "warm", "score")
+        self.begun += response
+        self.sampling += 1
+        made, logprobs = [], []
+        most += 1 if self.fault("too_many_tokens") else 0
+        shift = -0.5 if self.fault("wrong_logprobs") else 0.0
+        last = tokens[-1]
+        try:
+            while True:
+                await self.resumed.wait()
+                if ended.is_set():
+                    return made, logprobs, "abort"
+                if response and self.held_at(len(made)):
+                    self.sampling -= 1
+                    await ended.wait()
+                    self.sampling += 1
+                    return made, logprobs, "abort"
+                after = self.logprobs_after(last)
+                chances = [math.exp(x) for x in after]
+                if self.hold_after is not None:
+                    chances[END] = 0.0  # What is to be held does not end before.
+                last = self.random.choices(range(self.vocabulary), chances)[0]
+                made.append(last)
+                logprobs.append(after[last] + shift)
+                if last == END:
+                    return made, logprobs, "stop"
+                if len(made) >= most:
+                    return made, logprobs, "length"
+                if self.token_seconds:
+                    await asyncio.sleep(self.token_seconds)
+        finally:
+            self.sampling -= 1
+            self.running.pop(name, None)
+
+    def score(self, tokens):
+        return [None] + [self.logprobs_after(a)[b] for a, b in zip(tokens, tokens[1:])]
+
+    def abort(self, names):
+        for name in names if names else list(self.running):
+            if name in self.running:
+                self.running[name].set()
+
+    def pause(self):
+        if self.fault("pause_fails"):
+            return 500, {"error": "no"}
+        if not self.fault("admits_during_pause"):
+            self.resumed.clear()
+            for ended in list(self.running.values()):
+                ended.set()
+            self.wake_held()
+        return 200, {"status": "paused"}
+
+    def wake_held(self):
+        """Those that wait for the resume, to be told that they are ended."""
+        self.resumed.set()
+        asyncio.get_running_loop().call_soon(self.resumed.clear)
+
+    def resume(self):
+        if self.fault("resume_fails"):
+            return 500, {"error": "no"}
+        if self.fault("late_resume"):
+            asyncio.get_running_loop().call_later(0.3, self.resumed.set)
+        else:
+            self.resumed.set()
+        return 200, {"status": "resumed"}
+
+    def load(self, folder):
+        """Whether it was done."""
+        if self.fault("load_fails"):
+            return False
+        if self.fault("not_applied"):
+            return True
+        new = Weights(folder, self.vocabulary)
+        if self.fault("half_applied"):
+            for i in range(0, self.vocabulary, 2):
+                self.weights.rows[i] = new.rows[i]
+        else:
+            self.weights = new
+        return True
+
+    def set_label(self, label):
+        if not self.fault("default_label"):
+            self.label = label
+
+    def said_label(self):
+        return "v999-never" if self.fault("wrong_label") else self.label
+
+    def token_label(self):
+        return "default" if self.fault("labels_default") else self.label
+
+    # --- Routes
+
+    async def answer(self, method, path, body):
+        path = path.split("?")[0]
+        self.calls.append(path)
+        if path == "/fake":
+            return self.control(method, body)
+        if path == "/health":
+            return 200, ""
+        if path == "/v1/models":
+            return 200, {"data": [{"id": "policy"}]}
+        if path == "/metrics":
+            return 200, "# nothing\n"
+        if path == "/openapi.json":
+            return 404, {"detail": "not told"}
+        if "generate" in path and "pause" not in path and self.fault("status_503"):
+            return 503, {"error": "busy"}
+        return await (self.vllm(path, body) if self.kind == "vllm" else self.sglang(path, body))
+
+    def control(self, method, body):
+        if method == "GET":
+            return 200, {"calls": self.calls, "running": len(self.running), "label": self.label,
+                         "begun": self.begun, "sampling": self.sampling,
+                         "paused": not self.resumed.is_set()}
+        for key, value in body.items():
+            setattr(self, key, value)
+        if self.hold_after is None:
+            self.abort([])  # What was held goes on elsewhere.
+        return 200, {}
+
+    async def vllm(self, path, body):
+        if path == "/inference/v1/generate":
+            return await self.vllm_generate(body)
+        if path == "/pause":
+            return self.pause()
+        if path == "/resume":
+            return self.resume()
+        if path == "/abort_requests":
+            self.abort([name.removeprefix("generate-tokens-") for name in body["request_ids"]])
+            return 200, {"status": "aborted"}
+        if path == "/collective_rpc":
+            if self.load(body["kwargs"]["weights_path"]):
+                return 200, {"results": [None]}
+            self.label = "raised-though-it-failed"
+            return 500, {"error": "out of memory"}
+        if path == "/reset_prefix_cache":
+            return 200, ""
+        if path == "/update_weight_version":
+            self.set_label(body["new_version"])
+            return 200, {"success": True}
+        if path == "/weight_info":
+            return 200, {"weight_version": self.said_label()}
+        return 404, {"detail": "Not Found"}
+
+    async def vllm_generate(self, body):
+        sampling = body["sampling_params"]
+        tokens = body["token_ids"]
+        label = self.token_label()
+        made, logprobs, why = await self.generate(
+            body.get("request_id", "score"), tokens, sampling["max_tokens"])
+        choice = {"index": 0, "finish_reason": why, "token_ids": made, "logprobs": None}
+        if "logprobs" in sampling:
+            content = [{"token_id": t, "logprob": p} for t, p in zip(made, logprobs)]
+            choice["logprobs"] = {"content": content}
+        if not self.fault("no_labels"):
+            spans = [{"version": label, "start": 0, "end": len(made)}] if made else []
+            choice["weight_versions"] = spans
+        answer = {"choices": [choice], "prompt_logprobs": None}
+        if sampling.get("prompt_logprobs") is not None:
+            answer["prompt_logprobs"] = [
+                None if p is None else {str(t): {"logprob": p}}
+                for t, p in zip(tokens, self.score(tokens))]
+        return 200, answer
+
+    async def sglang(self, path, body):
+        if path == "/generate":
+            return await self.sglang_generate(body)
+        if path == "/pause_generation":
+            return self.pause()
+        if path == "/continue_generation":
+            return self.resume()
+        if path == "/abort_request":
+            self.abort([] if body.get("abort_all") else [body["rid"]])
+            return 200, {}
+        if path == "/flush_cache":
+            return (400, {"error": "busy"}) if self.fault("slow_flush") else (200, {})
+        if path == "/update_weights_from_disk":
+            if not self.load(body["model_path"]):
+                self.label = body["weight_version"]
+                return 200, {"success": False, "message": "out of memory"}
+            self.set_label(body["weight_version"])
+            return 200, {"success": True, "message": ""}
+        if path == "/model_info":
+            return 200, {"weight_version": self.said_label()}
+        return 404, {"detail": "Not Found"}
+
+    async def sglang_generate(self, body):
+        tokens = body["input_ids"]
+        label = self.token_label()
+        made, logprobs, why = await self.generate(
+            body.get("rid", "score"), tokens, body["sampling_params"]["max_new_tokens"])
+        meta = {"finish_reason": {"type": why},
+                "output_token_logprobs": [[p, t, None] for t, p in zip(made, logprobs)]}
+        if not self.fault("no_labels"):
+            spans = [{"version": label, "start": 0, "end": len(made)}] if made else []
+            meta.update(weight_version=label, weight_versions=spans)
+        if body.get("logprob_start_len") is not None:
+            meta["input_token_logprobs"] = [
+                [p, t, None] for t, p in zip(tokens, self.score(tokens))]
+        return 200, {"text": "", "meta_info": meta}
+
+    # --- HTTP
+
+    async def serve(self, reader, writer):
+        try:
+            while True:
+                line = await reader.readline()
+                if not line:
+                    break
+                method, path, _ = line.decode().split(" ", 2)
+                length = 0
+                while (header := (await reader.readline()).decode().strip()):
+                    name, value = header.split(":", 1)
+                    if name.lower() == "content-length":
+                        length = int(value)
+                text = await reader.readexactly(length) if length else b""
+                body = json.loads(text) if text else {}
+                status, answer = await self.answer(method, path, body)
+                whole = (answer if isinstance(answer, str) else json.dumps(answer)).encode()
+                sent = whole
+                generation = path.endswith("generate")
+                cut = generation and self.fault("cut")
+                if generation and self.fault("truncated"):
+                    sent = whole = whole[: len(whole) // 2]
+                if cut:
+                    sent = whole[: len(whole) // 2]
+                writer.write(f"HTTP/1.1 {status} X\r\nContent-Length: {len(whole)}\r\n"
+                             "Content-Type: application/json\r\n\r\n".encode() + sent)
+                await writer.drain()
+                if cut:
+                    break
+        except (ConnectionError, asyncio.IncompleteReadError):
+            pass
+        finally:
+            writer.close()
+
+
+async def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--kind", choices=["vllm", "sglang"], default="vllm")
+    parser.add_argument("--model", default="")
+    parser.add_argument("--host", default="127.0.0.1")
+    parser.add_argument("--port", type=int, default=0)
+    parser.add_argument("--vocabulary", type=int, default=12)
+    parser.add_argument("--hold-after", type=int, dest="hold_after")
+    parser.add_argument("--token-seconds", type=float, default=0.0, dest="token_seconds")
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args()
+    fake = Fake(options)
+    server = await asyncio.start_server(fake.serve, options.host, options.port, backlog=4096)
+    print("listening on", server.sockets[0].getsockname()[1], "as", os.getpid(), flush=True)
+    async with server:
+        await server.serve_forever()
+
+
+if __name__ == "__main__":
+    asyncio.run(main())
