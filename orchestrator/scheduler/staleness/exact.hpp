@@ -22,6 +22,8 @@ class ExactPolicy : public StalenessPolicy {
  public:
   bool admits(PolicyVersion engine, const DistQueue& queue, const Standing& s) const override;
   bool may_train(const GroupsByVersion& ready, const Standing& s) const override;
+  /// A promised group counts at step t, like one in training: those for which (I) still holds.
+  std::int64_t may_promise(const GroupsByVersion& ready, const Standing& s) const override;
   /// The oldest versions of which (I) demands as many groups of that update as of all together.
   std::optional<Demand> demand(const Standing& s) const override;
   std::optional<std::uint64_t> guarantee(const Standing& s) const override { return eta(s); }
