@@ -45,6 +45,8 @@ using AllMessages = TypeList<Hello,
                              CountedScored,
                              CountedJudge,
                              CountedTrain,
+                             CountedPrepare,
+                             CountedPrepared,
                              Advance,
                              Advanced>;
 

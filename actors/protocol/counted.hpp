@@ -159,5 +159,30 @@ void describe(V& v, CountedTrain& m) {
   v.field(3, "items", m.items, {.doc = "Responses of the batch."});
 }
 
+/// Compute the gradients of groups that the next update will hold, and keep them: counted.train
+/// then names these groups, whose gradients count as done.
+struct CountedPrepare {
+  static constexpr std::string_view kName = "counted.prepare";
+  static constexpr std::uint32_t kTag = 86, kVersion = 1, kOldestVersion = 1;
+  LeaseId lease;
+  PolicyVersion step;
+  std::vector<CountedTrain::Item> items;
+};
+template <class V>
+void describe(V& v, CountedPrepare& m) {
+  v.field(1, "lease", m.lease, {.doc = "Lease of this work."});
+  v.field(2, "step", m.step, {.doc = "Version that is updated."});
+  v.field(3, "items", m.items, {.doc = "Responses of the groups."});
+}
+struct CountedPrepared {
+  static constexpr std::string_view kName = "counted.prepared";
+  static constexpr std::uint32_t kTag = 87, kVersion = 1, kOldestVersion = 1;
+  LeaseId lease;
+};
+template <class V>
+void describe(V& v, CountedPrepared& m) {
+  v.field(1, "lease", m.lease, {.doc = "Lease of the work."});
+}
+
 }  // namespace actors
 }  // namespace temper

@@ -25,6 +25,7 @@ using FromOrchestrator = TypeList<Welcome,
                                   CountedScore,
                                   CountedJudge,
                                   CountedTrain,
+                                  CountedPrepare,
                                   Advance>;
 using FromWorker = TypeList<Hello,
                             Ready,
@@ -41,6 +42,7 @@ using FromWorker = TypeList<Hello,
                             Switched,
                             CountedGenerated,
                             CountedScored,
+                            CountedPrepared,
                             Advanced>;
 using FromBoth = TypeList<Heartbeat, Taken, WeightsChunk>;
 

@@ -165,6 +165,8 @@ inline constexpr std::array kPermissions{
         detail::kRollout, detail::kAtWork, detail::kOfCountedGenerated),
     detail::permission<CountedScored>(
         detail::kReference, detail::kAtWork, detail::kOfCountedScored),
+    detail::permission<CountedPrepared>(
+        detail::kTrainer, detail::kAtWork, detail::kOfCountedScored),
 };
 
 /// Null: nobody may say it.

@@ -138,10 +138,15 @@ struct Switch {
   static constexpr std::string_view kName = "placement.switch";
   static constexpr std::uint32_t kTag = 70, kVersion = 1, kOldestVersion = 1;
   SwitchAction action = SwitchAction::Interrupt;
+  std::vector<CardId> cards{};
 };
 template <class V>
 void describe(V& v, Switch& m) {
   v.field(1, "action", m.action, {.doc = "What to do."});
+  v.field(2,
+          "cards",
+          m.cards,
+          {.doc = "Onloading: the cards that the actor has from now on; empty: all of its own."});
 }
 
 /// What an action cost. Engine bytes are counted by the engine; process bytes are resident memory.

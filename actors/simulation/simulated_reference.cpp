@@ -80,7 +80,7 @@ Status SimulatedReference::on_message(const IncomingMessage& message, Time now, 
   return dispatch(
              message,
              [&](CountedScore work) { return score(std::move(work), now); },
-             [&](const Switch& work) { begin_switch(work.action, now, out); },
+             [&](const Switch& work) { begin_switch(work, now, out); },
              [&](const Stop&) { stop(now, out); })
       .value_or(Status());
 }
@@ -168,7 +168,8 @@ void SimulatedReference::finish(Time, Outbox& out) {
 }
 
 /// Its weights to the card or to the host; an action that cannot be is answered at once.
-void SimulatedReference::begin_switch(SwitchAction action, Time now, Outbox& out) {
+void SimulatedReference::begin_switch(const Switch& work, Time now, Outbox& out) {
+  const SwitchAction action = work.action;
   switched_ = {.action = action, .cost = {}, .error = {}};
   const bool comes = action == SwitchAction::OnloadReference;
   if (!comes && action != SwitchAction::OffloadReference)
@@ -179,13 +180,14 @@ void SimulatedReference::begin_switch(SwitchAction action, Time now, Outbox& out
     out.send(switched_);
     return;
   }
+  const double moves = comes ? settle_on(work.cards) : 0;
   SwitchCost& cost = switched_.cost;
   cost.device_before = held(Place::Card);
   cost.host_before = held(Place::Host);
   if (comes != onboard()) {
     const double bytes = memory_.device.weights;
-    cost.duration = from_seconds(comes ? onload_seconds(fabric_, settings_, bytes)
-                                       : offload_seconds(fabric_, settings_, bytes));
+    cost.duration = from_seconds(moves + (comes ? onload_seconds(fabric_, settings_, bytes)
+                                                : offload_seconds(fabric_, settings_, bytes)));
   }
   place_ = comes ? Place::Card : Place::Host;
   cost.device_after = held(Place::Card);
@@ -193,6 +195,19 @@ void SimulatedReference::begin_switch(SwitchAction action, Time now, Outbox& out
   doing_ = Doing::Switching;
   until_ = now + cost.duration;
   recorded_ = now;
+}
+
+/// From the hosts of the cards that it had last, as if nothing lay where it is needed.
+double SimulatedReference::settle_on(const std::vector<CardId>& cards) {
+  if (cards.empty() || cards == cards_)
+    return 0;
+  cards_ = cards;
+  settings_.cards = std::ssize(cards);
+  memory_ = reference_memory(settings_);
+  model_.emplace(settings_);
+  const double bytes = memory_.device.weights;
+  return onload_seconds(fabric_, settings_, bytes) + fabric_seconds(fabric_, settings_, bytes) +
+         offload_seconds(fabric_, settings_, bytes);
 }
 
 Bytes SimulatedReference::held(Place where) const {

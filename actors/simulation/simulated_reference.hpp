@@ -68,7 +68,10 @@ class SimulatedReference final : public SimulatedActor {
   void finish(Time now, Outbox& out);
   Status score(CountedScore work, Time now);
   void stop(Time now, Outbox& out);
-  void begin_switch(SwitchAction action, Time now, Outbox& out);
+  void begin_switch(const Switch& work, Time now, Outbox& out);
+  /// Takes the layout of these cards; empty: of all. Returns the seconds in which its weights come
+  /// to their hosts.
+  double settle_on(const std::vector<CardId>& cards);
   bool onboard() const { return place_ == Place::Card; }
   Bytes held(Place where) const;
   /// Adds the pass under way to the spans, as far as it is.
@@ -77,8 +80,9 @@ class SimulatedReference final : public SimulatedActor {
   void account(double share);
   void count_held();
 
-  const SimulationSettings settings_;
+  SimulationSettings settings_;          ///< cards: those that it has now.
   std::optional<ReferenceModel> model_;  ///< Made by start().
+  std::vector<CardId> cards_;            ///< That it has now; empty: all.
   sim_hw::Fabric fabric_;
   ActorMemory memory_;
   enum class Doing { Nothing, Loading, Scoring, Switching } doing_ = Doing::Nothing;

@@ -90,6 +90,16 @@ double offload_seconds(const sim_hw::Fabric& fabric, const SimulatedRun& s, doub
   return sim_hw::from_device_seconds(fabric, bytes) / s.config.publication.link_share;
 }
 
+double fabric_seconds(const sim_hw::Fabric& fabric, const SimulatedRun& s, double bytes) {
+  const double devices = as_double(s.cluster.cards() * s.cluster.dies_per_card);
+  std::size_t level = 0;
+  while (level + 1 < fabric.level_count && fabric.levels[level].devices < devices)
+    ++level;
+  const sim_hw::Fabric::Level& widest = fabric.levels[level];
+  return bytes * widest.seconds_per_byte * fabric.p2p.slowdown / s.config.publication.link_share +
+         widest.latency;
+}
+
 double load_seconds(const sim_hw::Fabric& fabric, const ActorMemory& memory) {
   return sim_hw::to_device_seconds(fabric, moved_bytes(memory));
 }

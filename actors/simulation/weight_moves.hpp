@@ -42,6 +42,9 @@ double cache_seconds(const SimulationSettings& engine);
 /// Of weights and optimizer states that change places in a role switch, per device.
 double onload_seconds(const sim_hw::Fabric& fabric, const SimulatedRun& run, double bytes);
 double offload_seconds(const sim_hw::Fabric& fabric, const SimulatedRun& run, double bytes);
+/// Seconds in which each device sends so many bytes to another one, over the level of the fabric
+/// that joins all devices of the cluster.
+double fabric_seconds(const sim_hw::Fabric& fabric, const SimulatedRun& run, double bytes);
 /// Of a role's start: its weights and optimizer states move from host memory to their place.
 double load_seconds(const sim_hw::Fabric& fabric, const ActorMemory& memory);
 

@@ -138,7 +138,7 @@ Frame make_frame(std::string name,
   }
   f.slots = metrics.slots().slots();
   f.slots_held = metrics.slots().load();
-  f.slots_mean = metrics.slots().while_generating(now);
+  f.slots_mean = metrics.slots().while_serving(now);
   f.bound = config.staleness_bound;
   f.staleness_mean = metrics.staleness().mean();
   f.staleness = metrics.staleness().counts();

@@ -408,8 +408,8 @@ std::string render_closing(const orchestrator::Summary& s,
     c.text(text, kFaint);
   }
   c.line();
-  label(c, "slots").text(percent(s.slots.while_generating), kTitle);
-  c.text(fmt::format(" of {} held a response while engines generated, {} of the wall",
+  label(c, "slots").text(percent(s.slots.while_serving), kTitle);
+  c.text(fmt::format(" of {} held a response while their engines had any, {} of the wall",
                      grouped(s.slots.slots),
                      percent(s.slots.occupancy)),
          kLabel)

@@ -61,11 +61,12 @@ void write_cards(Page& page, const UtilizationSummary& u, const SlotSummary& slo
     return text;
   };
   page.line("all", "{:5.1f} % busy {}", u.busy * 100, states(u.states));
-  page.line("slots",
-            "{:5.1f} % of {} held a response while engines generated, {:.1f} % of the wall time",
-            slots.while_generating * 100,
-            count_text(slots.slots),
-            slots.occupancy * 100);
+  page.line(
+      "slots",
+      "{:5.1f} % of {} held a response while their engines had any, {:.1f} % of the wall time",
+      slots.while_serving * 100,
+      count_text(slots.slots),
+      slots.occupancy * 100);
   const double wall = static_cast<double>(u.wall_ns) / 1e9;
   for (std::size_t i = 0; i < u.per_card.size();) {
     const CardSummary& card = u.per_card[i];

@@ -1,5 +1,7 @@
 #include "orchestrator/metrics/slots.hpp"
 
+#include <algorithm>
+
 namespace temper::orchestrator {
 
 void Slots::feed(const Record& record) {
@@ -7,13 +9,6 @@ void Slots::feed(const Record& record) {
   now_ = record.time;
   if (const auto* started = std::get_if<event::Started>(&record.event)) {
     start(started->config);
-  } else if (const auto* activity = std::get_if<event::Activity>(&record.event)) {
-    if (activity->actor.value() >= engines_.size())
-      return;
-    for (const actors::Span& span : activity->spans) {
-      if (span.state == actors::CardState::Decode || span.state == actors::CardState::Prefill)
-        engines_[activity->actor.value()].generating += span.end - span.begin;
-    }
   } else if (const auto* generated = std::get_if<event::Generated>(&record.event)) {
     for (const auto& item : generated->items)
       take_back(item.response, generated->actor);
@@ -51,19 +46,23 @@ void Slots::give(ResponseId response, ActorId engine) {
   if (engine.value() >= engines_.size())
     return;
   const auto [it, fresh] = holders_.try_emplace(response.value(), engine);
-  if (!fresh)
-    --engines_[it->second.value()].load;
-  else
-    ++load_;
+  if (!fresh) {
+    Engine& before = engines_[it->second.value()];
+    change_load(before, before.load - 1);
+    --load_;
+  }
   it->second = engine;
-  ++engines_[engine.value()].load;
+  Engine& holder = engines_[engine.value()];
+  change_load(holder, holder.load + 1);
+  ++load_;
 }
 
 void Slots::take_back(ResponseId response, ActorId engine) {
   const auto it = holders_.find(response.value());
   if (it == holders_.end() || it->second != engine)
     return;
-  --engines_[engine.value()].load;
+  Engine& holder = engines_[engine.value()];
+  change_load(holder, holder.load - 1);
   --load_;
   holders_.erase(it);
 }
@@ -72,8 +71,16 @@ void Slots::lose(ActorId engine) {
   if (engine.value() >= engines_.size() || engines_[engine.value()].load == 0)
     return;
   load_ -= engines_[engine.value()].load;
-  engines_[engine.value()].load = 0;
+  change_load(engines_[engine.value()], 0);
   std::erase_if(holders_, [engine](const auto& held) { return held.second == engine; });
+}
+
+void Slots::change_load(Engine& engine, std::int64_t to) {
+  if (engine.load == 0 && to > 0)
+    engine.since = now_;
+  if (engine.load > 0 && to == 0)
+    engine.serving += now_ - engine.since;
+  engine.load = to;
 }
 
 double Slots::response_seconds(Time until) const {
@@ -85,10 +92,12 @@ double Slots::over_wall(Time until) const {
   return whole > 0 ? response_seconds(until) / whole : 0;
 }
 
-double Slots::while_generating(Time until) const {
+double Slots::while_serving(Time until) const {
   double whole = 0;
-  for (const Engine& engine : engines_)
-    whole += static_cast<double>(engine.slots) * seconds(engine.generating);
+  for (const Engine& engine : engines_) {
+    const Duration now = engine.load > 0 ? std::max(until, now_) - engine.since : Duration{};
+    whole += static_cast<double>(engine.slots) * seconds(engine.serving + now);
+  }
   return whole > 0 ? response_seconds(until) / whole : 0;
 }
 

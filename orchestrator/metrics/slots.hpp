@@ -5,8 +5,7 @@
 //   load       of an engine: responses that it was given (Dispatch) and has neither handed back nor
 //              lost (Generated, Cancel, the end of its process)
 //   occupancy  the load over time, added up, over slots (ActorSpec::concurrency) x time: of all
-//              engines, over the time in which each generated (prefill and decode), or over the
-//              wall time
+//              engines, over the time in which each had a load, or over the wall time
 // What an engine keeps to itself before it reports counts as load. One owner, no threads.
 #pragma once
 
@@ -30,18 +29,20 @@ class Slots {
   double response_seconds(Time until) const;
   /// Occupancy of [0, until]; 0 without engines.
   double over_wall(Time until) const;
-  double while_generating(Time until) const;
+  double while_serving(Time until) const;
 
  private:
   struct Engine {
     std::int64_t slots = 0;
     std::int64_t load = 0;
-    Duration generating{};
+    Time since{};        ///< It has a load.
+    Duration serving{};  ///< Before `since`.
   };
   void start(const SchedulerConfig& config);
   void give(ResponseId response, ActorId engine);
   void take_back(ResponseId response, ActorId engine);
   void lose(ActorId engine);
+  void change_load(Engine& engine, std::int64_t to);
 
   std::vector<Engine> engines_;                         ///< By actor; no slots: no engine.
   std::unordered_map<std::uint64_t, ActorId> holders_;  ///< By response; never iterated in order.

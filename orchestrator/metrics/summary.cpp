@@ -146,7 +146,7 @@ Summary summarize(const RunMetrics& m, const RunIdentity& identity) {
   s.utilization = utilization(m.timeline(), m.wall());
   s.slots = {m.slots().slots(),
              rounded(m.slots().over_wall(m.wall())),
-             rounded(m.slots().while_generating(m.wall()))};
+             rounded(m.slots().while_serving(m.wall()))};
   s.staleness = staleness(m);
   s.wasted_tokens = m.wasted().count();
   s.groups = {m.groups_trained(),

@@ -34,7 +34,7 @@ struct UtilizationSummary {
 };
 struct SlotSummary {
   std::int64_t slots = 0;
-  double occupancy = 0, while_generating = 0;
+  double occupancy = 0, while_serving = 0;
 };
 struct StalenessSummary {
   std::uint64_t bound = 0;
@@ -152,9 +152,9 @@ void describe(V& v, SlotSummary& s) {
   v.field(1, "slots", s.slots, {.doc = "Of all rollout engines."});
   v.field(2, "occupancy", s.occupancy, {.doc = "Mean share that held a response, of the wall."});
   v.field(3,
-          "while_generating",
-          s.while_generating,
-          {.doc = "The same, of the time in which the engines generated."});
+          "while_serving",
+          s.while_serving,
+          {.doc = "The same, of the time in which the engines had any."});
 }
 template <class V>
 void describe(V& v, StalenessSummary& s) {

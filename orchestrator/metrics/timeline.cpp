@@ -76,6 +76,9 @@ void Timeline::feed(const Record& record) {
       set_wait(wait->actor, wait->state, wait->on, now);
     } else if (const auto* launch = std::get_if<command::Launch>(&command)) {
       set_wait(launch->actor, CardState::Down, "start", now);
+    } else if (const auto* change = std::get_if<command::Switch>(&command)) {
+      if (!change->cards_of.empty())
+        give_cards(change->actor, change->cards_of);
     } else if (const auto* discard = std::get_if<command::Discard>(&command)) {
       set_wait(discard->actor, CardState::Down, "restart", now);
     }
@@ -122,6 +125,7 @@ void Timeline::make_lines() {
   }
   std::map<std::vector<std::size_t>, std::size_t> known;
   places_of_.resize(actors_.size());
+  given_.resize(actors_.size());
   for (auto& [card, actors] : actors_of) {
     const auto [it, fresh] = known.try_emplace(actors, actors_on_.size());
     if (fresh) {
@@ -139,12 +143,26 @@ void Timeline::make_lines() {
   }
 }
 
+void Timeline::give_cards(ActorId actor, const std::vector<ActorId>& engines) {
+  if (actor.value() >= actors_.size())
+    return;
+  given_[actor.value()].clear();
+  for (const ActorId engine : engines) {
+    if (engine.value() >= actors_.size())
+      continue;
+    for (const auto& [line, place] : places_of_[engine.value()])
+      given_[actor.value()].insert(line);
+  }
+}
+
 void Timeline::add_spans(ActorId actor, const std::vector<actors::Span>& spans) {
   if (actor.value() >= actors_.size())
     return;
   for (const actors::Span& span : spans) {
-    for (const auto& [line, place] : places_of_[actor.value()])
-      lines_[line].add_span(place, span);
+    for (const auto& [line, place] : places_of_[actor.value()]) {
+      if (works_on(actor, line))
+        lines_[line].add_span(place, span);
+    }
     if (span.state <= CardState::Prefill)
       progress_->add_span(0, {CardState::Train, span.begin, span.end});
   }

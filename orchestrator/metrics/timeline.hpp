@@ -1,14 +1,16 @@
 // What every card of a run did, from its records: an exclusive state per card and instant
 // (docs/semantics.md, section 5.1), and what each wait was for.
 //
-// Assumptions. An actor occupies all cards of its ActorSpec, so that cards with the same actors do
-// the same at all times and share one line. At each instant a card shows
+// Assumptions. Cards with the same actors do the same at all times and share one line. At each
+// instant a card shows
 //   1. the most important busy span (event::Activity) of any actor on it, in the order of
 //      actors::CardState; where there is none
 //   2. the wait (command::Waiting) of that one of its actors that works next: the one whose work
 //      (the five busy states) the card shows first after this instant. Where none works any more,
 //      or has not yet, the wait of the first actor that is not down, in the order trainer, rollout,
 //      reference, reward; `down` where all are.
+// An actor occupies all cards of its ActorSpec, but one that was given those of some engines
+// (Switch::cards_of) works on these alone from then on.
 // An actor is down from Launch, ActorDown or Resumed until the next Waiting says otherwise. Spans
 // may be reported late, but not later than kGrace after the longest deadline of the run, nor than
 // kMostLate (deadlines in virtual time are long), nor than CardTimeline::kMostSegments changes of
@@ -20,6 +22,7 @@
 #include "orchestrator/record/event_log.hpp"
 
 #include <optional>
+#include <set>
 #include <string>
 #include <tuple>
 
@@ -97,6 +100,11 @@ class Timeline {
   void add_spans(ActorId actor, const std::vector<actors::Span>& spans);
   void set_wait(ActorId actor, actors::CardState state, const std::string& on, Time now);
   void make_lines();
+  void give_cards(ActorId actor, const std::vector<ActorId>& engines);
+  bool works_on(ActorId actor, std::size_t line) const {
+    const auto& lines = given_[actor.value()];
+    return lines.empty() || lines.contains(line);
+  }
   std::size_t intern(WaitReason reason);
   void note_longest(const ActorWait& wait, Time end);
   CardTimeline::Sink sink_of(std::size_t line) const;
@@ -107,6 +115,7 @@ class Timeline {
     std::size_t line = 0, place = 0;
   };
   std::vector<std::vector<Place>> places_of_;        ///< Actor -> its lines.
+  std::vector<std::set<std::size_t>> given_;         ///< Actor -> its lines for now; empty: all.
   std::vector<std::vector<std::size_t>> actors_on_;  ///< Line -> actors, most telling role first.
   std::vector<std::vector<CardId>> cards_on_;        ///< Line -> its cards.
   std::vector<std::size_t> line_of_;                 ///< Place in cards_ -> line.

@@ -1,6 +1,7 @@
 #include "orchestrator/pipeline/resolve.hpp"
 
 #include "actors/simulation/memory_phases.hpp"
+#include "orchestrator/pipeline/card_shares.hpp"
 #include "orchestrator/pipeline/placement.hpp"
 #include "orchestrator/pipeline/simulated_memory.hpp"
 #include "orchestrator/pipeline/simulation.hpp"
@@ -24,6 +25,7 @@ Result<ResolvedPipeline> resolve(PipelineConfig config) {
   if (out.config.hardware == HardwareKind::Simulated) {
     TEMPER_TRY(out.simulation, resolve_simulation(out.config, out.placement));
     out.host_left = actors::host_left(simulated_placement(out));
+    out.shares = card_shares(out);
   }
   return out;
 }
@@ -52,6 +54,10 @@ SchedulerConfig scheduler_config(const ResolvedPipeline& pipeline) {
   out.staleness_fraction = config.staleness.bound - std::floor(config.staleness.bound);
   out.lending = config.placement.lending;
   out.return_share = config.placement.return_share;
+  out.switching = config.placement.switching;
+  out.shares = pipeline.shares;
+  out.crowding = config.placement.crowding;
+  out.admission = config.staleness.admission;
   out.stragglers = config.stragglers;
   out.age = config.staleness.age;
   out.checkpoint_every = static_cast<std::uint64_t>(config.checkpoint.every);

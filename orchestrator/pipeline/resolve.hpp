@@ -19,6 +19,7 @@ struct ResolvedPipeline {
   /// Simulated: bytes of a device's share of host memory that no role needs in any phase; none
   /// where a phase exceeds it.
   std::optional<double> host_left;
+  std::vector<std::int32_t> shares;  ///< As card_shares() says.
 };
 
 /// Reads the descriptions and traces of a simulated configuration. Errors: as resolve_simulation()

@@ -23,6 +23,7 @@ struct StalenessConfig {
   PolicyRule policy = PolicyRule::Exact;
   double bound = 2;
   AgeRule age = AgeRule::FirstToken;
+  Admission admission = Admission::Eager;
 };
 
 /// Empty lists are filled by resolve_placement(), from the counts where those are given.
@@ -38,6 +39,8 @@ struct PlacementConfig {
   ReferenceCards reference_on = ReferenceCards::Rollout;
   LendingPolicy lending = LendingPolicy::Auto;
   double return_share = 0.25;
+  Switching switching = Switching::Together;
+  double crowding = 0.25;
 };
 
 struct RolloutConfig {
@@ -103,6 +106,12 @@ void describe(V& v, StalenessConfig& c) {
       {.doc = "What the bound bounds. `first_token`: the age of a group's first token; "
               "`token_weighted`: the mean age of its tokens, which is less where engines went on "
               "under newer weights."});
+  v.field(4,
+          "admission",
+          c.admission,
+          {.doc = "When a group is dispatched that the rule admits. `eager`: at once; "
+                  "`just_in_time`: as late as the trainer allows, so that it begins under newer "
+                  "weights; where cards take turns, their turns decide."});
 }
 
 template <class V>
@@ -161,6 +170,19 @@ void describe(V& v, PlacementConfig& c) {
                   "may be dispatched, and at most this share of all slots (rollout.concurrency) "
                   "still generates; 0 lets every response finish.",
            .min = 0.0,
+           .max = 1.0});
+  v.field(12,
+          "switching",
+          c.switching,
+          {.doc = "fused: all cards change role `together`, or `one_by_one`: the cards of engines "
+                  "with little to do go to scoring and training, others go on generating. "
+                  "Simulated hardware."});
+  v.field(13,
+          "crowding",
+          c.crowding,
+          {.doc = "one_by_one: engines give up their cards as long as the others have at most this "
+                  "share of their slots in use.",
+           .min = 0.01,
            .max = 1.0});
 }
 

@@ -346,6 +346,37 @@ void check_placement(const PipelineConfig& c, const PlacementConfig& p, Rules& r
                             joined(shared)));
 }
 
+/// What only simulated actors can do, and what it needs.
+void check_overlap(const PipelineConfig& c, Rules& rules) {
+  const bool simulated = c.hardware == HardwareKind::Simulated;
+  if (c.placement.switching == Switching::OneByOne) {
+    const PlacementMode mode = c.placement.mode;
+    rules.require(simulated && (mode == PlacementMode::Fused || mode == PlacementMode::Colocated),
+                  {"placement.switching", "placement.mode", "hardware"},
+                  "`one_by_one` is for `hardware: simulated` in `fused` or `colocated` mode");
+    rules.require(c.reference.replicas <= 1 || mode != PlacementMode::Fused,
+                  {"reference.replicas", "placement.switching"},
+                  fmt::format("one reference moves with the cards that switch one by one, found {}",
+                              c.reference.replicas));
+  }
+  if (!c.stragglers.prepare)
+    return;
+  const PolicyRule rule = c.staleness.policy;
+  rules.require(simulated,
+                {"stragglers.prepare", "hardware"},
+                "gradients are prepared on `hardware: simulated` only");
+  rules.require(rule == PolicyRule::Exact || rule == PolicyRule::Sync,
+                {"stragglers.prepare", "staleness.policy"},
+                fmt::format("`{}` does not say beforehand which groups an update takes; `exact` "
+                            "and `sync` do",
+                            name_of(rule)));
+  rules.require(
+      c.algorithm.minibatches == 1,
+      {"stragglers.prepare", "algorithm.minibatches"},
+      fmt::format("gradients of a second minibatch depend on the first; needs 1, found {}",
+                  c.algorithm.minibatches));
+}
+
 /// Addresses that only this machine reaches.
 bool is_loopback(std::string_view address) {
   return address == "localhost" || address.starts_with("127.") || address == "::1" ||
@@ -389,6 +420,7 @@ std::vector<BrokenRule> validate(const PipelineConfig& config,
   const PlacementConfig placement = resolve_placement(config);
   check_placement(config, placement, rules);
   check_transport(config, rules);
+  check_overlap(config, rules);
   if (config.hardware == HardwareKind::Simulated)
     rules.add(check_simulation(config, placement));
   return rules.take();

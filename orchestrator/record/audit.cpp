@@ -114,9 +114,10 @@ std::optional<std::uint64_t> Auditor::bound() const {
 }
 
 bool Auditor::shared_cards_hold_engines() const {
-  return std::any_of(state_.engine_version.begin(),
-                     state_.engine_version.end(),
-                     [&](const auto& e) { return takes_turns(ActorId(e.first)); });
+  return std::any_of(
+      state_.engine_version.begin(), state_.engine_version.end(), [&](const auto& e) {
+        return takes_turns(ActorId(e.first)) && is_of_share(e.first);
+      });
 }
 
 // --- Events
@@ -138,8 +139,11 @@ void Auditor::on_event(const event::Resumed& e) {
   state_.visiting.clear();
   state_.trainer_parked = false;
   state_.updating = 0;
-  for (auto& [id, group] : state_.outstanding)
+  state_.share.reset();
+  for (auto& [id, group] : state_.outstanding) {
     group.in_update = 0;
+    group.promised = false;
+  }
   ended_ = false;
   batches_.drop_from(state_.version);
   saved_.erase(std::next(it), saved_.end());

@@ -80,6 +80,7 @@ class Auditor {
     std::uint64_t dispatched = 0;  ///< v0
     std::uint64_t age_from = 0;    ///< The version that its age is counted from.
     std::uint64_t in_update = 0;   ///< Lease of the update it is in; 0: none.
+    bool promised = false;         ///< Its gradients were asked for: the next update holds it.
     std::map<std::uint64_t, ResponseState> responses;
   };
   struct LeaseState {
@@ -94,7 +95,10 @@ class Auditor {
     std::map<std::uint64_t, GroupState> outstanding;
     std::map<std::uint64_t, LeaseState> leases;
     std::map<std::uint32_t, std::uint64_t> engine_version;
-    bool trainer_parked = false;       ///< Its memory is on the host, its cards are others'.
+    bool trainer_parked = false;  ///< Its memory is on the host, its cards are others'.
+    /// Engines whose cards trainer and references that take turns have; none: those of all engines
+    /// that take turns.
+    std::optional<std::set<std::uint32_t>> share;
     std::set<std::uint32_t> visiting;  ///< References that take turns, on the cards now.
     std::uint64_t updating = 0;        ///< Lease of the update under way; 0: none.
   };
@@ -107,6 +111,7 @@ class Auditor {
   void on_event(const event::ReferenceScored& e);
   void on_event(const event::Judged& e);
   void on_event(const event::Trained& e);
+  void on_event(const event::Prepared&) {}
   void on_event(const event::WeightsStaged&) {}
   void on_event(const event::WeightsCommitted& e);
   void on_event(const event::Switched& e);
@@ -120,6 +125,7 @@ class Auditor {
   void on_command(const command::ScoreReference& c);
   void on_command(const command::Judge& c);
   void on_command(const command::Train& c);
+  void on_command(const command::Prepare& c);
   void on_command(const command::Release& c);
   void on_command(const command::Launch& c) { forget(c.actor); }
   void on_command(const command::Discard& c) { forget(c.actor); }
@@ -136,8 +142,16 @@ class Auditor {
   std::optional<std::uint64_t> bound() const;
   bool takes_turns(ActorId actor) const { return config_.actors.at(actor.value()).takes_turns; }
   void check_filtered(GroupId id, const GroupState& group);
-  /// An engine that takes turns holds weights.
+  /// An engine that takes turns holds weights on cards that the trainer or a reference has.
   bool shared_cards_hold_engines() const;
+  /// The trainer or a reference has this engine's cards, or would have them.
+  bool is_of_share(std::uint32_t engine) const {
+    return !state_.share || state_.share->contains(engine);
+  }
+  void take_share(const std::vector<ActorId>& cards_of);
+  bool is_whole(const ResponseState& r) const {
+    return r.generated && r.judged && (r.scored || !config_.has_reference());
+  }
   static AuditedBatch::Group certified(std::uint64_t id, const GroupState& group);
   static void weigh(GroupState& group);
   std::uint64_t group_of(std::uint64_t response) const;

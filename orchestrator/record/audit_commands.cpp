@@ -14,9 +14,26 @@ void Auditor::forget(ActorId actor) {
   std::erase_if(state_.leases, [&](const auto& l) { return l.second.actor == actor.value(); });
 }
 
+void Auditor::take_share(const std::vector<ActorId>& cards_of) {
+  state_.share.reset();
+  if (cards_of.empty())
+    return;
+  state_.share.emplace();
+  for (const ActorId engine : cards_of) {
+    state_.share->insert(engine.value());
+    if (!takes_turns(engine))
+      violation(fmt::format("the cards of {}, which are its own, are given to others", engine));
+  }
+  if (config_.switching == Switching::OneByOne &&
+      std::ranges::find(config_.shares, std::ssize(cards_of)) == config_.shares.end())
+    violation(fmt::format("a share of {} engines, for which there is no layout", cards_of.size()));
+}
+
 /// Shared cards belong to one role at a time.
 void Auditor::on_command(const command::Switch& c) {
   using A = actors::SwitchAction;
+  if (c.action == A::OnloadOptimizer || c.action == A::OnloadReference)
+    take_share(c.cards_of);
   if (c.action == A::OnloadOptimizer) {
     state_.trainer_parked = false;
     if (shared_cards_hold_engines() || !state_.visiting.empty())
@@ -29,12 +46,13 @@ void Auditor::on_command(const command::Switch& c) {
       violation("a reference comes to cards that others still hold");
     state_.visiting.insert(c.actor.value());
   }
-  if (c.action == A::AllocateKv && takes_turns(c.actor) && !state_.trainer_parked)
+  if (c.action == A::AllocateKv && takes_turns(c.actor) && is_of_share(c.actor.value()) &&
+      !state_.trainer_parked)
     violation("a KV cache is allocated beside the optimizer");
 }
 
 void Auditor::on_command(const command::Dispatch& c) {
-  if (takes_turns(c.actor) && !state_.trainer_parked)
+  if (takes_turns(c.actor) && is_of_share(c.actor.value()) && !state_.trainer_parked)
     violation(fmt::format("group {} is dispatched to cards that train", c.group));
   const auto engine = state_.engine_version.find(c.actor.value());
   if (engine == state_.engine_version.end() || engine->second != c.version.value()) {
@@ -96,14 +114,43 @@ void Auditor::on_command(const command::Train& c) {
       if (r.failed)
         continue;
       ++expected;
-      const bool whole = r.generated && r.judged && (r.scored || !config_.has_reference());
-      if (!whole || !sent.contains(id)) {
+      if (!is_whole(r) || !sent.contains(id)) {
         violation(fmt::format("response {} is trained on before it is complete", id));
       }
     }
   }
   if (expected != sent.size())
     violation("an update holds responses of other groups");
+  for (const auto& [id, group] : state_.outstanding) {
+    if (group.promised && group.in_update != c.lease.value())
+      violation(fmt::format("group {} was promised to an update that leaves it out", id));
+  }
+  grant(c.actor, c.lease, c.responses);
+}
+
+void Auditor::on_command(const command::Prepare& c) {
+  if (state_.trainer_parked || shared_cards_hold_engines() || !state_.visiting.empty())
+    violation("gradients on cards that others still hold");
+  if (c.step.value() != state_.version)
+    violation("gradients of another version");
+  std::set<std::uint64_t> sent;
+  for (const ResponseId r : c.responses)
+    sent.insert(r.value());
+  std::set<std::uint64_t> groups;
+  for (const std::uint64_t r : sent)
+    groups.insert(group_of(r));
+  for (const std::uint64_t id : groups) {
+    const auto it = state_.outstanding.find(id);
+    if (it == state_.outstanding.end() || it->second.in_update != 0 || it->second.promised) {
+      violation(fmt::format("group {} is prepared twice or was never dispatched", id));
+      continue;
+    }
+    it->second.promised = true;
+    for (const auto& [response, r] : it->second.responses) {
+      if (!r.failed && (!is_whole(r) || !sent.contains(response)))
+        violation(fmt::format("response {} is prepared before it is complete", response));
+    }
+  }
   grant(c.actor, c.lease, c.responses);
 }
 
@@ -116,7 +163,7 @@ void Auditor::on_command(const command::Release& c) {
   }
   if (it == state_.outstanding.end())
     return violation("a group is released that is not there");
-  if (it->second.in_update != 0)
+  if (it->second.in_update != 0 || it->second.promised)
     violation("a group is dropped while it is being trained");
   if (c.outcome == Outcome::Filtered)
     check_filtered(c.group, it->second);

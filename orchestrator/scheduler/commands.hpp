@@ -132,6 +132,22 @@ void describe(V& v, Train& c) {
   v.field(4, "responses", c.responses);
 }
 
+/// Compute the gradients of these groups for the next update, which will hold them.
+struct Prepare {
+  static constexpr std::string_view kName = "prepare";
+  ActorId actor;
+  LeaseId lease;
+  PolicyVersion step;
+  std::vector<ResponseId> responses;
+};
+template <class V>
+void describe(V& v, Prepare& c) {
+  v.field(1, "actor", c.actor);
+  v.field(2, "lease", c.lease);
+  v.field(3, "step", c.step);
+  v.field(4, "responses", c.responses);
+}
+
 struct StageWeights {
   static constexpr std::string_view kName = "stage_weights";
   ActorId actor;
@@ -158,11 +174,15 @@ struct Switch {
   static constexpr std::string_view kName = "switch";
   ActorId actor;
   actors::SwitchAction action = actors::SwitchAction::Interrupt;
+  /// Onloading where cards switch one by one: the engines whose cards the actor has from now on;
+  /// empty: all of its own.
+  std::vector<ActorId> cards_of{};
 };
 template <class V>
 void describe(V& v, Switch& c) {
   v.field(1, "actor", c.actor);
   v.field(2, "action", c.action);
+  v.field(3, "cards_of", c.cards_of);
 }
 
 /// Save trainer and orchestrator state; answered by CheckpointSaved.
@@ -247,7 +267,8 @@ using Command = std::variant<command::Launch,
                              command::Rollback,
                              command::Finish,
                              command::Withdraw,
-                             command::Discard>;
+                             command::Discard,
+                             command::Prepare>;
 using Commands = std::vector<Command>;
 
 }  // namespace orchestrator

@@ -142,6 +142,18 @@ void describe(V& v, Trained& e) {
   v.field(5, "metrics", e.metrics);
 }
 
+/// The gradients of a Prepare are there.
+struct Prepared {
+  static constexpr std::string_view kName = "prepared";
+  ActorId actor;
+  LeaseId lease;
+};
+template <class V>
+void describe(V& v, Prepared& e) {
+  v.field(1, "actor", e.actor);
+  v.field(2, "lease", e.lease);
+}
+
 struct WeightsStaged {
   static constexpr std::string_view kName = "weights_staged";
   ActorId actor;
@@ -252,6 +264,7 @@ using Event = std::variant<event::Started,
                            event::Activity,
                            event::DeadlineReached,
                            event::StopRequested,
-                           event::Aborted>;
+                           event::Aborted,
+                           event::Prepared>;
 
 }  // namespace temper::orchestrator

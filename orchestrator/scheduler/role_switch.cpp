@@ -13,27 +13,17 @@ bool every(const Fleet& fleet, const std::vector<ActorId>& actors, P&& holds) {
   });
 }
 
-template <class P>
-bool every_reference(const Fleet& fleet, P&& holds) {
-  return every(fleet, fleet.turning_references(), std::forward<P>(holds));
-}
-
-template <class P>
-bool every_engine(const Fleet& fleet, P&& holds) {
-  return every(fleet, fleet.turning_engines(), std::forward<P>(holds));
-}
-
-bool engines_idle(const Fleet& fleet) {
-  return every_engine(fleet, [](const ActorState& s) { return !s.switching; });
-}
-
 }  // namespace
 
-void RoleSwitch::request_training(Scoring scoring) {
-  if (phase_ != SwitchPhase::Rollout)
+void RoleSwitch::request_training(Scoring scoring, std::vector<ActorId> engines) {
+  std::erase_if(engines, [this](ActorId a) { return has_left(a); });
+  const bool more = phase_ == SwitchPhase::Train && !engines.empty();
+  if (phase_ != SwitchPhase::Rollout && !more)
     return;
   phase_ = SwitchPhase::CutRoute;
-  scoring_ = scoring;
+  scoring_ = more ? Scoring::None : scoring;
+  first_new_ = leaving_.size();
+  leaving_.insert(leaving_.end(), engines.begin(), engines.end());
 }
 
 void RoleSwitch::request_rollout() {
@@ -67,6 +57,10 @@ bool RoleSwitch::step(const Fleet& fleet, PolicyVersion published) {
     phase_ = to;
     return true;
   };
+  const auto every_engine = [&](auto&& holds) { return every(fleet, leaving_, holds); };
+  const auto engines_idle = [&] {
+    return every_engine([](const ActorState& s) { return !s.switching; });
+  };
   const bool scores = scoring_ == Scoring::Needed;
   switch (phase_) {
     case SwitchPhase::Separate:
@@ -78,29 +72,27 @@ bool RoleSwitch::step(const Fleet& fleet, PolicyVersion published) {
     case SwitchPhase::OffloadOptimizer:
       return !trainer.switching && go(scores ? SwitchPhase::OnloadReference : SwitchPhase::Reshard);
     case SwitchPhase::Reshard:
-      return every_engine(fleet,
-                          [&](const ActorState& s) {
-                            return s.version == published || (s.staged && s.staging == published);
-                          }) &&
+      return every_engine([&](const ActorState& s) {
+               return s.version == published || (s.staged && s.staging == published);
+             }) &&
              go(SwitchPhase::Bind);
     case SwitchPhase::Bind:
-      return every_engine(fleet, [&](const ActorState& s) { return s.version == published; }) &&
+      return every_engine([&](const ActorState& s) { return s.version == published; }) &&
              go(SwitchPhase::KvAlloc);
     case SwitchPhase::KvAlloc:
-      return engines_idle(fleet) &&
-             every_engine(fleet, [](const ActorState& s) { return s.has_kv || !s.version; }) &&
-             go(SwitchPhase::Rollout);
+      return engines_idle() &&
+             every_engine([](const ActorState& s) { return s.has_kv || !s.version; }) &&
+             go(SwitchPhase::Rollout) && nobody_has_left();
     case SwitchPhase::CutRoute:
       // An engine that is still being given weights or memory finishes that first.
-      return engines_idle(fleet) &&
-             every_engine(fleet, [](const ActorState& s) { return !s.staging; }) &&
+      return engines_idle() && every_engine([](const ActorState& s) { return !s.staging; }) &&
              go(SwitchPhase::Interrupt);
     case SwitchPhase::Interrupt:
-      return engines_idle(fleet) && go(SwitchPhase::FreeKv);
+      return engines_idle() && go(SwitchPhase::FreeKv);
     case SwitchPhase::FreeKv:
-      return engines_idle(fleet) && go(SwitchPhase::OffloadWeights);
+      return engines_idle() && go(SwitchPhase::OffloadWeights);
     case SwitchPhase::OffloadWeights:
-      return engines_idle(fleet) && go(scores ? SwitchPhase::OnloadReference : SwitchPhase::Onload);
+      return engines_idle() && go(scores ? SwitchPhase::OnloadReference : SwitchPhase::Onload);
     case SwitchPhase::OnloadReference:
       return every_reference(fleet,
                              [](const ActorState& s) { return s.onboard && !s.switching; }) &&

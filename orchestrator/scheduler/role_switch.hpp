@@ -23,11 +23,19 @@
 //  15. Onload           -> Train             optimizer is back on the card
 //  16. Onload (refused) -> OffloadOptimizer  rollback: back to Rollout by 3 to 6, at most
 //                                            kMaxRefusals times in a row
+//  17. Train            -> CutRoute          more engines give up their cards; the trainer stays on
+//                                            those it has and spreads to all of them by 15
+// Who leaves. A turn concerns the engines that it was asked for (leaving()): all that take turns,
+// or some of them (placement.switching: one_by_one, card_shares.hpp). The states above are theirs,
+// "every engine" is each of them, and trainer and references work on their cards alone; the others
+// are in Rollout all the while. In Rollout nobody has left. At the start all have.
 // Every action has a deadline; an actor that misses it, or dies, is replaced and joins by 4 to 6,
 // a reference in 12 or 13. References that take turns start on the host.
 #pragma once
 
 #include "orchestrator/scheduler/fleet.hpp"
+
+#include <algorithm>
 
 namespace temper {
 namespace orchestrator {
@@ -57,7 +65,8 @@ class RoleSwitch {
 
   RoleSwitch() = default;
   explicit RoleSwitch(const Fleet& fleet)
-      : phase_(fleet.takes_turns() ? SwitchPhase::Train : SwitchPhase::Separate) {}
+      : phase_(fleet.takes_turns() ? SwitchPhase::Train : SwitchPhase::Separate),
+        leaving_(fleet.turning_engines()) {}
 
   SwitchPhase phase() const { return phase_; }
   bool allows_training() const {
@@ -65,14 +74,18 @@ class RoleSwitch {
   }
 
   // --- Of the actors that take turns
-  bool allows_rollout() const { return phase_ == SwitchPhase::Rollout; }
-  bool allows_publication() const {
-    return phase_ == SwitchPhase::Rollout || phase_ == SwitchPhase::Reshard ||
-           phase_ == SwitchPhase::Bind;
+  /// Whose cards are others', or on the way.
+  const std::vector<ActorId>& leaving() const { return leaving_; }
+  bool has_left(ActorId engine) const {
+    return std::find(leaving_.begin(), leaving_.end(), engine) != leaving_.end();
+  }
+  bool allows_rollout(ActorId engine) const { return !has_left(engine); }
+  bool allows_publication(ActorId engine) const {
+    return !has_left(engine) || phase_ == SwitchPhase::Reshard || phase_ == SwitchPhase::Bind;
   }
   /// Engines at the published version may get their KV cache.
-  bool allows_kv() const {
-    return phase_ == SwitchPhase::Rollout || phase_ == SwitchPhase::KvAlloc;
+  bool allows_kv(ActorId engine) const {
+    return !has_left(engine) || phase_ == SwitchPhase::KvAlloc;
   }
   /// References may bring their weights to the cards.
   bool allows_reference() const {
@@ -83,9 +96,10 @@ class RoleSwitch {
            phase_ != SwitchPhase::Rollout && phase_ != SwitchPhase::Score;
   }
 
-  /// From Rollout. `scoring`: there is something to score on the way.
+  /// From Rollout: these engines give up their cards. `scoring`: there is something to score on the
+  /// way. From Train: these besides those that have.
   enum class Scoring { None, Needed };
-  void request_training(Scoring scoring);
+  void request_training(Scoring scoring, std::vector<ActorId> engines);
   /// From Train.
   void request_rollout();
   void request_scoring();
@@ -110,6 +124,11 @@ class RoleSwitch {
   void onload_refused(std::string why);
 
  private:
+  bool nobody_has_left() {
+    leaving_.clear();
+    first_new_ = 0;
+    return true;
+  }
   /// Takes one transition if its condition holds.
   bool step(const Fleet& fleet, PolicyVersion published);
   /// The action that the phase just entered asks of its actors.
@@ -125,13 +144,22 @@ class RoleSwitch {
       return;
     }
     const bool references = *action == A::OffloadReference;
-    for (const ActorId a : references ? fleet.turning_references() : fleet.turning_engines()) {
-      if (fleet.state(a).ready())
+    for (const ActorId a : references ? fleet.turning_references() : leaving_) {
+      if (fleet.state(a).ready() && (references || leaves_now(a)))
         issue(a, *action);
     }
   }
 
+  /// It is not one that had left before this turn was asked for.
+  bool leaves_now(ActorId engine) const {
+    return std::find(leaving_.begin() + static_cast<std::ptrdiff_t>(first_new_),
+                     leaving_.end(),
+                     engine) != leaving_.end();
+  }
+
   SwitchPhase phase_ = SwitchPhase::Separate;
+  std::vector<ActorId> leaving_;
+  std::size_t first_new_ = 0;  ///< In leaving_; those before had left when the turn was asked for.
   Scoring scoring_ = Scoring::None;  ///< The next turn is scoring.
   bool refused_ = false;
   std::int32_t refusals_ = 0;

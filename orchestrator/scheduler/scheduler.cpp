@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace temper::orchestrator {
 
@@ -46,6 +47,7 @@ Commands Scheduler::on(const Event& event, Time now) {
     checkpoint_or_end();
     drive_switch();
     train();
+    prepare();
     publish_weights();
     dispatch();
     drive_switch();
@@ -62,9 +64,12 @@ std::optional<Time> Scheduler::next_deadline() const {
   if (finished_)
     return std::nullopt;
   std::optional<Time> earliest;
-  for (const auto& t :
-       {fleet_.next_deadline(), stored_.queue.next_deadline(), saving_, drain_deadline_}) {
-    if (t)
+  for (const auto& t : {fleet_.next_deadline(),
+                        stored_.queue.next_deadline(),
+                        saving_,
+                        drain_deadline_,
+                        held_until_}) {
+    if (t && *t != Time::max())
       earliest = earliest ? std::min(*earliest, *t) : *t;
   }
   return earliest;
@@ -107,6 +112,8 @@ void Scheduler::handle(const event::Started& e) {
 void Scheduler::handle(const event::Resumed& e) {
   rollbacks_ = e.rollbacks;
   training_.reset();
+  prepared_.clear();
+  preparing_.reset();
   saving_.reset();
   drain_deadline_.reset();
   stop_requested_ = false;
@@ -188,6 +195,7 @@ void Scheduler::handle(const event::ReferenceScored& e) {
     if (!stored_.queue.holds(e.lease, r))
       continue;
     stored_.queue.commit(e.lease, r, Field::ReferenceLogprobs);
+    note_trainable(stored_.queue.group_of(r));
   }
 }
 
@@ -206,6 +214,7 @@ void Scheduler::handle(const event::Judged& e) {
       settle_failures(stored_.queue.group_of(responses[i]), e.failure);
     } else {
       stored_.queue.commit_reward(e.lease, responses[i], e.items[i].reward);
+      note_trainable(stored_.queue.group_of(responses[i]));
       filter(stored_.queue.group_of(responses[i]));
     }
   }
@@ -259,6 +268,7 @@ void Scheduler::release(GroupId group, Outcome outcome, std::string reason) {
       withdrawn_.erase(r);
     }
   }
+  just_in_time_.leaves(group);
   using Left = OutstandingGroups::Left;
   stored_.standing.remove(g.age_from(),
                           outcome == Outcome::Trained ? Left::Trained : Left::GivenUp);
@@ -270,15 +280,16 @@ void Scheduler::handle(const event::Trained& e) {
   if (!training_ || e.lease != *training_)
     return;
   training_.reset();
-  const std::vector<ResponseId> responses = stored_.queue.find(e.lease)->responses;
-  std::vector<GroupId> groups;
-  for (const ResponseId r : responses) {
-    const GroupId g = stored_.queue.group_of(r);
-    if (groups.empty() || groups.back() != g)
-      groups.push_back(g);
+  just_in_time_.update_ends(now_);
+  const std::vector<GroupId> groups = std::exchange(batch_, {});
+  prepared_.push_back(e.lease);
+  for (const LeaseId lease : std::exchange(prepared_, {})) {
+    const Lease* held = stored_.queue.find(lease);
+    const std::vector<ResponseId> responses =
+        held == nullptr ? std::vector<ResponseId>{} : held->responses;
+    for (const ResponseId r : responses)
+      stored_.queue.commit(lease, r);
   }
-  for (const ResponseId r : responses)
-    stored_.queue.commit(e.lease, r);
   stored_.progress.version = next(stored_.progress.version);
   stored_.progress.groups_trained += groups.size();
   stored_.filtered_since_update = stored_.failed_since_update = 0;

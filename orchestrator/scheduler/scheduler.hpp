@@ -10,9 +10,11 @@
 #pragma once
 
 #include "actors/protocol/permissions.hpp"
+#include "orchestrator/scheduler/card_shares.hpp"
 #include "orchestrator/scheduler/commands.hpp"
 #include "orchestrator/scheduler/events.hpp"
 #include "orchestrator/scheduler/fleet.hpp"
+#include "orchestrator/scheduler/just_in_time.hpp"
 #include "orchestrator/scheduler/lending.hpp"
 #include "orchestrator/scheduler/length_forecast.hpp"
 #include "orchestrator/scheduler/queue/dist_queue.hpp"
@@ -86,6 +88,7 @@ class Scheduler {
   void handle(const event::ReferenceScored& e);
   void handle(const event::Judged& e);
   void handle(const event::Trained& e);
+  void handle(const event::Prepared& e);
   void handle(const event::WeightsStaged& e);
   void handle(const event::WeightsCommitted& e);
   void handle(const event::Switched& e);
@@ -125,6 +128,7 @@ class Scheduler {
   std::optional<Lie> lie_in(const event::ReferenceScored& e) const;
   std::optional<Lie> lie_in(const event::Judged& e) const;
   std::optional<Lie> lie_in(const event::Trained& e) const;
+  std::optional<Lie> lie_in(const event::Prepared& e) const;
   std::optional<Lie> lie_in(const event::WeightsStaged& e) const;
   std::optional<Lie> lie_in(const event::WeightsCommitted& e) const;
   std::optional<Lie> lie_in(const event::Switched& e) const;
@@ -136,6 +140,9 @@ class Scheduler {
   void expire();
   void publish_weights();
   void train();
+  void prepare();
+  std::int64_t least_to_prepare() const;
+  void note_trainable(GroupId group);
   void dispatch();
   bool dispatch_returned();
   bool dispatch_new();
@@ -147,6 +154,7 @@ class Scheduler {
   // scheduler_turns.cpp
   void drive_switch();
   void change_turns();
+  void score_turn();
   void advance_switch();
   bool rollout_is_due() const;
   bool training_is_due() const;
@@ -154,6 +162,18 @@ class Scheduler {
   void spread_load();
   void call_references();
   bool rollout_has_run_dry() const;
+
+  // scheduler_shares.cpp: engines that give up their cards one by one
+  bool one_by_one() const { return config_.switching == Switching::OneByOne; }
+  void change_shares();
+  std::vector<ActorId> who_leaves(std::int32_t share) const;
+  std::int32_t share_due() const;
+  bool spreads() const;
+  bool scores_before_more() const;
+  bool nobody_generates() const;
+  std::int64_t responses_to_generate() const;
+  std::int64_t may_promise_once_scored() const;
+  void refresh(ActorId engine);
 
   // scheduler_stragglers.cpp
   std::int64_t even_share() const;
@@ -175,7 +195,9 @@ class Scheduler {
   bool waits_for_scores() const;
   /// Whether a batch could be trained once they have.
   bool scoring_makes_a_batch() const;
-  std::optional<ActorId> engine_for(std::size_t responses, PolicyVersion at_least) const;
+  enum class Work { New, Returned };
+  std::optional<ActorId> engine_for(Work work, std::size_t responses, PolicyVersion at_least) const;
+  bool may_wait();
   bool wants_groups() const;
   bool can_admit() const;
   std::uint64_t groups_still_needed() const;
@@ -191,11 +213,18 @@ class Scheduler {
   RoleSwitch switch_;
   Lending lending_;
   LengthForecast forecast_;
+  JustInTime just_in_time_;
+  CardShares shares_;
+  std::optional<Time>
+      held_until_;  ///< just_in_time: a group that the rule admits waits until then.
   std::set<ResponseId> withdrawn_;  ///< Asked back from their engines, not here yet.
   Time now_{};
 
-  std::optional<LeaseId> training_;     ///< The update under way.
-  std::optional<Time> saving_;          ///< A checkpoint under way: its deadline.
+  std::optional<LeaseId> training_;   ///< The update under way.
+  std::vector<GroupId> batch_;        ///< Its groups.
+  std::vector<LeaseId> prepared_;     ///< Groups of the next update whose gradients were asked for.
+  std::optional<LeaseId> preparing_;  ///< The last of them, while they are computed.
+  std::optional<Time> saving_;        ///< A checkpoint under way: its deadline.
   std::optional<PolicyVersion> saved_;  ///< Version of the last checkpoint.
   std::optional<Time> drain_deadline_;
   bool stop_requested_ = false;

@@ -211,18 +211,19 @@ std::optional<Lie> Scheduler::lie_in(const event::Trained& e) const {
         fmt::format(
             "the update of version {} would make version {}", stored_.progress.version, e.version)};
   }
-  std::vector<GroupId> sent;
-  for (const ResponseId r : stored_.queue.find(e.lease)->responses)
-    sent.push_back(stored_.queue.group_of(r));
+  std::vector<GroupId> sent = batch_;
   std::vector<GroupId> seen = e.groups;
   std::ranges::sort(sent);
-  sent.erase(std::unique(sent.begin(), sent.end()), sent.end());
   std::ranges::sort(seen);
   if (seen != sent)
     return Lie{Claim::GroupsOfTheBatch, "it trained other groups than those of the batch"};
   if (!is_count(e.metrics.tokens) || e.metrics.micro_batches < 0)
     return Lie{Claim::NothingNegative, "an update of a negative size"};
   return std::nullopt;
+}
+
+std::optional<Lie> Scheduler::lie_in(const event::Prepared& e) const {
+  return lie_about_lease(e.lease, e.actor, Task::Train);
 }
 
 std::optional<Lie> Scheduler::lie_in(const event::WeightsStaged& e) const {

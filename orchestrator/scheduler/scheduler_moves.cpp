@@ -46,18 +46,20 @@ void Scheduler::publish_weights() {
     const bool turns = fleet_.spec(id).takes_turns;
     if (a.staging && a.staged && !a.committing) {
       // In a role switch all engines stage before any commits; else each for itself.
-      if (turns && switch_.phase() == SwitchPhase::Reshard)
+      if (turns && switch_.phase() == SwitchPhase::Reshard && switch_.has_left(id))
         continue;
       a.committing = true;
       a.weights_deadline = now_ + config_.deadlines.weights;
       emit(command::CommitWeights{id, *a.staging});
-    } else if (!a.staging && a.version != published && (!turns || switch_.allows_publication())) {
+    } else if (!a.staging && a.version != published && one_by_one() && turns && a.version) {
+      refresh(id);
+    } else if (!a.staging && a.version != published && (!turns || switch_.allows_publication(id))) {
       a.staging = published;
       a.staged = false;
       a.weights_deadline = now_ + config_.deadlines.weights;
       emit(command::StageWeights{id, published});
     } else if (!a.staging && !a.has_kv && a.version == published &&
-               (!turns || switch_.allows_kv())) {
+               (!turns || switch_.allows_kv(id))) {
       a.switching = actors::SwitchAction::AllocateKv;
       a.switch_deadline = now_ + config_.deadlines.switching;
       emit(command::Switch{id, actors::SwitchAction::AllocateKv});
@@ -66,7 +68,7 @@ void Scheduler::publish_weights() {
 }
 
 void Scheduler::checkpoint_or_end() {
-  if (finished_ || training_ || saving_ || !fleet_.state(fleet_.trainer()).ready())
+  if (finished_ || training_ || preparing_ || saving_ || !fleet_.state(fleet_.trainer()).ready())
     return;
   if (fleet_.state(fleet_.trainer()).switching)
     return;
@@ -85,29 +87,43 @@ void Scheduler::checkpoint_or_end() {
 }
 
 void Scheduler::train() {
-  if (finished_ || training_ || saving_ || draining() || !switch_.allows_training())
+  if (finished_ || training_ || preparing_ || saving_ || draining() || !switch_.allows_training())
     return;
   const ActorId trainer = fleet_.trainer();
-  if (!fleet_.state(trainer).ready())
+  if (!fleet_.state(trainer).ready() || fleet_.state(trainer).switching)
     return;
-  const auto batch = select_batch();
-  if (!batch)
+  const auto rest = select_batch();
+  if (!rest)
     return;
   command::Train command;
   command.actor = trainer;
   command.certificate.step = stored_.progress.version;
   command.certificate.bound =
       policy_->guarantee(stored_.standing).value_or(std::numeric_limits<std::uint64_t>::max());
-  for (const GroupId g : *batch) {
+  for (const LeaseId lease : prepared_) {
+    for (const ResponseId r : stored_.queue.find(lease)->responses) {
+      if (const GroupId g = stored_.queue.group_of(r); batch_.empty() || batch_.back() != g)
+        batch_.push_back(g);
+    }
+  }
+  std::vector<ResponseId> leased;
+  for (const GroupId g : *rest) {
+    batch_.push_back(g);
+    ++stored_.standing.in_training[stored_.queue.group(g)->age_from()];
+    std::ranges::copy(stored_.queue.live_responses(g), std::back_inserter(leased));
+  }
+  std::ranges::sort(
+      batch_, {}, [this](GroupId g) { return std::pair(stored_.queue.group(g)->age_from(), g); });
+  for (const GroupId g : batch_) {
     const Group& group = *stored_.queue.group(g);
     command.certificate.groups.push_back({g, group.dispatched, group.counted_from});
-    ++stored_.standing.in_training[group.age_from()];
-    for (const ResponseId r : stored_.queue.live_responses(g))
-      command.responses.push_back(r);
+    std::ranges::copy(stored_.queue.live_responses(g), std::back_inserter(command.responses));
   }
+  stored_.standing.updating = true;
   command.lease =
-      stored_.queue.lease(Task::Train, trainer, command.responses, now_ + config_.deadlines.train);
+      stored_.queue.lease(Task::Train, trainer, std::move(leased), now_ + config_.deadlines.train);
   training_ = command.lease;
+  just_in_time_.update_begins(now_);
   emit(std::move(command));
 }
 
@@ -125,6 +141,7 @@ bool Scheduler::scoring_makes_a_batch() const {
 }
 
 void Scheduler::dispatch() {
+  held_until_.reset();
   if (finished_ || draining())
     return;
   while (dispatch_returned()) {
@@ -150,7 +167,7 @@ bool Scheduler::dispatch_returned() {
     if (const auto& segments = stored_.queue.row(r)->segments; !segments.empty())
       newest = std::max(newest, segments.back().version);
   }
-  const auto engine = engine_for(responses.size(), newest);
+  const auto engine = engine_for(Work::Returned, responses.size(), newest);
   if (!engine)
     return false;
   send(*engine, group, std::move(responses));
@@ -160,18 +177,35 @@ bool Scheduler::dispatch_returned() {
 bool Scheduler::dispatch_new() {
   if (!wants_groups())
     return false;
-  const auto engine =
-      engine_for(static_cast<std::size_t>(config_.responses_per_group), PolicyVersion(0));
+  const auto engine = engine_for(
+      Work::New, static_cast<std::size_t>(config_.responses_per_group), PolicyVersion(0));
   if (!engine)
     return false;
   const PolicyVersion version = *fleet_.state(*engine).version;
-  if (!policy_->admits(version, stored_.queue, stored_.standing))
+  if (!policy_->admits(version, stored_.queue, stored_.standing) || may_wait())
     return false;
   const GroupId group(stored_.next_group++);
   ++stored_.progress.groups_dispatched;
   stored_.queue.add_group(group, version);
   stored_.standing.add(version);
+  just_in_time_.dispatched(group, now_);
   send(*engine, group, stored_.queue.live_responses(group));
+  return true;
+}
+
+/// Whether the trainer does not need one more group yet; asks again when it does.
+bool Scheduler::may_wait() {
+  if (config_.admission != Admission::JustInTime || (fleet_.takes_turns() && !fleet_.lends()))
+    return false;
+  const OutstandingGroups& s = stored_.standing;
+  // Those of the update under way are a batch; what is promised to the next one is ahead.
+  const std::int64_t ahead =
+      static_cast<std::int64_t>(s.outstanding_groups()) - (s.updating ? s.batch : 0);
+  const auto due = just_in_time_.due(ahead, now_);
+  if (!due || *due <= now_)
+    return false;
+  just_in_time_.held_back();
+  held_until_ = *due;
   return true;
 }
 
@@ -190,7 +224,9 @@ void Scheduler::send(ActorId engine, GroupId group, std::vector<ResponseId> resp
 
 /// The emptiest engine that has room; newest weights first, so that no deadline is nearer than
 /// needed.
-std::optional<ActorId> Scheduler::engine_for(std::size_t responses, PolicyVersion at_least) const {
+std::optional<ActorId> Scheduler::engine_for(Work work,
+                                             std::size_t responses,
+                                             PolicyVersion at_least) const {
   std::optional<ActorId> best;
   const std::int64_t most =
       config_.stragglers.even_load ? even_share() : std::numeric_limits<std::int64_t>::max();
@@ -198,8 +234,9 @@ std::optional<ActorId> Scheduler::engine_for(std::size_t responses, PolicyVersio
     const ActorState& a = fleet_.state(id);
     if (!a.ready() || !a.has_kv || a.switching || !a.version || *a.version < at_least)
       continue;
-    if (fleet_.spec(id).takes_turns &&
-        (!switch_.allows_rollout() || *a.version != stored_.progress.version))
+    const bool current = *a.version == stored_.progress.version;
+    const bool any_will_do = one_by_one() && work == Work::Returned;
+    if (fleet_.spec(id).takes_turns && (!switch_.allows_rollout(id) || !(current || any_will_do)))
       continue;
     const std::int32_t busy = stored_.queue.load(id).responses;
     if (busy >= most)

@@ -35,6 +35,12 @@ void Scheduler::launch_all() {
                      lent,
                      std::int64_t{config_.groups_per_update} * config_.responses_per_group);
   forecast_ = LengthForecast();
+  just_in_time_ = JustInTime(config_.groups_per_update);
+  held_until_.reset();
+  std::int64_t slots = 1;
+  for (const ActorId id : fleet_.turning_engines())
+    slots = std::max<std::int64_t>(slots, fleet_.spec(id).concurrency);
+  shares_ = CardShares(config_.shares, config_.crowding, slots);
   withdrawn_.clear();
   for (std::uint32_t i = 0; i < fleet_.size(); ++i) {
     ActorState& a = fleet_.state(ActorId(i));

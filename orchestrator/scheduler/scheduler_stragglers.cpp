@@ -3,6 +3,7 @@
 #include "orchestrator/scheduler/scheduler.hpp"
 
 #include <algorithm>
+#include <limits>
 
 namespace temper::orchestrator {
 namespace {
@@ -23,8 +24,10 @@ std::int64_t Scheduler::even_share() const {
   std::int64_t engines = 0;
   auto load = static_cast<std::int64_t>(stored_.queue.ready(Task::Generate).size());
   for (const ActorId id : fleet_.rollouts()) {
-    if (!fleet_.state(id).ready() || (fleet_.spec(id).takes_turns && !switch_.allows_rollout()))
+    if (!fleet_.state(id).ready() || (fleet_.spec(id).takes_turns && !switch_.allows_rollout(id)))
       continue;
+    if (one_by_one() && fleet_.state(id).version != stored_.progress.version)
+      continue;  // it takes nothing new
     ++engines;
     load += stored_.queue.load(id).responses;
   }
@@ -35,7 +38,9 @@ std::int64_t Scheduler::even_share() const {
   if (const auto batch = static_cast<std::uint64_t>(s.batch); !config_.stragglers.dispatch_ahead)
     groups = std::min(groups, batch - std::min(batch, s.since_step));
   load += static_cast<std::int64_t>(groups) * config_.responses_per_group;
-  return engines == 0 ? 0 : (load + engines - 1) / engines;
+  if (engines == 0)  // what is handed back may go to engines with older weights
+    return one_by_one() ? std::numeric_limits<std::int64_t>::max() : 0;
+  return (load + engines - 1) / engines;
 }
 
 /// Groups of this v0 and older are what the next update waits for; none: it has what it needs, or
@@ -64,7 +69,7 @@ void Scheduler::migrate() {
   std::optional<ActorId> full, empty;
   for (const ActorId id : fleet_.rollouts()) {
     const ActorState& a = fleet_.state(id);
-    const bool away = fleet_.spec(id).takes_turns && !switch_.allows_rollout();
+    const bool away = fleet_.spec(id).takes_turns && !switch_.allows_rollout(id);
     if (!a.ready() || !a.has_kv || a.switching || away || a.version != stored_.progress.version)
       continue;
     const std::int32_t load = stored_.queue.load(id).responses;

@@ -9,7 +9,7 @@ void Scheduler::drive_switch() {
   if (finished_)
     return;
   if (!draining())
-    change_turns();
+    one_by_one() ? change_shares() : change_turns();
   advance_switch();
 }
 
@@ -18,7 +18,7 @@ void Scheduler::change_turns() {
   using Scoring = RoleSwitch::Scoring;
   switch (switch_.phase()) {
     case SwitchPhase::Train:
-      if (training_ || saving_ || select_batch())
+      if (training_ || saving_ || !prepared_.empty() || select_batch())
         return;
       if (scoring_makes_a_batch())
         return switch_.request_scoring();
@@ -30,19 +30,22 @@ void Scheduler::change_turns() {
       if (!training_is_due())
         return;
       lending_.recalled(now_);
-      return switch_.request_training(waits_for_scores() ? Scoring::Needed : Scoring::None);
+      return switch_.request_training(waits_for_scores() ? Scoring::Needed : Scoring::None,
+                                      fleet_.turning_engines());
     }
-    case SwitchPhase::Score: {
-      const auto& references = fleet_.turning_references();
-      const bool busy = std::ranges::any_of(
-          references, [this](ActorId a) { return stored_.queue.load(a).leases > 0; });
-      if (!busy && stored_.queue.ready(Task::Reference).empty())
-        switch_.scored();
-      return;
-    }
+    case SwitchPhase::Score:
+      return score_turn();
     default:
       return;
   }
+}
+
+/// It ends when nothing is left to score.
+void Scheduler::score_turn() {
+  const bool busy = std::ranges::any_of(
+      fleet_.turning_references(), [this](ActorId a) { return stored_.queue.load(a).leases > 0; });
+  if (!busy && stored_.queue.ready(Task::Reference).empty())
+    switch_.scored();
 }
 
 void Scheduler::advance_switch() {
@@ -51,7 +54,9 @@ void Scheduler::advance_switch() {
       fleet_, stored_.progress.version, [this](ActorId a, actors::SwitchAction action) {
         fleet_.state(a).switching = action;
         fleet_.state(a).switch_deadline = now_ + config_.deadlines.switching;
-        emit(command::Switch{a, action});
+        const bool onloads = action == actors::SwitchAction::OnloadOptimizer;
+        emit(command::Switch{
+            a, action, one_by_one() && onloads ? switch_.leaving() : std::vector<ActorId>{}});
       });
   if (!status)
     return finish(Ending::Failed, status.error().context);
@@ -124,7 +129,9 @@ void Scheduler::call_references() {
       continue;
     a.switching = actors::SwitchAction::OnloadReference;
     a.switch_deadline = now_ + config_.deadlines.switching;
-    emit(command::Switch{id, actors::SwitchAction::OnloadReference});
+    emit(command::Switch{id,
+                         actors::SwitchAction::OnloadReference,
+                         one_by_one() ? switch_.leaving() : std::vector<ActorId>{}});
   }
 }
 

@@ -36,7 +36,7 @@ command::Waiting Scheduler::wait_of(ActorId id) const {
     return because(S::Switch, std::string(name_of(*a.switching)));
   switch (fleet_.spec(id).role) {
     case actors::RoleKind::Trainer:
-      if (training_)
+      if (training_ || preparing_)
         return because(S::Idle, "");
       if (saving_)
         return because(S::WeightSync, "checkpoint");
@@ -49,11 +49,12 @@ command::Waiting Scheduler::wait_of(ActorId id) const {
         return because(S::Idle, "");
       if (groups_still_needed() == 0 || draining())
         return because(S::Idle, "end of run");
-      if (fleet_.spec(id).takes_turns && switch_.phase() != SwitchPhase::Rollout)
+      if (fleet_.spec(id).takes_turns && switch_.phase() != SwitchPhase::Rollout &&
+          switch_.has_left(id))
         return because(S::Switch, std::string(name_of(switch_.phase())));
       if (!a.version || a.staging)
         return because(S::WaitWeights, "weights");
-      return because(S::WaitQuota, "staleness bound");
+      return because(S::WaitQuota, held_until_ ? "the trainer is fed" : "staleness bound");
     case actors::RoleKind::Reference:
     case actors::RoleKind::Reward:
       return load.leases > 0 ? because(S::Idle, "") : because(S::WaitData, "responses");

@@ -135,6 +135,7 @@ Event changed(Event event, Random& random) {
               e.items.front() = {wrong.real(), random.chance(0.5)};
           },
           [&](event::Trained& e) { change(e, random); },
+          [&](event::Prepared& e) { wrong.id(e.lease); },
           [&](event::WeightsStaged& e) { coin ? wrong.id(e.version) : wrong.text(e.error); },
           [&](event::WeightsCommitted& e) { coin ? wrong.id(e.version) : wrong.text(e.error); },
           [&](event::CheckpointSaved& e) { coin ? wrong.id(e.version) : wrong.text(e.error); },
@@ -206,6 +207,7 @@ std::uint32_t tag_of(const Event& event) {
                  [](const event::ReferenceScored&) { return actors::ReferenceScored::kTag; },
                  [](const event::Judged&) { return actors::Judged::kTag; },
                  [](const event::Trained&) { return actors::Trained::kTag; },
+                 [](const event::Prepared&) { return actors::CountedPrepared::kTag; },
                  [](const event::WeightsStaged&) { return actors::WeightsStaged::kTag; },
                  [](const event::WeightsCommitted&) { return actors::WeightsCommitted::kTag; },
                  [](const event::Switched&) { return actors::Switched::kTag; },

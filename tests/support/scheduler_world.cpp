@@ -43,6 +43,16 @@ SchedulerConfig random_config(Random& random) {
     if (actor.role == actors::RoleKind::Reference)
       actor.takes_turns = placement == 2;
   }
+  if (placement == 1 || placement == 2) {
+    const auto turning = static_cast<std::int32_t>(engines);
+    c.switching = random.chance(0.5) ? Switching::OneByOne : Switching::Together;
+    for (std::int32_t share = 1; share <= turning; ++share) {
+      if (share == turning || random.chance(0.6))
+        c.shares.push_back(share);
+    }
+    c.crowding = 0.05 + 0.95 * random.uniform();
+  }
+  c.admission = random.chance(0.4) ? Admission::JustInTime : Admission::Eager;
   c.lending = random.chance(0.5) ? LendingPolicy::Auto : LendingPolicy::Always;
   c.return_share = random.uniform();
   for (bool* means : {&c.stragglers.even_load,
@@ -50,7 +60,8 @@ SchedulerConfig random_config(Random& random) {
                       &c.stragglers.deadline_first,
                       &c.stragglers.keep_kv,
                       &c.stragglers.predict_length,
-                      &c.stragglers.dispatch_ahead})
+                      &c.stragglers.dispatch_ahead,
+                      &c.stragglers.prepare})
     *means = random.chance(0.7);
   c.age = random.chance(0.3) ? AgeRule::TokenWeighted : AgeRule::FirstToken;
   if (random.chance(0.4)) {
@@ -211,6 +222,7 @@ void World::restart_from_checkpoint(const std::string&) {
   TEMPER_CHECK(restored.has_value(), "a snapshot reads back");
   scheduler_ = *std::move(restored);
   trainer_version_ = checkpoint_version_;
+  prepared_.clear();
   deliver(event::Resumed{checkpoint_sequence_, ++rollbacks_});
 }
 
@@ -346,10 +358,25 @@ void World::act(const command::Train& c) {
       event::Trained trained{c.actor, c.lease, next(c.certificate.step), {}, {}};
       for (const auto& entry : c.certificate.groups)
         trained.groups.push_back(entry.group);
+      for (const ResponseId r : c.responses)
+        prepared_.erase(r);
+      TEMPER_CHECK(actors_[c.actor.value()].lied || prepared_.empty(),
+                   "what was prepared is in the next update");
       trainer_version_ = trained.version;
       from_actor(c.actor, trained);
       if (random_.chance(chaos_.stop))
         at(now_ + delay(5), [this] { deliver(event::StopRequested{}); });
+    });
+  });
+}
+
+void World::act(const command::Prepare& c) {
+  to_actor(c.actor, [this, c](Actor& a) {
+    TEMPER_CHECK(a.lied || trainer_version_ == c.step, "gradients are of the trainer's version");
+    prepared_.insert(c.responses.begin(), c.responses.end());
+    at(now_ + delay(10), [this, c, n = actors_[c.actor.value()].incarnation] {
+      if (actors_[c.actor.value()].incarnation == n && actors_[c.actor.value()].alive)
+        from_actor(c.actor, event::Prepared{c.actor, c.lease});
     });
   });
 }

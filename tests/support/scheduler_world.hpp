@@ -88,6 +88,7 @@ class World {
   void act(const command::ScoreReference& c);
   void act(const command::Judge& c);
   void act(const command::Train& c);
+  void act(const command::Prepare& c);
   void act(const command::StageWeights& c);
   void act(const command::CommitWeights& c);
   void act(const command::Switch& c);
@@ -110,6 +111,7 @@ class World {
   std::uint64_t checkpoint_sequence_ = 0;
   std::string checkpoint_;
   PolicyVersion trainer_version_, checkpoint_version_;
+  std::set<ResponseId> prepared_;  ///< Since the trainer's last update.
   std::int32_t rollbacks_ = 0;
   std::uint64_t lies_told_ = 0, lies_found_ = 0;
   std::optional<std::string> rollback_;

@@ -57,6 +57,7 @@ Status SimulatedTrainer::on_message(const actors::IncomingMessage& message,
   const auto taken = actors::dispatch(
       message,
       [&](actors::CountedTrain job) { jobs_.emplace_back(std::move(job)); },
+      [&](actors::CountedPrepare job) { jobs_.emplace_back(std::move(job)); },
       [&](actors::SaveState job) { jobs_.emplace_back(std::move(job)); },
       [&](const actors::Switch& job) { jobs_.emplace_back(job); },
       [&](const actors::Stop&) { stop(now, out); });
@@ -67,7 +68,7 @@ Status SimulatedTrainer::on_message(const actors::IncomingMessage& message,
 
 void SimulatedTrainer::stop(Time now, actors::Outbox& out) {
   record(now);
-  if (until_ && *until_ > began_ && std::holds_alternative<actors::CountedTrain>(jobs_.front()))
+  if (until_ && *until_ > began_ && works())
     account(seconds(now - began_) / seconds(*until_ - began_));
   spans_.finish(now, out, meter_);
 }
@@ -117,13 +118,38 @@ Status SimulatedTrainer::begin(const actors::CountedTrain& job, Time now, actors
   double reward = 0;
   for (const auto& item : job.items) {
     const Tokens length = item.prompt + item.response;
-    lengths.push_back(length);
+    if (!prepared_.contains(item.group))
+      lengths.push_back(length);
     trained_.metrics.tokens += length;
     reward += item.reward;
   }
+  if (lengths.empty())
+    return invalid_input("a batch whose every group is prepared");
+  prepared_.clear();
   trained_.metrics.reward_mean = reward / static_cast<double>(job.items.size());
   cost_ = (*update_)(std::move(lengths));
   trained_.metrics.micro_batches = static_cast<std::int32_t>(cost_.micro_batches);
+  take(now, from_seconds(cost_.total()));
+  return {};
+}
+
+Status SimulatedTrainer::begin(const actors::CountedPrepare& job, Time now, actors::Outbox&) {
+  if (job.step != version_)
+    return invalid_input(fmt::format(
+        "gradients of version {} are asked for, the trainer is at {}", job.step, version_));
+  if (optimizer_ == Optimizer::Parked)
+    return invalid_input("gradients are asked for while the weights are parked on the host");
+  if (job.items.empty())
+    return invalid_input("no responses to prepare");
+  std::vector<Tokens> lengths;
+  lengths.reserve(job.items.size());
+  for (const auto& item : job.items) {
+    lengths.push_back(item.prompt + item.response);
+    prepared_.insert(item.group);
+  }
+  cost_ = (*update_)(std::move(lengths));
+  cost_.data_parallel = cost_.optimizer = cost_.host_transfer = 0;
+  cost_.swapped = 0;
   take(now, from_seconds(cost_.total()));
   return {};
 }
@@ -144,6 +170,9 @@ Status SimulatedTrainer::begin(const actors::Switch& job, Time now, actors::Outb
   cost.device_before = cost.device_after = before.device;
   cost.host_before = cost.host_after = before.host;
   cost.process_peak = cost.process_after = before.host;
+  double comes = 0;
+  if (job.action == actors::SwitchAction::OnloadOptimizer)
+    comes = settle_on(job.cards);
   const Result<double> seconds = switch_seconds(job.action);
   if (!seconds) {
     switched_.error = seconds.error().context;
@@ -153,7 +182,7 @@ Status SimulatedTrainer::begin(const actors::Switch& job, Time now, actors::Outb
   optimizer_ =
       job.action == actors::SwitchAction::OffloadOptimizer ? Optimizer::Parked : Optimizer::Onboard;
   const Held after = held();
-  cost.duration = from_seconds(*seconds);
+  cost.duration = from_seconds(*seconds + comes);
   cost.device_after = after.device;
   cost.host_after = cost.process_after = after.host;
   cost.process_peak = std::max(before.host, after.host);
@@ -173,6 +202,8 @@ void SimulatedTrainer::finish(Time now, actors::Outbox& out) {
     version_ = next(version_);
     trained_.weights = weights();
     out.send(trained_);
+  } else if (const auto* work = std::get_if<actors::CountedPrepare>(&jobs_.front())) {
+    out.send(actors::CountedPrepared{work->lease});
   } else {
     out.send(switched_);
   }
@@ -186,16 +217,15 @@ void SimulatedTrainer::take(Time now, Duration duration) {
 void SimulatedTrainer::record(Time now) {
   if (!until_ || std::holds_alternative<Loading>(jobs_.front()))
     return;
-  const bool training = std::holds_alternative<actors::CountedTrain>(jobs_.front());
-  spans_.add(training ? actors::CardState::Train : actors::CardState::Switch, recorded_, now);
+  spans_.add(works() ? actors::CardState::Train : actors::CardState::Switch, recorded_, now);
   recorded_ = now;
 }
 
 /// Of the job that ends.
 void SimulatedTrainer::note_usage() {
-  if (std::holds_alternative<actors::CountedTrain>(jobs_.front()))
+  if (works())
     return account(1);
-  const double moved = actors::moved_bytes(memory_) * meter_.devices();
+  const double moved = this->moved() * devices();
   if (switched_.cost.duration > Duration{} &&
       switched_.action == actors::SwitchAction::OffloadOptimizer) {
     meter_.add_to_host(moved);
@@ -206,14 +236,14 @@ void SimulatedTrainer::note_usage() {
   } else if (switched_.cost.duration > Duration{}) {
     meter_.add_from_host(moved);
   }
-  meter_.hold(0, static_cast<double>(held().host.count()) / meter_.devices());
+  meter_.hold(0, static_cast<double>(held().host.count()) / devices());
 }
 
 void SimulatedTrainer::account(double share) {
   meter_.add_flops(share * cost_.flops);
   meter_.add_sent(cost_.sent, share);
-  meter_.add_from_host(share * cost_.swapped * meter_.devices());
-  meter_.add_to_host(share * cost_.swapped * meter_.devices());
+  meter_.add_from_host(share * cost_.swapped * devices());
+  meter_.add_to_host(share * cost_.swapped * devices());
   meter_.hold(cost_.memory.device.total(), cost_.memory.host.total());
 }
 
@@ -223,13 +253,39 @@ SimulatedTrainer::Held SimulatedTrainer::held() const {
   };
   const sim_hw::Ledger& device = memory_.device;
   const sim_hw::Ledger& host = memory_.host;
+  const double kept = prepared_.empty() ? 0 : device.gradients;
   if (optimizer_ == Optimizer::Onboard)
     return {bytes(device.weights + device.gradients + device.optimizer), bytes(host.optimizer)};
-  return {bytes(device.weights), bytes(host.optimizer + device.optimizer + device.weights)};
+  return {bytes(device.weights), bytes(host.optimizer + device.optimizer + device.weights + kept)};
+}
+
+double SimulatedTrainer::moved() const {
+  return actors::moved_bytes(memory_) + (prepared_.empty() ? 0 : memory_.device.gradients);
+}
+
+double SimulatedTrainer::settle_on(const std::vector<CardId>& cards) {
+  if (cards.empty() || cards == cards_)
+    return 0;
+  const bool first = cards_.empty();
+  const bool onboard = optimizer_ == Optimizer::Onboard;
+  cards_ = cards;
+  settings_.trainer_cards = std::ssize(cards);
+  memory_ = actors::trainer_memory(settings_);
+  update_.emplace(settings_);
+  if (first && onboard)
+    return 0;  // it starts there
+  const double state = moved() + memory_.host.optimizer;
+  double seconds = actors::offload_seconds(fabric_, settings_, state) +
+                   actors::fabric_seconds(fabric_, settings_, state) +
+                   actors::onload_seconds(fabric_, settings_, state);
+  if (onboard)  // it spreads from cards that it keeps: to their hosts first
+    seconds += actors::offload_seconds(fabric_, settings_, moved()) +
+               actors::onload_seconds(fabric_, settings_, moved());
+  return seconds;
 }
 
 Result<double> SimulatedTrainer::switch_seconds(actors::SwitchAction action) const {
-  const double moved = actors::moved_bytes(memory_);
+  const double moved = this->moved();
   switch (action) {
     case actors::SwitchAction::OffloadOptimizer: {
       if (optimizer_ == Optimizer::Parked)

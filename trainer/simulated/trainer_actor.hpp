@@ -7,7 +7,14 @@
 // Switch (equation; d: bytes of a device that train_ledger() counts):
 //   offload  weights and, if on the device, optimizer to the host; gradients are dropped. The
 //            weights stay on the device as well until the engines have resharded them
-//   onload   the same bytes back; refused where the whole ledger exceeds the device's memory
+//   onload   the same bytes back; refused where the whole ledger exceeds the device's memory.
+//            Onto other cards than the last time (placement.switching: one_by_one) all of the
+//            state, optimizer states that live on the host and gradients that are kept included,
+//            goes host - fabric - host besides, at the new layout's bytes of a device: an upper
+//            limit, as if nothing lay where it is needed
+// Gradients of counted.prepare cost the pipeline of their own micro-batches, with their own bubble;
+// the update that holds their groups costs that of the rest, and what an update costs once. While
+// gradients are kept they leave the device with the weights.
 #pragma once
 
 #include "actors/protocol/counted.hpp"
@@ -18,6 +25,7 @@
 #include "trainer/simulated/update_cost.hpp"
 
 #include <deque>
+#include <set>
 #include <variant>
 
 namespace temper::trainer {
@@ -38,7 +46,11 @@ class SimulatedTrainer final : public actors::SimulatedActor {
  private:
   enum class Optimizer { Onboard, Parked };
   struct Loading {};
-  using Job = std::variant<Loading, actors::CountedTrain, actors::SaveState, actors::Switch>;
+  using Job = std::variant<Loading,
+                           actors::CountedTrain,
+                           actors::CountedPrepare,
+                           actors::SaveState,
+                           actors::Switch>;
   struct Held {
     Bytes device, host;
   };
@@ -48,6 +60,7 @@ class SimulatedTrainer final : public actors::SimulatedActor {
   Status begin_next(Time now, actors::Outbox& out);
   Status begin(const Loading& job, Time now, actors::Outbox& out);
   Status begin(const actors::CountedTrain& job, Time now, actors::Outbox& out);
+  Status begin(const actors::CountedPrepare& job, Time now, actors::Outbox& out);
   Status begin(const actors::SaveState& job, Time now, actors::Outbox& out);
   Status begin(const actors::Switch& job, Time now, actors::Outbox& out);
   void finish(Time now, actors::Outbox& out);
@@ -60,12 +73,27 @@ class SimulatedTrainer final : public actors::SimulatedActor {
   Held held() const;
   /// What an action takes; an error says why it does not fit.
   Result<double> switch_seconds(actors::SwitchAction action) const;
+  /// Takes the layout of these cards; empty: of all. Returns the seconds in which its state comes
+  /// there.
+  double settle_on(const std::vector<CardId>& cards);
+  /// Of the cards that it has now.
+  double devices() const {
+    return static_cast<double>(actors::bytes_on(settings_, settings_.trainer_cards, 1).count());
+  }
+  /// Bytes of a device that leave it with an offload.
+  double moved() const;
+  bool works() const {
+    return std::holds_alternative<actors::CountedTrain>(jobs_.front()) ||
+           std::holds_alternative<actors::CountedPrepare>(jobs_.front());
+  }
   actors::WeightsHandle weights() const { return {.version = version_, .bytes = weight_bytes_}; }
 
-  const actors::SimulationSettings settings_;
-  std::optional<UpdateModel> update_;  ///< Made by start(), once the layout is known to be well.
+  actors::SimulationSettings settings_;  ///< trainer_cards: those that it has now.
+  std::optional<UpdateModel> update_;    ///< Made by start(), once the layout is known to be well.
   sim_hw::Fabric fabric_;
   actors::ActorMemory memory_;
+  std::vector<CardId> cards_;   ///< That it has now; empty: all.
+  std::set<GroupId> prepared_;  ///< Groups whose gradients are kept.
   Bytes weight_bytes_;
 
   PolicyVersion version_;

@@ -33,6 +33,11 @@ void LiveDriver::execute(const command::Judge& c) {
   send(c.actor, payloads_.judge(c.lease, c.responses));
 }
 
+/// Real trainers are not asked to: stragglers.prepare is refused on local hardware.
+void LiveDriver::execute(const command::Prepare&) {
+  TEMPER_CHECK(false, "gradients are prepared on simulated hardware only");
+}
+
 void LiveDriver::execute(const command::Train& c) {
   const actors::Train batch = payloads_.train(c.lease, c.certificate, c.responses);
   std::size_t bytes = 32 * c.certificate.groups.size();

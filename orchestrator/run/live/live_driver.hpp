@@ -98,6 +98,7 @@ class LiveDriver {
   void execute(const command::ScoreReference& c);
   void execute(const command::Judge& c);
   void execute(const command::Train& c);
+  void execute(const command::Prepare& c);
   void execute(const command::StageWeights& c);
   void execute(const command::CommitWeights& c);
   void execute(const command::Switch& c);

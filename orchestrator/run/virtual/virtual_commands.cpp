@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace temper::orchestrator {
@@ -101,13 +103,24 @@ void VirtualDriver::execute(const command::Judge& c) {
 void VirtualDriver::execute(const command::Train& c) {
   actors::CountedTrain work{c.lease, c.certificate, {}};
   work.items.reserve(c.responses.size());
-  for (const ResponseId r : c.responses) {
-    const Row& row = *scheduler_.queue().row(r);
-    work.items.push_back({scheduler_.queue().group_of(r), row.prompt, row.tokens, row.reward});
-  }
+  for (const ResponseId r : c.responses)
+    work.items.push_back(item_of(r));
   if (content_)
     follow(content_->train(c.lease, c.certificate, c.responses));
   send(c.actor, std::move(work));
+}
+
+void VirtualDriver::execute(const command::Prepare& c) {
+  actors::CountedPrepare work{c.lease, c.step, {}};
+  work.items.reserve(c.responses.size());
+  for (const ResponseId r : c.responses)
+    work.items.push_back(item_of(r));
+  send(c.actor, std::move(work));
+}
+
+actors::CountedTrain::Item VirtualDriver::item_of(ResponseId r) const {
+  const Row& row = *scheduler_.queue().row(r);
+  return {scheduler_.queue().group_of(r), row.prompt, row.tokens, row.reward};
 }
 
 void VirtualDriver::execute(const command::StageWeights& c) {
@@ -124,7 +137,11 @@ void VirtualDriver::execute(const command::CommitWeights& c) {
 }
 
 void VirtualDriver::execute(const command::Switch& c) {
-  send(c.actor, actors::Switch{c.action});
+  actors::Switch work{c.action, {}};
+  for (const ActorId engine : c.cards_of)
+    std::ranges::copy(scheduler_config_.actors[engine.value()].cards,
+                      std::back_inserter(work.cards));
+  send(c.actor, std::move(work));
 }
 
 void VirtualDriver::execute(const command::SaveCheckpoint& c) {

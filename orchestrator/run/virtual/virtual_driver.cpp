@@ -247,6 +247,9 @@ Result<std::optional<Event>> VirtualDriver::to_event(ActorId actor,
       [&](const actors::CountedScored& scored) {
         return event::ReferenceScored{actor, scored.lease};
       },
+      [&](const actors::CountedPrepared& prepared) {
+        return event::Prepared{actor, prepared.lease};
+      },
       [&](actors::Judged judged) { return to_judged(actor, std::move(judged)); },
       [&](actors::Trained trained) { return to_trained(actor, std::move(trained)); },
       [&](const actors::TrainerReady& ready) {

@@ -86,6 +86,8 @@ class VirtualDriver {
   void execute(const command::ScoreReference& c);
   void execute(const command::Judge& c);
   void execute(const command::Train& c);
+  void execute(const command::Prepare& c);
+  actors::CountedTrain::Item item_of(ResponseId r) const;
   void execute(const command::StageWeights& c);
   void execute(const command::CommitWeights& c);
   void execute(const command::Switch& c);

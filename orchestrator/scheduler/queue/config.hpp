@@ -17,6 +17,14 @@ enum class LendingPolicy { Auto, Always };
 /// Which groups are dispatched, trained and given up (scheduler/policy/).
 enum class PolicyRule { Exact, Sync, Aggregate, Count, Drop, Wait, Window, InOrder };
 
+/// When a group is dispatched that the rule admits: at once, or not before the trainer needs it
+/// (scheduler/just_in_time.hpp).
+enum class Admission { Eager, JustInTime };
+
+/// Whether cards that roles share change role all together, or engine by engine
+/// (scheduler/card_shares.hpp).
+enum class Switching { Together, OneByOne };
+
 /// From which version the age of a group is counted: that of its first token's dispatch, or the
 /// mean version of its tokens, rounded down, once all are there (until then the first).
 enum class AgeRule { FirstToken, TokenWeighted };
@@ -39,6 +47,7 @@ struct StragglerConfig {
   bool keep_kv = true;
   bool predict_length = false;
   bool dispatch_ahead = true;
+  bool prepare = false;
 };
 
 struct Deadlines {
@@ -76,6 +85,13 @@ struct SchedulerConfig {
   double return_share = 0.25;
   StragglerConfig stragglers;
   AgeRule age = AgeRule::FirstToken;
+  Admission admission = Admission::Eager;
+  Switching switching = Switching::Together;
+  /// OneByOne: of how many engines the trainer may have the cards, ascending.
+  std::vector<std::int32_t> shares;
+  /// OneByOne: engines give up their cards as long as the others have at most this share of their
+  /// slots in use.
+  double crowding = 0.25;
   /// A judged group whose rewards are all equal is filtered: at most this many batches of them
   /// between two updates.
   bool filter_equal_rewards = false;
@@ -136,6 +152,12 @@ void describe(V& v, StragglerConfig& c) {
           "dispatch_ahead",
           c.dispatch_ahead,
           {.doc = "Dispatch all that the policy admits; else no more than a batch per version."});
+  v.field(7,
+          "prepare",
+          c.prepare,
+          {.doc = "While the trainer waits for the rest of a batch, it computes the gradients of "
+                  "the groups that are there. Simulated hardware, one minibatch, `exact` or "
+                  "`sync`."});
 }
 
 template <class V>
@@ -175,6 +197,10 @@ void describe(V& v, SchedulerConfig& c) {
   v.field(22, "restarts_forgiven_after", c.restarts_forgiven_after);
   v.field(23, "starts_at_once", c.starts_at_once);
   v.field(24, "failed_groups_limit", c.failed_groups_limit);
+  v.field(25, "admission", c.admission);
+  v.field(26, "switching", c.switching);
+  v.field(27, "shares", c.shares);
+  v.field(28, "crowding", c.crowding);
 }
 
 }  // namespace orchestrator
@@ -196,6 +222,18 @@ struct EnumNames<orchestrator::AgeRule> {
   using A = orchestrator::AgeRule;
   static constexpr std::array<std::pair<A, std::string_view>, 2> value{
       {{A::FirstToken, "first_token"}, {A::TokenWeighted, "token_weighted"}}};
+};
+template <>
+struct EnumNames<orchestrator::Admission> {
+  using A = orchestrator::Admission;
+  static constexpr std::array<std::pair<A, std::string_view>, 2> value{
+      {{A::Eager, "eager"}, {A::JustInTime, "just_in_time"}}};
+};
+template <>
+struct EnumNames<orchestrator::Switching> {
+  using S = orchestrator::Switching;
+  static constexpr std::array<std::pair<S, std::string_view>, 2> value{
+      {{S::Together, "together"}, {S::OneByOne, "one_by_one"}}};
 };
 template <>
 struct EnumNames<orchestrator::LendingPolicy> {

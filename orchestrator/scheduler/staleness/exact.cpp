@@ -69,11 +69,11 @@ bool ExactPolicy::may_train(const GroupsByVersion& ready, const OutstandingGroup
 
 std::optional<PolicyVersion> ExactPolicy::binding_version(const GroupsByVersion& ready,
                                                           const OutstandingGroups& s) const {
-  const GroupsByVersion leaving = oldest(ready, s.batch);
+  const GroupsByVersion leaving = oldest(ready, s.wanted());
   std::optional<PolicyVersion> binding;
   std::int64_t count = 0;
   for (const auto& [v0, groups] : s.outstanding) {
-    count += groups;
+    count += s.waiting(v0);
     if (const auto it = leaving.find(v0); it != leaving.end())
       count -= it->second;
     if (count > room(v0, eta(s), next(s.step), s.batch))
@@ -82,9 +82,33 @@ std::optional<PolicyVersion> ExactPolicy::binding_version(const GroupsByVersion&
   return binding;
 }
 
+std::int64_t ExactPolicy::may_promise(const GroupsByVersion& ready, const OutstandingGroups& s) const {
+  std::int64_t count = 0, later = 0;
+  for (const auto& [v0, groups] : s.in_training)
+    later += groups;
+  // By what earlier deadlines leave room for; one group is left for the update itself.
+  std::int64_t left = std::max(0, s.wanted() - 1);
+  std::int64_t promised = 0;
+  for (const auto& [v0, groups] : s.outstanding) {
+    if (const auto there = ready.find(v0); there != ready.end()) {
+      const std::int64_t taken = std::min(left, there->second);
+      promised += taken;
+      left -= taken;
+      if (taken < there->second)
+        break;
+    }
+    count += groups;
+    if (const auto in = s.in_training.find(v0); in != s.in_training.end())
+      later -= in->second;
+    // Those of this version and older are in `count`, when ever they are trained; each younger one
+    // that is promised takes a place at step t.
+    left = std::min(left, room(v0, eta(s), s.step, s.batch) - count - later);
+  }
+  return promised;
+}
+
 std::optional<StalenessPolicy::Demand> ExactPolicy::demand(const OutstandingGroups& s) const {
-  const bool training = !s.in_training.empty();
-  const PolicyVersion after = next(training ? next(s.step) : s.step);
+  const PolicyVersion after = next(s.updating ? next(s.step) : s.step);
   std::optional<Demand> out;
   std::int64_t count = 0;
   for (const auto& [v0, groups] : s.outstanding) {

@@ -60,6 +60,8 @@ void OutstandingGroups::recount(PolicyVersion from, PolicyVersion to) {
 void OutstandingGroups::publish(PolicyVersion version) {
   step = version;
   in_training.clear();
+  prepared = 0;
+  updating = false;
   since_step = 0;
   at_step = outstanding_groups();
 }
@@ -68,12 +70,12 @@ bool StalenessPolicy::may_train(const GroupsByVersion& ready, const OutstandingG
   std::int64_t sum = 0;
   for (const auto& [v0, groups] : ready)
     sum += groups;
-  return sum >= s.batch;
+  return sum >= s.wanted();
 }
 
 std::optional<std::vector<GroupId>> StalenessPolicy::select(const DistQueue& queue,
                                                             const OutstandingGroups& s) const {
-  const auto size = static_cast<std::size_t>(s.batch);
+  const auto size = static_cast<std::size_t>(s.wanted());
   if (queue.trainable().size() < size || !may_train(queue.trainable_by_version(), s))
     return std::nullopt;
   std::vector<GroupId> groups;
@@ -81,6 +83,10 @@ std::optional<std::vector<GroupId>> StalenessPolicy::select(const DistQueue& que
   for (auto it = queue.trainable().begin(); groups.size() < size; ++it)
     groups.push_back(it->second);
   return groups;
+}
+
+std::int64_t StalenessPolicy::may_promise(const GroupsByVersion&, const OutstandingGroups&) const {
+  return 0;
 }
 
 std::vector<GroupId> StalenessPolicy::evict(const DistQueue&, const OutstandingGroups&) const {

@@ -29,7 +29,10 @@ struct OutstandingGroups {
   std::uint64_t dispatched = 0;  ///< Groups ever, without those that failed or were given up.
   std::uint64_t since_step = 0;  ///< Of them, since `step` was published.
   std::uint64_t at_step = 0;     ///< Outstanding when `step` was published.
-  GroupsByVersion in_training;   ///< Part of `outstanding`. Not stored.
+  GroupsByVersion in_training;   ///< Part of `outstanding`: in the update under way, or promised
+                                 ///< to the next one (prepared). Not stored.
+  std::int32_t prepared = 0;     ///< Groups that are promised. Not stored.
+  bool updating = false;         ///< An update is under way. Not stored.
 
   std::uint64_t outstanding_groups() const;
   /// Outstanding groups of a version that no update under way holds.
@@ -37,6 +40,8 @@ struct OutstandingGroups {
   /// (bound + 1) B groups, rounded down: what may be ahead of the trainer. No policy has more
   /// outstanding.
   std::uint64_t capacity() const;
+  /// Groups that the next update still needs.
+  std::int32_t wanted() const { return batch - prepared; }
 
   // --- What happens; v0: the version a group was dispatched under
   void add(PolicyVersion v0);
@@ -71,6 +76,10 @@ class StalenessPolicy {
   /// The groups of the next update; none: wait. By default the oldest B, if may_train().
   virtual std::optional<std::vector<GroupId>> select(const DistQueue& queue,
                                                      const OutstandingGroups& s) const;
+  /// How many of these groups, the oldest, may be promised to the next update before the rest of
+  /// its batch is known: what the policy guarantees can still be kept with all of them. By default
+  /// none.
+  virtual std::int64_t may_promise(const GroupsByVersion& ready, const OutstandingGroups& s) const;
   /// What the next update (the one after that under way) cannot do without: so many of the groups
   /// of this v0 and older.
   struct Demand {

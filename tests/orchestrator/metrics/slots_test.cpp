@@ -5,7 +5,6 @@
 namespace temper::orchestrator {
 namespace {
 
-using actors::CardState;
 using actors::RoleKind;
 
 Time at(std::int64_t s) {
@@ -38,9 +37,6 @@ class Feed {
       e.items.push_back({.lease = {}, .response = r, .prompt = {}, .tokens = {}, .segments = {}});
     event(s, e);
   }
-  void decodes(std::int64_t s, ActorId engine, std::int64_t begin, std::int64_t end) {
-    event(s, event::Activity{engine, {{CardState::Decode, at(begin), at(end)}}});
-  }
   Slots slots;
 
  private:
@@ -51,9 +47,8 @@ TEST(Slots, AnEngineWithOneResponseOfFourIsAQuarterFull) {
   Feed f;
   f.dispatch(0, kFirst, {ResponseId(1)});
   f.generated(100, kFirst, {ResponseId(1)});
-  f.decodes(100, kFirst, 0, 100);
   EXPECT_DOUBLE_EQ(f.slots.response_seconds(at(200)), 100);
-  EXPECT_DOUBLE_EQ(f.slots.while_generating(at(200)), 0.25);  // 100 of 4 x 100
+  EXPECT_DOUBLE_EQ(f.slots.while_serving(at(200)), 0.25);  // 100 of 4 x 100
   EXPECT_DOUBLE_EQ(f.slots.over_wall(at(200)), 100.0 / (8 * 200));
 }
 
@@ -79,10 +74,19 @@ TEST(Slots, WhatAnEngineHeldIsGoneWithIt) {
   EXPECT_DOUBLE_EQ(f.slots.response_seconds(at(50)), 10 * 3 + 10 * 1);
 }
 
+TEST(Slots, AnEngineThatHasNothingDoesNotCountAsEmpty) {
+  Feed f;
+  f.dispatch(0, kFirst, {ResponseId(1), ResponseId(2)});
+  f.generated(10, kFirst, {ResponseId(1), ResponseId(2)});
+  f.dispatch(90, kFirst, {ResponseId(3)});
+  f.generated(100, kFirst, {ResponseId(3)});
+  EXPECT_DOUBLE_EQ(f.slots.while_serving(at(500)), 30.0 / (4 * 20));
+}
+
 TEST(Slots, WithoutEnginesThereIsNothingToFill) {
   Slots slots;
   EXPECT_EQ(slots.over_wall(at(10)), 0);
-  EXPECT_EQ(slots.while_generating(at(10)), 0);
+  EXPECT_EQ(slots.while_serving(at(10)), 0);
 }
 
 }  // namespace

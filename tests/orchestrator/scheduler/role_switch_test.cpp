@@ -24,7 +24,7 @@ TEST(RoleSwitch, WhereNobodyTakesTurnsOneStateAllowsTraining) {
   RoleSwitch turns(fleet);
   turns.request_rollout();
   turns.request_scoring();
-  turns.request_training(Scoring::Needed);
+  turns.request_training(Scoring::Needed, {kEngine, kOther});
   turns.scored();
   ASSERT_TRUE(turns.advance(fleet, PolicyVersion(0), [](ActorId, SwitchAction) {
     ADD_FAILURE() << "nobody is asked for anything";
@@ -97,11 +97,11 @@ TEST(RoleSwitch, Transition5IsTheVersionGate) {
   cards.commit(kEngine);
   cards.advance();
   EXPECT_EQ(cards.turns.phase(), P::Bind);
-  EXPECT_FALSE(cards.turns.allows_kv());
+  EXPECT_FALSE(cards.turns.allows_kv(kEngine));
   cards.commit(kOther);
   cards.advance();
   EXPECT_EQ(cards.turns.phase(), P::KvAlloc);
-  EXPECT_TRUE(cards.turns.allows_kv());
+  EXPECT_TRUE(cards.turns.allows_kv(kEngine));
 }
 
 TEST(RoleSwitch, Transition6WaitsForTheCachesOfTheEnginesThatAreBound) {
@@ -118,7 +118,7 @@ TEST(RoleSwitch, Transition6WaitsForTheCachesOfTheEnginesThatAreBound) {
   cards.state(kEngine).switching.reset();
   cards.advance();
   EXPECT_EQ(cards.turns.phase(), P::Rollout) << "who starts meanwhile joins in Rollout";
-  EXPECT_TRUE(cards.turns.allows_rollout());
+  EXPECT_TRUE(cards.turns.allows_rollout(kEngine));
 }
 
 TEST(RoleSwitch, Transitions7And8WaitForEnginesThatAreGivenWeightsOrMemory) {
@@ -126,7 +126,7 @@ TEST(RoleSwitch, Transitions7And8WaitForEnginesThatAreGivenWeightsOrMemory) {
   cards.go_to(P::Rollout);
   cards.stage(kEngine, PolicyVersion(9));
   cards.state(kOther).switching = SwitchAction::AllocateKv;
-  cards.turns.request_training(Scoring::None);
+  cards.turns.request_training(Scoring::None, {kEngine, kOther});
   cards.advance();
   EXPECT_EQ(cards.turns.phase(), P::CutRoute);
   cards.state(kOther).switching.reset();
@@ -141,7 +141,7 @@ TEST(RoleSwitch, Transitions9To11AskEveryEngineForOneThingAfterTheOther) {
   SharedCards cards;
   cards.go_to(P::Rollout);
   cards.take_asked();
-  cards.turns.request_training(Scoring::None);
+  cards.turns.request_training(Scoring::None, {kEngine, kOther});
   cards.advance();
   for (const SwitchAction action :
        {SwitchAction::Interrupt, SwitchAction::FreeKv, SwitchAction::FreeWeights}) {
@@ -159,7 +159,7 @@ TEST(RoleSwitch, Transitions9To11AskEveryEngineForOneThingAfterTheOther) {
 TEST(RoleSwitch, Transitions11And12GoToScoringOnceEveryReferenceIsOnTheCards) {
   SharedCards cards;
   cards.go_to(P::Rollout);
-  cards.turns.request_training(Scoring::Needed);
+  cards.turns.request_training(Scoring::Needed, {kEngine, kOther});
   cards.turns.scored();  // Too early: it is not that state yet.
   cards.advance();
   cards.answer_engines_until(P::OnloadReference);
@@ -245,7 +245,7 @@ TEST(RoleSwitch, ARequestCountsOnlyInTheStateItIsFor) {
       cards.turns.request_scoring();
     }
     if (phase != P::Rollout)
-      cards.turns.request_training(Scoring::Needed);
+      cards.turns.request_training(Scoring::Needed, {kEngine, kOther});
     EXPECT_EQ(cards.turns.phase(), phase) << name_of(phase);
   }
 }
@@ -253,9 +253,9 @@ TEST(RoleSwitch, ARequestCountsOnlyInTheStateItIsFor) {
 TEST(RoleSwitch, ScoringThatWasAskedOutsideItsStateIsNotRemembered) {
   SharedCards cards;
   cards.go_to(P::Rollout);
-  cards.turns.request_training(Scoring::None);
+  cards.turns.request_training(Scoring::None, {kEngine, kOther});
   cards.advance();
-  cards.turns.request_training(Scoring::Needed);
+  cards.turns.request_training(Scoring::Needed, {kEngine, kOther});
   cards.answer_engines_until(P::Onload);
 }
 
@@ -264,14 +264,14 @@ TEST(RoleSwitch, NoStateAllowsTwoUsesOfTheCards) {
   for (const P phase : testing::kWholeTurn) {
     cards.go_to(phase);
     const RoleSwitch& t = cards.turns;
-    const int uses = (t.allows_training() ? 1 : 0) + (t.allows_rollout() ? 1 : 0) +
+    const int uses = (t.allows_training() ? 1 : 0) + (t.allows_rollout(kEngine) ? 1 : 0) +
                      (t.allows_reference() ? 1 : 0);
     EXPECT_LE(uses, 1) << name_of(phase);
     if (t.in_transition()) {
-      EXPECT_FALSE(t.allows_training() || t.allows_rollout()) << name_of(phase);
+      EXPECT_FALSE(t.allows_training() || t.allows_rollout(kEngine)) << name_of(phase);
     }
     if (t.allows_training() || t.allows_reference()) {
-      EXPECT_FALSE(t.allows_publication() || t.allows_kv()) << name_of(phase);
+      EXPECT_FALSE(t.allows_publication(kEngine) || t.allows_kv(kEngine)) << name_of(phase);
     }
   }
 }
@@ -309,6 +309,45 @@ TEST(RoleSwitch, WhateverHappensTheCardsNeverHoldTwoUsesAtOnce) {
     EXPECT_EQ(cards.broken(), "") << "seed " << seed;
     EXPECT_GT(cards.turns_taken(), 3) << "seed " << seed;
   }
+}
+
+TEST(RoleSwitch, EnginesThatStayAreInRolloutAllTheWhile) {
+  SharedCards cards;
+  cards.go_to(P::Rollout);
+  cards.turns.request_training(Scoring::None, {kEngine});
+  for (int i = 0; i < 8 && cards.turns.phase() != P::Train; ++i) {
+    cards.advance();
+    EXPECT_TRUE(cards.turns.allows_rollout(kOther)) << name_of(cards.turns.phase());
+    EXPECT_FALSE(cards.turns.allows_rollout(kEngine)) << name_of(cards.turns.phase());
+    cards.answer(kEngine);
+    cards.answer(kTrainer);
+  }
+  ASSERT_EQ(cards.turns.phase(), P::Train);
+  EXPECT_TRUE(cards.turns.allows_training());
+  EXPECT_FALSE(cards.turns.has_left(kOther));
+}
+
+TEST(RoleSwitch, Transition17TakesTheCardsOfMoreEnginesWithoutAskingTheFirstAgain) {
+  SharedCards cards;
+  cards.go_to(P::Rollout);
+  cards.turns.request_training(Scoring::None, {kEngine});
+  for (int i = 0; i < 8 && cards.turns.phase() != P::Train; ++i) {
+    cards.advance();
+    cards.answer(kEngine);
+    cards.answer(kTrainer);
+  }
+  ASSERT_EQ(cards.turns.phase(), P::Train);
+  cards.asked.clear();
+  cards.turns.request_training(Scoring::None, {kEngine, kOther});
+  for (int i = 0; i < 8 && cards.turns.phase() != P::Train; ++i) {
+    cards.advance();
+    cards.answer(kOther);
+    cards.answer(kTrainer);
+  }
+  ASSERT_EQ(cards.turns.phase(), P::Train);
+  EXPECT_EQ(cards.turns.leaving(), (std::vector{kEngine, kOther}));
+  for (const auto& [actor, action] : cards.asked)
+    EXPECT_NE(actor, kEngine);
 }
 
 }  // namespace

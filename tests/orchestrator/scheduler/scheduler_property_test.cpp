@@ -32,13 +32,48 @@ Chaos random_chaos(Random& random) {
           .refuse_onload = maybe(0.3)};
 }
 
+/// How often the rarer means were used.
+struct Means {
+  std::uint64_t prepared = 0;   ///< Groups were promised to an update.
+  std::uint64_t parts = 0;      ///< The trainer had the cards of some engines, not of all.
+  std::uint64_t beside = 0;     ///< Something was dispatched while it had.
+  std::uint64_t held_back = 0;  ///< An engine waited because the trainer was fed.
+  bool away = false;            ///< The trainer has some cards now.
+
+  void note(const Record& record, const SchedulerConfig& config) {
+    std::size_t turning = 0;
+    for (const ActorSpec& actor : config.actors)
+      turning += actor.takes_turns && actor.role == actors::RoleKind::Rollout ? 1 : 0;
+    for (const Command& command : record.commands) {
+      prepared += std::holds_alternative<command::Prepare>(command) ? 1 : 0;
+      beside += away && std::holds_alternative<command::Dispatch>(command) ? 1 : 0;
+      if (const auto* wait = std::get_if<command::Waiting>(&command))
+        held_back += wait->on == "the trainer is fed" ? 1 : 0;
+      const auto* change = std::get_if<command::Switch>(&command);
+      if (change == nullptr)
+        continue;
+      if (!change->cards_of.empty() && change->cards_of.size() < turning) {
+        ++parts;
+        away = true;
+      } else if (change->action == actors::SwitchAction::OffloadOptimizer) {
+        away = false;
+      }
+    }
+    if (record.sequence == 0 || std::holds_alternative<event::Resumed>(record.event))
+      away = false;
+  }
+};
+
 TEST(SchedulerProperty, EveryScheduleEndsWithinTheBoundAndConservesGroups) {
   std::uint64_t events = 0, trained = 0, voided = 0, stopped = 0, filtered = 0;
+  Means means;
   for (std::uint64_t seed = 0; seed < schedules(); ++seed) {
     Random random(seed, "schedule");
     const SchedulerConfig config = random_config(random);
     const Chaos chaos = random_chaos(random);
-    const Played played = World(config, chaos, seed).play();
+    World world(config, chaos, seed);
+    world.on_record = [&](const Record& record) { means.note(record, config); };
+    const Played played = world.play();
     ASSERT_FALSE(played.stuck) << "seed " << seed << " after " << played.events
                                << " events: " << to_json(config);
     ASSERT_TRUE(played.audit.violations.empty())
@@ -70,6 +105,10 @@ TEST(SchedulerProperty, EveryScheduleEndsWithinTheBoundAndConservesGroups) {
   EXPECT_GT(voided, 0U);
   EXPECT_GT(stopped, 0U);
   EXPECT_GT(filtered, 0U);
+  EXPECT_GT(means.prepared, 0U);
+  EXPECT_GT(means.parts, 0U);
+  EXPECT_GT(means.beside, 0U);
+  EXPECT_GT(means.held_back, 0U);
   RecordProperty("events", static_cast<int>(events));
 }
 

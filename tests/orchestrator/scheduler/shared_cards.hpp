@@ -132,7 +132,7 @@ class SharedCards {
     if (turns.phase() == SwitchPhase::Train)
       turns.request_rollout();
     else if (turns.phase() == SwitchPhase::Rollout)
-      turns.request_training(RoleSwitch::Scoring::Needed);
+      turns.request_training(RoleSwitch::Scoring::Needed, {kEngine, kOther});
     else if (turns.phase() == SwitchPhase::Score)
       turns.scored();
   }
@@ -193,8 +193,9 @@ class RandomCards {
         ++published_;
         return random_.chance(0.5) ? turns_.request_rollout() : turns_.request_scoring();
       case SwitchPhase::Rollout:
-        return turns_.request_training(random_.chance(0.5) ? RoleSwitch::Scoring::Needed
-                                                           : RoleSwitch::Scoring::None);
+        return turns_.request_training(
+            random_.chance(0.5) ? RoleSwitch::Scoring::Needed : RoleSwitch::Scoring::None,
+            {kEngine, kOther});
       default:
         return turns_.scored();
     }
@@ -237,14 +238,14 @@ class RandomCards {
       return ask(a, A::OnloadReference);
     if (a != kEngine && a != kOther)
       return;
-    if (!s.staging && s.version != version() && turns_.allows_publication()) {
+    if (!s.staging && s.version != version() && turns_.allows_publication(a)) {
       s.staging = version();
       s.staged = true;
       on_[a.value()].weights = true;
     } else if (s.staging && turns_.phase() != SwitchPhase::Reshard) {
       s.version = std::exchange(s.staging, std::nullopt);
       s.staged = false;
-    } else if (s.version && !s.has_kv && turns_.allows_kv()) {
+    } else if (s.version && !s.has_kv && turns_.allows_kv(a)) {
       ask(a, A::AllocateKv);
     }
   }
@@ -279,7 +280,7 @@ class RandomCards {
     note(optimizer && reference, "optimizer and reference");
     note(engines && reference, "engines and reference");
     note(turns_.allows_training() && !optimizer, "training without its optimizer");
-    note(turns_.allows_rollout() && (optimizer || reference), "rollout on cards in use");
+    note(turns_.allows_rollout(kEngine) && (optimizer || reference), "rollout on cards in use");
   }
   PolicyVersion version() const { return PolicyVersion(published_); }
 

@@ -1,7 +1,10 @@
+#include "core/random.hpp"
 #include "orchestrator/scheduler/staleness/exact.hpp"
 #include "orchestrator/scheduler/staleness/policy.hpp"
 
 #include <gtest/gtest.h>
+
+#include <algorithm>
 
 namespace temper::orchestrator {
 namespace {
@@ -211,6 +214,77 @@ TEST_F(Policy, InOrderWaitsForTheFirstAndKeepsTheBound) {
   EXPECT_EQ(select(*in_order), Groups{slow});
   train({slow});
   EXPECT_EQ(select(*in_order), Groups{quick});
+}
+
+/// (I), with promised groups counted at step t, at every deadline one by one.
+bool holds(const OutstandingGroups& s, const std::vector<std::uint64_t>& promised) {
+  const auto eta = static_cast<std::uint64_t>(s.bound);
+  for (std::uint64_t d = s.step.value(); d <= s.step.value() + 2 * eta + 2; ++d) {
+    std::int64_t count = 0;
+    for (const auto& [v0, groups] : s.outstanding)
+      count += v0.value() + eta <= d ? groups : 0;
+    for (const std::uint64_t v0 : promised)
+      count += v0 + eta > d ? 1 : 0;
+    if (count > static_cast<std::int64_t>(d - s.step.value() + 1) * s.batch)
+      return false;
+  }
+  return static_cast<std::int64_t>(promised.size()) <= s.batch;
+}
+
+TEST(Promise, AsManyOfTheOldestAsLeaveRoomForAllThatTheUpdateCannotDoWithout) {
+  int some = 0, fewer = 0;
+  for (std::uint64_t seed = 0; seed < 20000; ++seed) {
+    Random random(seed, "promise");
+    OutstandingGroups s;
+    s.batch = static_cast<std::int32_t>(1 + random.below(5));
+    const std::uint64_t eta = random.below(4);
+    s.bound = static_cast<double>(eta);
+    s.step = v(eta + random.below(3));
+    std::vector<std::uint64_t> ready, all;
+    for (std::uint64_t i = random.below(20); i > 0; --i) {
+      const std::uint64_t v0 = s.step.value() - random.below(eta + 1);
+      s.add(v(v0));
+      if (!holds(s, {}))
+        s.remove(v(v0), OutstandingGroups::Left::GivenUp);
+      else
+        all.push_back(v0);
+    }
+    GroupsByVersion by_version;
+    for (const std::uint64_t v0 : all) {
+      if (random.chance(0.6)) {
+        ready.push_back(v0);
+        ++by_version[v(v0)];
+      }
+    }
+    std::ranges::sort(ready);
+    std::int64_t most = 0;
+    std::vector<std::uint64_t> promised;
+    for (const std::uint64_t v0 : ready) {
+      promised.push_back(v0);
+      if (!holds(s, promised) || std::ssize(promised) > s.batch - 1)
+        break;
+      ++most;
+    }
+    ASSERT_EQ(ExactPolicy().may_promise(by_version, s), most) << "seed " << seed;
+    some += most > 0 ? 1 : 0;
+    fewer += most < std::min<std::int64_t>(std::ssize(ready), s.batch - 1) ? 1 : 0;
+  }
+  EXPECT_GT(some, 1000);
+  EXPECT_GT(fewer, 100) << "the bound sometimes forbids it";
+}
+
+TEST(Promise, OtherRulesPromiseNothing) {
+  OutstandingGroups s;
+  s.batch = 4;
+  s.bound = 2;
+  s.add(v(0));
+  for (const PolicyRule rule : {PolicyRule::Aggregate,
+                                PolicyRule::Count,
+                                PolicyRule::Drop,
+                                PolicyRule::Wait,
+                                PolicyRule::Window,
+                                PolicyRule::InOrder})
+    EXPECT_EQ(make_policy(rule)->may_promise({{v(0), 1}}, s), 0) << name_of(rule);
 }
 
 }  // namespace

@@ -44,6 +44,7 @@ TEST(Demand, LooksAtTheUpdateAfterTheOneUnderWay) {
   const ExactPolicy exact;
   OutstandingGroups s = standing(1, 2, 1, {{v(0), 2}, {v(1), 2}});
   s.in_training = {{v(0), 2}};
+  s.updating = true;
   // Once they have left, step 2 takes what has deadline 2; at step 3 there is no room for it.
   EXPECT_EQ(exact.demand(s), (Demand{v(1), 2}));
 }
