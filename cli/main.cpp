@@ -6,6 +6,10 @@
 #include "cli/run/protocol_command.hpp"
 #include "cli/run/report_command.hpp"
 #include "cli/run/run_command.hpp"
+#include "cli/run/runs_command.hpp"
+#include "cli/run/samples_command.hpp"
+#include "cli/run/serve_command.hpp"
+#include "cli/run/watch_command.hpp"
 
 #include <algorithm>
 #include <iterator>
@@ -23,6 +27,15 @@ constexpr Command kRunCommands[] = {
      "Validate a configuration; print it resolved, and the card map",
      temper::cli::check_command},
     {"report", "Summary and tables of a run", temper::cli::report_command},
+    {"watch", "The view of a run, from another terminal", temper::cli::watch_command},
+    {"runs", "List the runs of a folder; sort, filter, remove", temper::cli::runs_command},
+    {"diff",
+     "Two runs: what their configurations and figures say differently",
+     temper::cli::diff_command},
+    {"samples", "Read prompts, responses and rewards of a run", temper::cli::samples_command},
+    {"serve",
+     "The page of runs, in a browser; figures for Prometheus on the same port",
+     temper::cli::serve_command},
     {"audit",
      "Re-check bound, conservation and times of a run, with code of its own",
      temper::cli::audit_command},

@@ -98,7 +98,7 @@ std::string type_text() {
   else if constexpr (std::same_as<T, std::string>)
     return "text";
   else if constexpr (IdLike<T>)
-    return type_text<typename T::rep>();
+    return type_text<typename T::rep>();  // NOLINT(bugprone-branch-clone): a concept, a line
   else if constexpr (QuantityLike<T>)
     return type_text<typename T::rep>();
   else if constexpr (OptionalLike<T>)

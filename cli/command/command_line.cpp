@@ -1,16 +1,21 @@
 #include "cli/command/command_line.hpp"
 
+#include "cli/command/shell.hpp"
+
 #include <CLI/CLI.hpp>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <exception>
 #include <filesystem>
+#include <string>
+#include <utility>
 
 namespace temper::cli {
 namespace {
@@ -37,6 +42,44 @@ constexpr std::array<Command, 13> kStudyCommands{{
     {"ablation", "Each mechanism of MoE training off and on, beside its published gain"},
 }};
 
+/// What `temper COMMAND --help` ends with.
+constexpr std::pair<std::string_view, std::string_view> kExamples[] = {
+    {"run", "configs/quickstart.yaml --dashboard"},
+    {"run", "configs/quickstart.yaml --set staleness.bound=0"},
+    {"run", "--resume runs/first"},
+    {"check", "configs/quickstart.yaml --set rollout.replicas=2"},
+    {"report", "runs/first"},
+    {"report", "runs/first --html"},
+    {"watch", "runs/first"},
+    {"runs", "--sort reward --filter finished"},
+    {"runs", "--delete first"},
+    {"diff", "runs/first runs/second"},
+    {"samples", "runs/first --step 40 --worst"},
+    {"serve", "runs"},
+    {"serve", "runs/first --address 0.0.0.0:8080"},
+    {"audit", "runs/first"},
+    {"fsck", "runs/first --repair"},
+    {"replay", "runs/first"},
+    {"events", "runs/first | head"},
+    {"protocol", "--json"},
+    {"cost", "kind=decode_step model=qwen2.5-7b hardware=nvidia-h200 batch=128 context=2048"},
+    {"plan", "task=train model=qwen3-8b hardware=nvidia-h100 batch=64 seq=4096"},
+    {"tune", "configs/cm384_pangu.yaml --max-staleness 2 --out runs/tuned"},
+    {"measure", "configs/quickstart.yaml"},
+    {"forecast", "configs/quickstart.yaml --over staleness.bound=0,1,2,4"},
+    {"whatif", "runs/first --set staleness.bound=4"},
+    {"validate", "configs/validation/h200.csv"},
+};
+
+std::string examples_of(std::string_view command) {
+  std::string text;
+  for (const auto& [name, words] : kExamples) {
+    if (name == command)
+      text += fmt::format("{}  temper {} {}", text.empty() ? "" : "\n", name, words);
+  }
+  return text;
+}
+
 /// A file opened in the place of a closed stdout would get what is meant for the terminal.
 void open_standard_descriptors() {
   int fd = 0;
@@ -55,6 +98,9 @@ int parse_and_run(int argc, char** argv, std::span<const Command> commands) {
   CLI::App app("RL post-training from one YAML file.", "temper");
   app.require_subcommand(1);
   app.fallthrough(false);
+  app.set_version_flag("--version", "temper " TEMPER_VERSION);
+  add_completion(app);
+  add_man_page(app);
   std::vector<std::pair<CLI::App*, Handler>> handlers;
   for (const Command& command : commands) {
     if (command.declare == nullptr && argc > 1 && is_named(command, argv[1]))
@@ -62,6 +108,8 @@ int parse_and_run(int argc, char** argv, std::span<const Command> commands) {
     auto* added = app.add_subcommand(command.name, command.help);
     if (command.alias != nullptr)
       added->alias(command.alias);
+    if (const std::string examples = examples_of(command.name); !examples.empty())
+      added->footer("Examples:\n" + examples);
     if (command.declare == nullptr)
       continue;
     Flags flags(*added);
@@ -72,7 +120,7 @@ int parse_and_run(int argc, char** argv, std::span<const Command> commands) {
     if (command->parsed())
       return handler();
   }
-  return 1;
+  return 0;  // completion: it has said all
 }
 
 }  // namespace

@@ -33,6 +33,17 @@ void Flags::text(const char* name, std::string& to, const char* help) {
     option->capture_default_str();
 }
 
+void Flags::flag_or_text(const char* name, std::optional<std::string>& to, const char* help) {
+  command_
+      .add_option_function<std::vector<std::string>>(
+          name,
+          [&to](const std::vector<std::string>& given) {
+            to = given.empty() || given.front() == "{}" ? "" : given.front();
+          },
+          help)
+      ->expected(0, 1);
+}
+
 void Flags::repeated(const char* name, std::vector<std::string>& to, const char* help) {
   command_.add_option(name, to, help)->allow_extra_args(false);
 }

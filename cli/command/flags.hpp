@@ -35,6 +35,8 @@ class Flags {
   void flag(const char* name, bool& to, const char* help);
   void json(bool& to, const char* help = "As one JSON object") { flag("--json", to, help); }
   void text(const char* name, std::string& to, const char* help);
+  /// A flag that may have a value behind it.
+  void flag_or_text(const char* name, std::optional<std::string>& to, const char* help);
   /// One value each time that it is given.
   void repeated(const char* name, std::vector<std::string>& to, const char* help);
   /// Values separated by commas.

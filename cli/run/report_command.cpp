@@ -1,7 +1,9 @@
 #include "cli/run/report_command.hpp"
 
+#include "cli/run/html_report.hpp"
 #include "cli/view/card_map.hpp"
 #include "cli/view/terminal_view.hpp"
+#include "core/files.hpp"
 #include "orchestrator/metrics/report.hpp"
 #include "orchestrator/pipeline/load.hpp"
 #include "orchestrator/pipeline/resolve.hpp"
@@ -53,6 +55,19 @@ std::string report_text(const orchestrator::RecordedRun& run, const ReportOption
          render_card_map(map, options.width, options.colours);
 }
 
+int write_html(const std::string& run, std::string file) {
+  const auto page = html_report(run);
+  if (file.empty())
+    file = (std::filesystem::path(run) / "report.html").string();
+  const Status written = page ? write_file_atomically(file, *page) : Status(page.error());
+  if (!written) {
+    std::cerr << "temper: " << written.error().context << '\n';
+    return 1;
+  }
+  std::cout << file << '\n';
+  return 0;
+}
+
 }  // namespace
 
 int run_report(const ReportOptions& options, std::ostream& out, std::ostream& err) {
@@ -77,8 +92,12 @@ Handler report_command(Flags& flags) {
   const auto options = std::make_shared<ReportOptions>();
   const auto json = std::make_shared<bool>(false);
   flags.argument("run", options->run, "Folder of the run");
+  const auto html = std::make_shared<std::optional<std::string>>();
   flags.json(*json);
-  return [options, json] {
+  flags.flag_or_text("--html", *html, "Its page as one file; unless named, report.html in the folder");
+  return [options, json, html] {
+    if (*html)
+      return write_html(options->run, **html);
     const ViewOptions view = detect_view(STDOUT_FILENO, Wish::Auto);
     options->format = *json ? ReportOptions::Format::Json : ReportOptions::Format::Text;
     options->width = view_width(view);

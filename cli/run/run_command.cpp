@@ -1,6 +1,8 @@
 #include "cli/run/run_command.hpp"
 
+#include "cli/run/serve_command.hpp"
 #include "cli/view/terminal_view.hpp"
+#include "cli/watch/run_watch.hpp"
 #include "core/json.hpp"
 #include "orchestrator/metrics/report.hpp"
 #include "orchestrator/pipeline/load.hpp"
@@ -96,24 +98,30 @@ Result<orchestrator::command::Finish> start_run(const orchestrator::RunPlan& pla
   TEMPER_TRY(const auto recorder,
              orchestrator::RunRecorder::create(run_dir.root(), orchestrator::trace_form(config)));
   TerminalView view(view_options(plan, options.plain), clock);
+  RunWatch watch(run_dir.root(), config, *recorder, clock, log);
   bool show = false;  // the records of the part that is resumed are counted, not shown
   orchestrator::RunObserver observer;
   observer.on_record = [&](const orchestrator::Record& record) {
     recorder->feed(record);
+    watch.feed(record);
     if (show)
       view.feed(record, recorder->metrics().config());
   };
+  observer.on_release = [&](const orchestrator::ReleasedGroup& group) { watch.on_release(group); };
   observer.on_tick = [&](const orchestrator::Scheduler& scheduler, Time now) {
     if (show)
       view.refresh(recorder->metrics(), scheduler, now);
+    watch.refresh(scheduler, now);
   };
   TEMPER_TRY(const auto driver, orchestrator::make_driver(plan, observer, log));
   show = !options.json;
+  watch.begin();
   const Time began = clock.now();
   const orchestrator::RunOutcome outcome = driver();
   const Duration took = clock.now() - began;
   const auto summary = recorder->close(
       {config.name, config.seed, outcome.log_hash, orchestrator::is_simulated(config)});
+  watch.close(outcome.log_hash);
   if (!summary) {
     if (outcome.finish.ok)
       return summary.error();
@@ -136,6 +144,20 @@ Result<orchestrator::command::Finish> start_run(const orchestrator::RunPlan& pla
   return outcome.finish;
 }
 
+/// A finished run has nothing to go on with: what it left is shown, and stays as it is.
+int show_finished(const fs::path& run_dir, const RunOptions& options) {
+  const auto run = orchestrator::read_run(run_dir);
+  if (!run)
+    return fail(run.error());
+  if (options.json)
+    std::puts(to_json(run->summary, JsonStyle::Pretty).c_str());
+  else
+    fmt::print("{} has finished after {} updates; nothing was changed\n",
+               run_dir.string(),
+               run->summary.steps);
+  return 0;
+}
+
 }  // namespace
 
 int run_pipeline(const RunOptions& options) {
@@ -143,8 +165,18 @@ int run_pipeline(const RunOptions& options) {
   const auto plan = make_plan(options);
   if (!plan)
     return fail(plan.error());
+  if (orchestrator::has_nothing_to_do(*plan))
+    return show_finished(plan->run_dir, options);
   if (Status status = orchestrator::provide_descriptors(plan->pipeline); !status)
     return fail(status.error());
+  std::unique_ptr<Server> page;
+  if (options.dashboard) {
+    auto started = serve({plan->run_dir}, *options.dashboard);
+    if (!started)
+      return fail(started.error());
+    page = *std::move(started);
+    complain("page at " + page->url());
+  }
   const auto lock = orchestrator::prepare_run(
       *plan, options.json ? orchestrator::PretrainLine::Quiet : orchestrator::PretrainLine::Shown);
   if (!lock)
@@ -164,6 +196,9 @@ Handler run_command(Flags& flags) {
   flags.flag(
       "--resume", options->resume, "Go on with the run in run_dir (or in CONFIG, if a folder)");
   flags.flag("--plain", options->plain, "Plain lines even on a terminal");
+  flags.flag_or_text("--dashboard",
+                     options->dashboard,
+                     "Serve the page of the run; with ADDRESS:PORT there, else 127.0.0.1:7878");
   flags.json(options->json, "Print summary.json at the end, nothing else");
   flags.choice(
       "--driver",

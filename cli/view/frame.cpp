@@ -136,6 +136,9 @@ Frame make_frame(std::string name,
     }
     f.cards.push_back({timeline.cards()[card], line->shares});
   }
+  f.slots = metrics.slots().slots();
+  f.slots_held = metrics.slots().load();
+  f.slots_mean = metrics.slots().while_generating(now);
   f.bound = config.staleness_bound;
   f.staleness_mean = metrics.staleness().mean();
   f.staleness = metrics.staleness().counts();

@@ -37,6 +37,8 @@ struct Frame {
   std::vector<double> rewards;  ///< Of the updates (RewardHistory::curve()).
   FrameRates recent;
   std::vector<CardFrame> cards;
+  std::int64_t slots = 0, slots_held = 0;  ///< Of all engines; with a response now.
+  double slots_mean = 0;                   ///< Share held while engines generated, so far.
   std::uint64_t bound = 0;
   double staleness_mean = 0;
   std::map<std::int64_t, std::uint64_t> staleness;  ///< Age -> groups.

@@ -189,6 +189,14 @@ void draw_staleness(Canvas& c, const Frame& f) {
     c.bar(std::span(&part, 1), columns, 1).text(fmt::format("{:>6}  ", percent(share)));
   }
   c.text(tail, kFaint).line();
+  label(c, "slots");
+  const double held =
+      f.slots > 0 ? static_cast<double>(f.slots_held) / static_cast<double>(f.slots) : 0;
+  c.text(percent(held), kTitle)
+      .text(fmt::format(
+                " of {} hold a response, {} in the mean", grouped(f.slots), percent(f.slots_mean)),
+            kLabel)
+      .line();
   label(c, "groups");
   figure(c, "generating", std::to_string(f.queue.generating));
   figure(c, "scoring", std::to_string(f.queue.scoring));
@@ -296,7 +304,8 @@ std::string render_line(const Frame& f) {
   }
   const std::int64_t oldest = f.staleness.empty() ? 0 : f.staleness.rbegin()->first;
   return fmt::format(
-      "{:>8} step {}/{} reward {} tokens/s raw {} trained {} effective {} busy% {} staleness "
+      "{:>8} step {}/{} reward {} tokens/s raw {} trained {} effective {} busy% {} slots% {:.0f} "
+      "staleness "
       "{:.2f} "
       "(max {}/{}) groups {}+{}+{} left {}{}",
       clock_text(f.elapsed),
@@ -307,6 +316,7 @@ std::string render_line(const Frame& f) {
       short_count(f.recent.trained),
       short_count(f.recent.effective),
       busy.empty() ? "-" : busy,
+      100 * f.slots_mean,
       f.staleness_mean,
       oldest,
       f.bound,
@@ -395,6 +405,12 @@ std::string render_closing(const orchestrator::Summary& s,
     c.text(text, kFaint);
   }
   c.line();
+  label(c, "slots").text(percent(s.slots.while_generating), kTitle);
+  c.text(fmt::format(" of {} held a response while engines generated, {} of the wall",
+                     grouped(s.slots.slots),
+                     percent(s.slots.occupancy)),
+         kLabel)
+      .line();
   draw_usage(c, s);
   label(c, "staleness").text(fmt::format("max {}", s.staleness.max), kTitle);
   c.text(fmt::format(" of {} allowed, mean {:.2f}", s.staleness.bound, s.staleness.mean), kLabel)

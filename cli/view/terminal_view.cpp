@@ -135,6 +135,16 @@ void TerminalView::refresh(const orchestrator::RunMetrics& metrics,
   write(render_line(make_frame(options_.name, metrics, &scheduler, now)) + "\n");
 }
 
+void TerminalView::show(const Frame& frame) {
+  if (options_.mode == ViewOptions::Mode::Live) {
+    draw(frame);
+  } else if (frame.step != line_at_step_ || !drawn_at_) {
+    drawn_at_ = wall_.now();
+    line_at_step_ = frame.step;
+    write(render_line(frame) + "\n");
+  }
+}
+
 void TerminalView::draw(const Frame& frame) {
   const Size size = size_of(options_.fd);
   // The last column stays free: some terminals wrap when it is written.

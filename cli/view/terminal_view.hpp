@@ -44,6 +44,8 @@ class TerminalView {
   void refresh(const orchestrator::RunMetrics& metrics,
                const orchestrator::Scheduler& scheduler,
                Time now);
+  /// Draws this, now: a run of another process.
+  void show(const Frame& frame);
   /// The last picture, the map of the cards and the closing summary.
   void close(const orchestrator::RunMetrics& metrics, const orchestrator::Summary& summary);
 

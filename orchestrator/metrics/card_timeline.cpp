@@ -5,6 +5,14 @@
 
 namespace temper::orchestrator {
 
+const CardWait& CardTimeline::Segment::wait() const {
+  if (next != kNobody)
+    return waits[next];
+  const auto up = std::ranges::find_if(
+      waits, [](const CardWait& w) { return w.state != actors::CardState::Down; });
+  return up == waits.end() ? waits.front() : *up;
+}
+
 Time CardTimeline::end_of(Segments::const_iterator it) const {
   const auto after = std::next(it);
   return after == segments_.end() ? Time::max() : after->first;
@@ -14,9 +22,10 @@ void CardTimeline::account(const Segment& s, Duration d) {
   closed_[index_of(s.state())] += d;
   if (s.busy != kNotBusy)
     return;
-  if (waits_.size() <= s.wait.reason)
-    waits_.resize(s.wait.reason + 1);
-  waits_[s.wait.reason] += d;
+  const std::size_t reason = s.wait().reason;
+  if (waits_.size() <= reason)
+    waits_.resize(reason + 1);
+  waits_[reason] += d;
 }
 
 CardTimeline::Segments::iterator CardTimeline::split(Time at) {
@@ -43,35 +52,52 @@ void CardTimeline::join(Segments::iterator from, Time to) {
   }
 }
 
-void CardTimeline::set_wait(Time at, CardWait wait) {
-  at = std::max(at, settled_);
-  const auto first = split(at);
-  for (auto it = first; it != segments_.end(); ++it) {
-    const Time end = end_of(it);
-    if (end != Time::max())
-      account(it->second, -(end - it->first));
-    it->second.wait = wait;
-    if (end != Time::max())
-      account(it->second, end - it->first);
-  }
+void CardTimeline::set_wait(Time at, std::size_t actor, CardWait wait) {
+  const auto first = split(std::max(at, settled_));
+  for (auto it = first; it != segments_.end(); ++it)
+    alter(it, [&](Segment& s) { s.waits[actor] = wait; });
   join(first, Time::max());
 }
 
-void CardTimeline::add_span(const actors::Span& span) {
+void CardTimeline::add_span(std::size_t actor, const actors::Span& span) {
   const Time begin = std::max(span.begin, settled_);
   if (span.state > actors::CardState::Switch || begin >= span.end)
     return;
   const auto first = split(begin);
   const auto last = split(span.end);
   for (auto it = first; it != last; ++it) {
-    if (it->second.busy <= span.state)
+    // Of two in the same state the one on the first place counts, whoever reports first.
+    if (it->second.busy < span.state || (it->second.busy == span.state && it->second.by <= actor))
       continue;
-    const Duration length = std::next(it)->first - it->first;
-    account(it->second, -length);
-    it->second.busy = span.state;
-    account(it->second, length);
+    alter(it, [&](Segment& s) {
+      s.busy = span.state;
+      s.by = actor;
+      s.next = kNobody;
+    });
   }
-  join(first, span.end);
+  join(tell_next(first, last), span.end);
+}
+
+CardTimeline::Segments::iterator CardTimeline::tell_next(Segments::iterator from,
+                                                         Segments::iterator to) {
+  const auto worker = [](const Segment& s) { return s.works() ? s.by : s.next; };
+  std::size_t next = worker(to->second);
+  const Time begin = from->first;
+  auto changed = to;
+  for (auto it = to; it != segments_.begin();) {
+    --it;
+    if (it->second.works()) {
+      if (it->first < begin)
+        break;
+      next = it->second.by;
+    } else if (it->second.next != next) {
+      alter(it, [next](Segment& s) { s.next = next; });
+    } else if (it->first < begin) {
+      break;
+    }
+    changed = it;
+  }
+  return changed;
 }
 
 /// Visits what must be added to the closed segments' totals to get those over [0, until].
@@ -104,9 +130,10 @@ std::vector<Duration> CardTimeline::waits(Time until) const {
   visit_difference(until, [&](const Segment& s, Duration d) {
     if (s.busy != kNotBusy)
       return;
-    if (waits.size() <= s.wait.reason)
-      waits.resize(s.wait.reason + 1);
-    waits[s.wait.reason] += d;
+    const std::size_t reason = s.wait().reason;
+    if (waits.size() <= reason)
+      waits.resize(reason + 1);
+    waits[reason] += d;
   });
   return waits;
 }
@@ -116,7 +143,7 @@ void CardTimeline::settle(Time before, const Sink& sink) {
          (end_of(segments_.begin()) <= before || segments_.size() > kMostSegments)) {
     const auto it = segments_.begin();
     if (sink)
-      sink({it->first, end_of(it), it->second.state(), it->second.wait.reason});
+      sink({it->first, end_of(it), it->second.state(), it->second.wait().reason});
     settled_ = end_of(it);
     segments_.erase(it);
   }
@@ -125,7 +152,7 @@ void CardTimeline::settle(Time before, const Sink& sink) {
 void CardTimeline::finish(Time end, const Sink& sink) {
   for (auto it = segments_.begin(); it != segments_.end() && it->first < end; ++it) {
     if (sink)
-      sink({it->first, std::min(end, end_of(it)), it->second.state(), it->second.wait.reason});
+      sink({it->first, std::min(end, end_of(it)), it->second.state(), it->second.wait().reason});
   }
 }
 

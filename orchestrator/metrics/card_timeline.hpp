@@ -1,7 +1,9 @@
-// The exclusive state of one card over time, as an interval map: below, what the card waits for;
-// above, what it was busy with. Busy spans may be added late and in any order; the more important
-// state wins where they overlap. Totals are kept up to date in integer nanoseconds, so that the
-// states of a card always partition the time exactly.
+// The exclusive state of one card over time, as an interval map: below, what each actor on the card
+// waits for; above, what the card was busy with. Busy spans may be added late and in any order; the
+// more important state wins where they overlap. Where no actor is busy the card shows the wait of
+// the actor that works next; as long as none has, of the first actor that is not down. Totals are
+// kept up to date in integer nanoseconds, so that the states of a card always partition the time
+// exactly.
 #pragma once
 
 #include "actors/protocol/lifecycle.hpp"
@@ -43,12 +45,16 @@ class CardTimeline {
  public:
   using Sink = std::function<void(const CardSlice&)>;
 
-  explicit CardTimeline(CardWait initial) { segments_[Time{}] = {initial, kNotBusy}; }
+  /// The wait of each actor on the card, in the order in which they are shown while none is known
+  /// to work next. Requires: at least one.
+  explicit CardTimeline(std::vector<CardWait> initial) {
+    segments_[Time{}] = {std::move(initial), kNotBusy, kNobody, kNobody};
+  }
 
-  /// From `at` on the card waits like this where it is not busy.
-  void set_wait(Time at, CardWait wait);
-  /// The card did this. Spans of wait states and parts before settled() are ignored.
-  void add_span(const actors::Span& span);
+  /// From `at` on the actor at this place waits like this where it is not busy.
+  void set_wait(Time at, std::size_t actor, CardWait wait);
+  /// The actor at this place did this. Spans of wait states and parts before settled() are ignored.
+  void add_span(std::size_t actor, const actors::Span& span);
 
   /// Times per state over [0, until]; they sum to `until` exactly. Parts that are settled count
   /// whole, so the answer is that of max(until, settled()).
@@ -68,11 +74,16 @@ class CardTimeline {
 
  private:
   static constexpr auto kNotBusy = static_cast<actors::CardState>(kCardStates);
+  static constexpr auto kNobody = std::numeric_limits<std::size_t>::max();
   struct Segment {
-    CardWait wait;
+    std::vector<CardWait> waits;  ///< By actor.
     actors::CardState busy = kNotBusy;
+    std::size_t by = kNobody;    ///< Who is busy.
+    std::size_t next = kNobody;  ///< Who works next, where nobody works.
     bool operator==(const Segment&) const = default;
-    actors::CardState state() const { return busy == kNotBusy ? wait.state : busy; }
+    bool works() const { return busy != kNotBusy && is_busy(busy); }
+    const CardWait& wait() const;
+    actors::CardState state() const { return busy == kNotBusy ? wait().state : busy; }
   };
   using Segments = std::map<Time, Segment>;
 
@@ -81,6 +92,18 @@ class CardTimeline {
   /// Joins equal neighbours from the one before `from` up to and including `to`.
   void join(Segments::iterator from, Time to);
   void account(const Segment& s, Duration d);
+  /// Calls change(segment) with its time taken out of the totals before and put back after.
+  template <class Change>
+  void alter(Segments::iterator it, Change&& change) {
+    const Time end = end_of(it);
+    const Duration length = end == Time::max() ? Duration{} : end - it->first;
+    account(it->second, -length);
+    change(it->second);
+    account(it->second, length);
+  }
+  /// Tells the segments in [from, to), and those before them up to the last work, who works next.
+  /// Returns the first one that it changed.
+  Segments::iterator tell_next(Segments::iterator from, Segments::iterator to);
   template <class Visit>
   void visit_difference(Time until, Visit&& visit) const;
 

@@ -7,73 +7,23 @@
 
 namespace temper::orchestrator {
 
-template <class V>
-void describe(V& v, QueueDepth& q) {
-  v.field(1, "generating", q.generating);
-  v.field(2, "scoring", q.scoring);
-  v.field(3, "ready", q.ready);
-  v.field(4, "training", q.training);
-}
-
 namespace {
-
-struct Rates {
-  double raw = 0, trained = 0, effective = 0;
-};
-template <class V>
-void describe(V& v, Rates& r) {
-  v.field(1, "raw", r.raw);
-  v.field(2, "trained", r.trained);
-  v.field(3, "effective", r.effective);
-}
-
-struct Ages {
-  double mean = 0;
-  std::uint64_t max = 0;
-};
-template <class V>
-void describe(V& v, Ages& a) {
-  v.field(1, "mean", a.mean);
-  v.field(2, "max", a.max);
-}
-
-struct Line {
-  PolicyVersion step;
-  Time time{};
-  double reward = 0;
-  actors::UpdateMetrics metrics;
-  Rates tokens_per_s;
-  Ages staleness;
-  QueueDepth queue;
-  std::map<actors::CardState, double> states;
-  std::uint64_t resumes = 0;
-};
-template <class V>
-void describe(V& v, Line& l) {
-  v.field(1, "step", l.step);
-  v.field(2, "time", l.time);
-  v.field(3, "reward", l.reward);
-  v.field(4, "loss", l.metrics.loss);
-  v.field(5, "kl", l.metrics.kl);
-  v.field(6, "clip_fraction", l.metrics.clip_fraction);
-  v.field(7, "ratio_mean", l.metrics.ratio_mean);
-  v.field(8, "entropy", l.metrics.entropy);
-  v.field(9, "gradient_norm", l.metrics.gradient_norm);
-  v.field(10, "tokens_per_s", l.tokens_per_s);
-  v.field(11, "staleness", l.staleness);
-  v.field(12, "queue", l.queue);
-  v.field(13, "states", l.states);
-  v.field(14, "resumes", l.resumes);
-  v.field(15, "log_ratio", l.metrics.log_ratio);
-  v.field(16, "behaviour_weight", l.metrics.behaviour_weight);
-  v.field(17, "capped_fraction", l.metrics.capped_fraction);
-}
 
 double rounded(double value) {
   return std::round(value * 1e4) / 1e4;
 }
 
+SpreadFigures figures_of(const Spread& s) {
+  return {rounded(s.mean()), rounded(s.min()), rounded(s.max()), rounded(s.deviation())};
+}
+
 }  // namespace
+
+MetricsFile::Mark MetricsFile::mark_of(Time time, TokenCounts tokens, const RunMetrics& m) {
+  return {time,
+          tokens,
+          {m.groups_trained(), m.groups_filtered(), m.groups_failed(), m.groups_evicted()}};
+}
 
 Result<MetricsFile> MetricsFile::create(const std::filesystem::path& path) {
   TEMPER_TRY(AppendFile file, AppendFile::open(path, 0));
@@ -84,7 +34,7 @@ Status MetricsFile::feed(const Record& record, const RunMetrics& metrics) {
   const UpdateHistory& updates = metrics.history();
   if (std::holds_alternative<event::Resumed>(record.event)) {
     written_ = updates.count();
-    last_ = {record.time, metrics.tokens()};
+    last_ = mark_of(record.time, metrics.tokens(), metrics);
     return {};
   }
   while (written_ < updates.count()) {
@@ -109,17 +59,29 @@ Status MetricsFile::write(const Update& update, const RunMetrics& metrics) {
   const auto rate = [&](Tokens now, Tokens before) {
     return interval > 0 ? rounded(static_cast<double>((now - before).count()) / interval) : 0;
   };
-  Line line;
+  MetricsLine line;
   line.step = update.version;
   line.time = update.time;
+  line.seconds = rounded(interval);
   line.reward = update.metrics.reward_mean;
   line.metrics = update.metrics;
+  line.rewards = figures_of(update.batch.reward);
+  line.length = figures_of(update.batch.length);
+  if (update.batch.groups > 0)
+    line.equal_groups = rounded(static_cast<double>(update.batch.equal_groups) /
+                                static_cast<double>(update.batch.groups));
   line.tokens_per_s = {rate(update.tokens.generated, last_.tokens.generated),
                        rate(update.tokens.trained, last_.tokens.trained),
                        rate(update.tokens.effective, last_.tokens.effective)};
   line.staleness = {rounded(update.staleness_mean), update.staleness_max};
   line.queue = update.queue;
   line.resumes = metrics.resumes();
+  line.restarts = metrics.restarts().size();
+  const Mark mark = mark_of(update.time, update.tokens, metrics);
+  line.groups = {mark.groups.trained - last_.groups.trained,
+                 mark.groups.filtered - last_.groups.filtered,
+                 mark.groups.failed - last_.groups.failed,
+                 mark.groups.evicted - last_.groups.evicted};
   const StateTimes now = metrics.timeline().totals(update.time);
   const StateTimes before = metrics.timeline().totals(last_.time);
   const double whole = interval * static_cast<double>(metrics.timeline().cards().size());
@@ -127,7 +89,9 @@ Status MetricsFile::write(const Update& update, const RunMetrics& metrics) {
     const double part = seconds(now[index_of(state)] - before[index_of(state)]);
     line.states[state] = whole > 0 ? rounded(part / whole) : 0;
   }
-  last_ = {update.time, update.tokens};
+  last_ = mark;
+  if (on_line_)
+    on_line_(line);
   return file_.append(to_json(line) + "\n");
 }
 

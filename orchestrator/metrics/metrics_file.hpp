@@ -4,7 +4,9 @@
 #pragma once
 
 #include "core/files.hpp"
-#include "orchestrator/metrics/run_metrics.hpp"
+#include "orchestrator/metrics/metrics_line.hpp"
+
+#include <functional>
 
 namespace temper::orchestrator {
 
@@ -19,16 +21,23 @@ class MetricsFile {
   Status feed(const Record& record, const RunMetrics& metrics);
   /// Writes the lines still held back.
   Status close(const RunMetrics& metrics);
+  /// Is given every line that is written.
+  void set_on_line(std::function<void(const MetricsLine&)> on_line) {
+    on_line_ = std::move(on_line);
+  }
 
  private:
   struct Mark {
     Time time{};
     TokenCounts tokens;
+    GroupCounts groups;  ///< Of the whole run.
   };
+  static Mark mark_of(Time time, TokenCounts tokens, const RunMetrics& metrics);
   explicit MetricsFile(AppendFile file) : file_(std::move(file)) {}
   Status write(const Update& update, const RunMetrics& metrics);
 
   AppendFile file_;
+  std::function<void(const MetricsLine&)> on_line_;
   std::uint64_t written_ = 0;  ///< Updates.
   Mark last_;                  ///< Where the interval of the next line begins.
 };

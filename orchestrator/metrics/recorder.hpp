@@ -23,6 +23,11 @@ class RunRecorder {
   Result<Summary> close(const RunIdentity& identity);
 
   const RunMetrics& metrics() const { return metrics_; }
+  /// Is given every line of metrics.jsonl as it is written. Of a run that is resumed these are all
+  /// its lines, from the first one on.
+  void set_on_line(std::function<void(const MetricsLine&)> on_line) {
+    metrics_file_.set_on_line(std::move(on_line));
+  }
 
  private:
   RunRecorder(std::filesystem::path run_dir,

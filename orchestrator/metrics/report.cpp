@@ -49,7 +49,7 @@ class Page {
   std::string text_;
 };
 
-void write_cards(Page& page, const UtilizationSummary& u) {
+void write_cards(Page& page, const UtilizationSummary& u, const SlotSummary& slots) {
   page.title("cards");
   const auto states = [](const auto& shares) {
     std::string text;
@@ -60,6 +60,11 @@ void write_cards(Page& page, const UtilizationSummary& u) {
     return text;
   };
   page.line("all", "{:5.1f} % busy {}", u.busy * 100, states(u.states));
+  page.line("slots",
+            "{:5.1f} % of {} held a response while engines generated, {:.1f} % of the wall time",
+            slots.while_generating * 100,
+            count_text(slots.slots),
+            slots.occupancy * 100);
   const double wall = static_cast<double>(u.wall_ns) / 1e9;
   for (std::size_t i = 0; i < u.per_card.size();) {
     const CardSummary& card = u.per_card[i];
@@ -276,7 +281,7 @@ std::string summary_text(const Summary& s, const PredictedStates& predicted) {
             s.lengths.p50,
             s.lengths.p99,
             s.lengths.max);
-  write_cards(page, s.utilization);
+  write_cards(page, s.utilization, s.slots);
   write_waits(page, s);
   write_usage(page, s);
   write_troubles(page, s);

@@ -55,6 +55,8 @@ void RunMetrics::feed(const Record& record) {
   timeline_.feed(record);
   turns_.feed(record);
   usage_.feed(record);
+  if (!finish_ || std::holds_alternative<event::Resumed>(record.event))
+    slots_.feed(record);
   std::visit([this](const auto& e) { on_event(e); }, record.event);
   for (const Command& command : record.commands)
     std::visit([this](const auto& c) { on_command(c); }, command);
@@ -317,11 +319,16 @@ void RunMetrics::train_group(const actors::Certificate::Entry& entry,
     stored_.token_age +=
         r.tokens.count() * static_cast<std::int64_t>(step.value()) - r.token_versions;
     stored_.lengths.add(r.tokens.count());
+    update.batch.length.add(static_cast<double>(r.tokens.count()));
+    update.batch.reward.add(r.reward);
     rewards.push_back(r.reward);
   }
   stored_.trained += tokens;
+  ++update.batch.groups;
   if (is_effective(rewards))
     stored_.effective += tokens;
+  else
+    ++update.batch.equal_groups;
   --depth(it->second.stage);
   groups_.erase(it);
 }

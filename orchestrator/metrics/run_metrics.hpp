@@ -11,6 +11,7 @@
 // A resume voids what was counted after its checkpoint, except what was generated: that is wasted.
 #pragma once
 
+#include "orchestrator/metrics/slots.hpp"
 #include "orchestrator/metrics/timeline.hpp"
 #include "orchestrator/metrics/turns.hpp"
 #include "orchestrator/metrics/update_history.hpp"
@@ -100,6 +101,8 @@ class RunMetrics {
   const Timeline& timeline() const { return timeline_; }
   Timeline& timeline() { return timeline_; }
   const UsageTotals& usage() const { return usage_; }
+  /// How full the engines were.
+  const Slots& slots() const { return slots_; }
   /// When the run finished; while it goes on, the time of the last record.
   Time wall() const { return wall_; }
   const std::optional<command::Finish>& finish() const { return finish_; }
@@ -161,7 +164,7 @@ class RunMetrics {
     std::vector<ResponseId> responses;
   };
   /// What a resume takes back.
-  struct Stored {
+  struct SavedCounts {
     Tokens trained, effective, trained_responses;
     std::uint64_t groups_trained = 0, groups_filtered = 0, groups_failed = 0;
     std::uint64_t groups_evicted = 0;
@@ -171,7 +174,7 @@ class RunMetrics {
   };
   struct Snapshot {
     std::uint64_t sequence = 0;
-    Stored stored;
+    SavedCounts stored;
     Groups groups;
     UpdateHistory::Mark updates;
   };
@@ -220,10 +223,11 @@ class RunMetrics {
   Timeline timeline_;
   Turns turns_;
   UsageTotals usage_;
+  Slots slots_;
   Time now_{}, wall_{};
   std::optional<command::Finish> finish_;
 
-  Stored stored_;
+  SavedCounts stored_;
   Groups groups_;
   UpdateHistory updates_;
   TrainedBatch last_batch_;

@@ -144,6 +144,9 @@ Summary summarize(const RunMetrics& m, const RunIdentity& identity) {
       per_second(t.trained, s.wall_s * static_cast<double>(std::max<std::uint64_t>(1, s.cards)));
 
   s.utilization = utilization(m.timeline(), m.wall());
+  s.slots = {m.slots().slots(),
+             rounded(m.slots().over_wall(m.wall())),
+             rounded(m.slots().while_generating(m.wall()))};
   s.staleness = staleness(m);
   s.wasted_tokens = m.wasted().count();
   s.groups = {m.groups_trained(),

@@ -32,6 +32,10 @@ struct UtilizationSummary {
   double no_generation_or_training_s = 0;
   std::vector<CardSummary> per_card;
 };
+struct SlotSummary {
+  std::int64_t slots = 0;
+  double occupancy = 0, while_generating = 0;
+};
 struct StalenessSummary {
   std::uint64_t bound = 0;
   std::int64_t max = 0;
@@ -97,6 +101,7 @@ struct Summary {
   TokenSummary tokens;
   std::uint64_t cards = 0;
   UtilizationSummary utilization;
+  SlotSummary slots;
   StalenessSummary staleness;
   std::int64_t wasted_tokens = 0;
   GroupSummary groups;
@@ -141,6 +146,15 @@ void describe(V& v, UtilizationSummary& s) {
   v.field(3, "wall_ns", s.wall_ns);
   v.field(4, "no_generation_or_training_s", s.no_generation_or_training_s);
   v.field(5, "per_card", s.per_card);
+}
+template <class V>
+void describe(V& v, SlotSummary& s) {
+  v.field(1, "slots", s.slots, {.doc = "Of all rollout engines."});
+  v.field(2, "occupancy", s.occupancy, {.doc = "Mean share that held a response, of the wall."});
+  v.field(3,
+          "while_generating",
+          s.while_generating,
+          {.doc = "The same, of the time in which the engines generated."});
 }
 template <class V>
 void describe(V& v, StalenessSummary& s) {
@@ -252,6 +266,7 @@ void describe(V& v, Summary& s) {
   v.field(23, "memory", s.memory, {.doc = "High-water marks by role; simulated runs."});
   v.field(24, "network", s.network, {.doc = "Bytes by plane; simulated runs."});
   v.field(25, "lies", s.lies);
+  v.field(26, "slots", s.slots);
 }
 
 }  // namespace temper::orchestrator

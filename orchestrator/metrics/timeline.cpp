@@ -21,7 +21,7 @@ Duration longest_deadline(const Deadlines& d) {
                    d.drain});
 }
 
-/// Of two actors that wait alike, the one whose reason says more.
+/// Of actors of which none is known to work next, the one whose reason says more.
 int telling(actors::RoleKind role) {
   switch (role) {
     case actors::RoleKind::Trainer:
@@ -90,9 +90,13 @@ void Timeline::feed(const Record& record) {
   }
 }
 
+Duration Timeline::horizon_of(const SchedulerConfig& config) {
+  return std::min(longest_deadline(config.deadlines), kMostLate) + kGrace;
+}
+
 void Timeline::start(const SchedulerConfig& config, Time now) {
   actors_ = config.actors;
-  horizon_ = std::min(longest_deadline(config.deadlines), kMostLate) + kGrace;
+  horizon_ = horizon_of(config);
   next_settle_ = now + horizon_;
   make_lines();
   waits_.resize(actors_.size());
@@ -100,9 +104,13 @@ void Timeline::start(const SchedulerConfig& config, Time now) {
     waits_[a].on = "start";
     waits_[a].reason = intern({actors_[a].role, CardState::Down, "start"});
   }
-  for (const auto& on_line : actors_on_)
-    lines_.emplace_back(CardWait{CardState::Down, waits_[on_line.front()].reason});
-  progress_.emplace(CardWait{CardState::Idle, 0});
+  for (const auto& on_line : actors_on_) {
+    std::vector<CardWait> initial;
+    for (const std::size_t a : on_line)
+      initial.push_back({CardState::Down, waits_[a].reason});
+    lines_.emplace_back(std::move(initial));
+  }
+  progress_.emplace(std::vector{CardWait{CardState::Idle, 0}});
 }
 
 void Timeline::make_lines() {
@@ -112,15 +120,15 @@ void Timeline::make_lines() {
       actors_of[card].push_back(a);
   }
   std::map<std::vector<std::size_t>, std::size_t> known;
-  lines_of_.resize(actors_.size());
+  places_of_.resize(actors_.size());
   for (auto& [card, actors] : actors_of) {
     const auto [it, fresh] = known.try_emplace(actors, actors_on_.size());
     if (fresh) {
-      for (const std::size_t a : actors)
-        lines_of_[a].push_back(it->second);
       std::stable_sort(actors.begin(), actors.end(), [this](std::size_t a, std::size_t b) {
         return telling(actors_[a].role) < telling(actors_[b].role);
       });
+      for (std::size_t place = 0; place < actors.size(); ++place)
+        places_of_[actors[place]].push_back({it->second, place});
       actors_on_.push_back(std::move(actors));
       cards_on_.emplace_back();
     }
@@ -134,10 +142,10 @@ void Timeline::add_spans(ActorId actor, const std::vector<actors::Span>& spans) 
   if (actor.value() >= actors_.size())
     return;
   for (const actors::Span& span : spans) {
-    for (const std::size_t line : lines_of_[actor.value()])
-      lines_[line].add_span(span);
+    for (const auto& [line, place] : places_of_[actor.value()])
+      lines_[line].add_span(place, span);
     if (span.state <= CardState::Prefill)
-      progress_->add_span({CardState::Train, span.begin, span.end});
+      progress_->add_span(0, {CardState::Train, span.begin, span.end});
   }
 }
 
@@ -149,17 +157,8 @@ void Timeline::set_wait(ActorId actor, CardState state, const std::string& on, T
     return;
   note_longest(wait, now);
   wait = {state, intern({actors_[actor.value()].role, state, without_numbers(on)}), on, now};
-  for (const std::size_t line : lines_of_[actor.value()])
-    show_wait(line, now);
-}
-
-void Timeline::show_wait(std::size_t line, Time now) {
-  const ActorWait* shown = nullptr;
-  for (const std::size_t a : actors_on_[line]) {
-    if (shown == nullptr || waits_[a].state < shown->state)
-      shown = &waits_[a];
-  }
-  lines_[line].set_wait(now, {shown->state, shown->reason});
+  for (const auto& [line, place] : places_of_[actor.value()])
+    lines_[line].set_wait(now, place, {state, wait.reason});
 }
 
 std::size_t Timeline::intern(WaitReason reason) {

@@ -5,8 +5,10 @@
 // the same at all times and share one line. At each instant a card shows
 //   1. the most important busy span (event::Activity) of any actor on it, in the order of
 //      actors::CardState; where there is none
-//   2. the most important wait (command::Waiting) of any actor on it, in the same order, except
-//      that `down` shows only where all its actors are down.
+//   2. the wait (command::Waiting) of that one of its actors that works next: the one whose work
+//      (the five busy states) the card shows first after this instant. Where none works any more,
+//      or has not yet, the wait of the first actor that is not down, in the order trainer, rollout,
+//      reference, reward; `down` where all are.
 // An actor is down from Launch, ActorDown or Resumed until the next Waiting says otherwise. Spans
 // may be reported late, but not later than kGrace after the longest deadline of the run, nor than
 // kMostLate (deadlines in virtual time are long), nor than CardTimeline::kMostSegments changes of
@@ -47,6 +49,9 @@ class Timeline {
   static constexpr Duration kMostLate = std::chrono::hours(6);
   /// The details are looked through after so many records at the latest.
   static constexpr std::uint64_t kSettleRecords = 4096;
+
+  /// How late spans of such a run may be told.
+  static Duration horizon_of(const SchedulerConfig& config);
 
   /// To be called for every record, in order.
   void feed(const Record& record);
@@ -91,14 +96,17 @@ class Timeline {
   void start(const SchedulerConfig& config, Time now);
   void add_spans(ActorId actor, const std::vector<actors::Span>& spans);
   void set_wait(ActorId actor, actors::CardState state, const std::string& on, Time now);
-  void show_wait(std::size_t line, Time now);
   void make_lines();
   std::size_t intern(WaitReason reason);
   void note_longest(const ActorWait& wait, Time end);
   CardTimeline::Sink sink_of(std::size_t line) const;
 
   std::vector<ActorSpec> actors_;
-  std::vector<std::vector<std::size_t>> lines_of_;   ///< Actor -> its lines.
+  /// A line, and an actor's place on it.
+  struct Place {
+    std::size_t line = 0, place = 0;
+  };
+  std::vector<std::vector<Place>> places_of_;        ///< Actor -> its lines.
   std::vector<std::vector<std::size_t>> actors_on_;  ///< Line -> actors, most telling role first.
   std::vector<std::vector<CardId>> cards_on_;        ///< Line -> its cards.
   std::vector<std::size_t> line_of_;                 ///< Place in cards_ -> line.

@@ -270,6 +270,8 @@ void TraceFile::mark_counters(const Record& record, const RunMetrics& metrics) {
                       q.scoring,
                       q.ready,
                       q.training));
+  if (const std::int64_t slots = metrics.slots().slots(); slots > 0)
+    counter(now, "slots", fmt::format(R"("held":{},"of":{})", metrics.slots().load(), slots));
 }
 
 void TraceFile::counter(Time at, std::string_view name, std::string_view values) {

@@ -1,8 +1,24 @@
 #include "orchestrator/metrics/update_history.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 namespace temper::orchestrator {
+
+void Spread::add(double value) {
+  min_ = count_ == 0 ? value : std::min(min_, value);
+  max_ = count_ == 0 ? value : std::max(max_, value);
+  sum_ += value;
+  squares_ += value * value;
+  ++count_;
+}
+
+double Spread::deviation() const {
+  if (count_ == 0)
+    return 0;
+  const double variance = squares_ / static_cast<double>(count_) - mean() * mean();
+  return std::sqrt(std::max(0.0, variance));
+}
 
 void RewardHistory::add(double reward) {
   if (total_++ < kFirst)

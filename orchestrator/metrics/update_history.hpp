@@ -24,6 +24,30 @@ struct QueueDepth {
   std::int64_t training = 0;
 };
 
+/// Mean and ends of some values, so that one odd value does not hide in the mean.
+class Spread {
+ public:
+  void add(double value);
+  std::uint64_t count() const { return count_; }
+  /// All 0 of no values.
+  double mean() const { return count_ == 0 ? 0 : sum_ / static_cast<double>(count_); }
+  double min() const { return min_; }
+  double max() const { return max_; }
+  double deviation() const;
+
+ private:
+  std::uint64_t count_ = 0;
+  double sum_ = 0, squares_ = 0, min_ = 0, max_ = 0;
+};
+
+/// What an update was made of, over its responses.
+struct BatchFigures {
+  Spread reward;
+  Spread length;  ///< Tokens of a response.
+  std::uint64_t groups = 0;
+  std::uint64_t equal_groups = 0;  ///< All rewards equal: they carry no gradient.
+};
+
 /// One completed update, with the totals of the run at that moment.
 struct Update {
   PolicyVersion version;  ///< The result.
@@ -33,6 +57,7 @@ struct Update {
   double staleness_mean = 0;
   std::uint64_t staleness_max = 0;
   QueueDepth queue;
+  BatchFigures batch;
 };
 
 /// Rewards of all updates. Means over windows of kFirst and kLast updates, and a curve of at most

@@ -7,6 +7,7 @@
 #include "actors/simulation/simulation_config.hpp"
 #include "actors/task/task_config.hpp"
 #include "orchestrator/pipeline/sections.hpp"
+#include "orchestrator/pipeline/watch_sections.hpp"
 #include "orchestrator/scheduler/queue/config.hpp"
 #include "rollout/engine.hpp"
 #include "trainer/algorithm_config.hpp"
@@ -50,6 +51,9 @@ struct PipelineConfig {
   TransportSection transport;
   Deadlines deadlines;
   CheckpointConfig checkpoint;
+  SamplesConfig samples;
+  TrackingConfig tracking;
+  AlarmsConfig alarms;
   actors::SimulationConfig simulation;
 };
 
@@ -92,6 +96,9 @@ void describe(V& v, PipelineConfig& c) {
       {.doc = "Longest time of each kind of wait; on simulated hardware, where time is virtual, "
               "24h where not given."});
   v.field(21, "checkpoint", c.checkpoint, {.doc = "What is saved to resume from."});
+  v.field(40, "samples", c.samples, {.doc = "Which responses are kept to be read."});
+  v.field(41, "tracking", c.tracking, {.doc = "Metrics for other programs."});
+  v.field(42, "alarms", c.alarms, {.doc = "What is looked out for while the run goes on."});
   v.field(22, "simulation", c.simulation, {.doc = "What `hardware: simulated` simulates."});
   v.field(23,
           "stragglers",

@@ -19,15 +19,6 @@ using actors::LengthKind;
 
 constexpr Duration kVirtualDeadline = std::chrono::hours(24);
 
-class Rules {
- public:
-  void require(bool holds, std::vector<std::string> keys, std::string message) {
-    if (!holds)
-      broken.push_back({std::move(keys), std::move(message)});
-  }
-  std::vector<BrokenRule> broken;
-};
-
 /// Error: the file cannot be read or holds something else than an array of positive lengths.
 Result<std::vector<std::int32_t>> read_trace(const std::string& path) {
   TEMPER_TRY(const std::vector<std::int64_t> counts, read_counts(path, "lengths"));
@@ -125,7 +116,7 @@ void check_cards_hold(const PipelineConfig& c, Rules& rules) {
           status.error().context);
     }
   }
-  if (!rules.broken.empty())
+  if (!rules.hold())
     return;
   const Status fits = check_memory(simulated_placement(*pipeline));
   if (!fits)
@@ -198,9 +189,9 @@ std::vector<BrokenRule> check_simulation(const PipelineConfig& c, const Placemen
   check_share("reference", p.reference.size(), c.reference.replicas, rules);
   check_lent(p, c, rules);
   check_sharing(p, c, rules);
-  if (rules.broken.empty())
+  if (rules.hold())
     check_cards_hold(c, rules);
-  return std::move(rules.broken);
+  return rules.take();
 }
 
 void set_simulated_defaults(PipelineConfig& config,

@@ -8,28 +8,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <iterator>
 #include <regex>
 #include <tuple>
 
 namespace temper::orchestrator {
 namespace {
-
-class Rules {
- public:
-  /// Notes the rule as broken unless `holds`.
-  void require(bool holds, std::vector<std::string> keys, std::string message) {
-    if (!holds)
-      broken_.push_back({std::move(keys), std::move(message)});
-  }
-  void add(std::vector<BrokenRule> broken) {
-    std::move(broken.begin(), broken.end(), std::back_inserter(broken_));
-  }
-  std::vector<BrokenRule> take() { return std::move(broken_); }
-
- private:
-  std::vector<BrokenRule> broken_;
-};
 
 void check_run(const PipelineConfig& c, Rules& rules) {
   constexpr std::string_view kAllowed =

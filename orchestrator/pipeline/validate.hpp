@@ -2,16 +2,11 @@
 #pragma once
 
 #include "orchestrator/pipeline/pipeline_config.hpp"
+#include "orchestrator/pipeline/rules.hpp"
 
 #include <optional>
 
 namespace temper::orchestrator {
-
-/// A broken rule. The first key is the one to blame; the others take part in it.
-struct BrokenRule {
-  std::vector<std::string> keys;
-  std::string message;
-};
 
 /// Whether staleness.bound may be a fraction under this rule; else it is whole.
 bool allows_fractions(PolicyRule rule);

@@ -5,10 +5,15 @@
 
 #include <fmt/format.h>
 
+#include <map>
+
 namespace temper::orchestrator {
 namespace {
 
 using nlohmann::json;
+
+/// Of seconds as they are printed.
+constexpr double kPrecision = 1e-5;
 
 /// The sum of a card's states, in nanoseconds.
 std::int64_t sum_of_states(const json& card) {
@@ -18,6 +23,35 @@ std::int64_t sum_of_states(const json& card) {
       sum += ns.get<std::int64_t>();
   }
   return sum;
+}
+
+/// Waits by their state against the states of the cards, in seconds.
+std::vector<std::string> audit_waits(const std::string& path, const json& summary) {
+  const auto waits = summary.find("waits");
+  if (waits == summary.end())
+    return {};
+  std::map<std::string, double> attributed;
+  for (const json& wait : *waits)
+    attributed[wait.at("state").get<std::string>()] += wait.at("s").get<double>();
+  std::map<std::string, double> waited;
+  for (const json& card : summary.at(json::json_pointer("/utilization/per_card"))) {
+    for (const auto& [state, ns] : card.at("states_ns").items())
+      waited[state] += ns.get<double>() / 1e9;
+  }
+  std::vector<std::string> violations;
+  for (const auto& [state, s] : attributed) {
+    // A card may move weights or switch besides waiting for it.
+    if (const double most = waited[state]; s > most + kPrecision * (1 + most))
+      violations.push_back(fmt::format(
+          "{}: waits in {} sum to {:.6f} s, its cards waited {:.6f} s", path, state, s, most));
+  }
+  for (const std::string_view state : {"wait-data", "wait-weights", "wait-quota", "idle", "down"}) {
+    const double all = waited[std::string(state)];
+    if (const double s = attributed[std::string(state)]; s < all - kPrecision * (1 + all))
+      violations.push_back(fmt::format(
+          "{}: waits in {} sum to {:.6f} s, its cards waited {:.6f} s", path, state, s, all));
+  }
+  return violations;
 }
 
 }  // namespace
@@ -47,6 +81,8 @@ std::vector<std::string> audit_times(const std::filesystem::path& path) {
     }
     ++index;
   }
+  for (std::string& violation : audit_waits(path.string(), summary))
+    violations.push_back(std::move(violation));
   return violations;
 }
 

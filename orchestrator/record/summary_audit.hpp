@@ -1,4 +1,5 @@
-// The auditor's look at summary.json: do the states of every card sum to the wall time exactly?
+// The auditor's look at summary.json: do the states of every card sum to the wall time exactly, and
+// the reasons of the waits to the wait states of all cards (to the precision of printed seconds)?
 #pragma once
 
 #include <filesystem>

@@ -7,6 +7,22 @@
 #include <iterator>
 
 namespace temper::orchestrator {
+
+Result<bool> has_finished(const std::filesystem::path& log) {
+  bool finished = false;
+  TEMPER_TRY(const LogSummary read,
+             scan_event_log(log, [&](const Record& record, const LogPosition&) {
+               if (std::holds_alternative<event::Resumed>(record.event))
+                 finished = false;
+               for (const Command& command : record.commands) {
+                 if (const auto* finish = std::get_if<command::Finish>(&command))
+                   finished = finish->ok;
+               }
+               return Status();
+             }));
+  return finished && !read.damaged();
+}
+
 std::string way_text(const std::optional<Checkpoint>& checkpoint, PolicyVersion version) {
   const std::uint64_t to = checkpoint ? checkpoint->state.version.value() : 0;
   const std::uint64_t again = version.value() > to ? version.value() - to : 0;

@@ -21,6 +21,10 @@ struct ResumePoint {
 /// another configuration. Each names the file and what to do.
 Result<ResumePoint> find_resume_point(const RunDir& run_dir, const SchedulerConfig& config);
 
+/// Whether the run in this log has ended well, so that there is nothing to go on with. A log that
+/// is damaged has not.
+Result<bool> has_finished(const std::filesystem::path& log);
+
 /// From where a run whose log reaches `version` goes on, and what that costs.
 std::string way_text(const std::optional<Checkpoint>& checkpoint, PolicyVersion version);
 

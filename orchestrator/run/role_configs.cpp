@@ -3,6 +3,7 @@
 #include "actors/task/tokenizer.hpp"
 #include "core/blob.hpp"
 #include "rollout/settings.hpp"
+#include "trainer/algorithm_table.hpp"
 #include "trainer/settings.hpp"
 
 namespace temper::orchestrator {
@@ -73,10 +74,11 @@ actors::RoleConfig role_config(const PipelineConfig& config,
       role.version = start.version;
       [[fallthrough]];
     case actors::RoleKind::Reference:
-      role.settings = encode_blob(trainer::TrainerSettings{config.algorithm,
-                                                           config.sampling.temperature,
-                                                           config.synthetic.step_time,
-                                                           config.sampling.max_new_tokens});
+      role.settings = encode_blob(trainer::TrainerSettings{
+          trainer::written_out(config.algorithm, config.sampling.max_new_tokens),
+          config.sampling.temperature,
+          config.synthetic.step_time,
+          config.sampling.max_new_tokens});
       break;
     case actors::RoleKind::Reward:
       break;

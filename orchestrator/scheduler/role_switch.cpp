@@ -14,6 +14,11 @@ bool every(const Fleet& fleet, const std::vector<ActorId>& actors, P&& holds) {
 }
 
 template <class P>
+bool every_reference(const Fleet& fleet, P&& holds) {
+  return every(fleet, fleet.turning_references(), std::forward<P>(holds));
+}
+
+template <class P>
 bool every_engine(const Fleet& fleet, P&& holds) {
   return every(fleet, fleet.turning_engines(), std::forward<P>(holds));
 }
@@ -97,16 +102,13 @@ bool RoleSwitch::step(const Fleet& fleet, PolicyVersion published) {
     case SwitchPhase::OffloadWeights:
       return engines_idle(fleet) && go(scores ? SwitchPhase::OnloadReference : SwitchPhase::Onload);
     case SwitchPhase::OnloadReference:
-      return every(fleet,
-                   fleet.turning_references(),
-                   [](const ActorState& s) { return s.onboard && !s.switching; }) &&
+      return every_reference(fleet,
+                             [](const ActorState& s) { return s.onboard && !s.switching; }) &&
              go(SwitchPhase::Score);
     case SwitchPhase::Score:
       return !scores && go(SwitchPhase::OffloadReference);
     case SwitchPhase::OffloadReference:
-      return every(fleet,
-                   fleet.turning_references(),
-                   [](const ActorState& s) { return !s.switching; }) &&
+      return every_reference(fleet, [](const ActorState& s) { return !s.switching; }) &&
              go(SwitchPhase::Onload);
     case SwitchPhase::Onload:
       if (trainer.switching)

@@ -20,7 +20,7 @@ void describe(V& v, Progress& p) {
 }
 
 template <class V>
-void describe(V& v, Scheduler::Stored& s) {
+void describe(V& v, Scheduler::SavedState& s) {
   v.field(1, "progress", s.progress);
   v.field(2, "next_group", s.next_group);
   v.field(3, "queue", s.queue);
@@ -78,7 +78,7 @@ Result<Scheduler> Scheduler::restored(const SchedulerConfig& config, std::string
   Scheduler scheduler;
   scheduler.configure(config);
   if (!snapshot.empty()) {
-    TEMPER_TRY(scheduler.stored_, decode<Stored>(snapshot));
+    TEMPER_TRY(scheduler.stored_, decode<SavedState>(snapshot));
     scheduler.stored_.queue.rebuild();
   }
   return scheduler;
@@ -87,7 +87,7 @@ Result<Scheduler> Scheduler::restored(const SchedulerConfig& config, std::string
 void Scheduler::configure(const SchedulerConfig& config) {
   config_ = config;
   policy_ = make_policy(config_.policy);
-  stored_.standing = Standing();
+  stored_.standing = OutstandingGroups();
   stored_.standing.batch = config_.groups_per_update;
   if (config_.policy != PolicyRule::Sync)
     stored_.standing.bound =
@@ -119,8 +119,7 @@ void Scheduler::handle(const event::ActorReady& e) {
   if (a.life != Life::Launching)
     return;
   if (e.actor == fleet_.trainer() && e.weights != stored_.progress.version) {
-    finish(false,
-           false,
+    finish(Ending::Failed,
            fmt::format("{} came up with weights version {} where the run is at version {}; is the "
                        "checkpoint folder complete?",
                        fleet_.spec(e.actor).name,
@@ -228,8 +227,7 @@ void Scheduler::settle_failures(GroupId group, std::string_view why) {
   release(group, Outcome::Failed, reason);
   if (config_.failed_groups_limit > 0 &&
       stored_.failed_since_update > config_.failed_groups_limit) {
-    finish(false,
-           false,
+    finish(Ending::Failed,
            fmt::format("{} groups failed without an update between them (algorithm.failure_limit); "
                        "last: group {}: {}",
                        stored_.failed_since_update,
@@ -261,7 +259,7 @@ void Scheduler::release(GroupId group, Outcome outcome, std::string reason) {
       withdrawn_.erase(r);
     }
   }
-  using Left = Standing::Left;
+  using Left = OutstandingGroups::Left;
   stored_.standing.remove(g.age_from(),
                           outcome == Outcome::Trained ? Left::Trained : Left::GivenUp);
   stored_.queue.remove_group(group);
@@ -349,7 +347,7 @@ void Scheduler::handle(const event::Switched& e) {
 void Scheduler::handle(const event::CheckpointSaved& e) {
   saving_.reset();
   if (!e.error.empty()) {
-    return finish(false, false, fmt::format("checkpoint of step {}: {}", e.version, e.error));
+    return finish(Ending::Failed, fmt::format("checkpoint of step {}: {}", e.version, e.error));
   }
   saved_ = e.version;
   forgive_restarts();
@@ -369,11 +367,11 @@ void Scheduler::handle(const event::StopRequested&) {
   drain_deadline_ = now_ + config_.deadlines.drain;
 }
 
-void Scheduler::finish(bool ok, bool stopped, std::string reason) {
+void Scheduler::finish(Ending how, std::string reason) {
   if (finished_)
     return;
   finished_ = true;
-  emit(command::Finish{ok, stopped, std::move(reason)});
+  emit(command::Finish{how == Ending::Complete, how == Ending::Stopped, std::move(reason)});
 }
 
 }  // namespace temper::orchestrator

@@ -67,16 +67,16 @@ class Scheduler {
   bool finished() const { return finished_; }
 
  private:
-  struct Stored {
+  struct SavedState {
     Progress progress;
     std::uint64_t next_group = 0;
     DistQueue queue;
-    Standing standing;
+    OutstandingGroups standing;
     std::uint64_t filtered_since_update = 0;
     std::uint64_t failed_since_update = 0;
   };
   template <class V>
-  friend void describe(V& v, Stored& s);
+  friend void describe(V& v, SavedState& s);
 
   void handle(const event::Started& e);
   void handle(const event::Resumed& e);
@@ -93,10 +93,13 @@ class Scheduler {
   void handle(const event::Activity& e);
   void handle(const event::DeadlineReached&) {}
   void handle(const event::StopRequested& e);
-  void handle(const event::Aborted& e) { finish(false, e.stopped, e.reason); }
+  void handle(const event::Aborted& e) {
+    finish(e.stopped ? Ending::Stopped : Ending::Failed, e.reason);
+  }
 
   void configure(const SchedulerConfig& config);
-  void finish(bool ok, bool stopped, std::string reason);
+  enum class Ending { Complete, Failed, Stopped };
+  void finish(Ending how, std::string reason);
 
   // scheduler_restarts.cpp
   void launch_all();
@@ -183,7 +186,7 @@ class Scheduler {
 
   SchedulerConfig config_;
   std::unique_ptr<StalenessPolicy> policy_ = make_policy(PolicyRule::Exact);
-  Stored stored_;
+  SavedState stored_;
   Fleet fleet_;
   RoleSwitch switch_;
   Lending lending_;

@@ -28,11 +28,10 @@ void Scheduler::expire() {
       return;
   }
   if (saving_ && *saving_ <= now_) {
-    finish(false,
-           false,
+    finish(Ending::Failed,
            fmt::format("{} did not save a checkpoint in time", fleet_.spec(fleet_.trainer()).name));
   } else if (drain_deadline_ && *drain_deadline_ <= now_) {
-    finish(false, true, "stopped on request; the update under way did not end in time");
+    finish(Ending::Stopped, "stopped on request; the update under way did not end in time");
   }
 }
 
@@ -79,9 +78,9 @@ void Scheduler::checkpoint_or_end() {
     saving_ = now_ + config_.deadlines.checkpoint;
     emit(command::SaveCheckpoint{fleet_.trainer(), version});
   } else if (done) {
-    finish(true, false, "");
+    finish(Ending::Complete, "");
   } else if (stop_requested_) {
-    finish(false, true, "stopped on request");
+    finish(Ending::Stopped, "stopped on request");
   }
 }
 
@@ -224,7 +223,7 @@ std::uint64_t Scheduler::groups_still_needed() const {
 }
 
 bool Scheduler::wants_groups() const {
-  const Standing& s = stored_.standing;
+  const OutstandingGroups& s = stored_.standing;
   const auto batch = static_cast<std::uint64_t>(s.batch);
   return groups_still_needed() > 0 && stored_.queue.has_credit() &&
          (config_.stragglers.dispatch_ahead || s.since_step < batch ||

@@ -77,8 +77,7 @@ void Scheduler::lose(ActorId actor, const std::string& reason) {
   if (a.restarts >= config_.max_restarts) {
     a.life = Life::Down;
     return finish(
-        false,
-        false,
+        Ending::Failed,
         fmt::format(
             "{} was lost {} times; last: {}", fleet_.spec(actor).name, a.restarts + 1, reason));
   }
@@ -97,8 +96,8 @@ void Scheduler::lose_trainer(const std::string& reason) {
   fleet_.state(fleet_.trainer()).life = Life::Down;
   const std::string& name = fleet_.spec(fleet_.trainer()).name;
   if (rollbacks_ >= config_.max_restarts) {
-    return finish(
-        false, false, fmt::format("{} was lost {} times; last: {}", name, rollbacks_ + 1, reason));
+    return finish(Ending::Failed,
+                  fmt::format("{} was lost {} times; last: {}", name, rollbacks_ + 1, reason));
   }
   finished_ = true;  // this scheduler's future is void; the driver resumes
   emit(command::Rollback{fmt::format("{}: {}", name, reason)});

@@ -28,7 +28,7 @@ std::int64_t Scheduler::even_share() const {
     ++engines;
     load += stored_.queue.load(id).responses;
   }
-  const Standing& s = stored_.standing;
+  const OutstandingGroups& s = stored_.standing;
   const std::uint64_t most = s.capacity();
   std::uint64_t groups =
       std::min(most - std::min(most, s.outstanding_groups()), groups_still_needed());

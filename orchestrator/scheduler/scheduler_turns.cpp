@@ -54,7 +54,7 @@ void Scheduler::advance_switch() {
         emit(command::Switch{a, action});
       });
   if (!status)
-    return finish(false, false, status.error().context);
+    return finish(Ending::Failed, status.error().context);
   if (switch_.phase() == before)
     return;
   if (switch_.phase() == SwitchPhase::Rollout) {

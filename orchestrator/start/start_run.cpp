@@ -177,6 +177,13 @@ Status provide_descriptors(const ResolvedPipeline& pipeline) {
   return {};
 }
 
+bool has_nothing_to_do(const RunPlan& plan) {
+  if (plan.from != RunPlan::From::Checkpoint)
+    return false;
+  const auto finished = has_finished(RunDir(plan.run_dir).file("events.log"));
+  return finished && *finished;
+}
+
 namespace {
 
 /// What is wrong with a run to be resumed and can be set right is, and is said on stderr.

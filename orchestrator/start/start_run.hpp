@@ -42,6 +42,9 @@ void ignore_write_signals();
 /// it gets none.
 Status provide_descriptors(const ResolvedPipeline& pipeline);
 
+/// A run to be resumed that has ended well: there is nothing to go on with.
+bool has_nothing_to_do(const RunPlan& plan);
+
 /// Whether the making of a base checkpoint is shown on stderr.
 enum class PretrainLine { Shown, Quiet };
 /// Makes the run's folder ready, and ours alone for as long as the lock is held.

@@ -21,7 +21,7 @@ namespace {
 using actors::CardState;
 
 /// Every finished stretch of every line, to be cut once the window is known.
-class Stretches {
+class FinishedSlices {
  public:
   void watch(orchestrator::Timeline& timeline) {
     timeline.set_sink([this, &timeline](CardId first, const orchestrator::CardSlice& slice) {
@@ -81,7 +81,7 @@ TokenAccounts fates_of(const orchestrator::Summary& s) {
 }
 
 /// Groups that a run begins have the numbers from 0.
-class Begun {
+class DispatchedGroups {
  public:
   void feed(const orchestrator::Record& record) {
     for (const orchestrator::Command& command : record.commands) {
@@ -108,7 +108,7 @@ class Begun {
 Rates between(const orchestrator::RunMetrics& metrics,
               const orchestrator::Update& first,
               const orchestrator::Update& last,
-              const Stretches& stretches) {
+              const FinishedSlices& slices) {
   Rates r;
   r.updates = last.version.value() - first.version.value();
   r.seconds = seconds(last.time - first.time);
@@ -121,7 +121,7 @@ Rates between(const orchestrator::RunMetrics& metrics,
   r.sustained_per_s = std::min(
       r.trained_per_s,
       r.generated_per_s * static_cast<double>(metrics.tokens().trained.count()) / responses);
-  const orchestrator::StateTimes times = stretches.within(first.time, last.time);
+  const orchestrator::StateTimes times = slices.within(first.time, last.time);
   const double all = r.seconds * static_cast<double>(metrics.timeline().cards().size());
   for (const auto& [state, name] : EnumNames<CardState>::value) {
     r.states[state] = seconds(times[orchestrator::index_of(state)]) / all;
@@ -140,18 +140,16 @@ Rates between(const orchestrator::RunMetrics& metrics,
 /// What a run's records are fed to.
 struct Watched {
   orchestrator::RunMetrics metrics;
-  Stretches stretches;
-  Begun begun;
+  FinishedSlices slices;
+  DispatchedGroups groups;
   std::map<CardState, double> spans;
 
-  Watched() : metrics(orchestrator::UpdateHistory::Keep::All) {
-    stretches.watch(metrics.timeline());
-  }
+  Watched() : metrics(orchestrator::UpdateHistory::Keep::All) { slices.watch(metrics.timeline()); }
   Watched(const Watched&) = delete;
   Watched& operator=(const Watched&) = delete;
   void feed(const orchestrator::Record& record) {
     metrics.feed(record);
-    begun.feed(record);
+    groups.feed(record);
     if (const auto* activity = std::get_if<orchestrator::event::Activity>(&record.event)) {
       for (const actors::Span& span : activity->spans)
         spans[span.state] += seconds(span.end - span.begin);
@@ -159,11 +157,12 @@ struct Watched {
   }
 };
 
-/// Mean of what was begun, where that is known.
-double begun_length(const Begun& begun, const orchestrator::ResolvedPipeline& pipeline) {
+/// Mean length of what was begun, where that is known.
+double begun_length(const DispatchedGroups& groups,
+                    const orchestrator::ResolvedPipeline& pipeline) {
   const orchestrator::PipelineConfig& config = pipeline.config;
   if (pipeline.simulation)
-    return begun.mean_length(pipeline.simulation->config.response, config);
+    return groups.mean_length(pipeline.simulation->config.response, config);
   if (config.policy == actors::PolicyKind::Synthetic)
     return static_cast<double>(config.synthetic.tokens.count());
   return 0.0;
@@ -184,13 +183,13 @@ Figures figures_of(Watched& watched, const orchestrator::ResolvedPipeline& pipel
   // updates[i] completed version i + 1.
   if (updates.size() >= 2 * bound + 2)
     figures.steady =
-        between(metrics, updates[bound], updates[updates.size() - bound - 1], watched.stretches);
+        between(metrics, updates[bound], updates[updates.size() - bound - 1], watched.slices);
   else
     figures.steady = figures.whole;
   for (const orchestrator::Update& update : updates)
     figures.rewards.push_back(
         {seconds(update.time.time_since_epoch()), update.metrics.reward_mean});
-  figures.accounts.begun_length = begun_length(watched.begun, pipeline);
+  figures.accounts.begun_length = begun_length(watched.groups, pipeline);
   return figures;
 }
 

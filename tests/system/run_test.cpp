@@ -162,10 +162,20 @@ TEST_F(Run, IsNotOverwrittenByAnother) {
   EXPECT_EQ(read_file(run_dir() / "config.yaml").value(), config);
 }
 
-TEST_F(Run, ThatIsOverIsResumedToItsEndAtOnce) {
+TEST_F(Run, ThatIsOverIsNotChangedByAResume) {
   ASSERT_EQ(run().wait().status, 0);
+  const auto files = [this] {
+    std::map<std::string, std::string> content;
+    for (const auto& entry : fs::recursive_directory_iterator(run_dir())) {
+      if (entry.is_regular_file())
+        content[entry.path().string()] = read_file(entry.path()).value();
+    }
+    return content;
+  };
+  const auto before = files();
   const Ended ended = resume().wait();
   EXPECT_EQ(ended.status, 0) << ended.output;
+  EXPECT_EQ(files(), before);
   expect_whole_run(24);
 }
 

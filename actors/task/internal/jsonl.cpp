@@ -59,10 +59,11 @@ Result<std::string> text_field(const json& object, const char* name) {
 Result<std::string> final_answer(std::string_view text) {
   constexpr std::string_view kMark = "####";
   const std::size_t at = text.rfind(kMark);
-  if (at == std::string_view::npos)
+  if (at == std::string_view::npos) {
     return invalid_input(
         "`answer` has no `####` before its result; where it is the result itself, "
         "call the question `prompt`");
+  }
   std::string answer(trimmed(text.substr(at + kMark.size())));
   std::erase(answer, ',');
   if (answer.empty())

@@ -118,10 +118,11 @@ class RegexVerifier final : public Verifier {
 
  private:
   Verdict judge_one(const Judgement& j) {
-    if (j.response.size() > kLongestMatched)
+    if (j.response.size() > kLongestMatched) {
       return {.failure = fmt::format("a response of {} bytes: patterns are tried on {} at most",
                                      j.response.size(),
                                      kLongestMatched)};
+    }
     if (!compiled_ || answer_ != j.answer) {
       // Anything may stand before: one anchored pass instead of one from every position.
       auto compiled = compile("[^]*(?:" + with_answer(pattern_, j.answer) + ")");

@@ -73,6 +73,8 @@ void LiveDriver::execute(const command::Release& c) {
   if (c.outcome != Outcome::Trained) {
     log_.warning("group given up", {{"group", c.group}, {"why", c.reason}});
   }
+  if (observer_.on_release && payloads_.has(c.group))
+    observer_.on_release({c, payloads_.group(c.group), tokenizer_});
   payloads_.remove(c.group);
 }
 

@@ -141,24 +141,24 @@ class DistQueue {
   // --- Leases
   /// Requires: every response is ready for the task (for Train: of trainable groups).
   LeaseId lease(Task task, ActorId actor, std::vector<ResponseId> responses, Time deadline);
-  const Lease* find(LeaseId lease) const;
+  const Lease* find(LeaseId id) const;
   /// The id that the next lease gets: from there on none was granted.
   LeaseId next_lease() const { return LeaseId(next_lease_); }
   /// True if the lease still holds the response for its task. Only then do results count.
-  bool holds(LeaseId lease, ResponseId r) const;
+  bool holds(LeaseId id, ResponseId r) const;
   /// The task has consumed the response. Requires: holds().
-  void commit(LeaseId lease, ResponseId r);
+  void commit(LeaseId id, ResponseId r);
   /// Commits, and marks the field that the task filled as present.
-  void commit(LeaseId lease, ResponseId r, Field made);
-  void commit_reward(LeaseId lease, ResponseId r, double reward);
+  void commit(LeaseId id, ResponseId r, Field made);
+  void commit_reward(LeaseId id, ResponseId r, double reward);
   /// The attempt ended without a result; the response is ready again. Requires: holds().
-  void give_back(LeaseId lease, ResponseId r);
+  void give_back(LeaseId id, ResponseId r);
   /// Its prefix is cached by this engine, or by none.
   void set_cached(ResponseId r, std::optional<ActorId> engine);
   /// Moves the deadline of a lease that shows progress.
-  void extend(LeaseId lease, Time deadline);
+  void extend(LeaseId id, Time deadline);
   /// Ends the lease; its open responses become ready again.
-  void revoke(LeaseId lease);
+  void revoke(LeaseId id);
   /// Revokes all leases of an actor.
   void revoke_all(ActorId actor);
   Load load(ActorId actor) const;

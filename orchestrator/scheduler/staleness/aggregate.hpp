@@ -15,11 +15,13 @@ namespace temper::orchestrator {
 
 class AggregatePolicy final : public StalenessPolicy {
  public:
-  bool admits(PolicyVersion, const DistQueue&, const Standing& s) const override {
+  bool admits(PolicyVersion, const DistQueue&, const OutstandingGroups& s) const override {
     return static_cast<double>(s.dispatched + 1) <=
            (s.bound + static_cast<double>(s.step.value()) + 1) * s.batch;
   }
-  std::optional<std::uint64_t> guarantee(const Standing&) const override { return std::nullopt; }
+  std::optional<std::uint64_t> guarantee(const OutstandingGroups&) const override {
+    return std::nullopt;
+  }
 };
 
 }  // namespace temper::orchestrator

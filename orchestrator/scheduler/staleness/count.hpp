@@ -15,10 +15,12 @@ namespace temper::orchestrator {
 
 class CountPolicy final : public StalenessPolicy {
  public:
-  bool admits(PolicyVersion, const DistQueue&, const Standing& s) const override {
+  bool admits(PolicyVersion, const DistQueue&, const OutstandingGroups& s) const override {
     return s.at_step + s.since_step < s.capacity();
   }
-  std::optional<std::uint64_t> guarantee(const Standing&) const override { return std::nullopt; }
+  std::optional<std::uint64_t> guarantee(const OutstandingGroups&) const override {
+    return std::nullopt;
+  }
 };
 
 }  // namespace temper::orchestrator

@@ -13,13 +13,13 @@ namespace temper::orchestrator {
 
 class DropPolicy final : public StalenessPolicy {
  public:
-  bool admits(PolicyVersion, const DistQueue&, const Standing& s) const override {
+  bool admits(PolicyVersion, const DistQueue&, const OutstandingGroups& s) const override {
     return s.outstanding_groups() < s.capacity();
   }
-  std::vector<GroupId> evict(const DistQueue& queue, const Standing& s) const override {
+  std::vector<GroupId> evict(const DistQueue& queue, const OutstandingGroups& s) const override {
     return trainable_older_than(s.bound - 1, queue, s);
   }
-  std::optional<std::uint64_t> guarantee(const Standing& s) const override {
+  std::optional<std::uint64_t> guarantee(const OutstandingGroups& s) const override {
     return static_cast<std::uint64_t>(s.bound) - 1;
   }
 };

@@ -29,7 +29,7 @@ GroupsByVersion oldest(const GroupsByVersion& ready, std::int64_t batch) {
 
 }  // namespace
 
-bool ExactPolicy::admits(PolicyVersion engine, const DistQueue&, const Standing& s) const {
+bool ExactPolicy::admits(PolicyVersion engine, const DistQueue&, const OutstandingGroups& s) const {
   if (engine.value() + eta(s) < s.step.value())
     return false;
   std::int64_t count = 0;
@@ -63,12 +63,12 @@ bool ExactPolicy::admits(PolicyVersion engine, const DistQueue&, const Standing&
   return counted || fits(engine);
 }
 
-bool ExactPolicy::may_train(const GroupsByVersion& ready, const Standing& s) const {
+bool ExactPolicy::may_train(const GroupsByVersion& ready, const OutstandingGroups& s) const {
   return StalenessPolicy::may_train(ready, s) && !binding_version(ready, s).has_value();
 }
 
 std::optional<PolicyVersion> ExactPolicy::binding_version(const GroupsByVersion& ready,
-                                                          const Standing& s) const {
+                                                          const OutstandingGroups& s) const {
   const GroupsByVersion leaving = oldest(ready, s.batch);
   std::optional<PolicyVersion> binding;
   std::int64_t count = 0;
@@ -82,7 +82,7 @@ std::optional<PolicyVersion> ExactPolicy::binding_version(const GroupsByVersion&
   return binding;
 }
 
-std::optional<StalenessPolicy::Demand> ExactPolicy::demand(const Standing& s) const {
+std::optional<StalenessPolicy::Demand> ExactPolicy::demand(const OutstandingGroups& s) const {
   const bool training = !s.in_training.empty();
   const PolicyVersion after = next(training ? next(s.step) : s.step);
   std::optional<Demand> out;

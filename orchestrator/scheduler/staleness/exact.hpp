@@ -20,19 +20,25 @@ namespace temper::orchestrator {
 
 class ExactPolicy : public StalenessPolicy {
  public:
-  bool admits(PolicyVersion engine, const DistQueue& queue, const Standing& s) const override;
-  bool may_train(const GroupsByVersion& ready, const Standing& s) const override;
+  bool admits(PolicyVersion engine,
+              const DistQueue& queue,
+              const OutstandingGroups& s) const override;
+  bool may_train(const GroupsByVersion& ready, const OutstandingGroups& s) const override;
   /// The oldest versions of which (I) demands as many groups of that update as of all together.
-  std::optional<Demand> demand(const Standing& s) const override;
-  std::optional<std::uint64_t> guarantee(const Standing& s) const override { return eta(s); }
+  std::optional<Demand> demand(const OutstandingGroups& s) const override;
+  std::optional<std::uint64_t> guarantee(const OutstandingGroups& s) const override {
+    return eta(s);
+  }
 
   /// When B of these groups may not be trained although there are B: the latest v0 of which groups
   /// must be in the batch; outstanding groups up to it that are not ready are the ones to wait for.
   std::optional<PolicyVersion> binding_version(const GroupsByVersion& ready,
-                                               const Standing& s) const;
+                                               const OutstandingGroups& s) const;
 
  private:
-  static std::uint64_t eta(const Standing& s) { return static_cast<std::uint64_t>(s.bound); }
+  static std::uint64_t eta(const OutstandingGroups& s) {
+    return static_cast<std::uint64_t>(s.bound);
+  }
 };
 
 }  // namespace temper::orchestrator

@@ -13,12 +13,12 @@ namespace temper::orchestrator {
 
 class InOrderPolicy final : public StalenessPolicy {
  public:
-  bool admits(PolicyVersion engine, const DistQueue&, const Standing& s) const override {
+  bool admits(PolicyVersion engine, const DistQueue&, const OutstandingGroups& s) const override {
     return static_cast<double>(s.dispatched + 1) <=
            (s.bound + static_cast<double>(engine.value()) + 1) * s.batch;
   }
   /// Of groups by version alone: all of the oldest versions are there.
-  bool may_train(const GroupsByVersion& ready, const Standing& s) const override {
+  bool may_train(const GroupsByVersion& ready, const OutstandingGroups& s) const override {
     std::int64_t there = 0;
     for (const auto& [v0, groups] : s.outstanding) {
       if (there >= s.batch)
@@ -31,7 +31,7 @@ class InOrderPolicy final : public StalenessPolicy {
     return there >= s.batch;
   }
   std::optional<std::vector<GroupId>> select(const DistQueue& queue,
-                                             const Standing& s) const override {
+                                             const OutstandingGroups& s) const override {
     std::vector<GroupId> out;
     for (const auto& [id, group] : queue.groups()) {
       if (!group.trainable)
@@ -43,7 +43,7 @@ class InOrderPolicy final : public StalenessPolicy {
     return std::nullopt;
   }
   /// The first B, by version.
-  std::optional<Demand> demand(const Standing& s) const override {
+  std::optional<Demand> demand(const OutstandingGroups& s) const override {
     std::int64_t there = 0;
     for (const auto& [v0, groups] : s.outstanding) {
       there += s.waiting(v0);
@@ -52,7 +52,7 @@ class InOrderPolicy final : public StalenessPolicy {
     }
     return std::nullopt;
   }
-  std::optional<std::uint64_t> guarantee(const Standing& s) const override {
+  std::optional<std::uint64_t> guarantee(const OutstandingGroups& s) const override {
     return static_cast<std::uint64_t>(s.bound);
   }
 };

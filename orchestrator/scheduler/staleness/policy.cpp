@@ -13,14 +13,14 @@
 
 namespace temper::orchestrator {
 
-std::uint64_t Standing::outstanding_groups() const {
+std::uint64_t OutstandingGroups::outstanding_groups() const {
   std::int64_t sum = 0;
   for (const auto& [v0, groups] : outstanding)
     sum += groups;
   return static_cast<std::uint64_t>(sum);
 }
 
-std::int64_t Standing::waiting(PolicyVersion version) const {
+std::int64_t OutstandingGroups::waiting(PolicyVersion version) const {
   const auto of = [version](const GroupsByVersion& groups) {
     const auto it = groups.find(version);
     return it == groups.end() ? 0 : it->second;
@@ -28,17 +28,17 @@ std::int64_t Standing::waiting(PolicyVersion version) const {
   return of(outstanding) - of(in_training);
 }
 
-std::uint64_t Standing::capacity() const {
+std::uint64_t OutstandingGroups::capacity() const {
   return static_cast<std::uint64_t>(std::floor((bound + 1) * batch));
 }
 
-void Standing::add(PolicyVersion v0) {
+void OutstandingGroups::add(PolicyVersion v0) {
   ++outstanding[v0];
   ++dispatched;
   ++since_step;
 }
 
-void Standing::remove(PolicyVersion v0, Left how) {
+void OutstandingGroups::remove(PolicyVersion v0, Left how) {
   const auto it = outstanding.find(v0);
   TEMPER_CHECK(it != outstanding.end(), "a group leaves that was never added");
   if (--it->second == 0)
@@ -49,7 +49,7 @@ void Standing::remove(PolicyVersion v0, Left how) {
   (since_step > 0 ? since_step : at_step) -= 1;
 }
 
-void Standing::recount(PolicyVersion from, PolicyVersion to) {
+void OutstandingGroups::recount(PolicyVersion from, PolicyVersion to) {
   const auto it = outstanding.find(from);
   TEMPER_CHECK(it != outstanding.end(), "a group that was never added is counted anew");
   if (--it->second == 0)
@@ -57,14 +57,14 @@ void Standing::recount(PolicyVersion from, PolicyVersion to) {
   ++outstanding[to];
 }
 
-void Standing::publish(PolicyVersion version) {
+void OutstandingGroups::publish(PolicyVersion version) {
   step = version;
   in_training.clear();
   since_step = 0;
   at_step = outstanding_groups();
 }
 
-bool StalenessPolicy::may_train(const GroupsByVersion& ready, const Standing& s) const {
+bool StalenessPolicy::may_train(const GroupsByVersion& ready, const OutstandingGroups& s) const {
   std::int64_t sum = 0;
   for (const auto& [v0, groups] : ready)
     sum += groups;
@@ -72,7 +72,7 @@ bool StalenessPolicy::may_train(const GroupsByVersion& ready, const Standing& s)
 }
 
 std::optional<std::vector<GroupId>> StalenessPolicy::select(const DistQueue& queue,
-                                                            const Standing& s) const {
+                                                            const OutstandingGroups& s) const {
   const auto size = static_cast<std::size_t>(s.batch);
   if (queue.trainable().size() < size || !may_train(queue.trainable_by_version(), s))
     return std::nullopt;
@@ -83,13 +83,13 @@ std::optional<std::vector<GroupId>> StalenessPolicy::select(const DistQueue& que
   return groups;
 }
 
-std::vector<GroupId> StalenessPolicy::evict(const DistQueue&, const Standing&) const {
+std::vector<GroupId> StalenessPolicy::evict(const DistQueue&, const OutstandingGroups&) const {
   return {};
 }
 
 std::vector<GroupId> StalenessPolicy::trainable_older_than(double most,
                                                            const DistQueue& queue,
-                                                           const Standing& s) {
+                                                           const OutstandingGroups& s) {
   std::vector<GroupId> out;
   for (const auto& [v0, id] : queue.trainable()) {
     if (static_cast<double>(age(v0, s)) <= most)

@@ -2,9 +2,9 @@
 // up for their age. The project's own is `exact` (exact.hpp); the others are rules of other
 // systems, as their sources define them, to be compared with it on the same run.
 //
-// A policy is a pure function of what stands between dispatch and training (Standing), which the
-// scheduler keeps: so policies have no state to store, and a decision can be made again from a log.
-// Age of a group at version t: t - v0. Oldest first: by v0, then by group.
+// A policy is a pure function of what stands between dispatch and training (OutstandingGroups),
+// which the scheduler keeps: so policies have no state to store, and a decision can be made again
+// from a log. Age of a group at version t: t - v0. Oldest first: by v0, then by group.
 #pragma once
 
 #include "orchestrator/scheduler/queue/config.hpp"
@@ -20,7 +20,7 @@ namespace temper::orchestrator {
 using GroupsByVersion = std::map<PolicyVersion, std::int64_t>;
 
 /// Every group that was dispatched and has not left, and counts that rules are made of.
-struct Standing {
+struct OutstandingGroups {
   std::int32_t batch = 1;        ///< B, groups of an update.
   double bound = 0;              ///< eta; whole but for rules that allow a fraction.
   PolicyVersion step;            ///< The version being updated = the published one.
@@ -38,16 +38,16 @@ struct Standing {
   /// outstanding.
   std::uint64_t capacity() const;
 
-  // --- What happens
-  void add(PolicyVersion dispatched_under);
+  // --- What happens; v0: the version a group was dispatched under
+  void add(PolicyVersion v0);
   enum class Left { Trained, GivenUp };
-  void remove(PolicyVersion dispatched_under, Left how);
+  void remove(PolicyVersion v0, Left how);
   void publish(PolicyVersion version);
   /// The age of one group counts from another version.
   void recount(PolicyVersion from, PolicyVersion to);
 };
 template <class V>
-void describe(V& v, Standing& s) {
+void describe(V& v, OutstandingGroups& s) {
   v.field(1, "batch", s.batch);
   v.field(2, "bound", s.bound);
   v.field(3, "step", s.step);
@@ -62,13 +62,15 @@ class StalenessPolicy {
   virtual ~StalenessPolicy() = default;
 
   /// May a group be dispatched under this engine's version?
-  virtual bool admits(PolicyVersion engine, const DistQueue& queue, const Standing& s) const = 0;
+  virtual bool admits(PolicyVersion engine,
+                      const DistQueue& queue,
+                      const OutstandingGroups& s) const = 0;
   /// May the oldest B of these groups be the next update? Also asked of groups that are not
   /// trainable yet. By default whenever there are B.
-  virtual bool may_train(const GroupsByVersion& ready, const Standing& s) const;
+  virtual bool may_train(const GroupsByVersion& ready, const OutstandingGroups& s) const;
   /// The groups of the next update; none: wait. By default the oldest B, if may_train().
   virtual std::optional<std::vector<GroupId>> select(const DistQueue& queue,
-                                                     const Standing& s) const;
+                                                     const OutstandingGroups& s) const;
   /// What the next update (the one after that under way) cannot do without: so many of the groups
   /// of this v0 and older.
   struct Demand {
@@ -77,20 +79,20 @@ class StalenessPolicy {
     bool operator==(const Demand&) const = default;
   };
   /// By default none: any B groups will do.
-  virtual std::optional<Demand> demand(const Standing&) const { return std::nullopt; }
+  virtual std::optional<Demand> demand(const OutstandingGroups&) const { return std::nullopt; }
   /// Groups to give up for their age. By default none.
-  virtual std::vector<GroupId> evict(const DistQueue& queue, const Standing& s) const;
+  virtual std::vector<GroupId> evict(const DistQueue& queue, const OutstandingGroups& s) const;
   /// The largest age that a trained group can have; none: any.
-  virtual std::optional<std::uint64_t> guarantee(const Standing& s) const = 0;
+  virtual std::optional<std::uint64_t> guarantee(const OutstandingGroups& s) const = 0;
 
  protected:
-  static std::uint64_t age(PolicyVersion dispatched, const Standing& s) {
+  static std::uint64_t age(PolicyVersion dispatched, const OutstandingGroups& s) {
     return s.step.value() - dispatched.value();
   }
   /// Trainable groups of a larger age than `most`, oldest first.
   static std::vector<GroupId> trainable_older_than(double most,
                                                    const DistQueue& queue,
-                                                   const Standing& s);
+                                                   const OutstandingGroups& s);
 };
 
 std::unique_ptr<StalenessPolicy> make_policy(PolicyRule rule);

@@ -12,7 +12,7 @@ namespace temper::orchestrator {
 
 class WaitPolicy final : public StalenessPolicy {
  public:
-  bool admits(PolicyVersion, const DistQueue& queue, const Standing& s) const override {
+  bool admits(PolicyVersion, const DistQueue& queue, const OutstandingGroups& s) const override {
     if (s.outstanding_groups() >= s.capacity())
       return false;
     const auto of = [](const GroupsByVersion& groups, PolicyVersion v0) {
@@ -27,7 +27,9 @@ class WaitPolicy final : public StalenessPolicy {
     }
     return true;
   }
-  std::optional<std::uint64_t> guarantee(const Standing&) const override { return std::nullopt; }
+  std::optional<std::uint64_t> guarantee(const OutstandingGroups&) const override {
+    return std::nullopt;
+  }
 };
 
 }  // namespace temper::orchestrator

@@ -13,10 +13,10 @@ namespace temper::orchestrator {
 
 class WindowPolicy final : public StalenessPolicy {
  public:
-  bool admits(PolicyVersion, const DistQueue&, const Standing& s) const override {
+  bool admits(PolicyVersion, const DistQueue&, const OutstandingGroups& s) const override {
     return s.outstanding_groups() < s.capacity();
   }
-  std::vector<GroupId> evict(const DistQueue& queue, const Standing& s) const override {
+  std::vector<GroupId> evict(const DistQueue& queue, const OutstandingGroups& s) const override {
     std::vector<GroupId> out;
     const auto too_old = [&](PolicyVersion v0) {
       return static_cast<double>(age(v0, s)) > s.bound;
@@ -29,7 +29,7 @@ class WindowPolicy final : public StalenessPolicy {
     }
     return out;
   }
-  std::optional<std::uint64_t> guarantee(const Standing& s) const override {
+  std::optional<std::uint64_t> guarantee(const OutstandingGroups& s) const override {
     return static_cast<std::uint64_t>(s.bound);
   }
 };

@@ -125,6 +125,9 @@ class TrainerActor:
         return False
 
     def stop(self) -> None:
+        close = getattr(self._trainer, "close", None)
+        if close is not None:
+            close()
         self._activity.flush(self._send)
 
     def _train(self, work: m.Train) -> None:

@@ -161,6 +161,23 @@ def _long(data: memoryview) -> int:
     return _avalanche(result & _MASK)
 
 
+def hash64_seeded(data: bytes, seed: int) -> int:
+    """XXH3-64 of 17 to 128 bytes, with a seed."""
+    n = len(data)
+    if not 17 <= n <= 128:
+        raise ValueError(f"{n} bytes: seeded hashes are of 17 to 128")
+
+    def mix(at: int, secret: int) -> int:
+        low = (_u64(_SECRET, secret) + seed) & _MASK
+        high = (_u64(_SECRET, secret + 8) - seed) & _MASK
+        return _fold(_u64(data, at) ^ low, _u64(data, at + 8) ^ high)
+
+    acc = n * _P64_1
+    for i in range((n - 1) // 32 + 1):
+        acc += mix(16 * i, 32 * i) + mix(n - 16 * (i + 1), 32 * i + 16)
+    return _avalanche(acc & _MASK)
+
+
 def hash64_by_numpy(data: bytes | bytearray | memoryview) -> int:
     n = len(data)
     if n <= 16:

@@ -53,6 +53,9 @@ Frame sample_frame() {
   trainer.shares[index_of(CardState::WaitData)] = 0.23;
   trainer.shares[index_of(CardState::Idle)] = 0.05;
   f.cards = {rollout, trainer};
+  f.slots = 128;
+  f.slots_held = 96;
+  f.slots_mean = 0.82;
   f.bound = 2;
   f.staleness_mean = 1.42;
   f.staleness = {{0, 1400}, {1, 4130}, {2, 6438}};
@@ -82,6 +85,7 @@ Summary sample_summary() {
   s.tokens.effective_per_s = 9990;
   s.tokens.trained_per_s_per_card = 9050;
   s.utilization.busy = 0.81;
+  s.slots = {128, 0.61, 0.82};
   s.staleness.bound = 2;
   s.staleness.max = 2;
   s.staleness.mean = 1.4;

@@ -79,7 +79,8 @@ TEST(RunRecorder, TheTraceIsJsonAndItsCardsCoverTheWholeTime) {
   EXPECT_TRUE(ends.begin()->first.starts_with("card 0: rollout-0")) << ends.begin()->first;
   EXPECT_TRUE(tracks.contains("rollout-0"));
   EXPECT_TRUE(instants.contains("update 1") && instants.contains("finished"));
-  EXPECT_EQ(counters, (std::set<std::string>{"groups", "reward", "staleness", "tokens/s"}));
+  EXPECT_EQ(counters,
+            (std::set<std::string>{"groups", "reward", "slots", "staleness", "tokens/s"}));
 }
 
 TEST(RunRecorder, TheCompressedTraceIsTheSame) {
@@ -136,7 +137,8 @@ TEST(Report, AgreesWithSummaryJsonByteForByte) {
   for (std::uint64_t seed = 1; seed < 6; ++seed) {
     const RecordedRun run(seed);
     std::ostringstream out, err;
-    ASSERT_EQ(cli::run_report({run.dir.path().string(), cli::ReportOptions::Format::Json}, out, err), 0);
+    ASSERT_EQ(
+        cli::run_report({run.dir.path().string(), cli::ReportOptions::Format::Json}, out, err), 0);
     EXPECT_EQ(out.str(), *read_file(run.dir.path() / "summary.json"));
     EXPECT_EQ(err.str(), "");
   }
@@ -145,7 +147,8 @@ TEST(Report, AgreesWithSummaryJsonByteForByte) {
 TEST(Report, TheTextNamesOutcomeRewardAndCards) {
   const RecordedRun run(1);
   std::ostringstream out, err;
-  ASSERT_EQ(cli::run_report({run.dir.path().string(), cli::ReportOptions::Format::Text}, out, err), 0);
+  ASSERT_EQ(cli::run_report({run.dir.path().string(), cli::ReportOptions::Format::Text}, out, err),
+            0);
   for (const char* part : {"run: finished after 5 steps", "reward", "card 0", "staleness"})
     EXPECT_NE(out.str().find(part), std::string::npos) << out.str();
 }

@@ -70,7 +70,60 @@ TEST(Timeline, TheMostImportantStateOfACardWins) {
   EXPECT_EQ(f.ns(1, CardState::Down, 100), 50);
 }
 
-TEST(Timeline, AWaitBeatsIdleAndIdleBeatsDown) {
+/// rollout-0 and reference-0 on card 0, as in the default placement of a machine.
+SchedulerConfig shared_card() {
+  SchedulerConfig c;
+  c.actors = {{"rollout-0", RoleKind::Rollout, {CardId(0)}, 4},
+              {"reference-0", RoleKind::Reference, {CardId(0)}, 0}};
+  return c;
+}
+constexpr ActorId kReference(1);
+
+TEST(Timeline, OfTwoThatWaitTheOneThatWorksNextNamesTheCause) {
+  Feed f(shared_card());
+  f.wait(0, kRollout, CardState::WaitQuota, "staleness bound");
+  f.wait(0, kReference, CardState::WaitData, "responses");
+  f.busy(60, kRollout, {{CardState::Decode, at(40), at(60)}});
+  f.busy(100, kReference, {{CardState::Reference, at(90), at(100)}});
+  // 0..40 ends with the rollout's work, 60..90 with the reference's.
+  EXPECT_EQ(f.ns(0, CardState::WaitQuota, 100), 40);
+  EXPECT_EQ(f.ns(0, CardState::WaitData, 100), 30);
+  const auto waits = f.timeline.waits(at(100));
+  ASSERT_EQ(waits.size(), 2U);
+  EXPECT_EQ(waits[0].reason.on, "staleness bound");
+  EXPECT_EQ(waits[0].card_time.count(), 40);
+}
+
+TEST(Timeline, MovingWeightsIsNoWorkThatEndsAWait) {
+  Feed f(shared_card());
+  f.wait(0, kRollout, CardState::WaitQuota, "staleness bound");
+  f.wait(0, kReference, CardState::WaitData, "responses");
+  f.busy(100,
+         kRollout,
+         {{CardState::WeightSync, at(20), at(30)}, {CardState::Decode, at(50), at(60)}});
+  EXPECT_EQ(f.ns(0, CardState::WaitQuota, 60), 40);
+  EXPECT_EQ(f.ns(0, CardState::WeightSync, 60), 10);
+}
+
+TEST(Timeline, AnEarlierSpanReportedLaterTakesOverTheWaitBeforeIt) {
+  Feed f(shared_card());
+  f.wait(0, kRollout, CardState::WaitQuota, "staleness bound");
+  f.wait(0, kReference, CardState::WaitData, "responses");
+  f.busy(100, kRollout, {{CardState::Decode, at(80), at(100)}});
+  EXPECT_EQ(f.ns(0, CardState::WaitQuota, 100), 80);
+  f.busy(100, kReference, {{CardState::Reference, at(30), at(40)}});
+  EXPECT_EQ(f.ns(0, CardState::WaitData, 100), 30);
+  EXPECT_EQ(f.ns(0, CardState::WaitQuota, 100), 40);
+}
+
+TEST(Timeline, ACardIsDownWhereTheActorThatWorksNextIs) {
+  Feed f(shared_card());
+  f.wait(0, kReference, CardState::WaitData, "responses");
+  f.busy(100, kRollout, {{CardState::Decode, at(50), at(100)}});
+  EXPECT_EQ(f.ns(0, CardState::Down, 100), 50);
+}
+
+TEST(Timeline, AfterTheLastWorkTheFirstActorThatIsNotDownNamesTheWait) {
   Feed f;
   f.wait(10, kReward, CardState::Idle);
   f.wait(30, kTrainer, CardState::WaitData, "group 1");
@@ -168,12 +221,17 @@ SchedulerConfig random_fleet(Random& random) {
 /// What the definition in the header says, worked out nanosecond by nanosecond.
 class SlowTimeline {
  public:
+  struct Wait {
+    CardState state = CardState::Down;
+    std::string on = "start";
+  };
+
   SlowTimeline(const SchedulerConfig& config, std::int64_t wall)
       : config_(config),
         busy_(config.actors.size(), std::vector<CardState>(length(wall), CardState::Down)),
-        wait_(busy_) {}
-  void wait(std::int64_t from, ActorId actor, CardState state) {
-    std::fill(wait_[actor.value()].begin() + from, wait_[actor.value()].end(), state);
+        wait_(config.actors.size(), std::vector<Wait>(length(wall))) {}
+  void wait(std::int64_t from, ActorId actor, const Wait& wait) {
+    std::fill(wait_[actor.value()].begin() + from, wait_[actor.value()].end(), wait);
   }
   void span(ActorId actor, const actors::Span& s) {
     auto& line = busy_[actor.value()];
@@ -182,56 +240,111 @@ class SlowTimeline {
         line[length(t)] = std::min(line[length(t)], s.state);
     }
   }
-  std::vector<std::int64_t> totals(CardId card) const {
-    std::vector<std::int64_t> out(kCardStates);
+  /// Time in each state, and of each wait.
+  std::pair<std::vector<std::int64_t>, std::map<WaitReason, std::int64_t>> totals(
+      CardId card) const {
+    std::vector<std::int64_t> states(kCardStates);
+    std::map<WaitReason, std::int64_t> waits;
+    const std::vector<std::size_t> actors = on(card);
     for (std::size_t t = 0; t < busy_.front().size(); ++t) {
-      CardState busy = CardState::Down, wait = CardState::Down;
-      for (std::size_t a = 0; a < busy_.size(); ++a) {
-        if (config_.actors[a].cards.front() != card)
-          continue;
-        busy = std::min(busy, busy_[a][t]);
-        wait = std::min(wait, wait_[a][t]);
+      const CardState busy = busy_[most_important(actors, t)][t];
+      if (busy != CardState::Down) {
+        ++states[index_of(busy)];
+        continue;
       }
-      ++out[index_of(busy == CardState::Down ? wait : busy)];
+      const std::size_t shown = waiting(actors, t);
+      const Wait& wait = wait_[shown][t];
+      ++states[index_of(wait.state)];
+      ++waits[{config_.actors[shown].role, wait.state, without_numbers(wait.on)}];
     }
-    return out;
+    return {states, waits};
   }
 
  private:
   static std::size_t length(std::int64_t n) { return static_cast<std::size_t>(n); }
+  /// In the order trainer, rollout, reference, reward.
+  std::vector<std::size_t> on(CardId card) const {
+    std::vector<std::size_t> out;
+    for (const RoleKind role :
+         {RoleKind::Trainer, RoleKind::Rollout, RoleKind::Reference, RoleKind::Reward}) {
+      for (std::size_t a = 0; a < config_.actors.size(); ++a) {
+        if (config_.actors[a].role == role && config_.actors[a].cards.front() == card)
+          out.push_back(a);
+      }
+    }
+    return out;
+  }
+  std::size_t most_important(const std::vector<std::size_t>& actors, std::size_t t) const {
+    return *std::ranges::min_element(actors, {}, [&](std::size_t a) { return busy_[a][t]; });
+  }
+  std::size_t waiting(const std::vector<std::size_t>& actors, std::size_t t) const {
+    for (std::size_t later = t; later < busy_.front().size(); ++later) {
+      const std::size_t a = most_important(actors, later);
+      if (is_busy(busy_[a][later]))
+        return a;
+    }
+    for (const std::size_t a : actors) {
+      if (wait_[a][t].state != CardState::Down)
+        return a;
+    }
+    return actors.front();
+  }
+
   SchedulerConfig config_;
-  std::vector<std::vector<CardState>> busy_, wait_;
+  std::vector<std::vector<CardState>> busy_;
+  std::vector<std::vector<Wait>> wait_;
 };
 
+/// A random life of a random fleet, told to both.
+void tell_random_life(Random& random,
+                      std::int64_t wall,
+                      Feed& feed,
+                      SlowTimeline& slow,
+                      const SchedulerConfig& config) {
+  for (std::int64_t now = 0; now <= wall; now += static_cast<std::int64_t>(random.below(10))) {
+    const ActorId actor(static_cast<std::uint32_t>(random.below(config.actors.size())));
+    if (random.chance(0.5)) {
+      const auto state = static_cast<CardState>(5 + random.below(7));
+      const std::string on(1, static_cast<char>('a' + random.below(3)));
+      feed.wait(now, actor, state, on);
+      slow.wait(std::min(now, wall), actor, {state, on});
+    } else {
+      const auto begin =
+          static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(now) + 20));
+      // What is reported is over.
+      const auto end = std::min(begin + static_cast<std::int64_t>(random.below(60)), wall);
+      const actors::Span span{static_cast<CardState>(random.below(7)), at(begin), at(end)};
+      feed.busy(now, actor, {span});
+      slow.span(actor, span);
+    }
+  }
+}
+
 TEST(Timeline, AnyOrderOfReportsPartitionsTheTimeAsDefined) {
-  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+  for (std::uint64_t seed = 0; seed < 1000; ++seed) {
     Random random(seed, "timeline");
     const SchedulerConfig config = random_fleet(random);
     const auto wall = static_cast<std::int64_t>(50 + random.below(400));
     Feed feed(config);
     SlowTimeline slow(config, wall);
-    for (std::int64_t now = 0; now <= wall; now += static_cast<std::int64_t>(random.below(10))) {
-      const ActorId actor(static_cast<std::uint32_t>(random.below(config.actors.size())));
-      if (random.chance(0.5)) {
-        const auto state = static_cast<CardState>(5 + random.below(7));
-        feed.wait(now, actor, state, std::to_string(random.below(3)));
-        slow.wait(std::min(now, wall), actor, state);
-      } else {
-        const auto begin =
-            static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(now) + 20));
-        const auto end = begin + static_cast<std::int64_t>(random.below(60));
-        const actors::Span span{static_cast<CardState>(random.below(7)), at(begin), at(end)};
-        feed.busy(now, actor, {span});
-        slow.span(actor, span);
-      }
-    }
+    tell_random_life(random, wall, feed, slow, config);
+    std::map<WaitReason, std::int64_t> waits;
     for (std::size_t card = 0; card < feed.timeline.cards().size(); ++card) {
       const StateTimes times = feed.timeline.totals(card, at(wall));
-      const auto expected = slow.totals(feed.timeline.cards()[card]);
+      const auto [expected, why] = slow.totals(feed.timeline.cards()[card]);
       ASSERT_EQ(sum(times), wall) << "seed " << seed;
       for (std::size_t s = 0; s < kCardStates; ++s)
         ASSERT_EQ(times[s].count(), expected[s]) << "seed " << seed << " card " << card << " " << s;
+      for (const auto& [reason, time] : why)
+        waits[reason] += time;
     }
+    for (const WaitTotal& total : feed.timeline.waits(at(wall))) {
+      ASSERT_EQ(total.card_time.count(), waits[total.reason])
+          << "seed " << seed << ": " << name_of(total.reason.state) << " on " << total.reason.on;
+      waits.erase(total.reason);
+    }
+    std::erase_if(waits, [](const auto& w) { return w.second == 0; });
+    ASSERT_TRUE(waits.empty()) << "seed " << seed;
   }
 }
 

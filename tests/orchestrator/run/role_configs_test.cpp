@@ -3,6 +3,7 @@
 
 #include "core/blob.hpp"
 #include "rollout/settings.hpp"
+#include "trainer/settings.hpp"
 
 #include <gtest/gtest.h>
 
@@ -40,6 +41,21 @@ TEST(RoleConfig, CarriesTheRolesOwnSettingsAsABlob) {
   const auto settings = decode_blob<rollout::RolloutSettings>(role.settings);
   ASSERT_TRUE(settings) << settings.error().context;
   EXPECT_EQ(settings->sampling.max_new_tokens, Tokens(77));
+}
+
+TEST(RoleConfig, TellsATrainerEveryColumnOfItsAlgorithm) {
+  PipelineConfig config;
+  config.algorithm.name = trainer::AlgorithmName::Gspo;
+  config.algorithm.clip_high = 0.5;
+  ActorSpec spec;
+  spec.role = RoleKind::Trainer;
+  const auto role = role_config(config, spec, {});
+  const auto settings = decode_blob<trainer::TrainerSettings>(role.settings);
+  ASSERT_TRUE(settings) << settings.error().context;
+  EXPECT_EQ(settings->algorithm.ratio, trainer::RatioLevel::Sequence);
+  EXPECT_EQ(settings->algorithm.clip_low, 3e-4);
+  EXPECT_EQ(settings->algorithm.clip_high, 0.5);
+  EXPECT_TRUE(settings->algorithm.behaviour_weight_mode && settings->algorithm.overlong_buffer);
 }
 
 TEST(RoleConfig, NamesTheEngineOfItsRole) {

@@ -31,7 +31,7 @@ class Policy : public ::testing::Test {
   }
   void train(const std::vector<GroupId>& groups) {
     for (const GroupId id : groups) {
-      standing.remove(queue.group(id)->dispatched, Standing::Left::Trained);
+      standing.remove(queue.group(id)->dispatched, OutstandingGroups::Left::Trained);
       queue.remove_group(id);
     }
     standing.publish(next(standing.step));
@@ -44,7 +44,7 @@ class Policy : public ::testing::Test {
   }
   using Groups = std::vector<GroupId>;
 
-  Standing standing;
+  OutstandingGroups standing;
   DistQueue queue;
 
  private:
@@ -98,8 +98,8 @@ TEST_F(Policy, ExactDoesNotCountOnAnUpdateThatIsUnderWay) {
   standing.in_training = {{v(0), 1}, {v(1), 1}};
   EXPECT_FALSE(admits(exact, 0));
   EXPECT_TRUE(admits(exact, 1));  // deadline 3: N = 2 + 1 <= 4
-  standing.remove(v(0), Standing::Left::Trained);
-  standing.remove(v(1), Standing::Left::Trained);
+  standing.remove(v(0), OutstandingGroups::Left::Trained);
+  standing.remove(v(1), OutstandingGroups::Left::Trained);
   standing.publish(v(3));
   EXPECT_TRUE(admits(exact, 1));
 }
@@ -125,7 +125,7 @@ TEST_F(Policy, AggregateAndCountTakeFractions) {
   begin(0.5, 4);
   for (const PolicyRule rule : {PolicyRule::Aggregate, PolicyRule::Count}) {
     begin(0.5, 4);
-    standing = Standing();
+    standing = OutstandingGroups();
     standing.batch = 4;
     standing.bound = 0.5;
     const auto policy = make_policy(rule);
@@ -166,7 +166,7 @@ TEST_F(Policy, DropEvictsFinishedGroupsAndRefills) {
   EXPECT_TRUE(drop->evict(queue, standing).empty()) << "1 - 0 + 1 is not above 2";
   standing.publish(v(2));
   EXPECT_EQ(drop->evict(queue, standing), Groups{old}) << "the other has not finished";
-  standing.remove(v(0), Standing::Left::GivenUp);
+  standing.remove(v(0), OutstandingGroups::Left::GivenUp);
   queue.remove_group(old);
   EXPECT_TRUE(admits(*drop, 2));
   finish(running);

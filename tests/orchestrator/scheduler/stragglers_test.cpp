@@ -17,8 +17,11 @@ PolicyVersion v(std::uint64_t n) {
   return PolicyVersion(n);
 }
 
-Standing standing(double bound, std::int32_t batch, std::uint64_t step, GroupsByVersion groups) {
-  Standing s;
+OutstandingGroups standing(double bound,
+                           std::int32_t batch,
+                           std::uint64_t step,
+                           GroupsByVersion groups) {
+  OutstandingGroups s;
   s.bound = bound;
   s.batch = batch;
   s.step = v(step);
@@ -39,7 +42,7 @@ TEST(Demand, UnderTheExactRuleIsTheOldestVersionWithoutWhichNoUpdateMayBe) {
 
 TEST(Demand, LooksAtTheUpdateAfterTheOneUnderWay) {
   const ExactPolicy exact;
-  Standing s = standing(1, 2, 1, {{v(0), 2}, {v(1), 2}});
+  OutstandingGroups s = standing(1, 2, 1, {{v(0), 2}, {v(1), 2}});
   s.in_training = {{v(0), 2}};
   // Once they have left, step 2 takes what has deadline 2; at step 3 there is no room for it.
   EXPECT_EQ(exact.demand(s), (Demand{v(1), 2}));

@@ -1,0 +1,71 @@
+#include "cli/run/watch_command.hpp"
+
+#include "cli/serve/run_files.hpp"
+#include "cli/view/terminal_view.hpp"
+#include "core/clock.hpp"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <memory>
+
+namespace temper::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kPeriodMs = 500;
+
+int run_watch(const std::string& folder, bool plain) {
+  const fs::path run = fs::absolute(folder).lexically_normal();
+  if (!is_run(run)) {
+    fmt::print(stderr, "temper: {} holds no run\n", run.string());
+    return 1;
+  }
+  RunFiles files(run.filename(), run);
+  const RealClock clock;
+  ViewOptions options = detect_view(STDOUT_FILENO, plain ? Wish::Plain : Wish::Auto);
+  TerminalView view(options, clock);
+  bool shown = false;
+  for (;;) {
+    if (files.update() && files.live()) {
+      view.show(frame_of(*files.live()));
+      shown = true;
+    }
+    if (files.state() != RunState::Running && (shown || files.live()))
+      break;
+    if (!files.live() && !shown && files.state() == RunState::Over) {
+      fmt::print(stderr,
+                 "temper: {} has no live.json yet; temper report tells of its log\n",
+                 run.string());
+      return 1;
+    }
+    ::poll(nullptr, 0, kPeriodMs);
+  }
+  const orchestrator::Summary& s = files.live()->summary;
+  if (files.state() == RunState::Lost) {
+    fmt::print("the run's process is gone; temper run --resume {} goes on\n", folder);
+    return 1;
+  }
+  fmt::print("{} after {} updates{}\n",
+             s.ok        ? "finished"
+             : s.stopped ? "stopped"
+                         : "failed",
+             s.steps,
+             s.reason.empty() ? "" : ": " + s.reason);
+  return 0;
+}
+
+}  // namespace
+
+Handler watch_command(Flags& flags) {
+  const auto run = std::make_shared<std::string>();
+  const auto plain = std::make_shared<bool>(false);
+  flags.argument("run", *run, "Folder of the run");
+  flags.flag("--plain", *plain, "Plain lines even on a terminal");
+  return [run, plain] { return run_watch(*run, *plain); };
+}
+
+}  // namespace temper::cli

@@ -1,0 +1,37 @@
+// A request and its answer, without the library that carries them (server.cpp), so that a test can
+// ask anything.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+
+namespace temper::cli {
+
+struct HttpRequest {
+  std::string method = "GET";
+  std::string target = "/";                                 ///< As it came: path and query.
+  std::map<std::string, std::string, std::less<>> headers;  ///< By name in lower case.
+};
+
+struct HttpAnswer {
+  int status = 200;
+  std::string type = "application/json";
+  std::string body;
+  std::map<std::string, std::string, std::less<>> headers;
+  /// Not empty: the answer is a stream of the frames of this run.
+  std::string stream_of;
+};
+
+struct Target {
+  std::string path;
+  std::map<std::string, std::string, std::less<>> query;
+  std::string_view operator[](std::string_view name) const {
+    const auto it = query.find(name);
+    return it == query.end() ? std::string_view() : std::string_view(it->second);
+  }
+};
+/// Splits and decodes a target. What is no escape stays as it is.
+Target parse_target(std::string_view target);
+
+}  // namespace temper::cli

@@ -1,0 +1,158 @@
+#include "cli/serve/run_files.hpp"
+
+#include "core/json.hpp"
+#include "core/json_read.hpp"
+#include "core/unix_time.hpp"
+#include "orchestrator/watch/timeline_file.hpp"
+
+#include <fmt/format.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+
+namespace temper::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using orchestrator::TimelineFile;
+
+/// Of the blocks of an answer; about what a page draws without a pause.
+constexpr std::size_t kMostBytes = std::size_t{3} << 19;
+/// A run on another machine that was silent for so long is taken for lost.
+constexpr double kSilence = 60;
+
+std::string this_host() {
+  std::array<char, 256> name{};
+  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
+}
+
+/// The number behind `"b":` or `"e":` at the head of a line.
+std::int64_t head_number(std::string_view line, std::string_view key) {
+  const std::size_t at = line.substr(0, 64).find(key);
+  if (at == std::string_view::npos)
+    return 0;
+  std::int64_t value = 0;
+  std::from_chars(line.data() + at + key.size(), line.data() + line.size(), value);
+  return value;
+}
+
+struct Blocks {
+  std::string text;  ///< Joined by commas.
+  std::int64_t from = INT64_MAX;
+  bool fits = true;
+};
+
+/// Adds the blocks of a file that overlap [from, to), in buckets.
+void add_blocks(const fs::path& path, std::int64_t from, std::int64_t to, Blocks& blocks) {
+  const auto text = read_file(path);
+  if (!text)
+    return;
+  std::size_t begin = 0;
+  for (std::size_t end; (end = text->find('\n', begin)) != std::string::npos; begin = end + 1) {
+    const std::string_view line = std::string_view(*text).substr(begin, end - begin);
+    const std::int64_t first = head_number(line, "\"b\":");
+    blocks.from = std::min(blocks.from, first);
+    if (first >= to || head_number(line, "\"e\":") <= from)
+      continue;
+    blocks.text += blocks.text.empty() ? "" : ",";
+    blocks.text += line;
+    if (blocks.text.size() > kMostBytes) {
+      blocks.fits = false;
+      return;
+    }
+  }
+}
+
+}  // namespace
+
+RunFiles::RunFiles(std::string id, fs::path folder)
+    : id_(std::move(id)), folder_(std::move(folder)), metrics_(folder_ / "metrics.jsonl") {}
+
+bool is_run(const fs::path& folder) {
+  return fs::exists(folder / "config.yaml") &&
+         (fs::exists(folder / "events.log") || fs::exists(folder / kLiveFile));
+}
+
+bool RunFiles::exists() const {
+  return is_run(folder_);
+}
+
+bool RunFiles::is_alive() const {
+  if (live_->host != this_host())
+    return unix_time() - live_->updated < kSilence;
+  return ::kill(static_cast<pid_t>(live_->pid), 0) == 0 || errno == EPERM;
+}
+
+bool RunFiles::update() {
+  metrics_.update();
+  std::error_code error;
+  const auto changed = fs::last_write_time(folder_ / kLiveFile, error);
+  bool news = frame_.empty();
+  if (!error && read_at_ != changed) {
+    if (const auto text = read_file(folder_ / kLiveFile)) {
+      read_at_ = changed;
+      live_ = from_json<Live>(*text);
+      news = true;
+    }
+  }
+  const RunState before = state_;
+  state_ = !live_ || live_->over ? RunState::Over : is_alive() ? RunState::Running : RunState::Lost;
+  if (!news && before == state_)
+    return false;
+  frame_ = fmt::format(R"({{"id":{},"state":"{}","live":{}}})",
+                       to_json(id_),
+                       name_of(state_),
+                       live_ ? to_json(*live_) : "null");
+  return true;
+}
+
+std::string RunFiles::timeline(double from, double to) const {
+  const fs::path folder = folder_ / orchestrator::kTimelineFolder;
+  std::string best;
+  // From coarse to fine, as long as the answer stays small and reaches back far enough.
+  double width = seconds(TimelineFile::kFinest);
+  std::array<double, TimelineFile::kLevels> widths{};
+  for (double& w : widths)
+    w = std::exchange(width, width * static_cast<double>(TimelineFile::kFactor));
+  for (std::size_t level = TimelineFile::kLevels; level-- > 0;) {
+    const double w = widths[level];
+    const auto first = static_cast<std::int64_t>(from / w);
+    const auto end = static_cast<std::int64_t>(to / w) + 1;
+    Blocks blocks;
+    add_blocks(folder / fmt::format("{}.old.jsonl", level), first, end, blocks);
+    if (blocks.fits)
+      add_blocks(folder / fmt::format("{}.jsonl", level), first, end, blocks);
+    if (!best.empty() && (!blocks.fits || blocks.from > first))
+      break;
+    if (!blocks.text.empty())
+      best = fmt::format(
+          R"({{"level":{},"width_s":{},"blocks":[{}]}})", level, w, blocks.fits ? blocks.text : "");
+    if (!best.empty() && w <= (to - from) / 4000)
+      break;  // finer than a screen shows
+  }
+  return best.empty() ? R"({"level":0,"width_s":0.001,"blocks":[]})" : best;
+}
+
+std::vector<fs::path> find_runs(const std::vector<fs::path>& folders) {
+  std::vector<fs::path> runs;
+  for (const fs::path& folder : folders) {
+    if (is_run(folder)) {
+      runs.push_back(fs::absolute(folder).lexically_normal());
+      continue;
+    }
+    std::error_code error;
+    std::vector<fs::path> found;
+    for (const auto& entry : fs::directory_iterator(folder, error)) {
+      if (entry.is_directory(error) && is_run(entry.path()))
+        found.push_back(fs::absolute(entry.path()).lexically_normal());
+    }
+    std::ranges::sort(found);
+    runs.insert(runs.end(), found.begin(), found.end());
+  }
+  return runs;
+}
+
+}  // namespace temper::cli

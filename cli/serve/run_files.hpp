@@ -1,0 +1,60 @@
+// What is served of one run, read from its folder alone: a run that goes on, one that ended and one
+// whose process is gone look alike. Cheap to ask again: a file is read when it has changed.
+#pragma once
+
+#include "cli/serve/series.hpp"
+#include "cli/watch/live.hpp"
+
+#include <nlohmann/json_fwd.hpp>
+
+namespace temper::cli {
+
+/// Going on; ended by its own word; gone without one (killed, or on another machine and silent).
+enum class RunState { Running, Over, Lost };
+
+class RunFiles {
+ public:
+  RunFiles(std::string id, std::filesystem::path folder);
+
+  const std::string& id() const { return id_; }
+  const std::filesystem::path& folder() const { return folder_; }
+
+  /// Reads what has changed. True: a client should be told.
+  bool update();
+  RunState state() const { return state_; }
+  /// {"id","state","live":{...}}; `live` is null before the run has written any.
+  const std::string& frame() const { return frame_; }
+  const std::optional<Live>& live() const { return live_; }
+  const Series& series() const { return metrics_.series(); }
+
+  /// The time line of [from, to) seconds at the finest level whose answer is small:
+  /// {"width_s","level","blocks":[...]} with blocks as they are in the files.
+  std::string timeline(double from, double to) const;
+  /// Also of a run that ended before there was a live.json.
+  bool exists() const;
+
+ private:
+  bool is_alive() const;
+
+  const std::string id_;
+  const std::filesystem::path folder_;
+  MetricsFollower metrics_;
+  std::optional<std::filesystem::file_time_type> read_at_;
+  RunState state_ = RunState::Over;
+  std::string frame_;
+  std::optional<Live> live_;
+};
+
+/// The folders that hold runs: each given one that is a run, and runs directly below the others.
+std::vector<std::filesystem::path> find_runs(const std::vector<std::filesystem::path>& folders);
+bool is_run(const std::filesystem::path& folder);
+
+}  // namespace temper::cli
+namespace temper {
+template <>
+struct EnumNames<cli::RunState> {
+  using R = cli::RunState;
+  static constexpr std::array<std::pair<R, std::string_view>, 3> value{
+      {{R::Running, "running"}, {R::Over, "over"}, {R::Lost, "lost"}}};
+};
+}  // namespace temper

@@ -1,0 +1,250 @@
+#include "cli/serve/site.hpp"
+
+#include "cli/serve/assets.hpp"
+#include "cli/serve/losses.hpp"
+#include "cli/serve/prometheus.hpp"
+#include "core/json.hpp"
+#include "orchestrator/watch/sample_query.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+
+namespace temper::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kMostSamples = 200;
+
+HttpAnswer refusal(int status, std::string_view why) {
+  HttpAnswer answer;
+  answer.status = status;
+  answer.type = "text/plain; charset=utf-8";
+  answer.body = fmt::format("{}\n", why);
+  return answer;
+}
+
+HttpAnswer text_answer(std::string_view body, std::string type) {
+  HttpAnswer answer;
+  answer.type = std::move(type);
+  answer.body = body;
+  return answer;
+}
+
+template <class T>
+T number(std::string_view text, T otherwise) {
+  T value{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc() && end == text.data() + text.size() ? value : otherwise;
+}
+
+/// Equal in a time that does not tell how much of it is.
+bool same_secret(std::string_view a, std::string_view b) {
+  if (b.empty())
+    return false;
+  unsigned char differs = a.size() == b.size() ? 0 : 1;
+  for (std::size_t i = 0; i < a.size(); ++i)
+    differs |= static_cast<unsigned char>(a[i] ^ b[i % b.size()]);
+  return differs == 0;
+}
+
+std::string_view header(const HttpRequest& request, std::string_view name) {
+  const auto it = request.headers.find(name);
+  return it == request.headers.end() ? std::string_view() : std::string_view(it->second);
+}
+
+/// The host of a Host header, without its port.
+std::string_view host_of(const HttpRequest& request) {
+  const std::string_view host = header(request, "host");
+  if (host.starts_with('['))
+    return host.substr(0, host.find(']') + 1);
+  return host.substr(0, host.find(':'));
+}
+
+bool shows_token(const HttpRequest& request, const std::string& token) {
+  const std::string_view bearer = header(request, "authorization");
+  if (bearer.starts_with("Bearer ") && same_secret(token, bearer.substr(7)))
+    return true;
+  std::string_view cookies = header(request, "cookie");
+  while (!cookies.empty()) {
+    std::string_view one = cookies.substr(0, cookies.find(';'));
+    cookies.remove_prefix(std::min(cookies.size(), one.size() + 1));
+    one.remove_prefix(std::min(one.find_first_not_of(' '), one.size()));
+    if (one.starts_with("temper_token=") && same_secret(token, one.substr(13)))
+      return true;
+  }
+  return same_secret(token, parse_target(request.target)["token"]);
+}
+
+std::string samples_json(const fs::path& folder, const Target& target) {
+  using Order = orchestrator::SampleQuery::Order;
+  orchestrator::SampleQuery query;
+  if (const auto step = target["step"]; !step.empty())
+    query.step = number<std::uint64_t>(step, 0);
+  query.text = target["grep"];
+  query.order = target["order"] == "worst"  ? Order::Worst
+                : target["order"] == "best" ? Order::Best
+                                            : Order::Newest;
+  query.limit = std::clamp<std::size_t>(number<std::size_t>(target["limit"], 50), 1, kMostSamples);
+  const auto found = orchestrator::find_samples(folder, query);
+  if (!found)
+    return fmt::format(R"({{"matches":0,"samples":[],"why":{}}})", to_json(found.error().context));
+  std::string lines;
+  for (const orchestrator::FoundSample& f : found->samples)
+    lines += (lines.empty() ? "" : ",") + f.line;
+  return fmt::format(R"({{"matches":{},"samples":[{}]}})", found->matches, lines);
+}
+
+}  // namespace
+
+std::optional<HttpAnswer> refuse(const HttpRequest& request, const std::string& token) {
+  if (request.method != "GET" && request.method != "HEAD")
+    return refusal(405, "only GET is answered");
+  if (!token.empty()) {
+    if (shows_token(request, token))
+      return std::nullopt;
+    return refusal(401, "this page needs its token: open the address that `temper` printed");
+  }
+  const std::string_view host = host_of(request);
+  if (host == "localhost" || host == "127.0.0.1" || host == "[::1]")
+    return std::nullopt;
+  return refusal(403, "this page is served to this machine alone: open http://127.0.0.1");
+}
+
+HttpAnswer Site::answer(const HttpRequest& request) {
+  if (auto refused = refuse(request, options_.token))
+    return *std::move(refused);
+  const Target target = parse_target(request.target);
+  HttpAnswer answer;
+  if (target.path == "/") {
+    answer = text_answer(assets::page(), "text/html; charset=utf-8");
+    if (!options_.token.empty())
+      answer.headers["Set-Cookie"] =
+          fmt::format("temper_token={}; HttpOnly; SameSite=Strict; Path=/", options_.token);
+  } else if (target.path == "/page.js") {
+    answer = text_answer(assets::script(), "text/javascript; charset=utf-8");
+  } else if (target.path == "/page.css") {
+    answer = text_answer(assets::style(), "text/css; charset=utf-8");
+  } else if (target.path == "/metrics") {
+    look_for_runs();
+    for (const auto& run : runs_)
+      run->update();
+    answer = text_answer(prometheus_text(runs_), "text/plain; version=0.0.4; charset=utf-8");
+  } else if (target.path.starts_with("/api/runs")) {
+    answer = answer_api(target);
+  } else {
+    answer = refusal(404, "there is no such page");
+  }
+  return answer;
+}
+
+HttpAnswer Site::answer_api(const Target& target) {
+  std::string_view rest = std::string_view(target.path).substr(9);
+  if (rest.empty() || rest == "/")
+    return text_answer(list_runs(), "application/json");
+  rest.remove_prefix(1);
+  const std::size_t slash = rest.find('/');
+  const std::string_view id = rest.substr(0, slash);
+  if (find(id) == nullptr)
+    look_for_runs();
+  RunFiles* run = find(id);
+  if (run == nullptr || slash == std::string_view::npos)
+    return refusal(404, "there is no such run");
+  return answer_run(*run, rest.substr(slash + 1), target);
+}
+
+HttpAnswer Site::answer_run(RunFiles& run, std::string_view what, const Target& target) {
+  run.update();
+  if (what == "live")
+    return text_answer(run.frame(), "application/json");
+  if (what == "stream") {
+    HttpAnswer answer = text_answer("", "text/event-stream");
+    answer.stream_of = run.id();
+    return answer;
+  }
+  if (what == "metrics")
+    return text_answer(run.series().to_json(number<std::size_t>(target["from"], 0)),
+                       "application/json");
+  if (what == "timeline") {
+    const double to = number(target["to"], run.live() ? run.live()->elapsed_s : 1.0);
+    return text_answer(run.timeline(std::max(0.0, number(target["from"], 0.0)), std::max(1e-3, to)),
+                       "application/json");
+  }
+  if (what == "samples")
+    return text_answer(samples_json(run.folder(), target), "application/json");
+  if (what == "losses") {
+    const auto losses =
+        run.live() ? rank_losses(run.live()->summary, run.folder().string()) : std::vector<Loss>();
+    return text_answer(to_json(losses), "application/json");
+  }
+  if (what == "config") {
+    const auto text = read_file(run.folder() / "config.yaml");
+    return text ? text_answer(*text, "text/plain; charset=utf-8")
+                : refusal(404, "config.yaml cannot be read");
+  }
+  return refusal(404, "a run has no such part");
+}
+
+std::string Site::list_runs() {
+  look_for_runs();
+  std::string out;
+  for (const auto& run : runs_) {
+    if (run->frame().empty())
+      run->update();
+    const auto& live = run->live();
+    const orchestrator::Summary none;
+    const orchestrator::Summary& s = live ? live->summary : none;
+    out += fmt::format(
+        R"({}{{"id":{},"state":"{}","name":{},"simulated":{},"began":{},"wall_s":{},"steps":{},)"
+        R"("steps_wanted":{},"reward":{},"trained_per_s":{},"busy":{},"cards":{},"alarms":{}}})",
+        out.empty() ? "" : ",",
+        to_json(run->id()),
+        name_of(run->state()),
+        to_json(s.name.empty() ? run->id() : s.name),
+        s.simulated,
+        live ? live->began : 0,
+        s.wall_s,
+        s.steps,
+        live ? live->steps : 0,
+        to_json(s.reward.last),
+        s.tokens.trained_per_s,
+        s.utilization.busy,
+        s.cards,
+        live ? live->alarms.size() : 0);
+  }
+  return "[" + out + "]";
+}
+
+void Site::look_for_runs() {
+  const std::vector<fs::path> found = find_runs(options_.folders);
+  std::erase_if(runs_, [](const auto& run) { return !run->exists(); });
+  for (const fs::path& folder : found) {
+    if (std::ranges::any_of(runs_, [&](const auto& run) { return run->folder() == folder; }))
+      continue;
+    std::string id = folder.filename();
+    for (int n = 2; find(id) != nullptr; ++n)
+      id = fmt::format("{}~{}", folder.filename().string(), n);
+    runs_.push_back(std::make_unique<RunFiles>(std::move(id), folder));
+  }
+}
+
+RunFiles* Site::find(std::string_view id) {
+  const auto it =
+      std::ranges::find(runs_, id, [](const auto& run) -> std::string_view { return run->id(); });
+  return it == runs_.end() ? nullptr : it->get();
+}
+
+std::vector<std::string> Site::update(const std::vector<std::string>& watched) {
+  if (updates_++ % 8 == 0)
+    look_for_runs();
+  std::vector<std::string> changed;
+  for (const auto& run : runs_) {
+    if (std::ranges::find(watched, run->id()) != watched.end() && run->update())
+      changed.push_back(run->id());
+  }
+  return changed;
+}
+
+}  // namespace temper::cli

@@ -1,0 +1,116 @@
+// live.json: a run at one moment, rewritten about once a second, so that another process can show
+// it: the page, `temper watch`, an exporter. It is replaced as a whole (a reader never sees half of
+// it) and not synced: after a crash the log has everything, and this is written anew.
+#pragma once
+
+#include "cli/view/frame.hpp"
+#include "orchestrator/metrics/summary.hpp"
+#include "orchestrator/watch/alarms.hpp"
+
+#include <optional>
+
+namespace temper::cli {
+
+inline constexpr std::string_view kLiveFile = "live.json";
+
+struct LiveActor {
+  std::string name;
+  actors::RoleKind role = actors::RoleKind::Rollout;
+  actors::CardState state = actors::CardState::Idle;
+  std::string on;
+  std::int32_t load = 0, capacity = 0, restarts = 0;
+};
+
+/// Cards that have the same actors and so do the same at all times.
+struct LiveCards {
+  std::vector<std::uint32_t> cards;   ///< Runs of numbers: first, how many, first, how many...
+  std::vector<std::uint32_t> actors;  ///< Their places in Live::actors.
+  std::map<actors::CardState, double> recent;  ///< Shares of the last kRecent.
+  std::map<actors::CardState, double> whole;   ///< Of the whole run.
+};
+
+struct LiveHealth {
+  std::int64_t memory_bytes = 0;
+  std::int64_t disk_free_bytes = 0;
+};
+
+struct Live {
+  std::string subtitle;
+  std::int64_t pid = 0;
+  std::string host;
+  double began = 0, updated = 0;  ///< Seconds since 1970.
+  bool over = false;
+  std::string placement;
+  std::uint64_t steps = 0;    ///< To be made.
+  std::uint64_t updates = 0;  ///< Lines of metrics.jsonl that count.
+  double elapsed_s = 0;
+  std::optional<double> left_s;
+  std::vector<double> rewards;  ///< A curve of at most 2048 points.
+  FrameRates recent;
+  orchestrator::QueueDepth queue;
+  std::vector<LiveActor> actors;
+  std::vector<LiveCards> cards;
+  std::vector<orchestrator::Alarm> alarms;
+  LiveHealth health;
+  orchestrator::Summary summary;  ///< Without its list of cards.
+};
+
+/// As `frame` has it. `frame`: of the same moment.
+Live make_live(const Frame& frame,
+               const orchestrator::RunMetrics& metrics,
+               const orchestrator::RunIdentity& identity);
+/// What the terminal shows of it.
+Frame frame_of(const Live& live);
+
+template <class V>
+void describe(V& v, FrameRates& r) {
+  v.field(1, "raw", r.generated);
+  v.field(2, "trained", r.trained);
+  v.field(3, "effective", r.effective);
+}
+template <class V>
+void describe(V& v, LiveActor& a) {
+  v.field(1, "name", a.name);
+  v.field(2, "role", a.role);
+  v.field(3, "state", a.state);
+  v.field(4, "on", a.on);
+  v.field(5, "load", a.load);
+  v.field(6, "capacity", a.capacity);
+  v.field(7, "restarts", a.restarts);
+}
+template <class V>
+void describe(V& v, LiveCards& c) {
+  v.field(1, "cards", c.cards);
+  v.field(2, "actors", c.actors);
+  v.field(3, "recent", c.recent);
+  v.field(4, "whole", c.whole);
+}
+template <class V>
+void describe(V& v, LiveHealth& h) {
+  v.field(1, "memory_bytes", h.memory_bytes);
+  v.field(2, "disk_free_bytes", h.disk_free_bytes);
+}
+template <class V>
+void describe(V& v, Live& l) {
+  v.field(1, "subtitle", l.subtitle);
+  v.field(2, "pid", l.pid);
+  v.field(3, "host", l.host);
+  v.field(4, "began", l.began);
+  v.field(5, "updated", l.updated);
+  v.field(6, "over", l.over);
+  v.field(7, "placement", l.placement);
+  v.field(8, "steps", l.steps);
+  v.field(9, "updates", l.updates);
+  v.field(10, "elapsed_s", l.elapsed_s);
+  v.field(11, "left_s", l.left_s);
+  v.field(12, "rewards", l.rewards);
+  v.field(13, "recent", l.recent);
+  v.field(14, "queue", l.queue);
+  v.field(15, "actors", l.actors);
+  v.field(16, "cards", l.cards);
+  v.field(17, "alarms", l.alarms);
+  v.field(18, "health", l.health);
+  v.field(19, "summary", l.summary);
+}
+
+}  // namespace temper::cli

@@ -1,0 +1,39 @@
+#include "cli/watch/rebuild.hpp"
+
+#include "cli/watch/live.hpp"
+#include "core/files.hpp"
+#include "core/unix_time.hpp"
+#include "orchestrator/pipeline/load.hpp"
+#include "orchestrator/run/run_dir.hpp"
+#include "orchestrator/start/start_run.hpp"
+#include "orchestrator/watch/timeline_file.hpp"
+
+namespace temper::cli {
+
+namespace fs = std::filesystem;
+
+Status provide_live_file(const fs::path& run_dir) {
+  if (fs::exists(run_dir / kLiveFile) || !fs::exists(run_dir / "events.log"))
+    return {};
+  const auto lock = orchestrator::RunDir(run_dir).lock();
+  if (!lock)
+    return {};  // it goes on, and writes its own
+  TEMPER_TRY(const auto config, orchestrator::load_config(run_dir / "config.yaml"));
+  TEMPER_TRY(auto timeline, orchestrator::TimelineFile::create(run_dir, config.tracking.timeline));
+  orchestrator::RunMetrics metrics;
+  TEMPER_TRY(const auto log,
+             orchestrator::scan_event_log(run_dir / "events.log",
+                                          [&](const orchestrator::Record& record, const auto&) {
+                                            metrics.feed(record);
+                                            return timeline.feed(record);
+                                          }));
+  TEMPER_TRY_STATUS(timeline.close(metrics.wall()));
+  const Frame frame = make_frame(config.name, metrics, nullptr, metrics.wall());
+  Live live = make_live(
+      frame, metrics, {config.name, config.seed, log.hash, orchestrator::is_simulated(config)});
+  live.over = true;
+  live.updated = unix_time();
+  return write_file_atomically(run_dir / kLiveFile, to_json(live) + "\n");
+}
+
+}  // namespace temper::cli

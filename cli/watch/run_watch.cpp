@@ -1,0 +1,171 @@
+#include "cli/watch/run_watch.hpp"
+
+#include "cli/watch/machine.hpp"
+#include "core/json_read.hpp"
+#include "core/unix_time.hpp"
+#include "orchestrator/start/start_run.hpp"
+
+#include <fmt/format.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+
+namespace temper::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kMostAlarms = 200;
+
+std::string host_name() {
+  std::array<char, 256> name{};
+  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
+}
+
+/// When the run began: as it was written down before, if it was.
+double began(const fs::path& run_dir, bool resumed) {
+  if (resumed) {
+    if (const auto text = read_file(run_dir / kLiveFile)) {
+      if (const auto live = from_json<Live>(*text); live && live->began > 0)
+        return live->began;
+    }
+  }
+  return unix_time();
+}
+
+/// Replaces the file; a power failure may take it, which is no loss.
+Status replace(const fs::path& path, std::string_view text) {
+  const fs::path fresh = path.string() + ".new";
+  TEMPER_TRY(AppendFile file, AppendFile::open(fresh, 0));
+  TEMPER_TRY_STATUS(file.append(text));
+  std::error_code error;
+  fs::rename(fresh, path, error);
+  if (error)
+    return Error{ErrorCode::Io, fmt::format("cannot write {}: {}", path.string(), error.message())};
+  return {};
+}
+
+}  // namespace
+
+RunWatch::RunWatch(fs::path run_dir,
+                   const orchestrator::PipelineConfig& config,
+                   orchestrator::RunRecorder& recorder,
+                   const Clock& wall,
+                   const Log& log)
+    : run_dir_(std::move(run_dir)),
+      config_(config),
+      recorder_(recorder),
+      wall_(wall),
+      log_(log),
+      began_(began(run_dir_, fs::exists(run_dir_ / "events.log"))),
+      alarms_(config.alarms) {
+  if (config.samples.share > 0)
+    samples_.emplace(run_dir_, config.samples);
+  auto timeline = orchestrator::TimelineFile::create(run_dir_, config.tracking.timeline);
+  if (worked(timeline ? Status() : Status(timeline.error()), "timeline"))
+    timeline_ = *std::move(timeline);
+  if (config.tracking.tensorboard) {
+    auto file = orchestrator::TensorboardFile::create(run_dir_, began_);
+    if (worked(file ? Status() : Status(file.error()), "tensorboard"))
+      tensorboard_ = *std::move(file);
+  }
+  recorder_.set_on_line([this](const orchestrator::MetricsLine& line) { on_line(line); });
+}
+
+RunWatch::~RunWatch() {
+  recorder_.set_on_line(nullptr);
+}
+
+bool RunWatch::worked(const Status& status, std::string_view what) {
+  if (status)
+    return true;
+  log_.warning("not written any more",
+               {{"what", std::string(what)}, {"why", status.error().context}});
+  return false;
+}
+
+void RunWatch::feed(const orchestrator::Record& record) {
+  alarms_.feed(record);
+  if (timeline_ && !worked(timeline_->feed(record), "timeline"))
+    timeline_.reset();
+}
+
+void RunWatch::on_release(const orchestrator::ReleasedGroup& group) {
+  if (samples_ && !worked(samples_->add(group, recorder_.metrics()), "samples.jsonl"))
+    samples_.reset();
+}
+
+void RunWatch::on_line(const orchestrator::MetricsLine& line) {
+  raise(alarms_.on_update(line));
+  if (!tensorboard_)
+    return;
+  const auto flat = orchestrator::with_aliases(orchestrator::flatten(parse_json(to_json(line))),
+                                               config_.tracking.aliases);
+  const double at = began_ + seconds(line.time.time_since_epoch());
+  if (!worked(tensorboard_->add(at, line.step.value(), flat), "tensorboard"))
+    tensorboard_.reset();
+}
+
+void RunWatch::raise(const std::vector<orchestrator::Alarm>& alarms) {
+  if (!begun_)
+    return;
+  for (const orchestrator::Alarm& alarm : alarms) {
+    const std::string kind(name_of(alarm.kind));
+    log_.warning("alarm", {{"kind", kind}, {"step", alarm.step}, {"what", alarm.text}});
+    if (raised_.size() == kMostAlarms)
+      raised_.erase(raised_.begin());
+    raised_.push_back(alarm);
+    if (!config_.alarms.on_alarm.empty()) {
+      std::vector<std::string> words = config_.alarms.on_alarm;
+      words.insert(words.end(), {kind, alarm.text});
+      worked(start_detached(words, run_dir_), "on_alarm");
+    }
+    if (std::ranges::count(config_.alarms.stop_on, alarm.kind) > 0)
+      ::kill(::getpid(), SIGTERM);  // as Ctrl-C: the update under way ends, then a checkpoint
+  }
+}
+
+void RunWatch::refresh(const orchestrator::Scheduler& scheduler, Time now) {
+  const Time wall = wall_.now();
+  if (!begun_ || recorder_.metrics().timeline().cards().empty() ||
+      (written_at_ && wall - *written_at_ < kPeriod))
+    return;
+  written_at_ = wall;
+  health_ = {memory_of_run().count(), disk_free(run_dir_).count()};
+  raise(alarms_.on_health(
+      {now, wall, Bytes(health_.memory_bytes), Bytes(health_.disk_free_bytes), false}));
+  write(&scheduler, now);
+}
+
+void RunWatch::close(std::uint64_t log_hash) {
+  log_hash_ = log_hash;
+  const Time end = recorder_.metrics().wall();
+  if (timeline_)
+    worked(timeline_->close(end), "timeline");
+  timeline_.reset();
+  write(nullptr, end);
+}
+
+void RunWatch::write(const orchestrator::Scheduler* scheduler, Time now) {
+  if (timeline_ && !worked(timeline_->flush(), "timeline"))
+    timeline_.reset();
+  if (!live_works_)
+    return;
+  const orchestrator::RunMetrics& metrics = recorder_.metrics();
+  Live live =
+      make_live(make_frame(config_.name, metrics, scheduler, now),
+                metrics,
+                {config_.name, config_.seed, log_hash_, orchestrator::is_simulated(config_)});
+  live.pid = ::getpid();
+  live.host = host_name();
+  live.began = began_;
+  live.updated = unix_time();
+  live.over = scheduler == nullptr;
+  live.alarms = raised_;
+  live.health = health_;
+  live_works_ = worked(replace(run_dir_ / kLiveFile, to_json(live) + "\n"), kLiveFile);
+}
+
+}  // namespace temper::cli

@@ -1,0 +1,69 @@
+// Everything that a run leaves to be looked at while it goes on: live.json, samples, the time line,
+// event files, alarms. Each file that cannot be written is given up, with a word in the log; none
+// of them stops the run. One thread.
+#pragma once
+
+#include "cli/watch/live.hpp"
+#include "core/clock.hpp"
+#include "core/log.hpp"
+#include "orchestrator/metrics/recorder.hpp"
+#include "orchestrator/pipeline/pipeline_config.hpp"
+#include "orchestrator/run/run_outcome.hpp"
+#include "orchestrator/watch/samples_file.hpp"
+#include "orchestrator/watch/tensorboard_file.hpp"
+#include "orchestrator/watch/timeline_file.hpp"
+
+#include <memory>
+
+namespace temper::cli {
+
+class RunWatch {
+ public:
+  /// Of the wall, between two writings of live.json.
+  static constexpr Duration kPeriod = std::chrono::seconds(1);
+
+  /// Takes the lines of `recorder`; all of these must outlive this.
+  RunWatch(std::filesystem::path run_dir,
+           const orchestrator::PipelineConfig& config,
+           orchestrator::RunRecorder& recorder,
+           const Clock& wall,
+           const Log& log);
+  ~RunWatch();
+
+  /// The records of a part that is resumed are counted, and raise no alarm, until this is called.
+  void begin() { begun_ = true; }
+  /// To be called for every record, after the recorder was fed with it.
+  void feed(const orchestrator::Record& record);
+  void on_release(const orchestrator::ReleasedGroup& group);
+  /// Writes what it is time for. Cheap otherwise.
+  void refresh(const orchestrator::Scheduler& scheduler, Time now);
+  /// The last state of the run.
+  void close(std::uint64_t log_hash);
+
+ private:
+  void on_line(const orchestrator::MetricsLine& line);
+  void raise(const std::vector<orchestrator::Alarm>& alarms);
+  void write(const orchestrator::Scheduler* scheduler, Time now);
+  /// False, and said in the log: `what` is given up.
+  bool worked(const Status& status, std::string_view what);
+
+  const std::filesystem::path run_dir_;
+  const orchestrator::PipelineConfig& config_;
+  orchestrator::RunRecorder& recorder_;
+  const Clock& wall_;
+  const Log log_;
+  double began_ = 0;  ///< Seconds since 1970.
+  bool begun_ = false;
+  bool live_works_ = true;
+  std::optional<Time> written_at_;
+  std::uint64_t log_hash_ = 0;
+
+  std::optional<orchestrator::SamplesFile> samples_;
+  std::optional<orchestrator::TimelineFile> timeline_;
+  std::optional<orchestrator::TensorboardFile> tensorboard_;
+  orchestrator::Alarms alarms_;
+  std::vector<orchestrator::Alarm> raised_;  ///< The latest ones.
+  LiveHealth health_;
+};
+
+}  // namespace temper::cli

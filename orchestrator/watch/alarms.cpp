@@ -1,0 +1,242 @@
+#include "orchestrator/watch/alarms.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace temper::orchestrator {
+namespace {
+
+/// Leases of actors that were lost are answered by nobody.
+constexpr Duration kOldest = std::chrono::hours(6);
+
+double median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::ranges::nth_element(values, middle);
+  return *middle;
+}
+
+double reward_of(const MetricsLine& l) {
+  return l.reward;
+}
+double entropy_of(const MetricsLine& l) {
+  return l.metrics.entropy;
+}
+double kl_of(const MetricsLine& l) {
+  return l.metrics.kl;
+}
+double wait_of(const MetricsLine& l) {
+  double sum = 0;
+  for (const auto state : {actors::CardState::WaitData,
+                           actors::CardState::WaitWeights,
+                           actors::CardState::WaitQuota}) {
+    if (const auto it = l.states.find(state); it != l.states.end())
+      sum += it->second;
+  }
+  return sum;
+}
+
+/// The first metric that is no number; empty: none.
+std::string not_finite(const MetricsLine& l) {
+  const actors::UpdateMetrics& m = l.metrics;
+  const std::pair<const char*, double> all[] = {{"loss", m.loss},
+                                                {"reward", l.reward},
+                                                {"kl", m.kl},
+                                                {"entropy", m.entropy},
+                                                {"gradient_norm", m.gradient_norm},
+                                                {"ratio_mean", m.ratio_mean}};
+  for (const auto& [name, value] : all) {
+    if (!std::isfinite(value))
+      return name;
+  }
+  return {};
+}
+
+}  // namespace
+
+void Alarms::judge(AlarmKind kind, bool holds, const std::string& key, std::string text) {
+  if (!holds) {
+    standing_.erase({kind, key});
+    return;
+  }
+  if (standing_.insert({kind, key}).second)
+    raised_.push_back({kind, time_, step_, std::move(text)});
+}
+
+std::vector<Alarm> Alarms::take() {
+  return std::exchange(raised_, {});
+}
+
+double Alarms::recent(Figure figure) const {
+  double sum = 0;
+  for (std::size_t i = lines_.size() - kRecent; i < lines_.size(); ++i)
+    sum += figure(lines_[i]);
+  return sum / kRecent;
+}
+
+double Alarms::before(Figure figure) const {
+  double sum = 0;
+  for (std::size_t i = 0; i < kBefore; ++i)
+    sum += figure(lines_[i]);
+  return sum / kBefore;
+}
+
+std::vector<Alarm> Alarms::on_update(const MetricsLine& line) {
+  if (!config_.enabled)
+    return {};
+  if (line.step.value() <= step_) {  // the run went back
+    lines_.clear();
+    best_.reset();
+    lowest_.reset();
+  }
+  step_ = line.step.value();
+  time_ = line.time;
+  updated_ = true;
+  lines_.push_back(line);
+  if (lines_.size() > kRecent + kBefore)
+    lines_.pop_front();
+  const std::string bad = not_finite(line);
+  judge(AlarmKind::NotFinite,
+        !bad.empty(),
+        "",
+        fmt::format("{} of update {} is not a finite number", bad, step_));
+  if (lines_.size() >= kRecent)
+    check_learning();
+  check_engines(line.time);
+  return take();
+}
+
+void Alarms::check_learning() {
+  const double reward = recent(reward_of);
+  best_ = std::max(best_.value_or(reward), reward);
+  lowest_ = std::min(lowest_.value_or(reward), reward);
+  judge(
+      AlarmKind::RewardCollapse,
+      *best_ - *lowest_ > kClear && reward < *lowest_ + (*best_ - *lowest_) / 2 &&
+          reward < *best_ - kClear && enough() && reward < before(reward_of) - kClear,
+      "",
+      fmt::format(
+          "mean reward of the last {} updates is {:.3f}; it was {:.3f}", kRecent, reward, *best_));
+  if (!enough())
+    return;
+  const double entropy = recent(entropy_of), entropy_before = before(entropy_of);
+  judge(AlarmKind::EntropyCollapse,
+        entropy_before > 0.01 && entropy < entropy_before / 5 && reward <= before(reward_of),
+        "",
+        fmt::format("entropy fell from {:.4f} to {:.4f} and the reward did not grow",
+                    entropy_before,
+                    entropy));
+  const double kl = recent(kl_of), kl_before = before(kl_of);
+  judge(AlarmKind::KlBlowUp,
+        kl > 0.1 && kl > 10 * std::abs(kl_before),
+        "",
+        fmt::format("kl rose from {:.4f} to {:.4f}", kl_before, kl));
+  const double wait = recent(wait_of), wait_before = before(wait_of);
+  judge(AlarmKind::GrowingWait,
+        wait > wait_before + 0.3,
+        "",
+        fmt::format(
+            "cards wait for {:.0f} % of the time; it was {:.0f} %", wait * 100, wait_before * 100));
+}
+
+void Alarms::feed(const Record& record) {
+  if (const auto* started = std::get_if<event::Started>(&record.event)) {
+    engines_.clear();
+    for (const ActorSpec& actor : started->config.actors) {
+      engines_.emplace_back();
+      if (actor.role == actors::RoleKind::Rollout)
+        engines_.back().name = actor.name;
+    }
+    leases_.clear();
+  } else if (const auto* said = std::get_if<event::Generated>(&record.event)) {
+    for (const auto& item : said->items) {
+      const auto lease = leases_.find(item.lease);
+      if (lease == leases_.end() || said->actor.value() >= engines_.size())
+        continue;
+      Engine& engine = engines_[said->actor.value()];
+      engine.tokens += static_cast<double>(item.tokens.count());
+      engine.seconds += seconds(record.time - lease->second.since);
+      if (--lease->second.owed == 0)
+        leases_.erase(lease);
+    }
+  } else if (std::holds_alternative<event::Resumed>(record.event)) {
+    leases_.clear();
+  }
+  for (const Command& command : record.commands) {
+    if (const auto* dispatch = std::get_if<command::Dispatch>(&command))
+      leases_[dispatch->lease] = {record.time, dispatch->responses.size()};
+  }
+}
+
+void Alarms::check_engines(Time now) {
+  if (now < engines_until_ + kEngineWindow)
+    return;
+  engines_until_ = now;
+  std::erase_if(leases_, [&](const auto& l) { return l.second.since + kOldest < now; });
+  std::vector<double> speeds;
+  std::vector<const Engine*> measured;
+  for (Engine& engine : engines_) {
+    if (engine.name.empty())
+      continue;
+    if (engine.seconds > 0 && engine.tokens > 0) {  // else it did not work: nothing is known
+      speeds.push_back(engine.tokens / engine.seconds);
+      measured.push_back(&engine);
+    }
+  }
+  if (speeds.size() >= 3) {
+    const double usual = median(speeds);
+    for (std::size_t i = 0; i < speeds.size(); ++i) {
+      judge(AlarmKind::SlowEngine,
+            speeds[i] < usual / 2,
+            measured[i]->name,
+            fmt::format("responses of {} get {:.1f} tokens a second; those of its siblings {:.1f}",
+                        measured[i]->name,
+                        speeds[i],
+                        usual));
+    }
+  }
+  for (Engine& engine : engines_)
+    engine.tokens = engine.seconds = 0;
+}
+
+std::vector<Alarm> Alarms::on_health(const Health& h) {
+  if (!config_.enabled)
+    return {};
+  time_ = h.time;
+  if (!began_)
+    began_ = progress_ = h.wall;
+  if (std::exchange(updated_, false)) {
+    steps_.push_back(seconds(h.wall - *progress_));
+    if (steps_.size() > kRecent)
+      steps_.pop_front();
+    progress_ = h.wall;
+  }
+  if (!memory_at_first_ && h.wall - *began_ >= kWarmUp)
+    memory_at_first_ = h.memory;
+  if (memory_at_first_) {
+    const std::int64_t first = memory_at_first_->count(), now = h.memory.count();
+    judge(AlarmKind::MemoryGrowth,
+          now > first + first / 2 && now > first + (std::int64_t{256} << 20),
+          "",
+          fmt::format("the run's processes hold {} MiB; {} MiB after {}",
+                      now >> 20,
+                      first >> 20,
+                      to_text(kWarmUp)));
+  }
+  judge(AlarmKind::DiskAlmostFull,
+        h.disk_free < config_.disk_free,
+        "",
+        fmt::format("{} MiB are free for the run's folder", h.disk_free.count() >> 20));
+  const Duration still = h.wall - *progress_;
+  if (!h.over && steps_.size() >= 3) {
+    const double usual = median({steps_.begin(), steps_.end()});
+    judge(AlarmKind::NoProgress,
+          still >= kLeastWait && seconds(still) > config_.no_progress * usual,
+          "",
+          fmt::format("no update for {:.0f} s; one takes {:.2f} s", seconds(still), usual));
+  }
+  return take();
+}
+
+}  // namespace temper::orchestrator

@@ -1,0 +1,152 @@
+#include "orchestrator/watch/flat_metrics.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <array>
+
+namespace temper::orchestrator {
+namespace {
+
+// Names of TRL 1.x (GRPOTrainer), verl (metric_utils.py) and prime-rl (monitors/wandb/overview.py),
+// as of 2026-11. A name stands here only where the figure means the same.
+constexpr std::array<Alias, 40> kNames{{
+    {"step", "", "training/global_step", "", "The update that this line is about."},
+    {"time", "", "", "", "Seconds since the run began, on its clock."},
+    {"seconds", "step_time", "timing_s/step", "time/step", "Since the update before."},
+    {"reward", "reward", "critic/score/mean", "train/all/reward/mean", "Mean reward of the batch."},
+    {"loss", "loss", "actor/pg_loss", "loss/mean", "Loss, mean over minibatches."},
+    {"kl", "kl", "actor/kl_loss", "", "k3 estimate to the reference, mean over tokens."},
+    {"clip_fraction",
+     "clip_ratio/region_mean",
+     "actor/pg_clipfrac",
+     "",
+     "Share of tokens whose ratio was clipped."},
+    {"ratio_mean", "", "", "", "Current over behaviour probability, mean before the update."},
+    {"entropy", "entropy", "actor/entropy", "entropy/all/mean", "Mean of -log-prob."},
+    {"gradient_norm", "grad_norm", "actor/grad_norm", "optim/grad_norm", "Before clipping."},
+    {"tokens_per_s/raw", "", "", "", "Tokens sampled per second, whatever became of them."},
+    {"tokens_per_s/trained",
+     "training_tok/s",
+     "perf/throughput_total",
+     "perf/throughput",
+     "Prompt and response tokens of trained groups per second."},
+    {"tokens_per_s/effective", "", "", "", "Trained, without groups of equal rewards."},
+    {"staleness/mean", "", "", "off_policy/mean", "Mean age of the batch's groups, in updates."},
+    {"staleness/max", "", "", "off_policy/max", "Largest age of the batch's groups."},
+    {"queue/generating", "", "", "", "Groups of which some response is not generated yet."},
+    {"queue/scoring", "", "", "", "Groups that wait for reference scores or rewards."},
+    {"queue/ready", "", "", "", "Groups that wait for the trainer."},
+    {"queue/training", "", "", "", "Groups of the update under way."},
+    {"states/*", "", "", "", "Share of card time in this state since the update before."},
+    {"resumes", "", "", "", "How often the run was resumed or went back."},
+    {"log_ratio", "", "", "mismatch_kl/all/mean", "Mean of |log ratio| before the update."},
+    {"behaviour_weight", "", "", "", "Mean weight of stale tokens, as used."},
+    {"capped_fraction", "", "", "", "Share of tokens whose behaviour weight was capped."},
+    {"rewards/mean", "rewards/mean", "critic/rewards/mean", "", "Mean reward over responses."},
+    {"rewards/min", "", "critic/rewards/min", "", "Smallest reward of the batch."},
+    {"rewards/max", "", "critic/rewards/max", "", "Largest reward of the batch."},
+    {"rewards/std", "reward_std", "", "", "Standard deviation of the batch's rewards."},
+    {"length/mean",
+     "completions/mean_length",
+     "response_length/mean",
+     "seq_len/all/mean",
+     "Tokens of a response, mean."},
+    {"length/min", "completions/min_length", "response_length/min", "", "The shortest response."},
+    {"length/max", "completions/max_length", "response_length/max", "", "The longest response."},
+    {"length/std", "", "", "", "Standard deviation of response lengths."},
+    {"equal_groups",
+     "frac_reward_zero_std",
+     "",
+     "",
+     "Share of groups whose rewards were all equal: no gradient."},
+    {"groups/trained", "", "", "", "Groups trained since the update before."},
+    {"groups/filtered", "", "", "", "Groups given up because all rewards were equal."},
+    {"groups/failed", "", "", "", "Groups given up because responses failed."},
+    {"groups/evicted",
+     "",
+     "fully_async/count/dropped_stale_samples",
+     "off_policy/dropped",
+     "Groups given up for their age (never by `exact`)."},
+    {"restarts", "", "", "", "Actors started again so far, and resumes."},
+    {"busy", "", "", "", "Share of card time spent in the five states that do the run's work."},
+    {"waiting",
+     "",
+     "fully_async/trainer/idle_ratio",
+     "",
+     "Share of card time spent waiting for data, weights or quota."},
+}};
+
+void flatten_into(const nlohmann::json& value, const std::string& name, FlatMetrics& to) {
+  if (value.is_number()) {
+    to.emplace_back(name, value.get<double>());
+  } else if (value.is_boolean()) {
+    to.emplace_back(name, value.get<bool>() ? 1 : 0);
+  } else if (value.is_object()) {
+    for (const auto& [key, element] : value.items())
+      flatten_into(element, name.empty() ? key : name + "/" + key, to);
+  }
+}
+
+/// What is read most is a sum over states.
+void add_shares(FlatMetrics& flat) {
+  double busy = 0, waiting = 0;
+  bool any = false;
+  for (const auto& [name, value] : flat) {
+    if (!name.starts_with("states/"))
+      continue;
+    any = true;
+    const std::string_view state = std::string_view(name).substr(7);
+    if (state.starts_with("wait-"))
+      waiting += value;
+    else if (state == "train" || state == "decode" || state == "prefill" || state == "reference" ||
+             state == "reward")
+      busy += value;
+  }
+  if (!any)
+    return;
+  flat.emplace_back("busy", busy);
+  flat.emplace_back("waiting", waiting);
+}
+
+}  // namespace
+
+std::string_view Alias::in(AliasTable table) const {
+  switch (table) {
+    case AliasTable::Trl:
+      return trl;
+    case AliasTable::Verl:
+      return verl;
+    case AliasTable::PrimeRl:
+      return prime_rl;
+  }
+  return {};
+}
+
+FlatMetrics flatten(const nlohmann::json& object) {
+  FlatMetrics flat;
+  flatten_into(object, "", flat);
+  add_shares(flat);
+  return flat;
+}
+
+std::span<const Alias> metric_names() {
+  return kNames;
+}
+
+FlatMetrics with_aliases(FlatMetrics flat, const std::vector<AliasTable>& tables) {
+  const std::size_t ours = flat.size();
+  for (const AliasTable table : tables) {
+    for (std::size_t i = 0; i < ours; ++i) {
+      const auto it = std::ranges::find(kNames, flat[i].first, &Alias::ours);
+      if (it == kNames.end() || it->in(table).empty())
+        continue;
+      std::string name(it->in(table));
+      if (std::ranges::find(flat, name, [](const auto& m) { return m.first; }) == flat.end())
+        flat.emplace_back(std::move(name), flat[i].second);
+    }
+  }
+  return flat;
+}
+
+}  // namespace temper::orchestrator

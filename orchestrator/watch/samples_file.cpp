@@ -1,0 +1,150 @@
+#include "orchestrator/watch/samples_file.hpp"
+
+#include "core/hash.hpp"
+#include "core/json.hpp"
+#include "core/json_read.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+namespace temper::orchestrator {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Fills in what is the same for all responses of the group.
+Sample sample_of(const ReleasedGroup& group, const RunMetrics& metrics) {
+  Sample s;
+  s.group = group.release.group.value();
+  s.outcome = group.release.outcome;
+  s.reason = group.release.reason;
+  s.prompt = group.payload.prompt;
+  s.answer = group.payload.answer;
+  s.time = metrics.wall();
+  if (!metrics.updates().empty())
+    s.step = metrics.updates().back().version.value();
+  if (s.outcome != Outcome::Trained || metrics.updates().empty())
+    return s;
+  for (const TrainedBatch::Group& trained : metrics.last_batch().groups) {
+    if (trained.group == group.release.group) {
+      s.v0 = trained.dispatched.value();
+      s.age = metrics.last_batch().step.value() - trained.age_from.value();
+    }
+  }
+  return s;
+}
+
+void add_response(Sample& s, const ResponsePayload& p, const actors::Tokenizer& tokenizer) {
+  s.tokens.assign(p.tokens.begin(), p.tokens.end());
+  s.length = s.tokens.size();
+  s.response = tokenizer.decode(s.tokens);
+  s.reward = p.reward;
+  s.segments.clear();
+  std::size_t begin = 0;
+  for (const actors::Segment& segment : p.segments) {
+    const std::size_t end =
+        std::min(s.tokens.size(), begin + static_cast<std::size_t>(segment.tokens.count()));
+    s.segments.push_back({segment.version,
+                          segment.tokens.count(),
+                          tokenizer.decode({s.tokens.begin() + static_cast<std::ptrdiff_t>(begin),
+                                            s.tokens.begin() + static_cast<std::ptrdiff_t>(end)})});
+    begin = end;
+  }
+  if (!p.segments.empty() && s.outcome != Outcome::Trained)
+    s.v0 = p.segments.front().version.value();
+  s.logprob = p.logprobs.empty() ? 0
+                                 : std::accumulate(p.logprobs.begin(), p.logprobs.end(), 0.0) /
+                                       static_cast<double>(p.logprobs.size());
+}
+
+}  // namespace
+
+bool SamplesFile::keeps(GroupId group) const {
+  constexpr double kOne = 1 << 20;
+  const std::uint64_t id = group.value();
+  const std::uint64_t drawn = hash64(std::as_bytes(std::span(&id, 1))) >> 44;
+  return static_cast<double>(drawn) < config_.share * kOne;
+}
+
+Status SamplesFile::add(const ReleasedGroup& group, const RunMetrics& metrics) {
+  if (!keeps(group.release.group))
+    return {};
+  Sample s = sample_of(group, metrics);
+  std::string lines;
+  for (s.place = 0; s.place < group.payload.responses.size(); ++s.place) {
+    const ResponsePayload& p = group.payload.responses[s.place];
+    if (p.tokens.empty() && p.segments.empty())
+      continue;  // it was never generated
+    add_response(s, p, group.tokenizer);
+    lines += to_json(s) + "\n";
+  }
+  return lines.empty() ? Status() : append(lines);
+}
+
+Status SamplesFile::append(const std::string& lines) {
+  const fs::path path = run_dir_ / kSamplesFile;
+  if (!file_) {
+    TEMPER_TRY(file_, AppendFile::open(path));
+  }
+  const std::int64_t half = config_.budget.count() / 2;
+  if (file_->size() > 0 && file_->size() + std::ssize(lines) > half) {
+    std::error_code error;
+    fs::rename(path, run_dir_ / kOlderSamplesFile, error);
+    if (error)
+      return Error{ErrorCode::Io,
+                   fmt::format("cannot move {}: {}", path.string(), error.message())};
+    TEMPER_TRY(file_, AppendFile::open(path));
+  }
+  return file_->append(lines);
+}
+
+namespace {
+
+/// False: the visitor has enough.
+Result<bool> read_lines(const fs::path& path, const std::function<Go(std::string_view)>& visit) {
+  constexpr std::size_t kPiece = std::size_t{1} << 18;
+  TEMPER_TRY(FileReader file, FileReader::open(path));
+  std::string text;
+  for (bool more = true; more;) {
+    TEMPER_TRY(const std::size_t got, file.read(text, kPiece));
+    more = got > 0;
+    std::size_t begin = 0;
+    for (std::size_t end; (end = text.find('\n', begin)) != std::string::npos; begin = end + 1) {
+      const std::string_view line = std::string_view(text).substr(begin, end - begin);
+      if (visit(line) == Go::Stop)
+        return false;
+    }
+    text.erase(0, begin);
+  }
+  return true;
+}
+
+}  // namespace
+
+std::optional<Sample> parse_sample(std::string_view line) {
+  return from_json<Sample>(line);
+}
+
+Status read_sample_lines(const fs::path& run_dir,
+                         const std::function<Go(std::string_view line)>& visit) {
+  bool any = false;
+  for (const std::string_view name : {kOlderSamplesFile, kSamplesFile}) {
+    if (!fs::exists(run_dir / name))
+      continue;
+    any = true;
+    TEMPER_TRY(const bool on, read_lines(run_dir / name, visit));
+    if (!on)
+      return {};
+  }
+  if (any)
+    return {};
+  return Error{ErrorCode::NotFound,
+               fmt::format("{} has no {}: simulated responses have no text, and `samples.share: 0` "
+                           "keeps none",
+                           run_dir.string(),
+                           kSamplesFile)};
+}
+
+}  // namespace temper::orchestrator

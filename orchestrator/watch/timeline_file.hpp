@@ -1,0 +1,103 @@
+// timeline/0.jsonl ... 7.jsonl: what every actor did, at eight resolutions, so that a page shows a
+// run of a minute and one of a month, whole or a second of it, from a few hundred kilobytes.
+//
+// A level divides time into buckets of kFinest * kFactor^level; a bucket is what the actor did for
+// most of it. A line is a block of level 0, in an example:
+//
+//   {"b":1200,"e":1450,"names":[["decode",""],["wait-data","group 77 (v0 3)"]],
+//    "t":[[0,1200,90,0,160,1],[3,1210,240,0]]}
+//
+// b, e: first bucket and end of the block. names: states, and what was waited for; the levels from
+// kPlain on say it without numbers. t: per actor its number, the bucket where it begins, and then
+// pairs of a length in buckets and an index into names. Blocks of a level follow each other per
+// actor without a gap; an actor whose part is not known yet is in a later block.
+//
+// A level is moved to 0.old.jsonl, which it replaces, when it has a sixteenth of the budget: the
+// finest ones show the latest part of a long run only, the coarsest one all of it.
+#pragma once
+
+#include "core/files.hpp"
+#include "orchestrator/metrics/timeline.hpp"
+
+#include <array>
+#include <deque>
+#include <map>
+#include <vector>
+
+namespace temper::orchestrator {
+
+inline constexpr std::string_view kTimelineFolder = "timeline";
+
+class TimelineFile {
+ public:
+  static constexpr std::size_t kLevels = 8;
+  static constexpr std::size_t kPlain = 2;
+  static constexpr std::int64_t kFactor = 8;
+  static constexpr Duration kFinest = std::chrono::milliseconds(1);
+
+  /// Starts empty files, replacing old ones: a resumed run feeds its whole log again.
+  static Result<TimelineFile> create(const std::filesystem::path& run_dir, Bytes budget);
+
+  /// To be called for every record, in order.
+  Status feed(const Record& record);
+  /// Writes what is known, so that a reader sees it.
+  Status flush();
+  /// The same, of a run that ended at `end`.
+  Status close(Time end);
+
+ private:
+  struct Name {
+    actors::CardState state = actors::CardState::Down;
+    std::string on;
+    auto operator<=>(const Name&) const = default;
+  };
+  struct Run {
+    std::int64_t length = 0;
+    std::size_t name = 0;
+  };
+  /// What a level knows of an actor.
+  struct Track {
+    std::int64_t begin = 0;  ///< Bucket of the first run below.
+    std::vector<Run> runs;
+    std::int64_t bucket = 0;                               ///< The one that is being filled.
+    std::vector<std::pair<std::size_t, Duration>> shares;  ///< Of it, by name.
+  };
+  struct Level {
+    Duration width{};
+    std::optional<AppendFile> file;
+    std::filesystem::path path;
+    std::vector<Track> tracks;
+    std::vector<Name> names;  ///< Of the block that is being made.
+    std::map<Name, std::size_t> index;
+    std::size_t runs = 0;
+  };
+  struct Wait {
+    Time since{};
+    Name name;
+  };
+  struct Actor {
+    Time cursor{};           ///< What it did before is in the levels.
+    std::deque<Wait> waits;  ///< From the one at the cursor on.
+  };
+
+  TimelineFile() = default;
+  void start(const SchedulerConfig& config);
+  void set_wait(std::size_t actor, Time now, Name name);
+  void add_spans(std::size_t actor, const std::vector<actors::Span>& spans);
+  /// The waits of an actor up to `end` go to the levels.
+  void settle(std::size_t actor, Time end);
+  void add(std::size_t actor, Time begin, Time end, const Name& name);
+  static void add(Level& level, std::size_t actor, Time begin, Time end, const Name& name);
+  static void fill(Track& track, Level& level, std::int64_t buckets, std::size_t name);
+  static void finish_bucket(Track& track, Level& level);
+  static std::size_t intern(Level& level, const Name& name);
+  Status write(Level& level);
+
+  std::int64_t budget_ = 0;  ///< Of one file.
+  std::array<Level, kLevels> levels_;
+  std::vector<Actor> actors_;
+  Duration horizon_{};
+  Time next_settle_{};
+};
+
+}  // namespace temper::orchestrator

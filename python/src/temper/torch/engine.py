@@ -1,0 +1,242 @@
+"""An engine: samples from a model of `transformers`, with the KV cache of a whole batch.
+
+Token by token it draws as the C++ engine does, from the run's seed, the response and the position, so the order in
+which responses happen to run changes nothing.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+import torch
+from transformers import DynamicCache
+
+from .. import roles
+from ..errors import RoleError
+from ..randomness import sampling_uniforms
+from ..roles import Completion, Memory, Request
+from ..weights import Weights
+from .model import (
+    bytes_of,
+    choose_device,
+    choose_dtype,
+    context_of,
+    drop_weights,
+    load_weights,
+    matched,
+    model_folder,
+    open_model,
+    release,
+    use_cores,
+)
+
+#: Rows of the cache are given up once this share of them is through.
+_SHRINK = 0.25
+
+
+@dataclasses.dataclass(eq=False)
+class _Running:
+    request: Request
+    limit: int
+    tokens: list[int] = dataclasses.field(default_factory=list)
+    logprobs: list[float] = dataclasses.field(default_factory=list)
+    finish: str = ""  # empty while it runs
+
+
+def draw(
+    logits: torch.Tensor, uniforms: torch.Tensor, temperature: float, top_p: float
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Tokens and their log-probs under the distribution drawn from; logits are [rows, vocabulary], uniforms are in
+    [0, 1). Temperature 0 takes the likeliest, whose log-prob is then 0."""
+    if temperature == 0:
+        tokens = logits.argmax(1)
+        return tokens, torch.zeros_like(uniforms)
+    p = (logits.float() / temperature).softmax(1)
+    if top_p < 1:
+        ordered, places = p.sort(dim=1, descending=True, stable=True)
+        before = ordered.double().cumsum(1) - ordered
+        p = torch.zeros_like(p).scatter(1, places, ordered.masked_fill(before >= top_p, 0))
+    sums = p.double().cumsum(1)
+    mass = sums[:, -1:]
+    tokens = torch.searchsorted(sums, uniforms[:, None] * mass, right=True)[:, 0]
+    last = p.shape[1] - 1 - (p > 0).flip(1).int().argmax(1)
+    tokens = torch.minimum(tokens, last)
+    return tokens, (p.double().gather(1, tokens[:, None]) / mass).log()[:, 0]
+
+
+class Engine(roles.Engine):
+    """`model`: folder, else the run's; `device`: `cpu`, `cuda`, `cuda:1`, else a GPU where there is one; `dtype`:
+    `float32` or `bfloat16`, else bfloat16 on a GPU; `batch`: responses that run at once, else
+    `rollout.concurrency`."""
+
+    def __init__(
+        self,
+        model: str | None = None,
+        device: str | None = None,
+        dtype: str | None = None,
+        batch: int | None = None,
+    ) -> None:
+        use_cores(self.role)
+        self.batch = batch
+        self._device = choose_device(device)
+        self._dtype = choose_dtype(dtype, self._device)
+        self._model = open_model(model_folder(self.role, model), self._dtype, self._device)
+        self._context = context_of(self._model)
+        vocabulary = self.role.vocabulary
+        self._ends = set(getattr(vocabulary, "ends", None) or [vocabulary.end])
+        self._rows: list[_Running] = []
+        self._cache: Any = None
+
+    # --- Weights and memory
+
+    def stage(self, version: int, weights: Weights) -> None:
+        for _ in matched(self._model, weights):  # names, before anything changes
+            pass
+
+    def load(self, version: int, weights: Weights) -> None:
+        load_weights(self._model, weights, self._device, self._dtype)
+
+    def free_kv(self) -> None:
+        self._cache = None
+        release(self._device)
+
+    def free_weights(self) -> None:
+        drop_weights(self._model)
+
+    def memory(self) -> Memory:
+        held = bytes_of(self._model.parameters())
+        for layer in self._cache.layers if self._cache is not None else ():
+            held += bytes_of(t for t in (layer.keys, layer.values) if t is not None)
+        return Memory(device=held)
+
+    # --- Generation
+
+    def generate(self, requests: list[Request]) -> Iterator[Completion | None]:
+        self._rows = [_Running(r, self._limit(r)) for r in requests]
+        for row in [row for row in self._rows if row.limit <= 0]:
+            row.finish = "length"
+            yield self._done(row)
+        self._rows = [row for row in self._rows if not row.finish]
+        if self._rows:
+            with torch.inference_mode():
+                logits, mask = self._prefill()
+            done = self._sample(logits)
+            yield from done
+            while True:
+                yield None
+                if not any(not row.finish for row in self._rows):
+                    break
+                with torch.inference_mode():
+                    mask = self._shrink(mask)
+                    logits, mask = self._decode(mask)
+                yield from self._sample(logits)
+        self._rows, self._cache = [], None
+
+    def interrupt(self) -> Iterable[Completion]:
+        running = [row for row in self._rows if not row.finish]
+        self._rows, self._cache = [], None
+        return [row.request.done(row.tokens, row.logprobs, "length") for row in running]
+
+    def cancel(self, ids: list[int]) -> None:
+        void = set(ids)
+        for row in self._rows:
+            if row.request.id in void and not row.finish:
+                row.finish = "failed"
+
+    def _limit(self, request: Request) -> int:
+        return min(
+            request.max_new_tokens, self._context - request.prompt.size - request.prefix.size
+        )
+
+    def _done(self, row: _Running) -> Completion:
+        return row.request.done(row.tokens, row.logprobs, row.finish)
+
+    def _prefill(self) -> tuple[torch.Tensor, torch.Tensor]:
+        """Each different text once, then a row of the cache for each response."""
+        texts: dict[bytes, int] = {}
+        distinct: list[np.ndarray] = []
+        row_of: list[int] = []
+        for row in self._rows:
+            tokens = row.request.tokens
+            place = texts.setdefault(tokens.tobytes(), len(texts))
+            if place == len(distinct):
+                distinct.append(tokens)
+            row_of.append(place)
+        longest = max(t.size for t in distinct)
+        ids = np.zeros((len(distinct), longest), np.int64)
+        there = np.zeros((len(distinct), longest), np.int64)
+        for i, tokens in enumerate(distinct):
+            ids[i, longest - tokens.size :] = tokens
+            there[i, longest - tokens.size :] = 1
+        mask = torch.from_numpy(there).to(self._device)
+        self._cache = DynamicCache(config=self._model.config)
+        logits = self._model(
+            input_ids=torch.from_numpy(ids).to(self._device),
+            attention_mask=mask,
+            position_ids=(mask.cumsum(1) - 1).clamp(min=0),
+            past_key_values=self._cache,
+            use_cache=True,
+            logits_to_keep=1,
+        ).logits[:, -1]
+        select = torch.tensor(row_of, device=self._device)
+        if len(distinct) < len(row_of) or row_of != list(range(len(row_of))):
+            self._cache.batch_select_indices(select)
+        return logits[select], mask[select]
+
+    def _decode(self, mask: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        last = torch.tensor([[row.tokens[-1]] for row in self._rows], device=self._device)
+        mask = torch.cat([mask, mask.new_ones(mask.shape[0], 1)], 1)
+        logits = self._model(
+            input_ids=last,
+            attention_mask=mask,
+            position_ids=mask.sum(1, keepdim=True) - 1,
+            past_key_values=self._cache,
+            use_cache=True,
+        ).logits[:, -1]
+        return logits, mask
+
+    def _shrink(self, mask: torch.Tensor) -> torch.Tensor:
+        """Gives up rows of the cache whose response is through."""
+        keep = [i for i, row in enumerate(self._rows) if not row.finish]
+        if len(keep) > (1 - _SHRINK) * len(self._rows):
+            return mask
+        select = torch.tensor(keep, device=self._device)
+        self._cache.batch_select_indices(select)
+        self._rows = [self._rows[i] for i in keep]
+        return mask[select]
+
+    def _sample(self, logits: torch.Tensor) -> list[Completion]:
+        """One token more for every row; the completions of those that end with it."""
+        sampling = self.role.settings.sampling
+        rows = self._rows
+        uniforms = sampling_uniforms(
+            self.role.seed,
+            [row.request.id for row in rows],
+            [row.request.prefix.size + len(row.tokens) for row in rows],
+        )
+        with torch.inference_mode():
+            if not bool(torch.isfinite(logits).all()):
+                raise RoleError("logits are not finite")
+            tokens, logprobs = draw(
+                logits,
+                torch.from_numpy(uniforms).to(logits.device),
+                sampling.temperature,
+                sampling.top_p,
+            )
+        done = []
+        for row, token, logprob in zip(rows, tokens.tolist(), logprobs.tolist()):
+            row.tokens.append(token)
+            if row.finish:
+                continue
+            row.logprobs.append(logprob)
+            if token in self._ends:
+                row.finish = "end"
+            elif len(row.tokens) >= row.limit:
+                row.finish = "length"
+            else:
+                continue
+            done.append(self._done(row))
+        return done

@@ -1,0 +1,187 @@
+"""A causal language model of `transformers`: its folder, its weights by name, its log-probs."""
+
+from __future__ import annotations
+
+import pathlib
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from transformers import AutoModelForCausalLM
+from transformers.utils import logging as transformers_logging
+
+from ..errors import RoleError
+from ..roles import Role
+from ..weights import Weights
+
+
+def model_folder(role: Role, given: str | None) -> pathlib.Path:
+    folder = pathlib.Path(given) if given else role.base_weights
+    if folder is None:
+        raise RoleError("no model folder: the run has none, and `with: {model: DIR}` names none")
+    if not (folder / "config.json").is_file():
+        raise RoleError(f"{folder}: no model folder, it has no config.json")
+    return folder
+
+
+def choose_device(given: str | None, rank: int = 0) -> torch.device:
+    """`cpu`, `cuda`, `cuda:1`; None: a GPU where there is one."""
+    if given and given != "cuda":
+        return torch.device(given)
+    if torch.cuda.is_available():
+        return torch.device("cuda", rank % torch.cuda.device_count())
+    if given:
+        raise RoleError("device cuda: torch finds no GPU here")
+    return torch.device("cpu")
+
+
+def choose_dtype(given: str | None, device: torch.device) -> torch.dtype:
+    """Of computing; None: bfloat16 on a GPU, float32 elsewhere."""
+    if given is None:
+        return torch.bfloat16 if device.type == "cuda" else torch.float32
+    known = {"float32": torch.float32, "bfloat16": torch.bfloat16}
+    if given not in known:
+        raise RoleError(f'dtype "{given}": there are {", ".join(known)}')
+    return known[given]
+
+
+def use_cores(role: Role) -> None:
+    """One thread per card of the role, where cards are cores."""
+    if role.cards:
+        torch.set_num_threads(len(role.cards))
+
+
+def open_model(folder: pathlib.Path, dtype: torch.dtype, device: torch.device) -> Any:
+    transformers_logging.disable_progress_bar()  # a worker's output is a log
+    try:
+        model = AutoModelForCausalLM.from_pretrained(folder, dtype=dtype, local_files_only=True)
+    except (OSError, ValueError, RuntimeError) as error:
+        raise RoleError(f"model folder {folder}: {error}") from error
+    return model.to(device).eval()
+
+
+def context_of(model: Any) -> int:
+    return int(getattr(model.config, "max_position_embeddings", 0) or 1 << 30)
+
+
+def tensor_of(weights: Weights, name: str) -> torch.Tensor:
+    """A tensor of an image, in the image's memory: not to be written to."""
+    array = weights[name]
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "The given NumPy array is not writable")
+        if weights.dtype(name) == "BF16":
+            return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
+        return torch.from_numpy(array)
+
+
+def matched(model: Any, weights: Weights) -> Iterator[tuple[torch.nn.Parameter, torch.Tensor]]:
+    """The model's parameters with the tensors of an image. Raises RoleError, and names the tensor, where one is
+    missing, unknown or of another shape; the second name of a tied tensor may be there or not."""
+    parameters = dict(model.named_parameters())
+    tied = set(dict(model.named_parameters(remove_duplicate=False))) - set(parameters)
+    unknown = set(weights) - set(parameters) - tied
+    missing = set(parameters) - set(weights)
+    if unknown or missing:
+        what = (
+            f"tensor {min(missing)} is missing"
+            if missing
+            else f"tensor {min(unknown)} is not the model's"
+        )
+        raise RoleError(f"weights: {what}")
+    for name, parameter in parameters.items():
+        yield parameter, tensor_of(weights, name)
+
+
+def load_weights(model: Any, weights: Weights, device: torch.device, dtype: torch.dtype) -> None:
+    """All of them, also into parameters whose memory was given back."""
+    shapes = getattr(model, "_temper_shapes", None)
+    if shapes is None:
+        shapes = model._temper_shapes = {id(p): tuple(p.shape) for p in model.parameters()}
+    for parameter, tensor in matched(model, weights):
+        if tuple(tensor.shape) != shapes[id(parameter)]:
+            raise RoleError(
+                f"weights: a tensor of shape {tuple(tensor.shape)}, the model's has {shapes[id(parameter)]}"
+            )
+        if parameter.numel() == tensor.numel():
+            parameter.data.copy_(tensor)
+        else:
+            parameter.data = tensor.to(device=device, dtype=dtype, copy=True)
+
+
+def drop_weights(model: Any) -> None:
+    """Gives their memory back; load_weights() brings others."""
+    if not hasattr(model, "_temper_shapes"):
+        model._temper_shapes = {id(p): tuple(p.shape) for p in model.parameters()}
+    for parameter in model.parameters():
+        parameter.data = parameter.data.new_empty(0)
+    release(next(model.parameters()).device)
+
+
+def release(device: torch.device) -> None:
+    """What torch keeps for later goes back to the card, where others may take it."""
+    if device.type == "cuda":
+        torch.cuda.empty_cache()
+
+
+def bytes_of(tensors: Any) -> int:
+    return sum(t.numel() * t.element_size() for t in tensors)
+
+
+def response_logprobs(
+    model: Any,
+    pairs: Sequence[tuple[np.ndarray, np.ndarray]],
+    temperature: float,
+    device: torch.device,
+) -> torch.Tensor:
+    """Log-probs at the temperature of each response's tokens after its prompt: [pairs, longest response], with a
+    graph where grad mode is on. What is past the end of a shorter response means nothing."""
+    lengths = [prompt.size + response.size for prompt, response in pairs]
+    longest = max(lengths)
+    shortest_prompt = min(prompt.size for prompt, _ in pairs)
+    tokens = np.zeros((len(pairs), longest), np.int64)
+    for row, (prompt, response) in zip(tokens, pairs):
+        row[: prompt.size] = prompt
+        row[prompt.size : prompt.size + response.size] = response
+    ids = torch.from_numpy(tokens).to(device)
+    there = (
+        torch.arange(longest, device=device)[None, :]
+        < torch.tensor(lengths, device=device)[:, None]
+    )
+    keep = (
+        longest - shortest_prompt + 1
+    )  # logits at the last prompt token of the shortest prompt, and after it
+    logits = model(
+        input_ids=ids, attention_mask=there.long(), logits_to_keep=keep, use_cache=False
+    ).logits
+    logits = logits[:, :-1].float() / temperature
+    targets = ids[:, shortest_prompt:]
+    logprobs = logits.gather(2, targets[:, :, None])[:, :, 0] - logits.logsumexp(2)
+    width = max(response.size for _, response in pairs)
+    places = torch.tensor([prompt.size - shortest_prompt for prompt, _ in pairs], device=device)[
+        :, None
+    ]
+    places = (places + torch.arange(width, device=device)[None, :]).clamp(max=logprobs.shape[1] - 1)
+    return logprobs.gather(1, places)
+
+
+def packed(
+    pairs: Sequence[tuple[np.ndarray, np.ndarray]], order: Sequence[int], tokens: int
+) -> list[list[int]]:
+    """Cuts `order` (indices into pairs) into passes of at most `tokens` padded tokens; one row may have more."""
+    passes: list[list[int]] = []
+    longest = 0
+    for i in order:
+        size = pairs[i][0].size + pairs[i][1].size
+        longest = max(longest, size)
+        if not passes or (len(passes[-1]) + 1) * longest > tokens:
+            passes.append([])
+            longest = size
+        passes[-1].append(i)
+    return passes
+
+
+def named_tensors(model: Any) -> Mapping[str, torch.nn.Parameter]:
+    """Of weights as they travel: each tensor once, tied ones under their first name."""
+    return dict(model.named_parameters())

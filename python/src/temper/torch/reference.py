@@ -1,0 +1,72 @@
+"""The reference: the base weights, fixed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from .. import roles
+from ..roles import Memory, Scored
+from .model import (
+    bytes_of,
+    choose_device,
+    choose_dtype,
+    model_folder,
+    open_model,
+    packed,
+    release,
+    response_logprobs,
+    use_cores,
+)
+
+
+class Reference(roles.Reference):
+    """`model`: folder, else the run's; `device`, `dtype`: see temper.torch; `pass_tokens`: of one forward pass."""
+
+    def __init__(
+        self,
+        model: str | None = None,
+        device: str | None = None,
+        dtype: str | None = None,
+        pass_tokens: int = 16384,
+    ) -> None:
+        use_cores(self.role)
+        self._device = choose_device(device)
+        self._dtype = choose_dtype(dtype, self._device)
+        self._pass_tokens = pass_tokens
+        self._model = open_model(model_folder(self.role, model), self._dtype, self._device)
+        self._away = False
+
+    @torch.inference_mode()
+    def score(self, items: list[Scored]) -> Sequence[Any]:
+        pairs = [(item.prompt, item.response) for item in items]
+        scores: list[Any] = [item.response[:0] for item in items]
+        order = sorted(
+            (i for i, pair in enumerate(pairs) if pair[1].size),
+            key=lambda i: sum(map(len, pairs[i])),
+        )
+        for chosen in packed(pairs, order, self._pass_tokens):
+            logprobs = response_logprobs(
+                self._model,
+                [pairs[i] for i in chosen],
+                self.role.settings.temperature,
+                self._device,
+            )
+            for i, row in zip(chosen, logprobs.cpu().numpy()):
+                scores[i] = row[: pairs[i][1].size]
+        return scores
+
+    def offload(self) -> None:
+        self._model.to("cpu")
+        release(self._device)
+        self._away = True
+
+    def onload(self) -> None:
+        self._model.to(self._device)
+        self._away = False
+
+    def memory(self) -> Memory:
+        held = bytes_of(self._model.parameters())
+        return Memory(host=held) if self._away else Memory(device=held)

@@ -1,0 +1,38 @@
+"""Weights in shards over ranks (FSDP2), and whole again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
+from torch.distributed.tensor import DTensor, distribute_tensor
+
+
+def shard(model: Any, device: torch.device, dtype: torch.dtype) -> None:
+    """Each layer on its own, then what is left. Every rank has the same weights before."""
+    mesh = init_device_mesh(device.type, (torch.distributed.get_world_size(),))
+    policy = MixedPrecisionPolicy(
+        param_dtype=None if dtype == torch.float32 else dtype, reduce_dtype=torch.float32
+    )
+    kinds = set(getattr(model, "_no_split_modules", None) or ())
+    for module in model.modules():
+        if type(module).__name__ in kinds:
+            fully_shard(module, mesh=mesh, mp_policy=policy)
+    fully_shard(model, mesh=mesh, mp_policy=policy)
+
+
+def full_tensor(tensor: torch.Tensor) -> torch.Tensor:
+    """A collective where the tensor is in shards."""
+    return tensor.full_tensor() if isinstance(tensor, DTensor) else tensor
+
+
+def put_tensor(into: torch.Tensor, whole: torch.Tensor) -> None:
+    if isinstance(into, DTensor):
+        part = distribute_tensor(
+            whole.to(into.device), into.device_mesh, into.placements, src_data_rank=None
+        )
+        into.to_local().copy_(part.to_local())
+    else:
+        into.copy_(whole)

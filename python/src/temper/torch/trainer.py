@@ -1,0 +1,66 @@
+"""A trainer: AdamW on a policy gradient loss over a model of `transformers`, on one rank or several."""
+
+from __future__ import annotations
+
+import pathlib
+
+from .. import roles
+from ..roles import Batch, Memory
+from .model import model_folder, use_cores
+from .ranks import Ranks
+from .update import Settings, Update
+
+
+class Trainer(roles.Trainer):
+    """`model`: folder, else the run's; `device`: `cpu`, `cuda`, `cuda:1`, else a GPU where there is one; `dtype` of
+    computing: `float32` or `bfloat16`, else bfloat16 on a GPU (weights and moments are float32); `checkpointing`:
+    activations are made again in the backward pass; `ranks`: processes that share weights, gradients and moments
+    (FSDP2), the first of which is this one; `rank_timeout`: seconds that one waits for another."""
+
+    def __init__(
+        self,
+        model: str | None = None,
+        device: str | None = None,
+        dtype: str | None = None,
+        checkpointing: bool = False,
+        ranks: int = 1,
+        rank_timeout: float = 600,
+    ) -> None:
+        use_cores(self.role)
+        settings = Settings(
+            folder=model_folder(self.role, model),
+            algorithm=self.role.settings.algorithm,
+            temperature=self.role.settings.temperature,
+            longest_response=self.role.settings.longest_response,
+            seed=self.role.seed,
+            device=device,
+            dtype=dtype,
+            checkpointing=checkpointing,
+            cores=list(self.role.cards),
+        )
+        self._ranks = Ranks(ranks, rank_timeout, settings)
+        self._update: Update = self._ranks.own
+
+    def update(self, batch: Batch) -> dict[str, float]:
+        return dict(self._ranks.call("run", batch.rows))
+
+    def publish(self) -> bytes:
+        return bytes(self._ranks.call("image"))
+
+    def save(self, folder: pathlib.Path) -> None:
+        self._ranks.call("save", folder)
+
+    def load(self, folder: pathlib.Path) -> None:
+        self._ranks.call("load", folder)
+
+    def offload(self) -> None:
+        self._ranks.call("offload")
+
+    def onload(self) -> None:
+        self._ranks.call("onload")
+
+    def memory(self) -> Memory:
+        return self._update.memory()
+
+    def close(self) -> None:
+        self._ranks.close()

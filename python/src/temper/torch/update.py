@@ -1,0 +1,443 @@
+"""One update of the policy, on one rank: minibatches, passes, gradients, AdamW; and the state it needs."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import pathlib
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import safetensors.torch
+import torch
+import torch.distributed as dist
+
+from ..errors import RoleError
+from ..messages import AlgorithmConfig
+from ..randomness import Random
+from ..roles import Memory, Row
+from .algorithm import (
+    Losses,
+    Tokens,
+    advantages,
+    check_written_out,
+    needs_proximal,
+    token_losses,
+    token_weight,
+)
+from .model import (
+    bytes_of,
+    choose_device,
+    choose_dtype,
+    context_of,
+    named_tensors,
+    open_model,
+    packed,
+    release,
+    response_logprobs,
+)
+from .shards import full_tensor, put_tensor, shard
+
+#: Of checkpoints: that of the C++ trainer (trainer/torch/checkpoint.hpp), either goes on from the other's.
+_FORMAT = 1
+_SUMS = (
+    "ratio",
+    "log_ratio",
+    "loss",
+    "kl",
+    "clipped",
+    "weight",
+    "capped",
+    "negative_logprob",
+    "tokens",
+)
+
+
+@dataclasses.dataclass
+class Settings:
+    folder: pathlib.Path
+    algorithm: AlgorithmConfig
+    temperature: float
+    longest_response: int
+    seed: int
+    device: str | None = None
+    dtype: str | None = None
+    checkpointing: bool = False
+    cores: list[int] = dataclasses.field(default_factory=list)
+
+
+@dataclasses.dataclass
+class Minibatch:
+    """One optimizer step."""
+
+    rows: list[int]  #: Those with a token to train.
+    responses: int  #: All.
+    tokens: int  #: To train.
+
+
+def split_minibatches(groups: Sequence[int], count: int, seed: int, update: int) -> list[list[int]]:
+    """Indices of rows: whole groups, shuffled by (seed, update) and dealt out evenly, as the C++ trainer does."""
+    by_group: dict[int, list[int]] = {}
+    for i, group in enumerate(groups):
+        by_group.setdefault(group, []).append(i)
+    dealt = [by_group[group] for group in sorted(by_group)]
+    random = Random(seed, f"minibatches of update {update}")
+    for i in range(len(dealt), 1, -1):
+        j = random.below(i)
+        dealt[i - 1], dealt[j] = dealt[j], dealt[i - 1]
+    parts: list[list[int]] = [[] for _ in range(min(count, len(dealt)))]
+    for i, rows in enumerate(dealt):
+        parts[i * len(parts) // len(dealt)] += rows
+    return parts
+
+
+def check_row(row: Row, context: int, a: AlgorithmConfig) -> None:
+    what = f"a response of group {row.group}"
+    if row.prompt.size == 0 or row.prompt.size + row.response.size > context:
+        raise RoleError(
+            f"{what}: prompt of {row.prompt.size} and response of {row.response.size} tokens in a context of {context}"
+        )
+    if row.reference.size == 0 and row.response.size and a.kl > 0:
+        raise RoleError(f"{what}: no reference log-probs, but kl > 0 needs them")
+    if not (
+        np.isfinite(row.logprobs).all()
+        and np.isfinite(row.reference).all()
+        and math.isfinite(row.reward)
+    ):
+        raise RoleError(f"{what}: a log-prob or reward that is not finite")
+    if row.rewards.any():
+        raise RoleError(
+            f"{what} has rewards per token, which temper.torch does not know: use a trainer of your own"
+        )
+
+
+class Update:
+    """The model, its gradients and its optimizer, as far as this rank holds them."""
+
+    def __init__(self, settings: Settings, rank: int, world: int) -> None:
+        self._settings = settings
+        self._a = check_written_out(settings.algorithm)
+        self._rank, self._world = rank, world
+        if settings.cores:
+            torch.set_num_threads(max(1, len(settings.cores) // world))
+        self._device = choose_device(settings.device, rank)
+        self._dtype = choose_dtype(settings.dtype, self._device)
+        self._model = open_model(settings.folder, torch.float32, self._device)
+        self._context = context_of(self._model)
+        if settings.checkpointing:
+            enable = getattr(
+                self._model, "activation_checkpointing_enable", None
+            )  # its name since 5.2x
+            (enable or self._model.gradient_checkpointing_enable)({"use_reentrant": False})
+            self._model.train()
+        if world > 1:
+            shard(self._model, self._device, self._dtype)
+        self._parameters = named_tensors(self._model)
+        self._optimizer = self._make_optimizer()
+        self._updates = 0
+        self._steps = 0
+        self._away = False
+
+    def _make_optimizer(self) -> torch.optim.AdamW:
+        a = self._a
+        matrices = [p for p in self._parameters.values() if p.ndim > 1]
+        vectors = [
+            p for p in self._parameters.values() if p.ndim <= 1
+        ]  # norms and biases do not decay
+        groups = [
+            {"params": matrices, "weight_decay": a.weight_decay},
+            {"params": vectors, "weight_decay": 0.0},
+        ]
+        return torch.optim.AdamW(
+            [group for group in groups if group["params"]],
+            lr=a.learning_rate,
+            betas=(a.beta1, a.beta2),
+            eps=a.adam_epsilon,
+        )
+
+    # --- An update
+
+    def run(self, rows: list[Row]) -> dict[str, float]:
+        """Makes the update; its metrics. Raises RoleError where a row cannot be trained or something is not finite:
+        the state is then of no use, and the last checkpoint is what is left."""
+        if self._away:
+            raise RoleError("update: the optimizer is offloaded")
+        for row in rows:
+            check_row(row, self._context, self._a)
+        self._rows = rows
+        self._trained = [row.mask.astype(bool) for row in rows]
+        if not sum(int(t.sum()) for t in self._trained):
+            raise RoleError("update: a batch without a response token to train")
+        self._advantages = advantages(rows, self._a, self._settings.longest_response)
+        minibatches = self._minibatches()
+        proximal = self._proximal(minibatches[1:]) if needs_proximal(self._a) else {}
+        sums = dict.fromkeys(_SUMS, 0.0)
+        metrics = {"micro_batches": 0.0, "gradient_norm": 0.0, "ratio_mean": 1.0, "log_ratio": 0.0}
+        for number, minibatch in enumerate(minibatches):
+            self._optimizer.zero_grad(set_to_none=True)
+            metrics["micro_batches"] += self._backward(minibatch, proximal, sums)
+            if number == 0:
+                first = self._over_ranks(sums)
+                metrics["ratio_mean"] = first["ratio"] / first["tokens"]
+                metrics["log_ratio"] = first["log_ratio"] / first["tokens"]
+            metrics["gradient_norm"] += self._step(sums["loss"])
+        self._optimizer.zero_grad(set_to_none=True)
+        self._check_weights()
+        self._updates += 1
+        total = self._over_ranks(sums)
+        metrics["gradient_norm"] /= len(minibatches)
+        metrics["loss"] = total["loss"] / len(minibatches)
+        for name, key in (
+            ("kl", "kl"),
+            ("clip_fraction", "clipped"),
+            ("behaviour_weight", "weight"),
+            ("capped_fraction", "capped"),
+            ("entropy", "negative_logprob"),
+        ):
+            metrics[name] = total[key] / total["tokens"]
+        del self._rows, self._trained, self._advantages
+        return metrics
+
+    def _minibatches(self) -> list[Minibatch]:
+        """Those that have a token to train."""
+        groups = [row.group for row in self._rows]
+        found = []
+        for part in split_minibatches(
+            groups, self._a.minibatches, self._settings.seed, self._updates
+        ):
+            rows = [i for i in part if self._trained[i].any()]
+            if rows:
+                found.append(
+                    Minibatch(rows, len(part), sum(int(self._trained[i].sum()) for i in rows))
+                )
+        return found
+
+    def _passes(self, minibatch: Minibatch) -> list[tuple[list[int], bool]]:
+        """This rank's passes, equally many on every rank: (rows, whether they count)."""
+        pairs = [(row.prompt, row.response) for row in self._rows]
+        passes = packed(pairs, minibatch.rows, self._a.micro_batch_tokens)
+        own = [(chosen, True) for chosen in passes[self._rank :: self._world]]
+        while len(own) < -(-len(passes) // self._world):
+            own.append((passes[0][:1], False))
+        return own
+
+    def _logprobs(self, chosen: list[int]) -> torch.Tensor:
+        """Of the trained tokens of these rows, one after the other, float64."""
+        pairs = [(self._rows[i].prompt, self._rows[i].response) for i in chosen]
+        computing = torch.autocast(
+            self._device.type, self._dtype, enabled=self._dtype != torch.float32
+        )
+        with computing:
+            logprobs = response_logprobs(
+                self._model, pairs, self._settings.temperature, self._device
+            )
+        mask = torch.zeros(logprobs.shape, dtype=torch.bool)
+        for place, i in zip(mask, chosen):
+            place[: len(self._trained[i])] = torch.from_numpy(self._trained[i])
+        return logprobs[mask.to(self._device)].double()
+
+    def _proximal(self, minibatches: list[Minibatch]) -> dict[int, torch.Tensor]:
+        """By row, of minibatches but the first, whose own passes are under the same weights."""
+        found: dict[int, torch.Tensor] = {}
+        with torch.no_grad():
+            for minibatch in minibatches:
+                for chosen, _ in self._passes(minibatch):
+                    parts = self._logprobs(chosen).split(
+                        [int(self._trained[i].sum()) for i in chosen]
+                    )
+                    found.update(zip(chosen, parts))
+        return found
+
+    def _flat(self, arrays: list[np.ndarray]) -> torch.Tensor:
+        return torch.from_numpy(np.concatenate(arrays).astype(np.float64)).to(self._device)
+
+    def _backward(
+        self, minibatch: Minibatch, proximal: dict[int, torch.Tensor], sums: dict[str, float]
+    ) -> int:
+        """Adds the minibatch's gradients, and its tokens to the sums. Number of passes."""
+        trained = self._trained
+        passes = self._passes(minibatch)
+        for chosen, counts in passes:
+            current = self._logprobs(chosen)
+            rows = [self._rows[i] for i in chosen]
+            n = [int(trained[i].sum()) for i in chosen]
+            has_reference = all(row.reference.size for row in rows)
+            tokens = Tokens(
+                current=current,
+                behaviour=self._flat([row.logprobs[trained[i]] for i, row in zip(chosen, rows)]),
+                proximal=torch.cat([proximal[i] for i in chosen])
+                if chosen[0] in proximal
+                else current.detach(),
+                reference=self._flat([r.reference[trained[i]] for i, r in zip(chosen, rows)])
+                if has_reference
+                else None,
+                advantage=self._flat([np.full(k, self._advantages[i]) for k, i in zip(n, chosen)]),
+                response=torch.from_numpy(np.repeat(np.arange(len(chosen)), n)).to(self._device),
+                responses=len(chosen),
+            )
+            losses = token_losses(tokens, self._a)
+            share = [
+                token_weight(
+                    self._a,
+                    k,
+                    minibatch.tokens,
+                    minibatch.responses,
+                    self._settings.longest_response,
+                )
+                for k in n
+            ]
+            weights = self._flat([np.full(k, w) for k, w in zip(n, share)])
+            loss = (losses.loss * weights).sum()
+            (loss * (self._world if counts else 0)).backward()  # FSDP takes the mean over ranks
+            if counts:
+                add_sums(sums, tokens, losses, float(loss.detach()))
+        return len(passes)
+
+    def _step(self, loss: float) -> float:
+        """Clips and applies the gradients; their norm before."""
+        gradients = [p.grad for p in self._parameters.values() if p.grad is not None]
+        local = [g.to_local() if hasattr(g, "to_local") else g for g in gradients]
+        squares = torch.stack([g.double().pow(2).sum() for g in local]).sum()
+        if self._world > 1:
+            dist.all_reduce(squares)
+        norm = math.sqrt(float(squares))
+        if not math.isfinite(norm) or not math.isfinite(loss):
+            raise RoleError(
+                f"update {self._updates}: gradient norm {norm} and loss {loss} are not both finite"
+            )
+        if norm > self._a.gradient_clip:
+            torch._foreach_mul_(local, self._a.gradient_clip / norm)
+        self._optimizer.step()
+        self._steps += 1
+        return norm
+
+    def _over_ranks(self, sums: dict[str, float]) -> dict[str, float]:
+        if self._world == 1:
+            return dict(sums)
+        values = torch.tensor([sums[name] for name in _SUMS], dtype=torch.float64)
+        dist.all_reduce(values)
+        return dict(zip(_SUMS, values.tolist()))
+
+    def _check_weights(self) -> None:
+        for name, p in self._parameters.items():
+            local = p.data.to_local() if hasattr(p.data, "to_local") else p.data
+            if not bool(torch.isfinite(local).all()):
+                raise RoleError(f"update {self._updates}: the new weights are not finite ({name})")
+
+    # --- State
+
+    def _metadata(self) -> dict[str, str]:
+        return {"format": "pt", "updates": str(self._updates)}
+
+    def _full(self) -> dict[str, torch.Tensor]:
+        """All weights on rank 0's host; every rank takes part."""
+        return {
+            name: full_tensor(p.data).cpu().contiguous() for name, p in self._parameters.items()
+        }
+
+    def image(self) -> bytes:
+        """A safetensors image of the weights, float32; empty on ranks but the first."""
+        tensors = self._full()
+        return safetensors.torch.save(tensors, self._metadata()) if self._rank == 0 else b""
+
+    def save(self, folder: pathlib.Path) -> None:
+        weights, moments = self._full(), {}
+        for name, p in self._parameters.items():
+            state = self._optimizer.state.get(p, {})
+            for key, prefix in (("exp_avg", "m."), ("exp_avg_sq", "v.")):
+                moment = (
+                    full_tensor(state[key]).cpu()
+                    if key in state
+                    else torch.zeros_like(weights[name])
+                )
+                moments[prefix + name] = moment.contiguous()
+        if self._rank == 0:
+            safetensors.torch.save_file(weights, folder / "model.safetensors", self._metadata())
+            safetensors.torch.save_file(moments, folder / "optimizer.safetensors", self._metadata())
+            counters = {"format": _FORMAT, "updates": self._updates, "optimizer_steps": self._steps}
+            (folder / "trainer.json").write_text(json.dumps(counters, indent=2) + "\n")
+
+    def load(self, folder: pathlib.Path) -> None:
+        """Raises RoleError, and names the file, where it is not of this model."""
+        if self._away:
+            raise RoleError("load: the optimizer is offloaded")
+        counters = json.loads((folder / "trainer.json").read_text())
+        if counters.get("format") != _FORMAT:
+            raise RoleError(
+                f"{folder / 'trainer.json'}: format {counters.get('format')}, expected {_FORMAT}"
+            )
+        weights = safetensors.torch.load_file(folder / "model.safetensors")
+        moments = safetensors.torch.load_file(folder / "optimizer.safetensors")
+        for name, p in self._parameters.items():
+            for file, tensors, key in (
+                ("model", weights, name),
+                ("optimizer", moments, "m." + name),
+                ("optimizer", moments, "v." + name),
+            ):
+                if key not in tensors or tensors[key].shape != p.shape:
+                    raise RoleError(
+                        f"{folder / file}.safetensors: no tensor {key} of shape {tuple(p.shape)}"
+                    )
+            put_tensor(p.data, weights[name])
+            first, second = torch.zeros_like(p.data), torch.zeros_like(p.data)
+            put_tensor(first, moments["m." + name])
+            put_tensor(second, moments["v." + name])
+            steps = torch.tensor(float(counters["optimizer_steps"]))
+            self._optimizer.state[p] = {"step": steps, "exp_avg": first, "exp_avg_sq": second}
+        self._updates, self._steps = counters["updates"], counters["optimizer_steps"]
+
+    def _move(self, device: torch.device) -> None:
+        for p in self._parameters.values():
+            state = self._optimizer.state.get(p, {})
+            for key in ("exp_avg", "exp_avg_sq"):
+                if key in state:
+                    state[key] = state[key].to(device)
+        if self._world == 1:  # FSDP's own shards stay where it put them
+            self._model.to(device)
+
+    def offload(self) -> None:
+        self._optimizer.zero_grad(set_to_none=True)
+        self._move(torch.device("cpu"))
+        release(self._device)
+        self._away = True
+
+    def onload(self) -> None:
+        self._move(self._device)
+        self._away = False
+
+    def memory(self) -> Memory:
+        weights = bytes_of(self._local(p.data) for p in self._parameters.values())
+        gradients = bytes_of(
+            self._local(p.grad) for p in self._parameters.values() if p.grad is not None
+        )
+        moments = bytes_of(
+            self._local(t)
+            for s in self._optimizer.state.values()
+            for k, t in s.items()
+            if k != "step"
+        )
+        if not self._away:
+            return Memory(device=weights + gradients + moments)
+        if self._world == 1:
+            return Memory(host=weights + moments)
+        return Memory(device=weights, host=moments)
+
+    @staticmethod
+    def _local(tensor: Any) -> torch.Tensor:
+        return tensor.to_local() if hasattr(tensor, "to_local") else tensor
+
+
+def add_sums(sums: dict[str, float], tokens: Tokens, losses: Losses, loss: float) -> None:
+    current = tokens.current.detach()
+    gap = current - tokens.behaviour
+    sums["ratio"] += float(gap.exp().sum())
+    sums["log_ratio"] += float(gap.abs().sum())
+    sums["loss"] += loss
+    sums["kl"] += float(losses.kl.sum())
+    sums["clipped"] += float(losses.clipped.sum())
+    sums["weight"] += float(losses.weight.sum())
+    sums["capped"] += float(losses.capped.sum())
+    sums["negative_logprob"] -= float(current.sum())
+    sums["tokens"] += current.numel()

@@ -1,0 +1,352 @@
+"""TRL's AsyncGRPOTrainer as the trainer of a run: it is fed the run's certified batches, and what it syncs becomes
+the run's next version. The trainer itself stays as it is.
+
+    # train.py, named by `trainer: {engine: {kind: command, command: [python3, train.py]}}`
+    from trl.experimental.async_grpo import AsyncGRPOConfig, AsyncGRPOTrainer
+    from temper.trl import Run
+
+    with Run() as run:
+        config = AsyncGRPOConfig(output_dir="trl", max_steps=200 - run.version, **run.config())
+        AsyncGRPOTrainer(model=str(run.model), args=config, train_dataset=run.dataset(), processing_class=run.tokenizer(),
+                         rollout_worker=run, weight_transfer=run, callbacks=[run.callback()]).train()
+
+One batch of the run is one step of TRL. TRL's loader fetches a micro-batch ahead of the one it trains, which here would
+wait for weights that are not made yet; so each step begins with a micro-batch of samples whose advantage is 0.
+Needs trl 1.10 or newer.
+"""
+
+from __future__ import annotations
+
+import collections
+import os
+import pathlib
+import queue
+import time
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import safetensors.torch
+import torch
+from transformers import TrainerCallback
+from trl.experimental.async_grpo.async_rollout_worker import RolloutSample
+
+from . import credentials, roles
+from . import messages as m
+from .activity import ActivityLog
+from .errors import RoleError
+from .process import name_process, pin_to_cores
+from .roles import Batch, Role, Row
+from .runtime import IDLE, Session, register
+from .torch.algorithm import advantages, check_written_out
+from .torch.model import model_folder
+from .training import TrainerActor
+from .transport import Connection
+
+_STATE = "optimizer.pt"
+
+
+class _Trainer(roles.Trainer):
+    """What the actor asks for, answered from what TRL has last synced."""
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+
+    def publish(self) -> dict[str, torch.Tensor]:
+        return self._run._weights
+
+    def save(self, folder: pathlib.Path) -> None:
+        self._run._save(folder)
+
+    def load(self, folder: pathlib.Path) -> None:
+        """When TRL's training begins, which then has an optimizer."""
+
+
+class _Callback(TrainerCallback):  # type: ignore[misc]
+    def __init__(self, run: Run) -> None:
+        self._run = run
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **given: Any) -> None:
+        self._run._begin(given["model"], given.get("optimizer"), given.get("lr_scheduler"))
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **given: Any) -> None:
+        self._run._begun(given.get("optimizer"), given.get("lr_scheduler"))
+
+
+class Run:
+    """The run that started this program: TRL's RolloutWorkerProtocol and WeightTransferProtocol in one."""
+
+    #: Of the protocol: TRL drains it; nothing is measured here that the run does not record.
+    metrics_queue: queue.Queue[dict[str, float]]
+
+    def __init__(self, model: str | None = None) -> None:
+        """`model`: folder, else the run's."""
+        endpoint, name = os.environ.get("TEMPER_ENDPOINT"), os.environ.get("TEMPER_NAME")
+        if not endpoint or not name:
+            raise RoleError(
+                "TEMPER_ENDPOINT and TEMPER_NAME are not set: the orchestrator starts this program, "
+                "with `trainer: {engine: {kind: command, command: [...]}}`"
+            )
+        name_process(name)
+        proof = credentials.given()
+        connection = Connection(endpoint, proof)
+        self._welcome = register(connection, name, proof.secret)
+        self.role = Role(self._welcome, name)
+        pin_to_cores(self.role.cards)
+        self.model = model_folder(self.role, model)
+        self._algorithm = check_written_out(self.role.settings.algorithm)
+        self._session = Session(connection, self._welcome)
+        self.metrics_queue = queue.Queue()
+        self._ready: collections.deque[RolloutSample] = collections.deque()
+        self._weights: dict[str, torch.Tensor] = {}
+        self._actor: TrainerActor | None = None
+        self._trl_version = 0
+        self._work: tuple[m.Train, Batch, int] | None = None  # given to TRL, not yet trained
+        self._micro_batch = 1
+        self._begun_training = False
+        self._optimizer: Any = None
+        self._schedule: Any = None
+        self._ended = False
+
+    def __enter__(self) -> Run:
+        self._session.__enter__()
+        self._session.send(m.Ready())
+        return self
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        self._session.__exit__(kind, None if isinstance(error, SystemExit) else error, trace)
+
+    # --- What TRL's trainer is made with
+
+    @property
+    def version(self) -> int:
+        """Updates that are made already: more than 0 where a run goes on."""
+        return self.role.version
+
+    def config(self, micro_batches: int = 1, **more: Any) -> dict[str, Any]:
+        """Arguments of AsyncGRPOConfig that follow from the run's YAML. A batch is cut into `micro_batches`."""
+        a, settings = self._algorithm, self.role.settings
+        rows = a.groups_per_update * a.responses_per_group
+        if rows % micro_batches:
+            raise RoleError(
+                f"micro_batches: {rows} responses per update are not a multiple of {micro_batches}"
+            )
+        self._micro_batch = rows // micro_batches
+        return {
+            "per_device_train_batch_size": self._micro_batch,
+            "gradient_accumulation_steps": micro_batches + 1,
+            "num_generations": a.responses_per_group,
+            "max_completion_length": settings.longest_response,
+            "temperature": settings.temperature,
+            "epsilon": a.clip_low,
+            "epsilon_high": a.clip_high,
+            "learning_rate": a.learning_rate,
+            "adam_beta1": a.beta1,
+            "adam_beta2": a.beta2,
+            "adam_epsilon": a.adam_epsilon,
+            "weight_decay": a.weight_decay,
+            "max_grad_norm": a.gradient_clip,
+            "token_budget": 0,
+            "weight_sync_steps": 1,
+            "report_to": "none",
+            "save_strategy": "no",  # the run asks for checkpoints
+            **more,
+        }
+
+    def dataset(self) -> Any:
+        """TRL wants one; the run has the prompts."""
+        from datasets import Dataset
+
+        return Dataset.from_dict({"prompt": [""]})
+
+    def tokenizer(self) -> Any:
+        """The model folder's; else one of the run's characters."""
+        from transformers import AutoTokenizer, PreTrainedTokenizerFast
+
+        if (self.model / "tokenizer.json").is_file():
+            return AutoTokenizer.from_pretrained(
+                self.model, padding_side="left", local_files_only=True
+            )
+        from tokenizers import Tokenizer, models, pre_tokenizers
+
+        v = self.role.vocabulary
+        names = {f"<{i}>": i for i in range(v.size)}
+        for i, letter in enumerate(v.alphabet):
+            del names[f"<{v.first + i}>"]
+            names[letter] = v.first + i
+        tokenizer = Tokenizer(models.WordLevel(names, unk_token=f"<{v.pad}>"))
+        tokenizer.pre_tokenizer = pre_tokenizers.Split("", "isolated")
+        return PreTrainedTokenizerFast(
+            tokenizer_object=tokenizer,
+            pad_token=f"<{v.pad}>",
+            eos_token=f"<{v.end}>",
+            padding_side="left",
+        )
+
+    def callback(self) -> TrainerCallback:
+        """Keeps the optimizer where checkpoints can find it."""
+        return _Callback(self)
+
+    # --- TRL's RolloutWorkerProtocol
+
+    @property
+    def rollout_buffer(self) -> Run:
+        """What TRL drains is this object."""
+        return self
+
+    def get(self, timeout: float | None = None) -> RolloutSample:
+        """The next sample; raises queue.Empty as a queue does. On TRL's own thread, so this is where the run's
+        messages are looked at."""
+        until = None if timeout is None else time.monotonic() + timeout
+        while not self._ready:
+            if until is not None and time.monotonic() >= until:
+                raise queue.Empty
+            self._serve(IDLE)
+        return self._ready.popleft()
+
+    def qsize(self) -> int:
+        return len(self._ready)
+
+    def start(self) -> None:
+        trainer = _Trainer(self)
+        trainer.role = self.role
+        self._actor = TrainerActor(
+            trainer, ActivityLog(self._welcome.epoch_monotonic_ns), self._session.send
+        )
+        self._actor.start()
+        self._ready.extend(self._filler())
+
+    def stop(self) -> None:
+        """TRL is through. What the run still asks for, such as its last checkpoint, is answered until it ends."""
+        while not self._ended and self._actor is not None:
+            self._serve(IDLE)
+
+    def update_model_version(self, model_version: int) -> None:
+        self._trl_version = model_version
+
+    def check_health(self, stale_after_s: float) -> None:
+        """The session raises by itself once the run is gone."""
+
+    # --- TRL's WeightTransferProtocol
+
+    def init_weight_transfer(self) -> None:
+        pass
+
+    def pause(self) -> None:
+        pass
+
+    def send_weights(self, iterator: Iterable[tuple[str, torch.Tensor]]) -> None:
+        """The first time, of what it begins with; then, of the batch it has trained."""
+        self._weights = {name: tensor.detach().float().cpu().clone() for name, tensor in iterator}
+        if self._work is None:
+            if self._actor is not None:
+                raise RoleError("TRL synced weights without a batch: is weight_sync_steps 1?")
+            return
+        if len(self._ready) > self._micro_batch:
+            raise RoleError(
+                f"TRL made a step without {len(self._ready)} samples of its batch: use the arguments of config()"
+            )
+        work, batch, begin = self._work
+        self._work = None
+        assert self._actor is not None
+        self._actor.finish(work, batch, begin, None, lambda: self._weights)
+
+    def resume(self) -> None:
+        pass
+
+    def destroy(self) -> None:
+        pass
+
+    # --- Inside
+
+    def _serve(self, timeout: float) -> None:
+        """Looks at what has come. Raises SystemExit when the run ends before TRL does."""
+        assert self._actor is not None
+        for message in self._session.take(timeout):
+            if isinstance(message, m.Stop):
+                self._actor.stop()
+                self._ended = True
+                if self._ready or self._work is not None or not self._begun_training:
+                    raise SystemExit(0)
+                return
+            if isinstance(message, m.Train):
+                begin = self._actor.now()
+                batch = self._actor.begin(message)
+                self._work = (message, batch, begin)
+                self._ready.extend(self._samples(batch))
+                self._ready.extend(self._filler())
+            else:
+                self._actor.on_message(message)
+        self._actor.work()
+
+    def _samples(self, batch: Batch) -> list[RolloutSample]:
+        given = advantages(batch.rows, self._algorithm, self.role.settings.longest_response)
+        return [self._sample(row, value, batch.version) for row, value in zip(batch.rows, given)]
+
+    def _sample(self, row: Row, advantage: float, version: int) -> RolloutSample:
+        if row.rewards.any():
+            raise RoleError(
+                f"a response of group {row.group} has rewards per token, which TRL does not take"
+            )
+        none = np.zeros(row.prompt.size)
+        oldest = min((s.version for s in row.segments), default=version)
+        return RolloutSample(
+            prompt=[{"role": "user", "content": self.role.decode(row.prompt)}],
+            completion=[{"role": "assistant", "content": self.role.decode(row.response)}],
+            input_ids=np.concatenate([row.prompt, row.response]).astype(np.int64),
+            completion_mask=np.concatenate([none, row.mask]).astype(np.int64),
+            old_log_probs=np.concatenate([none, row.logprobs * row.mask]).astype(np.float32),
+            advantage=advantage,
+            model_version=self._trl_version - (version - oldest),
+            group_id=row.group,
+            metrics={"reward": row.reward},
+        )
+
+    def _filler(self) -> list[RolloutSample]:
+        """A micro-batch that changes nothing."""
+        tokens = np.full(2, self.role.vocabulary.end, np.int64)
+        sample = RolloutSample(
+            prompt=[],
+            completion=[],
+            input_ids=tokens,
+            completion_mask=np.array([0, 1]),
+            old_log_probs=np.zeros(2, np.float32),
+            advantage=0.0,
+            model_version=self._trl_version,
+            group_id=-1,
+            metrics={},
+        )
+        return [sample] * self._micro_batch
+
+    def _begin(self, model: Any, optimizer: Any, schedule: Any) -> None:
+        """Training begins: where a run goes on, with its checkpoint's weights and optimizer."""
+        self._begun_training = True
+        self._begun(optimizer, schedule)
+        folder = self.role.resume_from
+        if folder is None:
+            return
+        weights = safetensors.torch.load_file(folder / "model.safetensors")
+        parameters = dict(model.named_parameters())
+        if set(weights) != set(parameters):
+            raise RoleError(f"{folder / 'model.safetensors'}: other tensors than the model's")
+        with torch.no_grad():
+            for name, tensor in weights.items():
+                parameters[name].copy_(tensor)
+        state = torch.load(folder / _STATE, map_location="cpu", weights_only=True)
+        if self._optimizer is None:
+            raise RoleError(f"{folder / _STATE}: TRL's trainer has no optimizer to load it into")
+        self._optimizer.load_state_dict(state["optimizer"])
+        if self._schedule is not None and state["schedule"] is not None:
+            self._schedule.load_state_dict(state["schedule"])
+
+    def _begun(self, optimizer: Any, schedule: Any) -> None:
+        self._optimizer = optimizer or self._optimizer
+        self._schedule = schedule or self._schedule
+
+    def _save(self, folder: pathlib.Path) -> None:
+        safetensors.torch.save_file(self._weights, folder / "model.safetensors", {"format": "pt"})
+        state = {
+            "optimizer": self._optimizer.state_dict() if self._optimizer is not None else None,
+            "schedule": self._schedule.state_dict() if self._schedule is not None else None,
+        }
+        torch.save(state, folder / _STATE)

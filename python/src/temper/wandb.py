@@ -1,0 +1,49 @@
+"""``python -m temper.wandb RUN``: the metrics of a run in Weights & Biases.
+
+Works offline (``--offline`` or ``WANDB_MODE=offline``; ``wandb sync`` sends it later). Steps are a
+metric of their own, so that a run that went back to a checkpoint is shown as it was.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from typing import Any
+
+from . import tracking
+
+
+def main(argv: list[str] | None = None) -> int:
+    args = tracking.arguments("wandb", argv)
+    try:
+        wandb: Any = importlib.import_module("wandb")
+    except ImportError:
+        return tracking.missing("wandb")
+    run = args.run.resolve()
+    position = tracking.Position.load(run, "wandb")
+    if not position.run_id:
+        position.run_id = wandb.util.generate_id()
+        position.save()
+    folder = run / "tracking"
+    session = wandb.init(
+        project=args.project,
+        name=args.name or run.name,
+        id=position.run_id,
+        resume="allow",
+        dir=str(folder),
+        mode="offline" if args.offline else None,
+        config={"run": str(run), "config": (run / "config.yaml").read_text()},
+    )
+    session.define_metric("step")
+    session.define_metric("*", step_metric="step")
+    for line in tracking.lines(run, position, follow=not args.once):
+        session.log(tracking.with_aliases(tracking.flatten(line), args.aliases))
+        position.save()
+    for name, value in tracking.summary_of(run).items():
+        session.summary[f"summary/{name}"] = value
+    session.finish()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,247 @@
+#include "cli/serve/site.hpp"
+
+#include "cli/serve/losses.hpp"
+#include "cli/serve/prometheus.hpp"
+#include "core/files.hpp"
+#include "core/json.hpp"
+#include "core/json_document.hpp"
+#include "tests/support/temporary_folder.hpp"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace temper::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using actors::CardState;
+using actors::RoleKind;
+
+/// A folder with one run, as its files are while it goes on.
+class SiteTest : public ::testing::Test {
+ protected:
+  SiteTest() {
+    fs::create_directory(run());
+    write("config.yaml", "name: first\nsecret: no\n");
+    write("events.log", "");
+    Live live;
+    live.pid = ::getpid();
+    std::array<char, 256> host{};
+    ::gethostname(host.data(), host.size() - 1);
+    live.host = host.data();
+    live.steps = 100;
+    live.elapsed_s = 12;
+    live.summary.name = "first";
+    live.summary.steps = 2;
+    live.summary.wall_s = 12;
+    live.summary.cards = 2;
+    live.summary.waits = {
+        {RoleKind::Trainer, CardState::WaitData, "group N", 6, 0.25, 1, 3, "group 7"}};
+    live.actors = {{"rollout-0", RoleKind::Rollout, CardState::Decode, "", 3, 4, 0}};
+    live.cards = {{{0, 2}, {0}, {{CardState::Decode, 1.0}}, {{CardState::Decode, 0.5}}}};
+    live.alarms = {{orchestrator::AlarmKind::SlowEngine, Time(), 2, "slow"}};
+    write("live.json", to_json(live));
+    write("metrics.jsonl",
+          R"({"step":1,"time":1,"reward":0.25})"
+          "\n"
+          R"({"step":2,"time":3,"reward":0.5})"
+          "\n");
+    write("samples.jsonl",
+          R"({"step":2,"prompt":"1+1=","response":"2","reward":1})"
+          "\n");
+  }
+  fs::path run() const { return folder_ / "first"; }
+  void write(const std::string& name, const std::string& text) {
+    ASSERT_TRUE(write_file_atomically(run() / name, text));
+  }
+  HttpAnswer get(std::string target, std::map<std::string, std::string, std::less<>> headers = {}) {
+    headers.try_emplace("host", "127.0.0.1:7878");
+    return site_.answer({"GET", std::move(target), std::move(headers)});
+  }
+
+  test::TemporaryFolder folder_;
+  Site site_{{{folder_.path()}, ""}};
+};
+
+TEST_F(SiteTest, ListsTheRunsOfAFolder) {
+  const auto list = parse_json_or_throw(get("/api/runs").body);
+  ASSERT_EQ(list.size(), 1U);
+  EXPECT_EQ(list[0].at("id"), "first");
+  EXPECT_EQ(list[0].at("state"), "running");
+  EXPECT_EQ(list[0].at("steps"), 2);
+}
+
+TEST_F(SiteTest, AFrameHasTheStateOfTheRun) {
+  get("/api/runs");
+  const auto frame = parse_json_or_throw(get("/api/runs/first/live").body);
+  EXPECT_EQ(frame.at("state"), "running");
+  EXPECT_EQ(frame.at("live").at("actors")[0].at("load"), 3);
+}
+
+TEST_F(SiteTest, ARunWhoseProcessIsGoneIsLost) {
+  auto live = parse_json_or_throw(*read_file(run() / "live.json"));
+  const pid_t child = ::fork();
+  if (child == 0)
+    ::_exit(0);
+  ::waitpid(child, nullptr, 0);
+  live["pid"] = child;
+  write("live.json", live.dump());
+  get("/api/runs");
+  EXPECT_EQ(parse_json_or_throw(get("/api/runs/first/live").body).at("state"), "lost");
+}
+
+TEST_F(SiteTest, MetricsAreColumns) {
+  get("/api/runs");
+  const auto m = parse_json_or_throw(get("/api/runs/first/metrics").body);
+  EXPECT_EQ(m.at("step").dump(), "[1,2]");
+  EXPECT_EQ(m.at("series").at("reward").at("mean").dump(), "[0.25,0.5]");
+  EXPECT_EQ(parse_json_or_throw(get("/api/runs/first/metrics?from=1").body).at("step").dump(),
+            "[2]");
+}
+
+TEST_F(SiteTest, SamplesAreFound) {
+  get("/api/runs");
+  EXPECT_EQ(parse_json_or_throw(get("/api/runs/first/samples?grep=1%2B1").body).at("matches"), 1);
+  EXPECT_EQ(parse_json_or_throw(get("/api/runs/first/samples?step=3").body).at("matches"), 0);
+}
+
+TEST_F(SiteTest, LossesSayWhatAndAtMostHowMuch) {
+  get("/api/runs");
+  const auto losses = parse_json_or_throw(get("/api/runs/first/losses").body);
+  ASSERT_EQ(losses.size(), 1U);
+  EXPECT_EQ(losses[0].at("what"), "trainer: wait-data, group N");
+  EXPECT_NEAR(losses[0].at("most_gain").get<double>(), 1 / 0.75 - 1, 1e-9);
+  EXPECT_NE(losses[0].at("command").get<std::string>().find("temper whatif"), std::string::npos);
+}
+
+TEST_F(SiteTest, PrometheusGetsTheNewestLineAndTheActors) {
+  const std::string text = get("/metrics").body;
+  EXPECT_NE(text.find("# TYPE temper_reward gauge\ntemper_reward{run=\"first\"} 0.5\n"),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find("temper_actor_load{run=\"first\",actor=\"rollout-0\"} 3\n"),
+            std::string::npos);
+  EXPECT_NE(text.find("temper_alarms_total{run=\"first\",kind=\"slow_engine\"} 1\n"),
+            std::string::npos);
+  EXPECT_NE(text.find("temper_up{run=\"first\"} 1\n"), std::string::npos);
+}
+
+TEST_F(SiteTest, NothingBesideTheRoutesIsAnswered) {
+  get("/api/runs");
+  for (const char* target : {"/../../etc/passwd",
+                             "/api/runs/..%2f..%2fetc/config",
+                             "/api/runs/first/../../x",
+                             "/api/runs/first/config%00",
+                             "/api/runs/first/events.log",
+                             "/live.json"})
+    EXPECT_EQ(get(target).status, 404) << target;
+}
+
+TEST_F(SiteTest, APageOfAStrangerIsRefusedByItsHost) {
+  for (const char* host : {"evil.example", "evil.example:7878", "127.0.0.1.evil.example", ""})
+    EXPECT_EQ(get("/api/runs", {{"host", host}}).status, 403) << host;
+  for (const char* host : {"localhost:7878", "127.0.0.1", "[::1]:7878"})
+    EXPECT_EQ(get("/api/runs", {{"host", host}}).status, 200) << host;
+}
+
+TEST_F(SiteTest, WhatIsNoGetIsRefused) {
+  EXPECT_EQ(site_.answer({"POST", "/api/runs", {{"host", "localhost"}}}).status, 405);
+}
+
+TEST_F(SiteTest, ElsewhereTheTokenIsNeededAndNothingIsToldWithoutIt) {
+  Site site({{folder_.path()}, "0123456789abcdef"});
+  const auto ask = [&](std::string target,
+                       std::map<std::string, std::string, std::less<>> headers) {
+    return site.answer({"GET", std::move(target), std::move(headers)});
+  };
+  for (const char* target :
+       {"/", "/api/runs", "/metrics", "/page.js", "/?token=0123456789abcdee", "/?token="})
+    EXPECT_EQ(ask(target, {{"host", "10.0.0.7:7878"}}).status, 401) << target;
+  const HttpAnswer page = ask("/?token=0123456789abcdef", {{"host", "10.0.0.7"}});
+  EXPECT_EQ(page.status, 200);
+  EXPECT_NE(page.headers.at("Set-Cookie").find("HttpOnly; SameSite=Strict"), std::string::npos);
+  EXPECT_EQ(ask("/api/runs", {{"cookie", "a=b; temper_token=0123456789abcdef"}}).status, 200);
+  EXPECT_EQ(ask("/metrics", {{"authorization", "Bearer 0123456789abcdef"}}).status, 200);
+  EXPECT_EQ(ask("/metrics", {{"authorization", "Bearer 0123456789abcde"}}).status, 401);
+}
+
+TEST_F(SiteTest, ARunThatIsRemovedIsForgotten) {
+  get("/api/runs");
+  fs::remove_all(run());
+  EXPECT_EQ(get("/api/runs").body, "[]");
+  EXPECT_EQ(get("/api/runs/first/live").status, 404);
+}
+
+TEST(Target, QueriesAreDecoded) {
+  const Target t = parse_target("/a%20b?x=1&y=%2F+z&flag");
+  EXPECT_EQ(t.path, "/a b");
+  EXPECT_EQ(t["x"], "1");
+  EXPECT_EQ(t["y"], "/ z");
+  EXPECT_EQ(t["flag"], "");
+  EXPECT_EQ(t["none"], "");
+  EXPECT_EQ(parse_target("/100%").path, "/100%");
+}
+
+orchestrator::FlatMetrics line(double step, double value) {
+  return {{"step", step}, {"time", step * 2}, {"reward", value}};
+}
+
+TEST(Series, AShortRunIsKeptWhole) {
+  Series series;
+  for (int i = 1; i <= 5; ++i)
+    series.add(line(i, i * 0.5));
+  EXPECT_EQ(series.stride(), 1U);
+  EXPECT_EQ(parse_json_or_throw(series.to_json(0)).at("series").at("reward").at("mean").dump(),
+            "[0.5,1,1.5,2,2.5]");
+}
+
+TEST(Series, ALongRunKeepsItsEndsInBoundedMemory) {
+  Series series;
+  for (int i = 1; i <= 100000; ++i)
+    series.add(line(i, i == 777 ? -9 : i % 2));
+  EXPECT_LE(series.points(), Series::kPoints);
+  EXPECT_EQ(series.updates(), 100000U);
+  const auto json = parse_json_or_throw(series.to_json(0));
+  const auto& reward = json.at("series").at("reward");
+  EXPECT_EQ(*std::ranges::min_element(reward.at("min")), -9);
+  EXPECT_EQ(reward.at("mean").back(), 0.5);
+  EXPECT_EQ(json.at("step").back(), 100000);
+}
+
+TEST(Series, ARunThatWentBackLosesWhatWasAfter) {
+  Series series;
+  for (const double step : {1.0, 2.0, 3.0, 4.0, 3.0})
+    series.add(line(step, step));
+  EXPECT_EQ(parse_json_or_throw(series.to_json(0)).at("step").dump(), "[1,2,3]");
+}
+
+TEST(RunFiles, TheTimeLineIsAnsweredAtTheFinestLevelThatIsSmall) {
+  const test::TemporaryFolder folder;
+  fs::create_directory(folder / "timeline");
+  const auto block = [](int begin, int end) {
+    return fmt::format(R"({{"b":{},"e":{},"names":[["idle",""]],"t":[[0,{},{},0]]}})"
+                       "\n",
+                       begin,
+                       end,
+                       begin,
+                       end - begin);
+  };
+  ASSERT_TRUE(write_file_atomically(folder / "timeline/0.jsonl", block(90000, 100000)));
+  ASSERT_TRUE(
+      write_file_atomically(folder / "timeline/1.jsonl", block(0, 6000) + block(6000, 12500)));
+  ASSERT_TRUE(write_file_atomically(folder / "timeline/2.jsonl", block(0, 1562)));
+  const RunFiles run("a", folder.path());
+  const auto asked = [&](double from, double to) {
+    return parse_json_or_throw(run.timeline(from, to));
+  };
+  EXPECT_EQ(asked(0, 100).at("level"), 1);  // level 0 does not reach back so far
+  EXPECT_EQ(asked(0, 100).at("blocks").size(), 2U);
+  EXPECT_EQ(asked(60, 62).at("blocks").size(), 1U);
+  EXPECT_EQ(asked(95, 96).at("level"), 0);
+  EXPECT_EQ(asked(0, 3000).at("level"), 2);  // finer than a screen shows
+}
+
+}  // namespace
+}  // namespace temper::cli

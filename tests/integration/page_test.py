@@ -1,0 +1,243 @@
+"""The page in a real browser, and the exporters beside the real programs that read them."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+DRIVER = Path(__file__).with_name("page") / "drive.mjs"
+SYNTHETIC = (
+    "policy=synthetic", "synthetic.step_time=2ms", "steps=40", "samples.share=1",
+    "algorithm.groups_per_update=4", "checkpoint.every=10",
+)  # fmt: skip
+
+
+def start_serving(temper: str, *words: str) -> tuple[subprocess.Popen[str], str]:
+    process = subprocess.Popen([temper, "serve", *words], stdout=subprocess.PIPE, text=True)
+    assert process.stdout
+    line = process.stdout.readline()
+    assert line.startswith("page at http://"), line
+    return process, line.split()[2]
+
+
+@pytest.fixture(scope="module")
+def runs(temper: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("runs")
+    sets = [word for pair in SYNTHETIC for word in ("--set", pair)]
+    made = [["configs/quickstart.yaml", "--set", f"run_dir={folder}/local", *sets]]
+    for bound in (0, 2):
+        made.append(
+            ["configs/cm384_pangu.yaml", "--driver", "in-process", "--set", "steps=8",
+             "--set", f"staleness.bound={bound}", "--set", f"run_dir={folder}/cm384-{bound}"]
+        )  # fmt: skip
+    for words in made:
+        subprocess.run([temper, "run", *words, "--plain"], cwd=ROOT, check=True, timeout=240, capture_output=True)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def page(temper: str, runs: Path) -> Iterator[str]:
+    process, url = start_serving(temper, str(runs), "--address", "0")
+    yield url
+    process.terminate()
+    process.wait(10)
+
+
+def get(url: str, **headers: str) -> str:
+    with urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=20) as answer:
+        return answer.read().decode()
+
+
+@pytest.fixture(scope="session")
+def modules(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with node_modules that has what drive.mjs needs."""
+    if not shutil.which("node") or not shutil.which(os.environ.get("CHROMIUM", "chromium")):
+        pytest.skip("no node, or no chromium")
+    if kept := os.environ.get("PAGE_MODULES"):
+        return Path(kept)
+    folder = tmp_path_factory.mktemp("modules")
+    made = subprocess.run(
+        ["npm", "install", "--no-audit", "--no-fund", "--ignore-scripts", "puppeteer-core", "axe-core"],
+        cwd=folder, capture_output=True, text=True, timeout=300,
+    )  # fmt: skip
+    if made.returncode != 0:
+        pytest.skip(f"npm cannot install puppeteer-core: {made.stderr[-300:]}")
+    return folder
+
+
+def drive(modules: Path, url: str, out: Path, *words: str, **environment: str) -> dict:
+    done = subprocess.run(
+        ["node", str(DRIVER), url, str(out), *words], capture_output=True, text=True, timeout=600,
+        env={**os.environ, "PAGE_MODULES": str(modules), **environment},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-3000:]
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def test_every_view_works_at_every_width_in_both_themes(modules: Path, page: str, tmp_path: Path) -> None:
+    found = drive(modules, page, tmp_path, PAGE_RUNS="local,cm384-2", PAGE_PAN="cm384-2")
+    assert found["errors"] == []
+    assert found["foreign"] == []
+    assert found["overflow"] == []
+    assert [f for f in found["axe"] if f["impact"] in ("serious", "critical")] == []
+    for name, view in found["views"].items():
+        if "-cards-" in name:  # a map and a time line in more than one colour
+            assert all(colours > 2 for colours in view["canvases"]), (name, view)
+    assert found["keyboard"]["path"][-1] == "A:cards"
+    assert "card 0" in found["keyboard"]["note"]
+    assert found["pan"]["frames_per_s"] >= 30, found["pan"]
+
+
+def test_a_report_is_one_file_that_asks_for_nothing(modules: Path, temper: str, runs: Path, tmp_path: Path) -> None:
+    file = tmp_path / "report.html"
+    subprocess.run([temper, "report", str(runs / "cm384-2"), f"--html={file}"], check=True, timeout=60)
+    found = drive(modules, file.as_uri(), tmp_path, "1440", "light")
+    assert found["errors"] == []
+    assert found["foreign"] == []
+    assert "finished" in {view["badge"] for view in found["views"].values()}
+
+
+def test_the_real_prometheus_scrapes_it(page: str, runs: Path, tmp_path: Path) -> None:
+    promtool, prometheus = shutil.which("promtool"), shutil.which("prometheus")
+    if not promtool or not prometheus:
+        pytest.skip("no prometheus")
+    text = get(page + "metrics")
+    checked = subprocess.run([promtool, "check", "metrics"], input=text, capture_output=True, text=True, timeout=30)
+    assert checked.returncode == 0, checked.stderr
+    host = page.removeprefix("http://").rstrip("/")
+    (tmp_path / "p.yml").write_text(
+        f"scrape_configs: [{{job_name: temper, scrape_interval: 1s, static_configs: [{{targets: ['{host}']}}]}}]"
+    )
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    server = subprocess.Popen(
+        [prometheus, f"--config.file={tmp_path}/p.yml", f"--storage.tsdb.path={tmp_path}/db",
+         f"--web.listen-address=127.0.0.1:{port}", "--log.level=error"]
+    )  # fmt: skip
+    try:
+        ask = f"http://127.0.0.1:{port}/api/v1/query?query=temper_tokens_trained_total"
+        deadline = time.monotonic() + 60
+        result: list = []
+        while not result and time.monotonic() < deadline:
+            try:
+                result = json.loads(get(ask))["data"]["result"]
+            except (urllib.error.URLError, ConnectionError):
+                pass
+            time.sleep(0.5)
+    finally:
+        server.terminate()
+        server.wait(20)
+    values = {r["metric"]["run"]: float(r["value"][1]) for r in result}
+    for name in ("local", "cm384-2"):
+        summary = json.loads((runs / name / "summary.json").read_text())
+        assert values[name] == summary["tokens"]["trained"]
+
+
+def test_the_real_tensorboard_reads_every_update(runs: Path) -> None:
+    accumulator = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
+    events = accumulator.EventAccumulator(str(runs / "cm384-2" / "tensorboard"))
+    events.Reload()
+    lines = [json.loads(line) for line in (runs / "cm384-2" / "metrics.jsonl").read_text().splitlines()]
+    read = events.Scalars("tokens_per_s/trained")
+    assert [e.step for e in read] == [line["step"] for line in lines]
+    assert [e.value for e in read] == pytest.approx([line["tokens_per_s"]["trained"] for line in lines], rel=1e-6)
+    assert {"reward", "staleness/max", "busy", "states/decode"} <= set(events.Tags()["scalars"])
+
+
+def test_the_real_wandb_keeps_it_offline(runs: Path, tmp_path: Path) -> None:
+    pytest.importorskip("wandb")
+    run = tmp_path / "run"
+    shutil.copytree(runs / "cm384-2", run)
+    done = subprocess.run(
+        [sys.executable, "-m", "temper.wandb", str(run), "--offline", "--once"], capture_output=True, text=True,
+        timeout=120, env={**os.environ, "PYTHONPATH": str(ROOT / "python/src")},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    kept = next((run / "tracking").glob("wandb/offline-run-*/files/wandb-summary.json"), None)
+    logs = list((run / "tracking").glob("wandb/offline-run-*/*.wandb"))
+    assert logs and logs[0].stat().st_size > 1000
+    if kept:
+        summary = json.loads((run / "summary.json").read_text())
+        assert json.loads(kept.read_text())["summary/tokens/trained"] == summary["tokens"]["trained"]
+
+
+def talk(url: str, text: bytes, wait: float = 15) -> bytes:
+    host, port = url.removeprefix("http://").rstrip("/").split(":")
+    with socket.create_connection((host, int(port)), timeout=wait) as s:
+        s.sendall(text)
+        answer = b""
+        try:
+            while piece := s.recv(65536):
+                answer += piece
+        except (TimeoutError, ConnectionError):
+            pass
+        return answer
+
+
+def test_strangers_and_floods_are_refused(page: str) -> None:
+    assert b"403" in talk(page, b"GET / HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n")
+    assert b"404" in talk(page, b"GET /../../etc/passwd HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+    huge = b"GET / HTTP/1.1\r\nHost: localhost\r\nX: " + b"a" * 100000 + b"\r\n\r\n"
+    assert b"200" not in talk(page, huge)[:20]
+    begun = time.monotonic()
+    assert talk(page, b"GET / HT", wait=20) == b""  # a request that never ends is ended
+    assert time.monotonic() - begun < 15
+
+
+def test_three_hundred_clients_and_twenty_that_never_read(temper: str, runs: Path) -> None:
+    process, url = start_serving(temper, str(runs), "--address", "0")
+    try:
+        host, port = url.removeprefix("http://").rstrip("/").split(":")
+
+        def resident() -> int:
+            return int(Path(f"/proc/{process.pid}/statm").read_text().split()[1]) * 4096
+
+        get(url + "api/runs")
+        before = resident()
+        ask = b"GET /api/runs/local/stream HTTP/1.1\r\nHost: localhost\r\n\r\n"
+        clients = [socket.create_connection((host, int(port)), timeout=20) for _ in range(300)]
+        for client in clients:
+            client.sendall(ask)
+        for client in clients[20:]:
+            head = b""
+            while b"data: " not in head:
+                head += client.recv(4096)
+        live = runs / "local" / "live.json"
+        text = live.read_text()
+        for _ in range(20):
+            live.write_text(text)
+            time.sleep(0.3)
+        assert "local" in get(url + "api/runs")  # others are answered meanwhile
+        assert resident() - before < 64 << 20
+        for client in clients:
+            client.close()
+    finally:
+        process.terminate()
+        assert process.wait(10) == 0
+
+
+def test_elsewhere_only_the_token_opens_it(temper: str, runs: Path) -> None:
+    process, url = start_serving(temper, str(runs), "--address", "0.0.0.0:0")
+    try:
+        base, token = url.split("?token=")
+        base = base.replace("0.0.0.0", "127.0.0.1")
+        with pytest.raises(urllib.error.HTTPError) as refused:
+            get(base + "api/runs")
+        assert refused.value.code == 401
+        assert "local" in get(base + "api/runs", Authorization=f"Bearer {token}")
+    finally:
+        process.terminate()
+        process.wait(10)

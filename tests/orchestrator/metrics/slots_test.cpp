@@ -1,0 +1,89 @@
+#include "orchestrator/metrics/slots.hpp"
+
+#include <gtest/gtest.h>
+
+namespace temper::orchestrator {
+namespace {
+
+using actors::CardState;
+using actors::RoleKind;
+
+Time at(std::int64_t s) {
+  return Time(std::chrono::seconds(s));
+}
+constexpr ActorId kFirst(0), kSecond(1);
+
+/// Two engines of four slots each.
+class Feed {
+ public:
+  Feed() {
+    SchedulerConfig c;
+    c.actors = {{"rollout-0", RoleKind::Rollout, {CardId(0)}, 4},
+                {"rollout-1", RoleKind::Rollout, {CardId(1)}, 4},
+                {"trainer", RoleKind::Trainer, {CardId(2)}, 0}};
+    event(0, event::Started{c});
+  }
+  void event(std::int64_t s, Event e, Commands commands = {}) {
+    slots.feed({sequence_++, at(s), std::move(e), std::move(commands)});
+  }
+  void dispatch(std::int64_t s, ActorId engine, std::vector<ResponseId> responses) {
+    command::Dispatch c;
+    c.actor = engine;
+    c.responses = std::move(responses);
+    event(s, event::DeadlineReached{}, {c});
+  }
+  void generated(std::int64_t s, ActorId engine, std::vector<ResponseId> responses) {
+    event::Generated e{engine, {}};
+    for (const ResponseId r : responses)
+      e.items.push_back({.lease = {}, .response = r, .prompt = {}, .tokens = {}, .segments = {}});
+    event(s, e);
+  }
+  void decodes(std::int64_t s, ActorId engine, std::int64_t begin, std::int64_t end) {
+    event(s, event::Activity{engine, {{CardState::Decode, at(begin), at(end)}}});
+  }
+  Slots slots;
+
+ private:
+  std::uint64_t sequence_ = 0;
+};
+
+TEST(Slots, AnEngineWithOneResponseOfFourIsAQuarterFull) {
+  Feed f;
+  f.dispatch(0, kFirst, {ResponseId(1)});
+  f.generated(100, kFirst, {ResponseId(1)});
+  f.decodes(100, kFirst, 0, 100);
+  EXPECT_DOUBLE_EQ(f.slots.response_seconds(at(200)), 100);
+  EXPECT_DOUBLE_EQ(f.slots.while_generating(at(200)), 0.25);  // 100 of 4 x 100
+  EXPECT_DOUBLE_EQ(f.slots.over_wall(at(200)), 100.0 / (8 * 200));
+}
+
+TEST(Slots, AResponseThatMovesCountsWhereItIs) {
+  Feed f;
+  f.dispatch(0, kFirst, {ResponseId(1), ResponseId(2)});
+  f.generated(10, kFirst, {ResponseId(1)});  // interrupted, or ended: it is not there any more
+  f.dispatch(20, kSecond, {ResponseId(1)});
+  EXPECT_EQ(f.slots.load(), 2);
+  f.generated(30, kFirst, {ResponseId(1)});  // late: it is another's
+  EXPECT_EQ(f.slots.load(), 2);
+  EXPECT_DOUBLE_EQ(f.slots.response_seconds(at(30)), 10 * 2 + 10 * 1 + 10 * 2);
+}
+
+TEST(Slots, WhatAnEngineHeldIsGoneWithIt) {
+  Feed f;
+  f.dispatch(0, kFirst, {ResponseId(1), ResponseId(2)});
+  f.dispatch(0, kSecond, {ResponseId(3)});
+  f.event(10, event::ActorDown{kFirst, "ended"}, {command::Launch{kFirst, "ended"}});
+  EXPECT_EQ(f.slots.load(), 1);
+  f.event(20, event::Resumed{});
+  EXPECT_EQ(f.slots.load(), 0);
+  EXPECT_DOUBLE_EQ(f.slots.response_seconds(at(50)), 10 * 3 + 10 * 1);
+}
+
+TEST(Slots, WithoutEnginesThereIsNothingToFill) {
+  Slots slots;
+  EXPECT_EQ(slots.over_wall(at(10)), 0);
+  EXPECT_EQ(slots.while_generating(at(10)), 0);
+}
+
+}  // namespace
+}  // namespace temper::orchestrator

@@ -1,0 +1,241 @@
+#include "orchestrator/watch/alarms.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+namespace temper::orchestrator {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// A run whose updates are alike but for small waves, and what a test plants into it.
+class Planted {
+ public:
+  using Change = std::function<void(MetricsLine&)>;
+
+  explicit Planted(AlarmsConfig config = {}) : alarms_(std::move(config)) {}
+
+  void updates(int n, const Change& change = {}) {
+    for (int i = 0; i < n; ++i) {
+      MetricsLine line;
+      line.step = PolicyVersion(++step_);
+      line.time = Time(step_ * 1s);
+      const double wave = std::sin(static_cast<double>(step_));
+      line.reward = 0.6 + 0.05 * wave;
+      line.metrics.entropy = 1 + 0.1 * wave;
+      line.metrics.kl = 0.01 + 0.005 * wave;
+      line.states = {{actors::CardState::Decode, 0.8}, {actors::CardState::WaitData, 0.2}};
+      if (change)
+        change(line);
+      note(alarms_.on_update(line));
+    }
+  }
+  void health(const Health& h) { note(alarms_.on_health(h)); }
+  void record(const Record& r) { alarms_.feed(r); }
+  const std::vector<AlarmKind>& raised() const { return raised_; }
+  const std::string& text() const { return text_; }
+
+ private:
+  void note(const std::vector<Alarm>& alarms) {
+    for (const Alarm& alarm : alarms) {
+      raised_.push_back(alarm.kind);
+      text_ = alarm.text;
+    }
+  }
+  Alarms alarms_;
+  std::int64_t step_ = 0;
+  std::vector<AlarmKind> raised_;
+  std::string text_;
+};
+
+using Kinds = std::vector<AlarmKind>;
+
+TEST(Alarms, NoneOfARunThatIsAlike) {
+  Planted run;
+  run.updates(1000);
+  EXPECT_EQ(run.raised(), Kinds());
+}
+
+TEST(Alarms, NoneOfARunThatLearnsUntilItsEntropyIsGone) {
+  Planted run;
+  double progress = 0;
+  run.updates(600, [&](MetricsLine& line) {
+    progress = std::min(1.0, progress + 1.0 / 500);
+    line.reward = 0.1 + 0.9 * progress;
+    line.metrics.entropy = 1.5 * (1 - progress) + 0.02;
+  });
+  EXPECT_EQ(run.raised(), Kinds());
+}
+
+TEST(Alarms, ARewardThatFallsByMoreThanHalfIsRaisedOnce) {
+  Planted run;
+  run.updates(20, [](MetricsLine& line) { line.reward = 0.05; });
+  run.updates(80);
+  run.updates(40, [](MetricsLine& line) { line.reward = 0.1; });
+  EXPECT_EQ(run.raised(), Kinds{AlarmKind::RewardCollapse});
+  EXPECT_NE(run.text().find("it was 0.6"), std::string::npos) << run.text();
+}
+
+TEST(Alarms, AnEntropyThatIsGoneWithoutAGainIsRaised) {
+  Planted run;
+  run.updates(100);
+  run.updates(30, [](MetricsLine& line) { line.metrics.entropy = 0.01, line.reward = 0.58; });
+  EXPECT_EQ(run.raised(), Kinds{AlarmKind::EntropyCollapse});
+}
+
+TEST(Alarms, AKlThatIsTenTimesWhatItWasIsRaised) {
+  Planted run;
+  run.updates(100);
+  run.updates(30, [](MetricsLine& line) { line.metrics.kl = 0.5; });
+  EXPECT_EQ(run.raised(), Kinds{AlarmKind::KlBlowUp});
+}
+
+TEST(Alarms, AMetricThatIsNoNumberIsNamed) {
+  Planted run;
+  run.updates(3);
+  run.updates(2, [](MetricsLine& line) { line.metrics.gradient_norm = NAN; });
+  EXPECT_EQ(run.raised(), Kinds{AlarmKind::NotFinite});
+  EXPECT_EQ(run.text(), "gradient_norm of update 4 is not a finite number");
+}
+
+TEST(Alarms, AnAlarmIsRaisedAgainAfterItsCauseWentAway) {
+  Planted run;
+  for (int i = 0; i < 3; ++i) {
+    run.updates(1, [](MetricsLine& line) { line.metrics.loss = INFINITY; });
+    run.updates(1);
+  }
+  EXPECT_EQ(run.raised().size(), 3U);
+}
+
+TEST(Alarms, CardsThatWaitMoreAndMoreAreRaised) {
+  Planted run;
+  run.updates(100);
+  run.updates(30, [](MetricsLine& line) {
+    line.states = {{actors::CardState::Decode, 0.4}, {actors::CardState::WaitQuota, 0.6}};
+  });
+  EXPECT_EQ(run.raised(), Kinds{AlarmKind::GrowingWait});
+}
+
+TEST(Alarms, ARunThatWentBackIsJudgedAnew) {
+  Planted before, after;
+  AlarmsConfig config;
+  Alarms alarms(config);
+  MetricsLine line;
+  for (int step = 1; step <= 100; ++step) {
+    line.step = PolicyVersion(static_cast<std::uint64_t>(step));
+    line.reward = 0.9;
+    ASSERT_TRUE(alarms.on_update(line).empty());
+  }
+  for (int step = 20; step <= 120; ++step) {
+    line.step = PolicyVersion(static_cast<std::uint64_t>(step));
+    line.reward = 0.2;
+    EXPECT_TRUE(alarms.on_update(line).empty());
+  }
+}
+
+/// Three engines; the responses of the last one take `slow` times as long.
+Kinds raised_of_engines(int slow) {
+  Planted run;
+  SchedulerConfig config;
+  for (const char* name : {"rollout-0", "rollout-1", "rollout-2"})
+    config.actors.push_back({name, actors::RoleKind::Rollout, {}, 4, false});
+  run.record({0, Time{}, event::Started{config}, {}});
+  for (int second = 0; second < 60; ++second) {
+    for (std::uint32_t engine = 0; engine < 3; ++engine) {
+      const LeaseId lease(static_cast<std::uint64_t>(second) * 3 + engine + 1);
+      const ResponseId response(lease.value());
+      const Time begin(second * 1s);
+      command::Dispatch dispatch;
+      dispatch.actor = ActorId(engine);
+      dispatch.lease = lease;
+      dispatch.responses = {response};
+      run.record({0, begin, event::DeadlineReached{}, {dispatch}});
+      event::Generated said{ActorId(engine), {}};
+      said.items.push_back({lease, response, Tokens(4), Tokens(100), {}, {}, false});
+      const Duration took = engine == 2 ? slow * 100ms : 100ms;
+      run.record({0, begin + took, said, {}});
+    }
+    run.updates(1);
+  }
+  return run.raised();
+}
+
+TEST(Alarms, AnEngineMuchSlowerThanItsSiblingsIsNamed) {
+  EXPECT_EQ(raised_of_engines(3), Kinds{AlarmKind::SlowEngine});
+}
+TEST(Alarms, EnginesThatAreAlikeAreNotSlow) {
+  EXPECT_EQ(raised_of_engines(1), Kinds());
+}
+
+Health healthy(int second) {
+  return {
+      Time(second * 1s), Time(second * 1s), Bytes(1 << 30), Bytes(std::int64_t{1} << 40), false};
+}
+
+TEST(Alarms, AHealthyMachineRaisesNone) {
+  Planted run;
+  for (int second = 0; second < 1000; ++second) {
+    run.updates(1);
+    run.health(healthy(second));
+  }
+  EXPECT_EQ(run.raised(), Kinds());
+}
+
+TEST(Alarms, MemoryThatGrowsByMoreThanHalfIsRaised) {
+  Planted run;
+  for (int second = 0; second < 600; ++second) {
+    Health h = healthy(second);
+    h.memory = Bytes((1 << 30) + second * (std::int64_t{2} << 20));
+    run.updates(1);
+    run.health(h);
+  }
+  EXPECT_EQ(run.raised(), Kinds{AlarmKind::MemoryGrowth});
+}
+
+TEST(Alarms, ADiskThatIsAlmostFullIsRaised) {
+  Planted run;
+  Health h = healthy(1);
+  h.disk_free = Bytes(100 << 20);
+  run.health(h);
+  run.health(h);
+  EXPECT_EQ(run.raised(), Kinds{AlarmKind::DiskAlmostFull});
+  EXPECT_EQ(run.text(), "100 MiB are free for the run's folder");
+}
+
+/// A run that stops making updates after ten, one a second.
+Kinds raised_of_stillness(int until, bool over) {
+  Planted run;
+  for (int second = 0; second < until; ++second) {
+    Health h = healthy(second);
+    h.over = over;
+    if (second < 10)
+      run.updates(1);
+    run.health(h);
+  }
+  return run.raised();
+}
+
+TEST(Alarms, NoUpdateForTwentyUsualStepsIsRaised) {
+  EXPECT_EQ(raised_of_stillness(120, false), Kinds{AlarmKind::NoProgress});
+}
+TEST(Alarms, ShortStillnessIsNot) {
+  EXPECT_EQ(raised_of_stillness(35, false), Kinds());
+}
+TEST(Alarms, NothingIsExpectedOfARunThatIsOver) {
+  EXPECT_EQ(raised_of_stillness(120, true), Kinds());
+}
+
+TEST(Alarms, NoneIsRaisedWhereTheyAreOff) {
+  AlarmsConfig off;
+  off.enabled = false;
+  Planted run(off);
+  run.updates(2, [](MetricsLine& line) { line.metrics.loss = NAN; });
+  Health h = healthy(1);
+  h.disk_free = Bytes(0);
+  run.health(h);
+  EXPECT_EQ(run.raised(), Kinds());
+}
+
+}  // namespace
+}  // namespace temper::orchestrator

@@ -1,0 +1,180 @@
+#include "orchestrator/watch/flat_metrics.hpp"
+
+#include "core/files.hpp"
+#include "core/json.hpp"
+#include "core/json_document.hpp"
+#include "orchestrator/metrics/metrics_line.hpp"
+#include "orchestrator/watch/tensorboard_file.hpp"
+#include "tests/support/temporary_folder.hpp"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+
+namespace temper::orchestrator {
+namespace {
+
+MetricsLine line_of_an_update() {
+  MetricsLine line;
+  line.step = PolicyVersion(7);
+  line.reward = 0.5;
+  line.metrics.entropy = 1.25;
+  line.states = {{actors::CardState::Decode, 0.5},
+                 {actors::CardState::Train, 0.25},
+                 {actors::CardState::WaitData, 0.25}};
+  return line;
+}
+
+FlatMetrics flat_line() {
+  return flatten(parse_json(to_json(line_of_an_update())));
+}
+
+std::optional<double> value_of(const FlatMetrics& flat, std::string_view name) {
+  const auto it = std::ranges::find(flat, name, [](const auto& m) { return m.first; });
+  return it == flat.end() ? std::nullopt : std::optional(it->second);
+}
+
+TEST(FlatMetrics, NestedNumbersAreNamedByTheirPath) {
+  const FlatMetrics flat = flat_line();
+  EXPECT_EQ(value_of(flat, "step"), 7);
+  EXPECT_EQ(value_of(flat, "states/decode"), 0.5);
+  EXPECT_EQ(value_of(flat, "tokens_per_s/raw"), 0);
+}
+
+TEST(FlatMetrics, BusyIsTheSumOfTheWorkingStatesAndWaitingThatOfTheWaits) {
+  EXPECT_EQ(value_of(flat_line(), "busy"), 0.75);
+  EXPECT_EQ(value_of(flat_line(), "waiting"), 0.25);
+}
+
+TEST(FlatMetrics, AnAliasHasTheValueOfOurs) {
+  const FlatMetrics flat = with_aliases(flat_line(), {AliasTable::Trl, AliasTable::Verl});
+  EXPECT_EQ(value_of(flat, "entropy"), 1.25);
+  EXPECT_EQ(value_of(flat, "actor/entropy"), 1.25);
+  EXPECT_EQ(value_of(flat, "critic/score/mean"), 0.5);
+  EXPECT_EQ(value_of(flat, "off_policy/mean"), std::nullopt);
+}
+
+TEST(FlatMetrics, EveryNumberOfALineHasASentence) {
+  for (const auto& [name, value] : flat_line()) {
+    const std::string known = name.starts_with("states/") ? "states/*" : name;
+    EXPECT_NE(std::ranges::find(metric_names(), known, &Alias::ours), metric_names().end()) << name;
+  }
+}
+
+TEST(FlatMetrics, EverySentenceIsAboutANumberOfALine) {
+  const FlatMetrics flat = flat_line();
+  for (const Alias& name : metric_names()) {
+    if (name.ours != "states/*") {
+      EXPECT_TRUE(value_of(flat, name.ours)) << name.ours;
+    }
+  }
+}
+
+/// The table for Python: what `temper.tracking` reads.
+std::string names_as_json() {
+  std::string text = "[\n";
+  for (const Alias& name : metric_names()) {
+    text +=
+        fmt::format(R"( {{"name": "{}", "trl": "{}", "verl": "{}", "prime-rl": "{}", "doc": {}}})",
+                    name.ours,
+                    name.trl,
+                    name.verl,
+                    name.prime_rl,
+                    to_json(std::string(name.doc)));
+    text += &name == &metric_names().back() ? "\n" : ",\n";
+  }
+  return text + "]\n";
+}
+
+std::string names_as_markdown() {
+  std::string text =
+      "# Metrics\n\nMade from the program: what a line of `metrics.jsonl` holds, and the names "
+      "under which "
+      "TensorBoard, Prometheus\n(`temper_` in front, `_` for `/`) and the side-cars show it. The "
+      "other columns "
+      "are written beside ours where\n`tracking.aliases` asks for them, and only where the figure "
+      "means the "
+      "same. [watch.md](watch.md) says how to look.\n\n"
+      "| name | what it is | trl | verl | prime-rl |\n|---|---|---|---|---|\n";
+  const auto code = [](std::string_view name) {
+    return name.empty() ? std::string() : fmt::format("`{}`", name);
+  };
+  for (const Alias& name : metric_names()) {
+    std::string doc(name.doc);
+    for (std::size_t at = 0; (at = doc.find('|', at)) != std::string::npos; at += 2)
+      doc.insert(at, "\\");
+    text += fmt::format("| {} | {} | {} | {} | {} |\n",
+                        code(name.ours),
+                        doc,
+                        code(name.trl),
+                        code(name.verl),
+                        code(name.prime_rl));
+  }
+  return text;
+}
+
+void expect_current(const std::string& path, const std::string& text) {
+  const std::filesystem::path file = std::filesystem::path(TEMPER_SOURCE_DIR) / path;
+  if (std::getenv("TEMPER_UPDATE_GOLDEN") != nullptr) {
+    ASSERT_TRUE(write_file_atomically(file, text));
+  }
+  const auto found = read_file(file);
+  ASSERT_TRUE(found) << path;
+  EXPECT_EQ(*found, text) << path << " is stale: TEMPER_UPDATE_GOLDEN=1 makes it anew";
+}
+
+TEST(MetricNames, TheTableOfPythonIsOurs) {
+  expect_current("python/src/temper/metric_names.json", names_as_json());
+}
+TEST(MetricNames, TheDocumentIsOurs) {
+  expect_current("docs/metrics.md", names_as_markdown());
+}
+
+TEST(Tensorboard, TheChecksumIsCrc32c) {
+  // RFC 3720, B.4: 32 bytes of zeros, 32 bytes of ones.
+  EXPECT_EQ(crc32c(std::string(32, '\0')), 0x8A9136AAU);
+  EXPECT_EQ(crc32c(std::string(32, '\xff')), 0x62A8AB43U);
+}
+
+/// The records of a file, each checked against its length.
+std::vector<std::string> records_of(const std::string& file) {
+  std::vector<std::string> records;
+  for (std::size_t at = 0; at < file.size();) {
+    std::uint64_t length = 0;
+    std::memcpy(&length, file.data() + at, sizeof length);
+    records.push_back(file.substr(at + 12, length));
+    EXPECT_EQ(tensorboard_record(records.back()), file.substr(at, length + 16));
+    at += length + 16;
+  }
+  return records;
+}
+
+TEST(Tensorboard, AFileIsAVersionAndThenARecordPerUpdate) {
+  const test::TemporaryFolder folder;
+  auto file = TensorboardFile::create(folder.path(), 1000);
+  ASSERT_TRUE(file);
+  ASSERT_TRUE(file->add(1001, 7, {{"reward", 0.5}, {"bad", NAN}}));
+  const auto entry = *std::filesystem::directory_iterator(folder.path() / "tensorboard");
+  EXPECT_TRUE(entry.path().filename().string().starts_with("events.out.tfevents.1000."));
+  const auto records = records_of(*read_file(entry.path()));
+  ASSERT_EQ(records.size(), 2U);
+  EXPECT_NE(records[0].find("brain.Event:2"), std::string::npos);
+  // Field 2: step 7. Field 5: a summary of 15 bytes: a value of 13 with a tag of 6 and a float.
+  const std::string expected =
+      std::string("\x10\x07\x2a\x0f\x0a\x0d\x0a\x06reward\x15", 15) + std::string("\0\0\0\x3f", 4);
+  EXPECT_EQ(records[1].substr(9), expected);
+}
+
+TEST(Tensorboard, ANewFileReplacesTheOldOne) {
+  const test::TemporaryFolder folder;
+  ASSERT_TRUE(TensorboardFile::create(folder.path(), 1000));
+  ASSERT_TRUE(TensorboardFile::create(folder.path(), 2000));
+  const std::filesystem::directory_iterator entries(folder.path() / "tensorboard");
+  EXPECT_EQ(std::distance(begin(entries), end(entries)), 1);
+}
+
+}  // namespace
+}  // namespace temper::orchestrator

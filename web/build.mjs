@@ -1,0 +1,26 @@
+// Builds web/dist from web/src: one script, one style sheet, one document, as small as they get.
+//   npm ci && npm run check && npm run build
+// dist/ is committed, so that the program builds without npm; sources.txt beside it says of which
+// sources it is, and a test holds it against them.
+import { build } from "esbuild";
+import { createHash } from "node:crypto";
+import { copyFileSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+
+const here = new URL(".", import.meta.url).pathname;
+await build({
+  entryPoints: { page: here + "src/main.ts" },
+  outdir: here + "dist",
+  bundle: true,
+  minify: true,
+  format: "iife",
+  target: "es2022",
+  charset: "utf8",
+  legalComments: "none",
+  banner: { js: "/* With uPlot 1.6.32, (c) Leon Sorokin, MIT licence. Made from web/src. */" },
+});
+copyFileSync(here + "src/index.html", here + "dist/index.html");
+const files = ["build.mjs", "package.json", ...readdirSync(here + "src").map((f) => "src/" + f)].sort();
+const lines = files.map(
+  (f) => createHash("sha256").update(readFileSync(here + f)).digest("hex") + "  " + f + "\n",
+);
+writeFileSync(here + "dist/sources.txt", lines.join(""));

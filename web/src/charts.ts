@@ -1,0 +1,153 @@
+// Line charts with uPlot: a caption with the value under the pointer, a band from the smallest to
+// the largest value, the same position marked in all charts of a view.
+import uPlot from "uplot";
+import { css, el, say, short } from "./format";
+
+export interface Line { label: string; colour: string; values: number[]; min?: number[]; max?: number[]; dash?: boolean }
+export interface Plot { x: number[]; lines: Line[] }
+
+const HEIGHT = 150;
+
+export class Chart {
+  readonly element: HTMLElement;
+  private readonly body = el("div", { class: "plot" });
+  private readonly legend = el("p", { class: "legend" });
+  private plot: uPlot | null = null;
+  private shape = "";
+  private data: Plot = { x: [], lines: [] };
+  private readonly observer: ResizeObserver;
+  private width = 0;
+
+  constructor(title: string, private readonly hint: string, private readonly options: { zero?: boolean; log?: boolean; top?: number; group?: string; xLabel?: () => string } = {}) {
+    this.element = el("figure", { class: "chart" }, el("figcaption", {}, el("h3", {}, title), this.legend), this.body);
+    this.element.title = hint;
+    this.observer = new ResizeObserver(([entry]) => {
+      const width = Math.floor(entry.contentRect.width);
+      if (width === this.width || width === 0) return;
+      this.width = width;
+      if (this.plot) this.plot.setSize({ width, height: HEIGHT });
+      else this.draw();
+    });
+    this.observer.observe(this.body);
+  }
+
+  set(data: Plot): void {
+    this.data = data;
+    this.draw();
+  }
+  destroy(): void {
+    this.observer.disconnect();
+    this.plot?.destroy();
+  }
+  /** Colours of another theme. */
+  restyle(): void {
+    this.shape = "";
+    this.draw();
+  }
+
+  private columns(): uPlot.AlignedData {
+    const columns: (number[] | Float64Array)[] = [this.data.x];
+    for (const line of this.data.lines) {
+      if (line.min && line.max) columns.push(line.max, line.min);
+      columns.push(line.values);
+    }
+    return columns as unknown as uPlot.AlignedData;
+  }
+
+  private draw(): void {
+    if (this.width === 0) return;
+    const empty = this.data.x.length === 0 || this.data.lines.length === 0;
+    const shape = empty ? "empty" : JSON.stringify(this.data.lines.map((l) => [l.label, l.colour, Boolean(l.min)]));
+    if (shape === this.shape && this.plot) {
+      this.plot.setData(this.columns());
+      this.caption(null);
+      return;
+    }
+    this.shape = shape;
+    this.plot?.destroy();
+    this.plot = null;
+    if (empty) {
+      this.body.replaceChildren(el("p", { class: "none" }, "nothing yet"));
+      say(this.legend, "");
+      return;
+    }
+    this.body.replaceChildren();
+    this.plot = new uPlot(this.make(), this.columns(), this.body);
+    this.body.setAttribute("role", "img");
+    this.caption(null);
+  }
+
+  private make(): uPlot.Options {
+    const series: uPlot.Series[] = [{}];
+    const bands: uPlot.Band[] = [];
+    for (const line of this.data.lines) {
+      if (line.min && line.max) {
+        const edge = { stroke: "transparent", width: 0, points: { show: false } };
+        bands.push({ series: [series.length, series.length + 1], fill: line.colour + "2e" });
+        series.push({ ...edge }, { ...edge });
+      }
+      series.push({ label: line.label, stroke: line.colour, width: 1.6, points: { show: this.data.x.length < 2 }, dash: line.dash ? [5, 4] : undefined });
+    }
+    const grid = { stroke: css("--grid"), width: 1 };
+    const axis = { stroke: css("--faint"), grid, ticks: { show: false }, font: "11px system-ui, sans-serif" };
+    return {
+      width: this.width, height: HEIGHT, series, bands,
+      legend: { show: false },
+      cursor: { sync: { key: this.options.group ?? "run" }, y: false, points: { size: 6 }, drag: { x: false, y: false } },
+      scales: {
+        x: { time: false },
+        y: { range: (_u, low, high) => this.range(low, high) },
+      },
+      axes: [
+        { ...axis, space: 60, size: 24, values: (_u, ticks) => ticks.map((t) => short(t)) },
+        { ...axis, space: 28, size: 46, values: (_u, ticks) => ticks.map((t) => tick(t, ticks)) },
+      ],
+      hooks: { setCursor: [(u) => this.caption(u.cursor.idx ?? null)] },
+    };
+  }
+
+  private range(low: number, high: number): [number, number] {
+    if (low == null || high == null) return [0, 1];
+    if (this.options.top !== undefined) return [Math.min(0, low), Math.max(this.options.top, high)];
+    if (this.options.zero && low > 0) low = 0;
+    const room = (high - low) * 0.06 || Math.abs(high) * 0.1 || 1;
+    return [low === 0 ? 0 : low - room, high + room];
+  }
+
+  private caption(at: number | null): void {
+    const last = this.data.x.length - 1;
+    const i = at ?? last;
+    const parts: (Node | string)[] = [];
+    for (const line of this.data.lines) {
+      const mark = el("i", { class: "mark" });
+      mark.style.background = line.colour;
+      const band = line.min && line.max ? ` (${short(line.min[i])} … ${short(line.max[i])})` : "";
+      parts.push(mark, `${line.label} `, el("b", {}, short(line.values[i] ?? NaN)), band + "  ");
+    }
+    this.legend.replaceChildren(...parts);
+    const text = this.data.lines.map((l) => `${l.label} ${short(l.values[i])}`).join(", ");
+    this.body.setAttribute("aria-label", `${this.hint} At ${short(this.data.x[i])}: ${text}`);
+  }
+}
+
+/** Ticks with as many digits as tell them apart. */
+function tick(value: number, all: number[]): string {
+  const step = all.length > 1 ? Math.abs(all[1] - all[0]) : Math.abs(value);
+  if (Math.abs(value) >= 1e4) return short(value);
+  if (value !== 0 && step < 1e-3) return value.toExponential(0);
+  return value.toFixed(step >= 1 ? 0 : step >= 0.1 ? 1 : step >= 0.01 ? 2 : 3);
+}
+
+/** Bars with a label each; the ones over a limit in another colour. */
+export function bars(entries: { label: string; value: number; over?: boolean }[], unit: string): HTMLElement {
+  const most = Math.max(1e-9, ...entries.map((e) => e.value));
+  const total = entries.reduce((sum, e) => sum + e.value, 0);
+  const list = el("ol", { class: "bars" });
+  for (const e of entries) {
+    const bar = el("span", { class: e.over ? "bar over" : "bar" });
+    bar.style.width = Math.max(e.value > 0 ? 1 : 0, (e.value / most) * 100) + "%";
+    list.append(el("li", {}, el("span", { class: "key" }, e.label), el("span", { class: "track" }, bar),
+      el("span", { class: "num" }, `${short(e.value)} ${unit}`.trim(), el("small", {}, total > 0 ? ` ${((e.value / total) * 100).toFixed(0)} %` : ""))));
+  }
+  return list;
+}

@@ -1,0 +1,127 @@
+// The view "Run": how far it is, whether it learns, how fast, how stale, and what went wrong.
+import type { Frame, Live, Metrics } from "./data";
+import { Chart, bars, type Line } from "./charts";
+import { bytes, css, el, figure, fill, percent, say, short, span } from "./format";
+
+interface Spec { title: string; hint: string; lines: [string, string, string, boolean?][]; zero?: boolean; top?: number }
+// series, label, colour, with a band of its smallest and largest values of the batch
+const SPECS: Spec[] = [
+  { title: "Reward", hint: "Mean reward of each update's batch; held-out problems where they are evaluated.", lines: [["reward", "batch", "--c1"], ["evaluation/reward", "held out", "--c2"]] },
+  { title: "Tokens per second", hint: "Raw: sampled. Trained: of trained groups. Effective: of those with a gradient.", zero: true, lines: [["tokens_per_s/raw", "raw", "--c3"], ["tokens_per_s/trained", "trained", "--c1"], ["tokens_per_s/effective", "effective", "--c2"]] },
+  { title: "Entropy", hint: "Mean of -log-prob of the sampled tokens.", zero: true, lines: [["entropy", "entropy", "--c1"]] },
+  { title: "KL to the reference", hint: "k3 estimate, mean over tokens.", zero: true, lines: [["kl", "kl", "--c4"]] },
+  { title: "Clipped tokens", hint: "Share of tokens whose ratio was clipped.", zero: true, lines: [["clip_fraction", "clipped", "--c4"], ["capped_fraction", "capped", "--c3"]] },
+  { title: "Gradient norm", hint: "Before clipping, mean over minibatches.", zero: true, lines: [["gradient_norm", "norm", "--c1"]] },
+  { title: "Response length", hint: "Tokens of a response: mean, shortest and longest of the batch.", zero: true, lines: [["length/max", "longest", "--c3"], ["length/mean", "mean", "--c1"], ["length/min", "shortest", "--c2"]] },
+  { title: "Groups by stage", hint: "How many groups are generating, wait for scores, are ready, or in training.", zero: true, lines: [["queue/generating", "generating", "--c2"], ["queue/scoring", "scoring", "--c4"], ["queue/ready", "ready", "--c3"], ["queue/training", "training", "--c1"]] },
+  { title: "Age of the batch", hint: "Updates between the version that began a group and the one it trains.", zero: true, lines: [["staleness/max", "oldest", "--c4"], ["staleness/mean", "mean", "--c1"]] },
+  { title: "Card time", hint: "Share of all card time since the update before: at work, waiting.", zero: true, top: 1, lines: [["busy", "busy", "--c2"], ["waiting", "waiting", "--c4"]] },
+  { title: "Groups without a gradient", hint: "Share of groups whose rewards were all equal.", zero: true, lines: [["equal_groups", "share", "--c3"]] },
+  { title: "Seconds per update", hint: "From one update to the next, on the run's clock.", zero: true, lines: [["seconds", "seconds", "--c1"]] },
+];
+
+export class RunView {
+  readonly element = el("div", { class: "view" });
+  private readonly tiles = el("dl", { class: "tiles" });
+  private readonly bar = el("progress", { max: "1", "aria-label": "Updates made" });
+  private readonly troubles = el("section", { class: "troubles", "aria-label": "Alarms and restarts" });
+  private readonly ages = el("div");
+  private readonly charts: [Spec, Chart][] = SPECS.map((spec) => [spec, new Chart(spec.title, spec.hint, { zero: spec.zero, top: spec.top })]);
+  private byTime = false;
+  private metrics: Metrics | null = null;
+
+  constructor() {
+    const axis = (text: string, time: boolean) => el("button", { type: "button", "aria-pressed": String(!time), onclick: (e: Event) => {
+      this.byTime = time;
+      for (const b of (e.target as Element).parentElement!.children) b.setAttribute("aria-pressed", String(b === e.target));
+      this.draw();
+    } }, text);
+    const grid = el("div", { class: "charts" });
+    this.charts.forEach(([, chart], i) => {
+      grid.append(chart.element);
+      if (i === 1) grid.append(el("figure", { class: "chart" }, el("figcaption", {}, el("h3", {}, "Staleness of trained groups")), this.ages));
+    });
+    this.element.append(this.bar, this.tiles, this.troubles,
+      el("div", { class: "bar-row" }, el("h2", {}, "Over the run"), el("span", { class: "switch", role: "group", "aria-label": "Axis" }, axis("updates", false), axis("time", true))), grid);
+  }
+  destroy(): void {
+    this.charts.forEach(([, chart]) => chart.destroy());
+  }
+  restyle(): void {
+    this.charts.forEach(([, chart]) => chart.restyle());
+    this.draw();
+  }
+
+  frame(frame: Frame): void {
+    const live = frame.live;
+    if (!live) return;
+    const s = live.summary;
+    this.bar.value = live.steps > 0 ? s.steps / live.steps : 0;
+    const running = frame.state === "running";
+    const tokens = running ? live.recent : { raw: s.tokens.generated_per_s, trained: s.tokens.trained_per_s, effective: s.tokens.effective_per_s };
+    this.tile("updates", `${s.steps}`, `of ${live.steps}`);
+    this.tile(running ? "time left" : "took", running ? (live.left_s == null ? "–" : span(live.left_s)) : span(live.elapsed_s), running ? `after ${span(live.elapsed_s)}` : s.simulated ? "simulated" : "");
+    this.tile("reward", figure(s.reward.last), `best ${figure(s.reward.best)}`);
+    this.tile("trained tokens/s", short(tokens.trained), `${short(tokens.raw)} raw, ${short(s.tokens.trained_per_s_per_card)} per card`);
+    this.tile("cards busy", percent(s.utilization.busy), `${s.cards} cards, whole run`);
+    this.tile("oldest group", `${s.staleness.max}`, `bound ${s.staleness.bound}, mean ${figure(s.staleness.mean, 2)}`);
+    this.tile("wasted", percent(s.tokens.generated > 0 ? s.wasted_tokens / s.tokens.generated : 0, 1), "of generated tokens");
+    this.tile("length", short(s.lengths.mean), `p99 ${short(s.lengths.p99)}, max ${short(s.lengths.max)}`);
+    const ages = Object.entries(s.staleness.histogram).map(([age, groups]) => ({ label: `age ${age}`, value: groups, over: Number(age) > s.staleness.bound }));
+    for (let age = ages.length; age <= Math.min(s.staleness.bound, 12); ++age)
+      if (!s.staleness.histogram[age]) ages.push({ label: `age ${age}`, value: 0, over: false });
+    fill(this.ages, bars(ages, ""), el("p", { class: "note" }, `Groups by age when they were trained; the bound is ${s.staleness.bound}, and nothing may be beyond it.`));
+    this.trouble(frame, live);
+  }
+
+  private tile(name: string, value: string, more: string): void {
+    let tile = this.tiles.querySelector<HTMLElement>(`[data-name="${name}"]`);
+    if (!tile) {
+      tile = el("div", { "data-name": name }, el("dt", {}, name), el("dd", {}), el("dd", { class: "more" }));
+      if (name === "took") this.tiles.querySelector('[data-name="time left"]')?.replaceWith(tile);
+      if (name === "time left") this.tiles.querySelector('[data-name="took"]')?.replaceWith(tile);
+      if (!tile.isConnected) this.tiles.append(tile);
+    }
+    say(tile.children[1], value);
+    say(tile.children[2], more);
+  }
+
+  private trouble(frame: Frame, live: Live): void {
+    const s = live.summary;
+    const items: HTMLElement[] = [];
+    if (frame.state === "lost")
+      items.push(el("p", { class: "bad" }, "The run's process is gone without a word. ", el("code", {}, "temper run --resume"), " goes on from its last checkpoint; this page goes on with it."));
+    if (frame.state === "over" && !s.ok) items.push(el("p", { class: s.stopped ? "warn" : "bad" }, `${s.stopped ? "Stopped" : "Failed"}: ${s.reason}`));
+    for (const alarm of live.alarms.slice(-6).reverse())
+      items.push(el("p", { class: "warn" }, el("b", {}, alarm.kind.replaceAll("_", " ")), ` at update ${alarm.step}: ${alarm.text}`));
+    if (s.groups.failed > 0) items.push(el("p", { class: "warn" }, `${s.groups.failed} groups failed; the last: ${s.groups.last_failure}`));
+    if (s.restarts.length > 0)
+      items.push(el("details", {}, el("summary", {}, `${s.restarts.length} restarts, the last at ${span(s.restarts[s.restarts.length - 1].at_s)}`),
+        el("ul", {}, ...s.restarts.slice(-20).reverse().map((r) => el("li", {}, `${span(r.at_s)} · ${r.kind} ${r.actor}: ${r.reason}`)))));
+    const health = live.health.memory_bytes > 0 && frame.state === "running" ? `${bytes(live.health.memory_bytes)} in memory, ${bytes(live.health.disk_free_bytes)} free on the disk · ` : "";
+    items.push(el("p", { class: "note" }, `${health}${s.checkpoints.saved} checkpoints${s.checkpoints.last == null ? "" : `, the last of version ${s.checkpoints.last}`} · ${s.groups.filtered} groups filtered, ${s.groups.evicted} evicted`));
+    const open = this.troubles.querySelector("details")?.open ?? false;
+    fill(this.troubles, ...items);
+    const details = this.troubles.querySelector("details");
+    if (details) details.open = open;
+  }
+
+  set(metrics: Metrics): void {
+    this.metrics = metrics;
+    this.draw();
+  }
+  private draw(): void {
+    const m = this.metrics;
+    if (!m) return;
+    const x = this.byTime ? m.time : m.step;
+    for (const [spec, chart] of this.charts) {
+      const lines: Line[] = [];
+      for (const [name, label, colour] of spec.lines) {
+        const column = m.series[name];
+        if (column) lines.push({ label, colour: css(colour), values: column.mean, min: column.min, max: column.max });
+      }
+      chart.element.hidden = lines.length === 0;
+      chart.set({ x, lines });
+    }
+  }
+}
