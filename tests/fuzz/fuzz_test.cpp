@@ -1,8 +1,12 @@
 // Every fuzz target, over its corpus and over changes of it: bits flipped, bytes taken out, put in
 // and doubled, parts of two inputs joined. TEMPER_FUZZ_INPUTS says how many for each (2000).
+#include "actors/protocol/catalog.hpp"
 #include "core/files.hpp"
+#include "core/msgpack.hpp"
 #include "core/random.hpp"
+#include "orchestrator/record/replay.hpp"
 #include "tests/fuzz/targets.hpp"
+#include "tests/support/scheduler_world.hpp"
 #include "tests/support/seed.hpp"
 
 #include <gtest/gtest.h>
@@ -23,8 +27,36 @@ std::uint64_t inputs() {
   return text == nullptr ? 2000 : std::strtoull(text, nullptr, 10);
 }
 
+template <class... Ts>
+void add_messages(std::vector<std::string>& to, TypeList<Ts...>) {
+  char which = 0;
+  (to.push_back(std::string(1, which++) + encode(Ts{})), ...);
+}
+
+/// Valid inputs of what is not text.
+void add_made(std::string_view target, std::vector<std::string>& to) {
+  using namespace orchestrator;
+  if (target == "message")
+    add_messages(to, actors::AllMessages{});
+  if (target != "record" && target != "snapshot")
+    return;
+  Random random(5, "fuzz");
+  const SchedulerConfig config = orchestrator::testing::random_config(random);
+  Replay replay;
+  orchestrator::testing::World world(config, {.crash = 0.1, .failed_sample = 0.1}, 5);
+  world.on_record = [&](const Record& record) {
+    EXPECT_TRUE(replay.feed(record));
+    if (target == "record" && to.size() < 200)
+      to.push_back(encode(record));
+    if (target == "snapshot" && to.size() < 50)
+      to.push_back(replay.scheduler().snapshot());
+  };
+  world.play();
+}
+
 std::vector<std::string> corpus_of(std::string_view target) {
   std::vector<std::string> corpus{"", std::string(64, '\0')};
+  add_made(target, corpus);
   std::error_code none;
   const fs::path folder = fs::path(TEMPER_SOURCE_DIR) / "tests/fuzz/corpus" / target;
   for (const auto& entry : fs::directory_iterator(folder, none))

@@ -1,6 +1,6 @@
 // What is read from outside, as functions of any bytes: each reads them as what it is named after,
-// and holds whatever is true of such a reading. It returns; anything else is a defect. libFuzzer
-// runs them (`./x fuzz`), and so does a test, over the corpus and changes of it (fuzz_test.cpp).
+// and holds whatever is true of such a reading. It returns; anything else is a defect. A test runs
+// them over the corpus and changes of it (fuzz_test.cpp); `./x fuzz` runs more of the same.
 #pragma once
 
 #include <span>

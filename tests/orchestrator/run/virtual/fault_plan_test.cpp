@@ -112,7 +112,7 @@ TEST(HostPool, AHostThatFailedIsReplacedByASpareAndBecomesOne) {
   EXPECT_EQ(pool.usable_from(cards(0, 8)), now + c.repair + c.replacement);
   const Time latest = now + std::chrono::hours(3);
   pool.fail({latest, FaultKind::Host, 2});
-  EXPECT_EQ(pool.usable_from(cards(16, 8)), latest + c.repair);
+  EXPECT_EQ(pool.usable_from(cards(16, 8)), later + c.repair + c.replacement);
 }
 
 TEST(HostPool, WhatIsOutOfUseDoesNotFailAgain) {
