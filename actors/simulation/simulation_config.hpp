@@ -2,6 +2,7 @@
 // over its cards. The section `simulation` of a pipeline; resolved, it travels to every actor.
 #pragma once
 
+#include "actors/simulation/fault_config.hpp"
 #include "actors/simulation/length_config.hpp"
 #include "sim_hw/hardware/hardware_spec.hpp"
 #include "sim_hw/layout/layout.hpp"
@@ -131,6 +132,8 @@ struct SimulationConfig {
   RewardPoolConfig reward;
   Duration report_every = std::chrono::seconds(1);
   PublicationConfig publication;
+  FaultConfig faults;
+  CheckpointCostConfig checkpoint;
 };
 template <class V>
 void describe(V& v, SimulationConfig& c) {
@@ -147,6 +150,8 @@ void describe(V& v, SimulationConfig& c) {
       c.report_every,
       {.doc = "Longest time an engine keeps finished responses to itself.", .min = Duration(0)});
   v.field(9, "publication", c.publication, {.doc = "How new weights reach the engines."});
+  v.field(10, "faults", c.faults, {.doc = "What fails, how often, and what replaces it."});
+  v.field(11, "checkpoint", c.checkpoint, {.doc = "What a checkpoint costs."});
 }
 
 /// What is true of a whole simulated run, for every role alike: the above with its descriptions and

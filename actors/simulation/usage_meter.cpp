@@ -8,8 +8,10 @@
 namespace temper::actors {
 namespace {
 
+/// A month of hundreds of cards moves more bytes than a number holds: they are counted up to there.
 Bytes rounded(double bytes) {
-  return Bytes(std::llround(bytes));
+  constexpr double kMost = 9.2e18;
+  return Bytes(std::llround(std::min(bytes, kMost)));
 }
 
 }  // namespace

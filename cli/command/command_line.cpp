@@ -20,7 +20,7 @@
 namespace temper::cli {
 namespace {
 
-constexpr std::array<Command, 12> kStudyCommands{{
+constexpr std::array<Command, 13> kStudyCommands{{
     {"cost",
      "Cost of one operation, step or phase: kind=... hardware=... key=value...",
      nullptr,
@@ -30,6 +30,7 @@ constexpr std::array<Command, 12> kStudyCommands{{
     {"sweep", "A grid of simulated configurations: table, CSV, plot"},
     {"ladder", "Every way to place and pace the roles on the same simulated cards, each tuned"},
     {"compare", "Staleness policies beside each other on one run"},
+    {"faults", "What failures of simulated hardware cost, by checkpoint interval and spare hosts"},
     {"measure", "Measure this machine with the engines of a pipeline, for `forecast` and `tune`"},
     {"forecast",
      "What runs on this machine would do, from its measurements; --check runs them",

@@ -33,9 +33,10 @@ int fail(const Error& error) {
 Status check_flags(const RunOptions& options, const orchestrator::PipelineConfig& config) {
   if (!orchestrator::is_simulated(config) && options.driver != orchestrator::DriverKind::Auto)
     return invalid_input("--driver is for `hardware: simulated`; local hardware has one driver");
-  if (orchestrator::is_simulated(config) && options.resume) {
+  if (orchestrator::is_twin(config) && options.resume) {
     return invalid_input(
-        "a run on simulated hardware is not resumed: it takes little time; run it again");
+        "a run with a real policy on simulated hardware is not resumed: its checkpoints hold no "
+        "weights; run it again");
   }
   return {};
 }

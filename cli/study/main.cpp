@@ -4,6 +4,7 @@
 #include "cli/study/calibrate_command.hpp"
 #include "cli/study/compare_command.hpp"
 #include "cli/study/cost_command.hpp"
+#include "cli/study/faults_command.hpp"
 #include "cli/study/forecast_command.hpp"
 #include "cli/study/ladder_command.hpp"
 #include "cli/study/measure_command.hpp"
@@ -28,6 +29,7 @@ constexpr std::pair<std::string_view, Declare> kDeclared[] = {
     {"calibrate", cli::calibrate_command},
     {"compare", cli::compare_command},
     {"cost", cli::cost_command},
+    {"faults", cli::faults_command},
     {"forecast", cli::forecast_command},
     {"ladder", cli::ladder_command},
     {"measure", cli::measure_command},

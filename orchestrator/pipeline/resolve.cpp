@@ -8,6 +8,7 @@
 #include "trainer/algorithm_table.hpp"
 
 #include <cmath>
+#include <limits>
 #include <utility>
 
 namespace temper::orchestrator {
@@ -66,6 +67,13 @@ SchedulerConfig scheduler_config(const ResolvedPipeline& pipeline) {
   if (config.hardware == HardwareKind::Local)  // a simulated start costs this machine nothing
     out.starts_at_once = config.transport.starts_at_once;
   out.deadlines = config.deadlines;
+  if (const actors::FaultConfig& faults = config.simulation.faults;
+      config.hardware == HardwareKind::Simulated && faults.any()) {
+    // Hardware that is planned to fail is no reason to give up, however often, nor to wait no
+    // longer.
+    out.max_restarts = std::numeric_limits<std::int32_t>::max() / 2;
+    out.deadlines.start += faults.repair + faults.link_repair + faults.replacement;
+  }
   out.filter_equal_rewards =
       trainer::resolve(config.algorithm, config.sampling.max_new_tokens).filter_equal_rewards;
   out.filter_limit = config.algorithm.filter_limit;

@@ -140,7 +140,10 @@ class Auditor {
   void violation(const std::string& what);
   /// The largest age that the run's policy allows; none: any.
   std::optional<std::uint64_t> bound() const;
-  bool takes_turns(ActorId actor) const { return config_.actors.at(actor.value()).takes_turns; }
+  /// Of an actor that the run does not have: no.
+  bool takes_turns(ActorId actor) const {
+    return actor.value() < config_.actors.size() && config_.actors[actor.value()].takes_turns;
+  }
   void check_filtered(GroupId id, const GroupState& group);
   /// An engine that takes turns holds weights on cards that the trainer or a reference has.
   bool shared_cards_hold_engines() const;

@@ -91,6 +91,9 @@ Result<RunDriver> make_virtual_driver(const RunPlan& plan,
   VirtualOptions options;
   options.pipeline = plan.pipeline;
   options.log = RunDir(plan.run_dir).file("events.log");
+  if (!is_twin(plan.pipeline.config))
+    options.checkpoints = RunDir(plan.run_dir).checkpoints().folder();
+  options.resume = plan.from == RunPlan::From::Checkpoint;
   options.stops = [signals = std::make_shared<StopSignals>()] { return signals->count(); };
   const auto run = std::make_shared<VirtualRun>();
   TEMPER_TRY(auto host, make_host(plan, run->io, log));

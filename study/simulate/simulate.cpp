@@ -282,8 +282,8 @@ std::int64_t largest_weight(const orchestrator::ResolvedPipeline& pipeline, std:
   return 1;
 }
 
-Result<Figures> simulate_thinned(const orchestrator::ResolvedPipeline& pipeline,
-                                 std::int64_t weight) {
+orchestrator::ResolvedPipeline thinned_pipeline(const orchestrator::ResolvedPipeline& pipeline,
+                                                std::int64_t weight) {
   orchestrator::ResolvedPipeline part = pipeline;
   part.config.algorithm.groups_per_update /= static_cast<std::int32_t>(weight);
   part.config.rollout.concurrency /= static_cast<std::int32_t>(weight);
@@ -294,7 +294,12 @@ Result<Figures> simulate_thinned(const orchestrator::ResolvedPipeline& pipeline,
   s.config.reward.pool = std::max(1, s.config.reward.pool / static_cast<std::int32_t>(weight));
   s.config.report_every *= weight;  // as many responses in a report
   part.config.simulation = s.config;
-  TEMPER_TRY(Figures figures, run_simulation(std::move(part)));
+  return part;
+}
+
+Result<Figures> simulate_thinned(const orchestrator::ResolvedPipeline& pipeline,
+                                 std::int64_t weight) {
+  TEMPER_TRY(Figures figures, run_simulation(thinned_pipeline(pipeline, weight)));
   scale(figures.whole, static_cast<double>(weight));
   scale(figures.steady, static_cast<double>(weight));
   scale(figures.accounts, weight);

@@ -97,6 +97,10 @@ Result<Figures> simulate_on(orchestrator::VirtualOptions options,
 /// and replicas, and leaves an engine the slots of a group.
 std::int64_t largest_weight(const orchestrator::ResolvedPipeline& pipeline, std::int64_t wanted);
 
+/// The pipeline of a thinned run. Requires: `weight` is an answer of largest_weight().
+orchestrator::ResolvedPipeline thinned_pipeline(const orchestrator::ResolvedPipeline& pipeline,
+                                                std::int64_t weight);
+
 /// simulate() of a thinned run, whose rules are not checked again. Requires: `weight` is an answer
 /// of largest_weight().
 Result<Figures> simulate_thinned(const orchestrator::ResolvedPipeline& pipeline,

@@ -99,6 +99,8 @@ Status SimulatedTrainer::begin_next(Time now, actors::Outbox& out) {
 Status SimulatedTrainer::begin(const Loading&, Time now, actors::Outbox&) {
   // Optimizer states that live on the host are there already.
   until_ = now + from_seconds(actors::load_seconds(fabric_, memory_));
+  if (version_ > PolicyVersion(0))
+    *until_ += checkpoint_time();
   return {};
 }
 
@@ -154,12 +156,23 @@ Status SimulatedTrainer::begin(const actors::CountedPrepare& job, Time now, acto
   return {};
 }
 
-Status SimulatedTrainer::begin(const actors::SaveState& job, Time, actors::Outbox& out) {
-  out.send(actors::StateSaved{
-      job.version,
-      job.version == version_
-          ? std::string()
-          : fmt::format("asked to save version {} but is at {}", job.version, version_)});
+Duration SimulatedTrainer::checkpoint_time() const {
+  const actors::CheckpointCostConfig& cost = settings_.config.checkpoint;
+  if (cost.bandwidth <= BytesPerSecond(0))
+    return {};
+  const auto parameters = static_cast<double>(sim_hw::count_parameters(settings_.model).total());
+  return from_seconds(parameters * cost.bytes_per_parameter / cost.bandwidth.count());
+}
+
+Status SimulatedTrainer::begin(const actors::SaveState& job, Time now, actors::Outbox& out) {
+  if (job.version != version_) {
+    out.send(actors::StateSaved{
+        job.version, fmt::format("asked to save version {} but is at {}", job.version, version_)});
+  } else if (const Duration time = checkpoint_time(); time > Duration{}) {
+    take(now, time);
+  } else {
+    out.send(actors::StateSaved{job.version, {}});
+  }
   return {};
 }
 
@@ -195,6 +208,10 @@ void SimulatedTrainer::finish(Time now, actors::Outbox& out) {
     out.send(actors::TrainerReady{weights()});
     return;
   }
+  if (const auto* saved = std::get_if<actors::SaveState>(&jobs_.front())) {
+    out.send(actors::StateSaved{saved->version, {}});
+    return;
+  }
   record(now);
   note_usage();
   spans_.flush(now, out, &meter_);
@@ -215,7 +232,8 @@ void SimulatedTrainer::take(Time now, Duration duration) {
 }
 
 void SimulatedTrainer::record(Time now) {
-  if (!until_ || std::holds_alternative<Loading>(jobs_.front()))
+  if (!until_ || std::holds_alternative<Loading>(jobs_.front()) ||
+      std::holds_alternative<actors::SaveState>(jobs_.front()))
     return;
   spans_.add(works() ? actors::CardState::Train : actors::CardState::Switch, recorded_, now);
   recorded_ = now;

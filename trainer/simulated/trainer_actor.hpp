@@ -1,6 +1,8 @@
 // The trainer on simulated hardware: checks certificates as the real one does, takes as long as
 // update_cost.hpp says, moves its state over the host links when cards switch role. Its weights are
-// a version and a size; a checkpoint of it is empty.
+// a version and a size; a checkpoint of it is empty, and takes its bytes / the bandwidth of the
+// storage (simulation.checkpoint) to save, and as long to be read by a trainer that goes on from
+// it.
 //
 // Messages are done one after the other, in their order; a switch that does not fit is refused and
 // changes nothing.
@@ -71,6 +73,8 @@ class SimulatedTrainer final : public actors::SimulatedActor {
   /// Counts a share of the update under way as used.
   void account(double share);
   Held held() const;
+  /// To save a checkpoint, or to read it.
+  Duration checkpoint_time() const;
   /// What an action takes; an error says why it does not fit.
   Result<double> switch_seconds(actors::SwitchAction action) const;
   /// Takes the layout of these cards; empty: of all. Returns the seconds in which its state comes

@@ -26,6 +26,10 @@ class ActorHost {
 
   /// The actor is started by the next advance() that names it. Error: it cannot be made.
   virtual Status launch(ActorId actor, const actors::RoleConfig& role) = 0;
+  /// Its cards stop: it is gone, with what was delivered, until it is launched again. Requires:
+  /// can_lose().
+  virtual void lose(ActorId) {}
+  virtual bool can_lose() const { return false; }
   /// Kept for the next advance() that names the actor, which is due at the same time.
   virtual void deliver(ActorId actor, actors::OutgoingMessage message) = 0;
   /// Lets each of these actors take what was delivered and act up to `now`, and appends what they

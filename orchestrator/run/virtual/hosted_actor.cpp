@@ -12,6 +12,13 @@ Status HostedActor::make(const SimulatedActorFactory& factory, const actors::Rol
   return {};
 }
 
+void HostedActor::drop() {
+  actor_.reset();
+  state_ = State::Failed;
+  inbox_.clear();
+  next_.reset();
+}
+
 Status HostedActor::act(Time now, actors::Outbox& out) {
   TEMPER_CHECK(actor_ != nullptr, "an actor is made before it acts");
   Status status = take_and_advance(now, out);

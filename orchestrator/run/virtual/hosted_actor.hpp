@@ -18,6 +18,8 @@ class HostedActor {
  public:
   /// Replaces an actor that was there.
   Status make(const SimulatedActorFactory& factory, const actors::RoleConfig& role);
+  /// It is there no more.
+  void drop();
   void deliver(actors::IncomingMessage message) { inbox_.push_back(std::move(message)); }
   /// Starts if it has not, takes what was delivered, and acts up to `now`. After an error it acts
   /// no more. Requires: made.

@@ -15,6 +15,10 @@ void InProcessHost::deliver(ActorId actor, actors::OutgoingMessage message) {
   actors_.at(actor.value()).deliver(actors::IncomingMessage::from(std::move(message)));
 }
 
+void InProcessHost::lose(ActorId actor) {
+  actors_.at(actor.value()).drop();
+}
+
 Status InProcessHost::advance(std::span<const ActorId> actors,
                               Time now,
                               std::vector<Arrival>& arrivals) {

@@ -1,6 +1,5 @@
 // The driver of virtual time, on what the scheduler commands.
 #include "actors/protocol/catalog.hpp"
-#include "orchestrator/run/virtual/simulated_roles.hpp"
 #include "orchestrator/run/virtual/virtual_driver.hpp"
 
 #include <fmt/format.h>
@@ -13,6 +12,8 @@ namespace temper::orchestrator {
 
 template <class M>
 void VirtualDriver::send(ActorId actor, M message) {
+  if (!launched_[actor.value()])
+    return;  // its hardware failed at this very time
   address(actor);
   host_->deliver(actor,
                  host_->form() == actors::Outbox::Form::Value
@@ -21,18 +22,23 @@ void VirtualDriver::send(ActorId actor, M message) {
 }
 
 void VirtualDriver::execute(const command::Launch& c) {
-  const ActorSpec& spec = scheduler_config_.actors[c.actor.value()];
   if (launched_[c.actor.value()])
     return give_up(c.actor, c.reason);
-  const Status launched = host_->launch(c.actor, simulated_role_config(options_.pipeline, spec));
-  if (!launched)
-    return abort(launched.error().context);
-  launched_[c.actor.value()] = true;
-  address(c.actor);
+  const Time from =
+      hardware_ ? hardware_->hosts.usable_from(scheduler_config_.actors[c.actor.value()].cards)
+                : Time{};
+  if (from > now_) {
+    waits_for_cards_[c.actor] = from;
+    return;
+  }
+  if (Status started = start_actor(c.actor); !started)
+    abort(started.error().context);
 }
 
 void VirtualDriver::execute(const command::Discard& c) {
-  give_up(c.actor, c.reason);
+  if (launched_[c.actor.value()])
+    return give_up(c.actor, c.reason);
+  waits_for_cards_.erase(c.actor);  // its hardware failed; it is launched again later
 }
 
 void VirtualDriver::give_up(ActorId actor, const std::string& reason) {
@@ -156,7 +162,10 @@ void VirtualDriver::execute(const command::Release& c) {
 }
 
 void VirtualDriver::execute(const command::Rollback& c) {
-  abort(c.reason);
+  if (!hardware_)
+    return abort(c.reason);
+  log_.warning("going back to the last checkpoint", {{"why", c.reason}});
+  go_back();
 }
 
 void VirtualDriver::execute(const command::Finish& c) {

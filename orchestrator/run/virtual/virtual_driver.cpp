@@ -2,6 +2,7 @@
 
 #include "actors/protocol/catalog.hpp"
 #include "orchestrator/run/actor_events.hpp"
+#include "orchestrator/run/way_back.hpp"
 
 #include <fmt/format.h>
 
@@ -16,6 +17,7 @@ constexpr std::uint64_t kLookEvery = 64;
 /// More turns than any actor can need at one time.
 constexpr std::uint64_t kMostTurnsAtOnce = 100000;
 constexpr std::size_t kMostWeights = 8;
+constexpr LogWriting kWriting{.when = LogWriting::When::Gathered};
 
 using Answer = std::optional<Event>;
 
@@ -39,14 +41,13 @@ event::Generated to_generated(ActorId actor, actors::CountedGenerated message) {
 VirtualDriver::VirtualDriver(VirtualOptions options,
                              std::unique_ptr<ActorHost> host,
                              RunObserver observer,
-                             const Log& log,
-                             EventLog events)
+                             const Log& log)
     : options_(std::move(options)),
       observer_(std::move(observer)),
       log_(log),
       scheduler_config_(scheduler_config(options_.pipeline)),
       host_(std::move(host)),
-      events_(std::move(events)),
+      events_(EventLog::unwritten()),
       next_events_(scheduler_config_.actors.size()),
       has_mail_(scheduler_config_.actors.size()),
       launched_(scheduler_config_.actors.size()) {}
@@ -57,19 +58,49 @@ Result<std::unique_ptr<VirtualDriver>> VirtualDriver::create(
     RunObserver observer,
     const Log& log,
     std::unique_ptr<ContentSource> content) {
-  auto events = options.log.empty()
-                    ? Result<EventLog>(EventLog::unwritten())
-                    : EventLog::create(options.log, {.when = LogWriting::When::Gathered});
-  if (!events)
-    return std::move(events).error();
-  std::unique_ptr<VirtualDriver> driver(new VirtualDriver(
-      std::move(options), std::move(host), std::move(observer), log, *std::move(events)));
+  std::unique_ptr<VirtualDriver> driver(
+      new VirtualDriver(std::move(options), std::move(host), std::move(observer), log));
   driver->content_ = std::move(content);
+  TEMPER_TRY_STATUS(driver->plan_faults());
+  TEMPER_TRY_STATUS(driver->options_.resume ? driver->open_resumed() : driver->open());
   return driver;
 }
 
+Status VirtualDriver::open() {
+  if (options_.log.empty())
+    return {};
+  TEMPER_TRY(events_, EventLog::create(options_.log, kWriting));
+  return {};
+}
+
+/// As the live driver does. Failures before the end of the log have been: they leave their mark on
+/// the hosts, and on nobody else.
+Status VirtualDriver::open_resumed() {
+  const Checkpoints checkpoints(options_.checkpoints);
+  HistoryReader reader(checkpoints);
+  TEMPER_TRY(const LogSummary summary,
+             scan_event_log(options_.log, [&](const Record& record, const LogPosition& behind) {
+               reader.feed(record, behind);
+               if (observer_.on_record)
+                 observer_.on_record(record);
+               return Status();
+             }));
+  TEMPER_TRY(WayBack way, find_way_back(checkpoints, reader.history()));
+  if (way.checkpoint)
+    checkpoint_ = std::move(way.checkpoint->state);
+  TEMPER_TRY(events_, EventLog::reopen(options_.log, summary, kWriting));
+  now_ = events_.last_time();
+  while (hardware_ && hardware_->plan.next() && *hardware_->plan.next() <= now_)
+    hardware_->hosts.fail(hardware_->plan.take());
+  TEMPER_TRY(scheduler_, Scheduler::restored(scheduler_config_, checkpoint_.scheduler));
+  return {};
+}
+
 RunOutcome VirtualDriver::run() {
-  post(event::Started{scheduler_config_});
+  if (options_.resume)
+    post(event::Resumed{checkpoint_.sequence, 0});
+  else
+    post(event::Started{scheduler_config_});
   while (!outcome_)
     turn();
   say_goodbye();
@@ -126,17 +157,23 @@ void VirtualDriver::look_up() {
 /// To the next event of an actor, or to a deadline before it.
 void VirtualDriver::move_time() {
   const std::optional<Time> next = next_events_.time();
-  if (!next)
-    return abort("no actor has anything left to do, and the run is not over: " + who_waits());
+  const std::optional<Time> change = next_change();
   const auto deadline = scheduler_.next_deadline();
-  const Time then = std::max(now_, deadline ? std::min(*next, *deadline) : *next);
+  if (!next && waits_for_cards_.empty() && !(hardware_ && deadline))
+    return abort("no actor has anything left to do, and the run is not over: " + who_waits());
+  Time then = Time::max();
+  for (const std::optional<Time>& at : {next, change, deadline})
+    then = std::min(then, at.value_or(Time::max()));
+  then = std::max(now_, then);
   turns_at_now_ = then == now_ ? turns_at_now_ + 1 : 0;
   if (turns_at_now_ > kMostTurnsAtOnce) {
     return abort(
         fmt::format("time stands still at {}: {}", to_text(now_.time_since_epoch()), who_waits()));
   }
   now_ = then;
-  if (deadline && *deadline < *next)
+  if (change && *change <= now_)
+    return change_hardware();
+  if (deadline && *deadline < next.value_or(Time::max()))
     return post(event::DeadlineReached{});
   acting_.clear();
   next_events_.for_each_next([this](std::uint32_t actor) { acting_.emplace_back(actor); });
@@ -197,9 +234,11 @@ void VirtualDriver::post(Event event) {
   if (delivering_)
     return;
   delivering_ = true;
-  for (std::size_t i = 0; i < queue_.size(); ++i)
-    deliver(std::move(queue_[i]));
-  queue_.clear();
+  while (!queue_.empty()) {
+    Event first = std::move(queue_.front());
+    queue_.pop_front();
+    deliver(std::move(first));
+  }
   delivering_ = false;
 }
 
@@ -217,6 +256,9 @@ void VirtualDriver::deliver(Event event) {
   }
   if (observer_.on_record)
     observer_.on_record(record);
+  if (const auto* saved = std::get_if<event::CheckpointSaved>(&record.event);
+      saved != nullptr && saved->error.empty())
+    keep_checkpoint(record, saved->version);
   for (const Command& command : record.commands)
     std::visit([this](const auto& c) { execute(c); }, command);
 }

@@ -8,11 +8,17 @@
 // actors with the same one act in the order of their ids, before a deadline of that time. So equal
 // configurations give equal logs, whatever the host.
 //
-// Ends. As every run with a Finish of the scheduler. Besides: an actor that fails ends the run (to
-// start it again would only repeat it), and so does a state in which nobody will act any more.
+// Ends. As every run with a Finish of the scheduler. Besides: an actor that fails by itself ends
+// the run (to start it again would only repeat it), and so does a state in which nobody will act
+// any more.
+//
+// Failures. Where simulation.faults has any, hardware fails by its plan (fault_plan.hpp): the
+// actors on the cards that stop are lost, as a driver on the wall clock loses processes, and what
+// the scheduler launches again starts once all of its cards can be used. A lost trainer returns the
+// run to its last checkpoint. What fails at a time comes before what actors do at that time.
 //
 // Lengths come from the scheduler's own queue: there is no payload. A checkpoint is the trainer's
-// word that it saved one; nothing is written, and nothing is resumed.
+// word that it saved one and the state of the scheduler; it is kept, and with a run folder written.
 //
 // Content. With a content source (content.hpp) the same commands go to it too; when an actor says
 // that it has judged or trained, the source says what came of it: rewards, and the metrics of the
@@ -22,11 +28,14 @@
 
 #include "core/log.hpp"
 #include "orchestrator/pipeline/resolve.hpp"
+#include "orchestrator/run/checkpoints.hpp"
 #include "orchestrator/run/run_outcome.hpp"
 #include "orchestrator/run/virtual/actor_host.hpp"
 #include "orchestrator/run/virtual/content.hpp"
+#include "orchestrator/run/virtual/fault_plan.hpp"
 #include "sim_hw/events/event_queue.hpp"
 
+#include <deque>
 #include <filesystem>
 #include <memory>
 
@@ -35,13 +44,17 @@ namespace temper::orchestrator {
 struct VirtualOptions {
   ResolvedPipeline pipeline;
   std::filesystem::path log;  ///< events.log; empty: none is kept, and the hash of the run is 0.
+  /// The folder of checkpoints; empty: only the last one is kept, in memory.
+  std::filesystem::path checkpoints;
+  bool resume = false;  ///< Goes on with that log. Requires: prepare_resume() (run/resume.hpp).
   /// How many times the user has asked to stop; asked now and then. May be empty.
   std::function<int()> stops;
 };
 
 class VirtualDriver {
  public:
-  /// `content`: null where work is only counted. Errors: the log cannot be made.
+  /// `content`: null where work is only counted. Errors: the log cannot be made; hardware is to
+  /// fail whose host, or content, cannot lose actors; what fails cannot be read.
   static Result<std::unique_ptr<VirtualDriver>> create(
       VirtualOptions options,
       std::unique_ptr<ActorHost> host,
@@ -56,14 +69,26 @@ class VirtualDriver {
   VirtualDriver(VirtualOptions options,
                 std::unique_ptr<ActorHost> host,
                 RunObserver observer,
-                const Log& log,
-                EventLog events);
+                const Log& log);
 
+  Status open();
+  Status open_resumed();
   void turn();
   void look_up();
   void move_time();
   void let_act();
   void address(ActorId actor);
+
+  // virtual_faults.cpp
+  Status plan_faults();
+  std::optional<Time> next_change() const;
+  void change_hardware();
+  void fail(const Fault& fault);
+  void lose(ActorId actor);
+  Status start_actor(ActorId actor);
+  void keep_checkpoint(const Record& record, PolicyVersion version);
+  Status write_checkpoint();
+  void go_back();
   void say_goodbye();
   std::string who_waits() const;
 
@@ -97,6 +122,11 @@ class VirtualDriver {
   void execute(const command::Rollback& c);
   void execute(const command::Finish& c);
 
+  struct Hardware {
+    FaultPlan plan;
+    HostPool hosts;
+  };
+
   Tokens length_of(ResponseId r) const;
   void give_up(ActorId actor, const std::string& reason);
   void abort(std::string reason);
@@ -114,7 +144,7 @@ class VirtualDriver {
   std::uint64_t turns_ = 0;
   std::uint64_t turns_at_now_ = 0;  ///< Turns since time last moved.
   int stops_ = 0;                   ///< Answered so far.
-  std::vector<Event> queue_;        ///< Events that commands made.
+  std::deque<Event> queue_;         ///< Events that commands made.
   bool delivering_ = false;
   sim_hw::EventQueue next_events_;  ///< Of the actors, by id.
   std::vector<ActorId> addressed_;  ///< Actors that have something to take; has_mail_ of each.
@@ -122,6 +152,10 @@ class VirtualDriver {
   std::vector<ActorId> acting_;
   std::vector<bool> launched_;
   std::map<PolicyVersion, actors::WeightsHandle> weights_;  ///< The last few.
+  std::optional<Hardware> hardware_;                        ///< None: nothing fails.
+  std::map<ActorId, Time> waits_for_cards_;                 ///< Launched, from then on.
+  CheckpointState checkpoint_;                              ///< Where the run would go back to.
+  std::int32_t rollbacks_ = 0;                              ///< In a row.
   std::optional<RunOutcome> outcome_;
 };
 

@@ -1,0 +1,74 @@
+#include "cli/study/faults_command.hpp"
+
+#include "core/json.hpp"
+#include "core/parallel.hpp"
+#include "core/text/numbers.hpp"
+#include "orchestrator/pipeline/load.hpp"
+#include "study/faults/faults.hpp"
+
+#include <fmt/format.h>
+
+#include <iostream>
+#include <memory>
+
+namespace temper::cli {
+namespace {
+
+/// Of --every and --spares.
+template <class T>
+Result<std::vector<T>> counts(const char* flag, const std::vector<std::string>& texts) {
+  std::vector<T> numbers;
+  for (const std::string& text : texts) {
+    const auto number = parse_number<int>(text);
+    if (!number || *number < 0)
+      return invalid_input(fmt::format("{}: `{}` is no number from 0 on", flag, text));
+    numbers.push_back(static_cast<T>(*number));
+  }
+  return numbers;
+}
+
+Result<study::FaultsReport> answer(const FaultsCommand& command, std::ostream& err) {
+  study::FaultsOptions options;
+  TEMPER_TRY(options.config, orchestrator::load_config(command.config, command.sets));
+  if (options.config.hardware != orchestrator::HardwareKind::Simulated)
+    return invalid_input("hardware: local; only simulated hardware fails by plan");
+  if (command.days <= 0 || command.days > 10000 || command.seeds < 1 || command.seeds > 1000)
+    return invalid_input("--days is above 0 and at most 10000, --seeds from 1 to 1000");
+  options.time = from_seconds(command.days * 86400);
+  TEMPER_TRY(options.every, counts<std::uint64_t>("--every", command.every));
+  TEMPER_TRY(options.spares, counts<std::int32_t>("--spares", command.spares));
+  options.seeds = command.seeds;
+  options.response_weight = static_cast<std::int64_t>(std::max<std::uint64_t>(1, command.weight));
+  options.threads = worker_threads(command.threads);
+  options.on_progress = [&err](std::size_t done, std::size_t of) {
+    err << fmt::format("{} of {}\n", done, of) << std::flush;
+  };
+  return study::study_faults(options);
+}
+
+}  // namespace
+
+int run_faults(const FaultsCommand& command, std::ostream& out, std::ostream& err) {
+  const auto report = answer(command, err);
+  if (!report) {
+    err << "temper faults: " << report.error().context << "\n";
+    return 1;
+  }
+  out << (command.json ? to_json(*report, JsonStyle::Pretty) + "\n" : study::faults_text(*report));
+  return 0;
+}
+
+Handler faults_command(Flags& flags) {
+  const auto options = std::make_shared<FaultsCommand>();
+  flags.pipeline(options->config, options->sets);
+  flags.number("--days", options->days, "Simulated time of each run");
+  flags.list("--every", options->every, "Checkpoint intervals, in updates; default: as configured");
+  flags.list("--spares", options->spares, "Numbers of spare hosts; default: as configured");
+  flags.number("--seeds", options->seeds, "Runs of each combination");
+  flags.number("--weight", options->weight, "Above 1: thinned runs, one response for so many");
+  flags.number("--threads", options->threads, "Default: one per core");
+  flags.json(options->json);
+  return [options] { return run_faults(*options, std::cout, std::cerr); };
+}
+
+}  // namespace temper::cli

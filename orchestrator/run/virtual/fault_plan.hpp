@@ -1,0 +1,112 @@
+// When what fails in a simulated cluster, and from when on its cards can be used again. Equal
+// configurations give equal plans, whatever the run makes of them.
+//
+// Failures of each kind are a Poisson process: n components with a mean time of m between failures
+// of one fail every m / n on the average, each as likely as the others. A card that fails takes its
+// host out of use. A host that failed is replaced by a spare, if there is one; else by the first
+// that comes back: its own, once it is repaired, or another that was a spare's. Links and
+// supernodes come back where they are.
+#pragma once
+
+#include "actors/simulation/fault_config.hpp"
+#include "core/ids.hpp"
+#include "core/random.hpp"
+#include "core/result.hpp"
+
+#include <array>
+#include <map>
+#include <optional>
+#include <set>
+#include <string_view>
+#include <vector>
+
+namespace temper {
+namespace orchestrator {
+
+enum class FaultKind { Card, Host, Link, Supernode };
+
+}  // namespace orchestrator
+
+template <>
+struct EnumNames<orchestrator::FaultKind> {
+  using E = orchestrator::FaultKind;
+  static constexpr std::array<std::pair<E, std::string_view>, 4> value{
+      {{E::Card, "card"}, {E::Host, "host"}, {E::Link, "link"}, {E::Supernode, "supernode"}}};
+};
+
+namespace orchestrator {
+
+struct Fault {
+  Time at{};
+  FaultKind kind = FaultKind::Card;
+  std::int64_t index = 0;  ///< Of its kind: card, host, the link's card, supernode.
+  bool operator==(const Fault&) const = default;
+};
+/// "host 3 failed"
+std::string describe_fault(const Fault& fault);
+
+/// How cards are grouped.
+struct ClusterShape {
+  std::int64_t cards = 0;  ///< In use.
+  std::int64_t cards_per_host = 1;
+  std::int64_t hosts_per_supernode = 1;
+
+  std::int64_t hosts() const { return (cards + cards_per_host - 1) / cards_per_host; }
+  std::int64_t supernodes() const {
+    return (hosts() + hosts_per_supernode - 1) / hosts_per_supernode;
+  }
+  std::int64_t count(FaultKind kind) const;
+};
+
+class FaultPlan {
+ public:
+  /// Error: the trace cannot be read, or a line of it is no failure of this cluster.
+  static Result<FaultPlan> create(const actors::FaultConfig& config,
+                                  const ClusterShape& shape,
+                                  std::uint64_t seed);
+
+  /// Of the next failure; none: nothing fails any more.
+  std::optional<Time> next() const;
+  /// Requires: next().
+  Fault take();
+
+ private:
+  /// Failures of one kind.
+  struct Process {
+    FaultKind kind;
+    Random random;
+    double mean_s = 0;  ///< Between two.
+    std::int64_t components = 0;
+    Time at{};
+    void advance();
+  };
+  const Process* earliest() const;
+
+  std::vector<Process> processes_;
+  std::vector<Fault> trace_;  ///< The next one last.
+};
+
+/// Which hosts can be used, and from when on.
+class HostPool {
+ public:
+  HostPool(const actors::FaultConfig& config, const ClusterShape& shape);
+
+  /// The cards that stop working now; none: what failed was out of use already.
+  std::set<CardId> fail(const Fault& fault);
+  /// From when on all of these cards can be used. Changes with later failures.
+  Time usable_from(const std::vector<CardId>& cards) const;
+
+ private:
+  std::int64_t host_of(CardId card) const { return card.value() / shape_.cards_per_host; }
+  void lose_host(std::int64_t host, Time now);
+  std::set<CardId> cards_of(std::int64_t first_host, std::int64_t hosts) const;
+
+  actors::FaultConfig config_;
+  ClusterShape shape_;
+  std::vector<Time> usable_from_;     ///< By host, as a place in the cluster.
+  std::map<CardId, Time> link_from_;  ///< Cards whose link failed.
+  std::multiset<Time> spares_;        ///< From when on each host that is no place's can be used.
+};
+
+}  // namespace orchestrator
+}  // namespace temper

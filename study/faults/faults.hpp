@@ -1,0 +1,102 @@
+// What failures of hardware cost a run on simulated cards, by checkpoint interval and number of
+// spare hosts. Each combination is run in virtual time for as long as asked, with the real
+// scheduler and the failures of simulation.faults, once for each seed of them; every run is
+// audited. Where its time went, and what goodput is: orchestrator/metrics/goodput.hpp.
+//
+// A thinned run (study/simulate/simulate.hpp) takes a fraction of the time; its updates take as
+// long as those of the whole run.
+//
+// Equal options give equal reports, whatever the number of threads.
+#pragma once
+
+#include "core/describe.hpp"
+#include "orchestrator/metrics/goodput.hpp"
+#include "orchestrator/pipeline/pipeline_config.hpp"
+#include "study/faults/checkpoint_interval.hpp"
+
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace temper::study {
+
+struct FaultsOptions {
+  orchestrator::PipelineConfig config;
+  Duration time = std::chrono::hours(240);  ///< Of each run, from its start.
+  std::vector<std::uint64_t> every;         ///< checkpoint.every; none: as configured.
+  std::vector<std::int32_t> spares;         ///< None: as configured.
+  std::uint64_t seeds = 1;
+  std::int64_t response_weight = 1;  ///< Above 1: thinned runs of this weight at most.
+  int threads = 1;
+  /// Called after each run, by one thread at a time.
+  std::function<void(std::size_t done, std::size_t of)> on_progress;
+};
+
+/// Of one run.
+struct FaultsRun {
+  orchestrator::TimeLost time;
+  double seconds_per_update = 0;  ///< Useful seconds of each kept update.
+};
+
+/// Error: the configuration breaks a rule, the run ended by itself before `until`, or its audit is
+/// not clean.
+Result<FaultsRun> run_with_faults(const orchestrator::ResolvedPipeline& pipeline, Time until);
+
+struct FaultsRow {
+  std::uint64_t every = 0;  ///< Updates between checkpoints.
+  double interval_s = 0;    ///< Useful seconds between them.
+  std::int32_t spares = 0;
+  double goodput = 0;  ///< Mean over the seeds.
+  double goodput_min = 0, goodput_max = 0;
+  // Shares of the time of all runs; with goodput they sum to 1.
+  double start = 0, down = 0, checkpoint = 0, missing = 0, again = 0;
+  double rollbacks = 0, losses = 0, updates = 0;  ///< Of a run, mean.
+};
+template <class V>
+void describe(V& v, FaultsRow& r) {
+  v.field(1, "every", r.every);
+  v.field(2, "interval_s", r.interval_s);
+  v.field(3, "spares", r.spares);
+  v.field(4, "goodput", r.goodput);
+  v.field(5, "goodput_min", r.goodput_min);
+  v.field(6, "goodput_max", r.goodput_max);
+  v.field(7, "start", r.start);
+  v.field(8, "down", r.down);
+  v.field(9, "checkpoint", r.checkpoint);
+  v.field(10, "missing", r.missing);
+  v.field(11, "again", r.again);
+  v.field(12, "rollbacks", r.rollbacks);
+  v.field(13, "losses", r.losses);
+  v.field(14, "updates", r.updates);
+}
+
+struct FaultsReport {
+  double days = 0;
+  std::uint64_t seeds = 0;
+  std::int64_t response_weight = 1;
+  double save_s = 0;
+  double failures_s = 0;  ///< As of CheckpointTerms; 0: none are planned by rates.
+  double young_s = 0, daly_s = 0;
+  double seconds_per_update = 0;
+  std::vector<FaultsRow> rows;  ///< By spares, then by interval.
+};
+template <class V>
+void describe(V& v, FaultsReport& r) {
+  v.field(1, "days", r.days);
+  v.field(2, "seeds", r.seeds);
+  v.field(3, "response_weight", r.response_weight);
+  v.field(4, "save_s", r.save_s);
+  v.field(5, "failures_s", r.failures_s);
+  v.field(6, "young_s", r.young_s);
+  v.field(7, "daly_s", r.daly_s);
+  v.field(8, "seconds_per_update", r.seconds_per_update);
+  v.field(9, "rows", r.rows);
+}
+
+/// Errors: as run_with_faults(); nothing is to fail.
+Result<FaultsReport> study_faults(const FaultsOptions& options);
+
+/// For people.
+std::string faults_text(const FaultsReport& report);
+
+}  // namespace temper::study

@@ -1,0 +1,110 @@
+// Every fuzz target, over its corpus and over changes of it: bits flipped, bytes taken out, put in
+// and doubled, parts of two inputs joined. TEMPER_FUZZ_INPUTS says how many for each (2000).
+#include "actors/protocol/catalog.hpp"
+#include "core/files.hpp"
+#include "core/msgpack.hpp"
+#include "core/random.hpp"
+#include "orchestrator/record/replay.hpp"
+#include "tests/fuzz/targets.hpp"
+#include "tests/support/scheduler_world.hpp"
+#include "tests/support/seed.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace temper::fuzz {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::uint64_t inputs() {
+  const char* text = std::getenv("TEMPER_FUZZ_INPUTS");
+  return text == nullptr ? 2000 : std::strtoull(text, nullptr, 10);
+}
+
+template <class... Ts>
+void add_messages(std::vector<std::string>& to, TypeList<Ts...>) {
+  char which = 0;
+  (to.push_back(std::string(1, which++) + encode(Ts{})), ...);
+}
+
+/// Valid inputs of what is not text.
+void add_made(std::string_view target, std::vector<std::string>& to) {
+  using namespace orchestrator;
+  if (target == "message")
+    add_messages(to, actors::AllMessages{});
+  if (target != "record" && target != "snapshot")
+    return;
+  Random random(5, "fuzz");
+  const SchedulerConfig config = orchestrator::testing::random_config(random);
+  Replay replay;
+  orchestrator::testing::World world(config, {.crash = 0.1, .failed_sample = 0.1}, 5);
+  world.on_record = [&](const Record& record) {
+    EXPECT_TRUE(replay.feed(record));
+    if (target == "record" && to.size() < 200)
+      to.push_back(encode(record));
+    if (target == "snapshot" && to.size() < 50)
+      to.push_back(replay.scheduler().snapshot());
+  };
+  world.play();
+}
+
+std::vector<std::string> corpus_of(std::string_view target) {
+  std::vector<std::string> corpus{"", std::string(64, '\0')};
+  add_made(target, corpus);
+  std::error_code none;
+  const fs::path folder = fs::path(TEMPER_SOURCE_DIR) / "tests/fuzz/corpus" / target;
+  for (const auto& entry : fs::directory_iterator(folder, none))
+    corpus.push_back(read_file(entry.path()).value());
+  std::ranges::sort(corpus);
+  return corpus;
+}
+
+std::string changed(std::string bytes, const std::vector<std::string>& corpus, Random& random) {
+  const auto place = [&] { return random.below(bytes.size() + 1); };
+  for (std::uint64_t n = random.below(8); n > 0; --n) {
+    switch (random.below(5)) {
+      case 0:
+        if (!bytes.empty())
+          bytes[random.below(bytes.size())] ^= static_cast<char>(1 << random.below(8));
+        break;
+      case 1:
+        bytes.insert(place(), 1, static_cast<char>(random.below(256)));
+        break;
+      case 2:
+        bytes.erase(place(), random.below(9));
+        break;
+      case 3:
+        bytes.insert(place(), bytes.substr(place(), random.below(33)));
+        break;
+      default: {
+        const std::string& other = corpus[random.below(corpus.size())];
+        bytes = bytes.substr(0, place()) + other.substr(random.below(other.size() + 1));
+      }
+    }
+  }
+  return bytes;
+}
+
+class EveryTarget : public ::testing::TestWithParam<Target> {};
+INSTANTIATE_TEST_SUITE_P(Of, EveryTarget, ::testing::ValuesIn(kTargets), [](const auto& p) {
+  return std::string(p.param.name);
+});
+
+TEST_P(EveryTarget, ReturnsWhateverItIsGiven) {
+  const test::Seed seed;
+  Random random(seed.value(), seed.stream());
+  const std::vector<std::string> corpus = corpus_of(GetParam().name);
+  for (const std::string& bytes : corpus)
+    GetParam().run(bytes);
+  for (std::uint64_t i = 0; i < inputs(); ++i)
+    GetParam().run(changed(corpus[random.below(corpus.size())], corpus, random));
+}
+
+}  // namespace
+}  // namespace temper::fuzz

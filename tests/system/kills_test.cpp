@@ -1,0 +1,177 @@
+// The head of a run is killed at system calls that change its files, and the run is resumed until
+// it ends: nothing that it trained on is lost or repeated. The run is on simulated hardware, in one
+// process and synchronous, so that what it trains on does not depend on when it is killed. Twelve
+// runs with some thirty kills; TEMPER_KILLS=1000 in the environment asks for as many. With power
+// failures what was written and not synced is lost as well.
+#include "core/files.hpp"
+#include "core/json_document.hpp"
+#include "core/random.hpp"
+#include "orchestrator/record/audit_run.hpp"
+#include "tests/support/seed.hpp"
+#include "tests/support/temporary_folder.hpp"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <map>
+#include <set>
+#include <sstream>
+
+namespace temper::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+enum class Loss { Process, Power };
+
+constexpr const char* kConfig = R"(name: killed
+hardware: simulated
+policy: synthetic
+steps: 6
+algorithm: {groups_per_update: 4, responses_per_group: 4, minibatches: 1}
+staleness: {bound: 0}
+checkpoint: {every: 1, keep: 2}
+placement: {cards: 8, rollout_cards: 4, reference_cards: 1}
+rollout: {replicas: 2, concurrency: 16}
+simulation:
+  cluster: cm384
+  model: qwen2.5-0.5b
+  prompt: {kind: constant, mean: 64}
+  response: {mean: 256, p99_over_median: 4, cap: 1024}
+)";
+
+std::uint64_t kills() {
+  const char* text = std::getenv("TEMPER_KILLS");
+  return text == nullptr ? 30 : std::strtoull(text, nullptr, 10);
+}
+
+/// What was trained on: how often each group.
+std::map<std::uint64_t, int> trained_groups(const fs::path& run) {
+  std::map<std::uint64_t, int> groups;
+  std::istringstream lines(read_file(run / "certificates.jsonl").value());
+  for (std::string line; std::getline(lines, line);) {
+    const nlohmann::json certificate = parse_json(line);
+    for (const auto& group : certificate.at("groups"))
+      ++groups[group.at("group").get<std::uint64_t>()];
+  }
+  return groups;
+}
+
+class AHeadThatIsKilled : public ::testing::TestWithParam<Loss> {
+ protected:
+  AHeadThatIsKilled() { EXPECT_TRUE(write_file_atomically(config_, kConfig)); }
+
+  fs::path run() const { return folder_ / "run"; }
+
+  /// `temper run`, or --resume, killed at its n-th call; 0: never. Exit status; -1: it was killed.
+  int temper(bool resume, std::uint64_t kill_at) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      ::setenv("LD_PRELOAD", TEMPER_KILLED_AT_CALL, 1);
+      ::setenv("TEMPER_KILL_BELOW", run().c_str(), 1);
+      ::setenv("TEMPER_KILL_AT", std::to_string(kill_at).c_str(), 1);
+      ::setenv("TEMPER_KILL_COUNT", (folder_ / "count").c_str(), 1);
+      if (GetParam() == Loss::Power)
+        ::setenv("TEMPER_POWER_FAILS", "1", 1);
+      if (std::freopen((folder_ / "out").c_str(), "w", stdout) == nullptr ||
+          std::freopen((folder_ / "err").c_str(), "w", stderr) == nullptr)
+        ::_exit(126);
+      const std::string run_dir = "run_dir=" + run().string();
+      if (resume)
+        ::execl(TEMPER_PROGRAM,
+                "temper",
+                "run",
+                "--driver",
+                "in-process",
+                "--json",
+                "--resume",
+                run().c_str(),
+                nullptr);
+      ::execl(TEMPER_PROGRAM,
+              "temper",
+              "run",
+              "--driver",
+              "in-process",
+              "--json",
+              "--set",
+              run_dir.c_str(),
+              config_.c_str(),
+              nullptr);
+      ::_exit(127);
+    }
+    int status = 0;
+    EXPECT_EQ(::waitpid(child, &status, 0), child);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  }
+  std::uint64_t calls() const {
+    return std::strtoull(read_file(folder_ / "count").value().c_str(), nullptr, 10);
+  }
+  std::string said() const { return read_file(folder_ / "err").value_or(""); }
+  bool has_checkpoints() const {
+    std::error_code error;
+    for (const auto& entry : fs::directory_iterator(run() / "checkpoints", error)) {
+      if (entry.path().extension().empty())
+        return true;
+    }
+    return false;
+  }
+  /// Goes on with the run until it ends, killed now and then; false: that is a failure.
+  bool end_run(Random& random, std::uint64_t whole, std::uint64_t& killed) {
+    bool resume = false;
+    for (int tries = 0; tries < 50; ++tries) {
+      const bool again = tries == 0 || (tries < 20 && random.chance(0.5));
+      const int status = temper(resume, again ? 1 + random.below(whole) : 0);
+      if (status == 0)
+        return true;
+      if (status < 0) {
+        ++killed;
+        resume = fs::exists(run() / "events.log");
+        continue;
+      }
+      // Killed before anything was recorded: there is nothing to go on from.
+      if (has_checkpoints())
+        return false;
+      fs::remove_all(run());
+      resume = false;
+    }
+    return false;
+  }
+
+ private:
+  const TemporaryFolder folder_;
+  const fs::path config_ = folder_ / "config.yaml";
+};
+
+TEST_P(AHeadThatIsKilled, AtAnySystemCallLosesAndRepeatsNothing) {
+  ASSERT_EQ(temper(false, 0), 0) << said();
+  const auto whole = trained_groups(run());
+  const std::uint64_t calls_of_a_run = calls();
+  ASSERT_GT(calls_of_a_run, 50U);
+  const Seed seed;
+  Random random(seed.value(), seed.stream());
+  std::uint64_t killed = 0, runs = 0;
+  while (killed < kills()) {
+    fs::remove_all(run());
+    ++runs;
+    ASSERT_TRUE(end_run(random, calls_of_a_run, killed)) << "run " << runs << ": " << said();
+    ASSERT_EQ(trained_groups(run()), whole) << "run " << runs;
+    const auto audit = orchestrator::audit_run(run());
+    ASSERT_TRUE(audit) << audit.error().context;
+    ASSERT_EQ(audit->violations, std::vector<std::string>{}) << "run " << runs;
+  }
+  RecordProperty("kills", std::to_string(killed));
+  fmt::print("{} kills in {} runs of {} calls\n", killed, runs, calls_of_a_run);
+}
+
+INSTANTIATE_TEST_SUITE_P(Losses,
+                         AHeadThatIsKilled,
+                         ::testing::Values(Loss::Process, Loss::Power),
+                         [](const auto& p) {
+                           return p.param == Loss::Process ? "OfItsProcess" : "OfPower";
+                         });
+
+}  // namespace
+}  // namespace temper::test
