@@ -13,6 +13,11 @@ bool every(const Fleet& fleet, const std::vector<ActorId>& actors, P&& holds) {
   });
 }
 
+template <class P>
+bool every_reference(const Fleet& fleet, P&& holds) {
+  return every(fleet, fleet.turning_references(), std::forward<P>(holds));
+}
+
 }  // namespace
 
 void RoleSwitch::request_training(Scoring scoring, std::vector<ActorId> engines) {
