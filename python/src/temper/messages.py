@@ -2089,10 +2089,13 @@ class Switch:
 
     #: What to do.
     action: SwitchAction = SwitchAction.INTERRUPT
+    #: Onloading: the cards that the actor has from now on; empty: all of its own.
+    cards: list[int] = dataclasses.field(default_factory=list)
 
     def pack(self) -> Fields:
         return {
             1: int(self.action),
+            2: self.cards,
         }
 
     @classmethod
@@ -2100,6 +2103,7 @@ class Switch:
         get = fields.get
         return cls(
             SwitchAction(get(1, 0)),
+            get(2, []),
         )
 
 
