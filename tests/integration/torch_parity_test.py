@@ -61,14 +61,9 @@ def base(tmp_path_factory) -> Path:
 def role_of(kind: m.RoleKind, base: Path, use: str | None, **arguments: object) -> m.RoleConfig:
     role = m.RoleConfig(kind=kind, seed=11, base_weights=str(base), shared_memory=True)
     role.model = m.ModelConfig(hidden=32, layers=2, heads=4, kv_heads=2, ffn=48, context=CONTEXT, rope_base=100.0)
-    for name, value in {"architecture": "LlamaForCausalLM", "head_dim": 8, "vocabulary": VOCABULARY,
-                        "path": str(base), "norm_epsilon": 1e-6}.items():
-        if hasattr(role.model, name):
-            setattr(role.model, name, type(getattr(role.model, name))(value))
+    role.model.head_dim, role.model.vocabulary, role.model.norm_epsilon = 8, VOCABULARY, 1e-6
     role.vocabulary = m.Vocabulary(size=VOCABULARY, end=1, first=2)
-    for said, name in ((role.vocabulary, "ends"), (role.model, "end_tokens")):
-        if hasattr(said, name):
-            setattr(said, name, [1])
+    role.vocabulary.ends = role.model.end_tokens = np.array([1], np.int32)
     if use:
         role.engine = m.EngineConfig(kind=m.EngineKind.PYTHON, use=use)
         role.engine.with_ = {"device": "cpu", **{name: str(value) for name, value in arguments.items()}}

@@ -86,7 +86,7 @@ class Engine(roles.Engine):
         self._model = open_model(model_folder(self.role, model), self._dtype, self._device)
         self._context = context_of(self._model)
         vocabulary = self.role.vocabulary
-        self._ends = set(getattr(vocabulary, "ends", None) or [vocabulary.end])
+        self._ends = {vocabulary.end, *vocabulary.ends.tolist()}
         self._rows: list[_Running] = []
         self._cache: Any = None
 
