@@ -1,3 +1,4 @@
+#include "orchestrator/record/outputs.hpp"
 #include "orchestrator/run/resume.hpp"
 
 #include "core/msgpack.hpp"
@@ -20,7 +21,10 @@ Result<bool> has_finished(const std::filesystem::path& log) {
                }
                return Status();
              }));
-  return finished && !read.damaged();
+  // What is made from the log must be there too: a power failure can take it after the log is whole.
+  const std::filesystem::path run_dir = log.parent_path();
+  return finished && !read.damaged() && std::filesystem::exists(run_dir / kOutputsManifest) &&
+         check_outputs(run_dir, read).empty();
 }
 
 std::string way_text(const std::optional<Checkpoint>& checkpoint, PolicyVersion version) {

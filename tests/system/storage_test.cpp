@@ -13,7 +13,7 @@ namespace {
 namespace fs = std::filesystem;
 namespace event = orchestrator::event;
 
-constexpr const char* kSlow = "synthetic.step_time=20ms";
+constexpr const char* kSlow = "synthetic.step_time=60ms";
 
 class StoredRun : public SystemTest {
  protected:
