@@ -96,11 +96,11 @@ Status HttpEngine::bring(const ServerVersion& next, const std::optional<actors::
 /// in it, and is ended by name.
 void HttpEngine::drain() {
   const Time begin = now();
-  bool asked = false;
+  Time next_ask = begin + kEndedBy;
   while (responses_.under_way() > 0 && now() - begin < options_.drain) {
     collect(kAnswerPatience);
-    if (!asked && now() - begin > kEndedBy) {
-      asked = true;
+    if (now() > next_ask) {  // again: a request may come to the server after its end was asked for
+      next_ask = now() + kEndedBy;
       abort(responses_.ids_under_way());
     }
   }

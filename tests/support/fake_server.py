@@ -130,6 +130,8 @@ class Fake:
         for name in names if names else list(self.running):
             if name in self.running:
                 self.running[name].set()
+        if not self.resumed.is_set():
+            self.wake_held()
 
     def pause(self):
         if self.fault("pause_fails"):
