@@ -229,15 +229,22 @@ void SystemTest::await(const std::function<bool(const Records&)>& done) {
   const RealClock clock;
   std::optional<Watch> watch;
   while (clock.now() < Time(kPatience)) {
+    // Watched before it is read: what is written in between is seen by one of the two.
+    std::optional<Watch> above;
+    if (!watch && !fs::exists(run_dir()))
+      above.emplace(folder());
+    if (!watch && fs::exists(run_dir()))
+      watch.emplace(run_dir());
     const bool ended = current().has_ended();
     if (done(records()))
       return;
     if (ended) {
       FAIL() << "the run ended before: " << current().wait().output;
     }
-    if (fs::exists(run_dir()) && !watch)
-      watch.emplace(run_dir());
-    watch ? watch->wait() : Watch(folder()).wait();
+    if (watch)
+      watch->wait();
+    else if (above)
+      above->wait();
   }
   FAIL() << "waited in vain";
 }
