@@ -74,7 +74,7 @@ Result<ServerVersion> Server::write(PolicyVersion version, std::span<const std::
   if (!options_.model.synthetic) {
     TEMPER_TRY(written.canary, canary_of(image));
   }
-  TEMPER_TRY(written.bytes, write_model_folder(written.folder, image, options_.model));
+  TEMPER_TRY(written.bytes, write_version_folder(written.folder, image, options_.model));
   written.writing = clock_->now() - begin;
   return written;
 }

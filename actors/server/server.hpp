@@ -3,7 +3,7 @@
 #pragma once
 
 #include "actors/server/http_client.hpp"
-#include "actors/server/model_folder.hpp"
+#include "actors/server/version_folder.hpp"
 #include "actors/server/server_api.hpp"
 #include "actors/server/server_process.hpp"
 #include "core/clock.hpp"

@@ -1,5 +1,6 @@
 #include "tests/support/fake_server.hpp"
 
+#include "actors/model_folder/stored_tensors.hpp"
 #include "core/random.hpp"
 
 #include <fmt/format.h>
@@ -7,10 +8,10 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
-#include <cstring>
 
 namespace temper::test {
 namespace {
@@ -19,25 +20,6 @@ using actors::HttpRequest;
 
 constexpr const char* kScript = TEMPER_SOURCE_DIR "/tests/support/fake_server.py";
 constexpr int kPatienceMs = 30'000;
-
-struct NamedShape {
-  std::string name;
-  std::vector<std::int64_t> shape;
-};
-
-std::vector<NamedShape> tensors() {
-  const actors::ModelConfig m = table_model().shape;
-  const std::int64_t d = m.hidden, head = d / m.heads;
-  return {{"embedding.weight", {kTableTokens, d}},
-          {"layers.0.attention_norm.weight", {d}},
-          {"layers.0.attention.qkv.weight", {(m.heads + 2 * m.kv_heads) * head, d}},
-          {"layers.0.attention.out.weight", {d, d}},
-          {"layers.0.ffn_norm.weight", {d}},
-          {"layers.0.ffn.gate_up.weight", {2 * m.ffn, d}},
-          {"layers.0.ffn.down.weight", {d, m.ffn}},
-          {"norm.weight", {d}},
-          {"head.weight", {kTableTokens, d}}};
-}
 
 std::string line_from(int fd) {
   std::string line;
@@ -90,24 +72,15 @@ actors::Canary Table::canary() const {
 }
 
 std::string Table::image(bool with_canary) const {
-  nlohmann::json header = {{"__metadata__", {{"updates", "0"}}}};
+  actors::SafetensorsMetadata metadata{{"updates", "0"}};
   if (with_canary)
-    header["__metadata__"][actors::kCanaryKey] = actors::canary_text(canary());
-  std::string data;
-  for (const auto& [name, shape] : tensors()) {
-    std::size_t size = sizeof(float);
-    for (const std::int64_t extent : shape)
-      size *= static_cast<std::size_t>(extent);
-    header[name] = {
-        {"dtype", "F32"}, {"shape", shape}, {"data_offsets", {data.size(), data.size() + size}}};
-    if (name == "embedding.weight")
-      data.append(reinterpret_cast<const char*>(embedding_.data()), size);
-    else
-      data.append(size, '\0');
-  }
-  const std::string text = header.dump();
-  const std::uint64_t length = text.size();
-  return std::string(reinterpret_cast<const char*>(&length), sizeof length) + text + data;
+    metadata.emplace(actors::kCanaryKey, actors::canary_text(canary()));
+  const auto layout = actors::Layout::make(table_model().shape, kTableTokens).value();
+  std::vector<float> flat(static_cast<std::size_t>(layout.size()));
+  std::copy(embedding_.begin(),
+            embedding_.end(),
+            flat.begin() + layout.tensors()[layout.embedding()].offset);
+  return actors::write_safetensors(actors::tensors_to_write(layout, flat), metadata);
 }
 
 FakeServer::FakeServer(actors::EngineKind kind, const Arguments& more) : kind_(kind), more_(more) {

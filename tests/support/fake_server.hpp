@@ -6,7 +6,7 @@
 #include "actors/guard/guarded_process.hpp"
 #include "actors/protocol/engine_config.hpp"
 #include "actors/server/http_client.hpp"
-#include "actors/server/model_folder.hpp"
+#include "actors/server/version_folder.hpp"
 #include "core/json_document.hpp"
 
 #include <gtest/gtest.h>

@@ -1,8 +1,7 @@
-// Weights as servers load them: a folder as Hugging Face lays it out, written from an image of the
-// trainer's.
+// The weights of one version as servers load them: a folder as Hugging Face lays it out.
 //
-//   config.json          the shape of the model, as of a Llama
-//   model.safetensors    its tensors, under the names of a Llama
+//   config.json          that of the base model
+//   model.safetensors    the image that the trainer published, as it is
 //   STABLE               empty; written last: without it the folder is not whole
 #pragma once
 
@@ -27,10 +26,11 @@ struct FolderModel {
 };
 
 /// Writes the folder, or finds it whole. Two processes may write the same one at once. Returns the
-/// bytes written. Errors: an image that is not of this shape, named by its tensor; a full disk.
-Result<Bytes> write_model_folder(const std::filesystem::path& folder,
-                                 std::span<const std::byte> image,
-                                 const FolderModel& model);
+/// bytes of the weights. Errors: an image that is damaged or, without `config_json`, not of this
+/// shape, named by its tensor; a full disk.
+Result<Bytes> write_version_folder(const std::filesystem::path& folder,
+                                   std::span<const std::byte> image,
+                                   const FolderModel& model);
 
 /// What the image's metadata says. Requires: not synthetic. None: it has no canary. Error: it has
 /// one that is none.
