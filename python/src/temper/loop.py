@@ -17,8 +17,8 @@ from .training import TrainerActor
 from .transport import Connection
 
 
-def batches(trainer: Trainer) -> Iterator[Batch]:
-    """Registers as what the environment says, and gives each batch once; ends when the run does."""
+def registered() -> tuple[Connection, m.Welcome, Role]:
+    """Registers this program as what the orchestrator that started it says it is, on its cores."""
     endpoint, name = os.environ.get("TEMPER_ENDPOINT"), os.environ.get("TEMPER_NAME")
     if not endpoint or not name:
         raise RoleError(
@@ -29,8 +29,14 @@ def batches(trainer: Trainer) -> Iterator[Batch]:
     proof = credentials.given()
     connection = Connection(endpoint, proof)
     welcome = register(connection, name, proof.secret)
-    trainer.role = Role(welcome, name)
-    pin_to_cores(trainer.role.cards)
+    role = Role(welcome, name)
+    pin_to_cores(role.cards)
+    return connection, welcome, role
+
+
+def batches(trainer: Trainer) -> Iterator[Batch]:
+    """Registers as what the environment says, and gives each batch once; ends when the run does."""
+    connection, welcome, trainer.role = registered()
     with Session(connection, welcome) as session:
         actor = TrainerActor(trainer, ActivityLog(welcome.epoch_monotonic_ns), session.send)
         session.send(m.Ready())

@@ -18,7 +18,6 @@ Needs trl 1.10 or newer.
 from __future__ import annotations
 
 import collections
-import os
 import pathlib
 import queue
 import time
@@ -31,17 +30,16 @@ import torch
 from transformers import TrainerCallback
 from trl.experimental.async_grpo.async_rollout_worker import RolloutSample
 
-from . import credentials, roles
+from . import roles
 from . import messages as m
 from .activity import ActivityLog
 from .errors import RoleError
-from .process import name_process, pin_to_cores
-from .roles import Batch, Role, Row
-from .runtime import IDLE, Session, register
+from .loop import registered
+from .roles import Batch, Row
+from .runtime import IDLE, Session
 from .torch.algorithm import advantages, check_written_out
 from .torch.model import model_folder
 from .training import TrainerActor
-from .transport import Connection
 
 _STATE = "optimizer.pt"
 
@@ -81,18 +79,7 @@ class Run:
 
     def __init__(self, model: str | None = None) -> None:
         """`model`: folder, else the run's."""
-        endpoint, name = os.environ.get("TEMPER_ENDPOINT"), os.environ.get("TEMPER_NAME")
-        if not endpoint or not name:
-            raise RoleError(
-                "TEMPER_ENDPOINT and TEMPER_NAME are not set: the orchestrator starts this program, "
-                "with `trainer: {engine: {kind: command, command: [...]}}`"
-            )
-        name_process(name)
-        proof = credentials.given()
-        connection = Connection(endpoint, proof)
-        self._welcome = register(connection, name, proof.secret)
-        self.role = Role(self._welcome, name)
-        pin_to_cores(self.role.cards)
+        connection, self._welcome, self.role = registered()
         self.model = model_folder(self.role, model)
         self._algorithm = check_written_out(self.role.settings.algorithm)
         self._session = Session(connection, self._welcome)
