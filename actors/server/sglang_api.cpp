@@ -113,11 +113,7 @@ class SglangApi final : public ServerApi {
   ServerCall resume() const override { return {"POST", "/continue_generation", "{}"}; }
   ServerCall version() const override { return {"GET", version_route_, {}}; }
   Result<std::string> read_version(std::string_view body) const override {
-    TEMPER_TRY(const nlohmann::json answer, object_of(body));
-    const nlohmann::json version = answer.value("weight_version", nlohmann::json());
-    if (!version.is_string())
-      return corrupt(fmt::format("no weight_version in the answer of {}", version_route_));
-    return version.get<std::string>();
+    return internal::version_of(body, version_route_);
   }
 
   ServerLoad read_load(std::string_view metrics) const override {

@@ -132,11 +132,7 @@ class VllmApi final : public ServerApi {
   ServerCall resume() const override { return {"POST", "/resume", {}}; }
   ServerCall version() const override { return {"GET", "/weight_info", {}}; }
   Result<std::string> read_version(std::string_view body) const override {
-    TEMPER_TRY(const nlohmann::json answer, object_of(body));
-    const nlohmann::json version = answer.value("weight_version", nlohmann::json());
-    if (!version.is_string())
-      return corrupt("no weight_version in the answer of /weight_info");
-    return version.get<std::string>();
+    return internal::version_of(body, "/weight_info");
   }
 
   ServerLoad read_load(std::string_view metrics) const override {

@@ -19,6 +19,7 @@
 #include <map>
 #include <set>
 #include <sstream>
+#include <vector>
 
 namespace temper::test {
 namespace {
@@ -80,26 +81,13 @@ class AHeadThatIsKilled : public ::testing::TestWithParam<Loss> {
           std::freopen((folder_ / "err").c_str(), "w", stderr) == nullptr)
         ::_exit(126);
       const std::string run_dir = "run_dir=" + run().string();
+      const fs::path resumed = run();
+      std::vector<const char*> words{"temper", "run", "--driver", "in-process", "--json"};
       if (resume)
-        ::execl(TEMPER_PROGRAM,
-                "temper",
-                "run",
-                "--driver",
-                "in-process",
-                "--json",
-                "--resume",
-                run().c_str(),
-                nullptr);
-      ::execl(TEMPER_PROGRAM,
-              "temper",
-              "run",
-              "--driver",
-              "in-process",
-              "--json",
-              "--set",
-              run_dir.c_str(),
-              config_.c_str(),
-              nullptr);
+        words.insert(words.end(), {"--resume", resumed.c_str(), nullptr});
+      else
+        words.insert(words.end(), {"--set", run_dir.c_str(), config_.c_str(), nullptr});
+      ::execv(TEMPER_PROGRAM, const_cast<char* const*>(words.data()));
       ::_exit(127);
     }
     int status = 0;

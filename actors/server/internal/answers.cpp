@@ -59,6 +59,14 @@ Result<std::optional<std::vector<LabelledRun>>> runs_of(const nlohmann::json& sp
   return Runs(std::move(runs));
 }
 
+Result<std::string> version_of(std::string_view body, std::string_view route) {
+  TEMPER_TRY(const nlohmann::json answer, object_of(body));
+  const nlohmann::json version = answer.value("weight_version", nlohmann::json());
+  if (!version.is_string())
+    return corrupt(fmt::format("no weight_version in the answer of {}", route));
+  return version.get<std::string>();
+}
+
 Result<GenerateReply::Ended> ended_of(const nlohmann::json& word) {
   using Ended = GenerateReply::Ended;
   if (word == "stop")

@@ -22,6 +22,9 @@ Result<float> logprob_of(const nlohmann::json& value);
 Result<std::optional<std::vector<LabelledRun>>> runs_of(const nlohmann::json& spans,
                                                         std::size_t tokens);
 
+/// The `weight_version` of an answer of `route`.
+Result<std::string> version_of(std::string_view body, std::string_view route);
+
 /// "stop", "length", "abort".
 Result<GenerateReply::Ended> ended_of(const nlohmann::json& word);
 
