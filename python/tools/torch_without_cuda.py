@@ -63,10 +63,20 @@ class Library:
                 self.wants.add((name, version))
 
 
+def machine_of(binary: Path) -> bytes:
+    """Word size, byte order and instruction set that the head of an ELF file names."""
+    with open(binary, "rb") as file:
+        head = file.read(20)
+    return head[4:6] + head[18:20]
+
+
 def system_libraries() -> dict[str, Path]:
-    """name -> file, of what the loader finds without help."""
+    """name -> file, of what the loader finds without help. A system may have some for another machine too (those
+    of 32 bits): their C++ names differ."""
     known = subprocess.run(["ldconfig", "-p"], capture_output=True, text=True, check=False).stdout
-    return {name: Path(path) for name, path in re.findall(r"^\s*(\S+) \(.*=> (\S+)$", known, re.MULTILINE)}
+    ours = machine_of(Path(sys.executable).resolve())
+    found = [(name, Path(path)) for name, path in re.findall(r"^\s*(\S+) \(.*=> (\S+)$", known, re.MULTILINE)]
+    return {name: path for name, path in found if path.exists() and machine_of(path) == ours}
 
 
 def symbols_of(missing: list[str], libraries: list[Library], others: list[Library]) -> dict[str, dict[str, set[str]]]:

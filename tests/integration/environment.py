@@ -3,7 +3,8 @@
     python3 tests/integration/environment.py FOLDER        makes it, or completes it; prints its interpreter
 
 A package that cannot be fetched is left out; packages.json in the folder says which are there and why the others
-are not, and a test that needs one of those is skipped with that reason. The package `temper` itself is not
+are not, and a test that needs one of those is skipped with that reason. One that was fetched and does not work is
+named as broken: that is a failure. The package `temper` itself is not
 installed: tests take it from python/src of their own tree, so that one environment serves many trees.
 """
 
@@ -43,6 +44,10 @@ def last_line(text: str) -> str:
     return lines[-1].strip() if lines else "no word"
 
 
+class Broken(RuntimeError):
+    """A package that could be fetched does not work."""
+
+
 class Environment:
     """A virtual environment at `folder`."""
 
@@ -54,6 +59,11 @@ class Environment:
     def packages(self) -> dict[str, str]:
         """group -> "" where it is there, else the reason why it is not."""
         groups: dict[str, str] = json.loads(self.report.read_text())["groups"]
+        return groups
+
+    def broken(self) -> list[str]:
+        """Groups that could be fetched and do not work."""
+        groups: list[str] = json.loads(self.report.read_text())["broken"]
         return groups
 
     def make(self) -> None:
@@ -69,7 +79,8 @@ class Environment:
         recipe = hashlib.sha256((ROOT / "python/tools/torch_without_cuda.py").read_bytes()).hexdigest()
         before = json.loads(self.report.read_text()) if self.report.exists() else {}
         old = before.get("requirements", {}) if before.get("recipe") == recipe else {}
-        groups = {}
+        groups: dict[str, str] = {}
+        broken: list[str] = []
         for group, wanted in GROUPS.items():
             there = old.get(group) == wanted and before["groups"][group] == ""
             try:
@@ -80,14 +91,18 @@ class Environment:
                 if group == "base":
                     raise
                 groups[group] = str(error)
-            self.report.write_text(json.dumps({"recipe": recipe, "requirements": GROUPS,
+                broken += [group] if isinstance(error, Broken) else []
+            self.report.write_text(json.dumps({"recipe": recipe, "requirements": GROUPS, "broken": broken,
                                                "groups": {name: "not tried" for name in GROUPS} | groups}, indent=1))
 
     def _torch(self, wanted: list[str]) -> None:
         self._pip(TORCH_NEEDS)
         self._pip(["--no-deps", *wanted])
-        self._run([str(self.python), str(ROOT / "python/tools/torch_without_cuda.py")])
-        self._run([str(self.python), "-c", "import torch; torch.ones(2).sum().item()"])
+        try:
+            self._run([str(self.python), str(ROOT / "python/tools/torch_without_cuda.py")])
+            self._run([str(self.python), "-c", "import torch; torch.ones(2).sum().item()"])
+        except RuntimeError as error:
+            raise Broken(str(error)) from error
 
     def _pip(self, wanted: list[str]) -> None:
         self._run([str(self.python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *wanted])
@@ -98,7 +113,8 @@ class Environment:
         except (OSError, subprocess.TimeoutExpired) as error:
             raise RuntimeError(f"{' '.join(command[-3:])}: {error}") from error
         if done.returncode != 0:
-            raise RuntimeError(f"{' '.join(command[-3:])}: {last_line(done.stderr or done.stdout)}")
+            raise RuntimeError(f"{' '.join(command[-3:])}: status {done.returncode}: "
+                               f"{last_line(done.stderr or done.stdout)}")
 
 
 def integration_environment() -> Environment:

@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
-from environment import Environment, last_line
+from environment import ROOT, Environment, last_line
 from run import Counts, counts_of
+
+sys.path.insert(0, str(ROOT / "python/tools"))
 
 torch_needed = pytest.mark.needs("torch")
 
@@ -49,6 +52,29 @@ def test_a_package_that_cannot_be_had_is_named_and_the_others_are_there(tmp_path
     assert "no package no-such-package-of-temper" in packages["absent"]
     made.make()
     assert json.loads(made.report.read_text())["groups"] == packages
+
+
+def test_a_package_that_was_fetched_and_does_not_work_is_broken_and_not_absent(tmp_path, monkeypatch):
+    import environment
+
+    monkeypatch.setattr(environment, "GROUPS", {"base": [], "torch": ["torch"]})
+    monkeypatch.setattr(Environment, "_pip", lambda self, wanted: None)
+    made = Environment(tmp_path / "environment")
+    made.make()
+    assert made.broken() == ["torch"]
+    assert "torch_without_cuda" in made.packages()["torch"]
+
+
+def test_libraries_of_another_machine_are_not_taken_for_ours(tmp_path, monkeypatch):
+    import torch_without_cuda
+
+    ours, other = tmp_path / "ours.so", tmp_path / "other.so"
+    head = Path(sys.executable).resolve().read_bytes()[:20]
+    ours.write_bytes(head)
+    other.write_bytes(head[:4] + b"\x01" + head[5:])
+    cache = f"2 libs\n\tlibx.so (libc6,x86-64) => {ours}\n\tlibx.so (libc6) => {other}\n"
+    monkeypatch.setattr(subprocess, "run", lambda *words, **named: subprocess.CompletedProcess([], 0, cache))
+    assert torch_without_cuda.system_libraries() == {"libx.so": ours}
 
 
 def test_a_file_that_ends_without_a_report_is_one_failure(tmp_path):

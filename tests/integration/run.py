@@ -3,7 +3,8 @@
     ./x test integration [NAME...] [--budget SECONDS] [-- ARGUMENTS of pytest...]
 
 Runs tests/integration/*_test.py, or those whose name holds a NAME, each file in a process of its own. What cannot
-be fetched here is skipped with its reason; anything else that does not work has failed, also a file that is not
+be fetched here is skipped with its reason; anything else that does not work has failed, also a package that was
+fetched and cannot be loaded, and a file that is not
 done when the time of all of them together (2,700 s unless told) is over. The last line has the counts.
 
 Variables: TEMPER, the program; TEMPER_INTEGRATION_ENV, an environment to use in the place of build/integration.
@@ -102,8 +103,8 @@ def main() -> int:
         return 0
     for group, reason in environment.packages().items():
         if reason:
-            print(f"without {group}: {reason}")
-    total, end = Counts(), time.monotonic() + asked.budget
+            print(f"{'BROKEN' if group in environment.broken() else 'without'} {group}: {reason}")
+    total, end = Counts(failed=len(environment.broken())), time.monotonic() + asked.budget
     for file in files:
         begin = time.monotonic()
         print(f"-- {file.name}", flush=True)
