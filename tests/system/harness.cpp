@@ -73,27 +73,6 @@ std::string option_of(const std::vector<std::string>& command, std::string_view 
   return "";
 }
 
-/// Wakes when something changes in a folder, or after a moment.
-class Watch {
- public:
-  explicit Watch(const fs::path& folder) : fd_(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK)) {
-    ::inotify_add_watch(fd_, folder.c_str(), IN_CREATE | IN_MODIFY | IN_MOVED_TO | IN_DELETE);
-  }
-  Watch(const Watch&) = delete;
-  Watch& operator=(const Watch&) = delete;
-  ~Watch() { ::close(fd_); }
-  void wait() {
-    pollfd p{fd_, POLLIN, 0};
-    ::poll(&p, 1, kPollMs);
-    std::array<char, 4096> events;
-    while (::read(fd_, events.data(), events.size()) > 0) {
-    }
-  }
-
- private:
-  int fd_;
-};
-
 [[noreturn]] void become_temper(const fs::path& output,
                                 const std::vector<char*>& argv,
                                 const Temper::Options& options,
@@ -178,7 +157,31 @@ bool is_alive(pid_t pid) {
   return !state.empty() && state.front() != 'Z' && state.front() != 'X';
 }
 
-SystemTest::SystemTest() {
+/// Tells when files of folders change. One for a whole test: the kernel may take a second to close
+/// it, in which the run that is watched goes on.
+class Watch {
+ public:
+  Watch() : fd_(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK)) {}
+  Watch(const Watch&) = delete;
+  Watch& operator=(const Watch&) = delete;
+  ~Watch() { ::close(fd_); }
+  /// Does nothing where there is no such folder, or it is watched already.
+  void add(const fs::path& folder) {
+    ::inotify_add_watch(fd_, folder.c_str(), IN_CREATE | IN_MODIFY | IN_MOVED_TO | IN_DELETE);
+  }
+  void wait() {
+    pollfd p{fd_, POLLIN, 0};
+    ::poll(&p, 1, kPollMs);
+    std::array<char, 4096> events;
+    while (::read(fd_, events.data(), events.size()) > 0) {
+    }
+  }
+
+ private:
+  int fd_;
+};
+
+SystemTest::SystemTest() : watch_(std::make_unique<Watch>()) {
   EXPECT_TRUE(write_file_atomically(config(), kConfig));
 }
 
@@ -227,24 +230,16 @@ SystemTest::Records SystemTest::records() const {
 
 void SystemTest::await(const std::function<bool(const Records&)>& done) {
   const RealClock clock;
-  std::optional<Watch> watch;
   while (clock.now() < Time(kPatience)) {
     // Watched before it is read: what is written in between is seen by one of the two.
-    std::optional<Watch> above;
-    if (!watch && !fs::exists(run_dir()))
-      above.emplace(folder());
-    if (!watch && fs::exists(run_dir()))
-      watch.emplace(run_dir());
+    watch_->add(fs::exists(run_dir()) ? run_dir() : folder());
     const bool ended = current().has_ended();
     if (done(records()))
       return;
     if (ended) {
       FAIL() << "the run ended before: " << current().wait().output;
     }
-    if (watch)
-      watch->wait();
-    else if (above)
-      above->wait();
+    watch_->wait();
   }
   FAIL() << "waited in vain";
 }

@@ -66,6 +66,8 @@ class Temper {
 /// Whether the process is there and no zombie.
 bool is_alive(pid_t pid);
 
+class Watch;
+
 /// Each test has a folder of its own, and a run in it.
 class SystemTest : public testing::Test {
  protected:
@@ -111,6 +113,7 @@ class SystemTest : public testing::Test {
   std::string program_ = kTemper;
   TemporaryFolder folder_ = TemporaryFolder::create("tempersystem-").value();
   std::vector<std::unique_ptr<Temper>> runs_;
+  std::unique_ptr<Watch> watch_;
 };
 
 /// Several runs of one configuration, each in a folder of its name.

@@ -13,7 +13,7 @@ namespace {
 namespace fs = std::filesystem;
 namespace event = orchestrator::event;
 
-constexpr const char* kSlow = "synthetic.step_time=60ms";
+constexpr const char* kSlow = "synthetic.step_time=20ms";
 
 class StoredRun : public SystemTest {
  protected:
@@ -89,7 +89,7 @@ TEST_F(StoredRun, ADamagedNewestCheckpointIsPassedOver) {
 }
 
 TEST_F(StoredRun, ATrainerFileThatGoesBadDuringTheRunCostsOneCheckpointAndNotTheRun) {
-  run({"synthetic.step_time=60ms", "checkpoint.every=8"});
+  run({"synthetic.step_time=20ms", "checkpoint.every=8"});
   await([&](const Records&) { return fs::exists(checkpoint(16)); });
   flip(checkpoint(16) / "synthetic.json", 3);
   ASSERT_EQ(::kill(workers()["trainer"], SIGKILL), 0);
