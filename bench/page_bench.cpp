@@ -26,6 +26,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cstdio>
 #include <cstdlib>
 #include <string>
 #include <thread>
@@ -184,6 +185,7 @@ int main(int argc, char** argv) {
                of[1].cpu_s,
                of[1].taken >> 10,
                of[1].scrapes);
+    std::fflush(stdout);
     speed.push_back(of[1].trained_per_s / of[0].trained_per_s);
     cpu.push_back(of[1].cpu_s / of[0].cpu_s);
   }
