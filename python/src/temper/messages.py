@@ -33,6 +33,10 @@ Fields = dict[int, Any]
 PROTOCOL = 2
 
 
+#: Of trainer.json in a trainer's checkpoint.
+CHECKPOINT_FORMAT = 2
+
+
 class AlgorithmName(enum.IntEnum):
     GRPO = 0
     PPO = 1
