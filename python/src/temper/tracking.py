@@ -13,7 +13,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -65,7 +65,6 @@ class Position:
     path: Path
     offset: int = 0
     run_id: str = ""
-    extra: dict[str, Any] = field(default_factory=dict)
 
     @staticmethod
     def load(run: Path, tracker: str) -> Position:
