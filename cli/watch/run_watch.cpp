@@ -118,6 +118,7 @@ void RunWatch::raise(const std::vector<orchestrator::Alarm>& alarms) {
     if (raised_.size() == kMostAlarms)
       raised_.erase(raised_.begin());
     raised_.push_back(alarm);
+    ++times_raised_[alarm.kind];
     if (!config_.alarms.on_alarm.empty()) {
       std::vector<std::string> words = config_.alarms.on_alarm;
       words.insert(words.end(), {kind, alarm.text});
@@ -165,6 +166,7 @@ void RunWatch::write(const orchestrator::Scheduler* scheduler, Time now) {
   live.updated = unix_time();
   live.over = scheduler == nullptr;
   live.alarms = raised_;
+  live.alarms_raised = times_raised_;
   live.health = health_;
   live_works_ = worked(replace(run_dir_ / kLiveFile, to_json(live) + "\n"), kLiveFile);
 }

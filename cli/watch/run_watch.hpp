@@ -63,6 +63,7 @@ class RunWatch {
   std::optional<orchestrator::TensorboardFile> tensorboard_;
   orchestrator::Alarms alarms_;
   std::vector<orchestrator::Alarm> raised_;  ///< The latest ones.
+  std::map<orchestrator::AlarmKind, std::uint64_t> times_raised_;
   LiveHealth health_;
 };
 

@@ -42,6 +42,7 @@ class SiteTest : public ::testing::Test {
     live.actors = {{"rollout-0", RoleKind::Rollout, CardState::Decode, "", 3, 4, 0}};
     live.cards = {{{0, 2}, {0}, {{CardState::Decode, 1.0}}, {{CardState::Decode, 0.5}}}};
     live.alarms = {{orchestrator::AlarmKind::SlowEngine, Time(), 2, "slow"}};
+    live.alarms_raised = {{orchestrator::AlarmKind::SlowEngine, 300}};  // the list is cut, this not
     write("live.json", to_json(live));
     write("metrics.jsonl",
           R"({"step":1,"time":1,"reward":0.25})"
@@ -123,7 +124,7 @@ TEST_F(SiteTest, PrometheusGetsTheNewestLineAndTheActors) {
       << text;
   EXPECT_NE(text.find("temper_actor_load{run=\"first\",actor=\"rollout-0\"} 3\n"),
             std::string::npos);
-  EXPECT_NE(text.find("temper_alarms_total{run=\"first\",kind=\"slow_engine\"} 1\n"),
+  EXPECT_NE(text.find("temper_alarms_total{run=\"first\",kind=\"slow_engine\"} 300\n"),
             std::string::npos);
   EXPECT_NE(text.find("temper_up{run=\"first\"} 1\n"), std::string::npos);
 }
