@@ -15,6 +15,7 @@ struct RunOptions {
   bool resume = false;
   bool plain = false;
   bool json = false;
+  std::string faults;                    ///< Plan of failures to play; empty: as configured.
   std::optional<std::string> dashboard;  ///< Serve its page; where, unless empty.
   orchestrator::DriverKind driver = orchestrator::DriverKind::Auto;
 };

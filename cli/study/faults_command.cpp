@@ -1,13 +1,16 @@
 #include "cli/study/faults_command.hpp"
 
+#include "core/files.hpp"
 #include "core/json.hpp"
 #include "core/parallel.hpp"
 #include "core/text/numbers.hpp"
 #include "orchestrator/pipeline/load.hpp"
 #include "study/faults/faults.hpp"
+#include "study/faults/played.hpp"
 
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <iostream>
 #include <memory>
 
@@ -48,11 +51,34 @@ Result<study::FaultsReport> answer(const FaultsCommand& command, std::ostream& e
 
 }  // namespace
 
+namespace {
+
+/// Of a run whose processes failed by plan.
+int show_played(const FaultsCommand& command, std::ostream& out, std::ostream& err) {
+  const auto played = study::compare_played(command.config);
+  if (!played) {
+    err << "temper faults: " << played.error().context << "\n";
+    return 1;
+  }
+  out << (command.json ? to_json(*played, JsonStyle::Pretty) + "\n" : study::played_text(*played));
+  return 0;
+}
+
+}  // namespace
+
 int run_faults(const FaultsCommand& command, std::ostream& out, std::ostream& err) {
+  if (std::filesystem::is_directory(command.config))
+    return show_played(command, out, err);
   const auto report = answer(command, err);
   if (!report) {
     err << "temper faults: " << report.error().context << "\n";
     return 1;
+  }
+  if (!command.plot.empty()) {
+    if (Status status = write_file_atomically(command.plot, study::faults_svg(*report)); !status) {
+      err << "temper faults: " << status.error().context << "\n";
+      return 1;
+    }
   }
   out << (command.json ? to_json(*report, JsonStyle::Pretty) + "\n" : study::faults_text(*report));
   return 0;
@@ -67,6 +93,7 @@ Handler faults_command(Flags& flags) {
   flags.number("--seeds", options->seeds, "Runs of each combination");
   flags.number("--weight", options->weight, "Above 1: thinned runs, one response for so many");
   flags.number("--threads", options->threads, "Default: one per core");
+  flags.text("--plot", options->plot, "Goodput over the interval, as SVG");
   flags.json(options->json);
   return [options] { return run_faults(*options, std::cout, std::cerr); };
 }

@@ -108,6 +108,8 @@ void LiveDriver::execute(const command::Rollback& c) {
   for (std::uint32_t i = 0; i < scheduler_config_.actors.size(); ++i) {
     forget(ActorId(i));
     relaunch_[i] = false;
+    if (faults_)
+      faults_->drop(ActorId(i));
     supervisor_->kill(scheduler_config_.actors[i].name);
   }
   if (Status status = return_to_checkpoint(); !status) {
@@ -158,6 +160,7 @@ void LiveDriver::forget(ActorId actor) {
   if (const actors::PeerId* peer = connections_.peer_of(actor))
     router_->forget(*peer);
   connections_.forget(actor);
+  held_.erase(actor);
 }
 
 /// The run cannot go on for a reason outside the scheduler (a full disk, a second Ctrl-C).

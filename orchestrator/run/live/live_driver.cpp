@@ -83,6 +83,7 @@ Status LiveDriver::open() {
       actors::make_prompt_source(options_.pipeline.config.task, options_.pipeline.config.seed));
   TEMPER_TRY(tokenizer_, tokenizer_of(options_.pipeline.config, options_.base));
   TEMPER_TRY_STATUS(bind_socket());
+  TEMPER_TRY_STATUS(plan_faults(loop_->io));
   if (options_.resume)
     return open_resumed();
   // Last: with a log the folder holds a run.
@@ -136,6 +137,8 @@ RunOutcome LiveDriver::run() {
       on_signal(number);
   });
   on_tick();
+  if (faults_)
+    faults_->begin();
   if (options_.resume) {
     post(event::Resumed{checkpoint_sequence_, 0});
   } else {
@@ -208,8 +211,10 @@ void LiveDriver::on_tick() {
   if (!outcome_) {
     const TransportSection& t = options_.pipeline.config.transport;
     const Time now = clock_->now();
-    for (const auto& [peer, actor] : connections_.peers())
-      connections_.heard(actor, now - router_->silence_of(peer));
+    for (const auto& [peer, actor] : connections_.peers()) {
+      if (!is_cut(actor))
+        connections_.heard(actor, now - router_->silence_of(peer));
+    }
     for (const ActorId actor : connections_.silent_since(clock_->now() - t.heartbeat_timeout)) {
       lose(actor, fmt::format("silent for {}", to_text(t.heartbeat_timeout)));
     }
@@ -247,6 +252,10 @@ void LiveDriver::on_message(const actors::PeerId& peer, const actors::IncomingMe
   const auto actor = connections_.actor_of(peer);
   if (!actor)
     return router_->drop(peer, "not registered");
+  if (is_cut(*actor)) {
+    held_[*actor].from.emplace_back(peer, message);
+    return;
+  }
   if (Status status = on_actor_message(*actor, message); !status)
     on_lie(*actor, message, status.error().context);
   process_events();
@@ -289,6 +298,10 @@ void LiveDriver::on_hello(const actors::PeerId& peer, const actors::IncomingMess
 
 void LiveDriver::send_message(ActorId actor, actors::OutgoingMessage message) {
   const actors::PeerId* peer = connections_.peer_of(actor);
+  if (peer != nullptr && is_cut(actor)) {
+    held_[actor].to.push_back(std::move(message));
+    return;
+  }
   if (peer != nullptr)  // else its loss is on its way as an event
     router_->send(*peer, std::move(message));
 }
@@ -317,11 +330,15 @@ void LiveDriver::execute(const command::Discard& c) {
                 {"in", to_text(std::max(Duration(0), c.until - clock_->now()))}});
   forget(c.actor);
   relaunch_[c.actor.value()] = false;
+  if (faults_)
+    faults_->drop(c.actor);
   supervisor_->kill(name);
 }
 
 void LiveDriver::start_process(ActorId actor) {
   relaunch_[actor.value()] = false;
+  if (faults_ && faults_->puts_off(actor))
+    return;
   const std::string& name = scheduler_config_.actors[actor.value()].name;
   const auto credentials = handout_.give(name, *router_);
   if (!credentials)
@@ -375,6 +392,8 @@ void LiveDriver::on_lie(ActorId actor,
 
 void LiveDriver::shut_down() {
   loop_->deadline.cancel();
+  if (faults_)
+    faults_->end();
   for (std::uint32_t i = 0; i < scheduler_config_.actors.size(); ++i) {
     if (connections_.peer_of(ActorId(i)) != nullptr) {
       send(ActorId(i), actors::Stop{});

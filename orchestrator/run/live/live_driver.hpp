@@ -13,6 +13,7 @@
 #include "orchestrator/pipeline/resolve.hpp"
 #include "orchestrator/record/event_log.hpp"
 #include "orchestrator/run/live/checks.hpp"
+#include "orchestrator/run/live/fault_player.hpp"
 #include "orchestrator/run/processes/connections.hpp"
 #include "orchestrator/run/processes/launch.hpp"
 #include "orchestrator/run/processes/supervisor.hpp"
@@ -25,6 +26,7 @@
 
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 
@@ -83,6 +85,11 @@ class LiveDriver {
   }
   void send_message(ActorId actor, actors::OutgoingMessage message);
 
+  // live_faults.cpp
+  Status plan_faults(boost::asio::io_context& loop);
+  bool is_cut(ActorId actor) const { return faults_ != nullptr && faults_->is_cut(actor); }
+  void mend_link(ActorId actor);
+
   // Processes.
   void start_process(ActorId actor);
   void on_exit(const ChildExit& exit);
@@ -129,6 +136,14 @@ class LiveDriver {
   std::unique_ptr<Loop> loop_;
   std::unique_ptr<actors::AsioRouter> router_;
   std::unique_ptr<Supervisor> supervisor_;
+  std::unique_ptr<FaultPlayer> faults_;  ///< Null: nothing is planned.
+
+  /// What an actor whose link is cut said, and what was said to it.
+  struct Held {
+    std::deque<std::pair<actors::PeerId, actors::IncomingMessage>> from;
+    std::deque<actors::OutgoingMessage> to;
+  };
+  std::map<ActorId, Held> held_;
 
   Scheduler scheduler_;
   Connections connections_;
