@@ -6,6 +6,7 @@
 #include "actors/protocol/sample.hpp"
 #include "core/result.hpp"
 
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -59,7 +60,9 @@ void describe(V& v, SamplingConfig& c) {
 struct GenerationRequest {
   ResponseId id;
   std::vector<std::int32_t> prompt;
-  std::vector<std::int32_t> prefix;
+  std::vector<std::int32_t> prefix{};
+  std::optional<Tokens> most{};       ///< To add at most; none: what max_new_tokens leaves.
+  std::vector<std::int32_t> stops{};  ///< Tokens that end it beside the model's own.
 };
 
 /// Tokens sampled by this engine for one response (without the request's prefix).
@@ -69,6 +72,8 @@ struct Generation {
   std::vector<float> logprobs;       ///< As sampled, one per token.
   std::vector<actors::Segment> segments;
   actors::FinishReason finish = actors::FinishReason::End;
+  std::vector<std::uint8_t> mask{};  ///< As in actors::Generated.
+  std::vector<float> rewards{};      ///< As in actors::Generated.
 };
 
 /// What one step did, for the card's time line.

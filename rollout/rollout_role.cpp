@@ -66,8 +66,8 @@ void RolloutRole::send(std::vector<Generation> generations, actors::Outbox& out)
                              std::move(g.logprobs),
                              std::move(g.segments),
                              g.finish,
-                             {},
-                             {}});
+                             std::move(g.mask),
+                             std::move(g.rewards)});
     leases_.erase(lease);
   }
   if (!message.items.empty())

@@ -30,6 +30,7 @@ struct GenerateCall {
   std::span<const std::int32_t> tokens;  ///< Prompt, and what there is of the response.
   std::int64_t most = 1;                 ///< Tokens to add at most.
   std::string salt;                      ///< Of the prefix cache: one per version.
+  std::vector<std::int32_t> stops{};     ///< Tokens that end it beside those of every response.
 };
 
 /// Tokens in a row that the server says are of one version.
@@ -63,6 +64,12 @@ struct ServerSampling {
   std::int32_t vocabulary = 0;
   std::string model;  ///< As the server names it.
 
+  /// Those that end a response, and these.
+  std::vector<std::int32_t> ends_with(const std::vector<std::int32_t>& stops) const {
+    std::vector<std::int32_t> all = end_tokens;
+    all.insert(all.end(), stops.begin(), stops.end());
+    return all;
+  }
   bool ends(std::int32_t token) const {
     return std::ranges::find(end_tokens, token) != end_tokens.end();
   }

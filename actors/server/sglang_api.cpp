@@ -8,6 +8,7 @@ namespace temper::actors {
 namespace {
 
 using internal::list_of;
+using internal::member;
 using internal::object_of;
 
 class SglangApi final : public ServerApi {
@@ -39,19 +40,17 @@ class SglangApi final : public ServerApi {
                         call.most,
                         sampling_.temperature,
                         sampling_.top_p,
-                        list_of(sampling_.end_tokens))};
+                        list_of(sampling_.ends_with(call.stops)))};
   }
 
   Result<GenerateReply> read_generated(std::string_view body) const override {
     TEMPER_TRY(const nlohmann::json answer, object_of(body));
-    TEMPER_TRY(const nlohmann::json meta, meta_of(answer));
+    const nlohmann::json& meta = member(answer, "meta_info");
+    if (!meta.is_object())
+      return corrupt("no meta_info in the answer");
     GenerateReply reply;
-    const nlohmann::json finish = meta.value("finish_reason", nlohmann::json());
-    TEMPER_TRY(reply.ended,
-               internal::ended_of(finish.is_object() ? finish.value("type", nlohmann::json())
-                                                     : nlohmann::json()));
-    TEMPER_TRY_STATUS(
-        read_pairs(meta.value("output_token_logprobs", nlohmann::json::array()), reply));
+    TEMPER_TRY(reply.ended, internal::ended_of(member(member(meta, "finish_reason"), "type")));
+    TEMPER_TRY_STATUS(read_pairs(member(meta, "output_token_logprobs"), reply));
     if (meta.contains("weight_versions")) {
       TEMPER_TRY(reply.runs, internal::runs_of(meta["weight_versions"], reply.tokens.size()));
     } else if (meta.contains("weight_version") && meta["weight_version"].is_string()) {
@@ -73,8 +72,7 @@ class SglangApi final : public ServerApi {
   Result<std::vector<float>> read_scores(std::string_view body,
                                          std::span<const std::int32_t> tokens) const override {
     TEMPER_TRY(const nlohmann::json answer, object_of(body));
-    TEMPER_TRY(const nlohmann::json meta, meta_of(answer));
-    const nlohmann::json all = meta.value("input_token_logprobs", nlohmann::json());
+    const nlohmann::json& all = member(member(answer, "meta_info"), "input_token_logprobs");
     if (!all.is_array() || all.size() != tokens.size())
       return corrupt("input_token_logprobs has not one entry per token");
     std::vector<float> scores;
@@ -124,13 +122,6 @@ class SglangApi final : public ServerApi {
   }
 
  private:
-  static Result<nlohmann::json> meta_of(const nlohmann::json& answer) {
-    nlohmann::json meta = answer.value("meta_info", nlohmann::json());
-    if (!meta.is_object())
-      return corrupt("no meta_info in the answer");
-    return meta;
-  }
-
   /// [[log-prob, token, text], ...]
   Status read_pairs(const nlohmann::json& pairs, GenerateReply& reply) const {
     for (const auto& pair : pairs) {

@@ -8,6 +8,7 @@ namespace temper::actors {
 namespace {
 
 using internal::list_of;
+using internal::member;
 using internal::object_of;
 
 /// What the server puts before the id that we give a request.
@@ -53,7 +54,7 @@ class VllmApi final : public ServerApi {
                         call.most,
                         sampling_.temperature,
                         sampling_.top_p,
-                        list_of(sampling_.end_tokens))};
+                        list_of(sampling_.ends_with(call.stops)))};
   }
 
   Result<GenerateReply> read_generated(std::string_view body) const override {
@@ -65,24 +66,19 @@ class VllmApi final : public ServerApi {
     if (!choice.is_object())
       return corrupt("a choice that is no object");
     GenerateReply reply;
-    TEMPER_TRY(reply.ended, internal::ended_of(choice.value("finish_reason", nlohmann::json())));
-    for (const auto& token : choice.value("token_ids", nlohmann::json::array())) {
+    TEMPER_TRY(reply.ended, internal::ended_of(member(choice, "finish_reason")));
+    for (const auto& token : member(choice, "token_ids")) {
       TEMPER_TRY(const std::int32_t id, internal::token_of(token, sampling_.vocabulary));
       reply.tokens.push_back(id);
     }
-    const nlohmann::json logprobs = choice.value("logprobs", nlohmann::json());
-    if (logprobs.is_object()) {
-      for (const auto& entry : logprobs.value("content", nlohmann::json::array())) {
-        if (!entry.is_object())
-          return corrupt("a log-prob that is no object");
-        TEMPER_TRY(const float value,
-                   internal::logprob_of(entry.value("logprob", nlohmann::json())));
-        reply.logprobs.push_back(value);
-      }
+    for (const auto& entry : member(member(choice, "logprobs"), "content")) {
+      if (!entry.is_object())
+        return corrupt("a log-prob that is no object");
+      TEMPER_TRY(const float value, internal::logprob_of(member(entry, "logprob")));
+      reply.logprobs.push_back(value);
     }
-    TEMPER_TRY(
-        reply.runs,
-        internal::runs_of(choice.value("weight_versions", nlohmann::json()), reply.tokens.size()));
+    TEMPER_TRY(reply.runs,
+               internal::runs_of(member(choice, "weight_versions"), reply.tokens.size()));
     return reply;
   }
 
@@ -99,7 +95,7 @@ class VllmApi final : public ServerApi {
   Result<std::vector<float>> read_scores(std::string_view body,
                                          std::span<const std::int32_t> tokens) const override {
     TEMPER_TRY(const nlohmann::json answer, object_of(body));
-    const nlohmann::json all = answer.value("prompt_logprobs", nlohmann::json());
+    const nlohmann::json& all = member(answer, "prompt_logprobs");
     if (!all.is_array() || all.size() != tokens.size())
       return corrupt("prompt_logprobs has not one entry per token");
     std::vector<float> scores;
@@ -107,8 +103,7 @@ class VllmApi final : public ServerApi {
       const std::string key = std::to_string(tokens[i]);
       if (!all[i].is_object() || !all[i].contains(key) || !all[i][key].is_object())
         return corrupt(fmt::format("prompt_logprobs[{}] has no entry for token {}", i, key));
-      TEMPER_TRY(const float value,
-                 internal::logprob_of(all[i][key].value("logprob", nlohmann::json())));
+      TEMPER_TRY(const float value, internal::logprob_of(member(all[i][key], "logprob")));
       scores.push_back(value);
     }
     return scores;

@@ -7,6 +7,7 @@
 #include "actors/transport/transport_config.hpp"
 #include "core/describe.hpp"
 #include "orchestrator/scheduler/queue/config.hpp"
+#include "rollout/agent_config.hpp"
 #include "rollout/engine.hpp"
 
 namespace temper {
@@ -48,6 +49,7 @@ struct RolloutConfig {
   std::int32_t concurrency = 128;
   rollout::OnNewWeights on_new_weights = rollout::OnNewWeights::KeepKv;
   actors::EngineConfig engine;
+  rollout::AgentConfig agent;
 };
 
 struct TrainerConfig {
@@ -202,6 +204,7 @@ void describe(V& v, RolloutConfig& c) {
           {.doc = "What running responses go on with: the keys and values they have, or ones "
                   "computed again, so that every token is of one version's policy."});
   v.field(21, "engine", c.engine, {.doc = "Who generates."});
+  v.field(22, "agent", c.agent, {.doc = "Who plays responses of several turns (docs/agents.md)."});
 }
 
 template <class V>

@@ -175,7 +175,28 @@ void check_engine(const PipelineConfig& c,
       "needed by `kind: command`");
 }
 
+/// Who plays responses of several turns.
+void check_agent(const PipelineConfig& c, Rules& rules) {
+  const std::vector<std::string>& command = c.rollout.agent.command;
+  if (command.empty())
+    return;
+  using Kind = actors::EngineKind;
+  const Kind kind = c.rollout.engine.kind;
+  rules.require(!command.front().empty(), {"rollout.agent.command"}, "must name a program");
+  rules.require(c.hardware == HardwareKind::Local,
+                {"rollout.agent.command", "hardware"},
+                "an agent works on `hardware: local`; simulated engines sample no tokens");
+  rules.require(actors::is_server(kind) ||
+                    (kind == Kind::Native && c.policy == actors::PolicyKind::Torch),
+                {"rollout.agent.command", "rollout.engine.kind", "policy"},
+                fmt::format("an agent needs an engine that samples what it is asked: `native` with "
+                            "`policy: torch`, or a server; found `{}`, `{}`",
+                            name_of(kind),
+                            name_of(c.policy)));
+}
+
 void check_engines(const PipelineConfig& c, Rules& rules) {
+  check_agent(c, rules);
   check_engine(c, "rollout", c.rollout.engine, c.rollout.replicas, rules);
   check_engine(c, "trainer", c.trainer.engine, 1, rules);
   check_engine(c, "reference", c.reference.engine, c.reference.replicas, rules);

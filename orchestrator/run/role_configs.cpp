@@ -77,7 +77,8 @@ actors::RoleConfig role_config(const PipelineConfig& config,
                                                            config.synthetic.tokens,
                                                            config.synthetic.step_time,
                                                            config.rollout.on_new_weights,
-                                                           config.stragglers.deadline_first});
+                                                           config.stragglers.deadline_first,
+                                                           config.rollout.agent});
       break;
     case actors::RoleKind::Trainer:
       role.resume_from = start.checkpoint.string();

@@ -105,7 +105,10 @@ class TorchEngine final : public Engine {
 std::size_t TorchEngine::limit_of(const GenerationRequest& request) const {
   const auto room = static_cast<std::size_t>(options_.model.context.count());
   const auto wanted = static_cast<std::size_t>(options_.sampling.max_new_tokens.count());
-  return std::min(wanted, room - std::min(room, request.prompt.size()));
+  const std::size_t whole = std::min(wanted, room - std::min(room, request.prompt.size()));
+  if (!request.most)
+    return whole;
+  return std::min(whole, request.prefix.size() + static_cast<std::size_t>(request.most->count()));
 }
 
 bool TorchEngine::acceptable(const GenerationRequest& request) const {
@@ -288,7 +291,10 @@ void TorchEngine::append(Running& running, const actors::SampledToken& sampled) 
 
 /// Also sets why.
 bool TorchEngine::is_done(Running& running) const {
-  if (std::ranges::find(options_.end_tokens, running.last_token) != options_.end_tokens.end()) {
+  const auto among = [&](const std::vector<std::int32_t>& ends) {
+    return std::ranges::find(ends, running.last_token) != ends.end();
+  };
+  if (among(options_.end_tokens) || among(running.request.stops)) {
     running.out.finish = FinishReason::End;
     return true;
   }

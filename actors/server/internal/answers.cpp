@@ -14,6 +14,14 @@ Result<nlohmann::json> object_of(std::string_view body) {
   return document;
 }
 
+const nlohmann::json& member(const nlohmann::json& object, const char* key) {
+  static const nlohmann::json none;
+  if (!object.is_object())
+    return none;
+  const auto found = object.find(key);
+  return found == object.end() ? none : *found;
+}
+
 std::string list_of(std::span<const std::int32_t> tokens) {
   return fmt::format("[{}]", fmt::join(tokens, ","));
 }
@@ -61,7 +69,7 @@ Result<std::optional<std::vector<LabelledRun>>> runs_of(const nlohmann::json& sp
 
 Result<std::string> version_of(std::string_view body, std::string_view route) {
   TEMPER_TRY(const nlohmann::json answer, object_of(body));
-  const nlohmann::json version = answer.value("weight_version", nlohmann::json());
+  const nlohmann::json& version = member(answer, "weight_version");
   if (!version.is_string())
     return corrupt(fmt::format("no weight_version in the answer of {}", route));
   return version.get<std::string>();

@@ -9,6 +9,9 @@ namespace temper::actors::internal {
 /// The object that `body` is; Corrupt where it is none (cut off, for one).
 Result<nlohmann::json> object_of(std::string_view body);
 
+/// What an object has under this key, or null; no copy, since an answer may have a thousand tokens.
+const nlohmann::json& member(const nlohmann::json& object, const char* key);
+
 /// [1, 2, 3]
 std::string list_of(std::span<const std::int32_t> tokens);
 

@@ -8,6 +8,7 @@
 #include "core/blob.hpp"
 #include "core/manifest.hpp"
 #include "orchestrator/worker/roles/engines.hpp"
+#include "rollout/gateway/with_agent.hpp"
 #include "rollout/rollout_role.hpp"
 #include "rollout/synthetic_engine.hpp"
 #include "trainer/synthetic_engine.hpp"
@@ -33,6 +34,7 @@ RoleResult make_rollout(const RoleConfig& role, const RealClock& clock) {
             settings.synthetic_tokens, settings.concurrency, settings.synthetic_step},
         clock);
   }
+  TEMPER_TRY(engine, rollout::with_agent(std::move(engine), role, settings, clock));
   return std::unique_ptr<Role>(
       std::make_unique<WithClock<rollout::RolloutRole>>(clock, std::move(engine)));
 }

@@ -41,6 +41,7 @@ class HttpEngine final : public ServerEngine {
   enum class State { Working, Doubted, Away };
 
   std::size_t limit_of(const GenerationRequest& request) const;
+  bool ends(const ServerResponse& response, std::int32_t token) const;
   void dispatch();
   void send(ServerResponse& response);
   void collect(Duration patience);
