@@ -1,5 +1,8 @@
 // temper: what a run needs. What asks before and after one is in temper-study (study/main.cpp).
 #include "cli/command/command_line.hpp"
+#include "cli/launch/keys_command.hpp"
+#include "cli/launch/launch_command.hpp"
+#include "cli/launch/worker_command.hpp"
 #include "cli/run/after_run.hpp"
 #include "cli/run/check_command.hpp"
 #include "cli/run/fsck_command.hpp"
@@ -24,6 +27,13 @@ constexpr Command kRunCommands[] = {
     {"run",
      "Launch a pipeline; Ctrl-C finishes the update under way, a second one stops",
      temper::cli::run_command},
+    {"worker",
+     "A worker of a run that goes on elsewhere: started by anyone, on any machine",
+     temper::cli::worker_command},
+    {"launch",
+     "Write what Slurm or Kubernetes needs to run a pipeline on many machines",
+     temper::cli::launch_command},
+    {"keys", "What workers attach to a run with: make, list, revoke", temper::cli::keys_command},
     {"check",
      "Validate a configuration; print it resolved, and the card map",
      temper::cli::check_command},

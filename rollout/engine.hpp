@@ -111,6 +111,9 @@ class Engine {
   /// Error: `version` is not what was staged, or is older than version().
   virtual Status commit(PolicyVersion version) = 0;
   virtual PolicyVersion version() const = 0;
+  /// A successor of the orchestrator goes on from a checkpoint: forgets all responses and what is
+  /// staged, keeps the rest; the next commit may be of an older version. False: it cannot.
+  virtual bool begin_anew() { return false; }
 
   /// The memory half of a role switch. Requires for both: load() == 0.
   virtual Status free_kv() = 0;

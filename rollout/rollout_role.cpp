@@ -41,6 +41,16 @@ Status RolloutRole::stop(actors::Outbox& out) {
   return {};
 }
 
+/// The engine stays as it is, with the weights that it has.
+bool RolloutRole::rejoin(const actors::Welcome&) {
+  if (staging_.valid())
+    static_cast<void>(staging_.get());
+  chunks_.reset();
+  leases_.clear();
+  activity_.forget();
+  return engine_->begin_anew();
+}
+
 void RolloutRole::generate(actors::Generate work) {
   for (auto& item : work.items) {
     leases_[item.response] = work.lease;

@@ -104,7 +104,11 @@ struct AsioRouter::Impl : std::enable_shared_from_this<Impl> {
       }
       if (!next)
         return;
-      events.on_message(next->peer, next->message);
+      if (events.on_hello && next->message.is<Hello>()) {
+        events.on_hello(next->peer, next->user, next->message);
+      } else {
+        events.on_message(next->peer, next->message);
+      }
     }
     post_delivery();
   }

@@ -21,6 +21,8 @@ class AsioRouter {
     std::function<void(const PeerId&, const IncomingMessage&)> on_message;
     /// The peer, which was admitted, is gone, does not read, or says what cannot be.
     std::function<void(const PeerId&, const std::string& why)> on_broken;
+    /// actor.hello, of a peer whose key was let in as `user`; unset: it goes to on_message.
+    std::function<void(const PeerId&, const std::string& user, const IncomingMessage&)> on_hello{};
   };
 
   /// Receives from now on. `io` outlives this; a callback may call anything here, and may destroy

@@ -49,6 +49,8 @@ class Line {
         continue;
       }
       heard_ = clock_->now();
+      if (part->is<Reject>())  // comes outside the sequence, to who is not admitted any more
+        return Message(*std::move(part));
       TEMPER_TRY(auto message, intake_.add(*part));
       if (part->is<Taken>()) {
         TEMPER_TRY(const Taken told, part->decode<Taken>());
@@ -72,6 +74,7 @@ class Line {
         lane_.front() == nullptr ? Wait::Readable : Wait::ReadableOrWritable, wake_fd, timeout);
   }
   void close(Duration linger) { socket_->close(linger); }
+  std::uint64_t refusals() { return socket_->refusals(); }
 
  private:
   DealerSocket* socket_;
@@ -90,28 +93,64 @@ Result<Welcome> accept_welcome(const IncomingMessage& message) {
   return message.decode<Welcome>();
 }
 
+/// Why there is no place now; none: the message says something else.
+std::optional<std::string> may_come_again(const IncomingMessage& message) {
+  if (!message.is<Reject>())
+    return std::nullopt;
+  const auto reject = message.decode<Reject>();
+  return reject && reject->again ? std::optional(reject->reason) : std::nullopt;
+}
+
+Error refused(const WorkerOptions& options) {
+  const Credentials& own = options.credentials;
+  return invalid_input(fmt::format(
+      "the orchestrator at {} does not let in the key {} ({}...): it was revoked, or is of another "
+      "run; `temper keys list RUN_DIR` shows those that it lets in",
+      options.endpoint,
+      own.name.empty() ? options.name : own.name,
+      own.own.open.substr(0, 10)));
+}
+
 Result<Welcome> register_worker(const WorkerOptions& options,
                                 Line& line,
                                 const Clock& clock,
                                 const Log& log) {
-  const Hello hello{.name = options.name,
-                    .secret = options.credentials.secret,
-                    .pid = ::getpid(),
-                    .host = host_name()};
+  Hello hello = options.hello;
+  hello.name = options.name;
+  hello.secret = options.credentials.secret;
+  hello.pid = ::getpid();
+  hello.host = host_name();
   TEMPER_TRY(const WakeUp never, WakeUp::create());
-  const Time deadline = clock.now() + options.registration_deadline;
-  Time next_hello = clock.now();
-  for (Time now = clock.now(); now < deadline; now = clock.now()) {
+  const Time begin = clock.now();
+  const Time deadline = begin + options.registration_deadline;
+  Time next_hello = begin;
+  std::string waits_for;
+  for (Time now = begin; now < deadline; now = clock.now()) {
     if (now >= next_hello) {
+      if (options.still_there && !options.still_there()) {
+        return Error{ErrorCode::NotFound,
+                     fmt::format("nobody listens at {} any more", options.endpoint)};
+      }
       line.queue(outgoing(hello));
       next_hello = now + options.hello_interval;
     }
     TEMPER_TRY_STATUS(line.flush());
     TEMPER_TRY_STATUS(line.wait(never.fd(), std::min(deadline, next_hello) - now));
+    if (line.refusals() > 0) {  // ZeroMQ does not try again
+      if (options.on_refused)
+        options.on_refused();
+      return refused(options);
+    }
     for (;;) {
       TEMPER_TRY(const auto message, line.receive());
       if (!message)
         break;
+      if (const auto reason = may_come_again(*message)) {
+        if (*reason != waits_for)
+          log.info("waiting for a place", {{"why", *reason}});
+        waits_for = *reason;
+        continue;
+      }
       if (message->is<Welcome>() || message->is<Reject>())
         return accept_welcome(*message);
       log.warning(
@@ -200,6 +239,11 @@ class IoLoop {
       TEMPER_TRY(auto message, line_.receive());
       if (!message)
         break;
+      if (message->is<Reject>()) {
+        TEMPER_TRY(const Reject reject, message->decode<Reject>());
+        return Error{reject.again ? ErrorCode::Unavailable : ErrorCode::InvalidInput,
+                     "let go by the orchestrator: " + reject.reason};
+      }
       deliver(*std::move(message));
     }
     return {};
@@ -214,6 +258,8 @@ class IoLoop {
   /// The orchestrator is gone: the role is told, and given up if it does not listen.
   void await_work_thread(Error reason) {
     log_.error("connection lost", {{"why", reason.context}});
+    if (options_.on_lost)
+      options_.on_lost(reason);
     inbox_.close(reason);
     const Time deadline = clock_.now() + options_.abandon_after;
     bool abandoned = false;

@@ -88,9 +88,10 @@ void Exchange::take(Received received, Moved& moved) {
     const auto hello = part->decode<Hello>();
     if (!hello)
       return drop(id, hello.error().context);
-    if (!user.empty() && hello->name != user)
+    const bool attaches = !user.empty() && user.front() == kAttachedUser;
+    if (!user.empty() && !attaches && hello->name != user)
       return drop(id, fmt::format("its key was handed out to {}, not to {}", user, hello->name));
-    moved.arrived.push_back({id, *std::move(part)});
+    moved.arrived.push_back({id, *std::move(part), user});
     return;
   }
   it->second.heard->store(clock_.now().time_since_epoch().count(), std::memory_order_relaxed);

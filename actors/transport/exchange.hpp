@@ -1,7 +1,9 @@
 // The orchestrator's end of all its connections: one socket, and for each peer that was admitted a
 // lane out and an intake. Sends heartbeats, and notes when a peer was last heard.
 //
-// A peer that is not admitted can do one thing: say actor.hello. One thread at a time.
+// A peer that is not admitted can do one thing: say actor.hello, by the name that its key was handed
+// out to. A key of kAttachedUser was handed out to no slot; what it may be, the orchestrator knows.
+// One thread at a time.
 #pragma once
 
 #include "actors/transport/lane.hpp"
@@ -18,6 +20,9 @@ namespace temper::actors {
 /// Nanoseconds on the exchange's clock; written by its thread, read by any.
 using LastHeard = std::shared_ptr<std::atomic<std::int64_t>>;
 
+/// Begins the name under which the key of an attached worker is let in.
+inline constexpr char kAttachedUser = '@';
+
 class Exchange {
  public:
   struct Options {
@@ -27,6 +32,7 @@ class Exchange {
   struct Arrived {
     PeerId peer;
     IncomingMessage message;
+    std::string user{};  ///< Of actor.hello: whom its key was handed out to.
   };
   /// Nothing goes to this peer, or comes from it, any more.
   struct Broken {

@@ -42,7 +42,7 @@ Status check_flags(const RunOptions& options, const orchestrator::PipelineConfig
 }
 
 /// Reads the configuration; of a run to resume, the one it was started with.
-Result<orchestrator::RunPlan> make_plan(const RunOptions& options) {
+Result<orchestrator::RunPlan> make_plan(RunOptions options) {
   fs::path file = options.config;
   std::vector<std::string> sets = options.sets;
   if (options.resume && fs::is_directory(file)) {
@@ -66,6 +66,7 @@ Result<orchestrator::RunPlan> make_plan(const RunOptions& options) {
   if (config.run_dir.empty())
     config.run_dir = fmt::format("runs/{}-{}", config.name, calendar_stamp());
   const fs::path run_dir = fs::absolute(config.run_dir);
+  options.resume |= options.go_on && fs::exists(run_dir / "events.log");
   if (options.resume && !fs::exists(run_dir / "events.log")) {
     return Error{ErrorCode::NotFound, fmt::format("{} holds no run to resume", run_dir.string())};
   }
@@ -88,8 +89,31 @@ ViewOptions view_options(const orchestrator::RunPlan& plan, bool plain) {
   return view;
 }
 
+/// Where workers of the run are started by others: how they are.
+void say_who_is_waited_for(const orchestrator::RunPlan& plan) {
+  std::string names;
+  std::size_t count = 0;
+  for (const orchestrator::ActorSpec& slot : plan.pipeline.slots) {
+    if (!slot.attached)
+      continue;
+    constexpr std::size_t kShown = 4;
+    if (++count <= kShown)
+      names += (names.empty() ? "" : ", ") + slot.name;
+  }
+  if (count == 0)
+    return;
+  complain(fmt::format("waiting for {} worker{} ({}{}): temper worker --connect {}/endpoint --key "
+                       "{}/keys/worker.key, or another key of `temper keys list`",
+                       count,
+                       count == 1 ? "" : "s",
+                       names,
+                       count > 4 ? ", ..." : "",
+                       plan.run_dir.string(),
+                       plan.run_dir.string()));
+}
+
 /// Runs the pipeline with everything that watches it. Returns how it ended.
-Result<orchestrator::command::Finish> start_run(const orchestrator::RunPlan& plan,
+Result<orchestrator::RunOutcome> start_run(const orchestrator::RunPlan& plan,
                                                 const RunOptions& options) {
   const orchestrator::PipelineConfig& config = plan.pipeline.config;
   const orchestrator::RunDir run_dir(plan.run_dir);
@@ -113,6 +137,7 @@ Result<orchestrator::command::Finish> start_run(const orchestrator::RunPlan& pla
       view.refresh(recorder->metrics(), scheduler, now);
     watch.refresh(scheduler, now);
   };
+  say_who_is_waited_for(plan);
   TEMPER_TRY(const auto driver, orchestrator::make_driver(plan, observer, log));
   show = !options.json;
   watch.begin();
@@ -126,7 +151,7 @@ Result<orchestrator::command::Finish> start_run(const orchestrator::RunPlan& pla
     if (outcome.finish.ok)
       return summary.error();
     complain(summary.error().context);  // what ended the run is said last
-    return outcome.finish;
+    return outcome;
   }
   if (options.json) {
     std::puts(to_json(*summary, JsonStyle::Pretty).c_str());
@@ -141,7 +166,7 @@ Result<orchestrator::command::Finish> start_run(const orchestrator::RunPlan& pla
         fmt::print("  {}\n", orchestrator::learning_text(*summary));
     }
   }
-  return outcome.finish;
+  return outcome;
 }
 
 /// A finished run has nothing to go on with: what it left is shown, and stays as it is.
@@ -182,13 +207,14 @@ int run_pipeline(const RunOptions& options) {
       *plan, options.json ? orchestrator::PretrainLine::Quiet : orchestrator::PretrainLine::Shown);
   if (!lock)
     return fail(lock.error());
-  const auto finish = start_run(*plan, options);
-  if (!finish)
-    return fail(finish.error());
-  if (finish->ok)
+  const auto outcome = start_run(*plan, options);
+  if (!outcome)
+    return fail(outcome.error());
+  const orchestrator::command::Finish& finish = outcome->finish;
+  if (finish.ok)
     return 0;
-  complain(finish->reason);
-  return finish->stopped ? 130 : 1;
+  complain(finish.reason);
+  return !finish.stopped ? 1 : outcome->out_of_time ? 0 : 130;
 }
 
 Handler run_command(Flags& flags) {
@@ -196,6 +222,9 @@ Handler run_command(Flags& flags) {
   flags.pipeline(options->config, options->sets, Need::Optional);
   flags.flag(
       "--resume", options->resume, "Go on with the run in run_dir (or in CONFIG, if a folder)");
+  flags.flag("--continue",
+             options->go_on,
+             "Go on with the run in run_dir if there is one, else begin it");
   flags.flag("--plain", options->plain, "Plain lines even on a terminal");
   flags.flag_or_text("--dashboard",
                      options->dashboard,

@@ -59,8 +59,10 @@ actors::RoleConfig role_config(const PipelineConfig& config,
   actors::RoleConfig role;
   role.kind = spec.role;
   role.policy = config.policy;
-  for (const CardId card : spec.cards)
-    role.cards.push_back(card.value());
+  if (!spec.attached) {  // else its launcher has given it cores and cards
+    for (const CardId card : spec.cards)
+      role.cards.push_back(card.value());
+  }
   role.seed = config.seed;
   role.model = config.model;
   role.task = config.task;

@@ -108,6 +108,7 @@ class Scheduler {
   void launch_all();
   void start_waiting();
   void launch(ActorId actor, std::string reason);
+  void wait_on(ActorId attached);
   void lose(ActorId actor, const std::string& reason);
   void lose_trainer(const std::string& reason);
   void forgive_restarts();

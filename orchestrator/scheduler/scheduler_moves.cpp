@@ -12,7 +12,11 @@ void Scheduler::expire() {
   if (finished_)
     return;
   while (const auto late = fleet_.overdue(now_)) {
-    lose(late->first, fmt::format("did not {} in time", late->second));
+    if (fleet_.spec(late->first).attached && fleet_.state(late->first).life == Life::Launching) {
+      wait_on(late->first);
+    } else {
+      lose(late->first, fmt::format("did not {} in time", late->second));
+    }
     if (finished_)
       return;
   }

@@ -63,10 +63,30 @@ void Scheduler::launch(ActorId actor, std::string reason) {
   fleet_.renew(actor, Life::Launching);
   ActorState& a = fleet_.state(actor);
   a.launch_deadline =
-      now_ + config_.deadlines.start * (1 << std::min(a.late_starts, kMostDoublings));
+      now_ + (fleet_.spec(actor).attached
+                  ? config_.deadlines.attach
+                  : config_.deadlines.start * (1 << std::min(a.late_starts, kMostDoublings)));
   a.first_lease = stored_.queue.next_lease();
   a.busy_until = now_;
   emit(command::Launch{actor, std::move(reason)});
+}
+
+/// Nobody came. The place stays free as long as others do the same work.
+void Scheduler::wait_on(ActorId attached) {
+  const ActorSpec& spec = fleet_.spec(attached);
+  const auto others = fleet_.with_role(spec.role);
+  if (std::ranges::any_of(others, [this](ActorId a) { return fleet_.state(a).ready(); })) {
+    fleet_.state(attached).launch_deadline = now_ + config_.deadlines.attach;
+    return;
+  }
+  finish(Ending::Failed,
+         fmt::format("no worker has attached as {} and become ready within {} (deadlines.attach), "
+                     "and the run has no other {}; start one: temper worker --connect "
+                     "RUN_DIR/endpoint --key RUN_DIR/keys/NAME.key --slot {}",
+                     spec.name,
+                     to_text(config_.deadlines.attach),
+                     name_of(spec.role),
+                     spec.name));
 }
 
 void Scheduler::lose(ActorId actor, const std::string& reason) {

@@ -134,6 +134,25 @@ fs::path base_of(const PipelineConfig& config) {
 
 }  // namespace
 
+namespace {
+
+/// Cards of this machine that a run needs: beyond those only attached workers have any.
+std::int32_t cards_here(const PipelineConfig& config) {
+  const ResolvedPipeline pipeline = resolve_cards(config);
+  if (std::ranges::none_of(pipeline.slots, &ActorSpec::attached))
+    return config.placement.cards;
+  std::int32_t most = 0;
+  for (const ActorSpec& slot : pipeline.slots) {
+    for (const CardId card : slot.cards) {
+      if (!slot.attached)
+        most = std::max(most, static_cast<std::int32_t>(card.value()) + 1);
+    }
+  }
+  return most;
+}
+
+}  // namespace
+
 Result<std::vector<BrokenRule>> rules_of_this_machine(const PipelineConfig& config) {
   if (is_simulated(config) && !is_twin(config))
     return std::vector<BrokenRule>();
@@ -151,7 +170,7 @@ Result<std::vector<BrokenRule>> rules_of_this_machine(const PipelineConfig& conf
       broken.push_back({{"verifier.sandbox"}, can.error().context});
   }
   const auto cores = static_cast<std::int32_t>(actors::usable_cores().size());
-  if (config.hardware == HardwareKind::Local && config.placement.cards > cores) {
+  if (config.hardware == HardwareKind::Local && cards_here(config) > cores) {
     broken.push_back(
         {{"placement.cards"},
          fmt::format("{} cards, but this machine has {} cores to use; set it to at most {}{}",

@@ -61,6 +61,7 @@ class TorchEngine final : public Engine {
   Status stage(PolicyVersion version, std::span<const std::byte> weights) override;
   Status commit(PolicyVersion version) override;
   PolicyVersion version() const override { return version_; }
+  bool begin_anew() override;
 
   Status free_kv() override;
   Status allocate_kv() override;
@@ -375,6 +376,14 @@ Status TorchEngine::commit(PolicyVersion version) {
   for (Running& r : running_)
     r.outdated = options_.on_new_weights == OnNewWeights::Recompute;
   return {};
+}
+
+bool TorchEngine::begin_anew() {
+  static_cast<void>(interrupt());
+  const std::lock_guard lock(staging_);
+  staged_.reset();
+  version_ = PolicyVersion(0);
+  return true;
 }
 
 Status TorchEngine::require_idle(std::string_view what) const {

@@ -50,6 +50,7 @@ class Door {
   void watch();
   void make_room();
   void refuse(std::string_view why);
+  std::string find_key(const std::string& raw_key);
 
   const Log log_;
   zmq::socket_t& socket_;
@@ -62,9 +63,11 @@ class Door {
 
   Mutex mutex_;
   std::map<std::string, std::string> let_in_ TEMPER_GUARDED_BY(mutex_);  ///< Name by raw key.
+  std::map<std::string, std::string> kept_out_ TEMPER_GUARDED_BY(mutex_);
   std::set<int> proved_ TEMPER_GUARDED_BY(mutex_);                       ///< Since the last look.
 
-  std::deque<int> pending_;  ///< Of the thread: connections, oldest first.
+  std::set<std::string> named_;  ///< Of the thread: keys whose refusal was logged.
+  std::deque<int> pending_;      ///< Of the thread: connections, oldest first.
   std::thread thread_;
 };
 

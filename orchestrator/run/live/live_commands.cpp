@@ -106,9 +106,7 @@ void LiveDriver::execute(const command::Rollback& c) {
   queue_.clear();
   // Who waits for its start is not to compute beside those that have begun.
   for (std::uint32_t i = 0; i < scheduler_config_.actors.size(); ++i) {
-    forget(ActorId(i));
-    relaunch_[i] = false;
-    supervisor_->kill(scheduler_config_.actors[i].name);
+    source_of(ActorId(i)).dismiss(ActorId(i));
   }
   if (Status status = return_to_checkpoint(); !status) {
     return fail(fmt::format("{}; and no way back: {}", c.reason, status.error().context));
@@ -147,17 +145,11 @@ Status LiveDriver::return_to_checkpoint() {
 
 /// The actor is of no use any more: no message of it counts, its process ends.
 void LiveDriver::lose(ActorId actor, const std::string& reason) {
-  forget(actor);
+  source_of(actor).forget(actor, reason);
   if (outcome_)
     return;
   queue_.push_back(event::ActorDown{actor, reason});
   process_events();
-}
-
-void LiveDriver::forget(ActorId actor) {
-  if (const actors::PeerId* peer = connections_.peer_of(actor))
-    router_->forget(*peer);
-  connections_.forget(actor);
 }
 
 /// The run cannot go on for a reason outside the scheduler (a full disk, a second Ctrl-C).

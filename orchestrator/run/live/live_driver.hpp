@@ -15,7 +15,7 @@
 #include "orchestrator/run/live/checks.hpp"
 #include "orchestrator/run/processes/connections.hpp"
 #include "orchestrator/run/processes/launch.hpp"
-#include "orchestrator/run/processes/supervisor.hpp"
+#include "orchestrator/run/processes/worker_source.hpp"
 #include "orchestrator/run/role_configs.hpp"
 #include "orchestrator/run/run_dir.hpp"
 #include "orchestrator/run/run_outcome.hpp"
@@ -54,10 +54,15 @@ class LiveDriver {
 
  private:
   struct Loop;  ///< Asio's objects.
-  LiveDriver(LiveOptions options, Observer observer, Handout handout, const Log& log);
+  LiveDriver(LiveOptions options,
+             Observer observer,
+             Handout handout,
+             std::optional<KeyRing> ring,
+             const Log& log);
   Status open();
   Status open_resumed();
   Status bind_socket();
+  Status find_workers();
 
   // Events.
   void post(Event event);
@@ -70,11 +75,16 @@ class LiveDriver {
   // Messages.
   void on_message(const actors::PeerId& peer, const actors::IncomingMessage& message);
   void on_broken(const actors::PeerId& peer, const std::string& why);
-  void on_hello(const actors::PeerId& peer, const actors::IncomingMessage& message);
+  void on_hello(const actors::PeerId& peer,
+                const std::string& user,
+                const actors::IncomingMessage& message);
+  actors::Welcome welcome_for(ActorId actor) const;
+  void refuse(const actors::PeerId& peer, const actors::Hello& hello, const Error& why);
   Status on_actor_message(ActorId actor, const actors::IncomingMessage& message);
   Status on_weights(const actors::WeightsHandle& handle, Event announcement);
   template <class M>
   Status on_work(ActorId actor, M message);
+  void fit_spans(event::Activity& said) const;
   Status believe(const Event& said) const;
   void on_lie(ActorId actor, const actors::IncomingMessage& message, const std::string& what);
   template <class M>
@@ -83,11 +93,12 @@ class LiveDriver {
   }
   void send_message(ActorId actor, actors::OutgoingMessage message);
 
-  // Processes.
-  void start_process(ActorId actor);
-  void on_exit(const ChildExit& exit);
+  // Workers.
+  bool is_attached(ActorId actor) const;
+  WorkerSource& source_of(ActorId actor);
+  void on_end(ActorId actor, std::string reason);
   void lose(ActorId actor, const std::string& reason);
-  void forget(ActorId actor);
+  void end_if_none_left();
 
   // Commands.
   void execute(const command::Launch& c);
@@ -128,10 +139,12 @@ class LiveDriver {
   std::unique_ptr<EventLog> events_;
   std::unique_ptr<Loop> loop_;
   std::unique_ptr<actors::AsioRouter> router_;
-  std::unique_ptr<Supervisor> supervisor_;
 
   Scheduler scheduler_;
   Connections connections_;
+  std::optional<KeyRing> ring_;  ///< Where workers attach; from find_workers() on it is theirs.
+  std::unique_ptr<LaunchedWorkers> launched_;
+  std::unique_ptr<AttachedWorkers> attached_;  ///< Null: this run starts all its workers.
   PayloadStore payloads_;
   WeightStore weights_;
   StartingPoint start_;
@@ -141,9 +154,9 @@ class LiveDriver {
   std::uint64_t checkpoint_sequence_ = 0;  ///< Where a rollback goes back to.
   History history_;                        ///< Of the checkpoints that may be gone back to.
   std::int32_t rollbacks_ = 0;
-  std::vector<bool> relaunch_;  ///< Per actor: start again once its process has ended.
   std::optional<RunOutcome> outcome_;
   std::int32_t signals_ = 0;
+  bool out_of_time_ = false;  ///< By the last of them.
 };
 
 }  // namespace temper::orchestrator

@@ -13,6 +13,10 @@ namespace temper::orchestrator {
 
 /// Error: what in the message cannot be.
 Status LiveDriver::on_actor_message(ActorId actor, const actors::IncomingMessage& m) {
+  if (m.is<actors::Left>() && is_attached(actor)) {
+    attached_->left(actor);
+    return {};
+  }
   if (outcome_ && !m.is<actors::Activity>())
     return {};  // only its last spans are still of interest
   if (!scheduler_.may_say(actor, m.envelope().tag)) {
@@ -30,6 +34,8 @@ Status LiveDriver::on_actor_message(ActorId actor, const actors::IncomingMessage
   }
   TEMPER_TRY(auto plain, plain_event(actor, m));
   if (plain) {
+    if (auto* activity = std::get_if<event::Activity>(&*plain); activity && is_attached(actor))
+      fit_spans(*activity);
     TEMPER_TRY_STATUS(believe(*plain));
     post(*std::move(plain));
     return {};
@@ -63,6 +69,18 @@ Status LiveDriver::on_actor_message(ActorId actor, const actors::IncomingMessage
   if (answer)
     return *std::move(answer);
   return invalid_input("not for an orchestrator of local hardware");
+}
+
+/// Its clock is of another host: it was set to ours when the worker came, with an error of the time
+/// that this message took, and drifts. What it says it did lies in the time that it had.
+void LiveDriver::fit_spans(event::Activity& said) const {
+  const Time now = std::max(clock_->now(), events_->last_time());
+  Time from = scheduler_.fleet().state(said.actor).busy_until;
+  for (actors::Span& span : said.spans) {
+    span.begin = std::clamp(span.begin, from, std::max(from, now));
+    span.end = std::clamp(span.end, span.begin, std::max(span.begin, now));
+    from = span.end;
+  }
 }
 
 Status LiveDriver::believe(const Event& said) const {

@@ -36,6 +36,7 @@ struct ActorSpec {
   std::vector<CardId> cards;
   std::int32_t concurrency = 0;  ///< rollout: responses in flight.
   bool takes_turns = false;      ///< rollout, reference: on the trainer's cards, in turn with it.
+  bool attached = false;         ///< Its worker is started by others, and waited for.
 };
 
 /// Means by which the groups that an update waits for end sooner. None moves a group's deadline or
@@ -52,6 +53,7 @@ struct StragglerConfig {
 
 struct Deadlines {
   Duration start = std::chrono::seconds(30);
+  Duration attach = std::chrono::minutes(10);
   Duration generate = std::chrono::seconds(120);
   Duration reference = std::chrono::seconds(60);
   Duration reward = std::chrono::seconds(60);
@@ -120,6 +122,7 @@ void describe(V& v, ActorSpec& c) {
   v.field(3, "cards", c.cards, {.doc = "Cards it runs on."});
   v.field(4, "concurrency", c.concurrency, {.doc = "rollout: responses in flight."});
   v.field(5, "takes_turns", c.takes_turns, {.doc = "On the trainer's cards, in turn with it."});
+  v.field(6, "attached", c.attached, {.doc = "Its worker is started by others."});
 }
 
 template <class V>
@@ -164,6 +167,12 @@ template <class V>
 void describe(V& v, Deadlines& c) {
   constexpr Duration kMin = std::chrono::milliseconds(10);
   v.field(1, "start", c.start, {.doc = "Launch of an actor until it is ready.", .min = kMin});
+  v.field(10,
+          "attach",
+          c.attach,
+          {.doc = "`launch: attach`: until a worker has come and is ready, while no other of its "
+                  "role is.",
+           .min = kMin});
   v.field(
       2, "generate", c.generate, {.doc = "A dispatched group without any result.", .min = kMin});
   v.field(3, "reference", c.reference, {.doc = "One batch of reference scores.", .min = kMin});

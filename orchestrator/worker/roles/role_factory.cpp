@@ -88,8 +88,11 @@ RoleResult make_reward(const RoleConfig& role, const RealClock& clock) {
 RoleResult make_role(const actors::Welcome& welcome) {
   const RoleConfig& role = welcome.role;
   TEMPER_TRY_STATUS(actors::pin_to_cores(role.cards));
-  if (role.policy == PolicyKind::Torch)
-    use_threads(std::max<std::size_t>(1, role.cards.size()));
+  if (role.policy == PolicyKind::Torch) {
+    const std::size_t cores =
+        role.cards.empty() ? actors::usable_cores().size() : role.cards.size();
+    use_threads(std::max<std::size_t>(1, cores));
+  }
   const RealClock clock(welcome.epoch_monotonic_ns);
   switch (role.kind) {
     case actors::RoleKind::Rollout:

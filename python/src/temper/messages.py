@@ -458,7 +458,8 @@ class Hello:
 
     #: Protocol version; must equal the orchestrator's.
     protocol: int = 2
-    #: Actor slot, e.g. `rollout-0`.
+    #: Actor slot, e.g. `rollout-0`. Attached also a role (`rollout`: a free slot of it), `any`
+    #: (a free slot), or `#` and a rank (that attached slot, from 0, or else a free one).
     name: str = ""
     #: Launch secret of the run.
     secret: str = ""
@@ -466,6 +467,14 @@ class Hello:
     pid: int = 0
     #: Host name.
     host: str = ""
+    #: It was not started by the orchestrator.
+    attached: bool = False
+    #: Attached: the slot that it had before, which it is given again if it is free.
+    was: str = ""
+    #: Attached: the run that its key is of.
+    run: str = ""
+    #: Attached: of the orchestrator that it knew last; 0: it knew none.
+    incarnation: int = 0
 
     def pack(self) -> Fields:
         return {
@@ -474,6 +483,10 @@ class Hello:
             3: self.secret,
             4: self.pid,
             5: self.host,
+            6: self.attached,
+            7: self.was,
+            8: self.run,
+            9: self.incarnation,
         }
 
     @classmethod
@@ -485,6 +498,10 @@ class Hello:
             get(3, ""),
             get(4, 0),
             get(5, ""),
+            get(6, False),
+            get(7, ""),
+            get(8, ""),
+            get(9, 0),
         )
 
 
@@ -884,6 +901,18 @@ class Welcome:
     heartbeat: int = 0
     #: Silence after which a side gives the other up.
     heartbeat_timeout: int = 0
+    #: Its slot.
+    name: str = ""
+    #: Attached: the run.
+    run: str = ""
+    #: Attached: counts the orchestrators of the run; the one with the highest is it.
+    incarnation: int = 0
+    #: Attached: the run's clock when this was sent. The worker takes it for its own, in place
+    #: of `epoch_monotonic_ns`, which is of another host.
+    now: int = 0
+    #: Attached: how long it keeps what it has loaded, and looks for a successor, once this
+    #: orchestrator is silent.
+    grace: int = 0
 
     def pack(self) -> Fields:
         return {
@@ -892,6 +921,11 @@ class Welcome:
             3: self.epoch_monotonic_ns,
             4: self.heartbeat,
             5: self.heartbeat_timeout,
+            6: self.name,
+            7: self.run,
+            8: self.incarnation,
+            9: self.now,
+            10: self.grace,
         }
 
     @classmethod
@@ -903,6 +937,11 @@ class Welcome:
             get(3, 0),
             get(4, 0),
             get(5, 0),
+            get(6, ""),
+            get(7, ""),
+            get(8, 0),
+            get(9, 0),
+            get(10, 0),
         )
 
 
@@ -917,10 +956,14 @@ class Reject:
 
     #: Why, and what to do.
     reason: str = ""
+    #: Attached: there is no place now. It is let go if it had one, and may say actor.hello
+    #: again, every second.
+    again: bool = False
 
     def pack(self) -> Fields:
         return {
             1: self.reason,
+            2: self.again,
         }
 
     @classmethod
@@ -928,6 +971,7 @@ class Reject:
         get = fields.get
         return cls(
             get(1, ""),
+            get(2, False),
         )
 
 
@@ -1185,6 +1229,31 @@ class Stop:
     @classmethod
     def unpack(cls, fields: Fields) -> Stop:
         return cls()
+
+
+@dataclasses.dataclass(slots=True)
+class Left:
+    """`actor.left`, worker to orchestrator."""
+
+    NAME: ClassVar[str] = "actor.left"
+    TAG: ClassVar[int] = 10
+    VERSION: ClassVar[int] = 1
+    OLDEST: ClassVar[int] = 1
+
+    #: Why it goes; nothing comes from it after this.
+    reason: str = ""
+
+    def pack(self) -> Fields:
+        return {
+            1: self.reason,
+        }
+
+    @classmethod
+    def unpack(cls, fields: Fields) -> Left:
+        get = fields.get
+        return cls(
+            get(1, ""),
+        )
 
 
 @dataclasses.dataclass(slots=True)
@@ -2193,6 +2262,7 @@ MESSAGES: tuple[Any, ...] = (
     Activity,
     Failed,
     Stop,
+    Left,
     Generate,
     Generated,
     Cancel,

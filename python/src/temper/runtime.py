@@ -7,6 +7,7 @@ time however long a step takes, and judges from the orchestrator's silence that 
 from __future__ import annotations
 
 import collections
+import dataclasses
 import logging
 import os
 import sys
@@ -29,6 +30,9 @@ _REGISTRATION = 10.0
 IDLE = 0.1  # work() is called at least this often
 _ABANDON = 5.0  # how long a role may still be busy after the orchestrator is gone
 _FLUSH = 2.0
+
+
+Send = Callable[[Any], None]
 
 
 class Actor(Protocol):
@@ -68,7 +72,7 @@ class _Inbox:
             taken = list(self._messages)
             self._messages.clear()
             if not taken and self._closed is not None:
-                raise Gone(self._closed)
+                raise Lost(self._closed)
             return taken
 
 
@@ -99,12 +103,47 @@ class _Outbox:
         return finished
 
 
-def register(connection: Connection, name: str, secret: str) -> m.Welcome:
-    hello = m.Hello(name=name, secret=secret, pid=os.getpid(), host=host_name())
-    deadline = time.monotonic() + _REGISTRATION
+@dataclasses.dataclass(slots=True)
+class Applicant:
+    """What a worker says of itself that attaches to a run."""
+
+    attached: bool = False
+    was: str = ""  #: The slot that it had before.
+    run: str = ""
+    incarnation: int = 0  #: Of the orchestrator that it knew last.
+
+
+class Lost(Gone):
+    """The orchestrator, once it had welcomed this worker: there may be another."""
+
+
+def register(
+    connection: Connection,
+    name: str,
+    secret: str,
+    applicant: Applicant | None = None,
+    patience: float = _REGISTRATION,
+    still_there: Callable[[], bool] = lambda: True,
+) -> m.Welcome | None:
+    """None: not still_there. Raises Gone where it is refused, or not registered in time."""
+    who = applicant or Applicant()
+    hello = m.Hello(
+        name=name,
+        secret=secret,
+        pid=os.getpid(),
+        host=host_name(),
+        attached=who.attached,
+        was=who.was,
+        run=who.run,
+        incarnation=who.incarnation,
+    )
+    deadline = time.monotonic() + patience
     next_hello = 0.0
+    why = "is the orchestrator running, and was the key not revoked?"
     while (now := time.monotonic()) < deadline:
         if now >= next_hello:
+            if not still_there():
+                return None
             connection.queue(hello)
             next_hello = now + _HELLO_INTERVAL
         connection.flush()
@@ -112,12 +151,11 @@ def register(connection: Connection, name: str, secret: str) -> m.Welcome:
         while (message := connection.receive()) is not None:
             if isinstance(message, m.Welcome):
                 return message
-            if isinstance(message, m.Reject):
+            if isinstance(message, m.Reject) and not message.again:
                 raise Gone(f"rejected by the orchestrator: {message.reason}")
-    raise Gone(
-        f"no actor.welcome from {connection.endpoint} within {_REGISTRATION:.0f} s: "
-        "is the orchestrator running?"
-    )
+            if isinstance(message, m.Reject):
+                why = message.reason
+    raise Gone(f"no actor.welcome from {connection.endpoint} within {patience:.0f} s: {why}")
 
 
 class _IoThread(threading.Thread):
@@ -150,6 +188,8 @@ class _IoThread(threading.Thread):
         while True:
             while (message := connection.receive()) is not None:
                 heard = time.monotonic()
+                if isinstance(message, m.Reject):
+                    raise Gone(f"let go by the orchestrator: {message.reason}")
                 if not isinstance(message, (m.Heartbeat, m.Welcome)):
                     self._inbox.push(message)
             if self._outbox.move_to(connection):
@@ -221,9 +261,11 @@ class Session:
 def run(
     connection: Connection,
     welcome: m.Welcome,
-    make: Callable[[m.Welcome, Callable[[Any], None]], Actor],
+    make: Callable[[m.Welcome, Send], Actor],
+    last: Any = None,
 ) -> None:
-    """Builds the role and serves until actor.stop. Raises what the role raised."""
+    """Builds the role and serves until actor.stop, then sends `last`. Raises what the role raised,
+    and Lost where the orchestrator is gone."""
     with Session(connection, welcome) as session:
         actor = make(welcome, session.send)
         session.send(m.Ready())
@@ -233,6 +275,8 @@ def run(
             for message in session.take(0.0 if more else IDLE):
                 if isinstance(message, m.Stop):
                     actor.stop()
+                    if last is not None:
+                        session.send(last)
                     return
                 actor.on_message(message)
             more = actor.work()
