@@ -1,5 +1,6 @@
 #include "orchestrator/watch/flat_metrics.hpp"
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
@@ -85,7 +86,7 @@ void flatten_into(const nlohmann::json& value, const std::string& name, FlatMetr
     to.emplace_back(name, value.get<bool>() ? 1 : 0);
   } else if (value.is_object()) {
     for (const auto& [key, element] : value.items())
-      flatten_into(element, name.empty() ? key : name + "/" + key, to);
+      flatten_into(element, name.empty() ? key : fmt::format("{}/{}", name, key), to);
   }
 }
 
