@@ -99,7 +99,7 @@ Status SyntheticEngine::commit(PolicyVersion version) {
 
 bool SyntheticEngine::begin_anew() {
   static_cast<void>(interrupt());
-  const std::lock_guard lock(staging_);
+  const MutexLock lock(staging_);
   staged_.reset();
   version_ = PolicyVersion(0);
   return true;

@@ -111,7 +111,8 @@ Error refused(const WorkerOptions& options) {
       own.own.open.substr(0, 10)));
 }
 
-Result<Welcome> register_worker(const WorkerOptions& options,
+/// None: there is no work any more.
+Result<std::optional<Welcome>> register_worker(const WorkerOptions& options,
                                 Line& line,
                                 const Clock& clock,
                                 const Log& log) {
@@ -151,8 +152,12 @@ Result<Welcome> register_worker(const WorkerOptions& options,
         waits_for = *reason;
         continue;
       }
-      if (message->is<Welcome>() || message->is<Reject>())
-        return accept_welcome(*message);
+      if (message->is<Stop>())
+        return std::optional<Welcome>();
+      if (message->is<Welcome>() || message->is<Reject>()) {
+        TEMPER_TRY(Welcome welcome, accept_welcome(*message));
+        return std::optional(std::move(welcome));
+      }
       log.warning(
           "message dropped",
           {{"why", "before actor.welcome"}, {"message", message_name(message->envelope().tag)}});
@@ -419,7 +424,10 @@ Status run_worker(const WorkerOptions& options,
   TEMPER_TRY(DealerSocket socket,
              DealerSocket::connect(options.endpoint, options.transport, log, options.credentials));
   Line line(socket, clock, log);
-  TEMPER_TRY(const Welcome welcome, register_worker(options, line, clock, log));
+  TEMPER_TRY(const auto welcomed, register_worker(options, line, clock, log));
+  if (!welcomed)
+    return {};
+  const Welcome& welcome = *welcomed;
   if (welcome.heartbeat <= Duration::zero() || welcome.heartbeat_timeout <= welcome.heartbeat) {
     return invalid_input(fmt::format("actor.welcome: heartbeat {} with timeout {}",
                                      to_text(welcome.heartbeat),

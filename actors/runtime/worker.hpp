@@ -48,7 +48,7 @@ struct WorkerOptions {
 /// orchestrator and ends the worker.
 using RoleFactory = std::function<Result<std::unique_ptr<Role>>(const Welcome&)>;
 
-/// Returns without error after actor.stop. Errors: not registered in time (Timeout), rejected with
+/// Returns without error after actor.stop, also one that comes in place of a welcome. Errors: not registered in time (Timeout), rejected with
 /// the orchestrator's reason or for its key (InvalidInput), not still_there (NotFound), orchestrator
 /// silent for the heartbeat timeout (Unavailable, after on_lost), the role failed (its error).
 Status run_worker(const WorkerOptions& options,

@@ -28,7 +28,7 @@ void Exchange::forget(const PeerId& peer) {
 void Exchange::send(const PeerId& peer, OutgoingMessage message) {
   if (const auto it = peers_.find(peer); it != peers_.end())
     return it->second.lane.push(std::move(message));
-  if (message.tag != Reject::kTag)
+  if (message.tag != Reject::kTag && message.tag != Stop::kTag)
     return;  // its loss is known or on its way
   const std::string head = encode_head(message, 1);
   // Whoever was refused may be gone again: that is no loss.

@@ -35,24 +35,26 @@ orchestrator() {
   done
 }
 
-# A worker that dies is started again: its place stays free for it, and its work went to others.
+# A worker that dies is started again while there is an orchestrator: its place stays free for it, and
+# its work went to others. One that was told to end (143) has.
 worker() {
   local rank=$1 tries=0 code
   until step "worker-$rank" "${nodes[rank + 1]}" \
     "$temper" worker --connect "$run/endpoint" --key "$run/keys/worker.key" --rank "$rank"; do
     code=$?
-    ((++tries < 10)) || return "$code"
+    ((code != 143)) || return 0
+    kill -0 "$head" 2>/dev/null && ((++tries < 10)) || return "$code"
     sleep 1
   done
 }
 
+orchestrator &
+head=$!
 workers=()
 for ((rank = 0; rank + 1 < ${#nodes[@]}; rank++)); do
   worker "$rank" &
   workers+=($!)
 done
-orchestrator &
-head=$!
 
 # A signal ends `wait`, not what is waited for.
 finish() {
@@ -66,7 +68,12 @@ finish() {
 
 finish "$head"
 worst=$?
-((worst == 0)) || scancel --signal=TERM "$SLURM_JOB_ID" # workers would wait for another orchestrator
+# Workers end with the run; those that still wait, for a place or another orchestrator, are told to.
+for _ in {1..100}; do
+  [[ -n $(jobs -r) ]] || break
+  sleep 0.1
+done
+[[ -z $(jobs -r) ]] || scancel --signal=TERM "$SLURM_JOB_ID"
 for pid in "${workers[@]}"; do
   finish "$pid"
   code=$?

@@ -14,6 +14,7 @@
 
 #include <cerrno>
 #include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -122,6 +123,7 @@ Handler worker_command(Flags& flags) {
   flags.number("--rank", options->rank, "The attached actor of this number, from 0; unless given, as srun, torchrun, mpirun or an indexed job numbers this process");
   flags.number("--patience", options->patience, "Seconds to wait for the run, and for a place in it");
   return [options] {
+    std::signal(SIGUSR1, SIG_IGN);  // of a Slurm step: it is for the orchestrator; kept by exec
     if (options->connect.empty() || options->key.empty()) {
       std::fputs("temper: a worker needs --connect RUN_DIR/endpoint and --key FILE\n", stderr);
       return 2;

@@ -230,8 +230,8 @@ void LiveDriver::on_signal(int number) {
     if (!error)
       on_signal(next);
   });
-  if (number == SIGHUP && signals_ > 0)
-    return;  // a terminal that closes may say so twice
+  if ((number == SIGHUP || number == SIGUSR1) && signals_ > 0)
+    return;  // a terminal that closes may say so twice, and so may who says that time is up
   out_of_time_ = number == SIGUSR1;
   if (++signals_ == 1) {
     log_.info("stopping: the update under way ends, then a checkpoint; again to stop at once");

@@ -87,8 +87,8 @@ void LiveDriver::on_hello(const actors::PeerId& peer,
   const auto hello = message.decode<actors::Hello>();
   if (!hello)
     return router_->drop(peer, hello.error().context);
-  if (outcome_ && hello->attached)
-    return refuse(peer, *hello, {ErrorCode::InvalidInput, "the run has ended"});
+  if (outcome_ && hello->attached && connections_.has_secret(*hello))
+    return router_->send(peer, actors::outgoing(actors::Stop{}));
   const auto actor = hello->attached && attached_ != nullptr
                          ? attached_->admit(peer, user, *hello, clock_->now())
                          : connections_.admit(peer, *hello, clock_->now());

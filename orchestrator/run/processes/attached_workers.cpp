@@ -132,7 +132,7 @@ void AttachedWorkers::say_the_end(Run run) {
     }
   }
   for (const auto& [peer, when] : waiting_)
-    router_.send(peer, actors::outgoing(actors::Reject{"the run has ended"}));
+    router_.send(peer, actors::outgoing(actors::Stop{}));
   waiting_.clear();
 }
 

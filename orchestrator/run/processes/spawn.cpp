@@ -64,6 +64,8 @@ struct Launch {
     give_up(launch.report_fd);
   if (::getppid() != launch.parent)  // It ended before the call above.
     ::_exit(127);
+  // Slurm sends it to every process of a step; it is for the orchestrator, which asks its workers.
+  ::signal(SIGUSR1, SIG_IGN);
   sigset_t none;
   ::sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from . import messages as m
 from .credentials import Credentials, scalars
 from .errors import Gone, RoleError
-from .runtime import Actor, Applicant, Lost, Send, register, run
+from .runtime import Actor, Applicant, Ended, Lost, Send, register, run
 from .transport import Connection
 
 log = logging.getLogger("temper")
@@ -130,6 +130,8 @@ def serve(
             welcome.epoch_monotonic_ns = time.monotonic_ns() - welcome.now
             grace = welcome.grace / 1e9
             run(connection, welcome, make, last=m.Left("stopped"))
+            return
+        except Ended:
             return
         except Lost as lost:
             log.warning("looking for the run's next orchestrator for %g s: %s", grace, lost)

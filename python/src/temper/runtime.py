@@ -113,6 +113,10 @@ class Applicant:
     incarnation: int = 0  #: Of the orchestrator that it knew last.
 
 
+class Ended(Gone):
+    """The run has ended before this worker was welcomed."""
+
+
 class Lost(Gone):
     """The orchestrator, once it had welcomed this worker: there may be another."""
 
@@ -151,6 +155,8 @@ def register(
         while (message := connection.receive()) is not None:
             if isinstance(message, m.Welcome):
                 return message
+            if isinstance(message, m.Stop):
+                raise Ended("the run has ended")
             if isinstance(message, m.Reject) and not message.again:
                 raise Gone(f"rejected by the orchestrator: {message.reason}")
             if isinstance(message, m.Reject):
