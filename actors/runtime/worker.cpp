@@ -1,173 +1,23 @@
 #include "actors/runtime/worker.hpp"
 
+#include "actors/runtime/internal/registration.hpp"
 #include "actors/runtime/process.hpp"
 #include "actors/runtime/queues.hpp"
-#include "actors/transport/lane.hpp"
-
-#include <unistd.h>
 
 #include <algorithm>
 #include <exception>
-#include <limits>
 #include <thread>
 #include <utility>
 
 namespace temper::actors {
+
+using detail::Line;
+using detail::register_worker;
+
 namespace {
 
 /// Messages read before the next look at the clock.
 constexpr int kBatch = 256;
-constexpr Bytes kNoLimit{std::numeric_limits<Bytes::rep>::max()};
-
-/// The worker's end of its connection: a lane out, an intake, and when the orchestrator was heard.
-class Line {
- public:
-  Line(DealerSocket& socket, const Clock& clock, const Log& log)
-      : socket_(&socket), clock_(&clock), log_(&log), heard_(clock.now()) {}
-
-  void queue(OutgoingMessage message) { lane_.push(std::move(message)); }
-  /// Sends what fits.
-  Status flush() {
-    while (const Lane::Wire* wire = lane_.front()) {
-      TEMPER_TRY(const bool sent, socket_->try_send(wire->head, wire->body));
-      if (!sent)
-        break;
-      lane_.pop();
-    }
-    return {};
-  }
-  bool empty() const { return lane_.empty(); }
-
-  /// The next whole message, if it is there; malformed ones are logged and skipped. Error: the
-  /// orchestrator sent pieces that do not fit together.
-  Result<std::optional<IncomingMessage>> receive() {
-    using Message = std::optional<IncomingMessage>;
-    while (auto received = socket_->try_receive()) {
-      auto part = IncomingMessage::parse(*std::move(received));
-      if (!part) {
-        log_->warning("message dropped", {{"why", part.error().context}});
-        continue;
-      }
-      heard_ = clock_->now();
-      if (part->is<Reject>())  // comes outside the sequence, to who is not admitted any more
-        return Message(*std::move(part));
-      TEMPER_TRY(auto message, intake_.add(*part));
-      if (part->is<Taken>()) {
-        TEMPER_TRY(const Taken told, part->decode<Taken>());
-        TEMPER_TRY_STATUS(lane_.taken(told));
-        continue;
-      }
-      if (const auto told = intake_.to_tell())
-        queue(outgoing(*told));
-      if (message)
-        return message;
-    }
-    return Message();
-  }
-  Time heard() const { return heard_; }
-  /// From here on it is silent.
-  void count_silence_from(Time now) { heard_ = now; }
-
-  Status wait(int wake_fd, Duration timeout) {
-    using Wait = DealerSocket::Wait;
-    return socket_->wait(
-        lane_.front() == nullptr ? Wait::Readable : Wait::ReadableOrWritable, wake_fd, timeout);
-  }
-  void close(Duration linger) { socket_->close(linger); }
-  std::uint64_t refusals() { return socket_->refusals(); }
-
- private:
-  DealerSocket* socket_;
-  const Clock* clock_;
-  const Log* log_;
-  Lane lane_;
-  Intake intake_{kNoLimit};  ///< The orchestrator has what it sends.
-  Time heard_;
-};
-
-Result<Welcome> accept_welcome(const IncomingMessage& message) {
-  if (message.is<Reject>()) {
-    TEMPER_TRY(const Reject reject, message.decode<Reject>());
-    return invalid_input("rejected by the orchestrator: " + reject.reason);
-  }
-  return message.decode<Welcome>();
-}
-
-/// Why there is no place now; none: the message says something else.
-std::optional<std::string> may_come_again(const IncomingMessage& message) {
-  if (!message.is<Reject>())
-    return std::nullopt;
-  const auto reject = message.decode<Reject>();
-  return reject && reject->again ? std::optional(reject->reason) : std::nullopt;
-}
-
-Error refused(const WorkerOptions& options) {
-  const Credentials& own = options.credentials;
-  return invalid_input(fmt::format(
-      "the orchestrator at {} does not let in the key {} ({}...): it was revoked, or is of another "
-      "run; `temper keys list RUN_DIR` shows those that it lets in",
-      options.endpoint,
-      own.name.empty() ? options.name : own.name,
-      own.own.open.substr(0, 10)));
-}
-
-/// None: there is no work any more.
-Result<std::optional<Welcome>> register_worker(const WorkerOptions& options,
-                                Line& line,
-                                const Clock& clock,
-                                const Log& log) {
-  Hello hello = options.hello;
-  hello.name = options.name;
-  hello.secret = options.credentials.secret;
-  hello.pid = ::getpid();
-  hello.host = host_name();
-  TEMPER_TRY(const WakeUp never, WakeUp::create());
-  const Time begin = clock.now();
-  const Time deadline = begin + options.registration_deadline;
-  Time next_hello = begin;
-  std::string waits_for;
-  for (Time now = begin; now < deadline; now = clock.now()) {
-    if (now >= next_hello) {
-      if (options.still_there && !options.still_there()) {
-        return Error{ErrorCode::NotFound,
-                     fmt::format("nobody listens at {} any more", options.endpoint)};
-      }
-      line.queue(outgoing(hello));
-      next_hello = now + options.hello_interval;
-    }
-    TEMPER_TRY_STATUS(line.flush());
-    TEMPER_TRY_STATUS(line.wait(never.fd(), std::min(deadline, next_hello) - now));
-    if (line.refusals() > 0) {  // ZeroMQ does not try again
-      if (options.on_refused)
-        options.on_refused();
-      return refused(options);
-    }
-    for (;;) {
-      TEMPER_TRY(const auto message, line.receive());
-      if (!message)
-        break;
-      if (const auto reason = may_come_again(*message)) {
-        if (*reason != waits_for)
-          log.info("waiting for a place", {{"why", *reason}});
-        waits_for = *reason;
-        continue;
-      }
-      if (message->is<Stop>())
-        return std::optional<Welcome>();
-      if (message->is<Welcome>() || message->is<Reject>()) {
-        TEMPER_TRY(Welcome welcome, accept_welcome(*message));
-        return std::optional(std::move(welcome));
-      }
-      log.warning(
-          "message dropped",
-          {{"why", "before actor.welcome"}, {"message", message_name(message->envelope().tag)}});
-    }
-  }
-  return Error{ErrorCode::Timeout,
-               fmt::format("no actor.welcome from {} within {}: is the orchestrator running?",
-                           options.endpoint,
-                           to_text(options.registration_deadline))};
-}
 
 /// Reads on, for what the lane is to be told; messages come too late.
 Status receive_nothing(Line& line) {

@@ -2,6 +2,7 @@
 
 #include "actors/server/url.hpp"
 #include "actors/task/tokenizer.hpp"
+#include "orchestrator/pipeline/launch_rules.hpp"
 #include "orchestrator/pipeline/placement.hpp"
 #include "orchestrator/pipeline/simulation.hpp"
 #include "trainer/algorithm_table.hpp"
@@ -399,31 +400,6 @@ void check_transport(const PipelineConfig& c, Rules& rules) {
       fmt::format("`plain` is only possible on 127.x.x.x, ::1 or localhost, where no other "
                   "machine reaches it; found {}",
                   t.bind));
-}
-
-/// Workers that others start come over a network, prove themselves by a key, and keep their cards.
-void check_launch(const PipelineConfig& c, Rules& rules) {
-  const TransportSection& t = c.transport;
-  for (const auto& [role, launch] : {std::pair("rollout", c.rollout.launch),
-                                     std::pair("trainer", c.trainer.launch),
-                                     std::pair("reference", c.reference.launch),
-                                     std::pair("reward", c.reward.launch)}) {
-    if (launch == LaunchKind::Local)
-      continue;
-    const std::string key = fmt::format("{}.launch", role);
-    rules.require(t.kind == TransportKind::Tcp && t.security == TransportSecurity::Curve,
-                  {key, "transport.kind", "transport.security"},
-                  "`attach` needs `transport: {kind: tcp, security: curve}`, and for workers on "
-                  "other machines a `transport.bind` that they reach, such as 0.0.0.0");
-    rules.require(c.placement.mode == PlacementMode::Separate,
-                  {key, "placement.mode"},
-                  fmt::format("`attach` needs `mode: separate`, found `{}`: workers of several "
-                              "machines do not take turns on cards",
-                              name_of(c.placement.mode)));
-    rules.require(c.hardware == HardwareKind::Local,
-                  {key, "hardware"},
-                  "`attach` is for `hardware: local`");
-  }
 }
 
 }  // namespace
