@@ -2,10 +2,11 @@
 """What the package costs: responses/s through an engine and a trainer that do nothing, in Python and our
 own, of 256 tokens each.
 
-    TEMPER=build/release/bin/temper build/python/bin/python python/bench.py
+    ./x bench sdk [RUNS]
 
 Measures whole runs, from the fifth update to the last: generated, judged by our own reward actor, trained.
-Prints the median of three runs of each, with the least and the most.
+Prints the median of three runs of each (or of RUNS), with the least and the most; and the processor time of all
+processes of a run, its start included, by thousands of responses: a busy machine changes the first figure more.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from __future__ import annotations
 import json
 import os
 import pathlib
+import resource
 import statistics
 import subprocess
 import sys
@@ -24,7 +26,6 @@ import temper
 
 HERE = pathlib.Path(__file__).resolve().parent
 UPDATE = 1024  # responses
-RUNS = 3
 
 CONFIG = """
 name: bench
@@ -43,7 +44,14 @@ PYTHON = {
 }
 
 
-def rate(folder: pathlib.Path, sets: list[str]) -> float:
+def processor_seconds() -> float:
+    """Of all children that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def rate(folder: pathlib.Path, sets: list[str]) -> tuple[float, float]:
+    """Responses per second, and processor seconds for a thousand of them."""
     config = folder / "config.yaml"
     config.write_text(CONFIG)
     command = [os.environ["TEMPER"], "run", str(config), "--plain"]
@@ -51,12 +59,14 @@ def rate(folder: pathlib.Path, sets: list[str]) -> float:
         command += ["--set", item]
     path = os.pathsep.join([str(HERE), str(HERE / "src")])
     environment = {**os.environ, "TEMPER_PYTHON": sys.executable, "PYTHONPATH": path}
+    before = processor_seconds()
     done = subprocess.run(command, env=environment, capture_output=True, text=True)
     if done.returncode != 0:
         raise SystemExit(done.stdout + done.stderr)
     lines = (folder / "run/metrics.jsonl").read_text().splitlines()
     first, last = json.loads(lines[4]), json.loads(lines[-1])
-    return (last["step"] - first["step"]) * UPDATE / (last["time"] - first["time"])
+    used = (processor_seconds() - before) / (last["step"] * UPDATE / 1000)
+    return (last["step"] - first["step"]) * UPDATE / (last["time"] - first["time"]), used
 
 
 def main() -> None:
@@ -66,14 +76,17 @@ def main() -> None:
         "trainer in Python": PYTHON["trainer"],
         "both in Python": PYTHON["engine"] + PYTHON["trainer"],
     }
+    runs = int(sys.argv[1]) if len(sys.argv) > 1 else 3
+    print(f"{'of 256 tokens':<28} responses/s (least to most)   processor s of 1,000")
     for name, sets in cases.items():
-        rates = []
-        for _ in range(RUNS):
+        found = []
+        for _ in range(runs):
             with tempfile.TemporaryDirectory() as folder:
-                rates.append(rate(pathlib.Path(folder), sets))
+                found.append(rate(pathlib.Path(folder), sets))
+        rates, used = zip(*found)
+        span = f"({min(rates):.0f} to {max(rates):.0f})"
         print(
-            f"{name:<28} {statistics.median(rates):8.0f} responses/s of 256 tokens "
-            f"({min(rates):.0f} to {max(rates):.0f})",
+            f"{name:<28} {statistics.median(rates):11.0f} {span:<17} {statistics.median(used):20.3f}",
             flush=True,
         )
 

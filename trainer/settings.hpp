@@ -5,6 +5,10 @@
 
 namespace temper::trainer {
 
+/// Of a trainer's checkpoint, in C++ and in Python: either goes on from the other's. (1 had names
+/// of our own for the tensors.)
+inline constexpr std::uint32_t kCheckpointFormat = 2;
+
 struct TrainerSettings {
   AlgorithmConfig algorithm;
   double temperature = 1.0;  ///< Of sampling; log-probs are computed at it.

@@ -19,6 +19,43 @@ enum class Architecture {
   Qwen3,  ///< each head of queries and keys is normalised.
 };
 
+/// Longer turns for slow angles, so that a model trained on `original_context` reads further: the
+/// rope_type `llama3` of a config.json (Llama 3.1 and newer).
+struct RopeScaling {
+  double factor = 8;
+  double low_freq_factor = 1;
+  double high_freq_factor = 4;
+  Tokens original_context{8192};
+  bool operator==(const RopeScaling&) const = default;
+};
+
+template <class V>
+void describe(V& v, RopeScaling& c) {
+  v.field(1,
+          "factor",
+          c.factor,
+          {.doc = "Slow angles turn this many times slower.", .min = 1.0, .max = 1e6});
+  v.field(2,
+          "low_freq_factor",
+          c.low_freq_factor,
+          {.doc = "An angle is slow that turns at most this often in `original_context`.",
+           .min = 1e-6,
+           .max = 1e6});
+  v.field(3,
+          "high_freq_factor",
+          c.high_freq_factor,
+          {.doc = "One that turns this often or more stays as it is; above `low_freq_factor`. What "
+                  "is between is in between.",
+           .min = 1e-6,
+           .max = 1e6});
+  v.field(4,
+          "original_context",
+          c.original_context,
+          {.doc = "original_max_position_embeddings, in tokens.",
+           .min = Tokens(1),
+           .max = Tokens(1 << 20)});
+}
+
 struct ModelConfig {
   std::int32_t hidden = 64;
   std::int32_t layers = 2;
@@ -34,6 +71,7 @@ struct ModelConfig {
   std::optional<std::int32_t> vocabulary{};
   std::string path;
   std::vector<std::int32_t> end_tokens{};
+  std::optional<RopeScaling> rope_scaling{};
   bool operator==(const ModelConfig&) const = default;
 
   /// Requires: none, or `head_dim` is given or `heads` divides `hidden`.
@@ -50,18 +88,17 @@ void describe(V& v, ModelConfig& c) {
           c.kv_heads,
           {.doc = "Key and value heads; must divide `heads`.", .min = 1, .max = 256});
   v.field(5, "ffn", c.ffn, {.doc = "Inner width of the SwiGLU layer.", .min = 8, .max = 131072});
-  v.field(6,
-          "context",
-          c.context,
-          {.doc = "Longest prompt plus response, in tokens. With `path`: at most, and unless given, "
-                  "the folder's max_position_embeddings.",
-           .min = Tokens(4),
-           .max = Tokens(1 << 20)});
+  v.field(
+      6,
+      "context",
+      c.context,
+      {.doc = "Longest prompt plus response, in tokens. With `path`: at most, and unless given, "
+              "the folder's max_position_embeddings.",
+       .min = Tokens(4),
+       .max = Tokens(1 << 20)});
   v.field(7, "rope_base", c.rope_base, {.doc = "Base of the rotary angles.", .min = 10.0});
-  v.field(8,
-          "architecture",
-          c.architecture,
-          {.doc = "Which network, by its name in a config.json."});
+  v.field(
+      8, "architecture", c.architecture, {.doc = "Which network, by its name in a config.json."});
   v.field(9,
           "head_dim",
           c.head_dim,
@@ -70,10 +107,8 @@ void describe(V& v, ModelConfig& c) {
           "norm_epsilon",
           c.norm_epsilon,
           {.doc = "Added to the mean square of a norm.", .min = 1e-12, .max = 0.1});
-  v.field(11,
-          "tie_embeddings",
-          c.tie_embeddings,
-          {.doc = "Whether the embedding is the head too."});
+  v.field(
+      11, "tie_embeddings", c.tie_embeddings, {.doc = "Whether the embedding is the head too."});
   v.field(12,
           "vocabulary",
           c.vocabulary,
@@ -91,6 +126,11 @@ void describe(V& v, ModelConfig& c) {
           {.doc = "Tokens that end a response. Empty: with `path`, the eos_token_id of its "
                   "generation_config.json or config.json; else that of the task's tokenizer.",
            .example = "[151645, 151643]"});
+  v.field(15,
+          "rope_scaling",
+          c.rope_scaling,
+          {.doc = "The `llama3` scaling of rotary angles; null: none.",
+           .example = "{factor: 8, original_context: 8192}"});
 }
 
 }  // namespace actors

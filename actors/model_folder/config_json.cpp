@@ -29,26 +29,28 @@ std::string_view model_type_of(Architecture architecture) {
   return std::ranges::find(kKnown, architecture, &Known::architecture)->model_type;
 }
 
-/// Read below, or by others: what they say is of files, of generation, or of how a library works. (How wide
-/// a window is counts only with `use_sliding_window`.)
-constexpr std::array kSaysNothing{
-    "_attn_implementation_autoset", "_name_or_path", "architectures", "bad_words_ids",
-    "begin_suppress_tokens", "bos_token_id", "chunk_size_feed_forward",
-    "cross_attention_hidden_size", "decoder_start_token_id", "diversity_penalty", "do_sample",
-    "dtype", "early_stopping", "encoder_no_repeat_ngram_size", "eos_token_id",
-    "exponential_decay_length_penalty", "finetuning_task", "forced_bos_token_id",
-    "forced_eos_token_id", "head_dim", "hidden_size", "id2label", "initializer_range",
-    "intermediate_size", "is_decoder", "label2id", "length_penalty", "max_length",
-    "max_position_embeddings", "max_window_layers", "min_length", "model_type",
-    "no_repeat_ngram_size", "num_attention_heads", "num_beam_groups", "num_beams",
-    "num_hidden_layers", "num_key_value_heads", "num_return_sequences", "output_attentions",
-    "output_hidden_states", "output_scores", "pad_token_id", "prefix", "problem_type",
-    "remove_invalid_values", "repetition_penalty", "return_dict", "return_dict_in_generate",
-    "rms_norm_eps", "rope_parameters", "rope_scaling", "rope_theta", "sep_token_id", "sliding_window",
-    "suppress_tokens", "task_specific_params", "temperature", "tf_legacy_loss",
-    "tie_encoder_decoder", "tie_word_embeddings", "tokenizer_class", "top_k", "top_p",
-    "torch_dtype", "torchscript", "transformers_version", "typical_p", "unsloth_fixed",
-    "unsloth_version", "use_bfloat16", "use_cache", "vocab_size"};
+/// Read below, or by others: what they say is of files, of generation, or of how a library works.
+/// (How wide a window is counts only with `use_sliding_window`.)
+constexpr std::string_view kSaysNothing =
+    " _attn_implementation_autoset _name_or_path architectures bad_words_ids begin_suppress_tokens "
+    "bos_token_id chunk_size_feed_forward cross_attention_hidden_size decoder_start_token_id "
+    "diversity_penalty do_sample dtype early_stopping encoder_no_repeat_ngram_size eos_token_id "
+    "exponential_decay_length_penalty finetuning_task forced_bos_token_id forced_eos_token_id "
+    "head_dim hidden_size id2label initializer_range intermediate_size is_decoder label2id "
+    "length_penalty max_length max_position_embeddings max_window_layers min_length model_type "
+    "no_repeat_ngram_size num_attention_heads num_beam_groups num_beams num_hidden_layers "
+    "num_key_value_heads num_return_sequences output_attentions output_hidden_states "
+    "output_scores pad_token_id prefix problem_type remove_invalid_values repetition_penalty "
+    "return_dict return_dict_in_generate rms_norm_eps rope_parameters rope_scaling rope_theta "
+    "sep_token_id sliding_window suppress_tokens task_specific_params temperature tf_legacy_loss "
+    "tie_encoder_decoder tie_word_embeddings tokenizer_class top_k top_p torch_dtype torchscript "
+    "transformers_version typical_p unsloth_fixed unsloth_version use_bfloat16 use_cache "
+    "vocab_size ";
+
+bool says_nothing(std::string_view key) {
+  return key.find(' ') == std::string_view::npos &&
+         kSaysNothing.find(fmt::format(" {} ", key)) != std::string_view::npos;
+}
 
 /// Null, absent, or one of these.
 struct Fixed {
@@ -152,7 +154,7 @@ void check_settings(Reader& reader) {
   for (const auto& [key, value] : reader.object().items()) {
     const auto fixed =
         std::ranges::find(fixed_settings(), key, [](const Fixed& f) { return f.key; });
-    if (value.is_null() || std::ranges::find(kSaysNothing, key) != kSaysNothing.end())
+    if (value.is_null() || says_nothing(key))
       continue;
     if (fixed != fixed_settings().end()) {
       if (std::ranges::find(fixed->values, value) == fixed->values.end()) {
@@ -169,17 +171,42 @@ void check_settings(Reader& reader) {
         reader.wrong("`layer_types` is {}, which we do not compute; only full_attention",
                      value.dump());
     } else {
-      reader.wrong("`{}`: {} is a setting that we do not know; if it changes nothing in what the "
-                   "network computes, take it out",
-                   key,
-                   value.dump());
+      reader.wrong(
+          "`{}`: {} is a setting that we do not know; if it changes nothing in what the "
+          "network computes, take it out",
+          key,
+          value.dump());
     }
   }
 }
 
-/// The base of the angles, at either of the two places where it is written.
-double read_rope(Reader& reader) {
-  double base = reader.positive(reader.object(), "rope_theta", 10000);
+/// The keys of a `llama3` scaling beside rope_type, all of which it must have.
+constexpr std::array kScalingKeys{
+    "factor", "low_freq_factor", "high_freq_factor", "original_max_position_embeddings"};
+
+RopeScaling read_scaling(Reader& reader, const char* key, const json& rope) {
+  for (const char* const name : kScalingKeys) {
+    if (!rope.contains(name) || rope[name].is_null())
+      reader.wrong("`{}` of rope_type llama3 has no `{}`", key, name);
+  }
+  RopeScaling scaling;
+  scaling.factor = reader.positive(rope, "factor", scaling.factor);
+  scaling.low_freq_factor = reader.positive(rope, "low_freq_factor", scaling.low_freq_factor);
+  scaling.high_freq_factor = reader.positive(rope, "high_freq_factor", scaling.high_freq_factor);
+  const double context = reader.positive(rope, "original_max_position_embeddings", 8192);
+  scaling.original_context = Tokens(static_cast<std::int64_t>(std::min(context, 1e9)));
+  if (scaling.high_freq_factor <= scaling.low_freq_factor) {
+    reader.wrong("`{}.high_freq_factor` is {}, expected more than low_freq_factor ({})",
+                 key,
+                 scaling.high_freq_factor,
+                 scaling.low_freq_factor);
+  }
+  return scaling;
+}
+
+/// Base and scaling of the angles, at either of the two places where they are written.
+void read_rope(Reader& reader, ModelConfig& model) {
+  model.rope_base = reader.positive(reader.object(), "rope_theta", 10000);
   for (const char* const key : {"rope_scaling", "rope_parameters"}) {
     const json* const rope = reader.find(key);
     if (rope == nullptr)
@@ -188,19 +215,26 @@ double read_rope(Reader& reader) {
       reader.wrong("`{}` is {}, expected an object", key, rope->dump());
       continue;
     }
+    const auto is_llama3 = [&](const char* name) {
+      return rope->contains(name) && (*rope)[name] == "llama3";
+    };
+    const bool llama3 = is_llama3("rope_type") || is_llama3("type");
     for (const auto& [name, value] : rope->items()) {
-      const bool plain = ((name == "rope_type" || name == "type") && value == "default") ||
-                         (name == "partial_rotary_factor" && value == 1) || name == "rope_theta";
-      if (!plain && !value.is_null()) {
-        reader.wrong("`{}.{}` is {}, which we do not compute; only plain rotary positions",
+      const bool known =
+          ((name == "rope_type" || name == "type") && (value == "default" || value == "llama3")) ||
+          (name == "partial_rotary_factor" && value == 1) || name == "rope_theta" ||
+          (llama3 && std::ranges::find(kScalingKeys, name) != kScalingKeys.end());
+      if (!known && !value.is_null()) {
+        reader.wrong("`{}.{}` is {}, which we do not compute; only rope_type default and llama3",
                      key,
                      name,
                      value.dump());
       }
     }
-    base = reader.positive(*rope, "rope_theta", base);
+    model.rope_base = reader.positive(*rope, "rope_theta", model.rope_base);
+    if (llama3)
+      model.rope_scaling = read_scaling(reader, key, *rope);
   }
-  return base;
 }
 
 StoredType read_type(Reader& reader) {
@@ -236,6 +270,9 @@ struct Bounds {
     if constexpr (Ordered<T> && !OptionalLike<T>) {
       if ((meta.min && value < *meta.min) || (meta.max && value > *meta.max))
         reader.wrong("{} = {} is outside of what we compute", name, scalar_text(value));
+    } else if constexpr (std::same_as<T, std::optional<RopeScaling>>) {
+      if (value)
+        describe(*this, *value);
     }
   }
   Reader& reader;
@@ -259,16 +296,16 @@ Result<ConfigJson> parse_config_json(std::string_view text) {
   m.hidden = reader.count("hidden_size");
   m.layers = reader.count("num_hidden_layers");
   m.heads = reader.count("num_attention_heads");
-  m.kv_heads =
-      reader.count("num_key_value_heads", llama ? std::optional(m.heads) : std::nullopt);
+  m.kv_heads = reader.count("num_key_value_heads", llama ? std::optional(m.heads) : std::nullopt);
   m.ffn = reader.count("intermediate_size");
   m.context = Tokens(reader.count("max_position_embeddings"));
-  const bool own_head = m.architecture == Architecture::Qwen3;  // Its default is not hidden / heads.
+  const bool own_head =
+      m.architecture == Architecture::Qwen3;  // Its default is not hidden / heads.
   m.head_dim =
       reader.count("head_dim", own_head ? std::nullopt : std::optional(m.hidden / m.heads));
   m.vocabulary = reader.count("vocab_size");
   m.norm_epsilon = reader.positive(object, "rms_norm_eps", 1e-6);
-  m.rope_base = read_rope(reader);
+  read_rope(reader, m);
   if (const json* const tied = reader.find("tie_word_embeddings"); tied != nullptr) {
     if (tied->is_boolean())
       m.tie_embeddings = tied->get<bool>();
@@ -312,6 +349,14 @@ std::string write_config_json(const ConfigJson& config) {
       {"dtype", name_of(config.type)},
       {"torch_dtype", name_of(config.type)},
   };
+  if (m.rope_scaling) {
+    out["rope_scaling"] = {
+        {"rope_type", "llama3"},
+        {"factor", m.rope_scaling->factor},
+        {"low_freq_factor", m.rope_scaling->low_freq_factor},
+        {"high_freq_factor", m.rope_scaling->high_freq_factor},
+        {"original_max_position_embeddings", m.rope_scaling->original_context.count()}};
+  }
   // The defaults of some of these are other than ours.
   out["bos_token_id"] = nullptr;
   out["eos_token_id"] = nullptr;

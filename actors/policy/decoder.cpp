@@ -12,7 +12,7 @@ struct Decoder::State {
   State(const Layout& l, std::int32_t slot_count)
       : layout(l),
         slots(slot_count),
-        rotary(l.model().context.count(), l.head_dim(), l.model().rope_base),
+        rotary(l.model()),
         epsilon(static_cast<float>(l.model().norm_epsilon)),
         shape{l.model().heads, l.model().kv_heads, l.head_dim()},
         scratch(static_cast<std::size_t>(l.model().context.count())) {}
@@ -145,13 +145,8 @@ void Decoder::State::run_layer(const Weights& weights,
   queries_and_keys(weights, layer, n);
   attention(layer, rows);
   lap(&DecoderProfile::attention);
-  matmul_nt(mixed.data(),
-            tensor(Layout::Out),
-            x.data(),
-            n,
-            layout.attention_width(),
-            d,
-            Accumulate::Yes);
+  matmul_nt(
+      mixed.data(), tensor(Layout::Out), x.data(), n, layout.attention_width(), d, Accumulate::Yes);
   lap(&DecoderProfile::matmul);
   rms_norm(x.data(), tensor(Layout::FfnNorm), normed.data(), nullptr, {n, d, epsilon});
   lap(&DecoderProfile::norm);

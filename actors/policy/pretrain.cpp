@@ -22,20 +22,29 @@ namespace {
 
 /// Writes every field as text: the part of a key that names the options.
 struct TextVisitor {
-  std::string text;
   template <class T>
   void field(int id, std::string_view, T& value, const std::type_identity_t<FieldMeta<T>>& = {}) {
-    if constexpr (QuantityLike<T>)
+    if constexpr (OptionalLike<T>) {
+      if (value)
+        field(id, {}, *value);
+      else
+        text += fmt::format("{}=;", id);
+    } else if constexpr (QuantityLike<T>) {
       text += fmt::format("{}={};", id, value.count());
-    else if constexpr (std::is_enum_v<T>)
+    } else if constexpr (std::is_enum_v<T>) {
       text += fmt::format("{}={};", id, name_of(value));
-    else if constexpr (OptionalLike<T>)
-      text += value ? fmt::format("{}={};", id, *value) : fmt::format("{}=;", id);
-    else if constexpr (VectorLike<T>)
+    } else if constexpr (VectorLike<T>) {
       text += fmt::format("{}={};", id, fmt::join(value, ","));
-    else
+    } else if constexpr (Described<T>) {
+      TextVisitor inner;
+      describe(inner, value);
+      text += fmt::format("{}={{{}}};", id, inner.text);
+    } else {
       text += fmt::format("{}={};", id, value);
+    }
   }
+
+  std::string text;
 };
 
 struct TokenisedProblem {

@@ -27,11 +27,7 @@ void set_compute_threads(std::int32_t threads) {
 }
 
 struct Transformer::State {
-  explicit State(Weights& w)
-      : weights(&w),
-        rotary(w.layout().model().context.count(),
-               w.layout().head_dim(),
-               w.layout().model().rope_base) {
+  explicit State(Weights& w) : weights(&w), rotary(w.layout().model()) {
     const ModelConfig& model = w.layout().model();
     attention.rotary = &rotary;
     attention.pack = &pack;

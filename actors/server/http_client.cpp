@@ -85,17 +85,6 @@ class HttpClient::Io {
     arrived_.clear();
   }
 
-  void move_to(Url url) {
-    std::promise<void> done;
-    net::post(context_, [&] {
-      url_ = std::move(url);
-      idle_.clear();
-      addresses_.reset();
-      done.set_value();
-    });
-    done.get_future().wait();
-  }
-
  private:
   /// One connection and, while there is one, its exchange. Kept alive by its handlers.
   struct Connection : std::enable_shared_from_this<Connection> {
@@ -265,7 +254,7 @@ class HttpClient::Io {
       changed_.notify_one();
   }
 
-  Url url_;
+  const Url url_;
   const std::size_t most_;
   const std::string key_;
   Ticket last_ = 0;
@@ -309,9 +298,6 @@ HttpAnswer HttpClient::call(HttpRequest request) {
 
 void HttpClient::drop_all() {
   io_->drop_all();
-}
-void HttpClient::move_to(Url url) {
-  io_->move_to(std::move(url));
 }
 
 }  // namespace temper::actors

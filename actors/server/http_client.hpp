@@ -51,8 +51,6 @@ class HttpClient {
   HttpAnswer call(HttpRequest request);
   /// Closes every connection on which an answer to send() is awaited; none of these comes any more.
   void drop_all();
-  /// From now on the server is there. Requires: nothing is awaited.
-  void move_to(Url url);
 
  private:
   class Io;

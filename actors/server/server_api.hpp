@@ -7,6 +7,7 @@
 #include "core/result.hpp"
 #include "core/units.hpp"
 
+#include <algorithm>
 #include <memory>
 #include <set>
 #include <span>
@@ -58,9 +59,13 @@ struct ServerLoad {
 struct ServerSampling {
   double temperature = 1;
   double top_p = 1;
-  std::int32_t end_token = 1;
+  std::vector<std::int32_t> end_tokens{1};  ///< Each of them ends a response, as its last token.
   std::int32_t vocabulary = 0;
   std::string model;  ///< As the server names it.
+
+  bool ends(std::int32_t token) const {
+    return std::ranges::find(end_tokens, token) != end_tokens.end();
+  }
 };
 
 class ServerApi {

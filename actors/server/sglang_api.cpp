@@ -32,14 +32,14 @@ class SglangApi final : public ServerApi {
             "/generate",
             fmt::format(R"({{"rid":"{}","input_ids":{},"return_logprob":true,"stream":false,)"
                         R"("sampling_params":{{"max_new_tokens":{},"temperature":{},"top_p":{},)"
-                        R"("top_k":-1,"min_p":0.0,"stop_token_ids":[{}],)"
+                        R"("top_k":-1,"min_p":0.0,"stop_token_ids":{},)"
                         R"("skip_special_tokens":false,"no_stop_trim":true}}}})",
                         call.id,
                         list_of(call.tokens),
                         call.most,
                         sampling_.temperature,
                         sampling_.top_p,
-                        sampling_.end_token)};
+                        list_of(sampling_.end_tokens))};
   }
 
   Result<GenerateReply> read_generated(std::string_view body) const override {

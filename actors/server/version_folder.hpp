@@ -21,13 +21,12 @@ struct FolderModel {
   bool synthetic = false;
   ModelConfig shape;
   std::int32_t vocabulary = 0;
-  std::int32_t end_token = 1;
-  std::string config_json{};  ///< That of the base model; empty: a Llama of this shape.
+  std::string config_json{};  ///< That of the base model.
 };
 
 /// Writes the folder, or finds it whole. Two processes may write the same one at once. Returns the
-/// bytes of the weights. Errors: an image that is damaged or, without `config_json`, not of this
-/// shape, named by its tensor; a full disk.
+/// bytes of the weights. Requires: `config_json`, unless synthetic. Errors: an image that is damaged;
+/// a full disk.
 Result<Bytes> write_version_folder(const std::filesystem::path& folder,
                                    std::span<const std::byte> image,
                                    const FolderModel& model);

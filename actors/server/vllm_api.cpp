@@ -44,7 +44,7 @@ class VllmApi final : public ServerApi {
             "/inference/v1/generate",
             fmt::format(R"({{"request_id":"{}","model":"{}","token_ids":{},"cache_salt":"{}",)"
                         R"("sampling_params":{{"n":1,"max_tokens":{},"temperature":{},"top_p":{},)"
-                        R"("top_k":-1,"min_p":0.0,"stop_token_ids":[{}],"logprobs":0,)"
+                        R"("top_k":-1,"min_p":0.0,"stop_token_ids":{},"logprobs":0,)"
                         R"("skip_special_tokens":false,"detokenize":false}},"stream":false}})",
                         call.id,
                         sampling_.model,
@@ -53,7 +53,7 @@ class VllmApi final : public ServerApi {
                         call.most,
                         sampling_.temperature,
                         sampling_.top_p,
-                        sampling_.end_token)};
+                        list_of(sampling_.end_tokens))};
   }
 
   Result<GenerateReply> read_generated(std::string_view body) const override {

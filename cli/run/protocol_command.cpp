@@ -36,6 +36,7 @@ struct ProtocolSchema {
   std::string envelope;
   std::vector<MessageSchema> messages;
   std::map<std::string, std::string> settings;  ///< Type of RoleConfig::settings, by role.
+  std::uint32_t checkpoint_format = trainer::kCheckpointFormat;
   Schema types;
 };
 template <class V>
@@ -46,6 +47,7 @@ void describe(V& v, ProtocolSchema& p) {
   v.field(4, "settings", p.settings);
   v.field(5, "structs", p.types.structs);
   v.field(6, "enumerations", p.types.enumerations);
+  v.field(7, "checkpoint_format", p.checkpoint_format);
 }
 
 ProtocolSchema protocol_schema() {

@@ -14,8 +14,7 @@ using actors::Architecture;
 std::string tokenizer_text(const actors::ModelFolder& folder) {
   if (!folder.has_tokenizer())
     return "none: rows of a task need prompt_token_ids";
-  const auto tokenizer =
-      actors::BytePairTokenizer::open(folder.path() / actors::kTokenizerFile);
+  const auto tokenizer = actors::BytePairTokenizer::open(folder.path() / actors::kTokenizerFile);
   if (!tokenizer)
     return "not read: " + tokenizer.error().context;
   return fmt::format("byte-level BPE, {} tokens", tokenizer->size());
@@ -54,11 +53,20 @@ std::string to_text(const ModelDescription& d) {
                    static_cast<double>(d.stored.count()) / 1e9,
                    name_of(d.type)));
   line("layers", fmt::format("{} of width {}, feed-forward {}", m.layers, m.hidden, m.ffn));
-  line("heads", fmt::format("{} of {}, {} for keys and values", m.heads, m.head_size(), m.kv_heads));
+  line("heads",
+       fmt::format("{} of {}, {} for keys and values", m.heads, m.head_size(), m.kv_heads));
   line("vocabulary",
        fmt::format("{}, {}", *m.vocabulary, m.tie_embeddings ? "tied head" : "own head"));
-  line("context", fmt::format("{} tokens, rope_theta {}", m.context.count(), m.rope_base));
-  line("ends with", m.end_tokens.empty() ? "not said" : fmt::format("{}", fmt::join(m.end_tokens, ", ")));
+  line("context",
+       fmt::format("{} tokens, rope_theta {}{}",
+                   m.context.count(),
+                   m.rope_base,
+                   m.rope_scaling ? fmt::format(", scaled {} times from {} tokens (llama3)",
+                                                m.rope_scaling->factor,
+                                                m.rope_scaling->original_context.count())
+                                  : ""));
+  line("ends with",
+       m.end_tokens.empty() ? "not said" : fmt::format("{}", fmt::join(m.end_tokens, ", ")));
   line("tokenizer", d.tokenizer);
   line("weights", fmt::format("{} tensors in {}", d.tensors, fmt::join(d.files, ", ")));
   return out;

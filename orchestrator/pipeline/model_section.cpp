@@ -1,6 +1,7 @@
 #include "orchestrator/pipeline/model_section.hpp"
 
 #include "actors/model_folder/model_folder.hpp"
+#include "core/json.hpp"
 #include "core/scalar_text.hpp"
 
 #include <fmt/format.h>
@@ -24,24 +25,33 @@ class Comparison {
     if constexpr (OptionalLike<T>) {
       if (value)
         field(id, name, *value, {});
+      else
+        compare(id, name, kNull);
     } else if constexpr (Scalar<T>) {
-      const std::string text = scalar_text(value);
-      if (!noted_.contains(id)) {
-        noted_[id] = text;
-        return;
-      }
-      const std::string key = fmt::format("model.{}", name);
-      if (is_given_(key) && noted_[id] != text) {
-        issues_.push_back({key,
-                           fmt::format("is {} in the config.json of model.path, found {}; leave it "
-                                       "out",
-                                       text,
-                                       noted_[id])});
-      }
+      compare(id, name, scalar_text(value));
+    } else if constexpr (Described<T>) {
+      compare(id, name, to_json(value));
     }
   }
 
  private:
+  static constexpr const char* kNull = "null";
+
+  void compare(int id, std::string_view name, const std::string& text) {
+    if (!noted_.contains(id)) {
+      noted_[id] = text;
+      return;
+    }
+    const std::string key = fmt::format("model.{}", name);
+    if (is_given_(key) && noted_[id] != text && noted_[id] != kNull) {
+      issues_.push_back({key,
+                         fmt::format("is {} in the config.json of model.path, found {}; leave it "
+                                     "out",
+                                     text,
+                                     noted_[id])});
+    }
+  }
+
   const std::function<bool(const std::string&)>& is_given_;
   std::vector<ModelIssue>& issues_;
   std::map<int, std::string> noted_;
@@ -59,8 +69,7 @@ std::vector<ModelIssue> complete_model(ModelConfig& model,
     return {{"model.path", folder.error().context}};
   ModelConfig of_folder = folder->model();
   of_folder.path = model.path;
-  of_folder.end_tokens =
-      is_given("model.end_tokens") ? model.end_tokens : folder->end_tokens();
+  of_folder.end_tokens = is_given("model.end_tokens") ? model.end_tokens : folder->end_tokens();
   if (is_given("model.context")) {
     if (model.context > of_folder.context) {
       issues.push_back({"model.context",

@@ -59,6 +59,12 @@ void check_model(const PipelineConfig& c, std::optional<Tokens> longest_prompt, 
                             m.head_size(),
                             m.hidden,
                             m.heads));
+  rules.require(
+      !m.rope_scaling || m.rope_scaling->high_freq_factor > m.rope_scaling->low_freq_factor,
+      {"model.rope_scaling.high_freq_factor", "model.rope_scaling.low_freq_factor"},
+      fmt::format("must be above low_freq_factor ({}), found {}",
+                  m.rope_scaling.value_or(actors::RopeScaling{}).low_freq_factor,
+                  m.rope_scaling.value_or(actors::RopeScaling{}).high_freq_factor));
   const std::int32_t tokens = actors::Tokenizer::for_task(c.task).vocabulary();
   rules.require(!m.path.empty() || m.vocabulary.value_or(tokens) >= tokens,
                 {"model.vocabulary", "task.tokenizer"},

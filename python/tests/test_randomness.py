@@ -25,7 +25,10 @@ def test_numbers_below_a_limit_are_below_it_and_all_come() -> None:
 
 
 def test_a_draw_depends_on_seed_response_and_position_alone() -> None:
-    assert sampling_uniforms(3, [4, 5], [5, 0]).tolist() == [0.62062104787084038, 0.27690014535972729]
+    assert sampling_uniforms(3, [4, 5], [5, 0]).tolist() == [
+        0.62062104787084038,
+        0.27690014535972729,
+    ]
     assert sampling_uniforms(3, [5], [0])[0] == sampling_uniforms(3, [4, 5], [5, 0])[1]
 
 

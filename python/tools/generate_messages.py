@@ -233,6 +233,10 @@ class Generator:
             "#: Version of the whole protocol; both sides have the same.\n"
             f"PROTOCOL = {self.schema['protocol']}"
         )
+        parts.append(
+            "#: Of trainer.json in a trainer's checkpoint.\n"
+            f"CHECKPOINT_FORMAT = {self.schema['checkpoint_format']}"
+        )
         parts += [self.enumeration(name) for name in self.used_enumerations]
         parts += [self.struct(name) for name in self.order]
         known = "\n".join(f"    {python_name(m['type'])}," for m in self.messages)

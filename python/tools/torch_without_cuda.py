@@ -31,7 +31,9 @@ UNNEEDED = re.compile(r"Requires-Dist: (nvidia-|cuda-|triton)", re.IGNORECASE)
 
 def readelf(what: str, library: Path) -> list[str]:
     """Lines of `readelf -W what library`."""
-    done = subprocess.run(["readelf", "-W", what, str(library)], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        ["readelf", "-W", what, str(library)], capture_output=True, text=True, check=True
+    )
     return done.stdout.splitlines()
 
 
@@ -75,11 +77,16 @@ def system_libraries() -> dict[str, Path]:
     of 32 bits): their C++ names differ."""
     known = subprocess.run(["ldconfig", "-p"], capture_output=True, text=True, check=False).stdout
     ours = machine_of(Path(sys.executable).resolve())
-    found = [(name, Path(path)) for name, path in re.findall(r"^\s*(\S+) \(.*=> (\S+)$", known, re.MULTILINE)]
+    found = [
+        (name, Path(path))
+        for name, path in re.findall(r"^\s*(\S+) \(.*=> (\S+)$", known, re.MULTILINE)
+    ]
     return {name: path for name, path in found if path.exists() and machine_of(path) == ours}
 
 
-def symbols_of(missing: list[str], libraries: list[Library], others: list[Library]) -> dict[str, dict[str, set[str]]]:
+def symbols_of(
+    missing: list[str], libraries: list[Library], others: list[Library]
+) -> dict[str, dict[str, set[str]]]:
     """library -> version -> names that it must define. A name without version that nothing defines is given to
     the first missing library of the one that wants it."""
     result: dict[str, dict[str, set[str]]] = {name: defaultdict(set) for name in missing}
@@ -93,7 +100,12 @@ def symbols_of(missing: list[str], libraries: list[Library], others: list[Librar
             file = library.version_of.get(version, "")
             if version and file in result:
                 result[file][version].add(name)
-            elif not version and asks and name not in defined and not name.lstrip("_").startswith("Py"):
+            elif (
+                not version
+                and asks
+                and name not in defined
+                and not name.lstrip("_").startswith("Py")
+            ):
                 result[asks[0]][""].add(name)
     return result
 
@@ -101,16 +113,41 @@ def symbols_of(missing: list[str], libraries: list[Library], others: list[Librar
 def compile_stub(library: Path, versions: dict[str, set[str]]) -> None:
     source = ['static const char text[] = "this torch has no CUDA libraries";']
     for name in sorted(set().union(*versions.values()) if versions else set()):
-        source.append(f"const char* {name}(void) {{ return text; }}" if TEXTS.search(name)
-                      else f"int {name}(void) {{ return 100; }}")
-    script = [f"{version} {{ {' '.join(f'{name};' for name in sorted(names))} }};".replace("{ ", "{ global: ")
-              if names else f"{version} {{ }};" for version, names in versions.items() if version]
+        source.append(
+            f"const char* {name}(void) {{ return text; }}"
+            if TEXTS.search(name)
+            else f"int {name}(void) {{ return 100; }}"
+        )
+    script = [
+        f"{version} {{ {' '.join(f'{name};' for name in sorted(names))} }};".replace(
+            "{ ", "{ global: "
+        )
+        if names
+        else f"{version} {{ }};"
+        for version, names in versions.items()
+        if version
+    ]
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "stub.c").write_text("\n".join(source) + "\n")
         (Path(folder) / "stub.map").write_text("\n".join(script) + "\n")
-        subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-fno-builtin", "-w", "-nostdlib", f"-Wl,-soname,{library.name}",
-                        *(["-Wl,--version-script,stub.map"] if script else []), "-o", str(library), "stub.c"],
-                       check=True, cwd=folder)
+        subprocess.run(
+            [
+                "cc",
+                "-shared",
+                "-fPIC",
+                "-O1",
+                "-fno-builtin",
+                "-w",
+                "-nostdlib",
+                f"-Wl,-soname,{library.name}",
+                *(["-Wl,--version-script,stub.map"] if script else []),
+                "-o",
+                str(library),
+                "stub.c",
+            ],
+            check=True,
+            cwd=folder,
+        )
 
 
 def drop_requirements(packages: Path) -> None:
@@ -124,7 +161,10 @@ def main() -> int:
     packages = Path(sysconfig.get_paths()["purelib"])
     folder = packages / "torch" / "lib"
     if not folder.is_dir():
-        print(f"torch_without_cuda: no torch in {packages}: install it with --no-deps first", file=sys.stderr)
+        print(
+            f"torch_without_cuda: no torch in {packages}: install it with --no-deps first",
+            file=sys.stderr,
+        )
         return 1
     own = {path.name for path in folder.glob("*.so*")}
     libraries = [Library(path) for path in sorted(folder.glob("*.so*"))]
@@ -136,11 +176,16 @@ def main() -> int:
         for name, versions in symbols_of(missing, libraries, others).items():
             compile_stub(folder / name, versions)
     except (OSError, subprocess.CalledProcessError) as error:
-        print(f"torch_without_cuda: an empty library could not be compiled: {error}", file=sys.stderr)
+        print(
+            f"torch_without_cuda: an empty library could not be compiled: {error}", file=sys.stderr
+        )
         return 1
     drop_requirements(packages)
-    print(f"torch_without_cuda: {len(missing)} libraries of CUDA are missing, empty ones stand for them"
-          if missing else "torch_without_cuda: every library is there")
+    print(
+        f"torch_without_cuda: {len(missing)} libraries of CUDA are missing, empty ones stand for them"
+        if missing
+        else "torch_without_cuda: every library is there"
+    )
     return 0
 
 

@@ -146,13 +146,12 @@ void HttpEngine::settle(ServerResponse& response, HttpAnswer answer, bool label_
   if (may_compare_ && ++compared_ % options_.compare_every == 0 && !stands_comparison(response))
     return;
   const auto& made = response.out.tokens;
-  const std::int32_t end = server_->api().sampling().end_token;
-  if (!made.empty() && made.back() == end)
+  if (!made.empty() && server_->api().sampling().ends(made.back()))
     return finish(id, FinishReason::End);
   if (response.made() >= response.limit)
     return finish(id, FinishReason::Length);
   if (ended == GenerateReply::Ended::End)
-    return again(response, "it ended before its end token");
+    return again(response, "it ended before an end token");
   responses_.requeue(response);  // Interrupted, by us or by somebody else: it goes on.
 }
 
@@ -166,8 +165,8 @@ Status HttpEngine::accept(const ServerResponse& response,
   }
   if (reply.tokens.size() > response.limit - response.made())
     return corrupt("more tokens than were asked for");
-  const std::int32_t end = server_->api().sampling().end_token;
-  const auto first_end = std::ranges::find(reply.tokens, end);
+  const auto first_end = std::ranges::find_if(
+      reply.tokens, [&](std::int32_t token) { return server_->api().sampling().ends(token); });
   if (first_end != reply.tokens.end() && first_end + 1 != reply.tokens.end())
     return corrupt("tokens after the end token");
   if (reply.ended != GenerateReply::Ended::Aborted && reply.tokens.empty())
@@ -313,7 +312,7 @@ Result<std::unique_ptr<ServerEngine>> make_server_engine(std::unique_ptr<actors:
                                                          const ServerEngineOptions& options,
                                                          std::span<const std::byte> first) {
   actors::ServerVersion base;
-  if (!first.empty()) {
+  if (!server->options().config.start.empty()) {
     TEMPER_TRY(base, server->write(PolicyVersion(0), first));
   }
   TEMPER_TRY_STATUS(server->await(base.folder));

@@ -48,7 +48,8 @@ class ServerEngine : public Engine {
 };
 
 /// Waits until the server works, for as long as its patience says, and ends what others left on it.
-/// `first`: weights to start it with, where we start it.
+/// `first`: the base weights, which a server that we start begins with; else they are not looked
+/// at.
 Result<std::unique_ptr<ServerEngine>> make_server_engine(std::unique_ptr<actors::Server> server,
                                                          const ServerEngineOptions& options,
                                                          std::span<const std::byte> first);

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 from pathlib import Path
 
 import pytest
-from environment import ROOT
+from conftest import TEMPER
 
 pytestmark = pytest.mark.needs("torch", "transformers", "safetensors")
 
-PROBE = Path(os.environ.get("TEMPER", ROOT / "build/release/bin/temper")).parents[1] / "tests/actors/policy/policy_probe"
+PROBE = Path(TEMPER).parents[1] / "tests/actors/policy/policy_probe"
 LENGTHS = [1, 2, 7, 33, 120]
 NEW_TOKENS = 12
 TOLERANCE = 1e-4
@@ -21,6 +20,10 @@ TOLERANCE = 1e-4
 #: hidden / heads, an epsilon and a base that are not the defaults, a tied head.
 SHAPES = {
     "llama": ("LlamaForCausalLM", {"rms_norm_eps": 1e-5, "rope_theta": 500000.0}),
+    # Original context and factors such that, of the eight angles, some stay, some are in between and some are slow.
+    "llama3_rope": ("LlamaForCausalLM", {"rope_parameters": {
+        "rope_type": "llama3", "rope_theta": 10000.0, "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+        "original_max_position_embeddings": 64}}),
     "llama_head_dim": ("LlamaForCausalLM", {"head_dim": 24, "tie_word_embeddings": True}),
     "qwen2": ("Qwen2ForCausalLM", {"rope_theta": 1000000.0, "tie_word_embeddings": True}),
     "qwen2_untied": ("Qwen2ForCausalLM", {"num_key_value_heads": 4, "tie_word_embeddings": False}),

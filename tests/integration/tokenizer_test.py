@@ -4,18 +4,22 @@ and normal forms of published models, over a corpus of many scripts and of what 
 from __future__ import annotations
 
 import json
-import os
 import random
 import subprocess
 import unicodedata
 from pathlib import Path
 
+import numpy as np
 import pytest
+from conftest import TEMPER
 from environment import ROOT
+
+from temper import messages as m
+from temper.roles import Role
 
 pytestmark = pytest.mark.needs("tokenizers")
 
-PROBE = Path(os.environ.get("TEMPER", ROOT / "build/release/bin/temper")).parents[1] / "tests/actors/tokenizer_probe"
+PROBE = Path(TEMPER).parents[1] / "tests/actors/tokenizer_probe"
 
 QWEN = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+")
 LLAMA3 = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+")
@@ -96,3 +100,20 @@ def test_a_character_cut_in_two_decodes_as_the_library_does(tmp_path):
     decoded = [theirs.decode(prefix) for prefix in prefixes]
     assert any("\ufffd" in text for text in decoded), "no prefix cuts a character"
     assert ask(tmp_path, ids=prefixes)["ids"] == decoded
+
+
+def test_a_role_in_python_reads_and_writes_text_as_ours_does(tmp_path):
+    theirs = make_tokenizer("llama3")
+    theirs.save(str(tmp_path / "tokenizer.json"))
+    end = theirs.token_to_id("<|im_end|>")
+    told = m.Welcome()
+    told.role.kind = m.RoleKind.REWARD
+    told.role.vocabulary = m.Vocabulary(size=theirs.get_vocab_size(), folder=str(tmp_path), end=end,
+                                        ends=np.array([end], np.int32))
+    role = Role(told, "reward-0")
+    ours = ask(tmp_path, texts=SENTENCES)["texts"]
+    for text, said in zip(SENTENCES, ours):
+        ids = role.encode(text).tolist()
+        assert ids == said["ids"], text
+        assert role.decode(ids, to_end=False) == said["text"]
+    assert role.decode([*role.encode("1 + 1"), end, *role.encode("?")]) == "1 + 1"

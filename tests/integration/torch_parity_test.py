@@ -31,9 +31,6 @@ CLOSE = 1e-4
 @pytest.fixture
 def native(temper) -> str:
     """The C++ worker."""
-    known = subprocess.run([temper, "model", "--help"], capture_output=True, timeout=60).returncode == 0
-    if not known:
-        pytest.skip("this program reads no model folders, so its roles have no weights that ours could be compared with")
     return f"{temper}-worker"
 
 
@@ -237,3 +234,67 @@ def test_a_checkpoint_is_gone_on_from_as_if_nothing_had_been(ranks, base, temper
         worker.send(work)
         resumed = worker.weights(worker.await_one(m.Trained).weights)
         assert {k: d for k in straight if (d := differ(resumed[k], straight[k])) > 1e-6} == {}
+
+
+def work_of(step: int) -> m.Train:
+    work = batch(step)
+    work.certificate.step = step
+    return work
+
+
+def prove(checkpoint: Path) -> None:
+    """Writes the manifest, as the orchestrator does once a trainer has saved."""
+    import xxhash
+
+    text = "temper manifest 1\n"
+    for file in sorted(checkpoint.iterdir()):
+        data = file.read_bytes()
+        text += f"file {len(data)} {xxhash.xxh3_128_hexdigest(data)} {file.name}\n"
+    (checkpoint / "manifest").write_text(f"{text}end {xxhash.xxh3_128_hexdigest(text.encode())}\n")
+
+
+@pytest.mark.parametrize("first", ["cpp", "python"])
+def test_a_checkpoint_of_either_trainer_is_gone_on_from_by_the_other(first, base, temper, native, tmp_path):
+    """Weights and moments of the next update are those that the first trainer makes itself."""
+    import safetensors.numpy
+
+    a = algorithm(m.AlgorithmName.TIS, temper)
+
+    def trainer(kind: str, name: str, **given: object) -> Worker | InProcess:
+        role = trainer_role(base, a, None if kind == "cpp" else "temper.torch:Trainer")
+        role.resume_from, role.version = str(given.get("resume_from", "")), int(given.get("version", 0))
+        return Worker(tmp_path / name, role, native) if kind == "cpp" else InProcess(role)
+
+    def next_update(worker: Worker | InProcess, folder: Path) -> tuple[Weights, dict]:
+        worker.send(work_of(2))
+        weights = worker.weights(worker.await_one(m.Trained).weights)
+        folder.mkdir()
+        worker.send(m.SaveState(3, str(folder)))
+        assert worker.await_one(m.StateSaved).error == ""
+        return weights, safetensors.numpy.load_file(folder / "optimizer.safetensors")
+
+    second = "python" if first == "cpp" else "cpp"
+    checkpoint = tmp_path / "checkpoint"
+    with trainer(first, "one") as worker:
+        updates(worker, checkpoint, 2)
+        prove(checkpoint)
+        expected, expected_moments = next_update(worker, tmp_path / "straight")
+    with trainer(second, "other", resume_from=checkpoint, version=2) as worker:
+        worker.await_one(m.TrainerReady)
+        weights, moments = next_update(worker, tmp_path / "resumed")
+    assert {k: d for k in weights if (d := differ(weights[k], expected[k])) > CLOSE} == {}
+    assert {k: d for k in moments if (d := differ(moments[k], expected_moments[k])) > CLOSE} == {}
+
+
+@pytest.mark.parametrize(("key", "value", "why"), [("updates", 7, "is of update 1"), ("format", 1, "format 1, expected 2")])
+def test_a_checkpoint_that_is_a_mixture_or_of_another_format_is_refused(key, value, why, base, temper, tmp_path):
+    from temper.errors import RoleError
+
+    role = trainer_role(base, algorithm(m.AlgorithmName.GRPO, temper), "temper.torch:Trainer")
+    with InProcess(role) as worker:
+        updates(worker, tmp_path / "first", 1)
+    counters = tmp_path / "first/trainer.json"
+    counters.write_text(json.dumps({**json.loads(counters.read_text()), key: value}))
+    role.resume_from, role.version = str(tmp_path / "first"), 1
+    with pytest.raises(RoleError, match=why), InProcess(role):
+        pass

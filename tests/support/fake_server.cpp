@@ -45,7 +45,11 @@ actors::FolderModel table_model() {
   model.shape.ffn = 16;
   model.shape.context = Tokens(64);
   model.vocabulary = kTableTokens;
-  model.end_token = 1;
+  const auto layout = actors::Layout::make(model.shape, model.vocabulary).value();
+  actors::ConfigJson config{.model = layout.model(), .end_tokens = {1}};
+  config.model.vocabulary = layout.vocabulary();
+  config.model.head_dim = layout.head_dim();
+  model.config_json = actors::write_config_json(config);
   return model;
 }
 

@@ -84,7 +84,7 @@ class Fake:
     def logprobs_after(self, token):
         return log_softmax(self.weights.rows[token])
 
-    async def generate(self, name, tokens, most):
+    async def generate(self, name, tokens, most, stops):
         """(tokens, log-probs, why it ended)"""
         if self.fault("hangs"):
             await asyncio.Event().wait()
@@ -92,7 +92,7 @@ class Fake:
         response = name.split("-")[0] not in ("check", "warm", "score")
         self.begun += response
         self.sampling += 1
-        made, logprobs = [], []
+        made, logprobs, ends = [], [], {END, *stops}
         most += 1 if self.fault("too_many_tokens") else 0
         shift = -0.5 if self.fault("wrong_logprobs") else 0.0
         last = tokens[-1]
@@ -109,11 +109,12 @@ class Fake:
                 after = self.logprobs_after(last)
                 chances = [math.exp(x) for x in after]
                 if self.hold_after is not None:
-                    chances[END] = 0.0  # What is to be held does not end before.
+                    for end in ends:  # What is to be held does not end before.
+                        chances[end] = 0.0
                 last = self.random.choices(range(self.vocabulary), chances)[0]
                 made.append(last)
                 logprobs.append(after[last] + shift)
-                if last == END:
+                if last in ends:
                     return made, logprobs, "stop"
                 if len(made) >= most:
                     return made, logprobs, "length"
@@ -240,7 +241,8 @@ class Fake:
         tokens = body["token_ids"]
         label = self.token_label()
         made, logprobs, why = await self.generate(
-            body.get("request_id", "score"), tokens, sampling["max_tokens"])
+            body.get("request_id", "score"), tokens, sampling["max_tokens"],
+            sampling.get("stop_token_ids", []))
         choice = {"index": 0, "finish_reason": why, "token_ids": made, "logprobs": None}
         if "logprobs" in sampling:
             content = [{"token_id": t, "logprob": p} for t, p in zip(made, logprobs)]
@@ -278,10 +280,11 @@ class Fake:
         return 404, {"detail": "Not Found"}
 
     async def sglang_generate(self, body):
-        tokens = body["input_ids"]
+        sampling, tokens = body["sampling_params"], body["input_ids"]
         label = self.token_label()
         made, logprobs, why = await self.generate(
-            body.get("rid", "score"), tokens, body["sampling_params"]["max_new_tokens"])
+            body.get("rid", "score"), tokens, sampling["max_new_tokens"],
+            sampling.get("stop_token_ids", []))
         meta = {"finish_reason": {"type": why},
                 "output_token_logprobs": [[p, t, None] for t, p in zip(made, logprobs)]}
         if not self.fault("no_labels"):

@@ -16,15 +16,15 @@ namespace event = orchestrator::event;
 
 /// 14: the tokens of the addition task.
 constexpr const char* kServer =
-    "rollout.engine.start=python3 " TEMPER_SOURCE_DIR
-    "/tests/support/fake_server.py --kind {} --model {{model}} --host {{host}} --port {{port}} "
+    "{0}.engine.start=python3 " TEMPER_SOURCE_DIR
+    "/tests/support/fake_server.py --kind {1} --model {{model}} --host {{host}} --port {{port}} "
     "--vocabulary 14 --token-seconds 0.002";
 
 class ServedRun : public SystemTest, public testing::WithParamInterface<const char*> {
  protected:
-  Arguments served() const {
-    return {fmt::format("rollout.engine.kind={}", GetParam()),
-            fmt::format(fmt::runtime(kServer), GetParam()),
+  Arguments served(const char* role = "rollout") const {
+    return {fmt::format("{}.engine.kind={}", role, GetParam()),
+            fmt::format(fmt::runtime(kServer), role, GetParam()),
             "sampling.max_new_tokens=8"};
   }
   /// The server that this actor started last; 0: none yet.
@@ -44,6 +44,19 @@ TEST_P(ServedRun, IsWholeAndLeavesNoServerBehind) {
   const Ended ended = run(served()).wait();
   EXPECT_EQ(ended.status, 0) << ended.output;
   expect_whole_run(24);
+}
+
+TEST_P(ServedRun, IsScoredByAReferenceServerThatIsKilledOnTheWay) {
+  run(served("reference"));
+  for (const std::uint64_t version : {3, 8, 13}) {
+    await_version(version);
+    ASSERT_GT(server_of("reference-0"), 0);
+    ::kill(server_of("reference-0"), SIGKILL);
+  }
+  const Ended ended = current().wait();
+  EXPECT_EQ(ended.status, 0) << ended.output;
+  expect_whole_run(24);
+  EXPECT_EQ(count_events<event::ActorDown>(records()), 0U);
 }
 
 TEST_P(ServedRun, GoesOnAfterTwentyKillsOfItsServers) {

@@ -3,6 +3,7 @@
 #include "actors/model_folder/stored_tensors.hpp"
 #include "core/files.hpp"
 #include "core/json_document.hpp"
+#include "trainer/settings.hpp"
 
 #include <fmt/format.h>
 
@@ -12,7 +13,6 @@ namespace {
 
 using actors::SafetensorsImage;
 
-constexpr int kFormat = 2;  // 1 had names of our own.
 constexpr auto kModelFile = "model.safetensors";
 constexpr auto kOptimizerFile = "optimizer.safetensors";
 constexpr auto kCountersFile = "trainer.json";
@@ -29,8 +29,8 @@ Result<Counters> parse_counters(std::string_view text) {
   };
   if (!json.is_object() || !has("format") || !has("updates") || !has("optimizer_steps"))
     return corrupt("needs numbers format, updates and optimizer_steps");
-  if (json["format"] != kFormat)
-    return corrupt(fmt::format("format {}, expected {}", json["format"].dump(), kFormat));
+  if (json["format"] != kCheckpointFormat)
+    return corrupt(fmt::format("format {}, expected {}", json["format"].dump(), kCheckpointFormat));
   return Counters{json["updates"].get<std::uint64_t>(),
                   json["optimizer_steps"].get<std::int64_t>()};
 }
@@ -75,7 +75,7 @@ Status save_checkpoint(const std::filesystem::path& folder,
   TEMPER_TRY_STATUS(
       write_file_atomically(folder / kOptimizerFile, write_safetensors(moments, metadata)));
   const nlohmann::ordered_json counters = {
-      {"format", kFormat}, {"updates", updates}, {"optimizer_steps", optimizer.steps}};
+      {"format", kCheckpointFormat}, {"updates", updates}, {"optimizer_steps", optimizer.steps}};
   return write_file_atomically(folder / kCountersFile, counters.dump(2) + "\n");
 }
 

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <numbers>
 
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
 #define TEMPER_SIMD __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
@@ -190,14 +191,31 @@ TEMPER_SIMD void swiglu_backward(
   }
 }
 
-RotaryTable::RotaryTable(std::int64_t context, std::int64_t head_dim, double base)
-    : half_(head_dim / 2),
-      cos_(static_cast<std::size_t>(context * half_)),
-      sin_(static_cast<std::size_t>(context * half_)) {
+namespace {
+
+/// The `llama3` scaling (Llama 3.1, and the function of that name in transformers): what turns
+/// `turns` times in the original context is slowed by `factor` where these are few, left where they
+/// are many, and goes from one to the other in between.
+double scaled(double frequency, const RopeScaling& s) {
+  const double turns =
+      static_cast<double>(s.original_context.count()) * frequency / (2 * std::numbers::pi);
+  const double kept = (turns - s.low_freq_factor) / (s.high_freq_factor - s.low_freq_factor);
+  const double share = std::clamp(kept, 0.0, 1.0);
+  return frequency * ((1 - share) / s.factor + share);
+}
+
+}  // namespace
+
+RotaryTable::RotaryTable(const ModelConfig& model)
+    : half_(model.head_size() / 2),
+      cos_(static_cast<std::size_t>(model.context.count() * half_)),
+      sin_(cos_.size()) {
   for (Index i = 0; i < half_; ++i) {
-    const double exponent = -2.0 * static_cast<double>(i) / static_cast<double>(head_dim);
-    const auto frequency = static_cast<float>(std::pow(base, exponent));
-    for (Index p = 0; p < context; ++p) {
+    const double exponent = -static_cast<double>(i) / static_cast<double>(half_);
+    const double plain = std::pow(model.rope_base, exponent);
+    const auto frequency =
+        static_cast<float>(model.rope_scaling ? scaled(plain, *model.rope_scaling) : plain);
+    for (Index p = 0; p < model.context.count(); ++p) {
       const auto angle = static_cast<double>(static_cast<float>(p) * frequency);
       cos_[index(p) + static_cast<std::size_t>(i)] = static_cast<float>(std::cos(angle));
       sin_[index(p) + static_cast<std::size_t>(i)] = static_cast<float>(std::sin(angle));

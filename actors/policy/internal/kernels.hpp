@@ -4,6 +4,8 @@
 // picks. No allocation, no threads.
 #pragma once
 
+#include "actors/model/model_config.hpp"
+
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -32,12 +34,13 @@ void swiglu(const float* gate_up, float* y, std::int64_t rows, std::int64_t ffn)
 void swiglu_backward(
     const float* gate_up, const float* dy, float* d_gate_up, std::int64_t rows, std::int64_t ffn);
 
-/// Cosines and sines of every position: angle(p, i) = p * base^(-2 i / head_dim). The frequency and
-/// the angle are rounded to single precision, as they are where published models were trained and
-/// are served; at long positions that shows.
+/// Cosines and sines of every position of the model's context: angle(p, i) = p * f(i), where f(i) =
+/// base^(-2 i / head_dim), scaled as `rope_scaling` says. The frequency and the angle are rounded
+/// to single precision, as they are where published models were trained and are served; at long
+/// positions that shows.
 class RotaryTable {
  public:
-  RotaryTable(std::int64_t context, std::int64_t head_dim, double base);
+  explicit RotaryTable(const ModelConfig& model);
   const float* cosines(std::int64_t position) const { return &cos_[index(position)]; }
   const float* sines(std::int64_t position) const { return &sin_[index(position)]; }
   std::int64_t half() const { return half_; }

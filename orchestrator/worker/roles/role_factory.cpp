@@ -77,8 +77,9 @@ RoleResult make_reward(const RoleConfig& role, const RealClock& clock) {
   TEMPER_TRY(auto verifier, actors::make_verifier(role.verifier));
   const actors::Vocabulary& v = role.vocabulary;
   TEMPER_TRY(auto tokenizer,
-             v.folder.empty() ? actors::Tokenizer::for_task(role.task)
-                              : actors::Tokenizer::of_model(role.task, {v.folder, v.size, v.ends}));
+             role.model.path.empty()
+                 ? actors::Tokenizer::for_task(role.task)
+                 : actors::Tokenizer::of_model(role.task, {v.folder, v.size, v.ends}));
   return std::unique_ptr<Role>(std::make_unique<WithClock<actors::RewardRole>>(
       clock, std::move(tokenizer), std::move(verifier)));
 }

@@ -1,5 +1,6 @@
 #include "orchestrator/worker/server/server_roles.hpp"
 
+#include "actors/model_folder/stored_tensors.hpp"
 #include "actors/roles/reference_role.hpp"
 #include "actors/runtime/process.hpp"
 #include "actors/runtime/with_clock.hpp"
@@ -44,7 +45,7 @@ struct Surroundings {
   Log log = Log::to_stderr(clock);
 };
 
-actors::ServerOptions options_of(const RoleConfig& role, const std::string& name) {
+Result<actors::ServerOptions> options_of(const RoleConfig& role, const std::string& name) {
   actors::ServerOptions options;
   options.config = role.engine;
   options.index = number_of_slot(name);
@@ -52,13 +53,14 @@ actors::ServerOptions options_of(const RoleConfig& role, const std::string& name
   options.log = actors::server_log(name);
   options.model = {.synthetic = role.policy == actors::PolicyKind::Synthetic,
                    .shape = role.model,
-                   .vocabulary = role.vocabulary.size,
-                   .end_token = role.vocabulary.end};
-  if (auto config = read_file(std::filesystem::path(role.base_weights) / "config.json"))
-    options.model.config_json = *std::move(config);
-  if (options.model.synthetic)
+                   .vocabulary = role.vocabulary.size};
+  if (options.model.synthetic) {
     options.model.shape.context = kNoLimit;
-  options.sampling.end_token = role.vocabulary.end;
+  } else {
+    TEMPER_TRY(options.model.config_json,
+               read_file(std::filesystem::path(role.base_weights) / actors::kConfigFile));
+  }
+  options.sampling.end_tokens = role.vocabulary.ends;
   options.sampling.vocabulary = role.vocabulary.size;
   return options;
 }
@@ -67,19 +69,25 @@ std::span<const std::byte> bytes_of(const std::string& image) {
   return std::as_bytes(std::span(image));
 }
 
+/// The base weights as one image, whatever shards and types they are kept in.
 Result<std::string> base_image(const RoleConfig& role) {
   if (role.policy == actors::PolicyKind::Synthetic)
     return std::string("synthetic weights");
-  return read_file(std::filesystem::path(role.base_weights) / "model.safetensors");
+  TEMPER_TRY(const auto layout, actors::Layout::make(role.model, role.vocabulary.size));
+  TEMPER_TRY(const auto folder, actors::ModelFolder::open(role.base_weights));
+  return actors::read_image(folder, layout);
 }
 
 RoleResult make_rollout(const RoleConfig& role, const std::string& name, const Surroundings& s) {
   TEMPER_TRY(const auto settings, decode_blob<rollout::RolloutSettings>(role.settings));
-  actors::ServerOptions options = options_of(role, name);
+  TEMPER_TRY(actors::ServerOptions options, options_of(role, name));
   options.sampling.temperature = settings.sampling.temperature;
   options.sampling.top_p = settings.sampling.top_p;
   options.connections = static_cast<std::size_t>(settings.concurrency) + 4;
-  TEMPER_TRY(const std::string image, base_image(role));
+  std::string image;
+  if (!options.config.start.empty()) {
+    TEMPER_TRY(image, base_image(role));
+  }
   TEMPER_TRY(auto server, actors::Server::create(std::move(options), s.clock, s.log));
   rollout::ServerEngineOptions engine_options;
   engine_options.sampling = settings.sampling;
@@ -99,10 +107,10 @@ RoleResult make_reference(const RoleConfig& role, const std::string& name, const
                              "reference.engine.kind native",
                              settings.temperature)};
   }
-  actors::ServerOptions options = options_of(role, name);
+  TEMPER_TRY(actors::ServerOptions options, options_of(role, name));
   options.connections = kScoring;
-  TEMPER_TRY(const std::string image, base_image(role));
-  const auto make = [options, image, &s]() -> Result<std::unique_ptr<actors::ReferenceEngine>> {
+  const auto make = [options, role, &s]() -> Result<std::unique_ptr<actors::ReferenceEngine>> {
+    TEMPER_TRY(const std::string image, base_image(role));
     TEMPER_TRY(auto server, actors::Server::create(options, s.clock, s.log));
     return actors::make_server_reference(std::move(server), bytes_of(image));
   };

@@ -33,6 +33,10 @@ Fields = dict[int, Any]
 PROTOCOL = 2
 
 
+#: Of trainer.json in a trainer's checkpoint.
+CHECKPOINT_FORMAT = 2
+
+
 class AlgorithmName(enum.IntEnum):
     GRPO = 0
     PPO = 1
@@ -506,6 +510,37 @@ class Hello:
 
 
 @dataclasses.dataclass(slots=True)
+class RopeScaling:
+    #: Slow angles turn this many times slower.
+    factor: float = 8.0
+    #: An angle is slow that turns at most this often in `original_context`.
+    low_freq_factor: float = 1.0
+    #: One that turns this often or more stays as it is; above `low_freq_factor`. What is
+    #: between is in between.
+    high_freq_factor: float = 4.0
+    #: original_max_position_embeddings, in tokens.
+    original_context: int = 8192
+
+    def pack(self) -> Fields:
+        return {
+            1: self.factor,
+            2: self.low_freq_factor,
+            3: self.high_freq_factor,
+            4: self.original_context,
+        }
+
+    @classmethod
+    def unpack(cls, fields: Fields) -> RopeScaling:
+        get = fields.get
+        return cls(
+            get(1, 8.0),
+            get(2, 1.0),
+            get(3, 4.0),
+            get(4, 8192),
+        )
+
+
+@dataclasses.dataclass(slots=True)
 class ModelConfig:
     #: Width of the residual stream.
     hidden: int = 64
@@ -539,6 +574,8 @@ class ModelConfig:
     #: Tokens that end a response. Empty: with `path`, the eos_token_id of its
     #: generation_config.json or config.json; else that of the task's tokenizer.
     end_tokens: Int32Array = dataclasses.field(default_factory=no_i4)
+    #: The `llama3` scaling of rotary angles; null: none.
+    rope_scaling: RopeScaling | None = None
 
     def pack(self) -> Fields:
         return {
@@ -556,6 +593,7 @@ class ModelConfig:
             12: self.vocabulary,
             13: self.path,
             14: of_i4(self.end_tokens),
+            15: None if self.rope_scaling is None else self.rope_scaling.pack(),
         }
 
     @classmethod
@@ -576,6 +614,7 @@ class ModelConfig:
             get(12, None),
             get(13, ""),
             i4(get(14, b"")),
+            None if (x := get(15, None)) is None else RopeScaling.unpack(x),
         )
 
 

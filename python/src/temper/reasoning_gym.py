@@ -20,7 +20,7 @@ from .errors import RoleError
 
 def rows(name: str, size: int, seed: int, settings: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """Problems of one task as rows of a JSONL file. Raises RoleError where there is no such task or setting."""
-    import reasoning_gym  # type: ignore[import-not-found]
+    import reasoning_gym  # type: ignore[import-not-found, import-untyped, unused-ignore]
 
     try:
         dataset = reasoning_gym.create_dataset(name, size=size, seed=seed, **settings)
@@ -54,7 +54,7 @@ def score(
     **_: Any,
 ) -> list[float | None]:
     """A reward function: what the task's own scorer says of each completion, 0 to 1."""
-    given = []
+    given: list[float | None] = []
     for prompt, completion, right, name, about in zip(prompts, completions, answer, task, metadata):
         if name is None:  # a row of something else
             given.append(None)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import itertools
 import json
 import pathlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -19,6 +20,7 @@ import numpy as np
 from . import messages as m
 from .errors import RoleError
 from .messages import FinishReason, ModelConfig, Segment, TaskConfig, VerifierConfig, Vocabulary
+from .text import Text, text_of
 from .weights import Weights
 from .wire import Float32Array, Int32Array, Uint8Array, unpack
 
@@ -37,7 +39,7 @@ class Role:
         self.verifier: VerifierConfig = told.verifier
         self.vocabulary: Vocabulary = told.vocabulary
         self.arguments = {k: _argument(v) for k, v in told.engine.with_.items()}
-        #: Safetensors file of the base checkpoint; None where the run has none.
+        #: Model folder that the run begins with; None where the run has none.
         self.base_weights = pathlib.Path(told.base_weights) if told.base_weights else None
         #: Checkpoint folder to go on from; None at the start of a run.
         self.resume_from = pathlib.Path(told.resume_from) if told.resume_from else None
@@ -48,28 +50,21 @@ class Role:
         self.welcome = welcome
 
     @functools.cached_property
-    def _letters(self) -> list[bytes]:
-        v = self.vocabulary
-        alphabet = v.alphabet.encode() if v.alphabet else bytes(range(256))
-        return [b""] * v.first + [bytes([c]) for c in alphabet]
+    def _text(self) -> Text:
+        return text_of(self.vocabulary)
 
-    def decode(self, tokens: Iterable[int]) -> str:
-        """Text of a response, up to the end token."""
-        letters, end = self._letters, self.vocabulary.end
-        out = []
-        for token in np.asarray(tokens).tolist():
-            if token == end:
-                break
-            if 0 <= token < len(letters):
-                out.append(letters[token])
-        return b"".join(out).decode(errors="replace")
+    def decode(self, tokens: Iterable[int], *, to_end: bool = True) -> str:
+        """Text of a response, up to its first end token; with `to_end=False`, of a prompt, which may
+        hold such tokens. Raises RoleError where the model's tokenizer cannot be loaded."""
+        ids = np.asarray(tokens).tolist()
+        if to_end:
+            ends = {self.vocabulary.end, *self.vocabulary.ends.tolist()}
+            ids = list(itertools.takewhile(lambda token: token not in ends, ids))
+        return self._text.decode(ids)
 
     def encode(self, text: str) -> Int32Array:
-        """Tokens of a text, without the end token."""
-        v = self.vocabulary
-        if not v.alphabet:
-            return np.frombuffer(text.encode(), np.uint8).astype(np.int32) + v.first
-        return np.array([v.first + v.alphabet.index(c) for c in text], np.int32)
+        """Tokens of a text, without the end token. Raises RoleError where it has none."""
+        return np.array(self._text.encode(text), np.int32)
 
 
 def _argument(text: str) -> Any:

@@ -13,7 +13,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -52,9 +52,9 @@ def with_aliases(flat: Metrics, tables: list[str]) -> Metrics:
         if table not in ("trl", "verl", "prime-rl"):
             raise ValueError(f"no alias table {table!r}; there are trl, verl and prime-rl")
         for name in names:
-            alias = name.get(table)
-            if alias and name["name"] in flat:
-                out.setdefault(alias, flat[name["name"]])
+            if name["name"] in flat:
+                for alias in name[table].split():
+                    out.setdefault(alias, flat[name["name"]])
     return out
 
 
@@ -65,7 +65,6 @@ class Position:
     path: Path
     offset: int = 0
     run_id: str = ""
-    extra: dict[str, Any] = field(default_factory=dict)
 
     @staticmethod
     def load(run: Path, tracker: str) -> Position:

@@ -30,8 +30,8 @@ import torch
 from transformers import TrainerCallback
 from trl.experimental.async_grpo.async_rollout_worker import RolloutSample
 
-from . import roles
 from . import messages as m
+from . import roles
 from .activity import ActivityLog
 from .errors import RoleError
 from .loop import registered
@@ -278,7 +278,7 @@ class Run:
         none = np.zeros(row.prompt.size)
         oldest = min((s.version for s in row.segments), default=version)
         return RolloutSample(
-            prompt=[{"role": "user", "content": self.role.decode(row.prompt)}],
+            prompt=[{"role": "user", "content": self.role.decode(row.prompt, to_end=False)}],
             completion=[{"role": "assistant", "content": self.role.decode(row.response)}],
             input_ids=np.concatenate([row.prompt, row.response]).astype(np.int64),
             completion_mask=np.concatenate([none, row.mask]).astype(np.int64),

@@ -88,10 +88,45 @@ TEST(ConfigJson, WhatIsNotComputedIsRefusedByItsName) {
   EXPECT_EQ(refusal("quantization_config", nullptr), "");
 }
 
+TEST(ConfigJson, TheScalingOfLlama3IsReadWhereverItIsWritten) {
+  const json scaling{{"rope_type", "llama3"},
+                     {"factor", 32.0},
+                     {"low_freq_factor", 1.0},
+                     {"high_freq_factor", 4.0},
+                     {"original_max_position_embeddings", 4096}};
+  for (const char* const key : {"rope_scaling", "rope_parameters"}) {
+    json config = qwen3();
+    config[key] = scaling;
+    const auto read = parse_config_json(config.dump());
+    ASSERT_TRUE(read) << read.error().context;
+    EXPECT_EQ(read->model.rope_scaling, (RopeScaling{32, 1, 4, Tokens(4096)}));
+    EXPECT_EQ(read->model.rope_base, 1e6);
+  }
+  for (const auto& [name, value] : scaling.items()) {
+    json less = scaling;
+    less.erase(name);
+    EXPECT_NE(refusal("rope_scaling", less), "") << "without " << name;
+  }
+  json turned = scaling;
+  turned["low_freq_factor"] = 4.0;
+  EXPECT_NE(refusal("rope_scaling", turned).find("high_freq_factor"), std::string::npos);
+  json faster = scaling;
+  faster["factor"] = 0.5;
+  EXPECT_NE(refusal("rope_scaling", faster).find("factor = 0.5"), std::string::npos);
+  json both = scaling;
+  both["mscale"] = 0.7;
+  EXPECT_NE(refusal("rope_scaling", both).find("`rope_scaling.mscale`"), std::string::npos);
+}
+
 TEST(ConfigJson, EveryMissingOrMalformedNumberIsNamed) {
-  for (const char* const key : {"hidden_size", "num_hidden_layers", "num_attention_heads",
-                                "num_key_value_heads", "intermediate_size", "vocab_size",
-                                "max_position_embeddings", "head_dim"}) {
+  for (const char* const key : {"hidden_size",
+                                "num_hidden_layers",
+                                "num_attention_heads",
+                                "num_key_value_heads",
+                                "intermediate_size",
+                                "vocab_size",
+                                "max_position_embeddings",
+                                "head_dim"}) {
     json config = qwen3();
     config.erase(key);
     EXPECT_EQ(refusal(config), fmt::format("`{}` is missing", key));
@@ -117,6 +152,7 @@ TEST(ConfigJson, WhatIsWrittenIsReadBack) {
     config.model.rope_base = 5e5;
     config.model.norm_epsilon = 1e-5;
     config.model.tie_embeddings = true;
+    config.model.rope_scaling = RopeScaling{16, 0.5, 3, Tokens(2048)};
     config.type = StoredType::Bfloat16;
     config.end_tokens = {3, 4};
     const auto read = parse_config_json(write_config_json(config));

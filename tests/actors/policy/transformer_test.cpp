@@ -58,6 +58,22 @@ class Textbook {
     return y;
   }
 
+  /// The `llama3` scaling, by wavelengths: short ones stay, long ones are stretched by the factor.
+  double frequency(double f) const {
+    if (!m_.rope_scaling)
+      return f;
+    const RopeScaling& s = *m_.rope_scaling;
+    const auto original = static_cast<double>(s.original_context.count());
+    const double wavelength = 2 * 3.14159265358979323846 / f;
+    if (wavelength < original / s.high_freq_factor)
+      return f;
+    if (wavelength > original / s.low_freq_factor)
+      return f / s.factor;
+    const double smooth =
+        (original / wavelength - s.low_freq_factor) / (s.high_freq_factor - s.low_freq_factor);
+    return (1 - smooth) * f / s.factor + smooth * f;
+  }
+
   /// Head `h` of a row, normalised by a tensor (if any), turned by position `p`.
   Vector head(const Vector& row, std::int32_t h, std::size_t p, std::size_t norm_by) const {
     const std::int32_t dim = m_.head_size();
@@ -65,7 +81,8 @@ class Textbook {
     if (m_.architecture == Architecture::Qwen3)
       y = norm(norm_by, y);
     for (std::int32_t i = 0; i < dim / 2; ++i) {
-      const double angle = static_cast<double>(p) * std::pow(m_.rope_base, -2.0 * i / dim);
+      const double angle =
+          static_cast<double>(p) * frequency(std::pow(m_.rope_base, -2.0 * i / dim));
       const auto a = static_cast<std::size_t>(i);
       const auto b = static_cast<std::size_t>(i + dim / 2);
       const double low = y[a];
@@ -189,6 +206,11 @@ Weights any_weights(Architecture architecture) {
   model.norm_epsilon = 1e-3;
   if (architecture == Architecture::Qwen3)
     model.head_dim = 6;
+  if (architecture == Architecture::Llama) {  // One angle stays, two are in between, one is slow.
+    model.head_dim = 8;
+    model.rope_base = 100;
+    model.rope_scaling = RopeScaling{4, 1, 4, Tokens(64)};
+  }
   model.tie_embeddings = architecture != Architecture::Llama;
   Weights weights = Weights::random(Layout::make(model, kVocabulary).value(), 7);
   Random random(11, "norms and biases");

@@ -50,17 +50,6 @@ TEST(VersionFolder, IsWrittenOnce) {
   EXPECT_EQ(write_version_folder(folder / "v1", bytes_of(image), table_model()).value(), Bytes(0));
 }
 
-TEST(VersionFolder, NamesTheTensorThatIsNotOfTheModel) {
-  const TemporaryFolder folder;
-  actors::FolderModel wider = table_model();
-  wider.shape.ffn = 24;
-  const std::string image = Table(1).image();
-  const auto refused = write_version_folder(folder / "v1", bytes_of(image), wider);
-  ASSERT_FALSE(refused);
-  EXPECT_NE(refused.error().context.find("gate_proj"), std::string::npos) << refused.error().context;
-  EXPECT_FALSE(std::filesystem::exists(folder / "v1"));
-}
-
 TEST(VersionFolder, RefusesAnImageThatIsCutOff) {
   const TemporaryFolder folder;
   const std::string image = Table(1).image();

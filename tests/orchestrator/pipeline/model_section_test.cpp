@@ -26,18 +26,18 @@ class ModelSection : public ::testing::Test {
     const std::vector<float> flat(static_cast<std::size_t>(layout.size()));
     actors::ModelFolderToWrite what;
     what.config_json = actors::write_config_json(config_);
-    EXPECT_TRUE(actors::write_model_folder(
-        folder_.path(), what, actors::tensors_to_write(layout, flat)));
+    EXPECT_TRUE(
+        actors::write_model_folder(folder_.path(), what, actors::tensors_to_write(layout, flat)));
   }
   LoadedConfig load(const std::string& more = "") const {
-    return LoadedConfig("c.yaml",
-                        fmt::format("model:\n  path: {}\n{}", folder_.path().string(), more),
-                        {});
+    return LoadedConfig(
+        "c.yaml", fmt::format("model:\n  path: {}\n{}", folder_.path().string(), more), {});
   }
   std::string issue(const std::string& more) const {
     const auto loaded = load(more);
-    return loaded.issues().empty() ? "" : loaded.issues().front().key + ": " +
-                                              loaded.issues().front().message;
+    return loaded.issues().empty()
+               ? ""
+               : loaded.issues().front().key + ": " + loaded.issues().front().message;
   }
 
   test::TemporaryFolder folder_;
@@ -65,6 +65,8 @@ TEST_F(ModelSection, AKeyThatSaysSomethingElseIsAnIssue) {
   EXPECT_EQ(issue("  hidden: 48\n"), "");
   EXPECT_EQ(issue("  hidden: 64\n"),
             "model.hidden: is 48 in the config.json of model.path, found 64; leave it out");
+  EXPECT_EQ(issue("  rope_scaling: {factor: 4}\n").find("model.rope_scaling: is null in"), 0);
+  EXPECT_EQ(issue("  head_dim: null\n"), "");
 }
 
 TEST_F(ModelSection, AFolderThatCannotBeReadIsAnIssueOfItsKey) {

@@ -97,6 +97,33 @@ TEST_P(ServerEngineOver, TakesWeightsWithoutACanaryByTheirLabelAlone) {
   world_.expect_whole(world_.finish(), 5);
 }
 
+/// Under the fake's own end token alone, 5 would be followed by others.
+TEST_P(ServerEngineOver, EndsAResponseAtEachOfTheEndTokensOfItsModel) {
+  ServerWorld world(config_of(GetParam(), fake_.address()), 1'000'000, {1, 5});
+  ASSERT_TRUE(world.publish(2));
+  world.add_all(50);
+  const auto all = world.finish();
+  world.expect_whole(all, 50);
+  std::size_t first = 0, second = 0;
+  for (const Generation& g : all) {
+    const auto ended = std::ranges::count_if(g.tokens, [](auto t) { return t == 1 || t == 5; });
+    EXPECT_EQ(ended, g.finish == FinishReason::End ? 1 : 0);
+    first += g.tokens.back() == 1 ? 1 : 0;
+    second += g.tokens.back() == 5 ? 1 : 0;
+  }
+  EXPECT_GT(first, 0U);
+  EXPECT_GT(second, 0U);
+  EXPECT_EQ(world.engine().waste().sampled_again, 0U);
+}
+
+TEST_P(ServerEngineOver, WritesNoWeightsForAServerThatOthersStarted) {
+  const TemporaryFolder folder;
+  actors::EngineConfig config = config_of(GetParam(), fake_.address());
+  config.folder = folder.path();
+  const ServerWorld world(config);
+  EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
+}
+
 TEST(ServerEngineAlone, WaitsForAFileThatNamesItsServer) {
   const TemporaryFolder folder;
   FakeServer fake(EngineKind::Vllm);

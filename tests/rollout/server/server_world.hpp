@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <fstream>
 #include <map>
@@ -21,13 +22,16 @@ using rollout::Generation;
 /// Where one engine stands: its settings are those of the tests, not of users.
 class ServerWorld {
  public:
-  explicit ServerWorld(const actors::EngineConfig& config, std::size_t compare_every = 1'000'000) {
+  explicit ServerWorld(const actors::EngineConfig& config,
+                       std::size_t compare_every = 1'000'000,
+                       std::vector<std::int32_t> ends = {1})
+      : ends_(std::move(ends)) {
     actors::ServerOptions options;
     options.log = folder_ / "server.log";
     options.config = config;
     options.name = "rollout-0";
     options.model = table_model();
-    options.sampling.end_token = 1;
+    options.sampling.end_tokens = ends_;
     options.sampling.vocabulary = kTableTokens;
     options.connections = 64;
     options.control_deadline = std::chrono::seconds(5);
@@ -107,7 +111,7 @@ class ServerWorld {
     EXPECT_EQ(all.size(), count);
     for (const Generation& g : all) {
       expect_true(g);
-      const bool ended = !g.tokens.empty() && g.tokens.back() == 1;
+      const bool ended = !g.tokens.empty() && std::ranges::count(ends_, g.tokens.back()) == 1;
       EXPECT_EQ(g.finish, ended ? FinishReason::End : FinishReason::Length);
     }
   }
@@ -124,6 +128,7 @@ class ServerWorld {
   }
 
  private:
+  const std::vector<std::int32_t> ends_;
   const TemporaryFolder folder_;
   RealClock clock_;
   Log log_ = Log::discard();

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from torch.distributed.device_mesh import init_device_mesh
-from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
-from torch.distributed.tensor import DTensor, distribute_tensor
 
 
 def shard(model: Any, device: torch.device, dtype: torch.dtype) -> None:
     """Each layer on its own, then what is left. Every rank has the same weights before."""
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
+
     mesh = init_device_mesh(device.type, (torch.distributed.get_world_size(),))
     policy = MixedPrecisionPolicy(
         param_dtype=None if dtype == torch.float32 else dtype, reduce_dtype=torch.float32
@@ -23,13 +23,20 @@ def shard(model: Any, device: torch.device, dtype: torch.dtype) -> None:
     fully_shard(model, mesh=mesh, mp_policy=policy)
 
 
-def full_tensor(tensor: torch.Tensor) -> torch.Tensor:
+def _in_shards(tensor: Any) -> bool:
+    """Whether it is a DTensor, which only shard() makes: its module is slow to load, so is asked for nowhere else."""
+    return hasattr(tensor, "full_tensor")
+
+
+def full_tensor(tensor: Any) -> Any:
     """A collective where the tensor is in shards."""
-    return tensor.full_tensor() if isinstance(tensor, DTensor) else tensor
+    return tensor.full_tensor() if _in_shards(tensor) else tensor
 
 
-def put_tensor(into: torch.Tensor, whole: torch.Tensor) -> None:
-    if isinstance(into, DTensor):
+def put_tensor(into: Any, whole: torch.Tensor) -> None:
+    if _in_shards(into):
+        from torch.distributed.tensor import distribute_tensor
+
         part = distribute_tensor(
             whole.to(into.device), into.device_mesh, into.placements, src_data_rank=None
         )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import math
 import pathlib
 from collections.abc import Sequence
@@ -18,6 +17,7 @@ from ..errors import RoleError
 from ..messages import AlgorithmConfig
 from ..randomness import Random
 from ..roles import Memory, Row
+from . import checkpoint
 from .algorithm import (
     Losses,
     Tokens,
@@ -40,8 +40,6 @@ from .model import (
 )
 from .shards import full_tensor, put_tensor, shard
 
-#: Of checkpoints: that of the C++ trainer (trainer/torch/checkpoint.hpp), either goes on from the other's.
-_FORMAT = 1
 _SUMS = (
     "ratio",
     "log_ratio",
@@ -298,7 +296,7 @@ class Update:
     def _step(self, loss: float) -> float:
         """Clips and applies the gradients; their norm before."""
         gradients = [p.grad for p in self._parameters.values() if p.grad is not None]
-        local = [g.to_local() if hasattr(g, "to_local") else g for g in gradients]
+        local = [self._local(g) for g in gradients]
         squares = torch.stack([g.double().pow(2).sum() for g in local]).sum()
         if self._world > 1:
             dist.all_reduce(squares)
@@ -322,14 +320,10 @@ class Update:
 
     def _check_weights(self) -> None:
         for name, p in self._parameters.items():
-            local = p.data.to_local() if hasattr(p.data, "to_local") else p.data
-            if not bool(torch.isfinite(local).all()):
+            if not bool(torch.isfinite(self._local(p.data)).all()):
                 raise RoleError(f"update {self._updates}: the new weights are not finite ({name})")
 
     # --- State
-
-    def _metadata(self) -> dict[str, str]:
-        return {"format": "pt", "updates": str(self._updates)}
 
     def _full(self) -> dict[str, torch.Tensor]:
         """All weights on rank 0's host; every rank takes part."""
@@ -340,7 +334,9 @@ class Update:
     def image(self) -> bytes:
         """A safetensors image of the weights, float32; empty on ranks but the first."""
         tensors = self._full()
-        return safetensors.torch.save(tensors, self._metadata()) if self._rank == 0 else b""
+        if self._rank != 0:
+            return b""
+        return safetensors.torch.save(tensors, checkpoint.metadata(self._updates))
 
     def save(self, folder: pathlib.Path) -> None:
         weights, moments = self._full(), {}
@@ -354,22 +350,14 @@ class Update:
                 )
                 moments[prefix + name] = moment.contiguous()
         if self._rank == 0:
-            safetensors.torch.save_file(weights, folder / "model.safetensors", self._metadata())
-            safetensors.torch.save_file(moments, folder / "optimizer.safetensors", self._metadata())
-            counters = {"format": _FORMAT, "updates": self._updates, "optimizer_steps": self._steps}
-            (folder / "trainer.json").write_text(json.dumps(counters, indent=2) + "\n")
+            checkpoint.save(folder, checkpoint.State(weights, moments, self._updates, self._steps))
 
     def load(self, folder: pathlib.Path) -> None:
         """Raises RoleError, and names the file, where it is not of this model."""
         if self._away:
             raise RoleError("load: the optimizer is offloaded")
-        counters = json.loads((folder / "trainer.json").read_text())
-        if counters.get("format") != _FORMAT:
-            raise RoleError(
-                f"{folder / 'trainer.json'}: format {counters.get('format')}, expected {_FORMAT}"
-            )
-        weights = safetensors.torch.load_file(folder / "model.safetensors")
-        moments = safetensors.torch.load_file(folder / "optimizer.safetensors")
+        found = checkpoint.load(folder)
+        weights, moments = found.weights, found.moments
         for name, p in self._parameters.items():
             for file, tensors, key in (
                 ("model", weights, name),
@@ -384,9 +372,9 @@ class Update:
             first, second = torch.zeros_like(p.data), torch.zeros_like(p.data)
             put_tensor(first, moments["m." + name])
             put_tensor(second, moments["v." + name])
-            steps = torch.tensor(float(counters["optimizer_steps"]))
+            steps = torch.tensor(float(found.steps))
             self._optimizer.state[p] = {"step": steps, "exp_avg": first, "exp_avg_sq": second}
-        self._updates, self._steps = counters["updates"], counters["optimizer_steps"]
+        self._updates, self._steps = found.updates, found.steps
 
     def _move(self, device: torch.device) -> None:
         for p in self._parameters.values():
