@@ -2,6 +2,7 @@
 #include "cli/command/command_line.hpp"
 #include "cli/run/after_run.hpp"
 #include "cli/run/check_command.hpp"
+#include "cli/run/eval_command.hpp"
 #include "cli/run/fsck_command.hpp"
 #include "cli/run/model_command.hpp"
 #include "cli/run/protocol_command.hpp"
@@ -47,6 +48,9 @@ constexpr Command kRunCommands[] = {
      "Feed the recorded events to a fresh scheduler; every command must come out",
      temper::cli::replay_command},
     {"events", "Print events.log, one JSON object per line", temper::cli::events_command},
+    {"eval",
+     "Hold a checkpoint of a run, or a model folder, against problems it was not trained on",
+     temper::cli::eval_command},
     {"export", "A checkpoint of a run as a model folder that others load", temper::cli::export_command},
     {"model",
      "What a model folder is, and whether it can be run; --planner describes it to the planner",

@@ -60,6 +60,7 @@ struct GenerationRequest {
   ResponseId id;
   std::vector<std::int32_t> prompt;
   std::vector<std::int32_t> prefix;
+  bool greedy = false;  ///< The likeliest token each time; its log-prob is still of the sampler.
 };
 
 /// Tokens sampled by this engine for one response (without the request's prefix).

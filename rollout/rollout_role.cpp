@@ -44,7 +44,7 @@ Status RolloutRole::stop(actors::Outbox& out) {
 void RolloutRole::generate(actors::Generate work) {
   for (auto& item : work.items) {
     leases_[item.response] = work.lease;
-    engine_->add({item.response, work.prompt, std::move(item.prefix)});
+    engine_->add({item.response, work.prompt, std::move(item.prefix), work.greedy});
   }
 }
 

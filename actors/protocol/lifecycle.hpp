@@ -8,8 +8,8 @@
 namespace temper {
 namespace actors {
 
-/// Exclusive states of a card (docs/semantics.md, section 5.1), busy ones first; the order is the
-/// priority by which one is shown when several actors share a card.
+/// Exclusive states of a card (docs/semantics.md, section 5.1), busy ones first. No actor says
+/// Evaluate: it is what became of decode, prefill and reward for an evaluation.
 enum class CardState {
   Train,
   Decode,
@@ -22,7 +22,8 @@ enum class CardState {
   WaitWeights,
   WaitQuota,
   Idle,
-  Down
+  Down,
+  Evaluate
 };
 
 /// The first message of a worker.
@@ -158,12 +159,13 @@ TEMPER_NO_FIELDS(Stop)
 template <>
 struct EnumNames<actors::CardState> {
   using S = actors::CardState;
-  static constexpr std::array<std::pair<S, std::string_view>, 12> value{
+  static constexpr std::array<std::pair<S, std::string_view>, 13> value{
       {{S::Train, "train"},
        {S::Decode, "decode"},
        {S::Prefill, "prefill"},
        {S::Reference, "reference"},
        {S::Reward, "reward"},
+       {S::Evaluate, "evaluate"},
        {S::WeightSync, "weight-sync"},
        {S::Switch, "switch"},
        {S::WaitData, "wait-data"},

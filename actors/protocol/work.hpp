@@ -23,6 +23,7 @@ struct Generate {
   LeaseId lease;
   TokenBlob prompt;
   std::vector<Item> items;
+  bool greedy = false;
 };
 template <class V>
 void describe(V& v, Generate::Item& m) {
@@ -34,6 +35,10 @@ void describe(V& v, Generate& m) {
   v.field(1, "lease", m.lease, {.doc = "Lease of this dispatch."});
   v.field(2, "prompt", m.prompt, {.doc = "Token ids, shared by the group."});
   v.field(3, "items", m.items, {.doc = "Responses to generate."});
+  v.field(4,
+          "greedy",
+          m.greedy,
+          {.doc = "Take the likeliest token each time, whatever `sampling` says."});
 }
 
 /// Responses finished or interrupted since the last report.

@@ -29,6 +29,7 @@ struct GenerateCall {
   std::span<const std::int32_t> tokens;  ///< Prompt, and what there is of the response.
   std::int64_t most = 1;                 ///< Tokens to add at most.
   std::string salt;                      ///< Of the prefix cache: one per version.
+  bool greedy = false;                   ///< The likeliest token each time.
 };
 
 /// Tokens in a row that the server says are of one version.

@@ -37,7 +37,7 @@ class SglangApi final : public ServerApi {
                         call.id,
                         list_of(call.tokens),
                         call.most,
-                        sampling_.temperature,
+                        call.greedy ? 0.0 : sampling_.temperature,
                         sampling_.top_p,
                         sampling_.end_token)};
   }

@@ -51,7 +51,7 @@ class VllmApi final : public ServerApi {
                         list_of(call.tokens),
                         call.salt,
                         call.most,
-                        sampling_.temperature,
+                        call.greedy ? 0.0 : sampling_.temperature,
                         sampling_.top_p,
                         sampling_.end_token)};
   }

@@ -58,6 +58,8 @@ constexpr std::pair<std::string_view, std::string_view> kExamples[] = {
     {"serve", "runs"},
     {"serve", "runs/first --address 0.0.0.0:8080"},
     {"audit", "runs/first"},
+    {"eval", "runs/first@best"},
+    {"eval", "runs/first@200 --task data/test.jsonl --samples 8"},
     {"fsck", "runs/first --repair"},
     {"replay", "runs/first"},
     {"events", "runs/first | head"},

@@ -34,6 +34,8 @@ Paint paint_of(CardState s) {
       return {.foreground = 75};
     case CardState::Reward:
       return {.foreground = 177};
+    case CardState::Evaluate:
+      return {.foreground = 141};
     case CardState::WeightSync:
       return {.foreground = 222};
     case CardState::Switch:
@@ -292,6 +294,8 @@ std::string render_frame(const Frame& frame, std::size_t width, Colours colours)
   draw_head(c, frame);
   c.line();
   draw_reward(c, frame);
+  if (!frame.held_out.empty())
+    label(c, "held out").text(frame.held_out).line();
   draw_tokens(c, frame);
   draw_cards(c, frame);
   draw_staleness(c, frame);
@@ -391,6 +395,10 @@ std::string render_closing(const orchestrator::Summary& s,
   c.text(reward(s.reward.last), kTitle)
       .text(fmt::format("   best {}", reward(s.reward.best)), kLabel);
   c.line();
+  if (s.evaluation) {
+    const auto& [last, best] = std::pair(s.evaluation->points.back(), s.evaluation->best);
+    label(c, "held out").text(held_out_text(last.step, last.pass_1, best.step, best.pass_1)).line();
+  }
   label(c, "tokens/s");
   figure(c, "raw", short_number(s.tokens.generated_per_s));
   figure(c, "trained", short_number(s.tokens.trained_per_s));

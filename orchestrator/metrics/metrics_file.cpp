@@ -34,6 +34,7 @@ Status MetricsFile::feed(const Record& record, const RunMetrics& metrics) {
   const UpdateHistory& updates = metrics.history();
   if (std::holds_alternative<event::Resumed>(record.event)) {
     written_ = updates.count();
+    evaluations_ = metrics.evaluations().size();
     last_ = mark_of(record.time, metrics.tokens(), metrics);
     return {};
   }
@@ -41,6 +42,8 @@ Status MetricsFile::feed(const Record& record, const RunMetrics& metrics) {
     const Update& next = updates.kept()[written_ - updates.first()];
     if (written_ + 1 == updates.count() && record.time < next.time + kSettle)
       break;
+    if (metrics.evaluating() && *metrics.evaluating() <= next.version)
+      break;  // its figures belong to this line
     TEMPER_TRY_STATUS(write(next, metrics));
     ++written_;
   }
@@ -52,6 +55,30 @@ Status MetricsFile::close(const RunMetrics& metrics) {
   for (; written_ < updates.count(); ++written_)
     TEMPER_TRY_STATUS(write(updates.kept()[written_ - updates.first()], metrics));
   return file_.sync();
+}
+
+std::optional<EvaluationFigures> MetricsFile::new_evaluation(PolicyVersion step,
+                                                             const RunMetrics& metrics) {
+  std::optional<EvaluationFigures> out;
+  const auto& all = metrics.evaluations();
+  double best = 0;
+  for (std::size_t i = 0; i < all.size() && all[i].result.version <= step; ++i) {
+    const command::Evaluated& e = all[i].result;
+    best = std::max(best, e.pass_1);
+    if (i < evaluations_)
+      continue;
+    evaluations_ = i + 1;
+    out = {e.version,
+           rounded(e.pass_1),
+           rounded(e.pass_k),
+           rounded(e.reward),
+           e.problems,
+           e.samples,
+           e.failed,
+           rounded(e.seconds),
+           rounded(best)};
+  }
+  return out;
 }
 
 Status MetricsFile::write(const Update& update, const RunMetrics& metrics) {
@@ -90,6 +117,7 @@ Status MetricsFile::write(const Update& update, const RunMetrics& metrics) {
     line.states[state] = whole > 0 ? rounded(part / whole) : 0;
   }
   last_ = mark;
+  line.evaluation = new_evaluation(update.version, metrics);
   if (on_line_)
     on_line_(line);
   return file_.append(to_json(line) + "\n");

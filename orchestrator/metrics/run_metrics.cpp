@@ -1,5 +1,7 @@
 #include "orchestrator/metrics/run_metrics.hpp"
 
+#include "orchestrator/metrics/without_evaluation.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -20,39 +22,19 @@ bool is_effective(std::span<const double> rewards) {
 
 }  // namespace
 
-std::int64_t ValueCounts::quantile(double share) const {
-  const auto wanted = static_cast<std::uint64_t>(std::ceil(share * static_cast<double>(total_)));
-  std::uint64_t seen = 0;
-  for (const auto& [value, count] : counts()) {
-    seen += count;
-    if (seen >= wanted)
-      return value;
-  }
-  return 0;
-}
-
-std::int64_t ValueCounts::max() const {
-  if (!others_.empty() && others_.rbegin()->first >= kDense)
-    return others_.rbegin()->first;
-  if (!dense_.empty())  // it ends with the largest
-    return static_cast<std::int64_t>(dense_.size()) - 1;
-  return others_.empty() ? 0 : others_.rbegin()->first;
-}
-
-std::map<std::int64_t, std::uint64_t> ValueCounts::counts() const {
-  std::map<std::int64_t, std::uint64_t> all = others_;
-  for (std::size_t value = 0; value < dense_.size(); ++value) {
-    if (dense_[value] > 0)
-      all.emplace(static_cast<std::int64_t>(value), dense_[value]);
-  }
-  return all;
-}
-
 void RunMetrics::feed(const Record& record) {
   now_ = record.time;
   if (!finish_ || std::holds_alternative<event::Resumed>(record.event))
     wall_ = record.time;
   timeline_.feed(record);
+  if (config_.evaluation.every == 0)
+    return feed_training(record);
+  feed_evaluation(record);
+  const auto rest = without_evaluation(record);
+  feed_training(rest ? *rest : record);
+}
+
+void RunMetrics::feed_training(const Record& record) {
   turns_.feed(record);
   usage_.feed(record);
   if (!finish_ || std::holds_alternative<event::Resumed>(record.event))

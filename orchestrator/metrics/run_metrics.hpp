@@ -88,6 +88,12 @@ struct CheckpointTotals {
 
 class RunMetrics {
  public:
+  struct Evaluated {
+    std::uint64_t sequence = 0;
+    Time time{};
+    command::Evaluated result;
+  };
+
   /// Besides the one of the start; a resume goes back to one of these.
   static constexpr std::size_t kMostSnapshots = 16;
 
@@ -127,6 +133,12 @@ class RunMetrics {
   std::uint64_t groups_evicted() const { return stored_.groups_evicted; }
   std::uint64_t responses_failed() const { return stored_.responses_failed; }
   QueueDepth queue() const { return queue_; }
+  /// In the order in which they ended.
+  const std::vector<Evaluated>& evaluations() const { return evaluations_; }
+  /// The one with the highest pass_1, the first of equals; null: none yet.
+  const command::Evaluated* best_evaluation() const;
+  /// The version that is evaluated; none: no evaluation is under way.
+  const std::optional<PolicyVersion>& evaluating() const { return evaluating_; }
 
   // --- Not taken back
   Tokens wasted() const { return generated_ - stored_.trained_responses - outstanding_; }
@@ -201,6 +213,8 @@ class RunMetrics {
   void on_command(const command::Release& c);
   void on_command(const command::Rollback& c);
   void on_command(const command::Finish& c) { finish_ = c; }
+  void feed_training(const Record& record);
+  void feed_evaluation(const Record& record);
   template <class C>
   void on_command(const C&) {}
 
@@ -238,6 +252,8 @@ class RunMetrics {
   Tokens generated_;
   std::unordered_map<std::uint64_t, Lease> leases_;  ///< Reference and reward.
   std::optional<command::Train> training_;
+  std::vector<Evaluated> evaluations_;
+  std::optional<PolicyVersion> evaluating_;
   std::map<PolicyVersion, Time> trained_at_;
   std::uint64_t lags_ = 0;
   Duration lag_sum_{}, lag_max_{};

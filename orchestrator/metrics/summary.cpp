@@ -114,6 +114,30 @@ SwitchesSummary switches(const RunMetrics& m) {
   return out;
 }
 
+std::optional<EvaluationSummary> evaluation(const RunMetrics& m) {
+  if (m.evaluations().empty())
+    return std::nullopt;
+  EvaluationSummary out;
+  for (const RunMetrics::Evaluated& e : m.evaluations()) {
+    const command::Evaluated& r = e.result;
+    out.problems = r.problems;
+    out.samples = r.samples;
+    out.points.push_back({r.version,
+                          seconds(e.time),
+                          rounded(r.seconds),
+                          rounded(r.pass_1),
+                          rounded(r.pass_k),
+                          rounded(r.reward),
+                          r.failed});
+    if (&r == m.best_evaluation())
+      out.best = out.points.back();
+  }
+  const Duration used = m.timeline().totals(m.wall())[index_of(CardState::Evaluate)];
+  out.card_s = seconds(used);
+  out.share = share(used, m.wall().time_since_epoch() * std::ssize(m.timeline().cards()));
+  return out;
+}
+
 }  // namespace
 
 Summary summarize(const RunMetrics& m, const RunIdentity& identity) {
@@ -166,6 +190,7 @@ Summary summarize(const RunMetrics& m, const RunIdentity& identity) {
   for (const Restart& r : m.restarts())
     s.restarts.push_back({r.kind, seconds(r.time), r.actor, r.reason});
   s.switches = switches(m);
+  s.evaluation = evaluation(m);
   s.checkpoints = {m.checkpoints().saved, m.checkpoints().failed, m.checkpoints().last};
   if (auto usage =
           summarize_usage(m.usage(), s.cards, m.wall().time_since_epoch(), m.history().count())) {

@@ -52,7 +52,7 @@ std::string_view trace_name(TraceForm form) {
 TraceFile::TraceFile(File file, Timeline& timeline)
     : file_(std::move(file)), timeline_(timeline), buffer_("[\n") {
   timeline_.set_sink([this](CardId card, const CardSlice& slice) {
-    const bool busy = slice.state <= actors::CardState::Reward;
+    const bool busy = is_busy(slice.state);
     draw(cards_[card],
          slice.begin,
          slice.end,

@@ -78,6 +78,9 @@ SchedulerConfig scheduler_config(const ResolvedPipeline& pipeline) {
       trainer::resolve(config.algorithm, config.sampling.max_new_tokens).filter_equal_rewards;
   out.filter_limit = config.algorithm.filter_limit;
   out.failed_groups_limit = failed_groups_limit(config.algorithm);
+  const EvaluationSection& e = config.evaluation;
+  if (e.every > 0)
+    out.evaluation = {e.every, e.problems, e.samples, e.pass, e.keep_best};
   return out;
 }
 

@@ -407,6 +407,27 @@ bool allows_fractions(PolicyRule rule) {
   return rule == PolicyRule::Aggregate || rule == PolicyRule::Count;
 }
 
+namespace {
+
+void check_evaluation(const PipelineConfig& c, Rules& rules) {
+  const EvaluationSection& e = c.evaluation;
+  if (e.every == 0)
+    return;
+  rules.require(!e.greedy || e.samples == 1,
+                {"evaluation.samples", "evaluation.greedy"},
+                fmt::format("must be 1 where `greedy` gives the same response each time, found {}; "
+                            "set evaluation.greedy to false",
+                            e.samples));
+  rules.require(c.placement.switching == Switching::Together,
+                {"evaluation.every", "placement.switching"},
+                "cannot be with `one_by_one`, whose engines have different versions; set it to 0");
+  rules.require(c.hardware == HardwareKind::Local || c.policy != actors::PolicyKind::Torch,
+                {"evaluation.every", "policy"},
+                "cannot be with a real policy on simulated hardware; set it to 0");
+}
+
+}  // namespace
+
 std::vector<BrokenRule> validate(const PipelineConfig& config,
                                  std::optional<Tokens> longest_prompt) {
   Rules rules;
@@ -421,6 +442,7 @@ std::vector<BrokenRule> validate(const PipelineConfig& config,
   check_placement(config, placement, rules);
   check_transport(config, rules);
   check_overlap(config, rules);
+  check_evaluation(config, rules);
   if (config.hardware == HardwareKind::Simulated)
     rules.add(check_simulation(config, placement));
   return rules.take();

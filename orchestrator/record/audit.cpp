@@ -1,5 +1,6 @@
 #include "orchestrator/record/audit.hpp"
 
+#include "orchestrator/scheduler/queue/evaluation_ids.hpp"
 #include "orchestrator/scheduler/queue/response_ids.hpp"
 
 #include <fmt/format.h>
@@ -64,6 +65,11 @@ void Auditor::violation(const std::string& what) {
   }
 }
 
+void Auditor::note(const EvaluationAudit::Violations& violations) {
+  for (const std::string& what : violations)
+    violation(what);
+}
+
 std::uint64_t Auditor::group_of(std::uint64_t response) const {
   return ResponseIds(config_.responses_per_group).group_of(ResponseId(response)).value();
 }
@@ -126,6 +132,7 @@ void Auditor::on_event(const event::Started& e) {
   if (current_ != 0)
     violation("a run starts once, at record 0");
   config_ = e.config;
+  state_.evaluation.start(config_.evaluation);
 }
 
 void Auditor::on_event(const event::Resumed& e) {
@@ -145,12 +152,17 @@ void Auditor::on_event(const event::Resumed& e) {
     group.promised = false;
   }
   ended_ = false;
+  state_.evaluation.resume();
   batches_.drop_from(state_.version);
   saved_.erase(std::next(it), saved_.end());
 }
 
 void Auditor::on_event(const event::Generated& e) {
   for (const auto& item : e.items) {
+    if (is_evaluation(item.lease)) {
+      note(state_.evaluation.generated(e.actor, item));
+      continue;
+    }
     LeaseState* lease = granted(item.lease, e.actor);
     if (lease == nullptr)
       continue;
@@ -221,6 +233,8 @@ void Auditor::on_event(const event::ReferenceScored& e) {
 }
 
 void Auditor::on_event(const event::Judged& e) {
+  if (is_evaluation(e.lease))
+    return note(state_.evaluation.judged(e));
   LeaseState* lease = granted(e.lease, e.actor);
   if (lease == nullptr)
     return;

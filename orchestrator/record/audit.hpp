@@ -8,10 +8,12 @@
 // that and its responses were all judged alike; the published version grows by one, engines
 // never go back; time never goes back; activity spans are in order; a run that ended well left
 // nothing outstanding; every batch has a certificate of its groups, their versions and the bound. A
+// evaluation asked every problem of one version, and found what its rewards say. A
 // resumed run voids what came after its checkpoint; the rest is checked as one run.
 #pragma once
 
 #include "orchestrator/record/audited_batches.hpp"
+#include "orchestrator/record/evaluation_audit.hpp"
 #include "orchestrator/record/event_log.hpp"
 
 #include <map>
@@ -101,6 +103,7 @@ class Auditor {
     std::optional<std::set<std::uint32_t>> share;
     std::set<std::uint32_t> visiting;  ///< References that take turns, on the cards now.
     std::uint64_t updating = 0;        ///< Lease of the update under way; 0: none.
+    EvaluationAudit evaluation;
   };
 
   void on_event(const event::Started& e);
@@ -124,6 +127,8 @@ class Auditor {
   void on_command(const command::Dispatch& c);
   void on_command(const command::ScoreReference& c);
   void on_command(const command::Judge& c);
+  void on_command(const command::Cancel& c);
+  void on_command(const command::Evaluated& c) { note(state_.evaluation.evaluated(c)); }
   void on_command(const command::Train& c);
   void on_command(const command::Prepare& c);
   void on_command(const command::Release& c);
@@ -138,6 +143,7 @@ class Auditor {
   void forget(ActorId actor);
   void forget_leases_of_none();
   void violation(const std::string& what);
+  void note(const EvaluationAudit::Violations& violations);
   /// The largest age that the run's policy allows; none: any.
   std::optional<std::uint64_t> bound() const;
   /// Of an actor that the run does not have: no.

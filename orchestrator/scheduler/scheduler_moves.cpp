@@ -27,6 +27,15 @@ void Scheduler::expire() {
     if (finished_)
       return;
   }
+  while (const auto id = evaluation_.table().expired(now_)) {
+    const Lease lease = *evaluation_.table().find(*id);
+    lose(lease.actor,
+         fmt::format("did not {} {} responses of an evaluation in time",
+                     lease.task == Task::Generate ? "generate" : "judge",
+                     lease.open));
+    if (finished_)
+      return;
+  }
   if (saving_ && *saving_ <= now_) {
     finish(Ending::Failed,
            fmt::format("{} did not save a checkpoint in time", fleet_.spec(fleet_.trainer()).name));
@@ -38,11 +47,11 @@ void Scheduler::expire() {
 void Scheduler::publish_weights() {
   if (finished_ || !fleet_.state(fleet_.trainer()).ready())
     return;
-  const PolicyVersion published = stored_.progress.version;
   for (const ActorId id : fleet_.rollouts()) {
     ActorState& a = fleet_.state(id);
     if (!a.ready() || a.switching)
       continue;
+    const PolicyVersion published = wanted_version(id);
     const bool turns = fleet_.spec(id).takes_turns;
     if (a.staging && a.staged && !a.committing) {
       // In a role switch all engines stage before any commits; else each for itself.
@@ -74,11 +83,16 @@ void Scheduler::checkpoint_or_end() {
     return;
   const PolicyVersion version = stored_.progress.version;
   const bool done = version.value() >= config_.steps;
-  const bool due = config_.checkpoint_every > 0 && version.value() > 0 &&
-                   version.value() % config_.checkpoint_every == 0;
+  const bool due =
+      version.value() > 0 &&
+      ((config_.checkpoint_every > 0 && version.value() % config_.checkpoint_every == 0) ||
+       (config_.evaluation.checkpoint && evaluation_is_due_at(version)));
   if ((done || due || stop_requested_) && saved_ != version) {
     saving_ = now_ + config_.deadlines.checkpoint;
     emit(command::SaveCheckpoint{fleet_.trainer(), version});
+  } else if (done && evaluation_is_due_at(version) && stored_.evaluated != version) {
+    if (stop_requested_)  // its last evaluation is part of the run
+      finish(Ending::Stopped, "stopped on request, before the last version was evaluated");
   } else if (done) {
     finish(Ending::Complete, "");
   } else if (stop_requested_) {
@@ -87,7 +101,8 @@ void Scheduler::checkpoint_or_end() {
 }
 
 void Scheduler::train() {
-  if (finished_ || training_ || preparing_ || saving_ || draining() || !switch_.allows_training())
+  if (finished_ || training_ || preparing_ || saving_ || draining() || !switch_.allows_training() ||
+      evaluation_holds_up_training())
     return;
   const ActorId trainer = fleet_.trainer();
   if (!fleet_.state(trainer).ready() || fleet_.state(trainer).switching)
@@ -142,10 +157,13 @@ bool Scheduler::scoring_makes_a_batch() const {
 
 void Scheduler::dispatch() {
   held_until_.reset();
-  if (finished_ || draining())
+  if (finished_)
     return;
-  while (dispatch_returned()) {
+  while (!draining() && dispatch_returned()) {
   }
+  dispatch_evaluation();
+  if (draining())
+    return;
   while (dispatch_new()) {
   }
 }
@@ -197,6 +215,8 @@ bool Scheduler::dispatch_new() {
 bool Scheduler::may_wait() {
   if (config_.admission != Admission::JustInTime || (fleet_.takes_turns() && !fleet_.lends()))
     return false;
+  if (evaluation_holds_up_training())  // nobody knows until when
+    return false;
   const OutstandingGroups& s = stored_.standing;
   // Those of the update under way are a batch; what is promised to the next one is ahead.
   const std::int64_t ahead =
@@ -241,7 +261,8 @@ std::optional<ActorId> Scheduler::engine_for(Work work,
     const std::int32_t busy = stored_.queue.load(id).responses;
     if (busy >= most)
       continue;
-    if (busy > 0 && busy + static_cast<std::int32_t>(responses) > fleet_.spec(id).concurrency) {
+    const std::int32_t all = load_of(id).responses;
+    if (all > 0 && all + static_cast<std::int32_t>(responses) > fleet_.spec(id).concurrency) {
       continue;
     }
     if (!best || *a.version > *fleet_.state(*best).version ||

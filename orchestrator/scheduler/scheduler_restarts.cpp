@@ -74,6 +74,7 @@ void Scheduler::lose(ActorId actor, const std::string& reason) {
   if (a.life == Life::Down || a.life == Life::Waiting)
     return;
   stored_.queue.revoke_all(actor);
+  evaluation_.table().revoke_all(actor);
   std::erase_if(withdrawn_,
                 [this](ResponseId r) { return stored_.queue.ready(Task::Generate).contains(r); });
   if (actor == fleet_.trainer())

@@ -24,7 +24,7 @@ void Scheduler::update_waits() {
 command::Waiting Scheduler::wait_of(ActorId id) const {
   using S = actors::CardState;
   const ActorState& a = fleet_.state(id);
-  const Load load = stored_.queue.load(id);
+  const Load load = load_of(id);
   const auto because = [id](S state, std::string on) {
     return command::Waiting{id, state, std::move(on)};
   };
@@ -41,7 +41,9 @@ command::Waiting Scheduler::wait_of(ActorId id) const {
       if (saving_)
         return because(S::WeightSync, "checkpoint");
       if (draining())
-        return because(S::Idle, "end of run");
+        return because(S::Idle, evaluation_.under_way() ? "evaluation" : "end of run");
+      if (evaluation_holds_up_training())
+        return because(S::WaitData, fmt::format("evaluation of version {}", *evaluation_.version()));
       return because(S::WaitData,
                      a.waiting.state == S::WaitData ? a.waiting.on : missing_for_training());
     case actors::RoleKind::Rollout:

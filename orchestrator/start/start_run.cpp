@@ -7,6 +7,7 @@
 #include "core/yaml.hpp"
 #include "orchestrator/pipeline/message_sizes.hpp"
 #include "orchestrator/pipeline/model_section.hpp"
+#include "orchestrator/run/evaluation_source.hpp"
 #include "orchestrator/run/live/base_checkpoint.hpp"
 #include "orchestrator/run/live/live_driver.hpp"
 #include "orchestrator/run/resume.hpp"
@@ -139,7 +140,12 @@ Result<std::vector<BrokenRule>> rules_of_this_machine(const PipelineConfig& conf
     return std::vector<BrokenRule>();
   TEMPER_TRY(const auto prompts, actors::make_prompt_source(config.task, config.seed));
   TEMPER_TRY(const auto tokenizer, tokenizer_of(config, base_of(config)));
-  TEMPER_TRY(const Tokens longest, prompts->longest_prompt(tokenizer));
+  TEMPER_TRY(Tokens longest, prompts->longest_prompt(tokenizer));
+  if (config.evaluation.every > 0) {
+    TEMPER_TRY(const auto problems, make_evaluation_source(config));
+    TEMPER_TRY(const Tokens longest_problem, problems->longest_prompt(tokenizer));
+    longest = std::max(longest, longest_problem);
+  }
   std::vector<BrokenRule> broken = validate(config, longest);
   if (!is_simulated(config)) {
     const MessageSizes sizes = message_sizes(config, longest);

@@ -11,7 +11,7 @@ namespace {
 
 // Names of TRL 1.x (GRPOTrainer), verl (metric_utils.py) and prime-rl (monitors/wandb/overview.py),
 // as of 2026-11. A name stands here only where the figure means the same.
-constexpr std::array<Alias, 40> kNames{{
+constexpr std::array<Alias, 49> kNames{{
     {"step", "", "training/global_step", "", "The update that this line is about."},
     {"time", "", "", "", "Seconds since the run began, on its clock."},
     {"seconds", "step_time", "timing_s/step", "time/step", "Since the update before."},
@@ -70,7 +70,16 @@ constexpr std::array<Alias, 40> kNames{{
      "off_policy/dropped",
      "Groups given up for their age (never by `exact`)."},
     {"restarts", "", "", "", "Actors started again so far, and resumes."},
-    {"busy", "", "", "", "Share of card time spent in the five states that do the run's work."},
+    {"evaluation/step", "", "", "", "The version of the newest evaluation."},
+    {"evaluation/pass_1", "", "", "", "Share of the held-out responses that passed."},
+    {"evaluation/pass_k", "", "", "", "Share of the problems of which a response passed."},
+    {"evaluation/reward", "eval_reward", "", "", "Mean reward of the held-out responses."},
+    {"evaluation/problems", "", "", "", "Held-out problems."},
+    {"evaluation/samples", "", "", "", "Responses to each."},
+    {"evaluation/failed", "", "", "", "Of them, those that were not generated or judged."},
+    {"evaluation/seconds", "", "", "", "From the beginning of the evaluation to its end."},
+    {"evaluation/best", "", "", "", "Highest `evaluation/pass_1` so far."},
+    {"busy", "", "", "", "Share of card time spent in the six states that do the run's work."},
     {"waiting",
      "",
      "fully_async/trainer/idle_ratio",
@@ -171,7 +180,7 @@ void add_shares(FlatMetrics& flat) {
     if (state.starts_with("wait-"))
       waiting += value;
     else if (state == "train" || state == "decode" || state == "prefill" || state == "reference" ||
-             state == "reward")
+             state == "reward" || state == "evaluate")
       busy += value;
   }
   if (!any)

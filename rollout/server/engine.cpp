@@ -89,7 +89,8 @@ void HttpEngine::send(ServerResponse& response) {
   std::string id = fmt::format("{}-{}", prefix_, ++calls_);
   const std::vector<std::int32_t> tokens = response.tokens();
   actors::ServerCall call = server_->api().generate(
-      {id, tokens, static_cast<std::int64_t>(response.limit - response.made()), current_->label});
+      {id, tokens, static_cast<std::int64_t>(response.limit - response.made()), current_->label,
+       response.request.greedy});
   const auto ticket = server_->data().send({std::move(call.method),
                                             std::move(call.target),
                                             std::move(call.body),

@@ -254,8 +254,10 @@ Result<Tokens> TorchEngine::decode(std::vector<Generation>& finished) {
   for (std::size_t i = 0; i < running_.size(); ++i) {
     Running& r = running_[i];
     const auto position = static_cast<std::int64_t>(r.request.prefix.size() + r.out.tokens.size());
+    const auto row = logits.subspan(i * width, width);
     const double u = actors::sampling_uniform(options_.seed, r.out.id, position);
-    const actors::SampledToken sampled = sampler_.draw(logits.subspan(i * width, width), u);
+    const actors::SampledToken sampled =
+        r.request.greedy ? sampler_.likeliest(row) : sampler_.draw(row, u);
     if (sampled.token < 0)
       return Error{ErrorCode::Internal,
                    fmt::format("rollout engine: logits of version {} are not finite", version_)};

@@ -3,6 +3,7 @@
 #include "actors/asio/asio.hpp"
 #include "core/msgpack.hpp"
 #include "orchestrator/pipeline/model_section.hpp"
+#include "orchestrator/run/evaluation_source.hpp"
 #include "orchestrator/run/processes/launch.hpp"
 
 #include <fmt/format.h>
@@ -62,6 +63,8 @@ LiveDriver::LiveDriver(LiveOptions options, Observer observer, Handout handout, 
       loop_(std::make_unique<Loop>()),
       connections_(names_of(scheduler_config_), handout_.secret()),
       payloads_(scheduler_config_.responses_per_group),
+      evaluated_(scheduler_config_.evaluation.samples),
+      best_(options_.run_dir),
       start_{options_.base, {}, PolicyVersion(0)},
       relaunch_(scheduler_config_.actors.size()) {}
 
@@ -81,6 +84,9 @@ Status LiveDriver::open() {
   TEMPER_TRY(
       prompts_,
       actors::make_prompt_source(options_.pipeline.config.task, options_.pipeline.config.seed));
+  if (scheduler_config_.evaluation.every > 0) {
+    TEMPER_TRY(problems_, make_evaluation_source(options_.pipeline.config));
+  }
   TEMPER_TRY(tokenizer_, tokenizer_of(options_.pipeline.config, options_.base));
   TEMPER_TRY_STATUS(bind_socket());
   if (options_.resume)

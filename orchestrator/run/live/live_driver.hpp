@@ -12,6 +12,7 @@
 #include "core/clock.hpp"
 #include "orchestrator/pipeline/resolve.hpp"
 #include "orchestrator/record/event_log.hpp"
+#include "orchestrator/run/best_checkpoint.hpp"
 #include "orchestrator/run/live/checks.hpp"
 #include "orchestrator/run/processes/connections.hpp"
 #include "orchestrator/run/processes/launch.hpp"
@@ -75,6 +76,7 @@ class LiveDriver {
   Status on_weights(const actors::WeightsHandle& handle, Event announcement);
   template <class M>
   Status on_work(ActorId actor, M message);
+  Status start_problem(const command::Dispatch& c);
   Status believe(const Event& said) const;
   void on_lie(ActorId actor, const actors::IncomingMessage& message, const std::string& what);
   template <class M>
@@ -104,6 +106,7 @@ class LiveDriver {
   void execute(const command::Switch& c);
   void execute(const command::SaveCheckpoint& c);
   void execute(const command::Release& c);
+  void execute(const command::Evaluated& c);
   void execute(const command::Waiting&) {}
   void execute(const command::Rollback& c);
   void execute(const command::Finish& c);
@@ -125,6 +128,7 @@ class LiveDriver {
 
   std::unique_ptr<RealClock> clock_;
   std::unique_ptr<actors::PromptSource> prompts_;
+  std::unique_ptr<actors::PromptSource> problems_;  ///< Of evaluations; null: there are none.
   std::unique_ptr<EventLog> events_;
   std::unique_ptr<Loop> loop_;
   std::unique_ptr<actors::AsioRouter> router_;
@@ -133,6 +137,8 @@ class LiveDriver {
   Scheduler scheduler_;
   Connections connections_;
   PayloadStore payloads_;
+  PayloadStore evaluated_;  ///< Of the evaluation under way.
+  BestCheckpoint best_;
   WeightStore weights_;
   StartingPoint start_;
   std::deque<Event> queue_;

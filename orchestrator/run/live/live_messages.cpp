@@ -75,8 +75,12 @@ Status LiveDriver::believe(const Event& said) const {
 template <class M>
 Status LiveDriver::on_work(ActorId actor, M message) {
   const DistQueue& queue = scheduler_.queue();
-  TEMPER_TRY(Event said, to_event(actor, message, {queue, payloads_, limits_}));
+  const DistQueue& table = scheduler_.evaluation().table();
+  const Held evaluation{table, evaluated_, limits_, nullptr};
+  TEMPER_TRY(Event said, to_event(actor, message, {queue, payloads_, limits_, &evaluation}));
   TEMPER_TRY_STATUS(believe(said));
+  if (scheduler_.evaluation().under_way())
+    keep(message, table, evaluated_);  // each table holds its own
   keep(std::move(message), queue, payloads_);
   post(std::move(said));
   return {};

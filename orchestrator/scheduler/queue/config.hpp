@@ -62,6 +62,15 @@ struct Deadlines {
   Duration drain = std::chrono::seconds(30);
 };
 
+/// When the policy is evaluated, and on what (docs/semantics.md, section 7).
+struct EvaluationPlan {
+  std::uint64_t every = 0;     ///< Updates; 0: never.
+  std::int32_t problems = 0;   ///< The first so many of those that are kept for it.
+  std::int32_t samples = 1;    ///< Responses to each.
+  double pass = 1;             ///< A response with this reward or more passes.
+  bool checkpoint = true;      ///< Save one of each version that is evaluated.
+};
+
 struct SchedulerConfig {
   std::vector<ActorSpec> actors;
   std::uint64_t steps = 1;             ///< Policy updates to make.
@@ -96,6 +105,7 @@ struct SchedulerConfig {
   /// between two updates.
   bool filter_equal_rewards = false;
   double filter_limit = 0;
+  EvaluationPlan evaluation;
 
   bool has_reference() const {
     return std::ranges::any_of(
@@ -176,6 +186,15 @@ void describe(V& v, Deadlines& c) {
 }
 
 template <class V>
+void describe(V& v, EvaluationPlan& c) {
+  v.field(1, "every", c.every);
+  v.field(2, "problems", c.problems);
+  v.field(3, "samples", c.samples);
+  v.field(4, "pass", c.pass);
+  v.field(5, "checkpoint", c.checkpoint);
+}
+
+template <class V>
 void describe(V& v, SchedulerConfig& c) {
   v.field(1, "actors", c.actors);
   v.field(2, "steps", c.steps);
@@ -201,6 +220,7 @@ void describe(V& v, SchedulerConfig& c) {
   v.field(26, "switching", c.switching);
   v.field(27, "shares", c.shares);
   v.field(28, "crowding", c.crowding);
+  v.field(29, "evaluation", c.evaluation);
 }
 
 }  // namespace orchestrator

@@ -117,7 +117,7 @@ TEST_F(ModelExportTest, WhatIsNotThereIsSaidWithWhatIs) {
   EXPECT_NE(refusal("").find("no whole checkpoint; there are: none"), std::string::npos);
   save(20);
   EXPECT_NE(refusal("@21").find("of version 21; there are: 20"), std::string::npos);
-  EXPECT_NE(refusal("@x").find("expected RUN or RUN@STEP"), std::string::npos);
+  EXPECT_NE(refusal("@x").find("expected RUN, RUN@best or RUN@STEP"), std::string::npos);
   save(30, "mine.pt");
   EXPECT_NE(refusal("").find("has no model.safetensors"), std::string::npos);
   fs::remove_all(run().base());
