@@ -77,13 +77,13 @@ void SyntheticEngine::cancel(std::span<const ResponseId> ids) {
 }
 
 Status SyntheticEngine::stage(PolicyVersion version, std::span<const std::byte> weights) {
-  const std::lock_guard lock(staging_);
+  const MutexLock lock(staging_);
   staged_ = {version, Bytes(static_cast<std::int64_t>(weights.size()))};
   return {};
 }
 
 Status SyntheticEngine::commit(PolicyVersion version) {
-  const std::lock_guard lock(staging_);
+  const MutexLock lock(staging_);
   if (!staged_ || staged_->first != version) {
     return invalid_input(fmt::format("version {} is not what was staged", version));
   }
@@ -128,7 +128,7 @@ Status SyntheticEngine::free_weights() {
 
 EngineMemory SyntheticEngine::memory() const {
   EngineMemory memory = memory_;
-  const std::lock_guard lock(staging_);
+  const MutexLock lock(staging_);
   if (staged_)
     memory.weights += staged_->second;
   return memory;

@@ -10,7 +10,6 @@
 #include "rollout/engine.hpp"
 
 #include <deque>
-#include <mutex>
 #include <optional>
 #include <utility>
 
@@ -54,7 +53,7 @@ class SyntheticEngine final : public Engine {
   PolicyVersion version_;
   EngineMemory memory_;
   bool has_weights_ = false;
-  mutable std::mutex staging_;
+  mutable Mutex staging_;
   std::optional<std::pair<PolicyVersion, Bytes>> staged_ TEMPER_GUARDED_BY(staging_);
 };
 

@@ -113,7 +113,7 @@ Status TrainerRole::train(actors::Train work, actors::Outbox& out) {
   actors::Trained trained{work.lease, {}, metrics, {}};
   for (const auto& entry : work.certificate.groups)
     trained.groups.push_back(entry.group);
-  const Status status = publish(
+  Status status = publish(
       [&](const actors::WeightsHandle& h) {
         trained.weights = h;
         return trained;
@@ -136,7 +136,7 @@ Status TrainerRole::publish(Announcement announcement, actors::Outbox& out) {
     return {};
   }
   out.send(announcement(actors::chunked_handle(version_, bytes)));
-  return actors::for_each_chunk(version_, bytes, [&](actors::WeightsChunk chunk) -> Status {
+  return actors::for_each_chunk(version_, bytes, [&](const actors::WeightsChunk& chunk) -> Status {
     out.send(chunk);
     return {};
   });

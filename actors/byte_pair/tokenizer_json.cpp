@@ -131,10 +131,11 @@ Status read_model(const json& model, TokenizerJson& out) {
     const auto left = by_text.find(pair->first);
     const auto right = by_text.find(pair->second);
     const auto joined = by_text.find(pair->first + pair->second);
-    if (left == by_text.end() || right == by_text.end() || joined == by_text.end())
+    if (left == by_text.end() || right == by_text.end() || joined == by_text.end()) {
       return invalid_input(
           fmt::format("merge {}, {}, is of tokens that are not in the vocabulary", i,
                       merges[i].dump()));
+    }
     out.merges.add(left->second, right->second, joined->second);
   }
   out.whole_pieces_first = section(model, "ignore_merges") == true;

@@ -121,6 +121,7 @@ class Reader {
 
 std::optional<Architecture> read_architecture(Reader& reader) {
   std::vector<std::string> known;
+  known.reserve(EnumNames<Architecture>::value.size());
   for (const auto& [value, name] : EnumNames<Architecture>::value)
     known.emplace_back(name);
   const json* const list = reader.find("architectures");
@@ -138,11 +139,12 @@ std::optional<Architecture> read_architecture(Reader& reader) {
     return std::nullopt;
   }
   const json* const type = reader.find("model_type");
-  if (type != nullptr && *type != model_type_of(*architecture))
+  if (type != nullptr && *type != model_type_of(*architecture)) {
     reader.wrong("`model_type` is {}, but {} is `{}`",
                  type->dump(),
                  name_of(*architecture),
                  model_type_of(*architecture));
+  }
   return architecture;
 }
 
@@ -153,11 +155,12 @@ void check_settings(Reader& reader) {
     if (value.is_null() || std::ranges::find(kSaysNothing, key) != kSaysNothing.end())
       continue;
     if (fixed != fixed_settings().end()) {
-      if (std::ranges::find(fixed->values, value) == fixed->values.end())
+      if (std::ranges::find(fixed->values, value) == fixed->values.end()) {
         reader.wrong("`{}` is {}, which we do not compute; only {}",
                      key,
                      value.dump(),
                      fixed->values.front().dump());
+      }
     } else if (key == "layer_types") {
       const bool full = value.is_array() && std::ranges::all_of(value, [](const json& type) {
                           return type == "full_attention";
@@ -188,11 +191,12 @@ double read_rope(Reader& reader) {
     for (const auto& [name, value] : rope->items()) {
       const bool plain = ((name == "rope_type" || name == "type") && value == "default") ||
                          (name == "partial_rotary_factor" && value == 1) || name == "rope_theta";
-      if (!plain && !value.is_null())
+      if (!plain && !value.is_null()) {
         reader.wrong("`{}.{}` is {}, which we do not compute; only plain rotary positions",
                      key,
                      name,
                      value.dump());
+      }
     }
     base = reader.positive(*rope, "rope_theta", base);
   }

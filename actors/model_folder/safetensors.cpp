@@ -108,12 +108,13 @@ Result<Entry> parse_entry(const std::string& name, const nlohmann::json& json) {
   entry.begin = offsets[0].get<std::uint64_t>();
   entry.end = offsets[1].get<std::uint64_t>();
   const auto bytes = bytes_of(entry.view.shape, *type);
-  if (entry.end < entry.begin || !bytes || *bytes != entry.end - entry.begin)
+  if (entry.end < entry.begin || !bytes || *bytes != entry.end - entry.begin) {
     return bad(fmt::format("data_offsets [{}, {}] do not fit shape {} of {}",
                            entry.begin,
                            entry.end,
                            shape_text(entry.view.shape),
                            dtype_of(*type)));
+  }
   return entry;
 }
 
@@ -136,7 +137,7 @@ Status place(std::vector<Entry>& entries, std::span<const std::byte> data) {
   });
   std::uint64_t at = 0;
   for (Entry& entry : entries) {
-    if (entry.begin != at)
+    if (entry.begin != at) {
       return corrupt(
           fmt::format("tensor '{}': data begins at {}, {} the one before, which ends "
                       "at {}",
@@ -144,11 +145,13 @@ Status place(std::vector<Entry>& entries, std::span<const std::byte> data) {
                       entry.begin,
                       entry.begin < at ? "overlapping" : "leaving a gap after",
                       at));
-    if (entry.end > data.size())
+    }
+    if (entry.end > data.size()) {
       return corrupt(fmt::format("tensor '{}': data ends at {}, but the file holds {} (truncated?)",
                                  entry.view.name,
                                  entry.end,
                                  data.size()));
+    }
     entry.view.bytes = data.subspan(entry.begin, entry.end - entry.begin);
     at = entry.end;
   }
@@ -274,11 +277,12 @@ Status TensorReader::take(const TensorView& have) {
   const TensorToRead& want = *found->second.tensor;
   if (found->second.found)
     return corrupt(fmt::format("tensor '{}': there twice", have.name));
-  if (have.shape != want.shape)
+  if (have.shape != want.shape) {
     return corrupt(fmt::format("tensor '{}': shape {}, expected {}",
                                want.name,
                                shape_text(have.shape),
                                shape_text(want.shape)));
+  }
   found->second.found = true;
   const bool first = filled_[key_of(want)]++ == 0;
   if (values_ == Values::Skip)

@@ -135,10 +135,11 @@ Status check_sampling(Server& server, const ServerVersion& next, CommitReport& r
   TEMPER_TRY(const GenerateReply reply, server.api().read_generated(body));
   if (reply.ended == GenerateReply::Ended::Aborted)
     return corrupt("the server, told to go on, still ends what it is asked");
-  if (reply.tokens.empty() || reply.tokens.size() != reply.logprobs.size())
+  if (reply.tokens.empty() || reply.tokens.size() != reply.logprobs.size()) {
     return corrupt(fmt::format("{} log-probs for {} sampled tokens: is it started with log-probs?",
                                reply.logprobs.size(),
                                reply.tokens.size()));
+  }
   tokens.insert(tokens.end(), reply.tokens.begin(), reply.tokens.end());
   TEMPER_TRY(report.sampled_distance, sampled_distance(server, tokens, reply.logprobs));
   if (report.sampled_distance.value_or(0) > server.options().config.tolerance) {

@@ -30,32 +30,35 @@ Tokenizer Tokenizer::for_task(const TaskConfig& task) {
 
 Result<Tokenizer> Tokenizer::of_model(const TaskConfig& task, const ModelTokens& model) {
   Tokenizer made = for_task(task);
-  if (model.size < made.vocabulary() && task.tokenizer != TokenizerKind::Auto)
+  if (model.size < made.vocabulary() && task.tokenizer != TokenizerKind::Auto) {
     return invalid_input(fmt::format("task.tokenizer `{}` has {} tokens, the model {}",
                                      name_of(task.tokenizer),
                                      made.vocabulary(),
                                      model.size));
+  }
   made.vocabulary_ = model.size;
   if (!model.ends.empty())
     made.ends_ = model.ends;
   if (task.tokenizer != TokenizerKind::Auto)
     return made;
-  if (model.ends.empty())
+  if (model.ends.empty()) {
     return invalid_input(
         fmt::format("{}: neither generation_config.json nor config.json has an eos_token_id; name "
                     "the tokens that end a response in model.end_tokens",
                     model.folder.string()));
+  }
   const std::filesystem::path file = model.folder / "tokenizer.json";
   std::error_code ignored;
   made.kind_ = Kind::IdsOnly;
   if (!std::filesystem::exists(file, ignored))
     return made;
   TEMPER_TRY(auto byte_pair, BytePairTokenizer::open(file));
-  if (byte_pair.size() > model.size)
+  if (byte_pair.size() > model.size) {
     return invalid_input(fmt::format("{} has {} tokens, the model's vocab_size is {}",
                                      file.string(),
                                      byte_pair.size(),
                                      model.size));
+  }
   made.kind_ = Kind::BytePair;
   made.byte_pair_ = std::make_shared<const BytePairTokenizer>(std::move(byte_pair));
   return made;
@@ -64,10 +67,11 @@ Result<Tokenizer> Tokenizer::of_model(const TaskConfig& task, const ModelTokens&
 Result<std::vector<TokenId>> Tokenizer::encode(std::string_view text) const {
   if (kind_ == Kind::BytePair)
     return byte_pair_->encode(text);
-  if (kind_ == Kind::IdsOnly)
+  if (kind_ == Kind::IdsOnly) {
     return invalid_input(
         "the model's folder has no tokenizer.json, so that each row of the task needs "
         "`prompt_token_ids`");
+  }
   std::vector<TokenId> tokens;
   tokens.reserve(text.size());
   for (std::size_t i = 0; i < text.size(); ++i) {

@@ -124,7 +124,7 @@ std::optional<R> dispatch(const IncomingMessage& message, const Handlers&... han
       answer.emplace(std::move(decoded).error());
     } else if constexpr (std::is_void_v<std::invoke_result_t<const Handler&, M>>) {
       handler(*std::move(decoded));
-      answer.emplace();
+      answer.emplace(R{});
     } else {
       answer.emplace(handler(*std::move(decoded)));
     }

@@ -1,7 +1,7 @@
 // What a shell and `man` are told of the program, made from its own commands and flags.
 #pragma once
 
-namespace CLI {
+namespace CLI {  // NOLINT(readability-identifier-naming): CLI11's
 class App;
 }
 

@@ -47,6 +47,8 @@ int run_replay(const AfterRunOptions& options) {
       log_of(options), [&](const orchestrator::Record& r) { return replay.feed(r); });
   if (!summary)
     return fail(summary.error());
+  if (replay.events() == 0)
+    return fail({ErrorCode::NotFound, log_of(options).string() + " holds no record"});
   const ReplayReport report{true,
                             replay.events(),
                             replay.commands(),
@@ -102,7 +104,11 @@ int run_events(const AfterRunOptions& options) {
         fmt::print("{}\n", to_json(r));
         return Status();
       });
-  return summary ? 0 : fail(summary.error());
+  if (!summary)
+    return fail(summary.error());
+  if (summary->torn_tail())
+    fmt::print(stderr, "temper: the end of the log is torn: {}\n", summary->end.what);
+  return 0;
 }
 
 namespace {

@@ -174,7 +174,7 @@ int run_check(const CheckOptions& options, std::ostream& out, std::ostream& err)
     orchestrator::PipelineConfig& config = *report.config;
     auto pipeline = orchestrator::resolve(config);
     if (!pipeline) {
-      err << "error: " << pipeline.error().context << '\n';
+      err << "temper: " << pipeline.error().context << '\n';
       return 1;
     }
     if (pipeline->simulation && options.format != CheckOptions::Format::Json)

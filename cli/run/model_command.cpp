@@ -54,6 +54,7 @@ Handler export_command(Flags& flags) {
   flags.argument("run", options->run, "Folder of the run, or RUN@STEP for an earlier checkpoint");
   flags.argument("folder", options->to, "Folder to write");
   std::vector<std::string> names;
+  names.reserve(EnumNames<actors::StoredType>::value.size());
   for (const auto& [type, name] : EnumNames<actors::StoredType>::value)
     names.emplace_back(name);
   flags.choice(

@@ -1,6 +1,7 @@
 #include "cli/run/report_command.hpp"
 
 #include "cli/run/html_report.hpp"
+#include "cli/serve/run_files.hpp"
 #include "cli/view/card_map.hpp"
 #include "cli/view/terminal_view.hpp"
 #include "core/files.hpp"
@@ -10,6 +11,7 @@
 #include "orchestrator/pipeline/simulated_memory.hpp"
 #include "orchestrator/pipeline/switch_plan.hpp"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -55,6 +57,16 @@ std::string report_text(const orchestrator::RecordedRun& run, const ReportOption
          render_card_map(map, options.width, options.colours);
 }
 
+/// Of a run without an end.
+std::string what_goes_on(const std::filesystem::path& run) {
+  RunFiles files(run.filename(), run);
+  files.update();
+  return files.state() == RunState::Running
+             ? "the run is going on; these are its figures so far"
+             : fmt::format("the run was cut off; `temper run --resume {}` goes on with it",
+                           run.string());
+}
+
 int write_html(const std::string& run, std::string file) {
   const auto page = html_report(run);
   if (file.empty())
@@ -73,7 +85,7 @@ int write_html(const std::string& run, std::string file) {
 int run_report(const ReportOptions& options, std::ostream& out, std::ostream& err) {
   const Result<orchestrator::RecordedRun> run = orchestrator::read_run(options.run);
   if (!run) {
-    err << "error: " << run.error().context << '\n';
+    err << "temper: " << run.error().context << '\n';
     return 1;
   }
   if (options.format == ReportOptions::Format::Json) {
@@ -82,9 +94,14 @@ int run_report(const ReportOptions& options, std::ostream& out, std::ostream& er
     out << report_text(*run, options);
   }
   if (!run->damage.empty()) {
-    err << "error: " << run->damage << "\nThe figures are of the part before it.\n";
+    err << "temper: " << run->damage << "\nThe figures are of the part before it.\n";
     return 1;
   }
+  if (!run->over)
+    err << "temper: " << what_goes_on(options.run) << '\n';
+  if (!run->torn.empty())
+    err << "temper: the end of its events.log is torn: " << run->torn
+        << "; the figures are of what is before it\n";
   return 0;
 }
 
@@ -94,7 +111,8 @@ Handler report_command(Flags& flags) {
   flags.argument("run", options->run, "Folder of the run");
   const auto html = std::make_shared<std::optional<std::string>>();
   flags.json(*json);
-  flags.flag_or_text("--html", *html, "Its page as one file; unless named, report.html in the folder");
+  flags.flag_or_text(
+      "--html", *html, "Its page as one file; unless named, report.html in the folder");
   return [options, json, html] {
     if (*html)
       return write_html(options->run, **html);

@@ -6,6 +6,9 @@
 namespace temper::cli {
 namespace {
 
+/// What a flush of deflate ends with: a Packer leaves it out, a browser needs it.
+constexpr std::string_view kFlushMark{"\x00\x00\xff\xff", 4};
+
 std::string decoded(std::string_view text) {
   std::string out;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -38,6 +41,29 @@ Target parse_target(std::string_view target) {
       break;
   }
   return out;
+}
+
+bool accepts_gzip(std::string_view accept) {
+  while (!accept.empty()) {
+    std::string_view one = accept.substr(0, accept.find(','));
+    accept.remove_prefix(std::min(accept.size(), one.size() + 1));
+    one.remove_prefix(std::min(one.find_first_not_of(' '), one.size()));
+    const std::string_view name = one.substr(0, one.find_first_of("; "));
+    if (name != "gzip")
+      continue;
+    const std::size_t q = one.find("q=");
+    return q == std::string_view::npos ||
+           one.substr(q + 2).find_first_of("123456789") != std::string_view::npos;
+  }
+  return false;
+}
+
+std::string pack_frame(Packer& packer, std::string_view frame) {
+  std::string packed;
+  packer.begin();
+  packer.pack(frame, packed);
+  packed += kFlushMark;
+  return packed;
 }
 
 }  // namespace temper::cli

@@ -2,6 +2,8 @@
 // ask anything.
 #pragma once
 
+#include "core/deflate.hpp"
+
 #include <map>
 #include <string>
 #include <string_view>
@@ -19,7 +21,8 @@ struct HttpAnswer {
   std::string type = "application/json";
   std::string body;
   std::map<std::string, std::string, std::less<>> headers;
-  /// Not empty: the answer is a stream of the frames of this run.
+  /// Not empty: the answer is a stream of the frames of this run. With a Content-Encoding, each
+  /// frame is packed by pack_frame().
   std::string stream_of;
 };
 
@@ -33,5 +36,14 @@ struct Target {
 };
 /// Splits and decodes a target. What is no escape stays as it is.
 Target parse_target(std::string_view target);
+
+/// Whether an Accept-Encoding header allows gzip.
+bool accepts_gzip(std::string_view accept);
+
+/// What a packed stream begins with, before its first frame.
+inline constexpr std::string_view kGzipHeader{"\x1f\x8b\x08\0\0\0\0\0\0\xff", 10};
+/// A part of a gzip stream that can be read as soon as it is there. Each begins anew, so that it is
+/// packed once for all clients and may follow any other: a client that skips frames loses nothing.
+std::string pack_frame(Packer& packer, std::string_view frame);
 
 }  // namespace temper::cli

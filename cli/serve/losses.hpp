@@ -1,9 +1,11 @@
 // The largest losses of card time of a run, ranked, each with what would change it and by how much
-// at most. Pure.
+// at most; and by how much the simulator says, where it was asked. Pure.
 #pragma once
 
 #include "orchestrator/metrics/summary.hpp"
+#include "orchestrator/watch/predictions.hpp"
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,6 +21,8 @@ struct Loss {
   std::string longest_on;
   std::string advice;   ///< What would change it.
   std::string command;  ///< What tells whether it would, before it is tried; empty: nothing does.
+  std::optional<double> predicted;  ///< Gain of tokens/s that this command has said, relative.
+  double predicted_error = 0;       ///< A gain below it is not told apart from none.
 };
 template <class V>
 void describe(V& v, Loss& l) {
@@ -32,10 +36,14 @@ void describe(V& v, Loss& l) {
   v.field(8, "longest_on", l.longest_on);
   v.field(9, "advice", l.advice);
   v.field(10, "command", l.command);
+  v.field(11, "predicted", l.predicted);
+  v.field(12, "predicted_error", l.predicted_error);
 }
 
 /// Longest card time first; those under a thousandth of all are left out. `run`: its folder, for
-/// the commands.
-std::vector<Loss> rank_losses(const orchestrator::Summary& summary, const std::string& run);
+/// the commands; `predictions`: those that were kept of it.
+std::vector<Loss> rank_losses(const orchestrator::Summary& summary,
+                              const std::string& run,
+                              const std::vector<orchestrator::Prediction>& predictions = {});
 
 }  // namespace temper::cli

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -89,12 +90,15 @@ bool RunFiles::is_alive() const {
 
 bool RunFiles::update() {
   metrics_.update();
-  std::error_code error;
-  const auto changed = fs::last_write_time(folder_ / kLiveFile, error);
+  // Its time alone would not do: two that are written within a tick of the kernel have the same.
+  struct stat file {};
+  const bool there = ::stat((folder_ / kLiveFile).c_str(), &file) == 0;
+  const std::array<std::int64_t, 3> now{
+      static_cast<std::int64_t>(file.st_ino), file.st_mtim.tv_sec, file.st_mtim.tv_nsec};
   bool news = frame_.empty();
-  if (!error && read_at_ != changed) {
+  if (there && read_ != now) {
     if (const auto text = read_file(folder_ / kLiveFile)) {
-      read_at_ = changed;
+      read_ = now;
       live_ = from_json<Live>(*text);
       news = true;
     }

@@ -5,7 +5,8 @@
 #include "cli/serve/series.hpp"
 #include "cli/watch/live.hpp"
 
-#include <nlohmann/json_fwd.hpp>
+#include <array>
+#include <optional>
 
 namespace temper::cli {
 
@@ -39,7 +40,7 @@ class RunFiles {
   const std::string id_;
   const std::filesystem::path folder_;
   MetricsFollower metrics_;
-  std::optional<std::filesystem::file_time_type> read_at_;
+  std::optional<std::array<std::int64_t, 3>> read_;  ///< Which live.json: its file, and its time.
   RunState state_ = RunState::Over;
   std::string frame_;
   std::optional<Live> live_;

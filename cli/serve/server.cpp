@@ -23,15 +23,30 @@ namespace beast = boost::beast;
 namespace http = beast::http;
 using asio::ip::tcp;
 
-constexpr auto kPatience = std::chrono::seconds(10);
 constexpr auto kPeriod = std::chrono::milliseconds(250);
 
 class Session;
 
+/// One frame as it is sent: plain, and packed for those who take that.
+struct SentFrame {
+  std::string plain, packed;
+};
+
 /// What the sessions share; all on one thread.
 struct Shared {
-  explicit Shared(SiteOptions options) : site(std::move(options)) {}
+  Shared(SiteOptions options, std::chrono::milliseconds patience_of)
+      : site(std::move(options)), patience(patience_of) {}
+
+  std::shared_ptr<const SentFrame> frame_of(const RunFiles& run) {
+    auto frame = std::make_shared<SentFrame>();
+    frame->plain = fmt::format("data: {}\n\n", run.frame());
+    frame->packed = pack_frame(packer, frame->plain);
+    return frame;
+  }
+
   Site site;
+  const std::chrono::milliseconds patience;
+  Packer packer;
   std::set<Session*> sessions;
 };
 
@@ -46,7 +61,7 @@ class Session : public std::enable_shared_from_this<Session> {
   const std::string& stream_of() const { return stream_of_; }
 
   /// The latest frame; one that is not sent yet is forgotten.
-  void push(std::shared_ptr<const std::string> frame) {
+  void push(std::shared_ptr<const SentFrame> frame) {
     next_ = std::move(frame);
     if (!sending_)
       send_next();
@@ -57,7 +72,7 @@ class Session : public std::enable_shared_from_this<Session> {
     parser_.emplace();
     parser_->header_limit(8192);
     parser_->body_limit(1024);
-    stream_.expires_after(kPatience);
+    stream_.expires_after(shared_.patience);
     http::async_read(stream_,
                      buffer_,
                      *parser_,
@@ -91,7 +106,7 @@ class Session : public std::enable_shared_from_this<Session> {
     answer_->keep_alive(keep);
     answer_->body() = head ? std::string() : std::move(answer.body);
     answer_->prepare_payload();
-    stream_.expires_after(kPatience);
+    stream_.expires_after(shared_.patience * 6);
     http::async_write(
         stream_, *answer_, [self = shared_from_this(), keep](beast::error_code error, std::size_t) {
           if (!error && keep)
@@ -118,7 +133,8 @@ class Session : public std::enable_shared_from_this<Session> {
     answer_->keep_alive(false);
     head_.emplace(*answer_);
     sending_ = true;
-    stream_.expires_after(kPatience);
+    stream_.expires_after(shared_.patience);
+    packed_ = answer_->count(http::field::content_encoding) > 0;
     http::async_write_header(
         stream_, *head_, [self = shared_from_this()](beast::error_code error, std::size_t) {
           self->sending_ = false;
@@ -127,7 +143,7 @@ class Session : public std::enable_shared_from_this<Session> {
           self->watch_for_end();
           const RunFiles* run = self->shared_.site.find(self->stream_of_);
           if (run != nullptr)
-            self->push(std::make_shared<std::string>(run->frame()));
+            self->push(self->shared_.frame_of(*run));
         });
   }
 
@@ -146,9 +162,12 @@ class Session : public std::enable_shared_from_this<Session> {
     if (!next_)
       return;
     sending_ = true;
-    current_ = fmt::format("data: {}\n\n", *std::exchange(next_, nullptr));
+    const auto frame = std::exchange(next_, nullptr);
+    current_ = packed_ ? frame->packed : frame->plain;
+    if (packed_ && !std::exchange(begun_, true))
+      current_.insert(0, kGzipHeader);
     // A deadline of its own: that of the stream would end the reading, too.
-    patience_.emplace(stream_.get_executor(), kPatience * 6);
+    patience_.emplace(stream_.get_executor(), shared_.patience * 6);
     patience_->async_wait([weak = weak_from_this()](beast::error_code error) {
       if (const auto self = weak.lock(); self && !error)
         self->stream_.close();
@@ -171,7 +190,8 @@ class Session : public std::enable_shared_from_this<Session> {
   std::optional<http::response<http::string_body>> answer_;
   std::optional<http::response_serializer<http::string_body>> head_;
   std::string stream_of_;
-  std::shared_ptr<const std::string> next_;
+  std::shared_ptr<const SentFrame> next_;
+  bool packed_ = false, begun_ = false;
   std::string current_;
   bool sending_ = false;
   std::optional<asio::steady_timer> patience_;
@@ -199,7 +219,8 @@ Error cannot(const ServerOptions& options, const beast::error_code& error) {
 }  // namespace
 
 struct Server::Loop {
-  explicit Loop(SiteOptions options) : shared(std::move(options)) {}
+  Loop(SiteOptions options, std::chrono::milliseconds patience)
+      : shared(std::move(options), patience) {}
 
   void accept() {
     acceptor.async_accept([this](beast::error_code error, tcp::socket socket) {
@@ -218,7 +239,7 @@ struct Server::Loop {
         watched.push_back(session->stream_of());
     }
     for (const std::string& id : shared.site.update(watched)) {
-      const auto frame = std::make_shared<const std::string>(shared.site.find(id)->frame());
+      const auto frame = shared.frame_of(*shared.site.find(id));
       for (Session* session : shared.sessions) {
         if (session->stream_of() == id)
           session->push(frame);
@@ -251,7 +272,7 @@ Result<std::unique_ptr<Server>> Server::start(ServerOptions options) {
     if (options.token.empty())
       return Error{ErrorCode::Unavailable, "no random numbers for a token can be had"};
   }
-  auto loop = std::make_unique<Loop>(SiteOptions{options.folders, options.token});
+  auto loop = std::make_unique<Loop>(SiteOptions{options.folders, options.token}, options.patience);
   tcp::endpoint endpoint(address, options.port);
   loop->acceptor.open(endpoint.protocol(), error);
   if (!error)
@@ -259,7 +280,7 @@ Result<std::unique_ptr<Server>> Server::start(ServerOptions options) {
   if (!error)
     loop->acceptor.bind(endpoint, error);
   if (!error)
-    loop->acceptor.listen(64, error);
+    loop->acceptor.listen(tcp::acceptor::max_listen_connections, error);
   if (error)
     return cannot(options, error);
   const std::string url =

@@ -1,13 +1,15 @@
 // The page's server: HTTP/1.1 and a stream of frames per client, in a thread of its own. It reads
 // the folders of runs and never touches the run itself, so that no client can hold a run up.
 //
-// Bounds: kMostClients connections; 8 KiB of headers, no body; kPatience for a request and for each
-// piece of an answer that a client takes. A client that reads slowly gets the latest frame when it
-// is ready for one, and none of those between.
+// Bounds: kMostClients connections; 8 KiB of headers, no body; ServerOptions::patience for a
+// request, six times that for an answer and for each frame. A client that reads slowly gets the
+// latest frame when it is ready for one, and none of those between. Frames are packed once for all
+// clients that take gzip.
 #pragma once
 
 #include "core/result.hpp"
 
+#include <chrono>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -20,6 +22,7 @@ struct ServerOptions {
   std::string address = "127.0.0.1";
   std::uint16_t port = 0;  ///< 0: any free one.
   std::string token;       ///< Empty: made where the address is not of loopback.
+  std::chrono::milliseconds patience{10000};
 };
 
 /// "8080", "0.0.0.0:8080", "[::]:8080", "" -> address and port. Error: it is none of these.

@@ -3,6 +3,7 @@
 #include "cli/serve/assets.hpp"
 #include "cli/serve/losses.hpp"
 #include "cli/serve/prometheus.hpp"
+#include "core/gzip_text.hpp"
 #include "core/json.hpp"
 #include "orchestrator/watch/sample_query.hpp"
 
@@ -17,6 +18,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::size_t kMostSamples = 200;
+constexpr std::size_t kLeastPacked = 1024;  ///< Bytes; what is smaller fits in a packet.
 
 HttpAnswer refusal(int status, std::string_view why) {
   HttpAnswer answer;
@@ -116,6 +118,19 @@ std::optional<HttpAnswer> refuse(const HttpRequest& request, const std::string& 
 HttpAnswer Site::answer(const HttpRequest& request) {
   if (auto refused = refuse(request, options_.token))
     return *std::move(refused);
+  HttpAnswer answer = answer_plainly(request);
+  if (answer.body.size() < kLeastPacked && answer.stream_of.empty())
+    return answer;
+  answer.headers["Vary"] = "Accept-Encoding";
+  if (accepts_gzip(header(request, "accept-encoding"))) {
+    answer.headers["Content-Encoding"] = "gzip";
+    if (answer.stream_of.empty())
+      answer.body = to_gzip(answer.body);
+  }
+  return answer;
+}
+
+HttpAnswer Site::answer_plainly(const HttpRequest& request) {
   const Target target = parse_target(request.target);
   HttpAnswer answer;
   if (target.path == "/") {
@@ -175,8 +190,10 @@ HttpAnswer Site::answer_run(RunFiles& run, std::string_view what, const Target& 
   if (what == "samples")
     return text_answer(samples_json(run.folder(), target), "application/json");
   if (what == "losses") {
-    const auto losses =
-        run.live() ? rank_losses(run.live()->summary, run.folder().string()) : std::vector<Loss>();
+    const auto losses = run.live() ? rank_losses(run.live()->summary,
+                                                 run.folder().string(),
+                                                 orchestrator::read_predictions(run.folder()))
+                                   : std::vector<Loss>();
     return text_answer(to_json(losses), "application/json");
   }
   if (what == "config") {

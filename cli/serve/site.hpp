@@ -40,6 +40,7 @@ class Site {
   RunFiles* find(std::string_view id);
 
  private:
+  HttpAnswer answer_plainly(const HttpRequest& request);
   HttpAnswer answer_api(const Target& target);
   HttpAnswer answer_run(RunFiles& run, std::string_view what, const Target& target);
   std::string list_runs();

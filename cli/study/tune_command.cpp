@@ -7,6 +7,7 @@
 #include "core/text/table.hpp"
 #include "core/yaml.hpp"
 #include "orchestrator/run/virtual/stop_signals.hpp"
+#include "orchestrator/watch/predictions.hpp"
 #include "study/search/tune_report.hpp"
 #include "study/simulate/axes.hpp"
 
@@ -87,6 +88,16 @@ Status write_files(const study::Tuned& tuned, const fs::path& folder) {
   return write_file_atomically(folder / "tuned.yaml", to_yaml(tuned.tried[tuned.best].config));
 }
 
+/// The gain in tokens/s of the best over the configuration as given, both as simulated.
+Status keep(const study::Tuned& tuned, const fs::path& run) {
+  const auto given = tuned.tried[tuned.given].row.tokens_per_s;
+  const auto best = tuned.tried[tuned.best].row.tokens_per_s;
+  if (!given || !best)
+    return invalid_input("nothing to keep: the configuration as given was not simulated whole");
+  return orchestrator::keep_prediction(
+      run, {std::string(orchestrator::kTunedChange), *best / *given - 1, 0});
+}
+
 std::string bar(std::size_t done, std::size_t of) {
   constexpr std::size_t kWidth = 30;
   const std::size_t full = of == 0 ? 0 : done * kWidth / of;
@@ -112,6 +123,8 @@ Result<study::Tuned> search(const TuneOptions& command, const fs::path& folder, 
   };
   TEMPER_TRY(study::Tuned tuned, study::tune(options));
   TEMPER_TRY_STATUS(write_files(tuned, folder));
+  if (command.keep)
+    TEMPER_TRY_STATUS(keep(tuned, fs::path(command.config).parent_path()));
   return tuned;
 }
 
@@ -170,6 +183,7 @@ Handler tune_command(Flags& flags) {
   flags.text("--out",
              options->out,
              "Folder for tuned.yaml, tune.csv, tune.svg, tune.md; default: runs/tune-TIME");
+  flags.flag("--keep", options->keep, "Keep the gain in the run whose config.yaml this is");
   flags.json(options->json, "Rows of the CSV as JSON");
   return [options] { return run_tune(*options, std::cout, std::cerr); };
 }

@@ -29,6 +29,7 @@ struct TuneOptions {
   int threads = 0;  ///< 0: as many as there are cores.
   std::string out;  ///< Folder; empty: runs/tune-TIME.
   bool json = false;
+  bool keep = false;  ///< Write the gain beside the run whose config.yaml this is, for its page.
 };
 
 /// The exit code of the command. The table goes to `out`, progress and what is wrong to `err`.

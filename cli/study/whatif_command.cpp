@@ -1,8 +1,10 @@
 #include "cli/study/whatif_command.hpp"
 
 #include "core/json.hpp"
+#include "orchestrator/watch/predictions.hpp"
 #include "study/forecast/whatif.hpp"
 
+#include <cmath>
 #include <iostream>
 #include <memory>
 
@@ -25,6 +27,15 @@ int run_whatif(const WhatifOptions& command, std::ostream& out, std::ostream& er
     err << "temper whatif: " << answered.error().context << "\n";
     return 1;
   }
+  if (command.keep) {
+    const double gain = answered->regret_per_s / answered->recorded.trained_per_s;
+    const Status kept = orchestrator::keep_prediction(
+        command.run, {answered->changed, gain, std::abs(answered->error)});
+    if (!kept) {
+      err << "temper whatif: " << kept.error().context << "\n";
+      return 1;
+    }
+  }
   out << (command.json ? to_json(*answered, JsonStyle::Pretty) + "\n"
                        : study::whatif_text(*answered));
   return 0;
@@ -37,6 +48,7 @@ Handler whatif_command(Flags& flags) {
   flags.text("--calibration",
              options->calibration,
              "Local runs: the shape of engine times, and other numbers of threads");
+  flags.flag("--keep", options->keep, "Keep the answer in the run's folder: its page shows it");
   flags.json(options->json);
   return [options] { return run_whatif(*options, std::cout, std::cerr); };
 }

@@ -14,6 +14,7 @@ struct WhatifOptions {
   std::vector<std::string> sets;
   std::string calibration;  ///< Empty: the run's own times alone.
   bool json = false;
+  bool keep = false;  ///< Write the answer beside the run, for its page.
 };
 
 /// 0 only if there is an answer.

@@ -66,6 +66,7 @@ Bytes disk_free(const fs::path& folder) {
 
 Status start_detached(const std::vector<std::string>& words, const fs::path& folder) {
   std::vector<char*> arguments;
+  arguments.reserve(words.size() + 1);
   for (const std::string& word : words)
     arguments.push_back(const_cast<char*>(word.c_str()));
   arguments.push_back(nullptr);

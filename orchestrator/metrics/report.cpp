@@ -274,11 +274,12 @@ std::string learning_text(const Summary& s) {
 
 std::string summary_text(const Summary& s, const PredictedStates& predicted) {
   Page page;
-  page.first_line(fmt::format("{}: {} after {} steps, {:.1f} s{}",
+  page.first_line(fmt::format("{}: {} after {} updates, {:.1f} s{}",
                               s.name.empty() ? "run" : s.name,
-                              s.ok        ? "finished"
-                              : s.stopped ? "stopped"
-                                          : "FAILED",
+                              s.ok                   ? "finished"
+                              : s.stopped            ? "stopped"
+                              : s.reason == kUnended ? "not over"
+                                                     : "FAILED",
                               s.steps,
                               s.wall_s,
                               s.reason.empty() ? "" : " (" + s.reason + ")"));
@@ -332,9 +333,14 @@ Result<RecordedRun> read_run(const std::filesystem::path& run_dir) {
              }));
   RunIdentity identity = identity_of(run_dir);
   identity.log_hash = log.hash;
-  RecordedRun run{summarize(metrics, identity), metrics.config(), {}};
+  if (log.records == 0 && !log.damaged())
+    return Error{ErrorCode::NotFound, path.string() + " holds no record"};
+  RecordedRun run{
+      summarize(metrics, identity), metrics.config(), {}, {}, metrics.finish().has_value()};
   if (log.damaged())
     run.damage = damage_error(path, log).context;
+  if (log.torn_tail())
+    run.torn = log.end.what;
   return run;
 }
 

@@ -11,6 +11,8 @@ struct RecordedRun {
   Summary summary;
   SchedulerConfig config;
   std::string damage;  ///< Of the log, in words; the figures are of what comes before it.
+  std::string torn;    ///< Of its end, in words: the last record was being written. Or empty.
+  bool over = false;   ///< The log has the end of the run.
 };
 
 /// Reads events.log; name, seed and hardware from config.yaml, where there is one. Error: no log.

@@ -147,7 +147,7 @@ Summary summarize(const RunMetrics& m, const RunIdentity& identity) {
     s.stopped = m.finish()->stopped;
     s.reason = m.finish()->reason;
   } else {
-    s.reason = "the log ends before the run does";
+    s.reason = kUnended;
   }
   s.name = identity.name;
   s.seed = identity.seed;

@@ -135,6 +135,9 @@ struct Summary {
   std::optional<EvaluationSummary> evaluation;  ///< None: nothing was evaluated.
 };
 
+/// The reason of a run whose log has no end: it is going on, or was cut off.
+inline constexpr std::string_view kUnended = "the log ends before the run does";
+
 Summary summarize(const RunMetrics& metrics, const RunIdentity& identity);
 
 template <class V>

@@ -119,10 +119,11 @@ Result<ExportedModel> export_model(const ModelExport& what) {
   std::error_code ignored;
   if (fs::exists(what.to, ignored) && !fs::is_empty(what.to, ignored))
     return invalid_input(what.to.string() + " is there already, and not empty");
-  if (!fs::exists(run.base(), ignored))
+  if (!fs::exists(run.base(), ignored)) {
     return Error{ErrorCode::NotFound,
                  fmt::format("{} is not the folder of a run with a model: it has no base/",
                              run.root().string())};
+  }
   TEMPER_TRY(const ModelFolder base, ModelFolder::open(run.base()));
   TEMPER_TRY(const auto layout, actors::Layout::make(base.model(), 0));
   std::vector<float> flat(static_cast<std::size_t>(layout.size()));

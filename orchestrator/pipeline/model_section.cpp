@@ -31,12 +31,13 @@ class Comparison {
         return;
       }
       const std::string key = fmt::format("model.{}", name);
-      if (is_given_(key) && noted_[id] != text)
+      if (is_given_(key) && noted_[id] != text) {
         issues_.push_back({key,
                            fmt::format("is {} in the config.json of model.path, found {}; leave it "
                                        "out",
                                        text,
                                        noted_[id])});
+      }
     }
   }
 
@@ -61,12 +62,13 @@ std::vector<ModelIssue> complete_model(ModelConfig& model,
   of_folder.end_tokens =
       is_given("model.end_tokens") ? model.end_tokens : folder->end_tokens();
   if (is_given("model.context")) {
-    if (model.context > of_folder.context)
+    if (model.context > of_folder.context) {
       issues.push_back({"model.context",
                         fmt::format("must be at most the folder's max_position_embeddings ({}), "
                                     "found {}",
                                     of_folder.context.count(),
                                     model.context.count())});
+    }
     of_folder.context = model.context;
   }
   Comparison compare(is_given, issues);

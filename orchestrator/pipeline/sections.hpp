@@ -114,7 +114,7 @@ void describe(V& v, StalenessConfig& c) {
                   "weights; where cards take turns, their turns decide."});
 }
 
-template <class V>
+template <class V>  // One field after the other. NOLINTNEXTLINE(readability-function-size)
 void describe(V& v, PlacementConfig& c) {
   v.field(1,
           "mode",

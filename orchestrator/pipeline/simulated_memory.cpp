@@ -196,7 +196,7 @@ SimulatedPlacement simulated_placement(const PipelineConfig& config,
 Status check_memory(const SimulatedPlacement& p) {
   auto phases = memory_phases(p);
   if (!phases) {
-    Error error = std::move(phases).error();
+    Error error = phases.error();
     if (error.code == ErrorCode::OutOfMemory)
       error.context = with_nearest(std::move(error.context), p);
     return error;

@@ -20,11 +20,12 @@ void Scheduler::change_shares() {
     case SwitchPhase::Train:
       if (training_ || preparing_ || saving_)
         return;
-      if (spreads())
+      if (spreads()) {
         return switch_.request_training(
             Scoring::None,
             who_leaves(
                 shares_.spare(std::ssize(fleet_.turning_engines()), responses_to_generate())));
+      }
       if (select_batch())
         return;
       if (scores_before_more())

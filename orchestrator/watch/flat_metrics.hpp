@@ -4,8 +4,6 @@
 
 #include "orchestrator/pipeline/watch_sections.hpp"
 
-#include <nlohmann/json_fwd.hpp>
-
 #include <optional>
 #include <span>
 #include <string>
@@ -17,13 +15,12 @@ namespace temper::orchestrator {
 
 using FlatMetrics = std::vector<std::pair<std::string, double>>;
 
-/// Every number and truth value in it, in its order; names of nested ones are joined by `/`.
-FlatMetrics flatten(const nlohmann::json& object);
-/// The same of a line of metrics.jsonl, ten times as fast. None: it is no such line (it is still
-/// being written).
+/// Every number and truth value of a line of metrics.jsonl, in its order; names of nested ones are
+/// joined by `/`. None: it is no such line (it is still being written).
 std::optional<FlatMetrics> flatten_line(std::string_view line);
 
-/// A metric of ours and what others call it; empty: they have none that means the same.
+/// A metric of ours and what others call it, with a space between several names; empty: they have
+/// none that means the same.
 struct Alias {
   std::string_view ours, trl, verl, prime_rl;
   std::string_view doc;  ///< What ours is, in one sentence.

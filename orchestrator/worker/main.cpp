@@ -35,7 +35,7 @@ int run_actor(const actors::ActorArguments& arguments, bool simulated) {
 }  // namespace
 }  // namespace temper::orchestrator
 
-int main(int argc, char** argv) {
+int main(int argc, char** argv) {  // NOLINT(bugprone-exception-escape): CLI11 throws from tables
   using namespace temper::orchestrator;
   CLI::App app("One actor of a Temper run; started by `temper run`.", "temper-worker");
   app.require_subcommand(1);

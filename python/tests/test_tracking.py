@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from temper import tracking, wandb
+from temper import tracking, trackio, wandb
 
 LINE = {
     "step": 1,
@@ -44,6 +44,8 @@ def test_numbers_are_named_by_their_path_and_shares_are_summed() -> None:
 def test_an_alias_has_the_value_of_ours() -> None:
     flat = tracking.with_aliases({"reward": 0.5}, ["verl", "trl"])
     assert flat == {"reward": 0.5, "critic/score/mean": 0.5}
+    both = tracking.with_aliases({"rewards/min": -1.0}, ["verl"])
+    assert both == {"rewards/min": -1.0, "critic/rewards/min": -1.0, "critic/score/min": -1.0}
     with pytest.raises(ValueError, match="no alias table 'x'"):
         tracking.with_aliases({}, ["x"])
 
@@ -126,8 +128,39 @@ def test_wandb_gets_each_update_once_under_one_run_id(run: Path, monkeypatch: An
     assert len(ids[0]) == 8 and ids == [ids[0]] * 2
 
 
-def test_a_folder_without_a_run_is_refused(tmp_path: Path, capsys: Any) -> None:
+def test_trackio_gets_each_update_once_in_one_run_that_is_resumed(
+    run: Path, monkeypatch: Any
+) -> None:
+    begun: list[dict[str, Any]] = []
+    logged: list[tuple[int, dict[str, float]]] = []
+    fake = types.ModuleType("trackio")
+    fake.init = lambda **options: begun.append(options)  # type: ignore[attr-defined]
+    fake.log = lambda metrics, step: logged.append((step, metrics))  # type: ignore[attr-defined]
+    fake.finish = lambda: None  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "trackio", fake)
+    write(run, 1, 2)
+    assert trackio.main([str(run), "--once", "--name", "mine", "--aliases", "verl"]) == 0
+    write(run, 3)
+    assert trackio.main([str(run), "--once"]) == 0
+    assert [step for step, _ in logged] == [1, 2, 3]
+    assert logged[0][1]["critic/score/mean"] == 0.5 and logged[0][1]["busy"] == 0.75
+    assert "critic/score/mean" not in logged[2][1]
+    assert [(b["name"], b["resume"]) for b in begun] == [("mine", "allow")] * 2
+
+
+@pytest.mark.parametrize("tracker", [trackio, wandb])
+def test_a_tracker_that_is_not_installed_is_named(
+    run: Path, monkeypatch: Any, capsys: Any, tracker: Any
+) -> None:
+    name = tracker.__name__.rpartition(".")[2]
+    monkeypatch.setitem(sys.modules, name, None)
+    assert tracker.main([str(run), "--once"]) == 1
+    assert f"pip install {name}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("tracker", [trackio, wandb])
+def test_a_folder_without_a_run_is_refused(tmp_path: Path, capsys: Any, tracker: Any) -> None:
     with pytest.raises(SystemExit) as stopped:
-        wandb.main([str(tmp_path)])
+        tracker.main([str(tmp_path)])
     assert stopped.value.code == 1
     assert "holds no run" in capsys.readouterr().err

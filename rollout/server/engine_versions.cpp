@@ -42,7 +42,7 @@ Status HttpEngine::commit(PolicyVersion version) {
     next = std::move(staged_->second);
     staged_.reset();
   }
-  if (const Status brought = bring(*next, current_ ? current_->canary : std::nullopt); !brought) {
+  if (Status brought = bring(*next, current_ ? current_->canary : std::nullopt); !brought) {
     // What the server holds now nobody knows: what goes on here goes on after version_ is brought.
     state_ = State::Away;
     away_since_ = now();

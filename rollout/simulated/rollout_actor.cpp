@@ -41,7 +41,7 @@ Status SimulatedRollout::start(Time now, actors::Outbox& out) {
   const sim_hw::Ledger& device = memory.device;
   const double capacity = actors::device_capacity(settings_);
   const std::int64_t replica_blocks = actors::kv_tokens(settings_).count() / c.rollout.block;
-  if (device.total() > capacity || replica_blocks < 1)
+  if (device.total() > capacity || replica_blocks < 1) {
     return Error{ErrorCode::OutOfMemory,
                  fmt::format("rollout: weights {:.2f} GB, KV cache {:.2f} GB and {:.2f} GB besides "
                              "do not fit the {:.2f} GB of a device; more cards per engine, a "
@@ -50,6 +50,7 @@ Status SimulatedRollout::start(Time now, actors::Outbox& out) {
                              device.kv_cache / 1e9,
                              (device.total() - device.weights - device.kv_cache) / 1e9,
                              capacity / 1e9)};
+  }
   weight_bytes_ = device.weights;
   kv_bytes_ = device.kv_cache;
   other_bytes_ = device.total() - weight_bytes_ - kv_bytes_;
@@ -378,12 +379,13 @@ Status SimulatedRollout::perform(actors::SwitchAction action) {
     has_weights_ = false;
   } else {
     const double needs = weight_bytes_ + kv_bytes_ + other_bytes_;
-    if (needs > actors::device_capacity(settings_))
+    if (needs > actors::device_capacity(settings_)) {
       return Error{ErrorCode::OutOfMemory,
                    fmt::format("KV cache of {:.2f} GB does not fit: {:.2f} GB of {:.2f} GB",
                                kv_bytes_ / 1e9,
                                needs / 1e9,
                                actors::device_capacity(settings_) / 1e9)};
+    }
   }
   return {};
 }

@@ -10,7 +10,7 @@ Result<PublishedGains> read_published_gains(const std::filesystem::path& file) {
   YamlValue<PublishedGains> read = read_yaml<PublishedGains>(file.string(), text);
   if (!read.issues.empty())
     return invalid_input(render(locate(read.document, std::move(read.issues))));
-  return std::move(read.value);
+  return read.value;
 }
 
 }  // namespace temper::sim_hw

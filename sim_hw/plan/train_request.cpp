@@ -101,6 +101,7 @@ Status narrow(TrainSpace& space, std::string_view key, std::string_view text) {
 
 std::vector<std::string> space_keys() {
   std::vector<std::string> out;
+  out.reserve(std::size(kCounts) + std::size(kChoices));
   for (const auto& [name, values] : kCounts)
     out.emplace_back(name);
   for (const std::string_view name : kChoices)

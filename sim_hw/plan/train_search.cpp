@@ -324,9 +324,9 @@ std::vector<TrainPlan> Search::overfull() const {
     each_scenario(node, [&](const TrainScenario& s) {
       if (problem_.fits(plan_memory(problem_, s)))
         return;
-      TrainPlan plan = price(problem_, s);
+      const TrainPlan plan = price(problem_, s);
       if (plan.total() <= slowest_of_best())
-        out.push_back(std::move(plan));
+        out.push_back(plan);
     });
   });
   std::ranges::sort(out, faster);

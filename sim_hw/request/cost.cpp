@@ -67,6 +67,7 @@ Result<double> si_factor(std::string_view unit) {
       return known.factor;
   }
   std::vector<std::string> names;
+  names.reserve(std::size(kUnits));
   for (const Unit& known : kUnits)
     names.emplace_back(known.name);
   const auto nearest = nearest_name(unit, names);

@@ -35,11 +35,12 @@ std::string readable(double value, std::string_view unit) {
     const auto& [factor, prefix] = step_of(kDecimal, value);
     return fmt::format("{:.4g} {}{}", value / factor, prefix, unit);
   }
-  if (value == std::floor(value) && std::abs(value) < 1e15)
+  if (value == std::floor(value) && std::abs(value) < 1e15) {
     return fmt::format("{:.0f}{}{}",
                        value,
                        unit == "count" || unit.empty() ? "" : " ",
                        unit == "count" ? "" : unit);
+  }
   return fmt::format(
       "{:.4g}{}{}", value, unit == "count" || unit.empty() ? "" : " ", unit == "count" ? "" : unit);
 }

@@ -151,7 +151,7 @@ Status Params::all_used() const {
 std::string Params::to_text() const {
   std::string out;
   for (const auto& [key, value] : values_)
-    out += (out.empty() ? "" : ";") + key + "=" + value;
+    out += fmt::format("{}{}={}", out.empty() ? "" : ";", key, value);
   return out;
 }
 

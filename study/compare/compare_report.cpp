@@ -184,11 +184,12 @@ std::string notes(const std::vector<Cell>& cells, const Columns& columns, double
   std::size_t seeds = 0;
   for (const Cell& cell : cells)
     seeds = std::max(seeds, cell.runs);
-  if (seeds > 1)
+  if (seeds > 1) {
     out += fmt::format(
         "\nMeans over {} seeds, in brackets the least and the most of them; max s is "
         "the largest.\n",
         seeds);
+  }
   if (columns.learns) {
     out += fmt::format(
         "\nFinal reward: mean over the last tenth of the updates. To {}: the first update at which "
@@ -210,13 +211,14 @@ std::string reasons(const PolicyComparison& comparison) {
     before = &r;
     if (r.end == CompareEnd::NotRun && !again)
       not_run += fmt::format("  {}: {}\n", cell, r.reason);
-    if (r.end == CompareEnd::Failed)
+    if (r.end == CompareEnd::Failed) {
       failed += fmt::format("  {}, seed {}: {}{}{}\n",
                             cell,
                             r.seed,
                             r.reason,
                             r.folder.empty() ? "" : "; ",
                             r.folder);
+    }
   }
   return (not_run.empty() ? "" : "\nnot run\n" + not_run) +
          (failed.empty() ? "" : "\nfailed\n" + failed);
@@ -348,8 +350,9 @@ std::optional<std::string> rewards_svg(const PolicyComparison& comparison,
                   {},
                   most > 1 ? std::nullopt : std::optional(1.0)}};
   for (std::size_t i = 1; i <= points; ++i) {
+    const std::size_t step = i * steps / points;
     plot.x.push_back(axis == RewardAxis::Steps
-                         ? static_cast<double>(i * steps / points)
+                         ? static_cast<double>(step)
                          : end / unit * static_cast<double>(i) / static_cast<double>(points));
   }
   for (const Cell& cell : cells) {

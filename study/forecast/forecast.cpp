@@ -217,7 +217,7 @@ std::string forecasts_text(const Forecasts& forecasts) {
     const RunFigures& p = run.predicted;
     if (!run.reason.empty())
       out += run.reason;
-    else if (run.measured)
+    else if (run.measured) {
       out += fmt::format(
           "{:>9.0f} {:>8.0f} {:>+6.1f}% {:>7.1f}%  {:>5.1f}% {:>6.1f}%  {:>7.2f} {:>7.2f}",
           p.trained_per_s,
@@ -228,13 +228,15 @@ std::string forecasts_text(const Forecasts& forecasts) {
           100 * run.measured->busy,
           p.staleness_mean,
           run.measured->staleness_mean);
-    else
+    }
+    else {
       out += fmt::format("{:>9.0f} {:>12.0f} {:>6.1f}% {:>10.2f} {:>9.2f}",
                          p.trained_per_s,
                          p.generated_per_s,
                          100 * p.busy,
                          p.staleness_mean,
                          p.seconds);
+    }
     out += "\n";
   }
   if (checked) {

@@ -71,6 +71,7 @@ std::vector<DecodeTimes> fit_decode(const Chosen& decode, double& error) {
   const LeastSquares fit = fit_positive(observations);
   error = fit.error;
   std::vector<DecodeTimes> out;
+  out.reserve(sizes.size());
   for (const double size : sizes) {
     out.push_back(
         {static_cast<std::int32_t>(size), fit.constants[out.size()], fit.constants.back() * 1e3});

@@ -156,7 +156,10 @@ void MachineHost::go_through(Time now) {
   let_run();
 }
 
-void MachineHost::start(Process& process, Lane lane, MachineTask task, std::function<void()> then) {
+void MachineHost::start(Process& process,
+                        Lane lane,
+                        const MachineTask& task,
+                        std::function<void()> then) {
   (lane == Lane::Main ? process.main_busy : process.beside_busy) = true;
   sim_hw::SharedCores::Work work{task.seconds, process.cores, {}, task.slowdown};
   if (task.threads == MachineTask::Threads::Team)

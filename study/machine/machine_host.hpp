@@ -53,7 +53,7 @@ class MachineHost final : public orchestrator::ActorHost {
   enum class Lane { Main, Beside };
 
   void go_through(Time now);
-  void start(Process& process, Lane lane, MachineTask task, std::function<void()> then);
+  void start(Process& process, Lane lane, const MachineTask& task, std::function<void()> then);
   void let_run();
   void continue_actor(Process& process);
   void continue_orchestrator();

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 namespace temper::study {
@@ -178,7 +179,7 @@ Status measure_processes(const orchestrator::PipelineConfig& config,
                          const MakeRun& run,
                          const std::filesystem::path& folder,
                          MachineModel& calibration) {
-  const auto tokens = static_cast<std::int64_t>(calibration.response.mean + 0.5);
+  const std::int64_t tokens = std::llround(calibration.response.mean);
   std::vector<MessageCounts> counts;
   std::vector<double> starts, checkpoints, commits;
   int number = 0;

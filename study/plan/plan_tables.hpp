@@ -33,6 +33,7 @@ void describe(V& v, ShareJson& s) {
 /// Terms of time or memory, as their owners list them.
 std::vector<ShareJson> shares_of(const auto& entries) {
   std::vector<ShareJson> out;
+  out.reserve(std::size(entries));
   for (const auto& [name, value] : entries)
     out.push_back({std::string(name), value});
   return out;

@@ -100,6 +100,7 @@ class HillClimber {
 
   void run_batch(std::vector<Tried> batch) {
     std::vector<orchestrator::PipelineConfig> configs;
+    configs.reserve(batch.size());
     for (const Tried& t : batch)
       configs.push_back(t.config);
     left_ -= static_cast<int>(std::ssize(batch));

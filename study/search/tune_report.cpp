@@ -124,11 +124,12 @@ std::string tune_text(const Tuned& t) {
   }
   table.push_back(line(t.tried[t.given].row, "as given", t.objective));
   std::string out = bar_table(without_empty(std::move(table))) + "\n" + gain_text(t);
-  for (std::size_t i = 0; i < t.best; ++i)
+  for (std::size_t i = 0; i < t.best; ++i) {
     out += fmt::format("not chosen, though better: {} at eta {:g}: {}\n",
                        t.tried[i].row.mode,
                        t.tried[i].row.eta,
                        t.tried[i].row.reason);
+  }
   out +=
       fmt::format("screened {} placements, {} fit; {} sampled runs", t.screened, t.fitting, t.runs);
   if (t.closed) {

@@ -181,11 +181,13 @@ Figures figures_of(Watched& watched, const orchestrator::ResolvedPipeline& pipel
   const auto bound = static_cast<std::size_t>(config.staleness.bound);
   const std::vector<orchestrator::Update>& updates = metrics.updates();
   // updates[i] completed version i + 1.
-  if (updates.size() >= 2 * bound + 2)
+  if (updates.size() >= 2 * bound + 2) {
     figures.steady =
         between(metrics, updates[bound], updates[updates.size() - bound - 1], watched.slices);
-  else
+  }
+  else {
     figures.steady = figures.whole;
+  }
   for (const orchestrator::Update& update : updates)
     figures.rewards.push_back(
         {seconds(update.time.time_since_epoch()), update.metrics.reward_mean});

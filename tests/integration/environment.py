@@ -35,6 +35,15 @@ GROUPS: dict[str, list[str]] = {
     "reasoning_gym": ["reasoning-gym==0.1.25"],
 }
 
+#: Programs that collect metrics, which want other versions of what the packages above want: they are in an
+#: environment of their own, beside the other one.
+TRACKERS: dict[str, list[str]] = {
+    "base": GROUPS["base"],
+    "tensorboard": ["tensorboard==2.21.0"],
+    "wandb": ["wandb==0.31.0"],
+    "trackio": ["trackio==0.43.0"],
+}
+
 #: What torch needs beside CUDA's libraries: it is installed without its requirements.
 TORCH_NEEDS = ["filelock", "typing-extensions>=4.10", "sympy>=1.13", "networkx", "jinja2", "fsspec", "setuptools"]
 
@@ -49,10 +58,11 @@ class Broken(RuntimeError):
 
 
 class Environment:
-    """A virtual environment at `folder`."""
+    """A virtual environment at `folder` with these groups of packages."""
 
-    def __init__(self, folder: Path):
+    def __init__(self, folder: Path, wanted: dict[str, list[str]] = GROUPS):
         self.folder = folder
+        self.wanted = wanted
         self.python = folder / "bin" / "python"
         self.report = folder / "packages.json"
 
@@ -81,7 +91,7 @@ class Environment:
         old = before.get("requirements", {}) if before.get("recipe") == recipe else {}
         groups: dict[str, str] = {}
         broken: list[str] = []
-        for group, wanted in GROUPS.items():
+        for group, wanted in self.wanted.items():
             there = old.get(group) == wanted and before["groups"][group] == ""
             try:
                 if not there:
@@ -92,8 +102,8 @@ class Environment:
                     raise
                 groups[group] = str(error)
                 broken += [group] if isinstance(error, Broken) else []
-            self.report.write_text(json.dumps({"recipe": recipe, "requirements": GROUPS, "broken": broken,
-                                               "groups": {name: "not tried" for name in GROUPS} | groups}, indent=1))
+            self.report.write_text(json.dumps({"recipe": recipe, "requirements": self.wanted, "broken": broken,
+                                               "groups": {name: "not tried" for name in self.wanted} | groups}, indent=1))
 
     def _torch(self, wanted: list[str]) -> None:
         self._pip(TORCH_NEEDS)
@@ -120,6 +130,11 @@ class Environment:
 def integration_environment() -> Environment:
     """That of TEMPER_INTEGRATION_ENV, else build/integration of this tree."""
     return Environment(Path(os.environ.get("TEMPER_INTEGRATION_ENV") or ROOT / "build" / "integration"))
+
+
+def trackers_environment() -> Environment:
+    folder = integration_environment().folder
+    return Environment(folder.with_name(folder.name + "-trackers"), TRACKERS)
 
 
 if __name__ == "__main__":

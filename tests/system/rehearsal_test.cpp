@@ -44,9 +44,29 @@ simulation:
   trainer: {micro_batch_tokens: 8192}
 )";
 
+const std::vector<std::string> kFused{"placement.mode=fused",
+                                      "placement.rollout_cards=0",
+                                      "placement.reference_cards=0",
+                                      "rollout.replicas=3"};
+
 class Rehearsal : public NamedRunsTest {
  protected:
   Rehearsal() : NamedRunsTest(kConfig) {}
+  /// As processes and in one process: the same log, clean and replayed.
+  void expect_same_in_both_hosts(const std::vector<std::string>& sets) {
+    Arguments mode;
+    for (const std::string& set : sets)
+      mode.insert(mode.end(), {"--set", set});
+    const Ended rehearsal = temper(arguments("processes", mode));
+    ASSERT_EQ(rehearsal.status, 0) << rehearsal.output;
+    mode.insert(mode.end(), {"--driver", "in-process"});
+    const Ended in_process = temper(arguments("one", mode));
+    ASSERT_EQ(in_process.status, 0) << in_process.output;
+    EXPECT_GT(log_of("processes").size(), 1000U);
+    EXPECT_TRUE(log_of("processes") == log_of("one"));
+    EXPECT_EQ(temper({"audit", run_folder("processes").string()}).status, 0);
+    EXPECT_EQ(temper({"replay", run_folder("processes").string()}).status, 0);
+  }
   /// Until its workers have done something.
   void await_under_way(Temper& run) {
     constexpr std::uintmax_t kSome = 4096;
@@ -81,26 +101,22 @@ TEST_F(Rehearsal, ItsLogIsCleanAndReplays) {
   EXPECT_EQ(report.status, 0) << report.output;
 }
 
-TEST_F(Rehearsal, SharedCardsAreTheSameInBothHostsToo) {
-  const Arguments fused{"--set",
-                        "placement.mode=fused",
-                        "--set",
-                        "placement.rollout_cards=0",
-                        "--set",
-                        "placement.reference_cards=0",
-                        "--set",
-                        "rollout.replicas=2"};
-  const Arguments hybrid{"--set", "placement.mode=hybrid", "--set", "placement.lending=always"};
-  for (const Arguments& mode : {fused, hybrid}) {
-    const Ended rehearsal = temper(arguments("a" + mode[1], mode));
-    ASSERT_EQ(rehearsal.status, 0) << rehearsal.output;
-    Arguments in_process = mode;
-    in_process.insert(in_process.end(), {"--driver", "in-process"});
-    ASSERT_EQ(temper(arguments("b" + mode[1], in_process)).status, 0);
-    EXPECT_TRUE(log_of("a" + mode[1]) == log_of("b" + mode[1]));
-    EXPECT_EQ(temper({"audit", run_folder("a" + mode[1]).string()}).status, 0);
-    EXPECT_EQ(temper({"replay", run_folder("a" + mode[1]).string()}).status, 0);
-  }
+TEST_F(Rehearsal, FusedCardsAreTheSameInBothHostsToo) {
+  expect_same_in_both_hosts(kFused);
+}
+
+TEST_F(Rehearsal, LentCardsAreTheSameInBothHostsToo) {
+  expect_same_in_both_hosts({"placement.mode=hybrid", "placement.lending=always"});
+}
+
+TEST_F(Rehearsal, CardsThatSwitchOneByOneBesideAPreparingTrainerAreTheSameInBothHostsToo) {
+  std::vector<std::string> sets = kFused;
+  sets.insert(sets.end(), {"placement.switching=one_by_one", "stragglers.prepare=true"});
+  expect_same_in_both_hosts(sets);
+}
+
+TEST_F(Rehearsal, JustInTimeAdmissionIsTheSameInBothHostsToo) {
+  expect_same_in_both_hosts({"staleness.admission=just_in_time", "staleness.bound=2"});
 }
 
 TEST_F(Rehearsal, AReferenceBesideOthersAtWorkIsRefused) {
@@ -115,9 +131,25 @@ TEST_F(Rehearsal, AReferenceBesideOthersAtWorkIsRefused) {
 TEST_F(Rehearsal, AnEmptyLogIsNoCleanRun) {
   fs::create_directories(run_folder("a"));
   ASSERT_TRUE(write_file_atomically(run_folder("a") / "events.log", ""));
-  const Ended audit = temper({"audit", run_folder("a").string()});
-  EXPECT_NE(audit.status, 0);
-  EXPECT_NE(audit.output.find("holds no record"), std::string::npos) << audit.output;
+  for (const char* command : {"audit", "replay", "report"}) {
+    const Ended ended = temper({command, run_folder("a").string()});
+    EXPECT_NE(ended.status, 0) << command;
+    EXPECT_NE(ended.output.find("holds no record"), std::string::npos) << ended.output;
+  }
+}
+
+TEST_F(Rehearsal, AReportOfARunThatWasCutOffSaysHowItGoesOn) {
+  ASSERT_EQ(temper(arguments("a", {"--driver", "in-process"})).status, 0);
+  const fs::path log = run_folder("a") / "events.log";
+  fs::remove(run_folder("a") / "live.json");
+  fs::resize_file(log, fs::file_size(log) - 20);
+  const Ended report = temper({"report", run_folder("a").string()});
+  EXPECT_EQ(report.status, 0) << report.output;
+  EXPECT_NE(report.output.find("not over after"), std::string::npos) << report.output;
+  EXPECT_NE(report.output.find("temper run --resume " + run_folder("a").string()),
+            std::string::npos)
+      << report.output;
+  EXPECT_NE(report.output.find("events.log is torn"), std::string::npos) << report.output;
 }
 
 TEST_F(Rehearsal, CardsThatAreNoWholeEngineAreNotLent) {

@@ -67,6 +67,7 @@ export interface Samples { matches: number; samples: Sample[]; why?: string }
 export interface Loss {
   what: string; state: State; card_s: number; share: number; most_gain: number; longest_s: number;
   longest_at_s: number; longest_on: string; advice: string; command: string;
+  predicted: number | null; predicted_error: number;
 }
 
 interface Report {

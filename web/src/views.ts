@@ -1,5 +1,5 @@
 // The views besides "Run": Cards, Samples, Why, Compare, and the list of runs.
-import { STATES, report, source, type Frame, type Metrics, type RunInfo, type Sample } from "./data";
+import { STATES, report, source, type Frame, type Loss, type Metrics, type RunInfo, type Sample } from "./data";
 import { Chart, type Line } from "./charts";
 import { css, el, figure, fill, percent, short, span } from "./format";
 import { HeatMap, type Shade } from "./heat";
@@ -129,7 +129,7 @@ export class WhyView implements View {
 
   constructor(private readonly run: string) {
     this.element.append(el("h2", {}, "Why cards were not at work"), this.lead, this.list,
-      el("p", { class: "note" }, "Gain: how much faster the run would be if none of that card time were lost and all else stayed as it is. It is a limit, not a promise; the command says what the change would bring."));
+      el("p", { class: "note" }, "At most: how much faster the run would be if none of that card time were lost and all else stayed as it is. The command decides the run again under the change and says what it would bring, which can be more, since a change acts on other waits too; once it was run, its answer stands here."));
   }
   destroy(): void {}
   frame(frame: Frame): void {
@@ -149,13 +149,20 @@ export class WhyView implements View {
         bar.style.width = Math.max(0.5, l.share * 100) + "%";
         return el("li", {}, el("div", { class: "what" }, el("b", {}, l.what), el("span", { class: "num" }, `${percent(l.share, 1)} · ${span(l.card_s)} of card time`)),
           el("span", { class: "track" }, bar),
-          el("p", {}, l.advice, " ", el("span", { class: "gain" }, `At most +${(l.most_gain * 100).toFixed(1)} %.`)),
+          el("p", {}, l.advice, " ", el("span", { class: "gain" }, `This alone: at most +${(l.most_gain * 100).toFixed(1)} %.`), " ", predicted(l)),
           l.command ? el("p", {}, el("code", {}, l.command)) : null,
           l.longest_s > 0 ? el("p", { class: "facts" }, `longest wait ${span(l.longest_s)} at ${span(l.longest_at_s)}${l.longest_on ? `: ${l.longest_on}` : ""}`) : null);
       }));
       if (losses.length === 0) this.list.replaceChildren(el("li", {}, "No loss of a thousandth of the card time or more."));
     } catch { /* asked again with the next frame */ }
   }
+}
+
+function predicted(l: Loss): HTMLElement {
+  if (l.predicted == null) return el("span", { class: "unasked" }, l.command ? "Not predicted yet." : "No model knows what the change would bring.");
+  const gain = l.predicted * 100, error = l.predicted_error * 100;
+  const sure = Math.abs(gain) > error ? "" : ", not told apart from none";
+  return el("b", {}, `Predicted for the change: ${gain < 0 ? "−" : "+"}${Math.abs(gain).toFixed(1)} % trained tokens/s${sure}${error > 0 ? ` (unchanged settings are missed by ${error.toFixed(1)} %)` : ""}.`);
 }
 
 const COMPARED: [string, string][] = [["reward", "Reward"], ["tokens_per_s/trained", "Trained tokens per second"], ["entropy", "Entropy"], ["kl", "KL"], ["staleness/mean", "Mean age"], ["length/mean", "Response length"], ["busy", "Cards busy"]];

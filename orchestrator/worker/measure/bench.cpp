@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 
 namespace temper::orchestrator {
@@ -18,7 +19,7 @@ double Times::quantile(double q) const {
   std::ranges::sort(sorted);
   if (sorted.empty())
     return 0;
-  return sorted[static_cast<std::size_t>(q * static_cast<double>(sorted.size() - 1) + 0.5)];
+  return sorted[static_cast<std::size_t>(std::lround(q * static_cast<double>(sorted.size() - 1)))];
 }
 
 Result<Bench> Bench::make(const PipelineConfig& config,

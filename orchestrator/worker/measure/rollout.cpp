@@ -72,7 +72,8 @@ Status measure_prefill(Bench& bench) {
         if (n < 1)
           continue;
         TEMPER_TRY(const Prefilled done, generate(bench, *engine, n, group));
-        const auto copies = static_cast<double>(n - (n + group - 1) / group);
+        const std::int64_t groups = (n + group - 1) / group;
+        const auto copies = static_cast<double>(n - groups);
         if (done.steps == 1 && repeat >= 0)
           times[{done.rows, copies}].add(done.us);
       }

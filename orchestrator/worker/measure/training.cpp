@@ -112,7 +112,7 @@ Status measure_trainer(Bench& bench) {
                                   {groups, part(responses, 2), usual},
                                   {part(groups, 8), responses, usual},
                                   {groups, responses, longest}};
-  const auto repeats = static_cast<std::size_t>(kRepeats + 1);
+  const auto repeats = static_cast<std::size_t>(kRepeats) + 1;
   Training training(bench, a.minibatches);
   TEMPER_TRY(const auto spans, training.run(shapes, Training::Switches::None));
   for (std::size_t s = 0; s < shapes.size(); ++s) {
@@ -166,9 +166,10 @@ Status measure_reference(Bench& bench) {
   }
   TEMPER_TRY(const auto spans, role.stop());
   std::vector<double> us;
+  us.reserve(spans.size());
   for (const actors::Span& span : spans)
     us.push_back(micro(span.end - span.begin));
-  const auto repeats = static_cast<std::size_t>(kRepeats + 1);
+  const auto repeats = static_cast<std::size_t>(kRepeats) + 1;
   for (std::size_t s = 0; s < sizes.size(); ++s)
     bench.note("reference", works[s], times_of(us, s * repeats + 1, (s + 1) * repeats));
   if (bench.threads() == 1 && !us.empty()) {

@@ -5,7 +5,7 @@
 
 #include <CLI/CLI.hpp>
 
-int main(int argc, char** argv) {
+int main(int argc, char** argv) {  // NOLINT(bugprone-exception-escape): CLI11 throws from tables
   using namespace temper;
   CLI::App app("One actor of a Temper run over an inference server; started by `temper run`.",
                "temper-server-worker");

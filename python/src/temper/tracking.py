@@ -52,9 +52,9 @@ def with_aliases(flat: Metrics, tables: list[str]) -> Metrics:
         if table not in ("trl", "verl", "prime-rl"):
             raise ValueError(f"no alias table {table!r}; there are trl, verl and prime-rl")
         for name in names:
-            alias = name.get(table)
-            if alias and name["name"] in flat:
-                out.setdefault(alias, flat[name["name"]])
+            if name["name"] in flat:
+                for alias in name[table].split():
+                    out.setdefault(alias, flat[name["name"]])
     return out
 
 

@@ -5,6 +5,7 @@
 #include "core/files.hpp"
 #include "core/json.hpp"
 #include "core/json_document.hpp"
+#include "tests/support/gunzip.hpp"
 #include "tests/support/temporary_folder.hpp"
 
 #include <fmt/format.h>
@@ -114,6 +115,38 @@ TEST_F(SiteTest, LossesSayWhatAndAtMostHowMuch) {
   EXPECT_EQ(losses[0].at("what"), "trainer: wait-data, group N");
   EXPECT_NEAR(losses[0].at("most_gain").get<double>(), 1 / 0.75 - 1, 1e-9);
   EXPECT_NE(losses[0].at("command").get<std::string>().find("temper whatif"), std::string::npos);
+}
+
+TEST_F(SiteTest, ALossHasTheGainThatItsCommandPredictedAndNoneBefore) {
+  get("/api/runs");
+  auto loss = parse_json_or_throw(get("/api/runs/first/losses").body).at(0);
+  const std::string command = loss.at("command");
+  EXPECT_NE(command.find("--set staleness.bound=1 --keep"), std::string::npos) << command;
+  EXPECT_TRUE(loss.at("predicted").is_null());
+  ASSERT_TRUE(orchestrator::keep_prediction(run(), {"staleness.bound=1", 0.5, 0.1}));
+  ASSERT_TRUE(orchestrator::keep_prediction(run(), {"staleness.bound=1", 0.25, 0.02}));
+  ASSERT_TRUE(orchestrator::keep_prediction(run(), {"staleness.bound=9", 3, 0}));
+  loss = parse_json_or_throw(get("/api/runs/first/losses").body).at(0);
+  EXPECT_EQ(loss.at("predicted"), 0.25);
+  EXPECT_EQ(loss.at("predicted_error"), 0.02);
+}
+
+TEST_F(SiteTest, LargeAnswersArePackedForThoseWhoTakeGzip) {
+  const HttpAnswer plain = get("/page.js");
+  const HttpAnswer packed = get("/page.js", {{"accept-encoding", "br;q=1, gzip;q=0.8"}});
+  EXPECT_EQ(plain.headers.count("Content-Encoding"), 0U);
+  EXPECT_EQ(packed.headers.at("Content-Encoding"), "gzip");
+  EXPECT_EQ(packed.headers.at("Vary"), "Accept-Encoding");
+  EXPECT_LT(packed.body.size(), plain.body.size() / 2);
+  ASSERT_TRUE(write_file_atomically(folder_ / "page.gz", packed.body));
+  EXPECT_EQ(test::gunzip(folder_ / "page.gz"), plain.body);
+}
+
+TEST(AcceptsGzip, OnlyWhereItIsNamedAndNotRefused) {
+  for (const char* yes : {"gzip", "deflate, gzip", "gzip;q=0.1", "gzip, br"})
+    EXPECT_TRUE(accepts_gzip(yes)) << yes;
+  for (const char* no : {"", "identity", "gzip;q=0", "gzip;q=0.0, br", "xgzip"})
+    EXPECT_FALSE(accepts_gzip(no)) << no;
 }
 
 TEST_F(SiteTest, PrometheusGetsTheNewestLineAndTheActors) {

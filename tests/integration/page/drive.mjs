@@ -61,7 +61,14 @@ console.log(JSON.stringify(found));
 async function settle(page, view) {
   const wanted = { run: ".tiles dd", cards: ".heat canvas", samples: "ol.samples", why: ".losses li", compare: ".picks label", config: "pre" }[view];
   await page.waitForSelector(wanted, { timeout: 15000 });
-  await new Promise((done) => setTimeout(done, 900));
+  // Drawn means: the same twice, a quarter of a second apart. A run that goes on is never the same.
+  let before = "";
+  for (let i = 0; i < 8; ++i) {
+    await new Promise((done) => setTimeout(done, 250));
+    const now = await page.evaluate(() => document.body.innerHTML.length + ":" + [...document.querySelectorAll("canvas")].map((c) => c.toDataURL().length).join());
+    if (now === before) return;
+    before = now;
+  }
 }
 async function describe(page) {
   return page.evaluate(() => {

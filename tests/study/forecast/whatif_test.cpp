@@ -6,6 +6,7 @@
 #include "orchestrator/pipeline/resolve.hpp"
 #include "orchestrator/run/virtual/in_process_host.hpp"
 #include "orchestrator/run/virtual/simulated_actors.hpp"
+#include "orchestrator/watch/predictions.hpp"
 #include "study/machine/machine_host.hpp"
 #include "tests/support/small_pipeline.hpp"
 
@@ -180,6 +181,21 @@ TEST_F(Recorded, AFolderWithoutAWholeRunIsRefused) {
   const auto interrupted = ask(run, {"steps=3"});
   ASSERT_FALSE(interrupted);
   EXPECT_NE(interrupted.error().context.find("interrupted"), std::string::npos);
+}
+
+TEST_F(Recorded, WhatTheCommandFoundIsKeptForThePageWhereAsked) {
+  const fs::path run = simulated(testing::small_pipeline());
+  std::ostringstream out, err;
+  EXPECT_EQ(cli::run_whatif({run.string(), {"staleness.bound=3"}, "", false}, out, err), 0);
+  EXPECT_TRUE(read_predictions(run).empty());
+  ASSERT_EQ(cli::run_whatif({run.string(), {"staleness.bound=3"}, "", false, true}, out, err), 0)
+      << err.str();
+  const auto answer = ask(run, {"staleness.bound=3"});
+  const auto kept = read_predictions(run);
+  ASSERT_EQ(kept.size(), 1U);
+  EXPECT_EQ(kept[0].change, "staleness.bound=3");
+  EXPECT_EQ(kept[0].error, 0);
+  EXPECT_NEAR(kept[0].gain, answer->regret_per_s / answer->recorded.trained_per_s, 1e-9);
 }
 
 TEST_F(Recorded, TheCommandPrintsRecordedFirstAndTheRegretLast) {

@@ -1,0 +1,226 @@
+// The server over real sockets, as a stranger, a slow client and a browser would use it.
+#include "cli/serve/server.hpp"
+
+#include "cli/watch/live.hpp"
+#include "core/files.hpp"
+#include "core/json.hpp"
+#include "tests/support/temporary_folder.hpp"
+
+#include <arpa/inet.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include <array>
+#include <charconv>
+
+namespace temper::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using namespace std::chrono_literals;
+
+/// A connection whose reads end after ten seconds, so that no failure hangs.
+class Client {
+ public:
+  explicit Client(std::uint16_t port) : fd_(::socket(AF_INET, SOCK_STREAM, 0)) {
+    const timeval patience{10, 0};
+    ::setsockopt(fd_, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+    sockaddr_in to{};
+    to.sin_family = AF_INET;
+    to.sin_port = htons(port);
+    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    connected_ = ::connect(fd_, reinterpret_cast<const sockaddr*>(&to), sizeof to) == 0;
+  }
+  Client(const Client&) = delete;
+  Client& operator=(const Client&) = delete;
+  ~Client() { ::close(fd_); }
+
+  bool connected() const { return connected_; }
+  bool say(std::string_view text) const {
+    return ::send(fd_, text.data(), text.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(text.size());
+  }
+  /// What comes until `end` stands in it, or until the server closes. "timeout": it did neither.
+  std::string read(std::string_view end = {}) const {
+    std::string got;
+    std::array<char, 4096> piece{};
+    while (end.empty() || got.find(end) == std::string::npos) {
+      const ssize_t n = ::recv(fd_, piece.data(), piece.size(), 0);
+      if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
+        return "timeout";
+      if (n <= 0)
+        break;
+      got.append(piece.data(), static_cast<std::size_t>(n));
+    }
+    return got;
+  }
+  bool is_closed_within(int milliseconds) const {
+    pollfd ends{fd_, POLLIN | POLLRDHUP, 0};
+    return ::poll(&ends, 1, milliseconds) != 0;
+  }
+  std::string ask(std::string_view text) const { return say(text) ? read() : "not taken"; }
+
+ private:
+  int fd_;
+  bool connected_ = false;
+};
+
+class ServerTest : public ::testing::Test {
+ protected:
+  ServerTest() {
+    fs::create_directory(folder_ / "first");
+    EXPECT_TRUE(write_file_atomically(folder_ / "first/config.yaml", "name: first\n"));
+    EXPECT_TRUE(write_file_atomically(folder_ / "first/events.log", ""));
+    Live live;
+    live.subtitle = "before";
+    write(live);
+  }
+  void write(const Live& live) const {
+    EXPECT_TRUE(write_file_atomically(folder_ / "first/live.json", to_json(live)));
+  }
+  /// Its port.
+  std::uint16_t start(std::chrono::milliseconds patience, std::string address = "127.0.0.1") {
+    ServerOptions options;
+    options.folders = {folder_.path()};
+    options.address = std::move(address);
+    options.patience = patience;
+    auto server = Server::start(options);
+    EXPECT_TRUE(server);
+    server_ = *std::move(server);
+    const std::string& url = server_->url();
+    const std::size_t colon = url.rfind(':', url.find("/", 8));
+    std::uint16_t port = 0;
+    std::from_chars(url.data() + colon + 1, url.data() + url.size(), port);
+    return port;
+  }
+
+  test::TemporaryFolder folder_;
+  std::unique_ptr<Server> server_;
+};
+
+TEST_F(ServerTest, AHostThatIsNotThisMachineIsRefused) {
+  const std::uint16_t port = start(10s);
+  EXPECT_TRUE(Client(port)
+                  .ask("GET /api/runs HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n")
+                  .starts_with("HTTP/1.1 403"));
+  const std::string answer =
+      Client(port).ask("GET /api/runs HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+  EXPECT_TRUE(answer.starts_with("HTTP/1.1 200")) << answer;
+  EXPECT_NE(answer.find("Content-Security-Policy: default-src 'none'"), std::string::npos);
+}
+
+TEST_F(ServerTest, OnAnotherAddressNothingIsToldWithoutTheToken) {
+  const std::uint16_t port = start(10s, "0.0.0.0");
+  const std::string& url = server_->url();
+  const std::string token = url.substr(url.find("token=") + 6);
+  ASSERT_EQ(token.size(), 32U);
+  for (const std::string path : {"/", "/api/runs", "/metrics", "/page.js"}) {
+    const std::string answer =
+        Client(port).ask("GET " + path + " HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+    EXPECT_TRUE(answer.starts_with("HTTP/1.1 401")) << answer;
+    EXPECT_EQ(answer.find("first"), std::string::npos);
+  }
+  EXPECT_TRUE(
+      Client(port)
+          .ask("GET /api/runs?token=" + token + " HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+          .starts_with("HTTP/1.1 200"));
+}
+
+TEST_F(ServerTest, NoPathLeadsToAFile) {
+  const std::uint16_t port = start(10s);
+  for (const std::string path :
+       {"/../../etc/passwd", "/api/runs/first/../config.yaml", "/api/runs/..%2f..%2fetc/config"})
+    EXPECT_TRUE(
+        Client(port)
+            .ask("GET " + path + " HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+            .starts_with("HTTP/1.1 404"))
+        << path;
+}
+
+TEST_F(ServerTest, HugeRequestsAreClosedUnanswered) {
+  const std::uint16_t port = start(10s);
+  const std::string a(100000, 'a');
+  for (const std::string& huge :
+       {"GET / HTTP/1.1\r\nHost: localhost\r\nX: " + a + "\r\n\r\n",
+        "GET /" + a + " HTTP/1.1\r\nHost: localhost\r\n\r\n",
+        "GET / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100000\r\n\r\n" + a}) {
+    const Client client(port);
+    client.say(huge);
+    EXPECT_EQ(client.read(), "");
+  }
+}
+
+TEST_F(ServerTest, ARequestThatComesSlowlyIsEndedWhenItsTimeIsOver) {
+  const std::uint16_t port = start(200ms);
+  EXPECT_EQ(Client(port).ask("GET / HT"), "");
+  // Nor does another byte now and then buy more time: this would take a minute.
+  const Client drip(port);
+  const std::string request = "GET / HTTP/1.1\r\nHost: localhost\r\nX: " + std::string(600, 'a');
+  std::size_t sent = 0;
+  while (sent < request.size() && drip.say(request.substr(sent, 1)) && !drip.is_closed_within(100))
+    ++sent;
+  EXPECT_LT(sent, request.size());
+}
+
+TEST_F(ServerTest, AFrameComesWhenTheRunHasChanged) {
+  const Client client(start(10s));
+  client.say("GET /api/runs/first/stream HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  EXPECT_NE(client.read("\n\n").find("before"), std::string::npos);
+  Live live;
+  live.subtitle = "after";
+  write(live);
+  EXPECT_NE(client.read("after").find("data: {\"id\":\"first\""), std::string::npos);
+}
+
+/// What zlib's reader makes of a stream that has not ended.
+std::string inflated(std::string_view packed) {
+  z_stream z{};
+  EXPECT_EQ(inflateInit2(&z, 15 + 16), Z_OK);
+  std::string out(1 << 20, '\0');
+  z.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(packed.data()));
+  z.avail_in = static_cast<uInt>(packed.size());
+  z.next_out = reinterpret_cast<Bytef*>(out.data());
+  z.avail_out = static_cast<uInt>(out.size());
+  const int status = inflate(&z, Z_SYNC_FLUSH);
+  EXPECT_TRUE(status == Z_OK || status == Z_BUF_ERROR) << status;
+  out.resize(out.size() - z.avail_out);
+  inflateEnd(&z);
+  return out;
+}
+
+TEST_F(ServerTest, APackedStreamCanBeReadFrameByFrame) {
+  const Client client(start(10s));
+  client.say(
+      "GET /api/runs/first/stream HTTP/1.1\r\nHost: localhost\r\nAccept-Encoding: gzip\r\n\r\n");
+  std::string got = client.read("\xff\xff");  // each frame ends with a flush
+  const std::size_t body = got.find("\r\n\r\n") + 4;
+  EXPECT_NE(got.find("Content-Encoding: gzip"), std::string::npos);
+  EXPECT_NE(inflated(std::string_view(got).substr(body)).find("before"), std::string::npos);
+  Live live;
+  live.subtitle = "after";
+  write(live);
+  got += client.read("\xff\xff");
+  const std::string text = inflated(std::string_view(got).substr(body));
+  EXPECT_TRUE(text.starts_with("data: {"));
+  EXPECT_LT(text.find("before"), text.find("\n\ndata: {"));
+  EXPECT_LT(text.find("\n\ndata: {"), text.find("after"));
+}
+
+TEST_F(ServerTest, MoreClientsThanItHasPlacesForAreClosed) {
+  const std::uint16_t port = start(10s);
+  std::vector<std::unique_ptr<Client>> clients;
+  for (std::size_t i = 0; i < Server::kMostClients; ++i)
+    clients.push_back(std::make_unique<Client>(port));
+  EXPECT_EQ(Client(port).ask("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"), "");
+  clients.resize(clients.size() - 10);
+  std::string answer;  // taken once the server has seen that the others went
+  for (int i = 0; i < 100 && answer.empty(); ++i)
+    answer =
+        Client(port).ask("GET /page.css HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+  EXPECT_TRUE(answer.starts_with("HTTP/1.1 200"));
+}
+
+}  // namespace
+}  // namespace temper::cli
