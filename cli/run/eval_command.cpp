@@ -139,27 +139,29 @@ int run_eval(const EvalOptions& options) {
     fmt::print("{}\n", to_json(*found, JsonStyle::Pretty));
     return 0;
   }
-  fmt::print("{}, version {}: pass@1 {:.4f}{} reward {:.4f} on {} problems, {} {} each{}, {:.1f} s\n",
-             found->what,
-             found->version,
-             found->pass_1,
-             found->samples > 1 ? fmt::format(", pass@{} {:.4f},", found->samples, found->pass_k)
-                                : std::string(","),
-             found->reward,
-             found->problems,
-             found->samples,
-             found->samples == 1 ? "response" : "responses",
-             found->failed > 0 ? fmt::format(", {} failed", found->failed) : std::string(),
-             found->seconds);
+  fmt::print(
+      "{}, version {}: pass@1 {:.4f}{} reward {:.4f} on {} problems, {} {} each{}, {:.1f} s\n",
+      found->what,
+      found->version,
+      found->pass_1,
+      found->samples > 1 ? fmt::format(", pass@{} {:.4f},", found->samples, found->pass_k)
+                         : std::string(","),
+      found->reward,
+      found->problems,
+      found->samples,
+      found->samples == 1 ? "response" : "responses",
+      found->failed > 0 ? fmt::format(", {} failed", found->failed) : std::string(),
+      found->seconds);
   return 0;
 }
 
 Handler eval_command(Flags& flags) {
   const auto options = std::make_shared<EvalOptions>();
-  flags.argument("what",
-                 options->what,
-                 "Folder of a run (its best/, else its newest checkpoint), RUN@STEP, RUN@best, or a "
-                 "model folder");
+  flags.argument(
+      "what",
+      options->what,
+      "Folder of a run (its best/, else its newest checkpoint), RUN@STEP, RUN@best, or a "
+      "model folder");
   flags.text("--config", options->config, "Of a model folder: engines, task and verifier");
   flags.text("--task", options->task, "A JSONL file of problems; else those held out");
   flags.number("--problems", options->problems, "How many of them; else as the configuration says");

@@ -42,15 +42,15 @@ std::vector<std::string> event_lines(const orchestrator::Record& record,
                                   to_text(discard->until - record.time),
                                   discard->reason));
     } else if (const auto* evaluated = std::get_if<orchestrator::command::Evaluated>(&command)) {
-      lines.push_back(fmt::format("{}version {} on held-out problems: pass@1 {:.3f}{}{}",
-                                  when,
-                                  evaluated->version,
-                                  evaluated->pass_1,
-                                  evaluated->samples > 1 ? fmt::format(", pass@{} {:.3f}",
-                                                                       evaluated->samples,
-                                                                       evaluated->pass_k)
-                                                         : std::string(),
-                                  evaluated->best ? ", the best so far" : ""));
+      lines.push_back(
+          fmt::format("{}version {} on held-out problems: pass@1 {:.3f}{}{}",
+                      when,
+                      evaluated->version,
+                      evaluated->pass_1,
+                      evaluated->samples > 1
+                          ? fmt::format(", pass@{} {:.3f}", evaluated->samples, evaluated->pass_k)
+                          : std::string(),
+                      evaluated->best ? ", the best so far" : ""));
     } else if (const auto* rollback = std::get_if<orchestrator::command::Rollback>(&command)) {
       lines.push_back(fmt::format("{}rolling back: {}", when, rollback->reason));
     }

@@ -71,7 +71,8 @@ void EvaluationTime::clear(ActorId actor, Time now) {
 
 std::vector<actors::Span> EvaluationTime::divide(ActorId actor, const actors::Span& span) {
   using S = actors::CardState;
-  const bool divides = span.state == S::Decode || span.state == S::Prefill || span.state == S::Reward;
+  const bool divides =
+      span.state == S::Decode || span.state == S::Prefill || span.state == S::Reward;
   const auto found = actors_.find(actor.value());
   if (!ever_ || !divides || found == actors_.end() || span.end <= span.begin)
     return {span};

@@ -25,7 +25,7 @@ class EvaluationTime {
     std::int64_t training = 0, evaluation = 0;
   };
   struct Actor {
-    std::vector<Held> held{Held{}};  ///< From the end of the last span on.
+    std::vector<Held> held{Held{}};                           ///< From the end of the last span on.
     std::unordered_map<std::uint64_t, std::int64_t> judging;  ///< By lease: its responses.
   };
   void add(ActorId actor, Time now, LeaseId lease, std::int64_t responses);

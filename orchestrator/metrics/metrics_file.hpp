@@ -39,9 +39,9 @@ class MetricsFile {
 
   AppendFile file_;
   std::function<void(const MetricsLine&)> on_line_;
-  std::uint64_t written_ = 0;      ///< Updates.
-  std::size_t evaluations_ = 0;    ///< Written.
-  Mark last_;                  ///< Where the interval of the next line begins.
+  std::uint64_t written_ = 0;    ///< Updates.
+  std::size_t evaluations_ = 0;  ///< Written.
+  Mark last_;                    ///< Where the interval of the next line begins.
 };
 
 }  // namespace temper::orchestrator

@@ -29,9 +29,8 @@ std::optional<Record> without_evaluation(const Record& record) {
   const bool generates =
       generated != nullptr &&
       std::ranges::any_of(generated->items, [](const auto& i) { return is_of_evaluation(i); });
-  if (!judges && !generates && std::ranges::none_of(record.commands, [](const Command& c) {
-        return is_of_evaluation(c);
-      }))
+  if (!judges && !generates &&
+      std::ranges::none_of(record.commands, [](const Command& c) { return is_of_evaluation(c); }))
     return std::nullopt;
   Record rest = record;
   if (judges)

@@ -42,14 +42,16 @@ EvaluationAudit::Violations EvaluationAudit::dispatch(const command::Dispatch& c
 EvaluationAudit::Violations EvaluationAudit::generated(ActorId actor,
                                                        const event::Generated::Item& item) {
   const Lease* lease = granted(item.lease, actor);
-  if (lease == nullptr || std::ranges::find(lease->responses, item.response) == lease->responses.end())
+  if (lease == nullptr ||
+      std::ranges::find(lease->responses, item.response) == lease->responses.end())
     return {};
   Violations out;
   Response& r = responses_[item.response];
   if (std::ranges::any_of(item.segments, [&](const auto& s) { return s.version != version_; }))
-    out.push_back(fmt::format("response {} of an evaluation holds tokens of another version than {}",
-                              item.response,
-                              version_));
+    out.push_back(
+        fmt::format("response {} of an evaluation holds tokens of another version than {}",
+                    item.response,
+                    version_));
   r.generated = item.finish != actors::FinishReason::Interrupted;
   r.failed = r.failed || item.finish == actors::FinishReason::Failed;
   std::erase(leases_[item.lease].responses, item.response);
@@ -105,20 +107,29 @@ EvaluationAudit::Violations EvaluationAudit::evaluated(const command::Evaluated&
       std::ranges::count_if(passed_of, [](const auto& p) { return p.second > 0; }));
   const double all = static_cast<double>(plan_.problems) * static_cast<double>(plan_.samples);
   if (std::cmp_not_equal(responses_.size(), std::int64_t{plan_.problems} * plan_.samples))
-    out.push_back(fmt::format("an evaluation of {} responses, where the run has {} problems, {} each",
-                              responses_.size(),
-                              plan_.problems,
-                              plan_.samples));
+    out.push_back(
+        fmt::format("an evaluation of {} responses, where the run has {} problems, {} each",
+                    responses_.size(),
+                    plan_.problems,
+                    plan_.samples));
   if (c.failed != failed || c.passed != passed || c.solved != solved || c.reward != reward / all ||
       c.pass_1 != static_cast<double>(passed) / all ||
       c.pass_k != static_cast<double>(solved) / static_cast<double>(plan_.problems)) {
     out.push_back(fmt::format(
         "the evaluation of version {} says {} passed, {} solved, {} failed, mean reward {}; its "
         "rewards say {}, {}, {}, {}",
-        c.version, c.passed, c.solved, c.failed, c.reward, passed, solved, failed, reward / all));
+        c.version,
+        c.passed,
+        c.solved,
+        c.failed,
+        c.reward,
+        passed,
+        solved,
+        failed,
+        reward / all));
   }
-  const bool better = std::ranges::all_of(
-      evaluated_, [&](const Evaluated& e) { return e.pass_1 < c.pass_1; });
+  const bool better =
+      std::ranges::all_of(evaluated_, [&](const Evaluated& e) { return e.pass_1 < c.pass_1; });
   if (c.best != better)
     out.push_back(fmt::format("version {} is {}called the best", c.version, c.best ? "" : "not "));
   evaluated_.push_back({c.version.value(), c.pass_1});

@@ -36,23 +36,40 @@ Status link_folder(const fs::path& from, const fs::path& to) {
 
 }  // namespace
 
-Status BestCheckpoint::saved(PolicyVersion version, const fs::path& checkpoint) {
+Status BestCheckpoint::link(PolicyVersion version, const fs::path& checkpoint) {
   linked_.reset();
   TEMPER_TRY_STATUS(link_folder(checkpoint, candidate()));
   linked_ = version;
-  if (!awaited_ || awaited_->version != version)
+  return {};
+}
+
+Status BestCheckpoint::saved(PolicyVersion version, const fs::path& checkpoint, bool evaluates) {
+  const bool awaited = awaited_ && awaited_->version == version;
+  if (!evaluates && !awaited)
+    return {};
+  TEMPER_TRY_STATUS(link(version, checkpoint));
+  if (!awaited)
     return {};
   const command::Evaluated result = *awaited_;
   return promote(result);
 }
 
 Status BestCheckpoint::found(const command::Evaluated& result) {
-  awaited_ = result;
+  awaited_.reset();
+  if (!result.best) {
+    linked_.reset();
+    std::error_code ignored;
+    fs::remove_all(candidate(), ignored);
+    return {};
+  }
   const fs::path checkpoint = Checkpoints(run_dir_ / "checkpoints").folder_of(result.version);
   std::error_code ignored;
   if (linked_ != result.version && fs::exists(checkpoint, ignored))
-    return saved(result.version, checkpoint);
-  return linked_ == result.version ? promote(result) : Status();
+    TEMPER_TRY_STATUS(link(result.version, checkpoint));
+  if (linked_ == result.version)
+    return promote(result);
+  awaited_ = result;
+  return {};
 }
 
 Status BestCheckpoint::promote(const command::Evaluated& result) {

@@ -21,18 +21,18 @@ class BestCheckpoint {
  public:
   explicit BestCheckpoint(std::filesystem::path run_dir) : run_dir_(std::move(run_dir)) {}
 
-  /// A checkpoint of a version that is being evaluated, or was just now.
-  Status saved(PolicyVersion version, const std::filesystem::path& checkpoint);
-  /// Requires: `result.best`.
+  /// A checkpoint is whole; `evaluates`: of the version that is being evaluated.
+  Status saved(PolicyVersion version, const std::filesystem::path& checkpoint, bool evaluates);
   Status found(const command::Evaluated& result);
 
  private:
+  Status link(PolicyVersion version, const std::filesystem::path& checkpoint);
   Status promote(const command::Evaluated& result);
   std::filesystem::path candidate() const { return run_dir_ / "best.candidate"; }
 
   std::filesystem::path run_dir_;
-  std::optional<PolicyVersion> linked_;          ///< That the candidate is of.
-  std::optional<command::Evaluated> awaited_;    ///< The best, whose checkpoint is not there yet.
+  std::optional<PolicyVersion> linked_;        ///< That the candidate is of.
+  std::optional<command::Evaluated> awaited_;  ///< The best, whose checkpoint is not there yet.
 };
 
 }  // namespace temper::orchestrator

@@ -3,9 +3,9 @@
 // wants leaves as commands. The same events give the same commands, which is how a run is replayed.
 //
 // After each event it moves everything that can move, always in this order: expired deadlines,
-// launches that waited, evaluation, checkpoint or end, whose turn it is on shared cards, training, weight
-// publication, dispatch, migration, reference and reward, waits. Every wait has a deadline, kept by
-// the fleet (launch, weights, switch), by the queue (leases) or here (checkpoint, drain);
+// launches that waited, evaluation, checkpoint or end, whose turn it is on shared cards, training,
+// weight publication, dispatch, migration, reference and reward, waits. Every wait has a deadline,
+// kept by the fleet (launch, weights, switch), by the queue (leases) or here (checkpoint, drain);
 // next_deadline() is the earliest.
 #pragma once
 

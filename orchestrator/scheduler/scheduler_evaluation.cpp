@@ -112,8 +112,8 @@ void Scheduler::dispatch_evaluation() {
       return;
     const LeaseId lease = evaluation_.table().lease(
         Task::Generate, *engine, responses, now_ + config_.deadlines.generate);
-    emit(command::Dispatch{
-        *engine, lease, group, *evaluation_.version(), std::move(responses), {}});
+    emit(
+        command::Dispatch{*engine, lease, group, *evaluation_.version(), std::move(responses), {}});
   }
 }
 
@@ -123,8 +123,7 @@ std::optional<ActorId> Scheduler::engine_to_evaluate(std::int32_t responses) con
   for (const ActorId id : fleet_.rollouts()) {
     const ActorState& a = fleet_.state(id);
     const bool turns = fleet_.spec(id).takes_turns;
-    if (!a.ready() || !a.has_kv || a.switching || a.staging ||
-        a.version != evaluation_.version() ||
+    if (!a.ready() || !a.has_kv || a.switching || a.staging || a.version != evaluation_.version() ||
         (turns && (fleet_.lends() || !switch_.allows_rollout(id))))
       continue;
     const std::int32_t busy = load_of(id).responses;
@@ -156,8 +155,7 @@ void Scheduler::judge_evaluation() {
          it != ready.end() && std::cmp_less(responses.size(), config_.score_batch);
          ++it)
       responses.push_back(*it);
-    const LeaseId lease =
-        table.lease(Task::Reward, id, responses, now_ + config_.deadlines.reward);
+    const LeaseId lease = table.lease(Task::Reward, id, responses, now_ + config_.deadlines.reward);
     std::erase_if(judging_, [&](LeaseId old) { return table.find(old) == nullptr; });
     judging_.push_back(lease);
     emit(command::Judge{id, lease, std::move(responses)});

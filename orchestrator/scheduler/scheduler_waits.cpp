@@ -43,7 +43,8 @@ command::Waiting Scheduler::wait_of(ActorId id) const {
       if (draining())
         return because(S::Idle, evaluation_.under_way() ? "evaluation" : "end of run");
       if (evaluation_holds_up_training())
-        return because(S::WaitData, fmt::format("evaluation of version {}", *evaluation_.version()));
+        return because(S::WaitData,
+                       fmt::format("evaluation of version {}", *evaluation_.version()));
       return because(S::WaitData,
                      a.waiting.state == S::WaitData ? a.waiting.on : missing_for_training());
     case actors::RoleKind::Rollout:

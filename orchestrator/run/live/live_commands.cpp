@@ -106,7 +106,7 @@ void LiveDriver::execute(const command::Release& c) {
 }
 
 void LiveDriver::execute(const command::Evaluated& c) {
-  if (!c.best || !scheduler_config_.evaluation.checkpoint)
+  if (!scheduler_config_.evaluation.checkpoint)
     return;
   if (Status kept = best_.found(c); !kept)
     fail(kept.error().context);
@@ -124,7 +124,8 @@ void LiveDriver::complete_checkpoint(PolicyVersion version) {
   if (!status)
     return fail(status.error().context);
   if (scheduler_config_.evaluation.every > 0 && scheduler_config_.evaluation.checkpoint)
-    status = best_.saved(version, checkpoints.folder_of(version));
+    status = best_.saved(
+        version, checkpoints.folder_of(version), scheduler_.evaluation().version() == version);
   if (!status)
     return fail(status.error().context);
   history_[state.sequence] = events_->position();

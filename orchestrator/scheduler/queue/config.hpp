@@ -64,11 +64,11 @@ struct Deadlines {
 
 /// When the policy is evaluated, and on what (docs/semantics.md, section 7).
 struct EvaluationPlan {
-  std::uint64_t every = 0;     ///< Updates; 0: never.
-  std::int32_t problems = 0;   ///< The first so many of those that are kept for it.
-  std::int32_t samples = 1;    ///< Responses to each.
-  double pass = 1;             ///< A response with this reward or more passes.
-  bool checkpoint = true;      ///< Save one of each version that is evaluated.
+  std::uint64_t every = 0;    ///< Updates; 0: never.
+  std::int32_t problems = 0;  ///< The first so many of those that are kept for it.
+  std::int32_t samples = 1;   ///< Responses to each.
+  double pass = 1;            ///< A response with this reward or more passes.
+  bool checkpoint = true;     ///< Save one of each version that is evaluated.
 };
 
 struct SchedulerConfig {

@@ -149,7 +149,8 @@ TEST(EvaluationAudit, FindsAFigureThatTheRewardsDoNotGive) {
     }
   });
   ASSERT_FALSE(said.empty());
-  EXPECT_NE(said.front().find("the evaluation of version 3 says"), std::string::npos) << said.front();
+  EXPECT_NE(said.front().find("the evaluation of version 3 says"), std::string::npos)
+      << said.front();
 }
 
 TEST(EvaluationAudit, FindsTokensOfAnotherVersion) {
