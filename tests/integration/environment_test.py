@@ -40,12 +40,10 @@ def test_pip_finds_every_requirement_of_the_packages_there():
 
 
 def test_a_package_that_cannot_be_had_is_named_and_the_others_are_there(tmp_path, monkeypatch):
-    import environment
-
-    monkeypatch.setattr(environment, "GROUPS", {"base": [], "absent": ["no-such-package-of-temper"], "last": []})
+    groups = {"base": [], "absent": ["no-such-package-of-temper"], "last": []}
     monkeypatch.setattr(Environment, "_pip", lambda self, wanted: self._run(
         [sys.executable, "-c", f"import sys; sys.exit('no package ' + ' '.join({wanted!r}) if {wanted!r} else 0)"]))
-    made = Environment(tmp_path / "environment")
+    made = Environment(tmp_path / "environment", groups)
     made.make()
     packages = made.packages()
     assert packages["base"] == packages["last"] == ""
@@ -55,11 +53,8 @@ def test_a_package_that_cannot_be_had_is_named_and_the_others_are_there(tmp_path
 
 
 def test_a_package_that_was_fetched_and_does_not_work_is_broken_and_not_absent(tmp_path, monkeypatch):
-    import environment
-
-    monkeypatch.setattr(environment, "GROUPS", {"base": [], "torch": ["torch"]})
     monkeypatch.setattr(Environment, "_pip", lambda self, wanted: None)
-    made = Environment(tmp_path / "environment")
+    made = Environment(tmp_path / "environment", {"base": [], "torch": ["torch"]})
     made.make()
     assert made.broken() == ["torch"]
     assert "torch_without_cuda" in made.packages()["torch"]
