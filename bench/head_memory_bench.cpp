@@ -123,7 +123,7 @@ int main(int argc, char** argv) {
     std::abort();
   audit(folder);
   std::uintmax_t bytes = 0;
-  const std::size_t files = count_log_files(folder / "events.log");
+  const std::size_t files = count_log_files(folder / "events.log").value();
   for (std::size_t n = 1; n <= files; ++n)
     bytes += fs::file_size(log_file(folder / "events.log", n));
   fmt::print("log: {} files, {:.1f} bytes per response\n",

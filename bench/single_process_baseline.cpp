@@ -199,10 +199,8 @@ Result<actors::PretrainResult> make_base(const Options& options) {
   if (!options.cache.empty() && std::filesystem::exists(path)) {
     TEMPER_TRY(const std::string image, read_file(path));
     const auto tokenizer = actors::Tokenizer::for_task(options.base.task);
-    TEMPER_TRY(const auto layout,
-               actors::Layout::make(options.base.model, tokenizer.vocabulary()));
-    TEMPER_TRY(auto weights,
-               actors::Weights::from_image(layout, std::as_bytes(std::span(image))));
+    TEMPER_TRY(const auto layout, actors::Layout::make(options.base.model, tokenizer.vocabulary()));
+    TEMPER_TRY(auto weights, actors::Weights::from_image(layout, std::as_bytes(std::span(image))));
     return actors::PretrainResult{std::move(weights), {}};
   }
   TEMPER_TRY(actors::PretrainResult result, actors::pretrain(options.base, {}));

@@ -82,7 +82,7 @@ void run(std::string_view name, const std::string& where, bool encrypted, const 
     while (!done) {
       const auto moved = exchange.turn(Exchange::Reading::On, Exchange::Heartbeats::On);
       for (const auto& a : moved.arrived) {
-        exchange.admit(a.peer, std::make_shared<std::atomic<std::int64_t>>(0));
+        exchange.admit(a.peer, std::make_shared<actors::PeerSigns>(Time{}));
         exchange.send(a.peer, {.tag = 62, .version = 1, .body = {}, .shared = body});
       }
       if (!moved.more)

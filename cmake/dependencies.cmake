@@ -10,6 +10,8 @@ find_package(cppzmq REQUIRED)
 find_package(CLI11 REQUIRED)
 find_package(Boost 1.74 REQUIRED)
 
+include(GNUInstallDirs)
+
 # Without Boost: its headers would be most of what a codec's user compiles.
 add_library(temper_msgpack INTERFACE)
 target_include_directories(temper_msgpack SYSTEM INTERFACE ${TEMPER_MSGPACK_INCLUDE})

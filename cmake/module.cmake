@@ -18,6 +18,7 @@ function(temper_module folder)
   endforeach()
   if(M_SOURCES)
     add_library(temper_${name} STATIC ${M_SOURCES})
+    target_link_libraries(temper_${name} PRIVATE $<BUILD_INTERFACE:temper_warnings>)
     set(scope PUBLIC)
     target_compile_options(temper_${name} PRIVATE "-ffile-prefix-map=${PROJECT_SOURCE_DIR}/=")
     temper_use_precompiled(temper_${name} temper_precompiled)
@@ -29,10 +30,13 @@ function(temper_module folder)
     set(scope INTERFACE)
   endif()
   add_library(temper::${name} ALIAS temper_${name})
-  target_include_directories(temper_${name} ${scope} "${root}")
+  target_include_directories(temper_${name} ${scope}
+    "$<BUILD_INTERFACE:${root}>" "$<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/temper>")
+  target_compile_features(temper_${name} ${scope} cxx_std_20)
   target_sources(temper_${name}
     PUBLIC FILE_SET HEADERS BASE_DIRS "${CMAKE_CURRENT_SOURCE_DIR}" FILES ${M_HEADERS})
-  target_link_libraries(temper_${name} ${scope} temper_warnings ${deps} ${M_LIBS})
+  target_link_libraries(temper_${name} ${scope} ${deps} ${M_LIBS})
+  set_target_properties(temper_${name} PROPERTIES EXPORT_NAME ${name})
 endfunction()
 
 # temper_runs_once(<target>): compile it with -O1, at which gcc 12 takes the short buffer of

@@ -2,5 +2,4 @@
 #pragma once
 
 #include "precompiled.hpp"
-
 #include <gtest/gtest.h>

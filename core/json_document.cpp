@@ -6,6 +6,8 @@ nlohmann::json parse_json(std::string_view text) {
   return nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
 }
 
-nlohmann::json parse_json_or_throw(std::string_view text) { return nlohmann::json::parse(text); }
+nlohmann::json parse_json_or_throw(std::string_view text) {
+  return nlohmann::json::parse(text);
+}
 
 }  // namespace temper

@@ -30,6 +30,18 @@ std::vector<double> ranks(std::span<const double> values) {
 
 }  // namespace
 
+double median(std::vector<double> values) {
+  if (values.empty())
+    return 0;
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::ranges::nth_element(values, middle);
+  return *middle;
+}
+
+double rounded(double value, double parts) {
+  return std::round(value * parts) / parts;
+}
+
 std::optional<double> rank_correlation(std::span<const double> a, std::span<const double> b) {
   if (a.size() < 2 || a.size() != b.size())
     return std::nullopt;

@@ -1,8 +1,9 @@
-// Statistics of paired samples. Pure functions; any thread.
+// Statistics of samples, alone and in pairs. Pure functions; any thread.
 #pragma once
 
 #include <optional>
 #include <span>
+#include <vector>
 
 namespace temper {
 
@@ -10,5 +11,11 @@ namespace temper {
 /// values share the mean of the ranks that they take up. Nothing for fewer than two pairs, for
 /// lists of different lengths, or if either side is constant.
 std::optional<double> rank_correlation(std::span<const double> a, std::span<const double> b);
+
+/// The middle of the values in their order; of two in the middle the larger one; 0 of none.
+double median(std::vector<double> values);
+
+/// The nearest multiple of 1 / parts, so that few digits are written.
+double rounded(double value, double parts);
 
 }  // namespace temper

@@ -1,5 +1,7 @@
 #include "core/yaml_tree.hpp"
 
+#include "core/files.hpp"
+
 #include <fmt/format.h>
 #include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/exceptions.h>
@@ -21,8 +23,8 @@ std::string quoted_excerpt(std::string_view text) {
 /// Builds the tree from the parser's events; never recurses, so depth costs no stack here.
 class TreeBuilder : public YAML::EventHandler {
  public:
-  TreeBuilder(std::size_t source, std::vector<YamlIssue>& issues)
-      : source_(source), issues_(issues) {}
+  TreeBuilder(std::size_t source, bool has_lines, std::vector<YamlIssue>& issues)
+      : source_(source), has_lines_(has_lines), issues_(issues) {}
 
   YamlNode take() { return std::move(root_); }
   bool too_deep() const { return too_deep_; }
@@ -73,7 +75,7 @@ class TreeBuilder : public YAML::EventHandler {
   };
 
   YamlPlace place(const YAML::Mark& mark) const {
-    return {source_, source_ == 0 ? mark.line + 1 : 0};
+    return {source_, has_lines_ ? mark.line + 1 : 0};
   }
   void report(const YAML::Mark& mark, std::string message) {
     issues_.push_back({place(mark), "", std::move(message)});
@@ -136,6 +138,7 @@ class TreeBuilder : public YAML::EventHandler {
   }
 
   const std::size_t source_;
+  const bool has_lines_;  ///< It is a file.
   std::vector<YamlIssue>& issues_;
   YamlNode root_;
   std::vector<Open> open_;
@@ -146,17 +149,18 @@ class TreeBuilder : public YAML::EventHandler {
 /// Parses one document; problems are appended to `issues`. Nothing if it is no YAML at all.
 std::optional<YamlNode> parse_text(std::string_view text,
                                    std::size_t source,
+                                   bool has_lines,
                                    std::vector<YamlIssue>& issues) {
-  TreeBuilder builder(source, issues);
-  const auto line_of = [source](const YAML::Mark& mark) {
-    return source == 0 && !mark.is_null() ? mark.line + 1 : 0;
+  TreeBuilder builder(source, has_lines, issues);
+  const auto line_of = [has_lines](const YAML::Mark& mark) {
+    return has_lines && !mark.is_null() ? mark.line + 1 : 0;
   };
   try {
     std::istringstream stream{std::string(text)};
     YAML::Parser parser(stream);
     if (parser.HandleNextDocument(builder)) {
       std::vector<YamlIssue> ignored;
-      TreeBuilder second(source, ignored);
+      TreeBuilder second(source, has_lines, ignored);
       if (parser.HandleNextDocument(second)) {
         issues.push_back(
             {{source, std::max(1, second.take().place.line)}, "", "a second YAML document"});
@@ -190,9 +194,10 @@ std::size_t text_character(std::string_view text) {
 }
 
 /// What yaml-cpp would misread or report poorly. False: do not parse.
-bool check_text(std::string_view text, std::vector<YamlIssue>& issues) {
+bool check_text(std::string_view text, std::size_t source, std::vector<YamlIssue>& issues) {
   if (text.size() > YamlDocument::kMaxBytes) {
-    issues.push_back({{}, "", fmt::format("larger than {} bytes", YamlDocument::kMaxBytes)});
+    issues.push_back(
+        {{source, 0}, "", fmt::format("larger than {} bytes", YamlDocument::kMaxBytes)});
     return false;
   }
   int line = 1;
@@ -202,14 +207,14 @@ bool check_text(std::string_view text, std::vector<YamlIssue>& issues) {
     const std::size_t size = text_character(text.substr(i));
     if (size == 0) {
       const auto byte = static_cast<unsigned char>(text[i]);
-      issues.push_back({{0, line}, "", fmt::format("not a text file (byte 0x{:02x})", byte)});
+      issues.push_back({{source, line}, "", fmt::format("not a text file (byte 0x{:02x})", byte)});
       return false;
     }
     if (text[i] == '\n') {
       ++line;
       indentation = true;
     } else if (indentation && text[i] == '\t') {
-      issues.push_back({{0, line}, "", "a tab in the indentation; YAML wants spaces"});
+      issues.push_back({{source, line}, "", "a tab in the indentation; YAML wants spaces"});
       ok = false;
       indentation = false;
     } else if (text[i] != ' ') {
@@ -295,14 +300,16 @@ YamlDocument::YamlDocument(std::string_view name,
 }
 
 std::string YamlDocument::location(const YamlPlace& place) const {
-  if (place.source > 0)
+  const bool is_set = place.source > 0 && !sets_[place.source - 1].starts_with('@');
+  if (is_set)
     return "--set " + sets_[place.source - 1];
-  return place.line > 0 ? fmt::format("{}:{}", name_, place.line) : name_;
+  const std::string file = place.source > 0 ? sets_[place.source - 1].substr(1) : name_;
+  return place.line > 0 ? fmt::format("{}:{}", file, place.line) : file;
 }
 
 void YamlDocument::parse_file(std::string_view text) {
-  if (check_text(text, issues_)) {
-    if (std::optional<YamlNode> parsed = parse_text(text, 0, issues_))
+  if (check_text(text, 0, issues_)) {
+    if (std::optional<YamlNode> parsed = parse_text(text, 0, true, issues_))
       root_ = *std::move(parsed);
     constexpr std::string_view kExpected = "expected keys and values such as `name: first-run`";
     if (root_.kind == YamlNode::Kind::Map)
@@ -318,7 +325,33 @@ void YamlDocument::parse_file(std::string_view text) {
   }
 }
 
+void YamlDocument::apply_file(std::size_t number, const std::string& path) {
+  const auto text = read_file(path);
+  if (!text) {
+    issues_.push_back({{number, 0}, "", text.error().context});
+    return;
+  }
+  const std::size_t known = issues_.size();
+  if (!check_text(*text, number, issues_))
+    return;
+  std::optional<YamlNode> value = parse_text(*text, number, true, issues_);
+  if (value && value->kind == YamlNode::Kind::Null)
+    return;  // nothing but comments
+  if (value && value->kind != YamlNode::Kind::Map)
+    issues_.push_back({value->place, "", "expected keys and values such as `name: first-run`"});
+  if (value)
+    report_duplicates(*value, "", issues_);
+  if (value && issues_.size() == known)
+    overlay(root_, *std::move(value));
+}
+
 void YamlDocument::apply_set(std::size_t number, std::string_view assignment) {
+  if (assignment.starts_with('@'))
+    return apply_file(number, std::string(assignment.substr(1)));
+  if (assignment.starts_with('~')) {
+    std::erase_if(root_.entries, [&](const auto& e) { return e.key == assignment.substr(1); });
+    return;
+  }
   const YamlPlace place{number, 0};
   const std::size_t equals = assignment.find('=');
   if (equals == std::string_view::npos || equals == 0) {
@@ -327,7 +360,7 @@ void YamlDocument::apply_set(std::size_t number, std::string_view assignment) {
   }
   const std::string path(assignment.substr(0, equals));
   const std::size_t known = issues_.size();
-  std::optional<YamlNode> value = parse_text(assignment.substr(equals + 1), number, issues_);
+  std::optional<YamlNode> value = parse_text(assignment.substr(equals + 1), number, false, issues_);
   if (value)
     report_duplicates(*value, path, issues_);
   if (issues_.size() > known)

@@ -61,8 +61,9 @@ class YamlDocument {
   static constexpr std::size_t kMaxDepth = 32;
   static constexpr std::size_t kMaxBytes = std::size_t{1} << 20;
 
-  /// Parses `text`; `name` is what errors call it. Each of `sets` is "a.b=value", the value YAML;
-  /// a later one wins. What is wrong is in issues(); the root holds what could be read.
+  /// Parses `text`; `name` is what errors call it. Each of `sets` is "a.b=value", the value YAML,
+  /// or "@path", a file that is laid over what there is, or "~key", which takes a key of the root
+  /// away; a later one wins. What is wrong is in issues(); the root holds what could be read.
   YamlDocument(std::string_view name, std::string_view text, std::span<const std::string> sets);
 
   const YamlNode& root() const { return root_; }
@@ -73,6 +74,7 @@ class YamlDocument {
  private:
   void parse_file(std::string_view text);
   void apply_set(std::size_t number, std::string_view assignment);
+  void apply_file(std::size_t number, const std::string& path);
 
   std::string name_;
   std::vector<std::string> sets_;

@@ -6,6 +6,7 @@
 #include "actors/protocol/sample.hpp"
 #include "core/result.hpp"
 
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -59,7 +60,10 @@ void describe(V& v, SamplingConfig& c) {
 struct GenerationRequest {
   ResponseId id;
   std::vector<std::int32_t> prompt;
-  std::vector<std::int32_t> prefix;
+  std::vector<std::int32_t> prefix{};
+  std::optional<Tokens> most{};       ///< To add at most; none: what max_new_tokens leaves.
+  std::vector<std::int32_t> stops{};  ///< Tokens that end it beside the model's own.
+  bool greedy = false;  ///< The likeliest token each time; its log-prob is still of the sampler.
 };
 
 /// Tokens sampled by this engine for one response (without the request's prefix).
@@ -69,6 +73,8 @@ struct Generation {
   std::vector<float> logprobs;       ///< As sampled, one per token.
   std::vector<actors::Segment> segments;
   actors::FinishReason finish = actors::FinishReason::End;
+  std::vector<std::uint8_t> mask{};  ///< As in actors::Generated.
+  std::vector<float> rewards{};      ///< As in actors::Generated.
 };
 
 /// What one step did, for the card's time line.
@@ -111,6 +117,9 @@ class Engine {
   /// Error: `version` is not what was staged, or is older than version().
   virtual Status commit(PolicyVersion version) = 0;
   virtual PolicyVersion version() const = 0;
+  /// A successor of the orchestrator goes on from a checkpoint: forgets all responses and what is
+  /// staged, keeps the rest; the next commit may be of an older version. False: it cannot.
+  virtual bool begin_anew() { return false; }
 
   /// The memory half of a role switch. Requires for both: load() == 0.
   virtual Status free_kv() = 0;

@@ -41,10 +41,20 @@ Status RolloutRole::stop(actors::Outbox& out) {
   return {};
 }
 
+/// The engine stays as it is, with the weights that it has.
+bool RolloutRole::rejoin(const actors::Welcome&) {
+  if (staging_.valid())
+    static_cast<void>(staging_.get());
+  chunks_.reset();
+  leases_.clear();
+  activity_.forget();
+  return engine_->begin_anew();
+}
+
 void RolloutRole::generate(actors::Generate work) {
   for (auto& item : work.items) {
     leases_[item.response] = work.lease;
-    engine_->add({item.response, work.prompt, std::move(item.prefix)});
+    engine_->add({item.response, work.prompt, std::move(item.prefix), {}, {}, work.greedy});
   }
 }
 
@@ -66,8 +76,8 @@ void RolloutRole::send(std::vector<Generation> generations, actors::Outbox& out)
                              std::move(g.logprobs),
                              std::move(g.segments),
                              g.finish,
-                             {},
-                             {}});
+                             std::move(g.mask),
+                             std::move(g.rewards)});
     leases_.erase(lease);
   }
   if (!message.items.empty())

@@ -23,6 +23,7 @@ class RolloutRole final : public actors::Role {
   Status on_message(const actors::IncomingMessage& message, actors::Outbox& out) override;
   Result<Work> work(actors::Outbox& out) override;
   Status stop(actors::Outbox& out) override;
+  bool rejoin(const actors::Welcome& welcome) override;
 
  private:
   void generate(actors::Generate work);

@@ -1,6 +1,7 @@
 // What a rollout worker is told beside its role: RoleConfig::settings of a rollout.
 #pragma once
 
+#include "rollout/agent_config.hpp"
 #include "rollout/engine.hpp"
 
 namespace temper::rollout {
@@ -12,6 +13,7 @@ struct RolloutSettings {
   Duration synthetic_step{0};
   OnNewWeights on_new_weights = OnNewWeights::KeepKv;
   bool deadline_first = false;  ///< torch: as TorchEngineOptions::oldest_first.
+  AgentConfig agent;
 };
 
 template <class V>
@@ -29,6 +31,7 @@ void describe(V& v, RolloutSettings& s) {
           "deadline_first",
           s.deadline_first,
           {.doc = "What is awaited soonest enters the batch first."});
+  v.field(12, "agent", s.agent, {.doc = "Who plays responses of several turns."});
 }
 
 }  // namespace temper::rollout

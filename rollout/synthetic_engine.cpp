@@ -97,6 +97,14 @@ Status SyntheticEngine::commit(PolicyVersion version) {
   return {};
 }
 
+bool SyntheticEngine::begin_anew() {
+  static_cast<void>(interrupt());
+  const MutexLock lock(staging_);
+  staged_.reset();
+  version_ = PolicyVersion(0);
+  return true;
+}
+
 Status SyntheticEngine::require_idle(std::string_view what) const {
   if (load() == 0)
     return {};

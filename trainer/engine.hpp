@@ -23,8 +23,8 @@ struct TrainSample {
   std::vector<float> behaviour_logprobs;  ///< As recorded when sampled, over versions if mixed.
   std::vector<float> reference_logprobs;  ///< Empty where the run has no reference.
   double reward = 0;
-  /// Per response token 1 where the policy sampled it, else 0; empty: all 1. A token that it did not
-  /// sample (of a tool, of a user's turn) is seen by those after it, and has no loss.
+  /// Per response token 1 where the policy sampled it, else 0; empty: all 1. A token that it did
+  /// not sample (of a tool, of a user's turn) is seen by those after it, and has no loss.
   std::vector<std::uint8_t> mask{};
 
   bool is_trained(std::size_t token) const { return mask.empty() || mask[token] != 0; }

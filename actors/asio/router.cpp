@@ -23,7 +23,7 @@ struct Wish {
   enum class Kind { Admit, Forget, Send, Drop } kind;
   PeerId peer;
   OutgoingMessage message{};
-  LastHeard heard{};
+  PeerSignsPtr signs{};
   std::string why{};
 };
 
@@ -98,13 +98,17 @@ struct AsioRouter::Impl : std::enable_shared_from_this<Impl> {
       if (resume)
         wake.notify();
       for (const auto& b : broken) {
-        heard.erase(b.peer);
+        signs.erase(b.peer);
         if (!closed)
           events.on_broken(b.peer, b.why);
       }
       if (!next)
         return;
-      events.on_message(next->peer, next->message);
+      if (events.on_hello && next->message.is<Hello>()) {
+        events.on_hello(next->peer, next->user, next->message);
+      } else {
+        events.on_message(next->peer, next->message);
+      }
     }
     post_delivery();
   }
@@ -147,7 +151,7 @@ struct AsioRouter::Impl : std::enable_shared_from_this<Impl> {
     for (Wish& wish : granted) {
       switch (wish.kind) {
         case Wish::Kind::Admit:
-          exchange.admit(wish.peer, std::move(wish.heard));
+          exchange.admit(wish.peer, std::move(wish.signs));
           break;
         case Wish::Kind::Forget:
           exchange.forget(wish.peer);
@@ -201,8 +205,8 @@ struct AsioRouter::Impl : std::enable_shared_from_this<Impl> {
   std::thread thread;
   std::atomic<std::int64_t> turned{0};
 
-  std::map<PeerId, LastHeard> heard;  ///< Of the loop's thread.
-  bool closed = false;                ///< Of the loop's thread.
+  std::map<PeerId, PeerSignsPtr> signs;  ///< Of the loop's thread.
+  bool closed = false;                   ///< Of the loop's thread.
 
   mutable Mutex mutex;
   std::vector<Wish> wishes TEMPER_GUARDED_BY(mutex);
@@ -232,8 +236,10 @@ AsioRouter::~AsioRouter() {
   impl_->close();
 }
 
-void AsioRouter::let_in(const std::string& open_key, const std::string& name) {
-  impl_->exchange.let_in(open_key, name);
+void AsioRouter::let_in(const std::string& open_key,
+                        const std::string& name,
+                        std::size_t connections) {
+  impl_->exchange.let_in(open_key, name, connections);
 }
 
 void AsioRouter::keep_out(const std::string& open_key) {
@@ -241,15 +247,14 @@ void AsioRouter::keep_out(const std::string& open_key) {
 }
 
 void AsioRouter::admit(const PeerId& peer) {
-  const auto now = impl_->clock.now().time_since_epoch().count();
-  auto& heard = impl_->heard[peer];
-  if (heard == nullptr)
-    heard = std::make_shared<std::atomic<std::int64_t>>(now);
-  impl_->want({.kind = Wish::Kind::Admit, .peer = peer, .heard = heard});
+  PeerSignsPtr& signs = impl_->signs[peer];
+  if (signs == nullptr)
+    signs = std::make_shared<PeerSigns>(impl_->clock.now());
+  impl_->want({.kind = Wish::Kind::Admit, .peer = peer, .signs = signs});
 }
 
 void AsioRouter::forget(const PeerId& peer) {
-  if (impl_->heard.erase(peer) > 0)
+  if (impl_->signs.erase(peer) > 0)
     impl_->want({.kind = Wish::Kind::Forget, .peer = peer});
 }
 
@@ -262,11 +267,21 @@ void AsioRouter::drop(const PeerId& peer, std::string_view why) {
 }
 
 Duration AsioRouter::silence_of(const PeerId& peer) const {
-  const auto it = impl_->heard.find(peer);
-  if (it == impl_->heard.end())
+  const auto it = impl_->signs.find(peer);
+  if (it == impl_->signs.end())
     return Duration::zero();
-  const Time last(Duration(it->second->load(std::memory_order_relaxed)));
+  const Time last(Duration(it->second->heard.load(std::memory_order_relaxed)));
   return std::max(Duration::zero(), impl_->clock.now() - last);
+}
+
+std::optional<ClockReading> AsioRouter::clock_of(const PeerId& peer, const RealClock& ours) const {
+  const auto it = impl_->signs.find(peer);
+  if (it == impl_->signs.end())
+    return std::nullopt;
+  auto reading = it->second->clock.at(impl_->clock.now());
+  if (reading)
+    reading->ahead -= Duration(impl_->clock.epoch_monotonic_ns() - ours.epoch_monotonic_ns());
+  return reading;
 }
 
 void AsioRouter::turns() {

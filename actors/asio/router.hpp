@@ -21,6 +21,8 @@ class AsioRouter {
     std::function<void(const PeerId&, const IncomingMessage&)> on_message;
     /// The peer, which was admitted, is gone, does not read, or says what cannot be.
     std::function<void(const PeerId&, const std::string& why)> on_broken;
+    /// actor.hello, of a peer whose key was let in as `user`; unset: it goes to on_message.
+    std::function<void(const PeerId&, const std::string& user, const IncomingMessage&)> on_hello{};
   };
 
   /// Receives from now on. `io` outlives this; a callback may call anything here, and may destroy
@@ -34,7 +36,7 @@ class AsioRouter {
   ~AsioRouter();
 
   /// As of RouterSocket: who may connect at all, if the socket has a key.
-  void let_in(const std::string& open_key, const std::string& name);
+  void let_in(const std::string& open_key, const std::string& name, std::size_t connections = 1);
   void keep_out(const std::string& open_key);
 
   /// From here on its messages count, and it gets heartbeats.
@@ -44,6 +46,8 @@ class AsioRouter {
   void send(const PeerId& peer, OutgoingMessage message);
   /// How long nothing came from the peer. Zero for one that is not admitted.
   Duration silence_of(const PeerId& peer) const;
+  /// How far the peer's clock is ahead of ours. None: not admitted, or it has not said.
+  std::optional<ClockReading> clock_of(const PeerId& peer, const RealClock& ours) const;
   /// Counts a malformed message, as RouterSocket::drop does.
   void drop(const PeerId& peer, std::string_view why);
   /// The loop turns: for ten minutes from here workers hear that we live, whatever it does.

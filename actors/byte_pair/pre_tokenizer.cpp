@@ -52,7 +52,8 @@ Result<PreTokenizer> PreTokenizer::parse(const json& normalizer, const json& pre
   for (const json& step : steps_of(pre_tokenizer, "pretokenizers"))
     TEMPER_TRY_STATUS(made.add(step));
   if (!made.to_bytes_)
-    return Error{ErrorCode::Unsupported, "`pre_tokenizer` has no ByteLevel: we read byte-level BPE"};
+    return Error{ErrorCode::Unsupported,
+                 "`pre_tokenizer` has no ByteLevel: we read byte-level BPE"};
   return made;
 }
 

@@ -14,7 +14,9 @@ using nlohmann::json;
 
 constexpr std::int32_t kMostTokens = 1 << 24;
 
-Error unsupported(std::string what) { return Error{ErrorCode::Unsupported, std::move(what)}; }
+Error unsupported(std::string what) {
+  return Error{ErrorCode::Unsupported, std::move(what)};
+}
 
 /// The 256 characters by which files write bytes: printable ones of Latin-1 as they are, the others
 /// from U+0100 on, in order (as GPT-2 does).
@@ -132,9 +134,8 @@ Status read_model(const json& model, TokenizerJson& out) {
     const auto right = by_text.find(pair->second);
     const auto joined = by_text.find(pair->first + pair->second);
     if (left == by_text.end() || right == by_text.end() || joined == by_text.end()) {
-      return invalid_input(
-          fmt::format("merge {}, {}, is of tokens that are not in the vocabulary", i,
-                      merges[i].dump()));
+      return invalid_input(fmt::format(
+          "merge {}, {}, is of tokens that are not in the vocabulary", i, merges[i].dump()));
     }
     out.merges.add(left->second, right->second, joined->second);
   }

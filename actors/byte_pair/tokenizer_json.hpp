@@ -1,5 +1,5 @@
-// A tokenizer.json as a library for tokenizers writes it, where it is byte-level BPE: the vocabulary
-// and merges in terms of bytes.
+// A tokenizer.json as a library for tokenizers writes it, where it is byte-level BPE: the
+// vocabulary and merges in terms of bytes.
 #pragma once
 
 #include "actors/byte_pair/merges.hpp"
@@ -26,7 +26,8 @@ struct TokenizerJson {
   PreTokenizer pre_tokenizer;
   Merges merges;
   std::vector<AddedToken> added;
-  std::vector<std::string> bytes;  ///< By id, what a token decodes to; empty where there is no token.
+  std::vector<std::string>
+      bytes;  ///< By id, what a token decodes to; empty where there is no token.
   std::unordered_map<std::string, std::int32_t> ids;  ///< By those bytes, without added tokens.
   std::array<std::int32_t, 256> byte_ids{};           ///< Of a single byte; -1: no token.
   bool whole_pieces_first = false;  ///< A piece that is a token is not made by merges.

@@ -57,7 +57,8 @@ bool is_executable(const std::string& path) {
          ::access(path.c_str(), X_OK) == 0;
 }
 
-/// The file that `name` means, as a shell would find it.
+}  // namespace
+
 Result<std::string> find_executable(const std::string& name) {
   if (name.empty())
     return invalid_input("the command is empty");
@@ -79,6 +80,8 @@ Result<std::string> find_executable(const std::string& name) {
     rest.remove_prefix(end + 1);
   }
 }
+
+namespace {
 
 bool is_given(std::string_view entry, const Sandbox& sandbox) {
   const std::string_view name = entry.substr(0, entry.find('='));

@@ -25,8 +25,8 @@ Result<Layout> Layout::make(const ModelConfig& model, std::int32_t vocabulary) {
     return invalid_input(
         fmt::format("kv_heads = {} does not divide heads = {}", model.kv_heads, model.heads));
   if (model.head_size() < 2 || model.head_size() % 2 != 0)
-    return invalid_input(fmt::format("a head of {} is not even; rotary positions turn pairs",
-                                     model.head_size()));
+    return invalid_input(
+        fmt::format("a head of {} is not even; rotary positions turn pairs", model.head_size()));
   return Layout(model, rows);
 }
 

@@ -9,10 +9,12 @@
 #include <fmt/format.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstring>
 #include <set>
 
 namespace temper::actors {
@@ -22,34 +24,80 @@ namespace fs = std::filesystem;
 
 constexpr const char* kGenerationFile = "generation_config.json";
 
-/// A file in memory, read as it is looked at: of a file with weights, most readers want the header.
-class MappedFile {
+/// A file with weights in memory: its header, or all of it. It is read and not mapped, since who
+/// looks at a mapped file that is cut short meanwhile dies of SIGBUS.
+class WeightsInMemory {
  public:
-  static Result<MappedFile> open(const fs::path& path) {
+  static Result<WeightsInMemory> read(const fs::path& path, Values values) {
     const FileDescriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
     struct stat status {};
     if (!fd.is_open() || ::fstat(fd.get(), &status) != 0)
       return io_error("cannot open " + path.string(), errno);
     const auto size = static_cast<std::size_t>(status.st_size);
     if (size == 0)
-      return MappedFile();
-    void* const memory = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd.get(), 0);
+      return WeightsInMemory();
+    // Pages that nothing is read into take no memory.
+    void* const memory = ::mmap(
+        nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory == MAP_FAILED)
-      return io_error("cannot read " + path.string(), errno);
-    return MappedFile({static_cast<const std::byte*>(memory), size});
+      return io_error("no memory for " + path.string(), errno);
+    WeightsInMemory whole({static_cast<std::byte*>(memory), size});
+    std::size_t wanted = size;
+    if (values == Values::Skip) {
+      TEMPER_TRY_STATUS(whole.fill(fd, path, std::min(size, kSafetensorsLength)));
+      wanted = header_end(whole.bytes());
+    }
+    TEMPER_TRY_STATUS(whole.fill(fd, path, wanted));
+    return whole;
   }
-  MappedFile(MappedFile&& other) noexcept : bytes_(std::exchange(other.bytes_, {})) {}
-  MappedFile& operator=(MappedFile&&) = delete;
-  ~MappedFile() {
+  WeightsInMemory(WeightsInMemory&& other) noexcept : bytes_(std::exchange(other.bytes_, {})) {}
+  WeightsInMemory& operator=(WeightsInMemory&&) = delete;
+  ~WeightsInMemory() {
     if (!bytes_.empty())
-      ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
+      ::munmap(bytes_.data(), bytes_.size());
   }
   std::span<const std::byte> bytes() const { return bytes_; }
 
  private:
-  MappedFile() = default;
-  explicit MappedFile(std::span<const std::byte> bytes) : bytes_(bytes) {}
-  std::span<const std::byte> bytes_;
+  static constexpr std::size_t kSafetensorsLength = 8;  ///< Of the length before the header.
+
+  WeightsInMemory() = default;
+  explicit WeightsInMemory(std::span<std::byte> bytes) : bytes_(bytes) {}
+
+  static std::size_t header_end(std::span<const std::byte> bytes) {
+    std::uint64_t length = 0;
+    if (bytes.size() < kSafetensorsLength)
+      return bytes.size();
+    std::memcpy(&length, bytes.data(), kSafetensorsLength);
+    return length > bytes.size() - kSafetensorsLength
+               ? kSafetensorsLength
+               : kSafetensorsLength + static_cast<std::size_t>(length);
+  }
+
+  /// Its first bytes, as far as they are not there yet.
+  Status fill(const FileDescriptor& fd, const fs::path& path, std::size_t until) {
+    while (filled_ < until) {
+      const ssize_t n =
+          ::pread(fd.get(), bytes_.data() + filled_, until - filled_, static_cast<off_t>(filled_));
+      if (n < 0 && errno == EINTR)
+        continue;
+      if (n < 0)
+        return io_error("cannot read " + path.string(), errno);
+      if (n == 0) {
+        return corrupt(
+            fmt::format("{} had {} bytes and ends at byte {} now: it was cut short while "
+                        "it was read",
+                        path.string(),
+                        bytes_.size(),
+                        filled_));
+      }
+      filled_ += static_cast<std::size_t>(n);
+    }
+    return {};
+  }
+
+  std::span<std::byte> bytes_;
+  std::size_t filled_ = 0;
 };
 
 template <class T>
@@ -70,9 +118,17 @@ bool is_plain_name(const std::string& name) {
 }
 
 bool holds_weights(const std::string& name) {
-  constexpr std::array kEndings{".safetensors", ".safetensors.index.json", ".bin",
-                                ".bin.index.json", ".pt", ".pth", ".gguf", ".onnx", ".h5",
-                                ".msgpack", ".ckpt"};
+  constexpr std::array kEndings{".safetensors",
+                                ".safetensors.index.json",
+                                ".bin",
+                                ".bin.index.json",
+                                ".pt",
+                                ".pth",
+                                ".gguf",
+                                ".onnx",
+                                ".h5",
+                                ".msgpack",
+                                ".ckpt"};
   return std::ranges::any_of(kEndings, [&](const char* end) { return name.ends_with(end); });
 }
 
@@ -100,13 +156,13 @@ Result<ModelFolder> ModelFolder::open(const fs::path& folder) {
   if (!fs::exists(folder / kWeightsFile, ignored)) {
     const bool pickled = fs::exists(folder / "pytorch_model.bin", ignored) ||
                          fs::exists(folder / "pytorch_model.bin.index.json", ignored);
-    return Error{ErrorCode::NotFound,
-                 fmt::format("{} has neither {} nor {}{}",
-                             folder.string(),
-                             kWeightsFile,
-                             kWeightsIndex,
-                             pickled ? "; its pytorch_model.bin is not read: save it as safetensors"
-                                     : "")};
+    return Error{
+        ErrorCode::NotFound,
+        fmt::format("{} has neither {} nor {}{}",
+                    folder.string(),
+                    kWeightsFile,
+                    kWeightsIndex,
+                    pickled ? "; its pytorch_model.bin is not read: save it as safetensors" : "")};
   }
   model.shards_.emplace_back(kWeightsFile);
   return model;
@@ -133,16 +189,24 @@ bool ModelFolder::has_tokenizer() const {
   return fs::exists(path_ / kTokenizerFile, ignored);
 }
 
+namespace {
+
+struct Shards {
+  const fs::path& folder;
+  const std::vector<std::string>& files;
+  const std::map<std::string, std::string>& of;  ///< By tensor; empty: there is no index.
+};
+
 /// Gives the image of each file to `reader`, which is to find every tensor at last.
-Status ModelFolder::feed(TensorReader& reader) const {
-  for (const std::string& shard : shards_) {
-    const fs::path file = path_ / shard;
-    TEMPER_TRY(const MappedFile mapped, MappedFile::open(file));
-    TEMPER_TRY(const SafetensorsImage image, within(parse_safetensors(mapped.bytes()), file));
+Status feed_shards(const Shards& shards, TensorReader& reader, Values values) {
+  for (const std::string& shard : shards.files) {
+    const fs::path file = shards.folder / shard;
+    TEMPER_TRY(const WeightsInMemory weights, WeightsInMemory::read(file, values));
+    TEMPER_TRY(const SafetensorsImage image, within(parse_safetensors(weights.bytes()), file));
     std::set<std::string_view> here;
     for (const TensorView& tensor : image.tensors)
       here.insert(tensor.name);
-    for (const auto& [tensor, of] : shard_of_) {
+    for (const auto& [tensor, of] : shards.of) {
       if (of == shard && !here.contains(tensor))
         return corrupt(fmt::format(
             "{}: tensor '{}': missing, {} says it is here", file.string(), tensor, kWeightsIndex));
@@ -150,7 +214,13 @@ Status ModelFolder::feed(TensorReader& reader) const {
     TEMPER_TRY_STATUS(within(reader.take(image), file));
   }
   return within(reader.finish(),
-                path_ / (shard_of_.empty() ? std::string(kWeightsFile) : std::string(kWeightsIndex)));
+                shards.folder / (shards.of.empty() ? kWeightsFile : kWeightsIndex));
+}
+
+}  // namespace
+
+Status ModelFolder::feed(TensorReader& reader) const {
+  return feed_shards({path_, shards_, shard_of_}, reader, Values::Copy);
 }
 
 Status ModelFolder::read(std::span<const TensorToRead> expected) const {
@@ -160,7 +230,7 @@ Status ModelFolder::read(std::span<const TensorToRead> expected) const {
 
 Status ModelFolder::check(const Layout& layout) const {
   TensorReader reader(tensors_to_check(layout), Values::Skip);
-  return feed(reader);
+  return feed_shards({path_, shards_, shard_of_}, reader, Values::Skip);
 }
 
 std::vector<std::string> ModelFolder::carried_files() const {
@@ -223,9 +293,8 @@ Status write_model_folder(const fs::path& folder,
                                   {"weight_map", nlohmann::ordered_json::object()}};
   for (std::size_t i = 0; i < shards.size(); ++i) {
     const std::string name =
-        shards.size() == 1
-            ? std::string(kWeightsFile)
-            : fmt::format("model-{:05}-of-{:05}.safetensors", i + 1, shards.size());
+        shards.size() == 1 ? std::string(kWeightsFile)
+                           : fmt::format("model-{:05}-of-{:05}.safetensors", i + 1, shards.size());
     TEMPER_TRY_STATUS(
         write_file_atomically(folder / name, write_safetensors(shards[i], {}, what.type)));
     for (const TensorToWrite& tensor : shards[i])
@@ -235,8 +304,7 @@ Status write_model_folder(const fs::path& folder,
     TEMPER_TRY_STATUS(write_file_atomically(folder / kWeightsIndex, index.dump(2) + "\n"));
   for (const auto& [name, text] : what.files)
     TEMPER_TRY_STATUS(write_file_atomically(folder / name, text));
-  return write_file_atomically(folder / kConfigFile,
-                               with_stored_type(what.config_json, what.type));
+  return write_file_atomically(folder / kConfigFile, with_stored_type(what.config_json, what.type));
 }
 
 }  // namespace temper::actors

@@ -1,5 +1,6 @@
 // A model as Hugging Face keeps it: a folder with config.json, the weights as model.safetensors or
-// in shards with model.safetensors.index.json, generation_config.json, and the files of a tokenizer.
+// in shards with model.safetensors.index.json, generation_config.json, and the files of a
+// tokenizer.
 #pragma once
 
 #include "actors/model_folder/config_json.hpp"
@@ -61,10 +62,10 @@ class ModelFolder {
 };
 
 struct ModelFolderToWrite {
-  std::string config_json;                       ///< Its dtype is set to `type`.
+  std::string config_json;  ///< Its dtype is set to `type`.
   StoredType type = StoredType::Float32;
-  Bytes largest_shard{Bytes::rep{5} << 30};      ///< One tensor may exceed it.
-  std::map<std::string, std::string> files{};    ///< Further files by name.
+  Bytes largest_shard{Bytes::rep{5} << 30};    ///< One tensor may exceed it.
+  std::map<std::string, std::string> files{};  ///< Further files by name.
 };
 
 /// Errors: the folder or a file cannot be written. config.json comes last, so that a folder with

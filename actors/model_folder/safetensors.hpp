@@ -1,5 +1,6 @@
-// The safetensors file format, float32 and bfloat16 tensors: 8 bytes of little-endian header length,
-// a JSON header {"name": {"dtype": "F32", "shape": [..], "data_offsets": [begin, end]}, ...,
+// The safetensors file format, float32 and bfloat16 tensors: 8 bytes of little-endian header
+// length, a JSON header {"name": {"dtype": "F32", "shape": [..], "data_offsets": [begin, end]},
+// ...,
 // "__metadata__": {"key": "text"}}, then the data, offsets counted from the end of the header.
 // Reading trusts nothing: nothing is allocated from a number in the file before it is checked.
 #pragma once

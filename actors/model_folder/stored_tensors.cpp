@@ -15,8 +15,8 @@ std::vector<Tensor> listed(const Layout& layout, std::span<Float> flat, std::str
     Tensor& tensor = list.emplace_back();
     tensor.name = std::string(prefix) + t.name;
     tensor.shape = t.shape;
-    tensor.values = flat.subspan(static_cast<std::size_t>(t.offset),
-                                 static_cast<std::size_t>(t.elements()));
+    tensor.values =
+        flat.subspan(static_cast<std::size_t>(t.offset), static_cast<std::size_t>(t.elements()));
   }
   return list;
 }

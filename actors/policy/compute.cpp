@@ -11,7 +11,8 @@ namespace temper::actors {
 Flops forward_flops(const Layout& layout, double keys) {
   double flops = 0;
   for (const TensorSpec& tensor : layout.tensors()) {
-    const bool only_looked_up = &tensor == layout.tensors().data() && !layout.model().tie_embeddings;
+    const bool only_looked_up =
+        &tensor == layout.tensors().data() && !layout.model().tie_embeddings;
     if (tensor.shape.size() == 2 && !only_looked_up)
       flops += 2.0 * static_cast<double>(tensor.elements());
   }

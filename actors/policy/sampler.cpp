@@ -49,6 +49,16 @@ SampledToken Sampler::draw(std::span<const float> logits, double uniform) {
   return {chosen, static_cast<float>(std::log(p / mass))};
 }
 
+SampledToken Sampler::likeliest(std::span<const float> logits) {
+  p_.resize(logits.size());
+  const auto width = static_cast<std::int64_t>(logits.size());
+  const float log_sum = softmax(logits.data(), p_.data(), width, static_cast<float>(temperature_));
+  if (!std::isfinite(log_sum))
+    return {-1, 0};
+  const auto most = std::ranges::max_element(p_);
+  return {static_cast<std::int32_t>(most - p_.begin()), std::log(*most)};
+}
+
 void Sampler::cut_nucleus() {
   order_.resize(p_.size());
   std::iota(order_.begin(), order_.end(), 0);

@@ -28,6 +28,8 @@ class Sampler {
   /// The token at `uniform` of the cumulative distribution in order of ids. A token of negative id:
   /// the logits are not finite.
   SampledToken draw(std::span<const float> logits, double uniform);
+  /// The likeliest token, of equals that of the lowest id, as if drawn.
+  SampledToken likeliest(std::span<const float> logits);
 
  private:
   void cut_nucleus();

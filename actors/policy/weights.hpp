@@ -2,10 +2,10 @@
 // image.
 #pragma once
 
-#include "actors/policy/float_buffer.hpp"
 #include "actors/model_folder/layout.hpp"
 #include "actors/model_folder/model_folder.hpp"
 #include "actors/model_folder/safetensors.hpp"
+#include "actors/policy/float_buffer.hpp"
 
 #include <span>
 #include <string>

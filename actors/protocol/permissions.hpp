@@ -151,6 +151,7 @@ inline constexpr std::array kPermissions{
     detail::permission<Heartbeat>(detail::kAllRoles, detail::kUp),
     detail::permission<Activity>(detail::kAllRoles, detail::kUp, detail::kOfActivity),
     detail::permission<Failed>(detail::kAllRoles, detail::kUp),
+    detail::permission<Left>(detail::kAllRoles, detail::kUp),
     detail::permission<Generated>(detail::kRollout, detail::kAtWork, detail::kOfGenerated),
     detail::permission<ReferenceScored>(detail::kReference, detail::kAtWork, detail::kOfScored),
     detail::permission<Judged>(detail::kReward, detail::kAtWork, detail::kOfJudged),

@@ -16,11 +16,12 @@ enum class PolicyKind { Torch, Synthetic };
 struct Vocabulary {
   std::int32_t size = 0;  ///< Token ids are 0 to size - 1.
   std::int32_t pad = 0;
-  std::int32_t end = 1;    ///< Ends a response, and is its last token.
-  std::int32_t first = 2;  ///< Of the first character.
-  std::string alphabet;    ///< Empty: the characters are the 256 values of a byte.
+  std::int32_t end = 1;            ///< Ends a response, and is its last token.
+  std::int32_t first = 2;          ///< Of the first character.
+  std::string alphabet;            ///< Empty: the characters are the 256 values of a byte.
   std::vector<std::int32_t> ends;  ///< All that end a response, `end` first.
-  std::string folder;  ///< Model folder whose tokenizer says what ids mean; empty: the fields above.
+  std::string
+      folder;  ///< Model folder whose tokenizer says what ids mean; empty: the fields above.
 };
 
 template <class V>
@@ -72,7 +73,10 @@ void describe(V& v, RoleConfig& c) {
   v.field(5, "model", c.model, {.doc = "Shape of the policy."});
   v.field(6, "task", c.task, {.doc = "Task."});
   v.field(7, "verifier", c.verifier, {.doc = "Verifier."});
-  v.field(8, "base_weights", c.base_weights, {.doc = "Folder of the base model, as Hugging Face keeps one: config.json, weights."});
+  v.field(8,
+          "base_weights",
+          c.base_weights,
+          {.doc = "Folder of the base model, as Hugging Face keeps one: config.json, weights."});
   v.field(9, "resume_from", c.resume_from, {.doc = "Checkpoint folder, or empty."});
   v.field(10, "shared_memory", c.shared_memory, {.doc = "Weights through shared memory."});
   v.field(12, "version", c.version, {.doc = "Version of the weights to start from."});

@@ -23,6 +23,7 @@ struct Generate {
   LeaseId lease;
   TokenBlob prompt;
   std::vector<Item> items;
+  bool greedy = false;
 };
 template <class V>
 void describe(V& v, Generate::Item& m) {
@@ -34,6 +35,10 @@ void describe(V& v, Generate& m) {
   v.field(1, "lease", m.lease, {.doc = "Lease of this dispatch."});
   v.field(2, "prompt", m.prompt, {.doc = "Token ids, shared by the group."});
   v.field(3, "items", m.items, {.doc = "Responses to generate."});
+  v.field(4,
+          "greedy",
+          m.greedy,
+          {.doc = "Take the likeliest token each time, whatever `sampling` says."});
 }
 
 /// Responses finished or interrupted since the last report.
@@ -66,11 +71,12 @@ void describe(V& v, Generated::Item& m) {
       m.mask,
       {.doc = "Per token 1 where the policy sampled it, 0 where it came from elsewhere (a tool, a "
               "user's turn): such a token has log-prob 0 and is not trained; empty: all 1."});
-  v.field(8,
-          "rewards",
-          m.rewards,
-          {.doc = "Per token, a reward given where it was made (by an environment, at the end of a "
-                  "turn); empty: none. They are added to what the response is judged to be worth."});
+  v.field(
+      8,
+      "rewards",
+      m.rewards,
+      {.doc = "Per token, a reward given where it was made (by an environment, at the end of a "
+              "turn); empty: none. They are added to what the response is judged to be worth."});
 }
 template <class V>
 void describe(V& v, Generated& m) {

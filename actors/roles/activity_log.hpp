@@ -29,6 +29,11 @@ class ActivityLog {
     if (!spans_.empty() && now() - last_report_ >= kInterval)
       flush(out);
   }
+  /// The clock is another: what has gathered is of no run any more.
+  void forget() {
+    spans_.clear();
+    last_report_ = {};
+  }
   void flush(Outbox& out) {
     last_report_ = now();
     if (spans_.empty())

@@ -57,4 +57,9 @@ Status ReferenceRole::stop(Outbox& out) {
   return {};
 }
 
+bool ReferenceRole::rejoin(const Welcome&) {
+  activity_.forget();
+  return true;
+}
+
 }  // namespace temper::actors

@@ -24,6 +24,7 @@ class ReferenceRole final : public Role {
   Status on_message(const IncomingMessage& message, Outbox& out) override;
   Result<Work> work(Outbox& out) override;
   Status stop(Outbox& out) override;
+  bool rejoin(const Welcome& welcome) override;
 
  private:
   Status score(ScoreReference work, Outbox& out);

@@ -34,4 +34,9 @@ Status RewardRole::stop(Outbox& out) {
   return {};
 }
 
+bool RewardRole::rejoin(const Welcome&) {
+  activity_.forget();
+  return true;
+}
+
 }  // namespace temper::actors

@@ -17,6 +17,7 @@ class RewardRole final : public Role {
   Status on_message(const IncomingMessage& message, Outbox& out) override;
   Result<Work> work(Outbox& out) override;
   Status stop(Outbox& out) override;
+  bool rejoin(const Welcome& welcome) override;
 
  private:
   const Tokenizer tokenizer_;

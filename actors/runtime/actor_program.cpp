@@ -1,5 +1,6 @@
 #include "actors/runtime/actor_program.hpp"
 
+#include "actors/runtime/attach.hpp"
 #include "actors/runtime/process.hpp"
 #include "core/log.hpp"
 
@@ -21,9 +22,17 @@ int run_actor_program(const std::string& program,
     if (Status status = die_with_parent(arguments.parent); !status)
       return fail(status.error());
   }
-  name_process(arguments.name);
   const RealClock clock;
   const Log log = Log::to_stderr(clock);
+  if (!arguments.key.empty()) {
+    const auto status = run_attached(arguments, std::move(options), make_role, clock, log);
+    return status ? *status : fail(status.error());
+  }
+  if (arguments.name.empty() || arguments.credentials.empty()) {
+    return fail(
+        invalid_input("needs --key, to attach to a run; `temper keys make RUN_DIR` makes one"));
+  }
+  name_process(arguments.name);
   auto credentials = read_credentials(arguments.credentials);
   if (!credentials)
     return fail(credentials.error());

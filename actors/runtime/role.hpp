@@ -2,6 +2,7 @@
 // all call the same three functions, always from one thread.
 #pragma once
 
+#include "actors/protocol/lifecycle.hpp"
 #include "actors/transport/message.hpp"
 
 #include <functional>
@@ -44,6 +45,9 @@ class Role {
   virtual Result<Work> work(Outbox&) { return Work::None; }
   /// Once, at actor.stop, after the messages before it: send what is still to be sent.
   virtual Status stop(Outbox&) { return {}; }
+  /// Another orchestrator has welcomed this worker to the same role: forgets all work, and keeps
+  /// what took long to load. False: it cannot; it is built anew.
+  virtual bool rejoin(const Welcome&) { return false; }
 };
 
 }  // namespace temper::actors

@@ -21,6 +21,10 @@ class WithClock final : public Role {
   }
   Result<Work> work(Outbox& out) override { return role_.work(out); }
   Status stop(Outbox& out) override { return role_.stop(out); }
+  bool rejoin(const Welcome& welcome) override {
+    clock_ = RealClock(welcome.epoch_monotonic_ns);
+    return role_.rejoin(welcome);
+  }
 
  private:
   RealClock clock_;

@@ -1,129 +1,23 @@
 #include "actors/runtime/worker.hpp"
 
+#include "actors/runtime/internal/registration.hpp"
 #include "actors/runtime/process.hpp"
 #include "actors/runtime/queues.hpp"
-#include "actors/transport/lane.hpp"
-
-#include <unistd.h>
 
 #include <algorithm>
 #include <exception>
-#include <limits>
 #include <thread>
 #include <utility>
 
 namespace temper::actors {
+
+using detail::Line;
+using detail::register_worker;
+
 namespace {
 
 /// Messages read before the next look at the clock.
 constexpr int kBatch = 256;
-constexpr Bytes kNoLimit{std::numeric_limits<Bytes::rep>::max()};
-
-/// The worker's end of its connection: a lane out, an intake, and when the orchestrator was heard.
-class Line {
- public:
-  Line(DealerSocket& socket, const Clock& clock, const Log& log)
-      : socket_(&socket), clock_(&clock), log_(&log), heard_(clock.now()) {}
-
-  void queue(OutgoingMessage message) { lane_.push(std::move(message)); }
-  /// Sends what fits.
-  Status flush() {
-    while (const Lane::Wire* wire = lane_.front()) {
-      TEMPER_TRY(const bool sent, socket_->try_send(wire->head, wire->body));
-      if (!sent)
-        break;
-      lane_.pop();
-    }
-    return {};
-  }
-  bool empty() const { return lane_.empty(); }
-
-  /// The next whole message, if it is there; malformed ones are logged and skipped. Error: the
-  /// orchestrator sent pieces that do not fit together.
-  Result<std::optional<IncomingMessage>> receive() {
-    using Message = std::optional<IncomingMessage>;
-    while (auto received = socket_->try_receive()) {
-      auto part = IncomingMessage::parse(*std::move(received));
-      if (!part) {
-        log_->warning("message dropped", {{"why", part.error().context}});
-        continue;
-      }
-      heard_ = clock_->now();
-      TEMPER_TRY(auto message, intake_.add(*part));
-      if (part->is<Taken>()) {
-        TEMPER_TRY(const Taken told, part->decode<Taken>());
-        TEMPER_TRY_STATUS(lane_.taken(told));
-        continue;
-      }
-      if (const auto told = intake_.to_tell())
-        queue(outgoing(*told));
-      if (message)
-        return message;
-    }
-    return Message();
-  }
-  Time heard() const { return heard_; }
-  /// From here on it is silent.
-  void count_silence_from(Time now) { heard_ = now; }
-
-  Status wait(int wake_fd, Duration timeout) {
-    using Wait = DealerSocket::Wait;
-    return socket_->wait(
-        lane_.front() == nullptr ? Wait::Readable : Wait::ReadableOrWritable, wake_fd, timeout);
-  }
-  void close(Duration linger) { socket_->close(linger); }
-
- private:
-  DealerSocket* socket_;
-  const Clock* clock_;
-  const Log* log_;
-  Lane lane_;
-  Intake intake_{kNoLimit};  ///< The orchestrator has what it sends.
-  Time heard_;
-};
-
-Result<Welcome> accept_welcome(const IncomingMessage& message) {
-  if (message.is<Reject>()) {
-    TEMPER_TRY(const Reject reject, message.decode<Reject>());
-    return invalid_input("rejected by the orchestrator: " + reject.reason);
-  }
-  return message.decode<Welcome>();
-}
-
-Result<Welcome> register_worker(const WorkerOptions& options,
-                                Line& line,
-                                const Clock& clock,
-                                const Log& log) {
-  const Hello hello{.name = options.name,
-                    .secret = options.credentials.secret,
-                    .pid = ::getpid(),
-                    .host = host_name()};
-  TEMPER_TRY(const WakeUp never, WakeUp::create());
-  const Time deadline = clock.now() + options.registration_deadline;
-  Time next_hello = clock.now();
-  for (Time now = clock.now(); now < deadline; now = clock.now()) {
-    if (now >= next_hello) {
-      line.queue(outgoing(hello));
-      next_hello = now + options.hello_interval;
-    }
-    TEMPER_TRY_STATUS(line.flush());
-    TEMPER_TRY_STATUS(line.wait(never.fd(), std::min(deadline, next_hello) - now));
-    for (;;) {
-      TEMPER_TRY(const auto message, line.receive());
-      if (!message)
-        break;
-      if (message->is<Welcome>() || message->is<Reject>())
-        return accept_welcome(*message);
-      log.warning(
-          "message dropped",
-          {{"why", "before actor.welcome"}, {"message", message_name(message->envelope().tag)}});
-    }
-  }
-  return Error{ErrorCode::Timeout,
-               fmt::format("no actor.welcome from {} within {}: is the orchestrator running?",
-                           options.endpoint,
-                           to_text(options.registration_deadline))};
-}
 
 /// Reads on, for what the lane is to be told; messages come too late.
 Status receive_nothing(Line& line) {
@@ -150,6 +44,7 @@ class IoLoop {
       : options_(options),
         heartbeat_(welcome.heartbeat),
         timeout_(welcome.heartbeat_timeout),
+        of_run_(welcome.epoch_monotonic_ns),
         line_(ends.line),
         inbox_(ends.inbox),
         outbox_(ends.outbox),
@@ -185,7 +80,7 @@ class IoLoop {
                      fmt::format("the orchestrator was silent for {}", to_text(timeout_))};
       }
       if (now >= next_heartbeat_) {
-        line_.queue(outgoing(Heartbeat{.resident = resident_memory()}));
+        line_.beat(of_run_);
         next_heartbeat_ = now + heartbeat_;
       }
       TEMPER_TRY_STATUS(line_.flush());
@@ -200,20 +95,26 @@ class IoLoop {
       TEMPER_TRY(auto message, line_.receive());
       if (!message)
         break;
+      if (message->is<Reject>()) {
+        TEMPER_TRY(const Reject reject, message->decode<Reject>());
+        return Error{reject.again ? ErrorCode::Unavailable : ErrorCode::InvalidInput,
+                     "let go by the orchestrator: " + reject.reason};
+      }
       deliver(*std::move(message));
     }
     return {};
   }
 
   void deliver(IncomingMessage message) {
-    const bool for_role = !message.is<Heartbeat>() && !message.is<Welcome>();
-    if (for_role)
+    if (!message.is<Welcome>())
       inbox_.push(std::move(message));
   }
 
   /// The orchestrator is gone: the role is told, and given up if it does not listen.
   void await_work_thread(Error reason) {
     log_.error("connection lost", {{"why", reason.context}});
+    if (options_.on_lost)
+      options_.on_lost(reason);
     inbox_.close(reason);
     const Time deadline = clock_.now() + options_.abandon_after;
     bool abandoned = false;
@@ -246,6 +147,7 @@ class IoLoop {
   const WorkerOptions& options_;
   const Duration heartbeat_;
   const Duration timeout_;
+  const RealClock of_run_;
   Line& line_;
   Inbox& inbox_;
   SendQueue& outbox_;
@@ -308,6 +210,7 @@ Status serve_inline(const Welcome& welcome,
   TEMPER_TRY(const WakeUp never, WakeUp::create());
   out.send(Ready{});
   TEMPER_TRY_STATUS(role->start(out));
+  const RealClock of_run(welcome.epoch_monotonic_ns);
   Time next_heartbeat = clock.now();
   line.count_silence_from(next_heartbeat);
   for (;;) {
@@ -317,7 +220,7 @@ Status serve_inline(const Welcome& welcome,
         break;
       if (message->is<Stop>())
         return role->stop(out);
-      if (!message->is<Heartbeat>() && !message->is<Welcome>())
+      if (!message->is<Welcome>())
         TEMPER_TRY_STATUS(role->on_message(*message, out));
     }
     const Time now = clock.now();
@@ -328,7 +231,7 @@ Status serve_inline(const Welcome& welcome,
           fmt::format("the orchestrator was silent for {}", to_text(welcome.heartbeat_timeout))};
     }
     if (now >= next_heartbeat) {
-      line.queue(outgoing(Heartbeat{.resident = resident_memory()}));
+      line.beat(of_run);
       next_heartbeat = now + welcome.heartbeat;
     }
     TEMPER_TRY_STATUS(line.flush());
@@ -373,7 +276,10 @@ Status run_worker(const WorkerOptions& options,
   TEMPER_TRY(DealerSocket socket,
              DealerSocket::connect(options.endpoint, options.transport, log, options.credentials));
   Line line(socket, clock, log);
-  TEMPER_TRY(const Welcome welcome, register_worker(options, line, clock, log));
+  TEMPER_TRY(const auto welcomed, register_worker(options, line, clock, log));
+  if (!welcomed)
+    return {};
+  const Welcome& welcome = *welcomed;
   if (welcome.heartbeat <= Duration::zero() || welcome.heartbeat_timeout <= welcome.heartbeat) {
     return invalid_input(fmt::format("actor.welcome: heartbeat {} with timeout {}",
                                      to_text(welcome.heartbeat),

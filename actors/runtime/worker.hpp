@@ -34,15 +34,24 @@ struct WorkerOptions {
   /// Ends the process at once, on the I/O thread: the orchestrator is gone and the role does not
   /// come back from its piece of work. If it returns, the worker waits on.
   std::function<void(const Error&)> abandon{};
+  /// What actor.hello says besides name, secret, process and host: of an attached worker.
+  Hello hello{};
+  /// Asked every second until there is a welcome; false: the orchestrator is not there any more.
+  std::function<bool()> still_there{};
+  /// Its key was turned away, which is the error that follows.
+  std::function<void()> on_refused{};
+  /// After the welcome: the orchestrator is gone, or has let this worker go.
+  std::function<void(const Error&)> on_lost{};
 };
 
 /// Builds the role (may take long: heartbeats go on). An error or an exception is reported to the
 /// orchestrator and ends the worker.
 using RoleFactory = std::function<Result<std::unique_ptr<Role>>(const Welcome&)>;
 
-/// Returns without error after actor.stop. Errors: not registered in time (Timeout), rejected with
-/// the orchestrator's reason (InvalidInput), orchestrator silent for the heartbeat timeout
-/// (Unavailable), the role failed (its error).
+/// Returns without error after actor.stop, also one that comes in place of a welcome. Errors: not
+/// registered in time (Timeout), rejected with the orchestrator's reason or for its key
+/// (InvalidInput), not still_there (NotFound), orchestrator silent for the heartbeat timeout
+/// (Unavailable, after on_lost), the role failed (its error).
 Status run_worker(const WorkerOptions& options,
                   const RoleFactory& make_role,
                   const Clock& clock,

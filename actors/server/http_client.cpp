@@ -8,6 +8,7 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <boost/beast/core.hpp>
 #include <boost/beast/http.hpp>
 #include <fmt/format.h>
@@ -33,6 +34,9 @@ using Clock = std::chrono::steady_clock;
 /// Servers close a connection that was idle for 5 s (uvicorn's default).
 constexpr auto kKeptFor = std::chrono::seconds(3);
 constexpr std::uint64_t kLargestBody = std::uint64_t{1} << 30;
+constexpr std::size_t kScratch = std::size_t{1} << 18;
+/// A deadline is noticed so much later at most.
+constexpr auto kDeadlineStep = std::chrono::milliseconds(20);
 
 }  // namespace
 
@@ -63,7 +67,16 @@ class HttpClient::Io {
 
   Ticket next_ticket() { return ++last_; }
   void submit(Job job) {
-    net::post(context_, [this, job = std::move(job)]() mutable { begin(std::move(job)); });
+    {
+      const std::lock_guard lock(mutex_);
+      submitted_.push_back(std::move(job));
+      if (submitted_.size() > 1)
+        return;  // The other thread is told already.
+    }
+    net::post(context_, [this] {
+      for (Job& next : take_submitted())
+        begin(std::move(next));
+    });
   }
 
   std::vector<Arrived> take(Duration patience) {
@@ -86,19 +99,29 @@ class HttpClient::Io {
   }
 
  private:
+  using Socket = net::basic_stream_socket<tcp, net::io_context::executor_type>;
+
   /// One connection and, while there is one, its exchange. Kept alive by its handlers.
   struct Connection : std::enable_shared_from_this<Connection> {
-    explicit Connection(net::io_context& context) : stream(context) {}
-    beast::tcp_stream stream;
-    beast::flat_buffer buffer;
-    http::request<http::string_body> request;
+    explicit Connection(net::io_context& context) : socket(context) {}
+    Socket socket;
+    std::string out;       ///< The request as it is sent.
+    std::size_t sent = 0;  ///< Of `out`.
+    std::string rest;      ///< Received, and not enough for the parser yet.
     std::optional<http::response_parser<http::string_body>> parser;
     std::optional<Job> job;
+    const char* doing = "cannot connect";  ///< What fails if it fails now.
+    bool got_some = false;
     Clock::time_point idle_since;
     bool used_before = false;
     std::list<std::shared_ptr<Connection>>::iterator place;  ///< In busy_.
   };
   using Shared = std::shared_ptr<Connection>;
+
+  std::vector<Job> take_submitted() {
+    const std::lock_guard lock(mutex_);
+    return std::exchange(submitted_, {});
+  }
 
   void begin(Job job) {
     if (busy_.size() >= most_) {
@@ -117,13 +140,33 @@ class HttpClient::Io {
     busy_.push_front(c);
     c->place = busy_.begin();
     c->job = std::move(job);
-    c->stream.expires_at(c->job->due);
+    watch_deadlines();
     if (c->used_before)
-      return write(c);
+      return begin_write(c);
     connect(c);
   }
 
+  /// One timer for all: a timer of each would cost more than its exchange.
+  void watch_deadlines() {
+    if (watching_)
+      return;
+    watching_ = true;
+    sweep_.expires_after(kDeadlineStep);
+    sweep_.async_wait([this](beast::error_code) {
+      watching_ = false;
+      const auto busy = busy_;
+      const Clock::time_point now = Clock::now();
+      for (const Shared& c : busy) {
+        if (c->job && c->job->due <= now)
+          end(c, c->doing, beast::error::timeout);
+      }
+      if (!busy_.empty())
+        watch_deadlines();
+    });
+  }
+
   void connect(const Shared& c) {
+    c->doing = "cannot connect";
     if (!addresses_) {
       resolver_.emplace(context_);
       beast::error_code failed;
@@ -133,52 +176,112 @@ class HttpClient::Io {
         return end(c, "cannot find the host", failed);
       }
     }
-    c->stream.async_connect(*addresses_, [this, c](beast::error_code failed, const auto&) {
+    net::async_connect(c->socket, *addresses_, [this, c](beast::error_code failed, const auto&) {
+      if (!c->job)
+        return;
       if (failed) {
         addresses_.reset();  // It may have moved.
-        return end(c, "cannot connect", failed);
+        return end(c, c->doing, failed);
       }
       beast::error_code ignored;
-      c->stream.socket().set_option(tcp::no_delay(true), ignored);
-      write(c);
+      c->socket.set_option(tcp::no_delay(true), ignored);
+      c->socket.non_blocking(true, ignored);
+      begin_write(c);
     });
+  }
+
+  void begin_write(const Shared& c) {
+    c->doing = "cannot send";
+    const HttpRequest& wanted = c->job->request;
+    c->out.clear();
+    c->sent = 0;
+    fmt::format_to(std::back_inserter(c->out),
+                   "{} {}{} HTTP/1.1\r\nHost: {}:{}\r\n",
+                   wanted.method,
+                   url_.prefix,
+                   wanted.target,
+                   url_.host,
+                   url_.port);
+    if (!key_.empty())
+      fmt::format_to(std::back_inserter(c->out), "Authorization: Bearer {}\r\n", key_);
+    if (!wanted.body.empty())
+      c->out += "Content-Type: application/json\r\n";
+    if (!wanted.body.empty() || wanted.method == "POST")
+      fmt::format_to(std::back_inserter(c->out), "Content-Length: {}\r\n", wanted.body.size());
+    c->out += "\r\n";
+    c->out += wanted.body;
+    write(c);
   }
 
   void write(const Shared& c) {
-    if (!c->job)
-      return;
-    HttpRequest& wanted = c->job->request;
-    c->request = {};
-    c->request.version(11);
-    c->request.method_string(wanted.method);
-    c->request.target(url_.prefix + wanted.target);
-    c->request.set(http::field::host, fmt::format("{}:{}", url_.host, url_.port));
-    if (!key_.empty())
-      c->request.set(http::field::authorization, "Bearer " + key_);
-    if (!wanted.body.empty())
-      c->request.set(http::field::content_type, "application/json");
-    c->request.body() = wanted.body;
-    c->request.prepare_payload();
-    http::async_write(c->stream, c->request, [this, c](beast::error_code failed, std::size_t) {
+    while (c->sent < c->out.size()) {
+      beast::error_code failed;
+      c->sent += c->socket.write_some(net::buffer(c->out) + c->sent, failed);
+      if (failed == net::error::would_block) {
+        return c->socket.async_wait(Socket::wait_write, [this, c](beast::error_code stopped) {
+          if (c->job && !stopped)
+            write(c);
+        });
+      }
       if (failed)
-        return stale(c) ? repeat(c) : end(c, "cannot send", failed);
-      read(c);
+        return stale(c) ? repeat(c) : end(c, c->doing, failed);
+    }
+    c->doing = "no whole answer";
+    c->parser.emplace();
+    c->parser->body_limit(kLargestBody);
+    c->parser->eager(true);
+    c->rest.clear();
+    c->got_some = false;
+    await_answer(c);
+  }
+
+  void await_answer(const Shared& c) {
+    c->socket.async_wait(Socket::wait_read, [this, c](beast::error_code stopped) {
+      if (c->job && !stopped)
+        read(c);
     });
   }
 
+  /// Into the one buffer of all connections, and from there into the body.
   void read(const Shared& c) {
-    c->parser.emplace();
-    c->parser->body_limit(kLargestBody);
-    http::async_read(
-        c->stream, c->buffer, *c->parser, [this, c](beast::error_code failed, std::size_t) {
-          if (failed) {
-            const bool nothing = !c->parser->got_some() && c->buffer.size() == 0;
-            return nothing && stale(c) && failed != beast::error::timeout
-                       ? repeat(c)
-                       : end(c, "no whole answer", failed);
-          }
-          finish(c);
-        });
+    for (;;) {
+      beast::error_code failed;
+      const std::size_t size = c->socket.read_some(net::buffer(scratch_), failed);
+      if (failed == net::error::would_block)
+        return await_answer(c);
+      if (failed == net::error::eof && c->got_some) {
+        beast::error_code incomplete;
+        c->parser->put_eof(incomplete);
+        return incomplete ? end(c, c->doing, failed) : finish(c, Keep::No);
+      }
+      if (failed)
+        return !c->got_some && stale(c) ? repeat(c) : end(c, c->doing, failed);
+      c->got_some = true;
+      if (const auto wrong = parse(c, {scratch_.data(), size}))
+        return end(c, c->doing, *wrong);
+      if (c->parser->is_done())
+        return finish(c, c->rest.empty() ? Keep::Yes : Keep::No);
+      if (size < scratch_.size())
+        return await_answer(c);
+    }
+  }
+
+  std::optional<beast::error_code> parse(const Shared& c, std::string_view piece) {
+    if (!c->rest.empty()) {
+      c->rest += piece;
+      piece = c->rest;
+    }
+    while (!piece.empty() && !c->parser->is_done()) {
+      beast::error_code wrong;
+      const std::size_t used = c->parser->put(net::buffer(piece), wrong);
+      piece.remove_prefix(used);
+      if (wrong == http::error::need_more)
+        break;
+      if (wrong)
+        return wrong;
+    }
+    c->rest = std::string(piece);
+    return std::nullopt;
   }
 
   /// What failed may be only that the server had closed the connection meanwhile.
@@ -191,22 +294,21 @@ class HttpClient::Io {
     begin(std::move(job));
   }
 
-  void finish(const Shared& c) {
-    if (!c->job)
-      return;
+  enum class Keep { No, Yes };
+  void finish(const Shared& c, Keep keep) {
     auto answer = c->parser->release();
     Job job = std::move(*c->job);
     deliver(job, {static_cast<int>(answer.result_int()), std::move(answer.body()), {}});
-    const bool keep = answer.keep_alive();
+    if (keep == Keep::No || !answer.keep_alive()) {
+      retire(c);
+      return go_on();
+    }
     c->job.reset();
     c->parser.reset();
     busy_.erase(c->place);
-    if (keep) {
-      c->used_before = true;
-      c->idle_since = Clock::now();
-      c->stream.expires_never();
-      idle_.push_back(c);
-    }
+    c->used_before = true;
+    c->idle_since = Clock::now();
+    idle_.push_back(c);
     go_on();
   }
 
@@ -225,7 +327,7 @@ class HttpClient::Io {
     c->job.reset();
     busy_.erase(c->place);
     beast::error_code ignored;
-    c->stream.socket().close(ignored);
+    c->socket.close(ignored);
   }
 
   void go_on() {
@@ -237,6 +339,10 @@ class HttpClient::Io {
   }
 
   void drop_awaited() {
+    for (Job& job : take_submitted()) {
+      if (job.promise != nullptr)
+        begin(std::move(job));
+    }
     std::erase_if(waiting_, [](const Job& job) { return job.promise == nullptr; });
     const auto busy = busy_;
     for (const Shared& c : busy) {
@@ -261,6 +367,9 @@ class HttpClient::Io {
 
   net::io_context context_{1};
   net::executor_work_guard<net::io_context::executor_type> guard_;
+  net::steady_timer sweep_{context_};
+  bool watching_ = false;
+  std::vector<char> scratch_ = std::vector<char>(kScratch);
   std::optional<tcp::resolver> resolver_;
   std::optional<tcp::resolver::results_type> addresses_;
   std::list<Shared> busy_;
@@ -270,6 +379,7 @@ class HttpClient::Io {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<Arrived> arrived_;  ///< Under mutex_.
+  std::vector<Job> submitted_;    ///< Under mutex_.
   std::thread thread_;            ///< Last: the rest is there when it begins.
 };
 

@@ -221,6 +221,22 @@ Result<std::string> Server::label() {
   return api_->read_version(body);
 }
 
+Status Server::release(ServerMemory what) {
+  TEMPER_TRY(const std::vector<ServerCall> calls, api_->release(what));
+  return ask_all(calls);
+}
+
+Status Server::regain(ServerMemory what) {
+  return ask_all(api_->regain(what));
+}
+
+Status Server::ask_all(const std::vector<ServerCall>& calls) {
+  for (const ServerCall& call : calls) {
+    TEMPER_TRY(const std::string body, ask(call));
+  }
+  return {};
+}
+
 Result<std::vector<float>> Server::score(std::span<const std::int32_t> tokens) {
   TEMPER_TRY(const std::string body, ask_data(api_->score(tokens), std::chrono::seconds(30)));
   return api_->read_scores(body, tokens);

@@ -3,9 +3,9 @@
 #pragma once
 
 #include "actors/server/http_client.hpp"
-#include "actors/server/version_folder.hpp"
 #include "actors/server/server_api.hpp"
 #include "actors/server/server_process.hpp"
+#include "actors/server/version_folder.hpp"
 #include "core/clock.hpp"
 #include "core/log.hpp"
 #include "core/temporary_folder.hpp"
@@ -24,6 +24,8 @@ struct ServerOptions {
   std::filesystem::path log;  ///< What a server that we start writes goes to the end of it.
   ServerSampling sampling;
   FolderModel model;
+  bool takes_turns =
+      false;  ///< Its cards are others' at times: it must be able to give memory back.
   std::size_t connections = 1;
   /// Requests of a control call, such as a load, are given up after this.
   Duration control_deadline = std::chrono::minutes(5);
@@ -69,6 +71,10 @@ class Server {
   Result<std::string> label();
   Result<std::vector<float>> score(std::span<const std::int32_t> tokens);
 
+  /// Gives memory back, or takes it again. Requires: nothing runs on it. Error: what it said.
+  Status release(ServerMemory what);
+  Status regain(ServerMemory what);
+
   HttpClient& data() { return *data_; }
   const ServerApi& api() const { return *api_; }
   const ServerOptions& options() const { return options_; }
@@ -78,6 +84,7 @@ class Server {
  private:
   Server(ServerOptions options, const Clock& clock, const Log& log);
   Status locate();
+  Status ask_all(const std::vector<ServerCall>& calls);
   Status restart(const std::filesystem::path& model);
   /// What there is to know of it once it works: its routes and the name of its model.
   Status acquaint();

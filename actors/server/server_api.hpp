@@ -30,6 +30,8 @@ struct GenerateCall {
   std::span<const std::int32_t> tokens;  ///< Prompt, and what there is of the response.
   std::int64_t most = 1;                 ///< Tokens to add at most.
   std::string salt;                      ///< Of the prefix cache: one per version.
+  std::vector<std::int32_t> stops{};     ///< Tokens that end it beside those of every response.
+  bool greedy = false;                   ///< The likeliest token each time.
 };
 
 /// Tokens in a row that the server says are of one version.
@@ -47,6 +49,9 @@ struct GenerateReply {
   std::optional<std::vector<LabelledRun>> runs;
 };
 
+/// What a server holds on its cards.
+enum class ServerMemory { KvCache, Weights };
+
 /// What a server's /metrics says of its load; a figure it does not give is as here.
 struct ServerLoad {
   double running = 0;
@@ -63,6 +68,12 @@ struct ServerSampling {
   std::int32_t vocabulary = 0;
   std::string model;  ///< As the server names it.
 
+  /// Those that end a response, and these.
+  std::vector<std::int32_t> ends_with(const std::vector<std::int32_t>& stops) const {
+    std::vector<std::int32_t> all = end_tokens;
+    all.insert(all.end(), stops.begin(), stops.end());
+    return all;
+  }
   bool ends(std::int32_t token) const {
     return std::ranges::find(end_tokens, token) != end_tokens.end();
   }
@@ -99,6 +110,13 @@ class ServerApi {
   /// What an answer with status 2xx to one of load() says against it.
   virtual Status check_loaded(std::string_view body) const = 0;
   virtual ServerCall resume() const = 0;
+  /// What gives this memory of its cards back, of a server on which nothing runs; empty: it goes
+  /// with the other one. Error: the kind of server cannot.
+  virtual Result<std::vector<ServerCall>> release(ServerMemory what) const = 0;
+  /// What takes it again, weights first. The weights are then no version's until one is loaded.
+  virtual std::vector<ServerCall> regain(ServerMemory what) const = 0;
+  /// What makes a server whole again of which nobody knows how much it had given back.
+  virtual std::vector<ServerCall> wake() const = 0;
   virtual ServerCall version() const = 0;
   virtual Result<std::string> read_version(std::string_view body) const = 0;
   virtual ServerLoad read_load(std::string_view metrics) const = 0;

@@ -8,7 +8,6 @@ namespace temper::actors {
 namespace {
 
 using internal::list_of;
-using internal::object_of;
 
 class SglangApi final : public ServerApi {
  public:
@@ -37,28 +36,23 @@ class SglangApi final : public ServerApi {
                         call.id,
                         list_of(call.tokens),
                         call.most,
-                        sampling_.temperature,
+                        call.greedy ? 0.0 : sampling_.temperature,
                         sampling_.top_p,
-                        list_of(sampling_.end_tokens))};
+                        list_of(sampling_.ends_with(call.stops)))};
   }
 
   Result<GenerateReply> read_generated(std::string_view body) const override {
-    TEMPER_TRY(const nlohmann::json answer, object_of(body));
-    TEMPER_TRY(const nlohmann::json meta, meta_of(answer));
-    GenerateReply reply;
-    const nlohmann::json finish = meta.value("finish_reason", nlohmann::json());
-    TEMPER_TRY(reply.ended,
-               internal::ended_of(finish.is_object() ? finish.value("type", nlohmann::json())
-                                                     : nlohmann::json()));
-    TEMPER_TRY_STATUS(
-        read_pairs(meta.value("output_token_logprobs", nlohmann::json::array()), reply));
-    if (meta.contains("weight_versions")) {
-      TEMPER_TRY(reply.runs, internal::runs_of(meta["weight_versions"], reply.tokens.size()));
-    } else if (meta.contains("weight_version") && meta["weight_version"].is_string()) {
-      // That of the last token; nothing is loaded while we wait for an answer, so it is of all.
-      reply.runs = {{meta["weight_version"].get<std::string>(), reply.tokens.size()}};
-    }
-    return reply;
+    internal::ReplyReader answer(body, sampling_.vocabulary);
+    std::optional<std::string> last;  // The version of the last token.
+    answer.json.object([&](std::string_view key) {
+      if (key != "meta_info")
+        return answer.json.skip();
+      read_meta(answer, last);
+    });
+    // Nothing is loaded while we wait for an answer, so the last token's version is that of all.
+    if (!answer.reply.runs && last)
+      answer.label_all(*std::move(last));
+    return answer.finish();
   }
 
   ServerCall score(std::span<const std::int32_t> tokens) const override {
@@ -72,18 +66,32 @@ class SglangApi final : public ServerApi {
 
   Result<std::vector<float>> read_scores(std::string_view body,
                                          std::span<const std::int32_t> tokens) const override {
-    TEMPER_TRY(const nlohmann::json answer, object_of(body));
-    TEMPER_TRY(const nlohmann::json meta, meta_of(answer));
-    const nlohmann::json all = meta.value("input_token_logprobs", nlohmann::json());
-    if (!all.is_array() || all.size() != tokens.size())
-      return corrupt("input_token_logprobs has not one entry per token");
+    internal::ReplyReader answer(body, sampling_.vocabulary);
+    JsonCursor& json = answer.json;
     std::vector<float> scores;
-    for (std::size_t i = 1; i < tokens.size(); ++i) {
-      if (!all[i].is_array() || all[i].size() < 2 || all[i][1] != tokens[i])
-        return corrupt(fmt::format("input_token_logprobs[{}] is not of token {}", i, tokens[i]));
-      TEMPER_TRY(const float value, internal::logprob_of(all[i][0]));
-      scores.push_back(value);
-    }
+    std::size_t at = 0;
+    json.object([&](std::string_view key) {
+      if (key != "meta_info")
+        return json.skip();
+      json.object([&](std::string_view field) {
+        if (field != "input_token_logprobs")
+          return json.skip();
+        json.array([&] {
+          const std::size_t i = at++;
+          if (i == 0)
+            return json.skip();
+          read_pair(answer, scores, [&] {
+            const std::int64_t token = json.integer();
+            if (json.good() && i < tokens.size() && token != tokens[i])
+              answer.refuse(
+                  fmt::format("input_token_logprobs[{}] is not of token {}", i, tokens[i]));
+          });
+        });
+      });
+    });
+    if (at != tokens.size())
+      answer.refuse("input_token_logprobs has not one entry per token");
+    TEMPER_TRY_STATUS(answer.status());
     return scores;
   }
 
@@ -111,6 +119,18 @@ class SglangApi final : public ServerApi {
     return {};
   }
   ServerCall resume() const override { return {"POST", "/continue_generation", "{}"}; }
+  Result<std::vector<ServerCall>> release(ServerMemory what) const override {
+    std::vector<ServerCall> calls;
+    if (what == ServerMemory::KvCache)
+      calls.push_back({"POST", "/flush_cache", {}});
+    calls.push_back({"POST", "/release_memory_occupation", tag_of(what)});
+    return calls;
+  }
+  std::vector<ServerCall> regain(ServerMemory what) const override {
+    return {{"POST", "/resume_memory_occupation", tag_of(what)}};
+  }
+  /// It does not say what it has given back, and takes a second resume amiss.
+  std::vector<ServerCall> wake() const override { return {}; }
   ServerCall version() const override { return {"GET", version_route_, {}}; }
   Result<std::string> read_version(std::string_view body) const override {
     return internal::version_of(body, version_route_);
@@ -124,24 +144,47 @@ class SglangApi final : public ServerApi {
   }
 
  private:
-  static Result<nlohmann::json> meta_of(const nlohmann::json& answer) {
-    nlohmann::json meta = answer.value("meta_info", nlohmann::json());
-    if (!meta.is_object())
-      return corrupt("no meta_info in the answer");
-    return meta;
+  static std::string tag_of(ServerMemory what) {
+    return fmt::format(R"({{"tags":["{}"]}})",
+                       what == ServerMemory::Weights ? "weights" : "kv_cache");
   }
 
-  /// [[log-prob, token, text], ...]
-  Status read_pairs(const nlohmann::json& pairs, GenerateReply& reply) const {
-    for (const auto& pair : pairs) {
-      if (!pair.is_array() || pair.size() < 2)
-        return corrupt("an output token without its log-prob");
-      TEMPER_TRY(const float logprob, internal::logprob_of(pair[0]));
-      TEMPER_TRY(const std::int32_t token, internal::token_of(pair[1], sampling_.vocabulary));
-      reply.logprobs.push_back(logprob);
-      reply.tokens.push_back(token);
-    }
-    return {};
+  static void read_meta(internal::ReplyReader& answer, std::optional<std::string>& last) {
+    JsonCursor& json = answer.json;
+    json.object([&](std::string_view key) {
+      if (key == "finish_reason" && json.next() == '{') {
+        json.object([&](std::string_view field) {
+          return field == "type" ? answer.read_ended() : json.skip();
+        });
+      } else if (key == "output_token_logprobs" && json.next() == '[') {
+        json.array([&] { read_pair(answer, answer.reply.logprobs, [&] { answer.read_token(); }); });
+      } else if (key == "weight_versions") {
+        answer.read_runs();
+      } else if (key == "weight_version" && json.next() == '"') {
+        last = json.text();
+      } else {
+        json.skip();
+      }
+    });
+  }
+  /// [log-prob, token, text]; `read_token` reads the second.
+  template <class F>
+  static void read_pair(internal::ReplyReader& answer,
+                        std::vector<float>& logprobs,
+                        F&& read_token) {
+    int at = 0;
+    answer.json.array([&] {
+      switch (at++) {
+        case 0:
+          return answer.read_logprob(logprobs);
+        case 1:
+          return read_token();
+        default:
+          return answer.json.skip();
+      }
+    });
+    if (at < 2)
+      answer.refuse("a token without its log-prob");
   }
 
   std::string version_route_ = "/model_info";

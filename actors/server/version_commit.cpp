@@ -114,24 +114,23 @@ Status check_canary(Server& server,
 }
 
 /// A few tokens are sampled, and scored.
-Status check_sampling(Server& server, const ServerVersion& next, CommitReport& report) {
+Status check_sampling(Server& server,
+                      const std::string& label,
+                      const Canary& canary,
+                      CommitReport& report) {
   constexpr std::size_t kPrompt = 4;
   constexpr std::int64_t kTokens = 8;
-  if (!next.canary)
-    return {};
-  std::vector<std::int32_t> tokens(
-      next.canary->tokens.begin(),
-      next.canary->tokens.begin() +
-          static_cast<std::ptrdiff_t>(std::min(kPrompt, next.canary->tokens.size() - 1)));
+  std::vector<std::int32_t> tokens(canary.tokens.begin(),
+                                   canary.tokens.begin() + static_cast<std::ptrdiff_t>(std::min(
+                                                               kPrompt, canary.tokens.size() - 1)));
   const std::int64_t room =
       server.options().model.shape.context.count() - static_cast<std::int64_t>(tokens.size()) - 1;
   if (room < 1)
     return {};
-  TEMPER_TRY(
-      const std::string body,
-      server.ask_data(server.api().generate(
-                          {"check-" + next.label, tokens, std::min(kTokens, room), next.label}),
-                      std::chrono::seconds(30)));
+  TEMPER_TRY(const std::string body,
+             server.ask_data(
+                 server.api().generate({"check-" + label, tokens, std::min(kTokens, room), label}),
+                 std::chrono::seconds(30)));
   TEMPER_TRY(const GenerateReply reply, server.api().read_generated(body));
   if (reply.ended == GenerateReply::Ended::Aborted)
     return corrupt("the server, told to go on, still ends what it is asked");
@@ -164,7 +163,7 @@ Status check(Server& server,
   if (!next.canary)
     return {};
   TEMPER_TRY_STATUS(check_canary(server, *next.canary, before, report));
-  return check_sampling(server, next, report);
+  return check_sampling(server, label, *next.canary, report);
 }
 
 }  // namespace
@@ -192,7 +191,40 @@ Status commit_version(Server& server,
   return last;
 }
 
+Status load_released(Server& server, const ServerVersion& next, CommitReport& report) {
+  const Phase phase(server.clock(), report.load);
+  TEMPER_TRY_STATUS(server.regain(ServerMemory::Weights));
+  Status last;
+  while (report.attempts < kAttempts) {
+    ++report.attempts;
+    last = load(server, next);
+    if (last || last.error().code == ErrorCode::Unavailable)
+      break;
+    server.log().warning(
+        "version not loaded",
+        {{"label", next.label}, {"attempt", report.attempts}, {"why", last.error().context}});
+  }
+  return last;
+}
+
+Status wake_released(Server& server,
+                     const ServerVersion& next,
+                     const std::optional<Canary>& before,
+                     CommitReport& report) {
+  {
+    const Phase phase(server.clock(), report.resume);
+    TEMPER_TRY_STATUS(server.regain(ServerMemory::KvCache));
+    TEMPER_TRY_STATUS(resume(server));
+  }
+  return check(server, next, before, report);
+}
+
 Status take_over(Server& server) {
+  if (server.options().takes_turns) {
+    for (const ServerCall& call : server.api().wake()) {
+      TEMPER_TRY(const std::string body, server.ask(call));
+    }
+  }
   for (const ServerCall& call : server.api().abort({})) {
     if (const auto body = server.ask(call, kResumeDeadline); !body)
       server.log().warning("what may still run was not ended", {{"why", body.error().context}});

@@ -35,7 +35,16 @@ Status commit_version(Server& server,
                       const Drain& drain,
                       CommitReport& report);
 
-/// Ends what others left on a server: requests that run, a pause that holds.
+/// The same in two halves, of a server that has given its memory back (nothing runs on it, nobody
+/// sends to it). First the weights, which are loaded and labelled; the check needs a cache.
+Status load_released(Server& server, const ServerVersion& next, CommitReport& report);
+/// Then the cache, and the check. Error: nobody may rely on its weights.
+Status wake_released(Server& server,
+                     const ServerVersion& next,
+                     const std::optional<Canary>& before,
+                     CommitReport& report);
+
+/// Ends what others left on a server: requests that run, a pause that holds, a sleep.
 Status take_over(Server& server);
 
 /// Samples and scores once, whatever comes of it: the first call of either kind may take a server a

@@ -25,8 +25,8 @@ struct FolderModel {
 };
 
 /// Writes the folder, or finds it whole. Two processes may write the same one at once. Returns the
-/// bytes of the weights. Requires: `config_json`, unless synthetic. Errors: an image that is damaged;
-/// a full disk.
+/// bytes of the weights. Requires: `config_json`, unless synthetic. Errors: an image that is
+/// damaged; a full disk.
 Result<Bytes> write_version_folder(const std::filesystem::path& folder,
                                    std::span<const std::byte> image,
                                    const FolderModel& model);

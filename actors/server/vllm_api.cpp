@@ -8,7 +8,6 @@ namespace temper::actors {
 namespace {
 
 using internal::list_of;
-using internal::object_of;
 
 /// What the server puts before the id that we give a request.
 constexpr std::string_view kIdPrefix = "generate-tokens-";
@@ -51,39 +50,25 @@ class VllmApi final : public ServerApi {
                         list_of(call.tokens),
                         call.salt,
                         call.most,
-                        sampling_.temperature,
+                        call.greedy ? 0.0 : sampling_.temperature,
                         sampling_.top_p,
-                        list_of(sampling_.end_tokens))};
+                        list_of(sampling_.ends_with(call.stops)))};
   }
 
   Result<GenerateReply> read_generated(std::string_view body) const override {
-    TEMPER_TRY(const nlohmann::json answer, object_of(body));
-    const auto choices = answer.find("choices");
-    if (choices == answer.end() || !choices->is_array() || choices->size() != 1)
-      return corrupt("not one choice in the answer");
-    const nlohmann::json& choice = choices->front();
-    if (!choice.is_object())
-      return corrupt("a choice that is no object");
-    GenerateReply reply;
-    TEMPER_TRY(reply.ended, internal::ended_of(choice.value("finish_reason", nlohmann::json())));
-    for (const auto& token : choice.value("token_ids", nlohmann::json::array())) {
-      TEMPER_TRY(const std::int32_t id, internal::token_of(token, sampling_.vocabulary));
-      reply.tokens.push_back(id);
-    }
-    const nlohmann::json logprobs = choice.value("logprobs", nlohmann::json());
-    if (logprobs.is_object()) {
-      for (const auto& entry : logprobs.value("content", nlohmann::json::array())) {
-        if (!entry.is_object())
-          return corrupt("a log-prob that is no object");
-        TEMPER_TRY(const float value,
-                   internal::logprob_of(entry.value("logprob", nlohmann::json())));
-        reply.logprobs.push_back(value);
-      }
-    }
-    TEMPER_TRY(
-        reply.runs,
-        internal::runs_of(choice.value("weight_versions", nlohmann::json()), reply.tokens.size()));
-    return reply;
+    internal::ReplyReader answer(body, sampling_.vocabulary);
+    int choices = 0;
+    answer.json.object([&](std::string_view key) {
+      if (key != "choices")
+        return answer.json.skip();
+      answer.json.array([&] {
+        ++choices;
+        read_choice(answer);
+      });
+    });
+    if (choices != 1)
+      answer.refuse(fmt::format("{} choices in the answer, not one", choices));
+    return answer.finish();
   }
 
   ServerCall score(std::span<const std::int32_t> tokens) const override {
@@ -98,19 +83,15 @@ class VllmApi final : public ServerApi {
 
   Result<std::vector<float>> read_scores(std::string_view body,
                                          std::span<const std::int32_t> tokens) const override {
-    TEMPER_TRY(const nlohmann::json answer, object_of(body));
-    const nlohmann::json all = answer.value("prompt_logprobs", nlohmann::json());
-    if (!all.is_array() || all.size() != tokens.size())
-      return corrupt("prompt_logprobs has not one entry per token");
+    internal::ReplyReader answer(body, sampling_.vocabulary);
     std::vector<float> scores;
-    for (std::size_t i = 1; i < tokens.size(); ++i) {
-      const std::string key = std::to_string(tokens[i]);
-      if (!all[i].is_object() || !all[i].contains(key) || !all[i][key].is_object())
-        return corrupt(fmt::format("prompt_logprobs[{}] has no entry for token {}", i, key));
-      TEMPER_TRY(const float value,
-                 internal::logprob_of(all[i][key].value("logprob", nlohmann::json())));
-      scores.push_back(value);
-    }
+    answer.json.object([&](std::string_view key) {
+      return key == "prompt_logprobs" ? answer.read_prompt_logprobs(tokens, scores)
+                                      : answer.json.skip();
+    });
+    if (scores.size() + 1 != tokens.size())
+      answer.refuse("no prompt_logprobs in the answer");
+    TEMPER_TRY_STATUS(answer.status());
     return scores;
   }
 
@@ -130,6 +111,18 @@ class VllmApi final : public ServerApi {
   }
   Status check_loaded(std::string_view) const override { return {}; }
   ServerCall resume() const override { return {"POST", "/resume", {}}; }
+  /// Its sleep gives both back at once. At level 2 nothing of the weights is kept on the host.
+  Result<std::vector<ServerCall>> release(ServerMemory what) const override {
+    std::vector<ServerCall> calls;
+    if (what == ServerMemory::Weights)
+      calls.push_back({"POST", "/sleep?level=2&mode=abort", {}});
+    return calls;
+  }
+  std::vector<ServerCall> regain(ServerMemory what) const override {
+    const bool weights = what == ServerMemory::Weights;
+    return {{"POST", weights ? "/wake_up?tags=weights" : "/wake_up?tags=kv_cache", {}}};
+  }
+  std::vector<ServerCall> wake() const override { return {{"POST", "/wake_up", {}}}; }
   ServerCall version() const override { return {"GET", "/weight_info", {}}; }
   Result<std::string> read_version(std::string_view body) const override {
     return internal::version_of(body, "/weight_info");
@@ -140,6 +133,36 @@ class VllmApi final : public ServerApi {
             metric(metrics, "vllm:num_requests_waiting").value_or(0),
             metric(metrics, "vllm:kv_cache_usage_perc").value_or(0),
             metric(metrics, "vllm:num_preemptions_total").value_or(0)};
+  }
+
+ private:
+  static void read_choice(internal::ReplyReader& answer) {
+    JsonCursor& json = answer.json;
+    json.object([&](std::string_view key) {
+      if (key == "finish_reason") {
+        answer.read_ended();
+      } else if (key == "token_ids") {
+        json.array([&] { answer.read_token(); });
+      } else if (key == "weight_versions") {
+        answer.read_runs();
+      } else if (key == "logprobs" && json.next() == '{') {
+        read_logprobs(answer);
+      } else {
+        json.skip();
+      }
+    });
+  }
+  static void read_logprobs(internal::ReplyReader& answer) {
+    JsonCursor& json = answer.json;
+    json.object([&](std::string_view key) {
+      if (key != "content")
+        return json.skip();
+      json.array([&] {
+        json.object([&](std::string_view field) {
+          return field == "logprob" ? answer.read_logprob(answer.reply.logprobs) : json.skip();
+        });
+      });
+    });
   }
 };
 

@@ -12,10 +12,6 @@ namespace {
 
 using sim_hw::Ledger;
 
-std::string gib(double bytes) {
-  return fmt::format("{:.2f}", bytes / 1073741824.0);
-}
-
 /// The settings of one actor of a role.
 SimulationSettings of_actor(const SimulatedPlacement& p,
                             std::int64_t cards,
@@ -60,7 +56,7 @@ Status check_engines(const SimulatedPlacement& p, const SimulationSettings& engi
     return Error{ErrorCode::OutOfMemory,
                  fmt::format("rollout: beside {} GiB of weights the KV cache of a replica holds {} "
                              "tokens, fewer than one longest sequence of {}",
-                             gib(rollout_memory(engine).device.weights),
+                             gib_text(rollout_memory(engine).device.weights),
                              cache.count(),
                              sequence.count())};
   }
@@ -189,6 +185,10 @@ class Phases {
 
 }  // namespace
 
+std::string gib_text(double bytes) {
+  return fmt::format("{:.2f}", bytes / 1073741824.0);
+}
+
 SimulationSettings own_engine(const SimulatedPlacement& p) {
   return of_actor(p, p.rollout_cards, p.engines, false);
 }
@@ -222,7 +222,8 @@ std::string PhaseLedger::text() const {
   const auto list = [&](std::string_view role, std::string_view where, const Ledger& ledger) {
     for (const auto& [name, bytes] : ledger.entries()) {
       if (bytes > 0) {
-        out += fmt::format("{}{} {}{} {}", out.empty() ? "" : " + ", role, name, where, gib(bytes));
+        out += fmt::format(
+            "{}{} {}{} {}", out.empty() ? "" : " + ", role, name, where, gib_text(bytes));
       }
     }
   };

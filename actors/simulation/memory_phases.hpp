@@ -77,4 +77,7 @@ Result<std::vector<PhaseLedger>> memory_phases(const SimulatedPlacement& placeme
 /// Bytes of a device's share of host memory that no phase needs; none for what does not fit.
 std::optional<double> host_left(const SimulatedPlacement& placement);
 
+/// "1.50" for 1.5 GiB.
+std::string gib_text(double bytes);
+
 }  // namespace temper::actors

@@ -15,7 +15,7 @@ namespace temper::actors {
 struct Problem {
   std::string prompt;
   std::string answer;
-  std::string columns{};  ///< What else its row holds, as a JSON object; empty: nothing.
+  std::string columns{};          ///< What else its row holds, as a JSON object; empty: nothing.
   std::vector<TokenId> tokens{};  ///< Of the prompt, where its row has them; empty: to be encoded.
   bool operator==(const Problem&) const = default;
 };

@@ -52,7 +52,7 @@ void describe(V& v, TaskConfig& c) {
   v.field(4,
           "held_out",
           c.held_out,
-          {.doc = "Share of the problems kept out of training. No command evaluates on them.",
+          {.doc = "Share of the problems kept out of training, for `evaluation`.",
            .min = 0.0,
            .max = 0.9});
   v.field(

@@ -19,7 +19,8 @@ constexpr std::int32_t kByteValues = 256;
 Tokenizer::Tokenizer(std::string alphabet)
     : alphabet_(std::move(alphabet)),
       vocabulary_(kFirstSymbol +
-                  (alphabet_.empty() ? kByteValues : static_cast<std::int32_t>(alphabet_.size()))) {}
+                  (alphabet_.empty() ? kByteValues : static_cast<std::int32_t>(alphabet_.size()))) {
+}
 
 Tokenizer Tokenizer::for_task(const TaskConfig& task) {
   const bool characters =
@@ -103,8 +104,7 @@ std::string Tokenizer::decode(const std::vector<TokenId>& tokens) const {
   std::string text;
   if (kind_ == Kind::IdsOnly)
     return text;
-  const auto symbols =
-      alphabet_.empty() ? static_cast<std::size_t>(kByteValues) : alphabet_.size();
+  const auto symbols = alphabet_.empty() ? static_cast<std::size_t>(kByteValues) : alphabet_.size();
   text.reserve(said.size());
   for (const TokenId token : said) {
     const auto symbol = static_cast<std::size_t>(token - kFirstSymbol);

@@ -1,5 +1,5 @@
-// Text to token ids and back: bytes (any text), characters (a fixed alphabet, for the built-in task;
-// small vocabulary, so a tiny model is fast), or what a model folder has.
+// Text to token ids and back: bytes (any text), characters (a fixed alphabet, for the built-in
+// task; small vocabulary, so a tiny model is fast), or what a model folder has.
 #pragma once
 
 #include "actors/task/task_config.hpp"

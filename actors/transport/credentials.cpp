@@ -53,4 +53,19 @@ Result<Credentials> read_credentials(const std::filesystem::path& path) {
   return std::move(read.value);
 }
 
+Status write_address(const std::filesystem::path& path, const RunAddress& address) {
+  return write_file_atomically(path, to_yaml(address));
+}
+
+Result<RunAddress> read_address(const std::filesystem::path& path) {
+  std::error_code ignored;
+  if (!std::filesystem::exists(path, ignored))
+    return Error{ErrorCode::NotFound, path.string() + " is not there"};
+  TEMPER_TRY(const std::string text, read_file(path));
+  auto read = read_yaml<RunAddress>(path.string(), text);
+  if (!read.issues.empty())
+    return invalid_input(fmt::format("{}: {}", path.string(), read.issues.front().message));
+  return std::move(read.value);
+}
+
 }  // namespace temper::actors

@@ -17,8 +17,8 @@ constexpr std::size_t kLargestHello = 4096;
 Exchange::Exchange(RouterSocket socket, Options options, const Clock& clock)
     : socket_(std::move(socket)), options_(options), clock_(clock) {}
 
-void Exchange::admit(const PeerId& peer, LastHeard heard) {
-  peers_.try_emplace(peer, Peer{Lane(), Intake(options_.max_message), std::move(heard)});
+void Exchange::admit(const PeerId& peer, PeerSignsPtr signs) {
+  peers_.try_emplace(peer, Peer{Lane(), Intake(options_.max_message), std::move(signs)});
 }
 
 void Exchange::forget(const PeerId& peer) {
@@ -28,7 +28,7 @@ void Exchange::forget(const PeerId& peer) {
 void Exchange::send(const PeerId& peer, OutgoingMessage message) {
   if (const auto it = peers_.find(peer); it != peers_.end())
     return it->second.lane.push(std::move(message));
-  if (message.tag != Reject::kTag)
+  if (message.tag != Reject::kTag && message.tag != Stop::kTag)
     return;  // its loss is known or on its way
   const std::string head = encode_head(message, 1);
   // Whoever was refused may be gone again: that is no loss.
@@ -42,13 +42,13 @@ Exchange::Moved Exchange::turn(Reading reading, Heartbeats heartbeats) {
     read(moved);
   } else {
     for (auto& [id, peer] : peers_)
-      peer.heard->store(now.time_since_epoch().count(), std::memory_order_relaxed);
+      peer.signs->heard.store(now.time_since_epoch().count(), std::memory_order_relaxed);
   }
   if (now >= next_heartbeat_) {
     next_heartbeat_ = now + options_.heartbeat;
     for (auto& [id, peer] : peers_) {
       if (heartbeats == Heartbeats::On)
-        peer.lane.push(outgoing(Heartbeat{}));
+        peer.lane.push(outgoing(Heartbeat{.resident = {}, .sent = now}));
     }
   }
   send_what_fits(moved);
@@ -88,12 +88,13 @@ void Exchange::take(Received received, Moved& moved) {
     const auto hello = part->decode<Hello>();
     if (!hello)
       return drop(id, hello.error().context);
-    if (!user.empty() && hello->name != user)
+    const bool attaches = !user.empty() && user.front() == kAttachedUser;
+    if (!user.empty() && !attaches && hello->name != user)
       return drop(id, fmt::format("its key was handed out to {}, not to {}", user, hello->name));
-    moved.arrived.push_back({id, *std::move(part)});
+    moved.arrived.push_back({id, *std::move(part), user});
     return;
   }
-  it->second.heard->store(clock_.now().time_since_epoch().count(), std::memory_order_relaxed);
+  it->second.signs->heard.store(clock_.now().time_since_epoch().count(), std::memory_order_relaxed);
   if (Status status = take_from(it->second, id, *part, moved); !status)
     break_off(id, "sent a message that cannot be: " + status.error().context, moved);
 }
@@ -103,8 +104,11 @@ Status Exchange::take_from(Peer& peer,
                            const IncomingMessage& part,
                            Moved& moved) {
   TEMPER_TRY(auto message, peer.intake.add(part));
-  if (part.is<Heartbeat>())
+  if (part.is<Heartbeat>()) {
+    TEMPER_TRY(const Heartbeat heartbeat, part.decode<Heartbeat>());
+    peer.signs->clock.note(heartbeat, clock_.now());
     return {};
+  }
   if (part.is<Taken>()) {
     TEMPER_TRY(const Taken told, part.decode<Taken>());
     return peer.lane.taken(told);

@@ -1,9 +1,12 @@
 // The orchestrator's end of all its connections: one socket, and for each peer that was admitted a
 // lane out and an intake. Sends heartbeats, and notes when a peer was last heard.
 //
-// A peer that is not admitted can do one thing: say actor.hello. One thread at a time.
+// A peer that is not admitted can do one thing: say actor.hello, by the name that its key was
+// handed out to. A key of kAttachedUser was handed out to no slot; what it may be, the orchestrator
+// knows. One thread at a time.
 #pragma once
 
+#include "actors/transport/clock_estimate.hpp"
 #include "actors/transport/lane.hpp"
 #include "core/clock.hpp"
 
@@ -15,8 +18,16 @@
 
 namespace temper::actors {
 
-/// Nanoseconds on the exchange's clock; written by its thread, read by any.
-using LastHeard = std::shared_ptr<std::atomic<std::int64_t>>;
+/// What is known of a peer; written by the exchange's thread, read by any.
+struct PeerSigns {
+  explicit PeerSigns(Time now) : heard(now.time_since_epoch().count()) {}
+  std::atomic<std::int64_t> heard;  ///< Nanoseconds on the exchange's clock.
+  ClockEstimate clock;              ///< Against the exchange's clock.
+};
+using PeerSignsPtr = std::shared_ptr<PeerSigns>;
+
+/// Begins the name under which the key of an attached worker is let in.
+inline constexpr char kAttachedUser = '@';
 
 class Exchange {
  public:
@@ -27,6 +38,7 @@ class Exchange {
   struct Arrived {
     PeerId peer;
     IncomingMessage message;
+    std::string user{};  ///< Of actor.hello: whom its key was handed out to.
   };
   /// Nothing goes to this peer, or comes from it, any more.
   struct Broken {
@@ -43,7 +55,7 @@ class Exchange {
   Exchange(RouterSocket socket, Options options, const Clock& clock);
 
   /// From here on the peer's messages count, and it gets heartbeats. Once more: no change.
-  void admit(const PeerId& peer, LastHeard heard);
+  void admit(const PeerId& peer, PeerSignsPtr signs);
   void forget(const PeerId& peer);
   /// To a peer that is not admitted one small message may be sent: why not.
   void send(const PeerId& peer, OutgoingMessage message);
@@ -62,8 +74,8 @@ class Exchange {
   TransportStats stats() const { return socket_.stats(); }
 
   /// As of RouterSocket; from any thread.
-  void let_in(const std::string& open_key, const std::string& name) {
-    socket_.let_in(open_key, name);
+  void let_in(const std::string& open_key, const std::string& name, std::size_t connections = 1) {
+    socket_.let_in(open_key, name, connections);
   }
   void keep_out(const std::string& open_key) { socket_.keep_out(open_key); }
 
@@ -71,7 +83,7 @@ class Exchange {
   struct Peer {
     Lane lane;
     Intake intake;
-    LastHeard heard;
+    PeerSignsPtr signs;
   };
   void read(Moved& moved);
   void take(Received received, Moved& moved);

@@ -107,6 +107,21 @@ template <class Call, class R, class M>
 struct Parameter<R (Call::*)(M) const> {
   using type = std::remove_cvref_t<M>;
 };
+
+/// What `handler` makes of `message`; success of a handler that answers nothing.
+template <class R, class Handler>
+R answer_of(const Handler& handler, const IncomingMessage& message) {
+  using M = typename Parameter<Handler>::type;
+  auto decoded = message.decode<M>();
+  if (!decoded)
+    return std::move(decoded).error();
+  if constexpr (std::is_void_v<std::invoke_result_t<const Handler&, M>>) {
+    handler(*std::move(decoded));
+    return R{};
+  } else {
+    return R(handler(*std::move(decoded)));
+  }
+}
 }  // namespace detail
 
 /// Decodes `message` for the one of `handlers` that takes its type, a lambda such as
@@ -116,18 +131,9 @@ template <class R = Status, class... Handlers>
 std::optional<R> dispatch(const IncomingMessage& message, const Handlers&... handlers) {
   std::optional<R> answer;
   const auto offer = [&]<class Handler>(const Handler& handler) {
-    using M = typename detail::Parameter<Handler>::type;
-    if (!message.is<M>())
+    if (!message.is<typename detail::Parameter<Handler>::type>())
       return false;
-    auto decoded = message.decode<M>();
-    if (!decoded) {
-      answer.emplace(std::move(decoded).error());
-    } else if constexpr (std::is_void_v<std::invoke_result_t<const Handler&, M>>) {
-      handler(*std::move(decoded));
-      answer.emplace(R{});
-    } else {
-      answer.emplace(handler(*std::move(decoded)));
-    }
+    answer.emplace(detail::answer_of<R>(handler, message));
     return true;
   };
   static_cast<void>((offer(handlers) || ...));

@@ -92,9 +92,11 @@ Result<RouterSocket> RouterSocket::bind(const std::string& where,
   }
 }
 
-void RouterSocket::let_in(const std::string& open_key, const std::string& name) {
+void RouterSocket::let_in(const std::string& open_key,
+                          const std::string& name,
+                          std::size_t connections) {
   if (impl_->door)
-    impl_->door->let_in(open_key, name);
+    impl_->door->let_in(open_key, name, connections);
 }
 
 void RouterSocket::keep_out(const std::string& open_key) {
@@ -199,6 +201,8 @@ struct DealerSocket::Impl {
   Log log;
   zmq::context_t context{1};
   zmq::socket_t socket;
+  std::optional<zmq::socket_t> events;  ///< Of an encrypted connection: what became of its key.
+  std::uint64_t refusals = 0;
   Bytes max_frame;
   TransportStats stats;
 };
@@ -222,6 +226,14 @@ Result<DealerSocket> DealerSocket::connect(const std::string& endpoint,
       impl->socket.set(zmq::sockopt::curve_serverkey, credentials.orchestrator_key);
       impl->socket.set(zmq::sockopt::curve_publickey, credentials.own.open);
       impl->socket.set(zmq::sockopt::curve_secretkey, credentials.own.secret);
+      constexpr const char* kEvents = "inproc://temper.refused";
+      if (::zmq_socket_monitor(impl->socket.handle(), kEvents, ZMQ_EVENT_HANDSHAKE_FAILED_AUTH) !=
+          0) {
+        throw zmq::error_t();
+      }
+      impl->events.emplace(impl->context, zmq::socket_type::pair);
+      impl->events->set(zmq::sockopt::linger, 0);
+      impl->events->connect(kEvents);
     }
     impl->socket.connect(endpoint);
     return DealerSocket(std::move(impl));
@@ -278,8 +290,23 @@ Status DealerSocket::wait(Wait what, int wake_fd, Duration timeout) {
   }
 }
 
+std::uint64_t DealerSocket::refusals() {
+  try {
+    Parts parts;
+    while (impl_->events && receive_parts(*impl_->events, parts))
+      ++impl_->refusals;
+  } catch (const zmq::error_t& e) {
+    impl_->log.error("socket failed", {{"why", e.what()}});
+  }
+  return impl_->refusals;
+}
+
 void DealerSocket::close(Duration linger) {
   try {
+    if (impl_->events) {
+      ::zmq_socket_monitor(impl_->socket.handle(), nullptr, 0);
+      impl_->events->close();
+    }
     impl_->socket.set(zmq::sockopt::linger, milliseconds_up(linger));
     impl_->socket.close();
     impl_->context.close();  // Waits for the queue, at most `linger`.

@@ -83,9 +83,9 @@ class RouterSocket {
   /// Unsent messages are discarded; a private folder is removed.
   ~RouterSocket();
 
-  /// Whoever has the secret to this open key may connect, as `name`. From any thread; without
-  /// effect on a socket that has no key.
-  void let_in(const std::string& open_key, const std::string& name);
+  /// Whoever has the secret to this open key may connect, as `name`; so many connections with it
+  /// are expected at once. From any thread; without effect on a socket that has no key.
+  void let_in(const std::string& open_key, const std::string& name, std::size_t connections = 1);
   /// No connection is made with it any more.
   void keep_out(const std::string& open_key);
 
@@ -139,6 +139,8 @@ class DealerSocket {
   /// Returns when a message can be received (or sent), `wake_fd` is readable, or `timeout` is over.
   Status wait(Wait what, int wake_fd, Duration timeout);
 
+  /// How often the other side has turned its key away, on an encrypted connection.
+  std::uint64_t refusals();
   /// Sends what is queued, for at most `linger`, and disconnects.
   void close(Duration linger);
   const TransportStats& stats() const;

@@ -1,6 +1,8 @@
 #include "cli/command/command_line.hpp"
 
+#include "cli/command/exit_code.hpp"
 #include "cli/command/shell.hpp"
+#include "core/nearest_name.hpp"
 
 #include <CLI/CLI.hpp>
 #include <fcntl.h>
@@ -14,8 +16,10 @@
 #include <cstring>
 #include <exception>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace temper::cli {
 namespace {
@@ -49,6 +53,7 @@ constexpr std::pair<std::string_view, std::string_view> kExamples[] = {
     {"run", "--resume runs/first"},
     {"run", "configs/cm384_pangu.yaml --driver in-process"},
     {"check", "configs/quickstart.yaml --set rollout.replicas=2"},
+    {"init", "my-task.yaml --task data/train.jsonl --model models/qwen3-0.6b"},
     {"report", "runs/first"},
     {"report", "runs/first --html"},
     {"watch", "runs/first"},
@@ -59,12 +64,20 @@ constexpr std::pair<std::string_view, std::string_view> kExamples[] = {
     {"serve", "runs"},
     {"serve", "runs/first --address 0.0.0.0:8080"},
     {"audit", "runs/first"},
+    {"eval", "runs/first@best"},
+    {"eval", "runs/first@200 --task data/test.jsonl --samples 8"},
     {"fsck", "runs/first --repair"},
+    {"worker", "--connect /shared/run/endpoint --key /shared/run/keys/worker.key --role rollout"},
+    {"keys", "make /shared/run --for rollout --count 8"},
+    {"keys", "revoke /shared/run worker"},
+    {"launch", "slurm configs/quickstart.yaml --nodes 4 --run-dir /shared/run"},
+    {"launch", "k8s my.yaml --nodes 4 --image registry/temper:1 --claim shared"},
     {"replay", "runs/first"},
     {"events", "runs/first | head"},
     {"export", "runs/first exported"},
     {"model", "models/qwen3-0.6b"},
     {"protocol", "--json"},
+    {"doctor", "--json"},
     {"cost", "kind=decode_step model=qwen2.5-7b hardware=nvidia-h200 batch=128 context=2048"},
     {"plan", "task=train model=qwen3-8b hardware=nvidia-h100 batch=64 seq=4096"},
     {"tune", "configs/cm384_pangu.yaml --max-staleness 2 --out runs/tuned"},
@@ -104,6 +117,76 @@ bool is_named(const Command& command, std::string_view word) {
   return word == command.name || (command.alias != nullptr && word == command.alias);
 }
 
+int refuse(const std::string& what) {
+  std::fputs(("temper: " + what + "\n").c_str(), stderr);
+  return kBadInput;
+}
+
+/// "; did you mean `run`?", or nothing where none is near.
+std::string meant(std::string_view word, const std::vector<std::string>& known) {
+  const auto near = nearest_name(word, known);
+  return near ? fmt::format("; did you mean `{}`?", *near) : std::string();
+}
+
+/// The first word after the command that looks like a flag and is none of its flags.
+std::optional<std::string> unknown_flag(const CLI::App& command, int argc, char** argv) {
+  for (int i = 2; i < argc; ++i) {
+    const std::string word(argv[i]);
+    if (word == "--")
+      break;
+    const std::string flag = word.substr(0, word.find('='));
+    if (flag.starts_with("--") && command.get_option_no_throw(flag) == nullptr)
+      return flag;
+  }
+  return std::nullopt;
+}
+
+std::vector<std::string> flags_of(const CLI::App& command) {
+  std::vector<std::string> flags;
+  for (const CLI::Option* option : command.get_options()) {
+    for (const std::string& name : option->get_lnames())
+      flags.push_back("--" + name);
+  }
+  return flags;
+}
+
+/// What is wrong with the command line, in our words.
+int explain(const CLI::App& app, const CLI::ParseError& error, int argc, char** argv) {
+  if (argc < 2 || argv[1][0] == '-')
+    return refuse(fmt::format("{}; `temper --help` lists the commands", error.what()));
+  const auto commands = app.get_subcommands([](const CLI::App*) { return true; });
+  const auto found = std::ranges::find_if(
+      commands, [&](const CLI::App* known) { return known->check_name(argv[1]); });
+  if (found == commands.end()) {
+    std::vector<std::string> known;
+    for (const CLI::App* one : commands)
+      known.push_back(one->get_name());
+    return refuse(fmt::format(
+        "no command `{}`{}; `temper --help` lists them", argv[1], meant(argv[1], known)));
+  }
+  const CLI::App* command = *found;
+  if (const auto flag = unknown_flag(*command, argc, argv)) {
+    return refuse(fmt::format("`temper {}` has no flag {}{}; `temper {} --help` lists them",
+                              command->get_name(),
+                              *flag,
+                              meant(*flag, flags_of(*command)),
+                              command->get_name()));
+  }
+  return refuse(fmt::format("{}; see `temper {} --help`", error.what(), command->get_name()));
+}
+
+/// The exit code where that is the end: of --help, and of what cannot be parsed.
+std::optional<int> parse(CLI::App& app, int argc, char** argv) {
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == 0)
+      return app.exit(error);  // it prints --help and --version
+    return explain(app, error, argc, argv);
+  }
+  return std::nullopt;
+}
+
 int parse_and_run(int argc, char** argv, std::span<const Command> commands) {
   CLI::App app("RL post-training from one YAML file.", "temper");
   app.require_subcommand(1);
@@ -125,7 +208,8 @@ int parse_and_run(int argc, char** argv, std::span<const Command> commands) {
   }
   add_completion(app);
   add_man_page(app);
-  CLI11_PARSE(app, argc, argv);
+  if (const auto ended = parse(app, argc, argv))
+    return *ended;
   for (const auto& [command, handler] : handlers) {
     if (command->parsed())
       return handler();
@@ -150,7 +234,7 @@ int become_study(char** argv) {
              argv[1],
              program,
              std::strerror(errno));
-  return 1;
+  return kFailed;
 }
 
 int run_command_line(int argc, char** argv, std::span<const Command> commands) {
@@ -159,7 +243,7 @@ int run_command_line(int argc, char** argv, std::span<const Command> commands) {
     return parse_and_run(argc, argv, commands);
   } catch (const std::exception& error) {  // A library refused: no descriptors, no memory.
     std::fputs((std::string("temper: ") + error.what() + "\n").c_str(), stderr);
-    return 1;
+    return kFailed;
   }
 }
 

@@ -16,7 +16,26 @@ void Flags::arguments(const char* name, std::vector<std::string>& to, const char
 
 void Flags::pipeline(std::string& config, std::vector<std::string>& sets, Need need) {
   argument("config", config, "Pipeline YAML, e.g. configs/quickstart.yaml", need);
-  this->sets(sets, "key=value; overrides the file, may be repeated");
+  const auto repeats = [&](const char* name, auto add, const char* help) {
+    command_.add_option_function<std::vector<std::string>>(name, add, help)
+        ->allow_extra_args(false);
+  };
+  repeats(
+      "--set",
+      [&sets](const std::vector<std::string>& given) {
+        sets.insert(sets.end(), given.begin(), given.end());
+      },
+      "key=value; overrides the files, may be repeated");
+  repeats(
+      "-f,--file",
+      [&sets](const std::vector<std::string>& given) {
+        std::vector<std::string> files;
+        files.reserve(given.size());
+        for (const std::string& file : given)
+          files.push_back("@" + file);
+        sets.insert(sets.begin(), files.begin(), files.end());
+      },
+      "Another YAML, laid over the first; may be repeated");
 }
 
 void Flags::sets(std::vector<std::string>& to, const char* help) {
@@ -41,7 +60,8 @@ void Flags::flag_or_text(const char* name, std::optional<std::string>& to, const
             to = given.empty() || given.front() == "{}" ? "" : given.front();
           },
           help)
-      ->expected(0, 1);
+      ->expected(0, 1)
+      ->allow_extra_args(false);
 }
 
 void Flags::repeated(const char* name, std::vector<std::string>& to, const char* help) {
@@ -75,6 +95,11 @@ void Flags::number(const char* name, std::optional<double>& to, const char* help
       .add_option_function<double>(
           name, [&to](const double& value) { to = value; }, help)
       ->check(CLI::NonNegativeNumber);
+}
+
+void Flags::number(const char* name, std::optional<std::uint64_t>& to, const char* help) {
+  command_.add_option_function<std::uint64_t>(
+      name, [&to](const std::uint64_t& value) { to = value; }, help);
 }
 
 void Flags::choice(const char* name,

@@ -46,6 +46,7 @@ class Flags {
   void number(const char* name, double& to, const char* help);
   /// Not negative; none unless given.
   void number(const char* name, std::optional<double>& to, const char* help);
+  void number(const char* name, std::optional<std::uint64_t>& to, const char* help);
   /// One of these names; `chosen` gets its index.
   void choice(const char* name,
               const std::vector<std::string>& names,

@@ -76,7 +76,9 @@ std::string man_page(const CLI::App& app) {
       page += fmt::format(".PP\n.nf\n{}\n.fi\n", roff(examples));
   }
   return page +
-         ".SH EXIT STATUS\n0 on success.\n.SH SEE ALSO\nREADME.md and docs/ of the source.\n";
+         ".SH EXIT STATUS\n0 done; 1 failed; 2 the words or the configuration cannot be; 3 a check "
+         "found "
+         "something; 130 stopped on request.\n.SH SEE ALSO\nREADME.md and docs/ of the source.\n";
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "cli/run/after_run.hpp"
 
+#include "cli/command/exit_code.hpp"
 #include "core/json.hpp"
 #include "orchestrator/record/audit_run.hpp"
 #include "orchestrator/record/replay.hpp"
@@ -15,11 +16,6 @@ namespace {
 
 std::filesystem::path log_of(const AfterRunOptions& options) {
   return std::filesystem::path(options.run_dir) / "events.log";
-}
-
-int fail(const Error& error) {
-  fmt::print(stderr, "temper: {}\n", error.context);
-  return 1;
 }
 
 struct ReplayReport {
@@ -73,7 +69,7 @@ int run_audit(const AfterRunOptions& options) {
   const orchestrator::AuditReport& report = *audited;
   if (options.json) {
     fmt::print("{}\n", to_json(report, JsonStyle::Pretty));
-    return report.violations.empty() ? 0 : 1;
+    return report.violations.empty() ? kDone : kFound;
   }
   fmt::print("records      {} ({} voided by a resume)\n", report.records, report.voided);
   if (!report.log_end.empty())
@@ -92,10 +88,18 @@ int run_audit(const AfterRunOptions& options) {
              report.max_staleness,
              report.mean_staleness,
              report.bound ? std::to_string(*report.bound) : "none");
+  if (report.clocks > 0) {
+    fmt::print(
+        "clocks       {} of attached workers, at most {:.3f} ms off, set right to within {:.3f} "
+        "ms\n",
+        report.clocks,
+        1e3 * seconds(report.clock_apart),
+        1e3 * seconds(report.clock_error));
+  }
   for (const std::string& violation : report.violations)
     fmt::print("VIOLATION    {}\n", violation);
   fmt::print("{}\n", report.violations.empty() ? "clean" : "NOT CLEAN");
-  return report.violations.empty() ? 0 : 1;
+  return report.violations.empty() ? kDone : kFound;
 }
 
 int run_events(const AfterRunOptions& options) {

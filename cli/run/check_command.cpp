@@ -4,6 +4,7 @@
 #include "actors/simulation/role_memory.hpp"
 #include "actors/simulation/weight_moves.hpp"
 #include "actors/task/prompts.hpp"
+#include "cli/command/exit_code.hpp"
 #include "core/json.hpp"
 #include "core/yaml.hpp"
 #include "orchestrator/pipeline/load.hpp"
@@ -13,6 +14,8 @@
 #include "orchestrator/pipeline/simulated_memory.hpp"
 #include "orchestrator/pipeline/simulation.hpp"
 #include "orchestrator/pipeline/switch_plan.hpp"
+#include "orchestrator/start/start_run.hpp"
+#include "sim_hw/validation/unmeasured.hpp"
 #include "trainer/algorithm_table.hpp"
 
 #include <fmt/format.h>
@@ -128,19 +131,35 @@ std::string switch_map(const orchestrator::ResolvedPipeline& pipeline) {
   return out;
 }
 
-/// Of a run on this machine: what its messages take. A broken rule where that does not fit.
-std::optional<orchestrator::BrokenRule> check_sizes(const orchestrator::PipelineConfig& config,
-                                                    std::string& map) {
+/// What the figures above rest on, as comments.
+std::string constants_map(const orchestrator::ResolvedPipeline& pipeline) {
+  std::string out;
+  for (const char c : sim_hw::note_of_runs(pipeline.simulation->cluster))
+    out += out.empty() || out.back() == '\n' ? std::string("# ") + c : std::string(1, c);
+  return out.empty() ? out : "\n" + out;
+}
+
+/// Of a run on this machine: what its messages take, as a comment.
+std::string message_map(const orchestrator::PipelineConfig& config) {
   if (config.hardware != orchestrator::HardwareKind::Local)
-    return std::nullopt;
-  // A file of prompts may be elsewhere: whoever runs it is told of that.
+    return {};
   const auto prompts = actors::make_prompt_source(config.task, config.seed);
   const auto tokenizer = orchestrator::tokenizer_of(config, config.model.path);
   const auto found = prompts && tokenizer ? (*prompts)->longest_prompt(*tokenizer) : Tokens(1);
   const Tokens longest = found ? *found : Tokens(1);
   const orchestrator::MessageSizes sizes = orchestrator::message_sizes(config, longest);
-  map = fmt::format("\n# messages: {}\n", orchestrator::to_text(sizes));
-  return orchestrator::check_head_memory(sizes, orchestrator::memory_here());
+  return fmt::format("\n# messages: {}\n", orchestrator::to_text(sizes));
+}
+
+/// What would keep a run from beginning here: files, programs, cards, the longest prompt.
+void check_machine(const orchestrator::LoadedConfig& loaded, std::vector<ConfigIssue>& issues) {
+  const auto broken = orchestrator::rules_of_this_machine(loaded.config());
+  if (!broken) {
+    issues.push_back({"this machine", "", broken.error().context});
+    return;
+  }
+  for (const orchestrator::BrokenRule& rule : *broken)
+    issues.push_back(loaded.blame(rule));
 }
 
 }  // namespace
@@ -164,10 +183,10 @@ int run_check(const CheckOptions& options, std::ostream& out, std::ostream& err)
   } else {
     report.issues = loaded->issues();
     report.config = loaded->config();
-    if (report.issues.empty()) {
-      if (const auto rule = check_sizes(*report.config, maps))
-        report.issues.push_back(loaded->blame(*rule));
-    }
+    if (report.issues.empty())
+      check_machine(*loaded, report.issues);
+    if (report.issues.empty())
+      maps = message_map(*report.config);
   }
   report.ok = report.issues.empty();
   if (report.ok) {
@@ -175,10 +194,10 @@ int run_check(const CheckOptions& options, std::ostream& out, std::ostream& err)
     auto pipeline = orchestrator::resolve(config);
     if (!pipeline) {
       err << "temper: " << pipeline.error().context << '\n';
-      return 1;
+      return exit_code_of(pipeline.error());
     }
     if (pipeline->simulation && options.format != CheckOptions::Format::Json)
-      maps += memory_map(*pipeline) + switch_map(*pipeline);
+      maps += memory_map(*pipeline) + switch_map(*pipeline) + constants_map(*pipeline);
     report.actors = std::move(pipeline->slots);
     config.algorithm = trainer::written_out(config.algorithm, config.sampling.max_new_tokens);
   } else {
@@ -192,7 +211,7 @@ int run_check(const CheckOptions& options, std::ostream& out, std::ostream& err)
   } else {
     err << render(report.issues);
   }
-  return report.ok ? 0 : 1;
+  return report.ok ? kDone : kBadInput;
 }
 
 Handler check_command(Flags& flags) {

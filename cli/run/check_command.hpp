@@ -15,7 +15,7 @@ struct CheckOptions {
   enum class Format { Text, Json } format = Format::Text;
 };
 
-/// The exit code: 0 if the configuration is good, 1 if not. Text: the resolved YAML and the card
+/// The exit code: 0 if the configuration is good, 2 if not. Text: the resolved YAML and the card
 /// map to `out`, issues to `err`, one per line. Json: one object with `ok`, `issues`, `config` and
 /// `actors` to `out`, whether good or not.
 int run_check(const CheckOptions& options, std::ostream& out, std::ostream& err);

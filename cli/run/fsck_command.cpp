@@ -1,5 +1,6 @@
 #include "cli/run/fsck_command.hpp"
 
+#include "cli/command/exit_code.hpp"
 #include "core/json.hpp"
 #include "orchestrator/fsck/fsck.hpp"
 
@@ -14,10 +15,9 @@ int run_fsck(const FsckOptions& options) {
   const auto report = orchestrator::check_run(
       options.run_dir, options.repair ? orchestrator::Repair::Yes : orchestrator::Repair::No);
   if (!report) {
-    fmt::print(stderr, "temper: {}\n", report.error().context);
-    return 3;
+    return fail(report.error());
   }
-  const int code = !report->resumable ? 2 : report->whole() ? 0 : 1;
+  const int code = !report->resumable ? kLost : report->whole() ? kDone : kFound;
   if (options.json) {
     fmt::print("{}\n", to_json(*report, JsonStyle::Pretty));
     return code;

@@ -13,8 +13,8 @@ struct FsckOptions {
   bool json = false;
 };
 
-/// Exit code 0: every file is whole. 1: some are not, and the run can go on; what --repair did is
-/// said. 2: the run cannot go on as it is. 3: there is no run, or it cannot be read.
+/// kDone: every file is whole. kFound: some are not, and the run can go on; what --repair did is
+/// said. kLost: the run cannot go on as it is. Else: there is no run, or it cannot be read.
 int run_fsck(const FsckOptions& options);
 
 Handler fsck_command(Flags& flags);

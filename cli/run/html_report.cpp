@@ -6,6 +6,7 @@
 #include "core/files.hpp"
 #include "core/json.hpp"
 #include "orchestrator/metrics/certificate_file.hpp"
+#include "orchestrator/record/outputs.hpp"
 
 #include <fmt/format.h>
 
@@ -49,7 +50,8 @@ Result<std::string> html_report(const fs::path& run_dir) {
   site.update({});
   const auto get = [&](std::string_view what) {
     const std::string target =
-        what.empty() ? "/api/runs" : fmt::format("/api/runs/{}/{}", run.filename().string(), what);
+        what.empty() ? "/api/runs"
+                     : fmt::format("/api/runs/{}/{}", encoded(run.filename().string()), what);
     return site.answer({"GET", target, {{"host", "localhost"}}}).body;
   };
   const auto certificates = read_file(run / orchestrator::kCertificateFile);

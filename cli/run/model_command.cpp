@@ -1,8 +1,11 @@
 #include "cli/run/model_command.hpp"
 
+#include "cli/command/exit_code.hpp"
 #include "core/json.hpp"
+#include "core/yaml.hpp"
 #include "orchestrator/model_export/model_description.hpp"
 #include "orchestrator/model_export/model_export.hpp"
+#include "sim_hw/model/hf_config.hpp"
 
 #include <fmt/format.h>
 
@@ -10,24 +13,17 @@
 #include <memory>
 
 namespace temper::cli {
-namespace {
-
-int refused(const Error& error) {
-  fmt::print(stderr, "temper: {}\n", error.context);
-  return 1;
-}
-
-}  // namespace
+namespace {}  // namespace
 
 int run_export(const ExportOptions& options) {
   auto what = orchestrator::parse_export_source(options.run);
   if (!what)
-    return refused(what.error());
+    return fail(what.error());
   what->to = options.to;
   what->type = from_name<actors::StoredType>(options.type);
   const auto exported = orchestrator::export_model(*what);
   if (!exported)
-    return refused(exported.error());
+    return fail(exported.error());
   fmt::print("version {} of {} as {} in {}\n",
              exported->version,
              exported->from.string(),
@@ -37,13 +33,20 @@ int run_export(const ExportOptions& options) {
 }
 
 int run_model(const ModelOptions& options) {
+  if (options.yaml) {
+    const auto model = sim_hw::model_of_config_file(options.folder);
+    if (!model)
+      return fail(model.error());
+    std::string out;
+    YamlWriter(out).write_root(*model);
+    fmt::print("{}", out);
+    return 0;
+  }
   const auto description = orchestrator::describe_model(options.folder);
   if (!description)
-    return refused(description.error());
+    return fail(description.error());
   if (options.json)
     fmt::print("{}\n", to_json(*description, JsonStyle::Pretty));
-  else if (options.yaml)
-    fmt::print("{}", orchestrator::to_planner_yaml(*description));
   else
     fmt::print("{}", orchestrator::to_text(*description));
   return 0;
@@ -67,7 +70,8 @@ Handler export_command(Flags& flags) {
 
 Handler model_command(Flags& flags) {
   const auto options = std::make_shared<ModelOptions>();
-  flags.argument("folder", options->folder, "Folder of the model");
+  flags.argument(
+      "folder", options->folder, "Folder of the model; for --planner also its config.json");
   flags.json(options->json);
   flags.flag("--planner",
              options->yaml,

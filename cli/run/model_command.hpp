@@ -1,5 +1,5 @@
-// temper export RUN[@STEP] DIR: a checkpoint as a model folder. temper model DIR: what a model folder
-// is.
+// temper export RUN[@STEP] DIR: a checkpoint as a model folder. temper model DIR: what a model
+// folder is.
 #pragma once
 
 #include "cli/command/command_line.hpp"
@@ -16,7 +16,7 @@ struct ExportOptions {
 int run_export(const ExportOptions& options);
 
 struct ModelOptions {
-  std::string folder;
+  std::string folder;  ///< For the planner also a config.json.
   bool json = false;
   bool yaml = false;  ///< In the planner's words.
 };

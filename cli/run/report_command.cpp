@@ -1,5 +1,6 @@
 #include "cli/run/report_command.hpp"
 
+#include "cli/command/exit_code.hpp"
 #include "cli/run/html_report.hpp"
 #include "cli/serve/run_files.hpp"
 #include "cli/view/card_map.hpp"
@@ -10,6 +11,7 @@
 #include "orchestrator/pipeline/resolve.hpp"
 #include "orchestrator/pipeline/simulated_memory.hpp"
 #include "orchestrator/pipeline/switch_plan.hpp"
+#include "sim_hw/validation/unmeasured.hpp"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -54,7 +56,8 @@ std::string report_text(const orchestrator::RecordedRun& run, const ReportOption
   const CardMap map =
       make_card_map(run.summary, run.config.actors, machine_shape(pipeline->simulation->cluster));
   return orchestrator::summary_text(run.summary, predicted_states(*pipeline)) + "\n" +
-         render_card_map(map, options.width, options.colours);
+         render_card_map(map, options.width, options.colours) + "\n" +
+         sim_hw::note_of_runs(pipeline->simulation->cluster);
 }
 
 /// Of a run without an end.
@@ -74,7 +77,7 @@ int write_html(const std::string& run, std::string file) {
   const Status written = page ? write_file_atomically(file, *page) : Status(page.error());
   if (!written) {
     std::cerr << "temper: " << written.error().context << '\n';
-    return 1;
+    return exit_code_of(written.error());
   }
   std::cout << file << '\n';
   return 0;
@@ -86,7 +89,7 @@ int run_report(const ReportOptions& options, std::ostream& out, std::ostream& er
   const Result<orchestrator::RecordedRun> run = orchestrator::read_run(options.run);
   if (!run) {
     err << "temper: " << run.error().context << '\n';
-    return 1;
+    return exit_code_of(run.error());
   }
   if (options.format == ReportOptions::Format::Json) {
     out << to_json(run->summary, JsonStyle::Pretty) << '\n';
@@ -95,7 +98,7 @@ int run_report(const ReportOptions& options, std::ostream& out, std::ostream& er
   }
   if (!run->damage.empty()) {
     err << "temper: " << run->damage << "\nThe figures are of the part before it.\n";
-    return 1;
+    return kFound;
   }
   if (!run->over)
     err << "temper: " << what_goes_on(options.run) << '\n';

@@ -1,18 +1,24 @@
 #include "cli/run/run_command.hpp"
 
+#include "cli/command/exit_code.hpp"
 #include "cli/run/serve_command.hpp"
 #include "cli/view/terminal_view.hpp"
 #include "cli/watch/run_watch.hpp"
 #include "core/json.hpp"
 #include "orchestrator/metrics/report.hpp"
+#include "orchestrator/model_export/model_export.hpp"
+#include "orchestrator/pipeline/changes.hpp"
 #include "orchestrator/pipeline/load.hpp"
 #include "orchestrator/pipeline/resolve.hpp"
+#include "sim_hw/validation/unmeasured.hpp"
 
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <memory>
+#include <utility>
 
 namespace temper::cli {
 namespace {
@@ -24,15 +30,14 @@ void complain(const std::string& what) {
   std::fputs(fmt::format("temper: {}\n", what).c_str(), stderr);
 }
 
-int fail(const Error& error) {
-  complain(error.context);
-  return 1;
-}
-
 /// Flags that do not go with the hardware.
 Status check_flags(const RunOptions& options, const orchestrator::PipelineConfig& config) {
   if (!orchestrator::is_simulated(config) && options.driver != orchestrator::DriverKind::Auto)
     return invalid_input("--driver is for `hardware: simulated`; local hardware has one driver");
+  if (options.resume && !options.from.empty())
+    return invalid_input("--resume goes on with a run, --from begins another: not both");
+  if (orchestrator::is_simulated(config) && !options.from.empty())
+    return invalid_input("--from: a run on simulated hardware has no weights to begin with");
   if (orchestrator::is_twin(config) && options.resume) {
     return invalid_input(
         "a run with a real policy on simulated hardware is not resumed: its checkpoints hold no "
@@ -41,8 +46,56 @@ Status check_flags(const RunOptions& options, const orchestrator::PipelineConfig
   return {};
 }
 
+/// The newest folder that a run of this name made for itself.
+Result<std::string> newest_run(const std::string& name) {
+  std::string newest;
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator("runs", ignored)) {
+    const std::string folder = entry.path().string();
+    if (entry.path().filename().string().starts_with(name + "-2") &&
+        fs::exists(entry.path() / "events.log", ignored))
+      newest = std::max(newest, folder);  // the names end in the time
+  }
+  if (!newest.empty())
+    return newest;
+  return Error{ErrorCode::NotFound,
+               fmt::format("no folder runs/{}-* holds a run to resume; name one: temper run "
+                           "--resume RUN",
+                           name)};
+}
+
+/// The model of a branch is that of the run it comes from.
+Status check_same_model(const fs::path& from, const orchestrator::PipelineConfig& config) {
+  TEMPER_TRY(const auto before, orchestrator::load_config(from / "config.yaml"));
+  for (const orchestrator::SettingChange& c : orchestrator::changed_settings(before, config)) {
+    if (c.key == "policy" || (c.key.starts_with("model.") && c.key != "model.path")) {
+      return invalid_input(fmt::format(
+          "{}: {}, but that of {} is {}: a run that begins with its weights has its model",
+          c.key,
+          c.to,
+          from.string(),
+          c.from));
+    }
+  }
+  return {};
+}
+
+/// The base checkpoint of a run that begins --from another.
+Status branch(const std::string& from, orchestrator::RunPlan& plan) {
+  TEMPER_TRY(orchestrator::ModelExport what, orchestrator::parse_export_source(from));
+  TEMPER_TRY_STATUS(check_same_model(what.run, plan.pipeline.config));
+  what.type = actors::StoredType::Float32;
+  plan.make_base = [what](const fs::path& base) mutable -> Status {
+    what.to = base;
+    TEMPER_TRY(const auto exported, orchestrator::export_model(what));
+    complain(fmt::format("begins with version {} of {}", exported.version, what.run.string()));
+    return {};
+  };
+  return {};
+}
+
 /// Reads the configuration; of a run to resume, the one it was started with.
-Result<orchestrator::RunPlan> make_plan(const RunOptions& options) {
+Result<orchestrator::RunPlan> make_plan(RunOptions options) {
   fs::path file = options.config;
   std::vector<std::string> sets = options.sets;
   if (options.resume && fs::is_directory(file)) {
@@ -63,18 +116,25 @@ Result<orchestrator::RunPlan> make_plan(const RunOptions& options) {
   if (!issues.empty())
     return invalid_input(render(issues));
   TEMPER_TRY_STATUS(check_flags(options, config));
+  if (options.resume && config.run_dir.empty()) {
+    TEMPER_TRY(config.run_dir, newest_run(config.name));
+  }
   if (config.run_dir.empty())
     config.run_dir = fmt::format("runs/{}-{}", config.name, calendar_stamp());
   const fs::path run_dir = fs::absolute(config.run_dir);
+  options.resume |= options.go_on && fs::exists(run_dir / "events.log");
   if (options.resume && !fs::exists(run_dir / "events.log")) {
     return Error{ErrorCode::NotFound, fmt::format("{} holds no run to resume", run_dir.string())};
   }
   TEMPER_TRY(auto pipeline, orchestrator::resolve(std::move(config)));
-  return orchestrator::RunPlan{std::move(pipeline),
-                               run_dir,
-                               options.driver,
-                               options.resume ? orchestrator::RunPlan::From::Checkpoint
-                                              : orchestrator::RunPlan::From::Start};
+  orchestrator::RunPlan plan{std::move(pipeline),
+                             run_dir,
+                             options.driver,
+                             options.resume ? orchestrator::RunPlan::From::Checkpoint
+                                            : orchestrator::RunPlan::From::Start};
+  if (!options.from.empty() && !options.resume)
+    TEMPER_TRY_STATUS(branch(options.from, plan));
+  return plan;
 }
 
 ViewOptions view_options(const orchestrator::RunPlan& plan, bool plain) {
@@ -88,9 +148,33 @@ ViewOptions view_options(const orchestrator::RunPlan& plan, bool plain) {
   return view;
 }
 
+/// Where workers of the run are started by others: how they are.
+void say_who_is_waited_for(const orchestrator::RunPlan& plan) {
+  std::string names;
+  std::size_t count = 0;
+  constexpr std::size_t kShown = 4;
+  for (const orchestrator::ActorSpec& slot : plan.pipeline.slots) {
+    if (!slot.attached)
+      continue;
+    if (++count <= kShown)
+      names += (names.empty() ? "" : ", ") + slot.name;
+  }
+  if (count == 0)
+    return;
+  complain(
+      fmt::format("waiting for {} worker{} ({}{}): temper worker --connect {}/endpoint --key "
+                  "{}/keys/worker.key, or another key of `temper keys list`",
+                  count,
+                  count == 1 ? "" : "s",
+                  names,
+                  count > kShown ? ", ..." : "",
+                  plan.run_dir.string(),
+                  plan.run_dir.string()));
+}
+
 /// Runs the pipeline with everything that watches it. Returns how it ended.
-Result<orchestrator::command::Finish> start_run(const orchestrator::RunPlan& plan,
-                                                const RunOptions& options) {
+Result<orchestrator::RunOutcome> start_run(const orchestrator::RunPlan& plan,
+                                           const RunOptions& options) {
   const orchestrator::PipelineConfig& config = plan.pipeline.config;
   const orchestrator::RunDir run_dir(plan.run_dir);
   const RealClock clock;
@@ -113,6 +197,7 @@ Result<orchestrator::command::Finish> start_run(const orchestrator::RunPlan& pla
       view.refresh(recorder->metrics(), scheduler, now);
     watch.refresh(scheduler, now);
   };
+  say_who_is_waited_for(plan);
   TEMPER_TRY(const auto driver, orchestrator::make_driver(plan, observer, log));
   show = !options.json;
   watch.begin();
@@ -126,10 +211,14 @@ Result<orchestrator::command::Finish> start_run(const orchestrator::RunPlan& pla
     if (outcome.finish.ok)
       return summary.error();
     complain(summary.error().context);  // what ended the run is said last
-    return outcome.finish;
+    return outcome;
   }
+  const std::string note =
+      plan.pipeline.simulation ? sim_hw::note_of_runs(plan.pipeline.simulation->cluster) : "";
   if (options.json) {
     std::puts(to_json(*summary, JsonStyle::Pretty).c_str());
+    std::fflush(stdout);
+    std::fputs(note.c_str(), stderr);
   } else {
     view.close(recorder->metrics(), *summary);
     if (orchestrator::is_simulated(config)) {
@@ -139,9 +228,10 @@ Result<orchestrator::command::Finish> start_run(const orchestrator::RunPlan& pla
                  seconds(took));
       if (orchestrator::is_twin(config) && summary->reward.first)
         fmt::print("  {}\n", orchestrator::learning_text(*summary));
+      std::fputs(note.c_str(), stdout);
     }
   }
-  return outcome.finish;
+  return outcome;
 }
 
 /// A finished run has nothing to go on with: what it left is shown, and stays as it is.
@@ -159,14 +249,25 @@ int show_finished(const fs::path& run_dir, const RunOptions& options) {
   return 0;
 }
 
+/// --dashboard may be without an address: the word behind it may be CONFIG.
+void take_back_config(RunOptions& options) {
+  ServerOptions unused;
+  if (options.config.empty() && options.dashboard && !options.dashboard->empty() &&
+      !parse_address(*options.dashboard, unused))
+    options.config = std::exchange(*options.dashboard, "");
+}
+
 }  // namespace
 
 int run_pipeline(const RunOptions& options) {
   orchestrator::ignore_write_signals();
-  const auto plan = make_plan(options);
+  auto plan = make_plan(options);
   if (!plan)
     return fail(plan.error());
-  if (orchestrator::has_nothing_to_do(*plan))
+  const auto idle = orchestrator::has_nothing_to_do(*plan);
+  if (!idle)
+    return fail(idle.error());
+  if (*idle)
     return show_finished(plan->run_dir, options);
   if (Status status = orchestrator::provide_descriptors(plan->pipeline); !status)
     return fail(status.error());
@@ -182,20 +283,27 @@ int run_pipeline(const RunOptions& options) {
       *plan, options.json ? orchestrator::PretrainLine::Quiet : orchestrator::PretrainLine::Shown);
   if (!lock)
     return fail(lock.error());
-  const auto finish = start_run(*plan, options);
-  if (!finish)
-    return fail(finish.error());
-  if (finish->ok)
+  const auto outcome = start_run(*plan, options);
+  if (!outcome)
+    return fail(outcome.error());
+  const orchestrator::command::Finish& finish = outcome->finish;
+  if (finish.ok)
     return 0;
-  complain(finish->reason);
-  return finish->stopped ? 130 : 1;
+  complain(finish.reason);
+  return !finish.stopped ? kFailed : outcome->out_of_time ? kDone : kStopped;
 }
 
 Handler run_command(Flags& flags) {
   const auto options = std::make_shared<RunOptions>();
   flags.pipeline(options->config, options->sets, Need::Optional);
   flags.flag(
-      "--resume", options->resume, "Go on with the run in run_dir (or in CONFIG, if a folder)");
+      "--resume",
+      options->resume,
+      "Go on with the run in CONFIG, if a folder, in run_dir, or with the newest of its name");
+  flags.flag(
+      "--continue", options->go_on, "Go on with the run in run_dir if there is one, else begin it");
+  flags.text(
+      "--from", options->from, "Begin with the weights of another run: RUN, RUN@STEP or RUN@best");
   flags.flag("--plain", options->plain, "Plain lines even on a terminal");
   flags.flag_or_text("--dashboard",
                      options->dashboard,
@@ -209,7 +317,10 @@ Handler run_command(Flags& flags) {
             chosen == 0 ? orchestrator::DriverKind::Rehearsal : orchestrator::DriverKind::InProcess;
       },
       "Simulated hardware: rehearsal (processes) or in-process");
-  return [options] { return run_pipeline(*options); };
+  return [options] {
+    take_back_config(*options);
+    return run_pipeline(*options);
+  };
 }
 
 }  // namespace temper::cli

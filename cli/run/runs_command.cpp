@@ -1,11 +1,11 @@
 #include "cli/run/runs_command.hpp"
 
-#include "cli/serve/run_files.hpp"
+#include "cli/command/exit_code.hpp"
 #include "core/files.hpp"
 #include "core/json.hpp"
 #include "core/text/numbers.hpp"
-#include "core/yaml_tree.hpp"
 #include "orchestrator/metrics/report.hpp"
+#include "orchestrator/pipeline/changes.hpp"
 #include "orchestrator/run/run_dir.hpp"
 
 #include <fmt/chrono.h>
@@ -39,29 +39,43 @@ std::string state_text(RunState state, const Summary& s) {
   return s.ok ? "finished" : s.stopped ? "stopped" : "failed";
 }
 
+/// Of a folder that is no run whose figures can be shown: what became of it. None: it has nothing
+/// to do with runs.
+std::optional<std::string> broken_state(const fs::path& folder) {
+  std::error_code ignored;
+  const auto has = [&](const char* name) { return fs::exists(folder / name, ignored); };
+  if (has("events.log"))
+    return "broken";  // without a config.yaml
+  if (has("config.yaml") || has(".lock") || has("logs"))
+    return "not begun";  // a start that failed before its log
+  return fs::is_empty(folder, ignored) ? std::optional<std::string>("empty") : std::nullopt;
+}
+
+/// Folders directly below, and what became of them, that find_runs() leaves out.
+std::vector<RunRow> broken_rows(const fs::path& folder) {
+  std::vector<RunRow> rows;
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(folder, ignored)) {
+    if (!entry.is_directory(ignored) || is_run(entry.path()))
+      continue;
+    if (const auto state = broken_state(entry.path())) {
+      RunRow row;
+      row.run = entry.path().string();
+      row.name = entry.path().filename();
+      row.state = *state;
+      row.disk_bytes = disk_use(entry.path());
+      rows.push_back(std::move(row));
+    }
+  }
+  return rows;
+}
+
 RunRow row_of(const fs::path& folder) {
   RunFiles files(folder.filename(), folder);
   files.update();
-  RunRow row;
-  row.run = folder.string();
-  row.name = folder.filename();
-  row.state = "unknown";
-  row.disk_bytes = disk_use(folder);
-  if (!files.live())
-    return row;
-  const Live& live = *files.live();
-  const Summary& s = live.summary;
-  row.state = state_text(files.state(), s);
-  row.simulated = s.simulated;
-  row.began = live.began;
-  row.steps = s.steps;
-  row.steps_wanted = live.steps;
-  row.wall_s = s.wall_s;
-  row.reward = s.reward.last;
-  row.trained_per_s = s.tokens.trained_per_s;
-  row.busy = s.utilization.busy;
-  row.cards = s.cards;
-  row.alarms = live.alarms.size();
+  RunRow row{files.figures(), folder.string(), folder.filename(), "unknown", disk_use(folder)};
+  if (files.live())
+    row.state = state_text(files.state(), files.live()->summary);
   return row;
 }
 
@@ -86,6 +100,10 @@ std::string date_text(double began) {
 }
 
 void print_rows(const std::vector<RunRow>& rows, std::ostream& out) {
+  if (rows.empty()) {
+    out << "no runs\n";
+    return;
+  }
   std::size_t width = 4;
   for (const RunRow& r : rows)
     width = std::max(width, r.name.size());
@@ -119,7 +137,8 @@ void print_rows(const std::vector<RunRow>& rows, std::ostream& out) {
 /// Only by its name in the folder, so that a slip of the hand removes no other folder.
 Status remove_run(const fs::path& folder, const std::string& name) {
   const fs::path run = folder / name;
-  if (name.empty() || name.find('/') != std::string::npos || name.starts_with('.') || !is_run(run))
+  if (name.empty() || name.find('/') != std::string::npos || name.starts_with('.') ||
+      !fs::is_directory(run) || (!is_run(run) && !broken_state(run)))
     return Error{ErrorCode::NotFound, fmt::format("{} holds no run `{}`", folder.string(), name)};
   TEMPER_TRY(const auto lock, orchestrator::RunDir(run).lock());
   std::error_code error;
@@ -133,24 +152,9 @@ Status remove_run(const fs::path& folder, const std::string& name) {
 
 using Flat = std::map<std::string, std::string>;
 
-void flatten(const YamlNode& node, const std::string& key, Flat& to) {
-  if (node.kind == YamlNode::Kind::Map) {
-    for (const YamlNode::Entry& entry : node.entries)
-      flatten(entry.node, key.empty() ? entry.key : key + "." + entry.key, to);
-  } else if (node.kind == YamlNode::Kind::List) {
-    std::string text;
-    for (const YamlNode::Entry& entry : node.entries)
-      text += (text.empty() ? "" : ", ") + entry.node.text;
-    to[key] = "[" + text + "]";
-  } else {
-    to[key] = node.text;
-  }
-}
-
 Result<Flat> config_of(const fs::path& run) {
   TEMPER_TRY(const std::string text, read_file(run / "config.yaml"));
-  Flat flat;
-  flatten(YamlDocument("config.yaml", text, {}).root(), "", flat);
+  Flat flat = orchestrator::flat_settings(text);
   flat.erase("run_dir");
   return flat;
 }
@@ -248,12 +252,12 @@ int run_runs(const RunsOptions& options, std::ostream& out, std::ostream& err) {
   if (!fs::is_directory(folder)) {
     err << fmt::format("temper: {} is no folder; a run makes runs/ where it is started\n",
                        folder.string());
-    return 1;
+    return kBadInput;
   }
   for (const std::string& name : options.remove) {
     if (Status removed = remove_run(folder, name); !removed) {
       err << fmt::format("temper: {}\n", removed.error().context);
-      return 1;
+      return exit_code_of(removed.error());
     }
     err << fmt::format("removed {}\n", (folder / name).string());
   }
@@ -262,6 +266,8 @@ int run_runs(const RunsOptions& options, std::ostream& out, std::ostream& err) {
   std::vector<RunRow> rows;
   for (const fs::path& run : find_runs({folder}))
     rows.push_back(row_of(run));
+  for (RunRow& row : broken_rows(folder))
+    rows.push_back(std::move(row));
   std::erase_if(rows, [&](const RunRow& r) {
     return r.name.find(options.filter) == std::string::npos && r.state != options.filter;
   });
@@ -278,7 +284,7 @@ int run_diff(
   const auto difference = compare(a, b);
   if (!difference) {
     err << fmt::format("temper: {}\n", difference.error().context);
-    return 1;
+    return exit_code_of(difference.error());
   }
   if (json) {
     out << to_json(*difference, JsonStyle::Pretty) << '\n';

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "cli/command/command_line.hpp"
+#include "cli/serve/run_files.hpp"
 
 #include <filesystem>
 #include <iosfwd>
@@ -11,17 +12,10 @@
 namespace temper::cli {
 
 /// What a list says of a run.
-struct RunRow {
+struct RunRow : RunFigures {
   std::string run;  ///< Its folder.
   std::string name;
   std::string state;  ///< running, finished, stopped, failed, lost
-  bool simulated = false;
-  double began = 0;  ///< Seconds since 1970; 0: not known.
-  std::uint64_t steps = 0, steps_wanted = 0;
-  double wall_s = 0;
-  std::optional<double> reward;
-  double trained_per_s = 0, busy = 0;
-  std::uint64_t cards = 0, alarms = 0;
   std::int64_t disk_bytes = 0;
 };
 template <class V>
@@ -29,24 +23,15 @@ void describe(V& v, RunRow& r) {
   v.field(1, "run", r.run);
   v.field(2, "name", r.name);
   v.field(3, "state", r.state);
-  v.field(4, "simulated", r.simulated);
-  v.field(5, "began", r.began);
-  v.field(6, "steps", r.steps);
-  v.field(7, "steps_wanted", r.steps_wanted);
-  v.field(8, "wall_s", r.wall_s);
-  v.field(9, "reward", r.reward);
-  v.field(10, "trained_per_s", r.trained_per_s);
-  v.field(11, "busy", r.busy);
-  v.field(12, "cards", r.cards);
-  v.field(13, "alarms", r.alarms);
+  describe(v, static_cast<RunFigures&>(r));
   v.field(14, "disk_bytes", r.disk_bytes);
 }
 
 struct RunsOptions {
   std::string folder = "runs";
-  std::string filter;          ///< In the folder's name, the run's or its state.
+  std::string filter{};        ///< In the folder's name, the run's or its state.
   std::string sort = "began";  ///< Of kRunOrders.
-  std::vector<std::string> remove;
+  std::vector<std::string> remove{};
   bool json = false;
 };
 inline const std::vector<std::string> kRunOrders{"began", "name", "reward", "speed", "disk"};

@@ -1,5 +1,6 @@
 #include "cli/run/samples_command.hpp"
 
+#include "cli/command/exit_code.hpp"
 #include "cli/view/terminal_view.hpp"
 
 #include <fmt/format.h>
@@ -59,13 +60,33 @@ void print(const Sample& s, Colours colours, std::ostream& out) {
   out << '\n';
 }
 
+/// Samples are there, but none that was asked for.
+std::string nothing_matches(const SamplesOptions& options) {
+  orchestrator::SampleQuery all;
+  all.limit = 1;
+  std::string text = "no sample";
+  if (options.query.step)
+    text += fmt::format(" of step {}", *options.query.step);
+  if (!options.query.text.empty())
+    text += fmt::format(" with \"{}\"", options.query.text);
+  const auto newest = orchestrator::find_samples(options.run, all);
+  if (newest && !newest->samples.empty()) {
+    text += fmt::format(
+        "; there are {}, the newest of step {} (`samples.share` says how many are "
+        "kept)",
+        newest->matches,
+        newest->samples.back().sample.step);
+  }
+  return text;
+}
+
 }  // namespace
 
 int run_samples(const SamplesOptions& options, std::ostream& out, std::ostream& err) {
   const auto found = orchestrator::find_samples(options.run, options.query);
   if (!found) {
     err << "temper: " << found.error().context << '\n';
-    return 1;
+    return exit_code_of(found.error());
   }
   for (const orchestrator::FoundSample& f : found->samples) {
     if (options.json)
@@ -73,16 +94,20 @@ int run_samples(const SamplesOptions& options, std::ostream& out, std::ostream& 
     else
       print(f.sample, options.colours, out);
   }
+  if (found->matches == 0) {
+    err << fmt::format("temper: {}\n", nothing_matches(options));
+    return kFound;
+  }
   if (!options.json)
     out << fmt::format("{} of {} samples\n", found->samples.size(), found->matches);
-  return found->matches > 0 ? 0 : 1;
+  return kDone;
 }
 
 Handler samples_command(Flags& flags) {
   const auto options = std::make_shared<SamplesOptions>();
   const auto worst = std::make_shared<bool>(false);
   const auto best = std::make_shared<bool>(false);
-  const auto step = std::make_shared<std::optional<double>>();
+  const auto step = std::make_shared<std::optional<std::uint64_t>>();
   const auto limit = std::make_shared<int>(10);
   flags.argument("run", options->run, "Folder of the run");
   flags.number("--step", *step, "Of this update alone");
@@ -95,15 +120,14 @@ Handler samples_command(Flags& flags) {
     using Order = orchestrator::SampleQuery::Order;
     if (*worst && *best) {
       std::cerr << "temper: --worst and --best do not go together\n";
-      return 1;
+      return kBadInput;
     }
     if (*limit < 1) {
       std::cerr << "temper: --limit must be at least 1\n";
-      return 1;
+      return kBadInput;
     }
     options->query.limit = static_cast<std::size_t>(*limit);
-    if (*step)
-      options->query.step = static_cast<std::uint64_t>(**step);
+    options->query.step = *step;
     options->query.order = *worst ? Order::Worst : *best ? Order::Best : Order::Newest;
     options->colours = detect_view(STDOUT_FILENO, Wish::Auto).colours;
     return run_samples(*options, std::cout, std::cerr);

@@ -17,7 +17,7 @@ struct SamplesOptions {
   Colours colours = Colours::Off;
 };
 
-/// The exit code: 1 where the run keeps no samples or none is asked for.
+/// kFound where no sample is as asked for.
 int run_samples(const SamplesOptions& options, std::ostream& out, std::ostream& err);
 
 /// `temper samples`: its flags, and what it does.

@@ -1,5 +1,6 @@
 #include "cli/run/serve_command.hpp"
 
+#include "cli/command/exit_code.hpp"
 #include "cli/serve/run_files.hpp"
 #include "cli/watch/rebuild.hpp"
 #include "orchestrator/start/start_run.hpp"
@@ -32,7 +33,7 @@ int run_serve(const ServeOptions& options) {
   for (const fs::path& folder : folders) {
     if (!fs::is_directory(folder)) {
       fmt::print(stderr, "temper: {} is no folder\n", folder.string());
-      return 1;
+      return kBadInput;
     }
   }
   for (const fs::path& run : find_runs(folders)) {
@@ -41,8 +42,7 @@ int run_serve(const ServeOptions& options) {
   }
   const auto server = serve(std::move(folders), options.address);
   if (!server) {
-    fmt::print(stderr, "temper: {}\n", server.error().context);
-    return 1;
+    return fail(server.error());
   }
   fmt::print("page at {}  (Ctrl-C ends it)\n", (*server)->url());
   std::fflush(stdout);

@@ -1,5 +1,6 @@
 #include "cli/run/watch_command.hpp"
 
+#include "cli/command/exit_code.hpp"
 #include "cli/serve/run_files.hpp"
 #include "cli/view/terminal_view.hpp"
 #include "core/clock.hpp"
@@ -22,7 +23,7 @@ int run_watch(const std::string& folder, bool plain) {
   const fs::path run = fs::absolute(folder).lexically_normal();
   if (!is_run(run)) {
     fmt::print(stderr, "temper: {} holds no run\n", run.string());
-    return 1;
+    return kBadInput;
   }
   RunFiles files(run.filename(), run);
   const RealClock clock;
@@ -40,14 +41,14 @@ int run_watch(const std::string& folder, bool plain) {
       fmt::print(stderr,
                  "temper: {} has no live.json yet; temper report tells of its log\n",
                  run.string());
-      return 1;
+      return kBadInput;
     }
     ::poll(nullptr, 0, kPeriodMs);
   }
   const orchestrator::Summary& s = files.live()->summary;
   if (files.state() == RunState::Lost) {
     fmt::print("the run's process is gone; temper run --resume {} goes on\n", folder);
-    return 1;
+    return kFailed;
   }
   fmt::print("{} after {} updates{}\n",
              s.ok        ? "finished"

@@ -1,5 +1,7 @@
 #include "cli/serve/http.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <charconv>
 
@@ -19,13 +21,29 @@ std::string decoded(std::string_view text) {
       out += static_cast<char>(value);
       i += 2;
     } else {
-      out += text[i] == '+' ? ' ' : text[i];
+      out += text[i];
     }
   }
   return out;
 }
 
+/// Of a query, where a space may be a plus.
+std::string decoded_query(std::string text) {
+  std::ranges::replace(text, '+', ' ');
+  return decoded(text);
+}
+
 }  // namespace
+
+std::string encoded(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                       c == '-' || c == '_' || c == '.' || c == '~';
+    out += plain ? std::string(1, c) : fmt::format("%{:02X}", static_cast<unsigned char>(c));
+  }
+  return out;
+}
 
 Target parse_target(std::string_view target) {
   Target out;
@@ -35,8 +53,8 @@ Target parse_target(std::string_view target) {
     target.remove_prefix(std::min(target.size(), target.find_first_of("?&") + 1));
     const std::string_view pair = target.substr(0, target.find('&'));
     const std::size_t equals = pair.find('=');
-    out.query[decoded(pair.substr(0, equals))] =
-        equals == std::string_view::npos ? "" : decoded(pair.substr(equals + 1));
+    out.query[decoded_query(std::string(pair.substr(0, equals)))] =
+        equals == std::string_view::npos ? "" : decoded_query(std::string(pair.substr(equals + 1)));
     if (target.find('&') == std::string_view::npos)
       break;
   }

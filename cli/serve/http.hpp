@@ -36,6 +36,8 @@ struct Target {
 };
 /// Splits and decodes a target. What is no escape stays as it is.
 Target parse_target(std::string_view target);
+/// A part of a path or of a query that parse_target() reads back as it was.
+std::string encoded(std::string_view text);
 
 /// Whether an Accept-Encoding header allows gzip.
 bool accepts_gzip(std::string_view accept);

@@ -1,5 +1,7 @@
 #include "cli/serve/losses.hpp"
 
+#include "orchestrator/scheduler/commands.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -32,6 +34,13 @@ Advice advice_on(const WaitSummary& w, const Summary& s) {
   const std::uint64_t more = s.staleness.bound + 1;
   switch (w.state) {
     case CardState::WaitQuota:
+      if (w.on == orchestrator::command::kTrainerIsFed) {
+        return {
+            "Groups are held back until the trainer needs them (staleness.admission: "
+            "just_in_time): the trainer is the limit, and a larger bound changes nothing. Give it "
+            "more cards, those of the rollout for instance.",
+            tuned(s)};
+      }
       return {fmt::format("The staleness rule admits no group. A bound of {} lets engines begin "
                           "sooner; more cards for the trainer shorten the wait at the same bound.",
                           more),

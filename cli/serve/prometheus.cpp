@@ -111,13 +111,12 @@ void add_live(Exposition& out, const Live& live, const std::string& run) {
   }
   for (const auto& [state, sum] : shares)
     out.add("temper_card_share", run + "," + label("state", name_of(state)), sum / cards);
-  std::map<orchestrator::AlarmKind, double> alarms;
-  for (const auto& [kind, name] : EnumNames<orchestrator::AlarmKind>::value)
-    alarms[kind] = 0;
-  for (const orchestrator::Alarm& alarm : live.alarms)
-    ++alarms[alarm.kind];
-  for (const auto& [kind, count] : alarms)
-    out.add("temper_alarms_total", run + "," + label("kind", name_of(kind)), count);
+  for (const auto& [kind, name] : EnumNames<orchestrator::AlarmKind>::value) {
+    const auto raised = live.alarms_raised.find(kind);
+    const auto times =
+        raised == live.alarms_raised.end() ? 0.0 : static_cast<double>(raised->second);
+    out.add("temper_alarms_total", run + "," + label("kind", name), times);
+  }
 }
 
 }  // namespace

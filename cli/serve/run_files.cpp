@@ -1,14 +1,15 @@
 #include "cli/serve/run_files.hpp"
 
+#include "actors/runtime/process.hpp"
 #include "core/json.hpp"
 #include "core/json_read.hpp"
 #include "core/unix_time.hpp"
+#include "orchestrator/record/outputs.hpp"
 #include "orchestrator/watch/timeline_file.hpp"
 
 #include <fmt/format.h>
 #include <signal.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -24,11 +25,6 @@ using orchestrator::TimelineFile;
 constexpr std::size_t kMostBytes = std::size_t{3} << 19;
 /// A run on another machine that was silent for so long is taken for lost.
 constexpr double kSilence = 60;
-
-std::string this_host() {
-  std::array<char, 256> name{};
-  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
-}
 
 /// The number behind `"b":` or `"e":` at the head of a line.
 std::int64_t head_number(std::string_view line, std::string_view key) {
@@ -71,19 +67,40 @@ void add_blocks(
 }  // namespace
 
 RunFiles::RunFiles(std::string id, fs::path folder)
-    : id_(std::move(id)), folder_(std::move(folder)), metrics_(folder_ / "metrics.jsonl") {}
+    : id_(std::move(id)),
+      folder_(std::move(folder)),
+      metrics_(folder_ / orchestrator::kMetricsFile) {}
 
 bool is_run(const fs::path& folder) {
-  return fs::exists(folder / "config.yaml") &&
-         (fs::exists(folder / "events.log") || fs::exists(folder / kLiveFile));
+  std::error_code error;  // of a folder that may not be entered nothing is there
+  return fs::exists(folder / "config.yaml", error) &&
+         (fs::exists(folder / "events.log", error) || fs::exists(folder / kLiveFile, error));
 }
 
 bool RunFiles::exists() const {
   return is_run(folder_);
 }
 
+RunFigures RunFiles::figures() const {
+  RunFigures f;
+  if (!live_)
+    return f;
+  const orchestrator::Summary& s = live_->summary;
+  f.simulated = s.simulated;
+  f.began = live_->began;
+  f.steps = s.steps;
+  f.steps_wanted = live_->steps;
+  f.wall_s = s.wall_s;
+  f.reward = s.reward.last;
+  f.trained_per_s = s.tokens.trained_per_s;
+  f.busy = s.utilization.busy;
+  f.cards = s.cards;
+  f.alarms = live_->alarms.size();
+  return f;
+}
+
 bool RunFiles::is_alive() const {
-  if (live_->host != this_host())
+  if (live_->host != actors::host_name())
     return unix_time() - live_->updated < kSilence;
   return ::kill(static_cast<pid_t>(live_->pid), 0) == 0 || errno == EPERM;
 }
@@ -115,6 +132,10 @@ bool RunFiles::update() {
 }
 
 std::string RunFiles::timeline(double from, double to) const {
+  // Of any number, NaN included, seconds whose buckets are numbers.
+  constexpr double kMost = 1e9;
+  from = from > 0 ? std::min(from, kMost) : 0;
+  to = to > from ? std::min(to, kMost) : from;
   const fs::path folder = folder_ / orchestrator::kTimelineFolder;
   std::string best;
   // From coarse to fine, as long as the answer stays small and reaches back far enough.
@@ -151,9 +172,10 @@ std::vector<fs::path> find_runs(const std::vector<fs::path>& folders) {
     }
     std::error_code error;
     std::vector<fs::path> found;
-    for (const auto& entry : fs::directory_iterator(folder, error)) {
-      if (entry.is_directory(error) && is_run(entry.path()))
-        found.push_back(fs::absolute(entry.path()).lexically_normal());
+    for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
+      std::error_code unknown;
+      if (it->is_directory(unknown) && is_run(it->path()))
+        found.push_back(fs::absolute(it->path()).lexically_normal());
     }
     std::ranges::sort(found);
     runs.insert(runs.end(), found.begin(), found.end());

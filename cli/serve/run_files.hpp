@@ -13,6 +13,30 @@ namespace temper::cli {
 /// Going on; ended by its own word; gone without one (killed, or on another machine and silent).
 enum class RunState { Running, Over, Lost };
 
+/// How far a run is and how well it does, for lists of runs.
+struct RunFigures {
+  bool simulated = false;
+  double began = 0;  ///< Seconds since 1970; 0: not known.
+  std::uint64_t steps = 0, steps_wanted = 0;
+  double wall_s = 0;
+  std::optional<double> reward;
+  double trained_per_s = 0, busy = 0;
+  std::uint64_t cards = 0, alarms = 0;
+};
+template <class V>
+void describe(V& v, RunFigures& f) {
+  v.field(4, "simulated", f.simulated);
+  v.field(5, "began", f.began);
+  v.field(6, "steps", f.steps);
+  v.field(7, "steps_wanted", f.steps_wanted);
+  v.field(8, "wall_s", f.wall_s);
+  v.field(9, "reward", f.reward);
+  v.field(10, "trained_per_s", f.trained_per_s);
+  v.field(11, "busy", f.busy);
+  v.field(12, "cards", f.cards);
+  v.field(13, "alarms", f.alarms);
+}
+
 class RunFiles {
  public:
   RunFiles(std::string id, std::filesystem::path folder);
@@ -26,6 +50,8 @@ class RunFiles {
   /// {"id","state","live":{...}}; `live` is null before the run has written any.
   const std::string& frame() const { return frame_; }
   const std::optional<Live>& live() const { return live_; }
+  /// All 0 before the run has written any.
+  RunFigures figures() const;
   const Series& series() const { return metrics_.series(); }
 
   /// The time line of [from, to) seconds at the finest level whose answer is small:

@@ -7,9 +7,16 @@
 
 #include <algorithm>
 #include <iterator>
+#include <limits>
 
 namespace temper::cli {
 namespace {
+
+/// The nearest float that is finite.
+float finite_float(double value) {
+  constexpr double kMost = std::numeric_limits<float>::max();
+  return static_cast<float>(std::clamp(value, -kMost, kMost));
+}
 
 double number(const orchestrator::FlatMetrics& line, std::string_view name) {
   const auto it = std::ranges::find(line, name, [](const auto& m) { return m.first; });
@@ -59,14 +66,14 @@ void Series::add(const orchestrator::FlatMetrics& line) {
   next.updates = 1;
   next.step = number(line, "step");
   next.time = number(line, "time");
-  next.first_step = static_cast<std::uint64_t>(next.step);
+  next.first_step = static_cast<std::uint64_t>(std::clamp(next.step, 0.0, 1e18));
   std::size_t likely = 0;  // lines have their columns in the same order
   for (const auto& [name, value] : line) {
     if (name == "step" || name == "time")
       continue;
     const std::size_t at = column(name, likely++);
     next.cells.resize(std::max(next.cells.size(), at + 1));
-    const auto v = static_cast<float>(value);
+    const float v = finite_float(value);
     next.cells[at] = {v, v, v, 1};
   }
   go_back(next.first_step);
@@ -116,7 +123,7 @@ std::string Series::to_json(std::size_t from) const {
         return c < p.cells.size() && p.cells[c].count > 0 ? pick(p.cells[c]) : 0.0F;
       };
     };
-    list("mean", of([](const Cell& x) { return x.sum / static_cast<float>(x.count); }));
+    list("mean", of([](const Cell& x) { return static_cast<float>(x.sum / x.count); }));
     if (stride_ > 1) {
       list("min", of([](const Cell& x) { return x.min; }));
       list("max", of([](const Cell& x) { return x.max; }));

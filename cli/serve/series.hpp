@@ -32,8 +32,10 @@ class Series {
   std::string to_json(std::size_t from) const;
 
  private:
+  /// Values are kept as floats and so are finite in JSON; their sum never is too large.
   struct Cell {
-    float sum = 0, min = 0, max = 0;
+    double sum = 0;
+    float min = 0, max = 0;
     std::uint32_t count = 0;
   };
   struct Point {

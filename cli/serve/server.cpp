@@ -226,7 +226,10 @@ struct Server::Loop {
     acceptor.async_accept([this](beast::error_code error, tcp::socket socket) {
       if (error == asio::error::operation_aborted)
         return;
-      if (!error && shared.sessions.size() < kMostClients)
+      accepting = !error;  // else tried again at the next tick: descriptors come back with time
+      if (error)
+        return;
+      if (shared.sessions.size() < kMostClients)
         std::make_shared<Session>(std::move(socket), shared)->start();
       accept();
     });
@@ -245,6 +248,8 @@ struct Server::Loop {
           session->push(frame);
       }
     }
+    if (!std::exchange(accepting, true))
+      accept();
     timer.expires_after(kPeriod);
     timer.async_wait([this](beast::error_code error) {
       if (!error)
@@ -256,6 +261,7 @@ struct Server::Loop {
   asio::io_context io{1};
   tcp::acceptor acceptor{io};
   asio::steady_timer timer{io};
+  bool accepting = true;
   std::thread thread;
 };
 

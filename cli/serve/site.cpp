@@ -5,6 +5,7 @@
 #include "cli/serve/prometheus.hpp"
 #include "core/gzip_text.hpp"
 #include "core/json.hpp"
+#include "core/loopback.hpp"
 #include "orchestrator/watch/sample_query.hpp"
 
 #include <fmt/format.h>
@@ -33,6 +34,20 @@ HttpAnswer text_answer(std::string_view body, std::string type) {
   answer.type = std::move(type);
   answer.body = body;
   return answer;
+}
+
+/// A run in the list of /api/runs.
+struct ListedRun : RunFigures {
+  std::string id;
+  RunState state = RunState::Over;
+  std::string name;
+};
+template <class V>
+void describe(V& v, ListedRun& r) {
+  v.field(1, "id", r.id);
+  v.field(2, "state", r.state);
+  v.field(3, "name", r.name);
+  describe(v, static_cast<RunFigures&>(r));
 }
 
 template <class T>
@@ -109,8 +124,7 @@ std::optional<HttpAnswer> refuse(const HttpRequest& request, const std::string& 
       return std::nullopt;
     return refusal(401, "this page needs its token: open the address that `temper` printed");
   }
-  const std::string_view host = host_of(request);
-  if (host == "localhost" || host == "127.0.0.1" || host == "[::1]")
+  if (is_loopback(host_of(request)))  // whichever of them the page is served on
     return std::nullopt;
   return refusal(403, "this page is served to this machine alone: open http://127.0.0.1");
 }
@@ -184,8 +198,7 @@ HttpAnswer Site::answer_run(RunFiles& run, std::string_view what, const Target& 
                        "application/json");
   if (what == "timeline") {
     const double to = number(target["to"], run.live() ? run.live()->elapsed_s : 1.0);
-    return text_answer(run.timeline(std::max(0.0, number(target["from"], 0.0)), std::max(1e-3, to)),
-                       "application/json");
+    return text_answer(run.timeline(number(target["from"], 0.0), to), "application/json");
   }
   if (what == "samples")
     return text_answer(samples_json(run.folder(), target), "application/json");
@@ -206,32 +219,14 @@ HttpAnswer Site::answer_run(RunFiles& run, std::string_view what, const Target& 
 
 std::string Site::list_runs() {
   look_for_runs();
-  std::string out;
+  std::vector<ListedRun> list;
   for (const auto& run : runs_) {
     if (run->frame().empty())
       run->update();
-    const auto& live = run->live();
-    const orchestrator::Summary none;
-    const orchestrator::Summary& s = live ? live->summary : none;
-    out += fmt::format(
-        R"({}{{"id":{},"state":"{}","name":{},"simulated":{},"began":{},"wall_s":{},"steps":{},)"
-        R"("steps_wanted":{},"reward":{},"trained_per_s":{},"busy":{},"cards":{},"alarms":{}}})",
-        out.empty() ? "" : ",",
-        to_json(run->id()),
-        name_of(run->state()),
-        to_json(s.name.empty() ? run->id() : s.name),
-        s.simulated,
-        live ? live->began : 0,
-        s.wall_s,
-        s.steps,
-        live ? live->steps : 0,
-        to_json(s.reward.last),
-        s.tokens.trained_per_s,
-        s.utilization.busy,
-        s.cards,
-        live ? live->alarms.size() : 0);
+    const std::string name = run->live() ? run->live()->summary.name : std::string();
+    list.push_back({run->figures(), run->id(), run->state(), name.empty() ? run->id() : name});
   }
-  return "[" + out + "]";
+  return to_json(list);
 }
 
 void Site::look_for_runs() {

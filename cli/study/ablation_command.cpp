@@ -1,5 +1,6 @@
 #include "cli/study/ablation_command.hpp"
 
+#include "cli/command/exit_code.hpp"
 #include "core/json.hpp"
 #include "core/text/table.hpp"
 #include "sim_hw/ablation/ablation.hpp"
@@ -36,7 +37,7 @@ int run_ablation(const AblationOptions& options, std::ostream& out, std::ostream
       sim_hw::moe_ablation(catalog, {options.expert_loads, options.samples});
   if (!rows) {
     err << "temper: " << rows.error().context << '\n';
-    return 1;
+    return exit_code_of(rows.error());
   }
   if (options.json) {
     out << to_json(*rows, JsonStyle::Pretty) << '\n';

@@ -1,8 +1,10 @@
 #include "cli/study/calibrate_command.hpp"
 
+#include "cli/command/exit_code.hpp"
 #include "core/json.hpp"
 #include "sim_hw/calibration/fit.hpp"
 #include "sim_hw/calibration/store.hpp"
+#include "sim_hw/hardware/constant_list.hpp"
 #include "sim_hw/validation/report.hpp"
 
 #include <fmt/format.h>
@@ -108,7 +110,7 @@ std::vector<FitRecord> records(const Fit& fit, const CalibrateOptions& options) 
   }
   if (options.only.empty()) {
     std::string counted;
-    for (const std::string_view name : counted_constants())
+    for (const std::string_view name : kCountedConstants)
       counted += (counted.empty() ? "operators." : ", operators.") + std::string(name);
     out.push_back(
         {counted, "counts of what the measured engine reads and writes; not fitted", 0, 0, 0});
@@ -127,12 +129,23 @@ Result<std::vector<FitRecord>> kept_records(const std::filesystem::path& file,
   return records_without(std::move(before.fits), fit.fitted);
 }
 
+struct LeftOutRow {
+  std::string row;
+  std::string why;
+};
+template <class V>
+void describe(V& v, LeftOutRow& r) {
+  v.field(1, "row", r.row);
+  v.field(2, "why", r.why);
+}
+
 struct Report {
   OperatorConstants constants;
   std::vector<std::string> fitted;
   std::vector<std::string> undetermined;
   std::vector<FitRecord> fits;
   std::string written;
+  std::vector<LeftOutRow> left_out{};
 };
 template <class V>
 void describe(V& v, Report& r) {
@@ -141,6 +154,7 @@ void describe(V& v, Report& r) {
   v.field(3, "undetermined", r.undetermined);
   v.field(4, "fits", r.fits);
   v.field(5, "written", r.written);
+  v.field(6, "left_out", r.left_out);
 }
 
 /// The errors on models that a fit has not seen, for docs/validation.md.
@@ -170,50 +184,88 @@ Status put_tables(const std::string& file,
   return {};
 }
 
+/// A hardware to fit, and where its constants go.
+struct Subject {
+  std::string name;
+  std::filesystem::path target;
+};
+
+Result<Subject> subject_of(const CalibrateOptions& options,
+                           const std::vector<sim_hw::Row>& rows,
+                           Catalog& catalog) {
+  Subject subject;
+  if (options.hardware_file.empty()) {
+    TEMPER_TRY(const std::string hardware, hardware_of(rows, options.hardware));
+    TEMPER_TRY(const HardwareSpec* spec, catalog.hardware(hardware));
+    subject = {spec->name, catalog.configs() / "calibration" / (spec->name + ".yaml")};
+  } else {
+    if (!options.hardware.empty())
+      return invalid_input("--hardware and --hardware-file are two ways to say it: give one");
+    TEMPER_TRY(HardwareSpec spec, hardware_in(options.hardware_file, catalog));
+    subject = {spec.name, calibration_file(options.hardware_file)};
+    catalog.put(std::move(spec));
+  }
+  if (!options.out.empty())
+    subject.target = options.out;
+  return subject;
+}
+
+/// The words that make the same fit again.
+std::string command_of(const CalibrateOptions& options, const std::string& name) {
+  std::string command = "temper calibrate";
+  for (const std::string& file : options.files)
+    command += " " + std::filesystem::path(file).filename().string();
+  command +=
+      options.hardware_file.empty()
+          ? " --hardware " + name
+          : " --hardware-file " + std::filesystem::path(options.hardware_file).filename().string();
+  for (const std::string& only : options.only)
+    command += " --only " + only;
+  for (const std::string& id : options.ids)
+    command += " --id " + id;
+  return command;
+}
+
+void print_fit(std::ostream& out, const Fit& fit) {
+  print_table(out, by_kind_hardware_metric(fit.rows));
+  for (const sim_hw::Comparison& row : fit.left_out)
+    out << fmt::format("left out: row {}: {}\n", row.row.id, row.failure);
+  for (const std::string& constant : fit.undetermined)
+    out << fmt::format("undetermined by these rows, left at its prior: {}\n", constant);
+}
+
 Status calibrate(const CalibrateOptions& options, std::ostream& out) {
   Catalog catalog = Catalog::shipped();
   TEMPER_TRY(const std::vector<sim_hw::Row> all, read_all(options.files));
   const std::vector<sim_hw::Row> rows = fit_rows(all, options.ids);
-  TEMPER_TRY(const std::string hardware, hardware_of(rows, options.hardware));
-  TEMPER_TRY(const HardwareSpec* spec, catalog.hardware(hardware));
-  const std::string name = spec->name;
+  TEMPER_TRY(const Subject subject, subject_of(options, rows, catalog));
   FitOptions fit_options;
   fit_options.only = options.only;
-  TEMPER_TRY(const Fit fit, fit_operators(catalog, hardware, rows, fit_options));
+  TEMPER_TRY(const Fit fit, fit_operators(catalog, subject.name, rows, fit_options));
   Report report{fit.constants, fit.fitted, fit.undetermined, records(fit, options), ""};
-  const std::filesystem::path target = options.out.empty()
-                                           ? catalog.configs() / "calibration" / (name + ".yaml")
-                                           : std::filesystem::path(options.out);
+  for (const sim_hw::Comparison& row : fit.left_out)
+    report.left_out.push_back({row.row.id, row.failure});
   if (!options.dry_run) {
-    std::string command = "temper calibrate";
-    for (const std::string& file : options.files)
-      command += " " + std::filesystem::path(file).filename().string();
-    command += " --hardware " + name;
-    for (const std::string& only : options.only)
-      command += " --only " + only;
-    for (const std::string& id : options.ids)
-      command += " --id " + id;
-    TEMPER_TRY(std::vector<FitRecord> fits, kept_records(target, options, fit));
+    TEMPER_TRY(std::vector<FitRecord> fits, kept_records(subject.target, options, fit));
     fits.insert(fits.end(), report.fits.begin(), report.fits.end());
-    TEMPER_TRY_STATUS(save({fit.constants, fits}, target, command));
-    report.written = target.string();
+    TEMPER_TRY_STATUS(
+        save({fit.constants, fits}, subject.target, command_of(options, subject.name)));
+    report.written = subject.target.string();
   }
   if (options.json) {
     out << to_json(report, JsonStyle::Pretty) << "\n";
     return {};
   }
-  print_table(out, by_kind_hardware_metric(fit.rows));
-  for (const std::string& constant : fit.undetermined)
-    out << fmt::format("undetermined by these rows, left at its prior: {}\n", constant);
+  print_fit(out, fit);
   if (options.leave_one_out) {
     TEMPER_TRY(const std::vector<LeftOut> left,
-               leave_one_model_out(catalog, hardware, rows, fit_options));
+               leave_one_model_out(catalog, subject.name, rows, fit_options));
     for (const LeftOut& model : left) {
       out << fmt::format("\nfitted without {}, predicting it:\n", model.model);
       print_table(out, by_kind_hardware_metric(model.rows));
     }
     if (!options.report_tables.empty())
-      TEMPER_TRY_STATUS(put_tables(options.report_tables, name, left));
+      TEMPER_TRY_STATUS(put_tables(options.report_tables, subject.name, left));
   }
   if (!report.written.empty())
     out << fmt::format("written: {}\n", report.written);
@@ -225,13 +277,13 @@ Status calibrate(const CalibrateOptions& options, std::ostream& out) {
 int run_calibrate(const CalibrateOptions& options, std::ostream& out, std::ostream& err) {
   if (options.machine) {
     err << "temper calibrate: this machine is measured by `temper measure CONFIG`\n";
-    return 1;
+    return kBadInput;
   }
   const Status done = calibrate(options, out);
   if (done)
     return 0;
   err << "temper calibrate: " << done.error().context << "\n";
-  return 1;
+  return exit_code_of(done.error());
 }
 
 Handler calibrate_command(Flags& flags) {
@@ -239,9 +291,12 @@ Handler calibrate_command(Flags& flags) {
   flags.flag("--local", options->machine, "Is `temper measure CONFIG` now");
   flags.arguments("files", options->files, "Measurements, CSV");
   flags.text("--hardware", options->hardware, "Name; default: that of the rows");
+  flags.text("--hardware-file", options->hardware_file, "A description of your own: its path");
   flags.repeated("--only", options->only, "A constant to fit; default: all; repeatable");
   flags.repeated("--id", options->ids, "A row to use; default: operators and steps; repeatable");
-  flags.text("--out", options->out, "YAML; default: configs/calibration/NAME.yaml");
+  flags.text("--out",
+             options->out,
+             "YAML; default: configs/calibration/NAME.yaml, or beside --hardware-file");
   flags.flag("--leave-one-out", options->leave_one_out, "Also without each model in turn");
   flags.text("--report-tables", options->report_tables, "Where --leave-one-out goes, YAML");
   flags.flag("--dry-run", options->dry_run, "Print the fit, write nothing");

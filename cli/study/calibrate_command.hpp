@@ -13,10 +13,11 @@ namespace temper::cli {
 struct CalibrateOptions {
   std::vector<std::string> files;
   std::string hardware;           ///< Empty: that of the rows, if they agree.
+  std::string hardware_file;      ///< A description of one's own, in place of `hardware`.
   std::vector<std::string> only;  ///< Constants to fit; empty: every one that the rows determine.
   std::vector<std::string>
       ids;          ///< Rows to use, `*` at the end: all that begin so; empty: operators, steps.
-  std::string out;  ///< Empty: configs/calibration/NAME.yaml.
+  std::string out;  ///< Empty: beside the hardware's file (sim_hw::calibration_file).
   std::string report_tables;   ///< With leave_one_out: the YAML that the report takes tables from.
   bool leave_one_out = false;  ///< Also fit without each model and predict it.
   bool dry_run = false;        ///< Print, write nothing.

@@ -1,5 +1,7 @@
 #include "cli/study/compare_command.hpp"
 
+#include "cli/command/exit_code.hpp"
+#include "cli/study/constants_note.hpp"
 #include "core/clock.hpp"
 #include "core/files.hpp"
 #include "core/json.hpp"
@@ -132,12 +134,13 @@ int run_compare(const CompareOptions& command, std::ostream& out, std::ostream& 
   const auto done = compare(command, err, folder);
   if (!done) {
     err << "temper: " << done.error().context << '\n';
-    return 1;
+    return exit_code_of(done.error());
   }
   if (command.json)
     out << to_json(done->rows, JsonStyle::Pretty) << '\n';
   else
     out << study::compare_text(*done);
+  beside(command.json, out, err) << constants_note(command.config, command.sets);
   if (done->end == study::PolicyComparison::End::Stopped) {
     err << fmt::format("temper: stopped on request; the same with --resume --out {} goes on\n",
                        folder);
@@ -148,7 +151,7 @@ int run_compare(const CompareOptions& command, std::ostream& out, std::ostream& 
   if (failed == 0)
     return 0;
   err << fmt::format("temper: {} of {} runs failed\n", failed, done->rows.size());
-  return 1;
+  return kFailed;
 }
 
 Handler compare_command(Flags& flags) {

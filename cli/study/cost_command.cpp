@@ -1,8 +1,11 @@
 #include "cli/study/cost_command.hpp"
 
+#include "cli/command/exit_code.hpp"
 #include "core/json.hpp"
+#include "core/text/table.hpp"
 #include "sim_hw/queries/queries.hpp"
 #include "sim_hw/request/readable.hpp"
+#include "sim_hw/validation/unmeasured.hpp"
 
 #include <fmt/format.h>
 
@@ -48,12 +51,25 @@ void describe(V& v, MetricJson& m) {
   v.field(4, "terms", m.terms);
 }
 
+/// What the answer would be with what another hardware measured.
+struct TogetherJson {
+  std::string hardware;
+  double value = 0;
+};
+template <class V>
+void describe(V& v, TogetherJson& t) {
+  v.field(1, "hardware", t.hardware);
+  v.field(2, "value", t.value);
+}
+
 struct EstimateJson {
   std::string kind;
   std::string hardware;
   std::int64_t cards = 1;
   std::string params;
   std::vector<MetricJson> metrics;
+  std::vector<sim_hw::Doubt> unmeasured{};
+  std::vector<TogetherJson> as_elsewhere{};
 };
 template <class V>
 void describe(V& v, EstimateJson& e) {
@@ -62,6 +78,8 @@ void describe(V& v, EstimateJson& e) {
   v.field(3, "cards", e.cards);
   v.field(4, "params", e.params);
   v.field(5, "metrics", e.metrics);
+  v.field(6, "unmeasured", e.unmeasured);
+  v.field(7, "as_elsewhere", e.as_elsewhere);
 }
 
 struct KindJson {
@@ -98,14 +116,16 @@ Result<Request> to_request(const std::vector<std::string>& assignments) {
 /// What was asked wrongly, and where the right questions are listed.
 int refuse(const Error& error, std::string_view kind, std::ostream& err) {
   err << "temper: " << error.context << '\n';
+  if (error.code == ErrorCode::OutOfMemory)
+    return kBadInput;
   for (const sim_hw::Kind& known : sim_hw::kinds()) {
     if (known.name == kind) {
       err << fmt::format("parameters of {}: {}\n", kind, known.parameters);
-      return 1;
+      return exit_code_of(error);
     }
   }
-  err << "kinds and their parameters: temper estimate --list\n";
-  return 1;
+  err << "kinds and their parameters: temper cost --list\n";
+  return exit_code_of(error);
 }
 
 int list_kinds(bool json, std::ostream& out) {
@@ -137,7 +157,31 @@ void print_terms(const Metric& metric, std::ostream& out) {
   }
 }
 
-EstimateJson to_document(const Request& request, const sim_hw::Cost& prediction) {
+/// What was not measured on the hardware and would change the answer, by how much.
+void print_doubts(const sim_hw::Doubts& doubts, const Metric& metric, std::ostream& out) {
+  if (doubts.constants.empty())
+    return;
+  std::vector<std::vector<std::string>> rows{{fmt::format("not measured on {}", doubts.hardware),
+                                              "used",
+                                              "measured elsewhere",
+                                              metric.name}};
+  const auto number = [](double value) { return fmt::format("{:.3g}", value); };
+  for (const sim_hw::Doubt& d : doubts.constants) {
+    rows.push_back(
+        {d.name,
+         d.used ? number(*d.used) : "",
+         d.low ? number(*d.low) + " to " + number(*d.high) : "",
+         sim_hw::readable(d.least, metric.unit) + " to " + sim_hw::readable(d.most, metric.unit)});
+  }
+  out << '\n' << bar_table(rows);
+  for (const auto& [hardware, value] : doubts.together)
+    out << fmt::format(
+        "with all of them as on {}: {}\n", hardware, sim_hw::readable(value, metric.unit));
+}
+
+EstimateJson to_document(const Request& request,
+                         const sim_hw::Cost& prediction,
+                         const sim_hw::Doubts& doubts) {
   EstimateJson document{
       request.kind, request.hardware, request.cards, request.params.to_text(), {}};
   for (const Metric& metric : prediction.metrics) {
@@ -146,6 +190,9 @@ EstimateJson to_document(const Request& request, const sim_hw::Cost& prediction)
     for (const Term& term : metric.terms)
       each.terms.push_back({term.name, term.count, term.value, share(term, metric), term.equation});
   }
+  document.unmeasured = doubts.constants;
+  for (const auto& [hardware, value] : doubts.together)
+    document.as_elsewhere.push_back({hardware, value});
   return document;
 }
 
@@ -162,8 +209,9 @@ int run_cost(const CostOptions& options, std::ostream& out, std::ostream& err) {
       sim_hw::cost_of({catalog, std::filesystem::path(".")}, *request, sim_hw::kinds());
   if (!prediction)
     return refuse(prediction.error(), request->kind, err);
+  const sim_hw::Doubts doubts = sim_hw::doubts_of({catalog, "."}, *request, *prediction);
   if (options.json) {
-    out << to_json(to_document(*request, *prediction), JsonStyle::Pretty) << '\n';
+    out << to_json(to_document(*request, *prediction, doubts), JsonStyle::Pretty) << '\n';
     return 0;
   }
   std::size_t width = 0;
@@ -175,6 +223,8 @@ int run_cost(const CostOptions& options, std::ostream& out, std::ostream& err) {
     if (options.explain)
       print_terms(metric, out);
   }
+  if (!prediction->metrics.empty())
+    print_doubts(doubts, prediction->metrics.front(), out);
   return 0;
 }
 

@@ -1,5 +1,7 @@
 #include "cli/study/faults_command.hpp"
 
+#include "cli/command/exit_code.hpp"
+#include "cli/study/constants_note.hpp"
 #include "core/json.hpp"
 #include "core/parallel.hpp"
 #include "core/text/numbers.hpp"
@@ -52,9 +54,10 @@ int run_faults(const FaultsCommand& command, std::ostream& out, std::ostream& er
   const auto report = answer(command, err);
   if (!report) {
     err << "temper faults: " << report.error().context << "\n";
-    return 1;
+    return exit_code_of(report.error());
   }
   out << (command.json ? to_json(*report, JsonStyle::Pretty) + "\n" : study::faults_text(*report));
+  beside(command.json, out, err) << constants_note(command.config, command.sets);
   return 0;
 }
 

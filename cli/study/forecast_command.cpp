@@ -1,5 +1,6 @@
 #include "cli/study/forecast_command.hpp"
 
+#include "cli/command/exit_code.hpp"
 #include "core/clock.hpp"
 #include "core/files.hpp"
 #include "core/json.hpp"
@@ -28,8 +29,8 @@ Result<study::Forecasts> forecast_and_check(const ForecastOptions& command, std:
   if (!calibration) {
     return std::move(calibration)
         .error()
-        .within("no calibration of this machine; make one with `temper measure " +
-                command.config + "`");
+        .within("no calibration of this machine; make one with `temper measure " + command.config +
+                "`");
   }
   options.calibration = *std::move(calibration);
   options.simulate.threads =
@@ -57,14 +58,14 @@ int run_forecast(const ForecastOptions& command, std::ostream& out, std::ostream
   const auto done = forecast_and_check(command, err);
   if (!done) {
     err << "temper predict: " << done.error().context << "\n";
-    return 1;
+    return exit_code_of(done.error());
   }
   out << (command.json ? to_json(*done, JsonStyle::Pretty) + "\n" : study::forecasts_text(*done));
   if (done->end == study::Forecasts::End::Stopped)
     return 130;
   const bool all = std::ranges::all_of(
       done->runs, [](const study::ForecastRun& run) { return run.reason.empty(); });
-  return all ? 0 : 1;
+  return all ? kDone : kFound;
 }
 
 Handler forecast_command(Flags& flags) {

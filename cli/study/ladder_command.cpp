@@ -1,5 +1,7 @@
 #include "cli/study/ladder_command.hpp"
 
+#include "cli/command/exit_code.hpp"
+#include "cli/study/constants_note.hpp"
 #include "core/files.hpp"
 #include "core/json.hpp"
 #include "core/nearest_name.hpp"
@@ -106,12 +108,13 @@ int run_ladder(const LadderOptions& command, std::ostream& out, std::ostream& er
   const auto ladder = climb(command, err);
   if (!ladder) {
     err << "temper: " << ladder.error().context << '\n';
-    return 1;
+    return exit_code_of(ladder.error());
   }
   if (command.json)
     out << to_json(study::ladder_rows(*ladder), JsonStyle::Pretty) << '\n';
   else
     out << study::ladder_text(*ladder);
+  beside(command.json, out, err) << constants_note(command.config, command.sets);
   return 0;
 }
 

@@ -1,6 +1,7 @@
 #include "cli/study/measure_command.hpp"
 
 #include "actors/runtime/process.hpp"
+#include "cli/command/exit_code.hpp"
 #include "core/clock.hpp"
 #include "core/files.hpp"
 #include "core/json.hpp"
@@ -55,10 +56,10 @@ Result<orchestrator::Timings> measure_engines(
   config.run_dir = (folder / "engines").string();
   TEMPER_TRY(auto pipeline, orchestrator::resolve(std::move(config)));
   const fs::path engines = pipeline.config.run_dir;
-  const orchestrator::RunPlan plan{std::move(pipeline),
-                                   engines,
-                                   orchestrator::DriverKind::Auto,
-                                   orchestrator::RunPlan::From::Start};
+  orchestrator::RunPlan plan{std::move(pipeline),
+                             engines,
+                             orchestrator::DriverKind::Auto,
+                             orchestrator::RunPlan::From::Start};
   TEMPER_TRY(const orchestrator::RunLock lock,
              orchestrator::prepare_run(plan, orchestrator::PretrainLine::Shown));
   const orchestrator::RunDir run_dir(plan.run_dir);
@@ -163,7 +164,7 @@ int run_measure(const MeasureOptions& options, std::ostream& out, std::ostream& 
   }
   if (!status) {
     err << "temper calibrate: " << status.error().context << "\n";
-    return 1;
+    return exit_code_of(status.error());
   }
   if (options.json) {
     out << to_json(*measured, JsonStyle::Pretty) << "\n";

@@ -1,11 +1,14 @@
 #include "cli/study/plan_command.hpp"
 
+#include "cli/command/exit_code.hpp"
+#include "cli/study/constants_note.hpp"
 #include "core/files.hpp"
 #include "orchestrator/pipeline/load.hpp"
 #include "sim_hw/catalog/catalog.hpp"
 #include "sim_hw/plan/plan_words.hpp"
 #include "sim_hw/plan/rollout_request.hpp"
 #include "sim_hw/plan/train_advice.hpp"
+#include "sim_hw/validation/unmeasured.hpp"
 #include "study/plan/config_plan_report.hpp"
 #include "study/plan/plan_pipeline.hpp"
 #include "study/plan/rollout_plan_report.hpp"
@@ -26,6 +29,12 @@ constexpr MeasuredAs kTraining[] = {
     {"train_iteration", "time"}, {"train_step", "time"}, {"rl_iteration", "update"}};
 
 constexpr MeasuredAs kRollout[] = {{"decode_step", "time"}, {"rl_iteration", "rollout"}};
+
+/// Where the answer goes, and what is said beside it.
+struct Streams {
+  std::ostream& out;
+  std::ostream& err;
+};
 
 struct Subject {
   sim_hw::Catalog catalog = sim_hw::Catalog::shipped();
@@ -79,7 +88,24 @@ Result<actors::LengthConfig> response_lengths(const sim_hw::Params& params,
   return out;
 }
 
-Status plan_training(const PlanOptions& options, const sim_hw::Params& params, std::ostream& out) {
+/// Whether stdout is read by people: else what is said beside an answer goes to stderr.
+bool for_people(const PlanOptions& options) {
+  return !options.json && !options.emit;
+}
+
+/// What an answer rests on that was not measured; a program gets it beside its document.
+Status say_unmeasured(const PlanOptions& options,
+                      sim_hw::Catalog& catalog,
+                      const sim_hw::HardwareSpec& hardware,
+                      std::span<const MeasuredAs> kinds,
+                      Streams to) {
+  TEMPER_TRY(const auto note, sim_hw::unmeasured_note(catalog, hardware, kinds));
+  if (note)
+    beside(!for_people(options), to.out, to.err) << note->text();
+  return {};
+}
+
+Status plan_training(const PlanOptions& options, const sim_hw::Params& params, Streams to) {
   Subject subject;
   TEMPER_TRY_STATUS(read_subject(params, subject));
   sim_hw::TrainProblem problem(*subject.model, *subject.hardware, subject.cards);
@@ -100,7 +126,14 @@ Status plan_training(const PlanOptions& options, const sim_hw::Params& params, s
     TEMPER_TRY(report.compared, sim_hw::plan_with(problem, request, layout));
   }
   TEMPER_TRY(report.spread, sim_hw::error_spread(subject.catalog, *subject.hardware, kTraining));
-  out << (options.json ? study::train_plan_json(report) : study::train_plan_text(report));
+  if (options.emit) {
+    TEMPER_TRY(const std::string flags,
+               study::emit(*options.emit, problem, *subject.hardware, report.search.best.front()));
+    to.out << flags;
+  } else {
+    to.out << (options.json ? study::train_plan_json(report) : study::train_plan_text(report));
+  }
+  TEMPER_TRY_STATUS(say_unmeasured(options, subject.catalog, *subject.hardware, kTraining, to));
   if (!options.svg.empty())
     TEMPER_TRY_STATUS(write_file_atomically(options.svg, study::train_plan_svg(report)));
   if (!options.out.empty()) {
@@ -116,7 +149,7 @@ Status plan_training(const PlanOptions& options, const sim_hw::Params& params, s
   return {};
 }
 
-Status plan_rollout(const PlanOptions& options, const sim_hw::Params& params, std::ostream& out) {
+Status plan_rollout(const PlanOptions& options, const sim_hw::Params& params, Streams to) {
   Subject subject;
   TEMPER_TRY_STATUS(read_subject(params, subject));
   sim_hw::RolloutProblem problem(*subject.model, *subject.hardware, subject.cards);
@@ -131,7 +164,14 @@ Status plan_rollout(const PlanOptions& options, const sim_hw::Params& params, st
     TEMPER_TRY(report.compared, sim_hw::plan_with(problem, request, layout));
   }
   TEMPER_TRY(report.spread, sim_hw::error_spread(subject.catalog, *subject.hardware, kRollout));
-  out << (options.json ? study::rollout_plan_json(report) : study::rollout_plan_text(report));
+  if (options.emit) {
+    TEMPER_TRY(const std::string flags,
+               study::emit(*options.emit, problem, report.search.best.front()));
+    to.out << flags;
+  } else {
+    to.out << (options.json ? study::rollout_plan_json(report) : study::rollout_plan_text(report));
+  }
+  TEMPER_TRY_STATUS(say_unmeasured(options, subject.catalog, *subject.hardware, kRollout, to));
   if (!options.svg.empty())
     TEMPER_TRY_STATUS(write_file_atomically(options.svg, study::rollout_plan_svg(report)));
   if (!options.out.empty()) {
@@ -161,7 +201,7 @@ Result<orchestrator::PipelineConfig> load_to_plan(const PlanOptions& options) {
   return loaded.config();
 }
 
-Status plan_pipeline(const PlanOptions& options, std::ostream& out) {
+Status plan_pipeline(const PlanOptions& options, Streams to) {
   if (options.words.size() != 1)
     return invalid_input("expected one pipeline, or task=... and other key=value words");
   if (!options.svg.empty())
@@ -178,7 +218,14 @@ Status plan_pipeline(const PlanOptions& options, std::ostream& out) {
   study::ConfigPlanReport report{std::move(plan), {}, {}};
   TEMPER_TRY(report.training, sim_hw::error_spread(catalog, *hardware, kTraining));
   TEMPER_TRY(report.rollout, sim_hw::error_spread(catalog, *hardware, kRollout));
-  out << (options.json ? study::config_plan_json(report) : study::config_plan_text(report));
+  if (options.emit) {
+    TEMPER_TRY(const sim_hw::ModelSpec* model, catalog.model(config.simulation.model));
+    TEMPER_TRY(const std::string flags, study::emit(*options.emit, report.plan, *hardware, *model));
+    to.out << flags;
+  } else {
+    to.out << (options.json ? study::config_plan_json(report) : study::config_plan_text(report));
+  }
+  beside(!for_people(options), to.out, to.err) << sim_hw::note_of_runs(*hardware);
   if (!options.out.empty()) {
     TEMPER_TRY_STATUS(study::check_rules(report.plan.config));
     TEMPER_TRY_STATUS(write_pipeline(options, report.plan.config, "Both layouts were chosen."));
@@ -186,17 +233,17 @@ Status plan_pipeline(const PlanOptions& options, std::ostream& out) {
   return {};
 }
 
-Status plan(const PlanOptions& options, std::ostream& out) {
+Status plan(const PlanOptions& options, Streams to) {
   if (!options.words.empty() && options.words.front().find('=') == std::string::npos)
-    return plan_pipeline(options, out);
+    return plan_pipeline(options, to);
   if (!options.sets.empty())
     return invalid_input("--set: belongs to a pipeline; without one, write key=value");
   TEMPER_TRY(const sim_hw::Params params, sim_hw::Params::from_words(options.words));
   TEMPER_TRY(const std::string task, params.text("task"));
   if (task == "train")
-    return plan_training(options, params, out);
+    return plan_training(options, params, to);
   if (task == "rollout")
-    return plan_rollout(options, params, out);
+    return plan_rollout(options, params, to);
   if (task == "rl") {
     return invalid_input(
         "task=rl: how to split cards between both sides is what `temper tune CONFIG` searches");
@@ -213,13 +260,13 @@ int run_plan(const PlanOptions& options, std::ostream& out, std::ostream& err) {
         << "CONFIG        the path of a pipeline on simulated hardware: both of its sides\n";
     return 0;
   }
-  const Status status = plan(options, out);
+  const Status status = plan(options, {out, err});
   if (status)
     return 0;
   err << "temper: " << status.error().context << '\n';
   if (status.error().code == ErrorCode::InvalidInput)
     err << "words of each task: temper plan --list\n";
-  return 1;
+  return exit_code_of(status.error());
 }
 
 Handler plan_command(Flags& flags) {
@@ -229,6 +276,14 @@ Handler plan_command(Flags& flags) {
   flags.sets(options->sets, "key=value; overrides the pipeline, may be repeated");
   flags.text("--out", options->out, "Write a pipeline with the best layouts as YAML");
   flags.text("--svg", options->svg, "Write time against memory, or tokens/s against time");
+  std::vector<std::string> engines;
+  for (const auto& [engine, name] : EnumNames<study::EmitFor>::value)
+    engines.emplace_back(name);
+  flags.choice(
+      "--emit",
+      engines,
+      [options](std::size_t i) { options->emit = EnumNames<study::EmitFor>::value[i].first; },
+      "Print the best plan as flags of this engine, in place of the report");
   flags.flag("--list", options->list, "The words of each task");
   flags.json(options->json);
   return [options] { return run_plan(*options, std::cout, std::cerr); };

@@ -3,8 +3,10 @@
 #pragma once
 
 #include "cli/command/command_line.hpp"
+#include "study/plan/emit.hpp"
 
 #include <iosfwd>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,6 +18,8 @@ struct PlanOptions {
   std::vector<std::string> sets;  ///< "key=value", of a pipeline.
   std::string svg;                ///< Where the plot goes; empty: nowhere.
   std::string out;                ///< Where a pipeline with the best layout goes; empty: nowhere.
+  /// Print the flags of this engine in place of the report.
+  std::optional<study::EmitFor> emit;
   bool json = false;
   bool list = false;  ///< What the words of each task are.
 };

@@ -1,5 +1,7 @@
 #include "cli/study/sweep_command.hpp"
 
+#include "cli/command/exit_code.hpp"
+#include "cli/study/constants_note.hpp"
 #include "core/files.hpp"
 #include "study/simulate/sweep.hpp"
 
@@ -56,9 +58,9 @@ int run_sweep(const SweepOptions& command, std::ostream& out, std::ostream& err)
   const auto done = sweep(command, err);
   if (!done) {
     err << "temper: " << done.error().context << '\n';
-    return 1;
+    return exit_code_of(done.error());
   }
-  out << study::sweep_text(*done);
+  out << study::sweep_text(*done) << constants_note(command.config, command.sets);
   return 0;
 }
 

@@ -1,5 +1,7 @@
 #include "cli/study/tune_command.hpp"
 
+#include "cli/command/exit_code.hpp"
+#include "cli/study/constants_note.hpp"
 #include "core/clock.hpp"
 #include "core/files.hpp"
 #include "core/json.hpp"
@@ -146,10 +148,11 @@ int run_tune(const TuneOptions& command, std::ostream& out, std::ostream& err) {
   const auto tuned = search(command, folder, err);
   if (!tuned) {
     err << "temper: " << tuned.error().context << '\n';
-    return 1;
+    return exit_code_of(tuned.error());
   }
   if (command.json) {
     out << to_json(study::tune_rows(*tuned), JsonStyle::Pretty) << '\n';
+    beside(command.json, out, err) << constants_note(command.config, command.sets);
     return 0;
   }
   out << study::tune_text(*tuned);
@@ -159,6 +162,7 @@ int run_tune(const TuneOptions& command, std::ostream& out, std::ostream& err) {
     return 0;  // predicted as whole runs already
   const auto predicted = prediction_of(best);
   out << (predicted ? *predicted : predicted.error().context) << '\n';
+  out << constants_note(command.config, command.sets);
   return 0;
 }
 

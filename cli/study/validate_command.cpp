@@ -1,5 +1,6 @@
 #include "cli/study/validate_command.hpp"
 
+#include "cli/command/exit_code.hpp"
 #include "core/files.hpp"
 #include "core/json.hpp"
 #include "core/yaml.hpp"
@@ -154,11 +155,8 @@ std::vector<std::string> broken_limits(const std::map<std::string, double>& limi
 Result<std::unique_ptr<sim_hw::Catalog>> make_catalog(const ValidateOptions& options) {
   auto catalog = std::make_unique<sim_hw::Catalog>(sim_hw::Catalog::shipped());
   if (!options.hardware_file.empty()) {
-    std::string path = options.hardware_file;
-    if (path.find('/') == std::string::npos)
-      path.insert(0, "./");
-    TEMPER_TRY(const sim_hw::HardwareSpec* spec, catalog->hardware(path));
-    catalog->put(sim_hw::HardwareSpec(*spec));
+    TEMPER_TRY(sim_hw::HardwareSpec spec, sim_hw::hardware_in(options.hardware_file, *catalog));
+    catalog->put(std::move(spec));
   }
   return catalog;
 }
@@ -346,15 +344,17 @@ Result<int> validate(const ValidateOptions& options, std::ostream& out, std::ost
 
 int run_validate(const ValidateOptions& options, std::ostream& out, std::ostream& err) {
   const Result<int> failed = validate(options, out, err);
-  if (!failed)
+  if (!failed) {
     err << "temper: " << failed.error().context << '\n';
-  return failed && *failed == 0 ? 0 : 1;
+    return exit_code_of(failed.error());
+  }
+  return *failed == 0 ? kDone : kFound;
 }
 
 Handler validate_command(Flags& flags) {
   const auto options = std::make_shared<ValidateOptions>();
   flags.arguments("files", options->files, "Measurements or publications, CSV");
-  flags.repeated("--max-mape", options->max_mape, "kind=limit; exit 1 above it; repeatable");
+  flags.repeated("--max-mape", options->max_mape, "kind=limit; exit code 3 above it; repeatable");
   flags.text("--hardware-file", options->hardware_file, "Replaces the shipped one");
   flags.flag("--rows,!--no-rows", options->rows, "Print each row (default)");
   flags.flag("--convert", options->convert, "Turn publications into rows, and stop");

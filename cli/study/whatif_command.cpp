@@ -1,5 +1,7 @@
 #include "cli/study/whatif_command.hpp"
 
+#include "cli/command/exit_code.hpp"
+#include "cli/study/constants_note.hpp"
 #include "core/json.hpp"
 #include "orchestrator/watch/predictions.hpp"
 #include "study/forecast/whatif.hpp"
@@ -25,7 +27,7 @@ int run_whatif(const WhatifOptions& command, std::ostream& out, std::ostream& er
   const auto answered = answer(command);
   if (!answered) {
     err << "temper whatif: " << answered.error().context << "\n";
-    return 1;
+    return exit_code_of(answered.error());
   }
   if (command.keep) {
     const double gain = answered->regret_per_s / answered->recorded.trained_per_s;
@@ -33,11 +35,13 @@ int run_whatif(const WhatifOptions& command, std::ostream& out, std::ostream& er
         command.run, {answered->changed, gain, std::abs(answered->error)});
     if (!kept) {
       err << "temper whatif: " << kept.error().context << "\n";
-      return 1;
+      return exit_code_of(kept.error());
     }
   }
   out << (command.json ? to_json(*answered, JsonStyle::Pretty) + "\n"
                        : study::whatif_text(*answered));
+  beside(command.json, out, err) << constants_note(
+      (std::filesystem::path(command.run) / "config.yaml").string(), {});
   return 0;
 }
 

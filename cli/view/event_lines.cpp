@@ -26,6 +26,8 @@ std::vector<std::string> event_lines(const orchestrator::Record& record,
   } else if (const auto* resumed = std::get_if<orchestrator::event::Resumed>(&record.event)) {
     lines.push_back(when + (resumed->sequence == 0 ? "begins anew: there is no checkpoint"
                                                    : "resumed from the last checkpoint"));
+    for (const orchestrator::SettingChange& c : resumed->changes)
+      lines.push_back(fmt::format("{}with {}: {} -> {}", when, c.key, c.from, c.to));
   } else if (std::holds_alternative<orchestrator::event::StopRequested>(record.event)) {
     lines.push_back(when + "stopping: the update under way is finished first");
   }
@@ -41,6 +43,16 @@ std::vector<std::string> event_lines(const orchestrator::Record& record,
                                   actor_name(config, discard->actor),
                                   to_text(discard->until - record.time),
                                   discard->reason));
+    } else if (const auto* evaluated = std::get_if<orchestrator::command::Evaluated>(&command)) {
+      lines.push_back(
+          fmt::format("{}version {} on held-out problems: pass@1 {:.3f}{}{}",
+                      when,
+                      evaluated->version,
+                      evaluated->pass_1,
+                      evaluated->samples > 1
+                          ? fmt::format(", pass@{} {:.3f}", evaluated->samples, evaluated->pass_k)
+                          : std::string(),
+                      evaluated->best ? ", the best so far" : ""));
     } else if (const auto* rollback = std::get_if<orchestrator::command::Rollback>(&command)) {
       lines.push_back(fmt::format("{}rolling back: {}", when, rollback->reason));
     }

@@ -50,7 +50,7 @@ ActorFrame actor_frame(const orchestrator::Scheduler& scheduler, ActorId id) {
   a.name = spec.name;
   a.state = state.waiting.state;
   a.on = state.waiting.on;
-  a.load = scheduler.queue().load(id).responses;
+  a.load = scheduler.load_of(id).responses;
   a.capacity = spec.concurrency;
   a.restarts = state.restarts;
   if (state.life == orchestrator::Life::Launching) {
@@ -103,6 +103,17 @@ std::optional<Duration> time_left(const std::vector<orchestrator::Update>& updat
   return std::max(Duration{}, left - (now - last.time));
 }
 
+std::string held_out_text(PolicyVersion version,
+                          double pass_1,
+                          PolicyVersion best,
+                          double highest) {
+  return fmt::format("pass@1 {:.3f} at version {}{}",
+                     pass_1,
+                     version,
+                     best == version ? ", the best so far"
+                                     : fmt::format(", best {:.3f} at version {}", highest, best));
+}
+
 Frame make_frame(std::string name,
                  const orchestrator::RunMetrics& metrics,
                  const orchestrator::Scheduler* scheduler,
@@ -122,6 +133,11 @@ Frame make_frame(std::string name,
   f.elapsed = now.time_since_epoch();
   f.left = time_left(metrics.updates(), config.steps, now);
   f.rewards = metrics.history().rewards().curve();
+  if (!metrics.evaluations().empty()) {
+    const orchestrator::command::Evaluated& last = metrics.evaluations().back().result;
+    const orchestrator::command::Evaluated& best = *metrics.best_evaluation();
+    f.held_out = held_out_text(last.version, last.pass_1, best.version, best.pass_1);
+  }
   f.recent = recent_rates(metrics.updates());
   const Time since = recent_begin(metrics.updates(), now);
   std::vector<std::optional<CardFrame>> lines(timeline.lines().size());
@@ -147,7 +163,7 @@ Frame make_frame(std::string name,
   f.queue = metrics.queue();
   f.restarts = metrics.restarts().size();
   f.checkpoints = metrics.checkpoints().saved;
-  f.groups_failed = metrics.groups_failed();
+  f.groups_failed = metrics.groups().failed;
   f.responses_failed = metrics.responses_failed();
   f.last_failure = metrics.last_failure();
   f.lies = metrics.lies();

@@ -35,6 +35,7 @@ struct Frame {
   Duration elapsed{};
   std::optional<Duration> left;
   std::vector<double> rewards;  ///< Of the updates (RewardHistory::curve()).
+  std::string held_out;         ///< The newest evaluation and the best; empty: none yet.
   FrameRates recent;
   std::vector<CardFrame> cards;
   std::int64_t slots = 0, slots_held = 0;  ///< Of all engines; with a response now.
@@ -56,6 +57,9 @@ Frame make_frame(std::string name,
                  const orchestrator::RunMetrics& metrics,
                  const orchestrator::Scheduler* scheduler,
                  Time now);
+
+/// "pass@1 0.830 at version 300, best 0.850 at version 200".
+std::string held_out_text(PolicyVersion version, double pass_1, PolicyVersion best, double highest);
 
 /// Rates over the last updates (at least kRecent, if there are that many).
 FrameRates recent_rates(const std::vector<orchestrator::Update>& updates);

@@ -34,6 +34,8 @@ Paint paint_of(CardState s) {
       return {.foreground = 75};
     case CardState::Reward:
       return {.foreground = 177};
+    case CardState::Evaluate:
+      return {.foreground = 141};
     case CardState::WeightSync:
       return {.foreground = 222};
     case CardState::Switch:
@@ -133,14 +135,15 @@ void draw_states(Canvas& c, const CardFrame& card) {
 
 void draw_card(Canvas& c, std::string_view name, const CardFrame& card) {
   label(c, name);
-  std::vector<Canvas::Part> parts;
-  std::size_t solid = 0;
+  std::vector<Canvas::Part> parts, waits;
   for (const auto& [state, text] : EnumNames<CardState>::value) {
     if (state == CardState::Idle)
       continue;  // the empty rest
-    parts.push_back({card.shares[orchestrator::index_of(state)], paint_of(state)});
-    solid += orchestrator::is_busy(state) ? 1 : 0;
+    (orchestrator::is_busy(state) ? parts : waits)
+        .push_back({card.shares[orchestrator::index_of(state)], paint_of(state)});
   }
+  const std::size_t solid = parts.size();
+  parts.insert(parts.end(), waits.begin(), waits.end());
   c.bar(parts, std::clamp<std::size_t>(c.width() / 4, 8, 32), solid);
   c.text(fmt::format(" {:>5} ", percent(busy_of(card))), kTitle).text(" ");
   draw_states(c, card);
@@ -292,6 +295,8 @@ std::string render_frame(const Frame& frame, std::size_t width, Colours colours)
   draw_head(c, frame);
   c.line();
   draw_reward(c, frame);
+  if (!frame.held_out.empty())
+    label(c, "held out").text(frame.held_out).line();
   draw_tokens(c, frame);
   draw_cards(c, frame);
   draw_staleness(c, frame);
@@ -367,6 +372,18 @@ void draw_usage(Canvas& c, const orchestrator::Summary& s) {
   }
 }
 
+void draw_troubles(Canvas& c, const orchestrator::Summary& s) {
+  if (s.wasted_tokens == 0 && s.restarts.empty() && s.groups.responses_failed == 0)
+    return;
+  label(c, "trouble");
+  if (s.lies > 0)
+    figure(c, "lies", std::to_string(s.lies));
+  figure(c, "restarts", std::to_string(s.restarts.size()));
+  figure(c, "responses failed", grouped(static_cast<std::int64_t>(s.groups.responses_failed)));
+  figure(c, "tokens wasted", grouped(s.wasted_tokens));
+  c.line();
+}
+
 }  // namespace
 
 std::string render_closing(const orchestrator::Summary& s,
@@ -388,9 +405,12 @@ std::string render_closing(const orchestrator::Summary& s,
   if (!s.reason.empty())
     label(c, "reason").text(s.reason, kBad).line();
   label(c, "reward").text(reward(s.reward.first)).text(" → ", kLabel);
-  c.text(reward(s.reward.last), kTitle)
-      .text(fmt::format("   best {}", reward(s.reward.best)), kLabel);
-  c.line();
+  c.text(reward(s.reward.last), kTitle);
+  c.text(fmt::format("   best {}", reward(s.reward.best)), kLabel).line();
+  if (s.evaluation) {
+    const auto& [last, best] = std::pair(s.evaluation->points.back(), s.evaluation->best);
+    label(c, "held out").text(held_out_text(last.step, last.pass_1, best.step, best.pass_1)).line();
+  }
   label(c, "tokens/s");
   figure(c, "raw", short_number(s.tokens.generated_per_s));
   figure(c, "trained", short_number(s.tokens.trained_per_s));
@@ -418,15 +438,7 @@ std::string render_closing(const orchestrator::Summary& s,
   label(c, "staleness").text(fmt::format("max {}", s.staleness.max), kTitle);
   c.text(fmt::format(" of {} allowed, mean {:.2f}", s.staleness.bound, s.staleness.mean), kLabel)
       .line();
-  if (s.wasted_tokens > 0 || !s.restarts.empty() || s.groups.responses_failed > 0) {
-    label(c, "trouble");
-    if (s.lies > 0)
-      figure(c, "lies", std::to_string(s.lies));
-    figure(c, "restarts", std::to_string(s.restarts.size()));
-    figure(c, "responses failed", grouped(static_cast<std::int64_t>(s.groups.responses_failed)));
-    figure(c, "tokens wasted", grouped(s.wasted_tokens));
-    c.line();
-  }
+  draw_troubles(c, s);
   label(c, "run").text(run_dir, kAccent).line();
   label(c, "").text(
       fmt::format("{} opens in ui.perfetto.dev; temper report RUN, temper audit RUN", trace),

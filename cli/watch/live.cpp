@@ -1,5 +1,6 @@
 #include "cli/watch/live.hpp"
 
+#include "core/statistics.hpp"
 #include "orchestrator/metrics/metrics_line.hpp"
 
 #include <algorithm>
@@ -11,7 +12,7 @@ namespace {
 using orchestrator::kCardStates;
 
 double rounded(double value) {
-  return std::round(value * 1e4) / 1e4;
+  return temper::rounded(value, 1e4);
 }
 
 std::map<actors::CardState, double> named(const std::array<double, kCardStates>& shares) {

@@ -7,6 +7,7 @@
 #include "orchestrator/metrics/summary.hpp"
 #include "orchestrator/watch/alarms.hpp"
 
+#include <map>
 #include <optional>
 
 namespace temper::cli {
@@ -52,7 +53,8 @@ struct Live {
   double slots_mean = 0;                   ///< Share held while engines generated, so far.
   std::vector<LiveActor> actors;
   std::vector<LiveCards> cards;
-  std::vector<orchestrator::Alarm> alarms;
+  std::vector<orchestrator::Alarm> alarms;                         ///< The latest.
+  std::map<orchestrator::AlarmKind, std::uint64_t> alarms_raised;  ///< Ever, by kind.
   LiveHealth health;
   orchestrator::Summary summary;  ///< Without its list of cards.
 };
@@ -116,6 +118,7 @@ void describe(V& v, Live& l) {
   v.field(20, "slots", l.slots);
   v.field(21, "slots_held", l.slots_held);
   v.field(22, "slots_mean", l.slots_mean);
+  v.field(23, "alarms_raised", l.alarms_raised);
 }
 
 }  // namespace temper::cli

@@ -2,7 +2,6 @@
 
 #include "cli/watch/live.hpp"
 #include "core/files.hpp"
-#include "core/unix_time.hpp"
 #include "orchestrator/pipeline/load.hpp"
 #include "orchestrator/run/run_dir.hpp"
 #include "orchestrator/start/start_run.hpp"
@@ -31,8 +30,8 @@ Status provide_live_file(const fs::path& run_dir) {
   const Frame frame = make_frame(config.name, metrics, nullptr, metrics.wall());
   Live live = make_live(
       frame, metrics, {config.name, config.seed, log.hash, orchestrator::is_simulated(config)});
-  live.over = true;
-  live.updated = unix_time();
+  // Without a word of its end the run is lost: nobody writes its file, on no host.
+  live.over = metrics.finish().has_value();
   return write_file_atomically(run_dir / kLiveFile, to_json(live) + "\n");
 }
 

@@ -1,5 +1,6 @@
 #include "cli/watch/run_watch.hpp"
 
+#include "actors/runtime/process.hpp"
 #include "cli/watch/machine.hpp"
 #include "core/json_read.hpp"
 #include "core/unix_time.hpp"
@@ -10,7 +11,7 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
+#include <utility>
 
 namespace temper::cli {
 namespace {
@@ -18,11 +19,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::size_t kMostAlarms = 200;
-
-std::string host_name() {
-  std::array<char, 256> name{};
-  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
-}
 
 /// When the run began: as it was written down before, if it was.
 double began(const fs::path& run_dir, bool resumed) {
@@ -87,7 +83,7 @@ bool RunWatch::worked(const Status& status, std::string_view what) {
 }
 
 void RunWatch::feed(const orchestrator::Record& record) {
-  alarms_.feed(record);
+  raise(alarms_.feed(record));
   if (timeline_ && !worked(timeline_->feed(record), "timeline"))
     timeline_.reset();
 }
@@ -118,13 +114,16 @@ void RunWatch::raise(const std::vector<orchestrator::Alarm>& alarms) {
     if (raised_.size() == kMostAlarms)
       raised_.erase(raised_.begin());
     raised_.push_back(alarm);
+    ++times_raised_[alarm.kind];
     if (!config_.alarms.on_alarm.empty()) {
       std::vector<std::string> words = config_.alarms.on_alarm;
       words.insert(words.end(), {kind, alarm.text});
       worked(start_detached(words, run_dir_), "on_alarm");
     }
-    if (std::ranges::count(config_.alarms.stop_on, alarm.kind) > 0)
-      ::kill(::getpid(), SIGTERM);  // as Ctrl-C: the update under way ends, then a checkpoint
+    // As one Ctrl-C: the update under way ends, then a checkpoint. A second would stop at once.
+    if (std::ranges::count(config_.alarms.stop_on, alarm.kind) > 0 &&
+        !std::exchange(stop_asked_, true))
+      ::kill(::getpid(), SIGTERM);
   }
 }
 
@@ -160,11 +159,12 @@ void RunWatch::write(const orchestrator::Scheduler* scheduler, Time now) {
                 metrics,
                 {config_.name, config_.seed, log_hash_, orchestrator::is_simulated(config_)});
   live.pid = ::getpid();
-  live.host = host_name();
+  live.host = actors::host_name();
   live.began = began_;
   live.updated = unix_time();
   live.over = scheduler == nullptr;
   live.alarms = raised_;
+  live.alarms_raised = times_raised_;
   live.health = health_;
   live_works_ = worked(replace(run_dir_ / kLiveFile, to_json(live) + "\n"), kLiveFile);
 }

@@ -55,6 +55,7 @@ class RunWatch {
   double began_ = 0;  ///< Seconds since 1970.
   bool begun_ = false;
   bool live_works_ = true;
+  bool stop_asked_ = false;
   std::optional<Time> written_at_;
   std::uint64_t log_hash_ = 0;
 
@@ -63,6 +64,7 @@ class RunWatch {
   std::optional<orchestrator::TensorboardFile> tensorboard_;
   orchestrator::Alarms alarms_;
   std::vector<orchestrator::Alarm> raised_;  ///< The latest ones.
+  std::map<orchestrator::AlarmKind, std::uint64_t> times_raised_;
   LiveHealth health_;
 };
 

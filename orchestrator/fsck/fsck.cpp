@@ -4,6 +4,7 @@
 #include "core/manifest.hpp"
 #include "orchestrator/fsck/mend.hpp"
 #include "orchestrator/metrics/report.hpp"
+#include "orchestrator/metrics/trace_file.hpp"
 #include "orchestrator/record/certificate_audit.hpp"
 #include "orchestrator/record/outputs.hpp"
 #include "orchestrator/run/resume.hpp"
@@ -12,6 +13,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <map>
 
 namespace temper::orchestrator {
 namespace {
@@ -71,9 +73,14 @@ class Look {
       inputs_whole = look_at(run_dir_.root(), sum) && inputs_whole;
   }
 
-  void note_end(const Record& record) {
-    if (std::holds_alternative<event::Resumed>(record.event))
+  void note(const Record& record) {
+    if (const auto* resumed = std::get_if<event::Resumed>(&record.event)) {
       finish.reset();
+      saved_.erase(saved_.upper_bound(resumed->sequence), saved_.end());
+    }
+    if (const auto* saved = std::get_if<event::CheckpointSaved>(&record.event);
+        saved != nullptr && saved->error.empty())
+      saved_[record.sequence] = saved->version;
     for (const Command& command : record.commands) {
       if (const auto* end = std::get_if<command::Finish>(&command))
         finish = *end;
@@ -86,13 +93,14 @@ class Look {
                scan_event_log(run_dir_.file("events.log"),
                               [&](const Record& record, const LogPosition& behind) {
                                 reader.feed(record, behind);
-                                note_end(record);
+                                note(record);
                                 return Status();
                               }));
     history = reader.history();
     version = reader.version();
     const fs::path path = run_dir_.file("events.log");
-    for (std::size_t n = 1; n <= count_log_files(path); ++n) {
+    TEMPER_TRY(const std::size_t last, count_log_files(path));
+    for (std::size_t n = 1; n <= last; ++n) {
       const std::string name = log_file(path, n).filename().string();
       if (!fs::exists(log_file(path, n)))
         add(name, FileState::Missing);
@@ -128,15 +136,41 @@ class Look {
       for (const FileSum& sum : manifest->files)
         look_at(found.folder, sum);
     }
+    look_for_checkpoint();
+  }
+  /// The log tells of some, and none of them is there, nor set aside. One that was just being saved
+  /// may not be.
+  void look_for_checkpoint() {
+    if (saved_.empty() || (saved_.size() == 1 && saved_.begin()->first + 1 >= log.records))
+      return;
+    std::error_code error;
+    for (const auto& entry : fs::directory_iterator(run_dir_.checkpoints().folder(), error)) {
+      if (entry.path().filename().string().find(".void-") != std::string::npos)
+        return;
+    }
+    const bool any = std::ranges::any_of(run_dir_.checkpoints().find(), [&](const auto& found) {
+      return !found.mark || saved_.contains(found.mark->sequence);
+    });
+    if (any)
+      return;
+    const auto [sequence, saved] = *saved_.rbegin();
+    add("checkpoints/" + run_dir_.checkpoints().folder_of(saved).filename().string(),
+        FileState::Missing,
+        fmt::format("events.log tells of it (record {}), and of {} in all; none is there",
+                    sequence,
+                    saved_.size()));
   }
 
   void look_at_outputs() {
     const auto manifest = read_manifest(run_dir_.file(kOutputsManifest));
     if (!manifest && manifest.error().code == ErrorCode::NotFound) {
-      const auto broken = check_certificate_chain(run_dir_.file("certificates.jsonl"));
-      outputs_whole = broken.empty();
-      if (!broken.empty())
-        add("certificates.jsonl", FileState::Damaged, broken);
+      const auto broken = check_certificate_chain(run_dir_.file(kCertificateFile));
+      const bool gone = version.value() > 0 && !fs::exists(run_dir_.file(kCertificateFile));
+      outputs_whole = broken.empty() && !gone && !finish;
+      if (!broken.empty() || gone)
+        add(std::string(kCertificateFile), gone ? FileState::Missing : FileState::Damaged, broken);
+      if (finish)
+        add(std::string(kOutputsManifest), FileState::Missing, "the run has ended");
       return;
     }
     const auto wrong = check_outputs(run_dir_.root(), log);
@@ -174,6 +208,7 @@ class Look {
   }
 
   RunDir run_dir_;
+  std::map<std::uint64_t, PolicyVersion> saved_;  ///< Checkpoints by record, as the log has them.
 };
 
 bool is_wrong(const CheckedFile& file) {
@@ -253,8 +288,12 @@ Result<std::vector<std::string>> set_checkpoints_aside(const RunDir& run_dir, co
 
 /// Keeps the damaged ones, and makes them all anew from the log.
 Status repair_outputs(const RunDir& run_dir, const Look& look, std::vector<std::string>& said) {
-  for (const std::string name :
-       {"certificates.jsonl", "metrics.jsonl", "summary.json", "trace.json", "trace.json.gz"}) {
+  for (const std::string_view file : {kCertificateFile,
+                                      kMetricsFile,
+                                      kSummaryFile,
+                                      trace_name(TraceForm::Json),
+                                      trace_name(TraceForm::Gzip)}) {
+    const std::string name(file);
     const auto found = std::ranges::find(look.files, name, &CheckedFile::name);
     if (found == look.files.end() || found->state != FileState::Damaged)
       continue;
@@ -296,6 +335,16 @@ Result<FsckReport> check_run(const fs::path& run, Repair repair) {
   if (!fs::exists(run_dir.file("events.log")))
     return Error{ErrorCode::NotFound, fmt::format("{} holds no run", run.string())};
   FsckReport report;
+  // Its files are being written: what is half there would look like damage.
+  if (std::error_code ignored; repair == Repair::No && fs::exists(run_dir.file(".lock"), ignored)) {
+    const auto lock = run_dir.lock();
+    if (!lock && lock.error().code == ErrorCode::Unavailable) {
+      return Error{ErrorCode::Unavailable,
+                   fmt::format("the run in {} is going on; its files can be checked once it has "
+                               "ended",
+                               run.string())};
+    }
+  }
   Look look(run);
   if (repair == Repair::Yes) {
     TEMPER_TRY(const RunLock lock, run_dir.lock());

@@ -61,13 +61,15 @@ void CardTimeline::set_wait(Time at, std::size_t actor, CardWait wait) {
 
 void CardTimeline::add_span(std::size_t actor, const actors::Span& span) {
   const Time begin = std::max(span.begin, settled_);
-  if (span.state > actors::CardState::Switch || begin >= span.end)
+  if (!is_span(span.state) || begin >= span.end)
     return;
   const auto first = split(begin);
   const auto last = split(span.end);
   for (auto it = first; it != last; ++it) {
     // Of two in the same state the one on the first place counts, whoever reports first.
-    if (it->second.busy < span.state || (it->second.busy == span.state && it->second.by <= actor))
+    const bool taken = it->second.busy != kNotBusy;
+    if ((taken && rank_of(it->second.busy) < rank_of(span.state)) ||
+        (it->second.busy == span.state && it->second.by <= actor))
       continue;
     alter(it, [&](Segment& s) {
       s.busy = span.state;

@@ -20,9 +20,18 @@ inline constexpr std::size_t kCardStates = EnumNames<actors::CardState>::value.s
 constexpr std::size_t index_of(actors::CardState s) {
   return static_cast<std::size_t>(s);
 }
-/// The five states in which a card does the work of the run.
+/// The six states in which a card does the work of the run.
 constexpr bool is_busy(actors::CardState s) {
-  return s <= actors::CardState::Reward;
+  return s <= actors::CardState::Reward || s == actors::CardState::Evaluate;
+}
+/// Reported as a span of time, not as a wait.
+constexpr bool is_span(actors::CardState s) {
+  return s <= actors::CardState::Switch || s == actors::CardState::Evaluate;
+}
+/// The state of the lowest rank is shown where several actors share a card.
+constexpr std::size_t rank_of(actors::CardState s) {
+  return s == actors::CardState::Evaluate ? 2 * index_of(actors::CardState::Reward) + 1
+                                          : 2 * index_of(s);
 }
 
 using StateTimes = std::array<Duration, kCardStates>;

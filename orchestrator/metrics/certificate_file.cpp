@@ -89,7 +89,7 @@ Status CertificateFile::feed(const Record& record, const RunMetrics& metrics) {
   }
   if (std::holds_alternative<event::CheckpointSaved>(record.event)) {
     ends_.push_back(end_);
-    if (ends_.size() > RunMetrics::kMostSnapshots)
+    if (ends_.size() > kMostWaysBack)
       ends_.erase(ends_.begin());
   }
   if (!std::holds_alternative<event::Trained>(record.event) || updates == end_.updates)

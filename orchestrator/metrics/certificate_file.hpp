@@ -20,8 +20,6 @@
 
 namespace temper::orchestrator {
 
-inline constexpr std::string_view kCertificateFile = "certificates.jsonl";
-
 class CertificateFile {
  public:
   /// Starts an empty file, replacing an old one: a resumed run feeds its whole log again.

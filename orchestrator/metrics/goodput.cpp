@@ -95,23 +95,20 @@ void Goodput::on_event(const Record& record) {
     if (saved->error.empty()) {
       ++lost_.checkpoints;
       kept_[record.sequence] = {lost_.useful, lost_.updates};
-      if (kept_.size() > kMostSaved + 1)
+      if (kept_.size() > kMostWaysBack + 1)
         kept_.erase(std::next(kept_.begin()));
     }
   }
 }
 
 void Goodput::on_command(const Command& command) {
-  const auto gone = [this](ActorId actor) {
-    ready_.erase(actor);
-    ++lost_.losses;
-  };
+  // Who is lost while it starts was not there to be lost.
+  const auto gone = [this](ActorId actor) { lost_.losses += ready_.erase(actor); };
   if (std::holds_alternative<command::SaveCheckpoint>(command))
     saving_ = true;
   else if (const auto* discard = std::get_if<command::Discard>(&command))
     gone(discard->actor);
-  else if (const auto* launch = std::get_if<command::Launch>(&command);
-           launch != nullptr && ready_.contains(launch->actor))
+  else if (const auto* launch = std::get_if<command::Launch>(&command))
     gone(launch->actor);
 }
 

@@ -1,4 +1,4 @@
-// Where the time of a run went, from its records alone (docs/semantics.md, section 5.4). Each
+// Where the time of a run went, from its records alone (docs/semantics.md, section 5.3). Each
 // instant from the start on belongs to one of
 //   start       not all actors have been ready yet
 //   down        the run has gone back to a checkpoint, and its trainer, or the last of its rollout
@@ -22,33 +22,15 @@ struct TimeLost {
   Duration wall{}, useful{};
   Duration start{}, down{}, checkpoint{}, missing{}, again{};
   std::uint64_t rollbacks = 0;  ///< Times the run went back.
-  std::uint64_t losses = 0;     ///< Actors that were lost, one by one.
+  std::uint64_t losses = 0;     ///< Of actors that were ready, but for those of a rollback.
   std::uint64_t updates = 0;    ///< That were kept.
   std::uint64_t checkpoints = 0;
   /// 0 of a run of no time.
   double goodput() const;
 };
 
-template <class V>
-void describe(V& v, TimeLost& t) {
-  v.field(1, "wall", t.wall);
-  v.field(2, "useful", t.useful);
-  v.field(3, "start", t.start);
-  v.field(4, "down", t.down);
-  v.field(5, "checkpoint", t.checkpoint);
-  v.field(6, "missing", t.missing);
-  v.field(7, "again", t.again);
-  v.field(8, "rollbacks", t.rollbacks);
-  v.field(9, "losses", t.losses);
-  v.field(10, "updates", t.updates);
-  v.field(11, "checkpoints", t.checkpoints);
-}
-
 class Goodput {
  public:
-  /// A run goes back to one of its latest checkpoints, or to its start.
-  static constexpr std::size_t kMostSaved = 16;
-
   /// To be called for every record, in order.
   void feed(const Record& record);
   /// Up to `until`, or to the last record if that is later.

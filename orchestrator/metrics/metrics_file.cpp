@@ -1,6 +1,7 @@
 #include "orchestrator/metrics/metrics_file.hpp"
 
 #include "core/json.hpp"
+#include "core/statistics.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -10,7 +11,7 @@ namespace temper::orchestrator {
 namespace {
 
 double rounded(double value) {
-  return std::round(value * 1e4) / 1e4;
+  return temper::rounded(value, 1e4);
 }
 
 SpreadFigures figures_of(const Spread& s) {
@@ -18,12 +19,6 @@ SpreadFigures figures_of(const Spread& s) {
 }
 
 }  // namespace
-
-MetricsFile::Mark MetricsFile::mark_of(Time time, TokenCounts tokens, const RunMetrics& m) {
-  return {time,
-          tokens,
-          {m.groups_trained(), m.groups_filtered(), m.groups_failed(), m.groups_evicted()}};
-}
 
 Result<MetricsFile> MetricsFile::create(const std::filesystem::path& path) {
   TEMPER_TRY(AppendFile file, AppendFile::open(path, 0));
@@ -33,14 +28,20 @@ Result<MetricsFile> MetricsFile::create(const std::filesystem::path& path) {
 Status MetricsFile::feed(const Record& record, const RunMetrics& metrics) {
   const UpdateHistory& updates = metrics.history();
   if (std::holds_alternative<event::Resumed>(record.event)) {
+    // Updates that the run did not go back behind still have their line.
+    for (; written_ < updates.count(); ++written_)
+      TEMPER_TRY_STATUS(write(updates.kept()[written_ - updates.first()], metrics));
     written_ = updates.count();
-    last_ = mark_of(record.time, metrics.tokens(), metrics);
+    evaluations_ = metrics.evaluations().size();
+    last_ = {record.time, metrics.tokens(), metrics.groups()};
     return {};
   }
   while (written_ < updates.count()) {
     const Update& next = updates.kept()[written_ - updates.first()];
     if (written_ + 1 == updates.count() && record.time < next.time + kSettle)
       break;
+    if (metrics.evaluating() && *metrics.evaluating() <= next.version)
+      break;  // its figures belong to this line
     TEMPER_TRY_STATUS(write(next, metrics));
     ++written_;
   }
@@ -52,6 +53,30 @@ Status MetricsFile::close(const RunMetrics& metrics) {
   for (; written_ < updates.count(); ++written_)
     TEMPER_TRY_STATUS(write(updates.kept()[written_ - updates.first()], metrics));
   return file_.sync();
+}
+
+std::optional<EvaluationFigures> MetricsFile::new_evaluation(PolicyVersion step,
+                                                             const RunMetrics& metrics) {
+  std::optional<EvaluationFigures> out;
+  const auto& all = metrics.evaluations();
+  double best = 0;
+  for (std::size_t i = 0; i < all.size() && all[i].result.version <= step; ++i) {
+    const command::Evaluated& e = all[i].result;
+    best = std::max(best, e.pass_1);
+    if (i < evaluations_)
+      continue;
+    evaluations_ = i + 1;
+    out = {e.version,
+           rounded(e.pass_1),
+           rounded(e.pass_k),
+           rounded(e.reward),
+           e.problems,
+           e.samples,
+           e.failed,
+           rounded(e.seconds),
+           rounded(best)};
+  }
+  return out;
 }
 
 Status MetricsFile::write(const Update& update, const RunMetrics& metrics) {
@@ -77,11 +102,10 @@ Status MetricsFile::write(const Update& update, const RunMetrics& metrics) {
   line.queue = update.queue;
   line.resumes = metrics.resumes();
   line.restarts = metrics.restarts().size();
-  const Mark mark = mark_of(update.time, update.tokens, metrics);
-  line.groups = {mark.groups.trained - last_.groups.trained,
-                 mark.groups.filtered - last_.groups.filtered,
-                 mark.groups.failed - last_.groups.failed,
-                 mark.groups.evicted - last_.groups.evicted};
+  line.groups = {update.groups.trained - last_.groups.trained,
+                 update.groups.filtered - last_.groups.filtered,
+                 update.groups.failed - last_.groups.failed,
+                 update.groups.evicted - last_.groups.evicted};
   const StateTimes now = metrics.timeline().totals(update.time);
   const StateTimes before = metrics.timeline().totals(last_.time);
   const double whole = interval * static_cast<double>(metrics.timeline().cards().size());
@@ -89,7 +113,8 @@ Status MetricsFile::write(const Update& update, const RunMetrics& metrics) {
     const double part = seconds(now[index_of(state)] - before[index_of(state)]);
     line.states[state] = whole > 0 ? rounded(part / whole) : 0;
   }
-  last_ = mark;
+  last_ = {update.time, update.tokens, update.groups};
+  line.evaluation = new_evaluation(update.version, metrics);
   if (on_line_)
     on_line_(line);
   return file_.append(to_json(line) + "\n");

@@ -30,16 +30,17 @@ class MetricsFile {
   struct Mark {
     Time time{};
     TokenCounts tokens;
-    GroupCounts groups;  ///< Of the whole run.
+    GroupCounts groups;
   };
-  static Mark mark_of(Time time, TokenCounts tokens, const RunMetrics& metrics);
   explicit MetricsFile(AppendFile file) : file_(std::move(file)) {}
   Status write(const Update& update, const RunMetrics& metrics);
+  std::optional<EvaluationFigures> new_evaluation(PolicyVersion step, const RunMetrics& metrics);
 
   AppendFile file_;
   std::function<void(const MetricsLine&)> on_line_;
-  std::uint64_t written_ = 0;  ///< Updates.
-  Mark last_;                  ///< Where the interval of the next line begins.
+  std::uint64_t written_ = 0;    ///< Updates.
+  std::size_t evaluations_ = 0;  ///< Written.
+  Mark last_;                    ///< Where the interval of the next line begins.
 };
 
 }  // namespace temper::orchestrator

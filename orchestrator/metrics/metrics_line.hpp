@@ -17,9 +17,14 @@ struct Ages {
 struct SpreadFigures {
   double mean = 0, min = 0, max = 0, std = 0;
 };
-/// Since the line before.
-struct GroupCounts {
-  std::uint64_t trained = 0, filtered = 0, failed = 0, evicted = 0;
+
+/// Of the newest evaluation that ended since the line before, of this version or an earlier one.
+struct EvaluationFigures {
+  PolicyVersion step;  ///< The version that was evaluated.
+  double pass_1 = 0, pass_k = 0, reward = 0;
+  std::uint64_t problems = 0, samples = 0, failed = 0;
+  double seconds = 0;
+  double best = 0;  ///< The highest pass_1 so far.
 };
 
 struct MetricsLine {
@@ -34,10 +39,11 @@ struct MetricsLine {
   Rates tokens_per_s;
   Ages staleness;
   QueueDepth queue;
-  GroupCounts groups;
+  GroupCounts groups;  ///< Since the line before.
   std::map<actors::CardState, double> states;
   std::uint64_t resumes = 0;
   std::uint64_t restarts = 0;
+  std::optional<EvaluationFigures> evaluation;
 };
 
 template <class V>
@@ -73,6 +79,18 @@ void describe(V& v, GroupCounts& g) {
   v.field(4, "evicted", g.evicted);
 }
 template <class V>
+void describe(V& v, EvaluationFigures& e) {
+  v.field(1, "step", e.step);
+  v.field(2, "pass_1", e.pass_1);
+  v.field(3, "pass_k", e.pass_k);
+  v.field(4, "reward", e.reward);
+  v.field(5, "problems", e.problems);
+  v.field(6, "samples", e.samples);
+  v.field(7, "failed", e.failed);
+  v.field(8, "seconds", e.seconds);
+  v.field(9, "best", e.best);
+}
+template <class V>
 void describe(V& v, MetricsLine& l) {
   v.field(1, "step", l.step);
   v.field(2, "time", l.time);
@@ -97,6 +115,7 @@ void describe(V& v, MetricsLine& l) {
   v.field(21, "equal_groups", l.equal_groups);
   v.field(22, "groups", l.groups);
   v.field(23, "restarts", l.restarts);
+  v.field(24, "evaluation", l.evaluation);
 }
 
 }  // namespace temper::orchestrator

@@ -7,7 +7,7 @@ namespace temper::orchestrator {
 Result<std::unique_ptr<RunRecorder>> RunRecorder::create(const std::filesystem::path& run_dir,
                                                          TraceForm trace) {
   TEMPER_TRY_STATUS(unseal_outputs(run_dir));
-  TEMPER_TRY(MetricsFile file, MetricsFile::create(run_dir / "metrics.jsonl"));
+  TEMPER_TRY(MetricsFile file, MetricsFile::create(run_dir / kMetricsFile));
   TEMPER_TRY(CertificateFile certificates, CertificateFile::create(run_dir / kCertificateFile));
   std::unique_ptr<RunRecorder> recorder(
       new RunRecorder(run_dir, trace, std::move(file), std::move(certificates)));
@@ -33,14 +33,14 @@ Result<Summary> RunRecorder::close(const RunIdentity& identity) {
   keep_error(certificates_.close());
   keep_error(trace_->close(metrics_));
   keep_error(
-      write_file_atomically(run_dir_ / "summary.json", to_json(summary, JsonStyle::Pretty) + "\n"));
+      write_file_atomically(run_dir_ / kSummaryFile, to_json(summary, JsonStyle::Pretty) + "\n"));
   if (error_)
     return *error_;
   TEMPER_TRY_STATUS(seal_outputs(run_dir_,
-                                 {"metrics.jsonl",
+                                 {std::string(kMetricsFile),
                                   std::string(kCertificateFile),
                                   std::string(trace_name(trace_form_)),
-                                  "summary.json"},
+                                  std::string(kSummaryFile)},
                                  identity.log_hash));
   return summary;
 }

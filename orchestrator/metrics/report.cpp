@@ -14,6 +14,7 @@ namespace temper::orchestrator {
 namespace {
 
 constexpr std::size_t kMostWaits = 8;
+constexpr std::size_t kMostPoints = 12;
 
 std::string count_text(std::int64_t n) {
   std::string digits = std::to_string(n);
@@ -179,7 +180,7 @@ void write_troubles(Page& page, const Summary& s) {
 }
 
 void write_turns(Page& page, const SwitchesSummary& s, const PredictedStates& predicted) {
-  if (s.states.empty())
+  if (s.count == 0 || s.states.empty())
     return;
   page.title("states of a role switch, all actors together (seconds)");
   page.line("", "{:>20} {:>8} {:>9} {:>9} {:>10}", "", "times", "mean", "longest", "predicted");
@@ -211,6 +212,28 @@ RunIdentity identity_of(const std::filesystem::path& run_dir) {
       identity.seed = parse_number<std::uint64_t>(value).value_or(identity.seed);
   }
   return identity;
+}
+
+void write_evaluation(Page& page, const EvaluationSummary& e) {
+  page.title(fmt::format("evaluation ({} problems, {} {} each; {:.2f} % of the card time)",
+                         e.problems,
+                         e.samples,
+                         e.samples == 1 ? "response" : "responses",
+                         e.share * 100));
+  const auto point = [&](std::string_view what, const EvaluationPoint& p) {
+    page.line(what,
+              "version {:>6}   pass@1 {:.3f}{}   reward {:.3f}{}",
+              p.step,
+              p.pass_1,
+              e.samples > 1 ? fmt::format("   pass@{} {:.3f}", e.samples, p.pass_k) : std::string(),
+              p.reward,
+              p.failed > 0 ? fmt::format("   {} failed", p.failed) : std::string());
+  };
+  // Of many, about kMostPoints, evenly, and always the last.
+  const std::size_t step = (e.points.size() + kMostPoints - 1) / kMostPoints;
+  for (std::size_t i = (e.points.size() - 1) % step; i < e.points.size(); i += step)
+    point("", e.points[i]);
+  point("best", e.best);
 }
 
 void write_tokens(Page& page, const Summary& s) {
@@ -287,6 +310,8 @@ std::string summary_text(const Summary& s, const PredictedStates& predicted) {
             "mean {:.4f} s   longest {:.4f} s from update to engine",
             s.staleness.publish_lag_mean_s,
             s.staleness.publish_lag_max_s);
+  if (s.evaluation)
+    write_evaluation(page, *s.evaluation);
   write_tokens(page, s);
   write_cards(page, s.utilization, s.slots);
   write_waits(page, s);

@@ -1,5 +1,7 @@
 #include "orchestrator/metrics/run_metrics.hpp"
 
+#include "orchestrator/metrics/without_evaluation.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -20,39 +22,19 @@ bool is_effective(std::span<const double> rewards) {
 
 }  // namespace
 
-std::int64_t ValueCounts::quantile(double share) const {
-  const auto wanted = static_cast<std::uint64_t>(std::ceil(share * static_cast<double>(total_)));
-  std::uint64_t seen = 0;
-  for (const auto& [value, count] : counts()) {
-    seen += count;
-    if (seen >= wanted)
-      return value;
-  }
-  return 0;
-}
-
-std::int64_t ValueCounts::max() const {
-  if (!others_.empty() && others_.rbegin()->first >= kDense)
-    return others_.rbegin()->first;
-  if (!dense_.empty())  // it ends with the largest
-    return static_cast<std::int64_t>(dense_.size()) - 1;
-  return others_.empty() ? 0 : others_.rbegin()->first;
-}
-
-std::map<std::int64_t, std::uint64_t> ValueCounts::counts() const {
-  std::map<std::int64_t, std::uint64_t> all = others_;
-  for (std::size_t value = 0; value < dense_.size(); ++value) {
-    if (dense_[value] > 0)
-      all.emplace(static_cast<std::int64_t>(value), dense_[value]);
-  }
-  return all;
-}
-
 void RunMetrics::feed(const Record& record) {
   now_ = record.time;
   if (!finish_ || std::holds_alternative<event::Resumed>(record.event))
     wall_ = record.time;
   timeline_.feed(record);
+  if (config_.evaluation.every == 0)
+    return feed_training(record);
+  feed_evaluation(record);
+  const auto rest = without_evaluation(record);
+  feed_training(rest ? *rest : record);
+}
+
+void RunMetrics::feed_training(const Record& record) {
   turns_.feed(record);
   usage_.feed(record);
   if (!finish_ || std::holds_alternative<event::Resumed>(record.event))
@@ -155,7 +137,7 @@ void RunMetrics::count_outstanding() {
 }
 
 void RunMetrics::take_snapshot(std::uint64_t sequence) {
-  if (snapshots_.size() > kMostSnapshots)
+  if (snapshots_.size() > kMostWaysBack)
     snapshots_.erase(snapshots_.begin() + 1);
   snapshots_.push_back({sequence, stored_, groups_, updates_.mark()});
 }
@@ -169,6 +151,8 @@ void RunMetrics::on_event(const event::Started& e) {
 }
 
 void RunMetrics::on_event(const event::Resumed& e) {
+  if (e.config)
+    config_ = *e.config;
   ++resumes_;
   if (restarts_.empty() || restarts_.back().kind != Restart::Kind::Rollback || e.rollbacks == 0) {
     restarts_.push_back({Restart::Kind::Resume, now_, "", "resumed from a checkpoint"});
@@ -284,6 +268,7 @@ void RunMetrics::on_event(const event::Trained& e) {
   if (!c.groups.empty())
     update.staleness_mean /= static_cast<double>(c.groups.size());
   update.tokens = tokens();
+  update.groups = groups();
   update.queue = queue_;
   updates_.add(update);
   trained_at_[e.version] = now_;
@@ -301,7 +286,7 @@ void RunMetrics::train_group(const actors::Certificate::Entry& entry,
   update.staleness_mean += static_cast<double>(age);
   update.staleness_max = std::max(update.staleness_max, age);
   stored_.staleness.add(static_cast<std::int64_t>(age));
-  ++stored_.groups_trained;
+  ++stored_.groups.trained;
   Tokens tokens;
   std::vector<double> rewards;
   TrainedBatch::Group& trained = last_batch_.groups.emplace_back();
@@ -427,9 +412,9 @@ void RunMetrics::on_command(const command::Release& c) {
     return;  // counted when the update was done
   if (c.outcome == Outcome::Failed)
     last_failure_ = fmt::format("group {}: {}", c.group, c.reason);
-  ++(c.outcome == Outcome::Failed    ? stored_.groups_failed
-     : c.outcome == Outcome::Evicted ? stored_.groups_evicted
-                                     : stored_.groups_filtered);
+  ++(c.outcome == Outcome::Failed    ? stored_.groups.failed
+     : c.outcome == Outcome::Evicted ? stored_.groups.evicted
+                                     : stored_.groups.filtered);
   const auto it = groups_.find(c.group.value());
   if (it == groups_.end())
     return;

@@ -88,8 +88,11 @@ struct CheckpointTotals {
 
 class RunMetrics {
  public:
-  /// Besides the one of the start; a resume goes back to one of these.
-  static constexpr std::size_t kMostSnapshots = 16;
+  struct Evaluated {
+    std::uint64_t sequence = 0;
+    Time time{};
+    command::Evaluated result;
+  };
 
   /// Keep::All: for who looks at every update of a short run afterwards.
   explicit RunMetrics(UpdateHistory::Keep keep = UpdateHistory::Keep::Latest) : updates_(keep) {}
@@ -121,12 +124,15 @@ class RunMetrics {
   const ValueCounts& lengths() const { return stored_.lengths; }
   /// Of responses generated to the end, whatever became of them; not of failed ones.
   const ValueCounts& generated_lengths() const { return stored_.generated_lengths; }
-  std::uint64_t groups_trained() const { return stored_.groups_trained; }
-  std::uint64_t groups_filtered() const { return stored_.groups_filtered; }
-  std::uint64_t groups_failed() const { return stored_.groups_failed; }
-  std::uint64_t groups_evicted() const { return stored_.groups_evicted; }
+  GroupCounts groups() const { return stored_.groups; }
   std::uint64_t responses_failed() const { return stored_.responses_failed; }
   QueueDepth queue() const { return queue_; }
+  /// In the order in which they ended.
+  const std::vector<Evaluated>& evaluations() const { return evaluations_; }
+  /// The one with the highest pass_1, the first of equals; null: none yet.
+  const command::Evaluated* best_evaluation() const;
+  /// The version that is evaluated; none: no evaluation is under way.
+  const std::optional<PolicyVersion>& evaluating() const { return evaluating_; }
 
   // --- Not taken back
   Tokens wasted() const { return generated_ - stored_.trained_responses - outstanding_; }
@@ -166,8 +172,7 @@ class RunMetrics {
   /// What a resume takes back.
   struct SavedCounts {
     Tokens trained, effective, trained_responses;
-    std::uint64_t groups_trained = 0, groups_filtered = 0, groups_failed = 0;
-    std::uint64_t groups_evicted = 0;
+    GroupCounts groups;
     std::uint64_t responses_failed = 0;
     std::int64_t token_age = 0;
     ValueCounts staleness, lengths, generated_lengths;
@@ -201,6 +206,8 @@ class RunMetrics {
   void on_command(const command::Release& c);
   void on_command(const command::Rollback& c);
   void on_command(const command::Finish& c) { finish_ = c; }
+  void feed_training(const Record& record);
+  void feed_evaluation(const Record& record);
   template <class C>
   void on_command(const C&) {}
 
@@ -238,6 +245,8 @@ class RunMetrics {
   Tokens generated_;
   std::unordered_map<std::uint64_t, Lease> leases_;  ///< Reference and reward.
   std::optional<command::Train> training_;
+  std::vector<Evaluated> evaluations_;
+  std::optional<PolicyVersion> evaluating_;
   std::map<PolicyVersion, Time> trained_at_;
   std::uint64_t lags_ = 0;
   Duration lag_sum_{}, lag_max_{};

@@ -1,5 +1,7 @@
 #include "orchestrator/metrics/summary.hpp"
 
+#include "core/statistics.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,7 +14,7 @@ using actors::CardState;
 
 /// Figures for people: six decimals are plenty, and print short.
 double rounded(double value) {
-  return std::round(value * 1e6) / 1e6;
+  return temper::rounded(value, 1e6);
 }
 double per_second(Tokens tokens, double wall) {
   return wall > 0 ? rounded(static_cast<double>(tokens.count()) / wall) : 0;
@@ -114,6 +116,30 @@ SwitchesSummary switches(const RunMetrics& m) {
   return out;
 }
 
+std::optional<EvaluationSummary> evaluation(const RunMetrics& m) {
+  if (m.evaluations().empty())
+    return std::nullopt;
+  EvaluationSummary out;
+  for (const RunMetrics::Evaluated& e : m.evaluations()) {
+    const command::Evaluated& r = e.result;
+    out.problems = r.problems;
+    out.samples = r.samples;
+    out.points.push_back({r.version,
+                          seconds(e.time),
+                          rounded(r.seconds),
+                          rounded(r.pass_1),
+                          rounded(r.pass_k),
+                          rounded(r.reward),
+                          r.failed});
+    if (&r == m.best_evaluation())
+      out.best = out.points.back();
+  }
+  const Duration used = m.timeline().totals(m.wall())[index_of(CardState::Evaluate)];
+  out.card_s = seconds(used);
+  out.share = share(used, m.wall().time_since_epoch() * std::ssize(m.timeline().cards()));
+  return out;
+}
+
 }  // namespace
 
 Summary summarize(const RunMetrics& m, const RunIdentity& identity) {
@@ -149,11 +175,11 @@ Summary summarize(const RunMetrics& m, const RunIdentity& identity) {
              rounded(m.slots().while_serving(m.wall()))};
   s.staleness = staleness(m);
   s.wasted_tokens = m.wasted().count();
-  s.groups = {m.groups_trained(),
-              m.groups_filtered(),
-              m.groups_failed(),
+  s.groups = {m.groups().trained,
+              m.groups().filtered,
+              m.groups().failed,
               m.responses_failed(),
-              m.groups_evicted(),
+              m.groups().evicted,
               m.last_failure()};
   s.lies = m.lies();
   s.reward = reward(m.history().rewards());
@@ -166,6 +192,7 @@ Summary summarize(const RunMetrics& m, const RunIdentity& identity) {
   for (const Restart& r : m.restarts())
     s.restarts.push_back({r.kind, seconds(r.time), r.actor, r.reason});
   s.switches = switches(m);
+  s.evaluation = evaluation(m);
   s.checkpoints = {m.checkpoints().saved, m.checkpoints().failed, m.checkpoints().last};
   if (auto usage =
           summarize_usage(m.usage(), s.cards, m.wall().time_since_epoch(), m.history().count())) {

@@ -91,6 +91,20 @@ struct CheckpointSummary {
   std::optional<PolicyVersion> last;
 };
 
+struct EvaluationPoint {
+  PolicyVersion step;
+  double at_s = 0;  ///< When it ended.
+  double seconds = 0;
+  double pass_1 = 0, pass_k = 0, reward = 0;
+  std::uint64_t failed = 0;
+};
+struct EvaluationSummary {
+  std::uint64_t problems = 0, samples = 0;
+  double card_s = 0, share = 0;  ///< Card time of evaluations, and its share of all.
+  EvaluationPoint best;
+  std::vector<EvaluationPoint> points;
+};
+
 struct Summary {
   bool ok = false, stopped = false;
   std::string reason;
@@ -118,6 +132,7 @@ struct Summary {
   std::uint64_t lies = 0;  ///< Messages that could not be; their senders were replaced.
   std::string log_hash;    ///< 16 hexadecimal digits.
   bool simulated = false;  ///< Its time is that of simulated hardware.
+  std::optional<EvaluationSummary> evaluation;  ///< None: nothing was evaluated.
 };
 
 /// The reason of a run whose log has no end: it is going on, or was cut off.
@@ -243,6 +258,25 @@ void describe(V& v, CheckpointSummary& s) {
   v.field(3, "last", s.last);
 }
 template <class V>
+void describe(V& v, EvaluationPoint& s) {
+  v.field(1, "step", s.step);
+  v.field(2, "at_s", s.at_s);
+  v.field(3, "seconds", s.seconds);
+  v.field(4, "pass_1", s.pass_1);
+  v.field(5, "pass_k", s.pass_k);
+  v.field(6, "reward", s.reward);
+  v.field(7, "failed", s.failed);
+}
+template <class V>
+void describe(V& v, EvaluationSummary& s) {
+  v.field(1, "problems", s.problems);
+  v.field(2, "samples", s.samples);
+  v.field(3, "card_s", s.card_s);
+  v.field(4, "share", s.share);
+  v.field(5, "best", s.best);
+  v.field(6, "points", s.points);
+}
+template <class V>
 void describe(V& v, Summary& s) {
   v.field(1, "ok", s.ok);
   v.field(2, "stopped", s.stopped);
@@ -270,6 +304,7 @@ void describe(V& v, Summary& s) {
   v.field(24, "network", s.network, {.doc = "Bytes by plane; simulated runs."});
   v.field(25, "lies", s.lies);
   v.field(26, "slots", s.slots);
+  v.field(27, "evaluation", s.evaluation, {.doc = "Of what it was never trained on."});
 }
 
 }  // namespace temper::orchestrator

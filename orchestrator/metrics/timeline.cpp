@@ -61,6 +61,7 @@ std::string without_numbers(std::string_view on) {
 
 void Timeline::feed(const Record& record) {
   const Time now = record.time;
+  evaluation_.feed(record);
   if (const auto* e = std::get_if<event::Activity>(&record.event)) {
     add_spans(e->actor, e->spans);
   } else if (const auto* started = std::get_if<event::Started>(&record.event)) {
@@ -68,8 +69,10 @@ void Timeline::feed(const Record& record) {
   } else if (const auto* down = std::get_if<event::ActorDown>(&record.event)) {
     set_wait(down->actor, CardState::Down, "restart", now);
   } else if (std::holds_alternative<event::Resumed>(record.event)) {
-    for (std::uint32_t a = 0; a < actors_.size(); ++a)
+    for (std::uint32_t a = 0; a < actors_.size(); ++a) {
       set_wait(ActorId(a), CardState::Down, "restart", now);
+      given_[a].clear();  // who starts anew has all its cards
+    }
   }
   for (const Command& command : record.commands) {
     if (const auto* wait = std::get_if<command::Waiting>(&command)) {
@@ -159,9 +162,12 @@ void Timeline::add_spans(ActorId actor, const std::vector<actors::Span>& spans) 
   if (actor.value() >= actors_.size())
     return;
   for (const actors::Span& span : spans) {
+    const std::vector<actors::Span> parts = evaluation_.divide(actor, span);
     for (const auto& [line, place] : places_of_[actor.value()]) {
-      if (works_on(actor, line))
-        lines_[line].add_span(place, span);
+      for (const actors::Span& part : parts) {
+        if (works_on(actor, line))
+          lines_[line].add_span(place, part);
+      }
     }
     if (span.state <= CardState::Prefill)
       progress_->add_span(0, {CardState::Train, span.begin, span.end});

@@ -5,8 +5,10 @@
 // instant a card shows
 //   1. the most important busy span (event::Activity) of any actor on it, in the order of
 //      actors::CardState; where there is none
+//      (of decode, prefill and reward the part that was for an evaluation is `evaluate`:
+//      evaluation_time.hpp)
 //   2. the wait (command::Waiting) of that one of its actors that works next: the one whose work
-//      (the five busy states) the card shows first after this instant. Where none works any more,
+//      (the six busy states) the card shows first after this instant. Where none works any more,
 //      or has not yet, the wait of the first actor that is not down, in the order trainer, rollout,
 //      reference, reward; `down` where all are.
 // An actor occupies all cards of its ActorSpec, but one that was given those of some engines
@@ -19,6 +21,7 @@
 #pragma once
 
 #include "orchestrator/metrics/card_timeline.hpp"
+#include "orchestrator/metrics/evaluation_time.hpp"
 #include "orchestrator/record/event_log.hpp"
 
 #include <optional>
@@ -124,6 +127,7 @@ class Timeline {
 
   std::vector<CardId> cards_;
   std::vector<CardTimeline> lines_;
+  EvaluationTime evaluation_;
   /// Busy where any card generates or trains.
   std::optional<CardTimeline> progress_;
   std::vector<ActorWait> waits_;

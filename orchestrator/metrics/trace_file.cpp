@@ -52,7 +52,7 @@ std::string_view trace_name(TraceForm form) {
 TraceFile::TraceFile(File file, Timeline& timeline)
     : file_(std::move(file)), timeline_(timeline), buffer_("[\n") {
   timeline_.set_sink([this](CardId card, const CardSlice& slice) {
-    const bool busy = slice.state <= actors::CardState::Reward;
+    const bool busy = is_busy(slice.state);
     draw(cards_[card],
          slice.begin,
          slice.end,
@@ -206,6 +206,13 @@ void TraceFile::mark_events(const Record& record) {
          fmt::format("{}{}",
                      name_of(switched->action),
                      switched->error.empty() ? "" : " refused: " + switched->error));
+  } else if (const auto* clock = std::get_if<event::ClockRead>(&record.event)) {
+    mark(Process::Actors,
+         clock->actor.value(),
+         now,
+         fmt::format("its clock was {:.3f} ms ahead, to within {:.3f} ms; set right",
+                     1e3 * seconds(clock->ahead),
+                     1e3 * seconds(clock->error)));
   } else if (const auto* saved = std::get_if<event::CheckpointSaved>(&record.event)) {
     mark(Process::Run, 0, now, fmt::format("checkpoint {}", saved->version));
   } else if (std::holds_alternative<event::Resumed>(record.event)) {

@@ -16,6 +16,11 @@ struct TokenCounts {
   Tokens generated, trained, effective;
 };
 
+/// Groups by what became of them.
+struct GroupCounts {
+  std::uint64_t trained = 0, filtered = 0, failed = 0, evicted = 0;
+};
+
 /// Groups by how far they are.
 struct QueueDepth {
   std::int64_t generating = 0;  ///< Some response is not generated yet.
@@ -54,6 +59,7 @@ struct Update {
   Time time{};
   actors::UpdateMetrics metrics;
   TokenCounts tokens;
+  GroupCounts groups;
   double staleness_mean = 0;
   std::uint64_t staleness_max = 0;
   QueueDepth queue;

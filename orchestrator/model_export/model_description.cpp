@@ -9,7 +9,6 @@ namespace temper::orchestrator {
 namespace {
 
 namespace fs = std::filesystem;
-using actors::Architecture;
 
 std::string tokenizer_text(const actors::ModelFolder& folder) {
   if (!folder.has_tokenizer())
@@ -69,30 +68,6 @@ std::string to_text(const ModelDescription& d) {
        m.end_tokens.empty() ? "not said" : fmt::format("{}", fmt::join(m.end_tokens, ", ")));
   line("tokenizer", d.tokenizer);
   line("weights", fmt::format("{} tensors in {}", d.tensors, fmt::join(d.files, ", ")));
-  return out;
-}
-
-std::string to_planner_yaml(const ModelDescription& d) {
-  const actors::ModelConfig& m = d.model;
-  std::string out;
-  const auto line = [&](const char* key, const auto& value) {
-    out += fmt::format("{}: {}\n", key, value);
-  };
-  line("name", fmt::format("\"{}\"", d.name));
-  line("source", "\"config.json of the model folder\"");
-  line("layers", m.layers);
-  line("hidden", m.hidden);
-  line("heads", m.heads);
-  line("kv_heads", m.kv_heads);
-  line("head_dim", m.head_size());
-  line("ffn", m.ffn);
-  line("vocabulary", *m.vocabulary);
-  line("max_position", m.context.count());
-  line("tie_embeddings", m.tie_embeddings);
-  if (m.architecture == Architecture::Qwen2)
-    line("qkv_bias", true);
-  if (m.architecture == Architecture::Qwen3)
-    line("qk_norm", true);
   return out;
 }
 

@@ -1,4 +1,4 @@
-// What a model folder is: for people, as JSON, and in the words of the planner.
+// What a model folder is: for people and as JSON.
 #pragma once
 
 #include "actors/model_folder/model_folder.hpp"
@@ -35,7 +35,5 @@ Result<ModelDescription> describe_model(const std::filesystem::path& folder);
 
 /// Lines for a terminal.
 std::string to_text(const ModelDescription& description);
-/// A file of configs/models/: what `simulation.model` and the planner take.
-std::string to_planner_yaml(const ModelDescription& description);
 
 }  // namespace temper::orchestrator

@@ -3,6 +3,7 @@
 #include "actors/model_folder/model_folder.hpp"
 #include "actors/model_folder/stored_tensors.hpp"
 #include "core/files.hpp"
+#include "orchestrator/run/best_checkpoint.hpp"
 #include "orchestrator/run/run_dir.hpp"
 
 #include <fmt/format.h>
@@ -37,6 +38,23 @@ Result<FoundCheckpoint> find_checkpoint(const RunDir& run, std::optional<PolicyV
                            run.root().string(),
                            version ? fmt::format(" of version {}", *version) : std::string(),
                            there.empty() ? "none" : fmt::format("{}", fmt::join(there, ", ")))};
+}
+
+/// best/ lies beside the checkpoints, with the manifest that it had among them.
+Result<PolicyVersion> best_version(const fs::path& best) {
+  std::error_code ignored;
+  if (!fs::exists(best, ignored)) {
+    return Error{
+        ErrorCode::NotFound,
+        fmt::format("{} is not there: no version was evaluated that is better than the base "
+                    "(see docs/evaluation.md)",
+                    best.string())};
+  }
+  TEMPER_TRY(const Manifest manifest, read_manifest(best / kFolderManifest));
+  const auto version = manifest.facts.find("version");
+  if (version == manifest.facts.end())
+    return corrupt((best / kFolderManifest).string() + " is not the manifest of a checkpoint");
+  return PolicyVersion(version->second);
 }
 
 /// The weights that a trainer saved, whoever it is.
@@ -86,10 +104,16 @@ Result<ModelExport> parse_export_source(const std::string& text) {
   if (at == std::string::npos || fs::exists(text, ignored))
     return ModelExport{text, std::nullopt, {}};
   const std::string step = text.substr(at + 1);
+  if (step == kBestFolder) {
+    ModelExport best{text.substr(0, at), std::nullopt, {}};
+    best.best = true;
+    return best;
+  }
   std::uint64_t number = 0;
   const auto [end, error] = std::from_chars(step.data(), step.data() + step.size(), number);
   if (error != std::errc{} || end != step.data() + step.size())
-    return invalid_input(fmt::format("\"{}\": expected RUN or RUN@STEP, STEP a number", text));
+    return invalid_input(
+        fmt::format("\"{}\": expected RUN, RUN@best or RUN@STEP, STEP a number", text));
   return ModelExport{text.substr(0, at), PolicyVersion(number), {}};
 }
 
@@ -108,7 +132,11 @@ Result<ExportedModel> export_model(const ModelExport& what) {
   std::vector<float> flat(static_cast<std::size_t>(layout.size()));
   const auto expected = actors::tensors_to_read(layout, flat);
   ExportedModel exported{PolicyVersion(0), run.base(), what.type.value_or(base.type())};
-  if (what.version == PolicyVersion(0)) {
+  if (what.best) {
+    exported.from = run.root() / kBestFolder;
+    TEMPER_TRY(exported.version, best_version(exported.from));
+    TEMPER_TRY_STATUS(read_checkpoint(exported.from, expected));
+  } else if (what.version == PolicyVersion(0)) {
     TEMPER_TRY_STATUS(base.read(expected));
   } else {
     TEMPER_TRY(const FoundCheckpoint found, find_checkpoint(run, what.version));
@@ -116,8 +144,7 @@ Result<ExportedModel> export_model(const ModelExport& what) {
     exported.version = found.mark->version;
     exported.from = found.folder;
   }
-  TEMPER_TRY_STATUS(
-      write(base, exported.type, actors::tensors_to_write(layout, flat), what.to));
+  TEMPER_TRY_STATUS(write(base, exported.type, actors::tensors_to_write(layout, flat), what.to));
   return exported;
 }
 

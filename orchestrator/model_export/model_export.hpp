@@ -17,9 +17,10 @@ struct ModelExport {
   std::optional<PolicyVersion> version;      ///< None: of the newest whole checkpoint. 0: the base.
   std::filesystem::path to;                  ///< Not there yet, or empty.
   std::optional<actors::StoredType> type{};  ///< None: that of the base.
+  bool best = false;                         ///< That of best/ (run/best_checkpoint.hpp).
 };
 
-/// "RUN" or "RUN@STEP". Error: STEP is not a number.
+/// "RUN", "RUN@STEP" or "RUN@best". Error: STEP is not a number.
 Result<ModelExport> parse_export_source(const std::string& text);
 
 struct ExportedModel {

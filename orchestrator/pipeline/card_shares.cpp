@@ -10,7 +10,8 @@
 namespace temper::orchestrator {
 namespace {
 
-bool fits(const actors::SimulatedPlacement& p) {
+/// `keeps`: whether gradients stay between the updates (stragglers.prepare).
+bool is_share(const actors::SimulatedPlacement& p, bool keeps) {
   if (!actors::check_trainer(p.run))
     return false;
   if (p.reference == actors::ReferencePlace::InTurn &&
@@ -19,10 +20,9 @@ bool fits(const actors::SimulatedPlacement& p) {
   const auto phases = actors::memory_phases(p);
   if (!phases)
     return false;
-  const double kept = actors::trainer_memory(p.run).device.gradients;
+  const double kept = keeps ? actors::trainer_memory(p.run).device.gradients : 0;
   return std::ranges::all_of(*phases, [&](const actors::PhaseLedger& phase) {
-    return phase.device() <= actors::device_capacity(p.run) &&
-           phase.host() + kept <= actors::host_capacity(p.run);
+    return fits(p.run, phase, {.host = kept});
   });
 }
 
@@ -40,7 +40,7 @@ std::vector<std::int32_t> card_shares(const ResolvedPipeline& pipeline) {
     part.run.trainer_cards = part.rollout_cards;
     if (part.reference == actors::ReferencePlace::InTurn)
       part.reference_cards = part.rollout_cards;
-    if (fits(part))
+    if (is_share(part, pipeline.config.stragglers.prepare))
       shares.push_back(static_cast<std::int32_t>(engines));
   }
   return shares;

@@ -3,11 +3,17 @@
 #include "core/files.hpp"
 #include "orchestrator/pipeline/model_section.hpp"
 #include "orchestrator/pipeline/simulation.hpp"
+#include "sim_hw/catalog/catalog.hpp"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 
 namespace temper::orchestrator {
 namespace {
+
+constexpr std::string_view kExtends = "extends";
+constexpr std::size_t kMostExtended = 8;
 
 bool within(std::string_view key, std::string_view section) {
   return key.starts_with(section) &&
@@ -51,10 +57,71 @@ ConfigIssue LoadedConfig::blame(const BrokenRule& rule) const {
   return {yaml_.document.location(yaml_.place_of(key)), key, rule.message};
 }
 
-Result<LoadedConfig> read_config(const std::filesystem::path& path,
+std::filesystem::path found_config(const std::filesystem::path& given) {
+  std::error_code ignored;
+  const std::filesystem::path folder = given.parent_path();
+  if (std::filesystem::exists(given, ignored) || (!folder.empty() && folder != "configs"))
+    return given;
+  const std::filesystem::path shipped = sim_hw::Catalog::shipped().configs();
+  for (const std::string& name : {given.filename().string(), given.filename().string() + ".yaml"}) {
+    if (std::filesystem::is_regular_file(shipped / name, ignored))
+      return shipped / name;
+  }
+  return given;
+}
+
+namespace {
+
+/// A configuration and those that it changes, the first of them last.
+struct Chain {
+  std::vector<std::filesystem::path> files;
+  std::string text;  ///< Of the last.
+};
+
+/// What a file says behind `extends`: another, seen from its own folder. Empty: nothing.
+std::filesystem::path extended_by(const std::filesystem::path& file, const std::string& text) {
+  const YamlDocument document(file.string(), text, {});
+  for (const YamlNode::Entry& entry : document.root().entries) {
+    if (entry.key == kExtends)
+      return file.parent_path() / entry.node.text;
+  }
+  return {};
+}
+
+Result<Chain> chain_of(const std::filesystem::path& first) {
+  Chain chain;
+  for (std::filesystem::path file = first; !file.empty();) {
+    if (chain.files.size() == kMostExtended) {
+      return invalid_input(
+          fmt::format("{}: `extends` leads through more than {} files, or back to "
+                      "itself",
+                      first.string(),
+                      kMostExtended));
+    }
+    auto text = read_file(file);
+    if (!text && !chain.files.empty())
+      return std::move(text).error().within(chain.files.back().string() + ": extends");
+    if (!text)
+      return std::move(text).error();
+    chain.text = *std::move(text);
+    chain.files.push_back(file);
+    file = extended_by(file, chain.text);
+  }
+  return chain;
+}
+
+}  // namespace
+
+Result<LoadedConfig> read_config(const std::filesystem::path& given,
                                  std::span<const std::string> sets) {
-  TEMPER_TRY(const std::string text, read_file(path));
-  return LoadedConfig(path.string(), text, sets);
+  TEMPER_TRY(const Chain chain, chain_of(found_config(given)));
+  std::vector<std::string> layers;
+  for (auto file = chain.files.rbegin() + 1; file != chain.files.rend(); ++file)
+    layers.push_back("@" + file->string());
+  if (!layers.empty())
+    layers.push_back("~" + std::string(kExtends));
+  layers.insert(layers.end(), sets.begin(), sets.end());
+  return LoadedConfig(chain.files.back().string(), chain.text, layers);
 }
 
 Result<PipelineConfig> load_config(const std::filesystem::path& path,

@@ -26,8 +26,14 @@ class LoadedConfig {
   std::vector<ConfigIssue> issues_;
 };
 
-/// Error: the file cannot be read. What is wrong in it is in issues().
-Result<LoadedConfig> read_config(const std::filesystem::path& path,
+/// The file as given where it is there; else the shipped one that is meant: `quickstart`,
+/// `configs/quickstart.yaml`.
+std::filesystem::path found_config(const std::filesystem::path& given);
+
+/// Of found_config(). A file that says `extends: FILE` is laid over that one. Of `sets`, "@FILE"
+/// lays another file over it (`-f`). Error: a file cannot be read. What is wrong in it is in
+/// issues().
+Result<LoadedConfig> read_config(const std::filesystem::path& given,
                                  std::span<const std::string> sets = {});
 
 /// Error InvalidInput: its context is every issue, one per line.

@@ -22,8 +22,12 @@ Bytes whole(double bytes) {
   return Bytes(static_cast<Bytes::rep>(std::min(bytes, kMost)));
 }
 
-std::string gigabytes(Bytes bytes) {
-  return fmt::format("{:.2f} GB", static_cast<double>(bytes.count()) / 1e9);
+std::string amount(Bytes bytes) {
+  const auto count = static_cast<double>(bytes.count());
+  if (count < 1e6)
+    return fmt::format("{:.1f} kB", count / 1e3);
+  return count < 1e9 ? fmt::format("{:.1f} MB", count / 1e6)
+                     : fmt::format("{:.2f} GB", count / 1e9);
 }
 
 std::optional<Bytes> number_in(const char* file) {
@@ -83,18 +87,18 @@ std::optional<BrokenRule> check_head_memory(const MessageSizes& sizes,
        "staleness.bound"},
       fmt::format("an update is {} and up to {} are outstanding: the orchestrator needs up to {}, "
                   "and there are {}; lower this, sampling.max_new_tokens or staleness.bound",
-                  gigabytes(sizes.update),
-                  gigabytes(sizes.payloads),
-                  gigabytes(sizes.head),
-                  gigabytes(*memory))};
+                  amount(sizes.update),
+                  amount(sizes.payloads),
+                  amount(sizes.head),
+                  amount(*memory))};
 }
 
 std::string to_text(const MessageSizes& sizes) {
   const bool batch = sizes.update >= sizes.report;
   return fmt::format("largest message {} ({}), in pieces of 1 MiB; the orchestrator holds up to {}",
-                     gigabytes(sizes.largest()),
+                     amount(sizes.largest()),
                      batch ? "trainer.train" : "rollout.generated",
-                     gigabytes(sizes.head));
+                     amount(sizes.head));
 }
 
 }  // namespace temper::orchestrator

@@ -6,6 +6,7 @@
 #include "actors/protocol/role_config.hpp"
 #include "actors/simulation/simulation_config.hpp"
 #include "actors/task/task_config.hpp"
+#include "orchestrator/pipeline/evaluation_section.hpp"
 #include "orchestrator/pipeline/sections.hpp"
 #include "orchestrator/pipeline/watch_sections.hpp"
 #include "orchestrator/scheduler/queue/config.hpp"
@@ -51,6 +52,7 @@ struct PipelineConfig {
   TransportSection transport;
   Deadlines deadlines;
   CheckpointConfig checkpoint;
+  EvaluationSection evaluation;
   SamplesConfig samples;
   TrackingConfig tracking;
   AlarmsConfig alarms;
@@ -96,6 +98,10 @@ void describe(V& v, PipelineConfig& c) {
       {.doc = "Longest time of each kind of wait; on simulated hardware, where time is virtual, "
               "24h where not given."});
   v.field(21, "checkpoint", c.checkpoint, {.doc = "What is saved to resume from."});
+  v.field(43,
+          "evaluation",
+          c.evaluation,
+          {.doc = "When the policy is held against problems that it is never trained on."});
   v.field(40, "samples", c.samples, {.doc = "Which responses are kept to be read."});
   v.field(41, "tracking", c.tracking, {.doc = "Metrics for other programs."});
   v.field(42, "alarms", c.alarms, {.doc = "What is looked out for while the run goes on."});

@@ -34,6 +34,7 @@ struct Replicas {
   std::vector<CardId> cards;
   std::int32_t concurrency = 0;
   bool takes_turns = false;
+  LaunchKind launch = LaunchKind::Local;
 };
 
 void add_slots(std::vector<ActorSpec>& slots, const Replicas& add, HardwareKind hardware) {
@@ -45,7 +46,8 @@ void add_slots(std::vector<ActorSpec>& slots, const Replicas& add, HardwareKind 
          .cards = hardware == HardwareKind::Simulated ? block_of(add.cards, i, add.count)
                                                       : share_of(add.cards, i, add.count),
          .concurrency = add.concurrency,
-         .takes_turns = add.takes_turns});
+         .takes_turns = add.takes_turns,
+         .attached = add.launch == LaunchKind::Attach});
   }
 }
 
@@ -135,7 +137,8 @@ std::vector<ActorSpec> actor_slots(const PipelineConfig& config, const Placement
        .count = count(config.rollout.replicas),
        .cards = placement.rollout,
        .concurrency = config.rollout.concurrency,
-       .takes_turns = fused || placement.mode == PlacementMode::Colocated});
+       .takes_turns = fused || placement.mode == PlacementMode::Colocated,
+       .launch = config.rollout.launch});
   add({.role = RoleKind::Rollout,
        .count = lent_engines(config, placement),
        .cards = placement.trainer,
@@ -144,11 +147,16 @@ std::vector<ActorSpec> actor_slots(const PipelineConfig& config, const Placement
   add({.role = RoleKind::Reference,
        .count = count(config.reference.replicas),
        .cards = placement.reference,
-       .takes_turns = fused});
+       .takes_turns = fused,
+       .launch = config.reference.launch});
   add({.role = RoleKind::Reward,
        .count = count(config.reward.replicas),
-       .cards = placement.reward});
-  slots.push_back({.name = "trainer", .role = RoleKind::Trainer, .cards = placement.trainer});
+       .cards = placement.reward,
+       .launch = config.reward.launch});
+  slots.push_back({.name = "trainer",
+                   .role = RoleKind::Trainer,
+                   .cards = placement.trainer,
+                   .attached = config.trainer.launch == LaunchKind::Attach});
   return slots;
 }
 

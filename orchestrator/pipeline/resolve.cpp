@@ -8,7 +8,6 @@
 #include "trainer/algorithm_table.hpp"
 
 #include <cmath>
-#include <limits>
 #include <utility>
 
 namespace temper::orchestrator {
@@ -41,6 +40,9 @@ std::uint64_t failed_groups_limit(const trainer::AlgorithmConfig& config) {
       std::max(kLeastFailedGroups, std::ceil(config.failure_limit * config.groups_per_update)));
 }
 
+/// In a row, of an actor whose hardware fails by plan: then it never comes to a checkpoint.
+constexpr std::int32_t kPlannedRestarts = 1000;
+
 }  // namespace
 
 SchedulerConfig scheduler_config(const ResolvedPipeline& pipeline) {
@@ -69,15 +71,18 @@ SchedulerConfig scheduler_config(const ResolvedPipeline& pipeline) {
   out.deadlines = config.deadlines;
   if (const actors::FaultConfig& faults = config.simulation.faults;
       config.hardware == HardwareKind::Simulated && faults.any()) {
-    // Hardware that is planned to fail is no reason to give up, however often, nor to wait no
-    // longer.
-    out.max_restarts = std::numeric_limits<std::int32_t>::max() / 2;
+    // Hardware that is planned to fail is no reason to give up, nor to wait no longer, as long as
+    // the run comes to a checkpoint now and then.
+    out.max_restarts = kPlannedRestarts;
     out.deadlines.start += faults.repair + faults.link_repair + faults.replacement;
   }
   out.filter_equal_rewards =
       trainer::resolve(config.algorithm, config.sampling.max_new_tokens).filter_equal_rewards;
   out.filter_limit = config.algorithm.filter_limit;
   out.failed_groups_limit = failed_groups_limit(config.algorithm);
+  const EvaluationSection& e = config.evaluation;
+  if (e.every > 0)
+    out.evaluation = {e.every, e.problems, e.samples, e.pass, e.keep_best};
   return out;
 }
 

@@ -7,6 +7,7 @@
 #include "actors/transport/transport_config.hpp"
 #include "core/describe.hpp"
 #include "orchestrator/scheduler/queue/config.hpp"
+#include "rollout/agent_config.hpp"
 #include "rollout/engine.hpp"
 
 namespace temper {
@@ -16,6 +17,8 @@ using actors::PlacementMode;
 enum class HardwareKind { Local, Simulated };
 enum class TransportKind { Ipc, Tcp };
 enum class TransportSecurity { Curve, Plain };
+/// Who starts the workers of a role: the orchestrator, or anybody else.
+enum class LaunchKind { Local, Attach };
 /// Whose cards the reference uses where it has none of its own.
 enum class ReferenceCards { Rollout, Trainer };
 
@@ -48,16 +51,20 @@ struct RolloutConfig {
   std::int32_t concurrency = 128;
   rollout::OnNewWeights on_new_weights = rollout::OnNewWeights::KeepKv;
   actors::EngineConfig engine;
+  rollout::AgentConfig agent;
+  LaunchKind launch = LaunchKind::Local;
 };
 
 struct TrainerConfig {
   actors::EngineConfig engine;
+  LaunchKind launch = LaunchKind::Local;
 };
 
 /// The sections `reference` and `reward`: how many actors there are, and whose work they do.
 struct ReplicaConfig {
   std::int32_t replicas = 1;
   actors::EngineConfig engine;
+  LaunchKind launch = LaunchKind::Local;
 };
 
 struct SyntheticConfig {
@@ -69,6 +76,8 @@ struct TransportSection {
   TransportKind kind = TransportKind::Ipc;
   std::string bind = "127.0.0.1";
   std::uint16_t port = 0;
+  std::string advertise;
+  Duration grace = std::chrono::minutes(10);
   TransportSecurity security = TransportSecurity::Curve;
   Duration heartbeat = std::chrono::milliseconds(250);
   Duration heartbeat_timeout = std::chrono::seconds(3);
@@ -174,7 +183,8 @@ void describe(V& v, PlacementConfig& c) {
   v.field(12,
           "switching",
           c.switching,
-          {.doc = "fused: all cards change role `together`, or `one_by_one`: the cards of engines "
+          {.doc = "colocated, fused: all cards change role `together`, or `one_by_one`: the cards "
+                  "of engines "
                   "with little to do go to scoring and training, others go on generating. "
                   "Simulated hardware."});
   v.field(13,
@@ -184,6 +194,16 @@ void describe(V& v, PlacementConfig& c) {
                   "share of their slots in use.",
            .min = 0.01,
            .max = 1.0});
+}
+
+/// The key `launch` of a role's section.
+template <class V>
+void describe_launch(V& v, LaunchKind& launch) {
+  v.field(30,
+          "launch",
+          launch,
+          {.doc = "Who starts its workers. `local`: this run, on this machine; `attach`: anyone, "
+                  "anywhere (docs/many-machines.md); they are waited for."});
 }
 
 template <class V>
@@ -202,11 +222,14 @@ void describe(V& v, RolloutConfig& c) {
           {.doc = "What running responses go on with: the keys and values they have, or ones "
                   "computed again, so that every token is of one version's policy."});
   v.field(21, "engine", c.engine, {.doc = "Who generates."});
+  v.field(22, "agent", c.agent, {.doc = "Who plays responses of several turns (docs/agents.md)."});
+  describe_launch(v, c.launch);
 }
 
 template <class V>
 void describe(V& v, TrainerConfig& c) {
   v.field(1, "engine", c.engine, {.doc = "Who trains."});
+  describe_launch(v, c.launch);
 }
 
 template <class V>
@@ -218,6 +241,7 @@ void describe(V& v, ReplicaConfig& c) {
            .min = 0,
            .max = 4096});
   v.field(2, "engine", c.engine, {.doc = "Who does the work."});
+  describe_launch(v, c.launch);
 }
 
 template <class V>
@@ -240,6 +264,17 @@ void describe(V& v, TransportSection& c) {
           {.doc = "`ipc`: sockets of this machine; `tcp`: workers may be elsewhere."});
   v.field(11, "bind", c.bind, {.doc = "tcp: address to listen on."});
   v.field(12, "port", c.port, {.doc = "tcp: port to listen on; 0 takes any free one."});
+  v.field(20,
+          "advertise",
+          c.advertise,
+          {.doc = "tcp: host that attached workers connect to; empty: that of `bind`, or this "
+                  "machine's name where it listens on all addresses."});
+  v.field(21,
+          "grace",
+          c.grace,
+          {.doc = "How long an attached worker whose orchestrator is lost keeps what it has loaded "
+                  "and looks for its successor.",
+           .min = std::chrono::seconds(0)});
   v.field(13,
           "heartbeat",
           c.heartbeat,
@@ -318,6 +353,12 @@ struct EnumNames<orchestrator::TransportKind> {
   using K = orchestrator::TransportKind;
   static constexpr std::array<std::pair<K, std::string_view>, 2> value{
       {{K::Ipc, "ipc"}, {K::Tcp, "tcp"}}};
+};
+template <>
+struct EnumNames<orchestrator::LaunchKind> {
+  using L = orchestrator::LaunchKind;
+  static constexpr std::array<std::pair<L, std::string_view>, 2> value{
+      {{L::Local, "local"}, {L::Attach, "attach"}}};
 };
 template <>
 struct EnumNames<orchestrator::TransportSecurity> {

@@ -16,10 +16,6 @@ namespace {
 using actors::PhaseLedger;
 using actors::SimulatedPlacement;
 
-std::string gib(double bytes) {
-  return fmt::format("{:.2f}", bytes / 1073741824.0);
-}
-
 /// Bytes by which the fullest phase exceeds a capacity; the phase is none if all fit.
 struct Excess {
   const PhaseLedger* phase = nullptr;
@@ -40,9 +36,10 @@ Excess largest_excess(const actors::SimulatedRun& s, const std::vector<PhaseLedg
   return out;
 }
 
-bool fits(const SimulatedPlacement& p) {
+bool all_fit(const SimulatedPlacement& p) {
   const auto phases = memory_phases(p);
-  return phases && largest_excess(p.run, *phases).phase == nullptr;
+  return phases &&
+         std::ranges::all_of(*phases, [&](const PhaseLedger& phase) { return fits(p.run, phase); });
 }
 
 /// Tries doublings of one key of a placement; keeps the first that fits.
@@ -68,7 +65,7 @@ class Search {
     }
   }
   bool consider(const std::string& text, const SimulatedPlacement& p) {
-    if (!found_ && fits(p))
+    if (!found_ && all_fit(p))
       found_ = text;
     return found_.has_value();
   }
@@ -193,12 +190,17 @@ SimulatedPlacement simulated_placement(const PipelineConfig& config,
   return p;
 }
 
+bool fits(const actors::SimulatedRun& run, const PhaseLedger& phase, const MoreBytes& more) {
+  return phase.device() + more.device <= actors::device_capacity(run) &&
+         phase.host() + more.host <= actors::host_capacity(run);
+}
+
 Status check_memory(const SimulatedPlacement& p) {
   auto phases = memory_phases(p);
   if (!phases) {
     Error error = phases.error();
     if (error.code == ErrorCode::OutOfMemory)
-      error.context = with_nearest(std::move(error.context), p);
+      error.context = with_nearest(error.context, p);
     return error;
   }
   const Excess excess = largest_excess(p.run, *phases);
@@ -212,8 +214,9 @@ Status check_memory(const SimulatedPlacement& p) {
           fmt::format("{} cards in phase {}: {} GiB per device exceed its {} GiB of {}: {}",
                       phase.group,
                       phase.phase,
-                      gib(device ? phase.device() : phase.host()),
-                      gib(device ? actors::device_capacity(p.run) : actors::host_capacity(p.run)),
+                      actors::gib_text(device ? phase.device() : phase.host()),
+                      actors::gib_text(device ? actors::device_capacity(p.run)
+                                              : actors::host_capacity(p.run)),
                       device ? "memory" : "host memory",
                       phase.text()),
           p)};

@@ -120,7 +120,13 @@ void check_cards_hold(const PipelineConfig& c, Rules& rules) {
     return;
   const Status fits = check_memory(simulated_placement(*pipeline));
   if (!fits)
-    rules.require(false, {"simulation", "placement", "rollout"}, fits.error().context);
+    return rules.require(false, {"simulation", "placement", "rollout"}, fits.error().context);
+  rules.require(
+      c.placement.switching != Switching::OneByOne || !pipeline->shares.empty(),
+      {"stragglers.prepare", "placement.switching"},
+      "the gradients that are kept for an update that is not whole do not fit the host memory "
+      "beside what else is parked there, however many engines give up their cards; nearest: "
+      "`stragglers.prepare: false`");
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include "actors/simulation/memory_phases.hpp"
 #include "actors/simulation/role_memory.hpp"
 #include "actors/simulation/weight_moves.hpp"
+#include "orchestrator/pipeline/simulated_memory.hpp"
 
 #include <algorithm>
 
@@ -23,22 +24,21 @@ double cache_bytes(const std::vector<PhaseLedger>& phases) {
 
 enum class Cache { Last, First };
 
-bool fits(const SimulatedPlacement& p, Cache order) {
+bool can_be(const SimulatedPlacement& p, Cache order) {
   const auto phases = memory_phases(p);
   if (!phases)
     return false;
   const double early = order == Cache::First ? cache_bytes(*phases) : 0;
   return std::ranges::all_of(*phases, [&](const PhaseLedger& phase) {
     const bool resharding = phase.phase == "reshard" || phase.phase == "bind";
-    return phase.device() + (resharding ? early : 0) <= actors::device_capacity(p.run) &&
-           phase.host() <= actors::host_capacity(p.run);
+    return fits(p.run, phase, {.device = resharding ? early : 0});
   });
 }
 
 std::optional<double> largest_kv_share(SimulatedPlacement p, Cache order) {
   for (int hundredths = 100; hundredths > 0; --hundredths) {
     p.run.config.rollout.kv_share = hundredths / 100.0;
-    if (fits(p, order))
+    if (can_be(p, order))
       return p.run.config.rollout.kv_share;
   }
   return std::nullopt;

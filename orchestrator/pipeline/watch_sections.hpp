@@ -88,11 +88,11 @@ void describe(V& v, AlarmsConfig& c) {
           c.stop_on,
           {.doc = "Alarms that stop the run as Ctrl-C does, so that it can be resumed.",
            .example = "[not_finite, disk_almost_full]"});
-  v.field(4,
-          "disk_free",
-          c.disk_free,
-          {.doc = "Less free space than this under the run's folder is an alarm.",
-           .min = Bytes(0)});
+  v.field(
+      4,
+      "disk_free",
+      c.disk_free,
+      {.doc = "Less free space than this under the run's folder is an alarm.", .min = Bytes(0)});
   v.field(5,
           "no_progress",
           c.no_progress,

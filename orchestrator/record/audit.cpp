@@ -1,5 +1,6 @@
 #include "orchestrator/record/audit.hpp"
 
+#include "orchestrator/scheduler/queue/evaluation_ids.hpp"
 #include "orchestrator/scheduler/queue/response_ids.hpp"
 
 #include <fmt/format.h>
@@ -28,7 +29,7 @@ void Auditor::feed(const Record& record) {
   if (std::holds_alternative<event::Started>(record.event) ||
       std::holds_alternative<event::CheckpointSaved>(record.event)) {
     saved_[record.sequence] = state_;
-    if (saved_.size() > kMostSaved + 1)
+    if (saved_.size() > kMostWaysBack + 1)
       saved_.erase(std::next(saved_.begin()));
   }
 }
@@ -50,6 +51,10 @@ AuditReport Auditor::report() const {
   if (state_.trained > 0) {
     r.mean_staleness = static_cast<double>(state_.age_sum) / static_cast<double>(state_.trained);
   }
+  r.clocks = clocks_.size();
+  r.clock_apart = clock_apart_;
+  for (const auto& [actor, last] : clocks_)
+    r.clock_error = std::max(r.clock_error, last.error);
   r.violations = violations_;
   if (r.groups_dispatched != r.groups_trained + r.groups_filtered + r.groups_failed +
                                  r.groups_evicted + r.groups_outstanding) {
@@ -62,6 +67,11 @@ void Auditor::violation(const std::string& what) {
   if (violations_.size() < kMostViolations) {
     violations_.push_back(fmt::format("record {}: {}", current_, what));
   }
+}
+
+void Auditor::note(const EvaluationAudit::Violations& violations) {
+  for (const std::string& what : violations)
+    violation(what);
 }
 
 std::uint64_t Auditor::group_of(std::uint64_t response) const {
@@ -126,6 +136,7 @@ void Auditor::on_event(const event::Started& e) {
   if (current_ != 0)
     violation("a run starts once, at record 0");
   config_ = e.config;
+  state_.evaluation.start(config_.evaluation);
 }
 
 void Auditor::on_event(const event::Resumed& e) {
@@ -145,12 +156,19 @@ void Auditor::on_event(const event::Resumed& e) {
     group.promised = false;
   }
   ended_ = false;
+  if (e.config)
+    config_ = *e.config;
+  state_.evaluation.resume(config_.evaluation);
   batches_.drop_from(state_.version);
   saved_.erase(std::next(it), saved_.end());
 }
 
 void Auditor::on_event(const event::Generated& e) {
   for (const auto& item : e.items) {
+    if (is_evaluation(item.lease)) {
+      note(state_.evaluation.generated(e.actor, item));
+      continue;
+    }
     LeaseState* lease = granted(item.lease, e.actor);
     if (lease == nullptr)
       continue;
@@ -221,6 +239,8 @@ void Auditor::on_event(const event::ReferenceScored& e) {
 }
 
 void Auditor::on_event(const event::Judged& e) {
+  if (is_evaluation(e.lease))
+    return note(state_.evaluation.judged(e));
   LeaseState* lease = granted(e.lease, e.actor);
   if (lease == nullptr)
     return;
@@ -238,10 +258,10 @@ void Auditor::on_event(const event::Judged& e) {
 }
 
 void Auditor::on_event(const event::Trained& e) {
-  LeaseState* lease = granted(e.lease, e.actor);
-  if (lease == nullptr)
+  if (granted(e.lease, e.actor) == nullptr)
     return;
-  state_.leases.erase(e.lease.value());
+  // Its own, and those of the groups whose gradients were asked for before.
+  std::erase_if(state_.leases, [&](const auto& l) { return l.second.actor == e.actor.value(); });
   state_.updating = 0;
   if (e.version.value() != state_.version + 1)
     violation("an update skips a version");
@@ -252,7 +272,7 @@ void Auditor::on_event(const event::Trained& e) {
   }
   if (in_update != e.groups.size())
     violation("the trainer saw other groups than were sent");
-  AuditedBatch batch{state_.version, {}};
+  AuditedBatch batch{state_.version, bound(), {}};
   for (const GroupId g : e.groups) {
     const auto it = state_.outstanding.find(g.value());
     if (it == state_.outstanding.end() || it->second.in_update != e.lease.value()) {
@@ -315,6 +335,14 @@ void Auditor::on_event(const event::CheckpointSaved& e) {
   if (e.error.empty() && e.version.value() != state_.version) {
     violation("a checkpoint is of another version than the run");
   }
+}
+
+void Auditor::on_event(const event::ClockRead& e) {
+  if (e.error < Duration(0))
+    violation(fmt::format("the clock of actor {} was read with an error below zero", e.actor));
+  clocks_[e.actor.value()] = e;
+  clock_apart_ = std::max(clock_apart_,
+                          std::chrono::abs(std::clamp(e.ahead, -Duration::max(), Duration::max())));
 }
 
 void Auditor::on_event(const event::Activity& e) {

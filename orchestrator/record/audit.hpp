@@ -8,10 +8,12 @@
 // that and its responses were all judged alike; the published version grows by one, engines
 // never go back; time never goes back; activity spans are in order; a run that ended well left
 // nothing outstanding; every batch has a certificate of its groups, their versions and the bound. A
+// evaluation asked every problem of one version, and found what its rewards say. A
 // resumed run voids what came after its checkpoint; the rest is checked as one run.
 #pragma once
 
 #include "orchestrator/record/audited_batches.hpp"
+#include "orchestrator/record/evaluation_audit.hpp"
 #include "orchestrator/record/event_log.hpp"
 
 #include <map>
@@ -34,6 +36,9 @@ struct AuditReport {
   double mean_staleness = 0;
   bool ended = false;                   ///< The scheduler ended the run, well or not.
   std::string log_end;                  ///< How the log ends, where that is not with a record.
+  std::uint64_t clocks = 0;             ///< Of attached workers: how many were read,
+  Duration clock_apart{};               ///< by how much the worst was off, which was set right,
+  Duration clock_error{};               ///< and what the least certain may still be off.
   std::vector<std::string> violations;  ///< Each names its record; empty: clean.
 };
 
@@ -54,13 +59,13 @@ void describe(V& v, AuditReport& r) {
   v.field(13, "groups_evicted", r.groups_evicted);
   v.field(14, "ended", r.ended);
   v.field(15, "log_end", r.log_end);
+  v.field(16, "clocks", r.clocks);
+  v.field(17, "clock_apart", r.clock_apart);
+  v.field(18, "clock_error", r.clock_error);
 }
 
 class Auditor {
  public:
-  /// A run goes back to one of its latest checkpoints, or to its start.
-  static constexpr std::size_t kMostSaved = 16;
-
   void feed(const Record& record);
   /// Requires: all records were fed.
   AuditReport report() const;
@@ -101,6 +106,7 @@ class Auditor {
     std::optional<std::set<std::uint32_t>> share;
     std::set<std::uint32_t> visiting;  ///< References that take turns, on the cards now.
     std::uint64_t updating = 0;        ///< Lease of the update under way; 0: none.
+    EvaluationAudit evaluation;
   };
 
   void on_event(const event::Started& e);
@@ -117,6 +123,7 @@ class Auditor {
   void on_event(const event::Switched& e);
   void on_event(const event::CheckpointSaved& e);
   void on_event(const event::Activity& e);
+  void on_event(const event::ClockRead& e);
   void on_event(const event::DeadlineReached&) {}
   void on_event(const event::StopRequested&) {}
   void on_event(const event::Aborted&) {}
@@ -124,6 +131,8 @@ class Auditor {
   void on_command(const command::Dispatch& c);
   void on_command(const command::ScoreReference& c);
   void on_command(const command::Judge& c);
+  void on_command(const command::Cancel& c);
+  void on_command(const command::Evaluated& c) { note(state_.evaluation.evaluated(c)); }
   void on_command(const command::Train& c);
   void on_command(const command::Prepare& c);
   void on_command(const command::Release& c);
@@ -138,6 +147,7 @@ class Auditor {
   void forget(ActorId actor);
   void forget_leases_of_none();
   void violation(const std::string& what);
+  void note(const EvaluationAudit::Violations& violations);
   /// The largest age that the run's policy allows; none: any.
   std::optional<std::uint64_t> bound() const;
   /// Of an actor that the run does not have: no.
@@ -165,9 +175,11 @@ class Auditor {
 
   SchedulerConfig config_;
   State state_;
-  /// By sequence of Started and of the latest kMostSaved CheckpointSaved.
+  /// By sequence of Started and of the latest kMostWaysBack CheckpointSaved.
   std::map<std::uint64_t, State> saved_;
   std::map<std::uint32_t, Time> busy_until_;
+  std::map<std::uint32_t, event::ClockRead> clocks_;  ///< By actor, the last.
+  Duration clock_apart_{};
   std::uint64_t records_ = 0, voided_ = 0, current_ = 0;
   Time last_time_{};
   bool ended_ = false;

@@ -1,5 +1,6 @@
 // The auditor, on what the scheduler commands: may it be ordered in this state?
 #include "orchestrator/record/audit.hpp"
+#include "orchestrator/scheduler/queue/evaluation_ids.hpp"
 
 #include <fmt/format.h>
 
@@ -12,6 +13,7 @@ void Auditor::forget(ActorId actor) {
   state_.engine_version.erase(actor.value());
   state_.visiting.erase(actor.value());
   std::erase_if(state_.leases, [&](const auto& l) { return l.second.actor == actor.value(); });
+  state_.evaluation.forget(actor);
 }
 
 void Auditor::take_share(const std::vector<ActorId>& cards_of) {
@@ -59,6 +61,8 @@ void Auditor::on_command(const command::Dispatch& c) {
     violation(
         fmt::format("group {} is dispatched under a version its engine does not hold", c.group));
   }
+  if (is_evaluation(c.lease))
+    return note(state_.evaluation.dispatch(c, state_.version));
   if (!state_.outstanding.contains(c.group.value())) {
     if (state_.dispatched > 0 && c.group.value() <= state_.highest_group) {
       violation(fmt::format("group {} is dispatched again after it had left", c.group));
@@ -80,7 +84,14 @@ void Auditor::on_command(const command::ScoreReference& c) {
     violation("a reference scores on cards that are not its own");
   grant(c.actor, c.lease, c.responses);
 }
+void Auditor::on_command(const command::Cancel& c) {
+  if (is_evaluation(c.response))
+    state_.evaluation.cancel();
+}
+
 void Auditor::on_command(const command::Judge& c) {
+  if (is_evaluation(c.lease))
+    return note(state_.evaluation.judge(c));
   grant(c.actor, c.lease, c.responses);
 }
 
@@ -208,6 +219,7 @@ void Auditor::on_command(const command::Finish& c) {
     violation("the run ended well but left groups outstanding");
   if (state_.version != config_.steps)
     violation("the run ended well before its last update");
+  note(state_.evaluation.finish(config_.steps));
 }
 
 }  // namespace temper::orchestrator

@@ -30,9 +30,9 @@ Result<AuditReport> audit_run(const std::filesystem::path& run_dir) {
   if (log.damaged())
     wrong.push_back(damage_error(path, log).context);
   const auto certificates =
-      audit_certificates(run_dir / "certificates.jsonl", auditor.batches(), report);
+      audit_certificates(run_dir / kCertificateFile, auditor.batches(), report);
   std::ranges::copy(certificates, std::back_inserter(wrong));
-  std::ranges::copy(audit_times(run_dir / "summary.json"), std::back_inserter(wrong));
+  std::ranges::copy(audit_times(run_dir / kSummaryFile), std::back_inserter(wrong));
   std::ranges::copy(check_outputs(run_dir, log), std::back_inserter(wrong));
   return report;
 }

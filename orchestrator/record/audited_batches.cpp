@@ -46,6 +46,7 @@ std::optional<std::uint64_t> version(std::uint64_t step, std::uint64_t behind) {
 void AuditedBatches::add(const AuditedBatch& batch) {
   TEMPER_CHECK(begins_.empty() || begins_.back().step <= batch.step, "batches come in order");
   begins_.push_back({batch.step, bytes_.size()});
+  put(bytes_, batch.bound ? *batch.bound + 1 : 0);
   put(bytes_, batch.groups.size());
   std::uint64_t before = 0;
   for (const AuditedBatch::Group& g : batch.groups) {
@@ -60,7 +61,9 @@ void AuditedBatches::add(const AuditedBatch& batch) {
 AuditedBatch AuditedBatches::at(std::size_t at) const {
   const Begin begin = begins_.at(at);
   Cursor cursor(bytes_, begin.byte);
-  AuditedBatch batch{begin.step, {}};
+  AuditedBatch batch{begin.step, {}, {}};
+  if (const std::uint64_t bound = cursor.take(); bound > 0)
+    batch.bound = bound - 1;
   batch.groups.resize(cursor.take());
   std::uint64_t id = 0;
   for (AuditedBatch::Group& g : batch.groups) {

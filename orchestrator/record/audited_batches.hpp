@@ -19,7 +19,8 @@ struct AuditedBatch {
     bool operator==(const Group&) const = default;
   };
   std::uint64_t step = 0;
-  std::vector<Group> groups;  ///< By id.
+  std::optional<std::uint64_t> bound;  ///< That held then; none: the policy has none.
+  std::vector<Group> groups;           ///< By id.
   bool operator==(const AuditedBatch&) const = default;
 };
 

@@ -188,7 +188,7 @@ class Comparison {
 
   void compare(const AuditedBatch& batch, const json& line) {
     const std::string where = fmt::format("step {}", batch.step);
-    expect(where, line, "bound", report_.bound);
+    expect(where, line, "bound", batch.bound);
     std::uint64_t sum = 0, most = 0;
     std::optional<std::uint64_t> oldest, newest;
     Entries entries = entries_of(where, line.at("groups"));
@@ -245,8 +245,8 @@ class Comparison {
     expect(where, entry, "oldest", group.oldest);
     expect(where, entry, "newest", group.newest);
     const auto age = number(entry, "age");
-    if (age && report_.bound && *age > *report_.bound)
-      say(fmt::format("{}: age {} is beyond the bound {}", where, *age, *report_.bound));
+    if (age && batch.bound && *age > *batch.bound)
+      say(fmt::format("{}: age {} is beyond the bound {}", where, *age, *batch.bound));
   }
 
   const AuditedBatches& batches_;

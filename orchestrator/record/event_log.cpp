@@ -118,7 +118,8 @@ Result<std::vector<std::filesystem::path>> cut_event_log(const std::filesystem::
                                                          const LogSummary& summary) {
   std::vector<std::filesystem::path> kept;
   // From the last file on: whenever this ends, the log has its whole part and no gap behind that.
-  for (std::size_t n = count_log_files(path); n > summary.end.file; --n) {
+  TEMPER_TRY(const std::size_t files, count_log_files(path));
+  for (std::size_t n = files; n > summary.end.file; --n) {
     const std::filesystem::path file = log_file(path, n);
     if (!std::filesystem::exists(file))
       continue;

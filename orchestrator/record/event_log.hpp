@@ -21,6 +21,10 @@
 
 namespace temper::orchestrator {
 
+/// A run goes back to one of its latest checkpoints, so many at the most, or to its start; who
+/// follows the log keeps what was true at each.
+inline constexpr std::size_t kMostWaysBack = 16;
+
 struct Record {
   std::uint64_t sequence = 0;  ///< From 0, without gaps.
   Time time{};

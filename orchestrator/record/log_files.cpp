@@ -66,14 +66,16 @@ fs::path log_file(const fs::path& log, std::size_t n) {
   return n <= 1 ? log : fs::path(fmt::format("{}.{}", log.string(), n));
 }
 
-std::size_t count_log_files(const fs::path& log) {
+Result<std::size_t> count_log_files(const fs::path& log) {
   std::error_code error;
-  std::size_t last = fs::exists(log, error) ? 1 : 0;
-  const std::string prefix = log.filename().string() + ".";
+  std::size_t last = 0;
+  const std::string first = log.filename().string(), prefix = first + ".";
   const fs::path folder = log.has_parent_path() ? log.parent_path() : fs::path(".");
   for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
     const std::string name = it->path().filename().string();
     std::size_t n = 0;
+    if (name == first)
+      last = std::max<std::size_t>(last, 1);
     if (!name.starts_with(prefix))
       continue;
     const auto [rest, wrong] =
@@ -82,6 +84,12 @@ std::size_t count_log_files(const fs::path& log) {
     if (wrong == std::errc() && rest == name.data() + name.size() && n >= 2 &&
         log_file(log, n).filename() == name)
       last = std::max(last, n);
+  }
+  if (error && error != std::errc::no_such_file_or_directory) {
+    return Error{ErrorCode::Io,
+                 fmt::format("cannot list {}, where the files of the log are: {}",
+                             folder.string(),
+                             error.message())};
   }
   return last;
 }

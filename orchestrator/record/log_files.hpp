@@ -36,8 +36,9 @@ std::string log_header(const LogPosition& begin);
 
 /// The n-th file, from 1 on: `log` itself, then `log`.2, `log`.3, ...
 std::filesystem::path log_file(const std::filesystem::path& log, std::size_t n);
-/// The n of the last file that is there; 0: there is none. One before it may be missing.
-std::size_t count_log_files(const std::filesystem::path& log);
+/// The n of the last file that is there; 0: there is none. One before it may be missing. Error: the
+/// folder cannot be read, so that nobody knows.
+Result<std::size_t> count_log_files(const std::filesystem::path& log);
 
 /// Why these first bytes of a file are no log of this version; empty: they are of none that is
 /// known, or begin as ours do.

@@ -6,7 +6,8 @@ namespace temper::orchestrator {
 
 Result<LogReader> LogReader::open(const std::filesystem::path& log) {
   TEMPER_TRY(FrameReader first, FrameReader::open(log, {}));
-  return LogReader(log, count_log_files(log), std::move(first));
+  TEMPER_TRY(const std::size_t files, count_log_files(log));
+  return LogReader(log, files, std::move(first));
 }
 
 Result<std::optional<std::string_view>> LogReader::next() {

@@ -7,7 +7,8 @@
 namespace temper::orchestrator {
 
 Result<LogWriter> LogWriter::create(const std::filesystem::path& log, const LogWriting& writing) {
-  if (count_log_files(log) > 0)
+  TEMPER_TRY(const std::size_t there, count_log_files(log));
+  if (there > 0)
     return invalid_input(log.string() + " exists; choose another run_dir or use --resume");
   TEMPER_TRY(AppendFile file, AppendFile::open(log));
   LogWriter writer(log, writing, std::move(file));
@@ -20,7 +21,8 @@ Result<LogWriter> LogWriter::reopen(const std::filesystem::path& log,
                                     const End& end) {
   const std::filesystem::path path = log_file(log, end.file);
   TEMPER_TRY(AppendFile file, AppendFile::open(path));
-  if (file.size() != end.bytes || count_log_files(log) > end.file) {
+  TEMPER_TRY(const std::size_t files, count_log_files(log));
+  if (file.size() != end.bytes || files > end.file) {
     return corrupt(
         fmt::format("{} does not end at byte {}, where it did when it was read; is another process "
                     "writing it?",
@@ -52,6 +54,24 @@ Status LogWriter::next_file() {
 }
 
 Status LogWriter::append(std::string_view record) {
+  if (state_)
+    state_ = add(record);
+  return state_;
+}
+
+Status LogWriter::flush() {
+  if (state_)
+    state_ = write_gathered();
+  return state_;
+}
+
+Status LogWriter::sync() {
+  if (flush())
+    state_ = file_.sync();
+  return state_;
+}
+
+Status LogWriter::add(std::string_view record) {
   if (file_.size() + static_cast<std::int64_t>(buffer_.size()) >= writing_.file_bytes)
     TEMPER_TRY_STATUS(next_file());
   if (begins_)
@@ -65,27 +85,20 @@ Status LogWriter::append(std::string_view record) {
   position_.bytes += static_cast<std::int64_t>(frame.size());
   begins_ = false;
   if (writing_.when == LogWriting::When::Through || buffer_.size() >= kGather)
-    return flush();
+    return write_gathered();
   return {};
 }
 
-Status LogWriter::flush() {
+Status LogWriter::write_gathered() {
   if (writing_.when == LogWriting::When::Gathered)
     TEMPER_TRY_STATUS(check_named());
   Status status = buffer_.empty() ? Status() : file_.append(buffer_);
   buffer_.clear();
-  if (status) {
+  if (status)
     written_ = position_;
-  } else {
+  else
     position_ = written_;
-    begins_ = true;  // what was packed is not there to refer to
-  }
   return status;
-}
-
-Status LogWriter::sync() {
-  TEMPER_TRY_STATUS(flush());
-  return file_.sync();
 }
 
 }  // namespace temper::orchestrator

@@ -15,6 +15,8 @@ struct LogWriting {
   std::int64_t file_bytes = kLogFileBytes;  ///< A file that has so many is complete.
 };
 
+/// After an error nothing more is written, and every call returns that error: behind a record that
+/// is missing any other would be damage.
 class LogWriter {
  public:
   static constexpr std::size_t kGather = std::size_t{1} << 18;
@@ -44,9 +46,12 @@ class LogWriter {
  private:
   LogWriter(std::filesystem::path log, const LogWriting& writing, AppendFile file)
       : log_(std::move(log)), writing_(writing), file_(std::move(file)) {}
+  Status add(std::string_view record);
+  Status write_gathered();
   Status begin_file();
   Status next_file();
 
+  Status state_;  ///< The first error, for ever.
   std::filesystem::path log_;
   LogWriting writing_;
   AppendFile file_;

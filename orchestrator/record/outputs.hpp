@@ -11,6 +11,9 @@
 
 namespace temper::orchestrator {
 
+inline constexpr std::string_view kMetricsFile = "metrics.jsonl";
+inline constexpr std::string_view kCertificateFile = "certificates.jsonl";
+inline constexpr std::string_view kSummaryFile = "summary.json";
 inline constexpr std::string_view kOutputsManifest = "outputs.manifest";
 
 /// Requires: nobody writes these files of the folder any more.

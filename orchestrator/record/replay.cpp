@@ -26,12 +26,14 @@ Status Replay::feed(const Record& record) {
       return corrupt(
           fmt::format("resumes from record {}, which is no checkpoint", resumed->sequence));
     }
+    if (resumed->config)
+      config_ = *resumed->config;
     TEMPER_TRY(scheduler_, Scheduler::restored(config_, it->second));
   }
   const Commands commands = scheduler_.on(record.event, record.time);
   if (std::holds_alternative<event::CheckpointSaved>(record.event)) {
     snapshots_[record.sequence] = scheduler_.snapshot();
-    if (snapshots_.size() > kMostSnapshots + 1)
+    if (snapshots_.size() > kMostWaysBack + 1)
       snapshots_.erase(std::next(snapshots_.begin()));
   }
   for (std::size_t i = 0; i < std::max(commands.size(), record.commands.size()); ++i) {

@@ -11,9 +11,6 @@ namespace temper::orchestrator {
 
 class Replay {
  public:
-  /// A run goes back to one of its latest checkpoints, or to its start.
-  static constexpr std::size_t kMostSnapshots = 16;
-
   /// Error: the scheduler commands something else than was recorded; names the record, and the
   /// first command that differs as JSON, recorded and replayed.
   Status feed(const Record& record);

@@ -35,7 +35,10 @@ std::vector<std::string> audit_waits(const std::string& path, const json& summar
     attributed[wait.at("state").get<std::string>()] += wait.at("s").get<double>();
   std::map<std::string, double> waited;
   for (const json& card : summary.at(json::json_pointer("/utilization/per_card"))) {
-    for (const auto& [state, ns] : card.at("states_ns").items())
+    const auto states = card.find("states_ns");
+    if (states == card.end())
+      continue;
+    for (const auto& [state, ns] : states->items())
       waited[state] += ns.get<double>() / 1e9;
   }
   std::vector<std::string> violations;

@@ -125,7 +125,7 @@ std::vector<FoundCheckpoint> Checkpoints::find() const {
       continue;
     FoundCheckpoint found{entry.path(), std::nullopt, {}};
     const fs::path path = found.folder / kFolderManifest;
-    auto mark = read_manifest(path).and_then([&](Manifest m) { return mark_of(m, path); });
+    auto mark = read_manifest(path).and_then([&](const Manifest& m) { return mark_of(m, path); });
     if (mark)
       found.mark = *mark;
     else

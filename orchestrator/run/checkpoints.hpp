@@ -72,6 +72,8 @@ class Checkpoints {
   /// the newest `keep` of this history, the ones with the highest sequence.
   Status complete(const CheckpointState& state, const LogPosition& log, std::int32_t keep) const;
 
+  /// Where the checkpoint of a version is, if it is whole.
+  std::filesystem::path folder_of(PolicyVersion version) const { return named(version); }
   /// What is there by its manifests, the newest first; those without a readable one at the end.
   /// No other file is read.
   std::vector<FoundCheckpoint> find() const;

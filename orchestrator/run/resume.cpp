@@ -1,13 +1,35 @@
-#include "orchestrator/record/outputs.hpp"
 #include "orchestrator/run/resume.hpp"
 
 #include "core/msgpack.hpp"
+#include "orchestrator/record/outputs.hpp"
 
 #include <fmt/format.h>
 
 #include <iterator>
 
 namespace temper::orchestrator {
+namespace {
+
+/// Whether a run that was decided by `before` can be by `after`: the same actors, and what is under
+/// way is as good under the one as under the other (pipeline/changes.hpp has the keys).
+bool goes_on(const SchedulerConfig& before, const SchedulerConfig& after) {
+  SchedulerConfig same = after;
+  same.steps = before.steps;
+  same.staleness_bound = before.staleness_bound;
+  same.staleness_fraction = before.staleness_fraction;
+  same.checkpoint_every = before.checkpoint_every;
+  same.max_restarts = before.max_restarts;
+  same.restarts_forgiven_after = before.restarts_forgiven_after;
+  same.starts_at_once = before.starts_at_once;
+  same.failed_groups_limit = before.failed_groups_limit;
+  same.deadlines = before.deadlines;
+  same.filter_equal_rewards = before.filter_equal_rewards;
+  same.filter_limit = before.filter_limit;
+  same.evaluation = before.evaluation;
+  return encode(same) == encode(before) && after.staleness_bound >= before.staleness_bound;
+}
+
+}  // namespace
 
 Result<bool> has_finished(const std::filesystem::path& log) {
   bool finished = false;
@@ -21,10 +43,24 @@ Result<bool> has_finished(const std::filesystem::path& log) {
                }
                return Status();
              }));
-  // What is made from the log must be there too: a power failure can take it after the log is whole.
+  // What is made from the log must be there too: a power failure can take it after the log is
+  // whole.
   const std::filesystem::path run_dir = log.parent_path();
   return finished && !read.damaged() && std::filesystem::exists(run_dir / kOutputsManifest) &&
          check_outputs(run_dir, read).empty();
+}
+
+bool is_stillborn(const std::filesystem::path& log) {
+  bool failed = false, trained = false;
+  const auto read = scan_event_log(log, [&](const Record& record, const LogPosition&) {
+    trained = trained || std::holds_alternative<event::Trained>(record.event);
+    for (const Command& command : record.commands) {
+      if (const auto* finish = std::get_if<command::Finish>(&command))
+        failed = !finish->ok && !finish->stopped;
+    }
+    return Status();
+  });
+  return read && !read->damaged() && failed && !trained;
 }
 
 std::string way_text(const std::optional<Checkpoint>& checkpoint, PolicyVersion version) {
@@ -40,26 +76,29 @@ Result<ResumePoint> find_resume_point(const RunDir& run_dir, const SchedulerConf
   TEMPER_TRY_STATUS(run_dir.check_inputs());
   const auto path = run_dir.file("events.log");
   HistoryReader reader(run_dir.checkpoints());
-  std::optional<SchedulerConfig> recorded;
   ResumePoint point;
   TEMPER_TRY(point.log, scan_event_log(path, [&](const Record& record, const LogPosition& behind) {
-               if (const auto* started = std::get_if<event::Started>(&record.event))
-                 recorded = started->config;
                reader.feed(record, behind);
                return Status();
              }));
   if (point.log.end.goes_on_at)
     return damage_error(path, point.log);
-  if (!recorded) {
+  if (!reader.config()) {
     return invalid_input(fmt::format(
         "{} holds no record of a start; begin the run anew in another run_dir", path.string()));
   }
-  if (encode(*recorded) != encode(config)) {
+  if (!goes_on(*reader.config(), config)) {
     return invalid_input(
         fmt::format("{}: the configuration is not the one this run began with", path.string()));
   }
   point.version = reader.version();
   TEMPER_TRY(point.way, find_way_back(run_dir.checkpoints(), reader.history()));
+  if (point.way.checkpoint && point.way.checkpoint->state.version.value() > config.steps) {
+    return invalid_input(fmt::format(
+        "steps: {} is less than the {} updates of the checkpoint that the run goes on from",
+        config.steps,
+        point.way.checkpoint->state.version));
+  }
   return point;
 }
 
@@ -68,6 +107,7 @@ Result<std::vector<std::string>> prepare_resume(const RunDir& run_dir,
   TEMPER_TRY(const ResumePoint point, find_resume_point(run_dir, config));
   std::vector<std::string> said;
   TEMPER_TRY(const auto kept, cut_event_log(run_dir.file("events.log"), point.log));
+  said.reserve(kept.size());
   for (const std::filesystem::path& file : kept) {
     said.push_back(fmt::format(
         "events.log: {}; cut off and kept as {}", point.log.end.what, file.filename().string()));

@@ -17,13 +17,17 @@ struct ResumePoint {
   WayBack way;
 };
 
-/// Errors: an input, the log or every checkpoint is damaged; the log holds no run, or one of
-/// another configuration. Each names the file and what to do.
+/// Errors: an input, the log or every checkpoint is damaged; the log holds no run, or one that
+/// cannot go on under `config`. Each names the file and what to do.
 Result<ResumePoint> find_resume_point(const RunDir& run_dir, const SchedulerConfig& config);
 
 /// Whether the run in this log has ended well, so that there is nothing to go on with. A log that
 /// is damaged has not.
 Result<bool> has_finished(const std::filesystem::path& log);
+
+/// Whether the run in this log failed before its first update, so that nothing of it can be gone on
+/// with. One that goes on, was stopped, or has a damaged log is not.
+bool is_stillborn(const std::filesystem::path& log);
 
 /// From where a run whose log reaches `version` goes on, and what that costs.
 std::string way_text(const std::optional<Checkpoint>& checkpoint, PolicyVersion version);

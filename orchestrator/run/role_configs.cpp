@@ -32,7 +32,6 @@ actors::Vocabulary vocabulary(const PipelineConfig& config, const std::filesyste
 
 }  // namespace
 
-
 actors::EngineConfig engine_of(const PipelineConfig& config, actors::RoleKind role) {
   switch (role) {
     case actors::RoleKind::Rollout:
@@ -59,8 +58,10 @@ actors::RoleConfig role_config(const PipelineConfig& config,
   actors::RoleConfig role;
   role.kind = spec.role;
   role.policy = config.policy;
-  for (const CardId card : spec.cards)
-    role.cards.push_back(card.value());
+  if (!spec.attached) {  // else its launcher has given it cores and cards
+    for (const CardId card : spec.cards)
+      role.cards.push_back(card.value());
+  }
   role.seed = config.seed;
   role.model = config.model;
   role.task = config.task;
@@ -77,7 +78,8 @@ actors::RoleConfig role_config(const PipelineConfig& config,
                                                            config.synthetic.tokens,
                                                            config.synthetic.step_time,
                                                            config.rollout.on_new_weights,
-                                                           config.stragglers.deadline_first});
+                                                           config.stragglers.deadline_first,
+                                                           config.rollout.agent});
       break;
     case actors::RoleKind::Trainer:
       role.resume_from = start.checkpoint.string();

@@ -15,6 +15,22 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr std::string_view kNextConfig = "config.yaml.next";
+
+/// Something that no start of a run, and no making of its keys, left here; empty: nothing.
+std::string foreign_file(const fs::path& root) {
+  std::error_code ignored;
+  if (fs::exists(root / ".lock", ignored))
+    return {};
+  for (const auto& entry : fs::directory_iterator(root, ignored)) {
+    std::string name = entry.path().filename();
+    constexpr std::string_view kOurs[] = {"base", "checkpoints", "logs", "keys", "endpoint"};
+    if (!name.starts_with('.') && std::ranges::count(kOurs, name) == 0)
+      return name;
+  }
+  return {};
+}
+
 }  // namespace
 
 fs::path RunDir::log_of(std::string_view actor) const {
@@ -26,6 +42,13 @@ Status RunDir::create() const {
     return invalid_input(
         fmt::format("{} holds a run already; use --resume to go on with it, or another run_dir",
                     root_.string()));
+  }
+  if (const std::string name = foreign_file(root_); !name.empty()) {
+    return invalid_input(
+        fmt::format("{} is no folder of a run, but holds {}; name another run_dir, which need not "
+                    "be there yet",
+                    root_.string(),
+                    name));
   }
   TEMPER_TRY_STATUS(make_folder(root_ / "checkpoints"));
   return make_folder(root_ / "logs");
@@ -57,6 +80,33 @@ Status RunDir::seal_inputs() const {
   std::ranges::sort(names);
   TEMPER_TRY(auto files, sum_files(root_, names));
   return write_manifest(file(kInputsManifest), {{}, std::move(files)});
+}
+
+Status RunDir::replace_config(std::string_view yaml) const {
+  TEMPER_TRY(const std::string before, read_file(file("config.yaml")));
+  TEMPER_TRY_STATUS(write_file_atomically(free_name(file("config.yaml.before")), before));
+  TEMPER_TRY_STATUS(write_file_atomically(file(kNextConfig), yaml));
+  TEMPER_TRY(Manifest manifest, read_manifest(file(kInputsManifest)));
+  TEMPER_TRY(const auto next, sum_files(root_, {std::string(kNextConfig)}));
+  for (FileSum& sum : manifest.files) {
+    if (sum.name == "config.yaml")
+      sum = {sum.name, next.front().bytes, next.front().hash};
+  }
+  TEMPER_TRY_STATUS(write_manifest(file(kInputsManifest), manifest));
+  return rename_durably(file(kNextConfig), file("config.yaml"));
+}
+
+Status RunDir::settle_inputs() const {
+  std::error_code ignored;
+  if (!fs::exists(file(kNextConfig), ignored))
+    return {};
+  TEMPER_TRY(const Manifest manifest, read_manifest(file(kInputsManifest)));
+  TEMPER_TRY(const auto next, sum_files(root_, {std::string(kNextConfig)}));
+  const FileSum* sealed = manifest.find("config.yaml");
+  if (sealed != nullptr && sealed->hash == next.front().hash)
+    return rename_durably(file(kNextConfig), file("config.yaml"));
+  fs::remove(file(kNextConfig), ignored);
+  return {};
 }
 
 Status RunDir::check_inputs() const {

@@ -38,7 +38,8 @@ class RunDir {
   std::filesystem::path base() const { return root_ / "base"; }
   std::filesystem::path log_of(std::string_view actor) const;
 
-  /// Creates the folders. Error: the folder holds a run already.
+  /// Creates the folders. Error: the folder holds a run already, or what is no run's. A start that
+  /// failed before its log may be repeated.
   Status create() const;
   /// Requires: the folder exists. Error: another process has it.
   Result<RunLock> lock() const;
@@ -49,6 +50,11 @@ class RunDir {
   /// the run begins, and checked when it goes on. Errors name the file.
   Status seal_inputs() const;
   Status check_inputs() const;
+  /// Requires: check_inputs(), and the lock. Another config.yaml, sealed; the one before is kept as
+  /// config.yaml.before-N. Once begun it is whole, whenever the process ends: see settle_inputs().
+  Status replace_config(std::string_view yaml) const;
+  /// Requires: the lock. Ends a replace_config() that was cut off, or undoes it.
+  Status settle_inputs() const;
 
  private:
   std::filesystem::path root_;

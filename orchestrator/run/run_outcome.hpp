@@ -14,6 +14,8 @@ struct RunOutcome {
   command::Finish finish;
   Time wall{};  ///< When the run finished, on its clock.
   std::uint64_t log_hash = 0;
+  /// Stopped because its time is up (SIGUSR1): who started it starts it again.
+  bool out_of_time = false;
 };
 
 /// A group that is not spoken of again, with what was generated for it.

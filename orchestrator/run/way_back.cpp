@@ -1,5 +1,7 @@
 #include "orchestrator/run/way_back.hpp"
 
+#include "core/msgpack.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -40,12 +42,27 @@ HistoryReader::HistoryReader(const Checkpoints& checkpoints) {
 }
 
 void HistoryReader::feed(const Record& record, const LogPosition& behind) {
-  if (const auto* resumed = std::get_if<event::Resumed>(&record.event))
+  if (const auto* started = std::get_if<event::Started>(&record.event))
+    config_ = started->config;
+  if (const auto* resumed = std::get_if<event::Resumed>(&record.event)) {
     history_.erase(history_.upper_bound(resumed->sequence), history_.end());
+    if (resumed->config)
+      config_ = resumed->config;
+  }
   if (const auto* trained = std::get_if<event::Trained>(&record.event))
     version_ = trained->version;
   if (sought_.contains(record.sequence))
     history_[record.sequence] = behind;
+}
+
+event::Resumed HistoryReader::resumed(std::uint64_t sequence,
+                                      const SchedulerConfig& config,
+                                      std::vector<SettingChange> changes) const {
+  event::Resumed event{sequence, 0};
+  event.changes = std::move(changes);
+  if (!config_ || encode(*config_) != encode(config))
+    event.config = config;
+  return event;
 }
 
 Result<WayBack> find_way_back(const Checkpoints& checkpoints, const History& history) {

@@ -35,11 +35,18 @@ class HistoryReader {
   const History& history() const { return history_; }
   /// After the last update that the log tells of.
   PolicyVersion version() const { return version_; }
+  /// What the run was decided by last; none: the log has no start.
+  const std::optional<SchedulerConfig>& config() const { return config_; }
+  /// That the run goes on from the record `sequence`, under `config`, with what was set anew.
+  event::Resumed resumed(std::uint64_t sequence,
+                         const SchedulerConfig& config,
+                         std::vector<SettingChange> changes) const;
 
  private:
   std::set<std::uint64_t> sought_;
   History history_;
   PolicyVersion version_;
+  std::optional<SchedulerConfig> config_;
 };
 
 Result<WayBack> find_way_back(const Checkpoints& checkpoints, const History& history);

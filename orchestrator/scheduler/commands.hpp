@@ -211,6 +211,42 @@ void describe(V& v, Release& c) {
   v.field(3, "reason", c.reason);
 }
 
+/// An evaluation is over: every problem was answered `samples` times under this version.
+struct Evaluated {
+  static constexpr std::string_view kName = "evaluated";
+  PolicyVersion version;
+  Time began{};
+  double seconds = 0;  ///< From then until now.
+  std::uint64_t problems = 0, samples = 0;
+  std::uint64_t failed = 0;  ///< Responses that were not generated or not judged: they do not pass.
+  std::uint64_t passed = 0;  ///< Responses.
+  std::uint64_t solved = 0;  ///< Problems of which a response passed.
+  Tokens tokens;             ///< Of the responses.
+  double reward = 0;         ///< Mean over responses; a failed one counts as 0.
+  double pass_1 = 0;         ///< passed / (problems * samples)
+  double pass_k = 0;         ///< solved / problems: pass@k for k = samples.
+  bool best = false;         ///< Its pass_1 is above that of all before.
+};
+template <class V>
+void describe(V& v, Evaluated& c) {
+  v.field(1, "version", c.version);
+  v.field(2, "began", c.began);
+  v.field(3, "seconds", c.seconds);
+  v.field(4, "problems", c.problems);
+  v.field(5, "samples", c.samples);
+  v.field(6, "failed", c.failed);
+  v.field(7, "passed", c.passed);
+  v.field(8, "solved", c.solved);
+  v.field(9, "tokens", c.tokens);
+  v.field(10, "reward", c.reward);
+  v.field(11, "pass_1", c.pass_1);
+  v.field(12, "pass_k", c.pass_k);
+  v.field(13, "best", c.best);
+}
+
+/// What an engine waits for that gets no group although the rule admits one (just_in_time).
+inline constexpr std::string_view kTrainerIsFed = "the trainer is fed";
+
 /// From now on this actor, when not busy, is in this state, waiting for what `on` names.
 struct Waiting {
   static constexpr std::string_view kName = "waiting";
@@ -268,7 +304,8 @@ using Command = std::variant<command::Launch,
                              command::Finish,
                              command::Withdraw,
                              command::Discard,
-                             command::Prepare>;
+                             command::Prepare,
+                             command::Evaluated>;
 using Commands = std::vector<Command>;
 
 }  // namespace orchestrator

@@ -6,8 +6,11 @@
 #include "actors/protocol/sample.hpp"
 #include "actors/protocol/weights.hpp"
 #include "orchestrator/scheduler/queue/config.hpp"
+#include "orchestrator/scheduler/queue/setting_change.hpp"
 
+#include <optional>
 #include <variant>
+#include <vector>
 
 namespace temper::orchestrator::event {
 
@@ -27,11 +30,16 @@ struct Resumed {
   static constexpr std::string_view kName = "resumed";
   std::uint64_t sequence = 0;  ///< Of CheckpointSaved; of Started where there is no checkpoint.
   std::int32_t rollbacks = 0;  ///< How often in a row the run did this by itself.
+  /// From here on, in the place of the one before; none: that goes on.
+  std::optional<SchedulerConfig> config{};
+  std::vector<SettingChange> changes{};  ///< What the user set anew, whoever it concerns.
 };
 template <class V>
 void describe(V& v, Resumed& e) {
   v.field(1, "sequence", e.sequence);
   v.field(2, "rollbacks", e.rollbacks);
+  v.field(3, "config", e.config);
+  v.field(4, "changes", e.changes);
 }
 
 /// An actor is registered, its role is built. `weights`: trainer only, the version it holds.
@@ -221,6 +229,21 @@ void describe(V& v, Activity& e) {
   v.field(3, "usage", e.usage);
 }
 
+/// The clock of an attached worker's host was found to be off by another amount than was known: by
+/// `ahead`, which may be `error` more or less. Its spans are set back by as much.
+struct ClockRead {
+  static constexpr std::string_view kName = "clock_read";
+  ActorId actor;
+  Duration ahead{};
+  Duration error{};
+};
+template <class V>
+void describe(V& v, ClockRead& e) {
+  v.field(1, "actor", e.actor);
+  v.field(2, "ahead", e.ahead);
+  v.field(3, "error", e.error);
+}
+
 /// The time that next_deadline() named has come.
 struct DeadlineReached {
   static constexpr std::string_view kName = "deadline_reached";
@@ -265,6 +288,7 @@ using Event = std::variant<event::Started,
                            event::DeadlineReached,
                            event::StopRequested,
                            event::Aborted,
-                           event::Prepared>;
+                           event::Prepared,
+                           event::ClockRead>;
 
 }  // namespace temper::orchestrator

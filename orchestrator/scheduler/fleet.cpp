@@ -36,35 +36,35 @@ void Fleet::renew(ActorId id, Life life) {
   a = std::move(renewed);
 }
 
-bool Fleet::may_start() const {
-  return starts_at_once_ == 0 ||
-         std::ranges::count(states_, Life::Launching, &ActorState::life) < starts_at_once_;
+/// A worker that others start costs this machine nothing.
+bool Fleet::may_start(std::uint32_t actor) const {
+  if (starts_at_once_ == 0 || specs_[actor].attached)
+    return true;
+  std::int32_t starting = 0;
+  for (std::uint32_t i = 0; i < states_.size(); ++i)
+    starting += states_[i].life == Life::Launching && !specs_[i].attached ? 1 : 0;
+  return starting < starts_at_once_;
 }
 
 std::optional<ActorId> Fleet::next_to_start(Time now) const {
   std::optional<ActorId> first;
   for (std::uint32_t i = 0; i < states_.size(); ++i) {
     const ActorState& a = states_[i];
-    if (a.life == Life::Waiting && a.launch_at <= now &&
+    if (a.life == Life::Waiting && a.launch_at <= now && may_start(i) &&
         (!first || a.launch_at < state(*first).launch_at))
       first = ActorId(i);
   }
-  return first && may_start() ? first : std::nullopt;
+  return first;
 }
 
 std::optional<Time> Fleet::next_deadline() const {
   std::optional<Time> earliest;
   const auto consider = [&](Time t) { earliest = earliest ? std::min(*earliest, t) : t; };
-  bool waiting = false;
-  for (const ActorState& a : states_) {
+  for (std::uint32_t i = 0; i < states_.size(); ++i) {
+    const ActorState& a = states_[i];
     for_each_deadline(a, [&](Time t, const std::string&) { consider(t); });
-    waiting |= a.life == Life::Waiting;
-  }
-  if (waiting && may_start()) {
-    for (const ActorState& a : states_) {
-      if (a.life == Life::Waiting)
-        consider(a.launch_at);
-    }
+    if (a.life == Life::Waiting && may_start(i))
+      consider(a.launch_at);
   }
   return earliest;
 }

@@ -94,7 +94,7 @@ class Fleet {
   std::optional<std::pair<ActorId, std::string>> overdue(Time now) const;
 
  private:
-  bool may_start() const;
+  bool may_start(std::uint32_t actor) const;
 
   std::vector<ActorSpec> specs_;
   std::vector<ActorState> states_;

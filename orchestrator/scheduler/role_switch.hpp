@@ -91,10 +91,6 @@ class RoleSwitch {
   bool allows_reference() const {
     return phase_ == SwitchPhase::OnloadReference || phase_ == SwitchPhase::Score;
   }
-  bool in_transition() const {
-    return phase_ != SwitchPhase::Separate && phase_ != SwitchPhase::Train &&
-           phase_ != SwitchPhase::Rollout && phase_ != SwitchPhase::Score;
-  }
 
   /// From Rollout: these engines give up their cards. `scoring`: there is something to score on the
   /// way. From Train: these besides those that have.

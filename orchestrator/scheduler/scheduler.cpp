@@ -1,6 +1,7 @@
 #include "orchestrator/scheduler/scheduler.hpp"
 
 #include "core/msgpack.hpp"
+#include "orchestrator/scheduler/queue/evaluation_ids.hpp"
 
 #include <fmt/format.h>
 
@@ -28,6 +29,8 @@ void describe(V& v, Scheduler::SavedState& s) {
   v.field(5, "standing", s.standing);
   v.field(6, "filtered_since_update", s.filtered_since_update);
   v.field(7, "failed_since_update", s.failed_since_update);
+  v.field(8, "evaluated", s.evaluated);
+  v.field(9, "best", s.best);
 }
 
 Commands Scheduler::on(const Event& event, Time now) {
@@ -44,6 +47,7 @@ Commands Scheduler::on(const Event& event, Time now) {
     expire();
     start_waiting();
     evict();
+    evaluate();
     checkpoint_or_end();
     drive_switch();
     train();
@@ -55,6 +59,7 @@ Commands Scheduler::on(const Event& event, Time now) {
     call_references();
     score(Task::Reference, actors::RoleKind::Reference, config_.deadlines.reference);
     score(Task::Reward, actors::RoleKind::Reward, config_.deadlines.reward);
+    judge_evaluation();
     update_waits();
   }
   return std::move(out_);
@@ -66,6 +71,7 @@ std::optional<Time> Scheduler::next_deadline() const {
   std::optional<Time> earliest;
   for (const auto& t : {fleet_.next_deadline(),
                         stored_.queue.next_deadline(),
+                        evaluation_.table().next_deadline(),
                         saving_,
                         drain_deadline_,
                         held_until_}) {
@@ -83,7 +89,10 @@ Result<Scheduler> Scheduler::restored(const SchedulerConfig& config, std::string
   Scheduler scheduler;
   scheduler.configure(config);
   if (!snapshot.empty()) {
+    const double bound = scheduler.stored_.standing.bound;
     TEMPER_TRY(scheduler.stored_, decode<SavedState>(snapshot));
+    scheduler.stored_.standing.bound = bound;  // the run may have been resumed with another
+    scheduler.stored_.queue.set_credits(scheduler.credits());
     scheduler.stored_.queue.rebuild();
   }
   return scheduler;
@@ -97,9 +106,14 @@ void Scheduler::configure(const SchedulerConfig& config) {
   if (config_.policy != PolicyRule::Sync)
     stored_.standing.bound =
         static_cast<double>(config_.staleness_bound) + config_.staleness_fraction;
-  const auto groups = static_cast<std::int64_t>(stored_.standing.capacity());
-  stored_.queue = DistQueue(
-      config_.has_reference(), config_.responses_per_group, groups * config_.responses_per_group);
+  stored_.queue = DistQueue(config_.has_reference(), config_.responses_per_group, credits());
+  evaluation_ = Evaluation(config_.evaluation);
+  judging_.clear();
+}
+
+/// Most responses that may be in the table at once.
+std::int64_t Scheduler::credits() const {
+  return static_cast<std::int64_t>(stored_.standing.capacity()) * config_.responses_per_group;
 }
 
 // --- What happened
@@ -146,6 +160,10 @@ void Scheduler::handle(const event::Generated& e) {
   DistQueue& queue = stored_.queue;
   std::int64_t generated = 0;
   for (const auto& item : e.items) {
+    if (is_evaluation(item.lease)) {
+      take_evaluated(e.actor, item);
+      continue;
+    }
     const Lease* lease = queue.find(item.lease);
     if (finished_ || lease == nullptr || lease->actor != e.actor ||
         !queue.holds(item.lease, item.response))
@@ -200,6 +218,8 @@ void Scheduler::handle(const event::ReferenceScored& e) {
 }
 
 void Scheduler::handle(const event::Judged& e) {
+  if (is_evaluation(e.lease))
+    return take_evaluated(e);
   const Lease* lease = stored_.queue.find(e.lease);
   if (lease == nullptr || lease->actor != e.actor)
     return;
@@ -316,6 +336,8 @@ void Scheduler::handle(const event::WeightsStaged& e) {
     a.staging.reset();  // a newer version is tried at once
     if (e.version == stored_.progress.version)
       lose(e.actor, "could not stage weights: " + e.error);
+    else if (evaluation_.version() == e.version)
+      evaluate_anew();
     return;
   }
   a.staged = true;

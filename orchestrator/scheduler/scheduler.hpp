@@ -3,15 +3,16 @@
 // wants leaves as commands. The same events give the same commands, which is how a run is replayed.
 //
 // After each event it moves everything that can move, always in this order: expired deadlines,
-// launches that waited, checkpoint or end, whose turn it is on shared cards, training, weight
-// publication, dispatch, migration, reference and reward, waits. Every wait has a deadline, kept by
-// the fleet (launch, weights, switch), by the queue (leases) or here (checkpoint, drain);
+// launches that waited, evaluation, checkpoint or end, whose turn it is on shared cards, training,
+// weight publication, dispatch, migration, reference and reward, waits. Every wait has a deadline,
+// kept by the fleet (launch, weights, switch), by the queue (leases) or here (checkpoint, drain);
 // next_deadline() is the earliest.
 #pragma once
 
 #include "actors/protocol/permissions.hpp"
 #include "orchestrator/scheduler/card_shares.hpp"
 #include "orchestrator/scheduler/commands.hpp"
+#include "orchestrator/scheduler/evaluation.hpp"
 #include "orchestrator/scheduler/events.hpp"
 #include "orchestrator/scheduler/fleet.hpp"
 #include "orchestrator/scheduler/just_in_time.hpp"
@@ -64,6 +65,11 @@ class Scheduler {
   const SchedulerConfig& config() const { return config_; }
   const Progress& progress() const { return stored_.progress; }
   const DistQueue& queue() const { return stored_.queue; }
+  /// The table that grants this lease: that of training, or that of the evaluation under way.
+  const DistQueue& table_of(LeaseId lease) const;
+  const Evaluation& evaluation() const { return evaluation_; }
+  /// What the actor has been given and not answered, of both.
+  Load load_of(ActorId actor) const;
   const Fleet& fleet() const { return fleet_; }
   SwitchPhase phase() const { return switch_.phase(); }
   bool finished() const { return finished_; }
@@ -76,6 +82,8 @@ class Scheduler {
     OutstandingGroups standing;
     std::uint64_t filtered_since_update = 0;
     std::uint64_t failed_since_update = 0;
+    std::optional<PolicyVersion> evaluated;  ///< The last one.
+    std::optional<double> best;              ///< Highest pass_1 so far.
   };
   template <class V>
   friend void describe(V& v, SavedState& s);
@@ -95,19 +103,23 @@ class Scheduler {
   void handle(const event::CheckpointSaved& e);
   void handle(const event::Activity& e);
   void handle(const event::DeadlineReached&) {}
+  void handle(const event::ClockRead&) {}
   void handle(const event::StopRequested& e);
   void handle(const event::Aborted& e) {
     finish(e.stopped ? Ending::Stopped : Ending::Failed, e.reason);
   }
 
   void configure(const SchedulerConfig& config);
+  std::int64_t credits() const;
   enum class Ending { Complete, Failed, Stopped };
   void finish(Ending how, std::string reason);
 
   // scheduler_restarts.cpp
   void launch_all();
   void start_waiting();
+  Duration start_limit(ActorId actor) const;
   void launch(ActorId actor, std::string reason);
+  void wait_on(ActorId attached);
   void lose(ActorId actor, const std::string& reason);
   void lose_trainer(const std::string& reason);
   void forgive_restarts();
@@ -137,6 +149,8 @@ class Scheduler {
   std::optional<Lie> lie_about_versions(const event::Generated::Item& item, ActorId actor) const;
 
   // scheduler_moves.cpp
+  std::string limit_passed(ActorId actor, const std::string& what) const;
+  std::string within_deadline(Task task) const;
   void expire();
   void publish_weights();
   void train();
@@ -150,6 +164,21 @@ class Scheduler {
   void score(Task task, actors::RoleKind role, Duration deadline);
   bool may_score(ActorId actor) const;
   void checkpoint_or_end();
+
+  // scheduler_evaluation.cpp
+  bool evaluation_is_due_at(PolicyVersion version) const;
+  bool evaluation_has_the_cards() const;
+  bool evaluation_holds_up_training() const;
+  void evaluate();
+  void give_up_evaluation();
+  bool anyone_may_have(PolicyVersion version) const;
+  void evaluate_anew();
+  PolicyVersion wanted_version(ActorId engine) const;
+  void dispatch_evaluation();
+  std::optional<ActorId> engine_to_evaluate(std::int32_t responses) const;
+  void judge_evaluation();
+  void take_evaluated(ActorId actor, const event::Generated::Item& item);
+  void take_evaluated(const event::Judged& e);
 
   // scheduler_turns.cpp
   void drive_switch();
@@ -214,6 +243,8 @@ class Scheduler {
   Lending lending_;
   LengthForecast forecast_;
   JustInTime just_in_time_;
+  Evaluation evaluation_;
+  std::vector<LeaseId> judging_;  ///< Leases of the evaluation at verifiers.
   CardShares shares_;
   std::optional<Time>
       held_until_;  ///< just_in_time: a group that the rule admits waits until then.

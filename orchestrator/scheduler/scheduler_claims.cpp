@@ -100,8 +100,9 @@ std::optional<Lie> Scheduler::find_lie(const Event& said, Time now) const {
 
 /// Of a lease that is over nothing is known any more, but that it was granted.
 std::optional<Lie> Scheduler::lie_about_lease(LeaseId id, ActorId actor, Task task) const {
-  const Lease* lease = stored_.queue.find(id);
-  const bool granted = id >= fleet_.state(actor).first_lease && id < stored_.queue.next_lease();
+  const DistQueue& table = table_of(id);
+  const Lease* lease = table.find(id);
+  const bool granted = id >= fleet_.state(actor).first_lease && id < table.next_lease();
   if (granted && (lease == nullptr || (lease->actor == actor && lease->task == task)))
     return std::nullopt;
   return Lie{Claim::LeaseIsItsOwn, fmt::format("lease {} is not one of its own", id)};
@@ -138,14 +139,15 @@ std::optional<Lie> Scheduler::lie_in(const event::Generated& e,
                            item.tokens.count(),
                            sum.count())};
   }
-  const Lease* lease = stored_.queue.find(item.lease);
+  const DistQueue& table = table_of(item.lease);
+  const Lease* lease = table.find(item.lease);
   if (lease == nullptr)
     return std::nullopt;
   if (std::ranges::find(lease->responses, item.response) == lease->responses.end()) {
     return Lie{Claim::ResponseIsLeased,
                fmt::format("response {} is not one of lease {}", item.response, item.lease)};
   }
-  if (!stored_.queue.holds(item.lease, item.response))
+  if (!table.holds(item.lease, item.response))
     return std::nullopt;
   if (item.finish == actors::FinishReason::Interrupted && !withdrawn_.contains(item.response) &&
       fleet_.state(e.actor).switching != actors::SwitchAction::Interrupt) {
@@ -160,8 +162,9 @@ std::optional<Lie> Scheduler::lie_about_versions(const event::Generated::Item& i
   const ActorState& a = fleet_.state(actor);
   // What it commits it may use before its answer is here.
   const std::optional<PolicyVersion> newest = a.committing ? a.staging : a.version;
-  const std::vector<actors::Segment>& before = stored_.queue.row(item.response)->segments;
-  PolicyVersion oldest = stored_.queue.group(stored_.queue.group_of(item.response))->dispatched;
+  const DistQueue& table = table_of(item.lease);
+  const std::vector<actors::Segment>& before = table.row(item.response)->segments;
+  PolicyVersion oldest = table.group(table.group_of(item.response))->dispatched;
   if (!before.empty())
     oldest = std::max(oldest, before.back().version);
   for (const actors::Segment& s : item.segments) {
@@ -186,7 +189,7 @@ std::optional<Lie> Scheduler::lie_in(const event::ReferenceScored& e) const {
 std::optional<Lie> Scheduler::lie_in(const event::Judged& e) const {
   if (auto lie = lie_about_lease(e.lease, e.actor, Task::Reward))
     return lie;
-  const Lease* lease = stored_.queue.find(e.lease);
+  const Lease* lease = table_of(e.lease).find(e.lease);
   if (lease != nullptr && lease->responses.size() != e.items.size()) {
     return Lie{Claim::AnswersAll,
                fmt::format("lease {} holds {} responses, {} were judged",

@@ -8,11 +8,40 @@
 
 namespace temper::orchestrator {
 
+/// "start within 30s (deadlines.start)"; `what` as Fleet::overdue() has it.
+std::string Scheduler::limit_passed(ActorId actor, const std::string& what) const {
+  const Deadlines& d = config_.deadlines;
+  const bool starts = what == "start", switches = what.starts_with("switch");
+  return fmt::format("{} within {} (deadlines.{})",
+                     what,
+                     to_text(starts     ? start_limit(actor)
+                             : switches ? d.switching
+                                        : d.weights),
+                     starts     ? "start"
+                     : switches ? "switching"
+                                : "weights");
+}
+
+std::string Scheduler::within_deadline(Task task) const {
+  const Deadlines& d = config_.deadlines;
+  const std::array<std::pair<Duration, std::string_view>, kTasks> limits{
+      {{d.generate, "generate"},
+       {d.reference, "reference"},
+       {d.reward, "reward"},
+       {d.train, "train"}}};
+  const auto& [limit, key] = limits[static_cast<std::size_t>(task)];
+  return fmt::format("within {} (deadlines.{})", to_text(limit), key);
+}
+
 void Scheduler::expire() {
   if (finished_)
     return;
   while (const auto late = fleet_.overdue(now_)) {
-    lose(late->first, fmt::format("did not {} in time", late->second));
+    if (fleet_.spec(late->first).attached && fleet_.state(late->first).life == Life::Launching) {
+      wait_on(late->first);
+    } else {
+      lose(late->first, fmt::format("did not {}", limit_passed(late->first, late->second)));
+    }
     if (finished_)
       return;
   }
@@ -21,28 +50,43 @@ void Scheduler::expire() {
     constexpr std::array<std::string_view, kTasks> kWhat{
         "generate", "score references", "judge", "train"};
     lose(lease.actor,
-         fmt::format("did not {} {} responses in time",
+         fmt::format("did not {} {} responses {}",
                      kWhat[static_cast<std::size_t>(lease.task)],
-                     lease.open));
+                     lease.open,
+                     within_deadline(lease.task)));
+    if (finished_)
+      return;
+  }
+  while (const auto id = evaluation_.table().expired(now_)) {
+    const Lease lease = *evaluation_.table().find(*id);
+    lose(lease.actor,
+         fmt::format("did not {} {} responses of an evaluation {}",
+                     lease.task == Task::Generate ? "generate" : "judge",
+                     lease.open,
+                     within_deadline(lease.task)));
     if (finished_)
       return;
   }
   if (saving_ && *saving_ <= now_) {
     finish(Ending::Failed,
-           fmt::format("{} did not save a checkpoint in time", fleet_.spec(fleet_.trainer()).name));
+           fmt::format("{} did not save a checkpoint within {} (deadlines.checkpoint)",
+                       fleet_.spec(fleet_.trainer()).name,
+                       to_text(config_.deadlines.checkpoint)));
   } else if (drain_deadline_ && *drain_deadline_ <= now_) {
-    finish(Ending::Stopped, "stopped on request; the update under way did not end in time");
+    finish(Ending::Stopped,
+           "stopped on request; the update under way did not end within " +
+               to_text(config_.deadlines.drain) + " (deadlines.drain)");
   }
 }
 
 void Scheduler::publish_weights() {
   if (finished_ || !fleet_.state(fleet_.trainer()).ready())
     return;
-  const PolicyVersion published = stored_.progress.version;
   for (const ActorId id : fleet_.rollouts()) {
     ActorState& a = fleet_.state(id);
     if (!a.ready() || a.switching)
       continue;
+    const PolicyVersion published = wanted_version(id);
     const bool turns = fleet_.spec(id).takes_turns;
     if (a.staging && a.staged && !a.committing) {
       // In a role switch all engines stage before any commits; else each for itself.
@@ -74,11 +118,16 @@ void Scheduler::checkpoint_or_end() {
     return;
   const PolicyVersion version = stored_.progress.version;
   const bool done = version.value() >= config_.steps;
-  const bool due = config_.checkpoint_every > 0 && version.value() > 0 &&
-                   version.value() % config_.checkpoint_every == 0;
+  const bool due =
+      version.value() > 0 &&
+      ((config_.checkpoint_every > 0 && version.value() % config_.checkpoint_every == 0) ||
+       (config_.evaluation.checkpoint && evaluation_is_due_at(version)));
   if ((done || due || stop_requested_) && saved_ != version) {
     saving_ = now_ + config_.deadlines.checkpoint;
     emit(command::SaveCheckpoint{fleet_.trainer(), version});
+  } else if (done && evaluation_is_due_at(version) && stored_.evaluated != version) {
+    if (stop_requested_)  // its last evaluation is part of the run
+      finish(Ending::Stopped, "stopped on request, before the last version was evaluated");
   } else if (done) {
     finish(Ending::Complete, "");
   } else if (stop_requested_) {
@@ -87,7 +136,8 @@ void Scheduler::checkpoint_or_end() {
 }
 
 void Scheduler::train() {
-  if (finished_ || training_ || preparing_ || saving_ || draining() || !switch_.allows_training())
+  if (finished_ || training_ || preparing_ || saving_ || draining() || !switch_.allows_training() ||
+      evaluation_holds_up_training())
     return;
   const ActorId trainer = fleet_.trainer();
   if (!fleet_.state(trainer).ready() || fleet_.state(trainer).switching)
@@ -142,10 +192,13 @@ bool Scheduler::scoring_makes_a_batch() const {
 
 void Scheduler::dispatch() {
   held_until_.reset();
-  if (finished_ || draining())
+  if (finished_)
     return;
-  while (dispatch_returned()) {
+  while (!draining() && dispatch_returned()) {
   }
+  dispatch_evaluation();
+  if (draining())
+    return;
   while (dispatch_new()) {
   }
 }
@@ -197,6 +250,8 @@ bool Scheduler::dispatch_new() {
 bool Scheduler::may_wait() {
   if (config_.admission != Admission::JustInTime || (fleet_.takes_turns() && !fleet_.lends()))
     return false;
+  if (evaluation_holds_up_training())  // nobody knows until when
+    return false;
   const OutstandingGroups& s = stored_.standing;
   // Those of the update under way are a batch; what is promised to the next one is ahead.
   const std::int64_t ahead =
@@ -241,7 +296,8 @@ std::optional<ActorId> Scheduler::engine_for(Work work,
     const std::int32_t busy = stored_.queue.load(id).responses;
     if (busy >= most)
       continue;
-    if (busy > 0 && busy + static_cast<std::int32_t>(responses) > fleet_.spec(id).concurrency) {
+    const std::int32_t all = load_of(id).responses;
+    if (all > 0 && all + static_cast<std::int32_t>(responses) > fleet_.spec(id).concurrency) {
       continue;
     }
     if (!best || *a.version > *fleet_.state(*best).version ||

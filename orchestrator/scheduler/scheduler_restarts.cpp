@@ -59,14 +59,38 @@ void Scheduler::start_waiting() {
     launch(*actor, "");
 }
 
+/// Doubled after each start that took too long.
+Duration Scheduler::start_limit(ActorId actor) const {
+  if (fleet_.spec(actor).attached)
+    return config_.deadlines.attach;
+  return config_.deadlines.start * (1 << std::min(fleet_.state(actor).late_starts, kMostDoublings));
+}
+
 void Scheduler::launch(ActorId actor, std::string reason) {
   fleet_.renew(actor, Life::Launching);
   ActorState& a = fleet_.state(actor);
-  a.launch_deadline =
-      now_ + config_.deadlines.start * (1 << std::min(a.late_starts, kMostDoublings));
+  a.launch_deadline = now_ + start_limit(actor);
   a.first_lease = stored_.queue.next_lease();
   a.busy_until = now_;
   emit(command::Launch{actor, std::move(reason)});
+}
+
+/// Nobody came. The place stays free as long as others do the same work.
+void Scheduler::wait_on(ActorId attached) {
+  const ActorSpec& spec = fleet_.spec(attached);
+  const auto others = fleet_.with_role(spec.role);
+  if (std::ranges::any_of(others, [this](ActorId a) { return fleet_.state(a).ready(); })) {
+    fleet_.state(attached).launch_deadline = now_ + config_.deadlines.attach;
+    return;
+  }
+  finish(Ending::Failed,
+         fmt::format("no worker has attached as {} and become ready within {} (deadlines.attach), "
+                     "and the run has no other {}; start one: temper worker --connect "
+                     "RUN_DIR/endpoint --key RUN_DIR/keys/NAME.key --slot {}",
+                     spec.name,
+                     to_text(config_.deadlines.attach),
+                     name_of(spec.role),
+                     spec.name));
 }
 
 void Scheduler::lose(ActorId actor, const std::string& reason) {
@@ -74,6 +98,7 @@ void Scheduler::lose(ActorId actor, const std::string& reason) {
   if (a.life == Life::Down || a.life == Life::Waiting)
     return;
   stored_.queue.revoke_all(actor);
+  evaluation_.table().revoke_all(actor);
   std::erase_if(withdrawn_,
                 [this](ResponseId r) { return stored_.queue.ready(Task::Generate).contains(r); });
   if (actor == fleet_.trainer())

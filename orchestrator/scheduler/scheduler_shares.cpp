@@ -87,9 +87,12 @@ bool Scheduler::scores_before_more() const {
          (config_.stragglers.prepare && may_promise_once_scored() - there >= least_to_prepare());
 }
 
-/// Groups that lack nothing but scores, or not even those, as far as they may be promised.
+/// Groups that lack nothing but what these cards can score, or not even that, as far as they may be
+/// promised. A reference elsewhere scores whoever has these cards.
 std::int64_t Scheduler::may_promise_once_scored() const {
-  return policy_->may_promise(stored_.queue.judged_by_version(), stored_.standing);
+  const auto& groups = fleet_.turning_references().empty() ? stored_.queue.trainable_by_version()
+                                                           : stored_.queue.judged_by_version();
+  return policy_->may_promise(groups, stored_.standing);
 }
 
 /// In flight, returned, and of groups that may be dispatched at once.

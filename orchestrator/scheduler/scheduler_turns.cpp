@@ -8,7 +8,7 @@ namespace temper::orchestrator {
 void Scheduler::drive_switch() {
   if (finished_)
     return;
-  if (!draining())
+  if (!draining() || evaluation_has_the_cards())
     one_by_one() ? change_shares() : change_turns();
   advance_switch();
 }
@@ -18,7 +18,11 @@ void Scheduler::change_turns() {
   using Scoring = RoleSwitch::Scoring;
   switch (switch_.phase()) {
     case SwitchPhase::Train:
-      if (training_ || saving_ || !prepared_.empty() || select_batch())
+      if (training_ || saving_ || !prepared_.empty())
+        return;
+      if (evaluation_has_the_cards())
+        return switch_.request_rollout();
+      if (select_batch())
         return;
       if (scoring_makes_a_batch())
         return switch_.request_scoring();
@@ -138,6 +142,8 @@ void Scheduler::call_references() {
 /// Cards on which every engine takes turns leave rollout when nothing new may be dispatched and
 /// only a tail is generating.
 bool Scheduler::rollout_has_run_dry() const {
+  if (evaluation_has_the_cards())
+    return false;
   if (can_admit() || !stored_.queue.ready(Task::Generate).empty())
     return false;
   std::int32_t in_flight = 0, slots = 0;

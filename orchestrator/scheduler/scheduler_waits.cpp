@@ -11,11 +11,12 @@ void Scheduler::update_waits() {
   for (std::uint32_t i = 0; i < fleet_.size(); ++i) {
     ActorState& a = fleet_.state(ActorId(i));
     command::Waiting wait = wait_of(ActorId(i));
-    // What a wait is for changes with every response; said once. Idleness has few reasons.
-    if (wait.state == a.waiting.state &&
-        (wait.state != actors::CardState::Idle || wait.on == a.waiting.on)) {
+    // What a wait for data is for changes with every response; said once. Idleness and the rule's
+    // word have few reasons.
+    using S = actors::CardState;
+    const bool few = wait.state == S::Idle || wait.state == S::WaitQuota;
+    if (wait.state == a.waiting.state && (!few || wait.on == a.waiting.on))
       continue;
-    }
     a.waiting = wait;
     emit(std::move(wait));
   }
@@ -24,7 +25,7 @@ void Scheduler::update_waits() {
 command::Waiting Scheduler::wait_of(ActorId id) const {
   using S = actors::CardState;
   const ActorState& a = fleet_.state(id);
-  const Load load = stored_.queue.load(id);
+  const Load load = load_of(id);
   const auto because = [id](S state, std::string on) {
     return command::Waiting{id, state, std::move(on)};
   };
@@ -41,7 +42,10 @@ command::Waiting Scheduler::wait_of(ActorId id) const {
       if (saving_)
         return because(S::WeightSync, "checkpoint");
       if (draining())
-        return because(S::Idle, "end of run");
+        return because(S::Idle, evaluation_.under_way() ? "evaluation" : "end of run");
+      if (evaluation_holds_up_training())
+        return because(S::WaitData,
+                       fmt::format("evaluation of version {}", *evaluation_.version()));
       return because(S::WaitData,
                      a.waiting.state == S::WaitData ? a.waiting.on : missing_for_training());
     case actors::RoleKind::Rollout:
@@ -54,7 +58,8 @@ command::Waiting Scheduler::wait_of(ActorId id) const {
         return because(S::Switch, std::string(name_of(switch_.phase())));
       if (!a.version || a.staging)
         return because(S::WaitWeights, "weights");
-      return because(S::WaitQuota, held_until_ ? "the trainer is fed" : "staleness bound");
+      return because(S::WaitQuota,
+                     held_until_ ? std::string(command::kTrainerIsFed) : "staleness bound");
     case actors::RoleKind::Reference:
     case actors::RoleKind::Reward:
       return load.leases > 0 ? because(S::Idle, "") : because(S::WaitData, "responses");
@@ -67,16 +72,17 @@ std::string Scheduler::missing_for_training() const {
   if (stored_.queue.groups().empty())
     return "responses: none dispatched yet";
   // The earliest deadline that is not ready; by the exact rule it is always among those needed.
+  const std::int64_t ready = std::ssize(stored_.queue.trainable()) + stored_.standing.prepared;
   for (const auto& [id, group] : stored_.queue.groups()) {
-    if (stored_.queue.trainable().contains({group.age_from(), id}))
+    if (group.trainable || stored_.queue.in_training(id))
       continue;
     return fmt::format("group {} (v0 {}) and others: {} of {} groups ready",
                        id,
                        group.dispatched,
-                       stored_.queue.trainable().size(),
+                       ready,
                        config_.groups_per_update);
   }
-  return "role switch";
+  return ready < config_.groups_per_update ? "responses: no more dispatched yet" : "role switch";
 }
 
 }  // namespace temper::orchestrator

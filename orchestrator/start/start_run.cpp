@@ -5,8 +5,10 @@
 #include "actors/runtime/process.hpp"
 #include "core/files.hpp"
 #include "core/yaml.hpp"
+#include "orchestrator/pipeline/load.hpp"
 #include "orchestrator/pipeline/message_sizes.hpp"
 #include "orchestrator/pipeline/model_section.hpp"
+#include "orchestrator/run/evaluation_source.hpp"
 #include "orchestrator/run/live/base_checkpoint.hpp"
 #include "orchestrator/run/live/live_driver.hpp"
 #include "orchestrator/run/resume.hpp"
@@ -16,6 +18,7 @@
 #include "orchestrator/run/virtual/stop_signals.hpp"
 #include "orchestrator/run/virtual/twin_content.hpp"
 #include "orchestrator/run/virtual/virtual_driver.hpp"
+#include "orchestrator/start/programs.hpp"
 
 #include <fmt/format.h>
 #include <sys/resource.h>
@@ -40,6 +43,7 @@ LiveOptions live_options(const RunPlan& plan) {
     live.base = RunDir(plan.run_dir).base();
   }
   live.resume = plan.from == RunPlan::From::Checkpoint;
+  live.changes = plan.changes;
   return live;
 }
 
@@ -71,10 +75,7 @@ Result<std::unique_ptr<ContentSource>> make_content(const RunPlan& plan,
                                                     const Log& log) {
   if (!is_twin(plan.pipeline.config))
     return std::unique_ptr<ContentSource>();
-  TwinOptions options{plan.pipeline,
-                      RunDir(plan.run_dir).base(),
-                      worker_program(),
-                      logs_in(plan)};
+  TwinOptions options{plan.pipeline, RunDir(plan.run_dir).base(), worker_program(), logs_in(plan)};
   TEMPER_TRY(auto content, TwinContent::create(io, std::move(options), log));
   return std::unique_ptr<ContentSource>(std::move(content));
 }
@@ -94,6 +95,7 @@ Result<RunDriver> make_virtual_driver(const RunPlan& plan,
   if (!is_twin(plan.pipeline.config))
     options.checkpoints = RunDir(plan.run_dir).checkpoints().folder();
   options.resume = plan.from == RunPlan::From::Checkpoint;
+  options.changes = plan.changes;
   options.stops = [signals = std::make_shared<StopSignals>()] { return signals->count(); };
   const auto run = std::make_shared<VirtualRun>();
   TEMPER_TRY(auto host, make_host(plan, run->io, log));
@@ -132,26 +134,48 @@ fs::path base_of(const PipelineConfig& config) {
   return !config.run_dir.empty() && fs::exists(own, ignored) ? own : fs::path(config.model.path);
 }
 
+/// Cards of this machine that a run needs: beyond those only attached workers have any.
+std::int32_t cards_here(const PipelineConfig& config) {
+  const ResolvedPipeline pipeline = resolve_cards(config);
+  if (std::ranges::none_of(pipeline.slots, &ActorSpec::attached))
+    return config.placement.cards;
+  std::int32_t most = 0;
+  for (const ActorSpec& slot : pipeline.slots) {
+    for (const CardId card : slot.cards) {
+      if (!slot.attached)
+        most = std::max(most, static_cast<std::int32_t>(card.value()) + 1);
+    }
+  }
+  return most;
+}
+
 }  // namespace
 
 Result<std::vector<BrokenRule>> rules_of_this_machine(const PipelineConfig& config) {
   if (is_simulated(config) && !is_twin(config))
-    return std::vector<BrokenRule>();
+    return missing_programs(config);
   TEMPER_TRY(const auto prompts, actors::make_prompt_source(config.task, config.seed));
   TEMPER_TRY(const auto tokenizer, tokenizer_of(config, base_of(config)));
-  TEMPER_TRY(const Tokens longest, prompts->longest_prompt(tokenizer));
+  TEMPER_TRY(Tokens longest, prompts->longest_prompt(tokenizer));
+  if (config.evaluation.every > 0) {
+    TEMPER_TRY(const auto problems, make_evaluation_source(config));
+    TEMPER_TRY(const Tokens longest_problem, problems->longest_prompt(tokenizer));
+    longest = std::max(longest, longest_problem);
+  }
   std::vector<BrokenRule> broken = validate(config, longest);
   if (!is_simulated(config)) {
     const MessageSizes sizes = message_sizes(config, longest);
     if (auto rule = check_head_memory(sizes, memory_here()))
       broken.push_back(*std::move(rule));
   }
+  for (BrokenRule& missing : missing_programs(config))
+    broken.push_back(std::move(missing));
   if (config.verifier.kind == actors::VerifierKind::Command) {
     if (Status can = actors::check_sandbox(config.verifier.sandbox); !can)
       broken.push_back({{"verifier.sandbox"}, can.error().context});
   }
   const auto cores = static_cast<std::int32_t>(actors::usable_cores().size());
-  if (config.hardware == HardwareKind::Local && config.placement.cards > cores) {
+  if (config.hardware == HardwareKind::Local && cards_here(config) > cores) {
     broken.push_back(
         {{"placement.cards"},
          fmt::format("{} cards, but this machine has {} cores to use; set it to at most {}{}",
@@ -189,42 +213,85 @@ Status provide_descriptors(const ResolvedPipeline& pipeline) {
   return {};
 }
 
-bool has_nothing_to_do(const RunPlan& plan) {
+Result<bool> has_nothing_to_do(const RunPlan& plan) {
   if (plan.from != RunPlan::From::Checkpoint)
     return false;
-  const auto finished = has_finished(RunDir(plan.run_dir).file("events.log"));
-  return finished && *finished;
+  const RunDir run_dir(plan.run_dir);
+  const auto finished = has_finished(run_dir.file("events.log"));
+  if (!finished || !*finished)
+    return false;
+  const auto before = load_config(run_dir.file("config.yaml"));
+  if (!before)
+    return true;
+  TEMPER_TRY_STATUS(check_changes(changed_settings(*before, plan.pipeline.config)));
+  return plan.pipeline.config.steps <= before->steps;
 }
 
 namespace {
 
-/// What is wrong with a run to be resumed and can be set right is, and is said on stderr.
-Status set_right(const RunDir& run_dir, const SchedulerConfig& config) {
-  TEMPER_TRY(const auto said, prepare_resume(run_dir, config));
+/// What is wrong with a run to be resumed and can be set right is, and is said on stderr; so are
+/// settings that are other ones than it had.
+Status set_right(const RunDir& run_dir, RunPlan& plan) {
+  TEMPER_TRY_STATUS(run_dir.settle_inputs());
+  TEMPER_TRY_STATUS(run_dir.check_inputs());
+  TEMPER_TRY(const PipelineConfig before, load_config(run_dir.file("config.yaml")));
+  plan.changes = changed_settings(before, plan.pipeline.config);
+  TEMPER_TRY_STATUS(check_changes(plan.changes));
+  TEMPER_TRY(const auto said, prepare_resume(run_dir, scheduler_config(plan.pipeline)));
   for (const std::string& line : said)
     std::fputs(fmt::format("temper: warning: {}\n", line).c_str(), stderr);
+  if (plan.changes.empty())
+    return {};
+  std::fputs(("temper: the run goes on with other settings:\n" + to_text(plan.changes)).c_str(),
+             stderr);
+  return run_dir.replace_config(to_yaml(plan.pipeline.config));
+}
+
+/// A run that failed before its first update has nothing to be gone on with: it makes room for the
+/// next try, and is kept beside it.
+Status make_room(const RunPlan& plan) {
+  const RunDir run_dir(plan.run_dir);
+  const fs::path log = run_dir.file("events.log");
+  if (!fs::exists(log) || !is_stillborn(log))
+    return {};
+  TEMPER_TRY(const RunLock lock, run_dir.lock());
+  const fs::path kept = free_name(plan.run_dir.string() + ".failed");
+  TEMPER_TRY_STATUS(rename_durably(plan.run_dir, kept));
+  std::fputs(fmt::format("temper: the run in {} had failed before its first update; it is kept as "
+                         "{}\n",
+                         plan.run_dir.string(),
+                         kept.string())
+                 .c_str(),
+             stderr);
   return {};
 }
 
 }  // namespace
 
-Result<RunLock> prepare_run(const RunPlan& plan, PretrainLine shown) {
+Result<RunLock> prepare_run(RunPlan& plan, PretrainLine shown) {
   ::umask(0077);  // Prompts, weights and logs are its user's: also what its processes write.
   const RunDir run_dir(plan.run_dir);
   const bool from_start = plan.from == RunPlan::From::Start;
-  if (from_start)
+  if (from_start) {
+    TEMPER_TRY_STATUS(make_room(plan));
     TEMPER_TRY_STATUS(run_dir.create());
+  }
   TEMPER_TRY(RunLock lock, run_dir.lock());
   if (from_start) {
+    // Of a start that failed, perhaps with another model; what is made is found again in the cache.
+    std::error_code ignored;
+    if (fs::exists(run_dir.file("config.yaml"), ignored))
+      fs::remove_all(run_dir.base(), ignored);
     TEMPER_TRY_STATUS(
         write_file_atomically(run_dir.file("config.yaml"), to_yaml(plan.pipeline.config)));
   }
   if (!from_start) {
-    TEMPER_TRY_STATUS(set_right(run_dir, scheduler_config(plan.pipeline)));
+    TEMPER_TRY_STATUS(set_right(run_dir, plan));
     return lock;
   }
-  if (plan.pipeline.config.policy != actors::PolicyKind::Torch ||
-      fs::exists(run_dir.base())) {
+  if (plan.make_base)
+    TEMPER_TRY_STATUS(plan.make_base(run_dir.base()));
+  if (plan.pipeline.config.policy != actors::PolicyKind::Torch || fs::exists(run_dir.base())) {
     TEMPER_TRY_STATUS(run_dir.seal_inputs());
     return lock;
   }
@@ -233,6 +300,9 @@ Result<RunLock> prepare_run(const RunPlan& plan, PretrainLine shown) {
   options.log = run_dir.log_of("pretrain");
   options.folder = run_dir.base();
   const bool show = shown == PretrainLine::Shown && isatty(STDERR_FILENO) != 0;
+  if (shown == PretrainLine::Shown)
+    std::fputs(show ? "base checkpoint: begins" : "temper: the base checkpoint is made first\n",
+               stderr);
   options.on_progress = [show](std::string_view line) {
     if (show)
       std::fputs(fmt::format("\r\x1b[Kbase checkpoint: {}", line).c_str(), stderr);
@@ -257,7 +327,7 @@ Result<RunDriver> make_driver(const RunPlan& plan, const RunObserver& observer, 
 namespace {
 
 /// As prepare_run(). None: the user wants to stop; `why` says in what.
-Result<std::optional<RunLock>> prepare_unless_stopped(const RunPlan& plan, std::string& why) {
+Result<std::optional<RunLock>> prepare_unless_stopped(RunPlan& plan, std::string& why) {
   StopSignals signals;
   auto lock = prepare_run(plan, PretrainLine::Quiet);
   if (signals.count() > 0) {
@@ -277,10 +347,10 @@ Result<command::Finish> start_run_quietly(const PipelineConfig& config, const On
     return invalid_input(
         fmt::format("{}: {}", broken.front().keys.front(), broken.front().message));
   TEMPER_TRY(ResolvedPipeline pipeline, resolve(config));
-  const RunPlan plan{std::move(pipeline),
-                     fs::absolute(config.run_dir),
-                     DriverKind::InProcess,
-                     RunPlan::From::Start};
+  RunPlan plan{std::move(pipeline),
+               fs::absolute(config.run_dir),
+               DriverKind::InProcess,
+               RunPlan::From::Start};
   TEMPER_TRY_STATUS(provide_descriptors(plan.pipeline));
   command::Finish stopped{false, true, {}};
   TEMPER_TRY(const auto lock, prepare_unless_stopped(plan, stopped.reason));

@@ -4,6 +4,7 @@
 
 #include "core/log.hpp"
 #include "orchestrator/metrics/recorder.hpp"
+#include "orchestrator/pipeline/changes.hpp"
 #include "orchestrator/pipeline/resolve.hpp"
 #include "orchestrator/pipeline/validate.hpp"
 #include "orchestrator/run/run_dir.hpp"
@@ -22,6 +23,9 @@ struct RunPlan {
   std::filesystem::path run_dir;  ///< Absolute.
   DriverKind driver = DriverKind::Auto;
   enum class From { Start, Checkpoint } from = From::Start;
+  /// Writes the base checkpoint; none: it is made, or copied from model.path.
+  std::function<Status(const std::filesystem::path& base)> make_base{};
+  std::vector<SettingChange> changes{};  ///< Of a run that is resumed: what prepare_run() found.
 };
 
 /// temper-worker lies beside temper.
@@ -42,13 +46,16 @@ void ignore_write_signals();
 /// it gets none.
 Status provide_descriptors(const ResolvedPipeline& pipeline);
 
-/// A run to be resumed that has ended well: there is nothing to go on with.
-bool has_nothing_to_do(const RunPlan& plan);
+/// A run to be resumed that has ended well: there is nothing to go on with. Error: it was given
+/// settings that may not change.
+Result<bool> has_nothing_to_do(const RunPlan& plan);
 
 /// Whether the making of a base checkpoint is shown on stderr.
 enum class PretrainLine { Shown, Quiet };
-/// Makes the run's folder ready, and ours alone for as long as the lock is held.
-Result<RunLock> prepare_run(const RunPlan& plan, PretrainLine shown);
+/// Makes the run's folder ready, and ours alone for as long as the lock is held. A run to be
+/// resumed may have other settings than it had; which, is said on stderr and in `plan.changes`.
+/// Error: one of them may not change, and all errors of prepare_resume().
+Result<RunLock> prepare_run(RunPlan& plan, PretrainLine shown);
 
 /// Runs the pipeline to its end.
 using RunDriver = std::function<RunOutcome()>;

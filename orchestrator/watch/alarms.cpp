@@ -1,5 +1,7 @@
 #include "orchestrator/watch/alarms.hpp"
 
+#include "core/statistics.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,12 +12,6 @@ namespace {
 
 /// Leases of actors that were lost are answered by nobody.
 constexpr Duration kOldest = std::chrono::hours(6);
-
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::ranges::nth_element(values, middle);
-  return *middle;
-}
 
 double reward_of(const MetricsLine& l) {
   return l.reward;
@@ -51,6 +47,14 @@ std::string not_finite(const MetricsLine& l) {
       return name;
   }
   return {};
+}
+
+/// A role that computes such numbers ends with these words, or is caught with them.
+bool tells_of_no_number(std::string_view reason) {
+  constexpr std::string_view kWords[] = {
+      "not finite", "both finite", "finite number", " is nan", " is -nan", " is inf", " is -inf"};
+  return std::ranges::any_of(kWords,
+                             [&](auto word) { return reason.find(word) != std::string::npos; });
 }
 
 }  // namespace
@@ -140,15 +144,28 @@ void Alarms::check_learning() {
             "cards wait for {:.0f} % of the time; it was {:.0f} %", wait * 100, wait_before * 100));
 }
 
-void Alarms::feed(const Record& record) {
+void Alarms::on_start(const SchedulerConfig& config) {
+  engines_.clear();
+  for (const ActorSpec& actor : config.actors) {
+    engines_.emplace_back();
+    engines_.back().name = actor.name;
+    engines_.back().generates = actor.role == actors::RoleKind::Rollout;
+  }
+  leases_.clear();
+}
+
+std::vector<Alarm> Alarms::feed(const Record& record) {
   if (const auto* started = std::get_if<event::Started>(&record.event)) {
-    engines_.clear();
-    for (const ActorSpec& actor : started->config.actors) {
-      engines_.emplace_back();
-      if (actor.role == actors::RoleKind::Rollout)
-        engines_.back().name = actor.name;
+    on_start(started->config);
+  } else if (const auto* down = std::get_if<event::ActorDown>(&record.event)) {
+    time_ = record.time;
+    const std::size_t actor = down->actor.value();
+    if (config_.enabled && actor < engines_.size() && tells_of_no_number(down->reason)) {
+      judge(AlarmKind::NotFinite,
+            true,
+            "",
+            fmt::format("{} was lost: {}", engines_[actor].name, down->reason));
     }
-    leases_.clear();
   } else if (const auto* said = std::get_if<event::Generated>(&record.event)) {
     for (const auto& item : said->items) {
       const auto lease = leases_.find(item.lease);
@@ -167,6 +184,7 @@ void Alarms::feed(const Record& record) {
     if (const auto* dispatch = std::get_if<command::Dispatch>(&command))
       leases_[dispatch->lease] = {record.time, dispatch->responses.size()};
   }
+  return take();
 }
 
 void Alarms::check_engines(Time now) {
@@ -177,7 +195,7 @@ void Alarms::check_engines(Time now) {
   std::vector<double> speeds;
   std::vector<const Engine*> measured;
   for (Engine& engine : engines_) {
-    if (engine.name.empty())
+    if (!engine.generates)
       continue;
     if (engine.seconds > 0 && engine.tokens > 0) {  // else it did not work: nothing is known
       speeds.push_back(engine.tokens / engine.seconds);

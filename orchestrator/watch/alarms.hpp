@@ -7,7 +7,8 @@
 //                      kBefore updates before them, and the reward did not grow meanwhile
 //   kl_blow_up         mean kl of the last kRecent updates is over 0.1 and ten times that of the
 //                      kBefore updates before them
-//   not_finite         a metric of an update is infinite or not a number
+//   not_finite         a metric of an update is infinite or not a number, or an actor was lost for
+//                      such numbers: an update that has them is refused
 //   growing_wait       cards waited for data, weights or quota in the last kRecent updates for a
 //                      share that is 0.3 above that of the kBefore updates before them
 //   slow_engine        the responses of an engine get less than half as many tokens per second,
@@ -63,8 +64,9 @@ class Alarms {
 
   explicit Alarms(AlarmsConfig config) : config_(std::move(config)) {}
 
-  /// To be called for every record, in order: how fast engines decode.
-  void feed(const Record& record);
+  /// To be called for every record, in order: how fast engines decode, and why actors are lost. The
+  /// alarms that this record raises.
+  std::vector<Alarm> feed(const Record& record);
   /// The alarms that this update raises.
   std::vector<Alarm> on_update(const MetricsLine& line);
   /// Those that this moment raises. To be called about once a second.
@@ -73,6 +75,7 @@ class Alarms {
  private:
   struct Engine {
     std::string name;
+    bool generates = false;
     double tokens = 0, seconds = 0;  ///< Of responses in this window.
   };
   struct Lease {
@@ -83,6 +86,7 @@ class Alarms {
 
   /// Raised unless it is already; `holds` false lets it be raised again.
   void judge(AlarmKind kind, bool holds, const std::string& key, std::string text);
+  void on_start(const SchedulerConfig& config);
   void check_learning();
   void check_engines(Time now);
   bool enough() const { return lines_.size() == kRecent + kBefore; }
@@ -93,7 +97,7 @@ class Alarms {
   const AlarmsConfig config_;
   std::deque<MetricsLine> lines_;  ///< The latest kRecent + kBefore.
   std::optional<double> best_, lowest_;
-  std::vector<Engine> engines_;  ///< By actor; others have no name.
+  std::vector<Engine> engines_;  ///< By actor, also those that are none.
   std::map<LeaseId, Lease> leases_;
   Time engines_until_{};
   std::optional<Bytes> memory_at_first_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cmath>
 
 namespace temper::orchestrator {
 namespace {
@@ -10,7 +11,7 @@ namespace {
 // Names of TRL 1.x (GRPOTrainer, AsyncGRPOTrainer), verl (metric_utils.py) and prime-rl
 // (monitors/wandb/overview.py), as of 2026-11. A name stands here only where the figure means the
 // same; where they have several for it, with a space between.
-constexpr std::array<Alias, 40> kNames{{
+constexpr std::array<Alias, 49> kNames{{
     {"step", "", "training/global_step", "", "The update that this line is about."},
     {"time", "", "", "", "Seconds since the run began, on its clock."},
     {"seconds",
@@ -77,7 +78,16 @@ constexpr std::array<Alias, 40> kNames{{
      "off_policy/dropped",
      "Groups given up for their age (never by `exact`)."},
     {"restarts", "", "", "", "Actors started again so far, and resumes."},
-    {"busy", "", "", "", "Share of card time spent in the five states that do the run's work."},
+    {"evaluation/step", "", "", "", "The version of the newest evaluation."},
+    {"evaluation/pass_1", "", "", "", "Share of the held-out responses that passed."},
+    {"evaluation/pass_k", "", "", "", "Share of the problems of which a response passed."},
+    {"evaluation/reward", "", "", "", "Mean reward of the held-out responses."},
+    {"evaluation/problems", "", "", "", "Held-out problems."},
+    {"evaluation/samples", "", "", "", "Responses to each."},
+    {"evaluation/failed", "", "", "", "Of them, those that were not generated or judged."},
+    {"evaluation/seconds", "", "", "", "From the beginning of the evaluation to its end."},
+    {"evaluation/best", "", "", "", "Highest `evaluation/pass_1` so far."},
+    {"busy", "", "", "", "Share of card time spent in the six states that do the run's work."},
     {"waiting", "", "", "", "Share of card time spent waiting for data, weights or quota."},
 }};
 
@@ -131,7 +141,7 @@ class LineReader {
     double number = 0;
     const auto [end, error] =
         std::from_chars(text_.data() + at_, text_.data() + text_.size(), number);
-    if (error != std::errc())
+    if (error != std::errc() || !std::isfinite(number))
       return false;
     at_ = static_cast<std::size_t>(end - text_.data());
     to.emplace_back(name, number);
@@ -166,7 +176,7 @@ void add_shares(FlatMetrics& flat) {
     if (state.starts_with("wait-"))
       waiting += value;
     else if (state == "train" || state == "decode" || state == "prefill" || state == "reference" ||
-             state == "reward")
+             state == "reward" || state == "evaluate")
       busy += value;
   }
   if (!any)

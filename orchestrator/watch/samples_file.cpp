@@ -3,6 +3,7 @@
 #include "core/hash.hpp"
 #include "core/json.hpp"
 #include "core/json_read.hpp"
+#include "orchestrator/pipeline/load.hpp"
 
 #include <fmt/format.h>
 
@@ -127,6 +128,25 @@ std::optional<Sample> parse_sample(std::string_view line) {
   return from_json<Sample>(line);
 }
 
+namespace {
+
+/// Why a folder has no samples.
+std::string why_none(const fs::path& run_dir) {
+  if (!fs::exists(run_dir / "events.log"))
+    return "it holds no run";
+  const auto config = load_config(run_dir / "config.yaml");
+  if (!config)
+    return "and its config.yaml cannot be read";
+  if (config->hardware == HardwareKind::Simulated || config->policy != actors::PolicyKind::Torch)
+    return "what it generates has no text, since it has no real policy";
+  if (config->samples.share == 0)
+    return "`samples.share` is 0; a resume may change it: --set samples.share=0.05";
+  return fmt::format("no group of the {:g} % that are kept (samples.share) is done yet",
+                     config->samples.share * 100);
+}
+
+}  // namespace
+
 Status read_sample_lines(const fs::path& run_dir,
                          const std::function<Go(std::string_view line)>& visit) {
   bool any = false;
@@ -141,10 +161,7 @@ Status read_sample_lines(const fs::path& run_dir,
   if (any)
     return {};
   return Error{ErrorCode::NotFound,
-               fmt::format("{} has no {}: simulated responses have no text, and `samples.share: 0` "
-                           "keeps none",
-                           run_dir.string(),
-                           kSamplesFile)};
+               fmt::format("{} has no {}: {}", run_dir.string(), kSamplesFile, why_none(run_dir))};
 }
 
 }  // namespace temper::orchestrator

@@ -1,7 +1,8 @@
 #include "orchestrator/watch/tensorboard_file.hpp"
 
+#include "actors/runtime/process.hpp"
+
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <array>
 #include <bit>
@@ -87,13 +88,11 @@ Result<TensorboardFile> TensorboardFile::create(const fs::path& run_dir, double 
     if (entry.path().filename().string().starts_with("events.out.tfevents."))
       fs::remove(entry.path(), error);
   }
-  std::array<char, 256> host{};
-  if (::gethostname(host.data(), host.size() - 1) != 0 || host[0] == '\0')
-    host = {'h', 'o', 's', 't'};
+  const std::string host = actors::host_name();
   TEMPER_TRY(AppendFile file,
              AppendFile::open(folder / fmt::format("events.out.tfevents.{}.{}",
                                                    static_cast<std::int64_t>(unix_time),
-                                                   host.data()),
+                                                   host.empty() ? "host" : host),
                               0));
   std::string event;
   append_double(event, 1, unix_time);

@@ -43,18 +43,15 @@ int main(int argc, char** argv) {  // NOLINT(bugprone-exception-escape): CLI11 t
   temper::actors::ActorArguments actor;
   bool simulated = false;
   auto* actor_command = app.add_subcommand("actor", "Run an actor until its orchestrator stops it");
-  actor_command->add_option("--connect", actor.connect, "Endpoint of the orchestrator")->required();
-  actor_command->add_option("--name", actor.name, "Actor slot, or name of the worker")->required();
-  actor_command
-      ->add_option("--credentials", actor.credentials, "File of what it proves itself with")
-      ->required();
+  temper::actors::declare_actor_flags(*actor_command, actor);
   actor_command->add_flag("--simulated", simulated, "Hosts actors that only simulate");
-  actor_command->add_option("--parent", actor.parent, "Process to die with");
 
   PretrainArguments pretrain;
   auto* pretrain_command = app.add_subcommand("pretrain", "Make a base checkpoint");
   pretrain_command->add_option("--config", pretrain.config, "Resolved pipeline YAML")->required();
-  pretrain_command->add_option("--out", pretrain.out, "Folder to write, as Hugging Face keeps a model")->required();
+  pretrain_command
+      ->add_option("--out", pretrain.out, "Folder to write, as Hugging Face keeps a model")
+      ->required();
   pretrain_command->add_option("--parent", pretrain.parent, "Process to die with");
 
   MeasureArguments measure;

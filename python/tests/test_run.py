@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import collections.abc
+import fcntl
 import json
 import os
 import pathlib
@@ -44,8 +46,23 @@ def python(use: str, **arguments: Any) -> str:
 NATIVE = "{kind: native}"
 
 
+class Gate:
+    """Holds a trainer after `well.GATED` updates, so that no run is over before the test has done
+    to it what it wanted."""
+
+    def __init__(self, folder: pathlib.Path) -> None:
+        self.path = folder / "gate"
+        self.file = self.path.open("w")
+        fcntl.flock(self.file, fcntl.LOCK_EX)
+
+    def open(self) -> None:
+        self.file.close()
+
+
 class Run:
-    def __init__(self, folder: pathlib.Path, **engines: Any) -> None:
+    def __init__(
+        self, folder: pathlib.Path, sets: collections.abc.Iterable[str] = (), **engines: Any
+    ) -> None:
         self.folder = folder
         self.run_dir = folder / "run"
         settings: dict[str, Any] = {
@@ -63,13 +80,22 @@ class Run:
         path = os.pathsep.join([str(TREE / "python/src"), str(TREE / "python/tests/roles")])
         self.environment = {**os.environ, "TEMPER_PYTHON": sys.executable, "PYTHONPATH": path}
         self.process = subprocess.Popen(
-            [TEMPER, "run", str(config), "--plain", "--set", f"run_dir={self.run_dir}"],
+            [TEMPER, "run", str(config), "--plain"]
+            + [word for s in (f"run_dir={self.run_dir}", *sets) for word in ("--set", s)],
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
             cwd=folder,
             env=self.environment,
         )
+
+    def attach(self, slot: str) -> subprocess.Popen[bytes]:
+        key = self.run_dir / "keys/worker.key"
+        words = ["--connect", self.run_dir / "endpoint", "--key", key, "--slot", slot]
+        with open(self.folder / f"{slot}.log", "wb") as log:
+            return subprocess.Popen(
+                [TEMPER, "worker", *words], stdout=log, stderr=log, env=self.environment
+            )
 
     def wait(self) -> tuple[int, str]:
         try:
@@ -143,13 +169,34 @@ def test_roles_in_python_take_turns_on_a_card(tmp_path: pathlib.Path) -> None:
     Run(tmp_path, placement=placement, **WELL).expect_whole()
 
 
+def test_roles_in_python_attach(tmp_path: pathlib.Path) -> None:
+    attach = [f"{role}.launch=attach" for role in WELL]
+    gate = Gate(tmp_path)
+    engines = {**WELL, "trainer": python("well:Trainer", gate=str(gate.path))}
+    run = Run(tmp_path, attach, transport="tcp", steps=30, **engines)
+    slots = ["rollout-0", "trainer", "reference-0", "reward-0"]
+    workers = {slot: run.attach(slot) for slot in slots}
+    run.await_updates(5)
+    workers["reward-0"].kill()
+    workers["reward-0"].wait(PATIENCE)
+    workers["reward-0"] = run.attach("reward-0")
+    gate.open()
+    run.expect_whole(30)
+    assert {slot: worker.wait(PATIENCE) for slot, worker in workers.items()} == dict.fromkeys(
+        slots, 0
+    )
+    assert "lost; waiting for another worker actor=reward-0" in run.log()
+
+
 @pytest.mark.parametrize("kind", ["ipc", "tcp"])
 def test_a_trainer_that_is_a_loop(tmp_path: pathlib.Path, kind: str) -> None:
     script = TREE / "python/tests/roles/loop.py"
-    trainer = f"{{kind: command, command: [{sys.executable}, {script}]}}"
+    gate = Gate(tmp_path)
+    trainer = f"{{kind: command, command: [{sys.executable}, {script}, {gate.path}]}}"
     run = Run(tmp_path, steps=20, transport=kind, **{**WELL, "trainer": trainer})
     run.await_updates(6)
     os.kill(run.pid_of("loop.py"), signal.SIGKILL)
+    gate.open()
     run.expect_whole(20)
 
 
@@ -166,9 +213,12 @@ def test_reward_functions_with_columns_of_the_file(tmp_path: pathlib.Path) -> No
 
 @pytest.mark.parametrize("name", ["rollout-0", "trainer", "reference-0", "reward-0"])
 def test_one_that_is_killed_is_replaced(tmp_path: pathlib.Path, name: str) -> None:
-    run = Run(tmp_path, steps=40, **WELL)
+    gate = Gate(tmp_path)
+    engines = {**WELL, "trainer": python("well:Trainer", gate=str(gate.path))}
+    run = Run(tmp_path, steps=40, **engines)
     run.await_updates(5)
     os.kill(run.pid_of(name), signal.SIGKILL)
+    gate.open()
     run.expect_whole(40)
     lost = (
         "going back to the last checkpoint"
@@ -213,7 +263,6 @@ def test_an_engine_that_hangs_is_replaced(tmp_path: pathlib.Path) -> None:
         ("trainer", python("ill:Trainer", how="raises"), "do not fit"),
         ("trainer", python("ill:Trainer", how="not_finite"), "loss is nan"),
         ("trainer", python("ill:NanWeights"), "tensor w holds values that are not finite"),
-        ("rollout", "{kind: command, command: [/nonexistent/engine]}", "/nonexistent/engine"),
     ],
 )
 def test_what_never_works_ends_the_run_by_its_name(
@@ -226,3 +275,11 @@ def test_what_never_works_ends_the_run_by_its_name(
     assert ("rollout-0" if role == "rollout" else "trainer") in output
     assert run.temper("audit").returncode == 0
     assert run.updates() <= 3
+
+
+def test_a_program_that_is_not_there_is_said_before_the_run(tmp_path: pathlib.Path) -> None:
+    run = Run(tmp_path, **{**WELL, "rollout": "{kind: command, command: [/nonexistent/engine]}"})
+    status, output = run.wait()
+    assert status == 2
+    assert "rollout.engine.command: cannot execute /nonexistent/engine" in output
+    assert not run.run_dir.exists()

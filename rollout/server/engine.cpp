@@ -16,7 +16,6 @@ namespace {
 constexpr Duration kLoadEvery = std::chrono::seconds(1);
 /// Before a response whose request failed is sent again; longer the more often it did.
 constexpr Duration kPause = std::chrono::milliseconds(50);
-constexpr std::size_t kFirstWindow = 64;
 
 }  // namespace
 
@@ -29,7 +28,7 @@ HttpEngine::HttpEngine(std::unique_ptr<actors::Server> server,
                        actors::ServerVersion first)
     : options_(options),
       server_(std::move(server)),
-      window_(std::min(kFirstWindow, options.concurrency), options.concurrency),
+      window_(std::min(options.first_window, options.concurrency), options.concurrency),
       first_(std::move(first)) {
   Random random(options.seed, server_->options().name + std::to_string(::getpid()));
   prefix_ = fmt::format("{:016x}", random.next());
@@ -38,7 +37,10 @@ HttpEngine::HttpEngine(std::unique_ptr<actors::Server> server,
 std::size_t HttpEngine::limit_of(const GenerationRequest& request) const {
   const auto room = static_cast<std::size_t>(server_->options().model.shape.context.count());
   const auto wanted = static_cast<std::size_t>(options_.sampling.max_new_tokens.count());
-  return std::min(wanted, room - std::min(room, request.prompt.size()));
+  const std::size_t whole = std::min(wanted, room - std::min(room, request.prompt.size()));
+  if (!request.most)
+    return whole;
+  return std::min(whole, request.prefix.size() + static_cast<std::size_t>(request.most->count()));
 }
 
 void HttpEngine::add(GenerationRequest request) {
@@ -88,8 +90,13 @@ void HttpEngine::dispatch() {
 void HttpEngine::send(ServerResponse& response) {
   std::string id = fmt::format("{}-{}", prefix_, ++calls_);
   const std::vector<std::int32_t> tokens = response.tokens();
-  actors::ServerCall call = server_->api().generate(
-      {id, tokens, static_cast<std::int64_t>(response.limit - response.made()), current_->label});
+  actors::ServerCall call =
+      server_->api().generate({id,
+                               tokens,
+                               static_cast<std::int64_t>(response.limit - response.made()),
+                               current_->label,
+                               response.request.stops,
+                               response.request.greedy});
   const auto ticket = server_->data().send({std::move(call.method),
                                             std::move(call.target),
                                             std::move(call.body),
@@ -146,13 +153,18 @@ void HttpEngine::settle(ServerResponse& response, HttpAnswer answer, bool label_
   if (may_compare_ && ++compared_ % options_.compare_every == 0 && !stands_comparison(response))
     return;
   const auto& made = response.out.tokens;
-  if (!made.empty() && server_->api().sampling().ends(made.back()))
+  if (!made.empty() && ends(response, made.back()))
     return finish(id, FinishReason::End);
   if (response.made() >= response.limit)
     return finish(id, FinishReason::Length);
   if (ended == GenerateReply::Ended::End)
     return again(response, "it ended before an end token");
   responses_.requeue(response);  // Interrupted, by us or by somebody else: it goes on.
+}
+
+bool HttpEngine::ends(const ServerResponse& response, std::int32_t token) const {
+  return server_->api().sampling().ends(token) ||
+         std::ranges::find(response.request.stops, token) != response.request.stops.end();
 }
 
 /// What of a reply cannot be. Its tokens are then as if they had never come.
@@ -165,8 +177,8 @@ Status HttpEngine::accept(const ServerResponse& response,
   }
   if (reply.tokens.size() > response.limit - response.made())
     return corrupt("more tokens than were asked for");
-  const auto first_end = std::ranges::find_if(
-      reply.tokens, [&](std::int32_t token) { return server_->api().sampling().ends(token); });
+  const auto first_end =
+      std::ranges::find_if(reply.tokens, [&](std::int32_t token) { return ends(response, token); });
   if (first_end != reply.tokens.end() && first_end + 1 != reply.tokens.end())
     return corrupt("tokens after the end token");
   if (reply.ended != GenerateReply::Ended::Aborted && reply.tokens.empty())
@@ -315,11 +327,14 @@ Result<std::unique_ptr<ServerEngine>> make_server_engine(std::unique_ptr<actors:
   if (!server->options().config.start.empty()) {
     TEMPER_TRY(base, server->write(PolicyVersion(0), first));
   }
-  TEMPER_TRY_STATUS(server->await(base.folder));
-  TEMPER_TRY_STATUS(actors::take_over(*server));
-  TEMPER_TRY_STATUS(actors::warm_up(*server));
-  return std::unique_ptr<ServerEngine>(
-      std::make_unique<internal::HttpEngine>(std::move(server), options, std::move(base)));
+  const bool takes_turns = server->options().takes_turns;
+  auto engine = std::make_unique<internal::HttpEngine>(std::move(server), options, std::move(base));
+  TEMPER_TRY_STATUS(engine->meet());
+  if (takes_turns) {  // Its cards are the trainer's at first.
+    TEMPER_TRY_STATUS(engine->free_kv());
+    TEMPER_TRY_STATUS(engine->free_weights());
+  }
+  return std::unique_ptr<ServerEngine>(std::move(engine));
 }
 
 }  // namespace temper::rollout

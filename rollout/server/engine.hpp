@@ -24,7 +24,8 @@ namespace temper::rollout {
 struct ServerEngineOptions {
   SamplingConfig sampling;
   std::size_t concurrency = 128;
-  std::uint64_t seed = 0;  ///< Of request ids.
+  std::size_t first_window = 64;  ///< Requests under way before the server's load is known.
+  std::uint64_t seed = 0;         ///< Of request ids.
   /// How long answers are awaited once the server was told to pause.
   Duration drain = std::chrono::seconds(10);
   Duration request_deadline = std::chrono::hours(1);

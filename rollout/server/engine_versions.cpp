@@ -11,6 +11,8 @@ namespace {
 using actors::ServerVersion;
 
 constexpr Duration kLookEvery = std::chrono::milliseconds(200);
+/// How often a server that had given its memory back may die while its weights are brought.
+constexpr int kReturns = 5;
 /// After a pause, what it ended has come back by then.
 constexpr Duration kEndedBy = std::chrono::milliseconds(50);
 
@@ -42,6 +44,13 @@ Status HttpEngine::commit(PolicyVersion version) {
     next = std::move(staged_->second);
     staged_.reset();
   }
+  if (!weights_here_) {
+    TEMPER_TRY_STATUS(bring_released(*next));
+    version_ = version;
+    before_ = current_ ? std::exchange(current_->canary, {}) : std::nullopt;
+    current_ = std::move(next);
+    return {};
+  }
   if (Status brought = bring(*next, current_ ? current_->canary : std::nullopt); !brought) {
     // What the server holds now nobody knows: what goes on here goes on after version_ is brought.
     state_ = State::Away;
@@ -55,6 +64,65 @@ Status HttpEngine::commit(PolicyVersion version) {
   return {};
 }
 
+Status HttpEngine::meet() {
+  TEMPER_TRY_STATUS(server_->await(folder()));
+  TEMPER_TRY_STATUS(actors::take_over(*server_));
+  return actors::warm_up(*server_);
+}
+
+/// Unavailable: it is not there, or another one is, which has all of its memory.
+Status HttpEngine::find_released() {
+  TEMPER_TRY(const std::string label, server_->label());
+  if (label == released_label_)
+    return {};
+  return Error{
+      ErrorCode::Unavailable,
+      fmt::format("it says \"{}\", not \"{}\": it was started again", label, released_label_)};
+}
+
+/// Makes `next` the weights of a server that has given its memory back. One that has died since is
+/// there again with all of its memory, which it gives back first.
+Status HttpEngine::bring_released(const ServerVersion& next) {
+  for (int attempt = 1;; ++attempt) {
+    actors::CommitReport report;
+    Status loaded = find_released();
+    if (loaded)
+      loaded = actors::load_released(*server_, next, report);
+    if (loaded) {
+      weights_here_ = true;
+      server_->log().info("version loaded, to be checked", {{"label", next.label}});
+      return {};
+    }
+    if (loaded.error().code != ErrorCode::Unavailable || attempt == kReturns)
+      return Error(loaded.error()).within(fmt::format("version {} of the server", next.label));
+    ++waste_.outages;
+    server_->log().warning("server away", {{"why", loaded.error().context}});
+    TEMPER_TRY_STATUS(meet());
+    TEMPER_TRY_STATUS(free_kv());
+    TEMPER_TRY_STATUS(free_weights());
+  }
+}
+
+void HttpEngine::say_committed(const ServerVersion& next,
+                               const actors::CommitReport& report) const {
+  const auto text = [](const std::optional<double>& x) {
+    return x ? fmt::format("{:.2e}", *x) : std::string("none");
+  };
+  const auto took = [](Duration d) { return fmt::format("{:.1f}ms", seconds(d) * 1e3); };
+  server_->log().info("version committed",
+                      {{"label", next.label},
+                       {"bytes", next.bytes.count()},
+                       {"write", took(next.writing)},
+                       {"pause", took(report.pause)},
+                       {"drain", took(report.drain)},
+                       {"load", took(report.load)},
+                       {"resume", took(report.resume)},
+                       {"check", took(report.check)},
+                       {"attempts", report.attempts},
+                       {"canary", text(report.canary_distance)},
+                       {"sampled", text(report.sampled_distance)}});
+}
+
 /// Makes `next` the server's weights, and waits for a server that is away.
 Status HttpEngine::bring(const ServerVersion& next, const std::optional<actors::Canary>& before) {
   const Time deadline = now() + server_->options().config.patience;
@@ -63,22 +131,7 @@ Status HttpEngine::bring(const ServerVersion& next, const std::optional<actors::
     const Status done = actors::commit_version(
         *server_, next, before, [this] { drain(); }, report);
     if (done) {
-      const auto text = [](const std::optional<double>& x) {
-        return x ? fmt::format("{:.2e}", *x) : std::string("none");
-      };
-      const auto took = [](Duration d) { return fmt::format("{:.1f}ms", seconds(d) * 1e3); };
-      server_->log().info("version committed",
-                          {{"label", next.label},
-                           {"bytes", next.bytes.count()},
-                           {"write", took(next.writing)},
-                           {"pause", took(report.pause)},
-                           {"drain", took(report.drain)},
-                           {"load", took(report.load)},
-                           {"resume", took(report.resume)},
-                           {"check", took(report.check)},
-                           {"attempts", report.attempts},
-                           {"canary", text(report.canary_distance)},
-                           {"sampled", text(report.sampled_distance)}});
+      say_committed(next, report);
       return {};
     }
     drain();
@@ -173,14 +226,38 @@ Status HttpEngine::require_idle(std::string_view what) const {
 }
 
 Status HttpEngine::free_kv() {
-  return Error{ErrorCode::Unsupported, "an inference server keeps its memory"};
+  TEMPER_TRY_STATUS(require_idle("free_kv"));
+  TEMPER_TRY_STATUS(server_->release(actors::ServerMemory::KvCache));
+  cache_here_ = false;
+  return {};
 }
-Status HttpEngine::allocate_kv() {
-  return require_idle("allocate_kv");
-}
+
 Status HttpEngine::free_weights() {
-  return Error{ErrorCode::Unsupported, "an inference server keeps its memory"};
+  TEMPER_TRY_STATUS(require_idle("free_weights"));
+  TEMPER_TRY(released_label_, server_->label());
+  TEMPER_TRY_STATUS(server_->release(actors::ServerMemory::Weights));
+  weights_here_ = false;
+  return {};
 }
+
+/// With the cache it can generate again, so what was loaded without one is checked now, before
+/// anything is asked of it.
+Status HttpEngine::allocate_kv() {
+  TEMPER_TRY_STATUS(require_idle("allocate_kv"));
+  if (cache_here_)
+    return {};
+  if (!current_ || !weights_here_)
+    return invalid_input("allocate_kv before the weights");
+  actors::CommitReport report;
+  TEMPER_TRY_STATUS(actors::wake_released(*server_, *current_, before_, report));
+  cache_here_ = true;
+  state_ = State::Working;
+  say_committed(*current_, report);
+  server_->remove_old(current_->label, first_.label);
+  return {};
+}
+
+/// A server does not say.
 EngineMemory HttpEngine::memory() const {
   return {};
 }

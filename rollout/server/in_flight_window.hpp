@@ -25,8 +25,7 @@ class InFlightWindow {
     preemptions_ = load.preemptions;
     if (preempted || load.cache_used > kFull) {
       size_ *= kShrink;
-    } else if (load.cache_used > kHigh ||
-               load.waiting > kQueued * std::max(1.0, load.running)) {
+    } else if (load.cache_used > kHigh || load.waiting > kQueued * std::max(1.0, load.running)) {
       size_ *= kTrim;
     } else if (load.cache_used < kRoomy && static_cast<double>(in_flight) >= kUsed * size_) {
       size_ *= kGrow;

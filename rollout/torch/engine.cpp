@@ -61,6 +61,7 @@ class TorchEngine final : public Engine {
   Status stage(PolicyVersion version, std::span<const std::byte> weights) override;
   Status commit(PolicyVersion version) override;
   PolicyVersion version() const override { return version_; }
+  bool begin_anew() override;
 
   Status free_kv() override;
   Status allocate_kv() override;
@@ -105,7 +106,10 @@ class TorchEngine final : public Engine {
 std::size_t TorchEngine::limit_of(const GenerationRequest& request) const {
   const auto room = static_cast<std::size_t>(options_.model.context.count());
   const auto wanted = static_cast<std::size_t>(options_.sampling.max_new_tokens.count());
-  return std::min(wanted, room - std::min(room, request.prompt.size()));
+  const std::size_t whole = std::min(wanted, room - std::min(room, request.prompt.size()));
+  if (!request.most)
+    return whole;
+  return std::min(whole, request.prefix.size() + static_cast<std::size_t>(request.most->count()));
 }
 
 bool TorchEngine::acceptable(const GenerationRequest& request) const {
@@ -254,8 +258,10 @@ Result<Tokens> TorchEngine::decode(std::vector<Generation>& finished) {
   for (std::size_t i = 0; i < running_.size(); ++i) {
     Running& r = running_[i];
     const auto position = static_cast<std::int64_t>(r.request.prefix.size() + r.out.tokens.size());
+    const auto row = logits.subspan(i * width, width);
     const double u = actors::sampling_uniform(options_.seed, r.out.id, position);
-    const actors::SampledToken sampled = sampler_.draw(logits.subspan(i * width, width), u);
+    const actors::SampledToken sampled =
+        r.request.greedy ? sampler_.likeliest(row) : sampler_.draw(row, u);
     if (sampled.token < 0)
       return Error{ErrorCode::Internal,
                    fmt::format("rollout engine: logits of version {} are not finite", version_)};
@@ -288,7 +294,10 @@ void TorchEngine::append(Running& running, const actors::SampledToken& sampled) 
 
 /// Also sets why.
 bool TorchEngine::is_done(Running& running) const {
-  if (std::ranges::find(options_.end_tokens, running.last_token) != options_.end_tokens.end()) {
+  const auto among = [&](const std::vector<std::int32_t>& ends) {
+    return std::ranges::find(ends, running.last_token) != ends.end();
+  };
+  if (among(options_.end_tokens) || among(running.request.stops)) {
     running.out.finish = FinishReason::End;
     return true;
   }
@@ -375,6 +384,14 @@ Status TorchEngine::commit(PolicyVersion version) {
   for (Running& r : running_)
     r.outdated = options_.on_new_weights == OnNewWeights::Recompute;
   return {};
+}
+
+bool TorchEngine::begin_anew() {
+  static_cast<void>(interrupt());
+  const std::lock_guard lock(staging_);
+  staged_.reset();
+  version_ = PolicyVersion(0);
+  return true;
 }
 
 Status TorchEngine::require_idle(std::string_view what) const {

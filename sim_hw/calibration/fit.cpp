@@ -2,6 +2,7 @@
 
 #include "core/nearest_name.hpp"
 #include "core/scalar_text.hpp"
+#include "sim_hw/hardware/constant_list.hpp"
 
 #include <Eigen/Core>
 #include <fmt/format.h>
@@ -15,36 +16,6 @@
 
 namespace temper::sim_hw {
 namespace {
-
-/// Counts of the measured engine, not physics: see constants.hpp.
-constexpr std::array<std::string_view, 7> kCounted{"layer_kernels",
-                                                   "norm_bytes",
-                                                   "activation_bytes",
-                                                   "rotary_bytes",
-                                                   "sampling_bytes",
-                                                   "host_untuned_step",
-                                                   "reward_token"};
-
-struct Constant {
-  std::string name;
-  double* value = nullptr;
-  double min = 0;
-  double max = 0;
-};
-
-struct ConstantVisitor {
-  std::vector<Constant> constants;
-  void field(int, std::string_view name, double& value, const FieldMeta<double>& meta) {
-    constants.push_back(
-        {std::string(name), &value, meta.min.value_or(1e-300), meta.max.value_or(1e300)});
-  }
-};
-
-std::vector<Constant> constants_of(OperatorConstants& c) {
-  ConstantVisitor visitor;
-  describe(visitor, c);
-  return std::move(visitor.constants);
-}
 
 double weight_of(std::string_view kind) {
   constexpr std::array<std::pair<std::string_view, double>, 5> kOperators{
@@ -106,7 +77,7 @@ OperatorConstants with(const OperatorConstants& base,
                        const std::vector<std::string>& names,
                        const Eigen::VectorXd& logs) {
   OperatorConstants out = base;
-  for (Constant& constant : constants_of(out)) {
+  for (NamedConstant& constant : constants_of(out)) {
     const auto found = std::find(names.begin(), names.end(), constant.name);
     if (found == names.end())
       continue;
@@ -161,7 +132,7 @@ struct Functor {
 /// Whether any row changes when the constant does.
 bool matters(Problem& problem, const OperatorConstants& base, const std::string& name) {
   OperatorConstants moved = base;
-  for (Constant& constant : constants_of(moved)) {
+  for (NamedConstant& constant : constants_of(moved)) {
     if (constant.name == name)
       *constant.value *= 0.99;
   }
@@ -177,7 +148,7 @@ bool matters(Problem& problem, const OperatorConstants& base, const std::string&
 Result<std::vector<std::string>> candidates(const FitOptions& options) {
   OperatorConstants defaults;
   std::vector<std::string> all;
-  for (const Constant& constant : constants_of(defaults))
+  for (const NamedConstant& constant : constants_of(defaults))
     all.push_back(constant.name);
   for (const std::string& name : options.only) {
     if (std::find(all.begin(), all.end(), name) == all.end()) {
@@ -189,16 +160,33 @@ Result<std::vector<std::string>> candidates(const FitOptions& options) {
   if (!options.only.empty())
     return options.only;
   std::erase_if(all, [](const std::string& name) {
-    return std::find(kCounted.begin(), kCounted.end(), name) != kCounted.end();
+    return std::find(kCountedConstants.begin(), kCountedConstants.end(), name) !=
+           kCountedConstants.end();
   });
   return all;
 }
 
-}  // namespace
-
-std::span<const std::string_view> counted_constants() {
-  return kCounted;
+/// Without those that exceed the memory, which `fit` names. Error: any other cannot be predicted.
+Result<std::vector<Row>> rows_that_fit(Catalog& catalog, std::vector<Row> rows, Fit& fit) {
+  std::vector<Row> kept;
+  for (Comparison& row : compare(catalog, rows)) {
+    if (row.predicted) {
+      kept.push_back(std::move(row.row));
+    } else if (row.exceeds_memory) {
+      fit.left_out.push_back(std::move(row));
+    } else {
+      return invalid_input(fmt::format("row {}: {}", row.row.id, row.failure));
+    }
+  }
+  if (!kept.empty())
+    return kept;
+  return Error{ErrorCode::OutOfMemory,
+               fmt::format("no row fits the memory; row {}: {}",
+                           fit.left_out.front().row.id,
+                           fit.left_out.front().failure)};
 }
+
+}  // namespace
 
 Result<Fit> fit_operators(Catalog& catalog,
                           std::string_view hardware,
@@ -214,25 +202,19 @@ Result<Fit> fit_operators(Catalog& catalog,
   if (own.empty())
     return invalid_input(fmt::format("no row is of hardware `{}`", hardware));
   TEMPER_TRY(const std::vector<std::string> names, candidates(options));
-  const HardwareSpec before = *spec;
   Functor functor;
   // With all free, the fit starts from the priors; else the others keep their present values.
   functor.base = options.only.empty() ? OperatorConstants{} : spec->constants.operators;
-  Problem problem(catalog, *spec, std::move(own), options);
-  for (const Comparison& row : problem.rows_with(functor.base)) {
-    if (row.predicted)
-      continue;
-    catalog.put(before);
-    return invalid_input(fmt::format("row {}: {}", row.row.id, row.failure));
-  }
   Fit fit;
+  TEMPER_TRY(own, rows_that_fit(catalog, std::move(own), fit));
+  Problem problem(catalog, *spec, std::move(own), options);
   for (const std::string& name : names)
     (matters(problem, functor.base, name) ? fit.fitted : fit.undetermined).push_back(name);
   functor.problem = &problem;
   functor.names = fit.fitted;
   functor.start.resize(functor.inputs());
   OperatorConstants start = functor.base;
-  for (const Constant& constant : constants_of(start)) {
+  for (const NamedConstant& constant : constants_of(start)) {
     const auto found = std::find(fit.fitted.begin(), fit.fitted.end(), constant.name);
     if (found != fit.fitted.end())
       functor.start[found - fit.fitted.begin()] = std::log(*constant.value);

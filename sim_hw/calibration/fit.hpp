@@ -7,7 +7,7 @@
 // since a step's error is what a user meets. c0 are the priors: the defaults of OperatorConstants,
 // so that a constant that no row tells anything about stays at its prior and is reported as
 // undetermined. Constants that are counts of an engine's reads and writes, not physics, are never
-// fitted (kCounted).
+// fitted (kCountedConstants).
 #pragma once
 
 #include "sim_hw/catalog/catalog.hpp"
@@ -20,9 +20,6 @@
 
 namespace temper::sim_hw {
 
-/// Constants that are counts of what the measured engine reads and writes; never fitted.
-std::span<const std::string_view> counted_constants();
-
 struct FitOptions {
   std::vector<std::string> only;  ///< Constants to fit; empty: every one that the rows determine.
   double prior = 0.02;            ///< Weight of a prior: 0.02 a factor e away costs a 2 % error.
@@ -34,11 +31,13 @@ struct Fit {
   std::vector<std::string> fitted;
   std::vector<std::string> undetermined;  ///< Left at their prior: the rows do not depend on them.
   std::vector<Comparison> rows;           ///< With the fitted constants.
+  std::vector<Comparison> left_out;       ///< They do not fit the memory; the fit is without them.
   std::int64_t evaluations = 0;
 };
 
 /// The catalog holds the hardware with the fitted constants afterwards, after an error those it
-/// had. Rows of other hardware are ignored; a row that cannot be predicted is an error.
+/// had. Rows of other hardware are ignored, and rows that do not fit the memory are left out; any
+/// other row that cannot be predicted is an error.
 Result<Fit> fit_operators(Catalog& catalog,
                           std::string_view hardware,
                           std::span<const Row> rows,

@@ -3,6 +3,7 @@
 #include "core/files.hpp"
 #include "core/nearest_name.hpp"
 #include "core/yaml.hpp"
+#include "sim_hw/model/hf_config.hpp"
 
 #include <fmt/format.h>
 
@@ -15,6 +16,7 @@ namespace {
 
 constexpr std::string_view kHardware = "hardware";
 constexpr std::string_view kModels = "models";
+constexpr std::string_view kCalibration = "calibration";
 
 template <class Spec>
 Result<Spec> load_file(const std::filesystem::path& path) {
@@ -26,25 +28,52 @@ Result<Spec> load_file(const std::filesystem::path& path) {
 }
 
 template <class Spec>
-Result<Spec> load(const std::filesystem::path& path) {
+Result<Spec> load(const std::filesystem::path& path, const std::filesystem::path& /*configs*/) {
   return load_file<Spec>(path);
 }
 
-/// Adds configs/calibration/NAME.yaml, where there is one.
+/// A YAML description, or a config.json of Hugging Face.
 template <>
-Result<HardwareSpec> load<HardwareSpec>(const std::filesystem::path& path) {
+Result<ModelSpec> load<ModelSpec>(const std::filesystem::path& path,
+                                  const std::filesystem::path& /*configs*/) {
+  return path.extension() == ".json" ? model_of_config_file(path) : load_file<ModelSpec>(path);
+}
+
+/// The operators of another hardware: of the file beside `fitted`, else of the one that ships.
+Result<Calibration> taken_over(const std::string& name,
+                               const std::filesystem::path& fitted,
+                               const std::filesystem::path& configs) {
+  const std::string file = name + ".yaml";
+  const std::filesystem::path beside = fitted.parent_path() / file;
+  std::error_code failed;
+  const bool is_calibration = fitted.parent_path().filename() == kCalibration;
+  if (is_calibration && std::filesystem::exists(beside, failed))
+    return load_file<Calibration>(beside);
+  const std::filesystem::path shipped = configs / kCalibration / file;
+  if (std::filesystem::exists(shipped, failed))
+    return load_file<Calibration>(shipped);
+  return Error{ErrorCode::NotFound,
+               fmt::format("{}: taken_over_from: no fitted constants of `{}`; looked for {}",
+                           fitted.string(),
+                           name,
+                           shipped.string())};
+}
+
+/// Adds the fitted constants, where there are some.
+template <>
+Result<HardwareSpec> load<HardwareSpec>(const std::filesystem::path& path,
+                                        const std::filesystem::path& configs) {
   TEMPER_TRY(HardwareSpec spec, load_file<HardwareSpec>(path));
-  const std::filesystem::path fitted =
-      path.parent_path().parent_path() / "calibration" / path.filename();
+  const std::filesystem::path fitted = calibration_file(path);
   std::error_code failed;
   if (!std::filesystem::exists(fitted, failed))
     return spec;
   TEMPER_TRY(Calibration calibration, load_file<Calibration>(fitted));
-  if (!calibration.taken_over_from.empty()) {
-    TEMPER_TRY(
-        const Calibration other,
-        load_file<Calibration>(fitted.parent_path() / (calibration.taken_over_from + ".yaml")));
+  if (const std::string& from = calibration.taken_over_from; !from.empty()) {
+    TEMPER_TRY(const Calibration other, taken_over(from, fitted, configs));
     calibration.operators = other.operators;
+    if (calibration.fits.empty())
+      calibration.fits.push_back({"operators", "taken over from " + from, 0, 0, 0});
   }
   spec.constants.operators = calibration.operators;
   spec.fits.insert(spec.fits.end(), calibration.fits.begin(), calibration.fits.end());
@@ -52,11 +81,18 @@ Result<HardwareSpec> load<HardwareSpec>(const std::filesystem::path& path) {
 }
 
 bool is_path(std::string_view name) {
-  return name.ends_with(".yaml") || name.ends_with(".yml") ||
+  return name.ends_with(".yaml") || name.ends_with(".yml") || name.ends_with(".json") ||
          name.find('/') != std::string_view::npos;
 }
 
 }  // namespace
+
+std::filesystem::path calibration_file(const std::filesystem::path& hardware) {
+  const std::filesystem::path folder = hardware.parent_path();
+  if (folder.filename() == kHardware)
+    return folder.parent_path() / kCalibration / hardware.filename();
+  return folder / (hardware.stem().string() + ".calibration.yaml");
+}
 
 std::string slug(std::string_view name) {
   std::string out;
@@ -75,7 +111,15 @@ std::string slug(std::string_view name) {
 
 Catalog Catalog::shipped() {
   const char* const chosen = std::getenv("TEMPER_CONFIGS");
-  return Catalog(chosen != nullptr && *chosen != '\0' ? chosen : TEMPER_CONFIGS_DIR);
+  if (chosen != nullptr && *chosen != '\0')
+    return Catalog(chosen);
+  // Of an installed program: PREFIX/bin/temper has PREFIX/share/temper/configs.
+  std::error_code failed;
+  const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", failed);
+  const auto installed = program.parent_path().parent_path() / "share/temper/configs";
+  if (!failed && std::filesystem::is_directory(installed, failed))
+    return Catalog(installed);
+  return Catalog(TEMPER_CONFIGS_DIR);
 }
 
 std::vector<std::string> Catalog::names_in(std::string_view folder) const {
@@ -106,7 +150,7 @@ void Catalog::index(Section<Spec>& section, std::string_view folder) {
   for (const std::string& stem : names_in(folder)) {
     const std::string key = slug(stem);
     section.keys[key] = key;
-    Result<Spec> spec = load<Spec>(configs_ / folder / (stem + ".yaml"));
+    Result<Spec> spec = load<Spec>(configs_ / folder / (stem + ".yaml"), configs_);
     if (!spec)
       continue;
     section.keys.emplace(slug(spec->name), key);
@@ -124,7 +168,7 @@ Result<const Spec*> Catalog::find(Section<Spec>& section,
     const std::string key(name);
     auto known = section.specs.find(key);
     if (known == section.specs.end()) {
-      TEMPER_TRY(Spec spec, load<Spec>(key));
+      TEMPER_TRY(Spec spec, load<Spec>(key, configs_));
       known = section.specs.emplace(key, std::move(spec)).first;
     }
     return &known->second;
@@ -134,7 +178,7 @@ Result<const Spec*> Catalog::find(Section<Spec>& section,
     const auto path = configs_ / folder / (slug(name) + ".yaml");
     std::error_code failed;
     if (std::filesystem::exists(path, failed)) {
-      TEMPER_TRY(Spec spec, load<Spec>(path));
+      TEMPER_TRY(Spec spec, load<Spec>(path, configs_));
       section.specs.emplace(slug(name), std::move(spec));
     }
   }
@@ -160,7 +204,7 @@ Result<const Spec*> Catalog::find(Section<Spec>& section,
   // Indexed by its file name, so what was wrong with the file is still to be said.
   for (const std::string& stem : names_in(folder)) {
     if (slug(stem) == key->second) {
-      TEMPER_TRY(Spec read, load<Spec>(configs_ / folder / (stem + ".yaml")));
+      TEMPER_TRY(Spec read, load<Spec>(configs_ / folder / (stem + ".yaml"), configs_));
       return &section.specs.emplace(key->second, std::move(read)).first->second;
     }
   }
@@ -180,6 +224,13 @@ Result<const HardwareSpec*> Catalog::hardware(std::string_view name) {
 
 Result<const ModelSpec*> Catalog::model(std::string_view name) {
   return find(models_, kModels, name);
+}
+
+Result<HardwareSpec> hardware_in(const std::filesystem::path& file, Catalog& catalog) {
+  const std::string text = file.string();
+  TEMPER_TRY(const HardwareSpec* spec,
+             catalog.hardware(text.find('/') == std::string::npos ? "./" + text : text));
+  return *spec;
 }
 
 void Catalog::put(HardwareSpec spec) {

@@ -18,15 +18,21 @@ namespace temper::sim_hw {
 /// "DeepSeek-R1 671B" -> "deepseek-r1-671b". Names are compared in this form.
 std::string slug(std::string_view name);
 
+/// Where the constants fitted to a hardware file are kept: for .../hardware/NAME.yaml that is
+/// .../calibration/NAME.yaml, for any other NAME.yaml it is NAME.calibration.yaml beside it.
+std::filesystem::path calibration_file(const std::filesystem::path& hardware);
+
 class Catalog {
  public:
   /// `configs` holds hardware/ and models/.
   explicit Catalog(std::filesystem::path configs) : configs_(std::move(configs)) {}
-  /// The descriptions that ship with this build; TEMPER_CONFIGS in the environment names others.
+  /// The descriptions that ship with this build: those of TEMPER_CONFIGS in the environment, else
+  /// of the installation that this program is part of, else of the source tree.
   static Catalog shipped();
 
   /// By file name without .yaml, by `name` or by one of `aliases`, each as slug(); or by the path
-  /// of a YAML file. Errors name the nearest known name, or what is wrong with the file.
+  /// of a YAML file, of a model also of its config.json. Errors name the nearest known name, or
+  /// what is wrong with the file.
   Result<const HardwareSpec*> hardware(std::string_view name);
   Result<const ModelSpec*> model(std::string_view name);
   /// Replaces the description of that name, for fits and what-if questions. Pointers stay valid.
@@ -59,5 +65,8 @@ class Catalog {
   Section<HardwareSpec> hardware_;
   Section<ModelSpec> models_;
 };
+
+/// The description in a file, whatever its name looks like.
+Result<HardwareSpec> hardware_in(const std::filesystem::path& file, Catalog& catalog);
 
 }  // namespace temper::sim_hw

@@ -218,18 +218,20 @@ Status check_train_memory(const ModelSpec& model,
     nearest = fmt::format("batch = {:.0f}", same);
   else if (const double full = fitting_batch(model, shape, Recompute::Full, capacity); full >= 1)
     nearest = fmt::format("recompute = full with batch = {:.0f}", full);
-  return invalid_input(fmt::format(
-      "memory of a device, {:.2f} GiB = weights, gradients and moments {:.2f} + activations {:.2f} "
-      "+ "
-      "rest {:.2f}, exceeds the {:.2f} GiB of {}; nearest: {}",
-      memory.peak() / kGib,
-      (memory.weights + memory.gradients + memory.moments) / kGib,
-      memory.activations / kGib,
-      (memory.peak() - memory.weights - memory.gradients - memory.moments - memory.activations) /
-          kGib,
-      capacity / kGib,
-      hardware.name,
-      nearest));
+  return Error{ErrorCode::OutOfMemory,
+               fmt::format("memory of a device, {:.2f} GiB = weights, gradients and moments {:.2f} "
+                           "+ activations {:.2f} "
+                           "+ "
+                           "rest {:.2f}, exceeds the {:.2f} GiB of {}; nearest: {}",
+                           memory.peak() / kGib,
+                           (memory.weights + memory.gradients + memory.moments) / kGib,
+                           memory.activations / kGib,
+                           (memory.peak() - memory.weights - memory.gradients - memory.moments -
+                            memory.activations) /
+                               kGib,
+                           capacity / kGib,
+                           hardware.name,
+                           nearest)};
 }
 
 Result<Cost> cost_of_train(const CostContext& context, const Request& r) {

@@ -36,7 +36,8 @@ std::int64_t nearest_tp(const ModelSpec& model, RolloutDevices devices, double c
 }
 
 Error overflow(const Ledger& ledger, const HardwareSpec& hardware, std::string_view nearest) {
-  return invalid_input(
+  return {
+      ErrorCode::OutOfMemory,
       fmt::format("memory of a device, {:.2f} GiB = weights {:.2f} + keys and values {:.2f} + rest "
                   "{:.2f}, exceeds the {:.2f} GiB of {}; nearest: {}",
                   ledger.total() / kGib,
@@ -45,7 +46,7 @@ Error overflow(const Ledger& ledger, const HardwareSpec& hardware, std::string_v
                   (ledger.total() - ledger.weights - ledger.kv_cache) / kGib,
                   static_cast<double>(hardware.die.memory.count()) / kGib,
                   hardware.name,
-                  nearest));
+                  nearest)};
 }
 
 }  // namespace

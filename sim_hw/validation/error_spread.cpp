@@ -2,6 +2,7 @@
 
 #include "sim_hw/published/measurement_file.hpp"
 #include "sim_hw/request/readable.hpp"
+#include "sim_hw/validation/unmeasured.hpp"
 
 #include <fmt/format.h>
 
@@ -37,6 +38,79 @@ Result<std::vector<Row>> measured_rows(Catalog& catalog, std::span<const Measure
   return rows;
 }
 
+using Spreads = std::map<std::string, ErrorSpread>;
+
+/// By hardware.
+Spreads spreads_of(Catalog& catalog, std::span<const Row> rows) {
+  Spreads out;
+  for (const Comparison& row : compare(catalog, rows)) {
+    const auto error = row.error();
+    if (!error)
+      continue;
+    const auto spec = catalog.hardware(row.row.hardware);
+    if (!spec)
+      continue;
+    ErrorSpread& spread = out[(*spec)->name];
+    spread.hardware = (*spec)->name;
+    const std::string kind = row.row.kind + " " + row.row.metric;
+    if (spread.kinds.find(kind) == std::string::npos)
+      spread.kinds += (spread.kinds.empty() ? "" : ", ") + kind;
+    ++spread.rows;
+    spread.mean += std::abs(*error);
+    spread.max = std::max(spread.max, std::abs(*error));
+  }
+  for (auto& [name, spread] : out)
+    spread.mean /= static_cast<double>(spread.rows);
+  return out;
+}
+
+/// What its own fits say of rows of these kinds: they may be of a user's file.
+std::optional<ErrorSpread> spread_of_fits(const HardwareSpec& hardware,
+                                          std::span<const MeasuredAs> kinds) {
+  ErrorSpread out;
+  out.hardware = hardware.name;
+  for (const FitRecord& fit : hardware.fits) {
+    const auto named = std::ranges::find_if(kinds, [&](const MeasuredAs& k) {
+      return fit.source.ends_with(fmt::format(", {}", k.kind)) ||
+             fit.source.starts_with(fmt::format("{}, rows", k.kind));
+    });
+    if (fit.rows == 0 || named == kinds.end())
+      continue;
+    out.kinds += (out.kinds.empty() ? "" : ", ") + std::string(named->kind);
+    out.rows += fit.rows;
+    out.mean += fit.mean_error * static_cast<double>(fit.rows);
+    out.max = std::max(out.max, fit.max_error);
+  }
+  if (out.rows == 0)
+    return std::nullopt;
+  out.mean /= static_cast<double>(out.rows);
+  return out;
+}
+
+/// The spreads of other hardware with the values of `hardware` that nothing stands behind. False:
+/// there are none.
+bool put_defaults_in(const Catalog& catalog,
+                     const HardwareSpec& hardware,
+                     std::span<const Row> rows,
+                     Spreads& spreads) {
+  std::vector<Unmeasured> unmeasured = unmeasured_constants(hardware);
+  std::erase_if(unmeasured, [](const Unmeasured& u) { return u.behind == Behind::TakenOver; });
+  if (unmeasured.empty())
+    return false;
+  Catalog changed(catalog.configs());
+  for (const auto& [name, spread] : spreads) {
+    const auto spec = changed.hardware(name);
+    if (!spec)
+      continue;
+    HardwareSpec with = **spec;
+    for (const Unmeasured& constant : unmeasured)
+      take_constant(with, hardware, constant.name);
+    changed.put(std::move(with));
+  }
+  spreads = spreads_of(changed, rows);
+  return true;
+}
+
 }  // namespace
 
 std::string ErrorSpread::text() const {
@@ -53,32 +127,18 @@ Result<ErrorSpread> error_spread(Catalog& catalog,
                                  const HardwareSpec& hardware,
                                  std::span<const MeasuredAs> kinds) {
   TEMPER_TRY(const std::vector<Row> rows, measured_rows(catalog, kinds));
-  std::map<std::string, ErrorSpread> by_hardware;
-  for (const Comparison& row : compare(catalog, rows)) {
-    const auto error = row.error();
-    if (!error)
-      continue;
-    const auto spec = catalog.hardware(row.row.hardware);
-    if (!spec)
-      continue;
-    ErrorSpread& spread = by_hardware[(*spec)->name];
-    spread.hardware = (*spec)->name;
-    const std::string kind = row.row.kind + " " + row.row.metric;
-    if (spread.kinds.find(kind) == std::string::npos)
-      spread.kinds += (spread.kinds.empty() ? "" : ", ") + kind;
-    ++spread.rows;
-    spread.mean += std::abs(*error);
-    spread.max = std::max(spread.max, std::abs(*error));
-  }
-  if (by_hardware.empty())
+  Spreads spreads = spreads_of(catalog, rows);
+  if (spreads.empty())
     return Error{ErrorCode::NotFound, "no measurement of these kinds"};
-  for (auto& [name, spread] : by_hardware)
-    spread.mean /= static_cast<double>(spread.rows);
-  if (const auto here = by_hardware.find(hardware.name); here != by_hardware.end())
+  if (const auto here = spreads.find(hardware.name); here != spreads.end())
     return here->second;
+  if (auto own = spread_of_fits(hardware, kinds))
+    return *std::move(own);
+  const bool put_in = put_defaults_in(catalog, hardware, rows, spreads);
   ErrorSpread worst =
-      std::ranges::max_element(by_hardware, {}, [](const auto& s) { return s.second.max; })->second;
+      std::ranges::max_element(spreads, {}, [](const auto& s) { return s.second.max; })->second;
   worst.elsewhere = true;
+  worst.put_in = put_in;
   return worst;
 }
 

@@ -18,6 +18,8 @@ struct ErrorSpread {
   double mean = 0;  ///< Of the errors' sizes.
   double max = 0;
   bool elsewhere = false;  ///< Nothing was measured on the hardware asked for.
+  /// And what that one has by default or without a source was put in place of what they measured.
+  bool put_in = false;
 
   /// "3.3 % at most (1.5 % mean) over 12 rows of train_step time on nvidia-h200"
   std::string text() const;
@@ -29,7 +31,9 @@ struct MeasuredAs {
 };
 
 /// Of every row of configs/validation of these kinds on `hardware`; where there is none, of the
-/// hardware that is furthest off. Error: a file cannot be read, or no row is of these kinds.
+/// rows that its own constants were fitted to; without such, of the hardware that is furthest off,
+/// predicted with the constants of `hardware` that nothing stands behind. Error: a file cannot be
+/// read, or no row is of these kinds.
 Result<ErrorSpread> error_spread(Catalog& catalog,
                                  const HardwareSpec& hardware,
                                  std::span<const MeasuredAs> kinds);

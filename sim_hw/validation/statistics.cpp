@@ -78,6 +78,7 @@ Comparison compare_row(const Row& row, const Result<Cost>& prediction) {
   out.measured = row.value * *factor;
   if (!prediction) {
     out.failure = prediction.error().context;
+    out.exceeds_memory = prediction.error().code == ErrorCode::OutOfMemory;
     return out;
   }
   if (const Metric* metric = prediction->find(row.metric)) {

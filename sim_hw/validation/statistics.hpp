@@ -26,6 +26,7 @@ struct Comparison {
   double measured = 0;
   std::optional<double> predicted;  ///< Nothing if the prediction failed.
   std::string failure;              ///< Then why.
+  bool exceeds_memory = false;      ///< And whether it is that it does not fit the memory.
 
   /// predicted / measured - 1; nothing where it is undefined.
   std::optional<double> error() const;

@@ -2,6 +2,7 @@
 
 #include "core/files.hpp"
 #include "core/parse_name.hpp"
+#include "core/statistics.hpp"
 #include "core/yaml.hpp"
 #include "orchestrator/pipeline/simulation.hpp"
 #include "orchestrator/pipeline/validate.hpp"
@@ -18,10 +19,6 @@ namespace {
 constexpr std::size_t kMostRuns = 20000;
 
 /// To so many parts of one; short in print.
-double rounded(double value, double parts) {
-  return std::round(value * parts) / parts;
-}
-
 bool contains(const auto& list, const auto& value) {
   return std::ranges::find(list, value) != std::ranges::end(list);
 }

@@ -2,6 +2,7 @@
 
 #include "sim_hw/model/parameters.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <set>
@@ -30,7 +31,12 @@ CheckpointTerms checkpoint_terms(const orchestrator::ResolvedPipeline& pipeline)
     hosts.insert(card.value() / run.cluster.cards_per_node);
   for (const std::int64_t host : hosts)
     supernodes.insert(host / run.cluster.nodes);
-  const auto on_hosts = static_cast<double>(std::ssize(hosts) * run.cluster.cards_per_node);
+  double on_hosts = 0;  // what is not in use does not fail
+  for (const std::int64_t host : hosts) {
+    on_hosts += static_cast<double>(std::min<std::int64_t>(
+        run.cluster.cards_per_node,
+        pipeline.config.placement.cards - host * run.cluster.cards_per_node));
+  }
   const double per_second =
       f.rate * (rate(f.card_mtbf, on_hosts) + rate(f.host_mtbf, static_cast<double>(hosts.size())) +
                 rate(f.link_mtbf, static_cast<double>(pipeline.placement.trainer.size())) +

@@ -12,8 +12,8 @@ struct CheckpointTerms {
 };
 
 /// Save: parameters x bytes of each / bandwidth. Failures: of whatever takes a card of the trainer:
-/// cards and hosts of every host it is on, its cards' links, its supernodes. Other failures cost
-/// engines, and no work that is done. Requires: simulated hardware, no trace of failures.
+/// every host it is on and the cards in use there, its cards' links, its supernodes. Other failures
+/// cost engines, and no work that is done. Requires: simulated hardware, no trace of failures.
 CheckpointTerms checkpoint_terms(const orchestrator::ResolvedPipeline& pipeline);
 
 /// J. W. Young (1974): sqrt(2 C M), for C much smaller than M. Seconds of work between two saves.

@@ -1,3 +1,4 @@
+#include "core/text/numbers.hpp"
 #include "core/text/table.hpp"
 #include "study/faults/faults.hpp"
 
@@ -9,7 +10,7 @@ namespace temper::study {
 namespace {
 
 std::string percent(double share) {
-  return fmt::format("{:.2f} %", 100 * share);
+  return percent_text(share, 2);
 }
 
 std::string hours(double s) {

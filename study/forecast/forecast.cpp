@@ -228,8 +228,7 @@ std::string forecasts_text(const Forecasts& forecasts) {
           100 * run.measured->busy,
           p.staleness_mean,
           run.measured->staleness_mean);
-    }
-    else {
+    } else {
       out += fmt::format("{:>9.0f} {:>12.0f} {:>6.1f}% {:>10.2f} {:>9.2f}",
                          p.trained_per_s,
                          p.generated_per_s,

@@ -67,8 +67,8 @@ Result<MachineModel> load_machine_model(const std::filesystem::path& file) {
     return invalid_input(render(locate(read.document, std::move(read.issues))));
   MachineModel& c = read.value;
   const auto lacks = [&](std::string_view what) {
-    return invalid_input(fmt::format(
-        "{}: {}; make it anew with `temper measure CONFIG`", file.string(), what));
+    return invalid_input(
+        fmt::format("{}: {}; make it anew with `temper measure CONFIG`", file.string(), what));
   };
   if (c.engines.empty())
     return lacks("no engines were measured");

@@ -264,8 +264,8 @@ void MachineHost::continue_orchestrator() {
   MachineTask reading = handling(o.messages, letter->responses);
   if (letter->message.is<actors::StateSaved>())
     reading.seconds += world_->calibration.processes.checkpoint_us * kMicro;
-  start(o, Lane::Main, std::move(reading), [this, letter] {
-    arrivals_.push_back({letter->actor, std::move(letter->message)});
+  start(o, Lane::Main, reading, [this, letter] {
+    arrivals_.push_back({letter->actor, letter->message});
   });
 }
 

@@ -1,5 +1,6 @@
 #include "study/machine/process_runs.hpp"
 
+#include "core/statistics.hpp"
 #include "orchestrator/record/event_log.hpp"
 #include "study/machine/cpu_times.hpp"
 
@@ -166,11 +167,6 @@ Result<Counted> count_run(const orchestrator::PipelineConfig& config, const Make
     counts.cpu_us -= out.steps[process] * micro(kStep);
   }
   return out;
-}
-
-double median(std::vector<double> values) {
-  std::ranges::sort(values);
-  return values.empty() ? 0 : values[values.size() / 2];
 }
 
 }  // namespace

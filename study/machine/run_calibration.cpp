@@ -1,6 +1,7 @@
 #include "study/machine/run_calibration.hpp"
 
 #include "actors/runtime/process.hpp"
+#include "core/statistics.hpp"
 
 #include <algorithm>
 #include <set>
@@ -18,11 +19,6 @@ double micro(Duration d) {
 
 double ratio(double a, double b) {
   return b > 0 ? a / b : 0;
-}
-
-double median(std::vector<double> values) {
-  std::ranges::sort(values);
-  return values.empty() ? 0 : values[values.size() / 2];
 }
 
 double mean(const std::vector<double>& values) {

@@ -104,7 +104,9 @@ std::string sureness_text(const sim_hw::ErrorSpread& spread,
       "how sure: {}predictions were off by {}; {} is then {} to {}. Plans on one hardware share "
       "most of that error, so that their order is surer than their times, but plans nearer to each "
       "other than it may change places.\n",
-      spread.elsewhere ? fmt::format("nothing of the kind was measured on {}; elsewhere ", hardware)
+      spread.elsewhere ? fmt::format("nothing of the kind was measured on {}; elsewhere{} ",
+                                     hardware,
+                                     spread.put_in ? ", with its unmeasured constants," : "")
                        : "",
       spread.text(),
       what,

@@ -1,5 +1,6 @@
 #include "study/search/ladder_report.hpp"
 
+#include "core/statistics.hpp"
 #include "core/text/table.hpp"
 #include "orchestrator/pipeline/placement.hpp"
 
@@ -26,10 +27,6 @@ double published_for(const std::string& rung, std::int32_t cards) {
 }
 
 /// To so many parts of one; short in print.
-double rounded(double value, double parts) {
-  return std::round(value * parts) / parts;
-}
-
 void fill_layout(LadderRow& row, const orchestrator::PipelineConfig& c) {
   const orchestrator::PlacementConfig cards = orchestrator::resolve_placement(c);
   const actors::TrainerEngineConfig& trainer = c.simulation.trainer;

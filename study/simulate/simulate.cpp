@@ -184,8 +184,7 @@ Figures figures_of(Watched& watched, const orchestrator::ResolvedPipeline& pipel
   if (updates.size() >= 2 * bound + 2) {
     figures.steady =
         between(metrics, updates[bound], updates[updates.size() - bound - 1], watched.slices);
-  }
-  else {
+  } else {
     figures.steady = figures.whole;
   }
   for (const orchestrator::Update& update : updates)

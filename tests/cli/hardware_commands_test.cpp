@@ -1,9 +1,12 @@
 // `temper estimate`, `temper validate` and `temper ablation`, with the descriptions that ship with
 // the build.
 #include "cli/study/ablation_command.hpp"
+#include "cli/study/calibrate_command.hpp"
 #include "cli/study/cost_command.hpp"
 #include "cli/study/validate_command.hpp"
+#include "core/files.hpp"
 #include "core/json_document.hpp"
+#include "tests/support/temporary_folder.hpp"
 
 #include <gtest/gtest.h>
 
@@ -65,7 +68,7 @@ TEST(Ablation, SaysWhichFileItCannotRead) {
   AblationOptions options;
   options.expert_loads = "/nowhere/loads.csv";
   std::ostringstream out, err;
-  EXPECT_EQ(run_ablation(options, out, err), 1);
+  EXPECT_EQ(run_ablation(options, out, err), 2);
   EXPECT_NE(err.str().find("/nowhere/loads.csv"), std::string::npos) << err.str();
 }
 
@@ -102,10 +105,10 @@ TEST(Estimate, NamesWhatIsWrongAndWhereToLook) {
   options.assignments = {"gemm"};
   EXPECT_EQ(estimate(options).err,
             "temper: expected key=value, found `gemm`\n"
-            "kinds and their parameters: temper estimate --list\n");
+            "kinds and their parameters: temper cost --list\n");
   options.assignments = {"kind=gem", "hardware=nvidia-h200"};
   const Outcome outcome = estimate(options);
-  EXPECT_EQ(outcome.code, 1);
+  EXPECT_EQ(outcome.code, 2);
   EXPECT_TRUE(outcome.err.starts_with("temper: unknown kind `gem`; did you mean `gemm`?\n"));
   options.assignments = {"kind=gemm", "hardware=nvidia-h200", "m=1"};
   EXPECT_EQ(
@@ -161,10 +164,10 @@ TEST(Validate, FailsAboveALimit) {
   options.max_mape = {"host_to_device=50%"};
   EXPECT_EQ(validate(options).code, 0);
   options.max_mape = {"host_to_device=0"};
-  EXPECT_EQ(validate(options).code, 1);
+  EXPECT_EQ(validate(options).code, 3);
   EXPECT_NE(validate(options).err.find("above the limit 0.0 %"), std::string::npos);
   options.max_mape = {"gemm=0.5"};
-  EXPECT_EQ(validate(options).code, 1);  // Nothing was held against it.
+  EXPECT_EQ(validate(options).code, 3);  // Nothing was held against it.
   options.max_mape = {"gemm"};
   EXPECT_EQ(validate(options).err,
             "temper: --max-mape: expected kind=limit such as gemm=0.2, found `gemm`\n");
@@ -175,7 +178,7 @@ TEST(Validate, FailsOnARowWithoutPredictionUnlessAllowed) {
   options.files = {file("validate_failed.csv",
                         std::string(kRows) + "bad,nvidia-h200,1,gem,m=1;n=1;k=1,time,ms,1\n")};
   const Outcome outcome = validate(options);
-  EXPECT_EQ(outcome.code, 1);
+  EXPECT_EQ(outcome.code, 3);
   EXPECT_NE(outcome.out.find("FAILED: unknown kind `gem`"), std::string::npos) << outcome.out;
   options.allow_failures = true;
   EXPECT_EQ(validate(options).code, 0);
@@ -201,8 +204,81 @@ TEST(Validate, NamesAFileThatIsNotOneOfMeasurements) {
   ValidateOptions options;
   options.files = {file("other.csv", "a,b\n1,2\n")};
   const Outcome outcome = validate(options);
-  EXPECT_EQ(outcome.code, 1);
+  EXPECT_EQ(outcome.code, 2);
   EXPECT_NE(outcome.err.find("other.csv: no column `hardware`"), std::string::npos) << outcome.err;
+}
+
+std::string replaced(std::string text, const std::string& from, const std::string& to) {
+  for (std::size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size())
+    text.replace(at, from.size(), to);
+  return text;
+}
+
+/// A card of one's own, and what was measured on it: those of the H200 under another name.
+class OwnCard : public testing::Test {
+ protected:
+  OwnCard() {
+    const std::string root = TEMPER_SOURCE_DIR;
+    std::string card = read_file(root + "/configs/hardware/nvidia-h200.yaml").value();
+    card = replaced(std::move(card), "name: nvidia-h200", "name: mine");
+    card = replaced(std::move(card), "memory: 141GiB", "memory: 40GiB");
+    EXPECT_TRUE(write_file_atomically(folder_ / "mine.yaml", card));
+    std::string rows = read_file(root + "/configs/validation/h200.csv").value();
+    EXPECT_TRUE(write_file_atomically(folder_ / "rows.csv", replaced(rows, "nvidia-h200", "mine")));
+    options_.files = {(folder_ / "rows.csv").string()};
+    options_.hardware_file = (folder_ / "mine.yaml").string();
+  }
+
+  Outcome calibrate() {
+    std::ostringstream out, err;
+    const int code = run_calibrate(options_, out, err);
+    return {code, out.str(), err.str()};
+  }
+
+  Outcome decode_step() const {
+    CostOptions options;
+    options.assignments = {"kind=decode_step",
+                           "hardware=" + options_.hardware_file,
+                           "model=qwen2.5-7b",
+                           "batch=32",
+                           "context=2048"};
+    return estimate(options);
+  }
+
+  test::TemporaryFolder folder_;
+  CalibrateOptions options_;
+};
+
+TEST_F(OwnCard, IsCalibratedBesideItsFileAndUsedFromThere) {
+  const Outcome before = decode_step();
+  EXPECT_NE(before.out.find("not measured on mine"), std::string::npos) << before.out;
+  EXPECT_NE(before.out.find("with all of them as on nvidia-h100: "), std::string::npos);
+  const Outcome outcome = calibrate();
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const auto written = folder_ / "mine.calibration.yaml";
+  EXPECT_NE(outcome.out.find("written: " + written.string()), std::string::npos) << outcome.out;
+  EXPECT_NE(read_file(written).value().find("--hardware-file mine.yaml"), std::string::npos);
+  const Outcome after = decode_step();
+  EXPECT_EQ(after.code, 0) << after.err;
+  EXPECT_EQ(after.out.find("not measured on mine"), std::string::npos) << after.out;
+}
+
+TEST_F(OwnCard, LeavesOutARowThatDoesNotFitItsMemoryAndNamesIt) {
+  options_.dry_run = true;
+  const Outcome outcome = calibrate();
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_NE(outcome.out.find("left out: row rows.csv:"), std::string::npos) << outcome.out;
+  EXPECT_NE(outcome.out.find("exceeds the 40.00 GiB of mine"), std::string::npos) << outcome.out;
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "mine.calibration.yaml"));
+}
+
+TEST_F(OwnCard, HasRowsOfItsOwnNameOrNone) {
+  options_.files = {std::string(TEMPER_SOURCE_DIR) + "/configs/validation/h200.csv"};
+  const Outcome outcome = calibrate();
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_EQ(outcome.err, "temper calibrate: no row is of hardware `mine`\n");
+  options_.hardware = "nvidia-h200";
+  EXPECT_NE(calibrate().err.find("give one"), std::string::npos);
 }
 
 std::string content(const std::string& path) {

@@ -48,6 +48,97 @@ const std::vector<std::string> kRollout{"task=rollout",
                                         "prompt=512",
                                         "response=1000"};
 
+Outcome emitted(std::vector<std::string> words, study::EmitFor engine) {
+  PlanOptions options;
+  options.words = std::move(words);
+  options.emit = engine;
+  return plan_with(options);
+}
+
+/// Each of `parts`, and the report is not there.
+void expect_flags(const Outcome& outcome, const std::vector<std::string>& parts) {
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  for (const std::string& part : parts)
+    EXPECT_NE(outcome.out.find(part), std::string::npos) << part << "\n" << outcome.out;
+  EXPECT_EQ(outcome.out.find("how sure"), std::string::npos);
+  EXPECT_NE(outcome.err.find("constants not measured on"), std::string::npos) << outcome.err;
+}
+
+// One engine of 8 devices: two replicas of tp 4, the experts over all 8.
+const std::vector<std::string> kOneEngine{"task=rollout",
+                                          "model=qwen3-30b-a3b",
+                                          "hardware=nvidia-h200",
+                                          "cards=8",
+                                          "prompt=512",
+                                          "response=1000",
+                                          "tp=4",
+                                          "ep=8"};
+
+TEST(PlanEmit, ServersGetTheSameEngineInTheirOwnWords) {
+  expect_flags(emitted(kOneEngine, study::EmitFor::Vllm),
+               {"# rollout of Qwen3-30B-A3B: 1 engine of 8 devices",
+                "vllm serve \"$MODEL\" \\\n",
+                "--tensor-parallel-size 4 ",
+                "--data-parallel-size 2 ",
+                "--enable-expert-parallel ",
+                "--max-num-seqs ",
+                "--kv-cache-memory-bytes "});
+  // SGLang counts all devices as tensor parallel, replicas as parts of them.
+  expect_flags(emitted(kOneEngine, study::EmitFor::Sglang),
+               {"python -m sglang.launch_server",
+                "--tp-size 8 ",
+                "--dp-size 2 ",
+                "--enable-dp-attention ",
+                "--ep-size 8 "});
+  expect_flags(emitted(kOneEngine, study::EmitFor::Verl),
+               {"actor_rollout_ref.rollout.tensor_model_parallel_size=4\n",
+                "actor_rollout_ref.rollout.data_parallel_size=2\n",
+                "actor_rollout_ref.rollout.expert_parallel_size=8\n"});
+}
+
+TEST(PlanEmit, TrainersGetTheLayoutAndTheStagesThatAreUneven) {
+  // 48 layers over 5 stages: 10, 10, 10, 10 and 8.
+  const std::vector<std::string> words{"task=train",
+                                       "model=qwen3-30b-a3b",
+                                       "hardware=nvidia-h200",
+                                       "cards=40",
+                                       "batch=64",
+                                       "seq=4096",
+                                       "tp=2",
+                                       "pp=5",
+                                       "vpp=1",
+                                       "ep=4",
+                                       "cp=1"};
+  expect_flags(emitted(words, study::EmitFor::Megatron),
+               {"--tensor-model-parallel-size 2 ",
+                "--pipeline-model-parallel-size 5 ",
+                "--decoder-last-pipeline-num-layers 8 ",
+                "--expert-model-parallel-size 4 ",
+                "# layers of the stages: 10, 10, 10, 10, 8\n",
+                "--seq-length 4096 ",
+                "--global-batch-size 64"});
+  expect_flags(emitted(words, study::EmitFor::Verl),
+               {"actor_rollout_ref.actor.megatron.pipeline_model_parallel_size=5\n",
+                "num_layers_in_last_pipeline_stage=8\n"});
+}
+
+TEST(PlanEmit, APipelineGivesVerlBothSides) {
+  expect_flags(emitted({std::string(TEMPER_SOURCE_DIR) + "/configs/a3_64_qwen3_235b_32k.yaml"},
+                       study::EmitFor::Verl),
+               {"data.train_batch_size=128\n",
+                "actor_rollout_ref.rollout.n=16\n",
+                "data.max_prompt_length=133\n",
+                "data.max_response_length=34816\n",
+                "actor_rollout_ref.actor.strategy=megatron\n",
+                "trainer.n_gpus_per_node=16\n"});
+}
+
+TEST(PlanEmit, AnEngineWithoutWordsForASideIsAnError) {
+  EXPECT_EQ(emitted(kOneEngine, study::EmitFor::Megatron).code, 2);
+  EXPECT_NE(emitted(kTraining, study::EmitFor::Vllm).err.find("megatron and verl have"),
+            std::string::npos);
+}
+
 TEST(PlanCommand, PrintsThreePlansTheirTermsAndHowSureTheyAre) {
   const Outcome outcome = plan(kTraining);
   ASSERT_EQ(outcome.code, 0) << outcome.err;
@@ -156,7 +247,7 @@ TEST(PlanCommand, SaysWhatIsWrong) {
   EXPECT_EQ(plan({}).err, "temper: task: missing; expected text\n" + list);
   EXPECT_EQ(plan({"task=train", "model=x"}).err,
             "temper: hardware: missing; expected text\n" + list);
-  EXPECT_EQ(plan({"nowhere.yaml"}).code, 1);
+  EXPECT_EQ(plan({"nowhere.yaml"}).code, 2);
   const std::string local = std::string(TEMPER_SOURCE_DIR) + "/configs/quickstart.yaml";
   EXPECT_NE(plan({local}).err.find("needs `hardware: simulated`"), std::string::npos);
   std::vector<std::string> words = kTraining;

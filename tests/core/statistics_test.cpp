@@ -28,5 +28,16 @@ TEST(RankCorrelation, IsNothingWhereOneSideIsConstant) {
   EXPECT_FALSE(rho({1, 2}, {1, 2, 3}));
 }
 
+TEST(Median, IsTheLargerOfTwoInTheMiddleAndZeroOfNone) {
+  EXPECT_EQ(median({3, 1, 2}), 2);
+  EXPECT_EQ(median({4, 1, 3, 2}), 3);
+  EXPECT_EQ(median({}), 0);
+}
+
+TEST(Rounded, IsTheNearestMultiple) {
+  EXPECT_DOUBLE_EQ(rounded(0.12346, 1e4), 0.1235);
+  EXPECT_DOUBLE_EQ(rounded(-2.26, 10), -2.3);
+}
+
 }  // namespace
 }  // namespace temper

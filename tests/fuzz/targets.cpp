@@ -155,8 +155,8 @@ void certificates(std::string_view bytes) {
   const auto path = file_with("certificates.jsonl", bytes);
   std::ignore = check_certificate_chain(path);
   AuditedBatches batches;
-  batches.add({0, {{3, 0, 0, 0, 0}, {4, 0, 0, 0, 0}}});
-  batches.add({1, {{5, 1, 1, 1, 1}}});
+  batches.add({0, {}, {{3, 0, 0, 0, 0}, {4, 0, 0, 0, 0}}});
+  batches.add({1, {}, {{5, 1, 1, 1, 1}}});
   AuditReport report;
   report.steps = 2;
   report.ended = true;

@@ -1,6 +1,6 @@
 // What is read from outside, as functions of any bytes: each reads them as what it is named after,
 // and holds whatever is true of such a reading. It returns; anything else is a defect. A test runs
-// them over the corpus and changes of it (fuzz_test.cpp); `./x fuzz` runs more of the same.
+// them over the corpus and changes of it (fuzz_test.cpp); `./x fuzz` runs them under libFuzzer.
 #pragma once
 
 #include <span>
@@ -29,14 +29,29 @@ void yaml(std::string_view bytes);
 /// A message of the protocol: the first byte chooses which.
 void message(std::string_view bytes);
 
+// model_targets.cpp
+void safetensors(std::string_view bytes);
+void csv(std::string_view bytes);
+/// tokenizer.json behind the first zero byte, a text to encode before it.
+void tokenizer(std::string_view bytes);
+/// config.json and generation_config.json of a model folder.
+void model_config(std::string_view bytes);
+/// What inference servers answer, and where they are.
+void replies(std::string_view bytes);
+
 inline constexpr Target kTargets[] = {{"certificates", certificates},
+                                      {"csv", csv},
                                       {"json", json},
                                       {"log", log},
                                       {"manifest", manifest},
                                       {"message", message},
+                                      {"model_config", model_config},
                                       {"packed", packed},
                                       {"record", record},
+                                      {"replies", replies},
+                                      {"safetensors", safetensors},
                                       {"snapshot", snapshot},
+                                      {"tokenizer", tokenizer},
                                       {"yaml", yaml}};
 
 }  // namespace temper::fuzz

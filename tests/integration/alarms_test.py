@@ -1,4 +1,5 @@
-"""Alarms of whole runs: ten clean ones raise none, and one that is raised reaches everyone it should."""
+"""Alarms of whole runs: ten clean ones raise none, each fault that is planted raises its own, and one that is raised
+reaches everyone it should."""
 
 from __future__ import annotations
 
@@ -37,6 +38,32 @@ def test_a_clean_run_raises_no_alarm(temper: str, tmp_path: Path, config: str, s
     live = json.loads((tmp_path / "run/live.json").read_text())
     assert live["over"] and live["updates"] > 60
     assert live["alarms"] == []
+
+
+#: Planted faults (planted.py) by what they raise. That each stops the run is why it ends.
+PLANTED = {
+    "reward_collapse": (), "entropy_collapse": (), "kl_blow_up": (), "not_finite": (), "growing_wait": (),
+    "slow_engine": ("rollout.replicas=3",),
+    "memory_growth": (),
+}  # fmt: skip
+ALSO = {"memory_growth": {"no_progress"}}
+
+
+@pytest.mark.parametrize("plant", PLANTED)
+def test_a_planted_fault_raises_its_alarm_and_no_other(temper: str, tmp_path: Path, plant: str) -> None:
+    roles = (
+        f'{role}.engine={{kind: python, use: "planted:{name}", with: {{plant: {plant}}}}}'
+        for role, name in (("rollout", "Engine"), ("trainer", "Trainer"), ("reward", "Reward"))
+    )
+    settings = (
+        "policy=synthetic", "steps=100000", "algorithm.groups_per_update=4", "algorithm.responses_per_group=4",
+        "rollout.replicas=1", "rollout.concurrency=16", "placement.cards=2", "checkpoint.every=20", f"alarms.stop_on=[{plant}]",
+    )  # fmt: skip
+    done = start(temper, tmp_path / "run", "quickstart", (*settings, *roles, *PLANTED[plant]))
+    live = json.loads((tmp_path / "run/live.json").read_text())
+    raised = {alarm["kind"] for alarm in live["alarms"]}
+    assert raised == {plant, *ALSO.get(plant, ())}, done.stdout[-2000:] + done.stderr[-2000:]
+    assert live["summary"]["stopped"] and live["updates"] >= 70 - 20
 
 
 def test_an_alarm_is_logged_shown_told_to_a_command_and_stops_the_run(temper: str, tmp_path: Path) -> None:

@@ -1,11 +1,11 @@
 """The integration tests: Temper beside the real packages it works with, in an environment of their own.
 
-    ./x test integration [NAME...] [--budget SECONDS] [-- ARGUMENTS of pytest...]
+    ./x test integration [NAME...] [--budget SECONDS] [--jobs N] [-- ARGUMENTS of pytest...]
 
-Runs tests/integration/*_test.py, or those whose name holds a NAME, each file in a process of its own. What cannot
-be fetched here is skipped with its reason; anything else that does not work has failed, also a package that was
-fetched and cannot be loaded, and a file that is not
-done when the time of all of them together (2,700 s unless told) is over. The last line has the counts.
+Runs tests/integration/*_test.py, or those whose name holds a NAME, each file in a process of its own, two at a time
+unless told. What cannot be fetched here is skipped with its reason; anything else that does not work has failed, also a
+package that was fetched and cannot be loaded, and a file that is not done when the time of all of them together
+(2,700 s unless told) is over. The last line has the counts.
 
 Variables: TEMPER, the program; TEMPER_INTEGRATION_ENV, an environment to use in the place of build/integration.
 """
@@ -20,6 +20,7 @@ import sys
 import tempfile
 import time
 import xml.etree.ElementTree as xml
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, fields
 from pathlib import Path
 
@@ -27,6 +28,7 @@ from environment import ROOT, integration_environment
 
 HERE = Path(__file__).resolve().parent
 BUDGET = 2700.0
+RUNNING: set[subprocess.Popen[bytes]] = set()
 
 
 @dataclass
@@ -57,34 +59,39 @@ def counts_of(report: Path, status: int) -> Counts:
     return counts
 
 
-def run_file(python: Path, file: Path, seconds: float, more: list[str]) -> Counts:
+def run_file(python: Path, file: Path, end: float, more: list[str]) -> tuple[Counts, str]:
+    """Until `end` of the monotonic clock. The counts, and what pytest printed with a line of ours before and after."""
     path = os.pathsep.join([str(ROOT / "python/src"), str(HERE), os.environ.get("PYTHONPATH", "")]).rstrip(":")
     environment = {**os.environ, "PYTHONPATH": path, "TEMPER_PYTHON": str(python), "HF_HUB_OFFLINE": "1",
                    "TRL_EXPERIMENTAL_SILENCE": "1", "TOKENIZERS_PARALLELISM": "false", "PYTHONDONTWRITEBYTECODE": "1"}
+    begin = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
-        report = Path(folder) / "report.xml"
-        process = subprocess.Popen(
-            [str(python), "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", "--timeout=600", "--rootdir", str(HERE),
-             f"--junitxml={report}", str(file), *more],
-            cwd=HERE, env=environment, start_new_session=True)
+        report, output = Path(folder) / "report.xml", Path(folder) / "output"
+        with output.open("wb") as to:
+            process = subprocess.Popen(
+                [str(python), "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", "--timeout=600",
+                 "--rootdir", str(HERE), f"--junitxml={report}", str(file), *more],
+                cwd=HERE, env=environment, start_new_session=True, stdout=to, stderr=to)
+        RUNNING.add(process)
+        late = ""
         try:
-            status = process.wait(timeout=max(seconds, 1))
+            status = process.wait(timeout=max(end - begin, 1))
         except subprocess.TimeoutExpired:
-            print(f"{file.name}: not done in the {seconds:.0f} s that were left", flush=True)
-            status = 124
-        except KeyboardInterrupt:
-            os.killpg(process.pid, signal.SIGKILL)
-            raise
-        if status == 124:
+            late, status = "not done when the time of all was over\n", 124
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
-        return counts_of(report, status)
+        RUNNING.discard(process)
+        counts = counts_of(report, status)
+        text = output.read_text(errors="replace")
+    return counts, (f"-- {file.name}\n{text}{late}"
+                    f"-- {file.name}: {counts}; {time.monotonic() - begin:.0f} s")
 
 
 def main() -> int:
     words = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     words.add_argument("name", nargs="*", help="part of the name of a file")
     words.add_argument("--budget", type=float, default=BUDGET, help="seconds for all files together")
+    words.add_argument("--jobs", type=int, default=2, help="files at a time")
     mine, more = sys.argv[1:], []
     if "--" in mine:
         at = mine.index("--")
@@ -105,12 +112,18 @@ def main() -> int:
         if reason:
             print(f"{'BROKEN' if group in environment.broken() else 'without'} {group}: {reason}")
     total, end = Counts(failed=len(environment.broken())), time.monotonic() + asked.budget
-    for file in files:
-        begin = time.monotonic()
-        print(f"-- {file.name}", flush=True)
-        counts = run_file(environment.python, file, end - begin, more)
-        print(f"-- {file.name}: {counts}; {time.monotonic() - begin:.0f} s", flush=True)
-        total += counts
+    with ThreadPoolExecutor(asked.jobs) as pool:
+        tests = [pool.submit(run_file, environment.python, file, end, more) for file in files]
+        try:
+            for done in as_completed(tests):
+                counts, text = done.result()
+                print(text, flush=True)
+                total += counts
+        except KeyboardInterrupt:
+            pool.shutdown(wait=False, cancel_futures=True)
+            for process in RUNNING.copy():
+                os.killpg(process.pid, signal.SIGKILL)
+            raise
     print(total)
     return 1 if total.failed else 0
 

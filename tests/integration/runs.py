@@ -43,12 +43,12 @@ class Run:
         logs = sorted((self.run_dir / "logs").glob("*.log"))
         return self.output.read_text() + "".join(f"\n-- {p.name}\n{p.read_text()[-1500:]}" for p in logs)
 
-    def finish(self, status: int = 0) -> str:
+    def finish(self, status: int = 0, patience: float = PATIENCE) -> str:
         """Waits for its end; what it printed."""
         try:
-            got = self.process.wait(timeout=PATIENCE)
+            got = self.process.wait(timeout=patience)
         except subprocess.TimeoutExpired:
-            raise AssertionError(f"not finished in {PATIENCE} s:\n{self.said()}") from None
+            raise AssertionError(f"not finished in {patience} s:\n{self.said()}") from None
         assert got == status, f"status {got}:\n{self.said()}"
         return self.output.read_text()
 

@@ -122,5 +122,5 @@ def test_an_engine_that_hangs_is_replaced_when_its_deadline_is_over(temper, tmp_
     given = config(tiny_llama, reference=False, RESTARTS=0, ENGINE="ill:Hangs").replace("generate: 120s", "generate: 5s")
     with Run(temper, tmp_path, given) as run:
         said = run.finish(status=1)
-        assert "rollout-0 was lost" in said and "in time" in said, run.said()
+        assert "rollout-0 was lost" in said and "within 5s (deadlines.generate)" in said, run.said()
         assert run.updates() == 0

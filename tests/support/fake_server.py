@@ -15,6 +15,10 @@ it does: a fault happens COUNT times (-1: always). GET /fake says what it was as
   status_503           of a generation                  cut             half an answer, then closes
   truncated            half an answer, as if whole      slow_flush      refuses to flush
   too_many_tokens      one more than asked              hangs           never answers
+  sleep_fails          status 500, nothing given back   wake_fails      status 500, nothing regained
+
+GET /fake also says which memory it holds, and how many generations began while it lacked some (none, of whoever
+drives it well: a real one would wait for ever, or end).
 """
 import argparse
 import asyncio
@@ -28,9 +32,16 @@ END = 1
 
 
 class Weights:
-    """The table of a folder; a folder without one (synthetic weights) gives an even table."""
+    """The table of a folder; a folder without one (synthetic weights) gives an even table. With `network`: the policy
+    that the folder really has."""
 
-    def __init__(self, folder, vocabulary):
+    def __init__(self, folder, vocabulary, network=False):
+        self.policy = None
+        if network and folder:
+            from fake_policy import Policy
+
+            self.policy = Policy(folder)
+            return
         self.rows = [[0.0] * vocabulary for _ in range(vocabulary)]
         path = os.path.join(folder, "model.safetensors") if folder else ""
         if not os.path.exists(path):
@@ -46,6 +57,25 @@ class Weights:
                 row = struct.unpack(f"<{width}f", file.read(4 * width))
                 self.rows[i] = list(row[:vocabulary])
 
+    def after(self, tokens):
+        """Log-probs of what follows each of them."""
+        if self.policy is not None:
+            return self.policy.logprobs(tokens).tolist()
+        return [log_softmax(self.rows[token]) for token in tokens]
+
+    def forget(self):
+        """Nothing of them is left."""
+        if self.policy is not None:
+            self.policy.forget()
+        self.rows = [[0.0] * len(row) for row in self.rows] if self.policy is None else []
+
+    def half_of(self, other):
+        if self.policy is not None:
+            self.policy.half_of(other.policy)
+            return
+        for i in range(0, len(self.rows), 2):
+            self.rows[i] = other.rows[i]
+
 
 def log_softmax(logits):
     top = max(logits)
@@ -57,7 +87,8 @@ class Fake:
     def __init__(self, options):
         self.kind = options.kind
         self.vocabulary = options.vocabulary
-        self.weights = Weights(options.model, options.vocabulary)
+        self.network = options.network
+        self.weights = Weights(options.model, options.vocabulary, options.network)
         self.label = "default"
         self.faults = {}
         self.hold_after = options.hold_after
@@ -65,6 +96,8 @@ class Fake:
         self.resumed = asyncio.Event()
         self.resumed.set()
         self.running = {}  # id -> Event that ends it
+        self.memory = {"weights", "kv_cache"}
+        self.begun_without_memory = 0
         self.begun = 0  # Responses, not what only checks it.
         self.sampling = 0
         self.calls = []
@@ -81,13 +114,11 @@ class Fake:
 
     # --- What it does
 
-    def logprobs_after(self, token):
-        return log_softmax(self.weights.rows[token])
-
     async def generate(self, name, tokens, most, stops):
         """(tokens, log-probs, why it ended)"""
         if self.fault("hangs"):
             await asyncio.Event().wait()
+        self.begun_without_memory += len(self.memory) < 2
         ended = self.running.setdefault(name, asyncio.Event())
         response = name.split("-")[0] not in ("check", "warm", "score")
         self.begun += response
@@ -95,7 +126,6 @@ class Fake:
         made, logprobs, ends = [], [], {END, *stops}
         most += 1 if self.fault("too_many_tokens") else 0
         shift = -0.5 if self.fault("wrong_logprobs") else 0.0
-        last = tokens[-1]
         try:
             while True:
                 await self.resumed.wait()
@@ -106,12 +136,14 @@ class Fake:
                     await ended.wait()
                     self.sampling += 1
                     return made, logprobs, "abort"
-                after = self.logprobs_after(last)
+                # A table's row is the whole of what its last token says.
+                context = [*tokens, *made]
+                after = self.weights.after(context if self.network else context[-1:])[-1]
                 chances = [math.exp(x) for x in after]
                 if self.hold_after is not None:
                     for end in ends:  # What is to be held does not end before.
                         chances[end] = 0.0
-                last = self.random.choices(range(self.vocabulary), chances)[0]
+                last = self.random.choices(range(len(chances)), chances)[0]
                 made.append(last)
                 logprobs.append(after[last] + shift)
                 if last in ends:
@@ -125,7 +157,7 @@ class Fake:
             self.running.pop(name, None)
 
     def score(self, tokens):
-        return [None] + [self.logprobs_after(a)[b] for a, b in zip(tokens, tokens[1:])]
+        return [None] + [after[b] for after, b in zip(self.weights.after(tokens), tokens[1:])]
 
     def abort(self, names):
         for name in names if names else list(self.running):
@@ -158,16 +190,29 @@ class Fake:
             self.resumed.set()
         return 200, {"status": "resumed"}
 
+    def release(self, *what):
+        if self.fault("sleep_fails") or not self.memory.issuperset(what):
+            return 500, {"error": "cannot sleep"}
+        self.memory.difference_update(what)
+        if "weights" in what:
+            self.weights.forget()
+        return 200, {}
+
+    def regain(self, *what):
+        if self.fault("wake_fails"):
+            return 500, {"error": "cannot wake"}
+        self.memory.update(what)
+        return 200, {}
+
     def load(self, folder):
         """Whether it was done."""
-        if self.fault("load_fails"):
+        if self.fault("load_fails") or "weights" not in self.memory:
             return False
         if self.fault("not_applied"):
             return True
-        new = Weights(folder, self.vocabulary)
+        new = Weights(folder, self.vocabulary, self.network)
         if self.fault("half_applied"):
-            for i in range(0, self.vocabulary, 2):
-                self.weights.rows[i] = new.rows[i]
+            self.weights.half_of(new)
         else:
             self.weights = new
         return True
@@ -185,7 +230,7 @@ class Fake:
     # --- Routes
 
     async def answer(self, method, path, body):
-        path = path.split("?")[0]
+        path, _, query = path.partition("?")
         self.calls.append(path)
         if path == "/fake":
             return self.control(method, body)
@@ -199,12 +244,13 @@ class Fake:
             return 404, {"detail": "not told"}
         if "generate" in path and "pause" not in path and self.fault("status_503"):
             return 503, {"error": "busy"}
-        return await (self.vllm(path, body) if self.kind == "vllm" else self.sglang(path, body))
+        return await (self.vllm(path, query, body) if self.kind == "vllm" else self.sglang(path, body))
 
     def control(self, method, body):
         if method == "GET":
             return 200, {"calls": self.calls, "running": len(self.running), "label": self.label,
-                         "begun": self.begun, "sampling": self.sampling,
+                         "begun": self.begun, "sampling": self.sampling, "memory": sorted(self.memory),
+                         "begun_without_memory": self.begun_without_memory,
                          "paused": not self.resumed.is_set()}
         for key, value in body.items():
             setattr(self, key, value)
@@ -212,13 +258,21 @@ class Fake:
             self.abort([])  # What was held goes on elsewhere.
         return 200, {}
 
-    async def vllm(self, path, body):
+    async def vllm(self, path, query, body):
         if path == "/inference/v1/generate":
             return await self.vllm_generate(body)
         if path == "/pause":
             return self.pause()
         if path == "/resume":
             return self.resume()
+        if path == "/sleep":
+            self.pause()
+            return self.release("weights", "kv_cache")
+        if path == "/wake_up":
+            status, answer = self.regain(*([query.removeprefix("tags=")] if query else ["weights", "kv_cache"]))
+            if len(self.memory) == 2:
+                self.resumed.set()
+            return status, answer
         if path == "/abort_requests":
             self.abort([name.removeprefix("generate-tokens-") for name in body["request_ids"]])
             return 200, {"status": "aborted"}
@@ -250,12 +304,7 @@ class Fake:
         if not self.fault("no_labels"):
             spans = [{"version": label, "start": 0, "end": len(made)}] if made else []
             choice["weight_versions"] = spans
-        answer = {"choices": [choice], "prompt_logprobs": None}
-        if sampling.get("prompt_logprobs") is not None:
-            answer["prompt_logprobs"] = [
-                None if p is None else {str(t): {"logprob": p}}
-                for t, p in zip(tokens, self.score(tokens))]
-        return 200, answer
+        return 200, {"choices": [choice], "prompt_logprobs": self.prompt_logprobs(sampling, tokens)}
 
     async def sglang(self, path, body):
         if path == "/generate":
@@ -267,6 +316,12 @@ class Fake:
         if path == "/abort_request":
             self.abort([] if body.get("abort_all") else [body["rid"]])
             return 200, {}
+        if path == "/release_memory_occupation":
+            return self.release(*body["tags"])
+        if path == "/resume_memory_occupation":
+            if self.memory.intersection(body["tags"]):  # It ends there.
+                return 500, {"error": "nothing to resume"}
+            return self.regain(*body["tags"])
         if path == "/flush_cache":
             return (400, {"error": "busy"}) if self.fault("slow_flush") else (200, {})
         if path == "/update_weights_from_disk":
@@ -278,6 +333,11 @@ class Fake:
         if path == "/model_info":
             return 200, {"weight_version": self.said_label()}
         return 404, {"detail": "Not Found"}
+
+    def prompt_logprobs(self, wanted, tokens):
+        if wanted.get("prompt_logprobs") is None:
+            return None
+        return [None if p is None else {str(t): {"logprob": p}} for t, p in zip(tokens, self.score(tokens))]
 
     async def sglang_generate(self, body):
         sampling, tokens = body["sampling_params"], body["input_ids"]
@@ -338,6 +398,7 @@ async def main():
     parser.add_argument("--host", default="127.0.0.1")
     parser.add_argument("--port", type=int, default=0)
     parser.add_argument("--vocabulary", type=int, default=12)
+    parser.add_argument("--network", action="store_true", help="the policy of the folder, not a table (needs numpy)")
     parser.add_argument("--hold-after", type=int, dest="hold_after")
     parser.add_argument("--token-seconds", type=float, default=0.0, dest="token_seconds")
     parser.add_argument("--seed", type=int, default=0)

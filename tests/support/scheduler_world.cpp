@@ -79,6 +79,13 @@ SchedulerConfig random_config(Random& random) {
   }
   c.starts_at_once = static_cast<std::int32_t>(random.below(3));
   c.restarts_forgiven_after = 1s * static_cast<std::int64_t>(1 + random.below(100));
+  if (c.switching == Switching::Together && random.chance(0.5)) {
+    c.evaluation = {1 + random.below(3),
+                    static_cast<std::int32_t>(1 + random.below(6)),
+                    static_cast<std::int32_t>(1 + random.below(3)),
+                    random.uniform(),
+                    random.chance(0.5)};
+  }
   return c;
 }
 

@@ -94,6 +94,7 @@ class World {
   void act(const command::Switch& c);
   void act(const command::SaveCheckpoint& c);
   void act(const command::Release&) {}
+  void act(const command::Evaluated&) {}
   void act(const command::Waiting&) {}
   void act(const command::Rollback& c);
   void act(const command::Finish& c);

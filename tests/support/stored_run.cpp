@@ -24,6 +24,7 @@ SchedulerConfig config_of(const StoredRunOptions& options) {
   config.staleness_bound = 1;
   config.policy = PolicyRule::Exact;
   config.filter_equal_rewards = false;
+  config.evaluation = {};
   for (std::uint32_t a = 0; a < config.actors.size(); ++a)
     config.actors[a].cards = {CardId(a)};
   return config;

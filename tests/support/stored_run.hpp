@@ -31,7 +31,7 @@ class StoredRun {
   std::filesystem::path log() const { return root() / "events.log"; }
   /// The n-th file of the log, from 1 on.
   std::filesystem::path log_file(std::size_t n) const { return orchestrator::log_file(log(), n); }
-  std::size_t log_files() const { return count_log_files(log()); }
+  std::size_t log_files() const { return count_log_files(log()).value(); }
   const SchedulerConfig& config() const { return config_; }
   /// The whole checkpoints, the newest first.
   std::vector<FoundCheckpoint> checkpoints() const { return dir().checkpoints().find(); }

@@ -50,7 +50,7 @@ TEST_F(Compare, RunsLeaveTheirFoldersAndAResumeRunsWhatIsMissing) {
   EXPECT_EQ(std::ranges::count(read_file(out() / "compare.csv").value(), '\n'), 5);
   EXPECT_EQ(processes(), std::vector<pid_t>{});
 
-  EXPECT_EQ(temper(arguments(short_runs)).status, 1);  // the folders are there
+  EXPECT_EQ(temper(arguments(short_runs)).status, 2);  // the folders are there
 
   const std::string kept = read_file(run_of(kRuns[0]) / "events.log").value();
   fs::remove_all(run_of(kRuns[3]));

@@ -204,8 +204,8 @@ Temper& SystemTest::run(const Arguments& sets, std::function<void()> handicap) {
     arguments.push_back("--set");
     arguments.push_back(set);
   }
-  runs_.push_back(
-      std::make_unique<Temper>(arguments, Temper::Options{folder(), std::move(handicap), program_}));
+  runs_.push_back(std::make_unique<Temper>(
+      arguments, Temper::Options{folder(), std::move(handicap), program_}));
   return current();
 }
 

@@ -157,7 +157,8 @@ void close_output() {
 }
 
 TEST_F(SystemTest, AFullDiskEndsTheRunByTheFilesNameAndItIsResumedOnceThereIsRoom) {
-  const Ended ended = run({}, full_disk(Bytes(12 * 1024))).wait();
+  // More than the state in a checkpoint takes, so that the log is the first to be too large.
+  const Ended ended = run({}, full_disk(Bytes(18 * 1024))).wait();
   EXPECT_EQ(ended.status, 1) << ended.output;
   const std::string log = (run_dir() / "events.log").string();
   EXPECT_NE(ended.output.find("cannot append to " + log + ": File too large"), std::string::npos)
@@ -233,9 +234,9 @@ class ADamagedRun : public SystemTest {
     }
     return *all.rbegin();
   }
-  void expect_refused(const std::string& name) {
+  void expect_refused(const std::string& name, int status = 3) {
     const Ended ended = resume().wait();
-    EXPECT_EQ(ended.status, 1) << ended.output;
+    EXPECT_EQ(ended.status, status) << ended.output;
     EXPECT_NE(ended.output.find(name), std::string::npos) << ended.output;
     EXPECT_EQ(processes(), std::vector<pid_t>{});
   }
@@ -272,17 +273,16 @@ TEST_F(ADamagedRun, IsRefusedIfAnotherConfigurationIsAsked) {
   expect_refused((run_dir() / "config.yaml").string() + " is damaged");
   ASSERT_TRUE(write_file_atomically(run_dir() / "config.yaml", yaml));
   const Ended asked =
-      temper({"run", "--plain", "--resume", run_dir().string(), "--set", "steps=30"});
-  EXPECT_EQ(asked.status, 1);
-  EXPECT_NE(asked.output.find("the configuration is not the one this run began with"),
-            std::string::npos)
-      << asked.output;
+      temper({"run", "--plain", "--resume", run_dir().string(), "--set", "rollout.replicas=3"});
+  EXPECT_EQ(asked.status, 2);
+  EXPECT_NE(asked.output.find("rollout.replicas: 2 -> 3: "), std::string::npos) << asked.output;
+  EXPECT_EQ(read_file(run_dir() / "config.yaml").value(), yaml);
 }
 
 TEST_F(ADamagedRun, IsRefusedIfItsLogIsEmpty) {
   make();
   fs::resize_file(run_dir() / "events.log", 0);
-  expect_refused("events.log holds no record of a start");
+  expect_refused("events.log holds no record of a start", 2);
 }
 
 TEST_F(ADamagedRun, IsGoneOnWithIfOnlyAnUnfinishedCheckpointLiesAbout) {
@@ -295,21 +295,38 @@ TEST_F(ADamagedRun, IsGoneOnWithIfOnlyAnUnfinishedCheckpointLiesAbout) {
 
 // --- Actors that cannot start
 
-TEST_F(SystemTest, AnActorThatCanNeverStartEndsTheRunByNameSoon) {
-  const RealClock clock;
+TEST_F(SystemTest, AProgramThatIsNotThereIsNamedBeforeAnythingBegins) {
   const Ended ended =
       run({"verifier.kind=command", "verifier.command=[/nonexistent/verify]"}).wait();
+  EXPECT_EQ(ended.status, 2);
+  EXPECT_NE(ended.output.find("verifier.command: cannot execute /nonexistent/verify"),
+            std::string::npos)
+      << ended.output;
+  EXPECT_FALSE(fs::exists(run_dir()));
+}
+
+TEST_F(SystemTest, AnActorThatNeverStartsIsNamedWithItsDeadlineAndTheNextTryHasTheFolder) {
+  const Ended ended = run({"rollout.engine.kind=command",
+                           "rollout.engine.command=[sleep, 60]",
+                           "deadlines.start=100ms",
+                           "transport.max_restarts=0"})
+                          .wait();
   EXPECT_EQ(ended.status, 1);
-  EXPECT_NE(ended.output.find("reward-0"), std::string::npos) << ended.output;
-  EXPECT_NE(ended.output.find("/nonexistent/verify"), std::string::npos) << ended.output;
-  EXPECT_LT(clock.now(), Time(20s));
+  EXPECT_NE(ended.output.find("did not start within 100ms (deadlines.start)"), std::string::npos)
+      << ended.output;
   expect_clean_log();
+  const Ended again = run().wait();
+  EXPECT_EQ(again.status, 0) << again.output;
+  EXPECT_NE(again.output.find("had failed before its first update"), std::string::npos)
+      << again.output;
+  EXPECT_TRUE(fs::exists(run_dir().string() + ".failed-1/events.log"));
+  expect_whole_run(24);
 }
 
 TEST_F(SystemTest, AFileOfPromptsThatIsNotThereIsNamed) {
   const std::string path = (folder() / "none.jsonl").string();
   const Ended ended = run({"task.kind=jsonl", "task.path=" + path}).wait();
-  EXPECT_EQ(ended.status, 1);
+  EXPECT_EQ(ended.status, 2);
   EXPECT_NE(ended.output.find(path), std::string::npos) << ended.output;
   EXPECT_FALSE(fs::exists(run_dir()));
 }

@@ -67,7 +67,7 @@ TEST_F(Run, ACertificateThatWasTamperedWithIsNamedByTheAudit) {
   text[at + 5] = '3';
   ASSERT_TRUE(write_file_atomically(file, text));
   const Ended audit = temper({"audit", run_dir().string()});
-  EXPECT_EQ(audit.status, 1);
+  EXPECT_EQ(audit.status, 3);
   EXPECT_NE(audit.output.find("VIOLATION    certificates.jsonl: step 0, group " + group +
                               ": v0 is 3, by the log it is 0"),
             std::string::npos)
@@ -156,7 +156,7 @@ TEST_F(Run, IsNotOverwrittenByAnother) {
   const std::string log = read_file(run_dir() / "events.log").value();
   const std::string config = read_file(run_dir() / "config.yaml").value();
   const Ended again = run({"steps=3"}).wait();
-  EXPECT_EQ(again.status, 1);
+  EXPECT_EQ(again.status, 2);
   EXPECT_NE(again.output.find("holds a run already"), std::string::npos) << again.output;
   EXPECT_TRUE(read_file(run_dir() / "events.log").value() == log);
   EXPECT_EQ(read_file(run_dir() / "config.yaml").value(), config);
@@ -179,6 +179,45 @@ TEST_F(Run, ThatIsOverIsNotChangedByAResume) {
   expect_whole_run(24);
 }
 
+TEST_F(Run, GoesOnWithMoreStepsAndAWiderBoundOnceItHasEnded) {
+  ASSERT_EQ(run().wait().status, 0);
+  const Ended more = temper({"run",
+                             "--plain",
+                             "--resume",
+                             run_dir().string(),
+                             "--set",
+                             "steps=30",
+                             "--set",
+                             "staleness.bound=3",
+                             "--set",
+                             "algorithm.learning_rate=0.1"});
+  EXPECT_EQ(more.status, 0) << more.output;
+  for (const char* said : {"  steps: 24 -> 30\n",
+                           "  staleness.bound: 2 -> 3\n",
+                           "  algorithm.learning_rate: 0.0002 -> 0.1\n"})
+    EXPECT_NE(more.output.find(said), std::string::npos) << more.output;
+  expect_whole_run(30);
+  EXPECT_EQ(summary()["staleness"]["bound"], 3);
+  EXPECT_EQ(resume().wait().status, 0) << "there is nothing left to do";
+  const Ended refused = temper({"run", "--resume", run_dir().string(), "--set", "seed=9"});
+  EXPECT_EQ(refused.status, 2);
+  EXPECT_NE(refused.output.find("seed: "), std::string::npos) << refused.output;
+  expect_whole_run(30);
+}
+
+TEST_F(Run, AMistypedWordIsRefusedWithTheNearest) {
+  const auto refused = [&](const Arguments& words, std::string_view what) {
+    const Ended ended = temper(words);
+    EXPECT_EQ(ended.status, 2) << ended.output;
+    EXPECT_NE(ended.output.find(what), std::string::npos) << ended.output;
+  };
+  refused({"rnu"}, "no command `rnu`; did you mean `run`?");
+  refused({"run", "--resum", "x"}, "`temper run` has no flag --resum; did you mean `--resume`?");
+  refused({"samples", "x", "--step", "1.5"}, "--step");
+  refused({"report"}, "see `temper report --help`");
+  refused({}, "`temper --help`");
+}
+
 TEST_F(Run, ThatGoesOnIsNotResumedBesideItself) {
   run({"synthetic.step_time=20ms"});
   await_version(2);
@@ -192,7 +231,7 @@ TEST_F(Run, ThatGoesOnIsNotResumedBesideItself) {
 TEST_F(Run, WithAnUnknownKeyIsRefusedByItsLine) {
   ASSERT_TRUE(write_file_atomically(config(), "policy: synthetic\nstaleness:\n  bond: 2\n"));
   const Ended ended = run().wait();
-  EXPECT_EQ(ended.status, 1);
+  EXPECT_EQ(ended.status, 2);
   EXPECT_NE(ended.output.find("config.yaml:3"), std::string::npos) << ended.output;
   EXPECT_NE(ended.output.find("bound"), std::string::npos) << ended.output;
   EXPECT_FALSE(fs::exists(run_dir()));
@@ -200,13 +239,13 @@ TEST_F(Run, WithAnUnknownKeyIsRefusedByItsLine) {
 
 TEST_F(Run, WithoutItsConfigurationSaysSo) {
   const Ended ended = temper({"run", (folder() / "none.yaml").string()});
-  EXPECT_EQ(ended.status, 1);
+  EXPECT_EQ(ended.status, 2);
   EXPECT_NE(ended.output.find("none.yaml"), std::string::npos) << ended.output;
 }
 
 TEST_F(Run, ThatWasNeverBegunCannotBeResumed) {
   const Ended ended = resume().wait();
-  EXPECT_EQ(ended.status, 1);
+  EXPECT_EQ(ended.status, 2);
   EXPECT_NE(ended.output.find(run_dir().string()), std::string::npos) << ended.output;
 }
 

@@ -44,15 +44,15 @@ TEST_F(StoredRun, AFlippedBitInTheLogIsSaidByAllRefusedByAResumeAndTurnedBack) {
   const std::string damaged = read_file(log()).value();
   for (const char* command : {"audit", "replay", "report", "events"}) {
     const Ended ended = on_run(command);
-    EXPECT_EQ(ended.status, 1) << command;
+    EXPECT_EQ(ended.status, 3) << command;
     EXPECT_NE(ended.output.find("damaged at byte"), std::string::npos) << ended.output;
   }
   const Ended refused = resume().wait();
-  EXPECT_EQ(refused.status, 1);
+  EXPECT_EQ(refused.status, 3);
   EXPECT_NE(refused.output.find("damaged at byte"), std::string::npos) << refused.output;
   EXPECT_EQ(read_file(log()).value(), damaged);
   EXPECT_TRUE(fs::exists(checkpoint(10)));
-  EXPECT_EQ(on_run("fsck").status, 2);
+  EXPECT_EQ(on_run("fsck").status, 4);
   const Ended repaired = temper({"fsck", "--repair", run_dir().string()});
   EXPECT_EQ(repaired.status, 0) << repaired.output;
   EXPECT_EQ(read_file(log()).value(), before);
@@ -66,7 +66,7 @@ TEST_F(StoredRun, ALogThatEndsBeforeItsCheckpointsDoesNotBeginAnew) {
   fs::resize_file(log(), fs::file_size(log()) / 10);
   const std::string cut = read_file(log()).value();
   const Ended refused = resume().wait();
-  EXPECT_EQ(refused.status, 1);
+  EXPECT_EQ(refused.status, 3);
   EXPECT_NE(refused.output.find("none of the checkpoints"), std::string::npos) << refused.output;
   EXPECT_EQ(read_file(log()).value(), cut);
   EXPECT_TRUE(fs::exists(checkpoint(5)) && fs::exists(checkpoint(10)));
@@ -118,8 +118,8 @@ TEST_F(StoredRun, ARunThatEndedIsWholeAndAFlippedSummaryIsFoundAndMadeAnew) {
   const std::string before = read_file(run_dir() / "summary.json").value();
   flip(run_dir() / "summary.json", 40);
   flip(run_dir() / "summary.json", 41);
-  EXPECT_EQ(on_run("audit").status, 1);
-  EXPECT_EQ(on_run("fsck").status, 1);
+  EXPECT_EQ(on_run("audit").status, 3);
+  EXPECT_EQ(on_run("fsck").status, 3);
   EXPECT_EQ(temper({"fsck", "--repair", run_dir().string()}).status, 0);
   EXPECT_EQ(read_file(run_dir() / "summary.json").value(), before);
   expect_whole_run(24);

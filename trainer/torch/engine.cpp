@@ -134,8 +134,8 @@ Status TorchEngine::check(const TrainSample& s) const {
   if (s.reference_logprobs.empty() && !s.response.empty() && options_.algorithm.kl > 0)
     return bad("no reference log-probs, but kl > 0 needs them");
   if (!s.mask.empty() && s.mask.size() != s.response.size())
-    return bad(fmt::format(
-        "a mask of {} for {} response tokens", s.mask.size(), s.response.size()));
+    return bad(
+        fmt::format("a mask of {} for {} response tokens", s.mask.size(), s.response.size()));
   if (!std::all_of(s.behaviour_logprobs.begin(), s.behaviour_logprobs.end(), finite) ||
       !std::all_of(s.reference_logprobs.begin(), s.reference_logprobs.end(), finite) ||
       !std::isfinite(s.reward))
@@ -268,8 +268,8 @@ void TorchEngine::pass(const MicroBatch& micro, const Minibatch& minibatch, Upda
     const double weight = token_weight(algorithm_, n, minibatch.tokens, minibatch.responses);
     auto next = losses.begin();
     for (std::size_t t = 0; t < own.size(); ++t)
-      derivatives.push_back(
-          sample.is_trained(t) ? static_cast<float>((next++)->d_logprob * weight) : 0.0f);
+      derivatives.push_back(sample.is_trained(t) ? static_cast<float>((next++)->d_logprob * weight)
+                                                 : 0.0f);
     add_losses(losses, current, behaviour, weight, update.sums);
   }
   network_.backward(derivatives);

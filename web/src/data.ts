@@ -1,11 +1,11 @@
 // What the server says of runs, as types; or, in a report, what lies in the page itself.
 
 export const STATES = [
-  "train", "decode", "prefill", "reference", "reward", "weight-sync", "switch",
+  "train", "decode", "prefill", "reference", "reward", "evaluate", "weight-sync", "switch",
   "wait-data", "wait-weights", "wait-quota", "idle", "down",
 ] as const;
 export type State = (typeof STATES)[number];
-export const BUSY = new Set<State>(["train", "decode", "prefill", "reference", "reward"]);
+export const BUSY = new Set<State>(["train", "decode", "prefill", "reference", "reward", "evaluate"]);
 export type Shares = Partial<Record<State, number>>;
 
 export interface RunInfo {
@@ -35,7 +35,10 @@ export interface Summary {
   waits: Wait[];
   restarts: { kind: string; at_s: number; actor: string; reason: string }[];
   checkpoints: { saved: number; failed: number; last: number | null };
+  evaluation?: Evaluation | null;
 }
+export interface EvaluationPoint { step: number; at_s: number; seconds: number; pass_1: number; pass_k: number; reward: number; failed: number }
+export interface Evaluation { problems: number; samples: number; card_s: number; share: number; best: EvaluationPoint; points: EvaluationPoint[] }
 export interface Live {
   subtitle: string; began: number; updated: number; over: boolean; placement: string; steps: number;
   updates: number; elapsed_s: number; left_s: number | null; rewards: number[];

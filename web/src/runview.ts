@@ -6,7 +6,7 @@ import { bytes, css, el, figure, fill, percent, say, short, span } from "./forma
 interface Spec { title: string; hint: string; lines: [string, string, string, boolean?][]; zero?: boolean; top?: number }
 // series, label, colour, with a band of its smallest and largest values of the batch
 const SPECS: Spec[] = [
-  { title: "Reward", hint: "Mean reward of each update's batch; held-out problems where they are evaluated.", lines: [["reward", "batch", "--c1"], ["evaluation/reward", "held out", "--c2"]] },
+  { title: "Reward", hint: "Mean reward of each update's batch; held-out problems where they are evaluated.", lines: [["reward", "batch", "--c1"], ["evaluation/reward", "held out", "--c2"], ["evaluation/pass_1", "held out, pass@1", "--c4"]] },
   { title: "Tokens per second", hint: "Raw: sampled. Trained: of trained groups. Effective: of those with a gradient.", zero: true, lines: [["tokens_per_s/raw", "raw", "--c3"], ["tokens_per_s/trained", "trained", "--c1"], ["tokens_per_s/effective", "effective", "--c2"]] },
   { title: "Entropy", hint: "Mean of -log-prob of the sampled tokens.", zero: true, lines: [["entropy", "entropy", "--c1"]] },
   { title: "KL to the reference", hint: "k3 estimate, mean over tokens.", zero: true, lines: [["kl", "kl", "--c4"]] },
@@ -68,6 +68,10 @@ export class RunView {
     this.tile("updates", `${s.steps}`, `of ${live.steps}`);
     this.tile(running ? "time left" : "took", running ? (live.left_s == null ? "–" : span(live.left_s)) : span(live.elapsed_s), running ? `after ${span(live.elapsed_s)}` : s.simulated ? "simulated" : "");
     this.tile("reward", figure(s.reward.last), `best ${figure(s.reward.best)}`);
+    if (s.evaluation) {
+      const last = s.evaluation.points[s.evaluation.points.length - 1];
+      this.tile("held out, pass@1", figure(last.pass_1), `best ${figure(s.evaluation.best.pass_1)} at ${s.evaluation.best.step}; ${percent(s.evaluation.share, 1)} of card time`);
+    }
     this.tile("trained tokens/s", short(tokens.trained), `${short(tokens.raw)} raw, ${short(s.tokens.trained_per_s_per_card)} per card`);
     this.tile("cards busy", percent(s.utilization.busy), `${s.cards} cards, whole run`);
     if (live.slots) this.tile("slots filled", percent(live.slots_mean ?? 0), running ? `${live.slots_held ?? 0} of ${live.slots} now` : `of ${live.slots}, while generating`);

@@ -111,11 +111,8 @@ struct HeadNorms : Function<HeadNorms> {
       float* to = out(y) + r * qkv.size(1);
       float* rms = out(inverse) + r * heads;
       rms_norm(row, in(of_queries), to, rms, {s.heads, s.head_dim, c->epsilon});
-      rms_norm(row + keys,
-               in(of_keys),
-               to + keys,
-               rms + s.heads,
-               {s.kv_heads, s.head_dim, c->epsilon});
+      rms_norm(
+          row + keys, in(of_keys), to + keys, rms + s.heads, {s.kv_heads, s.head_dim, c->epsilon});
     }
     ctx->save_for_backward({qkv, of_queries, of_keys, inverse});
     save_pointer(ctx, "context", c);
@@ -134,17 +131,17 @@ struct HeadNorms : Function<HeadNorms> {
     for (std::int64_t r = 0; r < qkv.size(0); ++r) {
       const std::int64_t at = r * qkv.size(1);
       const float* rms = in(tensors[3]) + r * (s.heads + s.kv_heads);
-      const auto backward = [&](std::int64_t from, const Tensor& w, const float* of, Tensor& dw,
-                                std::int64_t heads) {
-        rms_norm_backward(in(qkv) + at + from,
-                          in(w),
-                          of,
-                          in(d) + at + from,
-                          out(dx) + at + from,
-                          out(dw),
-                          heads,
-                          s.head_dim);
-      };
+      const auto backward =
+          [&](std::int64_t from, const Tensor& w, const float* of, Tensor& dw, std::int64_t heads) {
+            rms_norm_backward(in(qkv) + at + from,
+                              in(w),
+                              of,
+                              in(d) + at + from,
+                              out(dx) + at + from,
+                              out(dw),
+                              heads,
+                              s.head_dim);
+          };
       backward(0, tensors[1], rms, d_queries, s.heads);
       backward(keys, tensors[2], rms + s.heads, d_keys, s.kv_heads);
     }

@@ -14,68 +14,136 @@ Result<nlohmann::json> object_of(std::string_view body) {
   return document;
 }
 
+const nlohmann::json& member(const nlohmann::json& object, const char* key) {
+  static const nlohmann::json none;
+  if (!object.is_object())
+    return none;
+  const auto found = object.find(key);
+  return found == object.end() ? none : *found;
+}
+
 std::string list_of(std::span<const std::int32_t> tokens) {
   return fmt::format("[{}]", fmt::join(tokens, ","));
 }
 
-Result<std::int32_t> token_of(const nlohmann::json& value, std::int32_t vocabulary) {
-  if (value.is_number_integer()) {
-    const auto token = value.get<std::int64_t>();
-    if (token >= 0 && token < vocabulary)
-      return static_cast<std::int32_t>(token);
-  }
-  return corrupt(fmt::format("{} is no token of a vocabulary of {}", value.dump(), vocabulary));
+void ReplyReader::refuse(std::string why) {
+  if (!problem_)
+    problem_ = corrupt(std::move(why));
 }
 
-Result<float> logprob_of(const nlohmann::json& value) {
+void ReplyReader::read_token() {
+  const std::int64_t token = json.integer();
+  if (json.good() && (token < 0 || token >= vocabulary_))
+    refuse(fmt::format("{} is no token of a vocabulary of {}", token, vocabulary_));
+  reply.tokens.push_back(static_cast<std::int32_t>(token));
+}
+
+void ReplyReader::read_logprob(std::vector<float>& into) {
   constexpr double kRounding = 1e-3;
-  if (value.is_number()) {
-    const auto logprob = value.get<double>();
-    if (std::isfinite(logprob) && logprob <= kRounding)
-      return static_cast<float>(std::min(logprob, 0.0));
-  }
-  return corrupt(fmt::format("{} is no log-prob", value.dump()));
+  const double logprob = json.number();
+  if (logprob > kRounding)
+    refuse(fmt::format("{} is no log-prob", logprob));
+  into.push_back(static_cast<float>(std::min(logprob, 0.0)));
 }
 
-Result<std::optional<std::vector<LabelledRun>>> runs_of(const nlohmann::json& spans,
-                                                        std::size_t tokens) {
-  using Runs = std::optional<std::vector<LabelledRun>>;
-  if (spans.is_null())
-    return Runs();
+void ReplyReader::read_runs() {
+  reply.runs.reset();
+  if (json.null())
+    return;
   std::vector<LabelledRun> runs;
+  json.array([&] {
+    LabelledRun run;
+    std::int64_t start = -1, end = -1;
+    json.object([&](std::string_view key) {
+      if (key == "version") {
+        run.label = json.text();
+      } else if (key == "start") {
+        start = json.integer();
+      } else if (key == "end") {
+        end = json.integer();
+      } else {
+        json.skip();
+      }
+    });
+    const auto at = static_cast<std::int64_t>(labelled_);
+    if (start != at || end < at)
+      return refuse(fmt::format("weight_versions goes on from {} to {} after {}", start, end, at));
+    run.tokens = static_cast<std::size_t>(end - at);
+    labelled_ = static_cast<std::size_t>(end);
+    runs.push_back(std::move(run));
+  });
+  reply.runs = std::move(runs);
+}
+
+void ReplyReader::read_prompt_logprobs(std::span<const std::int32_t> tokens,
+                                       std::vector<float>& scores) {
+  if (json.null())
+    return;
   std::size_t at = 0;
-  for (const auto& span : spans) {
-    const bool whole = span.is_object() && span.contains("version") && span.contains("start") &&
-                       span.contains("end") && span["version"].is_string() &&
-                       span["start"].is_number_unsigned() && span["end"].is_number_unsigned();
-    if (!whole || span["start"].get<std::size_t>() != at || span["end"].get<std::size_t>() < at)
-      return corrupt("weight_versions does not follow the tokens: " + spans.dump());
-    const auto end = span["end"].get<std::size_t>();
-    runs.push_back({span["version"].get<std::string>(), end - at});
-    at = end;
+  json.array([&] {
+    const std::size_t i = at++;
+    if (i == 0 || i >= tokens.size())
+      return json.skip();
+    const std::string wanted = std::to_string(tokens[i]);
+    json.object([&](std::string_view key) {
+      if (key != wanted)
+        return json.skip();
+      json.object([&](std::string_view field) {
+        return field == "logprob" ? read_logprob(scores) : json.skip();
+      });
+    });
+    if (scores.size() != i)
+      refuse(fmt::format("prompt_logprobs[{}] has no entry for token {}", i, wanted));
+  });
+  if (at != tokens.size())
+    refuse(fmt::format("prompt_logprobs has {} entries for {} tokens", at, tokens.size()));
+}
+
+void ReplyReader::label_all(std::string label) {
+  labelled_ = reply.tokens.size();
+  reply.runs.emplace({LabelledRun{std::move(label), labelled_}});
+}
+
+void ReplyReader::read_ended() {
+  using Ended = GenerateReply::Ended;
+  const std::string_view word = json.text();
+  ended_ = true;
+  if (word == "stop") {
+    reply.ended = Ended::End;
+  } else if (word == "length") {
+    reply.ended = Ended::Length;
+  } else if (word == "abort") {
+    reply.ended = Ended::Aborted;
+  } else {
+    refuse(fmt::format("a response that ended for \"{}\"", word));
   }
-  if (at != tokens)
-    return corrupt(fmt::format("weight_versions ends at {} of {} tokens", at, tokens));
-  return Runs(std::move(runs));
+}
+
+Status ReplyReader::status() {
+  if (!json.whole())
+    return corrupt(
+        fmt::format("an answer that is no whole JSON object: \"{}\"", body_.substr(0, 80)));
+  if (problem_)
+    return *std::move(problem_);
+  return {};
+}
+
+Result<GenerateReply> ReplyReader::finish() {
+  if (!ended_)
+    refuse("a response that does not say why it ended");
+  if (reply.runs && labelled_ != reply.tokens.size()) {
+    refuse(fmt::format("weight_versions ends at {} of {} tokens", labelled_, reply.tokens.size()));
+  }
+  TEMPER_TRY_STATUS(status());
+  return std::move(reply);
 }
 
 Result<std::string> version_of(std::string_view body, std::string_view route) {
   TEMPER_TRY(const nlohmann::json answer, object_of(body));
-  const nlohmann::json version = answer.value("weight_version", nlohmann::json());
+  const nlohmann::json& version = member(answer, "weight_version");
   if (!version.is_string())
     return corrupt(fmt::format("no weight_version in the answer of {}", route));
   return version.get<std::string>();
-}
-
-Result<GenerateReply::Ended> ended_of(const nlohmann::json& word) {
-  using Ended = GenerateReply::Ended;
-  if (word == "stop")
-    return Ended::End;
-  if (word == "length")
-    return Ended::Length;
-  if (word == "abort")
-    return Ended::Aborted;
-  return corrupt("a response that ended for \"" + word.dump() + "\"");
 }
 
 }  // namespace temper::actors::internal

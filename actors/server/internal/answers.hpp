@@ -2,6 +2,7 @@
 #pragma once
 
 #include "actors/server/server_api.hpp"
+#include "core/json_cursor.hpp"
 #include "core/json_document.hpp"
 
 namespace temper::actors::internal {
@@ -9,23 +10,51 @@ namespace temper::actors::internal {
 /// The object that `body` is; Corrupt where it is none (cut off, for one).
 Result<nlohmann::json> object_of(std::string_view body);
 
+/// What an object has under this key, or null; no copy, since an answer may have a thousand tokens.
+const nlohmann::json& member(const nlohmann::json& object, const char* key);
+
 /// [1, 2, 3]
 std::string list_of(std::span<const std::int32_t> tokens);
 
-/// A token id of the vocabulary.
-Result<std::int32_t> token_of(const nlohmann::json& value, std::int32_t vocabulary);
-/// A log-prob: finite, and above 0 by rounding at most.
-Result<float> logprob_of(const nlohmann::json& value);
+/// Reads one answer front to back into a reply. The first thing that cannot be is kept; what comes
+/// after it does not count.
+class ReplyReader {
+ public:
+  ReplyReader(std::string_view body, std::int32_t vocabulary)
+      : json(body), body_(body), vocabulary_(vocabulary) {}
 
-/// What [{"version", "start", "end"}, ...] says; none for null. Error: they do not follow each
-/// other from 0 to `tokens`.
-Result<std::optional<std::vector<LabelledRun>>> runs_of(const nlohmann::json& spans,
-                                                        std::size_t tokens);
+  JsonCursor json;
+  GenerateReply reply;
+
+  /// A token id of the vocabulary.
+  void read_token();
+  /// A log-prob: finite, and above 0 by rounding at most.
+  void read_logprob(std::vector<float>& into);
+  /// [{"version", "start", "end"}, ...]; or null: the server does not say.
+  void read_runs();
+  /// "stop", "length", "abort".
+  void read_ended();
+  /// vLLM's prompt_logprobs: [null, {"TOKEN": {"logprob": ...}, ...}, ...], the likeliest tokens
+  /// and the one that is there.
+  void read_prompt_logprobs(std::span<const std::int32_t> tokens, std::vector<float>& scores);
+  void refuse(std::string why);
+  /// All tokens are of this version.
+  void label_all(std::string label);
+
+  /// The reply; Error: what cannot be, or an answer that is no whole JSON object.
+  Result<GenerateReply> finish();
+  /// The same of an answer from which scores were read.
+  Status status();
+
+ private:
+  const std::string_view body_;
+  const std::int32_t vocabulary_;
+  bool ended_ = false;
+  std::size_t labelled_ = 0;
+  std::optional<Error> problem_;
+};
 
 /// The `weight_version` of an answer of `route`.
 Result<std::string> version_of(std::string_view body, std::string_view route);
-
-/// "stop", "length", "abort".
-Result<GenerateReply::Ended> ended_of(const nlohmann::json& word);
 
 }  // namespace temper::actors::internal

@@ -216,7 +216,7 @@ Result<std::unique_ptr<PromptSource>> make_jsonl_source(const TaskConfig& task,
   TEMPER_TRY(std::vector<Problem> problems, parse_jsonl(task.path, text));
   const std::size_t size = problems.size();
   auto source = std::make_unique<JsonlSource>(std::move(problems), task.held_out, seed);
-  if (!source->can_train())
+  if (!source->can_train() && task.held_out < 1)
     return invalid_input(
         fmt::format("{}: all {} problems are held out, none is left to train on", task.path, size));
   return std::unique_ptr<PromptSource>(std::move(source));

@@ -5,9 +5,9 @@
 //
 // In the second the answer is what follows the last "####", without commas. A row may have
 // `prompt_token_ids` beside its prompt: these are what the engine is given, and the prompt, a text
-// or a list of messages, is what whoever judges is given (of messages, their JSON). Other fields are
-// carried to whoever judges; blank lines are ignored. A problem is held out by a hash of its prompt: the same prompt
-// is always on the same side, whatever else the file holds.
+// or a list of messages, is what whoever judges is given (of messages, their JSON). Other fields
+// are carried to whoever judges; blank lines are ignored. A problem is held out by a hash of its
+// prompt: the same prompt is always on the same side, whatever else the file holds.
 #pragma once
 
 #include "actors/task/prompts.hpp"
@@ -23,7 +23,8 @@ inline constexpr std::size_t kLongestLine = std::size_t{1} << 20;
 /// "name:17: reason", the first twenty of them and how many more.
 Result<std::vector<Problem>> parse_jsonl(std::string_view name, std::string_view text);
 
-/// Errors: as parse_jsonl(); a file that cannot be read, has no problem, or none left to train on.
+/// Errors: as parse_jsonl(); a file that cannot be read, has no problem, or none left to train on,
+/// unless all are to be held out (1), of which train() is never asked.
 Result<std::unique_ptr<PromptSource>> make_jsonl_source(const TaskConfig& task, std::uint64_t seed);
 
 }  // namespace temper::actors

@@ -2,9 +2,11 @@
 
 #include "actors/transport/internal/frames.hpp"
 
+#include <fmt/format.h>
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstring>
 #include <vector>
@@ -24,6 +26,16 @@ std::string raw_key(const std::string& text) {
       ::zmq_z85_decode(reinterpret_cast<std::uint8_t*>(raw.data()), text.c_str()) != nullptr,
       "a key in ZeroMQ's text form");
   return raw;
+}
+
+std::string text_key(const std::string& raw) {
+  std::array<char, kRawKey * 5 / 4 + 1> text{};
+  if (raw.size() != kRawKey ||
+      ::zmq_z85_encode(
+          text.data(), reinterpret_cast<const std::uint8_t*>(raw.data()), raw.size()) == nullptr) {
+    return "of another kind";
+  }
+  return text.data();
 }
 
 /// All frames of one message; empty if none is there.
@@ -74,14 +86,16 @@ Door::~Door() {
   thread_.join();
 }
 
-void Door::let_in(const std::string& key, const std::string& name) {
+void Door::let_in(const std::string& key, const std::string& name, std::size_t connections) {
   const MutexLock lock(mutex_);
-  let_in_[raw_key(key)] = name;
+  let_in_[raw_key(key)] = {name, connections};
+  kept_out_.erase(raw_key(key));
 }
 
 void Door::keep_out(const std::string& key) {
   const MutexLock lock(mutex_);
-  let_in_.erase(raw_key(key));
+  if (auto known = let_in_.extract(raw_key(key)))
+    kept_out_.insert(std::move(known));
 }
 
 void Door::proved(int fd) {
@@ -114,12 +128,10 @@ void Door::answer() {
   for (auto request = receive_all(answers_); !request.empty(); request = receive_all(answers_)) {
     std::string name;
     if (request.size() == kRequestFrames && request[5] == "CURVE") {
-      const MutexLock lock(mutex_);
-      const auto it = let_in_.find(request[6]);
-      name = it == let_in_.end() ? "" : it->second;
+      name = find_key(request[6]);
+    } else {
+      refuse("it has no key");
     }
-    if (name.empty())
-      refuse("a key that was not handed out");
     const std::string id = request.size() > 1 ? request[1] : "";
     const std::array<std::string, 6> reply{
         "1.0", id, name.empty() ? "400" : "200", name.empty() ? "no" : "yes", name, ""};
@@ -128,6 +140,28 @@ void Door::answer() {
       answers_.send(zmq::buffer(reply[i]), flags);
     }
   }
+}
+
+/// The name that a key was let in by; empty: it was refused. The first refusal of each key that we
+/// knew is logged, and of those that we did not know as many as refuse() logs.
+std::string Door::find_key(const std::string& raw_key) {
+  std::string was;
+  {
+    const MutexLock lock(mutex_);
+    if (const auto it = let_in_.find(raw_key); it != let_in_.end())
+      return it->second.name;
+    if (const auto it = kept_out_.find(raw_key); it != kept_out_.end())
+      was = it->second.name;
+  }
+  if (was.empty()) {
+    refuse(fmt::format("a key that was not handed out: {}", text_key(raw_key).substr(0, 10)));
+  } else if (named_.insert(raw_key).second) {
+    refused_.fetch_add(1, std::memory_order_relaxed);
+    log_.warning("connection refused", {{"why", "a key that was taken back"}, {"key", was}});
+  } else {
+    refused_.fetch_add(1, std::memory_order_relaxed);
+  }
+  return {};
 }
 
 void Door::watch() {
@@ -165,7 +199,8 @@ void Door::make_room() {
   std::size_t most = kPending;
   {
     const MutexLock lock(mutex_);
-    most += let_in_.size();
+    for (const auto& [key, guest] : let_in_)
+      most += guest.connections;
   }
   while (pending_.size() > most) {
     const int fd = pending_.front();

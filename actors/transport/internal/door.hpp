@@ -2,8 +2,8 @@
 // thread of its own, so that it answers and closes whatever the socket's owner is doing.
 //
 // What it bounds before a peer has proved itself: connections whose first message has not come are
-// at most kPending and one for each key; beyond that the oldest is closed. Each can hold one frame
-// of `max_frame` for `handshake`, by options of the socket.
+// at most kPending and those expected with each key; beyond that the oldest is closed. Each can
+// hold one frame of `max_frame` for `handshake`, by options of the socket.
 #pragma once
 
 #include "actors/transport/wake_up.hpp"
@@ -33,7 +33,7 @@ class Door {
   ~Door();
 
   /// `key` in ZeroMQ's text form; its messages carry `name`.
-  void let_in(const std::string& key, const std::string& name);
+  void let_in(const std::string& key, const std::string& name, std::size_t connections = 1);
   /// No connection is made with it any more.
   void keep_out(const std::string& key);
   /// A message came through this connection: it has proved itself.
@@ -50,6 +50,7 @@ class Door {
   void watch();
   void make_room();
   void refuse(std::string_view why);
+  std::string find_key(const std::string& raw_key);
 
   const Log log_;
   zmq::socket_t& socket_;
@@ -61,10 +62,16 @@ class Door {
   std::atomic<std::size_t> waiting_{0};  ///< As pending_.
 
   Mutex mutex_;
-  std::map<std::string, std::string> let_in_ TEMPER_GUARDED_BY(mutex_);  ///< Name by raw key.
-  std::set<int> proved_ TEMPER_GUARDED_BY(mutex_);                       ///< Since the last look.
+  struct Guest {
+    std::string name;
+    std::size_t connections = 0;
+  };
+  std::map<std::string, Guest> let_in_ TEMPER_GUARDED_BY(mutex_);  ///< By raw key.
+  std::map<std::string, Guest> kept_out_ TEMPER_GUARDED_BY(mutex_);
+  std::set<int> proved_ TEMPER_GUARDED_BY(mutex_);  ///< Since the last look.
 
-  std::deque<int> pending_;  ///< Of the thread: connections, oldest first.
+  std::set<std::string> named_;  ///< Of the thread: keys whose refusal was logged.
+  std::deque<int> pending_;      ///< Of the thread: connections, oldest first.
   std::thread thread_;
 };
 

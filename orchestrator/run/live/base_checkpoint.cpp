@@ -54,10 +54,10 @@ Status complete_folder(const fs::path& partial, const fs::path& whole) {
   return rename_durably(partial, whole);
 }
 
-/// Pretrains into the cache.
-Status make_cached(const PipelineConfig& config,
-                   const BaseCheckpointOptions& options,
-                   const fs::path& cached) {
+/// Pretrains into a folder beside `cached`, of this process alone.
+Result<fs::path> make_base(const PipelineConfig& config,
+                           const BaseCheckpointOptions& options,
+                           const fs::path& cached) {
   const fs::path yaml = options.folder.string() + ".config.yaml";
   TEMPER_TRY(const fs::path made, begin_folder(fmt::format("{}.{}", cached.string(), getpid())));
   TEMPER_TRY_STATUS(write_file_atomically(yaml, to_yaml(config)));
@@ -81,7 +81,7 @@ Status make_cached(const PipelineConfig& config,
   }
   TEMPER_TRY(auto files, sum_folder(made));
   TEMPER_TRY_STATUS(write_manifest(made / kFolderManifest, {{}, std::move(files)}));
-  return complete_folder(made, cached);
+  return made;
 }
 
 /// Its files but the manifest. Error: one is not what was put there.
@@ -94,6 +94,14 @@ Status copy_cached(const fs::path& cached, const fs::path& to) {
   return {};
 }
 
+/// Into the cache, unless another start was faster: who reads there finds it whole. That it cannot
+/// be kept is no error of the run, which has its own copy.
+void keep_base(const fs::path& made, const fs::path& cached) {
+  std::error_code ignored;
+  if (check_folder(cached) || !complete_folder(made, cached))
+    fs::remove_all(made, ignored);
+}
+
 Status pretrain_base(const PipelineConfig& config,
                      const BaseCheckpointOptions& options,
                      const fs::path& to) {
@@ -101,8 +109,10 @@ Status pretrain_base(const PipelineConfig& config,
   const fs::path cached = cache_folder() / cache_name(config);
   if (copy_cached(cached, to))
     return {};
-  TEMPER_TRY_STATUS(make_cached(config, options, cached));
-  return copy_cached(cached, to);
+  TEMPER_TRY(const fs::path made, make_base(config, options, cached));
+  TEMPER_TRY_STATUS(copy_cached(made, to));
+  keep_base(made, cached);
+  return {};
 }
 
 Status take_base(const actors::ModelConfig& model, const fs::path& to) {
@@ -112,8 +122,8 @@ Status take_base(const actors::ModelConfig& model, const fs::path& to) {
   said.context = model.context;
   said.end_tokens = model.end_tokens;
   if (said != model)
-    return invalid_input(fmt::format(
-        "{} is not the model that the configuration was completed from", model.path));
+    return invalid_input(
+        fmt::format("{} is not the model that the configuration was completed from", model.path));
   TEMPER_TRY(const auto layout, actors::Layout::make(model, 0));
   TEMPER_TRY_STATUS(folder.check(layout));
   return folder.link_to(to);

@@ -1,6 +1,7 @@
 // The base model of a run: a folder as Hugging Face keeps one. That of model.path, or one that is
 // made by `temper-worker pretrain` once, kept in a cache by what it was made from, and copied into
-// the run's folder. One in the cache that is not what its manifest says, or has none, is made again.
+// the run's folder. One in the cache that is not what its manifest says, or has none, is made
+// again.
 #pragma once
 
 #include "core/result.hpp"
@@ -25,8 +26,8 @@ struct BaseCheckpointOptions {
 
 /// The folder is whole or not there. Of model.path its files are linked where the file system can,
 /// so that a large model takes no room twice. Errors: the folder of model.path is not what the
-/// configuration says, or a tensor of it is missing or of another shape; the pretraining failed (its
-/// last words); a folder cannot be written.
+/// configuration says, or a tensor of it is missing or of another shape; the pretraining failed
+/// (its last words); a folder cannot be written.
 Status provide_base_checkpoint(const PipelineConfig& config, const BaseCheckpointOptions& options);
 
 }  // namespace temper::orchestrator

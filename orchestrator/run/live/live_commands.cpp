@@ -1,6 +1,7 @@
 // The live driver, on what the scheduler commands: work for actors, weights, checkpoints, the end.
 #include "actors/protocol/catalog.hpp"
 #include "orchestrator/run/live/live_driver.hpp"
+#include "orchestrator/scheduler/queue/evaluation_ids.hpp"
 
 #include <fmt/format.h>
 
@@ -8,7 +9,27 @@
 
 namespace temper::orchestrator {
 
+/// What a response has of an earlier evaluation is forgotten.
+Status LiveDriver::start_problem(const command::Dispatch& c) {
+  if (!evaluated_.has(c.group)) {
+    TEMPER_TRY_STATUS(
+        evaluated_.add(c.group, problems_->held_out(problem_of(c.group)), tokenizer_));
+  }
+  for (const ResponseId r : c.responses) {
+    if (scheduler_.table_of(c.lease).row(r)->tokens == Tokens(0))
+      evaluated_.response(r) = {};
+  }
+  return {};
+}
+
 void LiveDriver::execute(const command::Dispatch& c) {
+  if (is_evaluation(c.lease)) {
+    if (Status begun = start_problem(c); !begun)
+      return fail(begun.error().context);
+    actors::Generate work = evaluated_.generate(c.lease, c.group, c.responses);
+    work.greedy = options_.pipeline.config.evaluation.greedy;
+    return send(c.actor, work);
+  }
   if (!payloads_.has(c.group)) {
     const Status added = payloads_.add(c.group, prompts_->train(c.group.value()), tokenizer_);
     if (!added)
@@ -30,7 +51,8 @@ void LiveDriver::execute(const command::ScoreReference& c) {
 }
 
 void LiveDriver::execute(const command::Judge& c) {
-  send(c.actor, payloads_.judge(c.lease, c.responses));
+  const PayloadStore& payloads = is_evaluation(c.lease) ? evaluated_ : payloads_;
+  send(c.actor, payloads.judge(c.lease, c.responses));
 }
 
 /// Real trainers are not asked to: stragglers.prepare is refused on local hardware.
@@ -83,6 +105,13 @@ void LiveDriver::execute(const command::Release& c) {
   payloads_.remove(c.group);
 }
 
+void LiveDriver::execute(const command::Evaluated& c) {
+  if (!scheduler_config_.evaluation.checkpoint)
+    return;
+  if (Status kept = best_.found(c); !kept)
+    fail(kept.error().context);
+}
+
 void LiveDriver::complete_checkpoint(PolicyVersion version) {
   CheckpointState state{last_sequence_, version, scheduler_.snapshot(), payloads_.all()};
   const Checkpoints checkpoints = run_dir_.checkpoints();
@@ -92,6 +121,11 @@ void LiveDriver::complete_checkpoint(PolicyVersion version) {
     status = events_->sync();
   if (status)
     status = checkpoints.complete(state, events_->position(), keep);
+  if (!status)
+    return fail(status.error().context);
+  if (scheduler_config_.evaluation.every > 0 && scheduler_config_.evaluation.checkpoint)
+    status = best_.saved(
+        version, checkpoints.folder_of(version), scheduler_.evaluation().version() == version);
   if (!status)
     return fail(status.error().context);
   history_[state.sequence] = events_->position();
@@ -106,9 +140,7 @@ void LiveDriver::execute(const command::Rollback& c) {
   queue_.clear();
   // Who waits for its start is not to compute beside those that have begun.
   for (std::uint32_t i = 0; i < scheduler_config_.actors.size(); ++i) {
-    forget(ActorId(i));
-    relaunch_[i] = false;
-    supervisor_->kill(scheduler_config_.actors[i].name);
+    source_of(ActorId(i)).dismiss(ActorId(i));
   }
   if (Status status = return_to_checkpoint(); !status) {
     return fail(fmt::format("{}; and no way back: {}", c.reason, status.error().context));
@@ -147,17 +179,11 @@ Status LiveDriver::return_to_checkpoint() {
 
 /// The actor is of no use any more: no message of it counts, its process ends.
 void LiveDriver::lose(ActorId actor, const std::string& reason) {
-  forget(actor);
+  source_of(actor).forget(actor, reason);
   if (outcome_)
     return;
   queue_.push_back(event::ActorDown{actor, reason});
   process_events();
-}
-
-void LiveDriver::forget(ActorId actor) {
-  if (const actors::PeerId* peer = connections_.peer_of(actor))
-    router_->forget(*peer);
-  connections_.forget(actor);
 }
 
 /// The run cannot go on for a reason outside the scheduler (a full disk, a second Ctrl-C).

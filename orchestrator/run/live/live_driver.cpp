@@ -1,23 +1,21 @@
 #include "orchestrator/run/live/live_driver.hpp"
 
-#include "actors/asio/asio.hpp"
 #include "core/msgpack.hpp"
 #include "orchestrator/pipeline/model_section.hpp"
+#include "orchestrator/run/evaluation_source.hpp"
+#include "orchestrator/run/live/loop.hpp"
 #include "orchestrator/run/processes/launch.hpp"
 
 #include <fmt/format.h>
-#include <signal.h>
 
 #include <algorithm>
 
 namespace temper::orchestrator {
 namespace {
 
-namespace asio = boost::asio;
 using namespace std::chrono_literals;
 
 constexpr Duration kTick = 100ms;
-constexpr Duration kStopGrace = 2s;
 
 /// Our own engines keep to them, and synthetic ones need not.
 ResponseLimits response_limits(const PipelineConfig& config) {
@@ -36,21 +34,11 @@ std::vector<std::string> names_of(const SchedulerConfig& config) {
 
 }  // namespace
 
-struct LiveDriver::Loop {
-  asio::io_context io{1};
-  asio::steady_timer deadline{io};
-  asio::steady_timer tick{io};
-  asio::steady_timer grace{io};
-  asio::signal_set signals{io, SIGINT, SIGTERM};
-
-  Loop() {
-    struct sigaction current {};  // nohup ignores it, and means it
-    if (::sigaction(SIGHUP, nullptr, &current) == 0 && current.sa_handler != SIG_IGN)
-      signals.add(SIGHUP);
-  }
-};
-
-LiveDriver::LiveDriver(LiveOptions options, Observer observer, Handout handout, const Log& log)
+LiveDriver::LiveDriver(LiveOptions options,
+                       Observer observer,
+                       Handout handout,
+                       std::optional<KeyRing> ring,
+                       const Log& log)
     : options_(std::move(options)),
       observer_(std::move(observer)),
       log_(log),
@@ -61,18 +49,27 @@ LiveDriver::LiveDriver(LiveOptions options, Observer observer, Handout handout, 
       limits_(response_limits(options_.pipeline.config)),
       loop_(std::make_unique<Loop>()),
       connections_(names_of(scheduler_config_), handout_.secret()),
+      ring_(std::move(ring)),
       payloads_(scheduler_config_.responses_per_group),
+      evaluated_(scheduler_config_.evaluation.samples),
+      best_(options_.run_dir),
       start_{options_.base, {}, PolicyVersion(0)},
-      relaunch_(scheduler_config_.actors.size()) {}
+      clocks_(scheduler_config_.actors.size()) {}
 
 LiveDriver::~LiveDriver() = default;
 
 Result<std::unique_ptr<LiveDriver>> LiveDriver::create(LiveOptions options,
                                                        Observer observer,
                                                        const Log& log) {
-  TEMPER_TRY(Handout handout, Handout::create(options.pipeline.config.transport));
-  std::unique_ptr<LiveDriver> driver(
-      new LiveDriver(std::move(options), std::move(observer), std::move(handout), log));
+  std::optional<KeyRing> ring;
+  std::optional<HeadIdentity> head;
+  if (std::ranges::any_of(options.pipeline.slots, &ActorSpec::attached)) {
+    TEMPER_TRY(ring, KeyRing::open(options.run_dir, KeyRing::Make::Missing));
+    head = ring->head();
+  }
+  TEMPER_TRY(Handout handout, Handout::create(options.pipeline.config.transport, head));
+  std::unique_ptr<LiveDriver> driver(new LiveDriver(
+      std::move(options), std::move(observer), std::move(handout), std::move(ring), log));
   TEMPER_TRY_STATUS(driver->open());
   return driver;
 }
@@ -81,15 +78,20 @@ Status LiveDriver::open() {
   TEMPER_TRY(
       prompts_,
       actors::make_prompt_source(options_.pipeline.config.task, options_.pipeline.config.seed));
+  if (scheduler_config_.evaluation.every > 0) {
+    TEMPER_TRY(problems_, make_evaluation_source(options_.pipeline.config));
+  }
   TEMPER_TRY(tokenizer_, tokenizer_of(options_.pipeline.config, options_.base));
   TEMPER_TRY_STATUS(bind_socket());
-  if (options_.resume)
-    return open_resumed();
-  // Last: with a log the folder holds a run.
+  if (options_.resume) {
+    TEMPER_TRY_STATUS(open_resumed());
+    return find_workers();
+  }
+  // With a log the folder holds a run.
   TEMPER_TRY(EventLog log, EventLog::create(run_dir_.file("events.log")));
   events_ = std::make_unique<EventLog>(std::move(log));
   clock_ = std::make_unique<RealClock>();
-  return {};
+  return find_workers();
 }
 
 /// The run's clock goes on where the log ends; the time in between does not count. What the log and
@@ -105,6 +107,7 @@ Status LiveDriver::open_resumed() {
                return Status();
              }));
   history_ = reader.history();
+  resumed_ = reader.resumed(0, scheduler_config_, options_.changes);
   TEMPER_TRY(EventLog log, EventLog::reopen(path, summary));
   events_ = std::make_unique<EventLog>(std::move(log));
   last_sequence_ = events_->next_sequence() - 1;
@@ -120,13 +123,15 @@ Status LiveDriver::bind_socket() {
   actors::AsioRouter::Events events;
   events.on_message = [this](const auto& peer, const auto& m) { on_message(peer, m); };
   events.on_broken = [this](const auto& peer, const auto& why) { on_broken(peer, why); };
+  events.on_hello = [this](const auto& peer, const auto& user, const auto& m) {
+    on_hello(peer, user, m);
+  };
   TEMPER_TRY(router_,
              actors::AsioRouter::create(loop_->io,
                                         std::move(socket),
                                         {t.heartbeat, t.limits.max_message},
                                         std::move(events),
                                         log_));
-  supervisor_ = std::make_unique<Supervisor>(loop_->io, [this](const ChildExit& e) { on_exit(e); });
   return {};
 }
 
@@ -137,13 +142,15 @@ RunOutcome LiveDriver::run() {
   });
   on_tick();
   if (options_.resume) {
-    post(event::Resumed{checkpoint_sequence_, 0});
+    resumed_.sequence = checkpoint_sequence_;
+    post(resumed_);
   } else {
     post(event::Started{scheduler_config_});
   }
   loop_->io.run();
   router_.reset();
   outcome_->log_hash = events_->hash();
+  outcome_->out_of_time = out_of_time_;
   return *outcome_;
 }
 
@@ -215,6 +222,11 @@ void LiveDriver::on_tick() {
     }
     if (Status named = events_->check_named(); !named)
       fail(named.error().context);
+    if (attached_ && !outcome_) {
+      if (Status alone = attached_->look_again(now); !alone)
+        fail(alone.error().context);
+      read_clocks();
+    }
     if (observer_.on_tick)
       observer_.on_tick(scheduler_, clock_->now());
   }
@@ -230,8 +242,9 @@ void LiveDriver::on_signal(int number) {
     if (!error)
       on_signal(next);
   });
-  if (number == SIGHUP && signals_ > 0)
-    return;  // a terminal that closes may say so twice
+  if ((number == SIGHUP || number == SIGUSR1) && signals_ > 0)
+    return;  // a terminal that closes may say so twice, and so may who says that time is up
+  out_of_time_ = number == SIGUSR1;
   if (++signals_ == 1) {
     log_.info("stopping: the update under way ends, then a checkpoint; again to stop at once");
     return post(event::StopRequested{});
@@ -242,9 +255,9 @@ void LiveDriver::on_signal(int number) {
 // --- Messages
 
 void LiveDriver::on_message(const actors::PeerId& peer, const actors::IncomingMessage& message) {
-  if (message.is<actors::Hello>())
-    return on_hello(peer, message);
   const auto actor = connections_.actor_of(peer);
+  if (!actor && outcome_)
+    return;  // the last words of a worker whose process has ended already
   if (!actor)
     return router_->drop(peer, "not registered");
   if (Status status = on_actor_message(*actor, message); !status)
@@ -257,111 +270,17 @@ void LiveDriver::on_broken(const actors::PeerId& peer, const std::string& why) {
     lose(*actor, why);
 }
 
-void LiveDriver::on_hello(const actors::PeerId& peer, const actors::IncomingMessage& message) {
-  const auto hello = message.decode<actors::Hello>();
-  if (!hello)
-    return router_->drop(peer, hello.error().context);
-  const auto actor = connections_.admit(peer, *hello, clock_->now());
-  actors::OutgoingMessage answer;
-  if (actor) {
-    actors::Welcome welcome;
-    welcome.actor = *actor;
-    welcome.role =
-        role_config(options_.pipeline.config, scheduler_config_.actors[actor->value()], start_);
-    welcome.epoch_monotonic_ns = clock_->epoch_monotonic_ns();
-    welcome.heartbeat = options_.pipeline.config.transport.heartbeat;
-    welcome.heartbeat_timeout = options_.pipeline.config.transport.heartbeat_timeout;
-    answer = actors::outgoing(welcome);
-    router_->admit(peer);
-  } else {
-    if (connections_.note_refusal()) {
-      log_.warning("worker refused",
-                   {{"name", hello->name},
-                    {"why", actor.error().context},
-                    {"refused_so_far", connections_.refused()}});
-    }
-    if (!connections_.has_secret(*hello))
-      return;
-    answer = actors::outgoing(actors::Reject{actor.error().context});
-  }
-  router_->send(peer, std::move(answer));
-}
-
 void LiveDriver::send_message(ActorId actor, actors::OutgoingMessage message) {
   const actors::PeerId* peer = connections_.peer_of(actor);
   if (peer != nullptr)  // else its loss is on its way as an event
     router_->send(*peer, std::move(message));
 }
 
-// --- Processes
-
-void LiveDriver::execute(const command::Launch& c) {
-  const std::string& name = scheduler_config_.actors[c.actor.value()].name;
-  if (!c.reason.empty()) {
-    log_.warning("actor lost; starting it again", {{"actor", name}, {"why", c.reason}});
-  }
-  forget(c.actor);
-  if (supervisor_->is_running(name)) {
-    relaunch_[c.actor.value()] = true;
-    supervisor_->kill(name);
-  } else {
-    start_process(c.actor);
-  }
-}
-
-void LiveDriver::execute(const command::Discard& c) {
-  const std::string& name = scheduler_config_.actors[c.actor.value()].name;
-  log_.warning("actor lost; starting it again later",
-               {{"actor", name},
-                {"why", c.reason},
-                {"in", to_text(std::max(Duration(0), c.until - clock_->now()))}});
-  forget(c.actor);
-  relaunch_[c.actor.value()] = false;
-  supervisor_->kill(name);
-}
-
-void LiveDriver::start_process(ActorId actor) {
-  relaunch_[actor.value()] = false;
-  const std::string& name = scheduler_config_.actors[actor.value()].name;
-  const auto credentials = handout_.give(name, *router_);
-  if (!credentials)
-    return post(event::ActorDown{actor, credentials.error().context});
-  const auto spec = actor_child(
-      {name, router_->endpoint(), *credentials, run_dir_.log_of(name)},
-      options_.worker,
-      engine_of(options_.pipeline.config, scheduler_config_.actors[actor.value()].role));
-  if (!spec)
-    return post(event::ActorDown{actor, spec.error().context});
-  const auto pid = supervisor_->start(*spec);
-  if (!pid)
-    return post(event::ActorDown{actor, pid.error().context});
-  connections_.expect(actor, *pid);
-}
-
-void LiveDriver::on_exit(const ChildExit& exit) {
-  const auto& specs = scheduler_config_.actors;
-  const auto it = std::find_if(
-      specs.begin(), specs.end(), [&](const ActorSpec& s) { return s.name == exit.name; });
-  const ActorId actor(static_cast<std::uint32_t>(it - specs.begin()));
-  if (outcome_) {
-    if (supervisor_->running() == 0)
-      loop_->io.stop();
-    return;
-  }
-  if (relaunch_[actor.value()])
-    return start_process(actor);
-  forget(actor);
-  std::string reason = exit.status;
-  if (!exit.log_tail.empty() && !exit.success)
-    reason += fmt::format("; {}", last_line(exit.log_tail));
-  post(event::ActorDown{actor, std::move(reason)});
-}
-
 /// Nothing of the message counts, nor does anything else of its sender.
 void LiveDriver::on_lie(ActorId actor,
                         const actors::IncomingMessage& message,
                         const std::string& what) {
-  forget(actor);
+  source_of(actor).forget(actor, "sent a message that cannot be: " + what);
   if (outcome_)
     return;
   queue_.push_back(event::ActorDown{actor,
@@ -369,26 +288,6 @@ void LiveDriver::on_lie(ActorId actor,
                                                 actors::message_name(message.envelope().tag),
                                                 what),
                                     true});
-}
-
-// --- The end
-
-void LiveDriver::shut_down() {
-  loop_->deadline.cancel();
-  for (std::uint32_t i = 0; i < scheduler_config_.actors.size(); ++i) {
-    if (connections_.peer_of(ActorId(i)) != nullptr) {
-      send(ActorId(i), actors::Stop{});
-    } else {
-      supervisor_->kill(scheduler_config_.actors[i].name);  // nobody there to be asked
-    }
-  }
-  if (supervisor_->running() == 0)
-    return loop_->io.stop();
-  loop_->grace.expires_after(signals_ > 1 ? Duration(0) : kStopGrace);
-  loop_->grace.async_wait([this](auto error) {
-    if (!error)
-      supervisor_->stop_all(Duration(0));
-  });
 }
 
 }  // namespace temper::orchestrator

@@ -12,10 +12,11 @@
 #include "core/clock.hpp"
 #include "orchestrator/pipeline/resolve.hpp"
 #include "orchestrator/record/event_log.hpp"
+#include "orchestrator/run/best_checkpoint.hpp"
 #include "orchestrator/run/live/checks.hpp"
 #include "orchestrator/run/processes/connections.hpp"
 #include "orchestrator/run/processes/launch.hpp"
-#include "orchestrator/run/processes/supervisor.hpp"
+#include "orchestrator/run/processes/worker_source.hpp"
 #include "orchestrator/run/role_configs.hpp"
 #include "orchestrator/run/run_dir.hpp"
 #include "orchestrator/run/run_outcome.hpp"
@@ -36,6 +37,7 @@ struct LiveOptions {
   std::filesystem::path worker;  ///< The program that runs an actor.
   std::filesystem::path base;    ///< Model folder; empty for `policy: synthetic`.
   bool resume = false;
+  std::vector<SettingChange> changes{};  ///< Of the settings, where it is resumed.
 };
 
 class LiveDriver {
@@ -54,10 +56,15 @@ class LiveDriver {
 
  private:
   struct Loop;  ///< Asio's objects.
-  LiveDriver(LiveOptions options, Observer observer, Handout handout, const Log& log);
+  LiveDriver(LiveOptions options,
+             Observer observer,
+             Handout handout,
+             std::optional<KeyRing> ring,
+             const Log& log);
   Status open();
   Status open_resumed();
   Status bind_socket();
+  Status find_workers();
 
   // Events.
   void post(Event event);
@@ -70,11 +77,19 @@ class LiveDriver {
   // Messages.
   void on_message(const actors::PeerId& peer, const actors::IncomingMessage& message);
   void on_broken(const actors::PeerId& peer, const std::string& why);
-  void on_hello(const actors::PeerId& peer, const actors::IncomingMessage& message);
+  void on_hello(const actors::PeerId& peer,
+                const std::string& user,
+                const actors::IncomingMessage& message);
+  actors::Welcome welcome_for(ActorId actor) const;
+  void refuse(const actors::PeerId& peer, const actors::Hello& hello, const Error& why);
   Status on_actor_message(ActorId actor, const actors::IncomingMessage& message);
   Status on_weights(const actors::WeightsHandle& handle, Event announcement);
   template <class M>
   Status on_work(ActorId actor, M message);
+  void fit_spans(event::Activity& said) const;
+  void read_clocks();
+  void read_clock(ActorId actor);
+  Status start_problem(const command::Dispatch& c);
   Status believe(const Event& said) const;
   void on_lie(ActorId actor, const actors::IncomingMessage& message, const std::string& what);
   template <class M>
@@ -83,11 +98,12 @@ class LiveDriver {
   }
   void send_message(ActorId actor, actors::OutgoingMessage message);
 
-  // Processes.
-  void start_process(ActorId actor);
-  void on_exit(const ChildExit& exit);
+  // Workers.
+  bool is_attached(ActorId actor) const;
+  WorkerSource& source_of(ActorId actor);
+  void on_end(ActorId actor, std::string reason);
   void lose(ActorId actor, const std::string& reason);
-  void forget(ActorId actor);
+  void end_if_none_left();
 
   // Commands.
   void execute(const command::Launch& c);
@@ -104,6 +120,7 @@ class LiveDriver {
   void execute(const command::Switch& c);
   void execute(const command::SaveCheckpoint& c);
   void execute(const command::Release& c);
+  void execute(const command::Evaluated& c);
   void execute(const command::Waiting&) {}
   void execute(const command::Rollback& c);
   void execute(const command::Finish& c);
@@ -125,25 +142,32 @@ class LiveDriver {
 
   std::unique_ptr<RealClock> clock_;
   std::unique_ptr<actors::PromptSource> prompts_;
+  std::unique_ptr<actors::PromptSource> problems_;  ///< Of evaluations; null: there are none.
   std::unique_ptr<EventLog> events_;
   std::unique_ptr<Loop> loop_;
   std::unique_ptr<actors::AsioRouter> router_;
-  std::unique_ptr<Supervisor> supervisor_;
 
   Scheduler scheduler_;
   Connections connections_;
+  std::optional<KeyRing> ring_;  ///< Where workers attach; from find_workers() on it is theirs.
+  std::unique_ptr<LaunchedWorkers> launched_;
+  std::unique_ptr<AttachedWorkers> attached_;  ///< Null: this run starts all its workers.
   PayloadStore payloads_;
+  PayloadStore evaluated_;  ///< Of the evaluation under way.
+  BestCheckpoint best_;
   WeightStore weights_;
   StartingPoint start_;
+  std::vector<actors::ClockReading> clocks_;  ///< By actor, as recorded; attached ones have any.
   std::deque<Event> queue_;
   bool processing_ = false;
   std::uint64_t last_sequence_ = 0;        ///< Of the record just written.
+  event::Resumed resumed_;                 ///< What a run that is resumed begins with.
   std::uint64_t checkpoint_sequence_ = 0;  ///< Where a rollback goes back to.
   History history_;                        ///< Of the checkpoints that may be gone back to.
   std::int32_t rollbacks_ = 0;
-  std::vector<bool> relaunch_;  ///< Per actor: start again once its process has ended.
   std::optional<RunOutcome> outcome_;
   std::int32_t signals_ = 0;
+  bool out_of_time_ = false;  ///< By the last of them.
 };
 
 }  // namespace temper::orchestrator

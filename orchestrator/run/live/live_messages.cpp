@@ -10,9 +10,22 @@
 #include <algorithm>
 
 namespace temper::orchestrator {
+namespace {
+
+/// A time that a worker says may be any number.
+Time set_back(Time said, Duration ahead) {
+  constexpr Time kFarthest{Duration(Duration::rep{1} << 61)};
+  return std::clamp(said, Time(-kFarthest.time_since_epoch()), kFarthest) - ahead;
+}
+
+}  // namespace
 
 /// Error: what in the message cannot be.
 Status LiveDriver::on_actor_message(ActorId actor, const actors::IncomingMessage& m) {
+  if (m.is<actors::Left>() && is_attached(actor)) {
+    attached_->left(actor);
+    return {};
+  }
   if (outcome_ && !m.is<actors::Activity>())
     return {};  // only its last spans are still of interest
   if (!scheduler_.may_say(actor, m.envelope().tag)) {
@@ -30,6 +43,8 @@ Status LiveDriver::on_actor_message(ActorId actor, const actors::IncomingMessage
   }
   TEMPER_TRY(auto plain, plain_event(actor, m));
   if (plain) {
+    if (auto* activity = std::get_if<event::Activity>(&*plain); activity && is_attached(actor))
+      fit_spans(*activity);
     TEMPER_TRY_STATUS(believe(*plain));
     post(*std::move(plain));
     return {};
@@ -65,6 +80,44 @@ Status LiveDriver::on_actor_message(ActorId actor, const actors::IncomingMessage
   return invalid_input("not for an orchestrator of local hardware");
 }
 
+/// Its clock is of another host: it was set to ours when the worker came, with an error of the time
+/// that this message took, and drifts. What is known of that is set right, and what it says it did
+/// lies in the time that it had.
+void LiveDriver::fit_spans(event::Activity& said) const {
+  const Time now = std::max(clock_->now(), events_->last_time());
+  const Duration ahead = clocks_[said.actor.value()].ahead;
+  Time from = scheduler_.fleet().state(said.actor).busy_until;
+  for (actors::Span& span : said.spans) {
+    span.begin = std::clamp(set_back(span.begin, ahead), from, std::max(from, now));
+    span.end = std::clamp(set_back(span.end, ahead), span.begin, std::max(span.begin, now));
+    from = span.end;
+  }
+}
+
+void LiveDriver::read_clocks() {
+  for (std::uint32_t i = 0; i < clocks_.size() && !outcome_; ++i) {
+    if (is_attached(ActorId(i)))
+      read_clock(ActorId(i));
+  }
+}
+
+/// What the record says of its clock is what its spans are set right by: it is said again where it
+/// is not within what is known now, or is known twice as well.
+void LiveDriver::read_clock(ActorId actor) {
+  const actors::PeerId* peer = connections_.peer_of(actor);
+  const auto reading = peer == nullptr ? std::nullopt : router_->clock_of(*peer, *clock_);
+  if (!reading)
+    return;
+  auto& said = clocks_[actor.value()];
+  const bool holds = said.error > Duration(0) &&
+                     std::chrono::abs(reading->ahead - said.ahead) <= reading->error &&
+                     reading->error * 2 > said.error;
+  if (holds)
+    return;
+  said = *reading;
+  post(event::ClockRead{actor, said.ahead, said.error});
+}
+
 Status LiveDriver::believe(const Event& said) const {
   const Time now = std::max(clock_->now(), events_->last_time());
   if (auto lie = scheduler_.find_lie(said, now))
@@ -75,8 +128,12 @@ Status LiveDriver::believe(const Event& said) const {
 template <class M>
 Status LiveDriver::on_work(ActorId actor, M message) {
   const DistQueue& queue = scheduler_.queue();
-  TEMPER_TRY(Event said, to_event(actor, message, {queue, payloads_, limits_}));
+  const DistQueue& table = scheduler_.evaluation().table();
+  const Held evaluation{table, evaluated_, limits_, nullptr};
+  TEMPER_TRY(Event said, to_event(actor, message, {queue, payloads_, limits_, &evaluation}));
   TEMPER_TRY_STATUS(believe(said));
+  if (scheduler_.evaluation().under_way())
+    keep(message, table, evaluated_);  // each table holds its own
   keep(std::move(message), queue, payloads_);
   post(std::move(said));
   return {};

@@ -1,11 +1,12 @@
 #include "orchestrator/run/live/payload_events.hpp"
 
-#include <fmt/format.h>
+#include "orchestrator/scheduler/queue/evaluation_ids.hpp"
 
-#include <numeric>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <utility>
 
 namespace temper::orchestrator {
@@ -58,10 +59,15 @@ void append(ResponsePayload& p, actors::Generated::Item& item) {
 
 }  // namespace
 
-Result<Event> to_event(ActorId actor, const actors::Generated& message, const Held& held) {
+const Held& Held::of(LeaseId lease) const {
+  return evaluation != nullptr && is_evaluation(lease) ? *evaluation : *this;
+}
+
+Result<Event> to_event(ActorId actor, const actors::Generated& message, const Held& all) {
   event::Generated event{actor, {}};
   event.items.reserve(message.items.size());
   for (const auto& item : message.items) {
+    const Held& held = all.of(item.lease);
     const bool known = held.payloads.has(held.payloads.group_id(item.response));
     const bool of_use = known && held.queue.holds(item.lease, item.response);
     TEMPER_TRY_STATUS(
@@ -119,7 +125,8 @@ double reward_at_tokens(ResponseId response, const PayloadStore& payloads) {
 
 }  // namespace
 
-Result<Event> to_event(ActorId actor, const actors::Judged& message, const Held& held) {
+Result<Event> to_event(ActorId actor, const actors::Judged& message, const Held& all) {
+  const Held& held = all.of(message.lease);
   TEMPER_TRY_STATUS(lease_of(held.queue, message.lease, message.items.size(), "judged"));
   event::Judged event{actor, message.lease, {}};
   event.items.reserve(message.items.size());

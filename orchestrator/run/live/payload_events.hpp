@@ -15,6 +15,8 @@ struct Held {
   const DistQueue& queue;
   const PayloadStore& payloads;
   ResponseLimits limits{};
+  const Held* evaluation = nullptr;  ///< What answers of an evaluation are held against.
+  const Held& of(LeaseId lease) const;
 };
 
 // --- What a message tells. Errors: as check() and check_scores() have them; it does not have as

@@ -38,6 +38,23 @@ Result<std::string> interpreter(const std::string& given) {
 
 }  // namespace
 
+Result<std::vector<std::string>> actor_command(const fs::path& worker,
+                                               const actors::EngineConfig& engine) {
+  using Command = std::vector<std::string>;
+  if (engine.kind == actors::EngineKind::Command) {
+    Command command = engine.command;
+    TEMPER_TRY(command.front(), find_program(engine.command.front(), "engine.command"));
+    return command;
+  }
+  if (engine.kind == actors::EngineKind::Python) {
+    TEMPER_TRY(const std::string python, interpreter(engine.python));
+    return Command{python, "-m", "temper.worker"};
+  }
+  if (actors::is_server(engine.kind))
+    return Command{(worker.parent_path() / "temper-server-worker").string()};
+  return Command{worker.string(), "actor"};
+}
+
 Result<ChildSpec> actor_child(const ActorPlace& place,
                               const fs::path& worker,
                               const actors::EngineConfig& engine) {
@@ -48,19 +65,9 @@ Result<ChildSpec> actor_child(const ActorPlace& place,
                       {"TEMPER_NAME", place.name},
                       {"TEMPER_CREDENTIALS", place.credentials.string()},
                       {"OMP_WAIT_POLICY", "passive"}};
-  if (engine.kind == actors::EngineKind::Command) {
-    spec.command = engine.command;
-    TEMPER_TRY(spec.command.front(), find_program(engine.command.front(), "engine.command"));
+  TEMPER_TRY(spec.command, actor_command(worker, engine));
+  if (engine.kind == actors::EngineKind::Command)
     return spec;
-  }
-  if (engine.kind == actors::EngineKind::Python) {
-    TEMPER_TRY(const std::string python, interpreter(engine.python));
-    spec.command = {python, "-m", "temper.worker"};
-  } else if (actors::is_server(engine.kind)) {
-    spec.command = {(worker.parent_path() / "temper-server-worker").string()};
-  } else {
-    spec.command = {worker.string(), "actor"};
-  }
   for (std::string argument : {std::string("--connect"),
                                place.endpoint,
                                std::string("--name"),
@@ -80,9 +87,12 @@ std::string random_secret() {
   return fmt::format("{:016x}{:016x}", words[0], words[1]);
 }
 
-Result<Handout> Handout::create(const TransportSection& transport) {
+Result<Handout> Handout::create(const TransportSection& transport,
+                                const std::optional<HeadIdentity>& head) {
   remove_abandoned_folders();  // of orchestrators that were killed
   TEMPER_TRY(TemporaryFolder folder, TemporaryFolder::create("temper-keys-"));
+  if (head)
+    return Handout(std::move(folder), head->secret, head->key);
   std::optional<actors::KeyPair> key;
   if (transport.kind == TransportKind::Tcp && transport.security == TransportSecurity::Curve)
     key = actors::KeyPair::create();

@@ -5,6 +5,7 @@
 #include "actors/transport/credentials.hpp"
 #include "core/temporary_folder.hpp"
 #include "orchestrator/pipeline/sections.hpp"
+#include "orchestrator/run/processes/key_ring.hpp"
 #include "orchestrator/run/processes/supervisor.hpp"
 
 #include <filesystem>
@@ -23,9 +24,13 @@ struct ActorPlace {
   std::filesystem::path log;
 };
 
-/// The process that does an actor's work: `worker` where the engine is our own;
-/// temper-server-worker beside it where that is a server's; else what the engine's section says.
-/// Error: an interpreter or program that is not there.
+/// The program that does an actor's work, and its first words: `worker` where the engine is our
+/// own; temper-server-worker beside it where that is a server's; else what the engine's section
+/// says. Error: an interpreter or program that is not there.
+Result<std::vector<std::string>> actor_command(const std::filesystem::path& worker,
+                                               const actors::EngineConfig& engine);
+
+/// The same as a process that this run starts.
 Result<ChildSpec> actor_child(const ActorPlace& place,
                               const std::filesystem::path& worker,
                               const actors::EngineConfig& engine);
@@ -37,7 +42,10 @@ std::string random_secret();
 /// folder of mode 0700, gone with this object. Each process gets a key pair of its own.
 class Handout {
  public:
-  static Result<Handout> create(const TransportSection& transport);
+  /// `head`: what the run's orchestrators prove themselves with, where workers attach to it; else
+  /// it is made.
+  static Result<Handout> create(const TransportSection& transport,
+                                const std::optional<HeadIdentity>& head = std::nullopt);
 
   /// For actor.hello.
   const std::string& secret() const { return secret_; }

@@ -29,12 +29,13 @@ std::vector<std::string> merged_environment(const std::map<std::string, std::str
       merged.emplace_back(text);
   }
   for (const auto& [key, value] : changes)
-    merged.push_back(key + "=" + value);
+    merged.push_back(fmt::format("{}={}", key, value));
   return merged;
 }
 
 std::vector<char*> pointers(std::vector<std::string>& texts) {
   std::vector<char*> result;
+  result.reserve(texts.size() + 1);
   for (std::string& text : texts)
     result.push_back(text.data());
   result.push_back(nullptr);
@@ -64,6 +65,8 @@ struct Launch {
     give_up(launch.report_fd);
   if (::getppid() != launch.parent)  // It ended before the call above.
     ::_exit(127);
+  // Slurm sends it to every process of a step; it is for the orchestrator, which asks its workers.
+  ::signal(SIGUSR1, SIG_IGN);
   sigset_t none;
   ::sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);

@@ -16,6 +16,10 @@ namespace {
 constexpr std::array kKinds{
     FaultKind::Card, FaultKind::Host, FaultKind::Link, FaultKind::Supernode};
 
+/// Seconds between failures of one kind. Nothing is done in a shorter time, and time itself would
+/// stand still between failures that are less than a nanosecond apart.
+constexpr double kShortestMean = 1;
+
 Duration mtbf_of(const actors::FaultConfig& config, FaultKind kind) {
   switch (kind) {
     case FaultKind::Card:
@@ -123,8 +127,20 @@ Result<FaultPlan> FaultPlan::create(const actors::FaultConfig& config,
     Process process{kind, Random(seed, stream), 0, shape.count(kind), Time{}};
     process.mean_s = seconds(mtbf) / config.rate /
                      static_cast<double>(std::max<std::int64_t>(1, process.components));
+    if (process.mean_s < kShortestMean) {
+      return invalid_input(
+          fmt::format("simulation.faults.rate is {}, at which one of the {} of kind {} would fail "
+                      "every {:.2g} s; lower it or raise simulation.faults.{}_mtbf, so that this "
+                      "is {:.0f} s at least",
+                      config.rate,
+                      process.components,
+                      name_of(kind),
+                      process.mean_s,
+                      name_of(kind),
+                      kShortestMean));
+    }
     process.advance();
-    plan.processes_.push_back(std::move(process));
+    plan.processes_.push_back(process);
   }
   return plan;
 }

@@ -60,7 +60,8 @@ struct ClusterShape {
 
 class FaultPlan {
  public:
-  /// Error: the trace cannot be read, or a line of it is no failure of this cluster.
+  /// Error: the trace cannot be read, or a line of it is no failure of this cluster; a kind would
+  /// fail more often than once in a second.
   static Result<FaultPlan> create(const actors::FaultConfig& config,
                                   const ClusterShape& shape,
                                   std::uint64_t seed);

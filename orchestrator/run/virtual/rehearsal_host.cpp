@@ -197,8 +197,8 @@ Status RehearsalHost::advance(std::span<const ActorId> actors,
   if (!impl_->to_start.empty())
     TEMPER_TRY_STATUS(impl_->start_workers());
   const Status exchanged = impl_->exchange(actors, now, actors::Advance::Then::GoOn);
-  Status collected = impl_->collect(actors, arrivals);
-  return exchanged ? std::move(collected) : exchanged;
+  const Status collected = impl_->collect(actors, arrivals);
+  return exchanged ? collected : exchanged;
 }
 
 std::optional<Time> RehearsalHost::next_event(ActorId actor) const {

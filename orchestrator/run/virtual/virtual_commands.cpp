@@ -54,7 +54,8 @@ void VirtualDriver::execute(const command::Dispatch& c) {
     auto cached = actors::CachedAt::Nowhere;
     if (!c.cached_on.empty() && c.cached_on[i])
       cached = *c.cached_on[i] == c.actor ? actors::CachedAt::Here : actors::CachedAt::Elsewhere;
-    work.items.push_back({c.responses[i], scheduler_.queue().row(c.responses[i])->tokens, cached});
+    work.items.push_back(
+        {c.responses[i], scheduler_.table_of(c.lease).row(c.responses[i])->tokens, cached});
   }
   if (content_) {
     Sampling sampling{c.lease, c.group, c.version, {}};
@@ -100,7 +101,7 @@ void VirtualDriver::execute(const command::Judge& c) {
   actors::CountedJudge work{c.lease, {}};
   work.items.reserve(c.responses.size());
   for (const ResponseId r : c.responses)
-    work.items.push_back({r, scheduler_.queue().row(r)->tokens});
+    work.items.push_back({r, scheduler_.table_of(c.lease).row(r)->tokens});
   if (content_)
     follow(content_->judge(c.lease, c.responses));
   send(c.actor, std::move(work));

@@ -89,6 +89,7 @@ Status VirtualDriver::open_resumed() {
   if (way.checkpoint)
     checkpoint_ = std::move(way.checkpoint->state);
   TEMPER_TRY(events_, EventLog::reopen(options_.log, summary, kWriting));
+  resumed_ = reader.resumed(checkpoint_.sequence, scheduler_config_, options_.changes);
   now_ = events_.last_time();
   while (hardware_ && hardware_->plan.next() && *hardware_->plan.next() <= now_)
     hardware_->hosts.fail(hardware_->plan.take());
@@ -98,7 +99,7 @@ Status VirtualDriver::open_resumed() {
 
 RunOutcome VirtualDriver::run() {
   if (options_.resume)
-    post(event::Resumed{checkpoint_.sequence, 0});
+    post(resumed_);
   else
     post(event::Started{scheduler_config_});
   while (!outcome_)

@@ -47,6 +47,7 @@ struct VirtualOptions {
   /// The folder of checkpoints; empty: only the last one is kept, in memory.
   std::filesystem::path checkpoints;
   bool resume = false;  ///< Goes on with that log. Requires: prepare_resume() (run/resume.hpp).
+  std::vector<SettingChange> changes{};  ///< Of the settings, where it is resumed.
   /// How many times the user has asked to stop; asked now and then. May be empty.
   std::function<int()> stops;
 };
@@ -118,6 +119,7 @@ class VirtualDriver {
   void execute(const command::Switch& c);
   void execute(const command::SaveCheckpoint& c);
   void execute(const command::Release& c);
+  void execute(const command::Evaluated&) {}
   void execute(const command::Waiting&) {}
   void execute(const command::Rollback& c);
   void execute(const command::Finish& c);
@@ -154,8 +156,9 @@ class VirtualDriver {
   std::map<PolicyVersion, actors::WeightsHandle> weights_;  ///< The last few.
   std::optional<Hardware> hardware_;                        ///< None: nothing fails.
   std::map<ActorId, Time> waits_for_cards_;                 ///< Launched, from then on.
-  CheckpointState checkpoint_;                              ///< Where the run would go back to.
-  std::int32_t rollbacks_ = 0;                              ///< In a row.
+  event::Resumed resumed_;      ///< What a run that is resumed begins with.
+  CheckpointState checkpoint_;  ///< Where the run would go back to.
+  std::int32_t rollbacks_ = 0;  ///< In a row.
   std::optional<RunOutcome> outcome_;
 };
 

@@ -14,7 +14,7 @@ namespace orchestrator {
 /// (scheduler/lending.hpp), or whenever the trainer waits.
 enum class LendingPolicy { Auto, Always };
 
-/// Which groups are dispatched, trained and given up (scheduler/policy/).
+/// Which groups are dispatched, trained and given up (scheduler/staleness/).
 enum class PolicyRule { Exact, Sync, Aggregate, Count, Drop, Wait, Window, InOrder };
 
 /// When a group is dispatched that the rule admits: at once, or not before the trainer needs it
@@ -36,6 +36,7 @@ struct ActorSpec {
   std::vector<CardId> cards;
   std::int32_t concurrency = 0;  ///< rollout: responses in flight.
   bool takes_turns = false;      ///< rollout, reference: on the trainer's cards, in turn with it.
+  bool attached = false;         ///< Its worker is started by others, and waited for.
 };
 
 /// Means by which the groups that an update waits for end sooner. None moves a group's deadline or
@@ -52,6 +53,7 @@ struct StragglerConfig {
 
 struct Deadlines {
   Duration start = std::chrono::seconds(30);
+  Duration attach = std::chrono::minutes(10);
   Duration generate = std::chrono::seconds(120);
   Duration reference = std::chrono::seconds(60);
   Duration reward = std::chrono::seconds(60);
@@ -60,6 +62,15 @@ struct Deadlines {
   Duration switching = std::chrono::seconds(60);
   Duration checkpoint = std::chrono::seconds(60);
   Duration drain = std::chrono::seconds(30);
+};
+
+/// When the policy is evaluated, and on what (docs/semantics.md, section 7).
+struct EvaluationPlan {
+  std::uint64_t every = 0;    ///< Updates; 0: never.
+  std::int32_t problems = 0;  ///< The first so many of those that are kept for it.
+  std::int32_t samples = 1;   ///< Responses to each.
+  double pass = 1;            ///< A response with this reward or more passes.
+  bool checkpoint = true;     ///< Save one of each version that is evaluated.
 };
 
 struct SchedulerConfig {
@@ -96,6 +107,7 @@ struct SchedulerConfig {
   /// between two updates.
   bool filter_equal_rewards = false;
   double filter_limit = 0;
+  EvaluationPlan evaluation;
 
   bool has_reference() const {
     return std::ranges::any_of(
@@ -120,6 +132,7 @@ void describe(V& v, ActorSpec& c) {
   v.field(3, "cards", c.cards, {.doc = "Cards it runs on."});
   v.field(4, "concurrency", c.concurrency, {.doc = "rollout: responses in flight."});
   v.field(5, "takes_turns", c.takes_turns, {.doc = "On the trainer's cards, in turn with it."});
+  v.field(6, "attached", c.attached, {.doc = "Its worker is started by others."});
 }
 
 template <class V>
@@ -164,6 +177,12 @@ template <class V>
 void describe(V& v, Deadlines& c) {
   constexpr Duration kMin = std::chrono::milliseconds(10);
   v.field(1, "start", c.start, {.doc = "Launch of an actor until it is ready.", .min = kMin});
+  v.field(10,
+          "attach",
+          c.attach,
+          {.doc = "`launch: attach`: until a worker has come and is ready, while no other of its "
+                  "role is.",
+           .min = kMin});
   v.field(
       2, "generate", c.generate, {.doc = "A dispatched group without any result.", .min = kMin});
   v.field(3, "reference", c.reference, {.doc = "One batch of reference scores.", .min = kMin});
@@ -173,6 +192,15 @@ void describe(V& v, Deadlines& c) {
   v.field(7, "switching", c.switching, {.doc = "One action of a role switch.", .min = kMin});
   v.field(8, "checkpoint", c.checkpoint, {.doc = "Saving a checkpoint.", .min = kMin});
   v.field(9, "drain", c.drain, {.doc = "From a stop request to the end.", .min = kMin});
+}
+
+template <class V>
+void describe(V& v, EvaluationPlan& c) {
+  v.field(1, "every", c.every);
+  v.field(2, "problems", c.problems);
+  v.field(3, "samples", c.samples);
+  v.field(4, "pass", c.pass);
+  v.field(5, "checkpoint", c.checkpoint);
 }
 
 template <class V>
@@ -201,6 +229,7 @@ void describe(V& v, SchedulerConfig& c) {
   v.field(26, "switching", c.switching);
   v.field(27, "shares", c.shares);
   v.field(28, "crowding", c.crowding);
+  v.field(29, "evaluation", c.evaluation);
 }
 
 }  // namespace orchestrator

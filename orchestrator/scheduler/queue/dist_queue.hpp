@@ -89,8 +89,17 @@ class DistQueue {
   DistQueue(DistQueue&&) = default;
   DistQueue& operator=(DistQueue&&) = default;
   /// `credits`: most responses in the table at once.
-  DistQueue(bool with_reference, std::int32_t responses_per_group, std::int64_t credits)
-      : with_reference_(with_reference), per_group_(responses_per_group), credits_(credits) {}
+  /// `first_lease`: the id of the first lease that is granted.
+  DistQueue(bool with_reference,
+            std::int32_t responses_per_group,
+            std::int64_t credits,
+            LeaseId first_lease = LeaseId(1))
+      : with_reference_(with_reference),
+        per_group_(responses_per_group),
+        credits_(credits),
+        next_lease_(first_lease.value()) {}
+
+  void set_credits(std::int64_t credits) { credits_ = credits; }
 
   // --- Groups
   /// Requires: has_credit(), and an id larger than all before.

@@ -82,7 +82,8 @@ std::optional<PolicyVersion> ExactPolicy::binding_version(const GroupsByVersion&
   return binding;
 }
 
-std::int64_t ExactPolicy::may_promise(const GroupsByVersion& ready, const OutstandingGroups& s) const {
+std::int64_t ExactPolicy::may_promise(const GroupsByVersion& ready,
+                                      const OutstandingGroups& s) const {
   std::int64_t count = 0, later = 0;
   for (const auto& [v0, groups] : s.in_training)
     later += groups;

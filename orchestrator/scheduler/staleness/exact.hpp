@@ -20,7 +20,9 @@ namespace temper::orchestrator {
 
 class ExactPolicy : public StalenessPolicy {
  public:
-  bool admits(PolicyVersion engine, const DistQueue& queue, const OutstandingGroups& s) const override;
+  bool admits(PolicyVersion engine,
+              const DistQueue& queue,
+              const OutstandingGroups& s) const override;
   bool may_train(const GroupsByVersion& ready, const OutstandingGroups& s) const override;
   /// A promised group counts at step t, like one in training: those for which (I) still holds.
   std::int64_t may_promise(const GroupsByVersion& ready, const OutstandingGroups& s) const override;

@@ -8,6 +8,7 @@
 #include "core/blob.hpp"
 #include "core/manifest.hpp"
 #include "orchestrator/worker/roles/engines.hpp"
+#include "rollout/gateway/with_agent.hpp"
 #include "rollout/rollout_role.hpp"
 #include "rollout/synthetic_engine.hpp"
 #include "trainer/synthetic_engine.hpp"
@@ -33,6 +34,7 @@ RoleResult make_rollout(const RoleConfig& role, const RealClock& clock) {
             settings.synthetic_tokens, settings.concurrency, settings.synthetic_step},
         clock);
   }
+  TEMPER_TRY(engine, rollout::with_agent(std::move(engine), role, settings, clock));
   return std::unique_ptr<Role>(
       std::make_unique<WithClock<rollout::RolloutRole>>(clock, std::move(engine)));
 }
@@ -89,8 +91,11 @@ RoleResult make_reward(const RoleConfig& role, const RealClock& clock) {
 RoleResult make_role(const actors::Welcome& welcome) {
   const RoleConfig& role = welcome.role;
   TEMPER_TRY_STATUS(actors::pin_to_cores(role.cards));
-  if (role.policy == PolicyKind::Torch)
-    use_threads(std::max<std::size_t>(1, role.cards.size()));
+  if (role.policy == PolicyKind::Torch) {
+    const std::size_t cores =
+        role.cards.empty() ? actors::usable_cores().size() : role.cards.size();
+    use_threads(std::max<std::size_t>(1, cores));
+  }
   const RealClock clock(welcome.epoch_monotonic_ns);
   switch (role.kind) {
     case actors::RoleKind::Rollout:

@@ -10,14 +10,10 @@ int main(int argc, char** argv) {  // NOLINT(bugprone-exception-escape): CLI11 t
   CLI::App app("One actor of a Temper run over an inference server; started by `temper run`.",
                "temper-server-worker");
   actors::ActorArguments actor;
-  app.add_option("--connect", actor.connect, "Endpoint of the orchestrator")->required();
-  app.add_option("--name", actor.name, "Actor slot")->required();
-  app.add_option("--credentials", actor.credentials, "File of what it proves itself with")
-      ->required();
-  app.add_option("--parent", actor.parent, "Process to die with");
+  actors::declare_actor_flags(app, actor);
   CLI11_PARSE(app, argc, argv);
   return actors::run_actor_program(
       "temper-server-worker", actor, {}, [&](const actors::Welcome& welcome) {
-        return orchestrator::make_server_role(welcome, actor.name);
+        return orchestrator::make_server_role(welcome, welcome.name);
       });
 }

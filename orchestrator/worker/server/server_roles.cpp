@@ -7,6 +7,7 @@
 #include "actors/server/server_reference.hpp"
 #include "core/blob.hpp"
 #include "core/files.hpp"
+#include "rollout/gateway/with_agent.hpp"
 #include "rollout/rollout_role.hpp"
 #include "rollout/server/engine.hpp"
 #include "rollout/settings.hpp"
@@ -83,6 +84,7 @@ RoleResult make_rollout(const RoleConfig& role, const std::string& name, const S
   TEMPER_TRY(actors::ServerOptions options, options_of(role, name));
   options.sampling.temperature = settings.sampling.temperature;
   options.sampling.top_p = settings.sampling.top_p;
+  options.takes_turns = role.takes_turns;
   options.connections = static_cast<std::size_t>(settings.concurrency) + 4;
   std::string image;
   if (!options.config.start.empty()) {
@@ -93,8 +95,9 @@ RoleResult make_rollout(const RoleConfig& role, const std::string& name, const S
   engine_options.sampling = settings.sampling;
   engine_options.concurrency = static_cast<std::size_t>(settings.concurrency);
   engine_options.seed = role.seed;
-  TEMPER_TRY(auto engine,
+  TEMPER_TRY(auto served,
              rollout::make_server_engine(std::move(server), engine_options, bytes_of(image)));
+  TEMPER_TRY(auto engine, rollout::with_agent(std::move(served), role, settings, s.clock));
   return std::unique_ptr<actors::Role>(
       std::make_unique<actors::WithClock<rollout::RolloutRole>>(s.clock, std::move(engine)));
 }

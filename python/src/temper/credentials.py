@@ -17,9 +17,11 @@ class Credentials:
     orchestrator_key: str = ""  #: Its open key of CURVE; empty: the connection is not encrypted.
     own_open: str = ""  #: The key pair of this process.
     own_secret: str = ""
+    run: str = ""  #: Of `temper keys`: the run that it is of,
+    name: str = ""  #: and its name there.
 
 
-def _scalars(text: str) -> dict[str, str]:
+def scalars(text: str) -> dict[str, str]:
     """`a.b` of two levels of a mapping in block style, which is all that is in the file."""
     found: dict[str, str] = {}
     above = ""
@@ -42,12 +44,14 @@ def read(path: str | os.PathLike[str]) -> Credentials:
     info = file.lstat()
     if not stat.S_ISREG(info.st_mode) or info.st_uid != os.geteuid() or info.st_mode & 0o077:
         raise RoleError(f"{file} is not a file of this user alone: it must be of mode 0600")
-    found = _scalars(file.read_text())
+    found = scalars(file.read_text())
     return Credentials(
         found.get("secret", ""),
         found.get("orchestrator_key", ""),
         found.get("own.open", ""),
         found.get("own.secret", ""),
+        found.get("run", ""),
+        found.get("name", ""),
     )
 
 

@@ -29,6 +29,7 @@ def registered() -> tuple[Connection, m.Welcome, Role]:
     proof = credentials.given()
     connection = Connection(endpoint, proof)
     welcome = register(connection, name, proof.secret)
+    assert welcome is not None
     role = Role(welcome, name)
     pin_to_cores(role.cards)
     return connection, welcome, role

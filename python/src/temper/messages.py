@@ -157,6 +157,7 @@ class CardState(enum.IntEnum):
     WAIT_QUOTA = 9
     IDLE = 10
     DOWN = 11
+    EVALUATE = 12
 
 
 class FinishReason(enum.IntEnum):
@@ -414,6 +415,42 @@ class SamplingConfig:
 
 
 @dataclasses.dataclass(slots=True)
+class AgentConfig:
+    #: The program and its arguments, started beside each engine (docs/agents.md); empty: none,
+    #: and every response is one turn.
+    command: list[str] = dataclasses.field(default_factory=list)
+    #: How many of them for each engine; each plays many episodes at once.
+    processes: int = 1
+    #: Requests of one episode at most.
+    turns: int = 16
+    #: Time for one episode; past it its response fails.
+    deadline: int = 120000000000
+    #: Variables that the program is given of ours, beside those that every program is given
+    #: (verifier.environment).
+    environment: list[str] = dataclasses.field(default_factory=list)
+
+    def pack(self) -> Fields:
+        return {
+            1: self.command,
+            2: self.processes,
+            3: self.turns,
+            4: self.deadline,
+            5: self.environment,
+        }
+
+    @classmethod
+    def unpack(cls, fields: Fields) -> AgentConfig:
+        get = fields.get
+        return cls(
+            get(1, []),
+            get(2, 1),
+            get(3, 16),
+            get(4, 120000000000),
+            get(5, []),
+        )
+
+
+@dataclasses.dataclass(slots=True)
 class RolloutSettings:
     #: How responses are sampled.
     sampling: SamplingConfig = dataclasses.field(default_factory=SamplingConfig)
@@ -427,6 +464,8 @@ class RolloutSettings:
     on_new_weights: OnNewWeights = OnNewWeights.KEEP_KV
     #: What is awaited soonest enters the batch first.
     deadline_first: bool = False
+    #: Who plays responses of several turns.
+    agent: AgentConfig = dataclasses.field(default_factory=AgentConfig)
 
     def pack(self) -> Fields:
         return {
@@ -436,6 +475,7 @@ class RolloutSettings:
             4: self.synthetic_step,
             10: int(self.on_new_weights),
             11: self.deadline_first,
+            12: self.agent.pack(),
         }
 
     @classmethod
@@ -448,6 +488,7 @@ class RolloutSettings:
             get(4, 0),
             OnNewWeights(get(10, 0)),
             get(11, False),
+            AgentConfig.unpack(get(12, {})),
         )
 
 
@@ -462,7 +503,8 @@ class Hello:
 
     #: Protocol version; must equal the orchestrator's.
     protocol: int = 2
-    #: Actor slot, e.g. `rollout-0`.
+    #: Actor slot, e.g. `rollout-0`. Attached also a role (`rollout`: a free slot of it), `any`
+    #: (a free slot), or `#` and a rank (that attached slot, from 0, or else a free one).
     name: str = ""
     #: Launch secret of the run.
     secret: str = ""
@@ -470,6 +512,14 @@ class Hello:
     pid: int = 0
     #: Host name.
     host: str = ""
+    #: It was not started by the orchestrator.
+    attached: bool = False
+    #: Attached: the slot that it had before, which it is given again if it is free.
+    was: str = ""
+    #: Attached: the run that its key is of.
+    run: str = ""
+    #: Attached: of the orchestrator that it knew last; 0: it knew none.
+    incarnation: int = 0
 
     def pack(self) -> Fields:
         return {
@@ -478,6 +528,10 @@ class Hello:
             3: self.secret,
             4: self.pid,
             5: self.host,
+            6: self.attached,
+            7: self.was,
+            8: self.run,
+            9: self.incarnation,
         }
 
     @classmethod
@@ -489,6 +543,10 @@ class Hello:
             get(3, ""),
             get(4, 0),
             get(5, ""),
+            get(6, False),
+            get(7, ""),
+            get(8, ""),
+            get(9, 0),
         )
 
 
@@ -610,7 +668,7 @@ class TaskConfig:
     #: addition: the answer is written least significant digit first, which a small model learns
     #: far sooner.
     reverse_answer: bool = True
-    #: Share of the problems kept out of training. No command evaluates on them.
+    #: Share of the problems kept out of training, for `evaluation`.
     held_out: float = 0.1
     #: jsonl: the file; each line has `prompt` and `answer`, or `question` and `answer`.
     path: str = ""
@@ -923,6 +981,18 @@ class Welcome:
     heartbeat: int = 0
     #: Silence after which a side gives the other up.
     heartbeat_timeout: int = 0
+    #: Its slot.
+    name: str = ""
+    #: Attached: the run.
+    run: str = ""
+    #: Attached: counts the orchestrators of the run; the one with the highest is it.
+    incarnation: int = 0
+    #: Attached: the run's clock when this was sent. The worker takes it for its own, in place
+    #: of `epoch_monotonic_ns`, which is of another host.
+    now: int = 0
+    #: Attached: how long it keeps what it has loaded, and looks for a successor, once this
+    #: orchestrator is silent.
+    grace: int = 0
 
     def pack(self) -> Fields:
         return {
@@ -931,6 +1001,11 @@ class Welcome:
             3: self.epoch_monotonic_ns,
             4: self.heartbeat,
             5: self.heartbeat_timeout,
+            6: self.name,
+            7: self.run,
+            8: self.incarnation,
+            9: self.now,
+            10: self.grace,
         }
 
     @classmethod
@@ -942,6 +1017,11 @@ class Welcome:
             get(3, 0),
             get(4, 0),
             get(5, 0),
+            get(6, ""),
+            get(7, ""),
+            get(8, 0),
+            get(9, 0),
+            get(10, 0),
         )
 
 
@@ -956,10 +1036,14 @@ class Reject:
 
     #: Why, and what to do.
     reason: str = ""
+    #: Attached: there is no place now. It is let go if it had one, and may say actor.hello
+    #: again, every second.
+    again: bool = False
 
     def pack(self) -> Fields:
         return {
             1: self.reason,
+            2: self.again,
         }
 
     @classmethod
@@ -967,6 +1051,7 @@ class Reject:
         get = fields.get
         return cls(
             get(1, ""),
+            get(2, False),
         )
 
 
@@ -989,6 +1074,28 @@ class Ready:
 
 
 @dataclasses.dataclass(slots=True)
+class HeartbeatAnswer:
+    #: As that one has it.
+    sent: int = 0
+    #: How long before this one it was heard.
+    held: int = 0
+
+    def pack(self) -> Fields:
+        return {
+            1: self.sent,
+            2: self.held,
+        }
+
+    @classmethod
+    def unpack(cls, fields: Fields) -> HeartbeatAnswer:
+        get = fields.get
+        return cls(
+            get(1, 0),
+            get(2, 0),
+        )
+
+
+@dataclasses.dataclass(slots=True)
 class Heartbeat:
     """`actor.heartbeat`, both ways."""
 
@@ -999,10 +1106,18 @@ class Heartbeat:
 
     #: Resident memory of the process.
     resident: int = 0
+    #: When it was sent: a worker's on the run's clock as it has it, the orchestrator's on one
+    #: of its own.
+    sent: int = 0
+    #: Of a worker: the heartbeat that it heard last. From these the orchestrator knows how far
+    #: the worker's clock is off.
+    answers: HeartbeatAnswer | None = None
 
     def pack(self) -> Fields:
         return {
             1: self.resident,
+            2: self.sent,
+            3: None if self.answers is None else self.answers.pack(),
         }
 
     @classmethod
@@ -1010,6 +1125,8 @@ class Heartbeat:
         get = fields.get
         return cls(
             get(1, 0),
+            get(2, 0),
+            None if (x := get(3, None)) is None else HeartbeatAnswer.unpack(x),
         )
 
 
@@ -1227,6 +1344,31 @@ class Stop:
 
 
 @dataclasses.dataclass(slots=True)
+class Left:
+    """`actor.left`, worker to orchestrator."""
+
+    NAME: ClassVar[str] = "actor.left"
+    TAG: ClassVar[int] = 10
+    VERSION: ClassVar[int] = 1
+    OLDEST: ClassVar[int] = 1
+
+    #: Why it goes; nothing comes from it after this.
+    reason: str = ""
+
+    def pack(self) -> Fields:
+        return {
+            1: self.reason,
+        }
+
+    @classmethod
+    def unpack(cls, fields: Fields) -> Left:
+        get = fields.get
+        return cls(
+            get(1, ""),
+        )
+
+
+@dataclasses.dataclass(slots=True)
 class GenerateItem:
     #: Which response.
     response: int = 0
@@ -1263,12 +1405,15 @@ class Generate:
     prompt: Int32Array = dataclasses.field(default_factory=no_i4)
     #: Responses to generate.
     items: list[GenerateItem] = dataclasses.field(default_factory=list)
+    #: Take the likeliest token each time, whatever `sampling` says.
+    greedy: bool = False
 
     def pack(self) -> Fields:
         return {
             1: self.lease,
             2: of_i4(self.prompt),
             3: [x.pack() for x in self.items],
+            4: self.greedy,
         }
 
     @classmethod
@@ -1278,6 +1423,7 @@ class Generate:
             get(1, 0),
             i4(get(2, b"")),
             [GenerateItem.unpack(x) for x in get(3, ())],
+            get(4, False),
         )
 
 
@@ -2232,6 +2378,7 @@ MESSAGES: tuple[Any, ...] = (
     Activity,
     Failed,
     Stop,
+    Left,
     Generate,
     Generated,
     Cancel,

@@ -108,6 +108,8 @@ class Request:
     #: Tokens that it may still get.
     max_new_tokens: int
     lease: int = 0
+    #: Take the likeliest token each time: it is asked for an evaluation.
+    greedy: bool = False
 
     @property
     def tokens(self) -> Int32Array:

@@ -75,7 +75,7 @@ class RolloutActor:
             for item in message.items:
                 left = self._longest - item.prefix.size
                 self._waiting[item.response] = Request(
-                    item.response, message.prompt, item.prefix, left, message.lease
+                    item.response, message.prompt, item.prefix, left, message.lease, message.greedy
                 )
         elif isinstance(message, m.Withdraw):
             self._withdraw(message.responses)

@@ -7,6 +7,7 @@ time however long a step takes, and judges from the orchestrator's silence that 
 from __future__ import annotations
 
 import collections
+import dataclasses
 import logging
 import os
 import sys
@@ -29,6 +30,9 @@ _REGISTRATION = 10.0
 IDLE = 0.1  # work() is called at least this often
 _ABANDON = 5.0  # how long a role may still be busy after the orchestrator is gone
 _FLUSH = 2.0
+
+
+Send = Callable[[Any], None]
 
 
 class Actor(Protocol):
@@ -68,7 +72,7 @@ class _Inbox:
             taken = list(self._messages)
             self._messages.clear()
             if not taken and self._closed is not None:
-                raise Gone(self._closed)
+                raise Lost(self._closed)
             return taken
 
 
@@ -99,12 +103,51 @@ class _Outbox:
         return finished
 
 
-def register(connection: Connection, name: str, secret: str) -> m.Welcome:
-    hello = m.Hello(name=name, secret=secret, pid=os.getpid(), host=host_name())
-    deadline = time.monotonic() + _REGISTRATION
+@dataclasses.dataclass(slots=True)
+class Applicant:
+    """What a worker says of itself that attaches to a run."""
+
+    attached: bool = False
+    was: str = ""  #: The slot that it had before.
+    run: str = ""
+    incarnation: int = 0  #: Of the orchestrator that it knew last.
+
+
+class Ended(Gone):
+    """The run has ended before this worker was welcomed."""
+
+
+class Lost(Gone):
+    """The orchestrator, once it had welcomed this worker: there may be another."""
+
+
+def register(
+    connection: Connection,
+    name: str,
+    secret: str,
+    applicant: Applicant | None = None,
+    patience: float = _REGISTRATION,
+    still_there: Callable[[], bool] = lambda: True,
+) -> m.Welcome | None:
+    """None: not still_there. Raises Gone where it is refused, or not registered in time."""
+    who = applicant or Applicant()
+    hello = m.Hello(
+        name=name,
+        secret=secret,
+        pid=os.getpid(),
+        host=host_name(),
+        attached=who.attached,
+        was=who.was,
+        run=who.run,
+        incarnation=who.incarnation,
+    )
+    deadline = time.monotonic() + patience
     next_hello = 0.0
+    why = "is the orchestrator running, and was the key not revoked?"
     while (now := time.monotonic()) < deadline:
         if now >= next_hello:
+            if not still_there():
+                return None
             connection.queue(hello)
             next_hello = now + _HELLO_INTERVAL
         connection.flush()
@@ -112,12 +155,13 @@ def register(connection: Connection, name: str, secret: str) -> m.Welcome:
         while (message := connection.receive()) is not None:
             if isinstance(message, m.Welcome):
                 return message
-            if isinstance(message, m.Reject):
+            if isinstance(message, m.Stop):
+                raise Ended("the run has ended")
+            if isinstance(message, m.Reject) and not message.again:
                 raise Gone(f"rejected by the orchestrator: {message.reason}")
-    raise Gone(
-        f"no actor.welcome from {connection.endpoint} within {_REGISTRATION:.0f} s: "
-        "is the orchestrator running?"
-    )
+            if isinstance(message, m.Reject):
+                why = message.reason
+    raise Gone(f"no actor.welcome from {connection.endpoint} within {patience:.0f} s: {why}")
 
 
 class _IoThread(threading.Thread):
@@ -126,6 +170,7 @@ class _IoThread(threading.Thread):
         self._connection = connection
         self._heartbeat = welcome.heartbeat / 1e9
         self._timeout = welcome.heartbeat_timeout / 1e9
+        self._epoch = welcome.epoch_monotonic_ns
         self._inbox = inbox
         self._outbox = outbox
         connection.watch(outbox.fd)
@@ -147,9 +192,14 @@ class _IoThread(threading.Thread):
         connection = self._connection
         heard = time.monotonic()
         next_heartbeat = heard
+        last_beat: tuple[int, int] | None = None  # when the orchestrator sent it, and it was heard
         while True:
             while (message := connection.receive()) is not None:
                 heard = time.monotonic()
+                if isinstance(message, m.Heartbeat):
+                    last_beat = (message.sent, time.monotonic_ns())
+                if isinstance(message, m.Reject):
+                    raise Gone(f"let go by the orchestrator: {message.reason}")
                 if not isinstance(message, (m.Heartbeat, m.Welcome)):
                     self._inbox.push(message)
             if self._outbox.move_to(connection):
@@ -158,10 +208,16 @@ class _IoThread(threading.Thread):
             if now - heard >= self._timeout:
                 raise Gone(f"the orchestrator was silent for {self._timeout:g} s")
             if now >= next_heartbeat:
-                connection.queue(m.Heartbeat(resident_memory()))
+                connection.queue(self._beat(last_beat))
                 next_heartbeat = now + self._heartbeat
             connection.flush()
             connection.wait(min(next_heartbeat, heard + self._timeout) - now)
+
+    def _beat(self, last: tuple[int, int] | None) -> m.Heartbeat:
+        """A sign of life for the orchestrator, and an answer to its last one."""
+        now = time.monotonic_ns()
+        answers = None if last is None else m.HeartbeatAnswer(last[0], now - last[1])
+        return m.Heartbeat(resident_memory(), now - self._epoch, answers)
 
     def _flush(self) -> None:
         deadline = time.monotonic() + _FLUSH
@@ -221,9 +277,11 @@ class Session:
 def run(
     connection: Connection,
     welcome: m.Welcome,
-    make: Callable[[m.Welcome, Callable[[Any], None]], Actor],
+    make: Callable[[m.Welcome, Send], Actor],
+    last: Any = None,
 ) -> None:
-    """Builds the role and serves until actor.stop. Raises what the role raised."""
+    """Builds the role and serves until actor.stop, then sends `last`. Raises what the role raised,
+    and Lost where the orchestrator is gone."""
     with Session(connection, welcome) as session:
         actor = make(welcome, session.send)
         session.send(m.Ready())
@@ -233,6 +291,8 @@ def run(
             for message in session.take(0.0 if more else IDLE):
                 if isinstance(message, m.Stop):
                     actor.stop()
+                    if last is not None:
+                        session.send(last)
                     return
                 actor.on_message(message)
             more = actor.work()

@@ -99,6 +99,8 @@ class Connection:
         except ValueError as error:
             log.warning("message dropped: %s", error)
             return None
+        if envelope.tag == messages.Reject.TAG:  # outside the sequence: to who is not admitted
+            return messages.Reject.unpack(unpack(frames[1]))
         try:
             body = self._intake.add(envelope, frames[1])
         except ValueError as error:

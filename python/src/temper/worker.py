@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from . import credentials
+from . import attach, credentials
 from . import messages as m
 from .activity import ActivityLog
 from .errors import Gone, RoleError, one_line
@@ -20,12 +20,10 @@ from .names import import_name
 from .process import die_with_parent, name_process, pin_to_cores
 from .roles import Engine, Reference, Reward, Role, Trainer
 from .rollout import RolloutActor
-from .runtime import Actor, register, run
+from .runtime import Actor, Send, register, run
 from .scoring import ReferenceActor, RewardActor
 from .training import TrainerActor
 from .transport import Connection
-
-Send = Callable[[Any], None]
 
 _KINDS: dict[str, tuple[type, Callable[[Any, ActivityLog, Send], Actor]]] = {
     "rollout": (Engine, RolloutActor),
@@ -57,18 +55,36 @@ def main() -> int:
     parser.add_argument("--name", default=os.environ.get("TEMPER_NAME"), help="actor slot")
     parser.add_argument("--parent", type=int, default=0, help="process to die with")
     parser.add_argument("--credentials", help="file with the secret of the run, and keys")
+    parser.add_argument("--key", help="attach with this file of `temper keys make`")
+    place = parser.add_mutually_exclusive_group()
+    place.add_argument("--role", help="attach as any free actor of this role")
+    place.add_argument("--slot", help="attach as this actor, e.g. rollout-3")
+    place.add_argument("--rank", type=int, help="attach as the attached actor of this number")
+    parser.add_argument("--patience", type=float, default=600.0, help="seconds to wait for the run")
     arguments = parser.parse_args()
-    if not arguments.connect or not arguments.name:
+    attaches = arguments.key is not None
+    if not arguments.connect or not (arguments.name or attaches):
         parser.error("--connect and --name are needed; the orchestrator gives them")
     if arguments.parent:
         die_with_parent(arguments.parent)
-    name_process(arguments.name)
+    if not attaches:
+        name_process(arguments.name)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     sys.setswitchinterval(0.001)  # the I/O thread is not to wait long for the role's
     try:
+        if attaches:
+            attach.serve(
+                arguments.connect,
+                credentials.read(arguments.key),
+                attach.place_of(arguments.slot, arguments.role, arguments.rank, os.environ),
+                arguments.patience,
+                lambda w, send: make_actor(w, w.name, send),
+            )
+            return 0
         proof = credentials.given(arguments.credentials)
         connection = Connection(arguments.connect, proof)
         welcome = register(connection, arguments.name, proof.secret)
+        assert welcome is not None
         run(connection, welcome, lambda w, send: make_actor(w, arguments.name, send))
     except Exception as error:
         if isinstance(error, Gone):

@@ -1,8 +1,10 @@
-"""A trainer as a loop, started as a program."""
+"""A trainer as a loop, started as a program: loop.py GATE."""
 
 import json
+import sys
 
 import numpy as np
+import well
 
 import temper
 
@@ -24,5 +26,7 @@ def load(folder):
 
 for batch in temper.Trainer(publish=weights, save=save, load=load):
     assert batch.version == updates and len(batch) == 16
+    if updates >= well.GATED:
+        well.wait_at(sys.argv[1])
     updates += 1
     batch.publish(weights(), {"loss": 0.5})

@@ -1,5 +1,6 @@
 """Roles of the tests that do what they should: tokens and weights follow from numbers."""
 
+import fcntl
 import json
 import pathlib
 
@@ -22,12 +23,24 @@ class Engine(temper.Engine):
             yield request.done(first + np.arange(n) % 10, np.full(n, -1.0), "length")
 
 
+GATED = 8
+"""The updates that a trainer with a gate makes before it waits."""
+
+
+def wait_at(gate):
+    """Until nobody holds the lock of this file."""
+    with open(gate) as file:
+        fcntl.flock(file, fcntl.LOCK_SH)
+
+
 class Trainer(temper.Trainer):
-    def __init__(self):
-        self.updates = 0
+    def __init__(self, gate=None):
+        self.updates, self.gate = 0, gate
 
     def update(self, batch):
         assert batch.version == self.updates
+        if self.gate and self.updates >= GATED:
+            wait_at(self.gate)
         self.updates += 1
         return {"loss": 1 / self.updates}
 

@@ -18,6 +18,8 @@ class HttpEngine final : public ServerEngine {
   HttpEngine(std::unique_ptr<actors::Server> server,
              const ServerEngineOptions& options,
              actors::ServerVersion first);
+  /// Waits for the server, and makes it this engine's.
+  Status meet();
 
   void add(GenerationRequest request) override;
   Result<StepResult> step() override;
@@ -41,6 +43,7 @@ class HttpEngine final : public ServerEngine {
   enum class State { Working, Doubted, Away };
 
   std::size_t limit_of(const GenerationRequest& request) const;
+  bool ends(const ServerResponse& response, std::int32_t token) const;
   void dispatch();
   void send(ServerResponse& response);
   void collect(Duration patience);
@@ -57,6 +60,9 @@ class HttpEngine final : public ServerEngine {
   Status bring(const actors::ServerVersion& next, const std::optional<actors::Canary>& before);
   Status look();
   Status recover();
+  Status find_released();
+  Status bring_released(const actors::ServerVersion& next);
+  void say_committed(const actors::ServerVersion& next, const actors::CommitReport& report) const;
   void doubt(std::string_view why);
   void read_load();
   std::vector<Generation> take_out(const std::vector<ResponseId>& ids);
@@ -82,6 +88,10 @@ class HttpEngine final : public ServerEngine {
   std::size_t compared_ = 0;
   ServerWaste waste_;
 
+  bool weights_here_ = true, cache_here_ = true;  ///< On the server's cards.
+  std::string released_label_;  ///< What it said of its weights when it gave them back.
+  std::optional<actors::Canary>
+      before_;  ///< Of the version before current_, until that is checked.
   PolicyVersion version_;
   std::optional<actors::ServerVersion>
       current_;  ///< What version() is; none before the first commit.

@@ -29,7 +29,9 @@ BytePairTokenizer made(const json& file) {
   EXPECT_TRUE(tokenizer) << tokenizer.error().context;
   return *std::move(tokenizer);
 }
-std::int32_t id(char c) { return 2 + static_cast<unsigned char>(c); }
+std::int32_t id(char c) {
+  return 2 + static_cast<unsigned char>(c);
+}
 
 std::string refusal(const json& file) {
   const auto tokenizer = BytePairTokenizer::parse(file.dump());
@@ -54,7 +56,8 @@ TEST(BytePairTokenizer, DoesNotJoinAcrossPieces) {
 
 TEST(BytePairTokenizer, AddedTokensAreFoundInTheTextTheLongestFirst) {
   json file = small();
-  for (const auto& [text, number] : std::vector<std::pair<std::string, int>>{{"<a>", 262}, {"<a>b", 263}})
+  for (const auto& [text, number] :
+       std::vector<std::pair<std::string, int>>{{"<a>", 262}, {"<a>b", 263}})
     file["added_tokens"].push_back({{"id", number}, {"content", text}, {"special", number == 262}});
   const BytePairTokenizer t = made(file);
   EXPECT_EQ(t.encode("h<a>h<a>bh<a").value(),
@@ -90,7 +93,8 @@ TEST(BytePairTokenizer, SplitsAsTheExpressionSays) {
          {"invert", false}},
         {{"type", "ByteLevel"}, {"add_prefix_space", false}, {"use_regex", false}}}}};
   const auto pieces = PreTokenizer::parse(file["normalizer"], file["pre_tokenizer"])
-                          ->pieces("don'S 12345\v\u0085x!?").value();
+                          ->pieces("don'S 12345\v\u0085x!?")
+                          .value();
   EXPECT_EQ(pieces,
             (std::vector<std::string>{"don", "'S", " ", "123", "45", "\v", "\u0085x", "!?"}))
       << "what no part of the expression matches is a piece of its own";

@@ -60,7 +60,9 @@ TEST(Merges, DoAsTheirDefinitionOnRandomOnes) {
     Merges merges;
     std::int32_t next = 3;
     while (list.size() < 12) {
-      const auto draw = [&] { return static_cast<std::int32_t>(random() % static_cast<unsigned>(next)); };
+      const auto draw = [&] {
+        return static_cast<std::int32_t>(random() % static_cast<unsigned>(next));
+      };
       const std::array<std::int32_t, 3> merge{draw(), draw(), next};
       const bool known = std::any_of(list.begin(), list.end(), [&](const auto& m) {
         return m[0] == merge[0] && m[1] == merge[1];

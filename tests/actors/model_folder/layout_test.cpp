@@ -53,10 +53,15 @@ TEST(Layout, ATokenizerThatDoesNotFitTheEmbeddingIsRefused) {
 }
 
 TEST(Layout, NamesTensorsAsHuggingFaceDoes) {
-  const std::vector<std::string> llama{
-      "input_layernorm.weight",     "mlp.down_proj.weight",          "mlp.gate_proj.weight",
-      "mlp.up_proj.weight",         "post_attention_layernorm.weight", "self_attn.k_proj.weight",
-      "self_attn.o_proj.weight",    "self_attn.q_proj.weight",       "self_attn.v_proj.weight"};
+  const std::vector<std::string> llama{"input_layernorm.weight",
+                                       "mlp.down_proj.weight",
+                                       "mlp.gate_proj.weight",
+                                       "mlp.up_proj.weight",
+                                       "post_attention_layernorm.weight",
+                                       "self_attn.k_proj.weight",
+                                       "self_attn.o_proj.weight",
+                                       "self_attn.q_proj.weight",
+                                       "self_attn.v_proj.weight"};
   EXPECT_EQ(names_of_layer(Architecture::Llama), llama);
   std::vector<std::string> qwen2 = llama;
   for (const char* const name : {"q", "k", "v"})

@@ -156,9 +156,25 @@ TEST_F(Folder, WhatIsNoModelFolderSaysWhatIsMissing) {
             std::string::npos);
 }
 
+/// As a file that is cut short between the two: the kernel says of this one that it has a page.
+TEST_F(Folder, WeightsThatEndBeforeTheirSizeAreAnErrorAndNoSignal) {
+  const fs::path shorter = "/sys/kernel/mm/transparent_hugepage/enabled";
+  if (!fs::exists(shorter))
+    GTEST_SKIP() << "no file here that is shorter than it says";
+  write();
+  fs::remove(folder_ / "model.safetensors");
+  fs::create_symlink(shorter, folder_ / "model.safetensors");
+  std::vector<float> flat(flat_.size());
+  const Status read = open().read(tensors_to_read(*layout_, flat));
+  ASSERT_FALSE(read);
+  EXPECT_NE(read.error().context.find("cut short while it was read"), std::string::npos)
+      << read.error().context;
+}
+
 TEST_F(Folder, TheEndsOfGenerationConfigCountBeforeThoseOfConfig) {
   write();
-  ASSERT_TRUE(write_file_atomically(folder_ / "generation_config.json", R"({"eos_token_id": [2, 3]})"));
+  ASSERT_TRUE(
+      write_file_atomically(folder_ / "generation_config.json", R"({"eos_token_id": [2, 3]})"));
   EXPECT_EQ(open().end_tokens(), (std::vector<std::int32_t>{2, 3}));
 }
 

@@ -65,7 +65,9 @@ TEST(Safetensors, WhatIsWrittenIsReadBack) {
 TEST(Safetensors, FollowsTheStandardLayout) {
   const std::vector<float> a{1};
   const std::string file = write_safetensors(std::vector<TensorToWrite>{{"a", {1}, a}}, {});
-  const std::string header = "{\"__metadata__\":{\"format\":\"pt\"},\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}";
+  const std::string header =
+      "{\"__metadata__\":{\"format\":\"pt\"},\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_"
+      "offsets\":[0,4]}}";
   std::uint64_t length = 0;
   std::memcpy(&length, file.data(), 8);
   EXPECT_EQ(length % 8, 0u);
@@ -121,10 +123,11 @@ TEST(Safetensors, AHeaderThatLiesAboutSizesIsRefusedWithoutAllocating) {
 }
 
 TEST(Safetensors, RoundsToBfloat16ToNearestAndTiesToEven) {
-  // Of 8 bits of mantissa: 1 + 2^-8 lies between 1 and 1 + 2^-7, 1 + 3 2^-8 between that and the next.
+  // Of 8 bits of mantissa: 1 + 2^-8 lies between 1 and 1 + 2^-7, 1 + 3 2^-8 between that and the
+  // next.
   const std::vector<float> a{1, 1.00390625f, 1.01171875f, -3e38f, 1.003906369f};
-  const std::string file = write_safetensors(
-      std::vector<TensorToWrite>{{"a", {5}, a}}, {}, StoredType::Bfloat16);
+  const std::string file =
+      write_safetensors(std::vector<TensorToWrite>{{"a", {5}, a}}, {}, StoredType::Bfloat16);
   const auto image = parse_safetensors(bytes_of(file)).value();
   EXPECT_EQ(image.tensors[0].type, StoredType::Bfloat16);
   EXPECT_EQ(image.tensors[0].bytes.size(), 10U);

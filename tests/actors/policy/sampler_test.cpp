@@ -22,6 +22,14 @@ TEST(Sampler, InvertsTheCumulativeDistribution) {
   EXPECT_NEAR(sampler.draw(kLogits, 0.6).logprob, std::log(0.25), 1e-6);
 }
 
+TEST(Sampler, TheLikeliestIsThatOfTheLargestLogitAndOfEqualsTheFirst) {
+  Sampler sampler(0.5, 0.1);
+  EXPECT_EQ(sampler.likeliest(kLogits).token, 0);
+  EXPECT_NEAR(sampler.likeliest(kLogits).logprob, std::log(16.0 / 22.0), 1e-6);
+  EXPECT_EQ(sampler.likeliest(std::vector<float>{0.0f, 1.0f, 1.0f}).token, 1);
+  EXPECT_EQ(sampler.likeliest(std::vector<float>{0.0f, NAN}).token, -1);
+}
+
 TEST(Sampler, RecordsTheProbabilityAtTheTemperature) {
   // At temperature 1/2 the weights 4, 2, 1, 1 become 16, 4, 1, 1: 16/22.
   Sampler sampler(0.5, 1.0);

@@ -67,7 +67,7 @@ and 11; nothing of it was generated before.
                     {"\x04\xc0"sv, "4 `piece`: none, the body is whole"}}) +
          explained("Body",
                    out.body,
-                   {{"\x83"sv, "map of 3 fields"},
+                   {{"\x84"sv, "map of 4 fields"},
                     {"\x01\xcd\x01\x2c"sv, "1 `lease`: 300, a 16-bit integer"},
                     {"\x02\xc4\x08"sv, "2 `prompt`: a blob of 8 bytes"},
                     {"\x05\x00\x00\x00"sv, "token 5, little endian"},
@@ -75,7 +75,8 @@ and 11; nothing of it was generated before.
                     {"\x03\x91"sv, "3 `items`: a list of 1"},
                     {"\x82"sv, "map of 2 fields"},
                     {"\x01\x20"sv, "1 `response`: 32"},
-                    {"\x02\xc4\x00"sv, "2 `prefix`: an empty blob"}});
+                    {"\x02\xc4\x00"sv, "2 `prefix`: an empty blob"},
+                    {"\x04\xc2"sv, "4 `greedy`: false"}});
 }
 
 constexpr std::string_view kIntroduction = R"(# Protocol

@@ -41,6 +41,13 @@ TEST(Protocol, ItsPageIsCurrent) {
   expect_golden(kSource / "docs/protocol.md", test::protocol_page());
 }
 
+/// Values travel as numbers; the page and other languages count names.
+TEST(Protocol, StatesOfACardAreNamedInTheOrderOfTheirValues) {
+  std::size_t place = 0;
+  for (const auto& [state, name] : EnumNames<CardState>::value)
+    EXPECT_EQ(static_cast<std::size_t>(state), place++) << name;
+}
+
 TEST(Protocol, EveryMessageHasTheGoldenBytes) {
   AllMessages::for_each([&]<class M>(std::type_identity<M>) {
     const std::string bytes = encode(test::sample_value<M>(1));

@@ -138,7 +138,8 @@ TEST(Jsonl, BytesChangedInAGoodLineNeverCrossToAnotherLine) {
 }
 
 TEST(Jsonl, TokenIdsStandInForThePromptThatTheEngineGets) {
-  const auto problems = parse_jsonl("d", R"({"prompt": "hi", "prompt_token_ids": [5, 6], "answer": "a"})");
+  const auto problems =
+      parse_jsonl("d", R"({"prompt": "hi", "prompt_token_ids": [5, 6], "answer": "a"})");
   ASSERT_TRUE(problems) << problems.error().context;
   EXPECT_EQ(problems->at(0).prompt, "hi");
   EXPECT_EQ(problems->at(0).tokens, (std::vector<TokenId>{5, 6}));

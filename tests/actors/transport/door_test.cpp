@@ -15,6 +15,7 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
 #include <thread>
 
 namespace temper::actors {
@@ -219,6 +220,25 @@ TEST_F(DoorTest, OfManySilentConnectionsTheOldestAreClosed) {
     return std::count_if(strangers.begin(), strangers.end(), is_closed) >= 900;
   }));
   EXPECT_GE(router_.stats().refused, 900U);
+}
+
+TEST_F(DoorTest, AsManyAsAreExpectedWithAKeyMayComeAtOnce) {
+  const Credentials good = credentials();
+  constexpr std::size_t kMany = 100;
+  router_.let_in(good.own.open, "workers", kMany);
+  std::vector<DealerSocket> workers;
+  for (std::size_t i = 0; i < kMany; ++i) {
+    workers.push_back(connect(good));
+    send(workers.back(), "hello");
+  }
+  std::set<PeerId> peers;
+  EXPECT_TRUE(eventually(router_, [&] {
+    while (const auto message = router_.try_receive())
+      peers.insert(message->peer);
+    return peers.size() >= kMany;
+  }));
+  EXPECT_EQ(peers.size(), kMany) << "none had to come a second time";
+  EXPECT_EQ(router_.stats().refused, 0U);
 }
 
 TEST_F(DoorTest, AConnectionThatHasProvedItselfIsNotClosedForStrangers) {

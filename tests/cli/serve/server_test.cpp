@@ -9,6 +9,7 @@
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 #include <zlib.h>
@@ -220,6 +221,35 @@ TEST_F(ServerTest, MoreClientsThanItHasPlacesForAreClosed) {
     answer =
         Client(port).ask("GET /page.css HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
   EXPECT_TRUE(answer.starts_with("HTTP/1.1 200"));
+}
+
+/// Processor time of this process, all threads.
+std::chrono::microseconds processor_time() {
+  rusage usage{};
+  ::getrusage(RUSAGE_SELF, &usage);
+  const auto of = [](const timeval& t) {
+    return std::chrono::seconds(t.tv_sec) + std::chrono::microseconds(t.tv_usec);
+  };
+  return of(usage.ru_utime) + of(usage.ru_stime);
+}
+
+TEST_F(ServerTest, WithoutDescriptorsItWaitsAndAnswersOnceThereAreSome) {
+  const std::uint16_t port = start(10s);
+  const int next = ::dup(0);
+  ::close(next);
+  rlimit before{};
+  ::getrlimit(RLIMIT_NOFILE, &before);
+  const rlimit one_more{static_cast<rlim_t>(next) + 1, before.rlim_max};
+  ::setrlimit(RLIMIT_NOFILE, &one_more);
+  const Client client(port);  // has the last one
+  const auto began = processor_time();
+  const bool closed = client.is_closed_within(1000);
+  const auto spent = processor_time() - began;
+  ::setrlimit(RLIMIT_NOFILE, &before);
+  EXPECT_FALSE(closed);
+  EXPECT_LT(spent, 100ms) << "it tries again and again";
+  EXPECT_TRUE(client.ask("GET /page.css HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+                  .starts_with("HTTP/1.1 200"));
 }
 
 }  // namespace

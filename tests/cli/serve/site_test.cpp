@@ -5,6 +5,7 @@
 #include "core/files.hpp"
 #include "core/json.hpp"
 #include "core/json_document.hpp"
+#include "orchestrator/scheduler/commands.hpp"
 #include "tests/support/gunzip.hpp"
 #include "tests/support/temporary_folder.hpp"
 
@@ -12,6 +13,9 @@
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include <cmath>
+#include <limits>
 
 namespace temper::cli {
 namespace {
@@ -43,6 +47,7 @@ class SiteTest : public ::testing::Test {
     live.actors = {{"rollout-0", RoleKind::Rollout, CardState::Decode, "", 3, 4, 0}};
     live.cards = {{{0, 2}, {0}, {{CardState::Decode, 1.0}}, {{CardState::Decode, 0.5}}}};
     live.alarms = {{orchestrator::AlarmKind::SlowEngine, Time(), 2, "slow"}};
+    live.alarms_raised = {{orchestrator::AlarmKind::SlowEngine, 300}};  // the list is cut, this not
     write("live.json", to_json(live));
     write("metrics.jsonl",
           R"({"step":1,"time":1,"reward":0.25})"
@@ -117,6 +122,20 @@ TEST_F(SiteTest, LossesSayWhatAndAtMostHowMuch) {
   EXPECT_NE(losses[0].at("command").get<std::string>().find("temper whatif"), std::string::npos);
 }
 
+TEST(Losses, AGroupThatIsHeldBackForAFedTrainerIsNoMatterOfTheBound) {
+  orchestrator::Summary summary;
+  summary.wall_s = 10;
+  summary.cards = 1;
+  const auto advice_on = [&](std::string on) {
+    summary.waits = {{RoleKind::Rollout, CardState::WaitQuota, std::move(on), 5, 0.5, 1, 3, ""}};
+    return rank_losses(summary, "run", {}).at(0);
+  };
+  EXPECT_NE(advice_on("staleness bound").command.find("staleness.bound="), std::string::npos);
+  const Loss held = advice_on(std::string(orchestrator::command::kTrainerIsFed));
+  EXPECT_EQ(held.command.find("staleness.bound="), std::string::npos) << held.command;
+  EXPECT_NE(held.advice.find("just_in_time"), std::string::npos) << held.advice;
+}
+
 TEST_F(SiteTest, ALossHasTheGainThatItsCommandPredictedAndNoneBefore) {
   get("/api/runs");
   auto loss = parse_json_or_throw(get("/api/runs/first/losses").body).at(0);
@@ -156,7 +175,7 @@ TEST_F(SiteTest, PrometheusGetsTheNewestLineAndTheActors) {
       << text;
   EXPECT_NE(text.find("temper_actor_load{run=\"first\",actor=\"rollout-0\"} 3\n"),
             std::string::npos);
-  EXPECT_NE(text.find("temper_alarms_total{run=\"first\",kind=\"slow_engine\"} 1\n"),
+  EXPECT_NE(text.find("temper_alarms_total{run=\"first\",kind=\"slow_engine\"} 300\n"),
             std::string::npos);
   EXPECT_NE(text.find("temper_up{run=\"first\"} 1\n"), std::string::npos);
 }
@@ -173,9 +192,10 @@ TEST_F(SiteTest, NothingBesideTheRoutesIsAnswered) {
 }
 
 TEST_F(SiteTest, APageOfAStrangerIsRefusedByItsHost) {
-  for (const char* host : {"evil.example", "evil.example:7878", "127.0.0.1.evil.example", ""})
+  for (const char* host :
+       {"evil.example", "evil.example:7878", "127.0.0.1.evil.example", "128.0.0.1", ""})
     EXPECT_EQ(get("/api/runs", {{"host", host}}).status, 403) << host;
-  for (const char* host : {"localhost:7878", "127.0.0.1", "[::1]:7878"})
+  for (const char* host : {"localhost:7878", "127.0.0.1", "127.0.0.2:7878", "[::1]:7878"})
     EXPECT_EQ(get("/api/runs", {{"host", host}}).status, 200) << host;
 }
 
@@ -200,6 +220,14 @@ TEST_F(SiteTest, ElsewhereTheTokenIsNeededAndNothingIsToldWithoutIt) {
   EXPECT_EQ(ask("/metrics", {{"authorization", "Bearer 0123456789abcde"}}).status, 401);
 }
 
+/// Links that lead to themselves fail as a folder does that one may not enter, also for root.
+TEST_F(SiteTest, WhatCannotBeEnteredIsNoRunAndHidesNoOther) {
+  fs::create_symlink("loop", folder_ / "loop");
+  fs::create_directory(folder_ / "second");
+  fs::create_symlink("config.yaml", folder_ / "second/config.yaml");
+  EXPECT_EQ(find_runs({folder_ / "loop", folder_.path()}), (std::vector<fs::path>{run()}));
+}
+
 TEST_F(SiteTest, ARunThatIsRemovedIsForgotten) {
   get("/api/runs");
   fs::remove_all(run());
@@ -215,6 +243,9 @@ TEST(Target, QueriesAreDecoded) {
   EXPECT_EQ(t["flag"], "");
   EXPECT_EQ(t["none"], "");
   EXPECT_EQ(parse_target("/100%").path, "/100%");
+  EXPECT_EQ(parse_target("/a+b").path, "/a+b") << "only in a query it is a space";
+  for (const std::string name : {"a+b", "a b?c#d&e", "100%25", "ä/ö"})
+    EXPECT_EQ(parse_target("/" + encoded(name)).path, "/" + name);
 }
 
 orchestrator::FlatMetrics line(double step, double value) {
@@ -250,6 +281,15 @@ TEST(Series, ARunThatWentBackLosesWhatWasAfter) {
   EXPECT_EQ(parse_json_or_throw(series.to_json(0)).at("step").dump(), "[1,2,3]");
 }
 
+TEST(Series, ValuesBeyondAFloatAreNumbersInTheAnswer) {
+  Series series;
+  for (int i = 1; i <= 5000; ++i)
+    series.add(line(i, i % 2 == 0 ? 1e300 : 3e38));
+  const auto json = parse_json_or_throw(series.to_json(0));
+  for (const auto& mean : json.at("series").at("reward").at("mean"))
+    EXPECT_GT(mean.get<double>(), 2.9e38);
+}
+
 TEST(RunFiles, TheTimeLineIsAnsweredAtTheFinestLevelThatIsSmall) {
   const test::TemporaryFolder folder;
   fs::create_directory(folder / "timeline");
@@ -274,6 +314,10 @@ TEST(RunFiles, TheTimeLineIsAnsweredAtTheFinestLevelThatIsSmall) {
   EXPECT_EQ(asked(60, 62).at("blocks").size(), 1U);
   EXPECT_EQ(asked(95, 96).at("level"), 0);
   EXPECT_EQ(asked(0, 3000).at("level"), 2);  // finer than a screen shows
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  EXPECT_EQ(asked(0, kInfinity).at("blocks").size(), 1U);
+  EXPECT_EQ(asked(kInfinity, kInfinity).at("blocks").size(), 0U);
+  EXPECT_EQ(asked(std::nan(""), 3000).at("level"), 2);
 }
 
 }  // namespace

@@ -89,6 +89,18 @@ TEST(Goodput, AnEngineThatIsDownCostsItsShareOfTheRolloutCards) {
   EXPECT_EQ(run.until(60).losses, 1U);
 }
 
+TEST(Goodput, AnActorThatIsLostWhileItStartsIsNoSecondLossHoweverItIsStartedAgain) {
+  for (const bool paused : {true, false}) {
+    GoodputOf run;
+    const Commands again = paused ? Commands{command::Discard{kSecond, "lost", at(40)}}
+                                  : Commands{command::Launch{kSecond, "lost"}};
+    run.happens(20, event::ActorDown{kSecond, "killed"}, {command::Launch{kSecond, "lost"}});
+    run.happens(30, event::ActorDown{kSecond, "killed"}, again);
+    run.happens(40, event::DeadlineReached{}, {command::Launch{kSecond, ""}});
+    EXPECT_EQ(run.until(60).losses, 1U) << paused;
+  }
+}
+
 TEST(Goodput, PartsSumToTheWallInEveryWorldAndItIsNeverAboveOne) {
   std::uint64_t rollbacks = 0, saves = 0;
   Duration again{}, missing{};

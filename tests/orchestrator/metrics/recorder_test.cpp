@@ -133,6 +133,34 @@ TEST(RunRecorder, ThereIsALinePerUpdateWithSharesThatAddUp) {
   EXPECT_EQ(step, run.summary.steps);
 }
 
+TEST(MetricsFile, EveryUpdateHasALineAndItCountsTheGroupsOfThatUpdateAlone) {
+  const test::TemporaryFolder folder;
+  std::uint64_t resumes = 0;
+  for (std::uint64_t seed = 1; seed < 40; ++seed) {
+    Random random(seed, "metrics_file");
+    const SchedulerConfig config = testing::random_config(random);
+    RunMetrics metrics;
+    MetricsFile file = MetricsFile::create(folder / "metrics.jsonl").value();
+    std::uint64_t before = 0;
+    file.set_on_line([&](const MetricsLine& line) {
+      EXPECT_LE(line.step.value(), before + 1) << "seed " << seed;
+      EXPECT_EQ(line.groups.trained, static_cast<std::uint64_t>(config.groups_per_update))
+          << "seed " << seed << ", step " << line.step.value();
+      before = line.step.value();
+      resumes = std::max(resumes, line.resumes);
+    });
+    testing::World world(config, {.trainer_crash = 0.1}, seed);
+    world.on_record = [&](const Record& record) {
+      metrics.feed(record);
+      EXPECT_TRUE(file.feed(record, metrics));
+    };
+    const auto played = world.play();
+    EXPECT_TRUE(file.close(metrics));
+    EXPECT_EQ(before, played.audit.steps) << "seed " << seed;
+  }
+  EXPECT_GT(resumes, 0U) << "no run went back";
+}
+
 TEST(Report, AgreesWithSummaryJsonByteForByte) {
   for (std::uint64_t seed = 1; seed < 6; ++seed) {
     const RecordedRun run(seed);
@@ -156,7 +184,7 @@ TEST(Report, TheTextNamesOutcomeRewardAndCards) {
 TEST(Report, AFolderWithoutALogIsAnError) {
   const test::TemporaryFolder dir;
   std::ostringstream out, err;
-  EXPECT_EQ(cli::run_report({dir.path().string()}, out, err), 1);
+  EXPECT_EQ(cli::run_report({dir.path().string()}, out, err), 2);
   EXPECT_NE(err.str().find("events.log"), std::string::npos);
 }
 

@@ -158,7 +158,7 @@ TEST(RunMetrics, LengthsOfAllThatWereGeneratedToTheEndStandBesideThoseTrained) {
   EXPECT_DOUBLE_EQ(s.metrics.lengths().mean(), 15);
   EXPECT_EQ(s.metrics.generated_lengths().total(), 3U);
   EXPECT_DOUBLE_EQ(s.metrics.generated_lengths().mean(), 70.0 / 3);
-  EXPECT_EQ(s.metrics.groups_evicted(), 1U);
+  EXPECT_EQ(s.metrics.groups().evicted, 1U);
   EXPECT_EQ(s.metrics.wasted(), Tokens(48)) << "those of group 1; group 2 is outstanding";
 }
 

@@ -1,6 +1,7 @@
 #include "orchestrator/metrics/timeline.hpp"
 
 #include "core/random.hpp"
+#include "orchestrator/scheduler/queue/evaluation_ids.hpp"
 
 #include <gtest/gtest.h>
 
@@ -50,6 +51,36 @@ std::int64_t sum(const StateTimes& times) {
   for (const Duration t : times)
     d += t;
   return d.count();
+}
+
+command::Dispatch dispatch(std::uint64_t lease, std::size_t responses) {
+  command::Dispatch c{kRollout, LeaseId(lease), {}, {}, {}, {}};
+  for (std::size_t i = 0; i < responses; ++i)
+    c.responses.emplace_back(lease * 10 + i);
+  return c;
+}
+
+event::Generated generated(std::uint64_t lease, std::size_t responses) {
+  event::Generated e{kRollout, {}};
+  for (std::size_t i = 0; i < responses; ++i)
+    e.items.push_back({LeaseId(lease), ResponseId(lease * 10 + i), {}, {}, {}});
+  return e;
+}
+
+TEST(Timeline, DividesAnEnginesTimeByTheResponsesOfTrainingAndOfAnEvaluation) {
+  SchedulerConfig config = two_cards();
+  config.evaluation.every = 1;
+  Feed f(config);
+  f.wait(0, kRollout, CardState::Idle);
+  f.event(0, event::DeadlineReached{}, {dispatch(1, 3), dispatch(kFirstEvaluation, 1)});
+  f.event(40, generated(1, 3));  // from here on it evaluates only
+  f.busy(100, kRollout, {{CardState::Decode, at(0), at(60)}});
+  EXPECT_EQ(f.ns(0, CardState::Evaluate, 100), 40 / 4 + 20);
+  EXPECT_EQ(f.ns(0, CardState::Decode, 100), 30);
+  f.event(110, generated(kFirstEvaluation, 1));
+  f.busy(120, kRollout, {{CardState::Decode, at(60), at(110)}});
+  EXPECT_EQ(f.ns(0, CardState::Evaluate, 200), 30 + 50);
+  EXPECT_EQ(sum(f.timeline.totals(0, at(200))), 200);
 }
 
 TEST(Timeline, ACardIsDownUntilAnActorIsReady) {
@@ -177,6 +208,28 @@ TEST(Timeline, AResumeTakesEveryActorDownAndTimeGoesOn) {
   f.wait(70, kRollout, CardState::Idle);
   EXPECT_EQ(f.ns(0, CardState::Down, 100), 30);
   EXPECT_EQ(f.ns(0, CardState::Idle, 100), 70);
+}
+
+TEST(Timeline, AfterAResumeATrainerHasAllItsCardsAgain) {
+  // The trainer and two engines share both cards; of these it is given those of one engine.
+  SchedulerConfig config;
+  config.actors = {{"rollout-0", RoleKind::Rollout, {CardId(0)}, 4},
+                   {"rollout-1", RoleKind::Rollout, {CardId(1)}, 4},
+                   {"trainer", RoleKind::Trainer, {CardId(0), CardId(1)}, 0}};
+  Feed f(config);
+  const auto train = [&](std::int64_t begin) {
+    f.busy(begin + 10, ActorId(2), {{CardState::Train, at(begin), at(begin + 10)}});
+  };
+  f.event(10,
+          event::DeadlineReached{},
+          {command::Switch{ActorId(2), actors::SwitchAction::OnloadOptimizer, {ActorId(0)}}});
+  train(20);
+  EXPECT_EQ(f.ns(0, CardState::Train, 100), 10);
+  EXPECT_EQ(f.ns(1, CardState::Train, 100), 0);
+  f.event(100, event::Resumed{});
+  train(110);
+  EXPECT_EQ(f.ns(0, CardState::Train, 200), 20);
+  EXPECT_EQ(f.ns(1, CardState::Train, 200), 10);
 }
 
 TEST(Timeline, KnowsWhenNothingGeneratesOrTrains) {

@@ -50,7 +50,8 @@ class ModelExportTest : public ::testing::Test {
     ASSERT_TRUE(write_file_atomically(
         *partial / name, actors::write_safetensors(tensors(static_cast<float>(version)), {})));
     const CheckpointState state{version, PolicyVersion(version), "", {}};
-    ASSERT_TRUE(run().checkpoints().complete(state, {100 + static_cast<std::int64_t>(version), 7}, 9));
+    ASSERT_TRUE(
+        run().checkpoints().complete(state, {100 + static_cast<std::int64_t>(version), 7}, 9));
   }
   Result<ExportedModel> exported(const std::string& source, std::optional<StoredType> type = {}) {
     TEMPER_TRY(ModelExport what, parse_export_source(run().root().string() + source));
@@ -117,7 +118,7 @@ TEST_F(ModelExportTest, WhatIsNotThereIsSaidWithWhatIs) {
   EXPECT_NE(refusal("").find("no whole checkpoint; there are: none"), std::string::npos);
   save(20);
   EXPECT_NE(refusal("@21").find("of version 21; there are: 20"), std::string::npos);
-  EXPECT_NE(refusal("@x").find("expected RUN or RUN@STEP"), std::string::npos);
+  EXPECT_NE(refusal("@x").find("expected RUN, RUN@best or RUN@STEP"), std::string::npos);
   save(30, "mine.pt");
   EXPECT_NE(refusal("").find("has no model.safetensors"), std::string::npos);
   fs::remove_all(run().base());
@@ -145,10 +146,8 @@ TEST_F(ModelExportTest, ThePlannerReadsItsDescription) {
   ASSERT_TRUE(description) << description.error().context;
   EXPECT_EQ(description->parameters, layout_->parameters());
   EXPECT_NE(description->tokenizer.find("not read"), std::string::npos) << "{} is no tokenizer";
-  const fs::path yaml = folder_ / "model.yaml";
-  ASSERT_TRUE(write_file_atomically(yaml, to_planner_yaml(*description)));
   sim_hw::Catalog catalog = sim_hw::Catalog::shipped();
-  const auto model = catalog.model(yaml.string());
+  const auto model = catalog.model((run().base() / "config.json").string());
   ASSERT_TRUE(model) << model.error().context;
   EXPECT_EQ((*model)->layers, config_.model.layers);
   EXPECT_EQ((*model)->head_dim, 8);

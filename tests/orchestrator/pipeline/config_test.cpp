@@ -4,6 +4,7 @@
 #include "orchestrator/pipeline/load.hpp"
 #include "orchestrator/pipeline/placement.hpp"
 #include "orchestrator/pipeline/resolve.hpp"
+#include "tests/support/temporary_folder.hpp"
 
 #include <gtest/gtest.h>
 
@@ -106,6 +107,47 @@ TEST(LoadConfig, AMissingFileIsNamed) {
   const auto config = load_config("/nowhere/x.yaml");
   ASSERT_FALSE(config);
   EXPECT_NE(config.error().context.find("/nowhere/x.yaml"), std::string::npos);
+}
+
+TEST(LoadConfig, AFileIsLaidOverTheOneThatItExtendsAndOthersOverBoth) {
+  const test::TemporaryFolder folder;
+  const auto put = [&](const char* name, std::string_view text) {
+    ASSERT_TRUE(make_folder(fs::path(folder / name).parent_path()));
+    ASSERT_TRUE(write_file_atomically(folder / name, text));
+  };
+  put("base.yaml", "name: base\nsteps: 5\nalgorithm: {kl: 0.5, minibatches: 2}\n");
+  put("experiments/kl.yaml", "extends: ../base.yaml\nalgorithm:\n  kl: 0.25\n");
+  put("long.yaml", "steps: 50\n");
+  const std::string over = "@" + (folder / "long.yaml").string();
+  const auto config = load_config(folder / "experiments/kl.yaml",
+                                  std::vector<std::string>{over, "algorithm.minibatches=4"});
+  ASSERT_TRUE(config) << config.error().context;
+  EXPECT_EQ(config->name, "base");
+  EXPECT_EQ(config->steps, 50U);
+  EXPECT_EQ(config->algorithm.kl, 0.25);
+  EXPECT_EQ(config->algorithm.minibatches, 4);
+}
+
+TEST(LoadConfig, WhatIsWrongInAnExtendedFileIsSaidOfThatFile) {
+  const test::TemporaryFolder folder;
+  ASSERT_TRUE(write_file_atomically(folder / "base.yaml", "name: base\nstep: 5\n"));
+  ASSERT_TRUE(write_file_atomically(folder / "a.yaml", "extends: base.yaml\nsteps: many\n"));
+  const std::string said = load_config(folder / "a.yaml").error().context;
+  EXPECT_NE(said.find("base.yaml:2: step: unknown key"), std::string::npos) << said;
+  EXPECT_NE(said.find("a.yaml:2: steps: expected an integer"), std::string::npos) << said;
+  ASSERT_TRUE(write_file_atomically(folder / "a.yaml", "extends: a.yaml\n"));
+  EXPECT_NE(load_config(folder / "a.yaml").error().context.find("back to itself"),
+            std::string::npos);
+  ASSERT_TRUE(write_file_atomically(folder / "a.yaml", "extends: none.yaml\n"));
+  EXPECT_NE(load_config(folder / "a.yaml").error().context.find("a.yaml: extends: "),
+            std::string::npos);
+}
+
+TEST(LoadConfig, AShippedConfigurationIsFoundByItsName) {
+  for (const char* name : {"quickstart", "quickstart.yaml", "configs/quickstart.yaml"})
+    EXPECT_TRUE(fs::exists(found_config(name))) << name;
+  EXPECT_EQ(found_config("elsewhere/quickstart.yaml"), "elsewhere/quickstart.yaml");
+  EXPECT_EQ(found_config("nothing"), "nothing");
 }
 
 TEST(LoadConfig, AllIssuesAreTheContextOfTheError) {
@@ -232,10 +274,30 @@ TEST(Check, FailsWithEveryIssueOnItsOwnLine) {
   std::ostringstream out;
   std::ostringstream err;
   const std::string path = (kSource / "configs/quickstart.yaml").string();
-  EXPECT_EQ(run_check({.config = path, .sets = {"step=7"}}, out, err), 1);
+  EXPECT_EQ(run_check({.config = path, .sets = {"step=7"}}, out, err), 2);
   EXPECT_EQ(out.str(), "");
   EXPECT_EQ(err.str(), "--set step=7: step: unknown key; did you mean `steps`?\n");
-  EXPECT_EQ(run_check({.config = "/nowhere.yaml", .sets = {}}, out, err), 1);
+  EXPECT_EQ(run_check({.config = "/nowhere.yaml", .sets = {}}, out, err), 2);
+}
+
+TEST(Check, LooksAtFilesProgramsCardsAndTheLongestPrompt) {
+  const std::string path = (kSource / "configs/quickstart.yaml").string();
+  const auto said = [&](std::vector<std::string> sets) {
+    std::ostringstream out;
+    std::ostringstream err;
+    EXPECT_EQ(run_check({.config = path, .sets = std::move(sets)}, out, err), 2) << out.str();
+    return err.str();
+  };
+  EXPECT_NE(said({"task.kind=jsonl", "task.path=/nowhere.jsonl"}).find("/nowhere.jsonl"),
+            std::string::npos);
+  EXPECT_NE(said({"verifier.kind=command", "verifier.command=[verfiy-it]"})
+                .find("--set verifier.command=[verfiy-it]: verifier.command: no executable "
+                      "`verfiy-it` in PATH"),
+            std::string::npos);
+  EXPECT_NE(said({"alarms.on_alarm=[/no/such/program]"}).find("alarms.on_alarm"),
+            std::string::npos);
+  EXPECT_NE(said({"placement.cards=4096"}).find("this machine has"), std::string::npos);
+  EXPECT_NE(said({"model.context=8"}).find("model.context"), std::string::npos);
 }
 
 TEST(Check, JsonHoldsTheIssuesOrTheConfiguration) {
@@ -247,7 +309,7 @@ TEST(Check, JsonHoldsTheIssuesOrTheConfiguration) {
   EXPECT_NE(out.str().find("\"name\": \"trainer\""), std::string::npos);
   options.sets = {"step=7"};
   out.str("");
-  EXPECT_EQ(run_check(options, out, err), 1);
+  EXPECT_EQ(run_check(options, out, err), 2);
   EXPECT_NE(out.str().find("\"location\": \"--set step=7\""), std::string::npos);
   EXPECT_EQ(err.str(), "");
 }

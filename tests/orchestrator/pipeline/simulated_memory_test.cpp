@@ -2,9 +2,14 @@
 
 #include "actors/simulation/memory_phases.hpp"
 #include "actors/simulation/role_memory.hpp"
+#include "core/files.hpp"
 #include "core/random.hpp"
+#include "orchestrator/pipeline/placement.hpp"
 #include "tests/support/simulated_drive.hpp"
+#include "tests/support/small_pipeline.hpp"
+#include "tests/support/temporary_folder.hpp"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -281,6 +286,44 @@ TEST(SimulatedMemory, TenThousandPlacementsAreRefusedOrFitInEveryPhase) {
   }
   EXPECT_GT(accepted, 300U);
   EXPECT_EQ(modes.size(), 4U);
+}
+
+/// Two engines and a trainer on eight cards, whose hosts have `host` of memory.
+PipelineConfig one_by_one(const test::TemporaryFolder& folder, Bytes host) {
+  std::string text = read_file(TEMPER_SOURCE_DIR "/configs/hardware/cm384.yaml").value();
+  constexpr std::string_view kMemory = "memory: 1.5TB";
+  text.replace(text.find(kMemory), kMemory.size(), fmt::format("memory: {}B", host.count()));
+  EXPECT_TRUE(write_file_atomically(folder / "cluster.yaml", text));
+  PipelineConfig c = temper::testing::small_pipeline();
+  c.simulation.cluster = (folder / "cluster.yaml").string();
+  c.placement.mode = PlacementMode::Colocated;
+  c.placement.rollout_cards = c.placement.reference_cards = 0;
+  c.reference.replicas = 0;
+  c.placement.switching = Switching::OneByOne;
+  return c;
+}
+
+TEST(CardShares, GradientsNeedRoomWhereTheyAreKeptAndAreRefusedWithoutIt) {
+  const test::TemporaryFolder folder;
+  const PipelineConfig large = one_by_one(folder, Bytes(1'500'000'000'000));
+  const SimulatedPlacement whole = simulated_placement(resolve(large).value());
+  const auto phases = memory_phases(whole);
+  ASSERT_TRUE(phases) << phases.error().context;
+  double host = 0;
+  for (const PhaseLedger& p : *phases)
+    host = std::max(host, p.host());
+  const double gradients = actors::trainer_memory(whole.run).device.gradients;
+  ASSERT_GT(gradients, 0);
+  // Room for half of them beside the rest; sixteen devices to a host.
+  PipelineConfig c =
+      one_by_one(folder, Bytes(static_cast<std::int64_t>((host + gradients / 2) * 16)));
+  EXPECT_EQ(resolve(c)->shares.back(), 2) << "all cards";
+  EXPECT_EQ(check_simulation(c, resolve_placement(c)).size(), 0U);
+  c.stragglers.prepare = true;
+  EXPECT_EQ(resolve(c)->shares, std::vector<std::int32_t>());
+  const auto broken = check_simulation(c, resolve_placement(c));
+  ASSERT_EQ(broken.size(), 1U);
+  EXPECT_EQ(broken.front().keys.front(), "stragglers.prepare");
 }
 
 }  // namespace

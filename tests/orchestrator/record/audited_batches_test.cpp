@@ -12,7 +12,9 @@ namespace {
 
 /// Also what no scheduler does: versions of the future, ids that go back.
 AuditedBatch random_batch(Random& random, std::uint64_t step) {
-  AuditedBatch batch{step, {}};
+  AuditedBatch batch{step, {}, {}};
+  if (random.below(2) == 0)
+    batch.bound = random.below(300);
   for (std::uint64_t n = random.below(5); n > 0; --n) {
     const auto version = [&] { return random.chance(0.1) ? ~random.below(9) : random.below(1000); };
     AuditedBatch::Group g{random.below(1'000'000), version(), version(), {}, {}};

@@ -38,11 +38,23 @@ TEST_F(RunDirTest, ANewRunGetsItsFoldersAndTheirParents) {
   EXPECT_EQ(dir.log_of("rollout-0"), dir.root() / "logs" / "rollout-0.log");
 }
 
-TEST_F(RunDirTest, AFolderWithoutARunMayHoldOtherThings) {
+TEST_F(RunDirTest, AFolderThatHoldsOtherThingsIsRefusedByTheNameOfOne) {
   ASSERT_TRUE(write_file_atomically(folder() / "notes.txt", "mine"));
+  const Status made = RunDir(folder()).create();
+  ASSERT_FALSE(made);
+  EXPECT_EQ(made.error().code, ErrorCode::InvalidInput);
+  EXPECT_NE(made.error().context.find("is no folder of a run, but holds notes.txt"),
+            std::string::npos)
+      << made.error().context;
+  EXPECT_FALSE(fs::exists(folder() / "logs"));
+}
+
+TEST_F(RunDirTest, AStartThatFailedBeforeItsLogMayBeRepeated) {
   const RunDir dir = created(folder());
-  EXPECT_TRUE(dir.create()) << "a start that failed before its log may be repeated";
-  EXPECT_EQ(read_file(folder() / "notes.txt").value(), "mine");
+  EXPECT_TRUE(dir.create());
+  EXPECT_TRUE(dir.lock());
+  ASSERT_TRUE(write_file_atomically(dir.file("config.yaml"), "seed: 1\n"));
+  EXPECT_TRUE(dir.create());
 }
 
 TEST_F(RunDirTest, AFolderThatHoldsARunIsRefusedWithAWayOut) {
@@ -134,6 +146,33 @@ TEST_F(RunDirTest, WhatItIsMadeFromIsCheckedWhenItGoesOn) {
   EXPECT_NE(changed.error().context.find(dir.file("config.yaml").string()), std::string::npos);
   fs::remove(dir.file("inputs.manifest"));
   EXPECT_FALSE(dir.check_inputs());
+}
+
+TEST_F(RunDirTest, AnotherConfigurationIsSealedAndTheOneBeforeItKept) {
+  const RunDir dir = created(folder());
+  ASSERT_TRUE(write_file_atomically(dir.file("config.yaml"), "seed: 1\n"));
+  ASSERT_TRUE(dir.seal_inputs());
+  ASSERT_TRUE(dir.replace_config("seed: 2\n"));
+  EXPECT_TRUE(dir.check_inputs());
+  EXPECT_EQ(read_file(dir.file("config.yaml")).value(), "seed: 2\n");
+  EXPECT_EQ(read_file(dir.file("config.yaml.before-1")).value(), "seed: 1\n");
+}
+
+TEST_F(RunDirTest, AChangeOfTheConfigurationThatWasCutOffIsEndedOrUndone) {
+  const RunDir dir = created(folder());
+  ASSERT_TRUE(write_file_atomically(dir.file("config.yaml"), "seed: 1\n"));
+  ASSERT_TRUE(dir.seal_inputs());
+  ASSERT_TRUE(write_file_atomically(dir.file("config.yaml.next"), "seed: 2\n"));
+  ASSERT_TRUE(dir.settle_inputs()) << "cut off before it was sealed";
+  EXPECT_TRUE(dir.check_inputs());
+  EXPECT_FALSE(fs::exists(dir.file("config.yaml.next")));
+  ASSERT_TRUE(dir.replace_config("seed: 2\n"));
+  fs::rename(dir.file("config.yaml"), dir.file("config.yaml.next"));
+  ASSERT_TRUE(write_file_atomically(dir.file("config.yaml"), "seed: 1\n"));
+  EXPECT_FALSE(dir.check_inputs());
+  ASSERT_TRUE(dir.settle_inputs()) << "cut off behind its seal";
+  EXPECT_TRUE(dir.check_inputs());
+  EXPECT_EQ(read_file(dir.file("config.yaml")).value(), "seed: 2\n");
 }
 
 }  // namespace

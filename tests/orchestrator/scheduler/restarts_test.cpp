@@ -202,5 +202,46 @@ TEST(Restarts, AfterTheFirstRollbackEveryoneStartsAtOnce) {
   EXPECT_EQ(of_kind<command::Launch>(scheduler.on(event::Resumed{0, 1}, Time(10s))).size(), 5U);
 }
 
+// --- Workers that others start
+
+SchedulerConfig waiting_for_engines() {
+  SchedulerConfig config = patient();
+  config.deadlines.attach = 10s;
+  config.starts_at_once = 1;
+  for (ActorSpec& spec : config.actors)
+    spec.attached = spec.role == actors::RoleKind::Rollout;
+  return config;
+}
+
+TEST(AttachedActors, AreAllWaitedForAtOnceHoweverFewMayStart) {
+  ScriptedRun run(waiting_for_engines());
+  EXPECT_EQ(run.scheduler().fleet().state(run.rollout()).life, Life::Launching);
+  EXPECT_EQ(run.scheduler().fleet().state(run.other_rollout()).life, Life::Launching);
+}
+
+TEST(AttachedActors, APlaceStaysFreeAsLongAsAnotherOfItsRoleIsAtWork) {
+  ScriptedRun run(waiting_for_engines());
+  run.ready(run.rollout());
+  for (int i = 0; i < 5; ++i) {
+    run.wait(11s);
+    const Commands commands = run.on(event::DeadlineReached{});
+    EXPECT_TRUE(of_kind<command::Finish>(commands).empty());
+    EXPECT_TRUE(of_kind<command::Discard>(commands).empty());
+  }
+  EXPECT_EQ(run.scheduler().fleet().state(run.other_rollout()).restarts, 0);
+  run.ready(run.other_rollout());
+  EXPECT_TRUE(run.scheduler().fleet().state(run.other_rollout()).ready());
+}
+
+TEST(AttachedActors, WhereNobodyComesForARoleTheRunEndsAndSaysForWhomItWaited) {
+  ScriptedRun run(waiting_for_engines());
+  run.wait(11s);
+  const auto finish = of_kind<command::Finish>(run.on(event::DeadlineReached{}));
+  ASSERT_EQ(finish.size(), 1U);
+  EXPECT_TRUE(finish.front().reason.starts_with(
+      "no worker has attached as rollout-0 and become ready within 10s (deadlines.attach)"))
+      << finish.front().reason;
+}
+
 }  // namespace
 }  // namespace temper::orchestrator::testing

@@ -31,7 +31,6 @@ TEST(RoleSwitch, WhereNobodyTakesTurnsOneStateAllowsTraining) {
   }));
   EXPECT_EQ(turns.phase(), P::Separate);
   EXPECT_TRUE(turns.allows_training());
-  EXPECT_FALSE(turns.in_transition());
 }
 
 TEST(RoleSwitch, StartsInTrainAndStaysThereUntilAsked) {
@@ -267,7 +266,7 @@ TEST(RoleSwitch, NoStateAllowsTwoUsesOfTheCards) {
     const int uses = (t.allows_training() ? 1 : 0) + (t.allows_rollout(kEngine) ? 1 : 0) +
                      (t.allows_reference() ? 1 : 0);
     EXPECT_LE(uses, 1) << name_of(phase);
-    if (t.in_transition()) {
+    if (phase != P::Train && phase != P::Rollout && phase != P::Score) {
       EXPECT_FALSE(t.allows_training() || t.allows_rollout(kEngine)) << name_of(phase);
     }
     if (t.allows_training() || t.allows_reference()) {

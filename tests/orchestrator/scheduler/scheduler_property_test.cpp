@@ -38,6 +38,7 @@ struct Means {
   std::uint64_t parts = 0;      ///< The trainer had the cards of some engines, not of all.
   std::uint64_t beside = 0;     ///< Something was dispatched while it had.
   std::uint64_t held_back = 0;  ///< An engine waited because the trainer was fed.
+  std::uint64_t evaluated = 0;  ///< A version was evaluated.
   bool away = false;            ///< The trainer has some cards now.
 
   void note(const Record& record, const SchedulerConfig& config) {
@@ -46,9 +47,10 @@ struct Means {
       turning += actor.takes_turns && actor.role == actors::RoleKind::Rollout ? 1 : 0;
     for (const Command& command : record.commands) {
       prepared += std::holds_alternative<command::Prepare>(command) ? 1 : 0;
+      evaluated += std::holds_alternative<command::Evaluated>(command) ? 1 : 0;
       beside += away && std::holds_alternative<command::Dispatch>(command) ? 1 : 0;
       if (const auto* wait = std::get_if<command::Waiting>(&command))
-        held_back += wait->on == "the trainer is fed" ? 1 : 0;
+        held_back += wait->on == command::kTrainerIsFed ? 1 : 0;
       const auto* change = std::get_if<command::Switch>(&command);
       if (change == nullptr)
         continue;
@@ -109,6 +111,7 @@ TEST(SchedulerProperty, EveryScheduleEndsWithinTheBoundAndConservesGroups) {
   EXPECT_GT(means.parts, 0U);
   EXPECT_GT(means.beside, 0U);
   EXPECT_GT(means.held_back, 0U);
+  EXPECT_GT(means.evaluated, 0U);
   RecordProperty("events", static_cast<int>(events));
 }
 

@@ -4,8 +4,12 @@
 #include "core/files.hpp"
 #include "tests/support/temporary_folder.hpp"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <array>
 #include <cstdlib>
 
 namespace temper::orchestrator {
@@ -23,22 +27,40 @@ printf weights > "$out/model.safetensors"
 printf x >> "$TEMPER_CACHE/asked"
 )";
 
+/// One that ends when another has been asked too, with weights that take some time to copy.
+constexpr const char* kSecondWorker = R"sh(#!/bin/sh
+while [ $# -gt 0 ]; do
+  if [ "$1" = --out ]; then out=$2; fi
+  shift
+done
+printf x >> "$TEMPER_CACHE/asked"
+turns=0
+while [ "$(wc -c < "$TEMPER_CACHE/asked")" -lt 2 ] && [ $turns -lt 100000 ]; do
+  turns=$((turns + 1))
+done
+head -c 20000000 /dev/zero > "$out/model.safetensors"
+)sh";
+constexpr std::size_t kLarge = 20000000;
+
 class BaseWeights : public ::testing::Test {
  protected:
   BaseWeights() {
     EXPECT_EQ(::setenv("TEMPER_CACHE", cache().c_str(), 1), 0);
-    EXPECT_TRUE(write_file_atomically(folder_ / "worker", kWorker));
-    fs::permissions(folder_ / "worker", fs::perms::owner_all);
+    set_worker(kWorker);
   }
   ~BaseWeights() override { ::unsetenv("TEMPER_CACHE"); }
 
+  void set_worker(const char* script) const {
+    EXPECT_TRUE(write_file_atomically(folder_ / "worker", script));
+    fs::permissions(folder_ / "worker", fs::perms::owner_all);
+  }
   fs::path cache() const { return folder_ / "cache"; }
   /// What a run gets.
-  std::string provided() const {
+  std::string provided(const std::string& run = "base") const {
     BaseCheckpointOptions options;
     options.worker = folder_ / "worker";
     options.log = folder_ / "log";
-    options.folder = folder_ / "base";
+    options.folder = folder_ / run;
     options.on_progress = [](std::string_view) {};
     const Status status = provide_base_checkpoint(PipelineConfig{}, options);
     EXPECT_TRUE(status) << status.error().context;
@@ -73,6 +95,23 @@ TEST_F(BaseWeights, ThatAreNotWhatWasPutThereAreMadeAgain) {
   fs::remove(kept("manifest"));
   EXPECT_EQ(provided(), "weights");
   EXPECT_EQ(asked(), 4U);
+}
+
+/// Each of them has found nothing, and both make it.
+TEST_F(BaseWeights, TwoStartsAtOnceBothGetThem) {
+  set_worker(kSecondWorker);
+  std::array<pid_t, 2> starts{};
+  for (std::size_t i = 0; i < starts.size(); ++i) {
+    starts[i] = ::fork();
+    if (starts[i] == 0)
+      ::_exit(provided(fmt::format("base-{}", i)).size() == kLarge ? 0 : 1);
+  }
+  for (const pid_t start : starts) {
+    int status = 0;
+    ::waitpid(start, &status, 0);
+    EXPECT_EQ(status, 0);
+  }
+  EXPECT_EQ(asked(), 2U);
 }
 
 }  // namespace

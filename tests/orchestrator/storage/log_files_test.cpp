@@ -11,6 +11,7 @@
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <map>
@@ -180,6 +181,19 @@ TEST(LogFiles, ARunDoesNotBeginWhereAnyOfThemIs) {
   const StoredRun run({.log_file_bytes = kSmall});
   fs::remove(run.log());
   EXPECT_FALSE(EventLog::create(run.log()));
+}
+
+TEST(LogFiles, OfAFolderThatCannotBeListedAreNotTakenForOne) {
+  const StoredRun run(kKilled);
+  rlimit before{};
+  ::getrlimit(RLIMIT_NOFILE, &before);
+  const rlimit none{0, before.rlim_max};  // nothing more can be opened
+  ::setrlimit(RLIMIT_NOFILE, &none);
+  const auto count = count_log_files(run.log());
+  ::setrlimit(RLIMIT_NOFILE, &before);
+  ASSERT_FALSE(count);
+  EXPECT_NE(count.error().context.find(run.root().string()), std::string::npos);
+  EXPECT_EQ(count_log_files(run.root() / "no folder" / "events.log").value(), 0U);
 }
 
 TEST(LogFiles, NamesThatAreNotOursDoNotCount) {

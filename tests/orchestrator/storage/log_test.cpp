@@ -10,8 +10,10 @@
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <algorithm>
+#include <csignal>
 #include <cstring>
 
 namespace temper::orchestrator {
@@ -221,6 +223,58 @@ TEST(EventLog, ThatWasRemovedWhileItIsWrittenIsAnError) {
   const Status status = log.check_named();
   ASSERT_FALSE(status);
   EXPECT_NE(status.error().context.find("was removed"), std::string::npos);
+}
+
+/// While it lives, no file grows beyond `largest`: a full disk.
+class FullDisk {
+ public:
+  explicit FullDisk(std::uintmax_t largest) : ignored_(std::signal(SIGXFSZ, SIG_IGN)) {
+    ::getrlimit(RLIMIT_FSIZE, &before_);
+    const rlimit limit{largest, before_.rlim_max};
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+  }
+  ~FullDisk() {
+    ::setrlimit(RLIMIT_FSIZE, &before_);
+    std::signal(SIGXFSZ, ignored_);
+  }
+  FullDisk(const FullDisk&) = delete;
+  FullDisk& operator=(const FullDisk&) = delete;
+
+ private:
+  rlimit before_{};
+  void (*ignored_)(int);
+};
+
+TEST(EventLog, WritesNothingBehindARecordThatWasLostEvenWhenThereIsRoomAgain) {
+  for (const auto when : {LogWriting::When::Gathered, LogWriting::When::Through}) {
+    test::TemporaryFolder folder;
+    const fs::path file = folder / "events.log";
+    EventLog log = EventLog::create(file, {.when = when}).value();
+    ASSERT_TRUE(log.append(record_at(0, 5)));
+    ASSERT_TRUE(log.flush());
+    {
+      const FullDisk full(fs::file_size(file) + 1);
+      EXPECT_FALSE(log.append(record_at(1, 6)) && log.flush());
+    }
+    EXPECT_FALSE(log.append(record_at(log.next_sequence(), 7)) && log.sync());
+    const LogSummary found = scanned(file);
+    EXPECT_EQ(found.end.kind, LogEnd::Kind::Whole) << found.end.what;
+    EXPECT_EQ(found.records, 1U);
+  }
+}
+
+TEST(EventLog, WritesNothingIntoAFileWhoseHeaderCouldNotBeWritten) {
+  test::TemporaryFolder folder;
+  const fs::path file = folder / "events.log";
+  EventLog log = EventLog::create(file, {.file_bytes = 1}).value();
+  {
+    const FullDisk full(kLogHeader - 1);
+    EXPECT_FALSE(log.append(record_at(0, 5)));
+  }
+  EXPECT_FALSE(log.append(record_at(0, 6)));
+  const LogSummary found = scanned(file);
+  EXPECT_FALSE(found.damaged()) << found.end.what;
+  EXPECT_EQ(found.records, 0U);
 }
 
 bool mention(const std::vector<std::string>& violations, std::string_view text) {

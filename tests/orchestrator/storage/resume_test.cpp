@@ -171,6 +171,77 @@ TEST(Resume, AnInputThatWasChangedIsAnError) {
   EXPECT_NE(said.error().context.find("config.yaml is damaged"), std::string::npos);
 }
 
+TEST(Resume, MoreStepsAndAWiderBoundAreGoneOnWithOtherActorsAreNot) {
+  const StoredRun run(kKilled);
+  SchedulerConfig wider = run.config();
+  wider.steps += 5;
+  wider.staleness_bound += 1;
+  wider.deadlines.train = std::chrono::hours(2);
+  EXPECT_TRUE(find_resume_point(run.dir(), wider));
+  SchedulerConfig other = run.config();
+  other.actors.pop_back();
+  EXPECT_FALSE(find_resume_point(run.dir(), other));
+  SchedulerConfig narrower = run.config();
+  narrower.staleness_bound = 0;
+  EXPECT_FALSE(find_resume_point(run.dir(), narrower));
+  SchedulerConfig fewer = run.config();
+  fewer.steps = 1;
+  const auto refused = find_resume_point(run.dir(), fewer);
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().context.find("steps: 1 is less than the 3 updates"), std::string::npos)
+      << refused.error().context;
+}
+
+TEST(Resume, TheLogIsToldOfAnotherConfigurationAndOnlyOfThat) {
+  const StoredRun run(kKilled);
+  HistoryReader reader(run.dir().checkpoints());
+  ASSERT_TRUE(scan_event_log(run.log(), [&](const Record& record, const LogPosition& behind) {
+    reader.feed(record, behind);
+    return Status();
+  }));
+  EXPECT_FALSE(reader.resumed(4, run.config(), {}).config);
+  SchedulerConfig wider = run.config();
+  wider.staleness_bound += 1;
+  const event::Resumed resumed = reader.resumed(4, wider, {{"staleness.bound", "1", "2"}});
+  ASSERT_TRUE(resumed.config);
+  EXPECT_EQ(resumed.config->staleness_bound, wider.staleness_bound);
+  EXPECT_EQ(resumed.changes.size(), 1U);
+}
+
+TEST(Resume, OnlyARunThatFailedBeforeItsFirstUpdateIsStillborn) {
+  const StoredRun ended;
+  EXPECT_FALSE(is_stillborn(ended.log()));
+  const StoredRun killed(kKilled);
+  EXPECT_FALSE(is_stillborn(killed.log()));
+  const test::TemporaryFolder folder;
+  {
+    EventLog log = EventLog::create(folder / "events.log").value();
+    ASSERT_TRUE(log.append({0, Time{}, event::Started{}, {}}));
+    EXPECT_FALSE(is_stillborn(folder / "events.log")) << "it may be going on";
+    ASSERT_TRUE(log.append(
+        {1, Time{}, event::Aborted{"", false}, {command::Finish{false, false, "no worker"}}}));
+  }
+  EXPECT_TRUE(is_stillborn(folder / "events.log"));
+}
+
+TEST(Fsck, MissesTheCheckpointsAndOutputsThatTheLogTellsOf) {
+  const StoredRun run;
+  const auto states = [&] {
+    std::map<std::string, FileState> all;
+    const auto report = check_run(run.root(), Repair::No);
+    for (const CheckedFile& file : report->files)
+      all[file.name] = file.state;
+    return all;
+  };
+  fs::remove_all(run.root() / "checkpoints");
+  fs::remove(run.root() / "outputs.manifest");
+  EXPECT_EQ(states()["checkpoints/step-000003"], FileState::Missing);
+  EXPECT_EQ(states()["outputs.manifest"], FileState::Missing);
+  fs::remove(run.root() / "certificates.jsonl");
+  EXPECT_EQ(states()["certificates.jsonl"], FileState::Missing);
+  EXPECT_FALSE(check_run(run.root(), Repair::No)->whole());
+}
+
 TEST(Fsck, AWholeRunIsWholeWhereverItEnded) {
   for (const StoredRunOptions& options : {StoredRunOptions{}, kKilled}) {
     const StoredRun run(options);

@@ -32,7 +32,7 @@ class Planted {
     }
   }
   void health(const Health& h) { note(alarms_.on_health(h)); }
-  void record(const Record& r) { alarms_.feed(r); }
+  void record(const Record& r) { note(alarms_.feed(r)); }
   const std::vector<AlarmKind>& raised() const { return raised_; }
   const std::string& text() const { return text_; }
 
@@ -97,6 +97,27 @@ TEST(Alarms, AMetricThatIsNoNumberIsNamed) {
   run.updates(2, [](MetricsLine& line) { line.metrics.gradient_norm = NAN; });
   EXPECT_EQ(run.raised(), Kinds{AlarmKind::NotFinite});
   EXPECT_EQ(run.text(), "gradient_norm of update 4 is not a finite number");
+}
+
+/// As a run has it: an update with such numbers is refused, and its sender is lost.
+TEST(Alarms, AnActorThatIsLostForNumbersThatAreNoneIsNamed) {
+  for (const char* reason : {"sent a message that cannot be: metrics of an update: loss is nan",
+                             "exited with status 1: gradient norm inf and loss 3 are not both "
+                             "finite"}) {
+    Planted run;
+    SchedulerConfig config;
+    config.actors = {{"trainer", actors::RoleKind::Trainer, {CardId(0)}, 0}};
+    run.record({0, Time(), event::Started{config}, {}});
+    run.updates(3);
+    run.record({1, Time(), event::ActorDown{ActorId(0), "killed by signal 9"}, {}});
+    EXPECT_EQ(run.raised(), Kinds());
+    run.record({2, Time(), event::ActorDown{ActorId(0), reason}, {}});
+    EXPECT_EQ(run.raised(), Kinds{AlarmKind::NotFinite});
+    EXPECT_EQ(run.text(), std::string("trainer was lost: ") + reason);
+    run.updates(1);
+    run.record({3, Time(), event::ActorDown{ActorId(0), reason}, {}});
+    EXPECT_EQ(run.raised().size(), 2U) << "an update between them was in order";
+  }
 }
 
 TEST(Alarms, AnAlarmIsRaisedAgainAfterItsCauseWentAway) {

@@ -25,6 +25,7 @@ MetricsLine line_of_an_update() {
   line.states = {{actors::CardState::Decode, 0.5},
                  {actors::CardState::Train, 0.25},
                  {actors::CardState::WaitData, 0.25}};
+  line.evaluation.emplace();
   return line;
 }
 
@@ -73,8 +74,14 @@ TEST(FlatMetrics, WhatIsNoWholeLineIsNone) {
   const std::string line = to_json(line_of_an_update());
   for (std::size_t length = 0; length < line.size(); ++length)
     EXPECT_EQ(flatten_line(std::string_view(line).substr(0, length)), std::nullopt) << length;
-  for (const char* text :
-       {"[1]", "{\"a\":[1]}", "{\"a\" 1}", "{\"a\":1}x", "{\"a\\\"\":1}", "{a:1}"})
+  for (const char* text : {"[1]",
+                           "{\"a\":inf}",
+                           "{\"a\":nan}",
+                           "{\"a\":[1]}",
+                           "{\"a\" 1}",
+                           "{\"a\":1}x",
+                           "{\"a\\\"\":1}",
+                           "{a:1}"})
     EXPECT_EQ(flatten_line(text), std::nullopt) << text;
 }
 

@@ -143,17 +143,29 @@ TEST_F(SamplesTest, TheCommandFindsTextAndSaysWhenThereIsNone) {
   EXPECT_NE(shown(options).find("1 of 1 samples"), std::string::npos);
   EXPECT_EQ(code_, 0);
   options.query.text = "99";
-  EXPECT_NE(shown(options).find("0 of 0 samples"), std::string::npos);
-  EXPECT_EQ(code_, 1);
+  EXPECT_EQ(
+      shown(options),
+      "temper: no sample with \"99\"; there are 2, the newest of step 0 (`samples.share` says "
+      "how many are kept)\n");
+  EXPECT_EQ(code_, 3);
 }
 
 TEST_F(SamplesTest, ARunWithoutSamplesSaysWhy) {
-  EXPECT_NE(shown({}).find("has no samples.jsonl"), std::string::npos);
-  EXPECT_EQ(code_, 1);
+  EXPECT_NE(shown({}).find("has no samples.jsonl: it holds no run"), std::string::npos);
+  EXPECT_EQ(code_, 2);
+  std::ofstream(folder_ / "events.log");
+  const auto why = [&](const std::string& yaml) {
+    std::ofstream(folder_ / "config.yaml") << yaml;
+    return shown({});
+  };
+  EXPECT_NE(why("policy: synthetic\n").find("no real policy"), std::string::npos);
+  EXPECT_NE(why("samples: {share: 0}\n").find("`samples.share` is 0"), std::string::npos);
+  EXPECT_NE(why("name: a\n").find("no group of the 5 % that are kept"), std::string::npos);
 }
 
 TEST_F(SamplesTest, EscapesOfATerminalAreShownNotObeyed) {
-  std::ofstream(folder_ / "samples.jsonl") << R"({"step":1,"prompt":"a\u001b[2Jb","reward":0})" << '\n';
+  std::ofstream(folder_ / "samples.jsonl")
+      << R"({"step":1,"prompt":"a\u001b[2Jb","reward":0})" << '\n';
   EXPECT_NE(shown({}).find("a\\x1b[2Jb"), std::string::npos);
 }
 

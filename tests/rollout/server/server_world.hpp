@@ -19,18 +19,22 @@ using actors::EngineKind;
 using actors::FinishReason;
 using rollout::Generation;
 
+enum class Turns { No, Yes };
+
 /// Where one engine stands: its settings are those of the tests, not of users.
 class ServerWorld {
  public:
   explicit ServerWorld(const actors::EngineConfig& config,
                        std::size_t compare_every = 1'000'000,
-                       std::vector<std::int32_t> ends = {1})
+                       std::vector<std::int32_t> ends = {1},
+                       Turns turns = Turns::No)
       : ends_(std::move(ends)) {
     actors::ServerOptions options;
     options.log = folder_ / "server.log";
     options.config = config;
     options.name = "rollout-0";
     options.model = table_model();
+    options.takes_turns = turns == Turns::Yes;
     options.sampling.end_tokens = ends_;
     options.sampling.vocabulary = kTableTokens;
     options.connections = 64;

@@ -1,6 +1,7 @@
 // The ablation of MoE mechanisms, and that docs/moe_mechanisms.md has it.
-#include "core/files.hpp"
 #include "sim_hw/ablation/ablation.hpp"
+
+#include "core/files.hpp"
 #include "sim_hw/ablation/traces.hpp"
 
 #include <gtest/gtest.h>

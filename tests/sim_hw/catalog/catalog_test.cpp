@@ -1,6 +1,11 @@
 #include "sim_hw/catalog/catalog.hpp"
 
+#include "core/files.hpp"
+#include "core/markdown.hpp"
+
 #include <gtest/gtest.h>
+
+#include <cstdlib>
 
 namespace temper::sim_hw {
 namespace {
@@ -37,6 +42,36 @@ TEST(Catalog, ReadsEveryShippedDescription) {
     EXPECT_TRUE(catalog.model(name)) << catalog.model(name).error().context;
   for (const std::string& name : catalog.hardware_names())
     EXPECT_TRUE(catalog.hardware(name)) << catalog.hardware(name).error().context;
+}
+
+TEST(Catalog, KeepsFittedConstantsBesideTheirHardware) {
+  EXPECT_EQ(calibration_file("mine.yaml"), "mine.calibration.yaml");
+  EXPECT_EQ(calibration_file("cards/mine.yaml"), "cards/mine.calibration.yaml");
+  EXPECT_EQ(calibration_file("configs/hardware/cm384.yaml"), "configs/calibration/cm384.yaml");
+}
+
+/// docs/hardware.md has the keys of hardware and models, made from their declarations.
+void expect_table(const std::string& name, const std::string& table) {
+  const std::string path = std::string(TEMPER_SOURCE_DIR) + "/docs/hardware.md";
+  std::string page = read_file(path).value();
+  const std::string begin = "<!-- " + name + " -->\n";
+  const std::string end = "<!-- end of " + name + " -->\n";
+  const std::size_t at = page.find(begin) + begin.size();
+  const std::size_t to = page.find(end);
+  ASSERT_NE(to, std::string::npos) << "docs/hardware.md has no " << end;
+  if (const char* update = std::getenv("TEMPER_UPDATE_GOLDEN"); update && *update == '1') {
+    page.replace(at, to - at, table);
+    ASSERT_TRUE(write_file_atomically(path, page));
+    return;
+  }
+  EXPECT_EQ(page.substr(at, to - at), table)
+      << "docs/hardware.md is stale; TEMPER_UPDATE_GOLDEN=1 rewrites it";
+}
+
+TEST(HardwareReference, IsUpToDate) {
+  const MarkdownOptions within_the_page{.heading = "###"};
+  expect_table("keys of hardware", to_markdown<HardwareSpec>({}, within_the_page));
+  expect_table("keys of a model", to_markdown<ModelSpec>({}, within_the_page));
 }
 
 TEST(Catalog, PutReplacesADescriptionWherePointersSeeIt) {

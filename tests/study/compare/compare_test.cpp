@@ -215,7 +215,7 @@ std::string error_of(Change change) {
   command.config = long_tailed_file();
   change(command);
   std::ostringstream out, err;
-  EXPECT_EQ(cli::run_compare(command, out, err), 1);
+  EXPECT_EQ(cli::run_compare(command, out, err), 2);
   EXPECT_EQ(out.str(), "");
   return err.str();
 }
@@ -299,7 +299,10 @@ TEST(CompareCommand, WritesTheTableAndAPlotWithALineForEachPolicy) {
        {">sync<", ">exact<", ">drop<", ">time, sync 0 = 1<", ">tokens wasted, %<", ">eta<"})
     EXPECT_NE(svg.find(words), std::string::npos) << words;
   const std::string markdown = read_file(fs::path(command.out) / "compare.md").value();
-  EXPECT_NE(markdown.find("staleness policies\n\n" + out.str()), std::string::npos) << markdown;
+  const std::string title = "staleness policies\n\n";  // then the table that was printed first
+  const std::size_t table = markdown.find(title);
+  ASSERT_NE(table, std::string::npos) << markdown;
+  EXPECT_TRUE(out.str().starts_with(markdown.substr(table + title.size()))) << markdown;
   command.json = true;
   std::ostringstream json;
   ASSERT_EQ(cli::run_compare(command, json, err), 0);

@@ -44,6 +44,18 @@ TEST(Faults, TheTimeOfARunIsKeptOrLostToTheNanosecond) {
   EXPECT_LT(t.goodput(), 1.0);
 }
 
+TEST(Faults, ARunThatNeverComesToACheckpointEndsAndSaysSo) {
+  PipelineConfig c = failing();
+  c.checkpoint.every = 0;
+  c.simulation.faults.rate = 3e6;  // of the 8 cards one every 12 s, and updates without end
+  c.simulation.faults.replacement = c.simulation.faults.repair = Duration{};
+  c.steps = 1000000;
+  const auto done = run_with_faults(*orchestrator::resolve(c), Time(std::chrono::hours(24 * 365)));
+  ASSERT_FALSE(done);
+  EXPECT_NE(done.error().context.find("trainer was lost 1001 times"), std::string::npos)
+      << done.error().context;
+}
+
 TEST(Faults, WithoutThemARunLosesItsStartAndItsCheckpoints) {
   PipelineConfig c = failing();
   c.simulation.faults.rate = 0;
@@ -106,6 +118,10 @@ TEST(CheckpointInterval, CountsWhatTakesACardOfTheTrainer) {
   c.simulation.faults.host_mtbf = c.simulation.faults.link_mtbf = Duration{};
   // The trainer's cards are on one host of eight.
   EXPECT_NEAR(checkpoint_terms(*orchestrator::resolve(c)).failures_s, 79200 * 3600.0 / 8, 1);
+  // Four cards of it are in use, and only those fail.
+  c.placement.cards = 4;
+  c.placement.rollout_cards = 2;
+  EXPECT_NEAR(checkpoint_terms(*orchestrator::resolve(c)).failures_s, 79200 * 3600.0 / 4, 1);
 }
 
 }  // namespace

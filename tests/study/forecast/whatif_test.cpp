@@ -207,7 +207,7 @@ TEST_F(Recorded, TheCommandPrintsRecordedFirstAndTheRegretLast) {
   std::ostringstream json;
   EXPECT_EQ(cli::run_whatif({run.string(), {"staleness.bound=1"}, "", true}, json, err), 0);
   EXPECT_NE(json.str().find("\"regret_per_s\""), std::string::npos);
-  EXPECT_EQ(cli::run_whatif({run.string(), {}, "", false}, out, err), 1);
+  EXPECT_EQ(cli::run_whatif({run.string(), {}, "", false}, out, err), 2);
   EXPECT_NE(err.str().find("--set"), std::string::npos);
 }
 

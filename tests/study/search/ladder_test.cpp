@@ -231,7 +231,7 @@ std::string error_of(Change change) {
   command.config = std::string(TEMPER_SOURCE_DIR) + "/configs/cm384_pangu.yaml";
   change(command);
   std::ostringstream out, err;
-  EXPECT_EQ(cli::run_ladder(command, out, err), 1);
+  EXPECT_EQ(cli::run_ladder(command, out, err), 2);
   EXPECT_EQ(out.str(), "");
   return err.str();
 }

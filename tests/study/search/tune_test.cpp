@@ -207,7 +207,7 @@ TEST_F(Tune, TheCommandWritesWhatItFoundAndNeverOverIt) {
   EXPECT_NE(err.str().find("whole runs"), std::string::npos);
   for (const char* name : {"tuned.yaml", "tune.csv", "tune.svg", "tune.md"})
     EXPECT_TRUE(fs::exists(fs::path(command.out) / name)) << name;
-  EXPECT_EQ(cli::run_tune(command, out, err), 1);
+  EXPECT_EQ(cli::run_tune(command, out, err), 2);
   EXPECT_NE(err.str().find("is there already; name another --out"), std::string::npos);
 }
 
@@ -216,7 +216,7 @@ TEST_F(Tune, TheCommandSaysWhichModeWasMeant) {
   command.config = options_.config.string();
   command.modes = {"fussed"};
   std::ostringstream out, err;
-  EXPECT_EQ(cli::run_tune(command, out, err), 1);
+  EXPECT_EQ(cli::run_tune(command, out, err), 2);
   EXPECT_NE(err.str().find("--modes fussed: did you mean `fused`?"), std::string::npos);
 }
 

@@ -158,7 +158,7 @@ std::string error_of(Change change) {
   command.config = small_file();
   change(command);
   std::ostringstream out, err;
-  EXPECT_EQ(cli::run_sweep(command, out, err), 1);
+  EXPECT_EQ(cli::run_sweep(command, out, err), 2);
   return err.str();
 }
 

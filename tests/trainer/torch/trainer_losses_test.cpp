@@ -221,7 +221,8 @@ TEST(TorchTrainer, ReportsWhatStalenessDid) {
   EXPECT_EQ(m.behaviour_weight, 0) << "left out";
 }
 
-/// What is not sampled and at the end changes nothing: every algorithm trains as if it was not there.
+/// What is not sampled and at the end changes nothing: every algorithm trains as if it was not
+/// there.
 TEST(LossMask, ATailThatWasNotSampledIsAsGoodAsNone) {
   for (const auto& [name, text] : EnumNames<AlgorithmName>::value) {
     AlgorithmConfig algorithm = config();

@@ -226,6 +226,14 @@ class Engine(roles.Engine):
                 sampling.temperature,
                 sampling.top_p,
             )
+            if any(row.request.greedy for row in rows):
+                greedy = torch.tensor([row.request.greedy for row in rows], device=logits.device)
+                likeliest = logits.argmax(1)
+                of_it = (logits.float() / (sampling.temperature or 1)).log_softmax(1)
+                tokens = torch.where(greedy, likeliest, tokens)
+                logprobs = torch.where(
+                    greedy, of_it.gather(1, likeliest[:, None])[:, 0].to(logprobs.dtype), logprobs
+                )
         done = []
         for row, token, logprob in zip(rows, tokens.tolist(), logprobs.tolist()):
             row.tokens.append(token)

@@ -162,5 +162,115 @@ TEST(Connections, TheSilentAreThoseThatAreConnectedAndWereNotHeard) {
   EXPECT_EQ(c.silent_since(at(16)), std::vector{kTrainer});
 }
 
+// --- Workers that others start
+
+constexpr std::string_view kRun = "this-run";
+
+/// A trainer of the run's own, and two rollout slots and a reward that are waited for.
+Connections waiting() {
+  Connections c({"trainer", "rollout-0", "rollout-1", "reward-0"}, "secret");
+  for (const std::uint32_t i : {1U, 2U, 3U}) {
+    c.attach(ActorId(i));
+    c.await(ActorId(i));
+  }
+  return c;
+}
+
+Hello attached(std::string place, std::string was = "") {
+  Hello hello;
+  hello.name = std::move(place);
+  hello.secret = "secret";
+  hello.attached = true;
+  hello.was = std::move(was);
+  hello.run = kRun;
+  return hello;
+}
+
+Applicant with_key(std::string place = "any") {
+  return {"key-1", std::move(place), std::string(kRun), 3};
+}
+
+Result<ActorId> apply(Connections& c,
+                      char who,
+                      const Hello& hello,
+                      const Applicant& a = with_key()) {
+  return c.admit_attached(peer(who), hello, a, at(1));
+}
+
+TEST(AttachedConnections, AWorkerIsGivenTheSlotThatItNamesOrTheFirstOfItsRole) {
+  Connections c = waiting();
+  EXPECT_EQ(apply(c, 'a', attached("rollout-1")).value(), ActorId(2));
+  EXPECT_EQ(apply(c, 'b', attached("rollout")).value(), ActorId(1));
+  EXPECT_EQ(apply(c, 'c', attached("any")).value(), ActorId(3));
+}
+
+TEST(AttachedConnections, ARankCountsTheSlotsThatAreWaitedForAndTakesAnotherWhereItsOwnIsTaken) {
+  Connections c = waiting();
+  EXPECT_EQ(apply(c, 'a', attached("#2")).value(), ActorId(3));
+  EXPECT_EQ(apply(c, 'b', attached("#2")).value(), ActorId(1));
+  EXPECT_EQ(apply(c, 'c', attached("#64")).value(), ActorId(2));
+}
+
+TEST(AttachedConnections, AWorkerThatComesBackHasItsOldSlotIfThatIsFree) {
+  Connections c = waiting();
+  EXPECT_EQ(apply(c, 'a', attached("rollout", "rollout-1")).value(), ActorId(2));
+  EXPECT_EQ(apply(c, 'b', attached("rollout", "rollout-1")).value(), ActorId(1));
+}
+
+TEST(AttachedConnections, WhereEveryPlaceIsTakenItMayComeAgain) {
+  Connections c = waiting();
+  ASSERT_TRUE(apply(c, 'a', attached("rollout-0")));
+  EXPECT_EQ(apply(c, 'b', attached("rollout-0")).error().code, ErrorCode::Unavailable);
+  c.forget(ActorId(1));  // lost, and not yet waited for again
+  EXPECT_EQ(apply(c, 'b', attached("rollout-0")).error().code, ErrorCode::Unavailable);
+  c.await(ActorId(1));
+  EXPECT_EQ(apply(c, 'b', attached("rollout-0")).value(), ActorId(1));
+}
+
+TEST(AttachedConnections, AHelloThatIsSaidTwiceChangesNothing) {
+  Connections c = waiting();
+  EXPECT_EQ(apply(c, 'a', attached("rollout")).value(), ActorId(1));
+  EXPECT_EQ(apply(c, 'a', attached("rollout")).value(), ActorId(1));
+  EXPECT_EQ(c.peers().size(), 1U);
+}
+
+TEST(AttachedConnections, AKeyIsForWhatItWasMadeFor) {
+  Connections c = waiting();
+  const auto refused = apply(c, 'a', attached("rollout"), with_key("reward"));
+  EXPECT_EQ(refused.error().code, ErrorCode::InvalidInput);
+  EXPECT_EQ(refused.error().context, "the key key-1 is for reward, not for rollout");
+  EXPECT_EQ(apply(c, 'a', attached("any"), with_key("reward")).value(), ActorId(3));
+  EXPECT_EQ(c.connected_by("key-1"), std::vector{ActorId(3)});
+}
+
+TEST(AttachedConnections, ASlotThatTheRunStartsItselfIsNotGivenAway) {
+  Connections c = waiting();
+  const auto refused = apply(c, 'a', attached("trainer"));
+  EXPECT_EQ(refused.error().code, ErrorCode::InvalidInput);
+  EXPECT_NE(refused.error().context.find("no worker is waited for as \"trainer\""),
+            std::string::npos);
+}
+
+TEST(AttachedConnections, AWorkerOfAnotherRunIsRefusedByTheNameOfBoth) {
+  Connections c = waiting();
+  Hello other = attached("rollout");
+  other.run = "that-run";
+  EXPECT_EQ(apply(c, 'a', other).error().context,
+            "its key is of run that-run, and this is run this-run");
+}
+
+TEST(AttachedConnections, AWorkerOfALaterOrchestratorIsNotForThisOne) {
+  Connections c = waiting();
+  Hello later = attached("rollout");
+  later.incarnation = 4;
+  const auto refused = apply(c, 'a', later);
+  EXPECT_EQ(refused.error().code, ErrorCode::Unavailable) << "it looks on for the later one";
+  EXPECT_EQ(
+      refused.error().context,
+      "it has served orchestrator 4 of the run; this is number 3, which that one has succeeded");
+  later.incarnation = 2;
+  EXPECT_TRUE(apply(c, 'a', later)) << "of an earlier one it is: that is how it joins again";
+}
+
 }  // namespace
 }  // namespace temper::orchestrator

@@ -209,7 +209,7 @@ TEST_F(Content, AResponseThatItCannotJudgeFailsAndItsGroupGoesOn) {
   script.cannot_be_judged = {ResponseId(1), ResponseId(9)};
   ASSERT_TRUE(run_with_content(small()).finish.ok);
   EXPECT_EQ(metrics.responses_failed(), 2U);
-  EXPECT_EQ(metrics.groups_failed(), 0U);
+  EXPECT_EQ(metrics.groups().failed, 0U);
   EXPECT_EQ(audit(1).violations, std::vector<std::string>());
 }
 

@@ -5,7 +5,9 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <map>
+#include <utility>
 
 namespace temper::orchestrator {
 namespace {
@@ -70,6 +72,21 @@ TEST(FaultPlan, EachKindFailsAsOftenAsItsComponentsAndMeanTimeSay) {
 
 TEST(FaultPlan, WithoutARateNothingFails) {
   EXPECT_EQ(FaultPlan::create(config(0), kShape, 1)->next(), std::nullopt);
+}
+
+TEST(FaultPlan, FailuresSoOftenThatTimeHardlyPassesAreRefusedWithTheirKey) {
+  // 24 cards of 79,200 h each, 1e9 times as often: one every 11.9 ms.
+  actors::FaultConfig short_lived = config(1);
+  short_lived.link_mtbf = Duration(1);
+  const std::pair<actors::FaultConfig, const char*> refused[] = {
+      {config(1e9), "every 0.012 s"},
+      {config(std::numeric_limits<double>::infinity()), "simulation.faults.rate is inf"},
+      {short_lived, "simulation.faults.link_mtbf"}};
+  for (const auto& [faults, part] : refused) {
+    const auto plan = FaultPlan::create(faults, kShape, 1);
+    ASSERT_FALSE(plan) << part;
+    EXPECT_NE(plan.error().context.find(part), std::string::npos) << plan.error().context;
+  }
 }
 
 TEST(FaultPlan, ATraceIsPlayedInTheOrderOfItsTimes) {

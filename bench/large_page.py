@@ -1,17 +1,28 @@
-"""Makes the folder of a run of 100,000 updates on 1,536 cards, as the program would leave it, to see
-how the page bears it:  python large.py FOLDER [UPDATES] [ACTORS]"""
+"""How the page bears a long run of many cards: the folder of a run of 100,000 updates on 1,536 cards is made as the
+program would leave it, served, opened in Chromium, and its time line is dragged for 120 frames.
+
+    ./x bench large_page [UPDATES [ACTORS [TIMES]]]
+
+Prints for each time how long it took until the time line was drawn, the frames per second of the drag, and the memory
+of the server. Needs Chromium, and npm for puppeteer-core and axe-core (or PAGE_MODULES, a folder that has them)."""
 
 from __future__ import annotations
 
 import json
+import os
 import random
+import subprocess
 import sys
+import tempfile
 from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+DRIVER = ROOT / "tests/integration/page/drive.mjs"
 
 STATES = ("decode", "wait-data", "wait-quota", "weight-sync")
 
 
-def main(folder: Path, updates: int = 100_000, actors: int = 1536) -> None:
+def make_run(folder: Path, updates: int, actors: int) -> None:
     rng = random.Random(1)
     (folder / "timeline").mkdir(parents=True)
     (folder / "config.yaml").write_text("name: large\n")
@@ -62,5 +73,39 @@ def main(folder: Path, updates: int = 100_000, actors: int = 1536) -> None:
     (folder / "live.json").write_text(json.dumps(live))
 
 
+def modules(folder: Path) -> str:
+    if kept := os.environ.get("PAGE_MODULES"):
+        return kept
+    subprocess.run(["npm", "install", "--no-audit", "--no-fund", "--ignore-scripts", "puppeteer-core", "axe-core"],
+                   cwd=folder, check=True, stdout=subprocess.DEVNULL)  # fmt: skip
+    return str(folder)
+
+
+def resident_mb(pid: int) -> float:
+    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE") / 1e6
+
+
+def main(updates: int = 100_000, actors: int = 1536, times: int = 5) -> None:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        make_run(folder / "large", updates, actors)
+        found = {**os.environ, "PAGE_MODULES": modules(folder), "PAGE_RUNS": "large", "PAGE_PAN": "large"}
+        server = subprocess.Popen([os.environ["TEMPER"], "serve", str(folder), "--address", "0"],
+                                  stdout=subprocess.PIPE, text=True)  # fmt: skip
+        assert server.stdout
+        url = server.stdout.readline().split()[2]
+        print("opened in   frames/s   slowest 5 % of frames from   server")
+        try:
+            for _ in range(times):
+                done = subprocess.run(["node", str(DRIVER), url, str(folder / "shots"), "1440", "light"], env=found,
+                                      check=True, stdout=subprocess.PIPE, text=True)  # fmt: skip
+                pan = json.loads(done.stdout.splitlines()[-1])["pan"]
+                print(f"{pan['opened_ms']:6.0f} ms   {pan['frames_per_s']:8.1f}   {pan['p95_ms']:24.0f} ms   "
+                      f"{resident_mb(server.pid):5.0f} MB", flush=True)  # fmt: skip
+        finally:
+            server.terminate()
+            server.wait()
+
+
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), *map(int, sys.argv[2:]))
+    main(*map(int, sys.argv[1:]))

@@ -1,0 +1,233 @@
+#include "actors/runtime/attach.hpp"
+
+#include "actors/runtime/place.hpp"
+#include "actors/runtime/process.hpp"
+#include "core/msgpack.hpp"
+
+#include <fmt/format.h>
+#include <poll.h>
+
+#include <atomic>
+#include <csignal>
+#include <cstdlib>
+#include <optional>
+#include <utility>
+
+namespace temper::actors {
+namespace {
+
+constexpr Duration kLook = std::chrono::milliseconds(200);  ///< Between two looks for the file.
+/// A step of the role's that was begun before its orchestrator was lost.
+constexpr Duration kLongestWork = std::chrono::minutes(10);
+/// So long a key is turned away before that is believed: the orchestrator may have come up a moment
+/// ago, or be about to read that the key was made.
+constexpr Duration kRefusedFor = std::chrono::seconds(3);
+constexpr int kTerminated = 143;
+
+std::atomic<bool> asked_to_end{false};  // NOLINT: what a signal handler may touch
+
+void on_end_signal(int) {
+  asked_to_end = true;
+}
+
+/// The role of an attached worker; it outlives the connection that it was made for.
+class KeptRole final : public Role {
+ public:
+  explicit KeptRole(std::shared_ptr<Role> role) : role_(std::move(role)) {}
+  Status start(Outbox& out) override { return role_->start(out); }
+  Status on_message(const IncomingMessage& m, Outbox& out) override {
+    return role_->on_message(m, out);
+  }
+  Result<Work> work(Outbox& out) override {
+    if (!asked_to_end)
+      return role_->work(out);
+    out.send(Left{"ended by a signal"});
+    return Error{ErrorCode::Unavailable, "ended by a signal"};
+  }
+  Status stop(Outbox& out) override {
+    TEMPER_TRY_STATUS(role_->stop(out));
+    out.send(Left{"stopped"});
+    return {};
+  }
+
+ private:
+  std::shared_ptr<Role> role_;
+};
+
+/// What a role is, apart from where its orchestrator stands.
+std::string essence(RoleConfig role) {
+  role.resume_from.clear();
+  role.version = {};
+  return encode(role);
+}
+
+class Attachment {
+ public:
+  Attachment(const ActorArguments& arguments,
+             WorkerOptions options,
+             const RoleFactory& make_role,
+             const Clock& clock,
+             const Log& log)
+      : is_file_(arguments.connect.find("://") == std::string::npos),
+        connect_(arguments.connect),
+        make_role_(make_role),
+        options_(std::move(options)),
+        clock_(clock),
+        log_(log) {}
+
+  Result<int> run(Duration patience) {
+    options_.hello.attached = true;
+    options_.hello.run = options_.credentials.run;
+    options_.on_lost = [this](const Error&) { lost_ = true; };
+    options_.on_refused = [this] { refused_ = true; };
+    options_.still_there = [this] { return is_there(); };
+    Time deadline = clock_.now() + patience;
+    for (;;) {
+      TEMPER_TRY(const bool found, find_run(deadline));
+      if (!found)
+        return asked_to_end ? kTerminated : 0;
+      options_.registration_deadline = deadline - clock_.now();
+      lost_ = refused_ = false;
+      const Status status = run_worker(
+          options_, [this](const Welcome& w) { return make(w); }, clock_, log_);
+      if (asked_to_end)
+        return kTerminated;
+      if (status)
+        return 0;
+      if (refused_ && refused_for() < kRefusedFor)
+        continue;
+      const bool moved = !lost_ && status.error().code == ErrorCode::NotFound;
+      if (!moved && !(lost_ && status.error().code == ErrorCode::Unavailable))
+        return status.error();
+      if (lost_) {
+        deadline = clock_.now() + grace_;
+        log_.warning("looking for the run's next orchestrator", {{"for", to_text(grace_)}});
+      }
+    }
+  }
+
+ private:
+  /// How long the key has been turned away; waits a moment.
+  Duration refused_for() {
+    const Time now = clock_.now();
+    if (!first_refused_)
+      first_refused_ = now;
+    ::poll(nullptr, 0, static_cast<int>(kLook / std::chrono::milliseconds(1)));
+    return now - *first_refused_;
+  }
+
+  /// False: the run has ended, or who started this worker ends it. Error: patience is over.
+  Result<bool> find_run(Time deadline) {
+    if (!is_file_) {
+      options_.endpoint = connect_;
+      return !asked_to_end;
+    }
+    while (!asked_to_end) {
+      const auto address = read_address(connect_);
+      if (!address && address.error().code != ErrorCode::NotFound)
+        return address.error();
+      if (address && address->endpoint.empty()) {
+        log_.info("the run has ended", {{"run", address->run}});
+        return false;
+      }
+      if (address && address->run != options_.credentials.run) {
+        return invalid_input(fmt::format("the key {} is of run {}, but {} is of run {}",
+                                         options_.credentials.name,
+                                         options_.credentials.run,
+                                         connect_,
+                                         address->run));
+      }
+      if (address) {
+        options_.endpoint = address->endpoint;
+        return true;
+      }
+      if (clock_.now() >= deadline) {
+        return Error{ErrorCode::Timeout,
+                     fmt::format("{} did not appear in time; is the run there, and on a file "
+                                 "system that this host sees?",
+                                 connect_)};
+      }
+      ::poll(nullptr, 0, static_cast<int>(kLook / std::chrono::milliseconds(1)));
+    }
+    return false;
+  }
+
+  bool is_there() const {
+    if (asked_to_end)
+      return false;
+    if (!is_file_)
+      return true;
+    const auto address = read_address(connect_);
+    return !address || address->endpoint == options_.endpoint;
+  }
+
+  /// The role that there is, if it can go on under this orchestrator, or a new one.
+  Result<std::unique_ptr<Role>> make(const Welcome& welcome) {
+    if (welcome.incarnation < options_.hello.incarnation) {
+      return invalid_input(
+          fmt::format("this worker has served orchestrator {} of the run; this is number {}, which "
+                      "it succeeded",
+                      options_.hello.incarnation,
+                      welcome.incarnation));
+    }
+    first_refused_.reset();
+    options_.hello.incarnation = welcome.incarnation;
+    options_.hello.was = welcome.name;
+    grace_ = welcome.grace;
+    name_process(welcome.name);
+    std::string essential = essence(welcome.role);
+    if (role_ != nullptr && essential == essence_ && role_->rejoin(welcome)) {
+      log_.info("goes on with what it has loaded", {{"actor", welcome.name}});
+    } else {
+      role_.reset();  // before the next is made: it may hold a card's memory
+      TEMPER_TRY(auto made, make_role_(welcome));
+      role_ = std::move(made);
+      log_.info("role built", {{"actor", welcome.name}});
+    }
+    essence_ = std::move(essential);
+    return std::unique_ptr<Role>(std::make_unique<KeptRole>(role_));
+  }
+
+  const bool is_file_;
+  const std::string connect_;
+  const RoleFactory& make_role_;
+  WorkerOptions options_;
+  const Clock& clock_;
+  const Log& log_;
+  std::shared_ptr<Role> role_;
+  std::string essence_;
+  Duration grace_{};
+  std::atomic<bool> lost_{false};
+  bool refused_ = false;
+  std::optional<Time> first_refused_;
+};
+
+}  // namespace
+
+Result<int> run_attached(const ActorArguments& arguments,
+                         WorkerOptions options,
+                         const RoleFactory& make_role,
+                         const Clock& clock,
+                         const Log& log) {
+  TEMPER_TRY(options.credentials, read_credentials(arguments.key));
+  TEMPER_TRY(options.name,
+             place_of(arguments.slot, arguments.role, arguments.rank, [](const char* name) {
+               return std::getenv(name);
+             }));
+  struct sigaction end {};
+  end.sa_handler = on_end_signal;
+  ::sigaction(SIGTERM, &end, nullptr);
+  ::sigaction(SIGINT, &end, nullptr);
+  ::signal(SIGUSR1, SIG_IGN);  // of a Slurm step: it is for the orchestrator
+  options.abandon_after = kLongestWork;
+  options.abandon = [](const Error& error) {
+    fmt::print(stderr, "the role does not come back from its work: {}\n", error.context);
+    std::fflush(nullptr);
+    std::_Exit(1);
+  };
+  Attachment attachment(arguments, std::move(options), make_role, clock, log);
+  return attachment.run(std::chrono::duration_cast<Duration>(
+      std::chrono::duration<double>(std::max(0.0, arguments.patience))));
+}
+
+}  // namespace temper::actors

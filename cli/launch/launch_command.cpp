@@ -1,0 +1,171 @@
+#include "cli/launch/launch_command.hpp"
+
+#include "cli/command/exit_code.hpp"
+#include "cli/launch/slurm_script.hpp"
+#include "core/files.hpp"
+#include "core/loopback.hpp"
+#include "orchestrator/pipeline/load.hpp"
+#include "orchestrator/pipeline/resolve.hpp"
+
+#include <fmt/format.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <memory>
+#include <string_view>
+
+extern char** environ;  // NOLINT(cppcoreguidelines-avoid-non-const-global-variables): POSIX
+
+namespace temper::cli {
+namespace {
+
+using orchestrator::LaunchKind;
+using orchestrator::PipelineConfig;
+
+struct LaunchOptions {
+  std::string where;
+  std::vector<std::string> sets;
+  LaunchPlan plan;
+  std::string out;
+  bool submit = false;
+};
+
+bool attaches(const PipelineConfig& c) {
+  return c.rollout.launch == LaunchKind::Attach || c.trainer.launch == LaunchKind::Attach ||
+         c.reference.launch == LaunchKind::Attach || c.reward.launch == LaunchKind::Attach;
+}
+
+Result<PipelineConfig> load(const std::string& file, const std::vector<std::string>& sets) {
+  TEMPER_TRY(const orchestrator::LoadedConfig loaded, orchestrator::read_config(file, sets));
+  if (const auto& issues = loaded.issues(); !issues.empty())
+    return invalid_input(render(issues));
+  return loaded.config();
+}
+
+/// The settings that the configuration needs to run on several machines, besides what it says.
+Result<std::vector<std::string>> settings_for(const LaunchOptions& o) {
+  TEMPER_TRY(const PipelineConfig given, load(o.plan.config, o.sets));
+  std::vector<std::string> sets = o.sets;
+  const int workers = o.plan.nodes - 1;
+  const bool chosen = attaches(given);
+  if (given.transport.kind != orchestrator::TransportKind::Tcp)
+    sets.push_back("transport.kind=tcp");
+  if (is_loopback(given.transport.bind))
+    sets.push_back("transport.bind=0.0.0.0");
+  if (!chosen) {
+    sets.push_back("rollout.launch=attach");
+    sets.push_back(fmt::format("rollout.replicas={}", workers));
+  }
+  TEMPER_TRY(PipelineConfig config, load(o.plan.config, sets));
+  const auto pipeline = orchestrator::resolve_cards(std::move(config));
+  const auto attached = std::ranges::count_if(pipeline.slots, &orchestrator::ActorSpec::attached);
+  if (attached > workers) {
+    return invalid_input(fmt::format(
+        "{} has {} actors whose workers attach, and {} nodes have {} workers: use --nodes {}, or "
+        "fewer replicas",
+        o.plan.config,
+        attached,
+        o.plan.nodes,
+        workers,
+        attached + 1));
+  }
+  return sets;
+}
+
+/// Kubernetes names pods after it.
+bool is_dns_label(const std::string& name) {
+  constexpr std::string_view kAllowed = "abcdefghijklmnopqrstuvwxyz0123456789-";
+  constexpr std::size_t kLongest = 40;  // of 63; JobSet adds "-orchestrator-0-0"
+  return !name.empty() && name.size() <= kLongest && name.front() != '-' && name.back() != '-' &&
+         name.find_first_not_of(kAllowed) == std::string::npos;
+}
+
+/// Runs `program FILE` as the user would; its output is the user's.
+Status submit(const char* program, std::vector<std::string> words) {
+  std::vector<char*> raw;
+  raw.reserve(words.size() + 1);
+  for (std::string& word : words)
+    raw.push_back(word.data());
+  raw.push_back(nullptr);
+  pid_t pid = 0;
+  if (const int error = ::posix_spawnp(&pid, program, nullptr, nullptr, raw.data(), environ);
+      error != 0) {
+    return io_error(fmt::format("cannot run {}", program), error);
+  }
+  int status = 0;
+  while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+  }
+  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
+    return Error{ErrorCode::Unavailable, fmt::format("{} did not take it", program)};
+  return {};
+}
+
+Status launch(LaunchOptions o) {
+  if (o.where != "slurm" && o.where != "k8s")
+    return invalid_input(fmt::format("temper launch {}: there is slurm and k8s", o.where));
+  if (o.plan.nodes < 2)
+    return invalid_input("--nodes: at least 2, one of them for the orchestrator");
+  const bool slurm = o.where == "slurm";
+  if (!slurm && (o.plan.image.empty() || o.plan.claim.empty()))
+    return invalid_input(
+        "k8s needs --image, and --claim: a volume claim that all pods may write to");
+  TEMPER_TRY(o.plan.sets, settings_for(o));
+  TEMPER_TRY(const PipelineConfig config, load(o.plan.config, o.plan.sets));
+  o.plan.name = config.name;
+  if (!slurm && !is_dns_label(config.name)) {
+    return invalid_input(
+        fmt::format("Kubernetes takes no JobSet of the name \"{}\"; give one of at most 40 "
+                    "lower-case letters, digits and '-', e.g. --set name=my-run",
+                    config.name));
+  }
+  if (o.plan.run_dir.empty())
+    o.plan.run_dir = slurm ? "runs/" + config.name : o.plan.mount + "/" + config.name;
+  o.plan.command =
+      fmt::format("temper launch {} {} --nodes {}", o.where, o.plan.config, o.plan.nodes);
+  const std::string text = slurm ? slurm_script(o.plan) : jobset_manifest(o.plan);
+  if (o.out.empty() && !o.submit) {
+    std::fputs(text.c_str(), stdout);
+    return {};
+  }
+  if (o.out.empty())
+    o.out = fmt::format("{}.{}", config.name, slurm ? "sbatch" : "jobset.yaml");
+  TEMPER_TRY_STATUS(write_file_atomically(o.out, text));
+  fmt::print("{}\n", o.out);
+  std::fflush(stdout);
+  if (!o.submit)
+    return {};
+  return slurm ? submit("sbatch", {"sbatch", o.out})
+               : submit("kubectl", {"kubectl", "apply", "-f", o.out});
+}
+
+}  // namespace
+
+Handler launch_command(Flags& flags) {
+  const auto o = std::make_shared<LaunchOptions>();
+  flags.argument("where", o->where, "slurm: an sbatch script; k8s: a JobSet");
+  flags.pipeline(o->plan.config, o->sets);
+  flags.number("--nodes", o->plan.nodes, "Machines, one of them for the orchestrator");
+  flags.text(
+      "--run-dir", o->plan.run_dir, "Folder of the run, on a file system that all machines see");
+  flags.text("--program", o->plan.program, "temper, as the machines find it");
+  flags.text("--time", o->plan.time, "slurm: time limit, as sbatch takes it");
+  flags.text("--partition", o->plan.partition, "slurm: partition");
+  flags.number("--gpus-per-node", o->plan.gpus, "GPUs of each worker's machine");
+  flags.number(
+      "--warning", o->plan.warning, "Seconds before its end in which the run saves itself");
+  flags.text("--image", o->plan.image, "k8s: image with temper");
+  flags.text("--claim", o->plan.claim, "k8s: volume claim that all pods mount");
+  flags.text("--mount", o->plan.mount, "k8s: where they mount it");
+  flags.text("--out", o->out, "File to write; unless given, or submitted, it is printed");
+  flags.flag("--submit", o->submit, "Write it and hand it to sbatch or kubectl");
+  return [o] {
+    const Status status = launch(*o);
+    return status ? kDone : fail(status.error());
+  };
+}
+
+}  // namespace temper::cli

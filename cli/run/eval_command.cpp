@@ -1,0 +1,178 @@
+#include "cli/run/eval_command.hpp"
+
+#include "cli/command/exit_code.hpp"
+#include "core/json.hpp"
+#include "core/temporary_folder.hpp"
+#include "orchestrator/metrics/report.hpp"
+#include "orchestrator/model_export/model_export.hpp"
+#include "orchestrator/pipeline/load.hpp"
+#include "orchestrator/run/best_checkpoint.hpp"
+#include "orchestrator/run/evaluation_source.hpp"
+#include "orchestrator/run/run_dir.hpp"
+#include "orchestrator/start/start_run.hpp"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <memory>
+
+namespace temper::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using orchestrator::PipelineConfig;
+
+struct Evaluation {
+  std::string what;
+  std::uint64_t version = 0;
+  std::uint64_t problems = 0, samples = 0, failed = 0;
+  double pass_1 = 0, pass_k = 0, reward = 0, seconds = 0;
+};
+
+template <class V>
+void describe(V& v, Evaluation& e) {
+  v.field(1, "what", e.what);
+  v.field(2, "version", e.version);
+  v.field(3, "problems", e.problems);
+  v.field(4, "samples", e.samples);
+  v.field(5, "failed", e.failed);
+  v.field(6, "pass_1", e.pass_1);
+  v.field(7, "pass_k", e.pass_k);
+  v.field(8, "reward", e.reward);
+  v.field(9, "seconds", e.seconds);
+}
+
+/// What the flags ask for, in the words of the configuration.
+std::vector<std::string> sets_of(const EvalOptions& o) {
+  std::vector<std::string> sets = o.sets;
+  sets.emplace_back("evaluation.every=1");
+  if (!o.task.empty())
+    sets.push_back("evaluation.path=" + fs::absolute(o.task).string());
+  if (o.problems > 0)
+    sets.push_back(fmt::format("evaluation.problems={}", o.problems));
+  if (o.samples > 0)
+    sets.push_back(fmt::format("evaluation.samples={}", o.samples));
+  if (o.samples > 1)
+    sets.emplace_back("evaluation.greedy=false");
+  return sets;
+}
+
+/// No updates, nothing kept but what was found.
+void make_evaluation_of(PipelineConfig& config, const fs::path& folder) {
+  config.run_dir = folder.string();
+  config.steps = 0;
+  config.evaluation.keep_best = false;
+  config.samples.share = 0;
+  config.tracking.tensorboard = false;
+  config.alarms.enabled = false;
+}
+
+/// The version of the run's weights that becomes the base of the evaluation.
+Result<std::uint64_t> provide_base(orchestrator::ModelExport what, const fs::path& folder) {
+  std::error_code ignored;
+  const bool asked = what.version || what.best;
+  what.best = what.best || (!asked && fs::exists(what.run / orchestrator::kBestFolder, ignored));
+  what.to = orchestrator::RunDir(folder).base();
+  what.type = actors::StoredType::Float32;
+  TEMPER_TRY(const auto exported, orchestrator::export_model(what));
+  return exported.version.value();
+}
+
+Result<Evaluation> evaluate(const EvalOptions& options) {
+  TEMPER_TRY(const TemporaryFolder folder, TemporaryFolder::create("temper-eval-"));
+  Evaluation out;
+  out.what = options.what;
+  fs::path file = options.config;
+  std::vector<std::string> sets = sets_of(options);
+  TEMPER_TRY(const orchestrator::ModelExport run, orchestrator::parse_export_source(options.what));
+  std::error_code ignored;
+  const bool of_run = fs::exists(run.run / "config.yaml", ignored);
+  if (of_run && file.empty())
+    file = run.run / "config.yaml";
+  if (file.empty()) {
+    return invalid_input(fmt::format(
+        "{} is not the folder of a run; of a model folder, say with which engines and task: "
+        "temper eval {} --config CONFIG",
+        options.what,
+        options.what));
+  }
+  if (!of_run)
+    sets.push_back("model.path=" + fs::absolute(options.what).string());
+  TEMPER_TRY(PipelineConfig config, orchestrator::load_config(file, sets));
+  if (orchestrator::is_simulated(config)) {
+    return invalid_input(fmt::format(
+        "{}: a run on simulated hardware has no weights that could be evaluated", file.string()));
+  }
+  if (!options.task.empty() && options.problems == 0) {
+    config.evaluation.problems = 1;  // and with them all:
+    TEMPER_TRY(const auto source, orchestrator::make_evaluation_source(config));
+    config.evaluation.problems = static_cast<std::int32_t>(source->held_out_size());
+  }
+  make_evaluation_of(config, folder.path());
+  if (of_run) {
+    TEMPER_TRY(out.version, provide_base(run, folder.path()));
+  }
+  TEMPER_TRY(const auto finish, orchestrator::start_run_quietly(config, nullptr));
+  if (!finish.ok)
+    return Error{ErrorCode::Unavailable, "the evaluation ended early: " + finish.reason};
+  TEMPER_TRY(const auto recorded, orchestrator::read_run(folder.path()));
+  if (!recorded.summary.evaluation)
+    return Error{ErrorCode::Internal, "the evaluation left no figures"};
+  const orchestrator::EvaluationSummary& e = *recorded.summary.evaluation;
+  const orchestrator::EvaluationPoint& p = e.points.back();
+  out.problems = e.problems;
+  out.samples = e.samples;
+  out.failed = p.failed;
+  out.pass_1 = p.pass_1;
+  out.pass_k = p.pass_k;
+  out.reward = p.reward;
+  out.seconds = p.seconds;
+  return out;
+}
+
+}  // namespace
+
+int run_eval(const EvalOptions& options) {
+  orchestrator::ignore_write_signals();
+  const auto found = evaluate(options);
+  if (!found)
+    return fail(found.error());
+  if (options.json) {
+    fmt::print("{}\n", to_json(*found, JsonStyle::Pretty));
+    return 0;
+  }
+  fmt::print(
+      "{}, version {}: pass@1 {:.4f}{} reward {:.4f} on {} problems, {} {} each{}, {:.1f} s\n",
+      found->what,
+      found->version,
+      found->pass_1,
+      found->samples > 1 ? fmt::format(", pass@{} {:.4f},", found->samples, found->pass_k)
+                         : std::string(","),
+      found->reward,
+      found->problems,
+      found->samples,
+      found->samples == 1 ? "response" : "responses",
+      found->failed > 0 ? fmt::format(", {} failed", found->failed) : std::string(),
+      found->seconds);
+  return 0;
+}
+
+Handler eval_command(Flags& flags) {
+  const auto options = std::make_shared<EvalOptions>();
+  flags.argument(
+      "what",
+      options->what,
+      "Folder of a run (its best/, else its newest checkpoint), RUN@STEP, RUN@best, or a "
+      "model folder");
+  flags.text("--config", options->config, "Of a model folder: engines, task and verifier");
+  flags.text("--task", options->task, "A JSONL file of problems; else those held out");
+  flags.number("--problems",
+               options->problems,
+               "How many of them; else all of --task, or as the configuration says");
+  flags.number("--samples", options->samples, "Responses to each, sampled if more than one");
+  flags.sets(options->sets);
+  flags.json(options->json);
+  return [options] { return run_eval(*options); };
+}
+
+}  // namespace temper::cli

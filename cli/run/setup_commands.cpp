@@ -1,0 +1,148 @@
+#include "cli/run/setup_commands.hpp"
+
+#include "actors/runtime/process.hpp"
+#include "cli/command/exit_code.hpp"
+#include "core/files.hpp"
+#include "core/json.hpp"
+#include "orchestrator/start/doctor.hpp"
+#include "orchestrator/start/start_run.hpp"
+#include "sim_hw/catalog/catalog.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <iostream>
+#include <memory>
+
+namespace temper::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using orchestrator::Finding;
+
+constexpr std::string_view kStarter =
+    R"(# Made by `temper init`. `temper check {file}` says what is wrong with it, and writes every key out;
+# docs/config.md explains them.
+name: {name}
+steps: 200                # policy updates
+
+task:
+  kind: jsonl
+  path: {task}            # a line per problem: {{"prompt": "12+34=", "answer": "46"}}
+  held_out: 0.1           # share that is never trained; `evaluation` asks it
+
+# How a response earns its reward. `exact`: it is the answer; `numeric`: its last number is the answer's;
+# `regex`; `command`: a program of yours judges; `python`: a function of yours, called as TRL calls them.
+verifier:
+  kind: numeric
+
+{model}
+algorithm:
+  name: grpo
+  groups_per_update: 16   # prompts of an update
+  responses_per_group: 8  # answers to each
+  learning_rate: 1e-5
+
+sampling:
+  temperature: 1.0
+  max_new_tokens: 128     # longest answer
+
+# No trained group is more than two updates old; 0 is synchronous.
+staleness:
+  bound: 2
+
+# Cards are cores of this machine.
+placement:
+  mode: {mode}
+  cards: {cards}
+rollout:
+  concurrency: 32         # answers at once
+
+# Problems that are never trained, asked every so many updates. The best version is kept as RUN/best.
+evaluation:
+  every: 50
+  problems: 20
+
+checkpoint:
+  every: 50
+)";
+
+constexpr std::string_view kOwnModel = R"(model:
+  path: {}      # as Hugging Face keeps one: config.json, safetensors, tokenizer.json
+  context: 512            # longest prompt plus answer
+)";
+constexpr std::string_view kSmallModel =
+    R"(# A small network that begins with nothing; `path: FOLDER` names a model of Hugging Face instead.
+model:
+  hidden: 64
+  layers: 3
+  context: 512            # longest prompt plus answer
+pretrain:                 # it learns the answers by heart until it is right so often
+  target_accuracy: 0.1
+  max_steps: 500
+)";
+
+}  // namespace
+
+int run_doctor(bool json, std::ostream& out) {
+  const auto findings = orchestrator::examine_machine(orchestrator::worker_program().parent_path(),
+                                                      sim_hw::Catalog::shipped().configs());
+  if (json) {
+    out << to_json(findings, JsonStyle::Pretty) << '\n';
+  } else {
+    for (const Finding& f : findings) {
+      out << fmt::format("{:<8} {:<21} {}\n", name_of(f.state), f.what, f.found);
+      if (!f.advice.empty())
+        out << fmt::format("{:<8} {:<21} {}\n", "", "", "-> " + f.advice);
+    }
+  }
+  return std::ranges::count(findings, Finding::State::Missing, &Finding::state) == 0 ? kDone
+                                                                                     : kFound;
+}
+
+std::string starter_config(const InitOptions& options, std::size_t cores) {
+  const std::string model =
+      options.model.empty() ? std::string(kSmallModel) : fmt::format(kOwnModel, options.model);
+  return fmt::format(kStarter,
+                     fmt::arg("file", options.file),
+                     fmt::arg("name", fs::path(options.file).stem().string()),
+                     fmt::arg("task", options.task.empty() ? "data/train.jsonl" : options.task),
+                     fmt::arg("model", model),
+                     fmt::arg("mode", cores > 1 ? "separate" : "colocated"),
+                     fmt::arg("cards", std::min<std::size_t>(cores, 2)));
+}
+
+int run_init(const InitOptions& options, std::ostream& out, std::ostream& err) {
+  if (std::error_code ignored; fs::exists(options.file, ignored)) {
+    err << fmt::format("temper: {} is there already; name another file\n", options.file);
+    return kBadInput;
+  }
+  const Status written =
+      write_file_atomically(options.file, starter_config(options, actors::usable_cores().size()));
+  if (!written) {
+    err << "temper: " << written.error().context << '\n';
+    return exit_code_of(written.error());
+  }
+  out << fmt::format(
+      "{0} is a configuration to be filled in; then\n"
+      "  temper check {0}\n  temper run {0}\n",
+      options.file);
+  return kDone;
+}
+
+Handler doctor_command(Flags& flags) {
+  const auto json = std::make_shared<bool>(false);
+  flags.json(*json, "As a list of JSON objects");
+  return [json] { return run_doctor(*json, std::cout); };
+}
+
+Handler init_command(Flags& flags) {
+  const auto options = std::make_shared<InitOptions>();
+  flags.argument("file", options->file, "The YAML to write");
+  flags.text("--task", options->task, "Problems: a JSONL file with prompt and answer");
+  flags.text("--model", options->model, "Folder of a Hugging Face model");
+  return [options] { return run_init(*options, std::cout, std::cerr); };
+}
+
+}  // namespace temper::cli

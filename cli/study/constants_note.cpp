@@ -1,0 +1,24 @@
+#include "cli/study/constants_note.hpp"
+
+#include "orchestrator/pipeline/load.hpp"
+#include "sim_hw/validation/unmeasured.hpp"
+
+#include <ostream>
+
+namespace temper::cli {
+
+std::string constants_note(const std::string& config, std::span<const std::string> sets) {
+  const auto loaded = orchestrator::load_config(config, sets);
+  if (!loaded || loaded->hardware != orchestrator::HardwareKind::Simulated)
+    return {};
+  return sim_hw::note_of_runs(loaded->simulation.cluster);
+}
+
+std::ostream& beside(bool for_programs, std::ostream& out, std::ostream& err) {
+  if (!for_programs)
+    return out;
+  out.flush();
+  return err;
+}
+
+}  // namespace temper::cli

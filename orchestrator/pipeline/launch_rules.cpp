@@ -1,0 +1,32 @@
+#include "orchestrator/pipeline/launch_rules.hpp"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+namespace temper::orchestrator {
+
+void check_launch(const PipelineConfig& c, Rules& rules) {
+  const TransportSection& t = c.transport;
+  for (const auto& [role, launch] : {std::pair("rollout", c.rollout.launch),
+                                     std::pair("trainer", c.trainer.launch),
+                                     std::pair("reference", c.reference.launch),
+                                     std::pair("reward", c.reward.launch)}) {
+    if (launch == LaunchKind::Local)
+      continue;
+    const std::string key = fmt::format("{}.launch", role);
+    rules.require(t.kind == TransportKind::Tcp && t.security == TransportSecurity::Curve,
+                  {key, "transport.kind", "transport.security"},
+                  "`attach` needs `transport: {kind: tcp, security: curve}`, and for workers on "
+                  "other machines a `transport.bind` that they reach, such as 0.0.0.0");
+    rules.require(c.placement.mode == PlacementMode::Separate,
+                  {key, "placement.mode"},
+                  fmt::format("`attach` needs `mode: separate`, found `{}`: workers of several "
+                              "machines do not take turns on cards",
+                              name_of(c.placement.mode)));
+    rules.require(
+        c.hardware == HardwareKind::Local, {key, "hardware"}, "`attach` is for `hardware: local`");
+  }
+}
+
+}  // namespace temper::orchestrator

@@ -1,0 +1,157 @@
+#include "orchestrator/pipeline/placement_rules.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <tuple>
+
+namespace temper::orchestrator {
+namespace {
+
+std::string joined(const std::vector<CardId>& cards) {
+  return fmt::format("[{}]", fmt::join(cards, ", "));
+}
+
+bool contains(const std::vector<CardId>& cards, CardId card) {
+  return std::find(cards.begin(), cards.end(), card) != cards.end();
+}
+
+void check_cards(const std::string& key,
+                 const std::vector<CardId>& cards,
+                 std::int32_t count,
+                 Rules& rules) {
+  for (std::size_t i = 0; i < cards.size(); ++i) {
+    const std::vector<std::string> keys{fmt::format("{}[{}]", key, i), key, "placement.cards"};
+    rules.require(
+        cards[i].value() < static_cast<std::uint32_t>(count),
+        keys,
+        fmt::format(
+            "there are {} cards (placement.cards), numbered from 0; found {}", count, cards[i]));
+    rules.require(
+        std::count(cards.begin(), cards.begin() + static_cast<std::ptrdiff_t>(i), cards[i]) == 0,
+        keys,
+        fmt::format("card {} is listed twice", cards[i]));
+  }
+}
+
+/// Cards that are given by number only: not beside a list of them, nor where all are shared.
+void check_card_counts(const PlacementConfig& given, bool everywhere, Rules& rules) {
+  for (const auto& [count, cards, role] :
+       {std::tuple(given.rollout_cards, &given.rollout, "rollout"),
+        std::tuple(given.reference_cards, &given.reference, "reference")}) {
+    const std::string key = fmt::format("placement.{}_cards", role);
+    rules.require(count == 0 || cards->empty(),
+                  {key, fmt::format("placement.{}", role)},
+                  fmt::format("placement.{} lists the cards already; give one of the two", role));
+    rules.require(count == 0 || !everywhere,
+                  {key, "placement.mode"},
+                  fmt::format("in `{}` mode every role has every card", name_of(given.mode)));
+  }
+}
+
+/// Where every role has every card: the role's are the trainer's.
+void check_same_cards(const std::string& role,
+                      std::vector<CardId> cards,
+                      const PlacementConfig& p,
+                      const std::vector<std::string>& keys,
+                      Rules& rules) {
+  std::vector<CardId> trainer = p.trainer;
+  std::sort(cards.begin(), cards.end());
+  std::sort(trainer.begin(), trainer.end());
+  rules.require(cards == trainer,
+                keys,
+                fmt::format("in `{}` mode {} and trainer have the same cards, found {} {} and "
+                            "trainer {}",
+                            name_of(p.mode),
+                            role,
+                            role,
+                            joined(cards),
+                            joined(p.trainer)));
+}
+
+}  // namespace
+
+void check_placement(const PipelineConfig& c, const PlacementConfig& p, Rules& rules) {
+  const PlacementConfig& given = c.placement;
+  check_cards("placement.rollout", given.rollout, given.cards, rules);
+  check_cards("placement.trainer", given.trainer, given.cards, rules);
+  check_cards("placement.reference", given.reference, given.cards, rules);
+  check_cards("placement.reward", given.reward, given.cards, rules);
+
+  const bool everywhere =
+      given.mode == PlacementMode::Colocated || given.mode == PlacementMode::Fused;
+  check_card_counts(given, everywhere, rules);
+
+  const std::vector<std::string> keys{!given.trainer.empty()    ? "placement.trainer"
+                                      : given.rollout_cards > 0 ? "placement.rollout_cards"
+                                                                : "placement.rollout",
+                                      "placement.mode",
+                                      "placement.cards",
+                                      "placement.rollout",
+                                      "placement.trainer"};
+  if (everywhere) {
+    check_same_cards("rollout", p.rollout, p, keys, rules);
+    if (p.mode == PlacementMode::Fused && c.reference.replicas > 0)
+      check_same_cards("reference", p.reference, p, keys, rules);
+    return;
+  }
+  if (p.cards < 2) {
+    rules.require(false,
+                  {"placement.cards", "placement.mode"},
+                  fmt::format("`{}` mode needs at least 2 cards, found 1; or use `mode: colocated`",
+                              name_of(p.mode)));
+    return;
+  }
+  rules.require(!p.rollout.empty() && !p.trainer.empty(),
+                keys,
+                fmt::format("leaves no card to the {}", p.rollout.empty() ? "rollout" : "trainer"));
+  const std::int64_t counted = std::int64_t{given.rollout_cards} + given.reference_cards;
+  rules.require(counted <= p.cards,
+                {given.rollout_cards > 0 ? "placement.rollout_cards" : "placement.reference_cards",
+                 "placement.cards",
+                 "placement.rollout_cards",
+                 "placement.reference_cards"},
+                fmt::format("{} cards are given away of {} (placement.cards)", counted, p.cards));
+  std::vector<CardId> shared;
+  for (const CardId card : p.rollout) {
+    if (contains(p.trainer, card) && !contains(shared, card))
+      shared.push_back(card);
+  }
+  rules.require(shared.empty(),
+                keys,
+                fmt::format("in `{}` mode rollout and trainer share no card, found {} in both",
+                            name_of(p.mode),
+                            joined(shared)));
+}
+
+void check_overlap(const PipelineConfig& c, Rules& rules) {
+  const bool simulated = c.hardware == HardwareKind::Simulated;
+  if (c.placement.switching == Switching::OneByOne) {
+    const PlacementMode mode = c.placement.mode;
+    rules.require(simulated && (mode == PlacementMode::Fused || mode == PlacementMode::Colocated),
+                  {"placement.switching", "placement.mode", "hardware"},
+                  "`one_by_one` is for `hardware: simulated` in `fused` or `colocated` mode");
+    rules.require(c.reference.replicas <= 1 || mode != PlacementMode::Fused,
+                  {"reference.replicas", "placement.switching"},
+                  fmt::format("one reference moves with the cards that switch one by one, found {}",
+                              c.reference.replicas));
+  }
+  if (!c.stragglers.prepare)
+    return;
+  const PolicyRule rule = c.staleness.policy;
+  rules.require(simulated,
+                {"stragglers.prepare", "hardware"},
+                "gradients are prepared on `hardware: simulated` only");
+  rules.require(rule == PolicyRule::Exact || rule == PolicyRule::Sync,
+                {"stragglers.prepare", "staleness.policy"},
+                fmt::format("`{}` does not say beforehand which groups an update takes; `exact` "
+                            "and `sync` do",
+                            name_of(rule)));
+  rules.require(
+      c.algorithm.minibatches == 1,
+      {"stragglers.prepare", "algorithm.minibatches"},
+      fmt::format("gradients of a second minibatch depend on the first; needs 1, found {}",
+                  c.algorithm.minibatches));
+}
+
+}  // namespace temper::orchestrator

@@ -1,0 +1,148 @@
+#include "orchestrator/record/evaluation_audit.hpp"
+
+#include "orchestrator/scheduler/queue/evaluation_ids.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace temper::orchestrator {
+
+void EvaluationAudit::forget(ActorId actor) {
+  std::erase_if(leases_, [&](const auto& l) { return l.second.actor == actor; });
+}
+
+const EvaluationAudit::Lease* EvaluationAudit::granted(LeaseId lease, ActorId actor) const {
+  const auto it = leases_.find(lease);
+  return it == leases_.end() || it->second.actor != actor ? nullptr : &it->second;
+}
+
+EvaluationAudit::Violations EvaluationAudit::dispatch(const command::Dispatch& c,
+                                                      std::uint64_t published) {
+  Violations out;
+  if (version_ != c.version)
+    cancel();  // the one before was given up
+  version_ = c.version;
+  if (plan_.every == 0)
+    out.push_back("something is evaluated, which this run does not do");
+  if (c.version.value() > published)
+    out.push_back("an unpublished version is evaluated");
+  const auto samples = static_cast<std::uint64_t>(std::max(1, plan_.samples));
+  for (const ResponseId r : c.responses) {
+    if (r.value() / samples != c.group.value() ||
+        std::cmp_greater_equal(problem_of(c.group), plan_.problems))
+      out.push_back(fmt::format("response {} is of no problem of the evaluation", r));
+    if (responses_[r].generated)
+      out.push_back(fmt::format("response {} is evaluated again", r));
+  }
+  leases_[c.lease] = {c.actor, c.responses};
+  return out;
+}
+
+EvaluationAudit::Violations EvaluationAudit::generated(ActorId actor,
+                                                       const event::Generated::Item& item) {
+  const Lease* lease = granted(item.lease, actor);
+  if (lease == nullptr ||
+      std::ranges::find(lease->responses, item.response) == lease->responses.end())
+    return {};
+  Violations out;
+  Response& r = responses_[item.response];
+  if (std::ranges::any_of(item.segments, [&](const auto& s) { return s.version != version_; })) {
+    out.push_back(
+        fmt::format("response {} of an evaluation holds tokens of another version than {}",
+                    item.response,
+                    version_));
+  }
+  r.generated = item.finish != actors::FinishReason::Interrupted;
+  r.failed = r.failed || item.finish == actors::FinishReason::Failed;
+  std::erase(leases_[item.lease].responses, item.response);
+  return out;
+}
+
+EvaluationAudit::Violations EvaluationAudit::judge(const command::Judge& c) {
+  Violations out;
+  for (const ResponseId r : c.responses) {
+    if (!responses_[r].generated)
+      out.push_back(fmt::format("response {} of an evaluation is judged before it is there", r));
+  }
+  leases_[c.lease] = {c.actor, c.responses};
+  return out;
+}
+
+EvaluationAudit::Violations EvaluationAudit::judged(const event::Judged& e) {
+  const Lease* lease = granted(e.lease, e.actor);
+  if (lease == nullptr)
+    return {};
+  Violations out;
+  for (std::size_t i = 0; i < lease->responses.size() && i < e.items.size(); ++i) {
+    Response& r = responses_[lease->responses[i]];
+    if (r.judged)
+      out.push_back(fmt::format("response {} is judged twice", lease->responses[i]));
+    r.judged = true;
+    r.reward = e.items[i].reward;
+    r.failed = r.failed || e.items[i].failed;
+  }
+  leases_.erase(e.lease);
+  return out;
+}
+
+EvaluationAudit::Violations EvaluationAudit::evaluated(const command::Evaluated& c) {
+  Violations out;
+  if (c.version != version_)
+    out.push_back(
+        fmt::format("version {} was evaluated, said to be version {}", version_, c.version));
+  std::uint64_t failed = 0, passed = 0;
+  double reward = 0;
+  std::map<std::uint64_t, std::uint64_t> passed_of;
+  const auto samples = static_cast<std::uint64_t>(std::max(1, plan_.samples));
+  for (const auto& [id, r] : responses_) {
+    if (!r.generated || (!r.judged && !r.failed))
+      out.push_back(fmt::format("an evaluation ends before response {} is judged", id));
+    failed += r.failed ? 1 : 0;
+    reward += r.failed ? 0 : r.reward;
+    const bool passes = !r.failed && r.reward >= plan_.pass;
+    passed += passes ? 1 : 0;
+    passed_of[id.value() / samples] += passes ? 1 : 0;
+  }
+  const auto solved = static_cast<std::uint64_t>(
+      std::ranges::count_if(passed_of, [](const auto& p) { return p.second > 0; }));
+  const double all = static_cast<double>(plan_.problems) * static_cast<double>(plan_.samples);
+  if (std::cmp_not_equal(responses_.size(), std::int64_t{plan_.problems} * plan_.samples)) {
+    out.push_back(
+        fmt::format("an evaluation of {} responses, where the run has {} problems, {} each",
+                    responses_.size(),
+                    plan_.problems,
+                    plan_.samples));
+  }
+  if (c.failed != failed || c.passed != passed || c.solved != solved || c.reward != reward / all ||
+      c.pass_1 != static_cast<double>(passed) / all ||
+      c.pass_k != static_cast<double>(solved) / static_cast<double>(plan_.problems)) {
+    out.push_back(fmt::format(
+        "the evaluation of version {} says {} passed, {} solved, {} failed, mean reward {}; its "
+        "rewards say {}, {}, {}, {}",
+        c.version,
+        c.passed,
+        c.solved,
+        c.failed,
+        c.reward,
+        passed,
+        solved,
+        failed,
+        reward / all));
+  }
+  const bool better =
+      std::ranges::all_of(evaluated_, [&](const Evaluated& e) { return e.pass_1 < c.pass_1; });
+  if (c.best != better)
+    out.push_back(fmt::format("version {} is {}called the best", c.version, c.best ? "" : "not "));
+  evaluated_.push_back({c.version.value(), c.pass_1});
+  cancel();
+  return out;
+}
+
+EvaluationAudit::Violations EvaluationAudit::finish(std::uint64_t steps) const {
+  if (plan_.every == 0 || (!evaluated_.empty() && evaluated_.back().version == steps))
+    return {};
+  return {"the run ended well before its last version was evaluated"};
+}
+
+}  // namespace temper::orchestrator

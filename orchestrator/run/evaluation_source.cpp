@@ -1,0 +1,29 @@
+#include "orchestrator/run/evaluation_source.hpp"
+
+#include <fmt/format.h>
+
+namespace temper::orchestrator {
+
+Result<std::unique_ptr<actors::PromptSource>> make_evaluation_source(const PipelineConfig& config) {
+  const EvaluationSection& e = config.evaluation;
+  actors::TaskConfig task = config.task;
+  if (!e.path.empty()) {
+    task.kind = actors::TaskKind::Jsonl;
+    task.path = e.path;
+    task.held_out = 1;
+  }
+  TEMPER_TRY(auto source, actors::make_prompt_source(task, config.seed));
+  const std::uint64_t there = source->held_out_size();
+  if (std::cmp_less(there, e.problems)) {
+    return invalid_input(
+        fmt::format("evaluation.problems is {}, but {}; set it to at most {}{}",
+                    e.problems,
+                    e.path.empty() ? fmt::format("the task holds out {} (task.held_out)", there)
+                                   : fmt::format("{} has {}", e.path, there),
+                    there,
+                    there == 0 ? ", which needs a larger task.held_out, or evaluation.path" : ""));
+  }
+  return source;
+}
+
+}  // namespace temper::orchestrator

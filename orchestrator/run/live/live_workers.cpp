@@ -1,0 +1,170 @@
+// The live driver, on its workers: where they come from, who is let in, and how they end.
+#include "actors/protocol/catalog.hpp"
+#include "orchestrator/run/live/live_driver.hpp"
+#include "orchestrator/run/live/loop.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace temper::orchestrator {
+namespace {
+
+constexpr Duration kStopGrace = std::chrono::seconds(2);
+
+}  // namespace
+
+/// Last of open(): from here on workers come.
+Status LiveDriver::find_workers() {
+  LaunchedWorkers::Plan plan;
+  for (std::uint32_t i = 0; i < scheduler_config_.actors.size(); ++i) {
+    const ActorSpec& spec = scheduler_config_.actors[i];
+    plan.names.push_back(spec.name);
+    plan.engines.push_back(engine_of(options_.pipeline.config, spec.role));
+    if (spec.attached)
+      connections_.attach(ActorId(i));
+  }
+  plan.worker = options_.worker;
+  plan.log_of = [this](std::string_view name) { return run_dir_.log_of(name); };
+  const auto end = [this](ActorId actor, std::string reason) { on_end(actor, std::move(reason)); };
+  launched_ = std::make_unique<LaunchedWorkers>(
+      loop_->io, std::move(plan), handout_, *router_, connections_, end);
+  if (ring_) {
+    TEMPER_TRY(
+        attached_,
+        AttachedWorkers::open({options_.run_dir, options_.pipeline.config.transport.advertise},
+                              *std::move(ring_),
+                              *router_,
+                              connections_,
+                              end));
+    log_.info("workers may attach",
+              {{"run", attached_->run()}, {"orchestrator", attached_->incarnation()}});
+  }
+  return {};
+}
+
+bool LiveDriver::is_attached(ActorId actor) const {
+  return scheduler_config_.actors[actor.value()].attached;
+}
+
+WorkerSource& LiveDriver::source_of(ActorId actor) {
+  if (is_attached(actor))
+    return *attached_;
+  return *launched_;
+}
+
+void LiveDriver::execute(const command::Launch& c) {
+  const std::string& name = scheduler_config_.actors[c.actor.value()].name;
+  if (!c.reason.empty()) {
+    log_.warning(is_attached(c.actor) ? "actor lost; waiting for another worker"
+                                      : "actor lost; starting it again",
+                 {{"actor", name}, {"why", c.reason}});
+  }
+  source_of(c.actor).provide(c.actor);
+}
+
+void LiveDriver::execute(const command::Discard& c) {
+  log_.warning("actor lost; starting it again later",
+               {{"actor", scheduler_config_.actors[c.actor.value()].name},
+                {"why", c.reason},
+                {"in", to_text(std::max(Duration(0), c.until - clock_->now()))}});
+  source_of(c.actor).dismiss(c.actor);
+}
+
+void LiveDriver::on_end(ActorId actor, std::string reason) {
+  if (outcome_)
+    return end_if_none_left();
+  post(event::ActorDown{actor, std::move(reason)});
+}
+
+void LiveDriver::end_if_none_left() {
+  if (launched_->left() == 0 && (attached_ == nullptr || attached_->left() == 0))
+    loop_->io.stop();
+}
+
+void LiveDriver::on_hello(const actors::PeerId& peer,
+                          const std::string& user,
+                          const actors::IncomingMessage& message) {
+  const auto hello = message.decode<actors::Hello>();
+  if (!hello)
+    return router_->drop(peer, hello.error().context);
+  if (outcome_ && hello->attached && connections_.has_secret(*hello))
+    return router_->send(peer, actors::outgoing(actors::Stop{}));
+  const auto actor = hello->attached && attached_ != nullptr
+                         ? attached_->admit(peer, user, *hello, clock_->now())
+                         : connections_.admit(peer, *hello, clock_->now());
+  if (!actor)
+    return refuse(peer, *hello, actor.error());
+  if (is_attached(*actor)) {
+    clocks_[actor->value()] = {};
+    log_.info("worker attached",
+              {{"actor", scheduler_config_.actors[actor->value()].name},
+               {"host", hello->host},
+               {"pid", hello->pid},
+               {"key", user.substr(1)},
+               {"served", hello->incarnation}});
+  }
+  router_->admit(peer);
+  router_->send(peer, actors::outgoing(welcome_for(*actor)));
+}
+
+actors::Welcome LiveDriver::welcome_for(ActorId actor) const {
+  const TransportSection& t = options_.pipeline.config.transport;
+  const ActorSpec& spec = scheduler_config_.actors[actor.value()];
+  actors::Welcome welcome;
+  welcome.actor = actor;
+  welcome.role = role_config(options_.pipeline.config, spec, start_);
+  welcome.epoch_monotonic_ns = clock_->epoch_monotonic_ns();
+  welcome.heartbeat = t.heartbeat;
+  welcome.heartbeat_timeout = t.heartbeat_timeout;
+  welcome.name = spec.name;
+  if (is_attached(actor)) {
+    welcome.run = attached_->run();
+    welcome.incarnation = attached_->incarnation();
+    welcome.now = clock_->now();
+    welcome.grace = t.grace;
+  }
+  return welcome;
+}
+
+void LiveDriver::refuse(const actors::PeerId& peer, const actors::Hello& hello, const Error& why) {
+  const bool again = hello.attached && why.code == ErrorCode::Unavailable;
+  if (!again && connections_.note_refusal()) {
+    log_.warning("worker refused",
+                 {{"name", hello.name},
+                  {"host", hello.host},
+                  {"why", why.context},
+                  {"refused_so_far", connections_.refused()}});
+  }
+  if (connections_.has_secret(hello))
+    router_->send(peer, actors::outgoing(actors::Reject{why.context, again}));
+}
+
+// --- The end
+
+void LiveDriver::shut_down() {
+  loop_->deadline.cancel();
+  for (std::uint32_t i = 0; i < scheduler_config_.actors.size(); ++i) {
+    if (connections_.peer_of(ActorId(i)) != nullptr) {
+      send(ActorId(i), actors::Stop{});
+    } else {
+      source_of(ActorId(i)).dismiss(ActorId(i));  // nobody there to be asked
+    }
+  }
+  if (attached_) {
+    using Run = AttachedWorkers::Run;
+    attached_->say_the_end(outcome_->finish.ok ? Run::Finished : Run::GoesOnLater);
+  }
+  end_if_none_left();
+  loop_->grace.expires_after(signals_ > 1 ? Duration(0) : kStopGrace);
+  loop_->grace.async_wait([this](auto error) {
+    if (error)
+      return;
+    launched_->abandon_all();
+    if (attached_)
+      attached_->abandon_all();
+    end_if_none_left();
+  });
+}
+
+}  // namespace temper::orchestrator

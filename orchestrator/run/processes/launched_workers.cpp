@@ -1,0 +1,75 @@
+#include "orchestrator/run/processes/worker_source.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace temper::orchestrator {
+
+LaunchedWorkers::LaunchedWorkers(boost::asio::io_context& io,
+                                 Plan plan,
+                                 Handout& handout,
+                                 actors::AsioRouter& router,
+                                 Connections& connections,
+                                 OnEnd on_end)
+    : plan_(std::move(plan)),
+      handout_(handout),
+      router_(router),
+      connections_(connections),
+      on_end_(std::move(on_end)),
+      again_(plan_.names.size()),
+      supervisor_(io, [this](const ChildExit& e) { on_exit(e); }) {}
+
+void LaunchedWorkers::provide(ActorId actor) {
+  const std::string& name = plan_.names[actor.value()];
+  forget(actor, {});
+  if (supervisor_.is_running(name)) {
+    again_[actor.value()] = true;
+    supervisor_.kill(name);
+  } else {
+    start(actor);
+  }
+}
+
+void LaunchedWorkers::forget(ActorId actor, const std::string&) {
+  if (const actors::PeerId* peer = connections_.peer_of(actor))
+    router_.forget(*peer);
+  connections_.forget(actor);
+}
+
+void LaunchedWorkers::dismiss(ActorId actor) {
+  forget(actor, {});
+  again_[actor.value()] = false;
+  supervisor_.kill(plan_.names[actor.value()]);
+}
+
+void LaunchedWorkers::start(ActorId actor) {
+  again_[actor.value()] = false;
+  const std::string& name = plan_.names[actor.value()];
+  const auto credentials = handout_.give(name, router_);
+  if (!credentials)
+    return on_end_(actor, credentials.error().context);
+  const auto spec = actor_child({name, router_.endpoint(), *credentials, plan_.log_of(name)},
+                                plan_.worker,
+                                plan_.engines[actor.value()]);
+  if (!spec)
+    return on_end_(actor, spec.error().context);
+  const auto pid = supervisor_.start(*spec);
+  if (!pid)
+    return on_end_(actor, pid.error().context);
+  connections_.expect(actor, *pid);
+}
+
+void LaunchedWorkers::on_exit(const ChildExit& exit) {
+  const auto it = std::ranges::find(plan_.names, exit.name);
+  const ActorId actor(static_cast<std::uint32_t>(it - plan_.names.begin()));
+  if (again_[actor.value()])
+    return start(actor);
+  forget(actor, {});
+  std::string reason = exit.status;
+  if (!exit.log_tail.empty() && !exit.success)
+    reason += fmt::format("; {}", last_line(exit.log_tail));
+  on_end_(actor, std::move(reason));
+}
+
+}  // namespace temper::orchestrator

@@ -1,0 +1,45 @@
+// An evaluation under way: a table of its own, in which every problem is a group of `samples`
+// responses, all of one version. Nothing in it counts for a batch, a bound or a credit of training.
+#pragma once
+
+#include "orchestrator/scheduler/commands.hpp"
+#include "orchestrator/scheduler/queue/config.hpp"
+#include "orchestrator/scheduler/queue/dist_queue.hpp"
+
+#include <optional>
+
+namespace temper::orchestrator {
+
+class Evaluation {
+ public:
+  Evaluation() = default;
+  explicit Evaluation(const EvaluationPlan& plan) : plan_(plan) {}
+
+  /// Every problem anew, under this version.
+  void begin(PolicyVersion version, Time now);
+  void end() { version_.reset(); }
+  /// None is under way: none.
+  const std::optional<PolicyVersion>& version() const { return version_; }
+  bool under_way() const { return version_.has_value(); }
+  /// Some response is not generated yet.
+  bool generates() const { return under_way() && to_generate_ > 0; }
+  /// Some response waits for an engine.
+  bool wants_engine() const { return under_way() && !table_.ready(Task::Generate).empty(); }
+  /// Every response is judged, or has failed.
+  bool complete() const;
+  /// Requires: complete().
+  command::Evaluated result(Time now) const;
+
+  DistQueue& table() { return table_; }
+  const DistQueue& table() const { return table_; }
+  void generated() { --to_generate_; }
+
+ private:
+  EvaluationPlan plan_;
+  DistQueue table_;
+  std::optional<PolicyVersion> version_;
+  Time began_{};
+  std::int64_t to_generate_ = 0;
+};
+
+}  // namespace temper::orchestrator

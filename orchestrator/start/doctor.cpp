@@ -1,0 +1,168 @@
+#include "orchestrator/start/doctor.hpp"
+
+#include "actors/guard/guarded_process.hpp"
+#include "actors/runtime/process.hpp"
+#include "orchestrator/pipeline/message_sizes.hpp"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdlib>
+
+namespace temper::orchestrator {
+namespace {
+
+namespace fs = std::filesystem;
+using State = Finding::State;
+
+constexpr std::uintmax_t kLeastShared = std::uintmax_t{256} << 20;
+constexpr std::uintmax_t kLeastDisk = std::uintmax_t{1} << 30;
+constexpr rlim_t kFewDescriptors = 1024;
+/// Python may take so long to start on a busy machine.
+constexpr int kPatienceMs = 20'000;
+
+std::string gibibytes(std::uintmax_t bytes) {
+  return fmt::format("{:.1f} GiB", static_cast<double>(bytes) / static_cast<double>(1 << 30));
+}
+
+Finding program(const fs::path& folder, const std::string& name, bool always) {
+  const std::string path = (folder / name).string();
+  if (actors::find_executable(path))
+    return {State::Fine, name, path, ""};
+  return {always ? State::Missing : State::Note,
+          name,
+          "not in " + folder.string(),
+          "build or install all programs: `./x build`, or the package"};
+}
+
+Finding cores() {
+  const std::size_t n = actors::usable_cores().size();
+  return {n > 1 ? State::Fine : State::Note,
+          "cores",
+          fmt::format("{} to use", n),
+          n > 1 ? "" : "one card is one core: `placement.cards: 1`, `placement.mode: colocated`"};
+}
+
+Finding memory() {
+  const auto bytes = memory_here();
+  return {State::Fine,
+          "memory",
+          bytes ? gibibytes(static_cast<std::uintmax_t>(bytes->count())) : "not known",
+          ""};
+}
+
+/// Free bytes below a folder.
+Finding space(const std::string& what,
+              const fs::path& folder,
+              std::uintmax_t least,
+              const std::string& advice) {
+  std::error_code error;
+  const fs::space_info info = fs::space(folder, error);
+  if (error)
+    return {State::Missing, what, folder.string() + ": " + error.message(), advice};
+  const bool writable = ::access(folder.c_str(), W_OK) == 0;
+  const bool fine = writable && info.available >= least;
+  return {fine       ? State::Fine
+          : writable ? State::Note
+                     : State::Missing,
+          what,
+          fmt::format("{} free in {}{}",
+                      gibibytes(info.available),
+                      folder.string(),
+                      writable ? "" : ", which this user may not write to"),
+          fine ? "" : advice};
+}
+
+Finding descriptors() {
+  rlimit limit{};
+  const bool known = ::getrlimit(RLIMIT_NOFILE, &limit) == 0;
+  const bool few = known && limit.rlim_max < kFewDescriptors;
+  return {few ? State::Note : State::Fine,
+          "open files",
+          !known                            ? "not known"
+          : limit.rlim_max == RLIM_INFINITY ? "any number"
+                                            : fmt::format("up to {}", limit.rlim_max),
+          few ? "a run takes 64 and 8 for each actor; raise the limit (ulimit -Hn)" : ""};
+}
+
+Finding shipped(const fs::path& configs) {
+  std::error_code ignored;
+  const bool there = fs::exists(configs / "quickstart.yaml", ignored);
+  return {there ? State::Fine : State::Note,
+          "configurations",
+          there ? configs.string() : "none in " + configs.string(),
+          there ? "" : "name their folder in TEMPER_CONFIGS"};
+}
+
+Finding sandbox() {
+  const Status can = actors::check_sandbox(actors::SandboxKind::Namespaces);
+  return {can ? State::Fine : State::Note,
+          "sandbox",
+          can ? "namespaces" : "limits alone: " + can.error().context,
+          can ? "" : "verifiers of others are best run where `verifier.sandbox: namespaces` works"};
+}
+
+/// The first line that a program writes; empty: none in time.
+std::string first_line(const std::vector<std::string>& command) {
+  const auto process = actors::GuardedProcess::start(command);
+  if (!process)
+    return {};
+  std::string text;
+  std::array<char, 256> piece{};
+  pollfd ready{process->output(), POLLIN, 0};
+  while (text.find('\n') == std::string::npos && ::poll(&ready, 1, kPatienceMs) > 0) {
+    const ssize_t got = ::read(process->output(), piece.data(), piece.size());
+    if (got <= 0)
+      break;
+    text.append(piece.data(), static_cast<std::size_t>(got));
+  }
+  return text.substr(0, text.find('\n'));
+}
+
+Finding python() {
+  const char* const own = std::getenv("TEMPER_PYTHON");
+  const std::string name = own != nullptr && *own != 0 ? own : "python3";
+  const auto path = actors::find_executable(name);
+  if (!path) {
+    return {State::Note,
+            "Python",
+            "no " + name,
+            "only for roles and rewards in Python: name an interpreter in TEMPER_PYTHON"};
+  }
+  const std::string version =
+      first_line({*path, "-c", "import temper; print('temper', temper.__version__)"});
+  const bool there = version.starts_with("temper ");
+  return {there ? State::Fine : State::Note,
+          "Python",
+          there ? fmt::format("{} with {}", *path, version) : *path + " without the package temper",
+          there ? "" : "only for roles and rewards in Python: install python/ into it with pip"};
+}
+
+}  // namespace
+
+std::vector<Finding> examine_machine(const fs::path& programs, const fs::path& configs) {
+  const char* const temporary = std::getenv("TMPDIR");
+  return {program(programs, "temper-worker", true),
+          program(programs, "temper-study", false),
+          program(programs, "temper-server-worker", false),
+          shipped(configs),
+          cores(),
+          memory(),
+          space("shared memory",
+                "/dev/shm",
+                kLeastShared,
+                "weights and batches go through it; in a container: --shm-size=1g"),
+          space("temporary files",
+                temporary != nullptr && *temporary != 0 ? temporary : "/tmp",
+                kLeastDisk,
+                "name another folder in TMPDIR"),
+          space("disk", fs::current_path(), kLeastDisk, "runs are written here; name run_dir"),
+          descriptors(),
+          sandbox(),
+          python()};
+}
+
+}  // namespace temper::orchestrator

@@ -1,0 +1,314 @@
+#include "sim_hw/validation/unmeasured.hpp"
+
+#include "sim_hw/hardware/constant_list.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+namespace temper::sim_hw {
+namespace {
+
+constexpr std::string_view kOperators = "operators";
+constexpr std::string_view kCollectives = "collectives";
+
+using NamedOperation = std::pair<std::string_view, CollectiveOperation*>;
+
+/// By name; borrowed.
+std::array<NamedOperation, 7> operations_of(CollectiveConstants& c) {
+  return {{{"all_gather", &c.all_gather},
+           {"reduce_scatter", &c.reduce_scatter},
+           {"all_reduce", &c.all_reduce},
+           {"all_to_all", &c.all_to_all},
+           {"dispatch", &c.dispatch},
+           {"combine", &c.combine},
+           {"p2p", &c.p2p}}};
+}
+
+bool is_ideal(const CollectiveOperation& c) {
+  const CollectiveOperation ideal;
+  return c.start_up == ideal.start_up && c.per_peer == ideal.per_peer &&
+         c.efficiency == ideal.efficiency && c.segment == ideal.segment;
+}
+
+/// Whether a list of constants, as fits write it, has this one or its whole group.
+bool lists(std::string_view list, std::string_view group, const std::string& name) {
+  while (!list.empty()) {
+    const std::size_t end = list.find(", ");
+    const std::string_view each = list.substr(0, end);
+    if (each == name || each == group)
+      return true;
+    list.remove_prefix(end == std::string_view::npos ? list.size() : end + 2);
+  }
+  return false;
+}
+
+/// None: measured on this hardware.
+std::optional<Behind> behind(const HardwareSpec& hardware,
+                             std::string_view group,
+                             const std::string& name,
+                             bool is_default) {
+  bool recorded = false;
+  for (const FitRecord& fit : hardware.fits) {
+    if (!lists(fit.constants, group, name))
+      continue;
+    if (fit.rows > 0 && !fit.source.starts_with("taken over"))
+      return std::nullopt;
+    recorded = true;
+  }
+  if (recorded)
+    return Behind::TakenOver;
+  return is_default ? Behind::Default : Behind::Given;
+}
+
+std::string in_group(std::string_view group, std::string_view name) {
+  return fmt::format("{}.{}", group, name);
+}
+
+bool has(const std::vector<Unmeasured>& list, std::string_view name) {
+  return std::ranges::any_of(list, [&](const Unmeasured& each) { return each.name == name; });
+}
+
+double* operator_of(OperatorConstants& constants, std::string_view name) {
+  for (const NamedConstant& each : constants_of(constants)) {
+    if (in_group(kOperators, each.name) == name)
+      return each.value;
+  }
+  return nullptr;
+}
+
+CollectiveOperation* operation_of(CollectiveConstants& constants, std::string_view name) {
+  for (const auto& [each, operation] : operations_of(constants)) {
+    if (in_group(kCollectives, each) == name)
+      return operation;
+  }
+  return nullptr;
+}
+
+/// Names of one kind, whole groups as "operators.*".
+std::string names_of(const std::vector<Unmeasured>& all, Behind behind) {
+  std::string out;
+  for (const std::string_view group : {kOperators, kCollectives}) {
+    const auto of_group = [&](const Unmeasured& each) { return each.name.starts_with(group); };
+    std::vector<std::string> names;
+    for (const Unmeasured& each : all) {
+      if (each.behind == behind && of_group(each))
+        names.push_back(each.name);
+    }
+    OperatorConstants operators;
+    CollectiveConstants collectives;
+    const std::size_t whole = group == kOperators
+                                  ? constants_of(operators).size() - kCountedConstants.size()
+                                  : operations_of(collectives).size();
+    if (names.size() == whole)
+      names = {in_group(group, "*")};
+    for (const std::string& name : names)
+      out += (out.empty() ? "" : ", ") + name;
+  }
+  return out;
+}
+
+/// Asks the same of a hardware with other constants.
+class Asker {
+ public:
+  Asker(const CostContext& context, const Request& request, const HardwareSpec& hardware)
+      : catalog_(context.catalog.configs()),
+        folder_(context.folder),
+        request_(request),
+        hardware_(hardware) {
+    request_.hardware = "what-if";
+  }
+
+  const HardwareSpec& hardware() const { return hardware_; }
+
+  /// The first metric; none where the question has no answer then.
+  std::optional<double> ask(HardwareSpec changed) {
+    changed.name = request_.hardware;
+    changed.aliases.clear();
+    catalog_.put(std::move(changed));
+    const auto cost = cost_of({catalog_, folder_}, request_);
+    if (!cost || cost->metrics.empty())
+      return std::nullopt;
+    return cost->metrics.front().value;
+  }
+
+ private:
+  Catalog catalog_;
+  std::filesystem::path folder_;
+  Request request_;
+  const HardwareSpec& hardware_;
+};
+
+/// A hundredth less of it, to see whether the answer depends on it.
+HardwareSpec nudged(const HardwareSpec& hardware, std::string_view name) {
+  HardwareSpec out = hardware;
+  if (double* const value = operator_of(out.constants.operators, name))
+    *value *= 0.99;
+  else if (CollectiveOperation* const operation = operation_of(out.constants.collectives, name))
+    operation->efficiency *= 0.99;
+  return out;
+}
+
+/// Hardware that ships, and what of it is not measured.
+using Measured = std::vector<std::pair<HardwareSpec, std::vector<Unmeasured>>>;
+
+Measured measured_hardware(Catalog& catalog, const std::string& but) {
+  Measured out;
+  for (const std::string& name : catalog.hardware_names()) {
+    const auto spec = catalog.hardware(name);
+    if (spec && (*spec)->name != but)
+      out.emplace_back(**spec, unmeasured_constants(**spec));
+  }
+  return out;
+}
+
+std::optional<Doubt> doubt_of(Asker& asker,
+                              const Measured& others,
+                              const Unmeasured& constant,
+                              double answer) {
+  const auto differs = [&](std::optional<double> value) {
+    return value && std::abs(*value - answer) > 1e-9 * std::abs(answer);
+  };
+  if (!differs(asker.ask(nudged(asker.hardware(), constant.name))))
+    return std::nullopt;
+  Doubt out{constant.name, constant.behind, std::nullopt, {}, {}, answer, answer};
+  HardwareSpec own = asker.hardware();
+  if (const double* const used = operator_of(own.constants.operators, constant.name))
+    out.used = *used;
+  for (const auto& [other, unmeasured] : others) {
+    if (has(unmeasured, constant.name))
+      continue;
+    HardwareSpec changed = asker.hardware();
+    take_constant(changed, other, constant.name);
+    const std::optional<double> value = asker.ask(changed);
+    if (!value)
+      continue;
+    out.least = std::min(out.least, *value);
+    out.most = std::max(out.most, *value);
+    if (const double* const with = operator_of(changed.constants.operators, constant.name)) {
+      out.low = std::min(out.low.value_or(*with), *with);
+      out.high = std::max(out.high.value_or(*with), *with);
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+std::vector<Unmeasured> unmeasured_constants(const HardwareSpec& hardware) {
+  std::vector<Unmeasured> out;
+  OperatorConstants operators = hardware.constants.operators;
+  OperatorConstants defaults;
+  const std::vector<NamedConstant> before = constants_of(defaults);
+  const std::vector<NamedConstant> now = constants_of(operators);
+  for (std::size_t i = 0; i < now.size(); ++i) {
+    if (std::ranges::find(kCountedConstants, now[i].name) != kCountedConstants.end())
+      continue;
+    const std::string name = in_group(kOperators, now[i].name);
+    if (const auto what = behind(hardware, kOperators, name, *now[i].value == *before[i].value))
+      out.push_back({name, *what});
+  }
+  CollectiveConstants collectives = hardware.constants.collectives;
+  for (const auto& [operation, value] : operations_of(collectives)) {
+    const std::string name = in_group(kCollectives, operation);
+    if (const auto what = behind(hardware, kCollectives, name, is_ideal(*value)))
+      out.push_back({name, *what});
+  }
+  return out;
+}
+
+void take_constant(HardwareSpec& to, const HardwareSpec& from, std::string_view name) {
+  HardwareSpec source = from;
+  if (double* const value = operator_of(to.constants.operators, name))
+    *value = *operator_of(source.constants.operators, name);
+  else if (CollectiveOperation* const operation = operation_of(to.constants.collectives, name))
+    *operation = *operation_of(source.constants.collectives, name);
+}
+
+std::string UnmeasuredNote::names() const {
+  std::string out;
+  const auto add = [&](std::string_view what, Behind behind) {
+    if (const std::string names = names_of(constants, behind); !names.empty())
+      out += fmt::format("{}{}: {}", out.empty() ? "" : "; ", what, names);
+  };
+  add("defaults", Behind::Default);
+  add("given without a source", Behind::Given);
+  add("taken over or estimated", Behind::TakenOver);
+  return out;
+}
+
+std::string UnmeasuredNote::text() const {
+  return fmt::format("constants not measured on {}: {}\n  {}{}\n",
+                     hardware,
+                     names(),
+                     spread.put_in ? "with these values in place of their own, predictions were "
+                                     "off by "
+                                   : "predictions were off by ",
+                     spread.text());
+}
+
+Result<std::optional<UnmeasuredNote>> unmeasured_note(Catalog& catalog,
+                                                      const HardwareSpec& hardware,
+                                                      std::span<const MeasuredAs> kinds) {
+  UnmeasuredNote note{hardware.name, unmeasured_constants(hardware), {}};
+  if (note.constants.empty())
+    return std::optional<UnmeasuredNote>();
+  TEMPER_TRY(note.spread, error_spread(catalog, hardware, kinds));
+  return std::optional<UnmeasuredNote>(std::move(note));
+}
+
+std::string note_of_runs(const HardwareSpec& hardware) {
+  static constexpr std::array<MeasuredAs, 6> kRuns{{{"train_iteration", "time"},
+                                                    {"train_step", "time"},
+                                                    {"logprob_pass", "time"},
+                                                    {"decode_step", "time"},
+                                                    {"rl_iteration", "update"},
+                                                    {"rl_iteration", "rollout"}}};
+  Catalog catalog = Catalog::shipped();
+  const auto note = unmeasured_note(catalog, hardware, kRuns);
+  if (!note)
+    return fmt::format("constants of {}: {}\n", hardware.name, note.error().context);
+  return *note ? (*note)->text() : "";
+}
+
+std::string note_of_runs(std::string_view hardware) {
+  Catalog catalog = Catalog::shipped();
+  const auto spec = catalog.hardware(hardware);
+  return spec ? note_of_runs(**spec) : spec.error().context + "\n";
+}
+
+Doubts doubts_of(const CostContext& context, const Request& request, const Cost& cost) {
+  Doubts out;
+  const auto hardware = context.catalog.hardware(request.hardware);
+  if (!hardware || cost.metrics.empty())
+    return out;
+  out.hardware = (*hardware)->name;
+  const double answer = cost.metrics.front().value;
+  Asker asker(context, request, **hardware);
+  const Measured others = measured_hardware(context.catalog, out.hardware);
+  for (const Unmeasured& constant : unmeasured_constants(**hardware)) {
+    if (auto doubt = doubt_of(asker, others, constant, answer))
+      out.constants.push_back(*std::move(doubt));
+  }
+  std::ranges::stable_sort(
+      out.constants, std::ranges::greater(), [](const Doubt& d) { return d.most - d.least; });
+  for (const auto& [other, unmeasured] : others) {
+    HardwareSpec changed = **hardware;
+    bool any = false;
+    for (const Doubt& doubt : out.constants) {
+      if (has(unmeasured, doubt.name))
+        continue;
+      take_constant(changed, other, doubt.name);
+      any = true;
+    }
+    if (!any)
+      continue;
+    if (const auto value = asker.ask(std::move(changed)))
+      out.together.emplace_back(other.name, *value);
+  }
+  return out;
+}
+
+}  // namespace temper::sim_hw

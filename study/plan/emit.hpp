@@ -1,0 +1,38 @@
+// A plan in the words of other engines: the flags of vLLM and SGLang for a rollout, of Megatron-LM
+// for training, and verl's overrides for either. What a plan says that an engine has no word for is
+// a comment. Names of flags as of vLLM 0.32, SGLang's server arguments of 2025, Megatron Core 0.20
+// and verl 0.8 (docs/emit.md). Pure functions.
+#pragma once
+
+#include "sim_hw/plan/rollout_search.hpp"
+#include "sim_hw/plan/train_plan.hpp"
+#include "study/plan/config_plan.hpp"
+
+#include <string>
+
+namespace temper::study {
+
+enum class EmitFor { Vllm, Sglang, Megatron, Verl };
+
+/// Errors: Megatron trains and does not generate; vLLM and SGLang the other way around.
+Result<std::string> emit(EmitFor engine,
+                         const sim_hw::RolloutProblem& problem,
+                         const sim_hw::RolloutPlan& plan);
+Result<std::string> emit(EmitFor engine,
+                         const sim_hw::TrainProblem& problem,
+                         const sim_hw::HardwareSpec& hardware,
+                         const sim_hw::TrainPlan& plan);
+/// Of a pipeline: the side that the engine has, verl both.
+Result<std::string> emit(EmitFor engine,
+                         const ConfigPlan& plan,
+                         const sim_hw::HardwareSpec& hardware,
+                         const sim_hw::ModelSpec& model);
+
+}  // namespace temper::study
+
+template <>
+struct temper::EnumNames<temper::study::EmitFor> {
+  using E = study::EmitFor;
+  static constexpr std::array<std::pair<E, std::string_view>, 4> value{
+      {{E::Vllm, "vllm"}, {E::Sglang, "sglang"}, {E::Megatron, "megatron"}, {E::Verl, "verl"}}};
+};

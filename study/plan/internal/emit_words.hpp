@@ -1,0 +1,89 @@
+// What emit.cpp tells engines, and the words of each for it. Of this folder alone.
+#pragma once
+
+#include "sim_hw/layout/layout.hpp"
+
+#include <cstdint>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace temper::study {
+
+inline constexpr std::string_view kVerlActor = "actor_rollout_ref.actor.";
+inline constexpr std::string_view kVerlRollout = "actor_rollout_ref.rollout.";
+
+/// Comments, then a command over several lines; or comments and lines alone.
+struct Script {
+  std::vector<std::string> notes;
+  std::string command;  ///< Empty: each flag is a line.
+  std::vector<std::string> flags;
+
+  std::string text() const {
+    std::string out;
+    for (const std::string& note : notes)
+      out += "# " + note + "\n";
+    if (command.empty()) {
+      for (const std::string& flag : flags)
+        out += flag + "\n";
+      return out;
+    }
+    out += command;
+    for (const std::string& flag : flags)
+      out += " \\\n  " + flag;
+    return out + "\n";
+  }
+};
+
+/// An engine as its plan has it.
+struct Engine {
+  std::string model;
+  std::int64_t engines = 1;
+  std::int64_t devices = 1;  ///< Of an engine.
+  std::int64_t node = 1;     ///< Devices of a node.
+  std::int64_t tp = 1;
+  std::int64_t ep = 1;
+  bool experts = false;
+  std::int64_t slots = 1;    ///< Of a replica.
+  double kv_bytes = 0;       ///< Of a device.
+  double kv_tokens = 0;      ///< Of a replica; 0: not known.
+  double static_share = 0;   ///< Of a device's memory: weights, keys and values.
+  std::int64_t longest = 0;  ///< Prompt and response; 0: not known.
+  std::int64_t prefill_tokens = 8192;
+
+  std::int64_t replicas() const { return devices / tp; }
+};
+
+/// A trainer as its plan has it.
+struct Trainer {
+  std::string model;
+  std::int64_t node = 1;
+  sim_hw::Layout layout;
+  std::vector<std::int64_t> stage_layers;
+  bool experts = false;
+  sim_hw::Recompute recompute = sim_hw::Recompute::None;
+  std::int64_t recompute_every = 1;
+  bool chosen_tensors = false;  ///< Recomputed or moved one by one.
+  bool optimizer_on_host = false;
+  bool expert_overlap = false;
+  std::int64_t global_batch = 0;  ///< 0: not known.
+  std::int64_t seq = 0;
+  std::int64_t micro_batch = 0;         ///< Sequences; 0: packed.
+  std::int64_t micro_batch_tokens = 0;  ///< Of packed ones.
+
+  bool uneven() const {
+    return std::set<std::int64_t>(stage_layers.begin(), stage_layers.end()).size() > 1;
+  }
+};
+
+void note_engine(Script& script, const Engine& engine);
+Script vllm_script(const Engine& engine);
+Script sglang_script(const Engine& engine);
+void add_verl(Script& script, const Engine& engine);
+
+void note_trainer(Script& script, const Trainer& trainer);
+Script megatron_script(const Trainer& trainer);
+void add_verl(Script& script, const Trainer& trainer);
+
+}  // namespace temper::study

@@ -1,0 +1,111 @@
+// What `temper launch` writes: the pages in docs/launch are what the program gives now, and the
+// shell takes them.
+#include "cli/launch/slurm_script.hpp"
+#include "core/files.hpp"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+
+namespace temper::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Printed {
+  std::string text;
+  int status = 0;
+};
+
+/// Of a shell command in the folder of the sources.
+Printed printed(const std::string& command) {
+  Printed out;
+  const std::string line = "cd " + shell_word(TEMPER_SOURCE_DIR) + " && " + command + " 2>&1";
+  std::FILE* const pipe = ::popen(line.c_str(), "r");
+  std::array<char, 4096> bytes;
+  for (std::size_t n = 0; (n = std::fread(bytes.data(), 1, bytes.size(), pipe)) > 0;)
+    out.text.append(bytes.data(), n);
+  out.status = ::pclose(pipe);
+  return out;
+}
+
+std::string launch(const std::string& words) {
+  const Printed got = printed(std::string(TEMPER_PROGRAM) + " launch " + words);
+  EXPECT_EQ(got.status, 0) << got.text;
+  return got.text;
+}
+
+void expect_page(const std::string& name, const std::string& words) {
+  const fs::path page = fs::path(TEMPER_SOURCE_DIR) / "docs" / "launch" / name;
+  const std::string now = launch(words);
+  if (std::getenv("TEMPER_UPDATE_GOLDEN") != nullptr) {
+    ASSERT_TRUE(write_file_atomically(page, now));
+    fs::permissions(page, fs::perms(0644));
+  }
+  EXPECT_EQ(read_file(page).value_or(""), now)
+      << page << " is stale; TEMPER_UPDATE_GOLDEN=1 writes it";
+}
+
+TEST(LaunchPages, AreWhatTheProgramWrites) {
+  const std::string quickstart = "configs/quickstart.yaml --run-dir /shared/quickstart ";
+  expect_page("slurm-2.sbatch", "slurm " + quickstart + "--nodes 2 --time 2:00:00");
+  expect_page(
+      "slurm-64.sbatch",
+      "slurm " + quickstart + "--nodes 64 --gpus-per-node 8 --partition gpu --time 1-00:00:00");
+  expect_page(
+      "jobset.yaml",
+      "k8s configs/quickstart.yaml --nodes 4 --image registry.example/temper:1 --claim shared");
+}
+
+TEST(SlurmScript, IsOneThatTheShellTakes) {
+  for (const char* page : {"slurm-2.sbatch", "slurm-64.sbatch"}) {
+    const Printed checked = printed(std::string("bash -n docs/launch/") + page);
+    EXPECT_EQ(checked.status, 0) << checked.text;
+  }
+}
+
+TEST(SlurmScript, IsTheSameForAnyNumberOfNodesButForItsHeader) {
+  LaunchPlan two{.command = "temper launch", .name = "a", .config = "a.yaml", .run_dir = "/r"};
+  LaunchPlan many = two;
+  many.nodes = 1000;
+  const auto steps = [](const LaunchPlan& plan) {
+    const std::string script = slurm_script(plan);
+    return script.substr(script.find("\nrun="));
+  };
+  EXPECT_EQ(steps(two), steps(many));
+}
+
+TEST(SlurmScript, WordsOfTheUserStayOneWord) {
+  EXPECT_EQ(shell_word("rollout.replicas=3"), "rollout.replicas=3");
+  EXPECT_EQ(shell_word("it's; rm -rf *"), "'it'\\''s; rm -rf *'");
+  EXPECT_EQ(shell_word(""), "''");
+  for (const std::string& word :
+       {std::string("a b"), std::string("it's $HOME `x`"), std::string("\"")})
+    EXPECT_EQ(printed("printf %s " + shell_word(word)).text, word);
+}
+
+TEST(Launch, RefusesANameThatKubernetesDoesNotTake) {
+  const Printed got = printed(std::string(TEMPER_PROGRAM) +
+                              " launch k8s configs/quickstart.yaml --nodes 2 --image i --claim c "
+                              "--set name=My_Run");
+  EXPECT_NE(got.status, 0);
+  EXPECT_NE(got.text.find("no JobSet of the name \"My_Run\""), std::string::npos) << got.text;
+}
+
+TEST(Launch, RefusesFewerNodesThanWorkersThatAttach) {
+  const Printed got = printed(std::string(TEMPER_PROGRAM) +
+                              " launch slurm configs/quickstart.yaml --nodes 2 --set "
+                              "rollout.launch=attach --set rollout.replicas=3 --set "
+                              "transport.kind=tcp");
+  EXPECT_NE(got.status, 0);
+  EXPECT_NE(got.text.find("has 3 actors whose workers attach, and 2 nodes have 1 workers: use "
+                          "--nodes 4"),
+            std::string::npos)
+      << got.text;
+}
+
+}  // namespace
+}  // namespace temper::cli

@@ -1,0 +1,62 @@
+// `temper init` and `temper doctor`.
+#include "cli/run/setup_commands.hpp"
+
+#include "core/files.hpp"
+#include "orchestrator/pipeline/load.hpp"
+#include "orchestrator/start/doctor.hpp"
+#include "tests/support/temporary_folder.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <sstream>
+
+namespace temper::cli {
+namespace {
+
+TEST(Init, WritesAConfigurationThatIsGoodAsItIs) {
+  for (const std::size_t cores : {1U, 2U, 64U}) {
+    const std::string yaml = starter_config({.file = "my-task.yaml"}, cores);
+    const orchestrator::LoadedConfig loaded("my-task.yaml", yaml, {});
+    EXPECT_EQ(render(loaded.issues()), "") << cores;
+    EXPECT_EQ(loaded.config().name, "my-task");
+    EXPECT_EQ(loaded.config().task.path, "data/train.jsonl");
+  }
+}
+
+TEST(Init, NamesTheTaskAndTheModelThatItWasGiven) {
+  const std::string yaml =
+      starter_config({.file = "a.yaml", .task = "my.jsonl", .model = "models/mine"}, 2);
+  EXPECT_NE(yaml.find("path: my.jsonl"), std::string::npos) << yaml;
+  EXPECT_NE(yaml.find("path: models/mine"), std::string::npos) << yaml;
+  EXPECT_EQ(yaml.find("pretrain"), std::string::npos) << yaml;
+}
+
+TEST(Init, OverwritesNothing) {
+  const test::TemporaryFolder folder;
+  std::ostringstream out, err;
+  const InitOptions options{.file = folder / "my.yaml"};
+  EXPECT_EQ(run_init(options, out, err), 0) << err.str();
+  const std::string before = read_file(folder / "my.yaml").value();
+  EXPECT_EQ(run_init(options, out, err), 2);
+  EXPECT_NE(err.str().find("is there already"), std::string::npos) << err.str();
+  EXPECT_EQ(read_file(folder / "my.yaml").value(), before);
+}
+
+TEST(Doctor, SaysWhatIsMissingAndWhatToDo) {
+  const test::TemporaryFolder empty;
+  const auto findings = orchestrator::examine_machine(empty.path(), empty.path());
+  const auto of = [&](std::string_view what) {
+    return *std::ranges::find(findings, what, &orchestrator::Finding::what);
+  };
+  using State = orchestrator::Finding::State;
+  EXPECT_EQ(of("temper-worker").state, State::Missing) << "every run needs it";
+  EXPECT_EQ(of("temper-study").state, State::Note);
+  EXPECT_EQ(of("configurations").state, State::Note);
+  EXPECT_EQ(of("memory").state, State::Fine);
+  for (const orchestrator::Finding& f : findings)
+    EXPECT_EQ(f.advice.empty(), f.state == State::Fine) << f.what;
+}
+
+}  // namespace
+}  // namespace temper::cli

@@ -1,0 +1,41 @@
+# cmake -DBUILD=... -DSOURCE=... -DWORK=... -DHOW=installed|subdirectory -P consumer.cmake
+# Another project links temper::sim_hw: of an installation it is built and run, of a subdirectory it
+# is configured (to build all of it again would take minutes).
+set(prefix "${WORK}/prefix")
+set(consumer "${CMAKE_CURRENT_LIST_DIR}/consumer")
+file(REMOVE_RECURSE "${WORK}")
+
+function(step)
+  execute_process(COMMAND ${ARGN} RESULT_VARIABLE failed OUTPUT_VARIABLE said ERROR_VARIABLE said)
+  if(failed)
+    message(FATAL_ERROR "${ARGN}:\n${said}")
+  endif()
+  set(said "${said}" PARENT_SCOPE)
+endfunction()
+
+if(HOW STREQUAL "installed")
+  foreach(component devel Unspecified)
+    step(${CMAKE_COMMAND} --install "${BUILD}" --prefix "${prefix}" --component ${component})
+  endforeach()
+  step(${CMAKE_COMMAND} -G Ninja -S "${consumer}" -B "${WORK}/build" "-DCMAKE_PREFIX_PATH=${prefix}")
+  step(${CMAKE_COMMAND} --build "${WORK}/build")
+  step("${WORK}/build/consumer")
+  if(NOT said MATCHES "^gemm [0-9.]+ us")
+    message(FATAL_ERROR "it printed: ${said}")
+  endif()
+else()
+  step(${CMAKE_COMMAND} -G Ninja -S "${consumer}" -B "${WORK}/build" "-DTEMPER_SOURCE=${SOURCE}")
+endif()
+
+# Our warnings are ours alone; that of Temper's own sources they are on is what -Werror there says.
+file(READ "${WORK}/build/compile_commands.json" commands)
+string(JSON count LENGTH "${commands}")
+math(EXPR last "${count} - 1")
+foreach(i RANGE ${last})
+  string(JSON file GET "${commands}" ${i} file)
+  string(JSON command GET "${commands}" ${i} command)
+  if(file MATCHES "consumer/main.cpp$" AND command MATCHES "-Werror|-Wconversion")
+    message(FATAL_ERROR "our warnings reach another project: ${command}")
+  endif()
+endforeach()
+file(REMOVE_RECURSE "${WORK}")

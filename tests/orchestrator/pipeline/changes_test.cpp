@@ -1,0 +1,81 @@
+#include "orchestrator/pipeline/changes.hpp"
+
+#include "core/yaml.hpp"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+
+namespace temper::orchestrator {
+namespace {
+
+std::vector<SettingChange> after(const std::function<void(PipelineConfig&)>& change) {
+  const PipelineConfig before;
+  PipelineConfig now;
+  change(now);
+  return changed_settings(before, now);
+}
+
+std::string refusal(const std::function<void(PipelineConfig&)>& change) {
+  const Status checked = check_changes(after(change));
+  return checked ? "" : checked.error().context;
+}
+
+TEST(Changes, AreNamedByKeyWithBothValuesButForTheFolder) {
+  EXPECT_TRUE(after([](PipelineConfig& c) { c.run_dir = "elsewhere"; }).empty());
+  const auto changes = after([](PipelineConfig& c) {
+    c.steps = 250;
+    c.algorithm.learning_rate = 0.5;
+  });
+  EXPECT_EQ(changes,
+            (std::vector<SettingChange>{{"algorithm.learning_rate", "0.0002", "0.5"},
+                                        {"steps", "100", "250"}}));
+  EXPECT_EQ(to_text(changes),
+            "  algorithm.learning_rate: 0.0002 -> 0.5\n"
+            "  steps: 100 -> 250\n");
+}
+
+TEST(Changes, OfWhatOnlyConcernsTheTimeToComeAreAccepted) {
+  EXPECT_EQ(refusal([](PipelineConfig& c) {
+              c.steps = 7;
+              c.algorithm.clip_high = 0.3;
+              c.checkpoint.every = 1;
+              c.deadlines.train = std::chrono::hours(1);
+              c.samples.share = 1;
+              c.evaluation.every = 10;
+              c.verifier.deadline = std::chrono::seconds(60);
+              c.transport.max_restarts = 9;
+            }),
+            "");
+}
+
+TEST(Changes, OfWhatIsUnderWayAreAllRefusedWithTheirReasons) {
+  const std::string said = refusal([](PipelineConfig& c) {
+    c.seed = 2;
+    c.steps = 7;
+    c.task.digits = 5;
+    c.algorithm.groups_per_update = 3;
+  });
+  EXPECT_NE(said.find("\n  seed: 1 -> 2: everything random derives from it"), std::string::npos)
+      << said;
+  EXPECT_NE(said.find("\n  task.digits: 3 -> 5: the groups under way"), std::string::npos) << said;
+  EXPECT_NE(said.find("\n  algorithm.groups_per_update: 64 -> 3: "), std::string::npos) << said;
+  EXPECT_EQ(said.find("steps"), std::string::npos) << said;
+}
+
+TEST(Changes, TheBoundMayBeRaisedOnly) {
+  EXPECT_EQ(refusal([](PipelineConfig& c) { c.staleness.bound = 5; }), "");
+  EXPECT_NE(refusal([](PipelineConfig& c) { c.staleness.bound = 1; }).find("raised only"),
+            std::string::npos);
+}
+
+TEST(Changes, EveryKeyHasARule) {
+  for (const auto& [key, value] : flat_settings(to_yaml(PipelineConfig()))) {
+    if (key == "run_dir")
+      continue;
+    EXPECT_EQ(refusal_of({key, "1", "2"}).find("nothing is known"), std::string::npos) << key;
+  }
+}
+
+}  // namespace
+}  // namespace temper::orchestrator

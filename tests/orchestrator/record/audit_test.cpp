@@ -1,0 +1,102 @@
+// The auditor, on a log that names what its run does not have.
+#include "orchestrator/record/audit.hpp"
+
+#include "orchestrator/scheduler/queue/response_ids.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+namespace temper::orchestrator {
+namespace {
+
+SchedulerConfig colocated() {
+  SchedulerConfig config;
+  config.actors = {{"rollout-0", actors::RoleKind::Rollout, {CardId(0)}, 4},
+                   {"reward-0", actors::RoleKind::Reward, {}, 0},
+                   {"trainer", actors::RoleKind::Trainer, {CardId(0)}, 0}};
+  config.actors[0].takes_turns = true;
+  return config;
+}
+
+/// What it says of commands that follow a start.
+std::vector<std::string> violations_of(const Commands& commands) {
+  Auditor auditor;
+  auditor.feed({0, Time(), event::Started{colocated()}, commands});
+  return auditor.report().violations;
+}
+
+bool any_says(const std::vector<std::string>& violations, std::string_view what) {
+  return std::ranges::any_of(
+      violations, [&](const std::string& v) { return v.find(what) != std::string::npos; });
+}
+
+constexpr ActorId kEngine(0), kNobody(7);
+
+TEST(Auditor, CardsOfAnActorThatTheRunDoesNotHaveAreNotSharedOnes) {
+  const auto says = [](ActorId of) {
+    return any_says(
+        violations_of({command::Switch{ActorId(2), actors::SwitchAction::OnloadOptimizer, {of}}}),
+        "which are its own, are given to others");
+  };
+  EXPECT_TRUE(says(kNobody));
+  EXPECT_FALSE(says(kEngine));
+}
+
+TEST(Auditor, WorkForAnActorThatTheRunDoesNotHaveIsAViolation) {
+  EXPECT_TRUE(
+      any_says(violations_of({command::Dispatch{
+                   kNobody, LeaseId(1), GroupId(0), PolicyVersion(0), {ResponseId(0)}, {}}}),
+               "under a version its engine does not hold"));
+  EXPECT_FALSE(
+      violations_of({command::ScoreReference{kNobody, LeaseId(1), {ResponseId(0)}}}).empty());
+}
+
+/// The engine starts beside the optimizer: only one that takes turns may not have its cache there.
+TEST(Auditor, OnlyWhoTakesTurnsIsHeldToIt) {
+  const auto says = [](ActorId of) {
+    return any_says(violations_of({command::Switch{of, actors::SwitchAction::AllocateKv, {}}}),
+                    "a KV cache is allocated beside the optimizer");
+  };
+  EXPECT_TRUE(says(kEngine));
+  EXPECT_FALSE(says(kNobody));
+}
+
+TEST(Auditor, SaysHowFarTheClocksOfAttachedWorkersWereOff) {
+  using namespace std::chrono_literals;
+  Auditor auditor;
+  auditor.feed({0, Time(), event::Started{colocated()}, {}});
+  EXPECT_EQ(auditor.report().clocks, 0U);
+  auditor.feed({1, Time(), event::ClockRead{kEngine, -5ms, 2ms}, {}});
+  auditor.feed({2, Time(), event::ClockRead{kEngine, 1ms, 1ms}, {}});
+  auditor.feed({3, Time(), event::ClockRead{ActorId(1), 3ms, 100us}, {}});
+  const AuditReport report = auditor.report();
+  EXPECT_EQ(report.clocks, 2U);
+  EXPECT_EQ(report.clock_apart, 5ms);
+  EXPECT_EQ(report.clock_error, 1ms) << "what was known of the first is known better now";
+  EXPECT_TRUE(report.violations.empty());
+}
+
+/// Said again under the lease of a group that was prepared for it, an update is news of the past.
+TEST(Auditor, AnUpdateEndsTheLeasesOfWhatWasPreparedForIt) {
+  constexpr ActorId kTrainer(2);
+  constexpr GroupId kGroup(0);
+  const ResponseId first = ResponseIds(colocated().responses_per_group).at(kGroup, 0);
+  actors::Certificate certificate;
+  certificate.groups.emplace_back().group = kGroup;
+  Auditor auditor;
+  auditor.feed({0,
+                Time(),
+                event::Started{colocated()},
+                {command::Dispatch{kEngine, LeaseId(1), kGroup, PolicyVersion(0), {first}, {}},
+                 command::Prepare{kTrainer, LeaseId(2), PolicyVersion(0), {first}},
+                 command::Train{kTrainer, LeaseId(3), certificate, {first}}}});
+  auditor.feed(
+      {1, Time(), event::Trained{kTrainer, LeaseId(3), PolicyVersion(1), {kGroup}, {}}, {}});
+  const auto before = auditor.report().violations;
+  auditor.feed({2, Time(), event::Trained{kTrainer, LeaseId(2), PolicyVersion(1), {}, {}}, {}});
+  EXPECT_EQ(auditor.report().violations, before);
+}
+
+}  // namespace
+}  // namespace temper::orchestrator

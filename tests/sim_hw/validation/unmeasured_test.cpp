@@ -1,0 +1,175 @@
+// What stands behind constants, and what an answer may be off by.
+#include "sim_hw/validation/unmeasured.hpp"
+
+#include "core/files.hpp"
+#include "tests/support/temporary_folder.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+namespace temper::sim_hw {
+namespace {
+
+namespace fs = std::filesystem;
+
+const Unmeasured* find(const std::vector<Unmeasured>& all, std::string_view name) {
+  const auto found = std::ranges::find(all, name, &Unmeasured::name);
+  return found == all.end() ? nullptr : &*found;
+}
+
+std::string replaced(std::string text, const std::string& from, const std::string& to) {
+  const std::size_t at = text.find(from);
+  EXPECT_NE(at, std::string::npos) << from;
+  return text.replace(at, from.size(), to);
+}
+
+/// An H100 of one's own with slower NVLink, as a user writes it: a copy of the file that ships.
+class OwnHardware : public testing::Test {
+ protected:
+  OwnHardware() : catalog_(Catalog::shipped()) {
+    std::string text = read_file(catalog_.configs() / "hardware/nvidia-h100.yaml").value();
+    text = replaced(std::move(text), "name: nvidia-h100", "name: mine");
+    text = replaced(std::move(text), "bandwidth: 450GB/s", "bandwidth: 400GB/s");
+    EXPECT_TRUE(write_file_atomically(file(), text));
+  }
+
+  fs::path file() const { return folder_.path() / "mine.yaml"; }
+
+  /// With the operators of another hardware, said in the file that is read for it.
+  void take_over(const std::string& from) {
+    EXPECT_TRUE(write_file_atomically(folder_.path() / "mine.calibration.yaml",
+                                      "taken_over_from: " + from + "\n"));
+  }
+
+  Request decode(const std::string& hardware) const {
+    return {
+        hardware, 2, "decode_step", *Params::parse("model=qwen3-32b;batch=64;context=4096;tp=2")};
+  }
+
+  double seconds(const std::string& hardware) {
+    const auto cost = cost_of({catalog_, "."}, decode(hardware));
+    EXPECT_TRUE(cost) << cost.error().context;
+    return cost ? cost->find("time")->value : 0;
+  }
+
+  test::TemporaryFolder folder_;
+  Catalog catalog_;
+};
+
+TEST_F(OwnHardware, WithoutACalibrationEachConstantIsADefaultAndNamed) {
+  const auto hardware = catalog_.hardware(file().string());
+  ASSERT_TRUE(hardware) << hardware.error().context;
+  const std::vector<Unmeasured> unmeasured = unmeasured_constants(**hardware);
+  const Unmeasured* const decode = find(unmeasured, "operators.attention_decode_efficiency");
+  ASSERT_NE(decode, nullptr);
+  EXPECT_EQ(decode->behind, Behind::Default);
+  EXPECT_EQ(find(unmeasured, "operators.norm_bytes"), nullptr) << "a count, not physics";
+  const std::string note = note_of_runs(**hardware);
+  EXPECT_NE(note.find("constants not measured on mine: defaults: operators.*"), std::string::npos)
+      << note;
+  EXPECT_NE(note.find("with these values in place of their own, predictions were off by"),
+            std::string::npos)
+      << note;
+}
+
+TEST_F(OwnHardware, TheRangeOfAnAnswerHoldsWhatAMeasuredCardOfItsKindGives) {
+  const Request request = decode(file().string());
+  const auto cost = cost_of({catalog_, "."}, request);
+  ASSERT_TRUE(cost) << cost.error().context;
+  const Doubts doubts = doubts_of({catalog_, "."}, request, *cost);
+  EXPECT_EQ(doubts.hardware, "mine");
+  ASSERT_FALSE(doubts.constants.empty());
+  // The widest range comes first, and each holds the answer itself.
+  const double answer = cost->metrics.front().value;
+  double before = doubts.constants.front().most - doubts.constants.front().least;
+  for (const Doubt& doubt : doubts.constants) {
+    EXPECT_LE(doubt.least, answer) << doubt.name;
+    EXPECT_GE(doubt.most, answer) << doubt.name;
+    EXPECT_LE(doubt.most - doubt.least, before) << doubt.name;
+    before = doubt.most - doubt.least;
+  }
+  const auto h200 = std::ranges::find(
+      doubts.together, std::string("nvidia-h200"), &std::pair<std::string, double>::first);
+  ASSERT_NE(h200, doubts.together.end());
+  EXPECT_NE(h200->second, answer);
+}
+
+TEST_F(OwnHardware, WithSlowerLinksAndTheOperatorsOfTheSameCardIsNoFaster) {
+  take_over("nvidia-h100");
+  const auto hardware = catalog_.hardware(file().string());
+  ASSERT_TRUE(hardware) << hardware.error().context;
+  EXPECT_GE(seconds(file().string()), seconds("nvidia-h100"));
+}
+
+TEST_F(OwnHardware, OperatorsTakenOverAreNamedAsSuch) {
+  take_over("nvidia-h200");
+  const auto hardware = catalog_.hardware(file().string());
+  ASSERT_TRUE(hardware) << hardware.error().context;
+  const std::vector<Unmeasured> unmeasured = unmeasured_constants(**hardware);
+  ASSERT_NE(find(unmeasured, "operators.matmul_boost"), nullptr);
+  EXPECT_EQ(find(unmeasured, "operators.matmul_boost")->behind, Behind::TakenOver);
+  EXPECT_EQ((*hardware)->constants.operators.matmul_boost,
+            (*catalog_.hardware("nvidia-h200"))->constants.operators.matmul_boost);
+}
+
+TEST_F(OwnHardware, OperatorsOfAnUnknownCardAreAnError) {
+  take_over("nvidia-h9000");
+  const auto hardware = catalog_.hardware(file().string());
+  ASSERT_FALSE(hardware);
+  EXPECT_NE(hardware.error().context.find("taken_over_from: no fitted constants of `nvidia-h9000`"),
+            std::string::npos)
+      << hardware.error().context;
+}
+
+TEST(Unmeasured, AFitWithRowsOfItsOwnStandsBehindAConstant) {
+  HardwareSpec spec;
+  spec.name = "h";
+  spec.constants.operators.matmul_boost = 0.8;
+  const std::size_t all = unmeasured_constants(spec).size();
+  EXPECT_EQ(find(unmeasured_constants(spec), "operators.matmul_boost")->behind, Behind::Given);
+  spec.fits = {{"operators.matmul_boost, operators.matmul_latency", "rows A1-A9", 9, 0.1, 0.2},
+               {"collectives.p2p", "taken over from g: rows B1", 3, 0, 0}};
+  const std::vector<Unmeasured> unmeasured = unmeasured_constants(spec);
+  EXPECT_EQ(unmeasured.size(), all - 2);
+  EXPECT_EQ(find(unmeasured, "operators.matmul_boost"), nullptr);
+  EXPECT_EQ(find(unmeasured, "collectives.p2p")->behind, Behind::TakenOver);
+  EXPECT_EQ(find(unmeasured, "collectives.all_gather")->behind, Behind::Default);
+  spec.fits = {{"operators", "h.csv, gemm", 9, 0.1, 0.2},
+               {"collectives", "h.csv, all_gather", 9, 0.1, 0.2}};
+  EXPECT_TRUE(unmeasured_constants(spec).empty());
+  EXPECT_EQ(note_of_runs(spec), "");
+}
+
+TEST(ErrorSpreadOf, HardwareFittedByItsUserIsThatOfItsFit) {
+  Catalog catalog = Catalog::shipped();
+  HardwareSpec spec = **catalog.hardware("nvidia-h100");
+  spec.name = "mine";
+  spec.fits = {{"operators", "rows.csv, decode_step", 10, 0.02, 0.05},
+               {"operators: the same constants, fitted together", "rows.csv, gemm", 4, 0.2, 0.3}};
+  const MeasuredAs kinds[] = {{"decode_step", "time"}};
+  const auto spread = error_spread(catalog, spec, kinds);
+  ASSERT_TRUE(spread) << spread.error().context;
+  EXPECT_EQ(spread->hardware, "mine");
+  EXPECT_EQ(spread->rows, 10);
+  EXPECT_DOUBLE_EQ(spread->max, 0.05);
+  EXPECT_FALSE(spread->elsewhere);
+}
+
+TEST(ErrorSpreadOf, HardwareWithDefaultsIsThatOfTheDefaultsElsewhere) {
+  Catalog catalog = Catalog::shipped();
+  HardwareSpec spec = **catalog.hardware("nvidia-h200");
+  spec.name = "mine";
+  spec.fits.clear();
+  spec.constants.operators = {};
+  const MeasuredAs kinds[] = {{"decode_step", "time"}};
+  const auto own = error_spread(catalog, **catalog.hardware("nvidia-h200"), kinds);
+  const auto spread = error_spread(catalog, spec, kinds);
+  ASSERT_TRUE(own && spread);
+  EXPECT_TRUE(spread->elsewhere);
+  EXPECT_TRUE(spread->put_in);
+  EXPECT_GT(spread->max, own->max) << "fitted constants describe their card better than defaults";
+}
+
+}  // namespace
+}  // namespace temper::sim_hw
