@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 namespace temper::actors {
@@ -11,6 +12,8 @@ namespace {
 constexpr int kBatch = 256;
 /// A stranger's actor.hello is some hundred bytes.
 constexpr std::size_t kLargestHello = 4096;
+/// Peers whose last words may still arrive: as many as a large run has workers.
+constexpr std::size_t kGoneKept = 1024;
 
 }  // namespace
 
@@ -19,10 +22,24 @@ Exchange::Exchange(RouterSocket socket, Options options, const Clock& clock)
 
 void Exchange::admit(const PeerId& peer, PeerSignsPtr signs) {
   peers_.try_emplace(peer, Peer{Lane(), Intake(options_.max_message), std::move(signs)});
+  std::erase(gone_, peer);
 }
 
 void Exchange::forget(const PeerId& peer) {
-  peers_.erase(peer);
+  remove(peer);
+}
+
+void Exchange::remove(const PeerId& peer) {
+  if (peers_.erase(peer) == 0)
+    return;
+  gone_.push_back(peer);
+  if (gone_.size() > kGoneKept)
+    gone_.pop_front();
+}
+
+void Exchange::drop(const PeerId& peer, std::string_view why) {
+  if (std::ranges::find(gone_, peer) == gone_.end())
+    socket_.drop(peer, why);
 }
 
 void Exchange::send(const PeerId& peer, OutgoingMessage message) {
@@ -136,7 +153,7 @@ void Exchange::send_what_fits(Moved& moved) {
 }
 
 void Exchange::break_off(const PeerId& peer, std::string why, Moved& moved) {
-  peers_.erase(peer);
+  remove(peer);
   moved.broken.push_back({peer, std::move(why)});
 }
 

@@ -11,6 +11,7 @@
 #include "core/clock.hpp"
 
 #include <atomic>
+#include <deque>
 #include <map>
 #include <memory>
 #include <string>
@@ -59,8 +60,9 @@ class Exchange {
   void forget(const PeerId& peer);
   /// To a peer that is not admitted one small message may be sent: why not.
   void send(const PeerId& peer, OutgoingMessage message);
-  /// Counts a malformed message, as RouterSocket::drop does.
-  void drop(const PeerId& peer, std::string_view why) { socket_.drop(peer, why); }
+  /// Counts a malformed message, as RouterSocket::drop does; not the last words of a peer that was
+  /// admitted once and whose end is known: they were on their way.
+  void drop(const PeerId& peer, std::string_view why);
 
   /// Paused: what has come is left with the sockets, and every peer counts as heard.
   enum class Reading { On, Paused };
@@ -90,11 +92,13 @@ class Exchange {
   Status take_from(Peer& peer, const PeerId& id, const IncomingMessage& part, Moved& moved);
   void send_what_fits(Moved& moved);
   void break_off(const PeerId& peer, std::string why, Moved& moved);
+  void remove(const PeerId& peer);
 
   RouterSocket socket_;
   const Options options_;
   const Clock& clock_;
   std::map<PeerId, Peer> peers_;
+  std::deque<PeerId> gone_;  ///< Admitted once; the last that ended, at most kGoneKept.
   Time next_heartbeat_{};
 };
 

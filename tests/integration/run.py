@@ -63,13 +63,14 @@ def run_file(python: Path, file: Path, end: float, more: list[str]) -> tuple[Cou
     """Until `end` of the monotonic clock. The counts, and what pytest printed with a line of ours before and after."""
     path = os.pathsep.join([str(ROOT / "python/src"), str(HERE), os.environ.get("PYTHONPATH", "")]).rstrip(":")
     environment = {**os.environ, "PYTHONPATH": path, "TEMPER_PYTHON": str(python), "HF_HUB_OFFLINE": "1",
-                   "TRL_EXPERIMENTAL_SILENCE": "1", "TOKENIZERS_PARALLELISM": "false", "PYTHONDONTWRITEBYTECODE": "1"}
+                   "TRL_EXPERIMENTAL_SILENCE": "1", "TOKENIZERS_PARALLELISM": "false", "PYTHONDONTWRITEBYTECODE": "1",
+                   "COLUMNS": "400"}  # a line of pytest's summary has the reason too
     begin = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         report, output = Path(folder) / "report.xml", Path(folder) / "output"
         with output.open("wb") as to:
             process = subprocess.Popen(
-                [str(python), "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", "--timeout=600",
+                [str(python), "-m", "pytest", "-q", "-rfEs", "-p", "no:cacheprovider", "--timeout=600",
                  "--rootdir", str(HERE), f"--junitxml={report}", str(file), *more],
                 cwd=HERE, env=environment, start_new_session=True, stdout=to, stderr=to)
         RUNNING.add(process)
@@ -77,10 +78,12 @@ def run_file(python: Path, file: Path, end: float, more: list[str]) -> tuple[Cou
         try:
             status = process.wait(timeout=max(end - begin, 1))
         except subprocess.TimeoutExpired:
-            late, status = "not done when the time of all was over\n", 124
+            late, status = f"failed: {file.name}: not done when the time of all was over\n", 124
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
         RUNNING.discard(process)
+        if status not in (0, 1, 5, 124):
+            late = f"failed: {file.name}: pytest ended with {status}\n"
         counts = counts_of(report, status)
         text = output.read_text(errors="replace")
     return counts, (f"-- {file.name}\n{text}{late}"

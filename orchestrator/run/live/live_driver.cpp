@@ -256,8 +256,6 @@ void LiveDriver::on_signal(int number) {
 
 void LiveDriver::on_message(const actors::PeerId& peer, const actors::IncomingMessage& message) {
   const auto actor = connections_.actor_of(peer);
-  if (!actor && outcome_)
-    return;  // the last words of a worker whose process has ended already
   if (!actor)
     return router_->drop(peer, "not registered");
   if (Status status = on_actor_message(*actor, message); !status)

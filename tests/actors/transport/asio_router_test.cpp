@@ -230,11 +230,30 @@ TEST_P(AsioRouterTest, WhoIsNotAdmittedIsNotHeard) {
       stranger.send(question(1));
     stranger.send(large(2 << 20));  // two pieces of it
     const RealClock clock;
-    while (router_->stats().dropped < 12 && clock.now() < Time(test::kPatience))
+    while (router_->stats().dropped < 13 && clock.now() < Time(test::kPatience))
       std::this_thread::yield();
   });
   EXPECT_EQ(handled, 0);
   EXPECT_EQ(router_->stats().dropped, 13U);
+}
+
+TEST_P(AsioRouterTest, LastWordsOfAPeerThatIsForgottenAreNeitherHeardNorCountedAsMalformed) {
+  int handled = 0;
+  open(GetParam(), [&](const PeerId& peer, const IncomingMessage&) {
+    ++handled;
+    router_->forget(peer);
+    router_->send(peer, outgoing(Stop{}));
+  });
+  run([&](Peer& peer) {
+    peer.send(question(1));
+    EXPECT_TRUE(peer.next_of<Stop>());
+    for (int i = 0; i < 10; ++i)
+      peer.send(question(1));
+    peer.send(Hello{});  // is read after all of them
+    EXPECT_TRUE(peer.next_of<Welcome>());
+  });
+  EXPECT_EQ(handled, 1);
+  EXPECT_EQ(router_->stats().dropped, 0U);
 }
 
 TEST_P(AsioRouterTest, AFloodDoesNotStarveTimers) {
