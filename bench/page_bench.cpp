@@ -1,13 +1,17 @@
 // What the page and the exporters cost the run that they show: trained tokens/s and processor time
-// of the quickstart with them over the same without them, in pairs of runs one after the other, the
-// order changing from pair to pair, so that neither what else the machine does nor its heat
-// decides.
+// of the quickstart with them over the same without them.
 //
-//   page_bench [PAIRS [UPDATES]]      default 6 pairs of runs of 150 updates
+//   page_bench [ROUNDS [UPDATES]]      default 6 rounds of four runs of 150 updates
 //
 //   without  no page, no samples, no event files, no alarms
 //   with     all of them and names of two other systems; a browser's stream open all the time, and
 //            /metrics asked for every two seconds
+//
+// A machine's speed changes by more than what is asked for, from one run to the next. So both run
+// at the same time, each on one core (placement: colocated, one card), and then once more with the
+// cores changed: a round's ratio is the geometric mean of the two. All that the page needs, the
+// browser and the scrapes too, runs on the core of its run.
+#include "actors/runtime/process.hpp"
 #include "core/file_descriptor.hpp"
 #include "core/files.hpp"
 #include "core/json_document.hpp"
@@ -17,6 +21,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <netinet/in.h>
+#include <sched.h>
 #include <spawn.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -26,8 +31,10 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -41,6 +48,8 @@ using namespace std::chrono_literals;
 struct Outcome {
   double trained_per_s = 0;
   double cpu_s = 0;  ///< Of all processes of the run.
+  double head_s =
+      0;  ///< Of the orchestrator alone: what it costs does not depend on the engines' luck.
   std::size_t taken = 0, scrapes = 0;
 };
 
@@ -52,7 +61,8 @@ std::uint16_t port_in(const fs::path& output) {
                                  : static_cast<std::uint16_t>(std::atoi(text->c_str() + at + 17));
 }
 
-/// Asks and takes what comes until the server closes or `stop`; the number of bytes.
+/// Asks and takes what comes until the server closes or `stop`; the number of bytes. Zero: it was
+/// refused, as while the run is not there yet.
 std::size_t ask(std::uint16_t port, const std::string& what, const std::atomic<bool>& stop) {
   const FileDescriptor fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   const timeval patience{0, 200000};
@@ -74,9 +84,25 @@ std::size_t ask(std::uint16_t port, const std::string& what, const std::atomic<b
     const ssize_t n = ::recv(fd.get(), piece.data(), piece.size(), 0);
     if (n == 0 || (n < 0 && errno != EAGAIN))
       break;
+    if (taken == 0 && n > 12 && std::string_view(piece.data(), 12) != "HTTP/1.1 200") {
+      std::this_thread::sleep_for(50ms);
+      return 0;
+    }
     taken += static_cast<std::size_t>(std::max<ssize_t>(n, 0));
   }
   return taken;
+}
+
+/// Processor time of a process that has ended and was not waited for yet, without its children.
+double own_seconds(pid_t pid) {
+  const std::string text = read_file(fmt::format("/proc/{}/stat", pid)).value_or("");
+  std::istringstream fields(text.substr(std::min(text.size(), text.rfind(')') + 1)));
+  std::string skipped;
+  for (int i = 3; i < 14; ++i)
+    fields >> skipped;
+  double user = 0, kernel = 0;
+  fields >> user >> kernel;
+  return (user + kernel) / static_cast<double>(::sysconf(_SC_CLK_TCK));
 }
 
 /// A browser and a Prometheus at the page, until `stop`.
@@ -86,7 +112,10 @@ void look(const fs::path& output, const std::atomic<bool>& stop, Outcome& outcom
     std::this_thread::sleep_for(20ms);
   if (stop)
     return;
-  std::thread browser([&] { outcome.taken = ask(port, "/api/runs/run/stream", stop); });
+  std::thread browser([&] {
+    while (!stop && outcome.taken == 0)  // the run may not be there yet
+      outcome.taken = ask(port, "/api/runs/run/stream", stop);
+  });
   for (int tick = 0; !stop; ++tick) {
     if (tick % 20 == 0 && ask(port, "/metrics", stop) > 0)
       ++outcome.scrapes;
@@ -95,7 +124,16 @@ void look(const fs::path& output, const std::atomic<bool>& stop, Outcome& outcom
   browser.join();
 }
 
-Outcome run(bool with, int updates) {
+/// This thread, and what it starts.
+void keep_to(int core) {
+  cpu_set_t cores;
+  CPU_ZERO(&cores);
+  CPU_SET(core, &cores);
+  ::sched_setaffinity(0, sizeof cores, &cores);
+}
+
+Outcome run(bool with, int updates, int core) {
+  keep_to(core);
   const auto folder = TemporaryFolder::create("temper-bench-").value();
   const fs::path output = folder.path() / "output";
   std::vector<std::string> words{TEMPER_PROGRAM,
@@ -103,6 +141,8 @@ Outcome run(bool with, int updates) {
                                  TEMPER_CONFIGS "/quickstart.yaml",
                                  "--plain",
                                  fmt::format("--set=steps={}", updates),
+                                 "--set=placement.mode=colocated",
+                                 "--set=placement.cards=1",
                                  "--set=run_dir=" + (folder.path() / "run").string()};
   if (with)
     words.insert(words.end(), {"--dashboard=127.0.0.1:0", "--set=tracking.aliases=[trl,verl]"});
@@ -128,6 +168,9 @@ Outcome run(bool with, int updates) {
     if (with)
       look(output, stop, outcome);
   });
+  siginfo_t ended{};
+  ::waitid(P_PID, static_cast<id_t>(pid), &ended, WEXITED | WNOWAIT);
+  outcome.head_s = own_seconds(pid);
   int status = 0;
   rusage used{};
   ::wait4(pid, &status, 0, &used);
@@ -146,15 +189,29 @@ Outcome run(bool with, int updates) {
   return outcome;
 }
 
-void print_ratio(const char* what, std::vector<double> ratios) {
-  std::ranges::sort(ratios);
-  const std::size_t n = ratios.size();
-  fmt::print("{}, with over without: median {:.3f}, of {} pairs {:.3f} to {:.3f}\n",
+/// Of a round: by the core that it ran on.
+double ratio(const std::array<Outcome, 2>& without,
+             const std::array<Outcome, 2>& with,
+             double Outcome::*figure) {
+  return std::sqrt(with[0].*figure / without[1].*figure * with[1].*figure / without[0].*figure);
+}
+
+/// The mean, and how far off it may be by chance (two standard errors).
+void print_ratio(const char* what, const std::vector<double>& ratios) {
+  const auto n = static_cast<double>(ratios.size());
+  double sum = 0, squares = 0;
+  for (const double r : ratios)
+    sum += std::log(r);
+  for (const double r : ratios)
+    squares += std::pow(std::log(r) - sum / n, 2);
+  const double error = n > 1 ? 2 * std::sqrt(squares / (n - 1) / n) : 0;
+  fmt::print("{}, with over without: {:.4f} +- {:.4f} ({} rounds, {:.3f} to {:.3f})\n",
              what,
-             (ratios[(n - 1) / 2] + ratios[n / 2]) / 2,
-             n,
-             ratios.front(),
-             ratios.back());
+             std::exp(sum / n),
+             error,
+             ratios.size(),
+             *std::ranges::min_element(ratios),
+             *std::ranges::max_element(ratios));
 }
 
 }  // namespace
@@ -162,33 +219,55 @@ void print_ratio(const char* what, std::vector<double> ratios) {
 
 int main(int argc, char** argv) {
   using namespace temper;
-  const int pairs = argc > 1 ? std::atoi(argv[1]) : 6;
+  const int rounds = argc > 1 ? std::atoi(argv[1]) : 6;
   const int updates = argc > 2 ? std::atoi(argv[2]) : 150;
-  std::vector<double> speed, cpu;
+  const std::vector<std::uint32_t> cores = actors::usable_cores();
+  if (cores.size() < 2) {
+    fmt::print(stderr, "page_bench needs two cores, one for each of two runs\n");
+    return 1;
+  }
+  std::vector<double> speed, cpu, head;
   fmt::print("{:<6} {:>18} {:>18} {:>12} {:>12} {:>12} {:>8}\n",
-             "pair",
+             "core",
              "tokens/s without",
              "tokens/s with",
              "CPU without",
              "CPU with",
              "stream KiB",
              "scrapes");
-  for (int pair = 0; pair < pairs; ++pair) {
-    std::array<Outcome, 2> of;
-    for (const bool with : {pair % 2 == 0, pair % 2 != 0})
-      of[with ? 1 : 0] = run(with, updates);
-    fmt::print("{:<6} {:>18.1f} {:>18.1f} {:>10.2f} s {:>10.2f} s {:>12} {:>8}\n",
-               pair + 1,
-               of[0].trained_per_s,
-               of[1].trained_per_s,
-               of[0].cpu_s,
-               of[1].cpu_s,
-               of[1].taken >> 10,
-               of[1].scrapes);
+  for (int round = 0; round < rounds; ++round) {
+    std::array<Outcome, 2> without, with;  // by core
+    for (const std::size_t core : {0U, 1U}) {
+      std::thread other(
+          [&] { without[1 - core] = run(false, updates, static_cast<int>(cores[1 - core])); });
+      std::thread shown([&] { with[core] = run(true, updates, static_cast<int>(cores[core])); });
+      other.join();
+      shown.join();
+    }
+    for (const std::size_t core : {0U, 1U}) {
+      fmt::print("{:<6} {:>18.1f} {:>18.1f} {:>10.2f} s {:>10.2f} s {:>12} {:>8}\n",
+                 cores[core],
+                 without[core].trained_per_s,
+                 with[core].trained_per_s,
+                 without[core].cpu_s,
+                 with[core].cpu_s,
+                 with[core].taken >> 10,
+                 with[core].scrapes);
+    }
     std::fflush(stdout);
-    speed.push_back(of[1].trained_per_s / of[0].trained_per_s);
-    cpu.push_back(of[1].cpu_s / of[0].cpu_s);
+    speed.push_back(ratio(without, with, &Outcome::trained_per_s));
+    cpu.push_back(ratio(without, with, &Outcome::cpu_s));
+    for (const std::size_t core : {0U, 1U})
+      head.push_back((with[core].head_s - without[core].head_s) / without[core].cpu_s);
   }
   print_ratio("trained tokens/s", speed);
   print_ratio("processor time", cpu);
+  double sum = 0;
+  for (const double share : head)
+    sum += share;
+  fmt::print(
+      "processor time that the orchestrator needs more: {:.2f} % of the run's ({:.2f} to {:.2f})\n",
+      100 * sum / static_cast<double>(head.size()),
+      100 * *std::ranges::min_element(head),
+      100 * *std::ranges::max_element(head));
 }
