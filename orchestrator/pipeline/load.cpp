@@ -78,12 +78,19 @@ struct Chain {
   std::string text;  ///< Of the last.
 };
 
-/// What a file says behind `extends`: another, seen from its own folder. Empty: nothing.
+/// What a file says behind `extends`: another, seen from its own folder, or a shipped one by name.
+/// Empty: nothing.
 std::filesystem::path extended_by(const std::filesystem::path& file, const std::string& text) {
   const YamlDocument document(file.string(), text, {});
   for (const YamlNode::Entry& entry : document.root().entries) {
-    if (entry.key == kExtends)
-      return file.parent_path() / entry.node.text;
+    if (entry.key != kExtends)
+      continue;
+    const std::filesystem::path beside = file.parent_path() / entry.node.text;
+    std::error_code ignored;
+    if (std::filesystem::exists(beside, ignored))
+      return beside;
+    const std::filesystem::path shipped = found_config(entry.node.text);
+    return std::filesystem::exists(shipped, ignored) ? shipped : beside;
   }
   return {};
 }
@@ -114,13 +121,26 @@ Result<Chain> chain_of(const std::filesystem::path& first) {
 
 Result<LoadedConfig> read_config(const std::filesystem::path& given,
                                  std::span<const std::string> sets) {
-  TEMPER_TRY(const Chain chain, chain_of(found_config(given)));
+  const std::string without = "~" + std::string(kExtends);  // they are there, one below the other
   std::vector<std::string> layers;
-  for (auto file = chain.files.rbegin() + 1; file != chain.files.rend(); ++file)
-    layers.push_back("@" + file->string());
-  if (!layers.empty())
-    layers.push_back("~" + std::string(kExtends));
-  layers.insert(layers.end(), sets.begin(), sets.end());
+  const auto lay = [&](auto file, auto end) {
+    for (; file != end; ++file)
+      layers.push_back("@" + file->string());
+  };
+  TEMPER_TRY(const Chain chain, chain_of(found_config(given)));
+  lay(chain.files.rbegin() + 1, chain.files.rend());
+  if (chain.files.size() > 1)
+    layers.push_back(without);
+  for (const std::string& set : sets) {
+    if (!set.starts_with('@')) {
+      layers.push_back(set);
+      continue;
+    }
+    TEMPER_TRY(const Chain over, chain_of(set.substr(1)));
+    lay(over.files.rbegin(), over.files.rend());
+    if (over.files.size() > 1)
+      layers.push_back(without);
+  }
   return LoadedConfig(chain.files.back().string(), chain.text, layers);
 }
 

@@ -128,6 +128,20 @@ TEST(LoadConfig, AFileIsLaidOverTheOneThatItExtendsAndOthersOverBoth) {
   EXPECT_EQ(config->algorithm.minibatches, 4);
 }
 
+TEST(LoadConfig, AFileThatIsLaidOverMayExtendAnotherAndThatMayBeAShippedOne) {
+  const test::TemporaryFolder folder;
+  ASSERT_TRUE(write_file_atomically(folder / "mine.yaml", "extends: quickstart\nname: mine\n"));
+  ASSERT_TRUE(write_file_atomically(folder / "below.yaml", "steps: 7\nseed: 3\n"));
+  ASSERT_TRUE(write_file_atomically(folder / "over.yaml", "extends: below.yaml\nsteps: 9\n"));
+  const std::string over = "@" + (folder / "over.yaml").string();
+  const auto config = load_config(folder / "mine.yaml", std::vector<std::string>{over});
+  ASSERT_TRUE(config) << config.error().context;
+  EXPECT_EQ(config->name, "mine");
+  EXPECT_EQ(config->algorithm.learning_rate, 4e-4) << "of the shipped one";
+  EXPECT_EQ(config->steps, 9U);
+  EXPECT_EQ(config->seed, 3U);
+}
+
 TEST(LoadConfig, WhatIsWrongInAnExtendedFileIsSaidOfThatFile) {
   const test::TemporaryFolder folder;
   ASSERT_TRUE(write_file_atomically(folder / "base.yaml", "name: base\nstep: 5\n"));
