@@ -12,15 +12,18 @@ import temper
 
 WELL = 70  #: Updates before it, more than the alarms about learning look back on.
 RESPONSES = 16  #: Of an update.
+BALANCED = 0.1  #: Seconds that an update's responses take, and its training.
 
 
 class Engine(temper.Engine):
-    """Two milliseconds a response; with `slow_engine`, the last of three needs five times that, with `growing_wait`
-    the only one 25 times, after a while."""
+    """Two milliseconds a response; with `slow_engine`, the last of three needs five times that. With `growing_wait`
+    six, as long as the trainer needs, and after a while 20 times that: the trainer's card waits then."""
 
     def __init__(self, plant: str) -> None:
         self.plant, self.answered = plant, 0
         self.seconds = 0.01 if plant == "slow_engine" and self.role.name == "rollout-2" else 0.002
+        if plant == "growing_wait":
+            self.seconds = BALANCED / RESPONSES
 
     def load(self, version: int, weights: object) -> None:
         pass
@@ -30,7 +33,7 @@ class Engine(temper.Engine):
         for request in requests:
             self.answered += 1
             slow = self.plant == "growing_wait" and self.answered > WELL * RESPONSES
-            time.sleep(0.05 if slow else self.seconds)
+            time.sleep(20 * self.seconds if slow else self.seconds)
             n = min(6, request.max_new_tokens)
             yield request.done(first + np.arange(n) % 10, np.full(n, -1.0), "length")
 
@@ -43,7 +46,7 @@ class Trainer(temper.Trainer):
         self.updates += 1
         wrong = self.updates > WELL
         if self.plant == "growing_wait":
-            time.sleep(0.04)  # about what the responses of an update take, so that no card waits for long
+            time.sleep(BALANCED)  # so that no card waits for long
         if wrong and self.plant == "memory_growth" and self.held is None:
             # Alarms look at memory from two minutes after the start on; an update that takes so long is one more.
             time.sleep(max(0, self.began + 130 - time.monotonic()))
