@@ -50,6 +50,16 @@ Result<bool> has_finished(const std::filesystem::path& log) {
          check_outputs(run_dir, read).empty();
 }
 
+Result<std::size_t> recorded_changes(const std::filesystem::path& log) {
+  std::size_t changes = 0;
+  TEMPER_TRY_STATUS(scan_event_log(log, [&](const Record& record, const LogPosition&) {
+    if (const auto* resumed = std::get_if<event::Resumed>(&record.event))
+      changes += resumed->changes.empty() ? 0 : 1;
+    return Status();
+  }));
+  return changes;
+}
+
 bool is_stillborn(const std::filesystem::path& log) {
   bool failed = false, trained = false;
   const auto read = scan_event_log(log, [&](const Record& record, const LogPosition&) {

@@ -25,6 +25,9 @@ Result<ResumePoint> find_resume_point(const RunDir& run_dir, const SchedulerConf
 /// is damaged has not.
 Result<bool> has_finished(const std::filesystem::path& log);
 
+/// How many times the run in this log went on with other settings.
+Result<std::size_t> recorded_changes(const std::filesystem::path& log);
+
 /// Whether the run in this log failed before its first update, so that nothing of it can be gone on
 /// with. One that goes on, was stopped, or has a damaged log is not.
 bool is_stillborn(const std::filesystem::path& log);

@@ -16,6 +16,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kNextConfig = "config.yaml.next";
+constexpr std::string_view kConfigBefore = "config.yaml.before";
 
 /// Something that no start of a run, and no making of its keys, left here; empty: nothing.
 std::string foreign_file(const fs::path& root) {
@@ -84,7 +85,28 @@ Status RunDir::seal_inputs() const {
 
 Status RunDir::replace_config(std::string_view yaml) const {
   TEMPER_TRY(const std::string before, read_file(file("config.yaml")));
-  TEMPER_TRY_STATUS(write_file_atomically(free_name(file("config.yaml.before")), before));
+  TEMPER_TRY_STATUS(write_file_atomically(free_name(file(kConfigBefore)), before));
+  return put_config(yaml);
+}
+
+std::size_t RunDir::replaced_configs() const {
+  std::error_code ignored;
+  std::size_t n = 0;
+  while (fs::exists(file(fmt::format("{}-{}", kConfigBefore, n + 1)), ignored))
+    ++n;
+  return n;
+}
+
+Status RunDir::restore_config() const {
+  const fs::path newest = file(fmt::format("{}-{}", kConfigBefore, replaced_configs()));
+  TEMPER_TRY(const std::string before, read_file(newest));
+  TEMPER_TRY_STATUS(put_config(before));
+  std::error_code ignored;
+  fs::remove(newest, ignored);
+  return {};
+}
+
+Status RunDir::put_config(std::string_view yaml) const {
   TEMPER_TRY_STATUS(write_file_atomically(file(kNextConfig), yaml));
   TEMPER_TRY(Manifest manifest, read_manifest(file(kInputsManifest)));
   TEMPER_TRY(const auto next, sum_files(root_, {std::string(kNextConfig)}));

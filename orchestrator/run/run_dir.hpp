@@ -53,10 +53,16 @@ class RunDir {
   /// Requires: check_inputs(), and the lock. Another config.yaml, sealed; the one before is kept as
   /// config.yaml.before-N. Once begun it is whole, whenever the process ends: see settle_inputs().
   Status replace_config(std::string_view yaml) const;
+  /// How many configurations are kept as config.yaml.before-N.
+  std::size_t replaced_configs() const;
+  /// Requires: as replace_config(). The newest of these is config.yaml again, and is kept no more.
+  Status restore_config() const;
   /// Requires: the lock. Ends a replace_config() that was cut off, or undoes it.
   Status settle_inputs() const;
 
  private:
+  Status put_config(std::string_view yaml) const;
+
   std::filesystem::path root_;
 };
 

@@ -213,12 +213,29 @@ Status provide_descriptors(const ResolvedPipeline& pipeline) {
   return {};
 }
 
+namespace {
+
+/// Whether config.yaml has settings that the log knows nothing of: the process that set them ended
+/// in between.
+Result<bool> is_ahead_of_its_log(const RunDir& run_dir) {
+  const std::size_t replaced = run_dir.replaced_configs();
+  if (replaced == 0)
+    return false;
+  TEMPER_TRY(const std::size_t recorded, recorded_changes(run_dir.file("events.log")));
+  return recorded < replaced;
+}
+
+}  // namespace
+
 Result<bool> has_nothing_to_do(const RunPlan& plan) {
   if (plan.from != RunPlan::From::Checkpoint)
     return false;
   const RunDir run_dir(plan.run_dir);
   const auto finished = has_finished(run_dir.file("events.log"));
   if (!finished || !*finished)
+    return false;
+  const auto ahead = is_ahead_of_its_log(run_dir);
+  if (ahead && *ahead)
     return false;
   const auto before = load_config(run_dir.file("config.yaml"));
   if (!before)
@@ -234,6 +251,9 @@ namespace {
 Status set_right(const RunDir& run_dir, RunPlan& plan) {
   TEMPER_TRY_STATUS(run_dir.settle_inputs());
   TEMPER_TRY_STATUS(run_dir.check_inputs());
+  TEMPER_TRY(const bool ahead, is_ahead_of_its_log(run_dir));
+  if (ahead)
+    TEMPER_TRY_STATUS(run_dir.restore_config());
   TEMPER_TRY(const PipelineConfig before, load_config(run_dir.file("config.yaml")));
   plan.changes = changed_settings(before, plan.pipeline.config);
   TEMPER_TRY_STATUS(check_changes(plan.changes));

@@ -7,6 +7,7 @@
 #include "core/json_document.hpp"
 #include "core/random.hpp"
 #include "orchestrator/record/audit_run.hpp"
+#include "orchestrator/record/event_log.hpp"
 #include "tests/support/seed.hpp"
 #include "tests/support/temporary_folder.hpp"
 
@@ -68,7 +69,7 @@ class AHeadThatIsKilled : public ::testing::TestWithParam<Loss> {
   fs::path run() const { return folder_ / "run"; }
 
   /// `temper run`, or --resume, killed at its n-th call; 0: never. Exit status; -1: it was killed.
-  int temper(bool resume, std::uint64_t kill_at) {
+  int temper(bool resume, std::uint64_t kill_at, const char* set = "seed=1") {
     const pid_t child = ::fork();
     if (child == 0) {
       ::setenv("LD_PRELOAD", TEMPER_KILLED_AT_CALL, 1);
@@ -84,9 +85,10 @@ class AHeadThatIsKilled : public ::testing::TestWithParam<Loss> {
       const fs::path resumed = run();
       std::vector<const char*> words{"temper", "run", "--driver", "in-process", "--json"};
       if (resume)
-        words.insert(words.end(), {"--resume", resumed.c_str(), nullptr});
+        words.insert(words.end(), {"--resume", resumed.c_str(), "--set", set, nullptr});
       else
-        words.insert(words.end(), {"--set", run_dir.c_str(), config_.c_str(), nullptr});
+        words.insert(words.end(),
+                     {"--set", run_dir.c_str(), "--set", set, config_.c_str(), nullptr});
       ::execv(TEMPER_PROGRAM, const_cast<char* const*>(words.data()));
       ::_exit(127);
     }
@@ -152,6 +154,41 @@ TEST_P(AHeadThatIsKilled, AtAnySystemCallLosesAndRepeatsNothing) {
   }
   RecordProperty("kills", std::to_string(killed));
   fmt::print("{} kills in {} runs of {} calls\n", killed, runs, calls_of_a_run);
+}
+
+/// How many times events.log says that settings are other ones.
+std::size_t recorded_changes(const fs::path& run) {
+  std::size_t changes = 0;
+  EXPECT_TRUE(orchestrator::scan_event_log(
+      run / "events.log",
+      [&](const orchestrator::Record& record, const orchestrator::LogPosition&) {
+        const auto* resumed = std::get_if<orchestrator::event::Resumed>(&record.event);
+        changes += resumed != nullptr && !resumed->changes.empty() ? 1 : 0;
+        return Status();
+      }));
+  return changes;
+}
+
+TEST_P(AHeadThatIsKilled,
+       AtAnySystemCallOfAResumeWithAnotherSettingIsFollowedByOneThatTheLogKnows) {
+  ASSERT_EQ(temper(false, 0), 0) << said();
+  const fs::path first = run().string() + ".first";
+  fs::copy(run(), first, fs::copy_options::recursive);
+  bool was_killed = true;
+  for (std::uint64_t at = 1; was_killed && at <= 400; at = at < 40 ? at + 1 : at + 23) {
+    fs::remove_all(run());
+    fs::copy(first, run(), fs::copy_options::recursive);
+    was_killed = temper(true, at, "steps=8") < 0;
+    ASSERT_EQ(temper(true, 0), 0) << "killed at call " << at << ": " << said();
+    const std::string config = read_file(run() / "config.yaml").value();
+    const bool changed = config.find("steps: 8") != std::string::npos;
+    EXPECT_EQ(recorded_changes(run()), changed ? 1U : 0U) << "killed at call " << at;
+    const auto audit = orchestrator::audit_run(run());
+    ASSERT_TRUE(audit) << audit.error().context;
+    ASSERT_EQ(audit->violations, std::vector<std::string>{}) << "killed at call " << at;
+    ASSERT_EQ(audit->steps, changed ? 8U : 6U) << "killed at call " << at;
+  }
+  EXPECT_FALSE(was_killed) << "a resume has more calls than were tried";
 }
 
 INSTANTIATE_TEST_SUITE_P(Losses,

@@ -158,6 +158,20 @@ TEST_F(RunDirTest, AnotherConfigurationIsSealedAndTheOneBeforeItKept) {
   EXPECT_EQ(read_file(dir.file("config.yaml.before-1")).value(), "seed: 1\n");
 }
 
+TEST_F(RunDirTest, AReplacedConfigurationIsPutBackOneAtATime) {
+  const RunDir dir = created(folder());
+  ASSERT_TRUE(write_file_atomically(dir.file("config.yaml"), "seed: 1\n"));
+  ASSERT_TRUE(dir.seal_inputs());
+  EXPECT_EQ(dir.replaced_configs(), 0U);
+  ASSERT_TRUE(dir.replace_config("seed: 2\n"));
+  ASSERT_TRUE(dir.replace_config("seed: 3\n"));
+  EXPECT_EQ(dir.replaced_configs(), 2U);
+  ASSERT_TRUE(dir.restore_config());
+  EXPECT_TRUE(dir.check_inputs());
+  EXPECT_EQ(read_file(dir.file("config.yaml")).value(), "seed: 2\n");
+  EXPECT_EQ(dir.replaced_configs(), 1U);
+}
+
 TEST_F(RunDirTest, AChangeOfTheConfigurationThatWasCutOffIsEndedOrUndone) {
   const RunDir dir = created(folder());
   ASSERT_TRUE(write_file_atomically(dir.file("config.yaml"), "seed: 1\n"));
