@@ -12,12 +12,12 @@ import temper
 
 WELL = 70  #: Updates before it, more than the alarms about learning look back on.
 RESPONSES = 16  #: Of an update.
-BALANCED = 0.1  #: Seconds that an update's responses take, and its training.
+BALANCED = 0.2  #: Seconds that an update's responses take, and its training.
 
 
 class Engine(temper.Engine):
     """Two milliseconds a response; with `slow_engine`, the last of three needs five times that. With `growing_wait`
-    six, as long as the trainer needs, and after a while 20 times that: the trainer's card waits then."""
+    12, as long as the trainer needs, and after a while ten times that: the trainer's card waits then."""
 
     def __init__(self, plant: str) -> None:
         self.plant, self.answered = plant, 0
@@ -33,7 +33,7 @@ class Engine(temper.Engine):
         for request in requests:
             self.answered += 1
             slow = self.plant == "growing_wait" and self.answered > WELL * RESPONSES
-            time.sleep(20 * self.seconds if slow else self.seconds)
+            time.sleep(10 * self.seconds if slow else self.seconds)
             n = min(6, request.max_new_tokens)
             yield request.done(first + np.arange(n) % 10, np.full(n, -1.0), "length")
 
