@@ -16,14 +16,15 @@ BALANCED = 0.2  #: Seconds that an update's responses take, and its training.
 
 
 class Engine(temper.Engine):
-    """Two milliseconds a response; with `slow_engine`, the last of three needs five times that. With `growing_wait`
-    12, as long as the trainer needs, and after a while ten times that: the trainer's card waits then."""
+    """Two milliseconds a response. With `slow_engine` ten (more than what else there is to a response), and the last of
+    three engines needs five times that. With `growing_wait` as long as the trainer needs, and after a while ten times
+    that: the trainer's card waits then."""
 
     def __init__(self, plant: str) -> None:
         self.plant, self.answered = plant, 0
-        self.seconds = 0.01 if plant == "slow_engine" and self.role.name == "rollout-2" else 0.002
-        if plant == "growing_wait":
-            self.seconds = BALANCED / RESPONSES
+        self.seconds = {"slow_engine": 0.01, "growing_wait": BALANCED / RESPONSES}.get(plant, 0.002)
+        if plant == "slow_engine" and self.role.name == "rollout-2":
+            self.seconds *= 5
 
     def load(self, version: int, weights: object) -> None:
         pass
