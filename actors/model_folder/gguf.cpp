@@ -1,0 +1,251 @@
+#include "actors/model_folder/gguf.hpp"
+
+#include "actors/model_folder/config_json.hpp"
+#include "actors/model_folder/layout.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+namespace temper::actors {
+namespace {
+
+constexpr std::size_t kAlign = 32;
+constexpr std::uint32_t kVersion = 3, kFloat32 = 0;
+
+/// Types of values.
+enum class Type : std::uint32_t { Uint32 = 4, Int32 = 5, Float = 6, Bool = 7, Text = 8, Array = 9 };
+/// Kinds of tokens.
+constexpr std::int32_t kNormal = 1, kControl = 3;
+
+class Writer {
+ public:
+  template <class T>
+  void number(T value) {
+    char bytes[sizeof value];
+    std::memcpy(bytes, &value, sizeof value);
+    out_.append(bytes, sizeof value);
+  }
+  void text(std::string_view value) {
+    number(static_cast<std::uint64_t>(value.size()));
+    out_.append(value);
+  }
+  void append(std::string_view bytes) { out_.append(bytes); }
+  void align() { out_.resize((out_.size() + kAlign - 1) / kAlign * kAlign, '\0'); }
+  std::size_t size() const { return out_.size(); }
+  std::string take() { return std::move(out_); }
+
+ private:
+  std::string out_;
+};
+
+/// Keys and values, counted.
+class Keys {
+ public:
+  void uint32(std::string_view key, std::int64_t value) {
+    begin(key, Type::Uint32);
+    out_.number(static_cast<std::uint32_t>(value));
+  }
+  void real(std::string_view key, double value) {
+    begin(key, Type::Float);
+    out_.number(static_cast<float>(value));
+  }
+  void no(std::string_view key) {
+    begin(key, Type::Bool);
+    out_.number(std::uint8_t{0});
+  }
+  void text(std::string_view key, std::string_view value) {
+    begin(key, Type::Text);
+    out_.text(value);
+  }
+  template <class F>
+  void array(std::string_view key, Type type, std::int64_t count, F&& write) {
+    begin(key, Type::Array);
+    out_.number(static_cast<std::uint32_t>(type));
+    out_.number(static_cast<std::uint64_t>(count));
+    for (std::int32_t i = 0; i < count; ++i)
+      write(out_, i);
+  }
+  std::uint64_t count() const { return count_; }
+  std::string take() { return out_.take(); }
+
+ private:
+  void begin(std::string_view key, Type type) {
+    out_.text(key);
+    out_.number(static_cast<std::uint32_t>(type));
+    ++count_;
+  }
+
+  Writer out_;
+  std::uint64_t count_ = 0;
+};
+
+std::string_view architecture_name(Architecture architecture) {
+  switch (architecture) {
+    case Architecture::Llama:
+      return "llama";
+    case Architecture::Qwen2:
+      return "qwen2";
+    case Architecture::Qwen3:
+      break;
+  }
+  return "qwen3";
+}
+
+/// The name that llama.cpp gives to a tensor.
+Result<std::string> name_of_tensor(std::string_view stored) {
+  using Pair = std::pair<std::string_view, std::string_view>;
+  static constexpr std::array<Pair, 3> kWhole{{{kEmbeddingTensor, "token_embd.weight"},
+                                               {kHeadTensor, "output.weight"},
+                                               {"model.norm.weight", "output_norm.weight"}}};
+  static constexpr std::array<Pair, 11> kOfLayer{{{"input_layernorm.", "attn_norm."},
+                                                  {"post_attention_layernorm.", "ffn_norm."},
+                                                  {"self_attn.q_proj.", "attn_q."},
+                                                  {"self_attn.k_proj.", "attn_k."},
+                                                  {"self_attn.v_proj.", "attn_v."},
+                                                  {"self_attn.o_proj.", "attn_output."},
+                                                  {"self_attn.q_norm.", "attn_q_norm."},
+                                                  {"self_attn.k_norm.", "attn_k_norm."},
+                                                  {"mlp.gate_proj.", "ffn_gate."},
+                                                  {"mlp.up_proj.", "ffn_up."},
+                                                  {"mlp.down_proj.", "ffn_down."}}};
+  for (const auto& [from, to] : kWhole) {
+    if (stored == from)
+      return std::string(to);
+  }
+  constexpr std::string_view kLayers = "model.layers.";
+  const std::size_t dot = stored.find('.', kLayers.size());
+  if (stored.starts_with(kLayers) && dot != std::string_view::npos) {
+    const std::string_view layer = stored.substr(kLayers.size(), dot - kLayers.size());
+    const std::string_view rest = stored.substr(dot + 1);
+    for (const auto& [from, to] : kOfLayer) {
+      if (rest.starts_with(from))
+        return fmt::format("blk.{}.{}{}", layer, to, rest.substr(from.size()));
+    }
+  }
+  return corrupt(fmt::format("tensor {} has no name in GGUF", stored));
+}
+
+/// Rows of each head [a0 a1 .. b0 b1 ..] as [a0 b0 a1 b1 ..]: llama.cpp turns neighbours of its
+/// `llama`, where transformers turns the first half with the second.
+void pair_halves(std::span<float> values, std::int64_t rows, std::int64_t head) {
+  const std::size_t width = values.size() / static_cast<std::size_t>(rows);
+  const auto size = static_cast<std::size_t>(head);
+  std::vector<float> one(size * width);
+  for (std::size_t begin = 0; begin < values.size(); begin += one.size()) {
+    const std::span<float> here = values.subspan(begin, one.size());
+    std::ranges::copy(here, one.begin());
+    for (std::size_t i = 0; i < size; ++i) {
+      const std::size_t to = i < size / 2 ? 2 * i : 2 * (i - size / 2) + 1;
+      std::copy_n(one.begin() + static_cast<std::ptrdiff_t>(i * width),
+                  width,
+                  here.begin() + static_cast<std::ptrdiff_t>(to * width));
+    }
+  }
+}
+
+Keys keys_of(const ConfigJson& config, std::int64_t vocabulary) {
+  const ModelConfig& m = config.model;
+  const std::string_view name = architecture_name(m.architecture);
+  const auto own = [&](std::string_view key) { return fmt::format("{}.{}", name, key); };
+  Keys keys;
+  keys.text("general.architecture", name);
+  keys.text("general.name", "policy");
+  keys.uint32("general.alignment", kAlign);
+  keys.uint32("general.file_type", kFloat32);
+  keys.uint32(own("vocab_size"), vocabulary);
+  keys.uint32(own("context_length"), m.context.count());
+  keys.uint32(own("embedding_length"), m.hidden);
+  keys.uint32(own("block_count"), m.layers);
+  keys.uint32(own("feed_forward_length"), m.ffn);
+  keys.uint32(own("attention.head_count"), m.heads);
+  keys.uint32(own("attention.head_count_kv"), m.kv_heads);
+  keys.uint32(own("attention.key_length"), m.head_size());
+  keys.uint32(own("attention.value_length"), m.head_size());
+  keys.uint32(own("rope.dimension_count"), m.head_size());
+  keys.real(own("rope.freq_base"), m.rope_base);
+  keys.real(own("attention.layer_norm_rms_epsilon"), m.norm_epsilon);
+  const std::vector<std::int32_t>& ends = config.end_tokens;
+  const auto is_end = [&](std::int32_t token) {
+    return std::ranges::find(ends, token) != ends.end();
+  };
+  keys.text("tokenizer.ggml.model", "llama");
+  keys.array("tokenizer.ggml.tokens", Type::Text, vocabulary, [](Writer& out, std::int32_t i) {
+    out.text(fmt::format("<{}>", i));
+  });
+  keys.array("tokenizer.ggml.scores", Type::Float, vocabulary, [](Writer& out, std::int32_t) {
+    out.number(0.0F);
+  });
+  keys.array("tokenizer.ggml.token_type", Type::Int32, vocabulary, [&](Writer& out, auto i) {
+    out.number(is_end(i) ? kControl : kNormal);
+  });
+  // The kinds of ends that it knows; a response is cut at any other.
+  constexpr std::array kEnds{"eos", "eot", "eom"};
+  for (std::size_t i = 0; i < std::min(ends.size(), kEnds.size()); ++i)
+    keys.uint32(fmt::format("tokenizer.ggml.{}_token_id", kEnds[i]), ends[i]);
+  keys.uint32("tokenizer.ggml.bos_token_id", 0);
+  keys.no("tokenizer.ggml.add_bos_token");
+  keys.no("tokenizer.ggml.add_eos_token");
+  keys.no("tokenizer.ggml.add_space_prefix");
+  return keys;
+}
+
+}  // namespace
+
+Result<std::string> write_gguf(std::span<const std::byte> image, std::string_view config_json) {
+  TEMPER_TRY(const ConfigJson config, parse_config_json(config_json));
+  const ModelConfig& m = config.model;
+  if (m.rope_scaling) {
+    return Error{ErrorCode::Unsupported,
+                 "a GGUF of a model with a scaling of rotary positions is not written"};
+  }
+  TEMPER_TRY(const SafetensorsImage tensors, parse_safetensors(image));
+  const auto embedding = std::ranges::find(tensors.tensors, kEmbeddingTensor, &TensorView::name);
+  if (embedding == tensors.tensors.end() || embedding->shape.empty())
+    return corrupt(fmt::format("an image without {}", kEmbeddingTensor));
+  Writer list;
+  std::size_t offset = 0;
+  for (const TensorView& tensor : tensors.tensors) {
+    TEMPER_TRY(const std::string name, name_of_tensor(tensor.name));
+    list.text(name);
+    list.number(static_cast<std::uint32_t>(tensor.shape.size()));
+    std::size_t elements = 1;
+    for (auto size = tensor.shape.rbegin(); size != tensor.shape.rend(); ++size) {
+      list.number(static_cast<std::uint64_t>(*size));
+      elements *= static_cast<std::size_t>(*size);
+    }
+    list.number(kFloat32);
+    list.number(static_cast<std::uint64_t>(offset));
+    offset += (elements * sizeof(float) + kAlign - 1) / kAlign * kAlign;
+  }
+  Keys keys = keys_of(config, embedding->shape.front());
+  Writer out;
+  out.append("GGUF");
+  out.number(kVersion);
+  out.number(static_cast<std::uint64_t>(tensors.tensors.size()));
+  out.number(keys.count());
+  out.append(keys.take());
+  out.append(list.take());
+  out.align();
+  for (const TensorView& tensor : tensors.tensors) {
+    std::size_t elements = 1;
+    for (const std::int64_t size : tensor.shape)
+      elements *= static_cast<std::size_t>(size);
+    std::vector<float> values(elements);
+    copy_values(tensor, values);
+    const bool turned =
+        tensor.name.ends_with("q_proj.weight") || tensor.name.ends_with("k_proj.weight");
+    if (turned && m.architecture == Architecture::Llama) {
+      if (tensor.shape.size() != 2 || tensor.shape.front() % m.head_size() != 0)
+        return corrupt(fmt::format("{} is not of whole heads", tensor.name));
+      pair_halves(values, tensor.shape.front(), m.head_size());
+    }
+    out.append({reinterpret_cast<const char*>(values.data()), elements * sizeof(float)});
+    out.align();
+  }
+  return out.take();
+}
+
+}  // namespace temper::actors
