@@ -11,11 +11,11 @@
 namespace temper {
 namespace actors {
 
-enum class EngineKind { Native, Python, Command, Vllm, Sglang };
+enum class EngineKind { Native, Python, Command, Vllm, Sglang, Openai, Llamacpp };
 
 /// Whether the work is done by an inference server that is spoken to over HTTP.
 constexpr bool is_server(EngineKind kind) {
-  return kind == EngineKind::Vllm || kind == EngineKind::Sglang;
+  return kind != EngineKind::Native && kind != EngineKind::Python && kind != EngineKind::Command;
 }
 
 struct EngineConfig {
@@ -32,6 +32,14 @@ struct EngineConfig {
   std::string folder;
   Duration patience = std::chrono::minutes(10);
   double tolerance = 1e-4;
+  std::string reload;
+
+  /// Whether new weights come into the server by starting it anew with their folder.
+  bool restarts_server() const {
+    const bool named = start.find("{model}") != std::string::npos;
+    return named &&
+           (kind == EngineKind::Llamacpp || (kind == EngineKind::Openai && reload.empty()));
+  }
 };
 
 namespace detail {
@@ -80,6 +88,13 @@ void describe_server(V& v, EngineConfig& c) {
                   "1e-4 suits float32; 2e-2 suits bfloat16.",
            .min = 0.0,
            .max = 10.0});
+  v.field(13,
+          "reload",
+          c.reload,
+          {.doc = "`openai`: the request that makes a server load new weights, `METHOD /PATH` and, "
+                  "after a space, its body; `{model}` and `{label}` in it stand for the folder and "
+                  "its name. Empty: the server is started again with each version.",
+           .example = "'POST /reload {\"path\": \"{model}\"}'"});
 }
 
 }  // namespace detail
@@ -90,8 +105,8 @@ void describe(V& v, EngineConfig& c) {
           "kind",
           c.kind,
           {.doc = "`native`: our own engine; `python`: a class of the user's; `command`: a program "
-                  "that speaks the protocol (docs/write-a-role.md); `vllm`, `sglang`: servers "
-                  "(docs/servers.md)."});
+                  "that speaks the protocol (docs/write-a-role.md); `vllm`, `sglang`, `openai`, "
+                  "`llamacpp`: servers (docs/servers.md)."});
   v.field(2,
           "use",
           c.use,
@@ -121,11 +136,13 @@ void describe(V& v, EngineConfig& c) {
 template <>
 struct EnumNames<actors::EngineKind> {
   using E = actors::EngineKind;
-  static constexpr std::array<std::pair<E, std::string_view>, 5> value{{{E::Native, "native"},
+  static constexpr std::array<std::pair<E, std::string_view>, 7> value{{{E::Native, "native"},
                                                                         {E::Python, "python"},
                                                                         {E::Command, "command"},
                                                                         {E::Vllm, "vllm"},
-                                                                        {E::Sglang, "sglang"}}};
+                                                                        {E::Sglang, "sglang"},
+                                                                        {E::Openai, "openai"},
+                                                                        {E::Llamacpp, "llamacpp"}}};
 };
 
 }  // namespace temper

@@ -1,6 +1,7 @@
 #include "actors/server/server.hpp"
 
 #include "actors/server/internal/answers.hpp"
+#include "core/check.hpp"
 #include "core/files.hpp"
 #include "core/hash.hpp"
 
@@ -44,7 +45,7 @@ Server::Server(ServerOptions options, const Clock& clock, const Log& log)
     : options_(std::move(options)),
       clock_(&clock),
       log_(&log),
-      api_(make_server_api(options_.config.kind, options_.sampling)) {
+      api_(make_server_api(options_.config, options_.sampling)) {
   if (!options_.config.start.empty())
     process_.emplace(options_.config.start, options_.log);
 }
@@ -138,7 +139,24 @@ Status Server::restart(const fs::path& model) {
   next_start_ = clock_->now() + pause_;
   pause_ = std::min(pause_ * 2, kLongestPause);
   log_->info("server starts", {{"address", text_of(*data_url_)}, {"model", model.string()}});
+  started_with_ = model;
+  ++starts_;
   return process_->start(model, *data_url_);
+}
+
+bool Server::runs(const ServerVersion& version) {
+  return process_ && process_->is_started() && !process_->ended() &&
+         started_with_ == version.folder;
+}
+
+Status Server::start_with(const ServerVersion& version) {
+  TEMPER_CHECK(process_.has_value(), "only a server that we start is started anew");
+  process_->stop();
+  // At another address: what may be left of the one before answers nothing there.
+  if (options_.config.data.empty())
+    data_url_.reset();
+  next_start_ = clock_->now();
+  return await(version.folder);
 }
 
 Result<bool> Server::look(const fs::path& model) {
@@ -156,9 +174,10 @@ Result<bool> Server::look(const fs::path& model) {
         health.status == 0 ? health.failure : fmt::format("health with status {}", health.status);
     return false;
   }
-  TEMPER_TRY_STATUS(acquaint());
-  pause_ = kFirstPause;
-  return true;
+  TEMPER_TRY(const bool known, acquaint());
+  if (known)
+    pause_ = kFirstPause;
+  return known;
 }
 
 Status Server::await(const fs::path& model) {
@@ -177,7 +196,7 @@ Status Server::await(const fs::path& model) {
   }
 }
 
-Status Server::acquaint() {
+Result<bool> Server::acquaint() {
   std::set<std::string> routes;
   if (const auto listed = ask({"GET", "/openapi.json", {}}, options_.probe_deadline)) {
     const nlohmann::json document = parse_json(*listed);
@@ -189,7 +208,7 @@ Status Server::acquaint() {
   TEMPER_TRY_STATUS(api_->accept_routes(routes));
   if (!options_.config.served_model.empty()) {
     api_->set_model(options_.config.served_model);
-    return {};
+    return probe();
   }
   TEMPER_TRY(const std::string models, ask_data({"GET", "/v1/models", {}}));
   const nlohmann::json document = parse_json(models);
@@ -199,7 +218,26 @@ Status Server::acquaint() {
       !list[0]["id"].is_string())
     return corrupt("the server names no model at /v1/models; set engine.served_model");
   api_->set_model(list[0]["id"].get<std::string>());
-  return {};
+  return probe();
+}
+
+Result<bool> Server::probe() {
+  constexpr int kServerError = 500;
+  while (const auto call = api_->next_probe()) {
+    const HttpAnswer answer =
+        data_->call({call->method, call->target, call->body, options_.control_deadline});
+    if (answer.status == 0 || answer.status >= kServerError) {
+      last_seen_ = answer.status == 0 ? answer.failure
+                                      : fmt::format("{} {} was answered with status {}: {}",
+                                                    call->method,
+                                                    call->target,
+                                                    answer.status,
+                                                    answer.body.substr(0, 200));
+      return false;
+    }
+    TEMPER_TRY_STATUS(api_->learn(answer.status, answer.body));
+  }
+  return true;
 }
 
 Result<std::string> Server::ask(const ServerCall& call, std::optional<Duration> deadline) {
@@ -217,8 +255,47 @@ Result<std::string> Server::ask_data(const ServerCall& call, std::optional<Durat
 }
 
 Result<std::string> Server::label() {
-  TEMPER_TRY(const std::string body, ask(api_->version(), options_.probe_deadline));
+  const auto call = api_->version();
+  if (!call)
+    return trusted_label();
+  TEMPER_TRY(const std::string body, ask(*call, options_.probe_deadline));
   return api_->read_version(body);
+}
+
+Result<std::string> Server::trusted_label() {
+  if (!trusted_)
+    return Error{ErrorCode::Unavailable, "the server does not name its weights, and nobody does"};
+  if (process_ && (process_->ended() || !process_->is_started() || starts_ != trusted_->start))
+    return Error{ErrorCode::Unavailable, "the server was started again since it had its weights"};
+  if (!trusted_->canary)
+    return trusted_->label;
+  TEMPER_TRY(const std::vector<float> scores, score(trusted_->canary->tokens));
+  const double distance = mean_distance(scores, trusted_->canary->logprobs);
+  if (distance > options_.config.tolerance) {
+    return corrupt(
+        fmt::format("the canary's log-probs are {:.3g} from those that {} has: the server has "
+                    "other weights",
+                    distance,
+                    trusted_->label));
+  }
+  return trusted_->label;
+}
+
+Status Server::trust(const ServerVersion& version) {
+  trusted_ = Trusted{version.label, starts_, version.canary};
+  if (process_ && api_->loading() == ServerApi::Loading::Restart) {
+    trusted_->canary.reset();
+  } else if (!version.canary) {
+    Canary own{canary_tokens(options_.model.vocabulary, options_.model.shape.context), {}};
+    auto scores = score(own.tokens);
+    if (!scores) {
+      trusted_.reset();
+      return scores.error();
+    }
+    own.logprobs = *std::move(scores);
+    trusted_->canary = std::move(own);
+  }
+  return {};
 }
 
 Status Server::release(ServerMemory what) {
@@ -237,9 +314,25 @@ Status Server::ask_all(const std::vector<ServerCall>& calls) {
   return {};
 }
 
-Result<std::vector<float>> Server::score(std::span<const std::int32_t> tokens) {
-  TEMPER_TRY(const std::string body, ask_data(api_->score(tokens), std::chrono::seconds(30)));
-  return api_->read_scores(body, tokens);
+Result<std::vector<float>> Server::score(std::span<const std::int32_t> tokens, std::size_t first) {
+  constexpr Duration kDeadline = std::chrono::seconds(30);
+  const auto ask_for = [&](std::span<const std::int32_t> some) -> Result<std::vector<float>> {
+    TEMPER_TRY(const std::string body, ask_data(api_->score(some), kDeadline));
+    return api_->read_scores(body, some);
+  };
+  std::vector<float> scores;
+  if (api_->scores_at_once()) {
+    TEMPER_TRY(scores, ask_for(tokens));
+    scores.erase(scores.begin(), scores.begin() + static_cast<std::ptrdiff_t>(first - 1));
+    return scores;
+  }
+  for (std::size_t i = first; i < tokens.size(); ++i) {
+    TEMPER_TRY(const std::vector<float> one, ask_for(tokens.first(i + 1)));
+    if (one.size() != 1)
+      return corrupt(fmt::format("{} log-probs of one token", one.size()));
+    scores.push_back(one.front());
+  }
+  return scores;
 }
 
 }  // namespace temper::actors

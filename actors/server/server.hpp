@@ -67,9 +67,20 @@ class Server {
   Result<std::string> ask(const ServerCall& call, std::optional<Duration> deadline = {});
   /// The same where requests go.
   Result<std::string> ask_data(const ServerCall& call, std::optional<Duration> deadline = {});
-  /// The label of the weights that it says it has.
+  /// The label of the weights that it has: as it says; or, of one that does not name its weights,
+  /// that of trust(), as long as it is certainly the one that had them then. Error: it is not.
   Result<std::string> label();
-  Result<std::vector<float>> score(std::span<const std::int32_t> tokens);
+  /// Log-probs, at temperature 1, of tokens[first...]. Requires: first >= 1.
+  Result<std::vector<float>> score(std::span<const std::int32_t> tokens, std::size_t first = 1);
+
+  /// Whether it is a process of ours that runs, started with the weights of `version`.
+  bool runs(const ServerVersion& version);
+  /// Starts it anew, with these weights, and waits until it works. Requires: it is ours.
+  Status start_with(const ServerVersion& version);
+  /// Of a server that does not name its weights: those of `version` came into it just now. It is
+  /// known again by its process, where it is ours and takes weights at its start only; else by the
+  /// canary of the version; where that has none, by what it says of the canary's tokens now.
+  Status trust(const ServerVersion& version);
 
   /// Gives memory back, or takes it again. Requires: nothing runs on it. Error: what it said.
   Status release(ServerMemory what);
@@ -86,8 +97,11 @@ class Server {
   Status locate();
   Status ask_all(const std::vector<ServerCall>& calls);
   Status restart(const std::filesystem::path& model);
-  /// What there is to know of it once it works: its routes and the name of its model.
-  Status acquaint();
+  /// What there is to know of it once it works: its routes, the name of its model, what it can do.
+  /// False: it cannot be asked yet.
+  Result<bool> acquaint();
+  Result<bool> probe();
+  Result<std::string> trusted_label();
 
   const ServerOptions options_;
   const Clock* clock_;
@@ -97,6 +111,14 @@ class Server {
   std::optional<TemporaryFolder> own_folder_;
   std::deque<std::string> recent_;  ///< Labels that were current, the newest last.
   std::optional<ServerProcess> process_;
+  std::filesystem::path started_with_;  ///< Folder of the weights.
+  std::uint64_t starts_ = 0;
+  struct Trusted {
+    std::string label;
+    std::uint64_t start = 0;
+    std::optional<Canary> canary;
+  };
+  std::optional<Trusted> trusted_;
   std::unique_ptr<HttpClient> data_, control_;
   std::optional<Url> data_url_, control_url_;
   std::string last_seen_ = "nothing yet";

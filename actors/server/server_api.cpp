@@ -7,9 +7,24 @@
 
 namespace temper::actors {
 
-std::unique_ptr<ServerApi> make_server_api(EngineKind kind, const ServerSampling& sampling) {
-  TEMPER_CHECK(is_server(kind), "the kind is one of a server");
-  return kind == EngineKind::Vllm ? make_vllm_api(sampling) : make_sglang_api(sampling);
+std::unique_ptr<ServerApi> make_server_api(const EngineConfig& config,
+                                           const ServerSampling& sampling) {
+  switch (config.kind) {
+    case EngineKind::Vllm:
+      return make_vllm_api(sampling);
+    case EngineKind::Sglang:
+      return make_sglang_api(sampling);
+    case EngineKind::Openai:
+      return make_openai_api(config, sampling);
+    case EngineKind::Llamacpp:
+      return make_llamacpp_api(sampling);
+    case EngineKind::Native:
+    case EngineKind::Python:
+    case EngineKind::Command:
+      break;
+  }
+  TEMPER_CHECK(false, "the kind is one of a server");
+  return nullptr;
 }
 
 std::optional<double> metric(std::string_view text, std::string_view name) {

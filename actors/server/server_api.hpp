@@ -8,7 +8,9 @@
 #include "core/units.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <memory>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -91,17 +93,34 @@ class ServerApi {
   virtual Status accept_routes(const std::set<std::string>& routes) = 0;
   /// GET that is answered with 2xx once the server can work.
   virtual std::string health() const { return "/health"; }
+  /// What is asked of it before anything else, where its kind says too little of what it can do;
+  /// none: nothing more. Each answer is for learn() before the next is asked.
+  virtual std::optional<ServerCall> next_probe() const { return std::nullopt; }
+  /// Error: it cannot be this engine's; says what it lacks.
+  virtual Status learn(int /*status*/, std::string_view /*body*/) { return {}; }
 
+  /// Error: it can score only; says what it lacks.
+  virtual Status can_generate() const { return {}; }
+  /// Whether it stops at the tokens that a call names. If not, what follows one is no token of the
+  /// response.
+  virtual bool stops_at_tokens() const { return true; }
+  /// Tokens to ask for at once: less than all of a server that cannot end what runs.
+  virtual std::int64_t most_per_call() const { return std::numeric_limits<std::int64_t>::max(); }
   virtual ServerCall generate(const GenerateCall& call) const = 0;
   virtual Result<GenerateReply> read_generated(std::string_view body) const = 0;
 
+  /// False: a score() is of the last token alone.
+  virtual bool scores_at_once() const { return true; }
   /// Log-probs, at temperature 1, of all tokens but the first.
   virtual ServerCall score(std::span<const std::int32_t> tokens) const = 0;
   virtual Result<std::vector<float>> read_scores(std::string_view body,
                                                  std::span<const std::int32_t> tokens) const = 0;
 
-  /// Ends what runs, with what it has, and begins nothing more.
-  virtual ServerCall pause() const = 0;
+  /// How the weights of a version come into it.
+  enum class Loading { Routes, Restart, Never };
+  virtual Loading loading() const { return Loading::Routes; }
+  /// Ends what runs, with what it has, and begins nothing more; none: it cannot.
+  virtual std::optional<ServerCall> pause() const = 0;
   /// Ends these, or with no id all, with what they have.
   virtual std::vector<ServerCall> abort(std::span<const std::string> ids) const = 0;
   /// What makes the weights of a folder current and names them so, in order.
@@ -109,7 +128,8 @@ class ServerApi {
                                        const std::string& label) const = 0;
   /// What an answer with status 2xx to one of load() says against it.
   virtual Status check_loaded(std::string_view body) const = 0;
-  virtual ServerCall resume() const = 0;
+  /// None: it cannot pause.
+  virtual std::optional<ServerCall> resume() const = 0;
   /// What gives this memory of its cards back, of a server on which nothing runs; empty: it goes
   /// with the other one. Error: the kind of server cannot.
   virtual Result<std::vector<ServerCall>> release(ServerMemory what) const = 0;
@@ -117,7 +137,8 @@ class ServerApi {
   virtual std::vector<ServerCall> regain(ServerMemory what) const = 0;
   /// What makes a server whole again of which nobody knows how much it had given back.
   virtual std::vector<ServerCall> wake() const = 0;
-  virtual ServerCall version() const = 0;
+  /// None: it does not name its weights.
+  virtual std::optional<ServerCall> version() const = 0;
   virtual Result<std::string> read_version(std::string_view body) const = 0;
   virtual ServerLoad read_load(std::string_view metrics) const = 0;
 
@@ -126,10 +147,14 @@ class ServerApi {
   ServerSampling sampling_;
 };
 
-/// Requires: is_server(kind).
-std::unique_ptr<ServerApi> make_server_api(EngineKind kind, const ServerSampling& sampling);
+/// Requires: is_server(config.kind).
+std::unique_ptr<ServerApi> make_server_api(const EngineConfig& config,
+                                           const ServerSampling& sampling);
 std::unique_ptr<ServerApi> make_vllm_api(const ServerSampling& sampling);
 std::unique_ptr<ServerApi> make_sglang_api(const ServerSampling& sampling);
+std::unique_ptr<ServerApi> make_openai_api(const EngineConfig& config,
+                                           const ServerSampling& sampling);
+std::unique_ptr<ServerApi> make_llamacpp_api(const ServerSampling& sampling);
 
 /// The sum of a metric's samples over its labels in a Prometheus text; none: it is not there.
 std::optional<double> metric(std::string_view text, std::string_view name);

@@ -21,7 +21,14 @@ class ServerReference final : public ReferenceEngine {
     CommitReport report;
     TEMPER_TRY_STATUS(server_->await(weights_.folder));
     TEMPER_TRY_STATUS(take_over(*server_));
+    if (!server_->api().scores_at_once()) {
+      return Error{ErrorCode::Unsupported,
+                   "the server gives log-probs of a prompt neither as prompt_logprobs nor by echo: "
+                   "it cannot be the reference"};
+    }
     TEMPER_TRY_STATUS(warm_up(*server_));
+    if (server_->api().loading() == ServerApi::Loading::Never)
+      return find_as_it_was();
     return commit_version(
         *server_, weights_, {}, [] {}, report);
   }
@@ -54,6 +61,19 @@ class ServerReference final : public ReferenceEngine {
   Bytes memory() const override { return Bytes(); }
 
  private:
+  /// A server whose weights nobody can change is the reference with those that it has, as long as
+  /// it has them.
+  Status find_as_it_was() {
+    if (!met_) {
+      server_->log().info("reference server taken as it is", {});
+      TEMPER_TRY_STATUS(server_->trust(weights_));
+      met_ = true;
+      return {};
+    }
+    const auto label = server_->label();
+    return label ? Status() : Status(Error(label.error()).within("the reference server"));
+  }
+
   /// Which failed.
   Result<std::vector<std::size_t>> try_score(std::span<const ScoringRequest> batch,
                                              const std::vector<std::size_t>& open,
@@ -98,6 +118,7 @@ class ServerReference final : public ReferenceEngine {
 
   std::unique_ptr<Server> server_;
   const ServerVersion weights_;
+  bool met_ = false;
   std::string last_failure_;
 };
 

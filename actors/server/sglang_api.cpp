@@ -95,7 +95,9 @@ class SglangApi final : public ServerApi {
     return scores;
   }
 
-  ServerCall pause() const override { return {"POST", "/pause_generation", R"({"mode":"abort"})"}; }
+  std::optional<ServerCall> pause() const override {
+    return ServerCall{"POST", "/pause_generation", R"({"mode":"abort"})"};
+  }
   std::vector<ServerCall> abort(std::span<const std::string> ids) const override {
     if (ids.empty())
       return {{"POST", "/abort_request", R"({"abort_all":true})"}};
@@ -118,7 +120,9 @@ class SglangApi final : public ServerApi {
       return corrupt("the server says: " + answer.value("message", nlohmann::json()).dump());
     return {};
   }
-  ServerCall resume() const override { return {"POST", "/continue_generation", "{}"}; }
+  std::optional<ServerCall> resume() const override {
+    return ServerCall{"POST", "/continue_generation", "{}"};
+  }
   Result<std::vector<ServerCall>> release(ServerMemory what) const override {
     std::vector<ServerCall> calls;
     if (what == ServerMemory::KvCache)
@@ -131,7 +135,9 @@ class SglangApi final : public ServerApi {
   }
   /// It does not say what it has given back, and takes a second resume amiss.
   std::vector<ServerCall> wake() const override { return {}; }
-  ServerCall version() const override { return {"GET", version_route_, {}}; }
+  std::optional<ServerCall> version() const override {
+    return ServerCall{"GET", version_route_, {}};
+  }
   Result<std::string> read_version(std::string_view body) const override {
     return internal::version_of(body, version_route_);
   }

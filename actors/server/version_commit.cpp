@@ -30,7 +30,18 @@ class Phase {
   const Time begin_;
 };
 
-Status load(Server& server, const ServerVersion& next) {
+/// `attempt`: one whose weights were not accepted is started anew, whatever it was started with.
+Status restart(Server& server, const ServerVersion& next, int attempt) {
+  if (attempt > 1 || !server.runs(next)) {
+    TEMPER_TRY_STATUS(server.start_with(next));
+    TEMPER_TRY_STATUS(warm_up(server));
+  }
+  return server.trust(next);
+}
+
+Status load(Server& server, const ServerVersion& next, int attempt) {
+  if (server.api().loading() == ServerApi::Loading::Restart)
+    return restart(server, next, attempt);
   for (const ServerCall& call : server.api().load(next.folder.string(), next.label)) {
     const bool flush = call.target.starts_with("/flush_cache");
     for (int i = 1;; ++i) {
@@ -45,16 +56,19 @@ Status load(Server& server, const ServerVersion& next) {
       std::this_thread::sleep_for(kBetween);
     }
   }
-  return {};
+  return server.api().version() ? Status() : server.trust(next);
 }
 
 /// A pause outlives whoever asked for it, so this is tried harder than the rest.
 Status resume(Server& server) {
+  const auto call = server.api().resume();
+  if (!call)
+    return {};
   Status last;
   for (int i = 0; i < kResumes; ++i) {
     if (i > 0)
       std::this_thread::sleep_for(kBetween);
-    const auto body = server.ask(server.api().resume(), kResumeDeadline);
+    const auto body = server.ask(*call, kResumeDeadline);
     if (body)
       return {};
     last = body.error();
@@ -69,14 +83,16 @@ Status pause_load_resume(Server& server,
   const auto load_paused = [&]() -> Status {
     {
       const Phase phase(server.clock(), report.pause);
-      TEMPER_TRY(const std::string paused, server.ask(server.api().pause()));
+      if (const auto call = server.api().pause()) {
+        TEMPER_TRY(const std::string paused, server.ask(*call));
+      }
     }
     {
       const Phase phase(server.clock(), report.drain);
       drain();
     }
     const Phase phase(server.clock(), report.load);
-    return load(server, next);
+    return load(server, next, report.attempts);
   };
   Status loaded = load_paused();
   const Phase phase(server.clock(), report.resume);
@@ -155,15 +171,18 @@ Status check(Server& server,
              const std::optional<Canary>& before,
              CommitReport& report) {
   const Phase phase(server.clock(), report.check);
-  TEMPER_TRY(const std::string label, server.label());
-  if (label != next.label) {
-    return corrupt(
-        fmt::format("the server says that its weights are \"{}\", not \"{}\"", label, next.label));
+  // Of one that names no weights the canary alone says which it has.
+  if (server.api().version()) {
+    TEMPER_TRY(const std::string label, server.label());
+    if (label != next.label) {
+      return corrupt(fmt::format(
+          "the server says that its weights are \"{}\", not \"{}\"", label, next.label));
+    }
   }
   if (!next.canary)
     return {};
   TEMPER_TRY_STATUS(check_canary(server, *next.canary, before, report));
-  return check_sampling(server, label, *next.canary, report);
+  return check_sampling(server, next.label, *next.canary, report);
 }
 
 }  // namespace
@@ -197,7 +216,7 @@ Status load_released(Server& server, const ServerVersion& next, CommitReport& re
   Status last;
   while (report.attempts < kAttempts) {
     ++report.attempts;
-    last = load(server, next);
+    last = load(server, next, report.attempts);
     if (last || last.error().code == ErrorCode::Unavailable)
       break;
     server.log().warning(
@@ -253,10 +272,14 @@ Result<std::optional<double>> sampled_distance(Server& server,
   const ServerSampling& sampling = server.api().sampling();
   if (sampling.temperature != 1 || sampling.top_p != 1 || sampled.empty())
     return std::optional<double>();
-  TEMPER_TRY(const std::vector<float> scores, server.score(tokens));
-  if (scores.size() < sampled.size())
+  // Where each token is a request, not all of them.
+  constexpr std::size_t kOneByOne = 8;
+  if (!server.api().scores_at_once())
+    sampled = sampled.last(std::min(sampled.size(), kOneByOne));
+  TEMPER_TRY(const std::vector<float> scores, server.score(tokens, tokens.size() - sampled.size()));
+  if (scores.size() != sampled.size())
     return corrupt("fewer scores than sampled tokens");
-  return std::optional<double>(mean_distance(std::span(scores).last(sampled.size()), sampled));
+  return std::optional<double>(mean_distance(scores, sampled));
 }
 
 }  // namespace temper::actors

@@ -1,5 +1,6 @@
 #include "actors/server/version_folder.hpp"
 
+#include "actors/model_folder/gguf.hpp"
 #include "actors/model_folder/model_folder.hpp"
 #include "core/files.hpp"
 
@@ -11,6 +12,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
+std::string_view weights_file(const FolderModel& model) {
+  if (model.synthetic)
+    return "weights.bin";
+  return model.gguf ? kGgufFile : kWeightsFile;
+}
+
 }  // namespace
 
 Result<Bytes> write_version_folder(const fs::path& folder,
@@ -19,14 +26,18 @@ Result<Bytes> write_version_folder(const fs::path& folder,
   std::error_code ignored;
   if (fs::exists(folder / "STABLE", ignored))
     return Bytes(0);
-  if (!model.synthetic)
+  std::string_view bytes(reinterpret_cast<const char*>(image.data()), image.size());
+  std::string gguf;
+  if (model.gguf) {
+    TEMPER_TRY(gguf, write_gguf(image, model.config_json));
+    bytes = gguf;
+  } else if (!model.synthetic) {
     TEMPER_TRY_STATUS(parse_safetensors(image));
+  }
   const fs::path draft =
       folder.parent_path() / fmt::format(".{}-{}", folder.filename().string(), ::getpid());
   TEMPER_TRY_STATUS(make_folder(draft));
-  TEMPER_TRY_STATUS(
-      write_file_atomically(draft / (model.synthetic ? "weights.bin" : kWeightsFile),
-                            {reinterpret_cast<const char*>(image.data()), image.size()}));
+  TEMPER_TRY_STATUS(write_file_atomically(draft / weights_file(model), bytes));
   if (!model.synthetic)
     TEMPER_TRY_STATUS(write_file_atomically(draft / kConfigFile, model.config_json));
   TEMPER_TRY_STATUS(write_file_atomically(draft / "STABLE", ""));
@@ -35,7 +46,7 @@ Result<Bytes> write_version_folder(const fs::path& folder,
     if (!fs::exists(folder / "STABLE", ignored))  // Else another process was first.
       return renamed.error();
   }
-  return Bytes(static_cast<std::int64_t>(image.size()));
+  return Bytes(static_cast<std::int64_t>(bytes.size()));
 }
 
 Result<std::optional<Canary>> canary_of(std::span<const std::byte> image) {

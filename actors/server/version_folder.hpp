@@ -2,6 +2,7 @@
 //
 //   config.json          that of the base model
 //   model.safetensors    the image that the trainer published, as it is
+//   model.gguf           instead of it, for llama.cpp
 //   STABLE               empty; written last: without it the folder is not whole
 #pragma once
 
@@ -22,6 +23,7 @@ struct FolderModel {
   ModelConfig shape;
   std::int32_t vocabulary = 0;
   std::string config_json{};  ///< That of the base model.
+  bool gguf = false;          ///< For llama.cpp.
 };
 
 /// Writes the folder, or finds it whole. Two processes may write the same one at once. Returns the

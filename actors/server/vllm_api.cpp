@@ -95,7 +95,9 @@ class VllmApi final : public ServerApi {
     return scores;
   }
 
-  ServerCall pause() const override { return {"POST", "/pause?mode=abort&clear_cache=true", {}}; }
+  std::optional<ServerCall> pause() const override {
+    return ServerCall{"POST", "/pause?mode=abort&clear_cache=true", {}};
+  }
   std::vector<ServerCall> abort(std::span<const std::string> ids) const override {
     std::string list;
     for (const std::string& id : ids)
@@ -110,7 +112,7 @@ class VllmApi final : public ServerApi {
             {"POST", "/update_weight_version", fmt::format(R"({{"new_version":"{}"}})", label)}};
   }
   Status check_loaded(std::string_view) const override { return {}; }
-  ServerCall resume() const override { return {"POST", "/resume", {}}; }
+  std::optional<ServerCall> resume() const override { return ServerCall{"POST", "/resume", {}}; }
   /// Its sleep gives both back at once. At level 2 nothing of the weights is kept on the host.
   Result<std::vector<ServerCall>> release(ServerMemory what) const override {
     std::vector<ServerCall> calls;
@@ -123,7 +125,9 @@ class VllmApi final : public ServerApi {
     return {{"POST", weights ? "/wake_up?tags=weights" : "/wake_up?tags=kv_cache", {}}};
   }
   std::vector<ServerCall> wake() const override { return {{"POST", "/wake_up", {}}}; }
-  ServerCall version() const override { return {"GET", "/weight_info", {}}; }
+  std::optional<ServerCall> version() const override {
+    return ServerCall{"GET", "/weight_info", {}};
+  }
   Result<std::string> read_version(std::string_view body) const override {
     return internal::version_of(body, "/weight_info");
   }

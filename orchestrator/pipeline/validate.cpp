@@ -1,5 +1,6 @@
 #include "orchestrator/pipeline/validate.hpp"
 
+#include "actors/server/reload.hpp"
 #include "actors/server/url.hpp"
 #include "actors/task/tokenizer.hpp"
 #include "core/loopback.hpp"
@@ -158,6 +159,54 @@ void check_servers(const std::string& role,
                 "must name {port}, or `data` must say where the server will be");
 }
 
+/// Of servers that load no weights by routes of their own, and do not name what they have.
+void check_weights_of_servers(const PipelineConfig& c,
+                              const std::string& role,
+                              const actors::EngineConfig& engine,
+                              Rules& rules) {
+  using Kind = actors::EngineKind;
+  const std::string key = role + ".engine.";
+  const auto name = name_of(engine.kind);
+  const bool openai = engine.kind == Kind::Openai;
+  rules.require(
+      openai || engine.reload.empty(),
+      {key + "reload", key + "kind"},
+      fmt::format("`{}` is not told to load by a request of the user's: only `openai` is", name));
+  if (!openai && engine.kind != Kind::Llamacpp)
+    return;
+  if (!engine.reload.empty()) {
+    const auto reload = actors::parse_reload(engine.reload);
+    rules.require(
+        reload.has_value(), {key + "reload"}, reload ? std::string() : reload.error().context);
+  }
+  const bool loads = engine.restarts_server() || (openai && !engine.reload.empty());
+  rules.require(
+      loads || (openai && role == "reference"),
+      {key + "start", key + "reload", key + "kind"},
+      openai ? "new weights could not come into this server: give a command in `start` that names "
+               "{model}, which is then run anew for each version, or the request in `reload` by "
+               "which the server loads a folder; without them it can only be a `reference`"
+             : "llama.cpp loads weights only at its start: give a command in `start` that names "
+               "{model}/model.gguf, which is then run anew for each version");
+  rules.require(openai || role == "rollout",
+                {key + "kind"},
+                "llama.cpp gives no log-probs of a prompt; nearest for a reference: `vllm`");
+  rules.require(openai || c.policy != actors::PolicyKind::Synthetic,
+                {key + "kind", "policy"},
+                "llama.cpp needs real weights: `policy: torch`");
+  rules.require(openai || !c.model.rope_scaling,
+                {key + "kind", "model.rope_scaling"},
+                "a GGUF of a model with rope_scaling is not written");
+  rules.require(
+      !openai || role != "rollout" || (c.sampling.temperature == 1 && c.sampling.top_p == 1),
+      {"sampling.temperature", "sampling.top_p", key + "kind"},
+      "must both be 1 with `openai`: whether log-probs of such a server are of the "
+      "distribution that was sampled is not said anywhere");
+  rules.require(c.placement.mode == PlacementMode::Separate,
+                {"placement.mode", key + "kind"},
+                fmt::format("must be `separate` with `{}`, which gives no memory back", name));
+}
+
 /// Who does a role's work, where it is not our own engine.
 void check_engine(const PipelineConfig& c,
                   const std::string& role,
@@ -168,6 +217,7 @@ void check_engine(const PipelineConfig& c,
   const std::string key = role + ".engine.";
   if (actors::is_server(engine.kind))
     check_servers(role, engine, replicas, rules);
+  check_weights_of_servers(c, role, engine, rules);
   const std::size_t colon = engine.use.find(':');
   rules.require(engine.kind == Kind::Native || c.hardware == HardwareKind::Local,
                 {key + "kind", "hardware"},

@@ -93,7 +93,8 @@ void HttpEngine::send(ServerResponse& response) {
   actors::ServerCall call =
       server_->api().generate({id,
                                tokens,
-                               static_cast<std::int64_t>(response.limit - response.made()),
+                               std::min(static_cast<std::int64_t>(response.limit - response.made()),
+                                        server_->api().most_per_call()),
                                current_->label,
                                response.request.stops,
                                response.request.greedy});
@@ -111,7 +112,8 @@ void HttpEngine::collect(Duration patience) {
     ServerResponse* const response = responses_.answered(ticket);
     if (response == nullptr)
       continue;
-    const bool says = answer.body.find("weight_version") != std::string::npos;
+    const bool says = server_->api().version().has_value() &&
+                      answer.body.find("weight_version") != std::string::npos;
     if (answer.good() && !says && !label_known)
       label_known = label_is_ours();
     settle(*response, std::move(answer), label_known.value_or(false));
@@ -145,6 +147,8 @@ void HttpEngine::settle(ServerResponse& response, HttpAnswer answer, bool label_
   auto reply = server_->api().read_generated(answer.body);
   if (!reply)
     return again(response, reply.error().context);
+  if (!server_->api().stops_at_tokens())
+    cut_at_end(response, *reply);
   if (const Status fits = accept(response, *reply, label_known); !fits)
     return again(response, fits.error().context);
   response.failures = 0;
@@ -165,6 +169,18 @@ void HttpEngine::settle(ServerResponse& response, HttpAnswer answer, bool label_
 bool HttpEngine::ends(const ServerResponse& response, std::int32_t token) const {
   return server_->api().sampling().ends(token) ||
          std::ranges::find(response.request.stops, token) != response.request.stops.end();
+}
+
+/// The end is where an end token is, wherever the server ended.
+void HttpEngine::cut_at_end(const ServerResponse& response, GenerateReply& reply) const {
+  const auto end =
+      std::ranges::find_if(reply.tokens, [&](std::int32_t token) { return ends(response, token); });
+  if (end == reply.tokens.end() || reply.logprobs.size() != reply.tokens.size())
+    return;
+  const auto kept = static_cast<std::size_t>(end - reply.tokens.begin()) + 1;
+  reply.tokens.resize(kept);
+  reply.logprobs.resize(kept);
+  reply.ended = GenerateReply::Ended::End;
 }
 
 /// What of a reply cannot be. Its tokens are then as if they had never come.
@@ -316,6 +332,8 @@ void HttpEngine::read_load() {
   const auto body = server_->ask({"GET", "/metrics", {}}, std::chrono::seconds(1));
   if (body)
     window_.adjust(server_->api().read_load(*body), responses_.under_way());
+  else if (body.error().code != ErrorCode::Unavailable)
+    window_.adjust({}, responses_.under_way());  // It does not say: up to what was configured.
 }
 
 }  // namespace internal

@@ -66,6 +66,7 @@ Status HttpEngine::commit(PolicyVersion version) {
 
 Status HttpEngine::meet() {
   TEMPER_TRY_STATUS(server_->await(folder()));
+  TEMPER_TRY_STATUS(server_->api().can_generate());
   TEMPER_TRY_STATUS(actors::take_over(*server_));
   return actors::warm_up(*server_);
 }

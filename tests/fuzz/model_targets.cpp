@@ -74,14 +74,20 @@ void replies(std::string_view bytes) {
   sampling.vocabulary = 64;
   sampling.model = "m";
   const std::vector<std::int32_t> tokens{1, 2, 3};
-  for (const EngineKind kind : {EngineKind::Vllm, EngineKind::Sglang}) {
-    const auto api = make_server_api(kind, sampling);
+  for (const EngineKind kind :
+       {EngineKind::Vllm, EngineKind::Sglang, EngineKind::Openai, EngineKind::Llamacpp}) {
+    EngineConfig config;
+    config.kind = kind;
+    const auto api = make_server_api(config, sampling);
+    for (int probe = 0; probe < 8 && api->next_probe(); ++probe)
+      std::ignore = api->learn(200, bytes);
     if (const auto reply = api->read_generated(bytes)) {
       for (const std::int32_t token : reply->tokens)
         TEMPER_CHECK(token >= 0 && token < sampling.vocabulary, "tokens are of the vocabulary");
     }
     if (const auto scores = api->read_scores(bytes, tokens))
-      TEMPER_CHECK(scores->size() + 1 == tokens.size(), "a score for all tokens but the first");
+      TEMPER_CHECK(scores->size() == (api->scores_at_once() ? tokens.size() - 1 : 1),
+                   "a score for all tokens but the first, or for the last");
     std::ignore = api->check_loaded(bytes);
     std::ignore = api->read_version(bytes);
     std::ignore = api->read_load(bytes);

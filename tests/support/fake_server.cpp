@@ -136,9 +136,12 @@ void FakeServer::start_again() {
 }
 
 std::string fake_server_command(actors::EngineKind kind, const std::string& more) {
-  return fmt::format("python3 {} --kind {} --model {{model}} --host {{host}} --port {{port}} {}",
+  // llama.cpp's is given a file.
+  const bool file = kind == actors::EngineKind::Llamacpp;
+  return fmt::format("python3 {} --kind {} --model {{model}}{} --host {{host}} --port {{port}} {}",
                      kScript,
                      name_of(kind),
+                     file ? "/model.gguf" : "",
                      more);
 }
 

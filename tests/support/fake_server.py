@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""An inference server that misbehaves as it is told: vLLM's routes or SGLang's, without a model worth
-the name. Its policy is a table: the log-probs of the token after t are log softmax of the first V
+"""An inference server that misbehaves as it is told: vLLM's routes, SGLang's, OpenAI's or llama.cpp's
+(fake_openai.py), without a model worth the name. Its policy is a table: the log-probs of the token after t are log softmax of the first V
 numbers of row t of model.embed_tokens.weight, so that whoever has the weights can check them.
 
 Prints "listening on PORT". POST /fake {"faults": {NAME: COUNT, ...}, "hold_after": N} changes what
@@ -17,6 +17,13 @@ it does: a fault happens COUNT times (-1: always). GET /fake says what it was as
   too_many_tokens      one more than asked              hangs           never answers
   sleep_fails          status 500, nothing given back   wake_fails      status 500, nothing regained
 
+Of OpenAI's routes and llama.cpp's:
+
+  no_token_ids         says no token ids                no_logprobs     says none of what it samples
+  adds_bos             reads one token more             strict          refuses what OpenAI does not have
+  no_scores            of no prompt, in no way          biased_logprobs those after logit_bias
+  loses_logprob        one less than tokens
+
 GET /fake also says which memory it holds, and how many generations began while it lacked some (none, of whoever
 drives it well: a real one would wait for ever, or end).
 """
@@ -27,6 +34,8 @@ import math
 import os
 import random
 import struct
+
+from fake_openai import gguf_table, llamacpp, openai
 
 END = 1
 
@@ -43,6 +52,9 @@ class Weights:
             self.policy = Policy(folder)
             return
         self.rows = [[0.0] * vocabulary for _ in range(vocabulary)]
+        if folder.endswith(".gguf"):
+            self.rows = gguf_table(folder, vocabulary)
+            return
         path = os.path.join(folder, "model.safetensors") if folder else ""
         if not os.path.exists(path):
             return
@@ -90,7 +102,9 @@ class Fake:
         self.network = options.network
         self.weights = Weights(options.model, options.vocabulary, options.network)
         self.label = "default"
-        self.faults = {}
+        self.style = options.style
+        self.requests = 0
+        self.faults = dict.fromkeys(options.fault, -1)
         self.hold_after = options.hold_after
         self.token_seconds = options.token_seconds
         self.resumed = asyncio.Event()
@@ -244,6 +258,10 @@ class Fake:
             return 404, {"detail": "not told"}
         if "generate" in path and "pause" not in path and self.fault("status_503"):
             return 503, {"error": "busy"}
+        if self.kind == "openai":
+            return await openai(self, path, body)
+        if self.kind == "llamacpp":
+            return await llamacpp(self, path, body)
         return await (self.vllm(path, query, body) if self.kind == "vllm" else self.sglang(path, body))
 
     def control(self, method, body):
@@ -374,7 +392,7 @@ class Fake:
                 status, answer = await self.answer(method, path, body)
                 whole = (answer if isinstance(answer, str) else json.dumps(answer)).encode()
                 sent = whole
-                generation = path.endswith("generate")
+                generation = path.endswith(("generate", "/v1/completions", "/completion"))
                 cut = generation and self.fault("cut")
                 if generation and self.fault("truncated"):
                     sent = whole = whole[: len(whole) // 2]
@@ -393,7 +411,9 @@ class Fake:
 
 async def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--kind", choices=["vllm", "sglang"], default="vllm")
+    parser.add_argument("--kind", choices=["vllm", "sglang", "openai", "llamacpp"], default="vllm")
+    parser.add_argument("--style", choices=["prompt_logprobs", "echo", "logit_bias"], default="prompt_logprobs")
+    parser.add_argument("--fault", action="append", default=[], help="has it always, from the beginning")
     parser.add_argument("--model", default="")
     parser.add_argument("--host", default="127.0.0.1")
     parser.add_argument("--port", type=int, default=0)

@@ -104,6 +104,11 @@ void ReplyReader::label_all(std::string label) {
   reply.runs.emplace({LabelledRun{std::move(label), labelled_}});
 }
 
+void ReplyReader::ended(GenerateReply::Ended why) {
+  ended_ = true;
+  reply.ended = why;
+}
+
 void ReplyReader::read_ended() {
   using Ended = GenerateReply::Ended;
   const std::string_view word = json.text();

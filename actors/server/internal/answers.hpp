@@ -34,6 +34,8 @@ class ReplyReader {
   void read_runs();
   /// "stop", "length", "abort".
   void read_ended();
+  /// The same where a server has other words for it.
+  void ended(GenerateReply::Ended why);
   /// vLLM's prompt_logprobs: [null, {"TOKEN": {"logprob": ...}, ...}, ...], the likeliest tokens
   /// and the one that is there.
   void read_prompt_logprobs(std::span<const std::int32_t> tokens, std::vector<float>& scores);

@@ -54,7 +54,8 @@ Result<actors::ServerOptions> options_of(const RoleConfig& role, const std::stri
   options.log = actors::server_log(name);
   options.model = {.synthetic = role.policy == actors::PolicyKind::Synthetic,
                    .shape = role.model,
-                   .vocabulary = role.vocabulary.size};
+                   .vocabulary = role.vocabulary.size,
+                   .gguf = role.engine.kind == actors::EngineKind::Llamacpp};
   if (options.model.synthetic) {
     options.model.shape.context = kNoLimit;
   } else {

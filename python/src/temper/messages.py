@@ -142,6 +142,8 @@ class EngineKind(enum.IntEnum):
     COMMAND = 2
     VLLM = 3
     SGLANG = 4
+    OPENAI = 5
+    LLAMACPP = 6
 
 
 class CardState(enum.IntEnum):
@@ -769,7 +771,8 @@ class VerifierConfig:
 @dataclasses.dataclass(slots=True)
 class EngineConfig:
     #: `native`: our own engine; `python`: a class of the user's; `command`: a program that
-    #: speaks the protocol (docs/write-a-role.md); `vllm`, `sglang`: servers (docs/servers.md).
+    #: speaks the protocol (docs/write-a-role.md); `vllm`, `sglang`, `openai`, `llamacpp`:
+    #: servers (docs/servers.md).
     kind: EngineKind = EngineKind.NATIVE
     #: python: module and class.
     use: str = ""
@@ -804,6 +807,10 @@ class EngineConfig:
     #: the canary, the fixed sequence that is compared at each version. 1e-4 suits float32; 2e-2
     #: suits bfloat16.
     tolerance: float = 0.0001
+    #: `openai`: the request that makes a server load new weights, `METHOD /PATH` and, after a
+    #: space, its body; `{model}` and `{label}` in it stand for the folder and its name. Empty:
+    #: the server is started again with each version.
+    reload: str = ""
 
     def pack(self) -> Fields:
         return {
@@ -819,6 +826,7 @@ class EngineConfig:
             10: self.folder,
             11: self.patience,
             12: self.tolerance,
+            13: self.reload,
         }
 
     @classmethod
@@ -837,6 +845,7 @@ class EngineConfig:
             get(10, ""),
             get(11, 600000000000),
             get(12, 0.0001),
+            get(13, ""),
         )
 
 

@@ -49,6 +49,7 @@ class HttpEngine final : public ServerEngine {
   void collect(Duration patience);
   bool label_is_ours();
   void settle(ServerResponse& response, actors::HttpAnswer answer, bool label_known);
+  void cut_at_end(const ServerResponse& response, actors::GenerateReply& reply) const;
   Status accept(const ServerResponse& response,
                 const actors::GenerateReply& reply,
                 bool label_known);

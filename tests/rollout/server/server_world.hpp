@@ -34,6 +34,7 @@ class ServerWorld {
     options.config = config;
     options.name = "rollout-0";
     options.model = table_model();
+    options.model.gguf = config.kind == EngineKind::Llamacpp;
     options.takes_turns = turns == Turns::Yes;
     options.sampling.end_tokens = ends_;
     options.sampling.vocabulary = kTableTokens;
@@ -123,15 +124,24 @@ class ServerWorld {
   static inline const std::vector<std::int32_t> kPrompt{3, 4};
 
   /// The process of a server that the engine started, once it listens.
-  pid_t started_server() const {
+  pid_t started_server() const { return last_started().second; }
+  /// To a server that the engine started.
+  void tell_started(const std::string& json) const {
+    const auto url = actors::parse_url("http://127.0.0.1:" + std::to_string(last_started().first));
+    actors::HttpClient client(url.value(), 1);
+    ASSERT_TRUE(client.call({"POST", "/fake", json, std::chrono::seconds(10)}).good());
+  }
+
+ private:
+  /// Port and process.
+  std::pair<int, int> last_started() const {
     std::ifstream log(folder_ / "server.log");
     int port = 0, pid = 0;
     for (std::string line; std::getline(log, line);)
       std::sscanf(line.c_str(), "listening on %d as %d", &port, &pid);
-    return pid;
+    return {port, pid};
   }
 
- private:
   const std::vector<std::int32_t> ends_;
   const TemporaryFolder folder_;
   RealClock clock_;

@@ -1,0 +1,180 @@
+// llama.cpp's server (`llama-server`), its own route /completion. It loads weights only when it
+// starts, from a GGUF file; what a folder holds for it actors/model_folder/gguf.hpp writes. It
+// scores no prompt: the log-prob of a token is asked for by forcing that token, since those that it
+// gives are of the logits before any bias.
+#include "actors/server/internal/answers.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace temper::actors {
+namespace {
+
+using internal::list_of;
+
+constexpr std::int64_t kMostPerCall = 256;
+constexpr double kForced = 1e4;
+
+class LlamacppApi final : public ServerApi {
+ public:
+  explicit LlamacppApi(const ServerSampling& sampling) : ServerApi(sampling) {}
+
+  Status accept_routes(const std::set<std::string>&) override {
+    probed_ = false;
+    return {};
+  }
+  std::optional<ServerCall> next_probe() const override {
+    if (probed_)
+      return std::nullopt;
+    const std::vector<std::int32_t> tokens{sampling_.vocabulary - 1, 0};
+    return generate({.id = {}, .tokens = tokens, .most = 1, .salt = {}});
+  }
+  Status learn(int status, std::string_view body) override {
+    probed_ = true;
+    const auto reply = read_generated(body);
+    if (status == 200 && reply && reply->tokens.size() == 1 && reply->logprobs.size() == 1)
+      return {};
+    return invalid_input(fmt::format(
+        "POST /completion of the llama.cpp server gives no token id with its log-prob (status {}: "
+        "{}): needs a newer llama-server; and its GGUF must be the model.gguf of {{model}}",
+        status,
+        status == 200 && !reply ? reply.error().context : std::string(body.substr(0, 200))));
+  }
+
+  bool stops_at_tokens() const override { return false; }
+  std::int64_t most_per_call() const override { return kMostPerCall; }
+  ServerCall generate(const GenerateCall& call) const override {
+    return completion(call.tokens,
+                      call.most,
+                      call.greedy ? 0.0 : sampling_.temperature,
+                      sampling_.top_p,
+                      plain() ? "" : R"("post_sampling_probs":true,)");
+  }
+
+  Result<GenerateReply> read_generated(std::string_view body) const override {
+    internal::ReplyReader answer(body, sampling_.vocabulary);
+    JsonCursor& json = answer.json;
+    std::vector<std::int64_t> beside;  // The tokens that log-probs are said to be of.
+    json.object([&](std::string_view key) {
+      if (key == "tokens" && json.next() == '[') {
+        json.array([&] { answer.read_token(); });
+      } else if (key == "completion_probabilities" && json.next() == '[') {
+        json.array([&] { read_probability(answer, beside); });
+      } else if (key == "stop_type") {
+        read_stop_type(answer);
+      } else {
+        json.skip();
+      }
+    });
+    const auto& tokens = answer.reply.tokens;
+    // Of a piece of a character it gives a token without its log-prob, and the next ones shift.
+    if (!std::ranges::equal(beside, tokens))
+      answer.refuse("log-probs that are not of the tokens beside them");
+    return answer.finish();
+  }
+
+  bool scores_at_once() const override { return false; }
+  ServerCall score(std::span<const std::int32_t> tokens) const override {
+    return completion(tokens.first(tokens.size() - 1),
+                      1,
+                      1.0,
+                      1.0,
+                      fmt::format(R"("logit_bias":[[{},{}]],)", tokens.back(), kForced));
+  }
+  Result<std::vector<float>> read_scores(std::string_view body,
+                                         std::span<const std::int32_t> tokens) const override {
+    TEMPER_TRY(const GenerateReply reply, read_generated(body));
+    if (reply.tokens.size() != 1 || reply.logprobs.size() != 1 ||
+        reply.tokens.front() != tokens.back())
+      return corrupt(fmt::format("token {} is not sampled though it is forced", tokens.back()));
+    return reply.logprobs;
+  }
+
+  Loading loading() const override { return Loading::Restart; }
+  std::optional<ServerCall> pause() const override { return std::nullopt; }
+  std::optional<ServerCall> resume() const override { return std::nullopt; }
+  std::vector<ServerCall> abort(std::span<const std::string>) const override { return {}; }
+  std::vector<ServerCall> load(const std::string&, const std::string&) const override { return {}; }
+  Status check_loaded(std::string_view) const override { return {}; }
+  Result<std::vector<ServerCall>> release(ServerMemory) const override {
+    return Error{ErrorCode::Unsupported, "a llama.cpp server gives no memory back"};
+  }
+  std::vector<ServerCall> regain(ServerMemory) const override { return {}; }
+  std::vector<ServerCall> wake() const override { return {}; }
+  std::optional<ServerCall> version() const override { return std::nullopt; }
+  Result<std::string> read_version(std::string_view) const override {
+    return Error{ErrorCode::Unsupported, "the server does not name its weights"};
+  }
+  ServerLoad read_load(std::string_view metrics) const override {
+    return {metric(metrics, "llamacpp:requests_processing").value_or(0),
+            metric(metrics, "llamacpp:requests_deferred").value_or(0),
+            0,
+            0};
+  }
+
+ private:
+  /// What is sampled is of the model's own distribution, whose log-probs it gives by itself.
+  bool plain() const { return sampling_.temperature == 1 && sampling_.top_p == 1; }
+
+  /// Its defaults change what is sampled: every setting is sent.
+  static ServerCall completion(std::span<const std::int32_t> tokens,
+                               std::int64_t most,
+                               double temperature,
+                               double top_p,
+                               std::string_view more) {
+    return {"POST",
+            "/completion",
+            fmt::format(
+                R"({{"prompt":{},"n_predict":{},"temperature":{},"top_p":{},"top_k":0,"min_p":0.0,)"
+                R"("typical_p":1.0,"repeat_penalty":1.0,"presence_penalty":0.0,)"
+                R"("frequency_penalty":0.0,"dry_multiplier":0.0,"xtc_probability":0.0,)"
+                R"("mirostat":0,"samplers":["top_p","temperature"],"n_probs":1,{})"
+                R"("return_tokens":true,"cache_prompt":true,"stream":false,)"
+                R"("response_fields":["tokens","completion_probabilities","stop_type"]}})",
+                list_of(tokens),
+                most,
+                temperature,
+                top_p,
+                more)};
+  }
+
+  /// {"id": 17, "logprob": -0.3, ...}, or "prob" where they are asked for as sampled.
+  static void read_probability(internal::ReplyReader& answer, std::vector<std::int64_t>& beside) {
+    JsonCursor& json = answer.json;
+    json.object([&](std::string_view key) {
+      if (key == "id") {
+        beside.push_back(json.integer());
+      } else if (key == "logprob") {
+        answer.read_logprob(answer.reply.logprobs);
+      } else if (key == "prob") {
+        const double probability = json.number();
+        if (json.good() && (probability <= 0 || probability > 1 + 1e-3))
+          answer.refuse(
+              fmt::format("{} is no probability of a token that was sampled", probability));
+        answer.reply.logprobs.push_back(
+            static_cast<float>(std::log(std::clamp(probability, 1e-30, 1.0))));
+      } else {
+        json.skip();
+      }
+    });
+  }
+
+  static void read_stop_type(internal::ReplyReader& answer) {
+    const std::string_view word = answer.json.text();
+    if (word == "eos" || word == "limit")
+      return answer.ended(word == "eos" ? GenerateReply::Ended::End : GenerateReply::Ended::Length);
+    answer.refuse(fmt::format("a response that ended for \"{}\"", word));
+  }
+
+  bool probed_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<ServerApi> make_llamacpp_api(const ServerSampling& sampling) {
+  return std::make_unique<LlamacppApi>(sampling);
+}
+
+}  // namespace temper::actors

@@ -1,0 +1,65 @@
+#include "actors/server/reload.hpp"
+
+#include "core/json_document.hpp"
+
+#include <fmt/format.h>
+
+namespace temper::actors {
+namespace {
+
+void replace_all(std::string& text, std::string_view what, const std::string& by) {
+  for (auto at = text.find(what); at != std::string::npos; at = text.find(what, at + by.size()))
+    text.replace(at, what.size(), by);
+}
+
+/// Inside the quotes of a JSON text.
+std::string in_json(const std::string& text) {
+  const std::string quoted = nlohmann::json(text).dump();
+  return quoted.substr(1, quoted.size() - 2);
+}
+
+/// In a query: what is no letter, digit or one of /._~- as %XX.
+std::string in_target(const std::string& text) {
+  std::string out;
+  for (const char c : text) {
+    const bool plain = (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') ||
+                       std::string_view("/._~-").find(c) != std::string_view::npos;
+    out += plain ? std::string(1, c) : fmt::format("%{:02X}", static_cast<unsigned char>(c));
+  }
+  return out;
+}
+
+}  // namespace
+
+Result<ServerCall> parse_reload(std::string_view text) {
+  const std::size_t method_end = text.find(' ');
+  const auto refused = [&](std::string_view why) {
+    return invalid_input(fmt::format("\"{}\": {}", text, why));
+  };
+  if (method_end == std::string_view::npos || text.substr(method_end + 1, 1) != "/")
+    return refused("expected `METHOD /PATH`, as in `POST /reload`, and after a space its body");
+  ServerCall call;
+  call.method = text.substr(0, method_end);
+  if (call.method != "POST" && call.method != "PUT" && call.method != "GET")
+    return refused("the method is one of POST, PUT, GET");
+  std::string_view rest = text.substr(method_end + 1);
+  const std::size_t target_end = std::min(rest.find(' '), rest.size());
+  call.target = rest.substr(0, target_end);
+  rest.remove_prefix(std::min(target_end + 1, rest.size()));
+  call.body = rest;
+  if (!call.body.empty() && parse_json(call.body).is_discarded())
+    return refused("its body is no JSON");
+  if (text.find("{model}") == std::string_view::npos)
+    return refused("it does not name the folder of the weights: put {model} where it belongs");
+  return call;
+}
+
+ServerCall fill_reload(ServerCall request, const std::string& folder, const std::string& label) {
+  replace_all(request.target, "{model}", in_target(folder));
+  replace_all(request.target, "{label}", in_target(label));
+  replace_all(request.body, "{model}", in_json(folder));
+  replace_all(request.body, "{label}", in_json(label));
+  return request;
+}
+
+}  // namespace temper::actors

@@ -1,0 +1,97 @@
+// The engine over an OpenAI-compatible server of somebody else's, which loads new weights when it
+// is asked to (`engine.reload`), and never says which it has.
+#include "tests/rollout/server/server_world.hpp"
+
+namespace temper::test {
+namespace {
+
+actors::EngineConfig reloaded(const std::string& address) {
+  actors::EngineConfig config = config_of(EngineKind::Openai, address);
+  config.reload = R"(POST /reload {"path": "{model}", "name": "{label}"})";
+  return config;
+}
+
+/// An engine at version 1 over a fake that gives token ids and log-probs in each way.
+class ReloadedServer : public testing::TestWithParam<std::string> {
+ protected:
+  ReloadedServer() { EXPECT_TRUE(world_.publish(1)); }
+
+  void faults(const std::string& which) { fake_.tell(R"({"faults": {)" + which + "}}"); }
+  void expect_refused(const std::string& fault, const std::string& reason) {
+    faults(fault);
+    const Status refused = world_.publish(2);
+    ASSERT_FALSE(refused);
+    EXPECT_NE(refused.error().context.find(reason), std::string::npos) << refused.error().context;
+    EXPECT_EQ(world_.engine().version(), PolicyVersion(1));
+    faults("");
+    ASSERT_TRUE(world_.publish(3));
+    world_.add_all(5);
+    world_.expect_whole(world_.finish(), 5);
+  }
+
+  FakeServer fake_{EngineKind::Openai, {"--style", GetParam()}};
+  ServerWorld world_{reloaded(fake_.address())};
+};
+INSTANTIATE_TEST_SUITE_P(Styles,
+                         ReloadedServer,
+                         testing::Values("prompt_logprobs", "echo", "logit_bias"),
+                         [](const auto& each) { return each.param; });
+
+TEST_P(ReloadedServer, GeneratesUnderTheVersionThatItLoaded) {
+  world_.add_all(20);
+  world_.expect_whole(world_.finish(), 20);
+  ASSERT_TRUE(world_.publish(2));
+  world_.add_all(20);
+  world_.expect_whole(world_.finish(), 20);
+  EXPECT_EQ(world_.engine().waste().sampled_again, 0U);
+}
+
+TEST_P(ReloadedServer, ThatDoesNothingWhenItIsAskedToLoadIsSeenByTheCanary) {
+  expect_refused(R"("not_applied": -1)", "not the weights that were trained");
+}
+
+TEST_P(ReloadedServer, ThatDidNothingOnceIsAskedAgain) {
+  faults(R"("not_applied": 1)");
+  ASSERT_TRUE(world_.publish(2));
+  world_.add_all(5);
+  world_.expect_whole(world_.finish(), 5);
+}
+
+TEST_P(ReloadedServer, ThatAppliesHalfOfTheWeightsIsSeenByTheCanary) {
+  expect_refused(R"("half_applied": -1)", "not the weights that were trained");
+}
+
+TEST_P(ReloadedServer, ThatCannotLoadIsNotBelieved) {
+  expect_refused(R"("load_fails": -1)", "out of memory");
+}
+
+TEST_P(ReloadedServer, WhoseLogProbsAreNotThoseSampledIsSeenAtTheCommit) {
+  expect_refused(R"("wrong_logprobs": -1)", "log-probs of sampled tokens");
+}
+
+TEST_P(ReloadedServer, ThatCameBackWithOtherWeightsIsKnownByItsCanaryBeforeATokenCounts) {
+  fake_.kill();
+  fake_.start_again();
+  world_.add_all(10);
+  world_.expect_whole(world_.finish(), 10);
+  EXPECT_GE(world_.engine().waste().uncertain_tokens + world_.engine().waste().sampled_again, 1U);
+  EXPECT_GE(world_.engine().waste().outages, 1U);
+}
+
+TEST_P(ReloadedServer, IsKnownByItsOwnWordsWhereAVersionHasNoCanary) {
+  ASSERT_TRUE(world_.publish(2, /*with_canary=*/false));
+  fake_.kill();
+  fake_.start_again();
+  world_.add_all(10);
+  world_.expect_whole(world_.finish(), 10);
+  EXPECT_GE(world_.engine().waste().outages, 1U);
+}
+
+TEST_P(ReloadedServer, ThatIsBusyIsAskedAgain) {
+  faults(R"("status_503": 3)");
+  world_.add_all(20);
+  world_.expect_whole(world_.finish(), 20);
+}
+
+}  // namespace
+}  // namespace temper::test

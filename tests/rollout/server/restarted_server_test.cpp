@@ -1,0 +1,194 @@
+// The engine over servers that take new weights only when they start: OpenAI-compatible ones, in
+// each way in which these give token ids and log-probs, and llama.cpp's. We start them.
+#include "core/random.hpp"
+#include "tests/rollout/server/server_world.hpp"
+
+#include <signal.h>
+
+namespace temper::test {
+namespace {
+
+struct Kind {
+  EngineKind kind = EngineKind::Openai;
+  std::string style = "prompt_logprobs";
+};
+
+actors::EngineConfig started(const Kind& kind, const std::string& more = {}) {
+  actors::EngineConfig config = config_of(kind.kind, "");
+  config.data.clear();
+  config.start = fake_server_command(kind.kind, "--style " + kind.style + " " + more);
+  return config;
+}
+
+/// What the engine says against a server that has this fault from the beginning.
+std::string refusal(const Kind& kind, const std::string& fault) {
+  const RealClock clock;
+  const Log log = Log::discard();
+  const TemporaryFolder folder;
+  actors::ServerOptions options;
+  options.log = folder / "server.log";
+  options.config = started(kind, "--fault " + fault);
+  options.model = table_model();
+  options.model.gguf = kind.kind == EngineKind::Llamacpp;
+  options.sampling.vocabulary = kTableTokens;
+  auto server = actors::Server::create(options, clock, log);
+  const std::string base = Table(0).image();
+  const auto engine =
+      rollout::make_server_engine(std::move(server).value(), {}, std::as_bytes(std::span(base)));
+  return engine ? "accepted" : engine.error().context;
+}
+
+void expect_refusal(const Kind& kind, const std::string& fault, const std::string& reason) {
+  const std::string said = refusal(kind, fault);
+  EXPECT_NE(said.find(reason), std::string::npos) << said;
+}
+
+class RestartedServer : public testing::TestWithParam<Kind> {};
+INSTANTIATE_TEST_SUITE_P(Servers,
+                         RestartedServer,
+                         testing::Values(Kind{EngineKind::Openai, "prompt_logprobs"},
+                                         Kind{EngineKind::Openai, "echo"},
+                                         Kind{EngineKind::Openai, "logit_bias"},
+                                         Kind{EngineKind::Llamacpp, "logit_bias"}),
+                         [](const auto& each) {
+                           return std::string(name_of(each.param.kind)) + "_" + each.param.style;
+                         });
+
+TEST_P(RestartedServer, IsStartedAnewForEachVersionAndGeneratesUnderIt) {
+  ServerWorld world(started(GetParam()));
+  pid_t last = world.started_server();
+  for (const std::uint64_t version : {1, 2}) {
+    ASSERT_TRUE(world.publish(version));
+    EXPECT_NE(world.started_server(), last);
+    last = world.started_server();
+    world.add_all(20);
+    const auto all = world.finish();
+    world.expect_whole(all, 20);
+    for (const Generation& g : all) {
+      ASSERT_EQ(g.segments.size(), 1U);
+      EXPECT_EQ(g.segments[0].version, PolicyVersion(version));
+    }
+  }
+  EXPECT_EQ(world.engine().waste().sampled_again, 0U);
+}
+
+TEST_P(RestartedServer, IsNotStartedAgainWithTheWeightsThatItHas) {
+  ServerWorld world(started(GetParam()));
+  const pid_t first = world.started_server();
+  ASSERT_TRUE(world.publish(0));
+  EXPECT_EQ(world.started_server(), first);
+}
+
+TEST_P(RestartedServer, HasWhatItDidNotFinishAtACommitSampledAgainUnderTheNextVersion) {
+  ServerWorld world(started(GetParam(), "--token-seconds 0.1"));
+  ASSERT_TRUE(world.publish(1));
+  world.add_all(10);
+  world.send_all();
+  ASSERT_TRUE(world.publish(2));
+  world.expect_whole(world.finish(), 10);
+  EXPECT_GT(world.engine().waste().sampled_again, 0U);
+}
+
+/// Without 5 among the server's own ends it goes on after it.
+TEST_P(RestartedServer, HasItsResponsesCutAtAnEndTokenThatItDoesNotKnow) {
+  ServerWorld world(started(GetParam(), "--fault strict"), 1'000'000, {1, 5});
+  ASSERT_TRUE(world.publish(1));
+  world.add_all(50);
+  const auto all = world.finish();
+  world.expect_whole(all, 50);
+  const auto ends_at_five = [](const Generation& g) { return g.tokens.back() == 5; };
+  EXPECT_GT(std::ranges::count_if(all, ends_at_five), 0);
+  EXPECT_EQ(world.engine().waste().sampled_again, 0U);
+}
+
+TEST_P(RestartedServer, TakesWeightsWithoutACanary) {
+  ServerWorld world(started(GetParam()));
+  ASSERT_TRUE(world.publish(1, /*with_canary=*/false));
+  world.add_all(5);
+  world.expect_whole(world.finish(), 5);
+}
+
+TEST_P(RestartedServer, IsNotBelievedWhoseLogProbsAreNotThoseSampled) {
+  ServerWorld world(started(GetParam(), "--fault wrong_logprobs"));
+  const Status refused = world.publish(1);
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().context.find("log-probs of sampled tokens"), std::string::npos)
+      << refused.error().context;
+}
+
+/// As one would whose command names another folder than {model}.
+TEST_P(RestartedServer, IsNotBelievedThatWasStartedWithOtherWeights) {
+  const TemporaryFolder folder;
+  actors::FolderModel model = table_model();
+  model.gguf = GetParam().kind == EngineKind::Llamacpp;
+  const std::string other = Table(9).image();
+  ASSERT_TRUE(
+      actors::write_version_folder(folder / "other", std::as_bytes(std::span(other)), model));
+  actors::EngineConfig config = started(GetParam());
+  const std::size_t at = config.start.find("{model}");
+  config.start.replace(at, 7, (folder / "other").string());
+  config.start += " # {model}";
+  ServerWorld world(config);
+  const Status refused = world.publish(1);
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().context.find("not the weights that were trained"), std::string::npos)
+      << refused.error().context;
+}
+
+TEST_P(RestartedServer, KilledTenTimesAtAnyMomentLosesNothingAndMislabelsNothing) {
+  ServerWorld world(started(GetParam(), "--token-seconds 0.001"));
+  Random random(5, "kills");
+  std::vector<Generation> all;
+  std::uint64_t next = 0;
+  for (std::uint64_t kill = 1; kill <= 10; ++kill) {
+    ASSERT_TRUE(world.publish(kill));
+    for (int i = 0; i < 5; ++i)
+      world.add(next++);
+    for (std::uint64_t steps = random.below(20); steps > 0; --steps) {
+      auto step = world.engine().step();
+      ASSERT_TRUE(step);
+      std::ranges::move(step->finished, std::back_inserter(all));
+    }
+    ASSERT_EQ(::kill(world.started_server(), SIGKILL), 0);
+  }
+  std::ranges::move(world.finish(), std::back_inserter(all));
+  world.expect_whole(all, next);
+  EXPECT_GE(world.engine().waste().outages, 1U);
+}
+
+TEST(OpenaiServer, IsRefusedWithoutTokenIds) {
+  expect_refusal({}, "no_token_ids", "no token ids in the answer");
+}
+
+TEST(OpenaiServer, IsRefusedWithoutLogProbs) {
+  expect_refusal({}, "no_logprobs", "1 token ids and 0 log-probs");
+}
+
+TEST(OpenaiServer, IsRefusedIfItPutsATokenBeforeThePrompt) {
+  expect_refusal({}, "adds_bos", "read 4 tokens of a prompt of 3");
+}
+
+TEST(OpenaiServer, IsRefusedIfItsWeightsCanBeComparedInNoWay) {
+  expect_refusal({}, "no_scores", "in none of three ways");
+}
+
+TEST(OpenaiServer, IsRefusedIfItsLogProbsAreThoseAfterABiasAndThereIsNoOtherWay) {
+  expect_refusal({EngineKind::Openai, "logit_bias"}, "biased_logprobs", "those after logit_bias");
+}
+
+TEST(LlamacppServer, IsRefusedWithoutTokenIds) {
+  expect_refusal(
+      {EngineKind::Llamacpp, "logit_bias"}, "no_token_ids", "needs a newer llama-server");
+}
+
+TEST(LlamacppServer, HasAnAnswerThatLacksALogProbSampledAgain) {
+  ServerWorld world(started({EngineKind::Llamacpp, "logit_bias"}));
+  ASSERT_TRUE(world.publish(1));
+  world.tell_started(R"({"faults": {"loses_logprob": 3}})");
+  world.add_all(10);
+  world.expect_whole(world.finish(), 10);
+  EXPECT_EQ(world.engine().waste().sampled_again, 3U);
+}
+
+}  // namespace
+}  // namespace temper::test
