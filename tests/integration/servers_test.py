@@ -133,3 +133,42 @@ def test_an_update_that_is_not_delivered_to_a_sleeping_server_is_not_trained_on(
         run.finish()
         expect_only_true_tokens(run, 12)
         assert "not the weights that were trained" in run.said()
+
+
+#: How a server that does not name its weights, and is not started anew with each version, is told to load it.
+RELOAD = """'POST /reload {"path": "{model}"}'"""
+
+
+def unnamed(steps: int, flags: str, reload: bool = False) -> str:
+    text = config("openai", steps).replace("--network", f"--network {flags}")
+    return text.replace("kind: openai,", f"kind: openai, reload: {RELOAD},") if reload else text
+
+
+@pytest.mark.parametrize("style", ["prompt_logprobs", "echo", "logit_bias"])
+@pytest.mark.parametrize("reload", [False, True], ids=["restarted", "reloaded"])
+def test_an_openai_compatible_server_gives_only_true_tokens(temper, tmp_path, style, reload):
+    with Run(temper, tmp_path, unnamed(10, f"--style {style}", reload)) as run:
+        run.finish()
+        expect_only_true_tokens(run, 10)
+
+
+def test_a_reload_that_does_nothing_is_seen_before_a_token_is_trained(temper, tmp_path):
+    with Run(temper, tmp_path, unnamed(12, "--style prompt_logprobs", reload=True)) as run:
+        for update in (3, 7):
+            run.await_updates(update)
+            tell(run, "rollout-1", not_applied=2)
+        run.finish()
+        expect_only_true_tokens(run, 12)
+        assert "not the weights that were trained" in log_of(run, "rollout-1")
+        assert "not the weights that were trained" not in log_of(run, "rollout-0")
+
+
+@pytest.mark.parametrize("fault, said", [
+    ("no_token_ids", "no token ids in the answer"),
+    ("no_scores", "in none of three ways"),
+    ("adds_bos", "without a token before them"),
+])
+def test_a_server_that_cannot_be_exact_is_refused_with_the_reason(temper, tmp_path, fault, said):
+    with Run(temper, tmp_path, unnamed(4, f"--fault {fault}")) as run:
+        run.finish(status=1)
+        assert said in run.said()
