@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import signal
+import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -125,6 +126,57 @@ def test_a_worker_that_missed_a_succession_has_no_say_until_it_is_given_a_place(
     run.stop()
     run.is_whole(None)
     assert run.attached(0) == 2, run.said()
+    assert [e["actor"] for e in run.events("worker_attached")].count(0) == 2, "of neither orchestrator the old one's"
+
+
+def ends_with(run: Run, worker: subprocess.Popen[bytes], code: int) -> None:
+    run.until(lambda: worker.poll() is not None, "the end of a worker")
+    assert worker.returncode == code, run.said()
+
+
+def test_a_worker_whose_key_is_revoked_is_let_go_and_does_not_come_back(begin: Callable[..., Run], temper: str) -> None:
+    run = begin(3000)
+    subprocess.run([temper, "keys", "make", str(run.run_dir), "guest"], check=True, capture_output=True, timeout=60)
+    guest = run.worker(3, 2, key=run.run_dir / "keys/guest.key")
+    for slot in range(2):
+        run.worker(slot + 1, slot)
+    run.until(lambda: run.attached(2) == 1, "the guest")
+    run.after(run.updates() + 5)
+    subprocess.run([temper, "keys", "revoke", str(run.run_dir), "guest"], check=True, capture_output=True, timeout=60)
+    report("a key revoked, until its worker was let go", run.until(lambda: "its key guest was revoked" in run.log(), "its loss"))
+    ends_with(run, guest, 1)
+    # Once more, from another host.
+    again = run.worker(1, 2, key=run.run_dir / "keys/guest.key")
+    ends_with(run, again, 1)
+    assert run.worker_said(2, "does not let in the key guest") == 2, run.said()
+    run.after(run.updates() + 10)
+    run.stop()
+    run.is_whole(None)
+    assert len(run.events("actor_down")) == 1, run.said()
+    assert [e["actor"] for e in run.events("worker_attached")].count(2) == 1
+
+
+def test_a_worker_with_a_key_of_another_run_has_no_effect(begin: Callable[..., Run], temper: str, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    subprocess.run([temper, "keys", "make", str(other), "foreign"], check=True, capture_output=True, timeout=60)
+    key = other / "keys/foreign.key"
+    run = begin(3000)
+    for slot in range(2):
+        run.worker(slot + 1, slot)
+    run.after(5)
+    # It says so itself where it can read the endpoint file; else it is turned away.
+    ends_with(run, run.worker(3, 2, key=key), 1)
+    assert run.worker_said(2, "the key foreign is of run") == 1, run.said()
+    endpoint = re.search(r"endpoint: (\S+)", (run.run_dir / "endpoint").read_text())
+    assert endpoint
+    words = [temper, "worker", "--connect", endpoint[1], "--key", str(key), "--slot", "rollout-2", "--patience", "30"]
+    ends_with(run, run.hosts.start(3, words, run.folder / "worker-2.log"), 1)
+    assert run.worker_said(2, "does not let in the key foreign") == 1, run.said()
+    run.after(run.updates() + 10)
+    run.stop()
+    run.is_whole(None)
+    assert not run.events("actor_down"), run.said()
+    assert {e["actor"] for e in run.events("worker_attached")} == {0, 1}
 
 
 def test_a_host_whose_clock_is_an_hour_ahead_keeps_the_runs_time(begin: Callable[..., Run]) -> None:

@@ -116,6 +116,7 @@ void LiveDriver::on_hello(const actors::PeerId& peer,
                {"pid", hello->pid},
                {"key", user.substr(1)},
                {"served", hello->incarnation}});
+    post(event::WorkerAttached{*actor, hello->host, hello->pid, user.substr(1)});
   }
   router_->admit(peer);
   router_->send(peer, actors::outgoing(welcome_for(*actor)));

@@ -15,7 +15,8 @@ constexpr PolicyVersion kSecond(2);
 class RelayOrderTest : public testing::Test {
  protected:
   void join(std::uint32_t id, const std::string& host) {
-    order_.join(ActorId(id), {"tcp://" + host + ":" + std::to_string(id), "k" + std::to_string(id)});
+    order_.join(ActorId(id),
+                {"tcp://" + host + ":" + std::to_string(id), "k" + std::to_string(id)});
   }
   /// Ports of those that it asks.
   Sources sources(std::uint32_t id, PolicyVersion version = kFirst) {
