@@ -146,6 +146,8 @@ void draw_card(Canvas& c, std::string_view name, const CardFrame& card) {
   parts.insert(parts.end(), waits.begin(), waits.end());
   c.bar(parts, std::clamp<std::size_t>(c.width() / 4, 8, 32), solid);
   c.text(fmt::format(" {:>5} ", percent(busy_of(card))), kTitle).text(" ");
+  if (!card.host.empty())
+    c.text("on " + card.host + "  ", kLabel);
   draw_states(c, card);
   c.line();
 }

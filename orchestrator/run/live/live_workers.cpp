@@ -6,11 +6,23 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 
 namespace temper::orchestrator {
 namespace {
 
 constexpr Duration kStopGrace = std::chrono::seconds(2);
+
+/// What a worker calls its host, fit to be shown anywhere.
+std::string host_name(std::string_view said) {
+  constexpr std::size_t kLongest = 63;
+  std::string out(said.substr(0, kLongest));
+  std::ranges::replace_if(
+      out,
+      [](unsigned char c) { return std::isalnum(c) == 0 && c != '.' && c != '-' && c != '_'; },
+      '?');
+  return out.empty() ? "?" : out;
+}
 
 }  // namespace
 
@@ -116,7 +128,7 @@ void LiveDriver::on_hello(const actors::PeerId& peer,
                {"pid", hello->pid},
                {"key", user.substr(1)},
                {"served", hello->incarnation}});
-    post(event::WorkerAttached{*actor, hello->host, hello->pid, user.substr(1)});
+    post(event::WorkerAttached{*actor, host_name(hello->host), hello->pid, user.substr(1)});
   }
   router_->admit(peer);
   router_->send(peer, actors::outgoing(welcome_for(*actor)));
