@@ -71,6 +71,21 @@ Status pin_to_cores(std::span<const std::uint32_t> cores) {
   return {};
 }
 
+Status pin_to_cards(std::span<const std::uint32_t> cards, std::span<const std::uint32_t> usable) {
+  std::vector<std::uint32_t> cores;
+  for (const std::uint32_t card : cards) {
+    if (card >= usable.size()) {
+      return Error{ErrorCode::Unavailable,
+                   fmt::format("card {} is a core that this process does not have: it may use {}; "
+                               "lower placement.cards, or give it more (taskset, --cpus-per-task)",
+                               card,
+                               usable.size())};
+    }
+    cores.push_back(usable[card]);
+  }
+  return pin_to_cores(cores);
+}
+
 Bytes resident_memory() {
   std::FILE* file = std::fopen("/proc/self/statm", "re");
   if (file == nullptr)

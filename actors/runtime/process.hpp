@@ -26,6 +26,11 @@ std::vector<std::uint32_t> usable_cores();
 /// Error: a core that this machine or container does not have, named.
 Status pin_to_cores(std::span<const std::uint32_t> cores);
 
+/// As pin_to_cores, to the cores that stand for these cards on a host without accelerators: card n
+/// is the n-th of `usable`, the cores that this process was given, which may be any (a container,
+/// `taskset`, Slurm). Error: these are fewer.
+Status pin_to_cards(std::span<const std::uint32_t> cards, std::span<const std::uint32_t> usable);
+
 /// Resident memory of this process now, and at its highest; zero where /proc does not tell.
 Bytes resident_memory();
 Bytes peak_resident_memory();

@@ -137,8 +137,9 @@ void Alarms::check_learning() {
         "",
         fmt::format("kl rose from {:.4f} to {:.4f}", kl_before, kl));
   const double wait = recent(wait_of), wait_before = before(wait_of);
+  const Duration recently = lines_.back().time - lines_[kBefore].time;
   judge(AlarmKind::GrowingWait,
-        wait > wait_before + 0.3,
+        recently >= kLeastRecent && wait > wait_before + 0.3,
         "",
         fmt::format(
             "cards wait for {:.0f} % of the time; it was {:.0f} %", wait * 100, wait_before * 100));

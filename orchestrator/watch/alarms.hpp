@@ -58,6 +58,8 @@ class Alarms {
  public:
   static constexpr std::size_t kRecent = 10, kBefore = 50;
   static constexpr double kClear = 0.1;
+  /// A shorter wait is a matter of the machine's other work, whatever its share of ten updates.
+  static constexpr Duration kLeastRecent = std::chrono::seconds(5);
   static constexpr Duration kEngineWindow = std::chrono::seconds(20);
   static constexpr Duration kWarmUp = std::chrono::minutes(2);
   static constexpr Duration kLeastWait = std::chrono::seconds(30);

@@ -6,6 +6,7 @@
 
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -151,6 +152,17 @@ Handicap few_descriptors(const rlimit& limit) {
   return [limit] { ::setrlimit(RLIMIT_NOFILE, &limit); };
 }
 
+void only_the_last_core() {
+  cpu_set_t cores;
+  ::sched_getaffinity(0, sizeof cores, &cores);
+  int last = CPU_SETSIZE - 1;
+  while (last > 0 && !CPU_ISSET(last, &cores))
+    --last;
+  CPU_ZERO(&cores);
+  CPU_SET(last, &cores);
+  ::sched_setaffinity(0, sizeof cores, &cores);
+}
+
 void close_output() {
   for (const int fd : {0, 1, 2})
     ::close(fd);
@@ -197,6 +209,13 @@ TEST_F(SystemTest, TooFewDescriptorsAreAnErrorBeforeAnythingStarts) {
 
 TEST_F(SystemTest, ALowSoftLimitOfDescriptorsIsRaised) {
   EXPECT_EQ(run({}, few_descriptors({32, 104})).wait().status, 0);
+  expect_whole_run(24);
+}
+
+TEST_F(SystemTest, CardsAreTheCoresThatTheProcessWasGivenWhicheverTheyAre) {
+  const Ended ended =
+      run({"placement.mode=colocated", "placement.cards=1"}, only_the_last_core).wait();
+  EXPECT_EQ(ended.status, 0) << ended.output;
   expect_whole_run(24);
 }
 

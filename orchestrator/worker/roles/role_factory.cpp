@@ -91,7 +91,8 @@ RoleResult make_reward(const RoleConfig& role, const RealClock& clock) {
 
 RoleResult make_role(const actors::Welcome& welcome) {
   const RoleConfig& role = welcome.role;
-  TEMPER_TRY_STATUS(actors::pin_to_cores(role.cards));
+  static const std::vector<std::uint32_t> given = actors::usable_cores();  // before any pinning
+  TEMPER_TRY_STATUS(actors::pin_to_cards(role.cards, given));
   if (role.policy == PolicyKind::Torch) {
     const std::size_t cores =
         role.cards.empty() ? actors::usable_cores().size() : role.cards.size();

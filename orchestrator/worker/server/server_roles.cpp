@@ -137,7 +137,8 @@ std::size_t number_of_slot(const std::string& name) {
 
 RoleResult make_server_role(const actors::Welcome& welcome, const std::string& name) {
   const RoleConfig& role = welcome.role;
-  TEMPER_TRY_STATUS(actors::pin_to_cores(role.cards));
+  static const std::vector<std::uint32_t> given = actors::usable_cores();  // before any pinning
+  TEMPER_TRY_STATUS(actors::pin_to_cards(role.cards, given));
   allow_many_files();
   static const Surroundings surroundings(welcome);
   switch (role.kind) {

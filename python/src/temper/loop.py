@@ -10,7 +10,7 @@ from . import credentials
 from . import messages as m
 from .activity import ActivityLog
 from .errors import RoleError
-from .process import name_process, pin_to_cores
+from .process import name_process, pin_to_cards
 from .roles import Batch, Role, Trainer
 from .runtime import IDLE, Session, register
 from .training import TrainerActor
@@ -31,7 +31,7 @@ def registered() -> tuple[Connection, m.Welcome, Role]:
     welcome = register(connection, name, proof.secret)
     assert welcome is not None
     role = Role(welcome, name)
-    pin_to_cores(role.cards)
+    pin_to_cards(role.cards)
     return connection, welcome, role
 
 

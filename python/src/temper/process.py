@@ -27,16 +27,20 @@ def name_process(name: str) -> None:
     _prctl(_PR_SET_NAME, ctypes.c_char_p(name.encode()[:15]))
 
 
-def pin_to_cores(cores: list[int]) -> None:
-    if not cores:
+#: Those that this process was given, which may be any (a container, taskset, Slurm): before any pinning.
+_CORES = sorted(os.sched_getaffinity(0))
+
+
+def pin_to_cards(cards: list[int]) -> None:
+    """Card n of a host without accelerators is the n-th core that this process was given."""
+    if not cards:
         return
-    missing = sorted(set(cores) - os.sched_getaffinity(0))
-    if missing:
+    if max(cards) >= len(_CORES):
         raise RuntimeError(
-            f"cannot pin to core {', '.join(map(str, missing))}: this process may use "
-            f"{len(os.sched_getaffinity(0))} cores"
+            f"card {max(cards)} is a core that this process does not have: it may use "
+            f"{len(_CORES)}; lower placement.cards, or give it more (taskset, --cpus-per-task)"
         )
-    os.sched_setaffinity(0, cores)
+    os.sched_setaffinity(0, [_CORES[card] for card in cards])
 
 
 def resident_memory() -> int:

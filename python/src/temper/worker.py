@@ -17,7 +17,7 @@ from . import messages as m
 from .activity import ActivityLog
 from .errors import Gone, RoleError, one_line
 from .names import import_name
-from .process import die_with_parent, name_process, pin_to_cores
+from .process import die_with_parent, name_process, pin_to_cards
 from .roles import Engine, Reference, Reward, Role, Trainer
 from .rollout import RolloutActor
 from .runtime import Actor, Send, register, run
@@ -35,7 +35,7 @@ _KINDS: dict[str, tuple[type, Callable[[Any, ActivityLog, Send], Actor]]] = {
 
 def make_actor(welcome: m.Welcome, name: str, send: Send) -> Actor:
     role = Role(welcome, name)
-    pin_to_cores(role.cards)
+    pin_to_cards(role.cards)
     base, actor = _KINDS[role.kind]
     cls = import_name("engine.use", welcome.role.engine.use)
     if not isinstance(cls, type) or not issubclass(cls, base):

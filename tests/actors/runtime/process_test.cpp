@@ -31,6 +31,19 @@ TEST(Process, ACoreThatIsNotThereIsAnErrorThatNamesIt) {
       << pinned.error().context;
 }
 
+TEST(Process, ACardIsACoreByItsPlaceAmongThoseThatMayBeUsed) {
+  const std::uint32_t last = usable_cores().back();
+  std::thread([&] {
+    const Status pinned = pin_to_cards(std::array<std::uint32_t, 1>{0}, std::array{last});
+    ASSERT_TRUE(pinned) << pinned.error().context;
+    EXPECT_EQ(usable_cores(), std::vector{last});
+  }).join();
+  const Status more = pin_to_cards(std::array<std::uint32_t, 2>{0, 1}, std::array{last});
+  ASSERT_FALSE(more);
+  EXPECT_TRUE(more.error().context.starts_with("card 1 is a core that this process does not have"))
+      << more.error().context;
+}
+
 TEST(Process, NoCoresMeansNoPinning) {
   EXPECT_TRUE(pin_to_cores({}));
 }

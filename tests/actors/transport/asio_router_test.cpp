@@ -237,25 +237,6 @@ TEST_P(AsioRouterTest, WhoIsNotAdmittedIsNotHeard) {
   EXPECT_EQ(router_->stats().dropped, 13U);
 }
 
-TEST_P(AsioRouterTest, LastWordsOfAPeerThatIsForgottenAreNeitherHeardNorCountedAsMalformed) {
-  int handled = 0;
-  open(GetParam(), [&](const PeerId& peer, const IncomingMessage&) {
-    ++handled;
-    router_->forget(peer);
-    router_->send(peer, outgoing(Stop{}));
-  });
-  run([&](Peer& peer) {
-    peer.send(question(1));
-    EXPECT_TRUE(peer.next_of<Stop>());
-    for (int i = 0; i < 10; ++i)
-      peer.send(question(1));
-    peer.send(Hello{});  // is read after all of them
-    EXPECT_TRUE(peer.next_of<Welcome>());
-  });
-  EXPECT_EQ(handled, 1);
-  EXPECT_EQ(router_->stats().dropped, 0U);
-}
-
 TEST_P(AsioRouterTest, AFloodDoesNotStarveTimers) {
   int handled = 0;
   int handled_when_timer_ran = 0;
@@ -275,6 +256,31 @@ TEST_P(AsioRouterTest, AFloodDoesNotStarveTimers) {
     EXPECT_TRUE(peer.next_of<CommitWeights>());
   });
   EXPECT_LE(handled_when_timer_ran, 1024) << "a batch or a few, not all";
+}
+
+TEST(Exchange, LastWordsOfAPeerThatIsForgottenAreNeitherHeardNorCountedAsMalformed) {
+  const RealClock clock;
+  Exchange exchange(bind("ipc"), {}, clock);
+  const auto next_hello = [&] {
+    while (clock.now() < Time(test::kPatience)) {
+      for (const Exchange::Arrived& a :
+           exchange.turn(Exchange::Reading::On, Exchange::Heartbeats::Off).arrived) {
+        EXPECT_TRUE(a.message.is<Hello>()) << "was heard";
+        return a.peer;
+      }
+    }
+    return PeerId();
+  };
+  Peer peer(exchange.endpoint());
+  peer.send(Hello{});
+  const PeerId id = next_hello();
+  exchange.admit(id, std::make_shared<PeerSigns>(clock.now()));
+  exchange.forget(id);
+  for (int i = 0; i < 10; ++i)
+    peer.send(question(1));
+  peer.send(Hello{});  // is read after all of them
+  EXPECT_EQ(next_hello(), id);
+  EXPECT_EQ(exchange.stats().dropped, 0U);
 }
 
 TEST_F(AsioRouterTest, MayBeDestroyedWithTheLoopStillRunning) {

@@ -16,11 +16,11 @@ class Planted {
 
   explicit Planted(AlarmsConfig config = {}) : alarms_(std::move(config)) {}
 
-  void updates(int n, const Change& change = {}) {
+  void updates(int n, const Change& change = {}, Duration each = 1s) {
     for (int i = 0; i < n; ++i) {
       MetricsLine line;
       line.step = PolicyVersion(++step_);
-      line.time = Time(step_ * 1s);
+      line.time = time_ += each;
       const double wave = std::sin(static_cast<double>(step_));
       line.reward = 0.6 + 0.05 * wave;
       line.metrics.entropy = 1 + 0.1 * wave;
@@ -45,6 +45,7 @@ class Planted {
   }
   Alarms alarms_;
   std::int64_t step_ = 0;
+  Time time_{};
   std::vector<AlarmKind> raised_;
   std::string text_;
 };
@@ -136,6 +137,17 @@ TEST(Alarms, CardsThatWaitMoreAndMoreAreRaised) {
     line.states = {{actors::CardState::Decode, 0.4}, {actors::CardState::WaitQuota, 0.6}};
   });
   EXPECT_EQ(run.raised(), Kinds{AlarmKind::GrowingWait});
+}
+
+TEST(Alarms, AWaitOfPartOfASecondIsOfNoInterest) {
+  Planted run;
+  const Planted::Change waits = [](MetricsLine& line) {
+    line.states = {{actors::CardState::WaitData, 1.0}};
+  };
+  run.updates(100, {}, 10ms);
+  run.updates(10, waits, 90ms);
+  run.updates(100, {}, 10ms);
+  EXPECT_EQ(run.raised(), Kinds());
 }
 
 TEST(Alarms, ARunThatWentBackIsJudgedAnew) {
