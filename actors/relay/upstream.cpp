@@ -17,7 +17,9 @@ Status Upstream::ask(const RelayAddress& address, const FetchWeights& what) {
     TEMPER_TRY(socket_, DealerSocket::connect(address.endpoint, transport_, log_, credentials));
     address_ = address;
     intake_.emplace(kAnySize);
-    lane_.push(outgoing(Hello{.name = "relay", .secret = {}, .host = {}}));
+    Hello hello;
+    hello.name = "relay";
+    lane_.push(outgoing(hello));
   }
   question_ = what;
   return {};
