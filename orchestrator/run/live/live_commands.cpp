@@ -82,8 +82,16 @@ void LiveDriver::execute(const command::StageWeights& c) {
   send(c.actor, *stage);
   if (!stage->sources.empty() || !stage->weights.path.empty())
     return;  // it asks for what it needs
-  for (actors::OutgoingMessage& chunk : weights_.chunks(c.version))
-    send_message(c.actor, std::move(chunk));
+  images_.push_back(c);
+}
+
+/// After all that is said beside them: an engine is told whom to feed before its image fills its
+/// line, not when it has it.
+void LiveDriver::send_images() {
+  for (const command::StageWeights& c : std::exchange(images_, {})) {
+    for (actors::OutgoingMessage& chunk : weights_.chunks(c.version))
+      send_message(c.actor, std::move(chunk));
+  }
 }
 
 /// What the engine is told; none: the weights cannot be had that way, and the run ends.

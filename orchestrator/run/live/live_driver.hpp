@@ -106,6 +106,7 @@ class LiveDriver {
   void on_end(ActorId actor, std::string reason);
   void lose(ActorId actor, const std::string& reason);
   void end_if_none_left();
+  void send_images();
   void leave_relays(ActorId actor);
   void tell_feeders(const std::vector<RelayOrder::Feed>& feeds);
   std::optional<actors::StageWeights> stage_by(const command::StageWeights& c,
@@ -163,6 +164,7 @@ class LiveDriver {
   BestCheckpoint best_;
   WeightStore weights_;
   RelayOrder relays_;
+  std::vector<command::StageWeights> images_;  ///< To be sent once all commands are carried out.
   StartingPoint start_;
   std::vector<actors::ClockReading> clocks_;  ///< By actor, as recorded; attached ones have any.
   std::deque<Event> queue_;
