@@ -63,7 +63,7 @@ class Publications:
     def __init__(self, run: Run) -> None:
         self.asked: dict[int, dict[int, float]] = {}
         self.staged: dict[int, dict[int, float]] = {}
-        for record in run.records():
+        for record in run.records() if run.updates() > 0 else []:
             at = record["time"] / 1e9
             for command in record["commands"]:
                 if said := command.get("stage_weights"):
