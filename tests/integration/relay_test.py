@@ -51,7 +51,7 @@ def run_of(temper: str, folder: Path, replicas: int, weights: str) -> Iterator[t
 
 
 def predicted(temper: str, hosts: int, replicas: str) -> float:
-    line = [temper, "cost", "host_publication", f"bytes={IMAGE}", f"hosts={hosts}", f"bandwidth={LINK}",
+    line = [temper, "cost", "kind=host_publication", "hardware=nvidia-h200", f"bytes={IMAGE}", f"hosts={hosts}", f"bandwidth={LINK}",
             f"replicas={replicas}", "--json"]
     done = subprocess.run(line, check=True, capture_output=True, text=True, timeout=60)
     return float(next(m["value"] for m in json.loads(done.stdout)["metrics"] if m["name"] == "time"))
@@ -64,7 +64,7 @@ class Publications:
         self.asked: dict[int, dict[int, float]] = {}
         self.staged: dict[int, dict[int, float]] = {}
         for record in run.records() if run.updates() > 0 else []:
-            at = record["time"] / 1e9
+            at = float(record["time"])
             for command in record["commands"]:
                 if said := command.get("stage_weights"):
                     self.asked.setdefault(said["version"], {}).setdefault(said["actor"], at)
