@@ -21,7 +21,8 @@ class RelayOrderTest : public testing::Test {
   /// Ports of those that it asks.
   Sources sources(std::uint32_t id, PolicyVersion version = kFirst) {
     Sources out;
-    for (const auto& address : order_.plan(ActorId(id), version).value().sources)
+    const auto plan = order_.plan(ActorId(id), version);
+    for (const auto& address : plan->sources)
       out.push_back(address.endpoint.substr(address.endpoint.rfind(':') + 1));
     return out;
   }
