@@ -190,7 +190,7 @@ void RelayLoop::ask_on() {
 
 void RelayLoop::turn_upstream() {
   const Upstream::Came came = upstream_.turn();
-  moved_ = moved_ || !came.messages.empty();
+  moved_ = moved_ || came.sent || !came.messages.empty();
   const auto from_source = [this] { return fetch_ && fetch_->source(); };
   if (came.alive && from_source())
     fetch_->heard(clock_.now());

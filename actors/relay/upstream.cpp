@@ -58,6 +58,7 @@ Upstream::Came Upstream::turn() {
     if (!sent || !*sent)
       break;
     lane_.pop();
+    came.sent = true;
   }
   return came;
 }

@@ -25,11 +25,12 @@ class Upstream {
   struct Came {
     std::vector<IncomingMessage> messages;
     bool alive = false;    ///< Something was heard.
+    bool sent = false;     ///< Something was sent: come again before waiting.
     bool refused = false;  ///< It does not let us in, or sent what cannot be: closed.
   };
   /// Reads, sends, and is done; waits for nothing.
   Came turn();
-  /// As ZMQ_FD: call turn() before waiting. None: not connected.
+  /// Edge-triggered: call turn() until it has nothing before waiting. None: not connected.
   std::optional<int> fd() const;
 
  private:

@@ -17,12 +17,12 @@ import pytest
 from hosts import Hosts, Run, unable
 
 IMAGE = 16 << 20
-RATE = 40_000_000  # bits per second
+RATE = 20_000_000  # bits per second
 LINK = RATE / 8
 NEAR = 0.10
 RELAY_TIMEOUT = 3.0
 STEPS = 1000
-MEASURED = 3
+MEASURED = 2
 
 CONFIG = f"""name: relay
 policy: synthetic
