@@ -159,6 +159,7 @@ int explain(const CLI::App& app, const CLI::ParseError& error, int argc, char** 
       commands, [&](const CLI::App* known) { return known->check_name(argv[1]); });
   if (found == commands.end()) {
     std::vector<std::string> known;
+    known.reserve(commands.size());
     for (const CLI::App* one : commands)
       known.push_back(one->get_name());
     return refuse(fmt::format(

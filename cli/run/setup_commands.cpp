@@ -1,9 +1,11 @@
 #include "cli/run/setup_commands.hpp"
 
 #include "actors/runtime/process.hpp"
+#include "actors/task/prompts.hpp"
 #include "cli/command/exit_code.hpp"
 #include "core/files.hpp"
 #include "core/json.hpp"
+#include "orchestrator/pipeline/pipeline_config.hpp"
 #include "orchestrator/start/doctor.hpp"
 #include "orchestrator/start/start_run.hpp"
 #include "sim_hw/catalog/catalog.hpp"
@@ -62,7 +64,7 @@ rollout:
 # Problems that are never trained, asked every so many updates. The best version is kept as RUN/best.
 evaluation:
   every: 50
-  problems: 20
+  problems: {problems}
 
 checkpoint:
   every: 50
@@ -83,6 +85,16 @@ pretrain:                 # it learns the answers by heart until it is right so 
   max_steps: 500
 )";
 
+/// How many of the held-out problems are asked: a few, and no more than there are.
+std::uint64_t evaluation_problems(const std::string& task) {
+  constexpr std::uint64_t kFew = 20;
+  actors::TaskConfig config;
+  config.kind = actors::TaskKind::Jsonl;
+  config.path = task;
+  const auto problems = actors::make_prompt_source(config, orchestrator::PipelineConfig().seed);
+  return problems ? std::clamp<std::uint64_t>((*problems)->held_out_size(), 1, kFew) : kFew;
+}
+
 }  // namespace
 
 int run_doctor(bool json, std::ostream& out) {
@@ -102,12 +114,14 @@ int run_doctor(bool json, std::ostream& out) {
 }
 
 std::string starter_config(const InitOptions& options, std::size_t cores) {
+  const std::string task = options.task.empty() ? "data/train.jsonl" : options.task;
   const std::string model =
       options.model.empty() ? std::string(kSmallModel) : fmt::format(kOwnModel, options.model);
   return fmt::format(kStarter,
                      fmt::arg("file", options.file),
                      fmt::arg("name", fs::path(options.file).stem().string()),
-                     fmt::arg("task", options.task.empty() ? "data/train.jsonl" : options.task),
+                     fmt::arg("task", task),
+                     fmt::arg("problems", evaluation_problems(task)),
                      fmt::arg("model", model),
                      fmt::arg("mode", cores > 1 ? "separate" : "colocated"),
                      fmt::arg("cards", std::min<std::size_t>(cores, 2)));

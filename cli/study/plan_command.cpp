@@ -277,6 +277,7 @@ Handler plan_command(Flags& flags) {
   flags.text("--out", options->out, "Write a pipeline with the best layouts as YAML");
   flags.text("--svg", options->svg, "Write time against memory, or tokens/s against time");
   std::vector<std::string> engines;
+  engines.reserve(std::size(EnumNames<study::EmitFor>::value));
   for (const auto& [engine, name] : EnumNames<study::EmitFor>::value)
     engines.emplace_back(name);
   flags.choice(

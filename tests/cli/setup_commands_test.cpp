@@ -3,9 +3,11 @@
 
 #include "core/files.hpp"
 #include "orchestrator/pipeline/load.hpp"
+#include "orchestrator/run/evaluation_source.hpp"
 #include "orchestrator/start/doctor.hpp"
 #include "tests/support/temporary_folder.hpp"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -30,6 +32,20 @@ TEST(Init, NamesTheTaskAndTheModelThatItWasGiven) {
   EXPECT_NE(yaml.find("path: my.jsonl"), std::string::npos) << yaml;
   EXPECT_NE(yaml.find("path: models/mine"), std::string::npos) << yaml;
   EXPECT_EQ(yaml.find("pretrain"), std::string::npos) << yaml;
+}
+
+TEST(Init, AsksNoMoreHeldOutProblemsThanTheFileHas) {
+  const test::TemporaryFolder folder;
+  std::string lines;
+  for (int i = 0; i < 60; ++i)
+    lines += fmt::format("{{\"prompt\": \"{0}+1=\", \"answer\": \"{1}\"}}\n", i, i + 1);
+  ASSERT_TRUE(write_file_atomically(folder / "few.jsonl", lines));
+  const std::string yaml =
+      starter_config({.file = "a.yaml", .task = (folder / "few.jsonl").string()}, 2);
+  const orchestrator::LoadedConfig loaded("a.yaml", yaml, {});
+  ASSERT_EQ(render(loaded.issues()), "");
+  EXPECT_GT(loaded.config().evaluation.problems, 0);
+  EXPECT_TRUE(orchestrator::make_evaluation_source(loaded.config()));
 }
 
 TEST(Init, OverwritesNothing) {
