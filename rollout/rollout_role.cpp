@@ -88,7 +88,7 @@ void RolloutRole::send(std::vector<Generation> generations, actors::Outbox& out)
 
 void RolloutRole::stage(const actors::WeightsHandle& handle, actors::Outbox& out) {
   chunks_.reset();
-  if (handle.fd >= 0) {
+  if (handle.fd >= 0 || !handle.path.empty()) {
     return stage_in_background(handle.version, [this, handle]() -> Status {
       TEMPER_TRY(const auto image, actors::MappedBuffer::open(handle));
       return engine_->stage(handle.version, image.bytes());

@@ -1,10 +1,13 @@
 #include "trainer/synthetic_engine.hpp"
 
 #include "core/files.hpp"
+#include "core/hash.hpp"
 #include "core/json_document.hpp"
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <span>
 #include <utility>
 
 namespace temper::trainer {
@@ -36,7 +39,15 @@ Result<UpdateMetrics> SyntheticEngine::update(std::span<const TrainSample> batch
 }
 
 Result<std::string> SyntheticEngine::weights() const {
-  return fmt::format("synthetic weights after {} updates", updates_);
+  std::string image = fmt::format("synthetic weights after {} updates", updates_);
+  // No two pieces of it are alike, and none is that of another version.
+  image.reserve(static_cast<std::size_t>(least_.count()));
+  for (std::uint64_t word = updates_; std::cmp_less(image.size(), least_.count()); ++word) {
+    const std::uint64_t bytes = hash64(std::as_bytes(std::span(&word, 1)));
+    const auto left = static_cast<std::size_t>(least_.count()) - image.size();
+    image.append(reinterpret_cast<const char*>(&bytes), std::min(left, sizeof bytes));
+  }
+  return image;
 }
 
 Status SyntheticEngine::save(const std::filesystem::path& folder) const {

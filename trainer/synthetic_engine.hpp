@@ -1,5 +1,6 @@
 // The trainer engine of `policy: synthetic`: counts tokens and updates, computes nothing. Its
-// weights are a line of text, not a safetensors image; only synthetic rollout engines take them.
+// weights are a line of text and what fills it up, not a safetensors image; only synthetic rollout
+// engines take them.
 // Its state on disk is synthetic.json, {"updates": n}; its bytes only tell what is where.
 #pragma once
 
@@ -10,9 +11,10 @@ namespace temper::trainer {
 
 class SyntheticEngine final : public Engine {
  public:
-  /// `step_time`: wall time of one update; 0: none. Busy-waits on the clock.
-  SyntheticEngine(Duration step_time, const RealClock& clock)
-      : step_time_(step_time), clock_(clock) {}
+  /// `step_time`: wall time of one update; 0: none. Busy-waits on the clock. `least`: size of the
+  /// weights, unless the line is longer.
+  SyntheticEngine(Duration step_time, Bytes least, const RealClock& clock)
+      : step_time_(step_time), least_(least), clock_(clock) {}
 
   Result<UpdateMetrics> update(std::span<const TrainSample> batch) override;
   Result<std::string> weights() const override;
@@ -24,6 +26,7 @@ class SyntheticEngine final : public Engine {
 
  private:
   const Duration step_time_;
+  const Bytes least_;
   const RealClock clock_;
   std::uint64_t updates_ = 0;
   bool offloaded_ = false;

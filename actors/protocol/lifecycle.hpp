@@ -2,6 +2,7 @@
 #pragma once
 
 #include "actors/protocol/envelope.hpp"
+#include "actors/protocol/relay_address.hpp"
 #include "actors/protocol/role_config.hpp"
 #include "actors/protocol/usage.hpp"
 
@@ -39,6 +40,7 @@ struct Hello {
   std::string was;                ///< The slot that it had under an earlier orchestrator.
   std::string run;                ///< Of its key.
   std::uint64_t incarnation = 0;  ///< Of the orchestrator that it knew last.
+  RelayAddress relay{};
 };
 template <class V>
 void describe(V& v, Hello& m) {
@@ -62,6 +64,7 @@ void describe(V& v, Hello& m) {
           "incarnation",
           m.incarnation,
           {.doc = "Attached: of the orchestrator that it knew last; 0: it knew none."});
+  v.field(10, "relay", m.relay, {.doc = "Attached: where it passes weights on to others."});
 }
 
 /// Accepts a worker and tells it all it needs to be its role.
@@ -78,6 +81,7 @@ struct Welcome {
   std::uint64_t incarnation = 0;  ///< How often the run was begun or resumed.
   Time now{};                     ///< On the run's clock.
   Duration grace{};
+  Duration relay_timeout{};
 };
 template <class V>
 void describe(V& v, Welcome& m) {
@@ -109,6 +113,11 @@ void describe(V& v, Welcome& m) {
           m.grace,
           {.doc = "Attached: how long it keeps what it has loaded, and looks for a successor, once "
                   "this orchestrator is silent."});
+  v.field(11,
+          "relay_timeout",
+          m.relay_timeout,
+          {.doc = "Attached: after so long a silence of a worker that it has asked for weights it "
+                  "asks the next."});
 }
 
 /// Refuses a worker; it exits with the reason, unless it may come again.

@@ -159,6 +159,7 @@ inline constexpr std::array kPermissions{
     detail::permission<StateSaved>(detail::kTrainer, detail::kAtWork, detail::kOfSaved),
     detail::permission<TrainerReady>(detail::kTrainer, detail::kStarting, detail::kOfWeights),
     detail::permission<WeightsChunk>(detail::kTrainer, detail::kUp, detail::kOfChunk),
+    detail::permission<FetchWeights>(detail::kRollout, detail::kAtWork, detail::kOfStaged),
     detail::permission<WeightsStaged>(detail::kRollout, detail::kAtWork, detail::kOfStaged),
     detail::permission<WeightsCommitted>(detail::kRollout, detail::kAtWork, detail::kOfCommitted),
     detail::permission<Switched>(detail::kAllButReward, detail::kAtWork, detail::kOfSwitched),

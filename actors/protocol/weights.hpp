@@ -2,6 +2,7 @@
 #pragma once
 
 #include "actors/protocol/envelope.hpp"
+#include "actors/protocol/relay_address.hpp"
 #include "actors/protocol/update_metrics.hpp"
 
 namespace temper {
@@ -9,13 +10,15 @@ namespace actors {
 
 /// Where a version's image, the bytes of one safetensors file, can be had (of synthetic engines:
 /// any bytes). On one machine: a memfd of the trainer's
-/// process, opened through /proc; over tcp: chunks that follow (fd < 0).
+/// process, opened through /proc; over tcp: a file that both sides see, or chunks that follow
+/// (fd < 0).
 struct WeightsHandle {
   PolicyVersion version;
   Bytes bytes;
   std::uint64_t checksum = 0;  ///< core/hash.hpp over the whole image.
   std::int64_t pid = 0;
   std::int32_t fd = -1;
+  std::string path{};  ///< Not empty: of the file that has it.
 };
 template <class V>
 void describe(V& v, WeightsHandle& w) {
@@ -28,6 +31,11 @@ void describe(V& v, WeightsHandle& w) {
   v.field(3, "checksum", w.checksum, {.doc = "XXH3-64 of the image."});
   v.field(4, "pid", w.pid, {.doc = "Process that holds the memfd."});
   v.field(5, "fd", w.fd, {.doc = "Descriptor in that process; negative: sent as chunks."});
+  v.field(6,
+          "path",
+          w.path,
+          {.doc = "A file with the image, on a file system that both sides see; then no chunks are "
+                  "sent."});
 }
 
 /// The trainer holds these weights (after start or resume).
@@ -63,13 +71,50 @@ struct StageWeights {
   static constexpr std::string_view kName = "weights.stage";
   static constexpr std::uint32_t kTag = 61, kVersion = 1, kOldestVersion = 1;
   WeightsHandle weights;
+  std::vector<RelayAddress> sources{};  ///< Not empty: no chunks follow by themselves.
 };
 template <class V>
 void describe(V& v, StageWeights& m) {
   v.field(1, "weights", m.weights, {.doc = "What to load and from where."});
+  v.field(2,
+          "sources",
+          m.sources,
+          {.doc = "Of a worker that said in actor.hello where it passes weights on: other workers "
+                  "that have the image or are being sent it, to be asked (weights.fetch) in this "
+                  "order, and after them the orchestrator. Empty: the orchestrator sends it "
+                  "unasked."});
 }
 
-/// One piece of an image, trainer to orchestrator or orchestrator to engine.
+/// Asks for the chunks of an image from an offset on: a worker another one, or the orchestrator
+/// once no other worker answers.
+struct FetchWeights {
+  static constexpr std::string_view kName = "weights.fetch";
+  static constexpr std::uint32_t kTag = 66, kVersion = 1, kOldestVersion = 1;
+  PolicyVersion version;
+  std::uint64_t checksum = 0;
+  std::uint64_t offset = 0;
+};
+template <class V>
+void describe(V& v, FetchWeights& m) {
+  v.field(1, "version", m.version, {.doc = "Policy version of the image."});
+  v.field(2, "checksum", m.checksum, {.doc = "Of the whole image, as announced."});
+  v.field(3, "offset", m.offset, {.doc = "Where the first missing chunk begins, in bytes."});
+}
+
+/// Who may ask this worker for weights.
+struct FeedWeights {
+  static constexpr std::string_view kName = "weights.feed";
+  static constexpr std::uint32_t kTag = 67, kVersion = 1, kOldestVersion = 1;
+  std::string key;
+  bool admitted = true;
+};
+template <class V>
+void describe(V& v, FeedWeights& m) {
+  v.field(1, "key", m.key, {.doc = "Open key of another worker."});
+  v.field(2, "admitted", m.admitted, {.doc = "Whether it may ask; false: it may not any more."});
+}
+
+/// One piece of an image, trainer to orchestrator, orchestrator to engine, or engine to engine.
 struct WeightsChunk {
   static constexpr std::string_view kName = "weights.chunk";
   static constexpr std::uint32_t kTag = 62, kVersion = 1, kOldestVersion = 1;

@@ -86,6 +86,8 @@ class Attachment {
       TEMPER_TRY(const bool found, find_run(deadline));
       if (!found)
         return asked_to_end ? kTerminated : 0;
+      if (relay_ == nullptr)
+        open_relay();
       options_.registration_deadline = deadline - clock_.now();
       lost_ = refused_ = false;
       const Status status = run_worker(
@@ -107,6 +109,18 @@ class Attachment {
   }
 
  private:
+  /// Without one, weights come from the orchestrator alone.
+  void open_relay() {
+    auto relay = Relay::open(options_.endpoint, options_.transport, clock_, log_);
+    if (!relay) {
+      log_.warning("this worker passes no weights on", {{"why", relay.error().context}});
+      return;
+    }
+    relay_ = *std::move(relay);
+    options_.relay = relay_.get();
+    options_.hello.relay = relay_->address();
+  }
+
   /// How long the key has been turned away; waits a moment.
   Duration refused_for() {
     const Time now = clock_.now();
@@ -194,6 +208,7 @@ class Attachment {
   WorkerOptions options_;
   const Clock& clock_;
   const Log& log_;
+  std::unique_ptr<Relay> relay_;
   std::shared_ptr<Role> role_;
   std::string essence_;
   Duration grace_{};

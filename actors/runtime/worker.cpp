@@ -106,8 +106,9 @@ class IoLoop {
   }
 
   void deliver(IncomingMessage message) {
-    if (!message.is<Welcome>())
-      inbox_.push(std::move(message));
+    if (message.is<Welcome>() || (options_.relay != nullptr && options_.relay->take(message)))
+      return;
+    inbox_.push(std::move(message));
   }
 
   /// The orchestrator is gone: the role is told, and given up if it does not listen.
@@ -292,6 +293,11 @@ Status run_worker(const WorkerOptions& options,
   TEMPER_TRY(WakeUp wake, WakeUp::create());
   Inbox inbox;
   SendQueue queue(std::move(wake));
+  if (options.relay != nullptr) {
+    options.relay->begin({[&inbox](IncomingMessage message) { inbox.push(std::move(message)); },
+                          [&queue](OutgoingMessage message) { queue.push(std::move(message)); }},
+                         welcome.relay_timeout);
+  }
   IoLoop loop(options, welcome, {line, inbox, queue}, clock, log);
   std::thread io([&loop] { loop.run(); });
   Outbox out([&queue](OutgoingMessage message) { queue.push(std::move(message)); });
@@ -301,6 +307,8 @@ Status run_worker(const WorkerOptions& options,
     log.error("actor failed", {{"actor", options.name}, {"why", status.error().context}});
     out.send(Failed{.reason = status.error().context});
   }
+  if (options.relay != nullptr)
+    options.relay->end();
   queue.finish();
   io.join();
   return status;

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "actors/protocol/lifecycle.hpp"
+#include "actors/relay/relay.hpp"
 #include "actors/runtime/role.hpp"
 #include "actors/transport/credentials.hpp"
 
@@ -34,6 +35,8 @@ struct WorkerOptions {
   /// Ends the process at once, on the I/O thread: the orchestrator is gone and the role does not
   /// come back from its piece of work. If it returns, the worker waits on.
   std::function<void(const Error&)> abandon{};
+  /// Borrowed; null: weights come to the role as the orchestrator sends them.
+  Relay* relay = nullptr;
   /// What actor.hello says besides name, secret, process and host: of an attached worker.
   Hello hello{};
   /// Asked every second until there is a welcome; false: the orchestrator is not there any more.

@@ -34,6 +34,8 @@ class ChunkAssembler {
   /// version, an offset or size that is not of this image, a checksum that differs.
   Status add(const WeightsChunk& chunk);
   bool complete() const { return missing_ == 0; }
+  /// As far as it is here; what is missing is zero.
+  std::span<const std::byte> image() const { return image_; }
   /// The verified image. Errors: missing chunks, named; a checksum of the whole that differs.
   Result<std::vector<std::byte>> take() &&;
 

@@ -19,6 +19,8 @@ constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL;
 constexpr int kSealsNeeded = F_SEAL_SHRINK | F_SEAL_WRITE;
 
 std::string name_of(const WeightsHandle& h) {
+  if (!h.path.empty())
+    return fmt::format("weights of version {} in {}", h.version, h.path);
   return fmt::format("weights of version {} in process {}", h.version, h.pid);
 }
 
@@ -42,6 +44,25 @@ Status check_sealed(const FileDescriptor& fd, const WeightsHandle& handle) {
         "{}: {} bytes, announced were {}", name_of(handle), status.st_size, handle.bytes.count()));
   }
   return {};
+}
+
+/// A file is written once, under another name, and removed whole: who has it open keeps it.
+Result<FileDescriptor> open_file(const WeightsHandle& handle) {
+  FileDescriptor fd(::open(handle.path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (!fd.is_open()) {
+    return io_error(fmt::format("{}: cannot open the file; with `transport.weights: folder` this "
+                                "host sees the run's folder under the orchestrator's path for it",
+                                name_of(handle)),
+                    errno);
+  }
+  struct stat status {};
+  if (::fstat(fd.get(), &status) != 0 || !S_ISREG(status.st_mode) ||
+      status.st_size != handle.bytes.count()) {
+    return corrupt(fmt::format("{}: not a file of the {} bytes that were announced",
+                               name_of(handle),
+                               handle.bytes.count()));
+  }
+  return fd;
 }
 
 }  // namespace
@@ -73,6 +94,10 @@ Result<SharedBuffer> SharedBuffer::create(PolicyVersion version, std::span<const
 }
 
 Result<MappedBuffer> MappedBuffer::open(const WeightsHandle& handle) {
+  if (!handle.path.empty() && handle.bytes >= Bytes(0)) {
+    TEMPER_TRY(const FileDescriptor file, open_file(handle));
+    return map(file.get(), handle);
+  }
   if (handle.fd < 0 || handle.pid <= 0 || handle.bytes < Bytes(0))
     return invalid_input(name_of(handle) + ": the handle names no shared memory");
   const std::string path = fmt::format("/proc/{}/fd/{}", handle.pid, handle.fd);
@@ -88,11 +113,14 @@ Result<MappedBuffer> MappedBuffer::open(const WeightsHandle& handle) {
   if (fd.get() < 0)
     return released(handle, io_error("cannot open " + path, errno).context);
   TEMPER_TRY_STATUS(check_sealed(fd, handle));
+  return map(fd.get(), handle);
+}
 
+Result<MappedBuffer> MappedBuffer::map(int fd, const WeightsHandle& handle) {
   const auto size = static_cast<std::size_t>(handle.bytes.count());
   MappedBuffer buffer({});
   if (size > 0) {
-    void* address = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, fd.get(), 0);
+    void* address = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, fd, 0);
     if (address == MAP_FAILED)
       return io_error(fmt::format("cannot map {}", name_of(handle)), errno);
     buffer.bytes_ = {static_cast<const std::byte*>(address), size};

@@ -29,8 +29,9 @@ class SharedBuffer {
 /// A reader's mapping.
 class MappedBuffer {
  public:
-  /// Maps and verifies an image. Errors: Unavailable, its writer is gone or has released it;
-  /// Corrupt, it is not what the handle says.
+  /// Maps and verifies an image: of a memfd, or a file that is not changed while it is mapped.
+  /// Errors: Unavailable, its writer is gone or has released it; Corrupt, it is not what the handle
+  /// says.
   static Result<MappedBuffer> open(const WeightsHandle& handle);
   MappedBuffer(MappedBuffer&& other) noexcept;
   MappedBuffer& operator=(MappedBuffer&& other) noexcept;
@@ -40,6 +41,7 @@ class MappedBuffer {
 
  private:
   explicit MappedBuffer(std::span<const std::byte> bytes) : bytes_(bytes) {}
+  static Result<MappedBuffer> map(int fd, const WeightsHandle& handle);
   std::span<const std::byte> bytes_;
 };
 

@@ -13,7 +13,8 @@
 //             once for each replica of another supernode, relay once for each border.
 //   own cards: then R to the host over the device's link, the two overlapping
 //   t = (network + host) / n + (n - 1) / n max(network, host) + n start-ups
-// Not counted: filling the relay's chain, one bucket's transfer for each replica in it.
+// Not counted: filling the relay's chain, one bucket's transfer for each replica in it
+// (sim_hw/network/hosts.hpp counts it for hosts, whose links are slow).
 // Constants: those of the hardware; and kBucketBytes.
 // Range: links alone, divided by publication.link_share. Engines that rename, cast and load tensor
 // by tensor took 10 to 40 times as long in published measurements.

@@ -12,6 +12,7 @@
 
 #include <array>
 #include <cerrno>
+#include <cstdint>
 
 namespace temper::actors {
 namespace {
@@ -25,6 +26,12 @@ KeyPair KeyPair::create() {
   std::array<char, kTextKey> secret{};
   TEMPER_CHECK(::zmq_curve_keypair(open.data(), secret.data()) == 0, "ZeroMQ is built with CURVE");
   return {open.data(), secret.data()};
+}
+
+bool is_key(const std::string& text) {
+  std::array<std::uint8_t, 32> raw{};
+  return text.size() == kTextKey - 1 && text.find('\0') == std::string::npos &&
+         ::zmq_z85_decode(raw.data(), text.c_str()) != nullptr;
 }
 
 Status write_credentials(const std::filesystem::path& path, const Credentials& credentials) {

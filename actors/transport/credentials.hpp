@@ -19,6 +19,8 @@ struct KeyPair {
 
   static KeyPair create();
 };
+/// Whether a stranger's words are an open key in text form.
+bool is_key(const std::string& text);
 
 struct Credentials {
   std::string secret;            ///< Of the run, for actor.hello.

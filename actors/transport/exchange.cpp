@@ -72,8 +72,9 @@ Exchange::Moved Exchange::turn(Reading reading, Heartbeats heartbeats) {
   return moved;
 }
 
-Status Exchange::wait(Reading reading, int wake_fd) {
-  const Duration patience = std::max(Duration::zero(), next_heartbeat_ - clock_.now());
+Status Exchange::wait(Reading reading, int wake_fd, Duration at_most) {
+  const Duration patience =
+      std::min(at_most, std::max(Duration::zero(), next_heartbeat_ - clock_.now()));
   return socket_.wait(
       reading == Reading::On ? RouterSocket::Wait::Readable : RouterSocket::Wait::WakeOnly,
       wake_fd,

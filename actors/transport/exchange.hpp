@@ -69,8 +69,9 @@ class Exchange {
   enum class Heartbeats { On, Off };
   /// Reads, sends, and is done; waits for nothing.
   Moved turn(Reading reading, Heartbeats heartbeats);
-  /// Until there is something to do, `wake_fd` is readable, or a heartbeat is due.
-  Status wait(Reading reading, int wake_fd);
+  /// Until there is something to do, `wake_fd` is readable, a heartbeat is due, or `at_most` is
+  /// over.
+  Status wait(Reading reading, int wake_fd, Duration at_most = Duration::max());
 
   const std::string& endpoint() const { return socket_.endpoint(); }
   TransportStats stats() const { return socket_.stats(); }

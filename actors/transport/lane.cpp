@@ -1,5 +1,7 @@
 #include "actors/transport/lane.hpp"
 
+#include "actors/protocol/weights.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -23,7 +25,7 @@ std::size_t next_size(std::size_t total, std::size_t offset) {
 }
 
 bool goes_first(std::uint32_t tag) {
-  return tag == Heartbeat::kTag || tag == Taken::kTag;
+  return tag == Heartbeat::kTag || tag == Taken::kTag || tag == FeedWeights::kTag;
 }
 
 }  // namespace

@@ -3,9 +3,10 @@
 //
 // A body larger than kPiece leaves in pieces, one after the other. Bodies of kBulk or more count:
 // at most kWindow bytes of them are on the way until the other side says, by `actor.taken`, that
-// they arrived. Heartbeats and `actor.taken` itself go before all that waits. So whatever is sent,
-// a heartbeat has at most a window before it, and neither side keeps more than that and the one
-// message that it puts together.
+// they arrived. Heartbeats, `actor.taken` itself and `weights.feed` (a worker waits for it while
+// this one is sent weights) go before all that waits. So whatever is sent, a heartbeat has at most
+// a window before it, and neither side keeps more than that and the one message that it puts
+// together.
 //
 // No I/O and no threads here; the sockets' owners ask for what may be sent and hand in what came.
 #pragma once

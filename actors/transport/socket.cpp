@@ -290,6 +290,10 @@ Status DealerSocket::wait(Wait what, int wake_fd, Duration timeout) {
   }
 }
 
+int DealerSocket::fd() const {
+  return impl_->socket.get(zmq::sockopt::fd);
+}
+
 std::uint64_t DealerSocket::refusals() {
   try {
     Parts parts;

@@ -139,6 +139,8 @@ class DealerSocket {
   /// Returns when a message can be received (or sent), `wake_fd` is readable, or `timeout` is over.
   Status wait(Wait what, int wake_fd, Duration timeout);
 
+  /// Edge-triggered, as ZMQ_FD is: after every send and receive, receive once more before waiting.
+  int fd() const;
   /// How often the other side has turned its key away, on an encrypted connection.
   std::uint64_t refusals();
   /// Sends what is queued, for at most `linger`, and disconnects.

@@ -96,6 +96,11 @@ int run_audit(const AfterRunOptions& options) {
         1e3 * seconds(report.clock_apart),
         1e3 * seconds(report.clock_error));
   }
+  if (report.attached > 0) {
+    fmt::print("workers      {} attached, the last of each place on {} hosts\n",
+               report.attached,
+               report.hosts);
+  }
   for (const std::string& violation : report.violations)
     fmt::print("VIOLATION    {}\n", violation);
   fmt::print("{}\n", report.violations.empty() ? "clean" : "NOT CLEAN");

@@ -150,7 +150,8 @@ Frame make_frame(std::string name,
       for (std::size_t s = 0; s < orchestrator::kCardStates && now > since; ++s)
         line->shares[s] = seconds(end[s] - begin[s]) / seconds(now - since);
     }
-    f.cards.push_back({timeline.cards()[card], line->shares});
+    const CardId id = timeline.cards()[card];
+    f.cards.push_back({id, line->shares, metrics.host_of(id)});
   }
   f.slots = metrics.slots().slots();
   f.slots_held = metrics.slots().load();

@@ -17,6 +17,7 @@ struct FrameRates {
 struct CardFrame {
   CardId card;
   std::array<double, orchestrator::kCardStates> shares{};  ///< Of the recent past; they sum to one.
+  std::string host{};  ///< Of the worker that attached; empty: the orchestrator's.
 };
 
 struct ActorFrame {

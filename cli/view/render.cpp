@@ -137,15 +137,15 @@ void draw_card(Canvas& c, std::string_view name, const CardFrame& card) {
   label(c, name);
   std::vector<Canvas::Part> parts, waits;
   for (const auto& [state, text] : EnumNames<CardState>::value) {
-    if (state == CardState::Idle)
-      continue;  // the empty rest
-    (orchestrator::is_busy(state) ? parts : waits)
-        .push_back({card.shares[orchestrator::index_of(state)], paint_of(state)});
+    if (state != CardState::Idle)  // the empty rest
+      (orchestrator::is_busy(state) ? parts : waits)
+          .push_back({card.shares[orchestrator::index_of(state)], paint_of(state)});
   }
   const std::size_t solid = parts.size();
   parts.insert(parts.end(), waits.begin(), waits.end());
   c.bar(parts, std::clamp<std::size_t>(c.width() / 4, 8, 32), solid);
   c.text(fmt::format(" {:>5} ", percent(busy_of(card))), kTitle).text(" ");
+  c.text(card.host.empty() ? "" : "on " + card.host + "  ", kLabel);
   draw_states(c, card);
   c.line();
 }

@@ -38,6 +38,7 @@ void add_cards(Live& live, const Frame& frame, const orchestrator::RunMetrics& m
       line.cards.insert(line.cards.end(), {number, 1});
     if (n > 0)
       continue;
+    line.host = metrics.host_of(timeline.cards()[card]);
     if (card < frame.cards.size())
       line.recent = named(frame.cards[card].shares);
     const orchestrator::StateTimes totals = timeline.totals(card, metrics.wall());
@@ -101,6 +102,7 @@ Frame frame_of(const Live& live) {
   f.recent = live.recent;
   for (const LiveCards& line : live.cards) {
     CardFrame card;
+    card.host = line.host;
     for (const auto& [state, share] : line.recent)
       card.shares[orchestrator::index_of(state)] = share;
     for (std::size_t i = 0; i + 1 < line.cards.size(); i += 2) {

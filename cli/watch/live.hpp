@@ -28,6 +28,7 @@ struct LiveCards {
   std::vector<std::uint32_t> actors;  ///< Their places in Live::actors.
   std::map<actors::CardState, double> recent;  ///< Shares of the last kRecent.
   std::map<actors::CardState, double> whole;   ///< Of the whole run.
+  std::string host{};  ///< Of the worker that attached; empty: the orchestrator's.
 };
 
 struct LiveHealth {
@@ -88,6 +89,7 @@ void describe(V& v, LiveCards& c) {
   v.field(2, "actors", c.actors);
   v.field(3, "recent", c.recent);
   v.field(4, "whole", c.whole);
+  v.field(5, "host", c.host);
 }
 template <class V>
 void describe(V& v, LiveHealth& h) {

@@ -72,16 +72,18 @@ void write_cards(Page& page, const UtilizationSummary& u, const SlotSummary& slo
   for (std::size_t i = 0; i < u.per_card.size();) {
     const CardSummary& card = u.per_card[i];
     std::size_t end = i + 1;  // neighbours that did the same share a line
-    while (end < u.per_card.size() && u.per_card[end].states_ns == card.states_ns)
+    while (end < u.per_card.size() && u.per_card[end].states_ns == card.states_ns &&
+           u.per_card[end].host == card.host)
       ++end;
     std::map<actors::CardState, double> shares;
     for (const auto& [state, time] : card.states_s)
       shares[state] = wall > 0 ? time / wall : 0;
     page.line(end - i == 1 ? fmt::format("card {}", card.card)
                            : fmt::format("{}-{}", card.card, u.per_card[end - 1].card),
-              "{:5.1f} % busy {}",
+              "{:5.1f} % busy {}{}",
               card.busy * 100,
-              states(shares));
+              states(shares),
+              card.host.empty() ? "" : "  on " + card.host);
     i = end;
   }
   page.line("",

@@ -64,6 +64,14 @@ std::string RunMetrics::name_of_actor(ActorId actor) const {
   return actor.value() < config_.actors.size() ? config_.actors[actor.value()].name : "?";
 }
 
+std::string RunMetrics::host_of(CardId card) const {
+  for (const auto& [actor, host] : hosts_) {
+    if (actor < config_.actors.size() && std::ranges::count(config_.actors[actor].cards, card) > 0)
+      return host;
+  }
+  return {};
+}
+
 // --- Groups and responses
 
 RunMetrics::Response* RunMetrics::response(ResponseId r) {

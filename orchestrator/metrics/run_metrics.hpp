@@ -143,6 +143,9 @@ class RunMetrics {
   std::uint64_t resumes() const { return resumes_; }
   /// Messages that could not be, each of which cost its sender a restart.
   std::uint64_t lies() const { return lies_; }
+  /// Where the worker is that attached last as one of the card's actors; empty: none did, the card
+  /// is of the orchestrator's host.
+  std::string host_of(CardId card) const;
   /// Why the last group failed; empty: none has.
   const std::string& last_failure() const { return last_failure_; }
   /// From the end of an update until an engine uses its weights.
@@ -187,6 +190,7 @@ class RunMetrics {
   void on_event(const event::Started& e);
   void on_event(const event::Resumed& e);
   void on_event(const event::ActorDown& e) { lies_ += e.lied ? 1 : 0; }
+  void on_event(const event::WorkerAttached& e) { hosts_[e.actor.value()] = e.host; }
   void on_event(const event::Generated& e);
   void on_event(const event::ReferenceScored& e);
   void on_event(const event::Judged& e);
@@ -255,6 +259,7 @@ class RunMetrics {
   CheckpointTotals checkpoints_;
   std::uint64_t resumes_ = 0;
   std::uint64_t lies_ = 0;
+  std::map<std::uint32_t, std::string> hosts_;  ///< Of attached workers, by actor.
   std::string last_failure_;
 };
 

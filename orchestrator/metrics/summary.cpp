@@ -32,7 +32,9 @@ double busy_share(const StateTimes& times, Duration whole) {
   return share(busy, whole);
 }
 
-UtilizationSummary utilization(const Timeline& timeline, Time wall) {
+UtilizationSummary utilization(const RunMetrics& m) {
+  const Timeline& timeline = m.timeline();
+  const Time wall = m.wall();
   const Duration each = wall.time_since_epoch();
   const Duration all = each * static_cast<std::int64_t>(timeline.cards().size());
   UtilizationSummary u;
@@ -46,6 +48,7 @@ UtilizationSummary utilization(const Timeline& timeline, Time wall) {
     const StateTimes times = timeline.totals(card, wall);
     CardSummary c;
     c.card = timeline.cards()[card];
+    c.host = m.host_of(c.card);
     c.busy = busy_share(times, each);
     for (const auto& [state, name] : EnumNames<CardState>::value) {
       c.states_s[state] = seconds(times[index_of(state)]);
@@ -169,7 +172,7 @@ Summary summarize(const RunMetrics& m, const RunIdentity& identity) {
   s.tokens.trained_per_s_per_card =
       per_second(t.trained, s.wall_s * static_cast<double>(std::max<std::uint64_t>(1, s.cards)));
 
-  s.utilization = utilization(m.timeline(), m.wall());
+  s.utilization = utilization(m);
   s.slots = {m.slots().slots(),
              rounded(m.slots().over_wall(m.wall())),
              rounded(m.slots().while_serving(m.wall()))};

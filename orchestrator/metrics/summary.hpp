@@ -24,6 +24,7 @@ struct CardSummary {
   double busy = 0;
   std::map<actors::CardState, double> states_s;
   std::map<actors::CardState, std::int64_t> states_ns;
+  std::string host{};  ///< Of the worker that attached; empty: the orchestrator's.
 };
 struct UtilizationSummary {
   double busy = 0;
@@ -156,6 +157,7 @@ void describe(V& v, CardSummary& s) {
   v.field(2, "busy", s.busy);
   v.field(3, "states_s", s.states_s);
   v.field(4, "states_ns", s.states_ns);
+  v.field(5, "host", s.host);
 }
 template <class V>
 void describe(V& v, UtilizationSummary& s) {

@@ -213,6 +213,11 @@ void TraceFile::mark_events(const Record& record) {
          fmt::format("its clock was {:.3f} ms ahead, to within {:.3f} ms; set right",
                      1e3 * seconds(clock->ahead),
                      1e3 * seconds(clock->error)));
+  } else if (const auto* attached = std::get_if<event::WorkerAttached>(&record.event)) {
+    mark(Process::Actors,
+         attached->actor.value(),
+         now,
+         fmt::format("process {} of {} took this place", attached->pid, attached->host));
   } else if (const auto* saved = std::get_if<event::CheckpointSaved>(&record.event)) {
     mark(Process::Run, 0, now, fmt::format("checkpoint {}", saved->version));
   } else if (std::holds_alternative<event::Resumed>(record.event)) {

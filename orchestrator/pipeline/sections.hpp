@@ -17,6 +17,8 @@ using actors::PlacementMode;
 enum class HardwareKind { Local, Simulated };
 enum class TransportKind { Ipc, Tcp };
 enum class TransportSecurity { Curve, Plain };
+/// How weights come to workers that attach.
+enum class WeightsBy { Relay, Broadcast, Folder };
 /// Who starts the workers of a role: the orchestrator, or anybody else.
 enum class LaunchKind { Local, Attach };
 /// Whose cards the reference uses where it has none of its own.
@@ -70,6 +72,7 @@ struct ReplicaConfig {
 struct SyntheticConfig {
   Tokens tokens{256};
   Duration step_time{0};
+  Bytes weights{0};
 };
 
 struct TransportSection {
@@ -78,6 +81,8 @@ struct TransportSection {
   std::uint16_t port = 0;
   std::string advertise;
   Duration grace = std::chrono::minutes(10);
+  WeightsBy weights = WeightsBy::Relay;
+  Duration relay_timeout = std::chrono::seconds(3);
   TransportSecurity security = TransportSecurity::Curve;
   Duration heartbeat = std::chrono::milliseconds(250);
   Duration heartbeat_timeout = std::chrono::seconds(3);
@@ -254,6 +259,12 @@ void describe(V& v, SyntheticConfig& c) {
           "step_time",
           c.step_time,
           {.doc = "Time of one decode step and of one update.", .min = Duration(0)});
+  v.field(3,
+          "weights",
+          c.weights,
+          {.doc = "Size of a version's weights; 0: a line of text.",
+           .min = Bytes(0),
+           .max = Bytes(Bytes::rep{1} << 36)});
 }
 
 template <class V>
@@ -275,6 +286,19 @@ void describe(V& v, TransportSection& c) {
           {.doc = "How long an attached worker whose orchestrator is lost keeps what it has loaded "
                   "and looks for its successor.",
            .min = std::chrono::seconds(0)});
+  v.field(
+      22,
+      "weights",
+      c.weights,
+      {.doc = "How weights come to engines that attach. `relay`: images of more than 1 MiB from "
+              "engine to engine, one copy over each host's link; `broadcast`: to each from the "
+              "orchestrator; `folder`: as files in the run's folder, which all hosts see."});
+  v.field(23,
+          "relay_timeout",
+          c.relay_timeout,
+          {.doc = "relay: an engine that has heard nothing for so long from the one that feeds it "
+                  "asks that one's feeder, and then the orchestrator, for the rest.",
+           .min = std::chrono::seconds(1)});
   v.field(13,
           "heartbeat",
           c.heartbeat,
@@ -365,6 +389,12 @@ struct EnumNames<orchestrator::TransportSecurity> {
   using S = orchestrator::TransportSecurity;
   static constexpr std::array<std::pair<S, std::string_view>, 2> value{
       {{S::Curve, "curve"}, {S::Plain, "plain"}}};
+};
+template <>
+struct EnumNames<orchestrator::WeightsBy> {
+  using W = orchestrator::WeightsBy;
+  static constexpr std::array<std::pair<W, std::string_view>, 3> value{
+      {{W::Relay, "relay"}, {W::Broadcast, "broadcast"}, {W::Folder, "folder"}}};
 };
 
 }  // namespace temper

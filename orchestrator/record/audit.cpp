@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <set>
 
 namespace temper::orchestrator {
 namespace {
@@ -55,6 +56,11 @@ AuditReport Auditor::report() const {
   r.clock_apart = clock_apart_;
   for (const auto& [actor, last] : clocks_)
     r.clock_error = std::max(r.clock_error, last.error);
+  r.attached = attached_;
+  std::set<std::string> hosts;
+  for (const auto& [actor, host] : host_of_)
+    hosts.insert(host);
+  r.hosts = hosts.size();
   r.violations = violations_;
   if (r.groups_dispatched != r.groups_trained + r.groups_filtered + r.groups_failed +
                                  r.groups_evicted + r.groups_outstanding) {
@@ -343,6 +349,15 @@ void Auditor::on_event(const event::ClockRead& e) {
   clocks_[e.actor.value()] = e;
   clock_apart_ = std::max(clock_apart_,
                           std::chrono::abs(std::clamp(e.ahead, -Duration::max(), Duration::max())));
+}
+
+void Auditor::on_event(const event::WorkerAttached& e) {
+  const bool may_attach =
+      e.actor.value() < config_.actors.size() && config_.actors[e.actor.value()].attached;
+  if (!may_attach)
+    violation(fmt::format("a worker attached as actor {}, which this run starts itself", e.actor));
+  ++attached_;
+  host_of_[e.actor.value()] = e.host;
 }
 
 void Auditor::on_event(const event::Activity& e) {

@@ -39,6 +39,8 @@ struct AuditReport {
   std::uint64_t clocks = 0;             ///< Of attached workers: how many were read,
   Duration clock_apart{};               ///< by how much the worst was off, which was set right,
   Duration clock_error{};               ///< and what the least certain may still be off.
+  std::uint64_t attached = 0;           ///< How often a worker that others started took a place,
+  std::uint64_t hosts = 0;              ///< and on how many hosts the last of each place are.
   std::vector<std::string> violations;  ///< Each names its record; empty: clean.
 };
 
@@ -62,6 +64,8 @@ void describe(V& v, AuditReport& r) {
   v.field(16, "clocks", r.clocks);
   v.field(17, "clock_apart", r.clock_apart);
   v.field(18, "clock_error", r.clock_error);
+  v.field(19, "attached", r.attached);
+  v.field(20, "hosts", r.hosts);
 }
 
 class Auditor {
@@ -124,6 +128,7 @@ class Auditor {
   void on_event(const event::CheckpointSaved& e);
   void on_event(const event::Activity& e);
   void on_event(const event::ClockRead& e);
+  void on_event(const event::WorkerAttached& e);
   void on_event(const event::DeadlineReached&) {}
   void on_event(const event::StopRequested&) {}
   void on_event(const event::Aborted&) {}
@@ -180,6 +185,8 @@ class Auditor {
   std::map<std::uint32_t, Time> busy_until_;
   std::map<std::uint32_t, event::ClockRead> clocks_;  ///< By actor, the last.
   Duration clock_apart_{};
+  std::map<std::uint32_t, std::string> host_of_;  ///< Of attached workers, by actor, the last.
+  std::uint64_t attached_ = 0;
   std::uint64_t records_ = 0, voided_ = 0, current_ = 0;
   Time last_time_{};
   bool ended_ = false;

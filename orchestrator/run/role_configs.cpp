@@ -90,7 +90,8 @@ actors::RoleConfig role_config(const PipelineConfig& config,
           trainer::written_out(config.algorithm, config.sampling.max_new_tokens),
           config.sampling.temperature,
           config.synthetic.step_time,
-          config.sampling.max_new_tokens});
+          config.sampling.max_new_tokens,
+          config.synthetic.weights});
       break;
     case actors::RoleKind::Reward:
       break;

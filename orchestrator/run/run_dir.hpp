@@ -6,6 +6,8 @@
 //   metrics.jsonl certificates.jsonl trace.json summary.json
 //                                               made from the log; proved by outputs.manifest once
 //                                               the run has ended (simulated: trace.json.gz)
+//   weights/                                    versions for workers that attach, while they are new
+//                                               (transport.weights: folder)
 //   logs/<actor>.log                            text for people
 #pragma once
 
@@ -36,6 +38,7 @@ class RunDir {
   std::filesystem::path file(std::string_view name) const { return root_ / name; }
   /// The model folder that the run begins with; none of `policy: synthetic`.
   std::filesystem::path base() const { return root_ / "base"; }
+  std::filesystem::path weights() const { return root_ / "weights"; }
   std::filesystem::path log_of(std::string_view actor) const;
 
   /// Creates the folders. Error: the folder holds a run already, or what is no run's. A start that

@@ -1,5 +1,6 @@
 #include "orchestrator/run/weight_store.hpp"
 
+#include "core/files.hpp"
 #include "core/msgpack.hpp"
 
 #include <fmt/format.h>
@@ -36,9 +37,20 @@ Result<std::optional<Event>> WeightStore::keep_if_whole() {
 }
 
 void WeightStore::keep(Entry entry) {
-  entries_[entry.handle.version] = std::move(entry);
-  if (entries_.size() > kKept)
+  Entry& kept = entries_[entry.handle.version];
+  remove_file(kept);
+  kept = std::move(entry);
+  if (entries_.size() > kKept) {
+    remove_file(entries_.begin()->second);
     entries_.erase(entries_.begin());
+  }
+}
+
+/// Whoever has it open keeps it.
+void WeightStore::remove_file(const Entry& entry) {
+  std::error_code ignored;
+  if (!entry.file.empty())
+    std::filesystem::remove(entry.file, ignored);
 }
 
 const actors::WeightsHandle* WeightStore::handle(PolicyVersion version) const {
@@ -51,7 +63,8 @@ std::shared_ptr<const std::vector<std::byte>> WeightStore::image(PolicyVersion v
   return it == entries_.end() ? nullptr : it->second.image;
 }
 
-std::vector<actors::OutgoingMessage> WeightStore::chunks(PolicyVersion version) {
+std::vector<actors::OutgoingMessage> WeightStore::chunks(PolicyVersion version,
+                                                         std::uint64_t from) {
   using actors::WeightsChunk;
   const auto it = entries_.find(version);
   if (it == entries_.end() || it->second.image == nullptr)
@@ -66,14 +79,33 @@ std::vector<actors::OutgoingMessage> WeightStore::chunks(PolicyVersion version) 
     TEMPER_CHECK(done.has_value(), "nothing here fails");
   }
   std::vector<actors::OutgoingMessage> messages;
-  for (const actors::Slice& body : entry.encoded) {
+  const std::size_t first = from / static_cast<std::uint64_t>(actors::kChunk.count());
+  for (std::size_t i = first; i < entry.encoded.size(); ++i) {
+    const actors::Slice& body = entry.encoded[i];
     messages.push_back(
         {.tag = WeightsChunk::kTag, .version = WeightsChunk::kVersion, .body = {}, .shared = body});
   }
   return messages;
 }
 
+Result<std::filesystem::path> WeightStore::file(PolicyVersion version,
+                                                const std::filesystem::path& folder) {
+  Entry& entry = entries_.at(version);
+  if (!entry.file.empty())
+    return entry.file;
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error)
+    return io_error("cannot create " + folder.string(), error.value());
+  const std::filesystem::path path = folder / fmt::format("{}.safetensors", version);
+  TEMPER_TRY_STATUS(write_file_atomically(
+      path, {reinterpret_cast<const char*>(entry.image->data()), entry.image->size()}));
+  return entry.file = path;
+}
+
 void WeightStore::clear() {
+  for (const auto& [version, entry] : entries_)
+    remove_file(entry);
   entries_.clear();
   arriving_.reset();
 }

@@ -1,11 +1,12 @@
 // The weights a trainer has published, by version: handles into its shared memory, or over tcp the
-// images themselves, put together from chunks and sent on as chunks.
+// images themselves, put together from chunks and sent on as chunks or written to a folder.
 #pragma once
 
 #include "actors/shared_memory/chunks.hpp"
 #include "actors/transport/message.hpp"
 #include "orchestrator/scheduler/events.hpp"
 
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <optional>
@@ -24,11 +25,18 @@ class WeightStore {
   const actors::WeightsHandle* handle(PolicyVersion version) const;
   /// Null for weights in shared memory.
   std::shared_ptr<const std::vector<std::byte>> image(PolicyVersion version) const;
-  /// The image as chunks to be sent on: encoded once, whoever is sent them shares the bytes. None
-  /// for weights in shared memory.
-  std::vector<actors::OutgoingMessage> chunks(PolicyVersion version);
+  /// The image from a chunk's offset on, as chunks to be sent on: encoded once, whoever is sent
+  /// them shares the bytes. None for weights in shared memory.
+  std::vector<actors::OutgoingMessage> chunks(PolicyVersion version, std::uint64_t from = 0);
+  /// The image as a file in `folder`, written when it is first asked for and removed when the
+  /// version is kept no more. Requires: image(version). Error: it cannot be written.
+  Result<std::filesystem::path> file(PolicyVersion version, const std::filesystem::path& folder);
 
   void clear();
+  WeightStore() = default;
+  WeightStore(const WeightStore&) = delete;
+  WeightStore& operator=(const WeightStore&) = delete;
+  ~WeightStore() { clear(); }
 
  private:
   static constexpr std::size_t kKept = 4;
@@ -36,8 +44,10 @@ class WeightStore {
     actors::WeightsHandle handle;
     std::shared_ptr<const std::vector<std::byte>> image;
     std::vector<actors::Slice> encoded{};  ///< Its chunks, once they were asked for.
+    std::filesystem::path file{};          ///< Once it was asked for.
   };
   void keep(Entry entry);
+  static void remove_file(const Entry& entry);
   /// The announcement's event if nothing of the arriving image is missing.
   Result<std::optional<Event>> keep_if_whole();
 

@@ -244,6 +244,22 @@ void describe(V& v, ClockRead& e) {
   v.field(3, "error", e.error);
 }
 
+/// A worker that others started has taken the actor's place. Its cards are those of this host.
+struct WorkerAttached {
+  static constexpr std::string_view kName = "worker_attached";
+  ActorId actor;
+  std::string host;  ///< As it calls itself.
+  std::int64_t pid = 0;
+  std::string key{};  ///< The name of what it proved itself with.
+};
+template <class V>
+void describe(V& v, WorkerAttached& e) {
+  v.field(1, "actor", e.actor);
+  v.field(2, "host", e.host);
+  v.field(3, "pid", e.pid);
+  v.field(4, "key", e.key);
+}
+
 /// The time that next_deadline() named has come.
 struct DeadlineReached {
   static constexpr std::string_view kName = "deadline_reached";
@@ -289,6 +305,7 @@ using Event = std::variant<event::Started,
                            event::StopRequested,
                            event::Aborted,
                            event::Prepared,
-                           event::ClockRead>;
+                           event::ClockRead,
+                           event::WorkerAttached>;
 
 }  // namespace temper::orchestrator

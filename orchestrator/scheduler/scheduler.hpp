@@ -104,6 +104,7 @@ class Scheduler {
   void handle(const event::Activity& e);
   void handle(const event::DeadlineReached&) {}
   void handle(const event::ClockRead&) {}
+  void handle(const event::WorkerAttached&) {}
   void handle(const event::StopRequested& e);
   void handle(const event::Aborted& e) {
     finish(e.stopped ? Ending::Stopped : Ending::Failed, e.reason);

@@ -1,5 +1,6 @@
 // The kinds of the network: from a Request to the cost of a collective or a transfer.
 #include "sim_hw/network/collectives.hpp"
+#include "sim_hw/network/hosts.hpp"
 #include "sim_hw/network/reshard.hpp"
 #include "sim_hw/queries/choice.hpp"
 #include "sim_hw/queries/explain.hpp"
@@ -285,6 +286,25 @@ Result<Cost> cost_of_reshard(const CostContext& context, const Request& r) {
   return out;
 }
 
+/// Of hosts, not of the hardware that is named: any will do.
+Result<Cost> cost_of_host_publication(const CostContext&, const Request& r) {
+  HostPublication p;
+  TEMPER_TRY(p.bytes, positive(r.params, "bytes"));
+  TEMPER_TRY(const std::int64_t hosts, r.params.integer("hosts"));
+  TEMPER_TRY(p.hosts, in_range("hosts", hosts, 1, kMostShards));
+  TEMPER_TRY(p.bandwidth, positive(r.params, "bandwidth"));
+  TEMPER_TRY(p.chunk, r.params.number("chunk", p.chunk));
+  TEMPER_TRY(p.how, choice(r.params, "replicas", FanOut::Tree));
+  if (!(p.chunk > 0))
+    return invalid_input("chunk must be above 0");
+  return one_time(host_publication_seconds(p),
+                  "transfer",
+                  fmt::format("{:.6g} B over each link, to {} hosts; a relay's last host has its "
+                              "first chunk after all others",
+                              wire_bytes(p.bytes, p.chunk),
+                              p.hosts));
+}
+
 constexpr std::array kKinds{
     Kind{"all_gather",
          "Every rank contributes bytes and ends with those of all.",
@@ -317,6 +337,11 @@ constexpr std::array kKinds{
          "A copy between a device and the memory of its own or another host.",
          "bytes; direction=to_device|from_device; scope=local|remote",
          cost_of_host_copy},
+    Kind{"host_publication",
+         "A version of the weights from one host to others, over links of their own.",
+         "bytes; hosts (that receive it); bandwidth (of a link, B/s); replicas=tree|direct; "
+         "chunk=1048576",
+         cost_of_host_publication},
     Kind{"incast",
          "All ranks but one send bytes to that one.",
          "bytes (of one sender); ranks; stride=1",

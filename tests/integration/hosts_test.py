@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import signal
+import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -125,6 +127,61 @@ def test_a_worker_that_missed_a_succession_has_no_say_until_it_is_given_a_place(
     run.stop()
     run.is_whole(None)
     assert run.attached(0) == 2, run.said()
+    assert [e["actor"] for e in run.events("worker_attached")].count(0) == 2, "of neither orchestrator the old one's"
+
+
+def ends_with(run: Run, worker: subprocess.Popen[bytes], code: int) -> None:
+    run.until(lambda: worker.poll() is not None, "the end of a worker")
+    assert worker.returncode == code, run.said()
+
+
+def test_a_worker_whose_key_is_revoked_is_let_go_and_does_not_come_back(begin: Callable[..., Run], temper: str) -> None:
+    run = begin(3000)
+    subprocess.run([temper, "keys", "make", str(run.run_dir), "guest"], check=True, capture_output=True, timeout=60)
+    key = run.folder / "guest.key"  # as it was carried to its host: that file stays
+    shutil.copy2(run.run_dir / "keys/guest.key", key)
+    guest = run.worker(3, 2, key=key)
+    for slot in range(2):
+        run.worker(slot + 1, slot)
+    run.until(lambda: run.attached(2) == 1, "the guest")
+    run.after(run.updates() + 5)
+    subprocess.run([temper, "keys", "revoke", str(run.run_dir), "guest"], check=True, capture_output=True, timeout=60)
+    report("a key revoked, until its worker was let go", run.until(lambda: "its key guest was revoked" in run.log(), "its loss"))
+    ends_with(run, guest, 1)
+    # Once more, from another host.
+    again = run.worker(1, 2, key=key)
+    ends_with(run, again, 1)
+    assert run.worker_said(2, "does not let in the key guest") == 2, run.said()
+    run.after(run.updates() + 10)
+    run.stop()
+    run.is_whole(None)
+    assert len(run.events("actor_down")) == 1, run.said()
+    assert [e["actor"] for e in run.events("worker_attached")].count(2) == 1
+
+
+def test_a_worker_with_a_key_of_another_run_has_no_effect(begin: Callable[..., Run], temper: str, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    subprocess.run([temper, "keys", "make", str(other), "foreign"], check=True, capture_output=True, timeout=60)
+    key = other / "keys/foreign.key"
+    run = begin(3000)
+    for slot in range(2):
+        run.worker(slot + 1, slot)
+    run.after(5)
+    # It says so itself where it can read the endpoint file; a file that says it is of this run is turned away.
+    ends_with(run, run.worker(3, 2, key=key), 1)
+    assert run.worker_said(2, "the key foreign is of run") == 1, run.said()
+    good = (run.run_dir / "keys/worker.key").read_text()
+    own = r"own:\n  .*\n  .*\n"
+    forged = run.folder / "forged.key"
+    forged.touch(mode=0o600)
+    forged.write_text(good.replace(re.findall(own, good)[0], re.findall(own, key.read_text())[0]).replace("name: worker", "name: forged"))
+    ends_with(run, run.worker(3, 2, key=forged), 1)
+    assert run.worker_said(2, "does not let in the key forged") == 1, run.said()
+    run.after(run.updates() + 10)
+    run.stop()
+    run.is_whole(None)
+    assert not run.events("actor_down"), run.said()
+    assert {e["actor"] for e in run.events("worker_attached")} == {0, 1}
 
 
 def test_a_host_whose_clock_is_an_hour_ahead_keeps_the_runs_time(begin: Callable[..., Run]) -> None:

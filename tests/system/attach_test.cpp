@@ -85,6 +85,7 @@ TEST_F(Attached, DoTheRunsWorkAndEndWithIt) {
   EXPECT_EQ(worker_number(1).wait().status, 0);
   expect_whole_run(24);
   EXPECT_EQ(count_events<event::ActorDown>(records()), 0U);
+  EXPECT_EQ(count_events<event::WorkerAttached>(records()), 2U);
   EXPECT_GE(count_events<event::ClockRead>(records()), 2U) << "one of each worker's clock at least";
   Temper& late = worker();
   EXPECT_EQ(late.wait().status, 0) << "the run has ended, and says so";

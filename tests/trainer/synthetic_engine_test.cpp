@@ -13,7 +13,7 @@ namespace {
 class Synthetic : public ::testing::Test {
  protected:
   const RealClock clock_;
-  SyntheticEngine engine_{Duration(0), clock_};
+  SyntheticEngine engine_{Duration(0), Bytes(0), clock_};
   const test::TemporaryFolder folder_;
   const std::vector<TrainSample> batch_{
       {GroupId(1), {1, 2, 3}, {4, 5}, {-1, -1}, {}, 1.0},

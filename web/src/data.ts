@@ -17,7 +17,7 @@ export type RunState = "running" | "over" | "lost";
 export interface Actor {
   name: string; role: string; state: State; on: string; load: number; capacity: number; restarts: number;
 }
-export interface CardLine { cards: number[]; actors: number[]; recent: Shares; whole: Shares }
+export interface CardLine { cards: number[]; actors: number[]; recent: Shares; whole: Shares; host?: string }
 export interface Alarm { kind: string; time: number; step: number; text: string }
 export interface Wait {
   role: string; state: State; on: string; s: number; share: number; longest_s: number;

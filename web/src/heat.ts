@@ -154,7 +154,8 @@ export class HeatMap {
     const names = this.live!.cards[line].actors.map((a) => this.live!.actors[a]);
     const slots = this.slots(line);
     const on = names.find((a) => a.on)?.on;
-    this.note.textContent = `card ${this.cells[i].card}: ${names.map((a) => a.name).join(", ")} · ${parts.join(", ")}` +
+    const host = this.live!.cards[line].host;
+    this.note.textContent = `card ${this.cells[i].card}${host ? ` of ${host}` : ""}: ${names.map((a) => a.name).join(", ")} · ${parts.join(", ")}` +
       (slots === null ? "" : ` · ${percent(slots)} of its slots`) + (on && !this.live!.over ? ` · waits for ${on}` : "");
   }
   private choose(i: number): void {

@@ -76,9 +76,45 @@ void LiveDriver::execute(const command::StageWeights& c) {
   if (handle == nullptr) {
     return post(event::WeightsStaged{c.actor, c.version, "the trainer has not published it"});
   }
-  send(c.actor, actors::StageWeights{*handle});
-  for (actors::OutgoingMessage& chunk : weights_.chunks(c.version))
-    send_message(c.actor, std::move(chunk));
+  const auto stage = stage_by(c, *handle);
+  if (!stage)
+    return;
+  send(c.actor, *stage);
+  if (!stage->sources.empty() || !stage->weights.path.empty())
+    return;  // it asks for what it needs
+  images_.push_back(c);
+}
+
+/// After all that is said beside them: an engine is told whom to feed before its image fills its
+/// line, not when it has it.
+void LiveDriver::send_images() {
+  for (const command::StageWeights& c : std::exchange(images_, {})) {
+    for (actors::OutgoingMessage& chunk : weights_.chunks(c.version))
+      send_message(c.actor, std::move(chunk));
+  }
+}
+
+/// What the engine is told; none: the weights cannot be had that way, and the run ends.
+std::optional<actors::StageWeights> LiveDriver::stage_by(const command::StageWeights& c,
+                                                         const actors::WeightsHandle& handle) {
+  actors::StageWeights stage{handle};
+  const WeightsBy by = options_.pipeline.config.transport.weights;
+  if (!is_attached(c.actor) || weights_.image(c.version) == nullptr)
+    return stage;
+  if (by == WeightsBy::Folder) {
+    auto file = weights_.file(c.version, run_dir_.weights());
+    if (!file) {
+      fail("weights for the engines: " + file.error().context);
+      return std::nullopt;
+    }
+    stage.weights.path = std::filesystem::absolute(*file).string();
+  } else if (by == WeightsBy::Relay && handle.bytes > actors::kChunk) {
+    if (auto plan = relays_.plan(c.actor, c.version)) {
+      tell_feeders(plan->feeds);
+      stage.sources = std::move(plan->sources);
+    }
+  }
+  return stage;
 }
 
 void LiveDriver::execute(const command::CommitWeights& c) {
@@ -174,6 +210,7 @@ Status LiveDriver::return_to_checkpoint() {
   TEMPER_TRY(scheduler_, Scheduler::restored(scheduler_config_, state.scheduler));
   payloads_.restore(std::move(state.payloads));
   weights_.clear();
+  relays_.forget_versions();
   return {};
 }
 

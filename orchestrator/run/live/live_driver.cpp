@@ -172,6 +172,7 @@ void LiveDriver::process_events() {
     deliver(event);
   }
   processing_ = false;
+  send_images();
   arm_deadline();
 }
 

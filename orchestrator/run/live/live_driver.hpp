@@ -17,6 +17,7 @@
 #include "orchestrator/run/processes/connections.hpp"
 #include "orchestrator/run/processes/launch.hpp"
 #include "orchestrator/run/processes/worker_source.hpp"
+#include "orchestrator/run/relay_order.hpp"
 #include "orchestrator/run/role_configs.hpp"
 #include "orchestrator/run/run_dir.hpp"
 #include "orchestrator/run/run_outcome.hpp"
@@ -84,6 +85,7 @@ class LiveDriver {
   void refuse(const actors::PeerId& peer, const actors::Hello& hello, const Error& why);
   Status on_actor_message(ActorId actor, const actors::IncomingMessage& message);
   Status on_weights(const actors::WeightsHandle& handle, Event announcement);
+  Status on_fetch(ActorId actor, const actors::FetchWeights& what);
   template <class M>
   Status on_work(ActorId actor, M message);
   void fit_spans(event::Activity& said) const;
@@ -104,6 +106,11 @@ class LiveDriver {
   void on_end(ActorId actor, std::string reason);
   void lose(ActorId actor, const std::string& reason);
   void end_if_none_left();
+  void send_images();
+  void leave_relays(ActorId actor);
+  void tell_feeders(const std::vector<RelayOrder::Feed>& feeds);
+  std::optional<actors::StageWeights> stage_by(const command::StageWeights& c,
+                                               const actors::WeightsHandle& handle);
 
   // Commands.
   void execute(const command::Launch& c);
@@ -156,6 +163,8 @@ class LiveDriver {
   PayloadStore evaluated_;  ///< Of the evaluation under way.
   BestCheckpoint best_;
   WeightStore weights_;
+  RelayOrder relays_;
+  std::vector<command::StageWeights> images_;  ///< To be sent once all commands are carried out.
   StartingPoint start_;
   std::vector<actors::ClockReading> clocks_;  ///< By actor, as recorded; attached ones have any.
   std::deque<Event> queue_;

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace temper::orchestrator {
 namespace {
@@ -69,6 +70,7 @@ Status LiveDriver::on_actor_message(ActorId actor, const actors::IncomingMessage
         return on_weights(t.weights,
                           event::Trained{actor, t.lease, t.weights.version, t.groups, t.metrics});
       },
+      [&](const actors::FetchWeights& what) { return on_fetch(actor, what); },
       [&](const actors::WeightsChunk& chunk) -> Status {
         TEMPER_TRY(auto whole, weights_.add(chunk));
         if (whole)
@@ -146,6 +148,30 @@ Status LiveDriver::on_weights(const actors::WeightsHandle& handle, Event announc
   TEMPER_TRY(auto whole, weights_.announce(handle, std::move(announcement)));
   if (whole)
     post(*std::move(whole));
+  return {};
+}
+
+/// No other engine sends it the rest of what it stages.
+Status LiveDriver::on_fetch(ActorId actor, const actors::FetchWeights& what) {
+  const ActorState& state = scheduler_.fleet().state(actor);
+  if (state.staging != what.version || state.staged)
+    return invalid_input(fmt::format("it was not asked to stage version {}", what.version));
+  const actors::WeightsHandle* handle = weights_.handle(what.version);
+  if (handle == nullptr) {
+    post(event::WeightsStaged{actor, what.version, "the version is kept no more"});
+    return {};
+  }
+  const auto chunk = static_cast<std::uint64_t>(actors::kChunk.count());
+  if (what.checksum != handle->checksum || what.offset % chunk != 0 ||
+      std::cmp_greater_equal(what.offset, handle->bytes.count()))
+    return invalid_input(
+        fmt::format("no chunk of version {} begins at offset {}", what.version, what.offset));
+  log_.warning("an engine asks for weights that no other sends",
+               {{"actor", scheduler_.fleet().spec(actor).name},
+                {"version", what.version},
+                {"from_byte", what.offset}});
+  for (actors::OutgoingMessage& message : weights_.chunks(what.version, what.offset))
+    send_message(actor, std::move(message));
   return {};
 }
 

@@ -6,11 +6,23 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 
 namespace temper::orchestrator {
 namespace {
 
 constexpr Duration kStopGrace = std::chrono::seconds(2);
+
+/// What a worker calls its host, fit to be shown anywhere.
+std::string host_name(std::string_view said) {
+  constexpr std::size_t kLongest = 63;
+  std::string out(said.substr(0, kLongest));
+  std::ranges::replace_if(
+      out,
+      [](unsigned char c) { return std::isalnum(c) == 0 && c != '.' && c != '-' && c != '_'; },
+      '?');
+  return out.empty() ? "?" : out;
+}
 
 }  // namespace
 
@@ -60,7 +72,18 @@ void LiveDriver::execute(const command::Launch& c) {
                                       : "actor lost; starting it again",
                  {{"actor", name}, {"why", c.reason}});
   }
+  leave_relays(c.actor);
   source_of(c.actor).provide(c.actor);
+}
+
+void LiveDriver::tell_feeders(const std::vector<RelayOrder::Feed>& feeds) {
+  for (const RelayOrder::Feed& feed : feeds)
+    send(feed.feeder, actors::FeedWeights{feed.key, feed.admitted});
+}
+
+/// It feeds nobody any more, and nobody feeds it.
+void LiveDriver::leave_relays(ActorId actor) {
+  tell_feeders(relays_.leave(actor));
 }
 
 void LiveDriver::execute(const command::Discard& c) {
@@ -68,6 +91,7 @@ void LiveDriver::execute(const command::Discard& c) {
                {{"actor", scheduler_config_.actors[c.actor.value()].name},
                 {"why", c.reason},
                 {"in", to_text(std::max(Duration(0), c.until - clock_->now()))}});
+  leave_relays(c.actor);
   source_of(c.actor).dismiss(c.actor);
 }
 
@@ -97,12 +121,14 @@ void LiveDriver::on_hello(const actors::PeerId& peer,
     return refuse(peer, *hello, actor.error());
   if (is_attached(*actor)) {
     clocks_[actor->value()] = {};
+    relays_.join(*actor, actors::is_key(hello->relay.key) ? hello->relay : actors::RelayAddress());
     log_.info("worker attached",
               {{"actor", scheduler_config_.actors[actor->value()].name},
                {"host", hello->host},
                {"pid", hello->pid},
                {"key", user.substr(1)},
                {"served", hello->incarnation}});
+    post(event::WorkerAttached{*actor, host_name(hello->host), hello->pid, user.substr(1)});
   }
   router_->admit(peer);
   router_->send(peer, actors::outgoing(welcome_for(*actor)));
@@ -123,6 +149,7 @@ actors::Welcome LiveDriver::welcome_for(ActorId actor) const {
     welcome.incarnation = attached_->incarnation();
     welcome.now = clock_->now();
     welcome.grace = t.grace;
+    welcome.relay_timeout = t.relay_timeout;
   }
   return welcome;
 }

@@ -49,7 +49,8 @@ RoleResult make_trainer(const RoleConfig& role, const RealClock& clock) {
   if (role.policy == PolicyKind::Torch) {
     TEMPER_TRY(engine, make_torch_trainer(role, settings));
   } else {
-    engine = std::make_unique<trainer::SyntheticEngine>(settings.synthetic_step, clock);
+    engine = std::make_unique<trainer::SyntheticEngine>(
+        settings.synthetic_step, settings.synthetic_weights, clock);
     if (!role.resume_from.empty())
       TEMPER_TRY_STATUS(engine->load(role.resume_from));
   }

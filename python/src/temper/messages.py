@@ -368,6 +368,8 @@ class TrainerSettings:
     temperature: float = 1.0
     #: Synthetic: time of an update.
     synthetic_step: int = 0
+    #: Synthetic: size of a version.
+    synthetic_weights: int = 0
     #: That sampling allows, in tokens.
     longest_response: int = 1
 
@@ -376,6 +378,7 @@ class TrainerSettings:
             1: self.algorithm.pack(),
             2: self.temperature,
             3: self.synthetic_step,
+            5: self.synthetic_weights,
             4: self.longest_response,
         }
 
@@ -386,6 +389,7 @@ class TrainerSettings:
             AlgorithmConfig.unpack(get(1, {})),
             get(2, 1.0),
             get(3, 0),
+            get(5, 0),
             get(4, 1),
         )
 
@@ -495,6 +499,29 @@ class RolloutSettings:
 
 
 @dataclasses.dataclass(slots=True)
+class RelayAddress:
+    #: Where it listens; empty: it passes nothing on.
+    endpoint: str = ""
+    #: Its open key there, which is also the one that it asks others with: CURVE, in ZeroMQ's
+    #: text form.
+    key: str = ""
+
+    def pack(self) -> Fields:
+        return {
+            1: self.endpoint,
+            2: self.key,
+        }
+
+    @classmethod
+    def unpack(cls, fields: Fields) -> RelayAddress:
+        get = fields.get
+        return cls(
+            get(1, ""),
+            get(2, ""),
+        )
+
+
+@dataclasses.dataclass(slots=True)
 class Hello:
     """`actor.hello`, worker to orchestrator."""
 
@@ -522,6 +549,8 @@ class Hello:
     run: str = ""
     #: Attached: of the orchestrator that it knew last; 0: it knew none.
     incarnation: int = 0
+    #: Attached: where it passes weights on to others.
+    relay: RelayAddress = dataclasses.field(default_factory=RelayAddress)
 
     def pack(self) -> Fields:
         return {
@@ -534,6 +563,7 @@ class Hello:
             7: self.was,
             8: self.run,
             9: self.incarnation,
+            10: self.relay.pack(),
         }
 
     @classmethod
@@ -549,6 +579,7 @@ class Hello:
             get(7, ""),
             get(8, ""),
             get(9, 0),
+            RelayAddress.unpack(get(10, {})),
         )
 
 
@@ -1002,6 +1033,9 @@ class Welcome:
     #: Attached: how long it keeps what it has loaded, and looks for a successor, once this
     #: orchestrator is silent.
     grace: int = 0
+    #: Attached: after so long a silence of a worker that it has asked for weights it asks the
+    #: next.
+    relay_timeout: int = 0
 
     def pack(self) -> Fields:
         return {
@@ -1015,6 +1049,7 @@ class Welcome:
             8: self.incarnation,
             9: self.now,
             10: self.grace,
+            11: self.relay_timeout,
         }
 
     @classmethod
@@ -1031,6 +1066,7 @@ class Welcome:
             get(8, 0),
             get(9, 0),
             get(10, 0),
+            get(11, 0),
         )
 
 
@@ -1985,6 +2021,8 @@ class WeightsHandle:
     pid: int = 0
     #: Descriptor in that process; negative: sent as chunks.
     fd: int = -1
+    #: A file with the image, on a file system that both sides see; then no chunks are sent.
+    path: str = ""
 
     def pack(self) -> Fields:
         return {
@@ -1993,6 +2031,7 @@ class WeightsHandle:
             3: self.checksum,
             4: self.pid,
             5: self.fd,
+            6: self.path,
         }
 
     @classmethod
@@ -2004,6 +2043,7 @@ class WeightsHandle:
             get(3, 0),
             get(4, 0),
             get(5, -1),
+            get(6, ""),
         )
 
 
@@ -2138,10 +2178,15 @@ class StageWeights:
 
     #: What to load and from where.
     weights: WeightsHandle = dataclasses.field(default_factory=WeightsHandle)
+    #: Of a worker that said in actor.hello where it passes weights on: other workers that have
+    #: the image or are being sent it, to be asked (weights.fetch) in this order, and after them
+    #: the orchestrator. Empty: the orchestrator sends it unasked.
+    sources: list[RelayAddress] = dataclasses.field(default_factory=list)
 
     def pack(self) -> Fields:
         return {
             1: self.weights.pack(),
+            2: [x.pack() for x in self.sources],
         }
 
     @classmethod
@@ -2149,6 +2194,7 @@ class StageWeights:
         get = fields.get
         return cls(
             WeightsHandle.unpack(get(1, {})),
+            [RelayAddress.unpack(x) for x in get(2, ())],
         )
 
 
@@ -2215,6 +2261,68 @@ class WeightsStaged:
         return cls(
             get(1, 0),
             get(2, ""),
+        )
+
+
+@dataclasses.dataclass(slots=True)
+class FetchWeights:
+    """`weights.fetch`, worker to orchestrator."""
+
+    NAME: ClassVar[str] = "weights.fetch"
+    TAG: ClassVar[int] = 66
+    VERSION: ClassVar[int] = 1
+    OLDEST: ClassVar[int] = 1
+
+    #: Policy version of the image.
+    version: int = 0
+    #: Of the whole image, as announced.
+    checksum: int = 0
+    #: Where the first missing chunk begins, in bytes.
+    offset: int = 0
+
+    def pack(self) -> Fields:
+        return {
+            1: self.version,
+            2: self.checksum,
+            3: self.offset,
+        }
+
+    @classmethod
+    def unpack(cls, fields: Fields) -> FetchWeights:
+        get = fields.get
+        return cls(
+            get(1, 0),
+            get(2, 0),
+            get(3, 0),
+        )
+
+
+@dataclasses.dataclass(slots=True)
+class FeedWeights:
+    """`weights.feed`, orchestrator to worker."""
+
+    NAME: ClassVar[str] = "weights.feed"
+    TAG: ClassVar[int] = 67
+    VERSION: ClassVar[int] = 1
+    OLDEST: ClassVar[int] = 1
+
+    #: Open key of another worker.
+    key: str = ""
+    #: Whether it may ask; false: it may not any more.
+    admitted: bool = True
+
+    def pack(self) -> Fields:
+        return {
+            1: self.key,
+            2: self.admitted,
+        }
+
+    @classmethod
+    def unpack(cls, fields: Fields) -> FeedWeights:
+        get = fields.get
+        return cls(
+            get(1, ""),
+            get(2, True),
         )
 
 
@@ -2404,6 +2512,8 @@ MESSAGES: tuple[Any, ...] = (
     StageWeights,
     WeightsChunk,
     WeightsStaged,
+    FetchWeights,
+    FeedWeights,
     CommitWeights,
     WeightsCommitted,
     Switch,

@@ -256,7 +256,7 @@ class RolloutActor:
 
     def _stage(self, handle: m.WeightsHandle) -> None:
         self._pieces = None
-        if handle.fd < 0:
+        if handle.fd < 0 and not handle.path:
             self._pieces = Assembler(handle)
             if not self._pieces.complete():
                 return

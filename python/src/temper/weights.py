@@ -158,9 +158,9 @@ class Publisher:
 
 
 def open_shared(handle: WeightsHandle) -> memoryview:
-    """Maps and verifies an image that another process of this machine holds."""
-    what = f"weights of version {handle.version} in process {handle.pid}"
-    path = f"/proc/{handle.pid}/fd/{handle.fd}"
+    """Maps and verifies an image that another process of this machine holds, or that is in a file."""
+    path = handle.path or f"/proc/{handle.pid}/fd/{handle.fd}"
+    what = f"weights of version {handle.version} in {path}"
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except OSError as error:

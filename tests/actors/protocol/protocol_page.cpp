@@ -106,10 +106,10 @@ Envelope and body are each one msgpack map from field number to value.
 - A blob is bin: the elements as they lie in memory, little endian.
 - A body of more than 1 MiB (and some 4 KiB that a chunk of weights has around it) is cut into pieces
   of 1 MiB, sent one after the other, each under an envelope with the message's `tag` and its place.
-  Only `actor.heartbeat` and `actor.taken` come between two of them.
+  Only `actor.heartbeat`, `actor.taken` and `weights.feed` come between two of them.
 - Frames of 64 KiB or more are counted. Their sender has at most 16 MiB of them on the way to one
   peer; the receiver says with `actor.taken` how many bytes arrived, at least after each MiB.
-  `actor.heartbeat` and `actor.taken` go before all that waits. So a heartbeat has at most 16 MiB
+  These three go before all that waits. So a heartbeat has at most 16 MiB
   before it, whatever is being sent.
 - The frames of one sender follow each other in `sequence`. A receiver gives up a peer of which one is
   missing: a connection that broke and was made again may have lost what was on the way.

@@ -77,6 +77,21 @@ TEST(Auditor, SaysHowFarTheClocksOfAttachedWorkersWereOff) {
   EXPECT_TRUE(report.violations.empty());
 }
 
+TEST(Auditor, KnowsWhereAttachedWorkersAre) {
+  Auditor auditor;
+  SchedulerConfig config = colocated();
+  config.actors[0].attached = config.actors[1].attached = true;
+  auditor.feed({0, Time(), event::Started{config}, {}});
+  auditor.feed({1, Time(), event::WorkerAttached{ActorId(0), "gpu-1", 7, "worker"}, {}});
+  auditor.feed({2, Time(), event::WorkerAttached{ActorId(1), "gpu-1", 8, "worker"}, {}});
+  auditor.feed({3, Time(), event::WorkerAttached{ActorId(1), "gpu-2", 9, "worker"}, {}});
+  EXPECT_EQ(auditor.report().attached, 3U);
+  EXPECT_EQ(auditor.report().hosts, 2U);
+  EXPECT_TRUE(auditor.report().violations.empty());
+  auditor.feed({4, Time(), event::WorkerAttached{ActorId(2), "gpu-3", 9, "worker"}, {}});
+  EXPECT_TRUE(any_says(auditor.report().violations, "which this run starts itself"));
+}
+
 /// Said again under the lease of a group that was prepared for it, an update is news of the past.
 TEST(Auditor, AnUpdateEndsTheLeasesOfWhatWasPreparedForIt) {
   constexpr ActorId kTrainer(2);

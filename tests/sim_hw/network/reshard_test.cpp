@@ -1,6 +1,7 @@
 #include "sim_hw/network/reshard.hpp"
 
 #include "sim_hw/catalog/catalog.hpp"
+#include "sim_hw/network/hosts.hpp"
 
 #include <gtest/gtest.h>
 
@@ -109,6 +110,29 @@ TEST(Reshard, TheVolumeOfAModelIsItsParameters) {
   for (std::size_t l = 0; l < volume.layers.size(); ++l)
     bytes += volume.layers[l] + volume.experts[l];
   EXPECT_NEAR(bytes, 2 * 30.53e9, 2 * 0.01e9);
+}
+
+/// 16 MiB in chunks of 1 MiB over links of 5 MB/s.
+HostPublication to_hosts(std::int64_t hosts, FanOut how) {
+  return {.bytes = 16 << 20, .hosts = hosts, .bandwidth = 5e6, .how = how};
+}
+
+TEST(HostPublication, AChunkOnTheWireIsItsBytesWithAllHeaders) {
+  // (1048576 + 45 + 2 x 33 + 9 + 2) x 1514 / 1448 = 1096497.7
+  EXPECT_NEAR(wire_bytes(1 << 20, 1 << 20), 1096497.7, 0.1);
+  EXPECT_NEAR(wire_bytes(16 << 20, 1 << 20), 16 * wire_bytes(1 << 20, 1 << 20), 1e-6);
+}
+
+TEST(HostPublication, ABroadcastSendsEveryCopyOverOneLink) {
+  // 16 x 1096497.7 B / 5 MB/s = 3.5088 s for each host.
+  EXPECT_NEAR(host_publication_seconds(to_hosts(1, FanOut::Direct)), 3.5088, 1e-4);
+  EXPECT_NEAR(host_publication_seconds(to_hosts(8, FanOut::Direct)), 8 * 3.5088, 1e-3);
+}
+
+TEST(HostPublication, ARelayTakesOneCopyAndAChunkForEachFurtherHost) {
+  // 1096497.7 B / 5 MB/s = 0.2193 s for a chunk.
+  EXPECT_NEAR(host_publication_seconds(to_hosts(1, FanOut::Tree)), 3.5088, 1e-4);
+  EXPECT_NEAR(host_publication_seconds(to_hosts(8, FanOut::Tree)), 3.5088 + 7 * 0.2193, 1e-3);
 }
 
 }  // namespace

@@ -1,0 +1,201 @@
+#include "actors/relay/relay.hpp"
+
+#include "actors/relay/relay_loop.hpp"
+#include "actors/transport/wake_up.hpp"
+#include "core/thread_annotations.hpp"
+
+#include <arpa/inet.h>
+#include <fmt/format.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#include <array>
+#include <cerrno>
+#include <deque>
+#include <thread>
+#include <utility>
+#include <variant>
+
+namespace temper::actors {
+namespace {
+
+/// Of the relay to those that it feeds: half the least `transport.relay_timeout`.
+constexpr Duration kHeartbeat = std::chrono::milliseconds(500);
+constexpr std::string_view kTcp = "tcp://";
+
+/// The address that packets to `orchestrator` leave from. None is sent.
+Result<std::string> address_towards(const std::string& orchestrator) {
+  const std::size_t colon = orchestrator.rfind(':');
+  if (!orchestrator.starts_with(kTcp) || colon < kTcp.size())
+    return invalid_input(fmt::format("{} is no TCP endpoint", orchestrator));
+  const std::string host = orchestrator.substr(kTcp.size(), colon - kTcp.size());
+  addrinfo wanted{};
+  wanted.ai_family = AF_INET;
+  wanted.ai_socktype = SOCK_DGRAM;
+  addrinfo* found = nullptr;
+  if (const int error =
+          ::getaddrinfo(host.c_str(), orchestrator.c_str() + colon + 1, &wanted, &found);
+      error != 0)
+    return invalid_input(fmt::format("{}: {}", orchestrator, ::gai_strerror(error)));
+  const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> owned(found, &::freeaddrinfo);
+  const FileDescriptor probe(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  sockaddr_in own{};
+  socklen_t size = sizeof own;
+  if (!probe.is_open() || ::connect(probe.get(), found->ai_addr, found->ai_addrlen) != 0 ||
+      ::getsockname(probe.get(), reinterpret_cast<sockaddr*>(&own), &size) != 0)
+    return io_error("no address of this host reaches " + orchestrator, errno);
+  std::array<char, INET_ADDRSTRLEN> text{};
+  ::inet_ntop(AF_INET, &own.sin_addr, text.data(), text.size());
+  return std::string(text.data());
+}
+
+struct Begin {
+  Relay::Ends ends;
+  Duration timeout{};
+};
+using Order = std::variant<Begin, IncomingMessage>;
+
+}  // namespace
+
+struct Relay::Impl {
+  Impl(RelayLoop l, RelayAddress a, WakeUp w, FileDescriptor e, const Log& g)
+      : log(g),
+        address(std::move(a)),
+        wake(std::move(w)),
+        events(std::move(e)),
+        loop(std::move(l)) {
+    watch(wake.fd());
+  }
+
+  void watch(int fd) {
+    epoll_event event{};
+    event.events = EPOLLIN;
+    event.data.fd = fd;
+    // It may be watched already; one that was closed is not any more.
+    static_cast<void>(::epoll_ctl(events.get(), EPOLL_CTL_ADD, fd, &event));
+  }
+
+  void push(Order order) {
+    {
+      const MutexLock lock(mutex);
+      orders.push_back(std::move(order));
+    }
+    wake.notify();
+  }
+
+  void serve() {
+    for (;;) {
+      if (!carry_out())
+        return;
+      bool more = false;
+      {
+        const MutexLock lock(working);
+        more = loop.turn();
+        if (const auto fd = loop.upstream_fd())
+          watch(*fd);
+      }
+      if (more)
+        continue;
+      if (const Status waited = loop.wait(events.get()); !waited)
+        return log.error("weights are not passed on any more", {{"why", waited.error().context}});
+    }
+  }
+
+  /// False: it is to end.
+  bool carry_out() {
+    wake.clear();
+    const MutexLock at_work(working);
+    std::deque<Order> taken;
+    {
+      const MutexLock lock(mutex);
+      if (ending)
+        return false;
+      taken.swap(orders);
+    }
+    for (Order& order : taken) {
+      if (auto* begin = std::get_if<Begin>(&order)) {
+        loop.begin(std::move(begin->ends), begin->timeout);
+      } else {
+        loop.on_message(std::get<IncomingMessage>(order));
+      }
+    }
+    return true;
+  }
+
+  const Log log;
+  const RelayAddress address;
+  WakeUp wake;
+  FileDescriptor events;
+  Mutex mutex;
+  std::deque<Order> orders TEMPER_GUARDED_BY(mutex);
+  bool ending TEMPER_GUARDED_BY(mutex) = false;
+  Mutex working;  ///< Held while the thread does not wait.
+  RelayLoop loop;
+  std::thread thread;
+};
+
+Relay::Relay(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {
+  impl_->thread = std::thread([this] { impl_->serve(); });
+}
+
+Relay::~Relay() {
+  {
+    const MutexLock lock(impl_->mutex);
+    impl_->ending = true;
+  }
+  impl_->wake.notify();
+  impl_->thread.join();
+}
+
+Result<std::unique_ptr<Relay>> Relay::open(const std::string& orchestrator,
+                                           const TransportConfig& transport,
+                                           const Clock& clock,
+                                           const Log& log) {
+  TEMPER_TRY(const std::string host, address_towards(orchestrator));
+  const KeyPair own = KeyPair::create();
+  TEMPER_TRY(RouterSocket socket,
+             RouterSocket::bind(fmt::format("{}{}:0", kTcp, host), transport, log, own));
+  TEMPER_TRY(WakeUp wake, WakeUp::create());
+  FileDescriptor events(::epoll_create1(EPOLL_CLOEXEC));
+  if (!events.is_open())
+    return io_error("cannot create an epoll", errno);
+  RelayAddress address{socket.endpoint(), own.open};
+  Exchange exchange(std::move(socket), {.heartbeat = kHeartbeat}, clock);
+  RelayLoop loop(std::move(exchange), Upstream(own, transport, log), clock, log);
+  return std::unique_ptr<Relay>(new Relay(std::make_unique<Impl>(
+      std::move(loop), std::move(address), std::move(wake), std::move(events), log)));
+}
+
+const RelayAddress& Relay::address() const {
+  return impl_->address;
+}
+
+void Relay::begin(Ends ends, Duration timeout) {
+  impl_->push(Begin{std::move(ends), timeout});
+}
+
+void Relay::end() {
+  const MutexLock at_work(impl_->working);
+  {
+    const MutexLock lock(impl_->mutex);
+    impl_->orders.clear();
+  }
+  impl_->loop.end();
+}
+
+bool Relay::take(const IncomingMessage& message) {
+  if (message.is<StageWeights>()) {
+    const auto stage = message.decode<StageWeights>();
+    if (!stage || stage->weights.fd >= 0 || !stage->weights.path.empty() ||
+        stage->weights.bytes <= Bytes(0))
+      return false;
+  } else if (!message.is<WeightsChunk>() && !message.is<FeedWeights>()) {
+    return false;
+  }
+  impl_->push(message);
+  return true;
+}
+
+}  // namespace temper::actors

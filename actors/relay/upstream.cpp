@@ -1,0 +1,87 @@
+#include "actors/relay/upstream.hpp"
+
+#include <limits>
+#include <utility>
+
+namespace temper::actors {
+namespace {
+
+constexpr Bytes kAnySize{std::numeric_limits<Bytes::rep>::max()};
+
+}  // namespace
+
+Status Upstream::ask(const RelayAddress& address, const FetchWeights& what) {
+  if (!socket_ || address != address_) {
+    close();
+    Credentials credentials{.secret = {}, .orchestrator_key = address.key, .own = own_};
+    TEMPER_TRY(socket_, DealerSocket::connect(address.endpoint, transport_, log_, credentials));
+    address_ = address;
+    intake_.emplace(kAnySize);
+    Hello hello;
+    hello.name = "relay";
+    lane_.push(outgoing(hello));
+  }
+  question_ = what;
+  return {};
+}
+
+void Upstream::close() {
+  socket_.reset();
+  lane_ = {};
+  intake_.reset();
+  question_.reset();
+  open_ = false;
+}
+
+Upstream::Came Upstream::turn() {
+  Came came;
+  if (!socket_)
+    return came;
+  while (auto received = socket_->try_receive()) {
+    if (Status status = take(*std::move(received), came); !status) {
+      log_.warning("a worker sends weights that cannot be",
+                   {{"from", address_.endpoint}, {"why", status.error().context}});
+      came.refused = true;
+      break;
+    }
+  }
+  if (came.refused || socket_->refusals() > 0) {
+    came.refused = true;
+    close();
+    return came;
+  }
+  // Before it has answered it does not know us, and would drop the question.
+  if (open_ && question_)
+    lane_.push(outgoing(*std::exchange(question_, {})));
+  while (const Lane::Wire* wire = lane_.front()) {
+    const auto sent = socket_->try_send(wire->head, wire->body);
+    if (!sent || !*sent)
+      break;
+    lane_.pop();
+    came.sent = true;
+  }
+  return came;
+}
+
+Status Upstream::take(Received received, Came& came) {
+  TEMPER_TRY(const auto part, IncomingMessage::parse(std::move(received)));
+  came.alive = open_ = true;
+  TEMPER_TRY(auto message, intake_->add(part));
+  if (part.is<Heartbeat>())
+    return {};
+  if (part.is<Taken>()) {
+    TEMPER_TRY(const Taken told, part.decode<Taken>());
+    return lane_.taken(told);
+  }
+  if (const auto told = intake_->to_tell())
+    lane_.push(outgoing(*told));
+  if (message)
+    came.messages.push_back(*std::move(message));
+  return {};
+}
+
+std::optional<int> Upstream::fd() const {
+  return socket_ ? std::optional(socket_->fd()) : std::nullopt;
+}
+
+}  // namespace temper::actors

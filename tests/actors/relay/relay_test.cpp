@@ -1,0 +1,211 @@
+// Relays over real sockets of this machine: a chain, one that is lost, one that may not ask. This
+// thread is the orchestrator of all of them.
+#include "actors/relay/relay.hpp"
+
+#include "actors/shared_memory/chunks.hpp"
+#include "actors/shared_memory/shared_buffer.hpp"
+#include "actors/transport/credentials.hpp"
+#include "core/thread_annotations.hpp"
+#include "tests/support/transport.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <condition_variable>
+#include <deque>
+
+namespace temper::actors {
+namespace {
+
+using namespace std::chrono_literals;
+
+const Log kNoLog = Log::discard();
+constexpr PolicyVersion kVersion(3);
+constexpr std::size_t kSize = 1 << 20;
+
+/// What a relay says, to its role and to the orchestrator.
+class Said {
+ public:
+  void add(IncomingMessage message) {
+    const MutexLock lock(mutex_);
+    said_.push_back(std::move(message));
+    changed_.notify_all();
+  }
+  /// The next; fails the test when there is none for long.
+  std::optional<IncomingMessage> next() {
+    MutexLock lock(mutex_);
+    const RealClock clock;
+    while (said_.empty()) {
+      if (clock.now() >= Time(test::kPatience))
+        return std::nullopt;
+      lock.wait_for(changed_, test::kPatience);
+    }
+    IncomingMessage first = std::move(said_.front());
+    said_.pop_front();
+    return first;
+  }
+
+ private:
+  Mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<IncomingMessage> said_ TEMPER_GUARDED_BY(mutex_);
+};
+
+struct Worker {
+  explicit Worker(Duration timeout = 10s)
+      : relay(Relay::open("tcp://127.0.0.1:9", TransportConfig{}, clock, kNoLog).value()) {
+    relay->begin(
+        {[this](IncomingMessage m) { role.add(std::move(m)); },
+         [this](OutgoingMessage m) { orchestrator.add(IncomingMessage::from(std::move(m))); }},
+        timeout);
+  }
+  template <class M>
+  bool take(const M& message) {
+    return relay->take(IncomingMessage::from(outgoing(message)));
+  }
+
+  RealClock clock;
+  Said role, orchestrator;
+  std::unique_ptr<Relay> relay;
+};
+
+class RelayTest : public testing::Test {
+ protected:
+  RelayTest() : image_(3 * kSize + 17) {
+    for (std::size_t i = 0; i < image_.size(); ++i)
+      image_[i] = static_cast<std::byte>(i * 31 + i / kSize);
+    EXPECT_TRUE(for_each_chunk(kVersion, image_, [this](WeightsChunk chunk) -> Status {
+      chunks_.push_back(std::move(chunk));
+      return {};
+    }));
+    handle_ = chunked_handle(kVersion, image_);
+  }
+  void send(Worker& to, std::size_t first, std::size_t last) {
+    for (std::size_t i = first; i < last; ++i)
+      EXPECT_TRUE(to.take(chunks_[i]));
+  }
+  void feed(Worker& feeder, const Worker& child) {
+    EXPECT_TRUE(feeder.take(FeedWeights{child.relay->address().key, true}));
+  }
+  /// What its role is given is the image, in memory of this process.
+  void expect_image(Worker& worker) {
+    const auto given = worker.role.next();
+    ASSERT_TRUE(given && given->is<StageWeights>());
+    const auto mapped = MappedBuffer::open(given->decode<StageWeights>()->weights);
+    ASSERT_TRUE(mapped.has_value());
+    EXPECT_TRUE(std::ranges::equal(mapped->bytes(), image_));
+  }
+
+  std::vector<std::byte> image_;
+  std::vector<WeightsChunk> chunks_;
+  WeightsHandle handle_;
+};
+
+TEST_F(RelayTest, AnImageGoesFromWorkerToWorkerAndIsTheRolesWhenItIsWhole) {
+  Worker first, second, third;
+  feed(first, second);
+  feed(second, third);
+  third.take(StageWeights{handle_, {second.relay->address()}});
+  second.take(StageWeights{handle_, {first.relay->address()}});
+  first.take(StageWeights{handle_});
+  send(first, 0, chunks_.size());
+  expect_image(first);
+  expect_image(second);
+  expect_image(third);
+}
+
+TEST_F(RelayTest, WhoeverComesLateIsSentWhatIsHere) {
+  Worker first, late;
+  first.take(StageWeights{handle_});
+  send(first, 0, chunks_.size());
+  expect_image(first);
+  feed(first, late);
+  late.take(StageWeights{handle_, {first.relay->address()}});
+  expect_image(late);
+}
+
+TEST_F(RelayTest, ALostFeederIsFollowedByTheOrchestratorWhichSendsTheRest) {
+  auto first = std::make_unique<Worker>();
+  Worker second(1s);
+  feed(*first, second);
+  first->take(StageWeights{handle_});
+  second.take(StageWeights{handle_, {first->relay->address()}});
+  send(*first, 0, 2);
+  first.reset();
+  const auto asked = second.orchestrator.next();
+  ASSERT_TRUE(asked && asked->is<FetchWeights>());
+  const auto what = asked->decode<FetchWeights>();
+  EXPECT_EQ(what->version, kVersion);
+  EXPECT_EQ(what->offset % kSize, 0U);
+  EXPECT_LE(what->offset, 2 * kSize);
+  send(second, what->offset / kSize, chunks_.size());
+  expect_image(second);
+}
+
+TEST_F(RelayTest, ALostFeederIsFollowedByItsOwn) {
+  Worker first;
+  auto second = std::make_unique<Worker>();
+  Worker third(1s);
+  feed(first, *second);
+  feed(first, third);
+  feed(*second, third);
+  first.take(StageWeights{handle_});
+  third.take(StageWeights{handle_, {second->relay->address(), first.relay->address()}});
+  second.reset();
+  send(first, 0, chunks_.size());
+  expect_image(third);
+}
+
+TEST_F(RelayTest, WhoeverIsNotToBeFedIsSentNothing) {
+  Worker first;
+  Worker stranger(1s);
+  first.take(StageWeights{handle_});
+  send(first, 0, chunks_.size());
+  expect_image(first);
+  stranger.take(StageWeights{handle_, {first.relay->address()}});
+  const auto asked = stranger.orchestrator.next();
+  ASSERT_TRUE(asked && asked->is<FetchWeights>());
+  EXPECT_EQ(asked->decode<FetchWeights>()->offset, 0U);
+}
+
+TEST_F(RelayTest, WhoeverIsNotToBeFedAnyMoreIsSentNothing) {
+  Worker first;
+  Worker second(1s);
+  feed(first, second);
+  second.take(StageWeights{handle_, {first.relay->address()}});
+  first.take(StageWeights{handle_});
+  send(first, 0, chunks_.size());
+  expect_image(second);
+  EXPECT_TRUE(first.take(FeedWeights{second.relay->address().key, false}));
+  expect_image(first);
+  WeightsHandle next = handle_;
+  next.version = PolicyVersion(4);
+  second.take(StageWeights{next, {first.relay->address()}});
+  const auto asked = second.orchestrator.next();
+  ASSERT_TRUE(asked && asked->is<FetchWeights>());
+  EXPECT_EQ(asked->decode<FetchWeights>()->version, PolicyVersion(4));
+}
+
+TEST_F(RelayTest, AnImageThatCannotBeHadIsSaid) {
+  Worker worker;
+  handle_.checksum += 1;
+  worker.take(StageWeights{handle_});
+  send(worker, 0, chunks_.size());
+  const auto said = worker.orchestrator.next();
+  ASSERT_TRUE(said && said->is<WeightsStaged>());
+  EXPECT_NE(said->decode<WeightsStaged>()->error.find("checksum of the whole"), std::string::npos);
+}
+
+TEST_F(RelayTest, WhatIsInMemoryOrAFileIsTheRoles) {
+  Worker worker;
+  WeightsHandle shared = handle_;
+  shared.fd = 5;
+  EXPECT_FALSE(worker.take(StageWeights{shared}));
+  WeightsHandle file = handle_;
+  file.path = "/shared/3.safetensors";
+  EXPECT_FALSE(worker.take(StageWeights{file}));
+  EXPECT_FALSE(worker.take(CommitWeights{kVersion}));
+}
+
+}  // namespace
+}  // namespace temper::actors
