@@ -75,6 +75,14 @@ class Served:
         said = (self.run_dir / "logs/rollout-0.server.log").read_text()
         return int(re.findall(r"(?:APIServer pid=|listening on \d+ as )(\d+)", said)[-1])
 
+    def kill(self) -> None:
+        """One that is started anew with each version may be gone just now."""
+        while True:
+            try:
+                return os.kill(self.server(), signal.SIGKILL)
+            except ProcessLookupError:
+                time.sleep(0.01)
+
 
 def main() -> int:
     words = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -97,7 +105,7 @@ def main() -> int:
             for kill in range(1, asked.kills + 1):
                 time.sleep(chance.uniform(0, 2))
                 seen = len(run.log())
-                os.kill(run.server(), signal.SIGKILL)
+                run.kill()
                 begin = time.monotonic()
                 found = run.await_line("server (doubted|away|ended)", seen)
                 run.await_line("server back|version committed", len(run.log()[: run.log().index(found, seen)]))

@@ -39,7 +39,7 @@ def main() -> None:
     params.cache_type_k = xllamacpp.ggml_type.GGML_TYPE_F32
     params.cache_type_v = xllamacpp.ggml_type.GGML_TYPE_F32
     server = xllamacpp.Server(params)
-    print(f"pid {os.getpid()} listens at {server.listening_address}", flush=True)
+    print("listening on", server.listening_address.rsplit(":", 1)[-1], "as", os.getpid(), flush=True)
     signal.pause()
 
 

@@ -112,7 +112,7 @@ def test_a_run_goes_on_after_its_llamacpp_was_killed_five_times(config, temper, 
             run.await_updates(update)
             said = (run.run_dir / "logs" / "rollout-0.server.log").read_text()
             try:
-                os.kill(int(re.findall(r"pid (\d+) listens", said)[-1]), signal.SIGKILL)
+                os.kill(int(re.findall(r"listening on \d+ as (\d+)", said)[-1]), signal.SIGKILL)
             except ProcessLookupError:
                 pass  # It is being started anew just now.
         run.finish(patience=300)
