@@ -39,7 +39,7 @@ TEST_F(Synthetic, ContinuesFromWhatItSaved) {
   ASSERT_TRUE(engine_.update(batch_));
   ASSERT_TRUE(engine_.update(batch_));
   ASSERT_TRUE(engine_.save(folder_.path()));
-  SyntheticEngine other(Duration(0), clock_);
+  SyntheticEngine other(Duration(0), Bytes(0), clock_);
   ASSERT_TRUE(other.load(folder_.path()));
   EXPECT_EQ(*other.weights(), *engine_.weights());
 }
