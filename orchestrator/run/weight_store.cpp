@@ -88,6 +88,19 @@ std::vector<actors::OutgoingMessage> WeightStore::chunks(PolicyVersion version,
   return messages;
 }
 
+Result<std::vector<actors::OutgoingMessage>> WeightStore::rest(
+    const actors::FetchWeights& what, std::optional<PolicyVersion> staging) {
+  if (staging != what.version)
+    return invalid_input(fmt::format("it was not asked to stage version {}", what.version));
+  const actors::WeightsHandle& kept = *handle(what.version);
+  const auto chunk = static_cast<std::uint64_t>(actors::kChunk.count());
+  if (what.checksum != kept.checksum || what.offset % chunk != 0 ||
+      std::cmp_greater_equal(what.offset, kept.bytes.count()))
+    return invalid_input(
+        fmt::format("no chunk of version {} begins at offset {}", what.version, what.offset));
+  return chunks(what.version, what.offset);
+}
+
 Result<std::filesystem::path> WeightStore::file(PolicyVersion version,
                                                 const std::filesystem::path& folder) {
   Entry& entry = entries_.at(version);

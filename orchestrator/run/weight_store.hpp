@@ -28,6 +28,11 @@ class WeightStore {
   /// The image from a chunk's offset on, as chunks to be sent on: encoded once, whoever is sent
   /// them shares the bytes. None for weights in shared memory.
   std::vector<actors::OutgoingMessage> chunks(PolicyVersion version, std::uint64_t from = 0);
+  /// The chunks that an engine asks for whose feeder is lost. Requires: handle(what.version).
+  /// `staging`: the version that it was asked to stage and has not answered. Error: its question
+  /// is no true one, in words.
+  Result<std::vector<actors::OutgoingMessage>> rest(const actors::FetchWeights& what,
+                                                    std::optional<PolicyVersion> staging);
   /// The image as a file in `folder`, written when it is first asked for and removed when the
   /// version is kept no more. Requires: image(version). Error: it cannot be written.
   Result<std::filesystem::path> file(PolicyVersion version, const std::filesystem::path& folder);

@@ -169,8 +169,9 @@ void close_output() {
 }
 
 TEST_F(SystemTest, AFullDiskEndsTheRunByTheFilesNameAndItIsResumedOnceThereIsRoom) {
-  // More than the state in a checkpoint takes, so that the log is the first to be too large.
-  const Ended ended = run({}, full_disk(Bytes(18 * 1024))).wait();
+  // More than the state in a checkpoint takes and less than the log of half the updates, so that the
+  // log is the first to be too large.
+  const Ended ended = run({"steps=48"}, full_disk(Bytes(18 * 1024))).wait();
   EXPECT_EQ(ended.status, 1) << ended.output;
   const std::string log = (run_dir() / "events.log").string();
   EXPECT_NE(ended.output.find("cannot append to " + log + ": File too large"), std::string::npos)
@@ -181,7 +182,7 @@ TEST_F(SystemTest, AFullDiskEndsTheRunByTheFilesNameAndItIsResumedOnceThereIsRoo
   expect_clean_log();
   const Ended resumed = resume().wait();
   EXPECT_EQ(resumed.status, 0) << resumed.output;
-  expect_whole_run(24);
+  expect_whole_run(48);
 }
 
 TEST_F(SystemTest, ADiskFullFromTheStartIsNamed) {

@@ -154,23 +154,17 @@ Status LiveDriver::on_weights(const actors::WeightsHandle& handle, Event announc
 /// No other engine sends it the rest of what it stages.
 Status LiveDriver::on_fetch(ActorId actor, const actors::FetchWeights& what) {
   const ActorState& state = scheduler_.fleet().state(actor);
-  if (state.staging != what.version || state.staged)
-    return invalid_input(fmt::format("it was not asked to stage version {}", what.version));
-  const actors::WeightsHandle* handle = weights_.handle(what.version);
-  if (handle == nullptr) {
+  const auto staging = state.staged ? std::nullopt : state.staging;
+  if (staging == what.version && weights_.handle(what.version) == nullptr) {
     post(event::WeightsStaged{actor, what.version, "the version is kept no more"});
     return {};
   }
-  const auto chunk = static_cast<std::uint64_t>(actors::kChunk.count());
-  if (what.checksum != handle->checksum || what.offset % chunk != 0 ||
-      std::cmp_greater_equal(what.offset, handle->bytes.count()))
-    return invalid_input(
-        fmt::format("no chunk of version {} begins at offset {}", what.version, what.offset));
+  TEMPER_TRY(auto rest, weights_.rest(what, staging));
   log_.warning("an engine asks for weights that no other sends",
                {{"actor", scheduler_.fleet().spec(actor).name},
                 {"version", what.version},
                 {"from_byte", what.offset}});
-  for (actors::OutgoingMessage& message : weights_.chunks(what.version, what.offset))
+  for (actors::OutgoingMessage& message : rest)
     send_message(actor, std::move(message));
   return {};
 }

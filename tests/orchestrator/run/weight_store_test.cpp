@@ -73,6 +73,26 @@ TEST(WeightStore, WeightsInChunksArePublishedWithTheLastOne) {
   EXPECT_LT(store.handle(v)->fd, 0);
 }
 
+TEST(WeightStore, OnlyWhoIsStagingAVersionIsSentTheRestOfItFromAChunksBeginning) {
+  WeightStore store;
+  const PolicyVersion v(2);
+  const Image image = image_of((2 << 20) + 5);
+  EXPECT_EQ(heard(store.announce(actors::chunked_handle(v, image), ready(2))), std::nullopt);
+  for (const auto& chunk : chunks_of(v, image))
+    static_cast<void>(store.add(chunk));
+  const std::uint64_t checksum = store.handle(v)->checksum, chunk = 1 << 20;
+  for (const std::size_t first : {0, 1, 2}) {
+    const auto rest = store.rest({v, checksum, first * chunk}, v);
+    ASSERT_TRUE(rest);
+    EXPECT_EQ(rest->size(), 3 - first);
+  }
+  EXPECT_FALSE(store.rest({v, checksum, 0}, std::nullopt)) << "it was asked for nothing";
+  EXPECT_FALSE(store.rest({v, checksum, 0}, PolicyVersion(1))) << "it was asked for another";
+  EXPECT_FALSE(store.rest({v, checksum + 1, 0}, v)) << "of another image";
+  EXPECT_FALSE(store.rest({v, checksum, 7}, v)) << "in the middle of a chunk";
+  EXPECT_FALSE(store.rest({v, checksum, 3 * chunk}, v)) << "behind its end";
+}
+
 TEST(WeightStore, WhoeverIsSentChunksSharesTheirBytes) {
   WeightStore store;
   const PolicyVersion v(2);

@@ -299,7 +299,7 @@ TEST(Claims, ALieIsFoundByTheClaimThatItBreaks) {
 /// run/weight_store_test).
 bool is_of_content(std::string_view message, Claim claim) {
   if (claim == Claim::OneLogprobPerToken || claim == Claim::PieceOfTheImage ||
-      message == "trainer.ready")
+      message == "trainer.ready" || message == "weights.fetch")
     return true;
   return (message == "rollout.generated" && claim == Claim::NumbersAreFinite) ||
          (message == "reference.scored" && claim != Claim::LeaseIsItsOwn);
