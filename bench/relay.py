@@ -1,0 +1,52 @@
+"""How long a version of the weights takes to engines on other hosts, by relay and by broadcast, beside what the model
+of the simulated cards' publication predicts from sizes and links alone.
+
+    ./x bench relay [RECEIVERS...]      2, 4 and 8 unless said
+
+Hosts are network namespaces with links of 20 Mbit/s (needs root, ip and tc); each engine is on one, each version has
+16 MiB, and the time is the median of three versions of a run whose connections are open. Prints a table."""
+
+from __future__ import annotations
+
+import os
+import statistics
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "tests/integration"))
+
+from hosts import unable  # noqa: E402
+from publications import Publications, predicted, run_of  # noqa: E402
+
+TEMPER = os.environ.get("TEMPER") or str(ROOT / "build/release/bin/temper")
+MEASURED = 3
+
+
+def measured(folder: Path, receivers: int, weights: str) -> float:
+    with run_of(TEMPER, folder, receivers, weights) as (run, _):
+        # The first version goes to engines as they come, the second opens connections.
+        run.until(lambda: len(Publications(run).whole(receivers)) > MEASURED, "versions that all engines have")
+        run.stop()
+        run.is_whole(None)
+        published = Publications(run)
+    return statistics.median([published.seconds(v) for v in published.whole(receivers)][1 : MEASURED + 1])
+
+
+def main() -> int:
+    if why := unable():
+        print(f"relay: {why}", file=sys.stderr)
+        return 1
+    print("| receivers | | measured | predicted | off |\n|---:|---|---:|---:|---:|", flush=True)
+    for receivers in [int(word) for word in sys.argv[1:]] or [2, 4, 8]:
+        for weights, replicas in (("relay", "tree"), ("broadcast", "direct")):
+            with tempfile.TemporaryDirectory() as folder:
+                seconds = measured(Path(folder), receivers, weights)
+            expected = predicted(TEMPER, receivers, replicas)
+            print(f"| {receivers} | {weights} | {seconds:.2f} s | {expected:.2f} s | {100 * (seconds / expected - 1):+.1f} % |", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
