@@ -6,7 +6,8 @@
 //   metrics.jsonl certificates.jsonl trace.json summary.json
 //                                               made from the log; proved by outputs.manifest once
 //                                               the run has ended (simulated: trace.json.gz)
-//   weights/                                    versions for workers that attach, while they are new
+//   weights/                                    versions for workers that attach, while they are
+//   new
 //                                               (transport.weights: folder)
 //   logs/<actor>.log                            text for people
 #pragma once

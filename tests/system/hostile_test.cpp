@@ -169,8 +169,8 @@ void close_output() {
 }
 
 TEST_F(SystemTest, AFullDiskEndsTheRunByTheFilesNameAndItIsResumedOnceThereIsRoom) {
-  // More than the state in a checkpoint takes and less than the log of half the updates, so that the
-  // log is the first to be too large.
+  // More than the state in a checkpoint takes and less than the log of half the updates, so that
+  // the log is the first to be too large.
   const Ended ended = run({"steps=48"}, full_disk(Bytes(18 * 1024))).wait();
   EXPECT_EQ(ended.status, 1) << ended.output;
   const std::string log = (run_dir() / "events.log").string();
