@@ -4,11 +4,12 @@ of the simulated cards' publication predicts from sizes and links alone.
     ./x bench relay [RECEIVERS...]      2, 4 and 8 unless said
 
 Hosts are network namespaces with links of 20 Mbit/s (needs root, ip and tc); each engine is on one, each version has
-16 MiB, and the time is the median of three versions of a run whose connections are open. Prints a table."""
+16 MiB, and the time is the mean of two versions of a run whose connections are open. Prints a table."""
 
 from __future__ import annotations
 
 import os
+import signal
 import statistics
 import sys
 import tempfile
@@ -21,7 +22,7 @@ from hosts import unable  # noqa: E402
 from publications import Publications, predicted, run_of  # noqa: E402
 
 TEMPER = os.environ.get("TEMPER") or str(ROOT / "build/release/bin/temper")
-MEASURED = 3
+MEASURED = 2
 
 
 def measured(folder: Path, receivers: int, weights: str) -> float:
@@ -31,10 +32,11 @@ def measured(folder: Path, receivers: int, weights: str) -> float:
         run.stop()
         run.is_whole(None)
         published = Publications(run)
-    return statistics.median([published.seconds(v) for v in published.whole(receivers)][1 : MEASURED + 1])
+    return statistics.fmean([published.seconds(v) for v in published.whole(receivers)][1 : MEASURED + 1])
 
 
 def main() -> int:
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # the hosts go with us
     if why := unable():
         print(f"relay: {why}", file=sys.stderr)
         return 1

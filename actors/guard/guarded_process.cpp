@@ -1,5 +1,6 @@
 #include "actors/guard/guarded_process.hpp"
 
+#include "actors/guard/executable.hpp"
 #include "actors/guard/internal/guard.hpp"
 #include "core/exit_text.hpp"
 
@@ -50,38 +51,6 @@ Result<Pipe> make_pipe() {
   TEMPER_TRY(pipe.write, moved_high(std::move(write)));
   return pipe;
 }
-
-bool is_executable(const std::string& path) {
-  struct stat info {};
-  return ::stat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode) &&
-         ::access(path.c_str(), X_OK) == 0;
-}
-
-}  // namespace
-
-Result<std::string> find_executable(const std::string& name) {
-  if (name.empty())
-    return invalid_input("the command is empty");
-  if (name.find('/') != std::string::npos) {
-    if (is_executable(name))
-      return name;
-    const int why = ::access(name.c_str(), X_OK) == 0 ? EACCES : errno;
-    return io_error(fmt::format("cannot execute {}", name), why);
-  }
-  const char* const set = ::getenv("PATH");
-  for (std::string_view rest = set != nullptr ? set : "/usr/local/bin:/usr/bin:/bin";;) {
-    const std::size_t end = rest.find(':');
-    const std::string folder(rest.substr(0, end));
-    std::string path = (folder.empty() ? "." : folder) + "/" + name;
-    if (is_executable(path))
-      return path;
-    if (end == std::string_view::npos)
-      return Error{ErrorCode::NotFound, fmt::format("no executable `{}` in PATH", name)};
-    rest.remove_prefix(end + 1);
-  }
-}
-
-namespace {
 
 bool is_given(std::string_view entry, const Sandbox& sandbox) {
   const std::string_view name = entry.substr(0, entry.find('='));

@@ -24,10 +24,6 @@
 
 namespace temper::actors {
 
-/// The file that `name` means, as a shell would find it. Error: it is not there, or cannot be
-/// executed.
-Result<std::string> find_executable(const std::string& name);
-
 class GuardedProcess {
  public:
   /// Runs `command` (executable, looked up in PATH, and its arguments) in our working directory,

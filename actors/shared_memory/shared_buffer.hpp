@@ -21,7 +21,8 @@ class SharedBuffer {
   const WeightsHandle& handle() const { return handle_; }
 
  private:
-  SharedBuffer(FileDescriptor fd, WeightsHandle handle) : fd_(std::move(fd)), handle_(handle) {}
+  SharedBuffer(FileDescriptor fd, WeightsHandle handle)
+      : fd_(std::move(fd)), handle_(std::move(handle)) {}
   FileDescriptor fd_;
   WeightsHandle handle_;
 };

@@ -85,11 +85,11 @@ std::filesystem::path extended_by(const std::filesystem::path& file, const std::
   for (const YamlNode::Entry& entry : document.root().entries) {
     if (entry.key != kExtends)
       continue;
-    const std::filesystem::path beside = file.parent_path() / entry.node.text;
+    std::filesystem::path beside = file.parent_path() / entry.node.text;
     std::error_code ignored;
     if (std::filesystem::exists(beside, ignored))
       return beside;
-    const std::filesystem::path shipped = found_config(entry.node.text);
+    std::filesystem::path shipped = found_config(entry.node.text);
     return std::filesystem::exists(shipped, ignored) ? shipped : beside;
   }
   return {};

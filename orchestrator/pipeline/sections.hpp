@@ -267,14 +267,9 @@ void describe(V& v, SyntheticConfig& c) {
            .max = Bytes(Bytes::rep{1} << 36)});
 }
 
+/// What concerns workers that others start.
 template <class V>
-void describe(V& v, TransportSection& c) {
-  v.field(10,
-          "kind",
-          c.kind,
-          {.doc = "`ipc`: sockets of this machine; `tcp`: workers may be elsewhere."});
-  v.field(11, "bind", c.bind, {.doc = "tcp: address to listen on."});
-  v.field(12, "port", c.port, {.doc = "tcp: port to listen on; 0 takes any free one."});
+void describe_attached(V& v, TransportSection& c) {
   v.field(20,
           "advertise",
           c.advertise,
@@ -299,6 +294,17 @@ void describe(V& v, TransportSection& c) {
           {.doc = "relay: an engine that has heard nothing for so long from the one that feeds it "
                   "asks that one's feeder, and then the orchestrator, for the rest.",
            .min = std::chrono::seconds(1)});
+}
+
+template <class V>
+void describe(V& v, TransportSection& c) {
+  v.field(10,
+          "kind",
+          c.kind,
+          {.doc = "`ipc`: sockets of this machine; `tcp`: workers may be elsewhere."});
+  v.field(11, "bind", c.bind, {.doc = "tcp: address to listen on."});
+  v.field(12, "port", c.port, {.doc = "tcp: port to listen on; 0 takes any free one."});
+  describe_attached(v, c);
   v.field(13,
           "heartbeat",
           c.heartbeat,

@@ -1,5 +1,6 @@
 #include "orchestrator/start/doctor.hpp"
 
+#include "actors/guard/executable.hpp"
 #include "actors/guard/guarded_process.hpp"
 #include "actors/runtime/process.hpp"
 #include "orchestrator/pipeline/message_sizes.hpp"
@@ -123,8 +124,7 @@ std::string first_line(const std::vector<std::string>& command) {
 }
 
 Finding python() {
-  const char* const own = std::getenv("TEMPER_PYTHON");
-  const std::string name = own != nullptr && *own != 0 ? own : "python3";
+  const std::string name = actors::default_python();
   const auto path = actors::find_executable(name);
   if (!path) {
     return {State::Note,

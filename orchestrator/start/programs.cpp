@@ -1,8 +1,6 @@
 #include "orchestrator/start/programs.hpp"
 
-#include "actors/guard/guarded_process.hpp"
-
-#include <cstdlib>
+#include "actors/guard/executable.hpp"
 
 namespace temper::orchestrator {
 namespace {
@@ -28,9 +26,7 @@ class Programs {
   }
   /// `given`: by the key `named`; else the one that `kind` asks for.
   void need_python(const std::string& given, const std::string& named, const std::string& kind) {
-    const char* const own = std::getenv("TEMPER_PYTHON");
-    const std::string any = own != nullptr && *own != 0 ? own : "python3";
-    need(given.empty() ? any : given, given.empty() ? kind : named);
+    need(given.empty() ? actors::default_python() : given, given.empty() ? kind : named);
   }
   std::vector<BrokenRule> take() { return std::move(missing_); }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,8 +24,8 @@ steps: {{steps}}
 algorithm: {{{{groups_per_update: 8, responses_per_group: 2, kl: 0}}}}
 staleness: {{{{bound: 0}}}}
 rollout: {{{{replicas: {{replicas}}, concurrency: 8, launch: attach}}}}
-sampling: {{{{max_new_tokens: 16}}}}
-synthetic: {{{{tokens: 16, weights: {IMAGE}B}}}}
+sampling: {{{{max_new_tokens: 1}}}}
+synthetic: {{{{tokens: 1, weights: {IMAGE}B, step_time: {{step}}s}}}}
 checkpoint: {{{{every: 0}}}}
 deadlines: {{{{weights: 300s}}}}
 transport:
@@ -33,19 +34,21 @@ transport:
 """
 
 
-@contextmanager
-def run_of(temper: str, folder: Path, replicas: int, weights: str) -> Iterator[tuple[Run, list[Any]]]:
-    """A run with an engine on each of so many hosts. Needs what hosts.unable() looks for."""
-    with Hosts(replicas + 1, f"{RATE}bit") as hosts:
-        run = Run(hosts, temper, folder, CONFIG.format(replicas=replicas, weights=weights, steps=STEPS))
-        yield run, [run.worker(slot + 1, slot) for slot in range(replicas)]
-
-
 def predicted(temper: str, hosts: int, replicas: str) -> float:
     line = [temper, "cost", "kind=host_publication", "hardware=nvidia-h200", f"bytes={IMAGE}", f"hosts={hosts}", f"bandwidth={LINK}",
             f"replicas={replicas}", "--json"]
     done = subprocess.run(line, check=True, capture_output=True, text=True, timeout=60)
     return float(next(m["value"] for m in json.loads(done.stdout)["metrics"] if m["name"] == "time"))
+
+
+@contextmanager
+def run_of(temper: str, folder: Path, replicas: int, weights: str) -> Iterator[tuple[Run, list[Any]]]:
+    """A run with an engine on each of so many hosts. Needs what hosts.unable() looks for. An update takes longer than its
+    version's way to all engines: one that is faster would be made by those that have it before the others do."""
+    step = math.ceil(1.25 * predicted(temper, replicas, "direct" if weights == "broadcast" else "tree"))
+    with Hosts(replicas + 1, f"{RATE}bit") as hosts:
+        run = Run(hosts, temper, folder, CONFIG.format(replicas=replicas, weights=weights, steps=STEPS, step=step))
+        yield run, [run.worker(slot + 1, slot) for slot in range(replicas)]
 
 
 class Publications:

@@ -1,5 +1,7 @@
 #include "orchestrator/run/processes/launch.hpp"
 
+#include "actors/guard/executable.hpp"
+
 #include <fmt/format.h>
 #include <sys/random.h>
 #include <unistd.h>
@@ -17,23 +19,15 @@ namespace fs = std::filesystem;
 Result<std::string> find_program(const std::string& name, std::string_view key) {
   if (name.find('/') != std::string::npos)
     return name;
-  const char* const path = std::getenv("PATH");
-  std::string_view rest = path != nullptr ? path : "/usr/local/bin:/usr/bin:/bin";
-  while (!rest.empty()) {
-    const std::size_t end = std::min(rest.find(':'), rest.size());
-    const fs::path candidate = fs::path(rest.substr(0, end)) / name;
-    if (::access(candidate.c_str(), X_OK) == 0 && fs::is_regular_file(candidate))
-      return candidate.string();
-    rest.remove_prefix(std::min(end + 1, rest.size()));
-  }
-  return invalid_input(fmt::format("{}: no program {} in PATH", key, name));
+  auto found = actors::find_executable(name);
+  if (!found)
+    return Error(found.error()).within(key);
+  return found;
 }
 
 Result<std::string> interpreter(const std::string& given) {
-  if (!given.empty())
-    return find_program(given, "engine.python");
-  const char* const own = std::getenv("TEMPER_PYTHON");
-  return find_program(own != nullptr && *own != 0 ? own : "python3", "TEMPER_PYTHON");
+  return given.empty() ? find_program(actors::default_python(), "TEMPER_PYTHON")
+                       : find_program(given, "engine.python");
 }
 
 }  // namespace

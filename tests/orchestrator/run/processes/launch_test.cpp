@@ -56,7 +56,7 @@ TEST(ActorChild, InPythonIsTheInterpreterThatIsNamed) {
   ::unsetenv("TEMPER_PYTHON");
   engine.python = "python-that-nobody-has";
   EXPECT_EQ(child(engine).error().context,
-            "engine.python: no program python-that-nobody-has in PATH");
+            "engine.python: no executable `python-that-nobody-has` in PATH");
 }
 
 TEST(ActorChild, OfAServerIsTheProgramBesideTheWorkers) {
