@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <iterator>
 #include <limits>
+#include <optional>
 
 namespace temper::cli {
 namespace {
@@ -109,18 +110,25 @@ std::string Series::to_json(std::size_t from) const {
                                 updates());
   const auto list = [&](std::string_view name, auto&& value) {
     out += fmt::format(R"(,"{}":[)", name);
-    for (std::size_t i = from; i < points_.size(); ++i)
-      fmt::format_to(std::back_inserter(out), "{}{:.6g}", i == from ? "" : ",", value(points_[i]));
+    for (std::size_t i = from; i < points_.size(); ++i) {
+      out += i == from ? "" : ",";
+      if (const std::optional<double> known = value(points_[i]); known)
+        fmt::format_to(std::back_inserter(out), "{:.6g}", *known);
+      else
+        out += "null";
+    }
     out += ']';
   };
-  list("step", [](const Point& p) { return p.step; });
-  list("time", [](const Point& p) { return p.time; });
+  list("step", [](const Point& p) { return std::optional(p.step); });
+  list("time", [](const Point& p) { return std::optional(p.time); });
   out += R"(,"series":{)";
   for (std::size_t c = 0; c < names_.size(); ++c) {
     out += fmt::format(R"({}{}:{{"n":1)", c == 0 ? "" : ",", temper::to_json(names_[c]));
     const auto of = [c](auto pick) {
-      return [c, pick](const Point& p) {
-        return c < p.cells.size() && p.cells[c].count > 0 ? pick(p.cells[c]) : 0.0F;
+      return [c, pick](const Point& p) -> std::optional<double> {
+        if (c >= p.cells.size() || p.cells[c].count == 0)
+          return std::nullopt;
+        return pick(p.cells[c]);
       };
     };
     list("mean", of([](const Cell& x) { return static_cast<float>(x.sum / x.count); }));

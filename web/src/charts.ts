@@ -88,7 +88,9 @@ export class Chart {
         series.push({ ...edge }, { ...edge });
       }
       if (line.smooth) series.push({ stroke: line.colour, width: 1.8, points: { show: false } });
-      series.push({ label: line.label, stroke: line.smooth ? line.colour + "59" : line.colour, width: line.smooth ? 1 : 1.6, points: { show: this.data.x.length < 2 } });
+      // What not every update has (held-out problems) is a point each, with lines between.
+      const points = { show: this.data.x.length < 2 || sparse(line.values), size: 4 };
+      series.push({ spanGaps: true, label: line.label, stroke: line.smooth ? line.colour + "59" : line.colour, width: line.smooth ? 1 : 1.6, points });
     }
     const grid = { stroke: css("--grid"), width: 1 };
     const axis = { stroke: css("--faint"), grid, ticks: { show: false }, font: "11px system-ui, sans-serif" };
@@ -124,7 +126,7 @@ export class Chart {
       const mark = el("i", { class: "mark" });
       mark.style.background = line.colour;
       let k = i;
-      if (at === null) while (k > 0 && line.values[k] == null) --k;  // a run that ended sooner
+      if (at === null || sparse(line.values)) while (k > 0 && line.values[k] == null) --k;  // a run that ended sooner
       const shown = at === null && line.smooth ? smoothed(line.values)[k] : line.values[k];
       const band = line.min && line.max ? ` (${short(line.min[k])} … ${short(line.max[k])})` : "";
       parts.push(mark, `${line.label} `, el("b", {}, short(shown ?? NaN)), band + "  ");
@@ -150,6 +152,11 @@ function smoothed(values: number[]): number[] {
     const [from, to] = [i - reach, i + reach + 1];
     return v == null ? v : (sums[to] - sums[from]) / (counts[to] - counts[from]);
   });
+}
+
+/** Whether most updates have no such value. */
+export function sparse(values: number[]): boolean {
+  return values.filter((v) => v != null).length < values.length / 2;
 }
 
 /** Ticks with as many digits as tell them apart. */

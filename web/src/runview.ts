@@ -1,6 +1,6 @@
 // The view "Run": how far it is, whether it learns, how fast, how stale, and what went wrong.
 import type { Frame, Live, Metrics } from "./data";
-import { Chart, bars, type Line } from "./charts";
+import { Chart, bars, sparse, type Line } from "./charts";
 import { bytes, css, el, figure, fill, percent, say, short, span } from "./format";
 
 interface Spec { title: string; hint: string; lines: [string, string, string, boolean?][]; zero?: boolean; top?: number }
@@ -129,7 +129,7 @@ export class RunView {
       const lines: Line[] = [];
       for (const [name, label, colour] of spec.lines) {
         const column = m.series[name];
-        if (column) lines.push({ label, colour: css(colour), values: column.mean, min: column.min, max: column.max, smooth: this.smooth && x.length > 60 && !/^(staleness|queue|length.m(in|ax))/.test(name) });
+        if (column) lines.push({ label, colour: css(colour), values: column.mean, min: column.min, max: column.max, smooth: this.smooth && x.length > 60 && !sparse(column.mean) && !/^(staleness|queue|length.m(in|ax))/.test(name) });
       }
       chart.element.hidden = lines.length === 0;
       chart.set({ x, lines });

@@ -274,6 +274,15 @@ TEST(Series, ALongRunKeepsItsEndsInBoundedMemory) {
   EXPECT_EQ(json.at("step").back(), 100000);
 }
 
+TEST(Series, WhatAnUpdateDoesNotHaveIsNoNumber) {
+  Series series;
+  series.add({{"step", 1}, {"held", 0.5}});
+  series.add({{"step", 2}});
+  series.add({{"step", 3}, {"held", 0}});
+  EXPECT_NE(series.to_json(0).find(R"("held":{"n":1,"mean":[0.5,null,0]})"), std::string::npos)
+      << series.to_json(0);
+}
+
 TEST(Series, ARunThatWentBackLosesWhatWasAfter) {
   Series series;
   for (const double step : {1.0, 2.0, 3.0, 4.0, 3.0})
