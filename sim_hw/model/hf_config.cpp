@@ -85,6 +85,7 @@ Result<Family> family_of(const Reader& in) {
   if (found != kFamilies.end())
     return *found;
   std::vector<std::string> known;
+  known.reserve(kFamilies.size());
   for (const Family& family : kFamilies)
     known.emplace_back(family.type);
   return Error{ErrorCode::Unsupported,
