@@ -211,6 +211,16 @@ void describe(V& v, Release& c) {
   v.field(3, "reason", c.reason);
 }
 
+/// It was taken away, and owes nothing: its worker is to end, in order. Answered by ActorDown.
+struct Retire {
+  static constexpr std::string_view kName = "retire";
+  ActorId actor;
+};
+template <class V>
+void describe(V& v, Retire& c) {
+  v.field(1, "actor", c.actor);
+}
+
 /// An evaluation is over: every problem was answered `samples` times under this version.
 struct Evaluated {
   static constexpr std::string_view kName = "evaluated";
@@ -246,6 +256,9 @@ void describe(V& v, Evaluated& c) {
 
 /// What an engine waits for that gets no group although the rule admits one (just_in_time).
 inline constexpr std::string_view kTrainerIsFed = "the trainer is fed";
+
+/// What an actor is down for that was taken away.
+inline constexpr std::string_view kTakenAway = "taken away";
 
 /// From now on this actor, when not busy, is in this state, waiting for what `on` names.
 struct Waiting {
@@ -305,7 +318,8 @@ using Command = std::variant<command::Launch,
                              command::Withdraw,
                              command::Discard,
                              command::Prepare,
-                             command::Evaluated>;
+                             command::Evaluated,
+                             command::Retire>;
 using Commands = std::vector<Command>;
 
 }  // namespace orchestrator

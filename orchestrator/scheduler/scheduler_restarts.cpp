@@ -43,6 +43,8 @@ void Scheduler::launch_all() {
   shares_ = CardShares(config_.shares, config_.crowding, slots);
   withdrawn_.clear();
   for (std::uint32_t i = 0; i < fleet_.size(); ++i) {
+    if (fleet_.spec(ActorId(i)).away)
+      continue;
     ActorState& a = fleet_.state(ActorId(i));
     a.life = Life::Waiting;
     a.launch_at = now_ + pause_before(rollbacks_);
@@ -103,6 +105,13 @@ void Scheduler::lose(ActorId actor, const std::string& reason) {
                 [this](ResponseId r) { return stored_.queue.ready(Task::Generate).contains(r); });
   if (actor == fleet_.trainer())
     return lose_trainer(reason);
+  if (fleet_.spec(actor).away) {
+    const bool told = a.retiring;
+    fleet_.renew(actor, Life::Down);
+    if (!told)
+      emit(command::Retire{actor});
+    return;
+  }
   if (a.ready() && now_ - a.ready_since >= config_.restarts_forgiven_after)
     a.restarts = a.late_starts = 0;
   if (a.restarts >= config_.max_restarts) {

@@ -106,6 +106,7 @@ Played World::play(std::uint64_t most_events) {
       const auto action = std::move(agenda_.begin()->second);
       agenda_.erase(agenda_.begin());
       action();
+      maybe_scale();
     } else if (deadline) {
       now_ = std::max(now_, *deadline);
       deliver(event::DeadlineReached{});
@@ -140,6 +141,35 @@ void World::deliver(const Event& event) {
   for (const Command& command : record.commands) {
     std::visit([this](const auto& c) { act(c); }, command);
   }
+}
+
+/// One more engine or verifier, one of them less, or one that was away is back. Where roles take
+/// turns on cards their number stays.
+void World::maybe_scale() {
+  if (finish_ || rollback_ || config_.placement() != "separate" || !random_.chance(chaos_.scale))
+    return;
+  using actors::RoleKind;
+  const RoleKind role = random_.chance(0.7) ? RoleKind::Rollout : RoleKind::Reward;
+  std::vector<ActorSpec> actors = config_.actors;
+  std::vector<std::size_t> there, away;
+  for (std::size_t i = 0; i < actors.size(); ++i) {
+    if (actors[i].role == role)
+      (actors[i].away ? away : there).push_back(i);
+  }
+  if (there.size() > 1 && random_.chance(0.5)) {
+    actors[there[random_.below(there.size())]].away = true;
+  } else if (!away.empty() && random_.chance(0.5)) {
+    actors[away[random_.below(away.size())]].away = false;
+  } else if (there.size() + away.size() < 6) {
+    ActorSpec more = actors[there.front()];
+    more.name = fmt::format("{}-{}", name_of(role), 10 + there.size() + away.size());
+    actors.push_back(more);
+    actors_.emplace_back();
+  } else {
+    return;
+  }
+  config_.actors = actors;
+  deliver(event::Scaled{std::move(actors), {}});
 }
 
 Duration World::delay(double mean_ms) {
@@ -251,6 +281,22 @@ void World::act(const command::Launch& c) {
 void World::act(const command::Discard& c) {
   actors_[c.actor.value()].alive = false;
   ++actors_[c.actor.value()].incarnation;
+}
+
+void World::act(const command::Retire& c) {
+  Actor& a = actors_[c.actor.value()];
+  if (!scheduler_.fleet().state(c.actor).ready()) {  // nobody there to be asked
+    a.alive = false;
+    ++a.incarnation;
+    return;
+  }
+  at(now_ + delay(3), [this, id = c.actor, incarnation = a.incarnation] {
+    Actor& ending = actors_[id.value()];
+    if (ending.incarnation != incarnation)
+      return;
+    ending.alive = false;
+    deliver(event::ActorDown{id, "ended"});
+  });
 }
 
 void World::act(const command::Dispatch& c) {
