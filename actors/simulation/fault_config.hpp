@@ -62,10 +62,12 @@ void describe(V& v, FaultConfig& c) {
           c.replacement,
           {.doc = "From a failure until a spare host can be started on.", .min = Duration(0)});
   v.field(10, "seed", c.seed, {.doc = "Of the times of failures, beside that of the run."});
-  v.field(11,
-          "trace",
-          c.trace,
-          {.doc = "File of failures to play instead: lines `seconds,kind,index`."});
+  v.field(
+      11,
+      "trace",
+      c.trace,
+      {.doc = "File of failures to play instead: lines `seconds,kind,index` (docs/faults.md); on "
+              "local hardware on the processes of the run."});
 }
 
 /// What the trainer saves, and where to.

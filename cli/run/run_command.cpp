@@ -102,6 +102,8 @@ Result<orchestrator::RunPlan> make_plan(RunOptions options) {
     sets.push_back("run_dir=" + file.string());
     file /= "config.yaml";
   }
+  if (!options.faults.empty())
+    sets.push_back("simulation.faults.trace=" + fs::absolute(options.faults).string());
   if (file.empty()) {
     return invalid_input("no configuration; try: temper run configs/quickstart.yaml");
   }
@@ -308,6 +310,9 @@ Handler run_command(Flags& flags) {
   flags.flag_or_text("--dashboard",
                      options->dashboard,
                      "Serve the page of the run; with ADDRESS:PORT there, else 127.0.0.1:7878");
+  flags.text("--faults",
+             options->faults,
+             "Plan of failures: of simulated cards, or played on local processes (docs/faults.md)");
   flags.json(options->json, "Print summary.json at the end, nothing else");
   flags.choice(
       "--driver",

@@ -17,6 +17,7 @@ struct RunOptions {
   bool go_on = false;  ///< As `resume`, where the folder holds a run.
   bool plain = false;
   bool json = false;
+  std::string faults;                    ///< Plan of failures to play; empty: as configured.
   std::optional<std::string> dashboard;  ///< Serve its page; where, unless empty.
   orchestrator::DriverKind driver = orchestrator::DriverKind::Auto;
 };

@@ -2,14 +2,17 @@
 
 #include "cli/command/exit_code.hpp"
 #include "cli/study/constants_note.hpp"
+#include "core/files.hpp"
 #include "core/json.hpp"
 #include "core/parallel.hpp"
 #include "core/text/numbers.hpp"
 #include "orchestrator/pipeline/load.hpp"
 #include "study/faults/faults.hpp"
+#include "study/faults/played.hpp"
 
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <iostream>
 #include <memory>
 
@@ -48,13 +51,32 @@ Result<study::FaultsReport> answer(const FaultsCommand& command, std::ostream& e
   return study::study_faults(options);
 }
 
+/// Of a run whose processes failed by plan.
+int show_played(const FaultsCommand& command, std::ostream& out, std::ostream& err) {
+  const auto played = study::compare_played(command.config);
+  if (!played) {
+    err << "temper faults: " << played.error().context << "\n";
+    return exit_code_of(played.error());
+  }
+  out << (command.json ? to_json(*played, JsonStyle::Pretty) + "\n" : study::played_text(*played));
+  return 0;
+}
+
 }  // namespace
 
 int run_faults(const FaultsCommand& command, std::ostream& out, std::ostream& err) {
+  if (std::filesystem::is_directory(command.config))
+    return show_played(command, out, err);
   const auto report = answer(command, err);
   if (!report) {
     err << "temper faults: " << report.error().context << "\n";
     return exit_code_of(report.error());
+  }
+  if (!command.plot.empty()) {
+    if (Status status = write_file_atomically(command.plot, study::faults_svg(*report)); !status) {
+      err << "temper faults: " << status.error().context << "\n";
+      return exit_code_of(status.error());
+    }
   }
   out << (command.json ? to_json(*report, JsonStyle::Pretty) + "\n" : study::faults_text(*report));
   beside(command.json, out, err) << constants_note(command.config, command.sets);
@@ -70,6 +92,7 @@ Handler faults_command(Flags& flags) {
   flags.number("--seeds", options->seeds, "Runs of each combination");
   flags.number("--weight", options->weight, "Above 1: thinned runs, one response for so many");
   flags.number("--threads", options->threads, "Default: one per core");
+  flags.text("--plot", options->plot, "Goodput over the interval, as SVG");
   flags.json(options->json);
   return [options] { return run_faults(*options, std::cout, std::cerr); };
 }

@@ -18,7 +18,8 @@ struct FaultsCommand {
   std::vector<std::string> spares;  ///< Numbers of hosts.
   std::uint64_t seeds = 2;
   std::uint64_t weight = 1;
-  int threads = 0;  ///< 0: as many as there are cores.
+  int threads = 0;   ///< 0: as many as there are cores.
+  std::string plot;  ///< An SVG file; empty: none.
   bool json = false;
 };
 

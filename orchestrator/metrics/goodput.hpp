@@ -28,6 +28,20 @@ struct TimeLost {
   /// 0 of a run of no time.
   double goodput() const;
 };
+template <class V>
+void describe(V& v, TimeLost& t) {
+  v.field(1, "wall", t.wall);
+  v.field(2, "useful", t.useful);
+  v.field(3, "start", t.start);
+  v.field(4, "down", t.down);
+  v.field(5, "checkpoint", t.checkpoint);
+  v.field(6, "missing", t.missing);
+  v.field(7, "again", t.again);
+  v.field(8, "rollbacks", t.rollbacks);
+  v.field(9, "losses", t.losses);
+  v.field(10, "updates", t.updates);
+  v.field(11, "checkpoints", t.checkpoints);
+}
 
 class Goodput {
  public:

@@ -35,12 +35,12 @@ LoadedConfig::LoadedConfig(std::string_view name,
                            std::string_view text,
                            std::span<const std::string> sets)
     : yaml_(read_yaml<PipelineConfig>(name, text, sets)) {
-  if (yaml_.value.hardware == HardwareKind::Simulated) {
-    set_simulated_defaults(yaml_.value,
-                           [this](const std::string& key) { return yaml_.places.contains(key); });
-  }
-  std::vector<YamlIssue> issues = yaml_.issues;
   const auto is_given = [this](const std::string& key) { return yaml_.places.contains(key); };
+  if (yaml_.value.hardware == HardwareKind::Simulated)
+    set_simulated_defaults(yaml_.value, is_given);
+  else
+    set_local_defaults(yaml_.value, is_given);
+  std::vector<YamlIssue> issues = yaml_.issues;
   for (const ModelIssue& issue : complete_model(yaml_.value.model, is_given))
     issues.push_back({yaml_.place_of(issue.key), issue.key, issue.message});
   const std::vector<YamlIssue> so_far = issues;

@@ -69,8 +69,7 @@ SchedulerConfig scheduler_config(const ResolvedPipeline& pipeline) {
   if (config.hardware == HardwareKind::Local)  // a simulated start costs this machine nothing
     out.starts_at_once = config.transport.starts_at_once;
   out.deadlines = config.deadlines;
-  if (const actors::FaultConfig& faults = config.simulation.faults;
-      config.hardware == HardwareKind::Simulated && faults.any()) {
+  if (const actors::FaultConfig& faults = config.simulation.faults; fails_by_plan(config)) {
     // Hardware that is planned to fail is no reason to give up, nor to wait no longer, as long as
     // the run comes to a checkpoint now and then.
     out.max_restarts = kPlannedRestarts;

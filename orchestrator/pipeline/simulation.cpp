@@ -200,6 +200,26 @@ std::vector<BrokenRule> check_simulation(const PipelineConfig& c, const Placemen
   return rules.take();
 }
 
+bool fails_by_plan(const PipelineConfig& config) {
+  const actors::FaultConfig& faults = config.simulation.faults;
+  return config.hardware == HardwareKind::Simulated ? faults.any() : !faults.trace.empty();
+}
+
+void set_local_defaults(PipelineConfig& config,
+                        const std::function<bool(const std::string& key)>& given) {
+  actors::FaultConfig& f = config.simulation.faults;
+  if (f.trace.empty())
+    return;
+  const std::tuple<const char*, Duration*, Duration> times[] = {
+      {"repair", &f.repair, Duration(0)},
+      {"replacement", &f.replacement, Duration(0)},
+      {"link_repair", &f.link_repair, std::chrono::seconds(1)}};
+  for (const auto& [name, time, local] : times) {
+    if (!given(fmt::format("simulation.faults.{}", name)))
+      *time = local;
+  }
+}
+
 void set_simulated_defaults(PipelineConfig& config,
                             const std::function<bool(const std::string& key)>& given) {
   Deadlines& d = config.deadlines;

@@ -22,6 +22,15 @@ actors::SimulationSettings actor_settings(const ResolvedPipeline& pipeline, cons
 std::vector<BrokenRule> check_simulation(const PipelineConfig& config,
                                          const PlacementConfig& placement);
 
+/// Whether anything is to fail by simulation.faults: on simulated hardware by rates or by a trace;
+/// on local hardware by a trace only, which is played on processes.
+bool fails_by_plan(const PipelineConfig& config);
+
+/// On local hardware, what failures that are played on its processes do where it is not `given`: a
+/// process that is killed can start again at once, a link is cut for a second.
+void set_local_defaults(PipelineConfig& config,
+                        const std::function<bool(const std::string& key)>& given);
+
 /// Gives deadlines and checkpoints that are not `given` values that fit virtual hours.
 void set_simulated_defaults(PipelineConfig& config,
                             const std::function<bool(const std::string& key)>& given);

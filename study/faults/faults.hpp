@@ -96,6 +96,11 @@ void describe(V& v, FaultsReport& r) {
 /// Errors: as run_with_faults(); nothing is to fail.
 Result<FaultsReport> study_faults(const FaultsOptions& options);
 
+/// Goodput over the interval, a line for each number of spares; and beside them, where failures
+/// come at rates, what Young's equation leaves of the time: 1 - C / T - T / 2M
+/// (checkpoint_interval.hpp).
+std::string faults_svg(const FaultsReport& report);
+
 /// For people.
 std::string faults_text(const FaultsReport& report);
 

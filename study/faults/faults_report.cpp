@@ -1,10 +1,14 @@
 #include "core/text/numbers.hpp"
+#include "core/text/svg_plot.hpp"
 #include "core/text/table.hpp"
 #include "study/faults/faults.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
 
 namespace temper::study {
 namespace {
@@ -26,6 +30,39 @@ std::string in_updates(const FaultsReport& report, double interval_s) {
 }
 
 }  // namespace
+
+std::string faults_svg(const FaultsReport& report) {
+  Plot plot;
+  plot.title = fmt::format("{:.0f} days, {} seeds", report.days, report.seeds);
+  plot.x_label = "work between two checkpoints, h";
+  std::map<double, std::map<std::int32_t, double>> goodput;
+  std::set<std::int32_t> spares;
+  for (const FaultsRow& row : report.rows) {
+    goodput[row.interval_s][row.spares] = row.goodput;
+    spares.insert(row.spares);
+  }
+  Plot::Panel panel{"goodput, %", {}, 100.0};
+  for (const std::int32_t n : spares)
+    panel.lines.push_back({fmt::format("{} spare hosts", n), {}});
+  const bool young = report.failures_s > 0;
+  if (young)
+    panel.lines.push_back({"1 - C/T - T/2M (Young)", {}});
+  for (const auto& [interval_s, by_spares] : goodput) {
+    plot.x.push_back(interval_s / 3600);
+    std::size_t line = 0;
+    for (const std::int32_t n : spares) {
+      const auto it = by_spares.find(n);
+      panel.lines[line++].values.push_back(it == by_spares.end() ? std::nullopt
+                                                                 : std::optional(100 * it->second));
+    }
+    if (young) {
+      const double left = 1 - report.save_s / interval_s - interval_s / (2 * report.failures_s);
+      panel.lines[line].values.push_back(100 * std::max(0.0, left));
+    }
+  }
+  plot.panels.push_back(std::move(panel));
+  return to_svg(plot);
+}
 
 std::string faults_text(const FaultsReport& report) {
   std::vector<std::vector<std::string>> rows{{"spares",

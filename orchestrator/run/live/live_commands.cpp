@@ -177,7 +177,7 @@ void LiveDriver::execute(const command::Rollback& c) {
   ending_.clear();
   // Who waits for its start is not to compute beside those that have begun.
   for (std::uint32_t i = 0; i < scheduler_config_.actors.size(); ++i) {
-    source_of(ActorId(i)).dismiss(ActorId(i));
+    dismiss(ActorId(i));
   }
   if (Status status = return_to_checkpoint(); !status) {
     return fail(fmt::format("{}; and no way back: {}", c.reason, status.error().context));

@@ -84,6 +84,7 @@ Status LiveDriver::open() {
   }
   TEMPER_TRY(tokenizer_, tokenizer_of(options_.pipeline.config, options_.base));
   TEMPER_TRY_STATUS(bind_socket());
+  TEMPER_TRY_STATUS(plan_faults());
   if (options_.resume) {
     TEMPER_TRY_STATUS(open_resumed());
     return find_workers();
@@ -142,6 +143,8 @@ RunOutcome LiveDriver::run() {
       on_signal(number);
   });
   on_tick();
+  if (faults_)
+    faults_->begin();
   if (options_.resume) {
     resumed_.sequence = checkpoint_sequence_;
     post(resumed_);
@@ -217,8 +220,10 @@ void LiveDriver::on_tick() {
   if (!outcome_) {
     const TransportSection& t = options_.pipeline.config.transport;
     const Time now = clock_->now();
-    for (const auto& [peer, actor] : connections_.peers())
-      connections_.heard(actor, now - router_->silence_of(peer));
+    for (const auto& [peer, actor] : connections_.peers()) {
+      if (!is_cut(actor))
+        connections_.heard(actor, now - router_->silence_of(peer));
+    }
     for (const ActorId actor : connections_.silent_since(clock_->now() - t.heartbeat_timeout)) {
       lose(actor, fmt::format("silent for {}", to_text(t.heartbeat_timeout)));
     }
@@ -264,6 +269,10 @@ void LiveDriver::on_message(const actors::PeerId& peer, const actors::IncomingMe
   const auto actor = connections_.actor_of(peer);
   if (!actor)
     return router_->drop(peer, "not registered");
+  if (is_cut(*actor)) {
+    cut_off(*actor, peer).from.push_back(message);
+    return;
+  }
   if (Status status = on_actor_message(*actor, message); !status)
     on_lie(*actor, message, status.error().context);
   process_events();
@@ -276,6 +285,10 @@ void LiveDriver::on_broken(const actors::PeerId& peer, const std::string& why) {
 
 void LiveDriver::send_message(ActorId actor, actors::OutgoingMessage message) {
   const actors::PeerId* peer = connections_.peer_of(actor);
+  if (peer != nullptr && is_cut(actor)) {
+    cut_off(actor, *peer).to.push_back(std::move(message));
+    return;
+  }
   if (peer != nullptr)  // else its loss is on its way as an event
     router_->send(*peer, std::move(message));
 }

@@ -14,6 +14,7 @@
 #include "orchestrator/record/event_log.hpp"
 #include "orchestrator/run/best_checkpoint.hpp"
 #include "orchestrator/run/live/checks.hpp"
+#include "orchestrator/run/live/fault_player.hpp"
 #include "orchestrator/run/processes/connections.hpp"
 #include "orchestrator/run/processes/launch.hpp"
 #include "orchestrator/run/processes/worker_source.hpp"
@@ -28,6 +29,7 @@
 
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 
@@ -103,9 +105,15 @@ class LiveDriver {
   }
   void send_message(ActorId actor, actors::OutgoingMessage message);
 
+  // Failures that are planned.
+  Status plan_faults();
+  bool is_cut(ActorId actor) const { return faults_ != nullptr && faults_->is_cut(actor); }
+  void mend_link(ActorId actor);
+
   // Workers.
   bool is_attached(ActorId actor) const;
   WorkerSource& source_of(ActorId actor);
+  void dismiss(ActorId actor);
   void on_end(ActorId actor, std::string reason);
   void lose(ActorId actor, const std::string& reason);
   void end_if_none_left();
@@ -164,6 +172,16 @@ class LiveDriver {
   std::unique_ptr<EventLog> events_;
   std::unique_ptr<Loop> loop_;
   std::unique_ptr<actors::AsioRouter> router_;
+  std::unique_ptr<FaultPlayer> faults_;  ///< Null: nothing is planned.
+
+  /// What a worker whose link is cut said, and what was said to it.
+  struct CutOff {
+    actors::PeerId worker;
+    std::deque<actors::IncomingMessage> from;
+    std::deque<actors::OutgoingMessage> to;
+  };
+  CutOff& cut_off(ActorId actor, const actors::PeerId& worker);
+  std::map<ActorId, CutOff> cut_off_;
 
   Scheduler scheduler_;
   Connections connections_;

@@ -38,6 +38,7 @@ Status LiveDriver::find_workers() {
   }
   plan.worker = options_.worker;
   plan.log_of = [this](std::string_view name) { return run_dir_.log_of(name); };
+  plan.puts_off = [this](ActorId actor) { return faults_ && faults_->puts_off(actor); };
   const auto end = [this](ActorId actor, std::string reason) { on_end(actor, std::move(reason)); };
   launched_ = std::make_unique<LaunchedWorkers>(
       loop_->io, std::move(plan), handout_, *router_, connections_, end);
@@ -63,6 +64,12 @@ WorkerSource& LiveDriver::source_of(ActorId actor) {
   if (is_attached(actor))
     return *attached_;
   return *launched_;
+}
+
+void LiveDriver::dismiss(ActorId actor) {
+  if (faults_)
+    faults_->drop(actor);
+  source_of(actor).dismiss(actor);
 }
 
 void LiveDriver::execute(const command::Launch& c) {
@@ -93,7 +100,7 @@ void LiveDriver::execute(const command::Discard& c) {
                 {"why", c.reason},
                 {"in", to_text(std::max(Duration(0), c.until - clock_->now()))}});
   leave_relays(c.actor);
-  source_of(c.actor).dismiss(c.actor);
+  dismiss(c.actor);
 }
 
 void LiveDriver::on_end(ActorId actor, std::string reason) {
@@ -173,11 +180,13 @@ void LiveDriver::refuse(const actors::PeerId& peer, const actors::Hello& hello, 
 
 void LiveDriver::shut_down() {
   loop_->deadline.cancel();
+  if (faults_)
+    faults_->end();
   for (std::uint32_t i = 0; i < scheduler_config_.actors.size(); ++i) {
     if (connections_.peer_of(ActorId(i)) != nullptr) {
       send(ActorId(i), actors::Stop{});
     } else {
-      source_of(ActorId(i)).dismiss(ActorId(i));  // nobody there to be asked
+      dismiss(ActorId(i));  // nobody there to be asked
     }
   }
   if (attached_) {

@@ -51,6 +51,8 @@ void LaunchedWorkers::dismiss(ActorId actor) {
 
 void LaunchedWorkers::start(ActorId actor) {
   again_[actor.value()] = false;
+  if (plan_.puts_off && plan_.puts_off(actor))
+    return;
   const std::string& name = plan_.names[actor.value()];
   const auto credentials = handout_.give(name, router_);
   if (!credentials)
@@ -64,6 +66,10 @@ void LaunchedWorkers::start(ActorId actor) {
   if (!pid)
     return on_end_(actor, pid.error().context);
   connections_.expect(actor, *pid);
+}
+
+void LaunchedWorkers::signal(ActorId actor, int number) {
+  supervisor_.signal(plan_.names[actor.value()], number);
 }
 
 void LaunchedWorkers::on_exit(const ChildExit& exit) {

@@ -187,6 +187,11 @@ void Supervisor::kill(const std::string& name) {
     signal_group(*it->second, SIGKILL);
 }
 
+void Supervisor::signal(const std::string& name, int number) {
+  if (const auto it = impl_->children.find(name); it != impl_->children.end())
+    signal_group(*it->second, number);
+}
+
 std::size_t Supervisor::running() const {
   return impl_->children.size();
 }

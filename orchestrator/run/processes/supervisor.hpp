@@ -60,6 +60,8 @@ class Supervisor {
   void stop_all(Duration grace);
   /// SIGKILL now, to the child and all it started.
   void kill(const std::string& name);
+  /// To the child and all of its group; without effect if it is not running.
+  void signal(const std::string& name, int number);
 
   std::size_t running() const;
   bool is_running(const std::string& name) const;

@@ -43,6 +43,9 @@ class LaunchedWorkers final : public WorkerSource {
     std::vector<actors::EngineConfig> engines;  ///< By actor.
     std::filesystem::path worker;               ///< The program that runs an actor.
     std::function<std::filesystem::path(std::string_view name)> log_of;
+    /// Whether the actor is not to start yet; then start_put_off() is called once it can. None:
+    /// never.
+    std::function<bool(ActorId)> puts_off;
   };
   /// The references outlive this.
   LaunchedWorkers(boost::asio::io_context& io,
@@ -60,6 +63,10 @@ class LaunchedWorkers final : public WorkerSource {
   void dismiss(ActorId actor) override;
   std::size_t left() const override { return supervisor_.running(); }
   void abandon_all() override { supervisor_.stop_all(Duration(0)); }
+
+  void start_put_off(ActorId actor) { start(actor); }
+  /// To the worker's process and all of its group; without effect where there is none.
+  void signal(ActorId actor, int number);
 
  private:
   void start(ActorId actor);

@@ -28,7 +28,10 @@ class ActorHost {
   virtual Status launch(ActorId actor, const actors::RoleConfig& role) = 0;
   /// Its cards stop: it is gone, with what was delivered, until it is launched again. Requires:
   /// can_lose().
-  virtual void lose(ActorId) {}
+  virtual void lose(ActorId, Time /*now*/) {}
+  /// Until `until` it takes so many times as long for its work, or stands (OwnTime::kStands).
+  /// Requires: can_lose().
+  virtual void hinder(ActorId, Time /*now*/, std::int64_t /*times*/, Time /*until*/) {}
   virtual bool can_lose() const { return false; }
   /// Kept for the next advance() that names the actor, which is due at the same time.
   virtual void deliver(ActorId actor, actors::OutgoingMessage message) = 0;

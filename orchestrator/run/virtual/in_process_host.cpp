@@ -15,8 +15,12 @@ void InProcessHost::deliver(ActorId actor, actors::OutgoingMessage message) {
   actors_.at(actor.value()).deliver(actors::IncomingMessage::from(std::move(message)));
 }
 
-void InProcessHost::lose(ActorId actor) {
-  actors_.at(actor.value()).drop();
+void InProcessHost::lose(ActorId actor, Time now) {
+  actors_.at(actor.value()).drop(now);
+}
+
+void InProcessHost::hinder(ActorId actor, Time now, std::int64_t times, Time until) {
+  actors_.at(actor.value()).hinder(now, times, until);
 }
 
 Status InProcessHost::advance(std::span<const ActorId> actors,
@@ -25,7 +29,8 @@ Status InProcessHost::advance(std::span<const ActorId> actors,
   ActorId speaker;
   actors::Outbox out(
       [&](actors::OutgoingMessage message) {
-        arrivals.push_back({speaker, actors::IncomingMessage::from(std::move(message))});
+        auto said = actors::IncomingMessage::from(std::move(message));
+        arrivals.push_back({speaker, actors_.at(speaker.value()).in_time_of_run(std::move(said))});
       },
       form());
   for (const ActorId actor : actors) {
@@ -42,7 +47,8 @@ void InProcessHost::finish(std::span<const ActorId> actors,
   for (const ActorId actor : actors) {
     actors::Outbox out(
         [&](actors::OutgoingMessage message) {
-          arrivals.push_back({actor, actors::IncomingMessage::from(std::move(message))});
+          auto said = actors::IncomingMessage::from(std::move(message));
+          arrivals.push_back({actor, actors_.at(actor.value()).in_time_of_run(std::move(said))});
         },
         form());
     actors_.at(actor.value()).finish(now, out);

@@ -19,7 +19,8 @@ class InProcessHost final : public ActorHost {
   Status advance(std::span<const ActorId> actors,
                  Time now,
                  std::vector<Arrival>& arrivals) override;
-  void lose(ActorId actor) override;
+  void lose(ActorId actor, Time now) override;
+  void hinder(ActorId actor, Time now, std::int64_t times, Time until) override;
   bool can_lose() const override { return true; }
   std::optional<Time> next_event(ActorId actor) const override;
   void finish(std::span<const ActorId> actors, Time now, std::vector<Arrival>& arrivals) override;

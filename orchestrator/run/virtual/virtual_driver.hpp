@@ -15,7 +15,9 @@
 // Failures. Where simulation.faults has any, hardware fails by its plan (fault_plan.hpp): the
 // actors on the cards that stop are lost, as a driver on the wall clock loses processes, and what
 // the scheduler launches again starts once all of its cards can be used. A lost trainer returns the
-// run to its last checkpoint. What fails at a time comes before what actors do at that time.
+// run to its last checkpoint. Who stands still (and, where processes are modelled, who is cut off)
+// is lost after transport.heartbeat_timeout. What fails at a time comes before what actors do at
+// that time.
 //
 // Lengths come from the scheduler's own queue: there is no payload. A checkpoint is the trainer's
 // word that it saved one and the state of the scheduler; it is kept, and with a run folder written.
@@ -29,10 +31,10 @@
 #include "core/log.hpp"
 #include "orchestrator/pipeline/resolve.hpp"
 #include "orchestrator/run/checkpoints.hpp"
+#include "orchestrator/run/fault_plan.hpp"
 #include "orchestrator/run/run_outcome.hpp"
 #include "orchestrator/run/virtual/actor_host.hpp"
 #include "orchestrator/run/virtual/content.hpp"
-#include "orchestrator/run/virtual/fault_plan.hpp"
 #include "sim_hw/events/event_queue.hpp"
 
 #include <deque>
@@ -85,6 +87,9 @@ class VirtualDriver {
   std::optional<Time> next_change() const;
   void change_hardware();
   void fail(const Fault& fault);
+  void hinder(const Fault& fault);
+  void give_up_silent();
+  void lose_to(const std::vector<ActorId>& lost, const std::string& why);
   void lose(ActorId actor);
   Status start_actor(ActorId actor);
   void keep_checkpoint(const Record& record, PolicyVersion version);
@@ -157,6 +162,7 @@ class VirtualDriver {
   std::map<PolicyVersion, actors::WeightsHandle> weights_;  ///< The last few.
   std::optional<Hardware> hardware_;                        ///< None: nothing fails.
   std::map<ActorId, Time> waits_for_cards_;                 ///< Launched, from then on.
+  std::map<ActorId, Time> silent_from_;                     ///< Given up when it is that long.
   event::Resumed resumed_;      ///< What a run that is resumed begins with.
   CheckpointState checkpoint_;  ///< Where the run would go back to.
   std::int32_t rollbacks_ = 0;  ///< In a row.

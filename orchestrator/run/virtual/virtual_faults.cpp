@@ -1,4 +1,5 @@
 // The driver of virtual time, on hardware that fails, and on checkpoints.
+#include "orchestrator/run/virtual/own_time.hpp"
 #include "orchestrator/run/virtual/simulated_roles.hpp"
 #include "orchestrator/run/virtual/virtual_driver.hpp"
 
@@ -10,29 +11,27 @@
 namespace temper::orchestrator {
 
 Status VirtualDriver::plan_faults() {
-  if (!options_.pipeline.simulation)
-    return {};
-  const actors::SimulatedRun& run = *options_.pipeline.simulation;
-  const actors::FaultConfig& faults = run.config.faults;
-  if (!faults.any())
+  TEMPER_TRY(auto plan, FaultPlan::of(options_.pipeline));
+  if (!plan)
     return {};
   if (!host_->can_lose() || content_) {
     return invalid_input(
         "simulation.faults: hardware fails only in runs with `--driver in-process` whose work is "
         "counted (policy: synthetic)");
   }
-  const PipelineConfig& config = options_.pipeline.config;
-  const ClusterShape shape{config.placement.cards, run.cluster.cards_per_node, run.cluster.nodes};
-  TEMPER_TRY(FaultPlan plan, FaultPlan::create(faults, shape, config.seed));
-  hardware_.emplace(Hardware{std::move(plan), HostPool(faults, shape)});
+  hardware_.emplace(Hardware{
+      *std::move(plan),
+      HostPool(options_.pipeline.config.simulation.faults, cluster_shape(options_.pipeline))});
   return {};
 }
 
-/// When hardware fails next, or cards can be used that somebody waits for.
+/// When hardware fails next, cards can be used that somebody waits for, or a silence ends.
 std::optional<Time> VirtualDriver::next_change() const {
   std::optional<Time> next = hardware_ ? hardware_->plan.next() : std::nullopt;
-  for (const auto& [actor, from] : waits_for_cards_)
-    next = std::min(next.value_or(Time::max()), from);
+  for (const auto* times : {&waits_for_cards_, &silent_from_}) {
+    for (const auto& [actor, at] : *times)
+      next = std::min(next.value_or(Time::max()), at);
+  }
   return next;
 }
 
@@ -40,6 +39,7 @@ std::optional<Time> VirtualDriver::next_change() const {
 void VirtualDriver::change_hardware() {
   while (!outcome_ && hardware_->plan.next() && *hardware_->plan.next() <= now_)
     fail(hardware_->plan.take());
+  give_up_silent();
   const std::map<ActorId, Time> waiting = std::exchange(waits_for_cards_, {});
   for (const auto& [actor, from] : waiting) {
     // What failed since then may have put it off.
@@ -54,26 +54,65 @@ void VirtualDriver::change_hardware() {
 
 void VirtualDriver::fail(const Fault& fault) {
   const std::set<CardId> stopped = hardware_->hosts.fail(fault);
-  std::vector<ActorId> lost;
-  for (std::uint32_t i = 0; i < launched_.size(); ++i) {
-    const std::vector<CardId>& cards = scheduler_config_.actors[i].cards;
-    if (launched_[i] &&
-        std::ranges::any_of(cards, [&](CardId card) { return stopped.contains(card); }))
-      lost.emplace_back(i);
+  log_.warning("hardware fails", {{"what", describe_fault(fault)}});
+  const bool of_processes = !options_.pipeline.simulation;
+  if (fault.kind == FaultKind::Stop || fault.kind == FaultKind::Slow ||
+      (fault.kind == FaultKind::Link && of_processes))
+    return hinder(fault);
+  lose_to(on_cards(scheduler_config_.actors, stopped), describe_fault(fault));
+}
+
+/// Processes whose link is cut stand still here: what they do meanwhile is of no use before it is
+/// mended.
+void VirtualDriver::hinder(const Fault& fault) {
+  const Duration length = fault.kind == FaultKind::Link
+                              ? options_.pipeline.config.simulation.faults.link_repair
+                              : fault.length;
+  const std::int64_t times = fault.kind == FaultKind::Slow ? fault.times : OwnTime::kStands;
+  const Duration patience = options_.pipeline.config.transport.heartbeat_timeout;
+  const CardId card(static_cast<std::uint32_t>(fault.index));
+  for (const ActorId actor : on_cards(scheduler_config_.actors, {card})) {
+    if (times == OwnTime::kStands && !launched_[actor.value()])
+      continue;
+    host_->hinder(actor, now_, times, now_ + length);
+    next_events_.set(actor.value(), host_->next_event(actor));
+    if (times == OwnTime::kStands && length > patience)
+      silent_from_.try_emplace(actor, now_ + patience);
   }
-  log_.warning("hardware failed", {{"what", describe_fault(fault)}, {"actors", lost.size()}});
+}
+
+void VirtualDriver::give_up_silent() {
+  std::vector<ActorId> lost;
+  for (const auto& [actor, at] : silent_from_) {
+    if (at <= now_)
+      lost.push_back(actor);
+  }
+  if (!lost.empty())
+    lose_to(lost,
+            fmt::format("silent for {}",
+                        to_text(options_.pipeline.config.transport.heartbeat_timeout)));
+}
+
+/// Those of them that are there.
+void VirtualDriver::lose_to(const std::vector<ActorId>& actors, const std::string& why) {
+  std::vector<ActorId> lost;
+  for (const ActorId actor : actors) {
+    if (launched_[actor.value()])
+      lost.push_back(actor);
+  }
   for (const ActorId actor : lost)
     lose(actor);
   const ActorId trainer = scheduler_.fleet().trainer();
   if (std::ranges::find(lost, trainer) != lost.end())
     lost = {trainer};  // with it all others are started anew
   for (const ActorId actor : lost)
-    post(event::ActorDown{actor, describe_fault(fault)});
+    post(event::ActorDown{actor, why});
 }
 
 /// Nothing of it remains, and nothing reaches it.
 void VirtualDriver::lose(ActorId actor) {
-  host_->lose(actor);
+  host_->lose(actor, now_);
+  silent_from_.erase(actor);
   launched_[actor.value()] = false;
   has_mail_[actor.value()] = false;
   std::erase(addressed_, actor);
@@ -119,6 +158,7 @@ void VirtualDriver::go_back() {
       lose(ActorId(i));
   }
   waits_for_cards_.clear();
+  silent_from_.clear();
   weights_.clear();
   auto restored = Scheduler::restored(scheduler_config_, checkpoint_.scheduler);
   if (!restored)

@@ -99,6 +99,26 @@ TEST(Faults, TheReportIsTheSameOnAnyNumberOfThreads) {
   EXPECT_EQ(faults_text(study_faults(options).value()), one);
 }
 
+TEST(Faults, ThePlotHasALineForEachNumberOfSparesAndYoungs) {
+  FaultsReport report;
+  report.days = 30;
+  report.save_s = 300;
+  report.failures_s = 1e6;
+  for (const std::int32_t spares : {0, 2}) {
+    for (const std::uint64_t every : {4, 16}) {
+      FaultsRow row;
+      row.every = every;
+      row.interval_s = 1500.0 * static_cast<double>(every);
+      row.spares = spares;
+      row.goodput = 0.9;
+      report.rows.push_back(row);
+    }
+  }
+  const std::string svg = faults_svg(report);
+  for (const char* line : {"0 spare hosts", "2 spare hosts", "(Young)"})
+    EXPECT_NE(svg.find(line), std::string::npos) << line;
+}
+
 TEST(Faults, ARunInWhichNothingCanFailIsAnError) {
   FaultsOptions options;
   options.config = small_pipeline();

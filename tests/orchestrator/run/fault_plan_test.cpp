@@ -1,4 +1,4 @@
-#include "orchestrator/run/virtual/fault_plan.hpp"
+#include "orchestrator/run/fault_plan.hpp"
 
 #include "core/files.hpp"
 #include "tests/support/temporary_folder.hpp"
@@ -102,12 +102,29 @@ TEST(FaultPlan, ATraceIsPlayedInTheOrderOfItsTimes) {
   EXPECT_EQ(plan.next(), std::nullopt);
 }
 
+TEST(FaultPlan, ACardCanStandStillOrBeSlowForAWhile) {
+  const test::TemporaryFolder folder;
+  actors::FaultConfig c;
+  c.trace = (folder / "faults.csv").string();
+  ASSERT_TRUE(write_file_atomically(c.trace, "2,stop,3,0.5\n3,slow,4,10,2\n"));
+  FaultPlan plan = FaultPlan::create(c, kShape, 1).value();
+  const Fault stop = plan.take(), slow = plan.take();
+  EXPECT_EQ(stop,
+            (Fault{at(std::chrono::seconds(2)), FaultKind::Stop, 3, std::chrono::milliseconds(500)}));
+  EXPECT_EQ(slow,
+            (Fault{at(std::chrono::seconds(3)), FaultKind::Slow, 4, std::chrono::seconds(10), 2}));
+  HostPool pool(c, kShape);
+  EXPECT_TRUE(pool.fail(stop).empty());
+  EXPECT_TRUE(pool.fail(slow).empty());
+}
+
 TEST(FaultPlan, ALineThatIsNoFailureOfThisClusterIsAnErrorThatNamesIt) {
   const test::TemporaryFolder folder;
   actors::FaultConfig c;
   c.trace = (folder / "faults.csv").string();
   for (const char* line :
-       {"1,card,24", "1,host,3", "x,card,1", "1,disk,1", "1,card", "-1,card,0"}) {
+       {"1,card,24", "1,host,3", "x,card,1", "1,disk,1", "1,card", "-1,card,0", "1,card,0,5",
+        "1,stop,0", "1,stop,0,-1", "1,stop,0,1,2", "1,slow,0,1", "1,slow,0,1,1", "1,slow,0,1,1e3"}) {
     ASSERT_TRUE(write_file_atomically(c.trace, std::string("1,card,0\n") + line + "\n"));
     const auto plan = FaultPlan::create(c, kShape, 1);
     ASSERT_FALSE(plan) << line;

@@ -1,8 +1,9 @@
-#include "orchestrator/run/virtual/fault_plan.hpp"
+#include "orchestrator/run/fault_plan.hpp"
 
 #include "core/files.hpp"
 #include "core/parse_name.hpp"
 #include "core/scalar_text.hpp"
+#include "orchestrator/pipeline/simulation.hpp"
 
 #include <fmt/format.h>
 
@@ -13,8 +14,11 @@
 namespace temper::orchestrator {
 namespace {
 
+/// By rates.
 constexpr std::array kKinds{
     FaultKind::Card, FaultKind::Host, FaultKind::Link, FaultKind::Supernode};
+constexpr double kLongestTrace = 1e9;  ///< Seconds.
+constexpr std::int64_t kSlowest = 100;
 
 /// Seconds between failures of one kind. Nothing is done in a shorter time, and time itself would
 /// stand still between failures that are less than a nanosecond apart.
@@ -30,6 +34,9 @@ Duration mtbf_of(const actors::FaultConfig& config, FaultKind kind) {
       return config.link_mtbf;
     case FaultKind::Supernode:
       return config.supernode_mtbf;
+    case FaultKind::Stop:
+    case FaultKind::Slow:
+      break;
   }
   return {};
 }
@@ -51,19 +58,42 @@ std::string_view cell(std::string_view& line) {
   return first;
 }
 
+/// Of `stop` and `slow`: how long, and how slow.
+Status parse_length(std::string_view line, Fault& fault) {
+  const auto length = number<double>(cell(line));
+  if (!length || *length <= 0 || *length > kLongestTrace)
+    return invalid_input(fmt::format("`{}` is for how many seconds?", name_of(fault.kind)));
+  fault.length = from_seconds(*length);
+  if (fault.kind == FaultKind::Stop)
+    return line.empty() ? Status() : invalid_input("a stop has no more than its seconds");
+  const auto times = number<std::int64_t>(line);
+  if (!times || *times < 2 || *times > kSlowest)
+    return invalid_input(fmt::format("how many times as slow, from 2 to {}?", kSlowest));
+  fault.times = *times;
+  return {};
+}
+
 /// Error: why the line is no failure.
 Result<Fault> parse_fault(std::string_view line, const ClusterShape& shape) {
   const auto at = number<double>(cell(line));
   const std::string_view name = cell(line);
-  const auto index = number<std::int64_t>(line);
-  const auto kind = std::ranges::find_if(kKinds, [&](FaultKind k) { return name_of(k) == name; });
-  if (!at || !index || kind == kKinds.end() || *at < 0 || *at > 1e9)
-    return invalid_input("expected seconds,kind,index with kind card, host, link or supernode");
-  if (*index < 0 || *index >= shape.count(*kind)) {
+  const auto index = number<std::int64_t>(cell(line));
+  const auto& kinds = EnumNames<FaultKind>::value;
+  const auto kind = std::ranges::find(kinds, name, [](const auto& k) { return k.second; });
+  if (!at || !index || kind == kinds.end() || *at < 0 || *at > kLongestTrace) {
     return invalid_input(
-        fmt::format("there are {} of kind {} in use, found {}", shape.count(*kind), name, *index));
+        "expected seconds,kind,index with kind card, host, link, supernode, stop or slow");
   }
-  return Fault{Time(from_seconds(*at)), *kind, *index};
+  if (*index < 0 || *index >= shape.count(kind->first)) {
+    return invalid_input(fmt::format(
+        "there are {} of kind {} in use, found {}", shape.count(kind->first), name, *index));
+  }
+  Fault fault{Time(from_seconds(*at)), kind->first, *index};
+  if (fault.kind == FaultKind::Stop || fault.kind == FaultKind::Slow)
+    TEMPER_TRY_STATUS(parse_length(line, fault));
+  else if (!line.empty())
+    return invalid_input(fmt::format("`{}` behind the index of a {}", line, name));
+  return fault;
 }
 
 Result<std::vector<Fault>> read_faults(const std::string& path, const ClusterShape& shape) {
@@ -89,6 +119,10 @@ Result<std::vector<Fault>> read_faults(const std::string& path, const ClusterSha
 }  // namespace
 
 std::string describe_fault(const Fault& fault) {
+  if (fault.kind == FaultKind::Stop)
+    return fmt::format("card {} stands still", fault.index);
+  if (fault.kind == FaultKind::Slow)
+    return fmt::format("card {} is slow", fault.index);
   return fmt::format("{} {} failed", name_of(fault.kind), fault.index);
 }
 
@@ -96,6 +130,8 @@ std::int64_t ClusterShape::count(FaultKind kind) const {
   switch (kind) {
     case FaultKind::Card:
     case FaultKind::Link:
+    case FaultKind::Stop:
+    case FaultKind::Slow:
       return cards;
     case FaultKind::Host:
       return hosts();
@@ -103,6 +139,14 @@ std::int64_t ClusterShape::count(FaultKind kind) const {
       return supernodes();
   }
   return 0;
+}
+
+ClusterShape cluster_shape(const ResolvedPipeline& pipeline) {
+  const std::int64_t cards = pipeline.config.placement.cards;
+  if (!pipeline.simulation)
+    return {cards, 1, std::max<std::int64_t>(1, cards)};
+  const auto& cluster = pipeline.simulation->cluster;
+  return {cards, cluster.cards_per_node, cluster.nodes};
 }
 
 void FaultPlan::Process::advance() {
@@ -145,6 +189,15 @@ Result<FaultPlan> FaultPlan::create(const actors::FaultConfig& config,
   return plan;
 }
 
+Result<std::optional<FaultPlan>> FaultPlan::of(const ResolvedPipeline& pipeline) {
+  const actors::FaultConfig& faults = pipeline.config.simulation.faults;
+  if (!fails_by_plan(pipeline.config))
+    return std::optional<FaultPlan>();
+  TEMPER_TRY(FaultPlan plan,
+             create(faults, cluster_shape(pipeline), pipeline.config.seed));
+  return std::optional(std::move(plan));
+}
+
 const FaultPlan::Process* FaultPlan::earliest() const {
   const auto it = std::ranges::min_element(processes_, {}, &Process::at);
   return it == processes_.end() ? nullptr : &*it;
@@ -169,6 +222,15 @@ Fault FaultPlan::take() {
   const Fault fault{process.at, process.kind, index};
   process.advance();
   return fault;
+}
+
+std::vector<ActorId> on_cards(const std::vector<ActorSpec>& actors, const std::set<CardId>& cards) {
+  std::vector<ActorId> on;
+  for (std::uint32_t i = 0; i < actors.size(); ++i) {
+    if (std::ranges::any_of(actors[i].cards, [&](CardId card) { return cards.contains(card); }))
+      on.emplace_back(i);
+  }
+  return on;
 }
 
 HostPool::HostPool(const actors::FaultConfig& config, const ClusterShape& shape)
@@ -199,6 +261,8 @@ std::set<CardId> HostPool::cards_of(std::int64_t first_host, std::int64_t hosts)
 
 std::set<CardId> HostPool::fail(const Fault& fault) {
   const Time now = fault.at;
+  if (fault.kind == FaultKind::Stop || fault.kind == FaultKind::Slow)
+    return {};
   if (fault.kind == FaultKind::Supernode) {
     const std::int64_t first = fault.index * shape_.hosts_per_supernode;
     std::set<CardId> cards = cards_of(first, shape_.hosts_per_supernode);

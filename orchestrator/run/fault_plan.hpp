@@ -1,17 +1,20 @@
-// When what fails in a simulated cluster, and from when on its cards can be used again. Equal
-// configurations give equal plans, whatever the run makes of them.
+// When what fails, and from when on its cards can be used again: in a simulated cluster, or played
+// on the processes of a run on this machine. Equal configurations give equal plans, whatever the run
+// makes of them.
 //
 // Failures of each kind are a Poisson process: n components with a mean time of m between failures
 // of one fail every m / n on the average, each as likely as the others. A card that fails takes its
 // host out of use. A host that failed is replaced by a spare, if there is one; else by the first
 // that comes back: its own, once it is repaired, or another that was a spare's. Links and
-// supernodes come back where they are.
+// supernodes come back where they are. A card that stops for a while, or is slow for a while, takes
+// nothing out of use: who is on it stops, or is slow.
 #pragma once
 
 #include "actors/simulation/fault_config.hpp"
 #include "core/ids.hpp"
 #include "core/random.hpp"
 #include "core/result.hpp"
+#include "orchestrator/pipeline/resolve.hpp"
 
 #include <array>
 #include <map>
@@ -23,15 +26,19 @@
 namespace temper {
 namespace orchestrator {
 
-enum class FaultKind { Card, Host, Link, Supernode };
+enum class FaultKind { Card, Host, Link, Supernode, Stop, Slow };
 
 }  // namespace orchestrator
 
 template <>
 struct EnumNames<orchestrator::FaultKind> {
   using E = orchestrator::FaultKind;
-  static constexpr std::array<std::pair<E, std::string_view>, 4> value{
-      {{E::Card, "card"}, {E::Host, "host"}, {E::Link, "link"}, {E::Supernode, "supernode"}}};
+  static constexpr std::array<std::pair<E, std::string_view>, 6> value{{{E::Card, "card"},
+                                                                        {E::Host, "host"},
+                                                                        {E::Link, "link"},
+                                                                        {E::Supernode, "supernode"},
+                                                                        {E::Stop, "stop"},
+                                                                        {E::Slow, "slow"}}};
 };
 
 namespace orchestrator {
@@ -39,10 +46,12 @@ namespace orchestrator {
 struct Fault {
   Time at{};
   FaultKind kind = FaultKind::Card;
-  std::int64_t index = 0;  ///< Of its kind: card, host, the link's card, supernode.
+  std::int64_t index = 0;  ///< Of its kind: host, supernode; else the card, or the link's.
+  Duration length{};       ///< Of Stop and Slow.
+  std::int64_t times = 1;  ///< Slow: work takes so many times as long.
   bool operator==(const Fault&) const = default;
 };
-/// "host 3 failed"
+/// "host 3 failed", "card 3 is slow"
 std::string describe_fault(const Fault& fault);
 
 /// How cards are grouped.
@@ -57,6 +66,9 @@ struct ClusterShape {
   }
   std::int64_t count(FaultKind kind) const;
 };
+/// Of a run: that of its simulated cluster; on local hardware each card is a host, and all are one
+/// supernode.
+ClusterShape cluster_shape(const ResolvedPipeline& pipeline);
 
 class FaultPlan {
  public:
@@ -65,6 +77,8 @@ class FaultPlan {
   static Result<FaultPlan> create(const actors::FaultConfig& config,
                                   const ClusterShape& shape,
                                   std::uint64_t seed);
+  /// Of a run; none: nothing is to fail. Error: as create().
+  static Result<std::optional<FaultPlan>> of(const ResolvedPipeline& pipeline);
 
   /// Of the next failure; none: nothing fails any more.
   std::optional<Time> next() const;
@@ -87,12 +101,16 @@ class FaultPlan {
   std::vector<Fault> trace_;  ///< The next one last.
 };
 
+/// The actors that use any of these cards, by id.
+std::vector<ActorId> on_cards(const std::vector<ActorSpec>& actors, const std::set<CardId>& cards);
+
 /// Which hosts can be used, and from when on.
 class HostPool {
  public:
   HostPool(const actors::FaultConfig& config, const ClusterShape& shape);
 
-  /// The cards that stop working now; none: what failed was out of use already.
+  /// The cards that stop working now; none: what failed was out of use already, or is only slow or
+  /// stopped for a while.
   std::set<CardId> fail(const Fault& fault);
   /// From when on all of these cards can be used. Changes with later failures.
   Time usable_from(const std::vector<CardId>& cards) const;

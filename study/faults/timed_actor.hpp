@@ -1,0 +1,56 @@
+// An actor of a run on this machine, in virtual time, of which nothing is known but what its work
+// takes (run_times.hpp): it does what it is told one thing after the other, each in its mean time;
+// weights are staged and committed beside it.
+#pragma once
+
+#include "actors/protocol/catalog.hpp"
+#include "actors/simulation/simulated_actor.hpp"
+#include "study/faults/run_times.hpp"
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <vector>
+
+namespace temper::study {
+
+class TimedActor final : public actors::SimulatedActor {
+ public:
+  TimedActor(const actors::RoleConfig& role, std::shared_ptr<const RunTimes> times)
+      : role_(role.kind), version_(role.version), times_(std::move(times)) {}
+
+  Status start(Time now, actors::Outbox& out) override;
+  Status on_message(const actors::IncomingMessage& message, Time now, actors::Outbox& out) override;
+  Status advance(Time now, actors::Outbox& out) override;
+  std::optional<Time> next_event() const override;
+
+ private:
+  using Word = std::function<void(actors::Outbox&)>;
+  struct Due {
+    Time at;
+    Word word;
+  };
+  /// Said once all before it is done and this has taken so long.
+  void then(Time now, double takes, Word word);
+  /// Said after so long, whatever else it does.
+  void beside(Time now, double takes, Word word) {
+    say_at(now + from_seconds(takes), std::move(word));
+  }
+  void say_at(Time at, Word word);
+  double each() const;
+
+  void generate(const actors::CountedGenerate& work, Time now);
+  void train(const actors::CountedTrain& work, Time now);
+  void hand_back(const std::vector<ResponseId>& responses, actors::Outbox& out);
+  void switch_role(const actors::Switch& work, Time now);
+
+  const actors::RoleKind role_;
+  PolicyVersion version_;
+  const std::shared_ptr<const RunTimes> times_;
+  Time free_{};           ///< From when on it has nothing to do.
+  std::vector<Due> due_;  ///< By time; what was first said, first.
+  std::map<ResponseId, LeaseId> open_;
+};
+
+}  // namespace temper::study
