@@ -14,15 +14,15 @@
 namespace temper::orchestrator {
 namespace {
 
+namespace fs = std::filesystem;
+using testing::StoredRun;
+using testing::StoredRunOptions;
+
 /// As a resume under the same configuration does.
 Result<std::vector<std::string>> prepared(const StoredRun& run) {
   TEMPER_TRY(const ResumePoint point, find_resume_point(run.dir(), run.config()));
   return prepare_resume(run.dir(), point);
 }
-
-namespace fs = std::filesystem;
-using testing::StoredRun;
-using testing::StoredRunOptions;
 
 const StoredRunOptions kKilled{.steps = 4, .killed_after = 2};
 
