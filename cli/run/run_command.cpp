@@ -154,7 +154,7 @@ void say_who_is_waited_for(const orchestrator::RunPlan& plan) {
   std::size_t count = 0;
   constexpr std::size_t kShown = 4;
   for (const orchestrator::ActorSpec& slot : plan.pipeline.slots) {
-    if (!slot.attached)
+    if (!slot.attached || slot.away)
       continue;
     if (++count <= kShown)
       names += (names.empty() ? "" : ", ") + slot.name;

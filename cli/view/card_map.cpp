@@ -234,6 +234,8 @@ CardMap make_card_map(const orchestrator::Summary& summary,
   map.cards.resize(summary.utilization.per_card.back().card.value() + 1);
   std::map<CardId, std::set<std::size_t>> on_card;
   for (std::size_t a = 0; a < actors.size(); ++a) {
+    if (actors[a].away)
+      continue;
     for (const CardId card : actors[a].cards)
       on_card[card].insert(a);
   }

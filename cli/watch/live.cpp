@@ -47,7 +47,8 @@ void add_cards(Live& live, const Frame& frame, const orchestrator::RunMetrics& m
       shares[s] = seconds(totals[s]) / wall;
     line.whole = named(shares);
     for (std::uint32_t a = 0; a < metrics.config().actors.size(); ++a) {
-      if (std::ranges::count(metrics.config().actors[a].cards, timeline.cards()[card]) > 0)
+      const orchestrator::ActorSpec& spec = metrics.config().actors[a];
+      if (!spec.away && std::ranges::count(spec.cards, timeline.cards()[card]) > 0)
         line.actors.push_back(a);
     }
   }
@@ -77,6 +78,10 @@ Live make_live(const Frame& frame,
     const orchestrator::ActorSpec& spec = metrics.config().actors[a];
     live.actors.push_back(
         {spec.name, spec.role, actors::CardState::Idle, "", 0, spec.concurrency, 0});
+    if (spec.away) {
+      live.actors.back().state = actors::CardState::Down;
+      live.actors.back().on = orchestrator::command::kTakenAway;
+    }
     if (a >= frame.actors.size())
       continue;
     const ActorFrame& shown = frame.actors[a];

@@ -52,6 +52,20 @@ void CardTimeline::join(Segments::iterator from, Time to) {
   }
 }
 
+void CardTimeline::add_actor(std::size_t place) {
+  const auto moved = [place](std::size_t& actor) {
+    if (actor != kNobody && actor >= place)
+      ++actor;
+  };
+  for (auto& [begin, s] : segments_) {
+    // Down, so that it is not shown; in front of all others, where it would be, as the one behind.
+    const CardWait before = place == 0 ? s.waits.front() : CardWait{};
+    s.waits.insert(s.waits.begin() + static_cast<std::ptrdiff_t>(place), before);
+    moved(s.by);
+    moved(s.next);
+  }
+}
+
 void CardTimeline::set_wait(Time at, std::size_t actor, CardWait wait) {
   const auto first = split(std::max(at, settled_));
   for (auto it = first; it != segments_.end(); ++it)

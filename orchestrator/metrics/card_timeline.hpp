@@ -60,6 +60,9 @@ class CardTimeline {
     segments_[Time{}] = {std::move(initial), kNotBusy, kNobody, kNobody};
   }
 
+  /// One more actor at this place; those from there on move up. Until now the card shows the same
+  /// as without it. Requires: place <= actors.
+  void add_actor(std::size_t place);
   /// From `at` on the actor at this place waits like this where it is not busy.
   void set_wait(Time at, std::size_t actor, CardWait wait);
   /// The actor at this place did this. Spans of wait states and parts before settled() are ignored.

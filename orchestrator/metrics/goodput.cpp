@@ -12,18 +12,18 @@ double TimeLost::goodput() const {
 }
 
 void Goodput::feed(const Record& record) {
-  if (const auto* started = std::get_if<event::Started>(&record.event))
-    start(started->config);
   account(record.time - now_, lost_);
   now_ = record.time;
+  if (const auto* actors = actors_in(record.event))
+    take_actors(*actors);
   on_event(record);
   for (const Command& command : record.commands)
     on_command(command);
-  begun_ = begun_ || ready_.size() == actors_.size();
+  begun_ = begun_ || all_ready();
   back_ = back_ && !can_work();
   missing_cards_ = 0;
   for (std::size_t i = 0; i < actors_.size(); ++i) {
-    if (actors_[i].role == RoleKind::Rollout &&
+    if (actors_[i].role == RoleKind::Rollout && !actors_[i].away &&
         !ready_.contains(ActorId(static_cast<std::uint32_t>(i))))
       missing_cards_ += std::ssize(actors_[i].cards);
   }
@@ -36,12 +36,21 @@ TimeLost Goodput::lost(Time until) const {
   return all;
 }
 
-void Goodput::start(const SchedulerConfig& config) {
-  actors_ = config.actors;
+void Goodput::take_actors(const std::vector<ActorSpec>& actors) {
+  actors_ = actors;
+  rollout_cards_ = 0;
   for (const ActorSpec& actor : actors_) {
-    if (actor.role == RoleKind::Rollout)
+    if (actor.role == RoleKind::Rollout && !actor.away)
       rollout_cards_ += std::ssize(actor.cards);
   }
+}
+
+bool Goodput::all_ready() const {
+  for (std::uint32_t i = 0; i < actors_.size(); ++i) {
+    if (!actors_[i].away && !ready_.contains(ActorId(i)))
+      return false;
+  }
+  return true;
 }
 
 /// `d` more of the state that the run is in.
@@ -71,7 +80,7 @@ Duration Goodput::missing_part(Duration d) const {
 bool Goodput::can_work() const {
   std::set<RoleKind> needed, there;
   for (std::size_t i = 0; i < actors_.size(); ++i) {
-    if (actors_[i].role == RoleKind::Reference)
+    if (actors_[i].role == RoleKind::Reference || actors_[i].away)
       continue;
     needed.insert(actors_[i].role);
     if (ready_.contains(ActorId(static_cast<std::uint32_t>(i))))

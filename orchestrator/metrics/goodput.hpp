@@ -43,7 +43,8 @@ class Goodput {
     std::uint64_t updates = 0;
   };
 
-  void start(const SchedulerConfig& config);
+  void take_actors(const std::vector<ActorSpec>& actors);
+  bool all_ready() const;
   void account(Duration d, TimeLost& to) const;
   void on_event(const Record& record);
   void on_command(const Command& command);

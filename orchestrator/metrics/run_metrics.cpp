@@ -66,7 +66,8 @@ std::string RunMetrics::name_of_actor(ActorId actor) const {
 
 std::string RunMetrics::host_of(CardId card) const {
   for (const auto& [actor, host] : hosts_) {
-    if (actor < config_.actors.size() && std::ranges::count(config_.actors[actor].cards, card) > 0)
+    if (actor < config_.actors.size() && !config_.actors[actor].away &&
+        std::ranges::count(config_.actors[actor].cards, card) > 0)
       return host;
   }
   return {};

@@ -7,9 +7,7 @@ namespace temper::orchestrator {
 void Slots::feed(const Record& record) {
   sum_ = response_seconds(record.time);
   now_ = record.time;
-  if (const auto* started = std::get_if<event::Started>(&record.event)) {
-    start(started->config);
-  } else if (const auto* generated = std::get_if<event::Generated>(&record.event)) {
+  if (const auto* generated = std::get_if<event::Generated>(&record.event)) {
     for (const auto& item : generated->items)
       take_back(item.response, generated->actor);
   } else if (const auto* down = std::get_if<event::ActorDown>(&record.event)) {
@@ -18,6 +16,8 @@ void Slots::feed(const Record& record) {
     for (std::uint32_t a = 0; a < engines_.size(); ++a)
       lose(ActorId(a));
   }
+  if (const auto* actors = actors_in(record.event))
+    take_actors(*actors);
   for (const Command& command : record.commands) {
     if (const auto* dispatch = std::get_if<command::Dispatch>(&command)) {
       for (const ResponseId r : dispatch->responses)
@@ -32,14 +32,30 @@ void Slots::feed(const Record& record) {
   }
 }
 
-void Slots::start(const SchedulerConfig& config) {
-  engines_.assign(config.actors.size(), {});
-  for (std::size_t a = 0; a < engines_.size(); ++a) {
-    if (config.actors[a].role != actors::RoleKind::Rollout)
-      continue;
-    engines_[a].slots = config.actors[a].concurrency;
-    slots_ += engines_[a].slots;
+void Slots::take_actors(const std::vector<ActorSpec>& actors) {
+  if (!engines_.empty()) {
+    slot_seconds_ += static_cast<double>(slots_) * seconds(now_ - slots_since_);
+    slots_since_ = now_;
   }
+  slots_ = 0;
+  engines_.resize(actors.size());
+  for (std::size_t a = 0; a < actors.size(); ++a) {
+    if (actors[a].role != actors::RoleKind::Rollout || actors[a].away)
+      continue;  // what one still holds that is taken away, it holds in the slots that it had
+    change_slots(engines_[a], actors[a].concurrency);
+    slots_ += actors[a].concurrency;
+  }
+}
+
+void Slots::change_slots(Engine& engine, std::int64_t to) {
+  if (engine.slots == to)
+    return;
+  const std::int64_t load = engine.load;
+  change_load(engine, 0);
+  engine.served += static_cast<double>(engine.slots) * seconds(engine.serving);
+  engine.serving = {};
+  engine.slots = to;
+  change_load(engine, load);
 }
 
 void Slots::give(ResponseId response, ActorId engine) {
@@ -88,7 +104,7 @@ double Slots::response_seconds(Time until) const {
 }
 
 double Slots::over_wall(Time until) const {
-  const double whole = static_cast<double>(slots_) * seconds(until.time_since_epoch());
+  const double whole = slot_seconds_ + static_cast<double>(slots_) * seconds(until - slots_since_);
   return whole > 0 ? response_seconds(until) / whole : 0;
 }
 
@@ -96,7 +112,7 @@ double Slots::while_serving(Time until) const {
   double whole = 0;
   for (const Engine& engine : engines_) {
     const Duration now = engine.load > 0 ? std::max(until, now_) - engine.since : Duration{};
-    whole += static_cast<double>(engine.slots) * seconds(engine.serving + now);
+    whole += engine.served + static_cast<double>(engine.slots) * seconds(engine.serving + now);
   }
   return whole > 0 ? response_seconds(until) / whole : 0;
 }

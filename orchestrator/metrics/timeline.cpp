@@ -64,11 +64,13 @@ void Timeline::feed(const Record& record) {
   evaluation_.feed(record);
   if (const auto* e = std::get_if<event::Activity>(&record.event)) {
     add_spans(e->actor, e->spans);
-  } else if (const auto* started = std::get_if<event::Started>(&record.event)) {
-    start(started->config, now);
+  } else if (std::holds_alternative<event::Started>(record.event)) {
+    take(*config_in(record.event), now);
   } else if (const auto* down = std::get_if<event::ActorDown>(&record.event)) {
     set_wait(down->actor, CardState::Down, "restart", now);
   } else if (std::holds_alternative<event::Resumed>(record.event)) {
+    if (const SchedulerConfig* config = config_in(record.event))
+      take(*config, now);
     for (std::uint32_t a = 0; a < actors_.size(); ++a) {
       set_wait(ActorId(a), CardState::Down, "restart", now);
       given_[a].clear();  // who starts anew has all its cards
@@ -100,49 +102,113 @@ Duration Timeline::horizon_of(const SchedulerConfig& config) {
   return std::min(longest_deadline(config.deadlines), kMostLate) + kGrace;
 }
 
-void Timeline::start(const SchedulerConfig& config, Time now) {
-  actors_ = config.actors;
+void Timeline::take(const SchedulerConfig& config, Time now) {
   horizon_ = horizon_of(config);
   next_settle_ = now + horizon_;
-  make_lines();
-  waits_.resize(actors_.size());
-  for (std::size_t a = 0; a < actors_.size(); ++a) {
-    waits_[a].on = "start";
-    waits_[a].reason = intern({actors_[a].role, CardState::Down, "start"});
-  }
-  for (const auto& on_line : actors_on_) {
-    std::vector<CardWait> initial;
-    initial.reserve(on_line.size());
-    for (const std::size_t a : on_line)
-      initial.push_back({CardState::Down, waits_[a].reason});
-    lines_.emplace_back(std::move(initial));
-  }
-  progress_.emplace(std::vector{CardWait{CardState::Idle, 0}});
+  if (!progress_)
+    progress_.emplace(std::vector{CardWait{CardState::Idle, 0}});
+  take_actors(config.actors, now);
 }
 
-void Timeline::make_lines() {
-  std::map<CardId, std::vector<std::size_t>> actors_of;
+void Timeline::take_actors(const std::vector<ActorSpec>& actors, Time now) {
+  const std::size_t before = actors_.size();
+  actors_ = actors;
+  waits_.resize(actors_.size());
+  given_.resize(actors_.size());
+  for (std::size_t a = before; a < actors_.size(); ++a)
+    waits_[a] = {CardState::Down,
+                 intern({actors_[a].role, CardState::Down, "start"}),
+                 "start",
+                 before == 0 ? Time{} : now};
+  const std::vector<OnCard> here = assign_lines();
+  places_of_.assign(actors_.size(), {});
+  for (std::size_t line = 0; line < here.size(); ++line)
+    fill_line(line, here[line], now);
+}
+
+/// A line for each two cards that had, or have, not the same actors. The result: who is on each.
+std::vector<Timeline::OnCard> Timeline::assign_lines() {
+  std::map<CardId, OnCard> actors_of;
   for (std::size_t a = 0; a < actors_.size(); ++a) {
     for (const CardId card : actors_[a].cards)
       actors_of[card].push_back(a);
   }
-  std::map<std::vector<std::size_t>, std::size_t> known;
-  places_of_.resize(actors_.size());
-  given_.resize(actors_.size());
+  std::map<CardId, std::size_t> line_before;
+  for (std::size_t i = 0; i < cards_.size(); ++i) {
+    line_before[cards_[i]] = line_of_[i];
+    actors_of.try_emplace(cards_[i]);
+  }
+  std::vector<OnCard> here(lines_.size());
+  std::vector<bool> kept(lines_.size());
+  std::map<std::pair<std::optional<std::size_t>, OnCard>, std::size_t> known;
+  cards_.clear();
+  line_of_.clear();
+  for (std::vector<CardId>& cards : cards_on_)
+    cards.clear();
   for (auto& [card, actors] : actors_of) {
-    const auto [it, fresh] = known.try_emplace(actors, actors_on_.size());
+    const auto it = line_before.find(card);
+    const auto before = it == line_before.end() ? std::nullopt : std::optional(it->second);
+    const auto [at, fresh] = known.try_emplace(std::pair(before, actors), 0);
     if (fresh) {
-      std::stable_sort(actors.begin(), actors.end(), [this](std::size_t a, std::size_t b) {
-        return telling(actors_[a].role) < telling(actors_[b].role);
-      });
-      for (std::size_t place = 0; place < actors.size(); ++place)
-        places_of_[actors[place]].push_back({it->second, place});
-      actors_on_.push_back(std::move(actors));
-      cards_on_.emplace_back();
+      const bool keeps = before && !kept[*before];
+      if (keeps)
+        kept[*before] = true;
+      at->second = keeps ? *before : add_line(before);
+      here.resize(lines_.size());
+      here[at->second] = actors;
     }
     cards_.push_back(card);
-    line_of_.push_back(it->second);
-    cards_on_[it->second].push_back(card);
+    line_of_.push_back(at->second);
+    cards_on_[at->second].push_back(card);
+  }
+  return here;
+}
+
+std::size_t Timeline::add_line(std::optional<std::size_t> split_from) {
+  cards_on_.emplace_back();
+  if (split_from) {
+    lines_.push_back(CardTimeline(lines_[*split_from]));
+    actors_on_.push_back(std::vector(actors_on_[*split_from]));
+  } else {
+    lines_.emplace_back(std::vector{CardWait{}});  // until it is filled
+    actors_on_.emplace_back();
+  }
+  return lines_.size() - 1;
+}
+
+/// From now on these are on the line. Who was before, and is no more, keeps its place, down.
+void Timeline::fill_line(std::size_t line, const OnCard& here, Time now) {
+  std::vector<std::size_t>& on_line = actors_on_[line];
+  const auto rank = [this](std::size_t a) { return telling(actors_[a].role); };
+  const auto wait_of = [this](std::size_t a) {
+    return CardWait{waits_[a].state, waits_[a].reason};
+  };
+  if (on_line.empty()) {
+    on_line = here;
+    std::ranges::stable_sort(on_line, {}, rank);
+    std::vector<CardWait> initial;
+    for (const std::size_t a : on_line)
+      initial.push_back({CardState::Down, waits_[a].reason});
+    lines_[line] = CardTimeline(std::move(initial));
+  }
+  for (const std::size_t a : here) {
+    if (std::ranges::find(on_line, a) != on_line.end())
+      continue;
+    const auto at = std::ranges::upper_bound(on_line, rank(a), {}, rank);
+    const auto place = static_cast<std::size_t>(at - on_line.begin());
+    on_line.insert(at, a);
+    lines_[line].add_actor(place);
+    lines_[line].set_wait(now, place, wait_of(a));
+  }
+  for (std::size_t place = 0; place < on_line.size(); ++place) {
+    const std::size_t a = on_line[place];
+    if (std::ranges::binary_search(here, a)) {
+      places_of_[a].push_back({line, place});
+    } else {
+      const auto reason =
+          intern({actors_[a].role, CardState::Down, std::string(command::kTakenAway)});
+      lines_[line].set_wait(now, place, {CardState::Down, reason});
+    }
   }
 }
 

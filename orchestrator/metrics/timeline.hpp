@@ -1,8 +1,8 @@
 // What every card of a run did, from its records: an exclusive state per card and instant
 // (docs/semantics.md, section 5.1), and what each wait was for.
 //
-// Assumptions. Cards with the same actors do the same at all times and share one line. At each
-// instant a card shows
+// Assumptions. Cards that always had the same actors do the same at all times and share one line.
+// At each instant a card shows
 //   1. the most important busy span (event::Activity) of any actor on it, in the order of
 //      actors::CardState; where there is none
 //      (of decode, prefill and reward the part that was for an evaluation is `evaluate`:
@@ -13,6 +13,8 @@
 //      reference, reward; `down` where all are.
 // An actor occupies all cards of its ActorSpec, but one that was given those of some engines
 // (Switch::cards_of) works on these alone from then on.
+// A run may go on with other actors. Who is away keeps its place on the lines of its cards, down;
+// who is new was down before it came, and so is a card that the run did not have.
 // An actor is down from Launch, ActorDown or Resumed until the next Waiting says otherwise. Spans
 // may be reported late, but not later than kGrace after the longest deadline of the run, nor than
 // kMostLate (deadlines in virtual time are long), nor than CardTimeline::kMostSegments changes of
@@ -68,7 +70,8 @@ class Timeline {
   StateTimes totals(std::size_t card, Time until) const {
     return lines_[line_of_[card]].totals(until);
   }
-  /// The cards of each line, ascending; lines by their first card.
+  /// The cards of each line, ascending; lines by their first card, those that were split off later
+  /// behind them.
   const std::vector<std::vector<CardId>>& lines() const { return cards_on_; }
   /// The place in lines() of the card at this place of cards().
   std::size_t line_of(std::size_t card) const { return line_of_[card]; }
@@ -99,10 +102,14 @@ class Timeline {
     std::string on;
   };
 
-  void start(const SchedulerConfig& config, Time now);
+  void take(const SchedulerConfig& config, Time now);
+  void take_actors(const std::vector<ActorSpec>& actors, Time now);
   void add_spans(ActorId actor, const std::vector<actors::Span>& spans);
   void set_wait(ActorId actor, actors::CardState state, const std::string& on, Time now);
-  void make_lines();
+  using OnCard = std::vector<std::size_t>;  ///< Actors, ascending.
+  std::vector<OnCard> assign_lines();
+  std::size_t add_line(std::optional<std::size_t> split_from);
+  void fill_line(std::size_t line, const OnCard& here, Time now);
   void give_cards(ActorId actor, const std::vector<ActorId>& engines);
   bool works_on(ActorId actor, std::size_t line) const {
     const auto& lines = given_[actor.value()];

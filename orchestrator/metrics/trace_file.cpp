@@ -74,9 +74,9 @@ Result<std::unique_ptr<TraceFile>> TraceFile::create(const std::filesystem::path
 }
 
 Status TraceFile::feed(const Record& record, const RunMetrics& metrics) {
-  if (const auto* started = std::get_if<event::Started>(&record.event)) {
-    name_tracks(started->config);
-  } else if (const auto* activity = std::get_if<event::Activity>(&record.event)) {
+  if (const auto* actors = actors_in(record.event))
+    name_tracks(*actors);
+  if (const auto* activity = std::get_if<event::Activity>(&record.event)) {
     if (activity->actor.value() < actors_.size()) {
       for (const actors::Span& s : activity->spans)
         draw(actors_[activity->actor.value()], s.begin, s.end, s.state, {});
@@ -112,7 +112,8 @@ void TraceFile::begin_event() {
   first_ = false;
 }
 
-void TraceFile::name_tracks(const SchedulerConfig& config) {
+/// Of those that come later, where there are tracks already.
+void TraceFile::name_tracks(const std::vector<ActorSpec>& actors) {
   const auto name =
       [this](std::string_view what, Process process, std::uint32_t id, std::string_view text) {
         begin_event();
@@ -123,20 +124,22 @@ void TraceFile::name_tracks(const SchedulerConfig& config) {
                        id,
                        json_string(text));
       };
-  name("process_name", Process::Run, 0, "run");
-  name("process_name", Process::Cards, 0, "cards");
-  name("process_name", Process::Actors, 0, "actors");
-  name("thread_name", Process::Run, 0, "events");
+  if (actors_.empty()) {
+    name("process_name", Process::Run, 0, "run");
+    name("process_name", Process::Cards, 0, "cards");
+    name("process_name", Process::Actors, 0, "actors");
+    name("thread_name", Process::Run, 0, "events");
+  }
   for (const std::vector<CardId>& line : timeline_.lines()) {
     const CardId card = line.front();
+    if (cards_.contains(card))
+      continue;
     cards_[card].process = Process::Cards;
     cards_[card].id = card.value();
-    name("thread_name",
-         Process::Cards,
-         card.value(),
-         name_of_cards(line) + actors_on(config.actors, card));
+    name(
+        "thread_name", Process::Cards, card.value(), name_of_cards(line) + actors_on(actors, card));
   }
-  for (const ActorSpec& actor : config.actors) {
+  for (const ActorSpec& actor : std::span(actors).subspan(actors_.size())) {
     Track track;
     track.process = Process::Actors;
     track.id = static_cast<std::uint32_t>(actors_.size());

@@ -57,7 +57,7 @@ class TraceFile {
   using File = std::variant<AppendFile, GzipFile>;
 
   TraceFile(File file, Timeline& timeline);
-  void name_tracks(const SchedulerConfig& config);
+  void name_tracks(const std::vector<ActorSpec>& actors);
   void draw(Track& track, Time begin, Time end, actors::CardState state, std::string_view on);
   void end_slice(Track& track);
   void mark(Process process, std::uint32_t id, Time at, std::string_view name);

@@ -6,14 +6,9 @@ namespace temper::orchestrator {
 
 void Turns::feed(const Record& record) {
   const Time now = record.time;
-  if (const auto* e = std::get_if<event::Started>(&record.event)) {
-    const auto& actors = e->config.actors;
-    const bool shared = std::ranges::any_of(actors, &ActorSpec::takes_turns);
-    for (std::uint32_t i = 0; i < actors.size() && shared; ++i) {
-      if (actors[i].takes_turns || actors[i].role == actors::RoleKind::Trainer)
-        turning_.emplace(i);
-    }
-  } else if (const auto* switched = std::get_if<event::Switched>(&record.event)) {
+  if (const auto* actors = actors_in(record.event))
+    take_actors(*actors);
+  if (const auto* switched = std::get_if<event::Switched>(&record.event)) {
     end(name_of(switched->action), switched->actor, now);
   } else if (const auto* staged = std::get_if<event::WeightsStaged>(&record.event)) {
     end("reshard", staged->actor, now);
@@ -35,6 +30,15 @@ void Turns::feed(const Record& record) {
       forget(launch->actor);
     else if (const auto* discard = std::get_if<command::Discard>(&command))
       forget(discard->actor);
+  }
+}
+
+void Turns::take_actors(const std::vector<ActorSpec>& actors) {
+  turning_.clear();
+  const bool shared = std::ranges::any_of(actors, &ActorSpec::takes_turns);
+  for (std::uint32_t i = 0; i < actors.size() && shared; ++i) {
+    if (actors[i].takes_turns || actors[i].role == actors::RoleKind::Trainer)
+      turning_.emplace(i);
   }
 }
 

@@ -37,6 +37,7 @@ class Turns {
   };
 
   void begin(std::string_view state, ActorId actor, Time now);
+  void take_actors(const std::vector<ActorSpec>& actors);
   void forget(ActorId actor);
   void end(std::string_view state, ActorId actor, Time now);
   bool counts(ActorId actor) const { return turning_.contains(actor); }

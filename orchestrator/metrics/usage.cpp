@@ -69,8 +69,8 @@ NetworkSummary summarize_network(const UsageTotals& totals,
 }  // namespace
 
 void UsageTotals::feed(const Record& record) {
-  if (const auto* started = std::get_if<event::Started>(&record.event))
-    specs_ = started->config.actors;
+  if (const auto* actors = actors_in(record.event))
+    specs_ = *actors;
   const auto* activity = std::get_if<event::Activity>(&record.event);
   if (activity == nullptr || activity->actor.value() >= specs_.size())
     return;

@@ -38,7 +38,8 @@ constexpr std::string_view kRewards = "rewards of one group are compared with ea
 constexpr std::string_view kShape = "the checkpoint's weights have its shape";
 constexpr std::string_view kUnderWay = "responses under way were begun with it";
 constexpr std::string_view kAdmitted = "the groups under way were admitted by it";
-constexpr std::string_view kActors = "the run's record is one of these actors and cards";
+constexpr std::string_view kPlaces = "the run's actors are of this kind and in these places";
+constexpr std::string_view kTurns = "responses under way were begun under these turns on the cards";
 constexpr std::string_view kFigures = "the evaluations so far would not compare with those to come";
 
 /// The longest key that fits decides.
@@ -65,19 +66,28 @@ constexpr Rule kRules[] = {
     {"staleness", kAdmitted},
     {"staleness.bound", ""},  // upwards: see refusal_of()
     {"stragglers", kAdmitted},
-    {"placement", kActors},
-    {"rollout", kActors},
+    {"placement", ""},
+    {"placement.mode", kTurns},
+    {"placement.switching", kTurns},
+    {"placement.lending", kAdmitted},
+    {"placement.return_share", kAdmitted},
+    {"placement.crowding", kAdmitted},
+    {"rollout", kPlaces},
+    {"rollout.replicas", ""},
+    {"rollout.concurrency", ""},
     {"rollout.on_new_weights", ""},
     {"rollout.agent", kUnderWay},
     {"rollout.agent.deadline", ""},
     {"rollout.engine", ""},
     {"rollout.engine.kind", kUnderWay},
-    {"trainer", kActors},
+    {"trainer", kPlaces},
     {"trainer.engine", ""},
     {"trainer.engine.kind", "the checkpoint is of that trainer"},
-    {"reference", kActors},
+    {"reference", kPlaces},
+    {"reference.replicas", ""},  // but not from none or to none: see refusal_of()
     {"reference.engine", ""},
-    {"reward", kActors},
+    {"reward", kPlaces},
+    {"reward.replicas", ""},
     {"reward.engine", ""},
     {"synthetic", ""},
     {"synthetic.tokens", kUnderWay},
@@ -138,6 +148,8 @@ std::string refusal_of(const SettingChange& change) {
     if (std::strtod(change.to.c_str(), nullptr) < std::strtod(change.from.c_str(), nullptr))
       return "it may be raised only: groups under way were admitted by the one it had";
   }
+  if (change.key == "reference.replicas" && (change.from == "0" || change.to == "0"))
+    return "groups under way are scored by a reference, or are not";
   return std::string(best->why);
 }
 

@@ -160,4 +160,18 @@ std::vector<ActorSpec> actor_slots(const PipelineConfig& config, const Placement
   return slots;
 }
 
+std::vector<ActorSpec> actors_from_now(std::vector<ActorSpec> before,
+                                       const std::vector<ActorSpec>& wanted) {
+  for (ActorSpec& actor : before)
+    actor.away = true;
+  for (const ActorSpec& actor : wanted) {
+    const auto known = std::ranges::find(before, actor.name, &ActorSpec::name);
+    if (known == before.end())
+      before.push_back(actor);
+    else
+      *known = actor;
+  }
+  return before;
+}
+
 }  // namespace temper::orchestrator

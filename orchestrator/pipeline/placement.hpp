@@ -33,4 +33,10 @@ std::vector<CardId> block_of(const std::vector<CardId>& cards,
 /// `placement`: resolve_placement() of the configuration.
 std::vector<ActorSpec> actor_slots(const PipelineConfig& config, const PlacementConfig& placement);
 
+/// The actors of a run that had those `before` and is to go on with `wanted` ones: who has the same
+/// name is the same, who is wanted no more is away but keeps its place, and who is new comes last,
+/// so that an id means one actor in all of the run's record.
+std::vector<ActorSpec> actors_from_now(std::vector<ActorSpec> before,
+                                       const std::vector<ActorSpec>& wanted);
+
 }  // namespace temper::orchestrator

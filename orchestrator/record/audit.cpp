@@ -162,11 +162,23 @@ void Auditor::on_event(const event::Resumed& e) {
     group.promised = false;
   }
   ended_ = false;
-  if (e.config)
+  if (e.config) {
+    change_actors(e.config->actors);
     config_ = *e.config;
+  }
   state_.evaluation.resume(config_.evaluation);
   batches_.drop_from(state_.version);
   saved_.erase(std::next(it), saved_.end());
+}
+
+void Auditor::change_actors(const std::vector<ActorSpec>& actors) {
+  const auto same = [](const ActorSpec& a, const ActorSpec& b) {
+    return a.name == b.name && a.role == b.role;
+  };
+  if (actors.size() < config_.actors.size() ||
+      !std::equal(config_.actors.begin(), config_.actors.end(), actors.begin(), same))
+    violation("an actor's id means another one than before");
+  config_.actors = actors;
 }
 
 void Auditor::on_event(const event::Generated& e) {

@@ -8,7 +8,8 @@
 // that and its responses were all judged alike; the published version grows by one, engines
 // never go back; time never goes back; activity spans are in order; a run that ended well left
 // nothing outstanding; every batch has a certificate of its groups, their versions and the bound. A
-// evaluation asked every problem of one version, and found what its rewards say. A
+// evaluation asked every problem of one version, and found what its rewards say; work is given only
+// to actors that the run has and that were not taken away, and no id means another than before. A
 // resumed run voids what came after its checkpoint; the rest is checked as one run.
 #pragma once
 
@@ -159,6 +160,10 @@ class Auditor {
   bool takes_turns(ActorId actor) const {
     return actor.value() < config_.actors.size() && config_.actors[actor.value()].takes_turns;
   }
+  /// The ids of actors mean the same for as long as the run lasts.
+  void change_actors(const std::vector<ActorSpec>& actors);
+  /// It is of the run, and was not taken away.
+  void check_at_work(ActorId actor);
   void check_filtered(GroupId id, const GroupState& group);
   /// An engine that takes turns holds weights on cards that the trainer or a reference has.
   bool shared_cards_hold_engines() const;

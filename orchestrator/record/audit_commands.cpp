@@ -16,6 +16,14 @@ void Auditor::forget(ActorId actor) {
   state_.evaluation.forget(actor);
 }
 
+void Auditor::check_at_work(ActorId actor) {
+  if (actor.value() >= config_.actors.size())
+    violation(fmt::format("work is given to actor {}, which the run does not have", actor));
+  else if (config_.actors[actor.value()].away)
+    violation(fmt::format("work is given to {}, which was taken away",
+                          config_.actors[actor.value()].name));
+}
+
 void Auditor::take_share(const std::vector<ActorId>& cards_of) {
   state_.share.reset();
   if (cards_of.empty())
@@ -54,6 +62,7 @@ void Auditor::on_command(const command::Switch& c) {
 }
 
 void Auditor::on_command(const command::Dispatch& c) {
+  check_at_work(c.actor);
   if (takes_turns(c.actor) && is_of_share(c.actor.value()) && !state_.trainer_parked)
     violation(fmt::format("group {} is dispatched to cards that train", c.group));
   const auto engine = state_.engine_version.find(c.actor.value());
@@ -80,6 +89,7 @@ void Auditor::on_command(const command::Dispatch& c) {
 }
 
 void Auditor::on_command(const command::ScoreReference& c) {
+  check_at_work(c.actor);
   if (takes_turns(c.actor) && !state_.visiting.contains(c.actor.value()))
     violation("a reference scores on cards that are not its own");
   grant(c.actor, c.lease, c.responses);
@@ -90,12 +100,14 @@ void Auditor::on_command(const command::Cancel& c) {
 }
 
 void Auditor::on_command(const command::Judge& c) {
+  check_at_work(c.actor);
   if (is_evaluation(c.lease))
     return note(state_.evaluation.judge(c));
   grant(c.actor, c.lease, c.responses);
 }
 
 void Auditor::on_command(const command::Train& c) {
+  check_at_work(c.actor);
   state_.updating = c.lease.value();
   if (state_.trainer_parked || shared_cards_hold_engines() || !state_.visiting.empty())
     violation("an update on cards that others still hold");

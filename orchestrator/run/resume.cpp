@@ -1,19 +1,34 @@
 #include "orchestrator/run/resume.hpp"
 
 #include "core/msgpack.hpp"
+#include "orchestrator/pipeline/placement.hpp"
 #include "orchestrator/record/outputs.hpp"
 
 #include <fmt/format.h>
 
 #include <iterator>
+#include <set>
 
 namespace temper::orchestrator {
 namespace {
 
-/// Whether a run that was decided by `before` can be by `after`: the same actors, and what is under
-/// way is as good under the one as under the other (pipeline/changes.hpp has the keys).
+/// Roles of which somebody is at work.
+std::set<actors::RoleKind> roles_at_work(const std::vector<ActorSpec>& actors) {
+  std::set<actors::RoleKind> roles;
+  for (const ActorSpec& actor : actors) {
+    if (!actor.away)
+      roles.insert(actor.role);
+  }
+  return roles;
+}
+
+/// Whether a run that was decided by `before` can be by `after`, whose actors are those from now
+/// on: the same roles, and what is under way is as good under the one as under the other
+/// (pipeline/changes.hpp has the keys).
 bool goes_on(const SchedulerConfig& before, const SchedulerConfig& after) {
   SchedulerConfig same = after;
+  same.actors = before.actors;
+  same.shares = before.shares;
   same.steps = before.steps;
   same.staleness_bound = before.staleness_bound;
   same.staleness_fraction = before.staleness_fraction;
@@ -26,7 +41,8 @@ bool goes_on(const SchedulerConfig& before, const SchedulerConfig& after) {
   same.filter_equal_rewards = before.filter_equal_rewards;
   same.filter_limit = before.filter_limit;
   same.evaluation = before.evaluation;
-  return encode(same) == encode(before) && after.staleness_bound >= before.staleness_bound;
+  return encode(same) == encode(before) && after.staleness_bound >= before.staleness_bound &&
+         roles_at_work(after.actors) == roles_at_work(before.actors);
 }
 
 }  // namespace
@@ -82,7 +98,7 @@ std::string way_text(const std::optional<Checkpoint>& checkpoint, PolicyVersion 
       again);
 }
 
-Result<ResumePoint> find_resume_point(const RunDir& run_dir, const SchedulerConfig& config) {
+Result<ResumePoint> find_resume_point(const RunDir& run_dir, const SchedulerConfig& wanted) {
   TEMPER_TRY_STATUS(run_dir.check_inputs());
   const auto path = run_dir.file("events.log");
   HistoryReader reader(run_dir.checkpoints());
@@ -97,6 +113,8 @@ Result<ResumePoint> find_resume_point(const RunDir& run_dir, const SchedulerConf
     return invalid_input(fmt::format(
         "{} holds no record of a start; begin the run anew in another run_dir", path.string()));
   }
+  SchedulerConfig config = wanted;
+  config.actors = point.actors = actors_from_now(reader.config()->actors, wanted.actors);
   if (!goes_on(*reader.config(), config)) {
     return invalid_input(
         fmt::format("{}: the configuration is not the one this run began with", path.string()));
@@ -112,9 +130,7 @@ Result<ResumePoint> find_resume_point(const RunDir& run_dir, const SchedulerConf
   return point;
 }
 
-Result<std::vector<std::string>> prepare_resume(const RunDir& run_dir,
-                                                const SchedulerConfig& config) {
-  TEMPER_TRY(const ResumePoint point, find_resume_point(run_dir, config));
+Result<std::vector<std::string>> prepare_resume(const RunDir& run_dir, const ResumePoint& point) {
   std::vector<std::string> said;
   TEMPER_TRY(const auto kept, cut_event_log(run_dir.file("events.log"), point.log));
   said.reserve(kept.size());

@@ -13,12 +13,14 @@ namespace temper::orchestrator {
 
 struct ResumePoint {
   LogSummary log;
-  PolicyVersion version;  ///< After the last update in the log.
+  PolicyVersion version;          ///< After the last update in the log.
+  std::vector<ActorSpec> actors;  ///< By id, with those of before: as the run goes on.
   WayBack way;
 };
 
-/// Errors: an input, the log or every checkpoint is damaged; the log holds no run, or one that
-/// cannot go on under `config`. Each names the file and what to do.
+/// `config`: with the actors that are wanted, whichever the run had (actors_from_now()). Errors: an
+/// input, the log or every checkpoint is damaged; the log holds no run, or one that cannot go on
+/// under `config`. Each names the file and what to do.
 Result<ResumePoint> find_resume_point(const RunDir& run_dir, const SchedulerConfig& config);
 
 /// Whether the run in this log has ended well, so that there is nothing to go on with. A log that
@@ -37,7 +39,6 @@ std::string way_text(const std::optional<Checkpoint>& checkpoint, PolicyVersion 
 
 /// Requires: the run folder is locked. Makes the folder what find_resume_point() found. The result:
 /// what was set right and what is lost by it, a line each; empty: nothing was wrong.
-Result<std::vector<std::string>> prepare_resume(const RunDir& run_dir,
-                                                const SchedulerConfig& config);
+Result<std::vector<std::string>> prepare_resume(const RunDir& run_dir, const ResumePoint& point);
 
 }  // namespace temper::orchestrator

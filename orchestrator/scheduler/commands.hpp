@@ -247,6 +247,9 @@ void describe(V& v, Evaluated& c) {
 /// What an engine waits for that gets no group although the rule admits one (just_in_time).
 inline constexpr std::string_view kTrainerIsFed = "the trainer is fed";
 
+/// What an actor is down for that was taken away.
+inline constexpr std::string_view kTakenAway = "taken away";
+
 /// From now on this actor, when not busy, is in this state, waiting for what `on` names.
 struct Waiting {
   static constexpr std::string_view kName = "waiting";

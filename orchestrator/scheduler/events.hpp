@@ -308,4 +308,17 @@ using Event = std::variant<event::Started,
                            event::ClockRead,
                            event::WorkerAttached>;
 
+/// The run's configuration from this event on; null: what it was.
+inline const SchedulerConfig* config_in(const Event& event) {
+  if (const auto* started = std::get_if<event::Started>(&event))
+    return &started->config;
+  const auto* resumed = std::get_if<event::Resumed>(&event);
+  return resumed != nullptr && resumed->config ? &*resumed->config : nullptr;
+}
+/// The run's actors from this event on, those of before at their places; null: who they were.
+inline const std::vector<ActorSpec>* actors_in(const Event& event) {
+  const SchedulerConfig* config = config_in(event);
+  return config == nullptr ? nullptr : &config->actors;
+}
+
 }  // namespace temper::orchestrator

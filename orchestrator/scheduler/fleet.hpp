@@ -54,6 +54,8 @@ class Fleet {
   explicit Fleet(const std::vector<ActorSpec>& specs, std::int32_t starts_at_once = 0)
       : specs_(specs), states_(specs.size()), starts_at_once_(starts_at_once) {
     for (std::uint32_t i = 0; i < specs.size(); ++i) {
+      if (specs[i].away)
+        continue;
       by_role_[static_cast<std::size_t>(specs[i].role)].emplace_back(i);
       if (specs[i].takes_turns && specs[i].role == actors::RoleKind::Rollout)
         turning_engines_.emplace_back(i);
@@ -66,6 +68,7 @@ class Fleet {
   const ActorSpec& spec(ActorId a) const { return specs_.at(a.value()); }
   ActorState& state(ActorId a) { return states_.at(a.value()); }
   const ActorState& state(ActorId a) const { return states_.at(a.value()); }
+  /// Without those that are away.
   const std::vector<ActorId>& with_role(actors::RoleKind role) const {
     return by_role_[static_cast<std::size_t>(role)];
   }

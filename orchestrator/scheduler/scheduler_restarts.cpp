@@ -43,6 +43,8 @@ void Scheduler::launch_all() {
   shares_ = CardShares(config_.shares, config_.crowding, slots);
   withdrawn_.clear();
   for (std::uint32_t i = 0; i < fleet_.size(); ++i) {
+    if (fleet_.spec(ActorId(i)).away)
+      continue;
     ActorState& a = fleet_.state(ActorId(i));
     a.life = Life::Waiting;
     a.launch_at = now_ + pause_before(rollbacks_);

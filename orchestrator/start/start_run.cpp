@@ -257,7 +257,9 @@ Status set_right(const RunDir& run_dir, RunPlan& plan) {
   TEMPER_TRY(const PipelineConfig before, load_config(run_dir.file("config.yaml")));
   plan.changes = changed_settings(before, plan.pipeline.config);
   TEMPER_TRY_STATUS(check_changes(plan.changes));
-  TEMPER_TRY(const auto said, prepare_resume(run_dir, scheduler_config(plan.pipeline)));
+  TEMPER_TRY(ResumePoint point, find_resume_point(run_dir, scheduler_config(plan.pipeline)));
+  TEMPER_TRY(const auto said, prepare_resume(run_dir, point));
+  plan.pipeline.slots = std::move(point.actors);
   for (const std::string& line : said)
     std::fputs(fmt::format("temper: warning: {}\n", line).c_str(), stderr);
   if (plan.changes.empty())

@@ -145,20 +145,18 @@ void Alarms::check_learning() {
             "cards wait for {:.0f} % of the time; it was {:.0f} %", wait * 100, wait_before * 100));
 }
 
-void Alarms::on_start(const SchedulerConfig& config) {
-  engines_.clear();
-  for (const ActorSpec& actor : config.actors) {
-    engines_.emplace_back();
-    engines_.back().name = actor.name;
-    engines_.back().generates = actor.role == actors::RoleKind::Rollout;
+void Alarms::take_actors(const std::vector<ActorSpec>& actors) {
+  engines_.resize(actors.size());
+  for (std::size_t a = 0; a < actors.size(); ++a) {
+    engines_[a].name = actors[a].name;
+    engines_[a].generates = actors[a].role == actors::RoleKind::Rollout;
   }
-  leases_.clear();
 }
 
 std::vector<Alarm> Alarms::feed(const Record& record) {
-  if (const auto* started = std::get_if<event::Started>(&record.event)) {
-    on_start(started->config);
-  } else if (const auto* down = std::get_if<event::ActorDown>(&record.event)) {
+  if (const auto* actors = actors_in(record.event))
+    take_actors(*actors);
+  if (const auto* down = std::get_if<event::ActorDown>(&record.event)) {
     time_ = record.time;
     const std::size_t actor = down->actor.value();
     if (config_.enabled && actor < engines_.size() && tells_of_no_number(down->reason)) {

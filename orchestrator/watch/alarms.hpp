@@ -88,7 +88,7 @@ class Alarms {
 
   /// Raised unless it is already; `holds` false lets it be raised again.
   void judge(AlarmKind kind, bool holds, const std::string& key, std::string text);
-  void on_start(const SchedulerConfig& config);
+  void take_actors(const std::vector<ActorSpec>& actors);
   void check_learning();
   void check_engines(Time now);
   bool enough() const { return lines_.size() == kRecent + kBefore; }

@@ -35,22 +35,25 @@ Result<TimelineFile> TimelineFile::create(const fs::path& run_dir, Bytes budget)
   return file;
 }
 
-void TimelineFile::start(const SchedulerConfig& config) {
-  horizon_ = Timeline::horizon_of(config);
-  actors_.assign(config.actors.size(), {});
-  for (Actor& actor : actors_)
-    actor.waits.push_back({Time{}, {CardState::Down, "start"}});
+/// Who comes later was down before.
+void TimelineFile::take_actors(const std::vector<ActorSpec>& actors) {
+  for (std::size_t a = actors_.size(); a < actors.size(); ++a) {
+    actors_.emplace_back();
+    actors_.back().waits.push_back({Time{}, {CardState::Down, "start"}});
+  }
   for (Level& level : levels_)
-    level.tracks.assign(config.actors.size(), {});
+    level.tracks.resize(actors_.size());
 }
 
 Status TimelineFile::feed(const Record& record) {
   const Time now = record.time;
+  if (const SchedulerConfig* config = config_in(record.event))
+    horizon_ = Timeline::horizon_of(*config);
+  if (const auto* actors = actors_in(record.event))
+    take_actors(*actors);
   if (const auto* did = std::get_if<event::Activity>(&record.event)) {
     if (did->actor.value() < actors_.size())
       add_spans(did->actor.value(), did->spans);
-  } else if (const auto* started = std::get_if<event::Started>(&record.event)) {
-    start(started->config);
   } else if (const auto* down = std::get_if<event::ActorDown>(&record.event)) {
     set_wait(down->actor.value(), now, {CardState::Down, "restart"});
   } else if (std::holds_alternative<event::Resumed>(record.event)) {

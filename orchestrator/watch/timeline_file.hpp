@@ -81,7 +81,7 @@ class TimelineFile {
   };
 
   TimelineFile() = default;
-  void start(const SchedulerConfig& config);
+  void take_actors(const std::vector<ActorSpec>& actors);
   void set_wait(std::size_t actor, Time now, Name name);
   void add_spans(std::size_t actor, const std::vector<actors::Span>& spans);
   /// The waits of an actor up to `end` go to the levels.

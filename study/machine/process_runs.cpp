@@ -80,8 +80,8 @@ class Counter {
       if (std::holds_alternative<orchestrator::command::CommitWeights>(command))
         committing_ = record.time;
     }
-    if (const auto* started = std::get_if<orchestrator::event::Started>(&record.event))
-      actors_ = started->config.actors;
+    if (const auto* actors = orchestrator::actors_in(record.event))
+      actors_ = *actors;
     if (inside_)
       std::visit([this](const auto& e) { count(e); }, record.event);
     for (const orchestrator::Command& command : record.commands)

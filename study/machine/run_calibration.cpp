@@ -32,8 +32,9 @@ double mean(const std::vector<double>& values) {
 
 void RunRecord::feed(const orchestrator::Record& record) {
   note_time(record);
+  if (const auto* actors = orchestrator::actors_in(record.event))
+    actors_ = *actors;
   if (const auto* started = std::get_if<orchestrator::event::Started>(&record.event)) {
-    actors_ = started->config.actors;
     per_group_ = static_cast<std::uint64_t>(std::max(1, started->config.responses_per_group));
   }
   if (const auto* generated = std::get_if<orchestrator::event::Generated>(&record.event))

@@ -209,9 +209,13 @@ Temper& SystemTest::run(const Arguments& sets, std::function<void()> handicap) {
   return current();
 }
 
-Temper& SystemTest::resume() {
-  runs_.push_back(std::make_unique<Temper>(Arguments{"run", "--resume", run_dir().string()},
-                                           Temper::Options{folder(), {}, program_}));
+Temper& SystemTest::resume(const Arguments& sets) {
+  Arguments arguments{"run", "--resume", run_dir().string()};
+  for (const std::string& set : sets) {
+    arguments.push_back("--set");
+    arguments.push_back(set);
+  }
+  runs_.push_back(std::make_unique<Temper>(arguments, Temper::Options{folder(), {}, program_}));
   return current();
 }
 

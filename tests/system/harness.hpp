@@ -82,7 +82,7 @@ class SystemTest : public testing::Test {
   /// load libtorch first.
   void run_as_built() { run_program(kTemperAsBuilt); }
   void run_program(std::string program) { program_ = std::move(program); }
-  Temper& resume();
+  Temper& resume(const Arguments& sets = {});
   Ended temper(const Arguments& arguments);
   Temper& current() { return *runs_.back(); }
 

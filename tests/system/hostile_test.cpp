@@ -169,8 +169,8 @@ void close_output() {
 }
 
 TEST_F(SystemTest, AFullDiskEndsTheRunByTheFilesNameAndItIsResumedOnceThereIsRoom) {
-  // More than the state in a checkpoint takes and less than the log of half the updates, so that the
-  // log is the first to be too large.
+  // More than the state in a checkpoint takes and less than the log of half the updates, so that
+  // the log is the first to be too large.
   const Ended ended = run({"steps=48"}, full_disk(Bytes(18 * 1024))).wait();
   EXPECT_EQ(ended.status, 1) << ended.output;
   const std::string log = (run_dir() / "events.log").string();
@@ -292,10 +292,9 @@ TEST_F(ADamagedRun, IsRefusedIfAnotherConfigurationIsAsked) {
                                     yaml.substr(0, at) + "steps: 30" + yaml.substr(at + 9)));
   expect_refused((run_dir() / "config.yaml").string() + " is damaged");
   ASSERT_TRUE(write_file_atomically(run_dir() / "config.yaml", yaml));
-  const Ended asked =
-      temper({"run", "--plain", "--resume", run_dir().string(), "--set", "rollout.replicas=3"});
+  const Ended asked = temper({"run", "--plain", "--resume", run_dir().string(), "--set", "seed=3"});
   EXPECT_EQ(asked.status, 2);
-  EXPECT_NE(asked.output.find("rollout.replicas: 2 -> 3: "), std::string::npos) << asked.output;
+  EXPECT_NE(asked.output.find("seed: 1 -> 3: "), std::string::npos) << asked.output;
   EXPECT_EQ(read_file(run_dir() / "config.yaml").value(), yaml);
 }
 

@@ -29,7 +29,8 @@ enum class Switching { Together, OneByOne };
 /// mean version of its tokens, rounded down, once all are there (until then the first).
 enum class AgeRule { FirstToken, TokenWeighted };
 
-/// One actor slot. Its id is its place in SchedulerConfig::actors.
+/// One actor slot. Its id is its place in SchedulerConfig::actors, and stays its own for as long as
+/// the run lasts: who is taken away keeps it, who comes later is put behind the others.
 struct ActorSpec {
   std::string name;
   actors::RoleKind role = actors::RoleKind::Rollout;
@@ -37,6 +38,7 @@ struct ActorSpec {
   std::int32_t concurrency = 0;  ///< rollout: responses in flight.
   bool takes_turns = false;      ///< rollout, reference: on the trainer's cards, in turn with it.
   bool attached = false;         ///< Its worker is started by others, and waited for.
+  bool away = false;             ///< It was taken away, and has no work; its cards are what it had.
 };
 
 /// Means by which the groups that an update waits for end sooner. None moves a group's deadline or
@@ -110,13 +112,16 @@ struct SchedulerConfig {
   EvaluationPlan evaluation;
 
   bool has_reference() const {
-    return std::ranges::any_of(
-        actors, [](const ActorSpec& actor) { return actor.role == actors::RoleKind::Reference; });
+    return std::ranges::any_of(actors, [](const ActorSpec& actor) {
+      return actor.role == actors::RoleKind::Reference && !actor.away;
+    });
   }
   /// How roles share cards, in the words of `placement.mode`.
   std::string_view placement() const {
     bool shared = false, fixed = false, scored = false;
     for (const ActorSpec& actor : actors) {
+      if (actor.away)
+        continue;
       if (actor.role == actors::RoleKind::Rollout)
         (actor.takes_turns ? shared : fixed) = true;
       scored |= actor.role == actors::RoleKind::Reference && actor.takes_turns;
@@ -133,6 +138,7 @@ void describe(V& v, ActorSpec& c) {
   v.field(4, "concurrency", c.concurrency, {.doc = "rollout: responses in flight."});
   v.field(5, "takes_turns", c.takes_turns, {.doc = "On the trainer's cards, in turn with it."});
   v.field(6, "attached", c.attached, {.doc = "Its worker is started by others."});
+  v.field(7, "away", c.away, {.doc = "It was taken away, and has no work."});
 }
 
 template <class V>

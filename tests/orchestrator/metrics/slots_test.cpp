@@ -89,5 +89,21 @@ TEST(Slots, WithoutEnginesThereIsNothingToFill) {
   EXPECT_EQ(slots.while_serving(at(10)), 0);
 }
 
+TEST(Slots, AreThoseThatThereWereAtTheTime) {
+  Feed f;
+  SchedulerConfig c;
+  c.actors = {{"rollout-0", RoleKind::Rollout, {CardId(0)}, 2},
+              {"rollout-1", RoleKind::Rollout, {CardId(1)}, 4},
+              {"trainer", RoleKind::Trainer, {CardId(2)}, 0}};
+  c.actors[1].away = true;
+  f.dispatch(0, kFirst, {ResponseId(1)});
+  f.event(100, event::Resumed{0, 0, c});
+  EXPECT_EQ(f.slots.slots(), 2);
+  f.dispatch(100, kFirst, {ResponseId(1)});
+  EXPECT_DOUBLE_EQ(f.slots.response_seconds(at(200)), 200);
+  EXPECT_DOUBLE_EQ(f.slots.while_serving(at(200)), 200.0 / (4 * 100 + 2 * 100));
+  EXPECT_DOUBLE_EQ(f.slots.over_wall(at(200)), 200.0 / (8 * 100 + 2 * 100));
+}
+
 }  // namespace
 }  // namespace temper::orchestrator

@@ -69,6 +69,28 @@ TEST(Changes, TheBoundMayBeRaisedOnly) {
             std::string::npos);
 }
 
+TEST(Changes, OfTheNumberOfActorsAndTheirCardsAreAccepted) {
+  EXPECT_EQ(refusal([](PipelineConfig& c) {
+              c.rollout.replicas = 4;
+              c.rollout.concurrency = 7;
+              c.reward.replicas = 2;
+              c.reference.replicas = 3;
+              c.placement.cards = 3;
+              c.placement.rollout = {CardId(0), CardId(2)};
+            }),
+            "");
+  EXPECT_NE(refusal([](PipelineConfig& c) {
+              c.placement.mode = PlacementMode::Colocated;
+            }).find("placement.mode"),
+            std::string::npos);
+}
+
+TEST(Changes, AReferenceDoesNotComeToARunThatHadNoneNorLeaveOneForGood) {
+  EXPECT_NE(refusal_of({"reference.replicas", "0", "1"}), "");
+  EXPECT_NE(refusal_of({"reference.replicas", "2", "0"}), "");
+  EXPECT_EQ(refusal_of({"reference.replicas", "2", "1"}), "");
+}
+
 TEST(Changes, EveryKeyHasARule) {
   for (const auto& [key, value] : flat_settings(to_yaml(PipelineConfig()))) {
     if (key == "run_dir")

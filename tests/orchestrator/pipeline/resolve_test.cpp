@@ -65,5 +65,27 @@ TEST(Resolve, TheCardsAloneNeedNoDescriptionOfTheHardware) {
   EXPECT_EQ(pipeline.slots.size(), 4U);  // A rollout, a reference, a reward, the trainer.
 }
 
+TEST(ActorsFromNow, KeepTheirPlacesWhoeverComesAndGoes) {
+  PipelineConfig config;
+  const auto slots = [&](std::int32_t replicas) {
+    config.rollout.replicas = replicas;
+    return resolve_cards(config).slots;
+  };
+  const auto text = [](const std::vector<ActorSpec>& actors) {
+    std::string out;
+    for (const ActorSpec& a : actors)
+      out += (a.away ? "(" + a.name + ")" : a.name) + " ";
+    return out;
+  };
+  auto actors = slots(2);
+  EXPECT_EQ(text(actors), "rollout-0 rollout-1 reference-0 reward-0 trainer ");
+  actors = actors_from_now(actors, slots(3));
+  EXPECT_EQ(text(actors), "rollout-0 rollout-1 reference-0 reward-0 trainer rollout-2 ");
+  actors = actors_from_now(actors, slots(1));
+  EXPECT_EQ(text(actors), "rollout-0 (rollout-1) reference-0 reward-0 trainer (rollout-2) ");
+  actors = actors_from_now(actors, slots(2));
+  EXPECT_EQ(text(actors), "rollout-0 rollout-1 reference-0 reward-0 trainer (rollout-2) ");
+}
+
 }  // namespace
 }  // namespace temper::orchestrator

@@ -113,5 +113,31 @@ TEST(Auditor, AnUpdateEndsTheLeasesOfWhatWasPreparedForIt) {
   EXPECT_EQ(auditor.report().violations, before);
 }
 
+TEST(Auditor, AnActorThatWasTakenAwayHasNoWorkAndItsIdIsGivenToNobodyElse) {
+  SchedulerConfig config = colocated();
+  config.actors[0].takes_turns = false;
+  config.actors.push_back({"reward-1", actors::RoleKind::Reward, {}, 0});
+  SchedulerConfig fewer = config;
+  fewer.actors[3].away = true;
+  const auto after = [&](const SchedulerConfig& next) {
+    Auditor auditor;
+    auditor.feed({0, Time(), event::Started{config}, {}});
+    auditor.feed({1,
+                  Time(),
+                  event::Resumed{0, 0, next},
+                  {command::Judge{ActorId(3), LeaseId(1), {ResponseId(0)}}}});
+    return auditor.report().violations;
+  };
+  EXPECT_TRUE(any_says(after(fewer), "work is given to reward-1, which was taken away"));
+  EXPECT_FALSE(any_says(after(config), "taken away"));
+  EXPECT_FALSE(any_says(after(config), "means another one"));
+  SchedulerConfig other = config;
+  std::swap(other.actors[1], other.actors[0]);
+  EXPECT_TRUE(any_says(after(other), "an actor's id means another one than before"));
+  other = config;
+  other.actors.pop_back();
+  EXPECT_TRUE(any_says(after(other), "an actor's id means another one than before"));
+}
+
 }  // namespace
 }  // namespace temper::orchestrator

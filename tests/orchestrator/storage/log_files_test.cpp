@@ -19,6 +19,12 @@
 namespace temper::orchestrator {
 namespace {
 
+/// As a resume under the same configuration does.
+Result<std::vector<std::string>> prepared(const testing::StoredRun& run) {
+  TEMPER_TRY(const ResumePoint point, find_resume_point(run.dir(), run.config()));
+  return prepare_resume(run.dir(), point);
+}
+
 namespace fs = std::filesystem;
 using testing::Damaged;
 using testing::StoredRun;
@@ -104,7 +110,7 @@ TEST(LogFiles, ADamagedHeaderIsFoundAndOneBitOfItIsTurnedBack) {
     std::string file = read_file(run.log_file(2)).value();
     file[byte] ^= 16;
     ASSERT_TRUE(write_file_atomically(run.log_file(2), file));
-    EXPECT_FALSE(prepare_resume(run.dir(), run.config()));
+    EXPECT_FALSE(prepared(run));
     EXPECT_TRUE(check_run(run.root(), Repair::Yes)->whole());
     EXPECT_TRUE(bytes_of(run) == before);
     EXPECT_TRUE(fs::exists(run.root() / "events.log.2.damaged-1"));
@@ -119,7 +125,7 @@ TEST(LogFiles, OneThatIsMissingIsDamageThatNamesIt) {
   EXPECT_NE(log.end.what.find("events.log.2, which follows it, is missing"), std::string::npos)
       << log.end.what;
   EXPECT_EQ(log.end.goes_on_at->file, run.log_file(3));
-  EXPECT_FALSE(prepare_resume(run.dir(), run.config()));
+  EXPECT_FALSE(prepared(run));
 }
 
 TEST(LogFiles, OnesThatChangedPlacesAreDamage) {

@@ -14,6 +14,12 @@
 namespace temper::orchestrator {
 namespace {
 
+/// As a resume under the same configuration does.
+Result<std::vector<std::string>> prepared(const testing::StoredRun& run) {
+  TEMPER_TRY(const ResumePoint point, find_resume_point(run.dir(), run.config()));
+  return prepare_resume(run.dir(), point);
+}
+
 namespace fs = std::filesystem;
 using testing::StoredRun;
 using testing::StoredRunOptions;
@@ -59,7 +65,7 @@ PolicyVersion version_of(const ResumePoint& point) {
 TEST(Resume, GoesOnFromTheNewestCheckpointAndChangesNothing) {
   const StoredRun run(kKilled);
   const auto before = content(run.root());
-  const auto said = prepare_resume(run.dir(), run.config());
+  const auto said = prepared(run);
   ASSERT_TRUE(said) << said.error().context;
   EXPECT_TRUE(said->empty()) << joined(*said);
   EXPECT_EQ(content(run.root()), before);
@@ -71,7 +77,7 @@ TEST(Resume, ADamagedLogIsAnErrorAndNothingIsTouched) {
   const StoredRun run(kKilled);
   flip(run.log(), fs::file_size(run.log()) / 10);
   const auto before = content(run.root());
-  const auto said = prepare_resume(run.dir(), run.config());
+  const auto said = prepared(run);
   ASSERT_FALSE(said);
   EXPECT_NE(said.error().context.find("damaged at byte"), std::string::npos);
   EXPECT_EQ(content(run.root()), before);
@@ -80,11 +86,11 @@ TEST(Resume, ADamagedLogIsAnErrorAndNothingIsTouched) {
 TEST(Resume, ATornRecordIsCutOffKeptAndSaid) {
   const StoredRun run(kKilled);
   fs::resize_file(run.log(), fs::file_size(run.log()) - 3);
-  const auto said = prepare_resume(run.dir(), run.config());
+  const auto said = prepared(run);
   ASSERT_TRUE(said) << said.error().context;
   EXPECT_NE(joined(*said).find("events.log.cut-1"), std::string::npos) << joined(*said);
   EXPECT_TRUE(fs::exists(run.root() / "events.log.cut-1"));
-  EXPECT_TRUE(prepare_resume(run.dir(), run.config())->empty()) << "now it is whole";
+  EXPECT_TRUE(prepared(run)->empty()) << "now it is whole";
 }
 
 TEST(Resume, ADamagedNewestCheckpointIsPassedOverForTheOneBeforeIt) {
@@ -96,7 +102,7 @@ TEST(Resume, ADamagedNewestCheckpointIsPassedOverForTheOneBeforeIt) {
         fs::remove(newest / file);
       else
         flip(newest / file, 0);
-      const auto said = prepare_resume(run.dir(), run.config());
+      const auto said = prepared(run);
       ASSERT_TRUE(said) << said.error().context;
       EXPECT_NE(joined(*said).find(newest.filename().string() + " is passed over"),
                 std::string::npos)
@@ -114,7 +120,7 @@ TEST(Resume, AnEmptyCheckpointFolderIsPassedOver) {
   const StoredRun run(kKilled);
   for (const auto& entry : fs::directory_iterator(run.checkpoint(0)))
     fs::remove(entry.path());
-  ASSERT_TRUE(prepare_resume(run.dir(), run.config()));
+  ASSERT_TRUE(prepared(run));
   EXPECT_EQ(version_of(find_resume_point(run.dir(), run.config()).value()), PolicyVersion(2));
 }
 
@@ -122,7 +128,7 @@ TEST(Resume, ACheckpointThatTheLogDoesNotReachIsVoid) {
   const StoredRun run(kKilled);
   const fs::path newest = run.checkpoint(0);
   cut(run, record_of(run, 0) - 1);
-  const auto said = prepare_resume(run.dir(), run.config());
+  const auto said = prepared(run);
   ASSERT_TRUE(said) << said.error().context;
   EXPECT_NE(joined(*said).find("events.log does not tell of it"), std::string::npos)
       << joined(*said);
@@ -139,7 +145,7 @@ TEST(Resume, ACheckpointOfAnotherHistoryIsVoid) {
   const auto partial = run.dir().checkpoints().begin(state.version).value();
   ASSERT_TRUE(write_file_atomically(partial / "trainer.json", "3"));
   ASSERT_TRUE(run.dir().checkpoints().complete(state, other, 2));
-  const auto said = prepare_resume(run.dir(), run.config());
+  const auto said = prepared(run);
   ASSERT_TRUE(said) << said.error().context;
   EXPECT_NE(joined(*said).find("is another one than when it was saved"), std::string::npos)
       << joined(*said);
@@ -149,7 +155,7 @@ TEST(Resume, NeverBeginsAnewWhileThereAreCheckpoints) {
   const StoredRun run(kKilled);
   cut(run, record_of(run, 1) - 1);
   const auto before = content(run.root());
-  const auto said = prepare_resume(run.dir(), run.config());
+  const auto said = prepared(run);
   ASSERT_FALSE(said);
   EXPECT_NE(said.error().context.find("none of the checkpoints"), std::string::npos);
   EXPECT_NE(said.error().context.find("--repair"), std::string::npos);
@@ -166,7 +172,7 @@ TEST(Resume, BeginsAnewWhereThereAreNone) {
 TEST(Resume, AnInputThatWasChangedIsAnError) {
   const StoredRun run(kKilled);
   flip(run.root() / "config.yaml", 2);
-  const auto said = prepare_resume(run.dir(), run.config());
+  const auto said = prepared(run);
   ASSERT_FALSE(said);
   EXPECT_NE(said.error().context.find("config.yaml is damaged"), std::string::npos);
 }
@@ -190,6 +196,24 @@ TEST(Resume, MoreStepsAndAWiderBoundAreGoneOnWithOtherActorsAreNot) {
   ASSERT_FALSE(refused);
   EXPECT_NE(refused.error().context.find("steps: 1 is less than the 3 updates"), std::string::npos)
       << refused.error().context;
+}
+
+TEST(Resume, MoreEnginesAreGoneOnWithBehindTheActorsThatThereWere) {
+  const StoredRun run(kKilled);
+  SchedulerConfig more = run.config();
+  const ActorSpec first = more.actors.front();
+  ASSERT_EQ(first.role, actors::RoleKind::Rollout);
+  ActorSpec another = first;
+  another.name = "rollout-9";
+  more.actors.insert(more.actors.begin(), another);
+  const ResumePoint grown = find_resume_point(run.dir(), more).value();
+  ASSERT_EQ(grown.actors.size(), run.config().actors.size() + 1);
+  EXPECT_EQ(grown.actors.front().name, first.name) << "an id means the same as before";
+  EXPECT_EQ(grown.actors.back().name, "rollout-9");
+  SchedulerConfig none = run.config();
+  std::erase_if(none.actors,
+                [](const ActorSpec& a) { return a.role == actors::RoleKind::Rollout; });
+  EXPECT_FALSE(find_resume_point(run.dir(), none));
 }
 
 TEST(Resume, TheLogIsToldOfAnotherConfigurationAndOnlyOfThat) {
