@@ -13,6 +13,7 @@
 #include "cli/run/run_command.hpp"
 #include "cli/run/runs_command.hpp"
 #include "cli/run/samples_command.hpp"
+#include "cli/run/scale_command.hpp"
 #include "cli/run/serve_command.hpp"
 #include "cli/run/setup_commands.hpp"
 #include "cli/run/watch_command.hpp"
@@ -36,6 +37,9 @@ constexpr Command kRunCommands[] = {
      "Write what Slurm or Kubernetes needs to run a pipeline on many machines",
      temper::cli::launch_command},
     {"keys", "What workers attach to a run with: make, list, revoke", temper::cli::keys_command},
+    {"scale",
+     "Another number of engines or verifiers for a run, while it goes on",
+     temper::cli::scale_command},
     {"check",
      "Validate a configuration; print it resolved, and the card map",
      temper::cli::check_command},

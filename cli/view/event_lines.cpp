@@ -28,6 +28,9 @@ std::vector<std::string> event_lines(const orchestrator::Record& record,
                                                    : "resumed from the last checkpoint"));
     for (const orchestrator::SettingChange& c : resumed->changes)
       lines.push_back(fmt::format("{}with {}: {} -> {}", when, c.key, c.from, c.to));
+  } else if (const auto* scaled = std::get_if<orchestrator::event::Scaled>(&record.event)) {
+    for (const orchestrator::SettingChange& c : scaled->changes)
+      lines.push_back(fmt::format("{}{}: {} -> {}", when, c.key, c.from, c.to));
   } else if (std::holds_alternative<orchestrator::event::StopRequested>(record.event)) {
     lines.push_back(when + "stopping: the update under way is finished first");
   }

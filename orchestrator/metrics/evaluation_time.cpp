@@ -42,6 +42,8 @@ void EvaluationTime::feed(const Record& record) {
       clear(launch->actor, now);
     } else if (const auto* discard = std::get_if<command::Discard>(&command)) {
       clear(discard->actor, now);
+    } else if (const auto* retire = std::get_if<command::Retire>(&command)) {
+      clear(retire->actor, now);
     }
   }
 }

@@ -119,6 +119,8 @@ void Goodput::on_command(const Command& command) {
     gone(discard->actor);
   else if (const auto* launch = std::get_if<command::Launch>(&command))
     gone(launch->actor);
+  else if (const auto* retire = std::get_if<command::Retire>(&command))
+    ready_.erase(retire->actor);
 }
 
 void Goodput::go_back(std::uint64_t sequence) {

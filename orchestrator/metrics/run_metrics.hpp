@@ -189,6 +189,7 @@ class RunMetrics {
 
   void on_event(const event::Started& e);
   void on_event(const event::Resumed& e);
+  void on_event(const event::Scaled& e) { config_.actors = e.actors; }
   void on_event(const event::ActorDown& e) { lies_ += e.lied ? 1 : 0; }
   void on_event(const event::WorkerAttached& e) { hosts_[e.actor.value()] = e.host; }
   void on_event(const event::Generated& e);
@@ -203,6 +204,7 @@ class RunMetrics {
 
   void on_command(const command::Launch& c) { restart(c.actor, c.reason); }
   void on_command(const command::Discard& c) { restart(c.actor, c.reason); }
+  void on_command(const command::Retire& c) { void_leases(c.actor); }
   void on_command(const command::Dispatch& c);
   void on_command(const command::ScoreReference& c);
   void on_command(const command::Judge& c);

@@ -28,6 +28,8 @@ void Slots::feed(const Record& record) {
       lose(launch->actor);
     } else if (const auto* discard = std::get_if<command::Discard>(&command)) {
       lose(discard->actor);
+    } else if (const auto* retire = std::get_if<command::Retire>(&command)) {
+      lose(retire->actor);
     }
   }
 }

@@ -66,6 +66,8 @@ void Timeline::feed(const Record& record) {
     add_spans(e->actor, e->spans);
   } else if (std::holds_alternative<event::Started>(record.event)) {
     take(*config_in(record.event), now);
+  } else if (const auto* scaled = std::get_if<event::Scaled>(&record.event)) {
+    take_actors(scaled->actors, now);
   } else if (const auto* down = std::get_if<event::ActorDown>(&record.event)) {
     set_wait(down->actor, CardState::Down, "restart", now);
   } else if (std::holds_alternative<event::Resumed>(record.event)) {

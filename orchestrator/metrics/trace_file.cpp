@@ -225,6 +225,8 @@ void TraceFile::mark_events(const Record& record) {
     mark(Process::Run, 0, now, fmt::format("checkpoint {}", saved->version));
   } else if (std::holds_alternative<event::Resumed>(record.event)) {
     mark(Process::Run, 0, now, "resumed");
+  } else if (std::holds_alternative<event::Scaled>(record.event)) {
+    mark(Process::Run, 0, now, "scaled");
   } else if (std::holds_alternative<event::StopRequested>(record.event)) {
     mark(Process::Run, 0, now, "stop requested");
   }
@@ -234,6 +236,8 @@ void TraceFile::mark_events(const Record& record) {
         mark(Process::Actors, launch->actor.value(), now, "restart: " + launch->reason);
     } else if (const auto* discard = std::get_if<command::Discard>(&command)) {
       mark(Process::Actors, discard->actor.value(), now, "restart: " + discard->reason);
+    } else if (const auto* retire = std::get_if<command::Retire>(&command)) {
+      mark(Process::Actors, retire->actor.value(), now, "taken away");
     } else if (const auto* rollback = std::get_if<command::Rollback>(&command)) {
       mark(Process::Run, 0, now, "rollback: " + rollback->reason);
     } else if (const auto* finish = std::get_if<command::Finish>(&command)) {

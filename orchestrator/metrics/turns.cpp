@@ -30,6 +30,8 @@ void Turns::feed(const Record& record) {
       forget(launch->actor);
     else if (const auto* discard = std::get_if<command::Discard>(&command))
       forget(discard->actor);
+    else if (const auto* retire = std::get_if<command::Retire>(&command))
+      forget(retire->actor);
   }
 }
 

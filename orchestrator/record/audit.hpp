@@ -130,6 +130,7 @@ class Auditor {
   void on_event(const event::Activity& e);
   void on_event(const event::ClockRead& e);
   void on_event(const event::WorkerAttached& e);
+  void on_event(const event::Scaled& e) { change_actors(e.actors); }
   void on_event(const event::DeadlineReached&) {}
   void on_event(const event::StopRequested&) {}
   void on_event(const event::Aborted&) {}
@@ -144,6 +145,7 @@ class Auditor {
   void on_command(const command::Release& c);
   void on_command(const command::Launch& c) { forget(c.actor); }
   void on_command(const command::Discard& c) { forget(c.actor); }
+  void on_command(const command::Retire& c);
   void on_command(const command::Switch& c);
   void on_command(const command::Finish& c);
   template <class C>

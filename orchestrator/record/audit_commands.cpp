@@ -24,6 +24,13 @@ void Auditor::check_at_work(ActorId actor) {
                           config_.actors[actor.value()].name));
 }
 
+/// It is not asked to go with work in its hands; one that was lost has none.
+void Auditor::on_command(const command::Retire& c) {
+  if (c.actor.value() >= config_.actors.size() || !config_.actors[c.actor.value()].away)
+    violation(fmt::format("actor {} is to end, and was not taken away", c.actor));
+  forget(c.actor);
+}
+
 void Auditor::take_share(const std::vector<ActorId>& cards_of) {
   state_.share.reset();
   if (cards_of.empty())

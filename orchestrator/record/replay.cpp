@@ -30,6 +30,8 @@ Status Replay::feed(const Record& record) {
       config_ = *resumed->config;
     TEMPER_TRY(scheduler_, Scheduler::restored(config_, it->second));
   }
+  if (const auto* scaled = std::get_if<event::Scaled>(&record.event))
+    config_.actors = scaled->actors;
   const Commands commands = scheduler_.on(record.event, record.time);
   if (std::holds_alternative<event::CheckpointSaved>(record.event)) {
     snapshots_[record.sequence] = scheduler_.snapshot();

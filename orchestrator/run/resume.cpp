@@ -71,6 +71,8 @@ Result<std::size_t> recorded_changes(const std::filesystem::path& log) {
   TEMPER_TRY_STATUS(scan_event_log(log, [&](const Record& record, const LogPosition&) {
     if (const auto* resumed = std::get_if<event::Resumed>(&record.event))
       changes += resumed->changes.empty() ? 0 : 1;
+    if (const auto* scaled = std::get_if<event::Scaled>(&record.event))
+      changes += scaled->changes.empty() ? 0 : 1;
     return Status();
   }));
   return changes;

@@ -49,6 +49,8 @@ void HistoryReader::feed(const Record& record, const LogPosition& behind) {
     if (resumed->config)
       config_ = resumed->config;
   }
+  if (const auto* scaled = std::get_if<event::Scaled>(&record.event); scaled && config_)
+    config_->actors = scaled->actors;
   if (const auto* trained = std::get_if<event::Trained>(&record.event))
     version_ = trained->version;
   if (sought_.contains(record.sequence))

@@ -211,6 +211,16 @@ void describe(V& v, Release& c) {
   v.field(3, "reason", c.reason);
 }
 
+/// It was taken away, and owes nothing: its worker is to end, in order. Answered by ActorDown.
+struct Retire {
+  static constexpr std::string_view kName = "retire";
+  ActorId actor;
+};
+template <class V>
+void describe(V& v, Retire& c) {
+  v.field(1, "actor", c.actor);
+}
+
 /// An evaluation is over: every problem was answered `samples` times under this version.
 struct Evaluated {
   static constexpr std::string_view kName = "evaluated";
@@ -308,7 +318,8 @@ using Command = std::variant<command::Launch,
                              command::Withdraw,
                              command::Discard,
                              command::Prepare,
-                             command::Evaluated>;
+                             command::Evaluated,
+                             command::Retire>;
 using Commands = std::vector<Command>;
 
 }  // namespace orchestrator

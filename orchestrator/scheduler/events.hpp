@@ -260,6 +260,18 @@ void describe(V& v, WorkerAttached& e) {
   v.field(4, "key", e.key);
 }
 
+/// The user wants another number of actors while the run goes on.
+struct Scaled {
+  static constexpr std::string_view kName = "scaled";
+  std::vector<ActorSpec> actors;  ///< Of the run from here on, those of before at their places.
+  std::vector<SettingChange> changes;  ///< What the user set anew.
+};
+template <class V>
+void describe(V& v, Scaled& e) {
+  v.field(1, "actors", e.actors);
+  v.field(2, "changes", e.changes);
+}
+
 /// The time that next_deadline() named has come.
 struct DeadlineReached {
   static constexpr std::string_view kName = "deadline_reached";
@@ -306,7 +318,8 @@ using Event = std::variant<event::Started,
                            event::Aborted,
                            event::Prepared,
                            event::ClockRead,
-                           event::WorkerAttached>;
+                           event::WorkerAttached,
+                           event::Scaled>;
 
 /// The run's configuration from this event on; null: what it was.
 inline const SchedulerConfig* config_in(const Event& event) {
@@ -317,6 +330,8 @@ inline const SchedulerConfig* config_in(const Event& event) {
 }
 /// The run's actors from this event on, those of before at their places; null: who they were.
 inline const std::vector<ActorSpec>* actors_in(const Event& event) {
+  if (const auto* scaled = std::get_if<event::Scaled>(&event))
+    return &scaled->actors;
   const SchedulerConfig* config = config_in(event);
   return config == nullptr ? nullptr : &config->actors;
 }

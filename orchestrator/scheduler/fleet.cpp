@@ -24,6 +24,23 @@ void for_each_deadline(const ActorState& a, F&& f) {
 
 }  // namespace
 
+void Fleet::take(const std::vector<ActorSpec>& specs) {
+  specs_ = specs;
+  states_.resize(specs.size());
+  by_role_ = {};
+  turning_engines_.clear();
+  turning_references_.clear();
+  for (std::uint32_t i = 0; i < specs.size(); ++i) {
+    if (specs[i].away)
+      continue;
+    by_role_[static_cast<std::size_t>(specs[i].role)].emplace_back(i);
+    if (specs[i].takes_turns && specs[i].role == actors::RoleKind::Rollout)
+      turning_engines_.emplace_back(i);
+    if (specs[i].takes_turns && specs[i].role == actors::RoleKind::Reference)
+      turning_references_.emplace_back(i);
+  }
+}
+
 void Fleet::renew(ActorId id, Life life) {
   ActorState& a = state(id);
   ActorState renewed;

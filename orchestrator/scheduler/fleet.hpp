@@ -22,6 +22,7 @@ struct ActorState {
   Time launch_at{};              ///< Waiting: not before.
   Time launch_deadline{};
   Time ready_since{};
+  bool retiring = false;  ///< It is away, and its worker was told to end.
 
   // What its messages are held against.
   LeaseId first_lease;  ///< Leases below were granted before it was launched.
@@ -52,17 +53,12 @@ class Fleet {
   Fleet() = default;
   /// `starts_at_once`: how many may be launching; 0: any number.
   explicit Fleet(const std::vector<ActorSpec>& specs, std::int32_t starts_at_once = 0)
-      : specs_(specs), states_(specs.size()), starts_at_once_(starts_at_once) {
-    for (std::uint32_t i = 0; i < specs.size(); ++i) {
-      if (specs[i].away)
-        continue;
-      by_role_[static_cast<std::size_t>(specs[i].role)].emplace_back(i);
-      if (specs[i].takes_turns && specs[i].role == actors::RoleKind::Rollout)
-        turning_engines_.emplace_back(i);
-      if (specs[i].takes_turns && specs[i].role == actors::RoleKind::Reference)
-        turning_references_.emplace_back(i);
-    }
+      : starts_at_once_(starts_at_once) {
+    take(specs);
   }
+
+  /// From now on these are the actors; those that there were keep their places and states.
+  void take(const std::vector<ActorSpec>& specs);
 
   std::size_t size() const { return specs_.size(); }
   const ActorSpec& spec(ActorId a) const { return specs_.at(a.value()); }

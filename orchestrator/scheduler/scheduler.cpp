@@ -60,6 +60,7 @@ Commands Scheduler::on(const Event& event, Time now) {
     score(Task::Reference, actors::RoleKind::Reference, config_.deadlines.reference);
     score(Task::Reward, actors::RoleKind::Reward, config_.deadlines.reward);
     judge_evaluation();
+    retire();
     update_waits();
   }
   return std::move(out_);

@@ -105,6 +105,7 @@ class Scheduler {
   void handle(const event::DeadlineReached&) {}
   void handle(const event::ClockRead&) {}
   void handle(const event::WorkerAttached&) {}
+  void handle(const event::Scaled& e);
   void handle(const event::StopRequested& e);
   void handle(const event::Aborted& e) {
     finish(e.stopped ? Ending::Stopped : Ending::Failed, e.reason);
@@ -124,6 +125,11 @@ class Scheduler {
   void lose(ActorId actor, const std::string& reason);
   void lose_trainer(const std::string& reason);
   void forgive_restarts();
+
+  // scheduler_scale.cpp: another number of actors while the run goes on
+  void bring(ActorId actor);
+  void take_away(ActorId actor);
+  void retire();
 
   void recount_age(GroupId group);
   void settle_failures(GroupId group, std::string_view why);

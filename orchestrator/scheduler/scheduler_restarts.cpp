@@ -105,6 +105,13 @@ void Scheduler::lose(ActorId actor, const std::string& reason) {
                 [this](ResponseId r) { return stored_.queue.ready(Task::Generate).contains(r); });
   if (actor == fleet_.trainer())
     return lose_trainer(reason);
+  if (fleet_.spec(actor).away) {
+    const bool told = a.retiring;
+    fleet_.renew(actor, Life::Down);
+    if (!told)
+      emit(command::Retire{actor});
+    return;
+  }
   if (a.ready() && now_ - a.ready_since >= config_.restarts_forgiven_after)
     a.restarts = a.late_starts = 0;
   if (a.restarts >= config_.max_restarts) {

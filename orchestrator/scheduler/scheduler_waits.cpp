@@ -30,7 +30,7 @@ command::Waiting Scheduler::wait_of(ActorId id) const {
     return command::Waiting{id, state, std::move(on)};
   };
   if (fleet_.spec(id).away)
-    return because(S::Down, std::string(command::kTakenAway));
+    return because(a.ready() ? S::Idle : S::Down, std::string(command::kTakenAway));
   if (a.life == Life::Waiting)
     return because(S::Down, a.launch_at > now_ ? "pause before a restart" : "room to start");
   if (!a.ready())

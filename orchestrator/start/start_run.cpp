@@ -44,6 +44,7 @@ LiveOptions live_options(const RunPlan& plan) {
   }
   live.resume = plan.from == RunPlan::From::Checkpoint;
   live.changes = plan.changes;
+  live.provide = provide_descriptors;
   return live;
 }
 

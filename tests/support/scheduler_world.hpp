@@ -26,6 +26,7 @@ struct Chaos {
   double stop = 0;           ///< The user stops the run at some update.
   double refuse_onload = 0;  ///< The optimizer does not fit back.
   double lie = 0;            ///< An actor says something else.
+  double scale = 0;          ///< The user changes the number of actors at some event.
 };
 
 struct Played {
@@ -64,6 +65,7 @@ class World {
   };
 
   void deliver(const Event& event);
+  void maybe_scale();
   void obey(const Command& command);
   void restart_from_checkpoint(const std::string& reason);
   /// Runs `action` on the actor after its input delay, unless it died meanwhile.
@@ -82,6 +84,7 @@ class World {
 
   void act(const command::Launch& c);
   void act(const command::Discard& c);
+  void act(const command::Retire& c);
   void act(const command::Dispatch& c);
   void act(const command::Cancel& c);
   void act(const command::Withdraw& c);
@@ -99,7 +102,7 @@ class World {
   void act(const command::Rollback& c);
   void act(const command::Finish& c);
 
-  const SchedulerConfig config_;
+  SchedulerConfig config_;  ///< With the actors that there are by now.
   const Chaos chaos_;
   Random random_;
   Scheduler scheduler_;

@@ -107,6 +107,29 @@ TEST_F(Attached, AreReplacedByWhoeverWaits) {
   EXPECT_EQ(worker_number(2).wait().status, 0);
 }
 
+TEST_F(Attached, AreGivenAPlaceThatIsOpenedAndSentHomeWhereItIsTakenAway) {
+  make_keys();
+  begin({"synthetic.step_time=20ms", "steps=400"});
+  worker({"--slot", "rollout-0"});
+  worker({"--slot", "rollout-1"});
+  await_version(2);
+  Temper& spare = worker();  // every place is taken
+  const auto scale = [this](const char* number) {
+    const Ended said = temper({"scale", run_dir().string(), number});
+    EXPECT_EQ(said.status, 0) << said.output;
+  };
+  scale("rollout=3");
+  await([](const Records& all) { return count_events<event::WorkerAttached>(all) == 3; });
+  const auto version = last_version(records());
+  await_version(version + 2);
+  scale("rollout=2");
+  EXPECT_EQ(spare.wait().status, 0) << "it has done its part";
+  await([](const Records& all) { return count_events<event::ActorDown>(all) == 1; });
+  current().signal(SIGINT);
+  EXPECT_EQ(current().wait().status, 130);
+  expect_clean_log();
+}
+
 TEST_F(Attached, GoOnUnderTheNextOrchestratorWithWhatTheyHaveLoaded) {
   make_keys();
   begin({"synthetic.step_time=20ms"});

@@ -1,6 +1,7 @@
 // A run whose number of engines changes while it lasts.
 #include "tests/system/harness.hpp"
 
+#include <fmt/format.h>
 #include <signal.h>
 
 #include <algorithm>
@@ -78,6 +79,79 @@ TEST_F(ARunOfAnotherSize, IsResumedWithMoreEnginesThenFewerAnotherBoundAndMoreSt
   const auto& last = *orchestrator::actors_in(all[parts[2]].event);
   EXPECT_EQ(last.back().name, "rollout-2") << "who came later is behind the others";
   EXPECT_TRUE(last.back().away);
+}
+
+class AScaledRun : public ARunOfAnotherSize {
+ protected:
+  void scale(const std::string& number, int status = 0) {
+    const Ended said = temper({"scale", run_dir().string(), number});
+    EXPECT_EQ(said.status, status) << said.output;
+    said_ = said.output;
+  }
+  /// Waits until the actor has been given work, or has ended, after the last change.
+  template <class Holds>
+  void await_since_change(Holds&& holds) {
+    await([&](const Records& all) {
+      const auto parts = parts_of<event::Scaled>(all);
+      return holds(all, parts[parts.size() - 2]);
+    });
+  }
+  std::string said_;
+};
+
+TEST_F(AScaledRun, IsGivenAnEngineAndHasTwoTakenWhileItGoesOn) {
+  run({"synthetic.step_time=20ms", "steps=400"});
+  await_version(3);
+  scale("rollout=3");
+  EXPECT_NE(said_.find("rollout.replicas: 2 -> 3"), std::string::npos) << said_;
+  await_since_change([](const Records& all, std::size_t from) {
+    return engines_at_work(all, from, all.size()).contains("rollout-2");
+  });
+  EXPECT_TRUE(workers().contains("rollout-2"));
+  const auto version = last_version(records());
+
+  scale("rollout=1");
+  await_since_change([](const Records& all, std::size_t from) {
+    return std::count_if(
+               all.begin() + static_cast<std::ptrdiff_t>(from), all.end(), [](const Record& r) {
+                 return std::holds_alternative<event::ActorDown>(r.event);
+               }) == 2;
+  });
+  for (const char* gone : {"rollout-1", "rollout-2"})
+    EXPECT_FALSE(workers().contains(gone)) << gone;
+  await_version(version + 3);
+  scale("rollout=0", 2);
+  scale("trainer=2", 2);
+
+  stop();
+  expect_clean_log();
+  const Records all = records();
+  const auto parts = parts_of<event::Scaled>(all);
+  ASSERT_EQ(parts.size(), 4U);
+  EXPECT_EQ(engines_at_work(all, parts[2], all.size()), (std::set<std::string>{"rollout-0"}));
+  for (const Record& r : all) {
+    if (const auto* down = std::get_if<event::ActorDown>(&r.event)) {
+      EXPECT_FALSE(down->lied) << down->reason;
+    }
+  }
+  const Ended ended = resume({fmt::format("steps={}", last_version(all) + 2)}).wait();
+  EXPECT_EQ(ended.status, 0) << ended.output;
+  EXPECT_EQ(ended.output.find("rollout.replicas"), std::string::npos)
+      << "it goes on with what it was scaled to: " << ended.output;
+  expect_clean_log();
+  scale("rollout=2", 2);
+}
+
+TEST_F(AScaledRun, OutlivesItsTrainer) {
+  run({"synthetic.step_time=8ms", "steps=60", "checkpoint.every=1"});
+  await_version(2);
+  scale("rollout=3");
+  scale("rollout=1");
+  await_version(6);
+  ASSERT_EQ(::kill(workers()["trainer"], SIGKILL), 0);
+  const Ended ended = current().wait();
+  EXPECT_EQ(ended.status, 0) << ended.output;
+  expect_whole_run(60);
 }
 
 }  // namespace

@@ -174,6 +174,7 @@ void LiveDriver::complete_checkpoint(PolicyVersion version) {
 void LiveDriver::execute(const command::Rollback& c) {
   log_.warning("going back to the last checkpoint", {{"why", c.reason}});
   queue_.clear();
+  ending_.clear();
   // Who waits for its start is not to compute beside those that have begun.
   for (std::uint32_t i = 0; i < scheduler_config_.actors.size(); ++i) {
     source_of(ActorId(i)).dismiss(ActorId(i));

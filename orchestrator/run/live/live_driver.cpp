@@ -42,6 +42,7 @@ LiveDriver::LiveDriver(LiveOptions options,
     : options_(std::move(options)),
       observer_(std::move(observer)),
       log_(log),
+      config_(options_.pipeline.config),
       scheduler_config_(scheduler_config(options_.pipeline)),
       run_dir_(options_.run_dir),
       handout_(std::move(handout)),
@@ -228,6 +229,10 @@ void LiveDriver::on_tick() {
         fail(alone.error().context);
       read_clocks();
     }
+    if (!outcome_)
+      end_overdue(now);
+    if (!outcome_)
+      look_for_requests(now);
     if (observer_.on_tick)
       observer_.on_tick(scheduler_, clock_->now());
   }

@@ -21,6 +21,7 @@
 #include "orchestrator/run/role_configs.hpp"
 #include "orchestrator/run/run_dir.hpp"
 #include "orchestrator/run/run_outcome.hpp"
+#include "orchestrator/run/scale_request.hpp"
 #include "orchestrator/run/way_back.hpp"
 #include "orchestrator/run/weight_store.hpp"
 #include "orchestrator/scheduler/scheduler.hpp"
@@ -39,6 +40,8 @@ struct LiveOptions {
   std::filesystem::path base;    ///< Model folder; empty for `policy: synthetic`.
   bool resume = false;
   std::vector<SettingChange> changes{};  ///< Of the settings, where it is resumed.
+  /// Whether this machine can hold so many actors, before there are more of them; null: it can.
+  std::function<Status(const ResolvedPipeline&)> provide{};
 };
 
 class LiveDriver {
@@ -112,6 +115,12 @@ class LiveDriver {
   std::optional<actors::StageWeights> stage_by(const command::StageWeights& c,
                                                const actors::WeightsHandle& handle);
 
+  // Another number of actors.
+  void look_for_requests(Time now);
+  Result<std::vector<SettingChange>> scale(const ScaleRequest& request);
+  void take_actors(const std::vector<ActorSpec>& wanted);
+  void end_overdue(Time now);
+
   // Commands.
   void execute(const command::Launch& c);
   void execute(const command::Discard& c);
@@ -129,6 +138,7 @@ class LiveDriver {
   void execute(const command::Release& c);
   void execute(const command::Evaluated& c);
   void execute(const command::Waiting&) {}
+  void execute(const command::Retire& c);
   void execute(const command::Rollback& c);
   void execute(const command::Finish& c);
 
@@ -141,7 +151,8 @@ class LiveDriver {
   const LiveOptions options_;
   const Observer observer_;
   const Log log_;
-  const SchedulerConfig scheduler_config_;
+  PipelineConfig config_;             ///< As config.yaml has it by now.
+  SchedulerConfig scheduler_config_;  ///< With the actors that there are by now.
   const RunDir run_dir_;
   Handout handout_;
   actors::Tokenizer tokenizer_;
@@ -166,6 +177,8 @@ class LiveDriver {
   RelayOrder relays_;
   std::vector<command::StageWeights> images_;  ///< To be sent once all commands are carried out.
   StartingPoint start_;
+  std::map<ActorId, Time> ending_;  ///< Told to, and until when they may take.
+  Time looked_for_requests_{};
   std::vector<actors::ClockReading> clocks_;  ///< By actor, as recorded; attached ones have any.
   std::deque<Event> queue_;
   bool processing_ = false;

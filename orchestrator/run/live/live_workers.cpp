@@ -73,6 +73,7 @@ void LiveDriver::execute(const command::Launch& c) {
                  {{"actor", name}, {"why", c.reason}});
   }
   leave_relays(c.actor);
+  ending_.erase(c.actor);
   source_of(c.actor).provide(c.actor);
 }
 
@@ -98,6 +99,7 @@ void LiveDriver::execute(const command::Discard& c) {
 void LiveDriver::on_end(ActorId actor, std::string reason) {
   if (outcome_)
     return end_if_none_left();
+  ending_.erase(actor);
   post(event::ActorDown{actor, std::move(reason)});
 }
 

@@ -76,6 +76,11 @@ void AttachedWorkers::let_in_keys() {
   }
 }
 
+void AttachedWorkers::places_changed() {
+  let_in_.clear();  // each is let in again, for so many workers as may come now
+  let_in_keys();
+}
+
 Result<ActorId> AttachedWorkers::admit(const actors::PeerId& peer,
                                        const std::string& user,
                                        const actors::Hello& hello,

@@ -28,6 +28,8 @@ class Connections {
   void expect(ActorId actor, std::int64_t pid);
   void forget(ActorId actor);
 
+  /// One more slot, behind the others.
+  void add(std::string name) { slots_.push_back({.name = std::move(name)}); }
   /// From here on the slot is one for workers that others start.
   void attach(ActorId actor) { slots_[actor.value()].attached = true; }
   bool is_attached(ActorId actor) const { return slots_[actor.value()].attached; }

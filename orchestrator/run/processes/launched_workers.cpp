@@ -20,6 +20,12 @@ LaunchedWorkers::LaunchedWorkers(boost::asio::io_context& io,
       again_(plan_.names.size()),
       supervisor_(io, [this](const ChildExit& e) { on_exit(e); }) {}
 
+void LaunchedWorkers::add(std::string name, actors::EngineConfig engine) {
+  plan_.names.push_back(std::move(name));
+  plan_.engines.push_back(std::move(engine));
+  again_.push_back(false);
+}
+
 void LaunchedWorkers::provide(ActorId actor) {
   const std::string& name = plan_.names[actor.value()];
   forget(actor, {});

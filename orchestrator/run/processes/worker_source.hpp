@@ -52,6 +52,9 @@ class LaunchedWorkers final : public WorkerSource {
                   Connections& connections,
                   OnEnd on_end);
 
+  /// One more actor, behind the others.
+  void add(std::string name, actors::EngineConfig engine);
+
   void provide(ActorId actor) override;
   void forget(ActorId actor, const std::string& why) override;
   void dismiss(ActorId actor) override;
@@ -62,7 +65,7 @@ class LaunchedWorkers final : public WorkerSource {
   void start(ActorId actor);
   void on_exit(const ChildExit& exit);
 
-  const Plan plan_;
+  Plan plan_;
   Handout& handout_;
   actors::AsioRouter& router_;
   Connections& connections_;
@@ -100,6 +103,8 @@ class AttachedWorkers final : public WorkerSource {
   /// file; else they wait for the next orchestrator.
   enum class Run { Finished, GoesOnLater };
   void say_the_end(Run run);
+  /// There are other places than when keys were let in.
+  void places_changed();
   /// The worker has said that it goes.
   void left(ActorId actor);
 

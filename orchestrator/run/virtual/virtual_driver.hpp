@@ -120,6 +120,7 @@ class VirtualDriver {
   void execute(const command::SaveCheckpoint& c);
   void execute(const command::Release& c);
   void execute(const command::Evaluated&) {}
+  void execute(const command::Retire&) {}  // nobody asks a simulated run for other actors
   void execute(const command::Waiting&) {}
   void execute(const command::Rollback& c);
   void execute(const command::Finish& c);

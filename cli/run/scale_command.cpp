@@ -1,0 +1,139 @@
+#include "cli/run/scale_command.hpp"
+
+#include "cli/command/exit_code.hpp"
+#include "core/clock.hpp"
+#include "orchestrator/pipeline/load.hpp"
+#include "orchestrator/run/run_dir.hpp"
+#include "orchestrator/run/scale_request.hpp"
+#include "orchestrator/start/start_run.hpp"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <charconv>
+#include <memory>
+
+namespace temper::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using orchestrator::ScaleRequest;
+
+/// An orchestrator at work looks every second.
+constexpr Duration kPatience = std::chrono::seconds(30);
+constexpr int kPeriodMs = 100;
+
+struct ScaleOptions {
+  std::string run_dir;
+  std::vector<std::string> numbers;
+};
+
+/// "rollout=3".
+Status take_number(const std::string& word, ScaleRequest& request) {
+  const std::size_t sign = word.find('=');
+  const std::string role = word.substr(0, sign);
+  std::optional<std::int32_t>* to = role == "rollout"     ? &request.rollout
+                                    : role == "reference" ? &request.reference
+                                    : role == "reward"    ? &request.reward
+                                                          : nullptr;
+  std::int32_t number = 0;
+  const char* end = word.data() + word.size();
+  if (to == nullptr || sign == std::string::npos ||
+      std::from_chars(word.data() + sign + 1, end, number).ptr != end || sign + 1 == word.size()) {
+    return invalid_input(
+        fmt::format("\"{}\" is no number of actors; try rollout=3, reference=1 or reward=2", word));
+  }
+  *to = number;
+  return {};
+}
+
+/// What the run's configuration with these numbers says of them, before anybody is asked.
+Status check_numbers(const fs::path& run_dir, const ScaleRequest& request) {
+  std::vector<std::string> sets{"run_dir=" + run_dir.string()};
+  const auto set = [&](const char* role, const std::optional<std::int32_t>& number) {
+    if (number)
+      sets.push_back(fmt::format("{}.replicas={}", role, *number));
+  };
+  set("rollout", request.rollout);
+  set("reference", request.reference);
+  set("reward", request.reward);
+  TEMPER_TRY(const orchestrator::LoadedConfig loaded,
+             orchestrator::read_config(run_dir / "config.yaml", sets));
+  std::vector<ConfigIssue> issues = loaded.issues();
+  if (issues.empty()) {
+    if (orchestrator::is_simulated(loaded.config())) {
+      return invalid_input(
+          "a run on simulated hardware is not scaled while it goes on; stop it and go on with "
+          "another number: temper run --resume RUN --set rollout.replicas=N");
+    }
+    TEMPER_TRY(const auto broken, orchestrator::rules_of_this_machine(loaded.config()));
+    for (const orchestrator::BrokenRule& rule : broken)
+      issues.push_back(loaded.blame(rule));
+  }
+  if (!issues.empty())
+    return invalid_input(render(issues));
+  return {};
+}
+
+/// Somebody is there to be asked.
+Status check_going_on(const fs::path& run_dir) {
+  std::error_code ignored;
+  if (!fs::exists(run_dir / "events.log", ignored))
+    return Error{ErrorCode::NotFound, fmt::format("{} holds no run", run_dir.string())};
+  const auto lock = orchestrator::RunDir(run_dir).lock();
+  if (!lock && lock.error().code == ErrorCode::Unavailable)
+    return {};
+  if (!lock)
+    return lock.error();
+  return invalid_input(fmt::format(
+      "the run in {0} does not go on now; temper run --resume {0} --set rollout.replicas=N does, "
+      "with another number",
+      run_dir.string()));
+}
+
+Result<orchestrator::ScaleAnswer> ask(const fs::path& run_dir, const ScaleRequest& request) {
+  TEMPER_TRY_STATUS(orchestrator::write_request(run_dir, request));
+  const RealClock clock;
+  while (clock.now() < Time(kPatience)) {
+    if (auto answer = orchestrator::read_answer(run_dir, request.id))
+      return *std::move(answer);
+    ::poll(nullptr, 0, kPeriodMs);
+  }
+  orchestrator::withdraw_request(run_dir);
+  return Error{ErrorCode::Unavailable,
+               fmt::format("the orchestrator of {} has not answered within {}; nothing is asked of "
+                           "it any more",
+                           run_dir.string(),
+                           to_text(kPatience))};
+}
+
+Status scale(const ScaleOptions& options) {
+  const fs::path run_dir = fs::absolute(options.run_dir).lexically_normal();
+  ScaleRequest request{fmt::format("{}-{}", calendar_stamp(), ::getpid()), {}, {}, {}};
+  for (const std::string& word : options.numbers)
+    TEMPER_TRY_STATUS(take_number(word, request));
+  TEMPER_TRY_STATUS(check_going_on(run_dir));
+  TEMPER_TRY_STATUS(check_numbers(run_dir, request));
+  TEMPER_TRY(const auto answer, ask(run_dir, request));
+  if (!answer.refused.empty())
+    return invalid_input(answer.refused);
+  fmt::print("{}", answer.done.empty() ? "it is so already\n" : answer.done);
+  return {};
+}
+
+}  // namespace
+
+Handler scale_command(Flags& flags) {
+  const auto options = std::make_shared<ScaleOptions>();
+  flags.argument("run", options->run_dir, "Folder of the run");
+  flags.arguments("numbers", options->numbers, "rollout=N, reference=N, reward=N");
+  return [options] {
+    ::umask(0077);
+    const Status status = scale(*options);
+    return status ? kDone : fail(status.error());
+  };
+}
+
+}  // namespace temper::cli
