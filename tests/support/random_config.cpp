@@ -1,0 +1,91 @@
+// Small random runs for the world around a scheduler.
+#include "tests/support/scheduler_world.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace temper::orchestrator::testing {
+
+using namespace std::chrono_literals;
+
+SchedulerConfig random_config(Random& random) {
+  SchedulerConfig c;
+  c.staleness_bound = random.below(5);
+  c.groups_per_update = static_cast<std::int32_t>(1 + random.below(3));
+  c.responses_per_group = static_cast<std::int32_t>(1 + random.below(3));
+  c.steps = 1 + random.below(5);
+  c.checkpoint_every = random.below(3);
+  c.score_batch = static_cast<std::int32_t>(1 + random.below(6));
+  c.max_restarts = 1000;
+  const auto add = [&](std::string name, actors::RoleKind role, std::int32_t concurrency) {
+    c.actors.push_back({std::move(name), role, {CardId(0)}, concurrency});
+  };
+  const auto engines = 1 + random.below(3);
+  for (std::uint64_t i = 0; i < engines; ++i) {
+    add(fmt::format("rollout-{}", i),
+        actors::RoleKind::Rollout,
+        static_cast<std::int32_t>(1 + random.below(8)));
+  }
+  if (random.chance(0.5))
+    add("reference-0", actors::RoleKind::Reference, 0);
+  add("reward-0", actors::RoleKind::Reward, 0);
+  if (random.chance(0.3))
+    add("reward-1", actors::RoleKind::Reward, 0);
+  add("trainer-0", actors::RoleKind::Trainer, 0);
+  // Separate, colocated, fused, hybrid.
+  const auto placement = random.below(4);
+  bool fixed = placement == 3;  // of a hybrid at least the first engine
+  for (ActorSpec& actor : c.actors) {
+    if (actor.role == actors::RoleKind::Rollout)
+      actor.takes_turns = placement != 0 && !std::exchange(fixed, false);
+    if (actor.role == actors::RoleKind::Reference)
+      actor.takes_turns = placement == 2;
+  }
+  if (placement == 1 || placement == 2) {
+    const auto turning = static_cast<std::int32_t>(engines);
+    c.switching = random.chance(0.5) ? Switching::OneByOne : Switching::Together;
+    for (std::int32_t share = 1; share <= turning; ++share) {
+      if (share == turning || random.chance(0.6))
+        c.shares.push_back(share);
+    }
+    c.crowding = 0.05 + 0.95 * random.uniform();
+  }
+  c.admission = random.chance(0.4) ? Admission::JustInTime : Admission::Eager;
+  c.lending = random.chance(0.5) ? LendingPolicy::Auto : LendingPolicy::Always;
+  c.return_share = random.uniform();
+  for (bool* means : {&c.stragglers.even_load,
+                      &c.stragglers.migrate,
+                      &c.stragglers.deadline_first,
+                      &c.stragglers.keep_kv,
+                      &c.stragglers.predict_length,
+                      &c.stragglers.dispatch_ahead,
+                      &c.stragglers.prepare})
+    *means = random.chance(0.7);
+  c.age = random.chance(0.3) ? AgeRule::TokenWeighted : AgeRule::FirstToken;
+  if (random.chance(0.4)) {
+    c.policy = static_cast<PolicyRule>(random.below(8));
+    if (c.policy == PolicyRule::Drop)
+      c.staleness_bound = std::max<std::uint64_t>(1, c.staleness_bound);
+    if (c.policy == PolicyRule::Sync)
+      c.staleness_bound = 0;
+    if (c.policy == PolicyRule::Aggregate || c.policy == PolicyRule::Count)
+      c.staleness_fraction = random.uniform();
+  }
+  if (random.chance(0.3)) {
+    c.filter_equal_rewards = true;
+    c.filter_limit = 4 * random.uniform();
+  }
+  c.starts_at_once = static_cast<std::int32_t>(random.below(3));
+  c.restarts_forgiven_after = 1s * static_cast<std::int64_t>(1 + random.below(100));
+  if (c.switching == Switching::Together && random.chance(0.5)) {
+    c.evaluation = {1 + random.below(3),
+                    static_cast<std::int32_t>(1 + random.below(6)),
+                    static_cast<std::int32_t>(1 + random.below(3)),
+                    random.uniform(),
+                    random.chance(0.5)};
+  }
+  return c;
+}
+
+}  // namespace temper::orchestrator::testing
