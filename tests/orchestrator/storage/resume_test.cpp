@@ -14,12 +14,6 @@
 namespace temper::orchestrator {
 namespace {
 
-/// As a resume under the same configuration does.
-Result<std::vector<std::string>> prepared(const testing::StoredRun& run) {
-  TEMPER_TRY(const ResumePoint point, find_resume_point(run.dir(), run.config()));
-  return prepare_resume(run.dir(), point);
-}
-
 namespace fs = std::filesystem;
 using testing::StoredRun;
 using testing::StoredRunOptions;
