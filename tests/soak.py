@@ -5,7 +5,8 @@ Each is a small run of `policy: synthetic` in a folder of its own, drawn from th
 its batch and its bound. While it goes on, workers and the head are killed, workers stand still, the
 cores are given other work, and the disk is full for a while (a limit on the size of files). A head
 that has ended is resumed, after a bit of its log was flipped or the end of the log was cut off now
-and then: that must be noticed, and set right by `temper fsck --repair`. At its end `audit`, `replay`
+and then: that must be noticed, and set right by `temper fsck --repair`. After two minutes a run is
+left alone and must end; one whose first record was cut is begun anew. At its end `audit`, `replay`
 and `fsck` must find nothing, every update must have been made, and no process may be left.
 
 Prints a line for each run and at the end the counts as JSON; 1 if anything was found.
@@ -23,7 +24,8 @@ import tempfile
 import time
 
 TEMPER = os.environ["TEMPER"]
-PATIENCE = 300  # seconds for a run without an end
+DISTURBED = 120  # seconds; a run that is killed at every turn need not come to an end
+PATIENCE = DISTURBED + 300  # seconds for a run without an end
 FILE_LIMIT = 200_000  # bytes: the log of a run reaches it
 
 
@@ -54,7 +56,7 @@ class Soak:
         self.folder = folder
         self.counts = dict.fromkeys(
             ["runs", "updates", "workers_killed", "heads_killed", "stops", "loads", "disks_full",
-             "resumes", "bits_flipped", "logs_cut", "found"], 0)
+             "resumes", "begun_anew", "bits_flipped", "logs_cut", "found"], 0)
         self.hogs = []
 
     def settings(self):
@@ -140,28 +142,34 @@ class Soak:
     def one(self, number):
         run = os.path.join(self.folder, f"run-{number}")
         steps, words = self.settings()
-        words = ["configs/quickstart.yaml", f"--set=run_dir={run}", *words]
+        anew = words = ["configs/quickstart.yaml", f"--set=run_dir={run}", *words]
         began = time.monotonic()
         while time.monotonic() - began < PATIENCE:
-            full = self.random.random() < 0.1
+            full = time.monotonic() - began < DISTURBED and self.random.random() < 0.1
             self.counts["disks_full"] += full
             head = self.start(words, full)
             while self.wait(head, self.random.uniform(0.2, 2.0)):
                 if time.monotonic() - began > PATIENCE:
                     head.kill()
                     return f"no end after {PATIENCE} s"
-                if self.random.random() < 0.7:
+                if time.monotonic() - began < DISTURBED and self.random.random() < 0.7:
                     self.disturb(head)
             said = head.stderr.read()
             head.wait()
             if head.returncode == 0:
                 break
+            if head.returncode == 2 and "no record of a start" in said:
+                shutil.rmtree(run)
+                self.counts["begun_anew"] += 1
+                words = anew
+                continue
             if head.returncode not in (1, -signal.SIGKILL):
                 return f"it ended with {head.returncode}: {said}"
             if head.returncode == 1 and not full:
                 return f"it gave up: {said}"
             if not os.path.exists(os.path.join(run, "events.log")):
                 shutil.rmtree(run, ignore_errors=True)
+                words = anew
                 continue
             if os.path.getsize(os.path.join(run, "events.log")):
                 wrong = self.damage(run)
