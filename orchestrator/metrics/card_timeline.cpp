@@ -58,8 +58,7 @@ void CardTimeline::add_actor(std::size_t place) {
       ++actor;
   };
   for (auto& [begin, s] : segments_) {
-    // Down, so that it is not shown; in front of all others, where it would be, as the one behind.
-    const CardWait before = place == 0 ? s.waits.front() : CardWait{};
+    const CardWait before = s.wait();  // also where it turns out to be the next that works
     s.waits.insert(s.waits.begin() + static_cast<std::ptrdiff_t>(place), before);
     moved(s.by);
     moved(s.next);

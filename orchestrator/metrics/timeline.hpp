@@ -14,7 +14,8 @@
 // An actor occupies all cards of its ActorSpec, but one that was given those of some engines
 // (Switch::cards_of) works on these alone from then on.
 // A run may go on with other actors. Who is away keeps its place on the lines of its cards, down;
-// who is new was down before it came, and so is a card that the run did not have.
+// before one came its cards show what they did without it, and a card that the run did not have was
+// down.
 // An actor is down from Launch, ActorDown or Resumed until the next Waiting says otherwise. Spans
 // may be reported late, but not later than kGrace after the longest deadline of the run, nor than
 // kMostLate (deadlines in virtual time are long), nor than CardTimeline::kMostSegments changes of

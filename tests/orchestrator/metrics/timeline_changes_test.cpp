@@ -72,6 +72,8 @@ TEST(Timeline, OfCardsWhoseActorsComeAndGoStillSumsToTheWallTime) {
   f.wait(110, kSecond, CardState::WaitQuota, "staleness bound");
   f.busy(150, kSecond, {{CardState::Decode, at(120), at(140)}});
   f.busy(150, kRollout, {{CardState::Decode, at(130), at(135)}});
+  EXPECT_EQ(f.ns(1, CardState::WaitQuota, 120), 10 + 70 + 10) << "also before who works next came";
+  EXPECT_EQ(f.ns(1, CardState::Down, 120), 10);
   f.event(200, event::Resumed{0, 0, again});
   f.wait(200, kSecond, CardState::Down, "taken away");
   f.busy(250, kRollout, {{CardState::Decode, at(210), at(220)}});
