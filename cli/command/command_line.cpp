@@ -54,6 +54,7 @@ constexpr std::pair<std::string_view, std::string_view> kExamples[] = {
     {"run", "configs/cm384_pangu.yaml --driver in-process"},
     {"check", "configs/quickstart.yaml --set rollout.replicas=2"},
     {"init", "my-task.yaml --task data/train.jsonl --model models/qwen3-0.6b"},
+    {"scale", "runs/first rollout=3"},
     {"report", "runs/first"},
     {"report", "runs/first --html"},
     {"watch", "runs/first"},

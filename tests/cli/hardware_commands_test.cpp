@@ -36,7 +36,7 @@ Outcome validate(const ValidateOptions& options) {
 }
 
 std::string file(const std::string& name, const std::string& text) {
-  const std::string path = testing::TempDir() + name;
+  const std::string path = test::temporary_file(name);
   std::ofstream(path) << text;
   return path;
 }
@@ -300,7 +300,7 @@ TEST(ValidateCommand, TheCommittedReportIsThatOfTheShippedConstants) {
     options.files.push_back(root + "/configs/validation/" + name + ".csv");
   }
   options.rows = false;
-  options.report = testing::TempDir() + "validation.md";
+  options.report = test::temporary_file("validation.md");
   ASSERT_EQ(validate(options).code, 0);
   EXPECT_EQ(content(options.report), content(root + "/docs/validation.md"))
       << "write it anew: temper validate --report docs/validation.md configs/validation/*.csv";

@@ -3,6 +3,7 @@
 
 #include "core/json_document.hpp"
 #include "orchestrator/pipeline/load.hpp"
+#include "tests/support/temporary_folder.hpp"
 
 #include <gtest/gtest.h>
 
@@ -198,8 +199,8 @@ TEST(PlanCommand, WritesAPlotAndAPipelineThatCheckAccepts) {
                                                      "expert_tp=1"}}) {
     PlanOptions options;
     options.words = words;
-    options.svg = testing::TempDir() + "plan.svg";
-    options.out = testing::TempDir() + "plan.yaml";
+    options.svg = test::temporary_file("plan.svg");
+    options.out = test::temporary_file("plan.yaml");
     const Outcome outcome = plan_with(options);
     ASSERT_EQ(outcome.code, 0) << outcome.err;
     EXPECT_EQ(contents(options.svg).rfind("<svg", 0), 0U);
@@ -212,7 +213,7 @@ TEST(PlanCommand, WritesAPlotAndAPipelineThatCheckAccepts) {
 TEST(PlanCommand, PlansBothSidesOfAPipeline) {
   PlanOptions options;
   options.words = {std::string(TEMPER_SOURCE_DIR) + "/configs/cm384_pangu.yaml"};
-  options.out = testing::TempDir() + "planned.yaml";
+  options.out = test::temporary_file("planned.yaml");
   const Outcome outcome = plan_with(options);
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_NE(outcome.out.find("configured against 1: +"), std::string::npos) << outcome.out;

@@ -1,4 +1,5 @@
 #include "core/counts_file.hpp"
+#include "tests/support/temporary_folder.hpp"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +10,7 @@ namespace temper {
 namespace {
 
 std::filesystem::path holding(std::string_view text) {
-  const std::filesystem::path file = std::filesystem::path(testing::TempDir()) / "counts.json";
+  const std::filesystem::path file = test::temporary_file("counts.json");
   std::ofstream(file) << text;
   return file;
 }

@@ -20,4 +20,10 @@ class TemporaryFolder {
   std::filesystem::path path_ = folder_.path() / "files";  ///< Beside the mark of its owner.
 };
 
+/// Where a file of this name goes that only this process has: tests run beside each other.
+inline std::string temporary_file(const std::string& name) {
+  static const TemporaryFolder folder;
+  return (folder / name).string();
+}
+
 }  // namespace temper::test

@@ -3,6 +3,7 @@
 
 #include "core/files.hpp"
 #include "sim_hw/ablation/traces.hpp"
+#include "tests/support/temporary_folder.hpp"
 
 #include <gtest/gtest.h>
 
@@ -50,7 +51,7 @@ TEST_F(MoeAblation, HasEveryPublishedGainBesideAPrediction) {
 }
 
 std::string file(const std::string& name, const std::string& text) {
-  const std::string path = testing::TempDir() + name;
+  const std::string path = test::temporary_file(name);
   std::ofstream(path) << text;
   return path;
 }

@@ -1,6 +1,7 @@
 #include "core/statistics.hpp"
 #include "sim_hw/validation/provenance.hpp"
 #include "sim_hw/validation/report.hpp"
+#include "tests/support/temporary_folder.hpp"
 
 #include <gtest/gtest.h>
 
@@ -287,7 +288,7 @@ TEST(Provenance, IsUnrecordedWhereTheHardwareNamesNoSource) {
 }
 
 TEST(ReportTables, AreReplacedByTitle) {
-  const std::string file = testing::TempDir() + "tables.yaml";
+  const std::string file = test::temporary_file("tables.yaml");
   std::filesystem::remove(file);
   EXPECT_TRUE(read_report_tables(file)->tables.empty());
   StatisticsTable table{"Left out", "One fit per model.", by_kind(compared(kFourRows))};

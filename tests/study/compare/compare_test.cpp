@@ -8,10 +8,10 @@
 #include "core/yaml.hpp"
 #include "study/compare/compare_report.hpp"
 #include "tests/support/small_pipeline.hpp"
+#include "tests/support/temporary_folder.hpp"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -33,8 +33,7 @@ std::string long_tailed_file() {
   config.simulation.response.mean = 400;
   config.simulation.response.p99_over_median = 40;
   config.simulation.response.cap = Tokens(8192);
-  const std::string path =
-      fmt::format("{}compare_small_{}.yaml", ::testing::TempDir(), static_cast<long>(::getpid()));
+  const std::string path = test::temporary_file("compare_small.yaml");
   EXPECT_TRUE(write_file_atomically(path, to_yaml(config)));
   return path;
 }
@@ -288,7 +287,7 @@ TEST(CompareCommand, WritesTheTableAndAPlotWithALineForEachPolicy) {
   command.config = long_tailed_file();
   command.policies = {"sync", "exact", "drop"};
   command.etas = {"2", "0", "1"};
-  command.out = ::testing::TempDir() + "compare_out";
+  command.out = test::temporary_file("compare_out");
   std::ostringstream out, err;
   ASSERT_EQ(cli::run_compare(command, out, err), 0) << err.str();
   const std::string csv = read_file(fs::path(command.out) / "compare.csv").value();

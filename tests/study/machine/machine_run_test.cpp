@@ -1,6 +1,7 @@
 #include "study/machine/machine_run.hpp"
 
 #include "core/yaml.hpp"
+#include "tests/support/temporary_folder.hpp"
 
 #include <gtest/gtest.h>
 
@@ -142,7 +143,7 @@ TEST(MachineRun, RefusesWhatWasNotMeasuredAndSaysWhatWorks) {
 }
 
 TEST(MachineModel, IsReadAsItWasWritten) {
-  const std::string file = ::testing::TempDir() + "local_round.yaml";
+  const std::string file = test::temporary_file("local_round.yaml");
   MachineModel machine = round_machine();
   machine.fits.push_back({"all", "made up", 3, 0.25, 0.5});
   ASSERT_TRUE(save_machine_model(machine, file, "none"));
@@ -152,7 +153,7 @@ TEST(MachineModel, IsReadAsItWasWritten) {
 }
 
 TEST(MachineModel, ThatIsNoneIsRefusedWithItsPlace) {
-  const std::string file = ::testing::TempDir() + "local_wrong.yaml";
+  const std::string file = test::temporary_file("local_wrong.yaml");
   std::ofstream(file) << "cores: 2\nengine: 3\n";
   const auto unknown = load_machine_model(file);
   ASSERT_FALSE(unknown);

@@ -4,6 +4,7 @@
 #include "core/text/svg_plot.hpp"
 #include "core/yaml.hpp"
 #include "tests/support/small_pipeline.hpp"
+#include "tests/support/temporary_folder.hpp"
 
 #include <gtest/gtest.h>
 
@@ -20,7 +21,7 @@ using temper::testing::small_pipeline;
 
 /// The small pipeline as a file.
 std::string small_file() {
-  const std::string path = ::testing::TempDir() + "sweep_small.yaml";
+  const std::string path = test::temporary_file("sweep_small.yaml");
   std::ofstream(path) << to_yaml(small_pipeline());
   return path;
 }
