@@ -277,6 +277,15 @@ std::map<std::string, pid_t> SystemTest::await_workers() {
   return found;
 }
 
+pid_t SystemTest::await_worker(const std::string& name) {
+  pid_t pid = 0;
+  await([&](const Records&) {
+    pid = workers()[name];
+    return pid > 0;
+  });
+  return pid;
+}
+
 std::string SystemTest::await_endpoint() {
   const auto found = await_workers();
   if (found.empty())

@@ -98,6 +98,9 @@ class SystemTest : public testing::Test {
   /// Waits until every actor has a process; name to process id.
   std::map<std::string, pid_t> await_workers();
   std::map<std::string, pid_t> workers() const;
+  /// The process of an actor, once there is one: the kernel may leave some out of a list of
+  /// children that changes. 0: the run ended before, and the test has failed.
+  pid_t await_worker(const std::string& name);
   /// Where workers of the run connect.
   std::string await_endpoint();
   /// Every process that any run of this test started and that is still there.

@@ -92,7 +92,9 @@ TEST_F(StoredRun, ATrainerFileThatGoesBadDuringTheRunCostsOneCheckpointAndNotThe
   run({"synthetic.step_time=20ms", "checkpoint.every=8"});
   await([&](const Records&) { return fs::exists(checkpoint(16)); });
   flip(checkpoint(16) / "synthetic.json", 3);
-  ASSERT_EQ(::kill(workers()["trainer"], SIGKILL), 0);
+  const pid_t trainer = await_worker("trainer");
+  ASSERT_GT(trainer, 0) << "0 would be everyone of this process group";
+  ASSERT_EQ(::kill(trainer, SIGKILL), 0);
   const Ended ended = current().wait();
   EXPECT_EQ(ended.status, 0) << ended.output;
   EXPECT_TRUE(fs::exists(checkpoint(16).string() + ".damaged-1"));

@@ -280,7 +280,7 @@ void LiveDriver::on_message(const actors::PeerId& peer, const actors::IncomingMe
 
 void LiveDriver::on_broken(const actors::PeerId& peer, const std::string& why) {
   if (const auto actor = connections_.actor_of(peer))
-    lose(*actor, why);
+    lose_connection(*actor, why);
 }
 
 void LiveDriver::send_message(ActorId actor, actors::OutgoingMessage message) {
