@@ -149,7 +149,7 @@ TEST_F(AScaledRun, IsGivenAnEngineAndHasTwoTakenWhileItGoesOn) {
 }
 
 TEST_F(AScaledRun, OutlivesItsTrainer) {
-  run({"synthetic.step_time=30ms", "steps=150", "checkpoint.every=1"});
+  run({"synthetic.step_time=50ms", "steps=100", "checkpoint.every=1"});
   await_version(2);
   scale("rollout=3");
   scale("rollout=1");
@@ -159,7 +159,7 @@ TEST_F(AScaledRun, OutlivesItsTrainer) {
   ASSERT_EQ(::kill(trainer, SIGKILL), 0);
   const Ended ended = current().wait();
   EXPECT_EQ(ended.status, 0) << ended.output;
-  expect_whole_run(150);
+  expect_whole_run(100);
 }
 
 }  // namespace
