@@ -224,12 +224,6 @@ void LiveDriver::lose(ActorId actor, const std::string& reason) {
   process_events();
 }
 
-/// A process that was told to end closes its connection first; its end is told of once, as its exit.
-void LiveDriver::lose_connection(ActorId actor, const std::string& reason) {
-  if (is_attached(actor) || !ending_.contains(actor))
-    lose(actor, reason);
-}
-
 /// The run cannot go on for a reason outside the scheduler (a full disk, a second Ctrl-C).
 void LiveDriver::fail(std::string reason) {
   post(event::Aborted{std::move(reason), signals_ > 0});

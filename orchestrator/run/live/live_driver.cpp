@@ -279,8 +279,13 @@ void LiveDriver::on_message(const actors::PeerId& peer, const actors::IncomingMe
 }
 
 void LiveDriver::on_broken(const actors::PeerId& peer, const std::string& why) {
-  if (const auto actor = connections_.actor_of(peer))
-    lose_connection(*actor, why);
+  const auto actor = connections_.actor_of(peer);
+  if (!actor)
+    return;
+  // A process that was told to end closes its connection first; its end is told of once, as its exit.
+  if (ending_.contains(*actor) && !is_attached(*actor))
+    return;
+  lose(*actor, why);
 }
 
 void LiveDriver::send_message(ActorId actor, actors::OutgoingMessage message) {

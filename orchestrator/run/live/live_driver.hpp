@@ -116,7 +116,6 @@ class LiveDriver {
   void dismiss(ActorId actor);
   void on_end(ActorId actor, std::string reason);
   void lose(ActorId actor, const std::string& reason);
-  void lose_connection(ActorId actor, const std::string& reason);
   void end_if_none_left();
   void send_images();
   void leave_relays(ActorId actor);
