@@ -112,11 +112,11 @@ class Run:
         logs = [*sorted(self.folder.glob("*.log")), self.run_dir / "logs/orchestrator.log"]
         return "".join(f"\n-- {p.name}\n{p.read_text()[-2500:]}" for p in logs if p.exists())
 
-    def until(self, done: Callable[[], object], what: str) -> float:
+    def until(self, done: Callable[[], object], what: str, patience: float = PATIENCE) -> float:
         """Seconds until it was so."""
         begin = time.monotonic()
         while not done():
-            assert time.monotonic() - begin < PATIENCE, f"waited for {what} in vain{self.said()}"
+            assert time.monotonic() - begin < patience, f"waited for {what} in vain{self.said()}"
             time.sleep(0.05)
         return time.monotonic() - begin
 
