@@ -54,8 +54,11 @@ class Hosts:
                 self._do(f"ip -n {host} addr add 10.77.0.{i + 1}/24 dev eth0")
                 self._do(f"ip -n {host} link set lo up")
                 self._do(f"ip -n {host} link set eth0 up")
-                for netns, device in ((host, "eth0"), (self._switch, f"port{i}")):
-                    self._do(f"tc -n {netns} qdisc add dev {device} root tbf rate {self.rate} burst 64kb latency 50ms")
+                # Debian's default, whatever this machine has: others leave a link idle now and then.
+                self._do(f"ip -n {host} route change 10.77.0.0/24 dev eth0 src 10.77.0.{i + 1} congctl cubic")
+                # A host's own card makes its senders wait; only a switch drops what its queue cannot hold.
+                for netns, device, queue in ((host, "eth0", "limit 4mb"), (self._switch, f"port{i}", "latency 50ms")):
+                    self._do(f"tc -n {netns} qdisc add dev {device} root tbf rate {self.rate} burst 64kb {queue}")
         except BaseException:
             self.__exit__()
             raise
