@@ -61,7 +61,7 @@ void sync_folder(const fs::path& folder) {
     ::fsync(fd.get());
 }
 
-constexpr std::size_t kPiece = 65536;
+constexpr std::size_t kReadAtOnce = 65536;
 
 }  // namespace
 
@@ -78,7 +78,8 @@ Result<std::string> read_file(const fs::path& path) {
   // What is written to it meanwhile is left out.
   const std::size_t most = size.value_or(kLargestUnsized);
   while (content.size() < most) {
-    TEMPER_TRY(const std::size_t n, reader.read(content, std::min(kPiece, most - content.size())));
+    TEMPER_TRY(const std::size_t n,
+               reader.read(content, std::min(kReadAtOnce, most - content.size())));
     if (n == 0)
       return content;
   }
@@ -146,7 +147,7 @@ Status copy_tail(const fs::path& from, std::int64_t begin, const fs::path& to) {
   std::string piece;
   for (;;) {
     piece.clear();
-    TEMPER_TRY(const std::size_t n, in.read(piece, kPiece));
+    TEMPER_TRY(const std::size_t n, in.read(piece, kReadAtOnce));
     if (n == 0)
       break;
     TEMPER_TRY_STATUS(out.append(piece));

@@ -148,7 +148,7 @@ std::string message_map(const orchestrator::PipelineConfig& config) {
   const auto found = prompts && tokenizer ? (*prompts)->longest_prompt(*tokenizer) : Tokens(1);
   const Tokens longest = found ? *found : Tokens(1);
   const orchestrator::MessageSizes sizes = orchestrator::message_sizes(config, longest);
-  return fmt::format("\n# messages: {}\n", orchestrator::to_text(sizes));
+  return fmt::format("\n# messages: {}\n", orchestrator::sizes_text(sizes));
 }
 
 /// What would keep a run from beginning here: files, programs, cards, the longest prompt.

@@ -163,7 +163,7 @@ int run_measure(const MeasureOptions& options, std::ostream& out, std::ostream& 
     status = study::save_machine_model(*measured, options.out, command);
   }
   if (!status) {
-    err << "temper calibrate: " << status.error().context << "\n";
+    err << "temper measure: " << status.error().context << "\n";
     return exit_code_of(status.error());
   }
   if (options.json) {

@@ -5,7 +5,8 @@
 #include "core/clock.hpp"
 #include "core/files.hpp"
 #include "core/json.hpp"
-#include "core/nearest_name.hpp"
+#include "core/parallel.hpp"
+#include "core/parse_name.hpp"
 #include "core/text/table.hpp"
 #include "core/yaml.hpp"
 #include "orchestrator/run/virtual/stop_signals.hpp"
@@ -15,31 +16,13 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <iostream>
 #include <memory>
-#include <thread>
 
 namespace temper::cli {
 namespace {
 
 namespace fs = std::filesystem;
-
-template <class E>
-Result<E> parse_name(std::string_view flag, std::string_view word) {
-  std::vector<std::string> known;
-  for (const auto& [value, name] : EnumNames<E>::value) {
-    if (name == word)
-      return value;
-    known.emplace_back(name);
-  }
-  const auto nearest = nearest_name(word, known);
-  return invalid_input(fmt::format(
-      "{} {}: {}",
-      flag,
-      word,
-      nearest ? fmt::format("did you mean `{}`?", *nearest) : "known are " + quoted_list(known)));
-}
 
 Result<study::TuneOptions> to_options(const TuneOptions& command) {
   study::TuneOptions options;
@@ -74,9 +57,7 @@ Result<study::TuneOptions> to_options(const TuneOptions& command) {
     return invalid_input("--effort and --steps must be at least 1");
   options.runs = command.effort;
   options.final_updates = command.steps;
-  options.threads = command.threads > 0
-                        ? command.threads
-                        : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  options.threads = worker_threads(command.threads);
   return options;
 }
 

@@ -70,7 +70,7 @@ Status SimulatedRollout::start(Time now, actors::Outbox& out) {
   limits.replica_blocks = replica_blocks;
   limits.blocks = replica_blocks * cost_->replicas();
   limits.block = c.rollout.block;
-  limits.oldest_first = settings_.deadline_first;
+  limits.deadline_first = settings_.deadline_first;
   batch_.emplace(limits, version_);
   has_weights_ = has_kv_ = !settings_.colocated;
   meter_.predict(memory);

@@ -1,5 +1,5 @@
 // What this machine's engines, weights, messages and processes take, as `temper measure`
-// measured it (docs/local.md): what machine_host.hpp makes a run of, in virtual time.
+// measured it (docs/forecast.md): what machine_host.hpp makes a run of, in virtual time.
 //
 // Times are of one thread that has its core, and the machine, for itself; a team of threads has all
 // of its cores. Costs that depend on the work are sums of terms, each a count times a constant:

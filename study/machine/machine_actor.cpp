@@ -2,6 +2,7 @@
 
 #include "actors/protocol/counted.hpp"
 #include "actors/protocol/weights.hpp"
+#include "study/machine/internal/micro.hpp"
 #include "study/machine/machine_rollout.hpp"
 
 #include <algorithm>
@@ -10,8 +11,6 @@ namespace temper::study {
 namespace {
 
 using actors::CardState;
-
-constexpr double kMicro = 1e-6;
 
 MachineTask::Threads threads_of(const orchestrator::ActorSpec& slot) {
   return slot.cards.size() > 1 ? MachineTask::Threads::Team : MachineTask::Threads::One;

@@ -2,6 +2,7 @@
 
 #include "actors/runtime/process.hpp"
 #include "core/statistics.hpp"
+#include "study/machine/internal/micro.hpp"
 
 #include <algorithm>
 #include <set>
@@ -12,10 +13,6 @@ namespace {
 
 using actors::CardState;
 using actors::SwitchAction;
-
-double micro(Duration d) {
-  return static_cast<double>(d.count()) * 1e-3;
-}
 
 double ratio(double a, double b) {
   return b > 0 ? a / b : 0;

@@ -2,11 +2,11 @@
 
 #include "core/files.hpp"
 #include "core/text/csv.hpp"
+#include "core/text/numbers.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <map>
 
 namespace temper::study {
@@ -40,12 +40,8 @@ Result<RewardCurve> read_reward_curve(const std::filesystem::path& csv) {
   std::map<double, Sum> by_eta;
   for (std::size_t i = 0; i < table.rows.size(); ++i) {
     const auto& row = table.rows[i];
-    const auto number = [&](const char* column) -> std::optional<double> {
-      const std::string& word = row[table.column(column)];
-      double value = 0;
-      const auto [stop, errc] = std::from_chars(word.data(), word.data() + word.size(), value);
-      return errc == std::errc{} && stop == word.data() + word.size() ? std::optional(value)
-                                                                      : std::nullopt;
+    const auto number = [&](const char* column) {
+      return parse_number<double>(row[table.column(column)]);
     };
     const auto eta = number("eta"), staleness = number("staleness_mean");
     if (!eta || !staleness) {

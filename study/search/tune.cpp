@@ -197,7 +197,7 @@ class Tuner {
               "{:.1f}k tokens/s ({}, eta {:g})", r.sustained_per_s / 1e3, c.row.mode, c.row.eta);
         }
       }
-      progress("sampled runs", end, std::max<std::size_t>(end, found_.size()));
+      progress("thinned runs", end, std::max<std::size_t>(end, found_.size()));
     }
   }
 

@@ -52,11 +52,11 @@ std::optional<double> most_memory(const orchestrator::PipelineConfig& config) {
   return std::ranges::max(*phases, {}, &actors::PhaseLedger::device).device();
 }
 
-std::string layout_text(const actors::RolloutEngineConfig& r) {
+std::string engine_text(const actors::RolloutEngineConfig& r) {
   return fmt::format("tp{} ep{} kv{:.2f}", r.tp, r.ep, r.kv_share);
 }
 
-std::string layout_text(const actors::TrainerEngineConfig& t) {
+std::string engine_text(const actors::TrainerEngineConfig& t) {
   return fmt::format("tp{} pp{}{} ep{} cp{} mb{}",
                      t.tp,
                      t.pp,
@@ -88,8 +88,8 @@ TuneRow tune_row(const orchestrator::PipelineConfig& c,
   row.return_share = cards.return_share;
   row.lending = name_of(cards.lending);
   if (c.hardware == orchestrator::HardwareKind::Simulated) {
-    row.rollout_layout = layout_text(c.simulation.rollout);
-    row.trainer_layout = layout_text(c.simulation.trainer);
+    row.rollout_layout = engine_text(c.simulation.rollout);
+    row.trainer_layout = engine_text(c.simulation.trainer);
   }
   return row;
 }

@@ -131,7 +131,7 @@ std::string tune_text(const Tuned& t) {
                        t.tried[i].row.reason);
   }
   out +=
-      fmt::format("screened {} placements, {} fit; {} sampled runs", t.screened, t.fitting, t.runs);
+      fmt::format("screened {} placements, {} fit; {} thinned runs", t.screened, t.fitting, t.runs);
   if (t.closed) {
     out += fmt::format(
         "; closed form against them: tokens/s {:.1f} % mean error, rank correlation "
