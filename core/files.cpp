@@ -63,6 +63,18 @@ void sync_folder(const fs::path& folder) {
 
 constexpr std::size_t kReadAtOnce = 65536;
 
+/// What a read of so many bytes can bring: most files are shorter than the pieces that they are
+/// read in, and room costs time.
+std::size_t room_for(int fd, std::size_t most) {
+  constexpr std::size_t kLeast = 4096;  // also of what has no size before it is read
+  struct stat info {};
+  const off_t at = most > kLeast ? ::lseek(fd, 0, SEEK_CUR) : -1;
+  if (at < 0 || ::fstat(fd, &info) != 0 || !S_ISREG(info.st_mode))
+    return most;
+  return std::min(
+      most, std::max(kLeast, static_cast<std::size_t>(std::max<off_t>(0, info.st_size - at))));
+}
+
 }  // namespace
 
 Result<std::string> read_file(const fs::path& path) {
@@ -102,6 +114,7 @@ Result<FileReader> FileReader::open(const fs::path& path) {
 
 Result<std::size_t> FileReader::read(std::string& to, std::size_t most) {
   const std::size_t before = to.size();
+  most = room_for(fd_.get(), most);
   to.resize(before + most);
   for (;;) {
     const ssize_t n = ::read(fd_.get(), to.data() + before, most);
