@@ -3,16 +3,43 @@
 #include "tests/support/liar.hpp"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <atomic>
+#include <csignal>
 
 namespace temper::orchestrator::testing {
+namespace {
+
+/// Of the world that was made last; a check that fails aborts, and says no seed.
+std::atomic<std::uint64_t> last_seed{0};
+
+extern "C" void name_the_seed(int) {
+  std::array<char, 32> digits{};
+  std::size_t first = digits.size();
+  digits[--first] = '\n';
+  std::uint64_t seed = last_seed;
+  do {
+    digits[--first] = static_cast<char>('0' + seed % 10);
+    seed /= 10;
+  } while (seed > 0);
+  constexpr std::string_view kWhat = "in the random world of seed ";
+  static_cast<void>(::write(STDERR_FILENO, kWhat.data(), kWhat.size()));
+  static_cast<void>(::write(STDERR_FILENO, digits.data() + first, digits.size() - first));
+}
+
+}  // namespace
 
 World::World(SchedulerConfig config, const Chaos& chaos, std::uint64_t seed)
     : config_(std::move(config)),
       chaos_(chaos),
       random_(seed, "world"),
-      actors_(config_.actors.size()) {}
+      actors_(config_.actors.size()) {
+  last_seed = seed;
+  std::signal(SIGABRT, name_the_seed);
+}
 
 Played World::play(std::uint64_t most_events) {
   deliver(event::Started{config_});
