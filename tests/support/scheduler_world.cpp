@@ -129,20 +129,21 @@ void World::at(Time due, std::function<void()> action) {
   agenda_.emplace(std::pair(due, next_agenda_++), std::move(action));
 }
 
-void World::to_actor(ActorId id, std::function<void(Actor&)> action) {
+void World::to_actor(ActorId id, std::function<void(Actor&)> action, Answer answer) {
   Actor& actor = actors_[id.value()];
   actor.next_in = std::max(actor.next_in, now_ + delay(1));
-  at(actor.next_in, [this, id, incarnation = actor.incarnation, action = std::move(action)] {
-    Actor& a = actors_[id.value()];
-    if (!a.alive || a.incarnation != incarnation)
-      return;
-    const bool trainer = config_.actors[id.value()].role == actors::RoleKind::Trainer;
-    if (random_.chance(trainer ? chaos_.trainer_crash : chaos_.crash))
-      return crash(id);
-    if (!trainer && random_.chance(chaos_.hang))
-      return;
-    action(a);
-  });
+  at(actor.next_in,
+     [this, id, answer, incarnation = actor.incarnation, action = std::move(action)] {
+       Actor& a = actors_[id.value()];
+       if (!a.alive || a.incarnation != incarnation)
+         return;
+       const bool trainer = config_.actors[id.value()].role == actors::RoleKind::Trainer;
+       if (random_.chance(trainer ? chaos_.trainer_crash : chaos_.crash))
+         return crash(id);
+       if (!trainer && answer == Answer::Awaited && random_.chance(chaos_.hang))
+         return;
+       action(a);
+     });
 }
 
 void World::from_actor(ActorId id, Event event) {
@@ -323,7 +324,8 @@ void World::act(const command::Withdraw& c) {
 }
 
 void World::act(const command::Cancel& c) {
-  to_actor(c.actor, [r = c.response](Actor& a) { a.running.erase(r); });
+  to_actor(
+      c.actor, [r = c.response](Actor& a) { a.running.erase(r); }, Answer::None);
 }
 
 void World::act(const command::ScoreReference& c) {
