@@ -8,9 +8,17 @@ namespace temper::orchestrator {
 void Scheduler::drive_switch() {
   if (finished_)
     return;
-  if (!draining() || evaluation_has_the_cards())
+  const SwitchPhase before = switch_.phase();
+  const bool goes_on = !draining() || evaluation_has_the_cards();
+  if (goes_on)
     one_by_one() ? change_shares() : change_turns();
   advance_switch();
+  // A trainer that has just come to its cards spreads over more before it begins, not after.
+  if (goes_on && one_by_one() && !finished_ && before != SwitchPhase::Train &&
+      switch_.phase() == SwitchPhase::Train) {
+    change_shares();
+    advance_switch();
+  }
 }
 
 /// Whose turn it is on shared cards.
