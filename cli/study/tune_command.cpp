@@ -16,6 +16,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <iostream>
 #include <memory>
 #include <thread>
@@ -41,6 +42,21 @@ Result<E> parse_name(std::string_view flag, std::string_view word) {
       nearest ? fmt::format("did you mean `{}`?", *nearest) : "known are " + quoted_list(known)));
 }
 
+/// "tp=2,4": an axis of study/search/space.hpp.
+Result<study::Space::Axis> parse_limit(std::string_view text) {
+  TEMPER_TRY(const study::SweepAxis axis, study::parse_axis("--only", text));
+  study::Space::Axis limit{axis.name(), {}};
+  for (std::size_t i = 0; i < axis.values.size(); ++i) {
+    const std::string word = axis.text(i);
+    std::int64_t value = 0;
+    const auto [stop, errc] = std::from_chars(word.data(), word.data() + word.size(), value);
+    if (errc != std::errc{} || stop != word.data() + word.size())
+      return invalid_input(fmt::format("--only {}: `{}` is no whole number", text, word));
+    limit.values.push_back(value);
+  }
+  return limit;
+}
+
 Result<study::TuneOptions> to_options(const TuneOptions& command) {
   study::TuneOptions options;
   options.config = command.config;
@@ -54,6 +70,10 @@ Result<study::TuneOptions> to_options(const TuneOptions& command) {
   for (const std::string& text : command.vary) {
     TEMPER_TRY(study::SweepAxis axis, study::parse_axis("--vary", text));
     options.vary.push_back(std::move(axis));
+  }
+  for (const std::string& text : command.only) {
+    TEMPER_TRY(study::Space::Axis limit, parse_limit(text));
+    options.only.push_back(std::move(limit));
   }
   TEMPER_TRY(options.objective, parse_name<study::TuneObjective>("--objective", command.objective));
   if (!command.curve.empty()) {
@@ -172,6 +192,10 @@ Handler tune_command(Flags& flags) {
   flags.list("--modes", options->modes, "Placements to try, by commas; default: all");
   flags.list("--eta", options->etas, "Staleness bounds to try, by commas");
   flags.repeated("--vary", options->vary, "key=v1,v2: one more thing to try; repeatable");
+  flags.repeated("--only",
+                 options->only,
+                 "AXIS=v1,v2: engine_cards, tp, slots, reference_cards, rollout_share, "
+                 "return_share or lending has these values alone; repeatable");
   flags.text("--objective",
              options->objective,
              "throughput; steps (least time of all updates); reward (needs --curve)");

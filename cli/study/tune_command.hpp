@@ -18,7 +18,7 @@ struct TuneOptions {
   std::vector<std::string> sets;
   std::vector<std::string> modes;  ///< Empty: all.
   std::vector<std::string> etas{"0", "1", "2", "4"};
-  std::vector<std::string> vary;
+  std::vector<std::string> vary, only;
   std::string objective = "throughput";
   std::string curve;
   std::optional<double> max_staleness, min_tokens_per_s;

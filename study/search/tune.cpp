@@ -70,7 +70,8 @@ class Tuner {
     for (const VariedConfig& combination : varied) {
       for (const orchestrator::PlacementMode mode : options_.modes) {
         auto screen = Screen::create(
-            {combination.config, mode, etas_, options_.constraints.max_memory, combination.text});
+            {combination.config, mode, etas_, options_.constraints.max_memory, combination.text,
+             options_.only});
         if (!screen)
           return std::move(screen).error();
         screens_.push_back(*std::move(screen));
@@ -81,9 +82,9 @@ class Tuner {
 
   /// Fills found_: half of the runs the best of all, the rest the best of each mode and bound.
   Status screen(const orchestrator::PipelineConfig& given) {
-    const auto runs = static_cast<std::size_t>(std::max(1, options_.runs * 2 / 3));
+    const auto all_runs = static_cast<std::size_t>(options_.runs);
     std::vector<std::vector<ScreenPoint>> best(screens_.size());
-    const std::size_t keep = runs * kKeptPerRun;
+    const std::size_t keep = all_runs * kKeptPerRun;
     progress("screen", 0, screens_.size());
     for_each_index(screens_.size(), options_.threads, [&](std::size_t i) {
       best[i] = screens_[i].run(judge_.score(), keep);
@@ -104,6 +105,12 @@ class Tuner {
     std::ranges::stable_sort(order, std::ranges::greater{}, [&](const auto& at) {
       return best[at.first][at.second].score;
     });
+    if (out_.fitting <= all_runs) {
+      for (const auto& [s, i] : order)
+        add(s, best[s][i], "screen");
+      return {};
+    }
+    const std::size_t runs = std::max<std::size_t>(1, all_runs * 2 / 3);
     for (std::size_t i = 0; i < order.size() && found_.size() < runs / 2; ++i)
       add_unlike(order[i].first, best[order[i].first][order[i].second]);
     std::map<std::pair<std::size_t, std::size_t>, std::vector<std::size_t>> groups;

@@ -5,7 +5,7 @@
 // On simulated hardware, three sieves:
 //   1. Screen. Every point of every space (space.hpp) that memory allows is judged by the
 //      closed form (steady_state.hpp).
-//   2. Thin. Of the best, half of them the best of all and the rest the best of each mode and
+//   2. Thin. All of them if the runs suffice; else of the best, half of them the best of all and the rest the best of each mode and
 //      bound, thinned runs (study/simulate/simulate.hpp) are made; then of the neighbours (one step
 //      along one axis) of the best one whose neighbours were not tried, until the runs are spent.
 //   3. Decide. The best few run whole and longer, and so does the configuration as it was given;
@@ -23,6 +23,7 @@
 
 #include "study/machine/calibration.hpp"
 #include "study/search/reward_curve.hpp"
+#include "study/search/space.hpp"
 #include "study/search/steady_state.hpp"
 #include "study/simulate/axes.hpp"
 #include "study/simulate/simulate.hpp"
@@ -48,6 +49,8 @@ struct TuneOptions {
   std::vector<orchestrator::PlacementMode> modes;  ///< Empty: all that the hardware knows.
   std::vector<double> etas{0, 1, 2, 4};
   std::vector<SweepAxis> vary;
+  /// Axes of space.hpp that have these values alone; simulated hardware.
+  std::vector<Space::Axis> only;
   TuneObjective objective = TuneObjective::Throughput;
   std::optional<RewardCurve> curve;  ///< Of TuneObjective::Reward.
   TuneConstraints constraints;
