@@ -33,6 +33,7 @@ Result<study::Forecasts> forecast_and_check(const ForecastOptions& command, std:
                 "`");
   }
   options.calibration = *std::move(calibration);
+  err << study::busy_note(options.calibration);
   options.simulate.threads =
       command.threads > 0 ? command.threads
                           : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));

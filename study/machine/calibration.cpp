@@ -3,6 +3,7 @@
 #include "actors/simulation/lengths.hpp"
 #include "core/files.hpp"
 #include "core/yaml.hpp"
+#include "study/machine/other_work.hpp"
 
 #include <fmt/format.h>
 
@@ -81,6 +82,17 @@ Result<MachineModel> load_machine_model(const std::filesystem::path& file) {
   if (Status lengths = actors::check_lengths(c.response); !lengths)
     return lacks("response: " + lengths.error().context);
   return std::move(c);
+}
+
+std::string busy_note(const MachineModel& calibration) {
+  if (calibration.others <= kQuiet)
+    return "";
+  return fmt::format(
+      "the machine was busy while it was measured: other programs took {:.0f} % of its cores' time "
+      "at the quietest of {} tries, so times may be as much too long; measure again when it is "
+      "quiet\n",
+      100 * calibration.others,
+      kTries);
 }
 
 Status save_machine_model(const MachineModel& calibration,

@@ -96,7 +96,7 @@ TEST_F(Tune, IsWithinAHundredthOfTryingEveryPoint) {
   options_.etas = {1};
   options_.runs = 40;
   const Tuned t = tuned();
-  auto screen = Screen::create({like, PlacementMode::Separate, {1}, {}, ""}).value();
+  auto screen = Screen::create({like, PlacementMode::Separate, {1}, {}, "", {}}).value();
   const auto all =
       screen.run([](double tokens, double, double) { return std::optional(tokens); }, 1'000'000);
   ASSERT_GT(all.size(), 40U);
