@@ -8,8 +8,10 @@
 #include "core/nearest_name.hpp"
 #include "core/text/table.hpp"
 #include "core/yaml.hpp"
+#include "orchestrator/pipeline/load.hpp"
 #include "orchestrator/run/virtual/stop_signals.hpp"
 #include "orchestrator/watch/predictions.hpp"
+#include "sim_hw/catalog/catalog.hpp"
 #include "study/search/tune_report.hpp"
 #include "study/simulate/axes.hpp"
 
@@ -57,6 +59,37 @@ Result<study::Space::Axis> parse_limit(std::string_view text) {
   return limit;
 }
 
+/// The objective and its curve. Without a word of the user: the time to a reward, if a curve was
+/// recorded of what is trained and no other batch is tried, of which it would say nothing; else
+/// throughput, and any curve says what staleness costs.
+Status choose_objective(const TuneOptions& command, study::TuneOptions& options) {
+  const fs::path folder = sim_hw::Catalog::shipped().configs() / "curves";
+  TEMPER_TRY(const orchestrator::PipelineConfig config,
+             orchestrator::load_config(command.config, command.sets));
+  const bool other_batch = std::ranges::any_of(options.vary, [](const study::SweepAxis& axis) {
+    return std::ranges::any_of(
+        axis.keys, [](const std::string& key) { return key.starts_with("algorithm."); });
+  });
+  auto own = study::curve_of(config, folder);
+  if (!command.curve.empty())
+    own = command.curve;
+  auto file = own;
+  if (const auto any = study::curves_in(folder); !file && !any.empty())
+    file = any.front();
+  if (file) {
+    TEMPER_TRY(options.curve, study::read_reward_curve(*file));
+  }
+  if (command.objective.empty()) {
+    options.objective =
+        own && !other_batch ? study::TuneObjective::Reward : study::TuneObjective::Throughput;
+    return {};
+  }
+  TEMPER_TRY(options.objective, parse_name<study::TuneObjective>("--objective", command.objective));
+  if (options.objective == study::TuneObjective::Reward && !own)
+    options.curve.reset();  // of another task: to be asked for by name
+  return {};
+}
+
 Result<study::TuneOptions> to_options(const TuneOptions& command) {
   study::TuneOptions options;
   options.config = command.config;
@@ -75,9 +108,9 @@ Result<study::TuneOptions> to_options(const TuneOptions& command) {
     TEMPER_TRY(study::Space::Axis limit, parse_limit(text));
     options.only.push_back(std::move(limit));
   }
-  TEMPER_TRY(options.objective, parse_name<study::TuneObjective>("--objective", command.objective));
-  if (!command.curve.empty()) {
-    TEMPER_TRY(options.curve, study::read_reward_curve(command.curve));
+  TEMPER_TRY_STATUS(choose_objective(command, options));
+  if (!command.lengths.empty()) {
+    TEMPER_TRY(options.lengths, study::read_run_record(command.lengths));
   }
   options.constraints.max_staleness = command.max_staleness;
   options.constraints.min_tokens_per_s = command.min_tokens_per_s;
@@ -92,6 +125,8 @@ Result<study::TuneOptions> to_options(const TuneOptions& command) {
   }
   if (command.effort < 1 || command.steps < 1)
     return invalid_input("--effort and --steps must be at least 1");
+  if (command.threads < 0)
+    return invalid_input("--threads must be at least 1; without it there is one per core");
   options.runs = command.effort;
   options.final_updates = command.steps;
   options.threads = command.threads > 0
@@ -144,6 +179,8 @@ Result<study::Tuned> search(const TuneOptions& command, const fs::path& folder, 
         << std::flush;
   };
   TEMPER_TRY(study::Tuned tuned, study::tune(options));
+  if (tuned.tried[tuned.best].config.hardware == orchestrator::HardwareKind::Local)
+    err << study::busy_note(*options.calibration);
   TEMPER_TRY_STATUS(write_files(tuned, folder));
   if (command.keep)
     TEMPER_TRY_STATUS(keep(tuned, fs::path(command.config).parent_path()));
@@ -198,9 +235,11 @@ Handler tune_command(Flags& flags) {
                  "return_share or lending has these values alone; repeatable");
   flags.text("--objective",
              options->objective,
-             "throughput; steps (least time of all updates); reward (needs --curve)");
+             "throughput; steps (least time of all updates); reward; default: reward if --curve or "
+             "configs/curves has a curve of this task, else throughput");
   flags.text(
       "--curve", options->curve, "compare.csv: how many updates a reward took at each staleness");
+  flags.text("--lengths", options->lengths, "Local hardware: a run whose answers' lengths to take");
   flags.number("--max-staleness", options->max_staleness, "No plan may train older groups");
   flags.number("--min-tokens-per-s", options->min_tokens_per_s, "No plan may train fewer");
   flags.text("--max-memory", options->max_memory, "Of a device, e.g. 56GB");
