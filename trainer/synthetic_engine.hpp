@@ -11,8 +11,8 @@ namespace temper::trainer {
 
 class SyntheticEngine final : public Engine {
  public:
-  /// `step_time`: wall time of one update; 0: none. Busy-waits on the clock. `least`: size of the
-  /// weights, unless the line is longer.
+  /// `step_time`: wall time of one update, in which other processes have the processor; 0: none.
+  /// `least`: size of the weights, unless the line is longer.
   SyntheticEngine(Duration step_time, Bytes least, const RealClock& clock)
       : step_time_(step_time), least_(least), clock_(clock) {}
 
