@@ -33,6 +33,7 @@ Result<study::Forecasts> forecast_and_check(const ForecastOptions& command, std:
                 "`");
   }
   options.calibration = *std::move(calibration);
+  err << study::busy_note(options.calibration);
   options.simulate.threads = worker_threads(command.threads);
   options.repeats = command.check;
   options.out = command.out;

@@ -5,6 +5,7 @@
 #include "core/yaml.hpp"
 #include "core/yaml_file.hpp"
 #include "study/machine/internal/micro.hpp"
+#include "study/machine/other_work.hpp"
 
 #include <fmt/format.h>
 
@@ -78,6 +79,17 @@ Result<MachineModel> load_machine_model(const std::filesystem::path& file) {
   if (Status lengths = actors::check_lengths(c.response); !lengths)
     return lacks("response: " + lengths.error().context);
   return c;
+}
+
+std::string busy_note(const MachineModel& calibration) {
+  if (calibration.others <= kQuiet)
+    return "";
+  return fmt::format(
+      "the machine was busy while it was measured: other programs took {:.0f} % of its cores' time "
+      "at the quietest of {} tries, so times may be as much too long; measure again when it is "
+      "quiet\n",
+      100 * calibration.others,
+      kTries);
 }
 
 Status save_machine_model(const MachineModel& calibration,

@@ -22,6 +22,30 @@ std::optional<double> RewardCurve::updates(double staleness) const {
   return before.updates + part * (after->updates - before.updates);
 }
 
+std::vector<std::filesystem::path> curves_in(const std::filesystem::path& folder) {
+  std::vector<std::filesystem::path> out;
+  std::error_code none;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, none)) {
+    const std::string name = entry.path().filename().string();
+    if (name.ends_with(".csv") && name.find("_to_") != std::string::npos)
+      out.push_back(entry.path());
+  }
+  std::ranges::sort(out);
+  return out;
+}
+
+std::optional<std::filesystem::path> curve_of(const orchestrator::PipelineConfig& config,
+                                              const std::filesystem::path& folder) {
+  if (config.policy != actors::PolicyKind::Torch)
+    return std::nullopt;
+  const std::string prefix = fmt::format("{}_to_", name_of(config.task.kind));
+  for (const std::filesystem::path& file : curves_in(folder)) {
+    if (file.filename().string().starts_with(prefix))
+      return file;
+  }
+  return std::nullopt;
+}
+
 Result<RewardCurve> read_reward_curve(const std::filesystem::path& csv) {
   TEMPER_TRY(const std::string text, read_file(csv));
   TEMPER_TRY(const CsvTable table, parse_csv(csv.string(), text));
@@ -57,13 +81,20 @@ Result<RewardCurve> read_reward_curve(const std::filesystem::path& csv) {
     }
   }
   RewardCurve curve;
+  curve.source = csv.string();
+  double bound = 0;
   for (const auto& [eta, sum] : by_eta) {
-    if (sum.reached == sum.runs)
-      curve.points.push_back({sum.staleness / sum.runs, sum.updates / sum.runs});
+    if (sum.reached != sum.runs)
+      continue;
+    curve.points.push_back({sum.staleness / sum.runs, sum.updates / sum.runs});
+    bound = eta;
   }
   if (curve.points.empty())
     return invalid_input(csv.string() + ": at no eta every seed reached the target reward");
   std::ranges::sort(curve.points, {}, &RewardCurve::Point::staleness);
+  // The first updates of a run are younger than the bound; a steady state reaches it.
+  if (bound > curve.points.back().staleness)
+    curve.points.push_back({bound, curve.points.back().updates});
   return curve;
 }
 
