@@ -16,6 +16,8 @@ class SyntheticEngine final : public Engine {
   SyntheticEngine(Duration step_time, Bytes least, const RealClock& clock)
       : step_time_(step_time), least_(least), clock_(clock) {}
 
+  /// There is nothing to compute: the update takes its time as ever.
+  Status prepare(std::span<const TrainSample>) override { return {}; }
   Result<UpdateMetrics> update(std::span<const TrainSample> batch) override;
   Result<std::string> weights() const override;
   Status save(const std::filesystem::path& folder) const override;

@@ -146,6 +146,10 @@ FloatBuffer& Transformer::gradients() {
   return state_->gradients;
 }
 
+void Transformer::zero_gradients() {
+  std::ranges::fill(gradients().span(), 0.0f);
+}
+
 void Transformer::free_gradients() {
   state_->gradients.release();
   for (at::Tensor& p : state_->parameters)

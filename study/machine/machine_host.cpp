@@ -24,7 +24,8 @@ std::size_t responses_in(const actors::IncomingMessage& m) {
                         items_in<actors::CountedGenerated>(m),
                         items_in<actors::CountedJudge>(m),
                         items_in<actors::Judged>(m),
-                        items_in<actors::CountedTrain>(m)}) {
+                        items_in<actors::CountedTrain>(m),
+                        items_in<actors::CountedPrepare>(m)}) {
     if (n)
       return *n;
   }

@@ -180,7 +180,7 @@ Status TwinContent::train(LeaseId lease,
   add(kTrainer,
       {[this, all] { return scored(all); },
        [this, lease, certificate, all] {
-         return actors::outgoing(payloads_.train(lease, certificate, all));
+         return actors::outgoing(actors::Train{lease, certificate, payloads_.samples(all)});
        },
        all});
   return serve();
