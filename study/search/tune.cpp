@@ -4,6 +4,7 @@
 #include "core/parallel.hpp"
 #include "core/statistics.hpp"
 #include "core/yaml.hpp"
+#include "orchestrator/pipeline/clusters.hpp"
 #include "orchestrator/pipeline/load.hpp"
 #include "orchestrator/pipeline/placement.hpp"
 #include "orchestrator/pipeline/resolve.hpp"
@@ -69,6 +70,9 @@ class Tuner {
   Status make_screens(const std::vector<VariedConfig>& varied) {
     for (const VariedConfig& combination : varied) {
       for (const orchestrator::PlacementMode mode : options_.modes) {
+        if (orchestrator::has_several_clusters(combination.config) &&
+            mode != orchestrator::PlacementMode::Separate)
+          continue;
         auto screen = Screen::create(
             {combination.config, mode, etas_, options_.constraints.max_memory, combination.text});
         if (!screen)
@@ -356,6 +360,13 @@ Result<Tuned> tune(const TuneOptions& options) {
     whole.modes.assign(std::begin(kLocalModes), std::end(kLocalModes));
   if (whole.modes.empty())
     whole.modes.assign(std::begin(kSimulatedModes), std::end(kSimulatedModes));
+  if (orchestrator::has_several_clusters(given) &&
+      std::ranges::find(whole.modes, orchestrator::PlacementMode::Separate) == whole.modes.end()) {
+    return invalid_input(
+        "--modes: roles of different clusters share no cards, so that only `separate` can be "
+        "tuned; "
+        "nearest: --modes separate");
+  }
   if (local)
     return tune_machine(whole, etas, given);
   return Tuner(whole, std::move(etas)).tune();
