@@ -1,11 +1,13 @@
 #include "actors/simulation/memory_phases.hpp"
 
+#include "actors/simulation/role_clusters.hpp"
 #include "actors/simulation/role_layouts.hpp"
 #include "actors/simulation/role_memory.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 
 namespace temper::actors {
 namespace {
@@ -14,10 +16,12 @@ using sim_hw::Ledger;
 
 /// The settings of one actor of a role.
 SimulationSettings of_actor(const SimulatedPlacement& p,
+                            RoleKind role,
                             std::int64_t cards,
                             std::int64_t actors,
                             bool shared) {
   SimulationSettings s{p.run};
+  look_at(s, role);
   s.rollout_cards = p.rollout_cards;
   s.concurrency = p.concurrency;
   s.cards = std::max<std::int64_t>(1, cards / std::max<std::int64_t>(1, actors));
@@ -108,21 +112,29 @@ Ledger parked(const ActorMemory& trainer) {
 
 class Phases {
  public:
-  explicit Phases(const Roles& roles) : roles_(roles) {}
+  Phases(const SimulatedRun& run, const Roles& roles) : run_(run), roles_(roles) {}
 
   void own_trainer() {
+    role_ = RoleKind::Trainer;
     add("trainer", "train", {{"trainer", roles_.trainer}});
     ActorMemory sending = roles_.trainer;
     sending.device = without_activations(sending.device);
     sending.device.communication = bucket();
     add("trainer", "publish", {{"trainer", sending}});
   }
-  void own_rollout() { add("rollout", "rollout", {{"rollout", roles_.engine}}); }
-  void own_reference() { add("reference", "score", {{"reference", roles_.reference}}); }
+  void own_rollout() {
+    role_ = RoleKind::Rollout;
+    add("rollout", "rollout", {{"rollout", roles_.engine}});
+  }
+  void own_reference() {
+    role_ = RoleKind::Reference;
+    add("reference", "score", {{"reference", roles_.reference}});
+  }
 
   enum class Reference { Absent, InTurn };
   enum class Switching { Together, OneByOne };
   void shared(Reference reference, Switching switching) {
+    role_ = RoleKind::Trainer;
     const ActorMemory& t = roles_.trainer;
     const ActorMemory& e = roles_.switching_engine;
     const ActorMemory idle_engine{reserve_of(e.device), {}};
@@ -183,10 +195,14 @@ class Phases {
  private:
   double bucket() const { return std::min(kBucketBytes, roles_.trainer.device.weights); }
   void add(std::string_view group, std::string_view phase, std::vector<PhaseLedger::Part> parts) {
-    out_.push_back({group, phase, std::move(parts)});
+    const sim_hw::HardwareSpec& hardware = hardware_of(run_, role_);
+    out_.push_back(
+        {group, phase, std::move(parts), device_capacity(hardware), host_capacity(hardware)});
   }
 
+  const SimulatedRun& run_;
   const Roles& roles_;
+  RoleKind role_ = RoleKind::Trainer;  ///< Whose cards the phases to come are of.
   std::vector<PhaseLedger> out_;
 };
 
@@ -197,17 +213,17 @@ std::string gib_text(double bytes) {
 }
 
 SimulationSettings own_engine(const SimulatedPlacement& p) {
-  return of_actor(p, p.rollout_cards, p.engines, false);
+  return of_actor(p, RoleKind::Rollout, p.rollout_cards, p.engines, false);
 }
 
 SimulationSettings switching_engine(const SimulatedPlacement& p) {
-  SimulationSettings s = of_actor(p, p.rollout_cards, p.engines, true);
+  SimulationSettings s = of_actor(p, RoleKind::Rollout, p.rollout_cards, p.engines, true);
   s.rollout_cards = p.run.trainer_cards;  // theirs are the only weights that come from there
   return s;
 }
 
 SimulationSettings one_reference(const SimulatedPlacement& p) {
-  return of_actor(p, p.reference_cards, p.references, shares(p));
+  return of_actor(p, RoleKind::Reference, p.reference_cards, p.references, shares(p));
 }
 
 double PhaseLedger::device() const {
@@ -243,7 +259,7 @@ std::string PhaseLedger::text() const {
 
 Result<std::vector<PhaseLedger>> memory_phases(const SimulatedPlacement& p) {
   TEMPER_TRY(const Roles roles, make_roles(p));
-  Phases phases(roles);
+  Phases phases(p.run, roles);
   using Reference = Phases::Reference;
   switch (p.mode) {
     case PlacementMode::Separate:
@@ -269,11 +285,10 @@ std::optional<double> host_left(const SimulatedPlacement& p) {
   const auto phases = memory_phases(p);
   if (!phases)
     return std::nullopt;
-  double most = 0;
+  double left = std::numeric_limits<double>::infinity();
   for (const PhaseLedger& phase : *phases)
-    most = std::max(most, phase.host());
-  const double capacity = host_capacity(p.run);
-  return most > capacity ? std::nullopt : std::optional(capacity - most);
+    left = std::min(left, phase.host_capacity - phase.host());
+  return left < 0 ? std::nullopt : std::optional(left);
 }
 
 }  // namespace temper::actors

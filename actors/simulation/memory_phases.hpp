@@ -66,6 +66,7 @@ struct PhaseLedger {
   std::string_view group;
   std::string_view phase;
   std::vector<Part> parts;
+  double device_capacity = 0, host_capacity = 0;  ///< Of the hardware that these cards are of.
 
   double device() const;
   double host() const;

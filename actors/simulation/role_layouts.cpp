@@ -1,5 +1,6 @@
 #include "actors/simulation/role_layouts.hpp"
 
+#include "actors/simulation/role_clusters.hpp"
 #include "sim_hw/model/numbers.hpp"
 #include "sim_hw/parallel/layout_check.hpp"
 #include "sim_hw/steps/rollout_layout.hpp"
@@ -17,6 +18,11 @@ using sim_hw::as_double;
 
 std::int64_t devices_of(const SimulatedRun& s, std::int64_t cards) {
   return cards * s.cluster.dies_per_card;
+}
+
+/// Whatever role is looked at.
+std::int64_t trainer_devices(const SimulatedRun& s) {
+  return s.trainer_cards * hardware_of(s, RoleKind::Trainer).dies_per_card;
 }
 
 /// The largest divisor of `whole` that is at most `limit`, and 1 or more. Requires: whole >= 1.
@@ -90,7 +96,7 @@ sim_hw::TrainShape packed_shape(const SimulatedRun& s,
 
 sim_hw::Layout trainer_layout(const SimulatedRun& s) {
   sim_hw::Layout layout = training_cuts(s.config.trainer);
-  layout.dp = devices_of(s, s.trainer_cards) / (layout.tp * layout.pp * layout.cp);
+  layout.dp = trainer_devices(s) / (layout.tp * layout.pp * layout.cp);
   return layout;
 }
 
@@ -105,7 +111,7 @@ sim_hw::TrainShape training_shape(const SimulatedRun& s,
 
 Status check_trainer(const SimulatedRun& s) {
   const sim_hw::Layout layout = trainer_layout(s);
-  const std::int64_t devices = devices_of(s, s.trainer_cards);
+  const std::int64_t devices = trainer_devices(s);
   if (layout.dp < 1) {
     return invalid_input(fmt::format("tp * pp * cp = {} * {} * {} = {} devices, but there are {}",
                                      layout.tp,

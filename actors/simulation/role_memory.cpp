@@ -43,12 +43,20 @@ double kv_blocks(const SimulationSettings& s,
 
 }  // namespace
 
+double device_capacity(const sim_hw::HardwareSpec& hardware) {
+  return as_double(hardware.die.memory.count());
+}
+
+double host_capacity(const sim_hw::HardwareSpec& hardware) {
+  return as_double(hardware.host.memory.count()) / as_double(hardware.devices_per_node());
+}
+
 double device_capacity(const SimulatedRun& s) {
-  return as_double(s.cluster.die.memory.count());
+  return device_capacity(s.cluster);
 }
 
 double host_capacity(const SimulatedRun& s) {
-  return as_double(s.cluster.host.memory.count()) / as_double(s.cluster.devices_per_node());
+  return host_capacity(s.cluster);
 }
 
 Bytes bytes_on(const SimulatedRun& s, std::int64_t cards, double per_device) {

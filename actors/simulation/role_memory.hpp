@@ -18,6 +18,10 @@ inline constexpr double kBucketBytes = 1e9;
 /// Of one device of an actor, and its share of its host's memory.
 using ActorMemory = sim_hw::PlacedLedger;
 
+/// Of a device, and its share of its host's memory.
+double device_capacity(const sim_hw::HardwareSpec& hardware);
+double host_capacity(const sim_hw::HardwareSpec& hardware);
+
 // Of the run.
 double device_capacity(const SimulatedRun& run);
 double host_capacity(const SimulatedRun& run);

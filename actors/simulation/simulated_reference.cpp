@@ -1,5 +1,6 @@
 #include "actors/simulation/simulated_reference.hpp"
 
+#include "actors/simulation/role_clusters.hpp"
 #include "actors/simulation/role_layouts.hpp"
 #include "actors/simulation/role_memory.hpp"
 #include "actors/simulation/weight_moves.hpp"
@@ -7,6 +8,7 @@
 #include "sim_hw/layout/stages.hpp"
 #include "sim_hw/parallel/train_traffic.hpp"
 
+#include <algorithm>
 #include <utility>
 
 namespace temper::actors {
@@ -57,7 +59,7 @@ SimulatedReference::SimulatedReference(SimulationSettings settings)
     : settings_(std::move(settings)),
       fabric_(sim_hw::make_fabric(settings_.cluster)),
       spans_(settings_.config.report_every),
-      meter_(settings_, settings_.cards) {}
+      meter_(settings_, settings_.cards, outside_of(settings_, RoleKind::Reference)) {}
 
 Status SimulatedReference::start(Time now, Outbox&) {
   TEMPER_TRY_STATUS(check_reference(settings_));
@@ -96,7 +98,7 @@ Status SimulatedReference::score(CountedScore work, Time now) {
 
 void SimulatedReference::stop(Time now, Outbox& out) {
   record(now);
-  if (doing_ == Doing::Scoring && *until_ > began_)
+  if (doing_ == Doing::Scoring && *until_ > began_ && now >= began_)
     account(temper::seconds(now - began_) / temper::seconds(*until_ - began_));
   spans_.finish(now, out, meter_);
 }
@@ -126,9 +128,16 @@ void SimulatedReference::begin_pass(Time now) {
     lengths.insert(lengths.end(), work.lengths.begin(), work.lengths.end());
   under_way_ = waiting_.size();
   doing_ = Doing::Scoring;
+  PayloadTokens responses;
+  for (const Tokens length : lengths)
+    responses.add(Tokens(0), length);
+  const Crossing crossing = to_reference(settings_, responses);
+  if (crossing.bytes > 0)
+    meter_.add_crossing(crossing.bytes);
   pass_ = lengths.empty() ? ReferencePass{} : model_->pass(std::move(lengths));
-  until_ = now + from_seconds(pass_.seconds);
-  began_ = recorded_ = now;
+  recorded_ = now;
+  began_ = now + from_seconds(crossing.seconds);
+  until_ = began_ + from_seconds(pass_.seconds);
 }
 
 void SimulatedReference::account(double share) {
@@ -194,7 +203,7 @@ void SimulatedReference::begin_switch(const Switch& work, Time now, Outbox& out)
   cost.host_after = held(Place::Host);
   doing_ = Doing::Switching;
   until_ = now + cost.duration;
-  recorded_ = now;
+  began_ = recorded_ = now;
 }
 
 /// From the hosts of the cards that it had last, as if nothing lay where it is needed.
@@ -217,7 +226,11 @@ Bytes SimulatedReference::held(Place where) const {
 void SimulatedReference::record(Time now) {
   if (!until_ || doing_ == Doing::Loading)
     return;
-  spans_.add(doing_ == Doing::Switching ? CardState::Switch : CardState::Reference, recorded_, now);
+  if (recorded_ < began_)
+    spans_.add(CardState::WeightSync, recorded_, std::min(began_, now));
+  spans_.add(doing_ == Doing::Switching ? CardState::Switch : CardState::Reference,
+             std::max(recorded_, began_),
+             now);
   recorded_ = now;
 }
 

@@ -92,8 +92,8 @@ class SimulatedReference final : public SimulatedActor {
   ReferencePass pass_;         ///< Under way.
   Switched switched_;          ///< Of the switch under way.
   std::optional<Time> until_;  ///< End of what it is doing.
-  Time began_{};
-  Time recorded_{};  ///< That is in `spans_` before this.
+  Time began_{};               ///< The pass, with its responses there.
+  Time recorded_{};            ///< That is in `spans_` before this.
   SpanLog spans_;
   UsageMeter meter_;
 };

@@ -2,6 +2,8 @@
 // over its cards. The section `simulation` of a pipeline; resolved, it travels to every actor.
 #pragma once
 
+#include "actors/protocol/role_config.hpp"
+#include "actors/simulation/cluster_config.hpp"
 #include "actors/simulation/fault_config.hpp"
 #include "actors/simulation/length_config.hpp"
 #include "sim_hw/hardware/hardware_spec.hpp"
@@ -10,6 +12,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace temper {
 namespace actors {
@@ -124,7 +127,9 @@ void describe(V& v, PublicationConfig& c) {
 
 struct SimulationConfig {
   std::string cluster;  ///< Name or path of a hardware description.
-  std::string model;    ///< Name or path of a model description.
+  std::vector<ClusterConfig> clusters;
+  BetweenConfig between;
+  std::string model;  ///< Name or path of a model description.
   LengthConfig prompt;
   LengthConfig response;
   RolloutEngineConfig rollout;
@@ -137,7 +142,16 @@ struct SimulationConfig {
 };
 template <class V>
 void describe(V& v, SimulationConfig& c) {
-  v.field(1, "cluster", c.cluster, {.doc = "Hardware, from configs/hardware or a path."});
+  v.field(1,
+          "cluster",
+          c.cluster,
+          {.doc = "Hardware of all cards, from configs/hardware or a path; or else `clusters`."});
+  v.field(12,
+          "clusters",
+          c.clusters,
+          {.doc = "Hardware that differs from card to card; a role's cards are all of one of them, "
+                  "and the rollout's of the first unless `placement` says otherwise."});
+  v.field(13, "between", c.between, {.doc = "The link between clusters."});
   v.field(2, "model", c.model, {.doc = "Model, from configs/models or a path."});
   v.field(3, "prompt", c.prompt, {.doc = "Lengths of prompts."});
   v.field(4, "response", c.response, {.doc = "Lengths of responses."});
@@ -154,11 +168,37 @@ void describe(V& v, SimulationConfig& c) {
   v.field(11, "checkpoint", c.checkpoint, {.doc = "What a checkpoint costs."});
 }
 
+/// The cluster that a role's cards are of.
+struct RoleCluster {
+  std::int64_t index = 0;  ///< In `clusters`.
+  sim_hw::HardwareSpec hardware;
+  BytesPerSecond port{};  ///< Of one device towards other clusters.
+};
+template <class V>
+void describe(V& v, RoleCluster& c) {
+  v.field(1, "index", c.index);
+  v.field(2, "hardware", c.hardware);
+  v.field(3, "port", c.port);
+}
+/// Of each role that has cards. A run without a reference has the trainer's for it.
+struct RoleClusters {
+  RoleCluster trainer, rollout, reference;
+};
+template <class V>
+void describe(V& v, RoleClusters& c) {
+  v.field(1, "trainer", c.trainer);
+  v.field(2, "rollout", c.rollout);
+  v.field(3, "reference", c.reference);
+}
+
 /// What is true of a whole simulated run, for every role alike: the above with its descriptions and
 /// traces read, and the trainer, of which there is one.
 struct SimulatedRun {
   SimulationConfig config;
+  /// Of the role that is looked at, of which an actor's settings have their own; else the
+  /// trainer's.
   sim_hw::HardwareSpec cluster;
+  std::optional<RoleClusters> clusters{};  ///< None: every role is in `cluster`.
   sim_hw::ModelSpec model;
   std::int64_t trainer_cards = 1;  ///< Of the trainer: where weights come from.
   bool deadline_first = false;     ///< Engines: the oldest group enters first, the youngest leaves.
@@ -190,6 +230,7 @@ void describe(V& v, SimulationSettings& c) {
   v.field(9, "host_left", c.host_left);
   v.field(10, "deadline_first", c.deadline_first);
   v.field(11, "response_weight", c.response_weight);
+  v.field(12, "clusters", c.clusters);
 }
 
 }  // namespace actors

@@ -1,6 +1,7 @@
 #include "actors/simulation/usage_meter.hpp"
 
 #include "actors/simulation/role_memory.hpp"
+#include "core/check.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -16,7 +17,9 @@ Bytes whole_bytes(double bytes) {
 
 }  // namespace
 
-UsageMeter::UsageMeter(const SimulatedRun& s, std::int64_t cards)
+UsageMeter::UsageMeter(const SimulatedRun& s,
+                       std::int64_t cards,
+                       std::optional<BytesPerSecond> outside)
     : devices_(static_cast<double>(cards * s.cluster.dies_per_card)),
       peak_(s.cluster.die.bf16),
       device_capacity_(device_capacity(s)),
@@ -24,6 +27,10 @@ UsageMeter::UsageMeter(const SimulatedRun& s, std::int64_t cards)
   for (const sim_hw::LinkLevel& level : s.cluster.levels) {
     if (planes_.size() < sim_hw::Fabric::kMaxLevels)
       planes_.push_back({level.name, Bytes(0), level.bandwidth});
+  }
+  if (outside) {
+    TEMPER_CHECK(planes_.size() < sim_hw::Fabric::kMaxLevels, "room for one plane more");
+    planes_.push_back({"between clusters", Bytes(0), *outside});
   }
   planes_.push_back({"to host", Bytes(0), s.cluster.host.from_device});
   planes_.push_back({"from host", Bytes(0), s.cluster.host.to_device});
@@ -51,11 +58,10 @@ Usage UsageMeter::report(Time now) {
   usage.flops = Flops(flops_);
   usage.peak = peak_;
   usage.planes = planes_;
-  const std::size_t levels = planes_.size() - 2;
-  for (std::size_t l = 0; l < levels; ++l)
+  for (std::size_t l = 0; l < levels(); ++l)
     usage.planes[l].bytes = whole_bytes(sent_.at[l]);
-  usage.planes[levels].bytes = whole_bytes(to_host_);
-  usage.planes[levels + 1].bytes = whole_bytes(from_host_);
+  usage.planes[levels()].bytes = whole_bytes(to_host_);
+  usage.planes[levels() + 1].bytes = whole_bytes(from_host_);
   usage.device = {whole_bytes(device_peak_),
                   whole_bytes(predicted_.device.total()),
                   whole_bytes(device_capacity_)};

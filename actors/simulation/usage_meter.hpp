@@ -1,10 +1,11 @@
 // Counts what a simulated actor uses: model FLOP (sim_hw/model/flops.hpp), bytes per network plane,
 // memory high-water marks.
 //
-// Planes are the levels of the hardware's description, innermost first, then the two directions of
-// the link to the host. Collectives, pipelines and offload count at their devices; a publication
-// counts where it is received. Sums are kept as doubles and rounded when they are reported.
-// Reports go out with an activity report, at most once per kEvery of virtual time, and at the end.
+// Planes are the levels of the hardware's description, innermost first, where roles are in several
+// clusters the link between these, then the two directions of the link to the host. Collectives,
+// pipelines and offload count at their devices; a publication counts where it is received. Sums are
+// kept as doubles and rounded when they are reported. Reports go out with an activity report, at
+// most once per kEvery of virtual time, and at the end.
 #pragma once
 
 #include "actors/protocol/usage.hpp"
@@ -20,7 +21,10 @@ class UsageMeter {
   static constexpr Duration kEvery = std::chrono::minutes(5);
 
   /// Counts for an actor on `cards` cards.
-  UsageMeter(const SimulatedRun& settings, std::int64_t cards);
+  /// `outside`: of one device towards other clusters; none: there are no others.
+  UsageMeter(const SimulatedRun& settings,
+             std::int64_t cards,
+             std::optional<BytesPerSecond> outside = {});
 
   /// What the ledger says it holds at most.
   void predict(const ActorMemory& memory);
@@ -28,6 +32,8 @@ class UsageMeter {
   void add_flops(double flops) { flops_ += flops; }
   /// Bytes of all devices.
   void add_sent(const sim_hw::LevelBytes& bytes, double times = 1) { sent_.add(bytes, times); }
+  /// Bytes of messages that came from another cluster. Requires: there is one.
+  void add_crossing(double bytes) { sent_.at[levels() - 1] += bytes; }
   void add_to_host(double bytes) { to_host_ += bytes; }
   void add_from_host(double bytes) { from_host_ += bytes; }
   /// Bytes of one device and of its share of the host, held at once.
@@ -39,6 +45,8 @@ class UsageMeter {
   Usage report(Time now);
 
  private:
+  std::size_t levels() const { return planes_.size() - 2; }  ///< Without the host's.
+
   // Constant after predict().
   double devices_;
   FlopsPerSecond peak_;

@@ -1,5 +1,6 @@
 #include "actors/simulation/weight_moves.hpp"
 
+#include "actors/simulation/role_clusters.hpp"
 #include "actors/simulation/role_layouts.hpp"
 #include "actors/simulation/role_memory.hpp"
 #include "sim_hw/model/numbers.hpp"
@@ -18,38 +19,68 @@ std::int64_t engines_of(const SimulationSettings& s) {
   return std::max<std::int64_t>(1, s.rollout_cards / s.cards);
 }
 
-sim_hw::ReshardTraffic publication(const sim_hw::Fabric& fabric, const SimulationSettings& s) {
-  const sim_hw::Layout training = trainer_layout(s);
+/// Engines have as many cards each, so that all of them are more replicas of one.
+sim_hw::ShardLayout engine_shards(const SimulationSettings& s) {
   const sim_hw::RolloutLayout engine = rollout_layout(s);
-  // Engines have as many cards each, so that all of them are more replicas of one. Their cards come
-  // first, the trainer's behind them.
-  const std::int64_t engines = engines_of(s);
-  const sim_hw::ShardLayout to{.tp = static_cast<std::int64_t>(engine.tp),
-                               .pp = 1,
-                               .dp = static_cast<std::int64_t>(engine.dp) * engines,
-                               .ep = static_cast<std::int64_t>(engine.ep),
-                               .first_device = 0};
-  const sim_hw::ShardLayout from{.tp = training.tp,
-                                 .pp = training.pp,
-                                 .dp = training.dp * training.cp,
-                                 .ep = training.ep,
-                                 .first_device = s.colocated ? 0 : to.devices()};
-  const bool relay = s.config.publication.mode == PublicationMode::Relay;
-  return sim_hw::reshard_traffic(fabric,
-                                 sim_hw::weight_volume(trained_model(s), 2),
-                                 from,
-                                 to,
-                                 relay ? sim_hw::FanOut::Tree : sim_hw::FanOut::Direct);
+  return {.tp = static_cast<std::int64_t>(engine.tp),
+          .pp = 1,
+          .dp = static_cast<std::int64_t>(engine.dp) * engines_of(s),
+          .ep = static_cast<std::int64_t>(engine.ep),
+          .first_device = 0};
+}
+
+sim_hw::ShardLayout trainer_shards(const SimulationSettings& s, std::int64_t first_device) {
+  const sim_hw::Layout training = trainer_layout(s);
+  return {.tp = training.tp,
+          .pp = training.pp,
+          .dp = training.dp * training.cp,
+          .ep = training.ep,
+          .first_device = first_device};
+}
+
+/// What crosses the network, and the seconds of that alone.
+struct Transfer {
+  sim_hw::ReshardTraffic traffic;
+  double seconds = 0;
+};
+
+/// The engines' cards come first, the trainer's behind them, where they are not the same.
+Transfer inside(const sim_hw::Fabric& fabric, const SimulationSettings& s, sim_hw::FanOut how) {
+  const sim_hw::ShardLayout to = engine_shards(s);
+  const sim_hw::ShardLayout from = trainer_shards(s, s.colocated ? 0 : to.devices());
+  Transfer out{
+      sim_hw::reshard_traffic(fabric, sim_hw::weight_volume(trained_model(s), 2), from, to, how),
+      0};
+  out.seconds = sim_hw::reshard_seconds(fabric, out.traffic, {.bucket_bytes = kBucketBytes});
+  return out;
+}
+
+Transfer across(const sim_hw::Fabric& fabric, const SimulationSettings& s, sim_hw::FanOut how) {
+  const sim_hw::Fabric training = sim_hw::make_fabric(hardware_of(s, RoleKind::Trainer));
+  const sim_hw::ShardLayout from = trainer_shards(s, 0);
+  const sim_hw::ShardLayout to = engine_shards(s);
+  sim_hw::CrossPublication crossed =
+      sim_hw::publish_across(link_between(s),
+                             {training, port_of(s, RoleKind::Trainer)},
+                             {fabric, port_of(s, RoleKind::Rollout)},
+                             sim_hw::weight_volume(trained_model(s), 2),
+                             from,
+                             to,
+                             how,
+                             kBucketBytes);
+  return {std::move(crossed.traffic), crossed.seconds};
 }
 
 }  // namespace
 
 WeightPublication publish_weights(const sim_hw::Fabric& fabric, const SimulationSettings& s) {
-  const sim_hw::ReshardTraffic traffic = publication(fabric, s);
+  const bool relay = s.config.publication.mode == PublicationMode::Relay;
+  const sim_hw::FanOut how = relay ? sim_hw::FanOut::Tree : sim_hw::FanOut::Direct;
+  const bool apart = are_apart(s, RoleKind::Rollout, RoleKind::Trainer);
+  const auto [traffic, network] = apart ? across(fabric, s, how) : inside(fabric, s, how);
   WeightPublication out;
   for (const auto& device : traffic.received)
     out.received.add({device}, 1 / as_double(engines_of(s)));
-  const double network = sim_hw::reshard_seconds(fabric, traffic, {.bucket_bytes = kBucketBytes});
   const double share = s.config.publication.link_share;
   out.seconds = network / share;
   if (s.colocated)

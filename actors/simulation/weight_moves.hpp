@@ -13,6 +13,8 @@
 //             once for each replica of another supernode, relay once for each border.
 //   own cards: then R to the host over the device's link, the two overlapping
 //   t = (network + host) / n + (n - 1) / n max(network, host) + n start-ups
+//   trainer in another cluster: network = publish_across() of sim_hw/network/cluster_link.hpp, in
+//             which the link between the clusters and the ports towards it bound as well
 // Not counted: filling the relay's chain, one bucket's transfer for each replica in it
 // (sim_hw/network/hosts.hpp counts it for hosts, whose links are slow).
 // Constants: those of the hardware; and kBucketBytes.
@@ -28,8 +30,9 @@ namespace temper::actors {
 // Of a rollout engine.
 /// How a version comes to the engines.
 struct WeightPublication {
-  double seconds = 0;           ///< As publish_seconds().
-  sim_hw::LevelBytes received;  ///< By the devices of one engine, all together.
+  double seconds = 0;  ///< As publish_seconds().
+  /// By the devices of one engine, all together; behind the levels of its cluster, the link.
+  sim_hw::LevelBytes received;
 };
 WeightPublication publish_weights(const sim_hw::Fabric& fabric, const SimulationSettings& engine);
 /// From the end of an update until every engine has staged its weights.

@@ -1,12 +1,14 @@
 #include "cli/run/check_command.hpp"
 
 #include "actors/simulation/memory_phases.hpp"
+#include "actors/simulation/role_clusters.hpp"
 #include "actors/simulation/role_memory.hpp"
 #include "actors/simulation/weight_moves.hpp"
 #include "actors/task/prompts.hpp"
 #include "cli/command/exit_code.hpp"
 #include "core/json.hpp"
 #include "core/yaml.hpp"
+#include "orchestrator/pipeline/clusters.hpp"
 #include "orchestrator/pipeline/load.hpp"
 #include "orchestrator/pipeline/local_memory.hpp"
 #include "orchestrator/pipeline/message_sizes.hpp"
@@ -62,10 +64,16 @@ std::string listed(const std::vector<CardId>& cards) {
 }
 
 /// As comments, so that all of the output is a configuration again.
-std::string card_map(const std::vector<orchestrator::ActorSpec>& slots) {
+std::string card_map(const std::vector<orchestrator::ActorSpec>& slots,
+                     const std::vector<orchestrator::CardKind>& kinds) {
   std::string out = "\n# cards\n";
-  for (const orchestrator::ActorSpec& slot : slots)
-    out += fmt::format("#   {:<14} [{}]\n", slot.name, listed(slot.cards));
+  for (const orchestrator::ActorSpec& slot : slots) {
+    const bool has_cards = !slot.cards.empty();
+    out += fmt::format("#   {:<14} [{}]{}\n",
+                       slot.name,
+                       listed(slot.cards),
+                       has_cards ? orchestrator::kind_text(kinds, slot.cards.front()) : "");
+  }
   return out;
 }
 
@@ -76,8 +84,11 @@ std::string publication(const orchestrator::ResolvedPipeline& pipeline) {
       continue;
     const actors::SimulationSettings settings = orchestrator::actor_settings(pipeline, slot);
     const sim_hw::Fabric fabric = sim_hw::make_fabric(settings.cluster);
-    return fmt::format("\n# weights: published by {} in {:.2f} s, in use {:.2f} s later\n",
+    const bool apart =
+        actors::are_apart(settings, actors::RoleKind::Rollout, actors::RoleKind::Trainer);
+    return fmt::format("\n# weights: published by {}{} in {:.2f} s, in use {:.2f} s later\n",
                        name_of(settings.config.publication.mode),
+                       apart ? " over the link between the clusters" : "",
                        actors::publish_seconds(fabric, settings),
                        actors::swap_seconds(fabric, settings));
   }
@@ -89,14 +100,22 @@ std::string memory_map(const orchestrator::ResolvedPipeline& pipeline) {
   const auto phases = actors::memory_phases(orchestrator::simulated_placement(pipeline));
   if (!phases)
     return "";
-  std::string out = fmt::format("\n# memory: GB of {:.1f} per device, GB of {:.1f} of its host\n",
-                                actors::device_capacity(*pipeline.simulation) / 1e9,
-                                actors::host_capacity(*pipeline.simulation) / 1e9);
+  const bool alike = !pipeline.simulation->clusters;
+  std::string out =
+      alike ? fmt::format("\n# memory: GB of {:.1f} per device, GB of {:.1f} of its host\n",
+                          actors::device_capacity(*pipeline.simulation) / 1e9,
+                          actors::host_capacity(*pipeline.simulation) / 1e9)
+            : "\n# memory: GB per device, GB of its host, of how many\n";
   for (const actors::PhaseLedger& phase : *phases) {
-    out += fmt::format("#   {:<28} {:8.1f} {:8.1f}\n",
+    out += fmt::format("#   {:<28} {:8.1f} {:8.1f}",
                        fmt::format("{}: {}", phase.group, phase.phase),
                        phase.device() / 1e9,
                        phase.host() / 1e9);
+    if (!alike) {
+      out += fmt::format(
+          "   of {:.1f} and {:.1f}", phase.device_capacity / 1e9, phase.host_capacity / 1e9);
+    }
+    out += '\n';
   }
   return out + publication(pipeline);
 }
@@ -135,7 +154,7 @@ std::string switch_map(const orchestrator::ResolvedPipeline& pipeline) {
 /// What the figures above rest on, as comments.
 std::string constants_map(const orchestrator::ResolvedPipeline& pipeline) {
   std::string out;
-  for (const char c : sim_hw::note_of_runs(pipeline.simulation->cluster))
+  for (const char c : sim_hw::note_of_runs(actors::all_hardware(*pipeline.simulation)))
     out += out.empty() || out.back() == '\n' ? std::string("# ") + c : std::string(1, c);
   return out.empty() ? out : "\n" + out;
 }
@@ -230,7 +249,8 @@ int run_check(const CheckOptions& options, std::ostream& out, std::ostream& err)
   if (options.format == CheckOptions::Format::Json) {
     out << to_json(report, JsonStyle::Pretty) << '\n';
   } else if (report.ok) {
-    out << to_yaml(*report.config) << card_map(report.actors) << maps;
+    out << to_yaml(*report.config)
+        << card_map(report.actors, orchestrator::card_kinds(*report.config)) << maps;
   } else {
     err << render(report.issues);
   }

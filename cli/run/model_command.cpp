@@ -1,6 +1,7 @@
 #include "cli/run/model_command.hpp"
 
 #include "cli/command/exit_code.hpp"
+#include "core/files.hpp"
 #include "core/json.hpp"
 #include "core/yaml.hpp"
 #include "orchestrator/model_export/model_description.hpp"
@@ -13,7 +14,19 @@
 #include <memory>
 
 namespace temper::cli {
-namespace {}  // namespace
+namespace {
+
+Status write_planner_model(const std::string& from, const std::string& to) {
+  TEMPER_TRY(sim_hw::ModelSpec model, sim_hw::model_of_config_file(from));
+  std::string out;
+  YamlWriter(out).write_root(model);
+  if (!to.empty())
+    return write_file_atomically(to, out);
+  fmt::print("{}", out);
+  return {};
+}
+
+}  // namespace
 
 int run_export(const ExportOptions& options) {
   auto what = orchestrator::parse_export_source(options.run);
@@ -33,15 +46,18 @@ int run_export(const ExportOptions& options) {
 }
 
 int run_model(const ModelOptions& options) {
-  if (options.yaml) {
-    const auto model = sim_hw::model_of_config_file(options.folder);
-    if (!model)
-      return fail(model.error());
-    std::string out;
-    YamlWriter(out).write_root(*model);
-    fmt::print("{}", out);
-    return 0;
+  const bool imports = options.folder == "import" && !options.file.empty();
+  if (!imports && !options.file.empty()) {
+    return fail(invalid_input(fmt::format(
+        "{}: one folder at a time; nearest: temper model import {}", options.file, options.file)));
   }
+  if (imports || options.yaml) {
+    const Status written =
+        write_planner_model(imports ? options.file : options.folder, options.out);
+    return written ? 0 : fail(written.error());
+  }
+  if (!options.out.empty())
+    return fail(invalid_input("--out is for `import` and --planner"));
   const auto description = orchestrator::describe_model(options.folder);
   if (!description)
     return fail(description.error());
@@ -70,12 +86,15 @@ Handler export_command(Flags& flags) {
 
 Handler model_command(Flags& flags) {
   const auto options = std::make_shared<ModelOptions>();
-  flags.argument(
-      "folder", options->folder, "Folder of the model; for --planner also its config.json");
+  flags.argument("folder",
+                 options->folder,
+                 "Folder of the model; for --planner also its config.json; `import`");
+  flags.argument("file", options->file, "Of `import`: a config.json, as --planner", Need::Optional);
   flags.json(options->json);
   flags.flag("--planner",
              options->yaml,
              "As a file of configs/models/, for `simulation.model` and `temper plan`");
+  flags.text("--out", options->out, "File for that");
   return [options] { return run_model(*options); };
 }
 

@@ -1,5 +1,5 @@
 // temper export RUN[@STEP] DIR: a checkpoint as a model folder. temper model DIR: what a model
-// folder is.
+// folder is. temper model import FILE: a config.json in the planner's words.
 #pragma once
 
 #include "cli/command/command_line.hpp"
@@ -16,7 +16,9 @@ struct ExportOptions {
 int run_export(const ExportOptions& options);
 
 struct ModelOptions {
-  std::string folder;  ///< For the planner also a config.json.
+  std::string folder;  ///< For the planner also a config.json; or `import`.
+  std::string file;    ///< Of `import`: a config.json, or its folder.
+  std::string out;     ///< Where the planner's words go; empty: to the screen.
   bool json = false;
   bool yaml = false;  ///< In the planner's words.
 };

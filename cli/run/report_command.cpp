@@ -1,7 +1,9 @@
 #include "cli/run/report_command.hpp"
 
+#include "actors/simulation/role_clusters.hpp"
 #include "cli/command/exit_code.hpp"
 #include "cli/run/html_report.hpp"
+#include "cli/run/machines.hpp"
 #include "cli/serve/run_files.hpp"
 #include "cli/view/card_map.hpp"
 #include "cli/view/terminal_view.hpp"
@@ -53,11 +55,10 @@ std::string report_text(const orchestrator::RecordedRun& run, const ReportOption
   const auto pipeline = simulated_pipeline(options.run);
   if (!pipeline)
     return orchestrator::summary_text(run.summary);
-  const CardMap map =
-      make_card_map(run.summary, run.config.actors, machine_shape(pipeline->simulation->cluster));
+  const CardMap map = make_card_map(run.summary, run.config.actors, machines_of(*pipeline));
   return orchestrator::summary_text(run.summary, predicted_states(*pipeline)) + "\n" +
          render_card_map(map, options.width, options.colours) + "\n" +
-         sim_hw::note_of_runs(pipeline->simulation->cluster);
+         sim_hw::note_of_runs(actors::all_hardware(*pipeline->simulation));
 }
 
 /// Of a run without an end.

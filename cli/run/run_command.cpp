@@ -1,6 +1,8 @@
 #include "cli/run/run_command.hpp"
 
+#include "actors/simulation/role_clusters.hpp"
 #include "cli/command/exit_code.hpp"
+#include "cli/run/machines.hpp"
 #include "cli/run/serve_command.hpp"
 #include "cli/view/terminal_view.hpp"
 #include "cli/watch/run_watch.hpp"
@@ -8,6 +10,7 @@
 #include "orchestrator/metrics/report.hpp"
 #include "orchestrator/model_export/model_export.hpp"
 #include "orchestrator/pipeline/changes.hpp"
+#include "orchestrator/pipeline/clusters.hpp"
 #include "orchestrator/pipeline/load.hpp"
 #include "orchestrator/pipeline/resolve.hpp"
 #include "sim_hw/validation/unmeasured.hpp"
@@ -146,7 +149,7 @@ ViewOptions view_options(const orchestrator::RunPlan& plan, bool plain) {
   view.run_dir = config.run_dir;
   view.trace = orchestrator::trace_name(orchestrator::trace_form(config));
   if (plan.pipeline.simulation)
-    view.machine = machine_shape(plan.pipeline.simulation->cluster);
+    view.machines = machines_of(plan.pipeline);
   return view;
 }
 
@@ -181,8 +184,10 @@ Result<orchestrator::RunOutcome> start_run(const orchestrator::RunPlan& plan,
   const orchestrator::RunDir run_dir(plan.run_dir);
   const RealClock clock;
   TEMPER_TRY(const Log log, Log::to_file(clock, run_dir.log_of("orchestrator")));
-  TEMPER_TRY(const auto recorder,
-             orchestrator::RunRecorder::create(run_dir.root(), orchestrator::trace_form(config)));
+  TEMPER_TRY(
+      const auto recorder,
+      orchestrator::RunRecorder::create(
+          run_dir.root(), orchestrator::trace_form(config), orchestrator::card_kinds(config)));
   TerminalView view(view_options(plan, options.plain), clock);
   RunWatch watch(run_dir.root(), config, *recorder, clock, log);
   bool show = false;  // the records of the part that is resumed are counted, not shown
@@ -216,7 +221,9 @@ Result<orchestrator::RunOutcome> start_run(const orchestrator::RunPlan& plan,
     return outcome;
   }
   const std::string note =
-      plan.pipeline.simulation ? sim_hw::note_of_runs(plan.pipeline.simulation->cluster) : "";
+      plan.pipeline.simulation
+          ? sim_hw::note_of_runs(actors::all_hardware(*plan.pipeline.simulation))
+          : "";
   if (options.json) {
     std::puts(to_json(*summary, JsonStyle::Pretty).c_str());
     std::fflush(stdout);

@@ -4,6 +4,7 @@
 #include "sim_hw/validation/unmeasured.hpp"
 
 #include <ostream>
+#include <set>
 
 namespace temper::cli {
 
@@ -11,7 +12,15 @@ std::string constants_note(const std::string& config, std::span<const std::strin
   const auto loaded = orchestrator::load_config(config, sets);
   if (!loaded || loaded->hardware != orchestrator::HardwareKind::Simulated)
     return {};
-  return sim_hw::note_of_runs(loaded->simulation.cluster);
+  if (loaded->simulation.clusters.empty())
+    return sim_hw::note_of_runs(loaded->simulation.cluster);
+  std::string out;
+  std::set<std::string> said;
+  for (const actors::ClusterConfig& cluster : loaded->simulation.clusters) {
+    if (said.insert(cluster.hardware).second)
+      out += sim_hw::note_of_runs(cluster.hardware);
+  }
+  return out;
 }
 
 std::ostream& beside(bool for_programs, std::ostream& out, std::ostream& err) {

@@ -17,6 +17,7 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <iostream>
 #include <memory>
 
@@ -214,18 +215,20 @@ Status plan_pipeline(const PlanOptions& options, Streams to) {
   }
   TEMPER_TRY(study::ConfigPlan plan, study::plan_config(config));
   sim_hw::Catalog catalog = sim_hw::Catalog::shipped();
-  TEMPER_TRY(const sim_hw::HardwareSpec* hardware, catalog.hardware(config.simulation.cluster));
   study::ConfigPlanReport report{std::move(plan), {}, {}};
-  TEMPER_TRY(report.training, sim_hw::error_spread(catalog, *hardware, kTraining));
-  TEMPER_TRY(report.rollout, sim_hw::error_spread(catalog, *hardware, kRollout));
+  const sim_hw::HardwareSpec& training = report.plan.trainer_hardware;
+  const sim_hw::HardwareSpec& engines = report.plan.engine_hardware;
+  TEMPER_TRY(report.training, sim_hw::error_spread(catalog, training, kTraining));
+  TEMPER_TRY(report.rollout, sim_hw::error_spread(catalog, engines, kRollout));
   if (options.emit) {
     TEMPER_TRY(const sim_hw::ModelSpec* model, catalog.model(config.simulation.model));
-    TEMPER_TRY(const std::string flags, study::emit(*options.emit, report.plan, *hardware, *model));
+    TEMPER_TRY(const std::string flags, study::emit(*options.emit, report.plan, *model));
     to.out << flags;
   } else {
     to.out << (options.json ? study::config_plan_json(report) : study::config_plan_text(report));
   }
-  beside(!for_people(options), to.out, to.err) << sim_hw::note_of_runs(*hardware);
+  const std::array<const sim_hw::HardwareSpec*, 2> both{&training, &engines};
+  beside(!for_people(options), to.out, to.err) << sim_hw::note_of_runs(both);
   if (!options.out.empty()) {
     TEMPER_TRY_STATUS(study::check_rules(report.plan.config));
     TEMPER_TRY_STATUS(write_pipeline(options, report.plan.config, "Both layouts were chosen."));

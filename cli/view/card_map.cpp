@@ -8,6 +8,8 @@
 #include <array>
 #include <map>
 #include <set>
+#include <span>
+#include <utility>
 
 namespace temper::cli {
 namespace {
@@ -98,18 +100,17 @@ struct Scale {
   std::size_t supernodes = 1;
 };
 
-Scale scale_of(const CardMap& map, std::size_t room) {
-  const MachineShape& m = map.machine;
+Scale scale_of(const MachineShape& m, std::size_t cards, std::size_t most_lines, std::size_t room) {
   const auto divided_up = [](std::size_t a, std::size_t b) { return (a + b - 1) / b; };
   Scale s;
-  const std::size_t nodes = divided_up(map.cards.size(), m.cards_per_node);
+  const std::size_t nodes = divided_up(cards, m.cards_per_node);
   s.supernodes = divided_up(nodes, m.nodes);
   const std::size_t across = std::min(nodes, m.nodes);
   s.nodes = divided_up(across, room);
   s.columns = divided_up(across, s.nodes);
   s.cell_width = s.columns * 2 <= room ? 2 : 1;
   s.lines = m.cards_per_node;
-  if (s.supernodes * s.lines > kMostMapLines) {
+  if (s.supernodes * s.lines > most_lines) {
     s.lines = 1;
     s.cards_in_line = m.cards_per_node;
   }
@@ -118,13 +119,31 @@ Scale scale_of(const CardMap& map, std::size_t room) {
 
 class MapPainter {
  public:
-  MapPainter(const CardMap& map, Canvas& canvas)
-      : map_(map), c_(canvas), scale_(scale_of(map, canvas.width() - kIndent - kLabelWidth)) {}
+  MapPainter(const CardMap& map, Canvas& canvas) : map_(map), c_(canvas) {}
 
   void paint() {
     legend();
-    for (std::size_t s = 0; s < scale_.supernodes; ++s)
-      supernode(s);
+    for (const MachineShape& machine : map_.machines) {
+      machine_ = machine;
+      cards_ = std::span(map_.cards);
+      cards_ = cards_.subspan(std::min(machine.first, cards_.size()));
+      cards_ = cards_.first(std::min(machine.cards, cards_.size()));
+      scale_ = scale_of(machine_,
+                        cards_.size(),
+                        kMostMapLines / map_.machines.size(),
+                        c_.width() - kIndent - kLabelWidth);
+      if (cards_.empty())
+        continue;
+      if (!machine.name.empty()) {
+        label("cards").text(
+            fmt::format(
+                "{} to {}: {}", machine.first, machine.first + cards_.size() - 1, machine.name),
+            kTitle);
+        c_.line();
+      }
+      for (std::size_t s = 0; s < scale_.supernodes; ++s)
+        supernode(s);
+    }
     blocks();
   }
 
@@ -133,16 +152,16 @@ class MapPainter {
     return c_.to(kIndent).text(text, kLabel).to(kIndent + kLabelWidth);
   }
   std::size_t card_at(std::size_t supernode, std::size_t node, std::size_t card) const {
-    return (supernode * map_.machine.nodes + node) * map_.machine.cards_per_node + card;
+    return (supernode * machine_.nodes + node) * machine_.cards_per_node + card;
   }
   Cell cell(std::size_t supernode, std::size_t column, std::size_t first, std::size_t count) const {
     Cell out;
     const std::size_t begin = column * scale_.nodes;
-    const std::size_t end = std::min(begin + scale_.nodes, map_.machine.nodes);
+    const std::size_t end = std::min(begin + scale_.nodes, machine_.nodes);
     for (std::size_t node = begin; node < end; ++node) {
       for (std::size_t card = first; card < first + count; ++card) {
-        if (const std::size_t id = card_at(supernode, node, card); id < map_.cards.size())
-          out.add(map_.cards[id]);
+        if (const std::size_t id = card_at(supernode, node, card); id < cards_.size())
+          out.add(cards_[id]);
       }
     }
     return out;
@@ -186,7 +205,7 @@ class MapPainter {
     if (scale_.lines > 1) {
       label(scale_.supernodes > 1 ? fmt::format("supernode {}", s) : "role");
       for (std::size_t column = 0; column < scale_.columns; ++column) {
-        const Cell all = cell(s, column, 0, map_.machine.cards_per_node);
+        const Cell all = cell(s, column, 0, machine_.cards_per_node);
         c_.text(std::string(scale_.cell_width, all.role), kTitle);
       }
       c_.line();
@@ -206,27 +225,43 @@ class MapPainter {
               ? fmt::format(" ({:.0f} to {})", block.least * 100, percent(block.most))
               : "";
       c_.text(fmt::format("{} busy{}", percent(block.mean), spread), kTitle);
-      c_.text(fmt::format("  {}: {}", ranges(block.cards), block.text), kLabel).line();
+      c_.text(fmt::format("  {}: {}{}", ranges(block.cards), block.text, kind_of(block)), kLabel)
+          .line();
     }
+  }
+
+  /// " of cm384", where there are several kinds.
+  std::string kind_of(const CardMap::Block& block) const {
+    const std::size_t card = block.cards.front().value();
+    for (const MachineShape& machine : map_.machines) {
+      if (!machine.name.empty() && card >= machine.first && card - machine.first < machine.cards)
+        return " of " + machine.name;
+    }
+    return "";
   }
 
   const CardMap& map_;
   Canvas& c_;
-  const Scale scale_;
+  // Of the machine that is painted.
+  MachineShape machine_;
+  std::span<const CardMap::Card> cards_;
+  Scale scale_;
 };
 
 }  // namespace
 
 MachineShape machine_shape(const sim_hw::HardwareSpec& cluster) {
-  return {static_cast<std::size_t>(std::max<std::int64_t>(1, cluster.cards_per_node)),
-          static_cast<std::size_t>(std::max<std::int64_t>(1, cluster.nodes))};
+  MachineShape out;
+  out.cards_per_node = static_cast<std::size_t>(std::max<std::int64_t>(1, cluster.cards_per_node));
+  out.nodes = static_cast<std::size_t>(std::max<std::int64_t>(1, cluster.nodes));
+  return out;
 }
 
 CardMap make_card_map(const orchestrator::Summary& summary,
                       const std::vector<orchestrator::ActorSpec>& actors,
-                      const MachineShape& machine) {
+                      std::vector<MachineShape> machines) {
   CardMap map;
-  map.machine = machine;
+  map.machines = std::move(machines);
   if (summary.utilization.per_card.empty())
     return map;
   map.cards.resize(summary.utilization.per_card.back().card.value() + 1);

@@ -182,8 +182,8 @@ void TerminalView::close(const orchestrator::RunMetrics& metrics,
     write(render_line(frame) + "\n");
   }
   const std::size_t width = view_width(options_);
-  if (options_.machine) {
-    const CardMap map = make_card_map(summary, metrics.config().actors, *options_.machine);
+  if (!options_.machines.empty()) {
+    const CardMap map = make_card_map(summary, metrics.config().actors, options_.machines);
     write("\n" + render_card_map(map, width, options_.colours));
   }
   write(render_closing(summary, options_.run_dir, options_.trace, width, options_.colours));

@@ -16,10 +16,10 @@ struct ViewOptions {
   int fd = 1;
   enum class Mode { Live, Plain } mode = Mode::Plain;
   Colours colours = Colours::Off;
-  std::string name;                     ///< Of the run.
-  std::string run_dir;                  ///< As named at the end.
-  std::string trace = "trace.json";     ///< The same.
-  std::optional<MachineShape> machine;  ///< Whose cards are shown as a map at the end.
+  std::string name;                    ///< Of the run.
+  std::string run_dir;                 ///< As named at the end.
+  std::string trace = "trace.json";    ///< The same.
+  std::vector<MachineShape> machines;  ///< Whose cards are shown as a map at the end.
 };
 
 /// Live and coloured if `fd` is a terminal that can; plain if `plain` or TERM is dumb; without

@@ -5,13 +5,15 @@
 namespace temper::orchestrator {
 
 Result<std::unique_ptr<RunRecorder>> RunRecorder::create(const std::filesystem::path& run_dir,
-                                                         TraceForm trace) {
+                                                         TraceForm trace,
+                                                         std::vector<CardKind> kinds) {
   TEMPER_TRY_STATUS(unseal_outputs(run_dir));
   TEMPER_TRY(MetricsFile file, MetricsFile::create(run_dir / kMetricsFile));
   TEMPER_TRY(CertificateFile certificates, CertificateFile::create(run_dir / kCertificateFile));
   std::unique_ptr<RunRecorder> recorder(
       new RunRecorder(run_dir, trace, std::move(file), std::move(certificates)));
-  TEMPER_TRY(recorder->trace_, TraceFile::create(run_dir, trace, recorder->metrics_.timeline()));
+  TEMPER_TRY(recorder->trace_,
+             TraceFile::create(run_dir, trace, recorder->metrics_.timeline(), std::move(kinds)));
   return recorder;
 }
 

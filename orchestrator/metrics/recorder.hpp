@@ -12,8 +12,10 @@ namespace temper::orchestrator {
 
 class RunRecorder {
  public:
+  /// `kinds`: of cards, as the trace names them; none where all are alike.
   static Result<std::unique_ptr<RunRecorder>> create(const std::filesystem::path& run_dir,
-                                                     TraceForm trace = TraceForm::Json);
+                                                     TraceForm trace = TraceForm::Json,
+                                                     std::vector<CardKind> kinds = {});
 
   /// To be called for every record, in order. A file that cannot be written is given up and
   /// reported by close(); it does not stop the run.

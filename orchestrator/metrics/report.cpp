@@ -3,6 +3,8 @@
 #include "core/text/numbers.hpp"
 #include "core/yaml_tree.hpp"
 #include "orchestrator/metrics/recorder.hpp"
+#include "orchestrator/pipeline/clusters.hpp"
+#include "orchestrator/pipeline/load.hpp"
 #include "orchestrator/pipeline/sections.hpp"
 
 #include <fmt/format.h>
@@ -348,8 +350,11 @@ Result<RecordedRun> read_run(const std::filesystem::path& run_dir) {
 
 Status rebuild_outputs(const std::filesystem::path& run_dir) {
   RunIdentity identity = identity_of(run_dir);
+  const auto config = load_config(run_dir / "config.yaml");
   TEMPER_TRY(const auto recorder,
-             RunRecorder::create(run_dir, identity.simulated ? TraceForm::Gzip : TraceForm::Json));
+             RunRecorder::create(run_dir,
+                                 identity.simulated ? TraceForm::Gzip : TraceForm::Json,
+                                 config ? card_kinds(*config) : std::vector<CardKind>()));
   TEMPER_TRY(const LogSummary log,
              read_event_log(run_dir / "events.log", [&](const Record& record) {
                recorder->feed(record);

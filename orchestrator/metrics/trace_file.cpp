@@ -49,8 +49,8 @@ std::string_view trace_name(TraceForm form) {
   return form == TraceForm::Gzip ? "trace.json.gz" : "trace.json";
 }
 
-TraceFile::TraceFile(File file, Timeline& timeline)
-    : file_(std::move(file)), timeline_(timeline), buffer_("[\n") {
+TraceFile::TraceFile(File file, Timeline& timeline, std::vector<CardKind> kinds)
+    : file_(std::move(file)), timeline_(timeline), kinds_(std::move(kinds)), buffer_("[\n") {
   timeline_.set_sink([this](CardId card, const CardSlice& slice) {
     const bool busy = is_busy(slice.state);
     draw(cards_[card],
@@ -63,14 +63,17 @@ TraceFile::TraceFile(File file, Timeline& timeline)
 
 Result<std::unique_ptr<TraceFile>> TraceFile::create(const std::filesystem::path& folder,
                                                      TraceForm form,
-                                                     Timeline& timeline) {
+                                                     Timeline& timeline,
+                                                     std::vector<CardKind> kinds) {
   const std::filesystem::path path = folder / trace_name(form);
   if (form == TraceForm::Gzip) {
     TEMPER_TRY(GzipFile file, GzipFile::create(path));
-    return std::unique_ptr<TraceFile>(new TraceFile(File(std::move(file)), timeline));
+    return std::unique_ptr<TraceFile>(
+        new TraceFile(File(std::move(file)), timeline, std::move(kinds)));
   }
   TEMPER_TRY(AppendFile file, AppendFile::open(path, 0));
-  return std::unique_ptr<TraceFile>(new TraceFile(File(std::move(file)), timeline));
+  return std::unique_ptr<TraceFile>(
+      new TraceFile(File(std::move(file)), timeline, std::move(kinds)));
 }
 
 Status TraceFile::feed(const Record& record, const RunMetrics& metrics) {
@@ -136,8 +139,10 @@ void TraceFile::name_tracks(const std::vector<ActorSpec>& actors) {
       continue;
     cards_[card].process = Process::Cards;
     cards_[card].id = card.value();
-    name(
-        "thread_name", Process::Cards, card.value(), name_of_cards(line) + actors_on(actors, card));
+    name("thread_name",
+         Process::Cards,
+         card.value(),
+         name_of_cards(line) + kind_text(kinds_, card) + actors_on(actors, card));
   }
   for (const ActorSpec& actor : std::span(actors).subspan(actors_.size())) {
     Track track;

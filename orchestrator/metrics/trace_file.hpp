@@ -13,6 +13,7 @@
 #include "core/files.hpp"
 #include "core/gzip.hpp"
 #include "orchestrator/metrics/run_metrics.hpp"
+#include "orchestrator/pipeline/card_kind.hpp"
 
 #include <memory>
 #include <variant>
@@ -29,10 +30,11 @@ class TraceFile {
   static constexpr std::int64_t kSlices = 20000;
 
   /// Starts an empty file in `folder`, replacing an old one. Takes the sink of `timeline`, which
-  /// must outlive the last call here.
+  /// must outlive the last call here. `kinds`: of cards, where there are several.
   static Result<std::unique_ptr<TraceFile>> create(const std::filesystem::path& folder,
                                                    TraceForm form,
-                                                   Timeline& timeline);
+                                                   Timeline& timeline,
+                                                   std::vector<CardKind> kinds = {});
   TraceFile(const TraceFile&) = delete;
   TraceFile& operator=(const TraceFile&) = delete;
   ~TraceFile() { timeline_.set_sink(nullptr); }
@@ -56,7 +58,7 @@ class TraceFile {
 
   using File = std::variant<AppendFile, GzipFile>;
 
-  TraceFile(File file, Timeline& timeline);
+  TraceFile(File file, Timeline& timeline, std::vector<CardKind> kinds);
   void name_tracks(const std::vector<ActorSpec>& actors);
   void draw(Track& track, Time begin, Time end, actors::CardState state, std::string_view on);
   void end_slice(Track& track);
@@ -70,6 +72,7 @@ class TraceFile {
 
   File file_;
   Timeline& timeline_;
+  const std::vector<CardKind> kinds_;
   std::string buffer_;
   bool first_ = true;
   std::map<CardId, Track> cards_;

@@ -21,9 +21,8 @@ bool is_share(const actors::SimulatedPlacement& p, bool keeps) {
   if (!phases)
     return false;
   const double kept = keeps ? actors::trainer_memory(p.run).device.gradients : 0;
-  return std::ranges::all_of(*phases, [&](const actors::PhaseLedger& phase) {
-    return fits(p.run, phase, {.host = kept});
-  });
+  return std::ranges::all_of(
+      *phases, [&](const actors::PhaseLedger& phase) { return fits(phase, {.host = kept}); });
 }
 
 }  // namespace

@@ -29,6 +29,21 @@ bool involves_an_issue(const BrokenRule& rule, const std::vector<YamlIssue>& iss
   });
 }
 
+/// Descriptions that are not there as seen from the working folder, and are beside the file.
+void find_beside(const std::filesystem::path& file, actors::SimulationConfig& simulation) {
+  std::vector<std::string*> named{&simulation.cluster, &simulation.model};
+  for (actors::ClusterConfig& cluster : simulation.clusters)
+    named.push_back(&cluster.hardware);
+  for (std::string* const name : named) {
+    const std::filesystem::path path(*name);
+    const std::filesystem::path beside = file.parent_path() / path;
+    std::error_code ignored;
+    if (path.has_extension() && path.is_relative() && !std::filesystem::exists(path, ignored) &&
+        std::filesystem::is_regular_file(beside, ignored))
+      *name = std::filesystem::absolute(beside, ignored).lexically_normal().string();
+  }
+}
+
 }  // namespace
 
 LoadedConfig::LoadedConfig(std::string_view name,
@@ -36,6 +51,7 @@ LoadedConfig::LoadedConfig(std::string_view name,
                            std::span<const std::string> sets)
     : yaml_(read_yaml<PipelineConfig>(name, text, sets)) {
   const auto is_given = [this](const std::string& key) { return yaml_.places.contains(key); };
+  find_beside(name, yaml_.value.simulation);
   if (yaml_.value.hardware == HardwareKind::Simulated)
     set_simulated_defaults(yaml_.value, is_given);
   else

@@ -12,7 +12,8 @@ namespace temper::orchestrator {
 /// A configuration as read, with everything that is wrong with it.
 class LoadedConfig {
  public:
-  /// `name` is what errors call the text.
+  /// `name` is what errors call the text: its file, beside which hardware and models that it names
+  /// by their paths may lie too, where they are not as seen from the working folder.
   LoadedConfig(std::string_view name, std::string_view text, std::span<const std::string> sets);
 
   const PipelineConfig& config() const { return yaml_.value; }

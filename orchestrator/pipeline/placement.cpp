@@ -1,5 +1,7 @@
 #include "orchestrator/pipeline/placement.hpp"
 
+#include "orchestrator/pipeline/clusters.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -66,7 +68,10 @@ PlacementConfig resolve_placement(const PipelineConfig& config) {
     return out;
   }
   if (out.rollout.empty() && (out.trainer.empty() || out.rollout_cards > 0)) {
-    const std::int32_t wanted = out.rollout_cards > 0 ? out.rollout_cards : (out.cards + 1) / 2;
+    const std::int32_t half = has_several_clusters(config)
+                                  ? config.simulation.clusters.front().cards
+                                  : (out.cards + 1) / 2;
+    const std::int32_t wanted = out.rollout_cards > 0 ? out.rollout_cards : half;
     const std::vector<CardId> free = without(all, out.trainer);
     out.rollout.assign(free.begin(),
                        free.begin() + std::min<std::ptrdiff_t>(wanted, std::ssize(free)));

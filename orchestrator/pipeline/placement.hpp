@@ -7,7 +7,8 @@
 namespace temper::orchestrator {
 
 /// The section with every empty list filled: in `separate` mode rollout gets the first half of the
-/// cards (the larger if odd) and the trainer the rest, or each what the other leaves free;
+/// cards (the larger if odd), or those of the first of several clusters, and the trainer the rest,
+/// or each what the other leaves free;
 /// reference and reward run beside the rollout. Counts (`rollout_cards`, `reference_cards`) take
 /// cards in that order and leave the trainer the rest; `hybrid` is laid out likewise. In
 /// `colocated` and `fused` mode every role gets every card. On simulated hardware the reward gets

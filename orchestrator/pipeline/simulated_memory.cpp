@@ -1,6 +1,7 @@
 #include "orchestrator/pipeline/simulated_memory.hpp"
 
 #include "actors/simulation/memory_phases.hpp"
+#include "actors/simulation/role_clusters.hpp"
 #include "actors/simulation/role_memory.hpp"
 
 #include <fmt/format.h>
@@ -24,12 +25,11 @@ struct Excess {
   double worst() const { return std::max(device, host); }
 };
 
-Excess largest_excess(const actors::SimulatedRun& s, const std::vector<PhaseLedger>& phases) {
+Excess largest_excess(const std::vector<PhaseLedger>& phases) {
   Excess out;
   for (const PhaseLedger& phase : phases) {
-    const Excess e{&phase,
-                   phase.device() - actors::device_capacity(s),
-                   phase.host() - actors::host_capacity(s)};
+    const Excess e{
+        &phase, phase.device() - phase.device_capacity, phase.host() - phase.host_capacity};
     if (e.worst() > out.worst())
       out = e;
   }
@@ -39,7 +39,7 @@ Excess largest_excess(const actors::SimulatedRun& s, const std::vector<PhaseLedg
 bool all_fit(const SimulatedPlacement& p) {
   const auto phases = memory_phases(p);
   return phases &&
-         std::ranges::all_of(*phases, [&](const PhaseLedger& phase) { return fits(p.run, phase); });
+         std::ranges::all_of(*phases, [](const PhaseLedger& phase) { return fits(phase); });
 }
 
 /// Tries doublings of one key of a placement; keeps the first that fits.
@@ -96,16 +96,23 @@ void search_kv_share(const SimulatedPlacement& p, Search& search) {
 }
 
 void search_cards(const SimulatedPlacement& p, Search& search) {
-  const std::int64_t there = p.run.cluster.cards();
+  const auto cards_of = [&](actors::RoleKind role) {
+    return actors::hardware_of(p.run, role).cards();
+  };
+  const std::int64_t there = cards_of(actors::RoleKind::Trainer);
+  const std::int64_t for_engines = cards_of(actors::RoleKind::Rollout);
+  const bool apart = actors::are_apart(p.run, actors::RoleKind::Rollout, actors::RoleKind::Trainer);
   for (std::int64_t factor = 2; factor <= 64; factor *= 2) {
     SimulatedPlacement more = p;
     more.run.trainer_cards *= factor;
-    if (more.run.trainer_cards + p.rollout_cards <= there && p.mode == PlacementMode::Separate &&
+    if (more.run.trainer_cards + (apart ? 0 : p.rollout_cards) <= there &&
+        p.mode == PlacementMode::Separate &&
         search.consider(fmt::format("{} trainer cards", more.run.trainer_cards), more))
       return;
     more = p;
     more.rollout_cards *= factor;
-    if (more.rollout_cards + p.run.trainer_cards <= there && p.mode == PlacementMode::Separate &&
+    if (more.rollout_cards + (apart ? 0 : p.run.trainer_cards) <= for_engines &&
+        p.mode == PlacementMode::Separate &&
         search.consider(fmt::format("{} rollout cards", more.rollout_cards), more))
       return;
     more = p;
@@ -124,9 +131,11 @@ std::optional<std::string> nearest_change(const SimulatedPlacement& p) {
   Search search(p);
   search_kv_share(p, search);
   using P = SimulatedPlacement;
-  const std::int64_t dies = p.run.cluster.dies_per_card;
-  const std::int64_t engine = p.rollout_cards * dies / std::max<std::int64_t>(1, p.engines);
-  const std::int64_t trainer = p.run.trainer_cards * dies;
+  const std::int64_t engine = p.rollout_cards *
+                              actors::hardware_of(p.run, actors::RoleKind::Rollout).dies_per_card /
+                              std::max<std::int64_t>(1, p.engines);
+  const std::int64_t trainer =
+      p.run.trainer_cards * actors::hardware_of(p.run, actors::RoleKind::Trainer).dies_per_card;
   search.grow("simulation.rollout.ep", engine, [](P& x) -> std::int64_t& {
     return x.run.config.rollout.ep;
   });
@@ -191,9 +200,9 @@ SimulatedPlacement simulated_placement(const PipelineConfig& config,
   return p;
 }
 
-bool fits(const actors::SimulatedRun& run, const PhaseLedger& phase, const MoreBytes& more) {
-  return phase.device() + more.device <= actors::device_capacity(run) &&
-         phase.host() + more.host <= actors::host_capacity(run);
+bool fits(const PhaseLedger& phase, const MoreBytes& more) {
+  return phase.device() + more.device <= phase.device_capacity &&
+         phase.host() + more.host <= phase.host_capacity;
 }
 
 Status check_memory(const SimulatedPlacement& p) {
@@ -204,7 +213,7 @@ Status check_memory(const SimulatedPlacement& p) {
       error.context = with_nearest(error.context, p);
     return error;
   }
-  const Excess excess = largest_excess(p.run, *phases);
+  const Excess excess = largest_excess(*phases);
   if (excess.phase == nullptr)
     return {};
   const bool device = excess.device >= excess.host;
@@ -216,8 +225,7 @@ Status check_memory(const SimulatedPlacement& p) {
                       phase.group,
                       phase.phase,
                       actors::gib_text(device ? phase.device() : phase.host()),
-                      actors::gib_text(device ? actors::device_capacity(p.run)
-                                              : actors::host_capacity(p.run)),
+                      actors::gib_text(device ? phase.device_capacity : phase.host_capacity),
                       device ? "memory" : "host memory",
                       phase.text()),
           p)};

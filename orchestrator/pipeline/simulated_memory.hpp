@@ -20,9 +20,7 @@ struct MoreBytes {
   double device = 0, host = 0;
 };
 /// Whether a phase exceeds no capacity, with so much more.
-bool fits(const actors::SimulatedRun& run,
-          const actors::PhaseLedger& phase,
-          const MoreBytes& more = {});
+bool fits(const actors::PhaseLedger& phase, const MoreBytes& more = {});
 
 /// Every phase can be (actors::memory_phases()), and none exceeds a capacity. An error prints the
 /// ledger of the phase that exceeds it most and the nearest single change that fits.

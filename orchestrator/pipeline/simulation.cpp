@@ -1,8 +1,10 @@
 #include "orchestrator/pipeline/simulation.hpp"
 
 #include "actors/simulation/lengths.hpp"
+#include "actors/simulation/role_clusters.hpp"
 #include "actors/simulation/role_layouts.hpp"
 #include "core/counts_file.hpp"
+#include "orchestrator/pipeline/clusters.hpp"
 #include "orchestrator/pipeline/simulated_memory.hpp"
 #include "sim_hw/catalog/catalog.hpp"
 
@@ -136,9 +138,8 @@ Result<actors::SimulatedRun> resolve_simulation(const PipelineConfig& config,
   sim_hw::Catalog catalog = sim_hw::Catalog::shipped();
   actors::SimulatedRun run;
   run.config = config.simulation;
-  TEMPER_TRY(const sim_hw::HardwareSpec* cluster, catalog.hardware(config.simulation.cluster));
+  TEMPER_TRY_STATUS(resolve_clusters(config, placement, catalog, run));
   TEMPER_TRY(const sim_hw::ModelSpec* model, catalog.model(config.simulation.model));
-  run.cluster = *cluster;
   run.model = *model;
   for (LengthConfig* lengths : {&run.config.prompt, &run.config.response}) {
     if (lengths->kind == LengthKind::Trace) {
@@ -152,6 +153,7 @@ Result<actors::SimulatedRun> resolve_simulation(const PipelineConfig& config,
 
 actors::SimulationSettings actor_settings(const ResolvedPipeline& pipeline, const ActorSpec& slot) {
   actors::SimulationSettings own{*pipeline.simulation};
+  actors::look_at(own, slot.role);
   own.cards = std::ssize(slot.cards);
   own.concurrency = slot.concurrency;
   own.colocated = slot.takes_turns;
@@ -167,20 +169,7 @@ std::vector<BrokenRule> check_simulation(const PipelineConfig& c, const Placemen
   Rules rules;
   sim_hw::Catalog catalog = sim_hw::Catalog::shipped();
   const actors::SimulationConfig& s = c.simulation;
-  if (s.cluster.empty()) {
-    rules.require(false,
-                  {"simulation.cluster", "hardware"},
-                  "needed by `hardware: simulated`: a name from configs/hardware, e.g. cm384, or "
-                  "the path of a description");
-  } else if (const auto cluster = catalog.hardware(s.cluster); !cluster) {
-    rules.require(false, {"simulation.cluster"}, cluster.error().context);
-  } else {
-    rules.require(
-        c.placement.cards <= (*cluster)->cards(),
-        {"placement.cards", "simulation.cluster"},
-        fmt::format(
-            "{} has {} cards, found {}", (*cluster)->name, (*cluster)->cards(), c.placement.cards));
-  }
+  check_clusters(c, p, catalog, rules);
   if (s.model.empty()) {
     rules.require(false,
                   {"simulation.model", "hardware"},

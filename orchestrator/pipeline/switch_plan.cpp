@@ -31,7 +31,7 @@ bool can_be(const SimulatedPlacement& p, Cache order) {
   const double early = order == Cache::First ? cache_bytes(*phases) : 0;
   return std::ranges::all_of(*phases, [&](const PhaseLedger& phase) {
     const bool resharding = phase.phase == "reshard" || phase.phase == "bind";
-    return fits(p.run, phase, {.device = resharding ? early : 0});
+    return fits(phase, {.device = resharding ? early : 0});
   });
 }
 

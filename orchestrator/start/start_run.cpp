@@ -5,6 +5,7 @@
 #include "actors/runtime/process.hpp"
 #include "core/files.hpp"
 #include "core/yaml.hpp"
+#include "orchestrator/pipeline/clusters.hpp"
 #include "orchestrator/pipeline/load.hpp"
 #include "orchestrator/pipeline/message_sizes.hpp"
 #include "orchestrator/pipeline/model_section.hpp"
@@ -383,7 +384,8 @@ Result<command::Finish> start_run_quietly(const PipelineConfig& config, const On
   const RunDir run_dir(plan.run_dir);
   const RealClock clock;
   TEMPER_TRY(const Log log, Log::to_file(clock, run_dir.log_of("orchestrator")));
-  TEMPER_TRY(const auto recorder, RunRecorder::create(run_dir.root(), trace_form(config)));
+  TEMPER_TRY(const auto recorder,
+             RunRecorder::create(run_dir.root(), trace_form(config), card_kinds(config)));
   RunObserver observer;
   observer.on_record = [&](const Record& record) {
     recorder->feed(record);

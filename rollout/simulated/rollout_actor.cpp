@@ -1,5 +1,6 @@
 #include "rollout/simulated/rollout_actor.hpp"
 
+#include "actors/simulation/role_clusters.hpp"
 #include "actors/simulation/role_layouts.hpp"
 #include "actors/simulation/role_memory.hpp"
 #include "actors/simulation/weight_moves.hpp"
@@ -26,7 +27,8 @@ SimulatedRollout::SimulatedRollout(actors::SimulationSettings settings,
       seed_(seed),
       on_new_weights_(on_new_weights),
       version_(first),
-      meter_(settings_, settings_.cards) {}
+      meter_(settings_, settings_.cards, actors::outside_of(settings_, actors::RoleKind::Rollout)) {
+}
 
 Status SimulatedRollout::start(Time now, actors::Outbox& out) {
   static_cast<void>(out);

@@ -122,19 +122,6 @@ double most(const std::vector<ReshardTraffic::PerLevel>& devices) {
   return out;
 }
 
-double busiest(const Fabric& fabric, const std::vector<ReshardTraffic::PerLevel>& devices) {
-  double worst = 0;
-  for (const auto& bytes : devices) {
-    double port = 0;
-    for (std::size_t l = 0; l < fabric.level_count; ++l) {
-      port = fabric.levels[l].shared_port ? port : 0;
-      port += bytes[l] * fabric.levels[l].seconds_per_byte * fabric.p2p.slowdown;
-      worst = std::max(worst, port);
-    }
-  }
-  return worst;
-}
-
 }  // namespace
 
 WeightVolume weight_volume(const ModelSpec& model, double bytes_per_parameter) {
@@ -164,6 +151,20 @@ double ReshardTraffic::most_sent() const {
 }
 double ReshardTraffic::most_received() const {
   return most(received);
+}
+
+double busiest_port_seconds(const Fabric& fabric,
+                            std::span<const ReshardTraffic::PerLevel> devices) {
+  double worst = 0;
+  for (const auto& bytes : devices) {
+    double port = 0;
+    for (std::size_t l = 0; l < fabric.level_count; ++l) {
+      port = fabric.levels[l].shared_port ? port : 0;
+      port += bytes[l] * fabric.levels[l].seconds_per_byte * fabric.p2p.slowdown;
+      worst = std::max(worst, port);
+    }
+  }
+  return worst;
 }
 
 ReshardTraffic reshard_traffic(const Fabric& fabric,
@@ -206,8 +207,8 @@ double reshard_seconds(const Fabric& fabric,
   const double buckets = how.bucket_bytes > 0
                              ? std::max(1.0, std::ceil(most_received / how.bucket_bytes - 1e-9))
                              : 1.0;
-  const double transfer =
-      std::max(busiest(fabric, traffic.sent), busiest(fabric, traffic.received));
+  const double transfer = std::max(busiest_port_seconds(fabric, traffic.sent),
+                                   busiest_port_seconds(fabric, traffic.received));
   double sum = transfer;
   double longest = transfer;
   double latency = fabric.p2p.start_up + how.bucket_latency;

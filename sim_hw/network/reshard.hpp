@@ -21,6 +21,7 @@
 #include "sim_hw/network/collectives.hpp"
 
 #include <array>
+#include <span>
 #include <vector>
 
 namespace temper::sim_hw {
@@ -55,6 +56,10 @@ struct ReshardTraffic {
   double most_sent() const;
   double most_received() const;
 };
+
+/// Of the busiest port of any of these devices, each level at its own bandwidth.
+double busiest_port_seconds(const Fabric& fabric,
+                            std::span<const ReshardTraffic::PerLevel> devices);
 
 /// Requires: ep divides tp x dp on both sides, and pp is at most the number of layers.
 ReshardTraffic reshard_traffic(const Fabric& fabric,

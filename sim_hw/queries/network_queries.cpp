@@ -1,4 +1,5 @@
 // The kinds of the network: from a Request to the cost of a collective or a transfer.
+#include "sim_hw/network/cluster_link.hpp"
 #include "sim_hw/network/collectives.hpp"
 #include "sim_hw/network/hosts.hpp"
 #include "sim_hw/network/reshard.hpp"
@@ -286,6 +287,59 @@ Result<Cost> cost_of_reshard(const CostContext& context, const Request& r) {
   return out;
 }
 
+/// Towards other clusters, B/s, by the word `key`.
+Result<OutsidePort> outside_port(const Params& params,
+                                 const std::string& key,
+                                 const HardwareSpec& hardware) {
+  const auto outermost = outermost_port(hardware);
+  TEMPER_TRY(const double given, params.number(key, 0));
+  if (given > 0)
+    return OutsidePort{1 / given, false};
+  if (given < 0 || !outermost) {
+    return invalid_input(fmt::format(
+        "{} must be above 0: B/s of a device of {} towards other clusters", key, hardware.name));
+  }
+  return OutsidePort{1 / outermost->count(), true};
+}
+
+/// `hardware` receives.
+Result<Cost> cost_of_cluster_publication(const CostContext& context, const Request& r) {
+  TEMPER_TRY(const HardwareSpec* receiver, context.catalog.hardware(r.hardware));
+  const HardwareSpec to_hardware = *receiver;
+  TEMPER_TRY(const std::string sender, r.params.text("from_hardware"));
+  TEMPER_TRY(const HardwareSpec* from_hardware, context.catalog.hardware(sender));
+  const Fabric receiving = make_fabric(to_hardware);
+  const Fabric sending = make_fabric(*from_hardware);
+  TEMPER_TRY(const OutsidePort from_port, outside_port(r.params, "from_port", *from_hardware));
+  TEMPER_TRY(const OutsidePort to_port, outside_port(r.params, "to_port", to_hardware));
+  TEMPER_TRY(const std::string name, r.params.text("model"));
+  TEMPER_TRY(const ModelSpec* model, context.catalog.model(name));
+  TEMPER_TRY(const ShardLayout from, shard_layout(r.params, "from", model->layers));
+  TEMPER_TRY(const ShardLayout to, shard_layout(r.params, "to", model->layers));
+  TEMPER_TRY(const FanOut replicas, choice(r.params, "replicas", FanOut::Tree));
+  TEMPER_TRY(const double bandwidth, positive(r.params, "bandwidth"));
+  TEMPER_TRY(const double latency, r.params.number("latency", 0));
+  TEMPER_TRY(const double bucket, r.params.number("bucket_bytes", 1e9));
+  if (!(bucket > 0) || latency < 0 || receiving.level_count >= Fabric::kMaxLevels)
+    return invalid_input("bucket_bytes must be above 0, latency not below; at most 5 levels");
+  const CrossPublication p = publish_across({1 / bandwidth, latency},
+                                            {sending, from_port},
+                                            {receiving, to_port},
+                                            weight_volume(*model, 2),
+                                            from,
+                                            to,
+                                            replicas,
+                                            bucket);
+  Cost out = one_time(p.seconds,
+                      "transfer",
+                      fmt::format("{:.6g} B cross the link; the busiest device receives {:.6g} B",
+                                  p.crossing,
+                                  p.traffic.most_received()));
+  out.metrics.push_back({"crossing", "B", p.crossing, {}});
+  out.metrics.push_back({"most_received", "B", p.traffic.most_received(), {}});
+  return out;
+}
+
 /// Of hosts, not of the hardware that is named: any will do.
 Result<Cost> cost_of_host_publication(const CostContext&, const Request& r) {
   HostPublication p;
@@ -323,6 +377,14 @@ constexpr std::array kNetworkKinds{
          "One rank's bytes to all others, along a pipelined tree.",
          "bytes; ranks; stride=1",
          cost_of_broadcast},
+    Kind{"cluster_publication",
+         "A model's weights from cards of one cluster to those of another, over a link between "
+         "them.",
+         "model; from_hardware (which sends; hardware receives); bandwidth (of the link, B/s); "
+         "latency=0; from_port, to_port (of a device, B/s; unless given, of its outermost level); "
+         "from_tp=1; from_pp=1; from_dp=1; from_ep=1; to_tp=1; to_pp=1; to_dp=1; to_ep=1; "
+         "replicas=tree|direct; bucket_bytes=1e9",
+         cost_of_cluster_publication},
     Kind{"combine",
          "MoE combine: the results of the chosen experts come back.",
          "tokens_per_rank; topk; hidden or payload (bytes per copy); ep; stride=1; "

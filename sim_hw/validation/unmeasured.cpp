@@ -273,6 +273,19 @@ std::string note_of_runs(const HardwareSpec& hardware) {
   return *note ? (*note)->text() : "";
 }
 
+std::string note_of_runs(std::span<const HardwareSpec* const> hardware) {
+  std::string out;
+  for (std::size_t i = 0; i < hardware.size(); ++i) {
+    const auto before = hardware.first(i);
+    if (std::ranges::find(
+            before, hardware[i]->name, [](const HardwareSpec* h) -> const auto& {
+              return h->name;
+            }) == before.end())
+      out += note_of_runs(*hardware[i]);
+  }
+  return out;
+}
+
 std::string note_of_runs(std::string_view hardware) {
   Catalog catalog = Catalog::shipped();
   const auto spec = catalog.hardware(hardware);

@@ -53,6 +53,8 @@ Result<std::optional<UnmeasuredNote>> unmeasured_note(Catalog& catalog,
 /// Of a simulated run on this hardware: of all that its roles do. Empty if every constant was
 /// measured there.
 std::string note_of_runs(const HardwareSpec& hardware);
+/// The same of several, each name once.
+std::string note_of_runs(std::span<const HardwareSpec* const> hardware);
 /// The same, by name or path; the error as text if there is no such hardware.
 std::string note_of_runs(std::string_view hardware);
 

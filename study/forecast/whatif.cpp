@@ -32,6 +32,8 @@ constexpr std::string_view kKnowable[] = {"staleness.",
                                           "steps"};
 /// Of a simulated run, what the cost model knows as well.
 constexpr std::string_view kSimulated[] = {"simulation.cluster",
+                                           "simulation.clusters",
+                                           "simulation.between.",
                                            "simulation.rollout.",
                                            "simulation.trainer.",
                                            "simulation.reward.",

@@ -2,6 +2,7 @@
 
 #include "actors/simulation/memory_phases.hpp"
 #include "actors/simulation/packing.hpp"
+#include "actors/simulation/role_clusters.hpp"
 #include "actors/simulation/role_layouts.hpp"
 #include "actors/simulation/role_memory.hpp"
 #include "orchestrator/pipeline/resolve.hpp"
@@ -95,8 +96,8 @@ TrainerChoice Planner::time_trainer(const TrainerEngineConfig& layout) const {
 std::vector<RolloutEngineConfig> Planner::rollout_layouts() const {
   if (keep_ == Keep::Rollout)
     return {run_.config.rollout};
-  const std::int64_t devices =
-      std::ssize(cards_.rollout) / config_.rollout.replicas * run_.cluster.dies_per_card;
+  const std::int64_t devices = std::ssize(cards_.rollout) / config_.rollout.replicas *
+                               actors::hardware_of(run_, actors::RoleKind::Rollout).dies_per_card;
   std::vector<RolloutEngineConfig> out;
   RolloutEngineConfig c = run_.config.rollout;
   for (const std::int64_t tp : engine_tps(run_.model, devices)) {
@@ -140,10 +141,8 @@ std::optional<RolloutEngineConfig> Planner::with_largest_cache(
         actors::memory_phases(orchestrator::simulated_placement(config_, cards_, s));
     if (!phases)
       return std::nullopt;  // Does not divide, or too small a cache: less will not help.
-    if (std::ranges::all_of(*phases, [&](const actors::PhaseLedger& phase) {
-          return phase.device() <= actors::device_capacity(s) &&
-                 phase.host() <= actors::host_capacity(s);
-        }))
+    if (std::ranges::all_of(
+            *phases, [](const actors::PhaseLedger& phase) { return orchestrator::fits(phase); }))
       return layout;
   }
   return std::nullopt;
@@ -152,6 +151,8 @@ std::optional<RolloutEngineConfig> Planner::with_largest_cache(
 Result<ConfigPlan> Planner::run() {
   ConfigPlan plan;
   plan.config = config_;
+  plan.trainer_hardware = actors::hardware_of(run_, actors::RoleKind::Trainer);
+  plan.engine_hardware = actors::hardware_of(run_, actors::RoleKind::Rollout);
   plan.trainer_cards = run_.trainer_cards;
   plan.engines = config_.rollout.replicas;
   plan.engine_cards = std::ssize(cards_.rollout) / config_.rollout.replicas;

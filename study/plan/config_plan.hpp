@@ -52,7 +52,8 @@ struct ConfigPlan {
   std::int64_t trainer_cards = 0;
   std::int64_t engines = 0;
   std::int64_t engine_cards = 0;
-  double device_memory = 0;
+  sim_hw::HardwareSpec trainer_hardware, engine_hardware;
+  double device_memory = 0;             ///< Of the trainer's devices.
   double host_memory = 0;               ///< A device's share.
   sim_hw::RolloutLengths lengths;       ///< Of the first batch.
   std::vector<TrainerChoice> trainers;  ///< Fastest first; the first is the chosen one.

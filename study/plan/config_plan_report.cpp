@@ -61,6 +61,15 @@ void describe(V& v, PlanJson& p) {
   v.field(6, "rollout_error_max", p.rollout_error_max);
 }
 
+/// "cm384"; "nvidia-h800 (trainer) and cm384 (engines)".
+std::string hardware_text(const ConfigPlan& plan) {
+  const actors::SimulationConfig& s = plan.config.simulation;
+  if (s.clusters.size() < 2)
+    return s.clusters.empty() ? s.cluster : s.clusters.front().hardware;
+  return fmt::format(
+      "{} (trainer) and {} (engines)", plan.trainer_hardware.name, plan.engine_hardware.name);
+}
+
 std::string thousands(double rate) {
   return fmt::format("{:.4g}k", rate / 1e3);
 }
@@ -95,7 +104,7 @@ std::string trainer_text(const ConfigPlan& plan, const sim_hw::ErrorSpread& spre
   for (std::size_t i = 1; i < columns.size(); ++i)
     out += why_text(columns.front(), columns[i], spread);
   return out + sureness_text(spread,
-                             plan.config.simulation.cluster,
+                             plan.trainer_hardware.name,
                              "the update of 1",
                              plan.trainers.front().cost.total());
 }
@@ -127,7 +136,7 @@ std::string rollout_text(const ConfigPlan& plan, const sim_hw::ErrorSpread& spre
     add("configured", *plan.configured_rollout);
   return bar_table(rows) + "\n" +
          sureness_text(spread,
-                       plan.config.simulation.cluster,
+                       plan.engine_hardware.name,
                        "a token of 1",
                        plan.rollouts.front().rate.token_seconds());
 }
@@ -141,7 +150,7 @@ std::string config_plan_text(const ConfigPlanReport& report) {
              "responses of {:.0f} tokens on average; {:.0f} cached by a running one\n\n",
              plan.config.name,
              plan.config.simulation.model,
-             plan.config.simulation.cluster,
+             hardware_text(plan),
              plan.trainer_cards,
              plan.scenarios,
              plan.engines,

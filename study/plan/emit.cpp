@@ -1,6 +1,7 @@
 #include "study/plan/emit.hpp"
 
 #include "actors/simulation/role_layouts.hpp"
+#include "actors/simulation/role_memory.hpp"
 #include "sim_hw/layout/stages.hpp"
 #include "study/plan/internal/emit_words.hpp"
 
@@ -65,9 +66,8 @@ bool any(const sim_hw::TensorFates& fates) {
   return fates.recomputed != 0 || fates.swapped != 0;
 }
 
-Engine engine_of(const ConfigPlan& plan,
-                 const sim_hw::HardwareSpec& hardware,
-                 const sim_hw::ModelSpec& model) {
+Engine engine_of(const ConfigPlan& plan, const sim_hw::ModelSpec& model) {
+  const sim_hw::HardwareSpec& hardware = plan.engine_hardware;
   const orchestrator::PipelineConfig& c = plan.config;
   const EngineChoice& chosen = plan.rollouts.front();
   Engine e;
@@ -80,22 +80,20 @@ Engine engine_of(const ConfigPlan& plan,
   e.experts = model.moe.has_value();
   e.slots = std::max<std::int64_t>(1, (c.rollout.concurrency + e.replicas() - 1) / e.replicas());
   e.kv_bytes = chosen.memory.device.kv_cache;
-  e.static_share = (chosen.memory.device.weights + e.kv_bytes) / plan.device_memory;
+  e.static_share = (chosen.memory.device.weights + e.kv_bytes) / actors::device_capacity(hardware);
   e.longest =
       (actors::longest(c.simulation.prompt) + actors::longest(c.simulation.response)).count();
   e.prefill_tokens = chosen.layout.prefill_tokens;
   return e;
 }
 
-Trainer trainer_of(const ConfigPlan& plan,
-                   const sim_hw::HardwareSpec& hardware,
-                   const sim_hw::ModelSpec& served) {
+Trainer trainer_of(const ConfigPlan& plan, const sim_hw::ModelSpec& served) {
   sim_hw::ModelSpec model = served;
   model.mtp_layers = 0;  // Pipelines do not train them.
   const TrainerChoice& chosen = plan.trainers.front();
   Trainer t;
   t.model = model.name;
-  t.node = hardware.devices_per_node();
+  t.node = plan.trainer_hardware.devices_per_node();
   t.layout.tp = chosen.layout.tp;
   t.layout.pp = chosen.layout.pp;
   t.layout.vpp = chosen.layout.vpp;
@@ -135,6 +133,13 @@ std::string verl_pipeline(const Engine& e, const Trainer& t, const ConfigPlan& p
     out.notes.emplace_back(
         "rollout and trainer have cards of their own: verl's fully asynchronous trainer; the nodes "
         "below are the trainer's");
+  }
+  if (plan.engine_hardware.name != plan.trainer_hardware.name) {
+    out.notes.push_back(
+        fmt::format("rollout on {}, trainer on {}: each in a Ray resource pool of its "
+                    "own, which is yours to make",
+                    plan.engine_hardware.name,
+                    plan.trainer_hardware.name));
   }
   add_verl_cluster(out, t.layout.devices(), t.node);
   return out.text();
@@ -184,14 +189,11 @@ Result<std::string> emit(EmitFor engine,
   return emit_trainer(engine, t);
 }
 
-Result<std::string> emit(EmitFor engine,
-                         const ConfigPlan& plan,
-                         const sim_hw::HardwareSpec& hardware,
-                         const sim_hw::ModelSpec& model) {
-  const Trainer t = trainer_of(plan, hardware, model);
+Result<std::string> emit(EmitFor engine, const ConfigPlan& plan, const sim_hw::ModelSpec& model) {
+  const Trainer t = trainer_of(plan, model);
   if (engine == EmitFor::Megatron)
     return emit_trainer(engine, t);
-  const Engine e = engine_of(plan, hardware, model);
+  const Engine e = engine_of(plan, model);
   if (engine == EmitFor::Verl)
     return verl_pipeline(e, t, plan);
   return emit_engine(engine, e);

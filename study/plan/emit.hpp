@@ -23,10 +23,7 @@ Result<std::string> emit(EmitFor engine,
                          const sim_hw::HardwareSpec& hardware,
                          const sim_hw::TrainPlan& plan);
 /// Of a pipeline: the side that the engine has, verl both.
-Result<std::string> emit(EmitFor engine,
-                         const ConfigPlan& plan,
-                         const sim_hw::HardwareSpec& hardware,
-                         const sim_hw::ModelSpec& model);
+Result<std::string> emit(EmitFor engine, const ConfigPlan& plan, const sim_hw::ModelSpec& model);
 
 }  // namespace temper::study
 

@@ -1,5 +1,8 @@
 #include "study/search/space.hpp"
 
+#include "actors/simulation/role_clusters.hpp"
+#include "orchestrator/pipeline/clusters.hpp"
+#include "orchestrator/pipeline/placement.hpp"
 #include "study/simulate/engine_space.hpp"
 
 #include <fmt/format.h>
@@ -45,7 +48,9 @@ std::vector<std::int64_t> reference_shares(std::int64_t cards) {
 Space::Space(orchestrator::PipelineConfig like,
              orchestrator::PlacementMode mode,
              const actors::SimulatedRun& run)
-    : like_(std::move(like)), mode_(mode), devices_per_card_(run.cluster.dies_per_card) {
+    : like_(std::move(like)),
+      mode_(mode),
+      devices_per_card_(actors::hardware_of(run, actors::RoleKind::Rollout).dies_per_card) {
   axes_.push_back({"engine_cards", powers_of_two(like_.placement.cards)});
   axes_.push_back({"tp", engine_tps(run.model, like_.placement.cards * devices_per_card_)});
   axes_.push_back({"slots", {std::begin(kSlots), std::end(kSlots)}});
@@ -53,13 +58,16 @@ Space::Space(orchestrator::PipelineConfig like,
 }
 
 void Space::add_placement_axes() {
+  const bool stay = orchestrator::has_several_clusters(like_);  // a role on its cluster's cards
   const bool own_rollout = mode_ == orchestrator::PlacementMode::Separate ||
                            mode_ == orchestrator::PlacementMode::Hybrid;
   Axis reference{"reference_cards", {0}}, share{"rollout_share", {0}};
   Axis back{"return_share", {25}}, lending{"lending", {0}};
-  if (mode_ != orchestrator::PlacementMode::Fused && like_.reference.replicas > 0)
+  if (!stay && mode_ != orchestrator::PlacementMode::Fused && like_.reference.replicas > 0)
     reference.values = reference_shares(like_.placement.cards);
-  if (own_rollout) {
+  if (stay) {
+    // no axis of who has which cards
+  } else if (own_rollout) {
     share.values.clear();
     for (std::int64_t s = kFewestSixteenths; s <= kMostSixteenths; ++s)
       share.values.push_back(s);
@@ -101,6 +109,13 @@ std::optional<orchestrator::PipelineConfig> Space::placed(std::int64_t engine,
                                                           std::int64_t reference,
                                                           std::int64_t sixteenths) const {
   orchestrator::PipelineConfig c = like_;
+  if (orchestrator::has_several_clusters(like_)) {
+    const std::int64_t own = std::ssize(orchestrator::resolve_placement(like_).rollout);
+    if (own < engine || own % engine != 0)
+      return std::nullopt;
+    c.rollout.replicas = static_cast<std::int32_t>(own / engine);
+    return c;
+  }
   orchestrator::PlacementConfig& p = c.placement;
   const std::int64_t cards = p.cards;
   p.mode = mode_;

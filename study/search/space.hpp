@@ -13,6 +13,8 @@
 //   return_share      hundredths of placement.return_share (colocated and fused, where the bound
 //                     lets a batch be ready before all generation is over)
 //   lending           0 auto, 1 always (hybrid)
+//
+// With several clusters each role keeps its cards: engine_cards, tp and slots are the axes.
 #pragma once
 
 #include "orchestrator/pipeline/pipeline_config.hpp"

@@ -1,6 +1,7 @@
 #include "study/search/steady_state.hpp"
 
 #include "actors/simulation/memory_phases.hpp"
+#include "actors/simulation/role_clusters.hpp"
 #include "actors/simulation/simulated_reference.hpp"
 #include "actors/simulation/weight_moves.hpp"
 #include "orchestrator/pipeline/simulated_memory.hpp"
@@ -84,8 +85,7 @@ struct KeyHash {
 
 class SteadyStateModel::Costs {
  public:
-  explicit Costs(SimulatedRun run)
-      : run_(std::move(run)), fabric_(sim_hw::make_fabric(run_.cluster)) {}
+  explicit Costs(SimulatedRun run) : run_(std::move(run)) {}
 
   SteadyState judge(const orchestrator::PipelineConfig& c,
                     const orchestrator::PlacementConfig& cards);
@@ -101,8 +101,11 @@ class SteadyStateModel::Costs {
     return s;
   }
   /// What an actor of its on so many cards has to know.
-  SimulationSettings actor_of(const orchestrator::PipelineConfig& c, std::int64_t cards) const {
+  SimulationSettings actor_of(const orchestrator::PipelineConfig& c,
+                              actors::RoleKind role,
+                              std::int64_t cards) const {
     SimulationSettings s{run_of(c)};
+    actors::look_at(s, role);
     s.cards = cards;
     return s;
   }
@@ -117,13 +120,19 @@ class SteadyStateModel::Costs {
   Scoring scoring(const orchestrator::PipelineConfig& c,
                   const orchestrator::PlacementConfig& cards,
                   BatchStatistics& batch);
+  /// Of a batch of so many responses, where roles are in several clusters.
+  struct Payloads {
+    double trainer = 0, reference = 0;
+  };
+  Payloads waits_for_payloads(const orchestrator::PipelineConfig& c,
+                              const BatchStatistics& batch,
+                              double responses) const;
   struct Moves {
     double publish = 0, to_rollout = 0, to_training = 0;
   };
   Moves moves(const orchestrator::PipelineConfig& c, const orchestrator::PlacementConfig& cards);
 
   const SimulatedRun run_;
-  const sim_hw::Fabric fabric_;
   std::map<std::pair<std::int32_t, std::int32_t>, BatchStatistics> batches_;
   std::unordered_map<EngineKey, std::unique_ptr<Engine>, KeyHash> engines_;
   std::unordered_map<PassKey, double, KeyHash> updates_;
@@ -145,7 +154,7 @@ Engine& SteadyStateModel::Costs::engine(const orchestrator::PipelineConfig& c,
   const bool turns = takes_turns(cards.mode);
   std::unique_ptr<Engine>& known = engines_[EngineKey{c.simulation.rollout, size, turns}];
   if (!known) {
-    SimulationSettings s = actor_of(c, size);
+    SimulationSettings s = actor_of(c, actors::RoleKind::Rollout, size);
     s.colocated = turns;
     known = std::make_unique<Engine>(s);
   }
@@ -185,7 +194,7 @@ SteadyStateModel::Costs::Scoring SteadyStateModel::Costs::scoring(
                     c.algorithm.responses_per_group};
   const auto [known, fresh] = scorings_.try_emplace(key);
   if (fresh) {
-    const actors::ReferenceModel model(actor_of(c, size));
+    const actors::ReferenceModel model(actor_of(c, actors::RoleKind::Reference, size));
     const auto part = [&](std::int64_t responses) {
       return model.seconds(batch.packed(responses, model.limits()));
     };
@@ -193,6 +202,18 @@ SteadyStateModel::Costs::Scoring SteadyStateModel::Costs::scoring(
                      part(c.algorithm.responses_per_group)};
   }
   return known->second;
+}
+
+SteadyStateModel::Costs::Payloads SteadyStateModel::Costs::waits_for_payloads(
+    const orchestrator::PipelineConfig& c, const BatchStatistics& batch, double responses) const {
+  if (!run_.clusters)
+    return {};
+  const auto tokens = [&](double mean) { return Tokens(std::llround(mean * responses)); };
+  const actors::PayloadTokens all{
+      std::llround(responses), tokens(batch.prompt), tokens(batch.mean)};
+  const SimulatedRun run = run_of(c);
+  return {actors::to_trainer(run, all).seconds,
+          c.reference.replicas > 0 ? actors::to_reference(run, all).seconds : 0};
 }
 
 SteadyStateModel::Costs::Moves SteadyStateModel::Costs::moves(
@@ -211,8 +232,10 @@ SteadyStateModel::Costs::Moves SteadyStateModel::Costs::moves(
   const actors::SimulatedPlacement placement =
       orchestrator::simulated_placement(c, cards, run_of(c));
   if (cards.mode == orchestrator::PlacementMode::Separate ||
-      cards.mode == orchestrator::PlacementMode::Hybrid)
-    known->second.publish = actors::publish_seconds(fabric_, actors::own_engine(placement));
+      cards.mode == orchestrator::PlacementMode::Hybrid) {
+    const SimulationSettings engine = actors::own_engine(placement);
+    known->second.publish = actors::publish_seconds(sim_hw::make_fabric(engine.cluster), engine);
+  }
   if (cards.mode != orchestrator::PlacementMode::Separate) {
     const orchestrator::SwitchPlan plan = orchestrator::predict_switch(placement);
     for (const orchestrator::PredictedState& state : plan.to_rollout)
@@ -242,9 +265,9 @@ SteadyState SteadyStateModel::Costs::judge(const orchestrator::PipelineConfig& c
                                           : std::min(room, t.group * d.mean / d.group_end);
   t.used = used / t.engine.replicas;
   t.full = std::max(1.0, std::min(t.used, most));
-  t.update = update(c, cards, d);
+  t.update = update(c, cards, d) + waits_for_payloads(c, d, responses).trainer;
   const Scoring s = scoring(c, cards, d);
-  t.scoring = s.batch;
+  t.scoring = s.batch + waits_for_payloads(c, d, responses).reference;
   t.scored = s.group + seconds(c.simulation.reward.mean);
   const auto prompts = static_cast<std::int64_t>(std::ceil(batch / engines));
   t.prefill = t.engine.prefill_seconds(prompts, d.prompt) + t.engine.swap;

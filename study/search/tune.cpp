@@ -4,6 +4,7 @@
 #include "core/parallel.hpp"
 #include "core/statistics.hpp"
 #include "core/yaml.hpp"
+#include "orchestrator/pipeline/clusters.hpp"
 #include "orchestrator/pipeline/load.hpp"
 #include "orchestrator/pipeline/placement.hpp"
 #include "orchestrator/pipeline/resolve.hpp"
@@ -80,6 +81,9 @@ class Tuner {
   Status make_screens(const std::vector<VariedConfig>& varied) {
     for (const VariedConfig& combination : varied) {
       for (const orchestrator::PlacementMode mode : options_.modes) {
+        if (orchestrator::has_several_clusters(combination.config) &&
+            mode != orchestrator::PlacementMode::Separate)
+          continue;
         auto screen = Screen::create({combination.config,
                                       mode,
                                       etas_,
@@ -424,6 +428,13 @@ Result<Tuned> tune(const TuneOptions& options) {
   TuneOptions whole = options;
   if (whole.modes.empty())
     whole.modes.assign(std::begin(kModes), std::end(kModes));
+  if (orchestrator::has_several_clusters(given) &&
+      std::ranges::find(whole.modes, orchestrator::PlacementMode::Separate) == whole.modes.end()) {
+    return invalid_input(
+        "--modes: roles of different clusters share no cards, so that only `separate` can be "
+        "tuned; "
+        "nearest: --modes separate");
+  }
   if (local)
     return tune_machine(whole, etas, given);
   return Tuner(whole, std::move(etas)).tune();

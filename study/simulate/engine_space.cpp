@@ -1,5 +1,6 @@
 #include "study/simulate/engine_space.hpp"
 
+#include "actors/simulation/role_clusters.hpp"
 #include "actors/simulation/role_memory.hpp"
 #include "rollout/simulated/engine_cost.hpp"
 #include "sim_hw/plan/plan_words.hpp"
@@ -32,6 +33,7 @@ actors::SimulationSettings engine_settings(const actors::SimulatedRun& run,
                                            const orchestrator::PipelineConfig& config,
                                            const orchestrator::PlacementConfig& cards) {
   actors::SimulationSettings s{run};
+  actors::look_at(s, actors::RoleKind::Rollout);
   s.rollout_cards = std::ssize(cards.rollout);
   s.cards = s.rollout_cards / config.rollout.replicas;
   s.concurrency = config.rollout.concurrency;

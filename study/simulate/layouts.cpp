@@ -2,6 +2,7 @@
 
 #include "actors/simulation/lengths.hpp"
 #include "actors/simulation/memory_phases.hpp"
+#include "actors/simulation/role_clusters.hpp"
 #include "actors/simulation/role_layouts.hpp"
 #include "actors/simulation/role_memory.hpp"
 #include "orchestrator/pipeline/simulated_memory.hpp"
@@ -26,6 +27,11 @@ Result<LayoutChooser> LayoutChooser::create(const orchestrator::ResolvedPipeline
   TEMPER_TRY_STATUS(actors::check_lengths(run.config.prompt));
   TEMPER_TRY_STATUS(actors::check_lengths(run.config.response));
   run.cluster.fits.clear();  // where constants come from is not asked here, and costs copies
+  if (run.clusters) {
+    for (actors::RoleCluster* role :
+         {&run.clusters->trainer, &run.clusters->rollout, &run.clusters->reference})
+      role->hardware.fits.clear();
+  }
   const FirstBatch batch = draw_first_batch(like.config, run.config);
   return LayoutChooser(std::move(run), batch);
 }
@@ -36,7 +42,8 @@ const std::vector<actors::TrainerEngineConfig>& LayoutChooser::trainers(std::int
     return known->second;
   SimulatedRun s = run_;
   s.trainer_cards = cards;
-  const std::vector<RankedTrainer> ranked = rank_trainers(std::move(s), most_, packings_);
+  const double most = std::min(most_, actors::device_capacity(s));
+  const std::vector<RankedTrainer> ranked = rank_trainers(std::move(s), most, packings_);
   std::vector<actors::TrainerEngineConfig> tried;
   for (const std::size_t i : undominated(ranked))
     tried.push_back(ranked[i].layout);
@@ -49,8 +56,8 @@ LayoutChooser::Fit LayoutChooser::fit(const actors::SimulatedPlacement& placemen
     return Fit::NoCache;
   return std::ranges::all_of(*phases,
                              [&](const actors::PhaseLedger& phase) {
-                               return phase.device() <= most_ &&
-                                      phase.host() <= actors::host_capacity(run_);
+                               return phase.device() <= std::min(most_, phase.device_capacity) &&
+                                      phase.host() <= phase.host_capacity;
                              })
              ? Fit::Fits
              : Fit::TooLarge;
@@ -79,10 +86,15 @@ std::optional<int> LayoutChooser::largest_kv_share(actors::SimulatedPlacement pl
   return low;
 }
 
+std::int64_t LayoutChooser::engine_devices(const orchestrator::PipelineConfig& config,
+                                           const orchestrator::PlacementConfig& cards) const {
+  return std::ssize(cards.rollout) / config.rollout.replicas *
+         actors::hardware_of(run_, actors::RoleKind::Rollout).dies_per_card;
+}
+
 std::vector<std::int64_t> LayoutChooser::eps_of(const orchestrator::PipelineConfig& config,
                                                 const orchestrator::PlacementConfig& cards) const {
-  return engine_eps(
-      run_.model, std::ssize(cards.rollout) / config.rollout.replicas * run_.cluster.dies_per_card);
+  return engine_eps(run_.model, engine_devices(config, cards));
 }
 
 LayoutChooser::Completion LayoutChooser::fastest_engine(const orchestrator::PipelineConfig& config,
@@ -141,10 +153,9 @@ Result<LayoutChooser::Completion> LayoutChooser::choose(
 
 Result<orchestrator::PipelineConfig> LayoutChooser::complete(
     orchestrator::PipelineConfig config, const orchestrator::PlacementConfig& cards) {
-  const std::int64_t engine_devices =
-      std::ssize(cards.rollout) / config.rollout.replicas * run_.cluster.dies_per_card;
+  const std::int64_t devices = engine_devices(config, cards);
   const std::int64_t tp = config.simulation.rollout.tp;
-  const std::int64_t rows = (config.rollout.concurrency * tp + engine_devices - 1) / engine_devices;
+  const std::int64_t rows = (config.rollout.concurrency * tp + devices - 1) / devices;
   const Key key{static_cast<std::int64_t>(cards.mode),
                 std::ssize(cards.rollout),
                 std::ssize(cards.trainer),

@@ -17,6 +17,7 @@
 #include "study/simulate/trainer_space.hpp"
 
 #include <array>
+#include <limits>
 #include <map>
 #include <optional>
 #include <vector>
@@ -47,15 +48,14 @@ class LayoutChooser {
   };
 
   LayoutChooser(actors::SimulatedRun run, const FirstBatch& batch)
-      : run_(std::move(run)),
-        packings_(batch.sequences()),
-        lengths_(batch.lengths()),
-        most_(actors::device_capacity(run_)) {}
+      : run_(std::move(run)), packings_(batch.sequences()), lengths_(batch.lengths()) {}
   /// The trainer's layouts on so many cards that are worth trying, fastest first.
   const std::vector<actors::TrainerEngineConfig>& trainers(std::int64_t cards);
   /// What completes a configuration. An error if no layout fits.
   Result<Completion> choose(orchestrator::PipelineConfig config,
                             const orchestrator::PlacementConfig& cards);
+  std::int64_t engine_devices(const orchestrator::PipelineConfig& config,
+                              const orchestrator::PlacementConfig& cards) const;
   /// Of an engine, fewest first.
   std::vector<std::int64_t> eps_of(const orchestrator::PipelineConfig& config,
                                    const orchestrator::PlacementConfig& cards) const;
@@ -74,7 +74,8 @@ class LayoutChooser {
   actors::SimulatedRun run_;
   actors::Packings packings_;       ///< Of one update's batch, prompts and responses together.
   sim_hw::RolloutLengths lengths_;  ///< Of the same.
-  double most_;                     ///< Bytes that a device may use.
+  /// Bytes that a device may use, if it has them.
+  double most_ = std::numeric_limits<double>::infinity();
   std::map<std::int64_t, std::vector<actors::TrainerEngineConfig>> trainers_;
   std::map<Key, Result<Completion>> completions_;
   int last_share_ = 1;  ///< Where the next search for one begins; no part of any answer.

@@ -1,6 +1,7 @@
 #include "study/simulate/simulate.hpp"
 
 #include "actors/simulation/lengths.hpp"
+#include "actors/simulation/role_clusters.hpp"
 #include "core/parallel.hpp"
 #include "core/thread_annotations.hpp"
 #include "orchestrator/metrics/summary.hpp"
@@ -301,9 +302,10 @@ Result<Figures> simulate(const orchestrator::PipelineConfig& config) {
 std::int64_t largest_weight(const orchestrator::ResolvedPipeline& pipeline, std::int64_t wanted) {
   const orchestrator::PipelineConfig& config = pipeline.config;
   const std::int64_t cards = std::ssize(pipeline.placement.rollout);
-  const std::int64_t replicas = cards / config.rollout.replicas *
-                                pipeline.simulation->cluster.dies_per_card /
-                                config.simulation.rollout.tp;
+  const std::int64_t replicas =
+      cards / config.rollout.replicas *
+      actors::hardware_of(*pipeline.simulation, actors::RoleKind::Rollout).dies_per_card /
+      config.simulation.rollout.tp;
   const std::int64_t groups = config.algorithm.groups_per_update;
   const std::int64_t slots = config.rollout.concurrency;
   for (std::int64_t weight = wanted; weight > 1; --weight) {

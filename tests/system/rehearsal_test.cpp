@@ -119,6 +119,33 @@ TEST_F(Rehearsal, JustInTimeAdmissionIsTheSameInBothHostsToo) {
   expect_same_in_both_hosts({"staleness.admission=just_in_time", "staleness.bound=2"});
 }
 
+/// The same cards, the trainer's of another kind, over 1 GB/s.
+const std::vector<std::string> kTwoClusters{
+    "simulation.cluster=\"\"",
+    "simulation.clusters=[{hardware: nvidia-h200, cards: 5}, {hardware: cm384, cards: 1}]",
+    "simulation.between={bandwidth: 1GB/s, latency: 1ms}"};
+
+TEST_F(Rehearsal, ClustersOfDifferentCardsAreTheSameInBothHostsToo) {
+  expect_same_in_both_hosts(kTwoClusters);
+}
+
+TEST_F(Rehearsal, ReportAndTraceSayOfWhichClusterACardIs) {
+  Arguments mode{"--driver", "in-process"};
+  for (const std::string& set : kTwoClusters)
+    mode.insert(mode.end(), {"--set", set});
+  ASSERT_EQ(temper(arguments("a", mode)).status, 0);
+  const Ended report = temper({"report", run_folder("a").string()});
+  for (const char* what : {"0 to 4: nvidia-h200",
+                           "5 to 5: cm384",
+                           "trainer of cm384",
+                           "between clusters",
+                           "constants not measured on cm384"})
+    EXPECT_NE(report.output.find(what), std::string::npos) << what << "\n" << report.output;
+  const std::string trace = test::gunzip(run_folder("a") / "trace.json.gz");
+  EXPECT_NE(trace.find("card 5 of cm384: trainer"), std::string::npos);
+  EXPECT_NE(trace.find("of nvidia-h200: rollout-0"), std::string::npos);
+}
+
 TEST_F(Rehearsal, AReferenceBesideOthersAtWorkIsRefused) {
   const Ended ended = temper(arguments("a", {"--set", "placement.reference_cards=0"}));
   EXPECT_NE(ended.status, 0);

@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 namespace temper::trainer {
@@ -39,7 +40,9 @@ SimulatedTrainer::SimulatedTrainer(actors::SimulationSettings settings, PolicyVe
       weight_bytes_(2 * sim_hw::count_parameters(settings_.model).total()),
       version_(version),
       spans_(settings_.config.report_every),
-      meter_(settings_, settings_.trainer_cards) {}
+      meter_(settings_,
+             settings_.trainer_cards,
+             actors::outside_of(settings_, actors::RoleKind::Trainer)) {}
 
 Status SimulatedTrainer::start(Time now, actors::Outbox& out) {
   TEMPER_TRY_STATUS(actors::check_trainer(settings_));
@@ -68,7 +71,7 @@ Status SimulatedTrainer::on_message(const actors::IncomingMessage& message,
 
 void SimulatedTrainer::stop(Time now, actors::Outbox& out) {
   record(now);
-  if (until_ && *until_ > began_ && works())
+  if (until_ && *until_ > began_ && now >= began_ && works())
     account(seconds(now - began_) / seconds(*until_ - began_));
   spans_.finish(now, out, meter_);
 }
@@ -116,12 +119,15 @@ Status SimulatedTrainer::begin(const actors::CountedTrain& job, Time now, actors
   for (const auto& entry : job.certificate.groups)
     trained_.groups.push_back(entry.group);
   std::vector<Tokens> lengths;
+  actors::PayloadTokens new_here;
   lengths.reserve(job.items.size());
   double reward = 0;
   for (const auto& item : job.items) {
     const Tokens length = item.prompt + item.response;
-    if (!prepared_.contains(item.group))
+    if (!prepared_.contains(item.group)) {
       lengths.push_back(length);
+      new_here.add(item.prompt, item.response);
+    }
     trained_.metrics.tokens += length;
     reward += item.reward;
   }
@@ -131,7 +137,7 @@ Status SimulatedTrainer::begin(const actors::CountedTrain& job, Time now, actors
   trained_.metrics.reward_mean = reward / static_cast<double>(job.items.size());
   cost_ = (*update_)(std::move(lengths));
   trained_.metrics.micro_batches = static_cast<std::int32_t>(cost_.micro_batches);
-  take(now, from_seconds(cost_.total()));
+  take(receive(new_here, now), from_seconds(cost_.total()));
   return {};
 }
 
@@ -144,15 +150,17 @@ Status SimulatedTrainer::begin(const actors::CountedPrepare& job, Time now, acto
   if (job.items.empty())
     return invalid_input("no responses to prepare");
   std::vector<Tokens> lengths;
+  actors::PayloadTokens new_here;
   lengths.reserve(job.items.size());
   for (const auto& item : job.items) {
     lengths.push_back(item.prompt + item.response);
+    new_here.add(item.prompt, item.response);
     prepared_.insert(item.group);
   }
   cost_ = (*update_)(std::move(lengths));
   cost_.data_parallel = cost_.optimizer = cost_.host_transfer = 0;
   cost_.swapped = 0;
-  take(now, from_seconds(cost_.total()));
+  take(receive(new_here, now), from_seconds(cost_.total()));
   return {};
 }
 
@@ -226,16 +234,30 @@ void SimulatedTrainer::finish(Time now, actors::Outbox& out) {
   }
 }
 
-void SimulatedTrainer::take(Time now, Duration duration) {
-  began_ = recorded_ = now;
-  until_ = now + duration;
+Time SimulatedTrainer::receive(const actors::PayloadTokens& responses, Time now) {
+  recorded_ = now;
+  const actors::Crossing crossing = actors::to_trainer(settings_, responses);
+  if (crossing.bytes > 0)
+    meter_.add_crossing(crossing.bytes);
+  return now + from_seconds(crossing.seconds);
+}
+
+void SimulatedTrainer::take(Time arrived, Duration duration) {
+  if (!works())
+    recorded_ = arrived;
+  began_ = arrived;
+  until_ = arrived + duration;
 }
 
 void SimulatedTrainer::record(Time now) {
   if (!until_ || std::holds_alternative<Loading>(jobs_.front()) ||
       std::holds_alternative<actors::SaveState>(jobs_.front()))
     return;
-  spans_.add(works() ? actors::CardState::Train : actors::CardState::Switch, recorded_, now);
+  if (recorded_ < began_)
+    spans_.add(actors::CardState::WeightSync, recorded_, std::min(began_, now));
+  spans_.add(works() ? actors::CardState::Train : actors::CardState::Switch,
+             std::max(recorded_, began_),
+             now);
   recorded_ = now;
 }
 

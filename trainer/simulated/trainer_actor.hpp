@@ -14,6 +14,8 @@
 //            state, optimizer states that live on the host and gradients that are kept included,
 //            goes host - fabric - host besides, at the new layout's bytes of a device: an upper
 //            limit, as if nothing lay where it is needed
+// Where the engines or the reference are in another cluster, an update, or counted.prepare, waits
+// for the payloads of its responses first (actors/simulation/role_clusters.hpp): `weight-sync`.
 // Gradients of counted.prepare cost the pipeline of their own micro-batches, with their own bubble;
 // the update that holds their groups costs that of the rest, and what an update costs once. While
 // gradients are kept they leave the device with the weights.
@@ -21,6 +23,7 @@
 
 #include "actors/protocol/counted.hpp"
 #include "actors/protocol/weights.hpp"
+#include "actors/simulation/role_clusters.hpp"
 #include "actors/simulation/role_memory.hpp"
 #include "actors/simulation/simulated_actor.hpp"
 #include "actors/simulation/span_log.hpp"
@@ -66,7 +69,10 @@ class SimulatedTrainer final : public actors::SimulatedActor {
   Status begin(const actors::SaveState& job, Time now, actors::Outbox& out);
   Status begin(const actors::Switch& job, Time now, actors::Outbox& out);
   void finish(Time now, actors::Outbox& out);
-  void take(Time now, Duration duration);
+  /// Work of so long, of whose data the last has `arrived`.
+  void take(Time arrived, Duration duration);
+  /// When the payloads of these responses are here, if they are sent for now.
+  Time receive(const actors::PayloadTokens& responses, Time now);
   /// Adds the job under way to the spans, as far as it is.
   void record(Time now);
   void note_usage();
@@ -104,7 +110,7 @@ class SimulatedTrainer final : public actors::SimulatedActor {
   Optimizer optimizer_ = Optimizer::Onboard;
   std::deque<Job> jobs_;  ///< The front one is under way while `until_` is set.
   std::optional<Time> until_;
-  Time began_{};
+  Time began_{};               ///< With its data there.
   Time recorded_{};            ///< The job under way before it is in `spans_`.
   actors::Trained trained_;    ///< Of the update under way.
   UpdateCost cost_;            ///< The same.

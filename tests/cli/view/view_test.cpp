@@ -276,7 +276,7 @@ CardMap sample_map(const MachineShape& machine, std::uint32_t nodes) {
     c.busy = card < half ? static_cast<double>(card) / half : card < half + 12 ? 0.95 : 0.5;
     s.utilization.per_card.push_back(c);
   }
-  return make_card_map(s, specs, machine);
+  return make_card_map(s, specs, {machine});
 }
 
 TEST(View, TheMapOfOneSupernodeHasACellForEachCard) {

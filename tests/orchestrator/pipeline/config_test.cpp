@@ -109,6 +109,20 @@ TEST(LoadConfig, AMissingFileIsNamed) {
   EXPECT_NE(config.error().context.find("/nowhere/x.yaml"), std::string::npos);
 }
 
+TEST(LoadConfig, HardwareOfOnesOwnMayLieBesideTheFileThatNamesIt) {
+  const test::TemporaryFolder folder;
+  fs::copy_file(kSource / "docs/cluster/my-h100.yaml", folder / "my-h100.yaml");
+  ASSERT_TRUE(write_file_atomically(folder / "run.yaml",
+                                    "hardware: simulated\npolicy: synthetic\n"
+                                    "placement: {cards: 8}\nrollout: {replicas: 4}\n"
+                                    "reference: {replicas: 0}\n"
+                                    "simulation: {cluster: my-h100.yaml, model: qwen2.5-0.5b}\n"));
+  const auto config = load_config(folder / "run.yaml");
+  ASSERT_TRUE(config) << config.error().context;
+  EXPECT_EQ(config->simulation.cluster, (folder / "my-h100.yaml").string());
+  EXPECT_EQ(config->simulation.model, "qwen2.5-0.5b");
+}
+
 TEST(LoadConfig, AFileIsLaidOverTheOneThatItExtendsAndOthersOverBoth) {
   const test::TemporaryFolder folder;
   const auto put = [&](const char* name, std::string_view text) {

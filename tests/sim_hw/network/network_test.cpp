@@ -385,12 +385,14 @@ TEST(NetworkKinds, AnswerWithATimeOfTheirTerms) {
     const bool scenario = kind.name.starts_with("flat_") || kind.name == "contended";
     const bool experts = kind.name == "dispatch" || kind.name == "combine";
     const bool reshard = kind.name == "reshard";
-    const std::string_view params = reshard ? "model=qwen3-30b-a3b;from_ep=8;from_dp=8;to_tp=8"
-                                    : kind.name == "host_publication"
-                                        ? "bytes=1e6;hosts=4;bandwidth=1e6"
-                                    : scenario ? "npus=16;size_bytes=1e6"
-                                    : experts  ? "tokens_per_rank=128;topk=8;payload=7680"
-                                               : "bytes=1e6";
+    const std::string_view params =
+        reshard                              ? "model=qwen3-30b-a3b;from_ep=8;from_dp=8;to_tp=8"
+        : kind.name == "cluster_publication" ? "model=qwen3-30b-a3b;from_hardware=nvidia-h800;"
+                                               "bandwidth=50e9;from_ep=8;from_dp=8;to_tp=8"
+        : kind.name == "host_publication"    ? "bytes=1e6;hosts=4;bandwidth=1e6"
+        : scenario                           ? "npus=16;size_bytes=1e6"
+        : experts                            ? "tokens_per_rank=128;topk=8;payload=7680"
+                                             : "bytes=1e6";
     const Result<Cost> answer = ask("cm384", 8, std::string(kind.name), params);
     ASSERT_TRUE(answer.has_value()) << kind.name << ": " << answer.error().context;
     const Metric* time = answer->find("time");
