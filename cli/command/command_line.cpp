@@ -1,6 +1,7 @@
 #include "cli/command/command_line.hpp"
 
 #include "cli/command/exit_code.hpp"
+#include "cli/command/help.hpp"
 #include "cli/command/shell.hpp"
 #include "core/nearest_name.hpp"
 
@@ -45,64 +46,6 @@ constexpr std::array<Command, 13> kStudyCommands{{
     {"calibrate", "Fit the constants of a hardware to measurements and store them"},
     {"ablation", "Each mechanism of MoE training off and on, beside its published gain"},
 }};
-
-/// What `temper COMMAND --help` ends with.
-constexpr std::pair<std::string_view, std::string_view> kExamples[] = {
-    {"run", "configs/quickstart.yaml --dashboard"},
-    {"run", "configs/quickstart.yaml --set staleness.bound=0"},
-    {"run", "--resume runs/first"},
-    {"run", "configs/cm384_pangu.yaml --driver in-process"},
-    {"check", "configs/quickstart.yaml --set rollout.replicas=2"},
-    {"init", "my-task.yaml --task data/train.jsonl --model models/qwen3-0.6b"},
-    {"scale", "runs/first rollout=3"},
-    {"report", "runs/first"},
-    {"report", "runs/first --html"},
-    {"watch", "runs/first"},
-    {"runs", "--sort reward --filter finished"},
-    {"runs", "--delete first"},
-    {"diff", "runs/first runs/second"},
-    {"samples", "runs/first --step 40 --worst"},
-    {"serve", "runs"},
-    {"serve", "runs/first --address 0.0.0.0:8080"},
-    {"audit", "runs/first"},
-    {"eval", "runs/first@best"},
-    {"eval", "runs/first@200 --task data/test.jsonl --samples 8"},
-    {"fsck", "runs/first --repair"},
-    {"worker", "--connect /shared/run/endpoint --key /shared/run/keys/worker.key --role rollout"},
-    {"keys", "make /shared/run --for rollout --count 8"},
-    {"keys", "revoke /shared/run worker"},
-    {"launch", "slurm configs/quickstart.yaml --nodes 4 --run-dir /shared/run"},
-    {"launch", "k8s my.yaml --nodes 4 --image registry/temper:1 --claim shared"},
-    {"replay", "runs/first"},
-    {"events", "runs/first | head"},
-    {"export", "runs/first exported"},
-    {"model", "models/qwen3-0.6b"},
-    {"protocol", "--json"},
-    {"doctor", "--json"},
-    {"cost", "kind=decode_step model=qwen2.5-7b hardware=nvidia-h200 batch=128 context=2048"},
-    {"plan", "task=train model=qwen3-8b hardware=nvidia-h100 batch=64 seq=4096"},
-    {"tune", "configs/cm384_pangu.yaml --max-staleness 2 --out runs/tuned"},
-    {"sweep", "configs/cm384_pangu.yaml --over staleness.bound=0,1,2,4"},
-    {"ladder", "configs/cm384_pangu.yaml"},
-    {"compare", "configs/quickstart.yaml"},
-    {"faults", "configs/cm384_pangu.yaml"},
-    {"measure", "configs/quickstart.yaml"},
-    {"forecast", "configs/quickstart.yaml --over staleness.bound=0,1,2,4"},
-    {"whatif", "runs/first --set staleness.bound=4"},
-    {"whatif", "runs/first --set staleness.bound=4 --keep"},
-    {"validate", "configs/validation/h200.csv"},
-    {"calibrate", "configs/validation/h200.csv"},
-    {"ablation", "--markdown"},
-};
-
-std::string examples_of(std::string_view command) {
-  std::string text;
-  for (const auto& [name, words] : kExamples) {
-    if (name == command)
-      text += fmt::format("{}  temper {} {}", text.empty() ? "" : "\n", name, words);
-  }
-  return text;
-}
 
 /// A file opened in the place of a closed stdout would get what is meant for the terminal.
 void open_standard_descriptors() {
@@ -191,6 +134,7 @@ std::optional<int> parse(CLI::App& app, int argc, char** argv) {
 
 int parse_and_run(int argc, char** argv, std::span<const Command> commands) {
   CLI::App app("RL post-training from one YAML file.", "temper");
+  set_help(app);
   app.require_subcommand(1);
   app.fallthrough(false);
   app.set_version_flag("--version", "temper " TEMPER_VERSION);
@@ -201,8 +145,7 @@ int parse_and_run(int argc, char** argv, std::span<const Command> commands) {
     auto* added = app.add_subcommand(command.name, command.help);
     if (command.alias != nullptr)
       added->alias(command.alias);
-    if (const std::string examples = examples_of(command.name); !examples.empty())
-      added->footer("Examples:\n" + examples);
+    set_help(*added);
     if (command.declare == nullptr)
       continue;
     Flags flags(*added);

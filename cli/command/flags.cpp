@@ -75,7 +75,7 @@ void Flags::list(const char* name, std::vector<std::string>& to, const char* hel
 }
 
 void Flags::number(const char* name, int& to, const char* help) {
-  auto* option = command_.add_option(name, to, help);
+  auto* option = command_.add_option(name, to, help)->check(CLI::NonNegativeNumber);
   if (to != 0)
     option->capture_default_str();
 }

@@ -1,5 +1,7 @@
 #include "cli/command/shell.hpp"
 
+#include "cli/command/help.hpp"
+
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
@@ -76,9 +78,11 @@ std::string man_page(const CLI::App& app) {
       page += fmt::format(".PP\n.nf\n{}\n.fi\n", roff(examples));
   }
   return page +
-         ".SH EXIT STATUS\n0 done; 1 failed; 2 the words or the configuration cannot be; 3 a check "
-         "found "
-         "something; 130 stopped on request.\n.SH SEE ALSO\nREADME.md and docs/ of the source.\n";
+         fmt::format(
+             ".SH EXIT STATUS\n.nf\n{}\n.fi\n.SH ENVIRONMENT\n.nf\n{}\n.fi\n"
+             ".SH SEE ALSO\nREADME.md and docs/, in /usr/share/doc/temper where it is a package.\n",
+             roff(exit_codes_text()),
+             roff(variables_text()));
 }
 
 }  // namespace

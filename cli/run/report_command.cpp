@@ -8,6 +8,8 @@
 #include "cli/view/card_map.hpp"
 #include "cli/view/terminal_view.hpp"
 #include "core/files.hpp"
+#include "core/json_document.hpp"
+#include "core/text/numbers.hpp"
 #include "orchestrator/metrics/report.hpp"
 #include "orchestrator/pipeline/load.hpp"
 #include "orchestrator/pipeline/resolve.hpp"
@@ -71,6 +73,61 @@ std::string what_goes_on(const std::filesystem::path& run) {
                            run.string());
 }
 
+/// "reward.last>=0.9", held against summary.json. Empty: it holds; else what is instead.
+Result<std::string> why_not(const nlohmann::json& summary, std::string_view required) {
+  const auto unknown = [&](std::string_view what) {
+    return invalid_input(fmt::format(
+        "--require {}: {}; try --require 'reward.last>=0.9', with a number of summary.json",
+        required,
+        what));
+  };
+  const std::size_t sign = required.find_first_of("<>=");
+  if (sign == std::string_view::npos)
+    return unknown("no <=, <, =, > or >= in it");
+  const bool equal = required.substr(sign + 1).starts_with('=');
+  const std::string_view key = required.substr(0, sign);
+  const auto wanted = parse_number<double>(required.substr(sign + (equal ? 2 : 1)));
+  if (!wanted)
+    return unknown(wanted.error().context);
+  const nlohmann::json* at = &summary;
+  for (std::size_t begin = 0, end = 0; at != nullptr && begin <= key.size(); begin = end + 1) {
+    end = std::min(key.find('.', begin), key.size());
+    const auto found = at->find(std::string(key.substr(begin, end - begin)));
+    at = at->is_object() && found != at->end() ? &*found : nullptr;
+  }
+  if (at == nullptr || !at->is_number())
+    return unknown(fmt::format("summary.json has no number {}", key));
+  const auto is = at->get<double>();
+  const char order = required[sign];
+  const bool holds = (order == '=' || equal) && is == *wanted ? true
+                     : order == '>'                           ? is > *wanted
+                     : order == '<'                           ? is < *wanted
+                                                              : false;
+  return holds ? std::string() : fmt::format("{} is {}, not {}", key, is, required.substr(sign));
+}
+
+/// The exit code.
+int check_required(const ReportOptions& options,
+                   const orchestrator::Summary& summary,
+                   std::ostream& err) {
+  if (options.required.empty())
+    return kDone;
+  const nlohmann::json json = parse_json(to_json(summary));
+  int code = kDone;
+  for (const std::string& required : options.required) {
+    const auto why = why_not(json, required);
+    if (!why) {
+      err << "temper: " << why.error().context << '\n';
+      return kBadInput;
+    }
+    if (!why->empty()) {
+      err << "temper: required: " << *why << '\n';
+      code = kFound;
+    }
+  }
+  return code;
+}
+
 int write_html(const std::string& run, std::string file) {
   const auto page = html_report(run);
   if (file.empty())
@@ -106,7 +163,7 @@ int run_report(const ReportOptions& options, std::ostream& out, std::ostream& er
   if (!run->torn.empty())
     err << "temper: the end of its events.log is torn: " << run->torn
         << "; the figures are of what is before it\n";
-  return 0;
+  return check_required(options, run->summary, err);
 }
 
 Handler report_command(Flags& flags) {
@@ -115,6 +172,10 @@ Handler report_command(Flags& flags) {
   flags.argument("run", options->run, "Folder of the run");
   const auto html = std::make_shared<std::optional<std::string>>();
   flags.json(*json);
+  flags.repeated("--require",
+                 options->required,
+                 "A number of summary.json, e.g. 'reward.last>=0.9': 3 is the exit code where it "
+                 "does not hold; may be repeated");
   flags.flag_or_text(
       "--html", *html, "Its page as one file; unless named, report.html in the folder");
   return [options, json, html] {

@@ -150,6 +150,7 @@ ViewOptions view_options(const orchestrator::RunPlan& plan, bool plain) {
   view.trace = orchestrator::trace_name(orchestrator::trace_form(config));
   if (plan.pipeline.simulation)
     view.machines = machines_of(plan.pipeline);
+  view.drawn = orchestrator::is_simulated(config) && !orchestrator::is_twin(config);
   return view;
 }
 
@@ -232,8 +233,7 @@ Result<orchestrator::RunOutcome> start_run(const orchestrator::RunPlan& plan,
     view.close(recorder->metrics(), *summary);
     if (orchestrator::is_simulated(config)) {
       fmt::print("  simulated {} of virtual time in {:.1f} s\n",
-                 to_text(std::chrono::duration_cast<std::chrono::seconds>(
-                     outcome.wall.time_since_epoch())),
+                 clock_text(outcome.wall.time_since_epoch()),
                  seconds(took));
       if (orchestrator::is_twin(config) && summary->reward.first)
         fmt::print("  {}\n", orchestrator::learning_text(*summary));

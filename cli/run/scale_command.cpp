@@ -77,16 +77,22 @@ Status check_numbers(const fs::path& run_dir, const ScaleRequest& request) {
   return {};
 }
 
+/// Whether a process has the run. Error: its folder cannot be looked at.
+Result<bool> goes_on(const fs::path& run_dir) {
+  const auto lock = orchestrator::RunDir(run_dir).lock();
+  if (!lock && lock.error().code != ErrorCode::Unavailable)
+    return lock.error();
+  return !lock;
+}
+
 /// Somebody is there to be asked.
 Status check_going_on(const fs::path& run_dir) {
   std::error_code ignored;
   if (!fs::exists(run_dir / "events.log", ignored))
     return Error{ErrorCode::NotFound, fmt::format("{} holds no run", run_dir.string())};
-  const auto lock = orchestrator::RunDir(run_dir).lock();
-  if (!lock && lock.error().code == ErrorCode::Unavailable)
+  TEMPER_TRY(const bool there, goes_on(run_dir));
+  if (there)
     return {};
-  if (!lock)
-    return lock.error();
   return invalid_input(fmt::format(
       "the run in {0} does not go on now; temper run --resume {0} --set rollout.replicas=N does, "
       "with another number",
@@ -97,8 +103,17 @@ Result<orchestrator::ScaleAnswer> ask(const fs::path& run_dir, const ScaleReques
   TEMPER_TRY_STATUS(orchestrator::write_request(run_dir, request));
   const RealClock clock;
   while (clock.now() < Time(kPatience)) {
+    TEMPER_TRY(const bool there,
+               goes_on(run_dir));  // looked at before the answer: it may be the last
     if (auto answer = orchestrator::read_answer(run_dir, request.id))
       return *std::move(answer);
+    if (!there) {
+      orchestrator::withdraw_request(run_dir);
+      return Error{ErrorCode::Unavailable,
+                   fmt::format("the run in {0} has ended meanwhile; temper run --resume {0} --set "
+                               "rollout.replicas=N goes on with another number",
+                               run_dir.string())};
+    }
     ::poll(nullptr, 0, kAnswerPeriodMs);
   }
   orchestrator::withdraw_request(run_dir);

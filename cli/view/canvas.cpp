@@ -89,6 +89,7 @@ void Canvas::line() {
     out_.pop_back();
   out_ += '\n';
   column_ = 0;
+  ++lines_;
 }
 
 Canvas& Canvas::bar(std::span<const Part> parts, std::size_t columns, std::size_t solid) {

@@ -32,6 +32,7 @@ class Canvas {
   /// Ends the line.
   void line();
   std::size_t column() const { return column_; }
+  std::size_t lines() const { return lines_; }
   std::size_t width() const { return width_; }
   std::size_t room() const { return column_ < width_ ? width_ - column_ : 0; }
   bool coloured() const { return colours_ == Colours::On; }
@@ -58,6 +59,7 @@ class Canvas {
   const Colours colours_;
   std::string out_;
   std::size_t column_ = 0;
+  std::size_t lines_ = 0;  ///< That were ended.
 };
 
 /// Characters a terminal shows; every code point counts one.

@@ -1,6 +1,6 @@
 #include "cli/view/card_map.hpp"
 
-#include "cli/view/internal/style.hpp"
+#include "cli/view/parts.hpp"
 
 #include <fmt/format.h>
 
@@ -15,7 +15,8 @@ namespace temper::cli {
 namespace {
 
 constexpr std::string_view kRamp = " .:-=+*#%@";
-constexpr std::array<int, 10> kHeat{236, 53, 89, 125, 161, 196, 202, 208, 214, 226};
+/// From dark to light without a glaring colour; lightness alone tells the steps apart.
+constexpr std::array<int, 10> kHeat{236, 54, 90, 126, 132, 168, 173, 179, 186, 229};
 
 char letter_of(actors::RoleKind role) {
   switch (role) {
@@ -189,11 +190,11 @@ class MapPainter {
     }
     c_.text(" 100 %", kLabel).line();
   }
-  /// Every eighth column with the number of its first node.
+  /// Every eighth character with the number of its first node.
   void numbers() {
-    constexpr std::size_t kEvery = 8;
+    const std::size_t every = 8 / scale_.cell_width;
     label(scale_.nodes > 1 ? fmt::format("{} nodes each", scale_.nodes) : "node");
-    for (std::size_t column = 0; column < scale_.columns; column += kEvery) {
+    for (std::size_t column = 0; column < scale_.columns; column += every) {
       c_.to(kIndent + kLabelWidth + column * scale_.cell_width);
       c_.text(std::to_string(column * scale_.nodes), kLabel);
     }

@@ -35,6 +35,8 @@ struct Frame {
   std::uint64_t step = 0, steps = 0;
   Duration elapsed{};
   std::optional<Duration> left;
+  bool simulated = false;       ///< Both are of virtual time.
+  bool drawn = false;           ///< Rewards are random numbers: nobody learns.
   std::vector<double> rewards;  ///< Of the updates (RewardHistory::curve()).
   std::string held_out;         ///< The newest evaluation and the best; empty: none yet.
   FrameRates recent;

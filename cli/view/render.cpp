@@ -1,6 +1,6 @@
 #include "cli/view/render.hpp"
 
-#include "cli/view/internal/style.hpp"
+#include "cli/view/parts.hpp"
 #include "core/text/numbers.hpp"
 
 #include <fmt/format.h>
@@ -12,10 +12,6 @@ namespace {
 
 using actors::CardState;
 
-constexpr Paint kFaint{.foreground = 240};
-constexpr Paint kGood{.foreground = 114};
-constexpr Paint kBad{.foreground = 203};
-constexpr Paint kAccent{.foreground = 75};
 constexpr std::size_t kMostCards = 8;
 constexpr std::size_t kMostActors = 12;
 
@@ -46,18 +42,9 @@ Paint paint_of(CardState s) {
     case CardState::Idle:
       return {.foreground = 238};
     case CardState::Down:
-      return {.foreground = 88};
+      return {.foreground = 95};
   }
   return {};
-}
-
-Canvas& label(Canvas& c, std::string_view text) {
-  return c.to(kIndent).text(text, kLabel).to(kIndent + kLabelWidth);
-}
-
-/// A figure and what it is of: "trained 18.2k".
-void figure(Canvas& c, std::string_view what, std::string_view value) {
-  c.text(what, kLabel).text(" ").text(value, kTitle).text("  ");
 }
 
 void draw_head(Canvas& c, const Frame& f) {
@@ -67,8 +54,9 @@ void draw_head(Canvas& c, const Frame& f) {
   const std::string step = fmt::format("  {}/{} updates  ",
                                        grouped(static_cast<std::int64_t>(f.step)),
                                        grouped(static_cast<std::int64_t>(f.steps)));
-  const std::string time = fmt::format("{} elapsed, {} left",
+  const std::string time = fmt::format("{} {}, {} left",
                                        clock_text(f.elapsed),
+                                       f.simulated ? "simulated" : "elapsed",
                                        f.left ? clock_text(*f.left) : std::string("-:--"));
   const std::size_t text = kIndent * 2 + display_width(step) + display_width(time);
   const std::size_t columns =
@@ -86,9 +74,17 @@ void draw_reward(Canvas& c, const Frame& f) {
   }
   const auto [low, high] = std::minmax_element(f.rewards.begin(), f.rewards.end());
   c.text(fmt::format("{:<7.3f}", f.rewards.back()), kTitle);
-  const std::size_t columns = c.room() > 20 ? std::min<std::size_t>(c.room() - 18, 60) : 0;
+  if (f.drawn)
+    return c.text("drawn at random: nothing learns here", kFaint).line();
+  const std::string range = fmt::format("  {:.3f} to {:.3f}", *low, *high);
+  const std::string updates = fmt::format(", updates 1 to {}", f.step);
+  const std::size_t all = range.size() + updates.size();
+  constexpr std::size_t kLeast = 20;
+  const std::string tail = c.room() > all + kLeast ? range + updates : range;
+  const std::size_t columns =
+      c.room() > kLeast ? std::min<std::size_t>(c.room() - tail.size(), 60) : 0;
   c.sparkline(f.rewards, columns, *low, *high, kGood);
-  c.text(fmt::format("  {:.3f} to {:.3f}", *low, *high), kFaint).line();
+  c.text(tail, kFaint).line();
 }
 
 void draw_tokens(Canvas& c, const Frame& f) {
@@ -96,11 +92,8 @@ void draw_tokens(Canvas& c, const Frame& f) {
   figure(c, "raw", short_number(f.recent.generated));
   figure(c, "trained", short_number(f.recent.trained));
   figure(c, "effective", short_number(f.recent.effective));
-  if (!f.cards.empty()) {
-    figure(c,
-           "trained per card",
-           short_number(f.recent.trained / static_cast<double>(f.cards.size())));
-  }
+  if (!f.cards.empty())
+    per_card(c, f.recent.trained / static_cast<double>(f.cards.size()));
   c.line();
 }
 
@@ -111,8 +104,13 @@ double busy_of(const CardFrame& card) {
   return busy;
 }
 
-/// "decode 82 · wait-quota 9", the largest first, as far as there is room.
-void draw_states(Canvas& c, const CardFrame& card) {
+/// While an actor that was never lost is down, it starts.
+std::string_view word_for(CardState s, const Frame& f) {
+  return s == CardState::Down && f.restarts == 0 ? "starting" : name_of(s);
+}
+
+/// "decode 82 · wait-quota 9", the largest first, as far as there is room; "…" for the rest.
+void draw_states(Canvas& c, const CardFrame& card, const Frame& f) {
   std::vector<CardState> states;
   for (const auto& [state, name] : EnumNames<CardState>::value) {
     if (card.shares[orchestrator::index_of(state)] >= 0.005)
@@ -123,14 +121,18 @@ void draw_states(Canvas& c, const CardFrame& card) {
   });
   for (const CardState s : states) {
     const std::string text =
-        fmt::format("{} {:.0f}", name_of(s), card.shares[orchestrator::index_of(s)] * 100);
-    if (c.room() < text.size() + 2)
+        fmt::format("{} {:.0f}", word_for(s, f), card.shares[orchestrator::index_of(s)] * 100);
+    const std::string_view mark = c.coloured() ? "■ " : "";
+    const std::size_t more = s == states.back() ? 0 : 3;  // for the sign that there are more
+    if (c.room() < text.size() + display_width(mark) + more) {
+      remark(c, "…", kLabel);
       break;
-    c.text("■ ", paint_of(s)).text(text, orchestrator::is_busy(s) ? Paint{} : kLabel).text("  ");
+    }
+    c.text(mark, paint_of(s)).text(text, orchestrator::is_busy(s) ? Paint{} : kLabel).text("  ");
   }
 }
 
-void draw_card(Canvas& c, std::string_view name, const CardFrame& card) {
+void draw_card(Canvas& c, std::string_view name, const CardFrame& card, const Frame& f) {
   label(c, name);
   std::vector<Canvas::Part> parts, waits;
   for (const auto& [state, text] : EnumNames<CardState>::value) {
@@ -143,7 +145,7 @@ void draw_card(Canvas& c, std::string_view name, const CardFrame& card) {
   c.bar(parts, std::clamp<std::size_t>(c.width() / 4, 8, 32), solid);
   c.text(fmt::format(" {:>5} ", percent(busy_of(card))), kTitle).text(" ");
   c.text(card.host.empty() ? "" : "on " + card.host + "  ", kLabel);
-  draw_states(c, card);
+  draw_states(c, card, f);
   c.line();
 }
 
@@ -151,7 +153,7 @@ void draw_cards(Canvas& c, const Frame& f) {
   c.line();
   if (f.cards.size() <= kMostCards) {
     for (const CardFrame& card : f.cards)
-      draw_card(c, fmt::format("card {}", card.card), card);
+      draw_card(c, fmt::format("card {}", card.card), card, f);
     return;
   }
   CardFrame mean;
@@ -159,13 +161,13 @@ void draw_cards(Canvas& c, const Frame& f) {
     for (std::size_t s = 0; s < orchestrator::kCardStates; ++s)
       mean.shares[s] += card.shares[s] / static_cast<double>(f.cards.size());
   }
-  draw_card(c, fmt::format("{} cards", f.cards.size()), mean);
+  draw_card(c, fmt::format("{} cards", f.cards.size()), mean, f);
   const auto [least, most] = std::minmax_element(
       f.cards.begin(), f.cards.end(), [](const CardFrame& a, const CardFrame& b) {
         return busy_of(a) < busy_of(b);
       });
-  draw_card(c, fmt::format("least, {}", least->card), *least);
-  draw_card(c, fmt::format("most, {}", most->card), *most);
+  draw_card(c, fmt::format("least: {}", least->card), *least, f);
+  draw_card(c, fmt::format("most: {}", most->card), *most, f);
 }
 
 void draw_staleness(Canvas& c, const Frame& f) {
@@ -206,7 +208,8 @@ void draw_staleness(Canvas& c, const Frame& f) {
   figure(c, "ready", std::to_string(f.queue.ready));
   figure(c, "training", std::to_string(f.queue.training));
   figure(c, "checkpoints", std::to_string(f.checkpoints));
-  c.text("restarts ", kLabel).text(std::to_string(f.restarts), f.restarts > 0 ? kBad : kTitle);
+  if (const std::string restarts = std::to_string(f.restarts); c.room() > 9 + restarts.size())
+    c.text("restarts ", kLabel).text(restarts, f.restarts > 0 ? kBad : kTitle);
   c.line();
   if (f.responses_failed == 0 && f.lies == 0)
     return;
@@ -220,28 +223,43 @@ void draw_staleness(Canvas& c, const Frame& f) {
 
 void draw_actor(Canvas& c, const ActorFrame& a) {
   label(c, a.name);
-  c.text(orchestrator::is_busy(a.state) ? "● " : "○ ", paint_of(a.state));
-  c.text(name_of(a.state), orchestrator::is_busy(a.state) ? Paint{} : kLabel);
+  const bool starts = a.state == CardState::Down && a.restarts == 0 && a.on == "starting";
+  c.text(orchestrator::is_busy(a.state) ? "● " : "○ ", starts ? kLabel : paint_of(a.state));
+  c.text(starts ? "starting" : name_of(a.state), orchestrator::is_busy(a.state) ? Paint{} : kLabel);
   c.to(kIndent + kLabelWidth + 15);
   if (a.load > 0) {
     c.text(a.capacity > 0 ? fmt::format("{} of {} responses", a.load, a.capacity)
                           : fmt::format("{} responses", a.load));
   }
-  if (!a.on.empty())
+  if (!a.on.empty() && !starts)
     c.text(a.load > 0 ? ", " : "").text(a.on, kFaint);
   if (a.restarts > 0)
     c.text(fmt::format("  restarted {}x", a.restarts), kBad);
   c.line();
 }
 
-void draw_actors(Canvas& c, const Frame& f) {
+/// Which actors are shown where not all have room: the first ones, and a trainer among them.
+std::vector<const ActorFrame*> shown_actors(const Frame& f, std::size_t most) {
+  std::vector<const ActorFrame*> shown;
+  for (std::size_t i = 0; i < std::min(most, f.actors.size()); ++i)
+    shown.push_back(&f.actors[i]);
+  const auto is_trainer = [](const ActorFrame& a) { return a.name.starts_with("trainer"); };
+  const auto trainer = std::ranges::find_if(f.actors, is_trainer);
+  if (trainer != f.actors.end() && !shown.empty() && &*trainer > shown.back())
+    shown.back() = &*trainer;
+  return shown;
+}
+
+/// In at most `rows` lines, if that is no less than two.
+void draw_actors(Canvas& c, const Frame& f, std::size_t rows) {
   if (f.actors.empty())
     return;
   c.line();
-  const std::size_t shown = f.actors.size() <= kMostActors ? f.actors.size() : kMostActors - 1;
-  for (std::size_t i = 0; i < shown; ++i)
-    draw_actor(c, f.actors[i]);
-  if (shown == f.actors.size())
+  const std::size_t all = f.actors.size();
+  const auto shown = shown_actors(f, all <= rows ? all : std::max<std::size_t>(rows, 2) - 1);
+  for (const ActorFrame* actor : shown)
+    draw_actor(c, *actor);
+  if (shown.size() == all)
     return;
   std::size_t busy = 0, down = 0;
   for (const ActorFrame& a : f.actors) {
@@ -249,30 +267,13 @@ void draw_actors(Canvas& c, const Frame& f) {
     down += a.state == CardState::Down ? 1U : 0U;
   }
   label(c, "");
-  c.text(
-       fmt::format("and {} more; of all, {} at work, {} down", f.actors.size() - shown, busy, down),
-       kFaint)
+  c.text(fmt::format("and {} more; of all, {} at work, {} {}",
+                     all - shown.size(),
+                     busy,
+                     down,
+                     word_for(CardState::Down, f)),
+         kFaint)
       .line();
-}
-
-struct MainWait {
-  double share = 0;
-  std::string on;  ///< The longest of them.
-};
-/// Wait states, the largest share first.
-std::vector<std::pair<CardState, MainWait>> main_waits(const orchestrator::Summary& s) {
-  std::vector<std::pair<CardState, MainWait>> waits;
-  for (const orchestrator::WaitSummary& w : s.waits) {  // the longest first
-    auto it = std::find_if(
-        waits.begin(), waits.end(), [&](const auto& known) { return known.first == w.state; });
-    if (it == waits.end())
-      it = waits.insert(waits.end(), {w.state, {0, w.on}});
-    it->second.share += w.share;
-  }
-  std::stable_sort(waits.begin(), waits.end(), [](const auto& a, const auto& b) {
-    return a.second.share > b.second.share;
-  });
-  return waits;
 }
 
 /// What went wrong so far, for the end of a line; empty: nothing.
@@ -287,7 +288,7 @@ std::string trouble_text(const Frame& f) {
 
 }  // namespace
 
-std::string render_frame(const Frame& frame, std::size_t width, Colours colours) {
+std::string render_frame(const Frame& frame, std::size_t width, Colours colours, std::size_t rows) {
   Canvas c(std::max<std::size_t>(width, 20), colours);
   draw_head(c, frame);
   c.line();
@@ -297,23 +298,28 @@ std::string render_frame(const Frame& frame, std::size_t width, Colours colours)
   draw_tokens(c, frame);
   draw_cards(c, frame);
   draw_staleness(c, frame);
-  draw_actors(c, frame);
+  const std::size_t above = c.lines() + 1;  // and an empty one
+  draw_actors(c, frame, rows == 0 ? kMostActors : rows - std::min(rows, above));
   return c.take();
 }
 
 std::string render_line(const Frame& f) {
   std::string busy;
+  double all = 0;
   for (const CardFrame& card : f.cards) {
-    if (f.cards.size() <= kMostCards)
-      busy += fmt::format("{}{:.0f}", busy.empty() ? "" : "/", busy_of(card) * 100);
+    all += busy_of(card) / static_cast<double>(f.cards.size());
+    busy += fmt::format("{}{:.0f}", busy.empty() ? "" : "/", busy_of(card) * 100);
   }
+  if (f.cards.size() > kMostCards)
+    busy = fmt::format("{:.0f}", all * 100);
   const std::int64_t oldest = f.staleness.empty() ? 0 : f.staleness.rbegin()->first;
   return fmt::format(
-      "{:>8} step {}/{} reward {} tokens/s raw {} trained {} effective {} busy% {} slots% {:.0f} "
+      "{:>8} {}step {}/{} reward {} tokens/s raw {} trained {} effective {} busy% {} slots% {:.0f} "
       "staleness "
       "{:.2f} "
       "(max {}/{}) groups {}+{}+{} left {}{}",
       clock_text(f.elapsed),
+      f.simulated ? "simulated, " : "",
       f.step,
       f.steps,
       f.rewards.empty() ? "-" : fmt::format("{:.3f}", f.rewards.back()),
@@ -330,118 +336,6 @@ std::string render_line(const Frame& f) {
       f.queue.ready,
       f.left ? clock_text(*f.left) : "-",
       trouble_text(f));
-}
-
-namespace {
-
-/// What a simulated run used, in three lines.
-void draw_usage(Canvas& c, const orchestrator::Summary& s) {
-  if (s.mfu) {
-    label(c, "MFU").text(fmt::format("{:.1f} %", s.mfu->mfu * 100), kTitle);
-    for (const auto& [role, mfu] : s.mfu->roles) {
-      c.text(fmt::format("   {} {:.1f} % ({:.1f} % while busy)",
-                         name_of(role),
-                         mfu.mfu * 100,
-                         mfu.while_busy * 100),
-             kLabel);
-    }
-    c.line();
-  }
-  if (s.memory) {
-    label(c, "memory");
-    const auto gb = [](std::int64_t bytes) { return static_cast<double>(bytes) / 1e9; };
-    for (const auto& [role, memory] : *s.memory) {
-      figure(c,
-             name_of(role),
-             fmt::format("{:.1f} of {:.1f} GB",
-                         gb(memory.device.peak_bytes),
-                         gb(memory.device.capacity_bytes)));
-    }
-    c.text("per device", kLabel).line();
-  }
-  if (s.network) {
-    label(c, "network");
-    for (const orchestrator::PlaneSummary& plane : s.network->planes) {
-      if (plane.bytes > 0)
-        figure(c, plane.plane, fmt::format("{:.2f} %", plane.share * 100));
-    }
-    c.text("of bandwidth", kLabel).line();
-  }
-}
-
-void draw_troubles(Canvas& c, const orchestrator::Summary& s) {
-  if (s.wasted_tokens == 0 && s.restarts.empty() && s.groups.responses_failed == 0)
-    return;
-  label(c, "trouble");
-  if (s.lies > 0)
-    figure(c, "lies", std::to_string(s.lies));
-  figure(c, "restarts", std::to_string(s.restarts.size()));
-  figure(c, "responses failed", grouped(static_cast<std::int64_t>(s.groups.responses_failed)));
-  figure(c, "tokens wasted", grouped(s.wasted_tokens));
-  c.line();
-}
-
-}  // namespace
-
-std::string render_closing(const orchestrator::Summary& s,
-                           std::string_view run_dir,
-                           std::string_view trace,
-                           std::size_t width,
-                           Colours colours) {
-  Canvas c(std::max<std::size_t>(width, 20), colours);
-  const auto reward = [](const std::optional<double>& value) {
-    return value ? fmt::format("{:.3f}", *value) : std::string("-");
-  };
-  c.line();
-  c.to(kIndent).text(s.ok        ? "✔ finished"
-                     : s.stopped ? "■ stopped"
-                                 : "✘ failed",
-                     s.ok ? kGood : kBad);
-  c.text(fmt::format(" after {} updates in {}", s.steps, clock_text(from_seconds(s.wall_s))))
-      .line();
-  if (!s.reason.empty())
-    label(c, "reason").text(s.reason, kBad).line();
-  label(c, "reward").text(reward(s.reward.first)).text(" → ", kLabel);
-  c.text(reward(s.reward.last), kTitle);
-  c.text(fmt::format("   best {}", reward(s.reward.best)), kLabel).line();
-  if (s.evaluation) {
-    const auto& [last, best] = std::pair(s.evaluation->points.back(), s.evaluation->best);
-    label(c, "held out").text(held_out_text(last.step, last.pass_1, best.step, best.pass_1)).line();
-  }
-  label(c, "tokens/s");
-  figure(c, "raw", short_number(s.tokens.generated_per_s));
-  figure(c, "trained", short_number(s.tokens.trained_per_s));
-  figure(c, "effective", short_number(s.tokens.effective_per_s));
-  figure(c, "trained per card", short_number(s.tokens.trained_per_s_per_card));
-  c.line();
-  label(c, "cards").text(percent(s.utilization.busy), kTitle).text(" busy", kLabel);
-  for (const auto& [state, wait] : main_waits(s)) {
-    const std::string text = fmt::format(", {} {}{}",
-                                         name_of(state),
-                                         percent(wait.share),
-                                         wait.on.empty() ? "" : " (" + wait.on + ")");
-    if (wait.share < 0.02 || c.room() < display_width(text))
-      break;
-    c.text(text, kFaint);
-  }
-  c.line();
-  label(c, "slots").text(percent(s.slots.while_serving), kTitle);
-  c.text(fmt::format(" of {} held a response while their engines had any, {} of the wall",
-                     grouped(s.slots.slots),
-                     percent(s.slots.occupancy)),
-         kLabel)
-      .line();
-  draw_usage(c, s);
-  label(c, "staleness").text(fmt::format("max {}", s.staleness.max), kTitle);
-  c.text(fmt::format(" of {} allowed, mean {:.2f}", s.staleness.bound, s.staleness.mean), kLabel)
-      .line();
-  draw_troubles(c, s);
-  label(c, "run").text(run_dir, kAccent).line();
-  label(c, "").text(
-      fmt::format("{} opens in ui.perfetto.dev; temper report RUN, temper audit RUN", trace),
-      kFaint);
-  c.line();
-  return c.take();
 }
 
 }  // namespace temper::cli

@@ -7,16 +7,26 @@
 
 namespace temper::cli {
 
-/// The live view: lines of at most `width` columns, each ended by a line break. Never empty.
-std::string render_frame(const Frame& frame, std::size_t width, Colours colours);
+/// The live view: lines of at most `width` columns, each ended by a line break. Never empty. Of
+/// actors as many as there is room for in `rows` lines; 0: a dozen.
+std::string render_frame(const Frame& frame,
+                         std::size_t width,
+                         Colours colours,
+                         std::size_t rows = 0);
 
 /// The key figures in one line, without a line break; for logs and pipes.
 std::string render_line(const Frame& frame);
 
-/// What became of the run, at its end. `trace`: the name of the file for Perfetto.
+/// What a closing summary says besides its figures.
+struct Closing {
+  std::string run_dir;
+  std::string trace = "trace.json";  ///< The file for Perfetto.
+  bool drawn = false;                ///< As of a Frame.
+};
+/// What became of the run, at its end. Names of files and commands are never cut: they are for
+/// copying.
 std::string render_closing(const orchestrator::Summary& summary,
-                           std::string_view run_dir,
-                           std::string_view trace,
+                           const Closing& closing,
                            std::size_t width,
                            Colours colours);
 

@@ -113,6 +113,15 @@ void TerminalView::feed(const orchestrator::Record& record,
   write(text);
 }
 
+Frame TerminalView::frame(const orchestrator::RunMetrics& metrics,
+                          const orchestrator::Scheduler* scheduler,
+                          Time now) const {
+  Frame f = make_frame(options_.name, metrics, scheduler, now);
+  f.simulated = options_.machine.has_value();
+  f.drawn = options_.drawn;
+  return f;
+}
+
 void TerminalView::refresh(const orchestrator::RunMetrics& metrics,
                            const orchestrator::Scheduler& scheduler,
                            Time now) {
@@ -124,7 +133,7 @@ void TerminalView::refresh(const orchestrator::RunMetrics& metrics,
     return;
   if (live) {
     drawn_at_ = wall;
-    draw(make_frame(options_.name, metrics, &scheduler, now));
+    draw(frame(metrics, &scheduler, now));
     return;
   }
   const std::uint64_t step = metrics.history().count();
@@ -132,7 +141,7 @@ void TerminalView::refresh(const orchestrator::RunMetrics& metrics,
     return;  // nothing new
   drawn_at_ = wall;
   line_at_step_ = step;
-  write(render_line(make_frame(options_.name, metrics, &scheduler, now)) + "\n");
+  write(render_line(frame(metrics, &scheduler, now)) + "\n");
 }
 
 void TerminalView::show(const Frame& frame) {
@@ -148,9 +157,10 @@ void TerminalView::show(const Frame& frame) {
 void TerminalView::draw(const Frame& frame) {
   const Size size = size_of(options_.fd);
   // The last column stays free: some terminals wrap when it is written.
-  const std::string text = render_frame(frame, size.columns - 1, options_.colours);
+  const std::size_t rows = std::max<std::size_t>(2, size.rows) - 1;
+  const std::string text = render_frame(frame, size.columns - 1, options_.colours, rows);
   std::size_t lines = 0;
-  const std::string_view shown = first_lines(text, std::max<std::size_t>(2, size.rows) - 1, lines);
+  const std::string_view shown = first_lines(text, rows, lines);
   std::string out;
   if (width_ != size.columns && lines_ > 0) {
     out += "\x1b[H\x1b[J";  // old lines were wrapped: nobody knows where they begin
@@ -175,18 +185,19 @@ void TerminalView::draw(const Frame& frame) {
 void TerminalView::close(const orchestrator::RunMetrics& metrics,
                          const orchestrator::Summary& summary) {
   const bool live = options_.mode == ViewOptions::Mode::Live;
-  const Frame frame = make_frame(options_.name, metrics, nullptr, metrics.wall());
+  const Frame last = frame(metrics, nullptr, metrics.wall());
   if (live) {
-    draw(frame);
+    draw(last);
   } else {
-    write(render_line(frame) + "\n");
+    write(render_line(last) + "\n");
   }
   const std::size_t width = view_width(options_);
   if (!options_.machines.empty()) {
     const CardMap map = make_card_map(summary, metrics.config().actors, options_.machines);
     write("\n" + render_card_map(map, width, options_.colours));
   }
-  write(render_closing(summary, options_.run_dir, options_.trace, width, options_.colours));
+  write(render_closing(
+      summary, {options_.run_dir, options_.trace, options_.drawn}, width, options_.colours));
 }
 
 }  // namespace temper::cli

@@ -20,6 +20,7 @@ struct ViewOptions {
   std::string run_dir;                 ///< As named at the end.
   std::string trace = "trace.json";    ///< The same.
   std::vector<MachineShape> machines;  ///< Whose cards are shown as a map at the end.
+  bool drawn = false;                  ///< Its rewards are drawn at random.
 };
 
 /// Live and coloured if `fd` is a terminal that can; plain if `plain` or TERM is dumb; without
@@ -50,6 +51,9 @@ class TerminalView {
   void close(const orchestrator::RunMetrics& metrics, const orchestrator::Summary& summary);
 
  private:
+  Frame frame(const orchestrator::RunMetrics& metrics,
+              const orchestrator::Scheduler* scheduler,
+              Time now) const;
   void draw(const Frame& frame);
   void erase(std::string& out);
   void write(const std::string& text) const;

@@ -103,6 +103,7 @@ Frame frame_of(const Live& live) {
   f.elapsed = Duration(std::llround(live.elapsed_s * 1e9));
   if (live.left_s)
     f.left = Duration(std::llround(*live.left_s * 1e9));
+  f.simulated = live.summary.simulated;
   f.rewards = live.rewards;
   f.recent = live.recent;
   for (const LiveCards& line : live.cards) {

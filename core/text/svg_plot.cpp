@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <span>
 #include <string_view>
 
 namespace temper {
@@ -22,6 +23,12 @@ constexpr std::size_t kMostMarkers = 14;  ///< On a line; of more points every s
 /// Okabe and Ito's palette, told apart by colour-blind readers too.
 constexpr std::array<std::string_view, 8> kColours{
     "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#999999"};
+
+/// Ink, paper and grid change places where the reader's page is dark.
+constexpr std::string_view kDark =
+    "<style>@media (prefers-color-scheme: dark) {svg {fill: #ddd} [fill=\"#fff\"] {fill: #0d1117} "
+    "[stroke=\"#222\"] {stroke: #ddd} [stroke=\"#ddd\"] {stroke: #3d444d} "
+    "[stroke=\"#000000\"] {stroke: #fff} [fill=\"#000000\"] {fill: #fff}}</style>\n";
 
 std::string escaped(std::string_view text) {
   std::string out;
@@ -66,11 +73,14 @@ std::string marker(std::size_t line, double x, double y) {
   }
 }
 
-/// Dashed where the colours come round again.
-std::string stroke(std::size_t line) {
+/// Dashed where the colours come round again, or where it would hide a line below it.
+enum class Dashed { No, Yes };
+std::string stroke(std::size_t line, Dashed dashed = Dashed::No) {
   return fmt::format("stroke=\"{}\" stroke-width=\"2\" fill=\"none\"{}",
                      kColours[line % kColours.size()],
-                     line / kColours.size() % 2 == 1 ? " stroke-dasharray=\"5 3\"" : "");
+                     dashed == Dashed::Yes             ? " stroke-dasharray=\"7 7\""
+                     : line / kColours.size() % 2 == 1 ? " stroke-dasharray=\"5 3\""
+                                                       : "");
 }
 
 std::string text(double x, double y, std::string_view anchor, std::string_view words) {
@@ -104,9 +114,13 @@ class Drawing {
     out_ = fmt::format(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0:.0f}\" height=\"{1:.0f}\" "
         "viewBox=\"0 0 {0:.0f} {1:.0f}\" font-family=\"sans-serif\" font-size=\"12\" "
-        "fill=\"#222\">\n<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n",
+        "fill=\"#222\" role=\"img\">\n<title>{2}</title>\n<desc>{3}</desc>\n{4}"
+        "<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n",
         kWidth,
-        height);
+        height,
+        escaped(plot_.title),
+        escaped(description()),
+        kDark);
     out_ +=
         fmt::format("<text x=\"{:.1f}\" y=\"22\" font-size=\"15\" font-weight=\"bold\">{}</text>\n",
                     kLeft,
@@ -123,6 +137,17 @@ class Drawing {
     constexpr double kInset = 14;
     return kLeft + kInset +
            (x - least_) / (most_ - least_) * (kWidth - kLeft - kRight - 2 * kInset);
+  }
+
+  /// For those who cannot see it: what is over what, and which lines there are.
+  std::string description() const {
+    std::string out;
+    for (const Plot::Panel& p : plot_.panels)
+      out += fmt::format("{}{}", out.empty() ? "" : "; ", p.label);
+    out += fmt::format(" over {}: ", plot_.x_label);
+    for (const Plot::Line& line : plot_.panels.front().lines)
+      out += fmt::format("{}{}", out.ends_with(": ") ? "" : ", ", line.name);
+    return out;
   }
 
   void legend() {
@@ -178,12 +203,17 @@ class Drawing {
         "<text transform=\"translate(18 {:.1f}) rotate(-90)\" text-anchor=\"middle\">{}</text>\n",
         (top + bottom) / 2,
         escaped(p.label));
-    for (std::size_t i = 0; i < p.lines.size(); ++i)
-      draw(p.lines[i], i, y_of);
+    for (std::size_t i = 0; i < p.lines.size(); ++i) {
+      const auto hidden = [&](const Plot::Line& below) {
+        return below.values == p.lines[i].values;
+      };
+      const auto below = std::span(p.lines).first(i);
+      draw(p.lines[i], i, std::ranges::any_of(below, hidden) ? Dashed::Yes : Dashed::No, y_of);
+    }
   }
 
   template <class YOf>
-  void draw(const Plot::Line& line, std::size_t index, const YOf& y_of) {
+  void draw(const Plot::Line& line, std::size_t index, Dashed dashed, const YOf& y_of) {
     std::string path, markers;
     const std::size_t every = (plot_.x.size() + kMostMarkers - 1) / kMostMarkers;
     bool pen_down = false;
@@ -200,7 +230,7 @@ class Drawing {
     }
     if (path.empty())
       return;
-    out_ += fmt::format("<path d=\"{}\" {}/>\n{}", path, stroke(index), markers);
+    out_ += fmt::format("<path d=\"{}\" {}/>\n{}", path, stroke(index, dashed), markers);
   }
 
   const Plot& plot_;

@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <iterator>
 
@@ -34,6 +35,12 @@ std::string count_text(double value) {
 
 std::string optional_text(const std::optional<double>& value) {
   return value ? fmt::format("{:.3f}", *value) : "-";
+}
+
+/// "12.34 s"; of long times hours: "85.16 h".
+std::string time_text(double s) {
+  constexpr double kHour = 3600;
+  return s < kHour ? fmt::format("{:.2f} s", s) : fmt::format("{:.2f} h", s / kHour);
 }
 
 /// Lines of one page, two columns: what, and figures.
@@ -89,24 +96,24 @@ void write_cards(Page& page, const UtilizationSummary& u, const SlotSummary& slo
     i = end;
   }
   page.line("",
-            "{:.2f} s with neither generation nor training on any card",
-            u.no_generation_or_training_s);
+            "{} with neither generation nor training on any card",
+            time_text(u.no_generation_or_training_s));
 }
 
 void write_waits(Page& page, const Summary& s) {
   if (s.waits.empty())
     return;
-  page.title("why cards waited (card seconds; longest single wait)");
+  page.title("why cards waited (time of all cards; longest single wait)");
   for (std::size_t i = 0; i < s.waits.size() && i < kMostWaits; ++i) {
     const WaitSummary& w = s.waits[i];
     page.line(name_of(w.role),
-              "{:<12} {:9.2f} s {:5.1f} %   {}{}",
+              "{:<12} {:>11} {:5.1f} %   {}{}",
               name_of(w.state),
-              w.s,
+              time_text(w.s),
               w.share * 100,
               w.on.empty() ? "work handed out, not started" : w.on,
               w.longest_s > 0
-                  ? fmt::format("   ({:.2f} s at {:.2f} s)", w.longest_s, w.longest_at_s)
+                  ? fmt::format("   ({} at {})", time_text(w.longest_s), time_text(w.longest_at_s))
                   : "");
   }
 }
@@ -136,14 +143,17 @@ void write_usage(Page& page, const Summary& s) {
     }
   }
   if (s.network) {
-    page.title("network planes (per update; mean share of the bandwidth; by role)");
+    page.title("network planes (bytes of an update; mean share of the bandwidth; by role)");
     for (const PlaneSummary& plane : s.network->planes) {
       if (plane.bytes == 0)
         continue;
       std::string roles;
       for (const auto& [role, bytes] : plane.roles) {
-        if (bytes > 0)
-          roles += fmt::format("   {} {}", name_of(role), bytes_text(static_cast<double>(bytes)));
+        if (bytes > 0) {
+          const double share = static_cast<double>(bytes) / static_cast<double>(plane.bytes);
+          roles +=
+              fmt::format("   {} {}", name_of(role), bytes_text(share * plane.bytes_per_update));
+        }
       }
       page.line(plane.plane,
                 "{:>9}  {:6.2f} % {}",
@@ -168,7 +178,11 @@ void write_troubles(Page& page, const Summary& s) {
     for (const RestartSummary& r : s.restarts)
       page.line(name_of(r.kind), "{:9.2f} s  {}  {}", r.at_s, r.actor, r.reason);
   }
-  if (s.switches.count == 0)
+  // An engine with cards of its own allocates its cache once, and that is all.
+  const auto changes_roles = [](const auto& action) {
+    return action.first != actors::SwitchAction::AllocateKv;
+  };
+  if (std::ranges::none_of(s.switches.actions, changes_roles))
     return;
   page.title("role switches");
   for (const auto& [action, t] : s.switches.actions) {
@@ -278,14 +292,15 @@ std::string learning_text(const Summary& s) {
 
 std::string summary_text(const Summary& s, const PredictedStates& predicted) {
   Page page;
-  page.first_line(fmt::format("{}: {} after {} updates, {:.1f} s{}",
+  page.first_line(fmt::format("{}: {} after {} updates, {}{}{}",
                               s.name.empty() ? "run" : s.name,
                               s.ok                   ? "finished"
                               : s.stopped            ? "stopped"
                               : s.reason == kUnended ? "not over"
                                                      : "FAILED",
                               s.steps,
-                              s.wall_s,
+                              time_text(s.wall_s),
+                              s.simulated ? " of simulated time" : "",
                               s.reason.empty() ? "" : " (" + s.reason + ")"));
   page.title("learning");
   page.line("reward",

@@ -188,15 +188,19 @@ void TraceFile::end_slice(Track& track) {
   buffer_ += '}';
 }
 
-void TraceFile::mark(Process process, std::uint32_t id, Time at, std::string_view name) {
+void TraceFile::mark(
+    Process process, std::uint32_t id, Time at, std::string_view name, std::string_view args) {
   begin_event();
   fmt::format_to(std::back_inserter(buffer_),
-                 R"({{"ph":"i","s":"{}","pid":{},"tid":{},"ts":{},"name":{}}})",
+                 R"({{"ph":"i","s":"{}","pid":{},"tid":{},"ts":{},"name":{})",
                  process == Process::Run ? 'p' : 't',
                  static_cast<int>(process),
                  id,
                  micros(at.time_since_epoch()),
                  json_string(name));
+  if (!args.empty())
+    fmt::format_to(std::back_inserter(buffer_), R"(,"args":{{{}}})", args);
+  buffer_ += '}';
 }
 
 void TraceFile::mark_events(const Record& record) {
@@ -205,8 +209,8 @@ void TraceFile::mark_events(const Record& record) {
     mark(Process::Actors,
          committed->actor.value(),
          now,
-         committed->error.empty() ? fmt::format("weights {}", committed->version)
-                                  : "weights refused: " + committed->error);
+         committed->error.empty() ? "weights" : "weights refused: " + committed->error,
+         fmt::format(R"("version":{})", committed->version));
   } else if (const auto* switched = std::get_if<event::Switched>(&record.event)) {
     mark(Process::Actors,
          switched->actor.value(),
@@ -227,7 +231,7 @@ void TraceFile::mark_events(const Record& record) {
          now,
          fmt::format("process {} of {} took this place", attached->pid, attached->host));
   } else if (const auto* saved = std::get_if<event::CheckpointSaved>(&record.event)) {
-    mark(Process::Run, 0, now, fmt::format("checkpoint {}", saved->version));
+    mark(Process::Run, 0, now, "checkpoint", fmt::format(R"("version":{})", saved->version));
   } else if (std::holds_alternative<event::Resumed>(record.event)) {
     mark(Process::Run, 0, now, "resumed");
   } else if (std::holds_alternative<event::Scaled>(record.event)) {
@@ -252,7 +256,16 @@ void TraceFile::mark_events(const Record& record) {
 }
 
 void TraceFile::mark_update(const Update& update, Time now) {
-  mark(Process::Run, 0, now, fmt::format("update {}", update.version));
+  mark(Process::Run,
+       0,
+       now,
+       "update",
+       fmt::format(R"("version":{},"reward":{},"tokens":{},"age_mean":{},"age_max":{})",
+                   update.version,
+                   to_json(update.metrics.reward_mean),
+                   update.metrics.tokens.count(),
+                   to_json(update.staleness_mean),
+                   update.staleness_max));
   counter(now, "reward", fmt::format(R"("mean":{})", to_json(update.metrics.reward_mean)));
   counter(
       now,
@@ -298,7 +311,12 @@ void TraceFile::mark_counters(const Record& record, const RunMetrics& metrics) {
     counter(now, "slots", fmt::format(R"("held":{},"of":{})", metrics.slots().load(), slots));
 }
 
+/// Said again only when it has changed: a viewer holds a counter until then.
 void TraceFile::counter(Time at, std::string_view name, std::string_view values) {
+  std::string& before = counted_[std::string(name)];
+  if (before == values)
+    return;
+  before = values;
   begin_event();
   fmt::format_to(std::back_inserter(buffer_),
                  FMT_COMPILE(R"({{"ph":"C","pid":1,"tid":0,"ts":{},"name":"{}","args":{{{}}}}})"),

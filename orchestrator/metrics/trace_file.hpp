@@ -62,7 +62,12 @@ class TraceFile {
   void name_tracks(const std::vector<ActorSpec>& actors);
   void draw(Track& track, Time begin, Time end, actors::CardState state, std::string_view on);
   void end_slice(Track& track);
-  void mark(Process process, std::uint32_t id, Time at, std::string_view name);
+  /// `args`: members of a JSON object, without its braces.
+  void mark(Process process,
+            std::uint32_t id,
+            Time at,
+            std::string_view name,
+            std::string_view args = {});
   void mark_events(const Record& record);
   void mark_update(const Update& update, Time now);
   void mark_counters(const Record& record, const RunMetrics& metrics);
@@ -78,6 +83,7 @@ class TraceFile {
   std::map<CardId, Track> cards_;
   std::vector<Track> actors_;
   Time next_counter_{};
+  std::map<std::string, std::string, std::less<>> counted_;  ///< What a counter said last.
   std::uint64_t updates_ = 0;
   Time last_update_{};
   TokenCounts last_tokens_;

@@ -132,13 +132,22 @@ Finding python() {
             "no " + name,
             "only for roles and rewards in Python: name an interpreter in TEMPER_PYTHON"};
   }
-  const std::string version =
-      first_line({*path, "-c", "import temper; print('temper', temper.__version__)"});
-  const bool there = version.starts_with("temper ");
-  return {there ? State::Fine : State::Note,
+  // The package itself, or what it needs, may be missing.
+  const std::string said =
+      first_line({*path,
+                  "-c",
+                  "try:\n import temper\n print('temper', temper.__version__)\n"
+                  "except ImportError as error:\n print('without', error.name)"});
+  if (said.starts_with("temper "))
+    return {State::Fine, "Python", fmt::format("{} with {}", *path, said), ""};
+  const bool needs = said.starts_with("without ") && said != "without temper";
+  return {State::Note,
           "Python",
-          there ? fmt::format("{} with {}", *path, version) : *path + " without the package temper",
-          there ? "" : "only for roles and rewards in Python: install python/ into it with pip"};
+          needs ? fmt::format("{} {}, which the package temper needs", *path, said)
+                : *path + " without the package temper",
+          needs ? "only for roles and rewards in Python: apt-get install python3-msgpack "
+                  "python3-numpy python3-zmq, or with pip in an environment of its own"
+                : "only for roles and rewards in Python: docs/install.md"};
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include "orchestrator/run/evaluation_source.hpp"
 #include "orchestrator/run/live/base_checkpoint.hpp"
 #include "orchestrator/run/live/live_driver.hpp"
+#include "orchestrator/run/processes/core_leases.hpp"
 #include "orchestrator/run/resume.hpp"
 #include "orchestrator/run/virtual/in_process_host.hpp"
 #include "orchestrator/run/virtual/rehearsal_host.hpp"
@@ -293,6 +294,26 @@ Status make_room(const RunPlan& plan) {
 
 }  // namespace
 
+namespace {
+
+/// Says how the base checkpoint comes on: on a terminal in one line, elsewhere now and then.
+std::function<void(std::string_view)> base_progress(bool terminal) {
+  if (terminal) {
+    return [](std::string_view line) {
+      std::fputs(fmt::format("\r\x1b[Kbase checkpoint: {}", line).c_str(), stderr);
+    };
+  }
+  static constexpr Duration kPeriod = std::chrono::seconds(10);
+  return [clock = RealClock(), next = Time(kPeriod)](std::string_view line) mutable {
+    if (line.empty() || clock.now() < next)
+      return;
+    next = clock.now() + kPeriod;
+    std::fputs(fmt::format("temper: base checkpoint: {}\n", line).c_str(), stderr);
+  };
+}
+
+}  // namespace
+
 Result<RunLock> prepare_run(RunPlan& plan, PretrainLine shown) {
   ::umask(0077);  // Prompts, weights and logs are its user's: also what its processes write.
   const RunDir run_dir(plan.run_dir);
@@ -328,10 +349,8 @@ Result<RunLock> prepare_run(RunPlan& plan, PretrainLine shown) {
   if (shown == PretrainLine::Shown)
     std::fputs(show ? "base checkpoint: begins" : "temper: the base checkpoint is made first\n",
                stderr);
-  options.on_progress = [show](std::string_view line) {
-    if (show)
-      std::fputs(fmt::format("\r\x1b[Kbase checkpoint: {}", line).c_str(), stderr);
-  };
+  if (shown == PretrainLine::Shown)
+    options.on_progress = base_progress(show);
   const Status status = provide_base_checkpoint(plan.pipeline.config, options);
   if (show)
     std::fputs("\r\x1b[K", stderr);
@@ -344,9 +363,15 @@ Result<RunLock> prepare_run(RunPlan& plan, PretrainLine shown) {
 Result<RunDriver> make_driver(const RunPlan& plan, const RunObserver& observer, const Log& log) {
   if (is_simulated(plan.pipeline.config))
     return make_virtual_driver(plan, observer, log);
-  TEMPER_TRY(auto driver, LiveDriver::create(live_options(plan), observer, log));
+  const auto cores = std::make_shared<CoreLeases>(CoreLeases::take(
+      actors::usable_cores(), static_cast<std::size_t>(cards_here(plan.pipeline.config))));
+  if (const std::string shared = to_text(cores->others()); !shared.empty())
+    std::fputs(("temper: " + shared + "\n").c_str(), stderr);
+  LiveOptions options = live_options(plan);
+  options.cores = cores->cores();
+  TEMPER_TRY(auto driver, LiveDriver::create(std::move(options), observer, log));
   return RunDriver(
-      [shared = std::shared_ptr<LiveDriver>(std::move(driver))] { return shared->run(); });
+      [cores, shared = std::shared_ptr<LiveDriver>(std::move(driver))] { return shared->run(); });
 }
 
 namespace {

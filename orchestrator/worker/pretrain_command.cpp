@@ -41,10 +41,16 @@ Status pretrain_to_folder(const PretrainArguments& arguments) {
   use_threads(static_cast<std::size_t>(config.placement.cards));
   const actors::PretrainOptions options{
       config.model, config.task, config.pretrain, config.sampling.temperature, config.seed};
-  TEMPER_TRY(const auto result, actors::pretrain(options, [](const actors::PretrainProgress& p) {
-               fmt::print("step {} loss {:.3f} accuracy {:.2f}\n", p.step, p.loss, p.accuracy);
-               std::fflush(stdout);
-             }));
+  const auto say = [&](const actors::PretrainProgress& p) {
+    fmt::print("step {} of {} loss {:.3f} accuracy {:.2f} of {:.2f}\n",
+               p.step,
+               config.pretrain.max_steps,
+               p.loss,
+               p.accuracy,
+               config.pretrain.target_accuracy);
+    std::fflush(stdout);
+  };
+  TEMPER_TRY(const auto result, actors::pretrain(options, say));
   return write_folder(config, result.weights, arguments.out);
 }
 

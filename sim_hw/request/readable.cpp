@@ -41,6 +41,11 @@ std::string readable(double value, std::string_view unit) {
                        unit == "count" || unit.empty() ? "" : " ",
                        unit == "count" ? "" : unit);
   }
+  constexpr double kLarge = 1e4;  // beyond it four digits would have an exponent
+  if (unit == "count" && std::abs(value) >= kLarge) {
+    const auto& [factor, prefix] = step_of(kDecimal, value);
+    return fmt::format("{:.4g}{}", value / factor, prefix);
+  }
   return fmt::format(
       "{:.4g}{}{}", value, unit == "count" || unit.empty() ? "" : " ", unit == "count" ? "" : unit);
 }

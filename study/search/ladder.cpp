@@ -112,7 +112,12 @@ const std::vector<LengthSpread>& default_spreads() {
 Result<Ladder> climb_ladder(const LadderOptions& options) {
   if (options.config.hardware != orchestrator::HardwareKind::Simulated)
     return invalid_input("the ladder needs `hardware: simulated`");
-  Ladder out{options.config.placement.cards, options.rungs, options.spreads, {}, options.tune.runs};
+  Ladder out{options.config.placement.cards,
+             options.rungs,
+             options.spreads,
+             {},
+             options.tune.runs,
+             options.config.simulation.model};
   for (const LengthSpread& spread : options.spreads) {
     orchestrator::PipelineConfig like = options.config;
     like.simulation.response = lengths_of(spread);

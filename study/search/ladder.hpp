@@ -65,6 +65,7 @@ struct Ladder {
   std::vector<LengthSpread> spreads;
   std::vector<LadderCell> cells;  ///< By spread, then by rung; fewer while it is being climbed.
   int runs = 0;                   ///< Of each cell's search.
+  std::string model;              ///< As the configuration names it.
 
   const Rung& rung_of(std::size_t cell) const { return rungs[cell % rungs.size()]; }
 };

@@ -18,9 +18,15 @@ bool is_meant(const std::string& pattern, const std::string& rung) {
                                 : rung == pattern;
 }
 
-double published_for(const std::string& rung, std::int32_t cards) {
+/// What the published figures are of.
+constexpr std::string_view kPublishedModel = "pangu-ultra-moe-718b";
+
+/// 0: nothing is published of this model on so many cards.
+double published_for(const Ladder& ladder, const std::string& rung) {
+  if (ladder.model != kPublishedModel)
+    return 0;
   for (const PublishedRung& p : published_rungs()) {
-    if (p.cards == cards && is_meant(p.rung, rung))
+    if (p.cards == ladder.cards && is_meant(p.rung, rung))
       return p.tokens_per_s;
   }
   return 0;
@@ -46,12 +52,12 @@ void fill_layout(LadderRow& row, const orchestrator::PipelineConfig& c) {
   row.micro_batch_tokens = trainer.micro_batch_tokens;
 }
 
-LadderRow row_of(const LadderCell& cell, const Rung& rung, std::int32_t cards) {
+LadderRow row_of(const Ladder& ladder, const LadderCell& cell, const Rung& rung) {
   LadderRow row;
   row.rung = cell.rung;
   row.lengths = cell.spread.text();
   row.bound = rung.bound;
-  row.published = published_for(cell.rung, cards);
+  row.published = published_for(ladder, cell.rung);
   row.reason = cell.reason;
   if (!cell.tuned)
     return row;
@@ -90,15 +96,16 @@ std::string over_lengths(const Ladder& ladder,
 std::string published_text(const Ladder& ladder) {
   std::string out;
   for (const Rung& rung : ladder.rungs) {
-    if (const double p = published_for(rung.id, ladder.cards); p > 0)
+    if (const double p = published_for(ladder, rung.id); p > 0)
       out += fmt::format("  {:<34}{:>6.1f}k\n", rung.text, p / 1e3);
   }
   if (out.empty())
     return "";
   return fmt::format(
-      "\npublished for {} cards, trained tokens/s (lengths, batch and split are "
+      "\npublished for {} on {} cards, trained tokens/s (lengths, batch and split are "
       "not published)\n{}  claimed: RL Fusion doubles utilisation; StaleSync adds up "
       "to 50 %\n",
+      ladder.model,
       ladder.cards,
       out);
 }
@@ -117,7 +124,7 @@ std::string reasons_text(const std::vector<LadderRow>& rows) {
 std::vector<LadderRow> ladder_rows(const Ladder& ladder) {
   std::vector<LadderRow> rows;
   for (std::size_t i = 0; i < ladder.cells.size(); ++i) {
-    rows.push_back(row_of(ladder.cells[i], ladder.rung_of(i), ladder.cards));
+    rows.push_back(row_of(ladder, ladder.cells[i], ladder.rung_of(i)));
     const LadderRow& first = rows[i - i % ladder.rungs.size()];
     if (first.tokens_per_s > 0)
       rows.back().of_separate = rounded(rows.back().tokens_per_s / first.tokens_per_s, 1e3);

@@ -68,8 +68,18 @@ def test_the_shell_completes_commands_and_their_flags(shell: str, temper: str, s
 
 
 def commands(temper: str) -> list[str]:
+    script = subprocess.run([temper, "completion", "bash"], capture_output=True, text=True, check=True, timeout=60).stdout
+    return re.findall(r'compgen -W "([a-z ]+)"', script)[0].split()
+
+
+def test_the_help_has_every_command_once_under_a_heading_and_says_codes_and_variables(temper: str) -> None:
     text = subprocess.run([temper, "--help"], capture_output=True, text=True, check=True, timeout=60).stdout
-    return re.findall(r"^  ([a-z]+)[, ]", text.split("Subcommands:")[1], re.M)
+    lists, end = text.split("\nBefore a run:\n")[1].split("\nOf one command:")
+    listed = re.findall(r"^  ([a-z]+)(?:, [a-z]+)? ", lists, re.M)
+    assert sorted(listed) == sorted(commands(temper))
+    assert re.search(r"^  130 +stopped on request$", end, re.M)
+    for variable in ("TEMPER_CONFIGS", "TEMPER_CACHE", "TEMPER_PYTHON", "NO_COLOR"):
+        assert variable in end
 
 
 def test_the_help_of_every_command_has_an_example_of_it(temper: str) -> None:

@@ -96,6 +96,9 @@ class AScaledRun : public ARunOfAnotherSize {
     EXPECT_EQ(said.status, status) << said.output;
     said_ = said.output;
   }
+  void await_file(const std::filesystem::path& file) {
+    await([&](const Records&) { return std::filesystem::exists(file); });
+  }
   /// Waits until the actor has been given work, or has ended, after the last change.
   template <class Holds>
   void await_since_change(Holds&& holds) {
@@ -119,9 +122,8 @@ TEST_F(AScaledRun, IsGivenAnEngineAndHasTwoTakenWhileItGoesOn) {
   const auto version = last_version(records());
 
   scale("rollout=1");
-  await_since_change([](const Records& all, std::size_t from) {
-    return ends_since(all, from) >= 2;
-  });
+  await_since_change(
+      [](const Records& all, std::size_t from) { return ends_since(all, from) >= 2; });
   for (const char* gone : {"rollout-1", "rollout-2"})
     EXPECT_FALSE(workers().contains(gone)) << gone;
   await_version(version + 3);
@@ -148,8 +150,21 @@ TEST_F(AScaledRun, IsGivenAnEngineAndHasTwoTakenWhileItGoesOn) {
   scale("rollout=2", 2);
 }
 
+TEST_F(AScaledRun, ThatEndsBeforeItAnswersIsNotWaitedFor) {
+  run({"synthetic.step_time=20ms", "steps=400"});
+  await_version(2);
+  current().signal(SIGSTOP);  // it cannot answer any more
+  Temper asking({"scale", run_dir().string(), "rollout=3"}, {folder(), {}, kTemper});
+  await_file(run_dir() / "scale.request");
+  current().signal(SIGKILL);
+  const Ended said = asking.wait();
+  EXPECT_EQ(said.status, 1) << said.output;
+  EXPECT_NE(said.output.find("has ended meanwhile"), std::string::npos) << said.output;
+  EXPECT_FALSE(std::filesystem::exists(run_dir() / "scale.request"));
+}
+
 TEST_F(AScaledRun, OutlivesItsTrainer) {
-  run({"synthetic.step_time=50ms", "steps=100", "checkpoint.every=1"});
+  run({"synthetic.step_time=20ms", "steps=1000", "checkpoint.every=1"});
   await_version(2);
   scale("rollout=3");
   scale("rollout=1");
@@ -157,9 +172,13 @@ TEST_F(AScaledRun, OutlivesItsTrainer) {
   const pid_t trainer = await_worker("trainer");
   ASSERT_GT(trainer, 0) << "0 would be everyone of this process group";
   ASSERT_EQ(::kill(trainer, SIGKILL), 0);
-  const Ended ended = current().wait();
+  await([](const Records& all) { return count_events<event::Resumed>(all) == 1; });
+  await_version(last_version(records()) + 5);
+  stop();
+  expect_clean_log();
+  const Ended ended = resume({fmt::format("steps={}", last_version(records()) + 2)}).wait();
   EXPECT_EQ(ended.status, 0) << ended.output;
-  expect_whole_run(100);
+  expect_clean_log();
 }
 
 }  // namespace

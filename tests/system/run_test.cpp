@@ -2,6 +2,9 @@
 #include "core/json_document.hpp"
 #include "tests/system/harness.hpp"
 
+#include <sched.h>
+#include <signal.h>
+
 #include <algorithm>
 
 namespace temper::test {
@@ -239,6 +242,30 @@ TEST_F(Run, ThatGoesOnIsNotResumedBesideItself) {
   EXPECT_NE(beside.output.find("is going on"), std::string::npos) << beside.output;
   EXPECT_EQ(current().wait().status, 0);
   expect_whole_run(24);
+}
+
+/// Of the cores that it might use, two: where there are more, another run takes others.
+void have_two_cores() {
+  cpu_set_t all, two;
+  CPU_ZERO(&two);
+  ::sched_getaffinity(0, sizeof all, &all);
+  for (int core = 0; core < CPU_SETSIZE && CPU_COUNT(&two) < 2; ++core) {
+    if (CPU_ISSET(core, &all))
+      CPU_SET(core, &two);
+  }
+  ::sched_setaffinity(0, sizeof two, &two);
+}
+
+TEST_F(Run, OnCoresThatAnotherRunHasIsToldSo) {
+  run({"synthetic.step_time=20ms", "steps=1000"}, have_two_cores);
+  await_version(1);
+  const std::string other = "run_dir=" + (folder() / "other").string();
+  Temper second({"run", config().string(), "--set", other, "--set", "steps=2"},
+                {folder(), have_two_cores, kTemper});
+  const Ended said = second.wait();
+  EXPECT_EQ(said.status, 0) << said.output;
+  EXPECT_NE(said.output.find("also used by process"), std::string::npos) << said.output;
+  current().signal(SIGKILL);
 }
 
 TEST_F(Run, WithAnUnknownKeyIsRefusedByItsLine) {

@@ -39,8 +39,9 @@ namespace temper::orchestrator {
 struct LiveOptions {
   ResolvedPipeline pipeline;
   std::filesystem::path run_dir;
-  std::filesystem::path worker;  ///< The program that runs an actor.
-  std::filesystem::path base;    ///< Model folder; empty for `policy: synthetic`.
+  std::filesystem::path worker;        ///< The program that runs an actor.
+  std::filesystem::path base;          ///< Model folder; empty for `policy: synthetic`.
+  std::vector<std::uint32_t> cores{};  ///< Which its cards are, in their order; empty: from 0 on.
   bool resume = false;
   std::vector<SettingChange> changes{};  ///< Of the settings, where it is resumed.
   /// Whether this machine can hold so many actors, before there are more of them; null: it can.

@@ -37,6 +37,7 @@ Status LiveDriver::find_workers() {
       connections_.attach(ActorId(i));
   }
   plan.worker = options_.worker;
+  plan.cores = options_.cores;
   plan.log_of = [this](std::string_view name) { return run_dir_.log_of(name); };
   plan.puts_off = [this](ActorId actor) { return faults_ && faults_->puts_off(actor); };
   const auto end = [this](ActorId actor, std::string reason) { on_end(actor, std::move(reason)); };

@@ -57,11 +57,13 @@ void LaunchedWorkers::start(ActorId actor) {
   const auto credentials = handout_.give(name, router_);
   if (!credentials)
     return on_end_(actor, credentials.error().context);
-  const auto spec = actor_child({name, router_.endpoint(), *credentials, plan_.log_of(name)},
-                                plan_.worker,
-                                plan_.engines[actor.value()]);
+  auto spec = actor_child({name, router_.endpoint(), *credentials, plan_.log_of(name)},
+                          plan_.worker,
+                          plan_.engines[actor.value()]);
   if (!spec)
     return on_end_(actor, spec.error().context);
+  if (plan_.engines[actor.value()].kind != actors::EngineKind::Command)
+    spec->cores = plan_.cores;  // it pins itself to its cards, which are these
   const auto pid = supervisor_.start(*spec);
   if (!pid)
     return on_end_(actor, pid.error().context);

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <linux/close_range.h>
+#include <sched.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -42,6 +43,7 @@ struct Launch {
   int report_fd;
   char* const* arguments;
   char* const* environment;
+  const cpu_set_t* cores;  ///< Null: those of the parent.
 };
 
 [[noreturn]] void give_up(int report_fd) {
@@ -57,6 +59,8 @@ struct Launch {
     give_up(launch.report_fd);
   if (::getppid() != launch.parent)  // It ended before the call above.
     ::_exit(127);
+  if (launch.cores != nullptr && ::sched_setaffinity(0, sizeof(cpu_set_t), launch.cores) != 0)
+    give_up(launch.report_fd);
   // Slurm sends it to every process of a step; it is for the orchestrator, which asks its workers.
   ::signal(SIGUSR1, SIG_IGN);
   sigset_t none;
@@ -103,8 +107,17 @@ Result<pid_t> spawn(const ChildSpec& spec) {
   std::vector<std::string> environment = merged_environment(spec.environment);
   const std::vector<char*> argv = null_ended(arguments);
   const std::vector<char*> envp = null_ended(environment);
-  const Launch launch{
-      ::getpid(), null.get(), log.get(), report_child.get(), argv.data(), envp.data()};
+  cpu_set_t cores;
+  CPU_ZERO(&cores);
+  for (const std::uint32_t core : spec.cores)
+    CPU_SET(core, &cores);
+  const Launch launch{::getpid(),
+                      null.get(),
+                      log.get(),
+                      report_child.get(),
+                      argv.data(),
+                      envp.data(),
+                      spec.cores.empty() ? nullptr : &cores};
 
   const pid_t pid = ::fork();
   if (pid < 0)

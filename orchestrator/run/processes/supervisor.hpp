@@ -27,6 +27,7 @@ struct ChildSpec {
   std::vector<std::string> command;                ///< Path of the program, then its arguments.
   std::map<std::string, std::string> environment;  ///< Added to, or replacing, our own.
   std::filesystem::path log;                       ///< stdout and stderr are appended here.
+  std::vector<std::uint32_t> cores{};  ///< All that it may use; empty: those of this process.
 };
 
 struct ChildExit {

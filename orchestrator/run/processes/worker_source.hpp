@@ -42,6 +42,7 @@ class LaunchedWorkers final : public WorkerSource {
     std::vector<std::string> names;             ///< By actor.
     std::vector<actors::EngineConfig> engines;  ///< By actor.
     std::filesystem::path worker;               ///< The program that runs an actor.
+    std::vector<std::uint32_t> cores;           ///< Of all of them; empty: any.
     std::function<std::filesystem::path(std::string_view name)> log_of;
     /// Whether the actor is not to start yet; then start_put_off() is called once it can. None:
     /// never.

@@ -123,6 +123,55 @@ TEST(View, AFrameBeforeTheFirstUpdateAndOfManyCards) {
 TEST(View, AnEmptyFrameCanBeDrawn) {
   EXPECT_FALSE(render_frame({}, 1, Colours::On).empty());
 }
+TEST(View, AFrameOfASimulatedRunSaysThatItsTimeIsAndThatNothingLearns) {
+  Frame f = sample_frame();
+  f.simulated = f.drawn = true;
+  const std::string text = render_frame(f, 80, Colours::Off);
+  EXPECT_NE(text.find("2:41 simulated, 1:37 left"), std::string::npos) << text;
+  EXPECT_NE(text.find("drawn at random"), std::string::npos) << text;
+  EXPECT_NE(render_line(f).find("2:41 simulated, step"), std::string::npos) << render_line(f);
+}
+TEST(View, OfManyActorsTheTrainerIsShownAndAsManyAsHaveRoom) {
+  Frame f = sample_frame();
+  f.restarts = 0;
+  f.actors.pop_back();
+  for (int i = 1; i < 40; ++i)
+    f.actors.push_back({"rollout-" + std::to_string(i), CardState::Down, "starting", 0, 64, 0});
+  f.actors.push_back({"trainer", CardState::Train, "", 0, 0, 0});
+  for (const std::size_t rows : {24U, 40U, 60U}) {
+    const std::string text = render_frame(f, 80, Colours::Off, rows);
+    EXPECT_LE(std::ranges::count(text, '\n'), static_cast<std::ptrdiff_t>(rows)) << text;
+    EXPECT_NE(text.find("  trainer "), std::string::npos) << text;
+    EXPECT_EQ(text.find("down"), std::string::npos) << "nobody was lost: " << text;
+  }
+}
+TEST(View, AFigureIsShownWholeOrNotAtAll) {
+  for (std::size_t width = 30; width < 120; ++width) {
+    const std::string text = render_frame(sample_frame(), width, Colours::Off);
+    for (const std::string_view figure : {"raw 21.4k", "trained 18.2k", "effective 9.41k"}) {
+      const std::string_view name = figure.substr(0, figure.find(' ') + 1);
+      EXPECT_EQ(text.find(name) != std::string::npos, text.find(figure) != std::string::npos)
+          << width << "\n"
+          << text;
+    }
+    EXPECT_EQ(text.find("per card ") != std::string::npos,
+              text.find("per card 9.11k") != std::string::npos)
+        << width << "\n"
+        << text;
+  }
+}
+TEST(View, TheEndNamesTheRunAndWhatToAskOfItHoweverNarrowTheTerminalIs) {
+  const std::string run = "/home/someone/experiments/runs/a-run-with-a-long-name-20260131-120000";
+  const std::string text = render_closing(sample_summary(), {run}, 40, Colours::Off);
+  for (const char* command : {"temper report ", "temper audit "})
+    EXPECT_NE(text.find(command + run + "\n"), std::string::npos) << text;
+}
+TEST(View, ALineOfManyCardsHasTheirMean) {
+  Frame f = sample_frame();
+  for (std::uint32_t i = 2; i < 384; ++i)
+    f.cards.push_back({CardId(i), f.cards[i % 2].shares});
+  EXPECT_NE(render_line(f).find("busy% 80 "), std::string::npos) << render_line(f);
+}
 TEST(View, ALineOfKeyFigures) {
   expect_golden("line.txt", render_line(sample_frame()) + "\n");
 }
@@ -140,8 +189,7 @@ TEST(View, FailuresAndLiesShowWhileARunGoesOn) {
 }
 TEST(View, TheClosingSummary) {
   expect_golden("closing.txt",
-                render_closing(
-                    sample_summary(), "runs/quickstart-20260131", "trace.json", 100, Colours::Off));
+                render_closing(sample_summary(), {"runs/quickstart-20260131"}, 100, Colours::Off));
 }
 TEST(View, TheClosingSummaryOfASimulatedRunSaysWhatItUsed) {
   using actors::RoleKind;
@@ -156,14 +204,15 @@ TEST(View, TheClosingSummaryOfASimulatedRunSaysWhatItUsed) {
               {RoleKind::Trainer, {{23 * kGb, 24 * kGb, 64 * kGb}, {}}}};
   s.network = NetworkSummary{
       {{"node", 1000, 10, 0.032, {}}, {"rdma", 0, 0, 0, {}}, {"to host", 10, 1, 0.0001, {}}}};
-  expect_golden("closing_simulated.txt",
-                render_closing(s, "runs/cm384-20260131", "trace.json.gz", 100, Colours::Off));
+  expect_golden(
+      "closing_simulated.txt",
+      render_closing(s, {"runs/cm384-20260131", "trace.json.gz", true}, 100, Colours::Off));
 }
 TEST(View, TheClosingSummaryOfAFailedRunNamesTheReason) {
   Summary s = sample_summary();
   s.ok = false;
   s.reason = "trainer-0 was lost 4 times; last: killed by signal 9";
-  const std::string text = render_closing(s, "runs/x", "trace.json", 100, Colours::Off);
+  const std::string text = render_closing(s, {"runs/x"}, 100, Colours::Off);
   EXPECT_NE(text.find("failed after 300 updates"), std::string::npos) << text;
   EXPECT_NE(text.find(s.reason), std::string::npos) << text;
 }

@@ -78,9 +78,27 @@ TEST(RunRecorder, TheTraceIsJsonAndItsCardsCoverTheWholeTime) {
     EXPECT_EQ(end, run.summary.utilization.wall_ns) << card;
   EXPECT_TRUE(ends.begin()->first.starts_with("card 0: rollout-0")) << ends.begin()->first;
   EXPECT_TRUE(tracks.contains("rollout-0"));
-  EXPECT_TRUE(instants.contains("update 1") && instants.contains("finished"));
+  EXPECT_TRUE(instants.contains("update") && instants.contains("weights"));
+  EXPECT_TRUE(instants.contains("finished"));
   EXPECT_EQ(counters,
             (std::set<std::string>{"groups", "reward", "slots", "staleness", "tokens/s"}));
+}
+
+TEST(RunRecorder, TheTraceNamesWhatIsAlikeAlikeAndSaysInArgumentsHowItDiffers) {
+  const RecordedRun run(1);
+  std::map<std::string, std::string> counters;
+  std::uint64_t updates = 0;
+  for (const json& e : parse_json_or_throw(*read_file(run.dir.path() / "trace.json"))) {
+    const std::string name = e.at("name");
+    if (e.at("ph") == "i" && name == "update") {
+      EXPECT_EQ(e.at("args").at("version").get<std::uint64_t>(), ++updates);
+      EXPECT_TRUE(e.at("args").contains("tokens"));
+    } else if (e.at("ph") == "C") {
+      EXPECT_NE(std::exchange(counters[name], e.at("args").dump()), e.at("args").dump())
+          << name << " says again what it said";
+    }
+  }
+  EXPECT_EQ(updates, run.summary.steps);
 }
 
 TEST(RunRecorder, TheCompressedTraceIsTheSame) {
@@ -170,6 +188,23 @@ TEST(Report, AgreesWithSummaryJsonByteForByte) {
     EXPECT_EQ(out.str(), *read_file(run.dir.path() / "summary.json"));
     EXPECT_EQ(err.str(), "");
   }
+}
+
+TEST(Report, HoldsARunToWhatIsRequiredOfItsFigures) {
+  const RecordedRun run(1);
+  const auto code = [&](std::vector<std::string> required) {
+    std::ostringstream out, err;
+    cli::ReportOptions options{run.dir.path().string()};
+    options.required = std::move(required);
+    const int ended = cli::run_report(options, out, err);
+    EXPECT_EQ(err.str().empty(), ended == 0) << err.str();
+    return ended;
+  };
+  const std::string steps = std::to_string(run.summary.steps);
+  EXPECT_EQ(code({"steps=" + steps, "steps>=" + steps, "utilization.busy>0"}), 0);
+  EXPECT_EQ(code({"utilization.busy<=1", "steps<" + steps}), 3);
+  for (const char* wrong : {"steps", "steps>x", "stepz>1", "name=1", "utilization>0", ">=1"})
+    EXPECT_EQ(code({wrong}), 2) << wrong;
 }
 
 TEST(Report, TheTextNamesOutcomeRewardAndCards) {

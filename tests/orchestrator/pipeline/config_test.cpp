@@ -8,6 +8,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <sstream>
@@ -296,6 +297,28 @@ TEST(Check, PrintsAConfigurationThatIsItselfValid) {
   EXPECT_EQ(err.str(), "");
   EXPECT_EQ(good(out.str()).steps, 7U);
   EXPECT_NE(out.str().find("# cards\n#   rollout-0      [0]\n"), std::string::npos) << out.str();
+}
+
+TEST(Check, PrintsWhatIsChangedAloneWhichIsAConfigurationOfTheSame) {
+  std::ostringstream all, changed, err;
+  const std::string path = (kSource / "configs/cm384_pangu.yaml").string();
+  using Keys = CheckOptions::Keys;
+  ASSERT_EQ(run_check({.config = path, .sets = {"steps=7"}}, all, err), 0);
+  ASSERT_EQ(run_check({.config = path, .sets = {"steps=7"}, .keys = Keys::Changed}, changed, err),
+            0);
+  const std::vector<std::string> sets{"steps=7"};
+  EXPECT_EQ(to_yaml(good(changed.str())), to_yaml(load_config(path, sets).value()));
+  const auto keys = [](const std::string& text) {
+    return std::ranges::count_if(
+        lines(text), [](const std::string& line) { return !line.empty() && line[0] != '#'; });
+  };
+  EXPECT_LT(keys(changed.str()), keys(all.str()) / 2) << changed.str();
+}
+
+TEST(Check, NamesAFileThatIsNotThereOnce) {
+  std::ostringstream out, err;
+  EXPECT_EQ(run_check({.config = "nope.yaml", .sets = {}}, out, err), 2);
+  EXPECT_EQ(err.str(), "temper: nope.yaml does not exist\n");
 }
 
 TEST(Check, FailsWithEveryIssueOnItsOwnLine) {

@@ -1,4 +1,5 @@
 #include "sim_hw/queries/queries.hpp"
+#include "sim_hw/request/readable.hpp"
 
 #include <gtest/gtest.h>
 
@@ -73,6 +74,13 @@ TEST(Predict, AsksTheKindAndRefusesWhatItDoesNotKnow) {
 TEST(Predict, ListsKindsSortedAndOnce) {
   for (std::size_t i = 1; i < kinds().size(); ++i)
     EXPECT_LT(kinds()[i - 1].name, kinds()[i].name);
+}
+
+TEST(Readable, CountsHaveNoExponent) {
+  EXPECT_EQ(readable(13687.2, "count"), "13.69k");
+  EXPECT_EQ(readable(2051.6, "count"), "2052");
+  EXPECT_EQ(readable(0.31, "count"), "0.31");
+  EXPECT_EQ(readable(1300000, "count"), "1300000");
 }
 
 }  // namespace

@@ -180,6 +180,7 @@ TEST(Ladder, OfASmallModelIsTheRecordedOne) {
 TEST(Ladder, PublishedFiguresStandBesideTheRungsOfTheirCards) {
   Ladder ladder;
   ladder.cards = 384;
+  ladder.model = "pangu-ultra-moe-718b";
   ladder.rungs = ladder_rungs();
   ladder.spreads = {{256, Tokens(1024), 4}};
   for (const Rung& rung : ladder.rungs)
@@ -198,6 +199,8 @@ TEST(Ladder, PublishedFiguresStandBesideTheRungsOfTheirCards) {
   ladder.cards = 1536;
   EXPECT_EQ(published("fusion-eta1"), 127e3);
   EXPECT_EQ(published("separate"), 0);
+  ladder.model = "qwen3-235b-a22b";
+  EXPECT_EQ(published("fusion-eta1"), 0) << "of another model nothing is published";
 }
 
 TEST(Table, CsvQuotesWhatNeedsIt) {

@@ -1,0 +1,26 @@
+// What the views of a run have in common: paints, labels, and figures that are whole or left out.
+#pragma once
+
+#include "cli/view/canvas.hpp"
+
+#include <string_view>
+
+namespace temper::cli {
+
+inline constexpr Paint kTitle{.foreground = -1, .bold = true};
+inline constexpr Paint kLabel{.foreground = 245};
+inline constexpr Paint kFaint{.foreground = 243};  // 4.5:1 and more on black and on white
+inline constexpr Paint kGood{.foreground = 114};
+inline constexpr Paint kBad{.foreground = 203};
+inline constexpr Paint kAccent{.foreground = 75};
+inline constexpr std::size_t kIndent = 2;
+inline constexpr std::size_t kLabelWidth = 13;
+
+Canvas& label(Canvas& c, std::string_view text);
+/// A figure and what it is of: "trained 18.2k". Nothing where only a part of it has room.
+void figure(Canvas& c, std::string_view what, std::string_view value);
+/// Nothing where only a part of it has room.
+void remark(Canvas& c, std::string_view text, Paint paint);
+void per_card(Canvas& c, double trained);
+
+}  // namespace temper::cli
