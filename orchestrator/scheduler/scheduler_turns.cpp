@@ -52,10 +52,12 @@ void Scheduler::change_turns() {
   }
 }
 
-/// It ends when nothing is left to score.
+/// It ends when nothing is left to score, and no reference that came late is still on its way to
+/// the cards.
 void Scheduler::score_turn() {
-  const bool busy = std::ranges::any_of(
-      fleet_.turning_references(), [this](ActorId a) { return stored_.queue.load(a).leases > 0; });
+  const bool busy = std::ranges::any_of(fleet_.turning_references(), [this](ActorId a) {
+    return stored_.queue.load(a).leases > 0 || fleet_.state(a).switching;
+  });
   if (!busy && stored_.queue.ready(Task::Reference).empty())
     switch_.scored();
 }
