@@ -18,8 +18,9 @@ using actors::RoleKind;
 
 constexpr double kFloat = 4;
 constexpr double kMiB = 1 << 20;
-/// A worker that has loaded libtorch and holds nothing (fit; docs/local.md).
-constexpr double kProcess = 100 * kMiB;
+/// A worker that has loaded libtorch and holds nothing: measured of a reward worker
+/// (docs/results.md).
+constexpr double kProcess = 152 * kMiB;
 /// Versions whose images a trainer keeps (trainer_role.cpp).
 constexpr double kImagesKept = 4;
 /// rollout::TorchEngineOptions::prefill_tokens, which no key changes.
