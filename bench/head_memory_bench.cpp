@@ -1,12 +1,15 @@
 // Whether the head of a run stays small: a scheduler, its log, and all files that are made from it
 // (metrics, certificates, trace), with actors that answer at once. Prints the resident memory after
 // each tenth power of updates, and its ratio to that after 10^4, which is asked to be at most 1.1;
-// then what an audit of that log needs, in a process of its own, and the bytes of the log for each
-// response. The first argument is the number of updates (100000).
+// then what an audit, a replay and a report of that log need, each in a process of its own, and the
+// bytes of the log for each response.
+//
+//   head_memory_bench [UPDATES [GROUPS [RESPONSES]]]      100000 updates of 4 groups of 4 responses
 #include "core/clock.hpp"
 #include "core/files.hpp"
 #include "orchestrator/metrics/recorder.hpp"
 #include "orchestrator/record/audit_run.hpp"
+#include "orchestrator/record/replay.hpp"
 
 #include "instant_actors.hpp"
 #include <fmt/format.h>
@@ -25,18 +28,21 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::int32_t kGroups = 4, kResponses = 4;
+struct Size {
+  std::uint64_t steps = 100000;
+  std::int32_t groups = 4, responses = 4;  ///< Of an update, of a group.
+};
 
-SchedulerConfig bench_config(std::uint64_t steps) {
+SchedulerConfig bench_config(const Size& size) {
   SchedulerConfig c;
   c.actors = {{"rollout-0", actors::RoleKind::Rollout, {CardId(0)}, 16},
               {"rollout-1", actors::RoleKind::Rollout, {CardId(1)}, 16},
               {"reference-0", actors::RoleKind::Reference, {CardId(2)}, 0},
               {"reward-0", actors::RoleKind::Reward, {CardId(3)}, 0},
               {"trainer", actors::RoleKind::Trainer, {CardId(4)}, 0}};
-  c.steps = steps;
-  c.groups_per_update = kGroups;
-  c.responses_per_group = kResponses;
+  c.steps = size.steps;
+  c.groups_per_update = size.groups;
+  c.responses_per_group = size.responses;
   c.staleness_bound = 2;
   c.checkpoint_every = 100;
   return c;
@@ -48,12 +54,12 @@ double resident_mb() {
   return static_cast<double>(pages * sysconf(_SC_PAGESIZE)) / 1e6;
 }
 
-void run(const fs::path& folder, std::uint64_t steps) {
-  const SchedulerConfig config = bench_config(steps);
+void run(const fs::path& folder, const Size& size) {
+  const SchedulerConfig config = bench_config(size);
   Scheduler scheduler;
   EventLog log = EventLog::create(folder / "events.log").value();
   const auto recorder = RunRecorder::create(folder, TraceForm::Gzip).value();
-  std::uint64_t next = std::min<std::uint64_t>(steps, 1000);
+  std::uint64_t next = std::min<std::uint64_t>(size.steps, 1000);
   double at_ten_thousand = 0;
   const RealClock clock;
   InstantActors actors(
@@ -84,22 +90,44 @@ void run(const fs::path& folder, std::uint64_t steps) {
     std::abort();
 }
 
+bool audit(const fs::path& folder) {
+  const auto report = audit_run(folder);
+  for (const std::string& violation : report ? report->violations : std::vector<std::string>())
+    fmt::print(stderr, "{}\n", violation);
+  return report && report->violations.empty();
+}
+
+bool replay(const fs::path& folder) {
+  Replay replay;
+  return read_event_log(folder / "events.log", [&](const Record& r) { return replay.feed(r); })
+      .has_value();
+}
+
+/// What `temper report` reads.
+bool figures(const fs::path& folder) {
+  RunMetrics metrics;
+  return read_event_log(folder / "events.log",
+                        [&](const Record& r) {
+                          metrics.feed(r);
+                          return Status();
+                        })
+      .has_value();
+}
+
 /// The peak of a process that does nothing else.
-void audit(const fs::path& folder) {
+void measure(const char* name, bool (*reads)(const fs::path&), const fs::path& folder) {
   const pid_t child = fork();
-  if (child == 0) {
-    const auto report = audit_run(folder);
-    for (const std::string& violation : report ? report->violations : std::vector<std::string>())
-      fmt::print(stderr, "{}\n", violation);
-    _exit(report && report->violations.empty() ? 0 : 1);
-  }
+  if (child == 0)
+    _exit(reads(folder) ? 0 : 1);
   int status = 0;
   struct rusage usage {};
   if (child < 0 || wait4(child, &status, 0, &usage) != child)
     std::abort();
-  fmt::print("audit: {}, peak {:.1f} MB\n",
+  fmt::print("{}: {}, peak {:.1f} MB\n",
+             name,
              status == 0 ? "clean" : "NOT CLEAN",
              static_cast<double>(usage.ru_maxrss) * 1024 / 1e6);
+  std::fflush(stdout);
 }
 
 }  // namespace
@@ -107,27 +135,36 @@ void audit(const fs::path& folder) {
 
 int main(int argc, char** argv) {
   using namespace temper::orchestrator;
-  const std::uint64_t steps = argc > 1 ? std::strtoull(argv[1], nullptr, 10) : 100000;
+  Size size;
+  if (argc > 1)
+    size.steps = std::strtoull(argv[1], nullptr, 10);
+  if (argc > 2)
+    size.groups = std::atoi(argv[2]);
+  if (argc > 3)
+    size.responses = std::atoi(argv[3]);
   const fs::path folder = fs::temp_directory_path() / fmt::format("head-memory-{}", getpid());
   fs::create_directories(folder);
   fmt::print("   updates  memory MB    ratio    updates/s\n");
   std::fflush(stdout);
   const pid_t child = fork();  // so that the audit begins small
   if (child == 0) {
-    run(folder, steps);
+    run(folder, size);
     std::fflush(stdout);
     _exit(0);
   }
   int status = 0;
   if (child < 0 || waitpid(child, &status, 0) != child || status != 0)
     std::abort();
-  audit(folder);
+  measure("audit", audit, folder);
+  measure("replay", replay, folder);
+  measure("report", figures, folder);
   std::uintmax_t bytes = 0;
   const std::size_t files = count_log_files(folder / "events.log").value();
   for (std::size_t n = 1; n <= files; ++n)
     bytes += fs::file_size(log_file(folder / "events.log", n));
   fmt::print("log: {} files, {:.1f} bytes per response\n",
              files,
-             static_cast<double>(bytes) / static_cast<double>(steps * kGroups * kResponses));
+             static_cast<double>(bytes) /
+                 (static_cast<double>(size.steps) * size.groups * size.responses));
   fs::remove_all(folder);
 }

@@ -25,10 +25,11 @@ TEMPER = os.environ.get("TEMPER") or str(ROOT / "build/release/bin/temper")
 MEASURED = 2
 
 
-def measured(folder: Path, receivers: int, weights: str) -> float:
+def measured(folder: Path, receivers: int, weights: str, expected: float) -> float:
     with run_of(TEMPER, folder, receivers, weights) as (run, _):
         # The first version goes to engines as they come, the second opens connections.
-        run.until(lambda: len(Publications(run).whole(receivers)) > MEASURED, "versions that all engines have")
+        run.until(lambda: len(Publications(run).whole(receivers)) > MEASURED, "versions that all engines have",
+                  patience=60 + 10 * expected * (MEASURED + 2))
         run.stop()
         run.is_whole(None)
         published = Publications(run)
@@ -43,9 +44,9 @@ def main() -> int:
     print("| receivers | | measured | predicted | off |\n|---:|---|---:|---:|---:|", flush=True)
     for receivers in [int(word) for word in sys.argv[1:]] or [2, 4, 8]:
         for weights, replicas in (("relay", "tree"), ("broadcast", "direct")):
-            with tempfile.TemporaryDirectory() as folder:
-                seconds = measured(Path(folder), receivers, weights)
             expected = predicted(TEMPER, receivers, replicas)
+            with tempfile.TemporaryDirectory() as folder:
+                seconds = measured(Path(folder), receivers, weights, expected)
             print(f"| {receivers} | {weights} | {seconds:.2f} s | {expected:.2f} s | {100 * (seconds / expected - 1):+.1f} % |", flush=True)
     return 0
 

@@ -61,7 +61,19 @@ void sync_folder(const fs::path& folder) {
     ::fsync(fd.get());
 }
 
-constexpr std::size_t kPiece = 65536;
+constexpr std::size_t kReadAtOnce = 65536;
+
+/// What a read of so many bytes can bring: most files are shorter than the pieces that they are
+/// read in, and room costs time.
+std::size_t room_for(int fd, std::size_t most) {
+  constexpr std::size_t kLeast = 4096;  // also of what has no size before it is read
+  struct stat info {};
+  const off_t at = most > kLeast ? ::lseek(fd, 0, SEEK_CUR) : -1;
+  if (at < 0 || ::fstat(fd, &info) != 0 || !S_ISREG(info.st_mode))
+    return most;
+  return std::min(
+      most, std::max(kLeast, static_cast<std::size_t>(std::max<off_t>(0, info.st_size - at))));
+}
 
 }  // namespace
 
@@ -78,7 +90,8 @@ Result<std::string> read_file(const fs::path& path) {
   // What is written to it meanwhile is left out.
   const std::size_t most = size.value_or(kLargestUnsized);
   while (content.size() < most) {
-    TEMPER_TRY(const std::size_t n, reader.read(content, std::min(kPiece, most - content.size())));
+    TEMPER_TRY(const std::size_t n,
+               reader.read(content, std::min(kReadAtOnce, most - content.size())));
     if (n == 0)
       return content;
   }
@@ -101,6 +114,7 @@ Result<FileReader> FileReader::open(const fs::path& path) {
 
 Result<std::size_t> FileReader::read(std::string& to, std::size_t most) {
   const std::size_t before = to.size();
+  most = room_for(fd_.get(), most);
   to.resize(before + most);
   for (;;) {
     const ssize_t n = ::read(fd_.get(), to.data() + before, most);
@@ -146,7 +160,7 @@ Status copy_tail(const fs::path& from, std::int64_t begin, const fs::path& to) {
   std::string piece;
   for (;;) {
     piece.clear();
-    TEMPER_TRY(const std::size_t n, in.read(piece, kPiece));
+    TEMPER_TRY(const std::size_t n, in.read(piece, kReadAtOnce));
     if (n == 0)
       break;
     TEMPER_TRY_STATUS(out.append(piece));

@@ -19,7 +19,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kTitle = "temper manifest 1\n";
-constexpr std::size_t kPiece = std::size_t{1} << 20;
+constexpr std::size_t kHashAtOnce = std::size_t{1} << 20;
 constexpr std::size_t kHashDigits = 32;
 
 Result<FileSum> sum_file(const fs::path& folder, const std::string& name) {
@@ -29,7 +29,7 @@ Result<FileSum> sum_file(const fs::path& folder, const std::string& name) {
   std::string piece;
   for (;;) {
     piece.clear();
-    TEMPER_TRY(const std::size_t n, reader.read(piece, kPiece));
+    TEMPER_TRY(const std::size_t n, reader.read(piece, kHashAtOnce));
     if (n == 0)
       break;
     hasher.add(piece);

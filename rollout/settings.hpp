@@ -12,7 +12,7 @@ struct RolloutSettings {
   Tokens synthetic_tokens{256};
   Duration synthetic_step{0};
   OnNewWeights on_new_weights = OnNewWeights::KeepKv;
-  bool deadline_first = false;  ///< torch: as TorchEngineOptions::oldest_first.
+  bool deadline_first = false;  ///< By response, which is by group.
   AgentConfig agent;
 };
 

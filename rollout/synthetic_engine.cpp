@@ -1,5 +1,7 @@
 #include "rollout/synthetic_engine.hpp"
 
+#include "core/pass_time.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -31,8 +33,7 @@ Result<StepResult> SyntheticEngine::step() {
     result.tokens += Tokens(static_cast<std::int64_t>(result.finished.back().tokens.size()));
     queue_.pop_front();
   }
-  while (clock_.now() < until) {
-  }
+  pass_time(clock_, until);
   return result;
 }
 

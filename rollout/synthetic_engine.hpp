@@ -18,7 +18,8 @@ namespace temper::rollout {
 struct SyntheticEngineOptions {
   Tokens tokens{256};            ///< Length of every response.
   std::int32_t concurrency = 1;  ///< Responses finished by one step.
-  Duration step_time{0};         ///< Wall time of a step; 0: none. Busy-waits on the clock.
+  Duration step_time{
+      0};  ///< Wall time of a step; 0: none. Other processes have the processor meanwhile.
 };
 
 class SyntheticEngine final : public Engine {

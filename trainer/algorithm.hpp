@@ -65,6 +65,14 @@ constexpr bool needs_proximal(Objective objective) {
          objective == Objective::Tis;
 }
 
+/// Whether the advantage of a response depends on other groups of its batch. Then no gradient can
+/// be computed before the batch is whole: a mean over the batch decides the advantage's sign, and
+/// so what is clipped. A deviation over the batch is a factor, but one that the KL term does not
+/// have.
+constexpr bool needs_whole_batch(const Algorithm& a) {
+  return a.advantage_mean == AdvantageMean::Batch || a.advantage_std == AdvantageStd::Batch;
+}
+
 }  // namespace trainer
 
 template <>

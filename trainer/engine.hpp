@@ -47,7 +47,13 @@ class Engine {
  public:
   virtual ~Engine() = default;
 
-  /// One update. Either all of it happens or, on error, the weights are as before.
+  /// Computes the gradients of whole groups of the next update and keeps them. That update must
+  /// hold these groups, and computes those of the others alone: it is the same update.
+  /// Error: samples that no update could hold; an algorithm whose gradients depend on the rest of
+  /// the batch (needs_whole_batch()).
+  virtual Status prepare(std::span<const TrainSample> groups) = 0;
+  /// One update. Either all of it happens or, on error, the weights are as before; gradients that
+  /// were kept are gone in both cases.
   virtual Result<UpdateMetrics> update(std::span<const TrainSample> batch) = 0;
   /// The current weights as a safetensors image.
   virtual Result<std::string> weights() const = 0;
@@ -55,7 +61,8 @@ class Engine {
   virtual Status save(const std::filesystem::path& folder) const = 0;
   virtual Status load(const std::filesystem::path& folder) = 0;
 
-  /// Moves the optimizer (and drops gradients) to host memory and back; bit-exact.
+  /// Moves the optimizer (and drops gradients) to host memory and back; bit-exact. Error: gradients
+  /// are kept for the next update.
   virtual Status offload() = 0;
   virtual Status onload() = 0;
   virtual TrainerMemory memory() const = 0;

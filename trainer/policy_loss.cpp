@@ -101,20 +101,20 @@ void response_loss(const ResponseInputs& in, const Algorithm& a, std::span<Token
   }
 }
 
-double token_weight(const Algorithm& a,
-                    std::size_t tokens_of_response,
-                    std::size_t tokens,
-                    std::size_t responses) {
+double token_share(const Algorithm& a, std::size_t tokens_of_response) {
   switch (a.average) {
     case Averaging::Token:
-      return 1.0 / static_cast<double>(tokens);
+      return 1;
     case Averaging::Sequence:
-      return 1.0 / (static_cast<double>(responses) * static_cast<double>(tokens_of_response));
+      return 1.0 / static_cast<double>(tokens_of_response);
     case Averaging::Constant:
-      return 1.0 /
-             (static_cast<double>(responses) * static_cast<double>(a.longest_response.count()));
+      return 1.0 / static_cast<double>(a.longest_response.count());
   }
   return 0;
+}
+
+double shares(const Algorithm& a, std::size_t tokens, std::size_t responses) {
+  return static_cast<double>(a.average == Averaging::Token ? tokens : responses);
 }
 
 }  // namespace temper::trainer

@@ -44,10 +44,10 @@ struct TokenLoss {
 /// Requires: `out` has one entry per token.
 void response_loss(const ResponseInputs& in, const Algorithm& algorithm, std::span<TokenLoss> out);
 
-/// What each token's loss counts in a minibatch of so many tokens and responses.
-double token_weight(const Algorithm& algorithm,
-                    std::size_t tokens_of_response,
-                    std::size_t tokens,
-                    std::size_t responses);
+/// What each token's loss counts in its minibatch is token_share() / shares(): the first is known
+/// once its response is, the second once the minibatch is whole.
+double token_share(const Algorithm& algorithm, std::size_t tokens_of_response);
+/// Of a minibatch of so many tokens and responses.
+double shares(const Algorithm& algorithm, std::size_t tokens, std::size_t responses);
 
 }  // namespace temper::trainer

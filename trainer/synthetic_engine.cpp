@@ -3,6 +3,7 @@
 #include "core/files.hpp"
 #include "core/hash.hpp"
 #include "core/json_document.hpp"
+#include "core/pass_time.hpp"
 
 #include <fmt/format.h>
 
@@ -33,8 +34,7 @@ Result<UpdateMetrics> SyntheticEngine::update(std::span<const TrainSample> batch
   metrics.micro_batches = 1;
   metrics.ratio_mean = 1;
   ++updates_;
-  while (clock_.now() < until) {
-  }
+  pass_time(clock_, until);
   return metrics;
 }
 

@@ -11,11 +11,13 @@ namespace temper::trainer {
 
 class SyntheticEngine final : public Engine {
  public:
-  /// `step_time`: wall time of one update; 0: none. Busy-waits on the clock. `least`: size of the
-  /// weights, unless the line is longer.
+  /// `step_time`: wall time of one update, in which other processes have the processor; 0: none.
+  /// `least`: size of the weights, unless the line is longer.
   SyntheticEngine(Duration step_time, Bytes least, const RealClock& clock)
       : step_time_(step_time), least_(least), clock_(clock) {}
 
+  /// There is nothing to compute: the update takes its time as ever.
+  Status prepare(std::span<const TrainSample>) override { return {}; }
   Result<UpdateMetrics> update(std::span<const TrainSample> batch) override;
   Result<std::string> weights() const override;
   Status save(const std::filesystem::path& folder) const override;

@@ -12,6 +12,21 @@ namespace {
 
 constexpr std::size_t kPublishedKept = 4;
 
+std::vector<TrainSample> samples_of(std::vector<actors::Train::Item> items) {
+  std::vector<TrainSample> samples;
+  samples.reserve(items.size());
+  for (auto& item : items) {
+    samples.push_back({item.group,
+                       std::move(item.prompt),
+                       std::move(item.response),
+                       std::move(item.logprobs),
+                       std::move(item.reference),
+                       item.reward,
+                       std::move(item.mask)});
+  }
+  return samples;
+}
+
 }  // namespace
 
 Status check_certificate(const actors::Train& work, PolicyVersion version) {
@@ -75,6 +90,7 @@ Status TrainerRole::on_message(const actors::IncomingMessage& message, actors::O
   return actors::dispatch(
              message,
              [&](actors::Train work) { return train(std::move(work), out); },
+             [&](actors::Prepare work) { return prepare(std::move(work), out); },
              [&](const actors::SaveState& work) { save(work, out); },
              [&](const actors::Switch& work) { switch_role(work, out); })
       .value_or(Status());
@@ -95,18 +111,7 @@ Status TrainerRole::train(actors::Train work, actors::Outbox& out) {
   if (Status status = check_certificate(work, version_); !status) {
     return std::move(status).error().within("certificate refused");
   }
-  std::vector<TrainSample> samples;
-  samples.reserve(work.items.size());
-  for (auto& item : work.items) {
-    samples.push_back({item.group,
-                       std::move(item.prompt),
-                       std::move(item.response),
-                       std::move(item.logprobs),
-                       std::move(item.reference),
-                       item.reward,
-                       std::move(item.mask)});
-  }
-  TEMPER_TRY(const UpdateMetrics metrics, engine_->update(samples));
+  TEMPER_TRY(const UpdateMetrics metrics, engine_->update(samples_of(std::move(work.items))));
   activity_.add(actors::CardState::Train, begin);
   version_ = next(version_);
   const Time exporting = activity_.now();
@@ -121,6 +126,19 @@ Status TrainerRole::train(actors::Train work, actors::Outbox& out) {
       out);
   activity_.add(actors::CardState::WeightSync, exporting);
   return status;
+}
+
+/// Whether these groups may be trained is certified with their update.
+Status TrainerRole::prepare(actors::Prepare work, actors::Outbox& out) {
+  const Time begin = activity_.now();
+  if (work.step != version_) {
+    return invalid_input(fmt::format(
+        "gradients of version {} are asked for, the trainer is at {}", work.step, version_));
+  }
+  TEMPER_TRY_STATUS(engine_->prepare(samples_of(std::move(work.items))));
+  activity_.add(actors::CardState::Train, begin);
+  out.send(actors::Prepared{work.lease});
+  return {};
 }
 
 template <class Announcement>

@@ -1,5 +1,6 @@
-// The trainer actor: one policy update per order, after checking the batch's certificate; publishes
-// each new version, saves its state, and moves its optimizer when cards switch role.
+// The trainer actor: one policy update per order, after checking the batch's certificate, and
+// gradients of its groups before it is whole, if asked for; publishes each new version, saves its
+// state, and moves its optimizer when cards switch role.
 #pragma once
 
 #include "actors/protocol/weights.hpp"
@@ -34,6 +35,7 @@ class TrainerRole final : public actors::Role {
 
  private:
   Status train(actors::Train work, actors::Outbox& out);
+  Status prepare(actors::Prepare work, actors::Outbox& out);
   void save(const actors::SaveState& work, actors::Outbox& out);
   void switch_role(const actors::Switch& work, actors::Outbox& out);
   /// Sends `announcement(handle)`, then, if they travel as chunks, the weights.

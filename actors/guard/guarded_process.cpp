@@ -3,6 +3,7 @@
 #include "actors/guard/executable.hpp"
 #include "actors/guard/internal/guard.hpp"
 #include "core/exit_text.hpp"
+#include "core/null_ended.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -24,7 +25,6 @@ namespace temper::actors {
 
 namespace {
 
-constexpr int kFirstHighFd = 10;  // Above what the guard and the command move to 0, 1, 2 and 3.
 constexpr int kStartTimeoutMs = 5000;
 constexpr int kEndTimeoutMs = 1000;
 
@@ -100,15 +100,6 @@ Status check_reachable(const std::vector<std::string>& command,
     }
   }
   return {};
-}
-
-std::vector<char*> pointers(std::vector<std::string>& texts) {
-  std::vector<char*> result;
-  result.reserve(texts.size() + 1);
-  for (std::string& text : texts)
-    result.push_back(text.data());
-  result.push_back(nullptr);
-  return result;
 }
 
 /// What a ConfinePlan points into.
@@ -210,9 +201,9 @@ Result<GuardedProcess> GuardedProcess::start(const std::vector<std::string>& com
                                              const Sandbox& sandbox) {
   TEMPER_TRY(const std::string executable, find_executable(command.empty() ? "" : command[0]));
   std::vector<std::string> words = command;
-  const std::vector<char*> arguments = pointers(words);
+  const std::vector<char*> arguments = null_ended(words);
   std::vector<std::string> variables = environment_of(sandbox);
-  const std::vector<char*> environment = pointers(variables);
+  const std::vector<char*> environment = null_ended(variables);
   TEMPER_TRY(const Confinement confinement, Confinement::prepare(executable, command, sandbox));
 
   TEMPER_TRY(Pipe input, make_pipe());

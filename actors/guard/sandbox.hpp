@@ -5,7 +5,7 @@
 //               memory, file size and descriptors
 //   namespaces  limits, and by user, mount, process, network and IPC namespaces: no network, no
 //               other process in sight, every file system read-only, /tmp and TMPDIR empty and its
-//               own. Needs a kernel that lets this user make them.
+//               own, system calls filtered. Needs a kernel that lets this user make them.
 #pragma once
 
 #include "core/describe.hpp"

@@ -15,8 +15,6 @@
 namespace temper::actors {
 namespace {
 
-using nlohmann::json;
-
 struct Known {
   Architecture architecture;
   std::string_view model_type;
@@ -55,7 +53,7 @@ bool says_nothing(std::string_view key) {
 /// Null, absent, or one of these.
 struct Fixed {
   const char* key;
-  std::vector<json> values;
+  std::vector<nlohmann::json> values;
 };
 const std::vector<Fixed>& fixed_settings() {
   static const std::vector<Fixed> list{{"hidden_act", {"silu", "swish"}},
@@ -68,27 +66,27 @@ const std::vector<Fixed>& fixed_settings() {
                                        {"use_sliding_window", {false}},
                                        {"is_encoder_decoder", {false}},
                                        {"add_cross_attention", {false}},
-                                       {"pruned_heads", {json::object()}}};
+                                       {"pruned_heads", {nlohmann::json::object()}}};
   return list;
 }
 
 /// Reads keys and collects what is wrong.
 class Reader {
  public:
-  explicit Reader(const json& object) : object_(object) {}
+  explicit Reader(const nlohmann::json& object) : object_(object) {}
 
   template <class... Args>
   void wrong(fmt::format_string<Args...> what, Args&&... args) {
     issues_.push_back(fmt::format(what, std::forward<Args>(args)...));
   }
 
-  const json* find(const char* key) const {
+  const nlohmann::json* find(const char* key) const {
     const auto at = object_.find(key);
     return at == object_.end() || at->is_null() ? nullptr : &*at;
   }
 
   std::int32_t count(const char* key, std::optional<std::int32_t> otherwise = {}) {
-    const json* const value = find(key);
+    const nlohmann::json* const value = find(key);
     if (value == nullptr && otherwise)
       return *otherwise;
     if (value == nullptr) {
@@ -103,7 +101,7 @@ class Reader {
     return value->get<std::int32_t>();
   }
 
-  double positive(const json& from, const char* key, double otherwise) {
+  double positive(const nlohmann::json& from, const char* key, double otherwise) {
     const auto at = from.find(key);
     if (at == from.end() || at->is_null())
       return otherwise;
@@ -113,11 +111,11 @@ class Reader {
     return otherwise;
   }
 
-  const json& object() const { return object_; }
+  const nlohmann::json& object() const { return object_; }
   const std::vector<std::string>& issues() const { return issues_; }
 
  private:
-  const json& object_;
+  const nlohmann::json& object_;
   std::vector<std::string> issues_;
 };
 
@@ -126,7 +124,7 @@ std::optional<Architecture> read_architecture(Reader& reader) {
   known.reserve(EnumNames<Architecture>::value.size());
   for (const auto& [value, name] : EnumNames<Architecture>::value)
     known.emplace_back(name);
-  const json* const list = reader.find("architectures");
+  const nlohmann::json* const list = reader.find("architectures");
   if (list == nullptr || !list->is_array() || list->size() != 1 || !list->front().is_string()) {
     reader.wrong("`architectures` is {}, expected one of {}",
                  list == nullptr ? "missing" : list->dump(),
@@ -140,7 +138,7 @@ std::optional<Architecture> read_architecture(Reader& reader) {
                  fmt::join(known, ", "));
     return std::nullopt;
   }
-  const json* const type = reader.find("model_type");
+  const nlohmann::json* const type = reader.find("model_type");
   if (type != nullptr && *type != model_type_of(*architecture)) {
     reader.wrong("`model_type` is {}, but {} is `{}`",
                  type->dump(),
@@ -164,9 +162,10 @@ void check_settings(Reader& reader) {
                      fixed->values.front().dump());
       }
     } else if (key == "layer_types") {
-      const bool full = value.is_array() && std::ranges::all_of(value, [](const json& type) {
-                          return type == "full_attention";
-                        });
+      const bool full =
+          value.is_array() && std::ranges::all_of(value, [](const nlohmann::json& type) {
+            return type == "full_attention";
+          });
       if (!full)
         reader.wrong("`layer_types` is {}, which we do not compute; only full_attention",
                      value.dump());
@@ -184,7 +183,7 @@ void check_settings(Reader& reader) {
 constexpr std::array kScalingKeys{
     "factor", "low_freq_factor", "high_freq_factor", "original_max_position_embeddings"};
 
-RopeScaling read_scaling(Reader& reader, const char* key, const json& rope) {
+RopeScaling read_scaling(Reader& reader, const char* key, const nlohmann::json& rope) {
   for (const char* const name : kScalingKeys) {
     if (!rope.contains(name) || rope[name].is_null())
       reader.wrong("`{}` of rope_type llama3 has no `{}`", key, name);
@@ -208,7 +207,7 @@ RopeScaling read_scaling(Reader& reader, const char* key, const json& rope) {
 void read_rope(Reader& reader, ModelConfig& model) {
   model.rope_base = reader.positive(reader.object(), "rope_theta", 10000);
   for (const char* const key : {"rope_scaling", "rope_parameters"}) {
-    const json* const rope = reader.find(key);
+    const nlohmann::json* const rope = reader.find(key);
     if (rope == nullptr)
       continue;
     if (!rope->is_object()) {
@@ -239,7 +238,7 @@ void read_rope(Reader& reader, ModelConfig& model) {
 
 StoredType read_type(Reader& reader) {
   for (const char* const key : {"dtype", "torch_dtype"}) {
-    const json* const value = reader.find(key);
+    const nlohmann::json* const value = reader.find(key);
     if (value == nullptr)
       continue;
     const auto type =
@@ -253,9 +252,9 @@ StoredType read_type(Reader& reader) {
 }
 
 /// None: not a token or a list of them.
-std::optional<std::vector<std::int32_t>> tokens_of(const json& value) {
+std::optional<std::vector<std::int32_t>> tokens_of(const nlohmann::json& value) {
   std::vector<std::int32_t> tokens;
-  for (const json& token : value.is_array() ? value : json::array({value})) {
+  for (const nlohmann::json& token : value.is_array() ? value : nlohmann::json::array({value})) {
     if (!token.is_number_unsigned() || token > std::numeric_limits<std::int32_t>::max())
       return std::nullopt;
     tokens.push_back(token.get<std::int32_t>());
@@ -281,7 +280,7 @@ struct Bounds {
 }  // namespace
 
 Result<ConfigJson> parse_config_json(std::string_view text) {
-  const json object = parse_json(text);
+  const nlohmann::json object = parse_json(text);
   if (!object.is_object())
     return invalid_input("not a JSON object");
   Reader reader(object);
@@ -306,14 +305,14 @@ Result<ConfigJson> parse_config_json(std::string_view text) {
   m.vocabulary = reader.count("vocab_size");
   m.norm_epsilon = reader.positive(object, "rms_norm_eps", 1e-6);
   read_rope(reader, m);
-  if (const json* const tied = reader.find("tie_word_embeddings"); tied != nullptr) {
+  if (const nlohmann::json* const tied = reader.find("tie_word_embeddings"); tied != nullptr) {
     if (tied->is_boolean())
       m.tie_embeddings = tied->get<bool>();
     else
       reader.wrong("`tie_word_embeddings` is {}, expected true or false", tied->dump());
   }
   config.type = read_type(reader);
-  if (const json* const end = reader.find("eos_token_id"); end != nullptr) {
+  if (const nlohmann::json* const end = reader.find("eos_token_id"); end != nullptr) {
     if (auto tokens = tokens_of(*end))
       config.end_tokens = *std::move(tokens);
     else
@@ -375,7 +374,7 @@ std::string with_stored_type(std::string_view config_json, StoredType type) {
 }
 
 Result<std::vector<std::int32_t>> parse_end_tokens(std::string_view generation_config) {
-  const json object = parse_json(generation_config);
+  const nlohmann::json object = parse_json(generation_config);
   if (!object.is_object())
     return invalid_input("not a JSON object");
   const auto end = object.find("eos_token_id");

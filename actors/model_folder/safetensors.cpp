@@ -161,7 +161,7 @@ Status place(std::vector<Entry>& entries, std::span<const std::byte> data) {
 }
 
 /// Refuses nesting (a deep header could exhaust the stack) and doubled names while parsing.
-nlohmann::json parse_json(std::string_view header, std::string& doubled) {
+nlohmann::json parse_header(std::string_view header, std::string& doubled) {
   std::vector<std::string> names;
   const auto watch = [&](int depth, nlohmann::json::parse_event_t event, nlohmann::json& value) {
     if (depth == 1 && event == nlohmann::json::parse_event_t::key)
@@ -214,7 +214,7 @@ std::string write_safetensors(std::span<const TensorToWrite> tensors,
 Result<SafetensorsImage> parse_safetensors(std::span<const std::byte> file) {
   TEMPER_TRY(const std::string_view header, header_of(file));
   std::string doubled;
-  const nlohmann::json json = parse_json(header, doubled);
+  const nlohmann::json json = parse_header(header, doubled);
   if (json.is_discarded() || !json.is_object())
     return corrupt("safetensors: the header is not a JSON object");
   if (!doubled.empty())

@@ -72,7 +72,7 @@ void Transformer::State::bind() {
 }
 
 at::Tensor Transformer::State::queries_keys_values(const at::Tensor& x, std::size_t layer) const {
-  const at::Tensor qkv = linear(x, parameters[layer + Layout::Qkv]);
+  const at::Tensor qkv = temper::actors::linear(x, parameters[layer + Layout::Qkv]);
   switch (weights->layout().model().architecture) {
     case Architecture::Llama:
       break;
@@ -98,15 +98,15 @@ at::Tensor Transformer::State::compute_logprobs(double temperature) const {
     const at::Tensor normed = normalise(x, p(Layout::AttentionNorm), attention.epsilon);
     const at::Tensor qkv = queries_keys_values(normed, layout.layer(i));
     x = linear_onto(x, temper::actors::attention(qkv, attention), p(Layout::Out));
-    const at::Tensor gate_up =
-        linear(normalise(x, p(Layout::FfnNorm), attention.epsilon), p(Layout::GateUp));
+    const at::Tensor gate_up = temper::actors::linear(
+        normalise(x, p(Layout::FfnNorm), attention.epsilon), p(Layout::GateUp));
     x = linear_onto(x, gated(gate_up), p(Layout::Down));
   }
   const auto rows = at::from_blob(const_cast<std::int64_t*>(pack.output_rows().data()),
                                   {static_cast<std::int64_t>(pack.output_rows().size())},
                                   at::TensorOptions().dtype(at::kLong));
   x = normalise(at::index_select(x, 0, rows), parameters[layout.norm()], attention.epsilon);
-  return target_logprobs(linear(x, parameters[layout.head()]), pack, temperature);
+  return target_logprobs(temper::actors::linear(x, parameters[layout.head()]), pack, temperature);
 }
 
 Transformer::Transformer(Weights& weights) : state_(std::make_unique<State>(weights)) {}
@@ -144,6 +144,10 @@ FloatBuffer& Transformer::gradients() {
   if (state_->gradients.empty())
     state_->gradients = FloatBuffer(state_->weights->layout().size());
   return state_->gradients;
+}
+
+void Transformer::zero_gradients() {
+  std::ranges::fill(gradients().span(), 0.0f);
 }
 
 void Transformer::free_gradients() {

@@ -32,6 +32,7 @@ class Transformer {
 
   /// Laid out as the weights; allocated (zero) by the first backward or by this call.
   FloatBuffer& gradients();
+  void zero_gradients();
   void free_gradients();
   Bytes gradient_bytes() const;
 

@@ -156,6 +156,7 @@ inline constexpr std::array kPermissions{
     detail::permission<ReferenceScored>(detail::kReference, detail::kAtWork, detail::kOfScored),
     detail::permission<Judged>(detail::kReward, detail::kAtWork, detail::kOfJudged),
     detail::permission<Trained>(detail::kTrainer, detail::kAtWork, detail::kOfTrained),
+    detail::permission<Prepared>(detail::kTrainer, detail::kAtWork, detail::kOfCountedScored),
     detail::permission<StateSaved>(detail::kTrainer, detail::kAtWork, detail::kOfSaved),
     detail::permission<TrainerReady>(detail::kTrainer, detail::kStarting, detail::kOfWeights),
     detail::permission<WeightsChunk>(detail::kTrainer, detail::kUp, detail::kOfChunk),

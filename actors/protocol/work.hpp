@@ -263,6 +263,31 @@ void describe(V& v, Train& m) {
   v.field(3, "items", m.items, {.doc = "Responses, those of one group together."});
 }
 
+/// Compute the gradients of groups that the next update will hold, and keep them: trainer.train
+/// then holds these groups too, whose gradients are not computed again.
+struct Prepare {
+  static constexpr std::string_view kName = "trainer.prepare";
+  static constexpr std::uint32_t kTag = 55, kVersion = 1, kOldestVersion = 1;
+  LeaseId lease;
+  PolicyVersion step;
+  std::vector<Train::Item> items;
+};
+template <class V>
+void describe(V& v, Prepare& m) {
+  v.field(1, "lease", m.lease, {.doc = "Lease of this work."});
+  v.field(2, "step", m.step, {.doc = "Version that is updated."});
+  v.field(3, "items", m.items, {.doc = "Responses, those of one group together."});
+}
+struct Prepared {
+  static constexpr std::string_view kName = "trainer.prepared";
+  static constexpr std::uint32_t kTag = 56, kVersion = 1, kOldestVersion = 1;
+  LeaseId lease;
+};
+template <class V>
+void describe(V& v, Prepared& m) {
+  v.field(1, "lease", m.lease, {.doc = "Lease of the work."});
+}
+
 /// Save the whole trainer state into a folder.
 struct SaveState {
   static constexpr std::string_view kName = "trainer.save";

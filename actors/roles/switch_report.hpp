@@ -18,6 +18,12 @@ struct HeldMemory {
   Bytes device, host;
 };
 
+/// Whether the action is to leave memory to others on the card.
+constexpr bool leaves_the_card(SwitchAction action) {
+  return action == SwitchAction::OffloadOptimizer || action == SwitchAction::FreeWeights ||
+         action == SwitchAction::OffloadReference;
+}
+
 /// Runs `perform() -> Status` between two calls of `held() -> HeldMemory` and sends Switched.
 template <class Held, class Perform>
 void perform_switch(
@@ -27,6 +33,8 @@ void perform_switch(
   const Time begin = activity.now();
   const HeldMemory before = held();
   done.error = error_text(perform());
+  if (leaves_the_card(action))
+    release_freed_memory();
   const HeldMemory after = held();
   activity.add(CardState::Switch, begin);
   done.cost.duration = activity.now() - begin;

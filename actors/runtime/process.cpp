@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <malloc.h>
 #include <sched.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -102,6 +103,10 @@ Bytes peak_resident_memory() {
   if (::getrusage(RUSAGE_SELF, &usage) != 0)
     return Bytes(0);
   return std::max(Bytes(usage.ru_maxrss * 1024), resident_memory());  // Both counters may lag.
+}
+
+void release_freed_memory() {
+  ::malloc_trim(0);
 }
 
 std::string host_name() {

@@ -35,6 +35,9 @@ Status pin_to_cards(std::span<const std::uint32_t> cards, std::span<const std::u
 Bytes resident_memory();
 Bytes peak_resident_memory();
 
+/// Gives what this process has freed back to the system, as far as its allocator kept it.
+void release_freed_memory();
+
 std::string host_name();
 
 }  // namespace temper::actors

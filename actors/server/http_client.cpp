@@ -29,7 +29,7 @@ namespace beast = boost::beast;
 namespace http = boost::beast::http;
 namespace net = boost::asio;
 using tcp = net::ip::tcp;
-using Clock = std::chrono::steady_clock;
+using SteadyClock = std::chrono::steady_clock;
 
 /// Servers close a connection that was idle for 5 s (uvicorn's default).
 constexpr auto kKeptFor = std::chrono::seconds(3);
@@ -60,7 +60,7 @@ class HttpClient::Io {
   struct Job {
     Ticket ticket = 0;
     HttpRequest request;
-    Clock::time_point due;
+    SteadyClock::time_point due;
     std::promise<HttpAnswer>* promise = nullptr;  ///< Of call().
     bool repeated = false;
   };
@@ -112,7 +112,7 @@ class HttpClient::Io {
     std::optional<Job> job;
     const char* doing = "cannot connect";  ///< What fails if it fails now.
     bool got_some = false;
-    Clock::time_point idle_since;
+    SteadyClock::time_point idle_since;
     bool used_before = false;
     std::list<std::shared_ptr<Connection>>::iterator place;  ///< In busy_.
   };
@@ -128,7 +128,7 @@ class HttpClient::Io {
       waiting_.push_back(std::move(job));
       return;
     }
-    while (!idle_.empty() && Clock::now() - idle_.back()->idle_since > kKeptFor)
+    while (!idle_.empty() && SteadyClock::now() - idle_.back()->idle_since > kKeptFor)
       idle_.clear();  // The last is the youngest.
     Shared c;
     if (idle_.empty() || job.repeated) {
@@ -155,7 +155,7 @@ class HttpClient::Io {
     sweep_.async_wait([this](beast::error_code) {
       watching_ = false;
       const auto busy = busy_;
-      const Clock::time_point now = Clock::now();
+      const SteadyClock::time_point now = SteadyClock::now();
       for (const Shared& c : busy) {
         if (c->job && c->job->due <= now)
           end(c, c->doing, beast::error::timeout);
@@ -307,7 +307,7 @@ class HttpClient::Io {
     c->parser.reset();
     busy_.erase(c->place);
     c->used_before = true;
-    c->idle_since = Clock::now();
+    c->idle_since = SteadyClock::now();
     idle_.push_back(c);
     go_on();
   }
@@ -389,7 +389,7 @@ HttpClient::~HttpClient() = default;
 
 HttpClient::Ticket HttpClient::send(HttpRequest request) {
   const Ticket ticket = io_->next_ticket();
-  const auto due = Clock::now() + request.deadline;
+  const auto due = SteadyClock::now() + request.deadline;
   io_->submit({ticket, std::move(request), due, nullptr, false});
   return ticket;
 }
@@ -401,7 +401,7 @@ std::vector<HttpClient::Arrived> HttpClient::take(Duration patience) {
 HttpAnswer HttpClient::call(HttpRequest request) {
   std::promise<HttpAnswer> promise;
   auto answer = promise.get_future();
-  const auto due = Clock::now() + request.deadline;
+  const auto due = SteadyClock::now() + request.deadline;
   io_->submit({io_->next_ticket(), std::move(request), due, &promise, false});
   return answer.get();
 }

@@ -3,6 +3,7 @@
 // scores no prompt: the log-prob of a token is asked for by forcing that token, since those that it
 // gives are of the logits before any bias.
 #include "actors/server/internal/answers.hpp"
+#include "actors/server/internal/plain_server.hpp"
 
 #include <fmt/format.h>
 
@@ -14,12 +15,12 @@ namespace {
 
 using internal::list_of;
 
-constexpr std::int64_t kMostPerCall = 256;
-constexpr double kForced = 1e4;
+constexpr double kForcedLogit = 1e4;
 
-class LlamacppApi final : public ServerApi {
+class LlamacppApi final : public PlainServerApi {
  public:
-  explicit LlamacppApi(const ServerSampling& sampling) : ServerApi(sampling) {}
+  explicit LlamacppApi(const ServerSampling& sampling)
+      : PlainServerApi(sampling, "a llama.cpp server") {}
 
   Status accept_routes(const std::set<std::string>&) override {
     probed_ = false;
@@ -44,7 +45,6 @@ class LlamacppApi final : public ServerApi {
   }
 
   bool stops_at_tokens() const override { return false; }
-  std::int64_t most_per_call() const override { return kMostPerCall; }
   ServerCall generate(const GenerateCall& call) const override {
     return completion(call.tokens,
                       call.most,
@@ -81,7 +81,7 @@ class LlamacppApi final : public ServerApi {
                       1,
                       1.0,
                       1.0,
-                      fmt::format(R"("logit_bias":[[{},{}]],)", tokens.back(), kForced));
+                      fmt::format(R"("logit_bias":[[{},{}]],)", tokens.back(), kForcedLogit));
   }
   Result<std::vector<float>> read_scores(std::string_view body,
                                          std::span<const std::int32_t> tokens) const override {
@@ -93,20 +93,8 @@ class LlamacppApi final : public ServerApi {
   }
 
   Loading loading() const override { return Loading::Restart; }
-  std::optional<ServerCall> pause() const override { return std::nullopt; }
-  std::optional<ServerCall> resume() const override { return std::nullopt; }
-  std::vector<ServerCall> abort(std::span<const std::string>) const override { return {}; }
   std::vector<ServerCall> load(const std::string&, const std::string&) const override { return {}; }
   Status check_loaded(std::string_view) const override { return {}; }
-  Result<std::vector<ServerCall>> release(ServerMemory) const override {
-    return Error{ErrorCode::Unsupported, "a llama.cpp server gives no memory back"};
-  }
-  std::vector<ServerCall> regain(ServerMemory) const override { return {}; }
-  std::vector<ServerCall> wake() const override { return {}; }
-  std::optional<ServerCall> version() const override { return std::nullopt; }
-  Result<std::string> read_version(std::string_view) const override {
-    return Error{ErrorCode::Unsupported, "the server does not name its weights"};
-  }
   ServerLoad read_load(std::string_view metrics) const override {
     return {metric(metrics, "llamacpp:requests_processing").value_or(0),
             metric(metrics, "llamacpp:requests_deferred").value_or(0),

@@ -3,6 +3,7 @@
 // in each of the three ways that there are, before anything relies on it. It does not name its
 // weights, ends nothing that runs, and knows no pause.
 #include "actors/server/internal/answers.hpp"
+#include "actors/server/internal/plain_server.hpp"
 #include "actors/server/reload.hpp"
 
 #include <fmt/format.h>
@@ -15,15 +16,13 @@ namespace {
 
 using internal::list_of;
 
-/// What waits for the end of an answer when new weights come, waits for this much at most.
-constexpr std::int64_t kMostPerCall = 256;
 /// The largest that OpenAI's interface allows.
-constexpr int kForced = 100;
+constexpr int kForcedBias = 100;
 
-class OpenaiApi final : public ServerApi {
+class OpenaiApi final : public PlainServerApi {
  public:
   OpenaiApi(const EngineConfig& config, const ServerSampling& sampling)
-      : ServerApi(sampling), loading_(loading_of(config)) {
+      : PlainServerApi(sampling, "an OpenAI-compatible server"), loading_(loading_of(config)) {
     if (auto reload = parse_reload(config.reload))
       reload_ = *std::move(reload);
   }
@@ -80,24 +79,13 @@ class OpenaiApi final : public ServerApi {
   }
 
   bool stops_at_tokens() const override { return false; }
-  std::int64_t most_per_call() const override { return kMostPerCall; }
   ServerCall generate(const GenerateCall& call) const override {
     return completion(call.tokens, call.most, generating(call, extended_));
   }
 
   Result<GenerateReply> read_generated(std::string_view body) const override {
     internal::ReplyReader answer(body, sampling_.vocabulary);
-    int choices = 0;
-    answer.json.object([&](std::string_view key) {
-      if (key != "choices")
-        return answer.json.skip();
-      answer.json.array([&] {
-        ++choices;
-        read_choice(answer);
-      });
-    });
-    if (choices != 1)
-      answer.refuse(fmt::format("{} choices in the answer, not one", choices));
+    answer.read_only_choice([&] { read_choice(answer); });
     return answer.finish();
   }
 
@@ -111,9 +99,6 @@ class OpenaiApi final : public ServerApi {
   }
 
   Loading loading() const override { return loading_; }
-  std::optional<ServerCall> pause() const override { return std::nullopt; }
-  std::optional<ServerCall> resume() const override { return std::nullopt; }
-  std::vector<ServerCall> abort(std::span<const std::string>) const override { return {}; }
   std::vector<ServerCall> load(const std::string& folder, const std::string& label) const override {
     if (loading_ != Loading::Routes)
       return {};
@@ -127,15 +112,6 @@ class OpenaiApi final : public ServerApi {
     if (internal::member(answer, "success") == false || !error.is_null())
       return corrupt("the server says: " + answer.dump().substr(0, 200));
     return {};
-  }
-  Result<std::vector<ServerCall>> release(ServerMemory) const override {
-    return Error{ErrorCode::Unsupported, "an OpenAI-compatible server gives no memory back"};
-  }
-  std::vector<ServerCall> regain(ServerMemory) const override { return {}; }
-  std::vector<ServerCall> wake() const override { return {}; }
-  std::optional<ServerCall> version() const override { return std::nullopt; }
-  Result<std::string> read_version(std::string_view) const override {
-    return Error{ErrorCode::Unsupported, "the server does not name its weights"};
   }
 
   ServerLoad read_load(std::string_view metrics) const override {
@@ -216,11 +192,12 @@ class OpenaiApi final : public ServerApi {
       case Scoring::Bias:
         break;
     }
-    return completion(
-        tokens.first(tokens.size() - 1),
-        1,
-        fmt::format(
-            R"({},"logit_bias":{{"{}":{}}})", generating({}, extended_), tokens.back(), kForced));
+    return completion(tokens.first(tokens.size() - 1),
+                      1,
+                      fmt::format(R"({},"logit_bias":{{"{}":{}}})",
+                                  generating({}, extended_),
+                                  tokens.back(),
+                                  kForcedBias));
   }
 
   // --- What is answered
@@ -307,8 +284,8 @@ class OpenaiApi final : public ServerApi {
       TEMPER_TRY(const GenerateReply reply, read_generated(body));
       if (reply.tokens.size() != 1 || reply.logprobs.size() != 1 ||
           reply.tokens.front() != tokens.back())
-        return corrupt(
-            fmt::format("token {} is not sampled with a logit_bias of {}", tokens.back(), kForced));
+        return corrupt(fmt::format(
+            "token {} is not sampled with a logit_bias of {}", tokens.back(), kForcedBias));
       return reply.logprobs;
     }
     internal::ReplyReader answer(body, sampling_.vocabulary);

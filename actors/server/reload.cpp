@@ -1,16 +1,12 @@
 #include "actors/server/reload.hpp"
 
+#include "actors/server/internal/replace_all.hpp"
 #include "core/json_document.hpp"
 
 #include <fmt/format.h>
 
 namespace temper::actors {
 namespace {
-
-void replace_all(std::string& text, std::string_view what, const std::string& by) {
-  for (auto at = text.find(what); at != std::string::npos; at = text.find(what, at + by.size()))
-    text.replace(at, what.size(), by);
-}
 
 /// Inside the quotes of a JSON text.
 std::string in_json(const std::string& text) {

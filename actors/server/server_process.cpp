@@ -1,5 +1,7 @@
 #include "actors/server/server_process.hpp"
 
+#include "actors/server/internal/replace_all.hpp"
+
 #include <arpa/inet.h>
 #include <fmt/format.h>
 #include <sys/socket.h>
@@ -12,11 +14,6 @@ namespace temper::actors {
 namespace {
 
 namespace fs = std::filesystem;
-
-void replace_all(std::string& text, std::string_view what, const std::string& by) {
-  for (auto at = text.find(what); at != std::string::npos; at = text.find(what, at + by.size()))
-    text.replace(at, what.size(), by);
-}
 
 std::string quoted(const std::string& word) {
   std::string text = word;

@@ -10,7 +10,7 @@ namespace temper::actors {
 namespace {
 
 constexpr Duration kDeadline = std::chrono::minutes(5);
-constexpr int kAttempts = 5;
+constexpr int kScoringAttempts = 5;
 
 class ServerReference final : public ReferenceEngine {
  public:
@@ -52,7 +52,7 @@ class ServerReference final : public ReferenceEngine {
                                {{"why", label ? "its label is " + *label : label.error().context}});
         TEMPER_TRY_STATUS(bring());
       }
-      if (!open.empty() && attempt == kAttempts)
+      if (!open.empty() && attempt == kScoringAttempts)
         return Error{ErrorCode::Internal, "the server did not score: " + last_failure_};
     }
     return scores;

@@ -8,7 +8,7 @@
 namespace temper::actors {
 namespace {
 
-constexpr int kAttempts = 3;
+constexpr int kCommitAttempts = 3;
 constexpr int kResumes = 5;
 constexpr Duration kResumeDeadline = std::chrono::seconds(10);
 constexpr Duration kBetween = std::chrono::milliseconds(100);
@@ -193,7 +193,7 @@ Status commit_version(Server& server,
                       const Drain& drain,
                       CommitReport& report) {
   Status last;
-  while (report.attempts < kAttempts) {
+  while (report.attempts < kCommitAttempts) {
     ++report.attempts;
     last = pause_load_resume(server, next, drain, report);
     if (last)
@@ -214,7 +214,7 @@ Status load_released(Server& server, const ServerVersion& next, CommitReport& re
   const Phase phase(server.clock(), report.load);
   TEMPER_TRY_STATUS(server.regain(ServerMemory::Weights));
   Status last;
-  while (report.attempts < kAttempts) {
+  while (report.attempts < kCommitAttempts) {
     ++report.attempts;
     last = load(server, next, report.attempts);
     if (last || last.error().code == ErrorCode::Unavailable)

@@ -57,17 +57,7 @@ class VllmApi final : public ServerApi {
 
   Result<GenerateReply> read_generated(std::string_view body) const override {
     internal::ReplyReader answer(body, sampling_.vocabulary);
-    int choices = 0;
-    answer.json.object([&](std::string_view key) {
-      if (key != "choices")
-        return answer.json.skip();
-      answer.json.array([&] {
-        ++choices;
-        read_choice(answer);
-      });
-    });
-    if (choices != 1)
-      answer.refuse(fmt::format("{} choices in the answer, not one", choices));
+    answer.read_only_choice([&] { read_choice(answer); });
     return answer.finish();
   }
 

@@ -23,7 +23,7 @@ double uniform(std::uint64_t bits) {
   return (static_cast<double>(bits >> 12) + 0.5) * 0x1.0p-52;
 }
 
-std::int64_t rounded(double length, std::int64_t cap) {
+std::int64_t whole_length(double length, std::int64_t cap) {
   if (!(length < static_cast<double>(cap)))
     return cap;
   return std::max<std::int64_t>(1, std::llround(length));
@@ -97,7 +97,7 @@ Lengths::Lengths(const LengthConfig& config, std::uint64_t seed, std::string_vie
   TEMPER_CHECK(check_lengths(config), "lengths are checked before they are drawn");
   switch (kind_) {
     case LengthKind::Constant:
-      constant_ = rounded(config.mean, cap_);
+      constant_ = whole_length(config.mean, cap_);
       break;
     case LengthKind::Lognormal:
       sigma_ = portable_log(config.p99_over_median) / kNormalQuantile99;
@@ -131,7 +131,7 @@ Tokens Lengths::of(std::uint64_t index, std::uint64_t family) const {
         const std::uint64_t shared = mix(~key_ + (family + 1) * 0x9e3779b97f4a7c15ULL);
         z = of_own_ * z + of_family_ * normal_quantile(uniform(shared));
       }
-      return Tokens(rounded(median_ * portable_exp(sigma_ * z), cap_));
+      return Tokens(whole_length(median_ * portable_exp(sigma_ * z), cap_));
     }
     case LengthKind::Histogram: {
       const auto bin = std::upper_bound(cumulative_.begin(), cumulative_.end(), uniform(bits));

@@ -132,7 +132,8 @@ class Phases {
   }
 
   enum class Reference { Absent, InTurn };
-  void shared(Reference reference) {
+  enum class Switching { Together, OneByOne };
+  void shared(Reference reference, Switching switching) {
     role_ = RoleKind::Trainer;
     const ActorMemory& t = roles_.trainer;
     const ActorMemory& e = roles_.switching_engine;
@@ -175,6 +176,12 @@ class Phases {
     phase("bind", resharding, bound);
     phase("kv_alloc", idle_trainer, {cached, {}});
     phase("rollout", idle_trainer, e);
+    if (switching == Switching::OneByOne) {
+      ActorMemory renewed = e;
+      renewed.device.communication += bucket();
+      renewed.host.weights += e.device.weights;
+      phase("renew", idle_trainer, renewed);
+    }
     phase("free_kv", idle_trainer, bound);
     if (scores) {
       with_reference("onload_reference", idle_trainer, idle_engine, {coming, host_copy});
@@ -261,11 +268,12 @@ Result<std::vector<PhaseLedger>> memory_phases(const SimulatedPlacement& p) {
       break;
     case PlacementMode::Colocated:
     case PlacementMode::Fused:
-      phases.shared(p.reference == ReferencePlace::InTurn ? Reference::InTurn : Reference::Absent);
+      phases.shared(p.reference == ReferencePlace::InTurn ? Reference::InTurn : Reference::Absent,
+                    p.one_by_one ? Phases::Switching::OneByOne : Phases::Switching::Together);
       break;
     case PlacementMode::Hybrid:
       phases.own_rollout();
-      phases.shared(Reference::Absent);
+      phases.shared(Reference::Absent, Phases::Switching::Together);
       break;
   }
   if (p.reference == ReferencePlace::Own)

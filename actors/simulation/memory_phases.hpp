@@ -13,6 +13,8 @@
 //                              reshard, bind      T's weights stay, E's arrive; one bucket
 //                              kv_alloc           E with its cache; what an idle T keeps (parked)
 //                              rollout            E in full
+//                              renew              E in full, the staged version in host memory, one
+//                                                 bucket (where engines switch one by one)
 //                              free_kv            E's weights
 //                              onload_reference   R's weights on device and host (fused)
 //                              score              R in full, T parked (fused)
@@ -45,6 +47,7 @@ struct SimulatedPlacement {
   ReferencePlace reference = ReferencePlace::None;
   std::int64_t references = 1;
   std::int64_t reference_cards = 0;  ///< Of all references.
+  bool one_by_one = false;           ///< Engines that stay take new weights while they generate.
 };
 
 /// The settings of an engine on the rollout's own cards.

@@ -10,7 +10,7 @@ namespace temper::actors {
 namespace {
 
 /// A month of hundreds of cards moves more bytes than a number holds: they are counted up to there.
-Bytes rounded(double bytes) {
+Bytes whole_bytes(double bytes) {
   constexpr double kMost = 9.2e18;
   return Bytes(std::llround(std::min(bytes, kMost)));
 }
@@ -59,12 +59,14 @@ Usage UsageMeter::report(Time now) {
   usage.peak = peak_;
   usage.planes = planes_;
   for (std::size_t l = 0; l < levels(); ++l)
-    usage.planes[l].bytes = rounded(sent_.at[l]);
-  usage.planes[levels()].bytes = rounded(to_host_);
-  usage.planes[levels() + 1].bytes = rounded(from_host_);
-  usage.device = {
-      rounded(device_peak_), rounded(predicted_.device.total()), rounded(device_capacity_)};
-  usage.host = {rounded(host_peak_), rounded(predicted_.host.total()), rounded(host_capacity_)};
+    usage.planes[l].bytes = whole_bytes(sent_.at[l]);
+  usage.planes[levels()].bytes = whole_bytes(to_host_);
+  usage.planes[levels() + 1].bytes = whole_bytes(from_host_);
+  usage.device = {whole_bytes(device_peak_),
+                  whole_bytes(predicted_.device.total()),
+                  whole_bytes(device_capacity_)};
+  usage.host = {
+      whole_bytes(host_peak_), whole_bytes(predicted_.host.total()), whole_bytes(host_capacity_)};
   return usage;
 }
 

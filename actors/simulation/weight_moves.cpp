@@ -108,6 +108,22 @@ double swap_seconds(const sim_hw::Fabric& fabric, const SimulationSettings& s) {
   return naming + onload_seconds(fabric, s, swap_bytes(s));
 }
 
+WeightPublication publish_beside(const sim_hw::Fabric& fabric, const SimulationSettings& s) {
+  const double bytes = rollout_memory(s).device.weights;
+  const double devices = as_double(s.cards * s.cluster.dies_per_card);
+  const std::int64_t all = s.cluster.cards() * s.cluster.dies_per_card;
+  const bool relay = s.config.publication.mode == PublicationMode::Relay;
+  WeightPublication out;
+  out.received.add(sim_hw::p2p_traffic(fabric, all, bytes), devices);
+  out.seconds = fabric_seconds(fabric, s, bytes) * (relay ? 1 : as_double(engines_of(s))) +
+                offload_seconds(fabric, s, bytes);
+  return out;
+}
+
+double swap_beside_seconds(const sim_hw::Fabric& fabric, const SimulationSettings& s) {
+  return swap_seconds(fabric, s) + onload_seconds(fabric, s, rollout_memory(s).device.weights);
+}
+
 double cache_seconds(const SimulationSettings& s) {
   return rollout_memory(s).device.kv_cache /
          (s.cluster.die.memory_bandwidth.count() * s.cluster.constants.operators.memory_efficiency);

@@ -39,6 +39,13 @@ WeightPublication publish_weights(const sim_hw::Fabric& fabric, const Simulation
 double publish_seconds(const sim_hw::Fabric& fabric, const SimulationSettings& engine);
 /// From staged to in use, during which an engine does not step.
 double swap_seconds(const sim_hw::Fabric& fabric, const SimulationSettings& engine);
+/// The same of an engine on shared cards that goes on generating while others' cards change role
+/// (placement.switching: one_by_one): the version comes whole to its devices, bucket by bucket, and
+/// from them to its hosts, the two one after the other, as if nothing lay where it is needed; by
+/// broadcast each port of the trainer carries it for every engine. An upper limit.
+WeightPublication publish_beside(const sim_hw::Fabric& fabric, const SimulationSettings& engine);
+/// And from its hosts to its devices, between two steps.
+double swap_beside_seconds(const sim_hw::Fabric& fabric, const SimulationSettings& engine);
 /// Seconds to allocate the KV cache, which clears it.
 double cache_seconds(const SimulationSettings& engine);
 

@@ -3,6 +3,7 @@
 #include "core/file_descriptor.hpp"
 #include "core/files.hpp"
 #include "core/yaml.hpp"
+#include "core/yaml_file.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -53,11 +54,7 @@ Result<Credentials> read_credentials(const std::filesystem::path& path) {
     return invalid_input(fmt::format(
         "{} is not a file of this user alone: it must be yours and of mode 0600", path.string()));
   }
-  TEMPER_TRY(const std::string text, read_file(path));
-  auto read = read_yaml<Credentials>(path.string(), text);
-  if (!read.issues.empty())
-    return invalid_input(fmt::format("{}: {}", path.string(), read.issues.front().message));
-  return std::move(read.value);
+  return read_own_yaml_file<Credentials>(path);
 }
 
 Status write_address(const std::filesystem::path& path, const RunAddress& address) {
@@ -68,11 +65,7 @@ Result<RunAddress> read_address(const std::filesystem::path& path) {
   std::error_code ignored;
   if (!std::filesystem::exists(path, ignored))
     return Error{ErrorCode::NotFound, path.string() + " is not there"};
-  TEMPER_TRY(const std::string text, read_file(path));
-  auto read = read_yaml<RunAddress>(path.string(), text);
-  if (!read.issues.empty())
-    return invalid_input(fmt::format("{}: {}", path.string(), read.issues.front().message));
-  return std::move(read.value);
+  return read_own_yaml_file<RunAddress>(path);
 }
 
 }  // namespace temper::actors

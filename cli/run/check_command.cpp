@@ -10,6 +10,7 @@
 #include "core/yaml.hpp"
 #include "orchestrator/pipeline/clusters.hpp"
 #include "orchestrator/pipeline/load.hpp"
+#include "orchestrator/pipeline/local_memory.hpp"
 #include "orchestrator/pipeline/message_sizes.hpp"
 #include "orchestrator/pipeline/model_section.hpp"
 #include "orchestrator/pipeline/resolve.hpp"
@@ -167,7 +168,29 @@ std::string message_map(const orchestrator::PipelineConfig& config) {
   const auto found = prompts && tokenizer ? (*prompts)->longest_prompt(*tokenizer) : Tokens(1);
   const Tokens longest = found ? *found : Tokens(1);
   const orchestrator::MessageSizes sizes = orchestrator::message_sizes(config, longest);
-  return fmt::format("\n# messages: {}\n", orchestrator::to_text(sizes));
+  return fmt::format("\n# messages: {}\n", orchestrator::sizes_text(sizes));
+}
+
+/// Of a run on this machine: what the processes of each card hold at most, as comments.
+std::string local_memory_map(const orchestrator::PipelineConfig& config) {
+  const auto ledger = orchestrator::has_local_ledger(config)
+                          ? orchestrator::local_ledger(config)
+                          : Result<orchestrator::LocalLedger>(orchestrator::LocalLedger());
+  if (!ledger || ledger->cards.empty())
+    return "";
+  constexpr double kMiB = 1 << 20;
+  std::string out = "\n# memory: MiB that the processes of a card hold at most\n";
+  for (const orchestrator::CardLedger& card : ledger->cards) {
+    out += fmt::format("#   {:<14} {:8.1f}  {}\n",
+                       fmt::format("{}: {}", card.card, card.phase),
+                       card.bytes() / kMiB,
+                       card.text());
+  }
+  return out + fmt::format("#   {:<14} {:8.1f}\n#   {:<14} {:8.1f}\n",
+                           "all together",
+                           ledger->most() / kMiB,
+                           "host memory",
+                           ledger->host / kMiB);
 }
 
 /// What would keep a run from beginning here: files, programs, cards, the longest prompt.
@@ -205,7 +228,7 @@ int run_check(const CheckOptions& options, std::ostream& out, std::ostream& err)
     if (report.issues.empty())
       check_machine(*loaded, report.issues);
     if (report.issues.empty())
-      maps = message_map(*report.config);
+      maps = message_map(*report.config) + local_memory_map(*report.config);
   }
   report.ok = report.issues.empty();
   if (report.ok) {

@@ -23,12 +23,17 @@ namespace {
 namespace fs = std::filesystem;
 using orchestrator::Summary;
 
+/// Of what is there to be seen: the run may be removing files, and a folder be closed to us.
 std::int64_t disk_use(const fs::path& folder) {
   std::int64_t bytes = 0;
   std::error_code error;
-  for (const auto& entry : fs::recursive_directory_iterator(folder, error)) {
-    if (entry.is_regular_file(error) && !entry.is_symlink(error))
-      bytes += static_cast<std::int64_t>(entry.file_size(error));
+  fs::recursive_directory_iterator it(folder, fs::directory_options::skip_permission_denied, error);
+  for (; !error && it != fs::recursive_directory_iterator(); it.increment(error)) {
+    std::error_code gone;
+    if (!it->is_regular_file(gone) || it->is_symlink(gone))
+      continue;
+    const auto size = static_cast<std::int64_t>(it->file_size(gone));
+    bytes += gone ? 0 : size;
   }
   return bytes;
 }
@@ -55,15 +60,16 @@ std::optional<std::string> broken_state(const fs::path& folder) {
 std::vector<RunRow> broken_rows(const fs::path& folder) {
   std::vector<RunRow> rows;
   std::error_code ignored;
-  for (const auto& entry : fs::directory_iterator(folder, ignored)) {
-    if (!entry.is_directory(ignored) || is_run(entry.path()))
+  std::error_code error;
+  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
+    if (!it->is_directory(ignored) || is_run(it->path()))
       continue;
-    if (const auto state = broken_state(entry.path())) {
+    if (const auto state = broken_state(it->path())) {
       RunRow row;
-      row.run = entry.path().string();
-      row.name = entry.path().filename();
+      row.run = it->path().string();
+      row.name = it->path().filename();
       row.state = *state;
-      row.disk_bytes = disk_use(entry.path());
+      row.disk_bytes = disk_use(it->path());
       rows.push_back(std::move(row));
     }
   }

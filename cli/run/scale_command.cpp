@@ -23,7 +23,7 @@ using orchestrator::ScaleRequest;
 
 /// An orchestrator at work looks every second.
 constexpr Duration kPatience = std::chrono::seconds(30);
-constexpr int kPeriodMs = 100;
+constexpr int kAnswerPeriodMs = 100;
 
 struct ScaleOptions {
   std::string run_dir;
@@ -99,7 +99,7 @@ Result<orchestrator::ScaleAnswer> ask(const fs::path& run_dir, const ScaleReques
   while (clock.now() < Time(kPatience)) {
     if (auto answer = orchestrator::read_answer(run_dir, request.id))
       return *std::move(answer);
-    ::poll(nullptr, 0, kPeriodMs);
+    ::poll(nullptr, 0, kAnswerPeriodMs);
   }
   orchestrator::withdraw_request(run_dir);
   return Error{ErrorCode::Unavailable,

@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kPeriodMs = 500;
+constexpr int kWatchPeriodMs = 500;
 
 int run_watch(const std::string& folder, bool plain) {
   const fs::path run = fs::absolute(folder).lexically_normal();
@@ -43,7 +43,7 @@ int run_watch(const std::string& folder, bool plain) {
                  run.string());
       return kBadInput;
     }
-    ::poll(nullptr, 0, kPeriodMs);
+    ::poll(nullptr, 0, kWatchPeriodMs);
   }
   const orchestrator::Summary& s = files.live()->summary;
   if (files.state() == RunState::Lost) {

@@ -68,7 +68,7 @@ Result<std::string> hardware_of(const std::vector<sim_hw::Row>& rows, const std:
   return *names.begin();
 }
 
-std::string percent(const std::optional<double>& value) {
+std::string percent_or_dash(const std::optional<double>& value) {
   return value ? fmt::format("{:.2f} %", *value * 100) : "-";
 }
 
@@ -80,9 +80,9 @@ void print_table(std::ostream& out, const std::vector<Statistics>& table) {
                        s.kind,
                        s.metric,
                        s.n,
-                       percent(s.mape),
-                       percent(s.bias),
-                       percent(s.max));
+                       percent_or_dash(s.mape),
+                       percent_or_dash(s.bias),
+                       percent_or_dash(s.max));
   }
 }
 
@@ -185,15 +185,15 @@ Status put_tables(const std::string& file,
 }
 
 /// A hardware to fit, and where its constants go.
-struct Subject {
+struct CalibrationSubject {
   std::string name;
   std::filesystem::path target;
 };
 
-Result<Subject> subject_of(const CalibrateOptions& options,
-                           const std::vector<sim_hw::Row>& rows,
-                           Catalog& catalog) {
-  Subject subject;
+Result<CalibrationSubject> subject_of(const CalibrateOptions& options,
+                                      const std::vector<sim_hw::Row>& rows,
+                                      Catalog& catalog) {
+  CalibrationSubject subject;
   if (options.hardware_file.empty()) {
     TEMPER_TRY(const std::string hardware, hardware_of(rows, options.hardware));
     TEMPER_TRY(const HardwareSpec* spec, catalog.hardware(hardware));
@@ -238,7 +238,7 @@ Status calibrate(const CalibrateOptions& options, std::ostream& out) {
   Catalog catalog = Catalog::shipped();
   TEMPER_TRY(const std::vector<sim_hw::Row> all, read_all(options.files));
   const std::vector<sim_hw::Row> rows = fit_rows(all, options.ids);
-  TEMPER_TRY(const Subject subject, subject_of(options, rows, catalog));
+  TEMPER_TRY(const CalibrationSubject subject, subject_of(options, rows, catalog));
   FitOptions fit_options;
   fit_options.only = options.only;
   TEMPER_TRY(const Fit fit, fit_operators(catalog, subject.name, rows, fit_options));

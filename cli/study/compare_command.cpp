@@ -5,6 +5,7 @@
 #include "core/clock.hpp"
 #include "core/files.hpp"
 #include "core/json.hpp"
+#include "core/parallel.hpp"
 #include "core/text/table.hpp"
 #include "orchestrator/start/start_run.hpp"
 #include "study/compare/compare_report.hpp"
@@ -15,7 +16,6 @@
 #include <algorithm>
 #include <iostream>
 #include <memory>
-#include <thread>
 
 namespace temper::cli {
 namespace {
@@ -35,9 +35,7 @@ Result<study::CompareOptions> to_options(const CompareOptions& command) {
   }
   options.steps = command.steps;
   options.target_reward = command.target_reward;
-  options.simulate.threads =
-      command.threads > 0 ? command.threads
-                          : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  options.simulate.threads = worker_threads(command.threads);
   options.out = command.out;
   if (command.resume)
     options.folders = study::CompareOptions::Folders::Resume;

@@ -62,7 +62,7 @@ void describe(V& v, TogetherJson& t) {
   v.field(2, "value", t.value);
 }
 
-struct EstimateJson {
+struct CostJson {
   std::string kind;
   std::string hardware;
   std::int64_t cards = 1;
@@ -72,7 +72,7 @@ struct EstimateJson {
   std::vector<TogetherJson> as_elsewhere{};
 };
 template <class V>
-void describe(V& v, EstimateJson& e) {
+void describe(V& v, CostJson& e) {
   v.field(1, "kind", e.kind);
   v.field(2, "hardware", e.hardware);
   v.field(3, "cards", e.cards);
@@ -179,11 +179,10 @@ void print_doubts(const sim_hw::Doubts& doubts, const Metric& metric, std::ostre
         "with all of them as on {}: {}\n", hardware, sim_hw::readable(value, metric.unit));
 }
 
-EstimateJson to_document(const Request& request,
-                         const sim_hw::Cost& prediction,
-                         const sim_hw::Doubts& doubts) {
-  EstimateJson document{
-      request.kind, request.hardware, request.cards, request.params.to_text(), {}};
+CostJson to_document(const Request& request,
+                     const sim_hw::Cost& prediction,
+                     const sim_hw::Doubts& doubts) {
+  CostJson document{request.kind, request.hardware, request.cards, request.params.to_text(), {}};
   for (const Metric& metric : prediction.metrics) {
     MetricJson& each =
         document.metrics.emplace_back(MetricJson{metric.name, metric.unit, metric.value, {}});

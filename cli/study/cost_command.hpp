@@ -1,4 +1,4 @@
-// `temper estimate`: the cost of one operation, step or phase on a hardware, with its terms.
+// `temper cost`: the cost of one operation, step or phase on a hardware, with its terms.
 #pragma once
 
 #include "cli/command/command_line.hpp"

@@ -4,6 +4,7 @@
 #include "core/clock.hpp"
 #include "core/files.hpp"
 #include "core/json.hpp"
+#include "core/parallel.hpp"
 #include "orchestrator/start/start_run.hpp"
 #include "study/forecast/forecast.hpp"
 
@@ -12,7 +13,6 @@
 #include <algorithm>
 #include <iostream>
 #include <memory>
-#include <thread>
 
 namespace temper::cli {
 namespace {
@@ -33,20 +33,19 @@ Result<study::Forecasts> forecast_and_check(const ForecastOptions& command, std:
                 "`");
   }
   options.calibration = *std::move(calibration);
-  options.simulate.threads =
-      command.threads > 0 ? command.threads
-                          : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  err << study::busy_note(options.calibration);
+  options.simulate.threads = worker_threads(command.threads);
   options.repeats = command.check;
   options.out = command.out;
   if (command.check > 0 && command.out.empty())
-    options.out = fmt::format("runs/predict-{}", calendar_stamp());
+    options.out = fmt::format("runs/forecast-{}", calendar_stamp());
   options.start_run = orchestrator::start_run_quietly;
   options.on_line = [&err](const std::string& line) { err << line << "\n" << std::flush; };
   TEMPER_TRY(study::Forecasts done, study::forecast(options));
   if (!options.out.empty()) {
     TEMPER_TRY_STATUS(make_folder(options.out));
     TEMPER_TRY_STATUS(
-        write_file_atomically(options.out / "predictions.json", to_json(done, JsonStyle::Pretty)));
+        write_file_atomically(options.out / "forecasts.json", to_json(done, JsonStyle::Pretty)));
   }
   return done;
 }
@@ -57,7 +56,7 @@ int run_forecast(const ForecastOptions& command, std::ostream& out, std::ostream
   orchestrator::ignore_write_signals();
   const auto done = forecast_and_check(command, err);
   if (!done) {
-    err << "temper predict: " << done.error().context << "\n";
+    err << "temper forecast: " << done.error().context << "\n";
     return exit_code_of(done.error());
   }
   out << (command.json ? to_json(*done, JsonStyle::Pretty) + "\n" : study::forecasts_text(*done));

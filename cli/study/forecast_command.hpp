@@ -1,5 +1,5 @@
-// `temper predict`: what local runs would do, from a calibration of this machine; with --check they
-// are run afterwards and held against it.
+// `temper forecast`: what runs on this machine would do, from a calibration of it; with --check
+// they are run afterwards and held against it.
 #pragma once
 
 #include "cli/command/command_line.hpp"

@@ -4,7 +4,8 @@
 #include "cli/study/constants_note.hpp"
 #include "core/files.hpp"
 #include "core/json.hpp"
-#include "core/nearest_name.hpp"
+#include "core/parallel.hpp"
+#include "core/parse_name.hpp"
 #include "core/text/table.hpp"
 #include "core/yaml.hpp"
 #include "orchestrator/pipeline/load.hpp"
@@ -15,7 +16,6 @@
 #include <algorithm>
 #include <iostream>
 #include <memory>
-#include <thread>
 
 namespace temper::cli {
 namespace {
@@ -34,13 +34,8 @@ Result<std::vector<study::Rung>> choose_rungs(const std::vector<std::string>& id
   std::vector<study::Rung> out;
   for (const std::string& id : ids) {
     const auto at = std::ranges::find(known, id);
-    if (at == known.end()) {
-      const auto nearest = nearest_name(id, known);
-      return invalid_input(fmt::format("--rung {}: {}",
-                                       id,
-                                       nearest ? fmt::format("did you mean `{}`?", *nearest)
-                                               : "known are " + quoted_list(known)));
-    }
+    if (at == known.end())
+      return unknown_name("--rung", id, known);
     out.push_back(study::ladder_rungs()[static_cast<std::size_t>(at - known.begin())]);
   }
   return out;
@@ -64,9 +59,7 @@ Result<study::LadderOptions> to_options(const LadderOptions& command) {
   options.tune.runs = command.quick ? std::min(command.effort, kQuickEffort) : command.effort;
   options.tune.final_updates = command.quick ? std::min(command.steps, kQuickSteps) : command.steps;
   options.tune.seed = options.config.seed;
-  options.tune.simulate.threads =
-      command.threads > 0 ? command.threads
-                          : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  options.tune.simulate.threads = worker_threads(command.threads);
   return options;
 }
 

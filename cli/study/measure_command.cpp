@@ -12,6 +12,7 @@
 #include "orchestrator/run/processes/run_program.hpp"
 #include "orchestrator/start/start_run.hpp"
 #include "study/machine/fit.hpp"
+#include "study/machine/other_work.hpp"
 #include "study/machine/process_runs.hpp"
 
 #include <fmt/format.h>
@@ -48,11 +49,13 @@ constexpr Part kParts[] = {{"rollout", Part::Threads::AlsoAll},
                            {"beside", Part::Threads::One},
                            {"rest", Part::Threads::One}};
 
-/// The engines, in processes that have them.
+/// The engines, in processes that have them; `others`: raised to the share of the cores that other
+/// programs had while any of them was measured.
 Result<orchestrator::Timings> measure_engines(
     orchestrator::PipelineConfig config,
     const fs::path& folder,
-    const std::function<void(std::string_view)>& on_progress) {
+    const std::function<void(std::string_view)>& on_progress,
+    double& others) {
   config.run_dir = (folder / "engines").string();
   TEMPER_TRY(auto pipeline, orchestrator::resolve(std::move(config)));
   const fs::path engines = pipeline.config.run_dir;
@@ -88,9 +91,17 @@ Result<orchestrator::Timings> measure_engines(
                       std::to_string(::getpid())};
       spec.environment = {{"OMP_WAIT_POLICY", "passive"}};
       spec.log = run_dir.log_of("measure");
-      TEMPER_TRY_STATUS(orchestrator::run_program(spec, "measuring the engines", on_progress));
-      TEMPER_TRY(const std::string bytes, read_file(samples));
-      TEMPER_TRY(orchestrator::Timings found, decode<orchestrator::Timings>(bytes));
+      orchestrator::Timings tried, found;
+      const auto once = [&]() -> Status {
+        TEMPER_TRY_STATUS(orchestrator::run_program(spec, "measuring the engines", on_progress));
+        TEMPER_TRY(const std::string bytes, read_file(samples));
+        TEMPER_TRY(tried, decode<orchestrator::Timings>(bytes));
+        return {};
+      };
+      TEMPER_TRY(const double share,
+                 study::measure_quietly(
+                     once, [&] { found = std::move(tried); }, study::core_accounts));
+      others = std::max(others, share);
       std::ranges::move(found.timings, std::back_inserter(all.timings));
       if (!found.lengths.empty())
         all.lengths = std::move(found.lengths);
@@ -127,11 +138,24 @@ Result<study::MachineModel> measure(const MeasureOptions& options, std::ostream&
     if (tty)
       err << "\r\x1b[K" << line << std::flush;
   };
-  TEMPER_TRY(const orchestrator::Timings samples, measure_engines(config, scratch.path(), show));
+  TEMPER_TRY(const orchestrator::Timings samples,
+             measure_engines(config, scratch.path(), show, calibration.others));
   TEMPER_TRY_STATUS(study::fit_engines(samples, calibration));
   show("messages and processes");
-  TEMPER_TRY_STATUS(study::measure_processes(
-      config, orchestrator::start_run_quietly, scratch.path(), calibration));
+  study::MachineModel tried, kept;
+  int tries = 0;
+  const auto once = [&] {
+    tried = calibration;
+    return study::measure_processes(config,
+                                    orchestrator::start_run_quietly,
+                                    scratch.path() / fmt::format("processes-{}", ++tries),
+                                    tried);
+  };
+  TEMPER_TRY(const double share,
+             study::measure_quietly(
+                 once, [&] { kept = tried; }, study::core_accounts));
+  calibration = std::move(kept);
+  calibration.others = std::max(calibration.others, share);
   show("");
   return calibration;
 }
@@ -163,14 +187,14 @@ int run_measure(const MeasureOptions& options, std::ostream& out, std::ostream& 
     status = study::save_machine_model(*measured, options.out, command);
   }
   if (!status) {
-    err << "temper calibrate: " << status.error().context << "\n";
+    err << "temper measure: " << status.error().context << "\n";
     return exit_code_of(status.error());
   }
   if (options.json) {
     out << to_json(*measured, JsonStyle::Pretty) << "\n";
   } else {
     print(out, *measured);
-    out << fmt::format("written: {}\n", options.out);
+    out << study::busy_note(*measured) << fmt::format("written: {}\n", options.out);
   }
   return 0;
 }

@@ -1,5 +1,5 @@
 // `temper measure`: measures what the engines of a pipeline, their messages and processes
-// take on this machine, and stores it for predictions of local runs (docs/local.md).
+// take on this machine, and stores it for forecasts of runs on it (docs/forecast.md).
 #pragma once
 
 #include "cli/command/command_line.hpp"

@@ -37,7 +37,7 @@ struct Streams {
   std::ostream& err;
 };
 
-struct Subject {
+struct PlanSubject {
   sim_hw::Catalog catalog = sim_hw::Catalog::shipped();
   std::string hardware_name;
   std::string model_name;
@@ -46,7 +46,7 @@ struct Subject {
   std::int64_t cards = 0;
 };
 
-Status read_subject(const sim_hw::Params& params, Subject& subject) {
+Status read_subject(const sim_hw::Params& params, PlanSubject& subject) {
   TEMPER_TRY(subject.hardware_name, params.text("hardware"));
   TEMPER_TRY(subject.model_name, params.text("model"));
   TEMPER_TRY(subject.hardware, subject.catalog.hardware(subject.hardware_name));
@@ -107,7 +107,7 @@ Status say_unmeasured(const PlanOptions& options,
 }
 
 Status plan_training(const PlanOptions& options, const sim_hw::Params& params, Streams to) {
-  Subject subject;
+  PlanSubject subject;
   TEMPER_TRY_STATUS(read_subject(params, subject));
   sim_hw::TrainProblem problem(*subject.model, *subject.hardware, subject.cards);
   TEMPER_TRY(const sim_hw::TrainPlanRequest request,
@@ -151,7 +151,7 @@ Status plan_training(const PlanOptions& options, const sim_hw::Params& params, S
 }
 
 Status plan_rollout(const PlanOptions& options, const sim_hw::Params& params, Streams to) {
-  Subject subject;
+  PlanSubject subject;
   TEMPER_TRY_STATUS(read_subject(params, subject));
   sim_hw::RolloutProblem problem(*subject.model, *subject.hardware, subject.cards);
   TEMPER_TRY(const sim_hw::RolloutPlanRequest request,

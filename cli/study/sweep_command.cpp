@@ -3,14 +3,13 @@
 #include "cli/command/exit_code.hpp"
 #include "cli/study/constants_note.hpp"
 #include "core/files.hpp"
+#include "core/parallel.hpp"
 #include "study/simulate/sweep.hpp"
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <iostream>
 #include <memory>
-#include <thread>
 
 namespace temper::cli {
 namespace {
@@ -30,9 +29,7 @@ Result<study::SweepOptions> to_options(const SweepOptions& command) {
   if (command.fit)
     options.layouts = study::SweepOptions::Layouts::Fitted;
   options.steady_updates = command.steps;
-  options.simulate.threads =
-      command.threads > 0 ? command.threads
-                          : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  options.simulate.threads = worker_threads(command.threads);
   return options;
 }
 

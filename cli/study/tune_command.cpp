@@ -5,40 +5,73 @@
 #include "core/clock.hpp"
 #include "core/files.hpp"
 #include "core/json.hpp"
-#include "core/nearest_name.hpp"
+#include "core/parallel.hpp"
+#include "core/parse_name.hpp"
 #include "core/text/table.hpp"
 #include "core/yaml.hpp"
+#include "orchestrator/pipeline/load.hpp"
 #include "orchestrator/run/virtual/stop_signals.hpp"
 #include "orchestrator/watch/predictions.hpp"
+#include "sim_hw/catalog/catalog.hpp"
 #include "study/search/tune_report.hpp"
 #include "study/simulate/axes.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <iostream>
 #include <memory>
-#include <thread>
 
 namespace temper::cli {
 namespace {
 
 namespace fs = std::filesystem;
 
-template <class E>
-Result<E> parse_name(std::string_view flag, std::string_view word) {
-  std::vector<std::string> known;
-  for (const auto& [value, name] : EnumNames<E>::value) {
-    if (name == word)
-      return value;
-    known.emplace_back(name);
+/// "tp=2,4": an axis of study/search/space.hpp.
+Result<study::Space::Axis> parse_limit(std::string_view text) {
+  TEMPER_TRY(const study::SweepAxis axis, study::parse_axis("--only", text));
+  study::Space::Axis limit{axis.name(), {}};
+  for (std::size_t i = 0; i < axis.values.size(); ++i) {
+    const std::string word = axis.text(i);
+    std::int64_t value = 0;
+    const auto [stop, errc] = std::from_chars(word.data(), word.data() + word.size(), value);
+    if (errc != std::errc{} || stop != word.data() + word.size())
+      return invalid_input(fmt::format("--only {}: `{}` is no whole number", text, word));
+    limit.values.push_back(value);
   }
-  const auto nearest = nearest_name(word, known);
-  return invalid_input(fmt::format(
-      "{} {}: {}",
-      flag,
-      word,
-      nearest ? fmt::format("did you mean `{}`?", *nearest) : "known are " + quoted_list(known)));
+  return limit;
+}
+
+/// The objective and its curve. Without a word of the user: the time to a reward, if a curve was
+/// recorded of what is trained and no other batch is tried, of which it would say nothing; else
+/// throughput, and any curve says what staleness costs.
+Status choose_objective(const TuneOptions& command, study::TuneOptions& options) {
+  const fs::path folder = sim_hw::Catalog::shipped().configs() / "curves";
+  TEMPER_TRY(const orchestrator::PipelineConfig config,
+             orchestrator::load_config(command.config, command.sets));
+  const bool other_batch = std::ranges::any_of(options.vary, [](const study::SweepAxis& axis) {
+    return std::ranges::any_of(
+        axis.keys, [](const std::string& key) { return key.starts_with("algorithm."); });
+  });
+  auto own = study::curve_of(config, folder);
+  if (!command.curve.empty())
+    own = command.curve;
+  auto file = own;
+  if (const auto any = study::curves_in(folder); !file && !any.empty())
+    file = any.front();
+  if (file) {
+    TEMPER_TRY(options.curve, study::read_reward_curve(*file));
+  }
+  if (command.objective.empty()) {
+    options.objective =
+        own && !other_batch ? study::TuneObjective::Reward : study::TuneObjective::Throughput;
+    return {};
+  }
+  TEMPER_TRY(options.objective, parse_name<study::TuneObjective>("--objective", command.objective));
+  if (options.objective == study::TuneObjective::Reward && !own)
+    options.curve.reset();  // of another task: to be asked for by name
+  return {};
 }
 
 Result<study::TuneOptions> to_options(const TuneOptions& command) {
@@ -55,9 +88,13 @@ Result<study::TuneOptions> to_options(const TuneOptions& command) {
     TEMPER_TRY(study::SweepAxis axis, study::parse_axis("--vary", text));
     options.vary.push_back(std::move(axis));
   }
-  TEMPER_TRY(options.objective, parse_name<study::TuneObjective>("--objective", command.objective));
-  if (!command.curve.empty()) {
-    TEMPER_TRY(options.curve, study::read_reward_curve(command.curve));
+  for (const std::string& text : command.only) {
+    TEMPER_TRY(study::Space::Axis limit, parse_limit(text));
+    options.only.push_back(std::move(limit));
+  }
+  TEMPER_TRY_STATUS(choose_objective(command, options));
+  if (!command.lengths.empty()) {
+    TEMPER_TRY(options.lengths, study::read_run_record(command.lengths));
   }
   options.constraints.max_staleness = command.max_staleness;
   options.constraints.min_tokens_per_s = command.min_tokens_per_s;
@@ -72,11 +109,11 @@ Result<study::TuneOptions> to_options(const TuneOptions& command) {
   }
   if (command.effort < 1 || command.steps < 1)
     return invalid_input("--effort and --steps must be at least 1");
+  if (command.threads < 0)
+    return invalid_input("--threads must be at least 1; without it there is one per core");
   options.runs = command.effort;
   options.final_updates = command.steps;
-  options.threads = command.threads > 0
-                        ? command.threads
-                        : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  options.threads = worker_threads(command.threads);
   return options;
 }
 
@@ -124,6 +161,8 @@ Result<study::Tuned> search(const TuneOptions& command, const fs::path& folder, 
         << std::flush;
   };
   TEMPER_TRY(study::Tuned tuned, study::tune(options));
+  if (tuned.tried[tuned.best].config.hardware == orchestrator::HardwareKind::Local)
+    err << study::busy_note(*options.calibration);
   TEMPER_TRY_STATUS(write_files(tuned, folder));
   if (command.keep)
     TEMPER_TRY_STATUS(keep(tuned, fs::path(command.config).parent_path()));
@@ -172,11 +211,17 @@ Handler tune_command(Flags& flags) {
   flags.list("--modes", options->modes, "Placements to try, by commas; default: all");
   flags.list("--eta", options->etas, "Staleness bounds to try, by commas");
   flags.repeated("--vary", options->vary, "key=v1,v2: one more thing to try; repeatable");
+  flags.repeated("--only",
+                 options->only,
+                 "AXIS=v1,v2: engine_cards, tp, slots, reference_cards, rollout_share, "
+                 "return_share or lending has these values alone; repeatable");
   flags.text("--objective",
              options->objective,
-             "throughput; steps (least time of all updates); reward (needs --curve)");
+             "throughput; steps (least time of all updates); reward; default: reward if --curve or "
+             "configs/curves has a curve of this task, else throughput");
   flags.text(
       "--curve", options->curve, "compare.csv: how many updates a reward took at each staleness");
+  flags.text("--lengths", options->lengths, "Local hardware: a run whose answers' lengths to take");
   flags.number("--max-staleness", options->max_staleness, "No plan may train older groups");
   flags.number("--min-tokens-per-s", options->min_tokens_per_s, "No plan may train fewer");
   flags.text("--max-memory", options->max_memory, "Of a device, e.g. 56GB");

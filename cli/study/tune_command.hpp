@@ -18,9 +18,10 @@ struct TuneOptions {
   std::vector<std::string> sets;
   std::vector<std::string> modes;  ///< Empty: all.
   std::vector<std::string> etas{"0", "1", "2", "4"};
-  std::vector<std::string> vary;
-  std::string objective = "throughput";
+  std::vector<std::string> vary, only;
+  std::string objective;  ///< Empty: a reward where a curve of this task is at hand.
   std::string curve;
+  std::string lengths;  ///< A run's folder.
   std::optional<double> max_staleness, min_tokens_per_s;
   std::string max_memory;
   std::string calibration = kMachineModel;  ///< Of local hardware.

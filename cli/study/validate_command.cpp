@@ -24,13 +24,13 @@ namespace {
 using sim_hw::Comparison;
 using sim_hw::Statistics;
 
-struct KindJson {
+struct KindErrorsJson {
   std::string kind;
   std::int64_t n = 0;
   std::optional<double> mape, bias, max, rank_correlation;
 };
 template <class V>
-void describe(V& v, KindJson& k) {
+void describe(V& v, KindErrorsJson& k) {
   v.field(1, "kind", k.kind);
   v.field(2, "n", k.n);
   v.field(3, "mape", k.mape);
@@ -62,7 +62,7 @@ void describe(V& v, RowJson& r) {
 }
 
 struct ValidateJson {
-  std::vector<KindJson> kinds;
+  std::vector<KindErrorsJson> kinds;
   std::vector<RowJson> rows;
 };
 template <class V>

@@ -1,5 +1,7 @@
 #include "cli/view/card_map.hpp"
 
+#include "cli/view/internal/style.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,10 +16,6 @@ namespace {
 
 constexpr std::string_view kRamp = " .:-=+*#%@";
 constexpr std::array<int, 10> kHeat{236, 53, 89, 125, 161, 196, 202, 208, 214, 226};
-constexpr Paint kLabel{.foreground = 245};
-constexpr Paint kTitle{.foreground = -1, .bold = true};
-constexpr std::size_t kIndent = 2;
-constexpr std::size_t kLabelWidth = 13;
 
 char letter_of(actors::RoleKind role) {
   switch (role) {

@@ -1,5 +1,6 @@
 #include "cli/view/render.hpp"
 
+#include "cli/view/internal/style.hpp"
 #include "core/text/numbers.hpp"
 
 #include <fmt/format.h>
@@ -11,14 +12,10 @@ namespace {
 
 using actors::CardState;
 
-constexpr Paint kTitle{.foreground = -1, .bold = true};
-constexpr Paint kLabel{.foreground = 245};
 constexpr Paint kFaint{.foreground = 240};
 constexpr Paint kGood{.foreground = 114};
 constexpr Paint kBad{.foreground = 203};
 constexpr Paint kAccent{.foreground = 75};
-constexpr std::size_t kIndent = 2;
-constexpr std::size_t kLabelWidth = 13;
 constexpr std::size_t kMostCards = 8;
 constexpr std::size_t kMostActors = 12;
 

@@ -10,12 +10,15 @@ namespace temper::orchestrator {
 
 namespace {
 
-double rounded(double value) {
-  return temper::rounded(value, 1e4);
+double to_4_places(double value) {
+  return rounded(value, 1e4);
 }
 
 SpreadFigures figures_of(const Spread& s) {
-  return {rounded(s.mean()), rounded(s.min()), rounded(s.max()), rounded(s.deviation())};
+  return {to_4_places(s.mean()),
+          to_4_places(s.min()),
+          to_4_places(s.max()),
+          to_4_places(s.deviation())};
 }
 
 }  // namespace
@@ -67,14 +70,14 @@ std::optional<EvaluationFigures> MetricsFile::new_evaluation(PolicyVersion step,
       continue;
     evaluations_ = i + 1;
     out = {e.version,
-           rounded(e.pass_1),
-           rounded(e.pass_k),
-           rounded(e.reward),
+           to_4_places(e.pass_1),
+           to_4_places(e.pass_k),
+           to_4_places(e.reward),
            e.problems,
            e.samples,
            e.failed,
-           rounded(e.seconds),
-           rounded(best)};
+           to_4_places(e.seconds),
+           to_4_places(best)};
   }
   return out;
 }
@@ -82,23 +85,23 @@ std::optional<EvaluationFigures> MetricsFile::new_evaluation(PolicyVersion step,
 Status MetricsFile::write(const Update& update, const RunMetrics& metrics) {
   const double interval = seconds(update.time - last_.time);
   const auto rate = [&](Tokens now, Tokens before) {
-    return interval > 0 ? rounded(static_cast<double>((now - before).count()) / interval) : 0;
+    return interval > 0 ? to_4_places(static_cast<double>((now - before).count()) / interval) : 0;
   };
   MetricsLine line;
   line.step = update.version;
   line.time = update.time;
-  line.seconds = rounded(interval);
+  line.seconds = to_4_places(interval);
   line.reward = update.metrics.reward_mean;
   line.metrics = update.metrics;
   line.rewards = figures_of(update.batch.reward);
   line.length = figures_of(update.batch.length);
   if (update.batch.groups > 0)
-    line.equal_groups = rounded(static_cast<double>(update.batch.equal_groups) /
-                                static_cast<double>(update.batch.groups));
+    line.equal_groups = to_4_places(static_cast<double>(update.batch.equal_groups) /
+                                    static_cast<double>(update.batch.groups));
   line.tokens_per_s = {rate(update.tokens.generated, last_.tokens.generated),
                        rate(update.tokens.trained, last_.tokens.trained),
                        rate(update.tokens.effective, last_.tokens.effective)};
-  line.staleness = {rounded(update.staleness_mean), update.staleness_max};
+  line.staleness = {to_4_places(update.staleness_mean), update.staleness_max};
   line.queue = update.queue;
   line.resumes = metrics.resumes();
   line.restarts = metrics.restarts().size();
@@ -111,7 +114,7 @@ Status MetricsFile::write(const Update& update, const RunMetrics& metrics) {
   const double whole = interval * static_cast<double>(metrics.timeline().cards().size());
   for (const auto& [state, name] : EnumNames<actors::CardState>::value) {
     const double part = seconds(now[index_of(state)] - before[index_of(state)]);
-    line.states[state] = whole > 0 ? rounded(part / whole) : 0;
+    line.states[state] = whole > 0 ? to_4_places(part / whole) : 0;
   }
   last_ = {update.time, update.tokens, update.groups};
   line.evaluation = new_evaluation(update.version, metrics);

@@ -13,14 +13,14 @@ namespace {
 using actors::CardState;
 
 /// Figures for people: six decimals are plenty, and print short.
-double rounded(double value) {
-  return temper::rounded(value, 1e6);
+double to_6_places(double value) {
+  return rounded(value, 1e6);
 }
 double per_second(Tokens tokens, double wall) {
-  return wall > 0 ? rounded(static_cast<double>(tokens.count()) / wall) : 0;
+  return wall > 0 ? to_6_places(static_cast<double>(tokens.count()) / wall) : 0;
 }
 double share(Duration part, Duration whole) {
-  return whole > Duration{} ? rounded(seconds(part) / seconds(whole)) : 0;
+  return whole > Duration{} ? to_6_places(seconds(part) / seconds(whole)) : 0;
 }
 
 double busy_share(const StateTimes& times, Duration whole) {
@@ -61,7 +61,7 @@ UtilizationSummary utilization(const RunMetrics& m) {
 
 RewardSummary reward(const RewardHistory& rewards) {
   const auto shown = [](std::optional<double> mean) {
-    return mean ? std::optional(rounded(*mean)) : mean;
+    return mean ? std::optional(to_6_places(*mean)) : mean;
   };
   return {shown(rewards.first()), shown(rewards.last()), shown(rewards.best())};
 }
@@ -70,9 +70,9 @@ StalenessSummary staleness(const RunMetrics& m) {
   StalenessSummary s;
   s.bound = m.config().staleness_bound;
   s.max = m.staleness().max();
-  s.mean = rounded(m.staleness().mean());
+  s.mean = to_6_places(m.staleness().mean());
   s.histogram = m.staleness().counts();
-  s.token_mean = rounded(m.token_staleness());
+  s.token_mean = to_6_places(m.token_staleness());
   s.publish_lag_mean_s = seconds(m.publish_lag_mean());
   s.publish_lag_max_s = seconds(m.publish_lag_max());
   return s;
@@ -103,7 +103,7 @@ SwitchesSummary switches(const RunMetrics& m) {
     out.actions[action] = {t.count,
                            t.refused,
                            total,
-                           rounded(total / static_cast<double>(t.count)),
+                           to_6_places(total / static_cast<double>(t.count)),
                            seconds(t.longest),
                            t.device_freed.count(),
                            t.device_taken.count(),
@@ -111,10 +111,10 @@ SwitchesSummary switches(const RunMetrics& m) {
                            t.host_taken.count(),
                            t.process_peak.count()};
   }
-  out.s = rounded(out.s);
+  out.s = to_6_places(out.s);
   for (const auto& [state, t] : m.turns().states()) {
     out.states[state] = {
-        t.count, rounded(seconds(t.total) / static_cast<double>(t.count)), seconds(t.longest)};
+        t.count, to_6_places(seconds(t.total) / static_cast<double>(t.count)), seconds(t.longest)};
   }
   return out;
 }
@@ -129,10 +129,10 @@ std::optional<EvaluationSummary> evaluation(const RunMetrics& m) {
     out.samples = r.samples;
     out.points.push_back({r.version,
                           seconds(e.time),
-                          rounded(r.seconds),
-                          rounded(r.pass_1),
-                          rounded(r.pass_k),
-                          rounded(r.reward),
+                          to_6_places(r.seconds),
+                          to_6_places(r.pass_1),
+                          to_6_places(r.pass_k),
+                          to_6_places(r.reward),
                           r.failed});
     if (&r == m.best_evaluation())
       out.best = out.points.back();
@@ -174,8 +174,8 @@ Summary summarize(const RunMetrics& m, const RunIdentity& identity) {
 
   s.utilization = utilization(m);
   s.slots = {m.slots().slots(),
-             rounded(m.slots().over_wall(m.wall())),
-             rounded(m.slots().while_serving(m.wall()))};
+             to_6_places(m.slots().over_wall(m.wall())),
+             to_6_places(m.slots().while_serving(m.wall()))};
   s.staleness = staleness(m);
   s.wasted_tokens = m.wasted().count();
   s.groups = {m.groups().trained,
@@ -186,11 +186,11 @@ Summary summarize(const RunMetrics& m, const RunIdentity& identity) {
               m.last_failure()};
   s.lies = m.lies();
   s.reward = reward(m.history().rewards());
-  s.lengths = {rounded(m.lengths().mean()),
+  s.lengths = {to_6_places(m.lengths().mean()),
                m.lengths().quantile(0.5),
                m.lengths().quantile(0.99),
                m.lengths().max(),
-               rounded(m.generated_lengths().mean())};
+               to_6_places(m.generated_lengths().mean())};
   s.waits = waits(m.timeline(), m.wall());
   for (const Restart& r : m.restarts())
     s.restarts.push_back({r.kind, seconds(r.time), r.actor, r.reason});

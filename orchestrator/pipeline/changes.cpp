@@ -167,7 +167,7 @@ Status check_changes(const std::vector<SettingChange>& changes) {
       refused));
 }
 
-std::string to_text(const std::vector<SettingChange>& changes) {
+std::string changes_text(const std::vector<SettingChange>& changes) {
   std::string text;
   for (const SettingChange& c : changes)
     text += fmt::format("  {}: {} -> {}\n", c.key, c.from, c.to);

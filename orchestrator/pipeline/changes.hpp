@@ -26,6 +26,6 @@ std::string refusal_of(const SettingChange& change);
 Status check_changes(const std::vector<SettingChange>& changes);
 
 /// "steps: 100 -> 200", a line each, indented.
-std::string to_text(const std::vector<SettingChange>& changes);
+std::string changes_text(const std::vector<SettingChange>& changes);
 
 }  // namespace temper::orchestrator

@@ -15,7 +15,7 @@ namespace {
 constexpr std::string_view kExtends = "extends";
 constexpr std::size_t kMostExtended = 8;
 
-bool within(std::string_view key, std::string_view section) {
+bool concerns(std::string_view key, std::string_view section) {
   return key.starts_with(section) &&
          (key.size() == section.size() || key[section.size()] == '.' || key[section.size()] == '[');
 }
@@ -24,7 +24,7 @@ bool within(std::string_view key, std::string_view section) {
 bool involves_an_issue(const BrokenRule& rule, const std::vector<YamlIssue>& issues) {
   return std::any_of(issues.begin(), issues.end(), [&](const YamlIssue& issue) {
     return std::any_of(rule.keys.begin(), rule.keys.end(), [&](const std::string& key) {
-      return issue.key.empty() || within(key, issue.key) || within(issue.key, key);
+      return issue.key.empty() || concerns(key, issue.key) || concerns(issue.key, key);
     });
   });
 }

@@ -93,7 +93,7 @@ std::optional<BrokenRule> check_head_memory(const MessageSizes& sizes,
                   amount(*memory))};
 }
 
-std::string to_text(const MessageSizes& sizes) {
+std::string sizes_text(const MessageSizes& sizes) {
   const bool batch = sizes.update >= sizes.report;
   return fmt::format("largest message {} ({}), in pieces of 1 MiB; the orchestrator holds up to {}",
                      amount(sizes.largest()),

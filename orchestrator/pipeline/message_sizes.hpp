@@ -37,6 +37,6 @@ std::optional<Bytes> memory_here();
 std::optional<BrokenRule> check_head_memory(const MessageSizes& sizes, std::optional<Bytes> memory);
 
 /// "2.4 GB (trainer.train), ..."; one line, for people.
-std::string to_text(const MessageSizes& sizes);
+std::string sizes_text(const MessageSizes& sizes);
 
 }  // namespace temper::orchestrator

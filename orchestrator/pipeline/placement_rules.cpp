@@ -1,5 +1,7 @@
 #include "orchestrator/pipeline/placement_rules.hpp"
 
+#include "trainer/algorithm_table.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -136,12 +138,12 @@ void check_overlap(const PipelineConfig& c, Rules& rules) {
                   fmt::format("one reference moves with the cards that switch one by one, found {}",
                               c.reference.replicas));
   }
+}
+
+void check_preparing(const PipelineConfig& c, Rules& rules) {
   if (!c.stragglers.prepare)
     return;
   const PolicyRule rule = c.staleness.policy;
-  rules.require(simulated,
-                {"stragglers.prepare", "hardware"},
-                "gradients are prepared on `hardware: simulated` only");
   rules.require(rule == PolicyRule::Exact || rule == PolicyRule::Sync,
                 {"stragglers.prepare", "staleness.policy"},
                 fmt::format("`{}` does not say beforehand which groups an update takes; `exact` "
@@ -152,6 +154,30 @@ void check_overlap(const PipelineConfig& c, Rules& rules) {
       {"stragglers.prepare", "algorithm.minibatches"},
       fmt::format("gradients of a second minibatch depend on the first; needs 1, found {}",
                   c.algorithm.minibatches));
+  const trainer::Algorithm algorithm = trainer::resolve(c.algorithm, c.sampling.max_new_tokens);
+  rules.require(!trainer::needs_whole_batch(algorithm),
+                {"stragglers.prepare",
+                 "algorithm.name",
+                 "algorithm.advantage_mean",
+                 "algorithm.advantage_std"},
+                fmt::format("advantages of `{}` depend on the whole batch (mean over the {}, "
+                            "deviation over the {}); needs those of the group",
+                            name_of(c.algorithm.name),
+                            name_of(algorithm.advantage_mean),
+                            name_of(algorithm.advantage_std)));
+  if (c.hardware != HardwareKind::Local)
+    return;
+  const PlacementMode mode = c.placement.mode;
+  rules.require(
+      mode == PlacementMode::Separate || mode == PlacementMode::Hybrid,
+      {"stragglers.prepare", "placement.mode"},
+      fmt::format("in `{}` mode the trainer has no card while others generate; `separate` "
+                  "and `hybrid` leave it one",
+                  name_of(mode)));
+  rules.require(c.trainer.engine.kind == actors::EngineKind::Native,
+                {"stragglers.prepare", "trainer.engine.kind"},
+                fmt::format("only the `native` trainer keeps gradients, found `{}`",
+                            name_of(c.trainer.engine.kind)));
 }
 
 }  // namespace temper::orchestrator

@@ -46,6 +46,7 @@ struct PlacementConfig {
   double return_share = 0.25;
   Switching switching = Switching::Together;
   double crowding = 0.25;
+  Bytes card_memory{0};  ///< 0: as much as the machine has.
 };
 
 struct RolloutConfig {
@@ -199,6 +200,13 @@ void describe(V& v, PlacementConfig& c) {
                   "share of their slots in use.",
            .min = 0.01,
            .max = 1.0});
+  v.field(14,
+          "card_memory",
+          c.card_memory,
+          {.doc = "Local hardware: most memory that the actors of a card may hold, by the ledger "
+                  "before the run and by their processes during it; 0: no limit. An actor of "
+                  "several cards counts evenly on each.",
+           .min = Bytes(0)});
 }
 
 /// The key `launch` of a role's section.

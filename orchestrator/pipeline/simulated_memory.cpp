@@ -190,6 +190,7 @@ SimulatedPlacement simulated_placement(const PipelineConfig& config,
   p.rollout_cards = std::ssize(cards.rollout);
   p.concurrency = config.rollout.concurrency;
   p.mode = cards.mode;
+  p.one_by_one = config.placement.switching == Switching::OneByOne;
   p.engines = config.rollout.replicas;
   p.references = config.reference.replicas;
   p.reference_cards = std::ssize(cards.reference);

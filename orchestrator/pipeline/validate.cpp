@@ -5,6 +5,7 @@
 #include "actors/task/tokenizer.hpp"
 #include "core/loopback.hpp"
 #include "orchestrator/pipeline/launch_rules.hpp"
+#include "orchestrator/pipeline/local_memory.hpp"
 #include "orchestrator/pipeline/placement.hpp"
 #include "orchestrator/pipeline/placement_rules.hpp"
 #include "orchestrator/pipeline/simulation.hpp"
@@ -365,9 +366,12 @@ std::vector<BrokenRule> validate(const PipelineConfig& config,
   check_transport(config, rules);
   check_launch(config, rules);
   check_overlap(config, rules);
+  check_preparing(config, rules);
   check_evaluation(config, rules);
   if (config.hardware == HardwareKind::Simulated)
     rules.add(check_simulation(config, placement));
+  if (rules.hold())
+    check_local_memory(config, rules);
   return rules.take();
 }
 

@@ -10,11 +10,6 @@
 #include <set>
 
 namespace temper::orchestrator {
-namespace {
-
-constexpr std::size_t kMostViolations = 50;
-
-}  // namespace
 
 void Auditor::feed(const Record& record) {
   current_ = record.sequence;

@@ -25,6 +25,9 @@
 
 namespace temper::orchestrator {
 
+/// More are not told.
+inline constexpr std::size_t kMostViolations = 50;
+
 struct AuditReport {
   std::uint64_t records = 0;
   std::uint64_t voided = 0;  ///< Records undone by a resume.

@@ -18,8 +18,6 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::size_t kMostViolations = 50;
-
 /// A whole number under the key, or none.
 std::optional<std::uint64_t> number(const json& object, const char* key) {
   const auto it = object.find(key);

@@ -5,7 +5,11 @@
 
 #include <fmt/format.h>
 
+#include <cstdint>
 #include <map>
+#include <optional>
+#include <string>
+#include <utility>
 
 namespace temper::orchestrator {
 namespace {
@@ -15,14 +19,17 @@ using nlohmann::json;
 /// Of seconds as they are printed.
 constexpr double kPrecision = 1e-5;
 
-/// The sum of a card's states, in nanoseconds.
-std::int64_t sum_of_states(const json& card) {
-  std::int64_t sum = 0;
+/// The sum of a card's states, in nanoseconds; none: one of them is no whole number.
+std::optional<std::int64_t> sum_of_states(const json& card) {
+  std::uint64_t sum = 0;  // wraps around for what cannot be, which is then not the wall either
   if (const auto states = card.find("states_ns"); states != card.end()) {
-    for (const json& ns : *states)
-      sum += ns.get<std::int64_t>();
+    for (const json& ns : *states) {
+      if (!ns.is_number_integer())
+        return std::nullopt;
+      sum += ns.get<std::uint64_t>();
+    }
   }
-  return sum;
+  return static_cast<std::int64_t>(sum);
 }
 
 /// Waits by their state against the states of the cards, in seconds.
@@ -57,6 +64,32 @@ std::vector<std::string> audit_waits(const std::string& path, const json& summar
   return violations;
 }
 
+/// Throws nlohmann::json::exception where a part is not what a summary has there.
+std::vector<std::string> audit_summary(const std::string& path, const json& summary) {
+  const json::json_pointer wall_path("/utilization/wall_ns");
+  const json::json_pointer cards_path("/utilization/per_card");
+  if (!summary.contains(wall_path) || !summary.at(wall_path).is_number_integer() ||
+      !summary.contains(cards_path))
+    return {path + " has no utilization"};
+  const auto wall = summary.at(wall_path).get<std::int64_t>();
+  std::vector<std::string> violations;
+  int index = 0;
+  for (const json& card : summary.at(cards_path)) {
+    const auto sum = sum_of_states(card);
+    if (sum != wall) {
+      violations.push_back(fmt::format("{}: the states of card {} sum to {} ns, the wall is {} ns",
+                                       path,
+                                       index,
+                                       sum ? std::to_string(*sum) : "no whole number of",
+                                       wall));
+    }
+    ++index;
+  }
+  for (std::string& violation : audit_waits(path, summary))
+    violations.push_back(std::move(violation));
+  return violations;
+}
+
 }  // namespace
 
 std::vector<std::string> audit_times(const std::filesystem::path& path) {
@@ -66,27 +99,11 @@ std::vector<std::string> audit_times(const std::filesystem::path& path) {
   const json summary = parse_json(*text);
   if (summary.is_discarded())
     return {path.string() + " is not JSON"};
-  const json::json_pointer wall_path("/utilization/wall_ns");
-  const json::json_pointer cards_path("/utilization/per_card");
-  if (!summary.contains(wall_path) || !summary.contains(cards_path)) {
-    return {path.string() + " has no utilization"};
+  try {
+    return audit_summary(path.string(), summary);
+  } catch (const json::exception& e) {
+    return {fmt::format("{} is not the summary of a run: {}", path.string(), e.what())};
   }
-  const auto wall = summary.at(wall_path).get<std::int64_t>();
-  std::vector<std::string> violations;
-  int index = 0;
-  for (const json& card : summary.at(cards_path)) {
-    if (const std::int64_t sum = sum_of_states(card); sum != wall) {
-      violations.push_back(fmt::format("{}: the states of card {} sum to {} ns, the wall is {} ns",
-                                       path.string(),
-                                       index,
-                                       sum,
-                                       wall));
-    }
-    ++index;
-  }
-  for (std::string& violation : audit_waits(path.string(), summary))
-    violations.push_back(std::move(violation));
-  return violations;
 }
 
 }  // namespace temper::orchestrator

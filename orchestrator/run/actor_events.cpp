@@ -21,6 +21,9 @@ Result<std::optional<Event>> plain_event(ActorId actor, const actors::IncomingMe
                return event::Switched{
                    actor, switched.action, switched.cost, std::move(switched.error)};
              },
+             [&](const actors::Prepared& prepared) {
+               return event::Prepared{actor, prepared.lease};
+             },
              [&](actors::StateSaved saved) {
                return event::CheckpointSaved{saved.version, std::move(saved.error)};
              })

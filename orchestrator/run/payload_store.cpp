@@ -46,25 +46,24 @@ actors::Judge PayloadStore::judge(LeaseId lease, std::span<const ResponseId> res
   return message;
 }
 
-actors::Train PayloadStore::train(LeaseId lease,
-                                  const actors::Certificate& certificate,
-                                  std::span<const ResponseId> responses) const {
-  actors::Train message{lease, certificate, {}};
-  message.items.reserve(responses.size());
+std::vector<actors::Train::Item> PayloadStore::samples(
+    std::span<const ResponseId> responses) const {
+  std::vector<actors::Train::Item> items;
+  items.reserve(responses.size());
   for (const ResponseId r : responses) {
     const ResponsePayload& p = response(r);
-    message.items.push_back({group_id(r),
-                             group_of(r).prompt_tokens,
-                             p.tokens,
-                             p.logprobs,
-                             p.reference,
-                             p.reward,
-                             p.first_version,
-                             p.segments,
-                             p.mask,
-                             p.token_rewards});
+    items.push_back({group_id(r),
+                     group_of(r).prompt_tokens,
+                     p.tokens,
+                     p.logprobs,
+                     p.reference,
+                     p.reward,
+                     p.first_version,
+                     p.segments,
+                     p.mask,
+                     p.token_rewards});
   }
-  return message;
+  return items;
 }
 
 }  // namespace temper::orchestrator

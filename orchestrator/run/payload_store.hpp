@@ -81,9 +81,8 @@ class PayloadStore {
                             std::span<const ResponseId> responses) const;
   actors::ScoreReference score(LeaseId lease, std::span<const ResponseId> responses) const;
   actors::Judge judge(LeaseId lease, std::span<const ResponseId> responses) const;
-  actors::Train train(LeaseId lease,
-                      const actors::Certificate& certificate,
-                      std::span<const ResponseId> responses) const;
+  /// To train.
+  std::vector<actors::Train::Item> samples(std::span<const ResponseId> responses) const;
 
   /// All payloads, to be stored with a checkpoint.
   const std::map<GroupId, GroupPayload>& all() const { return groups_; }

@@ -2,6 +2,7 @@
 
 #include "core/files.hpp"
 #include "core/yaml.hpp"
+#include "core/yaml_file.hpp"
 
 #include <fmt/format.h>
 
@@ -13,15 +14,6 @@ namespace fs = std::filesystem;
 constexpr const char* kRequest = "scale.request";
 constexpr const char* kAnswer = "scale.answer";
 
-template <class T>
-Result<T> read_as(const fs::path& path) {
-  TEMPER_TRY(const std::string text, read_file(path));
-  auto read = read_yaml<T>(path.string(), text);
-  if (!read.issues.empty())
-    return invalid_input(fmt::format("{}: {}", path.string(), read.issues.front().message));
-  return std::move(read.value);
-}
-
 }  // namespace
 
 Status write_request(const fs::path& run_dir, const ScaleRequest& request) {
@@ -29,7 +21,7 @@ Status write_request(const fs::path& run_dir, const ScaleRequest& request) {
 }
 
 std::optional<ScaleAnswer> read_answer(const fs::path& run_dir, const std::string& id) {
-  auto answer = read_as<ScaleAnswer>(run_dir / kAnswer);
+  auto answer = read_own_yaml_file<ScaleAnswer>(run_dir / kAnswer);
   if (!answer || answer->id != id)
     return std::nullopt;
   return *std::move(answer);
@@ -44,7 +36,7 @@ std::optional<Result<ScaleRequest>> read_request(const fs::path& run_dir) {
   std::error_code ignored;
   if (!fs::exists(run_dir / kRequest, ignored))
     return std::nullopt;
-  return read_as<ScaleRequest>(run_dir / kRequest);
+  return read_own_yaml_file<ScaleRequest>(run_dir / kRequest);
 }
 
 Status answer_request(const fs::path& run_dir, const ScaleAnswer& answer) {

@@ -5,13 +5,20 @@
 
 namespace temper::orchestrator {
 
+bool CardShares::fits(std::int32_t share,
+                      std::int64_t engines,
+                      std::int64_t responses,
+                      double crowding) const {
+  const auto left = static_cast<double>(std::max<std::int64_t>(0, engines - share));
+  return static_cast<double>(responses) <= crowding * left * static_cast<double>(slots_);
+}
+
 std::int32_t CardShares::largest(std::int64_t engines,
                                  std::int64_t responses,
                                  double crowding) const {
   std::int32_t most = 0;
   for (const std::int32_t share : shares_) {
-    const auto left = static_cast<double>(std::max<std::int64_t>(0, engines - share));
-    if (static_cast<double>(responses) <= crowding * left * static_cast<double>(slots_))
+    if (fits(share, engines, responses, crowding))
       most = std::max(most, share);
   }
   return most;

@@ -6,6 +6,7 @@
 // have
 //         at most `crowding` of their slots in use:
 //           R <= crowding * (E - k) * slots
+//         fits(): whether k may; as long as they may, those that have left stay away.
 //         spare(): the largest share k that may. An engine that is less crowded decodes hardly
 //         faster, so that the work of k engines is done by the others at little cost.
 //         pressing(): a batch waits for its update: the largest share that may with all slots in
@@ -37,6 +38,10 @@ class CardShares {
   CardShares(std::vector<std::int32_t> shares, double crowding, std::int64_t slots)
       : shares_(std::move(shares)), crowding_(crowding), slots_(slots) {}
 
+  /// Whether so many may leave.
+  bool fits(std::int32_t share, std::int64_t engines, std::int64_t responses) const {
+    return fits(share, engines, responses, crowding_);
+  }
   /// 0: none may leave.
   std::int32_t spare(std::int64_t engines, std::int64_t responses) const {
     return largest(engines, responses, crowding_);
@@ -46,6 +51,10 @@ class CardShares {
   static std::vector<ActorId> emptiest(std::vector<Engine> engines, std::int32_t share);
 
  private:
+  bool fits(std::int32_t share,
+            std::int64_t engines,
+            std::int64_t responses,
+            double crowding) const;
   std::int32_t largest(std::int64_t engines, std::int64_t responses, double crowding) const;
 
   std::vector<std::int32_t> shares_;

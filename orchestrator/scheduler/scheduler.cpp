@@ -6,9 +6,38 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 namespace temper::orchestrator {
+namespace {
+
+/// Most responses between the oldest group and the youngest: tables are made by their numbers.
+constexpr std::uint64_t kWidestTable = std::uint64_t{1} << 26;
+
+/// What of it no run of this configuration ever was; empty: nothing.
+std::string impossible(const DistQueue& queue,
+                       const OutstandingGroups& standing,
+                       std::uint64_t next_group,
+                       const SchedulerConfig& config) {
+  const std::uint64_t each = ResponseIds(config.responses_per_group).per_group();
+  if (standing.batch != config.groups_per_update || queue.ids().per_group() != each)
+    return fmt::format("updates of {} groups of {}", standing.batch, queue.ids().per_group());
+  if (queue.groups().empty())
+    return {};
+  const std::uint64_t first = queue.groups().begin()->first.value();
+  const std::uint64_t last = queue.groups().rbegin()->first.value();
+  if (last >= std::min(next_group, std::numeric_limits<std::uint64_t>::max() / each) ||
+      last - first >= kWidestTable / each)
+    return fmt::format("groups {} to {} of {}", first, last, next_group);
+  for (const auto& [id, group] : queue.groups()) {
+    if (group.rows.size() != each)
+      return fmt::format("group {} of {} responses", id, group.rows.size());
+  }
+  return {};
+}
+
+}  // namespace
 
 template <class V>
 void describe(V& v, Progress& p) {
@@ -92,6 +121,10 @@ Result<Scheduler> Scheduler::restored(const SchedulerConfig& config, std::string
   if (!snapshot.empty()) {
     const double bound = scheduler.stored_.standing.bound;
     TEMPER_TRY(scheduler.stored_, decode<SavedState>(snapshot));
+    const SavedState& saved = scheduler.stored_;
+    if (const auto what = impossible(saved.queue, saved.standing, saved.next_group, config);
+        !what.empty())
+      return corrupt("a checkpoint whose scheduler has " + what + " is none of this run");
     scheduler.stored_.standing.bound = bound;  // the run may have been resumed with another
     scheduler.stored_.queue.set_credits(scheduler.credits());
     scheduler.stored_.queue.rebuild();

@@ -204,12 +204,12 @@ class Scheduler {
   void change_shares();
   std::vector<ActorId> who_leaves(std::int32_t share) const;
   std::int32_t share_due() const;
-  bool spreads() const;
+  bool worth_spreading() const;
+  bool crowded() const;
   bool scores_before_more() const;
   bool nobody_generates() const;
   std::int64_t responses_to_generate() const;
   std::int64_t may_promise_once_scored() const;
-  void refresh(ActorId engine);
 
   // scheduler_stragglers.cpp
   std::int64_t even_share() const;

@@ -95,8 +95,6 @@ void Scheduler::publish_weights() {
       a.committing = true;
       a.weights_deadline = now_ + config_.deadlines.weights;
       emit(command::CommitWeights{id, *a.staging});
-    } else if (!a.staging && a.version != published && one_by_one() && turns && a.version) {
-      refresh(id);
     } else if (!a.staging && a.version != published && (!turns || switch_.allows_publication(id))) {
       a.staging = published;
       a.staged = false;

@@ -12,6 +12,17 @@ namespace {
 /// in...
 constexpr std::int64_t kWorthSpreading = 8;
 
+/// The smallest share that the others can do without; 0: none. Parts of a batch come one by one, as
+/// responses end, and more cards would only wait for them.
+std::int32_t share_of_parts(const std::vector<std::int32_t>& shares,
+                            const CardShares& rule,
+                            std::int64_t engines,
+                            std::int64_t responses) {
+  const auto least = std::ranges::find_if(
+      shares, [&](std::int32_t share) { return rule.fits(share, engines, responses); });
+  return least == shares.end() ? 0 : *least;
+}
+
 }  // namespace
 
 void Scheduler::change_shares() {
@@ -20,18 +31,20 @@ void Scheduler::change_shares() {
     case SwitchPhase::Train:
       if (training_ || preparing_ || saving_)
         return;
-      if (spreads()) {
-        return switch_.request_training(
-            Scoring::None,
-            who_leaves(
-                shares_.spare(std::ssize(fleet_.turning_engines()), responses_to_generate())));
-      }
+      if (const std::int32_t share = share_due();
+          share > std::ssize(switch_.leaving()) && worth_spreading())
+        return switch_.request_training(Scoring::None, who_leaves(share));
       if (select_batch())
         return;
+      if (crowded() && !scoring_makes_a_batch())
+        return switch_.request_rollout();
       if (scores_before_more())
         return switch_.request_scoring();
-      // What is promised waits on the cards for the rest, while others can still bring it.
-      if (prepared_.empty() || nobody_generates())
+      if (config_.stragglers.prepare &&
+          policy_->may_promise(stored_.queue.trainable_by_version(), stored_.standing) >=
+              least_to_prepare())
+        return;
+      if (nobody_generates())
         return switch_.request_rollout();
       return;
     case SwitchPhase::Rollout:
@@ -55,7 +68,8 @@ std::int32_t Scheduler::share_due() const {
     return 0;
   const auto engines = std::ssize(fleet_.turning_engines());
   const std::int64_t responses = responses_to_generate();
-  return batch ? shares_.pressing(engines, responses) : shares_.spare(engines, responses);
+  return batch ? shares_.pressing(engines, responses)
+               : share_of_parts(config_.shares, shares_, engines, responses);
 }
 
 std::vector<ActorId> Scheduler::who_leaves(std::int32_t share) const {
@@ -67,14 +81,19 @@ std::vector<ActorId> Scheduler::who_leaves(std::int32_t share) const {
   return CardShares::emptiest(std::move(engines), share);
 }
 
-/// There is much to train, and more engines have little to do.
-bool Scheduler::spreads() const {
-  const bool much =
-      select_batch()
-          ? std::int64_t{stored_.standing.wanted()} * kWorthSpreading >= config_.groups_per_update
-          : config_.stragglers.prepare && may_promise_once_scored() >= least_to_prepare();
-  return much && shares_.spare(std::ssize(fleet_.turning_engines()), responses_to_generate()) >
-                     std::ssize(switch_.leaving());
+/// Of an update, much is left to compute.
+bool Scheduler::worth_spreading() const {
+  return !select_batch() ||
+         std::int64_t{stored_.standing.wanted()} * kWorthSpreading >= config_.groups_per_update;
+}
+
+/// The engines that stayed could not do without these now, or without so many for parts of a batch.
+/// Otherwise a trainer without work keeps its cards for what comes next.
+bool Scheduler::crowded() const {
+  return std::ssize(switch_.leaving()) > share_of_parts(config_.shares,
+                                                        shares_,
+                                                        std::ssize(fleet_.turning_engines()),
+                                                        responses_to_generate());
 }
 
 /// Groups that lack nothing but scores make a batch, or a part that is worth preparing.
@@ -114,18 +133,6 @@ std::int64_t Scheduler::responses_to_generate() const {
 bool Scheduler::nobody_generates() const {
   return std::ranges::all_of(fleet_.rollouts(),
                              [this](ActorId id) { return stored_.queue.load(id).responses == 0; });
-}
-
-/// An engine that stayed while the others changed role gets new weights as they do, once it has run
-/// empty: its cache and its weights are freed first.
-void Scheduler::refresh(ActorId id) {
-  ActorState& a = fleet_.state(id);
-  if (switch_.has_left(id) || stored_.queue.load(id).responses > 0)
-    return;
-  const auto action = a.has_kv ? actors::SwitchAction::FreeKv : actors::SwitchAction::FreeWeights;
-  a.switching = action;
-  a.switch_deadline = now_ + config_.deadlines.switching;
-  emit(command::Switch{id, action, {}});
 }
 
 }  // namespace temper::orchestrator

@@ -8,9 +8,17 @@ namespace temper::orchestrator {
 void Scheduler::drive_switch() {
   if (finished_)
     return;
-  if (!draining() || evaluation_has_the_cards())
+  const SwitchPhase before = switch_.phase();
+  const bool goes_on = !draining() || evaluation_has_the_cards();
+  if (goes_on)
     one_by_one() ? change_shares() : change_turns();
   advance_switch();
+  // A trainer that has just come to its cards spreads over more before it begins, not after.
+  if (goes_on && one_by_one() && !finished_ && before != SwitchPhase::Train &&
+      switch_.phase() == SwitchPhase::Train) {
+    change_shares();
+    advance_switch();
+  }
 }
 
 /// Whose turn it is on shared cards.
@@ -78,8 +86,18 @@ void Scheduler::advance_switch() {
 bool Scheduler::rollout_is_due() const {
   if (!fleet_.lends())
     return true;
-  const std::int64_t batch = std::int64_t{config_.groups_per_update} * config_.responses_per_group;
-  const std::int64_t remaining = batch - std::min(batch, stored_.queue.generated());
+  // Groups that the next update lacks: of a batch, and of those that it has to hold.
+  const auto demand = policy_->demand(stored_.standing);
+  std::int64_t lacking = config_.groups_per_update, due = demand ? demand->groups : 0;
+  for (const auto& [v0, groups] : stored_.queue.judged_by_version()) {
+    lacking -= groups;
+    due -= demand && v0 <= demand->newest ? groups : 0;
+  }
+  auto to_generate = static_cast<std::int64_t>(stored_.queue.ready(Task::Generate).size());
+  for (const ActorId id : fleet_.rollouts())
+    to_generate += stored_.queue.load(id).responses;
+  const std::int64_t groups = std::max({std::int64_t{0}, lacking, due});
+  const std::int64_t remaining = std::min(groups * config_.responses_per_group, to_generate);
   return config_.lending == LendingPolicy::Always ? remaining > 0 : lending_.pays(remaining);
 }
 

@@ -266,8 +266,9 @@ Status set_right(const RunDir& run_dir, RunPlan& plan) {
     std::fputs(fmt::format("temper: warning: {}\n", line).c_str(), stderr);
   if (plan.changes.empty())
     return {};
-  std::fputs(("temper: the run goes on with other settings:\n" + to_text(plan.changes)).c_str(),
-             stderr);
+  std::fputs(
+      ("temper: the run goes on with other settings:\n" + changes_text(plan.changes)).c_str(),
+      stderr);
   return run_dir.replace_config(to_yaml(plan.pipeline.config));
 }
 

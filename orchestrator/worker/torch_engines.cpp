@@ -34,7 +34,7 @@ Result<std::unique_ptr<rollout::Engine>> make_torch_rollout(
   options.seed = role.seed;
   options.concurrency = settings.concurrency;
   options.on_new_weights = settings.on_new_weights;
-  options.oldest_first = settings.deadline_first;
+  options.deadline_first = settings.deadline_first;
   return rollout::make_torch_engine(options);
 }
 

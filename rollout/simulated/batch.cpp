@@ -265,7 +265,7 @@ bool Batch::fits(const Response& r) const {
 template <class Queue>
 void Batch::file(Queue& queue, const Reference& r) const {
   auto at = queue.end();
-  if (limits_.oldest_first) {
+  if (limits_.deadline_first) {
     at = std::ranges::upper_bound(queue, r.response, {}, &Reference::response);
   }
   queue.insert(at, r);
@@ -320,7 +320,7 @@ Batch::Slot Batch::take_youngest() {
   r.state = State::Waiting;
   r.ticket = ++ticket_;
   const Reference reference{slot, r.ticket, r.request.response};
-  if (limits_.oldest_first)
+  if (limits_.deadline_first)
     file(queue_, reference);
   else
     queue_.push_front(reference);

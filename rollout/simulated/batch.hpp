@@ -6,11 +6,11 @@
 // prompt, with 1 % of the cache left over unless nothing runs; when the next step needs more blocks
 // than there are, the youngest leaves: its blocks are free at once, it waits at the head of the
 // queue, and what it had cached of its own is computed again when it re-enters, or copied back from
-// the host where it was parked, whichever takes less time. With oldest_first responses wait in the
-// order of their ids, which is that of their groups and so about that of their deadlines, and the
-// one of the highest id leaves: what an update needs first is served first. Full blocks of a prompt
-// are held once for the responses of a group that run; each has its own copy of the last, partial
-// one. Prefill makes cached tokens, each decode step one token of every running response.
+// the host where it was parked, whichever takes less time. With deadline_first responses wait in
+// the order of their ids, which is that of their groups and so about that of their deadlines, and
+// the one of the highest id leaves: what an update needs first is served first. Full blocks of a
+// prompt are held once for the responses of a group that run; each has its own copy of the last,
+// partial one. Prefill makes cached tokens, each decode step one token of every running response.
 //
 // Assumed: responses spread over the replicas so evenly that their caches act as one. One response
 // never needs more than the cache of one replica: it fails at once instead.
@@ -33,7 +33,7 @@ struct BatchLimits {
   std::int64_t blocks = 0;          ///< Of all replicas.
   std::int64_t replica_blocks = 0;  ///< Of one.
   std::int64_t block = 128;         ///< Tokens.
-  bool oldest_first = false;        ///< By response, which is by group: see the rules.
+  bool deadline_first = false;      ///< By response, which is by group: see the rules.
 };
 
 struct BatchRequest {

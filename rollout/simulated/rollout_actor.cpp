@@ -66,13 +66,14 @@ Status SimulatedRollout::start(Time now, actors::Outbox& out) {
       settings_.host_left.value_or(actors::host_capacity(settings_) - staged_bytes_);
   most_parked_ = static_cast<std::int64_t>(left / cost_->kv_token_bytes()) * cost_->replicas();
   swap_ = from_seconds(actors::swap_seconds(fabric, settings_));
+  swap_beside_ = from_seconds(actors::swap_beside_seconds(fabric, settings_));
   BatchLimits limits;
   if (settings_.concurrency > 0)
     limits.concurrency = settings_.concurrency;
   limits.replica_blocks = replica_blocks;
   limits.blocks = replica_blocks * cost_->replicas();
   limits.block = c.rollout.block;
-  limits.oldest_first = settings_.deadline_first;
+  limits.deadline_first = settings_.deadline_first;
   batch_.emplace(limits, version_);
   has_weights_ = has_kv_ = !settings_.colocated;
   meter_.predict(memory);
@@ -146,9 +147,10 @@ void SimulatedRollout::go_through(Time now, actors::Outbox& out) {
     } else if (staging_until_ && *staging_until_ <= now_) {
       staging_until_.reset();
       staged_ = staging_;
-      meter_.add_sent(publish_->received);
-      if (!settings_.colocated)
-        meter_.add_to_host(publish_->received.total());
+      const actors::WeightPublication& came = beside_ ? *publish_beside_ : *publish_;
+      meter_.add_sent(came.received);
+      if (!settings_.colocated || beside_)
+        meter_.add_to_host(came.received.total());
       count_held();
       send_activity(now_, out);
       out.send(actors::WeightsStaged{staging_, ""});
@@ -180,10 +182,20 @@ Status SimulatedRollout::on_message(const actors::IncomingMessage& message,
 }
 
 void SimulatedRollout::stage(PolicyVersion version, Time now) {
-  if (!publish_)
-    publish_ = actors::publish_weights(sim_hw::make_fabric(settings_.cluster), settings_);
+  beside_ = settings_.colocated && has_weights_;
+  std::optional<actors::WeightPublication>& way = beside_ ? publish_beside_ : publish_;
+  if (!way) {
+    const sim_hw::Fabric fabric = sim_hw::make_fabric(settings_.cluster);
+    way = beside_ ? actors::publish_beside(fabric, settings_)
+                  : actors::publish_weights(fabric, settings_);
+  }
+  if (beside_) {
+    actors::ActorMemory renewed = actors::rollout_memory(settings_);
+    renewed.host.weights += weight_bytes_;
+    meter_.predict(renewed);
+  }
   staging_ = version;
-  staging_until_ = now + from_seconds(publish_->seconds);
+  staging_until_ = now + from_seconds(way->seconds);
 }
 
 void SimulatedRollout::begin(Doing what, Time now, Duration takes) {
@@ -242,7 +254,8 @@ void SimulatedRollout::finish(Time now, actors::Outbox& out) {
     case Doing::Commit:
       version_ = committing_;
       has_weights_ = true;
-      meter_.add_from_host(actors::swap_bytes(settings_) * meter_.devices());
+      meter_.add_from_host((beside_ ? weight_bytes_ : actors::swap_bytes(settings_)) *
+                           meter_.devices());
       staged_.reset();
       batch_->begin_version(version_);
       if (on_new_weights_ == OnNewWeights::Recompute)
@@ -346,7 +359,7 @@ void SimulatedRollout::handle(actors::CommitWeights& work, Time now, actors::Out
         fmt::format("commit of version {}: the engine is at {} already", work.version, version_);
   if (error.empty()) {
     committing_ = work.version;
-    return begin(Doing::Commit, now, swap_);
+    return begin(Doing::Commit, now, beside_ ? swap_beside_ : swap_);
   }
   send_activity(now, out);
   out.send(actors::WeightsCommitted{work.version, std::move(error)});
@@ -397,7 +410,7 @@ SimulatedRollout::Held SimulatedRollout::held() const {
   const double parked = static_cast<double>(batch_->parked_tokens()) * cost_->kv_token_bytes() /
                         static_cast<double>(cost_->replicas());
   return {actors::bytes_on(settings_, settings_.cards, device),
-          actors::bytes_on(settings_, settings_.cards, parked + (staged_ ? staged_bytes_ : 0))};
+          actors::bytes_on(settings_, settings_.cards, parked + (staged_ ? staged_bytes() : 0))};
 }
 
 void SimulatedRollout::answer(

@@ -16,7 +16,9 @@
 // actors::swap_seconds(). Running responses go on under the new version, with their cache kept or
 // computed again. Switch actions that move no bytes take no time: Interrupt, FreeKv, FreeWeights
 // (dropped: the trainer has them); AllocateKv writes the cache once. On own cards an engine starts
-// with weights and cache; co-located it starts with neither.
+// with weights and cache; co-located it starts with neither. Co-located, a version that is staged
+// while the engine has weights comes to its hosts beside them, and is committed from there
+// (actors::publish_beside(), swap_beside_seconds()).
 // What cannot be generated for lack of weights or cache waits for them.
 //
 // Uses: the FLOP of its tokens, what its steps exchange, weights as they arrive (from the trainer,
@@ -112,6 +114,7 @@ class SimulatedRollout final : public actors::SimulatedActor {
   void count_steps(std::int64_t steps);
   void count_prefill();
   void count_held();
+  double staged_bytes() const { return beside_ ? weight_bytes_ : staged_bytes_; }
   double each() const { return static_cast<double>(settings_.response_weight); }
 
   // Constant after start().
@@ -125,7 +128,7 @@ class SimulatedRollout final : public actors::SimulatedActor {
   double kv_bytes_ = 0;
   double other_bytes_ = 0;
   double staged_bytes_ = 0;
-  Duration swap_{};
+  Duration swap_{}, swap_beside_{};
   std::int64_t most_parked_ = 0;  ///< Tokens that the host has room for.
 
   // Mutable state.
@@ -147,7 +150,9 @@ class SimulatedRollout final : public actors::SimulatedActor {
   std::optional<Time> staging_until_;
   PolicyVersion staging_;
   std::optional<PolicyVersion> staged_;
-  std::optional<actors::WeightPublication> publish_;  ///< Computed once it is needed.
+  bool beside_ = false;  ///< What is staged comes beside weights in use, on shared cards.
+  std::optional<actors::WeightPublication> publish_;  ///< Computed once they are needed.
+  std::optional<actors::WeightPublication> publish_beside_;
   std::vector<Batch::Ended> ended_;
   std::optional<Time> report_due_;
   std::vector<actors::Span> spans_;

@@ -74,7 +74,7 @@ void SimulatedRollout::count_held() {
   const double parked = static_cast<double>(batch_->parked_tokens()) * cost_->kv_token_bytes() /
                         static_cast<double>(cost_->replicas());
   meter_.hold(has_weights_ ? weight_bytes_ + other_bytes_ + used * kv_bytes_ : 0,
-              parked + (staged_ ? staged_bytes_ : 0));
+              parked + (staged_ ? staged_bytes() : 0));
 }
 
 void SimulatedRollout::report(Time now, actors::Outbox& out) {

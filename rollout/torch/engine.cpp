@@ -129,7 +129,7 @@ void TorchEngine::add(GenerationRequest request) {
     settled.finish = FinishReason::Length;
     settled_.push_back(std::move(settled));
   } else {
-    const auto at = options_.oldest_first
+    const auto at = options_.deadline_first
                         ? std::ranges::upper_bound(queue_, request.id, {}, &GenerationRequest::id)
                         : queue_.end();
     queue_.insert(at, std::move(request));

@@ -29,7 +29,7 @@ struct TorchEngineOptions {
   OnNewWeights on_new_weights = OnNewWeights::KeepKv;
   /// Responses enter in the order of their ids, which is that of their groups and so about that of
   /// their deadlines; else in the order of their arrival.
-  bool oldest_first = false;
+  bool deadline_first = false;
 };
 
 /// The engine has no weights until the first stage() and commit().

@@ -2,11 +2,10 @@
 
 #include "core/files.hpp"
 #include "core/text/csv.hpp"
+#include "core/text/numbers.hpp"
 #include "sim_hw/model/numbers.hpp"
 
 #include <fmt/format.h>
-
-#include <charconv>
 
 namespace temper::sim_hw {
 namespace {
@@ -17,11 +16,10 @@ Result<CsvTable> read_table(const std::string& path) {
 }
 
 Result<double> number_of(const std::string& path, int line, const std::string& text) {
-  double value = 0;
-  const auto [stop, errc] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (errc != std::errc() || stop != text.data() + text.size() || !(value >= 0) || value > 1e18)
+  const auto value = parse_number<double>(text);
+  if (!value || !(*value >= 0) || *value > 1e18)
     return invalid_input(fmt::format("{}:{}: {}: expected a number from 0", path, line, text));
-  return value;
+  return *value;
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include "core/files.hpp"
 #include "core/yaml.hpp"
+#include "core/yaml_file.hpp"
 
 #include <algorithm>
 #include <string_view>
@@ -32,11 +33,7 @@ std::string to_yaml(const Calibration& calibration, const std::string& command) 
 }
 
 Result<Calibration> load(const std::filesystem::path& file) {
-  TEMPER_TRY(const std::string text, read_file(file));
-  YamlValue<Calibration> read = read_yaml<Calibration>(file.string(), text);
-  if (!read.issues.empty())
-    return invalid_input(render(locate(read.document, std::move(read.issues))));
-  return std::move(read.value);
+  return read_yaml_file<Calibration>(file);
 }
 
 Status save(const Calibration& calibration,

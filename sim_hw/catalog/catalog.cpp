@@ -1,8 +1,7 @@
 #include "sim_hw/catalog/catalog.hpp"
 
-#include "core/files.hpp"
 #include "core/nearest_name.hpp"
-#include "core/yaml.hpp"
+#include "core/yaml_file.hpp"
 #include "sim_hw/model/hf_config.hpp"
 
 #include <fmt/format.h>
@@ -19,24 +18,15 @@ constexpr std::string_view kModels = "models";
 constexpr std::string_view kCalibration = "calibration";
 
 template <class Spec>
-Result<Spec> load_file(const std::filesystem::path& path) {
-  TEMPER_TRY(const std::string text, read_file(path));
-  YamlValue<Spec> read = read_yaml<Spec>(path.string(), text);
-  if (!read.issues.empty())
-    return invalid_input(render(locate(read.document, std::move(read.issues))));
-  return std::move(read.value);
-}
-
-template <class Spec>
 Result<Spec> load(const std::filesystem::path& path, const std::filesystem::path& /*configs*/) {
-  return load_file<Spec>(path);
+  return read_yaml_file<Spec>(path);
 }
 
 /// A YAML description, or a config.json of Hugging Face.
 template <>
 Result<ModelSpec> load<ModelSpec>(const std::filesystem::path& path,
                                   const std::filesystem::path& /*configs*/) {
-  return path.extension() == ".json" ? model_of_config_file(path) : load_file<ModelSpec>(path);
+  return path.extension() == ".json" ? model_of_config_file(path) : read_yaml_file<ModelSpec>(path);
 }
 
 /// The operators of another hardware: of the file beside `fitted`, else of the one that ships.
@@ -48,10 +38,10 @@ Result<Calibration> taken_over(const std::string& name,
   std::error_code failed;
   const bool is_calibration = fitted.parent_path().filename() == kCalibration;
   if (is_calibration && std::filesystem::exists(beside, failed))
-    return load_file<Calibration>(beside);
+    return read_yaml_file<Calibration>(beside);
   const std::filesystem::path shipped = configs / kCalibration / file;
   if (std::filesystem::exists(shipped, failed))
-    return load_file<Calibration>(shipped);
+    return read_yaml_file<Calibration>(shipped);
   return Error{ErrorCode::NotFound,
                fmt::format("{}: taken_over_from: no fitted constants of `{}`; looked for {}",
                            fitted.string(),
@@ -63,12 +53,12 @@ Result<Calibration> taken_over(const std::string& name,
 template <>
 Result<HardwareSpec> load<HardwareSpec>(const std::filesystem::path& path,
                                         const std::filesystem::path& configs) {
-  TEMPER_TRY(HardwareSpec spec, load_file<HardwareSpec>(path));
+  TEMPER_TRY(HardwareSpec spec, read_yaml_file<HardwareSpec>(path));
   const std::filesystem::path fitted = calibration_file(path);
   std::error_code failed;
   if (!std::filesystem::exists(fitted, failed))
     return spec;
-  TEMPER_TRY(Calibration calibration, load_file<Calibration>(fitted));
+  TEMPER_TRY(Calibration calibration, read_yaml_file<Calibration>(fitted));
   if (const std::string& from = calibration.taken_over_from; !from.empty()) {
     TEMPER_TRY(const Calibration other, taken_over(from, fitted, configs));
     calibration.operators = other.operators;

@@ -2,11 +2,11 @@
 
 #include "core/files.hpp"
 #include "core/scalar_text.hpp"
+#include "core/text/numbers.hpp"
 
 #include <fmt/format.h>
 
 #include <array>
-#include <charconv>
 #include <cmath>
 
 namespace temper::sim_hw {
@@ -28,15 +28,15 @@ class Line {
   template <class T>
   Result<T> number(std::string_view column) const {
     const std::string_view word = text(column);
-    T value{};
-    const auto [stop, errc] = std::from_chars(word.data(), word.data() + word.size(), value);
-    bool good = errc == std::errc{} && stop == word.data() + word.size();
-    if constexpr (std::is_floating_point_v<T>)
-      good = good && std::isfinite(value);
-    if (!good)
-      return invalid_input(
-          fmt::format("{}: {}: expected a number, found `{}`", where(), column, word));
-    return value;
+    auto value = parse_number<T>(word);
+    if (!value)
+      return std::move(value).error().within(fmt::format("{}: {}", where(), column));
+    if constexpr (std::is_floating_point_v<T>) {
+      if (!std::isfinite(*value))
+        return invalid_input(
+            fmt::format("{}: {}: expected a number, found `{}`", where(), column, word));
+    }
+    return *value;
   }
 
   std::string where() const { return fmt::format("{}:{}", file_.string(), table_.lines[index_]); }

@@ -12,7 +12,6 @@ namespace temper::sim_hw {
 namespace {
 
 constexpr double kMebibyte = 1048576;
-constexpr double kHeadChunk = 4096;            ///< Tokens.
 constexpr double kWorkspace = 64 * kMebibyte;  ///< 32 MiB per handle, cuBLAS and cuBLASLt.
 
 /// What the caching allocator adds to a tensor of `bytes`.

@@ -26,6 +26,9 @@
 
 namespace temper::sim_hw {
 
+/// Tokens whose logits the head has at once.
+inline constexpr double kHeadChunk = 4096;
+
 /// Bytes.
 struct TorchTrainingMemory {
   double weights = 0;

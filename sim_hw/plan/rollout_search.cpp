@@ -131,7 +131,7 @@ std::int64_t engine_devices(const RolloutProblem& p,
   return space.engine_devices.value_or(std::lcm(std::lcm(tp, ep), p.hardware.dies_per_card));
 }
 
-bool divides(const RolloutProblem& p, const RolloutScenario& s) {
+bool cuts_evenly(const RolloutProblem& p, const RolloutScenario& s) {
   return s.engine_devices <= p.devices && s.engine_devices % p.hardware.dies_per_card == 0 &&
          s.engine_devices % s.tp == 0 &&
          check_rollout_layout(p.model,
@@ -150,16 +150,16 @@ bool better(const RolloutPlan& a, const RolloutPlan& b) {
   return order(a) < order(b);
 }
 
-class Search {
+class RolloutSearcher {
  public:
-  Search(const RolloutProblem& problem, const RolloutSpace& space, std::size_t count)
+  RolloutSearcher(const RolloutProblem& problem, const RolloutSpace& space, std::size_t count)
       : problem_(problem), space_(space), count_(count) {}
 
   RolloutSearch run() {
     for (const std::int64_t tp : space_.tp) {
       for (const std::int64_t ep : space_.ep) {
         const RolloutScenario s{tp, ep, engine_devices(problem_, space_, tp, ep), 1};
-        if (divides(problem_, s))
+        if (cuts_evenly(problem_, s))
           try_engine(make_engine(problem_, s));
       }
     }
@@ -327,7 +327,7 @@ std::vector<std::pair<std::string_view, double>> RolloutPlan::device_entries(
 }
 
 std::optional<RolloutPlan> price(const RolloutProblem& problem, const RolloutScenario& scenario) {
-  if (!divides(problem, scenario))
+  if (!cuts_evenly(problem, scenario))
     return std::nullopt;
   const Engine engine = make_engine(problem, scenario);
   if (!holds(problem, engine_memory(problem, engine, scenario.slots), scenario.slots))
@@ -346,7 +346,7 @@ RolloutSpace full_rollout_space(const RolloutProblem& problem) {
 RolloutSearch search_rollout(const RolloutProblem& problem,
                              const RolloutSpace& space,
                              std::size_t count) {
-  return Search(problem, space, count).run();
+  return RolloutSearcher(problem, space, count).run();
 }
 
 }  // namespace temper::sim_hw

@@ -26,12 +26,12 @@ struct Cut {
   double experts = 0;      ///< Of the routed experts.
 };
 
-class Search {
+class TrainSearcher {
  public:
-  Search(const TrainProblem& problem,
-         const TrainSpace& space,
-         const TrainShape& shape,
-         const SearchWishes& wishes)
+  TrainSearcher(const TrainProblem& problem,
+                const TrainSpace& space,
+                const TrainShape& shape,
+                const SearchWishes& wishes)
       : problem_(problem), space_(space), shape_(shape), wishes_(wishes) {}
 
   TrainSearch run();
@@ -76,7 +76,7 @@ class Search {
   TrainSearch out_;
 };
 
-TrainSearch Search::run() {
+TrainSearch TrainSearcher::run() {
   // A coarse pass first, so that the other one has something to compare with.
   constexpr std::size_t kFew = 2;
   TrainSpace coarse = space_;
@@ -95,7 +95,8 @@ TrainSearch Search::run() {
   return std::move(out_);
 }
 
-std::vector<std::int64_t> Search::expert_tps(const TrainSpace& space, std::int64_t tp) const {
+std::vector<std::int64_t> TrainSearcher::expert_tps(const TrainSpace& space,
+                                                    std::int64_t tp) const {
   if (!space.expert_tp.empty())
     return space.expert_tp;
   if (!problem_.model.moe || tp == 1)
@@ -105,7 +106,7 @@ std::vector<std::int64_t> Search::expert_tps(const TrainSpace& space, std::int64
 
 /// Every way to cut a layer, with pp, vpp and dp of 1.
 template <class Use>
-void Search::each_layout(const TrainSpace& space, const Use& use) const {
+void TrainSearcher::each_layout(const TrainSpace& space, const Use& use) const {
   const bool routed = problem_.model.moe.has_value();
   constexpr SequenceParallel kOff[] = {SequenceParallel::Off};
   Layout l;
@@ -141,7 +142,7 @@ void Search::each_layout(const TrainSpace& space, const Use& use) const {
 
 /// A cut with each pp and dp that its devices, experts and batch divide by.
 template <class Use>
-void Search::each_pipeline(const TrainSpace& space, const Cut& cut, const Use& use) const {
+void TrainSearcher::each_pipeline(const TrainSpace& space, const Cut& cut, const Use& use) const {
   TrainScenario node = cut.scenario;
   Layout& layout = node.layout;
   for (const std::int64_t pp : space.pp) {
@@ -159,7 +160,7 @@ void Search::each_pipeline(const TrainSpace& space, const Cut& cut, const Use& u
 
 /// Every cut with its pipelines.
 template <class Use>
-void Search::each_node(const TrainSpace& space, const Use& use) const {
+void TrainSearcher::each_node(const TrainSpace& space, const Use& use) const {
   each_layout(space, [&](const Layout& layout) {
     TrainShape shape = shape_;
     for (const std::int64_t micro_batch : space.micro_batch) {
@@ -178,7 +179,7 @@ void Search::each_node(const TrainSpace& space, const Use& use) const {
 /// Every number of chunks, ZeRO stage and place of the optimizer. Those that cannot run are not
 /// used.
 template <class Use>
-void Search::each_scenario(const TrainScenario& node, const Use& use) const {
+void TrainSearcher::each_scenario(const TrainScenario& node, const Use& use) const {
   TrainScenario s = node;
   const std::int64_t layers = stage_layers(problem_.model, node.layout, 0);
   const std::int64_t micro_batches = s.shape.micro_batches(s.layout);
@@ -200,7 +201,7 @@ void Search::each_scenario(const TrainScenario& node, const Use& use) const {
   }
 }
 
-Cut Search::make_cut(const Layout& layout, const TrainShape& shape) const {
+Cut TrainSearcher::make_cut(const Layout& layout, const TrainShape& shape) const {
   const ModelSpec& model = problem_.model;
   const Device device = device_under(shape.mechanisms, problem_.device);
   const StepInputs in{model, device, problem_.fabric, layout, shape};
@@ -222,7 +223,7 @@ Cut Search::make_cut(const Layout& layout, const TrainShape& shape) const {
 
 /// Bytes of states of the mean stage, with what may be sharded sharded and what may leave the
 /// device gone.
-double Search::least_states(const Cut& cut, const Layout& layout) const {
+double TrainSearcher::least_states(const Cut& cut, const Layout& layout) const {
   const StateBytes& bytes = shape_.states;
   const Zero zero = space_.zero.back();
   const bool parked = space_.state.back() != TrainerState::Active;
@@ -238,7 +239,7 @@ double Search::least_states(const Cut& cut, const Layout& layout) const {
 
 /// m t + (p - 1) t / v with the mean stage's t, which no distribution of the layers undercuts. What
 /// a schedule hides is not in t.
-double Search::least_time(const Cut& cut, const TrainScenario& node) const {
+double TrainSearcher::least_time(const Cut& cut, const TrainScenario& node) const {
   const double stages = as_double(node.layout.pp);
   const double mean = cut.layers / stages;
   const std::int64_t layers = stage_layers(problem_.model, node.layout, 0);
@@ -249,25 +250,25 @@ double Search::least_time(const Cut& cut, const TrainScenario& node) const {
 }
 
 /// Chunks only add to what a stage holds.
-PlacedLedger Search::least_memory(TrainScenario node) const {
+PlacedLedger TrainSearcher::least_memory(TrainScenario node) const {
   node.layout.vpp = 1;
   node.layout.zero = space_.zero.back();
   node.state = space_.state.back();
   return plan_memory(problem_, node);
 }
 
-double Search::slowest_of_best() const {
+double TrainSearcher::slowest_of_best() const {
   return out_.best.size() < wishes_.count ? std::numeric_limits<double>::infinity()
                                           : out_.best.back().total();
 }
 
-double Search::slowest_of_front() const {
+double TrainSearcher::slowest_of_front() const {
   return out_.best.empty() ? std::numeric_limits<double>::infinity()
                            : wishes_.front_slowdown * out_.best.front().total();
 }
 
 /// Whether a plan of at least so many bytes and seconds could be among the answers.
-bool Search::wanted(double memory, double time) const {
+bool TrainSearcher::wanted(double memory, double time) const {
   if (time <= slowest_of_best())
     return true;
   return time <= slowest_of_front() && std::ranges::none_of(out_.front, [&](const TrainPlan& p) {
@@ -275,7 +276,7 @@ bool Search::wanted(double memory, double time) const {
          });
 }
 
-void Search::try_node(const Cut& cut, const TrainScenario& node) {
+void TrainSearcher::try_node(const Cut& cut, const TrainScenario& node) {
   ++out_.counts.nodes;
   if (least_states(cut, node.layout) + kFrameworkReserve > problem_.device_memory) {
     ++out_.counts.unfit;
@@ -298,7 +299,7 @@ void Search::try_node(const Cut& cut, const TrainScenario& node) {
   each_scenario(node, [&](const TrainScenario& s) { try_scenario(s, bound); });
 }
 
-void Search::try_scenario(const TrainScenario& scenario, double bound) {
+void TrainSearcher::try_scenario(const TrainScenario& scenario, double bound) {
   ++out_.counts.scenarios;
   const PlacedLedger memory = plan_memory(problem_, scenario);
   if (!problem_.fits(memory))
@@ -314,7 +315,7 @@ void Search::try_scenario(const TrainScenario& scenario, double bound) {
 
 /// Layouts that keep every tensor and do not fit, fastest first: those that would be among the
 /// best.
-std::vector<TrainPlan> Search::overfull() const {
+std::vector<TrainPlan> TrainSearcher::overfull() const {
   std::vector<TrainPlan> out;
   each_node(space_, [&](const Cut& cut, const TrainScenario& node) {
     if (node.shape.recompute != Recompute::None ||
@@ -335,7 +336,7 @@ std::vector<TrainPlan> Search::overfull() const {
 
 /// Dropping tensors only adds time, so that the rest of the list cannot win either once one layout
 /// is slower than the best as it is.
-void Search::choose_activations_of_the_fastest() {
+void TrainSearcher::choose_activations_of_the_fastest() {
   constexpr std::int64_t kMost = 2000;  // Where nothing fits without; about two seconds.
   for (const TrainPlan& full : overfull()) {
     if (full.total() > slowest_of_best() || ++out_.counts.chosen > kMost)
@@ -360,7 +361,7 @@ void Search::choose_activations_of_the_fastest() {
 }
 
 /// Where nothing fits: the plan that comes nearest.
-void Search::approach(const Cut& cut, const TrainScenario& node) {
+void TrainSearcher::approach(const Cut& cut, const TrainScenario& node) {
   const double known =
       out_.nearest ? fullness(out_.nearest->memory) : std::numeric_limits<double>::infinity();
   const double states = least_states(cut, node.layout) + kFrameworkReserve;
@@ -373,7 +374,7 @@ void Search::approach(const Cut& cut, const TrainScenario& node) {
   });
 }
 
-void Search::keep_best(const TrainPlan& plan) {
+void TrainSearcher::keep_best(const TrainPlan& plan) {
   std::vector<TrainPlan>& best = out_.best;
   const auto same = std::ranges::find_if(best, [&](const TrainPlan& other) {
     return same_cut(other.scenario.layout, plan.scenario.layout);
@@ -388,7 +389,7 @@ void Search::keep_best(const TrainPlan& plan) {
     best.pop_back();
 }
 
-void Search::keep_on_front(const TrainPlan& plan) {
+void TrainSearcher::keep_on_front(const TrainPlan& plan) {
   const double bytes = plan.memory.device.total();
   std::vector<TrainPlan>& front = out_.front;
   const auto covers = [](const TrainPlan& a, const TrainPlan& b) {
@@ -412,7 +413,7 @@ TrainSearch search_train(const TrainProblem& problem,
                          const TrainSpace& space,
                          const TrainShape& shape,
                          const SearchWishes& wishes) {
-  return Search(problem, space, shape, wishes).run();
+  return TrainSearcher(problem, space, shape, wishes).run();
 }
 
 }  // namespace temper::sim_hw

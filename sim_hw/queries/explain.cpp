@@ -89,9 +89,9 @@ std::string gemm_equation(const Device& d, Heat heat, OpSizes s) {
 std::vector<Term> explain(const Device& d, const std::vector<OpTerm>& list, double scale) {
   std::vector<Term> terms;
   for (const OpTerm& t : list) {
-    std::string name(name_of(t.op));
+    std::string name(op_name(t.op));
     if (t.pass != Pass::Forward)
-      name += fmt::format(", {}", name_of(t.pass));
+      name += fmt::format(", {}", pass_name(t.pass));
     terms.push_back(
         {std::move(name), t.count * scale, t.count * scale * t.seconds, equation(d, t)});
   }

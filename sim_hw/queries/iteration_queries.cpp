@@ -198,7 +198,7 @@ Result<Cost> cost_of_iteration(const CostContext& context, const Request& r) {
   return out;
 }
 
-constexpr std::array kKinds{
+constexpr std::array kIterationKinds{
     Kind{"rl_iteration",
          "One synchronous GRPO iteration: all roles on one device, or co-located on many cards.",
          "model; prompts; group; prompt_len; max_new; lengths=FILE | mean_out; p99_over_median=1, "
@@ -212,7 +212,7 @@ constexpr std::array kKinds{
 }  // namespace
 
 std::span<const Kind> iteration_kinds() {
-  return kKinds;
+  return kIterationKinds;
 }
 
 }  // namespace temper::sim_hw

@@ -359,7 +359,7 @@ Result<Cost> cost_of_host_publication(const CostContext&, const Request& r) {
                               p.hosts));
 }
 
-constexpr std::array kKinds{
+constexpr std::array kNetworkKinds{
     Kind{"all_gather",
          "Every rank contributes bytes and ends with those of all.",
          "bytes (per rank); ranks; stride=1",
@@ -431,7 +431,7 @@ constexpr std::array kKinds{
 }  // namespace
 
 std::span<const Kind> network_kinds() {
-  return kKinds;
+  return kNetworkKinds;
 }
 
 }  // namespace temper::sim_hw

@@ -126,13 +126,13 @@ Result<Cost> cost_of_device_copy(const CostContext& context, const Request& r) {
   return out;
 }
 
-enum class Direction { ToDevice, FromDevice };
+enum class CopyDirection { ToDevice, FromDevice };
 
-Result<Cost> cost_of_host_copy(const CostContext& context, const Request& r, Direction way) {
+Result<Cost> cost_of_host_copy(const CostContext& context, const Request& r, CopyDirection way) {
   TEMPER_TRY(const HardwareSpec* hardware, context.catalog.hardware(r.hardware));
   TEMPER_TRY(const double bytes, positive(r.params, "bytes"));
   const HostSpec& host = hardware->host;
-  const double rate = (way == Direction::ToDevice ? host.to_device : host.from_device).count();
+  const double rate = (way == CopyDirection::ToDevice ? host.to_device : host.from_device).count();
   const double seconds = ::temper::seconds(host.latency) + bytes / rate;
   Cost out = one_time(
       seconds,
@@ -144,10 +144,10 @@ Result<Cost> cost_of_host_copy(const CostContext& context, const Request& r, Dir
 }
 
 Result<Cost> cost_of_to_device(const CostContext& context, const Request& r) {
-  return cost_of_host_copy(context, r, Direction::ToDevice);
+  return cost_of_host_copy(context, r, CopyDirection::ToDevice);
 }
 Result<Cost> cost_of_from_device(const CostContext& context, const Request& r) {
-  return cost_of_host_copy(context, r, Direction::FromDevice);
+  return cost_of_host_copy(context, r, CopyDirection::FromDevice);
 }
 
 Result<Cost> cost_of_launch(const CostContext& context, const Request& r) {
@@ -155,7 +155,7 @@ Result<Cost> cost_of_launch(const CostContext& context, const Request& r) {
   return one_time(hardware->constants.operators.host_train_kernel, "launch", "host per kernel");
 }
 
-constexpr std::array kKinds{
+constexpr std::array kOperatorKinds{
     Kind{"attention_decode",
          "One query per sequence over cached keys and values.",
          "batch; context; heads; kv_heads; head_dim | model; tp",
@@ -181,7 +181,7 @@ constexpr std::array kKinds{
 }  // namespace
 
 std::span<const Kind> operator_kinds() {
-  return kKinds;
+  return kOperatorKinds;
 }
 
 }  // namespace temper::sim_hw

@@ -42,7 +42,7 @@ std::string bubble_equation(const TrainTime& time, const TrainQuestion& q) {
                      q.layout.vpp);
 }
 
-Metric time_metric(const TrainTime& time, const TrainQuestion& q) {
+Metric train_time_metric(const TrainTime& time, const TrainQuestion& q) {
   Metric metric{"time", "s", time.total(), {}};
   const double micro_batches = as_double(q.shape.micro_batches(q.layout));
   const auto entries = time.entries();
@@ -96,7 +96,7 @@ Result<Cost> cost_of_train_iteration(const CostContext& context, const Request& 
   const double tokens = as_double(q.shape.global_batch * q.shape.seq);
   const double peak = as_double(q.layout.devices()) * device.matrix_peak;
   Cost out;
-  out.metrics.push_back(time_metric(time, q));
+  out.metrics.push_back(train_time_metric(time, q));
   out.metrics.push_back({"tokens_per_second", "count", tokens / time.total(), {}});
   out.metrics.push_back({"mfu", "count", model_flops(*model, q.shape) / time.total() / peak, {}});
   if (time.hidden > 0)
@@ -178,7 +178,7 @@ Result<Cost> cost_of_memory(const CostContext& context, const Request& request) 
   return invalid_input(fmt::format("role={}: expected train, rollout, reference", role));
 }
 
-constexpr std::array kKinds{
+constexpr std::array kParallelKinds{
     Kind{
         "memory",
         "Bytes of the fullest device and of a host, by role and state.",
@@ -206,7 +206,7 @@ constexpr std::array kKinds{
 }  // namespace
 
 std::span<const Kind> parallel_kinds() {
-  return kKinds;
+  return kParallelKinds;
 }
 
 }  // namespace temper::sim_hw

@@ -47,7 +47,7 @@ Result<Cost> cost_of_contended(const CostContext&, const Request& r) {
   return out;
 }
 
-constexpr std::array kKinds{
+constexpr std::array kScenarioKinds{
     Kind{"contended",
          "A traffic pattern on nodes of 8 with oversubscribed uplinks, as fluid flows.",
          "scenario=a2a|a2a_ep32|wsync|wsync+ep32|incast|rand; npus=64; oversubscription=1; "
@@ -70,7 +70,7 @@ constexpr std::array kKinds{
 }  // namespace
 
 std::span<const Kind> scenario_kinds() {
-  return kKinds;
+  return kScenarioKinds;
 }
 
 }  // namespace temper::sim_hw

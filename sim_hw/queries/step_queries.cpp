@@ -282,7 +282,7 @@ Result<Cost> cost_of_weight_copy(const CostContext& context, const Request& r) {
   return out;
 }
 
-constexpr std::array kKinds{
+constexpr std::array kStepKinds{
     Kind{"decode_step",
          "One token for every sequence of a batch, sampling included.",
          "model; batch; context; launch=graph|eager; memory=refuse|report, or over many devices: "
@@ -312,7 +312,7 @@ constexpr std::array kKinds{
 }  // namespace
 
 std::span<const Kind> step_kinds() {
-  return kKinds;
+  return kStepKinds;
 }
 
 }  // namespace temper::sim_hw

@@ -2,7 +2,7 @@
 
 namespace temper::sim_hw {
 
-std::string_view name_of(Op op) {
+std::string_view op_name(Op op) {
   constexpr std::array<std::string_view, kOps> kNames{"qkv projection",
                                                       "query down",
                                                       "query up",
@@ -28,7 +28,7 @@ std::string_view name_of(Op op) {
   return kNames[static_cast<std::size_t>(op)];
 }
 
-std::string_view name_of(Pass pass) {
+std::string_view pass_name(Pass pass) {
   switch (pass) {
     case Pass::Forward:
       return "forward";

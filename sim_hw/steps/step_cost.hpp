@@ -35,10 +35,10 @@ enum class Op {
 };
 inline constexpr std::size_t kOps = static_cast<std::size_t>(Op::Other) + 1;
 
-std::string_view name_of(Op op);
+std::string_view op_name(Op op);
 
 enum class Pass { Forward, Recompute, Backward };
-std::string_view name_of(Pass pass);
+std::string_view pass_name(Pass pass);
 
 /// Sizes that the explanation prints: m, n, k of a GEMM, else what the operator's equation names.
 struct OpSizes {

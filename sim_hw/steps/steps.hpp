@@ -15,6 +15,7 @@
 #pragma once
 
 #include "sim_hw/layout/layout.hpp"
+#include "sim_hw/memory/torch_training.hpp"
 #include "sim_hw/steps/layers.hpp"
 
 namespace temper::sim_hw {
@@ -32,7 +33,6 @@ struct PassShape {
   double seq = 1;
 };
 
-inline constexpr double kHeadChunk = 4096;  ///< Tokens.
 inline constexpr double kForwardKernels = 20;
 inline constexpr double kBackwardKernels = 40;
 inline constexpr double kRecomputeKernels = 29;

@@ -2,6 +2,7 @@
 
 #include "core/files.hpp"
 #include "core/yaml.hpp"
+#include "core/yaml_file.hpp"
 #include "sim_hw/request/readable.hpp"
 #include "sim_hw/validation/provenance.hpp"
 
@@ -247,11 +248,7 @@ std::string validation_report(const ReportInput& input) {
 Result<ReportTables> read_report_tables(const std::filesystem::path& file) {
   if (!std::filesystem::exists(file))
     return ReportTables{};
-  TEMPER_TRY(const std::string text, read_file(file));
-  auto read = read_yaml<ReportTables>(file.string(), text);
-  if (!read.issues.empty())
-    return invalid_input(render(locate(read.document, std::move(read.issues))));
-  return std::move(read.value);
+  return read_yaml_file<ReportTables>(file);
 }
 
 Status put_report_table(const std::filesystem::path& file, StatisticsTable table) {

@@ -36,7 +36,7 @@ Status write_forecasts(const ForecastOptions& options, const std::vector<Forecas
                      fmt::format("{:.4f}", f.seconds),
                      run.reason});
   }
-  return write_file_atomically(options.out / "predictions.csv", csv);
+  return write_file_atomically(options.out / "forecasts.csv", csv);
 }
 
 RunFigures mean_of(const std::vector<RunFigures>& runs) {

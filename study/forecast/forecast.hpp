@@ -22,7 +22,7 @@ struct ForecastOptions {
 
   // --- Checking
   int repeats = 0;            ///< Real runs of each configuration; 0: none is run.
-  std::filesystem::path out;  ///< predictions.csv and the runs' folders; needed where runs are.
+  std::filesystem::path out;  ///< forecasts.csv and the runs' folders; needed where runs are.
   StartRun start_run;
   std::function<void(const std::string&)> on_line;
 };

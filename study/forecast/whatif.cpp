@@ -70,11 +70,8 @@ struct Recorded {
 };
 
 Result<Recorded> read_run(const fs::path& run) {
-  if (!fs::exists(run / "config.yaml") || !fs::exists(run / "events.log")) {
-    return invalid_input(
-        fmt::format("{} holds no run: it has no config.yaml or no events.log", run.string()));
-  }
   Recorded out;
+  TEMPER_TRY(out.record, read_run_record(run));
   TEMPER_TRY(orchestrator::PipelineConfig config, orchestrator::load_config(run / "config.yaml"));
   TEMPER_TRY(out.pipeline, orchestrator::resolve(std::move(config)));
   auto figures = figures_of_log(run / "events.log", out.pipeline);
@@ -84,15 +81,6 @@ Result<Recorded> read_run(const fs::path& run) {
                                      figures.error().context));
   }
   out.figures = *std::move(figures);
-  const auto read =
-      orchestrator::read_event_log(run / "events.log", [&](const orchestrator::Record& record) {
-        out.record.feed(record);
-        return Status();
-      });
-  if (!read)
-    return read.error();
-  if (!out.record.has_lengths())
-    return invalid_input(run.string() + ": nothing was generated in it");
   return out;
 }
 

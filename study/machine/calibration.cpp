@@ -3,6 +3,9 @@
 #include "actors/simulation/lengths.hpp"
 #include "core/files.hpp"
 #include "core/yaml.hpp"
+#include "core/yaml_file.hpp"
+#include "study/machine/internal/micro.hpp"
+#include "study/machine/other_work.hpp"
 
 #include <fmt/format.h>
 
@@ -11,7 +14,6 @@
 namespace temper::study {
 namespace {
 
-constexpr double kMicro = 1e-6;
 constexpr double kNano = 1e-9;
 
 double d(std::int64_t n) {
@@ -61,11 +63,7 @@ double reference_seconds(const EngineTimes& engine, std::int64_t rows) {
 }
 
 Result<MachineModel> load_machine_model(const std::filesystem::path& file) {
-  TEMPER_TRY(const std::string text, read_file(file));
-  auto read = read_yaml<MachineModel>(file.string(), text);
-  if (!read.issues.empty())
-    return invalid_input(render(locate(read.document, std::move(read.issues))));
-  MachineModel& c = read.value;
+  TEMPER_TRY(MachineModel c, read_yaml_file<MachineModel>(file));
   const auto lacks = [&](std::string_view what) {
     return invalid_input(
         fmt::format("{}: {}; make it anew with `temper measure CONFIG`", file.string(), what));
@@ -80,7 +78,18 @@ Result<MachineModel> load_machine_model(const std::filesystem::path& file) {
   }
   if (Status lengths = actors::check_lengths(c.response); !lengths)
     return lacks("response: " + lengths.error().context);
-  return std::move(c);
+  return c;
+}
+
+std::string busy_note(const MachineModel& calibration) {
+  if (calibration.others <= kQuiet)
+    return "";
+  return fmt::format(
+      "the machine was busy while it was measured: other programs took {:.0f} % of its cores' time "
+      "at the quietest of {} tries, so times may be as much too long; measure again when it is "
+      "quiet\n",
+      100 * calibration.others,
+      kTries);
 }
 
 Status save_machine_model(const MachineModel& calibration,
@@ -90,7 +99,7 @@ Status save_machine_model(const MachineModel& calibration,
     TEMPER_TRY_STATUS(make_folder(file.parent_path()));
   return write_file_atomically(
       file,
-      fmt::format("# What this machine takes, measured: docs/local.md. Made by\n#   {}\n{}",
+      fmt::format("# What this machine takes, measured: docs/forecast.md. Made by\n#   {}\n{}",
                   command,
                   to_yaml(calibration)));
 }

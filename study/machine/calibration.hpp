@@ -1,5 +1,5 @@
 // What this machine's engines, weights, messages and processes take, as `temper measure`
-// measured it (docs/local.md): what machine_host.hpp makes a run of, in virtual time.
+// measured it (docs/forecast.md): what machine_host.hpp makes a run of, in virtual time.
 //
 // Times are of one thread that has its core, and the machine, for itself; a team of threads has all
 // of its cores. Costs that depend on the work are sums of terms, each a count times a constant:
@@ -113,6 +113,9 @@ struct MachineModel {
   Slowdowns slowdowns;
   actors::LengthConfig response;  ///< Of the policy that was measured.
   std::vector<MachineFit> fits;
+  /// The most of the cores' time that other programs took while a part was measured
+  /// (other_work.hpp).
+  double others = 0;
 
   /// Null if none was measured.
   const EngineTimes* with_threads(std::size_t threads) const;
@@ -130,6 +133,8 @@ double reference_seconds(const EngineTimes& engine, std::int64_t rows);
 /// Errors: the file cannot be read; it is no calibration (every issue, with its place); one that
 /// lacks what a forecast needs.
 Result<MachineModel> load_machine_model(const std::filesystem::path& file);
+/// That others took so much of the machine that its times may be too long; empty: it was quiet.
+std::string busy_note(const MachineModel& calibration);
 Status save_machine_model(const MachineModel& calibration,
                           const std::filesystem::path& file,
                           const std::string& command);
@@ -238,6 +243,12 @@ void describe(V& v, MachineModel& c) {
   v.field(11, "slowdowns", c.slowdowns);
   v.field(12, "response", c.response, {.doc = "Lengths of responses."});
   v.field(13, "fits", c.fits);
+  v.field(14,
+          "others",
+          c.others,
+          {.doc = "Share of the cores' time that other programs took meanwhile.",
+           .min = 0.0,
+           .max = 1.0});
 }
 
 }  // namespace temper::study

@@ -2,16 +2,16 @@
 
 #include "actors/protocol/counted.hpp"
 #include "actors/protocol/weights.hpp"
+#include "study/machine/internal/micro.hpp"
 #include "study/machine/machine_rollout.hpp"
 
 #include <algorithm>
+#include <set>
 
 namespace temper::study {
 namespace {
 
 using actors::CardState;
-
-constexpr double kMicro = 1e-6;
 
 MachineTask::Threads threads_of(const orchestrator::ActorSpec& slot) {
   return slot.cards.size() > 1 ? MachineTask::Threads::Team : MachineTask::Threads::One;
@@ -66,6 +66,10 @@ class MachineTrainer final : public InOrder {
       const auto batch = std::make_shared<actors::CountedTrain>(std::move(work));
       later([this, batch] { return update(*batch); });
       later([this, batch] { return publish(*batch); });
+    } else if (message.is<actors::CountedPrepare>()) {
+      TEMPER_TRY(auto work, message.decode<actors::CountedPrepare>());
+      const auto groups = std::make_shared<actors::CountedPrepare>(std::move(work));
+      later([this, groups] { return prepare(*groups); });
     } else if (message.is<actors::SaveState>()) {
       TEMPER_TRY(const auto work, message.decode<actors::SaveState>());
       later([this, version = work.version] {
@@ -90,17 +94,38 @@ class MachineTrainer final : public InOrder {
     return {us * kMicro, world_.calibration.slowdowns.other, MachineTask::Threads::One, {}};
   }
 
-  MachineTask update(const actors::CountedTrain& batch) {
+  /// Of those of the items that are not prepared.
+  UpdateWork work_of(const std::vector<actors::CountedTrain::Item>& items) const {
     UpdateWork work;
-    work.minibatches = std::min<std::int64_t>(world_.config.algorithm.minibatches,
-                                              world_.config.algorithm.groups_per_update);
     std::optional<GroupId> before;
-    for (const auto& item : batch.items) {
+    for (const auto& item : items) {
+      if (prepared_.contains(item.group))
+        continue;
       work.tokens += item.response.count();
       work.rows += std::max<std::int64_t>(0, item.response.count() - 1);
       if (std::exchange(before, item.group) != item.group)
         work.rows += item.prompt.count();
     }
+    return work;
+  }
+
+  /// What its rows and tokens take; the rest of an update's time is its own.
+  MachineTask prepare(const actors::CountedPrepare& groups) {
+    const double seconds =
+        update_seconds(times_, work_of(groups.items)) - update_seconds(times_, {});
+    for (const auto& item : groups.items)
+      prepared_.insert(item.group);
+    return shown(
+        CardState::Train,
+        {seconds, world_.calibration.slowdowns.update, threads_, {}},
+        [lease = groups.lease](actors::Outbox& out) { out.send(actors::CountedPrepared{lease}); });
+  }
+
+  MachineTask update(const actors::CountedTrain& batch) {
+    UpdateWork work = work_of(batch.items);
+    prepared_.clear();
+    work.minibatches = std::min<std::int64_t>(world_.config.algorithm.minibatches,
+                                              world_.config.algorithm.groups_per_update);
     double seconds = update_seconds(times_, work);
     if (version_ == PolicyVersion(0))
       seconds += times_.update.first_us * kMicro;
@@ -135,7 +160,8 @@ class MachineTrainer final : public InOrder {
   const EngineTimes& times_;
   const MachineTask::Threads threads_;
   PolicyVersion version_;
-  bool parked_ = false;  ///< The optimizer, since the last update.
+  bool parked_ = false;         ///< The optimizer, since the last update.
+  std::set<GroupId> prepared_;  ///< Whose gradients are kept.
 };
 
 class MachineReference final : public InOrder {

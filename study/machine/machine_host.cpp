@@ -1,6 +1,7 @@
 #include "study/machine/machine_host.hpp"
 
 #include "actors/protocol/counted.hpp"
+#include "study/machine/internal/micro.hpp"
 
 #include <algorithm>
 #include <deque>
@@ -8,8 +9,6 @@
 
 namespace temper::study {
 namespace {
-
-constexpr double kMicro = 1e-6;
 
 template <class M>
 std::optional<std::size_t> items_in(const actors::IncomingMessage& m) {
@@ -25,7 +24,8 @@ std::size_t responses_in(const actors::IncomingMessage& m) {
                         items_in<actors::CountedGenerated>(m),
                         items_in<actors::CountedJudge>(m),
                         items_in<actors::Judged>(m),
-                        items_in<actors::CountedTrain>(m)}) {
+                        items_in<actors::CountedTrain>(m),
+                        items_in<actors::CountedPrepare>(m)}) {
     if (n)
       return *n;
   }

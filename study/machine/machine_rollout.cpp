@@ -1,5 +1,7 @@
 #include "study/machine/machine_rollout.hpp"
 
+#include "study/machine/internal/micro.hpp"
+
 #include <algorithm>
 #include <unordered_set>
 
@@ -9,7 +11,6 @@ namespace {
 using actors::CardState;
 using actors::FinishReason;
 
-constexpr double kMicro = 1e-6;
 constexpr std::int64_t kPrefillRows = 2048;  ///< As TorchEngineOptions::prefill_tokens.
 constexpr std::size_t kAdmissionShare = 8;   ///< As the engine's time_to_admit().
 

@@ -121,13 +121,24 @@ Status check_forecastable(const orchestrator::PipelineConfig& config,
 Result<Figures> forecast_run(const orchestrator::PipelineConfig& config,
                              const MachineModel& calibration,
                              const RecordedLengths& lengths) {
-  TEMPER_TRY_STATUS(check_rules(config));
   TEMPER_TRY_STATUS(check_forecastable(config, calibration));
+  TEMPER_TRY_STATUS(check_rules(config));
   auto world = std::make_unique<MachineWorld>();
   world->config = config;
   world->calibration = calibration;
   world->prompt_length = lengths.prompt;
   world->response_length = lengths.response;
+  if (!world->prompt_length) {
+    TEMPER_TRY(const auto prompts, PromptLengths::make(config));
+    world->prompt_length = [prompts](GroupId group) { return prompts->of(group); };
+  }
+  if (!world->response_length) {
+    const auto responses = std::make_shared<actors::Lengths>(
+        calibration.response, config.seed, actors::kResponseLengths);
+    world->response_length = [responses](ResponseId r, GroupId g) {
+      return responses->of(r.value(), g.value());
+    };
+  }
   orchestrator::VirtualOptions options;
   options.pipeline = orchestrator::resolve_cards(config);
   auto host = std::make_unique<MachineHost>(std::move(world), options.pipeline.slots);
@@ -136,22 +147,15 @@ Result<Figures> forecast_run(const orchestrator::PipelineConfig& config,
 
 Result<Figures> forecast_run(const orchestrator::PipelineConfig& config,
                              const MachineModel& calibration) {
-  TEMPER_TRY_STATUS(check_forecastable(config, calibration));
-  TEMPER_TRY(const auto prompts, PromptLengths::make(config));
-  const auto responses = std::make_shared<actors::Lengths>(
-      calibration.response, config.seed, actors::kResponseLengths);
-  return forecast_run(
-      config,
-      calibration,
-      {[prompts](GroupId group) { return prompts->of(group); },
-       [responses](ResponseId r, GroupId g) { return responses->of(r.value(), g.value()); }});
+  return forecast_run(config, calibration, RecordedLengths{});
 }
 
 std::vector<Result<Figures>> forecast_all(std::span<const orchestrator::PipelineConfig> configs,
                                           const MachineModel& calibration,
-                                          const SimulateOptions& options) {
+                                          const SimulateOptions& options,
+                                          const RecordedLengths& lengths) {
   return simulate_all(configs, options, [&](const orchestrator::PipelineConfig& config) {
-    return forecast_run(config, calibration);
+    return forecast_run(config, calibration, lengths);
   });
 }
 

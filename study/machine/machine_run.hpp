@@ -24,7 +24,8 @@ Status check_forecastable(const orchestrator::PipelineConfig& config,
 Result<Figures> forecast_run(const orchestrator::PipelineConfig& config,
                              const MachineModel& calibration);
 
-/// Lengths that a forecast takes in place of the calibration's: those that a run had.
+/// Lengths that a forecast takes, such as those that a run had. Where one is not given: prompts of
+/// the task, exactly, and responses as the calibration has them.
 struct RecordedLengths {
   std::function<Tokens(GroupId)> prompt;
   std::function<Tokens(ResponseId, GroupId)> response;
@@ -33,9 +34,11 @@ Result<Figures> forecast_run(const orchestrator::PipelineConfig& config,
                              const MachineModel& calibration,
                              const RecordedLengths& lengths);
 
-/// One result per configuration, in their order, whatever the number of threads.
+/// One result per configuration, in their order, whatever the number of threads, by which the
+/// lengths are asked for at once.
 std::vector<Result<Figures>> forecast_all(std::span<const orchestrator::PipelineConfig> configs,
                                           const MachineModel& calibration,
-                                          const SimulateOptions& options);
+                                          const SimulateOptions& options,
+                                          const RecordedLengths& lengths = {});
 
 }  // namespace temper::study

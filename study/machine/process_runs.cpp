@@ -3,6 +3,7 @@
 #include "core/statistics.hpp"
 #include "orchestrator/record/event_log.hpp"
 #include "study/machine/cpu_times.hpp"
+#include "study/machine/internal/micro.hpp"
 
 #include <fmt/format.h>
 
@@ -23,10 +24,6 @@ constexpr Shape kShapes[] = {{48, 8, 60}, {12, 16, 60}, {32, 2, 60}, {4, 24, 60}
 constexpr Duration kStep = std::chrono::milliseconds(5);
 constexpr std::int32_t kSlots = 512;  ///< More than any of these has responses.
 constexpr std::uint64_t kWarm = 5;    ///< Updates before counting begins.
-
-double micro(Duration d) {
-  return static_cast<double>(d.count()) * 1e-3;
-}
 
 struct Window {
   std::map<std::string, Duration> at_first_update, begin, end;

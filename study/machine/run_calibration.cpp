@@ -2,6 +2,9 @@
 
 #include "actors/runtime/process.hpp"
 #include "core/statistics.hpp"
+#include "study/machine/internal/micro.hpp"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <set>
@@ -12,10 +15,6 @@ namespace {
 
 using actors::CardState;
 using actors::SwitchAction;
-
-double micro(Duration d) {
-  return static_cast<double>(d.count()) * 1e-3;
-}
 
 double ratio(double a, double b) {
   return b > 0 ? a / b : 0;
@@ -173,6 +172,25 @@ MachineModel RunRecord::calibration(const orchestrator::PipelineConfig& config) 
   c.response.mean = std::max(1.0, ratio(generated_, responses_));
   c.response.cap = config.sampling.max_new_tokens;
   return c;
+}
+
+Result<RunRecord> read_run_record(const std::filesystem::path& run) {
+  if (!std::filesystem::exists(run / "config.yaml") ||
+      !std::filesystem::exists(run / "events.log")) {
+    return invalid_input(
+        fmt::format("{} holds no run: it has no config.yaml or no events.log", run.string()));
+  }
+  RunRecord out;
+  const auto read =
+      orchestrator::read_event_log(run / "events.log", [&](const orchestrator::Record& record) {
+        out.feed(record);
+        return Status();
+      });
+  if (!read)
+    return read.error();
+  if (!out.has_lengths())
+    return invalid_input(run.string() + ": nothing was generated in it");
+  return out;
 }
 
 void scale(MachineModel& calibration, const std::map<CardState, double>& factors) {

@@ -16,6 +16,7 @@
 #include "orchestrator/record/event_log.hpp"
 #include "study/machine/calibration.hpp"
 
+#include <filesystem>
 #include <map>
 #include <optional>
 #include <vector>
@@ -63,6 +64,10 @@ class RunRecord {
   std::map<ActorId, Time> staging_;
   std::optional<Time> train_asked_, save_asked_, saved_;
 };
+
+/// Of the run in that folder, however it ended. Errors: it holds no run; its log cannot be read;
+/// nothing was generated in it.
+Result<RunRecord> read_run_record(const std::filesystem::path& run);
 
 /// Times of engines and of the reward, each kind by a factor.
 void scale(MachineModel& calibration, const std::map<actors::CardState, double>& factors);

@@ -1,5 +1,6 @@
 #include "study/plan/plan_tables.hpp"
 
+#include "core/text/svg_plot.hpp"
 #include "core/text/table.hpp"
 #include "sim_hw/request/readable.hpp"
 
@@ -40,13 +41,6 @@ std::string largest(PlanEntries terms, double sign) {
 }
 
 }  // namespace
-
-double sum_of(const PlanEntries& entries) {
-  double sum = 0;
-  for (const auto& [name, value] : entries)
-    sum += value;
-  return sum;
-}
 
 std::string difference_table(std::span<const PlanColumn> columns,
                              PlanEntries PlanColumn::*entries,
@@ -94,6 +88,39 @@ std::string why_text(const PlanColumn& best,
   if (std::abs(difference / whole) < spread.max)
     out += "; nearer than the error of the model";
   return out + "\n";
+}
+
+double sum_of(const PlanEntries& entries) {
+  double sum = 0;
+  for (const auto& [name, value] : entries)
+    sum += value;
+  return sum;
+}
+
+std::string comparison_text(std::span<const PlanColumn> columns,
+                            const ComparisonWords& words,
+                            const sim_hw::ErrorSpread& spread) {
+  std::string out =
+      difference_table(columns, &PlanColumn::seconds, "s", words.time, words.whole_time) + "\n" +
+      difference_table(columns, &PlanColumn::bytes, "B", words.memory, "whole device") + "\n";
+  for (const PlanColumn& other : columns.subspan(1))
+    out += why_text(columns.front(), other, spread);
+  return out;
+}
+
+std::string front_svg(std::string title,
+                      const ScatterAxes& axes,
+                      std::span<const ScatterPoint> points) {
+  Plot plot;
+  plot.title = std::move(title);
+  plot.x_label = axes.x;
+  Plot::Panel panel{std::string(axes.y), {{"front", {}}}, {}};
+  for (const ScatterPoint& point : points) {
+    plot.x.push_back(point.x);
+    panel.lines.front().values.emplace_back(point.y);
+  }
+  plot.panels.push_back(std::move(panel));
+  return to_svg(plot);
 }
 
 std::string sureness_text(const sim_hw::ErrorSpread& spread,

@@ -111,6 +111,21 @@ std::string why_text(const PlanColumn& best,
                      const PlanColumn& other,
                      const sim_hw::ErrorSpread& spread);
 
+struct ComparisonWords {
+  std::string_view time, whole_time;  ///< Above the terms of the time, and of their sum.
+  std::string_view memory;            ///< Above the entries of a device's memory.
+};
+
+/// The difference tables of times and of memory, then why each other column loses to the first.
+std::string comparison_text(std::span<const PlanColumn> columns,
+                            const ComparisonWords& words,
+                            const sim_hw::ErrorSpread& spread);
+
+/// The line through the points, as an SVG image.
+std::string front_svg(std::string title,
+                      const ScatterAxes& axes,
+                      std::span<const ScatterPoint> points);
+
 /// A line: how far off predictions like `what` ("the step") of `seconds` were on this hardware.
 std::string sureness_text(const sim_hw::ErrorSpread& spread,
                           std::string_view hardware,

@@ -2,7 +2,6 @@
 
 #include "core/json.hpp"
 #include "core/text/scatter.hpp"
-#include "core/text/svg_plot.hpp"
 #include "core/text/table.hpp"
 #include "sim_hw/plan/plan_words.hpp"
 #include "sim_hw/request/readable.hpp"
@@ -17,10 +16,10 @@ namespace {
 
 using sim_hw::RolloutPlan;
 
-constexpr const char* kTimeAxis = "time of a token, ms";
+constexpr const char* kTokenAxis = "time of a token, ms";
 constexpr const char* kRateAxis = "tokens/s";
 
-struct PlanJson {
+struct RolloutPlanJson {
   std::string name;
   sim_hw::RolloutScenario scenario;
   std::int64_t engines = 0;
@@ -33,7 +32,7 @@ struct PlanJson {
   std::vector<ShareJson> memory;
 };
 template <class V>
-void describe(V& v, PlanJson& p) {
+void describe(V& v, RolloutPlanJson& p) {
   v.field(1, "name", p.name);
   v.field(2, "tp", p.scenario.tp);
   v.field(3, "ep", p.scenario.ep);
@@ -49,18 +48,18 @@ void describe(V& v, PlanJson& p) {
   v.field(13, "memory", p.memory);
 }
 
-struct SearchJson {
+struct RolloutSearchJson {
   std::string model;
   std::string hardware;
   std::int64_t cards = 0;
   std::int64_t devices = 0;
   std::int64_t scenarios = 0;
   sim_hw::ErrorSpread spread;
-  std::vector<PlanJson> plans;
-  std::vector<PlanJson> front;
+  std::vector<RolloutPlanJson> plans;
+  std::vector<RolloutPlanJson> front;
 };
 template <class V>
-void describe(V& v, SearchJson& s) {
+void describe(V& v, RolloutSearchJson& s) {
   v.field(1, "model", s.model);
   v.field(2, "hardware", s.hardware);
   v.field(3, "cards", s.cards);
@@ -71,7 +70,7 @@ void describe(V& v, SearchJson& s) {
   v.field(11, "front", s.front);
 }
 
-PlanJson to_document(std::string name, const RolloutPlan& plan) {
+RolloutPlanJson to_document(std::string name, const RolloutPlan& plan) {
   return {std::move(name),
           plan.scenario,
           plan.engines,
@@ -120,6 +119,10 @@ std::string plans_table(const RolloutPlanReport& report) {
   return bar_table(rows);
 }
 
+std::pair<double, double> token_point(const RolloutPlan& plan) {
+  return {1e3 * plan.token_seconds(), plan.tokens_per_second()};
+}
+
 std::vector<PlanColumn> columns_of(const RolloutPlanReport& report) {
   std::vector<PlanColumn> out;
   for (const auto& [name, plan] : plans_of(report)) {
@@ -150,29 +153,24 @@ std::string rollout_plan_text(const RolloutPlanReport& report) {
       search.scenarios);
   const std::vector<PlanColumn> columns = columns_of(report);
   out += plans_table(report) + "\n";
-  out += difference_table(
-      columns, &PlanColumn::seconds, "s", "device time of a token, term by term", "whole cluster");
-  out += "\n" +
-         difference_table(columns, &PlanColumn::bytes, "B", "memory of a device", "whole device") +
-         "\n";
-  for (std::size_t i = 1; i < columns.size(); ++i)
-    out += why_text(columns.front(), columns[i], report.spread);
+  out += comparison_text(
+      columns,
+      {"device time of a token, term by term", "whole cluster", "memory of a device"},
+      report.spread);
   out += sureness_text(report.spread, p.hardware.name, "a token of 1", best.token_seconds());
-  const auto points = scatter_points(search.front, plans_of(report), [](const RolloutPlan& plan) {
-    return std::pair(1e3 * plan.token_seconds(), plan.tokens_per_second());
-  });
-  return out + "\n" + scatter_text(points, {kTimeAxis, kRateAxis});
+  const auto points = scatter_points(search.front, plans_of(report), token_point);
+  return out + "\n" + scatter_text(points, {kTokenAxis, kRateAxis});
 }
 
 std::string rollout_plan_json(const RolloutPlanReport& report) {
-  SearchJson document{report.problem.model.name,
-                      report.problem.hardware.name,
-                      report.cards,
-                      report.problem.devices,
-                      report.search.scenarios,
-                      report.spread,
-                      {},
-                      {}};
+  RolloutSearchJson document{report.problem.model.name,
+                             report.problem.hardware.name,
+                             report.cards,
+                             report.problem.devices,
+                             report.search.scenarios,
+                             report.spread,
+                             {},
+                             {}};
   for (const auto& [name, plan] : plans_of(report))
     document.plans.push_back(to_document(name, *plan));
   for (const RolloutPlan& plan : report.search.front)
@@ -181,19 +179,12 @@ std::string rollout_plan_json(const RolloutPlanReport& report) {
 }
 
 std::string rollout_plan_svg(const RolloutPlanReport& report) {
-  Plot plot;
-  plot.title = fmt::format("{} on {} cards of {}: most tokens/s for the time of a token",
-                           report.problem.model.name,
-                           report.cards,
-                           report.problem.hardware.name);
-  plot.x_label = kTimeAxis;
-  Plot::Panel panel{kRateAxis, {{"front", {}}}, {}};
-  for (const RolloutPlan& plan : report.search.front) {
-    plot.x.push_back(1e3 * plan.token_seconds());
-    panel.lines.front().values.emplace_back(plan.tokens_per_second());
-  }
-  plot.panels.push_back(std::move(panel));
-  return to_svg(plot);
+  return front_svg(fmt::format("{} on {} cards of {}: most tokens/s for the time of a token",
+                               report.problem.model.name,
+                               report.cards,
+                               report.problem.hardware.name),
+                   {kTokenAxis, kRateAxis},
+                   scatter_points(report.search.front, {}, token_point));
 }
 
 }  // namespace temper::study

@@ -2,7 +2,6 @@
 
 #include "core/json.hpp"
 #include "core/text/scatter.hpp"
-#include "core/text/svg_plot.hpp"
 #include "core/text/table.hpp"
 #include "sim_hw/plan/plan_words.hpp"
 #include "sim_hw/plan/train_request.hpp"
@@ -20,9 +19,9 @@ using sim_hw::TrainPlan;
 
 constexpr double kGigabyte = 1e9;
 constexpr const char* kMemoryAxis = "memory of the fullest device, GB";
-constexpr const char* kTimeAxis = "step, s";
+constexpr const char* kStepAxis = "step, s";
 
-struct PlanJson {
+struct TrainPlanJson {
   std::string name;
   sim_hw::Layout layout;
   std::int64_t micro_batch = 0;
@@ -39,7 +38,7 @@ struct PlanJson {
   std::vector<ShareJson> memory;
 };
 template <class V>
-void describe(V& v, PlanJson& p) {
+void describe(V& v, TrainPlanJson& p) {
   v.field(1, "name", p.name);
   v.field(2, "tp", p.layout.tp);
   v.field(3, "pp", p.layout.pp);
@@ -66,7 +65,7 @@ void describe(V& v, PlanJson& p) {
   v.field(22, "memory", p.memory);
 }
 
-struct SearchJson {
+struct TrainSearchJson {
   std::string model;
   std::string hardware;
   std::int64_t cards = 0;
@@ -75,11 +74,11 @@ struct SearchJson {
   std::int64_t seq = 0;
   sim_hw::SearchCounts counts;
   sim_hw::ErrorSpread spread;
-  std::vector<PlanJson> plans;
-  std::vector<PlanJson> front;
+  std::vector<TrainPlanJson> plans;
+  std::vector<TrainPlanJson> front;
 };
 template <class V>
-void describe(V& v, SearchJson& s) {
+void describe(V& v, TrainSearchJson& s) {
   v.field(1, "model", s.model);
   v.field(2, "hardware", s.hardware);
   v.field(3, "cards", s.cards);
@@ -111,7 +110,7 @@ std::string dropped_text(const sim_hw::TrainShape& shape) {
              : std::string(name_of(shape.recompute));
 }
 
-PlanJson to_document(const TrainPlanReport& report, std::string name, const TrainPlan& plan) {
+TrainPlanJson to_document(const TrainPlanReport& report, std::string name, const TrainPlan& plan) {
   const sim_hw::TrainScenario& s = plan.scenario;
   return {std::move(name),
           s.layout,
@@ -166,6 +165,10 @@ std::string plans_table(const TrainPlanReport& report) {
   return bar_table(rows);
 }
 
+std::pair<double, double> step_point(const TrainPlan& plan) {
+  return {plan.memory.device.total() / kGigabyte, plan.total()};
+}
+
 std::vector<PlanColumn> columns_of(const TrainPlanReport& report) {
   std::vector<PlanColumn> out;
   for (const auto& [name, plan] : plans_of(report)) {
@@ -202,36 +205,29 @@ std::string train_plan_text(const TrainPlanReport& report) {
       c.timed);
   const std::vector<PlanColumn> columns = columns_of(report);
   out += plans_table(report) + "\n";
-  out += difference_table(columns, &PlanColumn::seconds, "s", "step, term by term", "whole step");
-  out += "\n" +
-         difference_table(
-             columns, &PlanColumn::bytes, "B", "memory of the fullest device", "whole device") +
-         "\n";
-  for (std::size_t i = 1; i < columns.size(); ++i)
-    out += why_text(columns.front(), columns[i], report.spread);
+  out += comparison_text(
+      columns, {"step, term by term", "whole step", "memory of the fullest device"}, report.spread);
   out +=
       sureness_text(report.spread, report.hardware, "the step of 1", search.best.front().total());
   out += "\n";
-  const auto points = scatter_points(search.front, plans_of(report), [](const TrainPlan& plan) {
-    return std::pair(plan.memory.device.total() / kGigabyte, plan.total());
-  });
-  return out + scatter_text(points, {kMemoryAxis, kTimeAxis});
+  const auto points = scatter_points(search.front, plans_of(report), step_point);
+  return out + scatter_text(points, {kMemoryAxis, kStepAxis});
 }
 
 std::string train_plan_json(const TrainPlanReport& report) {
   const sim_hw::TrainProblem& p = report.problem;
   const sim_hw::TrainSearch& search = report.search;
   const sim_hw::TrainShape& shape = search.best.front().scenario.shape;
-  SearchJson document{p.model.name,
-                      report.hardware,
-                      report.cards,
-                      p.devices,
-                      shape.global_batch,
-                      shape.seq,
-                      search.counts,
-                      report.spread,
-                      {},
-                      {}};
+  TrainSearchJson document{p.model.name,
+                           report.hardware,
+                           report.cards,
+                           p.devices,
+                           shape.global_batch,
+                           shape.seq,
+                           search.counts,
+                           report.spread,
+                           {},
+                           {}};
   for (const auto& [name, plan] : plans_of(report))
     document.plans.push_back(to_document(report, name, *plan));
   for (const TrainPlan& plan : search.front)
@@ -240,19 +236,12 @@ std::string train_plan_json(const TrainPlanReport& report) {
 }
 
 std::string train_plan_svg(const TrainPlanReport& report) {
-  Plot plot;
-  plot.title = fmt::format("{} on {} cards of {}: fastest step for its memory",
-                           report.problem.model.name,
-                           report.cards,
-                           report.hardware);
-  plot.x_label = kMemoryAxis;
-  Plot::Panel panel{kTimeAxis, {{"front", {}}}, {}};
-  for (const TrainPlan& plan : report.search.front) {
-    plot.x.push_back(plan.memory.device.total() / kGigabyte);
-    panel.lines.front().values.emplace_back(plan.total());
-  }
-  plot.panels.push_back(std::move(panel));
-  return to_svg(plot);
+  return front_svg(fmt::format("{} on {} cards of {}: fastest step for its memory",
+                               report.problem.model.name,
+                               report.cards,
+                               report.hardware),
+                   {kMemoryAxis, kStepAxis},
+                   scatter_points(report.search.front, {}, step_point));
 }
 
 }  // namespace temper::study

@@ -2,20 +2,13 @@
 
 #include "actors/simulation/lengths.hpp"
 #include "core/scalar_text.hpp"
+#include "core/text/numbers.hpp"
 #include "orchestrator/pipeline/resolve.hpp"
 
 #include <fmt/format.h>
 
-#include <charconv>
-
 namespace temper::study {
 namespace {
-
-template <class T>
-bool read_number(std::string_view text, T& out) {
-  const auto [stop, errc] = std::from_chars(text.data(), text.data() + text.size(), out);
-  return errc == std::errc{} && stop == text.data() + text.size();
-}
 
 actors::LengthConfig lengths_of(const LengthSpread& spread) {
   actors::LengthConfig c;
@@ -89,15 +82,16 @@ Result<LengthSpread> parse_spread(std::string_view text) {
   const std::size_t second = first == std::string_view::npos ? first : text.find(':', first + 1);
   if (second == std::string_view::npos)
     return wrong("there are not three numbers");
-  LengthSpread spread;
-  std::int64_t cap = 0;
-  if (!read_number(text.substr(0, first), spread.mean) ||
-      !read_number(text.substr(first + 1, second - first - 1), cap) ||
-      !read_number(text.substr(second + 1), spread.p99_over_median)) {
+  const auto mean = parse_number<double>(text.substr(0, first));
+  const auto cap = parse_number<std::int64_t>(text.substr(first + 1, second - first - 1));
+  const auto tail = parse_number<double>(text.substr(second + 1));
+  if (!mean || !cap || !tail)
     return wrong("there are not three numbers");
-  }
-  spread.cap = Tokens(cap);
-  if (spread.p99_over_median < 1 || cap < 1)
+  LengthSpread spread;
+  spread.mean = *mean;
+  spread.cap = Tokens(*cap);
+  spread.p99_over_median = *tail;
+  if (spread.p99_over_median < 1 || *cap < 1)
     return wrong("the spread and the cap are 1 or more");
   if (const Status status = actors::check_lengths(lengths_of(spread)); !status)
     return wrong(status.error().context);

@@ -2,11 +2,11 @@
 
 #include "core/files.hpp"
 #include "core/text/csv.hpp"
+#include "core/text/numbers.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <map>
 
 namespace temper::study {
@@ -20,6 +20,30 @@ std::optional<double> RewardCurve::updates(double staleness) const {
   const Point& before = *std::prev(after);
   const double part = (staleness - before.staleness) / (after->staleness - before.staleness);
   return before.updates + part * (after->updates - before.updates);
+}
+
+std::vector<std::filesystem::path> curves_in(const std::filesystem::path& folder) {
+  std::vector<std::filesystem::path> out;
+  std::error_code none;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, none)) {
+    const std::string name = entry.path().filename().string();
+    if (name.ends_with(".csv") && name.find("_to_") != std::string::npos)
+      out.push_back(entry.path());
+  }
+  std::ranges::sort(out);
+  return out;
+}
+
+std::optional<std::filesystem::path> curve_of(const orchestrator::PipelineConfig& config,
+                                              const std::filesystem::path& folder) {
+  if (config.policy != actors::PolicyKind::Torch)
+    return std::nullopt;
+  const std::string prefix = fmt::format("{}_to_", name_of(config.task.kind));
+  for (const std::filesystem::path& file : curves_in(folder)) {
+    if (file.filename().string().starts_with(prefix))
+      return file;
+  }
+  return std::nullopt;
 }
 
 Result<RewardCurve> read_reward_curve(const std::filesystem::path& csv) {
@@ -40,12 +64,8 @@ Result<RewardCurve> read_reward_curve(const std::filesystem::path& csv) {
   std::map<double, Sum> by_eta;
   for (std::size_t i = 0; i < table.rows.size(); ++i) {
     const auto& row = table.rows[i];
-    const auto number = [&](const char* column) -> std::optional<double> {
-      const std::string& word = row[table.column(column)];
-      double value = 0;
-      const auto [stop, errc] = std::from_chars(word.data(), word.data() + word.size(), value);
-      return errc == std::errc{} && stop == word.data() + word.size() ? std::optional(value)
-                                                                      : std::nullopt;
+    const auto number = [&](const char* column) {
+      return parse_number<double>(row[table.column(column)]);
     };
     const auto eta = number("eta"), staleness = number("staleness_mean");
     if (!eta || !staleness) {
@@ -61,13 +81,20 @@ Result<RewardCurve> read_reward_curve(const std::filesystem::path& csv) {
     }
   }
   RewardCurve curve;
+  curve.source = csv.string();
+  double bound = 0;
   for (const auto& [eta, sum] : by_eta) {
-    if (sum.reached == sum.runs)
-      curve.points.push_back({sum.staleness / sum.runs, sum.updates / sum.runs});
+    if (sum.reached != sum.runs)
+      continue;
+    curve.points.push_back({sum.staleness / sum.runs, sum.updates / sum.runs});
+    bound = eta;
   }
   if (curve.points.empty())
     return invalid_input(csv.string() + ": at no eta every seed reached the target reward");
   std::ranges::sort(curve.points, {}, &RewardCurve::Point::staleness);
+  // The first updates of a run are younger than the bound; a steady state reaches it.
+  if (bound > curve.points.back().staleness)
+    curve.points.push_back({bound, curve.points.back().updates});
   return curve;
 }
 

@@ -5,6 +5,9 @@
 #include "orchestrator/pipeline/placement.hpp"
 #include "study/simulate/engine_space.hpp"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 
 namespace temper::study {
@@ -48,7 +51,7 @@ Space::Space(orchestrator::PipelineConfig like,
     : like_(std::move(like)),
       mode_(mode),
       devices_per_card_(actors::hardware_of(run, actors::RoleKind::Rollout).dies_per_card) {
-  axes_.push_back({"engine cards", powers_of_two(like_.placement.cards)});
+  axes_.push_back({"engine_cards", powers_of_two(like_.placement.cards)});
   axes_.push_back({"tp", engine_tps(run.model, like_.placement.cards * devices_per_card_)});
   axes_.push_back({"slots", {std::begin(kSlots), std::end(kSlots)}});
   add_placement_axes();
@@ -58,8 +61,8 @@ void Space::add_placement_axes() {
   const bool stay = orchestrator::has_several_clusters(like_);  // a role on its cluster's cards
   const bool own_rollout = mode_ == orchestrator::PlacementMode::Separate ||
                            mode_ == orchestrator::PlacementMode::Hybrid;
-  Axis reference{"reference cards", {0}}, share{"rollout share", {0}};
-  Axis back{"return share", {25}}, lending{"lending", {0}};
+  Axis reference{"reference_cards", {0}}, share{"rollout_share", {0}};
+  Axis back{"return_share", {25}}, lending{"lending", {0}};
   if (!stay && mode_ != orchestrator::PlacementMode::Fused && like_.reference.replicas > 0)
     reference.values = reference_shares(like_.placement.cards);
   if (stay) {
@@ -75,6 +78,31 @@ void Space::add_placement_axes() {
     lending.values = {0, 1};
   for (Axis* axis : {&reference, &share, &back, &lending})
     axes_.push_back(std::move(*axis));
+}
+
+Status Space::limit(const Axis& to) {
+  const auto axis = std::ranges::find(axes_, to.name, &Axis::name);
+  if (axis == axes_.end()) {
+    std::vector<std::string> names;
+    for (const Axis& known : axes_)
+      names.push_back(known.name);
+    return invalid_input(
+        fmt::format("{}: no such axis; known are {}", to.name, fmt::join(names, ", ")));
+  }
+  if (axis->values.size() == 1)
+    return {};
+  for (const std::int64_t value : to.values) {
+    if (std::ranges::find(axis->values, value) == axis->values.end()) {
+      return invalid_input(fmt::format("{}={}: none of its values; known are {}",
+                                       to.name,
+                                       value,
+                                       fmt::join(axis->values, ", ")));
+    }
+  }
+  std::erase_if(axis->values, [&](std::int64_t value) {
+    return std::ranges::find(to.values, value) == to.values.end();
+  });
+  return {};
 }
 
 std::optional<orchestrator::PipelineConfig> Space::placed(std::int64_t engine,

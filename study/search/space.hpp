@@ -2,15 +2,15 @@
 // few axes of whole numbers, and what a point on them means. What is not an axis follows from the
 // point (study/simulate/layouts.hpp).
 //
-//   engine cards      of one rollout engine: powers of two
+//   engine_cards      of one rollout engine: powers of two
 //   tp                devices of one replica of attention, as study/simulate/engine_space.hpp
 //   slots             responses in flight per replica of attention; never more than the bound lets
 //                     be outstanding
-//   reference cards   own cards of the reference, about 1/24 to 1/4 of all; 0 without a reference,
+//   reference_cards   own cards of the reference, about 1/24 to 1/4 of all; 0 without a reference,
 //                     and where it takes turns with the others (fused)
-//   rollout share     sixteenths of all cards that are for rollout alone, in whole engines
+//   rollout_share     sixteenths of all cards that are for rollout alone, in whole engines
 //                     (separate, hybrid; in the others rollout has what the reference leaves)
-//   return share      hundredths of placement.return_share (colocated and fused, where the bound
+//   return_share      hundredths of placement.return_share (colocated and fused, where the bound
 //                     lets a batch be ready before all generation is over)
 //   lending           0 auto, 1 always (hybrid)
 //
@@ -37,6 +37,10 @@ class Space {
   Space(orchestrator::PipelineConfig like,
         orchestrator::PlacementMode mode,
         const actors::SimulatedRun& run);
+
+  /// From now on an axis of that name has these of its values alone, unless it has but one.
+  /// Error: no axis has the name, or it has no such value.
+  Status limit(const Axis& to);
 
   const std::vector<Axis>& axes() const { return axes_; }
   std::size_t size() const;

@@ -20,6 +20,8 @@ double drain(const SteadyTerms& t, double n, double left) {
   const double running = std::min(n, t.full);
   const double tokens = std::max(0.0, n * d.mean - running * d.residual);
   double seconds = tokens / running * t.engine.step(running, t.context());
+  if (running >= t.full)
+    seconds *= t.held() / (d.mean * t.engine.step(t.full, t.context()));
   const double width = d.longest / kGrid;
   for (int i = 0; i < kGrid; ++i) {
     const double begin = width * i;
@@ -84,7 +86,8 @@ double least(const SteadyTerms& t, double longest, double period) {
 /// that of a burst, and K is the smallest that keeps up with least(). The longest response has
 /// eta + 1 periods, since its group must be trained while version v0 + eta is updated. Where some
 /// b(y) exceeds the slots or the cache, these are full all the time instead:
-///   period >= fresh * mean length / full * step(full) + prefill,  longest * step(full) + prefill
+///   period >= fresh * held / full + prefill,  longest * step(full) + prefill
+/// where a response holds its slot for mean length * step(full), and until its end is reported.
 /// Mean staleness: admission keeps B groups outstanding per version for eta + 1 versions, so a
 /// batch is eta old. Where slots limit, a response is in its slot for slots / fresh periods
 /// (Little's law), its group longer by the mean excess of the longest of G, then it waits for its
@@ -107,7 +110,7 @@ SteadyState with_own_cards(const SteadyTerms& t) {
   out.pace = Pace::LongAnswers;
   const double step = t.engine.step(t.full, t.context());
   if (!b.fits) {
-    const double full = t.fresh * d.mean / t.full * step + t.prefill;
+    const double full = t.fresh * t.held() / t.full + t.prefill;
     out.seconds_per_update = std::max(full, least(t, d.longest * step + t.prefill, full));
     if (full >= out.seconds_per_update)
       out.pace = Pace::Slots;
@@ -119,7 +122,7 @@ SteadyState with_own_cards(const SteadyTerms& t) {
     out.pace = Pace::Reference;
   out.staleness_mean = t.eta;
   if (out.pace == Pace::Slots) {
-    const double response = t.slots / t.fresh * p;  // Little's law
+    const double response = t.used / t.fresh * p;  // Little's law
     const double group = response + (d.group_end - d.mean) * step;
     const double there = group + t.prefill + t.latency(t.scoring / p) + p / 2;
     const double wait = p - t.update - t.publish;
@@ -140,7 +143,7 @@ double alone(const SteadyTerms& t, double n) {
 SteadyState synchronous(const SteadyTerms& t) {
   SteadyState out;
   const double generation = alone(t, t.fresh) + t.prefill;
-  const double scoring = t.scored * 1.5 + std::max(0.0, t.scoring - generation);
+  const double scoring = t.report + t.scored * 1.5 + std::max(0.0, t.scoring - generation);
   out.seconds_per_update = generation + scoring + t.update + t.publish;
   out.pace = Pace::LongAnswers;
   return out;
@@ -199,7 +202,7 @@ SteadyState in_turns(const SteadyTerms& t, Reference reference) {
     at = turn(t, --batches, left);
   const double generation = at.seconds + t.prefill * batches;
   const double each = (generation + t.to_rollout + t.to_training) / batches + t.update;
-  const double after = t.scored * 1.5 + std::max(0.0, t.scoring * batches - generation);
+  const double after = t.report + t.scored * 1.5 + std::max(0.0, t.scoring * batches - generation);
   out.seconds_per_update = reference == Reference::InTurn
                                ? each + t.scoring
                                : std::max(each + after / batches, t.scoring);

@@ -259,7 +259,12 @@ SteadyState SteadyStateModel::Costs::judge(const orchestrator::PipelineConfig& c
   t.fresh = responses / (engines * t.engine.replicas);
   const double most = t.engine.cache / (t.context() - d.prompt * (1 - 1 / t.group));
   t.slots = as_double(c.rollout.concurrency) / t.engine.replicas;
-  t.full = std::max(1.0, std::min(t.slots, most));
+  // A group is dispatched whole, to an engine that has room for all of it.
+  const double room = as_double(c.rollout.concurrency);
+  const double used = room >= 2 * t.group ? room - (t.group - 1) / 2
+                                          : std::min(room, t.group * d.mean / d.group_end);
+  t.used = used / t.engine.replicas;
+  t.full = std::max(1.0, std::min(t.used, most));
   t.update = update(c, cards, d) + waits_for_payloads(c, d, responses).trainer;
   const Scoring s = scoring(c, cards, d);
   t.scoring = s.batch + waits_for_payloads(c, d, responses).reference;
@@ -271,6 +276,10 @@ SteadyState SteadyStateModel::Costs::judge(const orchestrator::PipelineConfig& c
   t.to_rollout = m.to_rollout;
   t.to_training = m.to_training;
   t.return_share = cards.return_share;
+  // The first that ends waits for the whole interval, those that end within it for half of it.
+  const double interval = seconds(c.simulation.report_every);
+  const double others = interval * t.full * t.engine.replicas / t.held();
+  t.report = interval * (1 + others / 2) / (1 + others);
   SteadyState out = steady::settle(t, cards);
   const double tokens = responses * (d.prompt + d.mean);
   out.trained_per_s = tokens / out.seconds_per_update;

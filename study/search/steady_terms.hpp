@@ -79,10 +79,12 @@ struct SteadyTerms {
   double eta = 0;
   double fresh = 0;  ///< Responses of a batch per replica.
   double slots = 0;  ///< Of a replica.
+  double used = 0;   ///< Of these on average, where groups wait for them.
   double full = 0;   ///< The same, or what its cache holds of responses met at random.
   double update = 0, publish = 0, prefill = 0;  ///< prefill: with taking over weights.
   double scoring = 0;                           ///< The reference's pass over a batch.
   double scored = 0;                            ///< Scores of one group, without a queue.
+  double report = 0;  ///< From the end of a response until its engine says so, the mean.
   double to_rollout = 0, to_training = 0;
   double return_share = 0;
   double group = 1;  ///< Responses of one.
@@ -90,7 +92,13 @@ struct SteadyTerms {
   double context() const { return batch.prompt + batch.residual; }
   /// From a group's last response to its last score where the reference is busy for this share.
   double latency(double busy) const {
-    return std::min(scoring + scored, scored * (1 + 0.5 / std::max(0.05, 1 - busy)));
+    return report + std::min(scoring + scored, scored * (1 + 0.5 / std::max(0.05, 1 - busy)));
+  }
+  /// Seconds that a response has its slot where all are taken: it is free again when the end has
+  /// been said. Where the cache limits, another one waits in the engine.
+  double held() const {
+    const double decode = batch.mean * engine.step(full, context());
+    return full < used ? decode : decode + report;
   }
 };
 

@@ -8,12 +8,12 @@
 #include "orchestrator/pipeline/load.hpp"
 #include "orchestrator/pipeline/placement.hpp"
 #include "orchestrator/pipeline/resolve.hpp"
+#include "study/search/sieve_correction.hpp"
 #include "study/search/tune_judge.hpp"
 #include "study/search/tune_machine.hpp"
 #include "study/search/tune_screen.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -22,16 +22,27 @@
 namespace temper::study {
 namespace {
 
-constexpr orchestrator::PlacementMode kLocalModes[] = {orchestrator::PlacementMode::Separate,
-                                                       orchestrator::PlacementMode::Colocated};
-constexpr orchestrator::PlacementMode kSimulatedModes[] = {orchestrator::PlacementMode::Separate,
-                                                           orchestrator::PlacementMode::Colocated,
-                                                           orchestrator::PlacementMode::Fused,
-                                                           orchestrator::PlacementMode::Hybrid};
+constexpr orchestrator::PlacementMode kModes[] = {orchestrator::PlacementMode::Separate,
+                                                  orchestrator::PlacementMode::Colocated,
+                                                  orchestrator::PlacementMode::Fused,
+                                                  orchestrator::PlacementMode::Hybrid};
 
 /// Of the same cards and engines, and kept by a screen for each run.
 constexpr int kMostAlike = 2;
 constexpr std::size_t kKeptPerRun = 8;
+/// Steady updates of a sampled run: where all cards take turns enough that they hold a whole turn,
+/// of at most bound + 1 updates, and the end of the one before (study/simulate/simulate.hpp).
+std::uint64_t sampled_updates(orchestrator::PlacementMode mode, std::int32_t bound) {
+  constexpr std::uint64_t kLeast = 4;
+  const bool turns =
+      mode == orchestrator::PlacementMode::Colocated || mode == orchestrator::PlacementMode::Fused;
+  return turns ? std::max<std::uint64_t>(kLeast, 2 * (static_cast<std::uint64_t>(bound) + 1))
+               : kLeast;
+}
+/// A plan of another bound that is less than this share behind is run whole too.
+constexpr double kNearlyAsGood = 0.1;
+/// Runs from one correction of the closed form to the next.
+constexpr std::size_t kBetweenCorrections = 4;
 /// As many for each core between two looks at whether to stop.
 constexpr std::size_t kBatchPerThread = 8;
 
@@ -73,8 +84,12 @@ class Tuner {
         if (orchestrator::has_several_clusters(combination.config) &&
             mode != orchestrator::PlacementMode::Separate)
           continue;
-        auto screen = Screen::create(
-            {combination.config, mode, etas_, options_.constraints.max_memory, combination.text});
+        auto screen = Screen::create({combination.config,
+                                      mode,
+                                      etas_,
+                                      options_.constraints.max_memory,
+                                      combination.text,
+                                      options_.only});
         if (!screen)
           return std::move(screen).error();
         screens_.push_back(*std::move(screen));
@@ -83,11 +98,12 @@ class Tuner {
     return {};
   }
 
-  /// Fills found_: half of the runs the best of all, the rest the best of each mode and bound.
+  /// Fills found_ with half of the runs: half of these the best of all, the rest the best of each
+  /// mode and bound. What is left is in rest_.
   Status screen(const orchestrator::PipelineConfig& given) {
-    const auto runs = static_cast<std::size_t>(std::max(1, options_.runs * 2 / 3));
+    const auto all_runs = static_cast<std::size_t>(options_.runs);
     std::vector<std::vector<ScreenPoint>> best(screens_.size());
-    const std::size_t keep = runs * kKeptPerRun;
+    const std::size_t keep = all_runs * kKeptPerRun;
     progress("screen", 0, screens_.size());
     for_each_index(screens_.size(), options_.threads, [&](std::size_t i) {
       best[i] = screens_[i].run(judge_.score(), keep);
@@ -108,6 +124,12 @@ class Tuner {
     std::ranges::stable_sort(order, std::ranges::greater{}, [&](const auto& at) {
       return best[at.first][at.second].score;
     });
+    if (out_.fitting <= all_runs) {
+      for (const auto& [s, i] : order)
+        add(s, best[s][i], "screen");
+      return {};
+    }
+    const std::size_t runs = std::max<std::size_t>(1, all_runs / 2);
     for (std::size_t i = 0; i < order.size() && found_.size() < runs / 2; ++i)
       add_unlike(order[i].first, best[order[i].first][order[i].second]);
     std::map<std::pair<std::size_t, std::size_t>, std::vector<std::size_t>> groups;
@@ -119,7 +141,34 @@ class Tuner {
           add_unlike(group.first, best[group.first][places[place]]);
       }
     }
+    rest_ = std::move(best);
     return {};
+  }
+
+  /// Another quarter of the runs: the best that the screen left, by the closed form as the runs so
+  /// far correct it.
+  void run_corrected() {
+    const auto most = static_cast<std::size_t>(options_.runs) * 3 / 4;
+    while (found_.size() < most && !stopped()) {
+      SieveCorrection correction;
+      for (const Found& f : found_) {
+        if (f.score)
+          correction.saw({f.screen, f.point.space}, f.point.score, *f.score);
+      }
+      std::vector<std::pair<double, std::pair<std::size_t, const ScreenPoint*>>> order;
+      for (std::size_t s = 0; s < rest_.size(); ++s) {
+        for (const ScreenPoint& p : rest_[s])
+          order.push_back({p.score * correction.factor({s, p.space}), {s, &p}});
+      }
+      std::ranges::stable_sort(
+          order, std::ranges::greater{}, [](const auto& o) { return o.first; });
+      const std::size_t begin = found_.size(), end = std::min(most, begin + kBetweenCorrections);
+      for (std::size_t i = 0; i < order.size() && found_.size() < end; ++i)
+        add(order[i].second.first, *order[i].second.second, "corrected");
+      if (found_.size() == begin)
+        return;
+      run_thinned(begin);
+    }
   }
 
   /// A few with the same cards and engines are enough: their neighbours are tried later.
@@ -152,6 +201,7 @@ class Tuner {
 
   void thin() {
     run_thinned(0);
+    run_corrected();
     auto left = static_cast<std::ptrdiff_t>(options_.runs) - std::ssize(found_);
     while (left > 0 && !stopped()) {
       Found* best = nullptr;
@@ -180,7 +230,9 @@ class Tuner {
       std::vector<orchestrator::PipelineConfig> configs;
       for (std::size_t i = begin; i < end; ++i) {
         configs.push_back(found_[i].candidate.config);
-        configs.back().steps = steps_for(4, bound_of(configs.back()));
+        const std::int32_t bound = bound_of(configs.back());
+        configs.back().steps =
+            steps_for(sampled_updates(configs.back().placement.mode, bound), bound);
       }
       const auto results = simulate_all(configs, {options_.threads, options_.response_weight, {}});
       for (std::size_t i = begin; i < end; ++i) {
@@ -194,6 +246,7 @@ class Tuner {
         const Rates& r = result->steady;
         c.row.thinned_tokens_per_s = r.sustained_per_s;
         c.row.thinned_staleness = r.staleness_mean;
+        c.row.hours_to_reward = judge_.hours_to_reward(r);
         found_[i].score = judge_.score_of(r);
         if (found_[i].score && *found_[i].score > best_score_) {
           best_score_ = *found_[i].score;
@@ -201,7 +254,7 @@ class Tuner {
               "{:.1f}k tokens/s ({}, eta {:g})", r.sustained_per_s / 1e3, c.row.mode, c.row.eta);
         }
       }
-      progress("sampled runs", end, std::max<std::size_t>(end, found_.size()));
+      progress("thinned runs", end, std::max<std::size_t>(end, found_.size()));
     }
   }
 
@@ -214,20 +267,53 @@ class Tuner {
     out_.tried.push_back({tune_row(given, cards, "as given", ""), given, {}});
     for (Found& f : found_)
       out_.tried.push_back(std::move(f.candidate));
-    const std::size_t finals =
-        std::min(out_.tried.size(), static_cast<std::size_t>(options_.finalists) + 1);
+    const std::vector<std::size_t> finals = finalists();
     std::vector<orchestrator::PipelineConfig> configs;
-    for (std::size_t i = 0; i < finals; ++i) {
-      configs.push_back(out_.tried[i].config);
-      configs.back().steps = steps_for(options_.final_updates, bound_of(configs.back()));
+    for (const std::uint64_t more : {0, 1}) {  // of two draws of the lengths
+      for (const std::size_t i : finals) {
+        configs.push_back(out_.tried[i].config);
+        configs.back().steps = steps_for(options_.final_updates, bound_of(configs.back()));
+        configs.back().seed += more;
+      }
     }
-    progress("whole runs", 0, finals);
+    progress("whole runs", 0, finals.size());
     const auto results = simulate_all(configs, {options_.threads, 1, {}});
-    for (std::size_t i = 0; i < finals; ++i)
-      judge_.fill(out_.tried[i], results[i], &Figures::steady);
-    progress("whole runs", finals, finals);
+    double squares = 0;
+    int pairs = 0;
+    for (std::size_t k = 0; k < finals.size(); ++k) {
+      judge_.fill(out_.tried[finals[k]], results[k], &Figures::steady);
+      const auto& again = results[finals.size() + k];
+      if (!results[k] || !again)
+        continue;
+      const double a = results[k]->steady.sustained_per_s, b = again->steady.sustained_per_s;
+      squares += std::pow(2 * (a - b) / (a + b), 2);
+      ++pairs;
+    }
+    out_.error = pairs > 0 ? std::sqrt(squares / pairs) : 0;
+    progress("whole runs", finals.size(), finals.size());
     out_.stopped = stopped();
     return judge_.choose(out_);
+  }
+
+  /// Places in out_.tried, of which the first was given and the others are in the order of their
+  /// sampled runs: the given one, the best few, and of each bound that they leave out the best one
+  /// if it is nearly as good, for it may tie with them.
+  std::vector<std::size_t> finalists() const {
+    std::vector<std::size_t> out;
+    std::set<double> bounds;
+    double best = 0;
+    for (std::size_t i = 0; i < out_.tried.size(); ++i) {
+      const TuneRow& row = out_.tried[i].row;
+      const auto score = i > 0 ? found_[i - 1].score : std::nullopt;
+      best = std::max(best, score.value_or(0));
+      if (out.size() <= static_cast<std::size_t>(options_.finalists) ||
+          (score.value_or(0) > best * (1 - kNearlyAsGood) && !bounds.contains(row.eta))) {
+        out.push_back(i);
+        if (i > 0)
+          bounds.insert(row.eta);
+      }
+    }
+    return out;
   }
 
   void compare_with_closed_form() {
@@ -311,34 +397,13 @@ class Tuner {
   const TuneJudge judge_;
   std::vector<Screen> screens_;
   std::vector<Found> found_;
-  std::set<std::string> known_;       ///< Configurations, as YAML.
-  std::map<std::string, int> alike_;  ///< How many of found_ share cards and engines.
+  std::vector<std::vector<ScreenPoint>> rest_;  ///< Of each screen, in no order of their runs.
+  std::set<std::string> known_;                 ///< Configurations, as YAML.
+  std::map<std::string, int> alike_;            ///< How many of found_ share cards and engines.
   double best_score_ = 0;
   std::string best_so_far_;
   Tuned out_;
 };
-
-/// The bounds that may be tried.
-Result<std::vector<double>> allowed_etas(const TuneOptions& options) {
-  if (options.etas.empty())
-    return invalid_input("--eta is empty: name one bound at least, e.g. --eta 0,1,2,4");
-  std::vector<double> out;
-  for (const double eta : options.etas) {
-    if (eta <= options.constraints.max_staleness.value_or(eta))
-      out.push_back(eta);
-  }
-  if (out.empty()) {
-    const double least = std::ranges::min(options.etas);
-    return invalid_input(fmt::format(
-        "no bound of --eta {:g} is within --max-staleness {:g}: the least is {:g} more; nearest: "
-        "--eta {:g}",
-        fmt::join(options.etas, ","),
-        *options.constraints.max_staleness,
-        least - *options.constraints.max_staleness,
-        std::floor(*options.constraints.max_staleness)));
-  }
-  return out;
-}
 
 }  // namespace
 
@@ -352,14 +417,17 @@ Result<Tuned> tune(const TuneOptions& options) {
         "`hardware: local` is tuned from a calibration of this machine; make one with "
         "`temper measure`, or name another with --calibration");
   }
+  if (options.lengths && !local) {
+    return invalid_input(
+        "--lengths is for `hardware: local`; answers of simulated hardware are as long as "
+        "`simulation.response` says");
+  }
   if (options.objective == TuneObjective::Reward && !options.curve)
     return invalid_input(
         "--objective reward needs --curve FILE, a compare.csv of `temper compare`");
   TuneOptions whole = options;
-  if (whole.modes.empty() && local)
-    whole.modes.assign(std::begin(kLocalModes), std::end(kLocalModes));
   if (whole.modes.empty())
-    whole.modes.assign(std::begin(kSimulatedModes), std::end(kSimulatedModes));
+    whole.modes.assign(std::begin(kModes), std::end(kModes));
   if (orchestrator::has_several_clusters(given) &&
       std::ranges::find(whole.modes, orchestrator::PlacementMode::Separate) == whole.modes.end()) {
     return invalid_input(

@@ -5,9 +5,10 @@
 // On simulated hardware, three sieves:
 //   1. Screen. Every point of every space (space.hpp) that memory allows is judged by the
 //      closed form (steady_state.hpp).
-//   2. Thin. Of the best, half of them the best of all and the rest the best of each mode and
-//      bound, thinned runs (study/simulate/simulate.hpp) are made; then of the neighbours (one step
-//      along one axis) of the best one whose neighbours were not tried, until the runs are spent.
+//   2. Thin. Thinned runs (study/simulate/simulate.hpp): of all if there are enough; else of the
+//      best of all and of each mode and bound (half), of what is best once these have corrected
+//      the closed form (sieve_correction.hpp), and of the neighbours (one step along one axis) of
+//      the best one whose neighbours were not tried, until the runs are spent.
 //   3. Decide. The best few run whole and longer, and so does the configuration as it was given;
 //      the best of these that meets the constraints is the answer: tuning never makes it worse.
 // On this machine's cores the space is small: every point is forecast from a model of it
@@ -17,12 +18,21 @@
 // reward, for which curves recorded by `temper compare` say how many updates a mean staleness needs
 // (reward_curve.hpp).
 //
+// Ties. Nobody can tell apart what differs by less than tune errs itself: on simulated hardware by
+// what the finalists' rates differ where other lengths are drawn (a second whole run of each, of
+// the next seed: the root mean square of the relative differences); on this machine by the error of
+// the fits that a forecast is made of, each weighted with the time that the given configuration
+// spends in its kind of work, and by the share of the machine that others had while it was
+// measured. Of the plans that tie with the fastest the least stale one is advised.
+//
 // The answer depends on the options alone, not on the number of threads. Where `stop` says so, what
 // is left of 2 is not run, and the best so far is decided on.
 #pragma once
 
 #include "study/machine/calibration.hpp"
+#include "study/machine/run_calibration.hpp"
 #include "study/search/reward_curve.hpp"
+#include "study/search/space.hpp"
 #include "study/search/steady_state.hpp"
 #include "study/simulate/axes.hpp"
 #include "study/simulate/simulate.hpp"
@@ -48,10 +58,14 @@ struct TuneOptions {
   std::vector<orchestrator::PlacementMode> modes;  ///< Empty: all that the hardware knows.
   std::vector<double> etas{0, 1, 2, 4};
   std::vector<SweepAxis> vary;
+  /// Axes of space.hpp that have these values alone; simulated hardware.
+  std::vector<Space::Axis> only;
   TuneObjective objective = TuneObjective::Throughput;
-  std::optional<RewardCurve> curve;  ///< Of TuneObjective::Reward.
+  /// Of TuneObjective::Reward; with another objective, for saying what staleness costs.
+  std::optional<RewardCurve> curve;
   TuneConstraints constraints;
   std::optional<MachineModel> calibration;  ///< Of local hardware.
+  std::optional<RunRecord> lengths;         ///< Its answers, in place of the calibration's.
   int runs = 64;                            ///< Of step 2.
   std::int64_t response_weight = 4;         ///< Of those thinned runs.
   int finalists = 4;
@@ -69,7 +83,7 @@ struct TuneOptions {
 
 /// One configuration that was run, or the one that was given.
 struct TuneRow {
-  std::string found_by;  ///< as given, screen, neighbour, local
+  std::string found_by;  ///< as given, screen, corrected, neighbour, local
   std::string mode;
   double eta = 0;
   std::string vary;
@@ -82,8 +96,10 @@ struct TuneRow {
   std::optional<double> thinned_tokens_per_s, thinned_staleness;
   std::optional<double> tokens_per_s, seconds_per_update, staleness, busy;
   std::optional<std::int64_t> staleness_max;
-  std::optional<double> objective;  ///< Tokens/s or seconds.
-  std::string reason;               ///< Why it is no answer.
+  std::optional<double> objective;        ///< Tokens/s or seconds.
+  std::optional<double> hours_to_reward;  ///< By the curve, of the longest run.
+  std::string verdict;                    ///< advised; tie: as fast, within tune's own error
+  std::string reason;                     ///< Why it is no answer.
 };
 
 struct Candidate {
@@ -94,8 +110,12 @@ struct Candidate {
 
 struct Tuned {
   TuneObjective objective = TuneObjective::Throughput;
-  std::vector<Candidate> tried;  ///< Best first, those without a whole run last.
-  std::size_t best = 0;          ///< In `tried`.
+  std::vector<Candidate> tried;   ///< Best first, those without a whole run last.
+  std::size_t best = 0;           ///< In `tried`: what is advised.
+  std::size_t fastest = 0;        ///< By the objective; `best` ties with it.
+  std::vector<std::size_t> ties;  ///< With the fastest, itself among them.
+  double error = 0;               ///< Relative, of two plans' objectives against each other.
+  std::optional<RewardCurve> curve;
   std::size_t given = 0;
   std::size_t screened = 0, fitting = 0, runs = 0;
   std::map<std::string, std::size_t> refused;
@@ -135,6 +155,8 @@ void describe(V& v, TuneRow& r) {
   v.field(19, "busy", r.busy);
   v.field(20, "objective", r.objective);
   v.field(24, "sampled_staleness", r.thinned_staleness);
+  v.field(25, "hours_to_reward", r.hours_to_reward);
+  v.field(26, "verdict", r.verdict);
   v.field(22, "return_share", r.return_share);
   v.field(23, "lending", r.lending);
   v.field(21, "reason", r.reason);

@@ -5,11 +5,16 @@
 #include "orchestrator/pipeline/simulated_memory.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 
 namespace temper::study {
 namespace {
+
+/// Mean staleness that differs by less is not told apart.
+constexpr double kSameAge = 0.05;
 
 Score score_for(const TuneOptions& options) {
   switch (options.objective) {
@@ -52,11 +57,11 @@ std::optional<double> most_memory(const orchestrator::PipelineConfig& config) {
   return std::ranges::max(*phases, {}, &actors::PhaseLedger::device).device();
 }
 
-std::string layout_text(const actors::RolloutEngineConfig& r) {
+std::string engine_text(const actors::RolloutEngineConfig& r) {
   return fmt::format("tp{} ep{} kv{:.2f}", r.tp, r.ep, r.kv_share);
 }
 
-std::string layout_text(const actors::TrainerEngineConfig& t) {
+std::string engine_text(const actors::TrainerEngineConfig& t) {
   return fmt::format("tp{} pp{}{} ep{} cp{} mb{}",
                      t.tp,
                      t.pp,
@@ -88,8 +93,8 @@ TuneRow tune_row(const orchestrator::PipelineConfig& c,
   row.return_share = cards.return_share;
   row.lending = name_of(cards.lending);
   if (c.hardware == orchestrator::HardwareKind::Simulated) {
-    row.rollout_layout = layout_text(c.simulation.rollout);
-    row.trainer_layout = layout_text(c.simulation.trainer);
+    row.rollout_layout = engine_text(c.simulation.rollout);
+    row.trainer_layout = engine_text(c.simulation.trainer);
   }
   return row;
 }
@@ -98,6 +103,11 @@ TuneJudge::TuneJudge(const TuneOptions& options) : options_(options), score_(sco
 
 std::optional<double> TuneJudge::score_of(const Rates& r) const {
   return score_(r.sustained_per_s, r.seconds_per_update, r.staleness_mean);
+}
+
+std::optional<double> TuneJudge::hours_to_reward(const Rates& r) const {
+  const auto updates = options_.curve ? options_.curve->updates(r.staleness_mean) : std::nullopt;
+  return updates ? std::optional(*updates * r.seconds_per_update / 3600) : std::nullopt;
 }
 
 void TuneJudge::fill(Candidate& c,
@@ -114,6 +124,7 @@ void TuneJudge::fill(Candidate& c,
   c.row.staleness = r.staleness_mean;
   c.row.staleness_max = result->whole.staleness_max;
   c.row.busy = r.busy;
+  c.row.hours_to_reward = hours_to_reward(r);
   if (const auto score = score_of(r))
     c.row.objective = in_unit(options_, c.config, *score);
   else
@@ -146,15 +157,33 @@ void TuneJudge::note_violations(Candidate& c) const {
   }
 }
 
-Status TuneJudge::choose(Tuned& tuned) const {
-  const auto rank = [&](const Candidate& c) {
-    return c.row.objective
-               ? (options_.objective == TuneObjective::Throughput ? *c.row.objective
-                                                                  : 1 / *c.row.objective)
-               : 0;
+double TuneJudge::worth(const Candidate& c) const {
+  if (!c.row.objective)
+    return 0;
+  return options_.objective == TuneObjective::Throughput ? *c.row.objective : 1 / *c.row.objective;
+}
+
+void TuneJudge::advise(Tuned& tuned) const {
+  const double least = worth(tuned.tried[tuned.fastest]) * (1 - tuned.error);
+  const auto age = [&](std::size_t i) {
+    return std::round(*tuned.tried[i].row.staleness / kSameAge);
   };
+  tuned.best = tuned.fastest;
+  for (std::size_t i = tuned.fastest; i < tuned.tried.size(); ++i) {
+    TuneRow& row = tuned.tried[i].row;
+    if (!row.objective || !row.reason.empty() || worth(tuned.tried[i]) < least)
+      continue;
+    tuned.ties.push_back(i);
+    row.verdict = "tie";
+    if (age(i) < age(tuned.best))
+      tuned.best = i;
+  }
+  tuned.tried[tuned.best].row.verdict = "advised";
+}
+
+Status TuneJudge::choose(Tuned& tuned) const {
   std::ranges::stable_sort(
-      tuned.tried, [&](const Candidate& a, const Candidate& b) { return rank(a) > rank(b); });
+      tuned.tried, [&](const Candidate& a, const Candidate& b) { return worth(a) > worth(b); });
   const auto is_given = [](const Candidate& c) { return c.row.found_by == "as given"; };
   tuned.given =
       static_cast<std::size_t>(std::ranges::find_if(tuned.tried, is_given) - tuned.tried.begin());
@@ -171,8 +200,31 @@ Status TuneJudge::choose(Tuned& tuned) const {
                     nearest.row.rollout_cards,
                     nearest.row.reason));
   }
-  tuned.best = static_cast<std::size_t>(best - tuned.tried.begin());
+  tuned.fastest = static_cast<std::size_t>(best - tuned.tried.begin());
+  tuned.curve = options_.curve;
+  advise(tuned);
   return {};
+}
+
+Result<std::vector<double>> allowed_etas(const TuneOptions& options) {
+  if (options.etas.empty())
+    return invalid_input("--eta is empty: name one bound at least, e.g. --eta 0,1,2,4");
+  std::vector<double> out;
+  for (const double eta : options.etas) {
+    if (eta <= options.constraints.max_staleness.value_or(eta))
+      out.push_back(eta);
+  }
+  if (out.empty()) {
+    const double least = std::ranges::min(options.etas);
+    return invalid_input(fmt::format(
+        "no bound of --eta {:g} is within --max-staleness {:g}: the least is {:g} more; nearest: "
+        "--eta {:g}",
+        fmt::join(options.etas, ","),
+        *options.constraints.max_staleness,
+        least - *options.constraints.max_staleness,
+        std::floor(*options.constraints.max_staleness)));
+  }
+  return out;
 }
 
 }  // namespace temper::study

@@ -38,6 +38,45 @@ Result<std::vector<VariedConfig>> machine_points(const TuneOptions& options,
   return all;
 }
 
+/// Lengths of a recorded run, none longer than this one lets them be; else the calibration's.
+RecordedLengths lengths_of(const TuneOptions& options, Tokens most) {
+  RecordedLengths out;
+  if (options.lengths) {
+    out.response = [&run = *options.lengths, most](ResponseId r, GroupId) {
+      return std::min(run.response(r), most);
+    };
+  }
+  return out;
+}
+
+/// Of the fits that a forecast of the given configuration is made of (tune.hpp).
+double forecast_error(const MachineModel& calibration, const Figures& given) {
+  constexpr std::pair<actors::CardState, std::string_view> kKinds[] = {
+      {actors::CardState::Decode, ": decode"},
+      {actors::CardState::Prefill, ": prefill"},
+      {actors::CardState::Train, ": update"},
+      {actors::CardState::Reference, ": reference"}};
+  double weights = 0, sum = 0;
+  for (const auto& [state, kind] : kKinds) {
+    const auto spent = given.whole.states.find(state);
+    if (spent == given.whole.states.end())
+      continue;
+    double error = 0;
+    int fits = 0;
+    for (const MachineFit& fit : calibration.fits) {
+      if (!fit.constants.ends_with(kind))
+        continue;
+      error += fit.error;
+      ++fits;
+    }
+    if (fits == 0)
+      continue;
+    weights += spent->second;
+    sum += spent->second * error / fits;
+  }
+  return (weights > 0 ? sum / weights : 0) + calibration.others;
+}
+
 }  // namespace
 
 Result<std::vector<VariedConfig>> varied_configs(const TuneOptions& options) {
@@ -63,7 +102,10 @@ Result<Tuned> tune_machine(const TuneOptions& options,
   out.tried.push_back(
       {tune_row(given, orchestrator::resolve_placement(given), "as given", ""), given, {}});
   for (const VariedConfig& one : all) {
-    if (const Status fits = check_forecastable(one.config, *options.calibration); !fits) {
+    Status fits = check_forecastable(one.config, *options.calibration);
+    if (fits)
+      fits = check_rules(one.config);
+    if (!fits) {
       ++out.refused[fits.error().context];
       continue;
     }
@@ -73,13 +115,19 @@ Result<Tuned> tune_machine(const TuneOptions& options,
   }
   out.screened = all.size();
   out.fitting = configs.size() - 1;
-  const auto results = forecast_all(
-      configs, *options.calibration, {options.threads, 1, [&](std::size_t done, std::size_t of) {
-                                        if (options.on_progress)
-                                          options.on_progress({"predicted runs", done, of, ""});
-                                      }});
+  const auto results = forecast_all(configs,
+                                    *options.calibration,
+                                    {options.threads,
+                                     1,
+                                     [&](std::size_t done, std::size_t of) {
+                                       if (options.on_progress)
+                                         options.on_progress({"predicted runs", done, of, ""});
+                                     }},
+                                    lengths_of(options, given.sampling.max_new_tokens));
   for (std::size_t i = 0; i < results.size(); ++i)
     judge.fill(out.tried[i], results[i], &Figures::whole);
+  if (results.front())
+    out.error = forecast_error(*options.calibration, *results.front());
   TEMPER_TRY_STATUS(judge.choose(out));
   return out;
 }

@@ -19,7 +19,7 @@ struct VariedConfig {
 /// All of them. Errors: too many; a configuration that cannot be read.
 Result<std::vector<VariedConfig>> varied_configs(const TuneOptions& options);
 
-/// Requires: options.calibration, and options.modes that this machine knows. Errors: as tune().
+/// Requires: options.calibration, and options.modes. Errors: as tune().
 Result<Tuned> tune_machine(const TuneOptions& options,
                            const std::vector<double>& etas,
                            const orchestrator::PipelineConfig& given);

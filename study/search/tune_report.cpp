@@ -33,6 +33,13 @@ std::string cards_text(const TuneRow& r) {
   return text + fmt::format(" + {} T", r.trainer_cards);
 }
 
+/// When cards change role, where placements of a mode differ in that.
+std::string turns_text(const TuneRow& r) {
+  if (r.mode == "hybrid")
+    return "lends " + r.lending;
+  return r.mode == "separate" || r.eta == 0 ? "-" : fmt::format("back at {:g}", r.return_share);
+}
+
 std::vector<std::string> line(const TuneRow& r, std::string name, TuneObjective objective) {
   return {std::move(name),
           r.mode,
@@ -40,6 +47,7 @@ std::vector<std::string> line(const TuneRow& r, std::string name, TuneObjective 
           r.vary,
           cards_text(r),
           fmt::format("{} x {}", r.engines, r.slots),
+          turns_text(r),
           r.rollout_layout,
           r.trainer_layout,
           thousands(r.closed_tokens_per_s),
@@ -48,7 +56,10 @@ std::vector<std::string> line(const TuneRow& r, std::string name, TuneObjective 
           cell(r.seconds_per_update, r.seconds_per_update < 10 ? "{:.3f}" : "{:.0f}"),
           cell(r.staleness, "{:.2f}"),
           r.busy ? fmt::format("{:.0f} %", *r.busy * 100) : "-",
-          r.objective && objective != TuneObjective::Throughput ? time_text(*r.objective) : "-"};
+          r.objective && objective != TuneObjective::Throughput ? time_text(*r.objective) : "-",
+          r.hours_to_reward && objective != TuneObjective::Reward
+              ? time_text(*r.hours_to_reward * 3600)
+              : "-"};
 }
 
 /// Without the columns that say nothing of any row.
@@ -93,6 +104,68 @@ std::optional<double> rate_of(const TuneRow& r) {
   return r.tokens_per_s ? r.tokens_per_s : r.thinned_tokens_per_s;
 }
 
+std::string plan_text(const TuneRow& r) {
+  return fmt::format("{} at eta {:g}, {} trained tokens/s", r.mode, r.eta, thousands(rate_of(r)));
+}
+
+/// That the best is not told apart from others, and which of them is advised.
+std::string ties_text(const Tuned& t) {
+  if (t.ties.size() < 2)
+    return "";
+  const TuneRow& best = t.tried[t.best].row;
+  std::string out = fmt::format(
+      "a tie: {} plans are within {:.1f} % of the fastest, which is the error of this search; the "
+      "least stale of them is advised",
+      t.ties.size(),
+      100 * t.error);
+  if (t.best != t.fastest) {
+    const TuneRow& fastest = t.tried[t.fastest].row;
+    out += fmt::format(" (mean staleness {:.2f}; the fastest: {}, {:.2f})",
+                       *best.staleness,
+                       plan_text(fastest),
+                       *fastest.staleness);
+  }
+  return out + "\n";
+}
+
+/// What the mean staleness of the best costs in learning, by the curve; nothing where that is what
+/// was sought.
+std::string age_text(const Tuned& t) {
+  const TuneRow& best = t.tried[t.best].row;
+  if (t.objective == TuneObjective::Reward)
+    return fmt::format("time to the reward of {}\n", t.curve->source);
+  if (!t.curve) {
+    return fmt::format(
+        "mean staleness {:.2f}; what it costs in learning is not counted: --curve FILE says it\n",
+        *best.staleness);
+  }
+  const auto updates = t.curve->updates(*best.staleness);
+  if (!updates) {
+    return fmt::format("mean staleness {:.2f}; {} says nothing of it: it ends at {:.2f}\n",
+                       *best.staleness,
+                       t.curve->source,
+                       t.curve->most_staleness());
+  }
+  const TuneRow* soonest = &best;
+  for (const Candidate& c : t.tried) {
+    if (c.row.reason.empty() && c.row.hours_to_reward &&
+        *c.row.hours_to_reward < *soonest->hours_to_reward)
+      soonest = &c.row;
+  }
+  std::string out = fmt::format(
+      "mean staleness {:.2f}: by {} x{:.2f} the updates of least staleness, {} to its reward",
+      *best.staleness,
+      t.curve->source,
+      *updates / t.curve->points.front().updates,
+      time_text(*best.hours_to_reward * 3600));
+  if (soonest != &best) {
+    out += fmt::format("; soonest of all that ran: {}, {} (--objective reward looks for that)",
+                       plan_text(*soonest),
+                       time_text(*soonest->hours_to_reward * 3600));
+  }
+  return out + "\n";
+}
+
 }  // namespace
 
 std::vector<TuneRow> tune_rows(const Tuned& tuned) {
@@ -109,6 +182,7 @@ std::string tune_text(const Tuned& t) {
                                                "",
                                                "cards",
                                                "engines x slots",
+                                               "turns",
                                                "rollout",
                                                "trainer",
                                                "closed form",
@@ -117,21 +191,26 @@ std::string tune_text(const Tuned& t) {
                                                "s/update",
                                                "staleness",
                                                "busy",
-                                               "to the goal"}};
+                                               "to the goal",
+                                               "to the curve's reward"}};
+  if (t.best != t.given)
+    table.push_back(
+        line(t.tried[t.best].row, t.best == t.fastest ? "best" : "advised", t.objective));
   for (std::size_t i = 0; i < t.tried.size() && table.size() <= kShown; ++i) {
-    if (i != t.given && t.tried[i].row.tokens_per_s)
-      table.push_back(line(t.tried[i].row, i == t.best ? "best" : "", t.objective));
+    if (i != t.given && i != t.best && t.tried[i].row.tokens_per_s)
+      table.push_back(line(t.tried[i].row, t.tried[i].row.verdict, t.objective));
   }
   table.push_back(line(t.tried[t.given].row, "as given", t.objective));
   std::string out = bar_table(without_empty(std::move(table))) + "\n" + gain_text(t);
-  for (std::size_t i = 0; i < t.best; ++i) {
+  out += ties_text(t) + age_text(t);
+  for (std::size_t i = 0; i < t.fastest; ++i) {
     out += fmt::format("not chosen, though better: {} at eta {:g}: {}\n",
                        t.tried[i].row.mode,
                        t.tried[i].row.eta,
                        t.tried[i].row.reason);
   }
   out +=
-      fmt::format("screened {} placements, {} fit; {} sampled runs", t.screened, t.fitting, t.runs);
+      fmt::format("screened {} placements, {} fit; {} thinned runs", t.screened, t.fitting, t.runs);
   if (t.closed) {
     out += fmt::format(
         "; closed form against them: tokens/s {:.1f} % mean error, rank correlation "

@@ -12,7 +12,19 @@ Result<Screen> Screen::create(Region region) {
   TEMPER_TRY(LayoutChooser layouts, LayoutChooser::create(like));
   if (region.max_memory)
     layouts.limit_memory(*region.max_memory);
-  return Screen(std::move(region), std::move(layouts), *like.simulation);
+  Screen screen(std::move(region), std::move(layouts), *like.simulation);
+  TEMPER_TRY_STATUS(screen.limit(screen.region_.only));
+  return screen;
+}
+
+Status Screen::limit(const std::vector<Space::Axis>& only) {
+  for (Space& space : spaces_) {
+    for (const Space::Axis& axis : only) {
+      if (Status limited = space.limit(axis); !limited)
+        return std::move(limited).error().within("--only");
+    }
+  }
+  return {};
 }
 
 Screen::Screen(Region region, LayoutChooser layouts, const actors::SimulatedRun& run)

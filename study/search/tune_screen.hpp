@@ -37,8 +37,9 @@ class Screen {
     std::vector<double> etas;
     std::optional<Bytes> max_memory;  ///< Of a device.
     std::string vary;                 ///< What the user varied in `like`, for the report.
+    std::vector<Space::Axis> only;    ///< Axes that have these values alone.
   };
-  /// Errors: as resolve().
+  /// Errors: as resolve() and Space::limit().
   static Result<Screen> create(Region region);
 
   const Region& region() const { return region_; }
@@ -57,6 +58,7 @@ class Screen {
 
  private:
   Screen(Region region, LayoutChooser layouts, const actors::SimulatedRun& run);
+  Status limit(const std::vector<Space::Axis>& only);
   /// None: no placement, does not fit, or not wanted.
   std::optional<ScreenPoint> judge(std::size_t space, Space::Point point, const Score& score);
 

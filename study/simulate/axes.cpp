@@ -1,9 +1,10 @@
 #include "study/simulate/axes.hpp"
 
+#include "core/text/numbers.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <iterator>
 #include <optional>
 
@@ -27,16 +28,6 @@ std::vector<std::string> split(std::string_view text, char at) {
 
 bool contains(const auto& list, const auto& value) {
   return std::ranges::find(list, value) != std::ranges::end(list);
-}
-
-/// A whole number or a fraction, all of the text.
-template <class Number>
-std::optional<Number> number_of(const std::string& text) {
-  Number value{};
-  const auto [stop, errc] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (errc != std::errc{} || stop != text.data() + text.size())
-    return std::nullopt;
-  return value;
 }
 
 }  // namespace
@@ -118,7 +109,7 @@ Result<std::vector<double>> parse_etas(const std::vector<std::string>& texts) {
     return invalid_input("--eta: no bound is named");
   std::vector<double> out;
   for (const std::string& text : texts) {
-    const auto eta = number_of<double>(text);
+    const auto eta = parse_number<double>(text);
     if (!eta || !(*eta >= 0 && *eta <= kMostEta))
       return invalid_input(
           fmt::format("--eta: expected numbers from 0 to {}, found `{}`", kMostEta, text));
@@ -132,7 +123,7 @@ Result<std::vector<double>> parse_etas(const std::vector<std::string>& texts) {
 Result<std::vector<std::uint64_t>> parse_seeds(const std::vector<std::string>& texts) {
   std::vector<std::uint64_t> out;
   for (const std::string& text : texts) {
-    const auto seed = number_of<std::uint64_t>(text);
+    const auto seed = parse_number<std::uint64_t>(text);
     if (!seed)
       return invalid_input(fmt::format("--seeds: expected whole numbers from 0, found `{}`", text));
     if (contains(out, *seed))

@@ -15,11 +15,17 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <set>
+#include <utility>
 
 namespace temper::study {
 namespace {
 
 using actors::CardState;
+
+/// An engine of a thinned run has room for so many groups at least. A group is dispatched whole, so
+/// that (size - 1) / 2 slots of an engine are empty on average: too many of those of a small one.
+constexpr std::int64_t kLeastGroups = 8;
 
 /// Every finished stretch of every line, to be cut once the window is known.
 class FinishedSlices {
@@ -144,6 +150,7 @@ struct Watched {
   FinishedSlices slices;
   DispatchedGroups groups;
   std::map<CardState, double> spans;
+  std::set<std::size_t> turn_ends;  ///< Updates that were complete when all cards left training.
 
   Watched() : metrics(orchestrator::UpdateHistory::Keep::All) { slices.watch(metrics.timeline()); }
   Watched(const Watched&) = delete;
@@ -151,12 +158,37 @@ struct Watched {
   void feed(const orchestrator::Record& record) {
     metrics.feed(record);
     groups.feed(record);
+    note_turn(record);
     if (const auto* activity = std::get_if<orchestrator::event::Activity>(&record.event)) {
       for (const actors::Span& span : activity->spans)
         spans[span.state] += seconds(span.end - span.begin);
     }
   }
+  void note_turn(const orchestrator::Record& record) {
+    for (const orchestrator::Command& command : record.commands) {
+      const auto* change = std::get_if<orchestrator::command::Switch>(&command);
+      if (change != nullptr && change->action == actors::SwitchAction::OffloadOptimizer)
+        turn_ends.insert(metrics.updates().size());
+    }
+  }
 };
+
+/// From the end of the first to that of the last whole turn of updates[first] to updates[last]
+/// where all cards take turns and there is one; else all of these.
+std::pair<std::size_t, std::size_t> whole_turns(const Watched& watched,
+                                                const orchestrator::PipelineConfig& config,
+                                                std::size_t first,
+                                                std::size_t last) {
+  const orchestrator::PlacementMode mode = config.placement.mode;
+  if (mode != orchestrator::PlacementMode::Colocated && mode != orchestrator::PlacementMode::Fused)
+    return {first, last};
+  const auto& ends = watched.turn_ends;  // i + 1 where updates[i] was the last of a turn
+  const auto begin = ends.lower_bound(first + 1);
+  const auto end = ends.upper_bound(last + 1);
+  if (begin == ends.end() || end == ends.begin() || *std::prev(end) <= *begin)
+    return {first, last};
+  return {*begin - 1, *std::prev(end) - 1};
+}
 
 /// Mean length of what was begun, where that is known.
 double begun_length(const DispatchedGroups& groups,
@@ -183,8 +215,8 @@ Figures figures_of(Watched& watched, const orchestrator::ResolvedPipeline& pipel
   const std::vector<orchestrator::Update>& updates = metrics.updates();
   // updates[i] completed version i + 1.
   if (updates.size() >= 2 * bound + 2) {
-    figures.steady =
-        between(metrics, updates[bound], updates[updates.size() - bound - 1], watched.slices);
+    const auto [first, last] = whole_turns(watched, config, bound, updates.size() - bound - 1);
+    figures.steady = between(metrics, updates[first], updates[last], watched.slices);
   } else {
     figures.steady = figures.whole;
   }
@@ -278,7 +310,7 @@ std::int64_t largest_weight(const orchestrator::ResolvedPipeline& pipeline, std:
   const std::int64_t slots = config.rollout.concurrency;
   for (std::int64_t weight = wanted; weight > 1; --weight) {
     if (groups % weight == 0 && slots % weight == 0 && replicas % weight == 0 &&
-        slots / weight >= config.algorithm.responses_per_group) {
+        slots / weight >= kLeastGroups * config.algorithm.responses_per_group) {
       return weight;
     }
   }
@@ -295,7 +327,6 @@ orchestrator::ResolvedPipeline thinned_pipeline(const orchestrator::ResolvedPipe
   actors::SimulatedRun& s = *part.simulation;
   s.response_weight = weight;
   s.config.reward.pool = std::max(1, s.config.reward.pool / static_cast<std::int32_t>(weight));
-  s.config.report_every *= weight;  // as many responses in a report
   part.config.simulation = s.config;
   return part;
 }

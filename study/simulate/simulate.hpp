@@ -6,9 +6,9 @@
 // w = bound + 1 is complete the queue still fills (the first (bound + 1) B groups begin together);
 // once update n - bound is complete there is nothing left to dispatch and engines drain. So
 //   steady = from the completion of update bound + 1 to that of update n - bound
-// where that is an update or more, that is n >= 2 bound + 2; else steady = whole. Rates divide what
-// the run counted between those two instants by the time between them; card states are those of
-// the time line cut at the two instants, to the nanosecond.
+// where that is an update or more, that is n >= 2 bound + 2; else steady = whole. Where all cards
+// take turns it is cut to whole turns if it holds one, of bound + 1 updates at most. Rates are what
+// was counted between the two instants over the time between them; card states likewise.
 //
 // A stretch can train what was generated before it, or generate what is trained after it; with a
 // large bound such a debt takes many updates to settle. What can go on for ever is
@@ -18,8 +18,8 @@
 //
 // A thinned run of weight w simulates one prompt in w, and each response counts for w responses: an
 // update has 1 / w of its groups, an engine has 1 / w of its slots, of its replicas and of their
-// cache, and reward actors have 1 / w of their workers. Every time is that of the whole run, except
-// that reports come w times as rarely. The figures are scaled to the whole run. A thinned run draws
+// cache, and reward actors have 1 / w of their workers; an engine keeps room for 8 groups, which
+// bounds w. Every time is that of the whole run; figures are scaled to it. A thinned run draws
 // fewer lengths, so it meets fewer very long responses and its tails are a little too short;
 // docs/tune.md says how far its figures are from those of whole runs.
 //

@@ -1,11 +1,10 @@
 #include "core/text/csv.hpp"
+#include "core/text/numbers.hpp"
 #include "core/text/svg_plot.hpp"
 #include "core/text/table.hpp"
 #include "study/simulate/sweep.hpp"
 
 #include <fmt/format.h>
-
-#include <charconv>
 
 namespace temper::study {
 namespace {
@@ -44,13 +43,12 @@ Result<std::vector<double>> numbers(const SweepAxis& axis) {
   std::vector<double> out;
   for (const auto& values : axis.values) {
     const std::string& text = values.front();
-    double value = 0;
-    const auto [stop, errc] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (errc != std::errc{} || stop != text.data() + text.size())
+    const auto value = parse_number<double>(text);
+    if (!value)
       return invalid_input(fmt::format("--plot: `{}` of {} is no number", text, axis.name()));
-    if (!out.empty() && value <= out.back())
+    if (!out.empty() && *value <= out.back())
       return invalid_input(fmt::format("--plot: the values of {} do not ascend", axis.name()));
-    out.push_back(value);
+    out.push_back(*value);
   }
   return out;
 }

@@ -1,4 +1,4 @@
-// `temper estimate`, `temper validate` and `temper ablation`, with the descriptions that ship with
+// `temper cost`, `temper validate` and `temper ablation`, with the descriptions that ship with
 // the build.
 #include "cli/study/ablation_command.hpp"
 #include "cli/study/calibrate_command.hpp"

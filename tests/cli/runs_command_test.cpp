@@ -5,7 +5,10 @@
 #include "tests/support/temporary_folder.hpp"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <cstdlib>
+#include <iostream>
 #include <sstream>
 
 namespace temper::cli {
@@ -51,6 +54,30 @@ TEST_F(Runs, WhatIsBrokenCanBeRemovedAndWhatIsSomethingElseCannot) {
   EXPECT_FALSE(fs::exists(folder_ / "b"));
   EXPECT_EQ(run_runs({.folder = folder_.path(), .remove = {"notes"}}, out, err), 2);
   EXPECT_TRUE(fs::exists(folder_ / "notes/text.md"));
+}
+
+/// Lists the folder as nobody, who has no right to what others closed; the status is that of runs.
+[[noreturn]] void list_as_nobody(const fs::path& folder) {
+  constexpr uid_t kNobody = 65534;
+  if (::geteuid() == 0 && (::setgid(kNobody) != 0 || ::setuid(kNobody) != 0))
+    std::_Exit(99);
+  const int code = run_runs({.folder = folder}, std::cerr, std::cerr);
+  std::_Exit(code);
+}
+
+TEST_F(Runs, FoldersThatMayNotBeEnteredAreNoReasonToEnd) {
+  put("a/config.yaml");
+  put("a/checkpoints/step-000010/manifest");
+  put("closed/config.yaml");
+  for (const fs::path& open : {folder_.path(), folder_.path().parent_path()})
+    fs::permissions(open, fs::perms(0755));
+  fs::permissions(folder_ / "a/checkpoints", fs::perms::none);
+  fs::permissions(folder_ / "closed", fs::perms::none);
+  EXPECT_EXIT(list_as_nobody(folder_.path()),
+              testing::ExitedWithCode(0),
+              "a +not begun.*\n.*closed +broken|a +not begun");
+  fs::permissions(folder_ / "a/checkpoints", fs::perms::owner_all);
+  fs::permissions(folder_ / "closed", fs::perms::owner_all);
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 // Every fuzz target, over its corpus and over changes of it: bits flipped, bytes taken out, put in
 // and doubled, parts of two inputs joined. TEMPER_FUZZ_INPUTS says how many for each (2000).
+// TEMPER_FUZZ_SEEDS=FOLDER writes the valid inputs that are made here to FOLDER/TARGET, for
+// libFuzzer: those in corpus/ are of the formats of their day.
 #include "actors/protocol/catalog.hpp"
 #include "core/files.hpp"
 #include "core/msgpack.hpp"
@@ -9,6 +11,7 @@
 #include "tests/support/scheduler_world.hpp"
 #include "tests/support/seed.hpp"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -41,7 +44,9 @@ void add_made(std::string_view target, std::vector<std::string>& to) {
   if (target != "record" && target != "snapshot")
     return;
   Random random(5, "fuzz");
-  const SchedulerConfig config = orchestrator::testing::random_config(random);
+  SchedulerConfig config = orchestrator::testing::random_config(random);
+  config.groups_per_update = config.responses_per_group = 2;
+  const std::string sizes(1, 5);  // as the target is told of them
   Replay replay;
   orchestrator::testing::World world(config, {.crash = 0.1, .failed_sample = 0.1}, 5);
   world.on_record = [&](const Record& record) {
@@ -49,14 +54,30 @@ void add_made(std::string_view target, std::vector<std::string>& to) {
     if (target == "record" && to.size() < 200)
       to.push_back(encode(record));
     if (target == "snapshot" && to.size() < 50)
-      to.push_back(replay.scheduler().snapshot());
+      to.push_back(sizes + replay.scheduler().snapshot());
   };
   world.play();
 }
 
+/// Every so many of them, as `made-N`: neighbours resemble each other.
+void write_seeds(std::string_view target, const std::vector<std::string>& made) {
+  constexpr std::size_t kMost = 50;
+  const char* folder = std::getenv("TEMPER_FUZZ_SEEDS");
+  if (folder == nullptr || made.empty())
+    return;
+  const fs::path to = fs::path(folder) / target;
+  ASSERT_TRUE(make_folder(to));
+  const std::size_t stride = (made.size() + kMost - 1) / kMost;
+  for (std::size_t i = 0; i < made.size(); i += stride)
+    ASSERT_TRUE(write_file_atomically(to / fmt::format("made-{:03}", i), made[i]));
+}
+
 std::vector<std::string> corpus_of(std::string_view target) {
+  std::vector<std::string> made;
+  add_made(target, made);
+  write_seeds(target, made);
   std::vector<std::string> corpus{"", std::string(64, '\0')};
-  add_made(target, corpus);
+  corpus.insert(corpus.end(), made.begin(), made.end());
   std::error_code none;
   const fs::path folder = fs::path(TEMPER_SOURCE_DIR) / "tests/fuzz/corpus" / target;
   for (const auto& entry : fs::directory_iterator(folder, none))

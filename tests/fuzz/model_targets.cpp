@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -70,29 +71,46 @@ void model_config(std::string_view bytes) {
 }
 
 void replies(std::string_view bytes) {
+  if (bytes.empty())
+    return;
+  constexpr EngineKind kKinds[] = {
+      EngineKind::Vllm, EngineKind::Sglang, EngineKind::Openai, EngineKind::Llamacpp};
+  const auto choice = static_cast<unsigned char>(bytes.front());
+  bytes.remove_prefix(1);
   ServerSampling sampling;
   sampling.vocabulary = 64;
   sampling.model = "m";
-  const std::vector<std::int32_t> tokens{1, 2, 3};
-  for (const EngineKind kind :
-       {EngineKind::Vllm, EngineKind::Sglang, EngineKind::Openai, EngineKind::Llamacpp}) {
-    EngineConfig config;
-    config.kind = kind;
-    const auto api = make_server_api(config, sampling);
-    for (int probe = 0; probe < 8 && api->next_probe(); ++probe)
-      std::ignore = api->learn(200, bytes);
-    if (const auto reply = api->read_generated(bytes)) {
-      for (const std::int32_t token : reply->tokens)
-        TEMPER_CHECK(token >= 0 && token < sampling.vocabulary, "tokens are of the vocabulary");
+  EngineConfig config;
+  config.kind = kKinds[choice % std::size(kKinds)];
+  const auto api = make_server_api(config, sampling);
+  switch (choice / std::size(kKinds) % 6) {
+    case 0:
+      for (int probe = 0; probe < 8 && api->next_probe(); ++probe)
+        std::ignore = api->learn(200, bytes);
+      return;
+    case 1:
+      if (const auto reply = api->read_generated(bytes)) {
+        for (const std::int32_t token : reply->tokens)
+          TEMPER_CHECK(token >= 0 && token < sampling.vocabulary, "tokens are of the vocabulary");
+      }
+      return;
+    case 2: {
+      const std::vector<std::int32_t> tokens{1, 2, 3};
+      if (const auto scores = api->read_scores(bytes, tokens))
+        TEMPER_CHECK(scores->size() == (api->scores_at_once() ? tokens.size() - 1 : 1),
+                     "a score for all tokens but the first, or for the last");
+      return;
     }
-    if (const auto scores = api->read_scores(bytes, tokens))
-      TEMPER_CHECK(scores->size() == (api->scores_at_once() ? tokens.size() - 1 : 1),
-                   "a score for all tokens but the first, or for the last");
-    std::ignore = api->check_loaded(bytes);
-    std::ignore = api->read_version(bytes);
-    std::ignore = api->read_load(bytes);
+    case 3:
+      std::ignore = api->check_loaded(bytes);
+      std::ignore = api->read_version(bytes);
+      return;
+    case 4:
+      std::ignore = api->read_load(bytes);
+      return;
+    default:
+      std::ignore = parse_url(bytes);
   }
-  std::ignore = parse_url(bytes);
 }
 
 }  // namespace temper::fuzz

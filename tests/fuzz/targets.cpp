@@ -12,6 +12,7 @@
 #include "core/yaml_tree.hpp"
 #include "orchestrator/record/certificate_audit.hpp"
 #include "orchestrator/record/event_log.hpp"
+#include "orchestrator/record/summary_audit.hpp"
 #include "orchestrator/scheduler/scheduler.hpp"
 
 #include <algorithm>
@@ -119,7 +120,13 @@ void record(std::string_view bytes) {
 }
 
 void snapshot(std::string_view bytes) {
+  if (bytes.empty())
+    return;
+  const auto sizes = static_cast<unsigned char>(bytes.front());
+  bytes.remove_prefix(1);
   SchedulerConfig config;
+  config.responses_per_group = 1 + sizes % 4;
+  config.groups_per_update = 1 + sizes / 4 % 4;
   config.actors = {{"rollout-0", actors::RoleKind::Rollout, {CardId(0)}, 4},
                    {"reward-0", actors::RoleKind::Reward, {CardId(1)}, 0},
                    {"trainer", actors::RoleKind::Trainer, {CardId(1)}, 0}};
@@ -133,15 +140,17 @@ void snapshot(std::string_view bytes) {
 
 void packed(std::string_view bytes) {
   constexpr std::size_t kMost = std::size_t{1} << 16;
-  Unpacker unpacker;
+  static Unpacker unpacker, other;  // kept: most of the time would go into making them
+  static Packer packer;
+  unpacker.begin();
+  other.begin();
+  packer.begin();
   std::string piece;
   for (const std::string_view part : pieces_of(bytes)) {
     if (!unpacker.unpack(part, kMost, piece))
       unpacker.begin();
     TEMPER_CHECK(piece.size() <= kMost + 4096, "no more is unpacked than is allowed");
   }
-  Packer packer;
-  Unpacker other;
   for (const std::string_view part : pieces_of(bytes)) {
     if (part.empty())
       continue;
@@ -168,6 +177,10 @@ void manifest(std::string_view bytes) {
   const auto parsed = parse_manifest(bytes);
   if (parsed)
     TEMPER_CHECK(to_text(*parsed) == bytes, "a manifest is what it is made to, byte for byte");
+}
+
+void summary(std::string_view bytes) {
+  std::ignore = audit_times(file_with("summary.json", bytes));
 }
 
 void json(std::string_view bytes) {

@@ -3,7 +3,7 @@
 // them over the corpus and changes of it (fuzz_test.cpp); `./x fuzz` runs them under libFuzzer.
 #pragma once
 
-#include <span>
+#include <cstddef>
 #include <string_view>
 
 namespace temper::fuzz {
@@ -11,19 +11,24 @@ namespace temper::fuzz {
 struct Target {
   std::string_view name;  ///< Also of its folder in corpus/.
   void (*run)(std::string_view bytes);
+  /// What is fuzzed is no longer: enough for each part of the format a few times over.
+  std::size_t longest;
 };
 
 /// events.log: as the bytes of its files, and as records that are packed and sealed as they are.
 void log(std::string_view bytes);
 /// A record of events.log, unpacked.
 void record(std::string_view bytes);
-/// What a checkpoint holds of the scheduler.
+/// What a checkpoint holds of the scheduler; the first byte chooses the sizes of its run's groups
+/// and updates.
 void snapshot(std::string_view bytes);
 /// A packed piece.
 void packed(std::string_view bytes);
 /// certificates.jsonl, against the updates of a log that has none.
 void certificates(std::string_view bytes);
 void manifest(std::string_view bytes);
+/// summary.json, as an audit reads it.
+void summary(std::string_view bytes);
 void json(std::string_view bytes);
 void yaml(std::string_view bytes);
 /// A message of the protocol: the first byte chooses which.
@@ -36,22 +41,24 @@ void csv(std::string_view bytes);
 void tokenizer(std::string_view bytes);
 /// config.json and generation_config.json of a model folder.
 void model_config(std::string_view bytes);
-/// What inference servers answer, and where they are.
+/// What inference servers answer, and where they are: the first byte chooses of which kind, and
+/// what it answers.
 void replies(std::string_view bytes);
 
-inline constexpr Target kTargets[] = {{"certificates", certificates},
-                                      {"csv", csv},
-                                      {"json", json},
-                                      {"log", log},
-                                      {"manifest", manifest},
-                                      {"message", message},
-                                      {"model_config", model_config},
-                                      {"packed", packed},
-                                      {"record", record},
-                                      {"replies", replies},
-                                      {"safetensors", safetensors},
-                                      {"snapshot", snapshot},
-                                      {"tokenizer", tokenizer},
-                                      {"yaml", yaml}};
+inline constexpr Target kTargets[] = {{"certificates", certificates, 2048},
+                                      {"csv", csv, 1024},
+                                      {"json", json, 1024},
+                                      {"log", log, 2048},
+                                      {"manifest", manifest, 1024},
+                                      {"message", message, 1024},
+                                      {"model_config", model_config, 1024},
+                                      {"packed", packed, 2048},
+                                      {"record", record, 1024},
+                                      {"replies", replies, 1024},
+                                      {"safetensors", safetensors, 1024},
+                                      {"snapshot", snapshot, 4096},
+                                      {"summary", summary, 2048},
+                                      {"tokenizer", tokenizer, 4096},
+                                      {"yaml", yaml, 1024}};
 
 }  // namespace temper::fuzz

@@ -54,8 +54,11 @@ class Hosts:
                 self._do(f"ip -n {host} addr add 10.77.0.{i + 1}/24 dev eth0")
                 self._do(f"ip -n {host} link set lo up")
                 self._do(f"ip -n {host} link set eth0 up")
-                for netns, device in ((host, "eth0"), (self._switch, f"port{i}")):
-                    self._do(f"tc -n {netns} qdisc add dev {device} root tbf rate {self.rate} burst 64kb latency 50ms")
+                # Debian's default, whatever this machine has: others leave a link idle now and then.
+                self._do(f"ip -n {host} route change 10.77.0.0/24 dev eth0 src 10.77.0.{i + 1} congctl cubic")
+                # A host's own card makes its senders wait; only a switch drops what its queue cannot hold.
+                for netns, device, queue in ((host, "eth0", "limit 4mb"), (self._switch, f"port{i}", "latency 50ms")):
+                    self._do(f"tc -n {netns} qdisc add dev {device} root tbf rate {self.rate} burst 64kb {queue}")
         except BaseException:
             self.__exit__()
             raise
@@ -112,11 +115,11 @@ class Run:
         logs = [*sorted(self.folder.glob("*.log")), self.run_dir / "logs/orchestrator.log"]
         return "".join(f"\n-- {p.name}\n{p.read_text()[-2500:]}" for p in logs if p.exists())
 
-    def until(self, done: Callable[[], object], what: str) -> float:
+    def until(self, done: Callable[[], object], what: str, patience: float = PATIENCE) -> float:
         """Seconds until it was so."""
         begin = time.monotonic()
         while not done():
-            assert time.monotonic() - begin < PATIENCE, f"waited for {what} in vain{self.said()}"
+            assert time.monotonic() - begin < patience, f"waited for {what} in vain{self.said()}"
             time.sleep(0.05)
         return time.monotonic() - begin
 

@@ -8,8 +8,8 @@ import signal
 
 import pytest
 from environment import ROOT
-from llamacpp_environment import llamacpp_environment
-from runs import Run
+from llamacpp_environment import LlamacppEnvironment
+from runs import Run, canaries
 
 CONFIG = """
 name: served
@@ -34,19 +34,13 @@ START = "{python} {script} {{model}}/model.gguf --host {{host}} --port {{port}} 
 @pytest.fixture(scope="module")
 def config() -> str:
     """Makes the environment of TEMPER_LLAMACPP, else build/llamacpp: 140 MB, some seconds."""
-    environment = llamacpp_environment()
+    environment = LlamacppEnvironment()
     try:
         environment.make()
     except RuntimeError as reason:
         pytest.skip(f"llama.cpp's server is not here: {reason}")
     start = START.format(python=environment.python, script=ROOT / "tests/integration/llama_server.py")
     return CONFIG.replace("{start}", start).replace("{{", "{").replace("}}", "}")
-
-
-def canaries(run: Run) -> list[float]:
-    """Of each version that counted, in order."""
-    text = (run.run_dir / "logs" / "rollout-0.log").read_text()
-    return [float(x) for x in re.findall(r"version committed .*canary=(\S+)", text)]
 
 
 def seconds_of(run: Run, phase: str) -> list[float]:
@@ -94,7 +88,7 @@ def test_log_probs_after_sampling_are_the_trainers_at_another_temperature(config
 def test_the_same_server_as_any_that_is_openai_compatible(config, temper, tmp_path):
     # It is given a folder, and makes of it what it loads; its /v1/completions is all that is known of it.
     convert = f"{{python}} {ROOT / 'tests/integration/folder_to_gguf.py'} {{model}} {{model}}/own.gguf && exec "
-    python = str(llamacpp_environment().python)
+    python = str(LlamacppEnvironment().python)
     other = config.replace("kind: llamacpp", "kind: openai").replace("model.gguf", "own.gguf")
     other = other.replace('start: "', 'start: "' + convert.replace("{python}", python)).replace("{steps}", "12")
     with Run(temper, tmp_path, other, "staleness.bound=0") as run:

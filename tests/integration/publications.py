@@ -43,9 +43,10 @@ def predicted(temper: str, hosts: int, replicas: str) -> float:
 
 @contextmanager
 def run_of(temper: str, folder: Path, replicas: int, weights: str) -> Iterator[tuple[Run, list[Any]]]:
-    """A run with an engine on each of so many hosts. Needs what hosts.unable() looks for. An update takes longer than its
-    version's way to all engines: one that is faster would be made by those that have it before the others do."""
-    step = math.ceil(1.25 * predicted(temper, replicas, "direct" if weights == "broadcast" else "tree"))
+    """A run with an engine on each of so many hosts. Needs what hosts.unable() looks for. A step of an engine and an update
+    together take longer than a version's way to all engines: else those that have it first would make the next one before
+    the others have it."""
+    step = math.ceil(0.6 * predicted(temper, replicas, "direct" if weights == "broadcast" else "tree"))
     with Hosts(replicas + 1, f"{RATE}bit") as hosts:
         run = Run(hosts, temper, folder, CONFIG.format(replicas=replicas, weights=weights, steps=STEPS, step=step))
         yield run, [run.worker(slot + 1, slot) for slot in range(replicas)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import time
 from pathlib import Path
@@ -93,3 +94,9 @@ class Run:
     def assert_audit_is_clean(self) -> None:
         done = subprocess.run([self.temper_program, "audit", str(self.run_dir)], capture_output=True, text=True, timeout=300)
         assert done.returncode == 0, done.stdout + done.stderr
+
+
+def canaries(run: Run) -> list[float]:
+    """How far off a server's log-probs were for each version that counted, in order."""
+    text = (run.run_dir / "logs" / "rollout-0.log").read_text()
+    return [float(x) for x in re.findall(r"version committed .*canary=(\S+)", text)]

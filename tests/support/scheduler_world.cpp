@@ -3,16 +3,43 @@
 #include "tests/support/liar.hpp"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <atomic>
+#include <csignal>
 
 namespace temper::orchestrator::testing {
+namespace {
+
+/// Of the world that was made last; a check that fails aborts, and says no seed.
+std::atomic<std::uint64_t> last_seed{0};
+
+extern "C" void name_the_seed(int) {
+  std::array<char, 32> digits{};
+  std::size_t first = digits.size();
+  digits[--first] = '\n';
+  std::uint64_t seed = last_seed;
+  do {
+    digits[--first] = static_cast<char>('0' + seed % 10);
+    seed /= 10;
+  } while (seed > 0);
+  constexpr std::string_view kWhat = "in the random world of seed ";
+  static_cast<void>(::write(STDERR_FILENO, kWhat.data(), kWhat.size()));
+  static_cast<void>(::write(STDERR_FILENO, digits.data() + first, digits.size() - first));
+}
+
+}  // namespace
 
 World::World(SchedulerConfig config, const Chaos& chaos, std::uint64_t seed)
     : config_(std::move(config)),
       chaos_(chaos),
       random_(seed, "world"),
-      actors_(config_.actors.size()) {}
+      actors_(config_.actors.size()) {
+  last_seed = seed;
+  std::signal(SIGABRT, name_the_seed);
+}
 
 Played World::play(std::uint64_t most_events) {
   deliver(event::Started{config_});
@@ -102,20 +129,21 @@ void World::at(Time due, std::function<void()> action) {
   agenda_.emplace(std::pair(due, next_agenda_++), std::move(action));
 }
 
-void World::to_actor(ActorId id, std::function<void(Actor&)> action) {
+void World::to_actor(ActorId id, std::function<void(Actor&)> action, Answer answer) {
   Actor& actor = actors_[id.value()];
   actor.next_in = std::max(actor.next_in, now_ + delay(1));
-  at(actor.next_in, [this, id, incarnation = actor.incarnation, action = std::move(action)] {
-    Actor& a = actors_[id.value()];
-    if (!a.alive || a.incarnation != incarnation)
-      return;
-    const bool trainer = config_.actors[id.value()].role == actors::RoleKind::Trainer;
-    if (random_.chance(trainer ? chaos_.trainer_crash : chaos_.crash))
-      return crash(id);
-    if (!trainer && random_.chance(chaos_.hang))
-      return;
-    action(a);
-  });
+  at(actor.next_in,
+     [this, id, answer, incarnation = actor.incarnation, action = std::move(action)] {
+       Actor& a = actors_[id.value()];
+       if (!a.alive || a.incarnation != incarnation)
+         return;
+       const bool trainer = config_.actors[id.value()].role == actors::RoleKind::Trainer;
+       if (random_.chance(trainer ? chaos_.trainer_crash : chaos_.crash))
+         return crash(id);
+       if (!trainer && answer == Answer::Awaited && random_.chance(chaos_.hang))
+         return;
+       action(a);
+     });
 }
 
 void World::from_actor(ActorId id, Event event) {
@@ -296,7 +324,8 @@ void World::act(const command::Withdraw& c) {
 }
 
 void World::act(const command::Cancel& c) {
-  to_actor(c.actor, [r = c.response](Actor& a) { a.running.erase(r); });
+  to_actor(
+      c.actor, [r = c.response](Actor& a) { a.running.erase(r); }, Answer::None);
 }
 
 void World::act(const command::ScoreReference& c) {

@@ -68,8 +68,10 @@ class World {
   void maybe_scale();
   void obey(const Command& command);
   void restart_from_checkpoint(const std::string& reason);
-  /// Runs `action` on the actor after its input delay, unless it died meanwhile.
-  void to_actor(ActorId actor, std::function<void(Actor&)> action);
+  /// Runs `action` on the actor after its input delay, unless it died meanwhile. What nobody waits
+  /// for an answer to is not swallowed: an actor that reads on has read it.
+  enum class Answer { Awaited, None };
+  void to_actor(ActorId actor, std::function<void(Actor&)> action, Answer answer = Answer::Awaited);
   /// Delivers `event` from the actor after its output delay.
   void from_actor(ActorId actor, Event event);
   /// What an actor says arrives.

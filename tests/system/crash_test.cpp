@@ -13,8 +13,6 @@ namespace {
 namespace fs = std::filesystem;
 namespace event = orchestrator::event;
 
-constexpr const char* kSlow = "synthetic.step_time=20ms";
-
 /// Draws when to disturb a run of 24 steps; each test for itself.
 class SeededSystemTest : public SystemTest {
  protected:

@@ -10,7 +10,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kConfig = R"(name: evaluated
+constexpr std::string_view kEvaluated = R"(name: evaluated
 policy: torch
 steps: 4
 task: {kind: addition, digits: 1}
@@ -28,7 +28,7 @@ checkpoint: {keep: 9}
 
 class Evaluated : public NamedRunsTest {
  protected:
-  Evaluated() : NamedRunsTest(kConfig) {}
+  Evaluated() : NamedRunsTest(kEvaluated) {}
   Ended as_built(const Arguments& arguments) {
     const auto environment = [cache = (folder() / "cache").string()] {
       ::setenv("TEMPER_CACHE", cache.c_str(), 1);

@@ -29,6 +29,9 @@ inline constexpr const char* kTemper = TEMPER_PROGRAM;
 /// temper beside the temper-worker of this build.
 inline constexpr const char* kTemperAsBuilt = TEMPER_PROGRAM_AS_BUILT;
 
+/// A setting with which a run lasts long enough to have something done to it.
+inline constexpr const char* kSlow = "synthetic.step_time=20ms";
+
 /// A finished program: its exit code (or minus the signal) and what it printed.
 struct Ended {
   int status = 0;

@@ -24,8 +24,6 @@ namespace fs = std::filesystem;
 namespace event = orchestrator::event;
 using namespace std::chrono_literals;
 
-constexpr const char* kSlow = "synthetic.step_time=20ms";
-
 // --- Strangers
 
 int connect_to(const std::string& endpoint) {

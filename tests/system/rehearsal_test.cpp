@@ -16,7 +16,7 @@ namespace {
 namespace fs = std::filesystem;
 
 /// Six cards of an H200 machine, a small model, small batches: a fraction of a second of wall time.
-constexpr std::string_view kConfig = R"(name: rehearsal
+constexpr std::string_view kRehearsal = R"(name: rehearsal
 hardware: simulated
 policy: synthetic
 steps: 4
@@ -51,7 +51,7 @@ const std::vector<std::string> kFused{"placement.mode=fused",
 
 class Rehearsal : public NamedRunsTest {
  protected:
-  Rehearsal() : NamedRunsTest(kConfig) {}
+  Rehearsal() : NamedRunsTest(kRehearsal) {}
   /// As processes and in one process: the same log, clean and replayed.
   void expect_same_in_both_hosts(const std::vector<std::string>& sets) {
     Arguments mode;

@@ -54,6 +54,19 @@ TEST_F(Run, ItsSummarySaysWhatItsLogSays) {
   EXPECT_FALSE(parse_json(read_file(run_dir() / "trace.json").value()).is_discarded());
 }
 
+TEST_F(Run, ThatHasFinishedIsNotChangedByAResume) {
+  ASSERT_EQ(run().wait().status, 0);
+  const auto left = [this] {
+    return read_file(run_dir() / "events.log").value() +
+           read_file(run_dir() / "summary.json").value();
+  };
+  const std::string before = left();
+  const Ended again = resume().wait();
+  EXPECT_EQ(again.status, 0) << again.output;
+  EXPECT_NE(again.output.find("nothing was changed"), std::string::npos) << again.output;
+  EXPECT_EQ(left(), before);
+}
+
 TEST_F(Run, ACertificateThatWasTamperedWithIsNamedByTheAudit) {
   ASSERT_EQ(run().wait().status, 0);
   expect_whole_run(24);

@@ -13,8 +13,6 @@ namespace {
 namespace fs = std::filesystem;
 namespace event = orchestrator::event;
 
-constexpr const char* kSlow = "synthetic.step_time=20ms";
-
 class StoredRun : public SystemTest {
  protected:
   /// Checkpoints 5 and 10 are whole.

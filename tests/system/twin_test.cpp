@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 
 /// The engines of rehearsal_test.cpp keep the time; what learns is a transformer of a few thousand
 /// parameters, whose pretraining is soon over.
-constexpr std::string_view kConfig = R"(name: twin
+constexpr std::string_view kTwin = R"(name: twin
 hardware: simulated
 policy: torch
 steps: 4
@@ -53,7 +53,7 @@ simulation:
 
 class Twin : public NamedRunsTest {
  protected:
-  Twin() : NamedRunsTest(kConfig) {}
+  Twin() : NamedRunsTest(kTwin) {}
   /// The base checkpoint is made once in a test, and found by its later runs.
   Temper::Options options() const {
     return {folder(),

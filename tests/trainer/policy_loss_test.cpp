@@ -156,7 +156,8 @@ TEST(TokenWeight, MakesTheMeanThatItsNameSays) {
     Algorithm a;
     a.average = average;
     a.longest_response = Tokens(10);
-    return 2 * short_loss * token_weight(a, 2, 8, 2) + 6 * long_loss * token_weight(a, 6, 8, 2);
+    return (2 * short_loss * token_share(a, 2) + 6 * long_loss * token_share(a, 6)) /
+           shares(a, 8, 2);
   };
   EXPECT_NEAR(sum(Averaging::Token, 1, 0), 2.0 / 8, 1e-12);
   EXPECT_NEAR(sum(Averaging::Token, 0, 1), 6.0 / 8, 1e-12);

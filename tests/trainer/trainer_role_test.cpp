@@ -14,6 +14,7 @@ using actors::Train;
 class CountingEngine final : public Engine {
  public:
   explicit CountingEngine(int& updates) : updates_(updates) {}
+  Status prepare(std::span<const TrainSample>) override { return {}; }
   Result<UpdateMetrics> update(std::span<const TrainSample>) override {
     ++updates_;
     return UpdateMetrics{};
@@ -106,6 +107,28 @@ TEST_F(Certificates, AResponseBegunWhenItsCertificateSaysItWasNotIsRefused) {
   EXPECT_EQ(refused([](Train& t) { t.items[0].first_version = PolicyVersion(6); }),
             "certificate refused: a response of group 7 was begun with version 6, after the 5 that "
             "it is to update");
+}
+
+TEST_F(Certificates, GradientsAreComputedBeforeThemOfTheVersionThatIsUpdatedAlone) {
+  int updates = 0;
+  TrainerRole trainer(
+      std::make_unique<CountingEngine>(updates), PolicyVersion(5), Publication::Chunks, clock_);
+  std::vector<LeaseId> prepared;
+  actors::Outbox out([&](const OutgoingMessage& m) {
+    if (m.tag == actors::Prepared::kTag)
+      prepared.push_back(LeaseId(9));
+  });
+  const auto ask = [&](PolicyVersion step) {
+    const actors::Prepare work{LeaseId(9), step, batch().items};
+    return trainer.on_message(IncomingMessage::from(actors::outgoing(work)), out);
+  };
+  EXPECT_TRUE(ask(PolicyVersion(5)));
+  EXPECT_EQ(prepared.size(), 1U);
+  const Status refused = ask(PolicyVersion(4));
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().context, "gradients of version 4 are asked for, the trainer is at 5");
+  EXPECT_EQ(prepared.size(), 1U);
+  EXPECT_EQ(updates, 0);
 }
 
 }  // namespace

@@ -8,11 +8,16 @@
 #include "trainer/policy_loss.hpp"
 #include "trainer/torch/checkpoint.hpp"
 #include "trainer/torch/minibatch.hpp"
+#include "trainer/torch/parked_optimizer.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <numeric>
+#include <optional>
+#include <utility>
 
 namespace temper::trainer {
 
@@ -25,16 +30,17 @@ using actors::Weights;
 struct Sums {
   double ratio = 0, log_ratio = 0, kl = 0, clipped = 0, weight = 0, capped = 0;
   double negative_logprob = 0, tokens = 0;
-  double loss = 0, norm = 0;  ///< Over minibatches.
+  double loss = 0;  ///< Of the minibatch under way, not yet divided by its shares.
+  std::int32_t passes = 0;
 };
 
 /// One optimizer step.
 struct Minibatch {
-  std::vector<MicroBatch> passes;
+  std::vector<MicroBatch> passes;  ///< Without what is kept.
   std::size_t responses = 0, tokens = 0;
 };
 
-/// An update under way.
+/// An update under way, or the part of one whose gradients are computed beforehand.
 struct Update {
   std::span<const TrainSample> batch;
   std::vector<double> advantages;
@@ -42,6 +48,14 @@ struct Update {
   /// By sample, of those whose minibatch is not the first; empty unless the objective needs it.
   std::vector<std::vector<double>> proximal;
   Sums sums;
+};
+
+/// Groups of the next update, whose gradients the network holds.
+struct Kept {
+  std::map<GroupId, std::size_t> responses;
+  Sums sums;
+
+  bool empty() const { return responses.empty(); }
 };
 
 /// Of the tokens that have a loss. Nothing where there are none of its kind.
@@ -55,17 +69,24 @@ std::vector<double> trained(const TrainSample& sample, std::span<const float> pe
   return out;
 }
 
-/// Adds a response's trained tokens, each of which counts `weight` in the loss.
+std::map<GroupId, std::size_t> responses_by_group(std::span<const TrainSample> samples) {
+  std::map<GroupId, std::size_t> out;
+  for (const TrainSample& s : samples)
+    ++out[s.group];
+  return out;
+}
+
+/// Adds a response's trained tokens, each of which counts `share` in the loss.
 void add_losses(std::span<const TokenLoss> losses,
                 std::span<const double> current,
                 std::span<const double> behaviour,
-                double weight,
+                double share,
                 Sums& sums) {
   for (std::size_t t = 0; t < losses.size(); ++t) {
     const double gap = current[t] - behaviour[t];
     sums.ratio += std::exp(gap);
     sums.log_ratio += std::abs(gap);
-    sums.loss += losses[t].loss * weight;
+    sums.loss += losses[t].loss * share;
     sums.kl += losses[t].kl;
     sums.clipped += losses[t].clipped ? 1 : 0;
     sums.weight += losses[t].weight;
@@ -84,6 +105,7 @@ class TorchEngine final : public Engine {
         optimizer_(weights_.layout()),
         network_(weights_) {}
 
+  Status prepare(std::span<const TrainSample> groups) override;
   Result<UpdateMetrics> update(std::span<const TrainSample> batch) override;
   Result<std::string> weights() const override;
   Status save(const std::filesystem::path& folder) const override;
@@ -94,10 +116,14 @@ class TorchEngine final : public Engine {
 
  private:
   Status check(const TrainSample& sample) const;
-  Update begin(std::span<const TrainSample> batch) const;
+  Status may_prepare(std::span<const TrainSample> groups) const;
+  std::vector<SampleIndices> minibatches_of(std::span<const TrainSample> batch) const;
+  /// Passes of all but what is kept.
+  Update begin(std::span<const TrainSample> batch, const Kept& kept) const;
   void score_proximal(Update& update);
   Status run(Update& update, UpdateMetrics& metrics);
-  void pass(const MicroBatch& micro, const Minibatch& minibatch, Update& update);
+  Result<double> step(const Minibatch& minibatch, double loss);
+  void pass(const MicroBatch& micro, Update& update);
   actors::AdamWConfig adamw() const;
   actors::Canary canary() const;
 
@@ -107,7 +133,8 @@ class TorchEngine final : public Engine {
   AdamWState optimizer_;
   mutable actors::Transformer network_;  ///< Weights as given; mutable: it keeps its activations.
   std::uint64_t updates_ = 0;
-  bool offloaded_ = false;
+  std::optional<ParkedOptimizer> parked_;  ///< The optimizer, while it is off the card.
+  Kept kept_;
 };
 
 Status TorchEngine::check(const TrainSample& s) const {
@@ -148,9 +175,55 @@ actors::AdamWConfig TorchEngine::adamw() const {
   return {a.learning_rate, a.beta1, a.beta2, a.adam_epsilon, a.weight_decay, a.gradient_clip};
 }
 
+Status TorchEngine::may_prepare(std::span<const TrainSample> groups) const {
+  if (parked_)
+    return Error{ErrorCode::Unavailable, "prepare: the optimizer is offloaded"};
+  if (options_.algorithm.minibatches != 1)
+    return invalid_input(
+        fmt::format("prepare: gradients of a second minibatch depend on the first; there are {}",
+                    options_.algorithm.minibatches));
+  if (needs_whole_batch(algorithm_))
+    return invalid_input("prepare: advantages of this algorithm depend on the whole batch");
+  for (const TrainSample& sample : groups) {
+    TEMPER_TRY_STATUS(check(sample));
+    if (kept_.responses.contains(sample.group))
+      return invalid_input(fmt::format("prepare: group {} is prepared already", sample.group));
+  }
+  return {};
+}
+
+/// The same passes as in an update of these groups, and the same sums.
+Status TorchEngine::prepare(std::span<const TrainSample> groups) {
+  TEMPER_TRY_STATUS(may_prepare(groups));
+  if (kept_.empty()) {
+    kept_.sums = {};
+    network_.zero_gradients();
+  }
+  Update part = begin(groups, {});
+  part.sums = kept_.sums;
+  for (const Minibatch& minibatch : part.minibatches) {
+    for (const MicroBatch& micro : minibatch.passes)
+      pass(micro, part);
+  }
+  kept_.sums = part.sums;
+  kept_.responses.merge(responses_by_group(groups));
+  return {};
+}
+
 Result<UpdateMetrics> TorchEngine::update(std::span<const TrainSample> batch) {
-  if (offloaded_)
+  const Kept kept = std::exchange(kept_, {});
+  if (parked_)
     return Error{ErrorCode::Unavailable, "update: the optimizer is offloaded"};
+  const auto of_batch = responses_by_group(batch);
+  for (const auto& [group, responses] : kept.responses) {
+    const auto found = of_batch.find(group);
+    if (found == of_batch.end() || found->second != responses)
+      return invalid_input(
+          fmt::format("update: {} responses of group {} are prepared, the batch has {} of them",
+                      responses,
+                      group,
+                      found == of_batch.end() ? 0 : found->second));
+  }
   UpdateMetrics metrics;
   std::int64_t response_tokens = 0;
   std::size_t trained_tokens = 0;
@@ -167,7 +240,9 @@ Result<UpdateMetrics> TorchEngine::update(std::span<const TrainSample> batch) {
 
   const Weights weights_before = weights_.clone();
   const AdamWState optimizer_before = optimizer_.clone();
-  Update update = begin(batch);
+  Update update = begin(batch, kept);
+  if (kept.empty())
+    network_.zero_gradients();
   if (auto status = run(update, metrics); !status) {
     std::copy_n(weights_before.values().data(), weights_.values().size(), weights_.values().data());
     optimizer_ = optimizer_before.clone();
@@ -177,18 +252,28 @@ Result<UpdateMetrics> TorchEngine::update(std::span<const TrainSample> batch) {
   return metrics;
 }
 
-Update TorchEngine::begin(std::span<const TrainSample> batch) const {
+/// One minibatch is the whole batch in its order.
+std::vector<SampleIndices> TorchEngine::minibatches_of(std::span<const TrainSample> batch) const {
+  if (options_.algorithm.minibatches > 1)
+    return split_minibatches(batch, options_.algorithm.minibatches, options_.seed, updates_);
+  std::vector<SampleIndices> one(1, SampleIndices(batch.size()));
+  std::iota(one.front().begin(), one.front().end(), std::size_t{0});
+  return one;
+}
+
+Update TorchEngine::begin(std::span<const TrainSample> batch, const Kept& kept) const {
   Update update;
   update.batch = batch;
   update.advantages = advantages(batch, algorithm_);
-  for (const SampleIndices& samples :
-       split_minibatches(batch, options_.algorithm.minibatches, options_.seed, updates_)) {
+  update.sums = kept.sums;
+  for (SampleIndices& samples : minibatches_of(batch)) {
     Minibatch minibatch;
     minibatch.responses = samples.size();
     for (const std::size_t i : samples)
       minibatch.tokens += batch[i].trained_tokens();
     if (minibatch.tokens == 0)
       continue;
+    std::erase_if(samples, [&](std::size_t i) { return kept.responses.contains(batch[i].group); });
     minibatch.passes =
         pack_micro_batches(batch, samples, options_.algorithm.micro_batch_tokens.count());
     update.minibatches.push_back(std::move(minibatch));
@@ -211,44 +296,56 @@ void TorchEngine::score_proximal(Update& update) {
   }
 }
 
+/// Requires: the gradients are zero, or what is kept of the first minibatch.
 Status TorchEngine::run(Update& update, UpdateMetrics& metrics) {
   if (needs_proximal(algorithm_.objective))
     score_proximal(update);
-  actors::FloatBuffer& gradients = network_.gradients();
   Sums& sums = update.sums;
   for (const Minibatch& minibatch : update.minibatches) {
-    std::fill_n(gradients.data(), gradients.size(), 0.0f);
-    for (const MicroBatch& micro : minibatch.passes) {
-      pass(micro, minibatch, update);
-      ++metrics.micro_batches;
-    }
-    if (&minibatch == &update.minibatches.front()) {
+    const bool first = &minibatch == &update.minibatches.front();
+    if (!first)
+      network_.zero_gradients();
+    for (const MicroBatch& micro : minibatch.passes)
+      pass(micro, update);
+    if (first) {
       metrics.ratio_mean = sums.ratio / sums.tokens;
       metrics.log_ratio = sums.log_ratio / sums.tokens;
     }
-    const double norm = actors::gradient_norm(gradients);
-    if (!std::isfinite(norm) || !std::isfinite(sums.loss))
-      return Error{
-          ErrorCode::Internal,
-          fmt::format("gradient norm {} and loss {} are not both finite", norm, sums.loss)};
-    sums.norm += norm;
-    adamw_step(adamw(), gradients, norm, optimizer_, weights_);
+    const double loss =
+        std::exchange(sums.loss, 0) / shares(algorithm_, minibatch.tokens, minibatch.responses);
+    TEMPER_TRY(const double norm, step(minibatch, loss));
+    metrics.loss += loss / static_cast<double>(update.minibatches.size());
+    metrics.gradient_norm += norm / static_cast<double>(update.minibatches.size());
   }
   const auto finite = [](float x) { return std::isfinite(x); };
   if (!std::all_of(weights_.values().span().begin(), weights_.values().span().end(), finite))
     return Error{ErrorCode::Internal, "the new weights are not finite"};
-  const auto steps = static_cast<double>(update.minibatches.size());
-  metrics.loss = sums.loss / steps;
   metrics.kl = sums.kl / sums.tokens;
   metrics.clip_fraction = sums.clipped / sums.tokens;
   metrics.behaviour_weight = sums.weight / sums.tokens;
   metrics.capped_fraction = sums.capped / sums.tokens;
   metrics.entropy = sums.negative_logprob / sums.tokens;
-  metrics.gradient_norm = sums.norm / steps;
+  metrics.micro_batches = sums.passes;
   return {};
 }
 
-void TorchEngine::pass(const MicroBatch& micro, const Minibatch& minibatch, Update& update) {
+/// The optimizer's step with the gradients that have been summed up. Returns their norm.
+Result<double> TorchEngine::step(const Minibatch& minibatch, double loss) {
+  actors::FloatBuffer& gradients = network_.gradients();
+  const auto each =
+      static_cast<float>(1 / shares(algorithm_, minibatch.tokens, minibatch.responses));
+  for (float& gradient : gradients.span())
+    gradient *= each;
+  const double norm = actors::gradient_norm(gradients);
+  if (!std::isfinite(norm) || !std::isfinite(loss))
+    return Error{ErrorCode::Internal,
+                 fmt::format("gradient norm {} and loss {} are not both finite", norm, loss)};
+  adamw_step(adamw(), gradients, norm, optimizer_, weights_);
+  return norm;
+}
+
+/// Adds the gradients of a minibatch's sum; what that is divided by is known at its step.
+void TorchEngine::pass(const MicroBatch& micro, Update& update) {
   const auto logprobs = network_.forward(micro.pack, options_.temperature, actors::Graph::Keep);
   std::vector<float> derivatives;
   derivatives.reserve(logprobs.size());
@@ -259,20 +356,20 @@ void TorchEngine::pass(const MicroBatch& micro, const Minibatch& minibatch, Upda
     const std::vector<double> current = trained(sample, own);
     const std::vector<double> behaviour = trained(sample, sample.behaviour_logprobs);
     const std::vector<double> reference = trained(sample, sample.reference_logprobs);
-    const std::size_t n = current.size();
     ResponseInputs in{current, behaviour, current, reference, update.advantages[i]};
     if (!update.proximal.empty() && !update.proximal[i].empty())
       in.proximal = update.proximal[i];
-    losses.resize(n);
+    losses.resize(current.size());
     response_loss(in, algorithm_, losses);
-    const double weight = token_weight(algorithm_, n, minibatch.tokens, minibatch.responses);
+    const double share = token_share(algorithm_, current.size());
     auto next = losses.begin();
     for (std::size_t t = 0; t < own.size(); ++t)
-      derivatives.push_back(sample.is_trained(t) ? static_cast<float>((next++)->d_logprob * weight)
+      derivatives.push_back(sample.is_trained(t) ? static_cast<float>((next++)->d_logprob * share)
                                                  : 0.0f);
-    add_losses(losses, current, behaviour, weight, update.sums);
+    add_losses(losses, current, behaviour, share, update.sums);
   }
   network_.backward(derivatives);
+  ++update.sums.passes;
 }
 
 Result<std::string> TorchEngine::weights() const {
@@ -291,33 +388,43 @@ actors::Canary TorchEngine::canary() const {
 }
 
 Status TorchEngine::save(const std::filesystem::path& folder) const {
-  return save_checkpoint(folder, weights_, optimizer_, updates_);
+  if (!parked_)
+    return save_checkpoint(folder, weights_, optimizer_, updates_);
+  TEMPER_TRY(const AdamWState optimizer, parked_->read());
+  return save_checkpoint(folder, weights_, optimizer, updates_);
 }
 
 Status TorchEngine::load(const std::filesystem::path& folder) {
-  if (offloaded_)
+  if (parked_)
     return Error{ErrorCode::Unavailable, "load: the optimizer is offloaded"};
   TEMPER_TRY(TrainerState state, load_checkpoint(folder, weights_.layout()));
   std::copy_n(state.weights.values().data(), weights_.values().size(), weights_.values().data());
   optimizer_ = std::move(state.optimizer);
   updates_ = state.updates;
+  kept_ = {};
   return {};
 }
 
-// Card and host memory are one here, so the move is a copy into fresh pages and a release of the
-// old ones: the same work and the same peak as on a card.
 Status TorchEngine::offload() {
-  if (!offloaded_)
-    optimizer_ = optimizer_.clone();
+  if (!kept_.empty())
+    return Error{ErrorCode::Unavailable,
+                 fmt::format("offload: gradients of {} of the groups of the next update are kept "
+                             "for it",
+                             kept_.responses.size())};
   network_.free_gradients();
-  offloaded_ = true;
+  if (parked_)
+    return {};
+  TEMPER_TRY(parked_, ParkedOptimizer::copy_of(optimizer_));
+  optimizer_.first_moment.release();
+  optimizer_.second_moment.release();
   return {};
 }
 
 Status TorchEngine::onload() {
-  if (offloaded_)
-    optimizer_ = optimizer_.clone();
-  offloaded_ = false;
+  if (!parked_)
+    return {};
+  TEMPER_TRY(optimizer_, parked_->read());
+  parked_.reset();
   return {};
 }
 
@@ -325,8 +432,9 @@ TrainerMemory TorchEngine::memory() const {
   TrainerMemory memory;
   memory.weights = weights_.values().bytes();
   memory.gradients = network_.gradient_bytes();
-  const Bytes moments = optimizer_.first_moment.bytes() + optimizer_.second_moment.bytes();
-  (offloaded_ ? memory.host : memory.optimizer) = moments;
+  memory.optimizer = optimizer_.first_moment.bytes() + optimizer_.second_moment.bytes();
+  if (parked_)
+    memory.host = parked_->bytes();
   return memory;
 }
 

@@ -1,5 +1,7 @@
 #include "actors/guard/internal/confine.hpp"
 
+#include "actors/guard/internal/call_filter.hpp"
+
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sched.h>
@@ -101,7 +103,13 @@ int confine_self(const ConfinePlan& plan) {
                        limit(RLIMIT_FSIZE, kLargestFile) &&
                        limit(RLIMIT_DATA, static_cast<rlim_t>(plan.memory)) &&
                        ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0;
-  return limited ? 0 : failed(ConfineStep::Limits);
+  if (!limited)
+    return failed(ConfineStep::Limits);
+  if (plan.kind == SandboxKind::Namespaces) {
+    if (const int error = filter_calls(); error != 0)
+      return error | static_cast<int>(ConfineStep::Filter);
+  }
+  return 0;
 }
 
 std::string confine_error(int number) {
@@ -122,6 +130,9 @@ std::string confine_error(int number) {
       break;
     case ConfineStep::Limits:
       what = "its limits cannot be set";
+      break;
+    case ConfineStep::Filter:
+      what = "its system calls cannot be filtered";
       break;
   }
   return fmt::format("{}: {}", what, std::strerror(number & kErrnoMask));

@@ -27,6 +27,7 @@ enum class ConfineStep : int {
   ReadOnly = 3 << 12,
   Cover = 4 << 12,
   Limits = 5 << 12,
+  Filter = 6 << 12,
 };
 inline constexpr int kErrnoMask = (1 << 12) - 1;
 

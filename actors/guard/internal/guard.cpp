@@ -17,7 +17,6 @@ namespace temper::actors {
 
 namespace {
 
-constexpr int kFirstHighFd = 10;
 constexpr timespec kMillisecond{0, 1'000'000};
 
 void close_from(unsigned first) {

@@ -5,6 +5,9 @@
 
 namespace temper::actors {
 
+/// Above what the guard and its command move to 0, 1, 2 and 3.
+inline constexpr int kFirstHighFd = 10;
+
 /// All prepared before the fork: between fork and exec nothing may allocate or lock. Descriptors
 /// are 10 or above.
 struct GuardPlan {

@@ -31,6 +31,20 @@ void ReplyReader::refuse(std::string why) {
     problem_ = corrupt(std::move(why));
 }
 
+void ReplyReader::read_only_choice(const std::function<void()>& read) {
+  int choices = 0;
+  json.object([&](std::string_view key) {
+    if (key != "choices")
+      return json.skip();
+    json.array([&] {
+      ++choices;
+      read();
+    });
+  });
+  if (choices != 1)
+    refuse(fmt::format("{} choices in the answer, not one", choices));
+}
+
 void ReplyReader::read_token() {
   const std::int64_t token = json.integer();
   if (json.good() && (token < 0 || token >= vocabulary_))

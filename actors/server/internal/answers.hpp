@@ -5,6 +5,8 @@
 #include "core/json_cursor.hpp"
 #include "core/json_document.hpp"
 
+#include <functional>
+
 namespace temper::actors::internal {
 
 /// The object that `body` is; Corrupt where it is none (cut off, for one).
@@ -39,6 +41,8 @@ class ReplyReader {
   /// vLLM's prompt_logprobs: [null, {"TOKEN": {"logprob": ...}, ...}, ...], the likeliest tokens
   /// and the one that is there.
   void read_prompt_logprobs(std::span<const std::int32_t> tokens, std::vector<float>& scores);
+  /// {"choices": [...]}, of which there is one.
+  void read_only_choice(const std::function<void()>& read);
   void refuse(std::string why);
   /// All tokens are of this version.
   void label_all(std::string label);

@@ -8,6 +8,20 @@
 #include <utility>
 
 namespace temper::orchestrator {
+namespace {
+
+/// About, once packed.
+std::size_t bytes_of(const std::vector<actors::Train::Item>& items) {
+  std::size_t bytes = 0;
+  for (const auto& item : items) {
+    bytes += 4 * (item.prompt.size() + item.response.size() + item.logprobs.size() +
+                  item.reference.size() + item.rewards.size()) +
+             item.mask.size() + 24 * item.segments.size() + 64;
+  }
+  return bytes;
+}
+
+}  // namespace
 
 /// What a response has of an earlier evaluation is forgotten.
 Status LiveDriver::start_problem(const command::Dispatch& c) {
@@ -55,19 +69,14 @@ void LiveDriver::execute(const command::Judge& c) {
   send(c.actor, payloads.judge(c.lease, c.responses));
 }
 
-/// Real trainers are not asked to: stragglers.prepare is refused on local hardware.
-void LiveDriver::execute(const command::Prepare&) {
-  TEMPER_CHECK(false, "gradients are prepared on simulated hardware only");
+void LiveDriver::execute(const command::Prepare& c) {
+  const actors::Prepare groups{c.lease, c.step, payloads_.samples(c.responses)};
+  send_message(c.actor, actors::outgoing_large(groups, bytes_of(groups.items)));
 }
 
 void LiveDriver::execute(const command::Train& c) {
-  const actors::Train batch = payloads_.train(c.lease, c.certificate, c.responses);
-  std::size_t bytes = 32 * c.certificate.groups.size();
-  for (const auto& item : batch.items) {
-    bytes += 4 * (item.prompt.size() + item.response.size() + item.logprobs.size() +
-                  item.reference.size() + item.rewards.size()) +
-             item.mask.size() + 24 * item.segments.size() + 64;
-  }
+  const actors::Train batch{c.lease, c.certificate, payloads_.samples(c.responses)};
+  const std::size_t bytes = 32 * c.certificate.groups.size() + bytes_of(batch.items);
   send_message(c.actor, actors::outgoing_large(batch, bytes));
 }
 

@@ -54,6 +54,7 @@ LiveDriver::LiveDriver(LiveOptions options,
       payloads_(scheduler_config_.responses_per_group),
       evaluated_(scheduler_config_.evaluation.samples),
       best_(options_.run_dir),
+      card_memory_(options_.pipeline.config.placement.card_memory),
       start_{options_.base, {}, PolicyVersion(0)},
       clocks_(scheduler_config_.actors.size()) {}
 
@@ -153,6 +154,8 @@ RunOutcome LiveDriver::run() {
   }
   loop_->io.run();
   router_.reset();
+  if (options_.pipeline.config.placement.card_memory > Bytes(0))
+    log_.info("most memory that the processes of a card held", {{"by_card", card_memory_.peaks()}});
   outcome_->log_hash = events_->hash();
   outcome_->out_of_time = out_of_time_;
   return *outcome_;
@@ -282,7 +285,8 @@ void LiveDriver::on_broken(const actors::PeerId& peer, const std::string& why) {
   const auto actor = connections_.actor_of(peer);
   if (!actor)
     return;
-  // A process that was told to end closes its connection first; its end is told of once, as its exit.
+  // A process that was told to end closes its connection first; its end is told of once, as its
+  // exit.
   if (ending_.contains(*actor) && !is_attached(*actor))
     return;
   lose(*actor, why);

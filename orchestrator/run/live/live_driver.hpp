@@ -13,6 +13,7 @@
 #include "orchestrator/pipeline/resolve.hpp"
 #include "orchestrator/record/event_log.hpp"
 #include "orchestrator/run/best_checkpoint.hpp"
+#include "orchestrator/run/live/card_memory.hpp"
 #include "orchestrator/run/live/checks.hpp"
 #include "orchestrator/run/live/fault_player.hpp"
 #include "orchestrator/run/processes/connections.hpp"
@@ -98,6 +99,7 @@ class LiveDriver {
   void read_clock(ActorId actor);
   Status start_problem(const command::Dispatch& c);
   Status believe(const Event& said) const;
+  void note_memory(ActorId actor, Bytes resident);
   void on_lie(ActorId actor, const actors::IncomingMessage& message, const std::string& what);
   template <class M>
   void send(ActorId actor, const M& message) {
@@ -194,6 +196,7 @@ class LiveDriver {
   WeightStore weights_;
   RelayOrder relays_;
   std::vector<command::StageWeights> images_;  ///< To be sent once all commands are carried out.
+  CardMemory card_memory_;
   StartingPoint start_;
   std::map<ActorId, Time> ending_;  ///< Told to, and until when they may take.
   Time looked_for_requests_{};

@@ -34,8 +34,11 @@ Status LiveDriver::on_actor_message(ActorId actor, const actors::IncomingMessage
                                      name_of(scheduler_.fleet().spec(actor).role),
                                      name_of(scheduler_.stage_of(actor))));
   }
-  if (m.is<actors::Heartbeat>())
+  if (m.is<actors::Heartbeat>()) {
+    TEMPER_TRY(const auto beat, m.decode<actors::Heartbeat>());
+    note_memory(actor, beat.resident);
     return {};
+  }
   if (m.is<actors::Ready>()) {
     // The trainer is ready when its weights are (TrainerReady).
     if (actor != scheduler_.fleet().trainer())
@@ -47,7 +50,12 @@ Status LiveDriver::on_actor_message(ActorId actor, const actors::IncomingMessage
     if (auto* activity = std::get_if<event::Activity>(&*plain); activity && is_attached(actor))
       fit_spans(*activity);
     TEMPER_TRY_STATUS(believe(*plain));
+    const auto* switched = std::get_if<event::Switched>(&*plain);
+    const auto held =
+        switched == nullptr ? std::nullopt : std::optional(switched->cost.process_after);
     post(*std::move(plain));
+    if (held)
+      note_memory(actor, *held);
     return {};
   }
   auto answer = actors::dispatch(
@@ -80,6 +88,14 @@ Status LiveDriver::on_actor_message(ActorId actor, const actors::IncomingMessage
   if (answer)
     return *std::move(answer);
   return invalid_input("not for an orchestrator of local hardware");
+}
+
+/// A card that holds more than it may ends the run, as one whose memory is full would.
+void LiveDriver::note_memory(ActorId actor, Bytes resident) {
+  if (outcome_ || is_attached(actor))
+    return;
+  if (const auto excess = card_memory_.note(scheduler_config_.actors, actor, resident))
+    fail(*excess);
 }
 
 /// Its clock is of another host: it was set to ours when the worker came, with an error of the time

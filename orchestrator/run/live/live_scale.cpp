@@ -35,7 +35,7 @@ void LiveDriver::look_for_requests(Time now) {
     answer.id = (*request)->id;
     const auto changes = scale(**request);
     if (changes)
-      answer.done = to_text(*changes);
+      answer.done = changes_text(*changes);
     else
       answer.refused = changes.error().context;
   }

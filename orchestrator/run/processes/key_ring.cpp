@@ -4,6 +4,7 @@
 #include "core/file_descriptor.hpp"
 #include "core/files.hpp"
 #include "core/yaml.hpp"
+#include "core/yaml_file.hpp"
 #include "orchestrator/run/processes/launch.hpp"
 
 #include <fcntl.h>
@@ -48,15 +49,6 @@ bool is_name(const std::string& name) {
          name.find_first_not_of(kAllowed) == std::string::npos;
 }
 
-template <class T>
-Result<T> read_as(const fs::path& path) {
-  TEMPER_TRY(const std::string text, read_file(path));
-  auto read = read_yaml<T>(path.string(), text);
-  if (!read.issues.empty())
-    return invalid_input(fmt::format("{}: {}", path.string(), read.issues.front().message));
-  return std::move(read.value);
-}
-
 /// Changes when the file is replaced.
 std::string stamp_of(const fs::path& path) {
   struct stat info {};
@@ -96,14 +88,14 @@ Result<KeyRing> KeyRing::open(const fs::path& run_dir, Make make) {
       TEMPER_TRY_STATUS(write_file_atomically(ring.folder_ / "head", to_yaml(head)));
     }
   }
-  TEMPER_TRY(ring.head_, read_as<HeadIdentity>(ring.folder_ / "head"));
+  TEMPER_TRY(ring.head_, read_own_yaml_file<HeadIdentity>(ring.folder_ / "head"));
   TEMPER_TRY_STATUS(ring.read());
   return ring;
 }
 
 Status KeyRing::read() {
   stamp_ = stamp_of(folder_ / "ring");  // before the read: what changes after it is seen next time
-  TEMPER_TRY(list_, read_as<KeyList>(folder_ / "ring"));
+  TEMPER_TRY(list_, read_own_yaml_file<KeyList>(folder_ / "ring"));
   return {};
 }
 

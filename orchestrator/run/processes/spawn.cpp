@@ -1,6 +1,7 @@
 #include "orchestrator/run/processes/spawn.hpp"
 
 #include "core/file_descriptor.hpp"
+#include "core/null_ended.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -31,15 +32,6 @@ std::vector<std::string> merged_environment(const std::map<std::string, std::str
   for (const auto& [key, value] : changes)
     merged.push_back(fmt::format("{}={}", key, value));
   return merged;
-}
-
-std::vector<char*> pointers(std::vector<std::string>& texts) {
-  std::vector<char*> result;
-  result.reserve(texts.size() + 1);
-  for (std::string& text : texts)
-    result.push_back(text.data());
-  result.push_back(nullptr);
-  return result;
 }
 
 /// All that the child needs between fork and exec, prepared before: there it may not allocate.
@@ -109,8 +101,8 @@ Result<pid_t> spawn(const ChildSpec& spec) {
 
   std::vector<std::string> arguments = spec.command;
   std::vector<std::string> environment = merged_environment(spec.environment);
-  const std::vector<char*> argv = pointers(arguments);
-  const std::vector<char*> envp = pointers(environment);
+  const std::vector<char*> argv = null_ended(arguments);
+  const std::vector<char*> envp = null_ended(environment);
   const Launch launch{
       ::getpid(), null.get(), log.get(), report_child.get(), argv.data(), envp.data()};
 

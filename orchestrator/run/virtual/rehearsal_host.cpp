@@ -16,11 +16,11 @@ using namespace std::chrono_literals;
 
 // Wall time means nothing to a run in virtual time: these are long enough for a machine that is
 // busy with something else.
-constexpr Duration kStart = 60s;          ///< Until every worker is connected; and
-constexpr Duration kStartEach = 1s;       ///< for each of them.
-constexpr Duration kLeastHeartbeat = 1s;  ///< Hundreds of workers are to be greeted.
-constexpr Duration kAnswer = 120s;        ///< Until every worker has answered one step.
-constexpr Duration kGoodbye = 10s;        ///< Until every worker has ended by itself.
+constexpr Duration kStart = 60s;             ///< Until every worker is connected; and
+constexpr Duration kStartEach = 1s;          ///< for each of them.
+constexpr Duration kLeastHeartbeat = 1s;     ///< Hundreds of workers are to be greeted.
+constexpr Duration kAnswerOfAll = 120s;      ///< Until every worker has answered one step.
+constexpr Duration kRehearsalGoodbye = 10s;  ///< Until every worker has ended by itself.
 
 using WorkerId = ActorId;  ///< Of a connection: here each is a worker's.
 
@@ -139,7 +139,7 @@ struct RehearsalHost::Impl {
     for (const std::size_t worker : asked)
       pool->send(id_of(worker), actors::outgoing(workers[worker].request));
     asked.clear();
-    return wait(kAnswer, owed, [](const Worker& w) { return w.owes; });
+    return wait(kAnswerOfAll, owed, [](const Worker& w) { return w.owes; });
   }
 
   /// What they said, up to one that failed.
@@ -216,7 +216,7 @@ void RehearsalHost::finish(std::span<const ActorId> actors,
     for (std::size_t i = 0; i < impl_->workers.size(); ++i)
       impl_->pool->send(Impl::id_of(i), actors::outgoing(actors::Stop{}));
   }
-  impl_->pool->leave(lost ? Duration(0) : kGoodbye);
+  impl_->pool->leave(lost ? Duration(0) : kRehearsalGoodbye);
 }
 
 }  // namespace temper::orchestrator

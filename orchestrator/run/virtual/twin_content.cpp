@@ -14,8 +14,9 @@ namespace {
 using namespace std::chrono_literals;
 using actors::RoleKind;
 
-constexpr Duration kAnswer = 300s;  ///< In which some worker that owes an answer has to say one.
-constexpr Duration kGoodbye = 3s;
+constexpr Duration kAnswerOfOne =
+    300s;  ///< In which some worker that owes an answer has to say one.
+constexpr Duration kTwinGoodbye = 3s;
 
 constexpr ActorId kTrainer(0), kReference(1), kReward(2), kFirstSampler(3);
 
@@ -84,7 +85,7 @@ TwinContent::~TwinContent() {
   pool_->let_end();
   for (std::uint32_t i = 0; i < lines_.size(); ++i)
     pool_->send(ActorId(i), actors::outgoing(actors::Stop{}));
-  pool_->leave(pool_->has_loss() ? Duration(0) : kGoodbye);
+  pool_->leave(pool_->has_loss() ? Duration(0) : kTwinGoodbye);
 }
 
 // --- Work
@@ -179,7 +180,7 @@ Status TwinContent::train(LeaseId lease,
   add(kTrainer,
       {[this, all] { return scored(all); },
        [this, lease, certificate, all] {
-         return actors::outgoing(payloads_.train(lease, certificate, all));
+         return actors::outgoing(actors::Train{lease, certificate, payloads_.samples(all)});
        },
        all});
   return serve();
@@ -249,7 +250,7 @@ Status TwinContent::answered(ActorId actor, std::size_t answers) {
 
 Status TwinContent::wait(const std::function<bool()>& done) {
   return pool_->wait(
-      {kAnswer, WorkerPool::Patience::Since::LastWord}, done, [this] { return owing(); });
+      {kAnswerOfOne, WorkerPool::Patience::Since::LastWord}, done, [this] { return owing(); });
 }
 
 /// A worker at work; else one that is not there yet.

@@ -175,8 +175,8 @@ void describe(V& v, StragglerConfig& c) {
           "prepare",
           c.prepare,
           {.doc = "While the trainer waits for the rest of a batch, it computes the gradients of "
-                  "the groups that are there. Simulated hardware, one minibatch, `exact` or "
-                  "`sync`."});
+                  "the groups that are there; the update is the same. One minibatch, `exact` or "
+                  "`sync`, advantages of groups."});
 }
 
 template <class V>

@@ -403,6 +403,7 @@ void DistQueue::settle(LeaseId id) {
 }
 
 void DistQueue::rebuild() {
+  per_group_ = static_cast<std::int32_t>(ids().per_group());  // as all else counts it
   for (auto& ready : ready_)
     ready.clear();
   trainable_.clear();

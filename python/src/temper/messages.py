@@ -2085,6 +2085,64 @@ class Trained:
 
 
 @dataclasses.dataclass(slots=True)
+class Prepare:
+    """`trainer.prepare`, orchestrator to worker."""
+
+    NAME: ClassVar[str] = "trainer.prepare"
+    TAG: ClassVar[int] = 55
+    VERSION: ClassVar[int] = 1
+    OLDEST: ClassVar[int] = 1
+
+    #: Lease of this work.
+    lease: int = 0
+    #: Version that is updated.
+    step: int = 0
+    #: Responses, those of one group together.
+    items: list[TrainItem] = dataclasses.field(default_factory=list)
+
+    def pack(self) -> Fields:
+        return {
+            1: self.lease,
+            2: self.step,
+            3: [x.pack() for x in self.items],
+        }
+
+    @classmethod
+    def unpack(cls, fields: Fields) -> Prepare:
+        get = fields.get
+        return cls(
+            get(1, 0),
+            get(2, 0),
+            [TrainItem.unpack(x) for x in get(3, ())],
+        )
+
+
+@dataclasses.dataclass(slots=True)
+class Prepared:
+    """`trainer.prepared`, worker to orchestrator."""
+
+    NAME: ClassVar[str] = "trainer.prepared"
+    TAG: ClassVar[int] = 56
+    VERSION: ClassVar[int] = 1
+    OLDEST: ClassVar[int] = 1
+
+    #: Lease of the work.
+    lease: int = 0
+
+    def pack(self) -> Fields:
+        return {
+            1: self.lease,
+        }
+
+    @classmethod
+    def unpack(cls, fields: Fields) -> Prepared:
+        get = fields.get
+        return cls(
+            get(1, 0),
+        )
+
+
+@dataclasses.dataclass(slots=True)
 class SaveState:
     """`trainer.save`, orchestrator to worker."""
 
@@ -2506,6 +2564,8 @@ MESSAGES: tuple[Any, ...] = (
     Judged,
     Train,
     Trained,
+    Prepare,
+    Prepared,
     SaveState,
     StateSaved,
     TrainerReady,

@@ -278,6 +278,36 @@ TEST_F(InNamespaces, NothingOfItCanBeUndone) {
   EXPECT_EQ(said("unshare -Ur umount /tmp 2>/dev/null || echo refused", sandbox_), "refused\n");
 }
 
+TEST_F(InNamespaces, CallsThatNoVerifierNeedsAreRefused) {
+  EXPECT_EQ(said("grep '^Seccomp:' /proc/self/status", sandbox_), "Seccomp:\t2\n");
+  EXPECT_EQ(said("unshare -Ur true 2>/dev/null || echo refused", sandbox_), "refused\n");
+  const std::string calls =
+      "import ctypes, errno, socket, sys\n"
+      "libc = ctypes.CDLL(None, use_errno=True)\n"
+      "for name in ['mount', 'setns', 'chroot', 'acct']:\n"
+      "    assert getattr(libc, name)(None, None, None, 0, None) < 0\n"
+      "    print(name, errno.errorcode[ctypes.get_errno()])\n"
+      "for family in (socket.AF_VSOCK, socket.AF_PACKET):\n"
+      "    try:\n"
+      "        socket.socket(family, socket.SOCK_STREAM)\n"
+      "    except OSError as error:\n"
+      "        print(family.name, errno.errorcode[error.errno])\n";
+  EXPECT_EQ(said("python3 - <<'END' 2>&1\n" + calls + "END", sandbox_),
+            "mount EPERM\nsetns EPERM\nchroot EPERM\nacct EPERM\n"
+            "AF_VSOCK EAFNOSUPPORT\nAF_PACKET EAFNOSUPPORT\n");
+}
+
+TEST_F(InNamespaces, OrdinaryProgramsWorkAsEver) {
+  const std::string ordinary =
+      "import socket, subprocess, threading\n"
+      "thread = threading.Thread(target=lambda: print('thread', flush=True))\n"
+      "thread.start(); thread.join()\n"
+      "print(subprocess.run(['echo', 'process'], capture_output=True, text=True).stdout, end='')\n"
+      "a, b = socket.socketpair(); a.send(b'socket'); print(b.recv(6).decode())\n";
+  EXPECT_EQ(said("python3 - <<'END' 2>&1\n" + ordinary + "END", sandbox_),
+            "thread\nprocess\nsocket\n");
+}
+
 TEST_F(InNamespaces, HiddenFoldersLookEmpty) {
   sandbox_.hidden = {"/etc"};
   EXPECT_EQ(said("ls /etc | wc -l", sandbox_), "0\n");

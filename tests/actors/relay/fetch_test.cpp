@@ -10,22 +10,22 @@ using namespace std::chrono_literals;
 using Ask = Fetch::Ask;
 using Refusal = Fetch::Refusal;
 
-constexpr PolicyVersion kVersion(7);
-constexpr std::uint64_t kSize = 1 << 20;
+constexpr PolicyVersion kFetched(7);
+constexpr std::uint64_t kFetchedSize = 1 << 20;
 constexpr Duration kPatience = 3s;
 
 class FetchTest : public testing::Test {
  protected:
-  FetchTest() : image_(2 * kSize + 100) {
+  FetchTest() : image_(2 * kFetchedSize + 100) {
     for (std::size_t i = 0; i < image_.size(); ++i)
-      image_[i] = static_cast<std::byte>(i * 31 + i / kSize);
-    EXPECT_TRUE(for_each_chunk(kVersion, image_, [this](WeightsChunk chunk) -> Status {
+      image_[i] = static_cast<std::byte>(i * 31 + i / kFetchedSize);
+    EXPECT_TRUE(for_each_chunk(kFetched, image_, [this](WeightsChunk chunk) -> Status {
       chunks_.push_back(std::move(chunk));
       return {};
     }));
   }
   Fetch start(std::size_t sources) {
-    return Fetch::start(chunked_handle(kVersion, image_), sources, kPatience, now_).value();
+    return Fetch::start(chunked_handle(kFetched, image_), sources, kPatience, now_).value();
   }
   static Ask of(std::size_t source, std::uint64_t offset) { return {source, offset}; }
   static Ask of_orchestrator(std::uint64_t offset) { return {std::nullopt, offset}; }
@@ -64,9 +64,9 @@ TEST_F(FetchTest, ASilentSourceIsGivenUpForTheNextWhichIsAskedForTheRest) {
   now_ += kPatience - 1ns;
   EXPECT_EQ(fetch.next(now_), std::nullopt);
   now_ += 1ns;
-  EXPECT_EQ(fetch.next(now_), of(1, kSize));
+  EXPECT_EQ(fetch.next(now_), of(1, kFetchedSize));
   now_ += kPatience;
-  EXPECT_EQ(fetch.next(now_), of_orchestrator(kSize));
+  EXPECT_EQ(fetch.next(now_), of_orchestrator(kFetchedSize));
   EXPECT_EQ(fetch.deadline(), std::nullopt);
 }
 
@@ -107,8 +107,8 @@ TEST_F(FetchTest, AChunkWithAWrongChecksumCountsForNothingAndEndsItsSource) {
   add(fetch, 0);
   chunks_[1].data[5] ^= std::byte{1};
   EXPECT_FALSE(add(fetch, 1));
-  EXPECT_EQ(fetch.have(), kSize);
-  EXPECT_EQ(fetch.next(now_), of_orchestrator(kSize));
+  EXPECT_EQ(fetch.have(), kFetchedSize);
+  EXPECT_EQ(fetch.next(now_), of_orchestrator(kFetchedSize));
   EXPECT_FALSE(fetch.add(chunks_[1], now_).has_value()) << "the orchestrator's must be right";
 }
 
@@ -127,12 +127,12 @@ TEST_F(FetchTest, WhatIsHereAlreadyAndWhatIsOfAnotherVersionChangesNothing) {
   WeightsChunk other = chunks_[1];
   other.version = PolicyVersion(6);
   EXPECT_FALSE(fetch.add(other, now_).value());
-  EXPECT_EQ(fetch.have(), kSize);
+  EXPECT_EQ(fetch.have(), kFetchedSize);
   EXPECT_EQ(fetch.source(), 0U);
 }
 
 TEST_F(FetchTest, AnImageWithAnotherChecksumIsFetchedAnewOfTheOrchestratorAndThenGivenUp) {
-  WeightsHandle wrong = chunked_handle(kVersion, image_);
+  WeightsHandle wrong = chunked_handle(kFetched, image_);
   wrong.checksum += 1;
   Fetch fetch = Fetch::start(wrong, 1, kPatience, now_).value();
   fetch.next(now_);

@@ -6,6 +6,7 @@
 #include "actors/shared_memory/shared_buffer.hpp"
 #include "actors/transport/credentials.hpp"
 #include "core/thread_annotations.hpp"
+#include "tests/actors/transport/defaults.hpp"
 #include "tests/support/transport.hpp"
 
 #include <gtest/gtest.h>
@@ -19,9 +20,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-const Log kNoLog = Log::discard();
-constexpr PolicyVersion kVersion(3);
-constexpr std::size_t kSize = 1 << 20;
+constexpr PolicyVersion kRelayed(3);
+constexpr std::size_t kRelayedSize = 1 << 20;
 
 /// What a relay says, to its role and to the orchestrator.
 class Said {
@@ -71,14 +71,14 @@ struct Worker {
 
 class RelayTest : public testing::Test {
  protected:
-  RelayTest() : image_(3 * kSize + 17) {
+  RelayTest() : image_(3 * kRelayedSize + 17) {
     for (std::size_t i = 0; i < image_.size(); ++i)
-      image_[i] = static_cast<std::byte>(i * 31 + i / kSize);
-    EXPECT_TRUE(for_each_chunk(kVersion, image_, [this](WeightsChunk chunk) -> Status {
+      image_[i] = static_cast<std::byte>(i * 31 + i / kRelayedSize);
+    EXPECT_TRUE(for_each_chunk(kRelayed, image_, [this](WeightsChunk chunk) -> Status {
       chunks_.push_back(std::move(chunk));
       return {};
     }));
-    handle_ = chunked_handle(kVersion, image_);
+    handle_ = chunked_handle(kRelayed, image_);
   }
   void send(Worker& to, std::size_t first, std::size_t last) {
     for (std::size_t i = first; i < last; ++i)
@@ -135,10 +135,10 @@ TEST_F(RelayTest, ALostFeederIsFollowedByTheOrchestratorWhichSendsTheRest) {
   const auto asked = second.orchestrator.next();
   ASSERT_TRUE(asked && asked->is<FetchWeights>());
   const auto what = asked->decode<FetchWeights>();
-  EXPECT_EQ(what->version, kVersion);
-  EXPECT_EQ(what->offset % kSize, 0U);
-  EXPECT_LE(what->offset, 2 * kSize);
-  send(second, what->offset / kSize, chunks_.size());
+  EXPECT_EQ(what->version, kRelayed);
+  EXPECT_EQ(what->offset % kRelayedSize, 0U);
+  EXPECT_LE(what->offset, 2 * kRelayedSize);
+  send(second, what->offset / kRelayedSize, chunks_.size());
   expect_image(second);
 }
 
@@ -204,7 +204,7 @@ TEST_F(RelayTest, WhatIsInMemoryOrAFileIsTheRoles) {
   WeightsHandle file = handle_;
   file.path = "/shared/3.safetensors";
   EXPECT_FALSE(worker.take(StageWeights{file}));
-  EXPECT_FALSE(worker.take(CommitWeights{kVersion}));
+  EXPECT_FALSE(worker.take(CommitWeights{kRelayed}));
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "actors/runtime/worker.hpp"
 
 #include "actors/protocol/catalog.hpp"
+#include "tests/actors/transport/defaults.hpp"
 #include "tests/support/transport.hpp"
 
 #include <gtest/gtest.h>
@@ -14,7 +15,6 @@ namespace {
 
 using namespace std::chrono_literals;
 
-const Log kNoLog = Log::discard();
 constexpr Duration kLong = test::kPatience;
 
 /// A role made of functions.

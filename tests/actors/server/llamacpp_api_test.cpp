@@ -8,7 +8,7 @@
 namespace temper::actors {
 namespace {
 
-const std::vector<std::int32_t> kTokens{3, 4};
+const std::vector<std::int32_t> kLlamaTokens{3, 4};
 
 std::unique_ptr<ServerApi> api_at(double temperature) {
   ServerSampling s;
@@ -18,10 +18,10 @@ std::unique_ptr<ServerApi> api_at(double temperature) {
 }
 
 TEST(LlamacppApi, AsksForTokensByTokensWithoutTheServersOwnDefaults) {
-  const auto call = api_at(1)->generate({"id-1", kTokens, 5, "v1"});
+  const auto call = api_at(1)->generate({"id-1", kLlamaTokens, 5, "v1"});
   EXPECT_EQ(call.target, "/completion");
   const auto body = parse_json(call.body);
-  EXPECT_EQ(body["prompt"], kTokens);
+  EXPECT_EQ(body["prompt"], kLlamaTokens);
   EXPECT_EQ(body["n_predict"], 5);
   const nlohmann::json settings{{"temperature", 1.0},
                                 {"top_k", 0},
@@ -49,7 +49,8 @@ TEST(LlamacppApi, ReadsTokensAndLogProbs) {
 
 TEST(LlamacppApi, AsksForTheLogProbsAfterSamplingWhereThoseBeforeAreOfAnotherDistribution) {
   const auto api = api_at(0.5);
-  EXPECT_EQ(parse_json(api->generate({"1", kTokens, 5, "v1"}).body)["post_sampling_probs"], true);
+  EXPECT_EQ(parse_json(api->generate({"1", kLlamaTokens, 5, "v1"}).body)["post_sampling_probs"],
+            true);
   const auto reply = api->read_generated(
       R"({"tokens":[7],"completion_probabilities":[{"id":7,"prob":0.25,"top_probs":[]}],
           "stop_type":"limit"})");
@@ -69,7 +70,7 @@ TEST(LlamacppApi, RefusesLogProbsThatAreNotOfTheTokensBesideThem) {
 TEST(LlamacppApi, ScoresATokenByForcingIt) {
   const auto api = api_at(1);
   EXPECT_FALSE(api->scores_at_once());
-  const auto body = parse_json(api->score(kTokens).body);
+  const auto body = parse_json(api->score(kLlamaTokens).body);
   EXPECT_EQ(body["prompt"], std::vector<int>{3});
   EXPECT_EQ(body["logit_bias"][0][0], 4);
   const auto answer = [](int token) {
@@ -77,8 +78,8 @@ TEST(LlamacppApi, ScoresATokenByForcingIt) {
     return R"({"tokens":[)" + id + R"(],"completion_probabilities":[{"id":)" + id +
            R"(,"logprob":-1.5}],"stop_type":"limit"})";
   };
-  EXPECT_EQ(api->read_scores(answer(4), kTokens).value(), std::vector<float>{-1.5F});
-  EXPECT_FALSE(api->read_scores(answer(5), kTokens));
+  EXPECT_EQ(api->read_scores(answer(4), kLlamaTokens).value(), std::vector<float>{-1.5F});
+  EXPECT_FALSE(api->read_scores(answer(5), kLlamaTokens));
 }
 
 }  // namespace

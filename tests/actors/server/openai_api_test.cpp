@@ -6,9 +6,9 @@
 namespace temper::actors {
 namespace {
 
-const std::vector<std::int32_t> kTokens{3, 4};
+const std::vector<std::int32_t> kOpenaiTokens{3, 4};
 
-ServerSampling sampling() {
+ServerSampling openai_sampling() {
   ServerSampling s;
   s.vocabulary = 14;
   s.model = "policy";
@@ -20,7 +20,7 @@ std::unique_ptr<ServerApi> api_of(const std::string& reload = {}, const std::str
   config.kind = EngineKind::Openai;
   config.reload = reload;
   config.start = start;
-  return make_openai_api(config, sampling());
+  return make_openai_api(config, openai_sampling());
 }
 
 constexpr const char* kGood =
@@ -39,10 +39,10 @@ Status probe(ServerApi& api, std::string_view first, std::string_view rest = kGo
 }
 
 TEST(OpenaiApi, AsksForTokensByTokensWithoutTheServersOwnDefaults) {
-  const auto call = api_of()->generate({"id-1", kTokens, 5, "v1"});
+  const auto call = api_of()->generate({"id-1", kOpenaiTokens, 5, "v1"});
   EXPECT_EQ(call.target, "/v1/completions");
   const auto body = parse_json(call.body);
-  EXPECT_EQ(body["prompt"], kTokens);
+  EXPECT_EQ(body["prompt"], kOpenaiTokens);
   EXPECT_EQ(body["max_tokens"], 5);
   EXPECT_EQ(body["cache_salt"], "v1");
   const nlohmann::json settings{{"temperature", 1.0},
@@ -63,7 +63,7 @@ TEST(OpenaiApi, LeavesOutWhatAServerRefusesThatOpenAisInterfaceDoesNotHave) {
   ASSERT_TRUE(api->learn(400, R"({"error":"unknown: top_k"})"));
   EXPECT_FALSE(parse_json(api->next_probe()->body).contains("top_k"));
   ASSERT_TRUE(api->learn(200, kGood));
-  EXPECT_FALSE(parse_json(api->generate({"1", kTokens, 5, "v1"}).body).contains("top_k"));
+  EXPECT_FALSE(parse_json(api->generate({"1", kOpenaiTokens, 5, "v1"}).body).contains("top_k"));
 }
 
 // As vLLM's release 0.32, a server of the older interface, and llama.cpp's of 2026-10 answer,
@@ -108,7 +108,7 @@ TEST(OpenaiApi, ScoresByTheFirstWayThatTheServerAnswers) {
                     R"({"choices":[{"finish_reason":"length","prompt_logprobs":
                         [null,{"6":{"logprob":-1}},{"13":{"logprob":-2}}]}]})"));
   EXPECT_TRUE(by_prompt->scores_at_once());
-  EXPECT_TRUE(parse_json(by_prompt->score(kTokens).body).contains("prompt_logprobs"));
+  EXPECT_TRUE(parse_json(by_prompt->score(kOpenaiTokens).body).contains("prompt_logprobs"));
 
   const auto by_echo = api_of();
   ASSERT_TRUE(probe(*by_echo,
@@ -117,7 +117,7 @@ TEST(OpenaiApi, ScoresByTheFirstWayThatTheServerAnswers) {
                         {"token_logprobs":[null,-1.5,-2.5,-3]}}]})"));
   EXPECT_TRUE(by_echo->scores_at_once());
   const auto scores = by_echo->read_scores(
-      R"({"choices":[{"logprobs":{"token_logprobs":[null,-1.5,-9]}}]})", kTokens);
+      R"({"choices":[{"logprobs":{"token_logprobs":[null,-1.5,-9]}}]})", kOpenaiTokens);
   ASSERT_TRUE(scores) << scores.error().context;
   EXPECT_EQ(*scores, std::vector<float>{-1.5F});
 }
@@ -138,9 +138,9 @@ TEST(OpenaiApi, ScoresTokenByTokenWhereThatIsTheOnlyWay) {
   ASSERT_TRUE(api->learn(200, forced(6)));
   EXPECT_FALSE(api->next_probe());
   EXPECT_FALSE(api->scores_at_once());
-  EXPECT_EQ(parse_json(api->score(kTokens).body)["prompt"], std::vector<int>{3});
-  EXPECT_EQ(api->read_scores(forced(4), kTokens).value(), std::vector<float>{-0.7F});
-  EXPECT_FALSE(api->read_scores(forced(5), kTokens));
+  EXPECT_EQ(parse_json(api->score(kOpenaiTokens).body)["prompt"], std::vector<int>{3});
+  EXPECT_EQ(api->read_scores(forced(4), kOpenaiTokens).value(), std::vector<float>{-0.7F});
+  EXPECT_FALSE(api->read_scores(forced(5), kOpenaiTokens));
 }
 
 TEST(OpenaiApi, MayScoreThoughItGivesNoTokenIds) {

@@ -10,7 +10,7 @@
 namespace temper::actors {
 namespace {
 
-constexpr PolicyVersion kVersion(3);
+constexpr PolicyVersion kChunked(3);
 constexpr Bytes kLimit(64 << 20);
 
 std::vector<std::byte> image_of(std::size_t bytes) {
@@ -25,7 +25,7 @@ std::vector<std::byte> image_of(std::size_t bytes) {
 
 std::vector<WeightsChunk> chunks_of(const std::vector<std::byte>& image) {
   std::vector<WeightsChunk> chunks;
-  EXPECT_TRUE(for_each_chunk(kVersion, image, [&](WeightsChunk chunk) -> Status {
+  EXPECT_TRUE(for_each_chunk(kChunked, image, [&](WeightsChunk chunk) -> Status {
     chunks.push_back(std::move(chunk));
     return {};
   }));
@@ -33,7 +33,7 @@ std::vector<WeightsChunk> chunks_of(const std::vector<std::byte>& image) {
 }
 
 ChunkAssembler start(const std::vector<std::byte>& image) {
-  return ChunkAssembler::start(chunked_handle(kVersion, image), kLimit).value();
+  return ChunkAssembler::start(chunked_handle(kChunked, image), kLimit).value();
 }
 
 TEST(Chunks, ReassembleInAnyOrderWithRepeats) {
@@ -104,7 +104,7 @@ TEST(Chunks, ForeignAndDamagedOnesAreRefusedAndNamed) {
 }
 
 TEST(Chunks, MoreThanTheLimitIsRefusedBeforeMemoryIsTaken) {
-  WeightsHandle huge{.version = kVersion, .bytes = Bytes(1LL << 50)};
+  WeightsHandle huge{.version = kChunked, .bytes = Bytes(1LL << 50)};
   const auto assembler = ChunkAssembler::start(huge, kLimit);
   ASSERT_FALSE(assembler);
   EXPECT_EQ(assembler.error().code, ErrorCode::OutOfMemory);
@@ -114,7 +114,7 @@ TEST(Chunks, MoreThanTheLimitIsRefusedBeforeMemoryIsTaken) {
 
 TEST(Chunks, AWrongChecksumOfTheWholeIsAnError) {
   const auto image = image_of(100);
-  WeightsHandle handle = chunked_handle(kVersion, image);
+  WeightsHandle handle = chunked_handle(kChunked, image);
   handle.checksum ^= 1;
   auto assembler = ChunkAssembler::start(handle, kLimit).value();
   for (const WeightsChunk& chunk : chunks_of(image))
@@ -124,7 +124,7 @@ TEST(Chunks, AWrongChecksumOfTheWholeIsAnError) {
 
 TEST(Chunks, AnErrorOfTheSenderStopsTheRest) {
   int calls = 0;
-  const Status sent = for_each_chunk(kVersion, image_of(4 << 20), [&](WeightsChunk) -> Status {
+  const Status sent = for_each_chunk(kChunked, image_of(4 << 20), [&](WeightsChunk) -> Status {
     return ++calls == 2 ? Status(Error{ErrorCode::Unavailable, "peer gone"}) : Status();
   });
   EXPECT_FALSE(sent);

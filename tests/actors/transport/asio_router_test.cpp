@@ -2,6 +2,7 @@
 #include "actors/asio/router.hpp"
 #include "actors/protocol/catalog.hpp"
 #include "core/clock.hpp"
+#include "tests/actors/transport/defaults.hpp"
 #include "tests/support/transport.hpp"
 
 #include <gtest/gtest.h>
@@ -14,10 +15,7 @@ namespace {
 using namespace std::chrono_literals;
 namespace asio = boost::asio;
 
-const Log kNoLog = Log::discard();
-const TransportConfig kDefaults;
-
-RouterSocket bind(const char* where) {
+RouterSocket bind_router(const char* where) {
   return RouterSocket::bind(where, kDefaults, kNoLog).value();
 }
 
@@ -96,7 +94,8 @@ class AsioRouterTest : public testing::TestWithParam<const char*> {
       broken_.push_back(why);
       io_.stop();
     };
-    router_ = AsioRouter::create(io_, bind(where), options, std::move(events), kNoLog).value();
+    router_ =
+        AsioRouter::create(io_, bind_router(where), options, std::move(events), kNoLog).value();
   }
   /// Runs `client` beside the loop, until it returns.
   void run(const std::function<void(Peer&)>& client) {
@@ -260,7 +259,7 @@ TEST_P(AsioRouterTest, AFloodDoesNotStarveTimers) {
 
 TEST(Exchange, LastWordsOfAPeerThatIsForgottenAreNeitherHeardNorCountedAsMalformed) {
   const RealClock clock;
-  Exchange exchange(bind("ipc"), {}, clock);
+  Exchange exchange(bind_router("ipc"), {}, clock);
   const auto next_hello = [&] {
     while (clock.now() < Time(test::kPatience)) {
       for (const Exchange::Arrived& a :
@@ -293,7 +292,7 @@ TEST(AsioRouter, MayOutliveItsLoopsHandlers) {
   auto io = std::make_unique<asio::io_context>();
   AsioRouter::Events events;
   events.on_message = [](const PeerId&, const IncomingMessage&) {};
-  auto router = AsioRouter::create(*io, bind("ipc"), {}, events, kNoLog).value();
+  auto router = AsioRouter::create(*io, bind_router("ipc"), {}, events, kNoLog).value();
   io->poll();
   router.reset();
   io.reset();

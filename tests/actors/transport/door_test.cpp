@@ -3,6 +3,7 @@
 #include "actors/transport/socket.hpp"
 #include "core/file_descriptor.hpp"
 #include "core/temporary_folder.hpp"
+#include "tests/actors/transport/defaults.hpp"
 #include "tests/support/transport.hpp"
 
 #include <arpa/inet.h>
@@ -24,9 +25,6 @@ namespace {
 using namespace std::chrono_literals;
 using test::eventually;
 using test::receive;
-
-const Log kNoLog = Log::discard();
-const TransportConfig kDefaults;
 
 sockaddr_in address_of(const std::string& endpoint) {
   sockaddr_in address{};

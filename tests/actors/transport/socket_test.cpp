@@ -1,6 +1,7 @@
 #include "actors/transport/socket.hpp"
 
 #include "core/random.hpp"
+#include "tests/actors/transport/defaults.hpp"
 #include "tests/support/transport.hpp"
 
 #include <arpa/inet.h>
@@ -21,9 +22,6 @@ namespace {
 using test::eventually;
 using test::receive;
 namespace fs = std::filesystem;
-
-const Log kNoLog = Log::discard();
-const TransportConfig kDefaults;
 
 RouterSocket bind(const std::string& where, const TransportConfig& config = kDefaults) {
   auto router = RouterSocket::bind(where, config, kNoLog);

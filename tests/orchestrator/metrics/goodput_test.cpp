@@ -1,6 +1,7 @@
 #include "orchestrator/metrics/goodput.hpp"
 
 #include "tests/support/scheduler_world.hpp"
+#include "tests/support/times.hpp"
 
 #include <gtest/gtest.h>
 
@@ -11,13 +12,9 @@ using testing::Chaos;
 using testing::random_config;
 using testing::World;
 
-constexpr ActorId kFirst(0), kSecond(1), kReward(2), kTrainer(3);
+constexpr ActorId kFirst(0), kSecond(1), kJudge(2), kLearner(3);
 
-Time at(int seconds) {
-  return Time(std::chrono::seconds(seconds));
-}
-
-Duration sum(const TimeLost& t) {
+Duration sum_of(const TimeLost& t) {
   return t.useful + t.start + t.down + t.checkpoint + t.missing + t.again;
 }
 
@@ -31,7 +28,7 @@ class GoodputOf {
                      {"reward-0", actors::RoleKind::Reward, {CardId(4)}, 0},
                      {"trainer", actors::RoleKind::Trainer, {CardId(4)}, 0}};
     happens(0, event::Started{config});
-    for (const ActorId actor : {kFirst, kSecond, kReward, kTrainer})
+    for (const ActorId actor : {kFirst, kSecond, kJudge, kLearner})
       happens(10, event::ActorReady{actor, std::nullopt});
   }
   std::uint64_t happens(int second, Event event, Commands commands = {}) {
@@ -39,7 +36,7 @@ class GoodputOf {
     return sequence_++;
   }
   std::uint64_t saves(int from, int to) {
-    happens(from, event::DeadlineReached{}, {command::SaveCheckpoint{kTrainer, PolicyVersion(1)}});
+    happens(from, event::DeadlineReached{}, {command::SaveCheckpoint{kLearner, PolicyVersion(1)}});
     return happens(to, event::CheckpointSaved{PolicyVersion(1), ""});
   }
   TimeLost until(int second) const { return goodput_.lost(at(second)); }
@@ -66,18 +63,18 @@ TEST(Goodput, ASaveIsTimeThatIsLost) {
 TEST(Goodput, WorkBehindTheCheckpointIsLostWithTheTrainer) {
   GoodputOf run;
   const std::uint64_t saved = run.saves(50, 60);
-  run.happens(90, event::ActorDown{kTrainer, "host 3 failed"});
+  run.happens(90, event::ActorDown{kLearner, "host 3 failed"});
   run.happens(90, event::Resumed{saved, 1});
-  for (const ActorId actor : {kReward, kSecond})
+  for (const ActorId actor : {kJudge, kSecond})
     run.happens(95, event::ActorReady{actor, std::nullopt});
-  run.happens(120, event::ActorReady{kTrainer, PolicyVersion(1)});
+  run.happens(120, event::ActorReady{kLearner, PolicyVersion(1)});
   run.happens(140, event::ActorReady{kFirst, std::nullopt});
   const TimeLost t = run.until(150);
   EXPECT_EQ(t.again, std::chrono::seconds(30));    // from 60 to 90
   EXPECT_EQ(t.down, std::chrono::seconds(30));     // from 90 to 120
   EXPECT_EQ(t.missing, std::chrono::seconds(15));  // three of four cards, from 120 to 140
   EXPECT_EQ(t.useful, std::chrono::seconds(40 + 5 + 10));
-  EXPECT_EQ(sum(t), t.wall);
+  EXPECT_EQ(sum_of(t), t.wall);
   EXPECT_EQ(t.rollbacks, 1U);
 }
 
@@ -116,7 +113,7 @@ TEST(Goodput, PartsSumToTheWallInEveryWorldAndItIsNeverAboveOne) {
       goodput.feed(record);
       last = record.time;
       const TimeLost t = goodput.lost(record.time);
-      ASSERT_EQ(sum(t), t.wall) << "seed " << seed << ", record " << record.sequence;
+      ASSERT_EQ(sum_of(t), t.wall) << "seed " << seed << ", record " << record.sequence;
       ASSERT_EQ(t.wall, record.time.time_since_epoch());
       for (const Duration part : {t.useful, t.start, t.down, t.checkpoint, t.missing, t.again})
         ASSERT_GE(part, Duration{});

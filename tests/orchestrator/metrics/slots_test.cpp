@@ -1,5 +1,7 @@
 #include "orchestrator/metrics/slots.hpp"
 
+#include "tests/support/times.hpp"
+
 #include <gtest/gtest.h>
 
 namespace temper::orchestrator {
@@ -7,15 +9,12 @@ namespace {
 
 using actors::RoleKind;
 
-Time at(std::int64_t s) {
-  return Time(std::chrono::seconds(s));
-}
-constexpr ActorId kFirst(0), kSecond(1);
+constexpr ActorId kFirstEngine(0), kSecondEngine(1);
 
 /// Two engines of four slots each.
-class Feed {
+class SlotsFeed {
  public:
-  Feed() {
+  SlotsFeed() {
     SchedulerConfig c;
     c.actors = {{"rollout-0", RoleKind::Rollout, {CardId(0)}, 4},
                 {"rollout-1", RoleKind::Rollout, {CardId(1)}, 4},
@@ -44,30 +43,31 @@ class Feed {
 };
 
 TEST(Slots, AnEngineWithOneResponseOfFourIsAQuarterFull) {
-  Feed f;
-  f.dispatch(0, kFirst, {ResponseId(1)});
-  f.generated(100, kFirst, {ResponseId(1)});
+  SlotsFeed f;
+  f.dispatch(0, kFirstEngine, {ResponseId(1)});
+  f.generated(100, kFirstEngine, {ResponseId(1)});
   EXPECT_DOUBLE_EQ(f.slots.response_seconds(at(200)), 100);
   EXPECT_DOUBLE_EQ(f.slots.while_serving(at(200)), 0.25);  // 100 of 4 x 100
   EXPECT_DOUBLE_EQ(f.slots.over_wall(at(200)), 100.0 / (8 * 200));
 }
 
 TEST(Slots, AResponseThatMovesCountsWhereItIs) {
-  Feed f;
-  f.dispatch(0, kFirst, {ResponseId(1), ResponseId(2)});
-  f.generated(10, kFirst, {ResponseId(1)});  // interrupted, or ended: it is not there any more
-  f.dispatch(20, kSecond, {ResponseId(1)});
+  SlotsFeed f;
+  f.dispatch(0, kFirstEngine, {ResponseId(1), ResponseId(2)});
+  f.generated(
+      10, kFirstEngine, {ResponseId(1)});  // interrupted, or ended: it is not there any more
+  f.dispatch(20, kSecondEngine, {ResponseId(1)});
   EXPECT_EQ(f.slots.load(), 2);
-  f.generated(30, kFirst, {ResponseId(1)});  // late: it is another's
+  f.generated(30, kFirstEngine, {ResponseId(1)});  // late: it is another's
   EXPECT_EQ(f.slots.load(), 2);
   EXPECT_DOUBLE_EQ(f.slots.response_seconds(at(30)), 10 * 2 + 10 * 1 + 10 * 2);
 }
 
 TEST(Slots, WhatAnEngineHeldIsGoneWithIt) {
-  Feed f;
-  f.dispatch(0, kFirst, {ResponseId(1), ResponseId(2)});
-  f.dispatch(0, kSecond, {ResponseId(3)});
-  f.event(10, event::ActorDown{kFirst, "ended"}, {command::Launch{kFirst, "ended"}});
+  SlotsFeed f;
+  f.dispatch(0, kFirstEngine, {ResponseId(1), ResponseId(2)});
+  f.dispatch(0, kSecondEngine, {ResponseId(3)});
+  f.event(10, event::ActorDown{kFirstEngine, "ended"}, {command::Launch{kFirstEngine, "ended"}});
   EXPECT_EQ(f.slots.load(), 1);
   f.event(20, event::Resumed{});
   EXPECT_EQ(f.slots.load(), 0);
@@ -75,11 +75,11 @@ TEST(Slots, WhatAnEngineHeldIsGoneWithIt) {
 }
 
 TEST(Slots, AnEngineThatHasNothingDoesNotCountAsEmpty) {
-  Feed f;
-  f.dispatch(0, kFirst, {ResponseId(1), ResponseId(2)});
-  f.generated(10, kFirst, {ResponseId(1), ResponseId(2)});
-  f.dispatch(90, kFirst, {ResponseId(3)});
-  f.generated(100, kFirst, {ResponseId(3)});
+  SlotsFeed f;
+  f.dispatch(0, kFirstEngine, {ResponseId(1), ResponseId(2)});
+  f.generated(10, kFirstEngine, {ResponseId(1), ResponseId(2)});
+  f.dispatch(90, kFirstEngine, {ResponseId(3)});
+  f.generated(100, kFirstEngine, {ResponseId(3)});
   EXPECT_DOUBLE_EQ(f.slots.while_serving(at(500)), 30.0 / (4 * 20));
 }
 
@@ -90,16 +90,16 @@ TEST(Slots, WithoutEnginesThereIsNothingToFill) {
 }
 
 TEST(Slots, AreThoseThatThereWereAtTheTime) {
-  Feed f;
+  SlotsFeed f;
   SchedulerConfig c;
   c.actors = {{"rollout-0", RoleKind::Rollout, {CardId(0)}, 2},
               {"rollout-1", RoleKind::Rollout, {CardId(1)}, 4},
               {"trainer", RoleKind::Trainer, {CardId(2)}, 0}};
   c.actors[1].away = true;
-  f.dispatch(0, kFirst, {ResponseId(1)});
+  f.dispatch(0, kFirstEngine, {ResponseId(1)});
   f.event(100, event::Resumed{0, 0, c});
   EXPECT_EQ(f.slots.slots(), 2);
-  f.dispatch(100, kFirst, {ResponseId(1)});
+  f.dispatch(100, kFirstEngine, {ResponseId(1)});
   EXPECT_DOUBLE_EQ(f.slots.response_seconds(at(200)), 200);
   EXPECT_DOUBLE_EQ(f.slots.while_serving(at(200)), 200.0 / (4 * 100 + 2 * 100));
   EXPECT_DOUBLE_EQ(f.slots.over_wall(at(200)), 200.0 / (8 * 100 + 2 * 100));

@@ -1,5 +1,5 @@
 // The time line of a run whose actors come and go.
-#include "orchestrator/metrics/timeline.hpp"
+#include "tests/orchestrator/metrics/timeline_feed.hpp"
 
 #include <gtest/gtest.h>
 
@@ -8,48 +8,6 @@ namespace {
 
 using actors::CardState;
 using actors::RoleKind;
-
-Time at(std::int64_t ns) {
-  return Time(Duration(ns));
-}
-
-/// rollout-0 on card 0; trainer-0 and reward-0 on card 1.
-SchedulerConfig two_cards() {
-  SchedulerConfig c;
-  c.actors = {{"rollout-0", RoleKind::Rollout, {CardId(0)}, 4},
-              {"reward-0", RoleKind::Reward, {CardId(1)}, 0},
-              {"trainer-0", RoleKind::Trainer, {CardId(1)}, 0}};
-  return c;
-}
-constexpr ActorId kRollout(0);
-
-class Feed {
- public:
-  explicit Feed(const SchedulerConfig& config = two_cards()) { event(0, event::Started{config}); }
-  void event(std::int64_t ns, Event e, Commands commands = {}) {
-    timeline.feed({sequence_++, at(ns), std::move(e), std::move(commands)});
-  }
-  void wait(std::int64_t ns, ActorId actor, CardState state, std::string on = "") {
-    event(ns, event::DeadlineReached{}, {command::Waiting{actor, state, std::move(on)}});
-  }
-  void busy(std::int64_t ns, ActorId actor, std::vector<actors::Span> spans) {
-    event(ns, event::Activity{actor, std::move(spans)});
-  }
-  std::int64_t ns(std::size_t card, CardState state, std::int64_t until) const {
-    return timeline.totals(card, at(until))[index_of(state)].count();
-  }
-  Timeline timeline;
-
- private:
-  std::uint64_t sequence_ = 0;
-};
-
-std::int64_t sum(const StateTimes& times) {
-  Duration d{};
-  for (const Duration t : times)
-    d += t;
-  return d.count();
-}
 
 /// rollout-0 alone on cards 0 and 1, then rollout-1 on card 1, then rollout-0 alone again.
 TEST(Timeline, OfCardsWhoseActorsComeAndGoStillSumsToTheWallTime) {
@@ -62,42 +20,42 @@ TEST(Timeline, OfCardsWhoseActorsComeAndGoStillSumsToTheWallTime) {
   SchedulerConfig again = two;
   again.actors[0].cards = {CardId(0), CardId(1)};
   again.actors[2].away = true;
-  constexpr ActorId kSecond(2);
+  constexpr ActorId kLater(2);
 
-  Feed f(one);
+  TimelineFeed f(one);
   f.wait(0, kRollout, CardState::WaitQuota, "staleness bound");
-  f.busy(50, kRollout, {{CardState::Decode, at(10), at(30)}});
+  f.busy(50, kRollout, {{CardState::Decode, at_ns(10), at_ns(30)}});
   EXPECT_EQ(f.timeline.lines().size(), 2U);
   f.event(100, event::Resumed{0, 0, two});
-  f.wait(110, kSecond, CardState::WaitQuota, "staleness bound");
-  f.busy(150, kSecond, {{CardState::Decode, at(120), at(140)}});
-  f.busy(150, kRollout, {{CardState::Decode, at(130), at(135)}});
+  f.wait(110, kLater, CardState::WaitQuota, "staleness bound");
+  f.busy(150, kLater, {{CardState::Decode, at_ns(120), at_ns(140)}});
+  f.busy(150, kRollout, {{CardState::Decode, at_ns(130), at_ns(135)}});
   EXPECT_EQ(f.ns(1, CardState::WaitQuota, 120), 10 + 70 + 10) << "also before who works next came";
   EXPECT_EQ(f.ns(1, CardState::Down, 120), 10);
   f.event(200, event::Resumed{0, 0, again});
-  f.wait(200, kSecond, CardState::Down, "taken away");
-  f.busy(250, kRollout, {{CardState::Decode, at(210), at(220)}});
+  f.wait(200, kLater, CardState::Down, "taken away");
+  f.busy(250, kRollout, {{CardState::Decode, at_ns(210), at_ns(220)}});
   EXPECT_EQ(f.timeline.lines().size(), 3U) << "cards that had other actors are told apart";
   EXPECT_EQ(f.ns(0, CardState::Decode, 300), 20 + 5 + 10);
   EXPECT_EQ(f.ns(1, CardState::Decode, 300), 20 + 20 + 10);
   for (std::size_t card = 0; card < 3; ++card)
-    EXPECT_EQ(sum(f.timeline.totals(card, at(300))), 300);
+    EXPECT_EQ(sum(f.timeline.totals(card, at_ns(300))), 300);
   Duration waited{}, waits{};
-  for (const WaitTotal& wait : f.timeline.waits(at(300)))
+  for (const WaitTotal& wait : f.timeline.waits(at_ns(300)))
     waits += wait.card_time;
-  const StateTimes all = f.timeline.totals(at(300));
+  const StateTimes all = f.timeline.totals(at_ns(300));
   for (std::size_t s = 0; s < kCardStates; ++s)
     waited += is_span(static_cast<CardState>(s)) ? Duration{} : all[s];
   EXPECT_EQ(waits, waited);
 }
 
 TEST(Timeline, OfACardThatCameLaterBeginsDown) {
-  Feed f;
+  TimelineFeed f;
   f.wait(0, kRollout, CardState::Idle);
   SchedulerConfig more = two_cards();
   more.actors.push_back({"rollout-1", RoleKind::Rollout, {CardId(7)}, 4});
   f.event(100, event::Resumed{0, 0, more});
-  f.busy(150, ActorId(3), {{CardState::Decode, at(110), at(150)}});
+  f.busy(150, ActorId(3), {{CardState::Decode, at_ns(110), at_ns(150)}});
   ASSERT_EQ(f.timeline.cards().back(), CardId(7));
   EXPECT_EQ(f.ns(2, CardState::Down, 150), 110);
   EXPECT_EQ(f.ns(2, CardState::Decode, 150), 40);

@@ -1,7 +1,6 @@
-#include "orchestrator/metrics/timeline.hpp"
-
 #include "core/random.hpp"
 #include "orchestrator/scheduler/queue/evaluation_ids.hpp"
+#include "tests/orchestrator/metrics/timeline_feed.hpp"
 
 #include <gtest/gtest.h>
 
@@ -10,48 +9,6 @@ namespace {
 
 using actors::CardState;
 using actors::RoleKind;
-
-Time at(std::int64_t ns) {
-  return Time(Duration(ns));
-}
-
-/// rollout-0 on card 0; trainer-0 and reward-0 on card 1.
-SchedulerConfig two_cards() {
-  SchedulerConfig c;
-  c.actors = {{"rollout-0", RoleKind::Rollout, {CardId(0)}, 4},
-              {"reward-0", RoleKind::Reward, {CardId(1)}, 0},
-              {"trainer-0", RoleKind::Trainer, {CardId(1)}, 0}};
-  return c;
-}
-constexpr ActorId kRollout(0), kReward(1), kTrainer(2);
-
-class Feed {
- public:
-  explicit Feed(const SchedulerConfig& config = two_cards()) { event(0, event::Started{config}); }
-  void event(std::int64_t ns, Event e, Commands commands = {}) {
-    timeline.feed({sequence_++, at(ns), std::move(e), std::move(commands)});
-  }
-  void wait(std::int64_t ns, ActorId actor, CardState state, std::string on = "") {
-    event(ns, event::DeadlineReached{}, {command::Waiting{actor, state, std::move(on)}});
-  }
-  void busy(std::int64_t ns, ActorId actor, std::vector<actors::Span> spans) {
-    event(ns, event::Activity{actor, std::move(spans)});
-  }
-  std::int64_t ns(std::size_t card, CardState state, std::int64_t until) const {
-    return timeline.totals(card, at(until))[index_of(state)].count();
-  }
-  Timeline timeline;
-
- private:
-  std::uint64_t sequence_ = 0;
-};
-
-std::int64_t sum(const StateTimes& times) {
-  Duration d{};
-  for (const Duration t : times)
-    d += t;
-  return d.count();
-}
 
 command::Dispatch dispatch(std::uint64_t lease, std::size_t responses) {
   command::Dispatch c{kRollout, LeaseId(lease), {}, {}, {}, {}};
@@ -70,21 +27,21 @@ event::Generated generated(std::uint64_t lease, std::size_t responses) {
 TEST(Timeline, DividesAnEnginesTimeByTheResponsesOfTrainingAndOfAnEvaluation) {
   SchedulerConfig config = two_cards();
   config.evaluation.every = 1;
-  Feed f(config);
+  TimelineFeed f(config);
   f.wait(0, kRollout, CardState::Idle);
   f.event(0, event::DeadlineReached{}, {dispatch(1, 3), dispatch(kFirstEvaluation, 1)});
   f.event(40, generated(1, 3));  // from here on it evaluates only
-  f.busy(100, kRollout, {{CardState::Decode, at(0), at(60)}});
+  f.busy(100, kRollout, {{CardState::Decode, at_ns(0), at_ns(60)}});
   EXPECT_EQ(f.ns(0, CardState::Evaluate, 100), 40 / 4 + 20);
   EXPECT_EQ(f.ns(0, CardState::Decode, 100), 30);
   f.event(110, generated(kFirstEvaluation, 1));
-  f.busy(120, kRollout, {{CardState::Decode, at(60), at(110)}});
+  f.busy(120, kRollout, {{CardState::Decode, at_ns(60), at_ns(110)}});
   EXPECT_EQ(f.ns(0, CardState::Evaluate, 200), 30 + 50);
-  EXPECT_EQ(sum(f.timeline.totals(0, at(200))), 200);
+  EXPECT_EQ(sum(f.timeline.totals(0, at_ns(200))), 200);
 }
 
 TEST(Timeline, ACardIsDownUntilAnActorIsReady) {
-  Feed f;
+  TimelineFeed f;
   f.wait(40, kTrainer, CardState::WaitData, "group 1");
   EXPECT_EQ(f.ns(0, CardState::Down, 100), 100);
   EXPECT_EQ(f.ns(1, CardState::Down, 100), 40);
@@ -92,9 +49,9 @@ TEST(Timeline, ACardIsDownUntilAnActorIsReady) {
 }
 
 TEST(Timeline, TheMostImportantStateOfACardWins) {
-  Feed f;
-  f.busy(100, kReward, {{CardState::Reward, at(10), at(60)}});
-  f.busy(100, kTrainer, {{CardState::Train, at(30), at(50)}});
+  TimelineFeed f;
+  f.busy(100, kReward, {{CardState::Reward, at_ns(10), at_ns(60)}});
+  f.busy(100, kTrainer, {{CardState::Train, at_ns(30), at_ns(50)}});
   // reward 10..30 and 50..60, train 30..50
   EXPECT_EQ(f.ns(1, CardState::Reward, 100), 30);
   EXPECT_EQ(f.ns(1, CardState::Train, 100), 20);
@@ -111,51 +68,52 @@ SchedulerConfig shared_card() {
 constexpr ActorId kReference(1);
 
 TEST(Timeline, OfTwoThatWaitTheOneThatWorksNextNamesTheCause) {
-  Feed f(shared_card());
+  TimelineFeed f(shared_card());
   f.wait(0, kRollout, CardState::WaitQuota, "staleness bound");
   f.wait(0, kReference, CardState::WaitData, "responses");
-  f.busy(60, kRollout, {{CardState::Decode, at(40), at(60)}});
-  f.busy(100, kReference, {{CardState::Reference, at(90), at(100)}});
+  f.busy(60, kRollout, {{CardState::Decode, at_ns(40), at_ns(60)}});
+  f.busy(100, kReference, {{CardState::Reference, at_ns(90), at_ns(100)}});
   // 0..40 ends with the rollout's work, 60..90 with the reference's.
   EXPECT_EQ(f.ns(0, CardState::WaitQuota, 100), 40);
   EXPECT_EQ(f.ns(0, CardState::WaitData, 100), 30);
-  const auto waits = f.timeline.waits(at(100));
+  const auto waits = f.timeline.waits(at_ns(100));
   ASSERT_EQ(waits.size(), 2U);
   EXPECT_EQ(waits[0].reason.on, "staleness bound");
   EXPECT_EQ(waits[0].card_time.count(), 40);
 }
 
 TEST(Timeline, MovingWeightsIsNoWorkThatEndsAWait) {
-  Feed f(shared_card());
+  TimelineFeed f(shared_card());
   f.wait(0, kRollout, CardState::WaitQuota, "staleness bound");
   f.wait(0, kReference, CardState::WaitData, "responses");
-  f.busy(100,
-         kRollout,
-         {{CardState::WeightSync, at(20), at(30)}, {CardState::Decode, at(50), at(60)}});
+  f.busy(
+      100,
+      kRollout,
+      {{CardState::WeightSync, at_ns(20), at_ns(30)}, {CardState::Decode, at_ns(50), at_ns(60)}});
   EXPECT_EQ(f.ns(0, CardState::WaitQuota, 60), 40);
   EXPECT_EQ(f.ns(0, CardState::WeightSync, 60), 10);
 }
 
 TEST(Timeline, AnEarlierSpanReportedLaterTakesOverTheWaitBeforeIt) {
-  Feed f(shared_card());
+  TimelineFeed f(shared_card());
   f.wait(0, kRollout, CardState::WaitQuota, "staleness bound");
   f.wait(0, kReference, CardState::WaitData, "responses");
-  f.busy(100, kRollout, {{CardState::Decode, at(80), at(100)}});
+  f.busy(100, kRollout, {{CardState::Decode, at_ns(80), at_ns(100)}});
   EXPECT_EQ(f.ns(0, CardState::WaitQuota, 100), 80);
-  f.busy(100, kReference, {{CardState::Reference, at(30), at(40)}});
+  f.busy(100, kReference, {{CardState::Reference, at_ns(30), at_ns(40)}});
   EXPECT_EQ(f.ns(0, CardState::WaitData, 100), 30);
   EXPECT_EQ(f.ns(0, CardState::WaitQuota, 100), 40);
 }
 
 TEST(Timeline, ACardIsDownWhereTheActorThatWorksNextIs) {
-  Feed f(shared_card());
+  TimelineFeed f(shared_card());
   f.wait(0, kReference, CardState::WaitData, "responses");
-  f.busy(100, kRollout, {{CardState::Decode, at(50), at(100)}});
+  f.busy(100, kRollout, {{CardState::Decode, at_ns(50), at_ns(100)}});
   EXPECT_EQ(f.ns(0, CardState::Down, 100), 50);
 }
 
 TEST(Timeline, AfterTheLastWorkTheFirstActorThatIsNotDownNamesTheWait) {
-  Feed f;
+  TimelineFeed f;
   f.wait(10, kReward, CardState::Idle);
   f.wait(30, kTrainer, CardState::WaitData, "group 1");
   f.wait(60, kTrainer, CardState::Down, "start");
@@ -165,21 +123,21 @@ TEST(Timeline, AfterTheLastWorkTheFirstActorThatIsNotDownNamesTheWait) {
 }
 
 TEST(Timeline, ALateSpanTakesBackTheWaitItWasTakenFor) {
-  Feed f;
+  TimelineFeed f;
   f.wait(10, kTrainer, CardState::WaitData, "group 1");
   f.wait(90, kTrainer, CardState::Idle);
   EXPECT_EQ(f.ns(1, CardState::WaitData, 100), 80);
-  f.busy(100, kTrainer, {{CardState::Train, at(20), at(95)}});
+  f.busy(100, kTrainer, {{CardState::Train, at_ns(20), at_ns(95)}});
   EXPECT_EQ(f.ns(1, CardState::WaitData, 100), 10);
   EXPECT_EQ(f.ns(1, CardState::Train, 100), 75);
   EXPECT_EQ(f.ns(1, CardState::Idle, 100), 5);
 }
 
 TEST(Timeline, SpansAreCutAtTheTimeAskedFor) {
-  Feed f;
-  f.busy(100, kRollout, {{CardState::Decode, at(80), at(500)}});
+  TimelineFeed f;
+  f.busy(100, kRollout, {{CardState::Decode, at_ns(80), at_ns(500)}});
   EXPECT_EQ(f.ns(0, CardState::Decode, 100), 20);
-  EXPECT_EQ(sum(f.timeline.totals(0, at(100))), 100);
+  EXPECT_EQ(sum(f.timeline.totals(0, at_ns(100))), 100);
   f.wait(200, kRollout, CardState::WaitQuota, "staleness bound");
   EXPECT_EQ(f.ns(0, CardState::Decode, 600), 420);
   EXPECT_EQ(f.ns(0, CardState::WaitQuota, 600), 100);
@@ -189,20 +147,20 @@ TEST(Timeline, CardsWithTheSameActorsShareALineAndEachCounts) {
   SchedulerConfig config;
   config.actors = {{"rollout-0", RoleKind::Rollout, {CardId(0), CardId(1), CardId(2)}, 4},
                    {"trainer", RoleKind::Trainer, {CardId(3)}, 0}};
-  Feed f(config);
-  f.busy(100, kRollout, {{CardState::Decode, at(10), at(60)}});
+  TimelineFeed f(config);
+  f.busy(100, kRollout, {{CardState::Decode, at_ns(10), at_ns(60)}});
   ASSERT_EQ(f.timeline.cards().size(), 4U);
   ASSERT_EQ(f.timeline.lines().size(), 2U);
   EXPECT_EQ(f.timeline.lines()[0].size(), 3U);
   for (std::size_t card = 0; card < 3; ++card)
     EXPECT_EQ(f.ns(card, CardState::Decode, 100), 50);
   EXPECT_EQ(f.ns(3, CardState::Decode, 100), 0);
-  EXPECT_EQ(f.timeline.totals(at(100))[index_of(CardState::Decode)].count(), 150);
-  EXPECT_EQ(sum(f.timeline.totals(at(100))), 400);
+  EXPECT_EQ(f.timeline.totals(at_ns(100))[index_of(CardState::Decode)].count(), 150);
+  EXPECT_EQ(sum(f.timeline.totals(at_ns(100))), 400);
 }
 
 TEST(Timeline, AResumeTakesEveryActorDownAndTimeGoesOn) {
-  Feed f;
+  TimelineFeed f;
   f.wait(10, kRollout, CardState::Idle);
   f.event(50, event::Resumed{}, {command::Launch{kRollout, ""}});
   f.wait(70, kRollout, CardState::Idle);
@@ -216,9 +174,9 @@ TEST(Timeline, AfterAResumeATrainerHasAllItsCardsAgain) {
   config.actors = {{"rollout-0", RoleKind::Rollout, {CardId(0)}, 4},
                    {"rollout-1", RoleKind::Rollout, {CardId(1)}, 4},
                    {"trainer", RoleKind::Trainer, {CardId(0), CardId(1)}, 0}};
-  Feed f(config);
+  TimelineFeed f(config);
   const auto train = [&](std::int64_t begin) {
-    f.busy(begin + 10, ActorId(2), {{CardState::Train, at(begin), at(begin + 10)}});
+    f.busy(begin + 10, ActorId(2), {{CardState::Train, at_ns(begin), at_ns(begin + 10)}});
   };
   f.event(10,
           event::DeadlineReached{},
@@ -233,21 +191,22 @@ TEST(Timeline, AfterAResumeATrainerHasAllItsCardsAgain) {
 }
 
 TEST(Timeline, KnowsWhenNothingGeneratesOrTrains) {
-  Feed f;
-  f.busy(
-      100, kRollout, {{CardState::Prefill, at(10), at(20)}, {CardState::Decode, at(20), at(50)}});
-  f.busy(100, kTrainer, {{CardState::Train, at(40), at(70)}});
-  f.busy(100, kReward, {{CardState::Reward, at(0), at(100)}});
+  TimelineFeed f;
+  f.busy(100,
+         kRollout,
+         {{CardState::Prefill, at_ns(10), at_ns(20)}, {CardState::Decode, at_ns(20), at_ns(50)}});
+  f.busy(100, kTrainer, {{CardState::Train, at_ns(40), at_ns(70)}});
+  f.busy(100, kReward, {{CardState::Reward, at_ns(0), at_ns(100)}});
   // 10..70 is covered.
-  EXPECT_EQ(f.timeline.without_generation_or_training(at(100)).count(), 40);
+  EXPECT_EQ(f.timeline.without_generation_or_training(at_ns(100)).count(), 40);
 }
 
 TEST(Timeline, WaitsAreNamedWithoutTheirNumbersAndAddUp) {
-  Feed f;
+  TimelineFeed f;
   f.wait(0, kTrainer, CardState::WaitData, "group 7 (v0 3) and others: 1 of 4 groups ready");
   f.wait(30, kTrainer, CardState::Idle);
   f.wait(40, kTrainer, CardState::WaitData, "group 12 (v0 3) and others: 2 of 4 groups ready");
-  const auto waits = f.timeline.waits(at(100));
+  const auto waits = f.timeline.waits(at_ns(100));
   ASSERT_GE(waits.size(), 2U);
   EXPECT_EQ(waits[0].reason.on, "start");
   EXPECT_EQ(waits[0].card_time.count(), 100);  // card 0
@@ -351,7 +310,7 @@ class SlowTimeline {
 /// A random life of a random fleet, told to both.
 void tell_random_life(Random& random,
                       std::int64_t wall,
-                      Feed& feed,
+                      TimelineFeed& feed,
                       SlowTimeline& slow,
                       const SchedulerConfig& config) {
   for (std::int64_t now = 0; now <= wall; now += static_cast<std::int64_t>(random.below(10))) {
@@ -366,7 +325,7 @@ void tell_random_life(Random& random,
           static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(now) + 20));
       // What is reported is over.
       const auto end = std::min(begin + static_cast<std::int64_t>(random.below(60)), wall);
-      const actors::Span span{static_cast<CardState>(random.below(7)), at(begin), at(end)};
+      const actors::Span span{static_cast<CardState>(random.below(7)), at_ns(begin), at_ns(end)};
       feed.busy(now, actor, {span});
       slow.span(actor, span);
     }
@@ -378,12 +337,12 @@ TEST(Timeline, AnyOrderOfReportsPartitionsTheTimeAsDefined) {
     Random random(seed, "timeline");
     const SchedulerConfig config = random_fleet(random);
     const auto wall = static_cast<std::int64_t>(50 + random.below(400));
-    Feed feed(config);
+    TimelineFeed feed(config);
     SlowTimeline slow(config, wall);
     tell_random_life(random, wall, feed, slow, config);
     std::map<WaitReason, std::int64_t> waits;
     for (std::size_t card = 0; card < feed.timeline.cards().size(); ++card) {
-      const StateTimes times = feed.timeline.totals(card, at(wall));
+      const StateTimes times = feed.timeline.totals(card, at_ns(wall));
       const auto [expected, why] = slow.totals(feed.timeline.cards()[card]);
       ASSERT_EQ(sum(times), wall) << "seed " << seed;
       for (std::size_t s = 0; s < kCardStates; ++s)
@@ -391,7 +350,7 @@ TEST(Timeline, AnyOrderOfReportsPartitionsTheTimeAsDefined) {
       for (const auto& [reason, time] : why)
         waits[reason] += time;
     }
-    for (const WaitTotal& total : feed.timeline.waits(at(wall))) {
+    for (const WaitTotal& total : feed.timeline.waits(at_ns(wall))) {
       ASSERT_EQ(total.card_time.count(), waits[total.reason])
           << "seed " << seed << ": " << name_of(total.reason.state) << " on " << total.reason.on;
       waits.erase(total.reason);
@@ -404,7 +363,7 @@ TEST(Timeline, AnyOrderOfReportsPartitionsTheTimeAsDefined) {
 TEST(Timeline, SettledSlicesFollowEachOtherAndLoseNothing) {
   SchedulerConfig config = two_cards();
   const Duration second = std::chrono::seconds(1);
-  Feed f(config);
+  TimelineFeed f(config);
   std::map<CardId, Time> end;
   std::map<CardId, StateTimes> drawn;
   f.timeline.set_sink([&](CardId card, const CardSlice& slice) {
@@ -415,15 +374,15 @@ TEST(Timeline, SettledSlicesFollowEachOtherAndLoseNothing) {
   const std::int64_t wall = 2000 * second.count();  // longer than the deadlines
   Random random(1, "settle");
   for (std::int64_t now = 0; now < wall; now += second.count()) {
-    f.busy(now, kTrainer, {{CardState::Train, at(now - second.count() / 2), at(now)}});
+    f.busy(now, kTrainer, {{CardState::Train, at_ns(now - second.count() / 2), at_ns(now)}});
     f.wait(now, kRollout, random.chance(0.5) ? CardState::WaitQuota : CardState::Idle, "x");
   }
-  const StateTimes totals = f.timeline.totals(1, at(wall));
-  EXPECT_GT(end[CardId(1)], at(0)) << "old parts are settled on the way";
-  f.timeline.finish(at(wall));
+  const StateTimes totals = f.timeline.totals(1, at_ns(wall));
+  EXPECT_GT(end[CardId(1)], at_ns(0)) << "old parts are settled on the way";
+  f.timeline.finish(at_ns(wall));
   EXPECT_EQ(drawn[CardId(1)], totals);
-  EXPECT_EQ(end[CardId(0)], at(wall));
-  EXPECT_EQ(sum(f.timeline.totals(at(wall))), 2 * wall);
+  EXPECT_EQ(end[CardId(0)], at_ns(wall));
+  EXPECT_EQ(sum(f.timeline.totals(at_ns(wall))), 2 * wall);
 }
 
 }  // namespace

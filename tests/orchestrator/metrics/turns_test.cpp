@@ -1,5 +1,7 @@
 #include "orchestrator/metrics/turns.hpp"
 
+#include "tests/support/times.hpp"
+
 #include <gtest/gtest.h>
 
 namespace temper::orchestrator {
@@ -7,10 +9,6 @@ namespace {
 
 using actors::RoleKind;
 using actors::SwitchAction;
-
-Time at(double s) {
-  return Time(from_seconds(s));
-}
 
 /// Two engines, of which the second shares the cards of the trainer.
 class TurnsTest : public ::testing::Test {

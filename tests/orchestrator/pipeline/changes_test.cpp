@@ -30,7 +30,7 @@ TEST(Changes, AreNamedByKeyWithBothValuesButForTheFolder) {
   EXPECT_EQ(changes,
             (std::vector<SettingChange>{{"algorithm.learning_rate", "0.0002", "0.5"},
                                         {"steps", "100", "250"}}));
-  EXPECT_EQ(to_text(changes),
+  EXPECT_EQ(changes_text(changes),
             "  algorithm.learning_rate: 0.0002 -> 0.5\n"
             "  steps: 100 -> 250\n");
 }

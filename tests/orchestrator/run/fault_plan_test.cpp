@@ -28,10 +28,6 @@ std::vector<CardId> cards(std::uint32_t first, std::uint32_t count) {
   return all;
 }
 
-Time at(std::chrono::seconds s) {
-  return Time(s);
-}
-
 TEST(FaultPlan, IsTheSameForTheSameSeedAndAnotherForAnother) {
   FaultPlan first = FaultPlan::create(config(1000), kShape, 7).value();
   FaultPlan again = FaultPlan::create(config(1000), kShape, 7).value();
@@ -97,8 +93,8 @@ TEST(FaultPlan, ATraceIsPlayedInTheOrderOfItsTimes) {
   c.trace = path;
   FaultPlan plan = FaultPlan::create(c, kShape, 1).value();
   EXPECT_EQ(plan.take(), (Fault{Time(std::chrono::milliseconds(5500)), FaultKind::Card, 23}));
-  EXPECT_EQ(plan.take(), (Fault{at(std::chrono::seconds(20)), FaultKind::Host, 1}));
-  EXPECT_EQ(plan.take(), (Fault{at(std::chrono::seconds(30)), FaultKind::Link, 0}));
+  EXPECT_EQ(plan.take(), (Fault{Time(std::chrono::seconds(20)), FaultKind::Host, 1}));
+  EXPECT_EQ(plan.take(), (Fault{Time(std::chrono::seconds(30)), FaultKind::Link, 0}));
   EXPECT_EQ(plan.next(), std::nullopt);
 }
 
@@ -109,10 +105,12 @@ TEST(FaultPlan, ACardCanStandStillOrBeSlowForAWhile) {
   ASSERT_TRUE(write_file_atomically(c.trace, "2,stop,3,0.5\n3,slow,4,10,2\n"));
   FaultPlan plan = FaultPlan::create(c, kShape, 1).value();
   const Fault stop = plan.take(), slow = plan.take();
-  EXPECT_EQ(stop,
-            (Fault{at(std::chrono::seconds(2)), FaultKind::Stop, 3, std::chrono::milliseconds(500)}));
-  EXPECT_EQ(slow,
-            (Fault{at(std::chrono::seconds(3)), FaultKind::Slow, 4, std::chrono::seconds(10), 2}));
+  EXPECT_EQ(
+      stop,
+      (Fault{Time(std::chrono::seconds(2)), FaultKind::Stop, 3, std::chrono::milliseconds(500)}));
+  EXPECT_EQ(
+      slow,
+      (Fault{Time(std::chrono::seconds(3)), FaultKind::Slow, 4, std::chrono::seconds(10), 2}));
   HostPool pool(c, kShape);
   EXPECT_TRUE(pool.fail(stop).empty());
   EXPECT_TRUE(pool.fail(slow).empty());
@@ -122,9 +120,19 @@ TEST(FaultPlan, ALineThatIsNoFailureOfThisClusterIsAnErrorThatNamesIt) {
   const test::TemporaryFolder folder;
   actors::FaultConfig c;
   c.trace = (folder / "faults.csv").string();
-  for (const char* line :
-       {"1,card,24", "1,host,3", "x,card,1", "1,disk,1", "1,card", "-1,card,0", "1,card,0,5",
-        "1,stop,0", "1,stop,0,-1", "1,stop,0,1,2", "1,slow,0,1", "1,slow,0,1,1", "1,slow,0,1,1e3"}) {
+  for (const char* line : {"1,card,24",
+                           "1,host,3",
+                           "x,card,1",
+                           "1,disk,1",
+                           "1,card",
+                           "-1,card,0",
+                           "1,card,0,5",
+                           "1,stop,0",
+                           "1,stop,0,-1",
+                           "1,stop,0,1,2",
+                           "1,slow,0,1",
+                           "1,slow,0,1,1",
+                           "1,slow,0,1,1e3"}) {
     ASSERT_TRUE(write_file_atomically(c.trace, std::string("1,card,0\n") + line + "\n"));
     const auto plan = FaultPlan::create(c, kShape, 1);
     ASSERT_FALSE(plan) << line;
@@ -136,7 +144,7 @@ TEST(HostPool, AHostThatFailedIsReplacedByASpareAndBecomesOne) {
   actors::FaultConfig c;
   c.spares = 1;
   HostPool pool(c, kShape);
-  const Time now = at(std::chrono::hours(1));
+  const Time now = Time(std::chrono::hours(1));
   EXPECT_EQ(pool.fail({now, FaultKind::Card, 9}).size(), 8U);  // all of host 1
   EXPECT_EQ(pool.usable_from(cards(8, 8)), now + c.replacement);
   EXPECT_EQ(pool.usable_from(cards(0, 8)), Time{});
@@ -151,15 +159,15 @@ TEST(HostPool, AHostThatFailedIsReplacedByASpareAndBecomesOne) {
 
 TEST(HostPool, WhatIsOutOfUseDoesNotFailAgain) {
   HostPool pool({}, kShape);
-  EXPECT_FALSE(pool.fail({at(std::chrono::seconds(1)), FaultKind::Host, 1}).empty());
-  EXPECT_TRUE(pool.fail({at(std::chrono::seconds(2)), FaultKind::Card, 8}).empty());
+  EXPECT_FALSE(pool.fail({Time(std::chrono::seconds(1)), FaultKind::Host, 1}).empty());
+  EXPECT_TRUE(pool.fail({Time(std::chrono::seconds(2)), FaultKind::Card, 8}).empty());
 }
 
 TEST(HostPool, LinksAndSupernodesComeBackWhereTheyAre) {
   actors::FaultConfig c;
   c.spares = 9;
   HostPool pool(c, kShape);
-  const Time now = at(std::chrono::hours(1));
+  const Time now = Time(std::chrono::hours(1));
   EXPECT_EQ(pool.fail({now, FaultKind::Link, 3}), (std::set<CardId>{CardId(3)}));
   EXPECT_EQ(pool.usable_from(cards(0, 8)), now + c.link_repair);
   EXPECT_EQ(pool.fail({now, FaultKind::Supernode, 1}).size(), 8U);  // the last host

@@ -8,7 +8,7 @@ namespace {
 using Feed = RelayOrder::Feed;
 using Sources = std::vector<std::string>;
 
-constexpr PolicyVersion kFirst(1);
+constexpr PolicyVersion kFirstVersion(1);
 constexpr PolicyVersion kSecond(2);
 
 /// Workers listen at tcp://HOST:ID with the key kID.
@@ -19,7 +19,7 @@ class RelayOrderTest : public testing::Test {
                 {"tcp://" + host + ":" + std::to_string(id), "k" + std::to_string(id)});
   }
   /// Ports of those that it asks.
-  Sources sources(std::uint32_t id, PolicyVersion version = kFirst) {
+  Sources sources(std::uint32_t id, PolicyVersion version = kFirstVersion) {
     Sources out;
     const auto plan = order_.plan(ActorId(id), version);
     for (const auto& address : plan->sources)
@@ -55,8 +55,8 @@ TEST_F(RelayOrderTest, WorkersOfAHostFeedEachOtherSoThatItsLinkCarriesOneCopyEac
 TEST_F(RelayOrderTest, FeedersAreToldOfAWorkerOnce) {
   join(0, "a");
   join(1, "b");
-  EXPECT_TRUE(order_.plan(ActorId(0), kFirst)->feeds.empty());
-  EXPECT_EQ(order_.plan(ActorId(1), kFirst)->feeds, std::vector{feed(0, "k1")});
+  EXPECT_TRUE(order_.plan(ActorId(0), kFirstVersion)->feeds.empty());
+  EXPECT_EQ(order_.plan(ActorId(1), kFirstVersion)->feeds, std::vector{feed(0, "k1")});
   order_.plan(ActorId(0), kSecond);
   EXPECT_TRUE(order_.plan(ActorId(1), kSecond)->feeds.empty());
 }
@@ -115,7 +115,7 @@ TEST_F(RelayOrderTest, OneThatCameAgainIsFedByThoseThatWereThere) {
 TEST_F(RelayOrderTest, AWorkerWithoutAnAddressTakesNoPart) {
   order_.join(ActorId(0), {});
   join(1, "b");
-  EXPECT_FALSE(order_.plan(ActorId(0), kFirst).has_value());
+  EXPECT_FALSE(order_.plan(ActorId(0), kFirstVersion).has_value());
   EXPECT_EQ(sources(1), Sources{});
 }
 

@@ -10,7 +10,7 @@ using actors::WeightsChunk;
 using actors::WeightsHandle;
 using Image = std::vector<std::byte>;
 
-constexpr ActorId kTrainer(4);
+constexpr ActorId kSender(4);
 
 Image image_of(std::size_t bytes, int seed = 1) {
   Image image(bytes);
@@ -34,7 +34,7 @@ WeightsHandle in_memory(std::uint64_t version, std::int32_t fd = 5) {
 }
 
 Event ready(std::uint64_t version) {
-  return event::ActorReady{kTrainer, PolicyVersion(version)};
+  return event::ActorReady{kSender, PolicyVersion(version)};
 }
 
 /// The version that the scheduler would hear of; none: nothing yet.

@@ -19,6 +19,13 @@ TEST(CardShares, AsManyLeaveAsTheOthersCanDoWithout) {
   EXPECT_EQ(twelve().spare(12, 0), 12);
 }
 
+TEST(CardShares, ThoseThatHaveLeftStayAwayAsLongAsTheOthersCanDoWithoutThem) {
+  EXPECT_TRUE(twelve().fits(8, 12, 2048));
+  EXPECT_FALSE(twelve().fits(8, 12, 2049));
+  EXPECT_TRUE(twelve().fits(4, 12, 2049));
+  EXPECT_FALSE(twelve().fits(12, 12, 1)) << "nobody has stayed";
+}
+
 TEST(CardShares, ABatchThatWaitsFillsTheOthersUp) {
   EXPECT_EQ(twelve().pressing(12, 2048), 8);
   EXPECT_EQ(twelve().pressing(12, 8192), 8);   // 4 * 2048

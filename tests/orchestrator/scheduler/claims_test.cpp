@@ -232,6 +232,12 @@ std::vector<Case> lies() {
       {"trainer.trained", Claim::NothingNegative, until_train, trained_but([](event::Trained& e) {
          e.metrics.tokens = Tokens(-1);
        })},
+      {"trainer.prepared",
+       Claim::LeaseIsItsOwn,
+       until_dispatch,
+       [](const ScriptedRun& run) {
+         return event::Prepared{run.with_role(actors::RoleKind::Trainer), LeaseId(1000)};
+       }},
       {"trainer.saved",
        Claim::CheckpointIsAwaited,
        until_train,

@@ -4,6 +4,8 @@
 #include "core/random.hpp"
 #include "orchestrator/scheduler/queue/dist_queue.hpp"
 #include "tests/orchestrator/scheduler/naive_queue.hpp"
+#include "tests/orchestrator/scheduler/ready_responses.hpp"
+#include "tests/support/times.hpp"
 
 #include <gtest/gtest.h>
 
@@ -12,25 +14,10 @@
 namespace temper::orchestrator {
 namespace {
 
-using Responses = std::vector<ResponseId>;
-
-constexpr ActorId kTrainer(3);
+constexpr ActorId kConsumer(3);
 constexpr Task kStreaming[] = {Task::Generate, Task::Reference, Task::Reward};
 constexpr std::size_t kGroups = 8;  ///< Most in the table at once.
 constexpr std::uint64_t kLatest = 1000;
-
-enum class References { None, Needed };
-
-Time at(std::uint64_t s) {
-  return Time(std::chrono::seconds(static_cast<std::int64_t>(s)));
-}
-
-Responses ready(const DistQueue& queue, Task task) {
-  Responses out;
-  for (const ResponseId r : queue.ready(task))
-    out.push_back(r);
-  return out;
-}
 
 /// Random operations on the queue and on the naive one.
 class RandomTable {
@@ -73,7 +60,7 @@ class RandomTable {
     ASSERT_EQ(queue_.has_credit(), naive_.ages().size() < kGroups);
     ASSERT_EQ(queue_.next_deadline(), naive_.next_deadline());
     ASSERT_EQ(queue_.expired(at(kLatest)).has_value(), !naive_.leases().empty());
-    for (const ActorId a : {ActorId(0), ActorId(1), ActorId(2), kTrainer}) {
+    for (const ActorId a : {ActorId(0), ActorId(1), ActorId(2), kConsumer}) {
       ASSERT_EQ(queue_.load(a).leases, naive_.load(a).leases);
       ASSERT_EQ(queue_.load(a).responses, naive_.load(a).responses);
       ASSERT_EQ(queue_.generating(a), naive_.generating(a));
@@ -130,7 +117,7 @@ class RandomTable {
       if (random_.chance(0.5))
         std::ranges::copy(naive_.live_responses(g), std::back_inserter(rows));
     }
-    lease(Task::Train, kTrainer, rows);
+    lease(Task::Train, kConsumer, rows);
   }
   void lease(Task task, ActorId actor, const Responses& rows) {
     if (rows.empty())

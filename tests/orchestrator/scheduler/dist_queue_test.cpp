@@ -2,20 +2,17 @@
 #include "orchestrator/scheduler/queue/dist_queue.hpp"
 
 #include "core/msgpack.hpp"
+#include "tests/orchestrator/scheduler/ready_responses.hpp"
+#include "tests/support/times.hpp"
 
 #include <gtest/gtest.h>
 
 namespace temper::orchestrator {
 namespace {
 
-using Responses = std::vector<ResponseId>;
-
 constexpr ActorId kEngine(0), kOther(1), kScorer(2), kTrainer(3);
 constexpr PolicyVersion kV0(0), kV1(1), kV2(2);
 
-Time at(std::int64_t s) {
-  return Time(std::chrono::seconds(s));
-}
 constexpr std::int64_t kNever = 1'000'000;
 
 Responses ids(std::initializer_list<std::uint64_t> values) {
@@ -24,15 +21,6 @@ Responses ids(std::initializer_list<std::uint64_t> values) {
     out.emplace_back(v);
   return out;
 }
-
-Responses ready(const DistQueue& queue, Task task) {
-  Responses out;
-  for (const ResponseId r : queue.ready(task))
-    out.push_back(r);
-  return out;
-}
-
-enum class References { None, Needed };
 
 /// Room for three groups of two responses; group 0 holds responses 0 and 1.
 DistQueue queue_of(References references, std::int32_t groups = 1) {

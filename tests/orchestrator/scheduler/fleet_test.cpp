@@ -1,6 +1,8 @@
 // Fleet: who there is, who shares cards with whom, and which deadline an actor has missed.
 #include "orchestrator/scheduler/fleet.hpp"
 
+#include "tests/support/times.hpp"
+
 #include <gtest/gtest.h>
 
 namespace temper::orchestrator {
@@ -10,11 +12,8 @@ using actors::RoleKind;
 using actors::SwitchAction;
 using Late = std::pair<ActorId, std::string>;
 
-constexpr ActorId kTrainer(0), kEngine(1), kOther(2), kReference(3), kReward(4);
-
-Time at(std::int64_t s) {
-  return Time(std::chrono::seconds(s));
-}
+constexpr ActorId kFleetTrainer(0), kFleetEngine(1), kFleetOther(2), kFleetReference(3),
+    kFleetReward(4);
 
 enum class Turns { None, OneEngine, Engines, All };
 
@@ -38,11 +37,11 @@ Fleet ready_fleet() {
 TEST(Fleet, FindsItsActorsByRoleInTheOrderOfTheirIds) {
   const Fleet fleet = fleet_of(Turns::None);
   EXPECT_EQ(fleet.size(), 5U);
-  EXPECT_EQ(fleet.trainer(), kTrainer);
-  EXPECT_EQ(fleet.rollouts(), (std::vector{kEngine, kOther}));
-  EXPECT_EQ(fleet.with_role(RoleKind::Reference), std::vector{kReference});
-  EXPECT_EQ(fleet.with_role(RoleKind::Reward), std::vector{kReward});
-  EXPECT_EQ(fleet.spec(kOther).name, "rollout-1");
+  EXPECT_EQ(fleet.trainer(), kFleetTrainer);
+  EXPECT_EQ(fleet.rollouts(), (std::vector{kFleetEngine, kFleetOther}));
+  EXPECT_EQ(fleet.with_role(RoleKind::Reference), std::vector{kFleetReference});
+  EXPECT_EQ(fleet.with_role(RoleKind::Reward), std::vector{kFleetReward});
+  EXPECT_EQ(fleet.spec(kFleetOther).name, "rollout-1");
 }
 
 TEST(Fleet, StartsWithNobodyAliveAndNoDeadline) {
@@ -59,8 +58,8 @@ TEST(Fleet, KnowsWhoTakesTurnsOnTheTrainersCards) {
   EXPECT_FALSE(fleet_of(Turns::None).takes_turns());
   const Fleet all = fleet_of(Turns::All);
   EXPECT_TRUE(all.takes_turns());
-  EXPECT_EQ(all.turning_engines(), (std::vector{kEngine, kOther}));
-  EXPECT_EQ(all.turning_references(), std::vector{kReference});
+  EXPECT_EQ(all.turning_engines(), (std::vector{kFleetEngine, kFleetOther}));
+  EXPECT_EQ(all.turning_references(), std::vector{kFleetReference});
   EXPECT_TRUE(fleet_of(Turns::Engines).turning_references().empty());
 }
 
@@ -72,65 +71,65 @@ TEST(Fleet, LendsWhereSomeEnginesShareTheTrainersCardsAndOthersDoNot) {
 
 TEST(Fleet, AnActorThatStartsIsOverdueFromItsDeadlineOn) {
   Fleet fleet = fleet_of(Turns::None);
-  fleet.state(kEngine).life = Life::Launching;
-  fleet.state(kEngine).launch_deadline = at(30);
+  fleet.state(kFleetEngine).life = Life::Launching;
+  fleet.state(kFleetEngine).launch_deadline = at(30);
   EXPECT_EQ(fleet.next_deadline(), at(30));
   EXPECT_EQ(fleet.overdue(at(29)), std::nullopt);
-  EXPECT_EQ(fleet.overdue(at(30)), (Late{kEngine, "start"}));
-  fleet.state(kEngine).life = Life::Ready;
+  EXPECT_EQ(fleet.overdue(at(30)), (Late{kFleetEngine, "start"}));
+  fleet.state(kFleetEngine).life = Life::Ready;
   EXPECT_EQ(fleet.next_deadline(), std::nullopt) << "it is there: the deadline is met";
 }
 
 TEST(Fleet, WeightsAreDueUntilTheyAreCommitted) {
   Fleet fleet = ready_fleet();
-  ActorState& engine = fleet.state(kEngine);
+  ActorState& engine = fleet.state(kFleetEngine);
   engine.staging = PolicyVersion(7);
   engine.weights_deadline = at(60);
-  EXPECT_EQ(fleet.overdue(at(60)), (Late{kEngine, "stage weights version 7"}));
+  EXPECT_EQ(fleet.overdue(at(60)), (Late{kFleetEngine, "stage weights version 7"}));
   engine.staged = engine.committing = true;
-  EXPECT_EQ(fleet.overdue(at(60)), (Late{kEngine, "commit weights version 7"}));
+  EXPECT_EQ(fleet.overdue(at(60)), (Late{kFleetEngine, "commit weights version 7"}));
   engine.staging.reset();
   EXPECT_EQ(fleet.overdue(at(60)), std::nullopt);
 }
 
 TEST(Fleet, AnActionOfASwitchIsDueUntilItIsAnswered) {
   Fleet fleet = ready_fleet();
-  fleet.state(kTrainer).switching = SwitchAction::OffloadOptimizer;
-  fleet.state(kTrainer).switch_deadline = at(10);
+  fleet.state(kFleetTrainer).switching = SwitchAction::OffloadOptimizer;
+  fleet.state(kFleetTrainer).switch_deadline = at(10);
   EXPECT_EQ(fleet.next_deadline(), at(10));
-  EXPECT_EQ(fleet.overdue(at(11)), (Late{kTrainer, "switch: offload_optimizer"}));
-  fleet.state(kTrainer).switching.reset();
+  EXPECT_EQ(fleet.overdue(at(11)), (Late{kFleetTrainer, "switch: offload_optimizer"}));
+  fleet.state(kFleetTrainer).switching.reset();
   EXPECT_EQ(fleet.next_deadline(), std::nullopt);
 }
 
 TEST(Fleet, TheEarliestOfAllDeadlinesIsTheNext) {
   Fleet fleet = ready_fleet();
-  ActorState& engine = fleet.state(kEngine);
+  ActorState& engine = fleet.state(kFleetEngine);
   engine.staging = PolicyVersion(1);
   engine.weights_deadline = at(50);
   engine.switching = SwitchAction::AllocateKv;
   engine.switch_deadline = at(40);
-  fleet.state(kOther).life = Life::Launching;
-  fleet.state(kOther).launch_deadline = at(45);
+  fleet.state(kFleetOther).life = Life::Launching;
+  fleet.state(kFleetOther).launch_deadline = at(45);
   EXPECT_EQ(fleet.next_deadline(), at(40));
   engine.switching.reset();
   EXPECT_EQ(fleet.next_deadline(), at(45));
-  EXPECT_EQ(fleet.overdue(at(45)), (Late{kOther, "start"})) << "the other's comes later";
+  EXPECT_EQ(fleet.overdue(at(45)), (Late{kFleetOther, "start"})) << "the other's comes later";
 }
 
 TEST(Fleet, OfSeveralThatAreLateTheFirstActorIsNamed) {
   Fleet fleet = fleet_of(Turns::None);
-  for (const ActorId a : {kReward, kEngine}) {
+  for (const ActorId a : {kFleetReward, kFleetEngine}) {
     fleet.state(a).life = Life::Launching;
-    fleet.state(a).launch_deadline = at(a == kEngine ? 20 : 10);
+    fleet.state(a).launch_deadline = at(a == kFleetEngine ? 20 : 10);
   }
-  EXPECT_EQ(fleet.overdue(at(10)), (Late{kReward, "start"}));
-  EXPECT_EQ(fleet.overdue(at(20)), (Late{kEngine, "start"}));
+  EXPECT_EQ(fleet.overdue(at(10)), (Late{kFleetReward, "start"}));
+  EXPECT_EQ(fleet.overdue(at(20)), (Late{kFleetEngine, "start"}));
 }
 
 TEST(Fleet, AReplacementOwesItsStartAndNothingThatItsPredecessorOwed) {
   Fleet fleet = ready_fleet();
-  ActorState& engine = fleet.state(kEngine);
+  ActorState& engine = fleet.state(kFleetEngine);
   engine.staging = PolicyVersion(3);
   engine.weights_deadline = at(10);
   engine.switching = SwitchAction::FreeKv;

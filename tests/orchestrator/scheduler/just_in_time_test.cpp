@@ -1,13 +1,12 @@
 #include "orchestrator/scheduler/just_in_time.hpp"
 
+#include "tests/support/times.hpp"
+
 #include <gtest/gtest.h>
 
 namespace temper::orchestrator {
 namespace {
 
-Time at(std::int64_t s) {
-  return Time(std::chrono::seconds(s));
-}
 constexpr Duration operator""_s(unsigned long long s) {
   return std::chrono::seconds(s);
 }

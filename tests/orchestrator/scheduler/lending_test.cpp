@@ -1,13 +1,11 @@
 #include "orchestrator/scheduler/lending.hpp"
 
+#include "tests/support/times.hpp"
+
 #include <gtest/gtest.h>
 
 namespace temper::orchestrator {
 namespace {
-
-Time at(double s) {
-  return Time(from_seconds(s));
-}
 
 /// One loan of `there` seconds, with 10 s of transit either way. Returns its end.
 double loan(Lending& lending, double begin, double there) {

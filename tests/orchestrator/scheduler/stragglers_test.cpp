@@ -13,7 +13,7 @@ namespace {
 
 using Demand = StalenessPolicy::Demand;
 
-PolicyVersion v(std::uint64_t n) {
+PolicyVersion version_of(std::uint64_t n) {
   return PolicyVersion(n);
 }
 
@@ -24,7 +24,7 @@ OutstandingGroups standing(double bound,
   OutstandingGroups s;
   s.bound = bound;
   s.batch = batch;
-  s.step = v(step);
+  s.step = version_of(step);
   s.outstanding = std::move(groups);
   return s;
 }
@@ -33,27 +33,29 @@ TEST(Demand, UnderTheExactRuleIsTheOldestVersionWithoutWhichNoUpdateMayBe) {
   const ExactPolicy exact;
   // eta 1, B 2, step 1: all full. After step 1, at step 2, deadline 1 has room for 0, deadline 2
   // for 2: two of v0 = 0 are demanded, and none of v0 = 1 beyond them (4 - 2 = 2).
-  EXPECT_EQ(exact.demand(standing(1, 2, 1, {{v(0), 2}, {v(1), 2}})), (Demand{v(0), 2}));
+  EXPECT_EQ(exact.demand(standing(1, 2, 1, {{version_of(0), 2}, {version_of(1), 2}})),
+            (Demand{version_of(0), 2}));
   // Nothing is at its deadline: 2 groups of v0 = 1 fit where 2 may be.
-  EXPECT_EQ(exact.demand(standing(1, 2, 1, {{v(1), 2}})), std::nullopt);
+  EXPECT_EQ(exact.demand(standing(1, 2, 1, {{version_of(1), 2}})), std::nullopt);
   // Three of v0 = 1 are one too many for step 2.
-  EXPECT_EQ(exact.demand(standing(1, 2, 1, {{v(1), 3}})), (Demand{v(1), 1}));
+  EXPECT_EQ(exact.demand(standing(1, 2, 1, {{version_of(1), 3}})), (Demand{version_of(1), 1}));
 }
 
 TEST(Demand, LooksAtTheUpdateAfterTheOneUnderWay) {
   const ExactPolicy exact;
-  OutstandingGroups s = standing(1, 2, 1, {{v(0), 2}, {v(1), 2}});
-  s.in_training = {{v(0), 2}};
+  OutstandingGroups s = standing(1, 2, 1, {{version_of(0), 2}, {version_of(1), 2}});
+  s.in_training = {{version_of(0), 2}};
   s.updating = true;
   // Once they have left, step 2 takes what has deadline 2; at step 3 there is no room for it.
-  EXPECT_EQ(exact.demand(s), (Demand{v(1), 2}));
+  EXPECT_EQ(exact.demand(s), (Demand{version_of(1), 2}));
 }
 
 TEST(Demand, InOrderIsTheVersionOfTheLastGroupOfTheNextBatch) {
   const InOrderPolicy in_order;
-  EXPECT_EQ(in_order.demand(standing(2, 3, 0, {{v(0), 2}, {v(1), 2}, {v(2), 5}})),
-            (Demand{v(1), 4}));
-  EXPECT_EQ(in_order.demand(standing(2, 3, 0, {{v(0), 2}})), std::nullopt);
+  EXPECT_EQ(in_order.demand(
+                standing(2, 3, 0, {{version_of(0), 2}, {version_of(1), 2}, {version_of(2), 5}})),
+            (Demand{version_of(1), 4}));
+  EXPECT_EQ(in_order.demand(standing(2, 3, 0, {{version_of(0), 2}})), std::nullopt);
 }
 
 TEST(LengthForecast, LeansOnFinishedSiblingsAndOnAllResponsesForOneMore) {
@@ -84,11 +86,11 @@ class Stragglers : public ::testing::Test {
   void start() {
     feed(event::Started{config});
     for (std::uint32_t i = 0; i < config.actors.size(); ++i)
-      feed(event::ActorReady{ActorId(i), i == 3 ? std::optional(v(0)) : std::nullopt});
+      feed(event::ActorReady{ActorId(i), i == 3 ? std::optional(version_of(0)) : std::nullopt});
   }
   void give_weights(std::uint32_t engine) {
-    feed(event::WeightsStaged{ActorId(engine), v(0), ""});
-    feed(event::WeightsCommitted{ActorId(engine), v(0), ""});
+    feed(event::WeightsStaged{ActorId(engine), version_of(0), ""});
+    feed(event::WeightsCommitted{ActorId(engine), version_of(0), ""});
     feed(event::Switched{ActorId(engine), actors::SwitchAction::AllocateKv, {}, ""});
   }
   void feed(const Event& event) {
@@ -106,7 +108,7 @@ class Stragglers : public ::testing::Test {
     return scheduler.queue().load(ActorId(engine)).responses;
   }
   event::Generated::Item item(ResponseId r, actors::FinishReason finish) const {
-    return {at.at(r).lease, r, Tokens(1), Tokens(10), {{v(0), Tokens(10)}}, finish};
+    return {at.at(r).lease, r, Tokens(1), Tokens(10), {{version_of(0), Tokens(10)}}, finish};
   }
   void end(ResponseId r) {
     feed(event::Generated{at.at(r).actor, {item(r, actors::FinishReason::End)}});
@@ -206,12 +208,12 @@ TEST_F(Stragglers, ATokenWeightedAgeCountsFromTheMeanVersionOnceAllIsGenerated) 
         ActorId(0),
         {{first.lease, first.responses[k], Tokens(1), sum, segments, actors::FinishReason::End}}});
   };
-  part(0, {{v(0), Tokens(10)}});
-  EXPECT_EQ(queue.group(first.group)->age_from(), v(0));
+  part(0, {{version_of(0), Tokens(10)}});
+  EXPECT_EQ(queue.group(first.group)->age_from(), version_of(0));
   // (10 x 0 + 10 x 0 + 30 x 2) / 50 = 1.2
-  part(1, {{v(0), Tokens(10)}, {v(2), Tokens(30)}});
-  EXPECT_EQ(queue.group(first.group)->age_from(), v(1));
-  EXPECT_EQ(queue.group(first.group)->dispatched, v(0));
+  part(1, {{version_of(0), Tokens(10)}, {version_of(2), Tokens(30)}});
+  EXPECT_EQ(queue.group(first.group)->age_from(), version_of(1));
+  EXPECT_EQ(queue.group(first.group)->dispatched, version_of(0));
 }
 
 TEST_F(Stragglers, WithoutDispatchAheadAVersionBeginsOneBatch) {

@@ -95,7 +95,7 @@ std::string resume_outcome(const StoredRun& run, const std::string& whole_log) {
                                         : "resume cuts, and takes the older checkpoint";
 }
 
-LogSummary scanned(const StoredRun& run) {
+LogSummary scanned_run(const StoredRun& run) {
   return scan_event_log(run.log(), [](const Record&, const LogPosition&) { return Status(); })
       .value();
 }
@@ -105,7 +105,7 @@ TEST_P(EveryByteOf, TheLogOfARunThatEnded) {
   const std::string whole = read_file(run.log()).value();
   EveryByte bytes(run, run.log());
   bytes.damage(GetParam(), [&](std::size_t at) -> std::string {
-    const LogSummary log = scanned(run);
+    const LogSummary log = scanned_run(run);
     if (log.end.kind == LogEnd::Kind::Whole && log.position == run.positions().back())
       return "";
     if (!is_sampled(at))
@@ -124,7 +124,7 @@ TEST_P(EveryByteOf, TheLogOfARunThatWasKilled) {
   const LogPosition saved = run.checkpoints().at(0).mark->log;
   EveryByte bytes(run, run.log());
   bytes.damage(GetParam(), [&](std::size_t at) -> std::string {
-    const LogSummary log = scanned(run);
+    const LogSummary log = scanned_run(run);
     if (log.end.kind == LogEnd::Kind::Whole) {
       // Cut between two records: nothing tells it from a run that was killed earlier.
       if (GetParam() == How::Cut && std::cmp_greater_equal(at, saved.bytes))

@@ -20,7 +20,7 @@ namespace temper::orchestrator {
 namespace {
 
 /// As a resume under the same configuration does.
-Result<std::vector<std::string>> prepared(const testing::StoredRun& run) {
+Result<std::vector<std::string>> prepared_files(const testing::StoredRun& run) {
   TEMPER_TRY(const ResumePoint point, find_resume_point(run.dir(), run.config()));
   return prepare_resume(run.dir(), point);
 }
@@ -31,9 +31,9 @@ using testing::StoredRun;
 using testing::StoredRunOptions;
 
 constexpr std::int64_t kSmall = 600;
-const StoredRunOptions kKilled{.steps = 4, .killed_after = 2, .log_file_bytes = kSmall};
+const StoredRunOptions kKilledInSmallFiles{.steps = 4, .killed_after = 2, .log_file_bytes = kSmall};
 
-LogSummary scanned(const fs::path& log) {
+LogSummary scanned_files(const fs::path& log) {
   return scan_event_log(log, [](const Record&, const LogPosition&) { return Status(); }).value();
 }
 
@@ -50,7 +50,7 @@ TEST(LogFiles, EachIsCompleteWhereItHasItsBytesAndTheNextGoesOn) {
   ASSERT_GT(run.log_files(), 3U);
   for (std::size_t n = 1; n < run.log_files(); ++n)
     EXPECT_TRUE(std::cmp_greater_equal(fs::file_size(run.log_file(n)), kSmall));
-  const LogSummary log = scanned(run.log());
+  const LogSummary log = scanned_files(run.log());
   EXPECT_EQ(log.end.kind, LogEnd::Kind::Whole);
   EXPECT_EQ(log.records + 1, run.positions().size());
   EXPECT_EQ(log.position, run.positions().back());
@@ -60,12 +60,12 @@ TEST(LogFiles, EachIsCompleteWhereItHasItsBytesAndTheNextGoesOn) {
 TEST(LogFiles, SayTheSameAsOneFile) {
   const StoredRun many({.log_file_bytes = kSmall}), one;
   ASSERT_EQ(one.log_files(), 1U);
-  EXPECT_EQ(scanned(many.log()).hash, scanned(one.log()).hash);
+  EXPECT_EQ(scanned_files(many.log()).hash, scanned_files(one.log()).hash);
 }
 
 TEST(LogFiles, AllReadersGoThroughAllOfThem) {
   const StoredRun run({.log_file_bytes = kSmall});
-  const std::uint64_t records = scanned(run.log()).records;
+  const std::uint64_t records = scanned_files(run.log()).records;
   const AuditReport audit = audit_run(run.root()).value();
   EXPECT_EQ(audit.records, records);
   EXPECT_EQ(audit.violations, std::vector<std::string>{});
@@ -88,7 +88,7 @@ TEST(LogFiles, DamageIsNamedWithItsFileAndByteWhicheverItIs) {
   for (std::size_t n = 1; n <= run.log_files(); ++n) {
     const fs::path file = run.log_file(n);
     const auto flip = Damaged::flipped(file, kLogHeader + kFrameHeader);
-    const LogSummary log = scanned(run.log());
+    const LogSummary log = scanned_files(run.log());
     ASSERT_TRUE(log.damaged());
     EXPECT_EQ(log.end.file, n);
     EXPECT_EQ(log.end.whole_bytes, static_cast<std::int64_t>(kLogHeader));
@@ -105,12 +105,12 @@ TEST(LogFiles, DamageIsNamedWithItsFileAndByteWhicheverItIs) {
 
 TEST(LogFiles, ADamagedHeaderIsFoundAndOneBitOfItIsTurnedBack) {
   for (std::size_t byte = 0; byte < kLogHeader; byte += 5) {
-    const StoredRun run(kKilled);
+    const StoredRun run(kKilledInSmallFiles);
     const std::string before = bytes_of(run);
     std::string file = read_file(run.log_file(2)).value();
     file[byte] ^= 16;
     ASSERT_TRUE(write_file_atomically(run.log_file(2), file));
-    EXPECT_FALSE(prepared(run));
+    EXPECT_FALSE(prepared_files(run));
     EXPECT_TRUE(check_run(run.root(), Repair::Yes)->whole());
     EXPECT_TRUE(bytes_of(run) == before);
     EXPECT_TRUE(fs::exists(run.root() / "events.log.2.damaged-1"));
@@ -118,45 +118,45 @@ TEST(LogFiles, ADamagedHeaderIsFoundAndOneBitOfItIsTurnedBack) {
 }
 
 TEST(LogFiles, OneThatIsMissingIsDamageThatNamesIt) {
-  const StoredRun run(kKilled);
+  const StoredRun run(kKilledInSmallFiles);
   fs::remove(run.log_file(2));
-  const LogSummary log = scanned(run.log());
+  const LogSummary log = scanned_files(run.log());
   ASSERT_TRUE(log.damaged());
   EXPECT_NE(log.end.what.find("events.log.2, which follows it, is missing"), std::string::npos)
       << log.end.what;
   EXPECT_EQ(log.end.goes_on_at->file, run.log_file(3));
-  EXPECT_FALSE(prepared(run));
+  EXPECT_FALSE(prepared_files(run));
 }
 
 TEST(LogFiles, OnesThatChangedPlacesAreDamage) {
-  const StoredRun run(kKilled);
+  const StoredRun run(kKilledInSmallFiles);
   fs::rename(run.log_file(2), run.root() / "x");
   fs::rename(run.log_file(3), run.log_file(2));
   fs::rename(run.root() / "x", run.log_file(3));
-  EXPECT_TRUE(scanned(run.log()).damaged());
+  EXPECT_TRUE(scanned_files(run.log()).damaged());
 }
 
 TEST(LogFiles, OneThatIsCutShortBeforeAnotherIsDamageAndNotTorn) {
-  const StoredRun run(kKilled);
+  const StoredRun run(kKilledInSmallFiles);
   for (const std::size_t missing : {std::size_t{1}, std::size_t{400}}) {
     const auto cut = Damaged::truncated(run.log_file(2), fs::file_size(run.log_file(2)) - missing);
-    EXPECT_TRUE(scanned(run.log()).damaged());
+    EXPECT_TRUE(scanned_files(run.log()).damaged());
     EXPECT_FALSE(find_resume_point(run.dir(), run.config()));
   }
 }
 
 TEST(LogFiles, AResumeGoesOnWhereverTheLastOneWasCutShort) {
-  const StoredRun run(kKilled);
+  const StoredRun run(kKilledInSmallFiles);
   const std::size_t last = run.log_files();
-  const std::uint64_t records = scanned(run.log()).records;
+  const std::uint64_t records = scanned_files(run.log()).records;
   for (std::size_t length = 0; length < fs::file_size(run.log_file(last)); ++length) {
     const auto cut = Damaged::truncated(run.log_file(last), length);
-    const LogSummary log = scanned(run.log());
+    const LogSummary log = scanned_files(run.log());
     ASSERT_FALSE(log.damaged()) << length;
     ASSERT_TRUE(cut_event_log(run.log(), log));
-    EventLog again = EventLog::reopen(run.log(), scanned(run.log())).value();
+    EventLog again = EventLog::reopen(run.log(), scanned_files(run.log())).value();
     ASSERT_TRUE(again.append({log.records, Time::max(), event::StopRequested{}, {}}));
-    const LogSummary now = scanned(run.log());
+    const LogSummary now = scanned_files(run.log());
     EXPECT_EQ(now.end.kind, LogEnd::Kind::Whole) << now.end.what;
     EXPECT_EQ(now.records, log.records + 1);
     EXPECT_EQ(now.position, again.position());
@@ -166,7 +166,7 @@ TEST(LogFiles, AResumeGoesOnWhereverTheLastOneWasCutShort) {
 }
 
 TEST(LogFiles, ARepairCutsAtTheDamageAndKeepsTheFilesBehindIt) {
-  const StoredRun run(kKilled);
+  const StoredRun run(kKilledInSmallFiles);
   const std::size_t last = run.log_files();
   std::string file = read_file(run.log_file(last - 1)).value();
   file[kLogHeader + kFrameHeader] ^= 3;  // two bits
@@ -190,7 +190,7 @@ TEST(LogFiles, ARunDoesNotBeginWhereAnyOfThemIs) {
 }
 
 TEST(LogFiles, OfAFolderThatCannotBeListedAreNotTakenForOne) {
-  const StoredRun run(kKilled);
+  const StoredRun run(kKilledInSmallFiles);
   rlimit before{};
   ::getrlimit(RLIMIT_NOFILE, &before);
   const rlimit none{0, before.rlim_max};  // nothing more can be opened

@@ -1,9 +1,6 @@
 // The engine over servers that take new weights only when they start: OpenAI-compatible ones, in
 // each way in which these give token ids and log-probs, and llama.cpp's. We start them.
-#include "core/random.hpp"
 #include "tests/rollout/server/server_world.hpp"
-
-#include <signal.h>
 
 namespace temper::test {
 namespace {
@@ -137,22 +134,9 @@ TEST_P(RestartedServer, IsNotBelievedThatWasStartedWithOtherWeights) {
 
 TEST_P(RestartedServer, KilledTenTimesAtAnyMomentLosesNothingAndMislabelsNothing) {
   ServerWorld world(started(GetParam(), "--token-seconds 0.001"));
-  Random random(5, "kills");
-  std::vector<Generation> all;
-  std::uint64_t next = 0;
-  for (std::uint64_t kill = 1; kill <= 10; ++kill) {
-    ASSERT_TRUE(world.publish(kill));
-    for (int i = 0; i < 5; ++i)
-      world.add(next++);
-    for (std::uint64_t steps = random.below(20); steps > 0; --steps) {
-      auto step = world.engine().step();
-      ASSERT_TRUE(step);
-      std::ranges::move(step->finished, std::back_inserter(all));
-    }
-    ASSERT_EQ(::kill(world.started_server(), SIGKILL), 0);
-  }
+  std::vector<Generation> all = world.generate_through_kills(10);
   std::ranges::move(world.finish(), std::back_inserter(all));
-  world.expect_whole(all, next);
+  world.expect_whole(all, 10 * ServerWorld::kPerKill);
   EXPECT_GE(world.engine().waste().outages, 1U);
 }
 

@@ -1,9 +1,6 @@
 // What happens when a server does not do what it says: one test for each way, and each ends either
 // with every token true to the version it is labelled with, or with an error that names the fault.
-#include "core/random.hpp"
 #include "tests/rollout/server/server_world.hpp"
-
-#include <signal.h>
 
 #include <thread>
 
@@ -224,23 +221,10 @@ TEST_P(FaultsOf, TwentyKillsAtAnyMomentLoseNothingAndMislabelNothing) {
   config.folder = folder.path();
   config.start = fake_server_command(GetParam(), "--token-seconds 0.001");
   ServerWorld world(config);
-  Random random(5, "kills");
-  std::vector<Generation> all;
-  std::uint64_t next = 0;
-  for (std::uint64_t kill = 1; kill <= 20; ++kill) {
-    ASSERT_TRUE(world.publish(kill));
-    for (int i = 0; i < 5; ++i)
-      world.add(next++);
-    for (std::uint64_t steps = random.below(20); steps > 0; --steps) {
-      auto step = world.engine().step();
-      ASSERT_TRUE(step);
-      std::ranges::move(step->finished, std::back_inserter(all));
-    }
-    ASSERT_EQ(::kill(world.started_server(), SIGKILL), 0);
-  }
+  std::vector<Generation> all = world.generate_through_kills(20);
   ASSERT_TRUE(world.publish(21));
   std::ranges::move(world.finish(), std::back_inserter(all));
-  world.expect_whole(all, next);
+  world.expect_whole(all, 20 * ServerWorld::kPerKill);
   EXPECT_GE(world.engine().waste().outages, 10U);
 }
 

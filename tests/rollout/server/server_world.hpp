@@ -1,11 +1,13 @@
 // An engine over a fake server, and what must be true of every response it gives.
 #pragma once
 
+#include "core/random.hpp"
 #include "rollout/server/engine.hpp"
 #include "tests/support/fake_server.hpp"
 #include "tests/support/temporary_folder.hpp"
 
 #include <gtest/gtest.h>
+#include <signal.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -87,6 +89,28 @@ class ServerWorld {
     }
     return all;
   }
+  /// The server that it started is killed after 0 to 19 steps of each version's generating. What
+  /// was generated, with what was still left to do after the last time.
+  std::vector<Generation> generate_through_kills(std::uint64_t kills) {
+    Random random(5, "kills");
+    std::vector<Generation> all;
+    std::uint64_t next = 0;
+    for (std::uint64_t kill = 1; kill <= kills; ++kill) {
+      EXPECT_TRUE(publish(kill));
+      for (int i = 0; i < kPerKill; ++i)
+        add(next++);
+      for (std::uint64_t steps = random.below(20); steps > 0; --steps) {
+        auto step = engine_->step();
+        EXPECT_TRUE(step);
+        if (step)
+          std::ranges::move(step->finished, std::back_inserter(all));
+      }
+      EXPECT_EQ(::kill(started_server(), SIGKILL), 0);
+    }
+    return all;
+  }
+  static constexpr int kPerKill = 5;  ///< Responses.
+
   /// Sends all that waits: less than the window holds.
   void send_all() {
     auto step = engine_->step();

@@ -126,9 +126,9 @@ TEST_F(BatchOf, WithdrawnResponsesAreCachedUnlessTheirCacheIsNotComputedYet) {
 }
 
 TEST_F(BatchOf, OldestFirstTheOlderGroupEntersBeforeTheYoungerThatWaitsLonger) {
-  for (const bool oldest_first : {false, true}) {
+  for (const bool deadline_first : {false, true}) {
     BatchLimits l = limits(1000, 1);
-    l.oldest_first = oldest_first;
+    l.deadline_first = deadline_first;
     begin(l);
     ended.clear();
     add(request(5, 3));
@@ -139,14 +139,14 @@ TEST_F(BatchOf, OldestFirstTheOlderGroupEntersBeforeTheYoungerThatWaitsLonger) {
     decode(4);
     ASSERT_EQ(ended.size(), 2U);
     EXPECT_EQ(ended[0].response, ResponseId(5));
-    EXPECT_EQ(ended[1].response, ResponseId(oldest_first ? 2 : 9));
+    EXPECT_EQ(ended[1].response, ResponseId(deadline_first ? 2 : 9));
   }
 }
 
 TEST_F(BatchOf, OldestFirstTheYoungestGroupLeavesWhereverItCameFrom) {
-  for (const bool oldest_first : {false, true}) {
+  for (const bool deadline_first : {false, true}) {
     BatchLimits l = limits(20, 8);
-    l.oldest_first = oldest_first;
+    l.deadline_first = deadline_first;
     begin(l);
     add(request(9, 15));
     add(request(2, 15));  // entered last, but is older
@@ -155,7 +155,7 @@ TEST_F(BatchOf, OldestFirstTheYoungestGroupLeavesWhereverItCameFrom) {
     batch->preempt([](const PrefillPiece&) { return false; });
     EXPECT_EQ(batch->running(), 1);
     Ended out;
-    batch->withdraw({ResponseId(oldest_first ? 9 : 2)}, out);
+    batch->withdraw({ResponseId(deadline_first ? 9 : 2)}, out);
     EXPECT_EQ(batch->running(), 1);  // it was waiting
     EXPECT_EQ(batch->waiting(), 0);
   }

@@ -200,6 +200,32 @@ TEST(SimulatedRollout, StagesBesideGenerationAndSwapsBetweenSteps) {
   EXPECT_EQ(spans.back().state, CardState::WeightSync);
 }
 
+TEST(SimulatedRollout, OnSharedCardsAVersionBesideWeightsInUseComesByWayOfItsHosts) {
+  auto s = small_engine();
+  s.colocated = true;
+  const sim_hw::Fabric fabric = sim_hw::make_fabric(s.cluster);
+  World world(s);
+  world.run({at(time_of(5), stage(1)),
+             at(time_of(60), actors::CommitWeights{PolicyVersion(1)}),
+             at(time_of(70), stage(2)),
+             at(time_of(120), actors::CommitWeights{PolicyVersion(2)})});
+  std::vector<Time> times;
+  for (const Sent& sent : world.sent()) {
+    if (sent.is<actors::WeightsStaged>() || sent.is<actors::WeightsCommitted>())
+      times.push_back(sent.at);
+  }
+  const auto after = [](double begin, double takes) {
+    return time_of(begin) + from_seconds(takes);
+  };
+  EXPECT_EQ(times,
+            (std::vector{after(5, actors::publish_seconds(fabric, s)),
+                         after(60, actors::swap_seconds(fabric, s)),
+                         after(70, actors::publish_beside(fabric, s).seconds),
+                         after(120, actors::swap_beside_seconds(fabric, s))}));
+  const double weights = actors::rollout_memory(s).device.weights;
+  EXPECT_GT(actors::swap_beside_seconds(fabric, s), weights * fabric.to_device);
+}
+
 TEST(SimulatedRollout, GeneratesAsMuchWhileWeightsArrive) {
   auto s = small_engine();
   s.config.publication.mode = actors::PublicationMode::Broadcast;

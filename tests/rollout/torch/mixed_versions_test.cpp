@@ -17,7 +17,7 @@ using tests::bytes_of;
 
 constexpr std::uint64_t kResponses = 24;
 
-TorchEngineOptions options(OnNewWeights on_new_weights) {
+TorchEngineOptions mixed_options(OnNewWeights on_new_weights) {
   TorchEngineOptions o;
   o.model = tests::tiny_model();
   o.vocabulary = tests::kVocabulary;
@@ -36,7 +36,7 @@ void load(Engine& e, std::uint64_t version) {
 }
 
 /// Two responses to each prompt.
-GenerationRequest request(std::uint64_t id) {
+GenerationRequest mixed_request(std::uint64_t id) {
   Random random(id / 2, "prompt");
   return {ResponseId(id), tests::random_tokens(random, 2 + (id / 2) % 5), {}};
 }
@@ -81,7 +81,7 @@ Gaps gaps(const Responses& responses, std::uint64_t versions) {
   for (const auto& [id, r] : responses) {
     EXPECT_EQ(r.tokens.size(), r.logprobs.size());
     EXPECT_EQ(r.tokens.size(), r.versions.size());
-    requests.push_back({request(id).prompt, r.tokens});
+    requests.push_back({mixed_request(id).prompt, r.tokens});
     for (std::size_t t = 0; t < r.versions.size(); ++t)
       out.after_another += r.versions[t] != r.versions[0] ? 1 : 0;
   }
@@ -106,12 +106,12 @@ Gaps gaps(const Responses& responses, std::uint64_t versions) {
 TEST(MixedVersions, AnInterruptedResponsesLogprobsAreThoseOfEachVersion) {
   Responses responses;
   for (std::uint64_t v = 0; v < 3; ++v) {
-    const auto e = make_torch_engine(options(OnNewWeights::KeepKv)).value();
+    const auto e = make_torch_engine(mixed_options(OnNewWeights::KeepKv)).value();
     load(*e, v);
     for (std::uint64_t id = 0; id < kResponses; ++id) {
       if (responses[id].done)
         continue;
-      GenerationRequest r = request(id);
+      GenerationRequest r = mixed_request(id);
       r.prefix = responses[id].tokens;
       e->add(std::move(r));
     }
@@ -134,11 +134,11 @@ Responses with_commits(const TorchEngineOptions& o) {
   const auto e = make_torch_engine(o).value();
   load(*e, 0);
   for (std::uint64_t id = 0; id < kResponses; ++id)
-    e->add(request(id));
+    e->add(mixed_request(id));
   steps(*e, 5, responses);
   load(*e, 1);
   for (std::uint64_t id = kResponses; id < kResponses + 6; ++id)
-    e->add(request(id));
+    e->add(mixed_request(id));
   steps(*e, 5, responses);
   load(*e, 2);
   steps(*e, 1000, responses);
@@ -147,7 +147,7 @@ Responses with_commits(const TorchEngineOptions& o) {
 }
 
 TEST(MixedVersions, AfterRecomputingLogprobsAreThoseOfTheNewPolicy) {
-  const Gaps g = gaps(with_commits(options(OnNewWeights::Recompute)), 3);
+  const Gaps g = gaps(with_commits(mixed_options(OnNewWeights::Recompute)), 3);
   ASSERT_EQ(g.largest.size(), 3u);
   EXPECT_GT(g.after_another, 50);
   for (const auto& [version, largest] : g.largest)
@@ -155,14 +155,14 @@ TEST(MixedVersions, AfterRecomputingLogprobsAreThoseOfTheNewPolicy) {
 }
 
 TEST(MixedVersions, WithTheCacheKeptTheyAreOfNeitherPolicy) {
-  const Gaps g = gaps(with_commits(options(OnNewWeights::KeepKv)), 3);
+  const Gaps g = gaps(with_commits(mixed_options(OnNewWeights::KeepKv)), 3);
   EXPECT_LT(g.largest.at(0), 2e-5);
   EXPECT_GT(g.largest.at(1), 1e-2);
   EXPECT_GT(g.largest.at(2), 1e-2);
 }
 
 TEST(MixedVersions, RecomputingInPartsIsTheSame) {
-  TorchEngineOptions o = options(OnNewWeights::Recompute);
+  TorchEngineOptions o = mixed_options(OnNewWeights::Recompute);
   const Responses whole = with_commits(o);
   o.prefill_tokens = Tokens(20);
   const Gaps g = gaps(with_commits(o), 3);
@@ -172,7 +172,7 @@ TEST(MixedVersions, RecomputingInPartsIsTheSame) {
 }
 
 TEST(MixedVersions, RecomputingIsAPrefillOfWhatRunsWithEachPromptOnce) {
-  const auto e = make_torch_engine(options(OnNewWeights::Recompute)).value();
+  const auto e = make_torch_engine(mixed_options(OnNewWeights::Recompute)).value();
   load(*e, 0);
   // Two responses to a prompt of 4 tokens; after three decodes 6 positions of each are cached.
   e->add({ResponseId(0), {2, 3, 4, 5}, {}});

@@ -187,10 +187,10 @@ TEST(TorchRollout, AWithdrawnResponseLeavesTheOthersAlone) {
 }
 
 TEST(TorchRollout, OldestFirstAnOlderResponseEntersBeforeAYoungerThatWaitsLonger) {
-  for (const bool oldest_first : {false, true}) {
+  for (const bool deadline_first : {false, true}) {
     TorchEngineOptions o = options();
     o.concurrency = 1;
-    o.oldest_first = oldest_first;
+    o.deadline_first = deadline_first;
     const auto e = engine(o);
     e->add(request(9, 9));
     e->add(request(2, 2));
@@ -202,7 +202,7 @@ TEST(TorchRollout, OldestFirstAnOlderResponseEntersBeforeAYoungerThatWaitsLonger
         ended.push_back(g.id.value());
     }
     const std::vector<std::uint64_t> by_id{2, 9}, by_arrival{9, 2};
-    EXPECT_EQ(ended, oldest_first ? by_id : by_arrival);
+    EXPECT_EQ(ended, deadline_first ? by_id : by_arrival);
   }
 }
 

@@ -8,7 +8,7 @@
 namespace temper::sim_hw {
 namespace {
 
-Time at(std::int64_t ns) {
+Time at_ns(std::int64_t ns) {
   return Time(Duration(ns));
 }
 
@@ -23,8 +23,8 @@ TEST(EventQueue, IsEmptyUntilAnEventIsSetAndAfterTheLastIsCleared) {
   EXPECT_TRUE(queue.empty());
   EXPECT_FALSE(queue.time());
   EXPECT_TRUE(due(queue).empty());
-  queue.set(2, at(5));
-  EXPECT_EQ(queue.time(), at(5));
+  queue.set(2, at_ns(5));
+  EXPECT_EQ(queue.time(), at_ns(5));
   EXPECT_EQ(queue.next(), 2U);
   queue.set(2, std::nullopt);
   EXPECT_TRUE(queue.empty());
@@ -33,26 +33,26 @@ TEST(EventQueue, IsEmptyUntilAnEventIsSetAndAfterTheLastIsCleared) {
 TEST(EventQueue, KeepsTheOrderOfSourcesAtEqualTimes) {
   EventQueue queue(6);
   for (const EventQueue::Source source : {5U, 1U, 3U})
-    queue.set(source, at(7));
-  queue.set(0, at(8));
+    queue.set(source, at_ns(7));
+  queue.set(0, at_ns(8));
   EXPECT_EQ(due(queue), (std::vector<EventQueue::Source>{1, 3, 5}));
   EXPECT_EQ(queue.next(), 1U);
 }
 
 TEST(EventQueue, ReplacesTheEventOfASourceByAnEarlierOrALaterOne) {
   EventQueue queue(2);
-  queue.set(0, at(10));
-  queue.set(1, at(20));
-  queue.set(1, at(5));
+  queue.set(0, at_ns(10));
+  queue.set(1, at_ns(20));
+  queue.set(1, at_ns(5));
   EXPECT_EQ(queue.next(), 1U);
-  queue.set(1, at(30));
+  queue.set(1, at_ns(30));
   EXPECT_EQ(queue.next(), 0U);
-  EXPECT_EQ(queue.time(), at(10));
+  EXPECT_EQ(queue.time(), at_ns(10));
 }
 
 TEST(EventQueue, HoldsOneSourceToo) {
   EventQueue queue(1);
-  queue.set(0, at(-3));
+  queue.set(0, at_ns(-3));
   EXPECT_EQ(queue.next(), 0U);
   queue.clear(0);
   EXPECT_TRUE(queue.empty());

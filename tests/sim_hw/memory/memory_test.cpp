@@ -33,13 +33,13 @@ constexpr Megatron k175b{"gpt3-175b", 1, 64, 8, 3};
 constexpr Megatron k530b{"turing-nlg-530b", 1, 280, 35, 3};
 constexpr Megatron k1t{"megatron-1t", 1, 512, 64, 1};
 
-struct Case {
+struct MemoryCase {
   ModelSpec model;
   Layout layout;
   TrainShape shape;
 };
-Case make(const Megatron& megatron, Recompute recompute, SequenceParallel sequence) {
-  Case c{model(megatron.model), {}, {}};
+MemoryCase make(const Megatron& megatron, Recompute recompute, SequenceParallel sequence) {
+  MemoryCase c{model(megatron.model), {}, {}};
   c.layout.tp = 8;
   c.layout.pp = megatron.pp;
   c.layout.vpp = megatron.vpp;
@@ -53,13 +53,13 @@ Case make(const Megatron& megatron, Recompute recompute, SequenceParallel sequen
 }
 
 double activations_gib(const Megatron& megatron, Recompute recompute, SequenceParallel sequence) {
-  const Case c = make(megatron, recompute, sequence);
+  const MemoryCase c = make(megatron, recompute, sequence);
   return train_ledger(c.model, c.layout, c.shape, 0).activations / kGib;
 }
 
 TEST(Activations, OfAGptLayerHaveThePublishedCoefficients) {
   for (const Megatron& megatron : {k22b, k175b, k530b, k1t}) {
-    const Case c = make(megatron, Recompute::None, SequenceParallel::Off);
+    const MemoryCase c = make(megatron, Recompute::None, SequenceParallel::Off);
     const SavedTensors saved = saved_tensors(c.model, c.shape, LayerKind::Dense);
     const double h = static_cast<double>(c.model.hidden);
     const double scores = 5 * static_cast<double>(c.model.heads) * 2048 / h;
@@ -101,7 +101,7 @@ TEST(Activations, OfExpertsGrowWithTheImbalanceAndNotWithTheExpertsOfADevice) {
 TEST(Ledger, MatchesThePublishedParameterAndOptimizerMemory) {
   // 2205.05198 figure 1: 18 bytes of 12 L h^2 / (t p) parameters.
   const auto gib = [](const Megatron& megatron) {
-    const Case c = make(megatron, Recompute::None, SequenceParallel::Off);
+    const MemoryCase c = make(megatron, Recompute::None, SequenceParallel::Off);
     return layer_state_bytes(c.model, c.layout, c.shape) / kGib;
   };
   EXPECT_NEAR(gib(k22b) / 45.5625, 1, 0.02);
@@ -120,7 +120,7 @@ TEST(Ledger, MatchesThePublishedActivationMemory) {
 TEST(Ledger, KeepsTwoBytesOfEachLayerInputWithFullRecompute) {
   // 2 s b h L / (number of layers per checkpoint), stage 0 of 8 with 3 chunks: 1 + 7/24 of 96
   // layers.
-  Case c = make(k175b, Recompute::Full, SequenceParallel::Off);
+  MemoryCase c = make(k175b, Recompute::Full, SequenceParallel::Off);
   const double expected = 2.0 * 2048 * 12288 * 96 * (1 + 7.0 / 24);
   EXPECT_NEAR(train_ledger(c.model, c.layout, c.shape, 0).activations, expected, 1);
   c.shape.recompute_every = 4;
@@ -128,19 +128,19 @@ TEST(Ledger, KeepsTwoBytesOfEachLayerInputWithFullRecompute) {
 }
 
 TEST(Ledger, HoldsFewerMicroBatchesOnLaterStages) {
-  const Case plain = make(k1t, Recompute::None, SequenceParallel::Off);
+  const MemoryCase plain = make(k1t, Recompute::None, SequenceParallel::Off);
   EXPECT_DOUBLE_EQ(layers_in_flight(plain.model, plain.layout, plain.shape, 0), 128);
   EXPECT_DOUBLE_EQ(layers_in_flight(plain.model, plain.layout, plain.shape, 63), 2);
-  const Case chunks = make(k530b, Recompute::None, SequenceParallel::Off);
+  const MemoryCase chunks = make(k530b, Recompute::None, SequenceParallel::Off);
   EXPECT_NEAR(layers_in_flight(chunks.model, chunks.layout, chunks.shape, 0), 105 + 34, 1e-9);
-  Case few = plain;
+  MemoryCase few = plain;
   few.shape.global_batch = 3;
   EXPECT_DOUBLE_EQ(layers_in_flight(few.model, few.layout, few.shape, 0), 6);
 }
 
 TEST(Ledger, EntriesSumToTheTotal) {
   for (const Recompute recompute : {Recompute::None, Recompute::Selective, Recompute::Full}) {
-    const Case c = make(k175b, recompute, SequenceParallel::On);
+    const MemoryCase c = make(k175b, recompute, SequenceParallel::On);
     const Ledger ledger = worst_train_ledger(c.model, c.layout, c.shape);
     double sum = 0;
     for (const auto& [name, bytes] : ledger.entries())
@@ -150,7 +150,7 @@ TEST(Ledger, EntriesSumToTheTotal) {
 }
 
 TEST(Ledger, ZeroShardsStatesOneAfterTheOther) {
-  Case c = make(k22b, Recompute::Full, SequenceParallel::Off);
+  MemoryCase c = make(k22b, Recompute::Full, SequenceParallel::Off);
   c.layout.dp = 4;
   c.shape.global_batch = 16;
   const Ledger none = train_ledger(c.model, c.layout, c.shape, 0);
@@ -202,7 +202,7 @@ TEST(KvCache, CountsHeadsOrTheLatent) {
 }
 
 TEST(RoleStates, MoveBytesToTheHostAndLoseNoState) {
-  const Case c = make(k22b, Recompute::Full, SequenceParallel::Off);
+  const MemoryCase c = make(k22b, Recompute::Full, SequenceParallel::Off);
   const Ledger trainer = worst_train_ledger(c.model, c.layout, c.shape);
   const PlacedLedger offloaded = place(trainer, TrainerState::OptimizerOnHost);
   EXPECT_DOUBLE_EQ(offloaded.device.total() + offloaded.host.total(), trainer.total());

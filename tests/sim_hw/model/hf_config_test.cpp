@@ -34,7 +34,7 @@ std::string dimensions(ModelSpec model) {
   return to_json(model);
 }
 
-std::string shipped(const char* name) {
+std::string shipped_dimensions(const char* name) {
   Catalog catalog = Catalog::shipped();
   return dimensions(**catalog.model(name));
 }
@@ -47,10 +47,10 @@ std::string refusal(const std::string& json) {
 TEST(HfConfig, GivesTheDimensionsThatShipForTheSameModel) {
   const auto dense_experts = model_of_config(kQwen3Moe, "a");
   ASSERT_TRUE(dense_experts) << dense_experts.error().context;
-  EXPECT_EQ(dimensions(*dense_experts), shipped("qwen3-235b-a22b"));
+  EXPECT_EQ(dimensions(*dense_experts), shipped_dimensions("qwen3-235b-a22b"));
   const auto latent = model_of_config(kDeepSeek, "b");
   ASSERT_TRUE(latent) << latent.error().context;
-  EXPECT_EQ(dimensions(*latent), shipped("deepseek-v3"));
+  EXPECT_EQ(dimensions(*latent), shipped_dimensions("deepseek-v3"));
 }
 
 TEST(HfConfig, IsAModelByItsPathAndNamedAfterItsFolder) {

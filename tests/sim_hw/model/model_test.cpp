@@ -13,50 +13,51 @@ double printed(std::int64_t parameters) {
   return std::round(static_cast<double>(parameters) / 1e7) / 100;
 }
 
-struct Published {
+struct PublishedSize {
   const char* model;
   double total;   ///< Computed from the same dimensions elsewhere, to the digits printed there.
   double active;  ///< The same, of a token; 0 for dense models.
 };
 
 // GPT models apart, the counts include embeddings and norms and leave MTP modules out.
-constexpr Published kComputed[] = {{"deepseek-v3", 671.03, 37.55},
-                                   {"pangu-ultra-moe-718b", 719.09, 40.37},
-                                   {"qwen3-235b-a22b", 235.09, 22.19},
-                                   {"qwen3-30b-a3b", 30.53, 3.35},
-                                   {"qwen3-32b", 32.76, 0},
-                                   {"qwen3-8b", 8.19, 0},
-                                   {"qwen2.5-32b", 32.76, 0},
-                                   {"qwen2.5-7b", 7.62, 0},
-                                   {"qwen2.5-1.5b", 1.54, 0},
-                                   {"qwen2.5-0.5b", 0.49, 0},
-                                   {"llama-3.1-8b", 8.03, 0},
-                                   {"llama-3.1-70b", 70.55, 0},
-                                   {"llama-3.1-405b", 405.85, 0},
-                                   {"kimi-k2", 1026.41, 32.86},
-                                   {"pangu-pro-moe-v2-72b", 73.76, 15.15}};
+constexpr PublishedSize kComputed[] = {{"deepseek-v3", 671.03, 37.55},
+                                       {"pangu-ultra-moe-718b", 719.09, 40.37},
+                                       {"qwen3-235b-a22b", 235.09, 22.19},
+                                       {"qwen3-30b-a3b", 30.53, 3.35},
+                                       {"qwen3-32b", 32.76, 0},
+                                       {"qwen3-8b", 8.19, 0},
+                                       {"qwen2.5-32b", 32.76, 0},
+                                       {"qwen2.5-7b", 7.62, 0},
+                                       {"qwen2.5-1.5b", 1.54, 0},
+                                       {"qwen2.5-0.5b", 0.49, 0},
+                                       {"llama-3.1-8b", 8.03, 0},
+                                       {"llama-3.1-70b", 70.55, 0},
+                                       {"llama-3.1-405b", 405.85, 0},
+                                       {"kimi-k2", 1026.41, 32.86},
+                                       {"pangu-pro-moe-v2-72b", 73.76, 15.15}};
 
 // Of GPT models papers count the matrices of the layers: 12 x layers x hidden^2.
-constexpr Published kMatrices[] = {{"megatron-22b", 21.74, 0},
-                                   {"gpt3-175b", 173.95, 0},
-                                   {"turing-nlg-530b", 528.48, 0},
-                                   {"megatron-1t", 1006.63, 0}};
+constexpr PublishedSize kMatrices[] = {{"megatron-22b", 21.74, 0},
+                                       {"gpt3-175b", 173.95, 0},
+                                       {"turing-nlg-530b", 528.48, 0},
+                                       {"megatron-1t", 1006.63, 0}};
 
 // As model cards and papers state them; active without the input embedding, which is a look-up.
-constexpr Published kStated[] = {{"deepseek-v3", 671, 37},     {"pangu-ultra-moe-718b", 718, 39},
-                                 {"qwen3-235b-a22b", 235, 22}, {"qwen3-30b-a3b", 30.5, 3},
-                                 {"kimi-k2", 1000, 32},        {"pangu-pro-moe-v2-72b", 72, 0},
-                                 {"qwen3-0.6b", 0.6, 0},       {"qwen3-1.7b", 1.7, 0},
-                                 {"qwen3-4b", 4, 0},           {"qwen3-8b", 8.2, 0},
-                                 {"qwen3-14b", 14.8, 0},       {"qwen3-32b", 32.8, 0},
-                                 {"qwen2.5-0.5b", 0.49, 0},    {"qwen2.5-1.5b", 1.54, 0},
-                                 {"qwen2.5-3b", 3.09, 0},      {"qwen2.5-7b", 7.61, 0},
-                                 {"qwen2.5-14b", 14.7, 0},     {"qwen2.5-32b", 32.5, 0},
-                                 {"qwen2.5-72b", 72.7, 0},     {"llama-3.1-8b", 8, 0},
-                                 {"llama-3.1-70b", 70, 0},     {"llama-3.1-405b", 405, 0},
-                                 {"llama-3.2-1b", 1.23, 0},    {"llama-3.2-3b", 3.21, 0},
-                                 {"megatron-22b", 22, 0},      {"gpt3-175b", 175, 0},
-                                 {"turing-nlg-530b", 530, 0},  {"megatron-1t", 1008, 0}};
+constexpr PublishedSize kStated[] = {
+    {"deepseek-v3", 671, 37},     {"pangu-ultra-moe-718b", 718, 39},
+    {"qwen3-235b-a22b", 235, 22}, {"qwen3-30b-a3b", 30.5, 3},
+    {"kimi-k2", 1000, 32},        {"pangu-pro-moe-v2-72b", 72, 0},
+    {"qwen3-0.6b", 0.6, 0},       {"qwen3-1.7b", 1.7, 0},
+    {"qwen3-4b", 4, 0},           {"qwen3-8b", 8.2, 0},
+    {"qwen3-14b", 14.8, 0},       {"qwen3-32b", 32.8, 0},
+    {"qwen2.5-0.5b", 0.49, 0},    {"qwen2.5-1.5b", 1.54, 0},
+    {"qwen2.5-3b", 3.09, 0},      {"qwen2.5-7b", 7.61, 0},
+    {"qwen2.5-14b", 14.7, 0},     {"qwen2.5-32b", 32.5, 0},
+    {"qwen2.5-72b", 72.7, 0},     {"llama-3.1-8b", 8, 0},
+    {"llama-3.1-70b", 70, 0},     {"llama-3.1-405b", 405, 0},
+    {"llama-3.2-1b", 1.23, 0},    {"llama-3.2-3b", 3.21, 0},
+    {"megatron-22b", 22, 0},      {"gpt3-175b", 175, 0},
+    {"turing-nlg-530b", 530, 0},  {"megatron-1t", 1008, 0}};
 
 class Models : public testing::Test {
  protected:
@@ -69,7 +70,7 @@ class Models : public testing::Test {
 };
 
 TEST_F(Models, CountTheirParametersAsComputedElsewhere) {
-  for (const Published& expected : kComputed) {
+  for (const PublishedSize& expected : kComputed) {
     const ModelSpec& spec = model(expected.model);
     EXPECT_DOUBLE_EQ(printed(count_parameters(spec).total()), expected.total) << expected.model;
     if (expected.active > 0) {
@@ -80,7 +81,7 @@ TEST_F(Models, CountTheirParametersAsComputedElsewhere) {
 }
 
 TEST_F(Models, OfGptCountTheLayerMatricesAsPapersDo) {
-  for (const Published& expected : kMatrices) {
+  for (const PublishedSize& expected : kMatrices) {
     const ModelSpec& spec = model(expected.model);
     EXPECT_EQ(count_parameters(spec).matrices(), 12 * spec.layers * spec.hidden * spec.hidden);
     // 173.946 is printed as 173.95, 1006.633 as 1006.63.
@@ -90,7 +91,7 @@ TEST_F(Models, OfGptCountTheLayerMatricesAsPapersDo) {
 }
 
 TEST_F(Models, AreWithinThreePercentOfWhatTheirPublishersState) {
-  for (const Published& stated : kStated) {
+  for (const PublishedSize& stated : kStated) {
     const ModelSpec& spec = model(stated.model);
     const double total = static_cast<double>(count_parameters(spec).total()) / 1e9;
     EXPECT_NEAR(total / stated.total, 1, 0.03) << stated.model;

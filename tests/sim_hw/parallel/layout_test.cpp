@@ -15,7 +15,7 @@ using testing::AssertionFailure;
 using testing::AssertionResult;
 using testing::AssertionSuccess;
 
-ModelSpec model(std::string_view name) {
+ModelSpec shipped_model(std::string_view name) {
   Catalog catalog = Catalog::shipped();
   const auto found = catalog.model(name);
   EXPECT_TRUE(found) << (found ? "" : found.error().context);
@@ -56,7 +56,7 @@ TEST(Layout, AcceptsThePublishedMegatronLayouts) {
                              Published{"gpt3-175b", 8, 3, 1, 64},
                              Published{"turing-nlg-530b", 35, 3, 1, 280},
                              Published{"megatron-1t", 64, 1, 1, 512}}) {
-    const ModelSpec spec = model(p.model);
+    const ModelSpec spec = shipped_model(p.model);
     Layout layout;
     layout.tp = 8;
     layout.pp = p.pp;
@@ -75,7 +75,7 @@ TEST(Layout, AcceptsThePublishedMegatronLayouts) {
 TEST(Layout, AcceptsAttentionOnlyTensorParallelWithUnevenStages) {
   // 61 layers over 16 stages: fifteen of 4 and the last, with head and MTP, of 1; 256 experts over
   // 4 x 8 devices.
-  const ModelSpec pangu = model("pangu-ultra-moe-718b");
+  const ModelSpec pangu = shipped_model("pangu-ultra-moe-718b");
   Layout layout;
   layout.tp = 8;
   layout.pp = 16;
@@ -93,7 +93,7 @@ TEST(Layout, AcceptsAttentionOnlyTensorParallelWithUnevenStages) {
 }
 
 TEST(Layout, StagesHaveAllLayersHoweverMany) {
-  const ModelSpec deepseek = model("deepseek-v3");
+  const ModelSpec deepseek = shipped_model("deepseek-v3");
   for (Layout layout{.pp = 1}; layout.pp <= deepseek.layers; ++layout.pp) {
     std::int64_t sum = 0;
     for (std::int64_t stage = 0; stage < layout.pp; ++stage) {
@@ -108,7 +108,7 @@ TEST(Layout, StagesHaveAllLayersHoweverMany) {
 TEST(Layout, RefusesTensorParallelThatDoesNotDivideHeads) {
   Layout layout;
   layout.tp = 8;
-  EXPECT_TRUE(says(check_layout(model("qwen2.5-7b"), 8, layout, shape_of(8, 1024)),
+  EXPECT_TRUE(says(check_layout(shipped_model("qwen2.5-7b"), 8, layout, shape_of(8, 1024)),
                    "tp = 8 does not divide 28 heads",
                    "nearest: tp = 4"));
 }
@@ -116,14 +116,14 @@ TEST(Layout, RefusesTensorParallelThatDoesNotDivideHeads) {
 TEST(Layout, ReplicatesKeyHeadsBelowTensorParallelism) {
   Layout layout;
   layout.tp = 8;  // 4 key heads, each on two devices.
-  EXPECT_TRUE(
-      check_layout(model("qwen3-30b-a3b"), 8, {.tp = 8, .expert_tp = 8}, shape_of(8, 1024)));
+  EXPECT_TRUE(check_layout(
+      shipped_model("qwen3-30b-a3b"), 8, {.tp = 8, .expert_tp = 8}, shape_of(8, 1024)));
 }
 
 TEST(Layout, RefusesMoreStagesThanLayers) {
   Layout layout;
   layout.pp = 32;
-  EXPECT_TRUE(says(check_layout(model("qwen2.5-7b"), 32, layout, shape_of(32, 1024)),
+  EXPECT_TRUE(says(check_layout(shipped_model("qwen2.5-7b"), 32, layout, shape_of(32, 1024)),
                    "pp = 32 is more stages than the 28 layers",
                    "nearest: pp = 28"));
 }
@@ -132,7 +132,7 @@ TEST(Layout, RefusesChunksThatDoNotDivideAStage) {
   Layout layout;
   layout.pp = 4;
   layout.vpp = 3;
-  EXPECT_TRUE(says(check_layout(model("qwen2.5-7b"), 4, layout, shape_of(32, 1024)),
+  EXPECT_TRUE(says(check_layout(shipped_model("qwen2.5-7b"), 4, layout, shape_of(32, 1024)),
                    "vpp = 3 does not divide the 7 layers",
                    "nearest: vpp = 1"));
 }
@@ -141,7 +141,7 @@ TEST(Layout, RefusesMicroBatchesThatTheInterleavedScheduleCannotDeal) {
   Layout layout;
   layout.pp = 4;
   layout.vpp = 7;
-  EXPECT_TRUE(says(check_layout(model("qwen2.5-7b"), 4, layout, shape_of(10, 1024)),
+  EXPECT_TRUE(says(check_layout(shipped_model("qwen2.5-7b"), 4, layout, shape_of(10, 1024)),
                    "10 micro-batches are not a multiple of pp = 4",
                    "nearest: batch = 12"));
 }
@@ -149,13 +149,13 @@ TEST(Layout, RefusesMicroBatchesThatTheInterleavedScheduleCannotDeal) {
 TEST(Layout, RefusesABatchThatReplicasCannotShare) {
   Layout layout;
   layout.dp = 4;
-  EXPECT_TRUE(says(check_layout(model("qwen2.5-7b"), 4, layout, shape_of(10, 1024)),
+  EXPECT_TRUE(says(check_layout(shipped_model("qwen2.5-7b"), 4, layout, shape_of(10, 1024)),
                    "batch = 10 is not a multiple of dp * micro-batch = 4 * 1",
                    "nearest: batch = 12"));
 }
 
 TEST(Layout, RefusesExpertParallelismThatDoesNotDivide) {
-  const ModelSpec moe = model("qwen3-30b-a3b");
+  const ModelSpec moe = shipped_model("qwen3-30b-a3b");
   Layout layout;
   layout.ep = 24;
   layout.dp = 24;
@@ -168,7 +168,7 @@ TEST(Layout, RefusesExpertParallelismThatDoesNotDivide) {
                    "nearest: ep = 8"));
   layout.ep = 8;
   EXPECT_TRUE(check_layout(moe, 24, layout, shape_of(24, 1024)));
-  EXPECT_TRUE(says(check_layout(model("qwen2.5-7b"), 24, layout, shape_of(24, 1024)),
+  EXPECT_TRUE(says(check_layout(shipped_model("qwen2.5-7b"), 24, layout, shape_of(24, 1024)),
                    "has no experts",
                    "nearest: ep = 1"));
 }
@@ -177,7 +177,7 @@ TEST(Layout, RefusesADeviceCountThatItDoesNotMultiplyTo) {
   Layout layout;
   layout.tp = 4;
   layout.dp = 3;
-  EXPECT_TRUE(says(check_layout(model("qwen2.5-7b"), 16, layout, shape_of(12, 1024)),
+  EXPECT_TRUE(says(check_layout(shipped_model("qwen2.5-7b"), 16, layout, shape_of(12, 1024)),
                    "4 * 1 * 1 * 3 = 12 devices, but there are 16",
                    "nearest: dp = 4"));
 }
@@ -188,13 +188,13 @@ TEST(Layout, CountsTheDiesOfACard) {
   Layout layout;
   layout.tp = 4;
   layout.pp = 4;
-  const Status status = check(model("qwen2.5-7b"), spec, 8, layout, shape_of(4, 1024));
+  const Status status = check(shipped_model("qwen2.5-7b"), spec, 8, layout, shape_of(4, 1024));
   EXPECT_TRUE(status) << status.error().context;
 }
 
 TEST(Layout, RefusesMoreBytesThanADeviceHasAndNamesTheLargest) {
   // 7.6e9 parameters x 18 bytes on one device of 80 GiB.
-  const Status alone = check(model("qwen2.5-7b"), cards_of(80), 1, {}, shape_of(1, 1024));
+  const Status alone = check(shipped_model("qwen2.5-7b"), cards_of(80), 1, {}, shape_of(1, 1024));
   EXPECT_TRUE(says(alone, "largest: optimizer", "nearest: pp = 2 on 2 devices"));
   EXPECT_EQ(alone.error().code, ErrorCode::OutOfMemory);
 }
@@ -205,7 +205,7 @@ TEST(Layout, ProposesTheSmallestChangeThatFits) {
   Layout layout;
   layout.tp = 4;
   shape.micro_batch = 8;
-  EXPECT_TRUE(says(check(model("qwen2.5-7b"), cards_of(80), 4, layout, shape),
+  EXPECT_TRUE(says(check(shipped_model("qwen2.5-7b"), cards_of(80), 4, layout, shape),
                    "largest: activations",
                    "nearest: recompute = full"));
 }
@@ -216,7 +216,7 @@ TEST(Layout, EveryProposedChangeOfMemoryFits) {
   layout.tp = 4;
   layout.dp = 2;
   const TrainShape shape = shape_of(8, 1024);
-  const ModelSpec spec = model("qwen2.5-14b");
+  const ModelSpec spec = shipped_model("qwen2.5-14b");
   const double whole = worst_train_ledger(spec, layout, shape).total();
   const auto memory = static_cast<std::int64_t>(whole / 1073741824.0) - 1;
   EXPECT_TRUE(

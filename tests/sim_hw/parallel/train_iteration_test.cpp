@@ -48,19 +48,19 @@ class TrainIteration : public testing::Test {
   Catalog catalog_ = Catalog::shipped();
 };
 
-struct Published {
+struct PublishedIteration {
   const char* model;
   std::int64_t micro_batch, batch, pp, vpp, cards;
   double full;  ///< Seconds per iteration with full recompute, 2205.05198 table 5.
 };
-constexpr Published kPublished[] = {
+constexpr PublishedIteration kPublished[] = {
     {"megatron-22b", 4, 4, 1, 1, 8, 1.42},
     {"gpt3-175b", 1, 64, 8, 3, 64, 18.13},
     {"turing-nlg-530b", 1, 280, 35, 3, 280, 49.05},
     {"megatron-1t", 1, 512, 64, 1, 512, 94.42},
 };
 
-std::string question(const Published& p, std::string_view rest) {
+std::string question(const PublishedIteration& p, std::string_view rest) {
   return "model=" + std::string(p.model) + ";tp=8;pp=" + std::to_string(p.pp) +
          ";vpp=" + std::to_string(p.vpp) + ";batch=" + std::to_string(p.batch) +
          ";mbs=" + std::to_string(p.micro_batch) + ";seq=2048;" + std::string(rest);
@@ -68,7 +68,7 @@ std::string question(const Published& p, std::string_view rest) {
 
 TEST_F(TrainIteration, MatchesThePublishedFullRecomputeIterations) {
   double error = 0;
-  for (const Published& p : kPublished) {
+  for (const PublishedIteration& p : kPublished) {
     const double seconds = value(p.cards, question(p, "recompute=full"), "time");
     EXPECT_NEAR(seconds / p.full, 1, 0.06) << p.model;
     error += std::abs(seconds / p.full - 1) / std::size(kPublished);
@@ -78,7 +78,7 @@ TEST_F(TrainIteration, MatchesThePublishedFullRecomputeIterations) {
 
 TEST_F(TrainIteration, GainsThePublishedAboutThirtyPercentBySelectiveRecompute) {
   // 2205.05198: 29 to 32 % more throughput than full recompute without sequence parallelism.
-  for (const Published& p : kPublished) {
+  for (const PublishedIteration& p : kPublished) {
     const double full = value(p.cards, question(p, "recompute=full"), "time");
     const double selective = value(p.cards, question(p, "recompute=selective"), "time");
     EXPECT_GT(full / selective, 1.25) << p.model;

@@ -13,8 +13,8 @@
 namespace temper::sim_hw {
 namespace {
 
-struct World {
-  World(const char* model_name, const char* hardware_name, std::int64_t cards)
+struct RolloutWorld {
+  RolloutWorld(const char* model_name, const char* hardware_name, std::int64_t cards)
       : catalog(Catalog::shipped()),
         model(**catalog.model(model_name)),
         hardware(**catalog.hardware(hardware_name)),
@@ -41,7 +41,7 @@ TEST(RolloutLengths, CountLongResponsesForAsLongAsTheyRun) {
 }
 
 TEST(RolloutSearch, PricesAStepAsTheDecodeModelDoes) {
-  const World world("qwen3-235b-a22b", "cm384", 64);
+  const RolloutWorld world("qwen3-235b-a22b", "cm384", 64);
   const auto plan = price(world.problem, {4, 32, 32, 16});
   ASSERT_TRUE(plan);
   const RolloutLayout layout{4, 8, 32};  // 32 / 4 replicas reach a device's experts.
@@ -65,7 +65,8 @@ TEST(RolloutSearch, PricesAStepAsTheDecodeModelDoes) {
 }
 
 TEST(RolloutSearch, SplitsTheDeviceTimeOfATokenIntoItsTerms) {
-  const World world("qwen3-235b-a22b", "cm384", 60);  // Not all of 120 dies are in engines of 32.
+  const RolloutWorld world(
+      "qwen3-235b-a22b", "cm384", 60);  // Not all of 120 dies are in engines of 32.
   const auto plan = price(world.problem, {4, 32, 32, 16});
   ASSERT_TRUE(plan);
   EXPECT_EQ(plan->engines, 3);
@@ -78,7 +79,7 @@ TEST(RolloutSearch, SplitsTheDeviceTimeOfATokenIntoItsTerms) {
 TEST(RolloutSearch, FindsTheMostTokensOfEveryLayoutThatFits) {
   for (const char* name : {"qwen3-30b-a3b", "qwen2.5-72b"}) {
     SCOPED_TRACE(name);
-    const World world(name, "nvidia-h200", 8);
+    const RolloutWorld world(name, "nvidia-h200", 8);
     double most = 0;
     for (std::int64_t tp = 1; tp <= 8; ++tp) {
       for (std::int64_t ep = 1; ep <= 8; ++ep) {
@@ -100,7 +101,7 @@ TEST(RolloutSearch, FindsTheMostTokensOfEveryLayoutThatFits) {
 }
 
 TEST(RolloutSearch, EveryPlanFitsDevicesAndHosts) {
-  const World world("pangu-ultra-moe-718b", "cm384", 224);
+  const RolloutWorld world("pangu-ultra-moe-718b", "cm384", 224);
   const RolloutSearch search = world.search();
   ASSERT_EQ(search.best.size(), 3U);
   ASSERT_GT(search.front.size(), 10U);
@@ -116,7 +117,7 @@ TEST(RolloutSearch, EveryPlanFitsDevicesAndHosts) {
 }
 
 TEST(RolloutSearch, TradesTokensForTimeAlongItsFront) {
-  const World world("pangu-ultra-moe-718b", "cm384", 224);
+  const RolloutWorld world("pangu-ultra-moe-718b", "cm384", 224);
   const std::vector<RolloutPlan> front = world.search().front;
   for (std::size_t i = 1; i < front.size(); ++i) {
     EXPECT_LT(front[i - 1].token_seconds(), front[i].token_seconds());
@@ -125,7 +126,7 @@ TEST(RolloutSearch, TradesTokensForTimeAlongItsFront) {
 }
 
 TEST(RolloutSearch, KeepsToTheTimeOfAToken) {
-  World world("pangu-ultra-moe-718b", "cm384", 224);
+  RolloutWorld world("pangu-ultra-moe-718b", "cm384", 224);
   const double free = world.search().best.front().tokens_per_second();
   world.problem.max_token_seconds = 0.06;
   const RolloutSearch search = world.search();
@@ -143,19 +144,21 @@ TEST(RolloutSearch, IsNeverWorseOnALargerCluster) {
     SCOPED_TRACE(name);
     double before = 0;
     for (std::int64_t cards = 32; cards <= 384; cards += 11) {
-      const double now = World(name, hardware, cards).search().best.front().tokens_per_second();
+      const double now =
+          RolloutWorld(name, hardware, cards).search().best.front().tokens_per_second();
       EXPECT_GE(now, before) << cards << " cards";
       before = now;
     }
   }
 }
 
-Result<RolloutPlanRequest> request_of(World& world, std::map<std::string, std::string> values) {
+Result<RolloutPlanRequest> request_of(RolloutWorld& world,
+                                      std::map<std::string, std::string> values) {
   return rollout_plan_request(Params(std::move(values)), ".", world.problem);
 }
 
 TEST(RolloutAdvice, SaysByHowMuchTheNearestEngineExceedsTheMemoryAndWhatWouldDo) {
-  World world("pangu-ultra-moe-718b", "cm384", 8);
+  RolloutWorld world("pangu-ultra-moe-718b", "cm384", 8);
   const auto request = request_of(world, {{"prompt", "512"}, {"response", "3000"}});
   ASSERT_TRUE(request) << request.error().context;
   const RolloutSearch search = search_rollout(world.problem, request->space);
@@ -168,7 +171,7 @@ TEST(RolloutAdvice, SaysByHowMuchTheNearestEngineExceedsTheMemoryAndWhatWouldDo)
 }
 
 TEST(RolloutAdvice, SaysByHowMuchTheFastestTokenIsTooSlow) {
-  World world("qwen2.5-72b", "nvidia-h100", 8);
+  RolloutWorld world("qwen2.5-72b", "nvidia-h100", 8);
   const auto request = request_of(
       world, {{"prompt", "512"}, {"response", "3000"}, {"max_token_time", "20ms"}, {"tp", "2"}});
   ASSERT_TRUE(request) << request.error().context;
@@ -180,7 +183,7 @@ TEST(RolloutAdvice, SaysByHowMuchTheFastestTokenIsTooSlow) {
 }
 
 TEST(RolloutRequest, NamesWhatIsWrong) {
-  World world("qwen3-30b-a3b", "nvidia-h200", 8);
+  RolloutWorld world("qwen3-30b-a3b", "nvidia-h200", 8);
   const auto error = [&](std::map<std::string, std::string> values) {
     values.emplace("prompt", "512");
     values.emplace("response", "3000");
@@ -199,7 +202,7 @@ TEST(RolloutRequest, NamesWhatIsWrong) {
 }
 
 TEST(RolloutRequest, PutsALayoutOfTheUsersBesideTheBestEvenIfItDoesNotFit) {
-  World world("pangu-ultra-moe-718b", "cm384", 224);
+  RolloutWorld world("pangu-ultra-moe-718b", "cm384", 224);
   const auto request = request_of(world, {{"prompt", "512"}, {"response", "7000"}});
   ASSERT_TRUE(request) << request.error().context;
   const auto fits = plan_with(world.problem, *request, "tp4,ep64");

@@ -16,7 +16,7 @@
 namespace temper::sim_hw {
 namespace {
 
-struct Case {
+struct TrainCase {
   const char* model;
   const char* hardware;
   std::int64_t cards;
@@ -24,8 +24,8 @@ struct Case {
   std::int64_t seq;
 };
 
-struct World {
-  explicit World(const Case& c)
+struct TrainWorld {
+  explicit TrainWorld(const TrainCase& c)
       : catalog(Catalog::shipped()),
         model(**catalog.model(c.model)),
         hardware(**catalog.hardware(c.hardware)),
@@ -46,7 +46,7 @@ struct World {
 };
 
 /// Adds what runs and fits of a layout and micro-batch, under every other choice.
-void enumerate_choices(const World& w, TrainScenario s, std::vector<TrainPlan>& out) {
+void enumerate_choices(const TrainWorld& w, TrainScenario s, std::vector<TrainPlan>& out) {
   const auto host = static_cast<double>(w.hardware.host.memory.count()) /
                     static_cast<double>(w.hardware.devices_per_node());
   for (const Zero zero : {Zero::None, Zero::Optimizer}) {
@@ -79,7 +79,7 @@ void enumerate_choices(const World& w, TrainScenario s, std::vector<TrainPlan>& 
 }
 
 /// Every layout of at most so many devices; those that do not divide are refused where it is cheap.
-std::vector<TrainPlan> every_fitting_plan(const World& w) {
+std::vector<TrainPlan> every_fitting_plan(const TrainWorld& w) {
   std::vector<TrainPlan> out;
   const std::int64_t most = w.problem.devices;
   const std::int64_t experts = w.model.moe ? most : 1;
@@ -110,15 +110,15 @@ std::vector<TrainPlan> every_fitting_plan(const World& w) {
   return out;
 }
 
-constexpr Case kSmall[] = {{"qwen2.5-7b", "nvidia-h200", 4, 16, 4096},
-                           {"llama-3.1-8b", "nvidia-h100", 8, 8, 8192},
-                           {"qwen3-30b-a3b", "cm384", 4, 16, 4096},
-                           {"qwen3-30b-a3b", "nvidia-h200", 8, 8, 8192}};
+constexpr TrainCase kSmall[] = {{"qwen2.5-7b", "nvidia-h200", 4, 16, 4096},
+                                {"llama-3.1-8b", "nvidia-h100", 8, 8, 8192},
+                                {"qwen3-30b-a3b", "cm384", 4, 16, 4096},
+                                {"qwen3-30b-a3b", "nvidia-h200", 8, 8, 8192}};
 
 TEST(TrainSearch, FindsTheFastestOfEveryLayoutThatFits) {
-  for (const Case& c : kSmall) {
+  for (const TrainCase& c : kSmall) {
     SCOPED_TRACE(c.model);
-    const World world(c);
+    const TrainWorld world(c);
     const std::vector<TrainPlan> all = every_fitting_plan(world);
     const TrainSearch search = world.search();
     ASSERT_FALSE(all.empty());
@@ -130,7 +130,7 @@ TEST(TrainSearch, FindsTheFastestOfEveryLayoutThatFits) {
 }
 
 TEST(TrainSearch, ItsFrontIsThatOfEveryLayoutThatFits) {
-  const World world(kSmall[2]);
+  const TrainWorld world(kSmall[2]);
   const std::vector<TrainPlan> all = every_fitting_plan(world);
   const TrainSearch search = world.search();
   const auto best_within = [](const std::vector<TrainPlan>& plans, double bytes) {
@@ -154,7 +154,7 @@ TEST(TrainSearch, ItsFrontIsThatOfEveryLayoutThatFits) {
 }
 
 TEST(TrainSearch, ItsBestCutTheModelDifferently) {
-  const World world(kSmall[2]);
+  const TrainWorld world(kSmall[2]);
   const TrainSearch search = world.search();
   ASSERT_EQ(search.best.size(), 3U);
   for (std::size_t i = 0; i < 3; ++i) {
@@ -165,18 +165,18 @@ TEST(TrainSearch, ItsBestCutTheModelDifferently) {
   }
 }
 
-constexpr Case kLarge[] = {{"pangu-ultra-moe-718b", "ascend-910b", 1024, 256, 8192},
-                           {"pangu-ultra-moe-718b", "cm384", 256, 256, 8192},
-                           {"deepseek-v3", "nvidia-h800", 1024, 256, 4096},
-                           {"qwen3-235b-a22b", "cm384", 64, 256, 4096},
-                           {"gpt3-175b", "nvidia-a100", 256, 256, 2048},
-                           {"qwen2.5-72b", "nvidia-h100", 64, 128, 4096},
-                           {"qwen2.5-7b", "nvidia-h200", 8, 64, 4096}};
+constexpr TrainCase kLarge[] = {{"pangu-ultra-moe-718b", "ascend-910b", 1024, 256, 8192},
+                                {"pangu-ultra-moe-718b", "cm384", 256, 256, 8192},
+                                {"deepseek-v3", "nvidia-h800", 1024, 256, 4096},
+                                {"qwen3-235b-a22b", "cm384", 64, 256, 4096},
+                                {"gpt3-175b", "nvidia-a100", 256, 256, 2048},
+                                {"qwen2.5-72b", "nvidia-h100", 64, 128, 4096},
+                                {"qwen2.5-7b", "nvidia-h200", 8, 64, 4096}};
 
 /// What one would write down without a search: tensor parallelism over at most 8 devices of a node,
 /// the fewest stages that fit, every device used, no chunks, micro-batches of one sequence,
 /// optimizer sharded, and every layer recomputed if it does not fit without.
-std::optional<TrainPlan> uniform_plan(const World& w) {
+std::optional<TrainPlan> uniform_plan(const TrainWorld& w) {
   for (const Recompute recompute : {Recompute::None, Recompute::Full}) {
     TrainScenario s{{}, w.shape, TrainerState::Active};
     s.shape.recompute = recompute;
@@ -197,9 +197,9 @@ std::optional<TrainPlan> uniform_plan(const World& w) {
 
 TEST(TrainSearch, IsNeverSlowerThanTheUniformPlan) {
   int compared = 0;
-  for (const Case& c : kLarge) {
+  for (const TrainCase& c : kLarge) {
     SCOPED_TRACE(c.model);
-    const World world(c);
+    const TrainWorld world(c);
     const TrainSearch search = world.search();
     ASSERT_FALSE(search.best.empty());
     const auto uniform = uniform_plan(world);
@@ -212,13 +212,13 @@ TEST(TrainSearch, IsNeverSlowerThanTheUniformPlan) {
 }
 
 TEST(TrainSearch, IsNeverSlowerOnALargerCluster) {
-  for (const Case& c : kLarge) {
+  for (const TrainCase& c : kLarge) {
     SCOPED_TRACE(c.model);
     double before = std::numeric_limits<double>::infinity();
     for (const std::int64_t tenths : {10, 11, 27}) {  // Not only what divides well.
-      Case larger = c;
+      TrainCase larger = c;
       larger.cards = c.cards * tenths / 10;
-      const TrainSearch search = World(larger).search();
+      const TrainSearch search = TrainWorld(larger).search();
       ASSERT_FALSE(search.best.empty());
       EXPECT_LE(search.best.front().total(), before) << larger.cards << " cards";
       before = search.best.front().total();
@@ -227,7 +227,7 @@ TEST(TrainSearch, IsNeverSlowerOnALargerCluster) {
 }
 
 TEST(TrainSearch, GivesTheSameAnswerEachTime) {
-  const World world(kLarge[3]);
+  const TrainWorld world(kLarge[3]);
   const TrainSearch a = world.search();
   const TrainSearch b = world.search();
   ASSERT_EQ(a.front.size(), b.front.size());
@@ -238,7 +238,7 @@ TEST(TrainSearch, GivesTheSameAnswerEachTime) {
 }
 
 TEST(TrainSearch, ComesAsNearAsItCanWhereNothingFits) {
-  const World world({"pangu-ultra-moe-718b", "cm384", 8, 64, 8192});
+  const TrainWorld world({"pangu-ultra-moe-718b", "cm384", 8, 64, 8192});
   const TrainSearch search = world.search();
   EXPECT_TRUE(search.best.empty());
   ASSERT_TRUE(search.nearest);
@@ -246,7 +246,7 @@ TEST(TrainSearch, ComesAsNearAsItCanWhereNothingFits) {
 }
 
 TEST(TrainSearch, FindsTheFastestOfSchedulesThatItIsGiven) {
-  const World world(kSmall[2]);
+  const TrainWorld world(kSmall[2]);
   TrainSpace space = full_space(world.problem, world.shape);
   double fastest = std::numeric_limits<double>::infinity();
   for (const PipelineSchedule schedule : {PipelineSchedule::OneForwardOneBackward,
@@ -267,7 +267,7 @@ TEST(TrainSearch, FindsTheFastestOfSchedulesThatItIsGiven) {
 }
 
 TEST(TrainSearch, DropsTensorsWhereThatIsFasterThanWhatFitsAsItIs) {
-  const World world({"pangu-ultra-moe-718b", "ascend-910b", 6144, 1536, 8192});
+  const TrainWorld world({"pangu-ultra-moe-718b", "ascend-910b", 6144, 1536, 8192});
   TrainSpace space = full_space(world.problem, world.shape);
   space.tp = {8};
   space.pp = {16};
@@ -285,14 +285,15 @@ TEST(TrainSearch, DropsTensorsWhereThatIsFasterThanWhatFitsAsItIs) {
   EXPECT_GT(chosen.counts.chosen, 0);
 }
 
-Result<TrainPlanRequest> request_of(World& world, std::map<std::string, std::string> values) {
+Result<TrainPlanRequest> train_request_of(TrainWorld& world,
+                                          std::map<std::string, std::string> values) {
   return train_plan_request(Params(std::move(values)), world.hardware, world.problem);
 }
 
 TEST(TrainAdvice, SaysByHowMuchTheNearestPlanExceedsTheMemoryAndWhatWouldDo) {
-  World world({"qwen2.5-72b", "nvidia-h100", 8, 8, 4096});
+  TrainWorld world({"qwen2.5-72b", "nvidia-h100", 8, 8, 4096});
   const auto request =
-      request_of(world, {{"batch", "8"}, {"seq", "4096"}, {"optimizer", "device"}});
+      train_request_of(world, {{"batch", "8"}, {"seq", "4096"}, {"optimizer", "device"}});
   ASSERT_TRUE(request) << request.error().context;
   const TrainSearch search = search_train(world.problem, request->space, request->shape, {});
   ASSERT_TRUE(search.best.empty());
@@ -302,8 +303,8 @@ TEST(TrainAdvice, SaysByHowMuchTheNearestPlanExceedsTheMemoryAndWhatWouldDo) {
 }
 
 TEST(TrainAdvice, NamesTheDivisorThatAContradictorySpaceBreaks) {
-  World world({"qwen2.5-7b", "nvidia-h200", 8, 64, 4096});
-  const auto request = request_of(world, {{"batch", "64"}, {"seq", "4096"}, {"tp", "3,5"}});
+  TrainWorld world({"qwen2.5-7b", "nvidia-h200", 8, 64, 4096});
+  const auto request = train_request_of(world, {{"batch", "64"}, {"seq", "4096"}, {"tp", "3,5"}});
   ASSERT_TRUE(request) << request.error().context;
   const TrainSearch search = search_train(world.problem, request->space, request->shape, {});
   const std::string text = no_plan(world.problem, *request, search).context;
@@ -311,8 +312,9 @@ TEST(TrainAdvice, NamesTheDivisorThatAContradictorySpaceBreaks) {
 }
 
 TEST(TrainAdvice, SaysHowMuchTooSlowTheFastestIs) {
-  World world({"qwen2.5-7b", "nvidia-h200", 8, 64, 4096});
-  const auto request = request_of(world, {{"batch", "64"}, {"seq", "4096"}, {"max_time", "1s"}});
+  TrainWorld world({"qwen2.5-7b", "nvidia-h200", 8, 64, 4096});
+  const auto request =
+      train_request_of(world, {{"batch", "64"}, {"seq", "4096"}, {"max_time", "1s"}});
   ASSERT_TRUE(request) << request.error().context;
   const TrainSearch search = search_train(world.problem, request->space, request->shape, {});
   ASSERT_FALSE(search.best.empty());
@@ -322,8 +324,8 @@ TEST(TrainAdvice, SaysHowMuchTooSlowTheFastestIs) {
 }
 
 TEST(TrainRequest, KeepsToTheLayoutsThatTheQuestionNames) {
-  World world({"pangu-ultra-moe-718b", "ascend-910b", 6144, 1536, 8192});
-  const auto request = request_of(
+  TrainWorld world({"pangu-ultra-moe-718b", "ascend-910b", 6144, 1536, 8192});
+  const auto request = train_request_of(
       world, {{"batch", "1536"}, {"seq", "8192"}, {"tp", "8"}, {"cp", "1"}, {"vpp", "1,2"}});
   ASSERT_TRUE(request) << request.error().context;
   const TrainSearch search = search_train(world.problem, request->space, request->shape, {});
@@ -336,8 +338,8 @@ TEST(TrainRequest, KeepsToTheLayoutsThatTheQuestionNames) {
 }
 
 TEST(TrainRequest, PutsALayoutOfTheUsersBesideTheBest) {
-  World world({"pangu-ultra-moe-718b", "ascend-910b", 6144, 1536, 8192});
-  const auto request = request_of(world, {{"batch", "1536"}, {"seq", "8192"}});
+  TrainWorld world({"pangu-ultra-moe-718b", "ascend-910b", 6144, 1536, 8192});
+  const auto request = train_request_of(world, {{"batch", "1536"}, {"seq", "8192"}});
   ASSERT_TRUE(request) << request.error().context;
   const auto plan = plan_with(world.problem, *request, "tp8,pp16,vpp2,ep32");
   ASSERT_TRUE(plan) << plan.error().context;
@@ -352,11 +354,11 @@ TEST(TrainRequest, PutsALayoutOfTheUsersBesideTheBest) {
 }
 
 TEST(TrainRequest, NamesTheKeyThatIsWrong) {
-  World world({"qwen2.5-7b", "nvidia-h200", 8, 64, 4096});
+  TrainWorld world({"qwen2.5-7b", "nvidia-h200", 8, 64, 4096});
   const auto error = [&](std::map<std::string, std::string> values) {
     values.emplace("seq", "4096");
     values.emplace("batch", "64");
-    const auto request = request_of(world, std::move(values));
+    const auto request = train_request_of(world, std::move(values));
     return request ? std::string("no error") : request.error().context;
   };
   EXPECT_EQ(error({{"tp", "0"}}), "tp: expected whole numbers of 1 to 1000000, found `0`");

@@ -52,17 +52,19 @@ Result<Cost> cost_of_double(const CostContext&, const Request& request) {
   TEMPER_TRY(const double value, request.params.number("value"));
   return Cost{{Metric{"time", "s", 2 * value, {}}}};
 }
-constexpr Kind kKinds[] = {{"double", "Twice the value.", "value", cost_of_double}};
+constexpr Kind kRequestKinds[] = {{"double", "Twice the value.", "value", cost_of_double}};
 
 TEST(Predict, AsksTheKindAndRefusesWhatItDoesNotKnow) {
   Catalog catalog{"."};
   const CostContext context{catalog, {}};
+  EXPECT_EQ(cost_of(context, {"h", 1, "double", *Params::parse("value=3")}, kRequestKinds)
+                ->find("time")
+                ->value,
+            6);
   EXPECT_EQ(
-      cost_of(context, {"h", 1, "double", *Params::parse("value=3")}, kKinds)->find("time")->value,
-      6);
-  EXPECT_EQ(cost_of(context, {"h", 1, "doubl", *Params::parse("value=3")}, kKinds).error().context,
-            "unknown kind `doubl`; did you mean `double`?");
-  EXPECT_EQ(cost_of(context, {"h", 1, "double", *Params::parse("value=3;valeu=3")}, kKinds)
+      cost_of(context, {"h", 1, "doubl", *Params::parse("value=3")}, kRequestKinds).error().context,
+      "unknown kind `doubl`; did you mean `double`?");
+  EXPECT_EQ(cost_of(context, {"h", 1, "double", *Params::parse("value=3;valeu=3")}, kRequestKinds)
                 .error()
                 .context,
             "double: valeu: unknown parameter; did you mean `value`?");

@@ -25,7 +25,7 @@ std::vector<Row> rows_in(const Catalog& catalog, std::string_view file) {
   return rows ? *rows : std::vector<Row>{};
 }
 
-Rows compared(std::string_view file) {
+Rows compared_rows(std::string_view file) {
   Catalog catalog = Catalog::shipped();
   return compare(catalog, rows_in(catalog, file));
 }
@@ -73,7 +73,7 @@ constexpr std::array<std::string_view, 4> kSteps{
     "decode_step", "prefill", "logprob_pass", "train_step"};
 
 TEST(Limits, StepsOfOneCardAreWithinFivePercentAndNoneAboveFifteen) {
-  const Rows rows = compared("h200.csv");
+  const Rows rows = compared_rows("h200.csv");
   for (const std::string_view kind : kSteps) {
     const Errors errors = errors_of(rows, kind_and_metric(kind, "time"));
     expect_mean(errors, 10, 0.05);
@@ -83,17 +83,17 @@ TEST(Limits, StepsOfOneCardAreWithinFivePercentAndNoneAboveFifteen) {
 
 TEST(Limits, PeakMemoryOfTrainingIsWithinFivePercent) {
   expect_each(
-      errors_of(compared("h200.csv"), kind_and_metric("train_step", "peak_memory")), 12, 0.05);
+      errors_of(compared_rows("h200.csv"), kind_and_metric("train_step", "peak_memory")), 12, 0.05);
 }
 
 TEST(Limits, OperatorsOfOneCardAreWithinTenPercentOnAverage) {
-  const Rows rows = compared("h200.csv");
+  const Rows rows = compared_rows("h200.csv");
   for (const std::string_view kind : {"gemm", "attention_prefill", "attention_decode"})
     expect_mean(errors_of(rows, [&](const Row& row) { return row.kind == kind; }), 10, 0.10);
 }
 
 TEST(Limits, PhasesOfAnIterationOfOneCardAreWithinSevenPercent) {
-  const Rows rows = compared("h200.csv");
+  const Rows rows = compared_rows("h200.csv");
   const std::set<std::string, std::less<>> exact{
       "response_tokens", "longest", "decode_steps", "micro_batches", "padded_tokens"};
   const auto iteration = [](const Row& row) { return row.kind == "rl_iteration"; };
@@ -146,17 +146,17 @@ TEST(Limits, StepsOfAModelThatTheFitHasNotSeenKeepTheSameLimits) {
 
 TEST(Limits, SharedLinksAreWithinOnePercentOfSimGrid) {
   const auto every = [](const Row&) { return true; };
-  expect_each(errors_of(compared("simgrid_flat.csv"), every), 100, 0.01);
-  expect_each(errors_of(compared("simgrid_contended.csv"), every), 30, 0.01);
+  expect_each(errors_of(compared_rows("simgrid_flat.csv"), every), 100, 0.01);
+  expect_each(errors_of(compared_rows("simgrid_contended.csv"), every), 30, 0.01);
 }
 
 TEST(Limits, PublishedTrainingWithFullRecomputeIsWithinThreeAndAHalfPercent) {
-  const Rows rows = compared("megatron.csv");
+  const Rows rows = compared_rows("megatron.csv");
   expect_each(errors_of(rows, kind_and_metric("train_iteration", "time")), 4, 0.036);
 }
 
 TEST(Limits, PublishedTrainingMemoryIsWithinTwoPercent) {
-  expect_each(errors_of(compared("megatron.csv"),
+  expect_each(errors_of(compared_rows("megatron.csv"),
                         [](const Row& row) { return row.metric.ends_with("memory"); }),
               6,
               0.02);
@@ -169,19 +169,21 @@ TEST(Limits, LargeCollectivesOfASupernodeAreEachWithinTenPercent) {
     const auto params = Params::parse(row.params);
     return params && *params->number("bytes") >= 1 << 20;
   };
-  expect_each(errors_of(compared("ascend.csv"), large), 12, 0.10);
+  expect_each(errors_of(compared_rows("ascend.csv"), large), 12, 0.10);
 }
 
 TEST(Limits, DecodeStepsOfASupernodeAreWithinFivePercent) {
-  expect_each(errors_of(compared("ascend.csv"), kind_and_metric("decode_step", "time")), 14, 0.05);
+  expect_each(
+      errors_of(compared_rows("ascend.csv"), kind_and_metric("decode_step", "time")), 14, 0.05);
 }
 
 TEST(Limits, MatrixProductsOfAscendAreWithinFifteenPercentOnAverage) {
-  expect_mean(errors_of(compared("ascend_matmul.csv"), kind_and_metric("gemm", "time")), 5, 0.15);
+  expect_mean(
+      errors_of(compared_rows("ascend_matmul.csv"), kind_and_metric("gemm", "time")), 5, 0.15);
 }
 
 TEST(Limits, PhasesOfThePublishedIterationAreWithinTwentyPercentAndItsTotalWithinTen) {
-  const Rows rows = compared("ascend.csv");
+  const Rows rows = compared_rows("ascend.csv");
   for (const std::string_view phase : {"rollout", "reference_logprobs", "update"})
     expect_each(errors_of(rows, kind_and_metric("rl_iteration", phase)), 1, 0.20);
   expect_each(errors_of(rows, kind_and_metric("rl_iteration", "time")), 1, 0.10);

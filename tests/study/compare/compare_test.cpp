@@ -38,7 +38,7 @@ std::string long_tailed_file() {
   return path;
 }
 
-CompareOptions options(std::vector<std::string> policies, std::vector<double> etas) {
+CompareOptions compare_options(std::vector<std::string> policies, std::vector<double> etas) {
   CompareOptions o;
   o.config = long_tailed_file();
   o.policies = parse_policies(policies).value();
@@ -57,7 +57,7 @@ const CompareRow& row_of(const std::vector<CompareRow>& rows, const std::string&
 }
 
 TEST(Compare, ExactKeepsTheBoundAndWastesNothing) {
-  const auto rows = rows_of(options({"exact"}, {1, 2, 3}));
+  const auto rows = rows_of(compare_options({"exact"}, {1, 2, 3}));
   ASSERT_TRUE(rows) << rows.error().context;
   for (const CompareRow& row : *rows) {
     EXPECT_EQ(static_cast<double>(row.staleness_max), row.eta);
@@ -69,7 +69,7 @@ TEST(Compare, ExactKeepsTheBoundAndWastesNothing) {
 }
 
 TEST(Compare, AggregateIsSoonerAndExceedsTheBound) {
-  const auto rows = rows_of(options({"exact", "aggregate"}, {2}));
+  const auto rows = rows_of(compare_options({"exact", "aggregate"}, {2}));
   ASSERT_TRUE(rows);
   const CompareRow& aggregate = row_of(*rows, "aggregate");
   EXPECT_GT(aggregate.staleness_max, 2);
@@ -78,7 +78,7 @@ TEST(Compare, AggregateIsSoonerAndExceedsTheBound) {
 }
 
 TEST(Compare, DropAndWindowWasteTheLongAnswers) {
-  const auto rows = rows_of(options({"exact", "drop", "window"}, {1}));
+  const auto rows = rows_of(compare_options({"exact", "drop", "window"}, {1}));
   ASSERT_TRUE(rows);
   for (const char* policy : {"drop", "window"}) {
     const CompareRow& row = row_of(*rows, policy);
@@ -91,7 +91,7 @@ TEST(Compare, DropAndWindowWasteTheLongAnswers) {
 }
 
 TEST(Compare, WhereNothingIsGivenUpTheSameResponsesAreTrained) {
-  const auto rows = rows_of(options({"exact", "sync", "aggregate", "count", "wait"}, {2}));
+  const auto rows = rows_of(compare_options({"exact", "sync", "aggregate", "count", "wait"}, {2}));
   ASSERT_TRUE(rows);
   for (const CompareRow& row : *rows) {
     EXPECT_EQ(row.trained_length, rows->front().trained_length) << row.policy;
@@ -100,7 +100,7 @@ TEST(Compare, WhereNothingIsGivenUpTheSameResponsesAreTrained) {
 }
 
 TEST(Compare, SyncIsRunOnceAndFirstWhateverTheBounds) {
-  const auto rows = rows_of(options({"exact", "sync"}, {2, 1}));
+  const auto rows = rows_of(compare_options({"exact", "sync"}, {2, 1}));
   ASSERT_TRUE(rows);
   ASSERT_EQ(rows->size(), 3U);
   EXPECT_EQ((*rows)[0].policy, "sync");
@@ -111,7 +111,7 @@ TEST(Compare, SyncIsRunOnceAndFirstWhateverTheBounds) {
 }
 
 TEST(Compare, StepsReplaceThoseOfTheFile) {
-  CompareOptions o = options({"exact"}, {1});
+  CompareOptions o = compare_options({"exact"}, {1});
   o.steps = 5;
   const auto rows = rows_of(o);
   ASSERT_TRUE(rows);
@@ -119,7 +119,7 @@ TEST(Compare, StepsReplaceThoseOfTheFile) {
 }
 
 TEST(Compare, EqualSeedsGiveEqualTablesOnAnyNumberOfThreads) {
-  CompareOptions o = options({}, {1, 2});
+  CompareOptions o = compare_options({}, {1, 2});
   const auto one = rows_of(o);
   o.simulate.threads = 3;
   const auto three = rows_of(o);
@@ -134,9 +134,9 @@ TEST(Compare, EqualSeedsGiveEqualTablesOnAnyNumberOfThreads) {
 }
 
 TEST(Compare, ARefusedRunKeepsItsReasonInTheTable) {
-  const auto done = compare(options({"aggregate", "drop"}, {0.5}));
+  const auto done = compare(compare_options({"aggregate", "drop"}, {0.5}));
   EXPECT_FALSE(done);  // drop has no fractions
-  const auto whole = compare(options({"aggregate", "drop"}, {0}));
+  const auto whole = compare(compare_options({"aggregate", "drop"}, {0}));
   ASSERT_TRUE(whole) << whole.error().context;
   const CompareRow& drop = row_of(whole->rows, "drop");
   EXPECT_EQ(row_of(whole->rows, "aggregate").end, CompareEnd::Ran);
@@ -147,14 +147,14 @@ TEST(Compare, ARefusedRunKeepsItsReasonInTheTable) {
 }
 
 TEST(Compare, APolicyOfFractionsTakesThem) {
-  const auto rows = rows_of(options({"aggregate"}, {0.5}));
+  const auto rows = rows_of(compare_options({"aggregate"}, {0.5}));
   ASSERT_TRUE(rows) << rows.error().context;
   EXPECT_EQ(rows->front().end, CompareEnd::Ran);
   EXPECT_EQ(rows->front().eta, 0.5);
 }
 
 TEST(Compare, TheTableIsAsStored) {
-  const auto done = compare(options({}, {1, 2}));
+  const auto done = compare(compare_options({}, {1, 2}));
   ASSERT_TRUE(done);
   const std::string text = compare_text(*done);
   const auto path = fs::path(TEMPER_SOURCE_DIR) / "tests/golden/compare/small.txt";
@@ -166,7 +166,7 @@ TEST(Compare, TheTableIsAsStored) {
 }
 
 TEST(Compare, EveryRunIsRepeatedWithEachSeedAndTheTableHasTheirMeans) {
-  CompareOptions o = options({"exact"}, {1, 2});
+  CompareOptions o = compare_options({"exact"}, {1, 2});
   o.seeds = {7, 8};
   const auto both = compare(o);
   ASSERT_TRUE(both) << both.error().context;
@@ -174,7 +174,7 @@ TEST(Compare, EveryRunIsRepeatedWithEachSeedAndTheTableHasTheirMeans) {
   for (std::size_t i = 0; i < 4; ++i) {
     EXPECT_EQ(both->rows[i].eta, i < 2 ? 1 : 2);
     EXPECT_EQ(both->rows[i].seed, i % 2 == 0 ? 7U : 8U);
-    CompareOptions alone = options({"exact"}, {both->rows[i].eta});
+    CompareOptions alone = compare_options({"exact"}, {both->rows[i].eta});
     alone.sets = {fmt::format("seed={}", both->rows[i].seed)};
     const auto rows = rows_of(alone);
     ASSERT_TRUE(rows);
@@ -191,7 +191,7 @@ TEST(Compare, EveryRunIsRepeatedWithEachSeedAndTheTableHasTheirMeans) {
 }
 
 TEST(Compare, AnyKeyIsVariedAndNamedInTheTableAndInThePlot) {
-  CompareOptions o = options({"sync", "exact"}, {1});
+  CompareOptions o = compare_options({"sync", "exact"}, {1});
   o.vary = {parse_axis("--vary", "rollout.concurrency=16,64").value()};
   const auto done = compare(o);
   ASSERT_TRUE(done) << done.error().context;
@@ -209,7 +209,7 @@ TEST(Compare, AnyKeyIsVariedAndNamedInTheTableAndInThePlot) {
 }
 
 template <class Change>
-std::string error_of(Change change) {
+std::string compare_error(Change change) {
   cli::CompareOptions command;
   command.config = long_tailed_file();
   change(command);
@@ -221,42 +221,49 @@ std::string error_of(Change change) {
 
 TEST(CompareCommand, RefusesWrongFlagsByName) {
   using C = cli::CompareOptions;
-  EXPECT_EQ(error_of([](C& c) { c.policies = {"exakt"}; }),
+  EXPECT_EQ(compare_error([](C& c) { c.policies = {"exakt"}; }),
             "temper: --policies exakt: did you mean `exact`?\n");
-  EXPECT_EQ(error_of([](C& c) {
+  EXPECT_EQ(compare_error([](C& c) {
               c.policies = {"exact", "exact"};
             }),
             "temper: --policies: `exact` is named twice\n");
   for (const char* wrong : {"", "two", "-1", "1025", "nan", "1x"}) {
     EXPECT_EQ(
-        error_of([&](C& c) { c.etas = {wrong}; }),
+        compare_error([&](C& c) { c.etas = {wrong}; }),
         std::string("temper: --eta: expected numbers from 0 to 1024, found `") + wrong + "`\n");
   }
-  EXPECT_EQ(error_of([](C& c) { c.etas = {"1", "1.0"}; }), "temper: --eta: 1 is named twice\n");
-  EXPECT_EQ(error_of([](C& c) { c.etas = {}; }), "temper: --eta: no bound is named\n");
-  EXPECT_EQ(error_of([](C& c) {
+  EXPECT_EQ(compare_error([](C& c) {
+              c.etas = {"1", "1.0"};
+            }),
+            "temper: --eta: 1 is named twice\n");
+  EXPECT_EQ(compare_error([](C& c) { c.etas = {}; }), "temper: --eta: no bound is named\n");
+  EXPECT_EQ(compare_error([](C& c) {
               c.etas = {"1", "2.5"};
             }),
             "temper: --eta 2.5: `exact` needs whole numbers; did you mean 2 or 3?\n");
-  EXPECT_EQ(error_of([](C& c) {
+  EXPECT_EQ(compare_error([](C& c) {
               c.seeds = {"1", "x"};
             }),
             "temper: --seeds: expected whole numbers from 0, found `x`\n");
-  EXPECT_EQ(error_of([](C& c) { c.seeds = {"1", "1"}; }), "temper: --seeds: 1 is named twice\n");
-  EXPECT_EQ(error_of([](C& c) { c.sets = {"staleness.bound=3"}; }),
+  EXPECT_EQ(compare_error([](C& c) {
+              c.seeds = {"1", "1"};
+            }),
+            "temper: --seeds: 1 is named twice\n");
+  EXPECT_EQ(compare_error([](C& c) { c.sets = {"staleness.bound=3"}; }),
             "temper: --set staleness.bound=3: --policies and --eta decide staleness.bound; leave "
             "it out\n");
-  EXPECT_EQ(error_of([](C& c) { c.sets = {"seed=3"}, c.seeds = {"1"}; }),
+  EXPECT_EQ(compare_error([](C& c) { c.sets = {"seed=3"}, c.seeds = {"1"}; }),
             "temper: --set seed=3: --seeds decide seed; leave it out\n");
-  EXPECT_NE(error_of([](C& c) { c.sets = {"sed=3"}; }).find("did you mean"), std::string::npos);
-  EXPECT_NE(error_of([](C& c) { c.config = "/nowhere.yaml"; }).find("/nowhere.yaml"),
+  EXPECT_NE(compare_error([](C& c) { c.sets = {"sed=3"}; }).find("did you mean"),
+            std::string::npos);
+  EXPECT_NE(compare_error([](C& c) { c.config = "/nowhere.yaml"; }).find("/nowhere.yaml"),
             std::string::npos);
 }
 
 TEST(CompareCommand, RefusesToVaryWhatCannotBe) {
   using C = cli::CompareOptions;
   const auto error = [](std::vector<std::string> vary) {
-    return error_of([&](C& c) { c.vary = std::move(vary); });
+    return compare_error([&](C& c) { c.vary = std::move(vary); });
   };
   EXPECT_EQ(error({"rollout.concurency=1,2"}),
             "temper: --vary rollout.concurency=1: rollout.concurency: unknown key; did you mean "
@@ -277,7 +284,7 @@ TEST(CompareCommand, RefusesToVaryWhatCannotBe) {
 }
 
 TEST(CompareCommand, ResumesOnlyWhatLeavesSomethingToGoOnFrom) {
-  EXPECT_EQ(error_of([](cli::CompareOptions& c) { c.resume = true; }),
+  EXPECT_EQ(compare_error([](cli::CompareOptions& c) { c.resume = true; }),
             "temper: --resume: these runs are simulated in this process and leave nothing to go on "
             "from; run them again\n");
 }

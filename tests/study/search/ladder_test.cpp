@@ -226,7 +226,7 @@ TEST(LengthSpread, IsReadAsItIsWritten) {
 }
 
 template <class Change>
-std::string error_of(Change change) {
+std::string ladder_error(Change change) {
   cli::LadderOptions command;
   command.config = std::string(TEMPER_SOURCE_DIR) + "/configs/cm384_pangu.yaml";
   change(command);
@@ -237,17 +237,18 @@ std::string error_of(Change change) {
 }
 
 TEST(LadderCommand, RefusesWrongFlagsByName) {
-  EXPECT_NE(error_of([](cli::LadderOptions& c) { c.config = "none.yaml"; }).find("none.yaml"),
+  EXPECT_NE(ladder_error([](cli::LadderOptions& c) { c.config = "none.yaml"; }).find("none.yaml"),
             std::string::npos);
-  EXPECT_EQ(error_of([](cli::LadderOptions& c) { c.effort = 0; }),
+  EXPECT_EQ(ladder_error([](cli::LadderOptions& c) { c.effort = 0; }),
             "temper: --effort must be at least 1, found 0\n");
-  EXPECT_EQ(error_of([](cli::LadderOptions& c) { c.steps = 0; }),
+  EXPECT_EQ(ladder_error([](cli::LadderOptions& c) { c.steps = 0; }),
             "temper: --steps must be at least 1, found 0\n");
-  EXPECT_EQ(error_of([](cli::LadderOptions& c) { c.rungs = {"fusion-eta9"}; }),
+  EXPECT_EQ(ladder_error([](cli::LadderOptions& c) { c.rungs = {"fusion-eta9"}; }),
             "temper: --rung fusion-eta9: did you mean `fusion-eta1`?\n");
-  EXPECT_NE(error_of([](cli::LadderOptions& c) { c.lengths = {"8000"}; }).find("lengths `8000`"),
-            std::string::npos);
-  const std::string local = error_of([](cli::LadderOptions& c) {
+  EXPECT_NE(
+      ladder_error([](cli::LadderOptions& c) { c.lengths = {"8000"}; }).find("lengths `8000`"),
+      std::string::npos);
+  const std::string local = ladder_error([](cli::LadderOptions& c) {
     c.config = std::string(TEMPER_SOURCE_DIR) + "/configs/quickstart.yaml";
   });
   EXPECT_NE(local.find("the ladder needs `hardware: simulated`"), std::string::npos) << local;

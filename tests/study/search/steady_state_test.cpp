@@ -12,7 +12,7 @@ namespace temper::study {
 using namespace orchestrator;
 namespace {
 
-/// A shipped configuration at a bound, judged and run.
+/// A shipped configuration at a bound, judged and run: enough updates for two whole turns.
 struct Both {
   SteadyState closed;
   Rates run;
@@ -65,6 +65,22 @@ TEST(SteadyState, ThroughputIsThatOfRunsInTurns) {
           << "eta " << eta << ", return share " << share;
     }
   }
+}
+
+TEST(SteadyState, ThroughputIsThatOfRunsWithLentCards) {
+  for (const double eta : {0.0, 2.0}) {
+    PipelineConfig c = separate(eta);
+    c.placement.mode = PlacementMode::Hybrid;
+    const Both b = both(c);
+    EXPECT_NEAR(b.closed.trained_per_s / b.run.sustained_per_s, 1, 0.2) << "eta " << eta;
+  }
+}
+
+TEST(SteadyState, ThroughputIsThatOfRunsWhereSlotsLimit) {
+  // Groups of 16 are dispatched whole: of 256 slots 7 or 8 are empty.
+  const Both b = both(few_slots(2, 256));
+  EXPECT_EQ(b.closed.pace, Pace::Slots);
+  EXPECT_NEAR(b.closed.trained_per_s / b.run.sustained_per_s, 1, 0.15);
 }
 
 TEST(SteadyState, MeanStalenessIsThatOfRuns) {

@@ -79,6 +79,44 @@ TEST(Simulate, SteadyFiguresLeaveOutTheEndsOfARun) {
   EXPECT_EQ(steps_for(5, 1), 8U);
 }
 
+TEST(Simulate, ASteadyStretchIsOfWholeTurnsWhereAllCardsTakeTurns) {
+  // Equal answers and bound 2: a turn trains three updates. Cut as they fall, a stretch of four or
+  // five updates would have generation once or twice in it.
+  PipelineConfig config = small_pipeline();
+  config.placement.mode = PlacementMode::Fused;
+  config.placement.rollout_cards = config.placement.reference_cards = 0;
+  config.placement.return_share = 0;
+  config.staleness.bound = 2;
+  config.simulation.response.kind = actors::LengthKind::Constant;
+  std::vector<double> each;
+  for (const std::uint64_t measured : {6, 7, 8, 9}) {
+    config.steps = steps_for(measured, 2);
+    const auto figures = simulate(config);
+    ASSERT_TRUE(figures) << figures.error().context;
+    EXPECT_EQ(figures->steady.updates % 3, 0U) << measured;
+    each.push_back(figures->steady.seconds_per_update);
+  }
+  for (const double seconds : each)
+    EXPECT_NEAR(seconds / each.front(), 1, 0.05);
+}
+
+TEST(Simulate, TheTrainersIdleCardsGenerateUnderABoundToo) {
+  // Half of the cards wait for the other half most of the time. What is generated of later batches
+  // is no reason to keep them from it.
+  PipelineConfig config = small_pipeline();
+  config.reference.replicas = 0;
+  config.placement.reference_cards = 0;
+  config.staleness.bound = 2;
+  config.rollout.concurrency = 8;
+  config.steps = steps_for(10, 2);
+  const auto separate = simulate(config);
+  config.placement.mode = PlacementMode::Hybrid;
+  const auto hybrid = simulate(config);
+  ASSERT_TRUE(separate) << separate.error().context;
+  ASSERT_TRUE(hybrid) << hybrid.error().context;
+  EXPECT_GT(hybrid->steady.sustained_per_s, 1.05 * separate->steady.sustained_per_s);
+}
+
 TEST(Simulate, StatesOfTheSteadyStretchSumToOne) {
   const auto figures = simulate(small_pipeline());
   ASSERT_TRUE(figures);
@@ -182,12 +220,19 @@ TEST(Simulate, AThinnedRunHasAboutTheRatesOfTheWhole) {
 }
 
 TEST(Simulate, AWeightDividesGroupsSlotsAndReplicas) {
-  PipelineConfig config = small_pipeline();  // 8 groups; engines of 2 cards, 4 replicas, 16 slots
+  PipelineConfig config = small_pipeline();  // 8 groups; engines of 2 cards, 4 replicas
+  config.rollout.concurrency = 128;
   const auto pipeline = resolve(config).value();
   EXPECT_EQ(largest_weight(pipeline, 8), 4);
   EXPECT_EQ(largest_weight(pipeline, 3), 2);
-  config.rollout.concurrency = 6;
-  EXPECT_EQ(largest_weight(resolve(config).value(), 8), 1);  // fewer slots than a group has
+}
+
+TEST(Simulate, AnEngineOfAThinnedRunHasRoomForEightGroups) {
+  PipelineConfig config = small_pipeline();  // groups of 4, which are dispatched whole
+  config.rollout.concurrency = 64;
+  EXPECT_EQ(largest_weight(resolve(config).value(), 8), 2);
+  config.rollout.concurrency = 56;
+  EXPECT_EQ(largest_weight(resolve(config).value(), 8), 1);
 }
 
 }  // namespace

@@ -34,7 +34,7 @@ AlgorithmConfig config() {
   return c;
 }
 
-std::unique_ptr<Engine> engine(const AlgorithmConfig& algorithm) {
+std::unique_ptr<Engine> engine_of(const AlgorithmConfig& algorithm) {
   TorchEngineOptions o;
   o.model = tests::tiny_model();
   o.vocabulary = tests::kVocabulary;
@@ -138,11 +138,11 @@ class PlainTrainer {
 
 void expect_the_plain_step(const AlgorithmConfig& c) {
   const auto batch = tests::training_batch(2);
-  const auto e = engine(c);
+  const auto e = engine_of(c);
   const UpdateMetrics metrics = e->update(batch).value();
   PlainTrainer plain(c, batch);
   const std::vector<float> expected = plain.update(), found = weights_of(*e);
-  const std::vector<float> before = weights_of(*engine(c));
+  const std::vector<float> before = weights_of(*engine_of(c));
   double moved = 0, error = 0;
   for (std::size_t i = 0; i < expected.size(); ++i) {
     moved = std::max(moved, std::abs(static_cast<double>(expected[i] - before[i])));
@@ -180,7 +180,7 @@ TEST(TorchTrainer, StepsDifferentlyUnderEachObjective) {
   for (const auto& [objective, name] : EnumNames<Objective>::value) {
     AlgorithmConfig c = config();
     c.objective = objective;
-    const auto e = engine(c);
+    const auto e = engine_of(c);
     ASSERT_TRUE(e->update(tests::training_batch(2))) << name;
     all.push_back(weights_of(*e));
     for (std::size_t k = 0; k + 1 < all.size(); ++k) {
@@ -209,14 +209,14 @@ TEST(TorchTrainer, ReportsWhatStalenessDid) {
     for (float& b : s.behaviour_logprobs)
       b -= 0.1f;
   }
-  UpdateMetrics m = engine(c)->update(batch).value();
+  UpdateMetrics m = engine_of(c)->update(batch).value();
   EXPECT_NEAR(m.ratio_mean, std::exp(0.1), 1e-5);
   EXPECT_NEAR(m.log_ratio, 0.1, 1e-5);
   EXPECT_NEAR(m.behaviour_weight, std::exp(0.1), 1e-5);
   EXPECT_EQ(m.capped_fraction, 0);
   EXPECT_EQ(m.clip_fraction, 0) << "the one minibatch is at the proximal policy";
   c.behaviour_weight_cap = 1.05;
-  m = engine(c)->update(batch).value();
+  m = engine_of(c)->update(batch).value();
   EXPECT_EQ(m.capped_fraction, 1);
   EXPECT_EQ(m.behaviour_weight, 0) << "left out";
 }
@@ -237,8 +237,8 @@ TEST(LossMask, ATailThatWasNotSampledIsAsGoodAsNone) {
       s.reference_logprobs.insert(s.reference_logprobs.end(), {-9, 0});
       s.mask.insert(s.mask.end(), {0, 0});
     }
-    const auto plain = engine(algorithm);
-    const auto masked = engine(algorithm);
+    const auto plain = engine_of(algorithm);
+    const auto masked = engine_of(algorithm);
     const auto a = plain->update(batch);
     const auto b = masked->update(longer);
     ASSERT_TRUE(a && b) << text;
@@ -246,7 +246,7 @@ TEST(LossMask, ATailThatWasNotSampledIsAsGoodAsNone) {
     EXPECT_NEAR(a->entropy, b->entropy, 1e-4) << text;
     const auto weights = weights_of(*plain);
     const auto of_masked = weights_of(*masked);
-    EXPECT_NE(weights, weights_of(*engine(algorithm))) << text;
+    EXPECT_NE(weights, weights_of(*engine_of(algorithm))) << text;
     for (std::size_t i = 0; i < weights.size(); ++i)
       ASSERT_NEAR(weights[i], of_masked[i], 2e-4) << text << " at " << i;
   }
@@ -263,8 +263,8 @@ TEST(LossMask, WhatIsNotSampledIsSeenByWhatFollows) {
     if (s.mask.front() == 0)
       s.response.front() = s.response.front() == 2 ? 3 : 2;
   }
-  const auto one = engine(config());
-  const auto two = engine(config());
+  const auto one = engine_of(config());
+  const auto two = engine_of(config());
   ASSERT_TRUE(one->update(batch));
   ASSERT_TRUE(two->update(other));
   EXPECT_NE(weights_of(*one), weights_of(*two));
@@ -273,12 +273,12 @@ TEST(LossMask, WhatIsNotSampledIsSeenByWhatFollows) {
 TEST(LossMask, OneOfAnotherLengthOrWithoutASampledTokenIsRefused) {
   std::vector<TrainSample> batch = tests::training_batch(2);
   batch[1].mask.assign(batch[1].response.size() + 1, 1);
-  const auto longer = engine(config())->update(batch);
+  const auto longer = engine_of(config())->update(batch);
   ASSERT_FALSE(longer);
   EXPECT_NE(longer.error().context.find("a mask of "), std::string::npos);
   for (TrainSample& s : batch)
     s.mask.assign(s.response.size(), 0);
-  const auto none = engine(config())->update(batch);
+  const auto none = engine_of(config())->update(batch);
   ASSERT_FALSE(none);
   EXPECT_NE(none.error().context.find("that the policy sampled"), std::string::npos);
 }

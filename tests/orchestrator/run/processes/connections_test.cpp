@@ -1,6 +1,8 @@
 // Connections: who is let in for an actor slot, and who is not.
 #include "orchestrator/run/processes/connections.hpp"
 
+#include "tests/support/times.hpp"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -13,10 +15,6 @@ using actors::PeerId;
 
 constexpr ActorId kTrainer(0), kEngine(1), kOther(2);
 constexpr std::int64_t kPid = 1234;
-
-Time at(std::int64_t s) {
-  return Time(std::chrono::seconds(s));
-}
 
 PeerId peer(char c) {
   return {std::string(4, c)};

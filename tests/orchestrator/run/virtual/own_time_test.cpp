@@ -7,44 +7,44 @@
 namespace temper::orchestrator {
 namespace {
 
-Time at(std::int64_t ns) {
+Time at_ns(std::int64_t ns) {
   return Time(Duration(ns));
 }
 
 TEST(OwnTime, IsThatOfTheRunUntilSomethingHinders) {
   OwnTime time;
-  EXPECT_EQ(time.own(at(7)), at(7));
-  EXPECT_EQ(time.run(at(7)), at(7));
+  EXPECT_EQ(time.own(at_ns(7)), at_ns(7));
+  EXPECT_EQ(time.run(at_ns(7)), at_ns(7));
 }
 
 TEST(OwnTime, StandsAndThenGoesOn) {
   OwnTime time;
-  time.hinder(at(10), OwnTime::kStands, at(25));
-  EXPECT_EQ(time.own(at(24)), at(10));
-  EXPECT_EQ(time.own(at(30)), at(15));
-  EXPECT_EQ(time.run(at(15)), at(30));
-  EXPECT_TRUE(time.stands(at(24)));
-  EXPECT_FALSE(time.stands(at(25)));
+  time.hinder(at_ns(10), OwnTime::kStands, at_ns(25));
+  EXPECT_EQ(time.own(at_ns(24)), at_ns(10));
+  EXPECT_EQ(time.own(at_ns(30)), at_ns(15));
+  EXPECT_EQ(time.run(at_ns(15)), at_ns(30));
+  EXPECT_TRUE(time.stands(at_ns(24)));
+  EXPECT_FALSE(time.stands(at_ns(25)));
 }
 
 TEST(OwnTime, WorkOnASlowCardTakesSoManyTimesAsLong) {
   OwnTime time;
-  time.hinder(at(10), 3, at(40));  // 30 of the run are 10 of its own
-  EXPECT_EQ(time.own(at(25)), at(15));
-  EXPECT_EQ(time.run(at(15)), at(25));
-  EXPECT_EQ(time.own(at(50)), at(30));
-  EXPECT_EQ(time.run(at(30)), at(50));
+  time.hinder(at_ns(10), 3, at_ns(40));  // 30 of the run are 10 of its own
+  EXPECT_EQ(time.own(at_ns(25)), at_ns(15));
+  EXPECT_EQ(time.run(at_ns(15)), at_ns(25));
+  EXPECT_EQ(time.own(at_ns(50)), at_ns(30));
+  EXPECT_EQ(time.run(at_ns(30)), at_ns(50));
 }
 
 TEST(OwnTime, WhoIsReplacedStandsNoMoreButStaysSlow) {
   OwnTime time;
-  time.hinder(at(0), 2, at(100));
-  time.hinder(at(10), OwnTime::kStands, at(90));
-  EXPECT_EQ(time.own(at(20)), at(5));
-  time.release(at(20));
-  EXPECT_FALSE(time.stands(at(20)));
-  EXPECT_EQ(time.own(at(30)), at(10));   // half as fast until 100
-  EXPECT_EQ(time.own(at(110)), at(55));  // 5 + 80 / 2 + 10
+  time.hinder(at_ns(0), 2, at_ns(100));
+  time.hinder(at_ns(10), OwnTime::kStands, at_ns(90));
+  EXPECT_EQ(time.own(at_ns(20)), at_ns(5));
+  time.release(at_ns(20));
+  EXPECT_FALSE(time.stands(at_ns(20)));
+  EXPECT_EQ(time.own(at_ns(30)), at_ns(10));   // half as fast until 100
+  EXPECT_EQ(time.own(at_ns(110)), at_ns(55));  // 5 + 80 / 2 + 10
 }
 
 /// Whatever hinders when: its time never goes back, nor goes faster than that of the run, and run()
@@ -56,21 +56,21 @@ TEST(OwnTime, RunIsTheFirstTimeAtWhichOwnHasComeSoFar) {
     std::int64_t now = 0;
     for (int i = 0; i < 6; ++i) {
       now += static_cast<std::int64_t>(random.below(30));
-      const auto until = at(now + static_cast<std::int64_t>(random.below(40)));
+      const auto until = at_ns(now + static_cast<std::int64_t>(random.below(40)));
       if (random.chance(0.2))
-        time.release(at(now));
+        time.release(at_ns(now));
       else
-        time.hinder(at(now), static_cast<std::int64_t>(random.below(5)), until);
+        time.hinder(at_ns(now), static_cast<std::int64_t>(random.below(5)), until);
     }
     for (std::int64_t t = 1; t < 400; ++t) {
-      const Duration step = time.own(at(t)) - time.own(at(t - 1));
+      const Duration step = time.own(at_ns(t)) - time.own(at_ns(t - 1));
       ASSERT_GE(step, Duration(0));
       ASSERT_LE(step, Duration(1));
-      const Time first = time.run(time.own(at(t)));
-      ASSERT_LE(first, at(t));
-      ASSERT_EQ(time.own(first), time.own(at(t)));
-      if (first > at(0)) {
-        ASSERT_LT(time.own(first - Duration(1)), time.own(at(t)));
+      const Time first = time.run(time.own(at_ns(t)));
+      ASSERT_LE(first, at_ns(t));
+      ASSERT_EQ(time.own(first), time.own(at_ns(t)));
+      if (first > at_ns(0)) {
+        ASSERT_LT(time.own(first - Duration(1)), time.own(at_ns(t)));
       }
     }
   }

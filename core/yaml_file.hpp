@@ -1,0 +1,33 @@
+// A YAML file as one described value.
+#pragma once
+
+#include "core/files.hpp"
+#include "core/yaml.hpp"
+
+#include <filesystem>
+#include <utility>
+
+namespace temper {
+
+/// Errors: IoError, or InvalidInput with every issue at its place in the file.
+template <class T>
+Result<T> read_yaml_file(const std::filesystem::path& path) {
+  TEMPER_TRY(const std::string text, read_file(path));
+  YamlValue<T> read = read_yaml<T>(path.string(), text);
+  if (!read.issues.empty())
+    return invalid_input(render(locate(read.document, std::move(read.issues))));
+  return std::move(read.value);
+}
+
+/// The same of a file that nobody wrote by hand, or whose lines nobody should see: the first issue,
+/// without its line.
+template <class T>
+Result<T> read_own_yaml_file(const std::filesystem::path& path) {
+  TEMPER_TRY(const std::string text, read_file(path));
+  YamlValue<T> read = read_yaml<T>(path.string(), text);
+  if (!read.issues.empty())
+    return invalid_input(path.string() + ": " + read.issues.front().message);
+  return std::move(read.value);
+}
+
+}  // namespace temper

@@ -1,0 +1,317 @@
+#include "orchestrator/pipeline/local_memory.hpp"
+
+#include "actors/model_folder/layout.hpp"
+#include "actors/task/tokenizer.hpp"
+#include "orchestrator/pipeline/placement.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <optional>
+
+namespace temper::orchestrator {
+namespace {
+
+using actors::RoleKind;
+
+constexpr double kFloat = 4;
+constexpr double kMiB = 1 << 20;
+/// A worker that has loaded libtorch and holds nothing (fit; docs/local.md).
+constexpr double kProcess = 100 * kMiB;
+/// Versions whose images a trainer keeps (trainer_role.cpp).
+constexpr double kImagesKept = 4;
+/// rollout::TorchEngineOptions::prefill_tokens, which no key changes.
+constexpr double kPrefillRows = 2048;
+
+/// What one process may hold.
+struct Part {
+  std::string_view what;
+  double bytes = 0;
+};
+using Parts = std::vector<Part>;
+
+enum class Phase { Separate, Rollout, Score, Train };
+
+constexpr std::string_view name_of(Phase phase) {
+  switch (phase) {
+    case Phase::Separate:
+      return "separate";
+    case Phase::Rollout:
+      return "rollout";
+    case Phase::Score:
+      return "score";
+    case Phase::Train:
+      return "train";
+  }
+  return "";
+}
+
+class Sizes {
+ public:
+  Sizes(const PipelineConfig& config, const actors::Layout& layout)
+      : config_(config), layout_(layout) {}
+
+  double weights() const { return kFloat * static_cast<double>(layout_.size()); }
+  double kv_cache(std::int32_t slots) const {
+    const actors::ModelConfig& m = layout_.model();
+    return kFloat * m.layers * slots * static_cast<double>(m.context.count()) * 2 *
+           layout_.kv_width();
+  }
+  /// Of a step of generation: the rows of all its buffers, logits among them.
+  double step_rows(std::int32_t slots) const {
+    const double rows =
+        std::max<double>(slots, kPrefillRows + static_cast<double>(context().count()));
+    const double width = 2.0 * hidden() + layout_.attention_width() + layout_.qkv_width() +
+                         3.0 * layout_.model().ffn + layout_.vocabulary();
+    return kFloat * rows * width;
+  }
+  /// Of a pass with gradients: what each layer keeps until its backward pass, and the largest
+  /// thing beside it, the logits or what goes back through one layer.
+  double activations() const {
+    const double ffn = layout_.model().ffn;
+    const double layer = 4.0 * hidden() + layout_.qkv_width() + layout_.attention_width() +
+                         3 * ffn + layout_.model().heads + 2;
+    const double head = 2.0 * hidden() + layout_.vocabulary();
+    const double beside = std::max<double>(layout_.vocabulary(), 2.0 * hidden() + 3 * ffn);
+    return kFloat * rows() * (layout_.model().layers * layer + head + beside);
+  }
+  /// Of a pass without gradients: what one layer has at once, and the logits.
+  double forward_rows() const {
+    const double layer = 3.0 * hidden() + 2.0 * layout_.qkv_width() + layout_.attention_width() +
+                         3.0 * layout_.model().ffn;
+    return kFloat * rows() * std::max<double>(layer, 2.0 * hidden() + 2.0 * layout_.vocabulary());
+  }
+
+ private:
+  double hidden() const { return layout_.model().hidden; }
+  Tokens context() const { return layout_.model().context; }
+  /// Of a micro-batch: no more than a whole batch has.
+  double rows() const {
+    const AlgorithmConfig& a = config_.algorithm;
+    const auto response = static_cast<double>(config_.sampling.max_new_tokens.count());
+    const double prompt = static_cast<double>(context().count()) - response;
+    const double batch = a.groups_per_update * (prompt + a.responses_per_group * response);
+    return std::min(static_cast<double>(a.micro_batch_tokens.count()), batch);
+  }
+  using AlgorithmConfig = trainer::AlgorithmConfig;
+
+  const PipelineConfig& config_;
+  const actors::Layout& layout_;
+};
+
+/// What an actor holds, besides its process, while the cards are at `phase`.
+Parts parts_of(const ActorSpec& actor, Phase phase, const Sizes& sizes) {
+  const double w = sizes.weights();
+  const bool there = phase == Phase::Separate || !actor.takes_turns;
+  switch (actor.role) {
+    case RoleKind::Rollout: {
+      Parts parts{{"rows of a step", sizes.step_rows(actor.concurrency)}};
+      if (there || phase == Phase::Rollout) {
+        parts.push_back({"weights", w});
+        parts.push_back({"KV cache", sizes.kv_cache(actor.concurrency)});
+      }
+      if (there)
+        parts.push_back({"next version and its image", 2 * w});
+      return parts;
+    }
+    case RoleKind::Trainer:
+      if (phase != Phase::Separate && phase != Phase::Train)
+        return {{"weights", w}};
+      return {{"weights", w},
+              {"gradients", w},
+              {"optimizer", 2 * w},
+              {"state before the update", 3 * w},
+              {"activations", sizes.activations()}};
+    case RoleKind::Reference:
+      if (!there && phase != Phase::Score)
+        return {};
+      return {{"weights", w}, {"rows of a pass", sizes.forward_rows()}};
+    case RoleKind::Reward:
+      return {};
+  }
+  return {};
+}
+
+/// What the cards of this actor can be at.
+bool is_shared(const std::vector<ActorSpec>& actors, CardId card) {
+  return std::ranges::any_of(actors, [card](const ActorSpec& a) {
+    return a.takes_turns && std::ranges::find(a.cards, card) != a.cards.end();
+  });
+}
+
+CardLedger card_ledger(const std::vector<ActorSpec>& actors,
+                       CardId card,
+                       Phase phase,
+                       const Sizes& sizes) {
+  CardLedger out{card, name_of(phase), {}};
+  for (const ActorSpec& actor : actors) {
+    if (std::ranges::find(actor.cards, card) == actor.cards.end())
+      continue;
+    const auto share = 1 / static_cast<double>(actor.cards.size());
+    out.parts.push_back({actor.name, "process", kProcess * share});
+    for (const Part& part : parts_of(actor, phase, sizes))
+      out.parts.push_back({actor.name, part.what, part.bytes * share});
+  }
+  return out;
+}
+
+std::string mib(double bytes) {
+  return fmt::format("{:.1f}", bytes / kMiB);
+}
+
+/// The card that is furthest above the limit; null: all are within it.
+const CardLedger* fullest(const LocalLedger& ledger, Bytes limit) {
+  const auto most = std::ranges::max_element(
+      ledger.cards, {}, [](const CardLedger& card) { return card.bytes(); });
+  if (most == ledger.cards.end() || most->bytes() <= static_cast<double>(limit.count()))
+    return nullptr;
+  return &*most;
+}
+
+bool fits(const PipelineConfig& config) {
+  const auto ledger = local_ledger(config);
+  return ledger && fullest(*ledger, config.placement.card_memory) == nullptr;
+}
+
+/// The nearest single change that fits, in words.
+std::string nearest_change(const PipelineConfig& config) {
+  for (const PlacementMode mode : {PlacementMode::Colocated, PlacementMode::Fused}) {
+    PipelineConfig other = config;
+    other.placement = {};
+    other.placement.mode = mode;
+    other.placement.cards = config.placement.cards;
+    other.placement.card_memory = config.placement.card_memory;
+    if (mode != config.placement.mode && fits(other))
+      return fmt::format("placement.mode: {}", temper::name_of(mode));
+  }
+  PipelineConfig other = config;
+  while (other.rollout.concurrency > 1) {
+    other.rollout.concurrency /= 2;
+    if (fits(other))
+      return fmt::format("rollout.concurrency: {}", other.rollout.concurrency);
+  }
+  other = config;
+  while (other.algorithm.micro_batch_tokens.count() / 2 >= config.model.context.count()) {
+    other.algorithm.micro_batch_tokens = Tokens(other.algorithm.micro_batch_tokens.count() / 2);
+    if (fits(other))
+      return fmt::format("algorithm.micro_batch_tokens: {}",
+                         other.algorithm.micro_batch_tokens.count());
+  }
+  return "none by one change";
+}
+
+/// Notes why the processes are not all ours.
+void require_ours(const PipelineConfig& c, Rules& rules) {
+  const auto needs = [&](bool holds, std::string key, std::string_view what) {
+    rules.require(holds,
+                  {"placement.card_memory", std::move(key)},
+                  fmt::format("what a card holds is known of {} alone", what));
+  };
+  needs(c.hardware == HardwareKind::Local, "hardware", "`hardware: local`");
+  needs(c.policy == actors::PolicyKind::Torch, "policy", "`policy: torch`");
+  const auto ours = [&](const std::string& role, const auto& section) {
+    needs(section.engine.kind == actors::EngineKind::Native,
+          role + ".engine.kind",
+          "`native` engines");
+    needs(section.launch == LaunchKind::Local, role + ".launch", "workers that this run starts");
+  };
+  ours("rollout", c.rollout);
+  ours("trainer", c.trainer);
+  ours("reference", c.reference);
+  ours("reward", c.reward);
+}
+
+}  // namespace
+
+double CardLedger::bytes() const {
+  double sum = 0;
+  for (const LocalBytes& part : parts)
+    sum += part.bytes;
+  return sum;
+}
+
+std::string CardLedger::text() const {
+  std::string out;
+  for (auto part = parts.begin(); part != parts.end();) {
+    std::string items;
+    double sum = 0;
+    const std::string& actor = part->actor;
+    for (; part != parts.end() && part->actor == actor; ++part) {
+      items += fmt::format("{}{} {}", items.empty() ? "" : ", ", part->what, mib(part->bytes));
+      sum += part->bytes;
+    }
+    out += fmt::format("{}{} {} ({})", out.empty() ? "" : ", ", actor, mib(sum), items);
+  }
+  return out;
+}
+
+double LocalLedger::most() const {
+  double always = 0;
+  std::map<std::string_view, double> by_phase;
+  for (const CardLedger& card : cards)
+    (card.phase == name_of(Phase::Separate) ? always : by_phase[card.phase]) += card.bytes();
+  double most = 0;
+  for (const auto& [phase, bytes] : by_phase)
+    most = std::max(most, bytes);
+  return always + most;
+}
+
+bool has_local_ledger(const PipelineConfig& config) {
+  Rules rules;
+  require_ours(config, rules);
+  return rules.hold();
+}
+
+Result<LocalLedger> local_ledger(const PipelineConfig& config) {
+  const std::int32_t tokens = actors::Tokenizer::for_task(config.task).vocabulary();
+  TEMPER_TRY(const auto layout, actors::Layout::make(config.model, tokens));
+  const Sizes sizes(config, layout);
+  const PlacementConfig placement = resolve_placement(config);
+  const std::vector<ActorSpec> actors = actor_slots(config, placement);
+  LocalLedger out;
+  bool parks = false;
+  for (std::int32_t i = 0; i < placement.cards; ++i) {
+    const CardId card(static_cast<std::uint32_t>(i));
+    std::vector<Phase> phases{Phase::Separate};
+    if (is_shared(actors, card)) {
+      phases = {Phase::Rollout, Phase::Train};
+      if (placement.mode == PlacementMode::Fused && config.reference.replicas > 0)
+        phases.push_back(Phase::Score);
+      parks = true;
+    }
+    for (const Phase phase : phases)
+      out.cards.push_back(card_ledger(actors, card, phase, sizes));
+  }
+  out.host = sizes.weights() * (kImagesKept + (parks ? 2 : 0));
+  return out;
+}
+
+void check_local_memory(const PipelineConfig& config, Rules& rules) {
+  const Bytes limit = config.placement.card_memory;
+  if (limit == Bytes(0))
+    return;
+  if (!has_local_ledger(config))
+    return require_ours(config, rules);
+  const auto ledger = local_ledger(config);
+  if (!ledger)
+    return;  // said of the model
+  const CardLedger* card = fullest(*ledger, limit);
+  if (card == nullptr)
+    return;
+  const std::string when = card->phase == name_of(Phase::Separate)
+                               ? ""
+                               : fmt::format(" while its actors are at `{}`", card->phase);
+  rules.require(false,
+                {"placement.card_memory", "placement", "rollout.concurrency"},
+                fmt::format("card {} needs {} MiB{}, found {}: {}; nearest: {}",
+                            card->card,
+                            mib(card->bytes()),
+                            when,
+                            mib(static_cast<double>(limit.count())),
+                            card->text(),
+                            nearest_change(config)));
+}
+
+}  // namespace temper::orchestrator

@@ -1,0 +1,52 @@
+#include "actors/policy/parked_floats.hpp"
+
+#include "core/files.hpp"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <numeric>
+
+namespace temper::actors {
+namespace {
+
+std::int64_t resident_bytes() {
+  long total = 0, resident = 0;
+  const std::string statm = read_file("/proc/self/statm").value_or("");
+  EXPECT_EQ(std::sscanf(statm.c_str(), "%ld %ld", &total, &resident), 2);
+  return resident * ::sysconf(_SC_PAGESIZE);
+}
+
+FloatBuffer counting(std::int64_t floats) {
+  FloatBuffer buffer(floats);
+  std::iota(buffer.span().begin(), buffer.span().end(), 1.0f);
+  return buffer;
+}
+
+TEST(ParkedFloats, AreTheSameToTheBitWhenTheyAreBack) {
+  for (const std::int64_t floats : {0, 1, 1000}) {
+    const FloatBuffer before = counting(floats);
+    const ParkedFloats parked = ParkedFloats::copy_of(before).value();
+    EXPECT_EQ(parked.bytes(), before.bytes());
+    const FloatBuffer after = parked.read().value();
+    EXPECT_TRUE(std::ranges::equal(before.span(), after.span()));
+  }
+}
+
+TEST(ParkedFloats, AreNoMemoryOfTheProcess) {
+  constexpr std::int64_t kFloats = 16 << 20;
+  FloatBuffer floats = counting(kFloats);
+  const auto bytes = static_cast<double>(floats.bytes().count());
+  const std::int64_t with = resident_bytes();
+  const ParkedFloats parked = ParkedFloats::copy_of(floats).value();
+  floats.release();
+  const std::int64_t without = resident_bytes();
+  EXPECT_NEAR(static_cast<double>(with - without), bytes, 0.05 * bytes);
+  const FloatBuffer back = parked.read().value();
+  EXPECT_NEAR(static_cast<double>(resident_bytes() - without), bytes, 0.05 * bytes);
+}
+
+}  // namespace
+}  // namespace temper::actors

@@ -1,0 +1,105 @@
+// What the processes of a card may hold, before they run.
+#include "orchestrator/pipeline/local_memory.hpp"
+
+#include "orchestrator/pipeline/validate.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+namespace temper::orchestrator {
+namespace {
+
+/// A model whose KV cache is the largest thing of the run.
+PipelineConfig config(PlacementMode mode) {
+  PipelineConfig c;
+  c.model.hidden = 256;
+  c.model.layers = 4;
+  c.model.ffn = 512;
+  c.model.context = Tokens(64);
+  c.rollout.concurrency = 2048;
+  c.placement.mode = mode;
+  return c;
+}
+
+double bytes_of(const LocalLedger& ledger,
+                std::string_view phase,
+                std::string_view actor,
+                std::string_view what) {
+  double sum = 0;
+  for (const CardLedger& card : ledger.cards) {
+    for (const LocalBytes& part : card.parts)
+      sum += card.phase == phase && part.actor == actor && part.what == what ? part.bytes : 0;
+  }
+  return sum;
+}
+
+std::vector<BrokenRule> broken(PipelineConfig c, Bytes limit) {
+  c.placement.card_memory = limit;
+  return validate(c, std::nullopt);
+}
+
+Bytes above(double bytes) {
+  return Bytes(static_cast<std::int64_t>(bytes) + 1);
+}
+
+double fullest(const LocalLedger& ledger) {
+  double most = 0;
+  for (const CardLedger& card : ledger.cards)
+    most = std::max(most, card.bytes());
+  return most;
+}
+
+TEST(LocalMemory, ACardHoldsWhatItsActorsHoldWhileTheyAreAtOneThing) {
+  const LocalLedger fused = local_ledger(config(PlacementMode::Fused)).value();
+  const double w = bytes_of(fused, "train", "trainer", "weights");
+  EXPECT_GT(w, 0);
+  EXPECT_EQ(bytes_of(fused, "train", "trainer", "optimizer"), 2 * w);
+  EXPECT_GT(bytes_of(fused, "train", "trainer", "activations"), 0);
+  EXPECT_EQ(bytes_of(fused, "rollout", "trainer", "optimizer"), 0) << "it is in host memory";
+  EXPECT_EQ(fused.host, 6 * w);
+  // 4 layers, keys and values of 2 of the 4 heads of 64, 2048 slots of 64 positions.
+  EXPECT_EQ(bytes_of(fused, "rollout", "rollout-0", "KV cache"), 4.0 * 4 * 2 * 128 * 2048 * 64);
+  EXPECT_EQ(bytes_of(fused, "train", "rollout-0", "KV cache"), 0);
+  EXPECT_EQ(bytes_of(fused, "train", "reference-0", "weights"), 0);
+  EXPECT_EQ(bytes_of(fused, "score", "reference-0", "weights"), w);
+  const LocalLedger separate = local_ledger(config(PlacementMode::Separate)).value();
+  EXPECT_EQ(separate.cards.size(), 2U);
+  EXPECT_GT(separate.most(), fused.most());
+}
+
+TEST(LocalMemory, AFusedRunFitsALimitThatSeparatePlacementCannotMeet) {
+  const double fused = fullest(local_ledger(config(PlacementMode::Fused)).value());
+  const double separate = fullest(local_ledger(config(PlacementMode::Separate)).value());
+  ASSERT_LT(fused * 1.2, separate);
+  EXPECT_TRUE(broken(config(PlacementMode::Fused), above(fused)).empty());
+  EXPECT_TRUE(broken(config(PlacementMode::Separate), above(separate)).empty());
+  const auto refused = broken(config(PlacementMode::Separate), above(fused));
+  ASSERT_EQ(refused.size(), 1U);
+  EXPECT_EQ(refused.front().keys.front(), "placement.card_memory");
+  for (const char* said : {"card 0 needs ", " MiB, found ", "rollout-0 ", "KV cache ", "process "})
+    EXPECT_NE(refused.front().message.find(said), std::string::npos) << refused.front().message;
+  EXPECT_TRUE(refused.front().message.ends_with("; nearest: placement.mode: fused") ||
+              refused.front().message.ends_with("; nearest: placement.mode: colocated"))
+      << refused.front().message;
+}
+
+TEST(LocalMemory, WhatNoPlacementHoldsIsToldWithFewerSlots) {
+  const double fused = fullest(local_ledger(config(PlacementMode::Fused)).value());
+  const auto refused = broken(config(PlacementMode::Fused), above(fused * 0.9));
+  ASSERT_EQ(refused.size(), 1U);
+  EXPECT_NE(refused.front().message.find("while its actors are at `rollout`"), std::string::npos)
+      << refused.front().message;
+  EXPECT_TRUE(refused.front().message.ends_with("; nearest: rollout.concurrency: 1024"))
+      << refused.front().message;
+}
+
+TEST(LocalMemory, IsNotKnownOfEnginesOfOthers) {
+  PipelineConfig c = config(PlacementMode::Separate);
+  c.policy = actors::PolicyKind::Synthetic;
+  EXPECT_EQ(broken(c, Bytes(1 << 30)).size(), 1U);
+  EXPECT_TRUE(broken(c, Bytes(0)).empty());
+}
+
+}  // namespace
+}  // namespace temper::orchestrator
