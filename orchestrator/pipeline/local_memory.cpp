@@ -35,7 +35,7 @@ using Parts = std::vector<Part>;
 
 enum class Phase { Separate, Rollout, Score, Train };
 
-constexpr std::string_view name_of(Phase phase) {
+constexpr std::string_view phase_name(Phase phase) {
   switch (phase) {
     case Phase::Separate:
       return "separate";
@@ -146,7 +146,7 @@ CardLedger card_ledger(const std::vector<ActorSpec>& actors,
                        CardId card,
                        Phase phase,
                        const Sizes& sizes) {
-  CardLedger out{card, name_of(phase), {}};
+  CardLedger out{card, phase_name(phase), {}};
   for (const ActorSpec& actor : actors) {
     if (std::ranges::find(actor.cards, card) == actor.cards.end())
       continue;
@@ -171,7 +171,7 @@ const CardLedger* fullest(const LocalLedger& ledger, Bytes limit) {
   return &*most;
 }
 
-bool fits(const PipelineConfig& config) {
+bool fits_here(const PipelineConfig& config) {
   const auto ledger = local_ledger(config);
   return ledger && fullest(*ledger, config.placement.card_memory) == nullptr;
 }
@@ -184,19 +184,19 @@ std::string nearest_change(const PipelineConfig& config) {
     other.placement.mode = mode;
     other.placement.cards = config.placement.cards;
     other.placement.card_memory = config.placement.card_memory;
-    if (mode != config.placement.mode && fits(other))
+    if (mode != config.placement.mode && fits_here(other))
       return fmt::format("placement.mode: {}", temper::name_of(mode));
   }
   PipelineConfig other = config;
   while (other.rollout.concurrency > 1) {
     other.rollout.concurrency /= 2;
-    if (fits(other))
+    if (fits_here(other))
       return fmt::format("rollout.concurrency: {}", other.rollout.concurrency);
   }
   other = config;
   while (other.algorithm.micro_batch_tokens.count() / 2 >= config.model.context.count()) {
     other.algorithm.micro_batch_tokens = Tokens(other.algorithm.micro_batch_tokens.count() / 2);
-    if (fits(other))
+    if (fits_here(other))
       return fmt::format("algorithm.micro_batch_tokens: {}",
                          other.algorithm.micro_batch_tokens.count());
   }
@@ -252,7 +252,7 @@ double LocalLedger::most() const {
   double always = 0;
   std::map<std::string_view, double> by_phase;
   for (const CardLedger& card : cards)
-    (card.phase == name_of(Phase::Separate) ? always : by_phase[card.phase]) += card.bytes();
+    (card.phase == phase_name(Phase::Separate) ? always : by_phase[card.phase]) += card.bytes();
   double most = 0;
   for (const auto& [phase, bytes] : by_phase)
     most = std::max(most, bytes);
@@ -301,7 +301,7 @@ void check_local_memory(const PipelineConfig& config, Rules& rules) {
   const CardLedger* card = fullest(*ledger, limit);
   if (card == nullptr)
     return;
-  const std::string when = card->phase == name_of(Phase::Separate)
+  const std::string when = card->phase == phase_name(Phase::Separate)
                                ? ""
                                : fmt::format(" while its actors are at `{}`", card->phase);
   rules.require(false,
