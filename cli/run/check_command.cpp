@@ -321,8 +321,8 @@ int run_check(const CheckOptions& options, std::ostream& out, std::ostream& err)
     out << to_json(report, JsonStyle::Pretty) << '\n';
   } else if (report.ok) {
     const bool all = options.keys == CheckOptions::Keys::All;
-    out << (all ? to_yaml(*report.config) : changed) < < < <
-        card_map(report.actors, orchestrator::card_kinds(*report.config)) << maps;
+    out << (all ? to_yaml(*report.config) : changed)
+        << card_map(report.actors, orchestrator::card_kinds(*report.config)) << maps;
   } else {
     err << render(report.issues);
   }

@@ -11,7 +11,7 @@
 namespace temper::orchestrator {
 namespace {
 
-class SummaryAudit : public testing::Test {
+class SummaryAudit : public ::testing::Test {
  protected:
   std::vector<std::string> violations(const std::string& summary) {
     EXPECT_TRUE(write_file_atomically(folder_ / "summary.json", summary));

@@ -19,7 +19,7 @@ namespace {
 namespace fs = std::filesystem;
 
 /// Everything takes round times; a machine of two cores.
-MachineModel machine() {
+MachineModel tuned_machine() {
   MachineModel c;
   c.cores = 2;
   c.config = "round";
@@ -59,7 +59,7 @@ class TuneMachine : public ::testing::Test {
   void SetUp() override {
     options_.config = folder_ / "local.yaml";
     ASSERT_TRUE(write_file_atomically(options_.config, to_yaml(pipeline())));
-    options_.calibration = machine();
+    options_.calibration = tuned_machine();
     options_.etas = {0, 1};
   }
   Tuned tuned() {
@@ -136,7 +136,7 @@ TEST_F(TuneMachine, ABusyMachineMakesMoreTies) {
 TEST_F(TuneMachine, TheTimeToARewardIsSoughtWhereACurveOfTheTaskIsAtHand) {
   // Answers the addition task, of which configs/curves has a curve, and trains a policy.
   const fs::path calibration = folder_ / "machine.yaml";
-  ASSERT_TRUE(save_machine_model(machine(), calibration, "a test"));
+  ASSERT_TRUE(save_machine_model(tuned_machine(), calibration, "a test"));
   cli::TuneOptions command;
   command.config = options_.config.string();
   command.calibration = calibration.string();
@@ -149,7 +149,7 @@ TEST_F(TuneMachine, TheTimeToARewardIsSoughtWhereACurveOfTheTaskIsAtHand) {
 
 TEST_F(TuneMachine, ACurveSaysNothingOfAnotherBatch) {
   const fs::path calibration = folder_ / "machine.yaml";
-  ASSERT_TRUE(save_machine_model(machine(), calibration, "a test"));
+  ASSERT_TRUE(save_machine_model(tuned_machine(), calibration, "a test"));
   cli::TuneOptions command;
   command.config = options_.config.string();
   command.calibration = calibration.string();
@@ -162,7 +162,7 @@ TEST_F(TuneMachine, ACurveSaysNothingOfAnotherBatch) {
 }
 
 TEST(MachineModel, OfABusyMachineSaysSo) {
-  MachineModel model = machine();
+  MachineModel model = tuned_machine();
   EXPECT_EQ(busy_note(model), "");
   model.others = 0.4;
   EXPECT_NE(busy_note(model).find("other programs took 40 %"), std::string::npos);

@@ -17,7 +17,7 @@ using tests::training_batch;
 
 constexpr std::size_t kResponses = 4;  // Of a group of training_batch().
 
-TorchEngineOptions options(AlgorithmName name = AlgorithmName::Grpo) {
+TorchEngineOptions prepare_options(AlgorithmName name = AlgorithmName::Grpo) {
   TorchEngineOptions o;
   o.model = tests::tiny_model();
   o.vocabulary = kVocabulary;
@@ -30,7 +30,7 @@ TorchEngineOptions options(AlgorithmName name = AlgorithmName::Grpo) {
   return o;
 }
 
-std::unique_ptr<Engine> engine(const TorchEngineOptions& o = options()) {
+std::unique_ptr<Engine> prepare_engine(const TorchEngineOptions& o = prepare_options()) {
   return make_torch_engine(o, tests::tiny_weights());
 }
 
@@ -79,9 +79,9 @@ INSTANTIATE_TEST_SUITE_P(Algorithms,
 
 /// Each group fills a micro-batch, so that the same passes add up in the same order.
 TEST_P(PreparedGradientsOf, MakeTheSameUpdateToTheBitWhereTheirOrderIsKept) {
-  TorchEngineOptions o = options(GetParam());
+  TorchEngineOptions o = prepare_options(GetParam());
   o.algorithm.micro_batch_tokens = Tokens(1);
-  const auto plain = engine(o), prepared = engine(o);
+  const auto plain = prepare_engine(o), prepared = prepare_engine(o);
   for (const std::uint64_t seed : {1, 2}) {
     const auto batch = training_batch(seed);
     ASSERT_TRUE(prepared->prepare(groups(batch, 0, 2)));
@@ -95,7 +95,8 @@ TEST_P(PreparedGradientsOf, MakeTheSameUpdateToTheBitWhereTheirOrderIsKept) {
 
 TEST_P(PreparedGradientsOf, MakeTheSameUpdateInAnyOrder) {
   for (const std::uint64_t seed : {1, 2, 3}) {
-    const auto plain = engine(options(GetParam())), prepared = engine(options(GetParam()));
+    const auto plain = prepare_engine(prepare_options(GetParam())),
+               prepared = prepare_engine(prepare_options(GetParam()));
     const auto batch = training_batch(seed);
     ASSERT_TRUE(prepared->prepare(groups(batch, 3, 1)));
     ASSERT_TRUE(prepared->prepare(groups(batch, 1, 1)));
@@ -107,7 +108,7 @@ TEST_P(PreparedGradientsOf, MakeTheSameUpdateInAnyOrder) {
 }
 
 TEST(PreparedGradients, OfAWholeBatchLeaveTheUpdateItsStepAlone) {
-  const auto plain = engine(), prepared = engine();
+  const auto plain = prepare_engine(), prepared = prepare_engine();
   const auto batch = training_batch(1);
   ASSERT_TRUE(prepared->prepare(batch));
   ASSERT_TRUE(prepared->update(batch));
@@ -119,14 +120,15 @@ TEST(PreparedGradients, AreRefusedWhereAdvantagesDependOnTheWholeBatch) {
   EXPECT_EQ(names(true), (std::vector{AlgorithmName::Ppo, AlgorithmName::ReinforcePp}));
   const auto batch = training_batch(1);
   for (const AlgorithmName name : names(true))
-    EXPECT_FALSE(engine(options(name))->prepare(groups(batch, 0, 1))) << name_of(name);
-  TorchEngineOptions several = options();
+    EXPECT_FALSE(prepare_engine(prepare_options(name))->prepare(groups(batch, 0, 1)))
+        << name_of(name);
+  TorchEngineOptions several = prepare_options();
   several.algorithm.minibatches = 2;
-  EXPECT_FALSE(engine(several)->prepare(groups(batch, 0, 1)));
+  EXPECT_FALSE(prepare_engine(several)->prepare(groups(batch, 0, 1)));
 }
 
 TEST(PreparedGradients, AreThoseOfTheirUpdateAloneWhateverBecomesOfIt) {
-  const auto plain = engine(), prepared = engine();
+  const auto plain = prepare_engine(), prepared = prepare_engine();
   const auto first = training_batch(1), second = training_batch(2);
   ASSERT_TRUE(prepared->prepare(groups(first, 0, 2)));
   const auto refused = prepared->update(groups(first, 1, 3));
@@ -140,7 +142,7 @@ TEST(PreparedGradients, AreThoseOfTheirUpdateAloneWhateverBecomesOfIt) {
 }
 
 TEST(PreparedGradients, AreOfAGroupOnce) {
-  const auto prepared = engine(), plain = engine();
+  const auto prepared = prepare_engine(), plain = prepare_engine();
   const auto batch = training_batch(1);
   ASSERT_TRUE(prepared->prepare(groups(batch, 0, 2)));
   EXPECT_FALSE(prepared->prepare(groups(batch, 1, 2)));
@@ -153,7 +155,7 @@ TEST(PreparedGradients, AreOfAGroupOnce) {
 }
 
 TEST(PreparedGradients, KeepTheOptimizerOnTheCardUntilTheirUpdate) {
-  const auto prepared = engine();
+  const auto prepared = prepare_engine();
   const auto batch = training_batch(1);
   ASSERT_TRUE(prepared->prepare(groups(batch, 0, 1)));
   const Status refused = prepared->offload();
@@ -167,7 +169,7 @@ TEST(PreparedGradients, KeepTheOptimizerOnTheCardUntilTheirUpdate) {
 
 TEST(PreparedGradients, AreNotOfWhatIsLoadedAfterThem) {
   const TemporaryFolder folder = TemporaryFolder::create("temperprepare-").value();
-  const auto prepared = engine(), plain = engine();
+  const auto prepared = prepare_engine(), plain = prepare_engine();
   const auto batch = training_batch(1);
   ASSERT_TRUE(plain->save(folder.path()));
   ASSERT_TRUE(prepared->prepare(groups(batch, 0, 2)));
