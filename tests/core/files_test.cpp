@@ -60,18 +60,24 @@ TEST(ReadFile, APipeIsReadToItsEndButNotForEver) {
   endless.join();
 }
 
+/// Of this process alone: other tests leave folders behind too, where they are killed.
+std::string prefix() {
+  return "temper-files-test-" + std::to_string(::getpid()) + "-";
+}
+
 TEST(TemporaryFolder, IsLeftAloneWhileItsOwnerLives) {
-  const auto folder = TemporaryFolder::create("temper-test-").value();
-  EXPECT_EQ(remove_abandoned_folders("temper-test-"), 0U);
+  const auto folder = TemporaryFolder::create(prefix()).value();
+  EXPECT_EQ(remove_abandoned_folders(prefix()), 0U);
   EXPECT_TRUE(fs::exists(folder.path()));
 }
 
 TEST(TemporaryFolder, IsRemovedByTheNextWhenItsOwnerWasKilled) {
   std::array<int, 2> ends{};
   ASSERT_EQ(::pipe(ends.data()), 0);
+  const std::string ours = prefix();
   const pid_t owner = ::fork();
   if (owner == 0) {
-    const auto folder = TemporaryFolder::create("temper-test-").value();
+    const auto folder = TemporaryFolder::create(ours).value();
     const std::string path = folder.path().string();
     static_cast<void>(!::write(ends[1], path.data(), path.size()));
     ::raise(SIGKILL);
@@ -80,15 +86,15 @@ TEST(TemporaryFolder, IsRemovedByTheNextWhenItsOwnerWasKilled) {
   std::array<char, 256> path{};
   ASSERT_GT(::read(ends[0], path.data(), path.size() - 1), 0);
   EXPECT_TRUE(fs::exists(path.data()));
-  EXPECT_EQ(remove_abandoned_folders("temper-test-"), 1U);
+  EXPECT_EQ(remove_abandoned_folders(prefix()), 1U);
   EXPECT_FALSE(fs::exists(path.data()));
 }
 
 TEST(TemporaryFolder, ThatIsNoneOfOursIsLeftAlone) {
-  const auto folder = TemporaryFolder::create("temper-test-").value();
+  const auto folder = TemporaryFolder::create(prefix()).value();
   const fs::path foreign = folder.path().string() + "-foreign";
   fs::create_directory(foreign);
-  EXPECT_EQ(remove_abandoned_folders("temper-test-"), 0U);
+  EXPECT_EQ(remove_abandoned_folders(prefix()), 0U);
   EXPECT_TRUE(fs::exists(foreign));
   fs::remove(foreign);
 }
