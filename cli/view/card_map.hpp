@@ -20,7 +20,7 @@ namespace temper::cli {
 struct MachineShape {
   std::size_t cards_per_node = 8;
   std::size_t nodes = std::size_t{1} << 32;  ///< Of a supernode.
-  std::string name;                          ///< Of one of several kinds.
+  std::string name = {};                     ///< Of one of several kinds.
   std::size_t first = 0;                     ///< Its first card.
   std::size_t cards = std::size_t{1} << 32;  ///< As many as there are, if fewer.
 };

@@ -117,7 +117,7 @@ Frame TerminalView::frame(const orchestrator::RunMetrics& metrics,
                           const orchestrator::Scheduler* scheduler,
                           Time now) const {
   Frame f = make_frame(options_.name, metrics, scheduler, now);
-  f.simulated = options_.machine.has_value();
+  f.simulated = !options_.machines.empty();
   f.drawn = options_.drawn;
   return f;
 }
