@@ -333,12 +333,12 @@ void SystemTest::expect_clean_log() {
   EXPECT_EQ(distinct.size(), trained.size()) << "a group was trained twice";
 }
 
-void SystemTest::expect_whole_run(std::uint64_t steps) {
+void SystemTest::expect_whole_run(std::uint64_t steps, std::size_t groups_per_update) {
   expect_clean_log();
   const Records all = records();
   ASSERT_FALSE(all.empty());
   EXPECT_EQ(last_version(all), steps);
-  EXPECT_EQ(trained_groups(all).size(), steps * 4);
+  EXPECT_EQ(trained_groups(all).size(), steps * groups_per_update);
   EXPECT_EQ(processes(), std::vector<pid_t>{});
 }
 

@@ -112,7 +112,7 @@ class SystemTest : public testing::Test {
 
   /// audit and replay accept the log, no group was trained twice, every update was made, and no
   /// process or temporary file is left.
-  void expect_whole_run(std::uint64_t steps);
+  void expect_whole_run(std::uint64_t steps, std::size_t groups_per_update = 4);
   void expect_clean_log();
 
  private:

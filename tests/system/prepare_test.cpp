@@ -38,13 +38,13 @@ class Preparing : public SystemTest {
 
 TEST_F(Preparing, AtBoundZeroLeavesACleanLogThatReplays) {
   ASSERT_EQ(prepare().wait().status, 0);
-  expect_whole_run(24);
+  expect_whole_run(24, 8);
   EXPECT_GE(count_events<event::Prepared>(records()), 24U);
 }
 
 TEST_F(Preparing, OnLentCardsLeavesACleanLogThatReplays) {
   ASSERT_EQ(prepare({"placement.mode=hybrid", "staleness.bound=1"}).wait().status, 0);
-  expect_whole_run(24);
+  expect_whole_run(24, 8);
 }
 
 TEST_F(Preparing, GoesOnAfterItsTrainerDiedWithGradients) {
@@ -53,7 +53,7 @@ TEST_F(Preparing, GoesOnAfterItsTrainerDiedWithGradients) {
   ASSERT_EQ(::kill(await_worker("trainer"), SIGKILL), 0);
   const Ended ended = current().wait();
   EXPECT_EQ(ended.status, 0) << ended.output;
-  expect_whole_run(24);
+  expect_whole_run(24, 8);
 }
 
 TEST_F(Preparing, GoesOnAfterAnEngineDiedThatHadTheRestOfTheBatch) {
@@ -62,7 +62,7 @@ TEST_F(Preparing, GoesOnAfterAnEngineDiedThatHadTheRestOfTheBatch) {
   ASSERT_EQ(::kill(await_worker("rollout-0"), SIGKILL), 0);
   const Ended ended = current().wait();
   EXPECT_EQ(ended.status, 0) << ended.output;
-  expect_whole_run(24);
+  expect_whole_run(24, 8);
   expect_prepared();
 }
 
@@ -74,7 +74,7 @@ TEST_F(Preparing, ThatWasStoppedWithGradientsIsResumedWithoutThem) {
   expect_clean_log();
   const Ended resumed = resume().wait();
   EXPECT_EQ(resumed.status, 0) << resumed.output;
-  expect_whole_run(24);
+  expect_whole_run(24, 8);
 }
 
 TEST_F(Preparing, WhoseHeadDiedWithGradientsIsResumedWithoutThem) {
@@ -85,13 +85,13 @@ TEST_F(Preparing, WhoseHeadDiedWithGradientsIsResumedWithoutThem) {
   await_no_processes();
   const Ended resumed = resume().wait();
   EXPECT_EQ(resumed.status, 0) << resumed.output;
-  expect_whole_run(24);
+  expect_whole_run(24, 8);
 }
 
 /// Rewards of synthetic responses are alike more often than not.
 TEST_F(Preparing, PromisesNoGroupThatIsFiltered) {
   ASSERT_EQ(prepare({"algorithm.name=dapo", "steps=6"}).wait().status, 0);
-  expect_whole_run(6);
+  expect_whole_run(6, 8);
   expect_prepared();
   std::size_t filtered = 0;
   for (const Record& record : records()) {

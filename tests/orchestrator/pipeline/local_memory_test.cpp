@@ -3,9 +3,11 @@
 
 #include "orchestrator/pipeline/validate.hpp"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <tuple>
 
 namespace temper::orchestrator {
 namespace {
@@ -84,14 +86,20 @@ TEST(LocalMemory, AFusedRunFitsALimitThatSeparatePlacementCannotMeet) {
       << refused.front().message;
 }
 
-TEST(LocalMemory, WhatNoPlacementHoldsIsToldWithFewerSlots) {
-  const double fused = fullest(local_ledger(config(PlacementMode::Fused)).value());
-  const auto refused = broken(config(PlacementMode::Fused), above(fused * 0.9));
-  ASSERT_EQ(refused.size(), 1U);
-  EXPECT_NE(refused.front().message.find("while its actors are at `rollout`"), std::string::npos)
-      << refused.front().message;
-  EXPECT_TRUE(refused.front().message.ends_with("; nearest: rollout.concurrency: 1024"))
-      << refused.front().message;
+TEST(LocalMemory, WhatNoPlacementHoldsIsToldWithLessOfWhatFillsIt) {
+  for (const auto& [micro_batch, phase, nearest] :
+       {std::tuple{16384, "`train`", "algorithm.micro_batch_tokens: 8192"},
+        std::tuple{2048, "`rollout`", "rollout.concurrency: 1024"}}) {
+    PipelineConfig c = config(PlacementMode::Fused);
+    c.algorithm.micro_batch_tokens = Tokens(micro_batch);
+    const double fused = fullest(local_ledger(c).value());
+    const auto refused = broken(c, above(fused * 0.9));
+    ASSERT_EQ(refused.size(), 1U);
+    const std::string& message = refused.front().message;
+    EXPECT_NE(message.find(fmt::format("while its actors are at {}", phase)), std::string::npos)
+        << message;
+    EXPECT_TRUE(message.ends_with(fmt::format("; nearest: {}", nearest))) << message;
+  }
 }
 
 TEST(LocalMemory, IsNotKnownOfEnginesOfOthers) {
