@@ -193,8 +193,7 @@ Result<std::optional<FaultPlan>> FaultPlan::of(const ResolvedPipeline& pipeline)
   const actors::FaultConfig& faults = pipeline.config.simulation.faults;
   if (!fails_by_plan(pipeline.config))
     return std::optional<FaultPlan>();
-  TEMPER_TRY(FaultPlan plan,
-             create(faults, cluster_shape(pipeline), pipeline.config.seed));
+  TEMPER_TRY(FaultPlan plan, create(faults, cluster_shape(pipeline), pipeline.config.seed));
   return std::optional(std::move(plan));
 }
 

@@ -1,6 +1,6 @@
 // When what fails, and from when on its cards can be used again: in a simulated cluster, or played
-// on the processes of a run on this machine. Equal configurations give equal plans, whatever the run
-// makes of them.
+// on the processes of a run on this machine. Equal configurations give equal plans, whatever the
+// run makes of them.
 //
 // Failures of each kind are a Poisson process: n components with a mean time of m between failures
 // of one fail every m / n on the average, each as likely as the others. A card that fails takes its

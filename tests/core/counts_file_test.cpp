@@ -1,4 +1,5 @@
 #include "core/counts_file.hpp"
+
 #include "tests/support/temporary_folder.hpp"
 
 #include <gtest/gtest.h>
