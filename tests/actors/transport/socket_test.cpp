@@ -13,6 +13,9 @@
 #include <unistd.h>
 #include <zmq.hpp>
 
+#include <array>
+#include <cerrno>
+#include <chrono>
 #include <filesystem>
 #include <sstream>
 
@@ -272,6 +275,28 @@ TEST(Socket, ForeignProtocolsOnThePortDoNoHarm) {
     }
     const int fd = connect_plain(router.endpoint());
     static_cast<void>(::send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL));
+    ::close(fd);
+  }
+  expect_still_serving(router);
+}
+
+/// Peers of ZMTP 1 and 2 send their identity without a handshake; one that closes early could abort
+/// libzmq 4.3.4.
+TEST(Socket, PeersOfOldProtocolsAreHungUpOn) {
+  RouterSocket router = bind("tcp://127.0.0.1:0");
+  const std::string signature("\xFF\0\0\0\0\0\0\0\1\x7F", 10);
+  for (const std::string& said : {std::string("\1\0", 2),  // 1: an empty identity
+                                  signature + std::string("\1\5\0\0", 4)}) {  // 2: a dealer's
+    const int fd = connect_plain(router.endpoint());
+    const timeval patience{
+        std::chrono::duration_cast<std::chrono::seconds>(test::kPatience).count(), 0};
+    ::setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+    ::send(fd, said.data(), said.size(), MSG_NOSIGNAL);
+    std::array<char, 64> heard{};
+    ssize_t n = 1;
+    while (n > 0)
+      n = ::recv(fd, heard.data(), heard.size(), 0);
+    EXPECT_TRUE(n == 0 || errno == ECONNRESET) << "still connected";
     ::close(fd);
   }
   expect_still_serving(router);
