@@ -132,7 +132,8 @@ class HelpFormatter : public CLI::Formatter {
   /// By kGroups: the library has them in the order of the commands.
   std::string make_subcommands(const CLI::App* app, CLI::AppFormatMode) const override {
     std::string out;
-    for (const auto& [group, names] : kGroups) {
+    for (const auto& [group, listed] : kGroups) {
+      const std::string_view names = listed;  // clang 14 captures no structured binding
       const auto commands = app->get_subcommands([&](const CLI::App* command) {
         return names.find(fmt::format(" {} ", command->get_name())) != std::string_view::npos;
       });

@@ -178,6 +178,31 @@ void say_who_is_waited_for(const orchestrator::RunPlan& plan) {
                   plan.run_dir.string()));
 }
 
+/// The summary for programs; for people, what the view does not say of a simulated run.
+void show_end(const orchestrator::RunPlan& plan,
+              bool json,
+              const orchestrator::Summary& summary,
+              const orchestrator::RunOutcome& outcome,
+              Duration took) {
+  const orchestrator::PipelineConfig& config = plan.pipeline.config;
+  const std::string note =
+      plan.pipeline.simulation
+          ? sim_hw::note_of_runs(actors::all_hardware(*plan.pipeline.simulation))
+          : "";
+  if (json) {
+    std::puts(to_json(summary, JsonStyle::Pretty).c_str());
+    std::fflush(stdout);
+    std::fputs(note.c_str(), stderr);
+  } else if (orchestrator::is_simulated(config)) {
+    fmt::print("  simulated {} of virtual time in {:.1f} s\n",
+               clock_text(outcome.wall.time_since_epoch()),
+               seconds(took));
+    if (orchestrator::is_twin(config) && summary.reward.first)
+      fmt::print("  {}\n", orchestrator::learning_text(summary));
+    std::fputs(note.c_str(), stdout);
+  }
+}
+
 /// Runs the pipeline with everything that watches it. Returns how it ended.
 Result<orchestrator::RunOutcome> start_run(const orchestrator::RunPlan& plan,
                                            const RunOptions& options) {
@@ -221,25 +246,9 @@ Result<orchestrator::RunOutcome> start_run(const orchestrator::RunPlan& plan,
     complain(summary.error().context);  // what ended the run is said last
     return outcome;
   }
-  const std::string note =
-      plan.pipeline.simulation
-          ? sim_hw::note_of_runs(actors::all_hardware(*plan.pipeline.simulation))
-          : "";
-  if (options.json) {
-    std::puts(to_json(*summary, JsonStyle::Pretty).c_str());
-    std::fflush(stdout);
-    std::fputs(note.c_str(), stderr);
-  } else {
+  if (!options.json)
     view.close(recorder->metrics(), *summary);
-    if (orchestrator::is_simulated(config)) {
-      fmt::print("  simulated {} of virtual time in {:.1f} s\n",
-                 clock_text(outcome.wall.time_since_epoch()),
-                 seconds(took));
-      if (orchestrator::is_twin(config) && summary->reward.first)
-        fmt::print("  {}\n", orchestrator::learning_text(*summary));
-      std::fputs(note.c_str(), stdout);
-    }
-  }
+  show_end(plan, options.json, *summary, outcome, took);
   return outcome;
 }
 

@@ -117,11 +117,12 @@ void Timeline::take_actors(const std::vector<ActorSpec>& actors, Time now) {
   actors_ = actors;
   waits_.resize(actors_.size());
   given_.resize(actors_.size());
-  for (std::size_t a = before; a < actors_.size(); ++a)
+  for (std::size_t a = before; a < actors_.size(); ++a) {
     waits_[a] = {CardState::Down,
                  intern({actors_[a].role, CardState::Down, "start"}),
                  "start",
                  before == 0 ? Time{} : now};
+  }
   const std::vector<OnCard> here = assign_lines();
   places_of_.assign(actors_.size(), {});
   for (std::size_t line = 0; line < here.size(); ++line)
@@ -189,6 +190,7 @@ void Timeline::fill_line(std::size_t line, const OnCard& here, Time now) {
     on_line = here;
     std::ranges::stable_sort(on_line, {}, rank);
     std::vector<CardWait> initial;
+    initial.reserve(on_line.size());
     for (const std::size_t a : on_line)
       initial.push_back({CardState::Down, waits_[a].reason});
     lines_[line] = CardTimeline(std::move(initial));
