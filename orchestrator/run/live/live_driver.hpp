@@ -91,6 +91,7 @@ class LiveDriver {
   actors::Welcome welcome_for(ActorId actor) const;
   void refuse(const actors::PeerId& peer, const actors::Hello& hello, const Error& why);
   Status on_actor_message(ActorId actor, const actors::IncomingMessage& message);
+  Status on_plain(ActorId actor, Event said);
   Status on_weights(const actors::WeightsHandle& handle, Event announcement);
   Status on_fetch(ActorId actor, const actors::FetchWeights& what);
   template <class M>

@@ -46,18 +46,8 @@ Status LiveDriver::on_actor_message(ActorId actor, const actors::IncomingMessage
     return {};
   }
   TEMPER_TRY(auto plain, plain_event(actor, m));
-  if (plain) {
-    if (auto* activity = std::get_if<event::Activity>(&*plain); activity && is_attached(actor))
-      fit_spans(*activity);
-    TEMPER_TRY_STATUS(believe(*plain));
-    const auto* switched = std::get_if<event::Switched>(&*plain);
-    const auto held =
-        switched == nullptr ? std::nullopt : std::optional(switched->cost.process_after);
-    post(*std::move(plain));
-    if (held)
-      note_memory(actor, *held);
-    return {};
-  }
+  if (plain)
+    return on_plain(actor, *std::move(plain));
   auto answer = actors::dispatch(
       m,
       [&](const actors::Failed& failed) { lose(actor, failed.reason); },
@@ -88,6 +78,20 @@ Status LiveDriver::on_actor_message(ActorId actor, const actors::IncomingMessage
   if (answer)
     return *std::move(answer);
   return invalid_input("not for an orchestrator of local hardware");
+}
+
+/// What the scheduler needs as it was said, if it can be.
+Status LiveDriver::on_plain(ActorId actor, Event said) {
+  if (auto* activity = std::get_if<event::Activity>(&said); activity && is_attached(actor))
+    fit_spans(*activity);
+  TEMPER_TRY_STATUS(believe(said));
+  const auto* switched = std::get_if<event::Switched>(&said);
+  const auto held =
+      switched == nullptr ? std::nullopt : std::optional(switched->cost.process_after);
+  post(std::move(said));
+  if (held)
+    note_memory(actor, *held);
+  return {};
 }
 
 /// A card that holds more than it may ends the run, as one whose memory is full would.

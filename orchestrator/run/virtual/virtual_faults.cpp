@@ -87,10 +87,9 @@ void VirtualDriver::give_up_silent() {
     if (at <= now_)
       lost.push_back(actor);
   }
+  const Duration silence = options_.pipeline.config.transport.heartbeat_timeout;
   if (!lost.empty())
-    lose_to(lost,
-            fmt::format("silent for {}",
-                        to_text(options_.pipeline.config.transport.heartbeat_timeout)));
+    lose_to(lost, fmt::format("silent for {}", to_text(silence)));
 }
 
 /// Those of them that are there.
