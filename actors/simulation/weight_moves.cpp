@@ -61,11 +61,9 @@ Transfer across(const sim_hw::Fabric& fabric, const SimulationSettings& s, sim_h
   const sim_hw::ShardLayout to = engine_shards(s);
   sim_hw::CrossPublication crossed =
       sim_hw::publish_across(link_between(s),
-                             {training, port_of(s, RoleKind::Trainer)},
-                             {fabric, port_of(s, RoleKind::Rollout)},
+                             {training, port_of(s, RoleKind::Trainer), from},
+                             {fabric, port_of(s, RoleKind::Rollout), to},
                              sim_hw::weight_volume(trained_model(s), 2),
-                             from,
-                             to,
                              how,
                              kBucketBytes);
   return {std::move(crossed.traffic), crossed.seconds};

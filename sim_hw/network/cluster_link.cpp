@@ -48,10 +48,10 @@ CrossPublication publish_across(const ClusterLink& link,
                                 const ClusterSide& sender,
                                 const ClusterSide& receiver,
                                 const WeightVolume& weights,
-                                ShardLayout from,
-                                ShardLayout to,
                                 FanOut replicas,
                                 double bucket_bytes) {
+  ShardLayout from = sender.layout;
+  ShardLayout to = receiver.layout;
   to.first_device = 0;
   from.first_device = first_outside(receiver.fabric, to.devices());
   const Fabric inside = with_link(receiver.fabric, receiver.port, from.first_device);

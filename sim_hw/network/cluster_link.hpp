@@ -39,6 +39,7 @@ std::optional<BytesPerSecond> outermost_port(const HardwareSpec& hardware);
 struct ClusterSide {
   const Fabric& fabric;
   OutsidePort port;
+  ShardLayout layout;  ///< Of what it trains or serves; its first_device is of no account.
 };
 /// Between two clusters, per direction.
 struct ClusterLink {
@@ -52,15 +53,12 @@ struct CrossPublication {
   double crossing = 0;     ///< Bytes over the link.
   double seconds = 0;
 };
-/// From the layout `from` of the sending side to `to` of the receiving one; first_device of either
-/// is of no account. Requires: what reshard_traffic() requires; fewer than Fabric::kMaxLevels
-/// levels on the receiving side.
+/// From the layout of the sender to that of the receiver. Requires: what reshard_traffic()
+/// requires; fewer than Fabric::kMaxLevels levels on the receiving side.
 CrossPublication publish_across(const ClusterLink& link,
                                 const ClusterSide& sender,
                                 const ClusterSide& receiver,
                                 const WeightVolume& weights,
-                                ShardLayout from,
-                                ShardLayout to,
                                 FanOut replicas,
                                 double bucket_bytes);
 

@@ -323,11 +323,9 @@ Result<Cost> cost_of_cluster_publication(const CostContext& context, const Reque
   if (!(bucket > 0) || latency < 0 || receiving.level_count >= Fabric::kMaxLevels)
     return invalid_input("bucket_bytes must be above 0, latency not below; at most 5 levels");
   const CrossPublication p = publish_across({1 / bandwidth, latency},
-                                            {sending, from_port},
-                                            {receiving, to_port},
+                                            {sending, from_port, from},
+                                            {receiving, to_port, to},
                                             weight_volume(*model, 2),
-                                            from,
-                                            to,
                                             replicas,
                                             bucket);
   Cost out = one_time(p.seconds,

@@ -26,11 +26,9 @@ CrossPublication publish(const ClusterLink& link,
                          const OutsidePort& receivers = {1 / (50 * kGB), true}) {
   static const Fabric fabric = nodes_of_8();
   return publish_across(link,
-                        {fabric, {1 / (25 * kGB), false}},
-                        {fabric, receivers},
+                        {fabric, {1 / (25 * kGB), false}, {.tp = 4}},
+                        {fabric, receivers, {.tp = 8, .dp = 4}},
                         {{80 * kGB}, {0}, 0, 0},
-                        {.tp = 4},
-                        {.tp = 8, .dp = 4},
                         how,
                         kGB);
 }
@@ -71,11 +69,9 @@ TEST(ClusterLink, APortThatIsThatOfTheOutermostLevelCarriesBoth) {
   const Fabric fabric = make_fabric(spec);
   const auto seconds = [&](bool outermost) {
     return publish_across({1 / (1e6 * kGB), 0},
-                          {fabric, {1 / (1e6 * kGB), false}},
-                          {fabric, {1 / (100 * kGB), outermost}},
+                          {fabric, {1 / (1e6 * kGB), false}, {.tp = 1}},
+                          {fabric, {1 / (100 * kGB), outermost}, {.tp = 16, .ep = 2}},
                           {{16 * kGB}, {100 * kGB}, 0, 0},
-                          {.tp = 1},
-                          {.tp = 16, .ep = 2},
                           FanOut::Tree,
                           1000 * kGB)
         .seconds;
@@ -88,11 +84,9 @@ TEST(ClusterLink, ReceiversInAHalfFilledNodeShareNoneWithTheSenders) {
   // 4 receivers fill half of a node of 8; the senders would be the other half.
   const Fabric fabric = nodes_of_8();
   const CrossPublication p = publish_across({1 / (20 * kGB), 0},
-                                            {fabric, {1 / (25 * kGB), false}},
-                                            {fabric, {1 / (50 * kGB), true}},
+                                            {fabric, {1 / (25 * kGB), false}, {.tp = 4}},
+                                            {fabric, {1 / (50 * kGB), true}, {.tp = 4}},
                                             {{80 * kGB}, {0}, 0, 0},
-                                            {.tp = 4},
-                                            {.tp = 4},
                                             FanOut::Tree,
                                             kGB);
   EXPECT_DOUBLE_EQ(p.crossing, 80 * kGB);
