@@ -86,7 +86,7 @@ void Layout::add_layer(std::int32_t i) {
 void Layout::add(std::string name,
                  std::vector<std::int64_t> shape,
                  const std::vector<Part>& parts) {
-  constexpr std::int64_t kAlign = 16;  // A cache line.
+  constexpr std::int64_t kLine = 16;  // A cache line.
   std::int64_t at = size_;
   for (const Part& part : parts) {
     TensorSpec& stored = stored_.emplace_back(TensorSpec{part.name, shape, at});
@@ -94,7 +94,7 @@ void Layout::add(std::string name,
     at += stored.elements();
   }
   tensors_.push_back({std::move(name), std::move(shape), size_});
-  size_ = (at + kAlign - 1) / kAlign * kAlign;
+  size_ = (at + kLine - 1) / kLine * kLine;
 }
 
 std::int64_t Layout::parameters() const {
