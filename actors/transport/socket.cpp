@@ -228,14 +228,14 @@ Result<DealerSocket> DealerSocket::connect(const std::string& endpoint,
       impl->socket.set(zmq::sockopt::curve_serverkey, credentials.orchestrator_key);
       impl->socket.set(zmq::sockopt::curve_publickey, credentials.own.open);
       impl->socket.set(zmq::sockopt::curve_secretkey, credentials.own.secret);
-      constexpr const char* kEvents = "inproc://temper.refused";
-      if (::zmq_socket_monitor(impl->socket.handle(), kEvents, ZMQ_EVENT_HANDSHAKE_FAILED_AUTH) !=
+      constexpr const char* kRefusals = "inproc://temper.refused";
+      if (::zmq_socket_monitor(impl->socket.handle(), kRefusals, ZMQ_EVENT_HANDSHAKE_FAILED_AUTH) !=
           0) {
         throw zmq::error_t();
       }
       impl->events.emplace(impl->context, zmq::socket_type::pair);
       impl->events->set(zmq::sockopt::linger, 0);
-      impl->events->connect(kEvents);
+      impl->events->connect(kRefusals);
     }
     impl->socket.connect(endpoint);
     return DealerSocket(std::move(impl));
