@@ -38,6 +38,7 @@ class Program:
         self.scratch = pathlib.Path(scratch)
         for folder in ("configs", "docs"):
             shutil.copytree(ROOT / folder, self.scratch / folder)
+        (self.scratch / "bench").symlink_to(ROOT / "bench")
         bin_folder = self.scratch / "bin"
         bin_folder.mkdir()
         write_program(bin_folder / "temper", f'exec {shlex.quote(str(self.path))} "$@"\n')
