@@ -54,6 +54,7 @@ import time
 
 sys.dont_write_bytecode = True
 from figures_program import ROOT, Data, Failure, Program, family, machine, memory_of
+from terminal_svg import wrong_picture
 
 BLOCK = re.compile(
     r"<!-- figures: (?P<kind>exact|measured), (?P<check>cheap|sampled|slow)\n(?P<recipe>.*?)^-->\n"
@@ -303,7 +304,7 @@ def check_tables(block, where):
 
 
 def check(chosen, program):
-    bad = []
+    bad = wrong_picture(ROOT / "docs/run.svg", ROOT / "configs/quickstart.yaml")
     cheap = []
     for path in chosen.values():
         for block, where in blocks(path):
