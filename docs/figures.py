@@ -30,10 +30,12 @@ says what its figures are, the next one what the check does with them:
 What a sentence says of a table can be held to it: `holds(a < b, "sentence")` stops the recipe if not.
 
 Commands that the pages print for the reader are run by `--commands`. A command is an
-indented line that begins with `./x`, `temper`, `build/`, `TEMPER_..=` or `for`; `\\` continues it. `--commands`
+indented line that begins with `./x`, `temper`, `build/`, `TEMPER_..=`, `printf` or `for`; `\\` continues it. `--commands`
 runs them in a scratch copy of configs/ and docs/, page by page, so that one may use what an earlier one
 made. A comment `<!-- commands: slow, 12 min -->` above leaves the next ones out unless --slow is given.
-Lines `$ temper ...` are followed by what they print, held to it (`...` stands for anything).
+`<!-- commands: first, COMMAND -->` is run at its place without being printed: what the next ones need.
+Lines `$ temper ...` are followed by what they print, held to it (`...` stands for anything). A command that
+is itself abbreviated by ` ... ` is not run.
 """
 import argparse
 import concurrent.futures
@@ -52,6 +54,7 @@ import time
 
 sys.dont_write_bytecode = True
 from figures_program import ROOT, Data, Failure, Program, family, machine, memory_of
+from terminal_svg import wrong_picture
 
 BLOCK = re.compile(
     r"<!-- figures: (?P<kind>exact|measured), (?P<check>cheap|sampled|slow)\n(?P<recipe>.*?)^-->\n"
@@ -301,7 +304,7 @@ def check_tables(block, where):
 
 
 def check(chosen, program):
-    bad = []
+    bad = wrong_picture(ROOT / "docs/run.svg", ROOT / "configs/quickstart.yaml")
     cheap = []
     for path in chosen.values():
         for block, where in blocks(path):
@@ -346,12 +349,14 @@ def commands(path):
         line = lines[at]
         where = f"{path.relative_to(ROOT)}:{at + 1}"
         at += 1
-        mark = re.fullmatch(r"<!-- commands: slow, (.*) -->", line)
-        if mark:
-            slow = mark[1]
+        mark = re.fullmatch(r"<!-- commands: (slow|first), (.*) -->", line)
+        if mark and mark[1] == "slow":
+            slow = mark[2]
+        elif mark:
+            found.append(Command(mark[2], where, None))
         elif line and not line.startswith("    ") and not line.startswith("<!--"):
             slow = None if found and found[-1].slow == slow else slow
-        match = re.fullmatch(r" {4}(\$ )?((?:\./x|temper|for|build/\S+|TEMPER_\w+=\S+|[A-Z]=\S+) [^(].*)", line)
+        match = re.fullmatch(r" {4}(\$ )?((?:\./x|temper|for(?= \w+ in )|printf|build/\S+|TEMPER_\w+=\S+|[A-Z]=\S+) [^(].*)", line)
         if not match:
             continue
         command = match[2]
@@ -364,7 +369,8 @@ def commands(path):
             while at < len(lines) and lines[at].startswith("    ") and not lines[at].startswith("    $"):
                 at += 1
             expected = "\n".join(lines[begin:at])
-        found.append(Command(command, where, slow, expected))
+        if " ... " not in command:
+            found.append(Command(command, where, slow, expected))
     return found
 
 

@@ -47,7 +47,7 @@ class Program:
             self.scratch / "x",
             'case "$1" in\n'
             f'  bench) for b in {bench}/*"$2"*; do [ -x "$b" ] && "$b"; done ;;\n'
-            '  test | build | lint | fmt | figures) echo "x $1: not run from here" ;;\n'
+            '  test | build | wheel | lint | fmt | figures) echo "x $1: not run from here" ;;\n'
             '  *) exec temper "$@" ;;\nesac\n',
         )
         (self.scratch / "build").mkdir()

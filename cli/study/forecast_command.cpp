@@ -5,6 +5,7 @@
 #include "core/files.hpp"
 #include "core/json.hpp"
 #include "core/parallel.hpp"
+#include "orchestrator/pipeline/load.hpp"
 #include "orchestrator/start/start_run.hpp"
 #include "study/forecast/forecast.hpp"
 
@@ -25,6 +26,10 @@ Result<study::Forecasts> forecast_and_check(const ForecastOptions& command, std:
     TEMPER_TRY(study::SweepAxis axis, study::parse_axis("--over", text));
     options.over.push_back(std::move(axis));
   }
+  TEMPER_TRY(const orchestrator::PipelineConfig config,
+             orchestrator::load_config(command.config, command.sets));
+  if (Status status = study::check_of_this_machine(config); !status)
+    return std::move(status).error().within(command.config);
   auto calibration = study::load_machine_model(command.calibration);
   if (!calibration) {
     return std::move(calibration)

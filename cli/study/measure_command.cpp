@@ -12,6 +12,7 @@
 #include "orchestrator/run/processes/run_program.hpp"
 #include "orchestrator/start/start_run.hpp"
 #include "study/machine/fit.hpp"
+#include "study/machine/machine_run.hpp"
 #include "study/machine/other_work.hpp"
 #include "study/machine/process_runs.hpp"
 
@@ -115,12 +116,8 @@ Result<orchestrator::Timings> measure_engines(
 Result<study::MachineModel> measure(const MeasureOptions& options, std::ostream& err) {
   TEMPER_TRY(const orchestrator::PipelineConfig config,
              orchestrator::load_config(options.config, options.sets));
-  if (config.hardware != orchestrator::HardwareKind::Local ||
-      config.policy != actors::PolicyKind::Torch) {
-    return invalid_input(
-        fmt::format("{}: --local measures the engines of `hardware: local` with `policy: torch`",
-                    options.config));
-  }
+  if (Status status = study::check_of_this_machine(config); !status)
+    return std::move(status).error().within(options.config);
   TEMPER_TRY(const auto broken, orchestrator::rules_of_this_machine(config));
   if (!broken.empty()) {
     return invalid_input(

@@ -98,15 +98,25 @@ class PromptLengths {
 
 }  // namespace
 
-Status check_forecastable(const orchestrator::PipelineConfig& config,
-                          const MachineModel& calibration) {
-  if (config.hardware != orchestrator::HardwareKind::Local)
-    return invalid_input("hardware: a local calibration predicts `local` only");
+Status check_of_this_machine(const orchestrator::PipelineConfig& config) {
+  if (config.hardware != orchestrator::HardwareKind::Local) {
+    return invalid_input(
+        "hardware: it is simulated, and what this machine was measured to take says nothing about "
+        "it; its runs need no forecast: `temper run CONFIG --driver in-process` makes one in "
+        "virtual "
+        "time, `temper sweep CONFIG --over KEY=VALUE,VALUE` several");
+  }
   if (config.policy != actors::PolicyKind::Torch) {
     return invalid_input(
         "policy: only the engines of `torch` are measured; `synthetic` ones take "
         "`synthetic.step_time`");
   }
+  return {};
+}
+
+Status check_forecastable(const orchestrator::PipelineConfig& config,
+                          const MachineModel& calibration) {
+  TEMPER_TRY_STATUS(check_of_this_machine(config));
   TEMPER_TRY_STATUS(check_model(config, calibration));
   if (config.sampling.max_new_tokens != calibration.response.cap) {
     return invalid_input(

@@ -13,6 +13,10 @@
 
 namespace temper::study {
 
+/// Whether its runs are of this machine's engines, which can be measured. Errors (InvalidInput): it
+/// is of simulated hardware, or of a policy without engines; each with what applies.
+Status check_of_this_machine(const orchestrator::PipelineConfig& config);
+
 /// Whether this can be forecast with it. Errors (InvalidInput), each with the nearest that works:
 /// hardware that is not local, a policy without engines, another model, sampling that gives other
 /// lengths, threads that were not measured, more cores than the machine has.

@@ -28,12 +28,17 @@ std::string cache_name(const PipelineConfig& c) {
 }  // namespace
 
 fs::path cache_folder() {
-  if (const char* own = std::getenv("TEMPER_CACHE"))
+  // A variable that is set to nothing is as one that is not set.
+  const auto variable = [](const char* name) {
+    const char* value = std::getenv(name);
+    return fs::path(value != nullptr ? value : "");
+  };
+  if (const fs::path own = variable("TEMPER_CACHE"); !own.empty())
     return own;
-  if (const char* xdg = std::getenv("XDG_CACHE_HOME"))
-    return fs::path(xdg) / "temper";
-  if (const char* home = std::getenv("HOME"))
-    return fs::path(home) / ".cache" / "temper";
+  if (const fs::path xdg = variable("XDG_CACHE_HOME"); !xdg.empty())
+    return xdg / "temper";
+  if (const fs::path home = variable("HOME"); !home.empty())
+    return home / ".cache" / "temper";
   return fs::temp_directory_path() / "temper-cache";
 }
 

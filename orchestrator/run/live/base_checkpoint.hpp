@@ -13,7 +13,7 @@
 
 namespace temper::orchestrator {
 
-/// $TEMPER_CACHE, else $XDG_CACHE_HOME/temper, else ~/.cache/temper.
+/// $TEMPER_CACHE, else $XDG_CACHE_HOME/temper, else ~/.cache/temper; an empty one is as none.
 std::filesystem::path cache_folder();
 
 struct BaseCheckpointOptions {

@@ -97,6 +97,11 @@ TEST_F(BaseWeights, ThatAreNotWhatWasPutThereAreMadeAgain) {
   EXPECT_EQ(asked(), 4U);
 }
 
+TEST_F(BaseWeights, AreWhereTheOthersSayIfAVariableIsEmpty) {
+  ASSERT_EQ(::setenv("TEMPER_CACHE", "", 1), 0);
+  EXPECT_TRUE(cache_folder().is_absolute()) << cache_folder();
+}
+
 /// Each of them has found nothing, and both make it.
 TEST_F(BaseWeights, TwoStartsAtOnceBothGetThem) {
   set_worker(kSecondWorker);

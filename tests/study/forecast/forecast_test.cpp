@@ -1,6 +1,10 @@
 #include "study/forecast/forecast.hpp"
 
+#include "cli/study/forecast_command.hpp"
+
 #include <gtest/gtest.h>
+
+#include <sstream>
 
 namespace temper::study {
 
@@ -42,6 +46,17 @@ TEST(Forecasts, ThatWereNotRunHaveNoError) {
   judge(p);
   EXPECT_FALSE(p.mean_error);
   EXPECT_EQ(p.pairs, 0U);
+}
+
+TEST(Forecasts, OfASimulatedConfigurationAreRefusedForThatAndNotForAMissingMeasurement) {
+  cli::ForecastOptions options;
+  options.config = TEMPER_CONFIGS "/cm384_pangu.yaml";
+  options.calibration = "nowhere/machine.yaml";
+  std::ostringstream out, err;
+  EXPECT_EQ(cli::run_forecast(options, out, err), 2);
+  EXPECT_EQ(err.str().find("temper measure"), std::string::npos) << err.str();
+  EXPECT_NE(err.str().find("temper run CONFIG --driver in-process"), std::string::npos)
+      << err.str();
 }
 
 }  // namespace

@@ -134,6 +134,9 @@ TEST(MachineRun, RefusesWhatWasNotMeasuredAndSaysWhatWorks) {
             std::string::npos);
   EXPECT_NE(reason([](C& c, M&) { c.policy = actors::PolicyKind::Synthetic; }).find("policy"),
             std::string::npos);
+  EXPECT_NE(
+      reason([](C& c, M&) { c.hardware = HardwareKind::Simulated; }).find("temper run CONFIG"),
+      std::string::npos);
   EXPECT_NE(reason([](C&, M& m) { m.cores = 1; }).find("placement.cards=1"), std::string::npos);
   EXPECT_NE(reason([](C& c, M& m) {
               c.placement.mode = PlacementMode::Colocated;
