@@ -58,6 +58,7 @@ def make(folder: Path) -> Root:
                           text=True, timeout=FETCH)
     if done.returncode != 0:
         raise Unable(f"debootstrap: {last_line(done.stdout + done.stderr)}")
+    folder.chmod(0o755)  # a folder of pytest's is root's alone, and this one is everybody's /
     root = Root(folder)
     made = root.run(f"useradd --create-home {USER}", user="root")
     if made.returncode != 0:

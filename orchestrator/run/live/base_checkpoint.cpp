@@ -33,7 +33,7 @@ fs::path cache_folder() {
     const char* value = std::getenv(name);
     return fs::path(value != nullptr ? value : "");
   };
-  if (const fs::path own = variable("TEMPER_CACHE"); !own.empty())
+  if (fs::path own = variable("TEMPER_CACHE"); !own.empty())
     return own;
   if (const fs::path xdg = variable("XDG_CACHE_HOME"); !xdg.empty())
     return xdg / "temper";
