@@ -72,9 +72,8 @@ void draw_usage(Canvas& c, const orchestrator::Summary& s) {
 
 void draw_troubles(Canvas& c, const orchestrator::Summary& s) {
   // That somebody had the run go on is no trouble.
-  const auto restarts = std::ranges::count_if(s.restarts, [](const auto& r) {
-    return r.kind != orchestrator::Restart::Kind::Resume;
-  });
+  const auto restarts = std::ranges::count_if(
+      s.restarts, [](const auto& r) { return r.kind != orchestrator::Restart::Kind::Resume; });
   if (s.wasted_tokens == 0 && restarts == 0 && s.groups.responses_failed == 0)
     return;
   label(c, "trouble");
