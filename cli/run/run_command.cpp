@@ -87,6 +87,8 @@ Status check_same_model(const fs::path& from, const orchestrator::PipelineConfig
 Status branch(const std::string& from, orchestrator::RunPlan& plan) {
   TEMPER_TRY(orchestrator::ModelExport what, orchestrator::parse_export_source(from));
   TEMPER_TRY_STATUS(check_same_model(what.run, plan.pipeline.config));
+  if (auto source = orchestrator::find_export_source(what); !source)
+    return std::move(source).error();  // before anything of the new run is there
   what.type = actors::StoredType::Float32;
   plan.make_base = [what](const fs::path& base) mutable -> Status {
     what.to = base;

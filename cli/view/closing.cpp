@@ -71,12 +71,15 @@ void draw_usage(Canvas& c, const orchestrator::Summary& s) {
 }
 
 void draw_troubles(Canvas& c, const orchestrator::Summary& s) {
-  if (s.wasted_tokens == 0 && s.restarts.empty() && s.groups.responses_failed == 0)
+  // That somebody had the run go on is no trouble.
+  const auto restarts = std::ranges::count_if(
+      s.restarts, [](const auto& r) { return r.kind != orchestrator::Restart::Kind::Resume; });
+  if (s.wasted_tokens == 0 && restarts == 0 && s.groups.responses_failed == 0)
     return;
   label(c, "trouble");
   if (s.lies > 0)
     figure(c, "lies", std::to_string(s.lies));
-  figure(c, "restarts", std::to_string(s.restarts.size()));
+  figure(c, "restarts", std::to_string(restarts));
   figure(c, "responses failed", grouped(static_cast<std::int64_t>(s.groups.responses_failed)));
   figure(c, "tokens wasted", grouped(s.wasted_tokens));
   c.line();

@@ -164,7 +164,10 @@ void RunMetrics::on_event(const event::Resumed& e) {
     config_ = *e.config;
   ++resumes_;
   if (restarts_.empty() || restarts_.back().kind != Restart::Kind::Rollback || e.rollbacks == 0) {
-    restarts_.push_back({Restart::Kind::Resume, now_, "", "resumed from a checkpoint"});
+    std::string reason = "resumed from a checkpoint";
+    for (const SettingChange& c : e.changes)
+      reason += fmt::format(", {}: {} -> {}", c.key, c.from, c.to);
+    restarts_.push_back({Restart::Kind::Resume, now_, "", std::move(reason)});
   }
   finish_.reset();
   training_.reset();

@@ -34,7 +34,8 @@ Result<FoundCheckpoint> find_checkpoint(const RunDir& run, std::optional<PolicyV
     there.push_back(fmt::format("{} (damaged)", found.mark->version));
   }
   return Error{ErrorCode::NotFound,
-               fmt::format("{} has no whole checkpoint{}; there are: {}",
+               fmt::format("{} has no whole checkpoint{}; there are: {} (how many are kept: "
+                           "checkpoint.keep)",
                            run.root().string(),
                            version ? fmt::format(" of version {}", *version) : std::string(),
                            there.empty() ? "none" : fmt::format("{}", fmt::join(there, ", ")))};
@@ -117,33 +118,41 @@ Result<ModelExport> parse_export_source(const std::string& text) {
   return ModelExport{text.substr(0, at), PolicyVersion(number), {}};
 }
 
-Result<ExportedModel> export_model(const ModelExport& what) {
+Result<ExportedModel> find_export_source(const ModelExport& what) {
   const RunDir run(what.run);
   std::error_code ignored;
-  if (fs::exists(what.to, ignored) && !fs::is_empty(what.to, ignored))
-    return invalid_input(what.to.string() + " is there already, and not empty");
   if (!fs::exists(run.base(), ignored)) {
     return Error{ErrorCode::NotFound,
                  fmt::format("{} is not the folder of a run with a model: it has no base/",
                              run.root().string())};
   }
   TEMPER_TRY(const ModelFolder base, ModelFolder::open(run.base()));
+  ExportedModel source{PolicyVersion(0), run.base(), what.type.value_or(base.type())};
+  if (what.best) {
+    source.from = run.root() / kBestFolder;
+    TEMPER_TRY(source.version, best_version(source.from));
+  } else if (what.version != PolicyVersion(0)) {
+    TEMPER_TRY(const FoundCheckpoint found, find_checkpoint(run, what.version));
+    source.version = found.mark->version;
+    source.from = found.folder;
+  }
+  return source;
+}
+
+Result<ExportedModel> export_model(const ModelExport& what) {
+  std::error_code ignored;
+  if (fs::exists(what.to, ignored) && !fs::is_empty(what.to, ignored))
+    return invalid_input(what.to.string() + " is there already, and not empty");
+  TEMPER_TRY(const ExportedModel exported, find_export_source(what));
+  const fs::path of_base = RunDir(what.run).base();
+  TEMPER_TRY(const ModelFolder base, ModelFolder::open(of_base));
   TEMPER_TRY(const auto layout, actors::Layout::make(base.model(), 0));
   std::vector<float> flat(static_cast<std::size_t>(layout.size()));
   const auto expected = actors::tensors_to_read(layout, flat);
-  ExportedModel exported{PolicyVersion(0), run.base(), what.type.value_or(base.type())};
-  if (what.best) {
-    exported.from = run.root() / kBestFolder;
-    TEMPER_TRY(exported.version, best_version(exported.from));
-    TEMPER_TRY_STATUS(read_checkpoint(exported.from, expected));
-  } else if (what.version == PolicyVersion(0)) {
+  if (exported.from == of_base)
     TEMPER_TRY_STATUS(base.read(expected));
-  } else {
-    TEMPER_TRY(const FoundCheckpoint found, find_checkpoint(run, what.version));
-    TEMPER_TRY_STATUS(read_checkpoint(found.folder, expected));
-    exported.version = found.mark->version;
-    exported.from = found.folder;
-  }
+  else
+    TEMPER_TRY_STATUS(read_checkpoint(exported.from, expected));
   TEMPER_TRY_STATUS(write(base, exported.type, actors::tensors_to_write(layout, flat), what.to));
   return exported;
 }

@@ -29,6 +29,10 @@ struct ExportedModel {
   actors::StoredType type{};
 };
 
+/// What export_model() would read, which is not read. Errors: no run with a model, no such
+/// checkpoint (with those that are there), one whose files are not those that were saved.
+Result<ExportedModel> find_export_source(const ModelExport& what);
+
 /// The folder is whole or not there. Errors: no run with a model, no such checkpoint (with those
 /// that are there), a damaged one, one whose trainer keeps no model.safetensors, weights that are
 /// not of the base's model, a folder that cannot be written.

@@ -30,6 +30,7 @@
 #include <algorithm>
 #include <csignal>
 #include <cstdio>
+#include <utility>
 
 namespace temper::orchestrator {
 namespace {
@@ -296,15 +297,19 @@ Status make_room(const RunPlan& plan) {
 
 namespace {
 
-/// Says how the base checkpoint comes on: on a terminal in one line, elsewhere now and then.
+/// Says how the base checkpoint comes on: on a terminal in one line, elsewhere now and then. Of one
+/// that is in the cache nothing is said.
 std::function<void(std::string_view)> base_progress(bool terminal) {
   if (terminal) {
     return [](std::string_view line) {
-      std::fputs(fmt::format("\r\x1b[Kbase checkpoint: {}", line).c_str(), stderr);
+      std::fputs(fmt::format("\r\x1b[Kbase checkpoint: {}", line.empty() ? "begins" : line).c_str(),
+                 stderr);
     };
   }
   static constexpr Duration kPeriod = std::chrono::seconds(10);
-  return [clock = RealClock(), next = Time(kPeriod)](std::string_view line) mutable {
+  return [clock = RealClock(), next = Time(kPeriod), said = false](std::string_view line) mutable {
+    if (!std::exchange(said, true))
+      std::fputs("temper: the base checkpoint is made first\n", stderr);
     if (line.empty() || clock.now() < next)
       return;
     next = clock.now() + kPeriod;
@@ -346,9 +351,6 @@ Result<RunLock> prepare_run(RunPlan& plan, PretrainLine shown) {
   options.log = run_dir.log_of("pretrain");
   options.folder = run_dir.base();
   const bool show = shown == PretrainLine::Shown && isatty(STDERR_FILENO) != 0;
-  if (shown == PretrainLine::Shown)
-    std::fputs(show ? "base checkpoint: begins" : "temper: the base checkpoint is made first\n",
-               stderr);
   if (shown == PretrainLine::Shown)
     options.on_progress = base_progress(show);
   const Status status = provide_base_checkpoint(plan.pipeline.config, options);

@@ -1,9 +1,14 @@
 #include "cli/run/run_command.hpp"
 
 #include "cli/command/flags.hpp"
+#include "core/files.hpp"
+#include "tests/support/temporary_folder.hpp"
 
 #include <CLI/CLI.hpp>
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+
+#include <filesystem>
 
 namespace temper::cli {
 namespace {
@@ -26,6 +31,19 @@ TEST(RunCommand, TheConfigurationMayStandBehindADashboardWithoutAnAddress) {
                             "none.yaml --dashboard 127.0.0.1:8080"})
     EXPECT_NE(said(words).find("none.yaml"), std::string::npos) << words << ": " << said(words);
   EXPECT_NE(said("--dashboard 8080").find("no configuration"), std::string::npos);
+}
+
+TEST(RunCommand, ABranchOfWhatIsNotThereLeavesNoFolder) {
+  const test::TemporaryFolder folder;
+  const std::filesystem::path first = folder / "first", second = folder / "second";
+  ASSERT_TRUE(make_folder(first));
+  ASSERT_TRUE(write_file_atomically(first / "config.yaml", "name: first\n"));
+  const std::string line = fmt::format("{} --from {}@80 --set run_dir={}",
+                                       (first / "config.yaml").string(),
+                                       first.string(),
+                                       second.string());
+  EXPECT_NE(said(line).find("it has no base/"), std::string::npos) << said(line);
+  EXPECT_FALSE(std::filesystem::exists(second));
 }
 
 }  // namespace

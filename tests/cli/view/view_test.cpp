@@ -217,6 +217,14 @@ TEST(View, TheClosingSummaryOfAFailedRunNamesTheReason) {
   EXPECT_NE(text.find(s.reason), std::string::npos) << text;
 }
 
+TEST(View, ThatSomebodyHadARunGoOnIsNoTrouble) {
+  Summary s = sample_summary();
+  s.wasted_tokens = 0;
+  s.restarts[0].kind = Restart::Kind::Resume;
+  const std::string text = render_closing(s, {"runs/x"}, 100, Colours::Off);
+  EXPECT_EQ(text.find("trouble"), std::string::npos) << text;
+}
+
 TEST(View, NoLineIsWiderThanTheTerminal) {
   for (std::size_t width = 20; width < 140; ++width) {
     const std::string text = render_frame(sample_frame(), width, Colours::Off);

@@ -189,6 +189,14 @@ TEST(RunMetrics, AResumeTakesBackWhatWasTrainedSinceItsCheckpoint) {
   EXPECT_EQ(s.metrics.wasted(), Tokens(60));
 }
 
+TEST(RunMetrics, AResumeSaysWhatIsOtherSinceThen) {
+  Script s;
+  s.feed(event::Resumed{0, 0, {}, {{"staleness.bound", "2", "4"}, {"steps", "60", "120"}}});
+  ASSERT_EQ(s.metrics.restarts().size(), 1U);
+  EXPECT_EQ(s.metrics.restarts()[0].reason,
+            "resumed from a checkpoint, staleness.bound: 2 -> 4, steps: 60 -> 120");
+}
+
 TEST(RunMetrics, PublishLagIsFromTheUpdateToEachEngine) {
   Script s;
   s.whole_group(0, 0, 0, 1, 0);

@@ -118,6 +118,8 @@ TEST_F(ModelExportTest, WhatIsNotThereIsSaidWithWhatIs) {
   EXPECT_NE(refusal("").find("no whole checkpoint; there are: none"), std::string::npos);
   save(20);
   EXPECT_NE(refusal("@21").find("of version 21; there are: 20"), std::string::npos);
+  EXPECT_FALSE(find_export_source(parse_export_source(run().root().string() + "@21").value()));
+  EXPECT_TRUE(find_export_source(parse_export_source(run().root().string() + "@20").value()));
   EXPECT_NE(refusal("@x").find("expected RUN, RUN@best or RUN@STEP"), std::string::npos);
   save(30, "mine.pt");
   EXPECT_NE(refusal("").find("has no model.safetensors"), std::string::npos);
