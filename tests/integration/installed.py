@@ -14,7 +14,7 @@ FETCH = 1200
 #: Mounts of a command are its own, so that nothing is left of them, however it ends.
 ENTER = ('mount -t proc proc "$0/proc" && mkdir -p "$0/dev/shm" && mount -t tmpfs -o mode=1777 tmpfs "$0/dev/shm" && '
          'exec chroot --userspec="$1" "$0" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin TERM=dumb HOME="$2" '
-         'sh -c "cd $2 && $3"')
+         'sh -c "cd $2 || exit; $3"')
 USER, HOME = "someone", "/home/someone"
 
 

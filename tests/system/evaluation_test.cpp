@@ -3,7 +3,9 @@
 #include "core/json_document.hpp"
 #include "tests/system/harness.hpp"
 
+#include <algorithm>
 #include <cstdlib>
+#include <string_view>
 
 namespace temper::test {
 namespace {
@@ -25,6 +27,12 @@ algorithm:
 evaluation: {every: 2, problems: 9}
 checkpoint: {keep: 9}
 )";
+
+/// Without what was said on stderr: that other runs use the same cores, for one.
+auto printed_json(const Ended& ended) {
+  const std::size_t begin = ("\n" + ended.output).find("\n{");
+  return parse_json(std::string_view(ended.output).substr(std::min(begin, ended.output.size())));
+}
 
 class Evaluated : public NamedRunsTest {
  protected:
@@ -55,7 +63,7 @@ TEST_F(Evaluated, ARunHoldsItsFirstLastAndEverySecondVersionAgainstWhatItNeverTr
 
   const Ended again = as_built({"eval", run.string() + "@4", "--json"});
   ASSERT_EQ(again.status, 0) << again.output;
-  const auto found = parse_json(again.output);
+  const auto found = printed_json(again);
   EXPECT_EQ(found["version"], 4);
   EXPECT_EQ(found["problems"], 9);
   EXPECT_EQ(found["pass_1"], points[2]["pass_1"]);
@@ -65,14 +73,14 @@ TEST_F(Evaluated, ARunHoldsItsFirstLastAndEverySecondVersionAgainstWhatItNeverTr
       file, "{\"prompt\":\"1+1=\",\"answer\":\"2\"}\n{\"prompt\":\"2+2=\",\"answer\":\"4\"}\n"));
   const Ended own = as_built({"eval", run.string(), "--task", file.string(), "--json"});
   ASSERT_EQ(own.status, 0) << own.output;
-  EXPECT_EQ(parse_json(own.output)["problems"], 2) << "all of the file";
+  EXPECT_EQ(printed_json(own)["problems"], 2) << "all of the file";
 
   const auto& best = summary["evaluation"]["best"];
   if (best["step"] != 0) {  // the base has no checkpoint
     const Ended of_best = as_built({"eval", run.string() + "@best", "--json"});
     ASSERT_EQ(of_best.status, 0) << of_best.output;
-    EXPECT_EQ(parse_json(of_best.output)["version"], best["step"]);
-    EXPECT_EQ(parse_json(of_best.output)["pass_1"], best["pass_1"]);
+    EXPECT_EQ(printed_json(of_best)["version"], best["step"]);
+    EXPECT_EQ(printed_json(of_best)["pass_1"], best["pass_1"]);
   }
 }
 

@@ -29,15 +29,12 @@ std::string cache_name(const PipelineConfig& c) {
 
 fs::path cache_folder() {
   // A variable that is set to nothing is as one that is not set.
-  const auto variable = [](const char* name) {
-    const char* value = std::getenv(name);
-    return fs::path(value != nullptr ? value : "");
-  };
-  if (fs::path own = variable("TEMPER_CACHE"); !own.empty())
+  const auto path = [](const char* value) { return fs::path(value != nullptr ? value : ""); };
+  if (fs::path own = path(std::getenv("TEMPER_CACHE")); !own.empty())
     return own;
-  if (const fs::path xdg = variable("XDG_CACHE_HOME"); !xdg.empty())
+  if (const fs::path xdg = path(std::getenv("XDG_CACHE_HOME")); !xdg.empty())
     return xdg / "temper";
-  if (const fs::path home = variable("HOME"); !home.empty())
+  if (const fs::path home = path(std::getenv("HOME")); !home.empty())
     return home / ".cache" / "temper";
   return fs::temp_directory_path() / "temper-cache";
 }
