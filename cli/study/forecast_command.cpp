@@ -26,12 +26,12 @@ Result<study::Forecasts> forecast_and_check(const ForecastOptions& command, std:
     TEMPER_TRY(study::SweepAxis axis, study::parse_axis("--over", text));
     options.over.push_back(std::move(axis));
   }
-  TEMPER_TRY(const orchestrator::PipelineConfig config,
-             orchestrator::load_config(command.config, command.sets));
-  if (Status status = study::check_of_this_machine(config); !status)
-    return std::move(status).error().within(command.config);
   auto calibration = study::load_machine_model(command.calibration);
   if (!calibration) {
+    TEMPER_TRY(const orchestrator::PipelineConfig config,
+               orchestrator::load_config(command.config, command.sets));
+    if (Status status = study::check_of_this_machine(config); !status)
+      return std::move(status).error().within(command.config);  // no measurement would help
     return std::move(calibration)
         .error()
         .within("no calibration of this machine; make one with `temper measure " + command.config +

@@ -103,8 +103,7 @@ Status check_of_this_machine(const orchestrator::PipelineConfig& config) {
     return invalid_input(
         "hardware: it is simulated, and what this machine was measured to take says nothing about "
         "it; its runs need no forecast: `temper run CONFIG --driver in-process` makes one in "
-        "virtual "
-        "time, `temper sweep CONFIG --over KEY=VALUE,VALUE` several");
+        "virtual time, `temper sweep CONFIG --over KEY=VALUE,VALUE` several");
   }
   if (config.policy != actors::PolicyKind::Torch) {
     return invalid_input(

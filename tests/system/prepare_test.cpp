@@ -33,18 +33,20 @@ class Preparing : public SystemTest {
     }
     return keeps && last_version(records) >= 3;
   }
+  /// Of the batches of kPreparing.
+  void expect_whole_run(std::uint64_t steps) { SystemTest::expect_whole_run(steps, 8); }
   void expect_prepared() const { EXPECT_GT(count_events<event::Prepared>(records()), 0U); }
 };
 
 TEST_F(Preparing, AtBoundZeroLeavesACleanLogThatReplays) {
   ASSERT_EQ(prepare().wait().status, 0);
-  expect_whole_run(24, 8);
+  expect_whole_run(24);
   EXPECT_GE(count_events<event::Prepared>(records()), 24U);
 }
 
 TEST_F(Preparing, OnLentCardsLeavesACleanLogThatReplays) {
   ASSERT_EQ(prepare({"placement.mode=hybrid", "staleness.bound=1"}).wait().status, 0);
-  expect_whole_run(24, 8);
+  expect_whole_run(24);
 }
 
 TEST_F(Preparing, GoesOnAfterItsTrainerDiedWithGradients) {
@@ -53,7 +55,7 @@ TEST_F(Preparing, GoesOnAfterItsTrainerDiedWithGradients) {
   ASSERT_EQ(::kill(await_worker("trainer"), SIGKILL), 0);
   const Ended ended = current().wait();
   EXPECT_EQ(ended.status, 0) << ended.output;
-  expect_whole_run(24, 8);
+  expect_whole_run(24);
 }
 
 TEST_F(Preparing, GoesOnAfterAnEngineDiedThatHadTheRestOfTheBatch) {
@@ -62,7 +64,7 @@ TEST_F(Preparing, GoesOnAfterAnEngineDiedThatHadTheRestOfTheBatch) {
   ASSERT_EQ(::kill(await_worker("rollout-0"), SIGKILL), 0);
   const Ended ended = current().wait();
   EXPECT_EQ(ended.status, 0) << ended.output;
-  expect_whole_run(24, 8);
+  expect_whole_run(24);
   expect_prepared();
 }
 
@@ -74,7 +76,7 @@ TEST_F(Preparing, ThatWasStoppedWithGradientsIsResumedWithoutThem) {
   expect_clean_log();
   const Ended resumed = resume().wait();
   EXPECT_EQ(resumed.status, 0) << resumed.output;
-  expect_whole_run(24, 8);
+  expect_whole_run(24);
 }
 
 TEST_F(Preparing, WhoseHeadDiedWithGradientsIsResumedWithoutThem) {
@@ -85,13 +87,13 @@ TEST_F(Preparing, WhoseHeadDiedWithGradientsIsResumedWithoutThem) {
   await_no_processes();
   const Ended resumed = resume().wait();
   EXPECT_EQ(resumed.status, 0) << resumed.output;
-  expect_whole_run(24, 8);
+  expect_whole_run(24);
 }
 
 /// Rewards of synthetic responses are alike more often than not.
 TEST_F(Preparing, PromisesNoGroupThatIsFiltered) {
   ASSERT_EQ(prepare({"algorithm.name=dapo", "steps=6"}).wait().status, 0);
-  expect_whole_run(6, 8);
+  expect_whole_run(6);
   expect_prepared();
   std::size_t filtered = 0;
   for (const Record& record : records()) {
