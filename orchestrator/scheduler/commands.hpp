@@ -30,7 +30,7 @@ void describe(V& v, Launch& c) {
 }
 
 /// End the actor's process; nothing that it says counts any more. A Launch follows, not before
-/// `until`.
+/// `until`. `reason`: empty where it was taken away and is brought back before it ended.
 struct Discard {
   static constexpr std::string_view kName = "discard";
   ActorId actor;

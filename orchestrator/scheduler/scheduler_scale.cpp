@@ -24,9 +24,13 @@ void Scheduler::bring(ActorId actor) {
   ActorState& a = fleet_.state(actor);
   if (a.ready() && !a.retiring)
     return;  // it was to go, and has not yet
+  const bool ending = a.ready();
   fleet_.renew(actor, Life::Waiting);
   a.restarts = a.late_starts = 0;
   a.launch_at = now_;
+  // Its place may stay free for a while: what the old worker says till it ends is of nobody.
+  if (ending)
+    emit(command::Discard{actor, "", now_});
 }
 
 void Scheduler::take_away(ActorId actor) {

@@ -96,11 +96,17 @@ void LiveDriver::leave_relays(ActorId actor) {
 }
 
 void LiveDriver::execute(const command::Discard& c) {
-  log_.warning("actor lost; starting it again later",
-               {{"actor", scheduler_config_.actors[c.actor.value()].name},
-                {"why", c.reason},
-                {"in", to_text(std::max(Duration(0), c.until - clock_->now()))}});
+  const std::string& name = scheduler_config_.actors[c.actor.value()].name;
+  if (c.reason.empty()) {
+    log_.info("actor brought back before it had ended; starting it again", {{"actor", name}});
+  } else {
+    log_.warning("actor lost; starting it again later",
+                 {{"actor", name},
+                  {"why", c.reason},
+                  {"in", to_text(std::max(Duration(0), c.until - clock_->now()))}});
+  }
   leave_relays(c.actor);
+  ending_.erase(c.actor);
   dismiss(c.actor);
 }
 

@@ -1,4 +1,5 @@
 // Actors that come to a run and are taken from it while it goes on.
+#include "core/check.hpp"
 #include "tests/support/scripted_run.hpp"
 
 #include <gtest/gtest.h>
@@ -20,6 +21,16 @@ const C* find(const Commands& commands) {
   const auto it =
       std::ranges::find_if(commands, [](const Command& c) { return std::holds_alternative<C>(c); });
   return it == commands.end() ? nullptr : std::get_if<C>(&*it);
+}
+
+/// A rollout engine that is ready and has nothing to do. Requires: there is one.
+ActorId idle_engine(const Scheduler& scheduler) {
+  const auto idle = std::ranges::find_if(scheduler.fleet().rollouts(), [&](ActorId id) {
+    const ActorState& a = scheduler.fleet().state(id);
+    return a.ready() && !a.staging && !a.switching && scheduler.load_of(id).leases == 0;
+  });
+  TEMPER_CHECK(idle != scheduler.fleet().rollouts().end(), "an engine is idle");
+  return *idle;
 }
 
 TEST(Scale, AnEngineThatIsTakenAwayHandsBackWhatItHasAndEndsInOrder) {
@@ -52,13 +63,7 @@ TEST(Scale, AnEngineThatIsTakenAwayHandsBackWhatItHasAndEndsInOrder) {
 TEST(Scale, AnEngineThatHasNothingToDoEndsAtOnceAndMayComeBack) {
   ScriptedRun run;
   run.until<command::Judge>();
-  const Scheduler& scheduler = run.scheduler();
-  const auto idle = std::ranges::find_if(scheduler.fleet().rollouts(), [&](ActorId id) {
-    const ActorState& a = scheduler.fleet().state(id);
-    return a.ready() && !a.staging && !a.switching && scheduler.load_of(id).leases == 0;
-  });
-  ASSERT_NE(idle, scheduler.fleet().rollouts().end());
-  const ActorId engine = *idle;
+  const ActorId engine = idle_engine(run.scheduler());
   Commands said = run.on(event::Scaled{with(run, engine, true), {}});
   ASSERT_NE(find<command::Retire>(said), nullptr);
   run.on(event::ActorDown{engine, "ended"});
@@ -66,6 +71,19 @@ TEST(Scale, AnEngineThatHasNothingToDoEndsAtOnceAndMayComeBack) {
   const auto* launch = find<command::Launch>(said);
   ASSERT_NE(launch, nullptr);
   EXPECT_EQ(launch->actor, engine);
+}
+
+TEST(Scale, WhoIsBroughtBackBeforeItHasEndedIsNotHeardUntilItIsStartedAgain) {
+  ScriptedRun run;
+  run.until<command::Judge>();
+  const ActorId engine = idle_engine(run.scheduler());
+  run.on(event::Scaled{with(run, engine, true), {}});
+  const Commands said = run.on(event::Scaled{with(run, engine, false), {}});
+  const auto* discard = find<command::Discard>(said);
+  ASSERT_NE(discard, nullptr) << "what the old worker still says would be of one that is down";
+  EXPECT_EQ(discard->actor, engine);
+  EXPECT_EQ(discard->reason, "") << "it was not lost";
+  ASSERT_NE(find<command::Launch>(said), nullptr);
 }
 
 TEST(Scale, AnEngineThatComesIsLaunchedGivenTheWeightsAndWork) {
