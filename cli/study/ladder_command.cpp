@@ -56,10 +56,9 @@ Result<study::LadderOptions> to_options(const LadderOptions& command) {
   if (options.spreads.empty())
     options.spreads =
         command.quick ? std::vector{study::default_spreads()[2]} : study::default_spreads();
-  options.tune.runs = command.quick ? std::min(command.effort, kQuickEffort) : command.effort;
-  options.tune.final_updates = command.quick ? std::min(command.steps, kQuickSteps) : command.steps;
-  options.tune.seed = options.config.seed;
-  options.tune.simulate.threads = worker_threads(command.threads);
+  options.runs = command.quick ? std::min(command.effort, kQuickEffort) : command.effort;
+  options.steady_updates = command.quick ? std::min(command.steps, kQuickSteps) : command.steps;
+  options.threads = worker_threads(command.threads);
   return options;
 }
 
@@ -69,11 +68,14 @@ Status write_files(const study::Ladder& ladder, const fs::path& folder) {
   TEMPER_TRY_STATUS(write_file_atomically(folder / "ladder.csv",
                                           to_csv(std::span<const study::LadderRow>(rows))));
   for (const study::LadderCell& cell : ladder.cells) {
-    if (!cell.tuned)
-      continue;
-    std::string name = fmt::format("{}-{}.yaml", cell.rung, cell.spread.text());
+    std::string name = fmt::format("{}-{}", cell.rung, cell.spread.text());
     std::ranges::replace(name, ':', '-');
-    TEMPER_TRY_STATUS(write_file_atomically(folder / name, to_yaml(cell.tuned->config)));
+    if (cell.tuned)
+      TEMPER_TRY_STATUS(
+          write_file_atomically(folder / (name + ".yaml"), to_yaml(cell.tuned->config)));
+    if (cell.with_means)
+      TEMPER_TRY_STATUS(
+          write_file_atomically(folder / (name + "-means.yaml"), to_yaml(cell.with_means->config)));
   }
   return {};
 }

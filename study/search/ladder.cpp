@@ -3,7 +3,6 @@
 #include "actors/simulation/lengths.hpp"
 #include "core/scalar_text.hpp"
 #include "core/text/numbers.hpp"
-#include "orchestrator/pipeline/resolve.hpp"
 
 #include <fmt/format.h>
 
@@ -19,24 +18,53 @@ actors::LengthConfig lengths_of(const LengthSpread& spread) {
   return c;
 }
 
-LadderCell climb(const LadderOptions& options,
-                 const Rung& rung,
-                 const LengthSpread& spread,
-                 const actors::SimulatedRun& run,
-                 LayoutChooser& layouts) {
+enum class Means { AsConfigured, On };
+
+void switch_on(orchestrator::PipelineConfig& c, orchestrator::PlacementMode mode) {
+  using enum orchestrator::PlacementMode;
+  c.stragglers.prepare = true;
+  if (mode != Colocated && mode != Fused)
+    return;
+  c.placement.switching = orchestrator::Switching::OneByOne;
+  c.placement.crowding = 1;
+}
+
+Result<TunedRung> tuned(const LadderOptions& options,
+                        const Rung& rung,
+                        const orchestrator::PipelineConfig& like,
+                        Means means) {
+  TuneOptions search;
+  search.etas = {static_cast<double>(rung.bound)};
+  search.runs = options.runs;
+  search.finalists = options.finalists;
+  search.final_updates = options.steady_updates;
+  search.threads = options.threads;
+  for (const orchestrator::PlacementMode mode : rung.modes) {
+    TuneRegion& region = search.regions.emplace_back(like, mode);
+    if (means == Means::On)
+      switch_on(region.like, mode);
+  }
+  TEMPER_TRY(const Tuned found, tune(search));
+  const Candidate& fastest = found.tried[found.fastest];
+  TunedRung out{fastest.config, *fastest.figures, found.runs};
+  out.config.steps = steps_for(options.steady_updates, rung.bound);  // of the run of the figures
+  return out;
+}
+
+LadderCell climb(const LadderOptions& options, const Rung& rung, const LengthSpread& spread) {
   orchestrator::PipelineConfig like = options.config;
   like.name = fmt::format("ladder-{}", rung.id);
   like.staleness.bound = rung.bound;
   like.simulation.response = lengths_of(spread);
-  std::vector<Space> spaces;
-  for (const orchestrator::PlacementMode mode : rung.modes)
-    spaces.emplace_back(like, mode, run);
-  LadderCell cell{rung.id, spread, std::nullopt, {}};
-  auto tuned = hill_climb(spaces, layouts, options.tune);
-  if (tuned)
-    cell.tuned = *std::move(tuned);
+  LadderCell cell{rung.id, spread, std::nullopt, std::nullopt, {}, {}};
+  if (auto plain = tuned(options, rung, like, Means::AsConfigured))
+    cell.tuned = *std::move(plain);
   else
-    cell.reason = tuned.error().context;
+    cell.reason = plain.error().context;
+  if (auto with = tuned(options, rung, like, Means::On))
+    cell.with_means = *std::move(with);
+  else
+    cell.means_reason = with.error().context;
   return cell;
 }
 
@@ -116,15 +144,11 @@ Result<Ladder> climb_ladder(const LadderOptions& options) {
              options.rungs,
              options.spreads,
              {},
-             options.tune.runs,
+             options.runs,
              options.config.simulation.model};
   for (const LengthSpread& spread : options.spreads) {
-    orchestrator::PipelineConfig like = options.config;
-    like.simulation.response = lengths_of(spread);
-    TEMPER_TRY(const auto pipeline, orchestrator::resolve(std::move(like)));
-    TEMPER_TRY(LayoutChooser layouts, LayoutChooser::create(pipeline));
     for (const Rung& rung : options.rungs) {
-      out.cells.push_back(climb(options, rung, spread, *pipeline.simulation, layouts));
+      out.cells.push_back(climb(options, rung, spread));
       if (options.on_cell)
         TEMPER_TRY_STATUS(options.on_cell(out));
     }

@@ -59,6 +59,16 @@ LadderRow row_of(const Ladder& ladder, const LadderCell& cell, const Rung& rung)
   row.bound = rung.bound;
   row.published = published_for(ladder, cell.rung);
   row.reason = cell.reason;
+  row.means_reason = cell.means_reason;
+  if (cell.with_means) {
+    const Rates& r = cell.with_means->figures.steady;
+    row.means_per_s = rounded(r.sustained_per_s, 10);
+    row.means_busy = rounded(r.busy, 1e4);
+    row.means_staleness = rounded(r.staleness_mean, 1e3);
+    LadderRow layout;
+    fill_layout(layout, cell.with_means->config);
+    row.means_layout = layout_text(layout);
+  }
   if (!cell.tuned)
     return row;
   const Rates& r = cell.tuned->figures.steady;
@@ -68,7 +78,7 @@ LadderRow row_of(const Ladder& ladder, const LadderCell& cell, const Rung& rung)
   row.busy = rounded(r.busy, 1e4);
   row.staleness_mean = rounded(r.staleness_mean, 1e3);
   row.seconds_per_update = rounded(r.seconds_per_update, 10);
-  row.runs = cell.tuned->runs;
+  row.runs = static_cast<std::int64_t>(cell.tuned->runs);
   fill_layout(row, cell.tuned->config);
   return row;
 }
@@ -115,6 +125,8 @@ std::string reasons_text(const std::vector<LadderRow>& rows) {
   for (const LadderRow& row : rows) {
     if (!row.reason.empty())
       out += fmt::format("  {} at {}: {}\n", row.rung, row.lengths, row.reason);
+    if (!row.means_reason.empty() && row.means_reason != row.reason)
+      out += fmt::format("  {} at {}, the means on: {}\n", row.rung, row.lengths, row.means_reason);
   }
   return out.empty() ? out : "\nnot run\n" + out;
 }
@@ -160,6 +172,10 @@ std::string ladder_text(const Ladder& ladder) {
       ladder.runs);
   out += over_lengths(ladder, rows, [](const LadderRow& r) {
     return fmt::format("{:.1f}k", r.tokens_per_s / 1e3);
+  });
+  out += "\ntuned with gradients beside generation, and shared cards that switch one by one\n";
+  out += over_lengths(ladder, rows, [](const LadderRow& r) {
+    return r.means_per_s > 0 ? fmt::format("{:.1f}k", r.means_per_s / 1e3) : "-";
   });
   out += fmt::format("\ntimes `{}`\n", ladder.rungs.front().text);
   out += over_lengths(

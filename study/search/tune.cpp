@@ -58,12 +58,15 @@ class Tuner {
     out_.objective = options.objective;
   }
 
-  Result<Tuned> tune() {
-    TEMPER_TRY(const orchestrator::PipelineConfig given,
-               orchestrator::load_config(options_.config, options_.sets));
-    TEMPER_TRY(const std::vector<VariedConfig> varied, varied_configs(options_));
-    TEMPER_TRY_STATUS(make_screens(varied));
-    TEMPER_TRY_STATUS(screen(given));
+  /// `given`: none where regions are searched.
+  Result<Tuned> tune(const std::optional<orchestrator::PipelineConfig>& given) {
+    if (given) {
+      TEMPER_TRY(const std::vector<VariedConfig> varied, varied_configs(options_));
+      TEMPER_TRY_STATUS(make_screens(varied));
+    }
+    for (const TuneRegion& region : options_.regions)
+      TEMPER_TRY_STATUS(make_screen(region.like, region.mode, ""));
+    TEMPER_TRY_STATUS(screen());
     thin();
     TEMPER_TRY_STATUS(decide(given));
     return std::move(out_);
@@ -84,23 +87,25 @@ class Tuner {
         if (orchestrator::has_several_clusters(combination.config) &&
             mode != orchestrator::PlacementMode::Separate)
           continue;
-        auto screen = Screen::create({combination.config,
-                                      mode,
-                                      etas_,
-                                      options_.constraints.max_memory,
-                                      combination.text,
-                                      options_.only});
-        if (!screen)
-          return std::move(screen).error();
-        screens_.push_back(*std::move(screen));
+        TEMPER_TRY_STATUS(make_screen(combination.config, mode, combination.text));
       }
     }
     return {};
   }
 
+  Status make_screen(const orchestrator::PipelineConfig& like,
+                     orchestrator::PlacementMode mode,
+                     const std::string& vary) {
+    TEMPER_TRY(
+        Screen screen,
+        Screen::create({like, mode, etas_, options_.constraints.max_memory, vary, options_.only}));
+    screens_.push_back(std::move(screen));
+    return {};
+  }
+
   /// Fills found_ with half of the runs: half of these the best of all, the rest the best of each
   /// mode and bound. What is left is in rest_.
-  Status screen(const orchestrator::PipelineConfig& given) {
+  Status screen() {
     const auto all_runs = static_cast<std::size_t>(options_.runs);
     std::vector<std::vector<ScreenPoint>> best(screens_.size());
     const std::size_t keep = all_runs * kKeptPerRun;
@@ -115,7 +120,7 @@ class Tuner {
         out_.refused[reason] += count;
     }
     if (std::ranges::all_of(best, [](const auto& list) { return list.empty(); }))
-      return nothing_fits(given);
+      return nothing_fits();
     std::vector<std::pair<std::size_t, std::size_t>> order;  // Screen, place.
     for (std::size_t s = 0; s < best.size(); ++s) {
       for (std::size_t i = 0; i < best[s].size(); ++i)
@@ -258,16 +263,19 @@ class Tuner {
     }
   }
 
-  Status decide(const orchestrator::PipelineConfig& given) {
+  Status decide(const std::optional<orchestrator::PipelineConfig>& given) {
     compare_with_closed_form();
     std::ranges::stable_sort(found_, [](const Found& a, const Found& b) {
       return a.score.value_or(0) > b.score.value_or(0);
     });
-    const orchestrator::PlacementConfig cards = orchestrator::resolve_placement(given);
-    out_.tried.push_back({tune_row(given, cards, "as given", ""), given, {}});
+    if (given) {
+      const orchestrator::PlacementConfig cards = orchestrator::resolve_placement(*given);
+      out_.tried.push_back({tune_row(*given, cards, "as given", ""), *given, {}});
+    }
+    const std::size_t before = out_.tried.size();
     for (Found& f : found_)
       out_.tried.push_back(std::move(f.candidate));
-    const std::vector<std::size_t> finals = finalists();
+    const std::vector<std::size_t> finals = finalists(before);
     std::vector<orchestrator::PipelineConfig> configs;
     for (const std::uint64_t more : {0, 1}) {  // of two draws of the lengths
       for (const std::size_t i : finals) {
@@ -295,21 +303,21 @@ class Tuner {
     return judge_.choose(out_);
   }
 
-  /// Places in out_.tried, of which the first was given and the others are in the order of their
-  /// sampled runs: the given one, the best few, and of each bound that they leave out the best one
-  /// if it is nearly as good, for it may tie with them.
-  std::vector<std::size_t> finalists() const {
+  /// Places in out_.tried, of which the first `before` were given and the others are in the order
+  /// of their sampled runs: those given, the best few, and of each bound that they leave out the
+  /// best one if it is nearly as good, for it may tie with them.
+  std::vector<std::size_t> finalists(std::size_t before) const {
     std::vector<std::size_t> out;
     std::set<double> bounds;
     double best = 0;
     for (std::size_t i = 0; i < out_.tried.size(); ++i) {
       const TuneRow& row = out_.tried[i].row;
-      const auto score = i > 0 ? found_[i - 1].score : std::nullopt;
+      const auto score = i >= before ? found_[i - before].score : std::nullopt;
       best = std::max(best, score.value_or(0));
-      if (out.size() <= static_cast<std::size_t>(options_.finalists) ||
+      if (out.size() < before + static_cast<std::size_t>(options_.finalists) ||
           (score.value_or(0) > best * (1 - kNearlyAsGood) && !bounds.contains(row.eta))) {
         out.push_back(i);
-        if (i > 0)
+        if (i >= before)
           bounds.insert(row.eta);
       }
     }
@@ -338,7 +346,7 @@ class Tuner {
   }
 
   /// Of an empty search: why, and by how much the nearest plan misses.
-  Status nothing_fits(const orchestrator::PipelineConfig& given) const {
+  Status nothing_fits() const {
     const auto most = std::ranges::max_element(
         out_.refused, [](const auto& a, const auto& b) { return a.second < b.second; });
     std::string text = fmt::format(
@@ -346,7 +354,7 @@ class Tuner {
         out_.screened,
         most == out_.refused.end() ? ""
                                    : fmt::format("; the most frequent reason: {}", most->first));
-    const auto memory = least_memory(given);
+    const auto memory = least_memory();
     if (memory) {
       text += fmt::format("; the nearest plan needs {:.1f} GB of each device", *memory / 1e9);
       if (options_.constraints.max_memory) {
@@ -359,8 +367,8 @@ class Tuner {
 
   /// The least limit, within a hundredth, under which a point of the first eta fits; none: not even
   /// with what a device has.
-  std::optional<double> least_memory(const orchestrator::PipelineConfig& given) const {
-    const auto pipeline = orchestrator::resolve(given);
+  std::optional<double> least_memory() const {
+    const auto pipeline = orchestrator::resolve(screens_.front().region().like);
     if (!pipeline || !options_.constraints.max_memory)
       return std::nullopt;
     const auto fits = [&](double bytes) {
@@ -409,6 +417,8 @@ class Tuner {
 
 Result<Tuned> tune(const TuneOptions& options) {
   TEMPER_TRY(std::vector<double> etas, allowed_etas(options));
+  if (!options.regions.empty())
+    return Tuner(options, std::move(etas)).tune(std::nullopt);
   TEMPER_TRY(const orchestrator::PipelineConfig given,
              orchestrator::load_config(options.config, options.sets));
   const bool local = given.hardware == orchestrator::HardwareKind::Local;
@@ -437,7 +447,7 @@ Result<Tuned> tune(const TuneOptions& options) {
   }
   if (local)
     return tune_machine(whole, etas, given);
-  return Tuner(whole, std::move(etas)).tune();
+  return Tuner(whole, std::move(etas)).tune(given);
 }
 
 }  // namespace temper::study

@@ -52,9 +52,17 @@ struct TuneConstraints {
   std::optional<Bytes> max_memory;  ///< Of a device, less than it has.
 };
 
+/// Everything but placement, layouts and bound is as in `like`, which need not be able to run.
+struct TuneRegion {
+  orchestrator::PipelineConfig like;
+  orchestrator::PlacementMode mode = orchestrator::PlacementMode::Separate;
+};
+
 struct TuneOptions {
   std::filesystem::path config;
   std::vector<std::string> sets;
+  /// In place of config, sets, modes and vary, on simulated hardware; nothing is run as given.
+  std::vector<TuneRegion> regions;
   std::vector<orchestrator::PlacementMode> modes;  ///< Empty: all that the hardware knows.
   std::vector<double> etas{0, 1, 2, 4};
   std::vector<SweepAxis> vary;
@@ -116,7 +124,7 @@ struct Tuned {
   std::vector<std::size_t> ties;  ///< With the fastest, itself among them.
   double error = 0;               ///< Relative, of two plans' objectives against each other.
   std::optional<RewardCurve> curve;
-  std::size_t given = 0;
+  std::size_t given = 0;  ///< In `tried`; its size with TuneOptions::regions.
   std::size_t screened = 0, fitting = 0, runs = 0;
   std::map<std::string, std::size_t> refused;
   /// Closed form against thinned runs: mean |ratio - 1| of tokens/s, Spearman's rank correlation of

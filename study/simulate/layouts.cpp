@@ -50,23 +50,25 @@ const std::vector<actors::TrainerEngineConfig>& LayoutChooser::trainers(std::int
   return trainers_.emplace(cards, std::move(tried)).first->second;
 }
 
-LayoutChooser::Fit LayoutChooser::fit(const actors::SimulatedPlacement& placement) const {
+LayoutChooser::Fit LayoutChooser::fit(const actors::SimulatedPlacement& placement,
+                                      double kept) const {
   const auto phases = actors::memory_phases(placement);
   if (!phases)
     return Fit::NoCache;
   return std::ranges::all_of(*phases,
                              [&](const actors::PhaseLedger& phase) {
                                return phase.device() <= std::min(most_, phase.device_capacity) &&
-                                      phase.host() <= phase.host_capacity;
+                                      phase.host() + kept <= phase.host_capacity;
                              })
              ? Fit::Fits
              : Fit::TooLarge;
 }
 
-std::optional<int> LayoutChooser::largest_kv_share(actors::SimulatedPlacement placement) {
+std::optional<int> LayoutChooser::largest_kv_share(actors::SimulatedPlacement placement,
+                                                   double kept) {
   const auto at = [&](int twentieths) {
     placement.run.config.rollout.kv_share = static_cast<double>(twentieths) / 20;
-    return fit(placement);
+    return fit(placement, kept);
   };
   int low = 0, high = kMostTwentieths + 1;
   // Neighbours in a search mostly end at the same share.
@@ -100,6 +102,7 @@ std::vector<std::int64_t> LayoutChooser::eps_of(const orchestrator::PipelineConf
 LayoutChooser::Completion LayoutChooser::fastest_engine(const orchestrator::PipelineConfig& config,
                                                         const orchestrator::PlacementConfig& cards,
                                                         actors::SimulatedPlacement placement,
+                                                        double kept,
                                                         Completion widest) {
   actors::SimulatedRun& run = placement.run;
   const auto rate = [&](const Completion& c) {
@@ -111,7 +114,7 @@ LayoutChooser::Completion LayoutChooser::fastest_engine(const orchestrator::Pipe
   double most = rate(best);
   for (const std::int64_t ep : eps_of(config, cards)) {
     run.config.rollout.ep = ep;
-    const auto twentieths = ep == widest.ep ? std::nullopt : largest_kv_share(placement);
+    const auto twentieths = ep == widest.ep ? std::nullopt : largest_kv_share(placement, kept);
     if (!twentieths)
       continue;
     const Completion other{widest.trainer, ep, static_cast<double>(*twentieths) / 20};
@@ -136,11 +139,15 @@ Result<LayoutChooser::Completion> LayoutChooser::choose(
   s.config.rollout = config.simulation.rollout;
   s.config.rollout.ep = eps_of(config, cards).back();
   actors::SimulatedPlacement placement = orchestrator::simulated_placement(config, cards, s);
+  // What a trainer whose cards come and go keeps between two of its turns (card_shares.hpp).
+  const bool keeps =
+      config.stragglers.prepare && config.placement.switching == orchestrator::Switching::OneByOne;
   for (const actors::TrainerEngineConfig& layout : layouts) {
     placement.run.config.trainer = layout;
-    if (const auto twentieths = largest_kv_share(placement)) {
+    const double kept = keeps ? actors::trainer_memory(placement.run).device.gradients : 0;
+    if (const auto twentieths = largest_kv_share(placement, kept)) {
       const Completion widest{layout, s.config.rollout.ep, static_cast<double>(*twentieths) / 20};
-      return fastest_engine(config, cards, std::move(placement), widest);
+      return fastest_engine(config, cards, std::move(placement), kept, widest);
     }
   }
   return Error{
@@ -163,7 +170,9 @@ Result<orchestrator::PipelineConfig> LayoutChooser::complete(
                 config.rollout.replicas,
                 config.reference.replicas,
                 tp,
-                rows};
+                rows,
+                static_cast<std::int64_t>(config.placement.switching),
+                std::int64_t{config.stragglers.prepare}};
   auto known = completions_.find(key);
   if (known == completions_.end())
     known = completions_.emplace(key, choose(config, cards)).first;

@@ -4,8 +4,8 @@
 //             of those that every phase of every card's memory allows
 //   rollout   ep of engine_space.hpp: the most tokens/s at the engine's tp and slots; kv_share: the
 //             largest that fits, in steps of 0.05
-// Answers are remembered, so one chooser serves configurations that differ in cards, replicas,
-// concurrency and rollout layout alone. One thread.
+// Answers are remembered, so one chooser serves configurations that differ in placement, replicas,
+// concurrency, rollout layout and prepared gradients alone. One thread.
 #pragma once
 
 #include "actors/simulation/memory_phases.hpp"
@@ -40,7 +40,7 @@ class LayoutChooser {
 
  private:
   /// All of a configuration that memory depends on and complete() does not choose.
-  using Key = std::array<std::int64_t, 8>;
+  using Key = std::array<std::int64_t, 10>;
   struct Completion {
     actors::TrainerEngineConfig trainer;
     std::int64_t ep = 1;
@@ -60,16 +60,18 @@ class LayoutChooser {
   std::vector<std::int64_t> eps_of(const orchestrator::PipelineConfig& config,
                                    const orchestrator::PlacementConfig& cards) const;
   /// The ep of most tokens/s beside a trainer that is set, with its cache, from an answer with the
-  /// widest.
+  /// widest. `kept` as below.
   Completion fastest_engine(const orchestrator::PipelineConfig& config,
                             const orchestrator::PlacementConfig& cards,
                             actors::SimulatedPlacement placement,
+                            double kept,
                             Completion widest);
-  /// The largest KV share that fits, in twentieths of the memory; none: no share fits.
-  std::optional<int> largest_kv_share(actors::SimulatedPlacement placement);
+  /// The largest KV share that fits, in twentieths of the memory, beside `kept` more bytes in the
+  /// host memory of a device; none: no share fits.
+  std::optional<int> largest_kv_share(actors::SimulatedPlacement placement, double kept);
   /// NoCache: the layout cannot be, or its cache cannot hold one longest response.
   enum class Fit { Fits, TooLarge, NoCache };
-  Fit fit(const actors::SimulatedPlacement& placement) const;
+  Fit fit(const actors::SimulatedPlacement& placement, double kept) const;
 
   actors::SimulatedRun run_;
   actors::Packings packings_;       ///< Of one update's batch, prompts and responses together.

@@ -1,5 +1,6 @@
 // Why actors are idle, as it is said, and turns of shared cards that would be for nothing.
 #include "tests/support/scheduler_world.hpp"
+#include "tests/support/scripted_run.hpp"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -85,6 +86,30 @@ TEST(Waits, AnIdleEngineSaysWhenTheReasonChangesFromTheRuleToAFedTrainer) {
     last[wait->actor] = *wait;
   });
   EXPECT_GT(changed, 0);
+}
+
+TEST(Turns, ScoringDoesNotEndBeforeAReferenceThatCameBackIsOnTheCards) {
+  using actors::RoleKind;
+  using actors::SwitchAction;
+  SchedulerConfig config = testing::ScriptedRun::small_config();
+  for (ActorSpec& actor : config.actors)
+    actor.takes_turns = actor.role == RoleKind::Rollout || actor.role == RoleKind::Reference;
+  const ActorId late(static_cast<std::uint32_t>(config.actors.size()));
+  config.actors.push_back({"reference-1", RoleKind::Reference, {}, 0, true});
+  testing::ScriptedRun run(config);
+  run.until<command::ScoreReference>();
+  const command::ScoreReference work = run.last<command::ScoreReference>();
+  ASSERT_NE(work.actor, late);
+  run.on(event::ActorDown{late, "crashed"});
+  run.ready(late);
+  ASSERT_EQ(run.scheduler().fleet().state(late).switching, SwitchAction::OnloadReference);
+  const Commands said = run.on(event::ReferenceScored{work.actor, work.lease});
+  for (const Command& command : said) {
+    const auto* change = std::get_if<command::Switch>(&command);
+    EXPECT_TRUE(change == nullptr || change->action != SwitchAction::OffloadReference);
+  }
+  const event::Switched came{late, SwitchAction::OnloadReference, {}, ""};
+  EXPECT_EQ(run.scheduler().find_lie(came, run.now()), std::nullopt);
 }
 
 TEST(Turns, CardsAreNotTakenForGroupsThatAReferenceElsewhereHasToScoreFirst) {
