@@ -20,13 +20,23 @@ actors::LengthConfig lengths_of(const LengthSpread& spread) {
 
 enum class Means { AsConfigured, On };
 
-void switch_on(orchestrator::PipelineConfig& c, orchestrator::PlacementMode mode) {
+/// What the configuration says of the means goes as far as the rules of the placement let it.
+TuneRegion region_of(orchestrator::PipelineConfig c,
+                     orchestrator::PlacementMode mode,
+                     Means means) {
   using enum orchestrator::PlacementMode;
-  c.stragglers.prepare = true;
-  if (mode != Colocated && mode != Fused)
-    return;
-  c.placement.switching = orchestrator::Switching::OneByOne;
-  c.placement.crowding = 1;
+  using orchestrator::Switching;
+  const bool turns = mode == Colocated || mode == Fused;
+  if (means == Means::On) {
+    c.stragglers.prepare = true;
+    c.placement.switching = turns ? Switching::OneByOne : Switching::Together;
+    c.placement.crowding = 1;
+  } else if (!turns) {
+    c.placement.switching = Switching::Together;
+  } else if (c.placement.switching == Switching::Together) {
+    c.stragglers.prepare = false;
+  }
+  return {std::move(c), mode};
 }
 
 Result<TunedRung> tuned(const LadderOptions& options,
@@ -39,11 +49,8 @@ Result<TunedRung> tuned(const LadderOptions& options,
   search.finalists = options.finalists;
   search.final_updates = options.steady_updates;
   search.threads = options.threads;
-  for (const orchestrator::PlacementMode mode : rung.modes) {
-    TuneRegion& region = search.regions.emplace_back(like, mode);
-    if (means == Means::On)
-      switch_on(region.like, mode);
-  }
+  for (const orchestrator::PlacementMode mode : rung.modes)
+    search.regions.push_back(region_of(like, mode, means));
   TEMPER_TRY(const Tuned found, tune(search));
   const Candidate& fastest = found.tried[found.fastest];
   TunedRung out{fastest.config, *fastest.figures, found.runs};
