@@ -84,6 +84,22 @@ TEST(SimulatedMemory, SharedCardsFollowTheOrderOfTheSwitch) {
   EXPECT_EQ(phase(*phases, "train").parts[1].memory.device.weights, 0);
 }
 
+TEST(SimulatedMemory, AnEngineThatStaysOnItsCardsRenewsItsWeightsBesideItsFullCache) {
+  SimulatedPlacement p = large();
+  p.mode = PlacementMode::Colocated;
+  p.one_by_one = true;
+  p.run.trainer_cards = p.rollout_cards = 256;
+  const auto phases = memory_phases(p);
+  ASSERT_TRUE(phases) << phases.error().context;
+  const actors::ActorMemory rollout = phase(*phases, "rollout").parts[1].memory;
+  const actors::ActorMemory renewed = phase(*phases, "renew").parts[1].memory;
+  EXPECT_GT(rollout.device.kv_cache, 0);
+  EXPECT_EQ(renewed.device.kv_cache, rollout.device.kv_cache);
+  EXPECT_EQ(renewed.device.weights, rollout.device.weights) << "one version on the device";
+  EXPECT_EQ(renewed.host.weights, rollout.host.weights + rollout.device.weights) << "one staged";
+  EXPECT_GT(renewed.device.total(), rollout.device.total()) << "a piece of it on its way";
+}
+
 TEST(SimulatedMemory, NothingOfTheTrainerIsLostWhileItIsParked) {
   SimulatedPlacement p = large();
   p.mode = PlacementMode::Colocated;
