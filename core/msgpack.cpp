@@ -14,6 +14,8 @@ namespace temper {
 namespace detail {
 namespace {
 
+using namespace std::string_view_literals;
+
 struct StringStream {
   std::string& out;
   void write(const char* data, std::size_t size) { out.append(data, size); }
@@ -131,11 +133,21 @@ void MsgpackSink::unsigned_integer(std::uint64_t value) {
   StringStream stream{out_};
   msgpack::packer(stream).pack_uint64(value);
 }
+// msgpack-cxx asks of 2^64 too whether it is a whole number, by a conversion to a type that ends
+// one below it.
 void MsgpackSink::number(double value) {
+  if (value == 0x1p64) {
+    out_ += "\xcb\x43\xf0\0\0\0\0\0\0"sv;
+    return;
+  }
   StringStream stream{out_};
   msgpack::packer(stream).pack_double(value);
 }
 void MsgpackSink::number(float value) {
+  if (value == 0x1p64F) {
+    out_ += "\xca\x5f\x80\0\0"sv;
+    return;
+  }
   StringStream stream{out_};
   msgpack::packer(stream).pack_float(value);
 }

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 namespace temper {
 namespace {
 
@@ -37,6 +39,19 @@ TEST(Msgpack, EncodingIsTheShortestFormInDeclarationOrder) {
   };
   for (const Case& c : cases)
     EXPECT_EQ(encode(c.value), c.bytes);
+}
+
+TEST(Msgpack, NumbersWhereIntegersEndReadBackEqual) {
+  for (const double whole : {0x1p53, 0x1p63, 0x1p64, 0x1p65}) {
+    for (const double value :
+         {whole, -whole, std::nextafter(whole, 0), std::nextafter(-whole, 0)}) {
+      const auto back = decode<double>(encode(value));
+      ASSERT_TRUE(back);
+      EXPECT_EQ(*back, value);
+    }
+    const auto small = static_cast<float>(whole);
+    EXPECT_EQ(decode<float>(encode(small)).value(), small);
+  }
 }
 
 TEST(Msgpack, EncodeToAppends) {
