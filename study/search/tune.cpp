@@ -2,7 +2,6 @@
 
 #include "actors/simulation/role_memory.hpp"
 #include "core/parallel.hpp"
-#include "core/statistics.hpp"
 #include "core/yaml.hpp"
 #include "orchestrator/pipeline/clusters.hpp"
 #include "orchestrator/pipeline/load.hpp"
@@ -264,7 +263,10 @@ class Tuner {
   }
 
   Status decide(const std::optional<orchestrator::PipelineConfig>& given) {
-    compare_with_closed_form();
+    std::vector<const TuneRow*> rows;
+    for (const Found& f : found_)
+      rows.push_back(&f.candidate.row);
+    out_.closed = agreement_of(rows);
     std::ranges::stable_sort(found_, [](const Found& a, const Found& b) {
       return a.score.value_or(0) > b.score.value_or(0);
     });
@@ -322,27 +324,6 @@ class Tuner {
       }
     }
     return out;
-  }
-
-  void compare_with_closed_form() {
-    std::vector<double> closed, thinned, differences;
-    for (const Found& f : found_) {
-      if (!f.candidate.row.thinned_tokens_per_s)
-        continue;
-      closed.push_back(*f.candidate.row.closed_tokens_per_s);
-      thinned.push_back(*f.candidate.row.thinned_tokens_per_s);
-      differences.push_back(
-          std::abs(*f.candidate.row.closed_staleness - *f.candidate.row.thinned_staleness));
-    }
-    if (closed.size() < 2)
-      return;
-    Tuned::Agreement a;
-    for (std::size_t i = 0; i < closed.size(); ++i) {
-      a.error += std::abs(closed[i] / thinned[i] - 1) / static_cast<double>(closed.size());
-      a.staleness += differences[i] / static_cast<double>(closed.size());
-    }
-    a.ranks = rank_correlation(closed, thinned).value_or(0);
-    out_.closed = a;
   }
 
   /// Of an empty search: why, and by how much the nearest plan misses.

@@ -1,6 +1,7 @@
 #include "study/search/tune_judge.hpp"
 
 #include "actors/simulation/memory_phases.hpp"
+#include "core/statistics.hpp"
 #include "orchestrator/pipeline/resolve.hpp"
 #include "orchestrator/pipeline/simulated_memory.hpp"
 
@@ -204,6 +205,26 @@ Status TuneJudge::choose(Tuned& tuned) const {
   tuned.curve = options_.curve;
   advise(tuned);
   return {};
+}
+
+std::optional<Tuned::Agreement> agreement_of(const std::vector<const TuneRow*>& rows) {
+  std::vector<double> closed, thinned, differences;
+  for (const TuneRow* row : rows) {
+    if (!row->thinned_tokens_per_s)
+      continue;
+    closed.push_back(*row->closed_tokens_per_s);
+    thinned.push_back(*row->thinned_tokens_per_s);
+    differences.push_back(std::abs(*row->closed_staleness - *row->thinned_staleness));
+  }
+  if (closed.size() < 2)
+    return std::nullopt;
+  Tuned::Agreement a;
+  for (std::size_t i = 0; i < closed.size(); ++i) {
+    a.error += std::abs(closed[i] / thinned[i] - 1) / static_cast<double>(closed.size());
+    a.staleness += differences[i] / static_cast<double>(closed.size());
+  }
+  a.ranks = rank_correlation(closed, thinned).value_or(0);
+  return a;
 }
 
 Result<std::vector<double>> allowed_etas(const TuneOptions& options) {

@@ -44,6 +44,9 @@ TuneRow tune_row(const orchestrator::PipelineConfig& config,
                  std::string found_by,
                  std::string vary);
 
+/// The closed form against the thinned runs of all that had one; none: of fewer than two.
+std::optional<Tuned::Agreement> agreement_of(const std::vector<const TuneRow*>& rows);
+
 /// The bounds that may be tried. Errors: none is named; none is within the limit.
 Result<std::vector<double>> allowed_etas(const TuneOptions& options);
 

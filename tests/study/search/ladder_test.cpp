@@ -229,7 +229,7 @@ TEST(Table, CsvQuotesWhatNeedsIt) {
   const std::string csv = to_csv(std::span<const LadderRow>(rows));
   EXPECT_TRUE(csv.starts_with("rung,lengths,bound,tokens_per_s,"));
   EXPECT_NE(csv.find("\na,,0,0"), std::string::npos) << csv;
-  EXPECT_TRUE(csv.ends_with(",\"no \"\"room\"\", none\"\n")) << csv;
+  EXPECT_NE(csv.find(",\"no \"\"room\"\", none\",0"), std::string::npos) << csv;
 }
 
 TEST(LengthSpread, IsReadAsItIsWritten) {
