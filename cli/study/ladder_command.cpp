@@ -118,7 +118,8 @@ Handler ladder_command(Flags& flags) {
   flags.pipeline(options->config, options->sets);
   flags.repeated("--lengths", options->lengths, "Responses, mean:cap:p99/median; repeatable");
   flags.repeated("--rung", options->rungs, "A rung by its id; default: all; repeatable");
-  flags.number("--effort", options->effort, "Runs to tune each rung and distribution");
+  flags.number(
+      "--effort", options->effort, "Runs of each search; a rung has two at a distribution");
   flags.number("--steps", options->steps, "Steady updates that figures are of");
   flags.number("--threads", options->threads, "Default: one per core");
   flags.flag("--quick", options->quick, "One distribution, a little effort");

@@ -16,7 +16,7 @@ struct LadderOptions {
   std::vector<std::string> sets;
   std::vector<std::string> lengths;  ///< "mean:cap:p99/median"; empty: the default ones.
   std::vector<std::string> rungs;    ///< By id; empty: all.
-  int effort = 40;                   ///< Runs of each cell's search.
+  int effort = 40;                   ///< Runs of each of a cell's two searches.
   std::uint64_t steps = 20;          ///< Steady updates that the figures are of.
   int threads = 0;                   ///< 0: as many as there are cores.
   bool quick = false;                ///< One distribution, a little effort.

@@ -167,13 +167,14 @@ void check_preparing(const PipelineConfig& c, Rules& rules) {
                             name_of(algorithm.advantage_std)));
   const PlacementMode mode = c.placement.mode;
   const bool local = c.hardware == HardwareKind::Local;
-  rules.require(mode == PlacementMode::Separate || mode == PlacementMode::Hybrid ||
-                    (!local && c.placement.switching == Switching::OneByOne),
-                {"stragglers.prepare", "placement.mode"},
-                fmt::format("in `{}` mode the trainer has no card while others generate; `separate` "
-                            "and `hybrid` leave it one{}",
-                            name_of(mode),
-                            local ? "" : ", and `placement.switching: one_by_one` gives it some"));
+  rules.require(
+      mode == PlacementMode::Separate || mode == PlacementMode::Hybrid ||
+          (!local && c.placement.switching == Switching::OneByOne),
+      {"stragglers.prepare", "placement.mode"},
+      fmt::format("in `{}` mode the trainer has no card while others generate; `separate` "
+                  "and `hybrid` leave it one{}",
+                  name_of(mode),
+                  local ? "" : ", and `placement.switching: one_by_one` gives it some"));
   if (!local)
     return;
   rules.require(c.trainer.engine.kind == actors::EngineKind::Native,

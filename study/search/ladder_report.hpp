@@ -23,11 +23,11 @@ struct LadderRow {
   double kv_share = 0;
   std::int64_t tp = 0, pp = 0, cp = 0, ep = 0, micro_batch_tokens = 0;
   std::int64_t runs = 0;
-  std::string reason;
   /// Tuned with the means on (study/search/ladder.hpp): sustained tokens/s, cards busy, mean
   /// staleness, the layout. 0 and empty: nothing could be run.
   double means_per_s = 0, means_busy = 0, means_staleness = 0;
   std::string means_layout, means_reason;
+  std::string reason;
 };
 
 std::vector<LadderRow> ladder_rows(const Ladder& ladder);
@@ -64,12 +64,12 @@ void describe(V& v, LadderRow& r) {
   v.field(24, "ep", r.ep);
   v.field(25, "micro_batch_tokens", r.micro_batch_tokens);
   v.field(26, "runs", r.runs);
-  v.field(27, "reason", r.reason);
-  v.field(28, "means_per_s", r.means_per_s);
-  v.field(29, "means_busy", r.means_busy);
-  v.field(30, "means_staleness", r.means_staleness);
-  v.field(31, "means_layout", r.means_layout);
-  v.field(32, "means_reason", r.means_reason);
+  v.field(27, "means_per_s", r.means_per_s);
+  v.field(28, "means_busy", r.means_busy);
+  v.field(29, "means_staleness", r.means_staleness);
+  v.field(30, "means_layout", r.means_layout);
+  v.field(31, "means_reason", r.means_reason);
+  v.field(32, "reason", r.reason);
 }
 
 }  // namespace temper::study
