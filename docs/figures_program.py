@@ -7,6 +7,7 @@ import pathlib
 import re
 import shlex
 import shutil
+import signal
 import subprocess
 import threading
 
@@ -69,8 +70,12 @@ class Program:
             printed, _ = process.communicate(timeout=limit)
             return process.returncode, printed
         except subprocess.TimeoutExpired:
-            os.killpg(process.pid, 15)
-            return None, process.communicate()[0]
+            os.killpg(process.pid, signal.SIGTERM)
+            try:  # A run that is told to stop saves first.
+                return None, process.communicate(timeout=30)[0]
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, signal.SIGKILL)
+                return None, process.communicate()[0]
 
     def output(self, line, may_fail=False):
         """Of a command line with `{out}` for a folder of its own; each line runs once."""
