@@ -45,7 +45,8 @@ bool is_word(char c) {
 
 }  // namespace
 
-std::string without_numbers(std::string_view on) {
+std::string without_details(std::string_view on) {
+  on = on.substr(0, on.find(": "));
   std::string out;
   for (std::size_t i = 0; i < on.size(); ++i) {
     if (!is_digit(on[i]) || (i > 0 && (is_word(on[i - 1]) || is_digit(on[i - 1])))) {
@@ -251,7 +252,7 @@ void Timeline::set_wait(ActorId actor, CardState state, const std::string& on, T
   if (wait.state == state && wait.on == on)
     return;
   note_longest(wait, now);
-  wait = {state, intern({actors_[actor.value()].role, state, without_numbers(on)}), on, now};
+  wait = {state, intern({actors_[actor.value()].role, state, without_details(on)}), on, now};
   for (const auto& [line, place] : places_of_[actor.value()])
     lines_[line].set_wait(now, place, {state, wait.reason});
 }

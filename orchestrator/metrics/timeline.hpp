@@ -146,7 +146,9 @@ class Timeline {
   std::uint64_t unsettled_records_ = 0;
 };
 
-/// `on` with the numbers that stand alone replaced by N: "group 7 (v0 3)" -> "group N (v0 N)".
-std::string without_numbers(std::string_view on);
+/// What waits of one kind have in common: `on` up to ": ", with the numbers that stand alone
+/// replaced by N. "groups: 7 (v0 3) and others, 1 of 4 ready" -> "groups"; "evaluation of version
+/// 8" -> "evaluation of version N".
+std::string without_details(std::string_view on);
 
 }  // namespace temper::orchestrator

@@ -78,7 +78,7 @@ std::string Scheduler::missing_for_training() const {
   for (const auto& [id, group] : stored_.queue.groups()) {
     if (group.trainable || stored_.queue.in_training(id))
       continue;
-    return fmt::format("group {} (v0 {}) and others: {} of {} groups ready",
+    return fmt::format("groups: {} (v0 {}) and others, {} of {} ready",
                        id,
                        group.dispatched,
                        ready,

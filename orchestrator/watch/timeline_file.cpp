@@ -121,7 +121,7 @@ void TimelineFile::settle(std::size_t actor, Time end) {
 }
 
 void TimelineFile::add(std::size_t actor, Time begin, Time end, const Name& name) {
-  const Name plain{name.state, without_numbers(name.on)};
+  const Name plain{name.state, without_details(name.on)};
   for (std::size_t i = 0; i < kLevels; ++i)
     add(levels_[i], actor, begin, end, i < kPlain ? name : plain);
 }

@@ -64,7 +64,7 @@ Frame sample_frame() {
               {"reward-0", CardState::Reward, "", 256, 0, 1},
               {"trainer-0",
                CardState::WaitData,
-               "group 11969 (v0 186) and others: 41 of 64 groups ready",
+               "groups: 11969 (v0 186) and others, 41 of 64 ready",
                0,
                0,
                0}};

@@ -201,19 +201,19 @@ TEST(Timeline, KnowsWhenNothingGeneratesOrTrains) {
   EXPECT_EQ(f.timeline.without_generation_or_training(at_ns(100)).count(), 40);
 }
 
-TEST(Timeline, WaitsAreNamedWithoutTheirNumbersAndAddUp) {
+TEST(Timeline, WaitsAreNamedWithoutTheirDetailsAndAddUp) {
   TimelineFeed f;
-  f.wait(0, kTrainer, CardState::WaitData, "group 7 (v0 3) and others: 1 of 4 groups ready");
+  f.wait(0, kTrainer, CardState::WaitData, "groups: 7 (v0 3) and others, 1 of 4 ready");
   f.wait(30, kTrainer, CardState::Idle);
-  f.wait(40, kTrainer, CardState::WaitData, "group 12 (v0 3) and others: 2 of 4 groups ready");
+  f.wait(40, kTrainer, CardState::WaitData, "groups: 12 (v0 3) and others, 2 of 4 ready");
   const auto waits = f.timeline.waits(at_ns(100));
   ASSERT_GE(waits.size(), 2U);
   EXPECT_EQ(waits[0].reason.on, "start");
   EXPECT_EQ(waits[0].card_time.count(), 100);  // card 0
-  EXPECT_EQ(waits[1].reason.on, "group N (v0 N) and others: N of N groups ready");
+  EXPECT_EQ(waits[1].reason.on, "groups");
   EXPECT_EQ(waits[1].card_time.count(), 90);
   EXPECT_EQ(waits[1].longest.count(), 60);
-  EXPECT_EQ(waits[1].longest_on, "group 12 (v0 3) and others: 2 of 4 groups ready");
+  EXPECT_EQ(waits[1].longest_on, "groups: 12 (v0 3) and others, 2 of 4 ready");
 }
 
 SchedulerConfig random_fleet(Random& random) {
@@ -267,7 +267,7 @@ class SlowTimeline {
       const std::size_t shown = waiting(actors, t);
       const Wait& wait = wait_[shown][t];
       ++states[index_of(wait.state)];
-      ++waits[{config_.actors[shown].role, wait.state, without_numbers(wait.on)}];
+      ++waits[{config_.actors[shown].role, wait.state, without_details(wait.on)}];
     }
     return {states, waits};
   }

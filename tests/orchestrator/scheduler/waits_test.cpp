@@ -52,16 +52,16 @@ TEST(Waits, ATrainerThatWaitsDoesNotNameAGroupThatItHas) {
   for_each_command(config, [&](const Command& command) {
     if (const auto* prepare = std::get_if<command::Prepare>(&command)) {
       for (const ResponseId r : prepare->responses)
-        promised.insert(fmt::format("group {} ", ids.group_of(r)));
+        promised.insert(fmt::format("groups: {} ", ids.group_of(r)));
     } else if (std::holds_alternative<command::Train>(command)) {
       promised.clear();
     } else if (const auto* wait = std::get_if<command::Waiting>(&command);
                wait != nullptr && wait->state == CardState::WaitData &&
-               wait->on.starts_with("group ") && !promised.empty()) {
+               wait->on.starts_with("groups: ") && !promised.empty()) {
       ++named;
       for (const std::string& group : promised)
         EXPECT_FALSE(wait->on.starts_with(group)) << wait->on;
-      EXPECT_EQ(wait->on.find(" 0 of 6 groups ready"), std::string::npos)
+      EXPECT_EQ(wait->on.find(" 0 of 6 ready"), std::string::npos)
           << wait->on << ", and " << promised.size() << " are promised";
     }
   });
