@@ -31,8 +31,8 @@ What a sentence says of a table can be held to it: `holds(a < b, "sentence")` st
 
 Commands that the pages print for the reader are run by `--commands`. A command is an
 indented line that begins with `./x`, `temper`, `build/`, `TEMPER_..=`, `printf` or `for`; `\\` continues it. `--commands`
-runs them in a scratch copy of configs/ and docs/, page by page, so that one may use what an earlier one
-made. A comment `<!-- commands: slow, 12 min -->` above leaves the next ones out unless --slow is given.
+runs them page by page, each in a scratch copy of configs/ and docs/ of its own, so that one may use what an
+earlier one of its page made. A comment `<!-- commands: slow, 12 min -->` above leaves the next ones out unless --slow is given.
 `<!-- commands: first, COMMAND -->` is run at its place without being printed: what the next ones need.
 Lines `$ temper ...` are followed by what they print, held to it (`...` stands for anything). A command that
 is itself abbreviated by ` ... ` is not run.
@@ -53,6 +53,7 @@ import threading
 import time
 
 sys.dont_write_bytecode = True
+from figures_commands import run_commands
 from figures_program import ROOT, Data, Failure, Program, family, machine, memory_of
 from terminal_svg import wrong_picture
 
@@ -331,83 +332,6 @@ def check(chosen, program):
     return bad
 
 
-# ------------------------------------------------------------------------------- commands
-class Command:
-    def __init__(self, line, where, slow, expected=None):
-        self.line, self.where, self.slow, self.expected = line, where, slow, expected
-
-
-def commands(path):
-    """The printed commands of a page, in their order, without those of its recipes."""
-    text = re.sub(r"<!-- figures:.*?^-->\n", lambda m: "\n" * m[0].count("\n"), path.read_text(),
-                  flags=re.DOTALL | re.MULTILINE)
-    lines = text.splitlines()
-    found = []
-    slow = None
-    at = 0
-    while at < len(lines):
-        line = lines[at]
-        where = f"{path.relative_to(ROOT)}:{at + 1}"
-        at += 1
-        mark = re.fullmatch(r"<!-- commands: (slow|first), (.*) -->", line)
-        if mark and mark[1] == "slow":
-            slow = mark[2]
-        elif mark:
-            found.append(Command(mark[2], where, None))
-        elif line and not line.startswith("    ") and not line.startswith("<!--"):
-            slow = None if found and found[-1].slow == slow else slow
-        match = re.fullmatch(r" {4}(\$ )?((?:\./x|temper|for(?= \w+ in )|printf|build/\S+|TEMPER_\w+=\S+|[A-Z]=\S+) [^(].*)", line)
-        if not match:
-            continue
-        command = match[2]
-        while command.endswith("\\") and at < len(lines):
-            command = command[:-1] + lines[at].strip()
-            at += 1
-        expected = None
-        if match[1]:
-            begin = at
-            while at < len(lines) and lines[at].startswith("    ") and not lines[at].startswith("    $"):
-                at += 1
-            expected = "\n".join(lines[begin:at])
-        if " ... " not in command:
-            found.append(Command(command, where, slow, expected))
-    return found
-
-
-def run_commands(chosen, program, with_slow, limit):
-    """Runs what is printed; one line of report for each. `for` and `X=..` lines are shell."""
-    bad = []
-    for path in chosen.values():
-        shell_words = ""
-        for command in commands(path):
-            if command.slow and not with_slow:
-                print(f"{command.where}: not run ({command.slow}): {command.line}", flush=True)
-                continue
-            if re.match(r"[A-Z]=", command.line):  # a word that later lines use
-                shell_words += command.line + "\n"
-                continue
-            begin = time.monotonic()
-            status, printed = program.shell(shell_words + command.line, None if with_slow else limit)
-            took = time.monotonic() - begin
-            last = ([""] + [p for p in printed.splitlines() if p.strip()])[-1].strip()
-            verdict = "ok" if status == 0 else f"over {limit} s" if status is None else f"exit {status}"
-            if command.expected is not None:
-                same = matches(command.expected, printed)
-                verdict = "as printed" if same else "NOT as printed"
-                status = 0 if same else 1
-            print(f"{command.where}: {verdict}, {took:.1f} s: {command.line}\n    {last[:150]}", flush=True)
-            if status != 0:
-                bad.append(f"{command.where}: {verdict}: {command.line}\n{printed[-1500:]}")
-    return bad
-
-
-def matches(expected, printed):
-    """Whether `printed` is `expected`, whatever the line breaks; `...` stands for anything."""
-    parts = [" ".join(part.split()) for part in expected.split("...")]
-    pattern = ".*".join(re.escape(part) for part in parts)
-    return re.search(pattern, " ".join(printed.split())) is not None
-
-
 def say(text):
     print(f"figures: {text}", file=sys.stderr, flush=True)
 
@@ -425,17 +349,21 @@ def main():
     options = parser.parse_args()
     try:
         chosen = pages(options.pages)
+        if options.commands:
+            return report(run_commands(chosen, options.slow, options.limit))
         with tempfile.TemporaryDirectory(prefix="temper-figures-") as scratch:
             program = Program(scratch)
             if options.check:
                 bad = check(chosen, program)
-            elif options.commands:
-                bad = run_commands(chosen, program, options.slow, options.limit)
             else:
                 program.writing = True
                 bad = regenerate(chosen, program, options.exact)
     except Failure as failure:
         bad = [str(failure)]
+    return report(bad)
+
+
+def report(bad):
     for text in bad:
         say(text)
     return 1 if bad else 0
