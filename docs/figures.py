@@ -350,20 +350,14 @@ def main():
     try:
         chosen = pages(options.pages)
         if options.commands:
-            return report(run_commands(chosen, options.slow, options.limit))
-        with tempfile.TemporaryDirectory(prefix="temper-figures-") as scratch:
-            program = Program(scratch)
-            if options.check:
-                bad = check(chosen, program)
-            else:
-                program.writing = True
-                bad = regenerate(chosen, program, options.exact)
+            bad = run_commands(chosen, options.slow, options.limit)
+        else:
+            with tempfile.TemporaryDirectory(prefix="temper-figures-") as scratch:
+                program = Program(scratch)
+                program.writing = not options.check
+                bad = check(chosen, program) if options.check else regenerate(chosen, program, options.exact)
     except Failure as failure:
         bad = [str(failure)]
-    return report(bad)
-
-
-def report(bad):
     for text in bad:
         say(text)
     return 1 if bad else 0

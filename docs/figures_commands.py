@@ -49,7 +49,7 @@ def commands(path):
 
 
 def run_commands(chosen, with_slow, limit):
-    """Runs what is printed; one line of report for each. `for` and `X=..` lines are shell."""
+    """Runs what the pages print, each in a scratch folder of its own; returns what went wrong."""
     bad = []
     for path in chosen.values():
         with tempfile.TemporaryDirectory(prefix="temper-figures-") as scratch:
@@ -58,6 +58,7 @@ def run_commands(chosen, with_slow, limit):
 
 
 def run_commands_of(path, program, with_slow, limit):
+    """The same for one page; one line of report for each. `for` and `X=..` lines are shell."""
     bad = []
     shell_words = ""
     for command in commands(path):
