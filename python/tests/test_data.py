@@ -5,10 +5,12 @@ from __future__ import annotations
 import gzip
 import json
 import pathlib
+from typing import Any
 
 import pytest
 
 from temper import data
+from temper.errors import RoleError
 
 
 def convert(tmp_path: pathlib.Path, rows: list[dict], *words: str) -> list[dict]:
@@ -114,3 +116,63 @@ def test_a_split_that_is_not_there_is_named_with_those_that_are(
     assert data.main([str(tmp_path), str(tmp_path / "out.jsonl")]) == 1
     assert "nothing of split train; there are test" in capsys.readouterr().err
     assert data.main([str(tmp_path), str(tmp_path / "out.jsonl"), "--split", "test"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        ("hi", "hi"),
+        ("", ""),
+        ([{"type": "text", "text": "hi"}], "hi"),
+        ([{"type": "text", "text": "h"}, {"type": "text", "text": "i"}], "hi"),
+        (["h", {"type": "text", "text": "i"}], "hi"),
+        ([], ""),
+        (None, RoleError),
+        (7, RoleError),
+        (0.5, RoleError),
+        (True, RoleError),
+        ({"text": "hi"}, RoleError),
+        ([{"type": "image_url", "image_url": {"url": "x"}}], RoleError),
+        ([{"type": "text"}], RoleError),
+        ([{"type": "text", "text": None}], RoleError),
+        ([{"text": "hi"}], RoleError),
+        ([7], RoleError),
+        ([None], RoleError),
+    ],
+)
+def test_the_content_of_a_message_is_its_text(content: Any, text: Any) -> None:
+    chat = [{"role": "user", "content": content}]
+    if text is RoleError:
+        with pytest.raises(RoleError):
+            data.as_messages(chat, None)
+    else:
+        assert data.as_messages(chat, None) == [{"role": "user", "content": text}]
+
+
+def test_a_call_of_tools_needs_no_content() -> None:
+    chat = [{"role": "assistant", "content": None, "tool_calls": [{"id": "1"}]}]
+    assert data.as_messages(chat, None) == chat
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [[], ["hi"], [None], [["user", "hi"]], [{"content": "hi"}], [{"role": 1, "content": "a"}],
+     {"role": "user", "content": "hi"}, 7, True],
+)  # fmt: skip
+def test_a_row_whose_chat_is_none_is_named(
+    prompt: Any, tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [{"prompt": "a", "answer": "b"}, {"prompt": prompt, "answer": "b"}]
+    assert "row 2: a prompt is a text, or a list" in refusal(tmp_path, capsys, rows)
+    assert "row 1: a prompt is a text, or a list" in refusal(
+        tmp_path, capsys, rows[1:], "--system", "be brief"
+    )
+
+
+@pytest.mark.parametrize("name", ["in.jsonl", "in.parquet", "in.arrow", "in.json"])
+def test_a_git_lfs_pointer_is_named(
+    name: str, tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / name).write_text("version https://git-lfs.github.com/spec/v1\noid sha256:0\n")
+    assert data.main([str(tmp_path / name), str(tmp_path / "out.jsonl")]) == 1
+    assert "git lfs pull" in capsys.readouterr().err

@@ -32,6 +32,17 @@ Row = dict[str, Any]
 
 # --- Sources
 
+_LFS_POINTER = b"version https://git-lfs.github.com/spec/"
+
+
+def refuse_lfs_pointer(path: pathlib.Path) -> None:
+    with open(path, "rb") as file:
+        if file.read(len(_LFS_POINTER)) == _LFS_POINTER:
+            raise RoleError(
+                f"{path}: this is a git-lfs pointer, not the file itself; run `git lfs pull` in its "
+                "folder"
+            )
+
 
 def read_parquet(path: pathlib.Path) -> Iterator[Row]:
     parquet = _needed("pyarrow.parquet", "pyarrow")
@@ -110,6 +121,7 @@ def read(source: pathlib.Path, split: str) -> Iterator[Row]:
         reader = _READERS.get(path.suffix)
         if reader is None:
             raise RoleError(f"{path}: neither parquet nor JSONL")
+        refuse_lfs_pointer(path)
         yield from reader(path)
 
 
@@ -215,16 +227,41 @@ class ChatModel:
             file = self._folder / "tokenizer.json"
             if not file.is_file():
                 raise RoleError(f"{self._folder} has no tokenizer.json")
+            refuse_lfs_pointer(file)
             self._tokenizer = tokenizers.Tokenizer.from_file(str(file))
         # A rendered template has its special tokens already.
         return list(self._tokenizer.encode(text, add_special_tokens=self._template is None).ids)
 
 
+def content_of(message: Row) -> str | None:
+    """The text of a message, whose content may be a list of parts. None: it calls tools instead."""
+    content = message.get("content")
+    if isinstance(content, str):
+        return content
+    if content is None and message.get("tool_calls"):
+        return None
+    if not isinstance(content, list):
+        raise RoleError(
+            f"the content of a message is {type(content).__name__}: expected a text, or a list of "
+            "parts such as {'type': 'text', 'text': ...}"
+        )
+    texts = [part.get("text") if isinstance(part, dict) else part for part in content]
+    for part, text in zip(content, texts):
+        if not isinstance(text, str) or (isinstance(part, dict) and part.get("type") != "text"):
+            kind = part.get("type") if isinstance(part, dict) else type(part).__name__
+            raise RoleError(f"a message has a part of type {kind}: only texts can be trained on")
+    return "".join(texts)
+
+
 def as_messages(prompt: Any, system: str | None) -> list[Row]:
-    messages = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else list(prompt)
-    for message in messages:
-        if not isinstance(message, dict) or "role" not in message or "content" not in message:
+    given = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else prompt
+    if not isinstance(given, list) or not given:
+        raise RoleError("a prompt is a text, or a list of messages with role and content")
+    messages: list[Row] = []
+    for message in given:
+        if not isinstance(message, dict) or not isinstance(message.get("role"), str):
             raise RoleError("a prompt is a text, or a list of messages with role and content")
+        messages.append({**message, "content": content_of(message)})
     if system and messages[0]["role"] != "system":
         messages.insert(0, {"role": "system", "content": system})
     return messages
