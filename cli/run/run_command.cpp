@@ -13,6 +13,7 @@
 #include "orchestrator/pipeline/clusters.hpp"
 #include "orchestrator/pipeline/load.hpp"
 #include "orchestrator/pipeline/resolve.hpp"
+#include "orchestrator/run/resume.hpp"
 #include "sim_hw/validation/unmeasured.hpp"
 
 #include <fmt/format.h>
@@ -105,7 +106,7 @@ Result<orchestrator::RunPlan> make_plan(RunOptions options) {
   std::vector<std::string> sets = options.sets;
   if (options.resume && fs::is_directory(file)) {
     sets.push_back("run_dir=" + file.string());
-    file /= "config.yaml";
+    file = orchestrator::recorded_config(orchestrator::RunDir(file));
   }
   if (!options.faults.empty())
     sets.push_back("simulation.faults.trace=" + fs::absolute(options.faults).string());

@@ -14,6 +14,7 @@
 
 #include <charconv>
 #include <memory>
+#include <tuple>
 
 namespace temper::cli {
 namespace {
@@ -108,7 +109,7 @@ Result<orchestrator::ScaleAnswer> ask(const fs::path& run_dir, const ScaleReques
     if (auto answer = orchestrator::read_answer(run_dir, request.id))
       return *std::move(answer);
     if (!there) {
-      orchestrator::withdraw_request(run_dir);
+      std::ignore = orchestrator::withdraw_request(run_dir);
       return Error{ErrorCode::Unavailable,
                    fmt::format("the run in {0} has ended meanwhile; temper run --resume {0} --set "
                                "rollout.replicas=N goes on with another number",
@@ -116,7 +117,7 @@ Result<orchestrator::ScaleAnswer> ask(const fs::path& run_dir, const ScaleReques
     }
     ::poll(nullptr, 0, kAnswerPeriodMs);
   }
-  orchestrator::withdraw_request(run_dir);
+  std::ignore = orchestrator::withdraw_request(run_dir);
   return Error{ErrorCode::Unavailable,
                fmt::format("the orchestrator of {} has not answered within {}; nothing is asked of "
                            "it any more",
@@ -132,7 +133,10 @@ Status scale(const ScaleOptions& options) {
   TEMPER_TRY_STATUS(check_going_on(run_dir));
   TEMPER_TRY_STATUS(check_numbers(run_dir, request));
   TEMPER_TRY(const auto answer, ask(run_dir, request));
-  if (!answer.refused.empty())
+  using orchestrator::ScaleOutcome;
+  if (answer.outcome == ScaleOutcome::Restarted)
+    return Error{ErrorCode::Unavailable, answer.refused};
+  if (answer.outcome == ScaleOutcome::Refused)
     return invalid_input(answer.refused);
   fmt::print("{}", answer.done.empty() ? "it is so already\n" : answer.done);
   return {};

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <iterator>
 #include <set>
 
@@ -66,16 +67,26 @@ Result<bool> has_finished(const std::filesystem::path& log) {
          check_outputs(run_dir, read).empty();
 }
 
-Result<std::size_t> recorded_changes(const std::filesystem::path& log) {
-  std::size_t changes = 0;
-  TEMPER_TRY_STATUS(scan_event_log(log, [&](const Record& record, const LogPosition&) {
-    if (const auto* resumed = std::get_if<event::Resumed>(&record.event))
-      changes += resumed->changes.empty() ? 0 : 1;
-    if (const auto* scaled = std::get_if<event::Scaled>(&record.event))
-      changes += scaled->changes.empty() ? 0 : 1;
-    return Status();
-  }));
-  return changes;
+Result<std::size_t> unrecorded_changes(const RunDir& run_dir) {
+  const std::size_t replaced = run_dir.replaced_configs();
+  if (replaced == 0)
+    return replaced;
+  std::size_t recorded = 0;
+  TEMPER_TRY_STATUS(
+      scan_event_log(run_dir.file("events.log"), [&](const Record& record, const LogPosition&) {
+        if (const auto* resumed = std::get_if<event::Resumed>(&record.event))
+          recorded += resumed->changes.empty() ? 0 : 1;
+        if (const auto* scaled = std::get_if<event::Scaled>(&record.event))
+          recorded += scaled->changes.empty() ? 0 : 1;
+        return Status();
+      }));
+  return replaced - std::min(recorded, replaced);
+}
+
+std::filesystem::path recorded_config(const RunDir& run_dir) {
+  const auto unrecorded = unrecorded_changes(run_dir);
+  return unrecorded && *unrecorded > 0 ? run_dir.replaced_config(*unrecorded)
+                                       : run_dir.file("config.yaml");
 }
 
 bool is_stillborn(const std::filesystem::path& log) {

@@ -27,8 +27,12 @@ Result<ResumePoint> find_resume_point(const RunDir& run_dir, const SchedulerConf
 /// is damaged has not.
 Result<bool> has_finished(const std::filesystem::path& log);
 
-/// How many times the run in this log went on with other settings.
-Result<std::size_t> recorded_changes(const std::filesystem::path& log);
+/// How often config.yaml was replaced by one that the log has no record of: the process that
+/// replaced it ended before the change took effect.
+Result<std::size_t> unrecorded_changes(const RunDir& run_dir);
+/// The file with the settings that the run has had: config.yaml, or the one that an unrecorded
+/// change replaced. Where the log cannot be read: config.yaml.
+std::filesystem::path recorded_config(const RunDir& run_dir);
 
 /// Whether the run in this log failed before its first update, so that nothing of it can be gone on
 /// with. One that goes on, was stopped, or has a damaged log is not.

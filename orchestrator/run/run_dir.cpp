@@ -97,12 +97,18 @@ std::size_t RunDir::replaced_configs() const {
   return n;
 }
 
-Status RunDir::restore_config() const {
-  const fs::path newest = file(fmt::format("{}-{}", kConfigBefore, replaced_configs()));
-  TEMPER_TRY(const std::string before, read_file(newest));
+fs::path RunDir::replaced_config(std::size_t changes) const {
+  return file(fmt::format("{}-{}", kConfigBefore, replaced_configs() + 1 - changes));
+}
+
+Status RunDir::restore_config(std::size_t changes) const {
+  const std::size_t replaced = replaced_configs();
+  TEMPER_TRY(const std::string before, read_file(replaced_config(changes)));
   TEMPER_TRY_STATUS(put_config(before));
+  // The newest first: were this cut off, those that are left would still follow each other.
   std::error_code ignored;
-  fs::remove(newest, ignored);
+  for (std::size_t n = replaced; n > replaced - changes; --n)
+    fs::remove(file(fmt::format("{}-{}", kConfigBefore, n)), ignored);
   return {};
 }
 

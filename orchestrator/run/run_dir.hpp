@@ -59,8 +59,11 @@ class RunDir {
   Status replace_config(std::string_view yaml) const;
   /// How many configurations are kept as config.yaml.before-N.
   std::size_t replaced_configs() const;
-  /// Requires: as replace_config(). The newest of these is config.yaml again, and is kept no more.
-  Status restore_config() const;
+  /// The configuration before the last `changes` were made. Requires: 0 < changes <= replaced.
+  std::filesystem::path replaced_config(std::size_t changes) const;
+  /// Requires: as replace_config() and replaced_config(). That is config.yaml again; it and those
+  /// that followed it are kept no more.
+  Status restore_config(std::size_t changes) const;
   /// Requires: the lock. Ends a replace_config() that was cut off, or undoes it.
   Status settle_inputs() const;
 

@@ -14,6 +14,7 @@
 #include "orchestrator/run/live/live_driver.hpp"
 #include "orchestrator/run/processes/core_leases.hpp"
 #include "orchestrator/run/resume.hpp"
+#include "orchestrator/run/scale_request.hpp"
 #include "orchestrator/run/virtual/in_process_host.hpp"
 #include "orchestrator/run/virtual/rehearsal_host.hpp"
 #include "orchestrator/run/virtual/simulated_actors.hpp"
@@ -217,20 +218,6 @@ Status provide_descriptors(const ResolvedPipeline& pipeline) {
   return {};
 }
 
-namespace {
-
-/// Whether config.yaml has settings that the log knows nothing of: the process that set them ended
-/// in between.
-Result<bool> is_ahead_of_its_log(const RunDir& run_dir) {
-  const std::size_t replaced = run_dir.replaced_configs();
-  if (replaced == 0)
-    return false;
-  TEMPER_TRY(const std::size_t recorded, recorded_changes(run_dir.file("events.log")));
-  return recorded < replaced;
-}
-
-}  // namespace
-
 Result<bool> has_nothing_to_do(const RunPlan& plan) {
   if (plan.from != RunPlan::From::Checkpoint)
     return false;
@@ -238,8 +225,8 @@ Result<bool> has_nothing_to_do(const RunPlan& plan) {
   const auto finished = has_finished(run_dir.file("events.log"));
   if (!finished || !*finished)
     return false;
-  const auto ahead = is_ahead_of_its_log(run_dir);
-  if (ahead && *ahead)
+  const auto unrecorded = unrecorded_changes(run_dir);
+  if (unrecorded && *unrecorded > 0)
     return false;
   const auto before = load_config(run_dir.file("config.yaml"));
   if (!before)
@@ -250,14 +237,32 @@ Result<bool> has_nothing_to_do(const RunPlan& plan) {
 
 namespace {
 
+/// Puts back the settings that the log knows, and says on stderr which are undone.
+Status undo_unrecorded_changes(const RunDir& run_dir) {
+  TEMPER_TRY(const std::size_t unrecorded, unrecorded_changes(run_dir));
+  if (unrecorded == 0)
+    return {};
+  const auto undone = load_config(run_dir.file("config.yaml"));
+  TEMPER_TRY_STATUS(run_dir.restore_config(unrecorded));
+  const auto restored = load_config(run_dir.file("config.yaml"));
+  if (!undone || !restored)
+    return {};
+  const auto changes = changed_settings(*undone, *restored);
+  if (!changes.empty()) {
+    std::fputs(("temper: the run ended before these settings took effect; they are undone:\n" +
+                changes_text(changes))
+                   .c_str(),
+               stderr);
+  }
+  return {};
+}
+
 /// What is wrong with a run to be resumed and can be set right is, and is said on stderr; so are
 /// settings that are other ones than it had.
 Status set_right(const RunDir& run_dir, RunPlan& plan) {
   TEMPER_TRY_STATUS(run_dir.settle_inputs());
   TEMPER_TRY_STATUS(run_dir.check_inputs());
-  TEMPER_TRY(const bool ahead, is_ahead_of_its_log(run_dir));
-  if (ahead)
-    TEMPER_TRY_STATUS(run_dir.restore_config());
+  TEMPER_TRY_STATUS(undo_unrecorded_changes(run_dir));
   TEMPER_TRY(const PipelineConfig before, load_config(run_dir.file("config.yaml")));
   plan.changes = changed_settings(before, plan.pipeline.config);
   TEMPER_TRY_STATUS(check_changes(plan.changes));
@@ -328,6 +333,7 @@ Result<RunLock> prepare_run(RunPlan& plan, PretrainLine shown) {
     TEMPER_TRY_STATUS(run_dir.create());
   }
   TEMPER_TRY(RunLock lock, run_dir.lock());
+  TEMPER_TRY_STATUS(decline_older_request(plan.run_dir));
   if (from_start) {
     // Of a start that failed, perhaps with another model; what is made is found again in the cache.
     std::error_code ignored;

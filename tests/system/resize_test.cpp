@@ -1,14 +1,17 @@
 // A run whose number of engines changes while it lasts.
+#include "core/files.hpp"
 #include "tests/system/harness.hpp"
 
 #include <fmt/format.h>
 #include <signal.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 
 namespace temper::test {
 namespace {
 
+namespace fs = std::filesystem;
 namespace event = orchestrator::event;
 namespace command = orchestrator::command;
 using orchestrator::Record;
@@ -161,6 +164,63 @@ TEST_F(AScaledRun, ThatEndsBeforeItAnswersIsNotWaitedFor) {
   EXPECT_EQ(said.status, 1) << said.output;
   EXPECT_NE(said.output.find("has ended meanwhile"), std::string::npos) << said.output;
   EXPECT_FALSE(std::filesystem::exists(run_dir() / "scale.request"));
+}
+
+TEST_F(AScaledRun, IsNotScaledByARequestToAnEarlierOrchestrator) {
+  ASSERT_EQ(run({"steps=4"}).wait().status, 0);
+  ASSERT_TRUE(write_file_atomically(run_dir() / "scale.request", "id: old\nrollout: 3\n"));
+  const Ended ended = resume({"steps=8"}).wait();
+  EXPECT_EQ(ended.status, 0) << ended.output;
+  expect_whole_run(8);
+  EXPECT_EQ(count_events<event::Scaled>(records()), 0U);
+  EXPECT_FALSE(fs::exists(run_dir() / "scale.request"));
+  const std::string answer = read_file(run_dir() / "scale.answer").value_or("");
+  EXPECT_NE(answer.find("outcome: restarted"), std::string::npos) << answer;
+  EXPECT_NE(answer.find("id: old"), std::string::npos) << answer;
+  EXPECT_NE(read_file(run_dir() / "config.yaml").value().find("replicas: 2"), std::string::npos);
+}
+
+TEST_F(AScaledRun, ReadsARequestOnlyOnceItHasAFleet) {
+  run({"steps=4"});
+  ASSERT_EQ(current().wait().status, 0);
+  resume({"steps=2000", kSlow});
+  for (const char* number : {"rollout=3", "rollout=1", "reward=2", "reward=1"}) {
+    Ended said;
+    do {  // from the moment on that it holds the folder, long before its workers are there
+      said = temper({"scale", run_dir().string(), number});
+    } while (said.output.find("does not go on") != std::string::npos && !current().has_ended());
+    EXPECT_TRUE(said.status == 0 || said.output.find("restarted") != std::string::npos)
+        << number << ": " << said.output;
+    ASSERT_FALSE(current().has_ended()) << number << ": " << current().wait().output;
+  }
+  await_version(8);
+  stop();
+  expect_clean_log();
+}
+
+/// What a user with access to the folder may put in place of a request.
+TEST_F(AScaledRun, GoesOnWhateverIsInPlaceOfARequest) {
+  run({kSlow, "steps=400"});
+  await_version(1);
+  const fs::path request = run_dir() / "scale.request";
+  const std::vector<std::function<void()>> neighbors{
+      [&] { ASSERT_EQ(::mkfifo(request.c_str(), 0600), 0); },
+      [&] { fs::create_directory(request); },
+      [&] { fs::create_symlink("/dev/zero", request); },
+      [&] { ASSERT_TRUE(write_file_atomically(request, "id: x\nrollout: 4097\n")); },
+      [&] { ASSERT_TRUE(write_file_atomically(request, "id: x\nrollout: 0\n")); },
+      [&] { ASSERT_TRUE(write_file_atomically(request, std::string(1 << 20, 'x'))); },
+      [&] { ASSERT_TRUE(write_file_atomically(request, std::string_view("\0\xff", 2))); }};
+  for (std::size_t i = 0; i < neighbors.size(); ++i) {
+    neighbors[i]();
+    await([&](const Records&) { return !fs::exists(fs::symlink_status(request)); });
+    const std::string answer = read_file(run_dir() / "scale.answer").value_or("");
+    EXPECT_NE(answer.find("outcome: refused"), std::string::npos) << i << ": " << answer;
+  }
+  EXPECT_FALSE(current().has_ended());
+  stop();
+  expect_clean_log();
+  EXPECT_EQ(count_events<event::Scaled>(records()), 0U);
 }
 
 TEST_F(AScaledRun, OutlivesItsTrainer) {

@@ -129,6 +129,7 @@ class LiveDriver {
 
   // Another number of actors.
   void look_for_requests(Time now);
+  Result<PipelineConfig> scaled_config(const ScaleRequest& request) const;
   Result<std::vector<SettingChange>> scale(const ScaleRequest& request);
   void take_actors(const std::vector<ActorSpec>& wanted);
   void end_overdue(Time now);

@@ -1,8 +1,8 @@
-// The live driver, on a user who wants another number of actors while the run goes on (`temper
-// scale`, docs/resume.md).
+// Scaling a running job (`temper scale`, docs/resume.md).
 #include "actors/protocol/lifecycle.hpp"
 #include "core/yaml.hpp"
 #include "orchestrator/pipeline/changes.hpp"
+#include "orchestrator/pipeline/load.hpp"
 #include "orchestrator/pipeline/placement.hpp"
 #include "orchestrator/run/live/live_driver.hpp"
 #include "orchestrator/run/scale_request.hpp"
@@ -20,41 +20,51 @@ constexpr Duration kEndGrace = std::chrono::seconds(10);
 
 }  // namespace
 
-/// Now and then: whether anyone asks.
+/// Looks for a request every second, once there is a fleet that can be scaled.
 void LiveDriver::look_for_requests(Time now) {
-  if (now - looked_for_requests_ < kBetweenLooks)
+  if (scheduler_.fleet().size() == 0 || now - looked_for_requests_ < kBetweenLooks)
     return;
   looked_for_requests_ = now;
   const auto request = read_request(run_dir_.root());
   if (!request)
     return;
   ScaleAnswer answer;
-  if (!*request) {
-    answer.refused = request->error().context;
-  } else {
+  if (*request)
     answer.id = (*request)->id;
-    const auto changes = scale(**request);
-    if (changes)
-      answer.done = changes_text(*changes);
-    else
-      answer.refused = changes.error().context;
-  }
-  if (!answer.refused.empty())
+  const auto changes =
+      *request ? scale(**request) : Result<std::vector<SettingChange>>(request->error());
+  if (changes) {
+    answer.done = changes_text(*changes);
+  } else {
+    answer.outcome = ScaleOutcome::Refused;
+    answer.refused = changes.error().context;
     log_.warning("another number of actors is refused", {{"why", answer.refused}});
-  if (Status said = answer_request(run_dir_.root(), answer); !said)
-    fail(said.error().context);
+  }
+  if (Status answered = answer_request(run_dir_.root(), answer); !answered) {
+    log_.error("requests to scale the run are no longer read", {{"why", answered.error().context}});
+    looked_for_requests_ = Time::max();
+  }
 }
 
-/// What changes by it. Error: it may not be, and nothing was done.
-Result<std::vector<SettingChange>> LiveDriver::scale(const ScaleRequest& request) {
-  if (signals_ > 0)
-    return invalid_input("the run is ending");
+/// The settings of this run with the numbers of the request. Error: no run may have them.
+Result<PipelineConfig> LiveDriver::scaled_config(const ScaleRequest& request) const {
   PipelineConfig wanted = config_;
   wanted.rollout.replicas = request.rollout.value_or(wanted.rollout.replicas);
   wanted.reference.replicas = request.reference.value_or(wanted.reference.replicas);
   wanted.reward.replicas = request.reward.value_or(wanted.reward.replicas);
-  if (wanted.rollout.replicas < 1 || wanted.reward.replicas < 1 || wanted.reference.replicas < 0)
-    return invalid_input("a run has at least one rollout and one reward");
+  const LoadedConfig read("config.yaml", to_yaml(wanted), {});
+  if (!read.issues().empty()) {
+    const ConfigIssue& first = read.issues().front();
+    return invalid_input(fmt::format("{}: {}", first.key, first.message));
+  }
+  return wanted;
+}
+
+/// Returns the changes. Error: the run cannot be scaled so, and nothing was changed.
+Result<std::vector<SettingChange>> LiveDriver::scale(const ScaleRequest& request) {
+  if (signals_ > 0 || scheduler_.finished())
+    return invalid_input("the run is ending");
+  TEMPER_TRY(PipelineConfig wanted, scaled_config(request));
   auto changes = changed_settings(config_, wanted);
   TEMPER_TRY_STATUS(check_changes(changes));
   if (changes.empty())
@@ -68,6 +78,7 @@ Result<std::vector<SettingChange>> LiveDriver::scale(const ScaleRequest& request
   const ResolvedPipeline pipeline = resolve_cards(wanted);
   if (options_.provide)
     TEMPER_TRY_STATUS(options_.provide(pipeline));
+  // Written ahead of the log: a resume puts back the settings of a change that was not recorded.
   TEMPER_TRY_STATUS(run_dir_.replace_config(to_yaml(wanted)));
   config_ = std::move(wanted);
   take_actors(pipeline.slots);

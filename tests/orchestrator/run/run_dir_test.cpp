@@ -158,7 +158,7 @@ TEST_F(RunDirTest, AnotherConfigurationIsSealedAndTheOneBeforeItKept) {
   EXPECT_EQ(read_file(dir.file("config.yaml.before-1")).value(), "seed: 1\n");
 }
 
-TEST_F(RunDirTest, AReplacedConfigurationIsPutBackOneAtATime) {
+TEST_F(RunDirTest, AReplacedConfigurationIsPutBack) {
   const RunDir dir = created(folder());
   ASSERT_TRUE(write_file_atomically(dir.file("config.yaml"), "seed: 1\n"));
   ASSERT_TRUE(dir.seal_inputs());
@@ -166,7 +166,21 @@ TEST_F(RunDirTest, AReplacedConfigurationIsPutBackOneAtATime) {
   ASSERT_TRUE(dir.replace_config("seed: 2\n"));
   ASSERT_TRUE(dir.replace_config("seed: 3\n"));
   EXPECT_EQ(dir.replaced_configs(), 2U);
-  ASSERT_TRUE(dir.restore_config());
+  EXPECT_EQ(read_file(dir.replaced_config(1)).value(), "seed: 2\n");
+  EXPECT_EQ(read_file(dir.replaced_config(2)).value(), "seed: 1\n");
+  ASSERT_TRUE(dir.restore_config(1));
+  EXPECT_TRUE(dir.check_inputs());
+  EXPECT_EQ(read_file(dir.file("config.yaml")).value(), "seed: 2\n");
+  EXPECT_EQ(dir.replaced_configs(), 1U);
+}
+
+TEST_F(RunDirTest, SeveralReplacedConfigurationsArePutBackAtOnce) {
+  const RunDir dir = created(folder());
+  ASSERT_TRUE(write_file_atomically(dir.file("config.yaml"), "seed: 1\n"));
+  ASSERT_TRUE(dir.seal_inputs());
+  for (const char* next : {"seed: 2\n", "seed: 3\n", "seed: 4\n"})
+    ASSERT_TRUE(dir.replace_config(next));
+  ASSERT_TRUE(dir.restore_config(2));
   EXPECT_TRUE(dir.check_inputs());
   EXPECT_EQ(read_file(dir.file("config.yaml")).value(), "seed: 2\n");
   EXPECT_EQ(dir.replaced_configs(), 1U);

@@ -73,6 +73,22 @@ TEST(Resume, GoesOnFromTheNewestCheckpointAndChangesNothing) {
   EXPECT_EQ(point.way.checkpoint->folder, run.checkpoint(0));
 }
 
+TEST(Resume, GoesOnWithTheSettingsThatTheLogHasARecordOf) {
+  const StoredRun run(kKilled);
+  const RunDir dir = run.dir();
+  const std::string recorded = read_file(dir.file("config.yaml")).value();
+  EXPECT_EQ(unrecorded_changes(dir).value(), 0U);
+  EXPECT_EQ(recorded_config(dir), dir.file("config.yaml"));
+  // Changes of processes that ended before the log knew.
+  ASSERT_TRUE(dir.replace_config(recorded + "# first\n"));
+  ASSERT_TRUE(dir.replace_config(recorded + "# second\n"));
+  EXPECT_EQ(unrecorded_changes(dir).value(), 2U);
+  EXPECT_EQ(read_file(recorded_config(dir)).value(), recorded);
+  ASSERT_TRUE(dir.restore_config(2));
+  EXPECT_EQ(read_file(dir.file("config.yaml")).value(), recorded);
+  EXPECT_EQ(unrecorded_changes(dir).value(), 0U);
+}
+
 TEST(Resume, ADamagedLogIsAnErrorAndNothingIsTouched) {
   const StoredRun run(kKilled);
   flip(run.log(), fs::file_size(run.log()) / 10);
