@@ -20,7 +20,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
 #include <cstdio>
+#include <cstdlib>
+#include <cstring>
 #include <memory>
 #include <utility>
 
@@ -208,7 +211,8 @@ void show_end(const orchestrator::RunPlan& plan,
 
 /// Runs the pipeline with everything that watches it. Returns how it ended.
 Result<orchestrator::RunOutcome> start_run(const orchestrator::RunPlan& plan,
-                                           const RunOptions& options) {
+                                           const RunOptions& options,
+                                           orchestrator::RunSignals& signals) {
   const orchestrator::PipelineConfig& config = plan.pipeline.config;
   const orchestrator::RunDir run_dir(plan.run_dir);
   const RealClock clock;
@@ -238,6 +242,7 @@ Result<orchestrator::RunOutcome> start_run(const orchestrator::RunPlan& plan,
   show = !options.json;
   watch.begin();
   const Time began = clock.now();
+  signals.enter(orchestrator::RunSignals::Phase::Run);
   const orchestrator::RunOutcome outcome = driver();
   const Duration took = clock.now() - began;
   const auto summary = recorder->close(
@@ -270,6 +275,14 @@ int show_finished(const fs::path& run_dir, const RunOptions& options) {
   return 0;
 }
 
+/// Ends a process whose run has not begun to work.
+[[noreturn]] void end_startup(int signal, const RunOptions& options) {
+  complain(fmt::format("stopped by SIG{} before the run {}; the same command starts it again",
+                       ::sigabbrev_np(signal),
+                       options.resume ? "went on" : "began"));
+  std::_Exit(signal == SIGUSR1 ? kDone : kStopped);
+}
+
 /// --dashboard may be without an address: the word behind it may be CONFIG.
 void take_back_config(RunOptions& options) {
   ServerOptions unused;
@@ -282,6 +295,7 @@ void take_back_config(RunOptions& options) {
 
 int run_pipeline(const RunOptions& options) {
   orchestrator::ignore_write_signals();
+  orchestrator::RunSignals signals([&options](int signal) { end_startup(signal, options); });
   auto plan = make_plan(options);
   if (!plan)
     return fail(plan.error());
@@ -301,10 +315,12 @@ int run_pipeline(const RunOptions& options) {
     complain("page at " + page->url());
   }
   const auto lock = orchestrator::prepare_run(
-      *plan, options.json ? orchestrator::PretrainLine::Quiet : orchestrator::PretrainLine::Shown);
+      *plan,
+      options.json ? orchestrator::PretrainLine::Quiet : orchestrator::PretrainLine::Shown,
+      &signals);
   if (!lock)
     return fail(lock.error());
-  const auto outcome = start_run(*plan, options);
+  const auto outcome = start_run(*plan, options, signals);
   if (!outcome)
     return fail(outcome.error());
   const orchestrator::command::Finish& finish = outcome->finish;

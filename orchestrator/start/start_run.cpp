@@ -101,14 +101,19 @@ Result<RunDriver> make_virtual_driver(const RunPlan& plan,
     options.checkpoints = RunDir(plan.run_dir).checkpoints().folder();
   options.resume = plan.from == RunPlan::From::Checkpoint;
   options.changes = plan.changes;
-  options.stops = [signals = std::make_shared<StopSignals>()] { return signals->count(); };
+  const auto signals = std::make_shared<StopSignals>();
+  options.stops = [signals] { return signals->count(); };
   const auto run = std::make_shared<VirtualRun>();
   TEMPER_TRY(auto host, make_host(plan, run->io, log));
   TEMPER_TRY(auto content, make_content(plan, run->io, log));
   TEMPER_TRY(run->driver,
              VirtualDriver::create(
                  std::move(options), std::move(host), observer, log, std::move(content)));
-  return RunDriver([run] { return run->driver->run(); });
+  return RunDriver([run, signals] {
+    RunOutcome outcome = run->driver->run();
+    outcome.out_of_time = signals->out_of_time();
+    return outcome;
+  });
 }
 
 }  // namespace
@@ -324,7 +329,7 @@ std::function<void(std::string_view)> base_progress(bool terminal) {
 
 }  // namespace
 
-Result<RunLock> prepare_run(RunPlan& plan, PretrainLine shown) {
+Result<RunLock> prepare_run(RunPlan& plan, PretrainLine shown, RunSignals* signals) {
   ::umask(0077);  // Prompts, weights and logs are its user's: also what its processes write.
   const RunDir run_dir(plan.run_dir);
   const bool from_start = plan.from == RunPlan::From::Start;
@@ -359,9 +364,15 @@ Result<RunLock> prepare_run(RunPlan& plan, PretrainLine shown) {
   const bool show = shown == PretrainLine::Shown && isatty(STDERR_FILENO) != 0;
   if (shown == PretrainLine::Shown)
     options.on_progress = base_progress(show);
+  if (signals != nullptr) {
+    signals->enter(RunSignals::Phase::Child);
+    options.stopped = [signals] { return signals->has_come(); };
+  }
   const Status status = provide_base_checkpoint(plan.pipeline.config, options);
   if (show)
     std::fputs("\r\x1b[K", stderr);
+  if (signals != nullptr)
+    signals->enter(RunSignals::Phase::Startup);
   if (!status)
     return status.error();
   TEMPER_TRY_STATUS(run_dir.seal_inputs());

@@ -9,6 +9,7 @@
 #include "orchestrator/pipeline/validate.hpp"
 #include "orchestrator/run/run_dir.hpp"
 #include "orchestrator/run/run_outcome.hpp"
+#include "orchestrator/start/run_signals.hpp"
 
 #include <filesystem>
 #include <functional>
@@ -55,7 +56,8 @@ enum class PretrainLine { Shown, Quiet };
 /// Makes the run's folder ready, and ours alone for as long as the lock is held. A run to be
 /// resumed may have other settings than it had; which, is said on stderr and in `plan.changes`.
 /// Error: one of them may not change, and all errors of prepare_resume().
-Result<RunLock> prepare_run(RunPlan& plan, PretrainLine shown);
+/// `signals` are in phase Startup before and after; null: the caller handles signals.
+Result<RunLock> prepare_run(RunPlan& plan, PretrainLine shown, RunSignals* signals = nullptr);
 
 /// Runs the pipeline to its end.
 using RunDriver = std::function<RunOutcome()>;

@@ -1,8 +1,9 @@
-// Preloaded into a process, this kills it at a chosen system call of those that change files: just
-// before the n-th that concerns a file below a folder. From the environment:
+// Preloaded into a process, this sends it a signal at a chosen system call of those that change
+// files: just before the n-th that concerns a file below a folder. From the environment:
 //
 //   TEMPER_KILL_BELOW   the folder; without it nothing happens
 //   TEMPER_KILL_AT      n, from 1 on; 0: never
+//   TEMPER_KILL_SIGNAL  the signal; 9 (SIGKILL) unless set
 //   TEMPER_KILL_COUNT   file that gets the number of such calls when the process ends by itself
 //   TEMPER_POWER_FAILS  if set, the machine fails with the process: of every file that was written
 //                       since its last sync, only what was synced remains
@@ -37,6 +38,7 @@ F* real(const char* name) {
 struct State {
   std::string below, count_file;
   long at = 0, calls = 0;
+  int signal = SIGKILL;
   bool power = false;
   /// By path: how many bytes a file has that are on the disk.
   std::map<std::string, off_t> synced;
@@ -54,6 +56,8 @@ State& state() {
     auto* made = new State;
     made->below = setting("TEMPER_KILL_BELOW");
     made->at = std::strtol(setting("TEMPER_KILL_AT"), nullptr, 10);
+    if (const char* signal = std::getenv("TEMPER_KILL_SIGNAL"))
+      made->signal = std::atoi(signal);
     made->count_file = setting("TEMPER_KILL_COUNT");
     made->power = std::getenv("TEMPER_POWER_FAILS") != nullptr;
     for (const char* name : {"TEMPER_KILL_BELOW", "LD_PRELOAD"})
@@ -104,8 +108,9 @@ void counted(const std::string& path) {
     return;
   if (s.power)
     lose_power();
-  ::kill(::getpid(), SIGKILL);
-  ::pause();
+  ::kill(::getpid(), s.signal);
+  if (s.signal == SIGKILL)
+    ::pause();
 }
 
 void written(const std::string& path) {

@@ -74,7 +74,7 @@ Result<fs::path> make_base(const PipelineConfig& config,
                   "--parent",
                   std::to_string(getpid())};
   spec.log = options.log;
-  const Status status = run_program(spec, "pretraining", options.on_progress);
+  const Status status = run_program(spec, "pretraining", options.on_progress, options.stopped);
   std::error_code ignored;
   fs::remove(yaml, ignored);
   if (!status) {

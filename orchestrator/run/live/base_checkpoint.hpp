@@ -22,6 +22,8 @@ struct BaseCheckpointOptions {
   std::filesystem::path folder;  ///< To be made.
   /// Called now and then with the last line of the pretraining's output.
   std::function<void(std::string_view)> on_progress;
+  /// Stops the pretraining when it returns true, beside signals; null: never.
+  std::function<bool()> stopped;
 };
 
 /// The folder is whole or not there. Of model.path its files are linked where the file system can,

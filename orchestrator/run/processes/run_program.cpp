@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include <csignal>
+
 namespace temper::orchestrator {
 namespace {
 
@@ -23,20 +25,24 @@ std::string last_line_of(const std::filesystem::path& path) {
 
 Status run_program(const ChildSpec& spec,
                    std::string_view what,
-                   const std::function<void(std::string_view)>& on_progress) {
+                   const std::function<void(std::string_view)>& on_progress,
+                   const std::function<bool()>& stopped) {
   boost::asio::io_context io{1};
   std::optional<ChildExit> end;
   Supervisor supervisor(io, [&](const ChildExit& e) {
     end = e;
     io.stop();
   });
-  boost::asio::signal_set signals(io, SIGINT, SIGTERM);
+  boost::asio::signal_set signals(io, SIGINT, SIGTERM, SIGUSR1);
+  struct sigaction current {};  // nohup ignores it
+  if (::sigaction(SIGHUP, nullptr, &current) == 0 && current.sa_handler != SIG_IGN)
+    signals.add(SIGHUP);
   signals.async_wait([&](auto error, int) {
     if (!error)
       io.stop();
   });
   TEMPER_TRY([[maybe_unused]] const auto pid, supervisor.start(spec));
-  while (!end && !io.stopped()) {
+  while (!end && !io.stopped() && !(stopped && stopped())) {
     io.run_for(200ms);
     if (on_progress)
       on_progress(last_line_of(spec.log));

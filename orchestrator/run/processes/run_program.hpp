@@ -8,10 +8,13 @@
 
 namespace temper::orchestrator {
 
-/// Runs it to its end, with its last line of output every now and then. `what` names it in errors:
-/// it could not be started, it failed (with its last line), the user stopped it.
+/// Runs the program to its end. `what` names it in errors.
+/// `on_progress` gets its last line of output five times a second; null: nobody does.
+/// `stopped` ends it when it returns true, as SIGINT, SIGTERM, SIGUSR1 and SIGHUP do; null: never.
+/// Errors: it could not be started, it failed (with its last line), it was stopped (Unavailable).
 Status run_program(const ChildSpec& spec,
                    std::string_view what,
-                   const std::function<void(std::string_view)>& on_progress);
+                   const std::function<void(std::string_view)>& on_progress,
+                   const std::function<bool()>& stopped = nullptr);
 
 }  // namespace temper::orchestrator

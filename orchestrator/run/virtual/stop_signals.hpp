@@ -1,4 +1,4 @@
-// Ctrl-C for a loop that never waits: signals are counted, and the loop asks.
+// The signals that stop a run, for a loop that never waits: they are counted, and the loop asks.
 #pragma once
 
 #include <memory>
@@ -7,11 +7,13 @@ namespace temper::orchestrator {
 
 class StopSignals {
  public:
-  /// From now on SIGINT and SIGTERM (and SIGHUP, unless it is ignored) are counted here.
+  /// From now on SIGINT, SIGTERM, SIGUSR1 and, unless it is ignored, SIGHUP are counted here.
   StopSignals();
   ~StopSignals();
   /// How many have come so far. Cheap enough for every few hundred events.
   int count();
+  /// The last of them was SIGUSR1: the time limit is near.
+  bool out_of_time() const;
 
  private:
   struct Impl;
