@@ -18,11 +18,6 @@ namespace fs = std::filesystem;
 
 constexpr const char* kOwner = ".owner";
 
-std::string base_folder() {
-  const char* const base = std::getenv("TMPDIR");  // NOLINT(concurrency-mt-unsafe): nobody writes.
-  return base != nullptr && base[0] == '/' ? base : "/tmp";
-}
-
 /// Locked under another name first: one that is there and not locked has lost its owner.
 FileDescriptor locked_owner_file(const fs::path& folder) {
   const fs::path draft = folder / ".owner-draft";
@@ -42,8 +37,13 @@ bool is_abandoned(const fs::path& folder) {
 
 }  // namespace
 
+fs::path temporary_base() {
+  const char* const base = std::getenv("TMPDIR");  // NOLINT(concurrency-mt-unsafe): nobody writes.
+  return base != nullptr && base[0] == '/' ? base : "/tmp";
+}
+
 Result<TemporaryFolder> TemporaryFolder::create(std::string_view prefix) {
-  std::string path = fmt::format("{}/{}XXXXXX", base_folder(), prefix);
+  std::string path = fmt::format("{}/{}XXXXXX", temporary_base().string(), prefix);
   if (::mkdtemp(path.data()) == nullptr)  // Mode 0700.
     return io_error(fmt::format("cannot create a private folder {}", path), errno);
   TemporaryFolder folder(path);
@@ -63,7 +63,7 @@ TemporaryFolder& TemporaryFolder::operator=(TemporaryFolder&& other) noexcept {
 std::size_t remove_abandoned_folders(std::string_view prefix) {
   std::size_t removed = 0;
   std::error_code error;
-  for (const auto& entry : fs::directory_iterator(base_folder(), error)) {
+  for (const auto& entry : fs::directory_iterator(temporary_base(), error)) {
     if (!entry.path().filename().string().starts_with(prefix) || !is_abandoned(entry.path()))
       continue;
     std::error_code not_removed;

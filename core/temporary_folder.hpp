@@ -10,10 +10,12 @@
 
 namespace temper {
 
+/// TMPDIR where that is an absolute path, else /tmp.
+std::filesystem::path temporary_base();
+
 class TemporaryFolder {
  public:
-  /// In TMPDIR where that is an absolute path, else in /tmp; its name is `prefix` and six
-  /// characters that make it new.
+  /// In temporary_base(); its name is `prefix` and six characters that make it new.
   static Result<TemporaryFolder> create(std::string_view prefix = "temper-");
 
   TemporaryFolder(TemporaryFolder&& other) noexcept;

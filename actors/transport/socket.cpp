@@ -2,6 +2,7 @@
 
 #include "actors/transport/internal/door.hpp"
 #include "actors/transport/internal/frames.hpp"
+#include "actors/transport/ipc_folder.hpp"
 #include "core/temporary_folder.hpp"
 
 #include <sys/random.h>
@@ -69,7 +70,9 @@ Result<RouterSocket> RouterSocket::bind(const std::string& where,
   std::string endpoint = where;
   if (where == "ipc") {
     TEMPER_TRY(folder, TemporaryFolder::create());
-    endpoint = "ipc://" + folder->path().string() + "/orchestrator";
+    const std::filesystem::path socket = folder->path() / kIpcSocket;
+    TEMPER_TRY_STATUS(check_ipc_path(socket));
+    endpoint = "ipc://" + socket.string();
   }
   TEMPER_TRY_STATUS(check_endpoint(endpoint));
   try {

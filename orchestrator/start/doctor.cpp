@@ -3,6 +3,8 @@
 #include "actors/guard/executable.hpp"
 #include "actors/guard/guarded_process.hpp"
 #include "actors/runtime/process.hpp"
+#include "actors/transport/ipc_folder.hpp"
+#include "core/temporary_folder.hpp"
 #include "orchestrator/pipeline/message_sizes.hpp"
 
 #include <fmt/format.h>
@@ -11,7 +13,6 @@
 #include <unistd.h>
 
 #include <array>
-#include <cstdlib>
 
 namespace temper::orchestrator {
 namespace {
@@ -75,6 +76,15 @@ Finding space(const std::string& what,
                       folder.string(),
                       writable ? "" : ", which this user may not write to"),
           fine ? "" : advice};
+}
+
+/// A run over `transport.kind: ipc`, the default, has its socket in TMPDIR.
+Finding sockets() {
+  const Status fits = actors::check_ipc_folder();
+  return {fits ? State::Fine : State::Missing,
+          "UNIX sockets",
+          fits ? "in " + temporary_base().string() : fits.error().context,
+          fits ? "" : "set TMPDIR to a shorter folder, such as /tmp"};
 }
 
 Finding descriptors() {
@@ -153,7 +163,6 @@ Finding python() {
 }  // namespace
 
 std::vector<Finding> examine_machine(const fs::path& programs, const fs::path& configs) {
-  const char* const temporary = std::getenv("TMPDIR");
   return {program(programs, "temper-worker", true),
           program(programs, "temper-study", false),
           program(programs, "temper-server-worker", false),
@@ -164,10 +173,8 @@ std::vector<Finding> examine_machine(const fs::path& programs, const fs::path& c
                 "/dev/shm",
                 kLeastShared,
                 "weights and batches go through it; in a container: --shm-size=1g"),
-          space("temporary files",
-                temporary != nullptr && *temporary != 0 ? temporary : "/tmp",
-                kLeastDisk,
-                "name another folder in TMPDIR"),
+          space("temporary files", temporary_base(), kLeastDisk, "name another folder in TMPDIR"),
+          sockets(),
           space("disk", fs::current_path(), kLeastDisk, "runs are written here; name run_dir"),
           descriptors(),
           sandbox(),

@@ -3,6 +3,7 @@
 #include "actors/asio/asio.hpp"
 #include "actors/guard/sandbox.hpp"
 #include "actors/runtime/process.hpp"
+#include "actors/transport/ipc_folder.hpp"
 #include "core/files.hpp"
 #include "core/yaml.hpp"
 #include "orchestrator/pipeline/clusters.hpp"
@@ -177,6 +178,10 @@ Result<std::vector<BrokenRule>> rules_of_this_machine(const PipelineConfig& conf
     const MessageSizes sizes = message_sizes(config, longest);
     if (auto rule = check_head_memory(sizes, memory_here()))
       broken.push_back(*std::move(rule));
+  }
+  if (config.transport.kind == TransportKind::Ipc) {
+    if (Status fits = actors::check_ipc_folder(); !fits)
+      broken.push_back({{"transport.kind"}, fits.error().context});
   }
   for (BrokenRule& missing : missing_programs(config))
     broken.push_back(std::move(missing));
