@@ -177,6 +177,49 @@ std::optional<YamlNode> parse_text(std::string_view text,
   return builder.take();
 }
 
+/// Where YAML takes a part of one line for a comment; npos: nowhere.
+std::size_t find_comment(std::string_view line) {
+  char quote = 0;
+  char before = ' ';  // of the last character that is no space
+  for (std::size_t i = 0; i < line.size(); ++i) {
+    const char c = line[i];
+    const bool after_space = i == 0 || line[i - 1] == ' ' || line[i - 1] == '\t';
+    if (quote == '"' && c == '\\')
+      ++i;
+    else if (quote != 0)
+      quote = c == quote ? 0 : quote;
+    else if (c == '#' && after_space)
+      return i;
+    else if ((c == '"' || c == '\'') && std::string_view(" [{,:").find(before) != std::string::npos)
+      quote = c;
+    before = c == ' ' || c == '\t' ? before : c;
+  }
+  return std::string_view::npos;
+}
+
+/// The value of a `--set`. A command line has no comments: a plain value keeps what YAML would drop
+/// as one, any other is refused.
+std::optional<YamlNode> parse_set_value(std::string_view value,
+                                        std::size_t source,
+                                        std::vector<YamlIssue>& issues) {
+  const bool one_line = value.find('\n') == std::string_view::npos;
+  const std::size_t comment = one_line ? find_comment(value) : std::string_view::npos;
+  if (comment == std::string_view::npos)
+    return parse_text(value, source, false, issues);
+  const std::size_t first = value.find_first_not_of(" \t");
+  if (std::string_view("\"'[{|>").find(value[first]) != std::string_view::npos) {
+    issues.push_back({{source, 0},
+                      "",
+                      fmt::format("a comment, {}: a command line has none; put the value in quotes",
+                                  quoted_excerpt(value.substr(comment)))});
+    return std::nullopt;
+  }
+  YamlNode plain;
+  plain.kind = YamlNode::Kind::Scalar;
+  plain.text = value.substr(first, value.find_last_not_of(" \t") + 1 - first);
+  return plain;
+}
+
 /// Length of the UTF-8 sequence at the start of `text`, 0 if it is none or a control character.
 std::size_t text_character(std::string_view text) {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
@@ -360,7 +403,7 @@ void YamlDocument::apply_set(std::size_t number, std::string_view assignment) {
   }
   const std::string path(assignment.substr(0, equals));
   const std::size_t known = issues_.size();
-  std::optional<YamlNode> value = parse_text(assignment.substr(equals + 1), number, false, issues_);
+  std::optional<YamlNode> value = parse_set_value(assignment.substr(equals + 1), number, issues_);
   if (value)
     report_duplicates(*value, path, issues_);
   if (issues_.size() > known)

@@ -230,6 +230,36 @@ TEST(Yaml, AWrongSetIsNamedByItsText) {
       "--set tiny=: tiny: expected an integer, found nothing\n");
 }
 
+TEST(Yaml, ACommandLineHasNoComments) {
+  const std::vector<std::pair<std::string, std::string>> kept{
+      {"text=runs/exp #1", "runs/exp #1"},
+      {"text=#1", "#1"},
+      {"text= # only", "# only"},
+      {"text=a#b", "a#b"},
+      {"text=a #b #c ", "a #b #c"},
+      {"text=a\t#b", "a\t#b"},
+      {"text=it's #1", "it's #1"},
+      {"text=say \"x\" #1", "say \"x\" #1"},
+      {"text=\"runs/exp #1\"", "runs/exp #1"},
+      {"text='runs/exp #1'", "runs/exp #1"},
+      {"text='it''s #1'", "it's #1"},
+      {R"(text="a \" #1")", "a \" #1"}};
+  for (const auto& [set, text] : kept)
+    EXPECT_EQ(value("text: x\n", {set}).text, text) << set;
+  const std::vector<std::string> refused{"text=\"runs/exp\" #1",
+                                         "text='runs/exp' #1",
+                                         "words=[a, b] #c",
+                                         "words=[a, #b\t]",
+                                         "inner={tokens: 3} # three",
+                                         "tiny=3 # three",
+                                         "wait=3s # three"};
+  for (const std::string& set : refused) {
+    const auto read = read_yaml<Sample>("x.yaml", "text: x\n", std::vector{set});
+    EXPECT_EQ(read.issues.size(), 1U) << set;
+  }
+  EXPECT_EQ(value("text: x # a comment of a file\n").text, "x");
+}
+
 TEST(Yaml, AliasesAnchorsAndTagsAreRefused) {
   EXPECT_EQ(issues("rows: [&a {tokens: 1}, *a]\ntext: !!binary aGk=\n"),
             "x.yaml:1: anchors (&name) are not supported\n"
