@@ -13,7 +13,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
+#include <limits>
 #include <memory>
 
 namespace temper::cli {
@@ -78,6 +80,27 @@ Result<std::uint64_t> provide_base(orchestrator::ModelExport what, const fs::pat
   return exported.version.value();
 }
 
+/// How many problems are asked: --problems; else all of --task; else as many as the configuration
+/// says, of a task that holds out fewer all of them.
+Status choose_problems(const EvalOptions& options, PipelineConfig& config) {
+  const std::int32_t wanted = config.evaluation.problems;
+  config.evaluation.problems = 0;
+  TEMPER_TRY(const auto source, orchestrator::make_evaluation_source(config));
+  constexpr std::uint64_t kMost = std::numeric_limits<std::int32_t>::max();
+  const auto there = static_cast<std::int32_t>(std::min(source->held_out_size(), kMost));
+  if (there == 0) {
+    return invalid_input(
+        "the task holds out no problems (task.held_out); name a file of problems: --task FILE");
+  }
+  if (options.problems > there) {
+    return invalid_input(fmt::format(
+        "--problems: expected at most {}, all that there are, found {}", there, options.problems));
+  }
+  const bool all = options.problems == 0 && !options.task.empty();
+  config.evaluation.problems = all ? there : std::min(wanted, there);
+  return {};
+}
+
 Result<Evaluation> evaluate(const EvalOptions& options) {
   TEMPER_TRY(const TemporaryFolder folder, TemporaryFolder::create("temper-eval-"));
   Evaluation out;
@@ -103,11 +126,7 @@ Result<Evaluation> evaluate(const EvalOptions& options) {
     return invalid_input(fmt::format(
         "{}: a run on simulated hardware has no weights that could be evaluated", file.string()));
   }
-  if (!options.task.empty() && options.problems == 0) {
-    config.evaluation.problems = 1;  // and with them all:
-    TEMPER_TRY(const auto source, orchestrator::make_evaluation_source(config));
-    config.evaluation.problems = static_cast<std::int32_t>(source->held_out_size());
-  }
+  TEMPER_TRY_STATUS(choose_problems(options, config));
   make_evaluation_of(config, folder.path());
   if (of_run) {
     TEMPER_TRY(out.version, provide_base(run, folder.path()));
