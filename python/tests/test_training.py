@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pathlib
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from conftest import user
 import temper
 from temper import messages as m
 from temper.activity import ActivityLog
-from temper.scoring import ReferenceActor, RewardActor
+from temper.scoring import ReferenceActor, RewardActor, verdict
 from temper.training import TrainerActor
 
 
@@ -164,6 +165,34 @@ def test_scores_that_cannot_be_are_named(
     tokens = np.array([2, 1], np.int32)
     with pytest.raises(temper.RoleError, match=why):
         actor.on_message(m.ScoreReference(1, [m.ScoreReferenceItem(tokens, tokens)]))
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"score": 1.0},
+        (1.0, "good"),
+        [1.0],
+        "1.0",
+        b"1",
+        object(),
+        1j,
+        np.ones(2),
+        {1.0},
+        10**400,
+        lambda: 1.0,
+    ],
+)
+def test_a_reward_that_is_no_number_names_who_gave_it(given: Any) -> None:
+    item = verdict("Mine.judge()", given)
+    assert item.failure.startswith("Mine.judge() returned ")
+    assert type(given).__name__ in item.failure
+    assert len(item.failure) < 300
+
+
+@pytest.mark.parametrize("given", [1, True, 0.5, np.float32(2), np.array(3.0), Fraction(1, 2)])
+def test_any_number_is_a_reward(given: Any) -> None:
+    assert verdict("Mine.judge()", given) == m.JudgedItem(float(given), "")
 
 
 class Reward(temper.Reward):

@@ -25,13 +25,14 @@ import multiprocessing
 import multiprocessing.connection
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from typing import Any
 
 from .errors import RoleError, one_line
 from .names import import_name
 from .process import die_with_parent, name_process
 from .roles import Reward, Sample
+from .scoring import reward_of, shown
 
 #: What TRL gives besides; here they do nothing.
 _EXTRAS: dict[str, Any] = {
@@ -72,13 +73,16 @@ def call(name: str, function: Callable[..., Any], columns: Columns) -> list[floa
     if inspect.isawaitable(rewards):
         rewards = asyncio.run(_awaited(rewards))
     expected = len(columns["prompts"])
-    if not hasattr(rewards, "__len__") or len(rewards) != expected:
-        size = len(rewards) if hasattr(rewards, "__len__") else type(rewards).__name__
-        raise RoleError(f"{name} gave {size} rewards for {expected} completions")
+    if isinstance(rewards, (str, bytes, Mapping, Set)) or not hasattr(rewards, "__len__"):
+        raise RoleError(
+            f"{name} returned {shown(rewards)}: expected a list with a number for each completion"
+        )
+    if len(rewards) != expected:
+        raise RoleError(f"{name} gave {len(rewards)} rewards for {expected} completions")
     checked: list[float | None] = []
     for reward in rewards:
-        number = None if reward is None else float(reward)
-        if number is not None and not math.isfinite(number):
+        number = None if reward is None else reward_of(name, reward)
+        if number is not None and not math.isfinite(number):  # here its name is still known
             raise RoleError(f"{name} gave a reward of {number}")
         checked.append(number)
     return checked

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import reprlib
 from collections.abc import Callable
 from typing import Any
 
@@ -72,18 +73,33 @@ class ReferenceActor:
         self._send(m.ReferenceScored(work.lease, logprobs))
 
 
-def verdict(given: Any) -> m.JudgedItem:
+def reward_of(name: str, given: Any) -> float:
+    """Raises RoleError that names who gave it, and what."""
+    if not isinstance(given, (str, bytes)):
+        try:
+            return float(given)
+        except Exception:  # of any array library
+            pass
+    raise RoleError(f"{name} returned {shown(given)} as a reward: expected a number or None")
+
+
+def shown(given: Any) -> str:
+    """What a user's function returned, in a few words."""
+    return f"{reprlib.repr(given)} ({type(given).__name__})"
+
+
+def verdict(name: str, given: Any) -> m.JudgedItem:
     """A reward, or why there is none."""
     if isinstance(given, BaseException):
         return m.JudgedItem(0.0, one_line(given) or type(given).__name__)
     if given is None:
         return m.JudgedItem(0.0, "no reward function applies")
     try:
-        reward = float(given)
-    except (TypeError, ValueError):
-        return m.JudgedItem(0.0, f"a reward of {type(given).__name__}: expected a number")
+        reward = reward_of(name, given)
+    except RoleError as error:
+        return m.JudgedItem(0.0, one_line(error))
     if not math.isfinite(reward):
-        return m.JudgedItem(0.0, f"a reward of {reward}")
+        return m.JudgedItem(0.0, f"{name} returned a reward of {reward}")
     return m.JudgedItem(reward, "")
 
 
@@ -117,7 +133,8 @@ class RewardActor:
                 f"{type(self._reward).__name__}.judge() gave {len(rewards)} rewards for "
                 f"{len(samples)} responses"
             )
-        self._send(m.Judged(message.lease, [verdict(r) for r in rewards]))
+        name = f"{type(self._reward).__name__}.judge()"
+        self._send(m.Judged(message.lease, [verdict(name, r) for r in rewards]))
 
     def work(self) -> bool:
         self._activity.report(self._send)

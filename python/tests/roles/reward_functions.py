@@ -41,3 +41,39 @@ def misbehaves(completions, **columns):
     if "die" in completions:
         os._exit(3)
     return [1.0] * len(completions)
+
+
+def dicts(completions, **columns):
+    return [{"score": 1.0}] * len(completions)
+
+
+def tuples(completions, **columns):
+    return [(1.0, "good")] * len(completions)
+
+
+def texts(completions, **columns):
+    return ["1.0"] * len(completions)
+
+
+def nested(completions, **columns):
+    return [[1.0]] * len(completions)
+
+
+def one_dict(completions, **columns):
+    return dict.fromkeys(completions, 1.0)
+
+
+def one_text(completions, **columns):
+    return "10"
+
+
+def one_number(completions, **columns):
+    return 1.0
+
+
+def nothing(completions, **columns):
+    return None
+
+
+def generator(completions, **columns):
+    return (1.0 for _ in completions)
