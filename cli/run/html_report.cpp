@@ -61,7 +61,7 @@ Result<std::string> html_report(const fs::path& run_dir) {
       get("live"),
       get("metrics"),
       get("timeline"),
-      get("samples?limit=60"),
+      get("samples"),
       get("losses"),
       to_json(get("config")),
       to_json(certificates ? std::string(last_lines(*certificates, kCertificates))

@@ -38,12 +38,6 @@ std::int64_t disk_use(const fs::path& folder) {
   return bytes;
 }
 
-std::string state_text(RunState state, const Summary& s) {
-  if (state != RunState::Over)
-    return std::string(name_of(state));
-  return s.ok ? "finished" : s.stopped ? "stopped" : "failed";
-}
-
 /// Of a folder that is no run whose figures can be shown: what became of it. None: it has nothing
 /// to do with runs.
 std::optional<std::string> broken_state(const fs::path& folder) {
@@ -79,10 +73,11 @@ std::vector<RunRow> broken_rows(const fs::path& folder) {
 RunRow row_of(const fs::path& folder) {
   RunFiles files(folder.filename(), folder);
   files.update();
-  RunRow row{files.figures(), folder.string(), folder.filename(), "unknown", disk_use(folder)};
-  if (files.live())
-    row.state = state_text(files.state(), files.live()->summary);
-  return row;
+  return {files.figures(),
+          folder.string(),
+          folder.filename(),
+          std::string(name_of(files.state())),
+          disk_use(folder)};
 }
 
 void sort_rows(std::vector<RunRow>& rows, std::string_view order) {

@@ -12,6 +12,8 @@
 namespace temper::cli {
 namespace {
 
+using orchestrator::FoundGroup;
+using orchestrator::FoundSample;
 using orchestrator::Sample;
 using orchestrator::SampleSegment;
 
@@ -38,25 +40,55 @@ std::string shown(std::string_view text) {
   return out;
 }
 
-void print(const Sample& s, Colours colours, std::ostream& out) {
-  const bool coloured = colours == Colours::On;
+/// "1", and where it was never judged "-".
+std::string reward_text(const Sample& s) {
+  return s.reward ? fmt::format("{:g}", *s.reward) : std::string("-");
+}
+
+/// "reward 0.38 ± 0.48 of 8 responses"
+std::string spread_text(const FoundGroup& group) {
+  const std::size_t responses = group.responses.size();
+  const std::uint64_t judged = group.reward.count();
+  std::string text =
+      judged == 0 ? std::string("never judged") : fmt::format("reward {:.2f}", group.reward.mean());
+  if (judged > 1)
+    text += fmt::format(" ± {:.2f}", group.reward.deviation());
+  text += fmt::format(" of {} response{}", responses, responses == 1 ? "" : "s");
+  if (judged > 0 && judged < responses)
+    text += fmt::format(", {} of them never judged", responses - judged);
+  return text;
+}
+
+/// A group: what was asked, what is expected, and its responses beside each other.
+void print(const FoundGroup& group, bool reversed, Colours colours, std::ostream& out) {
   const auto faint = [&](const std::string& text) {
-    return coloured ? "\x1b[2m" + text + "\x1b[0m" : text;
+    return colours == Colours::On ? "\x1b[2m" + text + "\x1b[0m" : text;
   };
+  const Sample& first = group.responses.front().sample;
   std::string head =
-      fmt::format("step {}  group {}.{}  reward {:g}", s.step, s.group, s.place, s.reward);
-  for (const auto& [name, part] : s.rewards)
-    head += fmt::format("  {} {:g}", name, part);
-  if (s.age)
-    head += fmt::format("  age {}", *s.age);
-  head += fmt::format("  {} tokens{}", s.length, versions_text(s));
-  if (s.outcome != orchestrator::Outcome::Trained)
-    head += fmt::format("  {}: {}", name_of(s.outcome), s.reason);
-  out << head << '\n'
-      << faint("  prompt    ") << shown(s.prompt) << '\n'
-      << faint("  response  ") << shown(s.response) << '\n';
-  if (!s.answer.empty())
-    out << faint("  answer    ") << shown(s.answer) << '\n';
+      fmt::format("step {}  group {}  {}", first.step, first.group, spread_text(group));
+  if (first.age)
+    head += fmt::format("  age {}", *first.age);
+  out << head << '\n' << faint("  prompt    ") << shown(first.prompt) << '\n';
+  if (!first.answer.empty()) {
+    out << faint("  expected  ") << shown(first.answer);
+    if (reversed) {
+      const std::string straight(first.answer.rbegin(), first.answer.rend());
+      out << faint("   the last digit first (task.reverse_answer): " + shown(straight));
+    }
+    out << '\n';
+  }
+  for (const FoundSample& response : group.responses) {
+    const Sample& s = response.sample;
+    std::string facts =
+        fmt::format("  {:<9} reward {}", fmt::format(".{}", s.place), reward_text(s));
+    for (const auto& [name, part] : s.rewards)
+      facts += fmt::format("  {} {:g}", name, part);
+    facts += fmt::format("  {} tokens{}", s.length, versions_text(s));
+    if (s.outcome != orchestrator::Outcome::Trained)
+      facts += fmt::format("  {}: {}", name_of(s.outcome), s.reason);
+    out << faint(facts) << "\n      " << shown(s.response) << '\n';
+  }
   out << '\n';
 }
 
@@ -70,12 +102,11 @@ std::string nothing_matches(const SamplesOptions& options) {
   if (!options.query.text.empty())
     text += fmt::format(" with \"{}\"", options.query.text);
   const auto newest = orchestrator::find_samples(options.run, all);
-  if (newest && !newest->samples.empty()) {
+  if (newest && !newest->groups.empty()) {
     text += fmt::format(
-        "; there are {}, the newest of step {} (`samples.share` says how many are "
-        "kept)",
+        "; there are {} groups, the newest of step {} (`samples.share` says how many are kept)",
         newest->matches,
-        newest->samples.back().sample.step);
+        newest->groups.back().responses.front().sample.step);
   }
   return text;
 }
@@ -88,18 +119,18 @@ int run_samples(const SamplesOptions& options, std::ostream& out, std::ostream& 
     err << "temper: " << found.error().context << '\n';
     return exit_code_of(found.error());
   }
-  for (const orchestrator::FoundSample& f : found->samples) {
-    if (options.json)
-      out << f.line << '\n';
-    else
-      print(f.sample, options.colours, out);
+  for (const FoundGroup& group : found->groups) {
+    if (!options.json)
+      print(group, found->reversed, options.colours, out);
+    for (std::size_t i = 0; options.json && i < group.responses.size(); ++i)
+      out << group.responses[i].line << '\n';
   }
   if (found->matches == 0) {
     err << fmt::format("temper: {}\n", nothing_matches(options));
     return kFound;
   }
   if (!options.json)
-    out << fmt::format("{} of {} samples\n", found->samples.size(), found->matches);
+    out << fmt::format("{} of {} groups\n", found->groups.size(), found->matches);
   return kDone;
 }
 
@@ -111,10 +142,14 @@ Handler samples_command(Flags& flags) {
   const auto limit = std::make_shared<int>(10);
   flags.argument("run", options->run, "Folder of the run");
   flags.number("--step", *step, "Of this update alone");
-  flags.text("--grep", options->query.text, "Only where prompt, response or answer has this text");
-  flags.flag("--worst", *worst, "The lowest rewards first, instead of the newest last");
-  flags.flag("--best", *best, "The highest rewards first");
-  flags.number("--limit", *limit, "Most samples shown");
+  flags.text("--grep",
+             options->query.text,
+             "Only groups with this text in the prompt, a response or the answer");
+  flags.flag("--worst",
+             *worst,
+             "The groups with the lowest mean reward first, instead of the newest last");
+  flags.flag("--best", *best, "The groups with the highest mean reward first");
+  flags.number("--limit", *limit, "Most groups shown");
   flags.json(options->json, "The lines of samples.jsonl as they are");
   return [options, worst, best, step, limit] {
     using Order = orchestrator::SampleQuery::Order;

@@ -29,15 +29,12 @@ int run_watch(const std::string& folder, bool plain) {
   const RealClock clock;
   ViewOptions options = detect_view(STDOUT_FILENO, plain ? Wish::Plain : Wish::Auto);
   TerminalView view(options, clock);
-  bool shown = false;
   for (;;) {
-    if (files.update() && files.live()) {
+    if (files.update() && files.live())
       view.show(frame_of(*files.live()));
-      shown = true;
-    }
-    if (files.state() != RunState::Running && (shown || files.live()))
+    if (files.live() && files.state() != RunState::Running)
       break;
-    if (!files.live() && !shown && files.state() == RunState::Over) {
+    if (!files.live()) {
       fmt::print(stderr,
                  "temper: {} has no live.json yet; temper report tells of its log\n",
                  run.string());
@@ -51,9 +48,7 @@ int run_watch(const std::string& folder, bool plain) {
     return kFailed;
   }
   fmt::print("{} after {} updates{}\n",
-             s.ok        ? "finished"
-             : s.stopped ? "stopped"
-                         : "failed",
+             name_of(files.state()),
              s.steps,
              s.reason.empty() ? "" : ": " + s.reason);
   return 0;

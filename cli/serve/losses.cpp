@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 
 namespace temper::cli {
 namespace {
@@ -15,14 +16,99 @@ using orchestrator::Summary;
 using orchestrator::WaitSummary;
 
 constexpr double kLeast = 0.001;
+/// Cards that are occupied for this share of their time or more are the bottleneck.
+constexpr double kLimit = 0.8;
 
 /// What would change a loss, and the setting whose effect can be asked for; empty: none can.
 struct Advice {
   std::string text, change;
 };
+/// One of several ways, and the setting that it is; empty: no setting.
+struct Way {
+  std::string_view text, setting;
+};
 
-std::string bound_of(std::uint64_t bound) {
-  return fmt::format("staleness.bound={}", bound);
+using Shares = std::map<CardState, double>;
+struct CardGroup {
+  std::vector<RoleKind> roles;
+  double cards = 0;
+  Shares shares;  ///< Means of its cards.
+
+  double share(CardState s) const {
+    const auto it = shares.find(s);
+    return it == shares.end() ? 0 : it->second;
+  }
+  double busy() const {
+    double sum = 0;
+    for (const auto& [state, share] : shares)
+      sum += orchestrator::is_busy(state) ? share : 0;
+    return sum;
+  }
+  double occupied() const {
+    return busy() + share(CardState::WeightSync) + share(CardState::Switch);
+  }
+  double occupied_while_up() const {
+    const double up = 1 - share(CardState::Down);
+    return up > 0 ? std::min(1.0, occupied() / up) : 0;
+  }
+  /// The part of the run that these cards need even if nothing is lost in this state.
+  double needed_without(CardState state) const {
+    const double all = occupied() + share(CardState::Down);
+    const bool part =
+        state == CardState::WeightSync || state == CardState::Switch || state == CardState::Down;
+    return part ? all - share(state) : all;
+  }
+};
+
+/// The cards of a run by the roles that they have.
+std::vector<CardGroup> card_groups(const Live& live) {
+  std::vector<CardGroup> groups;
+  for (const LiveCards& line : live.cards) {
+    std::vector<RoleKind> roles;
+    for (const std::uint32_t actor : line.actors) {
+      if (actor < live.actors.size())
+        roles.push_back(live.actors[actor].role);
+    }
+    std::ranges::sort(roles);
+    roles.erase(std::ranges::unique(roles).begin(), roles.end());
+    auto group = std::ranges::find(groups, roles, &CardGroup::roles);
+    if (group == groups.end())
+      group = groups.insert(groups.end(), {roles, 0, {}});
+    double cards = 0;
+    for (std::size_t i = 1; i < line.cards.size(); i += 2)
+      cards += line.cards[i];
+    group->cards += cards;
+    for (const auto& [state, share] : line.whole)
+      group->shares[state] += share * cards;
+  }
+  for (CardGroup& group : groups) {
+    for (auto& [state, share] : group.shares)
+      share = group.cards > 0 ? share / group.cards : 0;
+  }
+  return groups;
+}
+
+/// How much faster a run is of which this share of the time is left.
+double gain_of(double left) {
+  return left > 0 ? 1 / left - 1 : std::numeric_limits<double>::infinity();
+}
+
+/// By how much the run could be faster if its cards lost nothing in this state; none: no card does
+/// anything, so that nothing limits it.
+double most_gain(const std::vector<CardGroup>& groups, CardState state) {
+  double needed = 0;
+  for (const CardGroup& group : groups)
+    needed = std::max(needed, group.needed_without(state));
+  return std::max(0.0, gain_of(needed));
+}
+
+std::string names_of(const std::vector<RoleKind>& roles) {
+  std::string text;
+  for (std::size_t i = 0; i < roles.size(); ++i) {
+    text += i == 0 ? "" : i + 1 == roles.size() ? " and " : ", ";
+    text += name_of(roles[i]);
+  }
+  return text;
 }
 
 /// A search knows the cost of everything on simulated cards only.
@@ -30,8 +116,84 @@ std::string tuned(const Summary& s) {
   return s.simulated ? std::string(orchestrator::kTunedChange) : std::string();
 }
 
-Advice advice_on(const WaitSummary& w, const Summary& s) {
+std::string bound_of(std::uint64_t bound) {
+  return fmt::format("staleness.bound={}", bound);
+}
+
+/// Whether the run has this setting, "placement.mode=hybrid", already.
+bool has(const AboutRun& run, std::string_view setting) {
+  const std::size_t at = setting.find('=');
+  if (at == std::string_view::npos)
+    return false;
+  const auto it = run.settings.find(std::string(setting.substr(0, at)));
+  return it != run.settings.end() && it->second == setting.substr(at + 1);
+}
+
+/// The ways that the run does not go already, as one sentence.
+std::string ways_text(const AboutRun& run, std::initializer_list<Way> ways) {
+  std::string text;
+  for (const Way& way : ways) {
+    if (has(run, way.setting))
+      continue;
+    text += text.empty() ? "" : ", or ";
+    text += way.text;
+    if (!way.setting.empty())
+      text += fmt::format(" ({})", way.setting);
+  }
+  if (!text.empty())
+    text.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(text.front())));
+  return text + ".";
+}
+
+std::optional<BusiestCards> busiest_of(const std::vector<CardGroup>& groups, const Summary& s) {
+  const auto it = std::ranges::max_element(groups, {}, &CardGroup::occupied_while_up);
+  if (it == groups.end() || it->roles.empty() || it->occupied() <= 0)
+    return std::nullopt;
+  BusiestCards b;
+  b.roles = it->roles;
+  b.cards = static_cast<std::uint64_t>(it->cards);
+  b.busy = it->busy();
+  b.occupied = it->occupied_while_up();
+  b.limits = b.occupied >= kLimit;
+  b.most_gain = std::max(0.0, gain_of(it->needed_without(CardState::Idle)));
+  const std::string roles = names_of(b.roles);
+  const std::string cards =
+      b.cards == 1 ? std::string("its card was") : fmt::format("its {} cards were", b.cards);
+  const std::string occupied =
+      fmt::format("{} occupied {:.0f} % of the time", cards, b.occupied * 100);
+  if (!b.limits) {
+    b.headline = fmt::format(
+        "No role is the bottleneck. The busiest, {}, still had room: {}.", roles, occupied);
+    return b;
+  }
+  b.headline = fmt::format("The bottleneck is {}: {}.", roles, occupied);
+  b.advice = groups.size() > 1
+                 ? fmt::format(
+                       "To make the run faster, give {} more cards or less work. Everything "
+                       "else together can add {:.1f} % at most.",
+                       roles,
+                       b.most_gain * 100)
+                 : fmt::format(
+                       "All cards do all the work: only more cards or less work make the "
+                       "run much faster. Its waits together cost {:.1f} % at most.",
+                       b.most_gain * 100);
+  b.command = tuned(s);
+  return b;
+}
+
+Advice advice_on(const WaitSummary& w,
+                 const Summary& s,
+                 const std::optional<BusiestCards>& busiest,
+                 const AboutRun& run) {
   const std::uint64_t more = s.staleness.bound + 1;
+  const bool behind = busiest && busiest->limits && std::ranges::count(busiest->roles, w.role) == 0;
+  const bool waits = w.state == CardState::WaitData || w.state == CardState::WaitQuota ||
+                     w.state == CardState::WaitWeights || w.state == CardState::Idle;
+  if (behind && waits) {
+    return {fmt::format("These cards waited for the bottleneck, {}. The wait shrinks only with it.",
+                        names_of(busiest->roles)),
+            tuned(s)};
+  }
   switch (w.state) {
     case CardState::WaitQuota:
       if (w.on == orchestrator::command::kTrainerIsFed) {
@@ -47,10 +209,12 @@ Advice advice_on(const WaitSummary& w, const Summary& s) {
               bound_of(more)};
     case CardState::WaitData:
       if (w.role == RoleKind::Trainer) {
-        return {
-            "The trainer waits for groups. Give the rollout more cards or slots, or let the "
-            "trainer lend its cards while it waits (placement.mode=hybrid).",
-            s.simulated ? tuned(s) : bound_of(more)};
+        return {"The trainer waits for groups. " +
+                    ways_text(run,
+                              {{"give the rollout more cards or slots", ""},
+                               {"let the trainer lend its cards while it waits",
+                                "placement.mode=hybrid"}}),
+                s.simulated ? tuned(s) : bound_of(more)};
       }
       if (w.role == RoleKind::Rollout) {
         return {
@@ -64,11 +228,11 @@ Advice advice_on(const WaitSummary& w, const Summary& s) {
           tuned(s)};
     case CardState::WaitWeights:
       return {
-          "Engines wait for new weights. Let them go on under the old ones "
-          "(rollout.on_new_weights=keep_kv), or publish over a faster link.",
-          s.simulated ? "rollout.on_new_weights=keep_kv" : ""};
+          "Engines without work waited for new weights. A faster link, or larger and fewer "
+          "updates, shorten that.",
+          tuned(s)};
     case CardState::Idle:
-      return {"Nothing was left to do: the tail of the run, or a role that is rarely needed.",
+      return {"Nothing was left to do: the end of the run, or a role that is rarely needed.",
               tuned(s)};
     case CardState::Down:
       return {w.on == "start" ? "Actors were starting: a longer run hides it."
@@ -88,15 +252,12 @@ std::string command_for(const std::string& change, const std::string& run) {
 }
 
 /// The advice, the command that asks for its effect, and the answer if it was asked already.
-void advise(Loss& loss,
-            const Advice& advice,
-            const std::string& run,
-            const std::vector<orchestrator::Prediction>& predictions) {
+void advise(Loss& loss, const Advice& advice, const AboutRun& run) {
   loss.advice = advice.text;
-  loss.command = command_for(advice.change, run);
+  loss.command = command_for(advice.change, run.folder);
   const auto known =
-      std::ranges::find(predictions, advice.change, &orchestrator::Prediction::change);
-  if (known == predictions.end() || advice.change.empty())
+      std::ranges::find(run.predictions, advice.change, &orchestrator::Prediction::change);
+  if (known == run.predictions.end() || advice.change.empty())
     return;
   loss.predicted = known->gain;
   loss.predicted_error = known->error;
@@ -104,16 +265,20 @@ void advise(Loss& loss,
 
 }  // namespace
 
-std::vector<Loss> rank_losses(const Summary& s,
-                              const std::string& run,
-                              const std::vector<orchestrator::Prediction>& predictions) {
-  std::vector<Loss> losses;
+Losses rank_losses(const Live& live, const AboutRun& run) {
+  const Summary& s = live.summary;
+  const std::vector<CardGroup> groups = card_groups(live);
+  Losses out;
+  out.busiest = busiest_of(groups, s);
+  if (out.busiest)
+    out.busiest->command = command_for(out.busiest->command, run.folder);
   const auto add = [&](Loss loss, const Advice& advice) {
     if (loss.share < kLeast)
       return;
     loss.most_gain = loss.share < 1 ? 1 / (1 - loss.share) - 1 : 0;
-    advise(loss, advice, run, predictions);
-    losses.push_back(std::move(loss));
+    loss.most_gain = std::min(loss.most_gain, most_gain(groups, loss.state));
+    advise(loss, advice, run);
+    out.losses.push_back(std::move(loss));
   };
   for (const WaitSummary& w : s.waits) {
     Loss loss;
@@ -125,16 +290,18 @@ std::vector<Loss> rank_losses(const Summary& s,
     loss.longest_s = w.longest_s;
     loss.longest_at_s = w.longest_at_s;
     loss.longest_on = w.longest_on;
-    add(std::move(loss), advice_on(w, s));
+    add(std::move(loss), advice_on(w, s, out.busiest, run));
   }
   // What cards do besides their work, by state: these are no waits, so they have no reason.
   const double all = s.wall_s * static_cast<double>(s.cards);
-  const std::pair<CardState, std::string_view> overheads[] = {
+  const std::pair<CardState, std::string> overheads[] = {
       {CardState::WeightSync,
        "Weights are exported, loaded and checkpointed. Fewer, larger updates or rarer checkpoints "
        "(checkpoint.every) spend less on it."},
       {CardState::Switch,
-       "Cards change their role. Larger batches mean fewer switches; separate cards mean none."}};
+       ways_text(run,
+                 {{"larger batches: cards change their role less often", ""},
+                  {"cards of their own for each role", "placement.mode=separate"}})}};
   for (const auto& [state, advice] : overheads) {
     const auto it = s.utilization.states.find(state);
     if (it == s.utilization.states.end())
@@ -144,10 +311,10 @@ std::vector<Loss> rank_losses(const Summary& s,
     loss.state = state;
     loss.card_s = it->second * all;
     loss.share = it->second;
-    add(std::move(loss), {std::string(advice), tuned(s)});
+    add(std::move(loss), {advice, tuned(s)});
   }
-  std::ranges::stable_sort(losses, std::greater{}, &Loss::card_s);
-  return losses;
+  std::ranges::stable_sort(out.losses, std::greater{}, &Loss::card_s);
+  return out;
 }
 
 }  // namespace temper::cli

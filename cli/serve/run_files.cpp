@@ -105,6 +105,15 @@ bool RunFiles::is_alive() const {
   return ::kill(static_cast<pid_t>(live_->pid), 0) == 0 || errno == EPERM;
 }
 
+RunState RunFiles::compute_state() const {
+  if (!live_)
+    return RunState::Unknown;
+  if (!live_->over)
+    return is_alive() ? RunState::Running : RunState::Lost;
+  const orchestrator::Summary& s = live_->summary;
+  return s.ok ? RunState::Finished : s.stopped ? RunState::Stopped : RunState::Failed;
+}
+
 bool RunFiles::update() {
   metrics_.update();
   // Its time alone would not do: two that are written within a tick of the kernel have the same.
@@ -121,7 +130,7 @@ bool RunFiles::update() {
     }
   }
   const RunState before = state_;
-  state_ = !live_ || live_->over ? RunState::Over : is_alive() ? RunState::Running : RunState::Lost;
+  state_ = compute_state();
   if (!news && before == state_)
     return false;
   frame_ = fmt::format(R"({{"id":{},"state":"{}","live":{}}})",

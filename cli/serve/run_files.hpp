@@ -10,8 +10,9 @@
 
 namespace temper::cli {
 
-/// Going on; ended by its own word; gone without one (killed, or on another machine and silent).
-enum class RunState { Running, Over, Lost };
+/// How a run is or how it ended. Lost: its process is gone without a word (killed, or on another
+/// machine and silent). Unknown: it has no live.json yet.
+enum class RunState { Running, Finished, Stopped, Failed, Lost, Unknown };
 
 /// How far a run is and how well it does, for lists of runs.
 struct RunFigures {
@@ -62,12 +63,13 @@ class RunFiles {
 
  private:
   bool is_alive() const;
+  RunState compute_state() const;
 
   const std::string id_;
   const std::filesystem::path folder_;
   MetricsFollower metrics_;
   std::optional<std::array<std::int64_t, 3>> read_;  ///< Which live.json: its file, and its time.
-  RunState state_ = RunState::Over;
+  RunState state_ = RunState::Unknown;
   std::string frame_;
   std::optional<Live> live_;
 };
@@ -81,7 +83,11 @@ namespace temper {
 template <>
 struct EnumNames<cli::RunState> {
   using R = cli::RunState;
-  static constexpr std::array<std::pair<R, std::string_view>, 3> value{
-      {{R::Running, "running"}, {R::Over, "over"}, {R::Lost, "lost"}}};
+  static constexpr std::array<std::pair<R, std::string_view>, 6> value{{{R::Running, "running"},
+                                                                        {R::Finished, "finished"},
+                                                                        {R::Stopped, "stopped"},
+                                                                        {R::Failed, "failed"},
+                                                                        {R::Lost, "lost"},
+                                                                        {R::Unknown, "unknown"}}};
 };
 }  // namespace temper

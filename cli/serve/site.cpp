@@ -6,6 +6,7 @@
 #include "core/gzip_text.hpp"
 #include "core/json.hpp"
 #include "core/loopback.hpp"
+#include "orchestrator/pipeline/changes.hpp"
 #include "orchestrator/watch/sample_query.hpp"
 
 #include <fmt/format.h>
@@ -18,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kMostSamples = 200;
+constexpr std::size_t kMostGroups = 50;
 constexpr std::size_t kLeastPacked = 1024;  ///< Bytes; what is smaller fits in a packet.
 
 HttpAnswer refusal(int status, std::string_view why) {
@@ -39,7 +40,7 @@ HttpAnswer text_answer(std::string_view body, std::string type) {
 /// A run in the list of /api/runs.
 struct ListedRun : RunFigures {
   std::string id;
-  RunState state = RunState::Over;
+  RunState state = RunState::Unknown;
   std::string name;
 };
 template <class V>
@@ -104,14 +105,20 @@ std::string samples_json(const fs::path& folder, const Target& target) {
   query.order = target["order"] == "worst"  ? Order::Worst
                 : target["order"] == "best" ? Order::Best
                                             : Order::Newest;
-  query.limit = std::clamp<std::size_t>(number<std::size_t>(target["limit"], 50), 1, kMostSamples);
+  query.limit = std::clamp<std::size_t>(number<std::size_t>(target["limit"], 20), 1, kMostGroups);
   const auto found = orchestrator::find_samples(folder, query);
   if (!found)
-    return fmt::format(R"({{"matches":0,"samples":[],"why":{}}})", to_json(found.error().context));
-  std::string lines;
-  for (const orchestrator::FoundSample& f : found->samples)
-    lines += (lines.empty() ? "" : ",") + f.line;
-  return fmt::format(R"({{"matches":{},"samples":[{}]}})", found->matches, lines);
+    return fmt::format(R"({{"matches":0,"reversed":false,"groups":[],"why":{}}})",
+                       to_json(found.error().context));
+  std::string groups;
+  for (const orchestrator::FoundGroup& group : found->groups) {
+    std::string lines;
+    for (const orchestrator::FoundSample& f : group.responses)
+      lines += (lines.empty() ? "" : ",") + f.line;
+    groups += fmt::format("{}[{}]", groups.empty() ? "" : ",", lines);
+  }
+  return fmt::format(
+      R"({{"matches":{},"reversed":{},"groups":[{}]}})", found->matches, found->reversed, groups);
 }
 
 }  // namespace
@@ -203,10 +210,11 @@ HttpAnswer Site::answer_run(RunFiles& run, std::string_view what, const Target& 
   if (what == "samples")
     return text_answer(samples_json(run.folder(), target), "application/json");
   if (what == "losses") {
-    const auto losses = run.live() ? rank_losses(run.live()->summary,
-                                                 run.folder().string(),
-                                                 orchestrator::read_predictions(run.folder()))
-                                   : std::vector<Loss>();
+    const auto yaml = read_file(run.folder() / "config.yaml");
+    const AboutRun about{run.folder().string(),
+                         yaml ? orchestrator::flat_settings(*yaml) : decltype(AboutRun::settings)(),
+                         orchestrator::read_predictions(run.folder())};
+    const Losses losses = run.live() ? rank_losses(*run.live(), about) : Losses();
     return text_answer(to_json(losses), "application/json");
   }
   if (what == "config") {

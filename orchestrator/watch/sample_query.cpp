@@ -1,48 +1,41 @@
 #include "orchestrator/watch/sample_query.hpp"
 
 #include "core/json.hpp"
+#include "orchestrator/pipeline/load.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <charconv>
+#include <limits>
 
 namespace temper::orchestrator {
 namespace {
 
 using Order = SampleQuery::Order;
 
+/// Lines of one group, and what they are sorted by.
 struct Candidate {
+  std::string_view head() const { return std::string_view(lines.front()).substr(0, head_size); }
+
+  std::vector<std::string> lines;
+  std::size_t head_size = 0;  ///< Of a line: what names its step and its group.
+  bool has_text = false;
+  Spread reward;
   double rank = 0;  ///< The lowest come first.
-  std::string line;
 };
 
-/// The reward of a line, without reading all of it: within texts quotes are escaped, so that what
-/// is looked for stands in no text.
-std::optional<double> reward_of(std::string_view line) {
-  constexpr std::string_view kKey = ",\"reward\":";
-  const std::size_t at = line.find(kKey);
-  double reward = 0;
-  if (at == std::string_view::npos ||
-      std::from_chars(line.data() + at + kKey.size(), line.data() + line.size(), reward).ec !=
-          std::errc())
-    return std::nullopt;
-  return reward;
+/// The value of a key of a line, without reading all of it: within texts quotes are escaped, so
+/// that what is looked for stands in no text. Empty: the line has no such key.
+std::string_view value_of(std::string_view line, std::string_view key) {
+  const std::size_t at = line.find(key);
+  return at == std::string_view::npos ? std::string_view() : line.substr(at + key.size());
 }
 
-void keep(Candidate found, const SampleQuery& query, std::deque<Candidate>& kept) {
-  if (query.order == Order::Newest) {
-    kept.push_back(std::move(found));
-    if (kept.size() > query.limit)
-      kept.pop_front();
-    return;
-  }
-  const auto at = std::ranges::upper_bound(kept, found.rank, {}, &Candidate::rank);
-  if (at == kept.end() && kept.size() >= query.limit)
-    return;
-  kept.insert(at, std::move(found));
-  if (kept.size() > query.limit)
-    kept.pop_back();
+/// How long the part is that names the step and the group; 0: it names none.
+std::size_t head_size_of(std::string_view line) {
+  const std::size_t at = line.find(",\"place\":");
+  return at == std::string_view::npos ? 0 : at;
 }
 
 bool has_text(std::string_view line, std::string_view text) {
@@ -51,30 +44,100 @@ bool has_text(std::string_view line, std::string_view text) {
   return sample && (in(sample->prompt) || in(sample->response) || in(sample->answer));
 }
 
+/// Puts the lines of the file together into groups, and keeps those that are asked for.
+class Collector {
+ public:
+  explicit Collector(const SampleQuery& query)
+      : query_(query),
+        begin_(query.step ? fmt::format("{{\"step\":{},", *query.step) : "{\"step\":"),
+        quoted_(to_json(query.text)) {}
+
+  void add(std::string_view line) {
+    // A line begins with its step; texts are escaped as JSON has them: most lines are passed over
+    // unread.
+    const std::string_view reward = value_of(line, ",\"reward\":");
+    if (!line.starts_with(begin_) || reward.empty())
+      return;
+    const std::size_t head = head_size_of(line);
+    if (!group_ || head == 0 || group_->head() != line.substr(0, head)) {
+      finish();
+      group_.emplace();
+      group_->head_size = head;
+    }
+    const std::string_view escaped = std::string_view(quoted_).substr(1, quoted_.size() - 2);
+    group_->has_text =
+        group_->has_text || query_.text.empty() ||
+        (line.find(escaped) != std::string_view::npos && has_text(line, query_.text));
+    if (double value = 0;
+        std::from_chars(reward.data(), reward.data() + reward.size(), value).ec == std::errc())
+      group_->reward.add(value);
+    group_->lines.emplace_back(line);
+  }
+
+  /// After the last line.
+  FoundSamples take() {
+    finish();
+    for (Candidate& group : kept_) {
+      FoundGroup& to = found_.groups.emplace_back();
+      to.reward = group.reward;
+      for (std::string& line : group.lines) {
+        if (auto sample = parse_sample(line))
+          to.responses.push_back({*std::move(sample), std::move(line)});
+      }
+      if (to.responses.empty())
+        found_.groups.pop_back();
+    }
+    return std::move(found_);
+  }
+
+ private:
+  void finish() {
+    if (!group_ || !group_->has_text)
+      return;
+    ++found_.matches;
+    Candidate group = *std::move(group_);
+    group_.reset();
+    if (query_.order == Order::Newest) {
+      kept_.push_back(std::move(group));
+      if (kept_.size() > query_.limit)
+        kept_.pop_front();
+      return;
+    }
+    group.rank = group.reward.count() == 0     ? std::numeric_limits<double>::infinity()
+                 : query_.order == Order::Best ? -group.reward.mean()
+                                               : group.reward.mean();
+    const auto at = std::ranges::upper_bound(kept_, group.rank, {}, &Candidate::rank);
+    if (at == kept_.end() && kept_.size() >= query_.limit)
+      return;
+    kept_.insert(at, std::move(group));
+    if (kept_.size() > query_.limit)
+      kept_.pop_back();
+  }
+
+  const SampleQuery& query_;
+  const std::string begin_;
+  const std::string quoted_;
+  std::optional<Candidate> group_;
+  std::deque<Candidate> kept_;
+  FoundSamples found_;
+};
+
+/// Whether the task of the run writes its answers with the last digit first.
+bool answers_are_reversed(const std::filesystem::path& run_dir) {
+  const auto config = load_config(run_dir / "config.yaml");
+  return config && config->task.kind == actors::TaskKind::Addition && config->task.reverse_answer;
+}
+
 }  // namespace
 
 Result<FoundSamples> find_samples(const std::filesystem::path& run_dir, const SampleQuery& query) {
-  FoundSamples found;
-  std::deque<Candidate> kept;
-  // A line begins with its step; texts are escaped as JSON has them: most lines are passed over
-  // unread.
-  const std::string begin = query.step ? fmt::format("{{\"step\":{},", *query.step) : "{\"step\":";
-  const std::string quoted = to_json(query.text);
-  const std::string_view escaped = std::string_view(quoted).substr(1, quoted.size() - 2);
+  Collector collector(query);
   TEMPER_TRY_STATUS(read_sample_lines(run_dir, [&](std::string_view line) {
-    if (!line.starts_with(begin) || line.find(escaped) == std::string_view::npos)
-      return Go::On;
-    const auto reward = reward_of(line);
-    if (!reward || (!query.text.empty() && !has_text(line, query.text)))
-      return Go::On;
-    ++found.matches;
-    keep({query.order == Order::Best ? -*reward : *reward, std::string(line)}, query, kept);
+    collector.add(line);
     return Go::On;
   }));
-  for (Candidate& candidate : kept) {
-    if (auto sample = parse_sample(candidate.line))
-      found.samples.push_back({*std::move(sample), std::move(candidate.line)});
-  }
+  FoundSamples found = collector.take();
+  found.reversed = answers_are_reversed(run_dir);
   return found;
 }
 

@@ -60,17 +60,31 @@ void add_response(Sample& s, const ResponsePayload& p, const actors::Tokenizer& 
                                        static_cast<double>(p.logprobs.size());
 }
 
+/// 20 bits that depend on the number of the group alone; the lowest are kept first.
+std::uint64_t drawn_for(GroupId group) {
+  const std::uint64_t id = group.value();
+  return hash64(std::as_bytes(std::span(&id, 1))) >> 44;
+}
+
 }  // namespace
 
 bool SamplesFile::keeps(GroupId group) const {
   constexpr double kOne = 1 << 20;
-  const std::uint64_t id = group.value();
-  const std::uint64_t drawn = hash64(std::as_bytes(std::span(&id, 1))) >> 44;
-  return static_cast<double>(drawn) < config_.share * kOne;
+  return static_cast<double>(drawn_for(group)) < config_.share * kOne;
+}
+
+bool SamplesFile::stands_for_its_update(const ReleasedGroup& group,
+                                        const RunMetrics& metrics) const {
+  if (config_.share == 0 || group.release.outcome != Outcome::Trained)
+    return false;
+  const std::uint64_t drawn = drawn_for(group.release.group);
+  return std::ranges::none_of(metrics.last_batch().groups, [&](const TrainedBatch::Group& other) {
+    return drawn_for(other.group) < drawn;
+  });
 }
 
 Status SamplesFile::add(const ReleasedGroup& group, const RunMetrics& metrics) {
-  if (!keeps(group.release.group))
+  if (!keeps(group.release.group) && !stands_for_its_update(group, metrics))
     return {};
   Sample s = sample_of(group, metrics);
   std::string lines;

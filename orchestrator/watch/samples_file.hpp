@@ -7,11 +7,13 @@
 //    "tokens":[8,6,1],"logprob":-0.31}
 //
 // step: the version that the group's update made; of a group that was not trained, the newest one
-// then. age: what the bound bounds (docs/semantics.md); null: not trained. rewards: the parts of
-// the reward by name, where the verifier tells them. logprob: mean over the response's tokens.
+// then. age: what the bound bounds (docs/semantics.md); null: not trained. reward: null: it was
+// never judged. rewards: the parts of the reward by name, where the verifier tells them. logprob:
+// mean over the response's tokens.
 //
-// Which groups are kept depends on their number alone, so that a resumed run keeps the same. The
-// file is moved to samples.1.jsonl when it has half the budget, replacing the one that was there.
+// Which groups are kept depends on their number alone, so that a resumed run keeps the same; and of
+// an update that the share leaves with none, the group that was closest to being kept. The file is
+// moved to samples.1.jsonl when it has half the budget, replacing the one that was there.
 #pragma once
 
 #include "core/files.hpp"
@@ -43,7 +45,7 @@ struct Sample {
   std::uint64_t v0 = 0;
   Time time{};
   std::string prompt, answer, response;
-  double reward = 0;
+  std::optional<double> reward;  ///< None: it was never judged.
   std::map<std::string, double> rewards;
   std::uint64_t length = 0;
   std::vector<SampleSegment> segments;
@@ -84,13 +86,15 @@ class SamplesFile {
   SamplesFile(std::filesystem::path run_dir, const SamplesConfig& config)
       : run_dir_(std::move(run_dir)), config_(config) {}
 
-  /// Whether the responses of this group are kept.
+  /// Whether the share alone keeps the responses of this group.
   bool keeps(GroupId group) const;
   /// To be called for every group that is done with, after `metrics` was fed with the record that
   /// said so.
   Status add(const ReleasedGroup& group, const RunMetrics& metrics);
 
  private:
+  /// Whether an update would have no sample without this group, and it is the one chosen.
+  bool stands_for_its_update(const ReleasedGroup& group, const RunMetrics& metrics) const;
   Status append(const std::string& lines);
 
   const std::filesystem::path run_dir_;

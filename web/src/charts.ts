@@ -1,7 +1,7 @@
 // Line charts with uPlot: a caption with the value under the pointer, a band from the smallest to
 // the largest value, the same position marked in all charts of a view.
 import uPlot from "uplot";
-import { css, el, say, short } from "./format";
+import { css, el, say, short, tickLabels } from "./format";
 
 export interface Line { label: string; colour: string; values: number[]; min?: number[]; max?: number[]; smooth?: boolean }
 export interface Plot { x: number[]; lines: Line[] }
@@ -103,8 +103,8 @@ export class Chart {
         y: { range: (_u, low, high) => this.range(low, high) },
       },
       axes: [
-        { ...axis, space: 60, size: 24, values: (_u, ticks) => ticks.map((t) => short(t)) },
-        { ...axis, space: 28, size: 46, values: (_u, ticks) => ticks.map((t) => tick(t, ticks)) },
+        { ...axis, space: 60, size: 24, values: (_u, ticks) => tickLabels(ticks) },
+        { ...axis, space: 28, size: 46, values: (_u, ticks) => tickLabels(ticks) },
       ],
       hooks: { setCursor: [(u) => this.caption(u.cursor.idx ?? null)] },
     };
@@ -157,14 +157,6 @@ function smoothed(values: number[]): number[] {
 /** Whether most updates have no such value. */
 export function sparse(values: number[]): boolean {
   return values.filter((v) => v != null).length < values.length / 2;
-}
-
-/** Ticks with as many digits as tell them apart. */
-function tick(value: number, all: number[]): string {
-  const step = all.length > 1 ? Math.abs(all[1] - all[0]) : Math.abs(value);
-  if (Math.abs(value) >= 1e4) return short(value);
-  if (value !== 0 && step < 1e-3) return value.toExponential(0);
-  return value.toFixed(step >= 1 ? 0 : step >= 0.1 ? 1 : step >= 0.01 ? 2 : 3);
 }
 
 /** Bars with a label each; the ones over a limit in another colour. */

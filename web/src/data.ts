@@ -13,7 +13,7 @@ export interface RunInfo {
   steps: number; steps_wanted: number; reward: number | null; trained_per_s: number; busy: number;
   cards: number; alarms: number;
 }
-export type RunState = "running" | "over" | "lost";
+export type RunState = "running" | "finished" | "stopped" | "failed" | "lost" | "unknown";
 export interface Actor {
   name: string; role: string; state: State; on: string; load: number; capacity: number; restarts: number;
 }
@@ -33,11 +33,16 @@ export interface Summary {
   reward: { first: number | null; last: number | null; best: number | null };
   lengths: { mean: number; p50: number; p99: number; max: number };
   waits: Wait[];
+  slots: { slots: number; occupancy: number; while_serving: number };
+  mfu?: { mfu: number } | null;
   restarts: { kind: string; at_s: number; actor: string; reason: string }[];
   checkpoints: { saved: number; failed: number; last: number | null };
   evaluation?: Evaluation | null;
 }
-export interface EvaluationPoint { step: number; at_s: number; seconds: number; pass_1: number; pass_k: number; reward: number; failed: number }
+export interface EvaluationPoint {
+  step: number; at_s: number; seconds: number; pass_1: number; pass_k: number; reward: number; failed: number;
+  pass_1_low?: number; pass_1_high?: number; within_noise_of_best?: boolean;
+}
 export interface Evaluation { problems: number; samples: number; card_s: number; share: number; best: EvaluationPoint; points: EvaluationPoint[] }
 export interface Live {
   subtitle: string; began: number; updated: number; over: boolean; placement: string; steps: number;
@@ -59,20 +64,26 @@ export interface Block { b: number; e: number; names: [State, string][]; t: numb
 export interface Timeline { level: number; width_s: number; blocks: Block[] }
 export interface Sample {
   step: number; group: number; place: number; outcome: string; reason: string; age: number | null;
-  v0: number; time: number; prompt: string; answer: string; response: string; reward: number;
+  v0: number; time: number; prompt: string; answer: string; response: string; reward: number | null;
   rewards: Record<string, number>; length: number; logprob: number;
   segments: { version: number; tokens: number; text: string }[];
 }
-export interface Samples { matches: number; samples: Sample[]; why?: string }
+/** Groups with all their responses. */
+export interface Samples { matches: number; reversed: boolean; groups: Sample[][]; why?: string }
 export interface Loss {
   what: string; state: State; card_s: number; share: number; most_gain: number; longest_s: number;
   longest_at_s: number; longest_on: string; advice: string; command: string;
   predicted: number | null; predicted_error: number;
 }
+export interface BusiestCards {
+  roles: string[]; cards: number; busy: number; occupied: number; limits: boolean; most_gain: number;
+  headline: string; advice: string; command: string;
+}
+export interface Losses { busiest: BusiestCards | null; losses: Loss[] }
 
 interface Report {
   runs: RunInfo[]; frame: Frame; metrics: Metrics; timeline: Timeline; samples: Samples;
-  losses: Loss[]; config: string; certificates: string;
+  losses: Losses; config: string; certificates: string;
 }
 
 /** The data of a report that was mailed; null where a server answers. */
@@ -96,7 +107,7 @@ export const source = {
     report?.timeline ?? get<Timeline>(`${of(id)}/timeline?from=${from.toFixed(4)}&to=${to.toFixed(4)}`),
   samples: async (id: string, query: URLSearchParams) =>
     report?.samples ?? get<Samples>(`${of(id)}/samples?${query}`),
-  losses: async (id: string) => report?.losses ?? get<Loss[]>(of(id) + "/losses"),
+  losses: async (id: string) => report?.losses ?? get<Losses>(of(id) + "/losses"),
   config: async (id: string) => {
     if (report) return report.config;
     const answer = await fetch("api/runs" + of(id) + "/config");

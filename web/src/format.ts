@@ -8,6 +8,19 @@ export function short(n: number): string {
   const digits = unit ? (Math.abs(v) >= 100 ? 0 : 1) : a >= 100 || Number.isInteger(n) ? 0 : a >= 1 ? 2 : 3;
   return v.toFixed(digits) + unit;
 }
+/** Labels of an axis: one unit for all of them, and as many digits as say each tick exactly. */
+export function tickLabels(ticks: number[]): string[] {
+  const most = Math.max(...ticks.map(Math.abs));
+  const step = ticks.length > 1 ? Math.abs(ticks[1] - ticks[0]) : most;
+  const [unit, by] = most >= 1e12 ? ["T", 1e12] : most >= 1e9 ? ["G", 1e9] : most >= 1e6 ? ["M", 1e6] : most >= 1e4 ? ["k", 1e3] : ["", 1];
+  const exact = (label: string, tick: number) => Math.abs(Number(label) - tick) <= step * 1e-6;
+  const labels = step > 0 && step < 1e-3 ? (digits: number) => ticks.map((t) => t.toExponential(digits))
+    : (digits: number) => ticks.map((t) => (t / (by as number)).toFixed(digits));
+  const scale = step > 0 && step < 1e-3 ? 1 : (by as number);
+  let digits = 0;
+  while (digits < 9 && !labels(digits).every((label, i) => exact(String(Number(label) * scale), ticks[i]))) ++digits;
+  return labels(digits).map((label, i) => (ticks[i] === 0 ? "0" : label + (scale === 1 ? "" : unit)));
+}
 export const figure = (n: number | null | undefined, digits = 3) => (n == null || !Number.isFinite(n) ? "–" : n.toFixed(digits));
 export const percent = (n: number, digits = 0) => (Number.isFinite(n) ? (n * 100).toFixed(digits) + " %" : "–");
 export const bytes = (n: number) => (n >= 1 << 30 ? (n / 2 ** 30).toFixed(1) + " GiB" : (n / 2 ** 20).toFixed(0) + " MiB");

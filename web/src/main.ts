@@ -69,7 +69,7 @@ function head(): void {
   const live = frame?.live;
   say(title, name === "runs" ? "Temper" : live?.summary.name || run);
   say(subtitle, name === "runs" ? "Runs of this machine" : live ? `${live.subtitle}${live.summary.simulated ? ", simulated" : ""} · ${run}` : "waiting for the first word of the run");
-  const state = !linked ? "no connection" : !frame || name === "runs" ? "" : frame.state === "running" ? "running" : frame.state === "lost" ? "lost" : live?.summary.ok ? "finished" : live?.summary.stopped ? "stopped" : live ? "failed" : "";
+  const state = !linked ? "no connection" : !frame || !live || name === "runs" ? "" : frame.state;
   say(badge, state);
   badge.className = "badge " + state.replace(" ", "-");
   document.title = (name === "runs" ? "Runs" : `${live?.summary.name || run}${live ? ` ${live.summary.steps}/${live.steps}` : ""}`) + " · Temper";

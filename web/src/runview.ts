@@ -7,7 +7,7 @@ interface Spec { title: string; hint: string; lines: [string, string, string, bo
 // series, label, colour, with a band of its smallest and largest values of the batch
 const SPECS: Spec[] = [
   { title: "Reward", hint: "Mean reward of each update's batch; held-out problems where they are evaluated.", lines: [["reward", "batch", "--c1"], ["evaluation/reward", "held out", "--c2"], ["evaluation/pass_1", "held out, pass@1", "--c4"]] },
-  { title: "Tokens per second", hint: "Raw: sampled. Trained: of trained groups. Effective: of those with a gradient.", zero: true, lines: [["tokens_per_s/raw", "raw", "--c3"], ["tokens_per_s/trained", "trained", "--c1"], ["tokens_per_s/effective", "effective", "--c2"]] },
+  { title: "Tokens per second", hint: "Raw: sampled. Trained: prompts and responses of trained groups. Effective: of those with a gradient.", zero: true, lines: [["tokens_per_s/raw", "raw", "--c3"], ["tokens_per_s/trained", "trained", "--c1"], ["tokens_per_s/effective", "effective", "--c2"]] },
   { title: "Entropy", hint: "Mean of -log-prob of the sampled tokens.", zero: true, lines: [["entropy", "entropy", "--c1"]] },
   { title: "KL to the reference", hint: "k3 estimate, mean over tokens.", zero: true, lines: [["kl", "kl", "--c4"]] },
   { title: "Clipped tokens", hint: "Share of tokens whose ratio was clipped.", zero: true, lines: [["clip_fraction", "clipped", "--c4"], ["capped_fraction", "capped", "--c3"]] },
@@ -67,14 +67,17 @@ export class RunView {
     const tokens = running ? live.recent : { raw: s.tokens.generated_per_s, trained: s.tokens.trained_per_s, effective: s.tokens.effective_per_s };
     this.tile("updates", `${s.steps}`, `of ${live.steps}`);
     this.tile(running ? "time left" : "took", running ? (live.left_s == null ? "–" : span(live.left_s)) : span(live.elapsed_s), running ? `after ${span(live.elapsed_s)}` : s.simulated ? "simulated" : "");
-    this.tile("reward", figure(s.reward.last), `best ${figure(s.reward.best)}`);
+    this.tile("reward", figure(s.reward.last), `mean of 10 updates; best 10: ${figure(s.reward.best)}`);
     if (s.evaluation) {
       const last = s.evaluation.points[s.evaluation.points.length - 1];
-      this.tile("held out, pass@1", figure(last.pass_1), `best ${figure(s.evaluation.best.pass_1)} at ${s.evaluation.best.step}; ${percent(s.evaluation.share, 1)} of card time`);
+      const interval = last.pass_1_low == null || last.pass_1_high == null ? "" : `95 %: ${figure(last.pass_1_low, 2)} to ${figure(last.pass_1_high, 2)}; `;
+      const noise = last.within_noise_of_best && last.step !== s.evaluation.best.step ? ", within noise" : "";
+      this.tile("held out, pass@1", figure(last.pass_1), `${interval}best ${figure(s.evaluation.best.pass_1)} at ${s.evaluation.best.step}${noise}`);
     }
-    this.tile("trained tokens/s", short(tokens.trained), `${short(tokens.raw)} raw, ${short(s.tokens.trained_per_s_per_card)} per card`);
+    this.tile("trained tokens/s", short(tokens.trained), `with prompts; ${short(tokens.raw)} sampled, ${short(tokens.trained / Math.max(1, s.cards))} per card; ${running ? "last seconds" : "whole run"}`);
     this.tile("cards busy", percent(s.utilization.busy), `${s.cards} cards, whole run`);
-    if (live.slots) this.tile("slots filled", percent(live.slots_mean ?? 0), running ? `${live.slots_held ?? 0} of ${live.slots} now` : `of ${live.slots}, while generating`);
+    if (s.mfu) this.tile("MFU", percent(s.mfu.mfu, 1), "of the peak FLOP/s of all cards, whole run");
+    if (live.slots) this.tile("slots filled", percent(live.slots_mean ?? 0), `of ${live.slots} while engines served, whole run${running ? `; ${live.slots_held ?? 0} now` : ""}`);
     this.tile("oldest group", `${s.staleness.max}`, `bound ${s.staleness.bound}, mean ${figure(s.staleness.mean, 2)}`);
     this.tile("wasted", percent(s.tokens.generated > 0 ? s.wasted_tokens / s.tokens.generated : 0, 1), "of generated tokens");
     this.tile("length", short(s.lengths.mean), `p99 ${short(s.lengths.p99)}, max ${short(s.lengths.max)}`);
@@ -102,7 +105,7 @@ export class RunView {
     const items: HTMLElement[] = [];
     if (frame.state === "lost")
       items.push(el("p", { class: "bad" }, "The run's process is gone without a word. ", el("code", {}, "temper run --resume"), " goes on from its last checkpoint; this page goes on with it."));
-    if (frame.state === "over" && !s.ok) items.push(el("p", { class: s.stopped ? "warn" : "bad" }, `${s.stopped ? "Stopped" : "Failed"}: ${s.reason}`));
+    if (frame.state === "failed" || frame.state === "stopped") items.push(el("p", { class: s.stopped ? "warn" : "bad" }, `${s.stopped ? "Stopped" : "Failed"}: ${s.reason}`));
     for (const alarm of live.alarms.slice(-6).reverse())
       items.push(el("p", { class: "warn" }, el("b", {}, alarm.kind.replaceAll("_", " ")), ` at update ${alarm.step}: ${alarm.text}`));
     if (s.groups.failed > 0) items.push(el("p", { class: "warn" }, `${s.groups.failed} groups failed; the last: ${s.groups.last_failure}`));

@@ -1,9 +1,9 @@
 // The views besides "Run": Cards, Samples, Why, Compare, and the list of runs.
 import { STATES, report, source, type Frame, type Loss, type Metrics, type RunInfo, type Sample } from "./data";
 import { Chart, type Line } from "./charts";
-import { css, el, figure, fill, percent, short, span } from "./format";
+import { css, el, figure, fill, percent, say, short, span } from "./format";
 import { HeatMap, type Shade } from "./heat";
-import { colour, shareBar, stateLegend } from "./states";
+import { shareBar, stateLegend } from "./states";
 import { TimelineView } from "./timeline";
 
 export interface View {
@@ -74,7 +74,7 @@ export class SamplesView implements View {
 
   constructor(private readonly run: string) {
     this.form = el("form", { class: "search", role: "search", onsubmit: (e: Event) => { e.preventDefault(); void this.ask(); }, oninput: () => this.later() },
-      el("label", {}, "Text ", el("input", { name: "grep", type: "search", placeholder: "in prompt, response or answer", autocomplete: "off" })),
+      el("label", {}, "Text ", el("input", { name: "grep", type: "search", placeholder: "in the prompt, a response or the answer", autocomplete: "off" })),
       el("label", {}, "Update ", el("input", { name: "step", type: "number", min: "0", placeholder: "any" })),
       el("label", {}, "Order ", el("select", { name: "order" }, el("option", { value: "newest" }, "newest"), el("option", { value: "worst" }, "worst first"), el("option", { value: "best" }, "best first"))),
       el("button", { type: "submit" }, "Show"));
@@ -92,50 +92,75 @@ export class SamplesView implements View {
     this.timer = window.setTimeout(() => void this.ask(), 300);
   }
   private async ask(): Promise<void> {
-    const query = new URLSearchParams({ limit: "60" });
+    const query = new URLSearchParams({ limit: "20" });
     for (const [name, value] of new FormData(this.form)) if (value) query.set(name, String(value));
     try {
       const found = await source.samples(this.run, query);
       const newest = !query.get("order") || query.get("order") === "newest";
-      const samples = newest ? [...found.samples].reverse() : found.samples;
-      this.count.textContent = found.why ?? `${samples.length} of ${found.matches} samples. The colour behind the text is the version that sampled it.`;
-      this.list.replaceChildren(...samples.map(sampleCard));
+      const groups = newest ? [...found.groups].reverse() : found.groups;
+      this.count.textContent = found.why ?? `${groups.length} of ${found.matches} groups, each a prompt with its responses. The color behind the text is the version that sampled it.`;
+      this.list.replaceChildren(...groups.map((group) => groupCard(group, found.reversed)));
     } catch (error) {
       this.count.textContent = String(error);
     }
   }
 }
 
-function sampleCard(s: Sample): HTMLElement {
+/** One prompt and its responses: their rewards in a row, what was expected, and each response. */
+function groupCard(group: Sample[], reversed: boolean): HTMLElement {
+  const first = group[0];
+  const rewards = group.map((s) => s.reward).filter((r): r is number => r !== null);
+  const mean = rewards.reduce((sum, r) => sum + r, 0) / rewards.length;
+  const spread = Math.sqrt(rewards.reduce((sum, r) => sum + (r - mean) ** 2, 0) / rewards.length);
+  const facts = [`update ${first.step}`, `group ${first.group}`, first.age == null ? "" : `age ${first.age}`,
+    rewards.length < group.length ? `${group.length - rewards.length} of ${group.length} responses never judged` : `${group.length} responses`,
+    rewards.length > 1 && spread === 0 ? "equal rewards: no gradient" : ""];
+  const chips = el("ul", { class: "rewards", "aria-label": "Rewards of the responses" }, ...group.map((s) =>
+    el("li", { class: grade(s.reward), title: `response ${s.place}` }, rewardText(s.reward))));
+  const answer = first.answer && el("p", { class: "answer" }, el("span", {}, "expected "), first.answer,
+    reversed && el("span", {}, `  the last digit first (task.reverse_answer): ${[...first.answer].reverse().join("")}`));
+  return el("li", {}, el("div", { class: "reward " + (rewards.length ? grade(mean) : "") }, el("b", {}, rewards.length ? figure(mean, 2) : "–"),
+    el("span", {}, rewards.length > 1 ? `mean ± ${figure(spread, 2)}` : rewards.length ? "reward" : "not judged")),
+  el("div", { class: "text" }, el("p", { class: "facts" }, facts.filter(Boolean).join(" · ")), chips,
+    el("p", { class: "prompt" }, first.prompt), answer, el("ol", { class: "responses" }, ...group.map(responseRow))));
+}
+const grade = (reward: number | null) => (reward === null ? "none" : reward >= 0.999 ? "good" : reward <= 0.001 ? "bad" : "");
+const rewardText = (reward: number | null) => (reward === null ? "–" : figure(reward, reward % 1 ? 2 : 0));
+
+function responseRow(s: Sample): HTMLElement {
   const text = el("p", { class: "response" });
   for (const segment of s.segments) text.append(el("span", { class: hue(segment.version), title: `version ${segment.version}, ${segment.tokens} tokens` }, segment.text));
   if (s.segments.length === 0) text.append(s.response);
   if (!text.textContent) text.append(el("em", {}, "(empty)"));
-  const parts = Object.entries(s.rewards).map(([name, value]) => `${name} ${figure(value)}`);
   const versions = s.segments.map((g) => g.version);
-  const facts = [`update ${s.step}`, `group ${s.group}.${s.place}`, s.age == null ? s.outcome : `age ${s.age}`, `${s.length} tokens`,
-    versions.length ? (versions.length > 1 ? `versions ${versions[0]}–${versions[versions.length - 1]}` : `version ${versions[0]}`) : "", `log-prob ${figure(s.logprob, 2)}`, s.reason, ...parts];
-  const grade = s.reward >= 0.999 ? "good" : s.reward <= 0.001 ? "bad" : "";
-  return el("li", {}, el("div", { class: "reward " + grade }, el("b", {}, figure(s.reward, s.reward % 1 ? 2 : 0)), el("span", {}, "reward")),
-    el("div", { class: "text" }, el("p", { class: "prompt" }, s.prompt), text, s.answer && s.answer !== s.response ? el("p", { class: "answer" }, el("span", {}, "answer "), s.answer) : null,
-      el("p", { class: "facts" }, facts.filter(Boolean).join(" · "))));
+  const facts = [`${s.length} tokens`, versions.length ? (versions.length > 1 ? `versions ${versions[0]}–${versions[versions.length - 1]}` : `version ${versions[0]}`) : "",
+    `log-prob ${figure(s.logprob, 2)}`, s.outcome === "trained" ? "" : s.outcome, s.reward === null ? "never judged" : "", s.reason, ...Object.entries(s.rewards).map(([name, value]) => `${name} ${figure(value)}`)];
+  return el("li", {}, el("b", { class: grade(s.reward) }, rewardText(s.reward)), text, el("span", { class: "facts" }, facts.filter(Boolean).join(" · ")));
 }
+
+const SHOWN_LOSSES = 4;
 
 export class WhyView implements View {
   readonly element = el("div", { class: "view" });
   private readonly list = el("ol", { class: "losses" });
+  private readonly more = el("ol", { class: "losses" });
+  private readonly rest = el("details", { class: "rest" }, el("summary", {}, "Smaller losses"), this.more);
   private readonly lead = el("p", { class: "lead" });
+  private readonly busiest = el("section", { class: "busiest", "aria-label": "The busiest cards" });
   private asked = 0;
 
   constructor(private readonly run: string) {
-    this.element.append(el("h2", {}, "Why cards were not at work"), this.lead, this.list,
-      el("p", { class: "note" }, "At most: how much faster the run would be if none of that card time were lost and all else stayed as it is. The command decides the run again under the change and says what it would bring, which can be more, since a change acts on other waits too; once it was run, its answer stands here."));
+    this.element.append(el("h2", {}, "What limits the run"), this.busiest, this.lead, el("h2", {}, "Why cards were not at work"), this.list, this.rest,
+      el("p", { class: "note" }, "At most: how much faster the run would be if none of that card time were lost and all else stayed as it is; never more than the busiest cards allow. The command decides the run again under the change and predicts what it would bring. Once you have run it, its answer stands here instead."));
   }
   destroy(): void {}
   frame(frame: Frame): void {
     const live = frame.live;
     if (!live) return;
-    fill(this.lead, `Of ${live.summary.cards} cards' time, `, el("b", {}, percent(live.summary.utilization.busy, 1)), " was the work of the run.", shareBar(live.summary.utilization.states));
+    const s = live.summary;
+    fill(this.lead, `Of the time of ${s.cards} cards, the whole run: `, el("b", {}, percent(s.utilization.busy, 1)), " busy",
+      s.mfu ? el("span", {}, ", ", el("b", {}, percent(s.mfu.mfu, 1)), " MFU") : null,
+      s.slots.slots ? el("span", {}, ", ", el("b", {}, percent(s.slots.while_serving)), " of slots filled while engines served") : null, ".", shareBar(s.utilization.states));
     const now = Date.now();
     if (now - this.asked < 3000) return;
     this.asked = now;
@@ -143,26 +168,33 @@ export class WhyView implements View {
   }
   private async load(): Promise<void> {
     try {
-      const losses = await source.losses(this.run);
-      this.list.replaceChildren(...losses.slice(0, 12).map((l) => {
-        const bar = el("span", { class: "bar s-" + l.state });
-        bar.style.width = Math.max(0.5, l.share * 100) + "%";
-        return el("li", {}, el("div", { class: "what" }, el("b", {}, l.what), el("span", { class: "num" }, `${percent(l.share, 1)} · ${span(l.card_s)} of card time`)),
-          el("span", { class: "track" }, bar),
-          el("p", {}, l.advice, " ", el("span", { class: "gain" }, `This alone: at most +${(l.most_gain * 100).toFixed(1)} %.`), " ", predicted(l)),
-          l.command ? el("p", {}, el("code", {}, l.command)) : null,
-          l.longest_s > 0 ? el("p", { class: "facts" }, `longest wait ${span(l.longest_s)} at ${span(l.longest_at_s)}${l.longest_on ? `: ${l.longest_on}` : ""}`) : null);
-      }));
+      const { busiest, losses } = await source.losses(this.run);
+      fill(this.busiest, busiest && el("p", {}, el("b", {}, busiest.headline)), busiest?.advice && el("p", {}, busiest.advice), busiest?.command && el("p", {}, el("code", {}, busiest.command)));
+      this.busiest.hidden = !busiest;
+      this.list.replaceChildren(...losses.slice(0, SHOWN_LOSSES).map(lossRow));
+      this.more.replaceChildren(...losses.slice(SHOWN_LOSSES).map(lossRow));
+      this.rest.hidden = losses.length <= SHOWN_LOSSES;
+      say(this.rest.firstElementChild!, `${losses.length - SHOWN_LOSSES} smaller losses, ${percent(losses.slice(SHOWN_LOSSES).reduce((sum, l) => sum + l.share, 0), 1)} together`);
       if (losses.length === 0) this.list.replaceChildren(el("li", {}, "No loss of a thousandth of the card time or more."));
     } catch { /* asked again with the next frame */ }
   }
 }
 
-function predicted(l: Loss): HTMLElement {
-  if (l.predicted == null) return el("span", { class: "unasked" }, l.command ? "Not predicted yet." : "No model knows what the change would bring.");
+function lossRow(l: Loss): HTMLElement {
+  const bar = el("span", { class: "bar s-" + l.state });
+  bar.style.width = Math.max(0.5, l.share * 100) + "%";
+  return el("li", {}, el("div", { class: "what" }, el("b", {}, l.what), el("span", { class: "num" }, `${percent(l.share, 1)} · ${span(l.card_s)} of card time`)),
+    el("span", { class: "track" }, bar),
+    el("p", {}, l.advice, " ", el("span", { class: "gain" }, predicted(l) ?? `At most +${(l.most_gain * 100).toFixed(1)} %.`)),
+    l.command ? el("p", {}, el("code", {}, l.command), l.predicted == null && el("span", { class: "unasked" }, " Not predicted yet.")) : null,
+    l.longest_s > 0 ? el("p", { class: "facts" }, `longest wait of a card ${span(l.longest_s)} at ${span(l.longest_at_s)}${l.longest_on ? `: ${l.longest_on}` : ""}`) : null);
+}
+
+function predicted(l: Loss): string | null {
+  if (l.predicted == null) return null;
   const gain = l.predicted * 100, error = l.predicted_error * 100;
-  const sure = Math.abs(gain) > error ? "" : ", not told apart from none";
-  return el("b", {}, `Predicted for the change: ${gain < 0 ? "−" : "+"}${Math.abs(gain).toFixed(1)} % trained tokens/s${sure}${error > 0 ? ` (unchanged settings are missed by ${error.toFixed(1)} %)` : ""}.`);
+  if (Math.abs(gain) <= Math.max(error, 0.05)) return `Predicted for the change: no difference${error > 0 ? ` (within ${error.toFixed(1)} %)` : ""}.`;
+  return `Predicted for the change: ${gain < 0 ? "−" : "+"}${Math.abs(gain).toFixed(1)} % trained tokens/s${error > 0 ? ` (± ${error.toFixed(1)} %)` : ""}.`;
 }
 
 const COMPARED: [string, string][] = [["reward", "Reward"], ["tokens_per_s/trained", "Trained tokens per second"], ["entropy", "Entropy"], ["kl", "KL"], ["staleness/mean", "Mean age"], ["length/mean", "Response length"], ["busy", "Cards busy"]];
@@ -191,9 +223,9 @@ export class CompareView implements View {
   }
   frame(): void {}
   private async load(): Promise<void> {
-    this.infos = await source.runs();
+    this.infos = newestFirst(await source.runs());
     const start = [this.first, ...this.infos.map((r) => r.id).filter((id) => id !== this.first)].slice(0, 3);
-    this.picks.replaceChildren(el("legend", {}, "Runs"), ...this.infos.map((run) => el("label", {}, el("input", { type: "checkbox", checked: start.includes(run.id), onchange: (e: Event) => void this.pick(run.id, (e.target as HTMLInputElement).checked) }), run.id)));
+    this.picks.replaceChildren(el("legend", {}, "Runs, the newest first"), ...this.infos.map((run) => el("label", {}, el("input", { type: "checkbox", checked: start.includes(run.id), onchange: (e: Event) => void this.pick(run.id, (e.target as HTMLInputElement).checked) }), run.id)));
     await Promise.all(start.map((id) => this.pick(id, true)));
   }
   private async pick(id: string, on: boolean): Promise<void> {
@@ -220,14 +252,41 @@ export class CompareView implements View {
       this.charts[chart].set({ x, lines });
     });
     const rows = this.infos.filter((r) => this.chosen.has(r.id));
-    const head = ["run", "state", "updates", "took", "reward", "trained tokens/s", "busy", "cards"];
-    this.table.replaceChildren(el("table", {}, el("thead", {}, el("tr", {}, ...head.map((h) => el("th", { scope: "col" }, h)))),
-      el("tbody", {}, ...rows.map((r) => {
-        const mark = el("i", { class: "mark" });
-        mark.style.background = palette[ids.indexOf(r.id) % palette.length];
-        return el("tr", {}, el("th", { scope: "row" }, mark, r.id), ...[r.state, `${r.steps} of ${r.steps_wanted}`, span(r.wall_s), figure(r.reward), short(r.trained_per_s), percent(r.busy), String(r.cards)].map((c) => el("td", {}, c)));
-      }))));
+    const mark = (r: RunInfo) => {
+      const i = el("i", { class: "mark" });
+      i.style.background = palette[ids.indexOf(r.id) % palette.length];
+      return i;
+    };
+    this.table.replaceChildren(runsTable(rows, RUN_COLUMNS, (r) => el("th", { scope: "row" }, mark(r), r.id)));
   }
+}
+
+/** A column of a table of runs: what is shown, and what it is sorted by. */
+interface RunColumn { name: string; text: (r: RunInfo) => Node | string; key: (r: RunInfo) => number | string }
+const date = (s: number) => (s > 0 ? new Date(s * 1000).toLocaleString(undefined, { year: "numeric", month: "short", day: "2-digit", hour: "2-digit", minute: "2-digit" }) : "–");
+const RUN_COLUMNS: RunColumn[] = [
+  { name: "state", text: (r) => el("span", { class: "state " + r.state }, r.state + (r.simulated ? ", simulated" : "")), key: (r) => r.state },
+  { name: "began", text: (r) => date(r.began), key: (r) => r.began },
+  { name: "updates", text: (r) => `${r.steps} of ${r.steps_wanted}`, key: (r) => r.steps },
+  { name: "took", text: (r) => span(r.wall_s), key: (r) => r.wall_s },
+  { name: "reward", text: (r) => figure(r.reward), key: (r) => r.reward ?? -Infinity },
+  { name: "trained tokens/s", text: (r) => short(r.trained_per_s), key: (r) => r.trained_per_s },
+  { name: "busy", text: (r) => percent(r.busy), key: (r) => r.busy },
+  { name: "cards", text: (r) => String(r.cards), key: (r) => r.cards },
+];
+const ALARMS: RunColumn = { name: "alarms", text: (r) => String(r.alarms), key: (r) => r.alarms };
+const newestFirst = (runs: RunInfo[]) => [...runs].sort((a, b) => b.began - a.began || a.id.localeCompare(b.id));
+
+interface Sorting { by: string; down: boolean; choose: (column: string) => void }
+function runsTable(runs: RunInfo[], columns: RunColumn[], name: (r: RunInfo) => HTMLElement, sorting?: Sorting): HTMLElement {
+  const head = (column: string) => {
+    if (!sorting) return el("th", { scope: "col" }, column);
+    const on = sorting.by === column;
+    return el("th", { scope: "col", "aria-sort": on ? (sorting.down ? "descending" : "ascending") : "none" },
+      el("button", { type: "button", class: "sort", onclick: () => sorting.choose(column) }, column + (on ? (sorting.down ? " ↓" : " ↑") : "")));
+  };
+  return el("table", { class: "runs" }, el("thead", {}, el("tr", {}, ...["run", ...columns.map((c) => c.name)].map(head))),
+    el("tbody", {}, ...runs.map((r) => el("tr", {}, name(r), ...columns.map((c) => el("td", { "data-label": c.name }, c.text(r)))))));
 }
 
 /** The values of a line at the positions of all lines; between its own points, straight. */
@@ -258,6 +317,9 @@ export class RunsView implements View {
   readonly element = el("div", { class: "view" });
   private readonly table = el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Table of runs" });
   private readonly timer: number;
+  private by = "began";
+  private down = true;
+  private runs: RunInfo[] = [];
   constructor() {
     this.element.append(el("h2", {}, "Runs"), this.table);
     void this.load();
@@ -270,10 +332,24 @@ export class RunsView implements View {
   private async load(): Promise<void> {
     const runs = await source.runs().catch(() => null);
     if (!runs) return;
-    const mark = (state: string) => { const i = el("i", { class: "mark" }); i.style.background = state === "running" ? colour("decode") : state === "lost" ? css("--bad") : css("--faint"); return i; };
-    const head = ["run", "state", "updates", "took", "reward", "trained tokens/s", "busy", "cards", "alarms"];
-    this.table.replaceChildren(runs.length === 0 ? el("p", {}, "No runs here yet.") : el("table", {}, el("thead", {}, el("tr", {}, ...head.map((h) => el("th", { scope: "col" }, h)))),
-      el("tbody", {}, ...runs.map((r) => el("tr", {}, el("th", { scope: "row" }, el("a", { href: `#/${encodeURIComponent(r.id)}/run` }, r.id)), el("td", {}, mark(r.state), r.state + (r.simulated ? ", simulated" : "")),
-        ...[`${r.steps} of ${r.steps_wanted}`, span(r.wall_s), figure(r.reward), short(r.trained_per_s), percent(r.busy), String(r.cards), String(r.alarms)].map((c) => el("td", {}, c)))))));
+    this.runs = runs;
+    this.draw();
+  }
+  private draw(): void {
+    const columns = [...RUN_COLUMNS, ALARMS];
+    const key = columns.find((c) => c.name === this.by)?.key ?? ((r: RunInfo) => r.id);
+    const sorted = newestFirst(this.runs).sort((a, b) => {
+      const [x, y] = [key(a), key(b)];
+      return (x < y ? -1 : x > y ? 1 : 0) * (this.down ? -1 : 1);
+    });
+    const focus = document.activeElement?.closest(".sort")?.textContent?.replace(/ [↓↑]$/, "");
+    const choose = (column: string) => {
+      this.down = this.by === column ? !this.down : column !== "run" && column !== "state";
+      this.by = column;
+      this.draw();
+    };
+    this.table.replaceChildren(sorted.length === 0 ? el("p", {}, "No runs here yet.")
+      : runsTable(sorted, columns, (r) => el("th", { scope: "row" }, el("a", { href: `#/${encodeURIComponent(r.id)}/run` }, r.id)), { by: this.by, down: this.down, choose }));
+    if (focus) [...this.table.querySelectorAll<HTMLElement>(".sort")].find((b) => b.textContent!.startsWith(focus))?.focus();
   }
 }

@@ -5,7 +5,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <fstream>
+#include <set>
 #include <sstream>
 
 namespace temper::orchestrator {
@@ -14,10 +17,14 @@ namespace {
 /// The folder of a run that writes samples of addition.
 class SamplesTest : public ::testing::Test {
  protected:
-  Status add(SamplesFile& file, std::uint64_t group, double reward, std::string_view answer) {
+  Status add(SamplesFile& file,
+             std::uint64_t group,
+             double reward,
+             std::string_view answer,
+             Outcome outcome = Outcome::Filtered) {
     command::Release release;
     release.group = GroupId(group);
-    release.outcome = Outcome::Filtered;
+    release.outcome = outcome;
     release.reason = "equal rewards";
     GroupPayload payload;
     payload.prompt = "12+34=";
@@ -31,6 +38,25 @@ class SamplesTest : public ::testing::Test {
                          {PolicyVersion(4), Tokens(std::ssize(response.tokens) - 1)}};
     payload.responses = {response, {}};
     return file.add({release, payload, tokenizer_}, metrics_);
+  }
+  /// The metrics are those of a run whose newest update trained these groups.
+  void train(std::uint64_t first, std::size_t groups) {
+    metrics_ = RunMetrics();
+    SchedulerConfig config;
+    config.actors = {{"rollout-0", actors::RoleKind::Rollout, {CardId(0)}, 1},
+                     {"trainer-0", actors::RoleKind::Trainer, {CardId(1)}, 0}};
+    metrics_.feed({0, Time{}, event::Started{config}, {}});
+    command::Train train{ActorId(1), LeaseId(1), {PolicyVersion(0), 2, {}}, {}};
+    Commands commands;
+    for (std::uint64_t g = first; g < first + groups; ++g) {
+      commands.push_back(command::Dispatch{
+          ActorId(0), LeaseId(2 + g), GroupId(g), PolicyVersion(0), {ResponseId(g)}, {}});
+      train.certificate.groups.push_back({GroupId(g), PolicyVersion(0)});
+    }
+    commands.push_back(train);
+    metrics_.feed({1, Time{}, event::DeadlineReached{}, commands});
+    metrics_.feed(
+        {2, Time{}, event::Trained{ActorId(1), LeaseId(1), PolicyVersion(1), {}, {}}, {}});
   }
   std::vector<Sample> read() {
     std::vector<Sample> samples;
@@ -93,6 +119,33 @@ TEST_F(SamplesTest, AllAreKeptAtAShareOfOneAndNoneAtZero) {
   }
 }
 
+/// Of small updates a share of 5 % is less than one group.
+TEST_F(SamplesTest, EveryUpdateHasASampleHoweverSmallItIs) {
+  const auto kept_of = [&](double share, std::uint64_t first, std::size_t groups) {
+    std::filesystem::remove(folder_ / "samples.jsonl");
+    SamplesFile file(folder_.path(), {share, Bytes(1 << 20)});
+    train(first, groups);
+    for (std::uint64_t g = first; g < first + groups; ++g)
+      EXPECT_TRUE(add(file, g, 0, "64", Outcome::Trained));
+    std::set<std::uint64_t> kept;
+    if (std::filesystem::exists(folder_ / "samples.jsonl")) {
+      for (const Sample& sample : read())
+        kept.insert(sample.group);
+    }
+    return kept;
+  };
+  for (const std::size_t groups : {1U, 2U, 4U, 16U, 64U}) {
+    for (std::uint64_t update = 0; update < 20; ++update) {
+      const auto some = kept_of(0.05, update * groups, groups);
+      EXPECT_FALSE(some.empty()) << groups << " groups, update " << update;
+      const auto more = kept_of(0.3, update * groups, groups);
+      EXPECT_TRUE(std::ranges::includes(more, some));
+    }
+    EXPECT_TRUE(kept_of(0, 0, groups).empty());
+    EXPECT_EQ(kept_of(1, 0, groups).size(), groups);
+  }
+}
+
 TEST_F(SamplesTest, TheBudgetHoldsAndTheNewestStay) {
   constexpr std::int64_t kBudget = 1 << 16;
   SamplesFile file(folder_.path(), {1, Bytes(kBudget)});
@@ -127,11 +180,98 @@ TEST_F(SamplesTest, TheCommandShowsTheWorstFirst) {
   options.query.limit = 3;
   const std::string text = shown(options);
   const auto at = [&](const char* what) { return text.find(what); };
-  EXPECT_LT(at("group 2.0"), at("group 4.0"));
-  EXPECT_LT(at("group 4.0"), at("group 1.0"));
-  EXPECT_EQ(at("group 3.0"), std::string::npos);
-  EXPECT_NE(at("3 of 4 samples"), std::string::npos);
+  EXPECT_LT(at("group 2 "), at("group 4 "));
+  EXPECT_LT(at("group 4 "), at("group 1 "));
+  EXPECT_EQ(at("group 3 "), std::string::npos);
+  EXPECT_NE(at("3 of 4 groups"), std::string::npos);
   EXPECT_NE(at("versions 3:1 4:2"), std::string::npos) << text;
+}
+
+/// Groups by their rewards; "null": a response that nobody judged.
+struct Rewards {
+  std::uint64_t group;
+  std::vector<const char*> of_responses;
+};
+class GroupsTest : public SamplesTest {
+ protected:
+  void write(const std::vector<Rewards>& groups) {
+    std::ofstream file(folder_ / "samples.jsonl");
+    for (const Rewards& g : groups) {
+      for (std::size_t i = 0; i < g.of_responses.size(); ++i) {
+        file << R"({"step":4,"group":)" << g.group << R"(,"place":)" << i
+             << R"(,"outcome":"trained","prompt":"12+34=","answer":"64","response":"r)" << g.group
+             << i << R"(","reward":)" << g.of_responses[i] << "}\n";
+      }
+    }
+  }
+  std::vector<std::uint64_t> found(SampleQuery query) {
+    std::vector<std::uint64_t> groups;
+    const auto result = find_samples(folder_.path(), query);
+    for (const FoundGroup& g : result->groups)
+      groups.push_back(g.responses.front().sample.group);
+    return groups;
+  }
+  static SampleQuery query(SampleQuery::Order order, std::size_t limit = 10) {
+    SampleQuery q;
+    q.order = order;
+    q.limit = limit;
+    return q;
+  }
+};
+using Order = SampleQuery::Order;
+
+TEST_F(GroupsTest, AreOrderedByTheirMeanAndThoseThatNobodyJudgedComeLast) {
+  write({{1, {"1", "0"}},
+         {2, {"null", "null"}},
+         {3, {"0", "0"}},
+         {4, {"1", "1"}},
+         {5, {"null", "0.25"}}});
+  EXPECT_EQ(found(query(Order::Worst)), (std::vector<std::uint64_t>{3, 5, 1, 4, 2}));
+  EXPECT_EQ(found(query(Order::Best)), (std::vector<std::uint64_t>{4, 1, 5, 3, 2}));
+  EXPECT_EQ(found(query(Order::Newest, 2)), (std::vector<std::uint64_t>{4, 5}));
+  EXPECT_EQ(found(query(Order::Worst, 1)), (std::vector<std::uint64_t>{3}));
+}
+
+TEST_F(GroupsTest, HaveAllTheirResponsesWhateverTheLimitAndTheText) {
+  write({{1, {"1", "0", "1"}}, {2, {"0", "0", "0"}}});
+  SampleQuery q = query(Order::Newest);
+  q.text = "r12";  // the third response of group 1
+  const auto result = find_samples(folder_.path(), q);
+  ASSERT_EQ(result->groups.size(), 1U);
+  EXPECT_EQ(result->matches, 1U);
+  EXPECT_EQ(result->groups[0].responses.size(), 3U);
+  EXPECT_NEAR(result->groups[0].reward.mean(), 2 / 3.0, 1e-9);
+  EXPECT_NEAR(result->groups[0].reward.deviation(), std::sqrt(2 / 9.0), 1e-9);
+}
+
+TEST_F(GroupsTest, ARewardThatIsNullIsNoZero) {
+  write({{7, {"null", "1"}}});
+  const auto result = find_samples(folder_.path(), {});
+  EXPECT_EQ(result->groups.at(0).responses.at(0).sample.reward, std::nullopt);
+  EXPECT_EQ(result->groups.at(0).reward.count(), 1U);
+  EXPECT_EQ(result->groups.at(0).reward.mean(), 1);
+  const std::string text = shown({});
+  EXPECT_NE(text.find("reward 1.00 of 2 responses, 1 of them never judged"), std::string::npos)
+      << text;
+  EXPECT_NE(text.find("reward -"), std::string::npos) << text;
+}
+
+TEST_F(GroupsTest, TheExpectedAnswerIsShownAndWhetherItsDigitsAreReversed) {
+  write({{7, {"1"}}});
+  const auto text_of = [&](const std::string& yaml) {
+    std::ofstream(folder_ / "config.yaml") << yaml;
+    return shown({});
+  };
+  EXPECT_TRUE(find_samples(folder_.path(), {})->groups.size() == 1);
+  const std::string reversed = text_of("name: a\n");
+  EXPECT_NE(reversed.find("expected  64   the last digit first (task.reverse_answer): 46\n"),
+            std::string::npos)
+      << reversed;
+  const std::string straight = text_of("task: {reverse_answer: false}\n");
+  EXPECT_NE(straight.find("expected  64\n"), std::string::npos) << straight;
+  std::ofstream(folder_ / "train.jsonl") << R"({"prompt": "a", "answer": "b"})" << '\n';
+  const std::string own = text_of("task: {kind: jsonl, path: train.jsonl}\n");
+  EXPECT_NE(own.find("expected  64\n"), std::string::npos) << own;
 }
 
 TEST_F(SamplesTest, TheCommandFindsTextAndSaysWhenThereIsNone) {
@@ -140,13 +280,13 @@ TEST_F(SamplesTest, TheCommandFindsTextAndSaysWhenThereIsNone) {
   ASSERT_TRUE(add(file, 2, 0, "73"));
   cli::SamplesOptions options;
   options.query.text = "73";
-  EXPECT_NE(shown(options).find("1 of 1 samples"), std::string::npos);
+  EXPECT_NE(shown(options).find("1 of 1 groups"), std::string::npos);
   EXPECT_EQ(code_, 0);
   options.query.text = "99";
   EXPECT_EQ(
       shown(options),
-      "temper: no sample with \"99\"; there are 2, the newest of step 0 (`samples.share` says "
-      "how many are kept)\n");
+      "temper: no sample with \"99\"; there are 2 groups, the newest of step 0 (`samples.share` "
+      "says how many are kept)\n");
   EXPECT_EQ(code_, 3);
 }
 
