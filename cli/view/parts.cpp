@@ -4,6 +4,39 @@
 
 namespace temper::cli {
 
+Paint paint_of(actors::CardState state) {
+  using S = actors::CardState;
+  switch (state) {
+    case S::Train:
+      return {.foreground = 69};
+    case S::Decode:
+      return {.foreground = 72};
+    case S::Prefill:
+      return {.foreground = 74};
+    case S::Reference:
+      return {.foreground = 175};
+    case S::Reward:
+      return {.foreground = 141};
+    case S::Evaluate:
+      return {.foreground = 143};
+    case S::WeightSync:
+      return {.foreground = 179};
+    case S::Switch:
+      return {.foreground = 137};
+    case S::WaitData:
+      return {.foreground = 101};
+    case S::WaitWeights:
+      return {.foreground = 66};
+    case S::WaitQuota:
+      return {.foreground = 96};
+    case S::Idle:
+      return {.foreground = 238};
+    case S::Down:
+      return {.foreground = 241};
+  }
+  return {};
+}
+
 Canvas& label(Canvas& c, std::string_view text) {
   return c.to(kIndent).text(text, kLabel).to(kIndent + kLabelWidth);
 }

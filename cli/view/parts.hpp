@@ -1,6 +1,7 @@
 // What the views of a run have in common: paints, labels, and figures that are whole or left out.
 #pragma once
 
+#include "actors/protocol/lifecycle.hpp"
 #include "cli/view/canvas.hpp"
 
 #include <string_view>
@@ -16,6 +17,9 @@ inline constexpr Paint kAccent{.foreground = 75};
 inline constexpr std::size_t kIndent = 2;
 inline constexpr std::size_t kLabelWidth = 13;
 
+/// The color of a state: that of the page in the dark (web/src/page.css), as near as 256 colors
+/// come.
+Paint paint_of(actors::CardState state);
 Canvas& label(Canvas& c, std::string_view text);
 /// A figure and what it is of: "trained 18.2k". Nothing where only a part of it has room.
 void figure(Canvas& c, std::string_view what, std::string_view value);

@@ -15,38 +15,6 @@ using actors::CardState;
 constexpr std::size_t kMostCards = 8;
 constexpr std::size_t kMostActors = 12;
 
-Paint paint_of(CardState s) {
-  switch (s) {
-    case CardState::Train:
-      return {.foreground = 209};
-    case CardState::Decode:
-      return {.foreground = 77};
-    case CardState::Prefill:
-      return {.foreground = 115};
-    case CardState::Reference:
-      return {.foreground = 75};
-    case CardState::Reward:
-      return {.foreground = 177};
-    case CardState::Evaluate:
-      return {.foreground = 141};
-    case CardState::WeightSync:
-      return {.foreground = 222};
-    case CardState::Switch:
-      return {.foreground = 220};
-    case CardState::WaitData:
-      return {.foreground = 244};
-    case CardState::WaitWeights:
-      return {.foreground = 242};
-    case CardState::WaitQuota:
-      return {.foreground = 240};
-    case CardState::Idle:
-      return {.foreground = 238};
-    case CardState::Down:
-      return {.foreground = 95};
-  }
-  return {};
-}
-
 void draw_head(Canvas& c, const Frame& f) {
   c.to(kIndent).text("temper ", kAccent).text(f.name, kTitle).text("   ");
   c.text(f.subtitle, kFaint).line();

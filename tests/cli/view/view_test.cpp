@@ -1,8 +1,10 @@
 // The view's texts against tests/golden/view. TEMPER_UPDATE_GOLDEN=1 rewrites them; look at the
 // difference before you commit it.
+#include "cli/view/parts.hpp"
 #include "cli/view/terminal_view.hpp"
 #include "core/files.hpp"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -10,6 +12,7 @@
 #include <array>
 #include <cmath>
 #include <cstdlib>
+#include <set>
 
 namespace temper::cli {
 
@@ -95,6 +98,39 @@ Summary sample_summary() {
   s.wasted_tokens = 12345;
   s.restarts.resize(1);
   return s;
+}
+
+/// The nearest of the 216 colors and 24 grays of a terminal to "#rrggbb".
+int nearest_color(const std::string& hex) {
+  const auto part = [&](std::size_t at) { return std::stoi(hex.substr(at, 2), nullptr, 16); };
+  const std::array<int, 3> wanted{part(1), part(3), part(5)};
+  constexpr std::array<int, 6> kLevels{0, 95, 135, 175, 215, 255};
+  int best = -1, least = 0;
+  for (int color = 16; color < 256; ++color) {
+    const auto level = [&](int by) {
+      return color < 232 ? kLevels[static_cast<std::size_t>((color - 16) / by % 6)]
+                         : 8 + 10 * (color - 232);
+    };
+    int distance = 0;
+    for (const auto& [is, at] : {std::pair{level(36), 0U}, {level(6), 1U}, {level(1), 2U}})
+      distance += (is - wanted[at]) * (is - wanted[at]);
+    if (best < 0 || distance < least)
+      best = color, least = distance;
+  }
+  return best;
+}
+
+TEST(View, AStateHasTheColorThatItHasOnThePageAndNoOtherStateHasIt) {
+  const auto css = read_file(std::filesystem::path(TEMPER_SOURCE_DIR) / "web/src/page.css");
+  ASSERT_TRUE(css);
+  const std::size_t dark = css->find("prefers-color-scheme: dark");
+  std::set<int> seen;
+  for (const auto& [state, name] : EnumNames<CardState>::value) {
+    const std::string key = fmt::format("--s-{}: ", name);
+    const std::string hex = css->substr(css->find(key, dark) + key.size(), 7);
+    EXPECT_EQ(paint_of(state).foreground, nearest_color(hex)) << name << " is " << hex;
+    EXPECT_TRUE(seen.insert(paint_of(state).foreground).second) << name;
+  }
 }
 
 TEST(View, AFrameOnAWideTerminal) {
