@@ -27,7 +27,7 @@ RunState shown(const std::vector<orchestrator::Record>& records) {
   return files.state();
 }
 
-TEST(LiveFile, OfARunThatWasKilledTellsThatItIsLostAndOfOneThatEndedThatItIsOver) {
+TEST(LiveFile, OfARunThatWasKilledSaysLostAndOfOneThatEndedWhatItsEndWas) {
   orchestrator::SchedulerConfig config;
   config.actors = {{"trainer", actors::RoleKind::Trainer, {CardId(0)}, 0}};
   const orchestrator::Record started{0, Time(), orchestrator::event::Started{config}, {}};
@@ -36,7 +36,7 @@ TEST(LiveFile, OfARunThatWasKilledTellsThatItIsLostAndOfOneThatEndedThatItIsOver
                                       orchestrator::event::Aborted{"enough", false},
                                       {orchestrator::command::Finish{false, false, "enough"}}};
   EXPECT_EQ(shown({started}), RunState::Lost);
-  EXPECT_EQ(shown({started, finished}), RunState::Over);
+  EXPECT_EQ(shown({started, finished}), RunState::Failed);
 }
 
 }  // namespace
