@@ -177,6 +177,7 @@ struct Judged {
   };
   LeaseId lease;
   std::vector<Item> items;
+  bool gave_up = false;
 };
 template <class V>
 void describe(V& v, Judged::Item& m) {
@@ -187,6 +188,12 @@ template <class V>
 void describe(V& v, Judged& m) {
   v.field(1, "lease", m.lease, {.doc = "Lease of the batch."});
   v.field(2, "items", m.items, {.doc = "One verdict per response, in order."});
+  v.field(
+      3,
+      "gave_up",
+      m.gave_up,
+      {.doc = "The verifier has given no reward since it was started, and failed several times. "
+              "Ends a run that has had no reward yet."});
 }
 
 /// What a batch promises, checked by the trainer before it steps and by the auditor afterwards.

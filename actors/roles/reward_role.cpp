@@ -19,6 +19,7 @@ Status RewardRole::on_message(const IncomingMessage& message, Outbox& out) {
   for (Verdict& verdict : verifier_->judge(judgements)) {
     judged.items.push_back({verdict.reward, std::move(verdict.failure)});
   }
+  judged.gave_up = verifier_->gave_up();
   activity_.add(CardState::Reward, begin);
   out.send(judged);
   return {};

@@ -40,6 +40,26 @@ std::uint64_t failed_groups_limit(const trainer::AlgorithmConfig& config) {
       std::max(kLeastFailedGroups, std::ceil(config.failure_limit * config.groups_per_update)));
 }
 
+/// Leases that a verifier has at the same time: at work, behind it, and of an evaluation.
+constexpr std::int32_t kRewardLeases = 3;
+
+/// A verifier that never replies still answers every lease within `deadlines.reward`, so that its
+/// failures count and the actor is not taken for hung.
+void fit_rewards(const PipelineConfig& config, SchedulerConfig& out) {
+  const actors::VerifierConfig& v = config.verifier;
+  const bool command = v.kind == actors::VerifierKind::Command;
+  if (config.hardware != HardwareKind::Local ||
+      config.reward.engine.kind != actors::EngineKind::Native ||
+      (!command && v.kind != actors::VerifierKind::Python))
+    return;
+  out.deadlines.reward = std::max(out.deadlines.reward, (kRewardLeases + 1) * v.deadline);
+  if (command) {
+    const auto rounds = (out.deadlines.reward - v.deadline) / (kRewardLeases * v.deadline);
+    out.judge_batch = static_cast<std::int32_t>(
+        std::min<std::int64_t>(out.score_batch, rounds * std::int64_t{v.pool}));
+  }
+}
+
 /// In a row, of an actor whose hardware fails by plan: then it never comes to a checkpoint.
 constexpr std::int32_t kPlannedRestarts = 1000;
 
@@ -69,6 +89,7 @@ SchedulerConfig scheduler_config(const ResolvedPipeline& pipeline) {
   if (config.hardware == HardwareKind::Local)  // a simulated start costs this machine nothing
     out.starts_at_once = config.transport.starts_at_once;
   out.deadlines = config.deadlines;
+  fit_rewards(config, out);
   if (const actors::FaultConfig& faults = config.simulation.faults; fails_by_plan(config)) {
     // Hardware that is planned to fail is no reason to give up, nor to wait no longer, as long as
     // the run comes to a checkpoint now and then.

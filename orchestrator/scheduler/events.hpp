@@ -119,6 +119,7 @@ struct Judged {
   LeaseId lease;
   std::vector<Item> items;  ///< In the order of the lease's responses.
   std::string failure{};    ///< Why one of them failed; empty: none has.
+  bool gave_up = false;     ///< The verifier has given no reward since it was started.
 };
 template <class V>
 void describe(V& v, Judged::Item& e) {
@@ -131,6 +132,7 @@ void describe(V& v, Judged& e) {
   v.field(2, "lease", e.lease);
   v.field(3, "items", e.items);
   v.field(4, "failure", e.failure);
+  v.field(5, "gave_up", e.gave_up);
 }
 
 struct Trained {

@@ -166,6 +166,7 @@ void Scheduler::handle(const event::Resumed& e) {
   drain_deadline_.reset();
   stop_requested_ = false;
   saved_ = stored_.progress.version;
+  rewarded_ = stored_.progress.version > PolicyVersion();
   launch_all();
 }
 
@@ -252,6 +253,13 @@ void Scheduler::handle(const event::ReferenceScored& e) {
 }
 
 void Scheduler::handle(const event::Judged& e) {
+  rewarded_ = rewarded_ || !std::ranges::all_of(e.items, &event::Judged::Item::failed);
+  if (e.gave_up && !rewarded_) {
+    return finish(Ending::Failed,
+                  fmt::format("the verifier ({}) has never given a reward: {}",
+                              fleet_.spec(e.actor).name,
+                              e.failure));
+  }
   if (is_evaluation(e.lease))
     return take_evaluated(e);
   const Lease* lease = stored_.queue.find(e.lease);

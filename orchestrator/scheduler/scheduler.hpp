@@ -266,6 +266,7 @@ class Scheduler {
   std::optional<PolicyVersion> saved_;  ///< Version of the last checkpoint.
   std::optional<Time> drain_deadline_;
   bool stop_requested_ = false;
+  bool rewarded_ = false;  ///< A response of this run has been given a reward.
   bool finished_ = false;
   std::int32_t rollbacks_ = 0;
   Commands out_;

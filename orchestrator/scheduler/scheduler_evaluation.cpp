@@ -151,8 +151,7 @@ void Scheduler::judge_evaluation() {
     if (busy)
       continue;
     std::vector<ResponseId> responses;
-    for (auto it = ready.begin();
-         it != ready.end() && std::cmp_less(responses.size(), config_.score_batch);
+    for (auto it = ready.begin(); it != ready.end() && responses.size() < full_batch(Task::Reward);
          ++it)
       responses.push_back(*it);
     const LeaseId lease = table.lease(Task::Reward, id, responses, now_ + config_.deadlines.reward);

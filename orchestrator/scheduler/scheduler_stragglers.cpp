@@ -124,7 +124,9 @@ std::vector<ResponseId> Scheduler::longest_generating(ActorId engine, PolicyVers
 /// Responses of a lease for the reference. While the trainer waits, those that it waits for do not
 /// wait themselves for a full batch of others: they go alone, and others in small batches.
 std::size_t Scheduler::full_batch(Task task) const {
-  const auto full = static_cast<std::size_t>(config_.score_batch);
+  const auto full = static_cast<std::size_t>(
+      task == Task::Reward ? std::min(config_.score_batch, config_.judge_batch)
+                           : config_.score_batch);
   if (!config_.stragglers.deadline_first || task != Task::Reference || training_)
     return full;
   const auto needed = urgent();

@@ -11,6 +11,7 @@ from conftest import user
 
 import temper
 from temper import messages as m
+from temper.errors import NeverJudged
 from temper.rewards import Functions
 
 
@@ -78,9 +79,34 @@ def test_a_response_that_raises_fails_alone(functions: Any) -> None:
         ("no_module:f", "no module no_module in"),
     ],
 )
-def test_one_that_never_worked_ends_the_worker(functions: Any, function: str, why: str) -> None:
-    with pytest.raises(temper.RoleError, match=why):
-        functions(function).judge(samples("7", "8"))
+def test_one_that_never_worked_is_given_up_at_its_third_bad_call(
+    functions: Any, function: str, why: str
+) -> None:
+    with pytest.raises(NeverJudged, match=why):
+        functions(function).judge(samples("7", "8", "9"))
+
+
+def test_bad_calls_count_across_batches_until_a_reward(functions: Any) -> None:
+    f = functions("reward_functions:refuses_eights")
+    for _ in range(2):
+        assert "an eight" in str(f.judge(samples("8"))[0])
+    with pytest.raises(NeverJudged, match="an eight"):
+        f.judge(samples("8"))
+    assert f.judge(samples("7")) == [1.0], "it may be asked again"
+    for _ in range(5):
+        assert "an eight" in str(f.judge(samples("8"))[0])
+
+
+def test_one_that_never_applies_is_not_given_up(functions: Any) -> None:
+    assert functions("reward_functions:never_applies").judge(samples("7", "8", "9")) == [None] * 3
+
+
+def test_processes_that_end_or_hang_are_bad_calls(functions: Any) -> None:
+    for text, why in [("die", "its process ended: exit code 3"), ("hang", "no answer within 1 s")]:
+        f = functions("reward_functions:misbehaves", deadline=1_000_000_000)
+        with pytest.raises(NeverJudged, match=why):
+            for _ in range(3):
+                f.judge(samples(text))
 
 
 def test_a_process_that_hangs_or_dies_is_replaced(functions: Any) -> None:

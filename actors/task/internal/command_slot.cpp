@@ -216,6 +216,11 @@ Verdict CommandSlot::fail(std::string why, Time now) {
   return Verdict{.failure = std::move(why)};
 }
 
+void CommandSlot::abandon(Time now) {
+  discard_process(now);
+  sample_.reset();
+}
+
 void CommandSlot::discard_process(Time now) {
   if (proven_) {
     pause_ = Duration(0);

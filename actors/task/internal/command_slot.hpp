@@ -33,6 +33,9 @@ class CommandSlot {
   /// Goes on as far as it can. A verdict makes the slot idle again. Requires: !is_idle().
   std::optional<Verdict> advance(Time now);
 
+  /// Drops the sample, and the process that was to judge it.
+  void abandon(Time now);
+
   /// What to wait for, and until when at the latest. Requires: !is_idle().
   void add_to_poll(std::vector<pollfd>& fds) const;
   Time wake_time() const;

@@ -1,6 +1,7 @@
 #include "actors/task/internal/command_verifier.hpp"
 
 #include "actors/task/internal/command_slot.hpp"
+#include "actors/task/internal/probation.hpp"
 
 #include <algorithm>
 #include <csignal>
@@ -54,6 +55,7 @@ class CommandVerifier final : public Verifier {
     const NoSigpipe no_sigpipe;
     std::vector<Verdict> verdicts(batch.size());
     std::size_t assigned = 0;
+    gave_up_ = false;
     for (std::size_t done = 0; done < batch.size();) {
       const Time now = clock_->now();
       assign(batch, assigned, now);
@@ -65,6 +67,10 @@ class CommandVerifier final : public Verifier {
         if (auto verdict = slot.advance(now)) {
           verdicts[sample] = *std::move(verdict);
           ++done;
+          if (probation_.fails(verdicts[sample])) {
+            give_up(verdicts, sample, now);
+            return verdicts;
+          }
         }
       }
       if (done == before)
@@ -73,7 +79,20 @@ class CommandVerifier final : public Verifier {
     return verdicts;
   }
 
+  bool gave_up() const override { return gave_up_; }
+
  private:
+  /// Fails every response of the batch for the reason of the last one.
+  void give_up(std::vector<Verdict>& verdicts, std::size_t last, Time now) {
+    gave_up_ = true;
+    for (CommandSlot& slot : slots_) {
+      if (!slot.is_idle())
+        slot.abandon(now);
+    }
+    const Verdict why = verdicts[last];
+    std::ranges::fill(verdicts, why);
+  }
+
   /// Gives samples to idle slots. One that must not start its process yet gets none, unless no
   /// other slot can take one.
   void assign(std::span<const Judgement> batch, std::size_t& assigned, Time now) {
@@ -107,6 +126,8 @@ class CommandVerifier final : public Verifier {
   const VerifierConfig config_;
   const std::unique_ptr<const Clock> clock_;
   std::deque<CommandSlot> slots_;
+  Probation probation_;
+  bool gave_up_ = false;
   std::vector<pollfd> fds_;
 };
 

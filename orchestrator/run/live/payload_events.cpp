@@ -128,7 +128,8 @@ double reward_at_tokens(ResponseId response, const PayloadStore& payloads) {
 Result<Event> to_event(ActorId actor, const actors::Judged& message, const Held& all) {
   const Held& held = all.of(message.lease);
   TEMPER_TRY_STATUS(lease_of(held.queue, message.lease, message.items.size(), "judged"));
-  event::Judged event{actor, message.lease, {}};
+  event::Judged event{
+      .actor = actor, .lease = message.lease, .items = {}, .gave_up = message.gave_up};
   event.items.reserve(message.items.size());
   const Lease* lease = held.queue.find(message.lease);
   for (std::size_t i = 0; i < message.items.size(); ++i) {

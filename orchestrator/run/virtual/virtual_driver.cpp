@@ -323,8 +323,9 @@ Result<std::optional<Event>> VirtualDriver::to_judged(ActorId actor, actors::Jud
                                        real->items.size()));
     }
     m.items = std::move(real->items);
+    m.gave_up = real->gave_up;
   }
-  event::Judged event{actor, m.lease, {}};
+  event::Judged event{.actor = actor, .lease = m.lease, .items = {}, .gave_up = m.gave_up};
   event.items.reserve(m.items.size());
   for (const auto& item : m.items) {
     event.items.push_back({item.reward, !item.failure.empty()});

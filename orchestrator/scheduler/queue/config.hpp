@@ -85,6 +85,7 @@ struct SchedulerConfig {
   PolicyRule policy = PolicyRule::Exact;
   std::uint64_t checkpoint_every = 0;  ///< Steps; 0: only at the end.
   std::int32_t score_batch = 256;      ///< Responses per reference or reward lease.
+  std::int32_t judge_batch = 256;      ///< Responses per reward lease, if fewer.
   std::int32_t max_restarts = 3;       ///< Per actor slot, in a row.
   /// An actor that was up for so long, or at a checkpoint, has its restarts forgiven.
   Duration restarts_forgiven_after = std::chrono::minutes(10);
@@ -192,7 +193,12 @@ void describe(V& v, Deadlines& c) {
   v.field(
       2, "generate", c.generate, {.doc = "A dispatched group without any result.", .min = kMin});
   v.field(3, "reference", c.reference, {.doc = "One batch of reference scores.", .min = kMin});
-  v.field(4, "reward", c.reward, {.doc = "One batch of rewards.", .min = kMin});
+  v.field(4,
+          "reward",
+          c.reward,
+          {.doc = "One batch of rewards. Of a verifier with a deadline of its own, four times "
+                  "that at least.",
+           .min = kMin});
   v.field(5, "train", c.train, {.doc = "One policy update.", .min = kMin});
   v.field(6, "weights", c.weights, {.doc = "Staging or committing weights.", .min = kMin});
   v.field(7, "switching", c.switching, {.doc = "One action of a role switch.", .min = kMin});
@@ -236,6 +242,7 @@ void describe(V& v, SchedulerConfig& c) {
   v.field(27, "shares", c.shares);
   v.field(28, "crowding", c.crowding);
   v.field(29, "evaluation", c.evaluation);
+  v.field(30, "judge_batch", c.judge_batch);
 }
 
 }  // namespace orchestrator

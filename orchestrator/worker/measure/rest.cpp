@@ -89,7 +89,9 @@ Status measure_reward(Bench& bench) {
         judgements.push_back({problem.prompt, problem.answer, problem.answer});
       }
       const Time begin = bench.clock().now();
-      verifier->judge(judgements);
+      const std::vector<actors::Verdict> verdicts = verifier->judge(judgements);
+      if (verifier->gave_up())
+        return invalid_input("the verifier has never given a reward: " + verdicts.front().failure);
       times.add(micro(bench.clock().now() - begin));
     }
     bench.note("reward", {static_cast<double>(n)}, times);

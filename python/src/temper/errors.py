@@ -14,6 +14,10 @@ class RoleError(Exception):
     """A role did what it must not: said in words for its author. Ends the worker."""
 
 
+class NeverJudged(RoleError):
+    """A reward has never judged a response, and has failed several times: ends a run without rewards."""
+
+
 class Gone(Exception):
     """The orchestrator is not there any more."""
 

@@ -1791,11 +1791,15 @@ class Judged:
     lease: int = 0
     #: One verdict per response, in order.
     items: list[JudgedItem] = dataclasses.field(default_factory=list)
+    #: The verifier has given no reward since it was started, and failed several times. Ends a
+    #: run that has had no reward yet.
+    gave_up: bool = False
 
     def pack(self) -> Fields:
         return {
             1: self.lease,
             2: [x.pack() for x in self.items],
+            3: self.gave_up,
         }
 
     @classmethod
@@ -1804,6 +1808,7 @@ class Judged:
         return cls(
             get(1, 0),
             [JudgedItem.unpack(x) for x in get(2, ())],
+            get(3, False),
         )
 
 

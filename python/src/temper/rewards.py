@@ -10,8 +10,8 @@ a list of numbers, or None where it does not apply; it may be `async`. In the YA
     verifier: {kind: python, function: "my_module:right_answer", pool: 4, deadline: 5s}
 
 A call that takes longer than the deadline, or whose process dies, fails its responses, and the
-process is replaced. A function that raises fails the responses it raises for; one that has not given
-a reward yet ends the run with its error instead.
+process is replaced. A function that raises fails the responses it raises for. One that has never
+given a reward ends the run at its third bad call instead, with its error.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence, Set
 from typing import Any
 
-from .errors import RoleError, one_line
+from .errors import NeverJudged, RoleError, one_line
 from .names import import_name
 from .process import die_with_parent, name_process
 from .roles import Reward, Sample
@@ -40,6 +40,8 @@ _EXTRAS: dict[str, Any] = {
     "log_extra": lambda *_: None,
     "log_metric": lambda *_: None,
 }
+#: Bad calls of functions that have never given a reward, after which they are given up.
+_MOST_BAD_CALLS = 3
 #: Time that a process has to import the functions.
 _START = 120.0
 
@@ -180,9 +182,19 @@ class Functions(Reward):
         self._names = ", ".join(self._weights)
         self._deadline = v.deadline / 1e9
         self._proven = False
+        self._bad_calls = 0
         self._pool = [_Process(self._weights) for _ in range(v.pool)]
 
     def judge(self, samples: list[Sample]) -> list[float | Exception | None]:
+        try:
+            return self._judge_all(samples)
+        except NeverJudged:
+            self._bad_calls = 0
+            self.close()
+            self._pool = [_Process(self._weights) for _ in self._pool]
+            raise
+
+    def _judge_all(self, samples: list[Sample]) -> list[float | Exception | None]:
         verdicts: list[float | Exception | None] = [None] * len(samples)
         size = max(1, math.ceil(len(samples) / len(self._pool)))
         shards = [range(i, min(i + size, len(samples))) for i in range(0, len(samples), size)]
@@ -229,21 +241,27 @@ class Functions(Reward):
             return self._lost(process, f"its process ended: {process.died()}")
         if not process.ready:
             if isinstance(said, Raised):
-                raise RoleError(said.error)
+                raise NeverJudged(said.error)
             process.ready = True
             return None
         shard, process.shard = process.shard, None
         assert shard is not None
-        if not self._proven:
-            raised = [a.error for a in said if isinstance(a, Raised)]
-            if len(raised) == len(said):
-                raise RoleError(raised[0])
+        raised = [a.error for a in said if isinstance(a, Raised)]
+        if len(raised) < len(said):
             self._proven = True
+        else:
+            self._note_bad_calls(len(raised), raised[0])
         return shard, [RoleError(a.error) if isinstance(a, Raised) else a for a in said]
+
+    def _note_bad_calls(self, count: int, why: str) -> None:
+        self._bad_calls += count
+        if not self._proven and self._bad_calls >= _MOST_BAD_CALLS:
+            raise NeverJudged(why)
 
     def _lost(self, process: _Process, why: str) -> tuple[range, list[Any]]:
         why = f"{self._names}: {why}"
         if process.shard is None:  # it was about to begin
-            raise RoleError(why)
+            raise NeverJudged(why)
         self._pool[self._pool.index(process)] = _Process(self._weights)
+        self._note_bad_calls(1, why)
         return process.shard, [RoleError(why) for _ in process.shard]

@@ -12,7 +12,7 @@ import numpy as np
 
 from . import messages as m
 from .activity import ActivityLog
-from .errors import RoleError, one_line
+from .errors import NeverJudged, RoleError, one_line
 from .messages import CardState, SwitchAction
 from .roles import Reference, Reward, Sample, Scored
 from .switching import perform_switch
@@ -126,8 +126,13 @@ class RewardActor:
             )
             for i in message.items
         ]
-        with self._activity.span(CardState.REWARD):
-            rewards = list(self._reward.judge(samples))
+        try:
+            with self._activity.span(CardState.REWARD):
+                rewards = list(self._reward.judge(samples))
+        except NeverJudged as error:
+            failed = m.JudgedItem(0.0, one_line(error))
+            self._send(m.Judged(message.lease, [failed] * len(samples), True))
+            return
         if len(rewards) != len(samples):
             raise RoleError(
                 f"{type(self._reward).__name__}.judge() gave {len(rewards)} rewards for "

@@ -27,6 +27,10 @@ def always_raises(completions, **columns):
     return columns["missing"]
 
 
+def never_applies(completions, **columns):
+    return [None] * len(completions)
+
+
 def too_many(completions, **columns):
     return [1.0] * 3
 

@@ -1,5 +1,6 @@
 #include "actors/task/internal/command_verifier.hpp"
 
+#include "actors/task/internal/probation.hpp"
 #include "core/clock.hpp"
 #include "core/random.hpp"
 #include "tests/support/temporary_folder.hpp"
@@ -18,6 +19,13 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr const char* kGood = R"(while read -r line; do echo '{"reward": 0.5}'; done)";
+
+std::vector<Judgement> responses(const std::vector<std::string>& texts) {
+  std::vector<Judgement> batch;
+  for (const std::string& text : texts)
+    batch.push_back({"2+2=", "4", text});
+  return batch;
+}
 
 class CommandVerifier : public ::testing::Test {
  protected:
@@ -47,13 +55,6 @@ class CommandVerifier : public ::testing::Test {
 
   const test::TemporaryFolder folder_;
 };
-
-std::vector<Judgement> responses(const std::vector<std::string>& texts) {
-  std::vector<Judgement> batch;
-  for (const std::string& text : texts)
-    batch.push_back({"2+2=", "4", text});
-  return batch;
-}
 
 TEST_F(CommandVerifier, GivesEachSampleItsRewardInOrder) {
   const auto v = verifier(R"(while read -r line; do
@@ -166,16 +167,109 @@ TEST_F(CommandVerifier, ACommandThatAnswersOnceAndEndsIsStartedForEachSample) {
   EXPECT_GE(right, 3);  // One that ends just as it is given the next is a failure of that.
 }
 
-TEST_F(CommandVerifier, StartsAreSpacedWhenNothingEverAnswers) {
-  const auto v = verifier("echo x >>\"${0%/*}/starts\"; exit 1", milliseconds(40));
+/// The number of lines that scripts have appended to a file.
+std::ptrdiff_t lines_in(const std::filesystem::path& file) {
+  std::ifstream in(file);
+  return std::count(std::istreambuf_iterator<char>(in), {}, '\n');
+}
+
+struct BadVerifier {
+  const char* name;
+  const char* script;       ///< After it has written a line to `starts`, where `$d` is.
+  const char* failure;      ///< Part of what is said of it.
+  int deadline_ms = 20000;  ///< Short where only the deadline tells.
+};
+
+class NeverRight : public CommandVerifier, public ::testing::WithParamInterface<BadVerifier> {};
+
+TEST_P(NeverRight, IsGivenUpAtItsThirdBadReply) {
+  for (const int pool : {1, 2, 5}) {
+    const auto v = verifier(std::string("d=${0%/*}; echo >>$d/starts; ") + GetParam().script,
+                            milliseconds(GetParam().deadline_ms),
+                            pool);
+    const auto verdicts = v->judge(responses(std::vector<std::string>(200, "a")));
+    EXPECT_TRUE(v->gave_up());
+    ASSERT_EQ(verdicts.size(), 200U);
+    for (const Verdict& verdict : verdicts) {
+      ASSERT_NE(verdict.failure.find(GetParam().failure), std::string::npos) << verdict.failure;
+    }
+    // A pool of one has asked three processes; one more may have been started in their place.
+    EXPECT_LE(lines_in(folder_ / "starts"), 4 * pool) << "far fewer than there are responses";
+    std::filesystem::remove(folder_ / "starts");
+  }
+}
+
+TEST_P(NeverRight, IsNotGivenUpIfItGaveOneReward) {
+  if (GetParam().deadline_ms < 1000)
+    GTEST_SKIP() << "too short for a good reply on a busy machine";
+  const auto v = verifier(std::string("d=${0%/*}; if mkdir $d/once 2>/dev/null; then read l; "
+                                      "echo '{\"reward\": 1}'; fi; ") +
+                              GetParam().script,
+                          milliseconds(GetParam().deadline_ms));
+  const auto first = v->judge(responses({"a"}));
+  ASSERT_EQ(first[0].failure, "");
+  const auto verdicts = v->judge(responses({"b", "c", "d", "e"}));
+  EXPECT_FALSE(v->gave_up());
+  for (const Verdict& verdict : verdicts)
+    EXPECT_NE(verdict.failure, "");
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Programs,
+    NeverRight,
+    ::testing::Values(
+        BadVerifier{"NotJson", "read l; echo right; cat", "the reply is not JSON: `right`"},
+        BadVerifier{"EmptyLine", "read l; echo; cat", "the reply is not JSON"},
+        BadVerifier{
+            "NoReward", "read l; echo '{\"score\": 1}'; cat", "no `reward`: `{\"score\": 1}`"},
+        BadVerifier{"BareNumber", "read l; echo 1; cat", "no `reward`: `1`"},
+        BadVerifier{"List", "read l; echo '[1]'; cat", "no `reward`"},
+        BadVerifier{"Null", "read l; echo '{\"reward\": null}'; cat", "no finite number"},
+        BadVerifier{"Text", "read l; echo '{\"reward\": \"1\"}'; cat", "no finite number"},
+        BadVerifier{"Boolean", "read l; echo '{\"reward\": true}'; cat", "no finite number"},
+        BadVerifier{"ListOfOne", "read l; echo '{\"reward\": [1]}'; cat", "no finite number"},
+        BadVerifier{"NotANumber", "read l; echo '{\"reward\": NaN}'; cat", "not JSON"},
+        BadVerifier{"Infinite", "read l; echo '{\"reward\": Infinity}'; cat", "not JSON"},
+        BadVerifier{"TooLarge", "read l; echo '{\"reward\": 1e999}'; cat", "not JSON"},
+        BadVerifier{
+            "PrintsBefore", "read l; echo loading; echo '{\"reward\": 1}'; cat", "`loading`"},
+        BadVerifier{"Endless", "while :; do printf '%01000d' 1; done", "more than 65536 bytes"},
+        BadVerifier{"EndsAtOnce", "exit 7", "exit code 7"},
+        BadVerifier{"EndsWhenAsked", "read l; exit 8", "exit code 8"},
+        BadVerifier{"OnlyOnStderr", "read l; echo broken >&2; exit 1", "stderr: broken"},
+        BadVerifier{"IsKilled", "read l; kill -9 $$", "signal 9"},
+        BadVerifier{"ClosesItsOutput", "exec 1>&-; cat", "closed its stdout"},
+        BadVerifier{"FloodsStderr", "cat /dev/zero >&2", "bytes on stderr"},
+        BadVerifier{"SaysNothing", "cat >/dev/null", "no reply within", 60}),
+    [](const auto& named) { return std::string(named.param.name); });
+
+TEST_F(CommandVerifier, IsGivenUpAcrossBatchesAndAskedAgainAfterwards) {
+  const auto v = verifier("d=${0%/*}; read l; [ -e $d/mended ] && echo '{\"reward\": 1}'; exit 1");
+  v->judge(responses({"a"}));
+  EXPECT_FALSE(v->gave_up());
+  v->judge(responses({"b"}));
+  EXPECT_FALSE(v->gave_up());
+  v->judge(responses({"c"}));
+  EXPECT_TRUE(v->gave_up()) << "the third";
+  std::ofstream(folder_ / "mended") << "";
+  const auto verdicts = v->judge(responses({"d"}));
+  EXPECT_FALSE(v->gave_up());
+  EXPECT_EQ(verdicts[0].reward, 1) << verdicts[0].failure;
+}
+
+TEST_F(CommandVerifier, StartsAreSpacedWhenOneThatWorkedAnswersNoMore) {
+  const auto v = verifier(
+      "d=${0%/*}; echo x >>$d/starts; mkdir $d/once 2>/dev/null || exit 1; read l; "
+      "echo '{\"reward\": 1}'",
+      std::chrono::seconds(2));
+  ASSERT_EQ(v->judge(responses({"a"}))[0].failure, "");
   const RealClock clock;
   for (const Verdict& verdict : v->judge(responses(std::vector<std::string>(6, "a"))))
     EXPECT_NE(verdict.failure, "");
   // The first runs already; the next come after 10, 20, 20, ... ms, half a deadline at most, and
   // each costs one sample, or none if it ends before it is given one.
   EXPECT_GE(clock.now(), Time(milliseconds(90)));
-  std::ifstream starts(folder_ / "starts");
-  EXPECT_LE(std::count(std::istreambuf_iterator<char>(starts), {}, '\n'), 16);
+  EXPECT_LE(lines_in(folder_ / "starts"), 17);
 }
 
 TEST_F(CommandVerifier, WhatCannotBeStartedIsAnErrorAtOnce) {
@@ -215,6 +309,21 @@ TEST_F(CommandVerifier, InheritsNoDescriptorButTheThreePipes) {
   ::close(leak);
   // 0, 1, 2, the shell's own script, and the folder that the shell lists.
   EXPECT_LE(verdicts[0].reward, 5) << verdicts[0].failure;
+}
+
+TEST(Probation, EndsWithTheThirdBadReplyOrTheFirstReward) {
+  const Verdict good{.reward = 0, .failure = {}}, bad{.failure = "no"};
+  Probation strict;
+  EXPECT_FALSE(strict.fails(bad));
+  EXPECT_FALSE(strict.fails(bad));
+  EXPECT_TRUE(strict.fails(bad));
+  EXPECT_FALSE(strict.fails(bad)) << "counted anew";
+  Probation lenient;
+  EXPECT_FALSE(lenient.fails(bad));
+  EXPECT_FALSE(lenient.fails(bad));
+  EXPECT_FALSE(lenient.fails(good));
+  for (int i = 0; i < 100; ++i)
+    EXPECT_FALSE(lenient.fails(bad));
 }
 
 TEST(ParseReply, NeverAcceptsWhatIsNoReward) {

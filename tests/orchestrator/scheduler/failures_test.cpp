@@ -65,6 +65,36 @@ TEST(Failures, AreToldWithTheVerifiersLastWords) {
       << reason;
 }
 
+/// What the verifier of a run says that has never given a reward.
+event::Judged given_up(ScriptedRun& run) {
+  event::Judged judged = run.judged(run.last<command::Judge>());
+  for (auto& item : judged.items)
+    item.failed = true;
+  judged.failure = "the reply has no reward";
+  judged.gave_up = true;
+  return judged;
+}
+
+TEST(Failures, OfAVerifierThatHasNeverGivenARewardEndTheRunAtOnce) {
+  ScriptedRun run(limited(1000));
+  run.until<command::Judge>();
+  run.on(given_up(run));
+  ASSERT_TRUE(run.scheduler().finished());
+  const auto& finish = run.last<command::Finish>();
+  EXPECT_FALSE(finish.ok);
+  EXPECT_NE(finish.reason.find("the reply has no reward"), std::string::npos) << finish.reason;
+}
+
+TEST(Failures, OfAVerifierThatIsStartedAgainCountAsThoseOfAnyOther) {
+  ScriptedRun run(limited(1000));
+  run.until<command::Judge>();
+  run.on(run.judged(run.last<command::Judge>()));  // a reward at last
+  run.until<command::Judge>();
+  run.on(given_up(run));
+  EXPECT_FALSE(run.scheduler().finished());
+  EXPECT_GE(run.scheduler().progress().groups_failed, 1U);
+}
+
 TEST(Failures, CountAcrossACheckpoint) {
   ScriptedRun run(limited(100));
   run.until<command::Judge>();
