@@ -1,5 +1,7 @@
 #include "core/files.hpp"
 
+#include "core/lfs_pointer.hpp"
+
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
@@ -93,12 +95,14 @@ Result<std::string> read_file(const fs::path& path) {
     TEMPER_TRY(const std::size_t n,
                reader.read(content, std::min(kReadAtOnce, most - content.size())));
     if (n == 0)
-      return content;
+      break;
   }
-  if (!size) {
+  if (!size && content.size() >= most) {
     return invalid_input(
         fmt::format("{} is no file and holds more than {} bytes", path.string(), most));
   }
+  if (Status whole = check_lfs_pointer(content); !whole)
+    return Error(whole.error()).within(path.string());
   return content;
 }
 

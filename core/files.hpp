@@ -12,7 +12,7 @@
 namespace temper {
 
 /// All of a file, or of a pipe up to 64 MiB. Errors: it is a device, a folder or a socket; it does
-/// not fit into memory.
+/// not fit into memory; a git-lfs pointer is in its place.
 Result<std::string> read_file(const std::filesystem::path& path);
 
 /// Replaces `path` as a whole or not at all: writes a temporary beside it, syncs, renames, syncs

@@ -1,6 +1,7 @@
 #include "actors/model_folder/safetensors.hpp"
 
 #include "core/json_document.hpp"
+#include "core/lfs_pointer.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -66,6 +67,7 @@ Result<std::string_view> header_of(std::span<const std::byte> file) {
   if (file.size() < kLengthBytes)
     return corrupt(
         fmt::format("safetensors: {} bytes, too short for a header length", file.size()));
+  TEMPER_TRY_STATUS(check_lfs_pointer({reinterpret_cast<const char*>(file.data()), file.size()}));
   std::uint64_t length = 0;
   std::memcpy(&length, file.data(), kLengthBytes);
   if (length > kLongestHeader || length > file.size() - kLengthBytes)

@@ -31,6 +31,37 @@ TEST(ReadFile, ADeviceOrAFolderIsRefusedBeforeItIsRead) {
   EXPECT_EQ(refusal("/tmp"), "/tmp is a folder, not a file");
 }
 
+TEST(ReadFile, AGitLfsPointerIsNamedInThePlaceOfItsFile) {
+  const auto folder = TemporaryFolder::create().value();
+  const fs::path file = folder.path() / "model.safetensors";
+  const std::string first = "version https://git-lfs.github.com/spec/v1";
+  const std::pair<std::string, bool> cases[] = {
+      {first + "\noid sha256:4d7a\nsize 12345\n", true},
+      {first + "\next-0-foo sha256:4d7a\noid sha256:4d7a\nsize 12345\n", true},
+      {first + "\n", true},
+      {first, true},
+      {first + "\r\noid sha256:4d7a\r\n", true},
+      {"version https://git-lfs.github.com/spec/v2\n", true},
+      {"", false},
+      {"\n" + first + "\n", false},
+      {" " + first, false},
+      {"version https://git-lfs.github.com", false},
+      {"version: 1\n", false},
+      {"{\"about\": \"" + first + "\"}", false},
+      {"# " + first, false},
+  };
+  for (const auto& [content, is_pointer] : cases) {
+    ASSERT_TRUE(write_file_atomically(file, content));
+    const auto read = read_file(file);
+    ASSERT_EQ(!read.has_value(), is_pointer) << content;
+    if (read)
+      continue;
+    EXPECT_EQ(read.error().code, ErrorCode::InvalidInput);
+    EXPECT_NE(read.error().context.find(file.string()), std::string::npos);
+    EXPECT_NE(read.error().context.find("git lfs pull"), std::string::npos);
+  }
+}
+
 TEST(ReadFile, AFileWithoutASizeIsReadToItsEnd) {
   const auto status = read_file("/proc/self/status");
   ASSERT_TRUE(status);

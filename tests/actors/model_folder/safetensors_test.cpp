@@ -112,6 +112,9 @@ TEST(Safetensors, RefusesValuesThatAreNotFinite) {
 TEST(Safetensors, AHeaderThatLiesAboutSizesIsRefusedWithoutAllocating) {
   EXPECT_NE(error_of("").find("too short"), std::string::npos);
   EXPECT_NE(error_of(std::string(8, '\xff')).find("truncated"), std::string::npos);
+  EXPECT_NE(error_of("version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n")
+                .find("git lfs pull"),
+            std::string::npos);
   std::string huge(8, '\0');
   huge[4] = 1;  // 2^32 bytes of header in a file of 10.
   EXPECT_NE(error_of(huge + "{}").find("header of 4294967296 bytes"), std::string::npos);
