@@ -1,6 +1,7 @@
 #include "core/yaml_tree.hpp"
 
 #include "core/files.hpp"
+#include "core/passwords.hpp"
 
 #include <fmt/format.h>
 #include <yaml-cpp/eventhandler.h>
@@ -14,8 +15,9 @@
 namespace temper {
 namespace {
 
-std::string quoted_excerpt(std::string_view text) {
+std::string quoted_excerpt(std::string_view whole) {
   constexpr std::size_t kLongest = 40;
+  const std::string text = without_passwords(whole);
   return text.size() <= kLongest ? fmt::format("`{}`", text)
                                  : fmt::format("`{}...`", text.substr(0, kLongest));
 }
@@ -345,7 +347,7 @@ YamlDocument::YamlDocument(std::string_view name,
 std::string YamlDocument::location(const YamlPlace& place) const {
   const bool is_set = place.source > 0 && !sets_[place.source - 1].starts_with('@');
   if (is_set)
-    return "--set " + sets_[place.source - 1];
+    return "--set " + without_passwords(sets_[place.source - 1]);
   const std::string file = place.source > 0 ? sets_[place.source - 1].substr(1) : name_;
   return place.line > 0 ? fmt::format("{}:{}", file, place.line) : file;
 }

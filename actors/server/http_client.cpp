@@ -196,12 +196,11 @@ class HttpClient::Io {
     c->out.clear();
     c->sent = 0;
     fmt::format_to(std::back_inserter(c->out),
-                   "{} {}{} HTTP/1.1\r\nHost: {}:{}\r\n",
+                   "{} {}{} HTTP/1.1\r\nHost: {}\r\n",
                    wanted.method,
                    url_.prefix,
                    wanted.target,
-                   url_.host,
-                   url_.port);
+                   authority_of(url_));
     if (!key_.empty())
       fmt::format_to(std::back_inserter(c->out), "Authorization: Bearer {}\r\n", key_);
     if (!wanted.body.empty())

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <charconv>
 #include <memory>
 
@@ -15,6 +16,8 @@ namespace temper::actors {
 namespace {
 
 constexpr std::string_view kHttp = "http://";
+constexpr std::string_view kVersion = "/v1";
+constexpr std::string_view kBlanks = " \t\r\n";
 constexpr std::string_view kFile = "file:";
 constexpr std::string_view kDns = "dns://";
 
@@ -23,29 +26,69 @@ struct Place {
   std::uint16_t port = 80;
 };
 
+/// What is wrong with an address, which is shown without its password.
+Error refusal(std::string_view address, std::string_view why) {
+  const std::size_t at = address.rfind('@');
+  const std::size_t scheme = address.find("://");
+  const std::size_t shown = scheme == std::string_view::npos ? 0 : scheme + 3;
+  const bool secret = at != std::string_view::npos && shown <= at;
+  return invalid_input(fmt::format("\"{}{}{}\": {}; expected http://HOST:PORT",
+                                   address.substr(0, secret ? shown : 0),
+                                   secret ? "***" : "",
+                                   address.substr(secret ? at : 0),
+                                   why));
+}
+
+bool is_name(std::string_view host) {
+  return !host.empty() && std::ranges::all_of(host, [](unsigned char c) {
+    return std::isalnum(c) != 0 || c == '.' || c == '-' || c == '_';
+  });
+}
+
+bool is_ipv6(const std::string& host) {
+  in6_addr address{};
+  return ::inet_pton(AF_INET6, host.c_str(), &address) == 1;
+}
+
 /// HOST or HOST:PORT; an IPv6 address in brackets.
 Result<Place> parse_place(std::string_view text, std::string_view whole) {
-  const std::size_t bracket = text.find(']');
-  const std::size_t colon = text.find(':', bracket == std::string_view::npos ? 0 : bracket);
-  Place place{std::string(text.substr(0, colon)), 80};
-  if (place.host.starts_with('[') && place.host.ends_with(']'))
-    place.host = place.host.substr(1, place.host.size() - 2);
-  if (place.host.empty())
-    return invalid_input(fmt::format("\"{}\" names no host", whole));
-  if (colon == std::string_view::npos)
+  if (text.find('@') != std::string_view::npos)
+    return refusal(whole,
+                   "no user or password is sent; a server's key is read from TEMPER_SERVER_KEY");
+  Place place;
+  std::string_view rest;
+  if (text.starts_with('[')) {
+    const std::size_t end = text.find(']');
+    place.host = text.substr(1, end == std::string_view::npos ? 0 : end - 1);
+    rest = text.substr(std::min(end, text.size() - 1) + 1);
+    if (!is_ipv6(place.host))
+      return refusal(whole, "no IPv6 address stands in the brackets");
+  } else {
+    const std::size_t colon = std::min(text.find(':'), text.size());
+    place.host = text.substr(0, colon);
+    rest = text.substr(colon);
+    if (is_ipv6(std::string(text)) || std::ranges::count(rest, ':') > 1)
+      return refusal(whole, "an IPv6 address stands in brackets, such as http://[::1]:8000");
+    if (place.host.empty())
+      return refusal(whole, "names no host");
+    if (!is_name(place.host))
+      return refusal(whole, "the host has a character that no name of a host has");
+  }
+  if (rest.empty())
     return place;
-  const std::string_view digits = text.substr(colon + 1);
+  const std::string_view digits = rest.substr(1);
   const auto [end, error] =
       std::from_chars(digits.data(), digits.data() + digits.size(), place.port);
-  if (error != std::errc() || end != digits.data() + digits.size() || place.port == 0)
-    return invalid_input(fmt::format("\"{}\": \"{}\" is no port", whole, digits));
+  if (!rest.starts_with(':') || error != std::errc() || end != digits.data() + digits.size() ||
+      place.port == 0)
+    return refusal(whole, "what follows the host is no port from 1 to 65535");
   return place;
 }
 
 std::string_view trimmed(std::string_view line) {
-  while (!line.empty() && (line.back() == '\r' || line.back() == ' ' || line.back() == '\t'))
+  while (!line.empty() && kBlanks.find(line.back()) != std::string_view::npos)
     line.remove_suffix(1);
-  while (!line.empty() && (line.front() == ' ' || line.front() == '\t'))
+  while (!line.empty() && kBlanks.find(line.front()) != std::string_view::npos)
     line.remove_prefix(1);
   return line;
 }
@@ -98,23 +141,41 @@ Result<Url> address_of_name(const Place& place, std::size_t index) {
 
 }  // namespace
 
-std::string text_of(const Url& url) {
+std::string authority_of(const Url& url) {
   const bool v6 = url.host.find(':') != std::string::npos;
-  return fmt::format(
-      "{}{}{}{}:{}{}", kHttp, v6 ? "[" : "", url.host, v6 ? "]" : "", url.port, url.prefix);
+  return fmt::format("{}{}{}:{}", v6 ? "[" : "", url.host, v6 ? "]" : "", url.port);
 }
 
-Result<Url> parse_url(std::string_view text) {
-  if (!text.starts_with(kHttp)) {
-    return invalid_input(fmt::format(
-        "\"{}\": a server's address begins with http:// (for https, put a proxy before it)", text));
-  }
+std::string text_of(const Url& url) {
+  return fmt::format("{}{}{}", kHttp, authority_of(url), url.prefix);
+}
+
+Result<Url> parse_url(std::string_view given) {
+  const std::string_view text = trimmed(given);
+  if (text.find_first_of(kBlanks) != std::string_view::npos)
+    return refusal(text, "has a blank in it");
+  if (text.starts_with("https://"))
+    return refusal(text, "https is not spoken; put a proxy before the server");
+  if (!text.starts_with(kHttp))
+    return refusal(text, "a server's address begins with http://");
   const std::string_view rest = text.substr(kHttp.size());
-  const std::size_t slash = std::min(rest.find('/'), rest.size());
+  const std::size_t slash = std::min(rest.find_first_of("/?#"), rest.size());
   TEMPER_TRY(Place place, parse_place(rest.substr(0, slash), text));
   std::string prefix(rest.substr(slash));
-  while (prefix.ends_with('/'))
-    prefix.pop_back();
+  if (prefix.find_first_of("?#") != std::string::npos)
+    return refusal(text, "has a query or a fragment");
+  const auto drop_slashes = [&prefix] {
+    while (prefix.ends_with('/'))
+      prefix.pop_back();
+  };
+  drop_slashes();
+  // Clients of OpenAI are given the address with it; requests name it themselves.
+  if (prefix.ends_with(kVersion)) {
+    prefix.resize(prefix.size() - kVersion.size());
+    drop_slashes();
+  }
+  if ((prefix + '/').find("/v1/") != std::string::npos)
+    return refusal(text, "is the address of a request, not of a server");
   return Url{std::move(place.host), place.port, std::move(prefix)};
 }
 

@@ -16,10 +16,14 @@ struct Url {
   std::string prefix;  ///< Before every path; empty or "/something".
   bool operator==(const Url&) const = default;
 };
+/// "host:port", an IPv6 address in brackets.
+std::string authority_of(const Url& url);
 /// "http://host:port/prefix".
 std::string text_of(const Url& url);
 
-/// Errors: not http, no host, a port that is none.
+/// White space around it is ignored, and so are slashes and a "/v1" at its end, which requests name
+/// themselves. Errors: not http, no host, a port that is none, a user, a query; none repeats a
+/// password.
 Result<Url> parse_url(std::string_view text);
 
 /// The address of replica `index`: the entry of that index, or of the only entry `file:PATH` the

@@ -17,17 +17,78 @@ TEST(Url, ReadsHostPortAndPrefix) {
   EXPECT_EQ(text_of({"::1", 9, "/x"}), "http://[::1]:9/x");
 }
 
+TEST(Url, IsTheSameHoweverTheBaseOfAnOpenaiClientIsWritten) {
+  const Url server{"host", 8000, ""};
+  for (const char* const text : {"http://host:8000",
+                                 "http://host:8000/",
+                                 "http://host:8000/v1",
+                                 "http://host:8000/v1/",
+                                 "http://host:8000//v1//",
+                                 " http://host:8000/v1 ",
+                                 "\thttp://host:8000\r\n"})
+    EXPECT_EQ(parse_url(text).value(), server) << text;
+  EXPECT_EQ(parse_url("http://host/v1").value(), (Url{"host", 80, ""}));
+  EXPECT_EQ(parse_url("http://host:1/api/v1").value(), (Url{"host", 1, "/api"}));
+  EXPECT_EQ(parse_url("http://host:1/v11").value(), (Url{"host", 1, "/v11"}));
+  EXPECT_EQ(parse_url("http://[2001:db8::7]/v1").value(), (Url{"2001:db8::7", 80, ""}));
+}
+
 TEST(Url, RefusesWhatIsNoAddress) {
   for (const char* const text : {"",
+                                 " ",
+                                 "gpu-1",
                                  "gpu-1:8000",
                                  "https://gpu-1",
+                                 "ftp://gpu-1",
+                                 "http:/gpu-1",
                                  "http://",
+                                 "http:///v1",
                                  "http://:80",
+                                 "http://a:",
+                                 "http://a:/v1",
                                  "http://a:b",
                                  "http://a:0",
+                                 "http://a:-1",
                                  "http://a:70000",
-                                 "http://a:80x"})
-    EXPECT_FALSE(parse_url(text)) << text;
+                                 "http://a:80x",
+                                 "http://a b:80",
+                                 "http://a, http://b",
+                                 "http://a;b:80",
+                                 "http://::1:8000",
+                                 "http://::1",
+                                 "http://[::1",
+                                 "http://::1]:80",
+                                 "http://[]:80",
+                                 "http://[a]:80",
+                                 "http://[::1]x:80",
+                                 "http://a:80/v1/chat/completions",
+                                 "http://a:80/v1/models",
+                                 "http://a:80?x=1",
+                                 "http://a:80/v1#x",
+                                 "http://user@a:80"}) {
+    const auto url = parse_url(text);
+    ASSERT_FALSE(url) << text;
+    EXPECT_EQ(url.error().code, ErrorCode::InvalidInput) << text;
+    EXPECT_NE(url.error().context.find("http://HOST:PORT"), std::string::npos) << text;
+  }
+}
+
+TEST(Url, NeverRepeatsAPassword) {
+  for (const char* const text : {"http://u:secret@a:80",
+                                 "http://secret@a",
+                                 "https://u:secret@a:80",
+                                 "u:secret@a:80",
+                                 "http://u:sec/secret@a:80",
+                                 "http://u:s@secret@a:x",
+                                 "http://u:a secret@a:80",
+                                 "http://u:secret@",
+                                 "http://u:secret@[::1",
+                                 "http://u:secret@a:80/v1?x",
+                                 "dns://u:secret@a:80"}) {
+    const Status status = check_servers({text}, 1);
+    ASSERT_FALSE(status) << text;
+    EXPECT_EQ(status.error().context.find("secret"), std::string::npos) << status.error().context;
+  }
 }
 
 TEST(FindServer, TakesTheEntryOfTheReplica) {
