@@ -2,13 +2,31 @@
 
 #include "actors/task/internal/addition.hpp"
 #include "actors/task/internal/jsonl.hpp"
+#include "actors/task/internal/text_verifiers.hpp"
 
 namespace temper::actors {
 
 Result<std::unique_ptr<PromptSource>> make_prompt_source(const TaskConfig& task,
-                                                         std::uint64_t seed) {
+                                                         std::uint64_t seed,
+                                                         AnswerRule rule) {
   return task.kind == TaskKind::Addition ? make_addition_source(task, seed)
-                                         : make_jsonl_source(task, seed);
+                                         : make_jsonl_source(task, seed, rule);
+}
+
+AnswerRule answers_for(const VerifierConfig& verifier) {
+  switch (verifier.kind) {
+    case VerifierKind::Exact:
+      return AnswerRule::Text;
+    case VerifierKind::Numeric:
+      return AnswerRule::Number;
+    case VerifierKind::Regex:
+      return verifier.pattern.find(kAnswerInPattern) == std::string::npos ? AnswerRule::Any
+                                                                          : AnswerRule::Text;
+    case VerifierKind::Command:
+    case VerifierKind::Python:
+      break;
+  }
+  return AnswerRule::Any;
 }
 
 }  // namespace temper::actors

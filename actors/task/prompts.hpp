@@ -20,6 +20,10 @@ struct Problem {
   bool operator==(const Problem&) const = default;
 };
 
+/// What a verifier needs of the answers that it compares responses with.
+enum class AnswerRule { Any, Text, Number };
+AnswerRule answers_for(const VerifierConfig& verifier);
+
 class PromptSource {
  public:
   virtual ~PromptSource() = default;
@@ -34,9 +38,10 @@ class PromptSource {
   virtual Result<Tokens> longest_prompt(const Tokenizer& tokenizer) const = 0;
 };
 
-/// Errors: a file that does not exist or has no problem; every malformed line by its number
-/// ("data.jsonl:17: ...").
+/// Errors: a file that does not exist or has no problem; every line that is malformed, or whose
+/// answer breaks `rule`, by its number ("data.jsonl:17: ...").
 Result<std::unique_ptr<PromptSource>> make_prompt_source(const TaskConfig& task,
-                                                         std::uint64_t seed);
+                                                         std::uint64_t seed,
+                                                         AnswerRule rule = AnswerRule::Any);
 
 }  // namespace temper::actors

@@ -4,6 +4,12 @@
 
 namespace temper::orchestrator {
 
+actors::AnswerRule answer_rule(const PipelineConfig& config) {
+  return config.reward.engine.kind == actors::EngineKind::Native
+             ? actors::answers_for(config.verifier)
+             : actors::AnswerRule::Any;
+}
+
 Result<std::unique_ptr<actors::PromptSource>> make_evaluation_source(const PipelineConfig& config) {
   const EvaluationSection& e = config.evaluation;
   actors::TaskConfig task = config.task;
@@ -12,7 +18,7 @@ Result<std::unique_ptr<actors::PromptSource>> make_evaluation_source(const Pipel
     task.path = e.path;
     task.held_out = 1;
   }
-  TEMPER_TRY(auto source, actors::make_prompt_source(task, config.seed));
+  TEMPER_TRY(auto source, actors::make_prompt_source(task, config.seed, answer_rule(config)));
   const std::uint64_t there = source->held_out_size();
   if (std::cmp_less(there, e.problems)) {
     return invalid_input(

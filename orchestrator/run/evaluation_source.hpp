@@ -8,6 +8,9 @@
 
 namespace temper::orchestrator {
 
+/// What the answers of a run have to be: anything where they are judged by a role of the user's.
+actors::AnswerRule answer_rule(const PipelineConfig& config);
+
 /// Its held_out() are the problems of an evaluation. Error: as make_prompt_source(); there are
 /// fewer than `evaluation.problems`.
 Result<std::unique_ptr<actors::PromptSource>> make_evaluation_source(const PipelineConfig& config);

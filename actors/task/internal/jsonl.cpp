@@ -1,5 +1,6 @@
 #include "actors/task/internal/jsonl.hpp"
 
+#include "actors/task/internal/numbers.hpp"
 #include "actors/task/internal/text.hpp"
 #include "core/files.hpp"
 #include "core/hash.hpp"
@@ -19,6 +20,8 @@ namespace {
 using nlohmann::json;
 
 constexpr std::size_t kErrorsShown = 20;
+constexpr std::string_view kExpectedRows =
+    "expected a JSON object in each, such as {\"prompt\": \"1+2=\", \"answer\": \"3\"}";
 
 /// "[json.exception.parse_error.101] parse error at line 1, column 5: syntax error while parsing
 /// value - invalid literal; ..." without what is said better by file:line.
@@ -70,11 +73,42 @@ Result<std::vector<TokenId>> token_ids(const json& object) {
   return field->get<std::vector<TokenId>>();
 }
 
+/// Error: what is wrong with the messages of a chat. A content may be a text, its parts, or null
+/// where a message has another use, such as a call of a tool.
+Status check_messages(const json& messages, const char* name) {
+  for (std::size_t i = 0; i < messages.size(); ++i) {
+    const json& message = messages[i];
+    const auto bad = [&](std::string_view what) {
+      return invalid_input(fmt::format("message {} of `{}`: {}", i + 1, name, what));
+    };
+    if (!message.is_object())
+      return bad(fmt::format("expected an object, found {}", message.type_name()));
+    const auto role = message.find("role");
+    if (role == message.end() || !role->is_string())
+      return bad("expected a text in `role`");
+    const auto content = message.find("content");
+    const bool known = content == message.end() || content->is_string() || content->is_null() ||
+                       content->is_array();
+    if (!known)
+      return bad(fmt::format("expected a text in `content`, found {}", content->type_name()));
+  }
+  return {};
+}
+
 /// A text; or, beside token ids, a list of messages, as JSON.
 Result<std::string> prompt_field(const json& object, const char* name, bool has_tokens) {
   const auto field = object.find(name);
+  if (field == object.end() && object.contains("messages")) {
+    return invalid_input(
+        fmt::format("`{}` is missing; `python -m temper.data` makes it of `messages`, with a "
+                    "model's chat template",
+                    name));
+  }
   if (field == object.end() || !field->is_array())
     return text_field(object, name);
+  if (field->empty())
+    return invalid_input(fmt::format("`{}` is an empty list", name));
+  TEMPER_TRY_STATUS(check_messages(*field, name));
   if (has_tokens)
     return field->dump();
   return invalid_input(
@@ -106,7 +140,18 @@ std::string other_columns(json row, std::initializer_list<const char*> read) {
   return row.empty() ? "" : row.dump();
 }
 
-Result<Problem> parse_line(std::string_view line) {
+/// Error: the answer is none that responses could be compared with.
+Status check_answer(const std::string& answer, AnswerRule rule) {
+  if (rule != AnswerRule::Any && trimmed(answer).empty())
+    return invalid_input("`answer` is empty, and the verifier compares responses with it");
+  if (rule == AnswerRule::Number && !final_number(answer)) {
+    return invalid_input(fmt::format(
+        "`answer` \"{}\" has no number, which `verifier.kind: numeric` compares", excerpt(answer)));
+  }
+  return {};
+}
+
+Result<Problem> parse_line(std::string_view line, AnswerRule rule) {
   TEMPER_TRY(json object, parse_object(line));
   const bool gsm = !object.contains("prompt") && object.contains("question");
   const char* const prompt = gsm ? "question" : "prompt";
@@ -119,6 +164,7 @@ Result<Problem> parse_line(std::string_view line) {
   if (gsm) {
     TEMPER_TRY(problem.answer, final_answer(problem.answer));
   }
+  TEMPER_TRY_STATUS(check_answer(problem.answer, rule));
   problem.columns = other_columns(std::move(object), {prompt, "answer", "prompt_token_ids"});
   return problem;
 }
@@ -173,15 +219,21 @@ Result<Tokens> JsonlSource::longest_prompt(const Tokenizer& tokenizer) const {
   for (const Problem* const problem : problems) {
     if (problem->prompt.size() <= longest)
       break;
-    TEMPER_TRY(const auto tokens, tokenizer.encode(problem->prompt));
-    longest = std::max(longest, tokens.size());
+    const auto tokens = tokenizer.encode(problem->prompt);
+    if (!tokens)
+      return Error(tokens.error()).within(fmt::format("prompt \"{}\"", excerpt(problem->prompt)));
+    longest = std::max(longest, tokens->size());
   }
   return Tokens(static_cast<std::int64_t>(longest));
 }
 
 }  // namespace
 
-Result<std::vector<Problem>> parse_jsonl(std::string_view name, std::string_view text) {
+Result<std::vector<Problem>> parse_jsonl(std::string_view name,
+                                         std::string_view text,
+                                         AnswerRule rule) {
+  if (text.empty())
+    return invalid_input(fmt::format("{}: the file is empty; {}", name, kExpectedRows));
   std::vector<Problem> problems;
   std::string errors;
   std::size_t malformed = 0;
@@ -191,7 +243,7 @@ Result<std::vector<Problem>> parse_jsonl(std::string_view name, std::string_view
     text.remove_prefix(std::min(end + 1, text.size()));
     if (trimmed(line).empty())
       continue;
-    Result<Problem> problem = parse_line(line);
+    Result<Problem> problem = parse_line(line, rule);
     if (problem) {
       problems.push_back(*std::move(problem));
     } else if (++malformed <= kErrorsShown) {
@@ -200,20 +252,21 @@ Result<std::vector<Problem>> parse_jsonl(std::string_view name, std::string_view
     }
   }
   if (malformed > kErrorsShown)
-    errors += fmt::format("\n... and {} more malformed lines", malformed - kErrorsShown);
+    errors += fmt::format("\n{}: ... and {} more such lines", name, malformed - kErrorsShown);
   if (malformed > 0)
     return invalid_input(std::move(errors));
   if (problems.empty())
-    return invalid_input(fmt::format("{} has no problem in it", name));
+    return invalid_input(fmt::format("{}: every line is blank; {}", name, kExpectedRows));
   return problems;
 }
 
 Result<std::unique_ptr<PromptSource>> make_jsonl_source(const TaskConfig& task,
-                                                        std::uint64_t seed) {
+                                                        std::uint64_t seed,
+                                                        AnswerRule rule) {
   if (task.path.empty())
     return invalid_input("task.path is empty: kind `jsonl` needs a file");
   TEMPER_TRY(const std::string text, read_file(task.path));
-  TEMPER_TRY(std::vector<Problem> problems, parse_jsonl(task.path, text));
+  TEMPER_TRY(std::vector<Problem> problems, parse_jsonl(task.path, text, rule));
   const std::size_t size = problems.size();
   auto source = std::make_unique<JsonlSource>(std::move(problems), task.held_out, seed);
   if (!source->can_train() && task.held_out < 1)

@@ -19,12 +19,17 @@ namespace temper::actors {
 /// Longest accepted line, in bytes.
 inline constexpr std::size_t kLongestLine = std::size_t{1} << 20;
 
-/// The problems of `text`; `name` is what errors call the file. Error: every malformed line as
-/// "name:17: reason", the first twenty of them and how many more.
-Result<std::vector<Problem>> parse_jsonl(std::string_view name, std::string_view text);
+/// The problems of `text`; `name` is what errors call the file. Error: every line that is
+/// malformed, or whose answer breaks `rule`, as "name:17: reason", the first twenty of them and how
+/// many more.
+Result<std::vector<Problem>> parse_jsonl(std::string_view name,
+                                         std::string_view text,
+                                         AnswerRule rule = AnswerRule::Any);
 
 /// Errors: as parse_jsonl(); a file that cannot be read, has no problem, or none left to train on,
 /// unless all are to be held out (1), of which train() is never asked.
-Result<std::unique_ptr<PromptSource>> make_jsonl_source(const TaskConfig& task, std::uint64_t seed);
+Result<std::unique_ptr<PromptSource>> make_jsonl_source(const TaskConfig& task,
+                                                        std::uint64_t seed,
+                                                        AnswerRule rule);
 
 }  // namespace temper::actors

@@ -66,16 +66,15 @@ std::string escaped(std::string_view text) {
 }
 
 std::string with_answer(std::string_view pattern, std::string_view answer) {
-  constexpr std::string_view kPlace = "{answer}";
   std::string out;
   for (;;) {
-    const std::size_t at = pattern.find(kPlace);
+    const std::size_t at = pattern.find(kAnswerInPattern);
     out += pattern.substr(0, at);
     if (at == std::string_view::npos)
       return out;
     // In a group, so that `{answer}?` is the whole answer or nothing.
     out += "(?:" + escaped(answer) + ")";
-    pattern.remove_prefix(at + kPlace.size());
+    pattern.remove_prefix(at + kAnswerInPattern.size());
   }
 }
 

@@ -11,6 +11,9 @@ inline constexpr std::size_t kLongestMatched = std::size_t{1} << 16;
 /// Longest pattern with the answer in it, in bytes: its compiler recurses over it.
 inline constexpr std::size_t kLongestPattern = std::size_t{1} << 13;
 
+/// Stands for the answer in a pattern.
+inline constexpr std::string_view kAnswerInPattern = "{answer}";
+
 /// Equal without the white space around.
 std::unique_ptr<Verifier> make_exact_verifier();
 
