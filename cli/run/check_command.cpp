@@ -334,11 +334,11 @@ Handler check_command(Flags& flags) {
   const auto json = std::make_shared<bool>(false);
   flags.pipeline(options->config, options->sets, Need::Optional);
   flags.json(*json);
-  const auto changed = std::make_shared<bool>(false);
-  flags.flag("--changed", *changed, "Print only keys that are not as they are by default");
-  return [options, json, changed] {
+  const auto all = std::make_shared<bool>(false);
+  flags.flag("--all", *all, "Print every key, also those that are as they are by default");
+  return [options, json, all] {
     options->format = *json ? CheckOptions::Format::Json : CheckOptions::Format::Text;
-    options->keys = *changed ? CheckOptions::Keys::Changed : CheckOptions::Keys::All;
+    options->keys = *all ? CheckOptions::Keys::All : CheckOptions::Keys::Changed;
     return run_check(*options, std::cout, std::cerr);
   };
 }

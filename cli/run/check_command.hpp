@@ -13,7 +13,7 @@ struct CheckOptions {
   std::string config;             ///< Path of the YAML file.
   std::vector<std::string> sets;  ///< "a.b=c".
   enum class Format { Text, Json } format = Format::Text;
-  enum class Keys { All, Changed } keys = Keys::All;  ///< Changed: not as they are by default.
+  enum class Keys { Changed, All } keys = Keys::Changed;  ///< Changed: not as they are by default.
 };
 
 /// The exit code: 0 if the configuration is good, 2 if not. Text: the resolved YAML and the card
