@@ -48,7 +48,7 @@ Status check_machine(const std::vector<study::CompareJob>& jobs) {
   for (const study::CompareJob& job : jobs) {
     if (job.row.end == study::CompareEnd::NotRun || !study::is_real_run(job.config))
       continue;
-    TEMPER_TRY(const auto broken, orchestrator::rules_of_this_machine(job.config));
+    const auto broken = orchestrator::rules_of_this_machine(job.config);
     if (!broken.empty()) {
       return invalid_input(
           fmt::format("{}: {}", broken.front().keys.front(), broken.front().message));

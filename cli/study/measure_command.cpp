@@ -118,7 +118,7 @@ Result<study::MachineModel> measure(const MeasureOptions& options, std::ostream&
              orchestrator::load_config(options.config, options.sets));
   if (Status status = study::check_of_this_machine(config); !status)
     return std::move(status).error().within(options.config);
-  TEMPER_TRY(const auto broken, orchestrator::rules_of_this_machine(config));
+  const auto broken = orchestrator::rules_of_this_machine(config);
   if (!broken.empty()) {
     return invalid_input(
         fmt::format("{}: {}", broken.front().keys.front(), broken.front().message));

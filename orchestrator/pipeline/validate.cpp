@@ -95,6 +95,27 @@ void check_model(const PipelineConfig& c, std::optional<Tokens> longest_prompt, 
                             c.algorithm.micro_batch_tokens.count()));
 }
 
+/// "package.module:name".
+bool names_python(const std::string& text) {
+  const std::size_t colon = text.find(':');
+  return colon != std::string::npos && colon > 0 && colon + 1 < text.size();
+}
+
+void check_functions(const actors::VerifierConfig& v, Rules& rules) {
+  const auto require = [&](const std::string& name, const std::string& key) {
+    rules.require(names_python(name),
+                  {key, "verifier.kind"},
+                  fmt::format("must be `module:function`, found \"{}\"", name));
+  };
+  rules.require(!v.function.empty() || !v.functions.empty(),
+                {"verifier.function", "verifier.kind"},
+                "needed by `verifier.kind: python`");
+  if (!v.function.empty())
+    require(v.function, "verifier.function");
+  for (const auto& [name, weight] : v.functions)
+    require(name, "verifier.functions");
+}
+
 void check_task(const PipelineConfig& c, Rules& rules) {
   rules.require(c.task.kind != actors::TaskKind::Jsonl || !c.task.path.empty(),
                 {"task.path", "task.kind"},
@@ -104,10 +125,8 @@ void check_task(const PipelineConfig& c, Rules& rules) {
       v.kind != actors::VerifierKind::Command || (!v.command.empty() && !v.command.front().empty()),
       {"verifier.command", "verifier.kind"},
       "needed by `verifier.kind: command`");
-  rules.require(
-      v.kind != actors::VerifierKind::Python || !v.function.empty() || !v.functions.empty(),
-      {"verifier.function", "verifier.kind"},
-      "needed by `verifier.kind: python`");
+  if (v.kind == actors::VerifierKind::Python)
+    check_functions(v, rules);
   if (v.kind != actors::VerifierKind::Regex)
     return;
   rules.require(!v.pattern.empty(),
@@ -219,13 +238,11 @@ void check_engine(const PipelineConfig& c,
   if (actors::is_server(engine.kind))
     check_servers(role, engine, replicas, rules);
   check_weights_of_servers(c, role, engine, rules);
-  const std::size_t colon = engine.use.find(':');
   rules.require(engine.kind == Kind::Native || c.hardware == HardwareKind::Local,
                 {key + "kind", "hardware"},
                 fmt::format("`{}` works on `hardware: local`; simulated actors are our own",
                             name_of(engine.kind)));
-  rules.require(engine.kind != Kind::Python ||
-                    (colon != std::string::npos && colon > 0 && colon + 1 < engine.use.size()),
+  rules.require(engine.kind != Kind::Python || names_python(engine.use),
                 {key + "use", key + "kind"},
                 fmt::format("must be `module:Class`, found \"{}\"", engine.use));
   rules.require(

@@ -2,8 +2,33 @@
 
 #include "actors/guard/executable.hpp"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <filesystem>
+#include <optional>
+
 namespace temper::orchestrator {
 namespace {
+
+namespace fs = std::filesystem;
+
+/// The file that an interpreter is to run. None: the program is no interpreter, or has options
+/// first.
+std::optional<fs::path> script_of(const std::vector<std::string>& command) {
+  constexpr std::array<std::string_view, 8> kInterpreters{
+      "python", "bash", "sh", "dash", "perl", "ruby", "node", "julia"};
+  std::string name = fs::path(command.front()).filename().string();
+  while (!name.empty() &&
+         (std::isdigit(static_cast<unsigned char>(name.back())) != 0 || name.back() == '.'))
+    name.pop_back();  // python3.11
+  if (command.size() < 2 || command[1].empty() || command[1].starts_with('-') ||
+      std::ranges::find(kInterpreters, name) == kInterpreters.end())
+    return std::nullopt;
+  return command[1];
+}
 
 class Programs {
  public:
@@ -12,8 +37,17 @@ class Programs {
       missing_.push_back({{key}, found.error().context});
   }
   void need(const std::vector<std::string>& command, const std::string& key) {
-    if (!command.empty())
-      need(command.front(), key);
+    if (command.empty())
+      return;
+    need(command.front(), key);
+    std::error_code ignored;
+    if (const auto script = script_of(command); script && !fs::exists(*script, ignored)) {
+      missing_.push_back({{key},
+                          fmt::format("no file {} for {}, seen from {}",
+                                      script->string(),
+                                      command.front(),
+                                      fs::current_path().string())});
+    }
   }
   /// Of workers that this run starts; those that attach are others' business.
   void need(const actors::EngineConfig& engine, LaunchKind launch, const std::string& section) {
@@ -42,7 +76,7 @@ std::vector<BrokenRule> missing_programs(const PipelineConfig& config) {
   if (judges_here && config.verifier.kind == actors::VerifierKind::Command)
     programs.need(config.verifier.command, "verifier.command");
   if (judges_here && config.verifier.kind == actors::VerifierKind::Python)
-    programs.need_python("", "", "verifier.kind");
+    programs.need_python(config.reward.engine.python, "reward.engine.python", "verifier.kind");
   programs.need(config.rollout.engine, config.rollout.launch, "rollout");
   if (config.rollout.launch == LaunchKind::Local)
     programs.need(config.rollout.agent.command, "rollout.agent.command");

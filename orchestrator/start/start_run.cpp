@@ -23,6 +23,7 @@
 #include "orchestrator/run/virtual/twin_content.hpp"
 #include "orchestrator/run/virtual/virtual_driver.hpp"
 #include "orchestrator/start/programs.hpp"
+#include "orchestrator/start/python_imports.hpp"
 
 #include <fmt/format.h>
 #include <sys/resource.h>
@@ -32,6 +33,7 @@
 #include <algorithm>
 #include <csignal>
 #include <cstdio>
+#include <iterator>
 #include <utility>
 
 namespace temper::orchestrator {
@@ -160,31 +162,66 @@ std::int32_t cards_here(const PipelineConfig& config) {
   return most;
 }
 
+/// Each line of an error about a file, at the key that names the file.
+void blame(const std::string& key, std::string_view context, std::vector<BrokenRule>& broken) {
+  while (!context.empty()) {
+    const std::size_t end = std::min(context.find('\n'), context.size());
+    broken.push_back({{key}, std::string(context.substr(0, end))});
+    context.remove_prefix(std::min(end + 1, context.size()));
+  }
+}
+
+/// The longest prompt of training and evaluation. None: the reasons are in `broken`.
+std::optional<Tokens> longest_prompt(const PipelineConfig& config,
+                                     std::vector<BrokenRule>& broken) {
+  const auto prompts = actors::make_prompt_source(config.task, config.seed, answer_rule(config));
+  if (!prompts)
+    blame("task.path", prompts.error().context, broken);
+  const auto tokenizer = tokenizer_of(config, base_of(config));
+  if (!tokenizer)
+    blame("model.path", tokenizer.error().context, broken);
+  if (!prompts || !tokenizer)
+    return std::nullopt;
+  const auto longest = (*prompts)->longest_prompt(*tokenizer);
+  if (!longest)
+    blame("task.path", longest.error().context, broken);
+  Tokens most = longest ? *longest : Tokens(0);
+  if (config.evaluation.every > 0) {
+    const std::string key =
+        config.evaluation.path.empty() ? "evaluation.problems" : "evaluation.path";
+    const auto problems = make_evaluation_source(config);
+    const auto longest_problem =
+        problems ? (*problems)->longest_prompt(*tokenizer) : Result<Tokens>(problems.error());
+    if (!longest_problem)
+      blame(key, longest_problem.error().context, broken);
+    else
+      most = std::max(most, *longest_problem);
+  }
+  return broken.empty() ? std::optional(most) : std::nullopt;
+}
+
 }  // namespace
 
-Result<std::vector<BrokenRule>> rules_of_this_machine(const PipelineConfig& config) {
+std::vector<BrokenRule> rules_of_this_machine(const PipelineConfig& config) {
   if (is_simulated(config) && !is_twin(config))
     return missing_programs(config);
-  TEMPER_TRY(const auto prompts, actors::make_prompt_source(config.task, config.seed));
-  TEMPER_TRY(const auto tokenizer, tokenizer_of(config, base_of(config)));
-  TEMPER_TRY(Tokens longest, prompts->longest_prompt(tokenizer));
-  if (config.evaluation.every > 0) {
-    TEMPER_TRY(const auto problems, make_evaluation_source(config));
-    TEMPER_TRY(const Tokens longest_problem, problems->longest_prompt(tokenizer));
-    longest = std::max(longest, longest_problem);
-  }
-  std::vector<BrokenRule> broken = validate(config, longest);
-  if (!is_simulated(config)) {
-    const MessageSizes sizes = message_sizes(config, longest);
-    if (auto rule = check_head_memory(sizes, memory_here()))
-      broken.push_back(*std::move(rule));
+  std::vector<BrokenRule> broken;
+  if (const auto longest = longest_prompt(config, broken)) {
+    broken = validate(config, *longest);
+    if (!is_simulated(config)) {
+      const MessageSizes sizes = message_sizes(config, *longest);
+      if (auto rule = check_head_memory(sizes, memory_here()))
+        broken.push_back(*std::move(rule));
+    }
   }
   if (config.transport.kind == TransportKind::Ipc) {
     if (Status fits = actors::check_ipc_folder(); !fits)
       broken.push_back({{"transport.kind"}, fits.error().context});
   }
-  for (BrokenRule& missing : missing_programs(config))
-    broken.push_back(std::move(missing));
+  std::vector<BrokenRule> missing = missing_programs(config);
+  if (missing.empty())
+    missing = broken_imports(config);
+  std::ranges::move(missing, std::back_inserter(broken));
   if (config.verifier.kind == actors::VerifierKind::Command) {
     if (Status can = actors::check_sandbox(config.verifier.sandbox); !can)
       broken.push_back({{"verifier.sandbox"}, can.error().context});
@@ -416,7 +453,7 @@ Result<std::optional<RunLock>> prepare_unless_stopped(RunPlan& plan, std::string
 }  // namespace
 
 Result<command::Finish> start_run_quietly(const PipelineConfig& config, const OnUpdate& on_update) {
-  TEMPER_TRY(const auto broken, rules_of_this_machine(config));
+  const std::vector<BrokenRule> broken = rules_of_this_machine(config);
   if (!broken.empty())
     return invalid_input(
         fmt::format("{}: {}", broken.front().keys.front(), broken.front().message));

@@ -37,9 +37,9 @@ bool is_simulated(const PipelineConfig& config);
 bool is_twin(const PipelineConfig& config);
 TraceForm trace_form(const PipelineConfig& config);
 
-/// What is wrong with a configuration on this machine: its longest prompt, its cores. Error: the
-/// task's prompts cannot be read.
-Result<std::vector<BrokenRule>> rules_of_this_machine(const PipelineConfig& config);
+/// What is wrong with a configuration on this machine: its prompts, the programs and the Python
+/// that it names, its cores. May take as long as importing that Python does.
+std::vector<BrokenRule> rules_of_this_machine(const PipelineConfig& config);
 
 /// What cannot be written is an error where it is written, not the end of the process.
 void ignore_write_signals();

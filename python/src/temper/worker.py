@@ -25,7 +25,7 @@ from .scoring import ReferenceActor, RewardActor
 from .training import TrainerActor
 from .transport import Connection
 
-_KINDS: dict[str, tuple[type, Callable[[Any, ActivityLog, Send], Actor]]] = {
+KINDS: dict[str, tuple[type, Callable[[Any, ActivityLog, Send], Actor]]] = {
     "rollout": (Engine, RolloutActor),
     "trainer": (Trainer, TrainerActor),
     "reference": (Reference, ReferenceActor),
@@ -36,7 +36,7 @@ _KINDS: dict[str, tuple[type, Callable[[Any, ActivityLog, Send], Actor]]] = {
 def make_actor(welcome: m.Welcome, name: str, send: Send) -> Actor:
     role = Role(welcome, name)
     pin_to_cards(role.cards)
-    base, actor = _KINDS[role.kind]
+    base, actor = KINDS[role.kind]
     cls = import_name("engine.use", welcome.role.engine.use)
     if not isinstance(cls, type) or not issubclass(cls, base):
         raise RoleError(

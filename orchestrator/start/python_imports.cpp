@@ -1,0 +1,143 @@
+#include "orchestrator/start/python_imports.hpp"
+
+#include "actors/guard/executable.hpp"
+#include "core/clock.hpp"
+#include "core/files.hpp"
+#include "core/json_document.hpp"
+#include "core/temporary_folder.hpp"
+#include "orchestrator/run/processes/run_program.hpp"
+#include "orchestrator/run/role_configs.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <sstream>
+
+namespace temper::orchestrator {
+namespace {
+
+using actors::RoleKind;
+
+/// Modules that import a framework for accelerators take as long on a busy machine.
+constexpr Duration kLongestImport = std::chrono::minutes(2);
+
+/// What `python -m temper.check` is asked.
+struct Import {
+  std::string kind;
+  std::string key;
+  std::string name;
+};
+
+using Imports = std::map<std::string, std::vector<Import>>;  ///< By interpreter.
+
+void add_role(const PipelineConfig& config,
+              RoleKind role,
+              LaunchKind launch,
+              std::int32_t replicas,
+              Imports& imports) {
+  const actors::EngineConfig engine = engine_of(config, role);
+  if (engine.kind != actors::EngineKind::Python || launch != LaunchKind::Local || replicas == 0)
+    return;
+  std::vector<Import>& asked =
+      imports[engine.python.empty() ? actors::default_python() : engine.python];
+  const actors::VerifierConfig& v = config.verifier;
+  if (role != RoleKind::Reward || config.reward.engine.kind == actors::EngineKind::Python) {
+    asked.push_back(
+        {std::string(name_of(role)), fmt::format("{}.engine.use", name_of(role)), engine.use});
+    return;
+  }
+  if (!v.function.empty())
+    asked.push_back({"function", "verifier.function", v.function});
+  for (const auto& [name, weight] : v.functions)
+    asked.push_back({"function", "verifier.functions", name});
+}
+
+/// Where the user names the interpreter of these imports.
+std::string interpreter_key(const std::vector<Import>& imports) {
+  const std::string& key = imports.front().key;
+  return key.ends_with(".use") ? key.substr(0, key.rfind('.')) + ".python" : "reward.engine.python";
+}
+
+std::string last_words(const std::filesystem::path& log) {
+  std::string text = read_file(log).value_or("");
+  while (text.ends_with('\n'))
+    text.pop_back();
+  return text.substr(text.rfind('\n') + 1);
+}
+
+/// What a report says of each import, in their order, and of the one that ended the interpreter.
+std::vector<BrokenRule> problems_in(const std::string& report,
+                                    const std::vector<Import>& imports,
+                                    const Status& ended) {
+  std::vector<BrokenRule> broken;
+  std::istringstream lines(report);
+  std::string line;
+  std::getline(lines, line);  // "ready"
+  for (const Import& import : imports) {
+    if (!std::getline(lines, line)) {
+      if (!ended)
+        broken.push_back({{import.key}, ended.error().context});
+      break;
+    }
+    const nlohmann::json found = parse_json(line);
+    if (!found.is_object() || !found.contains("message") || !found["message"].is_string())
+      continue;
+    if (const auto message = found["message"].get<std::string>(); !message.empty())
+      broken.push_back({{import.key}, message});
+  }
+  return broken;
+}
+
+Result<std::vector<BrokenRule>> import_with(const std::string& python,
+                                            const std::vector<Import>& imports) {
+  TEMPER_TRY(const std::string program, actors::find_executable(python));
+  TEMPER_TRY(const TemporaryFolder folder, TemporaryFolder::create());
+  const std::filesystem::path report = folder.path() / "report", log = folder.path() / "log";
+  ChildSpec spec{"imports", {program, "-m", "temper.check", report.string()}, {}, log};
+  for (const Import& import : imports)
+    spec.command.insert(spec.command.end(), {import.kind, import.key, import.name});
+  const RealClock clock;
+  bool late = false;
+  const Status ended =
+      run_program(spec, fmt::format("importing \"{}\"", imports.front().name), nullptr, [&] {
+        late = clock.now() >= Time(kLongestImport);
+        return late;
+      });
+  const auto said = read_file(report);
+  if (said && said->starts_with("ready\n"))
+    return problems_in(*said, imports, late ? Status() : ended);
+  if (late)
+    return std::vector<BrokenRule>();
+  return std::vector<BrokenRule>{
+      {{imports.front().key},
+       fmt::format("{} cannot use the package temper: {}; name an interpreter that has it in "
+                   "TEMPER_PYTHON or {}, or install it into this one with `pip install ./python` "
+                   "(docs/install.md)",
+                   program,
+                   last_words(log),
+                   interpreter_key(imports))}};
+}
+
+}  // namespace
+
+std::vector<BrokenRule> broken_imports(const PipelineConfig& config) {
+  Imports imports;
+  add_role(config, RoleKind::Rollout, config.rollout.launch, 1, imports);
+  add_role(config, RoleKind::Trainer, config.trainer.launch, 1, imports);
+  add_role(
+      config, RoleKind::Reference, config.reference.launch, config.reference.replicas, imports);
+  add_role(config, RoleKind::Reward, config.reward.launch, 1, imports);
+  std::vector<BrokenRule> broken;
+  for (const auto& [python, asked] : imports) {
+    auto found = import_with(python, asked);
+    if (!found)
+      broken.push_back({{asked.front().key}, found.error().context});
+    else
+      std::ranges::move(*found, std::back_inserter(broken));
+  }
+  return broken;
+}
+
+}  // namespace temper::orchestrator

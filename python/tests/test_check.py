@@ -1,0 +1,55 @@
+"""`python -m temper.check`: whether a run finds what its YAML names in Python."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+
+import pytest
+
+from temper import check
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        ("reward_functions:right_answer", ""),
+        ("reward_functions:os.path.join", ""),
+        ("reward_functions:rigth_answer", "reward_functions has no rigth_answer"),
+        ("reward_functions:os.path.none", "reward_functions has no os.path.none"),
+        ("reward_functions", "expected module:name"),
+        (":right_answer", "expected module:name"),
+        ("reward_functions:", "expected module:name"),
+        ("no_module:f", "no module no_module in"),
+        ("reward_functions.sub:f", "no module reward_functions.sub in"),
+        ("reward_functions:__name__", "which cannot be called"),
+        ("not_importable_syntax:f", "SyntaxError"),
+        ("not_importable_import:f", "No module named 'not_there_either'"),
+        ("not_importable_exit:f", "SystemExit"),
+        ("not_importable_raise:f", "ValueError: at import"),
+    ],
+)
+def test_a_check_says_what_a_run_would(
+    function: str, message: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, text in {
+        "syntax": "def f(:\n",
+        "import": "import not_there_either\n",
+        "exit": "import sys\nsys.exit(0)\n",
+        "raise": "raise ValueError('at import')\n",
+    }.items():
+        (tmp_path / f"not_importable_{name}.py").write_text(text)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    said = check.problem("function", "verifier.function", function)
+    assert bool(said) == bool(message), said
+    assert message in said
+
+
+def test_a_role_has_to_be_a_class_of_its_kind(tmp_path: pathlib.Path) -> None:
+    report = tmp_path / "report"
+    check.main([str(report), "rollout", "rollout.engine.use", "temper:Engine",
+                "trainer", "trainer.engine.use", "temper:Engine"])  # fmt: skip
+    ready, good, bad = report.read_text().splitlines()
+    assert ready == "ready"
+    assert json.loads(good) == {"key": "rollout.engine.use", "message": ""}
+    assert "a trainer derives from temper.Trainer" in json.loads(bad)["message"]
