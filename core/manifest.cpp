@@ -163,6 +163,10 @@ Result<Manifest> read_manifest(const fs::path& path) {
 
 Status check_file(const fs::path& folder, const FileSum& file) {
   const std::string path = (folder / file.name).string();
+  std::error_code ignored;
+  if (const auto status = fs::status(path, ignored);
+      fs::exists(status) && !fs::is_regular_file(status))
+    return corrupt(path + " is damaged: it is no regular file");
   const auto found = sum_file(folder, file.name);
   if (!found && found.error().code == ErrorCode::NotFound)
     return corrupt(path + " is missing");

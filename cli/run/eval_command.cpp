@@ -6,7 +6,7 @@
 #include "orchestrator/metrics/report.hpp"
 #include "orchestrator/model_export/model_export.hpp"
 #include "orchestrator/pipeline/load.hpp"
-#include "orchestrator/run/best_checkpoint.hpp"
+#include "orchestrator/record/best_audit.hpp"
 #include "orchestrator/run/evaluation_source.hpp"
 #include "orchestrator/run/run_dir.hpp"
 #include "orchestrator/start/start_run.hpp"
@@ -71,9 +71,10 @@ void make_evaluation_of(PipelineConfig& config, const fs::path& folder) {
 
 /// The version of the run's weights that becomes the base of the evaluation.
 Result<std::uint64_t> provide_base(orchestrator::ModelExport what, const fs::path& folder) {
-  std::error_code ignored;
-  const bool asked = what.version || what.best;
-  what.best = what.best || (!asked && fs::exists(what.run / orchestrator::kBestFolder, ignored));
+  if (!what.version && !what.best) {
+    TEMPER_TRY(const auto best, orchestrator::verify_best(what.run));
+    what.best = best.state != orchestrator::BestState::None;
+  }
   what.to = orchestrator::RunDir(folder).base();
   what.type = actors::StoredType::Float32;
   TEMPER_TRY(const auto exported, orchestrator::export_model(what));

@@ -5,8 +5,11 @@
 #include "orchestrator/fsck/mend.hpp"
 #include "orchestrator/metrics/report.hpp"
 #include "orchestrator/metrics/trace_file.hpp"
+#include "orchestrator/record/audit.hpp"
+#include "orchestrator/record/best_audit.hpp"
 #include "orchestrator/record/certificate_audit.hpp"
 #include "orchestrator/record/outputs.hpp"
+#include "orchestrator/run/best_checkpoint.hpp"
 #include "orchestrator/run/resume.hpp"
 
 #include <fmt/format.h>
@@ -23,12 +26,13 @@ namespace fs = std::filesystem;
 /// What is known of a run folder once all of it was read.
 class Look {
  public:
-  explicit Look(const fs::path& root) : run_dir_(root) {}
+  explicit Look(const fs::path& root) : best(root), run_dir_(root) {}
 
   Status all() {
     look_at_inputs();
     TEMPER_TRY_STATUS(look_at_log());
     look_at_checkpoints();
+    look_at_best();
     look_at_outputs();
     look_at_rest();
     std::ranges::sort(files, {}, &CheckedFile::name);
@@ -38,6 +42,7 @@ class Look {
   std::vector<CheckedFile> files;
   LogSummary log;
   History history;
+  BestInLog best;
   PolicyVersion version;                  ///< After the last update in the log.
   std::optional<command::Finish> finish;  ///< Of the run, if the log tells of it.
   bool inputs_whole = true, outputs_whole = true;
@@ -93,6 +98,8 @@ class Look {
                scan_event_log(run_dir_.file("events.log"),
                               [&](const Record& record, const LogPosition& behind) {
                                 reader.feed(record, behind);
+                                best.feed(record, behind);
+                                auditor_.feed(record);
                                 note(record);
                                 return Status();
                               }));
@@ -161,26 +168,52 @@ class Look {
                     saved_.size()));
   }
 
-  void look_at_outputs() {
-    const auto manifest = read_manifest(run_dir_.file(kOutputsManifest));
-    if (!manifest && manifest.error().code == ErrorCode::NotFound) {
-      const auto broken = check_certificate_chain(run_dir_.file(kCertificateFile));
-      const bool gone = version.value() > 0 && !fs::exists(run_dir_.file(kCertificateFile));
-      outputs_whole = broken.empty() && !gone && !finish;
-      if (!broken.empty() || gone)
-        add(std::string(kCertificateFile), gone ? FileState::Missing : FileState::Damaged, broken);
-      if (finish)
-        add(std::string(kOutputsManifest), FileState::Missing, "the run has ended");
+  void look_at_best() {
+    const fs::path folder = run_dir_.file(kBestFolder);
+    const std::string own = fmt::format("{}/{}", kBestFolder, kFolderManifest);
+    const BestVerdict verdict = best.verify();
+    if (verdict.state == BestState::None)
       return;
+    if (verdict.state == BestState::Missing)
+      return add(std::string(kBestFolder), FileState::Missing, verdict.what);
+    const auto manifest = read_manifest(folder / kFolderManifest);
+    if (!manifest || !verdict.mark)
+      return add(own, manifest ? FileState::Damaged : state_of(manifest.error()), verdict.what);
+    add(own,
+        verdict.state == BestState::Void ? FileState::Void : FileState::Whole,
+        verdict.state == BestState::Void ? verdict.what : "");
+    bool whole = true;
+    for (const FileSum& sum : manifest->files)
+      whole = look_at(folder, sum) && whole;
+    if (verdict.state == BestState::Damaged && whole)  // what its manifest does not name
+      add(fmt::format("{}/{}", kBestFolder, kBestFile), FileState::Damaged, verdict.what);
+  }
+
+  /// What the certificates say is compared with the log, as nothing else proves them yet.
+  void look_at_outputs_of_a_run_that_goes_on() {
+    const auto wrong =
+        audit_certificates(run_dir_.file(kCertificateFile), auditor_.batches(), auditor_.report());
+    outputs_whole = wrong.empty() && !finish;
+    if (!wrong.empty()) {
+      add(std::string(kCertificateFile),
+          fs::exists(run_dir_.file(kCertificateFile)) ? FileState::Damaged : FileState::Missing,
+          wrong.front());
     }
+    if (finish)
+      add(std::string(kOutputsManifest), FileState::Missing, "the run has ended");
+  }
+  void look_at_outputs() {
+    const auto sealed = read_outputs_manifest(run_dir_.root(), log);
+    if (sealed && !*sealed)
+      return look_at_outputs_of_a_run_that_goes_on();
     const auto wrong = check_outputs(run_dir_.root(), log);
     outputs_whole = wrong.empty();
     add(std::string(kOutputsManifest),
-        manifest ? FileState::Whole : FileState::Damaged,
-        manifest ? "" : manifest.error().context);
-    if (!manifest)
+        sealed ? FileState::Whole : FileState::Damaged,
+        sealed ? "" : sealed.error().context);
+    if (!sealed)
       return;
-    for (const FileSum& sum : manifest->files)
+    for (const FileSum& sum : (*sealed)->files)
       look_at(run_dir_.root(), sum);
     // The log of a run that has ended must end where the run did.
     const std::string last =
@@ -209,6 +242,7 @@ class Look {
 
   RunDir run_dir_;
   std::map<std::uint64_t, PolicyVersion> saved_;  ///< Checkpoints by record, as the log has them.
+  Auditor auditor_;
 };
 
 bool is_wrong(const CheckedFile& file) {
@@ -238,7 +272,7 @@ Status mend_run(const RunDir& run_dir, std::vector<std::string>& said) {
   TEMPER_TRY_STATUS(mend_files(run_dir.root(), kOutputsManifest, said));
   for (const FoundCheckpoint& found : run_dir.checkpoints().find())
     TEMPER_TRY_STATUS(mend_files(found.folder, kFolderManifest, said));
-  return {};
+  return mend_files(run_dir.file(kBestFolder), kFolderManifest, said);
 }
 
 /// From where the run could go on as it is now.
@@ -319,6 +353,8 @@ Status repair_run(const RunDir& run_dir, const Look& look, std::vector<std::stri
   }
   TEMPER_TRY(auto aside, set_checkpoints_aside(run_dir, look));
   std::ranges::move(aside, std::back_inserter(said));
+  TEMPER_TRY(auto best, restore_best(run_dir.root(), look.best));
+  std::ranges::move(best, std::back_inserter(said));
   if (look.log.records > 0 && (!kept.empty() || !look.outputs_whole))
     TEMPER_TRY_STATUS(repair_outputs(run_dir, look, said));
   return {};
@@ -345,14 +381,14 @@ Result<FsckReport> check_run(const fs::path& run, Repair repair) {
                                run.string())};
     }
   }
-  Look look(run);
   if (repair == Repair::Yes) {
     TEMPER_TRY(const RunLock lock, run_dir.lock());
     TEMPER_TRY_STATUS(mend_run(run_dir, report.repaired));
-    TEMPER_TRY_STATUS(look.all());
-    TEMPER_TRY_STATUS(repair_run(run_dir, look, report.repaired));
-    look = Look(run);
+    Look broken(run);
+    TEMPER_TRY_STATUS(broken.all());
+    TEMPER_TRY_STATUS(repair_run(run_dir, broken, report.repaired));
   }
+  Look look(run);
   TEMPER_TRY_STATUS(look.all());
   say_what_is_next(run_dir, look, report);
   report.files = std::move(look.files);

@@ -3,7 +3,7 @@
 #include "actors/model_folder/model_folder.hpp"
 #include "actors/model_folder/stored_tensors.hpp"
 #include "core/files.hpp"
-#include "orchestrator/run/best_checkpoint.hpp"
+#include "orchestrator/record/best_audit.hpp"
 #include "orchestrator/run/run_dir.hpp"
 
 #include <fmt/format.h>
@@ -39,23 +39,6 @@ Result<FoundCheckpoint> find_checkpoint(const RunDir& run, std::optional<PolicyV
                            run.root().string(),
                            version ? fmt::format(" of version {}", *version) : std::string(),
                            there.empty() ? "none" : fmt::format("{}", fmt::join(there, ", ")))};
-}
-
-/// best/ lies beside the checkpoints, with the manifest that it had among them.
-Result<PolicyVersion> best_version(const fs::path& best) {
-  std::error_code ignored;
-  if (!fs::exists(best, ignored)) {
-    return Error{
-        ErrorCode::NotFound,
-        fmt::format("{} is not there: no version was evaluated that is better than the base "
-                    "(see docs/evaluation.md)",
-                    best.string())};
-  }
-  TEMPER_TRY(const Manifest manifest, read_manifest(best / kFolderManifest));
-  const auto version = manifest.facts.find("version");
-  if (version == manifest.facts.end())
-    return corrupt((best / kFolderManifest).string() + " is not the manifest of a checkpoint");
-  return PolicyVersion(version->second);
 }
 
 /// The weights that a trainer saved, whoever it is.
@@ -129,8 +112,11 @@ Result<ExportedModel> find_export_source(const ModelExport& what) {
   TEMPER_TRY(const ModelFolder base, ModelFolder::open(run.base()));
   ExportedModel source{PolicyVersion(0), run.base(), what.type.value_or(base.type())};
   if (what.best) {
+    TEMPER_TRY(const BestVerdict best, verify_best(run.root()));
+    if (best.state != BestState::Whole)
+      return best_error(run.root(), best);
     source.from = run.root() / kBestFolder;
-    TEMPER_TRY(source.version, best_version(source.from));
+    source.version = best.mark->version;
   } else if (what.version != PolicyVersion(0)) {
     TEMPER_TRY(const FoundCheckpoint found, find_checkpoint(run, what.version));
     source.version = found.mark->version;

@@ -1,5 +1,6 @@
 #include "orchestrator/record/audit_run.hpp"
 
+#include "orchestrator/record/best_audit.hpp"
 #include "orchestrator/record/certificate_audit.hpp"
 #include "orchestrator/record/outputs.hpp"
 #include "orchestrator/record/summary_audit.hpp"
@@ -14,8 +15,11 @@ namespace temper::orchestrator {
 Result<AuditReport> audit_run(const std::filesystem::path& run_dir) {
   const auto path = run_dir / "events.log";
   Auditor auditor;
-  TEMPER_TRY(const LogSummary log, scan_event_log(path, [&](const Record& r, const LogPosition&) {
+  BestInLog best(run_dir);
+  TEMPER_TRY(const LogSummary log,
+             scan_event_log(path, [&](const Record& r, const LogPosition& behind) {
                auditor.feed(r);
+               best.feed(r, behind);
                return Status();
              }));
   AuditReport report = auditor.report();
@@ -34,6 +38,8 @@ Result<AuditReport> audit_run(const std::filesystem::path& run_dir) {
   std::ranges::copy(certificates, std::back_inserter(wrong));
   std::ranges::copy(audit_times(run_dir / kSummaryFile), std::back_inserter(wrong));
   std::ranges::copy(check_outputs(run_dir, log), std::back_inserter(wrong));
+  if (BestVerdict verdict = best.verify(); verdict.is_wrong())
+    wrong.push_back(std::move(verdict.what));
   return report;
 }
 

@@ -45,6 +45,8 @@ struct LogSummary {
   Time last_time{};
   /// Of what the whole records say, however they are packed.
   std::uint64_t hash = 0;
+  /// What the hash was each time that the run went on from a checkpoint.
+  std::vector<std::uint64_t> resumed_at;
   LogPosition position;  ///< Behind the last whole record.
   LogEnd end;
   bool torn_tail() const { return end.kind == LogEnd::Kind::Torn; }

@@ -1,8 +1,8 @@
 #include "orchestrator/record/outputs.hpp"
 
-#include "core/manifest.hpp"
-
 #include <fmt/format.h>
+
+#include <algorithm>
 
 namespace temper::orchestrator {
 namespace {
@@ -28,15 +28,29 @@ Status unseal_outputs(const fs::path& run_dir) {
   return {};
 }
 
-std::vector<std::string> check_outputs(const fs::path& run_dir, const LogSummary& log) {
-  const auto manifest = read_manifest(run_dir / kOutputsManifest);
+Result<std::optional<Manifest>> read_outputs_manifest(const fs::path& run_dir,
+                                                      const LogSummary& log) {
+  auto manifest = read_manifest(run_dir / kOutputsManifest);
   if (!manifest && manifest.error().code == ErrorCode::NotFound)
-    return {};
+    return std::optional<Manifest>();
   if (!manifest)
-    return {manifest.error().context};
-  std::vector<std::string> wrong;
+    return std::move(manifest).error();
   const auto hash = manifest->facts.find(kLogHash);
-  if (hash == manifest->facts.end() || hash->second != log.hash) {
+  const bool stale = hash != manifest->facts.end() && hash->second != log.hash &&
+                     std::ranges::count(log.resumed_at, hash->second) > 0;
+  return stale ? std::optional<Manifest>() : std::optional(*std::move(manifest));
+}
+
+std::vector<std::string> check_outputs(const fs::path& run_dir, const LogSummary& log) {
+  const auto read = read_outputs_manifest(run_dir, log);
+  if (!read)
+    return {read.error().context};
+  if (!*read)
+    return {};
+  const Manifest& manifest = **read;
+  std::vector<std::string> wrong;
+  const auto hash = manifest.facts.find(kLogHash);
+  if (hash == manifest.facts.end() || hash->second != log.hash) {
     wrong.push_back(fmt::format(
         "events.log does not end as it did when the run ended: of the {} bytes of its last file {} "
         "are whole, and the log hash is {:016x}",
@@ -44,7 +58,7 @@ std::vector<std::string> check_outputs(const fs::path& run_dir, const LogSummary
         log.end.whole_bytes,
         log.hash));
   }
-  for (const FileSum& file : manifest->files) {
+  for (const FileSum& file : manifest.files) {
     if (const Status whole = check_file(run_dir, file); !whole)
       wrong.push_back(whole.error().context);
   }

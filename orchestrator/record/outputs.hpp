@@ -1,8 +1,10 @@
 // outputs.manifest: the files that were made from events.log, as they were when the run ended, and
 // where the log ended. A log that was cut at the end of a record looks like one of a run that ended
-// earlier; this tells them apart. A run that goes on removes it first.
+// earlier; this tells them apart. A run that goes on removes it once its log says so; where the
+// process ended in between, it is stale: the log went on behind the end that it proves.
 #pragma once
 
+#include "core/manifest.hpp"
 #include "orchestrator/record/event_log.hpp"
 
 #include <filesystem>
@@ -23,7 +25,11 @@ Status seal_outputs(const std::filesystem::path& run_dir,
 /// To be called before one of them changes.
 Status unseal_outputs(const std::filesystem::path& run_dir);
 
-/// What is not as it was when the run ended; empty also where the run has not ended. `log` as read.
+/// The manifest of a run that has ended. None: it has not, or it went on since then. Error: it is
+/// damaged. `log` as read.
+Result<std::optional<Manifest>> read_outputs_manifest(const std::filesystem::path& run_dir,
+                                                      const LogSummary& log);
+/// What is not as it was when the run ended; empty also where there is no such manifest.
 std::vector<std::string> check_outputs(const std::filesystem::path& run_dir, const LogSummary& log);
 
 }  // namespace temper::orchestrator

@@ -1,21 +1,24 @@
 // The checkpoint of the version that was evaluated best, kept as best/ in the run's folder beside
-// those of checkpoints/, which are replaced. Its files are links to those of the checkpoint, where
-// the file system can; evaluation.json says what was found.
+// those of checkpoints/, which are replaced (record/best_audit.hpp has its files). Its files are
+// copies: a block that fails takes a checkpoint or the best one, not both.
 //
 // A checkpoint is saved when its evaluation begins, and may be replaced before that ends; so it is
-// linked as best.candidate/ when it is saved.
+// copied to best.candidate/ when it is saved. The candidate becomes best/ once its manifest has
+// evaluation.json, in one step where the file system can exchange two names. At every other moment
+// that the process may end at, restore_best() finds the whole one.
 #pragma once
 
 #include "core/ids.hpp"
 #include "core/result.hpp"
+#include "orchestrator/record/best_audit.hpp"
 #include "orchestrator/scheduler/commands.hpp"
 
 #include <filesystem>
 #include <optional>
+#include <string>
+#include <vector>
 
 namespace temper::orchestrator {
-
-inline constexpr std::string_view kBestFolder = "best";
 
 class BestCheckpoint {
  public:
@@ -24,15 +27,19 @@ class BestCheckpoint {
   /// A checkpoint is whole; `evaluates`: of the version that is being evaluated.
   Status saved(PolicyVersion version, const std::filesystem::path& checkpoint, bool evaluates);
   Status found(const command::Evaluated& result);
+  /// The run goes back to this record: what was saved or found behind it is void.
+  void went_back(std::uint64_t sequence);
 
  private:
-  Status link(PolicyVersion version, const std::filesystem::path& checkpoint);
-  Status promote(const command::Evaluated& result);
-  std::filesystem::path candidate() const { return run_dir_ / "best.candidate"; }
-
   std::filesystem::path run_dir_;
-  std::optional<PolicyVersion> linked_;        ///< That the candidate is of.
   std::optional<command::Evaluated> awaited_;  ///< The best, whose checkpoint is not there yet.
 };
+
+/// Requires: the run folder is locked; `log` has followed the whole log. Sets a best/ that is
+/// damaged or void aside, and puts what was to be there in its place: the candidate whose promotion
+/// was cut off, the checkpoint of that version, or else the best one before. The result: what was
+/// done, a line each.
+Result<std::vector<std::string>> restore_best(const std::filesystem::path& run_dir,
+                                              const BestInLog& log);
 
 }  // namespace temper::orchestrator

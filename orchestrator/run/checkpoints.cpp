@@ -2,6 +2,7 @@
 
 #include "core/files.hpp"
 #include "core/msgpack.hpp"
+#include "orchestrator/record/best_audit.hpp"
 
 #include <fmt/format.h>
 
@@ -21,25 +22,6 @@ constexpr std::string_view kStateFile = "orchestrator.msgpack";
 
 fs::path with(const fs::path& path, std::string_view suffix) {
   return path.string() + std::string(suffix);
-}
-
-std::map<std::string, std::uint64_t> facts_of(const CheckpointMark& mark) {
-  return {{"version", mark.version.value()},
-          {"sequence", mark.sequence},
-          {"log_bytes", static_cast<std::uint64_t>(mark.log.bytes)},
-          {"log_chain", mark.log.chain}};
-}
-
-Result<CheckpointMark> mark_of(const Manifest& manifest, const fs::path& path) {
-  const auto fact = [&](const char* name) {
-    const auto it = manifest.facts.find(name);
-    return it == manifest.facts.end() ? 0 : it->second;
-  };
-  if (manifest.facts.size() != 4 || !manifest.facts.contains("log_chain"))
-    return corrupt(path.string() + " is not the manifest of a checkpoint");
-  return CheckpointMark{PolicyVersion(fact("version")),
-                        fact("sequence"),
-                        {static_cast<std::int64_t>(fact("log_bytes")), fact("log_chain")}};
 }
 
 /// "step-000040", and "step-000040.replaced" while the step is being saved again.
@@ -70,7 +52,7 @@ Status Checkpoints::complete(const CheckpointState& state,
   const CheckpointMark mark{state.version, state.sequence, log};
   const fs::path whole = named(state.version);
   const fs::path partial = with(whole, kPartial);
-  for (const std::string_view ours : {kStateFile, kFolderManifest}) {
+  for (const std::string_view ours : {kStateFile, kFolderManifest, kBestFile}) {
     if (std::error_code none; fs::exists(partial / ours, none)) {
       return invalid_input(
           fmt::format("{}: the trainer saved a file named {}, which is the orchestrator's; give it "

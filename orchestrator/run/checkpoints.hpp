@@ -11,8 +11,7 @@
 // process may die and power may fail anywhere. What is set aside is never removed.
 #pragma once
 
-#include "core/manifest.hpp"
-#include "orchestrator/record/log_files.hpp"
+#include "orchestrator/record/checkpoint_mark.hpp"
 #include "orchestrator/run/payload_store.hpp"
 
 #include <filesystem>
@@ -40,13 +39,6 @@ void describe(V& v, CheckpointState& c) {
 struct Checkpoint {
   std::filesystem::path folder;
   CheckpointState state;
-};
-
-/// What the manifest of a checkpoint says of it.
-struct CheckpointMark {
-  PolicyVersion version;
-  std::uint64_t sequence = 0;  ///< As of CheckpointState.
-  LogPosition log;             ///< Behind that record: which history it is of.
 };
 
 /// A folder that is a checkpoint by its name.

@@ -3,6 +3,7 @@
 #include "core/msgpack.hpp"
 #include "orchestrator/pipeline/placement.hpp"
 #include "orchestrator/record/outputs.hpp"
+#include "orchestrator/run/best_checkpoint.hpp"
 
 #include <fmt/format.h>
 
@@ -63,8 +64,8 @@ Result<bool> has_finished(const std::filesystem::path& log) {
   // What is made from the log must be there too: a power failure can take it after the log is
   // whole.
   const std::filesystem::path run_dir = log.parent_path();
-  return finished && !read.damaged() && std::filesystem::exists(run_dir / kOutputsManifest) &&
-         check_outputs(run_dir, read).empty();
+  const auto sealed = read_outputs_manifest(run_dir, read);
+  return finished && !read.damaged() && sealed && *sealed && check_outputs(run_dir, read).empty();
 }
 
 Result<std::size_t> unrecorded_changes(const RunDir& run_dir) {
@@ -115,9 +116,10 @@ Result<ResumePoint> find_resume_point(const RunDir& run_dir, const SchedulerConf
   TEMPER_TRY_STATUS(run_dir.check_inputs());
   const auto path = run_dir.file("events.log");
   HistoryReader reader(run_dir.checkpoints());
-  ResumePoint point;
+  ResumePoint point{{}, {}, {}, {}, BestInLog(run_dir.root())};
   TEMPER_TRY(point.log, scan_event_log(path, [&](const Record& record, const LogPosition& behind) {
                reader.feed(record, behind);
+               point.best.feed(record, behind);
                return Status();
              }));
   if (point.log.end.goes_on_at)
@@ -155,6 +157,8 @@ Result<std::vector<std::string>> prepare_resume(const RunDir& run_dir, const Res
   std::ranges::move(aside, std::back_inserter(said));
   if (!said.empty())
     said.push_back(way_text(point.way.checkpoint, point.version));
+  TEMPER_TRY(auto best, restore_best(run_dir.root(), point.best));
+  std::ranges::move(best, std::back_inserter(said));
   return said;
 }
 

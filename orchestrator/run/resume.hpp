@@ -1,8 +1,10 @@
 // What must be true before a run goes on, and what is set right first. find_resume_point() reads
 // the whole log and the checkpoint to go back to, and changes nothing; only then does
-// prepare_resume() cut off a torn record (and keep it) and set aside what no longer counts.
+// prepare_resume() cut off a torn record (and keep it), set aside what no longer counts, and
+// restore best/.
 #pragma once
 
+#include "orchestrator/record/best_audit.hpp"
 #include "orchestrator/run/run_dir.hpp"
 #include "orchestrator/run/way_back.hpp"
 
@@ -16,6 +18,7 @@ struct ResumePoint {
   PolicyVersion version;          ///< After the last update in the log.
   std::vector<ActorSpec> actors;  ///< By id, with those of before: as the run goes on.
   WayBack way;
+  BestInLog best;
 };
 
 /// `config`: with the actors that are wanted, whichever the run had (actors_from_now()). Errors: an

@@ -8,6 +8,9 @@
 //   TEMPER_POWER_FAILS  if set, the machine fails with the process: of every file that was written
 //                       since its last sync, only what was synced remains
 //
+// Linked into a test, which forks, the child asks for the same with temper_kill_below(); with
+// `exchanges` 0 the file system is one that cannot exchange two names.
+//
 // Counted: open() that makes a file, write(), ftruncate(), fsync(), fdatasync(), rename(),
 // unlink(), mkdir() and their kin. Children do not inherit it.
 #include <dlfcn.h>
@@ -16,6 +19,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
@@ -40,6 +44,8 @@ struct State {
   long at = 0, calls = 0;
   int signal = SIGKILL;
   bool power = false;
+  bool exchanges = true;
+  bool syncs = true;
   /// By path: how many bytes a file has that are on the disk.
   std::map<std::string, off_t> synced;
 };
@@ -168,7 +174,7 @@ int fsync(int fd) {
   const std::lock_guard guard(lock());
   const std::string path = path_of(fd);
   counted(path);
-  const int result = real<int(int)>("fsync")(fd);
+  const int result = state().syncs ? real<int(int)>("fsync")(fd) : 0;
   synced(path);
   return result;
 }
@@ -177,7 +183,7 @@ int fdatasync(int fd) {
   const std::lock_guard guard(lock());
   const std::string path = path_of(fd);
   counted(path);
-  const int result = real<int(int)>("fdatasync")(fd);
+  const int result = state().syncs ? real<int(int)>("fdatasync")(fd) : 0;
   synced(path);
   return result;
 }
@@ -193,6 +199,17 @@ int rename(const char* from, const char* to) {
     bytes.erase(to);
   }
   return real<int(const char*, const char*)>("rename")(from, to);
+}
+
+int renameat2(int from_at, const char* from, int to_at, const char* to, unsigned flags) {
+  const std::lock_guard guard(lock());
+  if (!state().exchanges) {
+    errno = EINVAL;
+    return -1;
+  }
+  counted(to);
+  return real<int(int, const char*, int, const char*, unsigned)>("renameat2")(
+      from_at, from, to_at, to, flags);
 }
 
 int unlink(const char* path) {
@@ -217,6 +234,20 @@ int mkdir(const char* path, mode_t mode) {
   const std::lock_guard guard(lock());
   counted(path);
   return real<int(const char*, mode_t)>("mkdir")(path, mode);
+}
+
+/// For tests in which no power fails: they write thousands of small files.
+void temper_sync_nothing() {
+  const std::lock_guard guard(lock());
+  state().syncs = false;
+}
+
+void temper_kill_below(const char* folder, long at, int exchanges) {
+  const std::lock_guard guard(lock());
+  state().below = folder;
+  state().at = at;
+  state().calls = 0;
+  state().exchanges = exchanges != 0;
 }
 
 }  // extern "C"

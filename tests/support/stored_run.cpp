@@ -3,6 +3,7 @@
 #include "core/files.hpp"
 #include "orchestrator/metrics/recorder.hpp"
 #include "orchestrator/record/replay.hpp"
+#include "orchestrator/run/best_checkpoint.hpp"
 #include "tests/support/scheduler_world.hpp"
 
 #include <gtest/gtest.h>
@@ -24,7 +25,7 @@ SchedulerConfig config_of(const StoredRunOptions& options) {
   config.staleness_bound = 1;
   config.policy = PolicyRule::Exact;
   config.filter_equal_rewards = false;
-  config.evaluation = {};
+  config.evaluation = options.keeps_best ? EvaluationPlan{1, 4, 4, 0.5, true} : EvaluationPlan{};
   for (std::uint32_t a = 0; a < config.actors.size(); ++a)
     config.actors[a].cards = {CardId(a)};
   return config;
@@ -53,7 +54,8 @@ void StoredRun::play(const StoredRunOptions& options) {
   Replay replay;
   std::uint64_t last = UINT64_MAX;
   positions_.push_back(events.position());
-  World world(config_, {}, 1);
+  World world(config_, {}, options.seed);
+  BestCheckpoint best(root());
   world.on_record = [&](const Record& record) {
     if (record.sequence > last)
       return;
@@ -65,15 +67,34 @@ void StoredRun::play(const StoredRunOptions& options) {
       std::ofstream(partial / "trainer.json") << saved->version.value();
       CheckpointState state{record.sequence, saved->version, replay.scheduler().snapshot(), {}};
       state.payloads[GroupId(9)].prompt = "2+2=";
+      if (options.save)
+        options.save(partial, saved->version);
       EXPECT_TRUE(dir().checkpoints().complete(state, events.position(), options.keep));
+      const bool evaluates = replay.scheduler().evaluation().version() == saved->version;
+      if (options.keeps_best) {
+        EXPECT_TRUE(
+            best.saved(saved->version, dir().checkpoints().folder_of(saved->version), evaluates));
+      }
       if (options.killed_after && saved->version.value() + 1 == options.steps)
         last = record.sequence + *options.killed_after;
     }
     recorder->feed(record);
+    for (const Command& command : record.commands) {
+      const auto* result = std::get_if<command::Evaluated>(&command);
+      if (result == nullptr || !options.keeps_best)
+        continue;
+      if (result->best && result->version.value() > 0)
+        bests_.push_back(*result);
+      if (result->best && options.killed_at_best == std::ssize(bests_)) {
+        last = record.sequence;
+      } else {
+        EXPECT_TRUE(best.found(*result));
+      }
+    }
   };
   const Played played = world.play();
   EXPECT_TRUE(played.finish.ok) << played.finish.reason;
-  if (!options.killed_after) {
+  if (last == UINT64_MAX) {
     EXPECT_TRUE(recorder->close({"run", 3, events.hash()}));
   }
 }

@@ -8,6 +8,7 @@
 #include "tests/support/temporary_folder.hpp"
 
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,14 @@ struct StoredRunOptions {
   /// The process was killed so many records after the last checkpoint; none: the run ended.
   std::optional<std::uint64_t> killed_after = {};
   std::int64_t log_file_bytes = kLogFileBytes;  ///< As of LogWriting.
+  /// Every version is evaluated, and the best is kept as best/.
+  bool keeps_best = false;
+  /// The process was killed when the log had the record of so many versions that were called the
+  /// best, and before the last of them became best/.
+  std::optional<int> killed_at_best = {};
+  /// Adds to what the trainer saves of a version.
+  std::function<void(const std::filesystem::path& checkpoint, PolicyVersion)> save = {};
+  std::uint64_t seed = 1;
 };
 
 class StoredRun {
@@ -37,6 +46,8 @@ class StoredRun {
   std::vector<FoundCheckpoint> checkpoints() const { return dir().checkpoints().find(); }
   /// The n-th newest, 0 the newest.
   std::filesystem::path checkpoint(std::size_t n) const { return checkpoints().at(n).folder; }
+  /// What was called the best, but for the base.
+  const std::vector<command::Evaluated>& bests() const { return bests_; }
   /// Where records end in the log, from its header on.
   const std::vector<LogPosition>& positions() const { return positions_; }
 
@@ -46,6 +57,7 @@ class StoredRun {
   test::TemporaryFolder folder_;
   SchedulerConfig config_;
   std::vector<LogPosition> positions_;
+  std::vector<command::Evaluated> bests_;
 };
 
 /// Changes one bit of a file, or cuts it, and brings it back.

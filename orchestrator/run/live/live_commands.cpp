@@ -217,6 +217,7 @@ Status LiveDriver::return_to_checkpoint() {
   start_.version = state.version;
   checkpoint_sequence_ = state.sequence;
   history_.erase(history_.upper_bound(checkpoint_sequence_), history_.end());  // void
+  best_.went_back(checkpoint_sequence_);
   TEMPER_TRY(scheduler_, Scheduler::restored(scheduler_config_, state.scheduler));
   payloads_.restore(std::move(state.payloads));
   weights_.clear();
