@@ -17,6 +17,8 @@ class GzipFile {
   ~GzipFile();
 
   Status append(std::string_view data);
+  /// As AppendFile::take_name().
+  Status take_name(const std::filesystem::path& path) { return file_.take_name(path); }
   /// Ends the stream; nothing can be appended afterwards.
   Status close();
 

@@ -240,6 +240,7 @@ Result<orchestrator::RunOutcome> start_run(const orchestrator::RunPlan& plan,
   say_who_is_waited_for(plan);
   TEMPER_TRY(const auto driver, orchestrator::make_driver(plan, observer, log));
   show = !options.json;
+  recorder->begin();
   watch.begin();
   const Time began = clock.now();
   signals.enter(orchestrator::RunSignals::Phase::Run);

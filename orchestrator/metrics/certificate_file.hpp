@@ -22,12 +22,17 @@ namespace temper::orchestrator {
 
 class CertificateFile {
  public:
-  /// Starts an empty file, replacing an old one: a resumed run feeds its whole log again.
+  /// Starts an empty file: a resumed run feeds its whole log again.
   static Result<CertificateFile> create(const std::filesystem::path& path);
 
   /// To be called for every record, after `metrics` was fed with it.
   Status feed(const Record& record, const RunMetrics& metrics);
   Status close() { return file_.sync(); }
+  Status take_name(const std::filesystem::path& path) {
+    TEMPER_TRY_STATUS(file_.take_name(path));
+    path_ = path;
+    return {};
+  }
 
  private:
   CertificateFile(std::filesystem::path path, AppendFile file)

@@ -14,13 +14,14 @@ class MetricsFile {
  public:
   static constexpr Duration kSettle = std::chrono::seconds(2);
 
-  /// Starts an empty file, replacing an old one: a resumed run feeds its whole log again.
+  /// Starts an empty file: a resumed run feeds its whole log again.
   static Result<MetricsFile> create(const std::filesystem::path& path);
 
   /// To be called for every record, after `metrics` was fed with it.
   Status feed(const Record& record, const RunMetrics& metrics);
   /// Writes the lines still held back.
   Status close(const RunMetrics& metrics);
+  Status take_name(const std::filesystem::path& path) { return file_.take_name(path); }
   /// Is given every line that is written.
   void set_on_line(std::function<void(const MetricsLine&)> on_line) {
     on_line_ = std::move(on_line);

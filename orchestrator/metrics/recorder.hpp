@@ -1,6 +1,10 @@
 // The files that a run leaves for people: metrics.jsonl, certificates.jsonl and the trace while it
-// goes on, summary.json at its end. Fed with the records of the run; a resumed run feeds those of
-// its log first, and the files are written anew.
+// goes on, summary.json at its end. Fed with the records of the run.
+//
+// A resumed run feeds those of its log first, and the files are written anew, as X.partial beside
+// the ones that it had. Those stay as they are, and proved by outputs.manifest, until the log says
+// that the run goes on: whenever the process ends, the files are those of the log as it is, or as
+// it was one record earlier.
 #pragma once
 
 #include "orchestrator/metrics/certificate_file.hpp"
@@ -20,8 +24,13 @@ class RunRecorder {
   /// To be called for every record, in order. A file that cannot be written is given up and
   /// reported by close(); it does not stop the run.
   void feed(const Record& record);
-  /// Completes the files, writes summary.json, and proves them all by outputs.manifest. Requires:
-  /// the run is over.
+  /// All records of the log were fed: when the next one says that the run goes on, the files take
+  /// the place of those that it had.
+  void begin() { begun_ = true; }
+  /// They do so now.
+  Status put_in_place();
+  /// Completes the files, writes summary.json, and proves them all by outputs.manifest; of a run
+  /// that could not go on, leaves those that it had. Requires: the run is over.
   Result<Summary> close(const RunIdentity& identity);
 
   const RunMetrics& metrics() const { return metrics_; }
@@ -41,6 +50,9 @@ class RunRecorder {
         metrics_file_(std::move(metrics)),
         certificates_(std::move(certificates)) {}
   void keep_error(Status status);
+  /// Calls `act` with each file and its name.
+  template <class Act>
+  Status for_each_file(Act&& act);
 
   const std::filesystem::path run_dir_;
   const TraceForm trace_form_;
@@ -48,6 +60,8 @@ class RunRecorder {
   MetricsFile metrics_file_;
   CertificateFile certificates_;
   std::unique_ptr<TraceFile> trace_;
+  bool begun_ = false;
+  bool in_place_ = true;        ///< Else the files are X.partial.
   std::optional<Error> error_;  ///< The first one.
 };
 

@@ -376,6 +376,7 @@ Status rebuild_outputs(const std::filesystem::path& run_dir) {
                return Status();
              }));
   identity.log_hash = log.hash;
+  TEMPER_TRY_STATUS(recorder->put_in_place());
   if (auto closed = recorder->close(identity); !closed)
     return std::move(closed).error();
   return {};

@@ -61,11 +61,10 @@ TraceFile::TraceFile(File file, Timeline& timeline, std::vector<CardKind> kinds)
   });
 }
 
-Result<std::unique_ptr<TraceFile>> TraceFile::create(const std::filesystem::path& folder,
+Result<std::unique_ptr<TraceFile>> TraceFile::create(const std::filesystem::path& path,
                                                      TraceForm form,
                                                      Timeline& timeline,
                                                      std::vector<CardKind> kinds) {
-  const std::filesystem::path path = folder / trace_name(form);
   if (form == TraceForm::Gzip) {
     TEMPER_TRY(GzipFile file, GzipFile::create(path));
     return std::unique_ptr<TraceFile>(
@@ -101,6 +100,10 @@ Status TraceFile::close(const RunMetrics& metrics) {
   TEMPER_TRY_STATUS(flush());
   auto* compressed = std::get_if<GzipFile>(&file_);
   return compressed != nullptr ? compressed->close() : Status{};
+}
+
+Status TraceFile::take_name(const std::filesystem::path& path) {
+  return std::visit([&](auto& file) { return file.take_name(path); }, file_);
 }
 
 Status TraceFile::flush() {

@@ -29,9 +29,9 @@ class TraceFile {
   static constexpr Duration kFinest = std::chrono::microseconds(20);
   static constexpr std::int64_t kSlices = 20000;
 
-  /// Starts an empty file in `folder`, replacing an old one. Takes the sink of `timeline`, which
-  /// must outlive the last call here. `kinds`: of cards, where there are several.
-  static Result<std::unique_ptr<TraceFile>> create(const std::filesystem::path& folder,
+  /// Starts an empty file. Takes the sink of `timeline`, which must outlive the last call here.
+  /// `kinds`: of cards, where there are several.
+  static Result<std::unique_ptr<TraceFile>> create(const std::filesystem::path& path,
                                                    TraceForm form,
                                                    Timeline& timeline,
                                                    std::vector<CardKind> kinds = {});
@@ -43,6 +43,7 @@ class TraceFile {
   Status feed(const Record& record, const RunMetrics& metrics);
   /// Writes what is held back and the end of the document.
   Status close(const RunMetrics& metrics);
+  Status take_name(const std::filesystem::path& path);
 
  private:
   enum class Process { Run = 1, Cards = 2, Actors = 3 };

@@ -479,6 +479,7 @@ Result<command::Finish> start_run_quietly(const PipelineConfig& config, const On
       on_update(recorder->metrics());
   };
   TEMPER_TRY(const auto driver, make_driver(plan, observer, log));
+  recorder->begin();
   const RunOutcome outcome = driver();
   const auto summary =
       recorder->close({config.name, config.seed, outcome.log_hash, is_simulated(config)});

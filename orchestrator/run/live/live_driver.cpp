@@ -189,7 +189,11 @@ void LiveDriver::deliver(const Event& event) {
     return;
   const Time now = std::max(clock_->now(), events_->last_time());
   Record record{events_->next_sequence(), now, event, scheduler_.on(event, now)};
-  if (Status status = events_->append(record); !status) {
+  Status status = events_->append(record);
+  // What is made from the log follows it: a resume takes back lines of certificates.jsonl.
+  if (status && std::holds_alternative<event::Resumed>(event))
+    status = events_->sync();
+  if (!status) {
     return abort_unrecorded(std::move(record), status.error().context);
   }
   last_sequence_ = record.sequence;

@@ -249,7 +249,11 @@ void VirtualDriver::deliver(Event event) {
     return;
   Record record{events_.next_sequence(), now_, std::move(event), {}};
   record.commands = scheduler_.on(record.event, now_);
-  if (Status status = events_.append(record); !status) {
+  Status status = events_.append(record);
+  // What is made from the log follows it: a resume takes back lines of certificates.jsonl.
+  if (status && std::holds_alternative<event::Resumed>(record.event))
+    status = events_.sync();
+  if (!status) {
     // The log itself cannot be written: the end of the run is known to the observer alone.
     const command::Finish finish{false, false, status.error().context};
     record.event = event::Aborted{finish.reason, false};
