@@ -27,6 +27,7 @@ Status provide_live_file(const fs::path& run_dir) {
                                             return timeline.feed(record);
                                           }));
   TEMPER_TRY_STATUS(timeline.close(metrics.wall()));
+  TEMPER_TRY_STATUS(timeline.put_in_place());
   const Frame frame = make_frame(config.name, metrics, nullptr, metrics.wall());
   Live live = make_live(
       frame, metrics, {config.name, config.seed, log.hash, orchestrator::is_simulated(config)});

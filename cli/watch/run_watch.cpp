@@ -63,7 +63,7 @@ RunWatch::RunWatch(fs::path run_dir,
   if (worked(timeline ? Status() : Status(timeline.error()), "timeline"))
     timeline_ = *std::move(timeline);
   if (config.tracking.tensorboard) {
-    auto file = orchestrator::TensorboardFile::create(run_dir_, began_);
+    auto file = orchestrator::TensorboardFile::create(run_dir_, unix_time());
     if (worked(file ? Status() : Status(file.error()), "tensorboard"))
       tensorboard_ = *std::move(file);
   }
@@ -82,7 +82,30 @@ bool RunWatch::worked(const Status& status, std::string_view what) {
   return false;
 }
 
+void RunWatch::begin() {
+  begun_ = true;
+  if (timeline_ && !worked(timeline_->put_in_place(), "timeline"))
+    timeline_.reset();
+  if (tensorboard_ && !worked(tensorboard_->put_in_place(), "tensorboard"))
+    tensorboard_.reset();
+}
+
+/// What was generated between a checkpoint and the end of what a resume takes back.
+void RunWatch::note_void_time(const orchestrator::Record& record) {
+  if (const auto* resumed = std::get_if<orchestrator::event::Resumed>(&record.event)) {
+    const auto at = ways_back_.find(resumed->sequence);
+    void_.push_back({at == ways_back_.end() ? Time{} - Duration(1) : at->second, record.time});
+    if (begun_ && samples_ && !worked(samples_->drop(void_), orchestrator::kSamplesFile))
+      samples_.reset();
+  } else if (std::holds_alternative<orchestrator::event::CheckpointSaved>(record.event)) {
+    ways_back_[record.sequence] = record.time;
+    if (ways_back_.size() > orchestrator::kMostWaysBack)
+      ways_back_.erase(ways_back_.begin());
+  }
+}
+
 void RunWatch::feed(const orchestrator::Record& record) {
+  note_void_time(record);
   raise(alarms_.feed(record));
   if (timeline_ && !worked(timeline_->feed(record), "timeline"))
     timeline_.reset();

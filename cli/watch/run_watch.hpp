@@ -31,7 +31,7 @@ class RunWatch {
   ~RunWatch();
 
   /// The records of a part that is resumed are counted, and raise no alarm, until this is called.
-  void begin() { begun_ = true; }
+  void begin();
   /// To be called for every record, after the recorder was fed with it.
   void feed(const orchestrator::Record& record);
   void on_release(const orchestrator::ReleasedGroup& group);
@@ -42,6 +42,7 @@ class RunWatch {
 
  private:
   void on_line(const orchestrator::MetricsLine& line);
+  void note_void_time(const orchestrator::Record& record);
   void raise(const std::vector<orchestrator::Alarm>& alarms);
   void write(const orchestrator::Scheduler* scheduler, Time now);
   /// False, and said in the log: `what` is given up.
@@ -60,6 +61,8 @@ class RunWatch {
   std::uint64_t log_hash_ = 0;
 
   std::optional<orchestrator::SamplesFile> samples_;
+  std::map<std::uint64_t, Time> ways_back_;  ///< Records that the run may go back to.
+  std::vector<orchestrator::VoidTime> void_;
   std::optional<orchestrator::TimelineFile> timeline_;
   std::optional<orchestrator::TensorboardFile> tensorboard_;
   orchestrator::Alarms alarms_;

@@ -138,6 +138,37 @@ Result<bool> read_lines(const fs::path& path, const std::function<Go(std::string
 
 }  // namespace
 
+Status SamplesFile::drop(const fs::path& path, const std::vector<VoidTime>& times) {
+  std::error_code ignored;
+  if (!fs::exists(path, ignored))
+    return {};
+  const fs::path partial = path.string() + ".partial";
+  TEMPER_TRY(AppendFile kept, AppendFile::open(partial, 0));
+  Status status;
+  bool all = true;
+  TEMPER_TRY_STATUS(read_lines(path, [&](std::string_view line) {
+    const auto sample = parse_sample(line);
+    const bool is_void = sample && std::ranges::any_of(times, [&](const VoidTime& t) {
+                           return sample->time > t.after && sample->time <= t.until;
+                         });
+    all = all && !is_void;
+    if (!is_void)
+      status = kept.append(std::string(line) + "\n");
+    return status ? Go::On : Go::Stop;
+  }));
+  TEMPER_TRY_STATUS(std::move(status));
+  if (!all)
+    return kept.take_name(path);
+  fs::remove(partial, ignored);
+  return {};
+}
+
+Status SamplesFile::drop(const std::vector<VoidTime>& times) {
+  file_.reset();
+  TEMPER_TRY_STATUS(drop(run_dir_ / kOlderSamplesFile, times));
+  return drop(run_dir_ / kSamplesFile, times);
+}
+
 std::optional<Sample> parse_sample(std::string_view line) {
   return from_json<Sample>(line);
 }

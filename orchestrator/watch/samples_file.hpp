@@ -12,7 +12,8 @@
 // mean over the response's tokens.
 //
 // Which groups are kept depends on their number alone, so that a resumed run keeps the same; and of
-// an update that the share leaves with none, the group that was closest to being kept. The file is
+// an update that the share leaves with none, the group that was closest to being kept. A resume
+// takes back the lines of what it makes void, so that a response has one line. The file is
 // moved to samples.1.jsonl when it has half the budget, replacing the one that was there.
 #pragma once
 
@@ -80,6 +81,11 @@ void describe(V& v, Sample& s) {
   v.field(17, "logprob", s.logprob);
 }
 
+/// On the run's clock: what was done after a checkpoint and before a resume that goes back to it.
+struct VoidTime {
+  Time after{}, until{};
+};
+
 class SamplesFile {
  public:
   /// Goes on with the file that is there. Nothing is written before the first sample.
@@ -91,11 +97,14 @@ class SamplesFile {
   /// To be called for every group that is done with, after `metrics` was fed with the record that
   /// said so.
   Status add(const ReleasedGroup& group, const RunMetrics& metrics);
+  /// Takes back the lines of these times: what is generated again has lines of its own.
+  Status drop(const std::vector<VoidTime>& times);
 
  private:
   /// Whether an update would have no sample without this group, and it is the one chosen.
   bool stands_for_its_update(const ReleasedGroup& group, const RunMetrics& metrics) const;
   Status append(const std::string& lines);
+  Status drop(const std::filesystem::path& path, const std::vector<VoidTime>& times);
 
   const std::filesystem::path run_dir_;
   const SamplesConfig config_;

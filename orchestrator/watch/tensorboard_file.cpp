@@ -81,13 +81,10 @@ std::string tensorboard_record(std::string_view data) {
 }
 
 Result<TensorboardFile> TensorboardFile::create(const fs::path& run_dir, double unix_time) {
-  const fs::path folder = run_dir / kTensorboardFolder;
+  const fs::path folder = (run_dir / kTensorboardFolder).string() + ".partial";
+  std::error_code ignored;
+  fs::remove_all(folder, ignored);
   TEMPER_TRY_STATUS(make_folder(folder));
-  std::error_code error;
-  for (const auto& entry : fs::directory_iterator(folder, error)) {
-    if (entry.path().filename().string().starts_with("events.out.tfevents."))
-      fs::remove(entry.path(), error);
-  }
   const std::string host = actors::host_name();
   TEMPER_TRY(AppendFile file,
              AppendFile::open(folder / fmt::format("events.out.tfevents.{}.{}",
@@ -98,7 +95,11 @@ Result<TensorboardFile> TensorboardFile::create(const fs::path& run_dir, double 
   append_double(event, 1, unix_time);
   append_bytes(event, 3, "brain.Event:2");
   TEMPER_TRY_STATUS(file.append(tensorboard_record(event)));
-  return TensorboardFile(std::move(file));
+  return TensorboardFile(run_dir / kTensorboardFolder, std::move(file));
+}
+
+Status TensorboardFile::put_in_place() {
+  return put_folder_in_place(folder_.string() + ".partial", folder_);
 }
 
 Status TensorboardFile::add(double unix_time, std::uint64_t step, const FlatMetrics& metrics) {
@@ -110,6 +111,16 @@ Status TensorboardFile::add(double unix_time, std::uint64_t step, const FlatMetr
     append_bytes(value, 1, name);
     append_float(value, 2, static_cast<float>(number));
     append_bytes(summary, 1, value);
+  }
+  const bool again = !step_ || step <= *step_;
+  step_ = step;
+  if (again) {
+    std::string start, session;
+    append_number(session, 1, 1);
+    append_double(start, 1, unix_time);
+    append_number(start, 2, step);
+    append_bytes(start, 7, session);
+    TEMPER_TRY_STATUS(file_.append(tensorboard_record(start)));
   }
   std::string event;
   append_double(event, 1, unix_time);

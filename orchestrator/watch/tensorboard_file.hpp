@@ -4,14 +4,19 @@
 // Format (TFRecord of protobuf Event messages, written by hand):
 //   record = u64 length | u32 masked crc32c(length) | data | u32 masked crc32c(data), little endian
 //   masked(c) = ((c >> 15) | (c << 17)) + 0xa282ead8
-//   Event   = 1 double wall_time, 2 int64 step, 3 string file_version, 5 Summary
-//   Summary = 1 repeated Value; Value = 1 string tag, 2 float simple_value
+//   Event      = 1 double wall_time, 2 int64 step, 3 string file_version, 5 Summary, 7 SessionLog
+//   Summary    = 1 repeated Value; Value = 1 string tag, 2 float simple_value
+//   SessionLog = 1 enum status; 1: START
+//
+// After a rollback or a resume steps come again. A START with the first of them goes before: by it
+// TensorBoard drops what it has of that step and of later ones.
 #pragma once
 
 #include "core/files.hpp"
 #include "orchestrator/watch/flat_metrics.hpp"
 
 #include <filesystem>
+#include <optional>
 
 namespace temper::orchestrator {
 
@@ -19,16 +24,22 @@ inline constexpr std::string_view kTensorboardFolder = "tensorboard";
 
 class TensorboardFile {
  public:
-  /// Replaces what is in the folder: a resumed run writes all its lines anew. `unix_time`: seconds,
-  /// when the file was begun; part of its name.
+  /// Begins a file in tensorboard.partial/: a resumed run writes all its lines anew. `unix_time`:
+  /// seconds, when the file was begun; part of its name, so that a TensorBoard that reads the one
+  /// before goes on with this one.
   static Result<TensorboardFile> create(const std::filesystem::path& run_dir, double unix_time);
 
+  /// It takes the place of what is in tensorboard/.
+  Status put_in_place();
   /// `unix_time`: seconds.
   Status add(double unix_time, std::uint64_t step, const FlatMetrics& metrics);
 
  private:
-  explicit TensorboardFile(AppendFile file) : file_(std::move(file)) {}
+  TensorboardFile(std::filesystem::path folder, AppendFile file)
+      : folder_(std::move(folder)), file_(std::move(file)) {}
+  std::filesystem::path folder_;  ///< tensorboard/
   AppendFile file_;
+  std::optional<std::uint64_t> step_;  ///< The last one; none: there is none yet.
 };
 
 /// CRC-32C (Castagnoli).

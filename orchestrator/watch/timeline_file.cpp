@@ -19,20 +19,29 @@ constexpr std::size_t kBlock = 4096;
 }  // namespace
 
 Result<TimelineFile> TimelineFile::create(const fs::path& run_dir, Bytes budget) {
-  const fs::path folder = run_dir / kTimelineFolder;
-  TEMPER_TRY_STATUS(make_folder(folder));
   TimelineFile file;
+  file.folder_ = run_dir / kTimelineFolder;
+  const fs::path folder = file.folder_.string() + ".partial";
+  std::error_code ignored;
+  fs::remove_all(folder, ignored);
+  TEMPER_TRY_STATUS(make_folder(folder));
   file.budget_ = budget.count() / static_cast<std::int64_t>(2 * kLevels);
   Duration width = kFinest;
-  std::error_code ignored;
   for (std::size_t i = 0; i < kLevels; ++i, width *= kFactor) {
     Level& level = file.levels_[i];
     level.width = width;
     level.path = folder / fmt::format("{}.jsonl", i);
-    fs::remove(folder / fmt::format("{}.old.jsonl", i), ignored);
     TEMPER_TRY(level.file, AppendFile::open(level.path, 0));
   }
   return file;
+}
+
+Status TimelineFile::put_in_place() {
+  const fs::path partial = folder_.string() + ".partial";
+  TEMPER_TRY_STATUS(put_folder_in_place(partial, folder_));
+  for (Level& level : levels_)
+    level.path = folder_ / level.path.filename();
+  return {};
 }
 
 /// Who comes later was down before.

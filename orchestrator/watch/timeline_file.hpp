@@ -35,9 +35,11 @@ class TimelineFile {
   static constexpr std::int64_t kFactor = 8;
   static constexpr Duration kFinest = std::chrono::milliseconds(1);
 
-  /// Starts empty files, replacing old ones: a resumed run feeds its whole log again.
+  /// Starts empty files in timeline.partial/: a resumed run feeds its whole log again.
   static Result<TimelineFile> create(const std::filesystem::path& run_dir, Bytes budget);
 
+  /// They take the place of those in timeline/.
+  Status put_in_place();
   /// To be called for every record, in order.
   Status feed(const Record& record);
   /// Writes what is known, so that a reader sees it.
@@ -93,7 +95,8 @@ class TimelineFile {
   static std::size_t intern(Level& level, const Name& name);
   Status write(Level& level);
 
-  std::int64_t budget_ = 0;  ///< Of one file.
+  std::filesystem::path folder_;  ///< timeline/
+  std::int64_t budget_ = 0;       ///< Of one file.
   std::array<Level, kLevels> levels_;
   std::vector<Actor> actors_;
   Duration horizon_{};

@@ -8,6 +8,7 @@
 
 #include <cmath>
 #include <csignal>
+#include <map>
 
 namespace temper::cli {
 namespace {
@@ -52,6 +53,74 @@ TEST(RunWatch, HoweverManyAlarmsAskForAStopTheRunIsAskedOnce) {
   watch.close(0);
   EXPECT_EQ(from_json<Live>(*read_file(folder.path() / kLiveFile))->alarms.size(), 2U);
   std::signal(SIGTERM, before);
+}
+
+/// Every file below a folder that is not being made.
+std::map<std::string, std::string> files_of(const std::filesystem::path& folder) {
+  std::map<std::string, std::string> files;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
+    const std::string name = entry.path().lexically_relative(folder).string();
+    if (entry.is_regular_file() && name.find(".partial") == std::string::npos)
+      files[name] = read_file(entry.path()).value();
+  }
+  return files;
+}
+
+TEST(RunWatch, AResumeChangesNoFileBeforeItHasReadTheWholeLog) {
+  const test::TemporaryFolder folder;
+  const orchestrator::PipelineConfig config;
+  const ManualClock wall;
+  orchestrator::SchedulerConfig scheduler;
+  scheduler.actors = {{"trainer", actors::RoleKind::Trainer, {CardId(0)}, 0}};
+  std::vector<orchestrator::Record> log{{0, Time(), orchestrator::event::Started{scheduler}, {}}};
+  for (std::uint64_t n = 1; n < 9; ++n) {
+    const Time at(std::chrono::seconds(10 * n));
+    log.push_back({log.size(),
+                   at,
+                   orchestrator::event::DeadlineReached{},
+                   {orchestrator::command::Train{ActorId(0), LeaseId(n), {}, {}}}});
+    log.push_back({log.size(),
+                   at,
+                   orchestrator::event::Trained{ActorId(0), LeaseId(n), PolicyVersion(n), {}, {}},
+                   {}});
+  }
+  const auto play = [&](bool resume, const auto& after_each) {
+    auto recorder = orchestrator::RunRecorder::create(folder.path()).value();
+    RunWatch watch(folder.path(), config, *recorder, wall, Log::discard());
+    if (!resume)
+      watch.begin();
+    for (const orchestrator::Record& record : log) {
+      recorder->feed(record);
+      watch.feed(record);
+      after_each();
+    }
+    if (!resume) {
+      watch.close(7);
+      ASSERT_TRUE(recorder->close({"run", 3, 7}));
+      return;
+    }
+    recorder->begin();
+    watch.begin();
+    recorder->feed({log.size(), Time(99s), orchestrator::event::Resumed{0}, {}});
+  };
+  play(false, [] {});
+  ASSERT_TRUE(write_file_atomically(folder / "samples.jsonl", "{}\n"));
+  const auto before = files_of(folder.path());
+  for (const char* name : {"metrics.jsonl",
+                           "certificates.jsonl",
+                           "trace.json",
+                           "summary.json",
+                           "outputs.manifest",
+                           "live.json",
+                           "samples.jsonl",
+                           "timeline/0.jsonl",
+                           "timeline/3.jsonl",
+                           "timeline/7.jsonl"})
+    EXPECT_TRUE(before.contains(name)) << name;
+  play(true, [&] { ASSERT_EQ(files_of(folder.path()), before); });
+  EXPECT_NE(files_of(folder.path()), before) << "the log says that the run goes on";
+  for (const auto& entry : std::filesystem::directory_iterator(folder.path()))
+    EXPECT_NE(entry.path().extension(), ".partial") << entry.path();
 }
 
 }  // namespace

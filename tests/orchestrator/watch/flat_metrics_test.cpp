@@ -198,28 +198,82 @@ std::vector<std::string> records_of(const std::string& file) {
   return records;
 }
 
+std::string only_file(const std::filesystem::path& folder) {
+  const std::filesystem::directory_iterator entries(folder);
+  EXPECT_EQ(std::distance(begin(entries), end(entries)), 1);
+  return read_file(std::filesystem::directory_iterator(folder)->path()).value();
+}
+
+/// The steps that TensorBoard shows of a file: a record with a session log (field 7) of START drops
+/// those from its step on.
+std::vector<std::uint64_t> shown_steps(const std::string& file) {
+  std::vector<std::uint64_t> shown;
+  const auto records = records_of(file);
+  for (std::size_t i = 1; i < records.size(); ++i) {
+    // Field 1, a double; field 2, a step of one byte; then what the record is.
+    EXPECT_EQ(records[i].at(9), '\x10');
+    const auto step = static_cast<std::uint64_t>(records[i].at(10));
+    if (records[i].substr(11) == std::string("\x3a\x02\x08\x01"))
+      std::erase_if(shown, [&](std::uint64_t s) { return s >= step; });
+    else
+      shown.push_back(step);
+  }
+  return shown;
+}
+
 TEST(Tensorboard, AFileIsAVersionAndThenARecordPerUpdate) {
   const test::TemporaryFolder folder;
   auto file = TensorboardFile::create(folder.path(), 1000);
   ASSERT_TRUE(file);
+  ASSERT_TRUE(file->put_in_place());
   ASSERT_TRUE(file->add(1001, 7, {{"reward", 0.5}, {"bad", NAN}}));
   const auto entry = *std::filesystem::directory_iterator(folder.path() / "tensorboard");
   EXPECT_TRUE(entry.path().filename().string().starts_with("events.out.tfevents.1000."));
   const auto records = records_of(*read_file(entry.path()));
-  ASSERT_EQ(records.size(), 2U);
+  ASSERT_EQ(records.size(), 3U) << "a version, a start, an update";
   EXPECT_NE(records[0].find("brain.Event:2"), std::string::npos);
   // Field 2: step 7. Field 5: a summary of 15 bytes: a value of 13 with a tag of 6 and a float.
   const std::string expected =
       std::string("\x10\x07\x2a\x0f\x0a\x0d\x0a\x06reward\x15", 15) + std::string("\0\0\0\x3f", 4);
-  EXPECT_EQ(records[1].substr(9), expected);
+  EXPECT_EQ(records[2].substr(9), expected);
 }
 
-TEST(Tensorboard, ANewFileReplacesTheOldOne) {
+TEST(Tensorboard, ShowsEveryStepOnceHoweverOftenTheRunWentBack) {
+  using Steps = std::vector<std::uint64_t>;
+  const std::pair<Steps, Steps> cases[] = {
+      {{}, {}},
+      {{1, 2, 3}, {1, 2, 3}},
+      {{1, 2, 3, 2, 3, 4}, {1, 2, 3, 4}},              // a resume from 1
+      {{1, 2, 3, 3, 4}, {1, 2, 3, 4}},                 // from the last one but its line
+      {{1, 2, 1, 2}, {1, 2}},                          // from the start
+      {{1, 2, 3, 4, 3, 4, 3, 4, 5}, {1, 2, 3, 4, 5}},  // twice to the same
+      {{1, 2, 3, 4, 5, 4, 2, 3}, {1, 2, 3}},           // further and further
+      {{5, 6, 7, 6}, {5, 6}},                          // a file that begins later
+      {{1, 2, 3, 2}, {1, 2}},                          // killed again at once
+      {{1, 1, 1}, {1}},                                // never beyond the first
+      {{1, 2, 9, 3, 4}, {1, 2, 3, 4}},                 // with a gap
+  };
+  for (const auto& [written, shown] : cases) {
+    const test::TemporaryFolder folder;
+    auto file = TensorboardFile::create(folder.path(), 1000).value();
+    for (const std::uint64_t step : written)
+      ASSERT_TRUE(file.add(1000, step, {{"reward", 0.5}}));
+    ASSERT_TRUE(file.put_in_place());
+    EXPECT_EQ(shown_steps(only_file(folder.path() / "tensorboard")), shown);
+  }
+}
+
+TEST(Tensorboard, ANewFileReplacesTheOldOneOnceItIsPutInItsPlace) {
   const test::TemporaryFolder folder;
-  ASSERT_TRUE(TensorboardFile::create(folder.path(), 1000));
-  ASSERT_TRUE(TensorboardFile::create(folder.path(), 2000));
-  const std::filesystem::directory_iterator entries(folder.path() / "tensorboard");
-  EXPECT_EQ(std::distance(begin(entries), end(entries)), 1);
+  auto first = TensorboardFile::create(folder.path(), 1000).value();
+  ASSERT_TRUE(first.put_in_place());
+  ASSERT_TRUE(first.add(1000, 1, {{"reward", 0.5}}));
+  const std::string before = only_file(folder.path() / "tensorboard");
+  auto second = TensorboardFile::create(folder.path(), 2000).value();
+  EXPECT_EQ(only_file(folder.path() / "tensorboard"), before);
+  ASSERT_TRUE(second.put_in_place());
+  EXPECT_NE(only_file(folder.path() / "tensorboard"), before);
+  EXPECT_FALSE(std::filesystem::exists(folder.path() / "tensorboard.partial"));
 }
 
 }  // namespace

@@ -162,6 +162,54 @@ TEST_F(SamplesTest, TheBudgetHoldsAndTheNewestStay) {
     EXPECT_EQ(samples[i].group, samples[i - 1].group + 1);
 }
 
+TEST_F(SamplesTest, WhatAResumeMakesVoidIsTakenBack) {
+  struct Case {
+    std::vector<std::pair<int, int>> times;  // after, until; in seconds
+    std::vector<std::uint64_t> left;
+  };
+  const Case cases[] = {
+      {{}, {1, 2, 3, 4, 5, 6}},
+      {{{0, 9}}, {}},                    // from the start
+      {{{3, 9}}, {1, 2, 3}},             // from the third on
+      {{{3, 4}}, {1, 2, 3, 5, 6}},       // long ago
+      {{{6, 9}}, {1, 2, 3, 4, 5, 6}},    // nothing is behind it
+      {{{1, 2}, {4, 5}}, {1, 3, 4, 6}},  // twice
+      {{{2, 4}, {1, 6}}, {1}},           // and then further back
+      {{{4, 6}, {4, 8}}, {1, 2, 3, 4}},  // twice to the same
+      {{{-1, 1}}, {2, 3, 4, 5, 6}},      // the first one alone
+      {{{5, 6}}, {1, 2, 3, 4, 5}},       // the last one alone
+  };
+  Time begin{};
+  for (const Case& c : cases) {
+    const auto at = [&](int second) { return begin + std::chrono::seconds(second); };
+    for (const char* name : {"samples.jsonl", "samples.1.jsonl"})
+      std::filesystem::remove(folder_ / name);
+    std::optional<SamplesFile> file(
+        std::in_place, folder_.path(), SamplesConfig{1, Bytes(1 << 20)});
+    for (int second = 1; second <= 6; ++second) {
+      if (second == 4) {
+        std::filesystem::rename(folder_ / "samples.jsonl", folder_ / "samples.1.jsonl");
+        file.emplace(folder_.path(), SamplesConfig{1, Bytes(1 << 20)});
+      }
+      metrics_.feed({0, at(second), event::DeadlineReached{}, {}});
+      ASSERT_TRUE(add(*file, static_cast<std::uint64_t>(second), 0, "64"));
+    }
+    std::vector<VoidTime> times;
+    for (const auto& [after, until] : c.times)
+      times.push_back({at(after), at(until)});
+    ASSERT_TRUE(file->drop(times));
+    metrics_.feed({0, at(10), event::DeadlineReached{}, {}});
+    ASSERT_TRUE(add(*file, 7, 0, "64"));
+    std::vector<std::uint64_t> groups;
+    for (const Sample& sample : read())
+      groups.push_back(sample.group);
+    std::vector<std::uint64_t> expected = c.left;
+    expected.push_back(7);
+    EXPECT_EQ(groups, expected);
+    begin = at(20);
+  }
+}
+
 TEST_F(SamplesTest, ALineThatIsBeingWrittenIsPassedOver) {
   SamplesFile file(folder_.path(), {1, Bytes(1 << 20)});
   ASSERT_TRUE(add(file, 1, 0, "64"));

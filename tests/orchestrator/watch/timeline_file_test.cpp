@@ -60,6 +60,7 @@ class TimelineFileTest : public ::testing::Test {
  protected:
   void open(Bytes budget = Bytes(64 << 20)) {
     file_ = std::move(TimelineFile::create(folder_.path(), budget)).value();
+    ASSERT_TRUE(file_->put_in_place());
     SchedulerConfig config;
     config.actors = {{"rollout-0", actors::RoleKind::Rollout, {}, 4, false},
                      {"trainer", actors::RoleKind::Trainer, {}, 0, false}};
