@@ -1,13 +1,18 @@
 #!/usr/bin/env python3
-"""Runs for HOURS that do not go well, one after the other: `./x soak HOURS [--seed N]`.
+"""Runs that do not go well, one after the other: `./x soak HOURS [--seed N]`, or `./x soak --minutes M`.
 
 Each is a small run of `policy: synthetic` in a folder of its own, drawn from the seed: its placement,
-its batch and its bound. While it goes on, workers and the head are killed, workers stand still, the
-cores are given other work, and the disk is full for a while (a limit on the size of files). A head
-that has ended is resumed, after a bit of its log was flipped or the end of the log was cut off now
-and then: that must be noticed, and set right by `temper fsck --repair`. After two minutes a run is
-left alone and must end; one whose first record was cut is begun anew. At its end `audit`, `replay`
-and `fsck` must find nothing, every update must have been made, and no process may be left.
+its batch, its bound, and whether its best version is kept. While it goes on, workers and the head are
+killed, workers stand still, the cores are given other work, the disk is full for a while (a limit on
+the size of files), and `temper scale` asks for other numbers of engines and verifiers. A head that has
+ended is resumed, half of the time with more steps, a larger bound or other numbers of engines.
+
+After every end of a head, `audit`, `replay` and `fsck` must find nothing, as nothing is wrong. Now and
+then a bit is flipped before the resume, in the log, the certificates, a checkpoint or best/, or the
+end of the log is cut off: that must be found, and set right by `temper fsck --repair`. After two
+minutes (of a short soak: a quarter of it) a run is left alone and must end; one whose first record
+was cut is begun anew. At its end `audit`, `replay` and `fsck` must find nothing, every update must have
+been made, and no process may be left.
 
 Prints a line for each run and at the end the counts as JSON; 1 if anything was found.
 """
@@ -15,6 +20,7 @@ import argparse
 import json
 import os
 import random
+import re
 import resource
 import shutil
 import signal
@@ -25,7 +31,7 @@ import time
 
 TEMPER = os.environ["TEMPER"]
 DISTURBED = 120  # seconds; a run that is killed at every turn need not come to an end
-PATIENCE = DISTURBED + 300  # seconds for a run without an end
+PATIENCE = 300  # seconds for a run without an end that is left alone
 FILE_LIMIT = 200_000  # bytes: the log of a run reaches it
 
 
@@ -50,14 +56,33 @@ def signal_one(pid, number):
         return False
 
 
+def setting(run, key):
+    """A number of the run's config.yaml; `steps`, or the bound."""
+    pattern = r"^steps: (\d+)" if key == "steps" else r"^staleness:\n(?:  .*\n)*?  bound: (\d+)"
+    with open(os.path.join(run, "config.yaml")) as file:
+        return int(re.search(pattern, file.read(), re.MULTILINE)[1])
+
+
+def flip(file, draw):
+    """One bit in the first half, which is whole in every file that a process was writing."""
+    with open(file, "r+b") as opened:
+        opened.seek(draw.randrange(max(1, os.path.getsize(file) // 2)))
+        byte = opened.read(1)
+        opened.seek(-1, os.SEEK_CUR)
+        opened.write(bytes([byte[0] ^ (1 << draw.randrange(8))]))
+
+
 class Soak:
-    def __init__(self, seed, folder):
+    def __init__(self, seed, folder, disturbed):
         self.random = random.Random(seed)
         self.folder = folder
+        self.disturbed = disturbed
         self.counts = dict.fromkeys(
             ["runs", "updates", "workers_killed", "heads_killed", "stops", "loads", "disks_full",
-             "resumes", "begun_anew", "bits_flipped", "logs_cut", "found"], 0)
+             "scales", "resumes", "changed", "refused", "judged", "begun_anew", "bits_flipped",
+             "logs_cut", "found"], 0)
         self.hogs = []
+        self.asking = []
 
     def settings(self):
         draw = self.random
@@ -77,7 +102,26 @@ class Soak:
             "transport.heartbeat_timeout": "2s",
             "transport.max_restarts": 1000,
         }
-        return steps, [f"--set={key}={value}" for key, value in sets.items()]
+        if draw.random() < 0.6:
+            sets["evaluation.every"] = draw.choice([5, 15])
+            sets["evaluation.problems"] = 8
+            sets["evaluation.keep_best"] = "true"
+        return [f"--set={key}={value}" for key, value in sets.items()]
+
+    def changes(self, run):
+        """Other settings for a resume, half of the time."""
+        draw = self.random
+        if draw.random() < 0.5:
+            return []
+        self.counts["changed"] += 1
+        words = []
+        if draw.random() < 0.5:
+            words.append(f"--set=steps={setting(run, 'steps') + draw.randrange(10, 40)}")
+        if draw.random() < 0.3:
+            words.append(f"--set=staleness.bound={setting(run, 'bound') + 1}")
+        if draw.random() < 0.5:
+            words.append(f"--set=rollout.replicas={draw.randrange(1, 4)}")
+        return words
 
     def start(self, words, full):
         limit = (lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (FILE_LIMIT, FILE_LIMIT))) \
@@ -85,13 +129,20 @@ class Soak:
         return subprocess.Popen([TEMPER, "run", "--plain", *words], stdout=subprocess.DEVNULL,
                                 stderr=subprocess.PIPE, text=True, preexec_fn=limit)
 
-    def disturb(self, head):
+    def disturb(self, head, run):
         """One thing, to a run under way."""
-        what = self.random.choice(["worker", "worker", "stop", "load", "head"])
+        what = self.random.choice(["worker", "worker", "stop", "load", "head", "scale", "scale"])
         workers = children_of(head.pid)
         if what == "head":
             head.kill()
             self.counts["heads_killed"] += 1
+        elif what == "scale":
+            role, most = self.random.choice([("rollout", 3), ("reward", 2)])
+            number = self.random.randrange(1, most + 1)
+            self.asking.append(subprocess.Popen(
+                ["timeout", "10", TEMPER, "scale", run, f"{role}={number}"],
+                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
+            self.counts["scales"] += 1
         elif what == "load":
             self.hogs.append((time.monotonic() + 2, subprocess.Popen(["sh", "-c", "while :; do :; done"])))
             self.counts["loads"] += 1
@@ -109,6 +160,7 @@ class Soak:
         end = time.monotonic() + seconds
         while time.monotonic() < end and head.poll() is None:
             time.sleep(0.02)
+        self.asking = [asker for asker in self.asking if asker.poll() is None]
         for until, hog in list(self.hogs):
             if time.monotonic() >= until:
                 hog.kill()
@@ -117,47 +169,85 @@ class Soak:
         return head.poll() is None
 
     def damage(self, run):
-        """Of the log of a run that has ended: noticed, and set right."""
+        """Of a run that is not going on: noticed, and set right."""
         log = os.path.join(run, "events.log")
         size = os.path.getsize(log)
         what = self.random.random()
-        if what < 0.25 and size > 1000:
-            with open(log, "r+b") as file:
-                file.seek(self.random.randrange(size // 2))
-                byte = file.read(1)
-                file.seek(-1, os.SEEK_CUR)
-                file.write(bytes([byte[0] ^ (1 << self.random.randrange(8))]))
+        if what < 0.35 and size > 1000:
+            file = self.damageable(run)
+            name = os.path.relpath(file, run)
+            flip(file, self.random)
             self.counts["bits_flipped"] += 1
-            code, said = call("audit", run)
-            if code == 0:
-                return f"a flipped bit was not noticed: {said}"
+            commands = ["fsck"] if name.startswith("checkpoints") else ["fsck", "audit"]
+            for command in commands:
+                code, said = call(command, run)
+                if code == 0:
+                    return f"{command} did not notice a flipped bit of {name}: {said}"
             code, said = call("fsck", run, "--repair")
             if code != 0:
-                return f"a flipped bit was not set right: {said}"
-        elif what < 0.4:
+                return f"a flipped bit of {name} was not set right: {said}"
+        elif what < 0.45:
             os.truncate(log, max(0, size - self.random.randrange(1, 40)))
             self.counts["logs_cut"] += 1
         return None
 
+    def damageable(self, run):
+        """A file of which no bit may flip unseen."""
+        files = [os.path.join(run, "events.log")] * 3
+        for name in ["best", *[f"checkpoints/{c}" for c in os.listdir(os.path.join(run, "checkpoints"))
+                               if "." not in c]]:
+            folder = os.path.join(run, name)
+            if os.path.isdir(folder):
+                files += [os.path.join(folder, file) for file in sorted(os.listdir(folder))]
+        certificates = os.path.join(run, "certificates.jsonl")
+        if os.path.exists(certificates) and open(certificates).read().count("\n") > 3:
+            files.append(certificates)
+        files = [file for file in files if os.path.getsize(file) > 1]
+        return self.random.choice(files)
+
+    def judge(self, run, killed):
+        """Of a run whose head has ended, in whatever way, and nothing else: nothing is wrong."""
+        self.counts["judged"] += 1
+        code, said = call("audit", run)
+        if "holds no record" in said:
+            return None
+        if code != 0:
+            return f"audit: {said}"
+        code, said = call("replay", run)
+        if code != 0:
+            return f"replay: {said}"
+        code, said = call("fsck", run, "--json")
+        wrong = [f for f in json.loads(said)["files"]
+                 if f["state"] not in ("whole", "aside", "unchecked", "torn")]
+        if killed:  # while it was making its figures, perhaps
+            wrong = [f for f in wrong if f["name"] != "outputs.manifest" or f["state"] != "missing"]
+        return f"fsck: {wrong}" if wrong else None
+
     def one(self, number):
         run = os.path.join(self.folder, f"run-{number}")
-        steps, words = self.settings()
+        words = self.settings()
         anew = words = ["configs/quickstart.yaml", f"--set=run_dir={run}", *words]
+        changed = False
         began = time.monotonic()
-        while time.monotonic() - began < PATIENCE:
-            full = time.monotonic() - began < DISTURBED and self.random.random() < 0.1
+        patience = self.disturbed + PATIENCE
+        while time.monotonic() - began < patience:
+            full = time.monotonic() - began < self.disturbed and self.random.random() < 0.1
             self.counts["disks_full"] += full
             head = self.start(words, full)
             while self.wait(head, self.random.uniform(0.2, 2.0)):
-                if time.monotonic() - began > PATIENCE:
+                if time.monotonic() - began > patience:
                     head.kill()
-                    return f"no end after {PATIENCE} s"
-                if time.monotonic() - began < DISTURBED and self.random.random() < 0.7:
-                    self.disturb(head)
+                    return f"no end after {patience} s"
+                if time.monotonic() - began < self.disturbed and self.random.random() < 0.7:
+                    self.disturb(head, run)
             said = head.stderr.read()
             head.wait()
             if head.returncode == 0:
                 break
+            if changed and head.returncode == 2 and "no record of a start" not in said:
+                self.counts["refused"] += 1
+                changed, words = False, ["--resume", run]
+                continue
             if head.returncode == 2 and "no record of a start" in said:
                 shutil.rmtree(run)
                 self.counts["begun_anew"] += 1
@@ -172,13 +262,16 @@ class Soak:
                 words = anew
                 continue
             if os.path.getsize(os.path.join(run, "events.log")):
-                wrong = self.damage(run)
+                wrong = None if full else self.judge(run, head.returncode == -signal.SIGKILL)
+                wrong = wrong or self.damage(run)
                 if wrong:
                     return wrong
             self.counts["resumes"] += 1
-            words = ["--resume", run]
+            changes = self.changes(run) if time.monotonic() - began < self.disturbed else []
+            changed, words = bool(changes), ["--resume", run, *changes]
         else:
-            return f"no end after {PATIENCE} s"
+            return f"no end after {patience} s"
+        steps = setting(run, "steps")
         self.counts["updates"] += steps
         return self.check(run, steps)
 
@@ -187,6 +280,9 @@ class Soak:
             code, said = call(command, run)
             if code != 0:
                 return f"{command}: {said}"
+        for asker in self.asking:
+            asker.wait()
+        self.asking = []
         made = json.loads(call("audit", run, "--json")[1])["steps"]
         if made != steps:
             return f"{made} of {steps} updates"
@@ -213,14 +309,17 @@ class Soak:
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("hours", type=float)
+    length = parser.add_mutually_exclusive_group(required=True)
+    length.add_argument("hours", type=float, nargs="?")
+    length.add_argument("--minutes", type=float)
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
     os.chdir(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     folder = tempfile.mkdtemp(prefix="temper-soak-")
-    soak = Soak(options.seed, folder)
-    soak.run(options.hours)
-    print(json.dumps({"seed": options.seed, "hours": options.hours, **soak.counts}))
+    hours = options.hours if options.minutes is None else options.minutes / 60
+    soak = Soak(options.seed, folder, min(DISTURBED, 3600 * hours / 4))
+    soak.run(hours)
+    print(json.dumps({"seed": options.seed, "hours": hours, **soak.counts}))
     if not soak.counts["found"]:
         shutil.rmtree(folder, ignore_errors=True)
     return 1 if soak.counts["found"] else 0
