@@ -74,8 +74,13 @@ class Look {
         manifest ? "" : manifest.error().context);
     if (!manifest)
       return;
-    for (const FileSum& sum : manifest->files)
-      inputs_whole = look_at(run_dir_.root(), sum) && inputs_whole;
+    for (const FileSum& sum : manifest->files) {
+      if (sum.name == "config.yaml" &&
+          check_file(run_dir_.root(), {std::string(kNextConfig), sum.bytes, sum.hash}))
+        add(sum.name, FileState::Whole);  // the next resume, or a repair, gives it its name
+      else
+        inputs_whole = look_at(run_dir_.root(), sum) && inputs_whole;
+    }
   }
 
   void note(const Record& record) {
@@ -266,6 +271,8 @@ Status mend_files(const fs::path& folder,
 
 /// Turns back every single bit that can be.
 Status mend_run(const RunDir& run_dir, std::vector<std::string>& said) {
+  if (read_manifest(run_dir.file(kInputsManifest)))
+    TEMPER_TRY_STATUS(run_dir.settle_inputs());
   if (auto log = mend_log(run_dir.file("events.log"), said); !log)
     return std::move(log).error();
   TEMPER_TRY_STATUS(mend_files(run_dir.root(), kInputsManifest, said));

@@ -15,7 +15,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kNextConfig = "config.yaml.next";
 constexpr std::string_view kConfigBefore = "config.yaml.before";
 
 /// Something that no start of a run, and no making of its keys, left here; empty: nothing.

@@ -21,6 +21,8 @@
 namespace temper::orchestrator {
 
 inline constexpr std::string_view kInputsManifest = "inputs.manifest";
+/// What config.yaml is being replaced by: once inputs.manifest proves it, it counts.
+inline constexpr std::string_view kNextConfig = "config.yaml.next";
 
 /// Holds a run's folder for one orchestrator. Let go by the destructor, and by the kernel however
 /// the process ends.
