@@ -14,7 +14,9 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cmath>
 #include <cstring>
+#include <optional>
 #include <set>
 
 namespace temper::actors {
@@ -228,9 +230,142 @@ Status ModelFolder::read(std::span<const TensorToRead> expected) const {
   return feed(reader);
 }
 
-Status ModelFolder::check(const Layout& layout) const {
+namespace {
+
+/// The values of one tensor in a file, a piece at a time.
+class StoredValues {
+ public:
+  /// `file` holds `tensor` from byte `begin` on.
+  static Result<StoredValues> open(fs::path file, const TensorView& tensor, std::size_t begin) {
+    StoredValues values;
+    values.fd_ = FileDescriptor(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
+    if (!values.fd_.is_open())
+      return io_error("cannot open " + file.string(), errno);
+    values.file_ = std::move(file);
+    values.name_ = tensor.name;
+    values.type_ = tensor.type;
+    values.at_ = begin;
+    values.left_ = tensor.bytes.size();
+    return values;
+  }
+
+  const fs::path& file() const { return file_; }
+  const std::string& name() const { return name_; }
+
+  /// The next values; none: there are no more. Error: one of them is not finite.
+  Result<std::span<const float>> next() {
+    const std::size_t width = type_ == StoredType::Float32 ? 4 : 2;
+    const std::size_t wanted = std::min(left_, kPiece * width);
+    bytes_.resize(wanted);
+    for (std::size_t filled = 0; filled < wanted;) {
+      const ssize_t n = ::pread(
+          fd_.get(), bytes_.data() + filled, wanted - filled, static_cast<off_t>(at_ + filled));
+      if (n < 0 && errno == EINTR)
+        continue;
+      if (n < 0)
+        return io_error("cannot read " + file_.string(), errno);
+      if (n == 0)
+        return corrupt(file_.string() + " was cut short while it was read");
+      filled += static_cast<std::size_t>(n);
+    }
+    at_ += wanted;
+    left_ -= wanted;
+    values_.resize(wanted / width);
+    copy_values({name_, {}, type_, bytes_}, values_);
+    const auto bad = std::ranges::find_if_not(values_, [](float x) { return std::isfinite(x); });
+    if (bad != values_.end()) {
+      return corrupt(fmt::format("{}: tensor '{}': value {} at element {}",
+                                 file_.string(),
+                                 name_,
+                                 *bad,
+                                 passed_ + static_cast<std::size_t>(bad - values_.begin())));
+    }
+    passed_ += values_.size();
+    return std::span<const float>(values_);
+  }
+
+ private:
+  static constexpr std::size_t kPiece = std::size_t{1} << 20;
+
+  StoredValues() = default;
+
+  FileDescriptor fd_;
+  fs::path file_;
+  std::string name_;
+  StoredType type_ = StoredType::Float32;
+  std::size_t at_ = 0, left_ = 0, passed_ = 0;
+  std::vector<std::byte> bytes_;
+  std::vector<float> values_;
+};
+
+/// Error: a value is not finite.
+Status check_finite(StoredValues values) {
+  for (;;) {
+    TEMPER_TRY(const auto piece, values.next());
+    if (piece.empty())
+      return {};
+  }
+}
+
+/// Error: a head in the files is not the embedding that it is tied to.
+Status check_tied(StoredValues embedding, StoredValues head) {
+  for (;;) {
+    TEMPER_TRY(const auto expected, embedding.next());
+    TEMPER_TRY(const auto found, head.next());
+    if (!std::ranges::equal(expected, found)) {
+      return corrupt(
+          fmt::format("{}: tensor '{}': differs from the one that config.json says it "
+                      "is tied to ('{}')",
+                      head.file().string(),
+                      head.name(),
+                      embedding.name()));
+    }
+    if (expected.empty())
+      return {};
+  }
+}
+
+/// Requires: names and shapes are those of the layout.
+Status check_values(const Shards& shards, const Layout& layout) {
+  std::optional<StoredValues> embedding, head;
+  const std::string tied_to = layout.model().tie_embeddings ? layout.stored().front().name : "";
+  for (const std::string& shard : shards.files) {
+    const fs::path file = shards.folder / shard;
+    TEMPER_TRY(const WeightsInMemory weights, WeightsInMemory::read(file, Values::Skip));
+    TEMPER_TRY(const SafetensorsImage image, within(parse_safetensors(weights.bytes()), file));
+    for (const TensorView& tensor : image.tensors) {
+      if (!TensorReader::reads(tensor.name))
+        continue;
+      const auto begin = static_cast<std::size_t>(tensor.bytes.data() - weights.bytes().data());
+      TEMPER_TRY(StoredValues values, StoredValues::open(file, tensor, begin));
+      if (!tied_to.empty() && tensor.name == tied_to)
+        embedding = std::move(values);
+      else if (!tied_to.empty() && tensor.name == kHeadTensor)
+        head = std::move(values);
+      else if (Status finite = check_finite(std::move(values)); !finite)
+        return finite;
+    }
+  }
+  if (embedding && head)
+    return check_tied(*std::move(embedding), *std::move(head));
+  for (auto* const one : {&embedding, &head}) {
+    if (*one) {
+      TEMPER_TRY_STATUS(check_finite(*std::move(*one)));
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+Status ModelFolder::check_tensors(const Layout& layout) const {
   TensorReader reader(tensors_to_check(layout), Values::Skip);
   return feed_shards({path_, shards_, shard_of_}, reader, Values::Skip);
+}
+
+Status ModelFolder::check(const Layout& layout) const {
+  TEMPER_TRY_STATUS(check_tensors(layout));
+  return check_values({path_, shards_, shard_of_}, layout);
 }
 
 std::vector<std::string> ModelFolder::carried_files() const {

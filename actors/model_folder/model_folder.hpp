@@ -40,8 +40,11 @@ class ModelFolder {
   /// is missing, unknown, of another shape, cut off or not finite. The files must not shrink
   /// meanwhile.
   Status read(std::span<const TensorToRead> expected) const;
-  /// The same checks but of the values, which are not read.
+  /// The same checks, without keeping a value: what a run reads passes here, and the reverse. Reads
+  /// all of the files, a piece at a time.
   Status check(const Layout& layout) const;
+  /// Only that each tensor is there and has its shape. Reads the headers of the files.
+  Status check_tensors(const Layout& layout) const;
 
   /// What belongs to it beside config.json and the weights: generation_config.json, files of the
   /// tokenizer, of code or of text. Weights in other formats are left out.

@@ -263,10 +263,13 @@ TensorReader::TensorReader(std::span<const TensorToRead> expected, Values values
     by_name_[tensor.name].tensor = &tensor;
 }
 
+bool TensorReader::reads(std::string_view name) {
+  return !name.ends_with(".rotary_emb.inv_freq");
+}
+
 Status TensorReader::take(const SafetensorsImage& image) {
   for (const TensorView& tensor : image.tensors) {
-    // A function of the shape, which older files hold beside the weights.
-    if (!tensor.name.ends_with(".rotary_emb.inv_freq"))
+    if (reads(tensor.name))
       TEMPER_TRY_STATUS(take(tensor));
   }
   return {};

@@ -83,6 +83,10 @@ class TensorReader {
   /// Error: a tensor is missing.
   Status finish() const;
 
+  /// False: a tensor of this name is passed over. Older files hold a function of the shape beside
+  /// the weights.
+  static bool reads(std::string_view name);
+
  private:
   struct Expected {
     const TensorToRead* tensor = nullptr;

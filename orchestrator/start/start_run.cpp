@@ -2,6 +2,7 @@
 
 #include "actors/asio/asio.hpp"
 #include "actors/guard/sandbox.hpp"
+#include "actors/model_folder/model_folder.hpp"
 #include "actors/runtime/process.hpp"
 #include "actors/transport/ipc_folder.hpp"
 #include "core/files.hpp"
@@ -147,6 +148,16 @@ fs::path base_of(const PipelineConfig& config) {
   return !config.run_dir.empty() && fs::exists(own, ignored) ? own : fs::path(config.model.path);
 }
 
+/// Error: no run can begin with the weights of model.path. One that has begun has its own.
+Status check_model(const PipelineConfig& config) {
+  if (config.policy != actors::PolicyKind::Torch || config.model.path.empty() ||
+      base_of(config) != config.model.path)
+    return {};
+  TEMPER_TRY(const auto folder, actors::ModelFolder::open(config.model.path));
+  TEMPER_TRY(const auto layout, actors::Layout::make(config.model, 0));
+  return folder.check(layout);
+}
+
 /// Cards of this machine that a run needs: beyond those only attached workers have any.
 std::int32_t cards_here(const PipelineConfig& config) {
   const ResolvedPipeline pipeline = resolve_cards(config);
@@ -205,6 +216,8 @@ std::optional<Tokens> longest_prompt(const PipelineConfig& config,
 std::vector<BrokenRule> rules_of_this_machine(const PipelineConfig& config) {
   if (is_simulated(config) && !is_twin(config))
     return missing_programs(config);
+  if (Status whole = check_model(config); !whole)
+    return {{{"model.path"}, whole.error().context}};
   std::vector<BrokenRule> broken;
   if (const auto longest = longest_prompt(config, broken)) {
     broken = validate(config, *longest);

@@ -127,7 +127,8 @@ Status take_base(const actors::ModelConfig& model, const fs::path& to) {
     return invalid_input(
         fmt::format("{} is not the model that the configuration was completed from", model.path));
   TEMPER_TRY(const auto layout, actors::Layout::make(model, 0));
-  TEMPER_TRY_STATUS(folder.check(layout));
+  // Its values were checked with the configuration.
+  TEMPER_TRY_STATUS(folder.check_tensors(layout));
   return folder.link_to(to);
 }
 

@@ -6,7 +6,10 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <numeric>
+#include <optional>
+#include <utility>
 
 namespace temper::actors {
 namespace {
@@ -72,6 +75,70 @@ class Folder : public ::testing::Test {
   std::optional<Layout> layout_;
   std::vector<float> flat_;
 };
+
+TEST_F(Folder, ThatHoldsAValueThatIsNotFiniteIsRefusedByReadAndCheckAlike) {
+  write();
+  EXPECT_EQ(refusal(), "");
+  const auto specs = layout_->stored();
+  for (const float bad : {std::numeric_limits<float>::quiet_NaN(),
+                          std::numeric_limits<float>::infinity(),
+                          -std::numeric_limits<float>::infinity()}) {
+    for (const Bytes shard : {Bytes(1 << 20), Bytes(512)}) {
+      for (const std::size_t t : {std::size_t{0}, specs.size() / 2, specs.size() - 1}) {
+        float& value = flat_[static_cast<std::size_t>(specs[t].offset + specs[t].elements() - 1)];
+        const float good = std::exchange(value, bad);
+        fs::remove_all(folder_.path());
+        fs::create_directory(folder_.path());
+        write(shard);
+        EXPECT_NE(refusal().find(specs[t].name), std::string::npos) << specs[t].name;
+        value = good;
+      }
+    }
+  }
+}
+
+class TiedFolder : public Folder {
+ protected:
+  TiedFolder() {
+    config_.model.tie_embeddings = true;
+    layout_ = Layout::make(config_.model, 11).value();
+    flat_.assign(static_cast<std::size_t>(layout_->size()), 0.5f);
+    std::iota(flat_.begin(), flat_.end(), 1.0f);
+  }
+  /// With a head of its own beside the embedding, changed at some element.
+  void write_with_head(std::optional<std::size_t> changed, Bytes shard, float to = -1) {
+    fs::remove_all(folder_.path());
+    fs::create_directory(folder_.path());
+    auto tensors = tensors_to_write(*layout_, flat_);
+    TensorToWrite head = tensors.front();
+    head.name = std::string(kHeadTensor);
+    head_.assign(head.values.begin(), head.values.end());
+    if (changed)
+      head_.at(*changed) = to;
+    head.values = head_;
+    tensors.push_back(head);
+    ModelFolderToWrite what;
+    what.config_json = write_config_json(config_);
+    what.largest_shard = shard;
+    ASSERT_TRUE(write_model_folder(folder_.path(), what, tensors));
+  }
+  std::vector<float> head_;
+};
+
+TEST_F(TiedFolder, MayHoldItsHeadOnlyIfThatIsTheEmbedding) {
+  write();
+  EXPECT_EQ(refusal(), "") << "without a head";
+  for (const Bytes shard : {Bytes(1 << 20), Bytes(512)}) {  // in one file, and in two
+    write_with_head(std::nullopt, shard);
+    EXPECT_EQ(refusal(), "");
+    for (const std::size_t at : {std::size_t{0}, head_.size() / 2, head_.size() - 1}) {
+      write_with_head(at, shard);
+      EXPECT_NE(refusal().find("lm_head.weight"), std::string::npos) << at;
+      write_with_head(at, shard, std::numeric_limits<float>::quiet_NaN());
+      EXPECT_NE(refusal(), "") << at;
+    }
+  }
+}
 
 TEST_F(Folder, OneFileIsReadBack) {
   write();
