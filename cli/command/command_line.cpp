@@ -3,6 +3,7 @@
 #include "cli/command/exit_code.hpp"
 #include "cli/command/help.hpp"
 #include "cli/command/shell.hpp"
+#include "core/exception_error.hpp"
 #include "core/nearest_name.hpp"
 
 #include <CLI/CLI.hpp>
@@ -184,11 +185,11 @@ int become_study(char** argv) {
 
 int run_command_line(int argc, char** argv, std::span<const Command> commands) {
   open_standard_descriptors();
+  report_uncaught_exceptions();
   try {
     return parse_and_run(argc, argv, commands);
-  } catch (const std::exception& error) {  // A library refused: no descriptors, no memory.
-    std::fputs((std::string("temper: ") + error.what() + "\n").c_str(), stderr);
-    return kFailed;
+  } catch (const std::exception& exception) {
+    return fail(error_of(exception));
   }
 }
 

@@ -2,6 +2,7 @@
 // orchestrator), makes a base checkpoint, or times the engines. The only program that links the
 // torch engines.
 #include "actors/runtime/actor_program.hpp"
+#include "core/exception_error.hpp"
 #include "orchestrator/run/virtual/simulated_actors.hpp"
 #include "orchestrator/worker/measure/measure_command.hpp"
 #include "orchestrator/worker/pretrain_command.hpp"
@@ -9,7 +10,10 @@
 #include "orchestrator/worker/roles/simulated_worker.hpp"
 
 #include <CLI/CLI.hpp>
+#include <fmt/format.h>
 
+#include <cstdio>
+#include <exception>
 #include <string>
 #include <utility>
 
@@ -64,7 +68,13 @@ int main(int argc, char** argv) {  // NOLINT(bugprone-exception-escape): CLI11 t
   measure_command->add_option("--parent", measure.parent, "Process to die with");
 
   CLI11_PARSE(app, argc, argv);
-  if (*measure_command)
-    return run_measure(measure);
-  return *actor_command ? run_actor(actor, simulated) : run_pretrain(pretrain);
+  temper::report_uncaught_exceptions();
+  try {
+    if (*measure_command)
+      return run_measure(measure);
+    return *actor_command ? run_actor(actor, simulated) : run_pretrain(pretrain);
+  } catch (const std::exception& exception) {
+    fmt::print(stderr, "temper-worker: {}\n", temper::error_of(exception).context);
+    return 1;
+  }
 }

@@ -1,6 +1,7 @@
 // temper-server-worker: the program that runs one actor whose work an inference server does;
 // started by the orchestrator, one for each server. Without libtorch, so that it starts at once.
 #include "actors/runtime/actor_program.hpp"
+#include "core/exception_error.hpp"
 #include "orchestrator/worker/server/server_roles.hpp"
 
 #include <CLI/CLI.hpp>
@@ -12,6 +13,7 @@ int main(int argc, char** argv) {  // NOLINT(bugprone-exception-escape): CLI11 t
   actors::ActorArguments actor;
   actors::declare_actor_flags(app, actor);
   CLI11_PARSE(app, argc, argv);
+  report_uncaught_exceptions();
   return actors::run_actor_program(
       "temper-server-worker", actor, {}, [&](const actors::Welcome& welcome) {
         return orchestrator::make_server_role(welcome, welcome.name);
