@@ -162,6 +162,7 @@ struct Heartbeat {
   Bytes resident;
   Time sent{};  ///< On the clock of its sender.
   std::optional<HeartbeatAnswer> answers{};
+  bool loading = false;  ///< Of a worker whose role is not there yet: it gets on with it.
 };
 template <class V>
 void describe(V& v, Heartbeat& m) {
@@ -178,6 +179,12 @@ void describe(V& v, Heartbeat& m) {
       m.answers,
       {.doc = "Of a worker: the heartbeat that it heard last. From these the orchestrator knows "
               "how far the worker's clock is off."});
+  v.field(4,
+          "loading",
+          m.loading,
+          {.doc = "Of a worker that does not take work yet: it has used processor time, has read "
+                  "from a disk, or waits for something under a deadline of its own, since its last "
+                  "heartbeat. `deadlines.start` counts anew."});
 }
 
 /// How much of what was sent in large frames has arrived: its sender keeps at most so many bytes on
@@ -222,10 +229,16 @@ struct Failed {
   static constexpr std::string_view kName = "actor.failed";
   static constexpr std::uint32_t kTag = 7, kVersion = 1, kOldestVersion = 1;
   std::string reason;
+  bool permanent = false;
 };
 template <class V>
 void describe(V& v, Failed& m) {
   v.field(1, "reason", m.reason, {.doc = "What failed."});
+  v.field(2,
+          "permanent",
+          m.permanent,
+          {.doc = "Another start would fail in the same way: a class that is not there, a model "
+                  "folder that is refused. At the first start of an actor it ends the run."});
 }
 
 /// An attached worker goes in order: after actor.stop, or because who started it ended it.

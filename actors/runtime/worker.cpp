@@ -1,10 +1,13 @@
 #include "actors/runtime/worker.hpp"
 
 #include "actors/runtime/internal/registration.hpp"
+#include "actors/runtime/loading.hpp"
 #include "actors/runtime/process.hpp"
 #include "actors/runtime/queues.hpp"
+#include "core/exception_error.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <exception>
 #include <thread>
 #include <utility>
@@ -35,6 +38,7 @@ class IoLoop {
     Line& line;
     Inbox& inbox;
     SendQueue& outbox;
+    const std::atomic<bool>& loading;  ///< The role does not take work yet.
   };
   IoLoop(const WorkerOptions& options,
          const Welcome& welcome,
@@ -48,6 +52,7 @@ class IoLoop {
         line_(ends.line),
         inbox_(ends.inbox),
         outbox_(ends.outbox),
+        loading_(ends.loading),
         clock_(clock),
         log_(log) {}
 
@@ -80,7 +85,7 @@ class IoLoop {
                      fmt::format("the orchestrator was silent for {}", to_text(timeout_))};
       }
       if (now >= next_heartbeat_) {
-        line_.beat(of_run_);
+        line_.beat(of_run_, loading_ && progress_.has_progressed());
         next_heartbeat_ = now + heartbeat_;
       }
       TEMPER_TRY_STATUS(line_.flush());
@@ -152,9 +157,11 @@ class IoLoop {
   Line& line_;
   Inbox& inbox_;
   SendQueue& outbox_;
+  const std::atomic<bool>& loading_;
   const Clock& clock_;
   const Log& log_;
   Time next_heartbeat_{};
+  ProgressMeter progress_;  ///< Made on the thread that calls run().
 };
 
 /// Messages and work in turn, until actor.stop or an error.
@@ -175,14 +182,36 @@ Status serve(const WorkerOptions& options, Role& role, Inbox& inbox, Outbox& out
   }
 }
 
+/// An error that another attempt to build the role would meet again.
+bool is_permanent(const Error& error) {
+  switch (error.code) {
+    case ErrorCode::InvalidInput:
+    case ErrorCode::NotFound:
+    case ErrorCode::Corrupt:
+    case ErrorCode::Unsupported:
+      return true;
+    default:
+      return false;
+  }
+}
+
+/// What the work thread has come to.
+struct Progress {
+  bool built = false;               ///< The role is there.
+  std::atomic<bool> loading{true};  ///< It does not take work yet.
+};
+
 Status build_and_serve(const WorkerOptions& options,
                        const RoleFactory& make_role,
                        const Welcome& welcome,
                        Inbox& inbox,
-                       Outbox& out) {
+                       Outbox& out,
+                       Progress& progress) {
   TEMPER_TRY(const std::unique_ptr<Role> role, make_role(welcome));
+  progress.built = true;
   out.send(Ready{});
   TEMPER_TRY_STATUS(role->start(out));
+  progress.loading = false;
   return serve(options, *role, inbox, out);
 }
 
@@ -191,11 +220,12 @@ Status run_role(const WorkerOptions& options,
                 const RoleFactory& make_role,
                 const Welcome& welcome,
                 Inbox& inbox,
-                Outbox& out) {
+                Outbox& out,
+                Progress& progress) {
   try {
-    return build_and_serve(options, make_role, welcome, inbox, out);
+    return build_and_serve(options, make_role, welcome, inbox, out, progress);
   } catch (const std::exception& e) {
-    return Error{ErrorCode::Internal, e.what()};
+    return error_of(e);
   } catch (...) {
     return Error{ErrorCode::Internal, "an exception of unknown type"};
   }
@@ -250,7 +280,7 @@ Status run_inline(const WorkerOptions& options,
   try {
     status = serve_inline(welcome, make_role, line, clock);
   } catch (const std::exception& e) {
-    status = Error{ErrorCode::Internal, e.what()};
+    status = error_of(e);
   }
   if (!status) {
     log.error("actor failed", {{"actor", options.name}, {"why", status.error().context}});
@@ -298,14 +328,17 @@ Status run_worker(const WorkerOptions& options,
                           [&queue](OutgoingMessage message) { queue.push(std::move(message)); }},
                          welcome.relay_timeout);
   }
-  IoLoop loop(options, welcome, {line, inbox, queue}, clock, log);
-  std::thread io([&loop] { loop.run(); });
+  Progress progress;
+  std::thread io([&] {
+    IoLoop(options, welcome, {line, inbox, queue, progress.loading}, clock, log).run();
+  });
   Outbox out([&queue](OutgoingMessage message) { queue.push(std::move(message)); });
 
-  Status status = run_role(options, make_role, welcome, inbox, out);
+  Status status = run_role(options, make_role, welcome, inbox, out, progress);
   if (!status) {
     log.error("actor failed", {{"actor", options.name}, {"why", status.error().context}});
-    out.send(Failed{.reason = status.error().context});
+    out.send(Failed{.reason = status.error().context,
+                    .permanent = !progress.built && is_permanent(status.error())});
   }
   if (options.relay != nullptr)
     options.relay->end();

@@ -186,6 +186,8 @@ Status Server::await(const fs::path& model) {
     TEMPER_TRY(const bool works, look(model));
     if (works)
       return {};
+    if (options_.on_wait)
+      options_.on_wait();
     if (clock_->now() >= deadline) {
       return Error{ErrorCode::Timeout,
                    fmt::format("no server that works within {} (engine.patience); last seen: {}",

@@ -12,6 +12,7 @@
 
 #include <deque>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 
@@ -30,6 +31,8 @@ struct ServerOptions {
   /// Requests of a control call, such as a load, are given up after this.
   Duration control_deadline = std::chrono::minutes(5);
   Duration probe_deadline = std::chrono::seconds(2);
+  /// Called while a server that does not work yet is waited for.
+  std::function<void()> on_wait{};
 };
 
 /// Weights in a folder, under the one name that the server is to say it has.

@@ -121,6 +121,7 @@ class Auditor {
   void on_event(const event::Resumed& e);
   void on_event(const event::ActorReady& e) { state_.engine_version.erase(e.actor.value()); }
   void on_event(const event::ActorDown&) {}
+  void on_event(const event::ActorLoading&) {}
   void on_event(const event::Generated& e);
   void on_event(const event::ReferenceScored& e);
   void on_event(const event::Judged& e);

@@ -60,12 +60,25 @@ struct ActorDown {
   ActorId actor;
   std::string reason;
   bool lied = false;
+  bool permanent = false;  ///< It could not be built, and another attempt would fail likewise.
 };
 template <class V>
 void describe(V& v, ActorDown& e) {
   v.field(1, "actor", e.actor);
   v.field(2, "reason", e.reason);
   v.field(3, "lied", e.lied);
+  v.field(4, "permanent", e.permanent);
+}
+
+/// An actor that does not take work yet gets on with its start, which may take until
+/// Scheduler::start_may_last(). The driver does not say so more often than it must.
+struct ActorLoading {
+  static constexpr std::string_view kName = "actor_loading";
+  ActorId actor;
+};
+template <class V>
+void describe(V& v, ActorLoading& e) {
+  v.field(1, "actor", e.actor);
 }
 
 struct Generated {
@@ -321,7 +334,8 @@ using Event = std::variant<event::Started,
                            event::Prepared,
                            event::ClockRead,
                            event::WorkerAttached,
-                           event::Scaled>;
+                           event::Scaled,
+                           event::ActorLoading>;
 
 /// The run's configuration from this event on; null: what it was.
 inline const SchedulerConfig* config_in(const Event& event) {

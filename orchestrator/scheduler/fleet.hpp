@@ -20,6 +20,7 @@ struct ActorState {
   std::int32_t restarts = 0;     ///< In a row: since they were last forgiven.
   std::int32_t late_starts = 0;  ///< Of these, those that came after a start that took too long.
   Time launch_at{};              ///< Waiting: not before.
+  Time launched_at{};
   Time launch_deadline{};
   Time ready_since{};
   bool retiring = false;  ///< It is away, and its worker was told to end.

@@ -188,7 +188,20 @@ void Scheduler::handle(const event::ActorReady& e) {
 }
 
 void Scheduler::handle(const event::ActorDown& e) {
+  if (e.permanent && is_first_start(e.actor)) {
+    fleet_.state(e.actor).life = Life::Down;
+    return finish(Ending::Failed,
+                  fmt::format("{} cannot start: {}", fleet_.spec(e.actor).name, e.reason));
+  }
   lose(e.actor, e.reason);
+}
+
+/// Its time starts anew, but not for ever.
+void Scheduler::handle(const event::ActorLoading& e) {
+  ActorState& a = fleet_.state(e.actor);
+  if (a.life == Life::Launching)
+    a.launch_deadline =
+        std::max(a.launch_deadline, std::min(now_ + start_limit(e.actor), latest_start(e.actor)));
 }
 
 void Scheduler::handle(const event::Generated& e) {

@@ -71,6 +71,9 @@ class Scheduler {
   /// What the actor has been given and not answered, of both.
   Load load_of(ActorId actor) const;
   const Fleet& fleet() const { return fleet_; }
+  /// Whether to post ActorLoading: the actor starts, its deadline is near enough to be worth a
+  /// record, and can be put off.
+  bool wants_to_know_that_loads(ActorId actor, Time now) const;
   SwitchPhase phase() const { return switch_.phase(); }
   bool finished() const { return finished_; }
 
@@ -92,6 +95,7 @@ class Scheduler {
   void handle(const event::Resumed& e);
   void handle(const event::ActorReady& e);
   void handle(const event::ActorDown& e);
+  void handle(const event::ActorLoading& e);
   void handle(const event::Generated& e);
   void handle(const event::ReferenceScored& e);
   void handle(const event::Judged& e);
@@ -121,6 +125,8 @@ class Scheduler {
   void start_waiting();
   Duration start_limit(ActorId actor) const;
   void launch(ActorId actor, std::string reason);
+  Time latest_start(ActorId actor) const;
+  bool is_first_start(ActorId actor) const;
   void wait_on(ActorId attached);
   void lose(ActorId actor, const std::string& reason);
   void lose_trainer(const std::string& reason);

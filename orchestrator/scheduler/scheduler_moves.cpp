@@ -12,6 +12,13 @@ namespace temper::orchestrator {
 std::string Scheduler::limit_passed(ActorId actor, const std::string& what) const {
   const Deadlines& d = config_.deadlines;
   const bool starts = what == "start", switches = what.starts_with("switch");
+  if (starts && fleet_.state(actor).launch_deadline >= latest_start(actor)) {
+    return fmt::format(
+        "start within {}, though it showed progress (the longest that "
+        "deadlines.start, {}, allows)",
+        to_text(latest_start(actor) - fleet_.state(actor).launched_at),
+        to_text(start_limit(actor)));
+  }
   return fmt::format("{} within {} (deadlines.{})",
                      what,
                      to_text(starts     ? start_limit(actor)

@@ -14,6 +14,10 @@ constexpr Duration kFirstPause = std::chrono::seconds(1);
 constexpr Duration kLongestPause = std::chrono::seconds(60);
 /// `deadlines.start` is doubled at most so often.
 constexpr std::int32_t kMostDoublings = 3;
+/// An actor that gets on with its start may take so many times `deadlines.start` for it.
+constexpr std::int32_t kLongestStart = 20;
+/// Of that deadline: a sign of progress is recorded once so much is over.
+constexpr std::int32_t kWorthARecord = 4;
 
 /// Before the restart that is number `restarts` in a row, from 1.
 Duration pause_before(std::int32_t restarts) {
@@ -71,10 +75,30 @@ Duration Scheduler::start_limit(ActorId actor) const {
 void Scheduler::launch(ActorId actor, std::string reason) {
   fleet_.renew(actor, Life::Launching);
   ActorState& a = fleet_.state(actor);
+  a.launched_at = now_;
   a.launch_deadline = now_ + start_limit(actor);
   a.first_lease = stored_.queue.next_lease();
   a.busy_until = now_;
   emit(command::Launch{actor, std::move(reason)});
+}
+
+Time Scheduler::latest_start(ActorId actor) const {
+  return fleet_.state(actor).launched_at + kLongestStart * start_limit(actor);
+}
+
+bool Scheduler::wants_to_know_that_loads(ActorId actor, Time now) const {
+  if (fleet_.spec(actor).attached || fleet_.state(actor).life != Life::Launching)
+    return false;
+  const Duration limit = start_limit(actor);
+  const Time deadline = fleet_.state(actor).launch_deadline;
+  return deadline - now <= limit - limit / kWorthARecord && deadline < latest_start(actor);
+}
+
+/// Of this process, of an actor that this process starts: no start of it has been tried before.
+bool Scheduler::is_first_start(ActorId actor) const {
+  const ActorState& a = fleet_.state(actor);
+  return a.life == Life::Launching && a.restarts == 0 && rollbacks_ == 0 &&
+         !fleet_.spec(actor).attached;
 }
 
 /// Nobody came. The place stays free as long as others do the same work.

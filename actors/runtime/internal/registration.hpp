@@ -62,8 +62,9 @@ class Line {
     return Message();
   }
   /// A sign of life for the orchestrator, and an answer to its last one.
-  void beat(const Clock& of_run) {
+  void beat(const Clock& of_run, bool loading = false) {
     Heartbeat beat{.resident = resident_memory(), .sent = of_run.now()};
+    beat.loading = loading;
     if (last_beat_)
       beat.answers = HeartbeatAnswer{last_beat_->sent, clock_->now() - last_beat_->heard};
     queue(outgoing(beat));

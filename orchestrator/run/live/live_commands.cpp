@@ -226,11 +226,11 @@ Status LiveDriver::return_to_checkpoint() {
 }
 
 /// The actor is of no use any more: no message of it counts, its process ends.
-void LiveDriver::lose(ActorId actor, const std::string& reason) {
-  source_of(actor).forget(actor, reason);
+void LiveDriver::lose(ActorId actor, const WorkerEnd& end) {
+  source_of(actor).forget(actor, end.reason);
   if (outcome_)
     return;
-  queue_.push_back(event::ActorDown{actor, reason});
+  queue_.push_back(event::ActorDown{actor, end.reason, false, end.permanent});
   process_events();
 }
 

@@ -232,7 +232,8 @@ void LiveDriver::on_tick() {
         connections_.heard(actor, now - router_->silence_of(peer));
     }
     for (const ActorId actor : connections_.silent_since(clock_->now() - t.heartbeat_timeout)) {
-      lose(actor, fmt::format("silent for {}", to_text(t.heartbeat_timeout)));
+      if (!may_be_silent(actor))
+        lose(actor, {fmt::format("silent for {}", to_text(t.heartbeat_timeout))});
     }
     if (Status named = events_->check_named(); !named)
       fail(named.error().context);
@@ -293,7 +294,7 @@ void LiveDriver::on_broken(const actors::PeerId& peer, const std::string& why) {
   // exit.
   if (ending_.contains(*actor) && !is_attached(*actor))
     return;
-  lose(*actor, why);
+  lose(*actor, {why});
 }
 
 void LiveDriver::send_message(ActorId actor, actors::OutgoingMessage message) {

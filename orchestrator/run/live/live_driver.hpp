@@ -118,8 +118,9 @@ class LiveDriver {
   bool is_attached(ActorId actor) const;
   WorkerSource& source_of(ActorId actor);
   void dismiss(ActorId actor);
-  void on_end(ActorId actor, std::string reason);
-  void lose(ActorId actor, const std::string& reason);
+  bool may_be_silent(ActorId actor) const;
+  void on_end(ActorId actor, WorkerEnd end);
+  void lose(ActorId actor, const WorkerEnd& end);
   void end_if_none_left();
   void send_images();
   void leave_relays(ActorId actor);

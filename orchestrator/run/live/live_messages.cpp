@@ -37,6 +37,8 @@ Status LiveDriver::on_actor_message(ActorId actor, const actors::IncomingMessage
   if (m.is<actors::Heartbeat>()) {
     TEMPER_TRY(const auto beat, m.decode<actors::Heartbeat>());
     note_memory(actor, beat.resident);
+    if (beat.loading && !outcome_ && scheduler_.wants_to_know_that_loads(actor, clock_->now()))
+      post(event::ActorLoading{actor});
     return {};
   }
   if (m.is<actors::Ready>()) {
@@ -50,7 +52,9 @@ Status LiveDriver::on_actor_message(ActorId actor, const actors::IncomingMessage
     return on_plain(actor, *std::move(plain));
   auto answer = actors::dispatch(
       m,
-      [&](const actors::Failed& failed) { lose(actor, failed.reason); },
+      [&](const actors::Failed& failed) {
+        lose(actor, {failed.reason, failed.permanent});
+      },
       [&](actors::Generated generated) { return on_work(actor, std::move(generated)); },
       [&](actors::ReferenceScored scored) { return on_work(actor, std::move(scored)); },
       [&](actors::Judged judged) {

@@ -40,7 +40,7 @@ Status LiveDriver::find_workers() {
   plan.cores = options_.cores;
   plan.log_of = [this](std::string_view name) { return run_dir_.log_of(name); };
   plan.puts_off = [this](ActorId actor) { return faults_ && faults_->puts_off(actor); };
-  const auto end = [this](ActorId actor, std::string reason) { on_end(actor, std::move(reason)); };
+  const auto end = [this](ActorId actor, WorkerEnd how) { on_end(actor, std::move(how)); };
   launched_ = std::make_unique<LaunchedWorkers>(
       loop_->io, std::move(plan), handout_, *router_, connections_, end);
   if (ring_) {
@@ -110,11 +110,17 @@ void LiveDriver::execute(const command::Discard& c) {
   dismiss(c.actor);
 }
 
-void LiveDriver::on_end(ActorId actor, std::string reason) {
+/// A role that is being built may hold up its heartbeats (an extension of Python that keeps the
+/// interpreter's lock). Its start has a deadline of its own, and the end of its process is seen.
+bool LiveDriver::may_be_silent(ActorId actor) const {
+  return !is_attached(actor) && scheduler_.stage_of(actor) == actors::Stage::Starting;
+}
+
+void LiveDriver::on_end(ActorId actor, WorkerEnd end) {
   if (outcome_)
     return end_if_none_left();
   ending_.erase(actor);
-  post(event::ActorDown{actor, std::move(reason)});
+  post(event::ActorDown{actor, std::move(end.reason), false, end.permanent});
 }
 
 void LiveDriver::end_if_none_left() {

@@ -70,7 +70,7 @@ void AttachedWorkers::let_in_keys() {
       for (const ActorId actor : connections_.connected_by(key.name)) {
         const std::string why = fmt::format("its key {} was revoked", key.name);
         forget(actor, why);
-        on_end_(actor, why);
+        on_end_(actor, {why});
       }
     }
   }
@@ -153,7 +153,7 @@ void AttachedWorkers::left(ActorId actor) {
   if (const actors::PeerId* peer = connections_.peer_of(actor))
     router_.forget(*peer);
   connections_.forget(actor);
-  on_end_(actor, "left");
+  on_end_(actor, {"left"});
 }
 
 std::size_t AttachedWorkers::left() const {

@@ -56,17 +56,17 @@ void LaunchedWorkers::start(ActorId actor) {
   const std::string& name = plan_.names[actor.value()];
   const auto credentials = handout_.give(name, router_);
   if (!credentials)
-    return on_end_(actor, credentials.error().context);
+    return on_end_(actor, {credentials.error().context});
   auto spec = actor_child({name, router_.endpoint(), *credentials, plan_.log_of(name)},
                           plan_.worker,
                           plan_.engines[actor.value()]);
   if (!spec)
-    return on_end_(actor, spec.error().context);
+    return on_end_(actor, {spec.error().context, true});  // it has no such program
   if (plan_.engines[actor.value()].kind != actors::EngineKind::Command)
     spec->cores = plan_.cores;  // it pins itself to its cards, which are these
   const auto pid = supervisor_.start(*spec);
   if (!pid)
-    return on_end_(actor, pid.error().context);
+    return on_end_(actor, {pid.error().context, pid.error().code == ErrorCode::NotFound});
   connections_.expect(actor, *pid);
 }
 
@@ -83,7 +83,7 @@ void LaunchedWorkers::on_exit(const ChildExit& exit) {
   std::string reason = exit.status;
   if (!exit.log_tail.empty() && !exit.success)
     reason += fmt::format("; {}", last_line(exit.log_tail));
-  on_end_(actor, std::move(reason));
+  on_end_(actor, {std::move(reason), exit.permanent});
 }
 
 }  // namespace temper::orchestrator

@@ -87,6 +87,12 @@ int await_exec(int fd) {
   }
 }
 
+/// It is missing or cannot be a program, as opposed to a lack of processes or memory.
+bool is_about_the_program(int error) {
+  constexpr std::array kErrors{ENOENT, ENOTDIR, EACCES, ENOEXEC, ELOOP, ENAMETOOLONG, EISDIR};
+  return std::ranges::find(kErrors, error) != kErrors.end();
+}
+
 }  // namespace
 
 Result<pid_t> spawn(const ChildSpec& spec) {
@@ -129,7 +135,11 @@ Result<pid_t> spawn(const ChildSpec& spec) {
   if (const int error = await_exec(report.get()); error != 0) {
     while (::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
     }
-    return io_error(fmt::format("{}: cannot execute {}", spec.name, spec.command[0]), error);
+    Error refused =
+        io_error(fmt::format("{}: cannot execute {}", spec.name, spec.command[0]), error);
+    if (is_about_the_program(error))
+      refused.code = ErrorCode::NotFound;
+    return refused;
   }
   return pid;
 }

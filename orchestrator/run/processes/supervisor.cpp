@@ -111,6 +111,7 @@ struct Supervisor::Impl : std::enable_shared_from_this<Impl> {
     on_exit({.name = child->name,
              .pid = child->pid,
              .success = info.si_code == CLD_EXITED && info.si_status == 0,
+             .permanent = info.si_code == CLD_EXITED && info.si_status == kPermanentExit,
              .status = exit_text(info),
              .log_tail = log_tail(child->log, child->log_begin)});
   }

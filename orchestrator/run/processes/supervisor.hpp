@@ -30,12 +30,17 @@ struct ChildSpec {
   std::vector<std::uint32_t> cores{};  ///< All that it may use; empty: those of this process.
 };
 
+/// The exit code of a worker that would fail in the same way if it were started again: EX_CONFIG of
+/// sysexits.h.
+inline constexpr int kPermanentExit = 78;
+
 struct ChildExit {
   std::string name;
   std::int64_t pid = 0;
-  bool success = false;  ///< Exit code 0.
-  std::string status;    ///< "exit code 3" or "killed by signal 9 (Killed)".
-  std::string log_tail;  ///< Its last lines of output; nothing of an earlier child of that name.
+  bool success = false;    ///< Exit code 0.
+  bool permanent = false;  ///< Exit code kPermanentExit.
+  std::string status;      ///< "exit code 3" or "killed by signal 9 (Killed)".
+  std::string log_tail;    ///< Its last lines of output; nothing of an earlier child of that name.
 };
 
 class Supervisor {

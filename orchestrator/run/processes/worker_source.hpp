@@ -16,11 +16,17 @@
 
 namespace temper::orchestrator {
 
+/// The end of a worker.
+struct WorkerEnd {
+  std::string reason;
+  bool permanent = false;  ///< Another start would fail in the same way.
+};
+
 class WorkerSource {
  public:
   /// What becomes of a worker by itself. One that was dismissed is told of with an empty reason,
   /// once nothing of it is left.
-  using OnEnd = std::function<void(ActorId, std::string reason)>;
+  using OnEnd = std::function<void(ActorId, WorkerEnd)>;
 
   virtual ~WorkerSource() = default;
   /// A worker shall be this actor; one that is, is let go first. That none can be is an OnEnd.

@@ -183,7 +183,14 @@ void describe(V& v, StragglerConfig& c) {
 template <class V>
 void describe(V& v, Deadlines& c) {
   constexpr Duration kMin = std::chrono::milliseconds(10);
-  v.field(1, "start", c.start, {.doc = "Launch of an actor until it is ready.", .min = kMin});
+  v.field(
+      1,
+      "start",
+      c.start,
+      {.doc = "Launch of an actor until it is ready. Counts anew while the worker shows that it "
+              "loads: it uses the processor, reads from a disk or waits for its server; 20 "
+              "times as long in all.",
+       .min = kMin});
   v.field(10,
           "attach",
           c.attach,

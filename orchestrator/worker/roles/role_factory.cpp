@@ -42,8 +42,11 @@ RoleResult make_rollout(const RoleConfig& role, const RealClock& clock) {
 RoleResult make_trainer(const RoleConfig& role, const RealClock& clock) {
   TEMPER_TRY(const auto settings, decode_blob<trainer::TrainerSettings>(role.settings));
   if (!role.resume_from.empty()) {
-    if (auto whole = check_folder(role.resume_from); !whole)
-      return std::move(whole).error();
+    if (auto whole = check_folder(role.resume_from); !whole) {
+      Error damaged = std::move(whole).error();
+      damaged.code = ErrorCode::Unavailable;  // the run has older checkpoints to go back to
+      return damaged;
+    }
   }
   std::unique_ptr<trainer::Engine> engine;
   if (role.policy == PolicyKind::Torch) {

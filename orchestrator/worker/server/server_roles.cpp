@@ -2,6 +2,7 @@
 
 #include "actors/model_folder/stored_tensors.hpp"
 #include "actors/roles/reference_role.hpp"
+#include "actors/runtime/loading.hpp"
 #include "actors/runtime/process.hpp"
 #include "actors/runtime/with_clock.hpp"
 #include "actors/server/server_reference.hpp"
@@ -52,6 +53,7 @@ Result<actors::ServerOptions> options_of(const RoleConfig& role, const std::stri
   options.index = number_of_slot(name);
   options.name = name;
   options.log = actors::server_log(name);
+  options.on_wait = actors::note_progress;
   options.model = {.synthetic = role.policy == actors::PolicyKind::Synthetic,
                    .shape = role.model,
                    .vocabulary = role.vocabulary.size,

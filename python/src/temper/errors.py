@@ -22,6 +22,19 @@ class Gone(Exception):
     """The orchestrator is not there any more."""
 
 
+#: The exit code of a worker that would fail in the same way if it were started again (EX_CONFIG of
+#: sysexits.h). The orchestrator then ends a run that waits for its first start.
+PERMANENT_EXIT = 78
+
+#: What a role that is being built raises for a mistake in its code or its configuration.
+_PERMANENT = (RoleError, ImportError, SyntaxError, AttributeError, NameError, TypeError)
+
+
+def is_permanent(error: BaseException) -> bool:
+    """Whether a role that raised this while it was built would raise it again."""
+    return isinstance(error, _PERMANENT)
+
+
 def _is_ours(filename: str) -> bool:
     try:
         return pathlib.Path(filename).resolve().parent == _PACKAGE

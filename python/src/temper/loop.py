@@ -40,8 +40,10 @@ def batches(trainer: Trainer) -> Iterator[Batch]:
     connection, welcome, trainer.role = registered()
     with Session(connection, welcome) as session:
         actor = TrainerActor(trainer, ActivityLog(welcome.epoch_monotonic_ns), session.send)
+        session.built()
         session.send(m.Ready())
         actor.start()
+        session.started()
         while True:
             for message in session.take(IDLE):
                 if isinstance(message, m.Stop):

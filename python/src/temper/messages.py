@@ -1157,12 +1157,17 @@ class Heartbeat:
     #: Of a worker: the heartbeat that it heard last. From these the orchestrator knows how far
     #: the worker's clock is off.
     answers: HeartbeatAnswer | None = None
+    #: Of a worker that does not take work yet: it has used processor time, has read from a
+    #: disk, or waits for something under a deadline of its own, since its last heartbeat.
+    #: `deadlines.start` counts anew.
+    loading: bool = False
 
     def pack(self) -> Fields:
         return {
             1: self.resident,
             2: self.sent,
             3: None if self.answers is None else self.answers.pack(),
+            4: self.loading,
         }
 
     @classmethod
@@ -1172,6 +1177,7 @@ class Heartbeat:
             get(1, 0),
             get(2, 0),
             None if (x := get(3, None)) is None else HeartbeatAnswer.unpack(x),
+            get(4, False),
         )
 
 
@@ -1356,10 +1362,14 @@ class Failed:
 
     #: What failed.
     reason: str = ""
+    #: Another start would fail in the same way: a class that is not there, a model folder that
+    #: is refused. At the first start of an actor it ends the run.
+    permanent: bool = False
 
     def pack(self) -> Fields:
         return {
             1: self.reason,
+            2: self.permanent,
         }
 
     @classmethod
@@ -1367,6 +1377,7 @@ class Failed:
         get = fields.get
         return cls(
             get(1, ""),
+            get(2, False),
         )
 
 

@@ -6,6 +6,7 @@ import ctypes
 import os
 import signal
 import socket
+import time
 
 _PR_SET_NAME = 15
 _PR_SET_PDEATHSIG = 1
@@ -55,6 +56,28 @@ def peak_memory() -> int:
     import resource
 
     return max(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024, resident_memory())
+
+
+class ProgressMeter:
+    """Tells a process that works, or reads from a disk, from one that hangs. Of one thread, whose own
+    work does not count."""
+
+    _LEAST = 0.001  #: seconds of processor time between two looks
+
+    def __init__(self) -> None:
+        self._last = self._now()
+
+    def has_progressed(self) -> bool:
+        """Since the last look."""
+        last, self._last = self._last, self._now()
+        return self._last[0] - last[0] >= self._LEAST or self._last[1] != last[1]
+
+    @staticmethod
+    def _now() -> tuple[float, int]:
+        import resource
+
+        usage = resource.getrusage(resource.RUSAGE_SELF)
+        return time.process_time() - time.thread_time(), usage.ru_inblock + usage.ru_majflt
 
 
 def host_name() -> str:

@@ -18,8 +18,8 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from . import messages as m
-from .errors import Gone, one_line
-from .process import host_name, resident_memory
+from .errors import Gone, is_permanent, one_line
+from .process import ProgressMeter, host_name, resident_memory
 from .transport import Connection, wake_pair
 from .wire import pack
 
@@ -173,6 +173,8 @@ class _IoThread(threading.Thread):
         self._epoch = welcome.epoch_monotonic_ns
         self._inbox = inbox
         self._outbox = outbox
+        self.loading = True  #: The role does not take work yet.
+        self._progress: ProgressMeter | None = None
         connection.watch(outbox.fd)
 
     def run(self) -> None:
@@ -189,6 +191,7 @@ class _IoThread(threading.Thread):
             self._await_main_thread()
 
     def _exchange(self) -> None:
+        self._progress = ProgressMeter()  # on this thread
         connection = self._connection
         heard = time.monotonic()
         next_heartbeat = heard
@@ -217,7 +220,8 @@ class _IoThread(threading.Thread):
         """A sign of life for the orchestrator, and an answer to its last one."""
         now = time.monotonic_ns()
         answers = None if last is None else m.HeartbeatAnswer(last[0], now - last[1])
-        return m.Heartbeat(resident_memory(), now - self._epoch, answers)
+        loading = self.loading and self._progress is not None and self._progress.has_progressed()
+        return m.Heartbeat(resident_memory(), now - self._epoch, answers, loading)
 
     def _flush(self) -> None:
         deadline = time.monotonic() + _FLUSH
@@ -249,6 +253,7 @@ class Session:
     def __init__(self, connection: Connection, welcome: m.Welcome) -> None:
         self._inbox, self._outbox = _Inbox(), _Outbox()
         self._io = _IoThread(connection, welcome, self._inbox, self._outbox)
+        self._built = False
 
     def __enter__(self) -> Session:
         self._io.start()
@@ -257,6 +262,14 @@ class Session:
     def send(self, message: Any) -> None:
         """Queues it; messages arrive in the order of their send()."""
         self._outbox.send(message)
+
+    def built(self) -> None:
+        """The role is there: what it raises from here on may have passed at another start."""
+        self._built = True
+
+    def started(self) -> None:
+        """It takes work: heartbeats no longer say that it loads."""
+        self._io.loading = False
 
     def take(self, timeout: float) -> list[Any]:
         """Everything that has come; waits while there is nothing. Raises Gone once the orchestrator
@@ -267,7 +280,7 @@ class Session:
         if error is not None and not isinstance(error, GeneratorExit):
             if not isinstance(error, Gone):
                 traceback.print_exception(error)
-            self.send(m.Failed(one_line(error)))
+            self.send(m.Failed(one_line(error), not self._built and is_permanent(error)))
         sys.stdout.flush()
         sys.stderr.flush()
         self._outbox.finish()
@@ -284,8 +297,10 @@ def run(
     and Lost where the orchestrator is gone."""
     with Session(connection, welcome) as session:
         actor = make(welcome, session.send)
+        session.built()
         session.send(m.Ready())
         actor.start()
+        session.started()
         more = True
         while True:
             for message in session.take(0.0 if more else IDLE):

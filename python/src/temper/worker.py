@@ -15,7 +15,7 @@ from typing import Any
 from . import attach, credentials
 from . import messages as m
 from .activity import ActivityLog
-from .errors import Gone, RoleError, one_line
+from .errors import PERMANENT_EXIT, Gone, RoleError, is_permanent, one_line
 from .names import import_name
 from .process import die_with_parent, name_process, pin_to_cards
 from .roles import Engine, Reference, Reward, Role, Trainer
@@ -71,6 +71,7 @@ def main() -> int:
         name_process(arguments.name)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     sys.setswitchinterval(0.001)  # the I/O thread is not to wait long for the role's
+    registered = attaches
     try:
         if attaches:
             attach.serve(
@@ -85,13 +86,14 @@ def main() -> int:
         connection = Connection(arguments.connect, proof)
         welcome = register(connection, arguments.name, proof.secret)
         assert welcome is not None
+        registered = True  # from here on actor.failed tells more than the exit code
         run(connection, welcome, lambda w, send: make_actor(w, arguments.name, send))
     except Exception as error:
         if isinstance(error, Gone):
             print(f"temper.worker: {error}", file=sys.stderr)
         else:
             print(f"temper.worker: {one_line(error)}", file=sys.stderr)
-        return 1
+        return PERMANENT_EXIT if not registered and is_permanent(error) else 1
     return 0
 
 

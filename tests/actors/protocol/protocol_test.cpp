@@ -116,6 +116,19 @@ TEST(Protocol, MissingFieldsKeepTheirDefault) {
   EXPECT_EQ(hello->secret, "");
 }
 
+/// Bytes of the build before heartbeats said that a role loads, and failures that they last.
+TEST(Protocol, AWorkerOfAnOlderBuildSaysNeitherThatItLoadsNorThatItsErrorLasts) {
+  const auto beat = decode<Heartbeat>(
+      bytes_of("83 01 01 02 ce 77 35 94 00 03 82 01 ce 3b 9a ca 00 02 ce 00 1e 84 80"));
+  ASSERT_TRUE(beat) << beat.error().context;
+  EXPECT_FALSE(beat->loading);
+  EXPECT_EQ(beat->resident, Bytes(1));
+  const auto failed = decode<Failed>(bytes_of("81 01 a6 74 65 78 74 20 31"));
+  ASSERT_TRUE(failed) << failed.error().context;
+  EXPECT_FALSE(failed->permanent);
+  EXPECT_EQ(failed->reason, "text 1");
+}
+
 TEST(Protocol, EveryProperPrefixOfAMessageIsRefused) {
   AllMessages::for_each([&]<class M>(std::type_identity<M>) {
     const std::string bytes = encode(test::sample_value<M>(1));

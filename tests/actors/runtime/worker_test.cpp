@@ -1,14 +1,18 @@
 #include "actors/runtime/worker.hpp"
 
 #include "actors/protocol/catalog.hpp"
+#include "actors/runtime/loading.hpp"
 #include "tests/actors/transport/defaults.hpp"
 #include "tests/support/transport.hpp"
 
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <ctime>
+#include <new>
 #include <stdexcept>
 #include <thread>
+#include <utility>
 
 namespace temper::actors {
 namespace {
@@ -293,14 +297,20 @@ TEST_F(WorkerTest, AnExceptionThatEscapesTheRoleIsReported) {
   };
   start_and_register();
   send(CommitWeights{});
-  EXPECT_EQ(expect<Failed>().reason, "tensor of the wrong shape");
-  EXPECT_EQ(end().error().context, "tensor of the wrong shape");
+  const auto failed = expect<Failed>();
+  EXPECT_NE(failed.reason.find("tensor of the wrong shape"), std::string::npos) << failed.reason;
+  EXPECT_FALSE(failed.permanent);
+  const Status ended = end();
+  EXPECT_EQ(ended.error().code, ErrorCode::Internal);
+  EXPECT_EQ(ended.error().context, failed.reason);
 }
 
 TEST_F(WorkerTest, AnErrorOfWorkIsReported) {
   role_.piece = [](Outbox&) -> Result<Role::Work> { return corrupt("weights.bin"); };
   start_and_register();
-  EXPECT_EQ(expect<Failed>().reason, "weights.bin");
+  const auto failed = expect<Failed>();
+  EXPECT_EQ(failed.reason, "weights.bin");
+  EXPECT_FALSE(failed.permanent) << "the role was there";
   EXPECT_EQ(end().error().code, ErrorCode::Corrupt);
 }
 
@@ -312,6 +322,109 @@ TEST_F(WorkerTest, ARoleThatCannotBeBuiltIsReported) {
   send(welcome_);
   EXPECT_EQ(expect<Failed>().reason, "base.safetensors does not exist");
   EXPECT_EQ(end().error().code, ErrorCode::NotFound);
+}
+
+/// Which errors of a role that cannot be built another start would meet again.
+class ARoleThatCannotBeBuilt : public WorkerTest,
+                               public testing::WithParamInterface<std::pair<ErrorCode, bool>> {};
+INSTANTIATE_TEST_SUITE_P(EachCode,
+                         ARoleThatCannotBeBuilt,
+                         testing::Values(std::pair{ErrorCode::InvalidInput, true},
+                                         std::pair{ErrorCode::NotFound, true},
+                                         std::pair{ErrorCode::Corrupt, true},
+                                         std::pair{ErrorCode::Unsupported, true},
+                                         std::pair{ErrorCode::Io, false},
+                                         std::pair{ErrorCode::Timeout, false},
+                                         std::pair{ErrorCode::Unavailable, false},
+                                         std::pair{ErrorCode::OutOfMemory, false},
+                                         std::pair{ErrorCode::Internal, false}));
+
+TEST_P(ARoleThatCannotBeBuilt, SaysWhetherAnotherStartWouldFailToo) {
+  const auto [code, permanent] = GetParam();
+  start([code = code](const Welcome&) -> Result<std::unique_ptr<Role>> {
+    return Error{code, "why"};
+  });
+  expect<Hello>();
+  send(welcome_);
+  EXPECT_EQ(expect<Failed>().permanent, permanent);
+  EXPECT_EQ(end().error().code, code);
+}
+
+TEST_F(WorkerTest, ARoleThatThrowsWhileItIsBuiltMayBeStartedAgain) {
+  start([](const Welcome&) -> Result<std::unique_ptr<Role>> { throw std::bad_alloc(); });
+  expect<Hello>();
+  send(welcome_);
+  EXPECT_FALSE(expect<Failed>().permanent);
+  EXPECT_EQ(end().error().code, ErrorCode::OutOfMemory);
+}
+
+TEST_F(WorkerTest, HeartbeatsSayThatARoleIsBeingBuiltAsLongAsItIs) {
+  std::atomic<bool> release = false;
+  start([&](const Welcome&) -> Result<std::unique_ptr<Role>> {
+    while (!release)
+      note_progress();
+    return std::unique_ptr<Role>(std::make_unique<ScriptedRole>(role_));
+  });
+  expect<Hello>();
+  send(welcome_);
+  int loading = 0;
+  const auto count = [&] {
+    while (auto received = router_.try_receive()) {
+      const auto message = IncomingMessage::parse(*std::move(received)).value();
+      if (message.is<Heartbeat>())
+        loading += message.decode<Heartbeat>()->loading ? 1 : 0;
+    }
+  };
+  EXPECT_TRUE(test::eventually(router_, [&] {
+    count();
+    return loading >= 3;
+  }));
+  release = true;
+  while (true) {
+    const auto message = IncomingMessage::parse(*test::receive(router_)).value();
+    if (message.is<Ready>())
+      break;
+  }
+  // One may have been on its way when the role was there.
+  int at_work = 0, said = 0;
+  EXPECT_TRUE(test::eventually(router_, [&] {
+    while (auto received = router_.try_receive()) {
+      const auto message = IncomingMessage::parse(*std::move(received)).value();
+      ++at_work;
+      said += message.decode<Heartbeat>()->loading ? 1 : 0;
+    }
+    return at_work >= 5;
+  }));
+  EXPECT_LE(said, 1);
+  send(Stop{});
+  EXPECT_TRUE(end());
+}
+
+TEST(AProgressMeter, CountsNotesAndNotTheWorkOfItsOwnThread) {
+  ProgressMeter meter;
+  volatile std::uint64_t sum = 0;
+  bool counted = true;
+  for (int tries = 0; counted && tries < 100; ++tries) {  // a page may be read in between
+    for (std::uint64_t i = 0; i < 5'000'000; ++i)
+      sum = sum + i;
+    counted = meter.has_progressed();
+  }
+  EXPECT_FALSE(counted);
+  note_progress();
+  EXPECT_TRUE(meter.has_progressed());
+}
+
+TEST(AProgressMeter, CountsTheWorkOfOtherThreads) {
+  ProgressMeter meter;
+  std::thread([] {
+    timespec begin{}, now{};
+    ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &begin);
+    do {
+      ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    } while ((now.tv_sec - begin.tv_sec) * 1'000'000'000 + now.tv_nsec - begin.tv_nsec <
+             20'000'000);
+  }).join();
+  EXPECT_TRUE(meter.has_progressed());
 }
 
 TEST_F(WorkerTest, ForgedMessagesAreSkipped) {

@@ -127,6 +127,136 @@ TEST(Restarts, ALossThatWasNotLateKeepsTheTime) {
   EXPECT_EQ(engine.launch_deadline - run.now(), patient().deadlines.start);
 }
 
+// --- Starts that take long
+
+SchedulerConfig with_short_starts() {
+  SchedulerConfig c = patient();
+  c.deadlines.start = 10s;
+  c.deadlines.weights = 24h;
+  return c;
+}
+
+/// The actors that a test of starts is not about.
+void make_others_ready(ScriptedRun& run) {
+  for (const auto role :
+       {actors::RoleKind::Reference, actors::RoleKind::Reward, actors::RoleKind::Trainer})
+    run.ready(run.with_role(role));
+}
+
+TEST(Starts, ThatGetOnHaveTheirTimeAnew) {
+  ScriptedRun run(with_short_starts());
+  make_others_ready(run);
+  run.ready(run.other_rollout());
+  for (int i = 0; i < 10; ++i) {  // 9 s each
+    run.wait(9s);
+    run.on(event::ActorLoading{run.rollout()});
+    EXPECT_EQ(run.scheduler().fleet().state(run.rollout()).launch_deadline, run.now() + 10s);
+  }
+  run.ready(run.rollout());
+  EXPECT_TRUE(run.scheduler().fleet().state(run.rollout()).ready());
+}
+
+TEST(Starts, ThatHangEndAtTheirDeadline) {
+  ScriptedRun run(with_short_starts());
+  make_others_ready(run);
+  run.wait(9s);
+  run.on(event::ActorLoading{run.rollout()});
+  EXPECT_EQ(run.scheduler().fleet().state(run.other_rollout()).restarts, 0);
+  run.wait(9s);
+  run.on(event::DeadlineReached{});
+  EXPECT_EQ(run.scheduler().fleet().state(run.rollout()).restarts, 0) << "it got on";
+  EXPECT_EQ(run.scheduler().fleet().state(run.other_rollout()).restarts, 1) << "it hung";
+  run.wait(1s);
+  run.on(event::DeadlineReached{});
+  EXPECT_EQ(run.scheduler().fleet().state(run.rollout()).restarts, 1) << "it hangs now";
+}
+
+TEST(Starts, GetOnForTwentyTimesTheirDeadlineAtMost) {
+  ScriptedRun run(with_short_starts());
+  make_others_ready(run);
+  run.ready(run.other_rollout());
+  const Time latest = run.scheduler().fleet().state(run.rollout()).launched_at + 200s;
+  std::size_t told = 0;
+  while (run.scheduler().fleet().state(run.rollout()).restarts == 0) {
+    ASSERT_LT(run.now(), latest + 10s);
+    run.wait(1s);
+    if (run.scheduler().wants_to_know_that_loads(run.rollout(), run.now())) {
+      run.on(event::ActorLoading{run.rollout()});
+      ++told;
+    }
+    run.on(event::DeadlineReached{});
+  }
+  EXPECT_GE(run.now(), latest);
+  EXPECT_LT(told, 80U) << "a sign of progress is recorded a few times for each deadline";
+}
+
+TEST(Starts, AreNotWatchedOnceTheActorIsReadyOrIsOfOthers) {
+  SchedulerConfig config = patient();
+  config.actors[1].attached = true;
+  ScriptedRun run(config);
+  run.wait(config.deadlines.start - 1s);
+  EXPECT_TRUE(run.scheduler().wants_to_know_that_loads(run.rollout(), run.now()));
+  EXPECT_FALSE(run.scheduler().wants_to_know_that_loads(run.other_rollout(), run.now()));
+  run.ready(run.rollout());
+  EXPECT_FALSE(run.scheduler().wants_to_know_that_loads(run.rollout(), run.now()));
+  const auto before = run.scheduler().next_deadline();
+  run.on(event::ActorLoading{run.rollout()});
+  EXPECT_EQ(run.scheduler().next_deadline(), before);
+}
+
+// --- Starts that cannot succeed
+
+std::optional<command::Finish> end_of(const Commands& commands) {
+  const auto ends = of_kind<command::Finish>(commands);
+  return ends.empty() ? std::nullopt : std::optional(ends.front());
+}
+
+TEST(Starts, ThatCannotSucceedEndTheRunAtTheFirstTryOfAnyActor) {
+  for (std::uint32_t i = 0; i < ScriptedRun::small_config().actors.size(); ++i) {
+    ScriptedRun run;
+    const std::string name = run.scheduler().fleet().spec(ActorId(i)).name;
+    const auto end = end_of(run.on(event::ActorDown{ActorId(i), "no class Engine", false, true}));
+    ASSERT_TRUE(end) << name;
+    EXPECT_FALSE(end->ok);
+    EXPECT_FALSE(end->stopped);
+    EXPECT_NE(end->reason.find(name), std::string::npos) << end->reason;
+    EXPECT_NE(end->reason.find("no class Engine"), std::string::npos) << end->reason;
+    EXPECT_TRUE(run.scheduler().finished());
+  }
+}
+
+TEST(Starts, AreTriedAgainWhereTheErrorMayPassOrAStartHasSucceededBefore) {
+  const event::ActorDown passing{ActorId(0), "killed"};
+  const event::ActorDown lasting{ActorId(0), "no class Engine", false, true};
+  {
+    ScriptedRun run(patient());
+    EXPECT_FALSE(end_of(run.on(passing)));
+    EXPECT_FALSE(end_of(run.on(lasting))) << "the second start";
+  }
+  {
+    ScriptedRun run(patient());
+    run.ready(run.rollout());
+    EXPECT_FALSE(end_of(run.on(lasting))) << "it was at work";
+  }
+  {
+    ScriptedRun run(patient());
+    run.ready(run.rollout());
+    run.on(passing);
+    EXPECT_FALSE(end_of(run.on(lasting))) << "it started once";
+  }
+  {
+    SchedulerConfig config = patient();
+    config.actors[0].attached = true;
+    ScriptedRun run(config);
+    EXPECT_FALSE(end_of(run.on(lasting))) << "another host may have what this one lacks";
+  }
+  {
+    ScriptedRun run(patient());
+    run.on(event::Resumed{0, 1});
+    EXPECT_FALSE(end_of(run.on(lasting))) << "after a rollback";
+  }
+}
+
 TEST(Restarts, OnlySoManyStartAtOnceAndTheOthersFollow) {
   SchedulerConfig config = patient();
   config.starts_at_once = 2;
