@@ -102,7 +102,8 @@ Status choose_problems(const EvalOptions& options, PipelineConfig& config) {
   return {};
 }
 
-Result<Evaluation> evaluate(const EvalOptions& options) {
+/// `stopped`: whether an error is that a signal ended it.
+Result<Evaluation> evaluate(const EvalOptions& options, bool& stopped) {
   TEMPER_TRY(const TemporaryFolder folder, TemporaryFolder::create("temper-eval-"));
   Evaluation out;
   out.what = options.what;
@@ -133,6 +134,7 @@ Result<Evaluation> evaluate(const EvalOptions& options) {
     TEMPER_TRY(out.version, provide_base(run, folder.path()));
   }
   TEMPER_TRY(const auto finish, orchestrator::start_run_quietly(config, nullptr));
+  stopped = finish.stopped;
   if (!finish.ok)
     return Error{ErrorCode::Unavailable, "the evaluation ended early: " + finish.reason};
   TEMPER_TRY(const auto recorded, orchestrator::read_run(folder.path()));
@@ -154,9 +156,12 @@ Result<Evaluation> evaluate(const EvalOptions& options) {
 
 int run_eval(const EvalOptions& options) {
   orchestrator::ignore_write_signals();
-  const auto found = evaluate(options);
-  if (!found)
-    return fail(found.error());
+  bool stopped = false;
+  const auto found = evaluate(options, stopped);
+  if (!found) {
+    const int code = fail(found.error());
+    return stopped ? kStopped : code;
+  }
   if (options.json) {
     fmt::print("{}\n", to_json(*found, JsonStyle::Pretty));
     return 0;

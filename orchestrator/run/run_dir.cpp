@@ -84,8 +84,14 @@ Status RunDir::seal_inputs() const {
 
 Status RunDir::replace_config(std::string_view yaml) const {
   TEMPER_TRY(const std::string before, read_file(file("config.yaml")));
-  TEMPER_TRY_STATUS(write_file_atomically(free_name(file(kConfigBefore)), before));
-  return put_config(yaml);
+  const fs::path kept = free_name(file(kConfigBefore));
+  TEMPER_TRY_STATUS(write_file_atomically(kept, before));
+  const Status put = put_config(yaml);
+  if (!put) {  // else a later change would be counted as two
+    std::error_code ignored;
+    fs::remove(kept, ignored);
+  }
+  return put;
 }
 
 std::size_t RunDir::replaced_configs() const {

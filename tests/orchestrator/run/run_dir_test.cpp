@@ -174,6 +174,14 @@ TEST_F(RunDirTest, AReplacedConfigurationIsPutBack) {
   EXPECT_EQ(dir.replaced_configs(), 1U);
 }
 
+TEST_F(RunDirTest, AConfigurationThatCannotBeReplacedIsNotCountedAsReplaced) {
+  const RunDir dir = created(folder());
+  ASSERT_TRUE(write_file_atomically(dir.file("config.yaml"), "seed: 1\n"));
+  EXPECT_FALSE(dir.replace_config("seed: 2\n")) << "there is no inputs.manifest";
+  EXPECT_EQ(dir.replaced_configs(), 0U);
+  EXPECT_EQ(read_file(dir.file("config.yaml")).value(), "seed: 1\n");
+}
+
 TEST_F(RunDirTest, SeveralReplacedConfigurationsArePutBackAtOnce) {
   const RunDir dir = created(folder());
   ASSERT_TRUE(write_file_atomically(dir.file("config.yaml"), "seed: 1\n"));
