@@ -2,9 +2,10 @@
 //
 // Reading reports every error at once, each with its place, key, what was expected and found, and
 // the nearest valid name. Unknown and duplicate keys are errors; a Duration, Bytes or rate needs a
-// unit; a count is a plain integer; a value in quotes is text. Missing keys keep their default, and
-// so do keys whose value cannot be read or is out of bounds: whoever goes on with the struct, to
-// find more errors, finds nothing in it that its bounds forbid.
+// unit; a count is a plain integer. In quotes a value is text, a name or a quantity with a unit,
+// but no number and neither true nor false. Missing keys keep their default, and so do keys whose
+// value cannot be read or is out of bounds: whoever goes on with the struct, to find more errors,
+// finds nothing in it that its bounds forbid.
 #pragma once
 
 #include "core/nearest_name.hpp"
@@ -120,14 +121,9 @@ class YamlReader {
 
   template <class T>
   void read_scalar(const YamlNode& node, T& out) {
+    // JSON has no other form for a name or a quantity with its unit than text in quotes.
     if constexpr (std::same_as<T, std::string>) {
       out = node.text;
-    } else if (node.quoted) {
-      mismatch(type_text<T>(), node);
-    } else if constexpr (std::same_as<T, bool>) {
-      if (node.text != "true" && node.text != "false")
-        return mismatch(type_text<T>(), node);
-      out = node.text == "true";
     } else if constexpr (std::is_enum_v<T>) {
       if (const std::optional<T> value = from_name<T>(node.text))
         out = *value;
@@ -139,6 +135,12 @@ class YamlReader {
         out = *value;
       else
         bad_quantity(type_text<T>(), node, value.error());
+    } else if (node.quoted) {
+      mismatch(type_text<T>(), node);
+    } else if constexpr (std::same_as<T, bool>) {
+      if (node.text != "true" && node.text != "false")
+        return mismatch(type_text<T>(), node);
+      out = node.text == "true";
     } else if constexpr (std::is_arithmetic_v<T>) {
       read_number(node, out);
     } else {  // An id or a quantity without a unit.

@@ -16,6 +16,8 @@ fails if this page is stale.
   wrong type or out of bounds; all errors are reported at once, each with its file, line and key.
 - A duration or a size needs a unit: `250ms`, `3s`, `64MiB`, `1GB`. Tokens and other counts are
   plain integers.
+- In quotes a value is text, a name or a quantity with a unit, as in JSON: `"grpo"`, `"250ms"`. A
+  number, `true` and `false` are written without.
 - `--set a.b=c` overrides a key; the value is YAML, so a list is `--set placement.rollout=[0]`.
   Precedence: defaults, then the file, then `--set` in order.
 - Anchors, aliases, tags and several documents in one file are not supported.

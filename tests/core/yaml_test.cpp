@@ -27,6 +27,7 @@ struct Sample {
   std::vector<Small> rows;
   std::map<std::string, Small> named;
   Small inner;
+  std::vector<Shape> shapes;
   bool operator==(const Sample&) const = default;
 };
 template <class V>
@@ -46,6 +47,7 @@ void describe(V& v, Sample& s) {
   v.field(13, "rows", s.rows);
   v.field(14, "named", s.named);
   v.field(15, "inner", s.inner);
+  v.field(16, "shapes", s.shapes);
 }
 
 Sample random_sample(Random& rng) {
@@ -172,6 +174,43 @@ TEST(Yaml, AValueThatIsOutOfBoundsOrCannotBeReadLeavesItsDefault) {
 TEST(Yaml, NumbersInQuotesAreText) {
   EXPECT_EQ(issues("tiny: \"3\""), "x.yaml:1: tiny: expected an integer, found the text \"3\"\n");
   EXPECT_EQ(value("text: 3").text, "3");
+}
+
+TEST(Yaml, NamesAndQuantitiesInQuotesAreTheSameAsWithout) {
+  const std::vector<std::pair<const char*, const char*>> same{
+      {"shape: square", "shape: \"square\""},
+      {"shape: square", "shape: 'square'"},
+      {"shape: square", "{\"shape\": \"square\"}"},
+      {"inner: {shape: square}", "{\"inner\": {\"shape\": \"square\"}}"},
+      {"rows: [{shape: square}]", "rows:\n  - shape: \"square\""},
+      {"named: {a: {shape: square}}", "named: {\"a\": {\"shape\": \"square\"}}"},
+      {"shapes: [square, round]", "shapes: [\"square\", 'round']"},
+      {"size: 64MiB", "size: \"64MiB\""},
+      {"wait: 250ms", "wait: '250ms'"},
+      {"text: square", "text: \"square\""},
+      {"words: [a, b]", "words: [\"a\", 'b']"}};
+  for (const auto& [plain, quoted] : same) {
+    EXPECT_EQ(value(plain), value(quoted)) << quoted;
+    EXPECT_NE(value(plain), Sample()) << plain;
+  }
+  EXPECT_EQ(value("", {"shape='square'"}).shape, Shape::Square);
+  EXPECT_EQ(value("", {"shape=\"square\""}).shape, Shape::Square);
+}
+
+TEST(Yaml, WhatIsNoNameOrQuantityIsNoneInQuotesEither) {
+  for (const char* text : {"shape: \"sqare\"",
+                           "shape: ''",
+                           "shape: |\n  square\n",
+                           "shapes: [\"square \"]",
+                           "size: \"64\"",
+                           "wait: \"soon\"",
+                           "flag: \"true\"",
+                           "tiny: '3'",
+                           "number: \"0.5\"",
+                           "maybe: \"3\"",
+                           "card: \"3\"",
+                           "cards: [\"3\"]"})
+    EXPECT_NE(issues(text), "") << text;
 }
 
 TEST(Yaml, NumbersAreWholeAndFinite) {
