@@ -18,6 +18,8 @@ fails if this page is stale.
   plain integers.
 - In quotes a value is text, a name or a quantity with a unit, as in JSON: `"grpo"`, `"250ms"`. A
   number, `true` and `false` are written without.
+- A path may begin with `~/`, `$HOME/` or `${HOME}/`, the home directory; another variable in it is
+  an error. In a command (`verifier.command`) only `~/` at the beginning of a word is replaced.
 - `--set a.b=c` overrides a key; the value is YAML, so a list is `--set placement.rollout=[0]`.
   Precedence: defaults, then the file, then `--set` in order.
 - Anchors, aliases, tags and several documents in one file are not supported.

@@ -1,6 +1,8 @@
 #include "orchestrator/pipeline/load.hpp"
 
 #include "core/files.hpp"
+#include "core/home_path.hpp"
+#include "orchestrator/pipeline/config_paths.hpp"
 #include "orchestrator/pipeline/model_section.hpp"
 #include "orchestrator/pipeline/simulation.hpp"
 #include "sim_hw/catalog/catalog.hpp"
@@ -51,14 +53,18 @@ LoadedConfig::LoadedConfig(std::string_view name,
                            std::span<const std::string> sets)
     : yaml_(read_yaml<PipelineConfig>(name, text, sets)) {
   const auto is_given = [this](const std::string& key) { return yaml_.places.contains(key); };
+  std::vector<YamlIssue> issues = yaml_.issues;
+  const auto note = [this](const std::vector<ModelIssue>& found, std::vector<YamlIssue>& to) {
+    for (const ModelIssue& issue : found)
+      to.push_back({yaml_.place_of(issue.key), issue.key, issue.message});
+  };
+  note(expand_paths(yaml_.value, home_folder()), issues);
   find_beside(name, yaml_.value.simulation);
   if (yaml_.value.hardware == HardwareKind::Simulated)
     set_simulated_defaults(yaml_.value, is_given);
   else
     set_local_defaults(yaml_.value, is_given);
-  std::vector<YamlIssue> issues = yaml_.issues;
-  for (const ModelIssue& issue : complete_model(yaml_.value.model, is_given))
-    issues.push_back({yaml_.place_of(issue.key), issue.key, issue.message});
+  note(complete_model(yaml_.value.model, is_given), issues);
   const std::vector<YamlIssue> so_far = issues;
   for (const BrokenRule& rule : validate(yaml_.value)) {
     const std::string& key = rule.keys.front();
@@ -96,19 +102,25 @@ struct Chain {
 
 /// What a file says behind `extends`: another, seen from its own folder, or a shipped one by name.
 /// Empty: nothing.
-std::filesystem::path extended_by(const std::filesystem::path& file, const std::string& text) {
+Result<std::filesystem::path> extended_by(const std::filesystem::path& file,
+                                          const std::string& text) {
   const YamlDocument document(file.string(), text, {});
   for (const YamlNode::Entry& entry : document.root().entries) {
     if (entry.key != kExtends)
       continue;
-    std::filesystem::path beside = file.parent_path() / entry.node.text;
+    auto named = expand_home(entry.node.text, home_folder());
+    if (!named) {
+      return std::move(named).error().within(
+          fmt::format("{}: {}", document.location(entry.place), kExtends));
+    }
+    std::filesystem::path beside = file.parent_path() / *named;
     std::error_code ignored;
     if (std::filesystem::exists(beside, ignored))
       return beside;
-    std::filesystem::path shipped = found_config(entry.node.text);
+    std::filesystem::path shipped = found_config(*named);
     return std::filesystem::exists(shipped, ignored) ? shipped : beside;
   }
-  return {};
+  return std::filesystem::path();
 }
 
 Result<Chain> chain_of(const std::filesystem::path& first) {
@@ -128,7 +140,7 @@ Result<Chain> chain_of(const std::filesystem::path& first) {
       return std::move(text).error();
     chain.text = *std::move(text);
     chain.files.push_back(file);
-    file = extended_by(file, chain.text);
+    TEMPER_TRY(file, extended_by(file, chain.text));
   }
   return chain;
 }

@@ -1,0 +1,161 @@
+// `~` and `${HOME}` in every key that names a file or folder.
+#include "orchestrator/pipeline/config_paths.hpp"
+
+#include "core/files.hpp"
+#include "core/home_path.hpp"
+#include "orchestrator/pipeline/load.hpp"
+#include "tests/support/temporary_folder.hpp"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <set>
+
+namespace temper::orchestrator {
+namespace {
+
+/// The keys whose values are text or lists of text.
+class TextKeys {
+ public:
+  template <class T>
+  void field(int, std::string_view name, T& value, const std::type_identity_t<FieldMeta<T>>& = {}) {
+    const std::string outer = key_;
+    key_ += (key_.empty() ? "" : ".") + std::string(name);
+    visit(value);
+    key_ = outer;
+  }
+  const std::set<std::string>& found() const { return found_; }
+
+ private:
+  template <class T>
+  void visit(T& value) {
+    if constexpr (OptionalLike<T> || VectorLike<T>) {
+      typename T::value_type inner{};
+      visit(inner);
+    } else if constexpr (Described<T>) {
+      describe(*this, value);
+    } else if constexpr (std::same_as<T, std::string>) {
+      found_.insert(key_);
+    }
+  }
+  std::string key_;
+  std::set<std::string> found_;
+};
+
+TEST(ConfigPaths, EveryTextKeyIsKnownAsAPathOrAsNone) {
+  // Names, addresses of hosts, code, patterns and shell commands, by their last part.
+  const std::set<std::string> no_paths{"name",
+                                       "pattern",
+                                       "function",
+                                       "environment",
+                                       "use",
+                                       "start",
+                                       "served_model",
+                                       "reload",
+                                       "bind",
+                                       "advertise",
+                                       "ignore"};
+  PipelineConfig config;
+  TextKeys keys;
+  describe(keys, config);
+  EXPECT_GE(keys.found().size(), 20U);
+  for (const std::string& key : keys.found()) {
+    const std::string last = key.substr(key.rfind('.') + 1);
+    EXPECT_NE(text_kind(key) == TextKind::Plain, !no_paths.contains(last))
+        << key << ": is it a path? see config_paths.cpp";
+  }
+}
+
+/// HOME for the length of a test.
+class Home {
+ public:
+  explicit Home(const char* home) : before_(home_folder()) { ::setenv("HOME", home, 1); }
+  ~Home() { ::setenv("HOME", before_.c_str(), 1); }
+  Home(const Home&) = delete;
+  Home& operator=(const Home&) = delete;
+
+ private:
+  const std::string before_;
+};
+
+TEST(ConfigPaths, AreFromTheHomeDirectoryInTheFileAndInSets) {
+  const Home home("/home/me");
+  const std::vector<std::string> set{"run_dir=~/runs/x"};
+  for (const LoadedConfig& loaded : {LoadedConfig("x.yaml", "run_dir: ~/runs/x\n", {}),
+                                     LoadedConfig("x.yaml", "run_dir: ${HOME}/runs/x\n", {}),
+                                     LoadedConfig("x.yaml", "run_dir: \"$HOME/runs/x\"\n", {}),
+                                     LoadedConfig("x.yaml", "", set)}) {
+    EXPECT_EQ(render(loaded.issues()), "");
+    EXPECT_EQ(loaded.config().run_dir, "/home/me/runs/x");
+  }
+}
+
+TEST(ConfigPaths, OfEveryKindAreExpanded) {
+  PipelineConfig config;
+  config.task.path = "~/a";
+  config.model.path = "${HOME}/b";
+  config.evaluation.path = "~/c";
+  config.verifier.command = {"python3", "~/judge.py", "${HOME}", "a~/b"};
+  config.verifier.hidden = {"~/.ssh"};
+  config.rollout.engine.python = "~/venv/bin/python";
+  config.rollout.engine.folder = "$HOME/weights";
+  config.rollout.engine.data = {"file:~/servers", "http://a~/b"};
+  config.trainer.engine.command = {"~/bin/trainer"};
+  config.alarms.on_alarm = {"~/bin/notify"};
+  config.simulation.model = "~/m.yaml";
+  config.simulation.clusters = {{}, {}};
+  config.simulation.clusters[1].hardware = "~/h.yaml";
+  config.simulation.response.trace = "~/t.json";
+  config.simulation.faults.trace = "~/f.csv";
+  EXPECT_TRUE(expand_paths(config, "/h").empty());
+  EXPECT_EQ(config.task.path, "/h/a");
+  EXPECT_EQ(config.model.path, "/h/b");
+  EXPECT_EQ(config.evaluation.path, "/h/c");
+  EXPECT_EQ(config.verifier.command,
+            (std::vector<std::string>{"python3", "/h/judge.py", "${HOME}", "a~/b"}))
+      << "a shell that the command starts replaces its own";
+  EXPECT_EQ(config.verifier.hidden, std::vector<std::string>{"/h/.ssh"});
+  EXPECT_EQ(config.rollout.engine.python, "/h/venv/bin/python");
+  EXPECT_EQ(config.rollout.engine.folder, "/h/weights");
+  EXPECT_EQ(config.rollout.engine.data,
+            (std::vector<std::string>{"file:/h/servers", "http://a~/b"}));
+  EXPECT_EQ(config.trainer.engine.command, std::vector<std::string>{"/h/bin/trainer"});
+  EXPECT_EQ(config.alarms.on_alarm, std::vector<std::string>{"/h/bin/notify"});
+  EXPECT_EQ(config.simulation.model, "/h/m.yaml");
+  EXPECT_EQ(config.simulation.clusters[1].hardware, "/h/h.yaml");
+  EXPECT_EQ(config.simulation.response.trace, "/h/t.json");
+  EXPECT_EQ(config.simulation.faults.trace, "/h/f.csv");
+}
+
+TEST(ConfigPaths, AnotherVariableIsAnErrorAtItsKeyAndLine) {
+  const Home home("/home/me");
+  for (const char* path : {"${oc.env:HOME}/x", "${USER}", "$SCRATCH/x", "~other/x"}) {
+    const LoadedConfig loaded("x.yaml", fmt::format("steps: 2\nrun_dir: \"{}\"\n", path), {});
+    ASSERT_EQ(loaded.issues().size(), 1U) << path;
+    EXPECT_EQ(loaded.issues().front().location, "x.yaml:2");
+    EXPECT_EQ(loaded.issues().front().key, "run_dir");
+  }
+  const std::vector<std::string> sets{"verifier.hidden=[/a, \"${X}/b\"]"};
+  const LoadedConfig listed("x.yaml", "", sets);
+  ASSERT_EQ(listed.issues().size(), 1U);
+  EXPECT_EQ(listed.issues().front().key, "verifier.hidden[1]");
+}
+
+TEST(ConfigPaths, AFileExtendsOneInTheHomeDirectory) {
+  const test::TemporaryFolder folder;
+  const Home home(folder.path().c_str());
+  ASSERT_TRUE(write_file_atomically(folder / "base.yaml", "steps: 7\n"));
+  for (const char* named : {"~/base.yaml", "${HOME}/base.yaml"}) {
+    ASSERT_TRUE(write_file_atomically(folder / "over.yaml", fmt::format("extends: {}\n", named)));
+    const auto loaded = load_config(folder / "over.yaml");
+    ASSERT_TRUE(loaded) << loaded.error().context;
+    EXPECT_EQ(loaded->steps, 7U);
+  }
+  ASSERT_TRUE(write_file_atomically(folder / "over.yaml", "extends: ${X}/base.yaml\n"));
+  EXPECT_FALSE(load_config(folder / "over.yaml"));
+}
+
+}  // namespace
+}  // namespace temper::orchestrator
