@@ -8,6 +8,7 @@
 #include "cli/command/exit_code.hpp"
 #include "core/json.hpp"
 #include "core/yaml.hpp"
+#include "orchestrator/pipeline/changed_yaml.hpp"
 #include "orchestrator/pipeline/clusters.hpp"
 #include "orchestrator/pipeline/load.hpp"
 #include "orchestrator/pipeline/local_memory.hpp"
@@ -198,69 +199,6 @@ std::string local_memory_map(const orchestrator::PipelineConfig& config) {
                            ledger->host / kMiB);
 }
 
-std::size_t indentation(std::string_view line) {
-  return line.find_first_not_of(' ');
-}
-
-/// YAML as written by to_yaml(): the line of a key, and the lines below it.
-struct Block {
-  std::string_view line;
-  std::span<const std::string_view> below;
-};
-
-std::vector<Block> blocks_of(std::span<const std::string_view> lines) {
-  std::vector<Block> blocks;
-  for (std::size_t begin = 0, end = 0; begin < lines.size(); begin = end) {
-    end = begin + 1;
-    while (end < lines.size() && indentation(lines[end]) > indentation(lines[begin]))
-      ++end;
-    blocks.push_back({lines[begin], lines.subspan(begin + 1, end - begin - 1)});
-  }
-  return blocks;
-}
-
-/// The blocks that are not in `known`, of sections what differs in them.
-std::string differing(std::span<const std::string_view> lines,
-                      std::span<const std::string_view> known) {
-  std::string out;
-  const std::vector<Block> others = blocks_of(known);
-  for (const Block& block : blocks_of(lines)) {
-    const std::string_view key = block.line.substr(0, block.line.find(':'));
-    const auto other = std::ranges::find_if(
-        others, [&](const Block& o) { return o.line.substr(0, o.line.find(':')) == key; });
-    const bool there = other != others.end();
-    if (there && block.line == other->line && std::ranges::equal(block.below, other->below))
-      continue;
-    const bool section = there && !block.below.empty() && !other->below.empty() &&
-                         block.below.front()[indentation(block.below.front())] != '-';
-    out += fmt::format("{}\n", block.line);
-    out += section
-               ? differing(block.below, other->below)
-               : fmt::format("{}{}", fmt::join(block.below, "\n"), block.below.empty() ? "" : "\n");
-  }
-  return out;
-}
-
-std::vector<std::string_view> lines_of(std::string_view text) {
-  std::vector<std::string_view> lines;
-  for (std::size_t end = 0; !text.empty(); text.remove_prefix(std::min(text.size(), end + 1))) {
-    end = std::min(text.find('\n'), text.size());
-    lines.push_back(text.substr(0, end));
-  }
-  return lines;
-}
-
-/// The keys of a configuration that are not as they are by default.
-std::string changed_yaml(const orchestrator::PipelineConfig& config) {
-  const std::string set = fmt::format("hardware={}", name_of(config.hardware));
-  const orchestrator::LoadedConfig defaults("", "", std::span(&set, 1));
-  const std::string mine = to_yaml(config);
-  orchestrator::PipelineConfig base = defaults.config();
-  base.hardware = orchestrator::PipelineConfig().hardware;
-  const std::string theirs = to_yaml(base);
-  return differing(lines_of(mine), lines_of(theirs));
-}
-
 /// What would keep a run from beginning here: files, programs, cards, the longest prompt.
 void check_machine(const orchestrator::LoadedConfig& loaded, std::vector<ConfigIssue>& issues) {
   for (const orchestrator::BrokenRule& rule : orchestrator::rules_of_this_machine(loaded.config()))
@@ -306,7 +244,7 @@ int run_check(const CheckOptions& options, std::ostream& out, std::ostream& err)
       maps += memory_map(*pipeline) + switch_map(*pipeline) + constants_map(*pipeline);
     report.actors = std::move(pipeline->slots);
     if (options.keys == CheckOptions::Keys::Changed)
-      changed = changed_yaml(config);
+      changed = orchestrator::changed_yaml(config);
     config.algorithm = trainer::written_out(config.algorithm, config.sampling.max_new_tokens);
   } else {
     report.config.reset();
