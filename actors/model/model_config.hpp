@@ -72,6 +72,7 @@ struct ModelConfig {
   std::string path;
   std::vector<std::int32_t> end_tokens{};
   std::optional<RopeScaling> rope_scaling{};
+  std::vector<std::string> ignore{};
   bool operator==(const ModelConfig&) const = default;
 
   /// Requires: none, or `head_dim` is given or `heads` divides `hidden`.
@@ -117,7 +118,8 @@ void describe(V& v, ModelConfig& c) {
           "path",
           c.path,
           {.doc = "Folder of a Hugging Face model: the run begins with its weights, all other keys "
-                  "of this section but `context` are read from its config.json, and nothing is "
+                  "of this section but `context` and `ignore` are read from its config.json, and "
+                  "nothing is "
                   "pretrained. Empty: the base is pretrained.",
            .example = "models/Qwen3-0.6B"});
   v.field(14,
@@ -131,6 +133,12 @@ void describe(V& v, ModelConfig& c) {
           c.rope_scaling,
           {.doc = "The `llama3` scaling of rotary angles; null: none.",
            .example = "{factor: 8, original_context: 8192}"});
+  v.field(16,
+          "ignore",
+          c.ignore,
+          {.doc = "With `path`: keys of its config.json that are not known here and that you know "
+                  "not to change what the network computes. A run warns of each that it ignores.",
+           .example = "[my_lab_note]"});
 }
 
 }  // namespace actors

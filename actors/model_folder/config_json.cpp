@@ -1,5 +1,6 @@
 #include "actors/model_folder/config_json.hpp"
 
+#include "actors/model_folder/config_keys.hpp"
 #include "core/check.hpp"
 #include "core/json_document.hpp"
 #include "core/scalar_text.hpp"
@@ -27,53 +28,11 @@ std::string_view model_type_of(Architecture architecture) {
   return std::ranges::find(kKnown, architecture, &Known::architecture)->model_type;
 }
 
-/// Read below, or by others: what they say is of files, of generation, or of how a library works.
-/// (How wide a window is counts only with `use_sliding_window`.)
-constexpr std::string_view kSaysNothing =
-    " _attn_implementation_autoset _name_or_path architectures bad_words_ids begin_suppress_tokens "
-    "bos_token_id chunk_size_feed_forward cross_attention_hidden_size decoder_start_token_id "
-    "diversity_penalty do_sample dtype early_stopping encoder_no_repeat_ngram_size eos_token_id "
-    "exponential_decay_length_penalty finetuning_task forced_bos_token_id forced_eos_token_id "
-    "head_dim hidden_size id2label initializer_range intermediate_size is_decoder label2id "
-    "length_penalty max_length max_position_embeddings max_window_layers min_length model_type "
-    "no_repeat_ngram_size num_attention_heads num_beam_groups num_beams num_hidden_layers "
-    "num_key_value_heads num_return_sequences output_attentions output_hidden_states "
-    "output_scores pad_token_id prefix problem_type remove_invalid_values repetition_penalty "
-    "return_dict return_dict_in_generate rms_norm_eps rope_parameters rope_scaling rope_theta "
-    "sep_token_id sliding_window suppress_tokens task_specific_params temperature tf_legacy_loss "
-    "tie_encoder_decoder tie_word_embeddings tokenizer_class top_k top_p torch_dtype torchscript "
-    "transformers_version typical_p unsloth_fixed unsloth_version use_bfloat16 use_cache "
-    "vocab_size ";
-
-bool says_nothing(std::string_view key) {
-  return key.find(' ') == std::string_view::npos &&
-         kSaysNothing.find(fmt::format(" {} ", key)) != std::string_view::npos;
-}
-
-/// Null, absent, or one of these.
-struct Fixed {
-  const char* key;
-  std::vector<nlohmann::json> values;
-};
-const std::vector<Fixed>& fixed_settings() {
-  static const std::vector<Fixed> list{{"hidden_act", {"silu", "swish"}},
-                                       {"attention_bias", {false}},
-                                       {"mlp_bias", {false}},
-                                       {"attention_dropout", {0}},
-                                       {"pretraining_tp", {1}},
-                                       {"partial_rotary_factor", {1}},
-                                       {"rope_interleaved", {false}},
-                                       {"use_sliding_window", {false}},
-                                       {"is_encoder_decoder", {false}},
-                                       {"add_cross_attention", {false}},
-                                       {"pruned_heads", {nlohmann::json::object()}}};
-  return list;
-}
-
 /// Reads keys and collects what is wrong.
 class Reader {
  public:
-  explicit Reader(const nlohmann::json& object) : object_(object) {}
+  Reader(const nlohmann::json& object, std::span<const std::string> ignore)
+      : object_(object), ignore_(ignore) {}
 
   template <class... Args>
   void wrong(fmt::format_string<Args...> what, Args&&... args) {
@@ -111,12 +70,28 @@ class Reader {
     return otherwise;
   }
 
+  /// A key of which nothing is known here.
+  void unknown(const std::string& key, const nlohmann::json& value) {
+    if (std::ranges::find(ignore_, key) != ignore_.end()) {
+      ignored_.push_back(key);
+      return;
+    }
+    wrong(
+        "`{}` is {}, a key that is not known here; if it cannot change what the network computes, "
+        "list it in model.ignore",
+        key,
+        value.dump());
+  }
+
   const nlohmann::json& object() const { return object_; }
   const std::vector<std::string>& issues() const { return issues_; }
+  const std::vector<std::string>& ignored() const { return ignored_; }
 
  private:
   const nlohmann::json& object_;
+  const std::span<const std::string> ignore_;
   std::vector<std::string> issues_;
+  std::vector<std::string> ignored_;
 };
 
 std::optional<Architecture> read_architecture(Reader& reader) {
@@ -150,32 +125,11 @@ std::optional<Architecture> read_architecture(Reader& reader) {
 
 void check_settings(Reader& reader) {
   for (const auto& [key, value] : reader.object().items()) {
-    const auto fixed =
-        std::ranges::find(fixed_settings(), key, [](const Fixed& f) { return f.key; });
-    if (value.is_null() || says_nothing(key))
-      continue;
-    if (fixed != fixed_settings().end()) {
-      if (std::ranges::find(fixed->values, value) == fixed->values.end()) {
-        reader.wrong("`{}` is {}, which we do not compute; only {}",
-                     key,
-                     value.dump(),
-                     fixed->values.front().dump());
-      }
-    } else if (key == "layer_types") {
-      const bool full =
-          value.is_array() && std::ranges::all_of(value, [](const nlohmann::json& type) {
-            return type == "full_attention";
-          });
-      if (!full)
-        reader.wrong("`layer_types` is {}, which we do not compute; only full_attention",
-                     value.dump());
-    } else {
-      reader.wrong(
-          "`{}`: {} is a setting that we do not know; if it changes nothing in what the "
-          "network computes, take it out",
-          key,
-          value.dump());
-    }
+    const JudgedKey judged = judge_key(key, value);
+    if (judged.effect == JudgedKey::Effect::Refused)
+      reader.wrong("{}", judged.why);
+    else if (judged.effect == JudgedKey::Effect::Unknown)
+      reader.unknown(key, value);
   }
 }
 
@@ -245,10 +199,8 @@ StoredType read_type(Reader& reader) {
         value->is_string() ? from_name<StoredType>(value->get<std::string>()) : std::nullopt;
     if (type)
       return *type;
-    // The files have the last word on how they are stored; this one says what they are.
-    reader.wrong("`{}` is {}; we read float32 and bfloat16", key, value->dump());
   }
-  return StoredType::Float32;
+  return StoredType::Float32;  // Holds any; how each tensor is stored is in its file.
 }
 
 /// None: not a token or a list of them.
@@ -279,11 +231,11 @@ struct Bounds {
 
 }  // namespace
 
-Result<ConfigJson> parse_config_json(std::string_view text) {
+Result<ConfigJson> parse_config_json(std::string_view text, std::span<const std::string> ignore) {
   const nlohmann::json object = parse_json(text);
   if (!object.is_object())
     return invalid_input("not a JSON object");
-  Reader reader(object);
+  Reader reader(object, ignore);
   const auto architecture = read_architecture(reader);
   if (!architecture)  // What its keys mean is not known.
     return invalid_input(reader.issues().front());
@@ -324,6 +276,8 @@ Result<ConfigJson> parse_config_json(std::string_view text) {
   }
   if (!reader.issues().empty())
     return invalid_input(fmt::format("{}", fmt::join(reader.issues(), "; ")));
+  m.ignore.assign(ignore.begin(), ignore.end());
+  config.ignored = reader.ignored();
   return config;
 }
 

@@ -194,8 +194,10 @@ Keys keys_of(const ConfigJson& config, std::int64_t vocabulary) {
 
 }  // namespace
 
-Result<std::string> write_gguf(std::span<const std::byte> image, std::string_view config_json) {
-  TEMPER_TRY(const ConfigJson config, parse_config_json(config_json));
+Result<std::string> write_gguf(std::span<const std::byte> image,
+                               std::string_view config_json,
+                               std::span<const std::string> ignore) {
+  TEMPER_TRY(const ConfigJson config, parse_config_json(config_json, ignore));
   const ModelConfig& m = config.model;
   if (m.rope_scaling) {
     return Error{ErrorCode::Unsupported,

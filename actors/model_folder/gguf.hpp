@@ -25,6 +25,8 @@ inline constexpr std::string_view kGgufFile = "model.gguf";
 /// that (LlamaForCausalLM: i and i + h/2 of a head become neighbours). Errors: an image that is
 /// damaged or lacks its embedding; a scaling of rotary positions; a configuration that does not
 /// parse.
-Result<std::string> write_gguf(std::span<const std::byte> image, std::string_view config_json);
+Result<std::string> write_gguf(std::span<const std::byte> image,
+                               std::string_view config_json,
+                               std::span<const std::string> ignore = {});
 
 }  // namespace temper::actors

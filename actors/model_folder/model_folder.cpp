@@ -136,14 +136,14 @@ bool holds_weights(const std::string& name) {
 
 }  // namespace
 
-Result<ModelFolder> ModelFolder::open(const fs::path& folder) {
+Result<ModelFolder> ModelFolder::open(const fs::path& folder, std::span<const std::string> ignore) {
   std::error_code ignored;
   if (!fs::is_directory(folder, ignored))
     return Error{ErrorCode::NotFound, folder.string() + " is not a folder"};
   ModelFolder model;
   model.path_ = folder;
   TEMPER_TRY(const std::string config, read_file(folder / kConfigFile));
-  TEMPER_TRY(model.config_, within(parse_config_json(config), folder / kConfigFile));
+  TEMPER_TRY(model.config_, within(parse_config_json(config, ignore), folder / kConfigFile));
   if (fs::exists(folder / kGenerationFile, ignored)) {
     TEMPER_TRY(const std::string text, read_file(folder / kGenerationFile));
     TEMPER_TRY(auto end, within(parse_end_tokens(text), folder / kGenerationFile));

@@ -22,8 +22,10 @@ inline constexpr std::string_view kTokenizerFile = "tokenizer.json";
 
 class ModelFolder {
  public:
-  /// Reads what the folder says of itself, no weights. Errors name the file.
-  static Result<ModelFolder> open(const std::filesystem::path& folder);
+  /// Reads what the folder says of itself, no weights. Errors name the file. `ignore`: as
+  /// parse_config_json() takes it.
+  static Result<ModelFolder> open(const std::filesystem::path& folder,
+                                  std::span<const std::string> ignore = {});
 
   const std::filesystem::path& path() const { return path_; }
   const ModelConfig& model() const { return config_.model; }
@@ -31,6 +33,8 @@ class ModelFolder {
   StoredType type() const { return config_.type; }
   /// End a response: those of generation_config.json, else of config.json. Empty: neither says.
   const std::vector<std::int32_t>& end_tokens() const { return config_.end_tokens; }
+  /// Keys of config.json that are set, not known here, and were to be ignored.
+  const std::vector<std::string>& ignored() const { return config_.ignored; }
   /// Names of the files with weights.
   const std::vector<std::string>& shards() const { return shards_; }
   /// Whether it has tokenizer.json.

@@ -29,7 +29,7 @@ Result<Bytes> write_version_folder(const fs::path& folder,
   std::string_view bytes(reinterpret_cast<const char*>(image.data()), image.size());
   std::string gguf;
   if (model.gguf) {
-    TEMPER_TRY(gguf, write_gguf(image, model.config_json));
+    TEMPER_TRY(gguf, write_gguf(image, model.config_json, model.shape.ignore));
     bytes = gguf;
   } else if (!model.synthetic) {
     TEMPER_TRY_STATUS(parse_safetensors(image));

@@ -41,6 +41,7 @@ struct CheckReport {
   std::vector<ConfigIssue> issues;
   std::optional<orchestrator::PipelineConfig> config;
   std::vector<orchestrator::ActorSpec> actors;
+  std::vector<ConfigIssue> warnings{};
 };
 
 template <class V>
@@ -49,6 +50,7 @@ void describe(V& v, CheckReport& r) {
   v.field(2, "issues", r.issues);
   v.field(3, "config", r.config);
   v.field(4, "actors", r.actors);
+  v.field(5, "warnings", r.warnings);
 }
 
 /// "0, 1, 5"; where there are many, neighbours as a range: "0-31, 64".
@@ -226,6 +228,7 @@ int run_check(const CheckOptions& options, std::ostream& out, std::ostream& err)
     report.issues.push_back({"temper", "", loaded.error().context});
   } else {
     report.issues = loaded->issues();
+    report.warnings = loaded->warnings();
     report.config = loaded->config();
     if (report.issues.empty())
       check_machine(*loaded, report.issues);
@@ -253,6 +256,8 @@ int run_check(const CheckOptions& options, std::ostream& out, std::ostream& err)
   if (options.format == CheckOptions::Format::Json) {
     out << to_json(report, JsonStyle::Pretty) << '\n';
   } else if (report.ok) {
+    for (const ConfigIssue& warning : report.warnings)
+      err << "warning: " << render(std::span(&warning, 1));
     const bool all = options.keys == CheckOptions::Keys::All;
     out << (all ? to_yaml(*report.config) : changed)
         << card_map(report.actors, orchestrator::card_kinds(*report.config)) << maps;

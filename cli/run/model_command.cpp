@@ -58,7 +58,7 @@ int run_model(const ModelOptions& options) {
   }
   if (!options.out.empty())
     return fail(invalid_input("--out is for `import` and --planner"));
-  const auto description = orchestrator::describe_model(options.folder);
+  const auto description = orchestrator::describe_model(options.folder, options.ignore);
   if (!description)
     return fail(description.error());
   if (options.json)
@@ -91,6 +91,7 @@ Handler model_command(Flags& flags) {
                  "Folder of the model; for --planner also its config.json; `import`");
   flags.argument("file", options->file, "Of `import`: a config.json, as --planner", Need::Optional);
   flags.json(options->json);
+  flags.list("--ignore", options->ignore, "Keys of config.json, as model.ignore of a run has them");
   flags.flag("--planner",
              options->yaml,
              "As a file of configs/models/, for `simulation.model` and `temper plan`");

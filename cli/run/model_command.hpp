@@ -5,6 +5,7 @@
 #include "cli/command/command_line.hpp"
 
 #include <string>
+#include <vector>
 
 namespace temper::cli {
 
@@ -16,9 +17,10 @@ struct ExportOptions {
 int run_export(const ExportOptions& options);
 
 struct ModelOptions {
-  std::string folder;  ///< For the planner also a config.json; or `import`.
-  std::string file;    ///< Of `import`: a config.json, or its folder.
-  std::string out;     ///< Where the planner's words go; empty: to the screen.
+  std::string folder;                 ///< For the planner also a config.json; or `import`.
+  std::string file;                   ///< Of `import`: a config.json, or its folder.
+  std::string out;                    ///< Where the planner's words go; empty: to the screen.
+  std::vector<std::string> ignore{};  ///< As model.ignore.
   bool json = false;
   bool yaml = false;  ///< In the planner's words.
 };

@@ -126,6 +126,8 @@ Result<orchestrator::RunPlan> make_plan(RunOptions options) {
   }
   if (!issues.empty())
     return invalid_input(render(issues));
+  for (const ConfigIssue& warning : loaded.warnings())
+    std::fputs(("temper: warning: " + render(std::span(&warning, 1))).c_str(), stderr);
   TEMPER_TRY_STATUS(check_flags(options, config));
   if (options.resume && config.run_dir.empty()) {
     TEMPER_TRY(config.run_dir, newest_run(config.name));

@@ -21,8 +21,8 @@ std::string tokenizer_text(const actors::ModelFolder& folder) {
 
 }  // namespace
 
-Result<ModelDescription> describe_model(const fs::path& path) {
-  TEMPER_TRY(const auto folder, actors::ModelFolder::open(path));
+Result<ModelDescription> describe_model(const fs::path& path, std::span<const std::string> ignore) {
+  TEMPER_TRY(const auto folder, actors::ModelFolder::open(path, ignore));
   TEMPER_TRY(const auto layout, actors::Layout::make(folder.model(), 0));
   TEMPER_TRY_STATUS(folder.check(layout));
   ModelDescription d;

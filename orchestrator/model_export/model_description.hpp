@@ -31,7 +31,9 @@ void describe(V& v, ModelDescription& d) {
 }
 
 /// Checks that every tensor is there and of its shape; reads no values. Errors: as ModelFolder's.
-Result<ModelDescription> describe_model(const std::filesystem::path& folder);
+/// `ignore`: model.ignore of a configuration.
+Result<ModelDescription> describe_model(const std::filesystem::path& folder,
+                                        std::span<const std::string> ignore = {});
 
 /// Lines for a terminal.
 std::string to_text(const ModelDescription& description);

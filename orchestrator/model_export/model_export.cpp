@@ -3,6 +3,7 @@
 #include "actors/model_folder/model_folder.hpp"
 #include "actors/model_folder/stored_tensors.hpp"
 #include "core/files.hpp"
+#include "orchestrator/pipeline/load.hpp"
 #include "orchestrator/record/best_audit.hpp"
 #include "orchestrator/run/run_dir.hpp"
 
@@ -39,6 +40,12 @@ Result<FoundCheckpoint> find_checkpoint(const RunDir& run, std::optional<PolicyV
                            run.root().string(),
                            version ? fmt::format(" of version {}", *version) : std::string(),
                            there.empty() ? "none" : fmt::format("{}", fmt::join(there, ", ")))};
+}
+
+/// The model that the run began with.
+Result<ModelFolder> base_of(const RunDir& run) {
+  const auto config = load_config(run.file("config.yaml"));
+  return ModelFolder::open(run.base(), config ? config->model.ignore : std::vector<std::string>());
 }
 
 /// The weights that a trainer saved, whoever it is.
@@ -109,7 +116,7 @@ Result<ExportedModel> find_export_source(const ModelExport& what) {
                  fmt::format("{} is not the folder of a run with a model: it has no base/",
                              run.root().string())};
   }
-  TEMPER_TRY(const ModelFolder base, ModelFolder::open(run.base()));
+  TEMPER_TRY(const ModelFolder base, base_of(run));
   ExportedModel source{PolicyVersion(0), run.base(), what.type.value_or(base.type())};
   if (what.best) {
     TEMPER_TRY(const BestVerdict best, verify_best(run.root()));
@@ -131,7 +138,7 @@ Result<ExportedModel> export_model(const ModelExport& what) {
     return invalid_input(what.to.string() + " is there already, and not empty");
   TEMPER_TRY(const ExportedModel exported, find_export_source(what));
   const fs::path of_base = RunDir(what.run).base();
-  TEMPER_TRY(const ModelFolder base, ModelFolder::open(of_base));
+  TEMPER_TRY(const ModelFolder base, base_of(RunDir(what.run)));
   TEMPER_TRY(const auto layout, actors::Layout::make(base.model(), 0));
   std::vector<float> flat(static_cast<std::size_t>(layout.size()));
   const auto expected = actors::tensors_to_read(layout, flat);

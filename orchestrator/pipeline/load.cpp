@@ -64,7 +64,11 @@ LoadedConfig::LoadedConfig(std::string_view name,
     set_simulated_defaults(yaml_.value, is_given);
   else
     set_local_defaults(yaml_.value, is_given);
-  note(complete_model(yaml_.value.model, is_given), issues);
+  const CompletedModel completed = complete_model(yaml_.value.model, is_given);
+  note(completed.issues, issues);
+  std::vector<YamlIssue> warnings;
+  note(completed.warnings, warnings);
+  warnings_ = locate(yaml_.document, std::move(warnings));
   const std::vector<YamlIssue> so_far = issues;
   for (const BrokenRule& rule : validate(yaml_.value)) {
     const std::string& key = rule.keys.front();

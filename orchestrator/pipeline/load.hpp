@@ -19,12 +19,15 @@ class LoadedConfig {
   const PipelineConfig& config() const { return yaml_.value; }
   /// In the order of the file, then of the `--set`s. Empty: the configuration is good.
   const std::vector<ConfigIssue>& issues() const { return issues_; }
+  /// What is no fault and should be known: keys of a model that are ignored.
+  const std::vector<ConfigIssue>& warnings() const { return warnings_; }
   /// A rule broken later (the longest prompt, the machine's cards), with the place of its key.
   ConfigIssue blame(const BrokenRule& rule) const;
 
  private:
   YamlValue<PipelineConfig> yaml_;
   std::vector<ConfigIssue> issues_;
+  std::vector<ConfigIssue> warnings_;
 };
 
 /// The file as given where it is there; else the shipped one that is meant: `quickstart`,

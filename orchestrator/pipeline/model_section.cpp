@@ -59,14 +59,22 @@ class Comparison {
 
 }  // namespace
 
-std::vector<ModelIssue> complete_model(ModelConfig& model,
-                                       const std::function<bool(const std::string&)>& is_given) {
-  std::vector<ModelIssue> issues;
+CompletedModel complete_model(ModelConfig& model,
+                              const std::function<bool(const std::string&)>& is_given) {
+  CompletedModel completed;
+  std::vector<ModelIssue>& issues = completed.issues;
   if (model.path.empty() || is_given("model.vocabulary"))
-    return issues;
-  const auto folder = actors::ModelFolder::open(model.path);
+    return completed;
+  const auto folder = actors::ModelFolder::open(model.path, model.ignore);
   if (!folder)
-    return {{"model.path", folder.error().context}};
+    return {{{"model.path", folder.error().context}}, {}};
+  for (const std::string& key : folder->ignored()) {
+    completed.warnings.push_back(
+        {"model.ignore",
+         fmt::format("`{}` of {} is ignored; whether it changes the computation is not known here",
+                     key,
+                     (folder->path() / actors::kConfigFile).string())});
+  }
   ModelConfig of_folder = folder->model();
   of_folder.path = model.path;
   of_folder.end_tokens = is_given("model.end_tokens") ? model.end_tokens : folder->end_tokens();
@@ -84,7 +92,7 @@ std::vector<ModelIssue> complete_model(ModelConfig& model,
   describe(compare, model);
   describe(compare, of_folder);
   model = std::move(of_folder);
-  return issues;
+  return completed;
 }
 
 Result<actors::Tokenizer> tokenizer_of(const PipelineConfig& config,

