@@ -71,6 +71,13 @@ Status PreTokenizer::add(const json& step) {
     splits_.push_back(std::move(pattern));
     return {};
   }
+  if (type == "Digits") {
+    TEMPER_TRY(
+        TextPattern pattern,
+        TextPattern::compile(is_set(step, "individual_digits", false) ? R"(\p{N})" : R"(\p{N}+)"));
+    splits_.push_back(std::move(pattern));
+    return {};
+  }
   const bool plain = type == "Split" && text_of(step, "behavior") == "Isolated" &&
                      !is_set(step, "invert", false) && step.contains("pattern");
   if (!plain)

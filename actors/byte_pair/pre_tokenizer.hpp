@@ -10,8 +10,8 @@ namespace temper::actors {
 
 class PreTokenizer {
  public:
-  /// Reads NFC (or no normal form) and any number of splits before ByteLevel. Errors: another kind
-  /// or setting, by its name.
+  /// Reads NFC (or no normal form) and any number of Split and Digits before ByteLevel. Errors:
+  /// another kind or setting, by its name.
   static Result<PreTokenizer> parse(const nlohmann::json& normalizer,
                                     const nlohmann::json& pre_tokenizer);
   /// Requires: UTF-8. Error: an expression gives up on the text.

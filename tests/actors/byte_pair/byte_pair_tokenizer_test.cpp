@@ -100,6 +100,43 @@ TEST(BytePairTokenizer, SplitsAsTheExpressionSays) {
       << "what no part of the expression matches is a piece of its own";
 }
 
+TEST(BytePairTokenizer, DigitsStandAloneOrTogetherAsTheFileSays) {
+  // The pieces as the library `tokenizers` 0.23.3 gives them for the same pre_tokenizer.
+  struct Case {
+    json individual;
+    std::string text;
+    std::vector<std::string> pieces;
+  };
+  const std::vector<Case> cases{
+      {true, "12+345", {"1", "2", "+", "3", "4", "5"}},
+      {true, "is 12", {"is", " ", "1", "2"}},
+      {true, "v2.0-rc1", {"v", "2", ".", "0", "-", "rc", "1"}},
+      {true, "7", {"7"}},
+      {true, "", {}},
+      {true, "none at all", {"none", " at", " all"}},
+      {true, "x\u00b2y", {"x", "\u00b2", "y"}},      // a superscript counts
+      {true, "\u0663\u0664", {"\u0663", "\u0664"}},  // and digits of other scripts
+      {true, "\u2163\u00bd", {"\u2163", "\u00bd"}},  // and numerals and fractions
+      {false, "12+345", {"12", "+", "345"}},
+      {false, "is 12", {"is", " ", "12"}},
+      {false, "a1b22c333", {"a", "1", "b", "22", "c", "333"}},
+      {nullptr, "12+345", {"12", "+", "345"}}};
+  for (const Case& c : cases) {
+    json digits = {{"type", "Digits"}};
+    if (!c.individual.is_null())
+      digits["individual_digits"] = c.individual;
+    const json steps = {
+        {"type", "Sequence"},
+        {"pretokenizers",
+         {digits, {{"type", "ByteLevel"}, {"add_prefix_space", false}, {"use_regex", true}}}}};
+    const auto pre_tokenizer = PreTokenizer::parse(nullptr, steps);
+    ASSERT_TRUE(pre_tokenizer) << pre_tokenizer.error().context;
+    auto pieces = pre_tokenizer->pieces(c.text).value();
+    std::erase(pieces, "");
+    EXPECT_EQ(pieces, c.pieces) << c.text << " " << c.individual;
+  }
+}
+
 TEST(BytePairTokenizer, ACharacterCutInTwoDecodesToAReplacement) {
   const BytePairTokenizer t = made(small());
   const auto tokens = t.encode("\u00e9!").value();
