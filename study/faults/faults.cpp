@@ -7,6 +7,7 @@
 #include "study/simulate/simulate.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -133,11 +134,34 @@ Result<FaultsRun> run_with_faults(const ResolvedPipeline& pipeline, Time until) 
   return run;
 }
 
-Result<FaultsReport> study_faults(const FaultsOptions& options) {
-  if (!options.config.simulation.faults.any()) {
-    return invalid_input(
+namespace {
+
+/// A table about checkpoints needs failures, checkpoints, and checkpoints that take time.
+Status check_question(const FaultsOptions& options) {
+  const actors::SimulationConfig& simulation = options.config.simulation;
+  std::vector<std::string> issues;
+  if (!simulation.faults.any()) {
+    issues.emplace_back(
         "nothing is to fail; set simulation.faults.rate=1 for the rates that were published");
   }
+  if (simulation.checkpoint.bandwidth.count() <= 0) {
+    issues.emplace_back(
+        "simulation.checkpoint.bandwidth: found 0, so that checkpoints take no time and every "
+        "interval would look alike; set the speed at which a checkpoint is written, such as "
+        "simulation.checkpoint.bandwidth=32GB/s");
+  }
+  if (options.every.empty() && options.config.checkpoint.every == 0) {
+    issues.emplace_back(
+        "checkpoint.every: found 0, so that no checkpoint is ever made; name the intervals to "
+        "compare, such as --every 4,16,64");
+  }
+  return issues.empty() ? Status() : invalid_input(fmt::format("{}", fmt::join(issues, "\n  ")));
+}
+
+}  // namespace
+
+Result<FaultsReport> study_faults(const FaultsOptions& options) {
+  TEMPER_TRY_STATUS(check_question(options));
   TEMPER_TRY(const Plan plan, make_plan(options));
   std::vector<Result<FaultsRun>> done(plan.runs.size(), Result<FaultsRun>(FaultsRun{}));
   std::mutex mutex;

@@ -81,7 +81,7 @@ std::string faults_text(const FaultsReport& report) {
   for (const FaultsRow& r : report.rows) {
     rows.push_back({std::to_string(r.spares),
                     std::to_string(r.every),
-                    hours(r.interval_s),
+                    r.every == 0 ? "never" : hours(r.interval_s),
                     percent(r.goodput),
                     percent(r.goodput_min),
                     percent(r.goodput_max),

@@ -125,6 +125,36 @@ TEST(Faults, ARunInWhichNothingCanFailIsAnError) {
   EXPECT_FALSE(study_faults(options));
 }
 
+TEST(Faults, WithoutCheckpointsThatTakeTimeOrAreMadeThereIsNoAnswer) {
+  const auto refusal = [](const auto& change) {
+    FaultsOptions options;
+    options.config = failing();
+    options.time = std::chrono::minutes(1);
+    change(options);
+    const auto report = study_faults(options);
+    return report ? std::string() : report.error().context;
+  };
+  const auto costless = [](FaultsOptions& o) {
+    o.config.simulation.checkpoint.bandwidth = BytesPerSecond(0);
+  };
+  const auto never = [](FaultsOptions& o) { o.config.checkpoint.every = 0; };
+  EXPECT_EQ(refusal([](FaultsOptions&) {}), "");
+  EXPECT_NE(refusal(costless).find("simulation.checkpoint.bandwidth"), std::string::npos);
+  EXPECT_NE(refusal(never).find("checkpoint.every"), std::string::npos);
+  EXPECT_EQ(refusal([&](FaultsOptions& o) {
+              never(o);
+              o.every = {4};
+            }),
+            "");
+  const std::string all = refusal([&](FaultsOptions& o) {
+    o.config = small_pipeline();
+    costless(o);
+    never(o);
+  });
+  for (const char* key : {"simulation.faults.rate", "simulation.checkpoint.bandwidth", "--every"})
+    EXPECT_NE(all.find(key), std::string::npos) << "all that is missing is said at once: " << all;
+}
+
 TEST(CheckpointInterval, IsThatOfTheEquations) {
   const CheckpointTerms terms{.save_s = 300, .failures_s = 100 * 3600};
   EXPECT_NEAR(young_interval(terms), std::sqrt(2 * 300 * 360000.0), 1e-6);
