@@ -98,6 +98,14 @@ double share(const Term& term, const Metric& metric) {
   return metric.value == 0 ? 0 : term.value / metric.value;
 }
 
+/// Of an assignment to `hardware` and no other; empty: there are others.
+std::string hardware_alone(const std::vector<std::string>& assignments) {
+  constexpr std::string_view kKey = "hardware=";
+  return assignments.size() == 1 && assignments.front().starts_with(kKey)
+             ? assignments.front().substr(kKey.size())
+             : std::string();
+}
+
 Result<Request> to_request(const std::vector<std::string>& assignments) {
   TEMPER_TRY(const sim_hw::Params all, sim_hw::Params::from_words(assignments));
   Request request;
@@ -142,6 +150,19 @@ int list_kinds(bool json, std::ostream& out) {
   return 0;
 }
 
+/// An equation's `|a, b|4` (smooth_max4() of sim_hw/operators).
+constexpr std::string_view kSmoothMaximum =
+    "\n  |a, b|4 = (a^4 + b^4)^(1/4): the longer of two times that overlap, and up to 19 % more "
+    "where they are alike\n";
+
+bool has_smooth_maximum(const sim_hw::Cost& cost) {
+  return std::ranges::any_of(cost.metrics, [](const Metric& metric) {
+    return std::ranges::any_of(metric.terms, [](const Term& term) {
+      return term.equation.find("|4") != std::string::npos;
+    });
+  });
+}
+
 void print_terms(const Metric& metric, std::ostream& out) {
   std::size_t width = 4;
   for (const Term& term : metric.terms)
@@ -179,6 +200,20 @@ void print_doubts(const sim_hw::Doubts& doubts, const Metric& metric, std::ostre
         "with all of them as on {}: {}\n", hardware, sim_hw::readable(value, metric.unit));
 }
 
+/// The names that notes below other answers count.
+Status list_unmeasured(const std::string& name, std::ostream& out) {
+  sim_hw::Catalog catalog = sim_hw::Catalog::shipped();
+  TEMPER_TRY(const auto hardware, catalog.hardware(name));
+  const auto constants = sim_hw::unmeasured_constants(*hardware);
+  out << fmt::format("{} constant{} not measured on {}{}{}\n",
+                     constants.size(),
+                     constants.size() == 1 ? "" : "s",
+                     hardware->name,
+                     constants.empty() ? "" : ": ",
+                     sim_hw::names_of(constants));
+  return {};
+}
+
 CostJson to_document(const Request& request,
                      const sim_hw::Cost& prediction,
                      const sim_hw::Doubts& doubts) {
@@ -200,6 +235,11 @@ CostJson to_document(const Request& request,
 int run_cost(const CostOptions& options, std::ostream& out, std::ostream& err) {
   if (options.list)
     return list_kinds(options.json, out);
+  if (const std::string hardware = hardware_alone(options.assignments);
+      options.explain && !hardware.empty()) {
+    const Status listed = list_unmeasured(hardware, out);
+    return listed ? 0 : refuse(listed.error(), "", err);
+  }
   const auto request = to_request(options.assignments);
   if (!request)
     return refuse(request.error(), "", err);
@@ -222,6 +262,8 @@ int run_cost(const CostOptions& options, std::ostream& out, std::ostream& err) {
     if (options.explain)
       print_terms(metric, out);
   }
+  if (options.explain && has_smooth_maximum(*prediction))
+    out << kSmoothMaximum;
   if (!prediction->metrics.empty())
     print_doubts(doubts, prediction->metrics.front(), out);
   return 0;
@@ -231,7 +273,10 @@ Handler cost_command(Flags& flags) {
   const auto options = std::make_shared<CostOptions>();
   flags.arguments(
       "assignments", options->assignments, "kind=, hardware=, cards=, parameters", Need::Optional);
-  flags.flag("--explain", options->explain, "Each term, with its equation and numbers");
+  flags.flag("--explain",
+             options->explain,
+             "Each term, with its equation and numbers; with hardware= alone: which constants were "
+             "not measured on it");
   flags.flag("--list", options->list, "The kinds and their parameters");
   flags.json(options->json);
   return [options] { return run_cost(*options, std::cout, std::cerr); };

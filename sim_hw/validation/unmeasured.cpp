@@ -88,7 +88,7 @@ CollectiveOperation* operation_of(CollectiveConstants& constants, std::string_vi
 }
 
 /// Names of one kind, whole groups as "operators.*".
-std::string names_of(const std::vector<Unmeasured>& all, Behind behind) {
+std::string names_of(std::span<const Unmeasured> all, Behind behind) {
   std::string out;
   for (const std::string_view group : {kOperators, kCollectives}) {
     const auto of_group = [&](const Unmeasured& each) { return each.name.starts_with(group); };
@@ -227,7 +227,7 @@ void take_constant(HardwareSpec& to, const HardwareSpec& from, std::string_view 
     *operation = *operation_of(source.constants.collectives, name);
 }
 
-std::string UnmeasuredNote::names() const {
+std::string names_of(std::span<const Unmeasured> constants) {
   std::string out;
   const auto add = [&](std::string_view what, Behind behind) {
     if (const std::string names = names_of(constants, behind); !names.empty())
@@ -240,19 +240,24 @@ std::string UnmeasuredNote::names() const {
 }
 
 std::string UnmeasuredNote::text() const {
-  return fmt::format("constants not measured on {}: {}\n  {}{}\n",
-                     hardware,
-                     names(),
-                     spread.put_in ? "with these values in place of their own, predictions were "
-                                     "off by "
-                                   : "predictions were off by ",
-                     spread.text());
+  return fmt::format(
+      "{}predictions were off by {}\n  {} constant{} not measured on {}; names: temper cost "
+      "hardware={} --explain\n",
+      spread.put_in ? "with these constants in place of measured ones, " : "",
+      spread.text(),
+      constants.size(),
+      constants.size() == 1 ? "" : "s",
+      hardware,
+      source);
 }
 
 Result<std::optional<UnmeasuredNote>> unmeasured_note(Catalog& catalog,
                                                       const HardwareSpec& hardware,
                                                       std::span<const MeasuredAs> kinds) {
-  UnmeasuredNote note{hardware.name, unmeasured_constants(hardware), {}};
+  const std::vector<std::string> shipped = catalog.hardware_names();
+  const bool by_name = std::ranges::find(shipped, hardware.name) != shipped.end();
+  UnmeasuredNote note{
+      hardware.name, by_name ? hardware.name : "FILE", unmeasured_constants(hardware), {}};
   if (note.constants.empty())
     return std::optional<UnmeasuredNote>();
   TEMPER_TRY(note.spread, error_spread(catalog, hardware, kinds));

@@ -34,18 +34,20 @@ std::vector<Unmeasured> unmeasured_constants(const HardwareSpec& hardware);
 /// Gives the constant of this name the value that it has in `from`.
 void take_constant(HardwareSpec& to, const HardwareSpec& from, std::string_view name);
 
-/// For answers that are too large to be asked again: the names, and the range that an answer of
-/// these kinds may be off by. Nothing if every constant was measured on the hardware.
+/// For answers that are too large to be asked again: the range that an answer of these kinds may be
+/// off by. Nothing if every constant was measured on the hardware.
 struct UnmeasuredNote {
   std::string hardware;
+  std::string source;  ///< As a command line names it; FILE: one of the user's.
   std::vector<Unmeasured> constants;
   ErrorSpread spread;
 
-  /// "defaults: operators.*; taken over from other hardware: collectives.p2p"
-  std::string names() const;
-  /// Lines, the last one ended.
+  /// The error first, then how many constants there are and the command that names them. Lines,
+  /// the last one ended.
   std::string text() const;
 };
+/// "defaults: operators.*; taken over from other hardware: collectives.p2p"
+std::string names_of(std::span<const Unmeasured> constants);
 Result<std::optional<UnmeasuredNote>> unmeasured_note(Catalog& catalog,
                                                       const HardwareSpec& hardware,
                                                       std::span<const MeasuredAs> kinds);

@@ -46,6 +46,32 @@ constexpr const char* kRows =
     "id,hardware,cards,kind,params,metric,unit,value\n"
     "fast,nvidia-h200,1,host_to_device,bytes=1000000000,time,ms,18.0364\n";
 
+TEST(Cost, ExplainsItsNotationWhereAnEquationHasIt) {
+  CostOptions options;
+  options.explain = true;
+  options.assignments = {"kind=gemm", "hardware=nvidia-h200", "m=128", "n=4608", "k=3584"};
+  const Outcome explained = estimate(options);
+  ASSERT_EQ(explained.code, 0) << explained.err;
+  ASSERT_NE(explained.out.find("|4 +"), std::string::npos) << explained.out;
+  EXPECT_NE(explained.out.find("|a, b|4 = (a^4 + b^4)^(1/4)"), std::string::npos);
+  options.explain = false;
+  EXPECT_EQ(estimate(options).out.find("|a, b|4"), std::string::npos);
+}
+
+TEST(Cost, OfHardwareAloneNamesTheConstantsThatAreNotMeasured) {
+  CostOptions options;
+  options.explain = true;
+  options.assignments = {"hardware=cm384"};
+  const Outcome named = estimate(options);
+  EXPECT_EQ(named.code, 0) << named.err;
+  EXPECT_NE(named.out.find("operators."), std::string::npos) << named.out;
+  options.assignments = {"hardware=cm385"};
+  EXPECT_NE(estimate(options).code, 0);
+  options.explain = false;
+  options.assignments = {"hardware=cm384"};
+  EXPECT_NE(estimate(options).code, 0) << "a cost needs a kind";
+}
+
 TEST(Ablation, PrintsEachRowAsATableAndAsJson) {
   std::ostringstream table, json, err;
   EXPECT_EQ(run_ablation({}, table, err), 0) << err.str();

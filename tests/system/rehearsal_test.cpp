@@ -139,7 +139,7 @@ TEST_F(Rehearsal, ReportAndTraceSayOfWhichClusterACardIs) {
                            "5 to 5: cm384",
                            "trainer of cm384",
                            "between clusters",
-                           "constants not measured on cm384"})
+                           "not measured on cm384"})
     EXPECT_NE(report.output.find(what), std::string::npos) << what << "\n" << report.output;
   const std::string trace = test::gunzip(run_folder("a") / "trace.json.gz");
   EXPECT_NE(trace.find("card 5 of cm384: trainer"), std::string::npos);
