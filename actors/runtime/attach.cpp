@@ -89,6 +89,11 @@ class Attachment {
       if (relay_ == nullptr)
         open_relay();
       options_.registration_deadline = deadline - clock_.now();
+      if (std::exchange(announced_, options_.endpoint) != options_.endpoint) {
+        log_.info("asking the run for a place",
+                  {{"orchestrator", options_.endpoint},
+                   {"waits", to_text(options_.registration_deadline)}});
+      }
       lost_ = refused_ = false;
       const Status status = run_worker(
           options_, [this](const Welcome& w) { return make(w); }, clock_, log_);
@@ -215,6 +220,7 @@ class Attachment {
   std::atomic<bool> lost_{false};
   bool refused_ = false;
   std::optional<Time> first_refused_;
+  std::string announced_;  ///< The address of which it was said that a place there is waited for.
 };
 
 }  // namespace

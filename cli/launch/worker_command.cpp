@@ -20,6 +20,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <utility>
 
 namespace temper::cli {
 namespace {
@@ -59,7 +60,15 @@ Result<actors::EngineConfig> engine_for(const WorkerArguments& arguments,
   const auto patience = std::chrono::duration<double>(arguments.patience);
   const RealClock clock;
   constexpr int kLookMs = 200;
+  bool said = false;
   while (!fs::exists(file) || !fs::exists(arguments.connect)) {
+    if (!std::exchange(said, true)) {
+      fmt::print(stderr,
+                 "temper: waiting up to {} s for the run: {} is not there yet; a run with "
+                 "transport.kind=tcp writes it when it starts\n",
+                 arguments.patience,
+                 fs::absolute(arguments.connect).string());
+    }
     if (clock.now().time_since_epoch() >= patience) {
       return Error{ErrorCode::Timeout,
                    fmt::format("{} did not appear within {} s; is the run there, and on a file "

@@ -5,6 +5,7 @@
 #include "core/files.hpp"
 #include "core/json.hpp"
 #include "core/parallel.hpp"
+#include "core/progress_line.hpp"
 #include "core/text/numbers.hpp"
 #include "orchestrator/pipeline/load.hpp"
 #include "study/faults/faults.hpp"
@@ -45,8 +46,10 @@ Result<study::FaultsReport> answer(const FaultsCommand& command, std::ostream& e
   options.seeds = command.seeds;
   options.response_weight = static_cast<std::int64_t>(std::max<std::uint64_t>(1, command.weight));
   options.threads = worker_threads(command.threads);
-  options.on_progress = [&err](std::size_t done, std::size_t of) {
-    err << fmt::format("{} of {}\n", done, of) << std::flush;
+  const RealClock clock;
+  ProgressLine progress(err, progress_of_stderr(), clock, "temper faults");
+  options.on_progress = [&progress](std::size_t done, std::size_t of) {
+    progress.show("simulated runs", fmt::format("{} of {}", done, of));
   };
   return study::study_faults(options);
 }

@@ -6,6 +6,7 @@
 #include "core/files.hpp"
 #include "core/json.hpp"
 #include "core/msgpack.hpp"
+#include "core/progress_line.hpp"
 #include "core/temporary_folder.hpp"
 #include "core/yaml.hpp"
 #include "orchestrator/pipeline/load.hpp"
@@ -50,13 +51,20 @@ constexpr Part kParts[] = {{"rollout", Part::Threads::AlsoAll},
                            {"beside", Part::Threads::One},
                            {"rest", Part::Threads::One}};
 
+/// A measurement that other programs disturbed is made again.
+std::string tries_text(const std::string& stage, int tries) {
+  return tries == 1
+             ? stage
+             : fmt::format(
+                   "{}, try {} of {} (other programs were busy)", stage, tries, study::kTries);
+}
+
 /// The engines, in processes that have them; `others`: raised to the share of the cores that other
 /// programs had while any of them was measured.
-Result<orchestrator::Timings> measure_engines(
-    orchestrator::PipelineConfig config,
-    const fs::path& folder,
-    const std::function<void(std::string_view)>& on_progress,
-    double& others) {
+Result<orchestrator::Timings> measure_engines(orchestrator::PipelineConfig config,
+                                              const fs::path& folder,
+                                              ProgressLine& progress,
+                                              double& others) {
   config.run_dir = (folder / "engines").string();
   TEMPER_TRY(auto pipeline, orchestrator::resolve(std::move(config)));
   const fs::path engines = pipeline.config.run_dir;
@@ -93,8 +101,15 @@ Result<orchestrator::Timings> measure_engines(
       spec.environment = {{"OMP_WAIT_POLICY", "passive"}};
       spec.log = run_dir.log_of("measure");
       orchestrator::Timings tried, found;
+      const std::string stage =
+          fmt::format("measuring {} with {} thread{}", part.name, threads, threads == 1 ? "" : "s");
+      int tries = 0;
       const auto once = [&]() -> Status {
-        TEMPER_TRY_STATUS(orchestrator::run_program(spec, "measuring the engines", on_progress));
+        ++tries;
+        TEMPER_TRY_STATUS(
+            orchestrator::run_program(spec, "measuring the engines", [&](std::string_view line) {
+              progress.show(tries_text(stage, tries), line);
+            }));
         TEMPER_TRY(const std::string bytes, read_file(samples));
         TEMPER_TRY(tried, decode<orchestrator::Timings>(bytes));
         return {};
@@ -130,30 +145,39 @@ Result<study::MachineModel> measure(const MeasureOptions& options, std::ostream&
   calibration.config = config.name;
   calibration.model = config.model;
   TEMPER_TRY(const TemporaryFolder scratch, TemporaryFolder::create("temper-calibrate-"));
-  const bool tty = isatty(STDERR_FILENO) != 0;
-  const auto show = [&](std::string_view line) {
-    if (tty)
-      err << "\r\x1b[K" << line << std::flush;
-  };
+  const RealClock clock;
+  ProgressLine progress(err, progress_of_stderr(), clock, "temper measure");
   TEMPER_TRY(const orchestrator::Timings samples,
-             measure_engines(config, scratch.path(), show, calibration.others));
+             measure_engines(config, scratch.path(), progress, calibration.others));
   TEMPER_TRY_STATUS(study::fit_engines(samples, calibration));
-  show("messages and processes");
   study::MachineModel tried, kept;
   int tries = 0;
   const auto once = [&] {
     tried = calibration;
-    return study::measure_processes(config,
-                                    orchestrator::start_run_quietly,
-                                    scratch.path() / fmt::format("processes-{}", ++tries),
-                                    tried);
+    ++tries;
+    int runs = 0;
+    const auto run = [&](const orchestrator::PipelineConfig& of,
+                         const orchestrator::OnUpdate& on_update) {
+      ++runs;
+      const auto show = [&](std::uint64_t steps) {
+        progress.show(tries_text("measuring messages and processes", tries),
+                      fmt::format("run {}, step {} of {}", runs, steps, of.steps));
+      };
+      show(0);
+      return orchestrator::start_run_quietly(of, [&](const orchestrator::RunMetrics& metrics) {
+        show(metrics.updates().size());
+        if (on_update)
+          on_update(metrics);
+      });
+    };
+    return study::measure_processes(
+        config, run, scratch.path() / fmt::format("processes-{}", tries), tried);
   };
   TEMPER_TRY(const double share,
              study::measure_quietly(
                  once, [&] { kept = tried; }, study::core_accounts));
   calibration = std::move(kept);
   calibration.others = std::max(calibration.others, share);
-  show("");
   return calibration;
 }
 

@@ -7,6 +7,7 @@
 #include "core/json.hpp"
 #include "core/parallel.hpp"
 #include "core/parse_name.hpp"
+#include "core/progress_line.hpp"
 #include "core/text/table.hpp"
 #include "core/yaml.hpp"
 #include "orchestrator/pipeline/load.hpp"
@@ -151,14 +152,15 @@ Result<study::Tuned> search(const TuneOptions& command, const fs::path& folder, 
   }
   orchestrator::StopSignals signals;
   options.stop = [&] { return signals.count() > 0; };
+  const RealClock clock;
+  ProgressLine progress(err, progress_of_stderr(), clock, "temper tune");
   options.on_progress = [&](const study::TuneOptions::Progress& p) {
-    err << fmt::format("{:<14}{} {} of {}{}\n",
-                       p.step,
-                       bar(p.done, p.of),
-                       p.done,
-                       p.of,
-                       p.best.empty() ? "" : "  best so far " + p.best)
-        << std::flush;
+    progress.show(p.step,
+                  fmt::format("{} {} of {}{}",
+                              bar(p.done, p.of),
+                              p.done,
+                              p.of,
+                              p.best.empty() ? "" : "  best so far " + p.best));
   };
   TEMPER_TRY(study::Tuned tuned, study::tune(options));
   if (tuned.tried[tuned.best].config.hardware == orchestrator::HardwareKind::Local)

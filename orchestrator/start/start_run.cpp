@@ -6,6 +6,7 @@
 #include "actors/runtime/process.hpp"
 #include "actors/transport/ipc_folder.hpp"
 #include "core/files.hpp"
+#include "core/progress_line.hpp"
 #include "core/yaml.hpp"
 #include "orchestrator/pipeline/clusters.hpp"
 #include "orchestrator/pipeline/load.hpp"
@@ -34,6 +35,7 @@
 #include <algorithm>
 #include <csignal>
 #include <cstdio>
+#include <iostream>
 #include <iterator>
 #include <utility>
 
@@ -360,30 +362,6 @@ Status make_room(const RunPlan& plan) {
 
 }  // namespace
 
-namespace {
-
-/// Says how the base checkpoint comes on: on a terminal in one line, elsewhere now and then. Of one
-/// that is in the cache nothing is said.
-std::function<void(std::string_view)> base_progress(bool terminal) {
-  if (terminal) {
-    return [](std::string_view line) {
-      std::fputs(fmt::format("\r\x1b[Kbase checkpoint: {}", line.empty() ? "begins" : line).c_str(),
-                 stderr);
-    };
-  }
-  static constexpr Duration kPeriod = std::chrono::seconds(10);
-  return [clock = RealClock(), next = Time(kPeriod), said = false](std::string_view line) mutable {
-    if (!std::exchange(said, true))
-      std::fputs("temper: the base checkpoint is made first\n", stderr);
-    if (line.empty() || clock.now() < next)
-      return;
-    next = clock.now() + kPeriod;
-    std::fputs(fmt::format("temper: base checkpoint: {}\n", line).c_str(), stderr);
-  };
-}
-
-}  // namespace
-
 Result<RunLock> prepare_run(RunPlan& plan, PretrainLine shown, RunSignals* signals) {
   ::umask(0077);  // Prompts, weights and logs are its user's: also what its processes write.
   const RunDir run_dir(plan.run_dir);
@@ -416,16 +394,18 @@ Result<RunLock> prepare_run(RunPlan& plan, PretrainLine shown, RunSignals* signa
   options.worker = worker_program();
   options.log = run_dir.log_of("pretrain");
   options.folder = run_dir.base();
-  const bool show = shown == PretrainLine::Shown && isatty(STDERR_FILENO) != 0;
-  if (shown == PretrainLine::Shown)
-    options.on_progress = base_progress(show);
+  const RealClock clock;
+  ProgressLine progress(std::cerr, progress_of_stderr(), clock, "temper");
+  if (shown == PretrainLine::Shown) {
+    options.on_progress = [&](std::string_view line) {  // Nothing is said of one in the cache.
+      progress.show("making the base checkpoint", line);
+    };
+  }
   if (signals != nullptr) {
     signals->enter(RunSignals::Phase::Child);
     options.stopped = [signals] { return signals->has_come(); };
   }
   const Status status = provide_base_checkpoint(plan.pipeline.config, options);
-  if (show)
-    std::fputs("\r\x1b[K", stderr);
   if (signals != nullptr)
     signals->enter(RunSignals::Phase::Startup);
   if (!status)
@@ -439,8 +419,12 @@ Result<RunDriver> make_driver(const RunPlan& plan, const RunObserver& observer, 
     return make_virtual_driver(plan, observer, log);
   const auto cores = std::make_shared<CoreLeases>(CoreLeases::take(
       actors::usable_cores(), static_cast<std::size_t>(cards_here(plan.pipeline.config))));
-  if (const std::string shared = to_text(cores->others()); !shared.empty())
-    std::fputs(("temper: " + shared + "\n").c_str(), stderr);
+  if (const std::string shared = to_text(cores->others()); !shared.empty()) {
+    if (plan.warnings == RunPlan::Warnings::OnScreen)
+      std::fputs(("temper: " + shared + "\n").c_str(), stderr);
+    else
+      log.warning("cores are shared", {{"what", shared}});
+  }
   LiveOptions options = live_options(plan);
   options.cores = cores->cores();
   TEMPER_TRY(auto driver, LiveDriver::create(std::move(options), observer, log));
@@ -475,6 +459,7 @@ Result<command::Finish> start_run_quietly(const PipelineConfig& config, const On
                fs::absolute(config.run_dir),
                DriverKind::InProcess,
                RunPlan::From::Start};
+  plan.warnings = RunPlan::Warnings::InLog;
   TEMPER_TRY_STATUS(provide_descriptors(plan.pipeline));
   command::Finish stopped{false, true, {}};
   TEMPER_TRY(const auto lock, prepare_unless_stopped(plan, stopped.reason));

@@ -24,6 +24,8 @@ struct RunPlan {
   std::filesystem::path run_dir;  ///< Absolute.
   DriverKind driver = DriverKind::Auto;
   enum class From { Start, Checkpoint } from = From::Start;
+  /// Where it is said that cores are shared: a command that shows many runs has one place for it.
+  enum class Warnings { OnScreen, InLog } warnings = Warnings::OnScreen;
   /// Writes the base checkpoint; none: it is made, or copied from model.path.
   std::function<Status(const std::filesystem::path& base)> make_base{};
   std::vector<SettingChange> changes{};  ///< Of a run that is resumed: what prepare_run() found.

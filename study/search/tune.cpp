@@ -109,8 +109,12 @@ class Tuner {
     std::vector<std::vector<ScreenPoint>> best(screens_.size());
     const std::size_t keep = all_runs * kKeptPerRun;
     progress("screen", 0, screens_.size());
+    std::mutex mutex;
+    std::size_t done = 0;
     for_each_index(screens_.size(), options_.threads, [&](std::size_t i) {
       best[i] = screens_[i].run(judge_.score(), keep);
+      const std::lock_guard lock(mutex);
+      progress("screen", ++done, screens_.size());
     });
     for (const Screen& s : screens_) {
       out_.screened += s.screened();
@@ -238,7 +242,11 @@ class Tuner {
         configs.back().steps =
             steps_for(sampled_updates(configs.back().placement.mode, bound), bound);
       }
-      const auto results = simulate_all(configs, {options_.threads, options_.response_weight, {}});
+      const auto on_run = [&](std::size_t done, std::size_t) {
+        progress("thinned runs", begin + done, found_.size());
+      };
+      const auto results =
+          simulate_all(configs, {options_.threads, options_.response_weight, on_run});
       for (std::size_t i = begin; i < end; ++i) {
         ++out_.runs;
         Candidate& c = found_[i].candidate;
@@ -258,7 +266,6 @@ class Tuner {
               "{:.1f}k tokens/s ({}, eta {:g})", r.sustained_per_s / 1e3, c.row.mode, c.row.eta);
         }
       }
-      progress("thinned runs", end, std::max<std::size_t>(end, found_.size()));
     }
   }
 
@@ -286,8 +293,11 @@ class Tuner {
         configs.back().seed += more;
       }
     }
-    progress("whole runs", 0, finals.size());
-    const auto results = simulate_all(configs, {options_.threads, 1, {}});
+    progress("whole runs", 0, configs.size());
+    const auto on_run = [this](std::size_t done, std::size_t of) {
+      progress("whole runs", done, of);
+    };
+    const auto results = simulate_all(configs, {options_.threads, 1, on_run});
     double squares = 0;
     int pairs = 0;
     for (std::size_t k = 0; k < finals.size(); ++k) {
@@ -300,7 +310,6 @@ class Tuner {
       ++pairs;
     }
     out_.error = pairs > 0 ? std::sqrt(squares / pairs) : 0;
-    progress("whole runs", finals.size(), finals.size());
     out_.stopped = stopped();
     return judge_.choose(out_);
   }

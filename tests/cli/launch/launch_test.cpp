@@ -2,6 +2,7 @@
 // shell takes them.
 #include "cli/launch/slurm_script.hpp"
 #include "core/files.hpp"
+#include "tests/support/temporary_folder.hpp"
 
 #include <gtest/gtest.h>
 
@@ -58,6 +59,18 @@ TEST(LaunchPages, AreWhatTheProgramWrites) {
   expect_page(
       "jobset.yaml",
       "k8s configs/quickstart.yaml --nodes 4 --image registry.example/temper:1 --claim shared");
+}
+
+TEST(Worker, SaysWhichRunItWaitsFor) {
+  const test::TemporaryFolder folder;
+  const std::string endpoint = (folder / "run/endpoint").string();
+  const Printed waited =
+      printed(std::string(TEMPER_PROGRAM) + " worker --connect " + shell_word(endpoint) +
+              " --key none.key --role rollout --patience 0");
+  EXPECT_NE(waited.status, 0);
+  const std::size_t line = waited.text.find("waiting");
+  ASSERT_NE(line, std::string::npos) << waited.text;
+  EXPECT_NE(waited.text.find(endpoint, line), std::string::npos) << waited.text;
 }
 
 TEST(SlurmScript, IsOneThatTheShellTakes) {
