@@ -13,6 +13,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <iostream>
 #include <memory>
@@ -32,7 +33,7 @@ steps: 200                # policy updates
 task:
   kind: jsonl
   path: {task}            # a line per problem: {{"prompt": "12+34=", "answer": "46"}}
-  held_out: 0.1           # share that is never trained; `evaluation` asks it
+  held_out: {held_out:<13} # share that is never trained; `evaluation` asks it
 
 # How a response earns its reward. `exact`: it is the answer; `numeric`: its last number is the answer's;
 # `regex`; `command`: a program of yours judges; `python`: a function of yours, called as TRL calls them.
@@ -44,7 +45,7 @@ algorithm:
   name: grpo
   groups_per_update: 16   # prompts of an update
   responses_per_group: 8  # answers to each
-  learning_rate: 1e-5
+{rate}
 
 sampling:
   temperature: 1.0
@@ -80,19 +81,46 @@ model:
   hidden: 64
   layers: 3
   context: 512            # longest prompt plus answer
+  rope_base: 100          # short wavelengths: places in a short text are far apart
 pretrain:                 # it learns the answers by heart until it is right so often
   target_accuracy: 0.1
   max_steps: 500
 )";
 
-/// How many of the held-out problems are asked: a few, and no more than there are.
-std::uint64_t evaluation_problems(const std::string& task) {
-  constexpr std::uint64_t kFew = 20;
+// What a network is trained at depends on what it knows already.
+constexpr std::string_view kOwnRate =
+    "  learning_rate: 1e-5     # of a model that is trained already";
+constexpr std::string_view kSmallRate =
+    R"(  learning_rate: 4e-4     # of a small network that begins with nothing; a trained one wants 1e-5
+  minibatches: 1          # optimizer steps of an update)";
+
+/// What is kept from training, and how much of it an evaluation asks.
+struct HeldOut {
+  double share = 0.1;
+  std::uint64_t problems = 100;
+};
+
+/// A tenth, or as much more of a small file as it takes for kEnough problems; of a very small one
+/// no more than the largest of these shares.
+HeldOut hold_out(const std::string& task) {
+  constexpr std::uint64_t kEnough = 50;  // a share of 50 is known to about 7 points
+  constexpr std::array kShares{0.1, 0.15, 0.2, 0.25, 0.3, 0.35};
+  HeldOut held;
   actors::TaskConfig config;
   config.kind = actors::TaskKind::Jsonl;
   config.path = task;
-  const auto problems = actors::make_prompt_source(config, orchestrator::PipelineConfig().seed);
-  return problems ? std::clamp<std::uint64_t>((*problems)->held_out_size(), 1, kFew) : kFew;
+  for (const double share : kShares) {
+    config.held_out = share;
+    const auto source = actors::make_prompt_source(config, orchestrator::PipelineConfig().seed);
+    if (!source)
+      return {};
+    held.share = share;
+    const std::uint64_t there = (*source)->held_out_size();
+    held.problems = std::clamp<std::uint64_t>(there, 1, HeldOut().problems);
+    if (there >= kEnough)
+      break;
+  }
+  return held;
 }
 
 }  // namespace
@@ -115,13 +143,17 @@ int run_doctor(bool json, std::ostream& out) {
 
 std::string starter_config(const InitOptions& options, std::size_t cores) {
   const std::string task = options.task.empty() ? "data/train.jsonl" : options.task;
+  const bool small = options.model.empty();
   const std::string model =
-      options.model.empty() ? std::string(kSmallModel) : fmt::format(kOwnModel, options.model);
+      small ? std::string(kSmallModel) : fmt::format(kOwnModel, options.model);
+  const HeldOut held = hold_out(task);
   return fmt::format(kStarter,
                      fmt::arg("file", options.file),
                      fmt::arg("name", fs::path(options.file).stem().string()),
                      fmt::arg("task", task),
-                     fmt::arg("problems", evaluation_problems(task)),
+                     fmt::arg("held_out", held.share),
+                     fmt::arg("problems", held.problems),
+                     fmt::arg("rate", small ? kSmallRate : kOwnRate),
                      fmt::arg("model", model),
                      fmt::arg("mode", cores > 1 ? "separate" : "colocated"),
                      fmt::arg("cards", std::min<std::size_t>(cores, 2)));

@@ -48,6 +48,43 @@ TEST(Init, AsksNoMoreHeldOutProblemsThanTheFileHas) {
   EXPECT_TRUE(orchestrator::make_evaluation_source(loaded.config()));
 }
 
+TEST(Init, HoldsOutEnoughProblemsOfAnyFileThatHasThem) {
+  const test::TemporaryFolder folder;
+  for (const int rows : {2, 10, 50, 100, 180, 200, 220, 400, 500, 1000, 5000}) {
+    std::string lines;
+    for (int i = 0; i < rows; ++i)
+      lines += fmt::format("{{\"prompt\": \"{0}+1=\", \"answer\": \"{1}\"}}\n", i, i + 1);
+    ASSERT_TRUE(write_file_atomically(folder / "rows.jsonl", lines));
+    const std::string yaml =
+        starter_config({.file = "a.yaml", .task = (folder / "rows.jsonl").string()}, 2);
+    const orchestrator::LoadedConfig loaded("a.yaml", yaml, {});
+    ASSERT_EQ(render(loaded.issues()), "");
+    const orchestrator::PipelineConfig& config = loaded.config();
+    EXPECT_LE(config.task.held_out, 0.35) << rows;
+    if (rows >= 200) {
+      EXPECT_GE(config.evaluation.problems, 50) << rows;
+    }
+    if (rows >= 1000) {
+      EXPECT_EQ(config.task.held_out, 0.1) << "a large file keeps its rows for training";
+    }
+    if (rows > 2) {
+      EXPECT_TRUE(orchestrator::make_evaluation_source(config)) << rows;
+    }
+  }
+}
+
+TEST(Init, ASmallNetworkHasTheRateOfOneAndATrainedModelThatOfATrainedModel) {
+  const auto config = [](const InitOptions& options) {
+    const orchestrator::LoadedConfig loaded("a.yaml", starter_config(options, 2), {});
+    return loaded.config();
+  };
+  const auto small = config({.file = "a.yaml"});
+  EXPECT_EQ(small.algorithm.learning_rate, 4e-4);
+  EXPECT_EQ(small.algorithm.minibatches, 1);
+  const auto trained = config({.file = "a.yaml", .model = "models/mine"});
+  EXPECT_EQ(trained.algorithm.learning_rate, 1e-5);
+}
+
 TEST(Init, OverwritesNothing) {
   const test::TemporaryFolder folder;
   std::ostringstream out, err;
