@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace temper::cli {
 namespace {
 
@@ -35,13 +37,15 @@ std::string replicated_job(const LaunchPlan& p,
       "              terminationGracePeriodSeconds: {}\n"
       "              containers:\n"
       "                - name: temper\n"
-      "                  image: {}\n",
+      "                  image: {}\n"
+      "                  workingDir: {}\n",
       name,
       pods,
       pods,
       10 * pods,
       p.warning,
-      yaml_word(p.image));
+      yaml_word(p.image),
+      yaml_word(p.mount));
   out += "                  command:\n";
   for (const std::string& argument : arguments)
     out += fmt::format("                    - {}\n", yaml_word(argument));
@@ -56,16 +60,55 @@ std::string replicated_job(const LaunchPlan& p,
       "                  volumeMounts:\n"
       "                    - name: shared\n"
       "                      mountPath: {}\n"
+      "                    - name: config\n"
+      "                      mountPath: {}\n"
       "              volumes:\n"
       "                - name: shared\n"
       "                  persistentVolumeClaim:\n"
-      "                    claimName: {}\n",
+      "                    claimName: {}\n"
+      "                - name: config\n"
+      "                  configMap:\n"
+      "                    name: {}-config\n",
       yaml_word(p.mount),
-      p.claim);
+      yaml_word(std::string(kPackedFolder)),
+      p.claim,
+      p.name);
   return out;
 }
 
 }  // namespace
+
+std::string config_map_manifest(const LaunchPlan& p) {
+  std::string out = fmt::format("# Made by: {}\n# What pods see in {}.", p.command, kPackedFolder);
+  if (!p.not_packed.empty()) {
+    out += fmt::format(
+        " Not in it, so that pods must find it in their image or\n"
+        "# in the volume of `{}` (relative paths are seen from {}):\n",
+        p.claim,
+        p.mount);
+    for (const std::string& each : p.not_packed)
+      out += fmt::format("#   {}\n", each);
+  } else {
+    out += '\n';
+  }
+  out += fmt::format(
+      "apiVersion: v1\n"
+      "kind: ConfigMap\n"
+      "metadata:\n"
+      "  name: {}-config\n"
+      "data:\n",
+      p.name);
+  for (const PackedFile& file : p.packed) {
+    out += fmt::format("  {}: |2\n", file.name);
+    for (std::size_t begin = 0; begin < file.text.size();) {
+      const std::size_t end = std::min(file.text.find('\n', begin), file.text.size());
+      const std::string line = file.text.substr(begin, end - begin);
+      out += line.empty() ? "\n" : fmt::format("    {}\n", line);
+      begin = end + 1;
+    }
+  }
+  return out;
+}
 
 std::string jobset_manifest(const LaunchPlan& p) {
   std::vector<std::string> head{

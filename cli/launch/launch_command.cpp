@@ -4,6 +4,7 @@
 #include "cli/launch/slurm_script.hpp"
 #include "core/files.hpp"
 #include "core/loopback.hpp"
+#include "orchestrator/pipeline/changed_yaml.hpp"
 #include "orchestrator/pipeline/load.hpp"
 #include "orchestrator/pipeline/resolve.hpp"
 
@@ -13,8 +14,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdio>
+#include <filesystem>
 #include <memory>
 #include <string_view>
 
@@ -76,6 +79,51 @@ Result<std::vector<std::string>> settings_for(const LaunchOptions& o) {
   return sets;
 }
 
+/// Whether a block of YAML gives the text back as it is.
+bool is_plain_text(std::string_view text) {
+  constexpr std::array<std::string_view, 4> kOtherBreaks{
+      "\xc2\x85", "\xe2\x80\xa8", "\xe2\x80\xa9", "\xef\xbb\xbf"};
+  const auto is_plain = [](unsigned char c) { return c >= 0x20 || c == '\n' || c == '\t'; };
+  return text.ends_with('\n') && !text.ends_with("\n\n") && std::ranges::all_of(text, is_plain) &&
+         std::ranges::none_of(kOtherBreaks, [&](std::string_view each) {
+           return text.find(each) != std::string_view::npos;
+         });
+}
+
+/// Puts the configuration and its data into the manifest, as far as a ConfigMap holds them.
+void pack(const PipelineConfig& given, LaunchPlan& plan) {
+  constexpr std::size_t kMost = std::size_t{512} << 10;  // of the 1 MiB that Kubernetes allows
+  PipelineConfig config = given;
+  std::size_t bytes = 0;
+  const auto take = [&](const char* key, std::string& path, const char* name) {
+    if (path.empty())
+      return;
+    const auto text = read_file(path);
+    if (text && is_plain_text(*text) && bytes + text->size() <= kMost) {
+      plan.packed.push_back({name, *text});
+      bytes += text->size();
+      path = fmt::format("{}/{}", kPackedFolder, name);
+      return;
+    }
+    plan.not_packed.push_back(
+        fmt::format("{}: {}{}", key, path, text ? fmt::format(" ({} bytes)", text->size()) : ""));
+  };
+  take("task.path", config.task.path, "task.jsonl");
+  take("evaluation.path", config.evaluation.path, "evaluation.jsonl");
+  if (!config.model.path.empty())
+    plan.not_packed.push_back("model.path: " + config.model.path);
+  std::error_code ignored;
+  for (const std::string& word : config.verifier.command) {
+    if (std::filesystem::is_regular_file(word, ignored))
+      plan.not_packed.push_back("verifier.command: " + word);
+  }
+  if (!config.verifier.function.empty())
+    plan.not_packed.push_back("verifier.function: the module of " + config.verifier.function);
+  plan.packed.insert(plan.packed.begin(),
+                     PackedFile{"run.yaml", orchestrator::changed_yaml(config)});
+  plan.config = fmt::format("{}/run.yaml", kPackedFolder);
+}
+
 /// Kubernetes names pods after it.
 bool is_dns_label(const std::string& name) {
   constexpr std::string_view kAllowed = "abcdefghijklmnopqrstuvwxyz0123456789-";
@@ -126,7 +174,12 @@ Status launch(LaunchOptions o) {
     o.plan.run_dir = slurm ? "runs/" + config.name : o.plan.mount + "/" + config.name;
   o.plan.command =
       fmt::format("temper launch {} {} --nodes {}", o.where, o.plan.config, o.plan.nodes);
-  const std::string text = slurm ? slurm_script(o.plan) : jobset_manifest(o.plan);
+  if (!slurm) {
+    pack(config, o.plan);
+    o.plan.sets.clear();  // all in the configuration that is packed
+  }
+  const std::string text = slurm ? slurm_script(o.plan)
+                                 : config_map_manifest(o.plan) + "---\n" + jobset_manifest(o.plan);
   if (o.out.empty() && !o.submit) {
     std::fputs(text.c_str(), stdout);
     return {};

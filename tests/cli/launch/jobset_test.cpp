@@ -60,6 +60,7 @@ constexpr std::array kSchema{
     Field{"POD.containers[].resources", Type::Object},
     Field{"POD.containers[].resources.limits", Type::Object},
     Field{"POD.containers[].resources.limits.nvidia.com/gpu", Type::Quantity},
+    Field{"POD.containers[].workingDir", Type::Text},
     Field{"POD.containers[].volumeMounts", Type::List},
     Field{"POD.containers[].volumeMounts[]", Type::Object, " mountPath name"},
     Field{"POD.containers[].volumeMounts[].mountPath", Type::Text},
@@ -67,6 +68,8 @@ constexpr std::array kSchema{
     Field{"POD.volumes", Type::List},
     Field{"POD.volumes[]", Type::Object, " name"},
     Field{"POD.volumes[].name", Type::Text},
+    Field{"POD.volumes[].configMap", Type::Object},
+    Field{"POD.volumes[].configMap.name", Type::Text},
     Field{"POD.volumes[].persistentVolumeClaim", Type::Object, " claimName"},
     Field{"POD.volumes[].persistentVolumeClaim.claimName", Type::Text},
 };
@@ -148,6 +151,34 @@ TEST(JobSet, IsOneByItsPublishedSchema) {
     ASSERT_TRUE(manifest.issues().empty()) << manifest.issues().front().message;
     expect_valid(manifest.root(), "");
   }
+}
+
+const YamlNode* at(const YamlNode& node, std::string_view key) {
+  const auto found = std::ranges::find(node.entries, key, &YamlNode::Entry::key);
+  return found == node.entries.end() ? nullptr : &found->node;
+}
+
+TEST(ConfigMap, GivesEachFileBackAsItWas) {
+  LaunchPlan plan{.command = "temper launch", .name = "a"};
+  for (const char* text : {"steps: 3\n",
+                           "# a comment\n\nsteps: 3\n",
+                           "  first line is indented\nsecond is not\n",
+                           "{\"prompt\": \"1+1=\", \"answer\": \"2\"}\n",
+                           "a: 'it''s'\n",
+                           "tab\there\n",
+                           "key: |\n  block\n\n  of lines\n",
+                           "- &not 'an' *anchor* #here\n",
+                           "trailing spaces   \nend\n",
+                           "\u00e9\u4e2d\n",
+                           "---\n...\n"})
+    plan.packed.push_back({fmt::format("file-{}", plan.packed.size()), text});
+  const YamlDocument manifest("map.yaml", config_map_manifest(plan), {});
+  ASSERT_TRUE(manifest.issues().empty()) << manifest.issues().front().message;
+  EXPECT_EQ(at(manifest.root(), "apiVersion")->text, "v1");
+  EXPECT_EQ(at(manifest.root(), "kind")->text, "ConfigMap");
+  EXPECT_EQ(at(*at(manifest.root(), "metadata"), "name")->text, "a-config");
+  for (const PackedFile& file : plan.packed)
+    EXPECT_EQ(at(*at(manifest.root(), "data"), file.name)->text, file.text) << file.name;
 }
 
 }  // namespace

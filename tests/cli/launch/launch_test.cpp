@@ -61,6 +61,40 @@ TEST(LaunchPages, AreWhatTheProgramWrites) {
       "k8s configs/quickstart.yaml --nodes 4 --image registry.example/temper:1 --claim shared");
 }
 
+TEST(JobSet, CarriesTheConfigurationAndSmallDataAndNamesTheRest) {
+  const test::TemporaryFolder folder;
+  const std::string row = "{\"prompt\": \"1+1=\", \"answer\": \"2\"}\n";
+  const auto manifest = [&](const std::string& data) {
+    EXPECT_TRUE(write_file_atomically(folder / "train.jsonl", data));
+    EXPECT_TRUE(write_file_atomically(folder / "judge.py", ""));
+    EXPECT_TRUE(write_file_atomically(
+        folder / "my.yaml",
+        "name: my\nsteps: 17\ntask: {kind: jsonl, path: " + (folder / "train.jsonl").string() +
+            "}\nverifier: {kind: command, command: [python3, " + (folder / "judge.py").string() +
+            "]}\n"));
+    return launch("k8s " + (folder / "my.yaml").string() +
+                  " --nodes 2 --image registry.example/temper:1 --claim shared");
+  };
+  const std::string small = manifest(row);
+  const auto has = [](const std::string& text, const std::string& part) {
+    return text.find(part) != std::string::npos;
+  };
+  EXPECT_TRUE(has(small, "kind: ConfigMap")) << small;
+  EXPECT_TRUE(has(small, "    steps: 17\n"));
+  EXPECT_TRUE(has(small, "  task.jsonl: |2\n    " + row));
+  EXPECT_TRUE(has(small, "path: /etc/temper/task.jsonl"));
+  EXPECT_TRUE(has(small, "\"/etc/temper/run.yaml\""));
+  EXPECT_TRUE(has(small, "workingDir: \"/shared\""));
+  EXPECT_TRUE(has(small, "verifier.command: " + (folder / "judge.py").string()));
+  EXPECT_FALSE(has(small, "#   task.path"));
+  std::string large;
+  while (large.size() < (std::size_t{512} << 10))
+    large += row;
+  const std::string left = manifest(large);
+  EXPECT_FALSE(has(left, "task.jsonl: |2"));
+  EXPECT_TRUE(has(left, "#   task.path: " + (folder / "train.jsonl").string()));
+}
+
 TEST(Worker, SaysWhichRunItWaitsFor) {
   const test::TemporaryFolder folder;
   const std::string endpoint = (folder / "run/endpoint").string();
