@@ -5,6 +5,7 @@
 #include "cli/command/shell.hpp"
 #include "core/exception_error.hpp"
 #include "core/nearest_name.hpp"
+#include "core/version.hpp"
 
 #include <CLI/CLI.hpp>
 #include <fcntl.h>
@@ -138,7 +139,7 @@ int parse_and_run(int argc, char** argv, std::span<const Command> commands) {
   set_help(app);
   app.require_subcommand(1);
   app.fallthrough(false);
-  app.set_version_flag("--version", "temper " TEMPER_VERSION);
+  app.set_version_flag("--version", fmt::format("temper {}", program_version()));
   std::vector<std::pair<CLI::App*, Handler>> handlers;
   for (const Command& command : commands) {
     if (command.declare == nullptr && argc > 1 && is_named(command, argv[1]))

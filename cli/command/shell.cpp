@@ -1,6 +1,7 @@
 #include "cli/command/shell.hpp"
 
 #include "cli/command/help.hpp"
+#include "core/version.hpp"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -65,7 +66,7 @@ std::string man_page(const CLI::App& app) {
   std::string page = fmt::format(
       ".TH TEMPER 1 \"\" \"temper {0}\" \"Temper\"\n.SH NAME\ntemper \\- {1}\n"
       ".SH SYNOPSIS\n.B temper\n.I COMMAND\n[\\fIOPTION\\fR]...\n.SH COMMANDS\n",
-      TEMPER_VERSION,
+      program_version(),
       roff(app.get_description()));
   for (const CLI::App* command : app.get_subcommands(nullptr)) {
     page +=
