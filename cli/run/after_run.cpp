@@ -24,6 +24,7 @@ struct ReplayReport {
   std::uint64_t commands = 0;
   bool torn_tail = false;
   std::string log_hash;
+  std::vector<std::string> written_by;
 };
 
 template <class V>
@@ -33,6 +34,7 @@ void describe(V& v, ReplayReport& r) {
   v.field(3, "commands", r.commands);
   v.field(4, "torn_tail", r.torn_tail);
   v.field(5, "log_hash", r.log_hash);
+  v.field(6, "written_by", r.written_by);
 }
 
 }  // namespace
@@ -49,15 +51,18 @@ int run_replay(const AfterRunOptions& options) {
                             replay.events(),
                             replay.commands(),
                             summary->torn_tail(),
-                            fmt::format("{:016x}", summary->hash)};
+                            fmt::format("{:016x}", summary->hash),
+                            summary->written_by};
   if (options.json) {
     fmt::print("{}\n", to_json(report, JsonStyle::Pretty));
   } else {
-    fmt::print("replayed {} events; all {} commands reproduced{}\nlog hash {}\n",
-               report.events,
-               report.commands,
-               report.torn_tail ? "; the last record was cut short" : "",
-               report.log_hash);
+    fmt::print(
+        "replayed {} events; all {} commands reproduced{}\nlog hash {}\nwritten by temper {}\n",
+        report.events,
+        report.commands,
+        report.torn_tail ? "; the last record was cut short" : "",
+        report.log_hash,
+        fmt::join(report.written_by, ", temper "));
   }
   return 0;
 }

@@ -2,6 +2,7 @@
 
 #include "core/hash.hpp"
 #include "core/msgpack.hpp"
+#include "core/version.hpp"
 #include "orchestrator/record/log_reader.hpp"
 
 #include <fmt/format.h>
@@ -81,11 +82,19 @@ Result<LogSummary> scan_event_log(const std::filesystem::path& path, const LogVi
       TEMPER_TRY_STATUS(reader.stop(wrong));
       break;
     }
+    const std::string& program = reader.origin().program;
+    if (summary.written_by.empty() || summary.written_by.back() != program)
+      summary.written_by.push_back(program);
     if (auto status = visit(*record, reader.position()); !status) {
-      return std::move(status).error().within(fmt::format("{}: record {} at byte {}",
-                                                          reader.place().file.string(),
-                                                          summary.records,
-                                                          reader.place().byte));
+      return std::move(status).error().within(fmt::format(
+          "{}: record {} at byte {}{}",
+          reader.place().file.string(),
+          summary.records,
+          reader.place().byte,
+          program == program_version()
+              ? ""
+              : fmt::format(
+                    ", written by temper {} (this is temper {})", program, program_version())));
     }
     if (std::holds_alternative<event::Resumed>(record->event))
       summary.resumed_at.push_back(summary.hash);

@@ -47,6 +47,8 @@ struct LogSummary {
   std::uint64_t hash = 0;
   /// What the hash was each time that the run went on from a checkpoint.
   std::vector<std::uint64_t> resumed_at;
+  /// The programs that wrote it, in order; each once, where it began.
+  std::vector<std::string> written_by;
   LogPosition position;  ///< Behind the last whole record.
   LogEnd end;
   bool torn_tail() const { return end.kind == LogEnd::Kind::Torn; }
@@ -95,7 +97,8 @@ using LogVisitor = std::function<Status(const Record&, const LogPosition&)>;
 
 /// Calls `visit` for every whole record in order until it returns an error, and says how the log
 /// ends: a record whose bytes are whole but whose number or time cannot be counts as damage. Error:
-/// the file cannot be read, or `visit` failed (at which record).
+/// the file cannot be read, or `visit` failed (at which record, and which program wrote it, where
+/// it was another one).
 Result<LogSummary> scan_event_log(const std::filesystem::path& path, const LogVisitor& visit);
 /// The same, for those who need all of it: a damaged log is an error, after its whole part was
 /// visited. A torn one is not.

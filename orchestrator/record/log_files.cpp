@@ -1,6 +1,7 @@
 #include "orchestrator/record/log_files.hpp"
 
 #include "core/hash.hpp"
+#include "core/version.hpp"
 #include "orchestrator/record/log_frames.hpp"
 
 #include <fmt/format.h>
@@ -15,6 +16,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::size_t kDigit = kLogTitle.size() - 1;  ///< Of the version, in the title.
+static_assert(kLogTitle[kDigit] == static_cast<char>('0' + kLogFormat));
 constexpr std::size_t kChecked = kLogHeader - sizeof(std::uint64_t);
 
 bool is_sealed(std::string_view header) {
@@ -104,10 +106,12 @@ std::string other_format(std::string_view file) {
     return fmt::format(fmt::runtime(kEarlier), "were not packed (format 2)");
   if (const char version = version_of(file); version != '\0') {
     return fmt::format(
-        "is of log format {}, this program reads format {}; read it with the version "
-        "that wrote it",
+        "is of log format {}, {} than format {} of this program (temper {}); {}",
         version,
-        kLogTitle[kDigit]);
+        version < kLogTitle[kDigit] ? "older" : "newer",
+        kLogFormat,
+        program_version(),
+        version < kLogTitle[kDigit] ? "use the release that wrote it" : "use a newer release");
   }
   return {};
 }

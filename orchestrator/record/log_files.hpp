@@ -2,12 +2,15 @@
 // The next one begins when one has kLogFileBytes; all but the last are complete and on the disk.
 // Each begins with a header (little endian),
 //
-//   "temperL3" | u64 begin | u64 chain | u64 check
+//   "temperL4" | u64 begin | u64 chain | u64 check
 //
+//   4       the log format: what records mean, and how they are packed. It changes when a scheduler
+//           of this program would command something else than a log of the format before has
 //   begin   bytes of all files before it
 //   chain   of the last frame before it (log_frames.hpp), so that files belong together
 //   check   XXH3-64 of the three before it
 //
+// and a frame that names the program that wrote it (log_origin.hpp).
 // A place in the log counts its bytes from the beginning of the first file.
 #pragma once
 
@@ -20,7 +23,8 @@
 
 namespace temper::orchestrator {
 
-inline constexpr std::string_view kLogTitle = "temperL3";
+inline constexpr std::string_view kLogTitle = "temperL4";
+inline constexpr std::uint32_t kLogFormat = 4;  ///< The digit in the title.
 inline constexpr std::size_t kLogHeader = 32;
 inline constexpr std::int64_t kLogFileBytes = std::int64_t{64} << 20;
 

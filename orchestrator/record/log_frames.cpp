@@ -27,18 +27,19 @@ std::optional<FrameHeader> parse_header(std::string_view bytes) {
     return std::nullopt;
   const char* p = bytes.data();
   const auto length = read_number<std::uint32_t>(p);
-  const FrameHeader header{
-      length & ~kBegins, (length & kBegins) != 0, read_number<std::uint64_t>(p + 4)};
+  const FrameHeader header{length & kLengthBits,
+                           (length & kBegins) != 0,
+                           (length & kNamesProgram) != 0,
+                           read_number<std::uint64_t>(p + 4)};
   const auto check = static_cast<std::uint32_t>(hash64(bytes.substr(0, kChained)));
   if (header.length == 0 || check != read_number<std::uint32_t>(p + kChained))
     return std::nullopt;
   return header;
 }
 
-std::uint64_t seal_frame(std::span<char> frame, bool begins, std::uint64_t chain_before) {
+std::uint64_t seal_frame(std::span<char> frame, std::uint32_t flags, std::uint64_t chain_before) {
   const std::string_view all(frame.data(), frame.size());
-  const auto length =
-      static_cast<std::uint32_t>(frame.size() - kFrameHeader) | (begins ? kBegins : 0U);
+  const auto length = static_cast<std::uint32_t>(frame.size() - kFrameHeader) | flags;
   const std::uint64_t chain = hash64(all.substr(kFrameHeader), chain_before);
   std::memcpy(frame.data(), &length, sizeof length);
   std::memcpy(frame.data() + 4, &chain, sizeof chain);
@@ -103,7 +104,7 @@ Result<std::optional<FrameReader::Frame>> FrameReader::next() {
   last_frame_ = kFrameHeader + header->length;
   at_ += last_frame_;
   position_ = {position_.bytes + static_cast<std::int64_t>(last_frame_), header->chain};
-  return std::optional(Frame{payload, header->begins});
+  return std::optional(Frame{payload, header->begins, header->names_program});
 }
 
 /// False: the reading has ended.
@@ -203,7 +204,7 @@ Result<std::optional<LogPlace>> find_frame(const LogPlace& from) {
       return std::optional<LogPlace>();
     std::size_t i = 0;
     for (; i + kFrameHeader <= window.size(); ++i, ++at) {
-      const auto length = read_number<std::uint32_t>(window.data() + i) & ~kBegins;
+      const auto length = read_number<std::uint32_t>(window.data() + i) & kLengthBits;
       if (at + static_cast<std::int64_t>(kFrameHeader + length) <= size &&
           parse_header(std::string_view(window).substr(i)))
         return std::optional(LogPlace{from.file, at});

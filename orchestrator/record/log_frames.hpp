@@ -2,7 +2,8 @@
 //
 //   u32 length | u64 chain | u32 check | payload | u32 length | ...
 //
-//   length  of the payload; the highest bit: it is packed without what came before (kBegins)
+//   length  of the payload; the highest bit: it is packed without what came before (kBegins); the
+//           one below: it is no packed record, but a LogOrigin (kNamesProgram)
 //   chain   XXH3-64 of the payload, seeded with the chain of the frame before (of the first: 0).
 //           A payload that was changed, and a frame that is missing, doubled or moved, break it.
 //   check   low half of the XXH3-64 of length and chain, so that a length can be believed before
@@ -25,18 +26,21 @@ namespace temper::orchestrator {
 
 inline constexpr std::size_t kFrameHeader = 16;
 inline constexpr std::uint32_t kBegins = std::uint32_t{1} << 31;
+inline constexpr std::uint32_t kNamesProgram = std::uint32_t{1} << 30;
+inline constexpr std::uint32_t kLengthBits = kNamesProgram - 1;
 
 struct FrameHeader {
   std::uint32_t length = 0;  ///< Of the payload.
   bool begins = false;
+  bool names_program = false;
   std::uint64_t chain = 0;
 };
 /// Of the frame that begins here. None: these bytes are no header, or too few.
 std::optional<FrameHeader> parse_header(std::string_view bytes);
 
-/// Fills in the header at `frame`'s begin. Requires: the frame is kFrameHeader bytes and a payload.
-/// Returns its chain.
-std::uint64_t seal_frame(std::span<char> frame, bool begins, std::uint64_t chain_before);
+/// Fills in the header at `frame`'s begin. `flags`: kBegins, kNamesProgram. Requires: the frame is
+/// kFrameHeader bytes and a payload. Returns its chain.
+std::uint64_t seal_frame(std::span<char> frame, std::uint32_t flags, std::uint64_t chain_before);
 
 /// A place in one of the files.
 struct LogPlace {
@@ -67,6 +71,7 @@ class FrameReader {
   struct Frame {
     std::string_view payload;  ///< There until the next call.
     bool begins = false;
+    bool names_program = false;
   };
   /// `begin`: where the file begins in its log.
   static Result<FrameReader> open(const std::filesystem::path& file, const LogPosition& begin);

@@ -1,5 +1,7 @@
 #include "orchestrator/record/log_reader.hpp"
 
+#include "core/msgpack.hpp"
+
 #include <fmt/format.h>
 
 namespace temper::orchestrator {
@@ -19,6 +21,15 @@ Result<std::optional<std::string_view>> LogReader::next() {
       if (more)
         continue;
       break;
+    }
+    if (frame->names_program) {
+      auto origin = decode<LogOrigin>(frame->payload);
+      if (!origin) {
+        TEMPER_TRY_STATUS(stop("the name of its program cannot be read"));
+        break;
+      }
+      origin_ = *std::move(origin);
+      continue;
     }
     if (frame->begins)
       unpacker_.begin();

@@ -4,6 +4,7 @@
 
 #include "core/deflate.hpp"
 #include "orchestrator/record/log_frames.hpp"
+#include "orchestrator/record/log_origin.hpp"
 
 namespace temper::orchestrator {
 
@@ -22,6 +23,8 @@ class LogReader {
   const LogPosition& position() const { return reader_.position(); }
   /// Where that record begins.
   LogPlace place() const { return {log_file(log_, file_), reader_.frame_byte()}; }
+  /// The program that wrote that record. Its `program` is empty before the first frame.
+  const LogOrigin& origin() const { return origin_; }
   /// Requires: next() has returned none.
   const LogEnd& end() const { return end_; }
   /// Ends the reading here: the record that next() returned cannot be.
@@ -40,6 +43,7 @@ class LogReader {
   std::size_t file_ = 1;  ///< The one that is read.
   FrameReader reader_;
   Unpacker unpacker_;
+  LogOrigin origin_;
   std::string record_;
   bool ended_ = false;
   LogEnd end_;

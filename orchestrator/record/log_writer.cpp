@@ -1,6 +1,8 @@
 #include "orchestrator/record/log_writer.hpp"
 
+#include "core/msgpack.hpp"
 #include "orchestrator/record/log_frames.hpp"
+#include "orchestrator/record/log_origin.hpp"
 
 #include <fmt/format.h>
 
@@ -32,16 +34,23 @@ Result<LogWriter> LogWriter::reopen(const std::filesystem::path& log,
   LogWriter writer(log, writing, std::move(file));
   writer.n_ = end.file;
   writer.position_ = writer.written_ = end.position;
-  if (end.bytes == 0)
-    TEMPER_TRY_STATUS(writer.begin_file());
+  TEMPER_TRY_STATUS(end.bytes == 0 ? writer.begin_file() : writer.name_program({}));
   return writer;
 }
 
 Status LogWriter::begin_file() {
-  TEMPER_TRY_STATUS(file_.append(log_header(position_)));
-  position_.bytes += static_cast<std::int64_t>(kLogHeader);
-  written_ = position_;
   begins_ = true;
+  return name_program(log_header(position_));
+}
+
+Status LogWriter::name_program(std::string before) {
+  const std::size_t begin = before.size();
+  before.append(kFrameHeader, '\0');
+  encode_to(before, this_program());
+  position_.chain = seal_frame(std::span(before).subspan(begin), kNamesProgram, position_.chain);
+  TEMPER_TRY_STATUS(file_.append(before));
+  position_.bytes += std::ssize(before);
+  written_ = position_;
   return {};
 }
 
@@ -81,7 +90,7 @@ Status LogWriter::add(std::string_view record) {
   buffer_.append(kFrameHeader, '\0');
   packer_.pack(record, buffer_);
   const std::span<char> frame = std::span(buffer_).subspan(begin);
-  position_.chain = seal_frame(frame, begins_, position_.chain);
+  position_.chain = seal_frame(frame, begins_ ? kBegins : 0, position_.chain);
   position_.bytes += static_cast<std::int64_t>(frame.size());
   begins_ = false;
   if (writing_.when == LogWriting::When::Through || buffer_.size() >= kGather)

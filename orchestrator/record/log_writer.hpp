@@ -49,6 +49,8 @@ class LogWriter {
   Status add(std::string_view record);
   Status write_gathered();
   Status begin_file();
+  /// Appends a frame that names this program, and `before` it.
+  Status name_program(std::string before);
   Status next_file();
 
   Status state_;  ///< The first error, for ever.

@@ -174,14 +174,6 @@ TEST(EventLog, OfTheSecondFormatIsRefusedByName) {
   EXPECT_NE(refusal("temperL2" + frame).find("format 2"), std::string::npos);
 }
 
-TEST(EventLog, OfALaterFormatIsRefusedByName) {
-  std::string header = log_header({});
-  header[7] = '4';
-  const std::uint64_t check = hash64(std::string_view(header).substr(0, 24));
-  std::memcpy(header.data() + 24, &check, sizeof check);
-  EXPECT_NE(refusal(header).find("is of log format 4"), std::string::npos);
-}
-
 TEST(EventLog, AFlippedBitInItsTitleIsDamageAndNoOtherFormat) {
   const StoredRun run;
   for (std::size_t byte = 0; byte < kLogHeader; ++byte) {
