@@ -156,7 +156,7 @@ export class HeatMap {
     const on = names.find((a) => a.on)?.on;
     const host = this.live!.cards[line].host;
     this.note.textContent = `card ${this.cells[i].card}${host ? ` of ${host}` : ""}: ${names.map((a) => a.name).join(", ")} · ${parts.join(", ")}` +
-      (slots === null ? "" : ` · ${percent(slots)} of its slots`) + (on && !this.live!.over ? ` · waits for ${on}` : "");
+      (slots === null ? "" : ` · ${percent(slots)} of its slots`) + (on && !this.live!.over ? ` · ${on}` : "");
   }
   private choose(i: number): void {
     if (i >= 0) this.onChoose(this.live!.cards[this.cells[i].line].actors);

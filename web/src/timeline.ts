@@ -264,7 +264,7 @@ export class TimelineView {
     this.draw();
     if (k < 0) {
       const actor = this.actors[row];
-      if (actor && this.live) this.note.textContent = `${actor.name}: ${actor.state} now${actor.on ? `, waits for ${actor.on}` : ""}`;
+      if (actor && this.live) this.note.textContent = `${actor.name}: ${actor.state} now${actor.on ? `: ${actor.on}` : ""}`;
       return;
     }
     const [state, on] = this.names[r.name[k]];
