@@ -326,7 +326,7 @@ int run_pipeline(const RunOptions& options) {
   const auto outcome = start_run(*plan, options, signals);
   if (!outcome)
     return fail(outcome.error());
-  const orchestrator::command::Finish& finish = outcome->finish;
+  const orchestrator::RunEnd& finish = outcome->finish;
   if (finish.ok)
     return 0;
   complain(finish.reason);

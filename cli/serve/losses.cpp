@@ -196,7 +196,7 @@ Advice advice_on(const WaitSummary& w,
   }
   switch (w.state) {
     case CardState::WaitQuota:
-      if (w.on == orchestrator::command::kTrainerIsFed) {
+      if (w.cause == orchestrator::WaitKind::TrainerDemand) {
         return {
             "Groups are held back until the trainer needs them (staleness.admission: "
             "just_in_time): the trainer is the limit, and a larger bound changes nothing. Give it "
@@ -235,8 +235,9 @@ Advice advice_on(const WaitSummary& w,
       return {"Nothing was left to do: the end of the run, or a role that is rarely needed.",
               tuned(s)};
     case CardState::Down:
-      return {w.on == "start" ? "Actors were starting: a longer run hides it."
-                              : "Actors were lost and started again: see the restarts, and logs/.",
+      return {w.cause == orchestrator::WaitKind::Start
+                  ? "Actors were starting: a longer run hides it."
+                  : "Actors were lost and started again: see the restarts, and logs/.",
               {}};
     default:
       return {};

@@ -1,6 +1,7 @@
 // What happens in a run, in lines of words.
 #include "cli/view/canvas.hpp"
 #include "cli/view/render.hpp"
+#include "orchestrator/record/sentences.hpp"
 
 #include <fmt/format.h>
 
@@ -36,16 +37,18 @@ std::vector<std::string> event_lines(const orchestrator::Record& record,
   }
   for (const orchestrator::Command& command : record.commands) {
     if (const auto* launch = std::get_if<orchestrator::command::Launch>(&command)) {
-      if (!launch->reason.empty()) {
-        lines.push_back(fmt::format(
-            "{}restarting {}: {}", when, actor_name(config, launch->actor), launch->reason));
+      if (launch->reason) {
+        lines.push_back(fmt::format("{}restarting {}: {}",
+                                    when,
+                                    actor_name(config, launch->actor),
+                                    sentence(launch->reason, config.actors)));
       }
     } else if (const auto* discard = std::get_if<orchestrator::command::Discard>(&command)) {
       lines.push_back(fmt::format("{}restarting {} in {}: {}",
                                   when,
                                   actor_name(config, discard->actor),
                                   to_text(discard->until - record.time),
-                                  discard->reason));
+                                  sentence(discard->reason, config.actors)));
     } else if (const auto* evaluated = std::get_if<orchestrator::command::Evaluated>(&command)) {
       lines.push_back(
           fmt::format("{}version {} on held-out problems: pass@1 {:.3f}{}{}",
@@ -57,7 +60,8 @@ std::vector<std::string> event_lines(const orchestrator::Record& record,
                           : std::string(),
                       evaluated->best ? ", the best so far" : ""));
     } else if (const auto* rollback = std::get_if<orchestrator::command::Rollback>(&command)) {
-      lines.push_back(fmt::format("{}rolling back: {}", when, rollback->reason));
+      lines.push_back(
+          fmt::format("{}rolling back: {}", when, sentence(rollback->reason, config.actors)));
     }
   }
   return lines;

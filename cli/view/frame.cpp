@@ -1,5 +1,7 @@
 #include "cli/view/frame.hpp"
 
+#include "orchestrator/record/sentences.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -49,17 +51,18 @@ ActorFrame actor_frame(const orchestrator::Scheduler& scheduler, ActorId id) {
   ActorFrame a;
   a.name = spec.name;
   a.state = state.waiting.state;
-  a.on = state.waiting.on;
+  a.cause = state.waiting.cause.kind;
+  a.on = sentence(state.waiting.cause);
   a.load = scheduler.load_of(id).responses;
   a.capacity = spec.concurrency;
   a.restarts = state.restarts;
   if (state.life == orchestrator::Life::Launching) {
     a.state = CardState::Down;
-    a.on = state.life == orchestrator::Life::Waiting ? state.waiting.on
-           : state.restarts > 0                      ? "restarting"
-                                                     : "starting";
+    a.cause = state.restarts > 0 ? orchestrator::WaitKind::Restart : orchestrator::WaitKind::Start;
+    a.on = sentence(orchestrator::WaitCause{a.cause});
   } else if (a.load > 0 && a.state >= CardState::WaitData) {
     a.state = work_of(spec.role);
+    a.cause = orchestrator::WaitKind::Work;
     a.on.clear();
   }
   return a;

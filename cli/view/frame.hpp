@@ -23,10 +23,11 @@ struct CardFrame {
 struct ActorFrame {
   std::string name;
   actors::CardState state = actors::CardState::Idle;
-  std::string on;             ///< What it waits for, or what it is at.
+  std::string on;             ///< What it waits for.
   std::int32_t load = 0;      ///< Responses it holds.
   std::int32_t capacity = 0;  ///< Of an engine; 0: no limit to speak of.
   std::int32_t restarts = 0;
+  orchestrator::WaitKind cause = orchestrator::WaitKind::Work;  ///< What `on` words.
 };
 
 struct Frame {

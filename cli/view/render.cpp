@@ -191,7 +191,8 @@ void draw_staleness(Canvas& c, const Frame& f) {
 
 void draw_actor(Canvas& c, const ActorFrame& a) {
   label(c, a.name);
-  const bool starts = a.state == CardState::Down && a.restarts == 0 && a.on == "starting";
+  const bool starts =
+      a.state == CardState::Down && a.restarts == 0 && a.cause == orchestrator::WaitKind::Start;
   c.text(orchestrator::is_busy(a.state) ? "● " : "○ ", starts ? kLabel : paint_of(a.state));
   c.text(starts ? "starting" : name_of(a.state), orchestrator::is_busy(a.state) ? Paint{} : kLabel);
   c.to(kIndent + kLabelWidth + 15);

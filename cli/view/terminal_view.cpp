@@ -1,5 +1,7 @@
 #include "cli/view/terminal_view.hpp"
 
+#include "orchestrator/record/sentences.hpp"
+
 #include <fmt/format.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -93,7 +95,7 @@ void TerminalView::feed(const orchestrator::Record& record,
                                  clock_text(record.time.time_since_epoch()),
                                  release->group,
                                  groups_failed_,
-                                 release->reason));
+                                 sentence(release->reason, config.actors)));
     }
   }
   for (const std::string& line : said) {

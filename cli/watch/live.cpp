@@ -2,6 +2,7 @@
 
 #include "core/statistics.hpp"
 #include "orchestrator/metrics/metrics_line.hpp"
+#include "orchestrator/record/sentences.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -77,16 +78,23 @@ Live make_live(const Frame& frame,
   for (std::size_t a = 0; a < metrics.config().actors.size(); ++a) {
     const orchestrator::ActorSpec& spec = metrics.config().actors[a];
     live.actors.push_back(
-        {spec.name, spec.role, actors::CardState::Idle, "", 0, spec.concurrency, 0});
+        {spec.name, spec.role, actors::CardState::Idle, "", 0, spec.concurrency, 0, {}});
     if (spec.away) {
       live.actors.back().state = actors::CardState::Down;
-      live.actors.back().on = orchestrator::command::kTakenAway;
+      live.actors.back().cause = orchestrator::WaitKind::Removed;
+      live.actors.back().on = sentence(orchestrator::WaitCause{live.actors.back().cause});
     }
     if (a >= frame.actors.size())
       continue;
     const ActorFrame& shown = frame.actors[a];
-    live.actors.back() = {
-        spec.name, spec.role, shown.state, shown.on, shown.load, shown.capacity, shown.restarts};
+    live.actors.back() = {spec.name,
+                          spec.role,
+                          shown.state,
+                          shown.on,
+                          shown.load,
+                          shown.capacity,
+                          shown.restarts,
+                          shown.cause};
   }
   add_cards(live, frame, metrics);
   live.summary = summarize(metrics, identity);
@@ -124,7 +132,7 @@ Frame frame_of(const Live& live) {
   f.staleness = live.summary.staleness.histogram;
   for (const LiveActor& a : live.actors) {
     if (!live.over)
-      f.actors.push_back({a.name, a.state, a.on, a.load, a.capacity, a.restarts});
+      f.actors.push_back({a.name, a.state, a.on, a.load, a.capacity, a.restarts, a.cause});
   }
   f.queue = live.queue;
   f.slots = live.slots;

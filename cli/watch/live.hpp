@@ -20,6 +20,7 @@ struct LiveActor {
   actors::CardState state = actors::CardState::Idle;
   std::string on;
   std::int32_t load = 0, capacity = 0, restarts = 0;
+  orchestrator::WaitKind cause = orchestrator::WaitKind::Work;  ///< What `on` words.
 };
 
 /// Cards that have the same actors and so do the same at all times.
@@ -82,6 +83,7 @@ void describe(V& v, LiveActor& a) {
   v.field(5, "load", a.load);
   v.field(6, "capacity", a.capacity);
   v.field(7, "restarts", a.restarts);
+  v.field(8, "cause", a.cause);
 }
 template <class V>
 void describe(V& v, LiveCards& c) {

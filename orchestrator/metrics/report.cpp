@@ -111,7 +111,7 @@ void write_waits(Page& page, const Summary& s) {
               name_of(w.state),
               time_text(w.s),
               w.share * 100,
-              w.on.empty() ? "work handed out, not started" : w.on,
+              w.on.empty() ? "work assigned, not started" : w.on,
               w.longest_s > 0
                   ? fmt::format("   ({} at {})", time_text(w.longest_s), time_text(w.longest_at_s))
                   : "");
@@ -294,10 +294,10 @@ std::string summary_text(const Summary& s, const PredictedStates& predicted) {
   Page page;
   page.first_line(fmt::format("{}: {} after {} updates, {}{}{}",
                               s.name.empty() ? "run" : s.name,
-                              s.ok                   ? "finished"
-                              : s.stopped            ? "stopped"
-                              : s.reason == kUnended ? "not over"
-                                                     : "FAILED",
+                              s.ok        ? "finished"
+                              : s.stopped ? "stopped"
+                              : !s.ended  ? "not over"
+                                          : "FAILED",
                               s.steps,
                               time_text(s.wall_s),
                               s.simulated ? " of simulated time" : "",

@@ -1,6 +1,7 @@
 #include "orchestrator/metrics/run_metrics.hpp"
 
 #include "orchestrator/metrics/without_evaluation.hpp"
+#include "orchestrator/record/sentences.hpp"
 
 #include <fmt/format.h>
 
@@ -164,10 +165,7 @@ void RunMetrics::on_event(const event::Resumed& e) {
     config_ = *e.config;
   ++resumes_;
   if (restarts_.empty() || restarts_.back().kind != Restart::Kind::Rollback || e.rollbacks == 0) {
-    std::string reason = "resumed from a checkpoint";
-    for (const SettingChange& c : e.changes)
-      reason += fmt::format(", {}: {} -> {}", c.key, c.from, c.to);
-    restarts_.push_back({Restart::Kind::Resume, now_, "", std::move(reason)});
+    restarts_.push_back({Restart::Kind::Resume, now_, "", std::nullopt, e.changes});
   }
   finish_.reset();
   training_.reset();
@@ -366,20 +364,18 @@ void RunMetrics::on_event(const event::CheckpointSaved& e) {
 
 // --- Commands
 
-/// `reason` is empty at a launch that is none, or whose reason was said before.
-void RunMetrics::restart(ActorId actor, const std::string& reason) {
+/// `reason`: none at a first launch, or where a Discard had it before.
+void RunMetrics::restart(ActorId actor, const std::optional<Reason>& reason) {
   void_leases(actor);
-  if (!reason.empty())
+  if (reason)
     restarts_.push_back({Restart::Kind::Actor, now_, name_of_actor(actor), reason});
 }
 
 void RunMetrics::on_command(const command::Rollback& c) {
-  std::string trainer;
-  for (const ActorSpec& actor : config_.actors) {
-    if (actor.role == actors::RoleKind::Trainer)
-      trainer = actor.name;
-  }
-  restarts_.push_back({Restart::Kind::Rollback, now_, trainer, c.reason});
+  Reason reason = c.reason;
+  const std::string trainer = reason.actor ? name_of_actor(*reason.actor) : std::string();
+  reason.actor.reset();
+  restarts_.push_back({Restart::Kind::Rollback, now_, trainer, std::move(reason)});
 }
 
 void RunMetrics::on_command(const command::Dispatch& c) {
@@ -423,7 +419,7 @@ void RunMetrics::on_command(const command::Release& c) {
   if (c.outcome == Outcome::Trained)
     return;  // counted when the update was done
   if (c.outcome == Outcome::Failed)
-    last_failure_ = fmt::format("group {}: {}", c.group, c.reason);
+    last_failure_ = fmt::format("group {}: {}", c.group, sentence(c.reason, config_.actors));
   ++(c.outcome == Outcome::Failed    ? stored_.groups.failed
      : c.outcome == Outcome::Evicted ? stored_.groups.evicted
                                      : stored_.groups.filtered);

@@ -69,8 +69,9 @@ struct TrainedBatch {
 struct Restart {
   enum class Kind { Actor, Rollback, Resume } kind = Kind::Actor;
   Time time{};
-  std::string actor;  ///< Empty for Resume.
-  std::string reason;
+  std::string actor;                     ///< Empty for Resume.
+  std::optional<Reason> reason{};        ///< None for Resume.
+  std::vector<SettingChange> changes{};  ///< Of Resume.
 };
 
 struct SwitchTotals {
@@ -220,7 +221,7 @@ class RunMetrics {
   std::uint64_t group_of(ResponseId r) const { return ids_.group_of(r).value(); }
   Response* response(ResponseId r);
   void train_group(const actors::Certificate::Entry& entry, PolicyVersion step, Update& update);
-  void restart(ActorId actor, const std::string& reason);
+  void restart(ActorId actor, const std::optional<Reason>& reason);
   void void_leases(ActorId actor);
   void settle_stage(Group& group);
   void move_to(Group& group, Stage stage);

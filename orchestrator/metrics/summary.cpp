@@ -1,6 +1,7 @@
 #include "orchestrator/metrics/summary.hpp"
 
 #include "core/statistics.hpp"
+#include "orchestrator/record/sentences.hpp"
 
 #include <fmt/format.h>
 
@@ -84,14 +85,25 @@ std::vector<WaitSummary> waits(const Timeline& timeline, Time wall) {
   for (const WaitTotal& w : timeline.waits(wall)) {
     out.push_back({w.reason.role,
                    w.reason.state,
-                   w.reason.on,
+                   sentence(w.reason.cause),
                    seconds(w.card_time),
                    share(w.card_time, all),
                    seconds(w.longest),
                    seconds(w.longest_at),
-                   w.longest_on});
+                   sentence(w.longest_cause),
+                   w.reason.cause.kind});
   }
   return out;
+}
+
+/// A resume is no loss: what it changed is all there is to say.
+std::string restart_text(const Restart& r, const std::vector<ActorSpec>& actors) {
+  if (r.kind != Restart::Kind::Resume)
+    return sentence(r.reason, actors);
+  std::string text = "resumed from a checkpoint";
+  for (const SettingChange& c : r.changes)
+    text += fmt::format(", {}: {} -> {}", c.key, c.from, c.to);
+  return text;
 }
 
 SwitchesSummary switches(const RunMetrics& m) {
@@ -148,11 +160,13 @@ std::optional<EvaluationSummary> evaluation(const RunMetrics& m) {
 Summary summarize(const RunMetrics& m, const RunIdentity& identity) {
   Summary s;
   if (m.finish()) {
-    s.ok = m.finish()->ok;
-    s.stopped = m.finish()->stopped;
-    s.reason = m.finish()->reason;
+    const RunEnd end = end_of(*m.finish(), m.config().actors);
+    s.ok = end.ok;
+    s.stopped = end.stopped;
+    s.reason = end.reason;
   } else {
-    s.reason = kUnended;
+    s.ended = false;
+    s.reason = "the log ends before the run does";
   }
   s.name = identity.name;
   s.seed = identity.seed;
@@ -193,7 +207,7 @@ Summary summarize(const RunMetrics& m, const RunIdentity& identity) {
                to_6_places(m.generated_lengths().mean())};
   s.waits = waits(m.timeline(), m.wall());
   for (const Restart& r : m.restarts())
-    s.restarts.push_back({r.kind, seconds(r.time), r.actor, r.reason});
+    s.restarts.push_back({r.kind, seconds(r.time), r.actor, restart_text(r, m.config().actors)});
   s.switches = switches(m);
   s.evaluation = evaluation(m);
   s.checkpoints = {m.checkpoints().saved, m.checkpoints().failed, m.checkpoints().last};

@@ -64,6 +64,7 @@ struct WaitSummary {
   std::string on;
   double s = 0, share = 0, longest_s = 0, longest_at_s = 0;
   std::string longest_on;
+  WaitKind cause = WaitKind::Work;  ///< What `on` words.
 };
 struct RestartSummary {
   Restart::Kind kind = Restart::Kind::Actor;
@@ -108,6 +109,7 @@ struct EvaluationSummary {
 
 struct Summary {
   bool ok = false, stopped = false;
+  bool ended = true;  ///< False: the run goes on, or its log was cut off.
   std::string reason;
   std::string name;
   std::uint64_t seed = 0;
@@ -135,9 +137,6 @@ struct Summary {
   bool simulated = false;  ///< Its time is that of simulated hardware.
   std::optional<EvaluationSummary> evaluation;  ///< None: nothing was evaluated.
 };
-
-/// The reason of a run whose log has no end: it is going on, or was cut off.
-inline constexpr std::string_view kUnended = "the log ends before the run does";
 
 Summary summarize(const RunMetrics& metrics, const RunIdentity& identity);
 
@@ -219,6 +218,7 @@ void describe(V& v, WaitSummary& s) {
   v.field(6, "longest_s", s.longest_s);
   v.field(7, "longest_at_s", s.longest_at_s);
   v.field(8, "longest_on", s.longest_on);
+  v.field(9, "cause", s.cause);
 }
 template <class V>
 void describe(V& v, RestartSummary& s) {
@@ -307,6 +307,7 @@ void describe(V& v, Summary& s) {
   v.field(25, "lies", s.lies);
   v.field(26, "slots", s.slots);
   v.field(27, "evaluation", s.evaluation, {.doc = "Of what it was never trained on."});
+  v.field(28, "ended", s.ended);
 }
 
 }  // namespace temper::orchestrator

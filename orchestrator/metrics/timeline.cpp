@@ -7,8 +7,6 @@ namespace {
 
 using actors::CardState;
 
-constexpr std::size_t kMostReasons = 1000;
-
 Duration longest_deadline(const Deadlines& d) {
   return std::max({d.start,
                    d.generate,
@@ -36,29 +34,7 @@ int telling(actors::RoleKind role) {
   return 4;
 }
 
-bool is_digit(char c) {
-  return c >= '0' && c <= '9';
-}
-bool is_word(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-' || c == '_';
-}
-
 }  // namespace
-
-std::string without_details(std::string_view on) {
-  on = on.substr(0, on.find(": "));
-  std::string out;
-  for (std::size_t i = 0; i < on.size(); ++i) {
-    if (!is_digit(on[i]) || (i > 0 && (is_word(on[i - 1]) || is_digit(on[i - 1])))) {
-      out += on[i];
-      continue;
-    }
-    while (i + 1 < on.size() && is_digit(on[i + 1]))
-      ++i;
-    out += 'N';
-  }
-  return out;
-}
 
 void Timeline::feed(const Record& record) {
   const Time now = record.time;
@@ -70,25 +46,25 @@ void Timeline::feed(const Record& record) {
   } else if (const auto* scaled = std::get_if<event::Scaled>(&record.event)) {
     take_actors(scaled->actors, now);
   } else if (const auto* down = std::get_if<event::ActorDown>(&record.event)) {
-    set_wait(down->actor, CardState::Down, "restart", now);
+    set_wait(down->actor, CardState::Down, {WaitKind::Restart}, now);
   } else if (std::holds_alternative<event::Resumed>(record.event)) {
     if (const SchedulerConfig* config = config_in(record.event))
       take(*config, now);
     for (std::uint32_t a = 0; a < actors_.size(); ++a) {
-      set_wait(ActorId(a), CardState::Down, "restart", now);
+      set_wait(ActorId(a), CardState::Down, {WaitKind::Restart}, now);
       given_[a].clear();  // who starts anew has all its cards
     }
   }
   for (const Command& command : record.commands) {
     if (const auto* wait = std::get_if<command::Waiting>(&command)) {
-      set_wait(wait->actor, wait->state, wait->on, now);
+      set_wait(wait->actor, wait->state, wait->cause, now);
     } else if (const auto* launch = std::get_if<command::Launch>(&command)) {
-      set_wait(launch->actor, CardState::Down, "start", now);
+      set_wait(launch->actor, CardState::Down, {WaitKind::Start}, now);
     } else if (const auto* change = std::get_if<command::Switch>(&command)) {
       if (!change->cards_of.empty())
         give_cards(change->actor, change->cards_of);
     } else if (const auto* discard = std::get_if<command::Discard>(&command)) {
-      set_wait(discard->actor, CardState::Down, "restart", now);
+      set_wait(discard->actor, CardState::Down, {WaitKind::Restart}, now);
     }
   }
   if (progress_ && (now >= next_settle_ || ++unsettled_records_ >= kSettleRecords)) {
@@ -120,8 +96,8 @@ void Timeline::take_actors(const std::vector<ActorSpec>& actors, Time now) {
   given_.resize(actors_.size());
   for (std::size_t a = before; a < actors_.size(); ++a) {
     waits_[a] = {CardState::Down,
-                 intern({actors_[a].role, CardState::Down, "start"}),
-                 "start",
+                 intern({actors_[a].role, CardState::Down, {WaitKind::Start}}),
+                 {WaitKind::Start},
                  before == 0 ? Time{} : now};
   }
   const std::vector<OnCard> here = assign_lines();
@@ -210,8 +186,7 @@ void Timeline::fill_line(std::size_t line, const OnCard& here, Time now) {
     if (std::ranges::binary_search(here, a)) {
       places_of_[a].push_back({line, place});
     } else {
-      const auto reason =
-          intern({actors_[a].role, CardState::Down, std::string(command::kTakenAway)});
+      const auto reason = intern({actors_[a].role, CardState::Down, {WaitKind::Removed}});
       lines_[line].set_wait(now, place, {CardState::Down, reason});
     }
   }
@@ -245,36 +220,32 @@ void Timeline::add_spans(ActorId actor, const std::vector<actors::Span>& spans) 
   }
 }
 
-void Timeline::set_wait(ActorId actor, CardState state, const std::string& on, Time now) {
+void Timeline::set_wait(ActorId actor, CardState state, const WaitCause& cause, Time now) {
   if (actor.value() >= actors_.size())
     return;
   ActorWait& wait = waits_[actor.value()];
-  if (wait.state == state && wait.on == on)
+  if (wait.state == state && wait.cause == cause)
     return;
   note_longest(wait, now);
-  wait = {state, intern({actors_[actor.value()].role, state, without_details(on)}), on, now};
+  const auto reason = intern({actors_[actor.value()].role, state, cause.without_instance()});
+  wait = {state, reason, cause, now};
   for (const auto& [line, place] : places_of_[actor.value()])
     lines_[line].set_wait(now, place, {state, wait.reason});
 }
 
-std::size_t Timeline::intern(WaitReason reason) {
-  if (const auto it = reason_index_.find(reason); it != reason_index_.end())
-    return it->second;
-  if (reasons_.size() >= kMostReasons) {
-    reason.on = "other reasons";
-    if (const auto it = reason_index_.find(reason); it != reason_index_.end())
-      return it->second;
+std::size_t Timeline::intern(const WaitReason& reason) {
+  const auto [it, fresh] = reason_index_.try_emplace(reason, reasons_.size());
+  if (fresh) {
+    reasons_.push_back(reason);
+    longest_.emplace_back();
   }
-  reason_index_[reason] = reasons_.size();
-  reasons_.push_back(std::move(reason));
-  longest_.emplace_back();
-  return reasons_.size() - 1;
+  return it->second;
 }
 
 void Timeline::note_longest(const ActorWait& wait, Time end) {
   Longest& longest = longest_[wait.reason];
   if (end - wait.since > longest.duration)
-    longest = {end - wait.since, wait.since, wait.on};
+    longest = {end - wait.since, wait.since, wait.cause};
 }
 
 StateTimes Timeline::totals(Time until) const {
@@ -294,7 +265,7 @@ Duration Timeline::without_generation_or_training(Time until) const {
 std::vector<WaitTotal> Timeline::waits(Time until) const {
   std::vector<WaitTotal> totals(reasons_.size());
   for (std::size_t i = 0; i < reasons_.size(); ++i)
-    totals[i] = {reasons_[i], {}, longest_[i].duration, longest_[i].at, longest_[i].on};
+    totals[i] = {reasons_[i], {}, longest_[i].duration, longest_[i].at, longest_[i].cause};
   for (std::size_t line = 0; line < lines_.size(); ++line) {
     const std::vector<Duration> waits = lines_[line].waits(until);
     for (std::size_t i = 0; i < waits.size(); ++i)
@@ -305,7 +276,7 @@ std::vector<WaitTotal> Timeline::waits(Time until) const {
     if (until - wait.since > total.longest) {
       total.longest = until - wait.since;
       total.longest_at = wait.since;
-      total.longest_on = wait.on;
+      total.longest_cause = wait.cause;
     }
   }
   std::erase_if(totals, [](const WaitTotal& t) { return t.card_time <= Duration{}; });

@@ -29,16 +29,15 @@
 
 #include <optional>
 #include <set>
-#include <string>
 #include <tuple>
 
 namespace temper::orchestrator {
 
-/// Why a card waited. Numbers in `on` are replaced by N, so that there are few of them.
+/// Why a card waited.
 struct WaitReason {
   actors::RoleKind role = actors::RoleKind::Rollout;  ///< Of the actor that determined the wait.
   actors::CardState state = actors::CardState::Down;
-  std::string on;
+  WaitCause cause{};  ///< Without its instance.
   auto operator<=>(const WaitReason&) const = default;
 };
 
@@ -48,7 +47,7 @@ struct WaitTotal {
   Duration card_time{};
   Duration longest{};
   Time longest_at{};
-  std::string longest_on;  ///< In full.
+  WaitCause longest_cause{};  ///< With its instance.
 };
 
 class Timeline {
@@ -94,19 +93,19 @@ class Timeline {
   struct ActorWait {
     actors::CardState state = actors::CardState::Down;
     std::size_t reason = 0;
-    std::string on;
+    WaitCause cause{};
     Time since{};
   };
   struct Longest {
     Duration duration{};
     Time at{};
-    std::string on;
+    WaitCause cause{};
   };
 
   void take(const SchedulerConfig& config, Time now);
   void take_actors(const std::vector<ActorSpec>& actors, Time now);
   void add_spans(ActorId actor, const std::vector<actors::Span>& spans);
-  void set_wait(ActorId actor, actors::CardState state, const std::string& on, Time now);
+  void set_wait(ActorId actor, actors::CardState state, const WaitCause& cause, Time now);
   using OnCard = std::vector<std::size_t>;  ///< Actors, ascending.
   std::vector<OnCard> assign_lines();
   std::size_t add_line(std::optional<std::size_t> split_from);
@@ -116,7 +115,7 @@ class Timeline {
     const auto& lines = given_[actor.value()];
     return lines.empty() || lines.contains(line);
   }
-  std::size_t intern(WaitReason reason);
+  std::size_t intern(const WaitReason& reason);
   void note_longest(const ActorWait& wait, Time end);
   CardTimeline::Sink sink_of(std::size_t line) const;
 
@@ -145,10 +144,5 @@ class Timeline {
   Time next_settle_{};
   std::uint64_t unsettled_records_ = 0;
 };
-
-/// What waits of one kind have in common: `on` up to ": ", with the numbers that stand alone
-/// replaced by N. "groups: 7 (v0 3) and others, 1 of 4 ready" -> "groups"; "evaluation of version
-/// 8" -> "evaluation of version N".
-std::string without_details(std::string_view on);
 
 }  // namespace temper::orchestrator

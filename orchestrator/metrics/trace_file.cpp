@@ -1,6 +1,7 @@
 #include "orchestrator/metrics/trace_file.hpp"
 
 #include "core/json.hpp"
+#include "orchestrator/record/sentences.hpp"
 
 #include <fmt/compile.h>
 #include <fmt/format.h>
@@ -57,7 +58,7 @@ TraceFile::TraceFile(File file, Timeline& timeline, std::vector<CardKind> kinds)
          slice.begin,
          slice.end,
          slice.state,
-         busy ? std::string_view{} : std::string_view(timeline_.reason(slice.reason).on));
+         busy ? std::string() : sentence(timeline_.reason(slice.reason).cause));
   });
 }
 
@@ -85,7 +86,7 @@ Status TraceFile::feed(const Record& record, const RunMetrics& metrics) {
     }
     return buffer_.size() >= kPiece ? flush() : Status{};
   }
-  mark_events(record);
+  mark_events(record, metrics.config().actors);
   mark_counters(record, metrics);
   return buffer_.size() >= kPiece ? flush() : Status{};
 }
@@ -206,8 +207,9 @@ void TraceFile::mark(
   buffer_ += '}';
 }
 
-void TraceFile::mark_events(const Record& record) {
+void TraceFile::mark_events(const Record& record, const std::vector<ActorSpec>& actors) {
   const Time now = record.time;
+  const auto text = [&](const auto& reason) { return sentence(reason, actors); };
   if (const auto* committed = std::get_if<event::WeightsCommitted>(&record.event)) {
     mark(Process::Actors,
          committed->actor.value(),
@@ -244,16 +246,19 @@ void TraceFile::mark_events(const Record& record) {
   }
   for (const Command& command : record.commands) {
     if (const auto* launch = std::get_if<command::Launch>(&command)) {
-      if (!launch->reason.empty())
-        mark(Process::Actors, launch->actor.value(), now, "restart: " + launch->reason);
+      if (launch->reason)
+        mark(Process::Actors, launch->actor.value(), now, "restart: " + text(launch->reason));
     } else if (const auto* discard = std::get_if<command::Discard>(&command)) {
-      mark(Process::Actors, discard->actor.value(), now, "restart: " + discard->reason);
+      mark(Process::Actors, discard->actor.value(), now, "restart: " + text(discard->reason));
     } else if (const auto* retire = std::get_if<command::Retire>(&command)) {
-      mark(Process::Actors, retire->actor.value(), now, "taken away");
+      mark(Process::Actors, retire->actor.value(), now, sentence(WaitCause{WaitKind::Removed}));
     } else if (const auto* rollback = std::get_if<command::Rollback>(&command)) {
-      mark(Process::Run, 0, now, "rollback: " + rollback->reason);
+      mark(Process::Run, 0, now, "rollback: " + text(rollback->reason));
     } else if (const auto* finish = std::get_if<command::Finish>(&command)) {
-      mark(Process::Run, 0, now, finish->ok ? "finished" : "ended: " + finish->reason);
+      mark(Process::Run,
+           0,
+           now,
+           finish->ok ? "finished" : "ended: " + end_of(*finish, actors).reason);
     }
   }
 }

@@ -69,7 +69,7 @@ class TraceFile {
             Time at,
             std::string_view name,
             std::string_view args = {});
-  void mark_events(const Record& record);
+  void mark_events(const Record& record, const std::vector<ActorSpec>& actors);
   void mark_update(const Update& update, Time now);
   void mark_counters(const Record& record, const RunMetrics& metrics);
   void counter(Time at, std::string_view name, std::string_view values);

@@ -3,6 +3,7 @@
 
 #include "actors/task/tokenizer.hpp"
 #include "orchestrator/record/event_log.hpp"
+#include "orchestrator/record/sentences.hpp"
 #include "orchestrator/run/payload_store.hpp"
 #include "orchestrator/scheduler/scheduler.hpp"
 
@@ -11,7 +12,7 @@
 namespace temper::orchestrator {
 
 struct RunOutcome {
-  command::Finish finish;
+  RunEnd finish;
   Time wall{};  ///< When the run finished, on its clock.
   std::uint64_t log_hash = 0;
   /// Stopped because its time is up (SIGUSR1): who started it starts it again.

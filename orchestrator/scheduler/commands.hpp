@@ -5,6 +5,7 @@
 #include "actors/protocol/weights.hpp"
 #include "actors/protocol/work.hpp"
 #include "core/describe.hpp"
+#include "orchestrator/scheduler/facts.hpp"
 
 #include <variant>
 
@@ -16,32 +17,32 @@ enum class Outcome { Trained, Filtered, Failed, Evicted };
 
 namespace command {
 
-/// Start (or start again) the actor's process. `reason`: why again; empty the first time, and after
-/// a Discard, which has said it.
+/// Start (or start again) the actor's process. `reason`: why again; none the first time, and after
+/// a Discard, which has it.
 struct Launch {
   static constexpr std::string_view kName = "launch";
   ActorId actor;
-  std::string reason;
+  std::optional<Reason> reason{};
 };
 template <class V>
 void describe(V& v, Launch& c) {
   v.field(1, "actor", c.actor);
-  v.field(2, "reason", c.reason);
+  v.field(3, "reason", c.reason);
 }
 
 /// End the actor's process; nothing that it says counts any more. A Launch follows, not before
-/// `until`. `reason`: empty where it was taken away and is brought back before it ended.
+/// `until`. `reason`: none where it was removed and is brought back before it ended.
 struct Discard {
   static constexpr std::string_view kName = "discard";
   ActorId actor;
-  std::string reason;
+  std::optional<Reason> reason{};
   Time until{};
 };
 template <class V>
 void describe(V& v, Discard& c) {
   v.field(1, "actor", c.actor);
-  v.field(2, "reason", c.reason);
   v.field(3, "until", c.until);
+  v.field(4, "reason", c.reason);
 }
 
 /// Generate these responses of one group.
@@ -202,13 +203,13 @@ struct Release {
   static constexpr std::string_view kName = "release";
   GroupId group;
   Outcome outcome = Outcome::Trained;
-  std::string reason;
+  std::optional<Reason> reason{};  ///< None: it was trained.
 };
 template <class V>
 void describe(V& v, Release& c) {
   v.field(1, "group", c.group);
   v.field(2, "outcome", c.outcome);
-  v.field(3, "reason", c.reason);
+  v.field(4, "reason", c.reason);
 }
 
 /// It was taken away, and owes nothing: its worker is to end, in order. Answered by ActorDown.
@@ -254,49 +255,45 @@ void describe(V& v, Evaluated& c) {
   v.field(13, "best", c.best);
 }
 
-/// What an engine waits for that gets no group although the rule admits one (just_in_time).
-inline constexpr std::string_view kTrainerIsFed = "the trainer is fed";
-
-/// What an actor is down for that was taken away.
-inline constexpr std::string_view kTakenAway = "taken away";
-
-/// From now on this actor, when not busy, is in this state, waiting for what `on` names.
+/// From now on this actor, when not busy, is in this state, for this cause.
 struct Waiting {
   static constexpr std::string_view kName = "waiting";
   ActorId actor;
   actors::CardState state = actors::CardState::Idle;
-  std::string on;
+  WaitCause cause{};
   bool operator==(const Waiting&) const = default;
 };
 template <class V>
 void describe(V& v, Waiting& c) {
   v.field(1, "actor", c.actor);
   v.field(2, "state", c.state);
-  v.field(3, "on", c.on);
+  v.field(4, "cause", c.cause);
 }
 
 /// State that cannot be rebuilt is lost: stop every actor and resume from the last checkpoint.
 struct Rollback {
   static constexpr std::string_view kName = "rollback";
-  std::string reason;
+  Reason reason;
 };
 template <class V>
 void describe(V& v, Rollback& c) {
-  v.field(1, "reason", c.reason);
+  v.field(2, "reason", c.reason);
 }
 
-/// The run is over; `reason` says why if not ok. `stopped`: on the user's request.
+/// The run is over. `stopped`: on the user's request.
 struct Finish {
   static constexpr std::string_view kName = "finish";
   bool ok = false;
   bool stopped = false;
-  std::string reason;
+  std::optional<Reason> reason{};  ///< None: it is ok.
+  std::optional<Reason> last{};    ///< Of the last of too many losses or failed groups.
 };
 template <class V>
 void describe(V& v, Finish& c) {
   v.field(1, "ok", c.ok);
   v.field(2, "stopped", c.stopped);
-  v.field(3, "reason", c.reason);
+  v.field(4, "reason", c.reason);
+  v.field(5, "last", c.last);
 }
 
 }  // namespace command

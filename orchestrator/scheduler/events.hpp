@@ -58,7 +58,7 @@ void describe(V& v, ActorReady& e) {
 struct ActorDown {
   static constexpr std::string_view kName = "actor_down";
   ActorId actor;
-  std::string reason;
+  std::string reason;  ///< In the words of the driver, or of the worker.
   bool lied = false;
   bool permanent = false;  ///< It could not be built, and another attempt would fail likewise.
 };

@@ -1,25 +1,24 @@
 #include "orchestrator/scheduler/fleet.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
 namespace temper::orchestrator {
 namespace {
 
-/// The deadlines an actor is under, each with what it is for.
+/// The deadlines that an actor is under.
 template <class F>
-void for_each_deadline(const ActorState& a, F&& f) {
+void for_each_deadline(ActorId id, const ActorState& a, F&& f) {
+  using K = DeadlineKind;
   if (a.life == Life::Launching)
-    f(a.launch_deadline, std::string("start"));
+    f(a.launch_deadline, Overdue{id, K::Start});
   if (a.life != Life::Ready)
     return;
   if (a.staging) {
     f(a.weights_deadline,
-      fmt::format("{} weights version {}", a.committing ? "commit" : "stage", *a.staging));
+      Overdue{id, a.committing ? K::CommitWeights : K::StageWeights, *a.staging});
   }
   if (a.switching)
-    f(a.switch_deadline, fmt::format("switch: {}", name_of(*a.switching)));
+    f(a.switch_deadline, Overdue{id, K::Switch, std::nullopt, *a.switching});
 }
 
 }  // namespace
@@ -79,19 +78,19 @@ std::optional<Time> Fleet::next_deadline() const {
   const auto consider = [&](Time t) { earliest = earliest ? std::min(*earliest, t) : t; };
   for (std::uint32_t i = 0; i < states_.size(); ++i) {
     const ActorState& a = states_[i];
-    for_each_deadline(a, [&](Time t, const std::string&) { consider(t); });
+    for_each_deadline(ActorId(i), a, [&](Time t, const Overdue&) { consider(t); });
     if (a.life == Life::Waiting && may_start(i))
       consider(a.launch_at);
   }
   return earliest;
 }
 
-std::optional<std::pair<ActorId, std::string>> Fleet::overdue(Time now) const {
-  std::optional<std::pair<ActorId, std::string>> found;
+std::optional<Overdue> Fleet::overdue(Time now) const {
+  std::optional<Overdue> found;
   for (std::uint32_t i = 0; i < states_.size() && !found; ++i) {
-    for_each_deadline(states_[i], [&](Time t, std::string what) {
+    for_each_deadline(ActorId(i), states_[i], [&](Time t, const Overdue& missed) {
       if (t <= now && !found)
-        found = {ActorId(i), std::move(what)};
+        found = missed;
     });
   }
   return found;

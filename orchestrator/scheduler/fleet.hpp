@@ -49,6 +49,15 @@ struct ActorState {
   bool ready() const { return life == Life::Ready; }
 };
 
+/// A deadline that an actor has missed.
+struct Overdue {
+  ActorId actor;
+  DeadlineKind deadline = DeadlineKind::Start;
+  std::optional<PolicyVersion> version{};        ///< Of weights.
+  std::optional<actors::SwitchAction> action{};  ///< Of a switch.
+  bool operator==(const Overdue&) const = default;
+};
+
 class Fleet {
  public:
   Fleet() = default;
@@ -90,8 +99,8 @@ class Fleet {
   /// Earliest deadline of a launch, weight transfer or switch under way, or time of a launch that
   /// waits for nothing else.
   std::optional<Time> next_deadline() const;
-  /// An actor with such a deadline at or before `now`, and what it failed to do in time.
-  std::optional<std::pair<ActorId, std::string>> overdue(Time now) const;
+  /// An actor with such a deadline at or before `now`.
+  std::optional<Overdue> overdue(Time now) const;
 
  private:
   bool may_start(std::uint32_t actor) const;

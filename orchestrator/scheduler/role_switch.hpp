@@ -37,27 +37,7 @@
 
 #include <algorithm>
 
-namespace temper {
-namespace orchestrator {
-
-enum class SwitchPhase {
-  Separate,
-  Train,
-  DrainTrain,
-  OffloadOptimizer,
-  Reshard,
-  Bind,
-  KvAlloc,
-  Rollout,
-  CutRoute,
-  Interrupt,
-  FreeKv,
-  OffloadWeights,
-  OnloadReference,
-  Score,
-  OffloadReference,
-  Onload
-};
+namespace temper::orchestrator {
 
 class RoleSwitch {
  public:
@@ -103,16 +83,15 @@ class RoleSwitch {
   void scored();
 
   /// Takes every transition that is due and issues its actions. `issue(actor, action)` asks an
-  /// actor and marks it as switching. Returns an error when rollbacks are used up.
+  /// actor and marks it as switching. Error: rollbacks are used up;
+  /// it has the words of the last refusal.
   template <class Issue>
   Status advance(const Fleet& fleet, PolicyVersion published, Issue&& issue) {
     while (step(fleet, published)) {
       for_each_action(fleet, issue);
     }
-    if (refusals_ > kMaxRefusals) {
-      return Error{ErrorCode::OutOfMemory,
-                   "the optimizer could not be brought back to the card: " + refusal_};
-    }
+    if (refusals_ > kMaxRefusals)
+      return Error{ErrorCode::OutOfMemory, refusal_};
     return {};
   }
 
@@ -162,28 +141,4 @@ class RoleSwitch {
   std::string refusal_;
 };
 
-}  // namespace orchestrator
-
-template <>
-struct EnumNames<orchestrator::SwitchPhase> {
-  using P = orchestrator::SwitchPhase;
-  static constexpr std::array<std::pair<P, std::string_view>, 16> value{
-      {{P::Separate, "separate"},
-       {P::Train, "train"},
-       {P::DrainTrain, "drain_train"},
-       {P::OffloadOptimizer, "offload_optimizer"},
-       {P::Reshard, "reshard"},
-       {P::Bind, "bind"},
-       {P::KvAlloc, "kv_alloc"},
-       {P::Rollout, "rollout"},
-       {P::CutRoute, "cut_route"},
-       {P::Interrupt, "interrupt"},
-       {P::FreeKv, "free_kv"},
-       {P::OffloadWeights, "offload_weights"},
-       {P::OnloadReference, "onload_reference"},
-       {P::Score, "score"},
-       {P::OffloadReference, "offload_reference"},
-       {P::Onload, "onload"}}};
-};
-
-}  // namespace temper
+}  // namespace temper::orchestrator

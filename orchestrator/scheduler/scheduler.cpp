@@ -175,13 +175,11 @@ void Scheduler::handle(const event::ActorReady& e) {
   if (a.life != Life::Launching)
     return;
   if (e.actor == fleet_.trainer() && e.weights != stored_.progress.version) {
-    finish(Ending::Failed,
-           fmt::format("{} came up with weights version {} where the run is at version {}; is the "
-                       "checkpoint folder complete?",
-                       fleet_.spec(e.actor).name,
-                       e.weights ? e.weights->value() : 0,
-                       stored_.progress.version));
-    return;
+    return finish(Ending::Failed,
+                  Reason{.kind = ReasonKind::WrongWeights,
+                         .actor = e.actor,
+                         .version = e.weights,
+                         .expected = stored_.progress.version});
   }
   fleet_.renew(e.actor, Life::Ready);
   a.ready_since = now_;
@@ -190,10 +188,12 @@ void Scheduler::handle(const event::ActorReady& e) {
 void Scheduler::handle(const event::ActorDown& e) {
   if (e.permanent && is_first_start(e.actor)) {
     fleet_.state(e.actor).life = Life::Down;
-    return finish(Ending::Failed,
-                  fmt::format("{} cannot start: {}", fleet_.spec(e.actor).name, e.reason));
+    Reason reason = reason_with(ReasonKind::CannotStart, e.reason);
+    reason.actor = e.actor;
+    return finish(Ending::Failed, std::move(reason));
   }
-  lose(e.actor, e.reason);
+  lose(e.actor,
+       reason_with(e.lied ? ReasonKind::ProtocolViolation : ReasonKind::WorkerLost, e.reason));
 }
 
 /// Its time starts anew, but not for ever.
@@ -229,7 +229,7 @@ void Scheduler::handle(const event::Generated& e) {
       ++stored_.progress.responses_failed;
       queue.fail(item.response);
       recount_age(queue.group_of(item.response));
-      settle_failures(queue.group_of(item.response), "its engine could not generate it");
+      settle_failures(queue.group_of(item.response), {.kind = ReasonKind::NotGenerated});
     } else {
       queue.commit(item.lease, item.response, Field::Response);
       recount_age(queue.group_of(item.response));
@@ -268,10 +268,9 @@ void Scheduler::handle(const event::ReferenceScored& e) {
 void Scheduler::handle(const event::Judged& e) {
   rewarded_ = rewarded_ || !std::ranges::all_of(e.items, &event::Judged::Item::failed);
   if (e.gave_up && !rewarded_) {
-    return finish(Ending::Failed,
-                  fmt::format("the verifier ({}) has never given a reward: {}",
-                              fleet_.spec(e.actor).name,
-                              e.failure));
+    Reason reason = reason_with(ReasonKind::VerifierNeverWorked, e.failure);
+    reason.actor = e.actor;
+    return finish(Ending::Failed, std::move(reason));
   }
   if (is_evaluation(e.lease))
     return take_evaluated(e);
@@ -286,7 +285,8 @@ void Scheduler::handle(const event::Judged& e) {
       stored_.queue.commit(e.lease, responses[i]);
       ++stored_.progress.responses_failed;
       stored_.queue.fail(responses[i]);
-      settle_failures(stored_.queue.group_of(responses[i]), e.failure);
+      settle_failures(stored_.queue.group_of(responses[i]),
+                      reason_with(ReasonKind::NotJudged, e.failure));
     } else {
       stored_.queue.commit_reward(e.lease, responses[i], e.items[i].reward);
       note_trainable(stored_.queue.group_of(responses[i]));
@@ -297,26 +297,23 @@ void Scheduler::handle(const event::Judged& e) {
 
 /// A group that cannot give an advantage any more leaves; a new one takes its place, unless so many
 /// have failed since the last update that the next one will not come.
-void Scheduler::settle_failures(GroupId group, std::string_view why) {
+void Scheduler::settle_failures(GroupId group, Reason last) {
   const std::size_t least = config_.responses_per_group > 1 ? 2 : 1;
   const std::size_t live = stored_.queue.live_responses(group).size();
   if (live >= least)
     return filter(group);
   ++stored_.progress.groups_failed;
   ++stored_.failed_since_update;
-  std::string reason =
-      fmt::format("{} of its {} responses are left", live, config_.responses_per_group);
-  if (!why.empty())
-    reason += fmt::format("; last: {}", why);
-  release(group, Outcome::Failed, reason);
+  last.count = live;
+  last.of = static_cast<std::uint64_t>(config_.responses_per_group);
+  release(group, Outcome::Failed, last);
   if (config_.failed_groups_limit > 0 &&
       stored_.failed_since_update > config_.failed_groups_limit) {
     finish(Ending::Failed,
-           fmt::format("{} groups failed without an update between them (algorithm.failure_limit); "
-                       "last: group {}: {}",
-                       stored_.failed_since_update,
-                       group,
-                       reason));
+           Reason{.kind = ReasonKind::TooManyFailedGroups,
+                  .group = group,
+                  .count = stored_.failed_since_update},
+           std::move(last));
   }
 }
 
@@ -330,10 +327,10 @@ void Scheduler::filter(GroupId group) {
     return;
   ++stored_.filtered_since_update;
   ++stored_.progress.groups_filtered;
-  release(group, Outcome::Filtered, "equal rewards");
+  release(group, Outcome::Filtered, Reason{.kind = ReasonKind::EqualRewards});
 }
 
-void Scheduler::release(GroupId group, Outcome outcome, std::string reason) {
+void Scheduler::release(GroupId group, Outcome outcome, std::optional<Reason> reason) {
   const Group& g = *stored_.queue.group(group);
   for (std::size_t k = 0; k < g.rows.size(); ++k) {
     const LeaseId generating = g.rows[k].lease[static_cast<std::size_t>(Task::Generate)];
@@ -369,7 +366,7 @@ void Scheduler::handle(const event::Trained& e) {
   stored_.progress.groups_trained += groups.size();
   stored_.filtered_since_update = stored_.failed_since_update = 0;
   for (const GroupId g : groups)
-    release(g, Outcome::Trained, "");
+    release(g, Outcome::Trained);
   stored_.standing.publish(stored_.progress.version);
 }
 
@@ -379,7 +376,7 @@ void Scheduler::evict() {
     return;
   for (const GroupId g : policy_->evict(stored_.queue, stored_.standing)) {
     ++stored_.progress.groups_evicted;
-    release(g, Outcome::Evicted, "too old");
+    release(g, Outcome::Evicted, Reason{.kind = ReasonKind::TooOld});
   }
 }
 
@@ -390,7 +387,7 @@ void Scheduler::handle(const event::WeightsStaged& e) {
   if (!e.error.empty()) {
     a.staging.reset();  // a newer version is tried at once
     if (e.version == stored_.progress.version)
-      lose(e.actor, "could not stage weights: " + e.error);
+      lose(e.actor, reason_with(ReasonKind::WeightsNotStaged, e.error));
     else if (evaluation_.version() == e.version)
       evaluate_anew();
     return;
@@ -405,7 +402,7 @@ void Scheduler::handle(const event::WeightsCommitted& e) {
   a.staging.reset();
   a.staged = a.committing = false;
   if (!e.error.empty())
-    return lose(e.actor, "refused weights: " + e.error);
+    return lose(e.actor, reason_with(ReasonKind::WeightsRefused, e.error));
   a.version = e.version;
 }
 
@@ -418,7 +415,9 @@ void Scheduler::handle(const event::Switched& e) {
   if (!e.error.empty()) {
     if (e.action == A::OnloadOptimizer)
       return switch_.onload_refused(e.error);
-    return lose(e.actor, fmt::format("{}: {}", name_of(e.action), e.error));
+    Reason reason = reason_with(ReasonKind::SwitchFailed, e.error);
+    reason.action = e.action;
+    return lose(e.actor, std::move(reason));
   }
   if (e.action == A::AllocateKv)
     a.has_kv = true;
@@ -435,7 +434,9 @@ void Scheduler::handle(const event::Switched& e) {
 void Scheduler::handle(const event::CheckpointSaved& e) {
   saving_.reset();
   if (!e.error.empty()) {
-    return finish(Ending::Failed, fmt::format("checkpoint of step {}: {}", e.version, e.error));
+    Reason reason = reason_with(ReasonKind::CheckpointFailed, e.error);
+    reason.version = e.version;
+    return finish(Ending::Failed, std::move(reason));
   }
   saved_ = e.version;
   forgive_restarts();
@@ -455,11 +456,12 @@ void Scheduler::handle(const event::StopRequested&) {
   drain_deadline_ = now_ + config_.deadlines.drain;
 }
 
-void Scheduler::finish(Ending how, std::string reason) {
+void Scheduler::finish(Ending how, std::optional<Reason> reason, std::optional<Reason> last) {
   if (finished_)
     return;
   finished_ = true;
-  emit(command::Finish{how == Ending::Complete, how == Ending::Stopped, std::move(reason)});
+  emit(command::Finish{
+      how == Ending::Complete, how == Ending::Stopped, std::move(reason), std::move(last)});
 }
 
 }  // namespace temper::orchestrator

@@ -112,24 +112,26 @@ class Scheduler {
   void handle(const event::Scaled& e);
   void handle(const event::StopRequested& e);
   void handle(const event::Aborted& e) {
-    finish(e.stopped ? Ending::Stopped : Ending::Failed, e.reason);
+    finish(e.stopped ? Ending::Stopped : Ending::Failed,
+           reason_with(ReasonKind::Aborted, e.reason));
   }
 
   void configure(const SchedulerConfig& config);
   std::int64_t credits() const;
   enum class Ending { Complete, Failed, Stopped };
-  void finish(Ending how, std::string reason);
+  /// `last`: the last of the losses or failures that the reason counts.
+  void finish(Ending how, std::optional<Reason> reason = {}, std::optional<Reason> last = {});
 
   // scheduler_restarts.cpp
   void launch_all();
   void start_waiting();
   Duration start_limit(ActorId actor) const;
-  void launch(ActorId actor, std::string reason);
+  void launch(ActorId actor, std::optional<Reason> reason = {});
   Time latest_start(ActorId actor) const;
   bool is_first_start(ActorId actor) const;
   void wait_on(ActorId attached);
-  void lose(ActorId actor, const std::string& reason);
-  void lose_trainer(const std::string& reason);
+  void lose(ActorId actor, Reason reason);
+  void lose_trainer(Reason reason);
   void forgive_restarts();
 
   // scheduler_scale.cpp: another number of actors while the run goes on
@@ -138,10 +140,11 @@ class Scheduler {
   void retire();
 
   void recount_age(GroupId group);
-  void settle_failures(GroupId group, std::string_view why);
+  /// `last`: why the last of its responses that failed did.
+  void settle_failures(GroupId group, Reason last);
   void filter(GroupId group);
   void evict();
-  void release(GroupId group, Outcome outcome, std::string reason);
+  void release(GroupId group, Outcome outcome, std::optional<Reason> reason = {});
 
   // scheduler_claims.cpp
   template <class E>
@@ -162,8 +165,8 @@ class Scheduler {
   std::optional<Lie> lie_about_versions(const event::Generated::Item& item, ActorId actor) const;
 
   // scheduler_moves.cpp
-  std::string limit_passed(ActorId actor, const std::string& what) const;
-  std::string within_deadline(Task task) const;
+  Reason passed(const Overdue& missed) const;
+  Reason passed(const Lease& lease) const;
   void expire();
   void publish_weights();
   void train();
@@ -227,7 +230,7 @@ class Scheduler {
   // scheduler_waits.cpp
   void update_waits();
   command::Waiting wait_of(ActorId actor) const;
-  std::string missing_for_training() const;
+  WaitCause missing_for_training() const;
 
   bool draining() const {
     return stop_requested_ || stored_.progress.version.value() >= config_.steps;

@@ -1,88 +1,86 @@
 // What the scheduler does after an event: everything that can move moves.
 #include "orchestrator/scheduler/scheduler.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <limits>
 
 namespace temper::orchestrator {
 
-/// "start within 30s (deadlines.start)"; `what` as Fleet::overdue() has it.
-std::string Scheduler::limit_passed(ActorId actor, const std::string& what) const {
+Reason Scheduler::passed(const Overdue& missed) const {
   const Deadlines& d = config_.deadlines;
-  const bool starts = what == "start", switches = what.starts_with("switch");
-  if (starts && fleet_.state(actor).launch_deadline >= latest_start(actor)) {
-    return fmt::format(
-        "start within {}, though it showed progress (the longest that "
-        "deadlines.start, {}, allows)",
-        to_text(latest_start(actor) - fleet_.state(actor).launched_at),
-        to_text(start_limit(actor)));
+  Reason reason{.kind = ReasonKind::DeadlinePassed,
+                .version = missed.version,
+                .deadline = missed.deadline,
+                .action = missed.action};
+  switch (missed.deadline) {
+    case DeadlineKind::Start:
+      reason.limit = start_limit(missed.actor);
+      if (const ActorState& a = fleet_.state(missed.actor);
+          a.launch_deadline >= latest_start(missed.actor)) {
+        reason.deadline = DeadlineKind::LongestStart;
+        reason.limit = latest_start(missed.actor) - a.launched_at;
+      }
+      break;
+    case DeadlineKind::Switch:
+      reason.limit = d.switching;
+      break;
+    default:
+      reason.limit = d.weights;
   }
-  return fmt::format("{} within {} (deadlines.{})",
-                     what,
-                     to_text(starts     ? start_limit(actor)
-                             : switches ? d.switching
-                                        : d.weights),
-                     starts     ? "start"
-                     : switches ? "switching"
-                                : "weights");
+  return reason;
 }
 
-std::string Scheduler::within_deadline(Task task) const {
+Reason Scheduler::passed(const Lease& lease) const {
+  using K = DeadlineKind;
   const Deadlines& d = config_.deadlines;
-  const std::array<std::pair<Duration, std::string_view>, kTasks> limits{
-      {{d.generate, "generate"},
-       {d.reference, "reference"},
-       {d.reward, "reward"},
-       {d.train, "train"}}};
-  const auto& [limit, key] = limits[static_cast<std::size_t>(task)];
-  return fmt::format("within {} (deadlines.{})", to_text(limit), key);
+  const std::array<std::pair<K, Duration>, kTasks> limits{{{K::Generate, d.generate},
+                                                           {K::Reference, d.reference},
+                                                           {K::Reward, d.reward},
+                                                           {K::Train, d.train}}};
+  const auto& [deadline, limit] = limits[static_cast<std::size_t>(lease.task)];
+  return {.kind = ReasonKind::DeadlinePassed,
+          .deadline = deadline,
+          .limit = limit,
+          .count = static_cast<std::uint64_t>(lease.open)};
 }
 
 void Scheduler::expire() {
   if (finished_)
     return;
   while (const auto late = fleet_.overdue(now_)) {
-    if (fleet_.spec(late->first).attached && fleet_.state(late->first).life == Life::Launching) {
-      wait_on(late->first);
+    if (fleet_.spec(late->actor).attached && late->deadline == DeadlineKind::Start) {
+      wait_on(late->actor);
     } else {
-      lose(late->first, fmt::format("did not {}", limit_passed(late->first, late->second)));
+      lose(late->actor, passed(*late));
     }
     if (finished_)
       return;
   }
   while (const auto id = stored_.queue.expired(now_)) {
     const Lease lease = *stored_.queue.find(*id);
-    constexpr std::array<std::string_view, kTasks> kWhat{
-        "generate", "score references", "judge", "train"};
-    lose(lease.actor,
-         fmt::format("did not {} {} responses {}",
-                     kWhat[static_cast<std::size_t>(lease.task)],
-                     lease.open,
-                     within_deadline(lease.task)));
+    lose(lease.actor, passed(lease));
     if (finished_)
       return;
   }
   while (const auto id = evaluation_.table().expired(now_)) {
     const Lease lease = *evaluation_.table().find(*id);
-    lose(lease.actor,
-         fmt::format("did not {} {} responses of an evaluation {}",
-                     lease.task == Task::Generate ? "generate" : "judge",
-                     lease.open,
-                     within_deadline(lease.task)));
+    Reason reason = passed(lease);
+    reason.evaluation = true;
+    lose(lease.actor, std::move(reason));
     if (finished_)
       return;
   }
   if (saving_ && *saving_ <= now_) {
     finish(Ending::Failed,
-           fmt::format("{} did not save a checkpoint within {} (deadlines.checkpoint)",
-                       fleet_.spec(fleet_.trainer()).name,
-                       to_text(config_.deadlines.checkpoint)));
+           Reason{.kind = ReasonKind::DeadlinePassed,
+                  .actor = fleet_.trainer(),
+                  .deadline = DeadlineKind::Checkpoint,
+                  .limit = config_.deadlines.checkpoint});
   } else if (drain_deadline_ && *drain_deadline_ <= now_) {
     finish(Ending::Stopped,
-           "stopped on request; the update under way did not end within " +
-               to_text(config_.deadlines.drain) + " (deadlines.drain)");
+           Reason{.kind = ReasonKind::DeadlinePassed,
+                  .deadline = DeadlineKind::Drain,
+                  .limit = config_.deadlines.drain});
   }
 }
 
@@ -132,11 +130,11 @@ void Scheduler::checkpoint_or_end() {
     emit(command::SaveCheckpoint{fleet_.trainer(), version});
   } else if (done && evaluation_is_due_at(version) && stored_.evaluated != version) {
     if (stop_requested_)  // its last evaluation is part of the run
-      finish(Ending::Stopped, "stopped on request, before the last version was evaluated");
+      finish(Ending::Stopped, Reason{.kind = ReasonKind::StoppedBeforeEvaluation});
   } else if (done) {
-    finish(Ending::Complete, "");
+    finish(Ending::Complete);
   } else if (stop_requested_) {
-    finish(Ending::Stopped, "stopped on request");
+    finish(Ending::Stopped, Reason{.kind = ReasonKind::StopRequested});
   }
 }
 

@@ -3,8 +3,6 @@
 // it follows from the events and their times, so that a replay does the same.
 #include "orchestrator/scheduler/scheduler.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
 namespace temper::orchestrator {
@@ -62,7 +60,7 @@ void Scheduler::start_waiting() {
   if (finished_)
     return;
   while (const auto actor = fleet_.next_to_start(now_))
-    launch(*actor, "");
+    launch(*actor);
 }
 
 /// Doubled after each start that took too long.
@@ -72,7 +70,7 @@ Duration Scheduler::start_limit(ActorId actor) const {
   return config_.deadlines.start * (1 << std::min(fleet_.state(actor).late_starts, kMostDoublings));
 }
 
-void Scheduler::launch(ActorId actor, std::string reason) {
+void Scheduler::launch(ActorId actor, std::optional<Reason> reason) {
   fleet_.renew(actor, Life::Launching);
   ActorState& a = fleet_.state(actor);
   a.launched_at = now_;
@@ -110,16 +108,12 @@ void Scheduler::wait_on(ActorId attached) {
     return;
   }
   finish(Ending::Failed,
-         fmt::format("no worker has attached as {} and become ready within {} (deadlines.attach), "
-                     "and the run has no other {}; start one: temper worker --connect "
-                     "RUN_DIR/endpoint --key RUN_DIR/keys/NAME.key --slot {}",
-                     spec.name,
-                     to_text(config_.deadlines.attach),
-                     name_of(spec.role),
-                     spec.name));
+         Reason{.kind = ReasonKind::NobodyAttached,
+                .actor = attached,
+                .limit = config_.deadlines.attach});
 }
 
-void Scheduler::lose(ActorId actor, const std::string& reason) {
+void Scheduler::lose(ActorId actor, Reason reason) {
   ActorState& a = fleet_.state(actor);
   if (a.life == Life::Down || a.life == Life::Waiting)
     return;
@@ -128,7 +122,7 @@ void Scheduler::lose(ActorId actor, const std::string& reason) {
   std::erase_if(withdrawn_,
                 [this](ResponseId r) { return stored_.queue.ready(Task::Generate).contains(r); });
   if (actor == fleet_.trainer())
-    return lose_trainer(reason);
+    return lose_trainer(std::move(reason));
   if (fleet_.spec(actor).away) {
     const bool told = a.retiring;
     fleet_.renew(actor, Life::Down);
@@ -140,10 +134,11 @@ void Scheduler::lose(ActorId actor, const std::string& reason) {
     a.restarts = a.late_starts = 0;
   if (a.restarts >= config_.max_restarts) {
     a.life = Life::Down;
-    return finish(
-        Ending::Failed,
-        fmt::format(
-            "{} was lost {} times; last: {}", fleet_.spec(actor).name, a.restarts + 1, reason));
+    return finish(Ending::Failed,
+                  Reason{.kind = ReasonKind::TooManyLosses,
+                         .actor = actor,
+                         .count = static_cast<std::uint64_t>(a.restarts) + 1},
+                  std::move(reason));
   }
   ++a.restarts;
   if (a.life == Life::Launching && a.launch_deadline <= now_)
@@ -151,20 +146,23 @@ void Scheduler::lose(ActorId actor, const std::string& reason) {
   fleet_.renew(actor, Life::Waiting);
   a.launch_at = now_ + pause_before(a.restarts);
   if (fleet_.next_to_start(now_) == actor)
-    return launch(actor, reason);
-  emit(command::Discard{actor, reason, a.launch_at});
+    return launch(actor, std::move(reason));
+  emit(command::Discard{actor, std::move(reason), a.launch_at});
 }
 
 /// Its weights and optimizer are gone: everything since the last checkpoint is done again.
-void Scheduler::lose_trainer(const std::string& reason) {
+void Scheduler::lose_trainer(Reason reason) {
   fleet_.state(fleet_.trainer()).life = Life::Down;
-  const std::string& name = fleet_.spec(fleet_.trainer()).name;
   if (rollbacks_ >= config_.max_restarts) {
     return finish(Ending::Failed,
-                  fmt::format("{} was lost {} times; last: {}", name, rollbacks_ + 1, reason));
+                  Reason{.kind = ReasonKind::TooManyLosses,
+                         .actor = fleet_.trainer(),
+                         .count = static_cast<std::uint64_t>(rollbacks_) + 1},
+                  std::move(reason));
   }
   finished_ = true;  // this scheduler's future is void; the driver resumes
-  emit(command::Rollback{fmt::format("{}: {}", name, reason)});
+  reason.actor = fleet_.trainer();
+  emit(command::Rollback{std::move(reason)});
 }
 
 /// The run has come to a checkpoint: what it took to come here does not count against those that

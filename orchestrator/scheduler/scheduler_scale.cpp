@@ -30,7 +30,7 @@ void Scheduler::bring(ActorId actor) {
   a.launch_at = now_;
   // Its place may stay free for a while: what the old worker says till it ends is of nobody.
   if (ending)
-    emit(command::Discard{actor, "", now_});
+    emit(command::Discard{actor, std::nullopt, now_});
 }
 
 void Scheduler::take_away(ActorId actor) {

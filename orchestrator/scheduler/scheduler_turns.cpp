@@ -73,7 +73,8 @@ void Scheduler::advance_switch() {
             a, action, one_by_one() && onloads ? switch_.leaving() : std::vector<ActorId>{}});
       });
   if (!status)
-    return finish(Ending::Failed, status.error().context);
+    return finish(Ending::Failed,
+                  reason_with(ReasonKind::OptimizerRefused, status.error().context));
   if (switch_.phase() == before)
     return;
   if (switch_.phase() == SwitchPhase::Rollout) {

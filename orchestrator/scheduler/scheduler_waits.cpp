@@ -1,7 +1,5 @@
-// Why actors are idle, by name.
+// Why actors are idle.
 #include "orchestrator/scheduler/scheduler.hpp"
-
-#include <fmt/format.h>
 
 namespace temper::orchestrator {
 
@@ -10,81 +8,87 @@ void Scheduler::update_waits() {
     return;
   for (std::uint32_t i = 0; i < fleet_.size(); ++i) {
     ActorState& a = fleet_.state(ActorId(i));
-    command::Waiting wait = wait_of(ActorId(i));
-    // What a wait for data is for changes with every response; said once. Idleness and the rule's
-    // word have few reasons.
-    using S = actors::CardState;
-    const bool few = wait.state == S::Idle || wait.state == S::WaitQuota;
-    if (wait.state == a.waiting.state && (!few || wait.on == a.waiting.on))
+    const command::Waiting wait = wait_of(ActorId(i));
+    // Counts and groups change with every response, and steps of a role switch follow each other:
+    // only the first of a wait is told. Another kind of cause is another wait.
+    if (wait.state == a.waiting.state &&
+        (wait.state == actors::CardState::Switch || wait.cause.kind == a.waiting.cause.kind))
       continue;
     a.waiting = wait;
-    emit(std::move(wait));
+    emit(wait);
   }
 }
 
 command::Waiting Scheduler::wait_of(ActorId id) const {
   using S = actors::CardState;
+  using K = WaitKind;
   const ActorState& a = fleet_.state(id);
   const Load load = load_of(id);
-  const auto because = [id](S state, std::string on) {
-    return command::Waiting{id, state, std::move(on)};
+  const auto because = [id](S state, const WaitCause& cause) {
+    return command::Waiting{id, state, cause};
   };
   if (fleet_.spec(id).away)
-    return because(a.ready() ? S::Idle : S::Down, std::string(command::kTakenAway));
+    return because(a.ready() ? S::Idle : S::Down, {K::Removed});
   if (a.life == Life::Waiting)
-    return because(S::Down, a.launch_at > now_ ? "pause before a restart" : "room to start");
+    return because(S::Down, {a.launch_at > now_ ? K::RestartPause : K::StartSlot});
   if (!a.ready())
-    return because(S::Down, "start");
+    return because(S::Down, {K::Start});
   if (a.switching)
-    return because(S::Switch, std::string(name_of(*a.switching)));
+    return because(S::Switch, {.kind = K::RoleSwitch, .action = a.switching});
   switch (fleet_.spec(id).role) {
     case actors::RoleKind::Trainer:
       if (training_ || preparing_)
-        return because(S::Idle, "");
+        return because(S::Idle, {K::Work});
       if (saving_)
-        return because(S::WeightSync, "checkpoint");
+        return because(S::WeightSync, {K::Checkpoint});
       if (draining())
-        return because(S::Idle, evaluation_.under_way() ? "evaluation" : "end of run");
+        return because(S::Idle, {evaluation_.under_way() ? K::Evaluation : K::EndOfRun});
       if (evaluation_holds_up_training())
-        return because(S::WaitData,
-                       fmt::format("evaluation of version {}", *evaluation_.version()));
-      return because(S::WaitData,
-                     a.waiting.state == S::WaitData ? a.waiting.on : missing_for_training());
+        return because(S::WaitData, {.kind = K::Evaluation, .version = evaluation_.version()});
+      if (a.waiting.state == S::WaitData && a.waiting.cause.kind != K::Evaluation)
+        return a.waiting;
+      return because(S::WaitData, missing_for_training());
     case actors::RoleKind::Rollout:
       if (load.responses > 0)
-        return because(S::Idle, "");
+        return because(S::Idle, {K::Work});
       if (groups_still_needed() == 0 || draining())
-        return because(S::Idle, "end of run");
+        return because(S::Idle, {K::EndOfRun});
       if (fleet_.spec(id).takes_turns && switch_.phase() != SwitchPhase::Rollout &&
           switch_.has_left(id))
-        return because(S::Switch, std::string(name_of(switch_.phase())));
+        return because(S::Switch, {.kind = K::RoleSwitch, .phase = switch_.phase()});
       if (!a.version || a.staging)
-        return because(S::WaitWeights, "weights");
-      return because(S::WaitQuota,
-                     held_until_ ? std::string(command::kTrainerIsFed) : "staleness bound");
+        return because(S::WaitWeights, {K::Weights});
+      return because(S::WaitQuota, {held_until_ ? K::TrainerDemand : K::StalenessBound});
     case actors::RoleKind::Reference:
+      if (load.leases > 0)
+        return because(S::Idle, {K::Work});
+      if (!stored_.queue.ready(Task::Reference).empty() && !may_score(id))
+        return because(S::WaitData, {K::SharedCards});
+      return because(S::WaitData, {K::Responses});
     case actors::RoleKind::Reward:
-      return load.leases > 0 ? because(S::Idle, "") : because(S::WaitData, "responses");
+      return because(load.leases > 0 ? S::Idle : S::WaitData,
+                     {load.leases > 0 ? K::Work : K::Responses});
   }
-  return because(S::Idle, "");
+  return because(S::Idle, {K::Work});
 }
 
-/// The named groups the next update waits for.
-std::string Scheduler::missing_for_training() const {
-  if (stored_.queue.groups().empty())
-    return "responses: none dispatched yet";
-  // The earliest deadline that is not ready; by the exact rule it is always among those needed.
+/// What the next update waits for.
+WaitCause Scheduler::missing_for_training() const {
+  // Groups of the next update that are ready, or whose gradients were asked for.
   const std::int64_t ready = std::ssize(stored_.queue.trainable()) + stored_.standing.prepared;
+  WaitCause cause{.ready = static_cast<std::uint64_t>(ready),
+                  .needed = static_cast<std::uint64_t>(config_.groups_per_update)};
+  // The earliest deadline that is not ready; by the exact rule it is always among those needed.
   for (const auto& [id, group] : stored_.queue.groups()) {
     if (group.trainable || stored_.queue.in_training(id))
       continue;
-    return fmt::format("groups: {} (v0 {}) and others, {} of {} ready",
-                       id,
-                       group.dispatched,
-                       ready,
-                       config_.groups_per_update);
+    cause.kind = WaitKind::Groups;
+    cause.group = id;
+    cause.version = group.dispatched;
+    return cause;
   }
-  return ready < config_.groups_per_update ? "responses: no more dispatched yet" : "role switch";
+  cause.kind = cause.ready < cause.needed ? WaitKind::Dispatch : WaitKind::RoleSwitch;
+  return cause;
 }
 
 }  // namespace temper::orchestrator

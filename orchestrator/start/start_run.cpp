@@ -449,7 +449,7 @@ Result<std::optional<RunLock>> prepare_unless_stopped(RunPlan& plan, std::string
 
 }  // namespace
 
-Result<command::Finish> start_run_quietly(const PipelineConfig& config, const OnUpdate& on_update) {
+Result<RunEnd> start_run_quietly(const PipelineConfig& config, const OnUpdate& on_update) {
   const std::vector<BrokenRule> broken = rules_of_this_machine(config);
   if (!broken.empty())
     return invalid_input(
@@ -461,7 +461,7 @@ Result<command::Finish> start_run_quietly(const PipelineConfig& config, const On
                RunPlan::From::Start};
   plan.warnings = RunPlan::Warnings::InLog;
   TEMPER_TRY_STATUS(provide_descriptors(plan.pipeline));
-  command::Finish stopped{false, true, {}};
+  RunEnd stopped{false, true, {}};
   TEMPER_TRY(const auto lock, prepare_unless_stopped(plan, stopped.reason));
   if (!lock)
     return stopped;

@@ -70,6 +70,6 @@ Result<RunDriver> make_driver(const RunPlan& plan, const RunObserver& observer, 
 using OnUpdate = std::function<void(const RunMetrics&)>;
 /// A whole run that nobody looks at, from its start to its summary. Error: it could not begin, or
 /// its files could not be written.
-Result<command::Finish> start_run_quietly(const PipelineConfig& config, const OnUpdate& on_update);
+Result<RunEnd> start_run_quietly(const PipelineConfig& config, const OnUpdate& on_update);
 
 }  // namespace temper::orchestrator

@@ -4,6 +4,7 @@
 #include "core/json.hpp"
 #include "core/json_read.hpp"
 #include "orchestrator/pipeline/load.hpp"
+#include "orchestrator/record/sentences.hpp"
 
 #include <fmt/format.h>
 
@@ -20,7 +21,7 @@ Sample sample_of(const ReleasedGroup& group, const RunMetrics& metrics) {
   Sample s;
   s.group = group.release.group.value();
   s.outcome = group.release.outcome;
-  s.reason = group.release.reason;
+  s.reason = sentence(group.release.reason, metrics.config().actors);
   s.prompt = group.payload.prompt;
   s.answer = group.payload.answer;
   s.time = metrics.wall();

@@ -1,6 +1,7 @@
 #include "orchestrator/watch/timeline_file.hpp"
 
 #include "core/json.hpp"
+#include "orchestrator/record/sentences.hpp"
 
 #include <fmt/format.h>
 
@@ -48,7 +49,7 @@ Status TimelineFile::put_in_place() {
 void TimelineFile::take_actors(const std::vector<ActorSpec>& actors) {
   for (std::size_t a = actors_.size(); a < actors.size(); ++a) {
     actors_.emplace_back();
-    actors_.back().waits.push_back({Time{}, {CardState::Down, "start"}});
+    actors_.back().waits.push_back({Time{}, {CardState::Down, {WaitKind::Start}}});
   }
   for (Level& level : levels_)
     level.tracks.resize(actors_.size());
@@ -64,18 +65,18 @@ Status TimelineFile::feed(const Record& record) {
     if (did->actor.value() < actors_.size())
       add_spans(did->actor.value(), did->spans);
   } else if (const auto* down = std::get_if<event::ActorDown>(&record.event)) {
-    set_wait(down->actor.value(), now, {CardState::Down, "restart"});
+    set_wait(down->actor.value(), now, {CardState::Down, {WaitKind::Restart}});
   } else if (std::holds_alternative<event::Resumed>(record.event)) {
     for (std::size_t a = 0; a < actors_.size(); ++a)
-      set_wait(a, now, {CardState::Down, "restart"});
+      set_wait(a, now, {CardState::Down, {WaitKind::Restart}});
   }
   for (const Command& command : record.commands) {
     if (const auto* wait = std::get_if<command::Waiting>(&command)) {
-      set_wait(wait->actor.value(), now, {wait->state, wait->on});
+      set_wait(wait->actor.value(), now, {wait->state, wait->cause});
     } else if (const auto* launch = std::get_if<command::Launch>(&command)) {
-      set_wait(launch->actor.value(), now, {CardState::Down, "start"});
+      set_wait(launch->actor.value(), now, {CardState::Down, {WaitKind::Start}});
     } else if (const auto* discard = std::get_if<command::Discard>(&command)) {
-      set_wait(discard->actor.value(), now, {CardState::Down, "restart"});
+      set_wait(discard->actor.value(), now, {CardState::Down, {WaitKind::Restart}});
     }
   }
   if (now >= next_settle_) {
@@ -130,7 +131,7 @@ void TimelineFile::settle(std::size_t actor, Time end) {
 }
 
 void TimelineFile::add(std::size_t actor, Time begin, Time end, const Name& name) {
-  const Name plain{name.state, without_details(name.on)};
+  const Name plain{name.state, name.cause.without_instance()};
   for (std::size_t i = 0; i < kLevels; ++i)
     add(levels_[i], actor, begin, end, i < kPlain ? name : plain);
 }
@@ -222,8 +223,10 @@ Status TimelineFile::write(Level& level) {
   }
   std::string names;
   for (const Name& name : level.names)
-    names += fmt::format(
-        "{}[\"{}\",{}]", names.empty() ? "" : ",", name_of(name.state), to_json(name.on));
+    names += fmt::format("{}[\"{}\",{}]",
+                         names.empty() ? "" : ",",
+                         name_of(name.state),
+                         to_json(sentence(name.cause)));
   const std::string line =
       fmt::format("{{\"b\":{},\"e\":{},\"names\":[{}],\"t\":[{}]}}\n", begin, end, names, tracks);
   // The names of buckets that are still being filled go on.

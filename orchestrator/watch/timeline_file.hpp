@@ -4,11 +4,11 @@
 // A level divides time into buckets of kFinest * kFactor^level; a bucket is what the actor did for
 // most of it. A line is a block of level 0, in an example:
 //
-//   {"b":1200,"e":1450,"names":[["decode",""],["wait-data","groups: 77 (v0 3)"]],
+//   {"b":1200,"e":1450,"names":[["decode",""],["wait-data","groups: 77 (v0 3) and others, ..."]],
 //    "t":[[0,1200,90,0,160,1],[3,1210,240,0]]}
 //
 // b, e: first bucket and end of the block. names: states, and what was waited for; the levels from
-// kPlain on say it without details. t: per actor its number, the bucket where it begins, and then
+// kPlain on name its kind alone. t: per actor its number, the bucket where it begins, and then
 // pairs of a length in buckets and an index into names. Blocks of a level follow each other per
 // actor without a gap; an actor whose part is not known yet is in a later block.
 //
@@ -50,7 +50,7 @@ class TimelineFile {
  private:
   struct Name {
     actors::CardState state = actors::CardState::Down;
-    std::string on;
+    WaitCause cause{};
     auto operator<=>(const Name&) const = default;
   };
   struct Run {

@@ -21,6 +21,7 @@
 #pragma once
 
 #include "orchestrator/metrics/run_metrics.hpp"
+#include "orchestrator/record/sentences.hpp"
 #include "study/simulate/axes.hpp"
 #include "study/simulate/simulate.hpp"
 
@@ -33,7 +34,7 @@ namespace temper::study {
 
 /// Makes a real run from its start to its end, in config.run_dir, and says how it ended. Error: it
 /// could not begin. `on_update` is called after each update.
-using StartRun = std::function<Result<orchestrator::command::Finish>(
+using StartRun = std::function<Result<orchestrator::RunEnd>(
     const orchestrator::PipelineConfig& config,
     const std::function<void(const orchestrator::RunMetrics&)>& on_update)>;
 

@@ -102,7 +102,7 @@ class RealRuns {
     if (error)
       return io_error("cannot empty " + job.config.run_dir, error.value());
     say(CompareOptions::Line::Passing, job, "begins");
-    TEMPER_TRY(const orchestrator::command::Finish finish,
+    TEMPER_TRY(const orchestrator::RunEnd finish,
                options_.start_run(job.config, [&](const orchestrator::RunMetrics& metrics) {
                  if (metrics.updates().empty())
                    return;

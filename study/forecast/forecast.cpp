@@ -90,7 +90,7 @@ class Checker {
   Status run_one(std::size_t i, int repeat) {
     orchestrator::PipelineConfig config = configs_[i];
     config.run_dir = fs::absolute(options_.out / "runs" / folder_of(i, repeat)).string();
-    TEMPER_TRY(const orchestrator::command::Finish finish, options_.start_run(config, {}));
+    TEMPER_TRY(const orchestrator::RunEnd finish, options_.start_run(config, {}));
     ForecastRun& run = out_.runs[i];
     if (finish.stopped)
       out_.end = Forecasts::End::Stopped;

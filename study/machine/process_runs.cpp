@@ -136,7 +136,7 @@ class Counter {
 Result<Counted> count_run(const orchestrator::PipelineConfig& config, const MakeRun& run) {
   Counted out;
   const std::uint64_t last = config.steps - 1;
-  TEMPER_TRY(const orchestrator::command::Finish finish,
+  TEMPER_TRY(const orchestrator::RunEnd finish,
              run(config, [&](const orchestrator::RunMetrics& metrics) {
                const std::uint64_t update = metrics.history().count();
                if (update == 1)

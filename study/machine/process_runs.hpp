@@ -7,6 +7,7 @@
 
 #include "orchestrator/metrics/run_metrics.hpp"
 #include "orchestrator/pipeline/pipeline_config.hpp"
+#include "orchestrator/record/sentences.hpp"
 #include "study/machine/fit.hpp"
 
 #include <filesystem>
@@ -15,7 +16,7 @@
 namespace temper::study {
 
 /// Makes a real run in config.run_dir.
-using MakeRun = std::function<Result<orchestrator::command::Finish>(
+using MakeRun = std::function<Result<orchestrator::RunEnd>(
     const orchestrator::PipelineConfig& config,
     const std::function<void(const orchestrator::RunMetrics&)>& on_update)>;
 

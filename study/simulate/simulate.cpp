@@ -7,6 +7,7 @@
 #include "orchestrator/metrics/summary.hpp"
 #include "orchestrator/pipeline/resolve.hpp"
 #include "orchestrator/pipeline/validate.hpp"
+#include "orchestrator/record/sentences.hpp"
 #include "orchestrator/run/virtual/in_process_host.hpp"
 #include "orchestrator/run/virtual/simulated_actors.hpp"
 
@@ -353,7 +354,8 @@ Result<Figures> figures_of_log(const std::filesystem::path& log,
   if (!finish)
     return Error{ErrorCode::Internal, "it was interrupted"};
   if (!finish->ok)
-    return Error{ErrorCode::Internal, finish->reason};
+    return Error{ErrorCode::Internal,
+                 orchestrator::end_of(*finish, watched.metrics.config().actors).reason};
   return figures_of(watched, pipeline);
 }
 

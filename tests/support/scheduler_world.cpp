@@ -431,7 +431,7 @@ void World::act(const command::SaveCheckpoint& c) {
 }
 
 void World::act(const command::Rollback& c) {
-  rollback_ = c.reason;
+  rollback_ = sentence(c.reason, {});
 }
 void World::act(const command::Finish& c) {
   finish_ = c;

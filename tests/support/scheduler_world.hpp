@@ -6,6 +6,7 @@
 
 #include "core/random.hpp"
 #include "orchestrator/record/audit.hpp"
+#include "orchestrator/record/sentences.hpp"
 #include "orchestrator/scheduler/scheduler.hpp"
 
 #include <functional>
@@ -35,6 +36,9 @@ struct Played {
   std::uint64_t events = 0;
   std::uint64_t lies_told = 0, lies_found = 0;
   bool stuck = false;
+
+  /// Why the run ended, in words.
+  std::string why() const { return end_of(finish, {}).reason; }
 };
 
 /// A small random run: one to three engines, eta 0 to 4, any placement.

@@ -93,7 +93,7 @@ void StoredRun::play(const StoredRunOptions& options) {
     }
   };
   const Played played = world.play();
-  EXPECT_TRUE(played.finish.ok) << played.finish.reason;
+  EXPECT_TRUE(played.finish.ok) << played.why();
   if (last == UINT64_MAX) {
     EXPECT_TRUE(recorder->close({"run", 3, events.hash()}));
   }

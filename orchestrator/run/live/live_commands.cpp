@@ -143,7 +143,7 @@ void LiveDriver::execute(const command::SaveCheckpoint& c) {
 
 void LiveDriver::execute(const command::Release& c) {
   if (c.outcome != Outcome::Trained) {
-    log_.warning("group given up", {{"group", c.group}, {"why", c.reason}});
+    log_.warning("group given up", {{"group", c.group}, {"why", text(c.reason)}});
   }
   if (observer_.on_release && payloads_.has(c.group))
     observer_.on_release({c, payloads_.group(c.group), tokenizer_});
@@ -181,7 +181,7 @@ void LiveDriver::complete_checkpoint(PolicyVersion version) {
 }
 
 void LiveDriver::execute(const command::Rollback& c) {
-  log_.warning("going back to the last checkpoint", {{"why", c.reason}});
+  log_.warning("going back to the last checkpoint", {{"why", text(c.reason)}});
   queue_.clear();
   ending_.clear();
   // Who waits for its start is not to compute beside those that have begun.
@@ -189,7 +189,7 @@ void LiveDriver::execute(const command::Rollback& c) {
     dismiss(ActorId(i));
   }
   if (Status status = return_to_checkpoint(); !status) {
-    return fail(fmt::format("{}; and no way back: {}", c.reason, status.error().context));
+    return fail(fmt::format("{}; and no way back: {}", text(c.reason), status.error().context));
   }
   queue_.push_back(event::Resumed{checkpoint_sequence_, ++rollbacks_});
   if (signals_ > 0)
@@ -199,7 +199,7 @@ void LiveDriver::execute(const command::Rollback& c) {
 void LiveDriver::execute(const command::Finish& c) {
   if (outcome_)
     return;
-  outcome_ = RunOutcome{c, clock_->now(), 0};
+  outcome_ = RunOutcome{end_of(c, scheduler_config_.actors), clock_->now(), 0};
   shut_down();
 }
 
@@ -245,7 +245,7 @@ void LiveDriver::abort_unrecorded(Record record, const std::string& reason) {
   if (outcome_)
     return;
   queue_.clear();
-  const command::Finish finish{false, false, reason};
+  const command::Finish finish{false, false, reason_with(ReasonKind::Aborted, reason)};
   record.event = event::Aborted{reason, false};
   record.commands = {finish};
   if (observer_.on_record)

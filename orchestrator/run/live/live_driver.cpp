@@ -311,14 +311,12 @@ void LiveDriver::send_message(ActorId actor, actors::OutgoingMessage message) {
 void LiveDriver::on_lie(ActorId actor,
                         const actors::IncomingMessage& message,
                         const std::string& what) {
-  source_of(actor).forget(actor, "sent a message that cannot be: " + what);
+  const std::string violation =
+      fmt::format("{}: {}", actors::message_name(message.envelope().tag), what);
+  source_of(actor).forget(actor, "protocol violation: " + violation);
   if (outcome_)
     return;
-  queue_.push_back(event::ActorDown{actor,
-                                    fmt::format("sent a message that cannot be: {}: {}",
-                                                actors::message_name(message.envelope().tag),
-                                                what),
-                                    true});
+  queue_.push_back(event::ActorDown{actor, violation, true});
 }
 
 }  // namespace temper::orchestrator

@@ -158,6 +158,10 @@ class LiveDriver {
 
   void complete_checkpoint(PolicyVersion version);
   void fail(std::string reason);
+  /// A reason in words.
+  std::string text(const std::optional<Reason>& reason) const {
+    return sentence(reason, scheduler_config_.actors);
+  }
   void abort_unrecorded(Record record, const std::string& reason);
   void shut_down();
   Status return_to_checkpoint();

@@ -75,10 +75,10 @@ void LiveDriver::dismiss(ActorId actor) {
 
 void LiveDriver::execute(const command::Launch& c) {
   const std::string& name = scheduler_config_.actors[c.actor.value()].name;
-  if (!c.reason.empty()) {
+  if (c.reason) {
     log_.warning(is_attached(c.actor) ? "actor lost; waiting for another worker"
                                       : "actor lost; starting it again",
-                 {{"actor", name}, {"why", c.reason}});
+                 {{"actor", name}, {"why", text(c.reason)}});
   }
   leave_relays(c.actor);
   ending_.erase(c.actor);
@@ -97,12 +97,12 @@ void LiveDriver::leave_relays(ActorId actor) {
 
 void LiveDriver::execute(const command::Discard& c) {
   const std::string& name = scheduler_config_.actors[c.actor.value()].name;
-  if (c.reason.empty()) {
+  if (!c.reason) {
     log_.info("actor brought back before it had ended; starting it again", {{"actor", name}});
   } else {
     log_.warning("actor lost; starting it again later",
                  {{"actor", name},
-                  {"why", c.reason},
+                  {"why", text(c.reason)},
                   {"in", to_text(std::max(Duration(0), c.until - clock_->now()))}});
   }
   leave_relays(c.actor);

@@ -41,10 +41,10 @@ void VirtualDriver::execute(const command::Discard& c) {
   waits_for_cards_.erase(c.actor);  // its hardware failed; it is launched again later
 }
 
-void VirtualDriver::give_up(ActorId actor, const std::string& reason) {
+void VirtualDriver::give_up(ActorId actor, const std::optional<Reason>& reason) {
   abort(fmt::format("{}: {}; a simulated actor would only do the same again",
                     scheduler_config_.actors[actor.value()].name,
-                    reason));
+                    text(reason)));
 }
 
 void VirtualDriver::execute(const command::Dispatch& c) {
@@ -157,21 +157,21 @@ void VirtualDriver::execute(const command::SaveCheckpoint& c) {
 
 void VirtualDriver::execute(const command::Release& c) {
   if (c.outcome != Outcome::Trained)
-    log_.warning("group given up", {{"group", c.group}, {"why", c.reason}});
+    log_.warning("group given up", {{"group", c.group}, {"why", text(c.reason)}});
   if (content_)
     content_->release(c.group);
 }
 
 void VirtualDriver::execute(const command::Rollback& c) {
   if (!hardware_)
-    return abort(c.reason);
-  log_.warning("going back to the last checkpoint", {{"why", c.reason}});
+    return abort(text(c.reason));
+  log_.warning("going back to the last checkpoint", {{"why", text(c.reason)}});
   go_back();
 }
 
 void VirtualDriver::execute(const command::Finish& c) {
   if (!outcome_)
-    outcome_ = RunOutcome{c, now_, 0};
+    outcome_ = RunOutcome{end_of(c, scheduler_config_.actors), now_, 0};
 }
 
 }  // namespace temper::orchestrator

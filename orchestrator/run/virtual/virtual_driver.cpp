@@ -222,8 +222,9 @@ std::string VirtualDriver::who_waits() const {
     const Load load = scheduler_.queue().load(ActorId(i));
     text += fmt::format("; {} {}",
                         scheduler_config_.actors[i].name,
-                        load.responses > 0 ? fmt::format("owes {} responses", load.responses)
-                                           : fmt::format("{} ({})", name_of(wait.state), wait.on));
+                        load.responses > 0
+                            ? fmt::format("owes {} responses", load.responses)
+                            : fmt::format("{} ({})", name_of(wait.state), sentence(wait.cause)));
   }
   return text;
 }
@@ -255,8 +256,9 @@ void VirtualDriver::deliver(Event event) {
     status = events_.sync();
   if (!status) {
     // The log itself cannot be written: the end of the run is known to the observer alone.
-    const command::Finish finish{false, false, status.error().context};
-    record.event = event::Aborted{finish.reason, false};
+    const command::Finish finish{
+        false, false, reason_with(ReasonKind::Aborted, status.error().context)};
+    record.event = event::Aborted{status.error().context, false};
     record.commands = {finish};
   }
   if (observer_.on_record)

@@ -136,7 +136,11 @@ class VirtualDriver {
   };
 
   Tokens length_of(ResponseId r) const;
-  void give_up(ActorId actor, const std::string& reason);
+  void give_up(ActorId actor, const std::optional<Reason>& reason);
+  /// A reason in words.
+  std::string text(const std::optional<Reason>& reason) const {
+    return sentence(reason, scheduler_config_.actors);
+  }
   void abort(std::string reason);
 
   const VirtualOptions options_;

@@ -284,13 +284,13 @@ TEST(Losses, AGroupThatIsHeldBackForAFedTrainerIsNoMatterOfTheBound) {
   Live live;
   live.summary.wall_s = 10;
   live.summary.cards = 1;
-  const auto advice_on = [&](std::string on) {
-    live.summary.waits = {
-        {RoleKind::Rollout, CardState::WaitQuota, std::move(on), 5, 0.5, 1, 3, ""}};
+  const auto advice_on = [&](orchestrator::WaitKind cause) {
+    live.summary.waits = {{RoleKind::Rollout, CardState::WaitQuota, "", 5, 0.5, 1, 3, "", cause}};
     return rank_losses(live, {"run", {}, {}}).losses.at(0);
   };
-  EXPECT_NE(advice_on("staleness bound").command.find("staleness.bound="), std::string::npos);
-  const Loss held = advice_on(std::string(orchestrator::command::kTrainerIsFed));
+  EXPECT_NE(advice_on(orchestrator::WaitKind::StalenessBound).command.find("staleness.bound="),
+            std::string::npos);
+  const Loss held = advice_on(orchestrator::WaitKind::TrainerDemand);
   EXPECT_EQ(held.command.find("staleness.bound="), std::string::npos) << held.command;
   EXPECT_NE(held.advice.find("just_in_time"), std::string::npos) << held.advice;
 }

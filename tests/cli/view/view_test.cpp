@@ -153,7 +153,13 @@ TEST(View, AFrameBeforeTheFirstUpdateAndOfManyCards) {
   for (std::uint32_t i = 2; i < 384; ++i)
     f.cards.push_back({CardId(i), f.cards[i % 2].shares});
   for (int i = 1; i < 40; ++i)
-    f.actors.push_back({"rollout-" + std::to_string(i), CardState::Down, "starting", 0, 64, 0});
+    f.actors.push_back({"rollout-" + std::to_string(i),
+                        CardState::Down,
+                        "worker start",
+                        0,
+                        64,
+                        0,
+                        WaitKind::Start});
   expect_golden("frame_start.txt", render_frame(f, 100, Colours::Off));
 }
 TEST(View, AnEmptyFrameCanBeDrawn) {
@@ -172,7 +178,13 @@ TEST(View, OfManyActorsTheTrainerIsShownAndAsManyAsHaveRoom) {
   f.restarts = 0;
   f.actors.pop_back();
   for (int i = 1; i < 40; ++i)
-    f.actors.push_back({"rollout-" + std::to_string(i), CardState::Down, "starting", 0, 64, 0});
+    f.actors.push_back({"rollout-" + std::to_string(i),
+                        CardState::Down,
+                        "worker start",
+                        0,
+                        64,
+                        0,
+                        WaitKind::Start});
   f.actors.push_back({"trainer", CardState::Train, "", 0, 0, 0});
   for (const std::size_t rows : {24U, 40U, 60U}) {
     const std::string text = render_frame(f, 80, Colours::Off, rows);
@@ -281,11 +293,12 @@ TEST(View, ControlCharactersInNamesDoNotReachTheTerminal) {
 TEST(View, EventsOfNoteHaveALine) {
   SchedulerConfig config;
   config.actors = {{"rollout-0", actors::RoleKind::Rollout, {CardId(0)}, 1}};
+  const Reason killed = reason_with(ReasonKind::WorkerLost, "killed by signal 9");
   Record r{1, Time(65s), event::ActorDown{ActorId(0), "killed by signal 9"}, {}};
-  r.commands = {command::Launch{ActorId(0), "killed by signal 9"}};
+  r.commands = {command::Launch{ActorId(0), killed}};
   EXPECT_EQ(event_lines(r, config),
             std::vector<std::string>{"    1:05 restarting rollout-0: killed by signal 9"});
-  r.commands = {command::Discard{ActorId(0), "killed by signal 9", Time(69s)}};
+  r.commands = {command::Discard{ActorId(0), killed, Time(69s)}};
   EXPECT_EQ(event_lines(r, config),
             std::vector<std::string>{"    1:05 restarting rollout-0 in 4s: killed by signal 9"});
   EXPECT_TRUE(event_lines({2, Time(66s), event::DeadlineReached{}, {}}, config).empty());

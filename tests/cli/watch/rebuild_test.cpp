@@ -31,10 +31,12 @@ TEST(LiveFile, OfARunThatWasKilledSaysLostAndOfOneThatEndedWhatItsEndWas) {
   orchestrator::SchedulerConfig config;
   config.actors = {{"trainer", actors::RoleKind::Trainer, {CardId(0)}, 0}};
   const orchestrator::Record started{0, Time(), orchestrator::event::Started{config}, {}};
-  const orchestrator::Record finished{1,
-                                      Time(),
-                                      orchestrator::event::Aborted{"enough", false},
-                                      {orchestrator::command::Finish{false, false, "enough"}}};
+  const orchestrator::Record finished{
+      1,
+      Time(),
+      orchestrator::event::Aborted{"enough", false},
+      {orchestrator::command::Finish{
+          false, false, reason_with(orchestrator::ReasonKind::Aborted, "enough")}}};
   EXPECT_EQ(shown({started}), RunState::Lost);
   EXPECT_EQ(shown({started, finished}), RunState::Failed);
 }

@@ -12,6 +12,7 @@ using testing::Chaos;
 using testing::random_config;
 using testing::World;
 
+const Reason kLost = reason_with(ReasonKind::WorkerLost, "killed");
 constexpr ActorId kFirst(0), kSecond(1), kJudge(2), kLearner(3);
 
 Duration sum_of(const TimeLost& t) {
@@ -80,7 +81,7 @@ TEST(Goodput, WorkBehindTheCheckpointIsLostWithTheTrainer) {
 
 TEST(Goodput, AnEngineThatIsDownCostsItsShareOfTheRolloutCards) {
   GoodputOf run;
-  run.happens(20, event::ActorDown{kSecond, "link 3 failed"}, {command::Launch{kSecond, "lost"}});
+  run.happens(20, event::ActorDown{kSecond, "link 3 failed"}, {command::Launch{kSecond, kLost}});
   run.happens(60, event::ActorReady{kSecond, std::nullopt});
   EXPECT_EQ(run.until(60).missing, std::chrono::seconds(10));
   EXPECT_EQ(run.until(60).losses, 1U);
@@ -89,11 +90,11 @@ TEST(Goodput, AnEngineThatIsDownCostsItsShareOfTheRolloutCards) {
 TEST(Goodput, AnActorThatIsLostWhileItStartsIsNoSecondLossHoweverItIsStartedAgain) {
   for (const bool paused : {true, false}) {
     GoodputOf run;
-    const Commands again = paused ? Commands{command::Discard{kSecond, "lost", at(40)}}
-                                  : Commands{command::Launch{kSecond, "lost"}};
-    run.happens(20, event::ActorDown{kSecond, "killed"}, {command::Launch{kSecond, "lost"}});
+    const Commands again = paused ? Commands{command::Discard{kSecond, kLost, at(40)}}
+                                  : Commands{command::Launch{kSecond, kLost}};
+    run.happens(20, event::ActorDown{kSecond, "killed"}, {command::Launch{kSecond, kLost}});
     run.happens(30, event::ActorDown{kSecond, "killed"}, again);
-    run.happens(40, event::DeadlineReached{}, {command::Launch{kSecond, ""}});
+    run.happens(40, event::DeadlineReached{}, {command::Launch{kSecond}});
     EXPECT_EQ(run.until(60).losses, 1U) << paused;
   }
 }

@@ -65,7 +65,7 @@ class Script {
     feed(event::DeadlineReached{}, {train});
     event::Trained trained{ActorId(2), lease, PolicyVersion(step + 1), {GroupId(group)}, {}};
     trained.metrics.reward_mean = reward;
-    feed(trained, {command::Release{GroupId(group), Outcome::Trained, ""}});
+    feed(trained, {command::Release{GroupId(group), Outcome::Trained}});
   }
   void whole_group(std::uint64_t group, std::uint64_t v0, std::uint64_t step, double a, double b) {
     dispatch(group, v0);
@@ -107,7 +107,8 @@ TEST(RunMetrics, FilteredGroupsAreWasteAndNeitherTrainedNorEffective) {
   s.generate(1, 0, 10, 1);
   s.generate(1, 1, 20, 1);
   s.judge(1, 1, 1);
-  s.feed(event::DeadlineReached{}, {command::Release{GroupId(1), Outcome::Filtered, "equal"}});
+  s.feed(event::DeadlineReached{},
+         {command::Release{GroupId(1), Outcome::Filtered, Reason{ReasonKind::EqualRewards}}});
   EXPECT_EQ(s.metrics.tokens().generated, Tokens(60));
   EXPECT_EQ(s.metrics.tokens().trained, Tokens(36));
   EXPECT_EQ(s.metrics.tokens().effective, Tokens(36));
@@ -152,7 +153,8 @@ TEST(RunMetrics, LengthsOfAllThatWereGeneratedToTheEndStandBesideThoseTrained) {
   s.dispatch(1, 1);
   s.generate(1, 0, 40, 1);
   s.generate(1, 1, 8, 1, actors::FinishReason::Interrupted);  // never to the end
-  s.feed(event::DeadlineReached{}, {command::Release{GroupId(1), Outcome::Evicted, "too old"}});
+  s.feed(event::DeadlineReached{},
+         {command::Release{GroupId(1), Outcome::Evicted, Reason{ReasonKind::TooOld}}});
   s.dispatch(2, 1);
   s.generate(2, 0, 50, 1, actors::FinishReason::Failed);
   EXPECT_DOUBLE_EQ(s.metrics.lengths().mean(), 15);
@@ -193,7 +195,7 @@ TEST(RunMetrics, AResumeSaysWhatIsOtherSinceThen) {
   Script s;
   s.feed(event::Resumed{0, 0, {}, {{"staleness.bound", "2", "4"}, {"steps", "60", "120"}}});
   ASSERT_EQ(s.metrics.restarts().size(), 1U);
-  EXPECT_EQ(s.metrics.restarts()[0].reason,
+  EXPECT_EQ(summarize(s.metrics, {"x", 7, 255}).restarts.at(0).reason,
             "resumed from a checkpoint, staleness.bound: 2 -> 4, steps: 60 -> 120");
 }
 
@@ -208,14 +210,15 @@ TEST(RunMetrics, PublishLagIsFromTheUpdateToEachEngine) {
 
 TEST(RunMetrics, RestartsAndSwitchesAreNamed) {
   Script s;
-  s.feed(event::ActorDown{ActorId(0), "killed"}, {command::Launch{ActorId(0), "killed"}});
+  s.feed(event::ActorDown{ActorId(0), "killed"},
+         {command::Launch{ActorId(0), reason_with(ReasonKind::WorkerLost, "killed")}});
   event::Switched switched{ActorId(0), actors::SwitchAction::FreeKv, {}, ""};
   switched.cost.duration = 30ms;
   switched.cost.device_before = Bytes(100);
   s.feed(switched);
   ASSERT_EQ(s.metrics.restarts().size(), 1U);
   EXPECT_EQ(s.metrics.restarts()[0].actor, "rollout-0");
-  EXPECT_EQ(s.metrics.restarts()[0].reason, "killed");
+  EXPECT_EQ(s.metrics.restarts()[0].reason, reason_with(ReasonKind::WorkerLost, "killed"));
   const SwitchTotals& t = s.metrics.switches().at(actors::SwitchAction::FreeKv);
   EXPECT_EQ(t.total, Duration(30ms));
   EXPECT_EQ(t.device_freed, Bytes(100));
@@ -224,19 +227,25 @@ TEST(RunMetrics, RestartsAndSwitchesAreNamed) {
 TEST(RunMetrics, ARestartAfterAPauseCountsOnceAndALieAsOne) {
   Script s;
   s.feed(event::ActorDown{ActorId(0), "sent nonsense", true},
-         {command::Discard{ActorId(0), "sent nonsense", Time(5s)}});
-  s.feed(event::DeadlineReached{}, {command::Launch{ActorId(0), ""}});
+         {command::Discard{
+             ActorId(0), reason_with(ReasonKind::ProtocolViolation, "sent nonsense"), Time(5s)}});
+  s.feed(event::DeadlineReached{}, {command::Launch{ActorId(0)}});
   ASSERT_EQ(s.metrics.restarts().size(), 1U);
-  EXPECT_EQ(s.metrics.restarts()[0].reason, "sent nonsense");
+  EXPECT_EQ(s.metrics.restarts()[0].reason->kind, ReasonKind::ProtocolViolation);
   EXPECT_EQ(s.metrics.lies(), 1U);
   EXPECT_EQ(summarize(s.metrics, {"x", 7, 255}).lies, 1U);
 }
 
 TEST(RunMetrics, TheLastFailureIsTold) {
   Script s;
-  s.feed(event::DeadlineReached{}, {command::Release{GroupId(3), Outcome::Failed, "one"}});
-  s.feed(event::DeadlineReached{}, {command::Release{GroupId(4), Outcome::Failed, "two"}});
-  s.feed(event::DeadlineReached{}, {command::Release{GroupId(5), Outcome::Filtered, "equal"}});
+  s.feed(
+      event::DeadlineReached{},
+      {command::Release{GroupId(3), Outcome::Failed, reason_with(ReasonKind::NotJudged, "one")}});
+  s.feed(
+      event::DeadlineReached{},
+      {command::Release{GroupId(4), Outcome::Failed, reason_with(ReasonKind::NotJudged, "two")}});
+  s.feed(event::DeadlineReached{},
+         {command::Release{GroupId(5), Outcome::Filtered, Reason{ReasonKind::EqualRewards}}});
   EXPECT_EQ(s.metrics.last_failure(), "group 4: two");
   EXPECT_EQ(summarize(s.metrics, {"x", 7, 255}).groups.last_failure, "group 4: two");
 }

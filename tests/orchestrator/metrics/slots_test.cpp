@@ -67,7 +67,9 @@ TEST(Slots, WhatAnEngineHeldIsGoneWithIt) {
   SlotsFeed f;
   f.dispatch(0, kFirstEngine, {ResponseId(1), ResponseId(2)});
   f.dispatch(0, kSecondEngine, {ResponseId(3)});
-  f.event(10, event::ActorDown{kFirstEngine, "ended"}, {command::Launch{kFirstEngine, "ended"}});
+  f.event(10,
+          event::ActorDown{kFirstEngine, "ended"},
+          {command::Launch{kFirstEngine, reason_with(ReasonKind::WorkerLost, "ended")}});
   EXPECT_EQ(f.slots.load(), 1);
   f.event(20, event::Resumed{});
   EXPECT_EQ(f.slots.load(), 0);

@@ -23,17 +23,17 @@ TEST(Timeline, OfCardsWhoseActorsComeAndGoStillSumsToTheWallTime) {
   constexpr ActorId kLater(2);
 
   TimelineFeed f(one);
-  f.wait(0, kRollout, CardState::WaitQuota, "staleness bound");
+  f.wait(0, kRollout, CardState::WaitQuota, {WaitKind::StalenessBound});
   f.busy(50, kRollout, {{CardState::Decode, at_ns(10), at_ns(30)}});
   EXPECT_EQ(f.timeline.lines().size(), 2U);
   f.event(100, event::Resumed{0, 0, two});
-  f.wait(110, kLater, CardState::WaitQuota, "staleness bound");
+  f.wait(110, kLater, CardState::WaitQuota, {WaitKind::StalenessBound});
   f.busy(150, kLater, {{CardState::Decode, at_ns(120), at_ns(140)}});
   f.busy(150, kRollout, {{CardState::Decode, at_ns(130), at_ns(135)}});
   EXPECT_EQ(f.ns(1, CardState::WaitQuota, 120), 10 + 70 + 10) << "also before who works next came";
   EXPECT_EQ(f.ns(1, CardState::Down, 120), 10);
   f.event(200, event::Resumed{0, 0, again});
-  f.wait(200, kLater, CardState::Down, "taken away");
+  f.wait(200, kLater, CardState::Down, {WaitKind::Removed});
   f.busy(250, kRollout, {{CardState::Decode, at_ns(210), at_ns(220)}});
   EXPECT_EQ(f.timeline.lines().size(), 3U) << "cards that had other actors are told apart";
   EXPECT_EQ(f.ns(0, CardState::Decode, 300), 20 + 5 + 10);

@@ -27,8 +27,8 @@ class TimelineFeed {
   void event(std::int64_t ns, Event e, Commands commands = {}) {
     timeline.feed({sequence_++, at_ns(ns), std::move(e), std::move(commands)});
   }
-  void wait(std::int64_t ns, ActorId actor, actors::CardState state, std::string on = "") {
-    event(ns, event::DeadlineReached{}, {command::Waiting{actor, state, std::move(on)}});
+  void wait(std::int64_t ns, ActorId actor, actors::CardState state, WaitCause cause = {}) {
+    event(ns, event::DeadlineReached{}, {command::Waiting{actor, state, cause}});
   }
   void busy(std::int64_t ns, ActorId actor, std::vector<actors::Span> spans) {
     event(ns, event::Activity{actor, std::move(spans)});

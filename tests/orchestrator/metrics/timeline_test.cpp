@@ -42,7 +42,7 @@ TEST(Timeline, DividesAnEnginesTimeByTheResponsesOfTrainingAndOfAnEvaluation) {
 
 TEST(Timeline, ACardIsDownUntilAnActorIsReady) {
   TimelineFeed f;
-  f.wait(40, kTrainer, CardState::WaitData, "group 1");
+  f.wait(40, kTrainer, CardState::WaitData, {WaitKind::Groups});
   EXPECT_EQ(f.ns(0, CardState::Down, 100), 100);
   EXPECT_EQ(f.ns(1, CardState::Down, 100), 40);
   EXPECT_EQ(f.ns(1, CardState::WaitData, 100), 60);
@@ -69,8 +69,8 @@ constexpr ActorId kReference(1);
 
 TEST(Timeline, OfTwoThatWaitTheOneThatWorksNextNamesTheCause) {
   TimelineFeed f(shared_card());
-  f.wait(0, kRollout, CardState::WaitQuota, "staleness bound");
-  f.wait(0, kReference, CardState::WaitData, "responses");
+  f.wait(0, kRollout, CardState::WaitQuota, {WaitKind::StalenessBound});
+  f.wait(0, kReference, CardState::WaitData, {WaitKind::Responses});
   f.busy(60, kRollout, {{CardState::Decode, at_ns(40), at_ns(60)}});
   f.busy(100, kReference, {{CardState::Reference, at_ns(90), at_ns(100)}});
   // 0..40 ends with the rollout's work, 60..90 with the reference's.
@@ -78,14 +78,14 @@ TEST(Timeline, OfTwoThatWaitTheOneThatWorksNextNamesTheCause) {
   EXPECT_EQ(f.ns(0, CardState::WaitData, 100), 30);
   const auto waits = f.timeline.waits(at_ns(100));
   ASSERT_EQ(waits.size(), 2U);
-  EXPECT_EQ(waits[0].reason.on, "staleness bound");
+  EXPECT_EQ(waits[0].reason.cause.kind, WaitKind::StalenessBound);
   EXPECT_EQ(waits[0].card_time.count(), 40);
 }
 
 TEST(Timeline, MovingWeightsIsNoWorkThatEndsAWait) {
   TimelineFeed f(shared_card());
-  f.wait(0, kRollout, CardState::WaitQuota, "staleness bound");
-  f.wait(0, kReference, CardState::WaitData, "responses");
+  f.wait(0, kRollout, CardState::WaitQuota, {WaitKind::StalenessBound});
+  f.wait(0, kReference, CardState::WaitData, {WaitKind::Responses});
   f.busy(
       100,
       kRollout,
@@ -96,8 +96,8 @@ TEST(Timeline, MovingWeightsIsNoWorkThatEndsAWait) {
 
 TEST(Timeline, AnEarlierSpanReportedLaterTakesOverTheWaitBeforeIt) {
   TimelineFeed f(shared_card());
-  f.wait(0, kRollout, CardState::WaitQuota, "staleness bound");
-  f.wait(0, kReference, CardState::WaitData, "responses");
+  f.wait(0, kRollout, CardState::WaitQuota, {WaitKind::StalenessBound});
+  f.wait(0, kReference, CardState::WaitData, {WaitKind::Responses});
   f.busy(100, kRollout, {{CardState::Decode, at_ns(80), at_ns(100)}});
   EXPECT_EQ(f.ns(0, CardState::WaitQuota, 100), 80);
   f.busy(100, kReference, {{CardState::Reference, at_ns(30), at_ns(40)}});
@@ -107,7 +107,7 @@ TEST(Timeline, AnEarlierSpanReportedLaterTakesOverTheWaitBeforeIt) {
 
 TEST(Timeline, ACardIsDownWhereTheActorThatWorksNextIs) {
   TimelineFeed f(shared_card());
-  f.wait(0, kReference, CardState::WaitData, "responses");
+  f.wait(0, kReference, CardState::WaitData, {WaitKind::Responses});
   f.busy(100, kRollout, {{CardState::Decode, at_ns(50), at_ns(100)}});
   EXPECT_EQ(f.ns(0, CardState::Down, 100), 50);
 }
@@ -115,8 +115,8 @@ TEST(Timeline, ACardIsDownWhereTheActorThatWorksNextIs) {
 TEST(Timeline, AfterTheLastWorkTheFirstActorThatIsNotDownNamesTheWait) {
   TimelineFeed f;
   f.wait(10, kReward, CardState::Idle);
-  f.wait(30, kTrainer, CardState::WaitData, "group 1");
-  f.wait(60, kTrainer, CardState::Down, "start");
+  f.wait(30, kTrainer, CardState::WaitData, {WaitKind::Groups});
+  f.wait(60, kTrainer, CardState::Down, {WaitKind::Start});
   EXPECT_EQ(f.ns(1, CardState::Down, 100), 10);
   EXPECT_EQ(f.ns(1, CardState::WaitData, 100), 30);
   EXPECT_EQ(f.ns(1, CardState::Idle, 100), 60);
@@ -124,7 +124,7 @@ TEST(Timeline, AfterTheLastWorkTheFirstActorThatIsNotDownNamesTheWait) {
 
 TEST(Timeline, ALateSpanTakesBackTheWaitItWasTakenFor) {
   TimelineFeed f;
-  f.wait(10, kTrainer, CardState::WaitData, "group 1");
+  f.wait(10, kTrainer, CardState::WaitData, {WaitKind::Groups});
   f.wait(90, kTrainer, CardState::Idle);
   EXPECT_EQ(f.ns(1, CardState::WaitData, 100), 80);
   f.busy(100, kTrainer, {{CardState::Train, at_ns(20), at_ns(95)}});
@@ -138,7 +138,7 @@ TEST(Timeline, SpansAreCutAtTheTimeAskedFor) {
   f.busy(100, kRollout, {{CardState::Decode, at_ns(80), at_ns(500)}});
   EXPECT_EQ(f.ns(0, CardState::Decode, 100), 20);
   EXPECT_EQ(sum(f.timeline.totals(0, at_ns(100))), 100);
-  f.wait(200, kRollout, CardState::WaitQuota, "staleness bound");
+  f.wait(200, kRollout, CardState::WaitQuota, {WaitKind::StalenessBound});
   EXPECT_EQ(f.ns(0, CardState::Decode, 600), 420);
   EXPECT_EQ(f.ns(0, CardState::WaitQuota, 600), 100);
 }
@@ -162,7 +162,7 @@ TEST(Timeline, CardsWithTheSameActorsShareALineAndEachCounts) {
 TEST(Timeline, AResumeTakesEveryActorDownAndTimeGoesOn) {
   TimelineFeed f;
   f.wait(10, kRollout, CardState::Idle);
-  f.event(50, event::Resumed{}, {command::Launch{kRollout, ""}});
+  f.event(50, event::Resumed{}, {command::Launch{kRollout}});
   f.wait(70, kRollout, CardState::Idle);
   EXPECT_EQ(f.ns(0, CardState::Down, 100), 30);
   EXPECT_EQ(f.ns(0, CardState::Idle, 100), 70);
@@ -201,19 +201,23 @@ TEST(Timeline, KnowsWhenNothingGeneratesOrTrains) {
   EXPECT_EQ(f.timeline.without_generation_or_training(at_ns(100)).count(), 40);
 }
 
-TEST(Timeline, WaitsAreNamedWithoutTheirDetailsAndAddUp) {
+TEST(Timeline, WaitsOfOneKindAreOneWhateverTheirGroupAndAddUp) {
   TimelineFeed f;
-  f.wait(0, kTrainer, CardState::WaitData, "groups: 7 (v0 3) and others, 1 of 4 ready");
+  const auto groups = [](std::uint64_t group, std::uint64_t ready) {
+    return WaitCause{WaitKind::Groups, GroupId(group), PolicyVersion(3), ready, 4};
+  };
+  const WaitCause seventh = groups(7, 1), twelfth = groups(12, 2);
+  f.wait(0, kTrainer, CardState::WaitData, seventh);
   f.wait(30, kTrainer, CardState::Idle);
-  f.wait(40, kTrainer, CardState::WaitData, "groups: 12 (v0 3) and others, 2 of 4 ready");
+  f.wait(40, kTrainer, CardState::WaitData, twelfth);
   const auto waits = f.timeline.waits(at_ns(100));
   ASSERT_GE(waits.size(), 2U);
-  EXPECT_EQ(waits[0].reason.on, "start");
+  EXPECT_EQ(waits[0].reason.cause, WaitCause{WaitKind::Start});
   EXPECT_EQ(waits[0].card_time.count(), 100);  // card 0
-  EXPECT_EQ(waits[1].reason.on, "groups");
+  EXPECT_EQ(waits[1].reason.cause, WaitCause{WaitKind::Groups});
   EXPECT_EQ(waits[1].card_time.count(), 90);
   EXPECT_EQ(waits[1].longest.count(), 60);
-  EXPECT_EQ(waits[1].longest_on, "groups: 12 (v0 3) and others, 2 of 4 ready");
+  EXPECT_EQ(waits[1].longest_cause, twelfth);
 }
 
 SchedulerConfig random_fleet(Random& random) {
@@ -235,7 +239,7 @@ class SlowTimeline {
  public:
   struct Wait {
     CardState state = CardState::Down;
-    std::string on = "start";
+    WaitCause cause{WaitKind::Start};
   };
 
   SlowTimeline(const SchedulerConfig& config, std::int64_t wall)
@@ -267,7 +271,7 @@ class SlowTimeline {
       const std::size_t shown = waiting(actors, t);
       const Wait& wait = wait_[shown][t];
       ++states[index_of(wait.state)];
-      ++waits[{config_.actors[shown].role, wait.state, without_details(wait.on)}];
+      ++waits[{config_.actors[shown].role, wait.state, wait.cause.without_instance()}];
     }
     return {states, waits};
   }
@@ -317,9 +321,9 @@ void tell_random_life(Random& random,
     const ActorId actor(static_cast<std::uint32_t>(random.below(config.actors.size())));
     if (random.chance(0.5)) {
       const auto state = static_cast<CardState>(5 + random.below(7));
-      const std::string on(1, static_cast<char>('a' + random.below(3)));
-      feed.wait(now, actor, state, on);
-      slow.wait(std::min(now, wall), actor, {state, on});
+      const WaitCause cause{static_cast<WaitKind>(random.below(3)), GroupId(random.below(3))};
+      feed.wait(now, actor, state, cause);
+      slow.wait(std::min(now, wall), actor, {state, cause});
     } else {
       const auto begin =
           static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(now) + 20));
@@ -352,7 +356,8 @@ TEST(Timeline, AnyOrderOfReportsPartitionsTheTimeAsDefined) {
     }
     for (const WaitTotal& total : feed.timeline.waits(at_ns(wall))) {
       ASSERT_EQ(total.card_time.count(), waits[total.reason])
-          << "seed " << seed << ": " << name_of(total.reason.state) << " on " << total.reason.on;
+          << "seed " << seed << ": " << name_of(total.reason.state) << " for "
+          << name_of(total.reason.cause.kind);
       waits.erase(total.reason);
     }
     std::erase_if(waits, [](const auto& w) { return w.second == 0; });
@@ -375,7 +380,7 @@ TEST(Timeline, SettledSlicesFollowEachOtherAndLoseNothing) {
   Random random(1, "settle");
   for (std::int64_t now = 0; now < wall; now += second.count()) {
     f.busy(now, kTrainer, {{CardState::Train, at_ns(now - second.count() / 2), at_ns(now)}});
-    f.wait(now, kRollout, random.chance(0.5) ? CardState::WaitQuota : CardState::Idle, "x");
+    f.wait(now, kRollout, random.chance(0.5) ? CardState::WaitQuota : CardState::Idle);
   }
   const StateTimes totals = f.timeline.totals(1, at_ns(wall));
   EXPECT_GT(end[CardId(1)], at_ns(0)) << "old parts are settled on the way";

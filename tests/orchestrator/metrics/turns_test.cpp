@@ -61,7 +61,9 @@ TEST_F(TurnsTest, AnActorThatIsReplacedIsNotWaitedFor) {
        event::DeadlineReached{},
        {command::Switch{ActorId(1), SwitchAction::FreeKv},
         command::Switch{ActorId(2), SwitchAction::FreeKv}});
-  feed(2, event::ActorDown{ActorId(2), "died"}, {command::Launch{ActorId(2), "died"}});
+  feed(2,
+       event::ActorDown{ActorId(2), "died"},
+       {command::Launch{ActorId(2), reason_with(ReasonKind::WorkerLost, "died")}});
   feed(3, switched(1, SwitchAction::FreeKv));
   EXPECT_EQ(turns.states().at("free_kv").count, 1U);
 }

@@ -49,7 +49,7 @@ Seen play(const SchedulerConfig& config, const Chaos& chaos = {}) {
     }
   };
   const testing::Played played = world.play();
-  EXPECT_TRUE(played.finish.ok) << played.finish.reason;
+  EXPECT_TRUE(played.finish.ok) << played.why();
   EXPECT_TRUE(played.audit.violations.empty()) << played.audit.violations.front();
   return seen;
 }

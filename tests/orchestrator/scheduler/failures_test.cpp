@@ -26,9 +26,10 @@ TEST(Failures, ThatNeverEndEndTheRunOneGroupAfterTheLimit) {
     EXPECT_FALSE(played.finish.ok);
     EXPECT_EQ(played.audit.groups_failed, 17U);
     EXPECT_EQ(played.audit.violations, std::vector<std::string>());
-    EXPECT_TRUE(played.finish.reason.starts_with(
-        "17 groups failed without an update between them (algorithm.failure_limit); last: group "))
-        << played.finish.reason;
+    ASSERT_TRUE(played.finish.reason && played.finish.last);
+    EXPECT_EQ(played.finish.reason->kind, ReasonKind::TooManyFailedGroups);
+    EXPECT_EQ(played.finish.reason->count, 17U);
+    EXPECT_TRUE(played.finish.reason->group);
   }
 }
 
@@ -42,7 +43,7 @@ TEST(Failures, OfSomeGroupsDoNotEndARunThatMakesUpdates) {
     SchedulerConfig config = limited(16);
     config.steps = 40;
     const Played played = World(config, {.failed_sample = 0.08}, seed).play();
-    EXPECT_TRUE(played.finish.ok) << played.finish.reason;
+    EXPECT_TRUE(played.finish.ok) << played.why();
     failed += played.audit.groups_failed;
   }
   EXPECT_GT(failed, 50U * 17U) << "more in all than may come in a row";
@@ -60,9 +61,11 @@ TEST(Failures, AreToldWithTheVerifiersLastWords) {
     run.on(judged);
   }
   ASSERT_TRUE(run.scheduler().finished());
-  const std::string reason = run.last<command::Finish>().reason;
-  EXPECT_NE(reason.find("of its 2 responses are left; last: the verifier ended"), std::string::npos)
-      << reason;
+  const Reason last = run.last<command::Finish>().last.value();
+  EXPECT_EQ(last.kind, ReasonKind::NotJudged);
+  EXPECT_EQ(last.of, 2U);
+  EXPECT_LT(last.count, 2U);
+  EXPECT_EQ(last.detail, "the verifier ended");
 }
 
 /// What the verifier of a run says that has never given a reward.

@@ -86,7 +86,7 @@ TEST(Filter, TakesGroupsOfEqualRewardsAndNothingElseIsLost) {
     World world(config, {}, seed);
     world.on_record = [&](const Record& record) { reader.read(record); };
     const Played played = world.play();
-    ASSERT_TRUE(played.finish.ok) << "seed " << seed << ": " << played.finish.reason;
+    ASSERT_TRUE(played.finish.ok) << "seed " << seed << ": " << played.why();
     ASSERT_TRUE(played.audit.violations.empty()) << played.audit.violations.front();
     EXPECT_EQ(played.audit.groups_trained, 24u);
     EXPECT_EQ(played.audit.groups_filtered, reader.filtered());

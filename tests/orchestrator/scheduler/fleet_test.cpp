@@ -10,7 +10,6 @@ namespace {
 
 using actors::RoleKind;
 using actors::SwitchAction;
-using Late = std::pair<ActorId, std::string>;
 
 constexpr ActorId kFleetTrainer(0), kFleetEngine(1), kFleetOther(2), kFleetReference(3),
     kFleetReward(4);
@@ -75,7 +74,7 @@ TEST(Fleet, AnActorThatStartsIsOverdueFromItsDeadlineOn) {
   fleet.state(kFleetEngine).launch_deadline = at(30);
   EXPECT_EQ(fleet.next_deadline(), at(30));
   EXPECT_EQ(fleet.overdue(at(29)), std::nullopt);
-  EXPECT_EQ(fleet.overdue(at(30)), (Late{kFleetEngine, "start"}));
+  EXPECT_EQ(fleet.overdue(at(30)), (Overdue{kFleetEngine, DeadlineKind::Start}));
   fleet.state(kFleetEngine).life = Life::Ready;
   EXPECT_EQ(fleet.next_deadline(), std::nullopt) << "it is there: the deadline is met";
 }
@@ -85,9 +84,11 @@ TEST(Fleet, WeightsAreDueUntilTheyAreCommitted) {
   ActorState& engine = fleet.state(kFleetEngine);
   engine.staging = PolicyVersion(7);
   engine.weights_deadline = at(60);
-  EXPECT_EQ(fleet.overdue(at(60)), (Late{kFleetEngine, "stage weights version 7"}));
+  EXPECT_EQ(fleet.overdue(at(60)),
+            (Overdue{kFleetEngine, DeadlineKind::StageWeights, PolicyVersion(7)}));
   engine.staged = engine.committing = true;
-  EXPECT_EQ(fleet.overdue(at(60)), (Late{kFleetEngine, "commit weights version 7"}));
+  EXPECT_EQ(fleet.overdue(at(60)),
+            (Overdue{kFleetEngine, DeadlineKind::CommitWeights, PolicyVersion(7)}));
   engine.staging.reset();
   EXPECT_EQ(fleet.overdue(at(60)), std::nullopt);
 }
@@ -97,7 +98,9 @@ TEST(Fleet, AnActionOfASwitchIsDueUntilItIsAnswered) {
   fleet.state(kFleetTrainer).switching = SwitchAction::OffloadOptimizer;
   fleet.state(kFleetTrainer).switch_deadline = at(10);
   EXPECT_EQ(fleet.next_deadline(), at(10));
-  EXPECT_EQ(fleet.overdue(at(11)), (Late{kFleetTrainer, "switch: offload_optimizer"}));
+  EXPECT_EQ(
+      fleet.overdue(at(11)),
+      (Overdue{kFleetTrainer, DeadlineKind::Switch, std::nullopt, SwitchAction::OffloadOptimizer}));
   fleet.state(kFleetTrainer).switching.reset();
   EXPECT_EQ(fleet.next_deadline(), std::nullopt);
 }
@@ -114,7 +117,8 @@ TEST(Fleet, TheEarliestOfAllDeadlinesIsTheNext) {
   EXPECT_EQ(fleet.next_deadline(), at(40));
   engine.switching.reset();
   EXPECT_EQ(fleet.next_deadline(), at(45));
-  EXPECT_EQ(fleet.overdue(at(45)), (Late{kFleetOther, "start"})) << "the other's comes later";
+  EXPECT_EQ(fleet.overdue(at(45)), (Overdue{kFleetOther, DeadlineKind::Start}))
+      << "the other's comes later";
 }
 
 TEST(Fleet, OfSeveralThatAreLateTheFirstActorIsNamed) {
@@ -123,8 +127,8 @@ TEST(Fleet, OfSeveralThatAreLateTheFirstActorIsNamed) {
     fleet.state(a).life = Life::Launching;
     fleet.state(a).launch_deadline = at(a == kFleetEngine ? 20 : 10);
   }
-  EXPECT_EQ(fleet.overdue(at(10)), (Late{kFleetReward, "start"}));
-  EXPECT_EQ(fleet.overdue(at(20)), (Late{kFleetEngine, "start"}));
+  EXPECT_EQ(fleet.overdue(at(10)), (Overdue{kFleetReward, DeadlineKind::Start}));
+  EXPECT_EQ(fleet.overdue(at(20)), (Overdue{kFleetEngine, DeadlineKind::Start}));
 }
 
 TEST(Fleet, AReplacementOwesItsStartAndNothingThatItsPredecessorOwed) {

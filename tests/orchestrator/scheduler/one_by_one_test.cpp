@@ -41,7 +41,7 @@ void for_each_record(const SchedulerConfig& config,
     World world(config, chaos, seed);
     world.on_record = look;
     const testing::Played played = world.play();
-    EXPECT_TRUE(played.finish.ok) << played.finish.reason;
+    EXPECT_TRUE(played.finish.ok) << played.why();
     EXPECT_EQ(played.audit.violations, std::vector<std::string>{});
   }
 }

@@ -37,14 +37,14 @@ Duration pause_after_loss(ScriptedRun& run, ActorId actor) {
     return Duration(0);
   const auto discards = of_kind<command::Discard>(commands);
   EXPECT_EQ(discards.size(), 1U);
-  EXPECT_EQ(discards.front().reason, "killed");
+  EXPECT_EQ(discards.front().reason, reason_with(ReasonKind::WorkerLost, "killed"));
   const Duration pause = discards.front().until - run.now();
   run.wait(pause - 2ms);
   EXPECT_TRUE(of_kind<command::Launch>(run.on(event::DeadlineReached{})).empty()) << "too early";
   const auto launches = of_kind<command::Launch>(run.on(event::DeadlineReached{}));
   EXPECT_EQ(launches.size(), 1U);
   EXPECT_EQ(launches.front().actor, actor);
-  EXPECT_EQ(launches.front().reason, "") << "it was said before";
+  EXPECT_EQ(launches.front().reason, std::nullopt) << "the discard has it";
   return pause;
 }
 
@@ -97,7 +97,9 @@ TEST(Restarts, TimeAtWorkForgives) {
   run.wait(59min);
   const auto finish = of_kind<command::Finish>(run.on(event::ActorDown{run.rollout(), "killed"}));
   ASSERT_EQ(finish.size(), 1U) << "that was too soon";
-  EXPECT_EQ(finish.front().reason, "rollout-0 was lost 2 times; last: killed");
+  EXPECT_EQ(finish.front().reason,
+            (Reason{.kind = ReasonKind::TooManyLosses, .actor = run.rollout(), .count = 2}));
+  EXPECT_EQ(finish.front().last, reason_with(ReasonKind::WorkerLost, "killed"));
 }
 
 TEST(Restarts, AStartThatTookTooLongGetsTwiceTheTimeUpToEightTimes) {
@@ -368,9 +370,10 @@ TEST(AttachedActors, WhereNobodyComesForARoleTheRunEndsAndSaysForWhomItWaited) {
   run.wait(11s);
   const auto finish = of_kind<command::Finish>(run.on(event::DeadlineReached{}));
   ASSERT_EQ(finish.size(), 1U);
-  EXPECT_TRUE(finish.front().reason.starts_with(
-      "no worker has attached as rollout-0 and become ready within 10s (deadlines.attach)"))
-      << finish.front().reason;
+  EXPECT_EQ(finish.front().reason,
+            (Reason{.kind = ReasonKind::NobodyAttached,
+                    .actor = run.scheduler().fleet().rollouts().front(),
+                    .limit = std::chrono::seconds(10)}));
 }
 
 }  // namespace

@@ -82,7 +82,7 @@ TEST(Scale, WhoIsBroughtBackBeforeItHasEndedIsNotHeardUntilItIsStartedAgain) {
   const auto* discard = find<command::Discard>(said);
   ASSERT_NE(discard, nullptr) << "what the old worker still says would be of one that is down";
   EXPECT_EQ(discard->actor, engine);
-  EXPECT_EQ(discard->reason, "") << "it was not lost";
+  EXPECT_EQ(discard->reason, std::nullopt) << "it was not lost";
   ASSERT_NE(find<command::Launch>(said), nullptr);
 }
 

@@ -61,7 +61,7 @@ struct Means {
       evaluated += std::holds_alternative<command::Evaluated>(command) ? 1 : 0;
       beside += away && std::holds_alternative<command::Dispatch>(command) ? 1 : 0;
       if (const auto* wait = std::get_if<command::Waiting>(&command))
-        held_back += wait->on == command::kTrainerIsFed ? 1 : 0;
+        held_back += wait->cause.kind == WaitKind::TrainerDemand ? 1 : 0;
       const auto* change = std::get_if<command::Switch>(&command);
       if (change == nullptr)
         continue;
@@ -99,9 +99,9 @@ TEST(SchedulerProperty, EveryScheduleEndsWithinTheBoundAndConservesGroups) {
       ASSERT_EQ(played.audit.groups_evicted, 0U) << "seed " << seed;
     }
     const bool refused =
-        played.finish.reason.find("could not be brought back") != std::string::npos;
+        played.finish.reason && played.finish.reason->kind == ReasonKind::OptimizerRefused;
     ASSERT_TRUE(played.finish.ok || played.finish.stopped || (refused && chaos.refuse_onload > 0))
-        << "seed " << seed << ": " << played.finish.reason;
+        << "seed " << seed << ": " << played.why();
     if (played.finish.ok) {
       ASSERT_EQ(played.audit.steps, config.steps) << "seed " << seed;
       ASSERT_EQ(played.audit.groups_outstanding, 0U) << "seed " << seed;

@@ -39,7 +39,7 @@ void for_each_command(const SchedulerConfig& config,
         look(command);
     };
     const testing::Played played = world.play();
-    EXPECT_TRUE(played.finish.ok) << played.finish.reason;
+    EXPECT_TRUE(played.finish.ok) << played.why();
     EXPECT_EQ(played.audit.violations, std::vector<std::string>{});
   }
 }
@@ -47,22 +47,21 @@ void for_each_command(const SchedulerConfig& config,
 TEST(Waits, ATrainerThatWaitsDoesNotNameAGroupThatItHas) {
   const SchedulerConfig config = preparing();
   const ResponseIds ids(config.responses_per_group);
-  std::set<std::string> promised;
+  std::set<GroupId> promised;
   int named = 0;
   for_each_command(config, [&](const Command& command) {
     if (const auto* prepare = std::get_if<command::Prepare>(&command)) {
       for (const ResponseId r : prepare->responses)
-        promised.insert(fmt::format("groups: {} ", ids.group_of(r)));
+        promised.insert(ids.group_of(r));
     } else if (std::holds_alternative<command::Train>(command)) {
       promised.clear();
     } else if (const auto* wait = std::get_if<command::Waiting>(&command);
                wait != nullptr && wait->state == CardState::WaitData &&
-               wait->on.starts_with("groups: ") && !promised.empty()) {
+               wait->cause.kind == WaitKind::Groups && !promised.empty()) {
       ++named;
-      for (const std::string& group : promised)
-        EXPECT_FALSE(wait->on.starts_with(group)) << wait->on;
-      EXPECT_EQ(wait->on.find(" 0 of 6 ready"), std::string::npos)
-          << wait->on << ", and " << promised.size() << " are promised";
+      EXPECT_FALSE(promised.contains(wait->cause.group.value()));
+      EXPECT_EQ(wait->cause.needed, 6U);
+      EXPECT_GT(wait->cause.ready, 0U) << promised.size() << " are promised";
     }
   });
   EXPECT_GT(named, 0);
@@ -82,10 +81,47 @@ TEST(Waits, AnIdleEngineSaysWhenTheReasonChangesFromTheRuleToAFedTrainer) {
       return;
     const auto before = last.find(wait->actor);
     changed += before != last.end() && before->second.state == CardState::WaitQuota &&
-               wait->state == CardState::WaitQuota && wait->on != before->second.on;
+               wait->state == CardState::WaitQuota && wait->cause.kind != before->second.cause.kind;
     last[wait->actor] = *wait;
   });
   EXPECT_GT(changed, 0);
+}
+
+TEST(Waits, AReferenceWhoseResponsesWaitForItsCardsDoesNotSayThatItWaitsForResponses) {
+  SchedulerConfig config = preparing();
+  config.stragglers.prepare = false;
+  for (const bool shared : {false, true}) {
+    for (ActorSpec& actor : config.actors)
+      actor.takes_turns =
+          shared && (actor.role == RoleKind::Rollout || actor.role == RoleKind::Reference);
+    std::map<WaitKind, int> told;
+    for_each_command(config, [&](const Command& command) {
+      if (const auto* wait = std::get_if<command::Waiting>(&command);
+          wait != nullptr && config.actors[wait->actor.value()].role == RoleKind::Reference)
+        ++told[wait->cause.kind];
+    });
+    EXPECT_GT(told[WaitKind::Responses], 0);
+    EXPECT_EQ(told[WaitKind::SharedCards] > 0, shared);
+  }
+}
+
+TEST(Waits, ATrainerThatAnEvaluationHeldUpSaysWhatItWaitsForAfterwards) {
+  SchedulerConfig config = preparing();
+  config.stragglers.prepare = false;
+  config.evaluation.every = 1;
+  config.evaluation.problems = 4;
+  for (ActorSpec& actor : config.actors)
+    actor.takes_turns = actor.role == RoleKind::Rollout || actor.role == RoleKind::Reference;
+  std::optional<WaitKind> last;
+  int after = 0;
+  for_each_command(config, [&](const Command& command) {
+    const auto* wait = std::get_if<command::Waiting>(&command);
+    if (wait == nullptr || config.actors[wait->actor.value()].role != RoleKind::Trainer)
+      return;
+    after += last == WaitKind::Evaluation && wait->state == CardState::WaitData ? 1 : 0;
+    last = wait->cause.kind;
+  });
+  EXPECT_GT(after, 0);
 }
 
 TEST(Turns, ScoringDoesNotEndBeforeAReferenceThatCameBackIsOnTheCards) {

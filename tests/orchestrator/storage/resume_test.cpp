@@ -259,7 +259,10 @@ TEST(Resume, OnlyARunThatFailedBeforeItsFirstUpdateIsStillborn) {
     ASSERT_TRUE(log.append({0, Time{}, event::Started{}, {}}));
     EXPECT_FALSE(is_stillborn(folder / "events.log")) << "it may be going on";
     ASSERT_TRUE(log.append(
-        {1, Time{}, event::Aborted{"", false}, {command::Finish{false, false, "no worker"}}}));
+        {1,
+         Time{},
+         event::Aborted{"", false},
+         {command::Finish{false, false, reason_with(ReasonKind::Aborted, "no worker")}}}));
   }
   EXPECT_TRUE(is_stillborn(folder / "events.log"));
 }

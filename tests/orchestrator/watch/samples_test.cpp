@@ -25,7 +25,7 @@ class SamplesTest : public ::testing::Test {
     command::Release release;
     release.group = GroupId(group);
     release.outcome = outcome;
-    release.reason = "equal rewards";
+    release.reason = Reason{ReasonKind::EqualRewards};
     GroupPayload payload;
     payload.prompt = "12+34=";
     payload.answer = "64";

@@ -69,8 +69,8 @@ class TimelineFileTest : public ::testing::Test {
   void feed(Duration at, Event event, Commands commands = {}) {
     ASSERT_TRUE(file_->feed({0, Time(at), std::move(event), std::move(commands)}));
   }
-  void waits(Duration at, std::uint32_t actor, CardState state, std::string on) {
-    feed(at, event::DeadlineReached{}, {command::Waiting{ActorId(actor), state, std::move(on)}});
+  void waits(Duration at, std::uint32_t actor, CardState state, WaitCause cause = {}) {
+    feed(at, event::DeadlineReached{}, {command::Waiting{ActorId(actor), state, cause}});
   }
   void works(Duration told, std::uint32_t actor, CardState state, Duration begin, Duration end) {
     feed(told, event::Activity{ActorId(actor), {{state, Time(begin), Time(end)}}, {}});
@@ -82,22 +82,22 @@ class TimelineFileTest : public ::testing::Test {
 
 TEST_F(TimelineFileTest, WorkAndTheWaitsBetweenAreToldInOrder) {
   open();
-  waits(1s, 0, CardState::WaitData, "group 7 (v0 3)");
-  waits(3s, 0, CardState::Idle, "");
+  waits(1s, 0, CardState::WaitData, {WaitKind::Groups, GroupId(7), PolicyVersion(3), 1, 4});
+  waits(3s, 0, CardState::Idle);
   works(4s, 0, CardState::Decode, 2s, 2500ms);
   ASSERT_TRUE(file_->close(Time(5s)));
   EXPECT_EQ(slices(folder_.path(), 0, 0),
-            (std::vector<Slice>{{0, 1000, "down start"},
-                                {1000, 2000, "wait-data group 7 (v0 3)"},
+            (std::vector<Slice>{{0, 1000, "down worker start"},
+                                {1000, 2000, "wait-data groups: 7 (v0 3) and others, 1 of 4 ready"},
                                 {2000, 2500, "decode"},
-                                {2500, 3000, "wait-data group 7 (v0 3)"},
+                                {2500, 3000, "wait-data groups: 7 (v0 3) and others, 1 of 4 ready"},
                                 {3000, 5000, "idle"}}));
-  EXPECT_EQ(slices(folder_.path(), 0, 1), (std::vector<Slice>{{0, 5000, "down start"}}));
+  EXPECT_EQ(slices(folder_.path(), 0, 1), (std::vector<Slice>{{0, 5000, "down worker start"}}));
 }
 
 TEST_F(TimelineFileTest, CoarserLevelsTellWhatWasDoneMost) {
   open();
-  waits(0s, 0, CardState::Idle, "");
+  waits(0s, 0, CardState::Idle);
   // Of every 64 ms, 40 of work: a bucket of level 2 is work, though it was cut in pieces.
   for (Duration at = 0ms; at < 6400ms; at += 8ms)
     works(at + 8ms, 0, CardState::Decode, at, at + 5ms);
@@ -106,18 +106,18 @@ TEST_F(TimelineFileTest, CoarserLevelsTellWhatWasDoneMost) {
   EXPECT_EQ(slices(folder_.path(), 2, 0), (std::vector<Slice>{{0, 100, "decode"}}));
 }
 
-TEST_F(TimelineFileTest, CoarseLevelsNameWaitsWithoutNumbers) {
+TEST_F(TimelineFileTest, CoarseLevelsNameTheKindOfAWaitAlone) {
   open();
-  for (int i = 0; i < 40; ++i)
-    waits(i * 100ms, 0, CardState::WaitData, fmt::format("group {}", i));
+  for (std::uint64_t i = 0; i < 40; ++i)
+    waits(i * 100ms, 0, CardState::WaitData, {WaitKind::Groups, GroupId(i)});
   ASSERT_TRUE(file_->close(Time(4s)));
   EXPECT_EQ(slices(folder_.path(), 0, 0).size(), 40U);
-  EXPECT_EQ(slices(folder_.path(), 2, 0).back().name, "wait-data group N");
+  EXPECT_EQ(slices(folder_.path(), 2, 0).back().name, "wait-data groups");
 }
 
 TEST_F(TimelineFileTest, WhatIsFlushedInBetweenIsNotLostAndNotTwice) {
   open();
-  waits(0s, 0, CardState::Idle, "");
+  waits(0s, 0, CardState::Idle);
   for (int i = 0; i < 1000; ++i) {
     works(i * 10ms + 7ms, 0, CardState::Decode, i * 10ms, i * 10ms + 7ms);
     if (i % 3 == 0) {
@@ -133,7 +133,7 @@ TEST_F(TimelineFileTest, WhatIsFlushedInBetweenIsNotLostAndNotTwice) {
 
 TEST_F(TimelineFileTest, ALevelKeepsToItsBudgetAndLosesItsOldest) {
   open(Bytes(16 * 8192));
-  waits(0s, 0, CardState::Idle, "");
+  waits(0s, 0, CardState::Idle);
   for (int i = 0; i < 20000; ++i) {
     works(i * 10ms + 7ms, 0, CardState::Decode, i * 10ms, i * 10ms + 7ms);
     if (i % 100 == 0) {
@@ -155,12 +155,12 @@ TEST_F(TimelineFileTest, AResumedRunIsDownUntilItsActorsAreBack) {
   open();
   works(1s, 0, CardState::Decode, 0s, 1s);
   feed(2s, event::Resumed{});
-  waits(3s, 0, CardState::Idle, "");
+  waits(3s, 0, CardState::Idle);
   ASSERT_TRUE(file_->close(Time(4s)));
   EXPECT_EQ(slices(folder_.path(), 0, 0),
             (std::vector<Slice>{{0, 1000, "decode"},
-                                {1000, 2000, "down start"},
-                                {2000, 3000, "down restart"},
+                                {1000, 2000, "down worker start"},
+                                {2000, 3000, "down worker restart"},
                                 {3000, 4000, "idle"}}));
 }
 
