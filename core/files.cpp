@@ -9,7 +9,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
 #include <exception>
 #include <optional>
 #include <utility>
@@ -149,34 +148,6 @@ Status rename_durably(const fs::path& from, const fs::path& to) {
   return {};
 }
 
-Result<bool> exchange_durably(const fs::path& a, const fs::path& b) {
-  if (::renameat2(AT_FDCWD, a.c_str(), AT_FDCWD, b.c_str(), RENAME_EXCHANGE) != 0) {
-    if (errno == EINVAL || errno == ENOSYS || errno == EOPNOTSUPP)
-      return false;
-    return io_error(fmt::format("cannot exchange {} with {}", a.string(), b.string()), errno);
-  }
-  sync_folder(a.parent_path());
-  return true;
-}
-
-Status put_folder_in_place(const fs::path& partial, const fs::path& folder) {
-  const fs::path replaced = folder.string() + ".replaced";
-  const auto remove = [](const fs::path& path) {
-    std::error_code error;
-    fs::remove_all(path, error);
-    return error ? Status(failed("remove", path, error.value())) : Status();
-  };
-  if (std::error_code ignored; fs::exists(folder, ignored)) {
-    TEMPER_TRY(const bool exchanged, exchange_durably(partial, folder));
-    if (exchanged)
-      return remove(partial);
-    TEMPER_TRY_STATUS(remove(replaced));
-    TEMPER_TRY_STATUS(rename_durably(folder, replaced));
-  }
-  TEMPER_TRY_STATUS(rename_durably(partial, folder));
-  return remove(replaced);
-}
-
 fs::path free_name(const fs::path& path) {
   for (int n = 1;; ++n) {
     fs::path name = fmt::format("{}-{}", path.string(), n);
@@ -270,13 +241,6 @@ Status AppendFile::check_named() const {
     return Error{ErrorCode::NotFound,
                  path_.string() + " was removed while it was written; what follows would be lost"};
   }
-  return {};
-}
-
-Status AppendFile::take_name(const fs::path& path) {
-  TEMPER_TRY_STATUS(sync());
-  TEMPER_TRY_STATUS(rename_durably(path_, path));
-  path_ = path;
   return {};
 }
 

@@ -26,15 +26,6 @@ Status make_folder(const std::filesystem::path& path);
 /// Renames within a folder and syncs it: after a power loss the old name is there or the new one.
 Status rename_durably(const std::filesystem::path& from, const std::filesystem::path& to);
 
-/// Exchanges two names of one folder at once and syncs it. False: the file system cannot, and
-/// nothing was changed.
-Result<bool> exchange_durably(const std::filesystem::path& a, const std::filesystem::path& b);
-
-/// `partial` takes the name `folder`, and a folder of that name is removed: at once where the file
-/// system can exchange two names, else by way of `folder`.replaced.
-Status put_folder_in_place(const std::filesystem::path& partial,
-                           const std::filesystem::path& folder);
-
 /// The first of `path`-1, `path`-2, ... that does not exist.
 std::filesystem::path free_name(const std::filesystem::path& path);
 
@@ -71,8 +62,6 @@ class AppendFile {
   /// All of `data` or an error; after an error the file ends where it did before.
   Status append(std::string_view data);
   Status sync();
-  /// Syncs the file and gives it this name, in the place of the file that has it.
-  Status take_name(const std::filesystem::path& path);
   std::int64_t size() const { return size_; }
   /// Error: nobody can find the file any more, so that what is appended would be lost.
   Status check_named() const;

@@ -1,5 +1,7 @@
 #include "core/gzip.hpp"
 
+#include "core/replace.hpp"
+
 #include <zlib.h>
 
 #include <array>
@@ -27,6 +29,11 @@ Result<GzipFile> GzipFile::create(const std::filesystem::path& path) {
   if (deflateInit2(&stream->z, kLevel, Z_DEFLATED, kGzip, kMemory, Z_DEFAULT_STRATEGY) != Z_OK)
     return Error{ErrorCode::OutOfMemory, "no memory to compress " + path.string()};
   return GzipFile(std::move(file), std::move(stream));
+}
+
+Status GzipFile::put_in_place(const std::filesystem::path& from, const std::filesystem::path& to) {
+  TEMPER_TRY(file_, temper::put_in_place(std::move(file_), from, to));
+  return {};
 }
 
 Status GzipFile::append(std::string_view data) {

@@ -17,8 +17,8 @@ class GzipFile {
   ~GzipFile();
 
   Status append(std::string_view data);
-  /// As AppendFile::take_name().
-  Status take_name(const std::filesystem::path& path) { return file_.take_name(path); }
+  /// As put_in_place() of core/replace.hpp.
+  Status put_in_place(const std::filesystem::path& from, const std::filesystem::path& to);
   /// Ends the stream; nothing can be appended afterwards.
   Status close();
 

@@ -2,6 +2,7 @@
 
 #include "core/hash.hpp"
 #include "core/json.hpp"
+#include "core/replace.hpp"
 
 #include <fmt/format.h>
 
@@ -77,6 +78,13 @@ Line line_of(const TrainedBatch& batch) {
 Result<CertificateFile> CertificateFile::create(const std::filesystem::path& path) {
   TEMPER_TRY(AppendFile file, AppendFile::open(path, 0));
   return CertificateFile(path, std::move(file));
+}
+
+Status CertificateFile::put_in_place(const std::filesystem::path& from,
+                                     const std::filesystem::path& to) {
+  TEMPER_TRY(file_, temper::put_in_place(std::move(file_), from, to));
+  path_ = to;
+  return {};
 }
 
 Status CertificateFile::feed(const Record& record, const RunMetrics& metrics) {

@@ -28,11 +28,8 @@ class CertificateFile {
   /// To be called for every record, after `metrics` was fed with it.
   Status feed(const Record& record, const RunMetrics& metrics);
   Status close() { return file_.sync(); }
-  Status take_name(const std::filesystem::path& path) {
-    TEMPER_TRY_STATUS(file_.take_name(path));
-    path_ = path;
-    return {};
-  }
+  /// As put_in_place() of core/replace.hpp.
+  Status put_in_place(const std::filesystem::path& from, const std::filesystem::path& to);
 
  private:
   CertificateFile(std::filesystem::path path, AppendFile file)

@@ -1,6 +1,7 @@
 #include "orchestrator/metrics/metrics_file.hpp"
 
 #include "core/json.hpp"
+#include "core/replace.hpp"
 #include "core/statistics.hpp"
 
 #include <algorithm>
@@ -26,6 +27,12 @@ SpreadFigures figures_of(const Spread& s) {
 Result<MetricsFile> MetricsFile::create(const std::filesystem::path& path) {
   TEMPER_TRY(AppendFile file, AppendFile::open(path, 0));
   return MetricsFile(std::move(file));
+}
+
+Status MetricsFile::put_in_place(const std::filesystem::path& from,
+                                 const std::filesystem::path& to) {
+  TEMPER_TRY(file_, temper::put_in_place(std::move(file_), from, to));
+  return {};
 }
 
 Status MetricsFile::feed(const Record& record, const RunMetrics& metrics) {

@@ -21,7 +21,8 @@ class MetricsFile {
   Status feed(const Record& record, const RunMetrics& metrics);
   /// Writes the lines still held back.
   Status close(const RunMetrics& metrics);
-  Status take_name(const std::filesystem::path& path) { return file_.take_name(path); }
+  /// As put_in_place() of core/replace.hpp.
+  Status put_in_place(const std::filesystem::path& from, const std::filesystem::path& to);
   /// Is given every line that is written.
   void set_on_line(std::function<void(const MetricsLine&)> on_line) {
     on_line_ = std::move(on_line);

@@ -63,8 +63,8 @@ Status RunRecorder::for_each_file(Act&& act) {
 Status RunRecorder::put_in_place() {
   if (in_place_)
     return {};
-  TEMPER_TRY_STATUS(
-      for_each_file([](auto& file, const fs::path& path) { return file.take_name(path); }));
+  TEMPER_TRY_STATUS(for_each_file(
+      [](auto& file, const fs::path& path) { return file.put_in_place(partial(path), path); }));
   in_place_ = true;
   return unseal_outputs(run_dir_);
 }

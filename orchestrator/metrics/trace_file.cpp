@@ -1,6 +1,7 @@
 #include "orchestrator/metrics/trace_file.hpp"
 
 #include "core/json.hpp"
+#include "core/replace.hpp"
 #include "orchestrator/record/sentences.hpp"
 
 #include <fmt/compile.h>
@@ -103,8 +104,11 @@ Status TraceFile::close(const RunMetrics& metrics) {
   return compressed != nullptr ? compressed->close() : Status{};
 }
 
-Status TraceFile::take_name(const std::filesystem::path& path) {
-  return std::visit([&](auto& file) { return file.take_name(path); }, file_);
+Status TraceFile::put_in_place(const std::filesystem::path& from, const std::filesystem::path& to) {
+  if (auto* compressed = std::get_if<GzipFile>(&file_))
+    return compressed->put_in_place(from, to);
+  TEMPER_TRY(file_, temper::put_in_place(std::get<AppendFile>(std::move(file_)), from, to));
+  return {};
 }
 
 Status TraceFile::flush() {

@@ -43,7 +43,8 @@ class TraceFile {
   Status feed(const Record& record, const RunMetrics& metrics);
   /// Writes what is held back and the end of the document.
   Status close(const RunMetrics& metrics);
-  Status take_name(const std::filesystem::path& path);
+  /// As put_in_place() of core/replace.hpp.
+  Status put_in_place(const std::filesystem::path& from, const std::filesystem::path& to);
 
  private:
   enum class Process { Run = 1, Cards = 2, Actors = 3 };

@@ -96,8 +96,6 @@ Result<LogSummary> scan_event_log(const std::filesystem::path& path, const LogVi
               : fmt::format(
                     ", written by temper {} (this is temper {})", program, program_version())));
     }
-    if (std::holds_alternative<event::Resumed>(record->event))
-      summary.resumed_at.push_back(summary.hash);
     summary.hash = hash64(*bytes, summary.hash);
     summary.last_time = record->time;
     ++summary.records;

@@ -45,8 +45,6 @@ struct LogSummary {
   Time last_time{};
   /// Of what the whole records say, however they are packed.
   std::uint64_t hash = 0;
-  /// What the hash was each time that the run went on from a checkpoint.
-  std::vector<std::uint64_t> resumed_at;
   /// The programs that wrote it, in order; each once, where it began.
   std::vector<std::string> written_by;
   LogPosition position;  ///< Behind the last whole record.

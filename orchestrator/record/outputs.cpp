@@ -1,8 +1,10 @@
 #include "orchestrator/record/outputs.hpp"
 
-#include <fmt/format.h>
+#include "core/hash.hpp"
+#include "core/msgpack.hpp"
+#include "orchestrator/record/log_reader.hpp"
 
-#include <algorithm>
+#include <fmt/format.h>
 
 namespace temper::orchestrator {
 namespace {
@@ -10,6 +12,21 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kLogHash = "log_hash";
+
+/// Whether the run was resumed where the log had this hash.
+Result<bool> went_on_from(const fs::path& path, std::uint64_t hash) {
+  TEMPER_TRY(LogReader reader, LogReader::open(path));
+  for (std::uint64_t before = 0;;) {
+    TEMPER_TRY(const auto bytes, reader.next());
+    if (!bytes)
+      return false;
+    if (before == hash) {
+      const auto record = decode<Record>(*bytes);
+      return record && std::holds_alternative<event::Resumed>(record->event);
+    }
+    before = hash64(*bytes, before);
+  }
+}
 
 }  // namespace
 
@@ -36,8 +53,9 @@ Result<std::optional<Manifest>> read_outputs_manifest(const fs::path& run_dir,
   if (!manifest)
     return std::move(manifest).error();
   const auto hash = manifest->facts.find(kLogHash);
-  const bool stale = hash != manifest->facts.end() && hash->second != log.hash &&
-                     std::ranges::count(log.resumed_at, hash->second) > 0;
+  if (hash == manifest->facts.end() || hash->second == log.hash)
+    return std::optional(*std::move(manifest));
+  TEMPER_TRY(const bool stale, went_on_from(run_dir / "events.log", hash->second));
   return stale ? std::optional<Manifest>() : std::optional(*std::move(manifest));
 }
 

@@ -2,6 +2,7 @@
 
 #include "core/files.hpp"
 #include "core/json.hpp"
+#include "core/replace.hpp"
 #include "orchestrator/run/checkpoints.hpp"
 
 #include <fmt/format.h>

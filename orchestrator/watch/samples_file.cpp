@@ -3,6 +3,7 @@
 #include "core/hash.hpp"
 #include "core/json.hpp"
 #include "core/json_read.hpp"
+#include "core/replace.hpp"
 #include "orchestrator/pipeline/load.hpp"
 #include "orchestrator/record/sentences.hpp"
 
@@ -10,6 +11,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <tuple>
 
 namespace temper::orchestrator {
 namespace {
@@ -158,8 +160,10 @@ Status SamplesFile::drop(const fs::path& path, const std::vector<VoidTime>& time
     return status ? Go::On : Go::Stop;
   }));
   TEMPER_TRY_STATUS(std::move(status));
-  if (!all)
-    return kept.take_name(path);
+  if (!all) {
+    TEMPER_TRY(std::ignore, put_in_place(std::move(kept), partial, path));
+    return {};
+  }
   fs::remove(partial, ignored);
   return {};
 }

@@ -1,6 +1,7 @@
 #include "orchestrator/watch/tensorboard_file.hpp"
 
 #include "actors/runtime/process.hpp"
+#include "core/replace.hpp"
 
 #include <fmt/format.h>
 

@@ -1,6 +1,7 @@
 #include "orchestrator/watch/timeline_file.hpp"
 
 #include "core/json.hpp"
+#include "core/replace.hpp"
 #include "orchestrator/record/sentences.hpp"
 
 #include <fmt/format.h>
