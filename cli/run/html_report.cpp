@@ -54,7 +54,7 @@ Result<std::string> html_report(const fs::path& run_dir) {
                      : fmt::format("/api/runs/{}/{}", encoded(run.filename().string()), what);
     return site.answer({"GET", target, {{"host", "localhost"}}}).body;
   };
-  const auto certificates = read_file(run / orchestrator::kCertificateFile);
+  const auto certificates = read_file(UntrustedFolder(run), orchestrator::kCertificateFile);
   const std::string data = fmt::format(
       R"({{"runs":{},"frame":{},"metrics":{},"timeline":{},"samples":{},"losses":{},"config":{},"certificates":{}}})",
       get(""),

@@ -56,7 +56,12 @@ std::vector<RunRow> broken_rows(const fs::path& folder) {
   std::error_code ignored;
   std::error_code error;
   for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
-    if (!it->is_directory(ignored) || is_run(it->path()))
+    if (it->is_symlink(ignored)) {
+      if (is_run(it->path()))
+        rows.push_back({{}, it->path().string(), it->path().filename(), "link", 0});
+      continue;
+    }
+    if (!it->is_directory(ignored) || is_run({folder, it->path().filename()}))
       continue;
     if (const auto state = broken_state(it->path())) {
       RunRow row;
@@ -70,8 +75,9 @@ std::vector<RunRow> broken_rows(const fs::path& folder) {
   return rows;
 }
 
-RunRow row_of(const fs::path& folder) {
-  RunFiles files(folder.filename(), folder);
+RunRow row_of(const UntrustedFolder& run) {
+  const fs::path folder = run.path();
+  RunFiles files(folder.filename(), run);
   files.update();
   return {files.figures(),
           folder.string(),
@@ -265,7 +271,7 @@ int run_runs(const RunsOptions& options, std::ostream& out, std::ostream& err) {
   if (!options.remove.empty())
     return 0;
   std::vector<RunRow> rows;
-  for (const fs::path& run : find_runs({folder}))
+  for (const UntrustedFolder& run : find_runs({folder}))
     rows.push_back(row_of(run));
   for (RunRow& row : broken_rows(folder))
     rows.push_back(std::move(row));

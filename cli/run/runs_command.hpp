@@ -15,7 +15,7 @@ namespace temper::cli {
 struct RunRow : RunFigures {
   std::string run;  ///< Its folder.
   std::string name;
-  std::string state;  ///< running, finished, stopped, failed, lost
+  std::string state;  ///< running, finished, stopped, failed, lost, broken, not begun, empty, link
   std::int64_t disk_bytes = 0;
 };
 template <class V>

@@ -101,7 +101,7 @@ std::string nothing_matches(const SamplesOptions& options) {
     text += fmt::format(" of step {}", *options.query.step);
   if (!options.query.text.empty())
     text += fmt::format(" with \"{}\"", options.query.text);
-  const auto newest = orchestrator::find_samples(options.run, all);
+  const auto newest = orchestrator::find_samples(std::filesystem::path(options.run), all);
   if (newest && !newest->groups.empty()) {
     text += fmt::format(
         "; there are {} groups, the newest of step {} (`samples.share` says how many are kept)",
@@ -114,7 +114,7 @@ std::string nothing_matches(const SamplesOptions& options) {
 }  // namespace
 
 int run_samples(const SamplesOptions& options, std::ostream& out, std::ostream& err) {
-  const auto found = orchestrator::find_samples(options.run, options.query);
+  const auto found = orchestrator::find_samples(std::filesystem::path(options.run), options.query);
   if (!found) {
     err << "temper: " << found.error().context << '\n';
     return exit_code_of(found.error());

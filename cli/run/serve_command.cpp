@@ -7,6 +7,8 @@
 
 #include <fmt/format.h>
 #include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <memory>
@@ -21,14 +23,33 @@ struct ServeOptions {
   std::string address;
 };
 
+/// Makes what is missing to show old runs, and names what is not shown.
+void prepare(const std::vector<fs::path>& folders) {
+  for (const UntrustedFolder& run : find_runs(folders)) {
+    const std::string path = run.path().string();
+    struct stat status {};
+    // Nothing is written to a folder of somebody else, which may lead anywhere.
+    if (::stat(path.c_str(), &status) != 0 || status.st_uid != ::geteuid())
+      continue;
+    if (Status made = provide_live_file(path); !made)
+      fmt::print(stderr, "temper: warning: {}: {}\n", path, made.error().context);
+  }
+  std::error_code error;
+  for (const fs::path& folder : folders) {
+    for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
+      std::error_code gone;
+      if (it->is_symlink(gone) && is_run(it->path())) {
+        fmt::print(stderr,
+                   "temper: warning: {0} is a symbolic link, so it is not shown; name it: temper "
+                   "serve {0}\n",
+                   it->path().string());
+      }
+    }
+  }
+}
+
 int run_serve(const ServeOptions& options) {
   orchestrator::ignore_write_signals();
-  // Before the thread is started, which inherits it: they are taken below.
-  sigset_t stops;
-  ::sigemptyset(&stops);
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP})
-    ::sigaddset(&stops, signal);
-  ::pthread_sigmask(SIG_BLOCK, &stops, nullptr);
   std::vector<fs::path> folders(options.folders.begin(), options.folders.end());
   for (const fs::path& folder : folders) {
     if (!fs::is_directory(folder)) {
@@ -36,10 +57,14 @@ int run_serve(const ServeOptions& options) {
       return kBadInput;
     }
   }
-  for (const fs::path& run : find_runs(folders)) {
-    if (Status made = provide_live_file(run); !made)
-      fmt::print(stderr, "temper: warning: {}: {}\n", run.string(), made.error().context);
-  }
+  prepare(folders);
+  // Before the thread is started, which inherits it: they are taken below. Not earlier, so that
+  // they end the reading of a long log.
+  sigset_t stops;
+  ::sigemptyset(&stops);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP})
+    ::sigaddset(&stops, signal);
+  ::pthread_sigmask(SIG_BLOCK, &stops, nullptr);
   const auto server = serve(std::move(folders), options.address);
   if (!server) {
     return fail(server.error());

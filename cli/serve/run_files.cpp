@@ -42,10 +42,13 @@ struct Blocks {
   bool fits = true;
 };
 
-/// Adds the blocks of a file that overlap [from, to), in buckets; up to `most` bytes of them.
-void add_blocks(
-    const fs::path& path, std::int64_t from, std::int64_t to, std::size_t most, Blocks& blocks) {
-  const auto text = read_file(path);
+/// Adds the blocks of a file's text that overlap [from, to), in buckets; up to `most` bytes of
+/// them.
+void add_blocks(const Result<std::string>& text,
+                std::int64_t from,
+                std::int64_t to,
+                std::size_t most,
+                Blocks& blocks) {
   if (!text)
     return;
   std::size_t begin = 0;
@@ -66,15 +69,12 @@ void add_blocks(
 
 }  // namespace
 
-RunFiles::RunFiles(std::string id, fs::path folder)
-    : id_(std::move(id)),
-      folder_(std::move(folder)),
-      metrics_(folder_ / orchestrator::kMetricsFile) {}
+RunFiles::RunFiles(std::string id, UntrustedFolder folder)
+    : id_(std::move(id)), folder_(std::move(folder)), metrics_(folder_) {}
 
-bool is_run(const fs::path& folder) {
-  std::error_code error;  // of a folder that may not be entered nothing is there
-  return fs::exists(folder / "config.yaml", error) &&
-         (fs::exists(folder / "events.log", error) || fs::exists(folder / kLiveFile, error));
+bool is_run(const UntrustedFolder& folder) {
+  const auto has = [&](std::string_view name) { return open_to_read(folder, name).has_value(); };
+  return has("config.yaml") && (has("events.log") || has(kLiveFile));
 }
 
 bool RunFiles::exists() const {
@@ -118,12 +118,13 @@ bool RunFiles::update() {
   metrics_.update();
   // Its time alone would not do: two that are written within a tick of the kernel have the same.
   struct stat file {};
-  const bool there = ::stat((folder_ / kLiveFile).c_str(), &file) == 0;
+  const auto opened = open_to_read(folder_, kLiveFile);
+  const bool there = opened && ::fstat(opened->get(), &file) == 0;
   const std::array<std::int64_t, 3> now{
       static_cast<std::int64_t>(file.st_ino), file.st_mtim.tv_sec, file.st_mtim.tv_nsec};
   bool news = frame_.empty();
   if (there && read_ != now) {
-    if (const auto text = read_file(folder_ / kLiveFile)) {
+    if (const auto text = read_file(folder_, kLiveFile)) {
       read_ = now;
       live_ = from_json<Live>(*text);
       news = true;
@@ -145,7 +146,10 @@ std::string RunFiles::timeline(double from, double to) const {
   constexpr double kMost = 1e9;
   from = from > 0 ? std::min(from, kMost) : 0;
   to = to > from ? std::min(to, kMost) : from;
-  const fs::path folder = folder_ / orchestrator::kTimelineFolder;
+  const fs::path folder = orchestrator::kTimelineFolder;
+  const auto file = [&](std::size_t level, std::string_view ending) {
+    return read_file(folder_, folder / fmt::format("{}{}", level, ending));
+  };
   std::string best;
   // From coarse to fine, as long as the answer stays small and reaches back far enough.
   double width = seconds(TimelineFile::kFinest);
@@ -159,9 +163,9 @@ std::string RunFiles::timeline(double from, double to) const {
     // The coarsest one is the answer if nothing else is.
     const std::size_t most = best.empty() ? SIZE_MAX : kMostBytes;
     Blocks blocks;
-    add_blocks(folder / fmt::format("{}.old.jsonl", level), first, end, most, blocks);
+    add_blocks(file(level, ".old.jsonl"), first, end, most, blocks);
     if (blocks.fits)
-      add_blocks(folder / fmt::format("{}.jsonl", level), first, end, most, blocks);
+      add_blocks(file(level, ".jsonl"), first, end, most, blocks);
     if (!best.empty() && (!blocks.fits || blocks.from > first))
       break;
     if (!blocks.text.empty())
@@ -172,22 +176,25 @@ std::string RunFiles::timeline(double from, double to) const {
   return best.empty() ? R"({"level":0,"width_s":0.001,"blocks":[]})" : best;
 }
 
-std::vector<fs::path> find_runs(const std::vector<fs::path>& folders) {
-  std::vector<fs::path> runs;
-  for (const fs::path& folder : folders) {
+std::vector<UntrustedFolder> find_runs(const std::vector<fs::path>& folders) {
+  std::vector<UntrustedFolder> runs;
+  for (const fs::path& given : folders) {
+    fs::path folder = fs::absolute(given).lexically_normal();
+    if (!folder.has_filename())  // "runs/": it has its name from the last part
+      folder = folder.parent_path();
     if (is_run(folder)) {
-      runs.push_back(fs::absolute(folder).lexically_normal());
+      runs.emplace_back(folder);
       continue;
     }
     std::error_code error;
-    std::vector<fs::path> found;
+    std::vector<fs::path> names;
     for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
-      std::error_code unknown;
-      if (it->is_directory(unknown) && is_run(it->path()))
-        found.push_back(fs::absolute(it->path()).lexically_normal());
+      if (is_run({folder, it->path().filename()}))
+        names.push_back(it->path().filename());
     }
-    std::ranges::sort(found);
-    runs.insert(runs.end(), found.begin(), found.end());
+    std::ranges::sort(names);
+    for (fs::path& name : names)
+      runs.emplace_back(folder, std::move(name));
   }
   return runs;
 }

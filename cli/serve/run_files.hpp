@@ -40,10 +40,10 @@ void describe(V& v, RunFigures& f) {
 
 class RunFiles {
  public:
-  RunFiles(std::string id, std::filesystem::path folder);
+  RunFiles(std::string id, UntrustedFolder folder);
 
   const std::string& id() const { return id_; }
-  const std::filesystem::path& folder() const { return folder_; }
+  const UntrustedFolder& folder() const { return folder_; }
 
   /// Reads what has changed. True: a client should be told.
   bool update();
@@ -66,7 +66,7 @@ class RunFiles {
   RunState compute_state() const;
 
   const std::string id_;
-  const std::filesystem::path folder_;
+  const UntrustedFolder folder_;
   MetricsFollower metrics_;
   std::optional<std::array<std::int64_t, 3>> read_;  ///< Which live.json: its file, and its time.
   RunState state_ = RunState::Unknown;
@@ -74,9 +74,10 @@ class RunFiles {
   std::optional<Live> live_;
 };
 
-/// The folders that hold runs: each given one that is a run, and runs directly below the others.
-std::vector<std::filesystem::path> find_runs(const std::vector<std::filesystem::path>& folders);
-bool is_run(const std::filesystem::path& folder);
+/// The folders that hold runs: each given one that is a run, and runs directly below the others. A
+/// symbolic link below a given folder is no run: whoever may write there could point it anywhere.
+std::vector<UntrustedFolder> find_runs(const std::vector<std::filesystem::path>& folders);
+bool is_run(const UntrustedFolder& folder);
 
 }  // namespace temper::cli
 namespace temper {

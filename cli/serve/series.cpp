@@ -1,9 +1,10 @@
 #include "cli/serve/series.hpp"
 
-#include "core/files.hpp"
 #include "core/json.hpp"
+#include "orchestrator/record/outputs.hpp"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <iterator>
@@ -142,18 +143,18 @@ std::string Series::to_json(std::size_t from) const {
 }
 
 void MetricsFollower::update() {
-  std::error_code error;
-  const auto size = static_cast<std::int64_t>(std::filesystem::file_size(file_, error));
-  if (error || size == read_)
+  auto file = FileReader::open(run_, orchestrator::kMetricsFile);
+  struct stat status {};
+  if (!file || ::fstat(file->descriptor(), &status) != 0 || status.st_size == read_)
     return;
-  if (size < read_) {
+  if (status.st_size < read_) {
     read_ = 0;
     series_ = {};
   }
-  auto file = FileReader::open(file_);
-  if (!file || !file->seek(read_))
+  if (!file->seek(read_))
     return;
   constexpr std::size_t kPiece = std::size_t{1} << 20;
+  constexpr std::size_t kLongestLine = std::size_t{64} << 20;
   std::string text;
   for (auto got = file->read(text, kPiece); got && *got > 0; got = file->read(text, kPiece)) {
     std::size_t begin = 0;
@@ -165,6 +166,8 @@ void MetricsFollower::update() {
     }
     read_ += static_cast<std::int64_t>(begin);
     text.erase(0, begin);
+    if (text.size() > kLongestLine)
+      return;
   }
 }
 

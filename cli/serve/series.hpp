@@ -2,10 +2,10 @@
 // smallest and the largest value of equally many updates (the last one: of fewer).
 #pragma once
 
+#include "core/files.hpp"
 #include "orchestrator/watch/flat_metrics.hpp"
 
 #include <cstdint>
-#include <filesystem>
 #include <map>
 #include <string>
 #include <vector>
@@ -60,13 +60,13 @@ class Series {
 /// Follows the metrics.jsonl of a run.
 class MetricsFollower {
  public:
-  explicit MetricsFollower(std::filesystem::path file) : file_(std::move(file)) {}
+  explicit MetricsFollower(UntrustedFolder run) : run_(std::move(run)) {}
   /// Reads what was written since. A file that is shorter than it was is read from its beginning.
   void update();
   const Series& series() const { return series_; }
 
  private:
-  std::filesystem::path file_;
+  const UntrustedFolder run_;
   std::int64_t read_ = 0;
   Series series_;
 };

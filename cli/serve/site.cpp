@@ -17,8 +17,6 @@
 namespace temper::cli {
 namespace {
 
-namespace fs = std::filesystem;
-
 constexpr std::size_t kMostGroups = 50;
 constexpr std::size_t kLeastPacked = 1024;  ///< Bytes; what is smaller fits in a packet.
 
@@ -96,7 +94,7 @@ bool shows_token(const HttpRequest& request, const std::string& token) {
   return same_secret(token, parse_target(request.target)["token"]);
 }
 
-std::string samples_json(const fs::path& folder, const Target& target) {
+std::string samples_json(const UntrustedFolder& folder, const Target& target) {
   using Order = orchestrator::SampleQuery::Order;
   orchestrator::SampleQuery query;
   if (const auto step = target["step"]; !step.empty())
@@ -210,15 +208,15 @@ HttpAnswer Site::answer_run(RunFiles& run, std::string_view what, const Target& 
   if (what == "samples")
     return text_answer(samples_json(run.folder(), target), "application/json");
   if (what == "losses") {
-    const auto yaml = read_file(run.folder() / "config.yaml");
-    const AboutRun about{run.folder().string(),
+    const auto yaml = read_file(run.folder(), "config.yaml");
+    const AboutRun about{run.folder().path().string(),
                          yaml ? orchestrator::flat_settings(*yaml) : decltype(AboutRun::settings)(),
                          orchestrator::read_predictions(run.folder())};
     const Losses losses = run.live() ? rank_losses(*run.live(), about) : Losses();
     return text_answer(to_json(losses), "application/json");
   }
   if (what == "config") {
-    const auto text = read_file(run.folder() / "config.yaml");
+    const auto text = read_file(run.folder(), "config.yaml");
     return text ? text_answer(*text, "text/plain; charset=utf-8")
                 : refusal(404, "config.yaml cannot be read");
   }
@@ -238,14 +236,15 @@ std::string Site::list_runs() {
 }
 
 void Site::look_for_runs() {
-  const std::vector<fs::path> found = find_runs(options_.folders);
+  const std::vector<UntrustedFolder> found = find_runs(options_.folders);
   std::erase_if(runs_, [](const auto& run) { return !run->exists(); });
-  for (const fs::path& folder : found) {
+  for (const UntrustedFolder& folder : found) {
     if (std::ranges::any_of(runs_, [&](const auto& run) { return run->folder() == folder; }))
       continue;
-    std::string id = folder.filename();
+    const std::string name = folder.path().filename();
+    std::string id = name;
     for (int n = 2; find(id) != nullptr; ++n)
-      id = fmt::format("{}~{}", folder.filename().string(), n);
+      id = fmt::format("{}~{}", name, n);
     runs_.push_back(std::make_unique<RunFiles>(std::move(id), folder));
   }
 }

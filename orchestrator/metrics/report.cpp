@@ -216,7 +216,7 @@ void write_turns(Page& page, const SwitchesSummary& s, const PredictedStates& pr
 
 RunIdentity identity_of(const std::filesystem::path& run_dir) {
   RunIdentity identity;
-  const Result<std::string> text = read_file(run_dir / "config.yaml");
+  const Result<std::string> text = read_file(UntrustedFolder(run_dir), "config.yaml");
   if (!text)
     return identity;
   const YamlDocument document("config.yaml", *text, {});

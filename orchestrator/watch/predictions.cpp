@@ -1,6 +1,5 @@
 #include "orchestrator/watch/predictions.hpp"
 
-#include "core/files.hpp"
 #include "core/json.hpp"
 #include "core/json_read.hpp"
 
@@ -23,9 +22,9 @@ Status keep_prediction(const fs::path& run_dir, const Prediction& prediction) {
   return file.append(to_json(prediction) + "\n");
 }
 
-std::vector<Prediction> read_predictions(const fs::path& run_dir) {
+std::vector<Prediction> read_predictions(const UntrustedFolder& run_dir) {
   std::vector<Prediction> found;
-  const auto text = read_file(run_dir / kPredictionsFile);
+  const auto text = read_file(run_dir, kPredictionsFile);
   if (!text)
     return found;
   for (std::string_view rest = *text; !rest.empty();) {

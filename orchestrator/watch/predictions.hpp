@@ -3,6 +3,7 @@
 // change the later one counts.
 #pragma once
 
+#include "core/files.hpp"
 #include "core/result.hpp"
 
 #include <filesystem>
@@ -32,6 +33,6 @@ void describe(V& v, Prediction& p) {
 /// Appends it to the run's. Errors: the folder holds no run; it cannot be written.
 Status keep_prediction(const std::filesystem::path& run_dir, const Prediction& prediction);
 /// The latest of each change; a line that is none is left out.
-std::vector<Prediction> read_predictions(const std::filesystem::path& run_dir);
+std::vector<Prediction> read_predictions(const UntrustedFolder& run_dir);
 
 }  // namespace temper::orchestrator

@@ -130,14 +130,14 @@ bool answers_are_reversed(const std::filesystem::path& run_dir) {
 
 }  // namespace
 
-Result<FoundSamples> find_samples(const std::filesystem::path& run_dir, const SampleQuery& query) {
+Result<FoundSamples> find_samples(const UntrustedFolder& run_dir, const SampleQuery& query) {
   Collector collector(query);
   TEMPER_TRY_STATUS(read_sample_lines(run_dir, [&](std::string_view line) {
     collector.add(line);
     return Go::On;
   }));
   FoundSamples found = collector.take();
-  found.reversed = answers_are_reversed(run_dir);
+  found.reversed = answers_are_reversed(run_dir.path());
   return found;
 }
 

@@ -31,6 +31,6 @@ struct FoundSamples {
 };
 
 /// Error: the run keeps no samples.
-Result<FoundSamples> find_samples(const std::filesystem::path& run_dir, const SampleQuery& query);
+Result<FoundSamples> find_samples(const UntrustedFolder& run_dir, const SampleQuery& query);
 
 }  // namespace temper::orchestrator

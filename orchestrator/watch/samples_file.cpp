@@ -121,9 +121,9 @@ Status SamplesFile::append(const std::string& lines) {
 namespace {
 
 /// False: the visitor has enough.
-Result<bool> read_lines(const fs::path& path, const std::function<Go(std::string_view)>& visit) {
+Result<bool> read_lines(FileReader file, const std::function<Go(std::string_view)>& visit) {
   constexpr std::size_t kPiece = std::size_t{1} << 18;
-  TEMPER_TRY(FileReader file, FileReader::open(path));
+  constexpr std::size_t kLongestLine = std::size_t{256} << 20;
   std::string text;
   for (bool more = true; more;) {
     TEMPER_TRY(const std::size_t got, file.read(text, kPiece));
@@ -135,6 +135,8 @@ Result<bool> read_lines(const fs::path& path, const std::function<Go(std::string
         return false;
     }
     text.erase(0, begin);
+    if (text.size() > kLongestLine)
+      return corrupt(fmt::format("a line of more than {} bytes", kLongestLine));
   }
   return true;
 }
@@ -197,21 +199,26 @@ std::string why_none(const fs::path& run_dir) {
 
 }  // namespace
 
-Status read_sample_lines(const fs::path& run_dir,
+Status read_sample_lines(const UntrustedFolder& run_dir,
                          const std::function<Go(std::string_view line)>& visit) {
   bool any = false;
   for (const std::string_view name : {kOlderSamplesFile, kSamplesFile}) {
-    if (!fs::exists(run_dir / name))
+    auto file = FileReader::open(run_dir, name);
+    if (!file && file.error().code == ErrorCode::NotFound)
       continue;
+    if (!file)
+      return file.error();
     any = true;
-    TEMPER_TRY(const bool on, read_lines(run_dir / name, visit));
+    TEMPER_TRY(const bool on, read_lines(*std::move(file), visit));
     if (!on)
       return {};
   }
   if (any)
     return {};
-  return Error{ErrorCode::NotFound,
-               fmt::format("{} has no {}: {}", run_dir.string(), kSamplesFile, why_none(run_dir))};
+  return Error{
+      ErrorCode::NotFound,
+      fmt::format(
+          "{} has no {}: {}", run_dir.path().string(), kSamplesFile, why_none(run_dir.path()))};
 }
 
 }  // namespace temper::orchestrator

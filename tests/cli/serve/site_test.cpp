@@ -387,7 +387,7 @@ TEST_F(SiteTest, WhatCannotBeEnteredIsNoRunAndHidesNoOther) {
   fs::create_symlink("loop", folder_ / "loop");
   fs::create_directory(folder_ / "second");
   fs::create_symlink("config.yaml", folder_ / "second/config.yaml");
-  EXPECT_EQ(find_runs({folder_ / "loop", folder_.path()}), (std::vector<fs::path>{run()}));
+  EXPECT_EQ(find_runs({folder_ / "loop", folder_.path()}), (std::vector<UntrustedFolder>{{folder_.path(), "first"}}));
 }
 
 TEST_F(SiteTest, ARunThatIsRemovedIsForgotten) {
