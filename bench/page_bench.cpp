@@ -53,29 +53,40 @@ struct Outcome {
   std::size_t taken = 0, scrapes = 0;
 };
 
-/// The port in "page at http://127.0.0.1:PORT/"; 0: not printed yet.
-std::uint16_t port_in(const fs::path& output) {
-  const auto text = read_file(output);
-  const std::size_t at = text ? text->find("http://127.0.0.1:") : std::string::npos;
-  return at == std::string::npos ? std::uint16_t{0}
-                                 : static_cast<std::uint16_t>(std::atoi(text->c_str() + at + 17));
+struct Page {
+  std::uint16_t port = 0;  ///< 0: not printed yet.
+  std::string token;
+};
+
+/// What "page at http://127.0.0.1:PORT/?token=TOKEN" says.
+Page page_in(const fs::path& output) {
+  const std::string text = read_file(output).value_or("");
+  const std::size_t at = text.find("http://127.0.0.1:");
+  const std::size_t token = text.find("token=", at);
+  const std::size_t end = text.find('\n', token);
+  if (at == std::string::npos || token == std::string::npos || end == std::string::npos)
+    return {};
+  return {static_cast<std::uint16_t>(std::atoi(text.c_str() + at + 17)),
+          text.substr(token + 6, end - token - 6)};
 }
 
 /// Asks and takes what comes until the server closes or `stop`; the number of bytes. Zero: it was
 /// refused, as while the run is not there yet.
-std::size_t ask(std::uint16_t port, const std::string& what, const std::atomic<bool>& stop) {
+std::size_t ask(const Page& page, const std::string& what, const std::atomic<bool>& stop) {
   const FileDescriptor fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   const timeval patience{0, 200000};
   ::setsockopt(fd.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
   sockaddr_in to{};
   to.sin_family = AF_INET;
-  to.sin_port = htons(port);
+  to.sin_port = htons(page.port);
   to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   if (::connect(fd.get(), reinterpret_cast<const sockaddr*>(&to), sizeof to) != 0)
     return 0;
   const std::string request = fmt::format(
-      "GET {} HTTP/1.1\r\nHost: localhost\r\nAccept-Encoding: gzip\r\nConnection: close\r\n\r\n",
-      what);
+      "GET {} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {}\r\nAccept-Encoding: "
+      "gzip\r\nConnection: close\r\n\r\n",
+      what,
+      page.token);
   if (::send(fd.get(), request.data(), request.size(), MSG_NOSIGNAL) < 0)
     return 0;
   std::array<char, 65536> piece{};
@@ -107,17 +118,17 @@ double own_seconds(pid_t pid) {
 
 /// A browser and a Prometheus at the page, until `stop`.
 void look(const fs::path& output, const std::atomic<bool>& stop, Outcome& outcome) {
-  std::uint16_t port = 0;
-  while (!stop && (port = port_in(output)) == 0)
+  Page page;
+  while (!stop && (page = page_in(output)).port == 0)
     std::this_thread::sleep_for(20ms);
   if (stop)
     return;
   std::thread browser([&] {
     while (!stop && outcome.taken == 0)  // the run may not be there yet
-      outcome.taken = ask(port, "/api/runs/run/stream", stop);
+      outcome.taken = ask(page, "/api/runs/run/stream", stop);
   });
   for (int tick = 0; !stop; ++tick) {
-    if (tick % 20 == 0 && ask(port, "/metrics", stop) > 0)
+    if (tick % 20 == 0 && ask(page, "/metrics", stop) > 0)
       ++outcome.scrapes;
     std::this_thread::sleep_for(100ms);
   }

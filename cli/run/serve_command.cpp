@@ -1,6 +1,7 @@
 #include "cli/run/serve_command.hpp"
 
 #include "cli/command/exit_code.hpp"
+#include "cli/serve/page_token.hpp"
 #include "cli/serve/run_files.hpp"
 #include "cli/watch/rebuild.hpp"
 #include "orchestrator/start/start_run.hpp"
@@ -21,6 +22,7 @@ namespace fs = std::filesystem;
 struct ServeOptions {
   std::vector<std::string> folders;
   std::string address;
+  std::string token_file;
 };
 
 /// Makes what is missing to show old runs, and names what is not shown.
@@ -57,6 +59,13 @@ int run_serve(const ServeOptions& options) {
       return kBadInput;
     }
   }
+  std::string token;
+  if (!options.token_file.empty()) {
+    auto read = token_in(options.token_file);
+    if (!read)
+      return fail(read.error());
+    token = *std::move(read);
+  }
   prepare(folders);
   // Before the thread is started, which inherits it: they are taken below. Not earlier, so that
   // they end the reading of a long log.
@@ -65,7 +74,7 @@ int run_serve(const ServeOptions& options) {
   for (const int signal : {SIGINT, SIGTERM, SIGHUP})
     ::sigaddset(&stops, signal);
   ::pthread_sigmask(SIG_BLOCK, &stops, nullptr);
-  const auto server = serve(std::move(folders), options.address);
+  const auto server = serve(std::move(folders), options.address, std::move(token));
   if (!server) {
     return fail(server.error());
   }
@@ -78,9 +87,12 @@ int run_serve(const ServeOptions& options) {
 
 }  // namespace
 
-Result<std::unique_ptr<Server>> serve(std::vector<fs::path> folders, const std::string& address) {
+Result<std::unique_ptr<Server>> serve(std::vector<fs::path> folders,
+                                      const std::string& address,
+                                      std::string token) {
   ServerOptions options;
   options.folders = std::move(folders);
+  options.token = std::move(token);
   if (!address.empty()) {
     TEMPER_TRY_STATUS(parse_address(address, options));
     return Server::start(std::move(options));
@@ -98,6 +110,10 @@ Handler serve_command(Flags& flags) {
   options->folders = {};
   flags.arguments("runs", options->folders, "Folders of runs, or folders that hold some (runs/)");
   flags.text("--address", options->address, "ADDRESS:PORT or a port; otherwise 127.0.0.1:7878");
+  flags.text("--token-file",
+             options->token_file,
+             "Take the token of the page from this file, or write a new one to it; otherwise each "
+             "start has its own");
   return [options] { return run_serve(*options); };
 }
 

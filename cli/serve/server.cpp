@@ -1,15 +1,17 @@
 #include "cli/serve/server.hpp"
 
 #include "cli/serve/site.hpp"
+#include "core/secret.hpp"
 
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/beast/core.hpp>
 #include <boost/beast/http.hpp>
 #include <fmt/format.h>
-#include <sys/random.h>
 
 #include <charconv>
+#include <future>
+#include <list>
 #include <optional>
 #include <set>
 #include <thread>
@@ -48,16 +50,26 @@ struct Shared {
   const std::chrono::milliseconds patience;
   Packer packer;
   std::set<Session*> sessions;
+  std::list<Session*> unproven;  ///< Those that have not shown the token, the oldest first.
 };
 
 class Session : public std::enable_shared_from_this<Session> {
  public:
   Session(tcp::socket socket, Shared& shared) : stream_(std::move(socket)), shared_(shared) {
     shared_.sessions.insert(this);
+    unproven_ = shared_.unproven.insert(shared_.unproven.end(), this);
   }
-  ~Session() { shared_.sessions.erase(this); }
+  ~Session() {
+    prove();
+    shared_.sessions.erase(this);
+  }
 
   void start() { read(); }
+  /// Its handlers end with an error, and with the last of them it ends.
+  void close() {
+    prove();
+    stream_.close();
+  }
   const std::string& stream_of() const { return stream_of_; }
 
   /// The latest frame; one that is not sent yet is forgotten.
@@ -68,6 +80,24 @@ class Session : public std::enable_shared_from_this<Session> {
   }
 
  private:
+  /// It counts no longer among those that have not shown the token.
+  void prove() {
+    if (unproven_)
+      shared_.unproven.erase(*std::exchange(unproven_, std::nullopt));
+  }
+
+  /// Whether it may stay: of those that have shown the token so many may, that there is always room
+  /// for others to do so.
+  bool may_stay() {
+    if (!unproven_)
+      return true;
+    if (shared_.sessions.size() - shared_.unproven.size() >=
+        Server::kMostClients - Server::kMostUnproven)
+      return false;
+    prove();
+    return true;
+  }
+
   void read() {
     parser_.emplace();
     parser_->header_limit(8192);
@@ -93,9 +123,16 @@ class Session : public std::enable_shared_from_this<Session> {
         c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
       request.headers[name] = std::string(field.value());
     }
-    const bool keep = message.keep_alive();
     const bool head = message.method() == http::verb::head;
     HttpAnswer answer = shared_.site.answer(request);
+    const bool stays = answer.status != 401 && may_stay();
+    const bool keep = stays && message.keep_alive();
+    if (!answer.stream_of.empty() && !stays) {
+      answer = {};
+      answer.status = 503;
+      answer.type = "text/plain; charset=utf-8";
+      answer.body = "too many clients follow this page; close some\n";
+    }
     stream_of_ = answer.stream_of;
     answer_.emplace();
     answer_->version(11);
@@ -196,17 +233,8 @@ class Session : public std::enable_shared_from_this<Session> {
   bool sending_ = false;
   std::optional<asio::steady_timer> patience_;
   std::array<char, 256> scrap_{};
+  std::optional<std::list<Session*>::iterator> unproven_;
 };
-
-std::string make_token() {
-  std::array<unsigned char, 16> bytes{};
-  std::string token;
-  if (::getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size()))
-    return token;
-  for (const unsigned char byte : bytes)
-    token += fmt::format("{:02x}", byte);
-  return token;
-}
 
 Error cannot(const ServerOptions& options, const beast::error_code& error) {
   return {ErrorCode::Unavailable,
@@ -229,8 +257,9 @@ struct Server::Loop {
       accepting = !error;  // else tried again at the next tick: descriptors come back with time
       if (error)
         return;
-      if (shared.sessions.size() < kMostClients)
-        std::make_shared<Session>(std::move(socket), shared)->start();
+      if (shared.unproven.size() >= kMostUnproven)
+        shared.unproven.front()->close();
+      std::make_shared<Session>(std::move(socket), shared)->start();
       accept();
     });
   }
@@ -262,6 +291,7 @@ struct Server::Loop {
   tcp::acceptor acceptor{io};
   asio::steady_timer timer{io};
   bool accepting = true;
+  std::promise<void> ended;
   std::thread thread;
 };
 
@@ -273,11 +303,8 @@ Result<std::unique_ptr<Server>> Server::start(ServerOptions options) {
   const auto address = asio::ip::make_address(options.address, error);
   if (error)
     return invalid_input(fmt::format("{} is no address", options.address));
-  if (!address.is_loopback() && options.token.empty()) {
-    options.token = make_token();
-    if (options.token.empty())
-      return Error{ErrorCode::Unavailable, "no random numbers for a token can be had"};
-  }
+  if (options.token.empty())
+    options.token = make_secret();
   auto loop = std::make_unique<Loop>(SiteOptions{options.folders, options.token}, options.patience);
   tcp::endpoint endpoint(address, options.port);
   loop->acceptor.open(endpoint.protocol(), error);
@@ -290,13 +317,16 @@ Result<std::unique_ptr<Server>> Server::start(ServerOptions options) {
   if (error)
     return cannot(options, error);
   const std::string url =
-      fmt::format("http://{}:{}/{}",
+      fmt::format("http://{}:{}/?token={}",
                   address.is_v6() ? "[" + options.address + "]" : options.address,
                   loop->acceptor.local_endpoint().port(),
-                  options.token.empty() ? "" : "?token=" + options.token);
+                  options.token);
   loop->accept();
   loop->tick();
-  loop->thread = std::thread([raw = loop.get()] { raw->io.run(); });
+  loop->thread = std::thread([raw = loop.get()] {
+    raw->io.run();
+    raw->ended.set_value();
+  });
   return std::unique_ptr<Server>(new Server(std::move(loop), url));
 }
 
@@ -307,7 +337,13 @@ Server::~Server() {
     loop->timer.cancel();
     loop->io.stop();
   });
-  loop_->thread.join();
+  constexpr auto kLongest = std::chrono::seconds(5);
+  if (loop_->ended.get_future().wait_for(kLongest) == std::future_status::ready) {
+    loop_->thread.join();
+    return;
+  }
+  loop_->thread.detach();
+  static_cast<void>(loop_.release());  // the thread still has it
 }
 
 Status parse_address(const std::string& text, ServerOptions& to) {

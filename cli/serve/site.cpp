@@ -5,7 +5,7 @@
 #include "cli/serve/prometheus.hpp"
 #include "core/gzip_text.hpp"
 #include "core/json.hpp"
-#include "core/loopback.hpp"
+#include "core/secret.hpp"
 #include "orchestrator/pipeline/changes.hpp"
 #include "orchestrator/watch/sample_query.hpp"
 
@@ -56,42 +56,35 @@ T number(std::string_view text, T otherwise) {
   return error == std::errc() && end == text.data() + text.size() ? value : otherwise;
 }
 
-/// Equal in a time that does not tell how much of it is.
-bool same_secret(std::string_view a, std::string_view b) {
-  if (b.empty())
-    return false;
-  unsigned char differs = a.size() == b.size() ? 0 : 1;
-  for (std::size_t i = 0; i < a.size(); ++i)
-    differs |= static_cast<unsigned char>(a[i] ^ b[i % b.size()]);
-  return differs == 0;
-}
-
 std::string_view header(const HttpRequest& request, std::string_view name) {
   const auto it = request.headers.find(name);
   return it == request.headers.end() ? std::string_view() : std::string_view(it->second);
 }
 
-/// The host of a Host header, without its port.
-std::string_view host_of(const HttpRequest& request) {
+/// Browsers send a cookie to every port of a host. By its name it belongs to the port that the
+/// browser sees, so that two pages on 127.0.0.1 do not replace each other's.
+std::string cookie_name(const HttpRequest& request) {
   const std::string_view host = header(request, "host");
-  if (host.starts_with('['))
-    return host.substr(0, host.find(']') + 1);
-  return host.substr(0, host.find(':'));
+  const std::string_view port = host.substr(std::min(host.rfind(':'), host.size()));
+  const bool digits =
+      port.size() > 1 && port.substr(1).find_first_not_of("0123456789") == std::string_view::npos;
+  return fmt::format("temper_token{}{}", digits ? "_" : "", digits ? port.substr(1) : "");
 }
 
 bool shows_token(const HttpRequest& request, const std::string& token) {
   const std::string_view bearer = header(request, "authorization");
-  if (bearer.starts_with("Bearer ") && same_secret(token, bearer.substr(7)))
+  if (bearer.starts_with("Bearer ") && is_same_secret(token, bearer.substr(7)))
     return true;
+  const std::string name = cookie_name(request) + "=";
   std::string_view cookies = header(request, "cookie");
   while (!cookies.empty()) {
     std::string_view one = cookies.substr(0, cookies.find(';'));
     cookies.remove_prefix(std::min(cookies.size(), one.size() + 1));
     one.remove_prefix(std::min(one.find_first_not_of(' '), one.size()));
-    if (one.starts_with("temper_token=") && same_secret(token, one.substr(13)))
+    if (one.starts_with(name) && is_same_secret(token, one.substr(name.size())))
       return true;
   }
-  return same_secret(token, parse_target(request.target)["token"]);
+  return is_same_secret(token, parse_target(request.target)["token"]);
 }
 
 std::string samples_json(const UntrustedFolder& folder, const Target& target) {
@@ -122,16 +115,17 @@ std::string samples_json(const UntrustedFolder& folder, const Target& target) {
 }  // namespace
 
 std::optional<HttpAnswer> refuse(const HttpRequest& request, const std::string& token) {
+  if (!token.empty() && !shows_token(request, token)) {
+    HttpAnswer answer = refusal(
+        401,
+        "this page needs its token: open the address that `temper` printed, or send the header "
+        "`Authorization: Bearer TOKEN`");
+    answer.headers["WWW-Authenticate"] = "Bearer";
+    return answer;
+  }
   if (request.method != "GET" && request.method != "HEAD")
     return refusal(405, "only GET is answered");
-  if (!token.empty()) {
-    if (shows_token(request, token))
-      return std::nullopt;
-    return refusal(401, "this page needs its token: open the address that `temper` printed");
-  }
-  if (is_loopback(host_of(request)))  // whichever of them the page is served on
-    return std::nullopt;
-  return refusal(403, "this page is served to this machine alone: open http://127.0.0.1");
+  return std::nullopt;
 }
 
 HttpAnswer Site::answer(const HttpRequest& request) {
@@ -155,8 +149,8 @@ HttpAnswer Site::answer_plainly(const HttpRequest& request) {
   if (target.path == "/") {
     answer = text_answer(assets::page(), "text/html; charset=utf-8");
     if (!options_.token.empty())
-      answer.headers["Set-Cookie"] =
-          fmt::format("temper_token={}; HttpOnly; SameSite=Strict; Path=/", options_.token);
+      answer.headers["Set-Cookie"] = fmt::format(
+          "{}={}; HttpOnly; SameSite=Strict; Path=/", cookie_name(request), options_.token);
   } else if (target.path == "/page.js") {
     answer = text_answer(assets::script(), "text/javascript; charset=utf-8");
   } else if (target.path == "/page.css") {

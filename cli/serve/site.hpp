@@ -10,9 +10,9 @@
 //   /api/runs/ID/config        config.yaml
 //   /metrics                   for Prometheus
 //
-// Who may ask. On a loopback address: everybody on this machine, if the Host header says so (a page
-// of a stranger that has its name point to 127.0.0.1 does not). Elsewhere: who shows the token, as
-// `?token=` (the answer sets a cookie), as that cookie, or as `Authorization: Bearer`.
+// Who may ask: whoever shows the token, as `?token=` (the answer sets a cookie), as that cookie, or
+// as `Authorization: Bearer`. On loopback too: every user of the machine can connect there, and a
+// foreign page can have its name point to 127.0.0.1.
 #pragma once
 
 #include "cli/serve/http.hpp"
@@ -24,7 +24,7 @@ namespace temper::cli {
 
 struct SiteOptions {
   std::vector<std::filesystem::path> folders;  ///< Runs, or folders of runs.
-  std::string token;                           ///< Empty: on loopback.
+  std::string token;                           ///< Empty: none is needed, within one process.
 };
 
 class Site {
@@ -51,7 +51,7 @@ class Site {
   std::uint64_t updates_ = 0;
 };
 
-/// Whether a request may be answered; else what is answered instead.
+/// Whether a request may be answered; else what is answered instead: 401 without the token.
 std::optional<HttpAnswer> refuse(const HttpRequest& request, const std::string& token);
 
 }  // namespace temper::cli

@@ -133,8 +133,8 @@ def test_i_a_page_a_file_and_figures_for_prometheus(root: Root, first: str) -> N
     with subprocess.Popen(root.command("exec temper serve runs --address 127.0.0.1:0"), stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT, text=True) as server:
         try:
-            url = re.search(r"http://\S+", server.stdout.readline())[0].rstrip("/")
-            with urllib.request.urlopen(f"{url}/metrics", timeout=30) as answer:
+            address, token = re.search(r"(http://\S+)\?(token=\S+)", server.stdout.readline()).groups()
+            with urllib.request.urlopen(f"{address}metrics?{token}", timeout=30) as answer:
                 assert "temper_" in answer.read().decode()
         finally:
             server.terminate()

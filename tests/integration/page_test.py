@@ -55,6 +55,12 @@ def page(temper: str, runs: Path) -> Iterator[str]:
     process.wait(10)
 
 
+def part(page: str, path: str) -> str:
+    """The address of a part of the page, with the page's token."""
+    address, token = page.split("?")
+    return f"{address}{path}?{token}"
+
+
 def get(url: str, **headers: str) -> str:
     with urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=20) as answer:
         return answer.read().decode()
@@ -113,12 +119,14 @@ def test_the_real_prometheus_scrapes_it(page: str, runs: Path, tmp_path: Path) -
     promtool, prometheus = shutil.which("promtool"), shutil.which("prometheus")
     if not promtool or not prometheus:
         pytest.skip("no prometheus")
-    text = get(page + "metrics")
+    text = get(part(page, "metrics"))
     checked = subprocess.run([promtool, "check", "metrics"], input=text, capture_output=True, text=True, timeout=30)
     assert checked.returncode == 0, checked.stderr
-    host = page.removeprefix("http://").rstrip("/")
+    host = page.removeprefix("http://").split("/")[0]
+    (tmp_path / "token").write_text(page.split("token=")[1])
     (tmp_path / "p.yml").write_text(
-        f"scrape_configs: [{{job_name: temper, scrape_interval: 1s, static_configs: [{{targets: ['{host}']}}]}}]"
+        f"scrape_configs: [{{job_name: temper, scrape_interval: 1s, static_configs: [{{targets: ['{host}']}}], "
+        f"authorization: {{credentials_file: '{tmp_path}/token'}}}}]"
     )
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -257,7 +265,7 @@ def test_the_real_trackio_keeps_every_update(trackers: Environment, runs: Path, 
 
 
 def talk(url: str, text: bytes, wait: float = 15) -> bytes:
-    host, port = url.removeprefix("http://").rstrip("/").split(":")
+    host, port = url.removeprefix("http://").split("/")[0].split(":")
     with socket.create_connection((host, int(port)), timeout=wait) as s:
         s.sendall(text)
         answer = b""
@@ -270,8 +278,10 @@ def talk(url: str, text: bytes, wait: float = 15) -> bytes:
 
 
 def test_strangers_and_floods_are_refused(page: str) -> None:
-    assert b"403" in talk(page, b"GET / HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n")
-    assert b"404" in talk(page, b"GET /../../etc/passwd HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+    token = page.split("token=")[1].encode()
+    assert b"401" in talk(page, b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+    assert b"404" in talk(page, b"GET /../../etc/passwd?token=" + token + b" HTTP/1.1\r\nHost: localhost\r\n"
+                          b"Connection: close\r\n\r\n")
     huge = b"GET / HTTP/1.1\r\nHost: localhost\r\nX: " + b"a" * 100000 + b"\r\n\r\n"
     assert b"200" not in talk(page, huge)[:20]
     begun = time.monotonic()
@@ -282,14 +292,15 @@ def test_strangers_and_floods_are_refused(page: str) -> None:
 def test_three_hundred_clients_and_twenty_that_never_read(temper: str, runs: Path) -> None:
     process, url = start_serving(temper, str(runs), "--address", "0")
     try:
-        host, port = url.removeprefix("http://").rstrip("/").split(":")
+        host, port = url.removeprefix("http://").split("/")[0].split(":")
+        bearer = b"Authorization: Bearer " + url.split("token=")[1].encode() + b"\r\n"
 
         def resident() -> int:
             return int(Path(f"/proc/{process.pid}/statm").read_text().split()[1]) * 4096
 
-        get(url + "api/runs")
+        get(part(url, "api/runs"))
         before = resident()
-        ask = b"GET /api/runs/local/stream HTTP/1.1\r\nHost: localhost\r\n\r\n"
+        ask = b"GET /api/runs/local/stream HTTP/1.1\r\nHost: localhost\r\n" + bearer + b"\r\n"
         clients = [socket.create_connection((host, int(port)), timeout=20) for _ in range(300)]
         for client in clients:
             client.sendall(ask)
@@ -309,7 +320,7 @@ def test_three_hundred_clients_and_twenty_that_never_read(temper: str, runs: Pat
         first = change(10)
         last = change(30)
         print(f"server: {before >> 20} MiB, {first >> 20} with 300 clients, {last >> 20} after 30 frames more")
-        assert "local" in get(url + "api/runs")  # others are answered meanwhile
+        assert "local" in get(part(url, "api/runs"))  # others are answered meanwhile
         assert first - before < 64 << 20
         assert last - first < 2 << 20  # nothing piles up behind those that do not read
         for client in clients:
@@ -319,8 +330,9 @@ def test_three_hundred_clients_and_twenty_that_never_read(temper: str, runs: Pat
         assert process.wait(10) == 0
 
 
-def test_elsewhere_only_the_token_opens_it(temper: str, runs: Path) -> None:
-    process, url = start_serving(temper, str(runs), "--address", "0.0.0.0:0")
+@pytest.mark.parametrize("address", ["0.0.0.0", "127.0.0.1"])
+def test_only_the_token_opens_it(temper: str, runs: Path, address: str) -> None:
+    process, url = start_serving(temper, str(runs), "--address", f"{address}:0")
     try:
         base, token = url.split("?token=")
         base = base.replace("0.0.0.0", "127.0.0.1")

@@ -1,13 +1,12 @@
 #include "orchestrator/run/processes/launch.hpp"
 
 #include "actors/guard/executable.hpp"
+#include "core/secret.hpp"
 
 #include <fmt/format.h>
-#include <sys/random.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cstdlib>
 
 namespace temper::orchestrator {
@@ -75,12 +74,6 @@ Result<ChildSpec> actor_child(const ActorPlace& place,
   return spec;
 }
 
-std::string random_secret() {
-  std::array<std::uint64_t, 2> words{};
-  TEMPER_CHECK(getrandom(words.data(), sizeof words, 0) == sizeof words, "the system has entropy");
-  return fmt::format("{:016x}{:016x}", words[0], words[1]);
-}
-
 Result<Handout> Handout::create(const TransportSection& transport,
                                 const std::optional<HeadIdentity>& head) {
   remove_abandoned_folders();  // of orchestrators that were killed
@@ -90,7 +83,7 @@ Result<Handout> Handout::create(const TransportSection& transport,
   std::optional<actors::KeyPair> key;
   if (transport.kind == TransportKind::Tcp && transport.security == TransportSecurity::Curve)
     key = actors::KeyPair::create();
-  return Handout(std::move(folder), random_secret(), std::move(key));
+  return Handout(std::move(folder), make_secret(), std::move(key));
 }
 
 Result<std::filesystem::path> Handout::give(const std::string& name, actors::AsioRouter& router) {

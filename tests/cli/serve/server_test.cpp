@@ -97,47 +97,48 @@ class ServerTest : public ::testing::Test {
     return port;
   }
 
+  std::string token() const { return server_->url().substr(server_->url().find("token=") + 6); }
+  /// A request with the token; `headers` end with "\r\n" each.
+  std::string get(const std::string& path,
+                  const std::string& headers = "Connection: close\r\n") const {
+    return "GET " + path + " HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer " + token() +
+           "\r\n" + headers + "\r\n";
+  }
+
   test::TemporaryFolder folder_;
   std::unique_ptr<Server> server_;
 };
 
-TEST_F(ServerTest, AHostThatIsNotThisMachineIsRefused) {
-  const std::uint16_t port = start(10s);
-  EXPECT_TRUE(Client(port)
-                  .ask("GET /api/runs HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n")
-                  .starts_with("HTTP/1.1 403"));
-  const std::string answer =
-      Client(port).ask("GET /api/runs HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
-  EXPECT_TRUE(answer.starts_with("HTTP/1.1 200")) << answer;
-  EXPECT_NE(answer.find("Content-Security-Policy: default-src 'none'"), std::string::npos);
+TEST_F(ServerTest, WithoutTheTokenNothingIsToldOnAnyAddress) {
+  for (const char* address : {"127.0.0.1", "0.0.0.0"}) {
+    const std::uint16_t port = start(10s, address);
+    ASSERT_EQ(token().size(), 32U);
+    for (const std::string path :
+         {"/", "/api/runs", "/api/runs/first/samples", "/metrics", "/page.js", "/?token=", "/x"}) {
+      const std::string answer =
+          Client(port).ask("GET " + path + " HTTP/1.1\r\nHost: localhost\r\n\r\n");
+      EXPECT_TRUE(answer.starts_with("HTTP/1.1 401")) << answer;
+      EXPECT_EQ(answer.find("first"), std::string::npos);
+    }
+    const std::string shown = Client(port).ask("GET /api/runs?token=" + token() +
+                                               " HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+    EXPECT_TRUE(shown.starts_with("HTTP/1.1 200")) << shown;
+    EXPECT_NE(shown.find("Content-Security-Policy: default-src 'none'"), std::string::npos);
+  }
 }
 
-TEST_F(ServerTest, OnAnotherAddressNothingIsToldWithoutTheToken) {
-  const std::uint16_t port = start(10s, "0.0.0.0");
-  const std::string& url = server_->url();
-  const std::string token = url.substr(url.find("token=") + 6);
-  ASSERT_EQ(token.size(), 32U);
-  for (const std::string path : {"/", "/api/runs", "/metrics", "/page.js"}) {
-    const std::string answer =
-        Client(port).ask("GET " + path + " HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
-    EXPECT_TRUE(answer.starts_with("HTTP/1.1 401")) << answer;
-    EXPECT_EQ(answer.find("first"), std::string::npos);
-  }
-  EXPECT_TRUE(
-      Client(port)
-          .ask("GET /api/runs?token=" + token + " HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
-          .starts_with("HTTP/1.1 200"));
+TEST_F(ServerTest, EachStartHasATokenOfItsOwn) {
+  start(10s);
+  const std::string first = token();
+  start(10s);
+  EXPECT_NE(token(), first);
 }
 
 TEST_F(ServerTest, NoPathLeadsToAFile) {
   const std::uint16_t port = start(10s);
   for (const std::string path :
        {"/../../etc/passwd", "/api/runs/first/../config.yaml", "/api/runs/..%2f..%2fetc/config"})
-    EXPECT_TRUE(
-        Client(port)
-            .ask("GET " + path + " HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
-            .starts_with("HTTP/1.1 404"))
-        << path;
+    EXPECT_TRUE(Client(port).ask(get(path)).starts_with("HTTP/1.1 404")) << path;
 }
 
 TEST_F(ServerTest, HugeRequestsAreClosedUnanswered) {
@@ -166,8 +167,9 @@ TEST_F(ServerTest, ARequestThatComesSlowlyIsEndedWhenItsTimeIsOver) {
 }
 
 TEST_F(ServerTest, AFrameComesWhenTheRunHasChanged) {
-  const Client client(start(10s));
-  client.say("GET /api/runs/first/stream HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  const std::uint16_t port = start(10s);
+  const Client client(port);
+  client.say(get("/api/runs/first/stream"));
   EXPECT_NE(client.read("\n\n").find("before"), std::string::npos);
   Live live;
   live.subtitle = "after";
@@ -192,9 +194,9 @@ std::string inflated(std::string_view packed) {
 }
 
 TEST_F(ServerTest, APackedStreamCanBeReadFrameByFrame) {
-  const Client client(start(10s));
-  client.say(
-      "GET /api/runs/first/stream HTTP/1.1\r\nHost: localhost\r\nAccept-Encoding: gzip\r\n\r\n");
+  const std::uint16_t port = start(10s);
+  const Client client(port);
+  client.say(get("/api/runs/first/stream", "Accept-Encoding: gzip\r\n"));
   std::string got = client.read("\xff\xff");  // each frame ends with a flush
   const std::size_t body = got.find("\r\n\r\n") + 4;
   EXPECT_NE(got.find("Content-Encoding: gzip"), std::string::npos);
@@ -209,18 +211,46 @@ TEST_F(ServerTest, APackedStreamCanBeReadFrameByFrame) {
   EXPECT_LT(text.find("\n\ndata: {"), text.find("after"));
 }
 
-TEST_F(ServerTest, MoreClientsThanItHasPlacesForAreClosed) {
+TEST_F(ServerTest, ClientsThatShowNoTokenKeepNobodyOutWhoHasIt) {
   const std::uint16_t port = start(10s);
-  std::vector<std::unique_ptr<Client>> clients;
-  for (std::size_t i = 0; i < Server::kMostClients; ++i)
-    clients.push_back(std::make_unique<Client>(port));
-  EXPECT_EQ(Client(port).ask("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"), "");
-  clients.resize(clients.size() - 10);
-  std::string answer;  // taken once the server has seen that the others went
-  for (int i = 0; i < 100 && answer.empty(); ++i)
-    answer =
-        Client(port).ask("GET /page.css HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
-  EXPECT_TRUE(answer.starts_with("HTTP/1.1 200"));
+  std::vector<std::unique_ptr<Client>> strangers;
+  for (std::size_t i = 0; i < Server::kMostClients; ++i) {
+    strangers.push_back(std::make_unique<Client>(port));
+    strangers.back()->say("GET / HT");
+  }
+  for (const char* path : {"/metrics", "/page.css", "/api/runs"})
+    EXPECT_TRUE(Client(port).ask(get(path)).starts_with("HTTP/1.1 200")) << path;
+  const Client follower(port);
+  follower.say(get("/api/runs/first/stream"));
+  EXPECT_NE(follower.read("\n\n").find("before"), std::string::npos);
+  for (std::size_t i = 0; i < Server::kMostUnproven; ++i)
+    strangers.push_back(std::make_unique<Client>(port));
+  EXPECT_EQ(strangers.front()->read(), "") << "the oldest are closed";
+  Live live;
+  live.subtitle = "after";
+  write(live);
+  EXPECT_NE(follower.read("after"), "timeout") << "but not who has shown the token";
+}
+
+TEST_F(ServerTest, ClientsThatStayLeaveRoomForOthersThatShowTheToken) {
+  const std::uint16_t port = start(10s);
+  std::vector<std::unique_ptr<Client>> followers;
+  for (std::size_t i = 0; i < Server::kMostClients - Server::kMostUnproven; ++i) {
+    followers.push_back(std::make_unique<Client>(port));
+    followers.back()->say(get("/api/runs/first/stream", ""));
+    ASSERT_NE(followers.back()->read("\n\n").find("before"), std::string::npos) << i;
+  }
+  EXPECT_TRUE(Client(port).ask(get("/api/runs/first/stream", "")).starts_with("HTTP/1.1 503"));
+  EXPECT_TRUE(Client(port).ask(get("/metrics", "")).starts_with("HTTP/1.1 200"))
+      << "answered, then closed";
+  followers.pop_back();
+  std::string answer;  // taken once the server has seen that it went
+  for (int i = 0; i < 100 && !answer.starts_with("HTTP/1.1 200"); ++i) {
+    const Client next(port);
+    next.say(get("/api/runs/first/stream", ""));
+    answer = next.read("\r\n");
+  }
+  EXPECT_TRUE(answer.starts_with("HTTP/1.1 200")) << answer;
 }
 
 /// Processor time of this process, all threads.
@@ -248,8 +278,7 @@ TEST_F(ServerTest, WithoutDescriptorsItWaitsAndAnswersOnceThereAreSome) {
   ::setrlimit(RLIMIT_NOFILE, &before);
   EXPECT_FALSE(closed);
   EXPECT_LT(spent, 100ms) << "it tries again and again";
-  EXPECT_TRUE(client.ask("GET /page.css HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
-                  .starts_with("HTTP/1.1 200"));
+  EXPECT_TRUE(client.ask(get("/page.css")).starts_with("HTTP/1.1 200"));
 }
 
 }  // namespace

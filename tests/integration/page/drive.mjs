@@ -1,6 +1,6 @@
 // Drives the page in a real browser and says what it found as JSON: errors of the page, requests to
 // other hosts, findings of axe-core, what is drawn, frames per second while panning.
-//   node drive.mjs URL OUT [WIDTHS] [THEMES]      e.g. http://127.0.0.1:7878/ shots 1440,390 light
+//   node drive.mjs URL OUT [WIDTHS] [THEMES]      e.g. "http://127.0.0.1:7878/?token=..." shots 1440,390 light
 // Needs chromium (CHROMIUM names it), and puppeteer-core and axe-core where node finds them.
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
