@@ -1,13 +1,12 @@
 #include "rollout/gateway/engine.hpp"
 
 #include "core/json_document.hpp"
-#include "core/random.hpp"
+#include "core/secret.hpp"
 #include "rollout/gateway/gateway_api.hpp"
 #include "rollout/gateway/http_gateway.hpp"
 #include "rollout/gateway/internal/agent_process.hpp"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -61,11 +60,16 @@ class GatewayEngine final : public AgentEngine {
         tokenizer_(std::move(tokenizer)),
         clock_(std::move(clock)),
         log_(std::move(log)),
-        engine_(std::move(engine)),
-        random_(options.seed, "sessions" + std::to_string(::getpid())) {}
+        engine_(std::move(engine)) {}
 
   Status begin() {
-    TEMPER_TRY(gateway_, HttpGateway::listen());
+    // A token is at most so many bytes of JSON: its number, or its text with each character
+    // escaped.
+    constexpr std::uint64_t kOfToken = 32, kOfTheRest = std::uint64_t{1} << 20;
+    GatewayLimits limits;
+    limits.body = std::min(
+        limits.body, kOfTheRest + kOfToken * static_cast<std::uint64_t>(options_.context.count()));
+    TEMPER_TRY(gateway_, HttpGateway::listen(limits));
     for (std::int32_t i = 0; i < options_.agent.processes; ++i) {
       agents_.push_back(Agent{internal::AgentProcess(options_.agent, log_)});
       TEMPER_TRY_STATUS(agents_.back().process.start());
@@ -118,7 +122,6 @@ class GatewayEngine final : public AgentEngine {
   const std::shared_ptr<const Clock> clock_;
   const Log log_;
   const std::unique_ptr<Engine> engine_;
-  Random random_;
   std::unique_ptr<HttpGateway> gateway_;
   std::vector<Agent> agents_;
   std::map<ResponseId, Episode> episodes_;
@@ -140,8 +143,9 @@ void GatewayEngine::add(GenerationRequest request) {
   std::string text = tokenizer_.decode(request.prompt);
   Episode episode{id, EpisodeRow(std::move(request.prompt), std::move(text))};
   episode.greedy = request.greedy;
-  episode.session = fmt::format("{:016x}{:08x}", random_.next(), random_.next() >> 32);
+  episode.session = make_secret();  // all that keeps other users of the machine out
   sessions_[episode.session] = id;
+  gateway_->admit(episode.session);
   forget(id, "it was begun anew");
   episodes_.emplace(id, std::move(episode));
 }
@@ -197,7 +201,7 @@ void GatewayEngine::answer(const GatewayCall& call) {
     return refuse(call.ticket, kNotFound, target.error().context);
   const auto session = sessions_.find(target->session);
   if (session == sessions_.end())
-    return refuse(call.ticket, kGone, "this session has ended, or there was none");
+    return refuse(call.ticket, kGone, kNoSession);
   if (target->route == GatewayRoute::Models)
     return gateway_->answer(call.ticket, 200, write_models());
   if (call.method != "POST")
@@ -367,6 +371,7 @@ void GatewayEngine::forget(ResponseId id, std::string_view why) {
   if (episode.agent)
     --agents_[*episode.agent].episodes;
   sessions_.erase(episode.session);
+  gateway_->dismiss(episode.session);
   episodes_.erase(found);
 }
 

@@ -26,8 +26,7 @@ namespace temper::rollout {
 struct AgentEngineOptions {
   AgentConfig agent;
   SamplingConfig sampling;
-  Tokens context;          ///< Of the model: prompt and row at most.
-  std::uint64_t seed = 0;  ///< Of session names.
+  Tokens context;  ///< Of the model: prompt and row at most.
 };
 
 class AgentEngine : public Engine {

@@ -25,6 +25,9 @@ struct GatewayTarget {
 /// Error: no such route; says which there are.
 Result<GatewayTarget> parse_target(std::string_view target);
 
+/// Why a request is refused whose session is not there.
+inline constexpr std::string_view kNoSession = "this session has ended, or there was none";
+
 /// A turn that is asked for.
 struct TurnRequest {
   /// The context as token ids, or else as text.

@@ -1,19 +1,25 @@
 // The only file of this room that includes Boost.Beast: it takes 20 seconds to compile.
 #include "rollout/gateway/http_gateway.hpp"
 
+#include "rollout/gateway/gateway_api.hpp"
+
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <boost/beast/core.hpp>
 #include <boost/beast/http.hpp>
 #include <fmt/format.h>
 
+#include <array>
 #include <condition_variable>
+#include <list>
 #include <mutex>
 #include <optional>
 #include <thread>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 namespace temper::rollout {
@@ -24,18 +30,23 @@ namespace http = boost::beast::http;
 namespace net = boost::asio;
 using tcp = net::ip::tcp;
 
-constexpr std::uint64_t kLargestBody = std::uint64_t{64} << 20;
-/// A connection on which nothing is asked for so long is closed.
-constexpr auto kKeptFor = std::chrono::minutes(10);
+constexpr std::uint32_t kLargestHeader = 8192;
+/// What is read at once: also the most that a client without a session makes us hold.
+constexpr std::size_t kReadAtOnce = 16384;
+/// After accept() fails for want of descriptors: trying at once would only burn a core.
+constexpr auto kAcceptPause = std::chrono::milliseconds(100);
+constexpr unsigned kNotFound = 404, kGone = 410, kTooLarge = 413;
 
 }  // namespace
 
 class HttpGateway::Io {
  public:
-  explicit Io(tcp::acceptor acceptor, std::unique_ptr<net::io_context> context)
-      : context_(std::move(context)),
+  Io(tcp::acceptor acceptor, std::unique_ptr<net::io_context> context, const GatewayLimits& limits)
+      : limits_(limits),
+        context_(std::move(context)),
         guard_(net::make_work_guard(*context_)),
-        acceptor_(std::move(acceptor)) {
+        acceptor_(std::move(acceptor)),
+        pause_(*context_) {
     accept();
     thread_ = std::thread([this] { context_->run(); });
   }
@@ -49,6 +60,14 @@ class HttpGateway::Io {
   Io(const Io&) = delete;
   Io& operator=(const Io&) = delete;
 
+  void admit(const std::string& session) {
+    const std::lock_guard lock(mutex_);
+    sessions_.insert(session);
+  }
+  void dismiss(const std::string& session) {
+    const std::lock_guard lock(mutex_);
+    sessions_.erase(session);
+  }
   std::vector<GatewayCall> take(Duration patience) {
     std::unique_lock lock(mutex_);
     if (arrived_.empty() && patience > Duration::zero())
@@ -62,37 +81,101 @@ class HttpGateway::Io {
   }
 
  private:
+  struct Connection;
+  using Shared = std::shared_ptr<Connection>;
+  using Unproven = std::list<Connection*>;
+
   /// Reads a request, waits for its answer, sends it, reads the next. Kept alive by its handlers,
   /// and while it waits by waiting_.
   struct Connection : std::enable_shared_from_this<Connection> {
-    explicit Connection(tcp::socket socket) : stream(std::move(socket)) {}
+    Connection(tcp::socket socket, Unproven& unproven)
+        : stream(std::move(socket)),
+          unproven_(unproven),
+          place_(unproven.insert(unproven.end(), this)) {}
+    ~Connection() { prove(); }
+    Connection(const Connection&) = delete;
+    Connection& operator=(const Connection&) = delete;
+
+    bool is_proven() const { return !place_; }
+    /// It counts no longer among those that have not named a session.
+    void prove() {
+      if (place_)
+        unproven_.erase(*std::exchange(place_, std::nullopt));
+    }
+    /// Its handlers end with an error, and with the last of them it ends.
+    void close() {
+      prove();
+      stream.close();
+    }
+
     beast::tcp_stream stream;
-    beast::flat_buffer buffer;
+    beast::flat_buffer buffer{kReadAtOnce};
     std::optional<http::request_parser<http::string_body>> parser;
     http::response<http::string_body> response;
     bool keep = true;
+
+   private:
+    Unproven& unproven_;
+    std::optional<Unproven::iterator> place_;
   };
-  using Shared = std::shared_ptr<Connection>;
 
   void accept() {
     acceptor_.async_accept([this](beast::error_code failed, tcp::socket socket) {
-      if (!failed) {
-        beast::error_code ignored;
-        socket.set_option(tcp::no_delay(true), ignored);
-        read(std::make_shared<Connection>(std::move(socket)));
-      }
+      if (failed == net::error::operation_aborted)
+        return;
+      if (failed)
+        return accept_later();
+      beast::error_code ignored;
+      socket.set_option(tcp::no_delay(true), ignored);
+      if (unproven_.size() >= limits_.unproven)
+        unproven_.front()->close();
+      read(std::make_shared<Connection>(std::move(socket), unproven_));
       accept();
+    });
+  }
+
+  void accept_later() {
+    pause_.expires_after(kAcceptPause);
+    pause_.async_wait([this](beast::error_code stopped) {
+      if (!stopped)
+        accept();
     });
   }
 
   void read(const Shared& c) {
     c->parser.emplace();
-    c->parser->body_limit(kLargestBody);
-    c->stream.expires_after(kKeptFor);
-    http::async_read(
+    c->parser->header_limit(kLargestHeader);
+    c->parser->body_limit(limits_.body);
+    c->stream.expires_after(c->is_proven() ? limits_.idle : limits_.header);
+    http::async_read_header(
         c->stream, c->buffer, *c->parser, [this, c](beast::error_code failed, std::size_t) {
+          if (failed == http::error::body_limit)
+            return refuse(c, kTooLarge, fmt::format("a body has at most {} bytes", limits_.body));
           if (failed)
             return;  // Closed with its last holder.
+          const auto target = parse_target(std::string(c->parser->get().target()));
+          if (!target)
+            return refuse(c, kNotFound, target.error().context);
+          if (!is_admitted(target->session))
+            return refuse(c, kGone, kNoSession);
+          c->prove();
+          read_body(c);
+        });
+  }
+
+  bool is_admitted(const std::string& session) {
+    const std::lock_guard lock(mutex_);
+    return sessions_.contains(session);
+  }
+
+  void read_body(const Shared& c) {
+    c->stream.expires_after(limits_.body_time);
+    http::async_read(
+        c->stream, c->buffer, *c->parser, [this, c](beast::error_code failed, std::size_t) {
+          if (failed == http::error::body_limit)
+            return refuse(c, kTooLarge, fmt::format("a body has at most {} bytes", limits_.body));
+          if (failed)
+            return;
           c->stream.expires_never();
           auto request = c->parser->release();
           c->keep = request.keep_alive();
@@ -114,33 +197,64 @@ class HttpGateway::Io {
       return;
     const Shared c = std::move(found->second);
     waiting_.erase(found);
+    write(c, static_cast<unsigned>(status), std::move(body));
+  }
+
+  /// Its body is not read, so that nothing else can follow on this connection.
+  void refuse(const Shared& c, unsigned status, std::string_view why) {
+    c->keep = false;
+    write(c, status, write_error(why));
+  }
+
+  void write(const Shared& c, unsigned status, std::string body) {
     c->response = {};
     c->response.version(11);
-    c->response.result(static_cast<unsigned>(status));
+    c->response.result(status);
     c->response.set(http::field::content_type, "application/json");
     c->response.keep_alive(c->keep);
     c->response.body() = std::move(body);
     c->response.prepare_payload();
-    c->stream.expires_after(kKeptFor);
+    c->stream.expires_after(limits_.body_time);
     http::async_write(c->stream, c->response, [this, c](beast::error_code failed, std::size_t) {
-      if (!failed && c->keep)
-        read(c);
+      if (failed)
+        return;
+      if (c->keep)
+        return read(c);
+      beast::error_code ignored;
+      c->stream.socket().shutdown(tcp::socket::shutdown_send, ignored);
+      c->stream.expires_after(limits_.header);
+      discard(c);
     });
   }
 
+  /// Takes what still comes, and keeps none of it: closed with bytes unread, the connection would
+  /// be reset, and the client might lose the answer.
+  void discard(const Shared& c) {
+    c->stream.async_read_some(net::buffer(scrap_),
+                              [this, c](beast::error_code failed, std::size_t) {
+                                if (!failed)
+                                  discard(c);
+                              });
+  }
+
+  const GatewayLimits limits_;
+  Unproven unproven_;  ///< The oldest first; before what holds connections.
   const std::unique_ptr<net::io_context> context_;
   net::executor_work_guard<net::io_context::executor_type> guard_;
   tcp::acceptor acceptor_;
+  net::steady_timer pause_;
+  std::array<char, kReadAtOnce> scrap_{};
   std::unordered_map<std::uint64_t, Shared> waiting_;  ///< By ticket.
   std::uint64_t last_ = 0;
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::vector<GatewayCall> arrived_;  ///< Under mutex_.
+  std::vector<GatewayCall> arrived_;          ///< Under mutex_.
+  std::unordered_set<std::string> sessions_;  ///< Under mutex_.
   std::thread thread_;
 };
 
-Result<std::unique_ptr<HttpGateway>> HttpGateway::listen() {
+Result<std::unique_ptr<HttpGateway>> HttpGateway::listen(const GatewayLimits& limits) {
   auto context = std::make_unique<net::io_context>(1);
   tcp::acceptor acceptor(*context);
   beast::error_code failed;
@@ -156,13 +270,19 @@ Result<std::unique_ptr<HttpGateway>> HttpGateway::listen() {
   }
   std::string address = fmt::format("http://127.0.0.1:{}", acceptor.local_endpoint().port());
   return std::unique_ptr<HttpGateway>(new HttpGateway(
-      std::make_unique<Io>(std::move(acceptor), std::move(context)), std::move(address)));
+      std::make_unique<Io>(std::move(acceptor), std::move(context), limits), std::move(address)));
 }
 
 HttpGateway::HttpGateway(std::unique_ptr<Io> io, std::string address)
     : io_(std::move(io)), address_(std::move(address)) {}
 HttpGateway::~HttpGateway() = default;
 
+void HttpGateway::admit(const std::string& session) {
+  io_->admit(session);
+}
+void HttpGateway::dismiss(const std::string& session) {
+  io_->dismiss(session);
+}
 std::vector<GatewayCall> HttpGateway::take(Duration patience) {
   return io_->take(patience);
 }

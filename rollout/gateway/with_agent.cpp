@@ -18,7 +18,7 @@ Result<std::unique_ptr<Engine>> with_agent(std::unique_ptr<Engine> engine,
   // Of a synthetic policy there is no network, and so no limit.
   const Tokens context =
       role.policy == actors::PolicyKind::Synthetic ? Tokens(1 << 30) : role.model.context;
-  const AgentEngineOptions options{settings.agent, settings.sampling, context, role.seed};
+  const AgentEngineOptions options{settings.agent, settings.sampling, context};
   TEMPER_TRY(auto made,
              make_agent_engine(
                  std::move(engine), options, std::move(tokenizer), own, Log::to_stderr(*own)));
