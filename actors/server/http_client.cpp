@@ -33,8 +33,13 @@ using SteadyClock = std::chrono::steady_clock;
 
 /// Servers close a connection that was idle for 5 s (uvicorn's default).
 constexpr auto kKeptFor = std::chrono::seconds(3);
-constexpr std::uint64_t kLargestBody = std::uint64_t{1} << 30;
 constexpr std::size_t kScratch = std::size_t{1} << 18;
+/// Of header fields, of a chunk's extensions, of trailers.
+constexpr std::size_t kLargestUnparsed = std::size_t{1} << 16;
+/// Bytes received for each byte of a body: chunks of a byte take six.
+constexpr std::uint64_t kMostPerByte = 8;
+/// What is read from one connection before the others and the deadlines have their turn.
+constexpr std::size_t kReadPerTurn = 4 * kScratch;
 /// A deadline is noticed so much later at most.
 constexpr auto kDeadlineStep = std::chrono::milliseconds(20);
 
@@ -107,6 +112,7 @@ class HttpClient::Io {
     Socket socket;
     std::string out;       ///< The request as it is sent.
     std::size_t sent = 0;  ///< Of `out`.
+    std::uint64_t received = 0;
     std::string rest;      ///< Received, and not enough for the parser yet.
     std::optional<http::response_parser<http::string_body>> parser;
     std::optional<Job> job;
@@ -227,9 +233,11 @@ class HttpClient::Io {
     }
     c->doing = "no whole answer";
     c->parser.emplace();
-    c->parser->body_limit(kLargestBody);
+    c->parser->header_limit(kLargestUnparsed);
+    c->parser->body_limit(c->job->request.largest_answer);
     c->parser->eager(true);
     c->rest.clear();
+    c->received = 0;
     c->got_some = false;
     await_answer(c);
   }
@@ -243,7 +251,7 @@ class HttpClient::Io {
 
   /// Into the one buffer of all connections, and from there into the body.
   void read(const Shared& c) {
-    for (;;) {
+    for (std::size_t taken = 0; taken < kReadPerTurn;) {
       beast::error_code failed;
       const std::size_t size = c->socket.read_some(net::buffer(scratch_), failed);
       if (failed == net::error::would_block)
@@ -256,6 +264,10 @@ class HttpClient::Io {
       if (failed)
         return !c->got_some && stale(c) ? repeat(c) : end(c, c->doing, failed);
       c->got_some = true;
+      taken += size;
+      c->received += size;
+      if (c->received / kMostPerByte > c->job->request.largest_answer + kLargestUnparsed)
+        return end(c, c->doing, http::error::body_limit);
       if (const auto wrong = parse(c, {scratch_.data(), size}))
         return end(c, c->doing, *wrong);
       if (c->parser->is_done())
@@ -263,6 +275,10 @@ class HttpClient::Io {
       if (size < scratch_.size())
         return await_answer(c);
     }
+    net::post(context_, [this, c] {
+      if (c->job)
+        read(c);
+    });
   }
 
   std::optional<beast::error_code> parse(const Shared& c, std::string_view piece) {
@@ -278,7 +294,13 @@ class HttpClient::Io {
         break;
       if (wrong)
         return wrong;
+      // Beast 1.74 goes on with an answer whose announced length is over its bound.
+      if (c->parser->is_header_done() &&
+          c->parser->content_length().value_or(0) > c->job->request.largest_answer)
+        return http::error::body_limit;
     }
+    if (piece.size() > kLargestUnparsed && !c->parser->is_done())
+      return http::error::header_limit;
     c->rest = std::string(piece);
     return std::nullopt;
   }

@@ -2,6 +2,10 @@
 // the bytes; send(), take() and call() are for one other thread. Connections are kept and used
 // again. A request on a kept connection that turns out to be closed goes out once more on a new
 // one; nothing else is repeated.
+//
+// A server may be broken or hostile: header fields, chunk extensions and trailers have 64 KiB, a
+// body what the request allows, and no server that keeps sending delays the deadlines of the
+// others.
 #pragma once
 
 #include "actors/server/url.hpp"
@@ -19,6 +23,7 @@ struct HttpRequest {
   std::string target;  ///< Path and query.
   std::string body;    ///< JSON; empty: none.
   Duration deadline = std::chrono::seconds(10);
+  std::uint64_t largest_answer = std::uint64_t{8} << 20;  ///< Bytes of its body.
 };
 
 struct HttpAnswer {

@@ -159,6 +159,9 @@ Status Server::start_with(const ServerVersion& version) {
   return await(version.folder);
 }
 
+/// Of a route whose status is all that counts; some servers have only a list of models for it.
+constexpr std::uint64_t kLargestHealthAnswer = std::uint64_t{1} << 20;
+
 Result<bool> Server::look(const fs::path& model) {
   if (const Status located = locate(); !located) {
     if (located.error().code != ErrorCode::Unavailable)
@@ -168,7 +171,8 @@ Result<bool> Server::look(const fs::path& model) {
   }
   if (process_)
     TEMPER_TRY_STATUS(restart(model));
-  const HttpAnswer health = control_->call({"GET", api_->health(), {}, options_.probe_deadline});
+  const HttpAnswer health =
+      control_->call({"GET", api_->health(), {}, options_.probe_deadline, kLargestHealthAnswer});
   if (!health.good()) {
     last_seen_ =
         health.status == 0 ? health.failure : fmt::format("health with status {}", health.status);

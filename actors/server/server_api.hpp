@@ -26,6 +26,14 @@ struct ServerCall {
   std::string body;
 };
 
+/// Bytes that the body of an answer about so many tokens may have: each with its text, escaped, and
+/// its log-probs.
+constexpr std::uint64_t largest_answer(std::size_t tokens) {
+  constexpr std::uint64_t kRest = std::uint64_t{1} << 20, kOfToken = 4096;
+  constexpr std::uint64_t kMost = std::uint64_t{1} << 30;
+  return std::min<std::uint64_t>(kMost, kRest + kOfToken * std::min<std::uint64_t>(tokens, kMost));
+}
+
 /// A response, or its rest, to be generated.
 struct GenerateCall {
   std::string id;                        ///< New for each call.

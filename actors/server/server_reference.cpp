@@ -87,8 +87,11 @@ class ServerReference final : public ReferenceEngine {
       std::vector<std::int32_t> tokens = batch[i].prompt;
       tokens.insert(tokens.end(), batch[i].response.begin(), batch[i].response.end());
       ServerCall call = server_->api().score(tokens);
-      const auto ticket = server_->data().send(
-          {std::move(call.method), std::move(call.target), std::move(call.body), kDeadline});
+      const auto ticket = server_->data().send({std::move(call.method),
+                                                std::move(call.target),
+                                                std::move(call.body),
+                                                kDeadline,
+                                                largest_answer(tokens.size())});
       sent.emplace(ticket, Sent{i, std::move(tokens)});
     }
     std::vector<std::size_t> failed;

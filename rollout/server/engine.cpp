@@ -90,18 +90,16 @@ void HttpEngine::dispatch() {
 void HttpEngine::send(ServerResponse& response) {
   std::string id = fmt::format("{}-{}", prefix_, ++calls_);
   const std::vector<std::int32_t> tokens = response.tokens();
-  actors::ServerCall call =
-      server_->api().generate({id,
-                               tokens,
-                               std::min(static_cast<std::int64_t>(response.limit - response.made()),
-                                        server_->api().most_per_call()),
-                               current_->label,
-                               response.request.stops,
-                               response.request.greedy});
-  const auto ticket = server_->data().send({std::move(call.method),
-                                            std::move(call.target),
-                                            std::move(call.body),
-                                            options_.request_deadline});
+  const std::int64_t most = std::min(static_cast<std::int64_t>(response.limit - response.made()),
+                                     server_->api().most_per_call());
+  actors::ServerCall call = server_->api().generate(
+      {id, tokens, most, current_->label, response.request.stops, response.request.greedy});
+  const auto ticket = server_->data().send(
+      {std::move(call.method),
+       std::move(call.target),
+       std::move(call.body),
+       options_.request_deadline,
+       actors::largest_answer(tokens.size() + static_cast<std::size_t>(most))});
   responses_.sent(response, std::move(id), ticket);
 }
 
