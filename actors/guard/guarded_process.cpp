@@ -9,12 +9,14 @@
 #include <fmt/format.h>
 #include <poll.h>
 #include <sys/stat.h>
+#include <sys/utsname.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -102,6 +104,18 @@ Status check_reachable(const std::vector<std::string>& command,
   return {};
 }
 
+/// With threads. Above kMostProcesses, which tells why it ended the command.
+constexpr std::int64_t kMostTasks = 4096;
+
+/// Before Linux 5.14 a limit of processes counts all those of the user, everywhere.
+bool counts_tasks_by_namespace() {
+  utsname system{};
+  int major = 0, minor = 0;
+  if (::uname(&system) != 0 || std::sscanf(system.release, "%d.%d", &major, &minor) != 2)
+    return false;
+  return major > 5 || (major == 5 && minor >= 14);
+}
+
 /// What a ConfinePlan points into.
 class Confinement {
  public:
@@ -134,7 +148,8 @@ class Confinement {
             .covered = covered_.data(),
             .working_folder = working_folder_.c_str(),
             .user_map = user_map_.c_str(),
-            .group_map = group_map_.c_str()};
+            .group_map = group_map_.c_str(),
+            .tasks = counts_tasks_by_namespace() ? kMostTasks : 0};
   }
 
  private:
@@ -228,6 +243,7 @@ Result<GuardedProcess> GuardedProcess::start(const std::vector<std::string>& com
 
   GuardedProcess process;
   process.guard_ = guard;
+  process.memory_ = sandbox.memory;
   process.life_line_ = std::move(life_line.write);
   process.status_ = std::move(status.read);
   process.input_ = std::move(input.write);
@@ -252,6 +268,7 @@ GuardedProcess::GuardedProcess(GuardedProcess&& other) noexcept
       input_(std::move(other.input_)),
       output_(std::move(other.output_)),
       errors_(std::move(other.errors_)),
+      memory_(other.memory_),
       wait_status_(other.wait_status_) {}
 
 GuardedProcess::~GuardedProcess() {
@@ -294,6 +311,10 @@ std::optional<std::string> GuardedProcess::how_it_ended() {
   read_status();
   if (!wait_status_)
     return std::nullopt;
+  if ((*wait_status_ & kTookTooMuchMemory) != 0)
+    return fmt::format("ended: it held more than {} (verifier.memory)", to_text(memory_));
+  if ((*wait_status_ & kStartedTooMany) != 0)
+    return fmt::format("ended: it had more than {} processes", kMostProcesses);
   return exit_text(*wait_status_);
 }
 

@@ -48,8 +48,8 @@ class GuardedProcess {
   void kill();
   /// True once they all are gone. Never blocks.
   bool is_gone();
-  /// How the command ended: "exit code 3", "killed by signal 11 (Segmentation fault)". None while
-  /// it runs or if nobody knows.
+  /// How the command ended: "exit code 3", "killed by signal 11 (Segmentation fault)", or which
+  /// bound of its sandbox it passed. None while it runs or if nobody knows.
   std::optional<std::string> how_it_ended();
 
  private:
@@ -64,6 +64,7 @@ class GuardedProcess {
   FileDescriptor input_;
   FileDescriptor output_;
   FileDescriptor errors_;
+  Bytes memory_{};  ///< That it may hold.
   std::optional<int> wait_status_;
 };
 

@@ -2,10 +2,11 @@
 //
 //   none        what its user may; only its environment is its own
 //   limits      no new privileges (setuid programs stay what they are), no core files; bounded
-//               memory, file size and descriptors
+//               memory, processes, file size and descriptors
 //   namespaces  limits, and by user, mount, process, network and IPC namespaces: no network, no
-//               other process in sight, every file system read-only, /tmp and TMPDIR empty and its
-//               own, system calls filtered. Needs a kernel that lets this user make them.
+//               UNIX sockets of others, no other process in sight, every file system read-only,
+//               /tmp and TMPDIR empty and its own, five devices, system calls filtered. Needs a
+//               kernel that lets this user make them.
 #pragma once
 
 #include "core/describe.hpp"
@@ -21,7 +22,7 @@ enum class SandboxKind { None, Limits, Namespaces };
 
 struct Sandbox {
   SandboxKind kind = SandboxKind::None;
-  Bytes memory{Bytes::rep{8} << 30};          ///< Of its own data; not of files it maps.
+  Bytes memory{Bytes::rep{8} << 30};  ///< Of all its processes; files they map do not count.
   std::vector<std::string> environment = {};  ///< Variables it is given beside kGivenVariables.
   std::vector<std::string> hidden = {};       ///< namespaces: folders that look empty to it.
 };

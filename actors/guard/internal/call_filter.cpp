@@ -79,7 +79,20 @@ constexpr std::uint32_t kRefused[] = {
 
 constexpr std::uint32_t kNewNamespaces = CLONE_NEWNS | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER |
                                          CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWCGROUP;
-constexpr std::uint32_t kFamilies[] = {AF_UNIX, AF_INET, AF_INET6, AF_NETLINK};
+/// Not AF_UNIX: whoever may connect by a path reaches the services of its user (containers, keys,
+/// the desktop), whatever namespaces it is in. Internet and netlink are of its own network.
+constexpr std::uint32_t kFamilies[] = {AF_INET, AF_INET6, AF_NETLINK};
+/// Memory that no mapping holds, so that nothing would count it; as of a kernel without them.
+constexpr std::uint32_t kUncounted[] = {
+    SYS_memfd_create,
+    SYS_shmget,
+#if defined(SYS_memfd_secret)
+    SYS_memfd_secret,
+#endif
+};
+
+/// The type of a socket() without its flags.
+constexpr std::uint32_t kKindOfSocket = 0xf;
 
 constexpr std::uint32_t refusal(std::uint32_t error) {
   return SECCOMP_RET_ERRNO | error;
@@ -125,6 +138,18 @@ struct Program {
       end_if_equal(family, SECCOMP_RET_ALLOW);
     end(refusal(EAFNOSUPPORT));
   }
+  /// Pairs that stay what they are. One of datagrams could send to any path later.
+  constexpr void keep_pairs() {
+    add(BPF_JMP | BPF_JEQ | BPF_K, SYS_socketpair, 0, 10);
+    load_argument(0);
+    add(BPF_JMP | BPF_JEQ | BPF_K, AF_UNIX, 1, 0);
+    end(refusal(EAFNOSUPPORT));
+    load_argument(1);
+    add(BPF_ALU | BPF_AND | BPF_K, kKindOfSocket);
+    end_if_equal(SOCK_STREAM, SECCOMP_RET_ALLOW);
+    end_if_equal(SOCK_SEQPACKET, SECCOMP_RET_ALLOW);
+    end(refusal(EPERM));
+  }
 };
 
 constexpr Program make_program() {
@@ -142,7 +167,10 @@ constexpr Program make_program() {
   p.end_if_equal(SYS_clone3, refusal(ENOSYS));  // its flags cannot be seen; clone is tried then
   p.keep_namespaces(SYS_clone);
   p.keep_namespaces(SYS_unshare);
+  for (const std::uint32_t call : kUncounted)
+    p.end_if_equal(call, refusal(ENOSYS));
   p.keep_families();
+  p.keep_pairs();
   p.end(SECCOMP_RET_ALLOW);
   return p;
 }

@@ -4,17 +4,21 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <linux/landlock.h>
 #include <sched.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <climits>
 #include <csignal>
 #include <cstring>
+#include <iterator>
 
 namespace temper::actors {
 namespace {
@@ -48,12 +52,113 @@ bool limit(__rlimit_resource what, rlim_t to) {
   return ::setrlimit(what, &now) == 0;
 }
 
-/// Every mount below / as it is, but not to be written to.
+/// Every mount below / as it is, but not to be written to, and without devices.
 bool make_read_only() {
   mount_attr attributes{};
-  attributes.attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID;
+  attributes.attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
   return ::syscall(
              SYS_mount_setattr, AT_FDCWD, "/", AT_RECURSIVE, &attributes, sizeof(attributes)) == 0;
+}
+
+/// Those that it may open. A mount that is read-only stops nobody from writing to a device.
+constexpr const char* kDevices[] = {
+    "/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"};
+
+/// Copies of them, each a mount that is nowhere yet; -1: this machine has none.
+struct Devices {
+  int fds[std::size(kDevices)];
+};
+
+Devices take_devices() {
+  Devices taken{};
+  mount_attr attributes{};
+  attributes.attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC;
+  for (std::size_t i = 0; i < std::size(kDevices); ++i) {
+    const long fd =
+        ::syscall(SYS_open_tree, AT_FDCWD, kDevices[i], OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+    taken.fds[i] = static_cast<int>(fd);
+    if (fd >= 0)
+      ::syscall(SYS_mount_setattr, fd, "", AT_EMPTY_PATH, &attributes, sizeof attributes);
+  }
+  return taken;
+}
+
+/// The folders of a path below /dev, which is empty now.
+void make_folders(const char* path) {
+  char text[PATH_MAX];
+  const std::size_t size = std::strlen(path);
+  if (size >= sizeof text)
+    return;
+  for (std::size_t i = 0; i <= size; ++i) {
+    text[i] = '\0';
+    if (i > 0 && (path[i] == '/' || path[i] == '\0'))
+      ::mkdir(text, 0755);
+    text[i] = path[i];
+  }
+}
+
+/// A /dev with these devices, and nothing else but what is to be covered.
+bool make_devices(const Devices& devices, const char* const* covered) {
+  constexpr unsigned long kFlags = MS_NOSUID | MS_NOEXEC;
+  if (::mount("none", "/dev", "tmpfs", kFlags, "size=64k,nr_inodes=64,mode=0755") != 0)
+    return false;
+  for (std::size_t i = 0; i < std::size(kDevices); ++i) {
+    if (devices.fds[i] < 0)
+      continue;
+    const int place = ::open(kDevices[i], O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (place < 0 || ::close(place) != 0 ||
+        ::syscall(
+            SYS_move_mount, devices.fds[i], "", AT_FDCWD, kDevices[i], MOVE_MOUNT_F_EMPTY_PATH) !=
+            0)
+      return false;
+    ::close(devices.fds[i]);
+  }
+  constexpr const char* kLinks[][2] = {{"/proc/self/fd", "/dev/fd"},
+                                       {"fd/0", "/dev/stdin"},
+                                       {"fd/1", "/dev/stdout"},
+                                       {"fd/2", "/dev/stderr"}};
+  for (const auto& [to, name] : kLinks) {
+    if (::symlink(to, name) != 0)
+      return false;
+  }
+  for (; *covered != nullptr; ++covered) {
+    if (std::strncmp(*covered, "/dev/", 5) == 0)
+      make_folders(*covered);
+  }
+  mount_attr attributes{};
+  attributes.attr_set = MOUNT_ATTR_RDONLY;
+  return ::syscall(SYS_mount_setattr, AT_FDCWD, "/dev", 0, &attributes, sizeof attributes) == 0;
+}
+
+/// Below these folders alone may files be opened for writing: a mount that is read-only lets
+/// everybody write to its FIFOs. True also where the kernel has no Landlock (before 5.13, or turned
+/// off).
+bool keep_writes(const char* const* covered) {
+  landlock_ruleset_attr rules{};
+  rules.handled_access_fs = LANDLOCK_ACCESS_FS_WRITE_FILE;
+  const auto ruleset =
+      static_cast<int>(::syscall(SYS_landlock_create_ruleset, &rules, sizeof rules, 0));
+  if (ruleset < 0)
+    return errno == ENOSYS || errno == EOPNOTSUPP;
+  const auto allow = [&](const char* folder) {
+    landlock_path_beneath_attr below{};
+    below.allowed_access = LANDLOCK_ACCESS_FS_WRITE_FILE;
+    below.parent_fd = ::open(folder, O_PATH | O_CLOEXEC);
+    const bool added =
+        below.parent_fd >= 0 &&
+        ::syscall(SYS_landlock_add_rule, ruleset, LANDLOCK_RULE_PATH_BENEATH, &below, 0) == 0;
+    if (below.parent_fd >= 0)
+      ::close(below.parent_fd);
+    return added;
+  };
+  bool kept = allow("/dev") && allow("/proc");
+  for (; kept && *covered != nullptr; ++covered)
+    kept = allow(*covered);
+  kept = kept && ::syscall(SYS_landlock_restrict_self, ruleset, 0) == 0;
+  const int why = errno;
+  ::close(ruleset);
+  errno = why;
+  return kept;
 }
 
 int make_rooms(const ConfinePlan& plan) {
@@ -64,8 +169,11 @@ int make_rooms(const ConfinePlan& plan) {
   }
   if (::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0)
     return failed(ConfineStep::Mounts);
+  const Devices devices = take_devices();
   if (!make_read_only())
     return failed(ConfineStep::ReadOnly);
+  if (!make_devices(devices, plan.covered))
+    return failed(ConfineStep::Devices);
   constexpr unsigned long kPlain = MS_NOSUID | MS_NODEV;
   // Where parts of /proc are masked the kernel gives no whole one: then there is none to see.
   if (::mount("proc", "/proc", "proc", kPlain | MS_NOEXEC, nullptr) != 0 &&
@@ -106,6 +214,10 @@ int confine_self(const ConfinePlan& plan) {
   if (!limited)
     return failed(ConfineStep::Limits);
   if (plan.kind == SandboxKind::Namespaces) {
+    if (plan.tasks > 0 && !limit(RLIMIT_NPROC, static_cast<rlim_t>(plan.tasks)))
+      return failed(ConfineStep::Limits);
+    if (!keep_writes(plan.covered))
+      return failed(ConfineStep::Writes);
     if (const int error = filter_calls(); error != 0)
       return error | static_cast<int>(ConfineStep::Filter);
   }
@@ -133,6 +245,12 @@ std::string confine_error(int number) {
       break;
     case ConfineStep::Filter:
       what = "its system calls cannot be filtered";
+      break;
+    case ConfineStep::Devices:
+      what = "its own /dev cannot be made";
+      break;
+    case ConfineStep::Writes:
+      what = "its writing cannot be kept to its own folders (Landlock)";
       break;
   }
   return fmt::format("{}: {}", what, std::strerror(number & kErrnoMask));

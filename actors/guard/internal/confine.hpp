@@ -17,6 +17,7 @@ struct ConfinePlan {
   /// that exec leaves it no capability in its namespaces.
   const char* user_map = "";
   const char* group_map = "";
+  std::int64_t tasks = 0;  ///< Processes and threads in its namespaces; 0: no such limit.
 };
 
 /// What failed, so that its error can be named: the number that is reported is errno plus this.
@@ -28,6 +29,8 @@ enum class ConfineStep : int {
   Cover = 4 << 12,
   Limits = 5 << 12,
   Filter = 6 << 12,
+  Devices = 7 << 12,
+  Writes = 8 << 12,
 };
 inline constexpr int kErrnoMask = (1 << 12) - 1;
 

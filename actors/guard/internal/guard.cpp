@@ -18,6 +18,7 @@ namespace temper::actors {
 namespace {
 
 constexpr timespec kMillisecond{0, 1'000'000};
+constexpr timespec kUsagePeriod{0, 100'000'000};
 
 void close_from(unsigned first) {
   if (::close_range(first, ~0U, 0) == 0)
@@ -97,15 +98,27 @@ void reap(pid_t command, Ended& ended) {
   }
 }
 
-/// Until the command ends or the life line closes. `wake` lets SIGCHLD in.
-void watch(pid_t command, int life_line, const sigset_t& wake, Ended& ended) {
+/// What the command is to be ended for; 0: nothing.
+int excess(const ConfinePlan& plan) {
+  const Usage usage = usage_below(::getpid(), plan.memory);
+  if (usage.processes > kMostProcesses)
+    return kStartedTooMany;
+  return usage.memory > plan.memory ? kTookTooMuchMemory : 0;
+}
+
+/// Until the command ends, the life line closes or it takes too much: returns what for, or 0.
+/// `wake` lets SIGCHLD in.
+int watch(pid_t command, const ConfinePlan& plan, const sigset_t& wake, Ended& ended) {
+  const timespec* const period = plan.kind == SandboxKind::None ? nullptr : &kUsagePeriod;
   for (;;) {
     reap(command, ended);
     if (ended.command)
-      return;
-    pollfd life{life_line, POLLIN, 0};
-    if (::ppoll(&life, 1, nullptr, &wake) > 0)
-      return;
+      return 0;
+    pollfd life{0, POLLIN, 0};
+    if (::ppoll(&life, 1, period, &wake) > 0)
+      return 0;
+    if (const int why = period != nullptr ? excess(plan) : 0; why != 0)
+      return why;
   }
 }
 
@@ -160,11 +173,10 @@ void run_guard(const GuardPlan& plan) {
   write_number(1, error);
 
   Ended ended;
-  if (error == 0)
-    watch(command, 0, wake, ended);
+  const int why = error == 0 ? watch(command, plan.confine, wake, ended) : 0;
   kill_all(command, wake, ended);
   if (error == 0)
-    write_number(1, ended.wait_status);
+    write_number(1, ended.wait_status | why);
   ::_exit(0);
 }
 

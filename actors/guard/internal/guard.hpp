@@ -2,6 +2,7 @@
 #pragma once
 
 #include "actors/guard/internal/confine.hpp"
+#include "actors/guard/internal/usage.hpp"
 
 namespace temper::actors {
 
@@ -22,7 +23,14 @@ struct GuardPlan {
   ConfinePlan confine{};
 };
 
+/// Added to the wait status: what the guard killed the command for.
+inline constexpr int kTookTooMuchMemory = 1 << 24;
+inline constexpr int kStartedTooMany = 1 << 25;
+
 /// Starts the command, waits until it ends or the life line closes, kills what is left and exits.
+/// Where the command is confined, it also ends it once it and all that it started hold more memory
+/// than plan.confine.memory, or are more than kMostProcesses: the kernel's limits are of each
+/// process by itself. It looks every kUsagePeriod.
 /// Writes to `status`: the number of confine_error() for the start, or its errno (0: it runs), then
 /// the command's wait status.
 /// Requires: called in a fresh fork, with every signal blocked.
