@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include <iostream>
+#include <map>
 
 extern "C" {  // killed_at_call.cpp
 void temper_kill_below(const char* folder, long at, int exchanges);
@@ -56,7 +57,17 @@ void resume(const RunDir& run, const SchedulerConfig& config) {
 struct Killed {
   const char* name;
   StoredRunOptions run;
+  /// The newest checkpoint is lost: the updates behind the one before it become void.
+  bool goes_far_back = false;
 };
+
+/// The run, as its process left it.
+StoredRun run_of(const Killed& killed) {
+  StoredRun run(killed.run);
+  if (killed.goes_far_back)
+    fs::remove_all(run.checkpoint(0));
+  return run;
+}
 
 class AResumeThatIsKilled : public ::testing::TestWithParam<Killed> {
  protected:
@@ -82,7 +93,7 @@ class AResumeThatIsKilled : public ::testing::TestWithParam<Killed> {
 };
 
 TEST_P(AResumeThatIsKilled, BeforeAnySystemCallRaisesNoFalseAlarm) {
-  const StoredRun stored(GetParam().run);
+  const StoredRun stored = run_of(GetParam());
   int killed = 0;
   for (long at = 1;; ++at) {
     fs::remove_all(root());
@@ -117,7 +128,7 @@ TEST_P(AResumeThatIsKilled, BeforeAnySystemCallRaisesNoFalseAlarm) {
 }
 
 TEST_P(AResumeThatIsKilled, LeavesNoFileShorterThanItWas) {
-  const StoredRun stored(GetParam().run);
+  const StoredRun stored = run_of(GetParam());
   const auto sizes = [&] {
     std::map<std::string, std::uintmax_t> out;
     for (const auto& entry : fs::directory_iterator(root())) {
@@ -145,13 +156,14 @@ TEST_P(AResumeThatIsKilled, LeavesNoFileShorterThanItWas) {
 INSTANTIATE_TEST_SUITE_P(
     Runs,
     AResumeThatIsKilled,
-    ::testing::Values(Killed{"ThatEnded", {}},
-                      Killed{"ThatEndedWithFewCheckpoints", {.steps = 5, .checkpoint_every = 3}},
-                      Killed{"ThatWasKilledAtACheckpoint", {.killed_after = 0}},
-                      Killed{"ThatWasKilledBehindACheckpoint", {.killed_after = 2}},
-                      Killed{"ThatWasKilledFarBehindACheckpoint",
-                             {.steps = 6, .checkpoint_every = 4, .killed_after = 1}},
-                      Killed{"WithALogOfSeveralFiles", {.log_file_bytes = 600}}),
+    ::testing::Values(
+        Killed{"ThatEnded", {}},
+        Killed{"ThatEndedWithFewCheckpoints", {.steps = 5, .checkpoint_every = 3}},
+        Killed{"ThatWasKilledAtACheckpoint", {.killed_after = 0}},
+        Killed{"ThatWasKilledBehindACheckpoint", {.killed_after = 2}},
+        Killed{"ThatEndedAndGoesFarBack", {.steps = 4, .keep = 3}, true},
+        Killed{"ThatWasKilledAndGoesFarBack", {.steps = 4, .keep = 3, .killed_after = 2}, true},
+        Killed{"WithALogOfSeveralFiles", {.log_file_bytes = 600}}),
     [](const auto& p) { return p.param.name; });
 
 }  // namespace

@@ -99,9 +99,15 @@ const std::vector<Mixed>& mixed() {
        "certificates.jsonl",
        Audit::Finds,
        Resume::Refuses},
-      {"certificates.jsonl of another run, killed",
+      {"certificates.jsonl with two lines exchanged, killed",
        true,
-       [](P from, P to, P, P) { take(from, to, {"certificates.jsonl"}); },
+       [](P, P to, P, P) {
+         const std::string text = read_file(to / "certificates.jsonl").value();
+         const std::size_t first = text.find('\n') + 1, second = text.find('\n', first) + 1;
+         ASSERT_TRUE(write_file_atomically(
+             to / "certificates.jsonl",
+             text.substr(first, second - first) + text.substr(0, first) + text.substr(second)));
+       },
        "certificates.jsonl",
        Audit::Finds,
        Resume::GoesOn},
