@@ -75,6 +75,7 @@ struct Generation {
   actors::FinishReason finish = actors::FinishReason::End;
   std::vector<std::uint8_t> mask{};  ///< As in actors::Generated.
   std::vector<float> rewards{};      ///< As in actors::Generated.
+  std::string failure{};             ///< Why it failed.
 };
 
 /// What one step did, for the card's time line.

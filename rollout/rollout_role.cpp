@@ -77,7 +77,8 @@ void RolloutRole::send(std::vector<Generation> generations, actors::Outbox& out)
                              std::move(g.segments),
                              g.finish,
                              std::move(g.mask),
-                             std::move(g.rewards)});
+                             std::move(g.rewards),
+                             std::move(g.failure)});
     leases_.erase(lease);
   }
   if (!message.items.empty())

@@ -26,6 +26,7 @@ struct TrainSample {
   /// Per response token 1 where the policy sampled it, else 0; empty: all 1. A token that it did
   /// not sample (of a tool, of a user's turn) is seen by those after it, and has no loss.
   std::vector<std::uint8_t> mask{};
+  ResponseId id{};  ///< Errors name it.
 
   bool is_trained(std::size_t token) const { return mask.empty() || mask[token] != 0; }
   std::size_t trained_tokens() const {

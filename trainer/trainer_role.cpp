@@ -22,7 +22,8 @@ std::vector<TrainSample> samples_of(std::vector<actors::Train::Item> items) {
                        std::move(item.logprobs),
                        std::move(item.reference),
                        item.reward,
-                       std::move(item.mask)});
+                       std::move(item.mask),
+                       item.id});
   }
   return samples;
 }
@@ -59,6 +60,10 @@ Status check_certificate(const actors::Train& work, PolicyVersion version) {
       return invalid_input(fmt::format("group {} is not in the certificate", item.group));
     }
     it->second.seen = true;
+    if (item.response.empty()) {
+      return invalid_input(
+          fmt::format("response {} of group {} has no tokens", item.id, item.group));
+    }
     if (item.first_version > c.step) {
       return invalid_input(fmt::format(
           "a response of group {} was begun with version {}, after the {} that it is to update",

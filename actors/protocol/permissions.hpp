@@ -24,9 +24,10 @@ enum class Claim {
   AnswersAll,
   OneLogprobPerToken,
   SegmentsAddUp,
+  HasTokens,
   VersionsGoForward,
   HandedBackOnRequest,
-  NumbersAreFinite,
+  ValuesArePossible,
   UpdateIsUnderWay,
   NextVersion,
   GroupsOfTheBatch,
@@ -53,13 +54,15 @@ constexpr std::string_view sentence(Claim claim) {
       return "there is one log-prob for each token";
     case Claim::SegmentsAddUp:
       return "the tokens of its segments add up to its tokens";
+    case Claim::HasTokens:
+      return "a response that ended has at least one token";
     case Claim::VersionsGoForward:
       return "no segment is of an older version than the one before it, the response's last token "
              "or its group's v0, nor of a newer one than the engine holds";
     case Claim::HandedBackOnRequest:
       return "a response is handed back only where that was asked";
-    case Claim::NumbersAreFinite:
-      return "no reward or log-prob is infinite or not a number";
+    case Claim::ValuesArePossible:
+      return "each log-prob, reward and token id is a possible one (actors/border/values.hpp)";
     case Claim::UpdateIsUnderWay:
       return "its lease is that of the update under way";
     case Claim::NextVersion:
@@ -83,6 +86,22 @@ constexpr std::string_view sentence(Claim claim) {
              "checksum is right";
   }
   return "";
+}
+
+/// A broken claim about the values of one response costs that response: it fails, and its sender
+/// goes on. Any other broken claim costs the sender: it is replaced.
+constexpr bool costs_the_response(Claim claim) {
+  switch (claim) {
+    case Claim::OneLogprobPerToken:
+    case Claim::NothingNegative:
+    case Claim::SegmentsAddUp:
+    case Claim::HasTokens:
+    case Claim::VersionsGoForward:
+    case Claim::ValuesArePossible:
+      return true;
+    default:
+      return false;
+  }
 }
 
 struct Permission {
@@ -111,22 +130,24 @@ inline constexpr std::array kOfActivity{Claim::SpansInOrder, Claim::NothingNegat
 inline constexpr std::array kOfGenerated{Claim::LeaseIsItsOwn,
                                          Claim::ResponseIsLeased,
                                          Claim::OneLogprobPerToken,
-                                         Claim::NumbersAreFinite,
+                                         Claim::ValuesArePossible,
                                          Claim::NothingNegative,
                                          Claim::SegmentsAddUp,
+                                         Claim::HasTokens,
                                          Claim::VersionsGoForward,
                                          Claim::HandedBackOnRequest};
 inline constexpr std::array kOfCountedGenerated{Claim::LeaseIsItsOwn,
                                                 Claim::ResponseIsLeased,
                                                 Claim::NothingNegative,
                                                 Claim::SegmentsAddUp,
+                                                Claim::HasTokens,
                                                 Claim::VersionsGoForward,
                                                 Claim::HandedBackOnRequest};
 inline constexpr std::array kOfScored{
-    Claim::LeaseIsItsOwn, Claim::AnswersAll, Claim::OneLogprobPerToken, Claim::NumbersAreFinite};
+    Claim::LeaseIsItsOwn, Claim::AnswersAll, Claim::OneLogprobPerToken, Claim::ValuesArePossible};
 inline constexpr std::array kOfCountedScored{Claim::LeaseIsItsOwn};
 inline constexpr std::array kOfJudged{
-    Claim::LeaseIsItsOwn, Claim::AnswersAll, Claim::NumbersAreFinite};
+    Claim::LeaseIsItsOwn, Claim::AnswersAll, Claim::ValuesArePossible};
 inline constexpr std::array kOfTrained{
     Claim::UpdateIsUnderWay, Claim::NextVersion, Claim::GroupsOfTheBatch, Claim::NothingNegative};
 inline constexpr std::array kOfWeights{Claim::NothingNegative};

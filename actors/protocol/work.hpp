@@ -52,8 +52,9 @@ struct Generated {
     LogprobBlob logprobs;
     std::vector<Segment> segments;
     FinishReason finish = FinishReason::End;
-    MaskBlob mask;        ///< Empty: every token was sampled by the policy.
-    LogprobBlob rewards;  ///< Empty: none but that of the whole response.
+    MaskBlob mask;          ///< Empty: every token was sampled by the policy.
+    LogprobBlob rewards;    ///< Empty: none but that of the whole response.
+    std::string failure{};  ///< Why it failed; empty: it did not, or no reason is known.
   };
   std::vector<Item> items;
 };
@@ -77,6 +78,7 @@ void describe(V& v, Generated::Item& m) {
       m.rewards,
       {.doc = "Per token, a reward given where it was made (by an environment, at the end of a "
               "turn); empty: none. They are added to what the response is judged to be worth."});
+  v.field(9, "failure", m.failure, {.doc = "Why it failed, where `finish` is `failed`."});
 }
 template <class V>
 void describe(V& v, Generated& m) {
@@ -245,6 +247,7 @@ struct Train {
     std::vector<Segment> segments;
     MaskBlob mask;        ///< As in Generated.
     LogprobBlob rewards;  ///< As in Generated.
+    ResponseId id{};      ///< Which response; errors name it.
   };
   LeaseId lease;
   Certificate certificate;
@@ -262,6 +265,7 @@ void describe(V& v, Train::Item& m) {
   v.field(8, "segments", m.segments, {.doc = "Policy version of each run of tokens."});
   v.field(9, "mask", m.mask, {.doc = "As in rollout.generated."});
   v.field(10, "rewards", m.rewards, {.doc = "As in rollout.generated."});
+  v.field(11, "id", m.id, {.doc = "Which response; errors name it."});
 }
 template <class V>
 void describe(V& v, Train& m) {

@@ -54,7 +54,10 @@ class LlamacppApi final : public PlainServerApi {
   }
 
   Result<GenerateReply> read_generated(std::string_view body) const override {
-    internal::ReplyReader answer(body, sampling_.vocabulary);
+    return read_reply(body, LogprobOf::SampledToken);
+  }
+  Result<GenerateReply> read_reply(std::string_view body, LogprobOf logprobs) const {
+    internal::ReplyReader answer(body, sampling_.vocabulary, logprobs);
     JsonCursor& json = answer.json;
     std::vector<std::int64_t> beside;  // The tokens that log-probs are said to be of.
     json.object([&](std::string_view key) {
@@ -85,7 +88,7 @@ class LlamacppApi final : public PlainServerApi {
   }
   Result<std::vector<float>> read_scores(std::string_view body,
                                          std::span<const std::int32_t> tokens) const override {
-    TEMPER_TRY(const GenerateReply reply, read_generated(body));
+    TEMPER_TRY(const GenerateReply reply, read_reply(body, LogprobOf::ScoredToken));
     if (reply.tokens.size() != 1 || reply.logprobs.size() != 1 ||
         reply.tokens.front() != tokens.back())
       return corrupt(fmt::format("token {} is not sampled though it is forced", tokens.back()));
@@ -138,11 +141,8 @@ class LlamacppApi final : public PlainServerApi {
         answer.read_logprob(answer.reply.logprobs);
       } else if (key == "prob") {
         const double probability = json.number();
-        if (json.good() && (probability <= 0 || probability > 1 + 1e-3))
-          answer.refuse(
-              fmt::format("{} is no probability of a token that was sampled", probability));
-        answer.reply.logprobs.push_back(
-            static_cast<float>(std::log(std::clamp(probability, 1e-30, 1.0))));
+        if (json.good())
+          answer.add_logprob(std::log(probability), answer.reply.logprobs);
       } else {
         json.skip();
       }

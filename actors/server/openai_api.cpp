@@ -84,9 +84,7 @@ class OpenaiApi final : public PlainServerApi {
   }
 
   Result<GenerateReply> read_generated(std::string_view body) const override {
-    internal::ReplyReader answer(body, sampling_.vocabulary);
-    answer.read_only_choice([&] { read_choice(answer); });
-    return answer.finish();
+    return read_reply(body, LogprobOf::SampledToken);
   }
 
   bool scores_at_once() const override { return scoring_ != Scoring::Bias; }
@@ -277,18 +275,24 @@ class OpenaiApi final : public PlainServerApi {
     return {};
   }
 
+  Result<GenerateReply> read_reply(std::string_view body, LogprobOf logprobs) const {
+    internal::ReplyReader answer(body, sampling_.vocabulary, logprobs);
+    answer.read_only_choice([&] { read_choice(answer); });
+    return answer.finish();
+  }
+
   Result<std::vector<float>> read_scores_by(Scoring how,
                                             std::string_view body,
                                             std::span<const std::int32_t> tokens) const {
     if (how == Scoring::Bias) {
-      TEMPER_TRY(const GenerateReply reply, read_generated(body));
+      TEMPER_TRY(const GenerateReply reply, read_reply(body, LogprobOf::ScoredToken));
       if (reply.tokens.size() != 1 || reply.logprobs.size() != 1 ||
           reply.tokens.front() != tokens.back())
         return corrupt(fmt::format(
             "token {} is not sampled with a logit_bias of {}", tokens.back(), kForcedBias));
       return reply.logprobs;
     }
-    internal::ReplyReader answer(body, sampling_.vocabulary);
+    internal::ReplyReader answer(body, sampling_.vocabulary, LogprobOf::ScoredToken);
     std::vector<float> scores;
     const auto read_member = [&](std::string_view key) {
       if (how == Scoring::Prompt && key == "prompt_logprobs")
@@ -353,12 +357,7 @@ class OpenaiApi final : public PlainServerApi {
   }
   void read_logprobs(internal::ReplyReader& answer, std::vector<std::int32_t>& named) const {
     JsonCursor& json = answer.json;
-    const auto name = [&](std::int64_t token) {
-      if (token < 0 || token >= sampling_.vocabulary)
-        answer.refuse(
-            fmt::format("{} is no token of a vocabulary of {}", token, sampling_.vocabulary));
-      named.push_back(static_cast<std::int32_t>(token));
-    };
+    const auto name = [&](std::int64_t token) { named.push_back(answer.token_of(token)); };
     json.object([&](std::string_view key) {
       if (key == "token_logprobs" && json.next() == '[') {
         json.array([&] { answer.read_logprob(answer.reply.logprobs); });

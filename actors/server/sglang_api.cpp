@@ -66,7 +66,7 @@ class SglangApi final : public ServerApi {
 
   Result<std::vector<float>> read_scores(std::string_view body,
                                          std::span<const std::int32_t> tokens) const override {
-    internal::ReplyReader answer(body, sampling_.vocabulary);
+    internal::ReplyReader answer(body, sampling_.vocabulary, LogprobOf::ScoredToken);
     JsonCursor& json = answer.json;
     std::vector<float> scores;
     std::size_t at = 0;

@@ -73,7 +73,7 @@ class VllmApi final : public ServerApi {
 
   Result<std::vector<float>> read_scores(std::string_view body,
                                          std::span<const std::int32_t> tokens) const override {
-    internal::ReplyReader answer(body, sampling_.vocabulary);
+    internal::ReplyReader answer(body, sampling_.vocabulary, LogprobOf::ScoredToken);
     std::vector<float> scores;
     answer.json.object([&](std::string_view key) {
       return key == "prompt_logprobs" ? answer.read_prompt_logprobs(tokens, scores)

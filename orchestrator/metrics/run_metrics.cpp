@@ -232,6 +232,10 @@ void RunMetrics::on_event(const event::ReferenceScored& e) {
     if (r.reference != e.lease)
       continue;
     r.scored = true;
+    if (std::ranges::find(e.failed, id) != e.failed.end() && !r.failed) {
+      r.failed = true;
+      ++stored_.responses_failed;
+    }
     settle_stage(group->second);
   }
   leases_.erase(lease);

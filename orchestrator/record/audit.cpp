@@ -221,6 +221,8 @@ void Auditor::on_event(const event::Generated& e) {
     r->tokens += static_cast<std::uint64_t>(tokens);
     if (item.finish == actors::FinishReason::Failed)
       r->failed = true;
+    else if (item.finish != actors::FinishReason::Interrupted && r->tokens == 0)
+      violation(fmt::format("response {} ended without a token", item.response));
     r->generated = item.finish != actors::FinishReason::Interrupted;
     if (config_.age == AgeRule::TokenWeighted)
       weigh(state_.outstanding.at(group_of(item.response.value())));
@@ -245,8 +247,10 @@ void Auditor::on_event(const event::ReferenceScored& e) {
   if (lease == nullptr)
     return;
   for (const std::uint64_t id : lease->responses) {
-    if (ResponseState* r = response(id))
+    if (ResponseState* r = response(id)) {
       r->scored = true;
+      r->failed = r->failed || std::ranges::find(e.failed, ResponseId(id)) != e.failed.end();
+    }
   }
   state_.leases.erase(e.lease.value());
 }

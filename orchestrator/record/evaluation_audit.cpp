@@ -53,6 +53,11 @@ EvaluationAudit::Violations EvaluationAudit::generated(ActorId actor,
                     item.response,
                     version_));
   }
+  r.tokens += item.tokens;
+  const bool ended =
+      item.finish == actors::FinishReason::End || item.finish == actors::FinishReason::Length;
+  if (ended && r.tokens == Tokens(0))
+    out.push_back(fmt::format("response {} of an evaluation ended without a token", item.response));
   r.generated = item.finish != actors::FinishReason::Interrupted;
   r.failed = r.failed || item.finish == actors::FinishReason::Failed;
   std::erase(leases_[item.lease].responses, item.response);

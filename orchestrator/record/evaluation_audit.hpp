@@ -37,6 +37,7 @@ class EvaluationAudit {
 
  private:
   struct Response {
+    Tokens tokens;
     bool generated = false, judged = false, failed = false;
     double reward = 0;
   };

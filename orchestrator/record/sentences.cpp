@@ -88,7 +88,9 @@ std::string text_of(const Reason& r, const std::string& actor) {
     case K::TooOld:
       return "older than the staleness bound allows";
     case K::NotGenerated:
-      return left_text(r) + "; its engine could not generate the last one that failed";
+      return with_detail(left_text(r) + "; the last one that failed was not generated", r.detail);
+    case K::NotScored:
+      return with_detail(left_text(r) + "; the last one that failed was not scored", r.detail);
     case K::NotJudged:
       return with_detail(left_text(r) + "; the last one that failed was not judged", r.detail);
     case K::StopRequested:

@@ -57,11 +57,12 @@ std::vector<actors::Train::Item> PayloadStore::samples(
                      p.tokens,
                      p.logprobs,
                      p.reference,
-                     p.reward,
+                     p.reward.value_or(0),
                      p.first_version,
                      p.segments,
                      p.mask,
-                     p.token_rewards});
+                     p.token_rewards,
+                     r});
   }
   return items;
 }

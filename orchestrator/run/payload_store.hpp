@@ -9,6 +9,7 @@
 #include "orchestrator/scheduler/queue/response_ids.hpp"
 
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -19,11 +20,12 @@ struct ResponsePayload {
   actors::TokenBlob tokens;
   actors::LogprobBlob logprobs;
   actors::LogprobBlob reference;
-  double reward = 0;
+  std::optional<double> reward;  ///< None: it was not judged.
   PolicyVersion first_version;
   std::vector<actors::Segment> segments;
   actors::MaskBlob mask;              ///< Empty: every token was sampled.
   actors::LogprobBlob token_rewards;  ///< Empty: none.
+  std::string failure;                ///< Why it failed; empty: it has not.
 };
 
 struct GroupPayload {
@@ -44,6 +46,7 @@ void describe(V& v, ResponsePayload& p) {
   v.field(6, "segments", p.segments);
   v.field(7, "mask", p.mask);
   v.field(8, "token_rewards", p.token_rewards);
+  v.field(9, "failure", p.failure);
 }
 template <class V>
 void describe(V& v, GroupPayload& p) {

@@ -9,6 +9,8 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <tuple>
+#include <utility>
 
 namespace temper::orchestrator {
 namespace {
@@ -35,6 +37,43 @@ std::string foreign_file(const fs::path& root) {
 
 fs::path RunDir::log_of(std::string_view actor) const {
   return root_ / "logs" / fmt::format("{}.log", actor);
+}
+
+namespace {
+
+/// The end of a file that a process goes on appending to.
+Status move_tail(const fs::path& log) {
+  const FileDescriptor fd(::open(log.c_str(), O_RDWR | O_APPEND | O_NOFOLLOW | O_CLOEXEC));
+  if (!fd.is_open())
+    return io_error("cannot open " + log.string(), errno);
+  const std::int64_t size = ::lseek(fd.get(), 0, SEEK_END);
+  std::string tail(static_cast<std::size_t>(kLogKept), '\0');
+  const ssize_t read = ::pread(fd.get(), tail.data(), tail.size(), size - kLogKept);
+  tail.resize(read > 0 ? static_cast<std::size_t>(read) : 0);
+  TEMPER_TRY_STATUS(write_file_atomically(log.string() + ".1", tail));
+  if (::ftruncate(fd.get(), 0) != 0)
+    return io_error("cannot cut " + log.string(), errno);
+  const std::string note = fmt::format(
+      "(temper: output goes on here; the last {} bytes before are in {}.1, {} older bytes were "
+      "dropped)\n",
+      tail.size(),
+      log.filename().string(),
+      size - kLogKept);
+  static_cast<void>(!::write(fd.get(), note.data(), note.size()));
+  return {};
+}
+
+}  // namespace
+
+void RunDir::bound_logs() const {
+  std::error_code none;
+  for (const auto& entry : fs::directory_iterator(root_ / "logs", none)) {
+    if (entry.path().extension() != ".log" || entry.path().stem() == "orchestrator" ||
+        !entry.is_regular_file(none) || entry.is_symlink(none) ||
+        std::cmp_less_equal(entry.file_size(none), kLogBytes))
+      continue;
+    std::ignore = move_tail(entry.path());
+  }
 }
 
 Status RunDir::create() const {

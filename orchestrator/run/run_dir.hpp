@@ -9,7 +9,7 @@
 //   weights/                                    versions for workers that attach, while they are
 //   new
 //                                               (transport.weights: folder)
-//   logs/<actor>.log                            text for people
+//   logs/<actor>.log                            text for people; bounded, see bound_logs()
 #pragma once
 
 #include "core/file_descriptor.hpp"
@@ -23,6 +23,8 @@ namespace temper::orchestrator {
 inline constexpr std::string_view kInputsManifest = "inputs.manifest";
 /// What config.yaml is being replaced by: once inputs.manifest proves it, it counts.
 inline constexpr std::string_view kNextConfig = "config.yaml.next";
+inline constexpr std::int64_t kLogBytes = std::int64_t{32} << 20;
+inline constexpr std::int64_t kLogKept = std::int64_t{4} << 20;
 
 /// Holds a run's folder for one orchestrator. Let go by the destructor, and by the kernel however
 /// the process ends.
@@ -43,6 +45,10 @@ class RunDir {
   std::filesystem::path base() const { return root_ / "base"; }
   std::filesystem::path weights() const { return root_ / "weights"; }
   std::filesystem::path log_of(std::string_view actor) const;
+  /// Cuts each log of a worker that has grown beyond kLogBytes: its last kLogKept bytes move to
+  /// NAME.log.1, replacing the one before, and the log begins anew. Output that arrives meanwhile
+  /// may be lost. Requires: the writers append (O_APPEND). What cannot be cut stays as it is.
+  void bound_logs() const;
 
   /// Creates the folders. Error: the folder holds a run already, or what is no run's. A start that
   /// failed before its log may be repeated.

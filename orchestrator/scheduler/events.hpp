@@ -94,6 +94,7 @@ struct Generated {
   };
   ActorId actor;
   std::vector<Item> items;
+  std::string failure{};  ///< Why one of them failed; empty: none has.
 };
 template <class V>
 void describe(V& v, Generated::Item& e) {
@@ -109,17 +110,22 @@ template <class V>
 void describe(V& v, Generated& e) {
   v.field(1, "actor", e.actor);
   v.field(2, "items", e.items);
+  v.field(3, "failure", e.failure);
 }
 
 struct ReferenceScored {
   static constexpr std::string_view kName = "reference_scored";
   ActorId actor;
   LeaseId lease;
+  std::vector<ResponseId> failed{};  ///< Of the lease, those whose scores are impossible.
+  std::string failure{};             ///< Why one of them failed; empty: none has.
 };
 template <class V>
 void describe(V& v, ReferenceScored& e) {
   v.field(1, "actor", e.actor);
   v.field(2, "lease", e.lease);
+  v.field(3, "failed", e.failed);
+  v.field(4, "failure", e.failure);
 }
 
 struct Judged {

@@ -109,7 +109,7 @@ enum class ReasonKind {
   // A group left untrained.
   EqualRewards,
   TooOld,
-  NotGenerated,  ///< `count` of its `of` responses are left.
+  NotGenerated,  ///< `count` of its `of` responses are left; `detail`: what the engine reports.
   NotJudged,     ///< The same; `detail`: the verifier's words on the last one.
   // The run ended, or goes back to a checkpoint.
   StopRequested,
@@ -122,6 +122,7 @@ enum class ReasonKind {
   CheckpointFailed,         ///< Of `version`; `detail`
   Aborted,                  ///< By the driver; `detail`
   CannotStart,              ///< Another start would fail likewise; `detail`
+  NotScored,                ///< A group left untrained, as NotGenerated; `detail`
   VerifierNeverWorked,      ///< No reply of it was ever a reward; `detail`: the last one.
 };
 
@@ -227,7 +228,7 @@ struct EnumNames<orchestrator::DeadlineKind> {
 template <>
 struct EnumNames<orchestrator::ReasonKind> {
   using K = orchestrator::ReasonKind;
-  static constexpr std::array<std::pair<K, std::string_view>, 21> value{
+  static constexpr std::array<std::pair<K, std::string_view>, 22> value{
       {{K::WorkerLost, "worker_lost"},
        {K::ProtocolViolation, "protocol_violation"},
        {K::DeadlinePassed, "deadline_passed"},
@@ -248,6 +249,7 @@ struct EnumNames<orchestrator::ReasonKind> {
        {K::CheckpointFailed, "checkpoint_failed"},
        {K::Aborted, "aborted"},
        {K::CannotStart, "cannot_start"},
+       {K::NotScored, "not_scored"},
        {K::VerifierNeverWorked, "verifier_never_worked"}}};
 };
 

@@ -226,10 +226,8 @@ void Scheduler::handle(const event::Generated& e) {
     }
     if (item.finish == actors::FinishReason::Failed) {
       queue.commit(item.lease, item.response);
-      ++stored_.progress.responses_failed;
-      queue.fail(item.response);
       recount_age(queue.group_of(item.response));
-      settle_failures(queue.group_of(item.response), {.kind = ReasonKind::NotGenerated});
+      fail_response(item.response, reason_with(ReasonKind::NotGenerated, e.failure));
     } else {
       queue.commit(item.lease, item.response, Field::Response);
       recount_age(queue.group_of(item.response));
@@ -260,6 +258,13 @@ void Scheduler::handle(const event::ReferenceScored& e) {
   for (const ResponseId r : responses) {
     if (!stored_.queue.holds(e.lease, r))
       continue;
+    if (std::ranges::find(e.failed, r) != e.failed.end()) {
+      stored_.queue.commit(e.lease, r);
+      fail_response(r, reason_with(ReasonKind::NotScored, e.failure));
+      if (finished_)
+        return;
+      continue;
+    }
     stored_.queue.commit(e.lease, r, Field::ReferenceLogprobs);
     note_trainable(stored_.queue.group_of(r));
   }
@@ -283,16 +288,22 @@ void Scheduler::handle(const event::Judged& e) {
       continue;
     if (e.items[i].failed) {
       stored_.queue.commit(e.lease, responses[i]);
-      ++stored_.progress.responses_failed;
-      stored_.queue.fail(responses[i]);
-      settle_failures(stored_.queue.group_of(responses[i]),
-                      reason_with(ReasonKind::NotJudged, e.failure));
+      fail_response(responses[i], reason_with(ReasonKind::NotJudged, e.failure));
     } else {
       stored_.queue.commit_reward(e.lease, responses[i], e.items[i].reward);
       note_trainable(stored_.queue.group_of(responses[i]));
       filter(stored_.queue.group_of(responses[i]));
     }
   }
+}
+
+/// Counts it once, also where both its scores and its judgement failed.
+void Scheduler::fail_response(ResponseId response, Reason why) {
+  if (stored_.queue.row(response)->failed)
+    return;
+  ++stored_.progress.responses_failed;
+  stored_.queue.fail(response);
+  settle_failures(stored_.queue.group_of(response), std::move(why));
 }
 
 /// A group that cannot give an advantage any more leaves; a new one takes its place, unless so many

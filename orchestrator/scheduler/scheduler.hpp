@@ -55,6 +55,8 @@ class Scheduler {
   /// The first claim of an event, as an actor's message was understood, that cannot be; none: it
   /// can. `now`: when it was received.
   std::optional<Lie> find_lie(const Event& said, Time now) const;
+  /// The same of one response that an engine reports.
+  std::optional<Lie> find_lie(ActorId engine, const event::Generated::Item& item) const;
 
   /// All that outlives a checkpoint: queue, rule, counters. Leases and actors do not.
   std::string snapshot() const;
@@ -140,6 +142,7 @@ class Scheduler {
   void retire();
 
   void recount_age(GroupId group);
+  void fail_response(ResponseId response, Reason why);
   /// `last`: why the last of its responses that failed did.
   void settle_failures(GroupId group, Reason last);
   void filter(GroupId group);
@@ -152,7 +155,6 @@ class Scheduler {
     return std::nullopt;
   }
   std::optional<Lie> lie_in(const event::Generated& e) const;
-  std::optional<Lie> lie_in(const event::Generated& e, const event::Generated::Item& item) const;
   std::optional<Lie> lie_in(const event::ReferenceScored& e) const;
   std::optional<Lie> lie_in(const event::Judged& e) const;
   std::optional<Lie> lie_in(const event::Trained& e) const;

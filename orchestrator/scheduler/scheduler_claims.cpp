@@ -1,11 +1,11 @@
 // What actors say, held against what they may say now: actors/protocol/permissions.hpp names the
 // claims, here they are checked. Nothing changes here.
+#include "actors/border/values.hpp"
 #include "orchestrator/scheduler/scheduler.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <type_traits>
 
 namespace temper::orchestrator {
@@ -110,7 +110,7 @@ std::optional<Lie> Scheduler::lie_about_lease(LeaseId id, ActorId actor, Task ta
 
 std::optional<Lie> Scheduler::lie_in(const event::Generated& e) const {
   for (const auto& item : e.items) {
-    if (auto lie = lie_in(e, item))
+    if (auto lie = find_lie(e.actor, item))
       return lie;
   }
   if (const auto twice = repeated(e))
@@ -118,9 +118,8 @@ std::optional<Lie> Scheduler::lie_in(const event::Generated& e) const {
   return std::nullopt;
 }
 
-std::optional<Lie> Scheduler::lie_in(const event::Generated& e,
-                                     const event::Generated::Item& item) const {
-  if (auto lie = lie_about_lease(item.lease, e.actor, Task::Generate))
+std::optional<Lie> Scheduler::find_lie(ActorId engine, const event::Generated::Item& item) const {
+  if (auto lie = lie_about_lease(item.lease, engine, Task::Generate))
     return lie;
   Tokens sum;
   bool counts = is_count(item.prompt) && is_count(item.tokens);
@@ -150,11 +149,16 @@ std::optional<Lie> Scheduler::lie_in(const event::Generated& e,
   if (!table.holds(item.lease, item.response))
     return std::nullopt;
   if (item.finish == actors::FinishReason::Interrupted && !withdrawn_.contains(item.response) &&
-      fleet_.state(e.actor).switching != actors::SwitchAction::Interrupt) {
+      fleet_.state(engine).switching != actors::SwitchAction::Interrupt) {
     return Lie{Claim::HandedBackOnRequest,
                fmt::format("response {} is handed back, which nobody asked for", item.response)};
   }
-  return lie_about_versions(item, e.actor);
+  const bool ended =
+      item.finish == actors::FinishReason::End || item.finish == actors::FinishReason::Length;
+  if (ended && table.row(item.response)->tokens + item.tokens == Tokens(0)) {
+    return Lie{Claim::HasTokens, fmt::format("response {} ended without a token", item.response)};
+  }
+  return lie_about_versions(item, engine);
 }
 
 std::optional<Lie> Scheduler::lie_about_versions(const event::Generated::Item& item,
@@ -183,7 +187,14 @@ std::optional<Lie> Scheduler::lie_about_versions(const event::Generated::Item& i
 }
 
 std::optional<Lie> Scheduler::lie_in(const event::ReferenceScored& e) const {
-  return lie_about_lease(e.lease, e.actor, Task::Reference);
+  if (auto lie = lie_about_lease(e.lease, e.actor, Task::Reference))
+    return lie;
+  const Lease* lease = table_of(e.lease).find(e.lease);
+  for (const ResponseId r : e.failed) {
+    if (lease != nullptr && std::ranges::find(lease->responses, r) == lease->responses.end())
+      return Lie{Claim::AnswersAll, fmt::format("response {} is not one of lease {}", r, e.lease)};
+  }
+  return std::nullopt;
 }
 
 std::optional<Lie> Scheduler::lie_in(const event::Judged& e) const {
@@ -197,11 +208,14 @@ std::optional<Lie> Scheduler::lie_in(const event::Judged& e) const {
                            lease->responses.size(),
                            e.items.size())};
   }
-  const bool finite = std::ranges::all_of(e.items, [](const event::Judged::Item& item) {
-    return item.failed || std::isfinite(item.reward);
-  });
-  if (!finite)
-    return Lie{Claim::NumbersAreFinite, "a reward is not a finite number"};
+  for (std::size_t i = 0; i < e.items.size(); ++i) {
+    if (e.items[i].failed)
+      continue;
+    if (const Status possible = actors::check_reward(e.items[i].reward); !possible) {
+      return Lie{Claim::ValuesArePossible,
+                 fmt::format("response {} of lease {}: {}", i, e.lease, possible.error().context)};
+    }
+  }
   return std::nullopt;
 }
 

@@ -40,12 +40,18 @@ Sample sample_of(const ReleasedGroup& group, const RunMetrics& metrics) {
   return s;
 }
 
-void add_response(Sample& s, const ResponsePayload& p, const actors::Tokenizer& tokenizer) {
+/// `s` is what all responses of the group have in common.
+Sample sample_of(Sample s, const ResponsePayload& p, const actors::Tokenizer& tokenizer) {
+  if (!p.failure.empty()) {
+    s.outcome = Outcome::Failed;
+    s.reason = p.failure;
+    s.age.reset();
+  }
   s.tokens.assign(p.tokens.begin(), p.tokens.end());
   s.length = s.tokens.size();
   s.response = tokenizer.decode(s.tokens);
-  s.reward = p.reward;
-  s.segments.clear();
+  if (p.failure.empty())
+    s.reward = p.reward;
   std::size_t begin = 0;
   for (const actors::Segment& segment : p.segments) {
     const std::size_t end =
@@ -61,6 +67,7 @@ void add_response(Sample& s, const ResponsePayload& p, const actors::Tokenizer& 
   s.logprob = p.logprobs.empty() ? 0
                                  : std::accumulate(p.logprobs.begin(), p.logprobs.end(), 0.0) /
                                        static_cast<double>(p.logprobs.size());
+  return s;
 }
 
 /// 20 bits that depend on the number of the group alone; the lowest are kept first.
@@ -93,10 +100,9 @@ Status SamplesFile::add(const ReleasedGroup& group, const RunMetrics& metrics) {
   std::string lines;
   for (s.place = 0; s.place < group.payload.responses.size(); ++s.place) {
     const ResponsePayload& p = group.payload.responses[s.place];
-    if (p.tokens.empty() && p.segments.empty())
+    if (p.tokens.empty() && p.segments.empty() && p.failure.empty())
       continue;  // it was never generated
-    add_response(s, p, group.tokenizer);
-    lines += to_json(s) + "\n";
+    lines += to_json(sample_of(s, p, group.tokenizer)) + "\n";
   }
   return lines.empty() ? Status() : append(lines);
 }

@@ -7,9 +7,10 @@
 //    "tokens":[8,6,1],"logprob":-0.31}
 //
 // step: the version that the group's update made; of a group that was not trained, the newest one
-// then. age: what the bound bounds (docs/semantics.md); null: not trained. reward: null: it was
-// never judged. rewards: the parts of the reward by name, where the verifier tells them. logprob:
-// mean over the response's tokens.
+// then. outcome, reason: of the group; of a response that failed by itself, `failed` and why, and
+// its group goes on without it. age: what the bound bounds (docs/semantics.md); null: not trained.
+// reward: null where the response was not judged or failed. rewards: the parts of the reward by
+// name, where the verifier tells them. logprob: mean over the response's tokens.
 //
 // Which groups are kept depends on their number alone, so that a resumed run keeps the same; and of
 // an update that the share leaves with none, the group that was closest to being kept. A resume
@@ -46,7 +47,7 @@ struct Sample {
   std::uint64_t v0 = 0;
   Time time{};
   std::string prompt, answer, response;
-  std::optional<double> reward;  ///< None: it was never judged.
+  std::optional<double> reward;  ///< None: it was not judged, or failed.
   std::map<std::string, double> rewards;
   std::uint64_t length = 0;
   std::vector<SampleSegment> segments;

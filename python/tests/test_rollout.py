@@ -10,6 +10,7 @@ from conftest import user
 
 import temper
 from temper import messages as m
+from temper import wire
 from temper.activity import ActivityLog
 from temper.rollout import RolloutActor
 from temper.weights import Publisher
@@ -144,15 +145,9 @@ def bad(tokens: Any, logprobs: Any, **more: Any) -> Any:
 @pytest.mark.parametrize(
     ("generate", "why"),
     [
-        (bad([2, 1], [-1.0]), "2 tokens but 1 log-probs"),
-        (bad([2], [float("nan")]), "not finite"),
-        (bad([2] * 7, [-1.0] * 7), "7 tokens, but it may get 6"),
-        (bad([14], [-1.0]), "token ids are 0 to 13"),
         (bad([[2], [3]], [[-1.0], [-1.0]]), r"tokens of list, shape \(2, 1\)"),
         (bad([2.5], [-1.0]), "expected a list of integers"),
         (bad("ab", [-1.0, -1.0]), "expected a list of integers"),
-        (bad([2], [-1.0], mask=[1, 0]), "1 tokens but a mask of 2"),
-        (bad([2], [-1.0], segments=[m.Segment(0, 2)]), "1 tokens but segments of 2"),
         (lambda requests: None, "gave NoneType"),
         (lambda requests: [1], "gave int"),
         (lambda requests: [], "ended without answering 1 of its requests, such as response 1"),
@@ -169,11 +164,62 @@ def test_what_cannot_be_is_refused_by_name(
     assert not generated(sent)
 
 
-def test_a_prefix_counts_towards_the_longest(rollout: Any) -> None:
-    actor = rollout(bad([2, 2], [-1.0, -1.0]))
-    actor.on_message(ask(1, prefix=(5, 5, 5, 5, 5)))
-    with pytest.raises(temper.RoleError, match="2 tokens, but it may get 1"):
-        finish(actor)
+@pytest.mark.parametrize(
+    ("tokens", "logprobs", "more"),
+    [
+        ([2, 1], [-1.0], {}),
+        ([2], [float("nan")], {}),
+        ([2], [5.0], {}),
+        ([2], [-1e39], {}),
+        ([2] * 7, [-1.0] * 7, {}),
+        ([14], [-1.0], {}),
+        ([2], [-1.0], {"mask": [1, 0]}),
+        ([2], [-1.0], {"mask": [2]}),
+        ([2], [-1.0], {"rewards": [3e38]}),
+        ([2], [-1.0], {"segments": [m.Segment(0, 2)]}),
+        ([2], [-1.0], {"segments": [m.Segment(-1, 1)]}),
+        ([2], [-1.0], {"segments": [m.Segment(0, 2**70)]}),
+        ([], [], {}),
+    ],
+)
+def test_an_impossible_value_is_left_to_the_orchestrator(
+    rollout: Any, sent: list[Any], tokens: Any, logprobs: Any, more: Any
+) -> None:
+    actor = rollout(bad(tokens, logprobs, **more))
+    actor.on_message(ask(1))
+    finish(actor)
+    item = generated(sent)[1]
+    assert item.tokens.tolist() == tokens
+    assert item.logprobs.size == len(logprobs)
+    assert m.Generated.unpack(wire.unpack(wire.pack(m.Generated([item]).pack()))).items
+
+
+@pytest.mark.parametrize("token", [2**31, 2**32 + 5, 2**63, -(2**31) - 1])
+def test_a_token_id_beyond_32_bits_does_not_become_a_possible_one(
+    rollout: Any, sent: list[Any], token: int
+) -> None:
+    actor = rollout(bad(np.array([token]), [-1.0]))
+    actor.on_message(ask(1))
+    finish(actor)
+    assert generated(sent)[1].tokens.tolist() == [2**31 - 1]
+
+
+@pytest.mark.parametrize("mask", [256, -1, 1 << 40])
+def test_a_mask_beyond_8_bits_does_not_become_a_possible_one(
+    rollout: Any, sent: list[Any], mask: int
+) -> None:
+    actor = rollout(bad([2], [-1.0], mask=[mask]))
+    actor.on_message(ask(1))
+    finish(actor)
+    assert generated(sent)[1].mask.tolist() == [255]
+
+
+def test_a_failed_response_says_why(rollout: Any, sent: list[Any]) -> None:
+    actor = rollout(bad([], [], finish="failed", why="the environment is gone"))
+    actor.on_message(ask(1))
+    finish(actor)
+    item = generated(sent)[1]
+    assert (item.finish, item.failure) == (m.FinishReason.FAILED, "the environment is gone")
 
 
 def test_weights_that_were_not_staged_are_refused(rollout: Any, sent: list[Any]) -> None:

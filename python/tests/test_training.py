@@ -83,6 +83,17 @@ def test_a_certificate_that_does_not_hold_trains_nothing(
     assert not trainer.batches
 
 
+def test_a_response_without_tokens_is_refused_by_its_number(
+    actor: TrainerActor, trainer: Trainer
+) -> None:
+    batch = work()
+    batch.items[1].id = 17
+    batch.items[1].response = batch.items[1].response[:0]
+    with pytest.raises(temper.RoleError, match="response 17 of group 1 has no tokens"):
+        actor.on_message(batch)
+    assert not trainer.batches
+
+
 @pytest.mark.parametrize(
     ("gives", "why"),
     [
@@ -153,8 +164,7 @@ class Reference(temper.Reference):
     ("gives", "why"),
     [
         ([[-1.0, -1.0]] * 2, "2 results for 1 responses"),
-        ([[-1.0]], r"log-probs of shape \(1,\) for a response of 2 tokens"),
-        ([[-1.0, float("inf")]], "not finite"),
+        ([[[-1.0, -1.0]]], r"log-probs of shape \(1, 2\) for a response of 2 tokens"),
     ],
 )
 def test_scores_that_cannot_be_are_named(
@@ -165,6 +175,17 @@ def test_scores_that_cannot_be_are_named(
     tokens = np.array([2, 1], np.int32)
     with pytest.raises(temper.RoleError, match=why):
         actor.on_message(m.ScoreReference(1, [m.ScoreReferenceItem(tokens, tokens)]))
+
+
+@pytest.mark.parametrize("scores", [[-1.0], [-1.0, float("inf")], [-1e39, 0.0], [2.0, -1.0]])
+def test_impossible_scores_are_left_to_the_orchestrator(
+    sent: list[Any], activity: ActivityLog, scores: list[float]
+) -> None:
+    cls = type("Mine", (Reference,), {"gives": [scores]})
+    actor = ReferenceActor(user(cls, "reference"), activity, sent.append)
+    tokens = np.array([2, 1], np.int32)
+    actor.on_message(m.ScoreReference(1, [m.ScoreReferenceItem(tokens, tokens)]))
+    assert sent[-1].logprobs[0].size == len(scores)
 
 
 @pytest.mark.parametrize(
@@ -213,7 +234,7 @@ def test_a_sample_that_cannot_be_judged_fails_alone(sent: list[Any], activity: A
     assert [(i.reward, bool(i.failure)) for i in judged.items] == [
         (1, False),
         (0, True),
-        (0, True),
+        (pytest.approx(float("nan"), nan_ok=True), False),  # the orchestrator refuses it
         (0, True),
     ]
     assert judged.items[3].failure.startswith("ValueError: cannot be read")

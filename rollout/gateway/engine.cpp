@@ -1,5 +1,6 @@
 #include "rollout/gateway/engine.hpp"
 
+#include "actors/border/values.hpp"
 #include "core/json_document.hpp"
 #include "core/secret.hpp"
 #include "rollout/gateway/gateway_api.hpp"
@@ -10,7 +11,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <unordered_map>
 
 namespace temper::rollout {
@@ -136,6 +136,7 @@ void GatewayEngine::add(GenerationRequest request) {
     Generation failed;
     failed.id = request.id;
     failed.finish = FinishReason::Failed;
+    failed.failure = "an agent cannot go on with the response of an engine without one";
     settled_.push_back(std::move(failed));
     return;
   }
@@ -320,10 +321,12 @@ void GatewayEngine::hear(std::size_t agent, const std::string& line) {
   Episode& episode = episodes_.at(found->second);
   agents_[agent].pause = kFirstPause;
   if (said.contains("error"))
-    return fail(episode.id, "the agent says: " + said["error"].dump());
+    return fail(episode.id, "the agent says: " + actors::bounded_text(said["error"].dump()));
   const json reward = said.value("reward", json(0.0));
-  if (!reward.is_number() || !std::isfinite(reward.get<double>()))
-    return fail(episode.id, "a reward that is no finite number: " + reward.dump());
+  if (!reward.is_number())
+    return fail(episode.id, "its reward is no number: " + actors::bounded_text(reward.dump()));
+  if (const Status possible = actors::check_reward(reward.get<double>()); !possible)
+    return fail(episode.id, possible.error().context);
   if (episode.row.counts().sampled == 0)
     return fail(episode.id, "it ended without a turn");
   end(episode, said);
@@ -355,6 +358,7 @@ void GatewayEngine::fail(ResponseId id, std::string_view why) {
   Generation failed;
   failed.id = id;
   failed.finish = FinishReason::Failed;
+  failed.failure = why;
   settled_.push_back(std::move(failed));
 }
 

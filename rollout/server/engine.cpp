@@ -53,6 +53,8 @@ void HttpEngine::add(GenerationRequest request) {
   if (possible && !full)
     return responses_.add(std::move(response));
   response.out.finish = possible ? FinishReason::Length : FinishReason::Failed;
+  if (!possible)
+    response.out.failure = "its prompt is empty, or leaves no room in model.context";
   settled_.push_back(std::move(response.out));
 }
 
@@ -136,7 +138,7 @@ void HttpEngine::settle(ServerResponse& response, HttpAnswer answer, bool label_
             : fmt::format("status {}: {}", answer.status, answer.body.substr(0, 200));
     if (answer.status == kBadRequest || answer.status == kUnprocessable) {
       server_->log().error("response refused", {{"response", id}, {"why", why}});
-      return finish(id, FinishReason::Failed);
+      return finish(id, FinishReason::Failed, why);
     }
     if (answer.status == 0)
       doubt(why);
@@ -229,13 +231,14 @@ void HttpEngine::again(ServerResponse& response, std::string_view why) {
       {{"response", response.request.id}, {"why", why}, {"so far", waste_.sampled_again}});
   // While the server is away its requests fail for no reason of theirs.
   if (state_ != State::Away && ++response.failures >= options_.attempts)
-    return finish(response.request.id, FinishReason::Failed);
+    return finish(response.request.id, FinishReason::Failed, why);
   responses_.requeue(response);
   send_again_ = now() + kPause * response.failures;
 }
 
-void HttpEngine::finish(ResponseId id, FinishReason finish) {
+void HttpEngine::finish(ResponseId id, FinishReason finish, std::string_view failure) {
   auto response = responses_.take(id);
+  response->out.failure = failure;
   response->out.finish = finish;
   settled_.push_back(std::move(response->out));
 }

@@ -124,6 +124,9 @@ void TorchEngine::add(GenerationRequest request) {
   settled.id = request.id;
   if (!acceptable(request)) {
     settled.finish = FinishReason::Failed;
+    settled.failure =
+        "its prompt is empty, leaves no room in model.context, or has tokens outside the "
+        "vocabulary";
     settled_.push_back(std::move(settled));
   } else if (request.prefix.size() >= limit_of(request)) {
     settled.finish = FinishReason::Length;

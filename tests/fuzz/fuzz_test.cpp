@@ -36,11 +36,40 @@ void add_messages(std::vector<std::string>& to, TypeList<Ts...>) {
   (to.push_back(std::string(1, which++) + encode(Ts{})), ...);
 }
 
+/// Answers to the two leases of the target `answers`, possible and not.
+void add_answers(std::vector<std::string>& to) {
+  const auto add = [&](char which, const auto& message) {
+    to.push_back(std::string(1, which) + encode(message));
+  };
+  actors::Generated::Item item;
+  item.lease = LeaseId(1);
+  item.tokens = {7, 8};
+  item.logprobs = {-1, -2};
+  item.segments = {{PolicyVersion(0), Tokens(2)}};
+  add(0, actors::Generated{{item}});
+  item.mask = {0, 1};
+  item.rewards = {0.5F, 1e18F};
+  add(0, actors::Generated{{item}});
+  item.response = ResponseId(1);
+  item.logprobs = {-1000, 5};
+  item.tokens = {-1, 1 << 30};
+  add(0, actors::Generated{{item}});
+  actors::Generated::Item empty;
+  empty.lease = LeaseId(1);
+  add(0, actors::Generated{{empty}});
+  add(1, actors::ReferenceScored{LeaseId(2), {{-1, -2}, {-3, -4}}});
+  add(1, actors::ReferenceScored{LeaseId(2), {{-1}, {-3e38F, 2}}});
+  add(2, actors::Judged{LeaseId(2), {{1, ""}, {0, "it hangs"}}});
+  add(2, actors::Judged{LeaseId(2), {{1e308, ""}, {-1e18, ""}}});
+}
+
 /// Valid inputs of what is not text.
 void add_made(std::string_view target, std::vector<std::string>& to) {
   using namespace orchestrator;
   if (target == "message")
     add_messages(to, actors::AllMessages{});
+  if (target == "answers")
+    add_answers(to);
   if (target != "record" && target != "snapshot")
     return;
   Random random(5, "fuzz");

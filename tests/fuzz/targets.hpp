@@ -34,6 +34,13 @@ void yaml(std::string_view bytes);
 /// A message of the protocol: the first byte chooses which.
 void message(std::string_view bytes);
 
+// border_targets.cpp
+/// What engines, references and reward roles answer, at the border of a run: the first byte chooses
+/// the message.
+void answers(std::string_view bytes);
+/// A line that a verifier writes.
+void verdict(std::string_view bytes);
+
 // model_targets.cpp
 void safetensors(std::string_view bytes);
 void csv(std::string_view bytes);
@@ -45,7 +52,8 @@ void model_config(std::string_view bytes);
 /// what it answers.
 void replies(std::string_view bytes);
 
-inline constexpr Target kTargets[] = {{"certificates", certificates, 2048},
+inline constexpr Target kTargets[] = {{"answers", answers, 1024},
+                                      {"certificates", certificates, 2048},
                                       {"csv", csv, 1024},
                                       {"json", json, 1024},
                                       {"log", log, 2048},
@@ -59,6 +67,7 @@ inline constexpr Target kTargets[] = {{"certificates", certificates, 2048},
                                       {"snapshot", snapshot, 4096},
                                       {"summary", summary, 2048},
                                       {"tokenizer", tokenizer, 4096},
+                                      {"verdict", verdict, 512},
                                       {"yaml", yaml, 1024}};
 
 }  // namespace temper::fuzz

@@ -60,7 +60,6 @@ INSTANTIATE_TEST_SUITE_P(
         Lie{"saved", "rollout-", "trainer.saved: not for an actor of role rollout"},
         Lie{"saved twice", "trainer", "trainer.saved: a checkpoint of version 5 is saved"},
         Lie{"committed", "rollout-", "weights.committed: version 1099511627776 is committed"},
-        Lie{"segments", "rollout-", "its segments 17"},
         Lie{"lease", "rollout-", "lease 1000000 is not one of its own"},
         Lie{"spans", "", "actor.activity: a span from"},
         Lie{"judged", "reward-0", "reward.judged: lease"}),
@@ -69,6 +68,29 @@ INSTANTIATE_TEST_SUITE_P(
       std::replace(name.begin(), name.end(), ' ', '_');
       return name;
     });
+
+/// Of one response alone: it fails, and whoever said it goes on.
+TEST_F(Liar, AboutTheSegmentsOfAResponseLosesThatResponseAlone) {
+  const Ended ended = run_with("segments");
+  EXPECT_EQ(ended.status, 0) << ended.output;
+  EXPECT_TRUE(fs::exists(folder() / "told"));
+  expect_whole_run(24);
+  std::size_t failures = 0;
+  for (const auto& record : records()) {
+    EXPECT_FALSE(std::holds_alternative<event::ActorDown>(record.event));
+    const auto* generated = std::get_if<event::Generated>(&record.event);
+    if (generated == nullptr || generated->failure.empty())
+      continue;
+    ++failures;
+    EXPECT_TRUE(generated->failure.starts_with("rollout-")) << generated->failure;
+    EXPECT_NE(generated->failure.find("its segments 17"), std::string::npos);
+    EXPECT_EQ(std::ranges::count(
+                  generated->items, actors::FinishReason::Failed, &event::Generated::Item::finish),
+              1);
+  }
+  EXPECT_EQ(failures, 1U);
+  EXPECT_NE(summary().find("\"lies\": 0"), std::string::npos) << summary();
+}
 
 TEST_F(Liar, ThatJudgesNothingEndsTheRunWithItsLastWords) {
   const Ended ended = run_with("failing", {"algorithm.failure_limit=2"});

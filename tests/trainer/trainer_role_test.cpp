@@ -109,6 +109,16 @@ TEST_F(Certificates, AResponseBegunWhenItsCertificateSaysItWasNotIsRefused) {
             "it is to update");
 }
 
+TEST_F(Certificates, AResponseWithoutTokensIsRefusedByItsNumber) {
+  EXPECT_EQ(refused([](Train& t) {
+              t.items[1].id = ResponseId(23);
+              t.items[1].response.clear();
+              t.items[1].logprobs.clear();
+              t.items[1].first_version = PolicyVersion(0);
+            }),
+            "certificate refused: response 23 of group 7 has no tokens");
+}
+
 TEST_F(Certificates, GradientsAreComputedBeforeThemOfTheVersionThatIsUpdatedAlone) {
   int updates = 0;
   TrainerRole trainer(

@@ -25,10 +25,13 @@ Status check_certificate(const actors::CountedTrain& work, PolicyVersion version
   actors::Train batch;
   batch.certificate = work.certificate;
   for (const auto& item : work.items) {
+    if (item.response <= Tokens(0))
+      return invalid_input(fmt::format("a response of group {} has no tokens", item.group));
     if (!batch.items.empty() && batch.items.back().group == item.group)
       continue;
     auto& response = batch.items.emplace_back();
     response.group = item.group;
+    response.response.resize(1);  // which, does not matter
     response.first_version = work.certificate.step;
   }
   return check_certificate(batch, version);

@@ -1,5 +1,6 @@
 #include "trainer/torch/engine.hpp"
 
+#include "actors/border/values.hpp"
 #include "actors/policy/adamw.hpp"
 #include "actors/policy/transformer.hpp"
 #include "actors/roles/canary.hpp"
@@ -14,6 +15,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <numeric>
 #include <optional>
@@ -32,6 +34,14 @@ struct Sums {
   double negative_logprob = 0, tokens = 0;
   double loss = 0;  ///< Of the minibatch under way, not yet divided by its shares.
   std::int32_t passes = 0;
+
+  /// The trained token with the largest importance ratio, for the error of a loss that is not
+  /// finite.
+  struct Ratio {
+    double log = -std::numeric_limits<double>::infinity();
+    ResponseId response;
+    GroupId group;
+  } largest;
 };
 
 /// One optimizer step.
@@ -81,9 +91,12 @@ void add_losses(std::span<const TokenLoss> losses,
                 std::span<const double> current,
                 std::span<const double> behaviour,
                 double share,
+                const TrainSample& sample,
                 Sums& sums) {
   for (std::size_t t = 0; t < losses.size(); ++t) {
     const double gap = current[t] - behaviour[t];
+    if (!std::isnan(sums.largest.log) && !(gap <= sums.largest.log))  // NaN is the largest
+      sums.largest = {gap, sample.id, sample.group};
     sums.ratio += std::exp(gap);
     sums.log_ratio += std::abs(gap);
     sums.loss += losses[t].loss * share;
@@ -122,7 +135,7 @@ class TorchEngine final : public Engine {
   Update begin(std::span<const TrainSample> batch, const Kept& kept) const;
   void score_proximal(Update& update);
   Status run(Update& update, UpdateMetrics& metrics);
-  Result<double> step(const Minibatch& minibatch, double loss);
+  Result<double> step(const Minibatch& minibatch, double loss, const Sums::Ratio& largest);
   void pass(const MicroBatch& micro, Update& update);
   actors::AdamWConfig adamw() const;
   actors::Canary canary() const;
@@ -139,10 +152,9 @@ class TorchEngine final : public Engine {
 
 Status TorchEngine::check(const TrainSample& s) const {
   const auto bad = [&](std::string_view what) {
-    return invalid_input(fmt::format("a sample of group {}: {}", s.group, what));
+    return invalid_input(fmt::format("response {} of group {}: {}", s.id, s.group, what));
   };
   const auto outside = [&](std::int32_t t) { return t < 0 || t >= options_.vocabulary; };
-  const auto finite = [](float x) { return std::isfinite(x); };
   if (s.prompt.empty() || static_cast<std::int64_t>(s.prompt.size() + s.response.size()) >
                               options_.model.context.count())
     return bad(fmt::format("prompt of {} and response of {} tokens in a context of {}",
@@ -163,10 +175,14 @@ Status TorchEngine::check(const TrainSample& s) const {
   if (!s.mask.empty() && s.mask.size() != s.response.size())
     return bad(
         fmt::format("a mask of {} for {} response tokens", s.mask.size(), s.response.size()));
-  if (!std::all_of(s.behaviour_logprobs.begin(), s.behaviour_logprobs.end(), finite) ||
-      !std::all_of(s.reference_logprobs.begin(), s.reference_logprobs.end(), finite) ||
-      !std::isfinite(s.reward))
-    return bad("a log-prob or reward that is not finite");
+  using actors::LogprobOf;
+  for (const Status& possible :
+       {actors::check_logprobs(s.behaviour_logprobs, LogprobOf::SampledToken),
+        actors::check_logprobs(s.reference_logprobs, LogprobOf::ScoredToken),
+        actors::check_reward(s.reward)}) {
+    if (!possible)
+      return bad(possible.error().context);
+  }
   return {};
 }
 
@@ -313,7 +329,7 @@ Status TorchEngine::run(Update& update, UpdateMetrics& metrics) {
     }
     const double loss =
         std::exchange(sums.loss, 0) / shares(algorithm_, minibatch.tokens, minibatch.responses);
-    TEMPER_TRY(const double norm, step(minibatch, loss));
+    TEMPER_TRY(const double norm, step(minibatch, loss, sums.largest));
     metrics.loss += loss / static_cast<double>(update.minibatches.size());
     metrics.gradient_norm += norm / static_cast<double>(update.minibatches.size());
   }
@@ -330,7 +346,9 @@ Status TorchEngine::run(Update& update, UpdateMetrics& metrics) {
 }
 
 /// The optimizer's step with the gradients that have been summed up. Returns their norm.
-Result<double> TorchEngine::step(const Minibatch& minibatch, double loss) {
+Result<double> TorchEngine::step(const Minibatch& minibatch,
+                                 double loss,
+                                 const Sums::Ratio& largest) {
   actors::FloatBuffer& gradients = network_.gradients();
   const auto each =
       static_cast<float>(1 / shares(algorithm_, minibatch.tokens, minibatch.responses));
@@ -339,7 +357,13 @@ Result<double> TorchEngine::step(const Minibatch& minibatch, double loss) {
   const double norm = actors::gradient_norm(gradients);
   if (!std::isfinite(norm) || !std::isfinite(loss))
     return Error{ErrorCode::Internal,
-                 fmt::format("gradient norm {} and loss {} are not both finite", norm, loss)};
+                 fmt::format("gradient norm {} and loss {} are not both finite; the largest "
+                             "importance ratio is exp({:.4g}), in response {} of group {}",
+                             norm,
+                             loss,
+                             largest.log,
+                             largest.response,
+                             largest.group)};
   adamw_step(adamw(), gradients, norm, optimizer_, weights_);
   return norm;
 }
@@ -366,7 +390,7 @@ void TorchEngine::pass(const MicroBatch& micro, Update& update) {
     for (std::size_t t = 0; t < own.size(); ++t)
       derivatives.push_back(sample.is_trained(t) ? static_cast<float>((next++)->d_logprob * share)
                                                  : 0.0f);
-    add_losses(losses, current, behaviour, share, update.sums);
+    add_losses(losses, current, behaviour, share, sample, update.sums);
   }
   network_.backward(derivatives);
   ++update.sums.passes;

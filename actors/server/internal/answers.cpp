@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <cmath>
-
 namespace temper::actors::internal {
 
 Result<nlohmann::json> object_of(std::string_view body) {
@@ -27,7 +25,7 @@ std::string list_of(std::span<const std::int32_t> tokens) {
 }
 
 void ReplyReader::refuse(std::string why) {
-  if (!problem_)
+  if (!problem_ && json.good())
     problem_ = corrupt(std::move(why));
 }
 
@@ -46,17 +44,31 @@ void ReplyReader::read_only_choice(const std::function<void()>& read) {
 }
 
 void ReplyReader::read_token() {
-  const std::int64_t token = json.integer();
-  if (json.good() && (token < 0 || token >= vocabulary_))
-    refuse(fmt::format("{} is no token of a vocabulary of {}", token, vocabulary_));
-  reply.tokens.push_back(static_cast<std::int32_t>(token));
+  reply.tokens.push_back(token_of(json.integer()));
+}
+
+std::int32_t ReplyReader::token_of(std::int64_t id) {
+  const Status possible = check_token(id, vocabulary_);
+  if (!possible)
+    refuse(possible.error().context);
+  return possible ? static_cast<std::int32_t>(id) : 0;
 }
 
 void ReplyReader::read_logprob(std::vector<float>& into) {
-  constexpr double kRounding = 1e-3;
+  if (json.null())  // JSON has no NaN and no infinity: some servers write null for them
+    return refuse(fmt::format("token {}: log-prob null; expected a number", into.size()));
+  const bool good = json.good();
+  const bool something = json.next() != '\0';
   const double logprob = json.number();
-  if (logprob > kRounding)
-    refuse(fmt::format("{} is no log-prob", logprob));
+  if (json.good())
+    return add_logprob(logprob, into);
+  if (good && something && !problem_)
+    problem_ = corrupt(fmt::format("token {}: log-prob is no finite number", into.size()));
+}
+
+void ReplyReader::add_logprob(double logprob, std::vector<float>& into) {
+  if (const Status possible = check_logprob(logprob, logprobs_); !possible)
+    refuse(fmt::format("token {}: {}", into.size(), possible.error().context));
   into.push_back(static_cast<float>(std::min(logprob, 0.0)));
 }
 
@@ -139,11 +151,11 @@ void ReplyReader::read_ended() {
 }
 
 Status ReplyReader::status() {
+  if (problem_)
+    return *std::move(problem_);
   if (!json.whole())
     return corrupt(
         fmt::format("an answer that is no whole JSON object: \"{}\"", body_.substr(0, 80)));
-  if (problem_)
-    return *std::move(problem_);
   return {};
 }
 

@@ -1,6 +1,7 @@
 // Reading what servers answer, with errors that say which field is not as it should be.
 #pragma once
 
+#include "actors/border/values.hpp"
 #include "actors/server/server_api.hpp"
 #include "core/json_cursor.hpp"
 #include "core/json_document.hpp"
@@ -22,16 +23,22 @@ std::string list_of(std::span<const std::int32_t> tokens);
 /// after it does not count.
 class ReplyReader {
  public:
-  ReplyReader(std::string_view body, std::int32_t vocabulary)
-      : json(body), body_(body), vocabulary_(vocabulary) {}
+  ReplyReader(std::string_view body,
+              std::int32_t vocabulary,
+              LogprobOf logprobs = LogprobOf::SampledToken)
+      : json(body), body_(body), vocabulary_(vocabulary), logprobs_(logprobs) {}
 
   JsonCursor json;
   GenerateReply reply;
 
   /// A token id of the vocabulary.
   void read_token();
-  /// A log-prob: finite, and above 0 by rounding at most.
+  /// The same, once it is read; 0 where it is not one.
+  std::int32_t token_of(std::int64_t id);
+  /// A log-prob of the token that comes next in `into`.
   void read_logprob(std::vector<float>& into);
+  /// The same, once it is read.
+  void add_logprob(double logprob, std::vector<float>& into);
   /// [{"version", "start", "end"}, ...]; or null: the server does not say.
   void read_runs();
   /// "stop", "length", "abort".
@@ -43,6 +50,7 @@ class ReplyReader {
   void read_prompt_logprobs(std::span<const std::int32_t> tokens, std::vector<float>& scores);
   /// {"choices": [...]}, of which there is one.
   void read_only_choice(const std::function<void()>& read);
+  /// No effect once the text is not as it was asked for: status() says that.
   void refuse(std::string why);
   /// All tokens are of this version.
   void label_all(std::string label);
@@ -55,6 +63,7 @@ class ReplyReader {
  private:
   const std::string_view body_;
   const std::int32_t vocabulary_;
+  const LogprobOf logprobs_;
   bool ended_ = false;
   std::size_t labelled_ = 0;
   std::optional<Error> problem_;

@@ -1,5 +1,6 @@
 #include "actors/task/internal/command_slot.hpp"
 
+#include "actors/border/values.hpp"
 #include "actors/task/internal/text.hpp"
 #include "core/json_document.hpp"
 
@@ -9,7 +10,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cmath>
 #include <utility>
 
 namespace temper::actors {
@@ -49,8 +49,9 @@ Result<double> parse_reply(std::string_view line) {
   const auto reward = reply.is_object() ? reply.find("reward") : reply.end();
   if (reward == reply.end())
     return invalid_input(fmt::format("the reply has no `reward`: `{}`", excerpt(line)));
-  if (!reward->is_number() || !std::isfinite(reward->get<double>()))
+  if (!reward->is_number())
     return invalid_input(fmt::format("`reward` is no finite number: `{}`", excerpt(line)));
+  TEMPER_TRY_STATUS(check_reward(reward->get<double>()));
   return reward->get<double>();
 }
 

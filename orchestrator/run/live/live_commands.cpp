@@ -227,10 +227,11 @@ Status LiveDriver::return_to_checkpoint() {
 
 /// The actor is of no use any more: no message of it counts, its process ends.
 void LiveDriver::lose(ActorId actor, const WorkerEnd& end) {
-  source_of(actor).forget(actor, end.reason);
+  std::string reason = actors::bounded_text(end.reason);
+  source_of(actor).forget(actor, reason);
   if (outcome_)
     return;
-  queue_.push_back(event::ActorDown{actor, end.reason, false, end.permanent});
+  queue_.push_back(event::ActorDown{actor, std::move(reason), false, end.permanent});
   process_events();
 }
 

@@ -16,12 +16,13 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr Duration kTick = 100ms;
+constexpr Duration kLogsEvery = 1s;
 
-/// Our own engines keep to them, and synthetic ones need not.
-ResponseLimits response_limits(const PipelineConfig& config) {
+/// Native engines keep to them, and synthetic ones need not.
+actors::ResponseLimits response_limits(const PipelineConfig& config) {
   if (config.rollout.engine.kind == actors::EngineKind::Native)
     return {};
-  return {config.sampling.max_new_tokens,
+  return {static_cast<std::size_t>(config.sampling.max_new_tokens.count()),
           config.model.vocabulary.value_or(actors::Tokenizer::for_task(config.task).vocabulary())};
 }
 
@@ -246,6 +247,10 @@ void LiveDriver::on_tick() {
       end_overdue(now);
     if (!outcome_)
       look_for_requests(now);
+    if (now >= bound_logs_at_) {
+      bound_logs_at_ = now + kLogsEvery;
+      run_dir_.bound_logs();
+    }
     if (observer_.on_tick)
       observer_.on_tick(scheduler_, clock_->now());
   }

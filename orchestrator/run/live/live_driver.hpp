@@ -14,8 +14,8 @@
 #include "orchestrator/record/event_log.hpp"
 #include "orchestrator/run/best_checkpoint.hpp"
 #include "orchestrator/run/live/card_memory.hpp"
-#include "orchestrator/run/live/checks.hpp"
 #include "orchestrator/run/live/fault_player.hpp"
+#include "orchestrator/run/live/payload_events.hpp"
 #include "orchestrator/run/processes/connections.hpp"
 #include "orchestrator/run/processes/launch.hpp"
 #include "orchestrator/run/processes/worker_source.hpp"
@@ -96,6 +96,11 @@ class LiveDriver {
   Status on_fetch(ActorId actor, const actors::FetchWeights& what);
   template <class M>
   Status on_work(ActorId actor, M message);
+  template <class M, class E>
+  Status on_told(const Sender& sender, M message, CheckedAnswer<E> told);
+  void screen(const Sender& sender,
+              actors::Generated& message,
+              CheckedAnswer<event::Generated>& told) const;
   void fit_spans(event::Activity& said) const;
   void read_clocks();
   void read_clock(ActorId actor);
@@ -174,7 +179,7 @@ class LiveDriver {
   const RunDir run_dir_;
   Handout handout_;
   actors::Tokenizer tokenizer_;
-  const ResponseLimits limits_;
+  const actors::ResponseLimits limits_;
 
   std::unique_ptr<RealClock> clock_;
   std::unique_ptr<actors::PromptSource> prompts_;
@@ -203,10 +208,11 @@ class LiveDriver {
   BestCheckpoint best_;
   WeightStore weights_;
   RelayOrder relays_;
+  Time bound_logs_at_{};
   std::vector<command::StageWeights> images_;  ///< To be sent once all commands are carried out.
   CardMemory card_memory_;
   StartingPoint start_;
-  std::map<ActorId, Time> ending_;  ///< Told to, and until when they may take.
+  std::map<ActorId, Time> ending_;  ///< Told to end, and until when they may take.
   Time looked_for_requests_{};
   std::vector<actors::ClockReading> clocks_;  ///< By actor, as recorded; attached ones have any.
   std::deque<Event> queue_;

@@ -3,7 +3,6 @@
 #include "actors/protocol/catalog.hpp"
 #include "orchestrator/run/actor_events.hpp"
 #include "orchestrator/run/live/live_driver.hpp"
-#include "orchestrator/run/live/payload_events.hpp"
 
 #include <fmt/format.h>
 
@@ -57,13 +56,7 @@ Status LiveDriver::on_actor_message(ActorId actor, const actors::IncomingMessage
       },
       [&](actors::Generated generated) { return on_work(actor, std::move(generated)); },
       [&](actors::ReferenceScored scored) { return on_work(actor, std::move(scored)); },
-      [&](actors::Judged judged) {
-        for (const auto& item : judged.items) {
-          if (!item.failure.empty())
-            log_.warning("a response could not be judged", {{"why", item.failure}});
-        }
-        return on_work(actor, std::move(judged));
-      },
+      [&](actors::Judged judged) { return on_work(actor, std::move(judged)); },
       [&](const actors::TrainerReady& ready) {
         return on_weights(ready.weights, event::ActorReady{actor, ready.weights.version});
       },
@@ -155,11 +148,43 @@ template <class M>
 Status LiveDriver::on_work(ActorId actor, M message) {
   const DistQueue& queue = scheduler_.queue();
   const DistQueue& table = scheduler_.evaluation().table();
-  const Held evaluation{table, evaluated_, limits_, nullptr};
-  TEMPER_TRY(Event said, to_event(actor, message, {queue, payloads_, limits_, &evaluation}));
+  const AnswerContext evaluation{table, evaluated_, limits_, nullptr};
+  const Sender sender{actor, scheduler_.fleet().spec(actor).name};
+  auto told = to_event(sender, message, {queue, payloads_, limits_, &evaluation});
+  if constexpr (requires { told.error(); }) {
+    if (!told)
+      return std::move(told).error();
+    return on_told(sender, std::move(message), *std::move(told));
+  } else {
+    screen(sender, message, told);
+    return on_told(sender, std::move(message), std::move(told));
+  }
+}
+
+/// The claims that the scheduler knows: a response that breaks one fails alone where that suffices.
+void LiveDriver::screen(const Sender& sender,
+                        actors::Generated& message,
+                        CheckedAnswer<event::Generated>& told) const {
+  for (std::size_t i = 0; i < message.items.size(); ++i) {
+    const auto lie = scheduler_.find_lie(sender.id, told.event.items[i]);
+    if (lie && actors::costs_the_response(lie->claim))
+      fail_response(sender, message, i, lie->what, told);
+  }
+}
+
+template <class M, class E>
+Status LiveDriver::on_told(const Sender& sender, M message, CheckedAnswer<E> told) {
+  Event said = std::move(told.event);
   TEMPER_TRY_STATUS(believe(said));
-  if (scheduler_.evaluation().under_way())
-    keep(message, table, evaluated_);  // each table holds its own
+  for (const FailedResponse& f : told.failed)
+    log_.warning("response failed", {{"actor", sender.name}, {"why", f.why}});
+  const DistQueue& queue = scheduler_.queue();
+  const DistQueue& table = scheduler_.evaluation().table();
+  if (scheduler_.evaluation().under_way()) {  // each table holds its own
+    keep(told.failed, table, evaluated_);
+    keep(message, table, evaluated_);
+  }
+  keep(told.failed, queue, payloads_);
   keep(std::move(message), queue, payloads_);
   post(std::move(said));
   return {};

@@ -12,6 +12,7 @@ namespace temper::orchestrator {
 namespace {
 
 constexpr Duration kStopGrace = std::chrono::seconds(2);
+constexpr std::size_t kLongestName = 256;
 
 /// What a worker calls its host, fit to be shown anywhere.
 std::string host_name(std::string_view said) {
@@ -180,8 +181,8 @@ void LiveDriver::refuse(const actors::PeerId& peer, const actors::Hello& hello, 
   const bool again = hello.attached && why.code == ErrorCode::Unavailable;
   if (!again && connections_.note_refusal()) {
     log_.warning("worker refused",
-                 {{"name", hello.name},
-                  {"host", hello.host},
+                 {{"name", actors::bounded_text(hello.name, kLongestName)},
+                  {"host", actors::bounded_text(hello.host, kLongestName)},
                   {"why", why.context},
                   {"refused_so_far", connections_.refused()}});
   }

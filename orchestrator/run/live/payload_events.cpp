@@ -12,8 +12,36 @@
 namespace temper::orchestrator {
 namespace {
 
-/// Of a verifier's words.
-constexpr std::size_t kLongestFailure = 200;
+/// In events.log; the payload of the response keeps the whole text.
+constexpr std::size_t kLongestFailure = 400;
+
+/// Finds the fields of a described struct that are not finite.
+struct FiniteCheck {
+  template <class T>
+  void field(int, std::string_view name, T& value, const std::type_identity_t<FieldMeta<T>>& = {}) {
+    if constexpr (std::floating_point<T>) {
+      if (!std::isfinite(value) && found.empty())
+        found = fmt::format("{} is {}", name, value);
+    }
+  }
+  std::string found;
+};
+
+std::string about(ResponseId response, std::string_view why) {
+  return fmt::format("response {}: {}", response, why);
+}
+
+template <class E>
+void note_failure(const Sender& sender,
+                  LeaseId lease,
+                  ResponseId response,
+                  std::string_view why,
+                  CheckedAnswer<E>& told) {
+  std::string text = actors::bounded_text(fmt::format("{}: {}", sender.name, why));
+  if (told.event.failure.empty())
+    told.event.failure = actors::bounded_text(text, kLongestFailure);
+  told.failed.push_back({lease, response, std::move(text)});
+}
 
 /// Null: the lease is void. Error: it holds another number of responses than `answers`.
 Result<const Lease*> lease_of(const DistQueue& queue,
@@ -59,29 +87,61 @@ void append(ResponsePayload& p, actors::Generated::Item& item) {
 
 }  // namespace
 
-const Held& Held::of(LeaseId lease) const {
+const AnswerContext& AnswerContext::of(LeaseId lease) const {
   return evaluation != nullptr && is_evaluation(lease) ? *evaluation : *this;
 }
 
-Result<Event> to_event(ActorId actor, const actors::Generated& message, const Held& all) {
-  event::Generated event{actor, {}};
-  event.items.reserve(message.items.size());
-  for (const auto& item : message.items) {
-    const Held& held = all.of(item.lease);
+void fail_response(const Sender& sender,
+                   actors::Generated& message,
+                   std::size_t i,
+                   std::string why,
+                   CheckedAnswer<event::Generated>& told) {
+  actors::Generated::Item& item = message.items[i];
+  const LeaseId lease = item.lease;
+  const ResponseId response = item.response;
+  item = {};
+  item.lease = lease;
+  item.response = response;
+  item.finish = actors::FinishReason::Failed;
+  event::Generated::Item& said = told.event.items[i];
+  said = {lease, response, said.prompt, Tokens(0), {}, actors::FinishReason::Failed};
+  note_failure(sender, lease, response, why, told);
+}
+
+CheckedAnswer<event::Generated> to_event(const Sender& sender,
+                                         actors::Generated& message,
+                                         const AnswerContext& all) {
+  CheckedAnswer<event::Generated> told{{sender.id, {}}, {}};
+  told.event.items.reserve(message.items.size());
+  for (std::size_t i = 0; i < message.items.size(); ++i) {
+    const auto& item = message.items[i];
+    const AnswerContext& held = all.of(item.lease);
     const bool known = held.payloads.has(held.payloads.group_id(item.response));
     const bool of_use = known && held.queue.holds(item.lease, item.response);
-    TEMPER_TRY_STATUS(
-        check(item, of_use ? held.payloads.response(item.response).tokens.size() : 0, held.limits));
     const std::size_t prompt =
         known ? held.payloads.group_of(item.response).prompt_tokens.size() : 0;
-    event.items.push_back({item.lease,
-                           item.response,
-                           Tokens(static_cast<std::int64_t>(prompt)),
-                           Tokens(static_cast<std::int64_t>(item.tokens.size())),
-                           item.segments,
-                           item.finish});
+    told.event.items.push_back({item.lease,
+                                item.response,
+                                Tokens(static_cast<std::int64_t>(prompt)),
+                                Tokens(static_cast<std::int64_t>(item.tokens.size())),
+                                item.segments,
+                                item.finish});
+    const std::size_t prefix =
+        of_use ? held.payloads.response(item.response).tokens.size() : std::size_t{0};
+    const Status possible = actors::check_response(
+        {item.tokens, item.logprobs, item.mask, item.rewards}, prefix, held.limits);
+    if (!possible) {
+      fail_response(sender, message, i, about(item.response, possible.error().context), told);
+    } else if (item.finish == actors::FinishReason::Failed) {
+      note_failure(sender,
+                   item.lease,
+                   item.response,
+                   about(item.response,
+                         item.failure.empty() ? "its engine could not generate it" : item.failure),
+                   told);
+    }
   }
-  return Event(std::move(event));
+  return told;
 }
 
 void keep(actors::Generated message, const DistQueue& queue, PayloadStore& payloads) {
@@ -91,17 +151,25 @@ void keep(actors::Generated message, const DistQueue& queue, PayloadStore& paylo
   }
 }
 
-Result<Event> to_event(ActorId actor, const actors::ReferenceScored& message, const Held& held) {
+Result<CheckedAnswer<event::ReferenceScored>> to_event(const Sender& sender,
+                                                       actors::ReferenceScored& message,
+                                                       const AnswerContext& held) {
   TEMPER_TRY(const Lease* const lease,
              lease_of(held.queue, message.lease, message.logprobs.size(), "scored"));
+  CheckedAnswer<event::ReferenceScored> told{{sender.id, message.lease}, {}};
   for (std::size_t i = 0; lease != nullptr && i < lease->responses.size(); ++i) {
     const ResponseId r = lease->responses[i];
-    if (held.queue.holds(message.lease, r)) {
-      TEMPER_TRY_STATUS(
-          check_scores(message.logprobs[i], held.payloads.response(r).tokens.size(), r));
-    }
+    if (!held.queue.holds(message.lease, r))
+      continue;
+    const Status possible =
+        actors::check_scores(message.logprobs[i], held.payloads.response(r).tokens.size());
+    if (possible)
+      continue;
+    message.logprobs[i].clear();
+    told.event.failed.push_back(r);
+    note_failure(sender, message.lease, r, about(r, possible.error().context), told);
   }
-  return Event(event::ReferenceScored{actor, message.lease});
+  return told;
 }
 
 void keep(actors::ReferenceScored message, const DistQueue& queue, PayloadStore& payloads) {
@@ -125,31 +193,56 @@ double reward_at_tokens(ResponseId response, const PayloadStore& payloads) {
 
 }  // namespace
 
-Result<Event> to_event(ActorId actor, const actors::Judged& message, const Held& all) {
-  const Held& held = all.of(message.lease);
-  TEMPER_TRY_STATUS(lease_of(held.queue, message.lease, message.items.size(), "judged"));
-  event::Judged event{
-      .actor = actor, .lease = message.lease, .items = {}, .gave_up = message.gave_up};
-  event.items.reserve(message.items.size());
-  const Lease* lease = held.queue.find(message.lease);
+Result<CheckedAnswer<event::Judged>> to_event(const Sender& sender,
+                                              actors::Judged& message,
+                                              const AnswerContext& all) {
+  const AnswerContext& held = all.of(message.lease);
+  TEMPER_TRY(const Lease* const lease,
+             lease_of(held.queue, message.lease, message.items.size(), "judged"));
+  CheckedAnswer<event::Judged> told{
+      {.actor = sender.id, .lease = message.lease, .items = {}, .gave_up = message.gave_up}, {}};
+  told.event.items.reserve(message.items.size());
   for (std::size_t i = 0; i < message.items.size(); ++i) {
-    const auto& item = message.items[i];
-    const double at_tokens =
-        lease != nullptr ? reward_at_tokens(lease->responses[i], held.payloads) : 0;
-    event.items.push_back({item.reward + at_tokens, !item.failure.empty()});
-    if (event.failure.empty())
-      event.failure = item.failure.substr(0, kLongestFailure);
+    auto& item = message.items[i];
+    const ResponseId response = lease == nullptr ? ResponseId() : lease->responses[i];
+    if (lease != nullptr)
+      item.reward += reward_at_tokens(response, held.payloads);
+    if (const Status possible = actors::check_reward(item.reward); !possible) {
+      if (item.failure.empty())
+        item.failure = possible.error().context;
+      item.reward = 0;
+    }
+    told.event.items.push_back({item.reward, !item.failure.empty()});
+    if (!item.failure.empty() && lease != nullptr)
+      note_failure(sender, message.lease, response, about(response, item.failure), told);
   }
-  return Event(std::move(event));
+  return told;
 }
 
 void keep(const actors::Judged& message, const DistQueue& queue, PayloadStore& payloads) {
   const Lease* lease = queue.find(message.lease);
   for (std::size_t i = 0; lease != nullptr && i < lease->responses.size(); ++i) {
     const ResponseId r = lease->responses[i];
-    if (queue.holds(message.lease, r))
-      payloads.response(r).reward = message.items[i].reward + reward_at_tokens(r, payloads);
+    if (queue.holds(message.lease, r) && message.items[i].failure.empty())
+      payloads.response(r).reward = message.items[i].reward;
   }
+}
+
+void keep(const std::vector<FailedResponse>& failed,
+          const DistQueue& queue,
+          PayloadStore& payloads) {
+  for (const FailedResponse& f : failed) {
+    if (queue.holds(f.lease, f.response))
+      payloads.response(f.response).failure = f.why;
+  }
+}
+
+Status check(actors::UpdateMetrics metrics) {
+  FiniteCheck finite;
+  describe(finite, metrics);
+  if (!finite.found.empty())
+    return invalid_input("metrics of an update: " + finite.found);
+  return {};
 }
 
 }  // namespace temper::orchestrator

@@ -1,33 +1,76 @@
-// From an actor's message that carries payloads to the scheduler's event. Payloads follow the
-// scheduler's judgement: only what can be, and is still held under its lease, is stored.
+// From an actor's message that carries payloads to the scheduler's event. This is the border: a
+// response whose values are impossible (actors/border/values.hpp) fails, with a reason that names
+// the sender and the response, and the rest of the message counts. Payloads follow the scheduler's
+// judgement: only what is still held under its lease is stored.
 #pragma once
 
+#include "actors/border/values.hpp"
+#include "actors/protocol/weights.hpp"
 #include "actors/protocol/work.hpp"
-#include "orchestrator/run/live/checks.hpp"
 #include "orchestrator/run/payload_store.hpp"
 #include "orchestrator/scheduler/events.hpp"
 #include "orchestrator/scheduler/queue/dist_queue.hpp"
 
+#include <string>
+#include <string_view>
+#include <vector>
+
 namespace temper::orchestrator {
 
-/// What an answer is held against.
-struct Held {
+/// What an answer is compared with.
+struct AnswerContext {
   const DistQueue& queue;
   const PayloadStore& payloads;
-  ResponseLimits limits{};
-  const Held* evaluation = nullptr;  ///< What answers of an evaluation are held against.
-  const Held& of(LeaseId lease) const;
+  actors::ResponseLimits limits{};
+  const AnswerContext* evaluation = nullptr;  ///< For answers under leases of an evaluation.
+  const AnswerContext& of(LeaseId lease) const;
 };
 
-// --- What a message tells. Errors: as check() and check_scores() have them; it does not have as
-// many answers as its lease has responses.
-Result<Event> to_event(ActorId actor, const actors::Generated& message, const Held& held);
-Result<Event> to_event(ActorId actor, const actors::ReferenceScored& message, const Held& held);
-Result<Event> to_event(ActorId actor, const actors::Judged& message, const Held& held);
+struct Sender {
+  ActorId id;
+  std::string_view name;
+};
 
-// --- Stores of its payloads what is still held. Requires: what it tells can be (find_lie).
+struct FailedResponse {
+  LeaseId lease;
+  ResponseId response;
+  std::string why;  ///< Begins with the sender's name.
+};
+
+template <class E>
+struct CheckedAnswer {
+  E event;
+  std::vector<FailedResponse> failed;  ///< In the event too; by the sender's word or by the border.
+};
+
+// --- What a message tells. Impossible values are taken out of it. Error: it does not have as many
+// answers as its lease has responses.
+CheckedAnswer<event::Generated> to_event(const Sender& sender,
+                                         actors::Generated& message,
+                                         const AnswerContext& held);
+Result<CheckedAnswer<event::ReferenceScored>> to_event(const Sender& sender,
+                                                       actors::ReferenceScored& message,
+                                                       const AnswerContext& held);
+Result<CheckedAnswer<event::Judged>> to_event(const Sender& sender,
+                                              actors::Judged& message,
+                                              const AnswerContext& held);
+/// The i-th response of the message fails.
+void fail_response(const Sender& sender,
+                   actors::Generated& message,
+                   std::size_t i,
+                   std::string why,
+                   CheckedAnswer<event::Generated>& told);
+
+// --- Stores of its payloads what is still held. Requires: to_event() and find_lie() found nothing.
 void keep(actors::Generated message, const DistQueue& queue, PayloadStore& payloads);
 void keep(actors::ReferenceScored message, const DistQueue& queue, PayloadStore& payloads);
 void keep(const actors::Judged& message, const DistQueue& queue, PayloadStore& payloads);
+/// Why these responses failed.
+void keep(const std::vector<FailedResponse>& failed,
+          const DistQueue& queue,
+          PayloadStore& payloads);
+
+/// Error: the first metric of an update that is not finite.
+Status check(actors::UpdateMetrics metrics);
 
 }  // namespace temper::orchestrator

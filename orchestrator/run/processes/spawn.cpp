@@ -150,6 +150,8 @@ std::string log_tail(const std::filesystem::path& log, std::int64_t begin) {
   if (fd.get() < 0)
     return {};
   const std::int64_t end = ::lseek(fd.get(), 0, SEEK_END);
+  if (end < begin)
+    begin = 0;  // it was cut meanwhile (RunDir::bound_logs)
   const std::int64_t from = std::max({std::int64_t{0}, begin, end - kTail});
   if (end <= from)
     return {};

@@ -2,6 +2,7 @@
 
 #include "actors/asio/asio.hpp"
 #include "actors/asio/router.hpp"
+#include "actors/border/values.hpp"
 #include "actors/protocol/lifecycle.hpp"
 #include "core/clock.hpp"
 #include "orchestrator/run/processes/connections.hpp"
@@ -79,8 +80,9 @@ struct WorkerPool::Impl : std::enable_shared_from_this<WorkerPool::Impl> {
 
   void lose(ActorId actor, const std::string& reason) {
     if (!lost)
-      lost = Error{ErrorCode::Unavailable,
-                   fmt::format("{}: {}", options.names[actor.value()], reason)};
+      lost =
+          Error{ErrorCode::Unavailable,
+                fmt::format("{}: {}", options.names[actor.value()], actors::bounded_text(reason))};
   }
 
   void on_exit(const ChildExit& exit) {

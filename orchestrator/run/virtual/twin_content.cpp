@@ -1,5 +1,6 @@
 #include "orchestrator/run/virtual/twin_content.hpp"
 
+#include "actors/border/values.hpp"
 #include "actors/protocol/catalog.hpp"
 #include "orchestrator/pipeline/model_section.hpp"
 #include "orchestrator/run/role_configs.hpp"
@@ -306,10 +307,12 @@ Status TwinContent::on_message(ActorId actor, const actors::IncomingMessage& m) 
 
 Status TwinContent::on_generated(ActorId actor, actors::Generated message) {
   for (auto& item : message.items) {
-    if (item.finish == actors::FinishReason::Failed || item.tokens.empty() ||
-        item.tokens.size() != item.logprobs.size()) {
-      return fail(actor, fmt::format("cannot sample response {}", item.response));
-    }
+    if (item.finish == actors::FinishReason::Failed || item.tokens.empty())
+      return fail(actor, fmt::format("cannot sample response {}: {}", item.response, item.failure));
+    const Status possible =
+        actors::check_response({item.tokens, item.logprobs, item.mask, item.rewards}, 0, {});
+    if (!possible)
+      return fail(actor, fmt::format("response {}: {}", item.response, possible.error().context));
     const auto attempt = attempts_.find(item.response);
     if (attempt == attempts_.end() || attempt->second != item.lease)
       continue;  // it has begun anew since
@@ -330,8 +333,13 @@ Status TwinContent::on_scored(ActorId actor, actors::ReferenceScored message) {
     return invalid_input(
         fmt::format("{} responses of {} were scored", message.logprobs.size(), responses.size()));
   }
-  for (std::size_t i = 0; i < responses.size(); ++i)
-    payloads_.response(responses[i]).reference = std::move(message.logprobs[i]);
+  for (std::size_t i = 0; i < responses.size(); ++i) {
+    ResponsePayload& p = payloads_.response(responses[i]);
+    if (const Status possible = actors::check_scores(message.logprobs[i], p.tokens.size());
+        !possible)
+      return fail(actor, fmt::format("response {}: {}", responses[i], possible.error().context));
+    p.reference = std::move(message.logprobs[i]);
+  }
   return answered(actor);
 }
 
@@ -345,7 +353,11 @@ Status TwinContent::on_judged(ActorId actor, actors::Judged message) {
         fmt::format("{} responses of {} were judged", message.items.size(), responses.size()));
   }
   for (std::size_t i = 0; i < responses.size(); ++i) {
-    payloads_.response(responses[i]).reward = message.items[i].reward;
+    auto& item = message.items[i];
+    if (const Status possible = actors::check_reward(item.reward); !possible)
+      item = {0, fmt::format("response {}: {}", responses[i], possible.error().context)};
+    if (item.failure.empty())
+      payloads_.response(responses[i]).reward = item.reward;
   }
   judged_[message.lease] = std::move(message);
   return answered(actor);

@@ -1525,6 +1525,8 @@ class GeneratedItem:
     #: Per token, a reward given where it was made (by an environment, at the end of a turn);
     #: empty: none. They are added to what the response is judged to be worth.
     rewards: Float32Array = dataclasses.field(default_factory=no_f4)
+    #: Why it failed, where `finish` is `failed`.
+    failure: str = ""
 
     def pack(self) -> Fields:
         return {
@@ -1536,6 +1538,7 @@ class GeneratedItem:
             6: int(self.finish),
             7: of_u1(self.mask),
             8: of_f4(self.rewards),
+            9: self.failure,
         }
 
     @classmethod
@@ -1550,6 +1553,7 @@ class GeneratedItem:
             FinishReason(get(6, 0)),
             u1(get(7, b"")),
             f4(get(8, b"")),
+            get(9, ""),
         )
 
 
@@ -1898,6 +1902,8 @@ class TrainItem:
     mask: Uint8Array = dataclasses.field(default_factory=no_u1)
     #: As in rollout.generated.
     rewards: Float32Array = dataclasses.field(default_factory=no_f4)
+    #: Which response; errors name it.
+    id: int = 0
 
     def pack(self) -> Fields:
         return {
@@ -1911,6 +1917,7 @@ class TrainItem:
             8: [x.pack() for x in self.segments],
             9: of_u1(self.mask),
             10: of_f4(self.rewards),
+            11: self.id,
         }
 
     @classmethod
@@ -1927,6 +1934,7 @@ class TrainItem:
             [Segment.unpack(x) for x in get(8, ())],
             u1(get(9, b"")),
             f4(get(10, b"")),
+            get(11, 0),
         )
 
 

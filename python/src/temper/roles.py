@@ -96,6 +96,7 @@ class Completion:
     segments: Sequence[Segment] | None = None
     mask: Any = None
     rewards: Any = None
+    why: str = ""
 
 
 @dataclasses.dataclass(slots=True, eq=False)
@@ -125,16 +126,17 @@ class Request:
         segments: Sequence[Segment] | None = None,
         mask: Any = None,
         rewards: Any = None,
+        why: str = "",
     ) -> Completion:
         """`finish`: `end` (the last token is the end token), `length` or `failed`; an
         engine hands back only what it is asked for, by `interrupt()`. `mask`: 0 where a token was
-        not sampled."""
+        not sampled. `why`: the reason of `failed`. A response that has not one token fails."""
         if isinstance(finish, str):
             if finish.upper() not in FinishReason.__members__:
                 known = ", ".join(name.lower() for name in FinishReason.__members__)
                 raise RoleError(f'done(): no finish "{finish}"; there are {known}')
             finish = FinishReason[finish.upper()]
-        return Completion(self, tokens, logprobs, finish, segments, mask, rewards)
+        return Completion(self, tokens, logprobs, finish, segments, mask, rewards, why)
 
 
 class Engine:
@@ -195,6 +197,7 @@ class Row:
     mask: Uint8Array  #: 1 where the policy sampled the token, 0 where it is not to be trained.
     rewards: Float32Array  #: Rewards given at a token; all 0 where there are none.
     segments: list[Segment]  #: Policy version of each run of tokens.
+    id: int = 0  #: Number of the response in the run.
 
 
 @dataclasses.dataclass(slots=True)

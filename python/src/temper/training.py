@@ -41,6 +41,8 @@ def check_certificate(work: m.Train, version: int) -> None:
     for item in work.items:
         if item.group not in dispatched:
             raise RoleError(f"group {item.group} is not in the certificate")
+        if not item.response.size:
+            raise RoleError(f"response {item.id} of group {item.group} has no tokens")
         if not dispatched[item.group] <= item.first_version <= c.step:
             raise RoleError(
                 f"a response of group {item.group} was begun with version {item.first_version}, "
@@ -63,6 +65,7 @@ def row_of(item: m.TrainItem) -> Row:
         item.mask if item.mask.size else np.ones(size, np.uint8),
         item.rewards if item.rewards.size else np.zeros(size, np.float32),
         item.segments,
+        item.id,
     )
 
 

@@ -41,6 +41,42 @@ class Engine(well.Engine):
     def shapes(self, requests):
         return [r.done([3, 4], [-1.0]) for r in requests]
 
+    def empty(self, requests):
+        return [r.done([], [], "length") for r in requests]
+
+    def above_zero(self, requests):
+        return [r.done([3], [5.0]) for r in requests]
+
+    def unlikely(self, requests):
+        return [r.done([3], [-1000.0]) for r in requests]
+
+    def lowest(self, requests):
+        return [r.done([3], [-3e38]) for r in requests]
+
+    def outside(self, requests):
+        return [r.done([10**9], [-1.0]) for r in requests]
+
+    def negative(self, requests):
+        return [r.done([-5], [-1.0]) for r in requests]
+
+    def long(self, requests):
+        return [r.done([3] * 9, [-1.0] * 9) for r in requests]
+
+    def mask(self, requests):
+        return [r.done([3], [-1.0], mask=[7]) for r in requests]
+
+    def huge_rewards(self, requests):
+        return [r.done([3], [-1.0], rewards=[3e38]) for r in requests]
+
+    def huge_sum(self, requests):
+        return [r.done([3, 4], [-1.0, -1.0], rewards=[8e17, 8e17]) for r in requests]
+
+    def segments(self, requests):
+        return [r.done([3], [-1.0], segments=[temper.Segment(0, 2)]) for r in requests]
+
+    def future(self, requests):
+        return [r.done([3], [-1.0], segments=[temper.Segment(1000, 1)]) for r in requests]
+
     def too_many(self, requests):
         return [r.done([3], [-1.0]) for r in requests] * 2
 

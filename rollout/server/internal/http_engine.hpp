@@ -55,7 +55,7 @@ class HttpEngine final : public ServerEngine {
                 bool label_known);
   void append(ServerResponse& response, actors::GenerateReply reply);
   void again(ServerResponse& response, std::string_view why);
-  void finish(ResponseId id, actors::FinishReason finish);
+  void finish(ResponseId id, actors::FinishReason finish, std::string_view failure = {});
   bool stands_comparison(ServerResponse& response);
   void drain();
   Status bring(const actors::ServerVersion& next, const std::optional<actors::Canary>& before);

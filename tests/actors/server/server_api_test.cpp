@@ -64,6 +64,83 @@ TEST(VllmApi, RefusesAnswersThatCannotBe) {
     EXPECT_FALSE(api->read_generated(body)) << body;
 }
 
+/// A log-prob that is no possible one, in the answers of three kinds of servers.
+TEST(ServerApis, NameALogprobThatIsImpossible) {
+  struct Case {
+    std::string logprob;
+    std::string_view says;
+  };
+  const Case kCases[] = {{"null", "token 1: log-prob null"},
+                         {"NaN", "token 1: log-prob is no finite number"},
+                         {"-Infinity", "token 1: log-prob is no finite number"},
+                         {"1e999", "token 1: log-prob is no finite number"},
+                         {"\"-1\"", "token 1: log-prob is no finite number"},
+                         {"true", "token 1: log-prob is no finite number"},
+                         {"[-1]", "token 1: log-prob is no finite number"},
+                         {"5", "token 1: log-prob 5; possible are"},
+                         {"0.01", "token 1: log-prob 0.01; possible are"},
+                         {"-1000", "token 1: log-prob -1000; possible are"},
+                         {"-3e38", "token 1: log-prob -3e+38; possible are"},
+                         {"-1e308", "token 1: log-prob -1e+308; possible are"}};
+  EngineConfig openai, llamacpp;
+  openai.kind = EngineKind::Openai;
+  llamacpp.kind = EngineKind::Llamacpp;
+  for (const Case& c : kCases) {
+    const auto check = [&](const std::unique_ptr<ServerApi>& api, const std::string& body) {
+      const auto reply = api->read_generated(body);
+      ASSERT_FALSE(reply) << body;
+      EXPECT_EQ(reply.error().code, ErrorCode::Corrupt);
+      EXPECT_NE(reply.error().context.find(c.says), std::string::npos)
+          << c.logprob << ": " << reply.error().context;
+    };
+    check(make_vllm_api(sampling()),
+          R"({"choices":[{"finish_reason":"stop","token_ids":[2,3],"logprobs":{"content":)"
+          R"([{"logprob":-1},{"logprob":)" +
+              c.logprob + "}]}}]}");
+    check(make_sglang_api(sampling()),
+          R"({"meta_info":{"finish_reason":{"type":"stop"},"output_token_logprobs":)"
+          R"([[-2.5,5,null],[)" +
+              c.logprob + R"(,5,null]],"weight_version":"v2"}})");
+    check(make_server_api(openai, sampling()),
+          R"({"choices":[{"finish_reason":"stop","token_ids":[2,3],"logprobs":{"content":)"
+          R"([{"logprob":-1},{"logprob":)" +
+              c.logprob + "}]}}]}");
+    check(make_server_api(llamacpp, sampling()),
+          R"({"tokens":[2,3],"stop_type":"limit","completion_probabilities":)"
+          R"([{"id":2,"logprob":-1},{"id":3,"logprob":)" +
+              c.logprob + "}]}");
+  }
+}
+
+TEST(ServerApis, AnAnswerThatIsCutOffIsSaidToBe) {
+  const std::string whole =
+      R"({"choices":[{"finish_reason":"stop","token_ids":[2],"logprobs":{"content":[{"logprob":-1}]}}]})";
+  ASSERT_TRUE(make_vllm_api(sampling())->read_generated(whole));
+  for (const std::size_t size : {1U, 20U, 50U, 70U, 90U}) {
+    const auto reply = make_vllm_api(sampling())->read_generated(whole.substr(0, size));
+    ASSERT_FALSE(reply);
+    EXPECT_NE(reply.error().context.find("no whole JSON object"), std::string::npos)
+        << reply.error().context;
+  }
+}
+
+TEST(ServerApis, AProbabilityIsThatOfATokenThatCanBeSampled) {
+  EngineConfig config;
+  config.kind = EngineKind::Llamacpp;
+  const auto api = make_server_api(config, sampling());
+  const auto reads = [&](const std::string& probability) {
+    return api
+        ->read_generated(R"({"tokens":[2],"stop_type":"limit","completion_probabilities":)"
+                         R"([{"id":2,"prob":)" +
+                         probability + "}]}")
+        .has_value();
+  };
+  for (const char* const possible : {"1", "0.5", "1e-30", "1e-43", "1.0005"})
+    EXPECT_TRUE(reads(possible)) << possible;
+  for (const char* const impossible : {"0", "-0.5", "1.1", "1e-50", "1e999", "null"})
+    EXPECT_FALSE(reads(impossible)) << impossible;
+}
+
 TEST(VllmApi, ReadsTheScoreOfEachTokenAmongOthers) {
   const std::vector<std::int32_t> tokens{3, 4, 5};
   const auto scores =

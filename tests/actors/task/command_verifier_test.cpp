@@ -6,6 +6,7 @@
 #include "tests/support/temporary_folder.hpp"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -134,6 +135,12 @@ TEST_F(CommandVerifier, ANonsensicalReplyIsAFailureThatQuotesIt) {
             "`reward` is no finite number: `{\"reward\": \"1\"}`");
   EXPECT_EQ(failure_of("read l; echo '{\"reward\": 1e999}'; cat"),
             "the reply is not JSON: `{\"reward\": 1e999}`");
+  for (const char* const impossible : {"1e308", "-1e308", "3e38", "1e19", "-1e19"}) {
+    EXPECT_NE(failure_of(fmt::format("read l; echo '{{\"reward\": {}}}'; cat", impossible))
+                  .find("possible are -1e+18 to 1e+18"),
+              std::string::npos)
+        << impossible;
+  }
 }
 
 TEST_F(CommandVerifier, AProcessThatSaysMoreThanOneLineIsReplacedBeforeItMisleads) {

@@ -62,6 +62,34 @@ TEST(Auditor, OnlyWhoTakesTurnsIsHeldToIt) {
   EXPECT_FALSE(says(kNobody));
 }
 
+/// As the scheduler and the trainers: a response that ended has a token.
+TEST(Auditor, AResponseThatEndedWithoutATokenIsAViolation) {
+  using actors::FinishReason;
+  const ResponseId first = ResponseIds(colocated().responses_per_group).at(GroupId(0), 0);
+  const auto says = [&](FinishReason finish, std::int64_t tokens) {
+    std::vector<actors::Segment> segments;
+    if (tokens > 0)
+      segments = {{PolicyVersion(0), Tokens(tokens)}};
+    Auditor auditor;
+    auditor.feed(
+        {0,
+         Time(),
+         event::Started{colocated()},
+         {command::Dispatch{kEngine, LeaseId(1), GroupId(0), PolicyVersion(0), {first}, {}}}});
+    auditor.feed({1,
+                  Time(),
+                  event::Generated{
+                      kEngine, {{LeaseId(1), first, Tokens(4), Tokens(tokens), segments, finish}}},
+                  {}});
+    return any_says(auditor.report().violations, "ended without a token");
+  };
+  EXPECT_TRUE(says(FinishReason::End, 0));
+  EXPECT_TRUE(says(FinishReason::Length, 0));
+  EXPECT_FALSE(says(FinishReason::End, 1));
+  EXPECT_FALSE(says(FinishReason::Failed, 0));
+  EXPECT_FALSE(says(FinishReason::Interrupted, 0));
+}
+
 TEST(Auditor, SaysHowFarTheClocksOfAttachedWorkersWereOff) {
   using namespace std::chrono_literals;
   Auditor auditor;

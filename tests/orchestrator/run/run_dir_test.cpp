@@ -7,10 +7,12 @@
 
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
+#include <fstream>
 
 namespace temper::orchestrator {
 namespace {
@@ -36,6 +38,46 @@ TEST_F(RunDirTest, ANewRunGetsItsFoldersAndTheirParents) {
   EXPECT_TRUE(fs::is_directory(dir.file("checkpoints")));
   EXPECT_TRUE(fs::is_directory(dir.file("logs")));
   EXPECT_EQ(dir.log_of("rollout-0"), dir.root() / "logs" / "rollout-0.log");
+}
+
+TEST_F(RunDirTest, TheLogOfAWorkerIsCutWhereItGrowsBeyondItsBound) {
+  const RunDir dir = created(folder());
+  const fs::path log = dir.log_of("rollout-0"), server = dir.log_of("rollout-0.server");
+  const fs::path ours = dir.log_of("orchestrator"), small = dir.log_of("trainer");
+  for (const fs::path& path : {log, server, ours}) {
+    std::ofstream(path) << std::string(100, 'a') << '\n';
+    fs::resize_file(path, kLogBytes);
+    std::ofstream(path, std::ios::app) << "last words\n";
+  }
+  std::ofstream(small) << "a line\n";
+  std::ofstream writer(log, std::ios::app);  // as a worker: it goes on
+  dir.bound_logs();
+  writer << "more\n" << std::flush;
+  for (const fs::path& path : {log, server}) {
+    EXPECT_LT(fs::file_size(path), 1000U);
+    const std::string kept = read_file(path.string() + ".1").value();
+    EXPECT_EQ(std::ssize(kept), kLogKept);
+    EXPECT_TRUE(kept.ends_with("last words\n"));
+  }
+  const std::string text = read_file(log).value();
+  EXPECT_TRUE(text.ends_with("more\n")) << text;
+  EXPECT_NE(text.find("rollout-0.log.1"), std::string::npos) << text;
+  EXPECT_GT(fs::file_size(ours), static_cast<std::uintmax_t>(kLogBytes));
+  EXPECT_EQ(read_file(small).value(), "a line\n");
+  dir.bound_logs();
+  EXPECT_TRUE(read_file(log).value().ends_with("more\n")) << "once is enough";
+}
+
+TEST_F(RunDirTest, ALogThatIsALinkOrAFifoIsLeftAlone) {
+  const RunDir dir = created(folder());
+  const fs::path target = folder() / "elsewhere";
+  std::ofstream{target};
+  fs::resize_file(target, 2 * kLogBytes);
+  fs::create_symlink(target, dir.log_of("rollout-0"));
+  ASSERT_EQ(::mkfifo(dir.log_of("rollout-1").c_str(), 0600), 0);
+  fs::create_directory(dir.log_of("rollout-2"));
+  dir.bound_logs();
+  EXPECT_EQ(fs::file_size(target), static_cast<std::uintmax_t>(2 * kLogBytes));
 }
 
 TEST_F(RunDirTest, AFolderThatHoldsOtherThingsIsRefusedByTheNameOfOne) {

@@ -180,6 +180,15 @@ std::vector<Case> lies() {
       {work, Claim::SegmentsAddUp, until_dispatch, generated_but([](Item& i) {
          i.segments.clear();
        })},
+      {work, Claim::HasTokens, until_dispatch, generated_but([](Item& i) {
+         i.tokens = Tokens(0);
+         i.segments.clear();
+       })},
+      {work, Claim::HasTokens, until_dispatch, generated_but([](Item& i) {
+         i.tokens = Tokens(0);
+         i.segments = {{PolicyVersion(0), Tokens(0)}};
+         i.finish = actors::FinishReason::Length;
+       })},
       {work, Claim::VersionsGoForward, until_dispatch, generated_but([](Item& i) {
          i.segments.front().version = PolicyVersion(std::uint64_t{1} << 40);
        })},
@@ -210,7 +219,7 @@ std::vector<Case> lies() {
          return e;
        }},
       {"reward.judged",
-       Claim::NumbersAreFinite,
+       Claim::ValuesArePossible,
        [](ScriptedRun& run) { run.until<command::Judge>(); },
        [](const ScriptedRun& run) {
          event::Judged e = run.judged(run.last<command::Judge>());
@@ -307,8 +316,51 @@ bool is_of_content(std::string_view message, Claim claim) {
   if (claim == Claim::OneLogprobPerToken || claim == Claim::PieceOfTheImage ||
       message == "trainer.ready" || message == "weights.fetch")
     return true;
-  return (message == "rollout.generated" && claim == Claim::NumbersAreFinite) ||
+  return (message == "rollout.generated" && claim == Claim::ValuesArePossible) ||
          (message == "reference.scored" && claim != Claim::LeaseIsItsOwn);
+}
+
+TEST(Claims, AResponseThatFailsOrIsHandedBackNeedsNoToken) {
+  ScriptedRun run;
+  until_dispatch(run);
+  event::Generated answer = generated(run);
+  Item& item = answer.items.front();
+  item.tokens = Tokens(0);
+  item.segments.clear();
+  item.finish = actors::FinishReason::Failed;
+  EXPECT_EQ(run.scheduler().find_lie(answer.actor, item), std::nullopt);
+  item.finish = actors::FinishReason::Interrupted;
+  const auto lie = run.scheduler().find_lie(answer.actor, item);
+  EXPECT_TRUE(lie && lie->claim == Claim::HandedBackOnRequest);
+}
+
+TEST(Claims, AResponseMayEndWithoutAnotherTokenWhereItHasSome) {
+  ScriptedRun run;
+  until_dispatch(run);
+  event::Generated answer = generated(run);
+  answer.items.resize(1);
+  answer.items.front().finish = actors::FinishReason::Interrupted;
+  const ResponseId response = answer.items.front().response;
+  run.on(answer);
+  const auto& again = run.last<command::Dispatch>();
+  ASSERT_NE(std::ranges::find(again.responses, response), again.responses.end());
+  const Item rest{again.lease, response, Tokens(5), Tokens(0), {}, actors::FinishReason::Length};
+  EXPECT_EQ(run.scheduler().find_lie(again.actor, rest), std::nullopt);
+}
+
+/// What an engine reports of one response costs that response; what concerns the work as a whole
+/// costs the engine.
+TEST(Claims, OfValuesCostTheResponseAndOthersTheSender) {
+  std::size_t responses = 0;
+  for (const Case& c : lies()) {
+    if (c.message != "rollout.generated")
+      continue;
+    const bool of_work = c.claim == Claim::LeaseIsItsOwn || c.claim == Claim::ResponseIsLeased ||
+                         c.claim == Claim::HandedBackOnRequest;
+    EXPECT_EQ(costs_the_response(c.claim), !of_work) << sentence(c.claim);
+    responses += of_work ? 0 : 1;
+  }
+  EXPECT_GT(responses, 5U);
 }
 
 TEST(Claims, EveryOneOfTheTableHasALie) {

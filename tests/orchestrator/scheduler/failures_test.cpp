@@ -98,6 +98,50 @@ TEST(Failures, OfAVerifierThatIsStartedAgainCountAsThoseOfAnyOther) {
   EXPECT_GE(run.scheduler().progress().groups_failed, 1U);
 }
 
+TEST(Failures, OfScoresCostTheirResponsesAndAreToldWithTheReason) {
+  ScriptedRun run(limited(1));
+  run.until<command::ScoreReference>();
+  const auto scored = run.last<command::ScoreReference>();
+  const GroupId group = run.scheduler().queue().group_of(scored.responses.front());
+  run.on(event::ReferenceScored{
+      scored.actor, scored.lease, {scored.responses.front()}, "reference-0: response 0: nan"});
+  EXPECT_EQ(run.scheduler().progress().responses_failed, 1U);
+  ASSERT_EQ(run.scheduler().progress().groups_failed, 1U) << "one of two is left";
+  EXPECT_EQ(run.scheduler().queue().group(group), nullptr);
+  const command::Release& release = run.last<command::Release>();
+  EXPECT_EQ(release.outcome, Outcome::Failed);
+  EXPECT_NE(release.reason.find("reference-0: response 0: nan"), std::string::npos);
+}
+
+TEST(Failures, OfOneResponseCountOnce) {
+  SchedulerConfig config = limited(100);
+  config.responses_per_group = 4;
+  ScriptedRun run(config);
+  run.until<command::ScoreReference>();
+  const auto scored = run.last<command::ScoreReference>();
+  const auto judge = run.last<command::Judge>();
+  event::Judged judged = run.judged(judge);
+  judged.items.front().failed = true;
+  ASSERT_EQ(scored.responses.front(), judge.responses.front());
+  run.on(judged);
+  run.on(event::ReferenceScored{scored.actor, scored.lease, {scored.responses.front()}, "nan"});
+  EXPECT_EQ(run.scheduler().progress().responses_failed, 1U);
+}
+
+TEST(Failures, OfAnEngineAreToldWithItsWords) {
+  ScriptedRun run(limited(1));
+  run.until<command::Dispatch>();
+  event::Generated generated = run.generated(run.last<command::Dispatch>());
+  for (auto& item : generated.items) {
+    item.tokens = Tokens(0);
+    item.segments.clear();
+    item.finish = actors::FinishReason::Failed;
+  }
+  generated.failure = "rollout-0: response 0: token 3: log-prob nan";
+  run.on(generated);
+  EXPECT_NE(run.last<command::Release>().reason.find(generated.failure), std::string::npos);
+}
+
 TEST(Failures, CountAcrossACheckpoint) {
   ScriptedRun run(limited(100));
   run.until<command::Judge>();

@@ -1,4 +1,5 @@
 #include "cli/run/samples_command.hpp"
+#include "core/files.hpp"
 #include "core/json_read.hpp"
 #include "orchestrator/watch/samples_file.hpp"
 #include "tests/support/temporary_folder.hpp"
@@ -98,6 +99,61 @@ TEST_F(SamplesTest, ASampleHasTextVersionsAndReward) {
   EXPECT_EQ(s.segments[0].text, "6");
   EXPECT_EQ(s.segments[1].text, "4");
   EXPECT_EQ(s.segments[1].version, PolicyVersion(4));
+}
+
+TEST_F(SamplesTest, AResponseThatFailedHasAnOutcomeAndAReasonOfItsOwn) {
+  SamplesFile file(folder_.path(), {1, Bytes(1 << 20)});
+  command::Release release;
+  release.group = GroupId(7);
+  release.outcome = Outcome::Trained;
+  GroupPayload payload;
+  payload.responses.resize(5);
+  for (ResponsePayload& r : payload.responses) {
+    r.tokens = {tokenizer_.end()};
+    r.logprobs = {-0.5F};
+    r.segments = {{PolicyVersion(3), Tokens(1)}};
+    r.reward = 2;
+  }
+  payload.responses[1].reward.reset();
+  payload.responses[1].failure = "reward-0: response 1: no reply within 5s";
+  payload.responses[2].failure = "reference-0: response 2: token 0: log-prob nan";
+  payload.responses[3] = {};
+  payload.responses[3].failure = "rollout-0: response 3 ended without a token";
+  payload.responses[4].reward.reset();
+  ASSERT_TRUE(file.add({release, payload, tokenizer_}, metrics_));
+  const auto samples = read();
+  ASSERT_EQ(samples.size(), 5U);
+  EXPECT_EQ(samples[0].outcome, Outcome::Trained);
+  EXPECT_EQ(samples[0].reward, 2);
+  EXPECT_EQ(samples[0].reason, "");
+  for (const std::size_t failed : {1U, 2U, 3U}) {
+    EXPECT_EQ(samples[failed].place, failed);
+    EXPECT_EQ(samples[failed].outcome, Outcome::Failed);
+    EXPECT_EQ(samples[failed].reason, payload.responses[failed].failure);
+    EXPECT_EQ(samples[failed].reward, std::nullopt);
+    EXPECT_EQ(samples[failed].age, std::nullopt);
+  }
+  EXPECT_EQ(samples[3].length, 0U);
+  EXPECT_EQ(samples[4].outcome, Outcome::Trained);
+  EXPECT_EQ(samples[4].reward, std::nullopt) << "nobody judged it";
+  const std::string lines = read_file(folder_ / "samples.jsonl").value();
+  EXPECT_NE(lines.find("\"reward\":null"), std::string::npos);
+}
+
+TEST_F(SamplesTest, ResponsesWithoutARewardComeLastInBothOrders) {
+  std::ofstream(folder_ / "samples.jsonl")
+      << R"({"step":1,"group":1,"outcome":"failed","reason":"it hangs","reward":null})" << '\n'
+      << R"({"step":1,"group":2,"outcome":"trained","reward":-3})" << '\n'
+      << R"({"step":1,"group":3,"outcome":"trained","reward":5})" << '\n';
+  for (const auto order : {SampleQuery::Order::Worst, SampleQuery::Order::Best}) {
+    cli::SamplesOptions options;
+    options.query.order = order;
+    const std::string text = shown(options);
+    EXPECT_NE(text.find("group 1 "), std::string::npos) << text;
+    EXPECT_GT(text.find("group 1 "), text.find("group 2 ")) << text;
+    EXPECT_GT(text.find("group 1 "), text.find("group 3 ")) << text;
+    EXPECT_NE(text.find("it hangs"), std::string::npos);
+  }
 }
 
 TEST_F(SamplesTest, AShareOfTheGroupsIsKeptAndAlwaysTheSame) {

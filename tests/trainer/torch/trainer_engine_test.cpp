@@ -4,9 +4,12 @@
 #include "trainer/torch/engine.hpp"
 #include "trainer/torch/minibatch.hpp"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
 #include <set>
 
 namespace temper::trainer {
@@ -83,6 +86,44 @@ TEST(TorchTrainer, RatioIsOneForSamplesOfTheCurrentPolicy) {
     s.behaviour_logprobs.assign(p.begin(), p.end());
   }
   EXPECT_NEAR(engine()->update(list).value().ratio_mean, 1.0, 1e-5);
+}
+
+/// A batch whose responses are numbered from 100 on.
+std::vector<TrainSample> numbered_batch() {
+  auto list = training_batch(3);
+  for (std::size_t i = 0; i < list.size(); ++i)
+    list[i].id = ResponseId(100 + i);
+  return list;
+}
+
+TEST(TorchTrainer, ALossThatIsNotFiniteNamesTheResponseWithTheLargestRatio) {
+  auto list = numbered_batch();
+  TrainSample& sample = list[5];
+  sample.reward = -1e17;
+  std::ranges::fill(sample.behaviour_logprobs, -100.0F);
+  list[6].behaviour_logprobs.front() = -50;
+  TorchEngineOptions o = options();
+  const auto updated = engine(o)->update(list);
+  ASSERT_FALSE(updated);
+  EXPECT_NE(updated.error().context.find(fmt::format("in response 105 of group {}", sample.group)),
+            std::string::npos)
+      << updated.error().context;
+}
+
+TEST(TorchTrainer, AnImpossibleValueOfASampleIsRefusedByItsNumber) {
+  const auto refused = [](auto change) {
+    auto list = numbered_batch();
+    change(list[5]);
+    const auto updated = engine()->update(list);
+    return updated ? std::string() : updated.error().context;
+  };
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  for (const std::string& why : {refused([&](TrainSample& s) { s.behaviour_logprobs[0] = nan; }),
+                                 refused([&](TrainSample& s) { s.behaviour_logprobs[0] = -1000; }),
+                                 refused([&](TrainSample& s) { s.behaviour_logprobs[0] = 5; }),
+                                 refused([&](TrainSample& s) { s.reward = 1e308; }),
+                                 refused([&](TrainSample& s) { s.reward = double{nan}; })})
+    EXPECT_TRUE(why.starts_with("response 105 of group ")) << why;
 }
 
 TEST(TorchTrainer, MicroBatchesDoNotChangeTheUpdate) {

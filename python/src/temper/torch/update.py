@@ -92,19 +92,13 @@ def split_minibatches(groups: Sequence[int], count: int, seed: int, update: int)
 
 
 def check_row(row: Row, context: int, a: AlgorithmConfig) -> None:
-    what = f"a response of group {row.group}"
+    what = f"response {row.id} of group {row.group}"
     if row.prompt.size == 0 or row.prompt.size + row.response.size > context:
         raise RoleError(
             f"{what}: prompt of {row.prompt.size} and response of {row.response.size} tokens in a context of {context}"
         )
     if row.reference.size == 0 and row.response.size and a.kl > 0:
         raise RoleError(f"{what}: no reference log-probs, but kl > 0 needs them")
-    if not (
-        np.isfinite(row.logprobs).all()
-        and np.isfinite(row.reference).all()
-        and math.isfinite(row.reward)
-    ):
-        raise RoleError(f"{what}: a log-prob or reward that is not finite")
     if row.rewards.any():
         raise RoleError(
             f"{what} has rewards per token, which temper.torch does not know: use a trainer of your own"
@@ -169,6 +163,7 @@ class Update:
         if not sum(int(t.sum()) for t in self._trained):
             raise RoleError("update: a batch without a response token to train")
         self._advantages = advantages(rows, self._a, self._settings.longest_response)
+        self._largest = (-math.inf, "no response of this rank")
         minibatches = self._minibatches()
         proximal = self._proximal(minibatches[1:]) if needs_proximal(self._a) else {}
         sums = dict.fromkeys(_SUMS, 0.0)
@@ -291,7 +286,18 @@ class Update:
             (loss * (self._world if counts else 0)).backward()  # FSDP takes the mean over ranks
             if counts:
                 add_sums(sums, tokens, losses, float(loss.detach()))
+                self._note_ratio(tokens, rows)
         return len(passes)
+
+    def _note_ratio(self, tokens: Tokens, rows: list[Row]) -> None:
+        """Of the response with the largest ratio: it explains a loss that is not finite."""
+        gap = tokens.current.detach() - tokens.behaviour
+        if not gap.numel() or math.isnan(self._largest[0]):
+            return
+        at = int(gap.argmax())  # NaN counts as the largest
+        if not float(gap[at]) <= self._largest[0]:
+            row = rows[int(tokens.response[at])]
+            self._largest = (float(gap[at]), f"response {row.id} of group {row.group}")
 
     def _step(self, loss: float) -> float:
         """Clips and applies the gradients; their norm before."""
@@ -303,7 +309,8 @@ class Update:
         norm = math.sqrt(float(squares))
         if not math.isfinite(norm) or not math.isfinite(loss):
             raise RoleError(
-                f"update {self._updates}: gradient norm {norm} and loss {loss} are not both finite"
+                f"update {self._updates}: gradient norm {norm} and loss {loss} are not both finite; "
+                f"the largest importance ratio is exp({self._largest[0]:.4g}), in {self._largest[1]}"
             )
         if norm > self._a.gradient_clip:
             torch._foreach_mul_(local, self._a.gradient_clip / norm)

@@ -3,12 +3,14 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <limits>
 
 namespace temper::orchestrator {
 namespace {
 
 constexpr ActorId kActor(0);
+constexpr Sender kSender{kActor, "rollout-3"};
 constexpr ResponseId kFirst(0), kSecond(1);
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 
@@ -38,10 +40,18 @@ class Payloads : public ::testing::Test {
     item.segments = {{PolicyVersion(0), Tokens(2)}};
     return item;
   }
-  Held held() const { return {queue, payloads, {Tokens(6), 14}}; }
+  AnswerContext held() const { return {queue, payloads, {6, 14}}; }
+  /// What the message tells. Requires: it has an answer for each response.
+  CheckedAnswer<event::Generated> told(actors::Generated& message) {
+    return to_event(kSender, message, held());
+  }
   template <class M>
-  std::string refusal(const M& message) {
-    const auto event = to_event(kActor, message, held());
+  auto told(M& message) {
+    return to_event(kSender, message, held()).value();
+  }
+  template <class M>
+  std::string refusal(M message) {
+    const auto event = to_event(kSender, message, held());
     return event ? "" : event.error().context;
   }
 
@@ -51,36 +61,69 @@ class Payloads : public ::testing::Test {
 };
 
 TEST_F(Payloads, AResponseIsToldByItsLengthsAndKeptByItsTokens) {
-  const actors::Generated message{{item(kFirst)}};
-  const Event event = to_event(kActor, message, held()).value();
-  const auto& told = std::get<event::Generated>(event).items.at(0);
-  EXPECT_EQ(told.tokens, Tokens(2));
-  EXPECT_EQ(told.prompt, Tokens(4));
+  actors::Generated message{{item(kFirst)}};
+  const event::Generated event = told(message).event;
+  EXPECT_EQ(event.items.at(0).tokens, Tokens(2));
+  EXPECT_EQ(event.items.at(0).prompt, Tokens(4));
   EXPECT_TRUE(payloads.response(kFirst).tokens.empty()) << "telling keeps nothing";
   keep(message, queue, payloads);
   EXPECT_EQ(payloads.response(kFirst).tokens, (actors::TokenBlob{7, 8}));
 }
 
-TEST_F(Payloads, AResponseThatCannotBeIsRefusedByName) {
+TEST_F(Payloads, AnImpossibleResponseFailsAloneAndItsSenderIsNamed) {
   using Item = actors::Generated::Item;
-  const auto refused = [&](auto change) {
-    actors::Generated message{{item(kFirst)}};
-    change(message.items.front());
-    return refusal(message);
+  const std::vector<std::function<void(Item&)>> changes{
+      [](Item& i) { i.logprobs.pop_back(); },
+      [](Item& i) { i.logprobs.back() = kNaN; },
+      [](Item& i) { i.logprobs.back() = 5; },
+      [](Item& i) { i.logprobs.back() = -1000; },
+      [](Item& i) { i.logprobs.front() = -3e38F; },
+      [](Item& i) { i.mask = {1}; },
+      [](Item& i) {
+        i.mask = {1, 7};
+      },
+      [](Item& i) {
+        i.rewards = {3e38F, 0};
+      },
+      [](Item& i) { i.tokens[0] = 14; },
+      [](Item& i) { i.tokens[0] = -1; },
+      [](Item& i) {
+        i.tokens.assign(7, 4);
+        i.logprobs.assign(7, -1);
+      },
   };
-  EXPECT_EQ(refused([](Item& i) { i.logprobs.pop_back(); }),
-            "response 0: 2 tokens but 1 log-probs");
-  EXPECT_EQ(refused([](Item& i) { i.logprobs.back() = kNaN; }),
-            "response 0: log-probs or rewards that are not finite");
-  EXPECT_EQ(refused([](Item& i) { i.mask = {1}; }),
-            "response 0: 2 tokens but a mask of 1 and rewards of 0");
-  EXPECT_EQ(refused([](Item& i) { i.tokens[0] = 14; }), "response 0: token 14; there are 14");
-  EXPECT_EQ(refused([](Item& i) { i.tokens[0] = -1; }), "response 0: token -1; there are 14");
-  EXPECT_EQ(refused([](Item& i) {
-              i.tokens.assign(7, 4);
-              i.logprobs.assign(7, -1);
-            }),
-            "response 0: 7 tokens, of which sampling.max_new_tokens allows 6");
+  for (const auto& change : changes) {
+    actors::Generated message{{item(kFirst), item(kSecond)}};
+    change(message.items.front());
+    const auto told = this->told(message);
+    ASSERT_EQ(told.failed.size(), 1U);
+    EXPECT_EQ(told.failed[0].response, kFirst);
+    EXPECT_TRUE(told.failed[0].why.starts_with("rollout-3: response 0: ")) << told.failed[0].why;
+    EXPECT_EQ(told.event.failure, told.failed[0].why);
+    EXPECT_EQ(told.event.items[0].finish, actors::FinishReason::Failed);
+    EXPECT_EQ(told.event.items[0].tokens, Tokens(0));
+    EXPECT_TRUE(told.event.items[0].segments.empty());
+    EXPECT_EQ(told.event.items[0].lease, lease);
+    EXPECT_EQ(told.event.items[1].finish, actors::FinishReason::End);
+    EXPECT_EQ(told.event.items[1].tokens, Tokens(2));
+    keep(told.failed, queue, payloads);
+    keep(message, queue, payloads);
+    EXPECT_TRUE(payloads.response(kFirst).tokens.empty());
+    EXPECT_EQ(payloads.response(kFirst).failure, told.failed[0].why);
+    EXPECT_EQ(payloads.response(kSecond).failure, "");
+    payloads.response(kSecond) = {};
+  }
+}
+
+TEST_F(Payloads, AResponseThatItsEngineFailedIsToldWithTheReason) {
+  actors::Generated message{{item(kFirst), item(kSecond)}};
+  message.items[0].finish = message.items[1].finish = actors::FinishReason::Failed;
+  message.items[0].failure = "status 400: too long";
+  const auto told = this->told(message);
+  ASSERT_EQ(told.failed.size(), 2U);
+  EXPECT_EQ(told.failed[0].why, "rollout-3: response 0: status 400: too long");
+  EXPECT_EQ(told.event.failure, told.failed[0].why);
+  EXPECT_NE(told.failed[1].why, "rollout-3: response 1: ");
 }
 
 TEST_F(Payloads, OfTwoAttemptsAreOneResponse) {
@@ -88,7 +131,7 @@ TEST_F(Payloads, OfTwoAttemptsAreOneResponse) {
   actors::Generated more{{item(kFirst)}};
   more.items[0].mask = {0, 1};
   more.items[0].rewards = {0.5F, 0};
-  EXPECT_EQ(refusal(more), "");
+  EXPECT_TRUE(told(more).failed.empty());
   keep(more, queue, payloads);
   const ResponsePayload& p = payloads.response(kFirst);
   EXPECT_EQ(p.tokens, (actors::TokenBlob{7, 8, 7, 8}));
@@ -99,16 +142,16 @@ TEST_F(Payloads, OfTwoAttemptsAreOneResponse) {
   more.items[0].logprobs = {-1, -1, -1};
   more.items[0].mask.clear();
   more.items[0].rewards.clear();
-  EXPECT_EQ(refusal(more), "response 0: 7 tokens, of which sampling.max_new_tokens allows 6");
+  EXPECT_EQ(told(more).failed.size(), 1U);
 }
 
 TEST_F(Payloads, RewardsAtTokensAddToWhatTheJudgeGives) {
   generate(Task::Reward);
   payloads.response(kFirst).token_rewards = {0.5F, 0.25F};
-  const actors::Judged message{lease, {{1, ""}, {1, ""}}};
-  const Event event = to_event(kActor, message, held()).value();
-  EXPECT_EQ(std::get<event::Judged>(event).items.at(0).reward, 1.75);
-  EXPECT_EQ(std::get<event::Judged>(event).items.at(1).reward, 1);
+  actors::Judged message{lease, {{1, ""}, {1, ""}}};
+  const event::Judged event = told(message).event;
+  EXPECT_EQ(event.items.at(0).reward, 1.75);
+  EXPECT_EQ(event.items.at(1).reward, 1);
   keep(message, queue, payloads);
   EXPECT_EQ(payloads.response(kFirst).reward, 1.75);
 }
@@ -116,47 +159,86 @@ TEST_F(Payloads, RewardsAtTokensAddToWhatTheJudgeGives) {
 TEST_F(Payloads, WhatIsNotHeldIsToldButNotKept) {
   actors::Generated message{{item(kFirst)}};
   message.items.front().lease = LeaseId(77);
-  EXPECT_EQ(refusal(message), "");
+  EXPECT_TRUE(told(message).failed.empty());
   keep(message, queue, payloads);
   EXPECT_TRUE(payloads.response(kFirst).tokens.empty());
 }
 
 TEST_F(Payloads, OfAGroupThatHasLeftNothingIsKnown) {
   actors::Generated message{{item(ResponseId(1000))}};
-  const Event event = to_event(kActor, message, held()).value();
-  EXPECT_EQ(std::get<event::Generated>(event).items.at(0).prompt, Tokens(0));
+  EXPECT_EQ(told(message).event.items.at(0).prompt, Tokens(0));
 }
 
 TEST_F(Payloads, ReferenceScoresAreOnePerResponseAndToken) {
   generate(Task::Reference);
   EXPECT_EQ(refusal(actors::ReferenceScored{lease, {{-1, -2}}}),
             "lease 2 holds 2 responses, 1 were scored");
-  EXPECT_EQ(refusal(actors::ReferenceScored{lease, {{-1, -2}, {-1}}}),
-            "response 1: 1 reference log-probs for 2 tokens");
-  EXPECT_EQ(refusal(actors::ReferenceScored{lease, {{-1, -2}, {-1, kNaN}}}),
-            "response 1: reference log-probs that are not finite");
-  const actors::ReferenceScored good{lease, {{-1, -2}, {-3, -4}}};
-  EXPECT_EQ(refusal(good), "");
+  actors::ReferenceScored good{lease, {{-1, -2}, {-3, -4}}};
+  EXPECT_TRUE(told(good).failed.empty());
   keep(good, queue, payloads);
   EXPECT_EQ(payloads.response(kSecond).reference, (actors::LogprobBlob{-3, -4}));
+}
+
+TEST_F(Payloads, ImpossibleScoresFailTheirResponseAlone) {
+  generate(Task::Reference);
+  const std::vector<actors::LogprobBlob> impossible{
+      {-1}, {}, {-1, -1, -1}, {-1, kNaN}, {-1, -3e38F}, {-1, 5}};
+  for (const actors::LogprobBlob& scores : impossible) {
+    actors::ReferenceScored message{lease, {{-1, -2}, scores}};
+    const auto told = this->told(message);
+    EXPECT_EQ(told.event.failed, std::vector<ResponseId>{kSecond});
+    EXPECT_TRUE(told.event.failure.starts_with("rollout-3: response 1: ")) << told.event.failure;
+    keep(told.failed, queue, payloads);
+    EXPECT_EQ(payloads.response(kSecond).failure, told.event.failure);
+    EXPECT_EQ(payloads.response(kFirst).failure, "");
+  }
 }
 
 TEST_F(Payloads, VerdictsAreOnePerResponseAndTheFirstFailureIsTold) {
   generate(Task::Reward);
   EXPECT_EQ(refusal(actors::Judged{lease, {{1, ""}}}), "lease 2 holds 2 responses, 1 were judged");
-  const actors::Judged message{lease, {{1, ""}, {0, "it hangs"}}};
-  const Event event = to_event(kActor, message, held()).value();
-  EXPECT_EQ(std::get<event::Judged>(event).failure, "it hangs");
-  EXPECT_TRUE(std::get<event::Judged>(event).items.at(1).failed);
+  actors::Judged message{lease, {{1, ""}, {0, "it hangs"}}};
+  const auto told = this->told(message);
+  EXPECT_EQ(told.event.failure, "rollout-3: response 1: it hangs");
+  EXPECT_TRUE(told.event.items.at(1).failed);
+  keep(told.failed, queue, payloads);
   keep(message, queue, payloads);
   EXPECT_EQ(payloads.response(kFirst).reward, 1);
+  EXPECT_EQ(payloads.response(kSecond).reward, std::nullopt) << "nobody judged it";
+  EXPECT_EQ(payloads.response(kSecond).failure, "rollout-3: response 1: it hangs");
 }
 
-TEST_F(Payloads, AFailureIsToldInAFewWords) {
+TEST_F(Payloads, AnImpossibleRewardFailsItsResponseAlone) {
   generate(Task::Reward);
-  const actors::Judged message{lease, {{0, std::string(100'000, 'x')}, {0, "y"}}};
-  const Event event = to_event(kActor, message, held()).value();
-  EXPECT_EQ(std::get<event::Judged>(event).failure, std::string(200, 'x'));
+  payloads.response(kFirst).token_rewards = {9e17F, 0};
+  for (const double reward : {double{kNaN},
+                              std::numeric_limits<double>::infinity(),
+                              -std::numeric_limits<double>::infinity(),
+                              1e308,
+                              -1e308,
+                              3e38,
+                              1e19,
+                              -1e19,
+                              9e17 /* with that of its tokens */}) {
+    actors::Judged message{lease, {{reward, ""}, {1, ""}}};
+    const auto told = this->told(message);
+    ASSERT_EQ(told.failed.size(), 1U) << reward;
+    EXPECT_EQ(told.failed[0].response, kFirst);
+    EXPECT_TRUE(told.event.items[0].failed);
+    EXPECT_EQ(told.event.items[0].reward, 0);
+    EXPECT_FALSE(told.event.items[1].failed);
+    keep(message, queue, payloads);
+    EXPECT_EQ(payloads.response(kFirst).reward, std::nullopt);
+    EXPECT_EQ(payloads.response(kSecond).reward, 1);
+  }
+}
+
+TEST_F(Payloads, AFailureIsToldInAFewWordsAndKeptInAFewMore) {
+  generate(Task::Reward);
+  actors::Judged message{lease, {{0, std::string(100'000, 'x')}, {0, "y"}}};
+  const auto told = this->told(message);
+  EXPECT_LT(told.event.failure.size(), 450U);
+  EXPECT_LT(told.failed.at(0).why.size(), actors::kLongestText + 32);
 }
 
 TEST(Metrics, OfAnUpdateAreFinite) {

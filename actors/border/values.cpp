@@ -1,0 +1,142 @@
+#include "actors/border/values.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+namespace temper::actors {
+namespace {
+
+/// False for NaN.
+bool is_within(double value, double least, double most) {
+  return value >= least && value <= most;
+}
+
+double least_of(LogprobOf of) {
+  return of == LogprobOf::SampledToken ? kLeastSampledLogprob : kLeastScoredLogprob;
+}
+
+bool is_logprob(double value, LogprobOf of) {
+  return is_within(value, least_of(of), kLogprobRounding);
+}
+
+bool is_reward(double value) {
+  return is_within(value, -kLargestReward, kLargestReward);
+}
+
+std::string logprob_fault(double value, LogprobOf of) {
+  return fmt::format("log-prob {:g}; possible are {:g} to 0", value, least_of(of));
+}
+
+std::string reward_fault(double value) {
+  return fmt::format(
+      "reward {:g}; possible are {:g} to {:g}", value, -kLargestReward, kLargestReward);
+}
+
+std::string token_fault(std::int64_t id, std::int32_t vocabulary) {
+  return fmt::format("token id {}; the vocabulary has ids 0 to {}", id, vocabulary - 1);
+}
+
+Status check_token_rewards(std::span<const float> rewards) {
+  const auto wrong = std::ranges::find_if_not(rewards, is_reward);
+  if (wrong != rewards.end())
+    return invalid_input(
+        fmt::format("token {}: {}", wrong - rewards.begin(), reward_fault(*wrong)));
+  const double sum = std::accumulate(rewards.begin(), rewards.end(), 0.0);
+  if (!is_reward(sum))
+    return invalid_input("the sum over tokens: " + reward_fault(sum));
+  return {};
+}
+
+Status check_tokens(std::span<const std::int32_t> tokens, std::int32_t vocabulary) {
+  if (vocabulary == kAnyVocabulary)
+    return {};
+  const auto wrong =
+      std::ranges::find_if(tokens, [&](auto id) { return id < 0 || id >= vocabulary; });
+  if (wrong == tokens.end())
+    return {};
+  return invalid_input(
+      fmt::format("token {}: {}", wrong - tokens.begin(), token_fault(*wrong, vocabulary)));
+}
+
+Status check_lengths(const ResponseValues& v) {
+  const std::size_t n = v.tokens.size();
+  const auto unequal = [n](std::string_view what, std::size_t size) {
+    return invalid_input(fmt::format("{} tokens but {} {}", n, size, what));
+  };
+  if (v.logprobs.size() != n)
+    return unequal("log-probs", v.logprobs.size());
+  if (!v.mask.empty() && v.mask.size() != n)
+    return unequal("entries of the mask", v.mask.size());
+  if (!v.rewards.empty() && v.rewards.size() != n)
+    return unequal("rewards", v.rewards.size());
+  return {};
+}
+
+Status check_mask(std::span<const std::uint8_t> mask) {
+  const auto wrong = std::ranges::find_if(mask, [](auto m) { return m > 1; });
+  if (wrong == mask.end())
+    return {};
+  return invalid_input(
+      fmt::format("token {}: mask {}; possible are 0 and 1", wrong - mask.begin(), *wrong));
+}
+
+}  // namespace
+
+Status check_logprob(double value, LogprobOf of) {
+  return is_logprob(value, of) ? Status() : invalid_input(logprob_fault(value, of));
+}
+
+Status check_logprobs(std::span<const float> values, LogprobOf of) {
+  const auto wrong =
+      std::ranges::find_if_not(values, [of](float value) { return is_logprob(value, of); });
+  if (wrong == values.end())
+    return {};
+  return invalid_input(
+      fmt::format("token {}: {}", wrong - values.begin(), logprob_fault(*wrong, of)));
+}
+
+Status check_reward(double value) {
+  return is_reward(value) ? Status() : invalid_input(reward_fault(value));
+}
+
+Status check_token(std::int64_t id, std::int32_t vocabulary) {
+  return id >= 0 && id < vocabulary ? Status() : invalid_input(token_fault(id, vocabulary));
+}
+
+Status check_response(const ResponseValues& values,
+                      std::size_t prefix,
+                      const ResponseLimits& limits) {
+  TEMPER_TRY_STATUS(check_lengths(values));
+  if (values.tokens.size() > limits.tokens - std::min(limits.tokens, prefix)) {
+    return invalid_input(fmt::format("{} tokens; sampling.max_new_tokens allows {}",
+                                     prefix + values.tokens.size(),
+                                     limits.tokens));
+  }
+  TEMPER_TRY_STATUS(check_tokens(values.tokens, limits.vocabulary));
+  TEMPER_TRY_STATUS(check_logprobs(values.logprobs, LogprobOf::SampledToken));
+  TEMPER_TRY_STATUS(check_mask(values.mask));
+  return check_token_rewards(values.rewards);
+}
+
+Status check_scores(std::span<const float> logprobs, std::size_t tokens) {
+  if (logprobs.size() != tokens)
+    return invalid_input(
+        fmt::format("{} reference log-probs for {} tokens", logprobs.size(), tokens));
+  return check_logprobs(logprobs, LogprobOf::ScoredToken);
+}
+
+std::string bounded_text(std::string text, std::size_t most) {
+  if (text.size() <= most)
+    return text;
+  std::size_t kept = most;
+  while (kept > 0 && (static_cast<unsigned char>(text[kept]) & 0xC0U) == 0x80U && most - kept < 4)
+    --kept;
+  const std::size_t size = text.size();
+  text.resize(kept);
+  return text + fmt::format("... ({} bytes)", size);
+}
+
+}  // namespace temper::actors

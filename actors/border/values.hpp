@@ -1,0 +1,62 @@
+// Bounds on what engines, servers, Python roles, verifiers and agents report. An error says which
+// value was found and which values are possible; the caller adds the sender and the response.
+#pragma once
+
+#include "core/result.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace temper::actors {
+
+/// A log-probability may exceed 0 by the rounding of a half-precision softmax.
+inline constexpr double kLogprobRounding = 1e-3;
+/// Lower bound for a token that was sampled. Its probability, exp(-100) = 4e-44, is near the
+/// smallest float (exp(-103)); a sampler that works in float draws no less likely token.
+inline constexpr double kLeastSampledLogprob = -100;
+/// Lower bound for a token that another model scores. It may be as unlikely as two logits differ,
+/// divided by the temperature, so only values beyond any half-precision model are refused.
+inline constexpr double kLeastScoredLogprob = -1e5;
+/// Bound on the absolute value of a reward, of its parts and of their sum. Trainers square rewards
+/// in float, whose largest value is 3.4e38: a sum over hundreds of responses stays finite.
+inline constexpr double kLargestReward = 1e18;
+/// Bound on the bytes of a text that a worker sends, such as an error.
+inline constexpr std::size_t kLongestText = 4096;
+
+inline constexpr std::int32_t kAnyVocabulary = std::numeric_limits<std::int32_t>::max();
+
+enum class LogprobOf { SampledToken, ScoredToken };
+
+Status check_logprob(double value, LogprobOf of);
+Status check_logprobs(std::span<const float> values, LogprobOf of);
+Status check_reward(double value);
+/// Token ids are 0 to vocabulary - 1; kAnyVocabulary: the caller does not know them.
+Status check_token(std::int64_t id, std::int32_t vocabulary);
+
+/// The arrays of one response, or of one attempt at it, with one entry per token.
+struct ResponseValues {
+  std::span<const std::int32_t> tokens;
+  std::span<const float> logprobs;
+  std::span<const std::uint8_t> mask;  ///< Or empty: every token was sampled.
+  std::span<const float> rewards;      ///< Or empty: no token has a reward of its own.
+};
+struct ResponseLimits {
+  std::size_t tokens = std::numeric_limits<std::size_t>::max();  ///< `sampling.max_new_tokens`.
+  std::int32_t vocabulary = kAnyVocabulary;
+};
+/// `prefix`: tokens that the response had before this attempt. Error: arrays of unequal length, too
+/// many tokens, or an impossible value.
+Status check_response(const ResponseValues& values,
+                      std::size_t prefix,
+                      const ResponseLimits& limits);
+/// The scores of a response of this many tokens.
+Status check_scores(std::span<const float> logprobs, std::size_t tokens);
+
+/// The text, or its beginning and how long it was. Cuts between characters of UTF-8.
+std::string bounded_text(std::string text, std::size_t most = kLongestText);
+
+}  // namespace temper::actors
