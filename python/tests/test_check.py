@@ -15,7 +15,7 @@ from temper import check
     [
         ("reward_functions:right_answer", ""),
         ("reward_functions:os.path.join", ""),
-        ("reward_functions:rigth_answer", "reward_functions has no rigth_answer"),
+        ("reward_functions:rigth_answer", "has no rigth_answer; did you mean right_answer?"),
         ("reward_functions:os.path.none", "reward_functions has no os.path.none"),
         ("reward_functions", "expected module:name"),
         (":right_answer", "expected module:name"),

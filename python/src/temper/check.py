@@ -43,7 +43,8 @@ def main(arguments: list[str]) -> int:
 def _lines(asked: list[str]) -> Iterator[str]:
     yield "ready"
     for kind, key, name in zip(asked[::3], asked[1::3], asked[2::3]):
-        yield json.dumps({"key": key, "message": problem(kind, key, name)})
+        message = problem(kind, key, name).removeprefix(key).lstrip()
+        yield json.dumps({"key": key, "message": message})
 
 
 if __name__ == "__main__":

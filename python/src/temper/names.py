@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import importlib
 import os
 import sys
@@ -26,6 +27,10 @@ def import_name(key: str, text: str) -> Any:
         ) from None
     for part in name.split("."):
         if not hasattr(found, part):
-            raise RoleError(f'{key} "{text}": {module} has no {name}')
+            near = difflib.get_close_matches(part, dir(found), 1)
+            raise RoleError(
+                f'{key} "{text}": {module} has no {name}'
+                + (f"; did you mean {near[0]}?" if near else "")
+            )
         found = getattr(found, part)
     return found

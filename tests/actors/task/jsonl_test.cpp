@@ -118,8 +118,9 @@ TEST(Jsonl, AnAnswerHasToBeOneThatTheVerifierCanUse) {
          {std::pair(AnswerRule::Text, c.text), std::pair(AnswerRule::Number, c.number)}) {
       const auto problems = parse_jsonl("d", text, rule);
       ASSERT_EQ(problems.has_value(), fits) << c.answer;
-      if (!problems)
+      if (!problems) {
         EXPECT_TRUE(problems.error().context.starts_with("d:2: ")) << problems.error().context;
+      }
     }
   }
 }
@@ -161,8 +162,9 @@ TEST(Jsonl, AChatIsTakenWithItsTokenIdsOrRefusedByItsLine) {
     const std::string row = std::string("\n{\"prompt\": ") + prompt + R"(, "answer": "a")";
     const auto with = parse_jsonl("d", row + R"(, "prompt_token_ids": [5]})");
     ASSERT_EQ(with.has_value(), fits) << prompt;
-    if (!with)
+    if (!with) {
       EXPECT_TRUE(with.error().context.starts_with("d:2: ")) << with.error().context;
+    }
     EXPECT_FALSE(parse_jsonl("d", row + "}")) << prompt;
   }
   EXPECT_NE(error_of(R"({"messages": [{"role": "user", "content": "hi"}], "answer": "a"})")
