@@ -154,6 +154,7 @@ RunOutcome LiveDriver::run() {
     post(event::Started{scheduler_config_});
   }
   loop_->io.run();
+  run_dir_.bound_logs();
   router_.reset();
   if (options_.pipeline.config.placement.card_memory > Bytes(0))
     log_.info("most memory that the processes of a card held", {{"by_card", card_memory_.peaks()}});
