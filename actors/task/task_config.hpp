@@ -102,7 +102,7 @@ void describe(V& v, VerifierConfig& c) {
   v.field(8,
           "memory",
           c.memory,
-          {.doc = "command: most memory of its own of each process, unless `sandbox: none`.",
+          {.doc = "command: most memory of the program and all it starts, unless `sandbox: none`.",
            .min = Bytes(Bytes::rep{1} << 20)});
   v.field(9,
           "environment",

@@ -160,7 +160,7 @@ Status remove_run(const fs::path& folder, const std::string& name) {
 using Flat = std::map<std::string, std::string>;
 
 Result<Flat> config_of(const fs::path& run) {
-  TEMPER_TRY(const std::string text, read_file(run / "config.yaml"));
+  TEMPER_TRY(const std::string text, read_file(UntrustedFolder(run), "config.yaml"));
   Flat flat = orchestrator::flat_settings(text);
   flat.erase("run_dir");
   return flat;

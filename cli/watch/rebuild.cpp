@@ -12,7 +12,9 @@ namespace temper::cli {
 namespace fs = std::filesystem;
 
 Status provide_live_file(const fs::path& run_dir) {
-  if (fs::exists(run_dir / kLiveFile) || !fs::exists(run_dir / "events.log"))
+  const UntrustedFolder run(run_dir);
+  const auto known = open_to_read(run, kLiveFile);
+  if (known || known.error().code != ErrorCode::NotFound || !open_to_read(run, "events.log"))
     return {};
   const auto lock = orchestrator::RunDir(run_dir).lock();
   if (!lock)

@@ -190,8 +190,10 @@ namespace {
 
 /// Why a folder has no samples.
 std::string why_none(const fs::path& run_dir) {
-  if (!fs::exists(run_dir / "events.log"))
+  if (!open_to_read(UntrustedFolder(run_dir), "events.log"))
     return "it holds no run";
+  if (!read_file(UntrustedFolder(run_dir), "config.yaml"))
+    return "and its config.yaml cannot be read";
   const auto config = load_config(run_dir / "config.yaml");
   if (!config)
     return "and its config.yaml cannot be read";

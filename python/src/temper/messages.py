@@ -751,7 +751,7 @@ class VerifierConfig:
     #: files and descriptors, no new privileges. `namespaces`: besides, no network, no other
     #: process in sight, file systems read-only, /tmp empty and its own.
     sandbox: SandboxKind = SandboxKind.LIMITS
-    #: command: most memory of its own of each process, unless `sandbox: none`.
+    #: command: most memory of the program and all it starts, unless `sandbox: none`.
     memory: int = 8589934592
     #: command: variables that the program is given of ours, beside PATH, HOME, USER, LANG,
     #: LC_ALL, LC_CTYPE, TZ, TMPDIR and OMP_NUM_THREADS. No other is.
