@@ -642,14 +642,17 @@ class ModelConfig:
     #: Rows of the embedding; unless given, the tokens of the task's tokenizer.
     vocabulary: int | None = None
     #: Folder of a Hugging Face model: the run begins with its weights, all other keys of this
-    #: section but `context` are read from its config.json, and nothing is pretrained. Empty:
-    #: the base is pretrained.
+    #: section but `context` and `ignore` are read from its config.json, and nothing is
+    #: pretrained. Empty: the base is pretrained.
     path: str = ""
     #: Tokens that end a response. Empty: with `path`, the eos_token_id of its
     #: generation_config.json or config.json; else that of the task's tokenizer.
     end_tokens: Int32Array = dataclasses.field(default_factory=no_i4)
     #: The `llama3` scaling of rotary angles; null: none.
     rope_scaling: RopeScaling | None = None
+    #: With `path`: keys of its config.json that are not known here and that you know not to
+    #: change what the network computes. A run warns of each that it ignores.
+    ignore: list[str] = dataclasses.field(default_factory=list)
 
     def pack(self) -> Fields:
         return {
@@ -668,6 +671,7 @@ class ModelConfig:
             13: self.path,
             14: of_i4(self.end_tokens),
             15: None if self.rope_scaling is None else self.rope_scaling.pack(),
+            16: self.ignore,
         }
 
     @classmethod
@@ -689,6 +693,7 @@ class ModelConfig:
             get(13, ""),
             i4(get(14, b"")),
             None if (x := get(15, None)) is None else RopeScaling.unpack(x),
+            get(16, []),
         )
 
 
