@@ -63,7 +63,7 @@ void save_weights(const fs::path& folder, PolicyVersion version) {
                             actors::write_safetensors(actors::tensors_to_write(layout, flat), {})));
 }
 
-/// A run whose log calls at least two versions after the base the best.
+/// A run whose log calls two versions after the base the best, or those before it was killed.
 StoredRun evaluated_run(StoredRunOptions options = {}, std::uint64_t seed = 1) {
   options.steps = 5;
   options.keeps_best = true;
@@ -71,7 +71,7 @@ StoredRun evaluated_run(StoredRunOptions options = {}, std::uint64_t seed = 1) {
   options.save = save_weights;
   for (options.seed = seed;; ++options.seed) {
     StoredRun run(options);
-    if (run.bests().size() < 2)
+    if (std::ssize(run.bests()) < options.killed_at_best.value_or(2))
       continue;
     actors::ModelFolderToWrite base;
     base.config_json = actors::write_config_json(model_config());
