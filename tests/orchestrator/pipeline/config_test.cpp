@@ -6,6 +6,7 @@
 #include "orchestrator/pipeline/resolve.hpp"
 #include "tests/support/temporary_folder.hpp"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -287,6 +288,47 @@ TEST(Placement, EverySlotHasItsNameAndCards) {
   EXPECT_EQ(config.staleness_bound, 1U);
   EXPECT_EQ(config.checkpoint_every, 5U);
   EXPECT_FALSE(config.has_reference());
+}
+
+TEST(Rewards, ALeaseIsAnsweredBeforeItsDeadlineEvenIfNoReplyComes) {
+  struct Case {
+    std::int32_t pool;
+    const char* verifier;  ///< Its deadline.
+    const char* reward;    ///< `deadlines.reward`.
+  };
+  for (const Case& c : {Case{2, "5s", "1min"},
+                        {1, "5s", "1min"},
+                        {256, "5s", "1min"},
+                        {4, "1ms", "1min"},
+                        {4, "1min", "1min"},
+                        {1, "10min", "1min"},
+                        {8, "30s", "1min"},
+                        {2, "5s", "10ms"},
+                        {3, "7s", "1h"},
+                        {2, "14999ms", "1min"}}) {
+    const SchedulerConfig config = scheduler_config(*resolve(
+        good(fmt::format("verifier: {{kind: command, command: [sh], pool: {}, deadline: {}}}\n"
+                         "deadlines: {{reward: {}}}\n",
+                         c.pool,
+                         c.verifier,
+                         c.reward))));
+    const Duration deadline =
+        good(fmt::format("verifier: {{deadline: {}}}\n", c.verifier)).verifier.deadline;
+    EXPECT_GE(config.judge_batch, std::min(c.pool, config.score_batch));
+    EXPECT_LE(config.judge_batch, config.score_batch);
+    const std::int32_t rounds = (config.judge_batch + c.pool - 1) / c.pool;
+    // One lease at work, one behind it, one of an evaluation.
+    EXPECT_LE(3 * rounds * deadline, config.deadlines.reward - deadline) << c.verifier;
+  }
+}
+
+TEST(Rewards, OtherVerifiersAreGivenFullLeases) {
+  for (const char* const verifier :
+       {"{kind: exact}", "{kind: numeric}", "{kind: python, function: \"a:f\"}"}) {
+    const SchedulerConfig config =
+        scheduler_config(*resolve(good(fmt::format("verifier: {}\n", verifier))));
+    EXPECT_GE(config.judge_batch, config.score_batch) << verifier;
+  }
 }
 
 TEST(Check, PrintsAConfigurationThatIsItselfValid) {
