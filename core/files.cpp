@@ -4,12 +4,16 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <linux/magic.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdint>
 #include <exception>
+#include <iterator>
 #include <optional>
 #include <utility>
 
@@ -37,30 +41,85 @@ int write_all(int fd, std::string_view data) {
 
 /// Of what has no size before it is read: a pipe, a file of /proc.
 constexpr std::size_t kLargestUnsized = std::size_t{64} << 20;
+/// A file with a hole can have any size at no cost to who made it.
+constexpr std::size_t kLargestUntrusted = std::size_t{1} << 30;
 
-/// How large `fd` is; none: that shows when it is read. Error: it is nothing to be read whole.
+/// Opening what turns out to be a named pipe or a device must not wait, nor make a terminal ours.
+constexpr int kWithoutWaiting = O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
+
+std::string_view kind_of(mode_t mode) {
+  switch (mode & S_IFMT) {
+    case S_IFDIR:
+      return "a folder";
+    case S_IFSOCK:
+      return "a socket";
+    case S_IFIFO:
+      return "a named pipe";
+    case S_IFLNK:
+      return "a symbolic link";
+    default:
+      return "a device";
+  }
+}
+
+Error not_regular(const fs::path& path, std::string_view found) {
+  return invalid_input(fmt::format("{} is {}, not a regular file", path.string(), found));
+}
+
+/// Why open() refused.
+Error open_failed(const fs::path& path, int errno_value) {
+  switch (errno_value) {
+    case ENOENT:
+      return {ErrorCode::NotFound, path.string() + " does not exist"};
+    case ELOOP:
+      return not_regular(path, "a symbolic link, which is not followed here");
+    case ENXIO:
+      return not_regular(path, "a socket, or a pipe or device that nobody serves");
+    case EISDIR:
+      return not_regular(path, "a folder");
+    case EWOULDBLOCK:
+      return {ErrorCode::Unavailable,
+              path.string() + " is held by a program that has a lease on it; try again"};
+    default:
+      return failed("open", path, errno_value);
+  }
+}
+
+/// A pipe of a shell or of our parent, by a path that says so: no link in a folder leads to one.
+bool is_unnamed_pipe(int fd, const fs::path& path) {
+  const std::string& text = path.native();
+  struct statfs system {};
+  return (text == "/dev/stdin" || text.starts_with("/dev/fd/") ||
+          text.starts_with("/proc/self/fd/")) &&
+         ::fstatfs(fd, &system) == 0 && system.f_type == PIPEFS_MAGIC;
+}
+
+Result<FileDescriptor> accept_to_read(FileDescriptor fd, const fs::path& path) {
+  if (!fd.is_open())
+    return open_failed(path, errno);
+  struct stat info {};
+  if (::fstat(fd.get(), &info) != 0)
+    return failed("inspect", path, errno);
+  if (S_ISREG(info.st_mode))
+    return fd;
+  if (!S_ISFIFO(info.st_mode) || !is_unnamed_pipe(fd.get(), path))
+    return not_regular(path, kind_of(info.st_mode));
+  // Its reads wait for the program that writes it.
+  const int flags = ::fcntl(fd.get(), F_GETFL);
+  if (flags < 0 || ::fcntl(fd.get(), F_SETFL, flags & ~O_NONBLOCK) != 0)
+    return failed("open", path, errno);
+  return fd;
+}
+
+/// How large `fd` is; none: that shows when it is read.
 Result<std::optional<std::size_t>> size_of(int fd, const fs::path& path) {
   struct stat info {};
   if (::fstat(fd, &info) != 0)
     return failed("inspect", path, errno);
-  if (!S_ISREG(info.st_mode) && !S_ISFIFO(info.st_mode)) {
-    return invalid_input(fmt::format("{} is {}, not a file",
-                                     path.string(),
-                                     S_ISDIR(info.st_mode)    ? "a folder"
-                                     : S_ISSOCK(info.st_mode) ? "a socket"
-                                                              : "a device"));
-  }
   std::optional<std::size_t> size;
   if (S_ISREG(info.st_mode) && info.st_size > 0)
     size = static_cast<std::size_t>(info.st_size);
   return size;
-}
-
-void sync_folder(const fs::path& folder) {
-  const FileDescriptor fd(
-      ::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (fd.is_open())
-    ::fsync(fd.get());
 }
 
 constexpr std::size_t kReadAtOnce = 65536;
@@ -79,9 +138,62 @@ std::size_t room_for(int fd, std::size_t most) {
 
 }  // namespace
 
-Result<std::string> read_file(const fs::path& path) {
-  TEMPER_TRY(FileReader reader, FileReader::open(path));
+void sync_folder(const fs::path& folder) {
+  const FileDescriptor fd(
+      ::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (fd.is_open())
+    ::fsync(fd.get());
+}
+
+Result<FileDescriptor> open_to_read(const fs::path& path) {
+  return accept_to_read(FileDescriptor(::open(path.c_str(), O_RDONLY | kWithoutWaiting)), path);
+}
+
+Result<FileDescriptor> open_to_read(const UntrustedFolder& folder, const fs::path& name) {
+  const fs::path whole = folder.path() / name;
+  fs::path place = folder.named.empty() ? "." : folder.named;
+  constexpr int kFolder = O_PATH | O_DIRECTORY | O_CLOEXEC;
+  FileDescriptor at(::open(place.c_str(), kFolder));
+  const fs::path parts = folder.below / name;
+  for (auto part = parts.begin(); part != parts.end(); ++part) {
+    if (!at.is_open())
+      return errno == ENOTDIR ? not_regular(place, "no folder, or a symbolic link")
+                              : open_failed(place, errno);
+    if (*part == ".." || part->is_absolute())
+      return invalid_input(
+          fmt::format("{} leads out of {}", whole.string(), folder.named.string()));
+    if (std::next(part) == parts.end()) {
+      return accept_to_read(FileDescriptor(::openat(
+                                at.get(), part->c_str(), O_RDONLY | O_NOFOLLOW | kWithoutWaiting)),
+                            whole);
+    }
+    place /= *part;
+    at = FileDescriptor(::openat(at.get(), part->c_str(), kFolder | O_NOFOLLOW));
+  }
+  return not_regular(whole, "a folder");
+}
+
+Result<FileDescriptor> open_to_write(const fs::path& path, int flags) {
+  FileDescriptor fd(
+      ::open(path.c_str(), O_WRONLY | O_CREAT | O_NOFOLLOW | kWithoutWaiting | flags, 0644));
+  if (!fd.is_open())
+    return errno == ENOENT ? failed("create", path, errno) : open_failed(path, errno);
+  struct stat info {};
+  if (::fstat(fd.get(), &info) != 0)
+    return failed("inspect", path, errno);
+  if (!S_ISREG(info.st_mode))
+    return not_regular(path, kind_of(info.st_mode));
+  return fd;
+}
+
+namespace {
+
+Result<std::string> read_whole(FileReader reader, const fs::path& path, std::size_t largest) {
   TEMPER_TRY(const auto size, size_of(reader.descriptor(), path));
+  if (size && *size > largest) {
+    return invalid_input(
+        fmt::format("{} has {} bytes, expected at most {}", path.string(), *size, largest));
+  }
   std::string content;
   try {
     content.reserve(size.value_or(0));
@@ -106,14 +218,26 @@ Result<std::string> read_file(const fs::path& path) {
   return content;
 }
 
+}  // namespace
+
+Result<std::string> read_file(const fs::path& path) {
+  TEMPER_TRY(FileReader reader, FileReader::open(path));
+  return read_whole(std::move(reader), path, SIZE_MAX);
+}
+
+Result<std::string> read_file(const UntrustedFolder& folder, const fs::path& name) {
+  TEMPER_TRY(FileReader reader, FileReader::open(folder, name));
+  return read_whole(std::move(reader), folder.path() / name, kLargestUntrusted);
+}
+
 Result<FileReader> FileReader::open(const fs::path& path) {
-  FileDescriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!fd.is_open()) {
-    if (errno == ENOENT)
-      return Error{ErrorCode::NotFound, path.string() + " does not exist"};
-    return failed("open", path, errno);
-  }
+  TEMPER_TRY(FileDescriptor fd, open_to_read(path));
   return FileReader(std::move(fd), path);
+}
+
+Result<FileReader> FileReader::open(const UntrustedFolder& folder, const fs::path& name) {
+  TEMPER_TRY(FileDescriptor fd, open_to_read(folder, name));
+  return FileReader(std::move(fd), folder.path() / name);
 }
 
 Result<std::size_t> FileReader::read(std::string& to, std::size_t most) {
@@ -175,9 +299,8 @@ Status copy_tail(const fs::path& from, std::int64_t begin, const fs::path& to) {
 
 Status write_file_atomically(const fs::path& path, std::string_view content) {
   const fs::path temporary = path.string() + ".partial";
-  const int fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-  if (fd < 0)
-    return failed("create", temporary, errno);
+  TEMPER_TRY(FileDescriptor file, open_to_write(temporary, O_TRUNC));
+  const int fd = file.release();
   int error = write_all(fd, content);
   if (error == 0 && ::fsync(fd) != 0)
     error = errno;
@@ -203,9 +326,7 @@ Status make_folder(const fs::path& path) {
 }
 
 Result<AppendFile> AppendFile::open(const fs::path& path, std::int64_t keep_bytes) {
-  FileDescriptor opened(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644));
-  if (!opened.is_open())
-    return failed("open", path, errno);
+  TEMPER_TRY(FileDescriptor opened, open_to_write(path, 0));
   AppendFile file(std::move(opened), path, 0);
   const int fd = file.fd_.get();
   struct stat status {};

@@ -31,10 +31,10 @@ constexpr const char* kGenerationFile = "generation_config.json";
 class WeightsInMemory {
  public:
   static Result<WeightsInMemory> read(const fs::path& path, Values values) {
-    const FileDescriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    TEMPER_TRY(const FileDescriptor fd, open_to_read(path));
     struct stat status {};
-    if (!fd.is_open() || ::fstat(fd.get(), &status) != 0)
-      return io_error("cannot open " + path.string(), errno);
+    if (::fstat(fd.get(), &status) != 0)
+      return io_error("cannot inspect " + path.string(), errno);
     const auto size = static_cast<std::size_t>(status.st_size);
     if (size == 0)
       return WeightsInMemory();

@@ -58,9 +58,8 @@ Status overwrite(const fs::path& file,
                  std::string_view now) {
   const auto differs =
       static_cast<std::size_t>(std::ranges::mismatch(before, now).in1 - before.begin());
-  const FileDescriptor fd(::open(file.c_str(), O_WRONLY | O_CLOEXEC));
-  if (!fd.is_open() ||
-      ::pwrite(fd.get(), &now[differs], 1, static_cast<off_t>(at + differs)) != 1 ||
+  TEMPER_TRY(const FileDescriptor fd, open_to_write(file));
+  if (::pwrite(fd.get(), &now[differs], 1, static_cast<off_t>(at + differs)) != 1 ||
       ::fsync(fd.get()) != 0)
     return io_error("cannot write to " + file.string(), errno);
   return {};

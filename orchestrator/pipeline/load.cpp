@@ -137,6 +137,11 @@ Result<Chain> chain_of(const std::filesystem::path& first) {
                       first.string(),
                       kMostExtended));
     }
+    // A pipe too is read where the user names it, but a file must not make us wait for one.
+    if (std::error_code ignored; !chain.files.empty() && std::filesystem::exists(file, ignored) &&
+                                 !std::filesystem::is_regular_file(file, ignored))
+      return invalid_input(fmt::format(
+          "{}: extends: {} is not a regular file", chain.files.back().string(), file.string()));
     auto text = read_file(file);
     if (!text && !chain.files.empty())
       return std::move(text).error().within(chain.files.back().string() + ": extends");

@@ -35,7 +35,7 @@ constexpr std::uint32_t kLargestHeader = 8192;
 constexpr std::size_t kReadAtOnce = 16384;
 /// After accept() fails for want of descriptors: trying at once would only burn a core.
 constexpr auto kAcceptPause = std::chrono::milliseconds(100);
-constexpr unsigned kNotFound = 404, kGone = 410, kTooLarge = 413;
+constexpr unsigned kNoRoute = 404, kSessionGone = 410, kBodyTooLarge = 413;
 
 }  // namespace
 
@@ -150,14 +150,14 @@ class HttpGateway::Io {
     http::async_read_header(
         c->stream, c->buffer, *c->parser, [this, c](beast::error_code failed, std::size_t) {
           if (failed == http::error::body_limit)
-            return refuse(c, kTooLarge, fmt::format("a body has at most {} bytes", limits_.body));
+            return refuse(c, kBodyTooLarge, fmt::format("a body has at most {} bytes", limits_.body));
           if (failed)
             return;  // Closed with its last holder.
           const auto target = parse_target(std::string(c->parser->get().target()));
           if (!target)
-            return refuse(c, kNotFound, target.error().context);
+            return refuse(c, kNoRoute, target.error().context);
           if (!is_admitted(target->session))
-            return refuse(c, kGone, kNoSession);
+            return refuse(c, kSessionGone, kNoSession);
           c->prove();
           read_body(c);
         });
@@ -173,7 +173,7 @@ class HttpGateway::Io {
     http::async_read(
         c->stream, c->buffer, *c->parser, [this, c](beast::error_code failed, std::size_t) {
           if (failed == http::error::body_limit)
-            return refuse(c, kTooLarge, fmt::format("a body has at most {} bytes", limits_.body));
+            return refuse(c, kBodyTooLarge, fmt::format("a body has at most {} bytes", limits_.body));
           if (failed)
             return;
           c->stream.expires_never();

@@ -1,17 +1,21 @@
-// read_file() on what is no file, and folders whose owner is gone.
+// Files that somebody else may have put there, and folders whose owner is gone.
 #include "core/files.hpp"
 
+#include "core/manifest.hpp"
 #include "core/temporary_folder.hpp"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <thread>
 
 namespace temper {
@@ -19,16 +23,182 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string refusal(const fs::path& path) {
-  const auto read = read_file(path);
-  EXPECT_FALSE(read);
-  return read ? "" : read.error().context;
+ErrorCode code_of(const Error& error) {
+  return error.code;
 }
 
-TEST(ReadFile, ADeviceOrAFolderIsRefusedBeforeItIsRead) {
-  EXPECT_EQ(refusal("/dev/urandom"), "/dev/urandom is a device, not a file");
-  EXPECT_EQ(refusal("/dev/zero"), "/dev/zero is a device, not a file");
-  EXPECT_EQ(refusal("/tmp"), "/tmp is a folder, not a file");
+/// What may stand in a folder where a file is expected, made by `make` under a name.
+struct Special {
+  const char* name;
+  std::function<void(const fs::path& at)> make;
+  ErrorCode in_folder = ErrorCode::InvalidInput;  ///< What open_to_read(folder, name) says.
+  ErrorCode by_path = ErrorCode::InvalidInput;    ///< And open_to_read(path); Internal: it opens.
+  ErrorCode to_write = ErrorCode::InvalidInput;
+  static constexpr ErrorCode kOpens = ErrorCode::Internal;
+};
+
+class SpecialFiles : public ::testing::Test {
+ protected:
+  SpecialFiles() { outside("secret", "secret"); }
+
+  void outside(const fs::path& name, const std::string& text) {
+    EXPECT_TRUE(write_file_atomically(base_.path() / name, text));
+  }
+
+  std::vector<Special> kinds() {
+    constexpr auto kOpens = Special::kOpens;
+    const fs::path secret = base_.path() / "secret";
+    const auto link = [](const fs::path& to) {
+      return [to](const fs::path& at) { fs::create_symlink(to, at); };
+    };
+    return {
+        {"a FIFO that nobody writes",
+         [](const fs::path& at) { ASSERT_EQ(::mkfifo(at.c_str(), 0600), 0); }},
+        {"a FIFO whose writer is silent",
+         [this](const fs::path& at) {
+           ASSERT_EQ(::mkfifo(at.c_str(), 0600), 0);
+           held_.emplace_back(::open(at.c_str(), O_RDWR | O_CLOEXEC));
+         }},
+        {"a socket",
+         [this](const fs::path& at) {
+           held_.emplace_back(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+           sockaddr_un name{};
+           name.sun_family = AF_UNIX;
+           ASSERT_LT(at.string().size(), sizeof name.sun_path);
+           std::ranges::copy(at.string(), name.sun_path);
+           ASSERT_EQ(
+               ::bind(held_.back().get(), reinterpret_cast<const sockaddr*>(&name), sizeof name),
+               0);
+         }},
+        {"a folder", [](const fs::path& at) { fs::create_directory(at); }},
+        {"a link to a file outside", link(secret), ErrorCode::InvalidInput, kOpens},
+        {"a link to a file beside it", link("plain"), ErrorCode::InvalidInput, kOpens},
+        {"a link to itself", link("special"), ErrorCode::InvalidInput, ErrorCode::InvalidInput},
+        {"a link to nothing", link("/nowhere/x"), ErrorCode::InvalidInput, ErrorCode::NotFound},
+        {"a link to a folder", link(base_.path())},
+        {"a link to an endless device", link("/dev/zero")},
+        {"a link to a terminal or none", link("/dev/tty"), ErrorCode::InvalidInput},
+        {"a link to /dev/null", link("/dev/null")},
+        {"a link to a pipe without a name",
+         [this](const fs::path& at) {
+           std::array<int, 2> ends{};
+           ASSERT_EQ(::pipe2(ends.data(), O_CLOEXEC), 0);
+           held_.emplace_back(ends[0]);
+           held_.emplace_back(ends[1]);
+           fs::create_symlink("/proc/self/fd/" + std::to_string(ends[0]), at);
+         }},
+        {"a link to a file of /proc", link("/proc/self/status"), ErrorCode::InvalidInput, kOpens},
+        {"nothing", [](const fs::path&) {}, ErrorCode::NotFound, ErrorCode::NotFound, kOpens},
+        {"a file that is written under a lease",
+         [this](const fs::path& at) {
+           ::signal(SIGIO, SIG_IGN);
+           held_.emplace_back(::open(at.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+           ASSERT_EQ(::fcntl(held_.back().get(), F_SETLEASE, F_WRLCK), 0);
+         },
+         ErrorCode::Unavailable,
+         ErrorCode::Unavailable,
+         ErrorCode::Unavailable},
+    };
+  }
+
+  /// A folder of its own for each kind, with the special file in it.
+  fs::path make(const Special& kind) {
+    const fs::path folder = base_.path() / std::to_string(++made_);
+    fs::create_directory(folder);
+    EXPECT_TRUE(write_file_atomically(folder / "plain", "plain"));
+    kind.make(folder / "special");
+    return folder;
+  }
+
+  TemporaryFolder base_ = TemporaryFolder::create("t-").value();
+  std::vector<FileDescriptor> held_;
+  int made_ = 0;
+};
+
+TEST_F(SpecialFiles, AreNeverWaitedForAndNeverReadInAnUntrustedFolder) {
+  for (const Special& kind : kinds()) {
+    const UntrustedFolder folder(make(kind));
+    const auto opened = open_to_read(folder, "special");
+    ASSERT_FALSE(opened) << kind.name;
+    EXPECT_EQ(code_of(opened.error()), kind.in_folder) << kind.name << opened.error().context;
+    EXPECT_FALSE(FileReader::open(folder, "special")) << kind.name;
+    EXPECT_FALSE(read_file(folder, "special")) << kind.name;
+    EXPECT_EQ(read_file(folder, "plain").value(), "plain") << kind.name;
+  }
+}
+
+TEST_F(SpecialFiles, NamedByTheUserAreNotWaitedForEither) {
+  for (const Special& kind : kinds()) {
+    if (std::string_view(kind.name) == "a link to a terminal or none")
+      continue;  // ENXIO or a device: as it happens
+    const fs::path file = make(kind) / "special";
+    const auto opened = open_to_read(file);
+    if (kind.by_path == Special::kOpens) {
+      EXPECT_TRUE(opened) << kind.name;
+      continue;
+    }
+    ASSERT_FALSE(opened) << kind.name;
+    EXPECT_EQ(code_of(opened.error()), kind.by_path) << kind.name << opened.error().context;
+    EXPECT_FALSE(FileReader::open(file)) << kind.name;
+    EXPECT_FALSE(read_file(file)) << kind.name;
+    EXPECT_FALSE(sum_files(file.parent_path(), {"special"})) << kind.name;
+    EXPECT_FALSE(check_file(file.parent_path(), {"special", 0, {}})) << kind.name;
+  }
+}
+
+TEST_F(SpecialFiles, AreNotWrittenThrough) {
+  for (const Special& kind : kinds()) {
+    const fs::path folder = make(kind);
+    const fs::path file = folder / "special";
+    const auto appended = AppendFile::open(file, 0);
+    if (kind.to_write == Special::kOpens) {
+      EXPECT_TRUE(appended) << kind.name;
+      continue;
+    }
+    ASSERT_FALSE(appended) << kind.name;
+    EXPECT_EQ(code_of(appended.error()), kind.to_write) << kind.name << appended.error().context;
+    // What is written atomically replaces a link, and goes to a name of its own before that.
+    fs::rename(file, folder / "kept.partial");
+    EXPECT_FALSE(write_file_atomically(folder / "kept", "x")) << kind.name;
+    EXPECT_FALSE(fs::exists(folder / "kept")) << kind.name;
+    EXPECT_EQ(read_file(base_.path() / "secret").value(), "secret") << kind.name;
+    EXPECT_EQ(read_file(folder / "plain").value(), "plain") << kind.name;
+  }
+}
+
+TEST_F(SpecialFiles, ALinkOnTheWayIsFollowedOnlyWhereTheUserNamedIt) {
+  fs::create_directories(base_.path() / "runs/a/timeline");
+  outside("runs/a/timeline/0.jsonl", "line");
+  fs::create_directory_symlink(base_.path() / "runs", base_.path() / "mine");
+  fs::create_directory_symlink(base_.path() / "runs/a", base_.path() / "runs/b");
+  fs::create_directory_symlink(base_.path() / "runs/a/timeline", base_.path() / "runs/a/other");
+  const fs::path mine = base_.path() / "mine";
+  EXPECT_TRUE(open_to_read(UntrustedFolder(mine), "a/timeline/0.jsonl"));
+  EXPECT_TRUE(open_to_read(UntrustedFolder(mine, "a"), "timeline/0.jsonl"));
+  EXPECT_TRUE(open_to_read(UntrustedFolder(base_.path() / "runs/b"), "timeline/0.jsonl"));
+  for (const auto& [folder, name] :
+       std::vector<std::pair<UntrustedFolder, fs::path>>{{{mine, "b"}, "timeline/0.jsonl"},
+                                                         {mine, "b/timeline/0.jsonl"},
+                                                         {{mine, "a"}, "other/0.jsonl"},
+                                                         {{mine, "a"}, "../a/timeline/0.jsonl"},
+                                                         {{mine, "a/.."}, "a/timeline/0.jsonl"},
+                                                         {{mine, "a"}, "timeline/../../../secret"},
+                                                         {mine, base_.path() / "secret"},
+                                                         {{mine, "a"}, "timeline"},
+                                                         {mine, ""}}) {
+    const auto opened = open_to_read(folder, name);
+    ASSERT_FALSE(opened) << folder.path() << ' ' << name;
+    EXPECT_EQ(opened.error().code, ErrorCode::InvalidInput) << opened.error().context;
+  }
+}
+
+TEST_F(SpecialFiles, AHoleOfAnySizeIsNoMemory) {
+  const fs::path file = base_.path() / "hole";
+  const FileDescriptor fd(::open(file.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+  ASSERT_EQ(::ftruncate(fd.get(), off_t{1} << 40), 0);
+  const auto read = read_file(UntrustedFolder(base_.path()), "hole");
+  ASSERT_FALSE(read);
+  EXPECT_EQ(read.error().code, ErrorCode::InvalidInput);
 }
 
 TEST(ReadFile, AGitLfsPointerIsNamedInThePlaceOfItsFile) {
@@ -68,27 +238,30 @@ TEST(ReadFile, AFileWithoutASizeIsReadToItsEnd) {
   EXPECT_NE(status->find("Name:"), std::string::npos);
 }
 
-TEST(ReadFile, APipeIsReadToItsEndButNotForEver) {
-  const auto folder = TemporaryFolder::create().value();
-  const fs::path pipe = folder.path() / "pipe";
-  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
-  const auto write = [&](std::size_t bytes) {
-    const FileDescriptor fd(::open(pipe.c_str(), O_WRONLY | O_CLOEXEC));
-    const std::string text(1 << 20, 'x');
-    for (std::size_t left = bytes; left > 0;) {
-      const ssize_t n = ::write(fd.get(), text.data(), std::min(left, text.size()));
-      if (n <= 0)
-        return;
-      left -= static_cast<std::size_t>(n);
-    }
+/// As `temper check <(command)` gives one.
+TEST(ReadFile, APipeWithoutANameIsReadToItsEndButNotForEver) {
+  const auto read_from = [](std::size_t bytes) {
+    std::array<int, 2> ends{};
+    EXPECT_EQ(::pipe2(ends.data(), O_CLOEXEC), 0);
+    FileDescriptor out(ends[0]);
+    std::thread writer([&] {
+      const FileDescriptor in(ends[1]);
+      const std::string text(1 << 20, 'x');
+      for (std::size_t left = bytes; left > 0;) {
+        const ssize_t n = ::write(in.get(), text.data(), std::min(left, text.size()));
+        if (n <= 0)
+          return;
+        left -= static_cast<std::size_t>(n);
+      }
+    });
+    auto content = read_file("/proc/self/fd/" + std::to_string(out.get()));
+    out.reset();  // a writer that goes on sees it
+    writer.join();
+    return content;
   };
   ::signal(SIGPIPE, SIG_IGN);
-  std::thread some([&] { write(100'000); });
-  EXPECT_EQ(read_file(pipe).value().size(), 100'000U);
-  some.join();
-  std::thread endless([&] { write(std::size_t{1} << 40); });
-  EXPECT_NE(refusal(pipe).find("holds more than"), std::string::npos);
-  endless.join();
+  EXPECT_EQ(read_from(100'000).value().size(), 100'000U);
+  EXPECT_EQ(code_of(read_from(std::size_t{1} << 40).error()), ErrorCode::InvalidInput);
 }
 
 /// Of this process alone: other tests leave folders behind too, where they are killed.

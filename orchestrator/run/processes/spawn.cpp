@@ -1,6 +1,7 @@
 #include "orchestrator/run/processes/spawn.hpp"
 
 #include "core/file_descriptor.hpp"
+#include "core/files.hpp"
 #include "core/null_ended.hpp"
 
 #include <fcntl.h>
@@ -99,10 +100,12 @@ Result<pid_t> spawn(const ChildSpec& spec) {
   if (spec.command.empty())
     return invalid_input(fmt::format("{}: no command to start", spec.name));
   const FileDescriptor null(::open("/dev/null", O_RDONLY | O_CLOEXEC));
-  const FileDescriptor log(
-      ::open(spec.log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
-  if (null.get() < 0 || log.get() < 0)
-    return io_error(fmt::format("{}: cannot open log {}", spec.name, spec.log.string()), errno);
+  if (!null.is_open())
+    return io_error(fmt::format("{}: cannot open /dev/null", spec.name), errno);
+  auto opened = open_to_write(spec.log, O_APPEND);
+  if (!opened)
+    return std::move(opened).error().within(fmt::format("{}: cannot open log", spec.name));
+  const FileDescriptor log = *std::move(opened);
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC) != 0)
     return io_error(fmt::format("{}: cannot create a pipe", spec.name), errno);
@@ -146,17 +149,17 @@ Result<pid_t> spawn(const ChildSpec& spec) {
 
 std::string log_tail(const std::filesystem::path& log, std::int64_t begin) {
   constexpr std::int64_t kTail = 4096;
-  const FileDescriptor fd(::open(log.c_str(), O_RDONLY | O_CLOEXEC));
-  if (fd.get() < 0)
+  const auto fd = open_to_read(log);
+  if (!fd)
     return {};
-  const std::int64_t end = ::lseek(fd.get(), 0, SEEK_END);
+  const std::int64_t end = ::lseek(fd->get(), 0, SEEK_END);
   if (end < begin)
     begin = 0;  // it was cut meanwhile (RunDir::bound_logs)
   const std::int64_t from = std::max({std::int64_t{0}, begin, end - kTail});
   if (end <= from)
     return {};
   std::string text(static_cast<std::size_t>(end - from), '\0');
-  const ssize_t n = ::pread(fd.get(), text.data(), text.size(), from);
+  const ssize_t n = ::pread(fd->get(), text.data(), text.size(), from);
   text.resize(n > 0 ? static_cast<std::size_t>(n) : 0);
   if (const auto newline = text.find('\n'); from > begin && newline != std::string::npos)
     text.erase(0, newline + 1);  // Began within a line.
