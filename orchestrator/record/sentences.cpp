@@ -132,7 +132,7 @@ std::string text_of(const Reason& r, const std::string& actor) {
 /// "rollout-0 was lost 4 times", but "trainer: killed by signal 9".
 bool begins_with_verb(const Reason& r) {
   using K = ReasonKind;
-  return r.kind == K::TooManyLosses || r.kind == K::WrongWeights ||
+  return r.kind == K::TooManyLosses || r.kind == K::WrongWeights || r.kind == K::CannotStart ||
          (r.kind == K::DeadlinePassed && r.deadline != DeadlineKind::Drain);
 }
 

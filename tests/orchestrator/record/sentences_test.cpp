@@ -81,7 +81,11 @@ std::map<ReasonKind, std::pair<Reason, std::string>> every_reason() {
       {K::TooOld, {{.kind = K::TooOld}, "older than the staleness bound allows"}},
       {K::NotGenerated,
        {{.kind = K::NotGenerated, .count = 1, .of = 4},
-        "1 of its 4 responses are left; its engine could not generate the last one that failed"}},
+        "1 of its 4 responses are left; the last one that failed was not generated"}},
+      {K::NotScored,
+       {{.kind = K::NotScored, .count = 1, .of = 4, .detail = "token 0: log-prob nan"},
+        "1 of its 4 responses are left; the last one that failed was not scored: token 0: log-prob "
+        "nan"}},
       {K::NotJudged,
        {{.kind = K::NotJudged, .count = 1, .of = 4, .detail = "the verifier ended"},
         "1 of its 4 responses are left; the last one that failed was not judged: the verifier "
@@ -113,7 +117,13 @@ std::map<ReasonKind, std::pair<Reason, std::string>> every_reason() {
       {K::CheckpointFailed,
        {{.kind = K::CheckpointFailed, .version = PolicyVersion(8), .detail = "disk full"},
         "checkpoint of step 8: disk full"}},
-      {K::Aborted, {reason_with(K::Aborted, "disk full"), "disk full"}}};
+      {K::Aborted, {reason_with(K::Aborted, "disk full"), "disk full"}},
+      {K::CannotStart,
+       {{.kind = K::CannotStart, .actor = kEngine, .detail = "No module named 'mine'"},
+        "rollout-0 cannot start: No module named 'mine'"}},
+      {K::VerifierNeverWorked,
+       {reason_with(K::VerifierNeverWorked, "the reply has no reward"),
+        "the verifier has never given a reward: the reply has no reward"}}};
 }
 
 TEST(Sentences, EveryKindOfReasonHasOne) {
@@ -134,7 +144,9 @@ TEST(Sentences, EveryDeadlineNamesItsKey) {
       {K::Reward, "did not judge 3 responses within 5s (deadlines.reward)"},
       {K::Train, "did not train on 3 responses within 5s (deadlines.train)"},
       {K::Checkpoint, "did not save a checkpoint within 5s (deadlines.checkpoint)"},
-      {K::Drain, "stopped on request; the step under way did not end within 5s (deadlines.drain)"}};
+      {K::Drain, "stopped on request; the step under way did not end within 5s (deadlines.drain)"},
+      {K::LongestStart,
+       "did not start within 5s, though it reported progress; raise deadlines.start"}};
   EXPECT_EQ(kSentences.size(), EnumNames<K>::value.size());
   for (const auto& [deadline, words] : kSentences) {
     const Reason reason{.kind = ReasonKind::DeadlinePassed,
