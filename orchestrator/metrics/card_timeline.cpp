@@ -153,6 +153,29 @@ std::vector<Duration> CardTimeline::waits(Time until) const {
   return waits;
 }
 
+void CardTimeline::follow(
+    const Segment& s, Time begin, Time end, OpenWait& open, std::vector<LongestWait>& longest) {
+  if (s.busy != kNotBusy) {
+    open.reason = kNobody;
+    return;
+  }
+  const CardWait& wait = s.wait();
+  if (open.reason != wait.reason)
+    open = {wait.reason, begin, wait.cause};
+  if (longest.size() <= wait.reason)
+    longest.resize(wait.reason + 1);
+  if (end - open.begin > longest[wait.reason].duration)
+    longest[wait.reason] = {end - open.begin, open.begin, open.cause};
+}
+
+std::vector<LongestWait> CardTimeline::longest_waits(Time until) const {
+  std::vector<LongestWait> longest = longest_;
+  OpenWait open = open_;
+  for (auto it = segments_.begin(); it != segments_.end() && it->first < until; ++it)
+    follow(it->second, it->first, std::min(until, end_of(it)), open, longest);
+  return longest;
+}
+
 void CardTimeline::settle(Time before, const Sink& sink) {
   while (segments_.size() > 1 &&
          (end_of(segments_.begin()) <= before || segments_.size() > kMostSegments)) {
@@ -160,6 +183,7 @@ void CardTimeline::settle(Time before, const Sink& sink) {
     if (sink)
       sink({it->first, end_of(it), it->second.state(), it->second.wait().reason});
     settled_ = end_of(it);
+    follow(it->second, it->first, settled_, open_, longest_);
     segments_.erase(it);
   }
 }

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "actors/protocol/lifecycle.hpp"
+#include "orchestrator/scheduler/facts.hpp"
 
 #include <array>
 #include <functional>
@@ -40,7 +41,18 @@ using StateTimes = std::array<Duration, kCardStates>;
 struct CardWait {
   actors::CardState state = actors::CardState::Down;
   std::size_t reason = 0;
-  bool operator==(const CardWait&) const = default;
+  WaitCause cause{};  ///< In full, as of its begin.
+  /// Waits of one reason are one wait, whatever each is for.
+  bool operator==(const CardWait& other) const {
+    return state == other.state && reason == other.reason;
+  }
+};
+
+/// A wait of a card for one reason that nothing interrupted.
+struct LongestWait {
+  Duration duration{};
+  Time at{};
+  WaitCause cause{};
 };
 
 /// A stretch of a time line in one state; `reason` holds where the state is a wait.
@@ -74,6 +86,8 @@ class CardTimeline {
   /// Waiting time per reason over [0, until], as above; shorter than the table of reasons if the
   /// last ones never occurred.
   std::vector<Duration> waits(Time until) const;
+  /// The longest wait per reason over [0, until], as above. None is longer than its waits().
+  std::vector<LongestWait> longest_waits(Time until) const;
 
   /// Of how many stretches the details are kept, however late a span may come.
   static constexpr std::size_t kMostSegments = 8192;
@@ -118,11 +132,22 @@ class CardTimeline {
   Segments::iterator tell_next(Segments::iterator from, Segments::iterator to);
   template <class Visit>
   void visit_difference(Time until, Visit&& visit) const;
+  /// The wait that goes on at some time; of none the reason is kNobody.
+  struct OpenWait {
+    std::size_t reason = kNobody;
+    Time begin{};
+    WaitCause cause{};
+  };
+  /// Goes on to `end` through a segment that begins where the one before ended.
+  static void follow(
+      const Segment& s, Time begin, Time end, OpenWait& open, std::vector<LongestWait>& longest);
 
-  Segments segments_;            ///< By begin; the last one is open.
-  Time settled_{};               ///< Begin of the first segment.
-  StateTimes closed_{};          ///< Over all settled and all closed segments.
-  std::vector<Duration> waits_;  ///< The same per reason.
+  Segments segments_;                 ///< By begin; the last one is open.
+  Time settled_{};                    ///< Begin of the first segment.
+  StateTimes closed_{};               ///< Over all settled and all closed segments.
+  std::vector<Duration> waits_;       ///< The same per reason.
+  OpenWait open_;                     ///< At settled_.
+  std::vector<LongestWait> longest_;  ///< Per reason, until settled_.
 };
 
 }  // namespace temper::orchestrator

@@ -97,8 +97,7 @@ void Timeline::take_actors(const std::vector<ActorSpec>& actors, Time now) {
   for (std::size_t a = before; a < actors_.size(); ++a) {
     waits_[a] = {CardState::Down,
                  intern({actors_[a].role, CardState::Down, {WaitKind::Start}}),
-                 {WaitKind::Start},
-                 before == 0 ? Time{} : now};
+                 {WaitKind::Start}};
   }
   const std::vector<OnCard> here = assign_lines();
   places_of_.assign(actors_.size(), {});
@@ -161,7 +160,7 @@ void Timeline::fill_line(std::size_t line, const OnCard& here, Time now) {
   std::vector<std::size_t>& on_line = actors_on_[line];
   const auto rank = [this](std::size_t a) { return telling(actors_[a].role); };
   const auto wait_of = [this](std::size_t a) {
-    return CardWait{waits_[a].state, waits_[a].reason};
+    return CardWait{waits_[a].state, waits_[a].reason, waits_[a].cause};
   };
   if (on_line.empty()) {
     on_line = here;
@@ -169,7 +168,7 @@ void Timeline::fill_line(std::size_t line, const OnCard& here, Time now) {
     std::vector<CardWait> initial;
     initial.reserve(on_line.size());
     for (const std::size_t a : on_line)
-      initial.push_back({CardState::Down, waits_[a].reason});
+      initial.push_back({CardState::Down, waits_[a].reason, waits_[a].cause});
     lines_[line] = CardTimeline(std::move(initial));
   }
   for (const std::size_t a : here) {
@@ -226,26 +225,17 @@ void Timeline::set_wait(ActorId actor, CardState state, const WaitCause& cause, 
   ActorWait& wait = waits_[actor.value()];
   if (wait.state == state && wait.cause == cause)
     return;
-  note_longest(wait, now);
-  const auto reason = intern({actors_[actor.value()].role, state, cause.without_instance()});
-  wait = {state, reason, cause, now};
+  wait = {
+      state, intern({actors_[actor.value()].role, state, cause.without_instance()}), cause};
   for (const auto& [line, place] : places_of_[actor.value()])
-    lines_[line].set_wait(now, place, {state, wait.reason});
+    lines_[line].set_wait(now, place, {state, wait.reason, cause});
 }
 
 std::size_t Timeline::intern(const WaitReason& reason) {
   const auto [it, fresh] = reason_index_.try_emplace(reason, reasons_.size());
-  if (fresh) {
+  if (fresh)
     reasons_.push_back(reason);
-    longest_.emplace_back();
-  }
   return it->second;
-}
-
-void Timeline::note_longest(const ActorWait& wait, Time end) {
-  Longest& longest = longest_[wait.reason];
-  if (end - wait.since > longest.duration)
-    longest = {end - wait.since, wait.since, wait.cause};
 }
 
 StateTimes Timeline::totals(Time until) const {
@@ -265,18 +255,20 @@ Duration Timeline::without_generation_or_training(Time until) const {
 std::vector<WaitTotal> Timeline::waits(Time until) const {
   std::vector<WaitTotal> totals(reasons_.size());
   for (std::size_t i = 0; i < reasons_.size(); ++i)
-    totals[i] = {reasons_[i], {}, longest_[i].duration, longest_[i].at, longest_[i].cause};
+    totals[i].reason = reasons_[i];
   for (std::size_t line = 0; line < lines_.size(); ++line) {
     const std::vector<Duration> waits = lines_[line].waits(until);
     for (std::size_t i = 0; i < waits.size(); ++i)
       totals[i].card_time += waits[i] * std::ssize(cards_on_[line]);
-  }
-  for (const ActorWait& wait : waits_) {
-    WaitTotal& total = totals[wait.reason];
-    if (until - wait.since > total.longest) {
-      total.longest = until - wait.since;
-      total.longest_at = wait.since;
-      total.longest_cause = wait.cause;
+    if (cards_on_[line].empty())
+      continue;
+    const std::vector<LongestWait> longest = lines_[line].longest_waits(until);
+    for (std::size_t i = 0; i < longest.size(); ++i) {
+      if (longest[i].duration <= totals[i].longest)
+        continue;
+      totals[i].longest = longest[i].duration;
+      totals[i].longest_at = longest[i].at;
+      totals[i].longest_cause = longest[i].cause;
     }
   }
   std::erase_if(totals, [](const WaitTotal& t) { return t.card_time <= Duration{}; });

@@ -41,7 +41,7 @@ struct WaitReason {
   auto operator<=>(const WaitReason&) const = default;
 };
 
-/// Card time lost to one reason, and the longest single wait of one actor for it.
+/// Card time lost to one reason, and the longest wait of one card for it.
 struct WaitTotal {
   WaitReason reason;
   Duration card_time{};
@@ -94,12 +94,6 @@ class Timeline {
     actors::CardState state = actors::CardState::Down;
     std::size_t reason = 0;
     WaitCause cause{};
-    Time since{};
-  };
-  struct Longest {
-    Duration duration{};
-    Time at{};
-    WaitCause cause{};
   };
 
   void take(const SchedulerConfig& config, Time now);
@@ -116,7 +110,6 @@ class Timeline {
     return lines.empty() || lines.contains(line);
   }
   std::size_t intern(const WaitReason& reason);
-  void note_longest(const ActorWait& wait, Time end);
   CardTimeline::Sink sink_of(std::size_t line) const;
 
   std::vector<ActorSpec> actors_;
@@ -140,7 +133,6 @@ class Timeline {
   std::vector<ActorWait> waits_;
   std::vector<WaitReason> reasons_;
   std::map<WaitReason, std::size_t> reason_index_;
-  std::vector<Longest> longest_;
   Time next_settle_{};
   std::uint64_t unsettled_records_ = 0;
 };

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <tuple>
+
 namespace temper::orchestrator {
 namespace {
 
@@ -218,6 +220,34 @@ TEST(Timeline, WaitsOfOneKindAreOneWhateverTheirGroupAndAddUp) {
   EXPECT_EQ(waits[1].card_time.count(), 90);
   EXPECT_EQ(waits[1].longest.count(), 60);
   EXPECT_EQ(waits[1].longest_cause, twelfth);
+}
+
+/// The trainer's wait is what its card shows only where no one works on that card.
+TEST(Timeline, TheLongestWaitIsOneOfACardAndNeverLongerThanTheTimeLostToItsReason) {
+  const auto longest_of = [](const TimelineFeed& f, std::int64_t until) {
+    for (const WaitTotal& w : f.timeline.waits(at_ns(until))) {
+      if (w.reason.cause.kind == WaitKind::Groups)
+        return std::tuple(w.card_time.count(), w.longest.count(), w.longest_cause);
+    }
+    return std::tuple(std::int64_t{0}, std::int64_t{0}, WaitCause());
+  };
+  const auto groups = [](std::uint64_t first) {
+    return WaitCause{WaitKind::Groups, GroupId(first), PolicyVersion(3), 1, 4};
+  };
+  TimelineFeed f;
+  f.wait(0, kTrainer, CardState::WaitData, groups(7));
+  EXPECT_EQ(longest_of(f, 50), std::tuple(50, 50, groups(7)));
+  f.busy(50, kTrainer, {{CardState::Train, at_ns(10), at_ns(35)}});
+  EXPECT_EQ(longest_of(f, 50), std::tuple(25, 15, groups(7)));
+  // Work that is told of late takes it apart.
+  f.busy(60, kTrainer, {{CardState::Train, at_ns(40), at_ns(55)}});
+  EXPECT_EQ(longest_of(f, 60), std::tuple(20, 10, groups(7)));
+  // Another instance of the same reason: one wait, named by what it began with.
+  f.wait(60, kTrainer, CardState::WaitData, groups(9));
+  EXPECT_EQ(longest_of(f, 90), std::tuple(50, 35, groups(7)));
+  f.wait(90, kTrainer, CardState::Idle);
+  f.wait(95, kTrainer, CardState::WaitData, groups(11));
+  EXPECT_EQ(longest_of(f, 200), std::tuple(155, 105, groups(11)));
 }
 
 SchedulerConfig random_fleet(Random& random) {
