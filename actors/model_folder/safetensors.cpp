@@ -179,6 +179,10 @@ nlohmann::json parse_header(std::string_view header, std::string& doubled) {
 
 }  // namespace
 
+float rounded_to_bfloat16(float value) {
+  return std::bit_cast<float>(std::uint32_t{to_bfloat16(value)} << 16);
+}
+
 std::string write_safetensors(std::span<const TensorToWrite> tensors,
                               const SafetensorsMetadata& metadata,
                               StoredType type) {

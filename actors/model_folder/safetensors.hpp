@@ -21,6 +21,8 @@ namespace actors {
 
 /// How the numbers of a file are stored. We compute in float32 either way.
 enum class StoredType { Float32, Bfloat16 };
+/// The value that is stored as bfloat16: the nearest one, ties to even.
+float rounded_to_bfloat16(float value);
 
 using SafetensorsMetadata = std::map<std::string, std::string>;
 

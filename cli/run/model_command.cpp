@@ -42,6 +42,14 @@ int run_export(const ExportOptions& options) {
              exported->from.string(),
              name_of(exported->type),
              options.to);
+  const auto& [changed, lost] = exported->rounding;
+  constexpr double kWorthAWord = 0.1;
+  if (static_cast<double>(lost) > kWorthAWord * static_cast<double>(changed)) {
+    fmt::print(stderr,
+               "temper: of the weights that training changed, {:.0f} % changed by less than "
+               "bfloat16 can hold, and are stored as they were; --dtype float32 keeps them\n",
+               100 * static_cast<double>(lost) / static_cast<double>(changed));
+  }
   return 0;
 }
 

@@ -68,6 +68,23 @@ Status read_checkpoint(const fs::path& checkpoint, std::span<const actors::Tenso
   return status ? std::move(status) : Status(std::move(status).error().within(file.string()));
 }
 
+/// Of weights that are stored in bfloat16, beside those of the base.
+Result<RoundingLoss> rounding_loss(const ModelFolder& base,
+                                   const actors::Layout& layout,
+                                   std::span<const float> trained) {
+  std::vector<float> before(trained.size());
+  TEMPER_TRY_STATUS(base.read(actors::tensors_to_read(layout, before)));
+  RoundingLoss loss;
+  for (std::size_t i = 0; i < trained.size(); ++i) {
+    if (trained[i] == before[i])
+      continue;
+    ++loss.changed;
+    if (actors::rounded_to_bfloat16(trained[i]) == actors::rounded_to_bfloat16(before[i]))
+      ++loss.lost;
+  }
+  return loss;
+}
+
 Status write(const ModelFolder& base,
              actors::StoredType type,
              std::span<const actors::TensorToWrite> tensors,
@@ -136,7 +153,7 @@ Result<ExportedModel> export_model(const ModelExport& what) {
   std::error_code ignored;
   if (fs::exists(what.to, ignored) && !fs::is_empty(what.to, ignored))
     return invalid_input(what.to.string() + " is there already, and not empty");
-  TEMPER_TRY(const ExportedModel exported, find_export_source(what));
+  TEMPER_TRY(ExportedModel exported, find_export_source(what));
   const fs::path of_base = RunDir(what.run).base();
   TEMPER_TRY(const ModelFolder base, base_of(RunDir(what.run)));
   TEMPER_TRY(const auto layout, actors::Layout::make(base.model(), 0));
@@ -146,6 +163,9 @@ Result<ExportedModel> export_model(const ModelExport& what) {
     TEMPER_TRY_STATUS(base.read(expected));
   else
     TEMPER_TRY_STATUS(read_checkpoint(exported.from, expected));
+  if (exported.type == actors::StoredType::Bfloat16) {
+    TEMPER_TRY(exported.rounding, rounding_loss(base, layout, flat));
+  }
   TEMPER_TRY_STATUS(write(base, exported.type, actors::tensors_to_write(layout, flat), what.to));
   return exported;
 }

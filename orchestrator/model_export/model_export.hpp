@@ -23,10 +23,18 @@ struct ModelExport {
 /// "RUN", "RUN@STEP" or "RUN@best". Error: STEP is not a number.
 Result<ModelExport> parse_export_source(const std::string& text);
 
+/// What rounding takes away of training: a weight that changed by less than the type can hold is
+/// stored as the base has it.
+struct RoundingLoss {
+  std::uint64_t changed = 0;  ///< Weights that differ from the base's.
+  std::uint64_t lost = 0;     ///< Of them, those that are stored as the base's.
+};
+
 struct ExportedModel {
   PolicyVersion version;
   std::filesystem::path from;  ///< The checkpoint, or the base.
   actors::StoredType type{};
+  RoundingLoss rounding{};
 };
 
 /// What export_model() would read, which is not read. Errors: no run with a model, no such

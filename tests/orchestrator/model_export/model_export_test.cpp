@@ -9,9 +9,11 @@
 #include "sim_hw/catalog/catalog.hpp"
 #include "tests/support/temporary_folder.hpp"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <tuple>
 
 namespace temper::orchestrator {
 namespace {
@@ -44,11 +46,14 @@ class ModelExportTest : public ::testing::Test {
     return actors::tensors_to_write(*layout_, flat_);
   }
   /// A checkpoint of these weights, under a name that export knows or another.
-  void save(std::uint64_t version, const std::string& name = "model.safetensors") {
+  void save(std::uint64_t version,
+            const std::string& name = "model.safetensors",
+            std::optional<float> value = {}) {
     const auto partial = run().checkpoints().begin(PolicyVersion(version));
     ASSERT_TRUE(partial);
     ASSERT_TRUE(write_file_atomically(
-        *partial / name, actors::write_safetensors(tensors(static_cast<float>(version)), {})));
+        *partial / name,
+        actors::write_safetensors(tensors(value.value_or(static_cast<float>(version))), {})));
     const CheckpointState state{version, PolicyVersion(version), "", {}};
     ASSERT_TRUE(
         run().checkpoints().complete(state, {100 + static_cast<std::int64_t>(version), 7}, 9));
@@ -100,6 +105,35 @@ TEST_F(ModelExportTest, IsStoredAsTheBaseUnlessATypeIsNamed) {
   fs::remove_all(to());
   EXPECT_EQ(exported("")->type, StoredType::Float32);
   EXPECT_GT(fs::file_size(to() / "model.safetensors"), half * 3 / 2);
+}
+
+/// Between 1 and 2 bfloat16 has steps of 1/128, and half of one is rounded away.
+TEST_F(ModelExportTest, TellsHowManyWeightsRoundingLeavesAsTheBaseHasThem) {
+  actors::ModelFolderToWrite what;
+  what.config_json = actors::write_config_json(config_);
+  fs::remove_all(run().base());
+  fs::create_directories(run().base());
+  ASSERT_TRUE(actors::write_model_folder(run().base(), what, tensors(1)));
+  std::uint64_t version = 1;
+  for (const auto& [trained, changes, loses] : {std::tuple{1.0F, false, false},
+                                                {1.0F + 1 / 1024.0F, true, true},
+                                                {1.0F - 1 / 1024.0F, true, true},
+                                                {1.0F + 1 / 300.0F, true, true},
+                                                {1.0F + 1 / 256.0F, true, true},
+                                                {1.0F + 1 / 250.0F, true, false},
+                                                {1.0F + 1 / 128.0F, true, false},
+                                                {1.0F - 1 / 128.0F, true, false},
+                                                {2.0F, true, false},
+                                                {-1.0F, true, false}}) {
+    save(++version, "model.safetensors", trained);
+    const auto half = exported(fmt::format("@{}", version), StoredType::Bfloat16);
+    ASSERT_TRUE(half);
+    EXPECT_EQ(half->rounding.changed > 0, changes) << trained;
+    EXPECT_EQ(half->rounding.lost, loses ? half->rounding.changed : 0) << trained;
+    fs::remove_all(to());
+    EXPECT_EQ(exported(fmt::format("@{}", version), StoredType::Float32)->rounding.lost, 0U);
+    fs::remove_all(to());
+  }
 }
 
 TEST_F(ModelExportTest, ADamagedCheckpointIsPassedOverAndRefusedWhereItIsNamed) {
