@@ -42,6 +42,24 @@ double rounded(double value, double parts) {
   return std::round(value * parts) / parts;
 }
 
+Interval wilson_interval(double share, double trials) {
+  if (trials <= 0)
+    return {0, 1};
+  constexpr double kZ = 1.959963984540054;  // 95 %, two-sided
+  const double z2 = kZ * kZ;
+  const double middle = share + z2 / (2 * trials);
+  const double reach = kZ * std::sqrt(share * (1 - share) / trials + z2 / (4 * trials * trials));
+  const double scale = 1 + z2 / trials;
+  return {std::max(0.0, (middle - reach) / scale), std::min(1.0, (middle + reach) / scale)};
+}
+
+bool differ(double a, double b, double trials) {
+  const auto [low, high] = std::minmax(a, b);
+  const double down = high - wilson_interval(high, trials).low;
+  const double up = wilson_interval(low, trials).high - low;
+  return high - low > std::sqrt(down * down + up * up);
+}
+
 std::optional<double> rank_correlation(std::span<const double> a, std::span<const double> b) {
   if (a.size() < 2 || a.size() != b.size())
     return std::nullopt;

@@ -15,6 +15,16 @@ std::optional<double> rank_correlation(std::span<const double> a, std::span<cons
 /// The middle of the values in their order; of two in the middle the larger one; 0 of none.
 double median(std::vector<double> values);
 
+struct Interval {
+  double low = 0, high = 0;
+};
+/// Wilson's interval in which a share lies with 95 % confidence that was seen in `trials`
+/// independent trials; [0, 1] of none.
+Interval wilson_interval(double share, double trials);
+/// Whether two shares, each seen in `trials` trials, differ with 95 % confidence (Newcombe's
+/// interval of the difference, made of Wilson's).
+bool differ(double a, double b, double trials);
+
 /// The nearest multiple of 1 / parts, so that few digits are written.
 double rounded(double value, double parts);
 

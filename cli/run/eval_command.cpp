@@ -29,6 +29,7 @@ struct Evaluation {
   std::uint64_t version = 0;
   std::uint64_t problems = 0, samples = 0, failed = 0;
   double pass_1 = 0, pass_k = 0, reward = 0, seconds = 0;
+  double pass_1_low = 0, pass_1_high = 0;  ///< 95 %, over problems.
 };
 
 template <class V>
@@ -42,6 +43,8 @@ void describe(V& v, Evaluation& e) {
   v.field(7, "pass_k", e.pass_k);
   v.field(8, "reward", e.reward);
   v.field(9, "seconds", e.seconds);
+  v.field(10, "pass_1_low", e.pass_1_low);
+  v.field(11, "pass_1_high", e.pass_1_high);
 }
 
 /// What the flags ask for, in the words of the configuration.
@@ -146,6 +149,8 @@ Result<Evaluation> evaluate(const EvalOptions& options, bool& stopped) {
   out.samples = e.samples;
   out.failed = p.failed;
   out.pass_1 = p.pass_1;
+  out.pass_1_low = p.pass_1_low;
+  out.pass_1_high = p.pass_1_high;
   out.pass_k = p.pass_k;
   out.reward = p.reward;
   out.seconds = p.seconds;
@@ -167,10 +172,13 @@ int run_eval(const EvalOptions& options) {
     return 0;
   }
   fmt::print(
-      "{}, version {}: pass@1 {:.4f}{} reward {:.4f} on {} problems, {} {} each{}, {:.1f} s\n",
+      "{}, version {}: pass@1 {:.4f} [{:.3f}, {:.3f}]{} reward {:.4f} on {} problems, {} {} "
+      "each{}, {:.1f} s\n",
       found->what,
       found->version,
       found->pass_1,
+      found->pass_1_low,
+      found->pass_1_high,
       found->samples > 1 ? fmt::format(", pass@{} {:.4f},", found->samples, found->pass_k)
                          : std::string(","),
       found->reward,

@@ -2,10 +2,12 @@
 #include "cli/view/parts.hpp"
 #include "cli/view/render.hpp"
 #include "core/text/numbers.hpp"
+#include "orchestrator/metrics/report.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace temper::cli {
 namespace {
@@ -32,13 +34,34 @@ std::vector<std::pair<CardState, MainWait>> main_waits(const orchestrator::Summa
   return waits;
 }
 
+/// What the cards waited for, the largest share first, as far as there is room.
+void draw_waits(Canvas& c, const orchestrator::Summary& s) {
+  bool any = false;
+  for (const auto& [state, wait] : main_waits(s)) {
+    const std::string text = fmt::format("{}{} {}{}",
+                                         any ? ", " : "",
+                                         name_of(state),
+                                         percent(wait.share),
+                                         wait.on.empty() ? "" : " (" + wait.on + ")");
+    if (wait.share < 0.02)
+      break;
+    if (!std::exchange(any, true))
+      label(c, "waits");
+    else if (c.room() < display_width(text))
+      break;
+    c.text(text, kFaint);
+  }
+  if (any)
+    c.line();
+}
+
 /// What a simulated run used, in three lines.
 void draw_usage(Canvas& c, const orchestrator::Summary& s) {
   if (s.mfu) {
-    label(c, "MFU").text(fmt::format("{:.1f} %", s.mfu->mfu * 100), kTitle);
+    label(c, "MFU");
     for (const auto& [role, mfu] : s.mfu->roles) {
       remark(c,
-             fmt::format("   {} {:.1f} % ({:.1f} % while busy)",
+             fmt::format("{} {:.1f} % ({:.1f} % while busy)   ",
                          name_of(role),
                          mfu.mfu * 100,
                          mfu.while_busy * 100),
@@ -106,14 +129,18 @@ std::string render_closing(const orchestrator::Summary& s,
     label(c, "reason").text(s.reason, kBad).line();
   label(c, "reward").text(reward(s.reward.first)).text(" → ", kLabel);
   c.text(reward(s.reward.last), kTitle);
-  c.text(fmt::format("   best {}{}",
-                     reward(s.reward.best),
-                     closing.drawn ? "   (drawn at random: nothing learns here)" : ""),
+  c.text(fmt::format("   best {}", reward(s.reward.best)), kLabel);
+  c.text(closing.drawn
+             ? std::string("   (drawn at random: nothing learns here)")
+             : fmt::format("   (means of {} updates)", orchestrator::RewardHistory::kWindow),
          kLabel)
       .line();
   if (s.evaluation) {
     const auto& [last, best] = std::pair(s.evaluation->points.back(), s.evaluation->best);
-    label(c, "held out").text(held_out_text(last.step, last.pass_1, best.step, best.pass_1)).line();
+    label(c, "held out")
+        .text(held_out_text(
+            {last.step, last.pass_1}, {best.step, best.pass_1}, s.evaluation->problems))
+        .line();
   }
   label(c, "tokens/s");
   figure(c, "raw", short_number(s.tokens.generated_per_s));
@@ -121,23 +148,14 @@ std::string render_closing(const orchestrator::Summary& s,
   figure(c, "effective", short_number(s.tokens.effective_per_s));
   per_card(c, s.tokens.trained_per_s_per_card);
   c.line();
-  label(c, "cards").text(percent(s.utilization.busy), kTitle).text(" busy", kLabel);
-  for (const auto& [state, wait] : main_waits(s)) {
-    const std::string text = fmt::format(", {} {}{}",
-                                         name_of(state),
-                                         percent(wait.share),
-                                         wait.on.empty() ? "" : " (" + wait.on + ")");
-    if (wait.share < 0.02 || c.room() < display_width(text))
-      break;
-    c.text(text, kFaint);
+  label(c, "");
+  remark(c, "of the whole run; raw: sampled, trained: with prompts", kFaint);
+  if (orchestrator::starting_matters(s)) {
+    remark(c, fmt::format("; starting took {} of it", clock_text(from_seconds(s.start_s))), kFaint);
   }
   c.line();
-  label(c, "slots").text(percent(s.slots.while_serving), kTitle);
-  c.text(fmt::format(" of {} held a response while their engines had any, {} of the wall",
-                     grouped(s.slots.slots),
-                     percent(s.slots.occupancy)),
-         kLabel)
-      .line();
+  label(c, "cards").text(orchestrator::use_text(s), kTitle).line();
+  draw_waits(c, s);
   draw_usage(c, s);
   label(c, "staleness").text(fmt::format("max {}", s.staleness.max), kTitle);
   c.text(fmt::format(" of {} allowed, mean {:.2f}", s.staleness.bound, s.staleness.mean), kLabel)

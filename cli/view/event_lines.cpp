@@ -1,6 +1,7 @@
 // What happens in a run, in lines of words.
 #include "cli/view/canvas.hpp"
 #include "cli/view/render.hpp"
+#include "core/statistics.hpp"
 #include "orchestrator/record/sentences.hpp"
 
 #include <fmt/format.h>
@@ -50,11 +51,15 @@ std::vector<std::string> event_lines(const orchestrator::Record& record,
                                   to_text(discard->until - record.time),
                                   sentence(discard->reason, config.actors)));
     } else if (const auto* evaluated = std::get_if<orchestrator::command::Evaluated>(&command)) {
+      const Interval interval =
+          wilson_interval(evaluated->pass_1, static_cast<double>(evaluated->problems));
       lines.push_back(
-          fmt::format("{}version {} on held-out problems: pass@1 {:.3f}{}{}",
+          fmt::format("{}version {} on held-out problems: pass@1 {:.3f} [{:.2f}, {:.2f}]{}{}",
                       when,
                       evaluated->version,
                       evaluated->pass_1,
+                      interval.low,
+                      interval.high,
                       evaluated->samples > 1
                           ? fmt::format(", pass@{} {:.3f}", evaluated->samples, evaluated->pass_k)
                           : std::string(),

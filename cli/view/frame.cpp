@@ -1,5 +1,6 @@
 #include "cli/view/frame.hpp"
 
+#include "core/statistics.hpp"
 #include "orchestrator/record/sentences.hpp"
 
 #include <fmt/format.h>
@@ -106,15 +107,17 @@ std::optional<Duration> time_left(const std::vector<orchestrator::Update>& updat
   return std::max(Duration{}, left - (now - last.time));
 }
 
-std::string held_out_text(PolicyVersion version,
-                          double pass_1,
-                          PolicyVersion best,
-                          double highest) {
-  return fmt::format("pass@1 {:.3f} at version {}{}",
-                     pass_1,
-                     version,
-                     best == version ? ", the best so far"
-                                     : fmt::format(", best {:.3f} at version {}", highest, best));
+std::string held_out_text(const HeldOut& last, const HeldOut& best, std::uint64_t problems) {
+  const auto trials = static_cast<double>(problems);
+  const Interval interval = wilson_interval(last.pass_1, trials);
+  std::string text = fmt::format(
+      "pass@1 {:.3f} [{:.2f}, {:.2f}] v{}", last.pass_1, interval.low, interval.high, last.version);
+  if (best.version == last.version)
+    return text + ", the best so far";
+  return text + fmt::format("; best {:.3f} v{}{}",
+                            best.pass_1,
+                            best.version,
+                            differ(last.pass_1, best.pass_1, trials) ? "" : ", within noise");
 }
 
 Frame make_frame(std::string name,
@@ -139,7 +142,8 @@ Frame make_frame(std::string name,
   if (!metrics.evaluations().empty()) {
     const orchestrator::command::Evaluated& last = metrics.evaluations().back().result;
     const orchestrator::command::Evaluated& best = *metrics.best_evaluation();
-    f.held_out = held_out_text(last.version, last.pass_1, best.version, best.pass_1);
+    f.held_out =
+        held_out_text({last.version, last.pass_1}, {best.version, best.pass_1}, last.problems);
   }
   f.recent = recent_rates(metrics.updates());
   const Time since = recent_begin(metrics.updates(), now);

@@ -62,8 +62,12 @@ Frame make_frame(std::string name,
                  const orchestrator::Scheduler* scheduler,
                  Time now);
 
-/// "pass@1 0.830 at version 300, best 0.850 at version 200".
-std::string held_out_text(PolicyVersion version, double pass_1, PolicyVersion best, double highest);
+struct HeldOut {
+  PolicyVersion version;
+  double pass_1 = 0;
+};
+/// "pass@1 0.830 [0.77, 0.88] v300; best 0.850 v200, within noise". The interval is one of 95 %.
+std::string held_out_text(const HeldOut& last, const HeldOut& best, std::uint64_t problems);
 
 /// Rates over the last updates (at least kRecent, if there are that many).
 FrameRates recent_rates(const std::vector<orchestrator::Update>& updates);

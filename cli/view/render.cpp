@@ -166,9 +166,9 @@ void draw_staleness(Canvas& c, const Frame& f) {
   const double held =
       f.slots > 0 ? static_cast<double>(f.slots_held) / static_cast<double>(f.slots) : 0;
   c.text(percent(held), kTitle)
-      .text(fmt::format(
-                " of {} hold a response, {} in the mean", grouped(f.slots), percent(f.slots_mean)),
-            kLabel)
+      .text(
+          fmt::format(" of {} filled now, {} in the mean", grouped(f.slots), percent(f.slots_mean)),
+          kLabel)
       .line();
   label(c, "groups");
   figure(c, "generating", std::to_string(f.queue.generating));

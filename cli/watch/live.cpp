@@ -113,6 +113,11 @@ Frame frame_of(const Live& live) {
     f.left = Duration(std::llround(*live.left_s * 1e9));
   f.simulated = live.summary.simulated;
   f.rewards = live.rewards;
+  if (const auto& e = live.summary.evaluation; e && !e->points.empty()) {
+    const orchestrator::EvaluationPoint& last = e->points.back();
+    f.held_out =
+        held_out_text({last.step, last.pass_1}, {e->best.step, e->best.pass_1}, e->problems);
+  }
   f.recent = live.recent;
   for (const LiveCards& line : live.cards) {
     CardFrame card;

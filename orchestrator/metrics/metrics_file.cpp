@@ -76,6 +76,7 @@ std::optional<EvaluationFigures> MetricsFile::new_evaluation(PolicyVersion step,
     if (i < evaluations_)
       continue;
     evaluations_ = i + 1;
+    const Interval interval = wilson_interval(e.pass_1, static_cast<double>(e.problems));
     out = {e.version,
            to_4_places(e.pass_1),
            to_4_places(e.pass_k),
@@ -84,7 +85,9 @@ std::optional<EvaluationFigures> MetricsFile::new_evaluation(PolicyVersion step,
            e.samples,
            e.failed,
            to_4_places(e.seconds),
-           to_4_places(best)};
+           to_4_places(best),
+           to_4_places(interval.low),
+           to_4_places(interval.high)};
   }
   return out;
 }

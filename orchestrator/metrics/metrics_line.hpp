@@ -24,7 +24,8 @@ struct EvaluationFigures {
   double pass_1 = 0, pass_k = 0, reward = 0;
   std::uint64_t problems = 0, samples = 0, failed = 0;
   double seconds = 0;
-  double best = 0;  ///< The highest pass_1 so far.
+  double best = 0;                         ///< The highest pass_1 so far.
+  double pass_1_low = 0, pass_1_high = 0;  ///< 95 %, over problems.
 };
 
 struct MetricsLine {
@@ -89,6 +90,8 @@ void describe(V& v, EvaluationFigures& e) {
   v.field(7, "failed", e.failed);
   v.field(8, "seconds", e.seconds);
   v.field(9, "best", e.best);
+  v.field(10, "pass_1_low", e.pass_1_low);
+  v.field(11, "pass_1_high", e.pass_1_high);
 }
 template <class V>
 void describe(V& v, MetricsLine& l) {

@@ -60,7 +60,9 @@ class Page {
   std::string text_;
 };
 
-void write_cards(Page& page, const UtilizationSummary& u, const SlotSummary& slots) {
+void write_cards(Page& page, const Summary& s) {
+  const UtilizationSummary& u = s.utilization;
+  const SlotSummary& slots = s.slots;
   page.title("cards");
   const auto states = [](const auto& shares) {
     std::string text;
@@ -70,6 +72,7 @@ void write_cards(Page& page, const UtilizationSummary& u, const SlotSummary& slo
     }
     return text;
   };
+  page.line("use", "{}", use_text(s));
   page.line("all", "{:5.1f} % busy {}", u.busy * 100, states(u.states));
   page.line(
       "slots",
@@ -103,7 +106,7 @@ void write_cards(Page& page, const UtilizationSummary& u, const SlotSummary& slo
 void write_waits(Page& page, const Summary& s) {
   if (s.waits.empty())
     return;
-  page.title("why cards waited (time of all cards; longest single wait)");
+  page.title("why cards waited (time of all cards; longest wait of a card)");
   for (std::size_t i = 0; i < s.waits.size() && i < kMostWaits; ++i) {
     const WaitSummary& w = s.waits[i];
     page.line(name_of(w.role),
@@ -233,29 +236,40 @@ RunIdentity identity_of(const std::filesystem::path& run_dir) {
 }
 
 void write_evaluation(Page& page, const EvaluationSummary& e) {
-  page.title(fmt::format("evaluation ({} problems, {} {} each; {:.2f} % of the card time)",
-                         e.problems,
-                         e.samples,
-                         e.samples == 1 ? "response" : "responses",
-                         e.share * 100));
-  const auto point = [&](std::string_view what, const EvaluationPoint& p) {
+  page.title(fmt::format(
+      "evaluation ({} problems, {} {} each; [95 % interval]; {:.2f} % of the card time)",
+      e.problems,
+      e.samples,
+      e.samples == 1 ? "response" : "responses",
+      e.share * 100));
+  const auto point = [&](std::string_view what,
+                         const EvaluationPoint& p,
+                         const std::string& remark = {}) {
     page.line(what,
-              "version {:>6}   pass@1 {:.3f}{}   reward {:.3f}{}",
+              "version {:>6}   pass@1 {:.3f} [{:.2f}, {:.2f}]{}   reward {:.3f}{}{}",
               p.step,
               p.pass_1,
+              p.pass_1_low,
+              p.pass_1_high,
               e.samples > 1 ? fmt::format("   pass@{} {:.3f}", e.samples, p.pass_k) : std::string(),
               p.reward,
-              p.failed > 0 ? fmt::format("   {} failed", p.failed) : std::string());
+              p.failed > 0 ? fmt::format("   {} failed", p.failed) : std::string(),
+              remark);
   };
   // Of many, about kMostPoints, evenly, and always the last.
   const std::size_t step = (e.points.size() + kMostPoints - 1) / kMostPoints;
   for (std::size_t i = (e.points.size() - 1) % step; i < e.points.size(); i += step)
     point("", e.points[i]);
-  point("best", e.best);
+  const auto alike = std::ranges::count(e.points, true, &EvaluationPoint::within_noise) - 1;
+  point("best",
+        e.best,
+        alike > 0
+            ? fmt::format("   within noise of {} of the {} others", alike, e.points.size() - 1)
+            : std::string());
 }
 
 void write_tokens(Page& page, const Summary& s) {
-  page.title("tokens");
+  page.title("tokens (of the whole run; generated: sampled; trained and effective: with prompts)");
   page.line("generated",
             "{:>14}   {:>10}/s",
             count_text(s.tokens.generated),
@@ -269,6 +283,8 @@ void write_tokens(Page& page, const Summary& s) {
             "{:>14}   {:>10}/s",
             count_text(s.tokens.effective),
             count_text(s.tokens.effective_per_s));
+  if (starting_matters(s))
+    page.line("start", "{:>14}   of these {}", time_text(s.start_s), time_text(s.wall_s));
   page.line("wasted",
             "{:>14}   {} responses failed",
             count_text(s.wasted_tokens),
@@ -282,6 +298,24 @@ void write_tokens(Page& page, const Summary& s) {
 }
 
 }  // namespace
+
+bool starting_matters(const Summary& s) {
+  constexpr double kShare = 0.05;
+  return s.start_s >= kShare * s.wall_s && s.start_s > 0;
+}
+
+std::string use_text(const Summary& s) {
+  std::string text = fmt::format("{:.0f} % busy", s.utilization.busy * 100);
+  if (s.mfu)
+    text += fmt::format("   MFU {:.1f} %", s.mfu->mfu * 100);
+  if (s.slots.slots > 0)
+    text += fmt::format("   slots {:.0f} % filled", s.slots.while_serving * 100);
+  constexpr double kBusy = 0.8, kLittleMfu = 0.3, kFewSlots = 0.5;
+  const bool little = (s.mfu && s.mfu->mfu < kLittleMfu) ||
+                      (s.slots.slots > 0 && s.slots.while_serving < kFewSlots);
+  return s.utilization.busy >= kBusy && little ? text + "   (busy: any work, however little)"
+                                               : text;
+}
 
 std::string learning_text(const Summary& s) {
   return fmt::format("reward {} -> {} in {:.2f} simulated hours",
@@ -304,10 +338,11 @@ std::string summary_text(const Summary& s, const PredictedStates& predicted) {
                               s.reason.empty() ? "" : " (" + s.reason + ")"));
   page.title("learning");
   page.line("reward",
-            "first {}   last {}   best {}",
+            "first {}   last {}   best {}   (means of {} updates)",
             optional_text(s.reward.first),
             optional_text(s.reward.last),
-            optional_text(s.reward.best));
+            optional_text(s.reward.best),
+            RewardHistory::kWindow);
   if (s.simulated && s.reward.first)
     page.line("", "{}", learning_text(s));
   page.line("staleness",
@@ -332,7 +367,7 @@ std::string summary_text(const Summary& s, const PredictedStates& predicted) {
   if (s.evaluation)
     write_evaluation(page, *s.evaluation);
   write_tokens(page, s);
-  write_cards(page, s.utilization, s.slots);
+  write_cards(page, s);
   write_waits(page, s);
   write_usage(page, s);
   write_troubles(page, s);

@@ -22,6 +22,12 @@ Result<RecordedRun> read_run(const std::filesystem::path& run_dir);
 /// damaged, or a file cannot be written.
 Status rebuild_outputs(const std::filesystem::path& run_dir);
 
+/// How the cards were used, named alike wherever it is shown: "85 % busy   MFU 10.4 %   slots 20 %
+/// filled"; and where busy alone misleads, what it means.
+std::string use_text(const Summary& summary);
+/// Whether so much of the run was its start that rates over the whole run tell little.
+bool starting_matters(const Summary& summary);
+
 /// "reward 0.150 -> 0.930 in 9.87 simulated hours": the means of the first and last updates.
 std::string learning_text(const Summary& summary);
 

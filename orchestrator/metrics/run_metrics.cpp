@@ -383,6 +383,7 @@ void RunMetrics::on_command(const command::Rollback& c) {
 }
 
 void RunMetrics::on_command(const command::Dispatch& c) {
+  work_began_ = work_began_.value_or(now_);
   const auto [it, fresh] = groups_.try_emplace(c.group.value());
   if (fresh) {
     it->second.responses.resize(ids_.per_group());

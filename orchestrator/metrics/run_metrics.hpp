@@ -109,6 +109,8 @@ class RunMetrics {
   const Slots& slots() const { return slots_; }
   /// When the run finished; while it goes on, the time of the last record.
   Time wall() const { return wall_; }
+  /// When the first work was handed out; before that: wall().
+  Time work_began() const { return work_began_.value_or(wall_); }
   const std::optional<command::Finish>& finish() const { return finish_; }
 
   // --- Taken back by a resume
@@ -239,6 +241,7 @@ class RunMetrics {
   UsageTotals usage_;
   Slots slots_;
   Time now_{}, wall_{};
+  std::optional<Time> work_began_;
   std::optional<command::Finish> finish_;
 
   SavedCounts stored_;

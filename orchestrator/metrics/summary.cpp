@@ -139,13 +139,18 @@ std::optional<EvaluationSummary> evaluation(const RunMetrics& m) {
     const command::Evaluated& r = e.result;
     out.problems = r.problems;
     out.samples = r.samples;
+    const Interval interval = wilson_interval(r.pass_1, static_cast<double>(r.problems));
     out.points.push_back({r.version,
                           seconds(e.time),
                           to_6_places(r.seconds),
                           to_6_places(r.pass_1),
                           to_6_places(r.pass_k),
                           to_6_places(r.reward),
-                          r.failed});
+                          r.failed,
+                          to_6_places(interval.low),
+                          to_6_places(interval.high)});
+    out.points.back().within_noise =
+        !differ(r.pass_1, m.best_evaluation()->pass_1, static_cast<double>(r.problems));
     if (&r == m.best_evaluation())
       out.best = out.points.back();
   }
@@ -174,6 +179,7 @@ Summary summarize(const RunMetrics& m, const RunIdentity& identity) {
   s.log_hash = fmt::format("{:016x}", identity.log_hash);
   s.steps = m.updates().empty() ? 0 : m.updates().back().version.value();
   s.wall_s = seconds(m.wall());
+  s.start_s = seconds(m.work_began().time_since_epoch());
   s.cards = m.timeline().cards().size();
 
   const TokenCounts t = m.tokens();

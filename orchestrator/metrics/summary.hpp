@@ -99,6 +99,8 @@ struct EvaluationPoint {
   double seconds = 0;
   double pass_1 = 0, pass_k = 0, reward = 0;
   std::uint64_t failed = 0;
+  double pass_1_low = 0, pass_1_high = 0;  ///< 95 %, over problems.
+  bool within_noise = false;               ///< Its pass_1 does not differ from the best one's.
 };
 struct EvaluationSummary {
   std::uint64_t problems = 0, samples = 0;
@@ -136,6 +138,7 @@ struct Summary {
   std::string log_hash;    ///< 16 hexadecimal digits.
   bool simulated = false;  ///< Its time is that of simulated hardware.
   std::optional<EvaluationSummary> evaluation;  ///< None: nothing was evaluated.
+  double start_s = 0;  ///< Until the first work was handed out; part of the wall.
 };
 
 Summary summarize(const RunMetrics& metrics, const RunIdentity& identity);
@@ -268,6 +271,12 @@ void describe(V& v, EvaluationPoint& s) {
   v.field(5, "pass_k", s.pass_k);
   v.field(6, "reward", s.reward);
   v.field(7, "failed", s.failed);
+  v.field(8,
+          "pass_1_low",
+          s.pass_1_low,
+          {.doc = "Wilson's 95 % interval; a problem is a trial, however many responses it has."});
+  v.field(9, "pass_1_high", s.pass_1_high);
+  v.field(10, "within_noise", s.within_noise, {.doc = "It does not differ from the best."});
 }
 template <class V>
 void describe(V& v, EvaluationSummary& s) {
@@ -308,6 +317,7 @@ void describe(V& v, Summary& s) {
   v.field(26, "slots", s.slots);
   v.field(27, "evaluation", s.evaluation, {.doc = "Of what it was never trained on."});
   v.field(28, "ended", s.ended);
+  v.field(29, "start_s", s.start_s, {.doc = "Until the first work was handed out."});
 }
 
 }  // namespace temper::orchestrator

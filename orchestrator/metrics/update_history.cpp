@@ -21,12 +21,12 @@ double Spread::deviation() const {
 }
 
 void RewardHistory::add(double reward) {
-  if (total_++ < kFirst)
+  if (total_++ < kWindow)
     first_sum_ += reward;
   recent_.push_back(reward);
-  if (recent_.size() > kLast)
+  if (recent_.size() > kWindow)
     recent_.pop_front();
-  if (recent_.size() == kLast)
+  if (recent_.size() == kWindow)
     best_ = std::max(best_.value_or(last_mean()), last_mean());
   if (points_.empty() || points_.back().count == stride_)
     points_.emplace_back();
@@ -52,7 +52,7 @@ double RewardHistory::last_mean() const {
 std::optional<double> RewardHistory::first() const {
   if (total_ == 0)
     return std::nullopt;
-  return first_sum_ / static_cast<double>(std::min<std::uint64_t>(total_, kFirst));
+  return first_sum_ / static_cast<double>(std::min<std::uint64_t>(total_, kWindow));
 }
 
 std::optional<double> RewardHistory::last() const {
@@ -62,7 +62,7 @@ std::optional<double> RewardHistory::last() const {
 }
 
 std::optional<double> RewardHistory::best() const {
-  return total_ < kLast ? last() : best_;
+  return total_ < kWindow ? last() : best_;
 }
 
 std::vector<double> RewardHistory::curve() const {

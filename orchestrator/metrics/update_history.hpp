@@ -66,11 +66,12 @@ struct Update {
   BatchFigures batch;
 };
 
-/// Rewards of all updates. Means over windows of kFirst and kLast updates, and a curve of at most
-/// kPoints points, each the mean over equally many updates (the last one: over fewer).
+/// Rewards of all updates. Means over windows of kWindow updates, so that the best is never below
+/// the first or the last, and a curve of at most kPoints points, each the mean over equally many
+/// updates (the last one: over fewer).
 class RewardHistory {
  public:
-  static constexpr std::size_t kFirst = 5, kLast = 10, kPoints = 2048;
+  static constexpr std::size_t kWindow = 10, kPoints = 2048;
 
   void add(double reward);
   /// Means of the first and of the last updates, and the best mean of as many in a row.
@@ -88,8 +89,8 @@ class RewardHistory {
 
   std::uint64_t total_ = 0;
   double first_sum_ = 0;
-  std::optional<double> best_;  ///< Of windows of kLast.
-  std::deque<double> recent_;   ///< The last kLast.
+  std::optional<double> best_;  ///< Of whole windows.
+  std::deque<double> recent_;   ///< The last kWindow.
   std::uint64_t stride_ = 1;    ///< Updates in a point.
   std::vector<Point> points_;
 };

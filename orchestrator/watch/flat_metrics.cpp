@@ -11,7 +11,7 @@ namespace {
 // Names of TRL 1.x (GRPOTrainer, AsyncGRPOTrainer), verl (metric_utils.py) and prime-rl
 // (monitors/wandb/overview.py), as of 2026-11. A name stands here only where the figure means the
 // same; where they have several for it, with a space between.
-constexpr std::array<Alias, 49> kNames{{
+constexpr std::array<Alias, 51> kNames{{
     {"step", "", "training/global_step", "", "The update that this line is about."},
     {"time", "", "", "", "Seconds since the run began, on its clock."},
     {"seconds",
@@ -80,6 +80,12 @@ constexpr std::array<Alias, 49> kNames{{
     {"restarts", "", "", "", "Actors started again so far, and resumes."},
     {"evaluation/step", "", "", "", "The version of the newest evaluation."},
     {"evaluation/pass_1", "", "", "", "Share of the held-out responses that passed."},
+    {"evaluation/pass_1_low",
+     "",
+     "",
+     "",
+     "Lower end of its 95 % interval (Wilson's; a problem is a trial)."},
+    {"evaluation/pass_1_high", "", "", "", "Upper end of it."},
     {"evaluation/pass_k", "", "", "", "Share of the problems of which a response passed."},
     {"evaluation/reward", "", "", "", "Mean reward of the held-out responses."},
     {"evaluation/problems", "", "", "", "Held-out problems."},

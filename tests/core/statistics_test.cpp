@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 #include <vector>
 
@@ -32,6 +33,41 @@ TEST(Median, IsTheLargerOfTwoInTheMiddleAndZeroOfNone) {
   EXPECT_EQ(median({3, 1, 2}), 2);
   EXPECT_EQ(median({4, 1, 3, 2}), 3);
   EXPECT_EQ(median({}), 0);
+}
+
+/// Values of Newcombe (1998), Statistics in Medicine 17, tables I and II: method 3 of one share,
+/// method 10 of two.
+TEST(WilsonInterval, IsThatOfThePublishedExamples) {
+  struct Case {
+    double successes, trials, low, high;
+  };
+  for (const Case& c : {Case{81, 263, 0.2553, 0.3662},
+                        Case{15, 148, 0.0624, 0.1605},
+                        Case{0, 20, 0, 0.1611},
+                        Case{1, 29, 0.0061, 0.1718}}) {
+    const Interval i = wilson_interval(c.successes / c.trials, c.trials);
+    EXPECT_NEAR(i.low, c.low, 5e-5) << c.successes << " of " << c.trials;
+    EXPECT_NEAR(i.high, c.high, 5e-5) << c.successes << " of " << c.trials;
+  }
+  EXPECT_EQ(wilson_interval(0, 0).high, 1);
+  EXPECT_DOUBLE_EQ(wilson_interval(1, 10).high, 1);
+}
+
+TEST(Differ, OnlyWhereTheNoiseOfBothIsExceeded) {
+  // A handful tells nothing: 3 of 15 and 6 of 15 are the same.
+  for (const auto& [a, b, trials] : std::vector<std::array<double, 3>>{{0.2, 0.2, 15},
+                                                                       {0.2, 0.4, 15},
+                                                                       {0, 0.2, 15},
+                                                                       {0.5, 0.6, 100},
+                                                                       {0.99, 1, 200},
+                                                                       {0, 1, 1},
+                                                                       {0.5, 0.51, 1000}})
+    EXPECT_FALSE(differ(a, b, trials)) << a << " and " << b << " of " << trials;
+  for (const auto& [a, b, trials] : std::vector<std::array<double, 3>>{
+           {0, 1, 15}, {0.2, 0.8, 15}, {0.5, 0.7, 100}, {0.9, 1, 200}, {0.5, 0.51, 100000}}) {
+    EXPECT_TRUE(differ(a, b, trials)) << a << " and " << b << " of " << trials;
+    EXPECT_TRUE(differ(b, a, trials));
+  }
 }
 
 TEST(Rounded, IsTheNearestMultiple) {

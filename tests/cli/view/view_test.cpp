@@ -3,6 +3,7 @@
 #include "cli/view/parts.hpp"
 #include "cli/view/terminal_view.hpp"
 #include "core/files.hpp"
+#include "orchestrator/metrics/report.hpp"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -255,6 +256,57 @@ TEST(View, TheClosingSummaryOfASimulatedRunSaysWhatItUsed) {
   expect_golden(
       "closing_simulated.txt",
       render_closing(s, {"runs/cm384-20260131", "trace.json.gz", true}, 100, Colours::Off));
+}
+/// "99 % busy" of cards that hold a few responses each sells what is not there.
+TEST(View, TheEndSaysWhereBusyMisleads) {
+  struct Case {
+    double busy;
+    std::optional<double> mfu;
+    double slots;
+    bool misleads;
+  };
+  for (const Case& c : {Case{0.99, 0.104, 0.2, true},
+                        {0.85, 0.104, 0.2, true},
+                        {0.85, 0.104, 0.9, true},
+                        {0.85, {}, 0.2, true},
+                        {0.85, {}, 0.9, false},
+                        {0.85, 0.45, 0.9, false},
+                        {0.85, 0.45, 0.4, true},
+                        {0.5, 0.1, 0.2, false},
+                        {0.5, {}, 0.9, false},
+                        {1, 0.31, 0.5, false}}) {
+    Summary s = sample_summary();
+    s.utilization.busy = c.busy;
+    s.slots.while_serving = c.slots;
+    if (c.mfu)
+      s.mfu = MfuSummary{1, 1, *c.mfu, {}};
+    const std::string text = use_text(s);
+    EXPECT_EQ(text.find("however little") != std::string::npos, c.misleads) << text;
+    EXPECT_EQ(text.find("MFU") != std::string::npos, c.mfu.has_value()) << text;
+    EXPECT_NE(render_closing(s, {"runs/x"}, 100, Colours::Off).find(text), std::string::npos);
+    EXPECT_NE(summary_text(s).find(text), std::string::npos) << "the report names it alike";
+  }
+}
+TEST(View, TheEndSaysHowMuchOfAShortRunWasItsStart) {
+  for (const auto& [start, said] :
+       {std::pair{0.0, false}, {1.0, false}, {12.0, false}, {20.0, true}, {150.0, true}}) {
+    Summary s = sample_summary();
+    s.start_s = start;
+    EXPECT_EQ(
+        render_closing(s, {"runs/x"}, 100, Colours::Off).find("starting took") != std::string::npos,
+        said)
+        << start;
+    EXPECT_EQ(starting_matters(s), said);
+  }
+}
+TEST(View, AnEvaluationHasItsErrorBarAndSaysWhatIsNoise) {
+  const auto text = [](double last, double best, std::uint64_t problems) {
+    return held_out_text({PolicyVersion(60), last}, {PolicyVersion(50), best}, problems);
+  };
+  EXPECT_EQ(text(0.2, 0.4, 15), "pass@1 0.200 [0.07, 0.45] v60; best 0.400 v50, within noise");
+  EXPECT_EQ(text(0.2, 0.8, 15), "pass@1 0.200 [0.07, 0.45] v60; best 0.800 v50");
+  EXPECT_EQ(held_out_text({PolicyVersion(60), 1}, {PolicyVersion(60), 1}, 200),
+            "pass@1 1.000 [0.98, 1.00] v60, the best so far");
 }
 TEST(View, TheClosingSummaryOfAFailedRunNamesTheReason) {
   Summary s = sample_summary();

@@ -256,8 +256,8 @@ TEST(Summary, RewardsAreMeansOverTheFirstTheLastAndTheBestUpdates) {
     s.whole_group(i, i, i, 0, i < 5 ? 0.2 : i < 10 ? 0.6 : i < 15 ? 1.6 : 1.2);
   }
   const Summary summary = summarize(s.metrics, {"x", 7, 255});
-  EXPECT_DOUBLE_EQ(summary.reward.first.value(), 0.1);
-  EXPECT_DOUBLE_EQ(summary.reward.last.value(), 0.7);  // (5 * 0.8 + 5 * 0.6) / 10
+  EXPECT_DOUBLE_EQ(summary.reward.first.value(), 0.2);  // (5 * 0.1 + 5 * 0.3) / 10
+  EXPECT_DOUBLE_EQ(summary.reward.last.value(), 0.7);   // (5 * 0.8 + 5 * 0.6) / 10
   EXPECT_DOUBLE_EQ(summary.reward.best.value(), 0.7);
   EXPECT_EQ(summary.log_hash, "00000000000000ff");
   EXPECT_EQ(summary.steps, 20U);

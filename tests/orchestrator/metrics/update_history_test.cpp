@@ -1,6 +1,8 @@
 // The updates of a run, of which only the latest are kept.
 #include "orchestrator/metrics/update_history.hpp"
 
+#include "core/random.hpp"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -61,21 +63,34 @@ TEST(UpdateHistory, GoesBackBehindWhatIsKept) {
   EXPECT_EQ(history.count(), 2U);
 }
 
-TEST(RewardHistory, FirstIsOfFiveLastOfTenAndBestOfAnyTenInARow) {
+TEST(RewardHistory, FirstLastAndBestAreMeansOfTenInARow) {
   RewardHistory rewards;
   EXPECT_EQ(rewards.first(), std::nullopt);
   for (const double r : {1, 2, 3, 4, 5, 6})
     rewards.add(r);
-  EXPECT_EQ(rewards.first(), 3);   // (1 + 2 + 3 + 4 + 5) / 5
-  EXPECT_EQ(rewards.last(), 3.5);  // there are six
+  EXPECT_EQ(rewards.first(), 3.5);  // there are six
+  EXPECT_EQ(rewards.last(), 3.5);
   EXPECT_EQ(rewards.best(), 3.5);
-  for (int i = 0; i < 10; ++i)
+  for (int i = 0; i < 14; ++i)
     rewards.add(10);
   for (int i = 0; i < 10; ++i)
     rewards.add(0);
-  EXPECT_EQ(rewards.first(), 3);
+  EXPECT_EQ(rewards.first(), 6.1);  // (21 + 4 * 10) / 10
   EXPECT_EQ(rewards.last(), 0);
   EXPECT_EQ(rewards.best(), 10);
+}
+
+TEST(RewardHistory, TheBestIsNeverBelowTheFirstOrTheLast) {
+  Random random(7, "rewards");
+  for (const int updates : {1, 4, 5, 6, 9, 10, 11, 15, 40, 300}) {
+    for (int run = 0; run < 20; ++run) {
+      RewardHistory rewards;
+      for (int i = 0; i < updates; ++i)
+        rewards.add(run == 0 ? -i : random.uniform());
+      EXPECT_GE(*rewards.best() + 1e-12, *rewards.first()) << updates;
+      EXPECT_GE(*rewards.best() + 1e-12, *rewards.last()) << updates;
+    }
+  }
 }
 
 TEST(RewardHistory, TheCurveHasFewPointsOfEquallyManyUpdates) {
