@@ -247,7 +247,7 @@ export class CompareView implements View {
     COMPARED.forEach(([name], chart) => {
       const columns = ids.map((id) => ({ id, x: this.xs(this.chosen.get(id)!), y: this.chosen.get(id)!.series[name]?.mean }));
       const x = [...new Set(columns.flatMap((c) => (c.y ? c.x : [])))].sort((a, b) => a - b);
-      const lines: Line[] = columns.filter((c) => c.y).map((c) => ({ label: c.id, colour: palette[ids.indexOf(c.id) % palette.length], values: sampled(x, c.x, c.y!) }));
+      const lines: Line[] = columns.filter((c) => c.y).map((c) => ({ label: c.id, colour: palette[ids.indexOf(c.id) % palette.length], values: sampled(x, c.x, c.y!), smooth: x.length > 60 }));
       this.charts[chart].element.hidden = lines.length === 0;
       this.charts[chart].set({ x, lines });
     });
