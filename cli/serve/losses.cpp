@@ -177,6 +177,14 @@ std::optional<BusiestCards> busiest_of(const std::vector<CardGroup>& groups, con
                        "All cards do all the work: only more cards or less work make the "
                        "run much faster. Its waits together cost {:.1f} % at most.",
                        b.most_gain * 100);
+  constexpr double kFewSlots = 0.5;
+  if (std::ranges::count(b.roles, RoleKind::Rollout) > 0 && s.slots.slots > 0 &&
+      s.slots.while_serving < kFewSlots) {
+    b.advice += fmt::format(
+        " Its engines held a response in only {:.0f} % of their slots: more groups in flight give "
+        "the same cards more to do at once.",
+        s.slots.while_serving * 100);
+  }
   b.command = tuned(s);
   return b;
 }
