@@ -1,5 +1,6 @@
 #include "cli/serve/losses.hpp"
 
+#include "orchestrator/metrics/summary.hpp"
 #include "orchestrator/scheduler/commands.hpp"
 
 #include <fmt/format.h>

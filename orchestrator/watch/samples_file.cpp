@@ -157,7 +157,8 @@ Status SamplesFile::drop(const fs::path& path, const std::vector<VoidTime>& time
   TEMPER_TRY(AppendFile kept, AppendFile::open(partial, 0));
   Status status;
   bool all = true;
-  TEMPER_TRY_STATUS(read_lines(path, [&](std::string_view line) {
+  TEMPER_TRY(FileReader lines, FileReader::open(path));
+  const auto keep_valid = [&](std::string_view line) {
     const auto sample = parse_sample(line);
     const bool is_void = sample && std::ranges::any_of(times, [&](const VoidTime& t) {
                            return sample->time > t.after && sample->time <= t.until;
@@ -166,7 +167,8 @@ Status SamplesFile::drop(const fs::path& path, const std::vector<VoidTime>& time
     if (!is_void)
       status = kept.append(std::string(line) + "\n");
     return status ? Go::On : Go::Stop;
-  }));
+  };
+  TEMPER_TRY(std::ignore, read_lines(std::move(lines), keep_valid));
   TEMPER_TRY_STATUS(std::move(status));
   if (!all) {
     TEMPER_TRY(std::ignore, put_in_place(std::move(kept), partial, path));

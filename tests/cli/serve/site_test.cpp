@@ -1,11 +1,10 @@
 #include "cli/serve/site.hpp"
 
-#include "cli/serve/losses.hpp"
 #include "cli/serve/prometheus.hpp"
 #include "core/files.hpp"
 #include "core/json.hpp"
 #include "core/json_document.hpp"
-#include "orchestrator/scheduler/commands.hpp"
+#include "orchestrator/watch/predictions.hpp"
 #include "tests/support/gunzip.hpp"
 #include "tests/support/temporary_folder.hpp"
 
@@ -166,133 +165,6 @@ TEST_F(SiteTest, LossesSayWhatAndAtMostHowMuch) {
   EXPECT_NEAR(losses[0].at("most_gain").get<double>(), 1 / 0.75 - 1, 1e-9);
   EXPECT_NE(losses[0].at("command").get<std::string>().find("temper whatif"), std::string::npos);
   EXPECT_EQ(answer.at("busiest").at("roles")[0], "rollout");
-}
-
-/// A run of two cards: engines, and a trainer, each with what its card did.
-Live two_cards(const std::map<CardState, double>& rollout,
-               const std::map<CardState, double>& trainer) {
-  Live live;
-  live.actors = {{"rollout-0", RoleKind::Rollout, CardState::Decode, "", 3, 4, 0},
-                 {"trainer-0", RoleKind::Trainer, CardState::Train, "", 0, 0, 0}};
-  live.cards = {{{0, 1}, {0}, {}, rollout}, {{1, 1}, {1}, {}, trainer}};
-  live.summary.wall_s = 10;
-  live.summary.cards = 2;
-  for (const auto& [role, shares] :
-       {std::pair{RoleKind::Rollout, rollout}, {RoleKind::Trainer, trainer}}) {
-    for (const auto& [state, share] : shares) {
-      if (!orchestrator::is_busy(state) && state != CardState::WeightSync)
-        live.summary.waits.push_back({role, state, "x", share * 10, share / 2, 1, 3, ""});
-      live.summary.utilization.states[state] += share / 2;
-    }
-  }
-  return live;
-}
-
-/// What the busiest cards were occupied with is what a run takes, whatever else is changed.
-TEST(Losses, NoGainIsClaimedAboveWhatTheBusiestCardsAllow) {
-  using S = CardState;
-  struct Case {
-    std::map<S, double> rollout, trainer;
-    bool limits;
-    double most;  ///< Of every wait of the engines.
-  };
-  const Case cases[] = {
-      {{{S::Decode, 0.5}, {S::WaitQuota, 0.5}},
-       {{S::Train, 0.88}, {S::WaitData, 0.12}},
-       true,
-       1 / 0.88 - 1},
-      {{{S::Decode, 0.5}, {S::WaitQuota, 0.5}}, {{S::Train, 1.0}}, true, 0},
-      {{{S::Decode, 0.5}, {S::WaitQuota, 0.5}}, {{S::Train, 0.9}, {S::WeightSync, 0.1}}, true, 0},
-      {{{S::Decode, 0.5}, {S::WaitData, 0.5}},
-       {{S::Train, 0.6}, {S::Reward, 0.3}, {S::Idle, 0.1}},
-       true,
-       1 / 0.9 - 1},
-      {{{S::Decode, 0.5}, {S::WaitWeights, 0.5}},
-       {{S::Train, 0.81}, {S::WaitData, 0.19}},
-       true,
-       1 / 0.81 - 1},
-      {{{S::Decode, 0.5}, {S::WaitQuota, 0.5}},
-       {{S::Train, 0.79}, {S::WaitData, 0.21}},
-       false,
-       1 / 0.79 - 1},
-      {{{S::Decode, 0.5}, {S::WaitQuota, 0.5}},
-       {{S::Train, 0.5}, {S::WaitData, 0.5}},
-       false,
-       1 / 0.75 - 1},
-      {{{S::Decode, 0.9}, {S::WaitQuota, 0.1}},
-       {{S::Train, 0.5}, {S::WaitData, 0.5}},
-       true,
-       1 / 0.95 - 1},
-      // The start is no time in which the trainer had room.
-      {{{S::Decode, 0.3}, {S::WaitQuota, 0.3}, {S::Down, 0.4}},
-       {{S::Train, 0.55}, {S::WaitData, 0.05}, {S::Down, 0.4}},
-       true,
-       1 / 0.95 - 1},
-      {{{S::Evaluate, 0.2}, {S::WaitQuota, 0.8}},
-       {{S::Train, 0.2}, {S::WaitData, 0.8}},
-       false,
-       1 / 0.6 - 1},
-  };
-  for (const Case& c : cases) {
-    const Losses found = rank_losses(two_cards(c.rollout, c.trainer), {"run", {}, {}});
-    ASSERT_TRUE(found.busiest);
-    EXPECT_EQ(found.busiest->limits, c.limits) << found.busiest->headline;
-    bool any = false;
-    for (const Loss& loss : found.losses) {
-      EXPECT_LE(loss.most_gain, 1 / (1 - loss.share) - 1 + 1e-9) << loss.what;
-      if (loss.what.starts_with("rollout: wait")) {
-        EXPECT_NEAR(loss.most_gain, c.most, 1e-9) << loss.what << ", " << found.busiest->headline;
-        any = true;
-      }
-    }
-    EXPECT_TRUE(any);
-  }
-}
-
-TEST(Losses, WhatWaitsForTheBottleneckIsNotToldToBeginSooner) {
-  using S = CardState;
-  const auto first_of = [](double train) {
-    return rank_losses(two_cards({{S::Decode, 0.5}, {S::WaitQuota, 0.5}},
-                                 {{S::Train, train}, {S::WaitData, 1 - train}}),
-                       {"run", {}, {}})
-        .losses.at(0);
-  };
-  EXPECT_NE(first_of(0.6).command.find("staleness.bound=1"), std::string::npos);
-  EXPECT_EQ(first_of(0.9).command, "");
-}
-
-TEST(Losses, WhatARunDoesAlreadyIsNoAdvice) {
-  using S = CardState;
-  const Live live = two_cards({{S::Decode, 0.5}, {S::WaitWeights, 0.5}},
-                              {{S::Train, 0.2}, {S::WaitData, 0.6}, {S::Switch, 0.2}});
-  const auto text = [&](std::map<std::string, std::string> settings) {
-    std::string all;
-    for (const Loss& loss : rank_losses(live, {"run", std::move(settings), {}}).losses)
-      all += loss.advice + "\n";
-    return all;
-  };
-  for (const std::string key : {"placement.mode=hybrid", "placement.mode=separate"}) {
-    EXPECT_NE(text({}).find(key), std::string::npos);
-    const std::size_t at = key.find('=');
-    EXPECT_EQ(text({{key.substr(0, at), key.substr(at + 1)}}).find(key), std::string::npos);
-  }
-  // Old keys and values are not what an engine without work waits for.
-  EXPECT_EQ(text({}).find("keep_kv"), std::string::npos);
-}
-
-TEST(Losses, AGroupThatIsHeldBackForAFedTrainerIsNoMatterOfTheBound) {
-  Live live;
-  live.summary.wall_s = 10;
-  live.summary.cards = 1;
-  const auto advice_on = [&](orchestrator::WaitKind cause) {
-    live.summary.waits = {{RoleKind::Rollout, CardState::WaitQuota, "", 5, 0.5, 1, 3, "", cause}};
-    return rank_losses(live, {"run", {}, {}}).losses.at(0);
-  };
-  EXPECT_NE(advice_on(orchestrator::WaitKind::StalenessBound).command.find("staleness.bound="),
-            std::string::npos);
-  const Loss held = advice_on(orchestrator::WaitKind::TrainerDemand);
-  EXPECT_EQ(held.command.find("staleness.bound="), std::string::npos) << held.command;
-  EXPECT_NE(held.advice.find("just_in_time"), std::string::npos) << held.advice;
 }
 
 TEST_F(SiteTest, ALossHasTheGainThatItsCommandPredictedAndNoneBefore) {
