@@ -113,7 +113,7 @@ class HttpClient::Io {
     std::string out;       ///< The request as it is sent.
     std::size_t sent = 0;  ///< Of `out`.
     std::uint64_t received = 0;
-    std::string rest;      ///< Received, and not enough for the parser yet.
+    std::string rest;  ///< Received, and not enough for the parser yet.
     std::optional<http::response_parser<http::string_body>> parser;
     std::optional<Job> job;
     const char* doing = "cannot connect";  ///< What fails if it fails now.

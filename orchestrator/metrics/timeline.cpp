@@ -225,8 +225,7 @@ void Timeline::set_wait(ActorId actor, CardState state, const WaitCause& cause, 
   ActorWait& wait = waits_[actor.value()];
   if (wait.state == state && wait.cause == cause)
     return;
-  wait = {
-      state, intern({actors_[actor.value()].role, state, cause.without_instance()}), cause};
+  wait = {state, intern({actors_[actor.value()].role, state, cause.without_instance()}), cause};
   for (const auto& [line, place] : places_of_[actor.value()])
     lines_[line].set_wait(now, place, {state, wait.reason, cause});
 }

@@ -44,13 +44,14 @@ struct AlarmsConfig {
 
 template <class V>
 void describe(V& v, SamplesConfig& c) {
-  v.field(1,
-          "share",
-          c.share,
-          {.doc = "Share of the groups whose responses are written to samples.jsonl, but at least one "
-                  "group of each update; 1: all, 0: none.",
-           .min = 0.0,
-           .max = 1.0});
+  v.field(
+      1,
+      "share",
+      c.share,
+      {.doc = "Share of the groups whose responses are written to samples.jsonl, but at least one "
+              "group of each update; 1: all, 0: none.",
+       .min = 0.0,
+       .max = 1.0});
   v.field(2,
           "budget",
           c.budget,

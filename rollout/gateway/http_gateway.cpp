@@ -150,7 +150,8 @@ class HttpGateway::Io {
     http::async_read_header(
         c->stream, c->buffer, *c->parser, [this, c](beast::error_code failed, std::size_t) {
           if (failed == http::error::body_limit)
-            return refuse(c, kBodyTooLarge, fmt::format("a body has at most {} bytes", limits_.body));
+            return refuse(
+                c, kBodyTooLarge, fmt::format("a body has at most {} bytes", limits_.body));
           if (failed)
             return;  // Closed with its last holder.
           const auto target = parse_target(std::string(c->parser->get().target()));
@@ -173,7 +174,8 @@ class HttpGateway::Io {
     http::async_read(
         c->stream, c->buffer, *c->parser, [this, c](beast::error_code failed, std::size_t) {
           if (failed == http::error::body_limit)
-            return refuse(c, kBodyTooLarge, fmt::format("a body has at most {} bytes", limits_.body));
+            return refuse(
+                c, kBodyTooLarge, fmt::format("a body has at most {} bytes", limits_.body));
           if (failed)
             return;
           c->stream.expires_never();

@@ -50,10 +50,13 @@ TEST(Workflow, RunsEachPartOfCiRunAndTheBuildWithoutTorch) {
 
   const YamlNode* steps = child(job, "steps");
   ASSERT_NE(steps, nullptr);
-  EXPECT_TRUE(std::ranges::any_of(steps->entries, [](const YamlNode::Entry& step) {
-    const YamlNode* run = child(&step.node, "run");
-    return run != nullptr && run->text.find(".ci/run ${{ matrix.part }}") != std::string::npos;
-  })) << path << ": no step runs .ci/run with the part of the matrix";
+  EXPECT_TRUE(std::ranges::any_of(
+      steps->entries,
+      [](const YamlNode::Entry& step) {
+        const YamlNode* run = child(&step.node, "run");
+        return run != nullptr && run->text.find(".ci/run ${{ matrix.part }}") != std::string::npos;
+      }))
+      << path << ": no step runs .ci/run with the part of the matrix";
 }
 
 }  // namespace

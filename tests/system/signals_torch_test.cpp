@@ -24,8 +24,7 @@ struct Stop {
   int signal;
   int status;
 };
-constexpr std::array<Stop, 4> kStops{
-    {{SIGINT, 130}, {SIGTERM, 130}, {SIGHUP, 130}, {SIGUSR1, 0}}};
+constexpr std::array<Stop, 4> kStops{{{SIGINT, 130}, {SIGTERM, 130}, {SIGHUP, 130}, {SIGUSR1, 0}}};
 
 constexpr std::string_view kConfig = R"(name: signaled
 policy: torch
