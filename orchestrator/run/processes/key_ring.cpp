@@ -3,6 +3,7 @@
 #include "core/clock.hpp"
 #include "core/file_descriptor.hpp"
 #include "core/files.hpp"
+#include "core/secret.hpp"
 #include "core/yaml.hpp"
 #include "core/yaml_file.hpp"
 #include "orchestrator/run/processes/launch.hpp"
@@ -84,7 +85,7 @@ Result<KeyRing> KeyRing::open(const fs::path& run_dir, Make make) {
     TEMPER_TRY(const FileDescriptor lock, lock_ring(ring.folder_));
     if (!fs::exists(ring.folder_ / "head", ignored)) {
       TEMPER_TRY_STATUS(write_file_atomically(ring.folder_ / "ring", to_yaml(KeyList{})));
-      const HeadIdentity head{random_secret(), random_secret(), actors::KeyPair::create()};
+      const HeadIdentity head{make_secret(), make_secret(), actors::KeyPair::create()};
       TEMPER_TRY_STATUS(write_file_atomically(ring.folder_ / "head", to_yaml(head)));
     }
   }

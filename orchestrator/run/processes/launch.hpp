@@ -35,9 +35,6 @@ Result<ChildSpec> actor_child(const ActorPlace& place,
                               const std::filesystem::path& worker,
                               const actors::EngineConfig& engine);
 
-/// 128 random bits, in hexadecimal.
-std::string random_secret();
-
 /// The secrets of one run, and the files in which its processes are handed theirs: mode 0600, in a
 /// folder of mode 0700, gone with this object. Each process gets a key pair of its own.
 class Handout {
