@@ -95,17 +95,17 @@ constexpr std::string_view kSmallRate =
   minibatches: 1          # optimizer steps of an update)";
 
 /// What is kept from training, and how much of it an evaluation asks.
-struct HeldOut {
+struct EvaluationSplit {
   double share = 0.1;
   std::uint64_t problems = 100;
 };
 
 /// A tenth, or as much more of a small file as it takes for kEnough problems; of a very small one
 /// no more than the largest of these shares.
-HeldOut hold_out(const std::string& task) {
+EvaluationSplit hold_out(const std::string& task) {
   constexpr std::uint64_t kEnough = 50;  // a share of 50 is known to about 7 points
   constexpr std::array kShares{0.1, 0.15, 0.2, 0.25, 0.3, 0.35};
-  HeldOut held;
+  EvaluationSplit held;
   actors::TaskConfig config;
   config.kind = actors::TaskKind::Jsonl;
   config.path = task;
@@ -116,7 +116,7 @@ HeldOut hold_out(const std::string& task) {
       return {};
     held.share = share;
     const std::uint64_t there = (*source)->held_out_size();
-    held.problems = std::clamp<std::uint64_t>(there, 1, HeldOut().problems);
+    held.problems = std::clamp<std::uint64_t>(there, 1, EvaluationSplit().problems);
     if (there >= kEnough)
       break;
   }
@@ -146,7 +146,7 @@ std::string starter_config(const InitOptions& options, std::size_t cores) {
   const bool small = options.model.empty();
   const std::string model =
       small ? std::string(kSmallModel) : fmt::format(kOwnModel, options.model);
-  const HeldOut held = hold_out(task);
+  const EvaluationSplit held = hold_out(task);
   return fmt::format(kStarter,
                      fmt::arg("file", options.file),
                      fmt::arg("name", fs::path(options.file).stem().string()),

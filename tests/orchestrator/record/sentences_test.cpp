@@ -15,7 +15,7 @@ using actors::SwitchAction;
 
 const std::vector<ActorSpec> kActors{{"rollout-0", actors::RoleKind::Rollout, {}, 4},
                                      {"trainer", actors::RoleKind::Trainer, {}, 0}};
-constexpr ActorId kEngine(0), kTrainer(1);
+constexpr ActorId kRollout0(0), kTrainer(1);
 
 TEST(Sentences, EveryKindOfWaitHasOne) {
   using K = WaitKind;
@@ -102,12 +102,12 @@ std::map<ReasonKind, std::pair<Reason, std::string>> every_reason() {
         "trainer started with weights of version 3, expected version 4; is the checkpoint folder "
         "complete?"}},
       {K::TooManyLosses,
-       {{.kind = K::TooManyLosses, .actor = kEngine, .count = 4}, "rollout-0 was lost 4 times"}},
+       {{.kind = K::TooManyLosses, .actor = kRollout0, .count = 4}, "rollout-0 was lost 4 times"}},
       {K::TooManyFailedGroups,
        {{.kind = K::TooManyFailedGroups, .group = GroupId(9), .count = 17},
         "17 groups failed without a step between them (algorithm.failure_limit)"}},
       {K::NobodyAttached,
-       {{.kind = K::NobodyAttached, .actor = kEngine, .limit = seconds(10)},
+       {{.kind = K::NobodyAttached, .actor = kRollout0, .limit = seconds(10)},
         "no worker has attached as rollout-0 and become ready within 10s (deadlines.attach), and "
         "the run has no other actor of its role; start one: temper worker --connect "
         "RUN_DIR/endpoint --key RUN_DIR/keys/NAME.key --slot rollout-0"}},
@@ -119,7 +119,7 @@ std::map<ReasonKind, std::pair<Reason, std::string>> every_reason() {
         "checkpoint of step 8: disk full"}},
       {K::Aborted, {reason_with(K::Aborted, "disk full"), "disk full"}},
       {K::CannotStart,
-       {{.kind = K::CannotStart, .actor = kEngine, .detail = "No module named 'mine'"},
+       {{.kind = K::CannotStart, .actor = kRollout0, .detail = "No module named 'mine'"},
         "rollout-0 cannot start: No module named 'mine'"}},
       {K::VerifierNeverWorked,
        {reason_with(K::VerifierNeverWorked, "the reply has no reward"),
@@ -169,7 +169,7 @@ TEST(Sentences, AReasonNamesItsActorFirst) {
 }
 
 TEST(Sentences, TheEndOfARunTellsTheLastOfSeveralLosses) {
-  const Reason losses{.kind = ReasonKind::TooManyLosses, .actor = kEngine, .count = 4};
+  const Reason losses{.kind = ReasonKind::TooManyLosses, .actor = kRollout0, .count = 4};
   const RunEnd end =
       end_of({false, false, losses, reason_with(ReasonKind::WorkerLost, "killed")}, kActors);
   EXPECT_FALSE(end.ok || end.stopped);

@@ -143,7 +143,10 @@ TEST(Failures, OfAnEngineAreToldWithItsWords) {
   }
   generated.failure = "rollout-0: response 0: token 3: log-prob nan";
   run.on(generated);
-  EXPECT_NE(run.last<command::Release>().reason.find(generated.failure), std::string::npos);
+  const command::Release& release = run.last<command::Release>();
+  ASSERT_TRUE(release.reason);
+  EXPECT_EQ(release.reason->kind, ReasonKind::NotGenerated);
+  EXPECT_EQ(release.reason->detail, generated.failure);
 }
 
 TEST(Failures, CountAcrossACheckpoint) {

@@ -221,8 +221,10 @@ TEST(Starts, ThatCannotSucceedEndTheRunAtTheFirstTryOfAnyActor) {
     ASSERT_TRUE(end) << name;
     EXPECT_FALSE(end->ok);
     EXPECT_FALSE(end->stopped);
-    EXPECT_NE(end->reason.find(name), std::string::npos) << end->reason;
-    EXPECT_NE(end->reason.find("no class Engine"), std::string::npos) << end->reason;
+    ASSERT_TRUE(end->reason) << name;
+    EXPECT_EQ(end->reason->kind, ReasonKind::CannotStart);
+    EXPECT_EQ(end->reason->actor, ActorId(i));
+    EXPECT_EQ(end->reason->detail, "no class Engine");
     EXPECT_TRUE(run.scheduler().finished());
   }
 }

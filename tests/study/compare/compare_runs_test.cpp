@@ -59,8 +59,8 @@ class RealRuns : public ::testing::Test {
   }
 
   /// Update v of a run with bound eta earns min(1, v / 20) - eta / 100.
-  Result<command::Finish> start_run(const PipelineConfig& config,
-                                    const std::function<void(const RunMetrics&)>& on_update) {
+  Result<RunEnd> start_run(const PipelineConfig& config,
+                           const std::function<void(const RunMetrics&)>& on_update) {
     started_.push_back(fs::path(config.run_dir).filename().string());
     if (started_.back() == cannot_begin_)
       return invalid_input("no worker");
@@ -79,7 +79,7 @@ class RealRuns : public ::testing::Test {
       for (Command& command : record.commands) {
         auto* finish = std::get_if<command::Finish>(&command);
         if (finish != nullptr && fs::path(config.run_dir).filename() == ends_badly_)
-          *finish = {false, stopped_, "out of luck"};
+          *finish = {false, stopped_, reason_with(ReasonKind::Aborted, "out of luck")};
       }
       EXPECT_TRUE(log.append(record));
       metrics.feed(record);
@@ -87,7 +87,7 @@ class RealRuns : public ::testing::Test {
         on_update(metrics);
     };
     world.play();
-    return metrics.finish().value();
+    return end_of(metrics.finish().value(), metrics.config().actors);
   }
 
   const fs::path folder_;
