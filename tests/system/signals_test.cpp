@@ -3,6 +3,7 @@
 // end. The run goes on afterwards, and its log is clean.
 #include "core/files.hpp"
 #include "tests/system/harness.hpp"
+#include "tests/system/stop_signals.hpp"
 
 #include <fmt/format.h>
 #include <signal.h>
@@ -20,12 +21,6 @@ namespace fs = std::filesystem;
 namespace event = orchestrator::event;
 namespace command = orchestrator::command;
 using orchestrator::Record;
-
-struct Stop {
-  int signal;
-  int status;
-};
-constexpr std::array<Stop, 4> kStops{{{SIGINT, 130}, {SIGTERM, 130}, {SIGHUP, 130}, {SIGUSR1, 0}}};
 
 template <class C>
 bool has_command(const std::vector<Record>& records) {
@@ -60,10 +55,11 @@ std::vector<Phase> phases() {
       {"AfterSomeUpdates", {kSlow}, [](const auto& all) { return last_version(all) >= 3; }}};
 }
 
-class ASignal : public SystemTest, public testing::WithParamInterface<std::tuple<Phase, Stop>> {
+class ASignal : public SystemTest,
+                public testing::WithParamInterface<std::tuple<Phase, StopSignal>> {
  protected:
   const Phase& phase() const { return std::get<0>(GetParam()); }
-  const Stop& stop() const { return std::get<1>(GetParam()); }
+  const StopSignal& stop() const { return std::get<1>(GetParam()); }
 
   void expect_to_go_on() {
     const Ended resumed = resume({"synthetic.step_time=1ms"}).wait();
@@ -93,7 +89,7 @@ TEST_P(ASignal, EndsTheRunWithItsExitCode) {
   expect_to_go_on();
 }
 
-class ASignalInARollback : public SystemTest, public testing::WithParamInterface<Stop> {};
+class ASignalInARollback : public SystemTest, public testing::WithParamInterface<StopSignal> {};
 INSTANTIATE_TEST_SUITE_P(Each, ASignalInARollback, testing::ValuesIn(kStops), [](const auto& p) {
   return fmt::format("Sig{}", ::sigabbrev_np(p.param.signal));
 });
@@ -113,7 +109,7 @@ TEST_P(ASignalInARollback, EndsTheRunWithItsExitCode) {
 
 // --- At file operations
 
-class ASignalAtAFileOperation : public SystemTest, public testing::WithParamInterface<Stop> {
+class ASignalAtAFileOperation : public SystemTest, public testing::WithParamInterface<StopSignal> {
  protected:
   /// `temper` that gets the signal just before its n-th operation on a file of the run; 0: never.
   Ended disturbed(const Arguments& arguments, long n) {

@@ -3,6 +3,7 @@
 #include "core/files.hpp"
 #include "orchestrator/scheduler/queue/evaluation_ids.hpp"
 #include "tests/system/harness.hpp"
+#include "tests/system/stop_signals.hpp"
 
 #include <fmt/format.h>
 #include <poll.h>
@@ -20,13 +21,7 @@ namespace {
 namespace fs = std::filesystem;
 namespace command = orchestrator::command;
 
-struct Stop {
-  int signal;
-  int status;
-};
-constexpr std::array<Stop, 4> kStops{{{SIGINT, 130}, {SIGTERM, 130}, {SIGHUP, 130}, {SIGUSR1, 0}}};
-
-constexpr std::string_view kConfig = R"(name: signaled
+constexpr std::string_view kRealPolicy = R"(name: signaled
 policy: torch
 steps: 100000
 task: {kind: addition, digits: 1}
@@ -38,9 +33,9 @@ reference: {replicas: 0}
 checkpoint: {every: 1000000}
 )";
 
-class ASignalToARealRun : public NamedRunsTest, public testing::WithParamInterface<Stop> {
+class ASignalToARealRun : public NamedRunsTest, public testing::WithParamInterface<StopSignal> {
  protected:
-  ASignalToARealRun() : NamedRunsTest(kConfig) {}
+  ASignalToARealRun() : NamedRunsTest(kRealPolicy) {}
 
   fs::path cache() const { return folder() / "cache"; }
   /// `temper run` with these settings, and the signal once `reached`.
