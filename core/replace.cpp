@@ -14,14 +14,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-void sync_folder_of(const fs::path& path) {
-  const fs::path folder = path.parent_path();
-  const FileDescriptor fd(
-      ::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (fd.is_open())
-    ::fsync(fd.get());
-}
-
 }  // namespace
 
 Result<AppendFile> put_in_place(AppendFile file, const fs::path& from, const fs::path& to) {
@@ -36,7 +28,7 @@ Result<bool> exchange_durably(const fs::path& a, const fs::path& b) {
       return false;
     return io_error(fmt::format("cannot exchange {} with {}", a.string(), b.string()), errno);
   }
-  sync_folder_of(a);
+  sync_folder(a.parent_path());
   return true;
 }
 

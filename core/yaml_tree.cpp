@@ -186,7 +186,7 @@ std::size_t find_comment(std::string_view line) {
   for (std::size_t i = 0; i < line.size(); ++i) {
     const char c = line[i];
     const bool after_space = i == 0 || line[i - 1] == ' ' || line[i - 1] == '\t';
-    if (quote == '"' && c == '\\')
+    if ((quote == '"' && c == '\\') || (quote == '\'' && line.substr(i, 2) == "''"))
       ++i;
     else if (quote != 0)
       quote = c == quote ? 0 : quote;

@@ -24,8 +24,9 @@ inline constexpr double kLeastScoredLogprob = -1e5;
 /// Bound on the absolute value of a reward, of its parts and of their sum. Trainers square rewards
 /// in float, whose largest value is 3.4e38: a sum over hundreds of responses stays finite.
 inline constexpr double kLargestReward = 1e18;
-/// Bound on the bytes of a text that a worker sends, such as an error.
-inline constexpr std::size_t kLongestText = 4096;
+/// Bound on the bytes of a text that a worker sends, such as an error: 4 KiB with the note that
+/// says how long it was.
+inline constexpr std::size_t kLongestText = 4096 - 32;
 
 inline constexpr std::int32_t kAnyVocabulary = std::numeric_limits<std::int32_t>::max();
 

@@ -45,7 +45,10 @@ void RunRecorder::keep_error(Status status) {
 }
 
 void RunRecorder::feed(const Record& record) {
-  if (begun_ && !in_place_ && std::holds_alternative<event::Resumed>(record.event))
+  // The first record of a run that goes on, or of a start that is repeated.
+  if (begun_ && !in_place_ &&
+      (std::holds_alternative<event::Resumed>(record.event) ||
+       std::holds_alternative<event::Started>(record.event)))
     keep_error(put_in_place());
   metrics_.feed(record);
   keep_error(metrics_file_.feed(record, metrics_));

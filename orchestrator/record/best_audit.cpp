@@ -14,13 +14,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::optional<CheckpointMark> mark_in(const fs::path& folder) {
-  const fs::path path = folder / kFolderManifest;
-  const auto mark =
-      read_manifest(path).and_then([&](const Manifest& m) { return mark_of(m, path); });
-  return mark ? std::optional(*mark) : std::nullopt;
-}
-
 /// Runs on simulated hardware have no weights to keep. The file is as the program writes it.
 bool is_simulated(const fs::path& run_dir) {
   const auto config = read_file(run_dir / "config.yaml");
@@ -51,8 +44,9 @@ BestInLog::BestInLog(fs::path run_dir) : run_dir_(std::move(run_dir)) {
 void BestInLog::feed(const Record& record, const LogPosition& behind) {
   if (sought_.contains(record.sequence))
     told_[record.sequence] = behind;
-  // What the record before this one asked for was done, or has ended the run.
-  if (due_ && saved_.contains(*due_) && !std::holds_alternative<event::Aborted>(record.event))
+  // What the record before this one asked for was done, unless the process was killed or gave up.
+  if (due_ && saved_.contains(*due_) && !std::holds_alternative<event::Aborted>(record.event) &&
+      !std::holds_alternative<event::Resumed>(record.event))
     made_ = std::exchange(due_, std::nullopt);
   if (const SchedulerConfig* config = config_in(record.event))
     keeps_ = config->evaluation.checkpoint && !is_simulated(run_dir_);
@@ -143,8 +137,10 @@ BestVerdict BestInLog::verify() const {
   }
   for (const std::string_view name : {kBestCandidate, kBestReplaced}) {
     const fs::path folder = run_dir_ / name;
-    if (fs::exists(folder / kBestFile, ignored) && !verify(folder).is_wrong() &&
-        (name == kBestReplaced || check_folder(folder)->find(kBestFile) != nullptr)) {
+    if (!fs::exists(folder / kBestFile, ignored) || verify(folder).is_wrong())
+      continue;
+    const auto manifest = read_manifest(folder / kFolderManifest);
+    if (name == kBestReplaced || (manifest && manifest->find(kBestFile) != nullptr)) {
       return missing(fmt::format(
           "{} is missing; the process ended while {} was to take its name", best.string(), name));
     }

@@ -21,4 +21,11 @@ Result<CheckpointMark> mark_of(const Manifest& manifest, const std::filesystem::
                         {static_cast<std::int64_t>(fact("log_bytes")), fact("log_chain")}};
 }
 
+std::optional<CheckpointMark> mark_in(const std::filesystem::path& folder) {
+  const std::filesystem::path path = folder / kFolderManifest;
+  const auto mark =
+      read_manifest(path).and_then([&](const Manifest& m) { return mark_of(m, path); });
+  return mark ? std::optional(*mark) : std::nullopt;
+}
+
 }  // namespace temper::orchestrator

@@ -191,7 +191,8 @@ std::string sentence(const WaitCause& c) {
 std::string sentence(const Reason& reason, const std::vector<ActorSpec>& actors) {
   const std::string actor = reason.actor ? name_of_actor(*reason.actor, actors) : std::string();
   const std::string text = text_of(reason, actor);
-  if (actor.empty() || reason.kind == ReasonKind::NobodyAttached)
+  if (actor.empty() || reason.kind == ReasonKind::NobodyAttached ||
+      reason.kind == ReasonKind::VerifierNeverWorked)
     return text;
   return actor + (begins_with_verb(reason) ? " " : ": ") + text;
 }

@@ -19,13 +19,6 @@ fs::path candidate_of(const fs::path& run_dir) {
   return run_dir / kBestCandidate;
 }
 
-std::optional<CheckpointMark> mark_in(const fs::path& folder) {
-  const fs::path path = folder / kFolderManifest;
-  const auto mark =
-      read_manifest(path).and_then([&](const Manifest& m) { return mark_of(m, path); });
-  return mark ? std::optional(*mark) : std::nullopt;
-}
-
 Status remove_folder(const fs::path& folder) {
   std::error_code error;
   fs::remove_all(folder, error);

@@ -66,13 +66,13 @@ Status move_tail(const fs::path& log) {
 }  // namespace
 
 void RunDir::bound_logs() const {
-  std::error_code none;
-  for (const auto& entry : fs::directory_iterator(root_ / "logs", none)) {
-    if (entry.path().extension() != ".log" || entry.path().stem() == "orchestrator" ||
-        !entry.is_regular_file(none) || entry.is_symlink(none) ||
-        std::cmp_less_equal(entry.file_size(none), kLogBytes))
-      continue;
-    std::ignore = move_tail(entry.path());
+  std::error_code listing, ignored;
+  for (fs::directory_iterator it(root_ / "logs", listing), end; !listing && it != end;
+       it.increment(listing)) {
+    if (it->path().extension() == ".log" && it->path().stem() != "orchestrator" &&
+        it->is_regular_file(ignored) && !it->is_symlink(ignored) &&
+        std::cmp_greater(it->file_size(ignored), kLogBytes) && !ignored)
+      std::ignore = move_tail(it->path());
   }
 }
 

@@ -4,13 +4,9 @@
 #include "core/yaml.hpp"
 #include "core/yaml_file.hpp"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 
 namespace temper::orchestrator {
 namespace {
@@ -26,37 +22,17 @@ constexpr std::size_t kLongestId = 128;
 /// As `replicas` in the configuration.
 constexpr std::int32_t kMostActors = 4096;
 
-/// A small regular file. Any user of the run's machine may have put something else in its place, so
-/// a FIFO must not block and a symbolic link is not followed.
-Result<std::string> read_small_file(const fs::path& path) {
-  const FileDescriptor fd(
-      ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW | O_NOCTTY));
-  if (!fd.is_open()) {
-    if (errno == ELOOP)
-      return invalid_input(path.string() + " is a symbolic link");
-    return io_error("cannot open " + path.string(), errno);
-  }
-  struct stat info {};
-  if (::fstat(fd.get(), &info) != 0)
-    return io_error("cannot examine " + path.string(), errno);
-  if (!S_ISREG(info.st_mode))
-    return invalid_input(path.string() + " is not a regular file");
-  std::string content(kLargest + 1, '\0');
-  std::size_t size = 0;
-  while (size < content.size()) {
-    const ssize_t n = ::read(fd.get(), content.data() + size, content.size() - size);
-    if (n < 0 && errno == EINTR)
-      continue;
-    if (n < 0)
-      return io_error("cannot read " + path.string(), errno);
+/// A small regular file. Any user of the run's machine may have put something else in its place.
+Result<std::string> read_small_file(const fs::path& run_dir, const char* name) {
+  TEMPER_TRY(FileReader file, FileReader::open(UntrustedFolder(run_dir), name));
+  std::string content;
+  while (content.size() <= kLargest) {
+    TEMPER_TRY(const std::size_t n, file.read(content, kLargest + 1 - content.size()));
     if (n == 0)
-      break;
-    size += static_cast<std::size_t>(n);
+      return content;
   }
-  if (size > kLargest)
-    return invalid_input(fmt::format("{} is larger than {} bytes", path.string(), kLargest));
-  content.resize(size);
-  return content;
+  return invalid_input(
+      fmt::format("{} is larger than {} bytes", (run_dir / name).string(), kLargest));
 }
 
 bool is_there(const fs::path& path) {
@@ -71,7 +47,7 @@ Status write_request(const fs::path& run_dir, const ScaleRequest& request) {
 }
 
 std::optional<ScaleAnswer> read_answer(const fs::path& run_dir, const std::string& id) {
-  const auto text = read_small_file(run_dir / kAnswer);
+  const auto text = read_small_file(run_dir, kAnswer);
   if (!text)
     return std::nullopt;
   YamlValue<ScaleAnswer> answer = read_yaml<ScaleAnswer>(kAnswer, *text);
@@ -126,10 +102,9 @@ Result<ScaleRequest> parse_request(std::string_view text) {
 }
 
 std::optional<Result<ScaleRequest>> read_request(const fs::path& run_dir) {
-  const fs::path path = run_dir / kRequest;
-  if (!is_there(path))
+  if (!is_there(run_dir / kRequest))
     return std::nullopt;
-  const auto text = read_small_file(path);
+  const auto text = read_small_file(run_dir, kRequest);
   return text ? parse_request(*text) : Result<ScaleRequest>(text.error());
 }
 

@@ -155,7 +155,7 @@ Status check_model(const PipelineConfig& config) {
   if (config.policy != actors::PolicyKind::Torch || config.model.path.empty() ||
       base_of(config) != config.model.path)
     return {};
-  TEMPER_TRY(const auto folder, actors::ModelFolder::open(config.model.path));
+  TEMPER_TRY(const auto folder, actors::ModelFolder::open(config.model.path, config.model.ignore));
   TEMPER_TRY(const auto layout, actors::Layout::make(config.model, 0));
   return folder.check(layout);
 }

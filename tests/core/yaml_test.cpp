@@ -193,8 +193,8 @@ TEST(Yaml, NamesAndQuantitiesInQuotesAreTheSameAsWithout) {
     EXPECT_EQ(value(plain), value(quoted)) << quoted;
     EXPECT_NE(value(plain), Sample()) << plain;
   }
-  EXPECT_EQ(value("", {"shape='square'"}).shape, Shape::Square);
-  EXPECT_EQ(value("", {"shape=\"square\""}).shape, Shape::Square);
+  EXPECT_EQ(value("text: x", {"shape='square'"}).shape, Shape::Square);
+  EXPECT_EQ(value("text: x", {"shape=\"square\""}).shape, Shape::Square);
 }
 
 TEST(Yaml, WhatIsNoNameOrQuantityIsNoneInQuotesEither) {
@@ -223,8 +223,8 @@ TEST(Yaml, NumbersAreWholeAndFinite) {
 }
 
 TEST(Yaml, AKeyOfAnotherSectionIsSuggestedWithItsPath) {
-  EXPECT_EQ(issues("shapes: square\ntokens: 3"),
-            "x.yaml:1: shapes: unknown key; did you mean `shape`?\n"
+  EXPECT_EQ(issues("shap: square\ntokens: 3"),
+            "x.yaml:1: shap: unknown key; did you mean `shape`?\n"
             "x.yaml:2: tokens: unknown key; did you mean `inner.tokens`?\n");
 }
 

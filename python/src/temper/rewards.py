@@ -241,7 +241,7 @@ class Functions(Reward):
             return self._lost(process, f"its process ended: {process.died()}")
         if not process.ready:
             if isinstance(said, Raised):
-                raise NeverJudged(said.error)
+                raise self._cannot_judge(said.error)
             process.ready = True
             return None
         shard, process.shard = process.shard, None
@@ -253,6 +253,10 @@ class Functions(Reward):
             self._note_bad_calls(len(raised), raised[0])
         return shard, [RoleError(a.error) if isinstance(a, Raised) else a for a in said]
 
+    def _cannot_judge(self, why: str) -> RoleError | NeverJudged:
+        """A process cannot begin: the worker starts again if the functions have worked before."""
+        return RoleError(why) if self._proven else NeverJudged(why)
+
     def _note_bad_calls(self, count: int, why: str) -> None:
         self._bad_calls += count
         if not self._proven and self._bad_calls >= _MOST_BAD_CALLS:
@@ -261,7 +265,7 @@ class Functions(Reward):
     def _lost(self, process: _Process, why: str) -> tuple[range, list[Any]]:
         why = f"{self._names}: {why}"
         if process.shard is None:  # it was about to begin
-            raise NeverJudged(why)
+            raise self._cannot_judge(why)
         self._pool[self._pool.index(process)] = _Process(self._weights)
         self._note_bad_calls(1, why)
         return process.shard, [RoleError(why) for _ in process.shard]

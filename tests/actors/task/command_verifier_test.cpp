@@ -245,7 +245,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadVerifier{"EndsWhenAsked", "read l; exit 8", "exit code 8"},
         BadVerifier{"OnlyOnStderr", "read l; echo broken >&2; exit 1", "stderr: broken"},
         BadVerifier{"IsKilled", "read l; kill -9 $$", "signal 9"},
-        BadVerifier{"ClosesItsOutput", "exec 1>&-; cat", "closed its stdout"},
+        BadVerifier{"ClosesItsOutput", "exec 1>&-; cat >/dev/null", "closed its stdout"},
         BadVerifier{"FloodsStderr", "cat /dev/zero >&2", "bytes on stderr"},
         BadVerifier{"SaysNothing", "cat >/dev/null", "no reply within", 60}),
     [](const auto& named) { return std::string(named.param.name); });

@@ -1,6 +1,7 @@
 #include "orchestrator/metrics/run_metrics.hpp"
 
 #include "orchestrator/metrics/summary.hpp"
+#include "orchestrator/record/sentences.hpp"
 #include "tests/support/scheduler_world.hpp"
 
 #include <gtest/gtest.h>
@@ -246,8 +247,9 @@ TEST(RunMetrics, TheLastFailureIsTold) {
       {command::Release{GroupId(4), Outcome::Failed, reason_with(ReasonKind::NotJudged, "two")}});
   s.feed(event::DeadlineReached{},
          {command::Release{GroupId(5), Outcome::Filtered, Reason{ReasonKind::EqualRewards}}});
-  EXPECT_EQ(s.metrics.last_failure(), "group 4: two");
-  EXPECT_EQ(summarize(s.metrics, {"x", 7, 255}).groups.last_failure, "group 4: two");
+  const std::string last = "group 4: " + sentence(reason_with(ReasonKind::NotJudged, "two"), {});
+  EXPECT_EQ(s.metrics.last_failure(), last);
+  EXPECT_EQ(summarize(s.metrics, {"x", 7, 255}).groups.last_failure, last);
 }
 
 TEST(Summary, RewardsAreMeansOverTheFirstTheLastAndTheBestUpdates) {

@@ -86,7 +86,7 @@ TEST(ConfigPaths, AreFromTheHomeDirectoryInTheFileAndInSets) {
   for (const LoadedConfig& loaded : {LoadedConfig("x.yaml", "run_dir: ~/runs/x\n", {}),
                                      LoadedConfig("x.yaml", "run_dir: ${HOME}/runs/x\n", {}),
                                      LoadedConfig("x.yaml", "run_dir: \"$HOME/runs/x\"\n", {}),
-                                     LoadedConfig("x.yaml", "", set)}) {
+                                     LoadedConfig("x.yaml", "steps: 2\n", set)}) {
     EXPECT_EQ(render(loaded.issues()), "");
     EXPECT_EQ(loaded.config().run_dir, "/home/me/runs/x");
   }
@@ -138,7 +138,7 @@ TEST(ConfigPaths, AnotherVariableIsAnErrorAtItsKeyAndLine) {
     EXPECT_EQ(loaded.issues().front().key, "run_dir");
   }
   const std::vector<std::string> sets{"verifier.hidden=[/a, \"${X}/b\"]"};
-  const LoadedConfig listed("x.yaml", "", sets);
+  const LoadedConfig listed("x.yaml", "steps: 2\n", sets);
   ASSERT_EQ(listed.issues().size(), 1U);
   EXPECT_EQ(listed.issues().front().key, "verifier.hidden[1]");
 }

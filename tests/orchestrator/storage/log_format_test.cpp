@@ -80,7 +80,7 @@ TEST(LogFormat, ThatIsNewerIsNotCalledOlder) {
 }
 
 TEST(LogFormat, EveryFileNamesTheProgramThatWroteIt) {
-  const StoredRun run({.log_file_bytes = 2000});
+  const StoredRun run({.log_file_bytes = 800});
   ASSERT_GT(run.log_files(), 2U);
   for (std::size_t n = 1; n <= run.log_files(); ++n) {
     const std::string file = read_file(run.log_file(n)).value();
