@@ -1,18 +1,12 @@
 #include "orchestrator/start/start_run.hpp"
 
 #include "actors/asio/asio.hpp"
-#include "actors/guard/sandbox.hpp"
-#include "actors/model_folder/model_folder.hpp"
 #include "actors/runtime/process.hpp"
-#include "actors/transport/ipc_folder.hpp"
 #include "core/files.hpp"
 #include "core/progress_line.hpp"
 #include "core/yaml.hpp"
 #include "orchestrator/pipeline/clusters.hpp"
 #include "orchestrator/pipeline/load.hpp"
-#include "orchestrator/pipeline/message_sizes.hpp"
-#include "orchestrator/pipeline/model_section.hpp"
-#include "orchestrator/run/evaluation_source.hpp"
 #include "orchestrator/run/live/base_checkpoint.hpp"
 #include "orchestrator/run/live/live_driver.hpp"
 #include "orchestrator/run/processes/core_leases.hpp"
@@ -24,8 +18,6 @@
 #include "orchestrator/run/virtual/stop_signals.hpp"
 #include "orchestrator/run/virtual/twin_content.hpp"
 #include "orchestrator/run/virtual/virtual_driver.hpp"
-#include "orchestrator/start/programs.hpp"
-#include "orchestrator/start/python_imports.hpp"
 
 #include <fmt/format.h>
 #include <sys/resource.h>
@@ -139,119 +131,6 @@ bool is_twin(const PipelineConfig& config) {
 
 TraceForm trace_form(const PipelineConfig& config) {
   return is_simulated(config) ? TraceForm::Gzip : TraceForm::Json;
-}
-
-namespace {
-
-/// Where the tokenizer of a run is: with the run, once it has begun.
-fs::path base_of(const PipelineConfig& config) {
-  const fs::path own = RunDir(config.run_dir).base();
-  std::error_code ignored;
-  return !config.run_dir.empty() && fs::exists(own, ignored) ? own : fs::path(config.model.path);
-}
-
-/// Error: no run can begin with the weights of model.path. One that has begun has its own.
-Status check_model(const PipelineConfig& config) {
-  if (config.policy != actors::PolicyKind::Torch || config.model.path.empty() ||
-      base_of(config) != config.model.path)
-    return {};
-  TEMPER_TRY(const auto folder, actors::ModelFolder::open(config.model.path, config.model.ignore));
-  TEMPER_TRY(const auto layout, actors::Layout::make(config.model, 0));
-  return folder.check(layout);
-}
-
-/// Cards of this machine that a run needs: beyond those only attached workers have any.
-std::int32_t cards_here(const PipelineConfig& config) {
-  const ResolvedPipeline pipeline = resolve_cards(config);
-  if (std::ranges::none_of(pipeline.slots, &ActorSpec::attached))
-    return config.placement.cards;
-  std::int32_t most = 0;
-  for (const ActorSpec& slot : pipeline.slots) {
-    for (const CardId card : slot.cards) {
-      if (!slot.attached)
-        most = std::max(most, static_cast<std::int32_t>(card.value()) + 1);
-    }
-  }
-  return most;
-}
-
-/// Each line of an error about a file, at the key that names the file.
-void blame(const std::string& key, std::string_view context, std::vector<BrokenRule>& broken) {
-  while (!context.empty()) {
-    const std::size_t end = std::min(context.find('\n'), context.size());
-    broken.push_back({{key}, std::string(context.substr(0, end))});
-    context.remove_prefix(std::min(end + 1, context.size()));
-  }
-}
-
-/// The longest prompt of training and evaluation. None: the reasons are in `broken`.
-std::optional<Tokens> longest_prompt(const PipelineConfig& config,
-                                     std::vector<BrokenRule>& broken) {
-  const auto prompts = actors::make_prompt_source(config.task, config.seed, answer_rule(config));
-  if (!prompts)
-    blame("task.path", prompts.error().context, broken);
-  const auto tokenizer = tokenizer_of(config, base_of(config));
-  if (!tokenizer)
-    blame("model.path", tokenizer.error().context, broken);
-  if (!prompts || !tokenizer)
-    return std::nullopt;
-  const auto longest = (*prompts)->longest_prompt(*tokenizer);
-  if (!longest)
-    blame("task.path", longest.error().context, broken);
-  Tokens most = longest ? *longest : Tokens(0);
-  if (config.evaluation.every > 0) {
-    const std::string key =
-        config.evaluation.path.empty() ? "evaluation.problems" : "evaluation.path";
-    const auto problems = make_evaluation_source(config);
-    const auto longest_problem =
-        problems ? (*problems)->longest_prompt(*tokenizer) : Result<Tokens>(problems.error());
-    if (!longest_problem)
-      blame(key, longest_problem.error().context, broken);
-    else
-      most = std::max(most, *longest_problem);
-  }
-  return broken.empty() ? std::optional(most) : std::nullopt;
-}
-
-}  // namespace
-
-std::vector<BrokenRule> rules_of_this_machine(const PipelineConfig& config) {
-  if (is_simulated(config) && !is_twin(config))
-    return missing_programs(config);
-  if (Status whole = check_model(config); !whole)
-    return {{{"model.path"}, whole.error().context}};
-  std::vector<BrokenRule> broken;
-  if (const auto longest = longest_prompt(config, broken)) {
-    broken = validate(config, *longest);
-    if (!is_simulated(config)) {
-      const MessageSizes sizes = message_sizes(config, *longest);
-      if (auto rule = check_head_memory(sizes, memory_here()))
-        broken.push_back(*std::move(rule));
-    }
-  }
-  if (config.transport.kind == TransportKind::Ipc) {
-    if (Status fits = actors::check_ipc_folder(); !fits)
-      broken.push_back({{"transport.kind"}, fits.error().context});
-  }
-  std::vector<BrokenRule> missing = missing_programs(config);
-  if (missing.empty())
-    missing = broken_imports(config);
-  std::ranges::move(missing, std::back_inserter(broken));
-  if (config.verifier.kind == actors::VerifierKind::Command) {
-    if (Status can = actors::check_sandbox(config.verifier.sandbox); !can)
-      broken.push_back({{"verifier.sandbox"}, can.error().context});
-  }
-  const auto cores = static_cast<std::int32_t>(actors::usable_cores().size());
-  if (config.hardware == HardwareKind::Local && cards_here(config) > cores) {
-    broken.push_back(
-        {{"placement.cards"},
-         fmt::format("{} cards, but this machine has {} cores to use; set it to at most {}{}",
-                     config.placement.cards,
-                     cores,
-                     cores,
-                     cores == 1 ? " and placement.mode to colocated" : "")});
-  }
-  return broken;
 }
 
 void ignore_write_signals() {

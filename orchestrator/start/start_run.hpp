@@ -9,6 +9,7 @@
 #include "orchestrator/pipeline/validate.hpp"
 #include "orchestrator/run/run_dir.hpp"
 #include "orchestrator/run/run_outcome.hpp"
+#include "orchestrator/start/machine_rules.hpp"
 #include "orchestrator/start/run_signals.hpp"
 
 #include <filesystem>
@@ -38,10 +39,6 @@ bool is_simulated(const PipelineConfig& config);
 /// A real policy, at the times of simulated cards.
 bool is_twin(const PipelineConfig& config);
 TraceForm trace_form(const PipelineConfig& config);
-
-/// What is wrong with a configuration on this machine: its prompts, the programs and the Python
-/// that it names, its cores. May take as long as importing that Python does.
-std::vector<BrokenRule> rules_of_this_machine(const PipelineConfig& config);
 
 /// What cannot be written is an error where it is written, not the end of the process.
 void ignore_write_signals();

@@ -269,9 +269,6 @@ def test_an_engine_that_hangs_is_replaced(tmp_path: pathlib.Path) -> None:
     [
         ("rollout", python("ill:Engine", how="raises", after=0), "ill.py:"),
         ("rollout", python("ill:CannotBeMade"), "RuntimeError: no GPU here"),
-        ("rollout", python("ill:NotARole"), "a rollout derives from temper.Engine"),
-        ("rollout", python("ill:Nothing"), "ill has no Nothing"),
-        ("rollout", python("nowhere:Engine"), "no module nowhere in"),
         ("trainer", python("ill:Trainer", how="raises"), "do not fit"),
         ("trainer", python("ill:Trainer", how="not_finite"), "loss is nan"),
         ("trainer", python("ill:NanWeights"), "tensor w holds values that are not finite"),
@@ -287,6 +284,25 @@ def test_what_never_works_ends_the_run_by_its_name(
     assert ("rollout-0" if role == "rollout" else "trainer") in output
     assert run.temper("audit").returncode == 0
     assert run.updates() <= 3
+
+
+@pytest.mark.parametrize(
+    ("use", "why"),
+    [
+        ("ill:NotARole", "a rollout derives from temper.Engine"),
+        ("ill:Nothing", "ill has no Nothing"),
+        ("nowhere:Engine", "no module nowhere in"),
+    ],
+)
+def test_a_role_that_cannot_be_imported_is_refused_before_the_run(
+    tmp_path: pathlib.Path, use: str, why: str
+) -> None:
+    run = Run(tmp_path, **{**WELL, "rollout": python(use)})
+    status, output = run.wait()
+    assert status == 2, output
+    assert "rollout.engine.use" in output
+    assert why in output
+    assert not run.run_dir.exists()
 
 
 def test_a_program_that_is_not_there_is_said_before_the_run(tmp_path: pathlib.Path) -> None:

@@ -10,6 +10,7 @@
 #include "trainer/torch/checkpoint.hpp"
 #include "trainer/torch/minibatch.hpp"
 #include "trainer/torch/parked_optimizer.hpp"
+#include "trainer/torch/update_sums.hpp"
 
 #include <fmt/format.h>
 
@@ -28,22 +29,6 @@ namespace {
 using actors::AdamWState;
 using actors::Weights;
 
-/// Sums over tokens of an update, for the metrics.
-struct Sums {
-  double ratio = 0, log_ratio = 0, kl = 0, clipped = 0, weight = 0, capped = 0;
-  double negative_logprob = 0, tokens = 0;
-  double loss = 0;  ///< Of the minibatch under way, not yet divided by its shares.
-  std::int32_t passes = 0;
-
-  /// The trained token with the largest importance ratio, for the error of a loss that is not
-  /// finite.
-  struct Ratio {
-    double log = -std::numeric_limits<double>::infinity();
-    ResponseId response;
-    GroupId group;
-  } largest;
-};
-
 /// One optimizer step.
 struct Minibatch {
   std::vector<MicroBatch> passes;  ///< Without what is kept.
@@ -57,13 +42,13 @@ struct Update {
   std::vector<Minibatch> minibatches;
   /// By sample, of those whose minibatch is not the first; empty unless the objective needs it.
   std::vector<std::vector<double>> proximal;
-  Sums sums;
+  UpdateSums sums;
 };
 
 /// Groups of the next update, whose gradients the network holds.
 struct Kept {
   std::map<GroupId, std::size_t> responses;
-  Sums sums;
+  UpdateSums sums;
 
   bool empty() const { return responses.empty(); }
 };
@@ -84,29 +69,6 @@ std::map<GroupId, std::size_t> responses_by_group(std::span<const TrainSample> s
   for (const TrainSample& s : samples)
     ++out[s.group];
   return out;
-}
-
-/// Adds a response's trained tokens, each of which counts `share` in the loss.
-void add_losses(std::span<const TokenLoss> losses,
-                std::span<const double> current,
-                std::span<const double> behaviour,
-                double share,
-                const TrainSample& sample,
-                Sums& sums) {
-  for (std::size_t t = 0; t < losses.size(); ++t) {
-    const double gap = current[t] - behaviour[t];
-    if (!std::isnan(sums.largest.log) && !(gap <= sums.largest.log))  // NaN is the largest
-      sums.largest = {gap, sample.id, sample.group};
-    sums.ratio += std::exp(gap);
-    sums.log_ratio += std::abs(gap);
-    sums.loss += losses[t].loss * share;
-    sums.kl += losses[t].kl;
-    sums.clipped += losses[t].clipped ? 1 : 0;
-    sums.weight += losses[t].weight;
-    sums.capped += losses[t].capped ? 1 : 0;
-    sums.negative_logprob -= current[t];
-    sums.tokens += 1;
-  }
 }
 
 class TorchEngine final : public Engine {
@@ -135,7 +97,7 @@ class TorchEngine final : public Engine {
   Update begin(std::span<const TrainSample> batch, const Kept& kept) const;
   void score_proximal(Update& update);
   Status run(Update& update, UpdateMetrics& metrics);
-  Result<double> step(const Minibatch& minibatch, double loss, const Sums::Ratio& largest);
+  Result<double> step(const Minibatch& minibatch, double loss, const UpdateSums::Ratio& largest);
   void pass(const MicroBatch& micro, Update& update);
   actors::AdamWConfig adamw() const;
   actors::Canary canary() const;
@@ -316,7 +278,7 @@ void TorchEngine::score_proximal(Update& update) {
 Status TorchEngine::run(Update& update, UpdateMetrics& metrics) {
   if (needs_proximal(algorithm_.objective))
     score_proximal(update);
-  Sums& sums = update.sums;
+  UpdateSums& sums = update.sums;
   for (const Minibatch& minibatch : update.minibatches) {
     const bool first = &minibatch == &update.minibatches.front();
     if (!first)
@@ -348,7 +310,7 @@ Status TorchEngine::run(Update& update, UpdateMetrics& metrics) {
 /// The optimizer's step with the gradients that have been summed up. Returns their norm.
 Result<double> TorchEngine::step(const Minibatch& minibatch,
                                  double loss,
-                                 const Sums::Ratio& largest) {
+                                 const UpdateSums::Ratio& largest) {
   actors::FloatBuffer& gradients = network_.gradients();
   const auto each =
       static_cast<float>(1 / shares(algorithm_, minibatch.tokens, minibatch.responses));

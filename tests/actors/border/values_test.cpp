@@ -1,5 +1,6 @@
 #include "actors/border/values.hpp"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
