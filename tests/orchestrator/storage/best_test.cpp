@@ -352,11 +352,14 @@ TEST_F(BestFiles, ThatAreDamagedAtRandomAreFoundByAllCommandsAndRepaired) {
     for (auto times = 1 + random.below(2); times > 0; --times)
       what += damage.apply() + "; ";
     // A file besides is nobody's; the manifest may be that of an earlier program.
-    auto now = content_of(best());
-    std::erase_if(now, [&](const auto& file) { return !whole.contains(file.first); });
     auto as_before = whole;
     as_before["manifest"] = older_manifest;
-    const bool right = fs::is_directory(best()) && (now == whole || now == as_before);
+    const auto is_right = [&] {
+      auto now = content_of(best());
+      std::erase_if(now, [&](const auto& file) { return !whole.contains(file.first); });
+      return fs::is_directory(best()) && (now == whole || now == as_before);
+    };
+    const bool right = is_right();
     const Verdicts v = verdicts();
     ASSERT_TRUE(v.agree()) << "case " << n << ": " << what << v.text();
     ASSERT_EQ(v.fsck, right ? "right" : "wrong") << "case " << n << ": " << what << v.text();
@@ -368,7 +371,8 @@ TEST_F(BestFiles, ThatAreDamagedAtRandomAreFoundByAllCommandsAndRepaired) {
     ASSERT_TRUE(repaired->whole()) << "case " << n << ": " << what;
     const Verdicts after = verdicts();
     ASSERT_TRUE(after.agree() && after.fsck == "right") << what << after.text();
-    ASSERT_TRUE(content_of(best()) == whole) << "case " << n << ": " << what;
+    // One flipped bit is turned back where it is, and files besides stay.
+    ASSERT_TRUE(is_right()) << "case " << n << ": " << what;
   }
   std::cout << fmt::format("{} cases, {} damaged\n", damages(), found);
   EXPECT_GT(found, damages() / 2);
