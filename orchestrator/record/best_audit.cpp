@@ -123,6 +123,13 @@ BestVerdict BestInLog::verify(const fs::path& folder) const {
   return {BestState::Whole, *mark, {}};
 }
 
+bool BestInLog::candidate_is_complete() const {
+  const fs::path folder = run_dir_ / kBestCandidate;
+  const auto manifest = read_manifest(folder / kFolderManifest);
+  return manifest && manifest->find(kBestFile) != nullptr &&
+         verify(folder).state == BestState::Whole;
+}
+
 BestVerdict BestInLog::verify() const {
   const fs::path best = run_dir_ / kBestFolder;
   std::error_code ignored;
@@ -135,16 +142,16 @@ BestVerdict BestInLog::verify() const {
         return verdict;
     }
   }
-  for (const std::string_view name : {kBestCandidate, kBestReplaced}) {
-    const fs::path folder = run_dir_ / name;
-    if (!fs::exists(folder / kBestFile, ignored) || verify(folder).is_wrong())
-      continue;
-    const auto manifest = read_manifest(folder / kFolderManifest);
-    if (name == kBestReplaced || (manifest && manifest->find(kBestFile) != nullptr)) {
-      return missing(fmt::format(
-          "{} is missing; the process ended while {} was to take its name", best.string(), name));
-    }
-  }
+  const auto cut_off = [&](std::string_view name) {
+    return missing(fmt::format(
+        "{} is missing; the process ended while {} was to take its name", best.string(), name));
+  };
+  // Where there was none before, nothing is lost: a resume or a repair ends the promotion.
+  if (made_ && candidate_is_complete())
+    return cut_off(kBestCandidate);
+  if (const fs::path replaced = run_dir_ / kBestReplaced;
+      fs::exists(replaced / kBestFile, ignored) && !verify(replaced).is_wrong())
+    return cut_off(kBestReplaced);
   if (made_ && !is_set_aside(run_dir_)) {
     return missing(fmt::format(
         "{} is missing; events.log says that version {} was kept there", best.string(), *made_));

@@ -2,12 +2,10 @@
 //
 //   best/manifest         that of the checkpoint, and evaluation.json besides; written last
 //   best/evaluation.json  what the evaluation found
-//   best.candidate/       the next one, being made; it becomes best/ at once (a rename, or an
-//   exchange
-//                         of the two names)
+//   best.candidate/       the next one, being made; it becomes best/ at once (by a rename, or by
+//                         an exchange of the two names)
 //   best.replaced/        the one before, while the next takes its name, where the file system
-//   cannot
-//                         exchange two names
+//                         cannot exchange two names
 //
 // `fsck`, `audit`, `export`, `eval` and `run --from` all ask this file, so that they agree.
 #pragma once
@@ -53,6 +51,8 @@ class BestInLog {
   BestVerdict verify() const;
   /// The same of a folder that holds a best checkpoint under another name: Whole, Damaged or Void.
   BestVerdict verify(const std::filesystem::path& folder) const;
+  /// best.candidate/ has all that best/ is to have; the process ended before it took the name.
+  bool candidate_is_complete() const;
   /// Whether the log has the record that a checkpoint was saved at.
   bool tells_of(const CheckpointMark& mark) const;
   /// What the log has of the evaluation that made this version the best one; null: nothing.

@@ -57,11 +57,9 @@ Status promote(const fs::path& run_dir, const command::Evaluated& result) {
 /// Makes best/ of what is left, the best of it. None: nothing is.
 Result<std::optional<std::string>> make_anew(const fs::path& run_dir, const BestInLog& log) {
   const fs::path best = run_dir / kBestFolder, candidate = candidate_of(run_dir);
-  const auto complete = read_manifest(candidate / kFolderManifest);
-  if (complete && complete->find(kBestFile) != nullptr &&
-      log.verify(candidate).state == BestState::Whole) {
+  if (log.candidate_is_complete()) {
     TEMPER_TRY_STATUS(put_folder_in_place(candidate, best));
-    return std::optional<std::string>("best/ was about to be replaced, and is now");
+    return std::optional<std::string>("best.candidate, which was complete, is best/ now");
   }
   const Checkpoints checkpoints(run_dir / "checkpoints");
   for (const FoundCheckpoint& found : checkpoints.find()) {
@@ -119,9 +117,10 @@ void BestCheckpoint::went_back(std::uint64_t sequence) {
 Result<std::vector<std::string>> restore_best(const fs::path& run_dir, const BestInLog& log) {
   std::vector<std::string> done;
   const BestVerdict verdict = log.verify();
-  if (!verdict.is_wrong())
+  const bool cut_off = verdict.state == BestState::None && log.candidate_is_complete();
+  if (!verdict.is_wrong() && !cut_off)
     return done;
-  if (verdict.state != BestState::Missing) {
+  if (verdict.state == BestState::Damaged || verdict.state == BestState::Void) {
     const fs::path aside =
         free_name(run_dir / (verdict.state == BestState::Void ? "best.void" : "best.damaged"));
     TEMPER_TRY_STATUS(rename_durably(run_dir / kBestFolder, aside));

@@ -37,8 +37,8 @@ class BestCheckpoint {
 
 /// Requires: the run folder is locked; `log` has followed the whole log. Sets a best/ that is
 /// damaged or void aside, and puts what was to be there in its place: the candidate whose promotion
-/// was cut off, the checkpoint of that version, or else the best one before. The result: what was
-/// done, a line each.
+/// was cut off (the first one's, too, which is not missed), the checkpoint of that version, or else
+/// the best one before. The result: what was done, a line each.
 Result<std::vector<std::string>> restore_best(const std::filesystem::path& run_dir,
                                               const BestInLog& log);
 
