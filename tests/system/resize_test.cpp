@@ -212,9 +212,12 @@ TEST_F(AScaledRun, GoesOnWhateverIsInPlaceOfARequest) {
       [&] { ASSERT_TRUE(write_file_atomically(request, std::string(1 << 20, 'x'))); },
       [&] { ASSERT_TRUE(write_file_atomically(request, std::string_view("\0\xff", 2))); }};
   for (std::size_t i = 0; i < neighbors.size(); ++i) {
+    const fs::path answered = run_dir() / "scale.answer";
+    fs::remove(answered);
     neighbors[i]();
-    await([&](const Records&) { return !fs::exists(fs::symlink_status(request)); });
-    const std::string answer = read_file(run_dir() / "scale.answer").value_or("");
+    await([&](const Records&) { return fs::exists(answered); });
+    EXPECT_FALSE(fs::exists(fs::symlink_status(request))) << i;
+    const std::string answer = read_file(answered).value_or("");
     EXPECT_NE(answer.find("outcome: refused"), std::string::npos) << i << ": " << answer;
   }
   EXPECT_FALSE(current().has_ended());

@@ -129,7 +129,7 @@ const std::vector<Neighbor>& neighbors() {
          ASSERT_EQ(::bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
          ::close(fd);
        },
-       ErrorCode::Io}};
+       ErrorCode::InvalidInput}};
   return all;
 }
 
