@@ -111,7 +111,7 @@ Result<FileDescriptor> accept_to_read(FileDescriptor fd, const fs::path& path) {
   return fd;
 }
 
-/// How large `fd` is; none: that shows when it is read.
+/// The size of `fd`, where it is known before the file is read.
 Result<std::optional<std::size_t>> size_of(int fd, const fs::path& path) {
   struct stat info {};
   if (::fstat(fd, &info) != 0)

@@ -34,7 +34,7 @@ Result<FileDescriptor> open_to_read(const UntrustedFolder& folder,
                                     const std::filesystem::path& name);
 
 /// Opens a regular file to be written, and makes it if it is missing; `flags` as O_APPEND, O_TRUNC.
-/// Never waits and never goes through a symbolic link in the last part of the path: whoever may
+/// Never waits, and never follows a symbolic link in the last part of the path: a user who may
 /// write to the folder must not choose which file is overwritten.
 Result<FileDescriptor> open_to_write(const std::filesystem::path& path, int flags = 0);
 

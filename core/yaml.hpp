@@ -4,8 +4,8 @@
 // the nearest valid name. Unknown and duplicate keys are errors; a Duration, Bytes or rate needs a
 // unit; a count is a plain integer. In quotes a value is text, a name or a quantity with a unit,
 // but no number and neither true nor false. Missing keys keep their default, and so do keys whose
-// value cannot be read or is out of bounds: whoever goes on with the struct, to find more errors,
-// finds nothing in it that its bounds forbid.
+// value cannot be read or is out of bounds: code that continues with the struct, to find more
+// errors, meets no value that the bounds forbid.
 #pragma once
 
 #include "core/nearest_name.hpp"

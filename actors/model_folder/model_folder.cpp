@@ -252,7 +252,7 @@ class StoredValues {
   const fs::path& file() const { return file_; }
   const std::string& name() const { return name_; }
 
-  /// The next values; none: there are no more. Error: one of them is not finite.
+  /// The next values; empty at the end. Error: a value is not finite.
   Result<std::span<const float>> next() {
     const std::size_t width = type_ == StoredType::Float32 ? 4 : 2;
     const std::size_t wanted = std::min(left_, kPiece * width);

@@ -94,8 +94,8 @@ double gain_of(double left) {
   return left > 0 ? 1 / left - 1 : std::numeric_limits<double>::infinity();
 }
 
-/// By how much the run could be faster if its cards lost nothing in this state; none: no card does
-/// anything, so that nothing limits it.
+/// How much faster the run could be if its cards lost no time in this state. 0 if no card does any
+/// work, since nothing then limits the run.
 double most_gain(const std::vector<CardGroup>& groups, CardState state) {
   double needed = 0;
   for (const CardGroup& group : groups)

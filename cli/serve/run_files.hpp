@@ -75,7 +75,8 @@ class RunFiles {
 };
 
 /// The folders that hold runs: each given one that is a run, and runs directly below the others. A
-/// symbolic link below a given folder is no run: whoever may write there could point it anywhere.
+/// symbolic link below a given folder is no run, since anyone who may write there could point it
+/// anywhere.
 std::vector<UntrustedFolder> find_runs(const std::vector<std::filesystem::path>& folders);
 bool is_run(const UntrustedFolder& folder);
 

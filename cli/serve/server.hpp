@@ -4,8 +4,8 @@
 // Bounds: kMostClients connections; 8 KiB of headers, no body; ServerOptions::patience for a
 // request, six times that for an answer and for each frame. Of the connections, kMostUnproven may
 // be of clients that have not shown the token; one more closes the oldest of them, so that they
-// keep nobody out who has it. A client that reads slowly gets the latest frame when it is ready for
-// one, and none of those between. Frames are packed once for all clients that take gzip.
+// keep out no client that has it. A client that reads slowly gets the latest frame when it is ready
+// for one, and none of those between. Frames are packed once for all clients that take gzip.
 #pragma once
 
 #include "core/result.hpp"

@@ -10,9 +10,9 @@
 //   /api/runs/ID/config        config.yaml
 //   /metrics                   for Prometheus
 //
-// Who may ask: whoever shows the token, as `?token=` (the answer sets a cookie), as that cookie, or
-// as `Authorization: Bearer`. On loopback too: every user of the machine can connect there, and a
-// foreign page can have its name point to 127.0.0.1.
+// Access: every request needs the token, as `?token=` (the answer sets a cookie), as that cookie,
+// or as `Authorization: Bearer`. Loopback is no exception: every user of the machine can connect
+// there, and a foreign page can have its name point to 127.0.0.1.
 #pragma once
 
 #include "cli/serve/http.hpp"

@@ -57,7 +57,7 @@ class BestInLog {
   bool tells_of(const CheckpointMark& mark) const;
   /// What the log has of the evaluation that made this version the best one; null: nothing.
   const command::Evaluated* evaluation_of(PolicyVersion version) const;
-  /// The version that was called the best last; none: there was none but the base.
+  /// The version that was found best last; empty if only the base was.
   const std::optional<PolicyVersion>& last() const { return last_; }
 
  private:

@@ -18,7 +18,7 @@ struct CheckpointMark {
 std::map<std::string, std::uint64_t> facts_of(const CheckpointMark& mark);
 /// `path`: of the manifest, for the error.
 Result<CheckpointMark> mark_of(const Manifest& manifest, const std::filesystem::path& path);
-/// That of a folder; none: its manifest is missing or cannot be read.
+/// The mark of a folder; empty if its manifest is missing or cannot be read.
 std::optional<CheckpointMark> mark_in(const std::filesystem::path& folder);
 
 }  // namespace temper::orchestrator

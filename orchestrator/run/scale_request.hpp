@@ -59,7 +59,7 @@ Status withdraw_request(const std::filesystem::path& run_dir);
 /// Error InvalidInput: the text is not a request that an orchestrator could carry out.
 Result<ScaleRequest> parse_request(std::string_view text);
 
-/// For the orchestrator: the request that waits; none: there is none. Never blocks. Error: it is
+/// For the orchestrator: the request that waits, if any. Never blocks. Error: it is
 /// not a request: no regular file, too large, unreadable, or refused by parse_request().
 std::optional<Result<ScaleRequest>> read_request(const std::filesystem::path& run_dir);
 /// Removes the request, then answers it.

@@ -39,7 +39,7 @@ class TensorboardFile {
       : folder_(std::move(folder)), file_(std::move(file)) {}
   std::filesystem::path folder_;  ///< tensorboard/
   AppendFile file_;
-  std::optional<std::uint64_t> step_;  ///< The last one; none: there is none yet.
+  std::optional<std::uint64_t> step_;  ///< The last one, if any.
 };
 
 /// CRC-32C (Castagnoli).

@@ -1,5 +1,5 @@
 // What the compiler and the linker were to put into every program that is installed: they read
-// bytes of strangers. Read from the files themselves.
+// bytes from outside. Read from the files themselves.
 #include "core/files.hpp"
 
 #include <elf.h>

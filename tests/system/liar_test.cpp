@@ -69,7 +69,7 @@ INSTANTIATE_TEST_SUITE_P(
       return name;
     });
 
-/// Of one response alone: it fails, and whoever said it goes on.
+/// A violation in one response: that response fails, and its sender continues.
 TEST_F(Liar, AboutTheSegmentsOfAResponseLosesThatResponseAlone) {
   const Ended ended = run_with("segments");
   EXPECT_EQ(ended.status, 0) << ended.output;

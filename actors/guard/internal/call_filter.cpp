@@ -79,8 +79,8 @@ constexpr std::uint32_t kRefused[] = {
 
 constexpr std::uint32_t kNewNamespaces = CLONE_NEWNS | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER |
                                          CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWCGROUP;
-/// Not AF_UNIX: whoever may connect by a path reaches the services of its user (containers, keys,
-/// the desktop), whatever namespaces it is in. Internet and netlink are of its own network.
+/// Without AF_UNIX: a program that connects by a path reaches the services of its user (containers,
+/// keys, the desktop) from any namespace. Internet and netlink sockets see its own network only.
 constexpr std::uint32_t kFamilies[] = {AF_INET, AF_INET6, AF_NETLINK};
 /// Memory that no mapping holds, so that nothing would count it; as of a kernel without them.
 constexpr std::uint32_t kUncounted[] = {

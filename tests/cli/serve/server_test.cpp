@@ -1,4 +1,4 @@
-// The server over real sockets, as a stranger, a slow client and a browser would use it.
+// The server over real sockets, as an outsider, a slow client and a browser would use it.
 #include "cli/serve/server.hpp"
 
 #include "cli/watch/live.hpp"
@@ -213,10 +213,10 @@ TEST_F(ServerTest, APackedStreamCanBeReadFrameByFrame) {
 
 TEST_F(ServerTest, ClientsThatShowNoTokenKeepNobodyOutWhoHasIt) {
   const std::uint16_t port = start(10s);
-  std::vector<std::unique_ptr<Client>> strangers;
+  std::vector<std::unique_ptr<Client>> unproven;
   for (std::size_t i = 0; i < Server::kMostClients; ++i) {
-    strangers.push_back(std::make_unique<Client>(port));
-    strangers.back()->say("GET / HT");
+    unproven.push_back(std::make_unique<Client>(port));
+    unproven.back()->say("GET / HT");
   }
   for (const char* path : {"/metrics", "/page.css", "/api/runs"})
     EXPECT_TRUE(Client(port).ask(get(path)).starts_with("HTTP/1.1 200")) << path;
@@ -224,8 +224,8 @@ TEST_F(ServerTest, ClientsThatShowNoTokenKeepNobodyOutWhoHasIt) {
   follower.say(get("/api/runs/first/stream"));
   EXPECT_NE(follower.read("\n\n").find("before"), std::string::npos);
   for (std::size_t i = 0; i < Server::kMostUnproven; ++i)
-    strangers.push_back(std::make_unique<Client>(port));
-  EXPECT_EQ(strangers.front()->read(), "") << "the oldest are closed";
+    unproven.push_back(std::make_unique<Client>(port));
+  EXPECT_EQ(unproven.front()->read(), "") << "the oldest are closed";
   Live live;
   live.subtitle = "after";
   write(live);

@@ -132,9 +132,9 @@ TEST_F(HttpGatewayTest, WithoutASessionNothingOfABodyIsTaken) {
                                                 {"/sessions/known%20/v1/completions", 410},
                                                 {"/sessions/unknown/v1/models", 410},
                                                 {"/sessions/known/../known/v1/completions", 404}}) {
-    const Client stranger(*gateway_);
+    const Client outsider(*gateway_);
     // The answer comes before the body does.
-    EXPECT_EQ(stranger.status("POST " + target +
+    EXPECT_EQ(outsider.status("POST " + target +
                               " HTTP/1.1\r\nHost: x\r\nContent-Length: 60000000\r\n\r\n"),
               status)
         << target;
@@ -148,12 +148,12 @@ TEST_F(HttpGatewayTest, ARefusedClientThatGoesOnSendingIsReadAndThenClosed) {
   GatewayLimits limits;
   limits.header = 200ms;
   listen(limits);
-  const Client stranger(*gateway_);
-  EXPECT_EQ(stranger.status("POST /x HTTP/1.1\r\nHost: x\r\nContent-Length: 60000000\r\n\r\n"),
+  const Client outsider(*gateway_);
+  EXPECT_EQ(outsider.status("POST /x HTTP/1.1\r\nHost: x\r\nContent-Length: 60000000\r\n\r\n"),
             404);
   const std::string piece(1 << 16, 'x');
   int sent = 0;
-  while (sent < 100'000 && stranger.say(piece))
+  while (sent < 100'000 && outsider.say(piece))
     ++sent;
   EXPECT_LT(sent, 100'000) << "more than 6 GB were taken";
 }
@@ -200,12 +200,12 @@ TEST_F(HttpGatewayTest, StrangersKeepNoAgentOut) {
   agent.say(post(kTurn, "{}"));
   serve_one();
   EXPECT_NE(agent.read("{}").find("200"), std::string::npos);
-  std::vector<std::unique_ptr<Client>> strangers;
+  std::vector<std::unique_ptr<Client>> unproven;
   for (std::size_t i = 0; i < 3 * limits.unproven; ++i) {
-    strangers.push_back(std::make_unique<Client>(*gateway_));
-    strangers.back()->say("POST /x HT");
+    unproven.push_back(std::make_unique<Client>(*gateway_));
+    unproven.back()->say("POST /x HT");
   }
-  EXPECT_EQ(strangers.front()->read(), "") << "the oldest are closed";
+  EXPECT_EQ(unproven.front()->read(), "") << "the oldest are closed";
   agent.say(post(kTurn, "{}"));
   serve_one();
   EXPECT_NE(agent.read("{}").find("200"), std::string::npos) << "an agent is not";
