@@ -71,7 +71,7 @@ std::vector<CardGroup> card_groups(const Live& live) {
         roles.push_back(live.actors[actor].role);
     }
     std::ranges::sort(roles);
-    roles.erase(std::ranges::unique(roles).begin(), roles.end());
+    roles.erase(std::unique(roles.begin(), roles.end()), roles.end());
     auto group = std::ranges::find(groups, roles, &CardGroup::roles);
     if (group == groups.end())
       group = groups.insert(groups.end(), {roles, 0, {}});

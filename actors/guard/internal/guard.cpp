@@ -100,7 +100,7 @@ void reap(pid_t command, Ended& ended) {
 
 /// What the command is to be ended for; 0: nothing.
 int excess(const ConfinePlan& plan) {
-  const Usage usage = usage_below(::getpid(), plan.memory);
+  const DescendantUsage usage = usage_below(::getpid(), plan.memory);
   if (usage.processes > kMostProcesses)
     return kStartedTooMany;
   return usage.memory > plan.memory ? kTookTooMuchMemory : 0;

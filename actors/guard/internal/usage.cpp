@@ -137,12 +137,12 @@ std::int64_t held(pid_t pid) {
 
 }  // namespace
 
-Usage usage_below(pid_t root, std::int64_t enough) {
+DescendantUsage usage_below(pid_t root, std::int64_t enough) {
   Processes all;
   add_children(root, all);
   for (std::size_t i = 0; i < all.size && !all.is_full(); ++i)
     add_children(all.pids[i], all);
-  Usage usage{all.size, 0};
+  DescendantUsage usage{all.size, 0};
   for (std::size_t i = 0; i < all.size; ++i)
     usage.memory += resident(all.pids[i]);
   if (usage.memory <= enough)
