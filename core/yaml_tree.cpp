@@ -186,14 +186,17 @@ std::size_t find_comment(std::string_view line) {
   for (std::size_t i = 0; i < line.size(); ++i) {
     const char c = line[i];
     const bool after_space = i == 0 || line[i - 1] == ' ' || line[i - 1] == '\t';
-    if ((quote == '"' && c == '\\') || (quote == '\'' && line.substr(i, 2) == "''"))
+    if ((quote == '"' && c == '\\') || (quote == '\'' && line.substr(i, 2) == "''")) {
       ++i;
-    else if (quote != 0)
-      quote = c == quote ? 0 : quote;
-    else if (c == '#' && after_space)
+    } else if (quote != 0) {
+      if (c == quote)
+        quote = 0;
+    } else if (c == '#' && after_space) {
       return i;
-    else if ((c == '"' || c == '\'') && std::string_view(" [{,:").find(before) != std::string::npos)
+    } else if ((c == '"' || c == '\'') &&
+               std::string_view(" [{,:").find(before) != std::string::npos) {
       quote = c;
+    }
     before = c == ' ' || c == '\t' ? before : c;
   }
   return std::string_view::npos;

@@ -59,6 +59,32 @@ std::string tries_text(const std::string& stage, int tries) {
                    "{}, try {} of {} (other programs were busy)", stage, tries, study::kTries);
 }
 
+/// The process that measures a part with so many threads and writes `samples`.
+orchestrator::ChildSpec measuring_program(const Part& part,
+                                          std::size_t threads,
+                                          const orchestrator::RunDir& run_dir,
+                                          const fs::path& samples) {
+  orchestrator::ChildSpec spec;
+  spec.name = "measure";
+  spec.command = {orchestrator::worker_program().string(),
+                  "measure",
+                  "--part",
+                  part.name,
+                  "--threads",
+                  std::to_string(threads),
+                  "--config",
+                  run_dir.file("config.yaml").string(),
+                  "--weights",
+                  run_dir.base().string(),
+                  "--out",
+                  samples.string(),
+                  "--parent",
+                  std::to_string(::getpid())};
+  spec.environment = {{"OMP_WAIT_POLICY", "passive"}};
+  spec.log = run_dir.log_of("measure");
+  return spec;
+}
+
 /// The engines, in processes that have them; `others`: raised to the share of the cores that other
 /// programs had while any of them was measured.
 Result<orchestrator::Timings> measure_engines(orchestrator::PipelineConfig config,
@@ -82,24 +108,7 @@ Result<orchestrator::Timings> measure_engines(orchestrator::PipelineConfig confi
       if (threads > 1 && (part.threads == Part::Threads::One || cores == 1))
         continue;
       const fs::path samples = folder / fmt::format("{}-{}.msgpack", part.name, threads);
-      orchestrator::ChildSpec spec;
-      spec.name = "measure";
-      spec.command = {orchestrator::worker_program().string(),
-                      "measure",
-                      "--part",
-                      part.name,
-                      "--threads",
-                      std::to_string(threads),
-                      "--config",
-                      run_dir.file("config.yaml").string(),
-                      "--weights",
-                      run_dir.base().string(),
-                      "--out",
-                      samples.string(),
-                      "--parent",
-                      std::to_string(::getpid())};
-      spec.environment = {{"OMP_WAIT_POLICY", "passive"}};
-      spec.log = run_dir.log_of("measure");
+      const orchestrator::ChildSpec spec = measuring_program(part, threads, run_dir, samples);
       orchestrator::Timings tried, found;
       const std::string stage =
           fmt::format("measuring {} with {} thread{}", part.name, threads, threads == 1 ? "" : "s");

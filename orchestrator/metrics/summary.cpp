@@ -160,19 +160,23 @@ std::optional<EvaluationSummary> evaluation(const RunMetrics& m) {
   return out;
 }
 
+void set_end(const RunMetrics& m, Summary& s) {
+  if (!m.finish()) {
+    s.ended = false;
+    s.reason = "the log ends before the run does";
+    return;
+  }
+  const RunEnd end = end_of(*m.finish(), m.config().actors);
+  s.ok = end.ok;
+  s.stopped = end.stopped;
+  s.reason = end.reason;
+}
+
 }  // namespace
 
 Summary summarize(const RunMetrics& m, const RunIdentity& identity) {
   Summary s;
-  if (m.finish()) {
-    const RunEnd end = end_of(*m.finish(), m.config().actors);
-    s.ok = end.ok;
-    s.stopped = end.stopped;
-    s.reason = end.reason;
-  } else {
-    s.ended = false;
-    s.reason = "the log ends before the run does";
-  }
+  set_end(m, s);
   s.name = identity.name;
   s.seed = identity.seed;
   s.simulated = identity.simulated;

@@ -13,7 +13,7 @@ std::uint64_t number(const std::optional<PolicyVersion>& version) {
   return version ? version->value() : 0;
 }
 
-std::string with_detail(std::string text, const std::string& detail) {
+std::string with_detail(const std::string& text, const std::string& detail) {
   return detail.empty() ? text : text + ": " + detail;
 }
 
@@ -190,7 +190,7 @@ std::string sentence(const WaitCause& c) {
 
 std::string sentence(const Reason& reason, const std::vector<ActorSpec>& actors) {
   const std::string actor = reason.actor ? name_of_actor(*reason.actor, actors) : std::string();
-  const std::string text = text_of(reason, actor);
+  std::string text = text_of(reason, actor);
   if (actor.empty() || reason.kind == ReasonKind::NobodyAttached ||
       reason.kind == ReasonKind::VerifierNeverWorked)
     return text;

@@ -125,7 +125,7 @@ Status RunDir::replace_config(std::string_view yaml) const {
   TEMPER_TRY(const std::string before, read_file(file("config.yaml")));
   const fs::path kept = free_name(file(kConfigBefore));
   TEMPER_TRY_STATUS(write_file_atomically(kept, before));
-  const Status put = put_config(yaml);
+  Status put = put_config(yaml);
   if (!put) {  // else a later change would be counted as two
     std::error_code ignored;
     fs::remove(kept, ignored);

@@ -94,7 +94,7 @@ const AnswerContext& AnswerContext::of(LeaseId lease) const {
 void fail_response(const Sender& sender,
                    actors::Generated& message,
                    std::size_t i,
-                   std::string why,
+                   const std::string& why,
                    CheckedAnswer<event::Generated>& told) {
   actors::Generated::Item& item = message.items[i];
   const LeaseId lease = item.lease;

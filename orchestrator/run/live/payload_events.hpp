@@ -34,7 +34,7 @@ struct Sender {
 struct FailedResponse {
   LeaseId lease;
   ResponseId response;
-  std::string why;  ///< Begins with the sender's name.
+  const std::string& why;  ///< Begins with the sender's name.
 };
 
 template <class E>
@@ -58,7 +58,7 @@ Result<CheckedAnswer<event::Judged>> to_event(const Sender& sender,
 void fail_response(const Sender& sender,
                    actors::Generated& message,
                    std::size_t i,
-                   std::string why,
+                   const std::string& why,
                    CheckedAnswer<event::Generated>& told);
 
 // --- Stores of its payloads what is still held. Requires: to_event() and find_lie() found nothing.

@@ -79,10 +79,10 @@ struct WorkerPool::Impl : std::enable_shared_from_this<WorkerPool::Impl> {
   }
 
   void lose(ActorId actor, const std::string& reason) {
-    if (!lost)
-      lost =
-          Error{ErrorCode::Unavailable,
-                fmt::format("{}: {}", options.names[actor.value()], actors::bounded_text(reason))};
+    if (lost)
+      return;
+    lost = Error{ErrorCode::Unavailable,
+                 fmt::format("{}: {}", options.names[actor.value()], actors::bounded_text(reason))};
   }
 
   void on_exit(const ChildExit& exit) {
