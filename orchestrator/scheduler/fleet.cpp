@@ -48,8 +48,8 @@ void Fleet::renew(ActorId id, Life life) {
   renewed.late_starts = a.late_starts;
   renewed.first_lease = a.first_lease;
   renewed.busy_until = a.busy_until;
-  renewed.waiting = std::move(a.waiting);
-  a = std::move(renewed);
+  renewed.waiting = a.waiting;
+  a = renewed;
 }
 
 /// A worker that others start costs this machine nothing.

@@ -99,9 +99,9 @@ void TimelineFile::set_wait(std::size_t actor, Time now, Name name) {
   if (waits.back().name == name)
     return;
   if (waits.back().since == now && waits.size() > 1)
-    waits.back().name = std::move(name);
+    waits.back().name = name;
   else
-    waits.push_back({now, std::move(name)});
+    waits.push_back({now, name});
 }
 
 /// Spans come in order; what is before the cursor was told already.
@@ -223,11 +223,12 @@ Status TimelineFile::write(Level& level) {
     track.begin = track.bucket;
   }
   std::string names;
-  for (const Name& name : level.names)
+  for (const Name& name : level.names) {
     names += fmt::format("{}[\"{}\",{}]",
                          names.empty() ? "" : ",",
                          name_of(name.state),
                          to_json(sentence(name.cause)));
+  }
   const std::string line =
       fmt::format("{{\"b\":{},\"e\":{},\"names\":[{}],\"t\":[{}]}}\n", begin, end, names, tracks);
   // The names of buckets that are still being filled go on.

@@ -34,7 +34,7 @@ struct Sender {
 struct FailedResponse {
   LeaseId lease;
   ResponseId response;
-  const std::string& why;  ///< Begins with the sender's name.
+  std::string why;  ///< Begins with the sender's name.
 };
 
 template <class E>
