@@ -17,6 +17,8 @@ using namespace std::chrono_literals;
 
 constexpr Duration kTick = 100ms;
 constexpr Duration kLogsEvery = 1s;
+/// Between the end of a launched worker's connection and the end of its process.
+constexpr auto kProcessEnd = std::chrono::seconds(1);
 
 /// Native engines keep to them, and synthetic ones need not.
 actors::ResponseLimits response_limits(const PipelineConfig& config) {
@@ -296,11 +298,15 @@ void LiveDriver::on_broken(const actors::PeerId& peer, const std::string& why) {
   const auto actor = connections_.actor_of(peer);
   if (!actor)
     return;
-  // A process that was told to end closes its connection first; its end is told of once, as its
-  // exit.
-  if (ending_.contains(*actor) && !is_attached(*actor))
-    return;
-  lose(*actor, {why});
+  if (is_attached(*actor))
+    return lose(*actor, {why});
+  // How its process ends says more than that its connection did, and is known in a moment.
+  const auto wait = std::make_shared<boost::asio::steady_timer>(loop_->io, kProcessEnd);
+  wait->async_wait([this, wait, peer, why](auto) {
+    const auto still = connections_.actor_of(peer);
+    if (still && !ending_.contains(*still))  // one that was told to end is awaited by end_overdue()
+      lose(*still, {why});
+  });
 }
 
 void LiveDriver::send_message(ActorId actor, actors::OutgoingMessage message) {
