@@ -225,17 +225,18 @@ class HttpGateway::Io {
       beast::error_code ignored;
       c->stream.socket().shutdown(tcp::socket::shutdown_send, ignored);
       c->stream.expires_after(limits_.header);
-      discard(c);
+      discard(c, std::chrono::steady_clock::now() + limits_.header);
     });
   }
 
   /// Takes what still comes, and keeps none of it: closed with bytes unread, the connection would
-  /// be reset, and the client might lose the answer.
-  void discard(const Shared& c) {
+  /// be reset, and the client might lose the answer. A stream whose reads never have to wait does
+  /// not expire, so the time is looked at after each.
+  void discard(const Shared& c, std::chrono::steady_clock::time_point until) {
     c->stream.async_read_some(net::buffer(scrap_),
-                              [this, c](beast::error_code failed, std::size_t) {
-                                if (!failed)
-                                  discard(c);
+                              [this, c, until](beast::error_code failed, std::size_t) {
+                                if (!failed && std::chrono::steady_clock::now() < until)
+                                  discard(c, until);
                               });
   }
 
