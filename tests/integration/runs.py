@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import subprocess
 import time
 from pathlib import Path
@@ -52,6 +53,13 @@ class Run:
             raise AssertionError(f"not finished in {patience} s:\n{self.said()}") from None
         assert got == status, f"status {got}:\n{self.said()}"
         return self.output.read_text()
+
+    def stop(self, after: int) -> None:
+        """Lets it make so many updates in all, then stops it. A test that acts on a run in progress gives it more steps
+        than it could ever make, so that the run cannot end first."""
+        self.await_updates(after)
+        self.process.send_signal(signal.SIGINT)
+        self.finish(status=130)
 
     def metrics(self) -> list[dict[str, Any]]:
         """Of each update; where one was made again, of the last time."""

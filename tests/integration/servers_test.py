@@ -29,6 +29,9 @@ rollout:
 staleness: {{bound: {bound}}}
 """
 
+#: Of a run that is stopped once the test has seen what it wants.
+ENDLESS = 100_000
+
 #: At bound 0 a batch is sampled from the weights that are trained next, so the mean distance of its log-probs to the
 #: trainer's is that of float32 by another order of sums. One update at these settings moves it by a hundred times as much.
 EQUAL = 1e-5
@@ -57,10 +60,10 @@ def tell(run: Run, actor: str, **faults: int) -> None:
     ask(run, actor, {"faults": faults})
 
 
-def expect_only_true_tokens(run: Run, steps: int) -> None:
+def expect_only_true_tokens(run: Run, at_least: int) -> None:
     run.assert_audit_is_clean()
     gaps = [line["log_ratio"] for line in run.metrics()]
-    assert len(gaps) == steps
+    assert len(gaps) >= at_least
     assert max(gaps) < EQUAL, gaps
 
 
@@ -87,11 +90,11 @@ STORIES = {
 @pytest.mark.parametrize("story", STORIES)
 def test_no_token_of_other_weights_is_trained(temper, tmp_path, kind, story):
     faults, said = STORIES[story]
-    with Run(temper, tmp_path, config(kind, steps=16)) as run:
+    with Run(temper, tmp_path, config(kind, steps=ENDLESS)) as run:
         for update in (3, 8):
             run.await_updates(update)
             tell(run, "rollout-1", **faults)
-        run.finish()
+        run.stop(after=16)
         expect_only_true_tokens(run, 16)
         if said:
             assert said in log_of(run, "rollout-1"), log_of(run, "rollout-1")
@@ -100,10 +103,10 @@ def test_no_token_of_other_weights_is_trained(temper, tmp_path, kind, story):
 
 @pytest.mark.parametrize("kind", ["vllm", "sglang"])
 def test_a_server_that_never_takes_an_update_is_replaced(temper, tmp_path, kind):
-    with Run(temper, tmp_path, config(kind, steps=16)) as run:
+    with Run(temper, tmp_path, config(kind, steps=ENDLESS)) as run:
         run.await_updates(3)
         tell(run, "rollout-1", not_applied=-1)
-        run.finish()
+        run.stop(after=16)
         expect_only_true_tokens(run, 16)
         assert "not the weights that were trained" in run.said()
 
@@ -111,11 +114,12 @@ def test_a_server_that_never_takes_an_update_is_replaced(temper, tmp_path, kind)
 @pytest.mark.parametrize("mode", ["colocated", "hybrid"])
 @pytest.mark.parametrize("kind", ["vllm", "sglang"])
 def test_servers_share_their_cards_with_the_trainer(temper, tmp_path, kind, mode):
-    with Run(temper, tmp_path, config(kind, steps=12), f"placement.mode={mode}", "placement.lending=always") as run:
+    sharing = (f"placement.mode={mode}", "placement.lending=always")
+    with Run(temper, tmp_path, config(kind, steps=ENDLESS), *sharing) as run:
         run.await_updates(8)
         logs = (run.run_dir / "logs").glob("*.server.log")
         states = [ask(run, file.name.removesuffix(".server.log")) for file in sorted(logs)]
-        run.finish()
+        run.stop(after=12)
         expect_only_true_tokens(run, 12)
     asleep, awake = ({"vllm": ("/sleep", "/wake_up"),
                       "sglang": ("/release_memory_occupation", "/resume_memory_occupation")})[kind]
@@ -127,10 +131,10 @@ def test_servers_share_their_cards_with_the_trainer(temper, tmp_path, kind, mode
 
 @pytest.mark.parametrize("kind", ["vllm", "sglang"])
 def test_an_update_that_is_not_delivered_to_a_sleeping_server_is_not_trained_on(temper, tmp_path, kind):
-    with Run(temper, tmp_path, config(kind, steps=12), "placement.mode=colocated") as run:
+    with Run(temper, tmp_path, config(kind, steps=ENDLESS), "placement.mode=colocated") as run:
         run.await_updates(4)
         tell(run, "rollout-1", not_applied=1)
-        run.finish()
+        run.stop(after=12)
         expect_only_true_tokens(run, 12)
         assert "not the weights that were trained" in run.said()
 
@@ -153,11 +157,11 @@ def test_an_openai_compatible_server_gives_only_true_tokens(temper, tmp_path, st
 
 
 def test_a_reload_that_does_nothing_is_seen_before_a_token_is_trained(temper, tmp_path):
-    with Run(temper, tmp_path, unnamed(12, "--style prompt_logprobs", reload=True)) as run:
+    with Run(temper, tmp_path, unnamed(ENDLESS, "--style prompt_logprobs", reload=True)) as run:
         for update in (3, 7):
             run.await_updates(update)
             tell(run, "rollout-1", not_applied=2)
-        run.finish()
+        run.stop(after=12)
         expect_only_true_tokens(run, 12)
         assert "not the weights that were trained" in log_of(run, "rollout-1")
         assert "not the weights that were trained" not in log_of(run, "rollout-0")
