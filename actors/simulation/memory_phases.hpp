@@ -2,7 +2,7 @@
 // it: who of the roles is there, and with what of the bytes that role_memory.hpp gives it.
 //
 // Cards form groups that hold the same roles. Phases of a group, in the order of the switch
-// (orchestrator/scheduler/role_switch.hpp); T trainer, E engine, R reference, in host memory but
+// (orchestrator/scheduler/sharing/role_switch.hpp); T trainer, E engine, R reference, in host memory but
 // where it says otherwise:
 //   own cards of the trainer   train     T in full
 //                              publish   T without activations, one bucket

@@ -1,7 +1,7 @@
 #include "cli/serve/losses.hpp"
 
 #include "orchestrator/metrics/summary.hpp"
-#include "orchestrator/scheduler/commands.hpp"
+#include "orchestrator/scheduler/state/commands.hpp"
 
 #include <fmt/format.h>
 

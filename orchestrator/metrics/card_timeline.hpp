@@ -7,7 +7,7 @@
 #pragma once
 
 #include "actors/protocol/lifecycle.hpp"
-#include "orchestrator/scheduler/facts.hpp"
+#include "orchestrator/scheduler/state/facts.hpp"
 
 #include <array>
 #include <functional>

@@ -1,5 +1,5 @@
 // The layouts of the trainer where engines give up their cards one by one (placement.switching:
-// one_by_one; orchestrator/scheduler/card_shares.hpp): of how many engines it may have the cards.
+// one_by_one; orchestrator/scheduler/sharing/card_shares.hpp): of how many engines it may have the cards.
 // A share is taken if trainer and reference divide it and every state of a switch fits its cards,
 // with the gradients that are kept besides (stragglers.prepare); so nothing is refused for memory
 // during the run.

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "orchestrator/pipeline/pipeline_config.hpp"
-#include "orchestrator/scheduler/queue/setting_change.hpp"
+#include "orchestrator/scheduler/state/setting_change.hpp"
 
 #include <map>
 #include <string>

@@ -143,8 +143,8 @@ void check_overlap(const PipelineConfig& c, Rules& rules) {
 void check_preparing(const PipelineConfig& c, Rules& rules) {
   if (!c.stragglers.prepare)
     return;
-  const PolicyRule rule = c.staleness.policy;
-  rules.require(rule == PolicyRule::Exact || rule == PolicyRule::Sync,
+  const StalenessRuleKind rule = c.staleness.policy;
+  rules.require(rule == StalenessRuleKind::Exact || rule == StalenessRuleKind::Sync,
                 {"stragglers.prepare", "staleness.policy"},
                 fmt::format("`{}` does not say beforehand which groups an update takes; `exact` "
                             "and `sync` do",

@@ -6,7 +6,7 @@
 #include "actors/simulation/placement_mode.hpp"
 #include "actors/transport/transport_config.hpp"
 #include "core/describe.hpp"
-#include "orchestrator/scheduler/queue/config.hpp"
+#include "orchestrator/scheduler/state/config.hpp"
 #include "rollout/agent_config.hpp"
 #include "rollout/engine.hpp"
 
@@ -25,7 +25,7 @@ enum class LaunchKind { Local, Attach };
 enum class ReferenceCards { Rollout, Trainer };
 
 struct StalenessConfig {
-  PolicyRule policy = PolicyRule::Exact;
+  StalenessRuleKind policy = StalenessRuleKind::Exact;
   double bound = 2;
   AgeRule age = AgeRule::FirstToken;
   Admission admission = Admission::Eager;
@@ -42,7 +42,7 @@ struct PlacementConfig {
   std::int32_t rollout_cards = 0;
   std::int32_t reference_cards = 0;
   ReferenceCards reference_on = ReferenceCards::Rollout;
-  LendingPolicy lending = LendingPolicy::Auto;
+  LendingRule lending = LendingRule::Auto;
   double return_share = 0.25;
   Switching switching = Switching::Together;
   double crowding = 0.25;

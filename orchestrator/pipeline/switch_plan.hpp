@@ -1,5 +1,5 @@
 // What a role switch is predicted to take and to hold on simulated hardware, before it runs: the
-// states of orchestrator/scheduler/role_switch.hpp with the seconds of
+// states of orchestrator/scheduler/sharing/role_switch.hpp with the seconds of
 // actors/simulation/weight_moves.hpp and the ledgers of actors/simulation/memory_phases.hpp; and
 // what other orders of the same states would need.
 //

@@ -31,7 +31,7 @@ void check_run(const PipelineConfig& c, Rules& rules) {
 }
 
 void check_staleness(const PipelineConfig& c, Rules& rules) {
-  using P = PolicyRule;
+  using P = StalenessRuleKind;
   const StalenessConfig& s = c.staleness;
   rules.require(allows_fractions(s.policy) || s.bound == std::floor(s.bound),
                 {"staleness.bound", "staleness.policy"},
@@ -343,8 +343,8 @@ void check_transport(const PipelineConfig& c, Rules& rules) {
 
 }  // namespace
 
-bool allows_fractions(PolicyRule rule) {
-  return rule == PolicyRule::Aggregate || rule == PolicyRule::Count;
+bool allows_fractions(StalenessRuleKind rule) {
+  return rule == StalenessRuleKind::Aggregate || rule == StalenessRuleKind::Count;
 }
 
 namespace {

@@ -9,7 +9,7 @@
 namespace temper::orchestrator {
 
 /// Whether staleness.bound may be a fraction under this rule; else it is whole.
-bool allows_fractions(PolicyRule rule);
+bool allows_fractions(StalenessRuleKind rule);
 
 /// Every broken rule. `longest_prompt`, once the task is known, is checked against the context.
 std::vector<BrokenRule> validate(const PipelineConfig& config,

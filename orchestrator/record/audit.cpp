@@ -108,17 +108,17 @@ Auditor::LeaseState* Auditor::granted(LeaseId lease, ActorId actor) {
 
 std::optional<std::uint64_t> Auditor::bound() const {
   switch (config_.policy) {
-    case PolicyRule::Sync:
+    case StalenessRuleKind::Sync:
       return 0;
-    case PolicyRule::Exact:
-    case PolicyRule::Window:
-    case PolicyRule::InOrder:
+    case StalenessRuleKind::Exact:
+    case StalenessRuleKind::Window:
+    case StalenessRuleKind::InOrder:
       return config_.staleness_bound;
-    case PolicyRule::Drop:
+    case StalenessRuleKind::Drop:
       return config_.staleness_bound - 1;
-    case PolicyRule::Aggregate:
-    case PolicyRule::Count:
-    case PolicyRule::Wait:
+    case StalenessRuleKind::Aggregate:
+    case StalenessRuleKind::Count:
+    case StalenessRuleKind::Wait:
       return std::nullopt;
   }
   return std::nullopt;

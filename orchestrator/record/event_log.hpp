@@ -10,8 +10,8 @@
 
 #include "orchestrator/record/log_frames.hpp"
 #include "orchestrator/record/log_writer.hpp"
-#include "orchestrator/scheduler/commands.hpp"
-#include "orchestrator/scheduler/events.hpp"
+#include "orchestrator/scheduler/state/commands.hpp"
+#include "orchestrator/scheduler/state/events.hpp"
 
 #include <filesystem>
 #include <functional>

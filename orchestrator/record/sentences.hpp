@@ -3,8 +3,8 @@
 // and pages. They are in no log, so that a better wording changes no replay.
 #pragma once
 
-#include "orchestrator/scheduler/commands.hpp"
-#include "orchestrator/scheduler/queue/config.hpp"
+#include "orchestrator/scheduler/state/commands.hpp"
+#include "orchestrator/scheduler/state/config.hpp"
 
 #include <optional>
 #include <string>

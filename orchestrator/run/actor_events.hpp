@@ -3,7 +3,7 @@
 #pragma once
 
 #include "actors/transport/message.hpp"
-#include "orchestrator/scheduler/events.hpp"
+#include "orchestrator/scheduler/state/events.hpp"
 
 #include <optional>
 

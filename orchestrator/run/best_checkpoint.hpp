@@ -11,7 +11,7 @@
 #include "core/ids.hpp"
 #include "core/result.hpp"
 #include "orchestrator/record/best_audit.hpp"
-#include "orchestrator/scheduler/commands.hpp"
+#include "orchestrator/scheduler/state/commands.hpp"
 
 #include <filesystem>
 #include <optional>

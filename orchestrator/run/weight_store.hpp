@@ -4,7 +4,7 @@
 
 #include "actors/shared_memory/chunks.hpp"
 #include "actors/transport/message.hpp"
-#include "orchestrator/scheduler/events.hpp"
+#include "orchestrator/scheduler/state/events.hpp"
 
 #include <filesystem>
 #include <map>

@@ -134,10 +134,10 @@ Result<Scheduler> Scheduler::restored(const SchedulerConfig& config, std::string
 
 void Scheduler::configure(const SchedulerConfig& config) {
   config_ = config;
-  policy_ = make_policy(config_.policy);
+  policy_ = make_staleness_rule(config_.policy);
   stored_.standing = OutstandingGroups();
   stored_.standing.batch = config_.groups_per_update;
-  if (config_.policy != PolicyRule::Sync)
+  if (config_.policy != StalenessRuleKind::Sync)
     stored_.standing.bound =
         static_cast<double>(config_.staleness_bound) + config_.staleness_fraction;
   stored_.queue = DistQueue(config_.has_reference(), config_.responses_per_group, credits());

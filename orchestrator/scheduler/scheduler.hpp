@@ -10,17 +10,17 @@
 #pragma once
 
 #include "actors/protocol/permissions.hpp"
-#include "orchestrator/scheduler/card_shares.hpp"
-#include "orchestrator/scheduler/commands.hpp"
-#include "orchestrator/scheduler/evaluation.hpp"
-#include "orchestrator/scheduler/events.hpp"
-#include "orchestrator/scheduler/fleet.hpp"
-#include "orchestrator/scheduler/just_in_time.hpp"
-#include "orchestrator/scheduler/lending.hpp"
-#include "orchestrator/scheduler/length_forecast.hpp"
+#include "orchestrator/scheduler/sharing/card_shares.hpp"
+#include "orchestrator/scheduler/state/commands.hpp"
+#include "orchestrator/scheduler/state/evaluation.hpp"
+#include "orchestrator/scheduler/state/events.hpp"
+#include "orchestrator/scheduler/state/fleet.hpp"
+#include "orchestrator/scheduler/dispatch/just_in_time.hpp"
+#include "orchestrator/scheduler/sharing/lending.hpp"
+#include "orchestrator/scheduler/dispatch/length_forecast.hpp"
 #include "orchestrator/scheduler/queue/dist_queue.hpp"
-#include "orchestrator/scheduler/role_switch.hpp"
-#include "orchestrator/scheduler/staleness/policy.hpp"
+#include "orchestrator/scheduler/sharing/role_switch.hpp"
+#include "orchestrator/scheduler/staleness/staleness_rule.hpp"
 
 namespace temper::orchestrator {
 
@@ -254,7 +254,7 @@ class Scheduler {
   }
 
   SchedulerConfig config_;
-  std::unique_ptr<StalenessPolicy> policy_ = make_policy(PolicyRule::Exact);
+  std::unique_ptr<StalenessRule> policy_ = make_staleness_rule(StalenessRuleKind::Exact);
   SavedState stored_;
   Fleet fleet_;
   RoleSwitch switch_;

@@ -101,7 +101,7 @@ bool Scheduler::rollout_is_due() const {
     to_generate += stored_.queue.load(id).responses;
   const std::int64_t groups = std::max({std::int64_t{0}, lacking, due});
   const std::int64_t remaining = std::min(groups * config_.responses_per_group, to_generate);
-  return config_.lending == LendingPolicy::Always ? remaining > 0 : lending_.pays(remaining);
+  return config_.lending == LendingRule::Always ? remaining > 0 : lending_.pays(remaining);
 }
 
 bool Scheduler::training_is_due() const {

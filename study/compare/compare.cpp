@@ -63,8 +63,8 @@ Status check_etas(const CompareOptions& options) {
   for (const double eta : options.etas) {
     if (eta == std::floor(eta))
       continue;
-    for (const orchestrator::PolicyRule policy : options.policies) {
-      if (policy == orchestrator::PolicyRule::Sync || orchestrator::allows_fractions(policy))
+    for (const orchestrator::StalenessRuleKind policy : options.policies) {
+      if (policy == orchestrator::StalenessRuleKind::Sync || orchestrator::allows_fractions(policy))
         continue;
       return invalid_input(fmt::format("--eta {}: `{}` needs whole numbers; did you mean {} or {}?",
                                        eta,
@@ -114,17 +114,17 @@ Status check(const CompareOptions& options, const std::string& text) {
 // --- Jobs
 
 struct PolicyAt {
-  orchestrator::PolicyRule policy;
+  orchestrator::StalenessRuleKind policy;
   double eta;
 };
 
 std::vector<PolicyAt> policies_at(const CompareOptions& options) {
   std::vector<PolicyAt> out;
-  if (contains(options.policies, orchestrator::PolicyRule::Sync))
-    out.push_back({orchestrator::PolicyRule::Sync, 0});
+  if (contains(options.policies, orchestrator::StalenessRuleKind::Sync))
+    out.push_back({orchestrator::StalenessRuleKind::Sync, 0});
   for (const double eta : options.etas) {
-    for (const orchestrator::PolicyRule policy : options.policies) {
-      if (policy != orchestrator::PolicyRule::Sync)
+    for (const orchestrator::StalenessRuleKind policy : options.policies) {
+      if (policy != orchestrator::StalenessRuleKind::Sync)
         out.push_back({policy, eta});
     }
   }
@@ -183,12 +183,12 @@ void fill(CompareRow& row, const Figures& figures) {
 
 }  // namespace
 
-Result<std::vector<orchestrator::PolicyRule>> parse_policies(
+Result<std::vector<orchestrator::StalenessRuleKind>> parse_policies(
     const std::vector<std::string>& names) {
-  const std::vector<std::string> known = enum_names<orchestrator::PolicyRule>();
-  std::vector<orchestrator::PolicyRule> out;
+  const std::vector<std::string> known = enum_names<orchestrator::StalenessRuleKind>();
+  std::vector<orchestrator::StalenessRuleKind> out;
   for (const std::string& name : names.empty() ? known : names) {
-    TEMPER_TRY(const auto policy, parse_name<orchestrator::PolicyRule>("--policies", name));
+    TEMPER_TRY(const auto policy, parse_name<orchestrator::StalenessRuleKind>("--policies", name));
     if (contains(out, policy))
       return invalid_input(fmt::format("--policies: `{}` is named twice", name));
     out.push_back(policy);

@@ -41,7 +41,7 @@ using StartRun = std::function<Result<orchestrator::RunEnd>(
 struct CompareOptions {
   std::filesystem::path config;
   std::vector<std::string> sets;  ///< Without the keys that the comparison decides.
-  std::vector<orchestrator::PolicyRule> policies;
+  std::vector<orchestrator::StalenessRuleKind> policies;
   std::vector<double> etas;          ///< `sync` is run once, at 0.
   std::vector<std::uint64_t> seeds;  ///< Empty: the configuration's own.
   std::vector<SweepAxis> vary;
@@ -60,9 +60,9 @@ struct CompareOptions {
   std::function<void(Line, const std::string&)> on_line;
 };
 
-/// Of a list on the command line; empty: all, in the order of PolicyRule. Errors: a name that is
+/// Of a list on the command line; empty: all, in the order of StalenessRuleKind. Errors: a name that is
 /// none, or twice the same.
-Result<std::vector<orchestrator::PolicyRule>> parse_policies(const std::vector<std::string>& names);
+Result<std::vector<orchestrator::StalenessRuleKind>> parse_policies(const std::vector<std::string>& names);
 /// NotRun: the configuration breaks a rule, such as a bound that the policy cannot have.
 enum class CompareEnd { Ran, NotRun, Failed };
 

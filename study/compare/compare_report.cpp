@@ -230,7 +230,7 @@ const Cell* baseline(const std::vector<Cell>& cells) {
   for (const Cell& cell : cells) {
     if (cell.ran.empty())
       continue;
-    if (cell.first->policy == name_of(orchestrator::PolicyRule::Sync))
+    if (cell.first->policy == name_of(orchestrator::StalenessRuleKind::Sync))
       return &cell;
     if (first == nullptr)
       first = &cell;

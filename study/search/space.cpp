@@ -169,7 +169,7 @@ std::optional<orchestrator::PipelineConfig> Space::at(const Point& point) const 
   c->simulation.rollout.tp = tp;
   c->placement.return_share = static_cast<double>(value(5)) / 100;
   c->placement.lending =
-      value(6) == 0 ? orchestrator::LendingPolicy::Auto : orchestrator::LendingPolicy::Always;
+      value(6) == 0 ? orchestrator::LendingRule::Auto : orchestrator::LendingRule::Always;
   const std::int64_t outstanding = (static_cast<std::int64_t>(c->staleness.bound) + 1) *
                                    c->algorithm.groups_per_update *
                                    c->algorithm.responses_per_group;

@@ -52,7 +52,7 @@ SchedulerConfig random_config(Random& random) {
     c.crowding = 0.05 + 0.95 * random.uniform();
   }
   c.admission = random.chance(0.4) ? Admission::JustInTime : Admission::Eager;
-  c.lending = random.chance(0.5) ? LendingPolicy::Auto : LendingPolicy::Always;
+  c.lending = random.chance(0.5) ? LendingRule::Auto : LendingRule::Always;
   c.return_share = random.uniform();
   for (bool* means : {&c.stragglers.even_load,
                       &c.stragglers.migrate,
@@ -64,12 +64,12 @@ SchedulerConfig random_config(Random& random) {
     *means = random.chance(0.7);
   c.age = random.chance(0.3) ? AgeRule::TokenWeighted : AgeRule::FirstToken;
   if (random.chance(0.4)) {
-    c.policy = static_cast<PolicyRule>(random.below(8));
-    if (c.policy == PolicyRule::Drop)
+    c.policy = static_cast<StalenessRuleKind>(random.below(8));
+    if (c.policy == StalenessRuleKind::Drop)
       c.staleness_bound = std::max<std::uint64_t>(1, c.staleness_bound);
-    if (c.policy == PolicyRule::Sync)
+    if (c.policy == StalenessRuleKind::Sync)
       c.staleness_bound = 0;
-    if (c.policy == PolicyRule::Aggregate || c.policy == PolicyRule::Count)
+    if (c.policy == StalenessRuleKind::Aggregate || c.policy == StalenessRuleKind::Count)
       c.staleness_fraction = random.uniform();
   }
   if (random.chance(0.3)) {

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "core/units.hpp"
-#include "orchestrator/scheduler/queue/config.hpp"
+#include "orchestrator/scheduler/state/config.hpp"
 
 #include <map>
 #include <optional>

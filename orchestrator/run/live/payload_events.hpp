@@ -8,7 +8,7 @@
 #include "actors/protocol/weights.hpp"
 #include "actors/protocol/work.hpp"
 #include "orchestrator/run/payload_store.hpp"
-#include "orchestrator/scheduler/events.hpp"
+#include "orchestrator/scheduler/state/events.hpp"
 #include "orchestrator/scheduler/queue/dist_queue.hpp"
 
 #include <string>

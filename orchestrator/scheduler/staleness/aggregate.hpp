@@ -9,11 +9,11 @@
 //            docs/semantics.md, section 1.3.
 #pragma once
 
-#include "orchestrator/scheduler/staleness/policy.hpp"
+#include "orchestrator/scheduler/staleness/staleness_rule.hpp"
 
 namespace temper::orchestrator {
 
-class AggregatePolicy final : public StalenessPolicy {
+class AggregateRule final : public StalenessRule {
  public:
   bool admits(PolicyVersion, const DistQueue&, const OutstandingGroups& s) const override {
     return static_cast<double>(s.dispatched + 1) <=

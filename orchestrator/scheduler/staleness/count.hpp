@@ -9,11 +9,11 @@
 //            finished, ours by dispatch.
 #pragma once
 
-#include "orchestrator/scheduler/staleness/policy.hpp"
+#include "orchestrator/scheduler/staleness/staleness_rule.hpp"
 
 namespace temper::orchestrator {
 
-class CountPolicy final : public StalenessPolicy {
+class CountRule final : public StalenessRule {
  public:
   bool admits(PolicyVersion, const DistQueue&, const OutstandingGroups& s) const override {
     return s.at_step + s.since_step < s.capacity();

@@ -7,11 +7,11 @@
 //            be trained.
 #pragma once
 
-#include "orchestrator/scheduler/staleness/policy.hpp"
+#include "orchestrator/scheduler/staleness/staleness_rule.hpp"
 
 namespace temper::orchestrator {
 
-class DropPolicy final : public StalenessPolicy {
+class DropRule final : public StalenessRule {
  public:
   bool admits(PolicyVersion, const DistQueue&, const OutstandingGroups& s) const override {
     return s.outstanding_groups() < s.capacity();

@@ -29,7 +29,7 @@ GroupsByVersion oldest(const GroupsByVersion& ready, std::int64_t batch) {
 
 }  // namespace
 
-bool ExactPolicy::admits(PolicyVersion engine, const DistQueue&, const OutstandingGroups& s) const {
+bool ExactRule::admits(PolicyVersion engine, const DistQueue&, const OutstandingGroups& s) const {
   if (engine.value() + eta(s) < s.step.value())
     return false;
   std::int64_t count = 0;
@@ -63,12 +63,12 @@ bool ExactPolicy::admits(PolicyVersion engine, const DistQueue&, const Outstandi
   return counted || fits(engine);
 }
 
-bool ExactPolicy::may_train(const GroupsByVersion& ready, const OutstandingGroups& s) const {
-  return StalenessPolicy::may_train(ready, s) && !binding_version(ready, s).has_value();
+bool ExactRule::may_train(const GroupsByVersion& ready, const OutstandingGroups& s) const {
+  return StalenessRule::may_train(ready, s) && !binding_version(ready, s).has_value();
 }
 
-std::optional<PolicyVersion> ExactPolicy::binding_version(const GroupsByVersion& ready,
-                                                          const OutstandingGroups& s) const {
+std::optional<PolicyVersion> ExactRule::binding_version(const GroupsByVersion& ready,
+                                                        const OutstandingGroups& s) const {
   const GroupsByVersion leaving = oldest(ready, s.wanted());
   std::optional<PolicyVersion> binding;
   std::int64_t count = 0;
@@ -82,8 +82,8 @@ std::optional<PolicyVersion> ExactPolicy::binding_version(const GroupsByVersion&
   return binding;
 }
 
-std::int64_t ExactPolicy::may_promise(const GroupsByVersion& ready,
-                                      const OutstandingGroups& s) const {
+std::int64_t ExactRule::may_promise(const GroupsByVersion& ready,
+                                    const OutstandingGroups& s) const {
   std::int64_t count = 0, later = 0;
   for (const auto& [v0, groups] : s.in_training)
     later += groups;
@@ -108,7 +108,7 @@ std::int64_t ExactPolicy::may_promise(const GroupsByVersion& ready,
   return promised;
 }
 
-std::optional<StalenessPolicy::Demand> ExactPolicy::demand(const OutstandingGroups& s) const {
+std::optional<StalenessRule::Demand> ExactRule::demand(const OutstandingGroups& s) const {
   const PolicyVersion after = next(s.updating ? next(s.step) : s.step);
   std::optional<Demand> out;
   std::int64_t count = 0;

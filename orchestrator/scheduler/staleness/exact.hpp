@@ -14,11 +14,11 @@
 // Source.    Earliest-deadline feasibility, Liu and Layland 1973.
 #pragma once
 
-#include "orchestrator/scheduler/staleness/policy.hpp"
+#include "orchestrator/scheduler/staleness/staleness_rule.hpp"
 
 namespace temper::orchestrator {
 
-class ExactPolicy : public StalenessPolicy {
+class ExactRule : public StalenessRule {
  public:
   bool admits(PolicyVersion engine,
               const DistQueue& queue,

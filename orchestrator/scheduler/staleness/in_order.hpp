@@ -7,11 +7,11 @@
 // Source.    NeMo RL, asynchronous GRPO in order (docs/semantics.md, section 1.3).
 #pragma once
 
-#include "orchestrator/scheduler/staleness/policy.hpp"
+#include "orchestrator/scheduler/staleness/staleness_rule.hpp"
 
 namespace temper::orchestrator {
 
-class InOrderPolicy final : public StalenessPolicy {
+class InOrderRule final : public StalenessRule {
  public:
   bool admits(PolicyVersion engine, const DistQueue&, const OutstandingGroups& s) const override {
     return static_cast<double>(s.dispatched + 1) <=

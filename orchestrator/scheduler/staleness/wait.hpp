@@ -6,11 +6,11 @@
 // Source.    verl V1 (docs/semantics.md, section 1.3).
 #pragma once
 
-#include "orchestrator/scheduler/staleness/policy.hpp"
+#include "orchestrator/scheduler/staleness/staleness_rule.hpp"
 
 namespace temper::orchestrator {
 
-class WaitPolicy final : public StalenessPolicy {
+class WaitRule final : public StalenessRule {
  public:
   bool admits(PolicyVersion, const DistQueue& queue, const OutstandingGroups& s) const override {
     if (s.outstanding_groups() >= s.capacity())

@@ -7,11 +7,11 @@
 //            docs/semantics.md, section 1.3.
 #pragma once
 
-#include "orchestrator/scheduler/staleness/policy.hpp"
+#include "orchestrator/scheduler/staleness/staleness_rule.hpp"
 
 namespace temper::orchestrator {
 
-class WindowPolicy final : public StalenessPolicy {
+class WindowRule final : public StalenessRule {
  public:
   bool admits(PolicyVersion, const DistQueue&, const OutstandingGroups& s) const override {
     return s.outstanding_groups() < s.capacity();

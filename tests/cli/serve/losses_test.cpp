@@ -1,7 +1,7 @@
 // What the page claims of where card time went.
 #include "cli/serve/losses.hpp"
 
-#include "orchestrator/scheduler/facts.hpp"
+#include "orchestrator/scheduler/state/facts.hpp"
 
 #include <gtest/gtest.h>
 

@@ -255,7 +255,7 @@ TEST(Placement, HybridLendsTheTrainersCardsAsEnginesLikeTheOthers) {
       *resolve(good("placement: {mode: hybrid, cards: 6, rollout_cards: 2, lending: always}\n"
                     "rollout: {replicas: 1}\nreference: {replicas: 0}\n")));
   EXPECT_EQ(config.placement(), "hybrid");
-  EXPECT_EQ(config.lending, LendingPolicy::Always);
+  EXPECT_EQ(config.lending, LendingRule::Always);
   ASSERT_EQ(config.actors.size(), 5U);  // Three engines, a reward, the trainer.
   EXPECT_EQ(numbers(config.actors[0].cards), (Cards{0, 1}));
   EXPECT_FALSE(config.actors[0].takes_turns);

@@ -1,4 +1,4 @@
-#include "orchestrator/scheduler/card_shares.hpp"
+#include "orchestrator/scheduler/sharing/card_shares.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Fleet: who there is, who shares cards with whom, and which deadline an actor has missed.
-#include "orchestrator/scheduler/fleet.hpp"
+#include "orchestrator/scheduler/state/fleet.hpp"
 
 #include "tests/support/times.hpp"
 

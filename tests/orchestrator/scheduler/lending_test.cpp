@@ -1,4 +1,4 @@
-#include "orchestrator/scheduler/lending.hpp"
+#include "orchestrator/scheduler/sharing/lending.hpp"
 
 #include "tests/support/times.hpp"
 

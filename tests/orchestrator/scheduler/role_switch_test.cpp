@@ -1,5 +1,5 @@
 // RoleSwitch: every numbered transition of its header, what holds each up, and what is refused.
-#include "orchestrator/scheduler/role_switch.hpp"
+#include "orchestrator/scheduler/sharing/role_switch.hpp"
 
 #include "tests/orchestrator/scheduler/shared_cards.hpp"
 

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "core/random.hpp"
-#include "orchestrator/scheduler/role_switch.hpp"
+#include "orchestrator/scheduler/sharing/role_switch.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 #include "core/random.hpp"
 #include "orchestrator/scheduler/staleness/exact.hpp"
-#include "orchestrator/scheduler/staleness/policy.hpp"
+#include "orchestrator/scheduler/staleness/staleness_rule.hpp"
 
 #include <gtest/gtest.h>
 
@@ -39,10 +39,10 @@ class Policy : public ::testing::Test {
     }
     standing.publish(next(standing.step));
   }
-  std::vector<GroupId> select(const StalenessPolicy& policy) {
+  std::vector<GroupId> select(const StalenessRule& policy) {
     return policy.select(queue, standing).value_or(std::vector<GroupId>());
   }
-  bool admits(const StalenessPolicy& policy, std::uint64_t version) {
+  bool admits(const StalenessRule& policy, std::uint64_t version) {
     return policy.admits(v(version), queue, standing);
   }
   using Groups = std::vector<GroupId>;
@@ -57,7 +57,7 @@ class Policy : public ::testing::Test {
 TEST_F(Policy, ExactAdmitsOneBatchPerStepUntilTheDeadline) {
   // eta 1, B 2, at step 0: deadline 1 leaves room for (1 - 0 + 1) * 2 = 4 groups.
   begin(1, 2);
-  const ExactPolicy exact;
+  const ExactRule exact;
   for (int i = 0; i < 4; ++i) {
     ASSERT_TRUE(admits(exact, 0));
     dispatch(0);
@@ -67,7 +67,7 @@ TEST_F(Policy, ExactAdmitsOneBatchPerStepUntilTheDeadline) {
 
 TEST_F(Policy, ExactWithoutStalenessAdmitsOneBatchAndOnlyUnderTheNewestVersion) {
   begin(0, 1);
-  const ExactPolicy exact;
+  const ExactRule exact;
   standing.publish(v(3));
   EXPECT_TRUE(admits(exact, 3));
   EXPECT_FALSE(admits(exact, 2));  // its deadline 2 has passed
@@ -79,7 +79,7 @@ TEST_F(Policy, ExactWaitsOnlyForTheGroupsThatBreakIt) {
   // eta 1, B 1: outstanding with deadlines 1 and 2, at step 1. Training the one of 2 would leave
   // the other past its deadline at step 2: room (1 - 2 + 1) * 1 = 0.
   begin(1, 1);
-  const ExactPolicy exact;
+  const ExactRule exact;
   dispatch(0);
   dispatch(1);
   standing.publish(v(1));
@@ -93,7 +93,7 @@ TEST_F(Policy, ExactDoesNotCountOnAnUpdateThatIsUnderWay) {
   // asks: deadline 2. Counted by their own deadlines, N(<= 2) = 2 would fit into (2 - 2 + 1) * 2;
   // but the batch of step 2 is made, and step 3 is too late.
   begin(2, 2);
-  const ExactPolicy exact;
+  const ExactRule exact;
   dispatch(0);
   dispatch(1);
   standing.publish(v(2));
@@ -109,7 +109,7 @@ TEST_F(Policy, ExactDoesNotCountOnAnUpdateThatIsUnderWay) {
 
 TEST_F(Policy, AggregateLetsAStragglerBeOvertaken) {
   begin(1, 1);
-  const auto aggregate = make_policy(PolicyRule::Aggregate);
+  const auto aggregate = make_staleness_rule(StalenessRuleKind::Aggregate);
   const GroupId straggler = dispatch(0);
   for (std::uint64_t step = 0; step < 5; ++step) {
     ASSERT_TRUE(admits(*aggregate, step)) << "one ahead, as eta 1 allows";
@@ -126,12 +126,12 @@ TEST_F(Policy, AggregateLetsAStragglerBeOvertaken) {
 
 TEST_F(Policy, AggregateAndCountTakeFractions) {
   begin(0.5, 4);
-  for (const PolicyRule rule : {PolicyRule::Aggregate, PolicyRule::Count}) {
+  for (const StalenessRuleKind rule : {StalenessRuleKind::Aggregate, StalenessRuleKind::Count}) {
     begin(0.5, 4);
     standing = OutstandingGroups();
     standing.batch = 4;
     standing.bound = 0.5;
-    const auto policy = make_policy(rule);
+    const auto policy = make_staleness_rule(rule);
     int admitted = 0;
     while (admits(*policy, 0)) {
       dispatch(0);
@@ -144,7 +144,7 @@ TEST_F(Policy, AggregateAndCountTakeFractions) {
 TEST_F(Policy, CountStopsUntilTheNextPublication) {
   // (1 + 1) x 2 = 4 per interval, those left over from the last one included.
   begin(1, 2);
-  const auto count = make_policy(PolicyRule::Count);
+  const auto count = make_staleness_rule(StalenessRuleKind::Count);
   Groups all;
   for (int i = 0; i < 4; ++i)
     all.push_back(dispatch(0));
@@ -161,7 +161,7 @@ TEST_F(Policy, CountStopsUntilTheNextPublication) {
 
 TEST_F(Policy, DropEvictsFinishedGroupsAndRefills) {
   begin(2, 1);
-  const auto drop = make_policy(PolicyRule::Drop);
+  const auto drop = make_staleness_rule(StalenessRuleKind::Drop);
   const GroupId old = dispatch(0);
   const GroupId running = dispatch(0);
   finish(old);
@@ -179,7 +179,7 @@ TEST_F(Policy, DropEvictsFinishedGroupsAndRefills) {
 
 TEST_F(Policy, WaitDispatchesNothingWhileAGroupInFlightIsAtTheBound) {
   begin(1, 1);
-  const auto wait = make_policy(PolicyRule::Wait);
+  const auto wait = make_staleness_rule(StalenessRuleKind::Wait);
   const GroupId slow = dispatch(0);
   EXPECT_TRUE(admits(*wait, 0));
   standing.publish(v(1));
@@ -190,7 +190,7 @@ TEST_F(Policy, WaitDispatchesNothingWhileAGroupInFlightIsAtTheBound) {
 
 TEST_F(Policy, WindowAbortsWhatIsOlderEvenWhileItGenerates) {
   begin(1, 1);
-  const auto window = make_policy(PolicyRule::Window);
+  const auto window = make_staleness_rule(StalenessRuleKind::Window);
   const GroupId running = dispatch(0);
   const GroupId finished = dispatch(0);
   const GroupId young = dispatch(1);
@@ -204,7 +204,7 @@ TEST_F(Policy, WindowAbortsWhatIsOlderEvenWhileItGenerates) {
 
 TEST_F(Policy, InOrderWaitsForTheFirstAndKeepsTheBound) {
   begin(1, 1);
-  const auto in_order = make_policy(PolicyRule::InOrder);
+  const auto in_order = make_staleness_rule(StalenessRuleKind::InOrder);
   const GroupId slow = dispatch(0);
   const GroupId quick = dispatch(0);
   EXPECT_FALSE(admits(*in_order, 0)) << "(0 + 1 + 1) x 1 are dispatched";
@@ -265,7 +265,7 @@ TEST(Promise, AsManyOfTheOldestAsLeaveRoomForAllThatTheUpdateCannotDoWithout) {
         break;
       ++most;
     }
-    ASSERT_EQ(ExactPolicy().may_promise(by_version, s), most) << "seed " << seed;
+    ASSERT_EQ(ExactRule().may_promise(by_version, s), most) << "seed " << seed;
     some += most > 0 ? 1 : 0;
     fewer += most < std::min<std::int64_t>(std::ssize(ready), s.batch - 1) ? 1 : 0;
   }
@@ -278,13 +278,13 @@ TEST(Promise, OtherRulesPromiseNothing) {
   s.batch = 4;
   s.bound = 2;
   s.add(v(0));
-  for (const PolicyRule rule : {PolicyRule::Aggregate,
-                                PolicyRule::Count,
-                                PolicyRule::Drop,
-                                PolicyRule::Wait,
-                                PolicyRule::Window,
-                                PolicyRule::InOrder})
-    EXPECT_EQ(make_policy(rule)->may_promise({{v(0), 1}}, s), 0) << name_of(rule);
+  for (const StalenessRuleKind rule : {StalenessRuleKind::Aggregate,
+                                StalenessRuleKind::Count,
+                                StalenessRuleKind::Drop,
+                                StalenessRuleKind::Wait,
+                                StalenessRuleKind::Window,
+                                StalenessRuleKind::InOrder})
+    EXPECT_EQ(make_staleness_rule(rule)->may_promise({{v(0), 1}}, s), 0) << name_of(rule);
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // The means that shorten stragglers, one at a time, on a scheduler that is fed by hand.
-#include "orchestrator/scheduler/length_forecast.hpp"
+#include "orchestrator/scheduler/dispatch/length_forecast.hpp"
 #include "orchestrator/scheduler/scheduler.hpp"
 #include "orchestrator/scheduler/staleness/exact.hpp"
 #include "orchestrator/scheduler/staleness/in_order.hpp"
@@ -11,7 +11,7 @@
 namespace temper::orchestrator {
 namespace {
 
-using Demand = StalenessPolicy::Demand;
+using Demand = StalenessRule::Demand;
 
 PolicyVersion version_of(std::uint64_t n) {
   return PolicyVersion(n);
@@ -30,7 +30,7 @@ OutstandingGroups standing(double bound,
 }
 
 TEST(Demand, UnderTheExactRuleIsTheOldestVersionWithoutWhichNoUpdateMayBe) {
-  const ExactPolicy exact;
+  const ExactRule exact;
   // eta 1, B 2, step 1: all full. After step 1, at step 2, deadline 1 has room for 0, deadline 2
   // for 2: two of v0 = 0 are demanded, and none of v0 = 1 beyond them (4 - 2 = 2).
   EXPECT_EQ(exact.demand(standing(1, 2, 1, {{version_of(0), 2}, {version_of(1), 2}})),
@@ -42,7 +42,7 @@ TEST(Demand, UnderTheExactRuleIsTheOldestVersionWithoutWhichNoUpdateMayBe) {
 }
 
 TEST(Demand, LooksAtTheUpdateAfterTheOneUnderWay) {
-  const ExactPolicy exact;
+  const ExactRule exact;
   OutstandingGroups s = standing(1, 2, 1, {{version_of(0), 2}, {version_of(1), 2}});
   s.in_training = {{version_of(0), 2}};
   s.updating = true;
@@ -51,7 +51,7 @@ TEST(Demand, LooksAtTheUpdateAfterTheOneUnderWay) {
 }
 
 TEST(Demand, InOrderIsTheVersionOfTheLastGroupOfTheNextBatch) {
-  const InOrderPolicy in_order;
+  const InOrderRule in_order;
   EXPECT_EQ(in_order.demand(
                 standing(2, 3, 0, {{version_of(0), 2}, {version_of(1), 2}, {version_of(2), 5}})),
             (Demand{version_of(1), 4}));

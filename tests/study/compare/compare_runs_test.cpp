@@ -45,7 +45,7 @@ class RealRuns : public ::testing::Test {
   CompareOptions options() {
     CompareOptions o;
     o.config = folder_ / "local.yaml";
-    o.policies = {PolicyRule::Exact};
+    o.policies = {StalenessRuleKind::Exact};
     o.etas = {0, 2};
     o.out = folder_ / "out";
     o.start_run = [this](const PipelineConfig& config, const auto& on_update) {

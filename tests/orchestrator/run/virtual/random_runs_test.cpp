@@ -43,7 +43,7 @@ PipelineConfig random_pipeline(Random& random) {
   c.placement.reference_cards = everywhere || c.reference.replicas == 0 ? 0 : power(1);
   c.placement.cards =
       everywhere ? 8 : c.placement.rollout_cards + c.placement.reference_cards + engine * power(1);
-  c.placement.lending = random.chance(0.5) ? LendingPolicy::Auto : LendingPolicy::Always;
+  c.placement.lending = random.chance(0.5) ? LendingRule::Auto : LendingRule::Always;
   c.placement.return_share = random.uniform();
   c.rollout.concurrency = power(8);
   actors::SimulationConfig& s = c.simulation;

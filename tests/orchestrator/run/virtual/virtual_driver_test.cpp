@@ -128,7 +128,7 @@ TEST_F(VirtualRun, AFusedReferenceComesToItsCardsOncePerUpdate) {
 TEST_F(VirtualRun, AWaitingTrainerLendsItsCardsToTheRollout) {
   PipelineConfig config = small();
   config.placement.mode = PlacementMode::Hybrid;
-  config.placement.lending = LendingPolicy::Always;
+  config.placement.lending = LendingRule::Always;
   const RunOutcome outcome = run(config);
   EXPECT_TRUE(outcome.finish.ok) << outcome.finish.reason;
   EXPECT_EQ(audit(1).violations, std::vector<std::string>());

@@ -1,4 +1,4 @@
-#include "orchestrator/scheduler/fleet.hpp"
+#include "orchestrator/scheduler/state/fleet.hpp"
 
 #include <algorithm>
 

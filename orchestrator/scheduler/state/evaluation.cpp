@@ -1,4 +1,4 @@
-#include "orchestrator/scheduler/evaluation.hpp"
+#include "orchestrator/scheduler/state/evaluation.hpp"
 
 #include "orchestrator/scheduler/queue/evaluation_ids.hpp"
 

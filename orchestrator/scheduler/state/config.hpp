@@ -4,6 +4,7 @@
 
 #include "actors/protocol/role_config.hpp"
 #include "core/describe.hpp"
+#include "orchestrator/scheduler/staleness/rule_kind.hpp"
 
 #include <algorithm>
 
@@ -11,18 +12,15 @@ namespace temper {
 namespace orchestrator {
 
 /// When cards of the trainer are lent to the rollout (hybrid placement): when it pays
-/// (scheduler/lending.hpp), or whenever the trainer waits.
-enum class LendingPolicy { Auto, Always };
-
-/// Which groups are dispatched, trained and given up (scheduler/staleness/).
-enum class PolicyRule { Exact, Sync, Aggregate, Count, Drop, Wait, Window, InOrder };
+/// (scheduler/sharing/lending.hpp), or whenever the trainer waits.
+enum class LendingRule { Auto, Always };
 
 /// When a group is dispatched that the rule admits: at once, or not before the trainer needs it
-/// (scheduler/just_in_time.hpp).
+/// (scheduler/dispatch/just_in_time.hpp).
 enum class Admission { Eager, JustInTime };
 
 /// Whether cards that roles share change role all together, or engine by engine
-/// (scheduler/card_shares.hpp).
+/// (scheduler/sharing/card_shares.hpp).
 enum class Switching { Together, OneByOne };
 
 /// From which version the age of a group is counted: that of its first token's dispatch, or the
@@ -82,7 +80,7 @@ struct SchedulerConfig {
   std::int32_t responses_per_group = 1;
   std::uint64_t staleness_bound = 0;  ///< eta, its whole part
   double staleness_fraction = 0;      ///< and the rest, for policies that allow one.
-  PolicyRule policy = PolicyRule::Exact;
+  StalenessRuleKind policy = StalenessRuleKind::Exact;
   std::uint64_t checkpoint_every = 0;  ///< Steps; 0: only at the end.
   std::int32_t score_batch = 256;      ///< Responses per reference or reward lease.
   std::int32_t judge_batch = 256;      ///< Responses per reward lease, if fewer.
@@ -93,7 +91,7 @@ struct SchedulerConfig {
   /// Groups that may fail between two updates; one more ends the run. 0: any number.
   std::uint64_t failed_groups_limit = 0;
   Deadlines deadlines;
-  LendingPolicy lending = LendingPolicy::Auto;
+  LendingRule lending = LendingRule::Auto;
   /// Cards whose roles take turns go back to training when a batch is ready, nothing new may be
   /// dispatched, and at most this share of their engines' slots still generates.
   double return_share = 0.25;
@@ -255,18 +253,6 @@ void describe(V& v, SchedulerConfig& c) {
 }  // namespace orchestrator
 
 template <>
-struct EnumNames<orchestrator::PolicyRule> {
-  using P = orchestrator::PolicyRule;
-  static constexpr std::array<std::pair<P, std::string_view>, 8> value{{{P::Exact, "exact"},
-                                                                        {P::Sync, "sync"},
-                                                                        {P::Aggregate, "aggregate"},
-                                                                        {P::Count, "count"},
-                                                                        {P::Drop, "drop"},
-                                                                        {P::Wait, "wait"},
-                                                                        {P::Window, "window"},
-                                                                        {P::InOrder, "in_order"}}};
-};
-template <>
 struct EnumNames<orchestrator::AgeRule> {
   using A = orchestrator::AgeRule;
   static constexpr std::array<std::pair<A, std::string_view>, 2> value{
@@ -285,8 +271,8 @@ struct EnumNames<orchestrator::Switching> {
       {{S::Together, "together"}, {S::OneByOne, "one_by_one"}}};
 };
 template <>
-struct EnumNames<orchestrator::LendingPolicy> {
-  using L = orchestrator::LendingPolicy;
+struct EnumNames<orchestrator::LendingRule> {
+  using L = orchestrator::LendingRule;
   static constexpr std::array<std::pair<L, std::string_view>, 2> value{
       {{L::Auto, "auto"}, {L::Always, "always"}}};
 };

@@ -1,4 +1,4 @@
-#include "orchestrator/scheduler/role_switch.hpp"
+#include "orchestrator/scheduler/sharing/role_switch.hpp"
 
 #include <algorithm>
 #include <utility>

@@ -5,8 +5,8 @@
 #include "actors/protocol/lifecycle.hpp"
 #include "actors/protocol/sample.hpp"
 #include "actors/protocol/weights.hpp"
-#include "orchestrator/scheduler/queue/config.hpp"
-#include "orchestrator/scheduler/queue/setting_change.hpp"
+#include "orchestrator/scheduler/state/config.hpp"
+#include "orchestrator/scheduler/state/setting_change.hpp"
 
 #include <optional>
 #include <variant>

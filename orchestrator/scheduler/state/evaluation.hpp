@@ -2,9 +2,9 @@
 // responses, all of one version. Nothing in it counts for a batch, a bound or a credit of training.
 #pragma once
 
-#include "orchestrator/scheduler/commands.hpp"
-#include "orchestrator/scheduler/queue/config.hpp"
 #include "orchestrator/scheduler/queue/dist_queue.hpp"
+#include "orchestrator/scheduler/state/commands.hpp"
+#include "orchestrator/scheduler/state/config.hpp"
 
 #include <optional>
 

@@ -1,4 +1,4 @@
-#include "orchestrator/scheduler/facts.hpp"
+#include "orchestrator/scheduler/state/facts.hpp"
 
 namespace temper::orchestrator {
 

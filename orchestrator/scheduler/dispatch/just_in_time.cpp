@@ -1,4 +1,4 @@
-#include "orchestrator/scheduler/just_in_time.hpp"
+#include "orchestrator/scheduler/dispatch/just_in_time.hpp"
 
 #include <algorithm>
 #include <cmath>

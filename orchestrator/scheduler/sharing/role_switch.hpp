@@ -33,7 +33,7 @@
 // a reference in 12 or 13. References that take turns start on the host.
 #pragma once
 
-#include "orchestrator/scheduler/fleet.hpp"
+#include "orchestrator/scheduler/state/fleet.hpp"
 
 #include <algorithm>
 

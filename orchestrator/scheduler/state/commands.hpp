@@ -5,7 +5,7 @@
 #include "actors/protocol/weights.hpp"
 #include "actors/protocol/work.hpp"
 #include "core/describe.hpp"
-#include "orchestrator/scheduler/facts.hpp"
+#include "orchestrator/scheduler/state/facts.hpp"
 
 #include <variant>
 
