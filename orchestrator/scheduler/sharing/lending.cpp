@@ -1,64 +1,72 @@
 #include "orchestrator/scheduler/sharing/lending.hpp"
 
 #include <algorithm>
-#include <numeric>
 
 namespace temper::orchestrator {
+
 namespace {
 
-constexpr std::size_t kCosts = 3;
-constexpr std::int32_t kInARow = 2;
-constexpr double kRaise = 0.05, kLower = 0.03;
-
+/// Nothing generates on lent cards, and nothing is on its way to them.
+bool lent_cards_idle(const RunState& run) {
+  if (!run.withdrawn.empty() || !run.saved.queue.ready(Task::Generate).empty())
+    return false;
+  return std::ranges::all_of(run.fleet.turning_engines(), [&](ActorId a) {
+    return run.fleet.state(a).ready() && run.saved.queue.load(a).responses == 0;
+  });
+}
+/// Engines with cards of their own hand over what makes all engines equally loaded.
+void spread_load(RunState& run) {
+  std::int64_t engines = 0;
+  auto load = static_cast<std::int64_t>(run.saved.queue.ready(Task::Generate).size());
+  for (const ActorId id : run.fleet.rollouts()) {
+    engines += run.fleet.state(id).ready() ? 1 : 0;
+    load += run.saved.queue.load(id).responses;
+  }
+  if (engines == 0)
+    return;
+  const std::int64_t fair = (load + engines - 1) / engines;
+  for (const ActorId id : run.fleet.rollouts()) {
+    const std::int64_t over = run.saved.queue.load(id).responses - fair;
+    if (run.fleet.spec(id).takes_turns || over <= 0)
+      continue;
+    std::vector<ResponseId> theirs = run.saved.queue.generating(id);
+    theirs.erase(theirs.begin(), theirs.end() - static_cast<std::ptrdiff_t>(over));
+    run.withdraw(id, std::move(theirs));
+  }
+}
 }  // namespace
 
-void Lending::generated(std::int64_t responses, Time now) {
-  if (!counted_from_) {  // the first ones began at an unknown time
-    counted_from_ = now;
-    return;
+Lending::Lending(const RunState& run)
+    : loans_(run.fleet.rollouts().size() - run.fleet.turning_engines().size(),
+             run.fleet.turning_engines().size(),
+             std::int64_t{run.config.groups_per_update} * run.config.responses_per_group) {}
+
+void Lending::phase_begins(RunState& run, SwitchPhase phase) {
+  if (phase == SwitchPhase::Rollout) {
+    loans_.arrives(run.now);
+    spread_load(run);
   }
-  counted_ += responses;
-  if (counted_ < window_)
-    return;
-  per_response_ = seconds(now - *counted_from_) / static_cast<double>(counted_);
-  counted_ = 0;
-  counted_from_ = now;
+  if (phase == SwitchPhase::Train)
+    loans_.returns(run.now);
 }
 
-bool Lending::pays(std::int64_t remaining) const {
-  if (remaining <= 0)
-    return false;
-  const auto cost = mean_cost();
-  if (!cost)
-    return true;
-  if (!per_response_)
-    return false;
-  const double benefit = static_cast<double>(remaining) * *per_response_ * (1 - 1 / scaling_);
-  return benefit > (1 + margin_) * *cost;
+bool Lending::rollout_is_due(const RunState& run) const {
+  // Groups that the next step lacks: of a batch, and of those that it must contain.
+  const auto demand = run.rule->demand(run.saved.outstanding);
+  std::int64_t lacking = run.config.groups_per_update, due = demand ? demand->groups : 0;
+  for (const auto& [v0, groups] : run.saved.queue.judged_by_version()) {
+    lacking -= groups;
+    due -= demand && v0 <= demand->newest ? groups : 0;
+  }
+  const std::int64_t to_generate =
+      std::ssize(run.saved.queue.ready(Task::Generate)) + run.responses_in_flight();
+  const std::int64_t groups = std::max({std::int64_t{0}, lacking, due});
+  const std::int64_t remaining = std::min(groups * run.config.responses_per_group, to_generate);
+  return run.config.lending == LendingRule::Always ? remaining > 0 : loans_.pays(remaining);
 }
 
-void Lending::returns(Time now) {
-  const Duration transit = (arrived_ - left_) + (now - recalled_);
-  costs_.push_back(seconds(transit));
-  if (costs_.size() > kCosts)
-    costs_.pop_front();
-  const bool idle = recalled_ - arrived_ < transit;
-  idle_ = idle ? idle_ + 1 : 0;
-  calm_ = idle ? 0 : calm_ + 1;
-  if (idle_ == kInARow) {
-    margin_ = std::min(1.0, margin_ + kRaise);
-    idle_ = 0;
-  }
-  if (calm_ == kInARow) {
-    margin_ = std::max(0.0, margin_ - kLower);
-    calm_ = 0;
-  }
-}
-
-std::optional<double> Lending::mean_cost() const {
-  if (costs_.empty())
-    return std::nullopt;
-  return std::accumulate(costs_.begin(), costs_.end(), 0.0) / static_cast<double>(costs_.size());
+bool Lending::training_is_due(const RunState& run) const {
+  return run.select_batch().has_value() || lent_cards_idle(run);
 }
 
 }  // namespace temper::orchestrator

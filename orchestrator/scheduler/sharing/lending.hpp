@@ -1,60 +1,33 @@
-// Whether the trainer's cards are lent to the rollout while the trainer waits (hybrid placement).
+// The trainer lends its cards to the rollout while it waits (placement.mode: hybrid). Some engines
+// have cards of their own; the others are on the trainer's.
 //
-// Rule.     Lend iff remaining > 0 and benefit > (1 + margin) * cost, with
-//             benefit = remaining * per_response * (1 - 1 / scaling)
-//             scaling = (lent + fixed) / fixed, in engines
-//           remaining: responses that the next update still needs; per_response: seconds per
-//           generated response, over the last window of responses; cost: mean time of the last 3
-//           loans in transit, out and back, nothing before the first.
-// Hysteresis. margin + 0.05 after 2 idle loans in a row, - 0.03 after 2 calm ones, within [0, 1]. A
-//           loan is idle if the cards came back sooner than the way there and back took.
-// Source.   docs/semantics.md, section 2.4. When a loan counts as idle, and that the threshold is a
-//           margin on the cost, are choices of our own.
-// Range.    The benefit takes rollout to scale with engines. Decoding does so less the emptier they
-//           are, so it is an upper limit.
+// Rule.  To rollout: with nothing to train, if a loan pays (loan_estimate.hpp), or always
+//        (placement.lending: always) while the next step lacks responses.
+//        To training: a batch is complete, or nothing generates on lent cards.
+//        When a loan begins, engines with cards of their own hand over what makes all equally
+//        loaded, their youngest responses first, which lose the least.
 #pragma once
 
-#include "core/units.hpp"
-
-#include <cstdint>
-#include <deque>
-#include <optional>
+#include "orchestrator/scheduler/sharing/loan_estimate.hpp"
+#include "orchestrator/scheduler/sharing/together.hpp"
 
 namespace temper::orchestrator {
 
-class Lending {
+class Lending final : public Together {
  public:
-  Lending() = default;
-  /// Engines on cards of their own and on cards that are lent; responses of an update.
-  Lending(std::size_t fixed, std::size_t lent, std::int64_t window)
-      : scaling_(static_cast<double>(fixed + lent) / static_cast<double>(fixed)), window_(window) {}
+  explicit Lending(const RunState& run);
 
-  /// So many more responses are generated.
-  void generated(std::int64_t responses, Time now);
-  bool pays(std::int64_t remaining) const;
-
-  // --- The way of a loan
-  void leaves(Time now) { left_ = now; }
-  void arrives(Time now) { arrived_ = now; }
-  void recalled(Time now) { recalled_ = now; }
-  void returns(Time now);
-
-  double margin() const { return margin_; }
-  /// Seconds of the last loans in transit; none before the first has returned.
-  std::optional<double> mean_cost() const;
-  std::optional<double> per_response() const { return per_response_; }
+  void phase_begins(RunState& run, SwitchPhase phase) override;
+  void generated(std::int64_t responses, Time now) override { loans_.generated(responses, now); }
+  bool trainer_keeps_its_cards() const override { return true; }
 
  private:
-  double scaling_ = 1;
-  std::int64_t window_ = 1;
+  bool rollout_is_due(const RunState& run) const override;
+  bool training_is_due(const RunState& run) const override;
+  void rollout_requested(Time now) override { loans_.leaves(now); }
+  void training_requested(Time now) override { loans_.recalled(now); }
 
-  double margin_ = 0;
-  std::int32_t idle_ = 0, calm_ = 0;  ///< In a row.
-  std::deque<double> costs_;
-  std::optional<double> per_response_;
-  std::int64_t counted_ = 0;
-  std::optional<Time> counted_from_;
-  Time left_{}, arrived_{}, recalled_{};
+  LoanEstimate loans_;
 };
 
 }  // namespace temper::orchestrator

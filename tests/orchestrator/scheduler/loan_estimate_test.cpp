@@ -1,4 +1,4 @@
-#include "orchestrator/scheduler/sharing/lending.hpp"
+#include "orchestrator/scheduler/sharing/loan_estimate.hpp"
 
 #include "tests/support/times.hpp"
 
@@ -8,7 +8,7 @@ namespace temper::orchestrator {
 namespace {
 
 /// One loan of `there` seconds, with 10 s of transit either way. Returns its end.
-double loan(Lending& lending, double begin, double there) {
+double loan(LoanEstimate& lending, double begin, double there) {
   lending.leaves(at(begin));
   lending.arrives(at(begin + 10));
   lending.recalled(at(begin + 10 + there));
@@ -17,15 +17,15 @@ double loan(Lending& lending, double begin, double there) {
 }
 
 /// Two fixed engines and two lent ones, which halve the time; a window of 100 responses.
-Lending lending() {
-  Lending l(2, 2, 100);
+LoanEstimate lending() {
+  LoanEstimate l(2, 2, 100);
   l.generated(1, at(0));
   l.generated(100, at(100));  // One second each.
   return l;
 }
 
-TEST(Lending, PaysWhenTheTimeSavedExceedsTheMeanCost) {
-  Lending l = lending();
+TEST(LoanEstimate, PaysWhenTheTimeSavedExceedsTheMeanCost) {
+  LoanEstimate l = lending();
   loan(l, 100, 1000);
   EXPECT_DOUBLE_EQ(*l.per_response(), 1);
   EXPECT_DOUBLE_EQ(*l.mean_cost(), 20);
@@ -35,13 +35,13 @@ TEST(Lending, PaysWhenTheTimeSavedExceedsTheMeanCost) {
   EXPECT_FALSE(l.pays(0));
 }
 
-TEST(Lending, TriesOnceBeforeItKnowsTheCost) {
+TEST(LoanEstimate, TriesOnceBeforeItKnowsTheCost) {
   EXPECT_TRUE(lending().pays(1));
   EXPECT_FALSE(lending().pays(0));
 }
 
-TEST(Lending, IdleLoansRaiseTheMarginAndCalmOnesLowerIt) {
-  Lending l = lending();
+TEST(LoanEstimate, IdleLoansRaiseTheMarginAndCalmOnesLowerIt) {
+  LoanEstimate l = lending();
   double t = loan(l, 100, 5);
   EXPECT_DOUBLE_EQ(l.margin(), 0);
   t = loan(l, t, 5);
@@ -52,8 +52,8 @@ TEST(Lending, IdleLoansRaiseTheMarginAndCalmOnesLowerIt) {
   EXPECT_NEAR(l.margin(), 0.02, 1e-12) << "two calm ones";
 }
 
-TEST(Lending, TheLastThreeLoansCount) {
-  Lending l = lending();
+TEST(LoanEstimate, TheLastThreeLoansCount) {
+  LoanEstimate l = lending();
   double t = 100;
   for (const double there : {1000.0, 30.0, 30.0, 30.0})
     t = loan(l, t, there);

@@ -1,0 +1,68 @@
+#include "orchestrator/scheduler/dispatch/scoring.hpp"
+
+#include <algorithm>
+
+namespace temper::orchestrator {
+namespace {
+
+/// While the trainer waits, the reference scores so many batches in place of one.
+constexpr std::size_t kUrgentBatches = 8;
+
+}  // namespace
+
+void score(RunState& run,
+           const CardSharing& sharing,
+           Task task,
+           actors::RoleKind role,
+           Duration deadline) {
+  if (run.finished)
+    return;
+  for (const ActorId id : run.fleet.with_role(role)) {
+    const auto& ready = run.saved.queue.ready(task);
+    auto full = full_batch(run, task);
+    if (run.fleet.spec(id).takes_turns) {  // nothing more comes during its turn: its share at once
+      const std::size_t all = run.fleet.turning_references().size();
+      full = std::max(full, (ready.size() + all - 1) / all);
+    }
+    // One batch at work and at most one behind it; the second only when full, so that batches grow
+    // while an actor is busy.
+    const auto has_room = [&] {
+      const std::int32_t leases = run.saved.queue.load(id).leases;
+      return leases == 0 || (leases == 1 && ready.size() >= full);
+    };
+    while (sharing.may_score(run, id) && !ready.empty() && has_room()) {
+      std::vector<ResponseId> responses;
+      responses.reserve(std::min(full, ready.size()));
+      for (auto it = ready.begin(); it != ready.end() && responses.size() < full; ++it) {
+        responses.push_back(*it);
+      }
+      const LeaseId lease = run.saved.queue.lease(task, id, responses, run.now + deadline);
+      if (task == Task::Reference) {
+        run.emit(command::ScoreReference{id, lease, std::move(responses)});
+      } else {
+        run.emit(command::Judge{id, lease, std::move(responses)});
+      }
+    }
+  }
+}
+
+std::size_t full_batch(const RunState& run, Task task) {
+  const auto full = static_cast<std::size_t>(
+      task == Task::Reward ? std::min(run.config.score_batch, run.config.judge_batch)
+                           : run.config.score_batch);
+  if (!run.config.stragglers.deadline_first || task != Task::Reference || run.trainer.training)
+    return full;
+  const auto needed = run.urgent();
+  if (!needed)
+    return full;
+  std::size_t waited_for = 0;
+  for (const ResponseId r : run.saved.queue.ready(task)) {  // oldest first
+    if (run.saved.queue.group(run.saved.queue.group_of(r))->age_from() > *needed ||
+        waited_for == full)
+      break;
+    ++waited_for;
+  }
+  return waited_for > 0 ? waited_for : std::max<std::size_t>(1, full / kUrgentBatches);
+}
+
+}  // namespace temper::orchestrator
