@@ -1,4 +1,4 @@
-// A struct as a blob: for a field of a message whose own layer does not know the struct.
+// Encodes a struct as a byte blob, for message fields whose own layer does not know the struct.
 #pragma once
 
 #include "core/msgpack.hpp"
@@ -12,7 +12,7 @@ std::vector<std::byte> encode_blob(const T& value) {
   return {bytes.begin(), bytes.end()};
 }
 
-/// Reads one value that spans all of `blob`. Error Corrupt, with the path of the field.
+/// Decodes one value that spans all of `blob`. Error: Corrupt, with the path of the field.
 template <class T>
 Result<T> decode_blob(std::span<const std::byte> blob) {
   return decode<T>({reinterpret_cast<const char*>(blob.data()), blob.size()});

@@ -1,4 +1,4 @@
-// Assertions for bugs, never for input: a failed check prints where and why, and aborts.
+// Assertions for bugs, never for input: a failed check prints its place and reason, and aborts.
 #pragma once
 
 namespace temper {

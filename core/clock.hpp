@@ -1,4 +1,4 @@
-// Time enters the program here and nowhere else. Code that decides takes Time as an argument; code
+// The only source of time in the program. Code that makes decisions takes Time as an argument; code
 // that must read a clock takes a Clock.
 #pragma once
 
@@ -16,15 +16,15 @@ namespace temper {
 class Clock {
  public:
   virtual ~Clock() = default;
-  /// Never goes back.
+  /// Monotonic: never decreases.
   virtual Time now() const = 0;
 };
 
-/// The machine's monotonic clock, counted from `epoch` (nanoseconds of CLOCK_MONOTONIC). Processes
-/// of one machine that share the epoch share the time line.
+/// The machine's monotonic clock, relative to `epoch` (nanoseconds of CLOCK_MONOTONIC). Processes
+/// on one machine that share the epoch share the time line.
 class RealClock final : public Clock {
  public:
-  /// Counts from the moment of construction.
+  /// The epoch is the time of construction.
   RealClock();
   explicit RealClock(std::int64_t epoch_monotonic_ns) : epoch_(epoch_monotonic_ns) {}
   Time now() const override;
@@ -45,20 +45,21 @@ class ManualClock final : public Clock {
   Time now_{};
 };
 
-/// Wall-clock date and time for people, e.g. "20260131-154501"; never used to order anything.
+/// Local date and time for people, such as "20260131-154501"; never used to order events.
 std::string calendar_stamp();
 
-/// Callbacks ordered by (due time, order of scheduling). The owner asks next_due() how long it may
-/// sleep and calls run_due(). Not thread-safe: one owner.
+/// Callbacks ordered by (due time, order of scheduling). The owner sleeps until next_due() and then
+/// calls run_due(). Not thread-safe.
 class Timers {
  public:
   using Handle = std::pair<Time, std::uint64_t>;
 
   Handle at(Time due, std::function<void()> callback);
-  /// False if it already ran or was cancelled.
+  /// Returns false if the callback already ran or was canceled.
   bool cancel(Handle handle) { return queue_.erase(handle) > 0; }
   std::optional<Time> next_due() const;
-  /// Runs everything due at or before `now`, including what those callbacks add; returns how many.
+  /// Runs every callback due at or before `now`, including those that these callbacks add. Returns
+  /// the number of callbacks run.
   int run_due(Time now);
 
  private:

@@ -1,5 +1,4 @@
-// A file with a JSON array of counts, such as the lengths of responses that a run recorded. No
-// threads.
+// Reads a JSON array of counts from a file, for example recorded response lengths.
 #pragma once
 
 #include "core/result.hpp"
@@ -11,8 +10,8 @@
 
 namespace temper {
 
-/// The integers of the array, each 1 or more, in their order. Errors: the file cannot be read, is
-/// no array or an empty one, or an entry is something else; `what` names the counts ("lengths").
+/// Returns the integers in order. Errors: the file cannot be read, is not an array or is empty, or
+/// an entry is not an integer >= 1. `what` names the counts in messages ("lengths").
 Result<std::vector<std::int64_t>> read_counts(const std::filesystem::path& file,
                                               std::string_view what);
 

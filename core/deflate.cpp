@@ -2,6 +2,7 @@
 
 #include "core/check.hpp"
 
+#include <fmt/format.h>
 #include <zlib.h>
 
 #include <algorithm>
@@ -11,7 +12,7 @@ namespace temper {
 namespace {
 
 constexpr int kRaw = -15;  ///< No header, the largest window.
-/// What a flush ends with, always: left out of the packed piece.
+/// Every flush ends with these bytes, so the packed record omits them.
 constexpr std::string_view kMark{"\x00\x00\xff\xff", 4};
 
 Bytef* input(std::string_view data) {
@@ -24,7 +25,7 @@ struct Packer::Stream {
   Stream() {
     constexpr int kLevel = 6, kMemory = 8;
     TEMPER_CHECK(deflateInit2(&z, kLevel, Z_DEFLATED, kRaw, kMemory, Z_DEFAULT_STRATEGY) == Z_OK,
-                 "a quarter of a megabyte is there");
+                 "no memory for the compressor (256 KiB)");
   }
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
@@ -42,7 +43,7 @@ void Packer::begin() {
 }
 
 void Packer::pack(std::string_view piece, std::string& to) {
-  TEMPER_CHECK(!piece.empty(), "nothing cannot be packed");
+  TEMPER_CHECK(!piece.empty(), "an empty record cannot be packed");
   std::array<char, 4096> room{};
   z_stream& z = stream_->z;
   z.next_in = input(piece);
@@ -57,7 +58,9 @@ void Packer::pack(std::string_view piece, std::string& to) {
 }
 
 struct Unpacker::Stream {
-  Stream() { TEMPER_CHECK(inflateInit2(&z, kRaw) == Z_OK, "forty kilobytes are there"); }
+  Stream() {
+    TEMPER_CHECK(inflateInit2(&z, kRaw) == Z_OK, "no memory for the decompressor (40 KiB)");
+  }
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
   ~Stream() { inflateEnd(&z); }
@@ -85,15 +88,15 @@ Status Unpacker::unpack(std::string_view packed, std::size_t most, std::string& 
       z.avail_out = static_cast<uInt>(room.size());
       const int result = ::inflate(&z, Z_SYNC_FLUSH);
       if (result != Z_OK && result != Z_BUF_ERROR)
-        return corrupt("it is not packed as records are");
+        return corrupt("not a valid deflate record");
       to.append(room.data(), room.size() - z.avail_out);
       if (to.size() > most)
-        return corrupt("unpacked it has more bytes than a record can have");
+        return corrupt(fmt::format("the record unpacks to more than {} bytes", most));
       if (z.avail_out > 0)
         break;
     }
     if (z.avail_in > 0)
-      return corrupt("it is not packed as records are");
+      return corrupt("not a valid deflate record");
   }
   return {};
 }

@@ -1,6 +1,6 @@
-// Pieces packed one by one (raw deflate, RFC 1951), each with what came before it as its
-// dictionary, so that small pieces that resemble each other become very small. Each piece can be
-// unpacked as soon as it is there, in the order in which they were packed, from a beginning on.
+// Compresses a sequence of records one by one (raw deflate, RFC 1951). Each record uses the earlier
+// ones as its dictionary, so small similar records become very small. Records can be unpacked as
+// soon as they arrive, in order, starting at a record packed right after begin().
 #pragma once
 
 #include "core/result.hpp"
@@ -19,9 +19,9 @@ class Packer {
   Packer& operator=(Packer&&) noexcept;
   ~Packer();
 
-  /// Forgets what came before: the next piece is a beginning.
+  /// Starts a new sequence: the next record does not depend on earlier ones.
   void begin();
-  /// Appends the packed piece to `to`. Requires: it is not empty.
+  /// Appends the packed record to `to`. Requires: `piece` is not empty.
   void pack(std::string_view piece, std::string& to);
 
  private:
@@ -36,10 +36,10 @@ class Unpacker {
   Unpacker& operator=(Unpacker&&) noexcept;
   ~Unpacker();
 
-  /// The next piece is a beginning.
+  /// Starts a new sequence: the next record must be the first after Packer::begin().
   void begin();
-  /// Replaces `to` by the piece. Error (Corrupt): it is not what a Packer makes, or has more than
-  /// `most` bytes; no further piece can be unpacked then before the next beginning.
+  /// Replaces `to` with the unpacked record. Error Corrupt if the input is not from a Packer or the
+  /// record has more than `most` bytes; then call begin() before the next unpack().
   Status unpack(std::string_view packed, std::size_t most, std::string& to);
 
  private:

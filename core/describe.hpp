@@ -1,4 +1,4 @@
-// Declare once. A struct that is configured, sent or stored has one function
+// One declaration per struct. A struct that is configured, sent or stored has one function
 //
 //   template <class V> void describe(V& v, LinkConfig& c) {
 //     v.field(1, "bandwidth", c.bandwidth, {.doc = "Per direction.", .min = BytesPerSecond(1e6)});
@@ -6,8 +6,8 @@
 //
 // and every reader and writer (YAML, msgpack, JSON, Markdown) is a visitor `v` with
 //   template <class T> void field(int id, std::string_view name, T& value, const FieldMeta<T>&)
-// Field ids are for the wire and never reused; names are for people. Enumerations specialise
-// EnumNames; a tagged union is a std::variant of structs that each have kName.
+// Field ids identify fields on the wire and are never reused; names are for people. Enumerations
+// specialize EnumNames; a tagged union is a std::variant of structs that each have kName.
 #pragma once
 
 #include "core/ids.hpp"
@@ -40,11 +40,11 @@ template <class T>
 inline constexpr bool kIsOrdered<std::optional<T>> = kIsOrdered<T>;
 }  // namespace detail
 
-/// Numbers, quantities and ids, of which a field may have bounds.
+/// Types whose fields can have bounds: numbers, quantities and ids.
 template <class T>
 concept Ordered = detail::kIsOrdered<T>;
 
-/// What is known of a field beyond its type. `doc` is one sentence; bounds are inclusive.
+/// Metadata of a field. `doc` is one sentence; bounds are inclusive.
 template <class T>
 struct FieldMeta {
   std::string_view doc{};
@@ -58,7 +58,7 @@ struct FieldMeta<T> {
   std::string_view example{};
 };
 
-/// Specialise with `static constexpr std::array<std::pair<E, std::string_view>, N> value{...}`.
+/// Specialize with `static constexpr std::array<std::pair<E, std::string_view>, N> value{...}`.
 template <class E>
 struct EnumNames;
 
@@ -86,7 +86,7 @@ constexpr std::optional<E> from_name(std::string_view text) {
 }
 
 namespace detail {
-/// Accepts any field; used only to ask whether a type is described.
+/// Accepts any field; used only to detect whether a type is described.
 struct AnyVisitor {
   template <class T>
   void field(int, std::string_view, T&, const std::type_identity_t<FieldMeta<T>>& = {}) {}
@@ -133,12 +133,12 @@ template <class T>
 concept IdLike = detail::IsId<T>::value;
 template <class T>
 concept QuantityLike = detail::IsQuantity<T>::value;
-/// Arrays of numbers that travel as one binary blob (token ids, log-probs).
+/// Elements of arrays that are encoded as one binary blob (token ids, log-probs).
 template <class T>
 concept BlobElement = std::same_as<T, std::int32_t> || std::same_as<T, float> ||
     std::same_as<T, std::uint8_t> || std::same_as<T, std::byte>;
 
-/// A struct without fields is described by this line alone: `TEMPER_NO_FIELDS(Stop)`.
+/// Describes a struct without fields: `TEMPER_NO_FIELDS(Stop)`.
 #define TEMPER_NO_FIELDS(Type) \
   template <class V>           \
   void describe(V&, Type&) {}  // NOLINT(bugprone-macro-parentheses): a type cannot have them

@@ -22,7 +22,7 @@ std::string type_name(const std::exception& exception) {
   return status == 0 ? name.get() : typeid(exception).name();
 }
 
-/// Libraries append backtraces.
+/// Drops the backtraces that libraries append.
 std::string first_line(std::string_view text) {
   return std::string(text.substr(0, text.find('\n')));
 }
@@ -39,27 +39,28 @@ std::string paths_of(const std::filesystem::filesystem_error& error) {
 Error error_of(const std::exception& exception) {
   if (dynamic_cast<const std::bad_alloc*>(&exception) != nullptr) {
     return {ErrorCode::OutOfMemory,
-            "out of memory; free some, or lower what the run needs: `temper check` shows it"};
+            "out of memory; free some memory, or reduce what the run needs (see `temper check`)"};
   }
   if (const auto* file = dynamic_cast<const std::filesystem::filesystem_error*>(&exception)) {
     return {ErrorCode::Io,
-            fmt::format("cannot access {}: {}; check that it is there and what this user may do "
-                        "with it and with the folders above it",
+            fmt::format("cannot access {}: {}; check that it exists and that this user has "
+                        "permission for it and for its parent folders",
                         paths_of(*file),
                         file->code().message())};
   }
   if (const auto* system = dynamic_cast<const std::system_error*>(&exception)) {
     return {ErrorCode::Io,
-            fmt::format("the system refused a resource: {}; the limits of this user (ulimit -a) or "
-                        "of its container may be too low",
+            fmt::format("the system refused a resource: {}; check the limits of this user "
+                        "(ulimit -a) and of the container",
                         first_line(system->what()))};
   }
   return {ErrorCode::Internal,
-          fmt::format("internal error: {}: {}; this is a defect of Temper or of a library it uses, "
-                      "not of your input: please report this line with the command, the output of "
-                      "`temper --version` and, of a run, its config.yaml and logs",
-                      type_name(exception),
-                      first_line(exception.what()))};
+          fmt::format(
+              "internal error: {}: {}; this is a bug in Temper or in a library that it uses, "
+              "not an error in your input; please report this line with the command, the output of "
+              "`temper --version` and, for a run, its config.yaml and logs",
+              type_name(exception),
+              first_line(exception.what()))};
 }
 
 void report_uncaught_exceptions() {

@@ -1,5 +1,5 @@
-// Where exceptions of libraries stop: main(), the thread that runs a role. A user sees an error
-// with its place and next step, never the text of an exception alone.
+// Converts library exceptions to errors at the outermost level: main() and the thread that runs a
+// role. Users see an error with its place and next step, never the bare text of an exception.
 #pragma once
 
 #include "core/result.hpp"
@@ -8,13 +8,13 @@
 
 namespace temper {
 
-/// What the system refused, as an error that names it: memory (OutOfMemory), a file (Io, with its
-/// path), another resource (Io). Any other exception is a defect (Internal): the error says so and
-/// what to report.
+/// Names the resource that the system refused: memory (OutOfMemory), a file (Io, with its path) or
+/// another resource (Io). Any other exception is a defect (Internal); the message asks the user to
+/// report it.
 Error error_of(const std::exception& exception);
 
-/// From now on an exception that nothing catches, on whichever thread, is said on stderr as
-/// error_of() has it before the process aborts.
+/// Installs a terminate handler: an uncaught exception on any thread is printed to stderr as
+/// error_of() describes it before the process aborts.
 void report_uncaught_exceptions();
 
 }  // namespace temper

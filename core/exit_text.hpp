@@ -1,4 +1,4 @@
-// How a process ended, in words: "exit code 3", "killed by signal 9 (Killed)".
+// Describes how a process ended: "exit code 3", "killed by signal 9 (Killed)".
 #pragma once
 
 #include <signal.h>
@@ -7,9 +7,9 @@
 
 namespace temper {
 
-/// Of a status as waitpid() gives it, of a process that has ended.
+/// Takes the status that waitpid() returned for a process that has ended.
 std::string exit_text(int wait_status);
-/// Of what waitid() gives.
+/// Takes the information that waitid() filled in.
 std::string exit_text(const siginfo_t& info);
 
 }  // namespace temper

@@ -1,4 +1,4 @@
-// Owns one descriptor of the operating system and closes it: files, pipes, sockets, memory.
+// Owns one file descriptor (file, pipe, socket, shared memory) and closes it.
 #pragma once
 
 #include <unistd.h>
@@ -10,7 +10,7 @@ namespace temper {
 class FileDescriptor {
  public:
   FileDescriptor() = default;
-  /// Takes `fd` over; a negative one (a call that failed) is none.
+  /// Takes ownership of `fd`; a negative value (a failed call) means none.
   explicit FileDescriptor(int fd) : fd_(fd) {}
   FileDescriptor(FileDescriptor&& other) noexcept : fd_(other.release()) {}
   FileDescriptor& operator=(FileDescriptor&& other) noexcept {
@@ -28,7 +28,7 @@ class FileDescriptor {
     if (fd_ >= 0)
       ::close(std::exchange(fd_, -1));
   }
-  /// Closing it is the caller's from here on.
+  /// The caller becomes responsible for closing it.
   [[nodiscard]] int release() { return std::exchange(fd_, -1); }
 
  private:

@@ -26,7 +26,7 @@ Error failed(const char* verb, const fs::path& path, int errno_value) {
   return io_error(fmt::format("cannot {} {}", verb, path.string()), errno_value);
 }
 
-/// 0, or errno of the write that failed.
+/// Returns 0, or the errno of the write that failed.
 int write_all(int fd, std::string_view data) {
   while (!data.empty()) {
     const ssize_t n = ::write(fd, data.data(), data.size());
@@ -39,13 +39,13 @@ int write_all(int fd, std::string_view data) {
   return 0;
 }
 
-/// Of what has no size before it is read: a pipe, a file of /proc.
+/// Limit for sources of unknown size: a pipe, or a file in /proc.
 constexpr std::size_t kLargestUnsized = std::size_t{64} << 20;
-/// A file with a hole can have any size at no cost to who made it.
+/// Limit for untrusted files. A sparse file can claim any size at no cost to whoever created it.
 constexpr std::size_t kLargestUntrusted = std::size_t{1} << 30;
 
-/// Opening what turns out to be a named pipe or a device must not wait, nor make a terminal ours.
-constexpr int kWithoutWaiting = O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
+/// Opening a named pipe or a device must not block, and a terminal must not become ours.
+constexpr int kNonBlocking = O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
 
 std::string_view kind_of(mode_t mode) {
   switch (mode & S_IFMT) {
@@ -66,26 +66,27 @@ Error not_regular(const fs::path& path, std::string_view found) {
   return invalid_input(fmt::format("{} is {}, not a regular file", path.string(), found));
 }
 
-/// Why open() refused.
+/// Turns the errno of a failed open() into an error.
 Error open_failed(const fs::path& path, int errno_value) {
   switch (errno_value) {
     case ENOENT:
       return {ErrorCode::NotFound, path.string() + " does not exist"};
     case ELOOP:
-      return not_regular(path, "a symbolic link, which is not followed here");
+      return not_regular(path, "a symbolic link, and symbolic links are not followed here");
     case ENXIO:
-      return not_regular(path, "a socket, or a pipe or device that nobody serves");
+      return not_regular(path, "a socket, or a pipe or device without a process at its other end");
     case EISDIR:
       return not_regular(path, "a folder");
     case EWOULDBLOCK:
       return {ErrorCode::Unavailable,
-              path.string() + " is held by a program that has a lease on it; try again"};
+              path.string() + " is locked by another program's lease; try again"};
     default:
       return failed("open", path, errno_value);
   }
 }
 
-/// A pipe of a shell or of our parent, by a path that says so: no link in a folder leads to one.
+/// True for an unnamed pipe opened through a descriptor path. A link inside a folder cannot lead to
+/// one.
 bool is_unnamed_pipe(int fd, const fs::path& path) {
   const std::string& text = path.native();
   struct statfs system {};
@@ -104,14 +105,14 @@ Result<FileDescriptor> accept_to_read(FileDescriptor fd, const fs::path& path) {
     return fd;
   if (!S_ISFIFO(info.st_mode) || !is_unnamed_pipe(fd.get(), path))
     return not_regular(path, kind_of(info.st_mode));
-  // Its reads wait for the program that writes it.
+  // Reads from a pipe block until its writer has written.
   const int flags = ::fcntl(fd.get(), F_GETFL);
   if (flags < 0 || ::fcntl(fd.get(), F_SETFL, flags & ~O_NONBLOCK) != 0)
     return failed("open", path, errno);
   return fd;
 }
 
-/// The size of `fd`, where it is known before the file is read.
+/// The size of `fd`, if it is known before reading.
 Result<std::optional<std::size_t>> size_of(int fd, const fs::path& path) {
   struct stat info {};
   if (::fstat(fd, &info) != 0)
@@ -124,10 +125,10 @@ Result<std::optional<std::size_t>> size_of(int fd, const fs::path& path) {
 
 constexpr std::size_t kReadAtOnce = 65536;
 
-/// What a read of so many bytes can bring: most files are shorter than the pieces that they are
-/// read in, and room costs time.
-std::size_t room_for(int fd, std::size_t most) {
-  constexpr std::size_t kLeast = 4096;  // also of what has no size before it is read
+/// Limits a read of `most` bytes to what the file still holds. Most files are shorter than one
+/// chunk, and zeroing an oversized buffer costs time.
+std::size_t read_size(int fd, std::size_t most) {
+  constexpr std::size_t kLeast = 4096;  // also for sources of unknown size
   struct stat info {};
   const off_t at = most > kLeast ? ::lseek(fd, 0, SEEK_CUR) : -1;
   if (at < 0 || ::fstat(fd, &info) != 0 || !S_ISREG(info.st_mode))
@@ -146,7 +147,7 @@ void sync_folder(const fs::path& folder) {
 }
 
 Result<FileDescriptor> open_to_read(const fs::path& path) {
-  return accept_to_read(FileDescriptor(::open(path.c_str(), O_RDONLY | kWithoutWaiting)), path);
+  return accept_to_read(FileDescriptor(::open(path.c_str(), O_RDONLY | kNonBlocking)), path);
 }
 
 Result<FileDescriptor> open_to_read(const UntrustedFolder& folder, const fs::path& name) {
@@ -157,15 +158,15 @@ Result<FileDescriptor> open_to_read(const UntrustedFolder& folder, const fs::pat
   const fs::path parts = folder.below / name;
   for (auto part = parts.begin(); part != parts.end(); ++part) {
     if (!at.is_open())
-      return errno == ENOTDIR ? not_regular(place, "no folder, or a symbolic link")
+      return errno == ENOTDIR ? not_regular(place, "a symbolic link or not a folder")
                               : open_failed(place, errno);
     if (*part == ".." || part->is_absolute())
       return invalid_input(
-          fmt::format("{} leads out of {}", whole.string(), folder.named.string()));
+          fmt::format("{} leads out of the folder {}", whole.string(), folder.named.string()));
     if (std::next(part) == parts.end()) {
-      return accept_to_read(FileDescriptor(::openat(
-                                at.get(), part->c_str(), O_RDONLY | O_NOFOLLOW | kWithoutWaiting)),
-                            whole);
+      return accept_to_read(
+          FileDescriptor(::openat(at.get(), part->c_str(), O_RDONLY | O_NOFOLLOW | kNonBlocking)),
+          whole);
     }
     place /= *part;
     at = FileDescriptor(::openat(at.get(), part->c_str(), kFolder | O_NOFOLLOW));
@@ -175,7 +176,7 @@ Result<FileDescriptor> open_to_read(const UntrustedFolder& folder, const fs::pat
 
 Result<FileDescriptor> open_to_write(const fs::path& path, int flags) {
   FileDescriptor fd(
-      ::open(path.c_str(), O_WRONLY | O_CREAT | O_NOFOLLOW | kWithoutWaiting | flags, 0644));
+      ::open(path.c_str(), O_WRONLY | O_CREAT | O_NOFOLLOW | kNonBlocking | flags, 0644));
   if (!fd.is_open())
     return errno == ENOENT ? failed("create", path, errno) : open_failed(path, errno);
   struct stat info {};
@@ -192,16 +193,16 @@ Result<std::string> read_whole(FileReader reader, const fs::path& path, std::siz
   TEMPER_TRY(const auto size, size_of(reader.descriptor(), path));
   if (size && *size > largest) {
     return invalid_input(
-        fmt::format("{} has {} bytes, expected at most {}", path.string(), *size, largest));
+        fmt::format("{}: expected at most {} bytes, found {}", path.string(), largest, *size));
   }
   std::string content;
   try {
     content.reserve(size.value_or(0));
   } catch (const std::exception&) {
     return Error{ErrorCode::OutOfMemory,
-                 fmt::format("{} has {} bytes: no memory for them", path.string(), *size)};
+                 fmt::format("{}: not enough memory to read {} bytes", path.string(), *size)};
   }
-  // What is written to it meanwhile is left out.
+  // Bytes appended while we read are left out.
   const std::size_t most = size.value_or(kLargestUnsized);
   while (content.size() < most) {
     TEMPER_TRY(const std::size_t n,
@@ -211,7 +212,7 @@ Result<std::string> read_whole(FileReader reader, const fs::path& path, std::siz
   }
   if (!size && content.size() >= most) {
     return invalid_input(
-        fmt::format("{} is no file and holds more than {} bytes", path.string(), most));
+        fmt::format("{}: expected at most {} bytes from a pipe, found more", path.string(), most));
   }
   if (Status whole = check_lfs_pointer(content); !whole)
     return Error(whole.error()).within(path.string());
@@ -242,7 +243,7 @@ Result<FileReader> FileReader::open(const UntrustedFolder& folder, const fs::pat
 
 Result<std::size_t> FileReader::read(std::string& to, std::size_t most) {
   const std::size_t before = to.size();
-  most = room_for(fd_.get(), most);
+  most = read_size(fd_.get(), most);
   to.resize(before + most);
   for (;;) {
     const ssize_t n = ::read(fd_.get(), to.data() + before, most);
@@ -333,7 +334,7 @@ Result<AppendFile> AppendFile::open(const fs::path& path, std::int64_t keep_byte
   if (::fstat(fd, &status) != 0)
     return failed("inspect", path, errno);
   if (status.st_size == 0)
-    sync_folder(path.parent_path());  // new, perhaps: its name is to last as long as its content
+    sync_folder(path.parent_path());  // perhaps new: its name must last as long as its content
   file.size_ = std::min<std::int64_t>(status.st_size, keep_bytes);
   if (file.size_ != status.st_size && ::ftruncate(fd, file.size_) != 0) {
     return failed("truncate", path, errno);
@@ -345,7 +346,7 @@ Result<AppendFile> AppendFile::open(const fs::path& path, std::int64_t keep_byte
 
 Status AppendFile::append(std::string_view data) {
   if (const int error = write_all(fd_.get(), data); error != 0) {
-    // Take back a part that was written, so that the file still ends at a whole record.
+    // Remove the part that was written, so that the file still ends at a whole record.
     if (::ftruncate(fd_.get(), size_) == 0)
       ::lseek(fd_.get(), 0, SEEK_END);
     return failed("append to", path_, error);
@@ -360,7 +361,8 @@ Status AppendFile::check_named() const {
     return failed("inspect", path_, errno);
   if (status.st_nlink == 0) {
     return Error{ErrorCode::NotFound,
-                 path_.string() + " was removed while it was written; what follows would be lost"};
+                 path_.string() +
+                     " was deleted while it was open for writing; further writes would be lost"};
   }
   return {};
 }

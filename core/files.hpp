@@ -1,4 +1,4 @@
-// Files, with errors that name the path and the system's reason.
+// File access. Every error names the path and the reason that the system gave.
 #pragma once
 
 #include "core/file_descriptor.hpp"
@@ -12,11 +12,11 @@
 
 namespace temper {
 
-/// A folder that other users or programs may have written to. The path up to `named` may lead
-/// through symbolic links, because our user chose it; below it none is followed.
+/// A folder that other users or programs can write to. `named` was chosen by our user, so symbolic
+/// links in it are followed. No link is followed below it.
 struct UntrustedFolder {
   std::filesystem::path named;
-  std::filesystem::path below = {};  ///< From `named` to the folder.
+  std::filesystem::path below = {};  ///< Path of the folder relative to `named`.
 
   UntrustedFolder(std::filesystem::path folder, std::filesystem::path relative = {})  // NOLINT
       : named(std::move(folder)), below(std::move(relative)) {}
@@ -24,58 +24,62 @@ struct UntrustedFolder {
   bool operator==(const UntrustedFolder&) const = default;
 };
 
-/// Opens a file that somebody else may have put there, to read it. Never waits. Accepts a regular
-/// file, and a pipe that is named as a descriptor, so that `temper check <(command)` works. Errors:
-/// NotFound; InvalidInput for a named pipe, device, folder or socket; Io.
+/// Opens a file for reading without ever blocking, even if someone else put it there. Accepts
+/// regular files, and unnamed pipes given as a descriptor path, so that `temper check <(command)`
+/// works. Errors: NotFound; InvalidInput for a named pipe, device, folder or socket; Io.
 Result<FileDescriptor> open_to_read(const std::filesystem::path& path);
-/// The same for a file in such a folder; `name` may have several parts. InvalidInput also for a
-/// symbolic link and for "..".
+/// Opens a file in an untrusted folder. `name` may have several components. Also returns
+/// InvalidInput for a symbolic link and for "..".
 Result<FileDescriptor> open_to_read(const UntrustedFolder& folder,
                                     const std::filesystem::path& name);
 
-/// Opens a regular file to be written, and makes it if it is missing; `flags` as O_APPEND, O_TRUNC.
-/// Never waits, and never follows a symbolic link in the last part of the path: a user who may
-/// write to the folder must not choose which file is overwritten.
+/// Opens a regular file for writing and creates it if it is missing; `flags` adds open(2) flags
+/// such as O_APPEND or O_TRUNC. Never blocks, and never follows a symbolic link in the last
+/// component: a user who can write to the folder must not choose which file is overwritten.
 Result<FileDescriptor> open_to_write(const std::filesystem::path& path, int flags = 0);
 
-/// The whole content of what open_to_read() accepts; of a file without a size (a pipe, /proc) up to
-/// 64 MiB, of one in an untrusted folder up to 1 GiB. Errors: also OutOfMemory, and
-/// InvalidInput for a git-lfs pointer in the place of the file.
+/// Reads a whole file that open_to_read() accepts. Limits: 64 MiB for a file of unknown size (a
+/// pipe, /proc), 1 GiB for a file in an untrusted folder. Errors: as open_to_read(), and
+/// OutOfMemory, and InvalidInput if the file is a git-lfs pointer.
 Result<std::string> read_file(const std::filesystem::path& path);
 Result<std::string> read_file(const UntrustedFolder& folder, const std::filesystem::path& name);
 
-/// Replaces `path` as a whole or not at all: writes a temporary beside it, syncs, renames, syncs
-/// the folder. A failure (a full disk included) leaves the old file as it was and no temporary
-/// behind.
+/// Replaces `path` atomically: writes a temporary file beside it, syncs it, renames it, and syncs
+/// the folder. On failure (a full disk, for example) the old file is unchanged and no temporary
+/// file remains.
 Status write_file_atomically(const std::filesystem::path& path, std::string_view content);
 
-/// Brings the names in a folder to the disk, where that can be done.
+/// Syncs the directory entries of `folder` to disk. Best effort: errors are ignored.
 void sync_folder(const std::filesystem::path& folder);
 
 /// Creates the folder and its parents.
 Status make_folder(const std::filesystem::path& path);
 
-/// Renames within a folder and syncs it: after a power loss the old name is there or the new one.
+/// Renames within a folder and syncs the folder. After a power loss exactly one of the two names
+/// exists.
 Status rename_durably(const std::filesystem::path& from, const std::filesystem::path& to);
 
 /// The first of `path`-1, `path`-2, ... that does not exist.
 std::filesystem::path free_name(const std::filesystem::path& path);
 
-/// Copies the file's bytes from `begin` on to a new file, synced and named only once it is whole.
+/// Copies the bytes from offset `begin` to the end into the new file `to`. `to` appears only after
+/// it is complete and synced.
 Status copy_tail(const std::filesystem::path& from,
                  std::int64_t begin,
                  const std::filesystem::path& to);
 
-/// Reads a file from its beginning on, without ever holding all of it.
+/// Reads a file sequentially without holding all of it in memory.
 class FileReader {
  public:
   /// Errors: see open_to_read().
   static Result<FileReader> open(const std::filesystem::path& path);
   static Result<FileReader> open(const UntrustedFolder& folder, const std::filesystem::path& name);
-  /// Up to `most` bytes to the end of `to`; 0: there are no more.
+  /// Appends up to `most` bytes to `to`. Returns the number of bytes read; 0 at the end of the
+  /// file.
   Result<std::size_t> read(std::string& to, std::size_t most);
-  /// Goes on from this byte.
+  /// Borrowed; the reader still closes it.
   int descriptor() const { return fd_.get(); }
+  /// Continues at this byte offset.
   Status seek(std::int64_t byte);
 
  private:
@@ -88,17 +92,17 @@ class FileReader {
 /// An append-only file. Every append reaches the kernel before it returns; sync() reaches the disk.
 class AppendFile {
  public:
-  /// Opens for appending; `keep_bytes` (if given) first cuts the file to that length. Never waits.
-  /// InvalidInput: there is something else than a regular file, or a symbolic link.
+  /// Opens for appending; `keep_bytes`, if given, first truncates the file to that length. Never
+  /// blocks. Errors: InvalidInput if the path is a symbolic link or not a regular file; Io.
   static Result<AppendFile> open(const std::filesystem::path& path,
                                  std::int64_t keep_bytes = kKeepAll);
   static constexpr std::int64_t kKeepAll = INT64_MAX;
 
-  /// All of `data` or an error; after an error the file ends where it did before.
+  /// Appends all of `data`. After an error the file has its previous length.
   Status append(std::string_view data);
   Status sync();
   std::int64_t size() const { return size_; }
-  /// Error: nobody can find the file any more, so that what is appended would be lost.
+  /// Error NotFound if the file was deleted, because appended data would be lost.
   Status check_named() const;
 
  private:

@@ -27,7 +27,7 @@ Result<GzipFile> GzipFile::create(const std::filesystem::path& path) {
   TEMPER_TRY(AppendFile file, AppendFile::open(path, 0));
   auto stream = std::make_unique<Stream>();
   if (deflateInit2(&stream->z, kLevel, Z_DEFLATED, kGzip, kMemory, Z_DEFAULT_STRATEGY) != Z_OK)
-    return Error{ErrorCode::OutOfMemory, "no memory to compress " + path.string()};
+    return Error{ErrorCode::OutOfMemory, "not enough memory to compress " + path.string()};
   return GzipFile(std::move(file), std::move(stream));
 }
 

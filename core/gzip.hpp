@@ -1,4 +1,4 @@
-// A file written in pieces, compressed (gzip, RFC 1952). Fast rather than small: level 1.
+// A gzip file (RFC 1952) written incrementally at level 1: fast rather than small.
 #pragma once
 
 #include "core/files.hpp"
@@ -9,17 +9,16 @@ namespace temper {
 
 class GzipFile {
  public:
-  /// Starts an empty file, replacing an old one. Without close() it ends in the middle of its
-  /// stream.
+  /// Creates an empty file and truncates an existing one. Without close() the stream is incomplete.
   static Result<GzipFile> create(const std::filesystem::path& path);
   GzipFile(GzipFile&&) noexcept;
   GzipFile& operator=(GzipFile&&) noexcept;
   ~GzipFile();
 
   Status append(std::string_view data);
-  /// As put_in_place() of core/replace.hpp.
+  /// See temper::put_in_place() in core/replace.hpp.
   Status put_in_place(const std::filesystem::path& from, const std::filesystem::path& to);
-  /// Ends the stream; nothing can be appended afterwards.
+  /// Ends the stream. Nothing can be appended afterwards.
   Status close();
 
  private:

@@ -1,4 +1,4 @@
-// A whole text compressed at once (gzip, RFC 1952). Fast rather than small: level 1.
+// Compresses a whole text at once (gzip, RFC 1952) at level 1: fast rather than small.
 #pragma once
 
 #include <string>
@@ -6,7 +6,7 @@
 
 namespace temper {
 
-/// Requires: it has less than 4 GiB.
+/// Requires: `text` is smaller than 4 GiB.
 std::string to_gzip(std::string_view text);
 
 }  // namespace temper

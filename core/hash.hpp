@@ -1,5 +1,6 @@
-// Checksums (XXH3) against accidents, not against attackers. 64 bits: weights in transit, frames of
-// events.log, the log hash of a run. 128 bits: files that are kept (core/manifest.hpp).
+// XXH3 checksums: they detect accidental damage, not attacks. 64 bits for weights in transit,
+// frames of events.log and the log hash of a run; 128 bits for files that are kept
+// (core/manifest.hpp).
 #pragma once
 
 #include <cstddef>
@@ -24,7 +25,7 @@ Hash128 hash128(std::string_view text);
 /// 32 hexadecimal digits.
 std::string to_text(const Hash128& hash);
 
-/// hash128() of what comes in pieces.
+/// Computes hash128() incrementally.
 class Hasher128 {
  public:
   Hasher128();

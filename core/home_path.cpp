@@ -10,7 +10,7 @@
 namespace temper {
 namespace {
 
-/// The part of a path that begins at `begin`.
+/// The path component that starts at `begin`.
 std::string_view part_at(std::string_view path, std::size_t begin) {
   return path.substr(begin, std::min(path.find('/', begin), path.size()) - begin);
 }
@@ -22,8 +22,8 @@ bool is_variable(std::string_view part) {
          std::ranges::all_of(part.substr(1), is_word);
 }
 
-/// What a shell would replace in the path; empty: nothing.
-std::string_view replaced_by_a_shell(std::string_view path) {
+/// The first part of the path that a shell would expand; empty if there is none.
+std::string_view shell_expansion(std::string_view path) {
   for (std::size_t begin = 0; begin < path.size();) {
     const std::string_view part = part_at(path, begin);
     if (is_variable(part))
@@ -47,21 +47,22 @@ Result<std::string> expand_home(std::string_view path, std::string_view home) {
   const std::string_view first = part_at(path, 0);
   const bool from_home = std::ranges::find(kHome, first) != kHome.end();
   const std::string_view rest = from_home ? path.substr(first.size()) : path;
-  if (const std::string_view found = replaced_by_a_shell(rest); !found.empty()) {
+  if (const std::string_view found = shell_expansion(rest); !found.empty()) {
     return invalid_input(
-        fmt::format("`{}` in the path \"{}\" is not replaced; only a leading `~/` or "
-                    "`${{HOME}}/` is: write the path out",
+        fmt::format("`{}` in the path \"{}\" is not expanded; only a leading `~/` or "
+                    "`${{HOME}}/` is. Write out the full path",
                     found,
                     path));
   }
   if (!from_home)
     return std::string(path);
   if (!home.starts_with('/')) {
-    return invalid_input(fmt::format(
-        "`{}` in the path \"{}\" is the home directory, and HOME is {}: write the path out",
-        first,
-        path,
-        home.empty() ? "not set" : fmt::format("\"{}\"", home)));
+    return invalid_input(
+        fmt::format("`{}` in the path \"{}\" needs an absolute HOME, found {}; set HOME or write "
+                    "out the full path",
+                    first,
+                    path,
+                    home.empty() ? "none" : fmt::format("\"{}\"", home)));
   }
   const std::size_t end = home.find_last_not_of('/');
   const std::string_view root = home.substr(0, end == std::string_view::npos ? 0 : end + 1);

@@ -1,5 +1,5 @@
-// Paths as people write them in a configuration: `~/runs`, `${HOME}/data`. A shell would have
-// replaced them on a command line; in a YAML file nobody has.
+// Home directories in configured paths: `~/runs`, `${HOME}/data`. A shell expands them on a command
+// line, but nothing does in a YAML file.
 #pragma once
 
 #include "core/result.hpp"
@@ -9,12 +9,12 @@
 
 namespace temper {
 
-/// `~`, `$HOME` or `${HOME}` as the first part of a path, replaced by `home`. Errors: what a shell
-/// would replace too, and this does not (another variable, the home of somebody else, the output
-/// of a command); a home that is not absolute where one is needed.
+/// Replaces a leading `~`, `$HOME` or `${HOME}` with `home`. Errors: InvalidInput for other shell
+/// expansions (a variable, another user's home, the output of a command), and for a `home` that is
+/// needed but not absolute.
 Result<std::string> expand_home(std::string_view path, std::string_view home);
 
-/// HOME of the environment; empty: there is none.
+/// The environment variable HOME; empty if it is not set.
 std::string home_folder();
 
 }  // namespace temper

@@ -1,5 +1,5 @@
-// Strong identifiers. An id is made explicitly and read with value(); ids of different kinds do not
-// mix, and none converts to a number by itself.
+// Strongly typed identifiers: constructed explicitly, read with value(), never converted to a
+// number or to another kind of id.
 #pragma once
 
 #include <fmt/format.h>
@@ -23,12 +23,13 @@ class Id {
   Rep value_ = 0;
 };
 
-using ActorId = Id<struct ActorTag, std::uint32_t>;  ///< One actor slot; survives a replacement.
+using ActorId = Id<struct ActorTag, std::uint32_t>;  ///< One actor slot; a replacement keeps the
+                                                     ///< id.
 using CardId = Id<struct CardTag, std::uint32_t>;
 using GroupId = Id<struct GroupTag>;        ///< One prompt and its responses, in dispatch order.
 using ResponseId = Id<struct ResponseTag>;  ///< group * responses-per-group + index.
-using LeaseId = Id<struct LeaseTag>;        ///< One grant of work to one actor; never reused.
-using PolicyVersion = Id<struct PolicyVersionTag>;  ///< Number of completed updates.
+using LeaseId = Id<struct LeaseTag>;        ///< One assignment of work to one actor; never reused.
+using PolicyVersion = Id<struct PolicyVersionTag>;  ///< Number of completed optimizer steps.
 
 constexpr PolicyVersion next(PolicyVersion v) {
   return PolicyVersion(v.value() + 1);

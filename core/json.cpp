@@ -51,7 +51,7 @@ void JsonSink::number(double value) {
 }
 
 void JsonSink::seconds(Duration d) {
-  // Digits, not a double: a double loses nanoseconds after 104 days.
+  // Written as digits because a double loses nanoseconds after 104 days.
   const std::int64_t count = d.count();
   const std::uint64_t size =
       count < 0 ? ~static_cast<std::uint64_t>(count) + 1 : static_cast<std::uint64_t>(count);

@@ -1,8 +1,9 @@
-// JSON, from describe(): for `--json`, summary.json and metrics.jsonl. Output only.
+// JSON output from describe(): for `--json`, summary.json and metrics.jsonl. json_read.hpp reads
+// it.
 //
 // Durations and times are numbers of seconds with up to nine decimals, exact to the nanosecond;
 // other quantities and ids are plain numbers; enumerations are their names; an absent optional and
-// a number that is not finite are null; a variant is {"name": {...}}.
+// a non-finite number are null; a variant is {"name": {...}}.
 #pragma once
 
 #include "core/scalar_text.hpp"
@@ -19,7 +20,7 @@ class JsonSink {
   JsonSink(std::string& out, JsonStyle style) : out_(out), style_(style) {}
   void begin(char bracket);
   void end(char bracket);
-  /// Before each key or element: the comma and the line break.
+  /// Writes the comma and the line break before a key or an element.
   void next();
   void key(std::string_view name);
   void raw(std::string_view text) { out_ += text; }
@@ -99,7 +100,7 @@ class JsonWriter {
     } else {
       static_assert(Described<T>, "no describe() for this type");
       sink_.begin('{');
-      describe(*this, const_cast<T&>(value));  // A writer only looks.
+      describe(*this, const_cast<T&>(value));  // A writer does not modify it.
       sink_.end('}');
     }
   }
@@ -108,7 +109,7 @@ class JsonWriter {
   detail::JsonSink sink_;
 };
 
-/// Always valid JSON: text that is not UTF-8 has its bad bytes replaced. No line break at the end.
+/// Always valid JSON: invalid UTF-8 bytes are replaced. No trailing line break.
 template <class T>
 std::string to_json(const T& value, JsonStyle style = JsonStyle::OneLine) {
   std::string out;

@@ -29,7 +29,7 @@ std::string_view JsonCursor::text() {
       fail();
       return {};
     }
-    const char* back = quote;  // An odd number of backslashes before it: it is part of the text.
+    const char* back = quote;  // An odd number of backslashes before the quote escapes it.
     while (back != begin && back[-1] == '\\')
       --back;
     from = quote + 1;
@@ -103,7 +103,7 @@ void JsonCursor::skip() {
 
 void JsonCursor::skip_nested() {
   constexpr int kDeepest = 64;
-  std::uint64_t objects = 0;  // A bit for each open bracket, the innermost lowest: is it a brace?
+  std::uint64_t objects = 0;  // One bit per open bracket, the innermost lowest: 1 for a brace.
   int depth = 0;
   while (at_ != end_) {
     switch (*at_) {

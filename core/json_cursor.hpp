@@ -1,6 +1,6 @@
-// JSON read front to back, without a document: whoever reads says what comes next, and skips what
-// it does not need. For answers with thousands of numbers, of which json_document.hpp would make a
-// tree first. What is read is checked; of what is skipped only the brackets and quotes are.
+// Streaming JSON reader without a document tree, for responses with thousands of numbers. The
+// caller states what it expects next and skips what it does not need. Values that are read are
+// validated; for skipped values only brackets and quotes are checked.
 #pragma once
 
 #include <cstdint>
@@ -8,49 +8,50 @@
 
 namespace temper {
 
-/// After the first thing that is not as it was asked for, nothing more is read: see whole().
+/// After the first mismatch nothing more is read: good() and whole() then return false.
 class JsonCursor {
  public:
   explicit JsonCursor(std::string_view text) : at_(text.data()), end_(at_ + text.size()) {}
 
-  /// Calls `member(key)` for each member of an object; it must read or skip the value. Keys are as
-  /// they stand in the text: nothing is made of escapes.
+  /// Calls `member(key)` for each member of an object. The callback must read or skip the value.
+  /// Escapes in keys are not decoded.
   template <class F>
   void object(F&& member) {
-    if (!enter('{') || leaves('}'))
+    if (!enter('{') || try_close('}'))
       return;
     do {
       const std::string_view key = text();
       if (!enter(':'))
         return;
       member(key);
-    } while (goes_on('}'));
+    } while (has_more('}'));
   }
-  /// Calls `element()` for each element of an array; it must read or skip it.
+  /// Calls `element()` for each element of an array. The callback must read or skip it.
   template <class F>
   void array(F&& element) {
-    if (!enter('[') || leaves(']'))
+    if (!enter('[') || try_close(']'))
       return;
     do {
       element();
-    } while (goes_on(']'));
+    } while (has_more(']'));
   }
-  /// Between its quotes, as it stands in the text; empty where there is none.
+  /// The text between the quotes, escapes not decoded; empty on a mismatch.
   std::string_view text();
-  /// A number without fraction or exponent; 0 where there is none.
+  /// A number without fraction or exponent; 0 on a mismatch.
   std::int64_t integer();
-  /// A number; 0 where there is none.
+  /// A finite number; 0 on a mismatch.
   double number();
   void skip();
 
-  /// The first character of what comes next, one of {["-0123456789tfn where it is JSON; 0: nothing.
+  /// The first character of the next token, one of {["-0123456789tfn in valid JSON; 0 at the end of
+  /// the text.
   char next();
-  /// Steps over a null; false: something else comes.
+  /// Consumes a null. Returns false if the next value is something else.
   bool null();
 
-  /// All was as it was asked for, up to here.
+  /// True if everything so far matched.
   bool good() const { return good_; }
-  /// The same, and this is the end.
+  /// True if everything matched and the text ends here.
   bool whole();
 
  private:
@@ -58,21 +59,22 @@ class JsonCursor {
     while (at_ != end_ && (*at_ == ' ' || *at_ == '\n' || *at_ == '\r' || *at_ == '\t'))
       ++at_;
   }
-  /// Steps over this character, which must come.
+  /// Consumes `c`, or fails.
   bool enter(char c) {
     if (next() != c || !good_)
       return fail();
     ++at_;
     return true;
   }
-  bool leaves(char c) {
+  bool try_close(char c) {
     if (next() != c)
       return false;
     ++at_;
     return true;
   }
-  /// After a member or an element: whether another follows.
-  bool goes_on(char close) {
+  /// After a member or an element: true if another one follows. Fails unless the next character is
+  /// a comma or `close`.
+  bool has_more(char close) {
     const char c = good_ ? next() : '\0';
     if (c != ',' && c != close)
       return fail();

@@ -1,5 +1,5 @@
-// JSON that is read without a struct of its own. The library's parser is instantiated once, in
-// json_document.cpp: it is the largest template that we have.
+// JSON documents without a described struct. The parser is instantiated once, in json_document.cpp,
+// because it is our largest template.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -8,9 +8,9 @@
 
 namespace temper {
 
-/// The document; `is_discarded()` where the text is no JSON.
+/// Parses a document. The result `is_discarded()` if the text is not JSON.
 nlohmann::json parse_json(std::string_view text);
-/// The same. Throws nlohmann::json::exception, which says where, instead.
+/// Throws nlohmann::json::exception, which names the place of the error.
 nlohmann::json parse_json_or_throw(std::string_view text);
 
 }  // namespace temper

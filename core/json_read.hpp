@@ -1,5 +1,6 @@
-// Described structs out of JSON that json.hpp wrote: summary.json, live.json, samples.jsonl. What
-// is missing, or of another kind, keeps its value: such files may be of another version of ours.
+// Reads described structs from JSON that json.hpp wrote: summary.json, live.json, samples.jsonl. A
+// field that is missing or has another type keeps its default, because another version of Temper
+// may have written the file.
 #pragma once
 
 #include "core/json_document.hpp"
@@ -90,7 +91,7 @@ class JsonReader {
   const nlohmann::json& object_;
 };
 
-/// None: the text is no JSON object.
+/// Empty if the text is not a JSON object.
 template <class T>
 std::optional<T> from_json(std::string_view text) {
   const nlohmann::json document = parse_json(text);

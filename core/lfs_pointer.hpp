@@ -1,4 +1,5 @@
-// The small text that a git checkout without git-lfs has in the place of a large file.
+// Detects git-lfs pointers: the small text that a checkout without git-lfs has in place of a large
+// file.
 #pragma once
 
 #include "core/result.hpp"
@@ -7,7 +8,7 @@
 
 namespace temper {
 
-/// Error InvalidInput: `content` is a pointer to a file, not the file, and what fetches it.
+/// Error InvalidInput, with the command that fetches the file, if `content` is a pointer.
 Status check_lfs_pointer(std::string_view content);
 
 }  // namespace temper

@@ -83,7 +83,8 @@ Result<Log> Log::to_file(const Clock& clock, const std::filesystem::path& path, 
     auto sink = std::make_shared<spdlog::sinks::basic_file_sink_mt>(path.string());
     return Log(&clock, make_logger(std::move(sink), least));
   } catch (const std::exception& e) {
-    return Error{ErrorCode::Io, fmt::format("cannot open log {}: {}", path.string(), e.what())};
+    return Error{ErrorCode::Io,
+                 fmt::format("cannot open the log file {}: {}", path.string(), e.what())};
   }
 }
 

@@ -2,7 +2,7 @@
 //
 //   12.345678 warning message dropped peer=00ab12cd why="3 frames"
 //
-// A Log is passed to whoever writes; there is no global one. Safe to use from several threads.
+// A Log is passed to the code that writes to it; there is no global log. Thread-safe.
 #pragma once
 
 #include "core/clock.hpp"
@@ -31,17 +31,17 @@ class Log {
     template <class T>
     Field(std::string_view name, const T& v) : key(name), value(fmt::format("{}", v)) {}
     std::string_view key;
-    std::string value;  ///< Quoted in the line if it is empty or has blanks, quotes or controls.
+    std::string value;  ///< Quoted if it is empty or contains blanks, quotes or control characters.
   };
   using Fields = std::initializer_list<Field>;
 
-  /// `clock` outlives the log and everyone who holds a copy of it.
+  /// `clock` must outlive the log and all its copies.
   static Log to_stderr(const Clock& clock, Level least = Level::Info);
-  /// Appends; every line reaches the kernel before the call returns.
+  /// Appends to the file; each line reaches the kernel before the call returns. Errors: Io.
   static Result<Log> to_file(const Clock& clock,
                              const std::filesystem::path& path,
                              Level least = Level::Info);
-  /// `out` outlives the log; for tests.
+  /// For tests. `out` must outlive the log.
   static Log to_stream(const Clock& clock, std::ostream& out, Level least = Level::Debug);
   /// Writes nothing.
   static Log discard();

@@ -1,12 +1,12 @@
-// Whether an address is this machine itself.
+// Recognizes addresses of the local machine.
 #pragma once
 
 #include <string_view>
 
 namespace temper {
 
-/// `localhost`, any address of 127.0.0.0/8, `::1`, `[::1]`. No other name, whatever it resolves to
-/// now.
+/// True for `localhost`, any address in 127.0.0.0/8, `::1` and `[::1]`. Other names are not
+/// resolved.
 bool is_loopback(std::string_view host);
 
 }  // namespace temper

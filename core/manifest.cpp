@@ -65,7 +65,7 @@ std::optional<Hash128> hash_from(std::string_view text) {
   return Hash128{*high, *low};
 }
 
-/// Takes the text up to `end`, and `end`, off the front of `rest`.
+/// Removes and returns the text before `end`; removes `end` as well.
 std::string_view take(std::string_view& rest, char end) {
   const std::size_t at = std::min(rest.find(end), rest.size());
   const std::string_view front = rest.substr(0, at);
@@ -73,7 +73,7 @@ std::string_view take(std::string_view& rest, char end) {
   return front;
 }
 
-/// False: the line is none of a manifest.
+/// Returns false if this is not a manifest line.
 bool read_line(std::string_view line, Manifest& to) {
   const std::string_view kind = take(line, ' ');
   const std::string_view first = take(line, ' ');
@@ -138,14 +138,14 @@ Result<Manifest> parse_manifest(std::string_view text) {
   Manifest manifest;
   std::string_view rest = text;
   if (!rest.starts_with(kTitle))
-    return corrupt("is no manifest, or of another version");
+    return corrupt("is not a manifest of version 1");
   rest.remove_prefix(kTitle.size());
   while (!rest.empty() && !rest.starts_with("end ")) {
     if (!read_line(take(rest, '\n'), manifest))
-      return corrupt("is damaged or cut short");
+      return corrupt("is damaged or truncated");
   }
   if (to_text(manifest) != text)
-    return corrupt("is damaged or cut short: it does not match its own hash");
+    return corrupt("is damaged or truncated: it does not match its own hash");
   return manifest;
 }
 
@@ -166,12 +166,12 @@ Status check_file(const fs::path& folder, const FileSum& file) {
   std::error_code ignored;
   if (const auto status = fs::status(path, ignored);
       fs::exists(status) && !fs::is_regular_file(status))
-    return corrupt(path + " is damaged: it is no regular file");
+    return corrupt(path + " is damaged: not a regular file");
   const auto damaged = [&](std::int64_t bytes) {
     return corrupt(
-        fmt::format("{} is damaged: it has {} bytes, {} were written", path, bytes, file.bytes));
+        fmt::format("{} is damaged: expected {} bytes, found {}", path, file.bytes, bytes));
   };
-  // Its size first: a hole of any size takes no room on a disk, but hours to read.
+  // Compare the size first: a sparse file takes no disk space, but can take hours to read.
   if (const auto opened = open_to_read(folder / file.name)) {
     struct stat status {};
     if (::fstat(opened->get(), &status) == 0 && status.st_size != file.bytes)
@@ -185,7 +185,7 @@ Status check_file(const fs::path& folder, const FileSum& file) {
   if (found->bytes != file.bytes)
     return damaged(found->bytes);
   if (found->hash != file.hash)
-    return corrupt(path + " is damaged: its content does not match the hash of its manifest");
+    return corrupt(path + " is damaged: its content does not match the hash in its manifest");
   return {};
 }
 

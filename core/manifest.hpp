@@ -1,13 +1,4 @@
-// A manifest proves files that belong together: the size and hash of each, facts of whoever wrote
-// them, and a hash of itself. Written last, so that a folder with a whole manifest is a whole
-// folder; checked when the files are read, so that any changed byte is found. An example:
-//
-//   temper manifest 1
-//   fact version 40
-//   file 4711 99aa06d3014798d86001c324468d497f model.safetensors
-//   end 6d78d6a38b3c7ef1a9c2c5b0d1fe0a35
-//
-// Facts are in the order of their names; files in that of theirs. `end`: XXH3-128 of all before.
+// Facts and files are sorted by name. `end` has the XXH3-128 of everything before it.
 #pragma once
 
 #include "core/hash.hpp"
@@ -22,7 +13,7 @@
 
 namespace temper {
 
-/// Of a folder that is written once, as a checkpoint is: its name in that folder.
+/// Name of the manifest in a folder that is written once, such as a checkpoint.
 inline constexpr std::string_view kFolderManifest = "manifest";
 
 struct FileSum {
@@ -35,31 +26,31 @@ struct FileSum {
 struct Manifest {
   std::map<std::string, std::uint64_t> facts;
   std::vector<FileSum> files;
-  /// None: the manifest does not have it.
+  /// Null if the manifest does not list the file.
   const FileSum* find(std::string_view name) const;
   bool operator==(const Manifest&) const = default;
 };
 
-/// Every file below `folder`, by name; their bytes are on the disk when this returns.
+/// Size and hash of every file below `folder`, sorted by name. Syncs each file and folder to disk.
 Result<std::vector<FileSum>> sum_folder(const std::filesystem::path& folder);
-/// The same of these files of it, which must be there.
+/// The same for the given files, which must exist.
 Result<std::vector<FileSum>> sum_files(const std::filesystem::path& folder,
                                        const std::vector<std::string>& names);
 
-/// Requires: names hold no line break.
+/// Requires: names contain no line breaks.
 std::string to_text(const Manifest& manifest);
-/// Error: the text is not, byte for byte, what to_text() makes.
+/// Error Corrupt unless the text is byte for byte what to_text() writes.
 Result<Manifest> parse_manifest(std::string_view text);
 Status write_manifest(const std::filesystem::path& path, const Manifest& manifest);
-/// Errors name the file: it is not there (NotFound) or damaged (Corrupt).
+/// Errors name the file: NotFound if it is missing, Corrupt if it is damaged.
 Result<Manifest> read_manifest(const std::filesystem::path& path);
 
-/// Errors name the file: it is not there, or not what its manifest says (Corrupt).
+/// Compares one file with its entry. Error Corrupt, naming the file, if it is missing or differs.
 Status check_file(const std::filesystem::path& folder, const FileSum& file);
-/// All of them. Error: the first that is damaged.
+/// Checks every listed file. Returns the error of the first damaged one.
 Status check_files(const std::filesystem::path& folder, const Manifest& manifest);
 
-/// All that the manifest in this folder names; its content.
+/// Reads the manifest of this folder and checks every file that it lists. Returns the manifest.
 Result<Manifest> check_folder(const std::filesystem::path& folder);
 
 }  // namespace temper

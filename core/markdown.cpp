@@ -5,7 +5,7 @@
 namespace temper::detail {
 namespace {
 
-/// A pipe would end the cell.
+/// Escapes the pipe, which would end the cell.
 std::string cell(std::string_view text) {
   std::string out;
   for (const char c : text) {

@@ -1,4 +1,5 @@
-// Markdown, from describe(): docs/config.md and docs/protocol.md are made of these tables.
+// Markdown tables from describe(), for the generated reference pages of the configuration and the
+// protocol.
 #pragma once
 
 #include "core/scalar_text.hpp"
@@ -6,9 +7,10 @@
 namespace temper {
 
 struct MarkdownOptions {
-  std::string heading = "##";  ///< Of a section; sub-sections keep the level, names are dotted.
-  bool ids = false;            ///< A column of field numbers (messages).
-  bool defaults = true;        ///< Columns of default and bounds (configuration).
+  std::string heading = "##";  ///< Prefix of section headings; subsections have the same level and
+                               ///< dotted names.
+  bool ids = false;            ///< Adds a column of field numbers (messages).
+  bool defaults = true;        ///< Adds columns for default and bounds (configuration).
 };
 
 namespace detail {
@@ -22,7 +24,7 @@ struct MarkdownRow {
 };
 std::string markdown_table(const std::vector<MarkdownRow>& rows, const MarkdownOptions& options);
 std::string markdown_heading(const std::string& title, const MarkdownOptions& options);
-/// The value between backquotes; nothing for empty text.
+/// The text in backquotes; empty for empty text.
 std::string markdown_code(const std::string& text);
 }  // namespace detail
 
@@ -50,7 +52,7 @@ class MarkdownWriter {
     add_section(path_.empty() ? std::string(name) : path_ + "." + std::string(name), value);
   }
 
-  /// The table of this struct, then a section for each struct within.
+  /// The table of this struct, then a section for each nested struct.
   std::string take() && { return detail::markdown_table(rows_, options_) + sections_; }
 
  private:
@@ -161,7 +163,7 @@ class MarkdownWriter {
   std::string sections_;
 };
 
-/// Tables of T's fields with the defaults of `value`; names in sections begin with `path`.
+/// Tables of T's fields, with `value` as the defaults; section names start with `path`.
 template <class T>
 std::string to_markdown(T value = {}, const MarkdownOptions& options = {}, std::string path = "") {
   MarkdownWriter writer(std::move(path), options);

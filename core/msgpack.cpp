@@ -1,5 +1,5 @@
-// The only file that sees msgpack-cxx. Its parser calls a visitor per value, so nothing is
-// allocated for a container until its elements are really there.
+// The only file that includes msgpack-cxx. Its parser calls a visitor per value, so nothing is
+// allocated for a container before its elements have been parsed.
 #include "core/msgpack.hpp"
 
 #include <fmt/format.h>
@@ -27,7 +27,7 @@ class NodeBuilder {
       : nodes_(nodes), limits_(limits) {}
 
   const std::string& failure() const { return failure_; }
-  /// Every container that was begun has ended.
+  /// True if every open container has ended.
   bool complete() const { return open_.empty() && !nodes_.empty(); }
 
   void init() {}
@@ -68,11 +68,11 @@ class NodeBuilder {
   bool start_map_value() { return true; }
   bool end_map_value() { return true; }
   void parse_error(std::size_t, std::size_t at) {
-    failure_ = fmt::format("not msgpack at byte {}", at);
+    failure_ = fmt::format("invalid msgpack at byte {}", at);
   }
   void insufficient_bytes(std::size_t, std::size_t) {
     if (failure_.empty())
-      failure_ = "ends in the middle of a value";
+      failure_ = "the message ends in the middle of a value";
   }
   bool referenced() const { return true; }
   void set_referenced(bool) {}
@@ -128,13 +128,13 @@ void MsgpackSink::integer(std::int64_t value) {
   msgpack::packer(stream).pack_int64(value);
 }
 void MsgpackSink::unsigned_integer(std::uint64_t value) {
-  if (value < 0x80)  // the form of most field numbers and many values: one byte, itself
+  if (value < 0x80)  // one byte: most field numbers and many values
     return out_.push_back(static_cast<char>(value));
   StringStream stream{out_};
   msgpack::packer(stream).pack_uint64(value);
 }
-// msgpack-cxx asks of 2^64 too whether it is a whole number, by a conversion to a type that ends
-// one below it.
+// msgpack-cxx tests whether a number is an integer by converting it to uint64, which overflows for
+// 2^64; these overloads write 2^64 directly.
 void MsgpackSink::number(double value) {
   if (value == 0x1p64) {
     out_ += "\xcb\x43\xf0\0\0\0\0\0\0"sv;
@@ -154,23 +154,23 @@ void MsgpackSink::number(float value) {
 void MsgpackSink::string(std::string_view value) {
   StringStream stream{out_};
   const auto size = static_cast<std::uint32_t>(value.size());
-  TEMPER_CHECK(size == value.size(), "a string is below 4 GiB");
+  TEMPER_CHECK(size == value.size(), "a string must be smaller than 4 GiB");
   msgpack::packer(stream).pack_str(size).pack_str_body(value.data(), size);
 }
 void MsgpackSink::binary(const void* data, std::size_t bytes) {
   StringStream stream{out_};
   const auto size = static_cast<std::uint32_t>(bytes);
-  TEMPER_CHECK(size == bytes, "a blob is below 4 GiB");
+  TEMPER_CHECK(size == bytes, "a blob must be smaller than 4 GiB");
   msgpack::packer(stream).pack_bin(size).pack_bin_body(static_cast<const char*>(data), size);
 }
 void MsgpackSink::array(std::size_t size) {
   StringStream stream{out_};
-  TEMPER_CHECK(size <= UINT32_MAX, "an array is below 4 G elements");
+  TEMPER_CHECK(size <= UINT32_MAX, "an array must have fewer than 2^32 elements");
   msgpack::packer(stream).pack_array(static_cast<std::uint32_t>(size));
 }
 void MsgpackSink::map(std::size_t size) {
   StringStream stream{out_};
-  TEMPER_CHECK(size <= UINT32_MAX, "a map is below 4 G pairs");
+  TEMPER_CHECK(size <= UINT32_MAX, "a map must have fewer than 2^32 pairs");
   msgpack::packer(stream).pack_map(static_cast<std::uint32_t>(size));
 }
 
@@ -184,12 +184,12 @@ Result<std::vector<MsgpackNode>> parse_msgpack(std::string_view bytes, const Dec
     if (!builder.failure().empty())
       return corrupt(builder.failure());
     if (!parsed || !builder.complete())
-      return corrupt("not msgpack");
+      return corrupt("invalid msgpack");
     if (offset != bytes.size())
-      return corrupt(fmt::format("{} bytes after the value", bytes.size() - offset));
+      return corrupt(fmt::format("{} unexpected bytes after the value", bytes.size() - offset));
     return nodes;
   } catch (const std::exception& e) {  // msgpack-cxx throws its own types.
-    return corrupt(fmt::format("not msgpack: {}", e.what()));
+    return corrupt(fmt::format("invalid msgpack: {}", e.what()));
   }
 }
 

@@ -1,14 +1,14 @@
-// msgpack, from describe(): the form of messages and of the event log.
+// msgpack from describe(): the encoding of messages and of the event log.
 //
-//   struct        map {field id: value}, in the order of describe(); unknown ids are skipped when
-//                 read, missing ones keep the default
+//   struct        map {field id: value}, in the order of describe(); a reader skips unknown
+//                 ids, and missing fields keep their default
 //   id, quantity, duration, time, enumeration, integer      integer in its shortest form, or double
 //   vector of int32, float, uint8, byte                      bin, little endian
 //   other vector; map; optional                              array; map; nil or the value
 //   variant of described structs                             [kName, value]
 //
 // Encoding is canonical: equal values give equal bytes (the hash of the event log depends on it).
-// Decoding is for hostile input: no exception, and no allocation beyond what the bytes really hold.
+// Decoding is safe for hostile input: no exceptions, and no allocation beyond the actual bytes.
 #pragma once
 
 #include "core/describe.hpp"
@@ -22,9 +22,9 @@
 
 namespace temper {
 
-static_assert(std::endian::native == std::endian::little, "blobs travel as they lie in memory");
+static_assert(std::endian::native == std::endian::little, "blobs are copied without byte swapping");
 
-/// What a decoder accepts at most. `values` counts scalars, strings, blobs and containers.
+/// Limits of a decoder. `values` counts scalars, strings, blobs and containers.
 struct DecodeLimits {
   std::size_t depth = 64;
   std::size_t values = std::size_t{1} << 22;
@@ -76,8 +76,8 @@ struct MsgpackNode {
     const char* data;
   };
 };
-/// Checks form and limits of the whole message; exactly one value, without trailing bytes. The
-/// nodes point into `bytes`.
+/// Validates the whole message: its format, the limits, and that it is exactly one value without
+/// trailing bytes. The nodes point into `bytes`, which must outlive them. Error: Corrupt.
 Result<std::vector<MsgpackNode>> parse_msgpack(std::string_view bytes, const DecodeLimits& limits);
 
 /// "expected bin, found a map of 3".
@@ -151,7 +151,8 @@ class MsgpackWriter {
           value);
     } else {
       static_assert(Described<T>, "no describe() for this type");
-      T& fields = const_cast<T&>(value);  // describe() takes readers too; a writer only looks.
+      // describe() takes a mutable reference for readers; a writer does not modify it.
+      T& fields = const_cast<T&>(value);
       detail::FieldCounter counter;
       describe(counter, fields);
       sink_.map(counter.count);
@@ -181,7 +182,7 @@ class MsgpackReader {
 
   explicit MsgpackReader(std::span<const Node> nodes) : nodes_(nodes) {}
 
-  /// Reads the value at node `at`. On false, error() says where and why.
+  /// Reads the value at node `at`. On failure, error() has the path and the reason.
   template <class T>
   bool read(std::size_t at, T& out) {
     const Node& node = nodes_[at];
@@ -243,7 +244,7 @@ class MsgpackReader {
 
   const Node& node(std::size_t at) const { return nodes_[at]; }
   bool mismatch(std::string_view expected, const Node& found);
-  bool fail(std::string what);
+  bool fail(std::string why);
   /// "items[3].response: expected bin, found nil".
   std::string error() const { return path_.empty() ? error_ : path_ + ": " + error_; }
 
@@ -257,7 +258,8 @@ class MsgpackReader {
     std::size_t cursor = 0;
   };
 
-  /// Node of the value under key `id` in the current frame; fast in the writer's order.
+  /// Node of the value with key `id` in the current frame; fast if fields come in the writer's
+  /// order.
   std::size_t find_field(std::uint64_t id);
   void fail_within(std::string_view name);
   void fail_at(std::size_t index);
@@ -273,7 +275,7 @@ class MsgpackReader {
       return true;
     }
     if (node.kind == Kind::Unsigned || node.kind == Kind::Negative)
-      return fail("integer out of range");
+      return fail("the integer is out of range");
     return mismatch("an integer", node);
   }
 
@@ -306,7 +308,7 @@ class MsgpackReader {
         return true;
       }
     }
-    return fail("unknown value of an enumeration: " + std::to_string(number));
+    return fail("unknown enumerator " + std::to_string(number));
   }
 
   template <class E>
@@ -316,7 +318,7 @@ class MsgpackReader {
       if (node.kind != Kind::Binary)
         return mismatch("bin", node);
       if (node.size % sizeof(E) != 0)
-        return fail("length of bin is no multiple of its elements' size");
+        return fail("the length of bin is not a multiple of its element size");
       out.resize(node.size / sizeof(E));
       if (node.size > 0)
         std::memcpy(out.data(), node.data, node.size);
@@ -355,7 +357,7 @@ class MsgpackReader {
         return false;
       }
       if (!out.emplace(std::move(key), std::move(element)).second)
-        return fail("a key occurs twice");
+        return fail("duplicate key");
       key_at = nodes_[value_at].end;
     }
     return true;
@@ -413,7 +415,7 @@ std::string encode(const T& value) {
   return out;
 }
 
-/// Reads one value that spans all of `bytes`. Error Corrupt, with the path of the field.
+/// Decodes one value that spans all of `bytes`. Error: Corrupt, with the path of the field.
 template <class T>
 Result<T> decode(std::string_view bytes, const DecodeLimits& limits = {}) {
   TEMPER_TRY(const std::vector<detail::MsgpackNode> nodes, detail::parse_msgpack(bytes, limits));

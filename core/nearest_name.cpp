@@ -28,7 +28,7 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 
 std::optional<std::string_view> nearest_name(std::string_view written,
                                              std::span<const std::string> names) {
-  constexpr std::size_t kLongest = 64;  // Longer input is no typing error of a name.
+  constexpr std::size_t kLongest = 64;  // Longer input is not a misspelled name.
   if (written.size() > kLongest)
     return std::nullopt;
   std::optional<std::string_view> best;

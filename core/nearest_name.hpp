@@ -1,4 +1,4 @@
-// "did you mean ...?": the valid name closest to what was written.
+// Finds the valid name closest to a misspelled one, for "did you mean `x`?".
 #pragma once
 
 #include <optional>
@@ -8,11 +8,12 @@
 
 namespace temper {
 
-/// Insertions, deletions, substitutions and swaps of neighbours that turn one into the other.
+/// The number of insertions, deletions, substitutions and swaps of neighboring letters that turn
+/// one name into the other.
 std::size_t edit_distance(std::string_view a, std::string_view b);
 
-/// The closest of `names`, or nothing if none is close (more than a third of its letters differ).
-/// Among equals the first.
+/// The closest of `names`, the first among equals; empty if more than a third of the letters
+/// differ.
 std::optional<std::string_view> nearest_name(std::string_view written,
                                              std::span<const std::string> names);
 

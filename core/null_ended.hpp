@@ -5,8 +5,8 @@
 
 namespace temper {
 
-/// As exec() takes its words: a pointer to each text, and a null at the end. Valid while `texts`
-/// is.
+/// Arguments for exec(): a pointer to each text, then a null pointer. Valid as long as `texts` is
+/// unchanged.
 inline std::vector<char*> null_ended(std::vector<std::string>& texts) {
   std::vector<char*> result;
   result.reserve(texts.size() + 1);

@@ -1,5 +1,5 @@
-// One word of a command line as one of several names. A word that is none of them is answered with
-// "did you mean", or with all of them where nothing is close.
+// Parses a command-line word as one of several names. For an unknown word, the error suggests the
+// nearest name, or lists all of them if none is close.
 #pragma once
 
 #include "core/result.hpp"
@@ -11,12 +11,13 @@
 
 namespace temper {
 
-/// Requires: `word` is none of `known`. InvalidInput: "--flag word: did you mean `x`?"
+/// The error for an unknown word: "--flag word: did you mean `x`?". Requires: `word` is not in
+/// `known`.
 Error unknown_name(std::string_view flag,
                    std::string_view word,
                    const std::vector<std::string>& known);
 
-/// The enumerator that the word names. Error: unknown_name().
+/// The enumerator named by the word. Error: unknown_name().
 template <NamedEnum E>
 Result<E> parse_name(std::string_view flag, std::string_view word) {
   if (const auto value = from_name<E>(word))

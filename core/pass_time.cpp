@@ -16,7 +16,7 @@ void pass_time(const RealClock& clock, Time until) {
     const timespec at{.tv_sec = ns / kNsPerSecond, .tv_nsec = ns % kNsPerSecond};
     while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, nullptr) != 0) {
       if (clock.now() >= until - kSpun)
-        break;  // whatever it was, it is time
+        break;  // the sleep failed; the deadline is checked below
     }
   }
   while (clock.now() < until) {

@@ -1,12 +1,12 @@
-// Time that an engine which computes nothing pretends to work.
+// Waiting in place of computation, for engines that only pretend to work.
 #pragma once
 
 #include "core/clock.hpp"
 
 namespace temper {
 
-/// Returns at `until`, never before it. The processor is left to others meanwhile, as the work of a
-/// card would leave it; only the last 0.2 ms are spun, which a sleep would miss.
+/// Returns at `until`, never earlier. The thread sleeps, which leaves the core to others as work on
+/// an accelerator would, and spins only for the last 0.2 ms, which a sleep would miss.
 void pass_time(const RealClock& clock, Time until);
 
 }  // namespace temper

@@ -5,7 +5,8 @@
 namespace temper {
 namespace {
 
-/// A word without blanks, quotes or brackets; up to its last "@", since a password may have some.
+/// `word` has no blanks, quotes or brackets. Redacts up to the last "@", since a password may
+/// contain one.
 std::string without_password(std::string_view word) {
   constexpr std::string_view kScheme = "://";
   const std::size_t at = word.rfind('@');

@@ -1,4 +1,4 @@
-// Passwords in addresses, which no message repeats.
+// Removes passwords from addresses before they appear in messages.
 #pragma once
 
 #include <string>
@@ -6,7 +6,7 @@
 
 namespace temper {
 
-/// `text` with each "USER:PASSWORD@" of an address in it as "***@".
+/// Replaces each "USER:PASSWORD@" of an address in `text` with "***@".
 std::string without_passwords(std::string_view text);
 
 }  // namespace temper

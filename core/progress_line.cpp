@@ -7,8 +7,8 @@
 
 namespace temper {
 
-ProgressLine::ProgressLine(std::ostream& out, To to, const Clock& clock, std::string name)
-    : out_(out), to_(to), clock_(clock), name_(std::move(name)) {}
+ProgressLine::ProgressLine(std::ostream& out, Output output, const Clock& clock, std::string name)
+    : out_(out), output_(output), clock_(clock), name_(std::move(name)) {}
 
 ProgressLine::~ProgressLine() {
   clear();
@@ -24,7 +24,7 @@ void ProgressLine::show(std::string_view stage, std::string_view detail) {
   std::string line = stage_;
   if (!detail.empty())
     line += fmt::format(": {}", detail);
-  if (to_ == To::Terminal) {
+  if (output_ == Output::Terminal) {
     if (line == shown_)
       return;
     shown_ = std::move(line);
@@ -41,13 +41,13 @@ void ProgressLine::show(std::string_view stage, std::string_view detail) {
 }
 
 void ProgressLine::clear() {
-  if (to_ == To::Terminal && !shown_.empty())
+  if (output_ == Output::Terminal && !shown_.empty())
     out_ << "\r\x1b[K" << std::flush;
   shown_.clear();
 }
 
-ProgressLine::To progress_of_stderr() {
-  return isatty(STDERR_FILENO) != 0 ? ProgressLine::To::Terminal : ProgressLine::To::File;
+ProgressLine::Output progress_of_stderr() {
+  return isatty(STDERR_FILENO) != 0 ? ProgressLine::Output::Terminal : ProgressLine::Output::File;
 }
 
 }  // namespace temper

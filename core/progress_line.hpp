@@ -1,5 +1,5 @@
-// How far long work has come, for a person: on a terminal one line that is written again and again,
-// elsewhere (a pipe, a log) a line for each new stage and one now and then while it lasts.
+// Progress display for long-running work. On a terminal: one line that is redrawn. Elsewhere (a
+// pipe, a log file): one line per stage, and one every kPeriod while a stage lasts.
 #pragma once
 
 #include "core/clock.hpp"
@@ -13,24 +13,25 @@ namespace temper {
 
 class ProgressLine {
  public:
-  enum class To { Terminal, File };
+  enum class Output { Terminal, File };
   static constexpr Duration kPeriod = std::chrono::seconds(10);
 
-  /// Both outlive it. `name`: before each line elsewhere, "temper measure".
-  ProgressLine(std::ostream& out, To to, const Clock& clock, std::string name);
-  /// As clear().
+  /// `out` and `clock` must outlive the progress line. `name` starts each line that is not on a
+  /// terminal, for example "temper measure".
+  ProgressLine(std::ostream& out, Output output, const Clock& clock, std::string name);
+  /// Calls clear().
   ~ProgressLine();
   ProgressLine(const ProgressLine&) = delete;
   ProgressLine& operator=(const ProgressLine&) = delete;
 
-  /// What is being done, and how far: may be called as often as there is something to say.
+  /// Shows the current stage and its progress. May be called at any rate.
   void show(std::string_view stage, std::string_view detail = {});
-  /// Nothing is left of it on a terminal.
+  /// Erases the line from a terminal.
   void clear();
 
  private:
   std::ostream& out_;
-  const To to_;
+  const Output output_;
   const Clock& clock_;
   const std::string name_;
   std::string stage_, shown_;
@@ -38,7 +39,7 @@ class ProgressLine {
   Time last_{};
 };
 
-/// Whether stderr is a terminal.
-ProgressLine::To progress_of_stderr();
+/// Terminal if stderr is one.
+ProgressLine::Output progress_of_stderr();
 
 }  // namespace temper

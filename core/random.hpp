@@ -1,6 +1,6 @@
-// Random streams: one seed per run, one stream per user of randomness, derived from (seed, name).
-// The generator (xoshiro256**, Blackman and Vigna 2018) and all distributions are written out here,
-// so the same seed gives the same numbers on every machine. A stream's state can be stored.
+// Random streams: one seed per run, and one stream per consumer, derived from (seed, name). The
+// generator (xoshiro256**, Blackman and Vigna 2018) and all distributions are implemented here, so
+// the same seed gives the same numbers on every machine. The state of a stream can be stored.
 #pragma once
 
 #include <array>
@@ -21,7 +21,7 @@ class Random {
   double uniform();
   /// Uniform in [0, n), without modulo bias. Requires: n > 0.
   std::uint64_t below(std::uint64_t n);
-  /// Standard normal (Box-Muller; draws two numbers each call).
+  /// Standard normal (Box-Muller; consumes two uniform numbers per call).
   double normal();
   bool chance(double probability) { return uniform() < probability; }
 

@@ -1,23 +1,24 @@
-// Puts what was written under another name in the place of what it replaces: whenever the process
-// ends, the one or the other is there as a whole.
+// Atomic replacement: whenever the process ends, either the old or the new file (or folder) is
+// complete under its name.
 #pragma once
 
 #include "core/files.hpp"
 
 namespace temper {
 
-/// Syncs `file`, which is written at `from`, and gives it the name `to`. The result goes on with
-/// it.
+/// Syncs `file`, whose current path is `from`, and renames it to `to`. Returns the file opened for
+/// appending at its new path.
 Result<AppendFile> put_in_place(AppendFile file,
                                 const std::filesystem::path& from,
                                 const std::filesystem::path& to);
 
-/// Exchanges two names of one folder at once and syncs it. False: the file system cannot, and
-/// nothing was changed.
+/// Exchanges two names in one folder atomically and syncs the folder. Returns false, with nothing
+/// changed, if the file system does not support this.
 Result<bool> exchange_durably(const std::filesystem::path& a, const std::filesystem::path& b);
 
-/// `partial` takes the name `folder`, and a folder of that name is removed: at once where the file
-/// system can exchange two names, else by way of `folder`.replaced.
+/// Renames the folder `partial` to `folder` and removes the previous folder of that name. Atomic if
+/// the file system can exchange two names; otherwise the previous folder is first renamed to
+/// `folder`.replaced.
 Status put_folder_in_place(const std::filesystem::path& partial,
                            const std::filesystem::path& folder);
 

@@ -7,7 +7,7 @@ namespace temper {
 std::string_view sentence(ErrorCode code) {
   switch (code) {
     case ErrorCode::InvalidInput:
-      return "The input cannot be accepted.";
+      return "The input is invalid.";
     case ErrorCode::NotFound:
       return "It does not exist.";
     case ErrorCode::Corrupt:
@@ -17,13 +17,13 @@ std::string_view sentence(ErrorCode code) {
     case ErrorCode::Timeout:
       return "A deadline passed.";
     case ErrorCode::Unavailable:
-      return "It is gone or not there yet.";
+      return "It is gone or not ready yet.";
     case ErrorCode::OutOfMemory:
       return "A byte budget would be exceeded.";
     case ErrorCode::Unsupported:
       return "This build or mode cannot do it.";
     case ErrorCode::Internal:
-      return "A library failed in an unforeseen way.";
+      return "A library failed unexpectedly.";
   }
   return "Unknown error.";
 }

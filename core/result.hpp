@@ -1,5 +1,5 @@
-// Result<T>: a value or an Error, with the spelling of std::expected (which gcc 12 lacks in C++20).
-// Expected failures travel as Result; bugs abort (core/check.hpp); nothing of ours throws.
+// Result<T>: a value or an Error, with the interface of std::expected (which C++20 lacks). Expected
+// failures are returned as Result, bugs abort (core/check.hpp), and our code never throws.
 #pragma once
 
 #include "core/check.hpp"
@@ -14,26 +14,27 @@
 namespace temper {
 
 enum class ErrorCode {
-  InvalidInput,  ///< What a user or a peer gave cannot be accepted.
+  InvalidInput,  ///< Input from a user or a peer is invalid.
   NotFound,      ///< A file, key or name does not exist.
   Corrupt,       ///< Stored or received data fails its own checks.
   Io,            ///< The operating system refused a read, write, or socket call.
-  Timeout,       ///< A deadline passed; the context names who was waited for.
-  Unavailable,   ///< A peer or resource is gone or not there yet.
+  Timeout,       ///< A deadline passed; the context names what was awaited.
+  Unavailable,   ///< A peer or resource is gone or not ready yet.
   OutOfMemory,   ///< A byte budget would be exceeded.
   Unsupported,   ///< Valid, but this build or mode cannot do it.
-  Internal,      ///< A library failed in a way we did not foresee.
+  Internal,      ///< An unexpected failure of a library.
 };
 
-/// One sentence per code, for people.
+/// Explains the code in one sentence.
 std::string_view sentence(ErrorCode code);
 
-/// A failure: what kind, and a context that grows outward ("loading x.yaml: line 12: ...").
+/// A failure: its kind, and a context that callers extend from the left ("loading x.yaml: line 12:
+/// ...").
 struct [[nodiscard]] Error {
   ErrorCode code = ErrorCode::Internal;
   std::string context;
 
-  /// The same failure, seen from further out: `outer: context`.
+  /// Prepends the caller's context: `outer: context`.
   Error within(std::string_view outer) && {
     context.insert(0, std::string(outer) + ": ");
     return std::move(*this);
@@ -47,7 +48,7 @@ inline Error invalid_input(std::string context) {
 inline Error corrupt(std::string context) {
   return {ErrorCode::Corrupt, std::move(context)};
 }
-/// An Io error that ends in the system's words for `errno_value`.
+/// An Io error: `what`, then the system's message for `errno_value`.
 Error io_error(std::string_view what, int errno_value);
 
 template <class T>
@@ -55,7 +56,7 @@ class [[nodiscard]] Result {
  public:
   using value_type = T;
 
-  // Implicit on purpose: `return value;` and `return error;` are what a Result is for.
+  // Implicit on purpose, so that `return value;` and `return error;` work.
   Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}      // NOLINT
   Result(Error error) : state_(std::in_place_index<1>, std::move(error)) {}  // NOLINT
 
@@ -123,7 +124,8 @@ using Status = Result<void>;
 
 #define TEMPER_CONCAT_(a, b) a##b
 #define TEMPER_CONCAT(a, b) TEMPER_CONCAT_(a, b)
-/// `TEMPER_TRY(auto x, compute());` binds the value or returns the error from this function.
+/// `TEMPER_TRY(auto x, compute());` binds the value, or returns the error from the enclosing
+/// function.
 #define TEMPER_TRY(declaration, ...) \
   TEMPER_TRY_(TEMPER_CONCAT(temper_try_, __LINE__), declaration, __VA_ARGS__)
 #define TEMPER_TRY_(tmp, declaration, ...) \
@@ -131,7 +133,7 @@ using Status = Result<void>;
   if (!tmp)                                \
     return std::move(tmp).error();         \
   declaration = *std::move(tmp)
-/// TEMPER_TRY for a Status: returns its error, if it has one.
+/// The same for a Status.
 #define TEMPER_TRY_STATUS(...)                                      \
   do {                                                              \
     if (auto temper_try_status = (__VA_ARGS__); !temper_try_status) \

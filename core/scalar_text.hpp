@@ -1,5 +1,5 @@
-// Single values as people write them in a configuration: 250ms, 1GiB, 0.2, exact. Shared by the
-// YAML reader and writer and the generated documents, so that they agree.
+// Text of single values as written in a configuration: 250ms, 1GiB, 0.2. Exact. Shared by the YAML
+// reader and writer and the generated documentation, so that they agree.
 #pragma once
 
 #include "core/describe.hpp"
@@ -42,7 +42,7 @@ inline Result<FlopsPerSecond> parse_with_unit(std::string_view text,
 std::string number_text(double value);
 std::string number_text(float value);
 
-/// The word itself, without quotes.
+/// The text of the value, without quotes.
 template <Scalar T>
 std::string scalar_text(const T& value) {
   if constexpr (std::same_as<T, bool>)
@@ -76,7 +76,7 @@ std::vector<std::string> enum_names() {
 /// "`a`, `b`, `c`".
 std::string quoted_list(const std::vector<std::string>& names);
 
-/// What is expected in place of a T, for messages and documents: "an integer".
+/// What a T looks like, for messages and documentation: "an integer".
 template <class T>
 std::string type_text() {
   if constexpr (std::same_as<T, bool>)

@@ -1,10 +1,10 @@
-// What described structs look like, as JSON: for programs in other languages that read and write
-// our msgpack. Made from describe(), as everything else is.
+// A JSON schema of described structs, for programs in other languages that read and write our
+// msgpack. Generated from describe().
 //
 // A type is written as one of
 //   boolean, integer, number, text, bytes                  bytes: bin
 //   int32[], float32[], uint8[]                            bin, little endian
-//   id, tokens, size, flops, bandwidth, flop_rate          integers, or doubles of a rate
+//   id, tokens, size, flops, bandwidth, flop_rate          integers; flops and rates are doubles
 //   duration, time                                         integer nanoseconds
 //   NAME                                                   struct or enumeration of this schema
 //   list<T>, map<K, T>, optional<T>                        optional: nil or the value
@@ -22,7 +22,7 @@ struct FieldSchema {
   std::string name;
   std::string type;
   std::string doc;
-  std::string initial;  ///< JSON of what a missing field means; empty: nothing, or empty.
+  std::string initial;  ///< Default value as JSON; empty if there is none or the default is empty.
 };
 struct StructSchema {
   std::vector<FieldSchema> fields;
@@ -41,19 +41,19 @@ void describe(V& v, StructSchema& s) {
   v.field(1, "fields", s.fields);
 }
 
-/// The structs and enumerations reached from those that were added, by name.
+/// The added structs and enumerations and all that they refer to, by name.
 struct Schema {
   std::map<std::string, StructSchema> structs;
   std::map<std::string, std::vector<std::string>> enumerations;  ///< Names by number, from 0.
 
-  /// Adds T and what its fields are made of. The value is its name here.
+  /// Adds T and the types of its fields. Returns the name of T in the schema.
   template <class T>
   std::string add();
 };
 
 namespace detail {
 
-/// "temper::actors::Generate::Item" is "Generate.Item": without namespaces, which are lower case.
+/// "Generate.Item" for "temper::actors::Generate::Item": namespaces (lower case) are dropped.
 std::string schema_name(const std::type_info& type);
 
 /// Collects the fields of one struct.

@@ -12,7 +12,7 @@ namespace temper {
 std::string make_secret() {
   std::array<unsigned char, 16> bytes{};
   TEMPER_CHECK(::getrandom(bytes.data(), bytes.size(), 0) == static_cast<ssize_t>(bytes.size()),
-               "the kernel has random numbers");
+               "getrandom() failed");
   std::string secret;
   for (const unsigned char byte : bytes)
     secret += fmt::format("{:02x}", byte);

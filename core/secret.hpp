@@ -1,5 +1,5 @@
-// Secrets by which a client proves what it may do: unlike the numbers of core/random.hpp, nobody
-// can compute them.
+// Unpredictable secrets with which a client proves its permissions. Unlike core/random.hpp, they
+// come from the kernel's random number generator.
 #pragma once
 
 #include <string>
@@ -7,10 +7,10 @@
 
 namespace temper {
 
-/// 128 bits of the kernel's random numbers as hexadecimal digits.
+/// 128 random bits from the kernel, as hexadecimal digits.
 std::string make_secret();
 
-/// Equality in constant time. An empty secret equals nothing.
+/// Constant-time comparison. An empty secret never matches.
 bool is_same_secret(std::string_view a, std::string_view b);
 
 }  // namespace temper

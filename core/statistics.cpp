@@ -9,7 +9,7 @@
 namespace temper {
 namespace {
 
-/// From 1; equal values share the mean of their ranks.
+/// Ranks from 1; equal values share the mean of their ranks.
 std::vector<double> ranks(std::span<const double> values) {
   std::vector<std::size_t> order(values.size());
   std::iota(order.begin(), order.end(), 0);

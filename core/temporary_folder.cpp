@@ -18,7 +18,8 @@ namespace fs = std::filesystem;
 
 constexpr const char* kOwner = ".owner";
 
-/// Locked under another name first: one that is there and not locked has lost its owner.
+/// The file is locked before it gets its final name, so an owner file that exists and is unlocked
+/// has lost its owner.
 FileDescriptor locked_owner_file(const fs::path& folder) {
   const fs::path draft = folder / ".owner-draft";
   FileDescriptor fd(::open(draft.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));

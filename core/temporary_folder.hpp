@@ -1,5 +1,5 @@
-// A new folder that only this user can enter, removed with everything in it at the end; or, where
-// its owner was killed, by remove_abandoned_folders() of whoever comes next.
+// A private temporary folder (mode 0700), removed recursively by its destructor. If the owning
+// process is killed first, the next call of remove_abandoned_folders() removes the folder.
 #pragma once
 
 #include "core/file_descriptor.hpp"
@@ -10,12 +10,12 @@
 
 namespace temper {
 
-/// TMPDIR where that is an absolute path, else /tmp.
+/// The value of TMPDIR if it is an absolute path, otherwise /tmp.
 std::filesystem::path temporary_base();
 
 class TemporaryFolder {
  public:
-  /// In temporary_base(); its name is `prefix` and six characters that make it new.
+  /// Creates a folder in temporary_base(), named `prefix` plus six random characters. Errors: Io.
   static Result<TemporaryFolder> create(std::string_view prefix = "temper-");
 
   TemporaryFolder(TemporaryFolder&& other) noexcept;
@@ -26,11 +26,12 @@ class TemporaryFolder {
 
  private:
   explicit TemporaryFolder(std::filesystem::path path) : path_(std::move(path)) {}
-  std::filesystem::path path_;  ///< Empty: moved from.
-  FileDescriptor lock_;         ///< Of a file in it, held as long as its owner lives.
+  std::filesystem::path path_;  ///< Empty after a move.
+  FileDescriptor lock_;         ///< Lock on a file in the folder; released when the owner exits.
 };
 
-/// Removes folders that create() made under this prefix and whose owner is gone. Returns how many.
+/// Removes folders that create() made with this prefix and whose owner has exited. Returns the
+/// number of folders removed.
 std::size_t remove_abandoned_folders(std::string_view prefix = "temper-");
 
 }  // namespace temper

@@ -1,5 +1,6 @@
-// Locks that clang's -Wthread-safety can check; under gcc the annotations vanish. State shared by
-// threads lives beside a Mutex and says so: `std::deque<int> queue_ TEMPER_GUARDED_BY(mutex_);`
+// Mutexes that clang's -Wthread-safety can check; under gcc the annotations expand to nothing.
+// Shared state is declared next to its Mutex and names it: `std::deque<int> queue_
+// TEMPER_GUARDED_BY(mutex_);`
 #pragma once
 
 #include "core/units.hpp"
@@ -28,8 +29,8 @@ class TEMPER_CAPABILITY("mutex") Mutex {
   std::mutex mutex_;
 };
 
-/// Holds the mutex for its scope, and waits with it: conditions are re-checked by the caller in a
-/// loop, which keeps them inside the analysis.
+/// Holds the mutex for its scope. Callers re-check their condition in a loop around wait(), which
+/// keeps the condition visible to the analysis.
 class TEMPER_SCOPED_CAPABILITY MutexLock {
  public:
   explicit MutexLock(Mutex& mutex) TEMPER_ACQUIRE(mutex) : lock_(mutex.mutex_) {}
@@ -37,9 +38,9 @@ class TEMPER_SCOPED_CAPABILITY MutexLock {
   MutexLock(const MutexLock&) = delete;
   MutexLock& operator=(const MutexLock&) = delete;
 
-  /// Returns when notified, and sometimes for no reason.
+  /// Returns when notified; may wake up spuriously.
   void wait(std::condition_variable& changed) { changed.wait(lock_); }
-  /// Waits until notified, but not longer than `timeout`.
+  /// Returns when notified or after `timeout`.
   void wait_for(std::condition_variable& changed, Duration timeout) {
     changed.wait_for(lock_, timeout);
   }

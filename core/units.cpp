@@ -31,7 +31,7 @@ constexpr std::array<Unit, 5> kBandwidthUnits{
 constexpr std::array<Unit, 4> kFlopRateUnits{
     {{"PFLOP/s", 1e15}, {"TFLOP/s", 1e12}, {"GFLOP/s", 1e9}, {"FLOP/s", 1}}};
 
-std::string names(std::span<const Unit> units) {
+std::string unit_names(std::span<const Unit> units) {
   std::string out;
   for (const Unit& unit : units) {
     out += (out.empty() ? "" : ", ");
@@ -44,18 +44,19 @@ Result<double> parse(std::string_view text, std::span<const Unit> units) {
   double number = 0;
   const auto [end, errc] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (errc != std::errc{} || !std::isfinite(number)) {
-    return invalid_input(fmt::format("expected a number and a unit ({})", names(units)));
+    return invalid_input(fmt::format("expected a number and a unit ({})", unit_names(units)));
   }
   std::string_view rest(end, static_cast<std::size_t>(text.data() + text.size() - end));
   while (rest.starts_with(' '))
     rest.remove_prefix(1);
   if (rest.empty())
-    return invalid_input(fmt::format("missing unit (one of {})", names(units)));
+    return invalid_input(fmt::format("missing unit (one of {})", unit_names(units)));
   for (const Unit& unit : units) {
     if (rest == unit.name)
       return number * unit.factor;
   }
-  return invalid_input(fmt::format("unknown unit \"{}\" (one of {})", rest, names(units)));
+  return invalid_input(
+      fmt::format("unknown unit \"{}\" (one of {})", rest, unit_names(units)));
 }
 
 Result<std::int64_t> to_integer(double value) {
@@ -64,8 +65,8 @@ Result<std::int64_t> to_integer(double value) {
   return static_cast<std::int64_t>(std::llround(value));
 }
 
-/// The largest unit that divides the count, so that text is short and exact.
-std::string exact(std::int64_t count, std::span<const Unit> units) {
+/// Uses the largest unit that divides the count, so that the text is short and exact.
+std::string exact_text(std::int64_t count, std::span<const Unit> units) {
   if (count == 0)
     return fmt::format("0{}", units.back().name);
   for (const Unit& unit : units) {
@@ -76,7 +77,7 @@ std::string exact(std::int64_t count, std::span<const Unit> units) {
   return fmt::format("{}{}", count, units.back().name);
 }
 
-std::string scaled(double value, std::span<const Unit> units) {
+std::string scaled_text(double value, std::span<const Unit> units) {
   for (const Unit& unit : units) {
     if (std::abs(value) >= unit.factor)
       return fmt::format("{}{}", value / unit.factor, unit.name);
@@ -107,16 +108,16 @@ Result<FlopsPerSecond> parse_flop_rate(std::string_view text) {
 }
 
 std::string to_text(Duration d) {
-  return exact(d.count(), kDurationUnits);
+  return exact_text(d.count(), kDurationUnits);
 }
 std::string to_text(Bytes b) {
-  return exact(b.count(), kByteUnits);
+  return exact_text(b.count(), kByteUnits);
 }
 std::string to_text(BytesPerSecond r) {
-  return scaled(r.count(), kBandwidthUnits);
+  return scaled_text(r.count(), kBandwidthUnits);
 }
 std::string to_text(FlopsPerSecond r) {
-  return scaled(r.count(), kFlopRateUnits);
+  return scaled_text(r.count(), kFlopRateUnits);
 }
 
 }  // namespace temper

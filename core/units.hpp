@@ -1,4 +1,4 @@
-// Quantities with units. Made explicitly, read with count(), no implicit conversion either way.
+// Quantities with units, constructed explicitly and read with count(); no implicit conversions.
 // Durations are integer nanoseconds (std::chrono); Time counts them from the start of a run.
 #pragma once
 
@@ -40,7 +40,7 @@ using FlopsPerSecond = Quantity<struct FlopsPerSecondTag, double>;
 
 using Duration = std::chrono::nanoseconds;
 
-/// The clock of a run: real on local hardware, virtual in simulation. Its epoch is the run's start.
+/// The time line of a run: real time on hardware, virtual time in simulation.
 struct RunEpoch {
   using rep = Duration::rep;
   using period = Duration::period;
@@ -54,7 +54,7 @@ constexpr double seconds(Duration d) {
 constexpr double seconds(Time t) {
   return seconds(t.time_since_epoch());
 }
-/// Rounds up, so that a cost is never under-stated.
+/// Rounds up to whole nanoseconds, so that a cost is never understated.
 inline Duration from_seconds(double s) {
   return Duration(static_cast<Duration::rep>(std::ceil(s * 1e9)));
 }
@@ -65,14 +65,16 @@ inline Duration operator/(Flops f, FlopsPerSecond r) {
   return from_seconds(f.count() / r.count());
 }
 
-/// Text with a unit, e.g. "500ms", "1.5GB", "392GB/s", "10TFLOP/s"; a missing or unknown unit is an
-/// error that names the accepted ones. Sizes accept decimal (kB, MB) and binary (KiB, MiB) units.
+/// Parses a number with a unit, such as "500ms", "1.5GB", "392GB/s" or "10TFLOP/s". Sizes accept
+/// decimal (kB, MB) and binary (KiB, MiB) units. Error InvalidInput: a missing or unknown unit; the
+/// message lists the accepted ones.
 Result<Duration> parse_duration(std::string_view text);
 Result<Bytes> parse_bytes(std::string_view text);
 Result<BytesPerSecond> parse_bandwidth(std::string_view text);
 Result<FlopsPerSecond> parse_flop_rate(std::string_view text);
 
-/// Exact where a unit divides the value, and read back by the parsers above ("500ms", "64KiB").
+/// Formats with the largest unit that divides the value exactly ("500ms", "64KiB"); the parsers
+/// above read it back.
 std::string to_text(Duration d);
 std::string to_text(Bytes b);
 std::string to_text(BytesPerSecond r);

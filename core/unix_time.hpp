@@ -1,4 +1,5 @@
-// Seconds since 1970, for files that other programs read; never used to order anything of ours.
+// Seconds since 1970 in wall-clock time, for files that other programs read. Never used to order
+// events.
 #pragma once
 
 namespace temper {

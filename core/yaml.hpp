@@ -1,11 +1,10 @@
-// Strict YAML, from describe(): configuration in, resolved configuration out.
+// Strict YAML from describe(): reads a configuration and writes the resolved one.
 //
-// Reading reports every error at once, each with its place, key, what was expected and found, and
-// the nearest valid name. Unknown and duplicate keys are errors; a Duration, Bytes or rate needs a
-// unit; a count is a plain integer. In quotes a value is text, a name or a quantity with a unit,
-// but no number and neither true nor false. Missing keys keep their default, and so do keys whose
-// value cannot be read or is out of bounds: code that continues with the struct, to find more
-// errors, meets no value that the bounds forbid.
+// The reader reports all errors at once, each with its place, its key, the expected and the found
+// value, and the nearest valid name. Unknown and duplicate keys are errors. A Duration, Bytes or
+// rate needs a unit; a count is a plain integer. A quoted value is text, an enumerator or a
+// quantity with a unit, but never a number or a boolean. Missing keys keep their default, and so do
+// keys whose value is unreadable or out of bounds, so that later checks can rely on the bounds.
 #pragma once
 
 #include "core/nearest_name.hpp"
@@ -44,13 +43,14 @@ struct EmptyCheck {
   }
 };
 
-/// As YAML: plain if that reads back as this text, else in double quotes.
+/// As YAML: plain if it reads back as the same text, otherwise in double quotes.
 std::string yaml_string(std::string_view text);
 }  // namespace detail
 
 class YamlReader {
  public:
-  /// Both outlive the reader. `all_keys`: dotted names, for suggestions across sections.
+  /// `document` must outlive the reader. `all_keys`: the dotted names of all keys, for suggestions
+  /// across sections.
   YamlReader(const YamlDocument& document, std::vector<std::string> all_keys)
       : document_(document), all_keys_(std::move(all_keys)) {}
 
@@ -84,9 +84,9 @@ class YamlReader {
     leave();
   }
 
-  /// In the order they were met.
+  /// In the order in which the reader found them.
   const std::vector<YamlIssue>& issues() const { return issues_; }
-  /// Where each key that was present is written.
+  /// The place of each key that is present.
   const std::map<std::string, YamlPlace>& places() const { return places_; }
 
  private:
@@ -121,7 +121,7 @@ class YamlReader {
 
   template <class T>
   void read_scalar(const YamlNode& node, T& out) {
-    // JSON has no other form for a name or a quantity with its unit than text in quotes.
+    // JSON can express an enumerator or a quantity with a unit only as quoted text.
     if constexpr (std::same_as<T, std::string>) {
       out = node.text;
     } else if constexpr (std::is_enum_v<T>) {
@@ -159,7 +159,7 @@ class YamlReader {
     T value{};
     const auto [stop, errc] = std::from_chars(digits, end, value);
     if (stop != end || digits == end || errc == std::errc::invalid_argument) {
-      // "-1" for an unsigned number is no syntax error to a person, but out of range.
+      // For an unsigned number, report "-1" as out of range rather than as a syntax error.
       if (std::unsigned_integral<T> && is_integer(node.text))
         out_of_range(type_text<T>(), node);
       else
@@ -235,7 +235,8 @@ class YamlReader {
     }
   }
 
-  /// Notes the name as valid; the entry if the file has it, whose path is then current.
+  /// Records the name as valid. Returns its entry and makes it the current path, or null if it is
+  /// missing.
   const YamlNode::Entry* enter(std::string_view name);
   void enter_index(std::size_t index, const YamlPlace& place);
   void enter_key(const YamlNode::Entry& entry);
@@ -243,7 +244,7 @@ class YamlReader {
 
   void report(const YamlPlace& place, std::string message);
   void report_unknown_keys();
-  /// Keys of any section that end with this name, quoted.
+  /// Quoted keys of any section that end with this name.
   std::vector<std::string> keys_named(std::string_view name) const;
   void mismatch(const std::string& expected, const YamlNode& found);
   void out_of_range(const std::string& expected, const YamlNode& found);
@@ -258,20 +259,20 @@ class YamlReader {
   const std::vector<std::string> all_keys_;
   Frame frame_;
   std::string path_;
-  std::vector<std::size_t> path_sizes_;  ///< Of the paths around the current one.
+  std::vector<std::size_t> path_sizes_;  ///< Lengths of the enclosing paths.
   std::vector<YamlIssue> issues_;
   std::map<std::string, YamlPlace> places_;
 };
 
-/// A value read from YAML, and all that was wrong.
+/// A value read from YAML and all issues found.
 template <class T>
 struct YamlValue {
   T value;
   YamlDocument document;
-  std::vector<YamlIssue> issues;            ///< Of the document and of the reader.
-  std::map<std::string, YamlPlace> places;  ///< Of the keys that were present.
+  std::vector<YamlIssue> issues;            ///< Issues of the document, then of the reader.
+  std::map<std::string, YamlPlace> places;  ///< Places of the keys that are present.
 
-  /// Where the key, or else the innermost section around it, is written; else the file.
+  /// The place of the key, or of its innermost enclosing section, or else the file.
   YamlPlace place_of(std::string key) const {
     while (true) {
       if (const auto found = places.find(key); found != places.end())
@@ -300,7 +301,7 @@ YamlValue<T> read_yaml(std::string_view name,
   return out;
 }
 
-/// In the order of the file, then of the `--set`s.
+/// Sorted by place: the file first, then each `--set`.
 std::vector<ConfigIssue> locate(const YamlDocument& document, std::vector<YamlIssue> issues);
 
 class YamlWriter {
@@ -317,7 +318,7 @@ class YamlWriter {
 
   template <class T>
   void write_root(const T& value) {
-    describe(*this, const_cast<T&>(value));  // A writer only looks.
+    describe(*this, const_cast<T&>(value));  // A writer does not modify it.
   }
 
  private:
@@ -329,7 +330,7 @@ class YamlWriter {
     write_value(value);
   }
 
-  /// After "key:" or "-".
+  /// Writes the part after "key:" or "-".
   template <class T>
   void write_value(const T& value) {
     if constexpr (OptionalLike<T>) {
@@ -404,7 +405,7 @@ class YamlWriter {
   std::size_t depth_ = 0;
 };
 
-/// Reads back to an equal value. Requires: numbers are finite, text is UTF-8.
+/// The text reads back as an equal value. Requires: numbers are finite and text is UTF-8.
 template <class T>
 std::string to_yaml(const T& value) {
   std::string out;

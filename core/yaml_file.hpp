@@ -1,4 +1,4 @@
-// A YAML file as one described value.
+// Reads a YAML file into one described struct.
 #pragma once
 
 #include "core/files.hpp"
@@ -9,7 +9,7 @@
 
 namespace temper {
 
-/// Errors: IoError, or InvalidInput with every issue at its place in the file.
+/// Errors: those of read_file(); InvalidInput that lists every issue with its line.
 template <class T>
 Result<T> read_yaml_file(const std::filesystem::path& path) {
   TEMPER_TRY(const std::string text, read_file(path));
@@ -19,8 +19,7 @@ Result<T> read_yaml_file(const std::filesystem::path& path) {
   return std::move(read.value);
 }
 
-/// The same of a file that nobody wrote by hand, or whose lines nobody should see: the first issue,
-/// without its line.
+/// For files that a program wrote: reports only the first issue, without its line.
 template <class T>
 Result<T> read_own_yaml_file(const std::filesystem::path& path) {
   TEMPER_TRY(const std::string text, read_file(path));

@@ -22,7 +22,7 @@ std::string quoted_excerpt(std::string_view whole) {
                                  : fmt::format("`{}...`", text.substr(0, kLongest));
 }
 
-/// Builds the tree from the parser's events; never recurses, so depth costs no stack here.
+/// Builds the tree from parser events without recursion, so that nesting depth uses no stack.
 class TreeBuilder : public YAML::EventHandler {
  public:
   TreeBuilder(std::size_t source, bool has_lines, std::vector<YamlIssue>& issues)
@@ -68,11 +68,11 @@ class TreeBuilder : public YAML::EventHandler {
   void OnMapEnd() override { end(); }
 
  private:
-  struct Open {
+  struct OpenNode {
     YamlNode node;
     YamlPlace key_place;
     std::string key;
-    bool has_key = false;  ///< In a map: the key was read, its value comes next.
+    bool has_key = false;  ///< In a map: true between a key and its value.
     bool key_bad = false;
   };
 
@@ -136,19 +136,19 @@ class TreeBuilder : public YAML::EventHandler {
     map.key_place = key.place;
     map.key_bad = key.kind != YamlNode::Kind::Scalar;
     if (map.key_bad)
-      issues_.push_back({key.place, "", "a key must be a word"});
+      issues_.push_back({key.place, "", "expected a plain word as the key"});
   }
 
   const std::size_t source_;
-  const bool has_lines_;  ///< It is a file.
+  const bool has_lines_;  ///< False for the value of a `--set`.
   std::vector<YamlIssue>& issues_;
   YamlNode root_;
   std::vector<Open> open_;
-  std::size_t skipped_ = 0;  ///< Open nodes below the deepest allowed level.
+  std::size_t skipped_ = 0;  ///< Number of open nodes below the deepest allowed level.
   bool too_deep_ = false;
 };
 
-/// Parses one document; problems are appended to `issues`. Nothing if it is no YAML at all.
+/// Parses one document and appends problems to `issues`. Empty if the text is not YAML.
 std::optional<YamlNode> parse_text(std::string_view text,
                                    std::size_t source,
                                    bool has_lines,
@@ -164,12 +164,13 @@ std::optional<YamlNode> parse_text(std::string_view text,
       std::vector<YamlIssue> ignored;
       TreeBuilder second(source, has_lines, ignored);
       if (parser.HandleNextDocument(second)) {
-        issues.push_back(
-            {{source, std::max(1, second.take().place.line)}, "", "a second YAML document"});
+        issues.push_back({{source, std::max(1, second.take().place.line)},
+                          "",
+                          "expected one YAML document, found a second"});
       }
     }
   } catch (const YAML::Exception& e) {
-    if (!builder.too_deep())  // else the parser gave up for the reason already reported
+    if (!builder.too_deep())  // otherwise the parser stopped for the reason already reported
       issues.push_back({{source, line_of(e.mark)}, "", "not YAML: " + e.msg});
     return std::nullopt;
   } catch (const std::exception& e) {
@@ -179,10 +180,10 @@ std::optional<YamlNode> parse_text(std::string_view text,
   return builder.take();
 }
 
-/// Where YAML takes a part of one line for a comment; npos: nowhere.
+/// Where YAML would start a comment in this line; npos if nowhere.
 std::size_t find_comment(std::string_view line) {
   char quote = 0;
-  char before = ' ';  // of the last character that is no space
+  char before = ' ';  // the last character that is not a space
   for (std::size_t i = 0; i < line.size(); ++i) {
     const char c = line[i];
     const bool after_space = i == 0 || line[i - 1] == ' ' || line[i - 1] == '\t';
@@ -202,8 +203,8 @@ std::size_t find_comment(std::string_view line) {
   return std::string_view::npos;
 }
 
-/// The value of a `--set`. A command line has no comments: a plain value keeps what YAML would drop
-/// as one, any other is refused.
+/// Parses the value of a `--set`. A command line has no comments: in a plain value the text that
+/// YAML would drop as a comment is kept, and in any other value it is an error.
 std::optional<YamlNode> parse_set_value(std::string_view value,
                                         std::size_t source,
                                         std::vector<YamlIssue>& issues) {
@@ -225,7 +226,7 @@ std::optional<YamlNode> parse_set_value(std::string_view value,
   return plain;
 }
 
-/// Length of the UTF-8 sequence at the start of `text`, 0 if it is none or a control character.
+/// Length of the UTF-8 sequence at the start of `text`; 0 if it is invalid or a control character.
 std::size_t text_character(std::string_view text) {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned char first = byte(0);
@@ -241,11 +242,14 @@ std::size_t text_character(std::string_view text) {
   return size;
 }
 
-/// What yaml-cpp would misread or report poorly. False: do not parse.
+/// Rejects text that yaml-cpp would misread or report poorly. Returns false if it must not be
+/// parsed.
 bool check_text(std::string_view text, std::size_t source, std::vector<YamlIssue>& issues) {
   if (text.size() > YamlDocument::kMaxBytes) {
     issues.push_back(
-        {{source, 0}, "", fmt::format("larger than {} bytes", YamlDocument::kMaxBytes)});
+        {{source, 0},
+         "",
+         fmt::format("expected at most {} bytes, found {}", YamlDocument::kMaxBytes, text.size())});
     return false;
   }
   int line = 1;
@@ -255,14 +259,15 @@ bool check_text(std::string_view text, std::size_t source, std::vector<YamlIssue
     const std::size_t size = text_character(text.substr(i));
     if (size == 0) {
       const auto byte = static_cast<unsigned char>(text[i]);
-      issues.push_back({{source, line}, "", fmt::format("not a text file (byte 0x{:02x})", byte)});
+      issues.push_back(
+          {{source, line}, "", fmt::format("expected UTF-8 text, found byte 0x{:02x}", byte)});
       return false;
     }
     if (text[i] == '\n') {
       ++line;
       indentation = true;
     } else if (indentation && text[i] == '\t') {
-      issues.push_back({{source, line}, "", "a tab in the indentation; YAML wants spaces"});
+      issues.push_back({{source, line}, "", "found a tab in the indentation; YAML expects spaces"});
       ok = false;
       indentation = false;
     } else if (text[i] != ' ') {
@@ -274,14 +279,14 @@ bool check_text(std::string_view text, std::size_t source, std::vector<YamlIssue
 }
 
 YamlNode::Entry* find_entry(YamlNode& map, std::string_view key) {
-  // The last one: a key that occurs twice is an error anyway.
+  // The last entry wins; duplicate keys are reported elsewhere.
   const auto found = std::find_if(map.entries.rbegin(),
                                   map.entries.rend(),
                                   [&](const YamlNode::Entry& entry) { return entry.key == key; });
   return found == map.entries.rend() ? nullptr : &*found;
 }
 
-/// A map is merged key by key, anything else replaces.
+/// Merges maps key by key; replaces any other value.
 void overlay(YamlNode& target, YamlNode&& value) {
   if (target.kind != YamlNode::Kind::Map || value.kind != YamlNode::Kind::Map) {
     target = std::move(value);
@@ -365,7 +370,7 @@ void YamlDocument::parse_file(std::string_view text) {
     else if (root_.kind != YamlNode::Kind::Null)
       issues_.push_back({root_.place, "", std::string(kExpected)});
     else if (issues_.empty())
-      issues_.push_back({{}, "", fmt::format("empty; {}", kExpected)});
+      issues_.push_back({{}, "", fmt::format("{}, found an empty file", kExpected)});
   }
   if (root_.kind != YamlNode::Kind::Map) {
     root_ = {};
@@ -425,8 +430,9 @@ void YamlDocument::apply_set(std::size_t number, std::string_view assignment) {
       const std::string outer = path.substr(0, begin > 0 ? begin - 1 : 0);
       issues_.push_back({place,
                          path,
-                         key.empty() ? "a name is missing between the dots"
-                                     : fmt::format("`{}` holds a value, not keys", outer)});
+                         key.empty()
+                             ? "expected a name between the dots, found none"
+                             : fmt::format("`{}` is a value, not a section with keys", outer)});
       return;
     }
     YamlNode::Entry* entry = find_entry(*node, key);

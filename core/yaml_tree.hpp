@@ -1,8 +1,8 @@
-// A YAML document as a tree that remembers where each part was written, with `--set` overlays
-// applied. The only user of yaml-cpp is its .cpp.
+// A YAML document as a tree that records the place of each part, with `--set` overlays applied.
+// yaml_tree.cpp is the only user of yaml-cpp.
 //
-// Stricter than YAML: one document, a mapping at its root, keys are words and occur once, no
-// aliases, anchors or tags, at most kMaxDepth levels and kMaxBytes of text.
+// Stricter than YAML: one document with a mapping at its root; keys are plain words and unique; no
+// aliases, anchors or tags; at most kMaxDepth levels and kMaxBytes of text.
 #pragma once
 
 #include <span>
@@ -12,20 +12,21 @@
 
 namespace temper {
 
-/// One thing wrong with a configuration.
+/// One error in a configuration.
 struct ConfigIssue {
   std::string location;  ///< "configs/x.yaml:12" or "--set a.b=c".
-  std::string key;       ///< "rollout.replicas"; empty where no key is to blame.
+  std::string key;       ///< "rollout.replicas"; empty if the error concerns no key.
   std::string message;
   bool operator==(const ConfigIssue&) const = default;
 };
 
-/// "configs/x.yaml:12: rollout.replicass: unknown key; did you mean `replicas`?", one per line.
+/// One line per issue: "configs/x.yaml:12: rollout.replicass: unknown key; did you mean
+/// `replicas`?"
 std::string render(std::span<const ConfigIssue> issues);
 
 struct YamlPlace {
   std::size_t source = 0;  ///< 0: the file; k: the k-th `--set`.
-  int line = 0;            ///< From 1; 0 where there is none.
+  int line = 0;            ///< From 1; 0 if there is no line.
   auto operator<=>(const YamlPlace&) const = default;
 };
 
@@ -35,14 +36,14 @@ struct YamlNode {
     Scalar,
     List,
     Map,
-    Broken  ///< Was refused with an issue of its own; readers pass over it.
+    Broken  ///< Has an issue of its own; readers skip it.
   };
   struct Entry;
   Kind kind = Kind::Null;
   YamlPlace place;
-  std::string text;     ///< Of a scalar.
-  bool quoted = false;  ///< A scalar in quotes or as a block is text, whatever it looks like.
-  std::vector<Entry> entries;  ///< Of a list (keys empty) or a map.
+  std::string text;            ///< Text of a scalar.
+  bool quoted = false;         ///< A quoted or block scalar is text, whatever it looks like.
+  std::vector<Entry> entries;  ///< Elements of a list (with empty keys) or a map.
 };
 struct YamlNode::Entry {
   std::string key;
@@ -61,9 +62,9 @@ class YamlDocument {
   static constexpr std::size_t kMaxDepth = 32;
   static constexpr std::size_t kMaxBytes = std::size_t{1} << 20;
 
-  /// Parses `text`; `name` is what errors call it. Each of `sets` is "a.b=value", the value YAML,
-  /// or "@path", a file that is laid over what there is, or "~key", which takes a key of the root
-  /// away; a later one wins. What is wrong is in issues(); the root holds what could be read.
+  /// Parses `text`; errors call it `name`. Each element of `sets` is "a.b=value" with a YAML value,
+  /// "@path" for a file merged over the document, or "~key" to remove a root key. Later elements
+  /// win. Errors are in issues(); root() holds everything that could be read.
   YamlDocument(std::string_view name, std::string_view text, std::span<const std::string> sets);
 
   const YamlNode& root() const { return root_; }

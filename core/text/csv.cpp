@@ -7,7 +7,7 @@
 namespace temper {
 namespace {
 
-/// Takes one record off `text`, counting its lines.
+/// Removes one record from the front of `text` and advances `line`.
 Result<std::vector<std::string>> take_record(std::string_view& text, int& line) {
   std::vector<std::string> fields(1);
   bool quoted = false;
@@ -38,7 +38,7 @@ Result<std::vector<std::string>> take_record(std::string_view& text, int& line) 
   }
   text.remove_prefix(i);
   if (quoted)
-    return invalid_input("a quote is not closed");
+    return invalid_input("unterminated quote");
   return fields;
 }
 

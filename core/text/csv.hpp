@@ -1,5 +1,5 @@
-// Comma-separated values with a header line, as RFC 4180 has them: fields may be in double quotes,
-// a quote inside them is doubled. Values only; no threads.
+// CSV with a header line, as in RFC 4180: fields may be in double quotes, and a quote inside them
+// is doubled. Pure functions.
 #pragma once
 
 #include "core/result.hpp"
@@ -12,20 +12,20 @@ namespace temper {
 
 struct CsvTable {
   std::vector<std::string> header;
-  std::vector<std::vector<std::string>> rows;  ///< Each as long as the header.
-  std::vector<int> lines;                      ///< Where each row begins, from 1.
+  std::vector<std::vector<std::string>> rows;  ///< Each row has as many fields as the header.
+  std::vector<int> lines;                      ///< Line on which each row begins, from 1.
 
-  /// Index of a column, or header.size() if there is none.
+  /// Index of the column, or header.size() if there is no such column.
   std::size_t column(std::string_view name) const;
   bool has(std::string_view name) const { return column(name) < header.size(); }
 };
 
-/// Errors name `name:line`. Empty lines are passed over.
+/// Skips empty lines. Errors: InvalidInput, starting with `name:line`.
 Result<CsvTable> parse_csv(std::string_view name, std::string_view text);
 
-/// In double quotes where commas, quotes or line breaks need them.
+/// Quotes the text if it contains a comma, quote or line break.
 std::string csv_word(std::string_view text);
-/// The words as one line, with its line break.
+/// Joins the fields into one line, including the line break.
 std::string csv_line(const std::vector<std::string>& words);
 
 }  // namespace temper

@@ -1,5 +1,5 @@
-// Numbers as people read and write them: shares, thousands and sizes as short text, and text as a
-// number. The same value gives the same text everywhere. Values only; no threads.
+// Formats numbers for people (shares, thousands, sizes) and parses numbers from text. Output does
+// not depend on the locale. Pure functions.
 #pragma once
 
 #include "core/result.hpp"
@@ -17,18 +17,18 @@ std::string percent_text(double share, int digits);
 /// Requires: value >= 0.
 std::string short_number(double value);
 
-/// Always in thousands, with as many digits after the point: "12.3k" for 12345 and one digit.
+/// Always in thousands, with `digits` decimals: "12.3k" for 12345 and one digit.
 std::string thousands_text(double value, int digits);
 
-/// Always in thousands, at most four significant digits, no zeros at the end: "12k", "12.35k".
+/// Always in thousands, at most four significant digits, no trailing zeros: "12k", "12.35k".
 std::string significant_thousands(double value);
 
-/// Decimal units, from kB on: "0 kB", "12 kB", "1.5 MB", "3.2 TB".
+/// Decimal units, starting at kB: "0 kB", "12 kB", "1.5 MB", "3.2 TB".
 std::string bytes_text(double bytes);
 
-/// All of `text` as a number in decimal; neither blanks nor a plus sign around it, and `inf` and
-/// `nan` are numbers if T has them. Errors: InvalidInput, "expected a number, found `x`".
-/// For int, std::int64_t, std::uint64_t and double.
+/// Parses all of `text` as a decimal number. Blanks and a leading plus sign are errors; `inf` and
+/// `nan` are accepted for double. Error: InvalidInput, "expected a number, found `x`". Instantiated
+/// for int, std::int64_t, std::uint64_t and double.
 template <class T>
 Result<T> parse_number(std::string_view text);
 

@@ -13,7 +13,7 @@ struct Range {
   double low = 0;
   double high = 0;
 
-  /// In [0, steps), the middle where there is no range.
+  /// In [0, steps); the middle if the range is empty.
   std::size_t place(double value, std::size_t steps) const {
     if (high <= low)
       return steps / 2;

@@ -1,6 +1,5 @@
-// Points in a plane as text for a terminal: axes from the smallest to the largest value, with a
-// mark for each point. Of points in the same place the later one shows. The same points give the
-// same text.
+// Scatter plot as text for a terminal. Axes span the smallest to the largest value. If several
+// points fall into one cell, the last one is shown. Deterministic.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +21,7 @@ struct ScatterAxes {
   std::size_t rows = 14;
 };
 
-/// Empty for no points.
+/// Returns an empty string if there are no points.
 std::string scatter_text(std::span<const ScatterPoint> points, const ScatterAxes& axes);
 
 }  // namespace temper

@@ -18,13 +18,14 @@ constexpr double kPanel = 210, kGap = 38, kBelow = 52;
 constexpr double kTitle = 34, kLegendLine = 20, kLegendMark = 28, kLetter = 7;
 constexpr int kTicks = 5;
 constexpr std::size_t kMostXTicks = 14;
-constexpr std::size_t kMostMarkers = 14;  ///< On a line; of more points every so many has one.
+constexpr std::size_t kMostMarkers = 14;  ///< Per line; with more points only every n-th has a
+                                          ///< marker.
 
-/// Okabe and Ito's palette, told apart by colour-blind readers too.
+/// The palette of Okabe and Ito, which color-blind readers can distinguish.
 constexpr std::array<std::string_view, 8> kColours{
     "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#999999"};
 
-/// Ink, paper and grid change places where the reader's page is dark.
+/// Swaps foreground, background and grid colors in dark mode.
 constexpr std::string_view kDark =
     "<style>@media (prefers-color-scheme: dark) {svg {fill: #ddd} [fill=\"#fff\"] {fill: #0d1117} "
     "[stroke=\"#222\"] {stroke: #ddd} [stroke=\"#ddd\"] {stroke: #3d444d} "
@@ -73,7 +74,7 @@ std::string marker(std::size_t line, double x, double y) {
   }
 }
 
-/// Dashed where the colours come round again, or where it would hide a line below it.
+/// Dashed once the colors repeat, or if the line would hide another one.
 enum class Dashed { No, Yes };
 std::string stroke(std::size_t line, Dashed dashed = Dashed::No) {
   return fmt::format("stroke=\"{}\" stroke-width=\"2\" fill=\"none\"{}",
@@ -103,7 +104,7 @@ class Drawing {
     const std::size_t lines = plot.panels.front().lines.size();
     const std::size_t rows = (lines + columns_ - 1) / columns_;
     top_ = kTitle + kLegendLine * static_cast<double>(rows) + 14;
-    // A single x stands in the middle.
+    // A single x is centered.
     least_ = plot.x.size() > 1 ? plot.x.front() : plot.x.front() - 1;
     most_ = plot.x.size() > 1 ? plot.x.back() : plot.x.front() + 1;
   }
@@ -139,7 +140,7 @@ class Drawing {
            (x - least_) / (most_ - least_) * (kWidth - kLeft - kRight - 2 * kInset);
   }
 
-  /// For those who cannot see it: what is over what, and which lines there are.
+  /// Text alternative: the axes and the names of the lines.
   std::string description() const {
     std::string out;
     for (const Plot::Panel& p : plot_.panels)

@@ -1,7 +1,6 @@
-// A line plot as SVG: panels below each other over the same x, axes from zero, a tick at every x
-// that was measured (at round numbers where these are many), lines told apart by colour and by
-// marker (and dashes from the ninth on), one legend above. A missing value leaves a gap. The same
-// plot gives the same text.
+// Line plot as SVG: stacked panels over a shared x axis, y axes from zero, and one legend at the
+// top. Ticks are at every measured x, or at round numbers if there are many. Lines differ in color
+// and marker, and in dashes from the ninth on. A missing value leaves a gap. Deterministic.
 #pragma once
 
 #include <optional>
@@ -18,19 +17,19 @@ struct Plot {
   struct Panel {
     std::string label;  ///< With the unit.
     std::vector<Line> lines;
-    std::optional<double> top;  ///< Of the axis; none: a round number above all values.
+    std::optional<double> top;  ///< End of the y axis; a round number above all values if empty.
   };
 
   std::string title;
   std::string x_label;
-  std::vector<double> x;      ///< Ascending, at least one.
-  std::vector<Panel> panels;  ///< All with the same lines, at least one.
+  std::vector<double> x;      ///< Ascending; at least one value.
+  std::vector<Panel> panels;  ///< At least one panel; all have the same lines.
 };
 
 std::string to_svg(const Plot& plot);
 
-/// Round steps (1, 2 or 5 times a power of ten) from 0 up to and beyond `most`, at most `count`
-/// steps. Requires: most > 0.
+/// Ticks at round steps (1, 2 or 5 times a power of ten) from 0 to `most` or just beyond, at most
+/// `count` steps. Requires: most > 0.
 std::vector<double> round_ticks(double most, int count);
 
 }  // namespace temper

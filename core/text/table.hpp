@@ -1,5 +1,4 @@
-// Rows for people and for files: columns lined up between bars (which is also Markdown), and CSV
-// from describe().
+// Tables: aligned columns between bars (also valid Markdown), and CSV from describe().
 #pragma once
 
 #include "core/scalar_text.hpp"
@@ -11,14 +10,15 @@
 
 namespace temper {
 
-/// The first row is the head; the first column is text, the others are numbers.
-/// Requires: rows of equal length, at least one.
+/// Formats rows as a table. The first row is the header. The first column is left-aligned text, the
+/// others are right-aligned. Requires: at least one row; all rows have the same length.
 std::string bar_table(const std::vector<std::vector<std::string>>& rows);
 
 namespace detail {
-/// Names, then values, of a struct of scalars; of an absent optional nothing.
+/// Writes the field names or the values of a struct of scalars. An absent optional is an empty
+/// field.
 struct CsvVisitor {
-  enum class What { Names, Values } what;
+  enum class Content { Names, Values } content;
   std::string line;
   template <class T>
   void field(int,
@@ -27,7 +27,7 @@ struct CsvVisitor {
              const std::type_identity_t<FieldMeta<T>>& = {}) {
     if (!line.empty())
       line += ',';
-    if (what == What::Names)
+    if (content == Content::Names)
       line += name;
     else if constexpr (OptionalLike<T>)
       line += value ? scalar_text(*value) : "";  // NOLINT(bugprone-branch-clone): of three types
@@ -39,16 +39,16 @@ struct CsvVisitor {
 };
 }  // namespace detail
 
-/// A line of names, then one per row.
+/// A header line with the field names, then one line per row.
 template <class Row>
 std::string to_csv(std::span<const Row> rows) {
   Row none{};
-  detail::CsvVisitor names{detail::CsvVisitor::What::Names, {}};
+  detail::CsvVisitor names{detail::CsvVisitor::Content::Names, {}};
   describe(names, none);
   std::string out = names.line + "\n";
   for (const Row& row : rows) {
-    detail::CsvVisitor values{detail::CsvVisitor::What::Values, {}};
-    describe(values, const_cast<Row&>(row));  // A writer only looks.
+    detail::CsvVisitor values{detail::CsvVisitor::Content::Values, {}};
+    describe(values, const_cast<Row&>(row));  // A writer does not modify it.
     out += values.line + "\n";
   }
   return out;

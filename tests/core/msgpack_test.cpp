@@ -172,7 +172,7 @@ TEST(Msgpack, ErrorsNameThePathOfTheField) {
 TEST(Msgpack, AnUnknownEnumeratorIsAnError) {
   const auto value = decode<test::Small>(std::string("\x81\x02\x02", 3));
   ASSERT_FALSE(value);
-  EXPECT_EQ(value.error().context, "shape: unknown value of an enumeration: 2");
+  EXPECT_EQ(value.error().context, "shape: unknown enumerator 2");
 }
 
 }  // namespace

@@ -14,7 +14,7 @@ TEST(ProgressLine, InAFileEachStageHasALineAndALongOneHasMore) {
   std::ostringstream out;
   ManualClock clock;
   clock.set(Time(5s));
-  ProgressLine progress(out, ProgressLine::To::File, clock, "temper measure");
+  ProgressLine progress(out, ProgressLine::Output::File, clock, "temper measure");
   for (int i = 0; i < 250; ++i) {  // 25 s
     progress.show("first", "3 of 9");
     clock.advance(100ms);
@@ -32,7 +32,7 @@ TEST(ProgressLine, OnATerminalOneLineIsRewrittenAndNothingIsLeftOfIt) {
   std::ostringstream out;
   const ManualClock clock;
   {
-    ProgressLine progress(out, ProgressLine::To::Terminal, clock, "temper measure");
+    ProgressLine progress(out, ProgressLine::Output::Terminal, clock, "temper measure");
     progress.show("first", "1 of 2");
     progress.show("first", "1 of 2");
     progress.show("first", "2 of 2");

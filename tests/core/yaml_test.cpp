@@ -261,8 +261,8 @@ TEST(Yaml, AWrongSetIsNamedByItsText) {
       "--set inner.tokns=4: inner.tokns: unknown key; did you mean `tokens`?\n"
       "--set inner: expected KEY=VALUE, such as rollout.replicas=2\n"
       "--set =3: expected KEY=VALUE, such as rollout.replicas=2\n"
-      "--set inner..tokens=3: inner..tokens: a name is missing between the dots\n"
-      "--set text.a=3: text.a: `text` holds a value, not keys\n"
+      "--set inner..tokens=3: inner..tokens: expected a name between the dots, found none\n"
+      "--set text.a=3: text.a: `text` is a value, not a section with keys\n"
       "--set words=[a: not YAML: end of sequence flow not found\n"
       "--set wait=3: wait: expected a duration such as 250ms, found `3`: missing unit (one of h, "
       "min, s, ms, us, ns)\n"
@@ -311,20 +311,20 @@ TEST(Yaml, DepthAndSizeAreLimited) {
     const std::string found = issues("rows: " + std::string(depth, '[') + std::string(depth, ']'));
     EXPECT_EQ(found.find("x.yaml:1: nested deeper than 32 levels\n"), 0U) << depth;
   }
-  EXPECT_EQ(issues(std::string(2 << 20, ' ')), "x.yaml: larger than 1048576 bytes\n");
+  EXPECT_EQ(issues(std::string(2 << 20, ' ')), "x.yaml: expected at most 1048576 bytes, found 2097152\n");
 }
 
 TEST(Yaml, WhatIsNoYamlSaysWhere) {
   EXPECT_EQ(issues("text: a\nwords: [a\n"), "x.yaml:3: not YAML: end of sequence flow not found\n");
   EXPECT_EQ(issues("text: a\n\tflag: true\n"),
-            "x.yaml:2: a tab in the indentation; YAML wants spaces\n");
-  EXPECT_EQ(issues("text: a\n\x80"), "x.yaml:2: not a text file (byte 0x80)\n");
-  EXPECT_EQ(issues(std::string("a\0b", 3)), "x.yaml:1: not a text file (byte 0x00)\n");
+            "x.yaml:2: found a tab in the indentation; YAML expects spaces\n");
+  EXPECT_EQ(issues("text: a\n\x80"), "x.yaml:2: expected UTF-8 text, found byte 0x80\n");
+  EXPECT_EQ(issues(std::string("a\0b", 3)), "x.yaml:1: expected UTF-8 text, found byte 0x00\n");
   EXPECT_EQ(issues("- a\n"), "x.yaml:1: expected keys and values such as `name: first-run`\n");
   EXPECT_EQ(issues("# nothing\n"),
-            "x.yaml: empty; expected keys and values such as `name: first-run`\n");
-  EXPECT_EQ(issues("text: a\n---\ntext: b\n"), "x.yaml:3: a second YAML document\n");
-  EXPECT_EQ(issues("[a]: b\n"), "x.yaml:1: a key must be a word\n");
+            "x.yaml: expected keys and values such as `name: first-run`, found an empty file\n");
+  EXPECT_EQ(issues("text: a\n---\ntext: b\n"), "x.yaml:3: expected one YAML document, found a second\n");
+  EXPECT_EQ(issues("[a]: b\n"), "x.yaml:1: expected a plain word as the key\n");
 }
 
 TEST(Yaml, PlacesTellWhereAKeyOrItsSectionIsWritten) {

@@ -191,7 +191,7 @@ TEST_F(LengthsFile, IsRefusedWithItsNameAndEntry) {
   for (const char* text : {"", "[1, 2", "{\"a\": 1}", "[]", "3"}) {
     const auto lengths = read_lengths(holding(text));
     ASSERT_FALSE(lengths) << text;
-    EXPECT_NE(lengths.error().context.find("lengths.json: expected a JSON array of lengths"),
+    EXPECT_NE(lengths.error().context.find("lengths.json: expected a non-empty JSON array of lengths"),
               std::string::npos)
         << lengths.error().context;
   }
