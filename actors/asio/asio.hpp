@@ -1,4 +1,5 @@
-// The only header that includes Boost.Asio, and only the parts in use: it is slow to compile.
+// The only header that includes Boost.Asio, and only the parts in use, because it is slow to
+// compile.
 #pragma once
 
 #include <boost/asio/error.hpp>

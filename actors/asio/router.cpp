@@ -11,19 +11,19 @@
 namespace temper::actors {
 namespace {
 
-/// Messages handled per turn of the loop, so that timers and other sockets get theirs.
+/// Messages handled per iteration of the loop, so that timers and other sockets are not starved.
 constexpr int kBatch = 256;
-/// Where so much waits for the loop, nothing more is read: senders wait in their turn.
+/// Bytes waiting for the loop beyond which nothing more is read; senders then have to wait.
 constexpr std::size_t kMostWaiting = std::size_t{256} << 20;
-/// A loop that did not turn for so long hangs: workers are let go.
+/// A loop that is silent for this long hangs; its workers stop getting heartbeats.
 constexpr Duration kLongestTurn = std::chrono::minutes(10);
 
-/// What the loop wants of the thread that has the socket.
-struct Wish {
+/// A command from the loop to the thread that owns the socket.
+struct Command {
   enum class Kind { Admit, Forget, Send, Drop } kind;
   PeerId peer;
   OutgoingMessage message{};
-  PeerSignsPtr signs{};
+  PeerLivenessPtr liveness{};
   std::string why{};
 };
 
@@ -44,7 +44,7 @@ struct AsioRouter::Impl : std::enable_shared_from_this<Impl> {
         endpoint(exchange.endpoint()),
         wake(std::move(wake_up)) {}
 
-  // --- On the thread of the loop
+  // --- On the thread of the event loop
 
   void start() {
     turned = clock.now().time_since_epoch().count();
@@ -64,27 +64,27 @@ struct AsioRouter::Impl : std::enable_shared_from_this<Impl> {
     work.reset();
   }
 
-  void want(Wish wish) {
+  void enqueue(Command command) {
     bool first = false;
     {
       const MutexLock lock(mutex);
-      first = wishes.empty();
-      wishes.push_back(std::move(wish));
+      first = commands.empty();
+      commands.push_back(std::move(command));
     }
     if (first)
       wake.notify();
   }
 
-  /// What arrived goes to the callbacks, a batch per turn of the loop.
+  /// Passes received messages to the callbacks, one batch per iteration of the loop.
   void deliver() {
     for (int i = 0; i < kBatch && !closed; ++i) {
-      std::optional<Exchange::Arrived> next;
-      std::vector<Exchange::Broken> broken;
+      std::optional<Exchange::Arrival> next;
+      std::vector<Exchange::BrokenPeer> broken;
       bool resume = false;
       {
         const MutexLock lock(mutex);
         if (arrived.empty()) {
-          // What a peer said comes before word of its end.
+          // Messages of a peer are delivered before the report that it is lost.
           broken.swap(ended);
           posted = false;
         } else {
@@ -98,7 +98,7 @@ struct AsioRouter::Impl : std::enable_shared_from_this<Impl> {
       if (resume)
         wake.notify();
       for (const auto& b : broken) {
-        signs.erase(b.peer);
+        liveness.erase(b.peer);
         if (!closed)
           events.on_broken(b.peer, b.why);
       }
@@ -121,16 +121,16 @@ struct AsioRouter::Impl : std::enable_shared_from_this<Impl> {
     });
   }
 
-  // --- On the thread that has the socket
+  // --- On the exchange thread, which owns the socket
 
   void serve() {
     for (bool last = false; !last;) {
-      last = grant_wishes();
+      last = run_commands();
       const auto reading = paused() ? Exchange::Reading::Paused : Exchange::Reading::On;
-      Exchange::Moved moved = exchange.turn(
+      Exchange::TurnResult result = exchange.turn(
           reading, loop_lives() ? Exchange::Heartbeats::On : Exchange::Heartbeats::Off);
-      const bool more = moved.more;
-      hand_over(std::move(moved));
+      const bool more = result.more;
+      hand_over(std::move(result));
       if (more || last)
         continue;
       if (Status status = exchange.wait(reading, wake.fd()); !status)
@@ -138,29 +138,29 @@ struct AsioRouter::Impl : std::enable_shared_from_this<Impl> {
     }
   }
 
-  /// True: these were the last.
-  bool grant_wishes() {
-    wake.clear();  // Before the look: a wish after it notifies again.
-    std::vector<Wish> granted;
+  /// Returns true after the last command.
+  bool run_commands() {
+    wake.clear();  // Cleared first, so that a command added meanwhile notifies again.
+    std::vector<Command> taken;
     bool last = false;
     {
       const MutexLock lock(mutex);
-      granted.swap(wishes);
+      taken.swap(commands);
       last = closing;
     }
-    for (Wish& wish : granted) {
-      switch (wish.kind) {
-        case Wish::Kind::Admit:
-          exchange.admit(wish.peer, std::move(wish.signs));
+    for (Command& command : taken) {
+      switch (command.kind) {
+        case Command::Kind::Admit:
+          exchange.admit(command.peer, std::move(command.liveness));
           break;
-        case Wish::Kind::Forget:
-          exchange.forget(wish.peer);
+        case Command::Kind::Forget:
+          exchange.forget(command.peer);
           break;
-        case Wish::Kind::Send:
-          exchange.send(wish.peer, std::move(wish.message));
+        case Command::Kind::Send:
+          exchange.send(command.peer, std::move(command.message));
           break;
-        case Wish::Kind::Drop:
-          exchange.drop(wish.peer, wish.why);
+        case Command::Kind::Drop:
+          exchange.drop(command.peer, command.why);
           break;
       }
     }
@@ -176,16 +176,16 @@ struct AsioRouter::Impl : std::enable_shared_from_this<Impl> {
     return clock.now() - Time(Duration(turned.load(std::memory_order_relaxed))) < kLongestTurn;
   }
 
-  void hand_over(Exchange::Moved moved) {
+  void hand_over(Exchange::TurnResult result) {
     bool post = false;
     {
       const MutexLock lock(mutex);
       stats = exchange.stats();
-      for (Exchange::Arrived& a : moved.arrived) {
+      for (Exchange::Arrival& a : result.arrived) {
         waiting += a.message.body().size();
         arrived.push_back(std::move(a));
       }
-      for (Exchange::Broken& b : moved.broken)
+      for (Exchange::BrokenPeer& b : result.broken)
         ended.push_back(std::move(b));
       post = !posted && !(arrived.empty() && ended.empty());
       posted = posted || post;
@@ -199,19 +199,19 @@ struct AsioRouter::Impl : std::enable_shared_from_this<Impl> {
   const Events events;
   const Log log;
   const RealClock clock{};
-  Exchange exchange;  ///< Of its thread, once that runs.
+  Exchange exchange;  ///< Used only by the exchange thread once it runs.
   const std::string endpoint;
   WakeUp wake;
   std::thread thread;
   std::atomic<std::int64_t> turned{0};
 
-  std::map<PeerId, PeerSignsPtr> signs;  ///< Of the loop's thread.
-  bool closed = false;                   ///< Of the loop's thread.
+  std::map<PeerId, PeerLivenessPtr> liveness;  ///< Of the loop's thread.
+  bool closed = false;                         ///< Of the loop's thread.
 
   mutable Mutex mutex;
-  std::vector<Wish> wishes TEMPER_GUARDED_BY(mutex);
-  std::deque<Exchange::Arrived> arrived TEMPER_GUARDED_BY(mutex);
-  std::vector<Exchange::Broken> ended TEMPER_GUARDED_BY(mutex);
+  std::vector<Command> commands TEMPER_GUARDED_BY(mutex);
+  std::deque<Exchange::Arrival> arrived TEMPER_GUARDED_BY(mutex);
+  std::vector<Exchange::BrokenPeer> ended TEMPER_GUARDED_BY(mutex);
   std::size_t waiting TEMPER_GUARDED_BY(mutex) = 0;  ///< Bytes in `arrived`.
   TransportStats stats TEMPER_GUARDED_BY(mutex);
   bool posted TEMPER_GUARDED_BY(mutex) = false;
@@ -247,36 +247,36 @@ void AsioRouter::keep_out(const std::string& open_key) {
 }
 
 void AsioRouter::admit(const PeerId& peer) {
-  PeerSignsPtr& signs = impl_->signs[peer];
-  if (signs == nullptr)
-    signs = std::make_shared<PeerSigns>(impl_->clock.now());
-  impl_->want({.kind = Wish::Kind::Admit, .peer = peer, .signs = signs});
+  PeerLivenessPtr& liveness = impl_->liveness[peer];
+  if (liveness == nullptr)
+    liveness = std::make_shared<PeerLiveness>(impl_->clock.now());
+  impl_->enqueue({.kind = Command::Kind::Admit, .peer = peer, .liveness = liveness});
 }
 
 void AsioRouter::forget(const PeerId& peer) {
-  if (impl_->signs.erase(peer) > 0)
-    impl_->want({.kind = Wish::Kind::Forget, .peer = peer});
+  if (impl_->liveness.erase(peer) > 0)
+    impl_->enqueue({.kind = Command::Kind::Forget, .peer = peer});
 }
 
 void AsioRouter::send(const PeerId& peer, OutgoingMessage message) {
-  impl_->want({.kind = Wish::Kind::Send, .peer = peer, .message = std::move(message)});
+  impl_->enqueue({.kind = Command::Kind::Send, .peer = peer, .message = std::move(message)});
 }
 
 void AsioRouter::drop(const PeerId& peer, std::string_view why) {
-  impl_->want({.kind = Wish::Kind::Drop, .peer = peer, .why = std::string(why)});
+  impl_->enqueue({.kind = Command::Kind::Drop, .peer = peer, .why = std::string(why)});
 }
 
 Duration AsioRouter::silence_of(const PeerId& peer) const {
-  const auto it = impl_->signs.find(peer);
-  if (it == impl_->signs.end())
+  const auto it = impl_->liveness.find(peer);
+  if (it == impl_->liveness.end())
     return Duration::zero();
   const Time last(Duration(it->second->heard.load(std::memory_order_relaxed)));
   return std::max(Duration::zero(), impl_->clock.now() - last);
 }
 
 std::optional<ClockReading> AsioRouter::clock_of(const PeerId& peer, const RealClock& ours) const {
-  const auto it = impl_->signs.find(peer);
-  if (it == impl_->signs.end())
+  const auto it = impl_->liveness.find(peer);
+  if (it == impl_->liveness.end())
     return std::nullopt;
   auto reading = it->second->clock.at(impl_->clock.now());
   if (reading)

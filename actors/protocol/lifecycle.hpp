@@ -188,7 +188,7 @@ void describe(V& v, Heartbeat& m) {
 }
 
 /// How much of what was sent in large frames has arrived: its sender keeps at most so many bytes on
-/// the way (actors/transport/lane.hpp).
+/// the way (actors/transport/stream.hpp).
 struct Taken {
   static constexpr std::string_view kName = "actor.taken";
   static constexpr std::uint32_t kTag = 9, kVersion = 1, kOldestVersion = 1;

@@ -211,7 +211,7 @@ void RelayLoop::turn_upstream() {
 
 // --- Those that are fed
 
-void RelayLoop::on_child(const Exchange::Arrived& arrived) {
+void RelayLoop::on_child(const Exchange::Arrival& arrived) {
   if (arrived.message.is<Hello>())
     return on_hello(arrived);
   const auto child = children_.find(arrived.peer);
@@ -224,11 +224,11 @@ void RelayLoop::on_child(const Exchange::Arrived& arrived) {
     exchange_.drop(arrived.peer, "a worker asks another for weights and nothing else");
 }
 
-void RelayLoop::on_hello(const Exchange::Arrived& arrived) {
+void RelayLoop::on_hello(const Exchange::Arrival& arrived) {
   const std::string key = arrived.user.empty() ? std::string() : arrived.user.substr(1);
   if (!admitted_.contains(key))
     return exchange_.drop(arrived.peer, "it may not ask for weights here");
-  exchange_.admit(arrived.peer, std::make_shared<PeerSigns>(clock_.now()));
+  exchange_.admit(arrived.peer, std::make_shared<PeerLiveness>(clock_.now()));
   exchange_.send(arrived.peer, outgoing(Heartbeat{}));  // it may ask now
   children_[arrived.peer] = {key};
 }
@@ -280,10 +280,10 @@ bool RelayLoop::turn() {
   moved_ = false;
   turn_upstream();
   ask_on();
-  Exchange::Moved moved = exchange_.turn(Exchange::Reading::On, Exchange::Heartbeats::On);
-  for (const Exchange::Arrived& arrived : moved.arrived)
+  Exchange::TurnResult moved = exchange_.turn(Exchange::Reading::On, Exchange::Heartbeats::On);
+  for (const Exchange::Arrival& arrived : moved.arrived)
     on_child(arrived);
-  for (const Exchange::Broken& broken : moved.broken)
+  for (const Exchange::BrokenPeer& broken : moved.broken)
     children_.erase(broken.peer);
   return moved_ || moved.more || !moved.arrived.empty();
 }

@@ -48,8 +48,8 @@ class RelayLoop {
   void ask_on();
   void turn_upstream();
 
-  void on_child(const Exchange::Arrived& arrived);
-  void on_hello(const Exchange::Arrived& arrived);
+  void on_child(const Exchange::Arrival& arrived);
+  void on_hello(const Exchange::Arrival& arrived);
   void on_fetch(const PeerId& peer, Child& child, const FetchWeights& what);
   void catch_up(const PeerId& peer, Child& child);
   void sent_to(Child& child, std::uint64_t bytes);

@@ -16,10 +16,10 @@ Status Upstream::ask(const RelayAddress& address, const FetchWeights& what) {
     Credentials credentials{.secret = {}, .orchestrator_key = address.key, .own = own_};
     TEMPER_TRY(socket_, DealerSocket::connect(address.endpoint, transport_, log_, credentials));
     address_ = address;
-    intake_.emplace(kAnySize);
+    reassembler_.emplace(kAnySize);
     Hello hello;
     hello.name = "relay";
-    lane_.push(outgoing(hello));
+    outgoing_.push(outgoing(hello));
   }
   question_ = what;
   return {};
@@ -27,8 +27,8 @@ Status Upstream::ask(const RelayAddress& address, const FetchWeights& what) {
 
 void Upstream::close() {
   socket_.reset();
-  lane_ = {};
-  intake_.reset();
+  outgoing_ = {};
+  reassembler_.reset();
   question_.reset();
   open_ = false;
 }
@@ -52,12 +52,12 @@ Upstream::Came Upstream::turn() {
   }
   // Before it has answered it does not know us, and would drop the question.
   if (open_ && question_)
-    lane_.push(outgoing(*std::exchange(question_, {})));
-  while (const Lane::Wire* wire = lane_.front()) {
+    outgoing_.push(outgoing(*std::exchange(question_, {})));
+  while (const OutgoingStream::Frames* wire = outgoing_.front()) {
     const auto sent = socket_->try_send(wire->head, wire->body);
     if (!sent || !*sent)
       break;
-    lane_.pop();
+    outgoing_.pop();
     came.sent = true;
   }
   return came;
@@ -66,15 +66,15 @@ Upstream::Came Upstream::turn() {
 Status Upstream::take(Received received, Came& came) {
   TEMPER_TRY(const auto part, IncomingMessage::parse(std::move(received)));
   came.alive = open_ = true;
-  TEMPER_TRY(auto message, intake_->add(part));
+  TEMPER_TRY(auto message, reassembler_->add(part));
   if (part.is<Heartbeat>())
     return {};
   if (part.is<Taken>()) {
     TEMPER_TRY(const Taken told, part.decode<Taken>());
-    return lane_.taken(told);
+    return outgoing_.acknowledge(told);
   }
-  if (const auto told = intake_->to_tell())
-    lane_.push(outgoing(*told));
+  if (const auto told = reassembler_->due_ack())
+    outgoing_.push(outgoing(*told));
   if (message)
     came.messages.push_back(*std::move(message));
   return {};

@@ -4,8 +4,8 @@
 
 #include "actors/protocol/weights.hpp"
 #include "actors/transport/credentials.hpp"
-#include "actors/transport/lane.hpp"
 #include "actors/transport/socket.hpp"
+#include "actors/transport/stream.hpp"
 #include "core/clock.hpp"
 
 #include <optional>
@@ -41,8 +41,8 @@ class Upstream {
   const Log& log_;
   std::optional<DealerSocket> socket_;
   RelayAddress address_;
-  Lane lane_;
-  std::optional<Intake> intake_;
+  OutgoingStream outgoing_;
+  std::optional<Reassembler> reassembler_;
   bool open_ = false;  ///< It has answered.
   std::optional<FetchWeights> question_;
 };

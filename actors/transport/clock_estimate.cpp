@@ -3,10 +3,10 @@
 namespace temper::actors {
 namespace {
 
-/// 36 years: what is beyond no clock says, and sums of the others have room.
+/// 36 years. No real clock is beyond it, and sums of times below it do not overflow.
 constexpr Time kFarthest{Duration(Duration::rep{1} << 60)};
 
-/// When the worker read its clock at the earliest. None: no worker that means it says so.
+/// Earliest time at which the worker can have read its clock; empty if the answer is impossible.
 std::optional<Time> earliest_reading(const Heartbeat& answer, Time now) {
   const HeartbeatAnswer& to = *answer.answers;
   if (answer.sent > kFarthest || answer.sent < Time(-kFarthest.time_since_epoch()))

@@ -1,10 +1,10 @@
-// How far the clock of a worker's host is ahead of ours, from heartbeats that it answers.
+// Estimates the offset between the clock of a worker's host and ours from answered heartbeats.
 //
-// Assumes nothing of the way but that a message does not arrive before it was sent. We say when we
-// sent (s); the worker says in its next heartbeat which one it heard last, for how long it has held
-// it (h), and what its clock is (w). At r it is here. The worker read w when our clock was between
-// s + h and r, so it is ahead by w - (s + h + r) / 2, and at most (r - s - h) / 2 more or less.
-// With time the error grows by kDrift. The answer with the least error counts.
+// The only assumption is that a message does not arrive before it is sent. We send a heartbeat at
+// time s of our clock. In its next heartbeat the worker names the one it received last, how long
+// ago that was (h), and its own clock (w). This arrives at time r. The worker read w when our clock
+// was between s + h and r, so its clock is ahead by w - (s + h + r) / 2, with an error of at most
+// (r - s - h) / 2. The error grows with time by kDrift. The answer with the smallest error is used.
 //
 // Thread-safe.
 #pragma once
@@ -19,17 +19,17 @@ namespace temper::actors {
 
 struct ClockReading {
   Duration ahead{};
-  Duration error{};  ///< It may be so much more, or less.
+  Duration error{};  ///< Largest deviation in either direction.
 };
 
 class ClockEstimate {
  public:
-  /// Two quartz clocks, each within 50 ppm, part by one second in so many.
+  /// Two quartz clocks with 50 ppm tolerance each drift apart by at most 1 / kDrift.
   static constexpr std::int64_t kDrift = 10'000;
 
-  /// A heartbeat of the worker, which is here at `now`.
+  /// Adds a heartbeat of the worker that arrived at `now`.
   void note(const Heartbeat& answer, Time now);
-  /// None: the worker has answered no heartbeat yet.
+  /// Empty until the worker has answered a heartbeat.
   std::optional<ClockReading> at(Time now) const;
 
  private:

@@ -18,14 +18,15 @@
 namespace temper::actors {
 namespace {
 
-constexpr std::size_t kTextKey = 41;  ///< With the 0 behind it.
+constexpr std::size_t kTextKey = 41;  ///< Including the terminating NUL.
 
 }  // namespace
 
 KeyPair KeyPair::create() {
   std::array<char, kTextKey> open{};
   std::array<char, kTextKey> secret{};
-  TEMPER_CHECK(::zmq_curve_keypair(open.data(), secret.data()) == 0, "ZeroMQ is built with CURVE");
+  TEMPER_CHECK(::zmq_curve_keypair(open.data(), secret.data()) == 0,
+               "ZeroMQ was built without CURVE");
   return {open.data(), secret.data()};
 }
 
@@ -52,7 +53,7 @@ Result<Credentials> read_credentials(const std::filesystem::path& path) {
     return io_error("cannot read " + path.string(), errno);
   if (!S_ISREG(info.st_mode) || info.st_uid != ::geteuid() || (info.st_mode & 077) != 0) {
     return invalid_input(fmt::format(
-        "{} is not a file of this user alone: it must be yours and of mode 0600", path.string()));
+        "{} holds secrets: it must belong to you and have mode 0600 (chmod 600)", path.string()));
   }
   return read_own_yaml_file<Credentials>(path);
 }
@@ -64,7 +65,7 @@ Status write_address(const std::filesystem::path& path, const RunAddress& addres
 Result<RunAddress> read_address(const std::filesystem::path& path) {
   std::error_code ignored;
   if (!std::filesystem::exists(path, ignored))
-    return Error{ErrorCode::NotFound, path.string() + " is not there"};
+    return Error{ErrorCode::NotFound, path.string() + " does not exist"};
   return read_own_yaml_file<RunAddress>(path);
 }
 

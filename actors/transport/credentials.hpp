@@ -1,6 +1,6 @@
-// What a worker proves itself with, and the orchestrator to it: handed out at launch, or made by
-// `temper keys`, in a file that only its user can read, never on a command line or in an
-// environment. And where a worker that was not launched finds its run.
+// Credentials with which a worker and the orchestrator authenticate each other. They are issued at
+// launch or by `temper keys`, in a file that only its user can read, and never appear on a command
+// line or in an environment. Also the address file through which attached workers find their run.
 #pragma once
 
 #include "core/describe.hpp"
@@ -12,29 +12,30 @@
 
 namespace temper::actors {
 
-/// Of CURVE, in ZeroMQ's text form (Z85, 40 characters each).
+/// A CURVE key pair in ZeroMQ's text form (Z85, 40 characters each).
 struct KeyPair {
-  std::string open;    ///< May be known to anyone.
-  std::string secret;  ///< To nobody else.
+  std::string open;    ///< Public key.
+  std::string secret;  ///< Secret key.
 
   static KeyPair create();
 };
-/// Whether a stranger's words are an open key in text form.
+/// True if untrusted text has the form of a public key.
 bool is_key(const std::string& text);
 
 struct Credentials {
-  std::string secret;            ///< Of the run, for actor.hello.
-  std::string orchestrator_key;  ///< Its open key; empty: the connection is not encrypted.
-  KeyPair own;                   ///< Of this process alone.
-  std::string run{};             ///< Of `temper keys`: the run that it is of,
-  std::string name{};            ///< and its name there.
+  std::string secret;            ///< The run's secret, sent in actor.hello.
+  std::string orchestrator_key;  ///< Public key of the orchestrator; empty: the connection is not
+                                 ///< encrypted.
+  KeyPair own;                   ///< Key pair of this process.
+  std::string run{};             ///< Only for keys from `temper keys`: id of the run.
+  std::string name{};            ///< Only for keys from `temper keys`: name of the key.
 };
 
-/// The file RUN_DIR/endpoint, replaced as a whole by each orchestrator of the run.
+/// Content of the file RUN_DIR/endpoint, which each orchestrator of the run replaces atomically.
 struct RunAddress {
   std::string endpoint;  ///< Empty: the run has ended.
   std::string run;
-  std::uint64_t incarnation = 0;  ///< How often the run was begun or resumed.
+  std::uint64_t incarnation = 0;  ///< Number of times the run was started or resumed.
 };
 
 template <class V>
@@ -57,13 +58,14 @@ void describe(V& v, RunAddress& a) {
   v.field(3, "incarnation", a.incarnation);
 }
 
-/// A new file of mode 0600, as YAML. Error: it is there already, or cannot be written.
+/// Writes a new YAML file with mode 0600. Error Io if the file exists or cannot be written.
 Status write_credentials(const std::filesystem::path& path, const Credentials& credentials);
-/// Errors: not a file of this user alone (mode 0600), not what write_credentials() wrote.
+/// Errors: InvalidInput if the file does not belong to this user, does not have mode 0600 or was
+/// not written by write_credentials().
 Result<Credentials> read_credentials(const std::filesystem::path& path);
 
 Status write_address(const std::filesystem::path& path, const RunAddress& address);
-/// Error NotFound: it is not there (yet).
+/// Error NotFound if the file does not exist (yet).
 Result<RunAddress> read_address(const std::filesystem::path& path);
 
 }  // namespace temper::actors

@@ -8,11 +8,11 @@
 namespace temper::actors {
 namespace {
 
-/// Messages read per turn, so that sending and heartbeats get theirs.
+/// Messages read per turn, so that sending and heartbeats are not starved.
 constexpr int kBatch = 256;
-/// A stranger's actor.hello is some hundred bytes.
+/// Size limit of an unauthenticated actor.hello; a real one has a few hundred bytes.
 constexpr std::size_t kLargestHello = 4096;
-/// Peers whose last words may still arrive: as many as a large run has workers.
+/// Peers whose last messages may still arrive: as many as a large run has workers.
 constexpr std::size_t kGoneKept = 1024;
 
 }  // namespace
@@ -20,8 +20,9 @@ constexpr std::size_t kGoneKept = 1024;
 Exchange::Exchange(RouterSocket socket, Options options, const Clock& clock)
     : socket_(std::move(socket)), options_(options), clock_(clock) {}
 
-void Exchange::admit(const PeerId& peer, PeerSignsPtr signs) {
-  peers_.try_emplace(peer, Peer{Lane(), Intake(options_.max_message), std::move(signs)});
+void Exchange::admit(const PeerId& peer, PeerLivenessPtr liveness) {
+  peers_.try_emplace(
+      peer, Peer{OutgoingStream(), Reassembler(options_.max_message), std::move(liveness)});
   std::erase(gone_, peer);
 }
 
@@ -44,32 +45,32 @@ void Exchange::drop(const PeerId& peer, std::string_view why) {
 
 void Exchange::send(const PeerId& peer, OutgoingMessage message) {
   if (const auto it = peers_.find(peer); it != peers_.end())
-    return it->second.lane.push(std::move(message));
+    return it->second.outgoing.push(std::move(message));
   if (message.tag != Reject::kTag && message.tag != Stop::kTag)
-    return;  // its loss is known or on its way
+    return;  // the caller knows, or will learn, that the peer is lost
   const std::string head = encode_head(message, 1);
-  // Whoever was refused may be gone again: that is no loss.
+  // A rejected peer may have disconnected already; that is not an error.
   static_cast<void>(socket_.send(peer, head, message.take_body()));
 }
 
-Exchange::Moved Exchange::turn(Reading reading, Heartbeats heartbeats) {
-  Moved moved;
+Exchange::TurnResult Exchange::turn(Reading reading, Heartbeats heartbeats) {
+  TurnResult result;
   const Time now = clock_.now();
   if (reading == Reading::On) {
-    read(moved);
+    read(result);
   } else {
     for (auto& [id, peer] : peers_)
-      peer.signs->heard.store(now.time_since_epoch().count(), std::memory_order_relaxed);
+      peer.liveness->heard.store(now.time_since_epoch().count(), std::memory_order_relaxed);
   }
   if (now >= next_heartbeat_) {
     next_heartbeat_ = now + options_.heartbeat;
     for (auto& [id, peer] : peers_) {
       if (heartbeats == Heartbeats::On)
-        peer.lane.push(outgoing(Heartbeat{.resident = {}, .sent = now}));
+        peer.outgoing.push(outgoing(Heartbeat{.resident = {}, .sent = now}));
     }
   }
-  send_what_fits(moved);
-  return moved;
+  send_queued(result);
+  return result;
 }
 
 Status Exchange::wait(Reading reading, int wake_fd, Duration at_most) {
@@ -81,17 +82,17 @@ Status Exchange::wait(Reading reading, int wake_fd, Duration at_most) {
       patience);
 }
 
-void Exchange::read(Moved& moved) {
+void Exchange::read(TurnResult& result) {
   for (int i = 0; i < kBatch; ++i) {
     auto received = socket_.try_receive();
     if (!received)
       break;
-    take(*std::move(received), moved);
+    take(*std::move(received), result);
   }
-  moved.more = socket_.readable();
+  result.more = socket_.readable();
 }
 
-void Exchange::take(Received received, Moved& moved) {
+void Exchange::take(Received received, TurnResult& result) {
   const PeerId id = received.peer;
   const std::string user = received.user;
   auto part = IncomingMessage::parse(std::move(received));
@@ -102,60 +103,62 @@ void Exchange::take(Received received, Moved& moved) {
     const bool introduces_itself =
         part->is<Hello>() && !part->envelope().piece && part->body().size() <= kLargestHello;
     if (!introduces_itself)
-      return drop(id, "not registered");
+      return drop(id, "expected actor.hello from an unregistered peer");
     const auto hello = part->decode<Hello>();
     if (!hello)
       return drop(id, hello.error().context);
     const bool attaches = !user.empty() && user.front() == kAttachedUser;
     if (!user.empty() && !attaches && hello->name != user)
-      return drop(id, fmt::format("its key was handed out to {}, not to {}", user, hello->name));
-    moved.arrived.push_back({id, *std::move(part), user});
+      return drop(
+          id, fmt::format("actor.hello names {}, but its key was issued to {}", hello->name, user));
+    result.arrived.push_back({id, *std::move(part), user});
     return;
   }
-  it->second.signs->heard.store(clock_.now().time_since_epoch().count(), std::memory_order_relaxed);
-  if (Status status = take_from(it->second, id, *part, moved); !status)
-    break_off(id, "sent a message that cannot be: " + status.error().context, moved);
+  it->second.liveness->heard.store(clock_.now().time_since_epoch().count(),
+                                   std::memory_order_relaxed);
+  if (Status status = take_from(it->second, id, *part, result); !status)
+    break_off(id, "protocol violation: " + status.error().context, result);
 }
 
 Status Exchange::take_from(Peer& peer,
                            const PeerId& id,
                            const IncomingMessage& part,
-                           Moved& moved) {
-  TEMPER_TRY(auto message, peer.intake.add(part));
+                           TurnResult& result) {
+  TEMPER_TRY(auto message, peer.reassembler.add(part));
   if (part.is<Heartbeat>()) {
     TEMPER_TRY(const Heartbeat heartbeat, part.decode<Heartbeat>());
-    peer.signs->clock.note(heartbeat, clock_.now());
+    peer.liveness->clock.note(heartbeat, clock_.now());
     return {};
   }
   if (part.is<Taken>()) {
     TEMPER_TRY(const Taken told, part.decode<Taken>());
-    return peer.lane.taken(told);
+    return peer.outgoing.acknowledge(told);
   }
-  if (const auto told = peer.intake.to_tell())
-    peer.lane.push(outgoing(*told));
+  if (const auto told = peer.reassembler.due_ack())
+    peer.outgoing.push(outgoing(*told));
   if (message)
-    moved.arrived.push_back({id, *std::move(message)});
+    result.arrived.push_back({id, *std::move(message)});
   return {};
 }
 
-void Exchange::send_what_fits(Moved& moved) {
-  std::vector<Broken> broken;
+void Exchange::send_queued(TurnResult& result) {
+  std::vector<BrokenPeer> broken;
   for (auto& [id, peer] : peers_) {
-    while (const Lane::Wire* wire = peer.lane.front()) {
+    while (const OutgoingStream::Frames* wire = peer.outgoing.front()) {
       if (Status sent = socket_.send(id, wire->head, wire->body); !sent) {
         broken.push_back({id, sent.error().context});
         break;
       }
-      peer.lane.pop();
+      peer.outgoing.pop();
     }
   }
-  for (Broken& b : broken)
-    break_off(b.peer, std::move(b.why), moved);
+  for (BrokenPeer& b : broken)
+    break_off(b.peer, std::move(b.why), result);
 }
 
-void Exchange::break_off(const PeerId& peer, std::string why, Moved& moved) {
+void Exchange::break_off(const PeerId& peer, std::string why, TurnResult& result) {
   remove(peer);
-  moved.broken.push_back({peer, std::move(why)});
+  result.broken.push_back({peer, std::move(why)});
 }
 
 }  // namespace temper::actors

@@ -1,13 +1,13 @@
-// The orchestrator's end of all its connections: one socket, and for each peer that was admitted a
-// lane out and an intake. Sends heartbeats, and notes when a peer was last heard.
+// The orchestrator's end of all connections: one socket, and an outgoing stream and a reassembler
+// for each admitted peer. Sends heartbeats and records when each peer was last heard.
 //
-// A peer that is not admitted can do one thing: say actor.hello, by the name that its key was
-// handed out to. A key of kAttachedUser was handed out to no slot; what it may be, the orchestrator
-// knows. One thread at a time.
+// A peer that is not admitted can only send actor.hello, with the name to which its key was issued.
+// A key whose name starts with kAttachedUser belongs to no actor slot; the orchestrator decides
+// which slot such a peer gets. Not thread-safe: one thread at a time.
 #pragma once
 
 #include "actors/transport/clock_estimate.hpp"
-#include "actors/transport/lane.hpp"
+#include "actors/transport/stream.hpp"
 #include "core/clock.hpp"
 
 #include <atomic>
@@ -19,15 +19,16 @@
 
 namespace temper::actors {
 
-/// What is known of a peer; written by the exchange's thread, read by any.
-struct PeerSigns {
-  explicit PeerSigns(Time now) : heard(now.time_since_epoch().count()) {}
-  std::atomic<std::int64_t> heard;  ///< Nanoseconds on the exchange's clock.
-  ClockEstimate clock;              ///< Against the exchange's clock.
+/// Liveness of a peer. Written by the thread of the exchange, read by any thread.
+struct PeerLiveness {
+  explicit PeerLiveness(Time now) : heard(now.time_since_epoch().count()) {}
+  std::atomic<std::int64_t> heard;  ///< When the peer was last heard: nanoseconds on the exchange's
+                                    ///< clock.
+  ClockEstimate clock;              ///< Offset from the exchange's clock.
 };
-using PeerSignsPtr = std::shared_ptr<PeerSigns>;
+using PeerLivenessPtr = std::shared_ptr<PeerLiveness>;
 
-/// Begins the name under which the key of an attached worker is let in.
+/// First character of the name of an attached worker's key.
 inline constexpr char kAttachedUser = '@';
 
 class Exchange {
@@ -36,47 +37,48 @@ class Exchange {
     Duration heartbeat = std::chrono::milliseconds(250);
     Bytes max_message = TransportConfig{}.max_message;
   };
-  struct Arrived {
+  struct Arrival {
     PeerId peer;
     IncomingMessage message;
-    std::string user{};  ///< Of actor.hello: whom its key was handed out to.
+    std::string user{};  ///< With actor.hello: the name to which the peer's key was issued.
   };
-  /// Nothing goes to this peer, or comes from it, any more.
-  struct Broken {
+  /// A peer whose connection has ended; nothing more is sent to or received from it.
+  struct BrokenPeer {
     PeerId peer;
     std::string why;
   };
-  struct Moved {
-    std::vector<Arrived> arrived;
-    std::vector<Broken> broken;
-    bool more = false;  ///< There may be more to read: come again at once.
+  struct TurnResult {
+    std::vector<Arrival> arrived;
+    std::vector<BrokenPeer> broken;
+    bool more = false;  ///< More messages may be waiting: call turn() again at once.
   };
 
-  /// `clock` outlives this.
+  /// `clock` must outlive the exchange.
   Exchange(RouterSocket socket, Options options, const Clock& clock);
 
-  /// From here on the peer's messages count, and it gets heartbeats. Once more: no change.
-  void admit(const PeerId& peer, PeerSignsPtr signs);
+  /// Accepts messages from the peer and sends it heartbeats from now on. Idempotent.
+  void admit(const PeerId& peer, PeerLivenessPtr liveness);
   void forget(const PeerId& peer);
-  /// To a peer that is not admitted one small message may be sent: why not.
+  /// Queues a message. For a peer that is not admitted, sends one small message (a rejection)
+  /// directly.
   void send(const PeerId& peer, OutgoingMessage message);
-  /// Counts a malformed message, as RouterSocket::drop does; not the last words of a peer that was
-  /// admitted once and whose end is known: they were on their way.
+  /// Counts a malformed message like RouterSocket::drop(), except messages that a known peer had
+  /// sent before its connection ended.
   void drop(const PeerId& peer, std::string_view why);
 
-  /// Paused: what has come is left with the sockets, and every peer counts as heard.
+  /// Paused: incoming messages stay in the sockets, and every peer counts as heard.
   enum class Reading { On, Paused };
   enum class Heartbeats { On, Off };
-  /// Reads, sends, and is done; waits for nothing.
-  Moved turn(Reading reading, Heartbeats heartbeats);
-  /// Until there is something to do, `wake_fd` is readable, a heartbeat is due, or `at_most` is
-  /// over.
+  /// Reads and sends without blocking.
+  TurnResult turn(Reading reading, Heartbeats heartbeats);
+  /// Blocks until a message arrives, `wake_fd` is readable, a heartbeat is due, or `at_most` has
+  /// passed. Error: Io.
   Status wait(Reading reading, int wake_fd, Duration at_most = Duration::max());
 
   const std::string& endpoint() const { return socket_.endpoint(); }
   TransportStats stats() const { return socket_.stats(); }
 
-  /// As of RouterSocket; from any thread.
+  /// See RouterSocket. Thread-safe.
   void let_in(const std::string& open_key, const std::string& name, std::size_t connections = 1) {
     socket_.let_in(open_key, name, connections);
   }
@@ -84,22 +86,22 @@ class Exchange {
 
  private:
   struct Peer {
-    Lane lane;
-    Intake intake;
-    PeerSignsPtr signs;
+    OutgoingStream outgoing;
+    Reassembler reassembler;
+    PeerLivenessPtr liveness;
   };
-  void read(Moved& moved);
-  void take(Received received, Moved& moved);
-  Status take_from(Peer& peer, const PeerId& id, const IncomingMessage& part, Moved& moved);
-  void send_what_fits(Moved& moved);
-  void break_off(const PeerId& peer, std::string why, Moved& moved);
+  void read(TurnResult& result);
+  void take(Received received, TurnResult& result);
+  Status take_from(Peer& peer, const PeerId& id, const IncomingMessage& part, TurnResult& result);
+  void send_queued(TurnResult& result);
+  void break_off(const PeerId& peer, std::string why, TurnResult& result);
   void remove(const PeerId& peer);
 
   RouterSocket socket_;
   const Options options_;
   const Clock& clock_;
   std::map<PeerId, Peer> peers_;
-  std::deque<PeerId> gone_;  ///< Admitted once; the last that ended, at most kGoneKept.
+  std::deque<PeerId> gone_;  ///< Peers that were admitted and have ended; the latest kGoneKept.
   Time next_heartbeat_{};
 };
 

@@ -8,7 +8,7 @@
 namespace temper::actors {
 namespace {
 
-/// With the NUL at its end a path fills sun_path.
+/// The path and its NUL must fit into sun_path.
 constexpr std::size_t kLongestPath = sizeof(sockaddr_un::sun_path) - 1;
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Where the sockets of `transport.kind: ipc` are: a private folder in TMPDIR for each run.
+// Folder of the sockets for `transport.kind: ipc`: a private folder in TMPDIR for each run.
 #pragma once
 
 #include "core/result.hpp"
@@ -9,12 +9,12 @@
 
 namespace temper::actors {
 
-/// In the folder of a run.
+/// File name of the socket in that folder.
 inline constexpr std::string_view kIpcSocket = "orchestrator";
 
-/// Error InvalidInput: TMPDIR is too long for a socket in a new TemporaryFolder below it.
+/// Error InvalidInput if TMPDIR is too long for a socket in a new TemporaryFolder.
 Status check_ipc_folder();
-/// The same of the folder itself.
+/// The same check for the path of a socket.
 Status check_ipc_path(const std::filesystem::path& socket);
 
 }  // namespace temper::actors

@@ -40,7 +40,7 @@ IncomingMessage IncomingMessage::whole(const IncomingMessage& last, std::string 
   return IncomingMessage(envelope, *owner, owner);
 }
 
-/// The nodes of a parsed body take no more memory than the body itself.
+/// Limits the nodes of a parsed body to the memory of the body itself.
 DecodeLimits IncomingMessage::limits() const {
   DecodeLimits limits;
   limits.values = std::max(limits.values, body_.size() / sizeof(temper::detail::MsgpackNode));
@@ -56,7 +56,7 @@ Status IncomingMessage::check(std::uint32_t tag,
   }
   if (envelope_.version < oldest) {
     return Error{ErrorCode::Unsupported,
-                 fmt::format("{} of version {}, the oldest understood is {}: update the sender",
+                 fmt::format("{}: version {} is too old, expected at least {}; update the sender",
                              name,
                              envelope_.version,
                              oldest)};

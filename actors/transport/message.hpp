@@ -1,4 +1,4 @@
-// Between described structs and the two frames of a message.
+// Converts between described structs and the two frames of a message.
 #pragma once
 
 #include "actors/protocol/envelope.hpp"
@@ -10,20 +10,21 @@
 
 namespace temper::actors {
 
-/// "rollout.generate", or "message 999" for a tag that is not in the catalogue.
+/// "rollout.generate", or "message 999" for a tag that is not in the catalog.
 std::string message_name(std::uint32_t tag);
 
-/// A message on its way out: its place in the sender's sequence is still open. Its body is encoded
-/// and its own, or shared with others that are sent the same; or, while it stays in this process,
-/// the struct itself.
+/// An outgoing message, not yet numbered. The body is encoded, and either owned or shared with
+/// other receivers of the same message. A message that stays in this process can carry the struct
+/// itself.
 struct OutgoingMessage {
   std::uint32_t tag = 0;
   std::uint32_t version = 0;
   std::string body;
-  std::shared_ptr<const void> value = nullptr;  ///< Of the type with this tag, in place of `body`.
+  std::shared_ptr<const void> value = nullptr;  ///< A struct of the type with this tag, in place of
+                                                ///< `body`.
   std::optional<Slice> shared = std::nullopt;   ///< In place of `body`.
 
-  /// The encoded body, which is gone from here.
+  /// Moves the encoded body out.
   Slice take_body() { return shared ? *std::exchange(shared, {}) : Slice(std::move(body)); }
 };
 
@@ -32,7 +33,7 @@ OutgoingMessage outgoing(const M& message) {
   return {.tag = M::kTag, .version = M::kVersion, .body = encode(message)};
 }
 
-/// As outgoing(), for a body of about `bytes`, which is never in memory twice.
+/// As outgoing(), but reserves `bytes` so that a large body is never copied.
 template <class M>
 OutgoingMessage outgoing_large(const M& message, std::size_t bytes) {
   OutgoingMessage out{.tag = M::kTag, .version = M::kVersion, .body = {}};
@@ -41,7 +42,7 @@ OutgoingMessage outgoing_large(const M& message, std::size_t bytes) {
   return out;
 }
 
-/// For a receiver in this process (IncomingMessage::from): nothing is encoded.
+/// For a receiver in this process (IncomingMessage::from); does not encode the message.
 template <class M>
 OutgoingMessage outgoing_value(M message) {
   return {.tag = M::kTag,
@@ -50,38 +51,39 @@ OutgoingMessage outgoing_value(M message) {
           .value = std::make_shared<const M>(std::move(message))};
 }
 
-/// The head of `message` as its sender's number `sequence`, whose body is sent whole.
+/// Encodes the head of a message that is sent whole, with this sequence number.
 inline std::string encode_head(const OutgoingMessage& message, std::uint64_t sequence) {
   return encode(Envelope{.tag = message.tag, .version = message.version, .sequence = sequence});
 }
 
-/// A message whose head is read and whose body waits for whoever knows the type. Copies share the
-/// body.
+/// A received message. The head is decoded; the body is decoded on demand, by code that knows its
+/// type. Copies share the body.
 class IncomingMessage {
  public:
-  /// Error: the head is no envelope.
+  /// Error Corrupt if the head is not an envelope.
   static Result<IncomingMessage> parse(Received received);
-  /// As `message` would arrive; for direct calls without a socket.
+  /// Delivers `message` directly, without a socket.
   static IncomingMessage from(OutgoingMessage message, std::uint64_t sequence = 1);
-  /// The message of whose pieces `last` is the last, with the whole body.
+  /// Combines the head of the last piece with the whole body.
   static IncomingMessage whole(const IncomingMessage& last, std::string body);
 
   const Envelope& envelope() const { return envelope_; }
   /// Empty if the message never left this process.
   std::string_view body() const { return body_; }
-  /// The body, to be sent on as it is.
+  /// The body, for forwarding it unchanged.
   Slice shared_body() const { return {owner_, body_}; }
 
   template <class M>
   bool is() const {
     return envelope_.tag == M::kTag;
   }
-  /// Errors: another type, a version older than M::kOldestVersion, a body that does not decode.
+  /// Errors: InvalidInput if it has another type or a version older than M::kOldestVersion; Corrupt
+  /// if the body does not decode.
   template <class M>
   Result<M> decode() const {
     TEMPER_TRY_STATUS(check(M::kTag, M::kName, M::kOldestVersion));
     if (value_ != nullptr)
-      return *static_cast<const M*>(value_.get());  // tags are unique: checked by the catalogue
+      return *static_cast<const M*>(value_.get());  // safe: the catalog checks that tags are unique
     auto message = temper::decode<M>(body_, limits());
     if (!message)
       return std::move(message).error().within(M::kName);
@@ -97,7 +99,7 @@ class IncomingMessage {
   Envelope envelope_;
   std::string_view body_;
   std::shared_ptr<const void> owner_;
-  std::shared_ptr<const void> value_;  ///< The message itself, in place of its body.
+  std::shared_ptr<const void> value_;  ///< The message itself, in place of an encoded body.
 };
 
 namespace detail {
@@ -108,7 +110,7 @@ struct Parameter<R (Call::*)(M) const> {
   using type = std::remove_cvref_t<M>;
 };
 
-/// What `handler` makes of `message`; success of a handler that answers nothing.
+/// Decodes the message and calls the handler. A handler without a result returns success.
 template <class R, class Handler>
 R answer_of(const Handler& handler, const IncomingMessage& message) {
   using M = typename Parameter<Handler>::type;
@@ -124,9 +126,9 @@ R answer_of(const Handler& handler, const IncomingMessage& message) {
 }
 }  // namespace detail
 
-/// Decodes `message` for the one of `handlers` that takes its type, a lambda such as
-/// `[&](const Cancel& work) { ... }`, and calls that. None: no handler takes it. The answer is the
-/// handler's (of a handler without one, success) or the error of decoding.
+/// Calls the handler for the type of `message`, a lambda such as
+/// `[&](const Cancel& work) { ... }`. Returns the handler's result (success if it has none) or the
+/// decoding error; empty if no handler takes this type.
 template <class R = Status, class... Handlers>
 std::optional<R> dispatch(const IncomingMessage& message, const Handlers&... handlers) {
   std::optional<R> answer;

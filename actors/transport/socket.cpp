@@ -1,7 +1,7 @@
 #include "actors/transport/socket.hpp"
 
-#include "actors/transport/internal/door.hpp"
 #include "actors/transport/internal/frames.hpp"
+#include "actors/transport/internal/zap_authenticator.hpp"
 #include "actors/transport/ipc_folder.hpp"
 #include "core/temporary_folder.hpp"
 
@@ -23,14 +23,14 @@ std::string PeerId::text() const {
 
 namespace {
 
-/// Connections over a network: encrypting takes time, and a flood is accepted beside the work.
+/// I/O threads for TCP: one must not be blocked by encryption or by a flood of connections.
 constexpr int kTcpThreads = 2;
 
-/// Nobody can tell it in advance, and none begins as those that ZeroMQ makes itself.
+/// An unpredictable id that cannot collide with the ids that ZeroMQ generates.
 std::string random_routing_id() {
   std::array<unsigned char, 15> bytes{};
   const ssize_t n = ::getrandom(bytes.data(), bytes.size(), 0);
-  TEMPER_CHECK(n == static_cast<ssize_t>(bytes.size()), "there is entropy");
+  TEMPER_CHECK(n == static_cast<ssize_t>(bytes.size()), "getrandom() failed");
   return "w" + std::string(bytes.begin(), bytes.end());
 }
 
@@ -47,11 +47,11 @@ struct RouterSocket::Impl {
   Impl(const Log& l, bool tcp)
       : log(l), context(tcp ? kTcpThreads : 1), socket(context, zmq::socket_type::router) {}
 
-  std::optional<TemporaryFolder> folder;  // Removed after the socket in it is closed.
+  std::optional<TemporaryFolder> folder;  // Destroyed after the socket in it is closed.
   Log log;
   zmq::context_t context;
   zmq::socket_t socket;
-  std::unique_ptr<Door> door;
+  std::unique_ptr<ZapAuthenticator> authenticator;
   std::string endpoint;
   Bytes max_frame;
   TransportStats stats;
@@ -81,11 +81,11 @@ Result<RouterSocket> RouterSocket::bind(const std::string& where,
     impl->folder = std::move(folder);
     set_common_options(impl->socket, config, is_tcp(endpoint));
     impl->socket.set(zmq::sockopt::router_mandatory, true);
-    // Without a key nobody is asked, but peers of ZMTP 1 and 2 are refused: one of them that closes
-    // early can abort libzmq 4.3.4 (process_routing_id_msg).
+    // No key is required here, but the ZAP domain makes ZeroMQ refuse peers of ZMTP 1 and 2: one
+    // that closes early can abort libzmq 4.3.4 (process_routing_id_msg).
     impl->socket.set(zmq::sockopt::zap_domain, "temper");
     if (key) {
-      TEMPER_TRY(impl->door, Door::open(impl->context, impl->socket, log));
+      TEMPER_TRY(impl->authenticator, ZapAuthenticator::open(impl->context, impl->socket, log));
       impl->socket.set(zmq::sockopt::curve_server, true);
       impl->socket.set(zmq::sockopt::curve_secretkey, key->secret);
     }
@@ -100,13 +100,13 @@ Result<RouterSocket> RouterSocket::bind(const std::string& where,
 void RouterSocket::let_in(const std::string& open_key,
                           const std::string& name,
                           std::size_t connections) {
-  if (impl_->door)
-    impl_->door->let_in(open_key, name, connections);
+  if (impl_->authenticator)
+    impl_->authenticator->let_in(open_key, name, connections);
 }
 
 void RouterSocket::keep_out(const std::string& open_key) {
-  if (impl_->door)
-    impl_->door->keep_out(open_key);
+  if (impl_->authenticator)
+    impl_->authenticator->keep_out(open_key);
 }
 
 const std::string& RouterSocket::endpoint() const {
@@ -121,16 +121,16 @@ Status RouterSocket::send(const PeerId& peer, std::string head, const Slice& bod
     constexpr auto kMore = send_flags::sndmore | send_flags::dontwait;
     if (!send_frame(socket, zmq::message_t(peer.bytes.data(), peer.bytes.size()), kMore)) {
       return Error{ErrorCode::OutOfMemory,
-                   fmt::format("peer {} does not read: its queue is full", peer.text())};
+                   fmt::format("peer {} is not reading: its send queue is full", peer.text())};
     }
-    // Once the router took the address it takes the rest without waiting.
+    // Once the router has accepted the address frame, it accepts the rest without blocking.
     send_frame(socket, to_frame(Slice(std::move(head))), kMore);
     send_frame(socket, to_frame(body), send_flags::dontwait);
     ++impl_->stats.sent;
     return {};
   } catch (const zmq::error_t& e) {
     if (e.num() == EHOSTUNREACH)
-      return Error{ErrorCode::Unavailable, fmt::format("peer {} is gone", peer.text())};
+      return Error{ErrorCode::Unavailable, fmt::format("peer {} has disconnected", peer.text())};
     return zmq_failed("cannot send to peer " + peer.text(), e);
   }
 }
@@ -144,12 +144,13 @@ std::optional<Received> RouterSocket::try_receive() {
       auto& [identity, head, body] = parts.frames;
       PeerId peer{identity.to_string()};
       std::string user;
-      if (impl_->door) {
+      if (impl_->authenticator) {
         user = text_property(head, "User-Id");
-        if (const std::string fd = text_property(head, "__fd"); impl_->door->asks() && !fd.empty())
-          impl_->door->proved(std::stoi(fd));
+        if (const std::string fd = text_property(head, "__fd");
+            impl_->authenticator->has_pending() && !fd.empty())
+          impl_->authenticator->authenticated(std::stoi(fd));
       }
-      // The router itself puts the first frame; the peer sent the others.
+      // The router adds the first frame; the peer sent the others.
       const std::string why = malformed(parts.count - 1, head, body);
       if (why.empty()) {
         ++impl_->stats.received;
@@ -194,7 +195,7 @@ Status RouterSocket::wait(Wait what, int wake_fd, Duration timeout) {
 
 TransportStats RouterSocket::stats() const {
   TransportStats stats = impl_->stats;
-  stats.refused = impl_->door ? impl_->door->refused() : 0;
+  stats.refused = impl_->authenticator ? impl_->authenticator->refused() : 0;
   return stats;
 }
 
@@ -206,7 +207,8 @@ struct DealerSocket::Impl {
   Log log;
   zmq::context_t context{1};
   zmq::socket_t socket;
-  std::optional<zmq::socket_t> events;  ///< Of an encrypted connection: what became of its key.
+  std::optional<zmq::socket_t> events;  ///< Monitor events of an encrypted connection: whether our
+                                        ///< key was refused.
   std::uint64_t refusals = 0;
   Bytes max_frame;
   TransportStats stats;
@@ -318,7 +320,7 @@ void DealerSocket::close(Duration linger) {
     }
     impl_->socket.set(zmq::sockopt::linger, milliseconds_up(linger));
     impl_->socket.close();
-    impl_->context.close();  // Waits for the queue, at most `linger`.
+    impl_->context.close();  // Blocks until the queue is flushed, for at most `linger`.
   } catch (const zmq::error_t& e) {
     impl_->log.error("close failed", {{"why", e.what()}});
   }

@@ -1,8 +1,8 @@
-// ZeroMQ, and the only files that include it. A message is two frames, head and body, whose meaning
-// is not known here. The orchestrator binds a RouterSocket; each worker connects a DealerSocket.
+// ZeroMQ sockets. A message is two opaque frames, head and body. The orchestrator binds a
+// RouterSocket; each worker connects a DealerSocket.
 //
-// Each socket belongs to one thread at a time. What arrives malformed (a wrong number of frames, an
-// empty or oversized one, a foreign protocol) is counted and dropped, and never an error of ours.
+// Each socket belongs to one thread at a time. Malformed input (a wrong number of frames, an empty
+// or oversized frame, a foreign protocol) is counted and dropped; it never causes an error.
 #pragma once
 
 #include "actors/transport/credentials.hpp"
@@ -18,22 +18,22 @@
 
 namespace temper::actors {
 
-/// Largest head accepted: an envelope is some twenty bytes.
+/// Largest head accepted; an envelope has about 20 bytes.
 inline constexpr Bytes kMaxHead{256};
 
-/// One connection of a peer, named by the router. A peer that reconnects is a new PeerId.
+/// One connection of a peer, identified by the router. A peer that reconnects gets a new PeerId.
 struct PeerId {
   std::string bytes;
   auto operator<=>(const PeerId&) const = default;
-  /// Hexadecimal, for people.
+  /// Hexadecimal text for messages.
   std::string text() const;
 };
 
-/// Bytes on their way out, and whoever keeps them until they are sent.
+/// Bytes to send, with shared ownership of their storage.
 class Slice {
  public:
   Slice() = default;
-  Slice(std::string text)  // NOLINT: a string is its own keeper.
+  Slice(std::string text)  // takes ownership of the string
       : owner_(std::make_shared<const std::string>(std::move(text))),
         bytes_(*static_cast<const std::string*>(owner_.get())) {}
   Slice(std::shared_ptr<const void> owner, std::string_view bytes)
@@ -42,7 +42,7 @@ class Slice {
   std::string_view bytes() const { return bytes_; }
   const char* data() const { return bytes_.data(); }
   std::size_t size() const { return bytes_.size(); }
-  /// The `count` bytes from `offset` on, kept by the same owner.
+  /// `count` bytes from `offset` on; shares the ownership.
   Slice part(std::size_t offset, std::size_t count) const {
     return {owner_, bytes_.substr(offset, count)};
   }
@@ -52,10 +52,10 @@ class Slice {
   std::string_view bytes_;
 };
 
-/// A message as it arrived. The views live as long as `owner`; they are not aligned to anything.
+/// A received message. The views are valid as long as `owner`; they are not aligned.
 struct Received {
-  PeerId peer;         ///< Empty at a dealer.
-  std::string user{};  ///< Whom its key was handed out to; empty without encryption.
+  PeerId peer;         ///< Empty for a dealer.
+  std::string user{};  ///< Name to which the peer's key was issued; empty without encryption.
   std::string_view head;
   std::string_view body;
   std::shared_ptr<const void> owner;
@@ -65,48 +65,49 @@ struct TransportStats {
   std::uint64_t received = 0;
   std::uint64_t sent = 0;
   std::uint64_t dropped = 0;  ///< Malformed messages.
-  std::uint64_t refused = 0;  ///< Connections that did not pass the handshake.
+  std::uint64_t refused = 0;  ///< Connections that failed the handshake.
 };
 
-/// The orchestrator's side. Moves messages without blocking.
+/// The orchestrator's socket. All calls except wait() return without blocking.
 class RouterSocket {
  public:
   /// `where`: "ipc" (a socket in a new private folder), "ipc:///path", or "tcp://host:port"; port 0
-  /// takes a free one. With a `key` connections are encrypted (CURVE), and only who has a key that
-  /// was let in gets past the handshake. Errors: the address cannot be bound.
+  /// picks a free port. With a `key`, connections are encrypted (CURVE), and only peers whose key
+  /// was let in pass the handshake. Errors: InvalidInput, Io if the address cannot be bound.
   static Result<RouterSocket> bind(const std::string& where,
                                    const TransportConfig& config,
                                    const Log& log,
                                    const std::optional<KeyPair>& key = std::nullopt);
   RouterSocket(RouterSocket&&) noexcept;
   RouterSocket& operator=(RouterSocket&&) noexcept;
-  /// Unsent messages are discarded; a private folder is removed.
+  /// Discards unsent messages and removes the private folder.
   ~RouterSocket();
 
-  /// Whoever has the secret to this open key may connect, as `name`; so many connections with it
-  /// are expected at once. From any thread; without effect on a socket that has no key.
+  /// Allows connections with this public key, as `name`; `connections` is how many are expected at
+  /// once. Thread-safe. No effect on a socket without a key.
   void let_in(const std::string& open_key, const std::string& name, std::size_t connections = 1);
-  /// No connection is made with it any more.
+  /// Refuses new connections with this public key. Thread-safe.
   void keep_out(const std::string& open_key);
 
-  /// Where workers connect, with the real port. Host 0.0.0.0 stays as bound.
+  /// The address that workers connect to, with the actual port. A host 0.0.0.0 is kept as bound.
   const std::string& endpoint() const;
 
-  /// Hands a message over for sending. Errors: Unavailable, the peer is gone; OutOfMemory, it does
-  /// not read and its queue is full; InvalidInput, a frame larger than `max_frame`.
+  /// Queues a message for sending. Errors: Unavailable if the peer has disconnected; OutOfMemory if
+  /// the peer is not reading and its queue is full; InvalidInput if a frame is larger than
+  /// `max_frame`.
   Status send(const PeerId& peer, std::string head, const Slice& body);
-  /// The next well-formed message, if any. Drops at most some hundred malformed ones per call, so
-  /// after an empty answer ask readable() whether to call again.
+  /// The next well-formed message, if any. Drops at most kDropsPerReceive malformed ones per call;
+  /// after an empty result, readable() tells whether to call again.
   std::optional<Received> try_receive();
-  /// Counts a message of `peer` that turned out malformed further up; logs at 1, 2, 4, 8, ...
+  /// Counts a message that a higher layer found malformed; logs the 1st, 2nd, 4th, 8th, ... one.
   void drop(const PeerId& peer, std::string_view why);
 
-  /// Edge-triggered, as ZMQ_FD is: after every send and receive ask readable() before waiting.
+  /// Edge-triggered like ZMQ_FD: check readable() after every send and receive, before waiting.
   int fd() const;
   bool readable();
   enum class Wait { Readable, WakeOnly };
-  /// Returns when a message can be received (unless WakeOnly), `wake_fd` is readable, or `timeout`
-  /// is over.
+  /// Blocks until a message can be received (unless WakeOnly), `wake_fd` is readable, or `timeout`
+  /// has passed.
   Status wait(Wait what, int wake_fd, Duration timeout);
   TransportStats stats() const;
 
@@ -116,34 +117,35 @@ class RouterSocket {
   std::unique_ptr<Impl> impl_;
 };
 
-/// A worker's side.
+/// A worker's socket.
 class DealerSocket {
  public:
-  /// Returns at once; the connection is made, and retried, in the background. With the
-  /// orchestrator's key in `credentials` it is encrypted, and made to no other orchestrator.
+  /// Returns at once; connects, and retries, in the background. With the orchestrator's key in
+  /// `credentials`, the connection is encrypted and reaches only that orchestrator.
   static Result<DealerSocket> connect(const std::string& endpoint,
                                       const TransportConfig& config,
                                       const Log& log,
                                       const Credentials& credentials = {});
   DealerSocket(DealerSocket&&) noexcept;
   DealerSocket& operator=(DealerSocket&&) noexcept;
-  /// Discards what is unsent; call close() to flush.
+  /// Discards unsent messages; call close() to flush them.
   ~DealerSocket();
 
-  /// False if the queue is full: nothing was taken, wait until writable. Error: a frame larger than
-  /// `max_frame`.
+  /// Returns false, having queued nothing, if the queue is full; then wait until it is writable.
+  /// Error InvalidInput: a frame larger than `max_frame`.
   Result<bool> try_send(std::string_view head, const Slice& body);
   std::optional<Received> try_receive();
 
   enum class Wait { Readable, ReadableOrWritable };
-  /// Returns when a message can be received (or sent), `wake_fd` is readable, or `timeout` is over.
+  /// Blocks until a message can be received (or sent), `wake_fd` is readable, or `timeout` has
+  /// passed.
   Status wait(Wait what, int wake_fd, Duration timeout);
 
-  /// Edge-triggered, as ZMQ_FD is: after every send and receive, receive once more before waiting.
+  /// Edge-triggered like ZMQ_FD: after every send and receive, receive once more before waiting.
   int fd() const;
-  /// How often the other side has turned its key away, on an encrypted connection.
+  /// How often the orchestrator has refused our key, on an encrypted connection.
   std::uint64_t refusals();
-  /// Sends what is queued, for at most `linger`, and disconnects.
+  /// Flushes the queue for at most `linger`, then disconnects.
   void close(Duration linger);
   const TransportStats& stats() const;
 

@@ -1,11 +1,11 @@
-// Limits of a connection: the `transport` section.
+// Connection limits: part of the `transport` configuration section.
 #pragma once
 
 #include "core/describe.hpp"
 
 namespace temper::actors {
 
-/// Bodies leave in pieces of at most this size; larger frames are slower per byte.
+/// Largest piece of a body; larger frames are slower per byte.
 inline constexpr Bytes kPiece{Bytes::rep{1} << 20};
 
 struct TransportConfig {
@@ -17,26 +17,27 @@ struct TransportConfig {
 
 template <class V>
 void describe(V& v, TransportConfig& c) {
-  v.field(1,
-          "max_frame",
-          c.max_frame,
-          {.doc = "Largest frame accepted; a peer that sends a larger one is disconnected. Larger "
-                  "messages travel in pieces of 1 MiB.",
-           .min = Bytes(Bytes::rep{2} << 20),
-           .max = Bytes(Bytes::rep{1} << 31)});
+  v.field(
+      1,
+      "max_frame",
+      c.max_frame,
+      {.doc = "Largest frame accepted; a peer that sends a larger frame is disconnected. Larger "
+              "messages are sent in pieces of 1 MiB.",
+       .min = Bytes(Bytes::rep{2} << 20),
+       .max = Bytes(Bytes::rep{1} << 31)});
   v.field(2,
           "queue",
           c.queue,
-          {.doc = "Messages held for one peer in one direction.", .min = 16, .max = 1'000'000});
+          {.doc = "Messages queued per peer and direction.", .min = 16, .max = 1'000'000});
   v.field(3,
           "handshake",
           c.handshake,
-          {.doc = "Time a new connection has for its handshake.",
+          {.doc = "Time limit for the handshake of a new connection.",
            .min = std::chrono::milliseconds(10)});
   v.field(4,
           "max_message",
           c.max_message,
-          {.doc = "Largest message of a worker that is put together from its pieces.",
+          {.doc = "Largest message accepted from a worker, after its pieces are reassembled.",
            .min = Bytes(Bytes::rep{1} << 20),
            .max = Bytes(Bytes::rep{1} << 40)});
 }

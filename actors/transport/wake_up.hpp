@@ -1,4 +1,4 @@
-// A descriptor with which one thread wakes another that waits at a socket.
+// A file descriptor with which one thread wakes another that waits on a socket.
 #pragma once
 
 #include "core/file_descriptor.hpp"
@@ -11,7 +11,7 @@
 
 namespace temper::actors {
 
-/// Becomes readable when notify() is called, until clear().
+/// Readable from notify() until clear(). notify() is thread-safe.
 class WakeUp {
  public:
   static Result<WakeUp> create() {
@@ -21,7 +21,7 @@ class WakeUp {
     return WakeUp(std::move(fd));
   }
   void notify() {
-    // Fails only when the counter is full: then it is readable already.
+    // Fails only if the counter is full, and then the descriptor is readable already.
     static_cast<void>(::eventfd_write(fd(), 1));
   }
   void clear() {

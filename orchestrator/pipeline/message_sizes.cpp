@@ -1,6 +1,6 @@
 #include "orchestrator/pipeline/message_sizes.hpp"
 
-#include "actors/transport/lane.hpp"
+#include "actors/transport/stream.hpp"
 #include "core/files.hpp"
 
 #include <fmt/format.h>

@@ -172,7 +172,7 @@ TEST_F(Attached, WithAKeyThatWasRevokedAreRefusedByItsNameAndChangeNothing) {
   worker({"--role", "rollout"}, key("next"));
   const Ended ended = current().wait();
   EXPECT_EQ(ended.status, 0) << ended.output;
-  EXPECT_NE(orchestrator_log().find("a key that was taken back"), std::string::npos);
+  EXPECT_NE(orchestrator_log().find("the key was revoked"), std::string::npos);
   EXPECT_NE(orchestrator_log().find("@bad"), std::string::npos);
   expect_whole_run(24);
 }

@@ -3,7 +3,7 @@
 
 #include "actors/runtime/process.hpp"
 #include "actors/runtime/worker.hpp"
-#include "actors/transport/lane.hpp"
+#include "actors/transport/stream.hpp"
 
 #include <limits>
 #include <optional>
@@ -17,18 +17,18 @@ class Line {
   Line(DealerSocket& socket, const Clock& clock, const Log& log)
       : socket_(&socket), clock_(&clock), log_(&log), heard_(clock.now()) {}
 
-  void queue(OutgoingMessage message) { lane_.push(std::move(message)); }
+  void queue(OutgoingMessage message) { outgoing_.push(std::move(message)); }
   /// Sends what fits.
   Status flush() {
-    while (const Lane::Wire* wire = lane_.front()) {
+    while (const OutgoingStream::Frames* wire = outgoing_.front()) {
       TEMPER_TRY(const bool sent, socket_->try_send(wire->head, wire->body));
       if (!sent)
         break;
-      lane_.pop();
+      outgoing_.pop();
     }
     return {};
   }
-  bool empty() const { return lane_.empty(); }
+  bool empty() const { return outgoing_.empty(); }
 
   /// The next whole message but heartbeats, if it is there; malformed ones are logged and skipped.
   /// Error: the orchestrator sent pieces that do not fit together.
@@ -43,7 +43,7 @@ class Line {
       heard_ = clock_->now();
       if (part->is<Reject>())  // comes outside the sequence, to who is not admitted any more
         return Message(*std::move(part));
-      TEMPER_TRY(auto message, intake_.add(*part));
+      TEMPER_TRY(auto message, reassembler_.add(*part));
       if (part->is<Heartbeat>()) {
         TEMPER_TRY(const Heartbeat beat, part->decode<Heartbeat>());
         last_beat_ = HeardBeat{beat.sent, heard_};
@@ -51,10 +51,10 @@ class Line {
       }
       if (part->is<Taken>()) {
         TEMPER_TRY(const Taken told, part->decode<Taken>());
-        TEMPER_TRY_STATUS(lane_.taken(told));
+        TEMPER_TRY_STATUS(outgoing_.acknowledge(told));
         continue;
       }
-      if (const auto told = intake_.to_tell())
+      if (const auto told = reassembler_.due_ack())
         queue(outgoing(*told));
       if (message)
         return message;
@@ -76,7 +76,7 @@ class Line {
   Status wait(int wake_fd, Duration timeout) {
     using Wait = DealerSocket::Wait;
     return socket_->wait(
-        lane_.front() == nullptr ? Wait::Readable : Wait::ReadableOrWritable, wake_fd, timeout);
+        outgoing_.front() == nullptr ? Wait::Readable : Wait::ReadableOrWritable, wake_fd, timeout);
   }
   void close(Duration linger) { socket_->close(linger); }
   std::uint64_t refusals() { return socket_->refusals(); }
@@ -89,8 +89,8 @@ class Line {
   DealerSocket* socket_;
   const Clock* clock_;
   const Log* log_;
-  Lane lane_;
-  Intake intake_{
+  OutgoingStream outgoing_;
+  Reassembler reassembler_{
       Bytes(std::numeric_limits<Bytes::rep>::max())};  ///< The orchestrator has what it sends.
   Time heard_;
   std::optional<HeardBeat> last_beat_;

@@ -7,10 +7,10 @@
 namespace temper::actors::detail {
 namespace {
 
-/// Below this a copy costs less than sharing a heap block.
+/// Below this size copying is cheaper than sharing a heap block.
 constexpr std::size_t kCopyBelow = 4096;
 
-/// Called by ZeroMQ, on one of its threads, when a frame that shares bytes is done with.
+/// Called by ZeroMQ, on one of its threads, when it no longer needs a shared frame.
 void release_frame(void*, void* slice) {
   const std::unique_ptr<Slice> reclaimed(static_cast<Slice*>(slice));
 }
@@ -35,10 +35,10 @@ zmq::message_t to_frame(const Slice& bytes) {
   if (bytes.size() < kCopyBelow)
     return zmq::message_t(bytes.data(), bytes.size());
   auto shared = std::make_unique<Slice>(bytes);
-  // ZeroMQ wants to be able to write, and does not.
+  // ZeroMQ's interface takes a mutable pointer but does not write.
   void* const data = const_cast<char*>(bytes.data());
   zmq::message_t frame(data, bytes.size(), release_frame, shared.get());
-  static_cast<void>(shared.release());  // Now the frame's.
+  static_cast<void>(shared.release());  // The frame owns it now.
   return frame;
 }
 
@@ -57,11 +57,12 @@ bool receive_parts(zmq::socket_t& socket, Parts& parts) {
 
 std::string malformed(std::size_t count, const zmq::message_t& head, const zmq::message_t& body) {
   if (count != 2)
-    return fmt::format("{} frames instead of 2", count);
+    return fmt::format("expected 2 frames, found {}", count);
   if (head.size() == 0 || body.size() == 0)
     return "an empty frame";
   if (head.size() > static_cast<std::size_t>(kMaxHead.count()))
-    return fmt::format("a head of {} bytes", head.size());
+    return fmt::format(
+        "expected a head of at most {} bytes, found {}", kMaxHead.count(), head.size());
   return {};
 }
 
@@ -78,8 +79,8 @@ Status check_frame(const Slice& body, Bytes max_frame) {
   if (body.size() <= static_cast<std::size_t>(max_frame.count()))
     return {};
   return invalid_input(
-      fmt::format("a frame of {} bytes is larger than transport.max_frame ({}): the other side "
-                  "would cut the connection",
+      fmt::format("cannot send a frame of {} bytes: transport.max_frame is {}, and the peer would "
+                  "disconnect",
                   body.size(),
                   max_frame.count()));
 }
@@ -92,7 +93,7 @@ Status check_endpoint(std::string_view endpoint) {
   if (is_tcp(endpoint) || endpoint.starts_with("ipc://"))
     return {};
   return invalid_input(
-      fmt::format("\"{}\" is no endpoint: expected ipc://PATH or tcp://HOST:PORT", endpoint));
+      fmt::format("invalid endpoint \"{}\": expected ipc://PATH or tcp://HOST:PORT", endpoint));
 }
 
 void set_common_options(zmq::socket_t& socket, const TransportConfig& config, bool tcp) {
@@ -101,9 +102,9 @@ void set_common_options(zmq::socket_t& socket, const TransportConfig& config, bo
   socket.set(zmq::sockopt::sndhwm, config.queue);
   socket.set(zmq::sockopt::rcvhwm, config.queue);
   socket.set(zmq::sockopt::handshake_ivl, milliseconds_up(config.handshake));
-  if (tcp) {  // A peer whose host has vanished is noticed, where a local one is by its closed
-              // socket. Not by ZeroMQ's own heartbeats: they abort libzmq 4.3.4 where a peer ends
-              // while its queue is full.
+  if (tcp) {  // Detects a peer whose host has vanished; a local peer is detected by its closed
+              // socket. ZeroMQ's own heartbeats are not used: they abort libzmq 4.3.4 if a peer
+              // ends while its queue is full.
     socket.set(zmq::sockopt::tcp_keepalive, 1);
     socket.set(zmq::sockopt::tcp_keepalive_idle, 10);
     socket.set(zmq::sockopt::tcp_keepalive_intvl, 5);

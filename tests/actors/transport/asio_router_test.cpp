@@ -19,7 +19,7 @@ RouterSocket bind_router(const char* where) {
   return RouterSocket::bind(where, kDefaults, kNoLog).value();
 }
 
-/// A worker's end of a connection, on a thread of the test.
+/// A worker's end of a connection, on a test thread.
 class Peer {
  public:
   explicit Peer(const std::string& endpoint)
@@ -27,23 +27,23 @@ class Peer {
 
   template <class M>
   void send(const M& message) {
-    lane_.push(outgoing(message));
+    outgoing_.push(outgoing(message));
     flush();
   }
-  /// The next message, heartbeats too; none when patience ends.
+  /// The next message, including heartbeats; empty after a timeout.
   std::optional<IncomingMessage> next() {
     const RealClock clock;
     while (clock.now() < Time(test::kPatience)) {
       while (auto received = socket_.try_receive()) {
         auto part = IncomingMessage::parse(*std::move(received)).value();
-        auto message = intake_.add(part);
+        auto message = reassembler_.add(part);
         EXPECT_TRUE(message) << message.error().context;
         if (part.is<Taken>()) {
-          EXPECT_TRUE(lane_.taken(part.decode<Taken>().value()));
+          EXPECT_TRUE(outgoing_.acknowledge(part.decode<Taken>().value()));
           flush();
           continue;
         }
-        if (const auto told = intake_.to_tell())
+        if (const auto told = reassembler_.due_ack())
           send(*told);
         if (message && *message)
           return *std::move(message);
@@ -61,23 +61,23 @@ class Peer {
     }
     return std::nullopt;
   }
-  bool empty() const { return lane_.empty(); }
+  bool empty() const { return outgoing_.empty(); }
 
  private:
   void flush() {
-    while (const Lane::Wire* wire = lane_.front()) {
+    while (const OutgoingStream::Frames* wire = outgoing_.front()) {
       if (!socket_.try_send(wire->head, wire->body).value())
         return;
-      lane_.pop();
+      outgoing_.pop();
     }
   }
 
   DealerSocket socket_;
-  Lane lane_;
-  Intake intake_{Bytes(Bytes::rep{1} << 40)};
+  OutgoingStream outgoing_;
+  Reassembler reassembler_{Bytes(Bytes::rep{1} << 40)};
 };
 
-/// An orchestrator that admits whoever says hello.
+/// An orchestrator that admits every peer that sends actor.hello.
 class AsioRouterTest : public testing::TestWithParam<const char*> {
  protected:
   using OnMessage = std::function<void(const PeerId&, const IncomingMessage&)>;
@@ -97,7 +97,7 @@ class AsioRouterTest : public testing::TestWithParam<const char*> {
     router_ =
         AsioRouter::create(io_, bind_router(where), options, std::move(events), kNoLog).value();
   }
-  /// Runs `client` beside the loop, until it returns.
+  /// Runs `client` on another thread while the loop runs, until it returns.
   void run(const std::function<void(Peer&)>& client) {
     std::thread thread([&, endpoint = router_->endpoint()] {
       Peer peer(endpoint);
@@ -123,7 +123,7 @@ CommitWeights question(std::uint64_t number) {
   return {PolicyVersion(number)};
 }
 
-TEST_P(AsioRouterTest, EveryMessageIsAnsweredInOrderHoweverManyAreUnderWay) {
+TEST_P(AsioRouterTest, AnswersManyMessagesInOrder) {
   open(GetParam(), [&](const PeerId& peer, const IncomingMessage& message) {
     router_->send(peer, outgoing(message.decode<CommitWeights>().value()));
   });
@@ -147,7 +147,7 @@ WeightsChunk large(std::size_t bytes) {
   return message;
 }
 
-TEST_P(AsioRouterTest, AMessageOfAnySizeGoesThereAndBackThroughSmallFrames) {
+TEST_P(AsioRouterTest, CarriesLargeMessagesInSmallFrames) {
   open(GetParam(), [&](const PeerId& peer, const IncomingMessage& message) {
     router_->send(peer, outgoing(message.decode<WeightsChunk>().value()));
   });
@@ -162,7 +162,7 @@ TEST_P(AsioRouterTest, AMessageOfAnySizeGoesThereAndBackThroughSmallFrames) {
   });
 }
 
-TEST_P(AsioRouterTest, HeartbeatsComeWhileTheLoopIsBusyAndALargeMessageIsUnderWay) {
+TEST_P(AsioRouterTest, SendsHeartbeatsWhileTheLoopIsBusyAndALargeMessageIsInFlight) {
   std::atomic<bool> release = false;
   open(GetParam(),
        [&](const PeerId& peer, const IncomingMessage&) {
@@ -185,7 +185,7 @@ TEST_P(AsioRouterTest, HeartbeatsComeWhileTheLoopIsBusyAndALargeMessageIsUnderWa
   });
 }
 
-TEST_P(AsioRouterTest, APeerIsHeardWhileTheLoopIsBusy) {
+TEST_P(AsioRouterTest, RecordsHeartbeatsWhileTheLoopIsBusy) {
   Duration silence{};
   std::atomic<bool> told = false;
   open(GetParam(), [&](const PeerId& peer, const IncomingMessage&) {
@@ -194,7 +194,7 @@ TEST_P(AsioRouterTest, APeerIsHeardWhileTheLoopIsBusy) {
       std::this_thread::yield();
     const Time since = clock.now();
     while (router_->silence_of(peer) > clock.now() - since)
-      std::this_thread::yield();  // until a heartbeat that was sent meanwhile is noted
+      std::this_thread::yield();  // until a heartbeat sent in the meantime is recorded
     silence = router_->silence_of(peer);
     io_.stop();
   });
@@ -208,7 +208,7 @@ TEST_P(AsioRouterTest, APeerIsHeardWhileTheLoopIsBusy) {
   EXPECT_LT(silence, test::kPatience);
 }
 
-TEST_P(AsioRouterTest, APeerWhosePiecesDoNotFitTogetherIsBrokenOffByTheMessagesName) {
+TEST_P(AsioRouterTest, DisconnectsAPeerThatViolatesTheProtocol) {
   open(GetParam(), [](const PeerId&, const IncomingMessage&) {}, {.max_message = Bytes(3 << 20)});
   run([&](Peer& peer) {
     peer.send(large(4 << 20));
@@ -216,18 +216,19 @@ TEST_P(AsioRouterTest, APeerWhosePiecesDoNotFitTogetherIsBrokenOffByTheMessagesN
       std::this_thread::yield();
   });
   ASSERT_EQ(broken_.size(), 1U);
-  EXPECT_NE(broken_.front().find("weights.chunk of 4194"), std::string::npos) << broken_.front();
+  EXPECT_NE(broken_.front().find("protocol violation: weights.chunk: "), std::string::npos)
+      << broken_.front();
   EXPECT_NE(broken_.front().find("transport.max_message"), std::string::npos) << broken_.front();
 }
 
-TEST_P(AsioRouterTest, WhoIsNotAdmittedIsNotHeard) {
+TEST_P(AsioRouterTest, IgnoresMessagesOfPeersThatAreNotAdmitted) {
   int handled = 0;
   open(GetParam(), [&](const PeerId&, const IncomingMessage&) { ++handled; });
   run([&](Peer&) {
     Peer stranger(router_->endpoint());
     for (int i = 0; i < 10; ++i)
       stranger.send(question(1));
-    stranger.send(large(2 << 20));  // two pieces of it
+    stranger.send(large(2 << 20));  // sent in two pieces
     const RealClock clock;
     while (router_->stats().dropped < 13 && clock.now() < Time(test::kPatience))
       std::this_thread::yield();
@@ -257,14 +258,14 @@ TEST_P(AsioRouterTest, AFloodDoesNotStarveTimers) {
   EXPECT_LE(handled_when_timer_ran, 1024) << "a batch or a few, not all";
 }
 
-TEST(Exchange, LastWordsOfAPeerThatIsForgottenAreNeitherHeardNorCountedAsMalformed) {
+TEST(Exchange, IgnoresLateMessagesOfAForgottenPeerWithoutCountingThem) {
   const RealClock clock;
   Exchange exchange(bind_router("ipc"), {}, clock);
   const auto next_hello = [&] {
     while (clock.now() < Time(test::kPatience)) {
-      for (const Exchange::Arrived& a :
+      for (const Exchange::Arrival& a :
            exchange.turn(Exchange::Reading::On, Exchange::Heartbeats::Off).arrived) {
-        EXPECT_TRUE(a.message.is<Hello>()) << "was heard";
+        EXPECT_TRUE(a.message.is<Hello>()) << "the message was delivered";
         return a.peer;
       }
     }
@@ -273,11 +274,11 @@ TEST(Exchange, LastWordsOfAPeerThatIsForgottenAreNeitherHeardNorCountedAsMalform
   Peer peer(exchange.endpoint());
   peer.send(Hello{});
   const PeerId id = next_hello();
-  exchange.admit(id, std::make_shared<PeerSigns>(clock.now()));
+  exchange.admit(id, std::make_shared<PeerLiveness>(clock.now()));
   exchange.forget(id);
   for (int i = 0; i < 10; ++i)
     peer.send(question(1));
-  peer.send(Hello{});  // is read after all of them
+  peer.send(Hello{});  // arrives after all of them
   EXPECT_EQ(next_hello(), id);
   EXPECT_EQ(exchange.stats().dropped, 0U);
 }
@@ -285,7 +286,7 @@ TEST(Exchange, LastWordsOfAPeerThatIsForgottenAreNeitherHeardNorCountedAsMalform
 TEST_F(AsioRouterTest, MayBeDestroyedWithTheLoopStillRunning) {
   open("ipc", [](const PeerId&, const IncomingMessage&) {});
   router_.reset();
-  io_.run();  // Ends: nothing is left to wait for.
+  io_.run();  // Returns: no work is left.
 }
 
 TEST(AsioRouter, MayOutliveItsLoopsHandlers) {

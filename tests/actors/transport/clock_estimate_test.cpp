@@ -13,15 +13,15 @@ Heartbeat answer(Duration worker_clock, Duration to, Duration held) {
   return {.resident = {}, .sent = Time(worker_clock), .answers = HeartbeatAnswer{Time(to), held}};
 }
 
-TEST(ClockEstimate, IsNoneUntilAHeartbeatWasAnswered) {
+TEST(ClockEstimate, IsEmptyUntilAHeartbeatIsAnswered) {
   ClockEstimate clock;
   EXPECT_FALSE(clock.at(Time(1s)));
   clock.note({.resident = {}, .sent = Time(1s)}, Time(1s));
   EXPECT_FALSE(clock.at(Time(1s)));
 }
 
-TEST(ClockEstimate, HoldsTheTruthWhicheverWayTakesTheTime) {
-  // Sent at 100 ms, held for 50 ms, here at 160 ms: 10 ms under way. The worker is 1 h ahead.
+TEST(ClockEstimate, ContainsTheTrueOffsetForAnySplitOfTheDelay) {
+  // Sent at 100 ms, held for 50 ms, received at 160 ms: 10 ms in transit. The worker is 1 h ahead.
   for (const Duration there : {0ms, 3ms, 10ms}) {
     ClockEstimate clock;
     clock.note(answer(1h + 100ms + there + 50ms, 100ms, 50ms), Time(160ms));
@@ -32,7 +32,7 @@ TEST(ClockEstimate, HoldsTheTruthWhicheverWayTakesTheTime) {
   }
 }
 
-TEST(ClockEstimate, TakesTheAnswerThatWasLeastUnderWay) {
+TEST(ClockEstimate, UsesTheAnswerWithTheShortestTransit) {
   ClockEstimate clock;
   clock.note(answer(1s + 1ms, 1s, 0ms), Time(1s + 2ms));     // to within 1 ms
   clock.note(answer(2s + 80ms, 2s, 0ms), Time(2s + 100ms));  // to within 50 ms
@@ -40,8 +40,9 @@ TEST(ClockEstimate, TakesTheAnswerThatWasLeastUnderWay) {
   EXPECT_EQ(clock.at(Time(1s + 2ms))->ahead, 0ms);
 }
 
-TEST(ClockEstimate, IsLessSureTheOlderItsAnswerIs) {
-  // 10 s at 100 ppm are 1 ms; after them an answer to within 2 ms is as good as one to within 1 ms.
+TEST(ClockEstimate, GrowsItsErrorWithAge) {
+  // 10 s at 100 ppm drift by 1 ms; then an answer with an error of 2 ms is as good as one with 1
+  // ms.
   ClockEstimate clock;
   clock.note(answer(1s + 1ms, 1s, 0ms), Time(1s + 2ms));
   EXPECT_EQ(clock.at(Time(11s + 2ms))->error, 2ms);
@@ -49,7 +50,7 @@ TEST(ClockEstimate, IsLessSureTheOlderItsAnswerIs) {
   EXPECT_EQ(clock.at(Time(11s + 6ms))->ahead, 5ms);
 }
 
-TEST(ClockEstimate, TakesNoAnswerThatCannotBe) {
+TEST(ClockEstimate, IgnoresImpossibleAnswers) {
   constexpr Duration kMost{std::numeric_limits<Duration::rep>::max()};
   constexpr Duration kLeast{std::numeric_limits<Duration::rep>::min()};
   ClockEstimate clock;

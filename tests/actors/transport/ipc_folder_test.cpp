@@ -1,4 +1,4 @@
-// TMPDIR is part of the path of a run's socket, whose length the system limits.
+// TMPDIR is part of the path of a run's socket, and the system limits the length of that path.
 #include "actors/transport/ipc_folder.hpp"
 
 #include "actors/transport/socket.hpp"
@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// TMPDIR is another one while this lives.
+/// Replaces TMPDIR for the lifetime of the object.
 class TemporaryBase {
  public:
   explicit TemporaryBase(const std::string& folder) {
@@ -42,15 +42,15 @@ std::string folder_of_length(std::size_t length) {
   return "/" + std::string(length - 1, 'x');
 }
 
-TEST(IpcFolder, OfATMPDIRThatFitsIsFine) {
-  // 108 bytes of sun_path with a NUL, less "/temper-XXXXXX/orchestrator".
+TEST(IpcFolder, AcceptsATmpdirThatFits) {
+  // sun_path has 108 bytes: minus the NUL, minus "/temper-XXXXXX/orchestrator".
   for (const std::size_t length : {2U, 10U, 79U, 80U}) {
     const TemporaryBase base(folder_of_length(length));
     EXPECT_TRUE(check_ipc_folder()) << length;
   }
 }
 
-TEST(IpcFolder, OfALongerTMPDIRNamesTheVariableAndTheLimit) {
+TEST(IpcFolder, NamesTheVariableAndTheLimitForALongTmpdir) {
   for (const std::size_t length : {81U, 82U, 100U, 107U, 108U, 120U, 255U, 4000U}) {
     const TemporaryBase base(folder_of_length(length));
     const Status fits = check_ipc_folder();
@@ -63,12 +63,12 @@ TEST(IpcFolder, OfALongerTMPDIRNamesTheVariableAndTheLimit) {
   }
 }
 
-TEST(IpcFolder, ThatIsNoAbsolutePathIsNotUsed) {
+TEST(IpcFolder, IgnoresARelativeTmpdir) {
   const TemporaryBase base(std::string(200, 'x'));
-  EXPECT_TRUE(check_ipc_folder()) << "/tmp is";
+  EXPECT_TRUE(check_ipc_folder()) << "/tmp is used instead";
 }
 
-TEST(IpcFolder, OfTheGreatestLengthHoldsASocketAndOneMoreDoesNot) {
+TEST(IpcFolder, BindsASocketAtTheLongestPathAndNotBeyond) {
   const test::TemporaryFolder folder;
   for (const auto& [length, fits] : {std::pair{80U, true}, {81U, false}}) {
     const std::string parent = folder.path().string() + "/";

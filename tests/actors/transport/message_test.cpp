@@ -7,7 +7,7 @@
 namespace temper::actors {
 namespace {
 
-TEST(Message, IsReadBackAsWritten) {
+TEST(Message, ReadsBackEqual) {
   const auto message =
       IncomingMessage::from(outgoing(CommitWeights{.version = PolicyVersion(7)}), 5);
   EXPECT_TRUE(message.is<CommitWeights>());
@@ -15,27 +15,27 @@ TEST(Message, IsReadBackAsWritten) {
   EXPECT_EQ(message.decode<CommitWeights>().value().version, PolicyVersion(7));
 }
 
-TEST(Message, AHeadThatIsNoEnvelopeIsAnError) {
+TEST(Message, RejectsAHeadThatIsNotAnEnvelope) {
   EXPECT_FALSE(IncomingMessage::parse({.peer = {}, .head = "garbage", .body = "b", .owner = {}}));
 }
 
-TEST(Message, AnotherTypeIsAnErrorThatNamesBoth) {
+TEST(Message, NamesTheExpectedAndTheReceivedType) {
   const auto read = IncomingMessage::from(outgoing(Stop{})).decode<CommitWeights>();
   ASSERT_FALSE(read);
   EXPECT_EQ(read.error().context, "expected weights.commit, received actor.stop");
 }
 
-TEST(Message, AVersionTooOldIsAnErrorThatSaysWhatToDo) {
+TEST(Message, NamesTheNextStepForAnOldVersion) {
   OutgoingMessage old = outgoing(Stop{});
   old.version = 0;
   const auto read = IncomingMessage::from(old).decode<Stop>();
   ASSERT_FALSE(read);
   EXPECT_EQ(read.error().code, ErrorCode::Unsupported);
   EXPECT_EQ(read.error().context,
-            "actor.stop of version 0, the oldest understood is 1: update the sender");
+            "actor.stop: version 0 is too old, expected at least 1; update the sender");
 }
 
-TEST(Message, ABrokenBodyIsAnErrorThatNamesTheMessage) {
+TEST(Message, NamesTheMessageOfACorruptBody) {
   OutgoingMessage broken = outgoing(CommitWeights{});
   broken.body = "\xdd\xff\xff\xff\xff";
   const auto read = IncomingMessage::from(broken).decode<CommitWeights>();
@@ -43,7 +43,7 @@ TEST(Message, ABrokenBodyIsAnErrorThatNamesTheMessage) {
   EXPECT_TRUE(read.error().context.starts_with("weights.commit: ")) << read.error().context;
 }
 
-TEST(Message, UnknownTagsHaveANameToo) {
+TEST(Message, NamesUnknownTags) {
   EXPECT_EQ(message_name(Stop::kTag), "actor.stop");
   EXPECT_EQ(message_name(999), "message 999");
 }

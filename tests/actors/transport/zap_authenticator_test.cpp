@@ -1,5 +1,6 @@
-// Strangers at a socket with keys: who has none, another's, a recorded conversation, or many
-// connections gets nothing through, is counted, and takes no room.
+// Unauthenticated peers of an encrypted socket: no key, a foreign key, a replayed recording, or a
+// flood of connections. None gets a message through, each is counted, and they use bounded
+// resources.
 #include "actors/transport/socket.hpp"
 #include "core/file_descriptor.hpp"
 #include "core/temporary_folder.hpp"
@@ -42,7 +43,7 @@ FileDescriptor connect_raw(const std::string& endpoint) {
   return fd;
 }
 
-/// True once the other side has closed; what it said before is read.
+/// Returns true once the peer has closed the connection; discards what it sent before.
 bool is_closed(const FileDescriptor& fd) {
   std::array<char, 256> bytes;
   ssize_t n = 0;
@@ -51,16 +52,17 @@ bool is_closed(const FileDescriptor& fd) {
   return n == 0 || (errno != EAGAIN && errno != EWOULDBLOCK);
 }
 
-class DoorTest : public testing::Test {
+class ZapAuthenticatorTest : public testing::Test {
  protected:
-  DoorTest() : router_(RouterSocket::bind("tcp://127.0.0.1:0", config(), kNoLog, key_).value()) {}
+  ZapAuthenticatorTest()
+      : router_(RouterSocket::bind("tcp://127.0.0.1:0", config(), kNoLog, key_).value()) {}
 
   static TransportConfig config() {
     TransportConfig config;
     config.handshake = 500ms;
     return config;
   }
-  /// What a worker would be handed.
+  /// Credentials as a worker gets them.
   Credentials credentials() const {
     return {.secret = "", .orchestrator_key = key_.open, .own = KeyPair::create()};
   }
@@ -70,7 +72,7 @@ class DoorTest : public testing::Test {
   static void send(DealerSocket& dealer, std::string body) {
     EXPECT_TRUE(dealer.try_send("head", std::move(body)).value());
   }
-  /// A peer that may gets its message through.
+  /// A new authenticated peer gets its message through.
   void expect_still_serving() {
     const Credentials good = credentials();
     router_.let_in(good.own.open, "worker");
@@ -93,26 +95,26 @@ class DoorTest : public testing::Test {
   RouterSocket router_;
 };
 
-TEST_F(DoorTest, AWorkerWithTheKeyItWasHandedGetsInUnderItsName) {
+TEST_F(ZapAuthenticatorTest, AdmitsAWorkerWithAnIssuedKeyUnderItsName) {
   expect_still_serving();
   EXPECT_EQ(router_.stats().refused, 0U);
 }
 
-TEST_F(DoorTest, AClientWithoutAKeyGetsNothingThrough) {
+TEST_F(ZapAuthenticatorTest, RefusesAClientWithoutAKey) {
   DealerSocket stranger = DealerSocket::connect(router_.endpoint(), kDefaults, kNoLog).value();
   send(stranger, "hello");
   expect_refused();
   expect_still_serving();
 }
 
-TEST_F(DoorTest, AKeyThatWasNotHandedOutGetsNothingThrough) {
+TEST_F(ZapAuthenticatorTest, RefusesAnUnknownKey) {
   DealerSocket stranger = connect(credentials());
   send(stranger, "hello");
   expect_refused();
   expect_still_serving();
 }
 
-TEST_F(DoorTest, AnotherRunsKeyOfTheOrchestratorGetsNothingThrough) {
+TEST_F(ZapAuthenticatorTest, RefusesAClientThatExpectsAnotherOrchestrator) {
   Credentials mixed = credentials();
   router_.let_in(mixed.own.open, "worker");
   mixed.orchestrator_key = KeyPair::create().open;
@@ -121,7 +123,7 @@ TEST_F(DoorTest, AnotherRunsKeyOfTheOrchestratorGetsNothingThrough) {
   expect_refused();
 }
 
-TEST_F(DoorTest, AKeyThatWasTakenBackOpensNothing) {
+TEST_F(ZapAuthenticatorTest, RefusesARevokedKey) {
   const Credentials old = credentials();
   router_.let_in(old.own.open, "worker");
   router_.keep_out(old.own.open);
@@ -130,7 +132,7 @@ TEST_F(DoorTest, AKeyThatWasTakenBackOpensNothing) {
   expect_refused();
 }
 
-/// Between a worker and the router: passes bytes on, and keeps what the worker said.
+/// A proxy between a worker and the router that forwards bytes and records those of the worker.
 class Eavesdropper {
  public:
   explicit Eavesdropper(const std::string& endpoint)
@@ -145,7 +147,7 @@ class Eavesdropper {
   }
   ~Eavesdropper() { thread_.join(); }
   const std::string& endpoint() const { return endpoint_; }
-  /// Until one side has closed.
+  /// Blocks until one side has closed the connection.
   std::string recorded() {
     thread_.join();
     thread_ = std::thread([] {});
@@ -179,7 +181,7 @@ class Eavesdropper {
   std::thread thread_;
 };
 
-TEST_F(DoorTest, ARecordedConversationSaysNothingASecondTime) {
+TEST_F(ZapAuthenticatorTest, RefusesAReplayedConversation) {
   const Credentials good = credentials();
   router_.let_in(good.own.open, "worker");
   std::string recorded;
@@ -207,7 +209,7 @@ TEST_F(DoorTest, ARecordedConversationSaysNothingASecondTime) {
   EXPECT_EQ(router_.stats().received, 1U);
 }
 
-TEST_F(DoorTest, OfManySilentConnectionsTheOldestAreClosed) {
+TEST_F(ZapAuthenticatorTest, ClosesTheOldestOfManySilentConnections) {
   std::vector<FileDescriptor> strangers;
   constexpr std::size_t kMany = 1000;
   for (std::size_t i = 0; i < kMany; ++i)
@@ -220,7 +222,7 @@ TEST_F(DoorTest, OfManySilentConnectionsTheOldestAreClosed) {
   EXPECT_GE(router_.stats().refused, 900U);
 }
 
-TEST_F(DoorTest, AsManyAsAreExpectedWithAKeyMayComeAtOnce) {
+TEST_F(ZapAuthenticatorTest, AdmitsAsManyConnectionsAsAreExpectedForAKey) {
   const Credentials good = credentials();
   constexpr std::size_t kMany = 100;
   router_.let_in(good.own.open, "workers", kMany);
@@ -235,11 +237,11 @@ TEST_F(DoorTest, AsManyAsAreExpectedWithAKeyMayComeAtOnce) {
       peers.insert(message->peer);
     return peers.size() >= kMany;
   }));
-  EXPECT_EQ(peers.size(), kMany) << "none had to come a second time";
+  EXPECT_EQ(peers.size(), kMany) << "no worker had to reconnect";
   EXPECT_EQ(router_.stats().refused, 0U);
 }
 
-TEST_F(DoorTest, AConnectionThatHasProvedItselfIsNotClosedForStrangers) {
+TEST_F(ZapAuthenticatorTest, KeepsAuthenticatedConnectionsUnderAFlood) {
   const Credentials good = credentials();
   router_.let_in(good.own.open, "worker");
   DealerSocket worker = connect(good);
@@ -255,7 +257,7 @@ TEST_F(DoorTest, AConnectionThatHasProvedItselfIsNotClosedForStrangers) {
   EXPECT_EQ(message->peer, peer) << "the same connection";
 }
 
-TEST_F(DoorTest, AnEndlessMessageBeforeTheHandshakeIsCutOff) {
+TEST_F(ZapAuthenticatorTest, DisconnectsAnEndlessMessageBeforeTheHandshake) {
   const FileDescriptor stranger = connect_raw(router_.endpoint());
   // A greeting of ZMTP 3.1 that asks for CURVE, then frames with more to follow.
   std::string bytes = "\xff";
@@ -273,13 +275,13 @@ TEST_F(DoorTest, AnEndlessMessageBeforeTheHandshakeIsCutOff) {
     if (n <= 0)
       break;
     sent += static_cast<std::size_t>(n);
-    ASSERT_LT(sent, std::size_t{64} << 20) << "it may talk for ever";
+    ASSERT_LT(sent, std::size_t{64} << 20) << "an unauthenticated peer may send without limit";
   }
   expect_refused();
   expect_still_serving();
 }
 
-TEST(Credentials, AreReadBackFromAFileOfTheirUserAlone) {
+TEST(Credentials, ReadBackFromAPrivateFile) {
   const auto folder = TemporaryFolder::create().value();
   const auto path = folder.path() / "worker";
   const Credentials written{"s3cret", KeyPair::create().open, KeyPair::create()};
@@ -293,10 +295,10 @@ TEST(Credentials, AreReadBackFromAFileOfTheirUserAlone) {
   EXPECT_EQ(read->orchestrator_key, written.orchestrator_key);
   EXPECT_EQ(read->own.open, written.own.open);
   EXPECT_EQ(read->own.secret, written.own.secret);
-  EXPECT_FALSE(write_credentials(path, written)) << "never into a file that is there";
+  EXPECT_FALSE(write_credentials(path, written)) << "an existing file must not be overwritten";
 }
 
-TEST(Credentials, ThatOthersCanReadAreRefused) {
+TEST(Credentials, RejectsAFileThatOthersCanRead) {
   const auto folder = TemporaryFolder::create().value();
   const auto path = folder.path() / "worker";
   ASSERT_TRUE(write_credentials(path, {}));

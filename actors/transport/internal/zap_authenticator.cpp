@@ -1,4 +1,4 @@
-#include "actors/transport/internal/door.hpp"
+#include "actors/transport/internal/zap_authenticator.hpp"
 
 #include "actors/transport/internal/frames.hpp"
 
@@ -14,17 +14,17 @@
 namespace temper::actors::detail {
 namespace {
 
-constexpr const char* kAnswers = "inproc://zeromq.zap.01";  // ZeroMQ's own name for it.
-constexpr const char* kEvents = "inproc://temper.door";
+constexpr const char* kAnswers = "inproc:// The address that ZeroMQ defines for ZAP.
+    constexpr const char* kEvents = "inproc://temper.authenticator";
 constexpr std::size_t kRawKey = 32;
-constexpr std::size_t kRequestFrames = 7;  ///< Up to the key.
+constexpr std::size_t kRequestFrames = 7;  ///< Including the key.
 constexpr int kFirstEvent = 0;
 
 std::string raw_key(const std::string& text) {
   std::string raw(kRawKey, '\0');
   TEMPER_CHECK(
       ::zmq_z85_decode(reinterpret_cast<std::uint8_t*>(raw.data()), text.c_str()) != nullptr,
-      "a key in ZeroMQ's text form");
+      "the key is not in ZeroMQ's text form (Z85)");
   return raw;
 }
 
@@ -33,12 +33,12 @@ std::string text_key(const std::string& raw) {
   if (raw.size() != kRawKey ||
       ::zmq_z85_encode(
           text.data(), reinterpret_cast<const std::uint8_t*>(raw.data()), raw.size()) == nullptr) {
-    return "of another kind";
+    return "malformed";
   }
   return text.data();
 }
 
-/// All frames of one message; empty if none is there.
+/// All frames of the next message; empty if there is none.
 std::vector<std::string> receive_all(zmq::socket_t& socket) {
   std::vector<std::string> frames;
   zmq::message_t frame;
@@ -52,7 +52,10 @@ std::vector<std::string> receive_all(zmq::socket_t& socket) {
 
 }  // namespace
 
-Door::Door(zmq::context_t& context, zmq::socket_t& socket, WakeUp wake, const Log& log)
+ZapAuthenticator::ZapAuthenticator(zmq::context_t& context,
+                                   zmq::socket_t& socket,
+                                   WakeUp wake,
+                                   const Log& log)
     : log_(log),
       socket_(socket),
       answers_(context, zmq::socket_type::rep),
@@ -65,45 +68,49 @@ Door::Door(zmq::context_t& context, zmq::socket_t& socket, WakeUp wake, const Lo
                            ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL | ZMQ_EVENT_HANDSHAKE_FAILED_AUTH;
   if (::zmq_socket_monitor(socket.handle(), kEvents, kWatched) != 0)
     throw zmq::error_t();
-  // The socket's I/O threads must never wait to tell us something.
+  // The socket's I/O threads must never block on reporting an event.
   events_.set(zmq::sockopt::rcvhwm, 0);
   events_.set(zmq::sockopt::linger, 0);
   events_.connect(kEvents);
   thread_ = std::thread([this] { serve(); });
 }
 
-Result<std::unique_ptr<Door>> Door::open(zmq::context_t& context,
-                                         zmq::socket_t& socket,
-                                         const Log& log) {
+Result<std::unique_ptr<ZapAuthenticator>> ZapAuthenticator::open(zmq::context_t& context,
+                                                                 zmq::socket_t& socket,
+                                                                 const Log& log) {
   TEMPER_TRY(WakeUp wake, WakeUp::create());
-  return std::unique_ptr<Door>(new Door(context, socket, std::move(wake), log));
+  return std::unique_ptr<ZapAuthenticator>(
+      new ZapAuthenticator(context, socket, std::move(wake), log));
 }
 
-Door::~Door() {
-  ::zmq_socket_monitor(socket_.handle(), nullptr, 0);  // It would wait for us to listen.
+ZapAuthenticator::~ZapAuthenticator() {
+  // Stop the monitor first: it would block until we read.
+  ::zmq_socket_monitor(socket_.handle(), nullptr, 0);
   closing_ = true;
   wake_.notify();
   thread_.join();
 }
 
-void Door::let_in(const std::string& key, const std::string& name, std::size_t connections) {
+void ZapAuthenticator::let_in(const std::string& key,
+                              const std::string& name,
+                              std::size_t connections) {
   const MutexLock lock(mutex_);
-  let_in_[raw_key(key)] = {name, connections};
-  kept_out_.erase(raw_key(key));
+  allowed_[raw_key(key)] = {name, connections};
+  revoked_.erase(raw_key(key));
 }
 
-void Door::keep_out(const std::string& key) {
+void ZapAuthenticator::keep_out(const std::string& key) {
   const MutexLock lock(mutex_);
-  if (auto known = let_in_.extract(raw_key(key)))
-    kept_out_.insert(std::move(known));
+  if (auto known = allowed_.extract(raw_key(key)))
+    revoked_.insert(std::move(known));
 }
 
-void Door::proved(int fd) {
+void ZapAuthenticator::authenticated(int fd) {
   const MutexLock lock(mutex_);
-  proved_.insert(fd);
+  authenticated_.insert(fd);
 }
 
-void Door::serve() {
+void ZapAuthenticator::serve() {
   constexpr auto kPatience = std::chrono::seconds(1);
   while (!closing_) {
     try {
@@ -114,23 +121,23 @@ void Door::serve() {
       wake_.clear();
       answer();
       watch();
-      make_room();
-      waiting_.store(pending_.size(), std::memory_order_relaxed);
+      close_excess();
+      pending_count_.store(pending_.size(), std::memory_order_relaxed);
     } catch (const zmq::error_t& e) {
       if (e.num() != EINTR)
-        log_.error("door failed", {{"why", e.what()}});
+        log_.error("authentication failed", {{"why", e.what()}});
     }
   }
 }
 
-/// ZeroMQ asks of each key (ZAP, rfc.zeromq.org/spec/27).
-void Door::answer() {
+/// Answers ZeroMQ's question about each key (ZAP, rfc.zeromq.org/spec/27).
+void ZapAuthenticator::answer() {
   for (auto request = receive_all(answers_); !request.empty(); request = receive_all(answers_)) {
     std::string name;
     if (request.size() == kRequestFrames && request[5] == "CURVE") {
       name = find_key(request[6]);
     } else {
-      refuse("it has no key");
+      refuse("the peer has no key");
     }
     const std::string id = request.size() > 1 ? request[1] : "";
     const std::array<std::string, 6> reply{
@@ -142,32 +149,32 @@ void Door::answer() {
   }
 }
 
-/// The name that a key was let in by; empty: it was refused. The first refusal of each key that we
-/// knew is logged, and of those that we did not know as many as refuse() logs.
-std::string Door::find_key(const std::string& raw_key) {
+/// The name to which the key was issued; empty if it is refused. For a revoked key the first
+/// refusal is logged; refusals of unknown keys are logged as by refuse().
+std::string ZapAuthenticator::find_key(const std::string& raw_key) {
   std::string was;
   {
     const MutexLock lock(mutex_);
-    if (const auto it = let_in_.find(raw_key); it != let_in_.end())
+    if (const auto it = allowed_.find(raw_key); it != allowed_.end())
       return it->second.name;
-    if (const auto it = kept_out_.find(raw_key); it != kept_out_.end())
+    if (const auto it = revoked_.find(raw_key); it != revoked_.end())
       was = it->second.name;
   }
   if (was.empty()) {
-    refuse(fmt::format("a key that was not handed out: {}", text_key(raw_key).substr(0, 10)));
+    refuse(fmt::format("unknown key: {}", text_key(raw_key).substr(0, 10)));
   } else if (named_.insert(raw_key).second) {
     refused_.fetch_add(1, std::memory_order_relaxed);
-    log_.warning("connection refused", {{"why", "a key that was taken back"}, {"key", was}});
+    log_.warning("connection refused", {{"why", "the key was revoked"}, {"key", was}});
   } else {
     refused_.fetch_add(1, std::memory_order_relaxed);
   }
   return {};
 }
 
-void Door::watch() {
+void ZapAuthenticator::watch() {
   for (auto event = receive_all(events_); !event.empty(); event = receive_all(events_)) {
     std::uint16_t kind = 0;
-    std::int32_t value = 0;  // of a connection: its descriptor
+    std::int32_t value = 0;  // the descriptor of the connection
     const std::string& head = event[kFirstEvent];
     if (head.size() < sizeof(kind) + sizeof(value))
       continue;
@@ -181,26 +188,26 @@ void Door::watch() {
         std::erase(pending_, value);
         break;
       case ZMQ_EVENT_HANDSHAKE_FAILED_AUTH:
-        break;  // counted where it was answered
+        break;  // counted when the key was refused
       default:
-        refuse("no handshake of this protocol");
+        refuse("the handshake failed: not a peer of this protocol");
     }
   }
   const MutexLock lock(mutex_);
-  for (const int fd : proved_)
+  for (const int fd : authenticated_)
     std::erase(pending_, fd);
-  proved_.clear();
+  authenticated_.clear();
 }
 
-/// Closes the oldest connections that have said nothing. Its descriptor is ZeroMQ's, which notices
-/// the end and closes it; should it have done so a moment ago and another connection have the
-/// number by now, that one is made again by its peer.
-void Door::make_room() {
+/// Closes the oldest silent connections. ZeroMQ owns the descriptor and closes it once it notices
+/// the end. If it has just closed it and another connection has reused the number, that peer
+/// reconnects.
+void ZapAuthenticator::close_excess() {
   std::size_t most = kPending;
   {
     const MutexLock lock(mutex_);
-    for (const auto& [key, guest] : let_in_)
-      most += guest.connections;
+    for (const auto& [key, allowed] : allowed_)
+      most += allowed.connections;
   }
   while (pending_.size() > most) {
     const int fd = pending_.front();
@@ -215,11 +222,11 @@ void Door::make_room() {
         (from.ss_family == AF_INET || from.ss_family == AF_INET6)) {
       ::shutdown(fd, SHUT_RDWR);
     }
-    refuse("more connections than may be waiting");
+    refuse("too many unauthenticated connections");
   }
 }
 
-void Door::refuse(std::string_view why) {
+void ZapAuthenticator::refuse(std::string_view why) {
   const std::uint64_t count = refused_.fetch_add(1, std::memory_order_relaxed) + 1;
   if (std::has_single_bit(count))
     log_.warning("connection refused", {{"why", why}, {"refused_so_far", count}});
