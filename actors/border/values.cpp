@@ -9,7 +9,7 @@
 namespace temper::actors {
 namespace {
 
-/// False for NaN.
+/// Returns false for NaN.
 bool is_within(double value, double least, double most) {
   return value >= least && value <= most;
 }
@@ -27,12 +27,11 @@ bool is_reward(double value) {
 }
 
 std::string logprob_fault(double value, LogprobOf of) {
-  return fmt::format("log-prob {:g}; possible are {:g} to 0", value, least_of(of));
+  return fmt::format("log-prob {:g}, expected {:g} to 0", value, least_of(of));
 }
 
 std::string reward_fault(double value) {
-  return fmt::format(
-      "reward {:g}; possible are {:g} to {:g}", value, -kLargestReward, kLargestReward);
+  return fmt::format("reward {:g}, expected {:g} to {:g}", value, -kLargestReward, kLargestReward);
 }
 
 std::string token_fault(std::int64_t id, std::int32_t vocabulary) {
@@ -80,7 +79,7 @@ Status check_mask(std::span<const std::uint8_t> mask) {
   if (wrong == mask.end())
     return {};
   return invalid_input(
-      fmt::format("token {}: mask {}; possible are 0 and 1", wrong - mask.begin(), *wrong));
+      fmt::format("token {}: mask {}, expected 0 or 1", wrong - mask.begin(), *wrong));
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Bounds on what engines, servers, Python roles, verifiers and agents report. An error says which
-// value was found and which values are possible; the caller adds the sender and the response.
+// Bounds on values from engines, servers, Python roles, verifiers and agents. An error names the
+// value found and the expected range; the caller adds the sender and the response.
 #pragma once
 
 #include "core/result.hpp"
@@ -15,17 +15,17 @@ namespace temper::actors {
 
 /// A log-probability may exceed 0 by the rounding of a half-precision softmax.
 inline constexpr double kLogprobRounding = 1e-3;
-/// Lower bound for a token that was sampled. Its probability, exp(-100) = 4e-44, is near the
-/// smallest float (exp(-103)); a sampler that works in float draws no less likely token.
+/// Lower bound for a sampled token. Its probability, exp(-100) = 4e-44, is near the smallest float
+/// (exp(-103)); a float sampler cannot draw a less likely token.
 inline constexpr double kLeastSampledLogprob = -100;
-/// Lower bound for a token that another model scores. It may be as unlikely as two logits differ,
-/// divided by the temperature, so only values beyond any half-precision model are refused.
+/// Lower bound for a token scored by another model. It can be as low as the difference of two
+/// logits divided by the temperature, so only values beyond any half-precision model are rejected.
 inline constexpr double kLeastScoredLogprob = -1e5;
 /// Bound on the absolute value of a reward, of its parts and of their sum. Trainers square rewards
 /// in float, whose largest value is 3.4e38: a sum over hundreds of responses stays finite.
 inline constexpr double kLargestReward = 1e18;
-/// Bound on the bytes of a text that a worker sends, such as an error: 4 KiB with the note that
-/// says how long it was.
+/// Longest text (in bytes) from a worker, such as an error: 4 KiB including the note about its
+/// original length.
 inline constexpr std::size_t kLongestText = 4096 - 32;
 
 inline constexpr std::int32_t kAnyVocabulary = std::numeric_limits<std::int32_t>::max();
@@ -35,29 +35,29 @@ enum class LogprobOf { SampledToken, ScoredToken };
 Status check_logprob(double value, LogprobOf of);
 Status check_logprobs(std::span<const float> values, LogprobOf of);
 Status check_reward(double value);
-/// Token ids are 0 to vocabulary - 1; kAnyVocabulary: the caller does not know them.
+/// Valid ids are 0 to vocabulary - 1; kAnyVocabulary if the size is unknown.
 Status check_token(std::int64_t id, std::int32_t vocabulary);
 
-/// The arrays of one response, or of one attempt at it, with one entry per token.
+/// The arrays of one response, or of one attempt at it; one entry per token.
 struct ResponseValues {
   std::span<const std::int32_t> tokens;
   std::span<const float> logprobs;
-  std::span<const std::uint8_t> mask;  ///< Or empty: every token was sampled.
-  std::span<const float> rewards;      ///< Or empty: no token has a reward of its own.
+  std::span<const std::uint8_t> mask;  ///< Empty: every token was sampled.
+  std::span<const float> rewards;      ///< Empty: no rewards per token.
 };
 struct ResponseLimits {
   std::size_t tokens = std::numeric_limits<std::size_t>::max();  ///< `sampling.max_new_tokens`.
   std::int32_t vocabulary = kAnyVocabulary;
 };
-/// `prefix`: tokens that the response had before this attempt. Error: arrays of unequal length, too
-/// many tokens, or an impossible value.
+/// `prefix`: number of tokens from earlier attempts. Error InvalidInput: arrays of unequal length,
+/// too many tokens, or a value out of bounds.
 Status check_response(const ResponseValues& values,
                       std::size_t prefix,
                       const ResponseLimits& limits);
-/// The scores of a response of this many tokens.
+/// Checks the reference log-probs of a response of this many tokens.
 Status check_scores(std::span<const float> logprobs, std::size_t tokens);
 
-/// The text, or its beginning and how long it was. Cuts between characters of UTF-8.
+/// The text, or its beginning and a note about its length. Cuts between UTF-8 characters.
 std::string bounded_text(std::string text, std::size_t most = kLongestText);
 
 }  // namespace temper::actors

@@ -1,5 +1,5 @@
-// Every message of the protocol, once. Dispatch, docs/protocol.md and the golden bytes iterate this
-// list; a new message is added here and nowhere else.
+// The list of all messages of the protocol. Dispatch, the generated protocol reference and the
+// golden-bytes test iterate it; a new message must be added here.
 #pragma once
 
 #include "actors/protocol/counted.hpp"
@@ -70,6 +70,6 @@ constexpr bool all_distinct(TypeList<Ts...>) {
 }
 }  // namespace detail
 
-static_assert(detail::all_distinct(AllMessages{}), "message names and tags are unique");
+static_assert(detail::all_distinct(AllMessages{}), "message names and tags must be unique");
 
 }  // namespace temper::actors

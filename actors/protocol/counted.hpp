@@ -1,5 +1,6 @@
-// Work on simulated hardware, where a token is only counted: the messages of work.hpp with lengths
-// in place of tokens. Weights and role switches use weights.hpp; virtual_time.hpp carries them.
+// Messages for work on simulated hardware, where tokens are only counted: the messages of work.hpp
+// with lengths in place of tokens. Weights and role switches use weights.hpp; virtual_time.hpp
+// carries these messages.
 #pragma once
 
 #include "actors/protocol/envelope.hpp"
@@ -11,8 +12,8 @@
 namespace temper {
 namespace actors {
 
-/// Where the keys and values of an interrupted response are: nowhere, at the engine that is asked
-/// to go on with it, or at another one, that gave it up.
+/// Where the KV cache of an interrupted response is: nowhere, at the engine that continues it, or
+/// at another engine that handed it back.
 enum class CachedAt { Nowhere, Here, Elsewhere };
 
 }  // namespace actors
@@ -26,13 +27,13 @@ struct EnumNames<actors::CachedAt> {
 
 namespace actors {
 
-/// Generate responses of one group. How long they get is the engine's to know.
+/// Generate responses of one group. The engine decides their lengths.
 struct CountedGenerate {
   static constexpr std::string_view kName = "counted.generate";
   static constexpr std::uint32_t kTag = 80, kVersion = 1, kOldestVersion = 1;
   struct Item {
     ResponseId response;
-    Tokens prefix;  ///< Made by an interrupted attempt; counts towards the length.
+    Tokens prefix;  ///< Tokens from an interrupted attempt; they count toward the length.
     CachedAt cached = CachedAt::Nowhere;
   };
   LeaseId lease;
@@ -42,13 +43,13 @@ struct CountedGenerate {
 template <class V>
 void describe(V& v, CountedGenerate::Item& m) {
   v.field(1, "response", m.response, {.doc = "Response."});
-  v.field(2, "prefix", m.prefix, {.doc = "Tokens it already has."});
-  v.field(3, "cached", m.cached, {.doc = "Where keys and values of those tokens are."});
+  v.field(2, "prefix", m.prefix, {.doc = "Tokens from interrupted attempts."});
+  v.field(3, "cached", m.cached, {.doc = "Where the KV cache of those tokens is."});
 }
 template <class V>
 void describe(V& v, CountedGenerate& m) {
   v.field(1, "lease", m.lease, {.doc = "Lease of this work."});
-  v.field(2, "group", m.group, {.doc = "Group; its prompt's length follows from it."});
+  v.field(2, "group", m.group, {.doc = "Group; determines the length of the prompt."});
   v.field(3, "items", m.items, {.doc = "Responses to generate."});
 }
 
@@ -63,7 +64,7 @@ struct CountedGenerated {
     Tokens tokens;  ///< Sampled by this attempt.
     std::vector<Segment> segments;
     FinishReason finish = FinishReason::End;
-    bool cached = false;  ///< Interrupted: its keys and values are kept.
+    bool cached = false;  ///< Interrupted, and the engine keeps its KV cache.
   };
   std::vector<Item> items;
 };
@@ -73,9 +74,9 @@ void describe(V& v, CountedGenerated::Item& m) {
   v.field(2, "response", m.response, {.doc = "Response."});
   v.field(3, "prompt", m.prompt, {.doc = "Length of its prompt."});
   v.field(4, "tokens", m.tokens, {.doc = "Tokens sampled by this attempt."});
-  v.field(5, "segments", m.segments, {.doc = "Runs of tokens of one version."});
+  v.field(5, "segments", m.segments, {.doc = "Consecutive tokens by policy version."});
   v.field(6, "finish", m.finish, {.doc = "Why it ended."});
-  v.field(7, "cached", m.cached, {.doc = "Interrupted: its keys and values are kept."});
+  v.field(7, "cached", m.cached, {.doc = "Interrupted, and the engine keeps its KV cache."});
 }
 template <class V>
 void describe(V& v, CountedGenerated& m) {
@@ -87,8 +88,9 @@ struct CountedScore {
   static constexpr std::string_view kName = "counted.score";
   static constexpr std::uint32_t kTag = 82, kVersion = 1, kOldestVersion = 1;
   LeaseId lease;
-  std::vector<Tokens> lengths;  ///< Prompt and response of each.
-  Tokens repeated;              ///< Of them, in prompts that the response before has too.
+  std::vector<Tokens> lengths;  ///< Prompt and response tokens of each response.
+  Tokens repeated;              ///< Tokens of prompts that are identical to the previous response's
+                                ///< prompt.
 };
 template <class V>
 void describe(V& v, CountedScore& m) {
@@ -97,7 +99,7 @@ void describe(V& v, CountedScore& m) {
   v.field(3,
           "repeated",
           m.repeated,
-          {.doc = "Of these, tokens of prompts that the response before has too."});
+          {.doc = "Of these, prompt tokens shared with the previous response."});
 }
 struct CountedScored {
   static constexpr std::string_view kName = "counted.scored";
@@ -122,7 +124,7 @@ struct CountedJudge {
 };
 template <class V>
 void describe(V& v, CountedJudge::Item& m) {
-  v.field(1, "response", m.response, {.doc = "Response; its reward follows from it."});
+  v.field(1, "response", m.response, {.doc = "Response; determines the reward."});
   v.field(2, "tokens", m.tokens, {.doc = "Length of the response."});
 }
 template <class V>
@@ -131,7 +133,7 @@ void describe(V& v, CountedJudge& m) {
   v.field(2, "items", m.items, {.doc = "Responses to judge."});
 }
 
-/// One policy update; answered by trainer.trained, whose weights carry a version and a size only.
+/// One optimizer step; answered by trainer.trained, whose weights have only a version and a size.
 struct CountedTrain {
   static constexpr std::string_view kName = "counted.train";
   static constexpr std::uint32_t kTag = 85, kVersion = 1, kOldestVersion = 1;
@@ -159,8 +161,8 @@ void describe(V& v, CountedTrain& m) {
   v.field(3, "items", m.items, {.doc = "Responses of the batch."});
 }
 
-/// Compute the gradients of groups that the next update will hold, and keep them: counted.train
-/// then names these groups, whose gradients count as done.
+/// Compute the gradients of groups of the next step in advance. The following counted.train
+/// includes these groups, and their gradients are not computed again.
 struct CountedPrepare {
   static constexpr std::string_view kName = "counted.prepare";
   static constexpr std::uint32_t kTag = 86, kVersion = 1, kOldestVersion = 1;
@@ -171,7 +173,7 @@ struct CountedPrepare {
 template <class V>
 void describe(V& v, CountedPrepare& m) {
   v.field(1, "lease", m.lease, {.doc = "Lease of this work."});
-  v.field(2, "step", m.step, {.doc = "Version that is updated."});
+  v.field(2, "step", m.step, {.doc = "Policy version being updated."});
   v.field(3, "items", m.items, {.doc = "Responses of the groups."});
 }
 struct CountedPrepared {

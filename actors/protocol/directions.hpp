@@ -1,4 +1,4 @@
-// Who sends which message. Every message of the catalogue is in one of the three lists.
+// The direction of each message. Every message of the catalog is in exactly one of the three lists.
 #pragma once
 
 #include "actors/protocol/catalog.hpp"
@@ -63,7 +63,8 @@ constexpr Direction direction() {
   constexpr bool orchestrator = detail::is_among<M>(FromOrchestrator{});
   constexpr bool worker = detail::is_among<M>(FromWorker{});
   constexpr bool both = detail::is_among<M>(FromBoth{});
-  static_assert(orchestrator + worker + both == 1, "a message is in one of the lists above");
+  static_assert(orchestrator + worker + both == 1,
+                "a message must be in exactly one of the lists above");
   return orchestrator ? Direction::ToWorker
          : worker     ? Direction::ToOrchestrator
                       : Direction::BothWays;

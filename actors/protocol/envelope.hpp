@@ -1,5 +1,5 @@
-// The head of every message. On the wire a message is two frames: this envelope and the body, each
-// a msgpack map of field numbers. docs/protocol.md has a worked example.
+// The head of every message. On the wire a message has two frames: this envelope and the body, each
+// a msgpack map keyed by field number. docs/protocol.md has a worked example.
 #pragma once
 
 #include "core/describe.hpp"
@@ -8,11 +8,11 @@
 
 namespace temper::actors {
 
-/// Raised when peers of the old and the new number could misunderstand each other.
+/// Incremented when peers with the old and the new number could misunderstand each other.
 inline constexpr std::uint32_t kProtocolVersion = 2;
 
-/// Where a piece belongs in the body of its message. The pieces of a message follow each other;
-/// only heartbeats and `actor.taken` come between them.
+/// Position of a piece in the body of its message. The pieces of a message are consecutive; only
+/// heartbeats and `actor.taken` can come between them.
 struct Piece {
   std::uint64_t offset = 0;
   std::uint64_t total = 0;
@@ -24,10 +24,11 @@ void describe(V& v, Piece& p) {
 }
 
 struct Envelope {
-  std::uint32_t tag = 0;         ///< Which message, `kTag` of its struct.
+  std::uint32_t tag = 0;         ///< Message type: `kTag` of its struct.
   std::uint32_t version = 1;     ///< `kVersion` of the sender's struct.
-  std::uint64_t sequence = 0;    ///< Counts the sender's messages, and pieces, from 1.
-  std::optional<Piece> piece{};  ///< Of a body that comes in several frames.
+  std::uint64_t sequence = 0;    ///< Number of the message or piece among those of the sender, from
+                                 ///< 1.
+  std::optional<Piece> piece{};  ///< Set if the frame is a piece of the body.
 };
 
 template <class V>
@@ -35,7 +36,7 @@ void describe(V& v, Envelope& e) {
   v.field(1, "tag", e.tag, {.doc = "Number of the message type."});
   v.field(2, "version", e.version, {.doc = "Version of the message type, from the sender."});
   v.field(3, "sequence", e.sequence, {.doc = "Position among the sender's messages, from 1."});
-  v.field(4, "piece", e.piece, {.doc = "Given: the second frame is a piece of the body."});
+  v.field(4, "piece", e.piece, {.doc = "If present, the second frame is a piece of the body."});
 }
 
 }  // namespace temper::actors

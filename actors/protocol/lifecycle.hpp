@@ -1,4 +1,4 @@
-// Messages of an actor's life: registration, heartbeats, activity, stopping.
+// Messages of an actor's lifecycle: registration, heartbeats, activity, stopping.
 #pragma once
 
 #include "actors/protocol/envelope.hpp"
@@ -9,8 +9,9 @@
 namespace temper {
 namespace actors {
 
-/// Exclusive states of a card (docs/semantics.md, section 5.1), busy ones first. No actor says
-/// Evaluate: it is what became of decode, prefill and reward for an evaluation.
+/// Mutually exclusive states of a card (docs/semantics.md, section 5.1), busy states first. Actors
+/// never report Evaluate: the orchestrator derives it from decode, prefill and reward spans of an
+/// evaluation.
 enum class CardState {
   Train,
   Decode,
@@ -32,42 +33,45 @@ struct Hello {
   static constexpr std::string_view kName = "actor.hello";
   static constexpr std::uint32_t kTag = 1, kVersion = 1, kOldestVersion = 1;
   std::uint32_t protocol = kProtocolVersion;
-  std::string name;    ///< The slot it was started for, e.g. "rollout-0"; attached: its place.
-  std::string secret;  ///< What the orchestrator gave it at launch.
+  std::string name;    ///< The slot it was started for, e.g. "rollout-0"; attached: the place it
+                       ///< requests.
+  std::string secret;  ///< The run's launch secret.
   std::int64_t pid = 0;
   std::string host;
-  bool attached = false;          ///< Nobody of this run started it.
-  std::string was;                ///< The slot that it had under an earlier orchestrator.
-  std::string run;                ///< Of its key.
-  std::uint64_t incarnation = 0;  ///< Of the orchestrator that it knew last.
+  bool attached = false;          ///< Not started by this run.
+  std::string was;                ///< Its slot under an earlier orchestrator.
+  std::string run;                ///< The run of its key.
+  std::uint64_t incarnation = 0;  ///< Incarnation of the orchestrator that it last served; 0: none.
   RelayAddress relay{};
 };
 template <class V>
 void describe(V& v, Hello& m) {
   v.field(1, "protocol", m.protocol, {.doc = "Protocol version; must equal the orchestrator's."});
-  v.field(2,
-          "name",
-          m.name,
-          {.doc = "Actor slot, e.g. `rollout-0`. Attached also a role (`rollout`: a free slot of "
-                  "it), `any` (a free slot), or `#` and a rank (that attached slot, from 0, or "
-                  "else a free one)."});
+  v.field(
+      2,
+      "name",
+      m.name,
+      {.doc = "Actor slot, e.g. `rollout-0`. Attached: also a role (`rollout`: any free slot of "
+              "it), `any` (any free slot), or `#` and a rank (the attached slot with this number, "
+              "from 0, "
+              "or any free one)."});
   v.field(3, "secret", m.secret, {.doc = "Launch secret of the run."});
   v.field(4, "pid", m.pid, {.doc = "Process id on its host."});
   v.field(5, "host", m.host, {.doc = "Host name."});
-  v.field(6, "attached", m.attached, {.doc = "It was not started by the orchestrator."});
-  v.field(7,
-          "was",
-          m.was,
-          {.doc = "Attached: the slot that it had before, which it is given again if it is free."});
-  v.field(8, "run", m.run, {.doc = "Attached: the run that its key is of."});
+  v.field(
+      6, "attached", m.attached, {.doc = "True if the orchestrator did not start this worker."});
+  v.field(
+      7, "was", m.was, {.doc = "Attached: its previous slot, which it gets again if it is free."});
+  v.field(8, "run", m.run, {.doc = "Attached: the run of its key."});
   v.field(9,
           "incarnation",
           m.incarnation,
-          {.doc = "Attached: of the orchestrator that it knew last; 0: it knew none."});
-  v.field(10, "relay", m.relay, {.doc = "Attached: where it passes weights on to others."});
+          {.doc = "Attached: incarnation of the orchestrator that it last served; 0: none."});
+  v.field(
+      10, "relay", m.relay, {.doc = "Attached: where other workers can fetch weights from it."});
 }
 
-/// Accepts a worker and tells it all it needs to be its role.
+/// Accepts a worker and gives it everything it needs to run its role.
 struct Welcome {
   static constexpr std::string_view kName = "actor.welcome";
   static constexpr std::uint32_t kTag = 2, kVersion = 1, kOldestVersion = 1;
@@ -77,8 +81,8 @@ struct Welcome {
   Duration heartbeat{};
   Duration heartbeat_timeout{};
   std::string name;               ///< Its slot.
-  std::string run;                ///< Of attached workers, as the following.
-  std::uint64_t incarnation = 0;  ///< How often the run was begun or resumed.
+  std::string run;                ///< This and the following fields: attached workers only.
+  std::uint64_t incarnation = 0;  ///< Number of times the run was started or resumed.
   Time now{};                     ///< On the run's clock.
   Duration grace{};
   Duration relay_timeout{};
@@ -91,36 +95,38 @@ void describe(V& v, Welcome& m) {
           "epoch_monotonic_ns",
           m.epoch_monotonic_ns,
           {.doc = "Time zero of the run (CLOCK_MONOTONIC)."});
-  v.field(4, "heartbeat", m.heartbeat, {.doc = "Interval at which both sides show life."});
+  v.field(4, "heartbeat", m.heartbeat, {.doc = "Interval at which both sides send heartbeats."});
   v.field(5,
           "heartbeat_timeout",
           m.heartbeat_timeout,
-          {.doc = "Silence after which a side gives the other up."});
+          {.doc = "Silence after which a side considers the other lost."});
   v.field(6, "name", m.name, {.doc = "Its slot."});
   v.field(7, "run", m.run, {.doc = "Attached: the run."});
+  v.field(8,
+          "incarnation",
+          m.incarnation,
+          {.doc = "Attached: number of this orchestrator of the run; the highest number is the "
+                  "current one."});
   v.field(
-      8,
-      "incarnation",
-      m.incarnation,
-      {.doc = "Attached: counts the orchestrators of the run; the one with the highest is it."});
-  v.field(9,
-          "now",
-          m.now,
-          {.doc = "Attached: the run's clock when this was sent. The worker takes it for its own, "
-                  "in place of `epoch_monotonic_ns`, which is of another host."});
-  v.field(10,
-          "grace",
-          m.grace,
-          {.doc = "Attached: how long it keeps what it has loaded, and looks for a successor, once "
-                  "this orchestrator is silent."});
+      9,
+      "now",
+      m.now,
+      {.doc = "Attached: the run's clock when this was sent. The worker uses it as its own clock "
+              "instead of `epoch_monotonic_ns`, which is valid on another host only."});
+  v.field(
+      10,
+      "grace",
+      m.grace,
+      {.doc = "Attached: how long it keeps its loaded state and looks for a new orchestrator once "
+              "this orchestrator is silent."});
   v.field(11,
           "relay_timeout",
           m.relay_timeout,
-          {.doc = "Attached: after so long a silence of a worker that it has asked for weights it "
-                  "asks the next."});
+          {.doc = "Attached: how long a worker that was asked for weights may be silent before the "
+                  "next one is asked."});
 }
 
-/// Refuses a worker; it exits with the reason, unless it may come again.
+/// Rejects a worker. It exits with the reason unless it may try again.
 struct Reject {
   static constexpr std::string_view kName = "actor.reject";
   static constexpr std::uint32_t kTag = 3, kVersion = 1, kOldestVersion = 1;
@@ -133,26 +139,27 @@ void describe(V& v, Reject& m) {
   v.field(2,
           "again",
           m.again,
-          {.doc = "Attached: there is no place now. It is let go if it had one, and may say "
-                  "actor.hello again, every second."});
+          {.doc = "Attached: there is no free place now. The worker loses its place if it had one, "
+                  "and may send "
+                  "actor.hello again every second."});
 }
 
-/// The role is built and can take work.
+/// The role is ready for work.
 struct Ready {
   static constexpr std::string_view kName = "actor.ready";
   static constexpr std::uint32_t kTag = 4, kVersion = 1, kOldestVersion = 1;
 };
 TEMPER_NO_FIELDS(Ready)
 
-/// Which heartbeat a worker heard last.
+/// The heartbeat that a worker received last.
 struct HeartbeatAnswer {
   Time sent{};
   Duration held{};
 };
 template <class V>
 void describe(V& v, HeartbeatAnswer& a) {
-  v.field(1, "sent", a.sent, {.doc = "As that one has it."});
-  v.field(2, "held", a.held, {.doc = "How long before this one it was heard."});
+  v.field(1, "sent", a.sent, {.doc = "The `sent` of that heartbeat."});
+  v.field(2, "held", a.held, {.doc = "Time between its arrival and this heartbeat."});
 }
 
 /// A sign of life, in both directions.
@@ -160,35 +167,36 @@ struct Heartbeat {
   static constexpr std::string_view kName = "actor.heartbeat";
   static constexpr std::uint32_t kTag = 5, kVersion = 1, kOldestVersion = 1;
   Bytes resident;
-  Time sent{};  ///< On the clock of its sender.
+  Time sent{};  ///< On the sender's clock.
   std::optional<HeartbeatAnswer> answers{};
-  bool loading = false;  ///< Of a worker whose role is not there yet: it gets on with it.
+  bool loading = false;  ///< From a worker that is still loading: it has made progress.
 };
 template <class V>
 void describe(V& v, Heartbeat& m) {
   v.field(1, "resident", m.resident, {.doc = "Resident memory of the process."});
-  v.field(
-      2,
-      "sent",
-      m.sent,
-      {.doc = "When it was sent: a worker's on the run's clock as it has it, the orchestrator's "
-              "on one of its own."});
-  v.field(
-      3,
-      "answers",
-      m.answers,
-      {.doc = "Of a worker: the heartbeat that it heard last. From these the orchestrator knows "
-              "how far the worker's clock is off."});
+  v.field(2,
+          "sent",
+          m.sent,
+          {.doc = "When it was sent. From a worker: on its copy of the run's clock; from the "
+                  "orchestrator: "
+                  "on a clock of its own."});
+  v.field(3,
+          "answers",
+          m.answers,
+          {.doc = "From a worker: the heartbeat that it received last. The orchestrator uses it to "
+                  "compute "
+                  "the offset of the worker's clock."});
   v.field(4,
           "loading",
           m.loading,
-          {.doc = "Of a worker that does not take work yet: it has used processor time, has read "
-                  "from a disk, or waits for something under a deadline of its own, since its last "
-                  "heartbeat. `deadlines.start` counts anew."});
+          {.doc = "From a worker that is not ready yet: since its last heartbeat it has used "
+                  "processor time, read "
+                  "from a disk, or waited for something under a deadline of its own. This restarts "
+                  "`deadlines.start`."});
 }
 
-/// How much of what was sent in large frames has arrived: its sender keeps at most so many bytes on
-/// the way (actors/transport/stream.hpp).
+/// Acknowledges bytes received in large frames; the sender limits the bytes in flight
+/// (actors/transport/stream.hpp).
 struct Taken {
   static constexpr std::string_view kName = "actor.taken";
   static constexpr std::uint32_t kTag = 9, kVersion = 1, kOldestVersion = 1;
@@ -196,10 +204,10 @@ struct Taken {
 };
 template <class V>
 void describe(V& v, Taken& m) {
-  v.field(1, "bytes", m.bytes, {.doc = "Bytes in bodies of 64 KiB or more, since the beginning."});
+  v.field(1, "bytes", m.bytes, {.doc = "Bytes received so far in bodies of 64 KiB or more."});
 }
 
-/// What an actor did with its cards.
+/// What an actor's cards did during one time span.
 struct Span {
   CardState state = CardState::Idle;
   Time begin{};
@@ -221,10 +229,11 @@ struct Activity {
 template <class V>
 void describe(V& v, Activity& m) {
   v.field(1, "spans", m.spans, {.doc = "Busy spans since the last report, in order."});
-  v.field(2, "usage", m.usage, {.doc = "Now and then: what it has used since its start."});
+  v.field(
+      2, "usage", m.usage, {.doc = "Sent occasionally: cumulative usage since the actor started."});
 }
 
-/// The actor cannot go on; it exits after this.
+/// The actor has failed and exits after this message.
 struct Failed {
   static constexpr std::string_view kName = "actor.failed";
   static constexpr std::uint32_t kTag = 7, kVersion = 1, kOldestVersion = 1;
@@ -237,11 +246,11 @@ void describe(V& v, Failed& m) {
   v.field(2,
           "permanent",
           m.permanent,
-          {.doc = "Another start would fail in the same way: a class that is not there, a model "
-                  "folder that is refused. At the first start of an actor it ends the run."});
+          {.doc = "A restart would fail in the same way: a missing class, a rejected model "
+                  "folder. At the first start of an actor this ends the run."});
 }
 
-/// An attached worker goes in order: after actor.stop, or because who started it ended it.
+/// An attached worker leaves in an orderly way: after actor.stop, or because it was terminated.
 struct Left {
   static constexpr std::string_view kName = "actor.left";
   static constexpr std::uint32_t kTag = 10, kVersion = 1, kOldestVersion = 1;
@@ -249,10 +258,10 @@ struct Left {
 };
 template <class V>
 void describe(V& v, Left& m) {
-  v.field(1, "reason", m.reason, {.doc = "Why it goes; nothing comes from it after this."});
+  v.field(1, "reason", m.reason, {.doc = "Why it leaves. It sends nothing after this."});
 }
 
-/// Finish what is under way, flush, exit.
+/// Finish the current work, flush, and exit.
 struct Stop {
   static constexpr std::string_view kName = "actor.stop";
   static constexpr std::uint32_t kTag = 8, kVersion = 1, kOldestVersion = 1;

@@ -1,8 +1,8 @@
-// What an actor may say: for every message to the orchestrator the roles it may come from, what the
-// actor must be at, and what must be true of its values. Whoever says anything else is replaced,
-// and nothing of the message counts. One table: the scheduler holds every message against it
-// (orchestrator/scheduler/scheduler_claims.cpp), docs/protocol.md prints it, and the tests go
-// through it row by row.
+// The messages that an actor may send: for every message to the orchestrator, the roles and the
+// stages in which it is allowed and the claims that its values must satisfy. An actor that violates
+// this is replaced and its message is ignored. The scheduler checks every message against this
+// table (orchestrator/scheduler/scheduler_claims.cpp), docs/protocol.md prints it, and the tests
+// cover each row.
 #pragma once
 
 #include "actors/protocol/catalog.hpp"
@@ -13,11 +13,11 @@
 namespace temper {
 namespace actors {
 
-/// What an actor is at, as its orchestrator sees it. Down: nothing is expected of it; it has ended,
-/// or was given up.
+/// Stage of an actor as seen by the orchestrator. Down: it has ended or was given up, and nothing
+/// is expected from it.
 enum class Stage { Down, Starting, AtWork };
 
-/// What must be true of a message's values.
+/// A condition on the values of a message.
 enum class Claim {
   LeaseIsItsOwn,
   ResponseIsLeased,
@@ -40,56 +40,55 @@ enum class Claim {
   PieceOfTheImage
 };
 
-/// One sentence per claim.
+/// Describes the claim in one sentence.
 constexpr std::string_view sentence(Claim claim) {
   switch (claim) {
     case Claim::LeaseIsItsOwn:
-      return "its lease was granted to this actor, for this work, since it came up; what is said "
-             "under one that is over has no effect";
+      return "the lease was granted to this actor, for this kind of work, since it started; a "
+             "message under an expired lease has no effect";
     case Claim::ResponseIsLeased:
-      return "the response is one of its lease";
+      return "the response belongs to the lease";
     case Claim::AnswersAll:
-      return "there is one answer for each response of the lease";
+      return "there is one result for each response of the lease";
     case Claim::OneLogprobPerToken:
       return "there is one log-prob for each token";
     case Claim::SegmentsAddUp:
-      return "the tokens of its segments add up to its tokens";
+      return "the token counts of the segments add up to the number of tokens";
     case Claim::HasTokens:
-      return "a response that ended has at least one token";
+      return "a finished response has at least one token";
     case Claim::VersionsGoForward:
-      return "no segment is of an older version than the one before it, the response's last token "
-             "or its group's v0, nor of a newer one than the engine holds";
+      return "versions of segments never decrease, neither below that of the response's previous "
+             "token nor below the group's v0, and never exceed the engine's version";
     case Claim::HandedBackOnRequest:
-      return "a response is handed back only where that was asked";
+      return "a response is handed back only on request";
     case Claim::ValuesArePossible:
-      return "each log-prob, reward and token id is a possible one (actors/border/values.hpp)";
+      return "each log-prob, reward and token id is within its bounds (actors/border/values.hpp)";
     case Claim::UpdateIsUnderWay:
-      return "its lease is that of the update under way";
+      return "the lease is that of the current update";
     case Claim::NextVersion:
-      return "the version is the one after the published one";
+      return "the version follows the published one";
     case Claim::GroupsOfTheBatch:
-      return "the groups are those of the batch";
+      return "the groups are exactly those of the batch";
     case Claim::CheckpointIsAwaited:
-      return "a checkpoint of this version was asked for and not yet answered";
+      return "a checkpoint of this version was requested and not yet answered";
     case Claim::StagingIsAwaited:
-      return "it was asked to stage this version and has not yet answered";
+      return "the actor was asked to stage this version and has not answered yet";
     case Claim::CommitIsAwaited:
-      return "it was asked to commit this version and has not yet answered";
+      return "the actor was asked to commit this version and has not answered yet";
     case Claim::SwitchIsAwaited:
-      return "it was asked for this action and has not yet answered";
+      return "the actor was asked for this action and has not answered yet";
     case Claim::SpansInOrder:
-      return "spans begin after its launch, follow each other and have ended";
+      return "spans start after the actor's launch, do not overlap, and have ended";
     case Claim::NothingNegative:
       return "no count, size or duration is negative";
     case Claim::PieceOfTheImage:
-      return "it is a piece that is still missing of the image that was announced, and its "
-             "checksum is right";
+      return "the chunk is a missing part of the announced image, and its checksum matches";
   }
   return "";
 }
 
-/// A broken claim about the values of one response costs that response: it fails, and its sender
-/// goes on. Any other broken claim costs the sender: it is replaced.
+/// True if a violated claim concerns the values of one response: then that response fails and its
+/// sender continues. After any other violation the sender is replaced.
 constexpr bool costs_the_response(Claim claim) {
   switch (claim) {
     case Claim::OneLogprobPerToken:
@@ -165,8 +164,8 @@ constexpr Permission permission(std::span<const RoleKind> roles,
 }
 }  // namespace detail
 
-/// By tag. A message that is not here is not for an orchestrator. Those of virtual_time.hpp are
-/// between it and the processes that hold its actors, not said by an actor.
+/// Sorted by tag. Other messages are not for the orchestrator; those of virtual_time.hpp come from
+/// the processes that host actors, not from an actor.
 inline constexpr std::array kPermissions{
     detail::permission<Ready>(detail::kAllRoles, detail::kStarting),
     detail::permission<Heartbeat>(detail::kAllRoles, detail::kUp),
@@ -193,7 +192,7 @@ inline constexpr std::array kPermissions{
         detail::kTrainer, detail::kAtWork, detail::kOfCountedScored),
 };
 
-/// Null: nobody may say it.
+/// Null if no actor may send this message.
 constexpr const Permission* permission_of(std::uint32_t tag) {
   for (const Permission& p : kPermissions) {
     if (p.tag == tag)

@@ -1,4 +1,4 @@
-// Where a worker passes weights on to others.
+// Address at which a worker relays weights to other workers.
 #pragma once
 
 #include "core/describe.hpp"
@@ -8,17 +8,17 @@
 namespace temper::actors {
 
 struct RelayAddress {
-  std::string endpoint;  ///< Empty: it passes nothing on.
-  std::string key;       ///< Its open key of CURVE.
+  std::string endpoint;  ///< Empty if the worker does not relay.
+  std::string key;       ///< Its CURVE public key.
   bool operator==(const RelayAddress&) const = default;
 };
 template <class V>
 void describe(V& v, RelayAddress& a) {
-  v.field(1, "endpoint", a.endpoint, {.doc = "Where it listens; empty: it passes nothing on."});
+  v.field(1, "endpoint", a.endpoint, {.doc = "Where it listens; empty: it does not relay."});
   v.field(2,
           "key",
           a.key,
-          {.doc = "Its open key there, which is also the one that it asks others with: CURVE, in "
+          {.doc = "Its CURVE public key, which it also uses when it fetches from others, in "
                   "ZeroMQ's text form."});
 }
 

@@ -1,4 +1,5 @@
-// What a worker is told at registration: its role, its cards, and the settings of its engine.
+// The configuration that a worker receives at registration: its role, its cards, and the settings
+// of its engine.
 #pragma once
 
 #include "actors/model/model_config.hpp"
@@ -12,54 +13,53 @@ namespace actors {
 enum class RoleKind { Rollout, Reference, Reward, Trainer };
 enum class PolicyKind { Torch, Synthetic };
 
-/// What the token ids of the run mean.
+/// The meaning of the run's token ids.
 struct Vocabulary {
   std::int32_t size = 0;  ///< Token ids are 0 to size - 1.
   std::int32_t pad = 0;
-  std::int32_t end = 1;            ///< Ends a response, and is its last token.
-  std::int32_t first = 2;          ///< Of the first character.
-  std::string alphabet;            ///< Empty: the characters are the 256 values of a byte.
-  std::vector<std::int32_t> ends;  ///< All that end a response, `end` first.
-  std::string
-      folder;  ///< Model folder whose tokenizer says what ids mean; empty: the fields above.
+  std::int32_t end = 1;            ///< End-of-response token; the last token of a response.
+  std::int32_t first = 2;          ///< Token id of the first character.
+  std::string alphabet;            ///< Empty: the characters are the 256 byte values.
+  std::vector<std::int32_t> ends;  ///< All end-of-response tokens, `end` first.
+  std::string folder;  ///< Model folder with the tokenizer; empty: the fields above apply.
 };
 
 template <class V>
 void describe(V& v, Vocabulary& c) {
   v.field(1, "size", c.size, {.doc = "Token ids are 0 to size - 1."});
-  v.field(2, "pad", c.pad, {.doc = "Stands for no token."});
-  v.field(3, "end", c.end, {.doc = "Ends a response, and is its last token."});
+  v.field(2, "pad", c.pad, {.doc = "Padding token."});
+  v.field(3, "end", c.end, {.doc = "Token that ends a response; it is the response's last token."});
   v.field(4, "first", c.first, {.doc = "Token of the first character."});
   v.field(
       5,
       "alphabet",
       c.alphabet,
-      {.doc = "The characters, one token each, from `first` on; empty: the 256 values of a byte."});
+      {.doc = "The characters, one token each, starting at `first`; empty: the 256 byte values."});
   v.field(6, "ends", c.ends, {.doc = "All tokens that end a response, `end` first."});
   v.field(7,
           "folder",
           c.folder,
-          {.doc = "Model folder whose tokenizer says what ids mean, in place of `first` and "
-                  "`alphabet`; empty: they do."});
+          {.doc = "Model folder whose tokenizer defines the token ids, instead of `first` and "
+                  "`alphabet`; empty: these define them."});
 }
 
-/// `settings` is the msgpack of the role's own section (RolloutSettings or TrainerSettings), which
-/// this layer does not know.
+/// `settings` is the msgpack encoding of the role's own section (RolloutSettings or
+/// TrainerSettings), which this layer does not know.
 struct RoleConfig {
   RoleKind kind = RoleKind::Rollout;
   PolicyKind policy = PolicyKind::Torch;
-  std::vector<std::uint32_t> cards;  ///< Cores to pin to.
+  std::vector<std::uint32_t> cards;  ///< Cards, or cores to pin to.
   std::uint64_t seed = 0;
   ModelConfig model;
   TaskConfig task;
   VerifierConfig verifier;
   std::string base_weights;   ///< Model folder to start from; empty: `policy: synthetic`.
   std::string resume_from;    ///< trainer: checkpoint folder to continue from; empty: none.
-  PolicyVersion version;      ///< trainer: version of the weights it starts from.
-  bool shared_memory = true;  ///< Weights go through shared memory, else as chunks.
+  PolicyVersion version;      ///< trainer: version of the initial weights.
+  bool shared_memory = true;  ///< True: weights travel through shared memory; false: as chunks.
   std::vector<std::byte> settings;
   std::vector<std::byte> simulation;  ///< msgpack of SimulationSettings; empty on local hardware.
-  bool takes_turns = false;  ///< reference: starts on the host and comes to its cards when told.
+  bool takes_turns = false;  ///< reference: starts on the host and moves to its cards on request.
   EngineConfig engine;
   Vocabulary vocabulary;
 };
@@ -76,20 +76,26 @@ void describe(V& v, RoleConfig& c) {
   v.field(8,
           "base_weights",
           c.base_weights,
-          {.doc = "Folder of the base model, as Hugging Face keeps one: config.json, weights."});
+          {.doc = "Hugging Face folder of the base model: config.json and weights."});
   v.field(9, "resume_from", c.resume_from, {.doc = "Checkpoint folder, or empty."});
-  v.field(10, "shared_memory", c.shared_memory, {.doc = "Weights through shared memory."});
-  v.field(12, "version", c.version, {.doc = "Version of the weights to start from."});
-  v.field(14, "takes_turns", c.takes_turns, {.doc = "Reference: starts on the host."});
   v.field(
-      15,
-      "settings",
-      c.settings,
-      {.doc = "msgpack map of the role's own settings: of a rollout RolloutSettings, of trainer "
-              "and reference TrainerSettings."});
-  v.field(16, "simulation", c.simulation, {.doc = "msgpack of what is simulated; or empty."});
-  v.field(17, "engine", c.engine, {.doc = "Who does the work."});
-  v.field(18, "vocabulary", c.vocabulary, {.doc = "What token ids mean."});
+      10, "shared_memory", c.shared_memory, {.doc = "True: weights travel through shared memory."});
+  v.field(12, "version", c.version, {.doc = "Version of the initial weights."});
+  v.field(14,
+          "takes_turns",
+          c.takes_turns,
+          {.doc = "Reference: time-shares its cards, so it starts on the host."});
+  v.field(15,
+          "settings",
+          c.settings,
+          {.doc = "msgpack map of the role's own settings: RolloutSettings for rollout, "
+                  "TrainerSettings for trainer and reference."});
+  v.field(16,
+          "simulation",
+          c.simulation,
+          {.doc = "msgpack of the simulation settings; empty on real hardware."});
+  v.field(17, "engine", c.engine, {.doc = "Engine that does the work."});
+  v.field(18, "vocabulary", c.vocabulary, {.doc = "Meaning of the token ids."});
 }
 
 }  // namespace actors

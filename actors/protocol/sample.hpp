@@ -1,4 +1,4 @@
-// What a response is made of, shared by the roles and the protocol.
+// Parts of a response, shared by the roles and the protocol.
 #pragma once
 
 #include "core/describe.hpp"
@@ -20,7 +20,7 @@ struct Segment {
 template <class V>
 void describe(V& v, Segment& s) {
   v.field(1, "version", s.version, {.doc = "Policy version."});
-  v.field(2, "tokens", s.tokens, {.doc = "How many tokens, one after the other."});
+  v.field(2, "tokens", s.tokens, {.doc = "Number of consecutive tokens."});
 }
 
 }  // namespace actors

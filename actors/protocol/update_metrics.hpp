@@ -1,24 +1,25 @@
-// What one policy update reports. Here, below the trainer, because it also travels in a message.
+// Metrics of one optimizer step. Defined below the trainer because they also travel in a message.
 #pragma once
 
 #include "core/describe.hpp"
 
 namespace temper::actors {
 
-/// Means are over response tokens unless said otherwise.
+/// Means are over response tokens unless stated otherwise.
 struct UpdateMetrics {
   double loss = 0;
   double kl = 0;             ///< k3 estimate to the reference; 0 without one.
   double clip_fraction = 0;  ///< Share of tokens whose ratio was clipped.
-  double ratio_mean = 0;     ///< Current over behaviour probability, before the first minibatch.
+  double ratio_mean = 0;     ///< Current over behavior probability, before the first minibatch.
   double entropy = 0;        ///< Estimate: mean of -log-prob under the current policy.
   double gradient_norm = 0;  ///< Before clipping, mean over minibatches.
   double reward_mean = 0;    ///< Over responses.
   std::int32_t micro_batches = 0;
   Tokens tokens;                ///< Prompt and response tokens trained on.
-  double log_ratio = 0;         ///< |log(current / behaviour)|, before the first minibatch.
-  double behaviour_weight = 0;  ///< Proximal over behaviour, as used; 1 where none is.
-  double capped_fraction = 0;   ///< Share of tokens whose behaviour weight exceeded its cap.
+  double log_ratio = 0;         ///< Mean of |log(current / behavior)|, before the first minibatch.
+  double behaviour_weight = 0;  ///< Mean importance weight (proximal over behavior) as used; 1 if
+                                ///< none is used.
+  double capped_fraction = 0;   ///< Share of tokens whose importance weight exceeded its cap.
 };
 
 template <class V>
@@ -34,7 +35,10 @@ void describe(V& v, UpdateMetrics& m) {
   v.field(9, "tokens", m.tokens, {.doc = "Prompt and response tokens."});
   v.field(10, "log_ratio", m.log_ratio, {.doc = "Mean of |log ratio| before the update."});
   v.field(11, "behaviour_weight", m.behaviour_weight, {.doc = "Mean weight of stale tokens."});
-  v.field(12, "capped_fraction", m.capped_fraction, {.doc = "Share of tokens above its cap."});
+  v.field(12,
+          "capped_fraction",
+          m.capped_fraction,
+          {.doc = "Share of tokens whose weight exceeded the cap."});
 }
 
 }  // namespace temper::actors

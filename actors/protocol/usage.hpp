@@ -1,6 +1,6 @@
-// What an actor has used of its devices since its start: part of an activity report, from which
-// MFU, bytes per network plane and memory high-water marks are computed. Cumulative, so that the
-// last one says it all.
+// Device usage of an actor since its start, from which MFU, bytes per network plane and memory
+// high-water marks are computed. Part of an activity report. Cumulative, so the last report is
+// sufficient.
 #pragma once
 
 #include "core/describe.hpp"
@@ -21,11 +21,11 @@ struct PlaneUse {
 template <class V>
 void describe(V& v, PlaneUse& m) {
   v.field(1, "plane", m.plane, {.doc = "Name of the level, `to host` or `from host`."});
-  v.field(2, "bytes", m.bytes, {.doc = "Over it, of all devices; each byte counts once."});
-  v.field(3, "bandwidth", m.bandwidth, {.doc = "Of one device, one direction."});
+  v.field(2, "bytes", m.bytes, {.doc = "Bytes moved by all devices; each byte counts once."});
+  v.field(3, "bandwidth", m.bandwidth, {.doc = "Bandwidth of one device in one direction."});
 }
 
-/// Of one device, or of its share of host memory.
+/// Memory of one device, or its share of host memory.
 struct MemoryUse {
   Bytes peak;
   Bytes predicted;
@@ -34,9 +34,12 @@ struct MemoryUse {
 };
 template <class V>
 void describe(V& v, MemoryUse& m) {
-  v.field(1, "peak", m.peak, {.doc = "Most that was held at once."});
-  v.field(2, "predicted", m.predicted, {.doc = "Most that the ledger had said before the run."});
-  v.field(3, "capacity", m.capacity, {.doc = "There is."});
+  v.field(1, "peak", m.peak, {.doc = "Highest usage."});
+  v.field(2,
+          "predicted",
+          m.predicted,
+          {.doc = "Highest usage predicted by the memory ledger before the run."});
+  v.field(3, "capacity", m.capacity, {.doc = "Available memory."});
 }
 
 struct Usage {
@@ -49,8 +52,8 @@ struct Usage {
 };
 template <class V>
 void describe(V& v, Usage& m) {
-  v.field(1, "devices", m.devices, {.doc = "Of the actor; a device is a die."});
-  v.field(2, "flops", m.flops, {.doc = "Model FLOP done, recompute left out."});
+  v.field(1, "devices", m.devices, {.doc = "Devices of the actor; a device is a die."});
+  v.field(2, "flops", m.flops, {.doc = "Model FLOP performed, without recomputation."});
   v.field(3, "peak", m.peak, {.doc = "Dense BF16 peak of one device."});
   v.field(4, "planes", m.planes, {.doc = "Bytes moved, by plane."});
   v.field(5, "device", m.device, {.doc = "Memory of one device."});

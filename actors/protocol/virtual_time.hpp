@@ -1,5 +1,5 @@
-// What moves virtual time: one message to a worker, which hosts several simulated actors, and one
-// answer. Whatever the actors are told, and say, travels inside.
+// Messages that advance virtual time: one request to a worker that hosts several simulated actors,
+// and one reply. All messages to and from these actors travel inside.
 #pragma once
 
 #include "actors/protocol/envelope.hpp"
@@ -20,12 +20,12 @@ struct Carried {
 };
 template <class V>
 void describe(V& v, Carried& m) {
-  v.field(1, "tag", m.tag, {.doc = "As of an envelope."});
-  v.field(2, "version", m.version, {.doc = "As of an envelope."});
-  v.field(3, "body", m.body, {.doc = "The msgpack of the message."});
+  v.field(1, "tag", m.tag, {.doc = "As in an envelope."});
+  v.field(2, "version", m.version, {.doc = "As in an envelope."});
+  v.field(3, "body", m.body, {.doc = "msgpack encoding of the message."});
 }
 
-/// Each of these actors takes its messages and acts up to `until`; answered by time.advanced.
+/// Delivers messages to each actor and runs it up to `until`; answered by time.advanced.
 struct Advance {
   static constexpr std::string_view kName = "time.advance";
   static constexpr std::uint32_t kTag = 90, kVersion = 2, kOldestVersion = 2;
@@ -64,26 +64,33 @@ namespace temper::actors {
 
 template <class V>
 void describe(V& v, Advance::Act& m) {
-  v.field(1, "actor", m.actor, {.doc = "Which actor."});
-  v.field(2, "role", m.role, {.doc = "Given: it is made first."});
-  v.field(3, "messages", m.messages, {.doc = "What it is told at `until`, in order."});
+  v.field(1, "actor", m.actor, {.doc = "The actor."});
+  v.field(2, "role", m.role, {.doc = "If present, the actor is created first."});
+  v.field(3, "messages", m.messages, {.doc = "Messages delivered at `until`, in order."});
 }
 template <class V>
 void describe(V& v, Advance& m) {
-  v.field(1, "until", m.until, {.doc = "On the run's virtual clock; never goes back."});
-  v.field(2, "acts", m.acts, {.doc = "In this order."});
-  v.field(3, "then", m.then, {.doc = "Stop: they say their last, and act no more."});
+  v.field(1, "until", m.until, {.doc = "Time on the run's virtual clock; never decreases."});
+  v.field(2, "acts", m.acts, {.doc = "The actors to run, in this order."});
+  v.field(3,
+          "then",
+          m.then,
+          {.doc = "`stop`: the actors send their last messages and do not run again."});
 }
 template <class V>
 void describe(V& v, Advanced::Act& m) {
-  v.field(1, "said", m.said, {.doc = "In order."});
-  v.field(2, "next", m.next, {.doc = "When it acts by itself next; none: when it is asked."});
-  v.field(3, "error", m.error, {.doc = "Why it failed; or empty. Later actors did not act."});
+  v.field(1, "said", m.said, {.doc = "Messages sent by the actor, in order."});
+  v.field(2, "next", m.next, {.doc = "When it acts next on its own; null: only on request."});
+  v.field(3,
+          "error",
+          m.error,
+          {.doc = "Why it failed; empty if it did not. Later actors did not run."});
 }
 template <class V>
 void describe(V& v, Advanced& m) {
-  v.field(1, "until", m.until, {.doc = "As asked."});
-  v.field(3, "acts", m.acts, {.doc = "Of the actors, in the order asked; up to one that failed."});
+  v.field(1, "until", m.until, {.doc = "As requested."});
+  v.field(
+      3, "acts", m.acts, {.doc = "Results in the order of the request, up to the first failure."});
 }
 
 }  // namespace temper::actors

@@ -1,4 +1,5 @@
-// Messages that publish weights (two-phase: stage, then commit) and that switch the role of cards.
+// Messages that publish weights (in two phases: stage, then commit) and that switch the role of
+// cards.
 #pragma once
 
 #include "actors/protocol/envelope.hpp"
@@ -8,37 +9,35 @@
 namespace temper {
 namespace actors {
 
-/// Where a version's image, the bytes of one safetensors file, can be had (of synthetic engines:
-/// any bytes). On one machine: a memfd of the trainer's
-/// process, opened through /proc; over tcp: a file that both sides see, or chunks that follow
-/// (fd < 0).
+/// Where the image of a version is: the bytes of one safetensors file (for synthetic engines: any
+/// bytes). On one machine: a memfd of the trainer's process, opened through /proc. Over tcp: a file
+/// that both sides can read, or chunks that follow (fd < 0).
 struct WeightsHandle {
   PolicyVersion version;
   Bytes bytes;
   std::uint64_t checksum = 0;  ///< core/hash.hpp over the whole image.
   std::int64_t pid = 0;
   std::int32_t fd = -1;
-  std::string path{};  ///< Not empty: of the file that has it.
+  std::string path{};  ///< Path of the file with the image, if not empty.
 };
 template <class V>
 void describe(V& v, WeightsHandle& w) {
   v.field(1, "version", w.version, {.doc = "Policy version of the image."});
-  v.field(
-      2,
-      "bytes",
-      w.bytes,
-      {.doc = "Size of the image: of one safetensors file (of synthetic engines: of any bytes)."});
+  v.field(2,
+          "bytes",
+          w.bytes,
+          {.doc = "Size of the image, one safetensors file (for synthetic engines: any bytes)."});
   v.field(3, "checksum", w.checksum, {.doc = "XXH3-64 of the image."});
   v.field(4, "pid", w.pid, {.doc = "Process that holds the memfd."});
   v.field(5, "fd", w.fd, {.doc = "Descriptor in that process; negative: sent as chunks."});
   v.field(6,
           "path",
           w.path,
-          {.doc = "A file with the image, on a file system that both sides see; then no chunks are "
+          {.doc = "File with the image on a shared file system; then no chunks are "
                   "sent."});
 }
 
-/// The trainer holds these weights (after start or resume).
+/// The weights that the trainer has after start or resume.
 struct TrainerReady {
   static constexpr std::string_view kName = "trainer.ready";
   static constexpr std::uint32_t kTag = 60, kVersion = 1, kOldestVersion = 1;
@@ -49,7 +48,7 @@ void describe(V& v, TrainerReady& m) {
   v.field(1, "weights", m.weights, {.doc = "Its current weights."});
 }
 
-/// An update is done; `weights.version` is its result.
+/// An optimizer step is done; `weights.version` is the new version.
 struct Trained {
   static constexpr std::string_view kName = "trainer.trained";
   static constexpr std::uint32_t kTag = 51, kVersion = 1, kOldestVersion = 1;
@@ -61,32 +60,32 @@ struct Trained {
 template <class V>
 void describe(V& v, Trained& m) {
   v.field(1, "lease", m.lease, {.doc = "Lease of the update."});
-  v.field(2, "groups", m.groups, {.doc = "Groups trained on, as the trainer saw them."});
-  v.field(3, "metrics", m.metrics, {.doc = "Of this update."});
+  v.field(2, "groups", m.groups, {.doc = "Groups that the trainer trained on."});
+  v.field(3, "metrics", m.metrics, {.doc = "Metrics of this update."});
   v.field(4, "weights", m.weights, {.doc = "The new version."});
 }
 
-/// Load and check a version beside the one in use; generation goes on.
+/// Load and verify a version while the current one stays in use.
 struct StageWeights {
   static constexpr std::string_view kName = "weights.stage";
   static constexpr std::uint32_t kTag = 61, kVersion = 1, kOldestVersion = 1;
   WeightsHandle weights;
-  std::vector<RelayAddress> sources{};  ///< Not empty: no chunks follow by themselves.
+  std::vector<RelayAddress> sources{};  ///< If not empty, no chunks follow unless requested.
 };
 template <class V>
 void describe(V& v, StageWeights& m) {
   v.field(1, "weights", m.weights, {.doc = "What to load and from where."});
-  v.field(2,
-          "sources",
-          m.sources,
-          {.doc = "Of a worker that said in actor.hello where it passes weights on: other workers "
-                  "that have the image or are being sent it, to be asked (weights.fetch) in this "
-                  "order, and after them the orchestrator. Empty: the orchestrator sends it "
-                  "unasked."});
+  v.field(
+      2,
+      "sources",
+      m.sources,
+      {.doc = "For a worker that relays weights: other workers that have the image or are "
+              "receiving it. The worker asks them in this order (weights.fetch), and the "
+              "orchestrator last. Empty: the orchestrator sends the image without being asked."});
 }
 
-/// Asks for the chunks of an image from an offset on: a worker another one, or the orchestrator
-/// once no other worker answers.
+/// Requests the chunks of an image from an offset on. A worker asks other workers, or the
+/// orchestrator once no other worker answers.
 struct FetchWeights {
   static constexpr std::string_view kName = "weights.fetch";
   static constexpr std::uint32_t kTag = 66, kVersion = 1, kOldestVersion = 1;
@@ -97,11 +96,11 @@ struct FetchWeights {
 template <class V>
 void describe(V& v, FetchWeights& m) {
   v.field(1, "version", m.version, {.doc = "Policy version of the image."});
-  v.field(2, "checksum", m.checksum, {.doc = "Of the whole image, as announced."});
-  v.field(3, "offset", m.offset, {.doc = "Where the first missing chunk begins, in bytes."});
+  v.field(2, "checksum", m.checksum, {.doc = "Checksum of the whole image, as announced."});
+  v.field(3, "offset", m.offset, {.doc = "Offset of the first missing chunk, in bytes."});
 }
 
-/// Who may ask this worker for weights.
+/// Allows or forbids another worker to fetch weights from this one.
 struct FeedWeights {
   static constexpr std::string_view kName = "weights.feed";
   static constexpr std::uint32_t kTag = 67, kVersion = 1, kOldestVersion = 1;
@@ -110,11 +109,12 @@ struct FeedWeights {
 };
 template <class V>
 void describe(V& v, FeedWeights& m) {
-  v.field(1, "key", m.key, {.doc = "Open key of another worker."});
-  v.field(2, "admitted", m.admitted, {.doc = "Whether it may ask; false: it may not any more."});
+  v.field(1, "key", m.key, {.doc = "Public key of the other worker."});
+  v.field(2, "admitted", m.admitted, {.doc = "Whether it may fetch weights from now on."});
 }
 
-/// One piece of an image, trainer to orchestrator, orchestrator to engine, or engine to engine.
+/// One chunk of an image: from trainer to orchestrator, orchestrator to engine, or engine to
+/// engine.
 struct WeightsChunk {
   static constexpr std::string_view kName = "weights.chunk";
   static constexpr std::uint32_t kTag = 62, kVersion = 1, kOldestVersion = 1;
@@ -126,9 +126,9 @@ struct WeightsChunk {
 template <class V>
 void describe(V& v, WeightsChunk& m) {
   v.field(1, "version", m.version, {.doc = "Policy version of the image."});
-  v.field(2, "offset", m.offset, {.doc = "Position of the piece, in bytes."});
-  v.field(3, "checksum", m.checksum, {.doc = "XXH3-64 of the piece."});
-  v.field(4, "data", m.data, {.doc = "At most 1 MiB."});
+  v.field(2, "offset", m.offset, {.doc = "Position of the chunk in the image, in bytes."});
+  v.field(3, "checksum", m.checksum, {.doc = "XXH3-64 of the chunk."});
+  v.field(4, "data", m.data, {.doc = "The chunk, at most 1 MiB."});
 }
 
 struct WeightsStaged {
@@ -140,7 +140,7 @@ struct WeightsStaged {
 template <class V>
 void describe(V& v, WeightsStaged& m) {
   v.field(1, "version", m.version, {.doc = "Version staged."});
-  v.field(2, "error", m.error, {.doc = "Why it could not be; empty if it was."});
+  v.field(2, "error", m.error, {.doc = "Why staging failed; empty if it succeeded."});
 }
 
 /// Make the staged version current before the next step.
@@ -162,12 +162,12 @@ struct WeightsCommitted {
 };
 template <class V>
 void describe(V& v, WeightsCommitted& m) {
-  v.field(1, "version", m.version, {.doc = "Version now in use."});
-  v.field(2, "error", m.error, {.doc = "Why the switch was refused; empty if it was not."});
+  v.field(1, "version", m.version, {.doc = "Version that is now in use."});
+  v.field(2, "error", m.error, {.doc = "Why the commit failed; empty if it succeeded."});
 }
 
-/// One action of a role switch (docs/semantics.md, section 2.2), done by the actor that owns the
-/// memory.
+/// One action of a role switch (docs/semantics.md, section 2.2), performed by the actor that owns
+/// the memory.
 enum class SwitchAction {
   Interrupt,         ///< rollout: hand back running responses with their prefixes.
   FreeKv,            ///< rollout
@@ -175,7 +175,7 @@ enum class SwitchAction {
   AllocateKv,        ///< rollout
   OffloadOptimizer,  ///< trainer
   OnloadOptimizer,   ///< trainer
-  OffloadReference,  ///< reference: its weights, to the host.
+  OffloadReference,  ///< reference: moves its weights to the host.
   OnloadReference,   ///< reference
 };
 
@@ -187,14 +187,17 @@ struct Switch {
 };
 template <class V>
 void describe(V& v, Switch& m) {
-  v.field(1, "action", m.action, {.doc = "What to do."});
-  v.field(2,
-          "cards",
-          m.cards,
-          {.doc = "Onloading: the cards that the actor has from now on; empty: all of its own."});
+  v.field(1, "action", m.action, {.doc = "The action."});
+  v.field(
+      2,
+      "cards",
+      m.cards,
+      {.doc =
+           "For onloading: the cards that the actor may use from now on; empty: all its cards."});
 }
 
-/// What an action cost. Engine bytes are counted by the engine; process bytes are resident memory.
+/// Cost of an action. Device and host bytes are counted by the engine; process bytes are resident
+/// memory.
 struct SwitchCost {
   Duration duration{};
   Bytes device_before, device_after;
@@ -221,9 +224,9 @@ struct Switched {
 };
 template <class V>
 void describe(V& v, Switched& m) {
-  v.field(1, "action", m.action, {.doc = "What was done."});
+  v.field(1, "action", m.action, {.doc = "The action."});
   v.field(2, "cost", m.cost, {.doc = "Time and bytes."});
-  v.field(3, "error", m.error, {.doc = "Why it could not be done; empty if it was."});
+  v.field(3, "error", m.error, {.doc = "Why the action failed; empty if it succeeded."});
 }
 
 }  // namespace actors

@@ -1,6 +1,6 @@
-// Messages that carry work: generation, reference log-probs, rewards, training, checkpoints.
-// Every grant of work has a lease; its results name it, so that a late result of work that was
-// given to someone else is recognised and dropped.
+// Messages for work: generation, reference log-probs, rewards, training, checkpoints. Each
+// assignment has a lease and its results name it, so that a late result of work that was reassigned
+// is recognized and dropped.
 #pragma once
 
 #include "actors/protocol/envelope.hpp"
@@ -12,7 +12,7 @@ using TokenBlob = std::vector<std::int32_t>;
 using LogprobBlob = std::vector<float>;
 using MaskBlob = std::vector<std::uint8_t>;
 
-/// Generate responses to one prompt. FIFO with weight commits: what was sent first is seen first.
+/// Generate responses to one prompt. Processed in order with weight commits.
 struct Generate {
   static constexpr std::string_view kName = "rollout.generate";
   static constexpr std::uint32_t kTag = 20, kVersion = 1, kOldestVersion = 1;
@@ -28,17 +28,14 @@ struct Generate {
 template <class V>
 void describe(V& v, Generate::Item& m) {
   v.field(1, "response", m.response, {.doc = "Which response."});
-  v.field(2, "prefix", m.prefix, {.doc = "Tokens an interrupted attempt already made."});
+  v.field(2, "prefix", m.prefix, {.doc = "Tokens from an interrupted attempt."});
 }
 template <class V>
 void describe(V& v, Generate& m) {
   v.field(1, "lease", m.lease, {.doc = "Lease of this dispatch."});
   v.field(2, "prompt", m.prompt, {.doc = "Token ids, shared by the group."});
   v.field(3, "items", m.items, {.doc = "Responses to generate."});
-  v.field(4,
-          "greedy",
-          m.greedy,
-          {.doc = "Take the likeliest token each time, whatever `sampling` says."});
+  v.field(4, "greedy", m.greedy, {.doc = "Greedy decoding, whatever `sampling` says."});
 }
 
 /// Responses finished or interrupted since the last report.
@@ -53,8 +50,8 @@ struct Generated {
     std::vector<Segment> segments;
     FinishReason finish = FinishReason::End;
     MaskBlob mask;          ///< Empty: every token was sampled by the policy.
-    LogprobBlob rewards;    ///< Empty: none but that of the whole response.
-    std::string failure{};  ///< Why it failed; empty: it did not, or no reason is known.
+    LogprobBlob rewards;    ///< Empty: no rewards besides that of the whole response.
+    std::string failure{};  ///< Why it failed; empty if it did not fail or the reason is unknown.
   };
   std::vector<Item> items;
 };
@@ -62,30 +59,30 @@ template <class V>
 void describe(V& v, Generated::Item& m) {
   v.field(1, "lease", m.lease, {.doc = "Lease it was dispatched under."});
   v.field(2, "response", m.response, {.doc = "Which response."});
-  v.field(3, "tokens", m.tokens, {.doc = "Token ids sampled by this attempt (no prefix)."});
+  v.field(3, "tokens", m.tokens, {.doc = "Token ids sampled by this attempt, without the prefix."});
   v.field(4, "logprobs", m.logprobs, {.doc = "Log-prob of each token as sampled."});
-  v.field(5, "segments", m.segments, {.doc = "Policy version of each run of tokens."});
+  v.field(5, "segments", m.segments, {.doc = "Consecutive tokens by policy version."});
   v.field(6, "finish", m.finish, {.doc = "Why it ended."});
   v.field(
       7,
       "mask",
       m.mask,
-      {.doc = "Per token 1 where the policy sampled it, 0 where it came from elsewhere (a tool, a "
-              "user's turn): such a token has log-prob 0 and is not trained; empty: all 1."});
+      {.doc = "Per token: 1 if the policy sampled it, 0 if it came from elsewhere (a tool, a user "
+              "turn). A token with 0 has log-prob 0 and is not trained on. Empty: all 1."});
   v.field(
       8,
       "rewards",
       m.rewards,
-      {.doc = "Per token, a reward given where it was made (by an environment, at the end of a "
-              "turn); empty: none. They are added to what the response is judged to be worth."});
-  v.field(9, "failure", m.failure, {.doc = "Why it failed, where `finish` is `failed`."});
+      {.doc = "Per token: a reward assigned during generation (by an environment, at the end of a "
+              "turn); empty: none. They are added to the reward of the whole response."});
+  v.field(9, "failure", m.failure, {.doc = "Why it failed, if `finish` is `failed`."});
 }
 template <class V>
 void describe(V& v, Generated& m) {
   v.field(1, "items", m.items, {.doc = "Responses."});
 }
 
-/// Forget these responses. What was sampled of them may be reported, as interrupted.
+/// Cancel these responses. Their tokens so far may be reported as interrupted.
 struct Cancel {
   static constexpr std::string_view kName = "rollout.cancel";
   static constexpr std::uint32_t kTag = 22, kVersion = 1, kOldestVersion = 1;
@@ -93,10 +90,10 @@ struct Cancel {
 };
 template <class V>
 void describe(V& v, Cancel& m) {
-  v.field(1, "responses", m.responses, {.doc = "Responses whose work became void."});
+  v.field(1, "responses", m.responses, {.doc = "Responses that are no longer needed."});
 }
 
-/// Hand these responses back, interrupted, with what they have; the rest goes on.
+/// Hand these responses back, interrupted, with their tokens so far; the others continue.
 struct Withdraw {
   static constexpr std::string_view kName = "rollout.withdraw";
   static constexpr std::uint32_t kTag = 23, kVersion = 1, kOldestVersion = 1;
@@ -104,7 +101,7 @@ struct Withdraw {
 };
 template <class V>
 void describe(V& v, Withdraw& m) {
-  v.field(1, "responses", m.responses, {.doc = "Responses that go on elsewhere."});
+  v.field(1, "responses", m.responses, {.doc = "Responses that continue on another engine."});
 }
 
 /// Score responses under the reference weights.
@@ -162,7 +159,7 @@ void describe(V& v, Judge::Item& m) {
   v.field(4,
           "columns",
           m.columns,
-          {.doc = "What else the row of the prompt's file holds, as a JSON object; or empty."});
+          {.doc = "Other columns of the prompt's row in its file, as a JSON object; or empty."});
 }
 template <class V>
 void describe(V& v, Judge& m) {
@@ -184,26 +181,26 @@ struct Judged {
 template <class V>
 void describe(V& v, Judged::Item& m) {
   v.field(1, "reward", m.reward, {.doc = "The reward, if judged."});
-  v.field(2, "failure", m.failure, {.doc = "Why it could not be judged; empty if it was."});
+  v.field(2, "failure", m.failure, {.doc = "Why judging failed; empty if it succeeded."});
 }
 template <class V>
 void describe(V& v, Judged& m) {
   v.field(1, "lease", m.lease, {.doc = "Lease of the batch."});
   v.field(2, "items", m.items, {.doc = "One verdict per response, in order."});
-  v.field(
-      3,
-      "gave_up",
-      m.gave_up,
-      {.doc = "The verifier has given no reward since it was started, and failed several times. "
-              "Ends a run that has had no reward yet."});
+  v.field(3,
+          "gave_up",
+          m.gave_up,
+          {.doc = "The verifier has failed several times and given no reward since it was started. "
+                  "Ends a run that has had no reward yet."});
 }
 
-/// What a batch promises, checked by the trainer before it steps and by the auditor afterwards.
+/// The staleness guarantee of a batch. The trainer checks it before the step, the auditor
+/// afterwards.
 struct Certificate {
   struct Entry {
     GroupId group;
-    PolicyVersion dispatched;  ///< v0: version at dispatch of the group's first token.
-    /// Version that its age is counted from; none: v0.
+    PolicyVersion dispatched;  ///< v0: version when the group's first token was dispatched.
+    /// Version from which its age is counted; v0 if empty.
     std::optional<PolicyVersion> counted_from{};
     PolicyVersion age_from() const { return counted_from.value_or(dispatched); }
     bool operator==(const Entry&) const = default;
@@ -218,21 +215,21 @@ void describe(V& v, Certificate::Entry& c) {
   v.field(2,
           "dispatched",
           c.dispatched,
-          {.doc = "v0, the version its first token was dispatched with."});
+          {.doc = "v0: version when the group's first token was dispatched."});
   v.field(3,
           "counted_from",
           c.counted_from,
-          {.doc = "Version that its age is counted from, where that is not v0: the mean version of "
-                  "its tokens, rounded down."});
+          {.doc = "Version from which its age is counted, if not v0: the mean version of its "
+                  "tokens, rounded down."});
 }
 template <class V>
 void describe(V& v, Certificate& c) {
-  v.field(1, "step", c.step, {.doc = "T, the version being updated."});
-  v.field(2, "bound", c.bound, {.doc = "Largest allowed age."});
+  v.field(1, "step", c.step, {.doc = "T: the policy version being updated."});
+  v.field(2, "bound", c.bound, {.doc = "Largest allowed age, in versions."});
   v.field(3, "groups", c.groups, {.doc = "The groups of the batch."});
 }
 
-/// One policy update.
+/// One optimizer step.
 struct Train {
   static constexpr std::string_view kName = "trainer.train";
   static constexpr std::uint32_t kTag = 50, kVersion = 1, kOldestVersion = 1;
@@ -258,11 +255,11 @@ void describe(V& v, Train::Item& m) {
   v.field(1, "group", m.group, {.doc = "Group of the response."});
   v.field(2, "prompt", m.prompt, {.doc = "Prompt token ids."});
   v.field(3, "response", m.response, {.doc = "Response token ids."});
-  v.field(4, "logprobs", m.logprobs, {.doc = "Behaviour log-probs as recorded when sampled."});
+  v.field(4, "logprobs", m.logprobs, {.doc = "Behavior log-probs, recorded at sampling."});
   v.field(5, "reference", m.reference, {.doc = "Reference log-probs; empty without a reference."});
   v.field(6, "reward", m.reward, {.doc = "Reward of the response."});
   v.field(7, "first_version", m.first_version, {.doc = "Policy version of its first token."});
-  v.field(8, "segments", m.segments, {.doc = "Policy version of each run of tokens."});
+  v.field(8, "segments", m.segments, {.doc = "Consecutive tokens by policy version."});
   v.field(9, "mask", m.mask, {.doc = "As in rollout.generated."});
   v.field(10, "rewards", m.rewards, {.doc = "As in rollout.generated."});
   v.field(11, "id", m.id, {.doc = "Which response; errors name it."});
@@ -271,11 +268,11 @@ template <class V>
 void describe(V& v, Train& m) {
   v.field(1, "lease", m.lease, {.doc = "Lease of this update."});
   v.field(2, "certificate", m.certificate, {.doc = "Versions, ages and bound of the batch."});
-  v.field(3, "items", m.items, {.doc = "Responses, those of one group together."});
+  v.field(3, "items", m.items, {.doc = "Responses; those of a group are adjacent."});
 }
 
-/// Compute the gradients of groups that the next update will hold, and keep them: trainer.train
-/// then holds these groups too, whose gradients are not computed again.
+/// Compute the gradients of groups of the next step in advance. The following trainer.train
+/// includes these groups, and their gradients are not computed again.
 struct Prepare {
   static constexpr std::string_view kName = "trainer.prepare";
   static constexpr std::uint32_t kTag = 55, kVersion = 1, kOldestVersion = 1;
@@ -286,8 +283,8 @@ struct Prepare {
 template <class V>
 void describe(V& v, Prepare& m) {
   v.field(1, "lease", m.lease, {.doc = "Lease of this work."});
-  v.field(2, "step", m.step, {.doc = "Version that is updated."});
-  v.field(3, "items", m.items, {.doc = "Responses, those of one group together."});
+  v.field(2, "step", m.step, {.doc = "Policy version being updated."});
+  v.field(3, "items", m.items, {.doc = "Responses; those of a group are adjacent."});
 }
 struct Prepared {
   static constexpr std::string_view kName = "trainer.prepared";
@@ -308,7 +305,7 @@ struct SaveState {
 };
 template <class V>
 void describe(V& v, SaveState& m) {
-  v.field(1, "version", m.version, {.doc = "Version the trainer must be at."});
+  v.field(1, "version", m.version, {.doc = "Current version of the trainer."});
   v.field(2, "folder", m.folder, {.doc = "Existing folder to write into."});
 }
 
@@ -321,7 +318,7 @@ struct StateSaved {
 template <class V>
 void describe(V& v, StateSaved& m) {
   v.field(1, "version", m.version, {.doc = "Version saved."});
-  v.field(2, "error", m.error, {.doc = "Why it could not be saved; empty if it was."});
+  v.field(2, "error", m.error, {.doc = "Why saving failed; empty if it succeeded."});
 }
 
 }  // namespace temper::actors

@@ -30,17 +30,17 @@ std::optional<std::size_t> Fetch::source() const {
   return at_ < sources_ ? std::optional(at_) : std::nullopt;
 }
 
-void Fetch::go_to(std::size_t source, Time now) {
+void Fetch::switch_source(std::size_t source, Time now) {
   at_ = source;
   since_ = heard_ = now;
   ask_at_ = now;
 }
 
-std::optional<Fetch::Ask> Fetch::next(Time now) {
+std::optional<Fetch::Request> Fetch::next(Time now) {
   if (is_whole())
     return std::nullopt;
   if (source() && now - heard_ >= patience_)
-    go_to(at_ + 1, now);
+    switch_source(at_ + 1, now);
   if (!ask_at_ || now < *ask_at_)
     return std::nullopt;
   ask_at_.reset();
@@ -61,25 +61,24 @@ void Fetch::refused(Refusal how, Time now) {
     return;
   heard_ = now;
   if (how == Refusal::Never || now - since_ >= patience_)
-    return go_to(at_ + 1, now);
+    return switch_source(at_ + 1, now);
   ask_at_ = now + kAgain;
 }
 
 Result<bool> Fetch::add(const WeightsChunk& chunk, Time now) {
   if (chunk.version != announced_.version || chunk.offset < have_)
-    return false;  // of an announcement since replaced, or of a source since given up
-  Status status =
-      chunk.offset == have_
-          ? image_.add(chunk)
-          : invalid_input(fmt::format("a chunk at offset {} of weights version {} where "
-                                      "the one at {} was to come",
-                                      chunk.offset,
-                                      chunk.version,
-                                      have_));
+    return false;  // belongs to a replaced announcement, or comes from a source given up
+  Status status = chunk.offset == have_
+                      ? image_.add(chunk)
+                      : invalid_input(fmt::format("weights.chunk: offset {} of weights version {}, "
+                                                  "expected offset {}",
+                                                  chunk.offset,
+                                                  chunk.version,
+                                                  have_));
   if (!status) {
     if (!source())
       return std::move(status).error();
-    go_to(at_ + 1, now);
+    switch_source(at_ + 1, now);
     return false;
   }
   have_ += chunk.data.size();
@@ -96,7 +95,7 @@ Result<std::optional<std::vector<std::byte>>> Fetch::take(Time now) {
   anew_ = true;
   TEMPER_TRY(image_, ChunkAssembler::start(announced_, kLargestImage));
   have_ = 0;
-  go_to(sources_, now);
+  switch_source(sources_, now);
   return std::optional<std::vector<std::byte>>();
 }
 

@@ -1,21 +1,20 @@
-// An image on its way to this worker: where its next chunk is to come from, and what of it is here.
-// Chunks are taken in order, so that what is here is always the image's beginning and whoever is
-// asked is asked for the rest.
+// State machine that fetches one weights image: which source to ask, and which bytes have arrived.
+// Chunks are accepted in order, so the received bytes are always a prefix of the image, and each
+// source is asked for the rest.
 //
-//   1  a source is asked for the rest.
-//   2  it sends the next chunk: kept, and the chunk after it is awaited.
-//   3  it has not heard of the version yet, or not of this worker: it is asked again every kAgain,
-//      until `patience` is over since it was asked first: 4.
-//   4  it was silent for `patience`, says that it will not have the image, or sent what cannot be:
-//      the next source is asked for the rest, after the last the orchestrator. That one needs no
-//      deadline: its silence ends the worker's connection.
-//   5  all chunks are here and the whole has the checksum that was announced: take().
-//   6  the whole has another: it is asked for anew, all of it, of the orchestrator; if that does
-//      not help, the image cannot be had.
+//   1  A source is asked for the rest.
+//   2  The source sends the next chunk: keep it and wait for the one after it.
+//   3  The source does not know the version, or this worker, yet: ask again every kAgain until
+//      `patience` has passed since the first request; then 4.
+//   4  The source was silent for `patience`, will not have the image, or sent an invalid chunk: ask
+//      the next source for the rest, and the orchestrator last. The orchestrator has no deadline:
+//      its silence ends the worker's connection.
+//   5  All chunks have arrived and the image has the announced checksum: take().
+//   6  The image has another checksum: fetch all of it again from the orchestrator. If that fails
+//      too, the image is unavailable.
 //
-// A source that waits for its own source says so by heartbeats, which is no silence; that one goes
-// to its next source by the same rule. So a lost worker stops those behind it for `patience`.
-// No I/O, no clock.
+// A source that waits for its own source sends heartbeats, so it is not silent; it follows the same
+// rules. So a lost worker delays those behind it by at most `patience`. No I/O, no clock.
 #pragma once
 
 #include "actors/shared_memory/chunks.hpp"
@@ -28,41 +27,41 @@ class Fetch {
  public:
   static constexpr Duration kAgain = std::chrono::milliseconds(50);
 
-  /// `sources`: how many other workers may be asked; none: the orchestrator sends it unasked.
-  /// Error: as ChunkAssembler::start().
+  /// `sources`: number of other workers that can be asked; 0: the orchestrator sends the image
+  /// without being asked. Error: see ChunkAssembler::start().
   static Result<Fetch> start(const WeightsHandle& announced,
                              std::size_t sources,
                              Duration patience,
                              Time now);
 
-  struct Ask {
-    std::optional<std::size_t> source;  ///< None: the orchestrator.
+  struct Request {
+    std::optional<std::size_t> source;  ///< Index of the source; empty: the orchestrator.
     std::uint64_t offset = 0;
-    bool operator==(const Ask&) const = default;
+    bool operator==(const Request&) const = default;
   };
-  /// What is to be asked now, if anything; once for each time.
-  std::optional<Ask> next(Time now);
-  /// When to come again with next(), whatever else happens; none: there is nothing to wait for.
+  /// The request to send now, if any; each request is returned once.
+  std::optional<Request> next(Time now);
+  /// When to call next() again at the latest; empty if there is nothing to wait for.
   std::optional<Time> deadline() const;
 
-  /// Who is asked now; none: the orchestrator.
+  /// The current source; empty: the orchestrator.
   std::optional<std::size_t> source() const;
-  /// The source gave a sign of life.
+  /// The current source is alive.
   void heard(Time now) { heard_ = now; }
   enum class Refusal { NotYet, Never };
-  /// The source does not send.
+  /// The current source refused the request.
   void refused(Refusal how, Time now);
-  /// Of the source that is asked. True: it is kept, and was not here before. Error: the
-  /// orchestrator sent what cannot be.
+  /// Handles a chunk from the current source. Returns true if it was kept and is new. Error: the
+  /// orchestrator sent an invalid chunk.
   Result<bool> add(const WeightsChunk& chunk, Time now);
 
   const WeightsHandle& announced() const { return announced_; }
-  /// The bytes that are here, from the beginning on.
+  /// Number of bytes received, from the start of the image.
   std::uint64_t have() const { return have_; }
   std::span<const std::byte> here() const { return image_.image().first(have_); }
   bool is_whole() const { return image_.complete(); }
-  /// The verified image; null: it has to be fetched anew, which has begun. Error: it cannot be had.
-  /// Requires: is_whole().
+  /// Returns the verified image; empty if its checksum is wrong and it is being fetched again.
+  /// Error: it is unavailable. Requires: is_whole().
   Result<std::optional<std::vector<std::byte>>> take(Time now);
 
  private:
@@ -71,18 +70,18 @@ class Fetch {
         Duration patience,
         ChunkAssembler image,
         Time now);
-  void go_to(std::size_t source, Time now);
+  void switch_source(std::size_t source, Time now);
 
   WeightsHandle announced_;
   std::size_t sources_;
   Duration patience_;
   ChunkAssembler image_;
   std::uint64_t have_ = 0;
-  std::size_t at_ = 0;  ///< The source; sources_: the orchestrator.
+  std::size_t at_ = 0;  ///< Index of the current source; sources_ stands for the orchestrator.
   std::optional<Time> ask_at_;
-  Time since_{};  ///< When this source was asked first.
+  Time since_{};  ///< When the current source was asked first.
   Time heard_{};
-  bool anew_ = false;  ///< The whole was wrong once.
+  bool anew_ = false;  ///< The checksum of the image was wrong once.
 };
 
 }  // namespace temper::actors

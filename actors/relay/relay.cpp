@@ -21,15 +21,17 @@
 namespace temper::actors {
 namespace {
 
-/// Of the relay to those that it feeds: half the least `transport.relay_timeout`.
+/// Interval of heartbeats to the workers that it feeds: half the smallest
+/// `transport.relay_timeout`.
 constexpr Duration kHeartbeat = std::chrono::milliseconds(500);
 constexpr std::string_view kTcp = "tcp://";
 
-/// The address that packets to `orchestrator` leave from. None is sent.
+/// The local address of packets to `orchestrator`. Sends no packet.
 Result<std::string> address_towards(const std::string& orchestrator) {
   const std::size_t colon = orchestrator.rfind(':');
   if (!orchestrator.starts_with(kTcp) || colon < kTcp.size())
-    return invalid_input(fmt::format("{} is no TCP endpoint", orchestrator));
+    return invalid_input(
+        fmt::format("expected an endpoint tcp://HOST:PORT, found {}", orchestrator));
   const std::string host = orchestrator.substr(kTcp.size(), colon - kTcp.size());
   addrinfo wanted{};
   wanted.ai_family = AF_INET;
@@ -52,7 +54,7 @@ Result<std::string> address_towards(const std::string& orchestrator) {
 }
 
 struct Begin {
-  Relay::Ends ends;
+  Relay::Sinks sinks;
   Duration timeout{};
 };
 using Order = std::variant<Begin, IncomingMessage>;
@@ -73,7 +75,7 @@ struct Relay::Impl {
     epoll_event event{};
     event.events = EPOLLIN;
     event.data.fd = fd;
-    // It may be watched already; one that was closed is not any more.
+    // The descriptor may be registered already; a closed one was removed automatically.
     static_cast<void>(::epoll_ctl(events.get(), EPOLL_CTL_ADD, fd, &event));
   }
 
@@ -99,11 +101,11 @@ struct Relay::Impl {
       if (more)
         continue;
       if (const Status waited = loop.wait(events.get()); !waited)
-        return log.error("weights are not passed on any more", {{"why", waited.error().context}});
+        return log.error("weight relay stopped", {{"why", waited.error().context}});
     }
   }
 
-  /// False: it is to end.
+  /// Returns false if the thread should end.
   bool carry_out() {
     wake.clear();
     const MutexLock at_work(working);
@@ -116,7 +118,7 @@ struct Relay::Impl {
     }
     for (Order& order : taken) {
       if (auto* begin = std::get_if<Begin>(&order)) {
-        loop.begin(std::move(begin->ends), begin->timeout);
+        loop.begin(std::move(begin->sinks), begin->timeout);
       } else {
         loop.on_message(std::get<IncomingMessage>(order));
       }
@@ -131,7 +133,7 @@ struct Relay::Impl {
   Mutex mutex;
   std::deque<Order> orders TEMPER_GUARDED_BY(mutex);
   bool ending TEMPER_GUARDED_BY(mutex) = false;
-  Mutex working;  ///< Held while the thread does not wait.
+  Mutex working;  ///< Held except while the thread waits.
   RelayLoop loop;
   std::thread thread;
 };
@@ -172,8 +174,8 @@ const RelayAddress& Relay::address() const {
   return impl_->address;
 }
 
-void Relay::begin(Ends ends, Duration timeout) {
-  impl_->push(Begin{std::move(ends), timeout});
+void Relay::begin(Sinks sinks, Duration timeout) {
+  impl_->push(Begin{std::move(sinks), timeout});
 }
 
 void Relay::end() {

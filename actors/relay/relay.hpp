@@ -1,10 +1,10 @@
-// Passes weights on from worker to worker. Each attached worker has one: it listens for workers
-// that the orchestrator sends to it, fetches each version from whom the orchestrator names, and
-// passes every chunk on as soon as it is here. A version that is whole and has the right checksum
-// is given to the role as weights in this process's memory.
+// Relays weights between workers. Each attached worker has a relay. It fetches each version from
+// the sources that the orchestrator names, and forwards every chunk, as soon as it arrives, to the
+// workers that the orchestrator admits. Once a version is complete and verified, the role gets it
+// as weights in this process's memory.
 //
-// A thread of its own does the work (relay_loop.hpp): the role may be busy for as long as it likes.
-// The newest version stays in memory until the next one begins to arrive.
+// The work is done on a separate thread (relay_loop.hpp), so a busy role delays no other worker.
+// The newest version stays in memory until the next one starts to arrive.
 #pragma once
 
 #include "actors/protocol/weights.hpp"
@@ -20,27 +20,30 @@ namespace temper::actors {
 
 class Relay {
  public:
-  /// Listens at the address from which this host reaches the orchestrator, a TCP endpoint, on a
-  /// free port, with CURVE. `clock` outlives it. Errors: no such address, no port.
+  /// Listens on a free port of the address from which this host reaches the orchestrator (a TCP
+  /// endpoint), with CURVE. `clock` must outlive the relay. Errors: no such address, no free port.
   static Result<std::unique_ptr<Relay>> open(const std::string& orchestrator,
                                              const TransportConfig& transport,
                                              const Clock& clock,
                                              const Log& log);
-  /// Waits for its thread.
+  /// Joins the thread.
   ~Relay();
 
   const RelayAddress& address() const;
 
-  /// Both are called on the relay's thread, and return at once.
-  struct Ends {
-    std::function<void(IncomingMessage)> role;          ///< weights.stage of a whole image.
-    std::function<void(OutgoingMessage)> orchestrator;  ///< weights.fetch, weights.staged.
+  /// Both are called on the relay's thread and must return quickly.
+  struct Sinks {
+    std::function<void(IncomingMessage)> role;          ///< Receives weights.stage of complete
+                                                        ///< images.
+    std::function<void(OutgoingMessage)> orchestrator;  ///< Receives weights.fetch and
+                                                        ///< weights.staged.
   };
-  /// An orchestrator has welcomed this worker. Whom it is to feed, that one will say.
-  void begin(Ends ends, Duration timeout);
-  /// The connection is over: `ends` are not called any more.
+  /// Starts relaying after an orchestrator has welcomed this worker; that orchestrator then names
+  /// the workers to feed. `timeout`: how long a source may be silent.
+  void begin(Sinks sinks, Duration timeout);
+  /// The connection to the orchestrator has ended: `sinks` is not called any more.
   void end();
-  /// Takes a message of the orchestrator if it is for the relay; false: it is the role's.
+  /// Handles a message of the orchestrator. Returns false if it is for the role.
   bool take(const IncomingMessage& message);
 
  private:

@@ -19,9 +19,9 @@ bool same_image(const WeightsHandle& a, PolicyVersion version, std::uint64_t che
 
 }  // namespace
 
-void RelayLoop::begin(Relay::Ends ends, Duration timeout) {
+void RelayLoop::begin(Relay::Sinks sinks, Duration timeout) {
   end();
-  ends_ = std::move(ends);
+  sinks_ = std::move(sinks);
   timeout_ = timeout;
   for (const std::string& key : admitted_)
     exchange_.keep_out(key);
@@ -32,17 +32,17 @@ void RelayLoop::begin(Relay::Ends ends, Duration timeout) {
 }
 
 void RelayLoop::end() {
-  ends_.reset();
+  sinks_.reset();
   if (fetch_)
     forget_image();
 }
 
 void RelayLoop::on_message(const IncomingMessage& message) {
-  if (!ends_)
+  if (!sinks_)
     return;
   Status status;
   if (message.is<WeightsChunk>()) {
-    // What another source was asked for is not the orchestrator's to send.
+    // Chunks were requested from another source, so the orchestrator must not send them.
     if (fetch_ && !fetch_->source())
       on_chunk(message);
   } else if (auto answer = dispatch(
@@ -58,13 +58,13 @@ void RelayLoop::on_message(const IncomingMessage& message) {
 void RelayLoop::stage(StageWeights work) {
   const WeightsHandle& handle = work.weights;
   if (whole_ && same_image(*image_, handle.version, handle.checksum)) {
-    ends_->role(IncomingMessage::from(outgoing(StageWeights{memory_->handle()})));
+    sinks_->role(IncomingMessage::from(outgoing(StageWeights{memory_->handle()})));
     return;
   }
   forget_image();
   auto fetch = Fetch::start(handle, work.sources.size(), timeout_, clock_.now());
   if (!fetch) {
-    ends_->orchestrator(outgoing(WeightsStaged{handle.version, fetch.error().context}));
+    sinks_->orchestrator(outgoing(WeightsStaged{handle.version, fetch.error().context}));
     return;
   }
   image_ = handle;
@@ -74,7 +74,7 @@ void RelayLoop::stage(StageWeights work) {
 
 void RelayLoop::feed(const FeedWeights& work) {
   if (!is_key(work.key))
-    return log_.warning("message dropped", {{"why", "weights.feed without a key"}});
+    return log_.warning("message dropped", {{"why", "weights.feed: expected a key, found none"}});
   if (work.admitted) {
     if (admitted_.insert(work.key).second)
       exchange_.let_in(work.key, kAttachedUser + work.key);
@@ -90,11 +90,11 @@ void RelayLoop::feed(const FeedWeights& work) {
   });
 }
 
-/// Whoever waits for it is told to ask another.
+/// Tells the workers that wait for the image to ask another source.
 void RelayLoop::forget_image() {
   for (auto& [peer, child] : children_) {
     if (child.asks)
-      turn_away(peer, Fetch::Refusal::Never, "the image is here no more");
+      reject(peer, Fetch::Refusal::Never, "this worker no longer has the image");
     child.asks = false;
   }
   image_.reset();
@@ -106,8 +106,8 @@ void RelayLoop::forget_image() {
 void RelayLoop::fail(const Error& error) {
   const PolicyVersion version = image_->version;
   forget_image();
-  if (ends_)
-    ends_->orchestrator(outgoing(WeightsStaged{version, error.context}));
+  if (sinks_)
+    sinks_->orchestrator(outgoing(WeightsStaged{version, error.context}));
 }
 
 void RelayLoop::on_chunk(const IncomingMessage& message) {
@@ -135,19 +135,20 @@ void RelayLoop::on_chunk(const IncomingMessage& message) {
     sent_to(child, chunk->data.size());
   }
   if (fetch_->is_whole())
-    on_whole();
+    on_complete();
 }
 
-void RelayLoop::on_whole() {
+void RelayLoop::on_complete() {
   auto image = fetch_->take(clock_.now());
   if (!image)
     return fail(image.error());
   if (!*image) {
-    log_.warning("weights are fetched anew",
-                 {{"version", image_->version}, {"why", "the checksum of the whole differs"}});
-    for (auto& [peer, child] : children_) {  // what they were sent is wrong as well
+    log_.warning(
+        "fetching weights again",
+        {{"version", image_->version}, {"why", "the checksum of the image does not match"}});
+    for (auto& [peer, child] : children_) {  // they received the same wrong bytes
       if (child.asks)
-        turn_away(peer, Fetch::Refusal::Never, "the image was wrong");
+        reject(peer, Fetch::Refusal::Never, "the image was corrupt");
       child.asks = false;
     }
     return;
@@ -161,14 +162,14 @@ void RelayLoop::on_whole() {
     return fail(whole.error());
   memory_ = *std::move(memory);
   whole_ = *std::move(whole);
-  if (ends_)
-    ends_->role(IncomingMessage::from(outgoing(StageWeights{memory_->handle()})));
+  if (sinks_)
+    sinks_->role(IncomingMessage::from(outgoing(StageWeights{memory_->handle()})));
 }
 
-// --- Who feeds this one
+// --- The source of the image
 
-void RelayLoop::ask_on() {
-  if (!fetch_ || !ends_)
+void RelayLoop::ask_source() {
+  if (!fetch_ || !sinks_)
     return;
   const auto ask = fetch_->next(clock_.now());
   if (!ask)
@@ -176,25 +177,25 @@ void RelayLoop::ask_on() {
   moved_ = true;
   const FetchWeights what{image_->version, image_->checksum, ask->offset};
   if (!ask->source) {
-    log_.warning("the orchestrator is asked for weights",
+    log_.warning("fetching weights from the orchestrator",
                  {{"version", what.version}, {"from_byte", what.offset}});
     upstream_.close();
-    ends_->orchestrator(outgoing(what));
+    sinks_->orchestrator(outgoing(what));
     return;
   }
   if (const Status asked = upstream_.ask(sources_[*ask->source], what); !asked) {
-    log_.warning("a worker cannot be asked for weights", {{"why", asked.error().context}});
+    log_.warning("cannot fetch weights from a worker", {{"why", asked.error().context}});
     fetch_->refused(Fetch::Refusal::Never, clock_.now());
   }
 }
 
 void RelayLoop::turn_upstream() {
-  const Upstream::Came came = upstream_.turn();
-  moved_ = moved_ || came.sent || !came.messages.empty();
+  const Upstream::TurnResult result = upstream_.turn();
+  moved_ = moved_ || result.sent || !result.messages.empty();
   const auto from_source = [this] { return fetch_ && fetch_->source(); };
-  if (came.alive && from_source())
+  if (result.alive && from_source())
     fetch_->heard(clock_.now());
-  for (const IncomingMessage& message : came.messages) {
+  for (const IncomingMessage& message : result.messages) {
     if (!from_source())
       return;
     if (message.is<WeightsChunk>()) {
@@ -205,11 +206,11 @@ void RelayLoop::turn_upstream() {
       fetch_->refused(again ? Fetch::Refusal::NotYet : Fetch::Refusal::Never, clock_.now());
     }
   }
-  if (came.refused && from_source())
+  if (result.refused && from_source())
     fetch_->refused(Fetch::Refusal::NotYet, clock_.now());
 }
 
-// --- Those that are fed
+// --- Workers that fetch from this one
 
 void RelayLoop::on_child(const Exchange::Arrival& arrived) {
   if (arrived.message.is<Hello>())
@@ -221,15 +222,15 @@ void RelayLoop::on_child(const Exchange::Arrival& arrived) {
     on_fetch(arrived.peer, child->second, what);
   });
   if (!answer || !*answer)
-    exchange_.drop(arrived.peer, "a worker asks another for weights and nothing else");
+    exchange_.drop(arrived.peer, "expected weights.fetch from another worker");
 }
 
 void RelayLoop::on_hello(const Exchange::Arrival& arrived) {
   const std::string key = arrived.user.empty() ? std::string() : arrived.user.substr(1);
   if (!admitted_.contains(key))
-    return exchange_.drop(arrived.peer, "it may not ask for weights here");
+    return exchange_.drop(arrived.peer, "this peer may not fetch weights from this worker");
   exchange_.admit(arrived.peer, std::make_shared<PeerLiveness>(clock_.now()));
-  exchange_.send(arrived.peer, outgoing(Heartbeat{}));  // it may ask now
+  exchange_.send(arrived.peer, outgoing(Heartbeat{}));  // tells the peer that it may fetch
   children_[arrived.peer] = {key};
 }
 
@@ -237,18 +238,18 @@ void RelayLoop::on_fetch(const PeerId& peer, Child& child, const FetchWeights& w
   child.asks = false;
   if (!image_ || !same_image(*image_, what.version, what.checksum)) {
     const bool later = !image_ || image_->version < what.version;
-    return turn_away(peer,
-                     later ? Fetch::Refusal::NotYet : Fetch::Refusal::Never,
-                     fmt::format("weights of version {} are not here", what.version));
+    return reject(peer,
+                  later ? Fetch::Refusal::NotYet : Fetch::Refusal::Never,
+                  fmt::format("this worker does not have weights version {}", what.version));
   }
   if (what.offset % kChunkSize != 0)
-    return turn_away(peer, Fetch::Refusal::Never, "no chunk begins there");
+    return reject(peer, Fetch::Refusal::Never, "expected an offset at a chunk boundary");
   child.asks = true;
   child.next = what.offset;
   catch_up(peer, child);
 }
 
-/// All that is here already.
+/// Sends all chunks that have arrived already.
 void RelayLoop::catch_up(const PeerId& peer, Child& child) {
   const std::span<const std::byte> here = fetch_ ? fetch_->here() : whole_->bytes();
   while (child.next < here.size()) {
@@ -270,7 +271,7 @@ void RelayLoop::sent_to(Child& child, std::uint64_t bytes) {
     child.asks = false;
 }
 
-void RelayLoop::turn_away(const PeerId& peer, Fetch::Refusal how, std::string why) {
+void RelayLoop::reject(const PeerId& peer, Fetch::Refusal how, std::string why) {
   exchange_.send(peer, outgoing(Reject{std::move(why), how == Fetch::Refusal::NotYet}));
 }
 
@@ -279,13 +280,13 @@ void RelayLoop::turn_away(const PeerId& peer, Fetch::Refusal how, std::string wh
 bool RelayLoop::turn() {
   moved_ = false;
   turn_upstream();
-  ask_on();
-  Exchange::TurnResult moved = exchange_.turn(Exchange::Reading::On, Exchange::Heartbeats::On);
-  for (const Exchange::Arrival& arrived : moved.arrived)
+  ask_source();
+  Exchange::TurnResult result = exchange_.turn(Exchange::Reading::On, Exchange::Heartbeats::On);
+  for (const Exchange::Arrival& arrived : result.arrived)
     on_child(arrived);
-  for (const Exchange::BrokenPeer& broken : moved.broken)
+  for (const Exchange::BrokenPeer& broken : result.broken)
     children_.erase(broken.peer);
-  return moved_ || moved.more || !moved.arrived.empty();
+  return moved_ || result.more || !result.arrived.empty();
 }
 
 Status RelayLoop::wait(int wake_fd) {

@@ -1,4 +1,5 @@
-// What a relay does, on its thread: one image, those that are fed with it, and who feeds this one.
+// The relay's logic, on its thread: one image, the source that it comes from, and the workers that
+// it is forwarded to.
 #pragma once
 
 #include "actors/relay/fetch.hpp"
@@ -20,32 +21,32 @@ class RelayLoop {
   RelayLoop(Exchange exchange, Upstream upstream, const Clock& clock, const Log& log)
       : exchange_(std::move(exchange)), upstream_(std::move(upstream)), clock_(clock), log_(log) {}
 
-  // What the front hands over.
-  void begin(Relay::Ends ends, Duration timeout);
+  // Called with what Relay passes on.
+  void begin(Relay::Sinks sinks, Duration timeout);
   void end();
   void on_message(const IncomingMessage& message);
 
-  /// Reads, sends, and is done. True: there may be more to do at once.
+  /// Reads and sends without blocking. Returns true if it should be called again at once.
   bool turn();
-  /// Until there is something to do, or `wake_fd` is readable.
+  /// Blocks until there is work or `wake_fd` is readable.
   Status wait(int wake_fd);
   std::optional<int> upstream_fd() const { return upstream_.fd(); }
   const std::string& endpoint() const { return exchange_.endpoint(); }
 
  private:
-  /// A worker that is fed by this one.
+  /// A worker that fetches from this one.
   struct Child {
     std::string key;
     bool asks = false;
-    std::uint64_t next = 0;  ///< Offset of the chunk that it is sent next.
+    std::uint64_t next = 0;  ///< Offset of the next chunk to send.
   };
   void stage(StageWeights work);
   void feed(const FeedWeights& work);
   void on_chunk(const IncomingMessage& message);
-  void on_whole();
+  void on_complete();
   void fail(const Error& error);
   void forget_image();
-  void ask_on();
+  void ask_source();
   void turn_upstream();
 
   void on_child(const Exchange::Arrival& arrived);
@@ -53,21 +54,21 @@ class RelayLoop {
   void on_fetch(const PeerId& peer, Child& child, const FetchWeights& what);
   void catch_up(const PeerId& peer, Child& child);
   void sent_to(Child& child, std::uint64_t bytes);
-  void turn_away(const PeerId& peer, Fetch::Refusal how, std::string why);
+  void reject(const PeerId& peer, Fetch::Refusal how, std::string why);
 
   Exchange exchange_;
   Upstream upstream_;
   const Clock& clock_;
   const Log& log_;
-  std::optional<Relay::Ends> ends_;
+  std::optional<Relay::Sinks> sinks_;
   Duration timeout_{};
-  std::set<std::string> admitted_;  ///< Open keys of those that may ask.
+  std::set<std::string> admitted_;  ///< Public keys of the workers that may fetch.
   std::map<PeerId, Child> children_;
 
-  std::optional<WeightsHandle> image_;  ///< What is here, or arriving.
+  std::optional<WeightsHandle> image_;  ///< The image that is complete or arriving.
   std::vector<RelayAddress> sources_;
-  std::optional<Fetch> fetch_;          ///< Arriving.
-  std::optional<SharedBuffer> memory_;  ///< Whole.
+  std::optional<Fetch> fetch_;          ///< Set while the image is arriving.
+  std::optional<SharedBuffer> memory_;  ///< Set once the image is complete.
   std::optional<MappedBuffer> whole_;
   bool moved_ = false;
 };

@@ -33,24 +33,24 @@ void Upstream::close() {
   open_ = false;
 }
 
-Upstream::Came Upstream::turn() {
-  Came came;
+Upstream::TurnResult Upstream::turn() {
+  TurnResult result;
   if (!socket_)
-    return came;
+    return result;
   while (auto received = socket_->try_receive()) {
     if (Status status = take(*std::move(received), came); !status) {
-      log_.warning("a worker sends weights that cannot be",
+      log_.warning("protocol violation by a weights source",
                    {{"from", address_.endpoint}, {"why", status.error().context}});
-      came.refused = true;
+      result.refused = true;
       break;
     }
   }
-  if (came.refused || socket_->refusals() > 0) {
-    came.refused = true;
+  if (result.refused || socket_->refusals() > 0) {
+    result.refused = true;
     close();
-    return came;
+    return result;
   }
-  // Before it has answered it does not know us, and would drop the question.
+  // Until the source has answered, it does not know us and would drop the request.
   if (open_ && question_)
     outgoing_.push(outgoing(*std::exchange(question_, {})));
   while (const OutgoingStream::Frames* wire = outgoing_.front()) {
@@ -58,14 +58,14 @@ Upstream::Came Upstream::turn() {
     if (!sent || !*sent)
       break;
     outgoing_.pop();
-    came.sent = true;
+    result.sent = true;
   }
-  return came;
+  return result;
 }
 
-Status Upstream::take(Received received, Came& came) {
+Status Upstream::take(Received received, TurnResult& result) {
   TEMPER_TRY(const auto part, IncomingMessage::parse(std::move(received)));
-  came.alive = open_ = true;
+  result.alive = open_ = true;
   TEMPER_TRY(auto message, reassembler_->add(part));
   if (part.is<Heartbeat>())
     return {};
@@ -76,7 +76,7 @@ Status Upstream::take(Received received, Came& came) {
   if (const auto told = reassembler_->due_ack())
     outgoing_.push(outgoing(*told));
   if (message)
-    came.messages.push_back(*std::move(message));
+    result.messages.push_back(*std::move(message));
   return {};
 }
 

@@ -1,5 +1,5 @@
-// The connection to the worker that this one is fed by: made when it is first asked, kept while it
-// stays the same one. One thread.
+// The connection to the worker from which this one fetches. It is made at the first request and
+// kept as long as the source is the same. One thread.
 #pragma once
 
 #include "actors/protocol/weights.hpp"
@@ -18,23 +18,24 @@ class Upstream {
   Upstream(KeyPair own, TransportConfig transport, const Log& log)
       : own_(std::move(own)), transport_(transport), log_(log) {}
 
-  /// Asks the worker at `address`. Error: there can be no such connection.
+  /// Sends a request to the worker at `address`. Error: the address is invalid.
   Status ask(const RelayAddress& address, const FetchWeights& what);
   void close();
 
-  struct Came {
+  struct TurnResult {
     std::vector<IncomingMessage> messages;
-    bool alive = false;    ///< Something was heard.
-    bool sent = false;     ///< Something was sent: come again before waiting.
-    bool refused = false;  ///< It does not let us in, or sent what cannot be: closed.
+    bool alive = false;    ///< The source sent something.
+    bool sent = false;     ///< Something was sent: call turn() again before waiting.
+    bool refused = false;  ///< The source refused our key or violated the protocol; the connection
+                           ///< is closed.
   };
-  /// Reads, sends, and is done; waits for nothing.
-  Came turn();
-  /// Edge-triggered: call turn() until it has nothing before waiting. None: not connected.
+  /// Reads and sends without blocking.
+  TurnResult turn();
+  /// Edge-triggered: call turn() until it does nothing before waiting. Empty if not connected.
   std::optional<int> fd() const;
 
  private:
-  Status take(Received received, Came& came);
+  Status take(Received received, TurnResult& result);
 
   const KeyPair own_;
   const TransportConfig transport_;
@@ -43,7 +44,7 @@ class Upstream {
   RelayAddress address_;
   OutgoingStream outgoing_;
   std::optional<Reassembler> reassembler_;
-  bool open_ = false;  ///< It has answered.
+  bool open_ = false;  ///< The source has answered.
   std::optional<FetchWeights> question_;
 };
 

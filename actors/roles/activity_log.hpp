@@ -1,5 +1,6 @@
-// What an actor's cards are busy with, as spans on the run's clock; neighbours of one state are
-// joined and reported together, so that a decode step of half a millisecond costs no message.
+// Records what an actor's cards are busy with as spans on the run's clock. Adjacent spans of one
+// state are joined and reported together, so that a decode step of half a millisecond costs no
+// message.
 #pragma once
 
 #include "actors/protocol/lifecycle.hpp"
@@ -24,12 +25,12 @@ class ActivityLog {
     }
   }
 
-  /// Sends what has gathered if the last report is long enough ago.
+  /// Sends the recorded spans if the last report is old enough.
   void report(Outbox& out) {
     if (!spans_.empty() && now() - last_report_ >= kInterval)
       flush(out);
   }
-  /// The clock is another: what has gathered is of no run any more.
+  /// Discards the recorded spans, because the clock belongs to another run now.
   void forget() {
     spans_.clear();
     last_report_ = {};

@@ -13,10 +13,11 @@
 namespace temper::actors {
 
 std::vector<std::int32_t> canary_tokens(std::int32_t vocabulary, Tokens context) {
-  TEMPER_CHECK(vocabulary >= 2 && context >= Tokens(3), "a canary needs room and two tokens");
+  TEMPER_CHECK(vocabulary >= 2 && context >= Tokens(3),
+               "a canary needs a context of 3 and a vocabulary of 2");
   constexpr std::int64_t kLength = 32;
   const std::int32_t first = vocabulary > 2 ? 2 : 0;
-  Random random(17, "canary");  // The same for whoever computes it and whoever compares it.
+  Random random(17, "canary");  // The same sequence for the trainer and every engine.
   std::vector<std::int32_t> tokens(
       static_cast<std::size_t>(std::min(kLength, context.count() - 1)));
   for (std::int32_t& token : tokens)
@@ -38,18 +39,19 @@ Result<Canary> parse_canary(std::string_view text) {
            std::ranges::all_of(document[key], [](const auto& x) { return x.is_number(); });
   };
   if (!list_of_numbers("tokens") || !list_of_numbers("logprobs"))
-    return corrupt("a canary without its tokens and log-probs");
+    return corrupt("canary: expected lists of numbers `tokens` and `logprobs`");
   Canary canary{document["tokens"].get<std::vector<std::int32_t>>(),
                 document["logprobs"].get<std::vector<float>>()};
   const bool finite =
       std::ranges::all_of(canary.logprobs, [](float x) { return std::isfinite(x); });
   if (canary.tokens.size() < 2 || canary.tokens.size() != canary.logprobs.size() + 1 || !finite)
-    return corrupt("a canary whose log-probs are not one for each token but the first");
+    return corrupt("canary: expected one log-prob for each token after the first");
   return canary;
 }
 
 double mean_distance(std::span<const float> a, std::span<const float> b) {
-  TEMPER_CHECK(a.size() == b.size() && !a.empty(), "distances are between lists of one length");
+  TEMPER_CHECK(a.size() == b.size() && !a.empty(),
+               "both lists must have the same length and not be empty");
   double sum = 0;
   for (std::size_t i = 0; i < a.size(); ++i)
     sum += std::abs(double{a[i]} - double{b[i]});

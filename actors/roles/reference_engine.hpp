@@ -1,4 +1,4 @@
-// What a reference actor needs of its engine: log-probs of given responses under fixed weights.
+// The engine of a reference actor: log-probs of given responses under fixed weights.
 #pragma once
 
 #include "core/result.hpp"
@@ -18,9 +18,10 @@ struct ScoringRequest {
 class ReferenceEngine {
  public:
   virtual ~ReferenceEngine() = default;
-  /// Per request one log-prob per response token (natural log, temperature of the run).
+  /// Returns, per request, one log-prob per response token (natural logarithm, at the run's
+  /// temperature).
   virtual Result<std::vector<std::vector<float>>> score(std::span<const ScoringRequest> batch) = 0;
-  /// Bytes of its weights on the cards.
+  /// Bytes of weights on the cards.
   virtual Bytes memory() const = 0;
 };
 

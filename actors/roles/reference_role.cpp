@@ -14,7 +14,7 @@ Status ReferenceRole::on_message(const IncomingMessage& message, Outbox& out) {
 
 Status ReferenceRole::score(ScoreReference work, Outbox& out) {
   if (engine_ == nullptr)
-    return invalid_input("asked to score while its weights are not on the cards");
+    return invalid_input("cannot score: the reference weights are not on the cards");
   const Time begin = activity_.now();
   std::vector<ScoringRequest> requests;
   requests.reserve(work.items.size());
@@ -40,7 +40,7 @@ Status ReferenceRole::perform(SwitchAction action) {
     return {};
   }
   if (action != SwitchAction::OnloadReference)
-    return invalid_input("a reference cannot " + std::string(name_of(action)));
+    return invalid_input("a reference actor does not support " + std::string(name_of(action)));
   if (engine_ == nullptr) {
     TEMPER_TRY(engine_, make_());
   }

@@ -1,6 +1,6 @@
-// The reference actor: scores responses under the weights the run started from. One that takes
-// turns on its cards starts without an engine: OnloadReference makes it, OffloadReference drops it
-// again (its weights stay in their file).
+// The reference actor scores responses under the initial weights of the run. On time-shared cards
+// it starts without an engine: OnloadReference creates the engine and OffloadReference destroys it
+// (the weights stay in their file).
 #pragma once
 
 #include "actors/protocol/weights.hpp"
@@ -17,7 +17,7 @@ class ReferenceRole final : public Role {
  public:
   using MakeEngine = std::function<Result<std::unique_ptr<ReferenceEngine>>()>;
 
-  /// `engine` may be null: for one that takes turns.
+  /// `engine` is null on time-shared cards.
   ReferenceRole(std::unique_ptr<ReferenceEngine> engine, MakeEngine make, const Clock& clock)
       : engine_(std::move(engine)), make_(std::move(make)), activity_(clock) {}
 

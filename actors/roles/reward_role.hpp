@@ -1,4 +1,4 @@
-// The reward actor: decodes responses and has a verifier judge them.
+// The reward actor decodes responses and passes them to a verifier.
 #pragma once
 
 #include "actors/roles/activity_log.hpp"

@@ -1,5 +1,4 @@
-// How an actor carries out one action of a role switch and reports what it cost; the same for every
-// role that owns memory.
+// Performs one action of a role switch and reports its cost; shared by all roles that own memory.
 #pragma once
 
 #include "actors/protocol/weights.hpp"
@@ -8,23 +7,24 @@
 
 namespace temper::actors {
 
-/// What a result message says of a status: empty if it is well.
+/// The error text of a status for a result message; empty on success.
 inline std::string error_text(const Status& status) {
   return status ? "" : status.error().context;
 }
 
-/// Bytes an engine holds on its card and parked on the host.
+/// Bytes that an engine holds on its card and on the host.
 struct HeldMemory {
   Bytes device, host;
 };
 
-/// Whether the action is to leave memory to others on the card.
-constexpr bool leaves_the_card(SwitchAction action) {
+/// True if the action frees device memory for other actors.
+constexpr bool frees_device_memory(SwitchAction action) {
   return action == SwitchAction::OffloadOptimizer || action == SwitchAction::FreeWeights ||
          action == SwitchAction::OffloadReference;
 }
 
-/// Runs `perform() -> Status` between two calls of `held() -> HeldMemory` and sends Switched.
+/// Calls `held() -> HeldMemory`, `perform() -> Status` and `held()` again, then sends Switched with
+/// the cost.
 template <class Held, class Perform>
 void perform_switch(
     SwitchAction action, ActivityLog& activity, Outbox& out, Held&& held, Perform&& perform) {
@@ -33,7 +33,7 @@ void perform_switch(
   const Time begin = activity.now();
   const HeldMemory before = held();
   done.error = error_text(perform());
-  if (leaves_the_card(action))
+  if (frees_device_memory(action))
     release_freed_memory();
   const HeldMemory after = held();
   activity.add(CardState::Switch, begin);

@@ -1,4 +1,4 @@
-// The reference of `policy: synthetic`: one constant log-prob per token, at once.
+// The reference engine of `policy: synthetic`: returns a constant log-prob per token.
 #pragma once
 
 #include "actors/roles/reference_engine.hpp"

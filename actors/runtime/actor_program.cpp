@@ -29,8 +29,8 @@ int run_actor_program(const std::string& program,
     return status ? *status : fail(status.error());
   }
   if (arguments.name.empty() || arguments.credentials.empty()) {
-    return fail(
-        invalid_input("needs --key, to attach to a run; `temper keys make RUN_DIR` makes one"));
+    return fail(invalid_input(
+        "--key is required to attach to a run; `temper keys make RUN_DIR` creates one"));
   }
   name_process(arguments.name);
   auto credentials = read_credentials(arguments.credentials);
@@ -39,7 +39,7 @@ int run_actor_program(const std::string& program,
   options.endpoint = arguments.connect;
   options.name = arguments.name;
   options.credentials = *std::move(credentials);
-  // The orchestrator is gone and the role is still busy: nobody is left to report to.
+  // The orchestrator is gone and the role is still busy: there is nothing to report to.
   options.abandon = [fail](const Error& error) {
     fail(error);
     std::fflush(nullptr);

@@ -16,24 +16,25 @@
 namespace temper::actors {
 namespace {
 
-constexpr Duration kLook = std::chrono::milliseconds(200);  ///< Between two looks for the file.
-/// A step of the role's that was begun before its orchestrator was lost.
+constexpr Duration kPollInterval = std::chrono::milliseconds(200);  ///< Interval at which the
+                                                                    ///< endpoint file is polled.
+/// Longest step of the role that may still run after the orchestrator was lost.
 constexpr Duration kLongestWork = std::chrono::minutes(10);
-/// So long a key is turned away before that is believed: the orchestrator may have come up a moment
-/// ago, or be about to read that the key was made.
+/// How long a key must be refused before the worker gives up: the orchestrator may have just
+/// started, or not have read the new key yet.
 constexpr Duration kRefusedFor = std::chrono::seconds(3);
 constexpr int kTerminated = 143;
 
-std::atomic<bool> asked_to_end{false};  // NOLINT: what a signal handler may touch
+std::atomic<bool> asked_to_end{false};  // accessed by a signal handler
 
 void on_end_signal(int) {
   asked_to_end = true;
 }
 
-/// The role of an attached worker; it outlives the connection that it was made for.
-class KeptRole final : public Role {
+/// The role of an attached worker, which outlives the connection that it was created for.
+class RetainedRole final : public Role {
  public:
-  explicit KeptRole(std::shared_ptr<Role> role) : role_(std::move(role)) {}
+  explicit RetainedRole(std::shared_ptr<Role> role) : role_(std::move(role)) {}
   Status start(Outbox& out) override { return role_->start(out); }
   Status on_message(const IncomingMessage& m, Outbox& out) override {
     return role_->on_message(m, out);
@@ -41,8 +42,8 @@ class KeptRole final : public Role {
   Result<Work> work(Outbox& out) override {
     if (!asked_to_end)
       return role_->work(out);
-    out.send(Left{"ended by a signal"});
-    return Error{ErrorCode::Unavailable, "ended by a signal"};
+    out.send(Left{"terminated by a signal"});
+    return Error{ErrorCode::Unavailable, "terminated by a signal"};
   }
   Status stop(Outbox& out) override {
     TEMPER_TRY_STATUS(role_->stop(out));
@@ -54,8 +55,8 @@ class KeptRole final : public Role {
   std::shared_ptr<Role> role_;
 };
 
-/// What a role is, apart from where its orchestrator stands.
-std::string essence(RoleConfig role) {
+/// The part of the configuration that decides whether a loaded role can be reused.
+std::string reusable_config(RoleConfig role) {
   role.resume_from.clear();
   role.version = {};
   return encode(role);
@@ -101,7 +102,7 @@ class Attachment {
         return kTerminated;
       if (status)
         return 0;
-      if (refused_ && refused_for() < kRefusedFor)
+      if (refused_ && refused_duration() < kRefusedFor)
         continue;
       const bool moved = !lost_ && status.error().code == ErrorCode::NotFound;
       if (!moved && !(lost_ && status.error().code == ErrorCode::Unavailable))
@@ -114,11 +115,11 @@ class Attachment {
   }
 
  private:
-  /// Without one, weights come from the orchestrator alone.
+  /// Without a relay, weights come from the orchestrator only.
   void open_relay() {
     auto relay = Relay::open(options_.endpoint, options_.transport, clock_, log_);
     if (!relay) {
-      log_.warning("this worker passes no weights on", {{"why", relay.error().context}});
+      log_.warning("this worker does not relay weights", {{"why", relay.error().context}});
       return;
     }
     relay_ = *std::move(relay);
@@ -126,16 +127,17 @@ class Attachment {
     options_.hello.relay = relay_->address();
   }
 
-  /// How long the key has been turned away; waits a moment.
-  Duration refused_for() {
+  /// Waits briefly, then returns how long the key has been refused.
+  Duration refused_duration() {
     const Time now = clock_.now();
     if (!first_refused_)
       first_refused_ = now;
-    ::poll(nullptr, 0, static_cast<int>(kLook / std::chrono::milliseconds(1)));
+    ::poll(nullptr, 0, static_cast<int>(kPollInterval / std::chrono::milliseconds(1)));
     return now - *first_refused_;
   }
 
-  /// False: the run has ended, or who started this worker ends it. Error: patience is over.
+  /// Returns false if the run has ended or this worker was terminated. Error Timeout: the deadline
+  /// has passed.
   Result<bool> find_run(Time deadline) {
     if (!is_file_) {
       options_.endpoint = connect_;
@@ -150,7 +152,7 @@ class Attachment {
         return false;
       }
       if (address && address->run != options_.credentials.run) {
-        return invalid_input(fmt::format("the key {} is of run {}, but {} is of run {}",
+        return invalid_input(fmt::format("the key {} belongs to run {}, but {} belongs to run {}",
                                          options_.credentials.name,
                                          options_.credentials.run,
                                          connect_,
@@ -161,12 +163,13 @@ class Attachment {
         return true;
       }
       if (clock_.now() >= deadline) {
-        return Error{ErrorCode::Timeout,
-                     fmt::format("{} did not appear in time; is the run there, and on a file "
-                                 "system that this host sees?",
-                                 connect_)};
+        return Error{
+            ErrorCode::Timeout,
+            fmt::format("{} did not appear in time; check that the run is running and that "
+                        "its folder is on a file system shared with this host",
+                        connect_)};
       }
-      ::poll(nullptr, 0, static_cast<int>(kLook / std::chrono::milliseconds(1)));
+      ::poll(nullptr, 0, static_cast<int>(kPollInterval / std::chrono::milliseconds(1)));
     }
     return false;
   }
@@ -180,12 +183,12 @@ class Attachment {
     return !address || address->endpoint == options_.endpoint;
   }
 
-  /// The role that there is, if it can go on under this orchestrator, or a new one.
+  /// The loaded role if it can continue under this orchestrator, otherwise a new one.
   Result<std::unique_ptr<Role>> make(const Welcome& welcome) {
     if (welcome.incarnation < options_.hello.incarnation) {
       return invalid_input(
-          fmt::format("this worker has served orchestrator {} of the run; this is number {}, which "
-                      "it succeeded",
+          fmt::format("this worker has already served orchestrator {} of the run; orchestrator {} "
+                      "is older",
                       options_.hello.incarnation,
                       welcome.incarnation));
     }
@@ -194,17 +197,17 @@ class Attachment {
     options_.hello.was = welcome.name;
     grace_ = welcome.grace;
     name_process(welcome.name);
-    std::string essential = essence(welcome.role);
-    if (role_ != nullptr && essential == essence_ && role_->rejoin(welcome)) {
-      log_.info("goes on with what it has loaded", {{"actor", welcome.name}});
+    std::string config = reusable_config(welcome.role);
+    if (role_ != nullptr && config == loaded_config_ && role_->rejoin(welcome)) {
+      log_.info("resumed with the loaded state", {{"actor", welcome.name}});
     } else {
-      role_.reset();  // before the next is made: it may hold a card's memory
+      role_.reset();  // release it first: it may hold device memory
       TEMPER_TRY(auto made, make_role_(welcome));
       role_ = std::move(made);
       log_.info("role built", {{"actor", welcome.name}});
     }
-    essence_ = std::move(essential);
-    return std::unique_ptr<Role>(std::make_unique<KeptRole>(role_));
+    loaded_config_ = std::move(config);
+    return std::unique_ptr<Role>(std::make_unique<RetainedRole>(role_));
   }
 
   const bool is_file_;
@@ -215,12 +218,12 @@ class Attachment {
   const Log& log_;
   std::unique_ptr<Relay> relay_;
   std::shared_ptr<Role> role_;
-  std::string essence_;
+  std::string loaded_config_;
   Duration grace_{};
   std::atomic<bool> lost_{false};
   bool refused_ = false;
   std::optional<Time> first_refused_;
-  std::string announced_;  ///< The address of which it was said that a place there is waited for.
+  std::string announced_;  ///< The endpoint whose waiting message was already logged.
 };
 
 }  // namespace
@@ -239,10 +242,10 @@ Result<int> run_attached(const ActorArguments& arguments,
   end.sa_handler = on_end_signal;
   ::sigaction(SIGTERM, &end, nullptr);
   ::sigaction(SIGINT, &end, nullptr);
-  ::signal(SIGUSR1, SIG_IGN);  // of a Slurm step: it is for the orchestrator
+  ::signal(SIGUSR1, SIG_IGN);  // Slurm signals the whole step; only the orchestrator handles it
   options.abandon_after = kLongestWork;
   options.abandon = [](const Error& error) {
-    fmt::print(stderr, "the role does not come back from its work: {}\n", error.context);
+    fmt::print(stderr, "the role did not finish its work: {}\n", error.context);
     std::fflush(nullptr);
     std::_Exit(1);
   };

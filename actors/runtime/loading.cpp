@@ -9,10 +9,10 @@
 namespace temper::actors {
 namespace {
 
-/// A process that sleeps and looks around, ten times a second, uses less between two heartbeats.
+/// A process that sleeps and polls ten times a second uses less than this between two heartbeats.
 constexpr Duration kLeastProcessor = std::chrono::milliseconds(1);
 
-/// Progress belongs to a process, as its processor time does.
+/// Process-wide, like processor time.
 std::atomic<std::uint64_t> noted{0};  // NOLINT(cppcoreguidelines-avoid-non-const-global-variables)
 
 Duration time_on(clockid_t clock) {

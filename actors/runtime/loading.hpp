@@ -1,5 +1,4 @@
-// Signs of progress of a worker whose role is being built: a start that takes long is told from one
-// that hangs.
+// Detects progress while a worker loads its role, to tell a slow start from one that hangs.
 #pragma once
 
 #include "core/units.hpp"
@@ -8,17 +7,17 @@
 
 namespace temper::actors {
 
-/// From any thread, by work that waits for something outside this process (an inference server)
-/// under a deadline of its own: that counts as progress.
+/// Counts as progress. For work that waits, under its own deadline, for something outside this
+/// process (an inference server). Thread-safe.
 void note_progress();
 
-/// Whether this process gets on, between two looks of one thread. The work of that thread itself
-/// does not count.
+/// Detects whether the process makes progress between two calls from one thread. The work of that
+/// thread itself does not count.
 class ProgressMeter {
  public:
   ProgressMeter() { has_progressed(); }
-  /// Since the last look it has used processor time, has read from a disk, or note_progress() was
-  /// called.
+  /// True if, since the last call, the process used processor time, read from a disk, or called
+  /// note_progress().
   bool has_progressed();
 
  private:

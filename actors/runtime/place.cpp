@@ -10,7 +10,8 @@ namespace {
 
 struct Variable {
   const char* name;
-  const char* beside = nullptr;  ///< Also set by the launcher; others may use the name alone.
+  const char* beside = nullptr;  ///< Variable that the launcher also sets; other programs may set
+                                 ///< `name` alone.
 };
 constexpr Variable kRanks[] = {{"RANK", "WORLD_SIZE"},
                                {"OMPI_COMM_WORLD_RANK"},
@@ -30,10 +31,10 @@ Result<std::optional<std::int64_t>> launched_rank(const Environment& environment
     std::int64_t rank = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), rank);
     if (error != std::errc() || end != text.data() + text.size() || rank < 0) {
-      return invalid_input(
-          fmt::format("{}={} in the environment is no rank; give --role, --slot or --rank",
-                      variable.name,
-                      text));
+      return invalid_input(fmt::format(
+          "{}={} in the environment: expected a rank >= 0; pass --role, --slot or --rank",
+          variable.name,
+          text));
     }
     return std::optional(rank);
   }

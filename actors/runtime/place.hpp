@@ -1,5 +1,5 @@
-// Which place a worker that nobody of its run started asks for: the one that its command line
-// names, else the one that whatever launched it numbers it as.
+// The place that an attached worker requests: the one named on its command line, otherwise the rank
+// that its launcher assigned.
 #pragma once
 
 #include "core/result.hpp"
@@ -11,17 +11,17 @@
 
 namespace temper::actors {
 
-/// Of this process, as getenv() gives it; null: not set.
+/// Looks up an environment variable like getenv(); null if it is not set.
 using Environment = std::function<const char*(const char* name)>;
 
-/// The number of this process among those that were launched together: by torchrun (RANK), mpirun
-/// (OMPI_COMM_WORLD_RANK, PMIX_RANK, PMI_RANK), srun (SLURM_PROCID) or a Kubernetes job with
-/// indexed completion (JOB_COMPLETION_INDEX). The launcher that is nearest to the process counts:
-/// torchrun under srun, mpirun in an allocation. None: by none of them. Error: it is no number.
+/// The rank of this process among those launched together by torchrun (RANK), mpirun
+/// (OMPI_COMM_WORLD_RANK, PMIX_RANK, PMI_RANK), srun (SLURM_PROCID) or an indexed Kubernetes job
+/// (JOB_COMPLETION_INDEX). The innermost launcher wins: torchrun under srun, mpirun in an
+/// allocation. Empty without a launcher. Error InvalidInput: the value is not a number.
 Result<std::optional<std::int64_t>> launched_rank(const Environment& environment);
 
-/// As actor.hello has it: `rollout-3`, `rollout`, `#3` or `any`. At most one of the first three is
-/// given.
+/// The place in the form of actor.hello: `rollout-3`, `rollout`, `#3` or `any`. Requires: at most
+/// one of slot, role and rank is given.
 Result<std::string> place_of(const std::string& slot,
                              const std::string& role,
                              std::optional<std::int64_t> rank,

@@ -20,9 +20,8 @@ namespace temper::actors {
 Status die_with_parent(std::int64_t parent) {
   if (::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0)
     return io_error("cannot tie this process to its parent", errno);
-  if (::getppid() != parent) {  // It ended before the call above.
-    return Error{ErrorCode::Unavailable,
-                 fmt::format("process {}, which started this one, is gone", parent)};
+  if (::getppid() != parent) {  // The parent ended before the call above.
+    return Error{ErrorCode::Unavailable, fmt::format("the parent process {} has ended", parent)};
   }
   return {};
 }
@@ -76,11 +75,12 @@ Status pin_to_cards(std::span<const std::uint32_t> cards, std::span<const std::u
   std::vector<std::uint32_t> cores;
   for (const std::uint32_t card : cards) {
     if (card >= usable.size()) {
-      return Error{ErrorCode::Unavailable,
-                   fmt::format("card {} is a core that this process does not have: it may use {}; "
-                               "lower placement.cards, or give it more (taskset, --cpus-per-task)",
-                               card,
-                               usable.size())};
+      return Error{
+          ErrorCode::Unavailable,
+          fmt::format("card {} needs a core that this process may not use: it has {}; "
+                      "lower placement.cards or allow more cores (taskset, --cpus-per-task)",
+                      card,
+                      usable.size())};
     }
     cores.push_back(usable[card]);
   }
@@ -102,7 +102,8 @@ Bytes peak_resident_memory() {
   rusage usage{};
   if (::getrusage(RUSAGE_SELF, &usage) != 0)
     return Bytes(0);
-  return std::max(Bytes(usage.ru_maxrss * 1024), resident_memory());  // Both counters may lag.
+  // Either counter may lag behind.
+  return std::max(Bytes(usage.ru_maxrss * 1024), resident_memory());
 }
 
 void release_freed_memory() {

@@ -21,7 +21,7 @@ void Inbox::close(Error reason) {
   changed_.notify_one();
 }
 
-Inbox::Taken Inbox::take(Duration timeout) {
+Inbox::Batch Inbox::take(Duration timeout) {
   MutexLock lock(mutex_);
   if (messages_.empty() && !closed_ && timeout > Duration::zero())
     lock.wait_for(changed_, timeout);
@@ -47,8 +47,8 @@ void SendQueue::finish() {
   wake_.notify();
 }
 
-SendQueue::Taken SendQueue::take() {
-  wake_.clear();  // Before the look: a push after it notifies again.
+SendQueue::Batch SendQueue::take() {
+  wake_.clear();  // Cleared first, so that a push after it notifies again.
   const MutexLock lock(mutex_);
   return {.messages = std::exchange(messages_, {}), .finished = finished_};
 }

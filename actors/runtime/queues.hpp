@@ -1,6 +1,6 @@
-// The two queues between the threads of a worker: what arrived, for the work thread, and what is to
-// be sent, for the I/O thread. Both are first in, first out. What bounds them is the orchestrator,
-// which grants an actor only so much work at a time.
+// The two FIFO queues between the threads of a worker: received messages for the work thread, and
+// outgoing messages for the I/O thread. They have no limit of their own: the orchestrator bounds
+// the work that it assigns to an actor. Thread-safe.
 #pragma once
 
 #include "actors/transport/message.hpp"
@@ -14,15 +14,15 @@ namespace temper::actors {
 class Inbox {
  public:
   void push(IncomingMessage message);
-  /// Nothing will come any more, for this reason; what is queued stays.
+  /// No more messages will arrive, for this reason; queued messages stay.
   void close(Error reason);
 
-  struct Taken {
+  struct Batch {
     std::deque<IncomingMessage> messages;
     std::optional<Error> closed;
   };
-  /// Everything queued; waits up to `timeout` while there is nothing.
-  Taken take(Duration timeout);
+  /// Takes everything queued; waits up to `timeout` if the queue is empty.
+  Batch take(Duration timeout);
 
  private:
   Mutex mutex_;
@@ -36,16 +36,16 @@ class SendQueue {
   explicit SendQueue(WakeUp wake) : wake_(std::move(wake)) {}
 
   void push(OutgoingMessage message);
-  /// Nothing more will be pushed: the I/O thread sends the rest and ends.
+  /// No more messages will be pushed; the I/O thread sends the rest and ends.
   void finish();
 
-  struct Taken {
+  struct Batch {
     std::deque<OutgoingMessage> messages;
     bool finished = false;
   };
-  /// Everything queued; does not wait.
-  Taken take();
-  /// Readable when take() has something new to tell.
+  /// Takes everything queued; does not block.
+  Batch take();
+  /// Readable when take() has something new.
   int wake_fd() const { return wake_.fd(); }
 
  private:

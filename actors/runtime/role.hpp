@@ -1,5 +1,5 @@
-// What an actor does, apart from how it is run: the worker process, an in-process driver and tests
-// all call the same three functions, always from one thread.
+// The interface of an actor's work, independent of how the actor is run. A worker process, an
+// in-process driver and tests call the same functions, always from one thread.
 #pragma once
 
 #include "actors/protocol/lifecycle.hpp"
@@ -9,15 +9,15 @@
 
 namespace temper::actors {
 
-/// Where a role sends to: its orchestrator.
+/// Sends a role's messages to its orchestrator.
 class Outbox {
  public:
   using Sink = std::function<void(OutgoingMessage)>;
-  /// Value: for an orchestrator in this process, messages are handed over as they are.
+  /// Value: the orchestrator is in this process, and messages are passed without encoding.
   enum class Form { Encoded, Value };
   explicit Outbox(Sink sink, Form form = Form::Encoded) : sink_(std::move(sink)), form_(form) {}
 
-  /// Queues `message` and returns; messages arrive in the order of their send().
+  /// Queues `message` and returns. Messages arrive in the order in which they were sent.
   template <class M>
   void send(M&& message) {
     using Message = std::remove_cvref_t<M>;
@@ -32,21 +32,22 @@ class Outbox {
 
 class Role {
  public:
-  /// Pending: call work() again as soon as waiting messages are handled.
+  /// Pending: call work() again once the waiting messages are handled.
   enum class Work { Pending, None };
 
   virtual ~Role() = default;
-  /// Once, right after actor.ready was sent.
+  /// Called once, right after actor.ready is sent.
   virtual Status start(Outbox&) { return {}; }
-  /// Messages in the order they were sent. An error ends the actor, with actor.failed.
+  /// Called for each message, in the order in which they were sent. An error ends the actor with
+  /// actor.failed.
   virtual Status on_message(const IncomingMessage& message, Outbox& out) = 0;
-  /// One bounded piece of work (a decode step, a micro-batch). Also called now and then while there
-  /// is none, so that reports can be flushed. An error ends the actor.
+  /// Does one bounded piece of work (a decode step, a micro-batch). Also called from time to time
+  /// while there is none, so that reports can be flushed. An error ends the actor.
   virtual Result<Work> work(Outbox&) { return Work::None; }
-  /// Once, at actor.stop, after the messages before it: send what is still to be sent.
+  /// Called once at actor.stop, after all earlier messages: sends what is still unsent.
   virtual Status stop(Outbox&) { return {}; }
-  /// Another orchestrator has welcomed this worker to the same role: forgets all work, and keeps
-  /// what took long to load. False: it cannot; it is built anew.
+  /// Called when another orchestrator has welcomed this worker to the same role: drops all work but
+  /// keeps loaded state. Returns false if that is not possible; then the role is built again.
   virtual bool rejoin(const Welcome&) { return false; }
 };
 

@@ -1,4 +1,4 @@
-// A role together with the clock it reads.
+// A role that owns the clock it reads.
 #pragma once
 
 #include "actors/runtime/role.hpp"
@@ -8,7 +8,7 @@
 
 namespace temper::actors {
 
-/// `R` takes the clock as the last argument of its constructor.
+/// The constructor of `R` takes the clock as its last argument.
 template <class R>
 class WithClock final : public Role {
  public:

@@ -14,49 +14,49 @@
 
 namespace temper::actors {
 
-using detail::Line;
+using detail::Connection;
 using detail::register_worker;
 
 namespace {
 
-/// Messages read before the next look at the clock.
+/// Messages read before the clock is checked again.
 constexpr int kBatch = 256;
 
-/// Reads on, for what the lane is to be told; messages come too late.
-Status receive_nothing(Line& line) {
+/// Keeps reading so that acknowledgments arrive; discards the messages, which are too late.
+Status discard_messages(Connection& connection) {
   for (;;) {
-    TEMPER_TRY(const auto message, line.receive());
+    TEMPER_TRY(const auto message, connection.receive());
     if (!message)
       return {};
   }
 }
 
-/// Everything the I/O thread does after registration.
+/// The I/O thread's work after registration.
 class IoLoop {
  public:
-  struct Ends {
-    Line& line;
+  struct Links {
+    Connection& connection;
     Inbox& inbox;
     SendQueue& outbox;
-    const std::atomic<bool>& loading;  ///< The role does not take work yet.
+    const std::atomic<bool>& loading;  ///< True while the role is still loading.
   };
   IoLoop(const WorkerOptions& options,
          const Welcome& welcome,
-         const Ends& ends,
+         const Links& links,
          const Clock& clock,
          const Log& log)
       : options_(options),
         heartbeat_(welcome.heartbeat),
         timeout_(welcome.heartbeat_timeout),
         of_run_(welcome.epoch_monotonic_ns),
-        line_(ends.line),
-        inbox_(ends.inbox),
-        outbox_(ends.outbox),
-        loading_(ends.loading),
+        connection_(links.connection),
+        inbox_(links.inbox),
+        outbox_(links.outbox),
+        loading_(links.loading),
         clock_(clock),
         log_(log) {}
 
-  /// Until the work thread has finished; then flushes and disconnects.
+  /// Runs until the work thread has finished; then flushes and disconnects.
   void run() {
     Status status = exchange();
     if (!status) {
@@ -67,43 +67,43 @@ class IoLoop {
   }
 
  private:
-  /// Error: the orchestrator is gone, or the socket failed. Returns once the work thread has
-  /// finished.
+  /// Returns once the work thread has finished. Error: the orchestrator is gone, or the socket
+  /// failed.
   Status exchange() {
     next_heartbeat_ = clock_.now();
-    line_.count_silence_from(next_heartbeat_);
+    connection_.count_silence_from(next_heartbeat_);
     for (;;) {
       TEMPER_TRY_STATUS(receive());
       SendQueue::Taken taken = outbox_.take();
       for (OutgoingMessage& message : taken.messages)
-        line_.queue(std::move(message));
+        connection_.queue(std::move(message));
       const Time now = clock_.now();
       if (taken.finished)
         return {};
-      if (now - line_.heard() >= timeout_) {
+      if (now - connection_.heard() >= timeout_) {
         return Error{ErrorCode::Unavailable,
                      fmt::format("the orchestrator was silent for {}", to_text(timeout_))};
       }
       if (now >= next_heartbeat_) {
-        line_.beat(of_run_, loading_ && progress_.has_progressed());
+        connection_.beat(of_run_, loading_ && progress_.has_progressed());
         next_heartbeat_ = now + heartbeat_;
       }
-      TEMPER_TRY_STATUS(line_.flush());
-      const Time next = std::min(next_heartbeat_, line_.heard() + timeout_);
-      TEMPER_TRY_STATUS(line_.wait(outbox_.wake_fd(), next - now));
+      TEMPER_TRY_STATUS(connection_.flush());
+      const Time next = std::min(next_heartbeat_, connection_.heard() + timeout_);
+      TEMPER_TRY_STATUS(connection_.wait(outbox_.wake_fd(), next - now));
     }
   }
 
-  /// At most a batch, so that heartbeats leave while much comes.
+  /// Reads at most one batch, so that heartbeats are sent even under load.
   Status receive() {
     for (int i = 0; i < kBatch; ++i) {
-      TEMPER_TRY(auto message, line_.receive());
+      TEMPER_TRY(auto message, connection_.receive());
       if (!message)
         break;
       if (message->is<Reject>()) {
         TEMPER_TRY(const Reject reject, message->decode<Reject>());
         return Error{reject.again ? ErrorCode::Unavailable : ErrorCode::InvalidInput,
-                     "let go by the orchestrator: " + reject.reason};
+                     "released by the orchestrator: " + reject.reason};
       }
       deliver(*std::move(message));
     }
@@ -116,7 +116,7 @@ class IoLoop {
     inbox_.push(std::move(message));
   }
 
-  /// The orchestrator is gone: the role is told, and given up if it does not listen.
+  /// The orchestrator is gone: closes the inbox and abandons the role if it does not react.
   void await_work_thread(Error reason) {
     log_.error("connection lost", {{"why", reason.context}});
     if (options_.on_lost)
@@ -132,7 +132,7 @@ class IoLoop {
           options_.abandon(reason);
       }
       const Duration patience = abandoned ? options_.abandon_after : deadline - now;
-      if (!line_.wait(outbox_.wake_fd(), patience) || !receive_nothing(line_))
+      if (!connection_.wait(outbox_.wake_fd(), patience) || !discard_messages(connection_))
         return;
     }
   }
@@ -140,31 +140,31 @@ class IoLoop {
   void flush() {
     const Time deadline = clock_.now() + options_.flush;
     for (Time now = clock_.now(); now < deadline; now = clock_.now()) {
-      if (!line_.flush() || line_.empty() || !line_.wait(outbox_.wake_fd(), deadline - now) ||
-          !receive_nothing(line_)) {
+      if (!connection_.flush() || connection_.empty() ||
+          !connection_.wait(outbox_.wake_fd(), deadline - now) || !discard_messages(connection_)) {
         break;
       }
     }
-    if (!line_.empty())
-      log_.error("messages lost at the end", {{"why", "the orchestrator does not read"}});
-    line_.close(std::max(deadline - clock_.now(), Duration::zero()));
+    if (!connection_.empty())
+      log_.error("queued messages discarded", {{"why", "the orchestrator is not reading"}});
+    connection_.close(std::max(deadline - clock_.now(), Duration::zero()));
   }
 
   const WorkerOptions& options_;
   const Duration heartbeat_;
   const Duration timeout_;
   const RealClock of_run_;
-  Line& line_;
+  Connection& connection_;
   Inbox& inbox_;
   SendQueue& outbox_;
   const std::atomic<bool>& loading_;
   const Clock& clock_;
   const Log& log_;
   Time next_heartbeat_{};
-  ProgressMeter progress_;  ///< Made on the thread that calls run().
+  ProgressMeter progress_;  ///< Created on the thread that calls run().
 };
 
-/// Messages and work in turn, until actor.stop or an error.
+/// Alternates between messages and work until actor.stop or an error.
 Status serve(const WorkerOptions& options, Role& role, Inbox& inbox, Outbox& out) {
   Role::Work pending = Role::Work::Pending;
   for (;;) {
@@ -182,7 +182,7 @@ Status serve(const WorkerOptions& options, Role& role, Inbox& inbox, Outbox& out
   }
 }
 
-/// An error that another attempt to build the role would meet again.
+/// True if building the role again would fail in the same way.
 bool is_permanent(const Error& error) {
   switch (error.code) {
     case ErrorCode::InvalidInput:
@@ -195,10 +195,10 @@ bool is_permanent(const Error& error) {
   }
 }
 
-/// What the work thread has come to.
+/// Progress of the work thread.
 struct Progress {
-  bool built = false;               ///< The role is there.
-  std::atomic<bool> loading{true};  ///< It does not take work yet.
+  bool built = false;               ///< The role has been built.
+  std::atomic<bool> loading{true};  ///< The role is still loading.
 };
 
 Status build_and_serve(const WorkerOptions& options,
@@ -215,7 +215,7 @@ Status build_and_serve(const WorkerOptions& options,
   return serve(options, *role, inbox, out);
 }
 
-/// The work thread: an exception that escapes the role becomes the error it ends with.
+/// The work thread. An exception that escapes the role becomes its error.
 Status run_role(const WorkerOptions& options,
                 const RoleFactory& make_role,
                 const Welcome& welcome,
@@ -227,26 +227,26 @@ Status run_role(const WorkerOptions& options,
   } catch (const std::exception& e) {
     return error_of(e);
   } catch (...) {
-    return Error{ErrorCode::Internal, "an exception of unknown type"};
+    return Error{ErrorCode::Internal, "internal error: an exception of unknown type"};
   }
 }
 
-/// Role and socket on one thread, until actor.stop or an error.
+/// Runs the role and the socket on one thread until actor.stop or an error.
 Status serve_inline(const Welcome& welcome,
                     const RoleFactory& make_role,
-                    Line& line,
+                    Connection& connection,
                     const Clock& clock) {
-  Outbox out([&line](OutgoingMessage message) { line.queue(std::move(message)); });
+  Outbox out([&connection](OutgoingMessage message) { connection.queue(std::move(message)); });
   TEMPER_TRY(const std::unique_ptr<Role> role, make_role(welcome));
   TEMPER_TRY(const WakeUp never, WakeUp::create());
   out.send(Ready{});
   TEMPER_TRY_STATUS(role->start(out));
   const RealClock of_run(welcome.epoch_monotonic_ns);
   Time next_heartbeat = clock.now();
-  line.count_silence_from(next_heartbeat);
+  connection.count_silence_from(next_heartbeat);
   for (;;) {
     for (;;) {
-      TEMPER_TRY(const auto message, line.receive());
+      TEMPER_TRY(const auto message, connection.receive());
       if (!message)
         break;
       if (message->is<Stop>())
@@ -255,46 +255,46 @@ Status serve_inline(const Welcome& welcome,
         TEMPER_TRY_STATUS(role->on_message(*message, out));
     }
     const Time now = clock.now();
-    const Time gone = line.heard() + welcome.heartbeat_timeout;
+    const Time gone = connection.heard() + welcome.heartbeat_timeout;
     if (now >= gone) {
       return Error{
           ErrorCode::Unavailable,
           fmt::format("the orchestrator was silent for {}", to_text(welcome.heartbeat_timeout))};
     }
     if (now >= next_heartbeat) {
-      line.beat(of_run);
+      connection.beat(of_run);
       next_heartbeat = now + welcome.heartbeat;
     }
-    TEMPER_TRY_STATUS(line.flush());
-    TEMPER_TRY_STATUS(line.wait(never.fd(), std::min(next_heartbeat, gone) - now));
+    TEMPER_TRY_STATUS(connection.flush());
+    TEMPER_TRY_STATUS(connection.wait(never.fd(), std::min(next_heartbeat, gone) - now));
   }
 }
 
 Status run_inline(const WorkerOptions& options,
                   const RoleFactory& make_role,
                   const Welcome& welcome,
-                  Line& line,
+                  Connection& connection,
                   const Clock& clock,
                   const Log& log) {
   Status status;
   try {
-    status = serve_inline(welcome, make_role, line, clock);
+    status = serve_inline(welcome, make_role, connection, clock);
   } catch (const std::exception& e) {
     status = error_of(e);
   }
   if (!status) {
     log.error("actor failed", {{"actor", options.name}, {"why", status.error().context}});
-    line.queue(outgoing(Failed{.reason = status.error().context}));
+    connection.queue(outgoing(Failed{.reason = status.error().context}));
   }
   TEMPER_TRY(const WakeUp never, WakeUp::create());
   const Time deadline = clock.now() + options.flush;
   for (Time now = clock.now(); now < deadline; now = clock.now()) {
-    if (!line.flush() || line.empty() || !line.wait(never.fd(), deadline - now) ||
-        !receive_nothing(line)) {
+    if (!connection.flush() || connection.empty() || !connection.wait(never.fd(), deadline - now) ||
+        !discard_messages(connection)) {
       break;
     }
   }
-  line.close(std::max(deadline - clock.now(), Duration::zero()));
+  connection.close(std::max(deadline - clock.now(), Duration::zero()));
   return status;
 }
 
@@ -306,20 +306,21 @@ Status run_worker(const WorkerOptions& options,
                   const Log& log) {
   TEMPER_TRY(DealerSocket socket,
              DealerSocket::connect(options.endpoint, options.transport, log, options.credentials));
-  Line line(socket, clock, log);
-  TEMPER_TRY(const auto welcomed, register_worker(options, line, clock, log));
+  Connection connection(socket, clock, log);
+  TEMPER_TRY(const auto welcomed, register_worker(options, connection, clock, log));
   if (!welcomed)
     return {};
   const Welcome& welcome = *welcomed;
   if (welcome.heartbeat <= Duration::zero() || welcome.heartbeat_timeout <= welcome.heartbeat) {
-    return invalid_input(fmt::format("actor.welcome: heartbeat {} with timeout {}",
-                                     to_text(welcome.heartbeat),
-                                     to_text(welcome.heartbeat_timeout)));
+    return invalid_input(
+        fmt::format("actor.welcome: expected 0 < heartbeat < heartbeat_timeout, found {} and {}",
+                    to_text(welcome.heartbeat),
+                    to_text(welcome.heartbeat_timeout)));
   }
   log.info("registered", {{"actor", options.name}, {"id", welcome.actor}});
 
   if (options.threads == WorkerOptions::Threads::Inline)
-    return run_inline(options, make_role, welcome, line, clock, log);
+    return run_inline(options, make_role, welcome, connection, clock, log);
   TEMPER_TRY(WakeUp wake, WakeUp::create());
   Inbox inbox;
   SendQueue queue(std::move(wake));
@@ -330,7 +331,7 @@ Status run_worker(const WorkerOptions& options,
   }
   Progress progress;
   std::thread io([&] {
-    IoLoop(options, welcome, {line, inbox, queue, progress.loading}, clock, log).run();
+    IoLoop(options, welcome, {connection, inbox, queue, progress.loading}, clock, log).run();
   });
   Outbox out([&queue](OutgoingMessage message) { queue.push(std::move(message)); });
 

@@ -50,10 +50,10 @@ ChunkAssembler::ChunkAssembler(const WeightsHandle& announced)
 Result<ChunkAssembler> ChunkAssembler::start(const WeightsHandle& announced, Bytes limit) {
   if (announced.bytes < Bytes(0) || announced.bytes > limit) {
     return Error{ErrorCode::OutOfMemory,
-                 fmt::format("weights of version {}: {} bytes announced, the limit is {}",
+                 fmt::format("weights of version {}: expected at most {} bytes, found {} announced",
                              announced.version,
-                             announced.bytes.count(),
-                             limit.count())};
+                             limit.count(),
+                             announced.bytes.count())};
   }
   return ChunkAssembler(announced);
 }
@@ -68,21 +68,22 @@ Status ChunkAssembler::add(const WeightsChunk& chunk) {
   if (chunk.version != announced_.version)
     return invalid_input(fmt::format("{}: expected version {}", name, announced_.version));
   if (chunk.offset % kChunkSize != 0 || chunk.offset >= image_.size()) {
-    return invalid_input(fmt::format("{}: no chunk of {} bytes begins there", name, image_.size()));
+    return invalid_input(
+        fmt::format("{}: not a chunk boundary of an image of {} bytes", name, image_.size()));
   }
   const std::size_t index = chunk.offset / kChunkSize;
   if (chunk.data.size() != size_of(index)) {
     return invalid_input(
-        fmt::format("{}: {} bytes instead of {}", name, chunk.data.size(), size_of(index)));
+        fmt::format("{}: expected {} bytes, found {}", name, size_of(index), chunk.data.size()));
   }
   if (hash64(chunk.data) != chunk.checksum)
-    return corrupt(name + ": the checksum differs");
+    return corrupt(name + ": the checksum does not match");
   if (!present_[index]) {
     std::memcpy(image_.data() + chunk.offset, chunk.data.data(), chunk.data.size());
     present_[index] = true;
     --missing_;
   } else if (std::memcmp(image_.data() + chunk.offset, chunk.data.data(), chunk.data.size()) != 0) {
-    return corrupt(name + ": differs from the one received before");
+    return corrupt(name + ": differs from an earlier copy of this chunk");
   }
   return {};
 }
@@ -106,7 +107,7 @@ Result<std::vector<std::byte>> ChunkAssembler::take() && {
                              missing_ > named ? ", ..." : "")};
   }
   if (hash64(image_) != announced_.checksum) {
-    return corrupt(fmt::format("weights of version {}: the checksum of the whole differs",
+    return corrupt(fmt::format("weights of version {}: the checksum of the image does not match",
                                announced_.version));
   }
   return std::move(image_);

@@ -1,5 +1,4 @@
-// Weights over tcp: an image as a sequence of checksummed pieces, in any order and repeated at
-// will.
+// Weights over tcp: an image as checksummed chunks, which may arrive in any order and repeatedly.
 #pragma once
 
 #include "actors/protocol/weights.hpp"
@@ -13,10 +12,10 @@ namespace temper::actors {
 
 /// Every chunk but the last has this size; larger messages are slower per byte.
 inline constexpr Bytes kChunk{1 << 20};
-/// Largest image a receiver takes memory for.
+/// Largest image for which a receiver allocates memory.
 inline constexpr Bytes kLargestImage{std::int64_t{64} << 30};
 
-/// What announces `image` to a receiver of chunks (no shared memory: fd < 0).
+/// The handle that announces `image` to a receiver of chunks (no shared memory: fd < 0).
 WeightsHandle chunked_handle(PolicyVersion version, std::span<const std::byte> image);
 
 /// Calls `send` with each chunk of `image`, in order; stops at the first error and returns it.
@@ -24,19 +23,20 @@ Status for_each_chunk(PolicyVersion version,
                       std::span<const std::byte> image,
                       const std::function<Status(WeightsChunk)>& send);
 
-/// Puts an image together. Memory is taken at the announcement, never beyond `limit`.
+/// Reassembles an image. Memory is allocated at the announcement, never more than `limit`.
 class ChunkAssembler {
  public:
-  /// Error: OutOfMemory, more than `limit` is announced.
+  /// Error: OutOfMemory if more than `limit` is announced.
   static Result<ChunkAssembler> start(const WeightsHandle& announced, Bytes limit);
 
-  /// A chunk seen before changes nothing. Errors, after which the assembly is as before: a foreign
-  /// version, an offset or size that is not of this image, a checksum that differs.
+  /// Adds a chunk; a repeated chunk has no effect. Errors, which leave the assembler unchanged:
+  /// InvalidInput for another version, offset or size; Corrupt for a checksum that does not match.
   Status add(const WeightsChunk& chunk);
   bool complete() const { return missing_ == 0; }
-  /// As far as it is here; what is missing is zero.
+  /// The image so far; missing bytes are zero.
   std::span<const std::byte> image() const { return image_; }
-  /// The verified image. Errors: missing chunks, named; a checksum of the whole that differs.
+  /// The verified image. Errors: Unavailable if chunks are missing (named); Corrupt if the checksum
+  /// of the image does not match.
   Result<std::vector<std::byte>> take() &&;
 
  private:

@@ -25,42 +25,42 @@ std::string name_of(const WeightsHandle& h) {
 }
 
 Error released(const WeightsHandle& h, std::string_view why) {
-  return {
-      ErrorCode::Unavailable,
-      fmt::format(
-          "{}: {}; the writer ended or released them: have them published again", name_of(h), why)};
+  return {ErrorCode::Unavailable,
+          fmt::format(
+              "{}: {}; the writer ended or released them; publish them again", name_of(h), why)};
 }
 
-/// The image is at least what `handle` says and cannot change: safe to map and read.
+/// Checks that the memory has the announced size and is sealed, so that it is safe to map.
 Status check_sealed(const FileDescriptor& fd, const WeightsHandle& handle) {
   struct stat status {};
   const int seals = ::fcntl(fd.get(), F_GET_SEALS);
   if (seals < 0 || ::fstat(fd.get(), &status) != 0)
-    return released(handle, "the descriptor is no memfd");
+    return released(handle, "the descriptor is not a memfd");
   if ((seals & kSealsNeeded) != kSealsNeeded)
-    return released(handle, "the descriptor is another memfd, not sealed");
+    return released(handle, "the memfd is not sealed, so it is not an image");
   if (status.st_size != handle.bytes.count()) {
     return corrupt(fmt::format(
-        "{}: {} bytes, announced were {}", name_of(handle), status.st_size, handle.bytes.count()));
+        "{}: expected {} bytes, found {}", name_of(handle), handle.bytes.count(), status.st_size));
   }
   return {};
 }
 
-/// A file is written once, under another name, and removed whole: who has it open keeps it.
+/// Files are written under another name, renamed once, and later deleted; an open file stays
+/// intact.
 Result<FileDescriptor> open_file(const WeightsHandle& handle) {
   FileDescriptor fd(::open(handle.path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!fd.is_open()) {
-    return io_error(fmt::format("{}: cannot open the file; with `transport.weights: folder` this "
-                                "host sees the run's folder under the orchestrator's path for it",
-                                name_of(handle)),
-                    errno);
+    return io_error(
+        fmt::format("{}: cannot open the file; with `transport.weights: folder` this host must "
+                    "see the run folder under the same path as the orchestrator",
+                    name_of(handle)),
+        errno);
   }
   struct stat status {};
   if (::fstat(fd.get(), &status) != 0 || !S_ISREG(status.st_mode) ||
       status.st_size != handle.bytes.count()) {
-    return corrupt(fmt::format("{}: not a file of the {} bytes that were announced",
-                               name_of(handle),
-                               handle.bytes.count()));
+    return corrupt(fmt::format(
+        "{}: expected a regular file of {} bytes", name_of(handle), handle.bytes.count()));
   }
   return fd;
 }
@@ -99,16 +99,17 @@ Result<MappedBuffer> MappedBuffer::open(const WeightsHandle& handle) {
     return map(file.get(), handle);
   }
   if (handle.fd < 0 || handle.pid <= 0 || handle.bytes < Bytes(0))
-    return invalid_input(name_of(handle) + ": the handle names no shared memory");
+    return invalid_input(name_of(handle) + ": the handle refers to no shared memory");
   const std::string path = fmt::format("/proc/{}/fd/{}", handle.pid, handle.fd);
-  // O_NONBLOCK: if the number now belongs to a pipe or a device, opening it must not wait.
+  // O_NONBLOCK: the number may now belong to a pipe or a device, and opening that must not block.
   const FileDescriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (fd.get() < 0 && errno == EACCES) {
-    return io_error(fmt::format("{}: cannot open {} (actors that share memory run as one user in "
-                                "one container; else set transport to tcp)",
-                                name_of(handle),
-                                path),
-                    errno);
+    return io_error(
+        fmt::format("{}: cannot open {}; actors that share memory must run as one user in "
+                    "one container, otherwise set transport.kind to tcp",
+                    name_of(handle),
+                    path),
+        errno);
   }
   if (fd.get() < 0)
     return released(handle, io_error("cannot open " + path, errno).context);
@@ -127,7 +128,7 @@ Result<MappedBuffer> MappedBuffer::map(int fd, const WeightsHandle& handle) {
   }
   if (hash64(buffer.bytes()) != handle.checksum) {
     return corrupt(name_of(handle) +
-                   ": the checksum differs from the announced one: have them published again");
+                   ": the checksum does not match the announced one; publish them again");
   }
   return buffer;
 }

@@ -1,6 +1,6 @@
-// Weights between processes of one machine: the writer keeps an image in a sealed memfd, readers
-// map it read-only through /proc. The memory has no name anywhere: it is gone when the last holder
-// is, however that one ends. A sealed image can neither shrink nor change under a reader.
+// Weights shared between processes of one machine. The writer keeps an image in a sealed memfd;
+// readers map it read-only through /proc. The memory has no name and disappears with its last
+// holder, however that ends. A sealed image cannot shrink or change.
 #pragma once
 
 #include "actors/protocol/weights.hpp"
@@ -11,13 +11,14 @@
 
 namespace temper::actors {
 
-/// The writer's hold on one published image. Readers that have mapped it keep it on their own.
+/// The writer's ownership of one published image. Readers that have mapped it keep it alive
+/// themselves.
 class SharedBuffer {
  public:
-  /// Copies `image` once. Errors: no memory, or a system without memfd.
+  /// Copies `image` once. Error Io: no memory, or a system without memfd.
   static Result<SharedBuffer> create(PolicyVersion version, std::span<const std::byte> image);
 
-  /// What a reader needs; valid as long as this buffer lives.
+  /// The handle for readers; valid as long as this buffer lives.
   const WeightsHandle& handle() const { return handle_; }
 
  private:
@@ -27,12 +28,11 @@ class SharedBuffer {
   WeightsHandle handle_;
 };
 
-/// A reader's mapping.
+/// A reader's mapping of an image.
 class MappedBuffer {
  public:
-  /// Maps and verifies an image: of a memfd, or a file that is not changed while it is mapped.
-  /// Errors: Unavailable, its writer is gone or has released it; Corrupt, it is not what the handle
-  /// says.
+  /// Maps and verifies an image: a memfd, or a file that nobody changes while it is mapped. Errors:
+  /// Unavailable if the writer ended or released it; Corrupt if it does not match the handle; Io.
   static Result<MappedBuffer> open(const WeightsHandle& handle);
   MappedBuffer(MappedBuffer&& other) noexcept;
   MappedBuffer& operator=(MappedBuffer&& other) noexcept;

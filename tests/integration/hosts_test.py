@@ -70,7 +70,7 @@ def test_a_host_that_is_cut_off_is_replaced_until_it_is_back(begin: Callable[...
     run.wait(seconds - lost)
     run.hosts.mend(1)
     report(f"a cut of {seconds} s mended, until its worker was back", run.until(lambda: run.attached(0) >= 2, "its return"))
-    assert run.worker_said(0, "goes on with what it has loaded") >= 1, run.said()
+    assert run.worker_said(0, "resumed with the loaded state") >= 1, run.said()
     run.after(run.updates() + 10)
     run.stop()
     run.is_whole(None)
@@ -104,7 +104,7 @@ def test_workers_of_an_orchestrator_that_died_behind_a_cut_join_the_next(begin: 
     run.head.wait()
     run.begin()
     run.hosts.mend(0)
-    joined = run.until(lambda: all(run.worker_said(s, "goes on with what it has loaded") == 1 for s in range(3)), "the workers")
+    joined = run.until(lambda: all(run.worker_said(s, "resumed with the loaded state") == 1 for s in range(3)), "the workers")
     report("kill -9 of the orchestrator behind a cut, until all workers were with the next", joined)
     run.is_whole(150)
     assert all(run.worker_said(slot, "role built") == 1 for slot in range(3)), run.said()
@@ -151,7 +151,7 @@ def test_a_worker_whose_key_is_revoked_is_let_go_and_does_not_come_back(begin: C
     # Once more, from another host.
     again = run.worker(1, 2, key=key)
     ends_with(run, again, 1)
-    assert run.worker_said(2, "does not let in the key guest") == 2, run.said()
+    assert run.worker_said(2, "refuses the key guest") == 2, run.said()
     run.after(run.updates() + 10)
     run.stop()
     run.is_whole(None)
@@ -169,14 +169,14 @@ def test_a_worker_with_a_key_of_another_run_has_no_effect(begin: Callable[..., R
     run.after(5)
     # It says so itself where it can read the endpoint file; a file that says it is of this run is turned away.
     ends_with(run, run.worker(3, 2, key=key), 1)
-    assert run.worker_said(2, "the key foreign is of run") == 1, run.said()
+    assert run.worker_said(2, "the key foreign belongs to run") == 1, run.said()
     good = (run.run_dir / "keys/worker.key").read_text()
     own = r"own:\n  .*\n  .*\n"
     forged = run.folder / "forged.key"
     forged.touch(mode=0o600)
     forged.write_text(good.replace(re.findall(own, good)[0], re.findall(own, key.read_text())[0]).replace("name: worker", "name: forged"))
     ends_with(run, run.worker(3, 2, key=forged), 1)
-    assert run.worker_said(2, "does not let in the key forged") == 1, run.said()
+    assert run.worker_said(2, "refuses the key forged") == 1, run.said()
     run.after(run.updates() + 10)
     run.stop()
     run.is_whole(None)
@@ -210,7 +210,7 @@ def test_an_orchestrator_that_is_killed_again_and_again_keeps_its_workers(begin:
         os.killpg(run.head.pid, signal.SIGKILL)
         run.head.wait()
         run.begin()
-        took = run.until(lambda n=number: all(run.worker_said(s, "goes on with what it has loaded") >= n for s in range(3)),
+        took = run.until(lambda n=number: all(run.worker_said(s, "resumed with the loaded state") >= n for s in range(3)),
                          f"the workers to join orchestrator {number + 1}")
         longest = max(longest, took)
     report(f"kill -9 of the orchestrator, {heads} times, until all workers were with the next, at the longest", longest)

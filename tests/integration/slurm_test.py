@@ -197,7 +197,7 @@ def test_an_orchestrator_that_is_killed_is_followed_by_another_and_workers_stay(
     job.until(lambda: job.count("worker attached", "orchestrator.log") >= 3, "waited for three workers")
     [head] = job.processes("temper", "run", "--continue")
     os.kill(head, signal.SIGKILL)
-    took = job.until(lambda: job.count("goes on with what it has loaded") >= 3, "waited for all workers")
+    took = job.until(lambda: job.count("resumed with the loaded state") >= 3, "waited for all workers")
     report("kill -9 of the orchestrator's task, until all workers were with the next", took)
     job.ends_well()
     job.is_whole(200)

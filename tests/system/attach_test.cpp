@@ -148,7 +148,7 @@ TEST_F(Attached, GoOnUnderTheNextOrchestratorWithWhatTheyHaveLoaded) {
     const Ended one = worker_number(i).wait();
     EXPECT_EQ(one.status, 0) << one.output;
     EXPECT_EQ(count(one.output, "role built"), 1U) << one.output;
-    EXPECT_EQ(count(one.output, "goes on with what it has loaded"), kHeads) << one.output;
+    EXPECT_EQ(count(one.output, "resumed with the loaded state"), kHeads) << one.output;
   }
   expect_whole_run(24);
 }
@@ -166,8 +166,8 @@ TEST_F(Attached, WithAKeyThatWasRevokedAreRefusedByItsNameAndChangeNothing) {
   fs::copy_file(key("bad"), copy);
   ASSERT_EQ(temper({"keys", "make", run_dir().string(), "next"}).status, 0);
   ASSERT_EQ(temper({"keys", "revoke", run_dir().string(), "bad"}).status, 0);
-  EXPECT_NE(refusal(worker_number(0)).find("does not let in the key bad"), std::string::npos);
-  EXPECT_NE(refusal(worker_number(1)).find("does not let in the key bad"), std::string::npos);
+  EXPECT_NE(refusal(worker_number(0)).find("refuses the key bad"), std::string::npos);
+  EXPECT_NE(refusal(worker_number(1)).find("refuses the key bad"), std::string::npos);
   worker({"--role", "rollout"}, key("next"));
   worker({"--role", "rollout"}, key("next"));
   const Ended ended = current().wait();
@@ -184,7 +184,7 @@ TEST_F(Attached, WithAKeyOfAnotherRunAreRefusedByItsName) {
   begin();
   // By the file, and by the address alone.
   EXPECT_NE(refusal(worker({"--role", "rollout"}, foreign))
-                .find("the key theirs is of run " + other.head().run),
+                .find("the key theirs belongs to run " + other.head().run),
             std::string::npos);
   worker();
   worker();

@@ -19,7 +19,7 @@ Result<Welcome> accept_welcome(const IncomingMessage& message) {
   return message.decode<Welcome>();
 }
 
-/// Why there is no place now; none: the message says something else.
+/// Why there is no place now; empty for any other message.
 std::optional<std::string> may_come_again(const IncomingMessage& message) {
   if (!message.is<Reject>())
     return std::nullopt;
@@ -30,8 +30,8 @@ std::optional<std::string> may_come_again(const IncomingMessage& message) {
 Error refused(const WorkerOptions& options) {
   const Credentials& own = options.credentials;
   return invalid_input(fmt::format(
-      "the orchestrator at {} does not let in the key {} ({}...): it was revoked, or is of another "
-      "run; `temper keys list RUN_DIR` shows those that it lets in",
+      "the orchestrator at {} refuses the key {} ({}...): it was revoked, or belongs to another "
+      "run; `temper keys list RUN_DIR` shows the accepted keys",
       options.endpoint,
       own.name.empty() ? options.name : own.name,
       own.own.open.substr(0, 10)));
@@ -40,7 +40,7 @@ Error refused(const WorkerOptions& options) {
 }  // namespace
 
 Result<std::optional<Welcome>> register_worker(const WorkerOptions& options,
-                                               Line& line,
+                                               Connection& connection,
                                                const Clock& clock,
                                                const Log& log) {
   Hello hello = options.hello;
@@ -57,20 +57,20 @@ Result<std::optional<Welcome>> register_worker(const WorkerOptions& options,
     if (now >= next_hello) {
       if (options.still_there && !options.still_there()) {
         return Error{ErrorCode::NotFound,
-                     fmt::format("nobody listens at {} any more", options.endpoint)};
+                     fmt::format("the orchestrator at {} is gone", options.endpoint)};
       }
-      line.queue(outgoing(hello));
+      connection.queue(outgoing(hello));
       next_hello = now + options.hello_interval;
     }
-    TEMPER_TRY_STATUS(line.flush());
-    TEMPER_TRY_STATUS(line.wait(never.fd(), std::min(deadline, next_hello) - now));
-    if (line.refusals() > 0) {  // ZeroMQ does not try again
+    TEMPER_TRY_STATUS(connection.flush());
+    TEMPER_TRY_STATUS(connection.wait(never.fd(), std::min(deadline, next_hello) - now));
+    if (connection.refusals() > 0) {  // ZeroMQ does not retry after this
       if (options.on_refused)
         options.on_refused();
       return refused(options);
     }
     for (;;) {
-      TEMPER_TRY(const auto message, line.receive());
+      TEMPER_TRY(const auto message, connection.receive());
       if (!message)
         break;
       if (const auto reason = may_come_again(*message)) {
@@ -89,15 +89,16 @@ Result<std::optional<Welcome>> register_worker(const WorkerOptions& options,
         }
         return std::optional(std::move(welcome));
       }
-      log.warning(
-          "message dropped",
-          {{"why", "before actor.welcome"}, {"message", message_name(message->envelope().tag)}});
+      log.warning("message dropped",
+                  {{"why", "expected actor.welcome first"},
+                   {"message", message_name(message->envelope().tag)}});
     }
   }
-  return Error{ErrorCode::Timeout,
-               fmt::format("no actor.welcome from {} within {}: is the orchestrator running?",
-                           options.endpoint,
-                           to_text(options.registration_deadline))};
+  return Error{
+      ErrorCode::Timeout,
+      fmt::format("no actor.welcome from {} within {}; check that the orchestrator is running",
+                  options.endpoint,
+                  to_text(options.registration_deadline))};
 }
 
 }  // namespace temper::actors::detail

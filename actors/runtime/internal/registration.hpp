@@ -1,4 +1,4 @@
-// How a worker comes to its run: the connection, and what is said on it until there is a welcome.
+// The worker's connection to the orchestrator, and the registration on it.
 #pragma once
 
 #include "actors/runtime/process.hpp"
@@ -11,14 +11,15 @@
 
 namespace temper::actors::detail {
 
-/// The worker's end of its connection: a lane out, an intake, and when the orchestrator was heard.
-class Line {
+/// The worker's end of its connection: an outgoing stream, a reassembler, and the time when the
+/// orchestrator was last heard.
+class Connection {
  public:
-  Line(DealerSocket& socket, const Clock& clock, const Log& log)
+  Connection(DealerSocket& socket, const Clock& clock, const Log& log)
       : socket_(&socket), clock_(&clock), log_(&log), heard_(clock.now()) {}
 
   void queue(OutgoingMessage message) { outgoing_.push(std::move(message)); }
-  /// Sends what fits.
+  /// Sends as much as the socket accepts.
   Status flush() {
     while (const OutgoingStream::Frames* wire = outgoing_.front()) {
       TEMPER_TRY(const bool sent, socket_->try_send(wire->head, wire->body));
@@ -30,8 +31,8 @@ class Line {
   }
   bool empty() const { return outgoing_.empty(); }
 
-  /// The next whole message but heartbeats, if it is there; malformed ones are logged and skipped.
-  /// Error: the orchestrator sent pieces that do not fit together.
+  /// The next complete message except heartbeats and acknowledgments, if there is one. Malformed
+  /// messages are logged and skipped. Error: the orchestrator violated the protocol.
   Result<std::optional<IncomingMessage>> receive() {
     using Message = std::optional<IncomingMessage>;
     while (auto received = socket_->try_receive()) {
@@ -41,12 +42,12 @@ class Line {
         continue;
       }
       heard_ = clock_->now();
-      if (part->is<Reject>())  // comes outside the sequence, to who is not admitted any more
+      if (part->is<Reject>())  // sent outside the sequence, to peers that are not admitted
         return Message(*std::move(part));
       TEMPER_TRY(auto message, reassembler_.add(*part));
       if (part->is<Heartbeat>()) {
         TEMPER_TRY(const Heartbeat beat, part->decode<Heartbeat>());
-        last_beat_ = HeardBeat{beat.sent, heard_};
+        last_beat_ = ReceivedHeartbeat{beat.sent, heard_};
         continue;
       }
       if (part->is<Taken>()) {
@@ -61,7 +62,7 @@ class Line {
     }
     return Message();
   }
-  /// A sign of life for the orchestrator, and an answer to its last one.
+  /// Queues a heartbeat that also answers the orchestrator's last one.
   void beat(const Clock& of_run, bool loading = false) {
     Heartbeat beat{.resident = resident_memory(), .sent = of_run.now()};
     beat.loading = loading;
@@ -70,7 +71,7 @@ class Line {
     queue(outgoing(beat));
   }
   Time heard() const { return heard_; }
-  /// From here on it is silent.
+  /// Restarts the measurement of the orchestrator's silence.
   void count_silence_from(Time now) { heard_ = now; }
 
   Status wait(int wake_fd, Duration timeout) {
@@ -82,7 +83,7 @@ class Line {
   std::uint64_t refusals() { return socket_->refusals(); }
 
  private:
-  struct HeardBeat {
+  struct ReceivedHeartbeat {
     Time sent{}, heard{};
   };
 
@@ -91,16 +92,16 @@ class Line {
   const Log* log_;
   OutgoingStream outgoing_;
   Reassembler reassembler_{
-      Bytes(std::numeric_limits<Bytes::rep>::max())};  ///< The orchestrator has what it sends.
+      Bytes(std::numeric_limits<Bytes::rep>::max())};  ///< No limit: the orchestrator is trusted.
   Time heard_;
-  std::optional<HeardBeat> last_beat_;
+  std::optional<ReceivedHeartbeat> last_beat_;
 };
 
-/// Says actor.hello every second. In the welcome the run's clock is this host's. None: there is no
-/// work any more. Errors: as run_worker() has
-/// them.
+/// Sends actor.hello every second until there is an answer. The returned welcome has the run's
+/// clock converted to this host's. Empty if the orchestrator has no more work. Errors: see
+/// run_worker().
 Result<std::optional<Welcome>> register_worker(const WorkerOptions& options,
-                                               Line& line,
+                                               Connection& connection,
                                                const Clock& clock,
                                                const Log& log);
 

@@ -16,7 +16,7 @@ constexpr float kMost = std::numeric_limits<float>::max();
 
 constexpr LogprobOf kSampled = LogprobOf::SampledToken, kScored = LogprobOf::ScoredToken;
 
-TEST(Logprobs, OfASampledTokenAreAtMostRoundingAboveZeroAndNoLessThanASamplerCanDraw) {
+TEST(Logprobs, OfSampledTokensAreBounded) {
   for (const double possible : {0.0, -0.0, 1e-3, -1e-9, -1.0, -17.5, -87.3, -99.9, -100.0})
     EXPECT_TRUE(check_logprob(possible, kSampled)) << possible;
   for (const double impossible : {double{kNaN},
@@ -35,7 +35,7 @@ TEST(Logprobs, OfASampledTokenAreAtMostRoundingAboveZeroAndNoLessThanASamplerCan
     EXPECT_FALSE(check_logprob(impossible, kSampled)) << impossible;
 }
 
-TEST(Logprobs, OfAScoredTokenMayBeFarLower) {
+TEST(Logprobs, OfScoredTokensMayBeFarLower) {
   for (const double possible : {0.0, 1e-3, -1.0, -101.0, -1000.0, -65504.0, -1e5})
     EXPECT_TRUE(check_logprob(possible, kScored)) << possible;
   for (const double impossible :
@@ -43,12 +43,12 @@ TEST(Logprobs, OfAScoredTokenMayBeFarLower) {
     EXPECT_FALSE(check_logprob(impossible, kScored)) << impossible;
 }
 
-TEST(Logprobs, TheWeightOfTheLeastLikelySampledTokenIsAFiniteDoubleAndItsSquareTooIsFinite) {
+TEST(Logprobs, ImportanceWeightOfTheLeastLikelyTokenHasAFiniteSquare) {
   EXPECT_TRUE(std::isfinite(std::exp(-2 * kLeastSampledLogprob)));
   EXPECT_TRUE(std::isfinite(static_cast<float>(kLeastScoredLogprob * kLeastScoredLogprob)));
 }
 
-TEST(Rewards, AreThoseWhoseSquareIsAFiniteFloat) {
+TEST(Rewards, HaveAFiniteFloatSquare) {
   for (const double possible : {0.0, 1.0, -1.0, 1e-300, 1e6, -1e17, 1e18, -1e18}) {
     EXPECT_TRUE(check_reward(possible)) << possible;
     const auto narrow = static_cast<float>(possible);
@@ -67,7 +67,7 @@ TEST(Rewards, AreThoseWhoseSquareIsAFiniteFloat) {
     EXPECT_FALSE(check_reward(impossible)) << impossible;
 }
 
-TEST(Tokens, AreThoseOfTheVocabulary) {
+TEST(Tokens, AreWithinTheVocabulary) {
   for (const std::int64_t possible : {0, 1, 13})
     EXPECT_TRUE(check_token(possible, 14)) << possible;
   for (const std::int64_t impossible : {std::int64_t{-1},
@@ -79,7 +79,7 @@ TEST(Tokens, AreThoseOfTheVocabulary) {
     EXPECT_FALSE(check_token(impossible, 14)) << impossible;
 }
 
-/// Two tokens, as an engine reports them, at most six in a response.
+/// Two tokens as reported by an engine; a response may have six.
 struct Reported {
   std::vector<std::int32_t> tokens{3, 4};
   std::vector<float> logprobs{-1, -2};
@@ -100,7 +100,7 @@ struct Case {
 
 class ImpossibleResponse : public ::testing::TestWithParam<Case> {};
 
-TEST_P(ImpossibleResponse, IsRefusedWithThePlaceAndTheValue) {
+TEST_P(ImpossibleResponse, NamesThePlaceAndTheValue) {
   Reported reported;
   ASSERT_TRUE(reported.check());
   GetParam().change(reported);
@@ -171,14 +171,14 @@ INSTANTIATE_TEST_SUITE_P(
              "sum over tokens"}),
     [](const auto& named) { return std::string(named.param.name); });
 
-TEST(Responses, WithoutTokensAndWithoutLimitsArePossible) {
+TEST(Responses, MayBeEmptyAndUnlimited) {
   EXPECT_TRUE(check_response({}, 0, {}));
   const std::vector<std::int32_t> tokens{-7, 1 << 30};
   const std::vector<float> logprobs{-1, -1};
   EXPECT_TRUE(check_response({tokens, logprobs, {}, {}}, 1 << 30, {}));
 }
 
-TEST(Scores, AreOnePerTokenAndPossible) {
+TEST(Scores, AreOnePerTokenAndBounded) {
   const auto fails = [](std::vector<float> scores) { return !check_scores(scores, 2); };
   EXPECT_FALSE(fails({-1, -300}));
   EXPECT_TRUE(fails({-1}));
@@ -189,7 +189,7 @@ TEST(Scores, AreOnePerTokenAndPossible) {
   EXPECT_TRUE(fails({1, -1}));
 }
 
-TEST(Texts, OfAnyLengthAreBoundedAndCutBetweenCharacters) {
+TEST(Texts, AreBoundedAndCutBetweenCharacters) {
   EXPECT_EQ(bounded_text("short"), "short");
   EXPECT_EQ(bounded_text(""), "");
   const std::string whole(kLongestText, 'x');
@@ -201,7 +201,7 @@ TEST(Texts, OfAnyLengthAreBoundedAndCutBetweenCharacters) {
   EXPECT_EQ(bounded_text("ab\xE2\x82\xAC", 4), "ab... (5 bytes)");
   EXPECT_EQ(bounded_text("ab\xE2\x82\xAC", 5), "ab\xE2\x82\xAC");
   EXPECT_EQ(bounded_text(std::string(100, '\x80'), 10).size(), 6U + 15U)
-      << "what is no UTF-8 is cut near the place";
+      << "invalid UTF-8 is cut near the limit";
 }
 
 }  // namespace

@@ -31,7 +31,7 @@ struct Piece {
   std::string_view meaning;
 };
 
-/// The bytes of `frame` with what each means. Requires: the pieces are the frame.
+/// The bytes of `frame` with their meanings. Requires: the pieces are exactly the frame.
 std::string explained(std::string_view title,
                       std::string_view frame,
                       const std::vector<Piece>& pieces) {
@@ -41,7 +41,7 @@ std::string explained(std::string_view title,
     together += piece.bytes;
     out += fmt::format("    {:<26}{}\n", hex(piece.bytes, 64), piece.meaning);
   }
-  TEMPER_CHECK(together == frame, "the worked example shows what is sent");
+  TEMPER_CHECK(together == frame, "the pieces of the worked example must equal the frame");
   return out + "\n";
 }
 
@@ -64,7 +64,7 @@ and 11; nothing of it was generated before.
                     {"\x01\x14"sv, "1 `tag`: 20, rollout.generate"},
                     {"\x02\x01"sv, "2 `version`: 1"},
                     {"\x03\x2a"sv, "3 `sequence`: 42"},
-                    {"\x04\xc0"sv, "4 `piece`: none, the body is whole"}}) +
+                    {"\x04\xc0"sv, "4 `piece`: none, the body is complete"}}) +
          explained("Body",
                    out.body,
                    {{"\x84"sv, "map of 4 fields"},
@@ -81,13 +81,13 @@ and 11; nothing of it was generated before.
 
 constexpr std::string_view kIntroduction = R"(# Protocol
 
-How orchestrator and workers talk. Made from the declarations in `actors/protocol/`; a test fails if
-this page is stale, and `tests/golden/protocol/` holds the bytes of every message. `temper protocol
---json` prints the same for programs; the Python package (`python/`) is made from it. How to write a
-worker of one's own: [write-a-role.md](write-a-role.md).
+The protocol between the orchestrator and its workers. This page is generated from the declarations
+in `actors/protocol/`. A test fails if it is stale, and `tests/golden/protocol/` has the bytes of
+every message. `temper protocol --json` prints the same information for programs; the Python package
+(`python/`) is generated from it. To write your own worker, see [write-a-role.md](write-a-role.md).
 
-The orchestrator binds one ZeroMQ ROUTER socket; each worker connects one DEALER. A message is two
-frames:
+The orchestrator binds one ZeroMQ ROUTER socket; each worker connects one DEALER socket. A message
+has two frames:
 
 | frame | content | limit |
 |---|---|---|
@@ -96,30 +96,31 @@ frames:
 
 Envelope and body are each one msgpack map from field number to value.
 
-- A field that the receiver does not know is skipped; one that is missing keeps its default. A field
-  number is never given a new meaning.
-- A receiver refuses a message older than the version it still understands; `actor.hello` carries the
-  version of the whole protocol, which must be equal.
-- Integers and ids are msgpack integers; an enumeration is the place of its name in the list,
-  from 0; text is str, in UTF-8; a list is an array, a map is a map; null is nil. Durations and times
-  are integer nanoseconds, sizes integer bytes. A number that is whole may travel as an integer.
-- A blob is bin: the elements as they lie in memory, little endian.
-- A body of more than 1 MiB (and some 4 KiB that a chunk of weights has around it) is cut into pieces
-  of 1 MiB, sent one after the other, each under an envelope with the message's `tag` and its place.
-  Only `actor.heartbeat`, `actor.taken` and `weights.feed` come between two of them.
-- Frames of 64 KiB or more are counted. Their sender has at most 16 MiB of them on the way to one
-  peer; the receiver says with `actor.taken` how many bytes arrived, at least after each MiB.
-  These three go before all that waits. So a heartbeat has at most 16 MiB
-  before it, whatever is being sent.
-- The frames of one sender follow each other in `sequence`. A receiver gives up a peer of which one is
-  missing: a connection that broke and was made again may have lost what was on the way.
-- Weights are the bytes of one safetensors file, whichever way they travel.
-- What is malformed, too large, or from a peer that is not registered is counted and dropped. A
-  registered actor that says what it may not say is replaced ([the table](#what-an-actor-may-say)).
+- A receiver skips fields that it does not know, and missing fields keep their default. Field numbers
+  are never reused with another meaning.
+- A receiver rejects a message older than the oldest version that it understands. `actor.hello` has
+  the version of the whole protocol, which must equal the orchestrator's.
+- Integers and ids are msgpack integers. An enumeration is the index of its name in the list, from 0.
+  Text is str in UTF-8, a list is an array, a map is a map, and null is nil. Durations and times are
+  integer nanoseconds; sizes are integer bytes. A number without a fraction may be sent as an integer.
+- A blob is bin: the elements in little-endian byte order.
+- A body larger than 1 MiB (plus 4 KiB for the header of a weights chunk) is split into pieces of
+  1 MiB. They are sent in order, each with an envelope that has the message's `tag` and the position
+  of the piece. Only `actor.heartbeat`, `actor.taken` and `weights.feed` can come between two pieces.
+- Flow control: frames of 64 KiB or more count toward a window. A sender has at most 16 MiB of them in
+  flight to one peer. The receiver acknowledges received bytes with `actor.taken`, at least once per
+  MiB. The three messages named above are sent ahead of everything queued, so a heartbeat waits for at
+  most 16 MiB.
+- The frames of one sender are numbered by `sequence`. If a number is missing, the receiver drops the
+  peer: a connection that broke and was re-established may have lost messages.
+- Weights are always the bytes of one safetensors file, however they are transferred.
+- A message that is malformed, too large, or from a peer that is not registered is counted and dropped.
+  A registered actor that sends a message that is not allowed is replaced
+  ([allowed messages](#messages-that-an-actor-may-send)).
 
 )";
 
-/// "rollout, trainer"; "any" where it is all of `most`.
+/// "rollout, trainer"; "any" if the list has all `most` values.
 template <class E>
 std::string names(std::span<const E> list, std::size_t most) {
   if (list.size() == most)
@@ -132,12 +133,12 @@ std::string names(std::span<const E> list, std::size_t most) {
 
 std::string permissions() {
   std::string out = R"(
-## What an actor may say
+## Messages that an actor may send
 
-A message counts only if its sender has this role and is at this stage, and if the claims hold. An
-actor is starting from its launch until it is ready, then at work; after it was given up it may say
-nothing. Whoever says anything else is replaced, and nothing of the message has any effect
-(`scheduler/scheduler_claims.cpp`).
+A message is accepted only if its sender has one of these roles, is in one of these stages, and all
+claims hold. An actor is `starting` from its launch until it is ready, and then `at work`. After it was
+given up it may send nothing. An actor that sends anything else is replaced, and the message has no
+effect (`scheduler/scheduler_claims.cpp`).
 
 | message | roles | stage | claims |
 |---|---|---|---|

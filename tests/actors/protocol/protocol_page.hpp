@@ -1,4 +1,4 @@
-// docs/protocol.md, made from the catalogue.
+// Generates docs/protocol.md from the catalog.
 #pragma once
 
 #include <string>
@@ -6,7 +6,7 @@
 
 namespace temper::test {
 
-/// "83 01 14 ..."; `per_line` bytes a line.
+/// Hexadecimal text such as "83 01 14"; `per_line` bytes per line.
 std::string hex(std::string_view bytes, std::size_t per_line);
 
 std::string protocol_page();

@@ -1,5 +1,6 @@
-// The bytes of the protocol. TEMPER_UPDATE_GOLDEN=1 rewrites docs/protocol.md and
-// tests/golden/protocol; bytes that change without a new version break workers in the field.
+// Golden bytes of the protocol. TEMPER_UPDATE_GOLDEN=1 rewrites docs/protocol.md and
+// tests/golden/protocol. Changing the bytes of a message without a new version breaks deployed
+// workers.
 #include "actors/protocol/catalog.hpp"
 #include "core/files.hpp"
 #include "core/msgpack.hpp"
@@ -37,12 +38,12 @@ std::string bytes_of(const std::string& hex) {
   return out;
 }
 
-TEST(Protocol, ItsPageIsCurrent) {
+TEST(Protocol, GeneratedPageIsUpToDate) {
   expect_golden(kSource / "docs/protocol.md", test::protocol_page());
 }
 
-/// Values travel as numbers; the page and other languages count names.
-TEST(Protocol, StatesOfACardAreNamedInTheOrderOfTheirValues) {
+/// Enumerators are sent as numbers, but the page and other languages number the names in order.
+TEST(Protocol, CardStateNamesAreInTheOrderOfTheirValues) {
   std::size_t place = 0;
   for (const auto& [state, name] : EnumNames<CardState>::value)
     EXPECT_EQ(static_cast<std::size_t>(state), place++) << name;
@@ -57,7 +58,7 @@ TEST(Protocol, EveryMessageHasTheGoldenBytes) {
                 test::hex(encode(test::sample_value<Envelope>(1)), 32) + "\n");
 }
 
-TEST(Protocol, GoldenBytesAreReadBackWhole) {
+TEST(Protocol, GoldenBytesDecodeCompletely) {
   AllMessages::for_each([&]<class M>(std::type_identity<M>) {
     const std::string bytes =
         bytes_of(read_file(kGolden / (std::string(M::kName) + ".hex")).value());
@@ -67,7 +68,7 @@ TEST(Protocol, GoldenBytesAreReadBackWhole) {
   });
 }
 
-TEST(Protocol, GoldenBytesAreKeptOfCatalogueMessagesAlone) {
+TEST(Protocol, GoldenFilesMatchTheCatalog) {
   std::set<std::string> expected{"envelope.hex"};
   AllMessages::for_each(
       [&]<class M>(std::type_identity<M>) { expected.insert(std::string(M::kName) + ".hex"); });
@@ -77,7 +78,7 @@ TEST(Protocol, GoldenBytesAreKeptOfCatalogueMessagesAlone) {
   EXPECT_EQ(found, expected);
 }
 
-/// What a newer build might send: a field of every shape that this one does not know.
+/// A message of a newer build, with a field of every kind that this build does not know.
 struct NewerHello {
   Hello hello;
   std::vector<WeightsHandle> future{2};
@@ -90,7 +91,7 @@ void describe(V& v, NewerHello& m) {
   v.field(99, "remark", m.remark);
 }
 
-/// What an older build might have sent.
+/// A message of an older build.
 struct OlderHello {
   std::string name = "rollout-0";
 };
@@ -116,8 +117,8 @@ TEST(Protocol, MissingFieldsKeepTheirDefault) {
   EXPECT_EQ(hello->secret, "");
 }
 
-/// Bytes of the build before heartbeats said that a role loads, and failures that they last.
-TEST(Protocol, AWorkerOfAnOlderBuildSaysNeitherThatItLoadsNorThatItsErrorLasts) {
+/// Bytes of a build whose heartbeats had no `loading` and whose failures had no `permanent`.
+TEST(Protocol, DefaultsLoadingAndPermanentForOlderWorkers) {
   const auto beat = decode<Heartbeat>(
       bytes_of("83 01 01 02 ce 77 35 94 00 03 82 01 ce 3b 9a ca 00 02 ce 00 1e 84 80"));
   ASSERT_TRUE(beat) << beat.error().context;
@@ -129,7 +130,7 @@ TEST(Protocol, AWorkerOfAnOlderBuildSaysNeitherThatItLoadsNorThatItsErrorLasts) 
   EXPECT_EQ(failed->reason, "text 1");
 }
 
-TEST(Protocol, EveryProperPrefixOfAMessageIsRefused) {
+TEST(Protocol, RejectsEveryProperPrefixOfAMessage) {
   AllMessages::for_each([&]<class M>(std::type_identity<M>) {
     const std::string bytes = encode(test::sample_value<M>(1));
     for (std::size_t n = 0; n < bytes.size(); ++n)

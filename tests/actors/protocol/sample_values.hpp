@@ -1,5 +1,5 @@
-// Fills every field of a described struct with a value made from its field number, so that a new
-// field changes the bytes of no other.
+// Fills every field of a described struct with a value derived from its field number, so that a new
+// field does not change the bytes of other fields.
 #pragma once
 
 #include "core/describe.hpp"
@@ -45,7 +45,7 @@ T sample_value(int seed) {
     using E = typename T::value_type;
     return {sample_value<E>(seed), sample_value<E>(seed + 1)};
   } else {
-    static_assert(Described<T>, "a kind of field that no message has had so far");
+    static_assert(Described<T>, "no sample value for this kind of field");
     T value{};
     SampleFiller filler;
     describe(filler, value);

@@ -1,4 +1,4 @@
-// Where the next chunk is asked for, by the numbers of fetch.hpp.
+// The transitions of the state machine in fetch.hpp.
 #include "actors/relay/fetch.hpp"
 
 #include <gtest/gtest.h>
@@ -7,7 +7,7 @@ namespace temper::actors {
 namespace {
 
 using namespace std::chrono_literals;
-using Ask = Fetch::Ask;
+using Ask = Fetch::Request;
 using Refusal = Fetch::Refusal;
 
 constexpr PolicyVersion kFetched(7);
@@ -36,7 +36,7 @@ class FetchTest : public testing::Test {
   Time now_{};
 };
 
-TEST_F(FetchTest, AsksItsFirstSourceOnceAndIsWholeWithTheLastChunk) {
+TEST_F(FetchTest, AsksTheFirstSourceOnceAndCompletesWithTheLastChunk) {
   Fetch fetch = start(2);
   EXPECT_EQ(fetch.next(now_), of(0, 0));
   EXPECT_EQ(fetch.next(now_), std::nullopt);
@@ -49,14 +49,14 @@ TEST_F(FetchTest, AsksItsFirstSourceOnceAndIsWholeWithTheLastChunk) {
   EXPECT_EQ(fetch.take(now_).value(), image_);
 }
 
-TEST_F(FetchTest, AsksNobodyForWhatTheOrchestratorSendsUnasked) {
+TEST_F(FetchTest, SendsNoRequestIfTheOrchestratorSendsTheImage) {
   Fetch fetch = start(0);
   EXPECT_EQ(fetch.next(now_), std::nullopt);
   EXPECT_EQ(fetch.deadline(), std::nullopt);
   EXPECT_EQ(fetch.source(), std::nullopt);
 }
 
-TEST_F(FetchTest, ASilentSourceIsGivenUpForTheNextWhichIsAskedForTheRest) {
+TEST_F(FetchTest, AsksTheNextSourceForTheRestAfterSilence) {
   Fetch fetch = start(2);
   fetch.next(now_);
   add(fetch, 0);
@@ -70,7 +70,7 @@ TEST_F(FetchTest, ASilentSourceIsGivenUpForTheNextWhichIsAskedForTheRest) {
   EXPECT_EQ(fetch.deadline(), std::nullopt);
 }
 
-TEST_F(FetchTest, ASourceThatWaitsItselfIsNotSilent) {
+TEST_F(FetchTest, HeartbeatsKeepAWaitingSource) {
   Fetch fetch = start(1);
   fetch.next(now_);
   for (int i = 0; i < 10; ++i) {
@@ -80,7 +80,7 @@ TEST_F(FetchTest, ASourceThatWaitsItselfIsNotSilent) {
   }
 }
 
-TEST_F(FetchTest, ASourceThatHasNotHeardOfItIsAskedAgainForAsLongAsPatienceLasts) {
+TEST_F(FetchTest, RepeatsTheRequestWhileTheSourceIsNotReady) {
   Fetch fetch = start(1);
   fetch.next(now_);
   const Time begin = now_;
@@ -94,14 +94,14 @@ TEST_F(FetchTest, ASourceThatHasNotHeardOfItIsAskedAgainForAsLongAsPatienceLasts
   EXPECT_EQ(fetch.next(now_), of_orchestrator(0));
 }
 
-TEST_F(FetchTest, ASourceThatWillNotHaveItIsGivenUpAtOnce) {
+TEST_F(FetchTest, SwitchesAtOnceIfTheSourceWillNotHaveTheImage) {
   Fetch fetch = start(2);
   fetch.next(now_);
   fetch.refused(Refusal::Never, now_);
   EXPECT_EQ(fetch.next(now_), of(1, 0));
 }
 
-TEST_F(FetchTest, AChunkWithAWrongChecksumCountsForNothingAndEndsItsSource) {
+TEST_F(FetchTest, DropsASourceThatSendsAWrongChecksum) {
   Fetch fetch = start(1);
   fetch.next(now_);
   add(fetch, 0);
@@ -109,17 +109,18 @@ TEST_F(FetchTest, AChunkWithAWrongChecksumCountsForNothingAndEndsItsSource) {
   EXPECT_FALSE(add(fetch, 1));
   EXPECT_EQ(fetch.have(), kFetchedSize);
   EXPECT_EQ(fetch.next(now_), of_orchestrator(kFetchedSize));
-  EXPECT_FALSE(fetch.add(chunks_[1], now_).has_value()) << "the orchestrator's must be right";
+  EXPECT_FALSE(fetch.add(chunks_[1], now_).has_value())
+      << "a wrong chunk of the orchestrator is an error";
 }
 
-TEST_F(FetchTest, AChunkThatIsMissingBeforeAnotherEndsItsSource) {
+TEST_F(FetchTest, DropsASourceThatSkipsAChunk) {
   Fetch fetch = start(1);
   fetch.next(now_);
   EXPECT_FALSE(add(fetch, 1));
   EXPECT_EQ(fetch.next(now_), of_orchestrator(0));
 }
 
-TEST_F(FetchTest, WhatIsHereAlreadyAndWhatIsOfAnotherVersionChangesNothing) {
+TEST_F(FetchTest, IgnoresRepeatedChunksAndOtherVersions) {
   Fetch fetch = start(1);
   fetch.next(now_);
   add(fetch, 0);
@@ -131,7 +132,7 @@ TEST_F(FetchTest, WhatIsHereAlreadyAndWhatIsOfAnotherVersionChangesNothing) {
   EXPECT_EQ(fetch.source(), 0U);
 }
 
-TEST_F(FetchTest, AnImageWithAnotherChecksumIsFetchedAnewOfTheOrchestratorAndThenGivenUp) {
+TEST_F(FetchTest, RefetchesACorruptImageFromTheOrchestratorOnce) {
   WeightsHandle wrong = chunked_handle(kFetched, image_);
   wrong.checksum += 1;
   Fetch fetch = Fetch::start(wrong, 1, kPatience, now_).value();

@@ -1,5 +1,5 @@
-// Relays over real sockets of this machine: a chain, one that is lost, one that may not ask. This
-// thread is the orchestrator of all of them.
+// Relays over local sockets: a chain of workers, a lost worker, a worker without permission. This
+// thread acts as the orchestrator.
 #include "actors/relay/relay.hpp"
 
 #include "actors/shared_memory/chunks.hpp"
@@ -23,7 +23,7 @@ using namespace std::chrono_literals;
 constexpr PolicyVersion kRelayed(3);
 constexpr std::size_t kRelayedSize = 1 << 20;
 
-/// What a relay says, to its role and to the orchestrator.
+/// Messages of a relay to its role or to the orchestrator.
 class Said {
  public:
   void add(IncomingMessage message) {
@@ -31,7 +31,7 @@ class Said {
     said_.push_back(std::move(message));
     changed_.notify_all();
   }
-  /// The next; fails the test when there is none for long.
+  /// The next message; fails the test after a timeout.
   std::optional<IncomingMessage> next() {
     MutexLock lock(mutex_);
     const RealClock clock;
@@ -87,7 +87,7 @@ class RelayTest : public testing::Test {
   void feed(Worker& feeder, const Worker& child) {
     EXPECT_TRUE(feeder.take(FeedWeights{child.relay->address().key, true}));
   }
-  /// What its role is given is the image, in memory of this process.
+  /// Expects that the role gets the image in memory of this process.
   void expect_image(Worker& worker) {
     const auto given = worker.role.next();
     ASSERT_TRUE(given && given->is<StageWeights>());
@@ -101,7 +101,7 @@ class RelayTest : public testing::Test {
   WeightsHandle handle_;
 };
 
-TEST_F(RelayTest, AnImageGoesFromWorkerToWorkerAndIsTheRolesWhenItIsWhole) {
+TEST_F(RelayTest, ForwardsAnImageAndPassesItToTheRoleOnceComplete) {
   Worker first, second, third;
   feed(first, second);
   feed(second, third);
@@ -114,7 +114,7 @@ TEST_F(RelayTest, AnImageGoesFromWorkerToWorkerAndIsTheRolesWhenItIsWhole) {
   expect_image(third);
 }
 
-TEST_F(RelayTest, WhoeverComesLateIsSentWhatIsHere) {
+TEST_F(RelayTest, SendsTheChunksSoFarToALateWorker) {
   Worker first, late;
   first.take(StageWeights{handle_});
   send(first, 0, chunks_.size());
@@ -124,7 +124,7 @@ TEST_F(RelayTest, WhoeverComesLateIsSentWhatIsHere) {
   expect_image(late);
 }
 
-TEST_F(RelayTest, ALostFeederIsFollowedByTheOrchestratorWhichSendsTheRest) {
+TEST_F(RelayTest, FetchesTheRestFromTheOrchestratorIfTheSourceIsLost) {
   auto first = std::make_unique<Worker>();
   Worker second(1s);
   feed(*first, second);
@@ -142,7 +142,7 @@ TEST_F(RelayTest, ALostFeederIsFollowedByTheOrchestratorWhichSendsTheRest) {
   expect_image(second);
 }
 
-TEST_F(RelayTest, ALostFeederIsFollowedByItsOwn) {
+TEST_F(RelayTest, FetchesTheRestFromTheNextSourceIfTheSourceIsLost) {
   Worker first;
   auto second = std::make_unique<Worker>();
   Worker third(1s);
@@ -156,7 +156,7 @@ TEST_F(RelayTest, ALostFeederIsFollowedByItsOwn) {
   expect_image(third);
 }
 
-TEST_F(RelayTest, WhoeverIsNotToBeFedIsSentNothing) {
+TEST_F(RelayTest, SendsNothingToAWorkerWithoutPermission) {
   Worker first;
   Worker stranger(1s);
   first.take(StageWeights{handle_});
@@ -168,7 +168,7 @@ TEST_F(RelayTest, WhoeverIsNotToBeFedIsSentNothing) {
   EXPECT_EQ(asked->decode<FetchWeights>()->offset, 0U);
 }
 
-TEST_F(RelayTest, WhoeverIsNotToBeFedAnyMoreIsSentNothing) {
+TEST_F(RelayTest, SendsNothingAfterPermissionIsRevoked) {
   Worker first;
   Worker second(1s);
   feed(first, second);
@@ -186,17 +186,17 @@ TEST_F(RelayTest, WhoeverIsNotToBeFedAnyMoreIsSentNothing) {
   EXPECT_EQ(asked->decode<FetchWeights>()->version, PolicyVersion(4));
 }
 
-TEST_F(RelayTest, AnImageThatCannotBeHadIsSaid) {
+TEST_F(RelayTest, ReportsAnUnavailableImage) {
   Worker worker;
   handle_.checksum += 1;
   worker.take(StageWeights{handle_});
   send(worker, 0, chunks_.size());
   const auto said = worker.orchestrator.next();
   ASSERT_TRUE(said && said->is<WeightsStaged>());
-  EXPECT_NE(said->decode<WeightsStaged>()->error.find("checksum of the whole"), std::string::npos);
+  EXPECT_NE(said->decode<WeightsStaged>()->error.find("checksum of the image"), std::string::npos);
 }
 
-TEST_F(RelayTest, WhatIsInMemoryOrAFileIsTheRoles) {
+TEST_F(RelayTest, PassesImagesInMemoryOrInAFileToTheRole) {
   Worker worker;
   WeightsHandle shared = handle_;
   shared.fd = 5;

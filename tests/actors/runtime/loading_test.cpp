@@ -9,11 +9,11 @@
 namespace temper::actors {
 namespace {
 
-TEST(AProgressMeter, CountsNotesAndNotTheWorkOfItsOwnThread) {
+TEST(ProgressMeterTest, CountsNotesAndNotTheWorkOfItsOwnThread) {
   ProgressMeter meter;
   volatile std::uint64_t sum = 0;
   bool counted = true;
-  for (int tries = 0; counted && tries < 100; ++tries) {  // a page may be read in between
+  for (int tries = 0; counted && tries < 100; ++tries) {  // a page may be read from disk in between
     for (std::uint64_t i = 0; i < 5'000'000; ++i)
       sum = sum + i;
     counted = meter.has_progressed();
@@ -23,7 +23,7 @@ TEST(AProgressMeter, CountsNotesAndNotTheWorkOfItsOwnThread) {
   EXPECT_TRUE(meter.has_progressed());
 }
 
-TEST(AProgressMeter, CountsTheWorkOfOtherThreads) {
+TEST(ProgressMeterTest, CountsTheWorkOfOtherThreads) {
   ProgressMeter meter;
   std::thread([] {
     timespec begin{}, now{};

@@ -1,4 +1,4 @@
-// Which place a worker asks for, by its command line or by who launched it.
+// The place that a worker requests, from its command line or its launcher.
 #include "actors/runtime/place.hpp"
 
 #include <gtest/gtest.h>
@@ -21,14 +21,14 @@ std::string place(const Variables& variables,
   return found ? *found : "refused: " + found.error().context;
 }
 
-TEST(Place, IsWhatTheCommandLineNamesWhoeverLaunchedIt) {
+TEST(Place, CommandLineOverridesTheLauncher) {
   const Variables slurm{{"SLURM_PROCID", "3"}};
   EXPECT_EQ(place(slurm, "rollout-7"), "rollout-7");
   EXPECT_EQ(place(slurm, "", "reward"), "reward");
   EXPECT_EQ(place(slurm, "", "", 2), "#2");
 }
 
-TEST(Place, IsTheRankThatALauncherGave) {
+TEST(Place, UsesTheRankOfTheLauncher) {
   EXPECT_EQ(place({{"SLURM_PROCID", "3"}}), "#3");
   EXPECT_EQ(place({{"RANK", "4"}, {"WORLD_SIZE", "8"}}), "#4");
   EXPECT_EQ(place({{"OMPI_COMM_WORLD_RANK", "5"}}), "#5");
@@ -37,23 +37,23 @@ TEST(Place, IsTheRankThatALauncherGave) {
   EXPECT_EQ(place({{"JOB_COMPLETION_INDEX", "0"}}), "#0");
 }
 
-TEST(Place, IsThatOfTheNearestLauncher) {
+TEST(Place, UsesTheInnermostLauncher) {
   EXPECT_EQ(place({{"SLURM_PROCID", "0"}, {"RANK", "9"}, {"WORLD_SIZE", "16"}}), "#9");
   EXPECT_EQ(place({{"SLURM_PROCID", "0"}, {"OMPI_COMM_WORLD_RANK", "2"}}), "#2");
 }
 
-TEST(Place, ARankThatNoLauncherSetIsNotOne) {
+TEST(Place, IgnoresRankWithoutWorldSize) {
   EXPECT_EQ(place({{"RANK", "9"}}), "any") << "torchrun sets WORLD_SIZE too";
 }
 
-TEST(Place, IsAnyWhereNobodySays) {
+TEST(Place, IsAnyWithoutALauncher) {
   EXPECT_EQ(place({}), "any");
 }
 
-TEST(Place, ARankThatIsNoNumberIsNamed) {
+TEST(Place, NamesAnInvalidRank) {
   EXPECT_EQ(place({{"SLURM_PROCID", "three"}}),
-            "refused: SLURM_PROCID=three in the environment is no rank; give --role, --slot or "
-            "--rank");
+            "refused: SLURM_PROCID=three in the environment: expected a rank >= 0; pass --role, "
+            "--slot or --rank");
   EXPECT_TRUE(place({{"PMI_RANK", "-1"}}).starts_with("refused: PMI_RANK=-1"));
 }
 

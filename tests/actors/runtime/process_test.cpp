@@ -24,14 +24,14 @@ TEST(Process, PinsTheCallingThreadToOneCore) {
   }).join();
 }
 
-TEST(Process, ACoreThatIsNotThereIsAnErrorThatNamesIt) {
+TEST(Process, NamesAMissingCore) {
   const Status pinned = pin_to_cores(std::array<std::uint32_t, 2>{1'000'000, 0});
   ASSERT_FALSE(pinned);
   EXPECT_TRUE(pinned.error().context.starts_with("cannot pin to core 1000000"))
       << pinned.error().context;
 }
 
-TEST(Process, ACardIsACoreByItsPlaceAmongThoseThatMayBeUsed) {
+TEST(Process, MapsCardsToUsableCoresInOrder) {
   const std::uint32_t last = usable_cores().back();
   std::thread([&] {
     const Status pinned = pin_to_cards(std::array<std::uint32_t, 1>{0}, std::array{last});
@@ -40,7 +40,7 @@ TEST(Process, ACardIsACoreByItsPlaceAmongThoseThatMayBeUsed) {
   }).join();
   const Status more = pin_to_cards(std::array<std::uint32_t, 2>{0, 1}, std::array{last});
   ASSERT_FALSE(more);
-  EXPECT_TRUE(more.error().context.starts_with("card 1 is a core that this process does not have"))
+  EXPECT_TRUE(more.error().context.starts_with("card 1 needs a core that this process may not use"))
       << more.error().context;
 }
 
@@ -48,12 +48,12 @@ TEST(Process, NoCoresMeansNoPinning) {
   EXPECT_TRUE(pin_to_cores({}));
 }
 
-TEST(Process, KnowsItsMemory) {
+TEST(Process, ReportsItsMemory) {
   EXPECT_GT(resident_memory(), Bytes(0));
   EXPECT_GT(peak_resident_memory(), Bytes(0));
 }
 
-TEST(Process, AnotherParentThanExpectedIsAnError) {
+TEST(Process, RejectsAnUnexpectedParent) {
   EXPECT_EQ(die_with_parent(1'999'999'999).error().code, ErrorCode::Unavailable);
 }
 

@@ -20,7 +20,7 @@ using namespace std::chrono_literals;
 
 constexpr Duration kLong = test::kPatience;
 
-/// A role made of functions.
+/// A role whose behavior is given by functions.
 struct ScriptedRole : Role {
   std::function<Status(const IncomingMessage&, Outbox&)> handle =
       [](const IncomingMessage&, Outbox&) -> Status { return {}; };
@@ -37,7 +37,7 @@ struct ScriptedRole : Role {
   }
 };
 
-/// A worker on a thread of its own, and this thread as its orchestrator.
+/// Runs a worker on its own thread; the test thread acts as its orchestrator.
 class WorkerTest : public testing::Test {
  protected:
   WorkerTest() : router_(RouterSocket::bind("ipc", TransportConfig{}, kNoLog).value()) {
@@ -62,7 +62,7 @@ class WorkerTest : public testing::Test {
       result_ = run_worker(options_, factory, clock_, kNoLog);
     });
   }
-  /// Waits for the worker's end.
+  /// Waits until the worker ends.
   Status end() {
     thread_.join();
     return result_;
@@ -74,7 +74,7 @@ class WorkerTest : public testing::Test {
     const std::string head = encode_head(out, ++sequence_);
     EXPECT_TRUE(router_.send(peer_, head, std::move(out.body)));
   }
-  /// The next message that is no heartbeat.
+  /// The next message that is not a heartbeat.
   std::optional<IncomingMessage> next() {
     while (auto received = test::receive(router_)) {
       peer_ = received->peer;
@@ -91,7 +91,7 @@ class WorkerTest : public testing::Test {
   M expect() {
     const auto message = next();
     if (!message) {
-      ADD_FAILURE() << "waited in vain for " << M::kName;
+      ADD_FAILURE() << "timed out waiting for " << M::kName;
       return {};
     }
     auto decoded = message->decode<M>();
@@ -117,14 +117,14 @@ class WorkerTest : public testing::Test {
   std::thread thread_;
 };
 
-/// Answers weights.commit by weights.committed.
+/// Answers weights.commit with weights.committed.
 Status echo(const IncomingMessage& message, Outbox& out) {
   TEMPER_TRY(const auto commit, message.decode<CommitWeights>());
   out.send(WeightsCommitted{.version = commit.version, .error = {}});
   return {};
 }
 
-TEST_F(WorkerTest, RegistersWithWhatItWasGiven) {
+TEST_F(WorkerTest, RegistersWithItsCredentials) {
   start();
   const Hello hello = expect<Hello>();
   EXPECT_EQ(hello.protocol, kProtocolVersion);
@@ -138,7 +138,7 @@ TEST_F(WorkerTest, RegistersWithWhatItWasGiven) {
   EXPECT_TRUE(end());
 }
 
-TEST_F(WorkerTest, HandlesMessagesInTheOrderSentAndStopsAfterThem) {
+TEST_F(WorkerTest, HandlesMessagesInOrderBeforeItStops) {
   role_.handle = echo;
   start_and_register();
   constexpr std::uint64_t kMany = 2000;
@@ -156,7 +156,7 @@ TEST_F(WorkerTest, HandlesMessagesInTheOrderSentAndStopsAfterThem) {
   EXPECT_TRUE(end());
 }
 
-TEST_F(WorkerTest, HeartbeatsGoOnWhileTheRoleComputes) {
+TEST_F(WorkerTest, SendsHeartbeatsWhileTheRoleComputes) {
   std::atomic<bool> release = false;
   role_.handle = [&](const IncomingMessage&, Outbox&) -> Status {
     while (!release) {
@@ -178,7 +178,7 @@ TEST_F(WorkerTest, HeartbeatsGoOnWhileTheRoleComputes) {
   EXPECT_TRUE(end());
 }
 
-TEST_F(WorkerTest, MessagesAreHandledBetweenPiecesOfWork) {
+TEST_F(WorkerTest, HandlesMessagesBetweenPiecesOfWork) {
   std::atomic<int> pieces = 0;
   bool handled = false;
   role_.piece = [&](Outbox&) -> Result<Role::Work> {
@@ -198,7 +198,7 @@ TEST_F(WorkerTest, MessagesAreHandledBetweenPiecesOfWork) {
   EXPECT_GT(pieces, 0);
 }
 
-TEST_F(WorkerTest, WorkIsCalledNowAndThenWhileThereIsNone) {
+TEST_F(WorkerTest, CallsWorkFromTimeToTimeWhileIdle) {
   options_.idle_interval = 1ms;
   int calls = 0;
   role_.piece = [&](Outbox& out) -> Result<Role::Work> {
@@ -212,7 +212,7 @@ TEST_F(WorkerTest, WorkIsCalledNowAndThenWhileThereIsNone) {
   EXPECT_TRUE(end());
 }
 
-TEST_F(WorkerTest, LastWordsAreFlushed) {
+TEST_F(WorkerTest, FlushesMessagesBeforeItEnds) {
   constexpr int kWords = 300;
   role_.last_words = [](Outbox& out) {
     for (int i = 0; i < kWords; ++i)
@@ -235,12 +235,12 @@ TEST_F(WorkerTest, RepeatsHelloAndGivesUpAtTheDeadline) {
   const Status status = end();
   ASSERT_FALSE(status);
   EXPECT_EQ(status.error().code, ErrorCode::Timeout);
-  EXPECT_EQ(
-      status.error().context,
-      "no actor.welcome from " + options_.endpoint + " within 100ms: is the orchestrator running?");
+  EXPECT_EQ(status.error().context,
+            "no actor.welcome from " + options_.endpoint +
+                " within 100ms; check that the orchestrator is running");
 }
 
-TEST_F(WorkerTest, ARejectionEndsItWithTheReason) {
+TEST_F(WorkerTest, EndsWithTheReasonOfARejection) {
   start();
   expect<Hello>();
   send(Reject{.reason = "protocol 1, this orchestrator speaks 2"});
@@ -250,7 +250,7 @@ TEST_F(WorkerTest, ARejectionEndsItWithTheReason) {
             "rejected by the orchestrator: protocol 1, this orchestrator speaks 2");
 }
 
-TEST_F(WorkerTest, ASilentOrchestratorEndsIt) {
+TEST_F(WorkerTest, EndsIfTheOrchestratorIsSilent) {
   welcome_.heartbeat_timeout = 50ms;
   start_and_register();
   const Status status = end();
@@ -259,7 +259,7 @@ TEST_F(WorkerTest, ASilentOrchestratorEndsIt) {
   EXPECT_EQ(status.error().context, "the orchestrator was silent for 50ms");
 }
 
-TEST_F(WorkerTest, ABusyRoleIsAbandonedWhenTheOrchestratorIsGone) {
+TEST_F(WorkerTest, AbandonsABusyRoleIfTheOrchestratorIsGone) {
   welcome_.heartbeat_timeout = 50ms;
   options_.abandon_after = 10ms;
   std::atomic<bool> abandoned = false;
@@ -273,7 +273,7 @@ TEST_F(WorkerTest, ABusyRoleIsAbandonedWhenTheOrchestratorIsGone) {
   EXPECT_EQ(end().error().code, ErrorCode::Unavailable);
 }
 
-TEST_F(WorkerTest, HeartbeatsOfTheOrchestratorKeepItAlive) {
+TEST_F(WorkerTest, StaysWhileTheOrchestratorSendsHeartbeats) {
   welcome_.heartbeat_timeout = 200ms;
   role_.handle = echo;
   start_and_register();
@@ -290,7 +290,7 @@ TEST_F(WorkerTest, HeartbeatsOfTheOrchestratorKeepItAlive) {
   EXPECT_TRUE(end());
 }
 
-TEST_F(WorkerTest, AnExceptionThatEscapesTheRoleIsReported) {
+TEST_F(WorkerTest, ReportsAnExceptionOfTheRole) {
   role_.handle = [](const IncomingMessage&, Outbox&) -> Status {
     throw std::runtime_error("tensor of the wrong shape");
   };
@@ -304,16 +304,16 @@ TEST_F(WorkerTest, AnExceptionThatEscapesTheRoleIsReported) {
   EXPECT_EQ(ended.error().context, failed.reason);
 }
 
-TEST_F(WorkerTest, AnErrorOfWorkIsReported) {
+TEST_F(WorkerTest, ReportsAnErrorOfWork) {
   role_.piece = [](Outbox&) -> Result<Role::Work> { return corrupt("weights.bin"); };
   start_and_register();
   const auto failed = expect<Failed>();
   EXPECT_EQ(failed.reason, "weights.bin");
-  EXPECT_FALSE(failed.permanent) << "the role was there";
+  EXPECT_FALSE(failed.permanent) << "the role had been built";
   EXPECT_EQ(end().error().code, ErrorCode::Corrupt);
 }
 
-TEST_F(WorkerTest, ARoleThatCannotBeBuiltIsReported) {
+TEST_F(WorkerTest, ReportsABuildError) {
   start([](const Welcome&) -> Result<std::unique_ptr<Role>> {
     return Error{ErrorCode::NotFound, "base.safetensors does not exist"};
   });
@@ -323,11 +323,11 @@ TEST_F(WorkerTest, ARoleThatCannotBeBuiltIsReported) {
   EXPECT_EQ(end().error().code, ErrorCode::NotFound);
 }
 
-/// Which errors of a role that cannot be built another start would meet again.
-class ARoleThatCannotBeBuilt : public WorkerTest,
-                               public testing::WithParamInterface<std::pair<ErrorCode, bool>> {};
+/// Which errors of building a role are permanent.
+class BuildErrorTest : public WorkerTest,
+                       public testing::WithParamInterface<std::pair<ErrorCode, bool>> {};
 INSTANTIATE_TEST_SUITE_P(EachCode,
-                         ARoleThatCannotBeBuilt,
+                         BuildErrorTest,
                          testing::Values(std::pair{ErrorCode::InvalidInput, true},
                                          std::pair{ErrorCode::NotFound, true},
                                          std::pair{ErrorCode::Corrupt, true},
@@ -338,7 +338,7 @@ INSTANTIATE_TEST_SUITE_P(EachCode,
                                          std::pair{ErrorCode::OutOfMemory, false},
                                          std::pair{ErrorCode::Internal, false}));
 
-TEST_P(ARoleThatCannotBeBuilt, SaysWhetherAnotherStartWouldFailToo) {
+TEST_P(BuildErrorTest, ReportsWhetherTheErrorIsPermanent) {
   const auto [code, permanent] = GetParam();
   start([code = code](const Welcome&) -> Result<std::unique_ptr<Role>> {
     return Error{code, "why"};
@@ -349,7 +349,7 @@ TEST_P(ARoleThatCannotBeBuilt, SaysWhetherAnotherStartWouldFailToo) {
   EXPECT_EQ(end().error().code, code);
 }
 
-TEST_F(WorkerTest, ARoleThatThrowsWhileItIsBuiltMayBeStartedAgain) {
+TEST_F(WorkerTest, TreatsAnExceptionWhileBuildingAsTemporary) {
   start([](const Welcome&) -> Result<std::unique_ptr<Role>> { throw std::bad_alloc(); });
   expect<Hello>();
   send(welcome_);
@@ -357,7 +357,7 @@ TEST_F(WorkerTest, ARoleThatThrowsWhileItIsBuiltMayBeStartedAgain) {
   EXPECT_EQ(end().error().code, ErrorCode::OutOfMemory);
 }
 
-TEST_F(WorkerTest, HeartbeatsSayThatARoleIsBeingBuiltAsLongAsItIs) {
+TEST_F(WorkerTest, HeartbeatsReportThatTheRoleIsLoading) {
   std::atomic<bool> release = false;
   start([&](const Welcome&) -> Result<std::unique_ptr<Role>> {
     while (!release)
@@ -384,7 +384,7 @@ TEST_F(WorkerTest, HeartbeatsSayThatARoleIsBeingBuiltAsLongAsItIs) {
     if (message.is<Ready>())
       break;
   }
-  // One may have been on its way when the role was there.
+  // One heartbeat may have been in flight when the role was ready.
   int at_work = 0, said = 0;
   EXPECT_TRUE(test::eventually(router_, [&] {
     while (auto received = router_.try_receive()) {
@@ -399,7 +399,7 @@ TEST_F(WorkerTest, HeartbeatsSayThatARoleIsBeingBuiltAsLongAsItIs) {
   EXPECT_TRUE(end());
 }
 
-TEST_F(WorkerTest, ForgedMessagesAreSkipped) {
+TEST_F(WorkerTest, SkipsForgedMessages) {
   role_.handle = echo;
   start();
   expect<Hello>();
@@ -414,7 +414,7 @@ TEST_F(WorkerTest, ForgedMessagesAreSkipped) {
   EXPECT_TRUE(end());
 }
 
-TEST_F(WorkerTest, AWelcomeWithoutAHeartbeatIsRefused) {
+TEST_F(WorkerTest, RejectsAWelcomeWithoutAHeartbeat) {
   start();
   expect<Hello>();
   send(Welcome{});

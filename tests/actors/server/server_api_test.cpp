@@ -77,11 +77,11 @@ TEST(ServerApis, NameALogprobThatIsImpossible) {
                          {"\"-1\"", "token 1: log-prob is no finite number"},
                          {"true", "token 1: log-prob is no finite number"},
                          {"[-1]", "token 1: log-prob is no finite number"},
-                         {"5", "token 1: log-prob 5; possible are"},
-                         {"0.01", "token 1: log-prob 0.01; possible are"},
-                         {"-1000", "token 1: log-prob -1000; possible are"},
-                         {"-3e38", "token 1: log-prob -3e+38; possible are"},
-                         {"-1e308", "token 1: log-prob -1e+308; possible are"}};
+                         {"5", "token 1: log-prob 5, expected"},
+                         {"0.01", "token 1: log-prob 0.01, expected"},
+                         {"-1000", "token 1: log-prob -1000, expected"},
+                         {"-3e38", "token 1: log-prob -3e+38, expected"},
+                         {"-1e308", "token 1: log-prob -1e+308, expected"}};
   EngineConfig openai, llamacpp;
   openai.kind = EngineKind::Openai;
   llamacpp.kind = EngineKind::Llamacpp;

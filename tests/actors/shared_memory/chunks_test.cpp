@@ -46,20 +46,20 @@ TEST(Chunks, ReassembleInAnyOrderWithRepeats) {
   for (const WeightsChunk& chunk : chunks) {
     EXPECT_FALSE(assembler.complete());
     EXPECT_TRUE(assembler.add(chunk));
-    EXPECT_TRUE(assembler.add(chunk)) << "a repeat changes nothing";
+    EXPECT_TRUE(assembler.add(chunk)) << "a repeated chunk has no effect";
   }
   EXPECT_TRUE(assembler.complete());
   EXPECT_EQ(std::move(assembler).take().value(), image);
 }
 
-TEST(Chunks, AnEmptyImageHasNone) {
+TEST(Chunks, AnEmptyImageHasNoChunks) {
   EXPECT_TRUE(chunks_of({}).empty());
   ChunkAssembler assembler = start({});
   EXPECT_TRUE(assembler.complete());
   EXPECT_TRUE(std::move(assembler).take().value().empty());
 }
 
-TEST(Chunks, MissingOnesAreNamed) {
+TEST(Chunks, NamesMissingChunks) {
   const auto image = image_of(3 << 20);
   const auto chunks = chunks_of(image);
   ChunkAssembler assembler = start(image);
@@ -70,7 +70,7 @@ TEST(Chunks, MissingOnesAreNamed) {
             "weights of version 3: 2 of 3 chunks are missing, at offset 0, 2097152");
 }
 
-TEST(Chunks, ForeignAndDamagedOnesAreRefusedAndNamed) {
+TEST(Chunks, RejectsForeignAndCorruptChunks) {
   const auto image = image_of((2 << 20) + 5);
   const auto chunks = chunks_of(image);
   struct Case {
@@ -84,11 +84,11 @@ TEST(Chunks, ForeignAndDamagedOnesAreRefusedAndNamed) {
     cases.push_back({expected, chunk});
   };
   broken("expected version 3", [](WeightsChunk& c) { c.version = PolicyVersion(4); });
-  broken("no chunk", [](WeightsChunk& c) { c.offset += 1; });
-  broken("no chunk", [](WeightsChunk& c) { c.offset = 1ULL << 40; });
-  broken("no chunk", [](WeightsChunk& c) { c.offset = 3 << 20; });
-  broken("1048577 bytes instead of 1048576", [](WeightsChunk& c) { c.data.push_back({}); });
-  broken("0 bytes instead", [](WeightsChunk& c) { c.data.clear(); });
+  broken("not a chunk boundary", [](WeightsChunk& c) { c.offset += 1; });
+  broken("not a chunk boundary", [](WeightsChunk& c) { c.offset = 1ULL << 40; });
+  broken("not a chunk boundary", [](WeightsChunk& c) { c.offset = 3 << 20; });
+  broken("expected 1048576 bytes, found 1048577", [](WeightsChunk& c) { c.data.push_back({}); });
+  broken("found 0", [](WeightsChunk& c) { c.data.clear(); });
   broken("checksum", [](WeightsChunk& c) { c.data[9] ^= std::byte{1}; });
   broken("checksum", [](WeightsChunk& c) { c.checksum ^= 1; });
   ChunkAssembler assembler = start(image);
@@ -99,11 +99,11 @@ TEST(Chunks, ForeignAndDamagedOnesAreRefusedAndNamed) {
     EXPECT_TRUE(added.error().context.starts_with("chunk at offset")) << added.error().context;
   }
   for (const WeightsChunk& chunk : chunks)
-    EXPECT_TRUE(assembler.add(chunk)) << "refused ones left no trace";
+    EXPECT_TRUE(assembler.add(chunk)) << "rejected chunks must have no effect";
   EXPECT_EQ(std::move(assembler).take().value(), image);
 }
 
-TEST(Chunks, MoreThanTheLimitIsRefusedBeforeMemoryIsTaken) {
+TEST(Chunks, RejectsAnOversizedImageBeforeAllocating) {
   WeightsHandle huge{.version = kChunked, .bytes = Bytes(1LL << 50)};
   const auto assembler = ChunkAssembler::start(huge, kLimit);
   ASSERT_FALSE(assembler);
@@ -112,7 +112,7 @@ TEST(Chunks, MoreThanTheLimitIsRefusedBeforeMemoryIsTaken) {
   EXPECT_FALSE(ChunkAssembler::start(huge, kLimit));
 }
 
-TEST(Chunks, AWrongChecksumOfTheWholeIsAnError) {
+TEST(Chunks, RejectsAnImageWithAWrongChecksum) {
   const auto image = image_of(100);
   WeightsHandle handle = chunked_handle(kChunked, image);
   handle.checksum ^= 1;
@@ -122,7 +122,7 @@ TEST(Chunks, AWrongChecksumOfTheWholeIsAnError) {
   EXPECT_EQ(std::move(assembler).take().error().code, ErrorCode::Corrupt);
 }
 
-TEST(Chunks, AnErrorOfTheSenderStopsTheRest) {
+TEST(Chunks, StopsAtTheFirstSendError) {
   int calls = 0;
   const Status sent = for_each_chunk(kChunked, image_of(4 << 20), [&](WeightsChunk) -> Status {
     return ++calls == 2 ? Status(Error{ErrorCode::Unavailable, "peer gone"}) : Status();

@@ -27,7 +27,7 @@ bool equal(std::span<const std::byte> a, std::string_view b) {
   return std::ranges::equal(a, bytes_of(b));
 }
 
-TEST(SharedBuffer, AReaderSeesTheBytesAndKeepsThemWhenTheWriterLetsGo) {
+TEST(SharedBuffer, ReadersKeepTheBytesAfterTheWriterIsGone) {
   std::optional<MappedBuffer> reader;
   {
     const SharedBuffer writer = publish("weights");
@@ -40,7 +40,7 @@ TEST(SharedBuffer, AReaderSeesTheBytesAndKeepsThemWhenTheWriterLetsGo) {
   EXPECT_TRUE(equal(reader->bytes(), "weights"));
 }
 
-TEST(SharedBuffer, AnotherProcessReadsIt) {
+TEST(SharedBuffer, CanBeReadByAnotherProcess) {
   const std::string image(3 << 20, 'w');
   const SharedBuffer writer = publish(image);
   const pid_t pid = ::fork();
@@ -53,12 +53,12 @@ TEST(SharedBuffer, AnotherProcessReadsIt) {
   EXPECT_EQ(status, 0);
 }
 
-TEST(SharedBuffer, AnEmptyImageIsFine) {
+TEST(SharedBuffer, AcceptsAnEmptyImage) {
   const SharedBuffer writer = publish("");
   EXPECT_TRUE(MappedBuffer::open(writer.handle()).value().bytes().empty());
 }
 
-TEST(SharedBuffer, NobodyCanChangeOrShrinkIt) {
+TEST(SharedBuffer, CannotBeChangedOrShrunk) {
   const SharedBuffer writer = publish("weights");
   const int fd = writer.handle().fd;
   EXPECT_EQ(::ftruncate(fd, 1), -1);
@@ -67,7 +67,7 @@ TEST(SharedBuffer, NobodyCanChangeOrShrinkIt) {
   EXPECT_EQ(errno, EPERM);
 }
 
-TEST(SharedBuffer, AWriterThatLetGoIsAnErrorThatSaysWhatToDo) {
+TEST(SharedBuffer, NamesTheNextStepIfTheWriterIsGone) {
   WeightsHandle handle;
   {
     const SharedBuffer writer = publish("weights");
@@ -77,7 +77,7 @@ TEST(SharedBuffer, AWriterThatLetGoIsAnErrorThatSaysWhatToDo) {
   ASSERT_FALSE(reader);
   EXPECT_EQ(reader.error().code, ErrorCode::Unavailable);
   EXPECT_NE(reader.error().context.find("weights of version 7 in process"), std::string::npos);
-  EXPECT_NE(reader.error().context.find("have them published again"), std::string::npos);
+  EXPECT_NE(reader.error().context.find("publish them again"), std::string::npos);
 }
 
 TEST(SharedBuffer, AReusedDescriptorIsNotMistakenForWeights) {
@@ -87,7 +87,7 @@ TEST(SharedBuffer, AReusedDescriptorIsNotMistakenForWeights) {
     handle = writer.handle();
   }
   const int file = ::open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
-  ASSERT_EQ(file, handle.fd) << "the lowest free number is used again";
+  ASSERT_EQ(file, handle.fd) << "the system reuses the lowest free number";
   EXPECT_EQ(MappedBuffer::open(handle).error().code, ErrorCode::Unavailable);
   ::close(file);
 
@@ -105,7 +105,7 @@ TEST(SharedBuffer, AReusedDescriptorIsNotMistakenForWeights) {
   EXPECT_EQ(MappedBuffer::open(handle).error().code, ErrorCode::Corrupt) << "the size differs";
 }
 
-TEST(SharedBuffer, AHandleThatNamesNothingIsAnError) {
+TEST(SharedBuffer, RejectsAHandleWithoutMemory) {
   EXPECT_FALSE(MappedBuffer::open({}));
   EXPECT_FALSE(MappedBuffer::open(
       {.version = kVersion, .bytes = Bytes(-1), .checksum = 0, .pid = ::getpid(), .fd = 0}));
