@@ -99,7 +99,7 @@ class TreeBuilder : public YAML::EventHandler {
       report(mark, "anchors (&name) are not supported");
     if (!tag.empty() && tag != "?" && tag != "!")
       report(mark, fmt::format("tags ({}) are not supported", quoted_excerpt(tag)));
-    Open& open = open_.emplace_back();
+    OpenNode& open = open_.emplace_back();
     open.node.kind = kind;
     open.node.place = place(mark);
     return &open.node;
@@ -116,7 +116,7 @@ class TreeBuilder : public YAML::EventHandler {
       root_ = std::move(node);
       return;
     }
-    Open& parent = open_.back();
+    OpenNode& parent = open_.back();
     if (parent.node.kind == YamlNode::Kind::List) {
       parent.node.entries.push_back({"", node.place, std::move(node)});
     } else if (!parent.has_key) {
@@ -130,7 +130,7 @@ class TreeBuilder : public YAML::EventHandler {
     }
   }
 
-  void set_key(Open& map, const YamlNode& key) {
+  void set_key(OpenNode& map, const YamlNode& key) {
     map.has_key = true;
     map.key = key.text;
     map.key_place = key.place;
@@ -143,7 +143,7 @@ class TreeBuilder : public YAML::EventHandler {
   const bool has_lines_;  ///< False for the value of a `--set`.
   std::vector<YamlIssue>& issues_;
   YamlNode root_;
-  std::vector<Open> open_;
+  std::vector<OpenNode> open_;
   std::size_t skipped_ = 0;  ///< Number of open nodes below the deepest allowed level.
   bool too_deep_ = false;
 };

@@ -34,7 +34,7 @@ Result<BytePairTokenizer> BytePairTokenizer::open(const std::filesystem::path& t
   return made;
 }
 
-/// The longest that the text begins with; null: none.
+/// The longest added token at the start of the text; null if there is none.
 const AddedToken* BytePairTokenizer::added_at(std::string_view text) const {
   for (const std::size_t i : added_by_byte_[static_cast<unsigned char>(text.front())]) {
     if (text.starts_with(file_.added[i].text))
@@ -46,7 +46,7 @@ const AddedToken* BytePairTokenizer::added_at(std::string_view text) const {
 Result<std::vector<std::int32_t>> BytePairTokenizer::encode(std::string_view text) const {
   TEMPER_TRY_STATUS(check_utf8(text));
   std::vector<std::int32_t> out;
-  std::size_t plain = 0;  // Where the text begins that no added token has taken.
+  std::size_t plain = 0;  // Start of the text after the last added token.
   for (std::size_t at = 0; at < text.size();) {
     const AddedToken* const added = added_at(text.substr(at));
     if (added == nullptr) {

@@ -1,7 +1,6 @@
-// Text to token ids and back, as the tokenizer.json of a model folder says. Only byte-level BPE,
-// which Llama 3, Qwen and most open models since have. Gives what the library that wrote the file
-// gives without special tokens added: encode(text, add_special_tokens=False) and
-// decode(ids, skip_special_tokens=True); a test holds both to it.
+// Byte-level BPE tokenizer read from the tokenizer.json of a model folder, as used by Llama 3, Qwen
+// and most newer open models. Equivalent to encode(text, add_special_tokens=False) and
+// decode(ids, skip_special_tokens=True) of the library `tokenizers`; a test compares both.
 #pragma once
 
 #include "actors/byte_pair/tokenizer_json.hpp"
@@ -13,17 +12,16 @@ namespace temper::actors {
 
 class BytePairTokenizer {
  public:
-  /// Errors name the file, and what in it we do not compute.
+  /// Errors name the file and the unsupported setting.
   static Result<BytePairTokenizer> open(const std::filesystem::path& tokenizer_json);
   static Result<BytePairTokenizer> parse(std::string_view text);
 
-  /// Added tokens (such as those of a chat template) become their ids wherever they stand in the
-  /// text. Errors: not UTF-8; a byte that is no token.
+  /// Added tokens (such as those of a chat template) are recognized anywhere in the text. Errors:
+  /// InvalidInput if the text is not UTF-8 or has a byte without a token.
   Result<std::vector<std::int32_t>> encode(std::string_view text) const;
-  /// Without special tokens and without ids that are no tokens. Bytes that are not UTF-8 (a
-  /// character cut in two) become U+FFFD.
+  /// Skips special tokens and unknown ids. Invalid UTF-8 (a truncated character) becomes U+FFFD.
   std::string decode(std::span<const std::int32_t> tokens) const;
-  /// All ids are below.
+  /// All ids are below this number.
   std::int32_t size() const { return static_cast<std::int32_t>(file_.bytes.size()); }
 
  private:
@@ -33,8 +31,9 @@ class BytePairTokenizer {
   Status encode_piece(const std::string& piece, std::vector<std::int32_t>& out) const;
 
   TokenizerJson file_;
-  std::array<std::vector<std::size_t>, 256> added_by_byte_;  ///< Of file_.added, the longest first.
-  std::vector<bool> special_;                                ///< By id.
+  std::array<std::vector<std::size_t>, 256> added_by_byte_;  ///< Indices into file_.added by first
+                                                             ///< byte, longest token first.
+  std::vector<bool> special_;                                ///< Indexed by token id.
 };
 
 }  // namespace temper::actors

@@ -13,7 +13,7 @@ std::uint64_t key_of(std::int32_t left, std::int32_t right) {
 
 constexpr std::size_t kNone = SIZE_MAX;
 
-/// A symbol in a list; one that was joined to its left neighbour is gone.
+/// A symbol in a linked list; removed once it is joined to its left neighbor.
 struct Symbol {
   std::int32_t id = 0;
   std::size_t left = kNone;
@@ -21,7 +21,7 @@ struct Symbol {
   bool gone = false;
 };
 
-/// Two neighbours that can be joined, as they were when it was noted.
+/// Two adjacent symbols that could be joined when the candidate was added.
 struct Candidate {
   std::int32_t rank = 0;
   std::size_t at = 0;

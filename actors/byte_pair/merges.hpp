@@ -1,5 +1,5 @@
-// Byte pair encoding: the bytes of a piece of text, joined pair by pair in the order of the merges'
-// ranks (Sennrich et al., 2016).
+// Byte pair encoding: joins the bytes of a piece of text pair by pair in the order of merge ranks
+// (Sennrich et al., 2016).
 #pragma once
 
 #include <cstdint>
@@ -12,10 +12,10 @@ namespace temper::actors {
 
 class Merges {
  public:
-  /// Merges are added in the order of their ranks; of a pair that comes twice the last one counts.
+  /// Adds the merge of the next rank. If a pair is added twice, the last one counts.
   void add(std::int32_t left, std::int32_t right, std::int32_t joined);
-  /// Joins the symbols of a piece until no pair of neighbours can be joined: always the pair of
-  /// lowest rank, the leftmost of them. Takes n log n steps.
+  /// Joins adjacent symbols until no pair can be joined: always the pair of lowest rank, the
+  /// leftmost of equal ones. Takes O(n log n).
   std::vector<std::int32_t> apply(std::span<const std::int32_t> symbols) const;
 
  private:

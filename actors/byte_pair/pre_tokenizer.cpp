@@ -11,7 +11,7 @@ namespace {
 
 using nlohmann::json;
 
-/// Of ByteLevel with `use_regex`, as GPT-2 has it.
+/// The expression of GPT-2, which ByteLevel with `use_regex` uses.
 constexpr std::string_view kGpt2 =
     R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
 
@@ -20,18 +20,18 @@ std::string text_of(const json& object, const char* key) {
   return object.is_object() && at != object.end() && at->is_string() ? at->get<std::string>() : "";
 }
 
-/// Whether the key is there and true; `otherwise` where it is not there.
+/// The boolean value of the key; `otherwise` if it is missing.
 bool is_set(const json& object, const char* key, bool otherwise) {
   const auto at = object.find(key);
   return at == object.end() || !at->is_boolean() ? otherwise : at->get<bool>();
 }
 
-Error not_computed(const char* section, const json& value) {
+Error unsupported_value(const char* section, const json& value) {
   return Error{ErrorCode::Unsupported,
-               fmt::format("`{}` is {}, which we do not compute", section, value.dump())};
+               fmt::format("`{}` is {}, which Temper does not support", section, value.dump())};
 }
 
-/// A step, or the steps of a sequence.
+/// The steps of a sequence, or the single step.
 std::vector<json> steps_of(const json& value, const char* list) {
   if (value.is_null())
     return {};
@@ -46,24 +46,24 @@ Result<PreTokenizer> PreTokenizer::parse(const json& normalizer, const json& pre
   PreTokenizer made;
   for (const json& step : steps_of(normalizer, "normalizers")) {
     if (text_of(step, "type") != "NFC")
-      return not_computed("normalizer", step);
+      return unsupported_value("normalizer", step);
     made.compose_ = true;
   }
   for (const json& step : steps_of(pre_tokenizer, "pretokenizers"))
     TEMPER_TRY_STATUS(made.add(step));
   if (!made.to_bytes_)
     return Error{ErrorCode::Unsupported,
-                 "`pre_tokenizer` has no ByteLevel: we read byte-level BPE"};
+                 "`pre_tokenizer` has no ByteLevel; Temper supports byte-level BPE only"};
   return made;
 }
 
 Status PreTokenizer::add(const json& step) {
   const std::string type = text_of(step, "type");
   if (to_bytes_)
-    return not_computed("pre_tokenizer", step);
+    return unsupported_value("pre_tokenizer", step);
   if (type == "ByteLevel") {
     if (is_set(step, "add_prefix_space", true))
-      return not_computed("pre_tokenizer.add_prefix_space", true);
+      return unsupported_value("pre_tokenizer.add_prefix_space", true);
     to_bytes_ = true;
     if (!is_set(step, "use_regex", true))
       return {};
@@ -81,7 +81,7 @@ Status PreTokenizer::add(const json& step) {
   const bool plain = type == "Split" && text_of(step, "behavior") == "Isolated" &&
                      !is_set(step, "invert", false) && step.contains("pattern");
   if (!plain)
-    return not_computed("pre_tokenizer", step);
+    return unsupported_value("pre_tokenizer", step);
   std::string regex = text_of(step["pattern"], "Regex");
   if (regex.empty())
     regex = "\\Q" + text_of(step["pattern"], "String") + "\\E";

@@ -18,8 +18,8 @@ Error unsupported(std::string what) {
   return Error{ErrorCode::Unsupported, std::move(what)};
 }
 
-/// The 256 characters by which files write bytes: printable ones of Latin-1 as they are, the others
-/// from U+0100 on, in order (as GPT-2 does).
+/// The 256 characters with which the files represent bytes: printable Latin-1 characters as
+/// themselves, the others from U+0100 on, in order (as in GPT-2).
 std::array<char16_t, 256> byte_characters() {
   std::array<char16_t, 256> out{};
   char16_t next = 0x100;
@@ -38,7 +38,7 @@ class ByteCharacters {
     for (std::size_t byte = 0; byte < characters.size(); ++byte)
       bytes_[characters[byte]] = static_cast<char>(byte);
   }
-  /// The bytes that a text of such characters stands for; a text with any other stands for itself.
+  /// The bytes that such characters represent; a text with any other character represents itself.
   std::string decode(const std::string& text) const {
     std::string out;
     for (std::size_t i = 0; i < text.size(); ++i) {
@@ -70,23 +70,25 @@ const json& section(const json& object, const char* key) {
 
 Result<std::int32_t> token_id(const json& value, std::string_view of) {
   if (!value.is_number_unsigned() || value >= kMostTokens)
-    return invalid_input(fmt::format("the id of \"{}\" is {}", of, value.dump()));
+    return invalid_input(
+        fmt::format("the id of \"{}\": expected an integer >= 0, found {}", of, value.dump()));
   return value.get<std::int32_t>();
 }
 
 Status check_model(const json& model) {
   if (!model.is_object() || !model.contains("vocab") || !model["vocab"].is_object() ||
       !model.contains("merges") || !model["merges"].is_array())
-    return unsupported("`model` has no vocab and merges: we read byte-level BPE");
+    return unsupported("`model` has no vocab and merges; Temper supports byte-level BPE only");
   if (const json& type = section(model, "type"); !type.is_null() && type != "BPE")
-    return unsupported(fmt::format("`model.type` is {}, which we do not compute", type.dump()));
+    return unsupported(
+        fmt::format("`model.type` is {}, which Temper does not support", type.dump()));
   for (const auto& [key, value] : model.items()) {
     const bool says_nothing = key == "type" || key == "vocab" || key == "merges" ||
                               key == "ignore_merges" || key == "unk_token" || key == "fuse_unk";
     const bool off = value.is_null() || value == false || value == "";
     if (!says_nothing && !off)
       return unsupported(
-          fmt::format("`model.{}` is {}, which we do not compute", key, value.dump()));
+          fmt::format("`model.{}` is {}, which Temper does not support", key, value.dump()));
   }
   return {};
 }
@@ -129,13 +131,14 @@ Status read_model(const json& model, TokenizerJson& out) {
   for (std::size_t i = 0; i < merges.size(); ++i) {
     const auto pair = pair_of(merges[i]);
     if (!pair)
-      return invalid_input(fmt::format("merge {} is {}", i, merges[i].dump()));
+      return invalid_input(
+          fmt::format("merge {}: expected a pair of tokens, found {}", i, merges[i].dump()));
     const auto left = by_text.find(pair->first);
     const auto right = by_text.find(pair->second);
     const auto joined = by_text.find(pair->first + pair->second);
     if (left == by_text.end() || right == by_text.end() || joined == by_text.end()) {
-      return invalid_input(fmt::format(
-          "merge {}, {}, is of tokens that are not in the vocabulary", i, merges[i].dump()));
+      return invalid_input(
+          fmt::format("merge {}: the tokens of {} are not in the vocabulary", i, merges[i].dump()));
     }
     out.merges.add(left->second, right->second, joined->second);
   }
@@ -155,7 +158,7 @@ Status read_added(const json& list, TokenizerJson& out) {
     for (const char* const key : {"single_word", "lstrip", "rstrip"}) {
       if (section(token, key) == true)
         return unsupported(fmt::format(
-            "added token \"{}\": `{}` is true, which we do not compute", added.text, key));
+            "added token \"{}\": `{}` is true, which Temper does not support", added.text, key));
     }
     put(out.bytes, added.id, added.text);
     out.added.push_back(std::move(added));
@@ -168,13 +171,13 @@ Status read_added(const json& list, TokenizerJson& out) {
 Result<TokenizerJson> parse_tokenizer_json(std::string_view text) {
   const json object = parse_json(text);
   if (!object.is_object())
-    return invalid_input("not a JSON object");
+    return invalid_input("expected a JSON object");
   TEMPER_TRY(PreTokenizer pre_tokenizer,
              PreTokenizer::parse(section(object, "normalizer"), section(object, "pre_tokenizer")));
   const json& decoder = section(object, "decoder");
   if (!decoder.is_object() || section(decoder, "type") != "ByteLevel")
     return unsupported(
-        fmt::format("`decoder` is {}, which we do not compute; only ByteLevel", decoder.dump()));
+        fmt::format("`decoder` is {}; Temper supports ByteLevel only", decoder.dump()));
   TokenizerJson out{std::move(pre_tokenizer), {}, {}, {}, {}, {}, false};
   TEMPER_TRY_STATUS(read_model(section(object, "model"), out));
   TEMPER_TRY_STATUS(read_added(section(object, "added_tokens"), out));

@@ -18,9 +18,9 @@ bool is_ascii(std::string_view text) {
   return std::ranges::all_of(text, [](char c) { return static_cast<signed char>(c) >= 0; });
 }
 
-/// None: not UTF-8, and no replacement is given.
+/// Returns false if the text is not UTF-8 and no replacement is given.
 bool to_utf16(std::string_view text, UChar32 replacement, std::u16string& out) {
-  out.resize(text.size());  // At least a byte for each unit.
+  out.resize(text.size());  // Each UTF-16 unit needs at least one byte.
   std::int32_t length = 0;
   UErrorCode status = U_ZERO_ERROR;
   u_strFromUTF8WithSub(out.data(),
@@ -36,7 +36,7 @@ bool to_utf16(std::string_view text, UChar32 replacement, std::u16string& out) {
 }
 
 std::string to_utf8(std::u16string_view text) {
-  std::string out(text.size() * 3, '\0');  // At most three bytes for each unit.
+  std::string out(text.size() * 3, '\0');  // Each UTF-16 unit needs at most three bytes.
   std::int32_t length = 0;
   UErrorCode status = U_ZERO_ERROR;
   u_strToUTF8WithSub(out.data(),
@@ -87,7 +87,7 @@ Status check_utf8(std::string_view text) {
   std::u16string ignored;
   if (is_ascii(text) || to_utf16(text, U_SENTINEL, ignored))
     return {};
-  return invalid_input("a text that is not UTF-8");
+  return invalid_input("the text is not valid UTF-8");
 }
 
 std::string to_valid_utf8(std::string_view bytes) {
@@ -101,14 +101,14 @@ std::string compose(std::string_view text) {
   UErrorCode status = U_ZERO_ERROR;
   const UNormalizer2* const nfc = unorm2_getNFCInstance(&status);
   TEMPER_CHECK(U_SUCCESS(status), "ICU has no normal form C");
-  std::u16string to(from.size() * 3 + 1, u'\0');  // It grows by less than that.
+  std::u16string to(from.size() * 3 + 1, u'\0');  // The composed text is never longer than that.
   const std::int32_t length = unorm2_normalize(nfc,
                                                from.data(),
                                                static_cast<std::int32_t>(from.size()),
                                                to.data(),
                                                static_cast<std::int32_t>(to.size()),
                                                &status);
-  TEMPER_CHECK(U_SUCCESS(status), "normal form C of a text");
+  TEMPER_CHECK(U_SUCCESS(status), "ICU cannot compose the text");
   to.resize(static_cast<std::size_t>(length));
   return to_utf8(to);
 }
@@ -149,7 +149,8 @@ Result<std::vector<std::string>> TextPattern::split(std::string_view text) const
     cut(static_cast<std::size_t>(uregex_end(regex.get(), 0, &status)));
   }
   if (U_FAILURE(status))
-    return invalid_input(fmt::format("a text cannot be split: {}", u_errorName(status)));
+    return invalid_input(
+        fmt::format("the regular expression failed on a text: {}", u_errorName(status)));
   cut(units.size());
   return pieces;
 }

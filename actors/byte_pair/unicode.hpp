@@ -1,4 +1,4 @@
-// What a tokenizer needs of Unicode, from ICU: normal form C and regular expressions, over UTF-8.
+// Unicode functions for tokenizers, based on ICU: normal form C and regular expressions over UTF-8.
 #pragma once
 
 #include "core/result.hpp"
@@ -10,24 +10,25 @@
 
 namespace temper::actors {
 
-/// Error: the text is not UTF-8.
+/// Error InvalidInput if the text is not valid UTF-8.
 Status check_utf8(std::string_view text);
-/// Each run of bytes that is not UTF-8 becomes U+FFFD.
+/// Replaces each run of invalid UTF-8 bytes with U+FFFD.
 std::string to_valid_utf8(std::string_view bytes);
-/// Normal form C. Requires: UTF-8.
+/// Converts to normal form C. Requires: valid UTF-8.
 std::string compose(std::string_view text);
 
-/// A compiled regular expression, in the syntax that tokenizer.json uses: `\s` is the property
-/// White_Space. May be used from several threads.
+/// A compiled regular expression in the syntax of tokenizer.json, where `\s` is the property
+/// White_Space. Thread-safe.
 class TextPattern {
  public:
-  /// Error: it does not compile.
+  /// Error InvalidInput if the pattern does not compile.
   static Result<TextPattern> compile(std::string_view pattern);
   TextPattern(TextPattern&&) noexcept;
   ~TextPattern();
 
-  /// Cuts a text at the borders of its matches: matches and what is between them, in order.
-  /// Requires: UTF-8. Error: the expression gives up on the text.
+  /// Splits a text at the boundaries of its matches and returns the matches and the text between
+  /// them, in order. Requires: valid UTF-8. Error: the expression failed on the text (time or stack
+  /// limit).
   Result<std::vector<std::string>> split(std::string_view text) const;
 
  private:

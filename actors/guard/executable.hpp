@@ -1,4 +1,4 @@
-// Which file a command's name means.
+// Resolves command names to executable files.
 #pragma once
 
 #include "core/result.hpp"
@@ -7,12 +7,13 @@
 
 namespace temper::actors {
 
-/// The file that `name` means, as a shell would find it. Error: it is not there, or cannot be
-/// executed.
+/// The file that a shell would run for `name`. Errors: NotFound if it is not in PATH; Io if it
+/// cannot be executed.
 Result<std::string> find_executable(const std::string& name);
 
-/// The Python that roles and rewards run in where the configuration names none: TEMPER_PYTHON, else
-/// that of the virtual environment that this program was installed into, else `python3` of PATH.
+/// The Python interpreter for roles and rewards unless the configuration names one: TEMPER_PYTHON,
+/// otherwise that of the virtual environment in which this program is installed, otherwise
+/// `python3` from PATH.
 std::string default_python();
 
 }  // namespace temper::actors

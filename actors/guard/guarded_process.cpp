@@ -45,7 +45,7 @@ Result<FileDescriptor> moved_high(FileDescriptor fd) {
 Result<Pipe> make_pipe() {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0)
-    return io_error("cannot make a pipe", errno);
+    return io_error("cannot create a pipe", errno);
   FileDescriptor read(ends[0]);
   FileDescriptor write(ends[1]);
   Pipe pipe;
@@ -61,7 +61,7 @@ bool is_given(std::string_view entry, const Sandbox& sandbox) {
              sandbox.environment.end();
 }
 
-/// What `sandbox` lets through of our environment, as "KEY=value".
+/// The part of our environment that `sandbox` passes on, as "KEY=value".
 std::vector<std::string> environment_of(const Sandbox& sandbox) {
   std::vector<std::string> given;
   for (char** entry = ::environ; *entry != nullptr; ++entry) {
@@ -73,7 +73,7 @@ std::vector<std::string> environment_of(const Sandbox& sandbox) {
   return given;
 }
 
-/// Folders that look empty to the command.
+/// Folders that appear empty to the command.
 std::vector<std::string> covered_folders(const Sandbox& sandbox) {
   std::vector<std::string> covered{"/tmp"};
   const char* const own = ::getenv("TMPDIR");
@@ -84,8 +84,8 @@ std::vector<std::string> covered_folders(const Sandbox& sandbox) {
 }
 
 /// Error: a part of the command lies where it will not be.
-Status check_reachable(const std::vector<std::string>& command,
-                       const std::vector<std::string>& covered) {
+Status check_visible(const std::vector<std::string>& command,
+                     const std::vector<std::string>& covered) {
   namespace fs = std::filesystem;
   for (const std::string& word : command) {
     std::error_code not_there;
@@ -97,17 +97,17 @@ Status check_reachable(const std::vector<std::string>& command,
       const auto [end, ignored] = std::mismatch(real.begin(), real.end(), path.begin(), path.end());
       if (end == real.end()) {
         return invalid_input(fmt::format(
-            "{} lies below {}, which is empty in its sandbox: put it elsewhere", word, folder));
+            "{} lies below {}, which is empty in the sandbox; move it elsewhere", word, folder));
       }
     }
   }
   return {};
 }
 
-/// With threads. Above kMostProcesses, which tells why it ended the command.
+/// Includes threads. Larger than kMostProcesses, whose check reports why the command was killed.
 constexpr std::int64_t kMostTasks = 4096;
 
-/// Before Linux 5.14 a limit of processes counts all those of the user, everywhere.
+/// Before Linux 5.14 a process limit counts all processes of the user, in all namespaces.
 bool counts_tasks_by_namespace() {
   utsname system{};
   int major = 0, minor = 0;
@@ -116,7 +116,7 @@ bool counts_tasks_by_namespace() {
   return major > 5 || (major == 5 && minor >= 14);
 }
 
-/// What a ConfinePlan points into.
+/// Owns the data that a ConfinePlan points to.
 class Confinement {
  public:
   /// Error: a part of the command lies where it will not be.
@@ -129,7 +129,7 @@ class Confinement {
     c.folders_ = covered_folders(sandbox);
     if (sandbox.kind == SandboxKind::Namespaces) {
       command.front() = executable;
-      TEMPER_TRY_STATUS(check_reachable(command, c.folders_));
+      TEMPER_TRY_STATUS(check_visible(command, c.folders_));
     }
     std::error_code no_folder;
     c.working_folder_ = std::filesystem::current_path(no_folder).string();
@@ -137,7 +137,7 @@ class Confinement {
     c.group_map_ = fmt::format("65534 {} 1\n", ::getegid());
     return c;
   }
-  /// Valid as long as this is neither moved nor gone.
+  /// Valid until this object is moved or destroyed.
   ConfinePlan plan() const {
     covered_.clear();
     for (const std::string& folder : folders_)
@@ -174,7 +174,7 @@ void make_non_blocking(const FileDescriptor& fd) {
   ::fcntl(fd.get(), F_SETFL, ::fcntl(fd.get(), F_GETFL) | O_NONBLOCK);
 }
 
-/// fork() with every signal blocked in the child, so that no handler of ours runs there.
+/// fork() with every signal blocked in the child, so that none of our handlers runs there.
 pid_t fork_quietly() {
   sigset_t all;
   sigset_t before;
@@ -189,7 +189,7 @@ pid_t fork_quietly() {
   return pid;
 }
 
-/// False: nothing came in time.
+/// Returns false on timeout.
 bool wait_readable(int fd, int timeout_ms) {
   pollfd p{fd, POLLIN, 0};
   int ready = 0;
@@ -296,7 +296,7 @@ void GuardedProcess::read_status() {
     wait_status_ = read_number(status_.get());
 }
 
-/// The guard closes its end of the status pipe when it exits, and then only.
+/// Waits for the guard: it closes its end of the status pipe only when it exits.
 void GuardedProcess::wait_a_second() {
   if (is_gone())
     return;
@@ -312,9 +312,9 @@ std::optional<std::string> GuardedProcess::how_it_ended() {
   if (!wait_status_)
     return std::nullopt;
   if ((*wait_status_ & kTookTooMuchMemory) != 0)
-    return fmt::format("ended: it held more than {} (verifier.memory)", to_text(memory_));
+    return fmt::format("killed: it used more than {} (verifier.memory)", to_text(memory_));
   if ((*wait_status_ & kStartedTooMany) != 0)
-    return fmt::format("ended: it had more than {} processes", kMostProcesses);
+    return fmt::format("killed: it had more than {} processes", kMostProcesses);
   return exit_text(*wait_status_);
 }
 

@@ -1,15 +1,16 @@
-// A foreign program that cannot outlive this process, whatever ends it, nor can anything it starts.
+// A child program that cannot outlive this process, however this process ends, and neither can any
+// process that the child starts.
 //
-// Between us and the command stands a small guard process:
+// A small guard process sits between this process and the command:
 //
-//   this process --(life line: a pipe whose write end only we hold)--> guard --> command --> ...
+//   this process --(lifeline: a pipe whose write end only we hold)--> guard --> command --> ...
 //
-// When the life line closes (we let go of it, or we died, SIGKILL included) or the command ends,
-// the guard kills the command's process group and every process that was orphaned below it, setsid
-// or not (it is their subreaper), then ends too. If the guard itself is killed, the kernel kills
-// the command. The guard is in a session of its own, so a signal to our group does not reach it.
+// When the lifeline closes (we closed it, or we died, even by SIGKILL) or the command ends, the
+// guard kills the command's process group and all orphaned descendants, setsid or not (it is their
+// subreaper), and exits. If the guard itself is killed, the kernel kills the command. The guard has
+// its own session, so signals to our process group do not reach it.
 //
-// The command has the descriptors 0, 1, 2 and no other. Ours are non-blocking. Linux only.
+// The command has only the descriptors 0, 1 and 2. Our ends are non-blocking. Linux only.
 #pragma once
 
 #include "actors/guard/sandbox.hpp"
@@ -26,16 +27,16 @@ namespace temper::actors {
 
 class GuardedProcess {
  public:
-  /// Runs `command` (executable, looked up in PATH, and its arguments) in our working directory,
-  /// with the variables that `sandbox` gives it. Returns once it was executed. Errors: an
-  /// executable that is not there or cannot be executed; a sandbox that cannot be made; no
-  /// processes or descriptors left.
+  /// Runs `command` (an executable, looked up in PATH, and its arguments) in our working directory,
+  /// with the environment that `sandbox` allows. Returns once the command has been executed.
+  /// Errors: the executable is missing or cannot be executed; the sandbox cannot be created; no
+  /// processes or descriptors are left.
   static Result<GuardedProcess> start(const std::vector<std::string>& command,
                                       const Sandbox& sandbox = {});
 
   GuardedProcess(GuardedProcess&& other) noexcept;
   GuardedProcess& operator=(GuardedProcess&&) noexcept = delete;
-  /// Kills, and waits for the guard for up to a second.
+  /// Kills the command, and waits up to one second for the guard.
   ~GuardedProcess();
 
   int input() const { return input_.get(); }    ///< Its stdin.
@@ -44,12 +45,12 @@ class GuardedProcess {
   /// Readable when the command and everything it started have ended.
   int ended() const { return status_.get(); }
 
-  /// Has the command and all it started killed; returns at once.
+  /// Kills the command and everything that it started; returns at once.
   void kill();
-  /// True once they all are gone. Never blocks.
+  /// True once all these processes have ended. Never blocks.
   bool is_gone();
-  /// How the command ended: "exit code 3", "killed by signal 11 (Segmentation fault)", or which
-  /// bound of its sandbox it passed. None while it runs or if nobody knows.
+  /// How the command ended: "exit code 3", "killed by signal 11 (Segmentation fault)", or the
+  /// sandbox limit that it exceeded. Empty while it runs, or if unknown.
   std::optional<std::string> how_it_ended();
 
  private:
@@ -57,14 +58,14 @@ class GuardedProcess {
   void read_status();
   void wait_a_second();
 
-  pid_t guard_ = 0;  ///< 0: none, or reaped.
+  pid_t guard_ = 0;  ///< 0 if there is none or it was reaped.
   FileDescriptor life_line_;
-  FileDescriptor
-      status_;  ///< From the guard: errno of the start, then how it ended, then end of file.
+  FileDescriptor status_;  ///< Pipe from the guard: errno of the start, then the wait status, then
+                           ///< end of file.
   FileDescriptor input_;
   FileDescriptor output_;
   FileDescriptor errors_;
-  Bytes memory_{};  ///< That it may hold.
+  Bytes memory_{};  ///< Memory limit.
   std::optional<int> wait_status_;
 };
 

@@ -1,12 +1,12 @@
-// What a foreign program may do on this machine, and what it is told of it.
+// Restrictions on a child program, and the environment that it gets.
 //
-//   none        what its user may; only its environment is its own
-//   limits      no new privileges (setuid programs stay what they are), no core files; bounded
-//               memory, processes, file size and descriptors
-//   namespaces  limits, and by user, mount, process, network and IPC namespaces: no network, no
-//               UNIX sockets of others, no other process in sight, every file system read-only,
-//               /tmp and TMPDIR empty and its own, five devices, system calls filtered. Needs a
-//               kernel that lets this user make them.
+//   none        no restrictions; only the environment is reduced
+//   limits      no new privileges (setuid has no effect), no core files; bounded memory, processes,
+//               file size and descriptors
+//   namespaces  limits, and user, mount, process, network and IPC namespaces: no network, no UNIX
+//               sockets of other programs, no other processes visible, all file systems read-only,
+//               /tmp and TMPDIR empty and private, five devices, filtered system calls. Requires a
+//               kernel that lets this user create namespaces.
 #pragma once
 
 #include "core/describe.hpp"
@@ -22,17 +22,18 @@ enum class SandboxKind { None, Limits, Namespaces };
 
 struct Sandbox {
   SandboxKind kind = SandboxKind::None;
-  Bytes memory{Bytes::rep{8} << 30};  ///< Of all its processes; files they map do not count.
-  std::vector<std::string> environment = {};  ///< Variables it is given beside kGivenVariables.
-  std::vector<std::string> hidden = {};       ///< namespaces: folders that look empty to it.
+  Bytes memory{Bytes::rep{8} << 30};  ///< Memory limit of all its processes; mapped files do not
+                                      ///< count.
+  std::vector<std::string> environment = {};  ///< Variables passed in addition to kGivenVariables.
+  std::vector<std::string> hidden = {};       ///< For namespaces: folders that appear empty.
 };
 
-/// Every program is given these where they are set, and no other variable unless it is named: an
-/// environment is where tokens and keys of other programs lie.
+/// Variables that every program gets if they are set. No other variable is passed unless it is
+/// named, because an environment often holds tokens and keys.
 inline constexpr std::array<std::string_view, 9> kGivenVariables{
     "PATH", "HOME", "USER", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR", "OMP_NUM_THREADS"};
 
-/// Why this machine cannot make such a sandbox, and what would help; success if it can. Tries it.
+/// Tries to create such a sandbox. Error Unsupported: why this machine cannot, and what would help.
 Status check_sandbox(SandboxKind kind);
 
 }  // namespace actors

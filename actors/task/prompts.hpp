@@ -1,5 +1,5 @@
-// The stream of prompts of a task: prompt number i is a pure function of (task, seed, i), so the
-// stream has no state to store and resuming a run needs only the number of the next prompt.
+// The prompts of a task. Prompt number i is a pure function of (task, seed, i), so there is no
+// state to store, and resuming a run needs only the number of the next prompt.
 #pragma once
 
 #include "actors/task/task_config.hpp"
@@ -15,12 +15,14 @@ namespace temper::actors {
 struct Problem {
   std::string prompt;
   std::string answer;
-  std::string columns{};          ///< What else its row holds, as a JSON object; empty: nothing.
-  std::vector<TokenId> tokens{};  ///< Of the prompt, where its row has them; empty: to be encoded.
+  std::string columns{};          ///< Other columns of its row, as a JSON object; empty if there
+                                  ///< are none.
+  std::vector<TokenId> tokens{};  ///< Token ids of the prompt, if its row has them; empty: encode
+                                  ///< the prompt.
   bool operator==(const Problem&) const = default;
 };
 
-/// What a verifier needs of the answers that it compares responses with.
+/// What a verifier requires of the expected answers.
 enum class AnswerRule { Any, Text, Number };
 AnswerRule answers_for(const VerifierConfig& verifier);
 
@@ -29,17 +31,18 @@ class PromptSource {
   virtual ~PromptSource() = default;
   /// Training problem number `index`; jsonl data is reshuffled every epoch.
   virtual Problem train(std::uint64_t index) const = 0;
-  /// Held-out problem number `index`; never among train()'s.
-  /// Beyond held_out_size() they repeat. Requires: held_out_size() > 0.
+  /// Held-out problem number `index`; train() never returns it. Repeats beyond held_out_size().
+  /// Requires: held_out_size() > 0.
   virtual Problem held_out(std::uint64_t index) const = 0;
-  /// Distinct held-out problems; 0 where the task keeps none.
+  /// Number of distinct held-out problems; 0 if the task has none.
   virtual std::uint64_t held_out_size() const = 0;
-  /// Longest prompt, to check against the model's context. Error: one that cannot be encoded.
+  /// Length of the longest prompt, for comparison with the model's context. Error: a prompt that
+  /// cannot be encoded.
   virtual Result<Tokens> longest_prompt(const Tokenizer& tokenizer) const = 0;
 };
 
-/// Errors: a file that does not exist or has no problem; every line that is malformed, or whose
-/// answer breaks `rule`, by its number ("data.jsonl:17: ...").
+/// Errors: NotFound for a missing file; InvalidInput for a file without problems, and for every
+/// line that is malformed or whose answer violates `rule` ("data.jsonl:17: ...").
 Result<std::unique_ptr<PromptSource>> make_prompt_source(const TaskConfig& task,
                                                          std::uint64_t seed,
                                                          AnswerRule rule = AnswerRule::Any);

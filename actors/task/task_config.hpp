@@ -1,4 +1,4 @@
-// Where prompts come from and how a response is judged: the `task` and `verifier` sections.
+// The `task` and `verifier` sections: where prompts come from and how responses are judged.
 #pragma once
 
 #include "actors/guard/sandbox.hpp"
@@ -47,79 +47,83 @@ void describe(V& v, TaskConfig& c) {
   v.field(3,
           "reverse_answer",
           c.reverse_answer,
-          {.doc = "addition: the answer is written least significant digit first, which a small "
-                  "model learns far sooner."});
+          {.doc = "addition: write the answer least significant digit first, which a small model "
+                  "learns much faster."});
   v.field(4,
           "held_out",
           c.held_out,
           {.doc = "Share of the problems kept out of training, for `evaluation`.",
            .min = 0.0,
            .max = 0.9});
-  v.field(
-      5,
-      "path",
-      c.path,
-      {.doc = "jsonl: the file; each line has `prompt` and `answer`, or `question` and `answer`.",
-       .example = "data/train.jsonl"});
+  v.field(5,
+          "path",
+          c.path,
+          {.doc = "jsonl: path of the file; each line has `prompt` and `answer`, or `question` and "
+                  "`answer`.",
+           .example = "data/train.jsonl"});
   v.field(6,
           "tokenizer",
           c.tokenizer,
-          {.doc = "`auto` takes `characters` for addition and `bytes` for jsonl."});
+          {.doc = "`auto` means `characters` for addition and `bytes` for jsonl."});
 }
 
 template <class V>
 void describe(V& v, VerifierConfig& c) {
-  v.field(1, "kind", c.kind, {.doc = "How a response earns its reward."});
+  v.field(1, "kind", c.kind, {.doc = "How responses are judged."});
   v.field(2,
           "tolerance",
           c.tolerance,
-          {.doc = "numeric: accepted distance from the answer.", .min = 0.0});
+          {.doc = "numeric: largest accepted difference from the answer.", .min = 0.0});
   v.field(3,
           "pattern",
           c.pattern,
-          {.doc = "regex: ECMAScript pattern the response must contain; `{answer}` stands for the "
+          {.doc = "regex: ECMAScript pattern that must match in the response; `{answer}` is "
+                  "replaced by the "
                   "escaped answer."});
   v.field(4,
           "command",
           c.command,
-          {.doc = "command: executable and arguments; one JSON line in and one out per response.",
+          {.doc = "command: executable and arguments; reads and writes one JSON line per response.",
            .example = "[python3, verify.py]"});
   v.field(
-      5, "pool", c.pool, {.doc = "command, python: processes kept running.", .min = 1, .max = 256});
+      5, "pool", c.pool, {.doc = "command, python: number of processes.", .min = 1, .max = 256});
   v.field(6,
           "deadline",
           c.deadline,
-          {.doc = "command: time for one response; past it the process is replaced and the sample "
-                  "counts as failed. python: the same for one call, with its responses.",
+          {.doc = "command: time limit for one response; after it the process is replaced and the "
+                  "response counts as failed. python: the same for one call with its responses.",
            .min = std::chrono::milliseconds(1)});
-  v.field(7,
-          "sandbox",
-          c.sandbox,
-          {.doc = "command: what the program may do. `none`: what its user may. `limits`: bounded "
-                  "memory, files and descriptors, no new privileges. `namespaces`: besides, no "
-                  "network, no other process in sight, file systems read-only, /tmp empty and its "
-                  "own."});
-  v.field(8,
-          "memory",
-          c.memory,
-          {.doc = "command: most memory of the program and all it starts, unless `sandbox: none`.",
-           .min = Bytes(Bytes::rep{1} << 20)});
+  v.field(
+      7,
+      "sandbox",
+      c.sandbox,
+      {.doc = "command: restrictions on the program. `none`: no restrictions. `limits`: bounded "
+              "memory, files and descriptors, no new privileges. `namespaces`: `limits`, and no "
+              "network, no other processes visible, read-only file systems, an empty private "
+              "/tmp."});
+  v.field(
+      8,
+      "memory",
+      c.memory,
+      {.doc =
+           "command: memory limit of the program and everything it starts, unless `sandbox: none`.",
+       .min = Bytes(Bytes::rep{1} << 20)});
   v.field(9,
           "environment",
           c.environment,
-          {.doc = "command: variables that the program is given of ours, beside PATH, HOME, USER, "
-                  "LANG, LC_ALL, LC_CTYPE, TZ, TMPDIR and OMP_NUM_THREADS. No other is.",
+          {.doc = "command: environment variables passed to the program in addition to PATH, HOME, "
+                  "USER, LANG, LC_ALL, LC_CTYPE, TZ, TMPDIR and OMP_NUM_THREADS.",
            .example = "[PYTHONPATH]"});
   v.field(10,
           "hidden",
           c.hidden,
-          {.doc = "command, `sandbox: namespaces`: folders that look empty to the program.",
+          {.doc = "command, `sandbox: namespaces`: folders that appear empty to the program.",
            .example = "[/home/me/.ssh]"});
   v.field(11,
           "function",
           c.function,
-          {.doc = "python: module and function, called as TRL calls a reward function: f(prompts, "
-                  "completions, completion_ids, **columns) gives a list of numbers.",
+          {.doc = "python: module and function, called like a reward function of TRL: f(prompts, "
+                  "completions, completion_ids, **columns) returns a list of numbers.",
            .example = "my_package.rewards:right_answer"});
   v.field(
       12,

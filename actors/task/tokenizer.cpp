@@ -32,10 +32,11 @@ Tokenizer Tokenizer::for_task(const TaskConfig& task) {
 Result<Tokenizer> Tokenizer::of_model(const TaskConfig& task, const ModelTokens& model) {
   Tokenizer made = for_task(task);
   if (model.size < made.vocabulary() && task.tokenizer != TokenizerKind::Auto) {
-    return invalid_input(fmt::format("task.tokenizer `{}` has {} tokens, the model {}",
-                                     name_of(task.tokenizer),
-                                     made.vocabulary(),
-                                     model.size));
+    return invalid_input(
+        fmt::format("task.tokenizer: `{}` has {} tokens, but the model has only {}",
+                    name_of(task.tokenizer),
+                    made.vocabulary(),
+                    model.size));
   }
   made.vocabulary_ = model.size;
   if (!model.ends.empty())
@@ -44,8 +45,8 @@ Result<Tokenizer> Tokenizer::of_model(const TaskConfig& task, const ModelTokens&
     return made;
   if (model.ends.empty()) {
     return invalid_input(
-        fmt::format("{}: neither generation_config.json nor config.json has an eos_token_id; name "
-                    "the tokens that end a response in model.end_tokens",
+        fmt::format("{}: neither generation_config.json nor config.json has an eos_token_id; list "
+                    "the end-of-response tokens in model.end_tokens",
                     model.folder.string()));
   }
   const std::filesystem::path file = model.folder / "tokenizer.json";
@@ -55,7 +56,7 @@ Result<Tokenizer> Tokenizer::of_model(const TaskConfig& task, const ModelTokens&
     return made;
   TEMPER_TRY(auto byte_pair, BytePairTokenizer::open(file));
   if (byte_pair.size() > model.size) {
-    return invalid_input(fmt::format("{} has {} tokens, the model's vocab_size is {}",
+    return invalid_input(fmt::format("{} has {} tokens, more than the model's vocab_size {}",
                                      file.string(),
                                      byte_pair.size(),
                                      model.size));
@@ -70,7 +71,7 @@ Result<std::vector<TokenId>> Tokenizer::encode(std::string_view text) const {
     return byte_pair_->encode(text);
   if (kind_ == Kind::IdsOnly) {
     return invalid_input(
-        "the model's folder has no tokenizer.json, so that each row of the task needs "
+        "the model folder has no tokenizer.json, so each row of the task needs "
         "`prompt_token_ids`");
   }
   std::vector<TokenId> tokens;

@@ -16,7 +16,7 @@ Result<std::unique_ptr<Verifier>> make_verifier(const VerifierConfig& config) {
     case VerifierKind::Command:
       return make_command_verifier(config, std::make_unique<RealClock>());
     case VerifierKind::Python:
-      return invalid_input("verifier.kind `python` is the work of a reward actor in Python");
+      return invalid_input("verifier.kind `python` needs a reward actor in Python");
   }
   return invalid_input("unknown verifier kind");
 }

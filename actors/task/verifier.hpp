@@ -1,6 +1,6 @@
-// Judging a response. A verdict is a reward, or a counted failure with its reason: a verifier that
-// crashes, hangs or talks nonsense costs the sample at hand. Only one that has never given a reward
-// is given up.
+// Judges responses. A verdict is a reward, or a failure with its reason. A verifier that crashes,
+// hangs or sends an invalid reply costs only the current sample; one that has never given a reward
+// is given up after kMostBadReplies failures.
 #pragma once
 
 #include "actors/task/task_config.hpp"
@@ -21,24 +21,25 @@ struct Judgement {
 
 struct Verdict {
   double reward = 0;
-  std::string failure;  ///< Empty: judged. Else why not (crash, deadline, malformed reply).
+  std::string failure;  ///< Empty if judged; otherwise the reason (crash, deadline, invalid reply).
 };
 
-/// Failures of a verifier that has never given a reward, after which it is given up.
+/// Number of failures after which a verifier that has never given a reward is given up.
 inline constexpr int kMostBadReplies = 3;
 
 class Verifier {
  public:
   virtual ~Verifier() = default;
-  /// One verdict per judgement, in order. Returns within about
-  /// ceil(n / pool) deadlines, whatever the command does.
+  /// One verdict per judgement, in order. Returns within about ceil(n / pool) deadlines, whatever
+  /// the command does.
   virtual std::vector<Verdict> judge(std::span<const Judgement> batch) = 0;
-  /// The last batch was cut short, after kMostBadReplies failures without a reward since this was
-  /// made: every verdict has the last of these failures.
+  /// True if the last batch was aborted after kMostBadReplies failures without any reward since the
+  /// verifier was created; then every verdict has the last of these failures.
   virtual bool gave_up() const { return false; }
 };
 
-/// Errors: a pattern that does not compile, a command that cannot be started.
+/// Errors: InvalidInput for a pattern that does not compile; NotFound or Io for a command that
+/// cannot be started.
 Result<std::unique_ptr<Verifier>> make_verifier(const VerifierConfig& config);
 
 }  // namespace temper::actors

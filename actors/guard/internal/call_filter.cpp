@@ -79,10 +79,11 @@ constexpr std::uint32_t kRefused[] = {
 
 constexpr std::uint32_t kNewNamespaces = CLONE_NEWNS | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER |
                                          CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWCGROUP;
-/// Without AF_UNIX: a program that connects by a path reaches the services of its user (containers,
-/// keys, the desktop) from any namespace. Internet and netlink sockets see its own network only.
+/// No AF_UNIX: by a path a program could reach services of its user (containers, keys, the desktop)
+/// from any namespace. Internet and netlink sockets see only its own network.
 constexpr std::uint32_t kFamilies[] = {AF_INET, AF_INET6, AF_NETLINK};
-/// Memory that no mapping holds, so that nothing would count it; as of a kernel without them.
+/// Calls that create memory without a mapping, which would not be counted; they fail as on a kernel
+/// without them.
 constexpr std::uint32_t kUncounted[] = {
     SYS_memfd_create,
     SYS_shmget,
@@ -98,8 +99,8 @@ constexpr std::uint32_t refusal(std::uint32_t error) {
   return SECCOMP_RET_ERRNO | error;
 }
 
-/// Its instructions, one behind the other. Each part either ends the filter or falls through to the
-/// next with the number of the call loaded.
+/// Assembles the filter's instructions. Each part either ends the filter or falls through to the
+/// next part with the call number loaded.
 struct Program {
   std::array<sock_filter, 160> code{};
   std::size_t size = 0;
@@ -113,7 +114,7 @@ struct Program {
   constexpr void load(std::size_t offset) {
     add(BPF_LD | BPF_W | BPF_ABS, static_cast<std::uint32_t>(offset));
   }
-  /// The lower half of an argument, where both architectures keep it.
+  /// The lower half of an argument; both architectures are little endian.
   constexpr void load_argument(std::size_t n) {
     load(offsetof(seccomp_data, args) + n * sizeof(std::uint64_t));
   }
@@ -122,7 +123,7 @@ struct Program {
     add(BPF_JMP | BPF_JEQ | BPF_K, value, 0, 1);
     end(with);
   }
-  /// A call that may not make namespaces by the flags in its first argument.
+  /// Refuses a call whose first argument has flags that create namespaces.
   constexpr void keep_namespaces(std::uint32_t call) {
     add(BPF_JMP | BPF_JEQ | BPF_K, call, 0, 4);
     load_argument(0);
@@ -138,7 +139,7 @@ struct Program {
       end_if_equal(family, SECCOMP_RET_ALLOW);
     end(refusal(EAFNOSUPPORT));
   }
-  /// Pairs that stay what they are. One of datagrams could send to any path later.
+  /// Allows connected stream pairs only: a datagram pair could later send to any path.
   constexpr void keep_pairs() {
     add(BPF_JMP | BPF_JEQ | BPF_K, SYS_socketpair, 0, 10);
     load_argument(0);
@@ -156,7 +157,7 @@ constexpr Program make_program() {
   Program p;
   p.load(offsetof(seccomp_data, arch));
   p.add(BPF_JMP | BPF_JEQ | BPF_K, kArchitecture, 1, 0);
-  p.end(refusal(ENOSYS));  // a 32-bit program has other numbers
+  p.end(refusal(ENOSYS));  // 32-bit programs use other call numbers
   p.load(offsetof(seccomp_data, nr));
   if (kArchitecture == AUDIT_ARCH_X86_64) {
     p.add(BPF_JMP | BPF_JGE | BPF_K, kFirstOfX32, 0, 1);
@@ -164,7 +165,8 @@ constexpr Program make_program() {
   }
   for (const std::uint32_t call : kRefused)
     p.end_if_equal(call, refusal(EPERM));
-  p.end_if_equal(SYS_clone3, refusal(ENOSYS));  // its flags cannot be seen; clone is tried then
+  // its flags are in memory and cannot be checked; programs fall back to clone
+  p.end_if_equal(SYS_clone3, refusal(ENOSYS));
   p.keep_namespaces(SYS_clone);
   p.keep_namespaces(SYS_unshare);
   for (const std::uint32_t call : kUncounted)
@@ -182,7 +184,7 @@ constexpr Program kProgram = make_program();
 int filter_calls() {
   if (kArchitecture == 0)
     return 0;
-  // The kernel's type has no const; it only reads.
+  // The kernel's type is not const, but the kernel only reads.
   const sock_fprog filter{static_cast<std::uint16_t>(kProgram.size),
                           const_cast<sock_filter*>(kProgram.code.data())};
   if (::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter, 0, 0) == 0 || errno == EINVAL)

@@ -52,7 +52,7 @@ bool limit(__rlimit_resource what, rlim_t to) {
   return ::setrlimit(what, &now) == 0;
 }
 
-/// Every mount below / as it is, but not to be written to, and without devices.
+/// Makes every mount below / read-only and without devices.
 bool make_read_only() {
   mount_attr attributes{};
   attributes.attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
@@ -60,11 +60,11 @@ bool make_read_only() {
              SYS_mount_setattr, AT_FDCWD, "/", AT_RECURSIVE, &attributes, sizeof(attributes)) == 0;
 }
 
-/// Those that it may open. A mount that is read-only stops nobody from writing to a device.
+/// Devices that the program may open. A read-only mount does not prevent writes to devices.
 constexpr const char* kDevices[] = {
     "/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"};
 
-/// Copies of them, each a mount that is nowhere yet; -1: this machine has none.
+/// Detached mounts of these devices; -1 if this machine does not have one.
 struct Devices {
   int fds[std::size(kDevices)];
 };
@@ -83,7 +83,7 @@ Devices take_devices() {
   return taken;
 }
 
-/// The folders of a path below /dev, which is empty now.
+/// Creates the parent folders of a path below /dev, which is empty at this point.
 void make_folders(const char* path) {
   char text[PATH_MAX];
   const std::size_t size = std::strlen(path);
@@ -97,7 +97,7 @@ void make_folders(const char* path) {
   }
 }
 
-/// A /dev with these devices, and nothing else but what is to be covered.
+/// Creates a /dev with these devices and the covered folders only.
 bool make_devices(const Devices& devices, const char* const* covered) {
   constexpr unsigned long kFlags = MS_NOSUID | MS_NOEXEC;
   if (::mount("none", "/dev", "tmpfs", kFlags, "size=64k,nr_inodes=64,mode=0755") != 0)
@@ -130,9 +130,8 @@ bool make_devices(const Devices& devices, const char* const* covered) {
   return ::syscall(SYS_mount_setattr, AT_FDCWD, "/dev", 0, &attributes, sizeof attributes) == 0;
 }
 
-/// Below these folders alone may files be opened for writing: a mount that is read-only lets
-/// everybody write to its FIFOs. True also where the kernel has no Landlock (before 5.13, or turned
-/// off).
+/// Allows opening files for writing only below these folders (a read-only mount still allows
+/// writing to FIFOs). Returns true also if the kernel has no Landlock (before 5.13, or disabled).
 bool keep_writes(const char* const* covered) {
   landlock_ruleset_attr rules{};
   rules.handled_access_fs = LANDLOCK_ACCESS_FS_WRITE_FILE;
@@ -161,8 +160,8 @@ bool keep_writes(const char* const* covered) {
   return kept;
 }
 
-int make_rooms(const ConfinePlan& plan) {
-  static_cast<void>(write_text("/proc/self/setgroups", "deny"));  // older kernels have none
+int make_namespaces(const ConfinePlan& plan) {
+  static_cast<void>(write_text("/proc/self/setgroups", "deny"));  // does not exist on older kernels
   if (!write_text("/proc/self/uid_map", plan.user_map) ||
       !write_text("/proc/self/gid_map", plan.group_map)) {
     return failed(ConfineStep::Users);
@@ -175,7 +174,7 @@ int make_rooms(const ConfinePlan& plan) {
   if (!make_devices(devices, plan.covered))
     return failed(ConfineStep::Devices);
   constexpr unsigned long kPlain = MS_NOSUID | MS_NODEV;
-  // Where parts of /proc are masked the kernel gives no whole one: then there is none to see.
+  // If parts of /proc are masked, the kernel refuses to mount a new one: then use an empty folder.
   if (::mount("proc", "/proc", "proc", kPlain | MS_NOEXEC, nullptr) != 0 &&
       ::mount("none", "/proc", "tmpfs", kPlain | MS_RDONLY, nullptr) != 0) {
     return failed(ConfineStep::Mounts);
@@ -184,7 +183,7 @@ int make_rooms(const ConfinePlan& plan) {
     if (::mount("none", *folder, "tmpfs", kPlain, kOwnFolder) != 0)
       return failed(ConfineStep::Cover);
   }
-  // Again by its name: the old place may lie below a covered folder.
+  // Change into it again by name: the old one may lie below a covered folder.
   if (::chdir(plan.working_folder) != 0 && ::chdir("/") != 0)
     return failed(ConfineStep::Cover);
   return 0;
@@ -204,7 +203,7 @@ int confine_self(const ConfinePlan& plan) {
   if (plan.kind == SandboxKind::None)
     return 0;
   if (plan.kind == SandboxKind::Namespaces) {
-    if (const int error = make_rooms(plan); error != 0)
+    if (const int error = make_namespaces(plan); error != 0)
       return error;
   }
   const bool limited = limit(RLIMIT_CORE, 0) && limit(RLIMIT_NOFILE, kDescriptors) &&
@@ -226,31 +225,31 @@ int confine_self(const ConfinePlan& plan) {
 
 std::string confine_error(int number) {
   const auto step = static_cast<ConfineStep>(number & ~kErrnoMask);
-  const char* what = "its namespaces cannot be made";
+  const char* what = "cannot create namespaces";
   switch (step) {
     case ConfineStep::None:
     case ConfineStep::Users:
       break;
     case ConfineStep::Mounts:
-      what = "its view of the file systems cannot be made";
+      what = "cannot create private mounts";
       break;
     case ConfineStep::ReadOnly:
-      what = "the file systems cannot be made read-only for it (Linux 5.12 can)";
+      what = "cannot make the file systems read-only (requires Linux 5.12)";
       break;
     case ConfineStep::Cover:
-      what = "a folder that it is not to see cannot be covered: is it there?";
+      what = "cannot hide a folder; check that the folders in verifier.hidden exist";
       break;
     case ConfineStep::Limits:
-      what = "its limits cannot be set";
+      what = "cannot set resource limits";
       break;
     case ConfineStep::Filter:
-      what = "its system calls cannot be filtered";
+      what = "cannot filter system calls";
       break;
     case ConfineStep::Devices:
-      what = "its own /dev cannot be made";
+      what = "cannot create a private /dev";
       break;
     case ConfineStep::Writes:
-      what = "its writing cannot be kept to its own folders (Landlock)";
+      what = "cannot restrict writes to its own folders (Landlock)";
       break;
   }
   return fmt::format("{}: {}", what, std::strerror(number & kErrnoMask));
@@ -258,7 +257,7 @@ std::string confine_error(int number) {
 
 namespace {
 
-/// What a child that tries it reports: 0 if it can.
+/// Tries to create the namespaces in a child. Returns 0 or the number that the child reported.
 int try_namespaces() {
   const std::string user = fmt::format("65534 {} 1\n", ::geteuid());
   const std::string group = fmt::format("65534 {} 1\n", ::getegid());
@@ -300,9 +299,9 @@ Status check_sandbox(SandboxKind kind) {
     return {};
   return Error{
       ErrorCode::Unsupported,
-      fmt::format("this machine does not let this user make namespaces: {}. Take `limits`, "
+      fmt::format("this machine does not let this user create namespaces: {}; use `limits`, "
                   "or allow user namespaces (sysctl kernel.unprivileged_userns_clone=1, "
-                  "user.max_user_namespaces; in a container the runtime's seccomp profile)",
+                  "user.max_user_namespaces; in a container, the seccomp profile of the runtime)",
                   confine_error(error))};
 }
 

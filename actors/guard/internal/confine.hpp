@@ -1,4 +1,4 @@
-// A process that confines itself, between fork and exec: async-signal-safe calls only.
+// Confinement of a process by itself, between fork and exec: async-signal-safe calls only.
 #pragma once
 
 #include "actors/guard/sandbox.hpp"
@@ -11,16 +11,17 @@ namespace temper::actors {
 struct ConfinePlan {
   SandboxKind kind = SandboxKind::None;
   std::int64_t memory = 0;
-  const char* const* covered = nullptr;  ///< Folders to be empty, up to a null.
+  const char* const* covered = nullptr;  ///< Folders that appear empty; ends with a null pointer.
   const char* working_folder = "/";
-  /// "65534 1000 1\n": the user and the group as which it sees itself, and who it is. Not root, so
-  /// that exec leaves it no capability in its namespaces.
+  /// "65534 1000 1
+  /// ": id inside the namespace, our id outside, count. Not root, so that exec grants no
+  /// capabilities in the namespaces.
   const char* user_map = "";
   const char* group_map = "";
-  std::int64_t tasks = 0;  ///< Processes and threads in its namespaces; 0: no such limit.
+  std::int64_t tasks = 0;  ///< Limit of processes and threads in its namespaces; 0: no limit.
 };
 
-/// What failed, so that its error can be named: the number that is reported is errno plus this.
+/// The step that failed. The reported number is errno plus this value.
 enum class ConfineStep : int {
   None = 0,
   Users = 1 << 12,
@@ -34,12 +35,12 @@ enum class ConfineStep : int {
 };
 inline constexpr int kErrnoMask = (1 << 12) - 1;
 
-/// As fork(), into namespaces of its own where the plan wants that.
+/// Like fork(), but into new namespaces if the plan requires them.
 pid_t fork_confined(const ConfinePlan& plan);
-/// In the child: 0, or the number to report.
+/// Called in the child. Returns 0, or the number to report.
 int confine_self(const ConfinePlan& plan);
 
-/// In words.
+/// Describes a reported number.
 std::string confine_error(int number);
 
 }  // namespace temper::actors

@@ -36,8 +36,9 @@ void write_number(int fd, int number) {
 [[noreturn]] void run_command(const GuardPlan& plan, int exec_failed, pid_t guard) {
   ::setpgid(0, 0);
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  const bool own_room = plan.confine.kind == SandboxKind::Namespaces;  // sees no parent
-  if (::getppid() != (own_room ? 0 : guard))
+  const bool own_namespaces =
+      plan.confine.kind == SandboxKind::Namespaces;  // cannot see its parent
+  if (::getppid() != (own_namespaces ? 0 : guard))
     ::_exit(127);
   ::dup2(plan.input, 0);
   ::dup2(plan.output, 1);
@@ -56,13 +57,13 @@ void write_number(int fd, int number) {
   ::_exit(127);
 }
 
-/// Kills our direct children, orphans that we inherited included. False: the kernel does not list
-/// them.
+/// Kills our direct children, including inherited orphans. Returns false if the kernel does not
+/// list them.
 bool kill_children() {
   const int fd = ::open("/proc/thread-self/children", O_RDONLY | O_CLOEXEC);
   if (fd < 0)
     return false;
-  char text[4096];  // "12 345 "; what does not fit is met in a later pass.
+  char text[4096];  // "12 345 "; the rest is read in a later pass.
   const ssize_t size = ::read(fd, text, sizeof(text));
   ::close(fd);
   pid_t pid = 0;
@@ -78,13 +79,13 @@ bool kill_children() {
   return true;
 }
 
-struct Ended {
+struct CommandExit {
   bool command = false;
   bool all = false;
   int wait_status = 0;
 };
 
-void reap(pid_t command, Ended& ended) {
+void reap(pid_t command, CommandExit& ended) {
   for (;;) {
     int status = 0;
     const pid_t pid = ::waitpid(-1, &status, WNOHANG);
@@ -98,7 +99,7 @@ void reap(pid_t command, Ended& ended) {
   }
 }
 
-/// What the command is to be ended for; 0: nothing.
+/// The limit that the command exceeds; 0: none.
 int excess(const ConfinePlan& plan) {
   const DescendantUsage usage = usage_below(::getpid(), plan.memory);
   if (usage.processes > kMostProcesses)
@@ -106,9 +107,9 @@ int excess(const ConfinePlan& plan) {
   return usage.memory > plan.memory ? kTookTooMuchMemory : 0;
 }
 
-/// Until the command ends, the life line closes or it takes too much: returns what for, or 0.
-/// `wake` lets SIGCHLD in.
-int watch(pid_t command, const ConfinePlan& plan, const sigset_t& wake, Ended& ended) {
+/// Waits until the command ends, the lifeline closes or a limit is exceeded. Returns the exceeded
+/// limit or 0. `wake` lets SIGCHLD in.
+int watch(pid_t command, const ConfinePlan& plan, const sigset_t& wake, CommandExit& ended) {
   const timespec* const period = plan.kind == SandboxKind::None ? nullptr : &kUsagePeriod;
   for (;;) {
     reap(command, ended);
@@ -122,7 +123,7 @@ int watch(pid_t command, const ConfinePlan& plan, const sigset_t& wake, Ended& e
   }
 }
 
-void kill_all(pid_t command, const sigset_t& wake, Ended& ended) {
+void kill_all(pid_t command, const sigset_t& wake, CommandExit& ended) {
   constexpr int kBlindPasses = 1000;
   ::kill(-command, SIGKILL);
   for (int blind = 0; blind < kBlindPasses;) {
@@ -169,10 +170,10 @@ void run_guard(const GuardPlan& plan) {
   ::close(exec_pipe[0]);
   ::dup2(plan.life_line, 0);
   ::dup2(plan.status, 1);
-  close_from(2);  // The life line's other end among them.
+  close_from(2);  // Includes the other end of the lifeline.
   write_number(1, error);
 
-  Ended ended;
+  CommandExit ended;
   const int why = error == 0 ? watch(command, plan.confine, wake, ended) : 0;
   kill_all(command, wake, ended);
   if (error == 0)

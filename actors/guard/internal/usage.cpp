@@ -11,7 +11,7 @@
 namespace temper::actors {
 namespace {
 
-/// "/proc/12/task/34/children", put together without memory of the heap.
+/// Builds paths such as "/proc/12/task/34/children" without heap memory.
 class Path {
  public:
   Path& operator/(std::string_view part) {
@@ -41,7 +41,7 @@ class Path {
   std::size_t size_ = 0;
 };
 
-/// The beginning of a file of /proc; empty: it cannot be read.
+/// The beginning of a file in /proc; empty if it cannot be read.
 template <std::size_t N>
 std::string_view read_start(const Path& path, char (&buffer)[N]) {
   const int fd = ::open(path.text(), O_RDONLY | O_CLOEXEC);
@@ -54,7 +54,8 @@ std::string_view read_start(const Path& path, char (&buffer)[N]) {
   return {buffer, size};
 }
 
-/// Takes the first number off `text`, and what stands before it; -1: there is none.
+/// Removes everything up to and including the first number from `text` and returns the number; -1
+/// if there is none.
 std::int64_t take_number(std::string_view& text) {
   const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
   while (!text.empty() && !is_digit(text.front()))
@@ -108,7 +109,7 @@ void add_children(pid_t pid, Processes& to) {
   ::close(folder);
 }
 
-/// All that is resident, of files too.
+/// Resident memory including file mappings.
 std::int64_t resident(pid_t pid) {
   char buffer[128];
   std::string_view text = read_start(Path() / "proc" / pid / "statm", buffer);
@@ -117,7 +118,8 @@ std::int64_t resident(pid_t pid) {
   return pages < 0 ? 0 : pages * ::sysconf(_SC_PAGESIZE);
 }
 
-/// Its share of what is not of files; without the kernel's sums: all that is resident.
+/// Proportional share of memory that is not file-backed; all resident memory if the kernel does not
+/// report it.
 std::int64_t held(pid_t pid) {
   char buffer[2048];
   std::string_view text = read_start(Path() / "proc" / pid / "smaps_rollup", buffer);

@@ -1,4 +1,4 @@
-// What the processes below another use: async-signal-safe calls only.
+// Memory and number of the descendants of a process. Async-signal-safe.
 #pragma once
 
 #include <sys/types.h>
@@ -8,18 +8,18 @@
 
 namespace temper::actors {
 
-/// Of a guarded command, with all that it starts.
+/// Limit for a guarded command and its descendants.
 inline constexpr std::size_t kMostProcesses = 512;
 
 struct DescendantUsage {
-  std::size_t processes = 0;  ///< kMostProcesses + 1: or more.
-  /// Memory that their mappings hold: anonymous or shared, not of files. What several of them share
+  std::size_t processes = 0;  ///< At most kMostProcesses + 1.
+  /// Bytes of anonymous and shared mappings, without files. Memory shared by several processes
   /// counts once.
   std::int64_t memory = 0;
 };
 
-/// Of all descendants of `root`; empty where the kernel does not list them. `enough`: a rough
-/// upper bound of the memory is given where it is no larger than this, as it is cheaper.
+/// Usage of all descendants of `root`; empty if the kernel does not list them. Returns a rough
+/// upper bound of the memory, which is cheaper, if that is at most `enough`.
 DescendantUsage usage_below(pid_t root, std::int64_t enough);
 
 }  // namespace temper::actors

@@ -12,16 +12,16 @@ namespace temper::actors {
 
 namespace {
 
-// Fixed, so that every run of every seed holds the same problems out.
+// Fixed, so that every run holds out the same problems, whatever its seed.
 constexpr std::uint64_t kSplitKey = 0x5d1f0c8e6b2a4973ULL;
-constexpr std::uint64_t kHeldOutKey = 0xa3b1956c07de42f8ULL;  // Their order in held_out().
+constexpr std::uint64_t kHeldOutKey = 0xa3b1956c07de42f8ULL;  // Determines the order in held_out().
 
 struct Pair {
   std::uint64_t a = 0;
   std::uint64_t b = 0;
 };
 
-/// Of `n` things, how many a share is; some if the share is above zero, never all.
+/// The number of items in a share of `n`: at least one if the share is positive, never all.
 std::uint64_t share_of(std::uint64_t n, double share) {
   if (share <= 0 || n < 2)
     return 0;
@@ -29,9 +29,9 @@ std::uint64_t share_of(std::uint64_t n, double share) {
   return std::clamp<std::uint64_t>(wanted, 1, n - 1);
 }
 
-/// Pairs (a, b) of numbers below `m` are of two kinds: doubles (a, a), of which there are m, and
-/// couples {a, b} with a != b, m (m - 1) / 2 of them, each of which stands for two problems. Each
-/// kind is shuffled once by a fixed key; the first of each are held out.
+/// There are two kinds of pairs (a, b) of numbers below `m`: m doubles (a, a), and m (m - 1) / 2
+/// couples {a, b} with a != b, each of which stands for two problems. Each kind is shuffled once
+/// with a fixed key, and the first ones are held out.
 class AdditionSource final : public PromptSource {
  public:
   AdditionSource(const TaskConfig& task, std::uint64_t seed)
@@ -63,12 +63,12 @@ class AdditionSource final : public PromptSource {
 
   std::uint64_t held_out_size() const override { return 2 * held_couples_ + held_doubles_; }
   Result<Tokens> longest_prompt(const Tokenizer&) const override {
-    return Tokens(static_cast<std::int64_t>(2 * digits_ + 2));  // With a token for each character.
+    return Tokens(static_cast<std::int64_t>(2 * digits_ + 2));  // One token per character.
   }
 
  private:
-  /// Couple number `i` of the fixed shuffle, one way round or the other. Couples are numbered by
-  /// their distance on a ring of m numbers: 1 to m/2, where distance m/2 has half as many.
+  /// Couple number `i` of the fixed shuffle, in either order. Couples are numbered by their
+  /// distance on a ring of m numbers, 1 to m/2; distance m/2 has half as many.
   Pair couple(std::uint64_t i, std::uint64_t mirror) const {
     const std::uint64_t c = permuted(i, couples_, kSplitKey);
     const std::uint64_t a = c % numbers_;
@@ -104,7 +104,7 @@ class AdditionSource final : public PromptSource {
 Result<std::unique_ptr<PromptSource>> make_addition_source(const TaskConfig& task,
                                                            std::uint64_t seed) {
   if (task.digits < 1 || task.digits > 9)
-    return invalid_input(fmt::format("addition of {} digits: 1 to 9 are possible", task.digits));
+    return invalid_input(fmt::format("task.digits: expected 1 to 9, found {}", task.digits));
   return std::unique_ptr<PromptSource>(std::make_unique<AdditionSource>(task, seed));
 }
 

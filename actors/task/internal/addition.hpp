@@ -3,7 +3,7 @@
 // Operands are written with exactly n digits (zero-padded) and the sum with n + 1, least
 // significant digit first if `reverse_answer`, so digit k of the answer depends on the digits of
 // the prompt at fixed places. All ordered pairs are equally likely. A pair and its mirror image
-// (b+a) are held out together: what is asked in evaluation was never seen either way round.
+// (b+a) are held out together, so evaluation problems were never seen in either order.
 #pragma once
 
 #include "actors/task/prompts.hpp"

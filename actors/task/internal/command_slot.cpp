@@ -20,12 +20,12 @@ using nlohmann::json;
 
 constexpr std::size_t kErrorTextKept = 400;
 constexpr std::size_t kMostEnding = 16;
-// A command that has closed its stdout has this long to end, so that we can say how.
+// Time for a command to end after it closed its stdout, so that we can report how it ended.
 constexpr Duration kEndGrace = std::chrono::milliseconds(200);
 
 enum class ReadEnd { NothingNow, Closed, Limit };
 
-/// Appends what is there to `out`, until it holds more than `limit` bytes.
+/// Appends the available bytes to `out`, until `out` has more than `limit` bytes.
 ReadEnd read_available(int fd, std::string& out, std::size_t limit) {
   std::array<char, 16384> chunk;
   while (out.size() <= limit) {
@@ -50,7 +50,7 @@ Result<double> parse_reply(std::string_view line) {
   if (reward == reply.end())
     return invalid_input(fmt::format("the reply has no `reward`: `{}`", excerpt(line)));
   if (!reward->is_number())
-    return invalid_input(fmt::format("`reward` is no finite number: `{}`", excerpt(line)));
+    return invalid_input(fmt::format("`reward` is not a finite number: `{}`", excerpt(line)));
   TEMPER_TRY_STATUS(check_reward(reward->get<double>()));
   return reward->get<double>();
 }
@@ -87,7 +87,8 @@ std::optional<Verdict> CommandSlot::advance(Time now) {
   }
   if (talking_) {
     send();
-    const std::optional<std::string> ended = how_it_ended();  // First: its last words come after.
+    // Checked before reading, so that its last output is read too.
+    const std::optional<std::string> ended = how_it_ended();
     drain_errors();
     receive();
     if (auto verdict = read_verdict(now))
@@ -98,12 +99,12 @@ std::optional<Verdict> CommandSlot::advance(Time now) {
       return fail(*std::move(trouble), now);
   } else if (now >= deadline_) {
     sample_.reset();
-    return Verdict{.failure = "no process to ask: " + trouble_};
+    return Verdict{.failure = "cannot start a process: " + trouble_};
   }
   return std::nullopt;
 }
 
-/// Error: the command could not be started, which waiting will hardly mend.
+/// Error: the command could not be started, and waiting will not help.
 Status CommandSlot::prepare_process(Time now) {
   if (process_) {
     if (auto trouble = trouble_while_idle()) {
@@ -114,21 +115,21 @@ Status CommandSlot::prepare_process(Time now) {
   if (!process_ && now >= not_before_) {
     if (ending_.size() >= kMostEnding)
       return Error{ErrorCode::Unavailable,
-                   fmt::format("{} killed processes do not end", ending_.size())};
+                   fmt::format("{} killed processes have not ended", ending_.size())};
     TEMPER_TRY_STATUS(start());
   }
   talking_ = process_.has_value();
   return {};
 }
 
-/// What makes a process unfit for its next sample.
+/// The reason why a process cannot judge the next sample, if any.
 std::optional<std::string> CommandSlot::trouble_while_idle() {
   const std::optional<std::string> ended = how_it_ended();
   drain_errors();
   error_bytes_ = 0;
   receive();
   if (!reply_.empty())
-    return fmt::format("it wrote `{}` without being asked", excerpt(reply_));
+    return fmt::format("it wrote `{}` without a request", excerpt(reply_));
   if (ended)
     return "it ended: " + *ended;
   return std::nullopt;
@@ -143,7 +144,7 @@ void CommandSlot::send() {
     else if (errno == EAGAIN)
       return;
     else if (errno != EINTR)
-      input_open_ = false;  // It ended or closed its stdin; its reply, if any, decides.
+      input_open_ = false;  // It ended or closed its stdin; its reply, if any, is still read.
   }
 }
 
@@ -173,14 +174,14 @@ std::optional<Verdict> CommandSlot::read_verdict(Time now) {
   const Result<double> reward = parse_reply(std::string_view(reply_).substr(0, end));
   if (!reward)
     return fail(reward.error().context, now);
-  // More than one line, or one before the whole question: what it says next may be anything.
+  // More than one line, or a reply before the whole request was sent: later replies may be wrong.
   const bool in_step = end + 1 == reply_.size() && sent_ == request_.size();
   reply_.clear();
   proven_ = true;
   pause_ = Duration(0);
   sample_.reset();
   if (!in_step) {
-    trouble_ = "it was out of step with the questions";
+    trouble_ = "its replies were out of step with the requests";
     discard_process(now);
   }
   return Verdict{.reward = *reward, .failure = {}};
@@ -188,9 +189,9 @@ std::optional<Verdict> CommandSlot::read_verdict(Time now) {
 
 std::optional<std::string> CommandSlot::trouble_while_talking(Time now) {
   if (reply_.size() > kLongestReply)
-    return fmt::format("a reply of more than {} bytes", kLongestReply);
+    return fmt::format("expected a reply of at most {} bytes, found more", kLongestReply);
   if (error_bytes_ > kMostErrorText)
-    return fmt::format("more than {} bytes on stderr", kMostErrorText);
+    return fmt::format("expected at most {} bytes on stderr, found more", kMostErrorText);
   if (now >= deadline_)
     return output_open_ ? fmt::format("no reply within {}", to_text(config_->deadline))
                         : "it closed its stdout";
@@ -203,7 +204,7 @@ std::optional<std::string> CommandSlot::how_it_ended() {
   if (auto how = process_->how_it_ended())
     return how;
   if (process_->is_gone())
-    return "killed with its guard";
+    return "killed together with its guard process";
   return std::nullopt;
 }
 

@@ -12,7 +12,7 @@ namespace temper::actors {
 
 namespace {
 
-/// While it lives, writing to a pipe that nobody reads is an error for this thread, not a signal.
+/// For its lifetime, writing to a closed pipe is an error in this thread instead of a signal.
 class NoSigpipe {
  public:
   NoSigpipe() {
@@ -82,7 +82,7 @@ class CommandVerifier final : public Verifier {
   bool gave_up() const override { return gave_up_; }
 
  private:
-  /// Fails every response of the batch for the reason of the last one.
+  /// Fails every response of the batch with the reason of the last failure.
   void give_up(std::vector<Verdict>& verdicts, std::size_t last, Time now) {
     gave_up_ = true;
     for (CommandSlot& slot : slots_) {
@@ -93,8 +93,8 @@ class CommandVerifier final : public Verifier {
     std::ranges::fill(verdicts, why);
   }
 
-  /// Gives samples to idle slots. One that must not start its process yet gets none, unless no
-  /// other slot can take one.
+  /// Assigns samples to idle slots. A slot that may not start its process yet is used only if no
+  /// other slot is available.
   void assign(std::span<const Judgement> batch, std::size_t& assigned, Time now) {
     const bool any_ready = std::any_of(slots_.begin(), slots_.end(), [&](const CommandSlot& s) {
       return !s.is_idle() || s.is_ready(now);
@@ -107,7 +107,7 @@ class CommandVerifier final : public Verifier {
     }
   }
 
-  /// Until a process has something for us or a slot's time has come.
+  /// Blocks until a process has output or a slot's wake time is reached.
   void wait() {
     fds_.clear();
     Time wake = Time::max();
@@ -136,7 +136,7 @@ class CommandVerifier final : public Verifier {
 Result<std::unique_ptr<Verifier>> make_command_verifier(const VerifierConfig& config,
                                                         std::unique_ptr<const Clock> clock) {
   if (config.command.empty())
-    return invalid_input("verifier.command is empty: kind `command` needs one");
+    return invalid_input("verifier.command: expected a command for kind `command`, found none");
   auto verifier = std::make_unique<CommandVerifier>(config, std::move(clock));
   if (Status started = verifier->start(); !started)
     return std::move(started).error().within("verifier.command");

@@ -1,14 +1,14 @@
-// The verifier that asks a program of the user's. Each process of the pool answers one line of JSON
-// with one line of JSON, in order, for as long as it runs:
+// The verifier that runs a user's program. Each process of the pool reads one line of JSON per
+// response and writes one line of JSON, in order, for as long as it runs:
 //
 //   stdin   {"prompt": "2+2=", "answer": "4", "response": "It is 4"}
 //   stdout  {"reward": 1}
 //
-// Other fields of a reply are ignored. A reply that is late, malformed or missing (the process
-// ended), or a flood on stderr, fails that sample, and the process is replaced. Text that is not
-// UTF-8 has its bad bytes replaced before it is sent.
+// Other fields of a reply are ignored. If a reply is late, malformed or missing (the process
+// ended), or stderr is flooded, the sample fails and the process is replaced. Invalid UTF-8 bytes
+// are replaced before text is sent.
 //
-// Nothing survives us: see actors/guard/guarded_process.hpp.
+// No process outlives this one: see actors/guard/guarded_process.hpp.
 #pragma once
 
 #include "actors/task/verifier.hpp"
@@ -18,19 +18,19 @@
 
 namespace temper::actors {
 
-/// What a command may say at most for one sample, in bytes.
+/// Limits on the output for one sample, in bytes.
 inline constexpr std::size_t kLongestReply = std::size_t{1} << 16;
 inline constexpr std::size_t kMostErrorText = std::size_t{1} << 20;
 
-/// Of the pauses before a process that follows one which never answered.
+/// First and longest delay before the process that follows one that never replied.
 inline constexpr Duration kFirstPause = std::chrono::milliseconds(10);
 inline constexpr Duration kLongestPause = std::chrono::seconds(1);
 
-/// Starts the pool. Error: a command that cannot be started. Requires: kind is Command.
+/// Starts the pool. Error: the command cannot be started. Requires: kind is Command.
 Result<std::unique_ptr<Verifier>> make_command_verifier(const VerifierConfig& config,
                                                         std::unique_ptr<const Clock> clock);
 
-/// The reward in a reply line. Error: what is wrong with it.
+/// The reward in a reply line. Error InvalidInput: the line has no valid reward.
 Result<double> parse_reply(std::string_view line);
 
 }  // namespace temper::actors

@@ -21,10 +21,11 @@ using nlohmann::json;
 
 constexpr std::size_t kErrorsShown = 20;
 constexpr std::string_view kExpectedRows =
-    "expected a JSON object in each, such as {\"prompt\": \"1+2=\", \"answer\": \"3\"}";
+    "expected one JSON object per line, such as {\"prompt\": \"1+2=\", \"answer\": \"3\"}";
 
-/// "[json.exception.parse_error.101] parse error at line 1, column 5: syntax error while parsing
-/// value - invalid literal; ..." without what is said better by file:line.
+/// Shortens the parser's message, "[json.exception.parse_error.101] parse error at line 1, column
+/// 5: syntax error while parsing value - invalid literal; ...", by the parts that file:line already
+/// states.
 std::string reason_of(const json::exception& e) {
   std::string_view what = e.what();
   if (const std::size_t at = what.find("column "); at != std::string_view::npos)
@@ -37,7 +38,7 @@ std::string reason_of(const json::exception& e) {
 Result<json> parse_object(std::string_view line) {
   if (line.size() > kLongestLine)
     return invalid_input(
-        fmt::format("{} bytes in one line; the limit is {}", line.size(), kLongestLine));
+        fmt::format("expected at most {} bytes per line, found {}", kLongestLine, line.size()));
   if (const auto at = first_invalid_utf8(line))
     return invalid_input(fmt::format("byte {} is not UTF-8", *at + 1));
   try {
@@ -55,11 +56,11 @@ Result<std::string> text_field(const json& object, const char* name) {
   if (field == object.end())
     return invalid_input(fmt::format("`{}` is missing", name));
   if (!field->is_string())
-    return invalid_input(fmt::format("`{}` is {}, expected a text", name, field->type_name()));
+    return invalid_input(fmt::format("`{}`: expected text, found {}", name, field->type_name()));
   return field->get<std::string>();
 }
 
-/// Empty: the row has none.
+/// Empty if the row has none.
 Result<std::vector<TokenId>> token_ids(const json& object) {
   std::vector<TokenId> tokens;
   const auto field = object.find("prompt_token_ids");
@@ -69,12 +70,12 @@ Result<std::vector<TokenId>> token_ids(const json& object) {
     return id.is_number_unsigned() && id <= std::numeric_limits<TokenId>::max();
   };
   if (!field->is_array() || field->empty() || !std::ranges::all_of(*field, is_token))
-    return invalid_input("`prompt_token_ids` is not a list of token ids");
+    return invalid_input("`prompt_token_ids`: expected a list of token ids");
   return field->get<std::vector<TokenId>>();
 }
 
-/// Error: what is wrong with the messages of a chat. A content may be a text, its parts, or null
-/// where a message has another use, such as a call of a tool.
+/// Validates the messages of a chat. A content may be text, a list of parts, or null if the message
+/// has another purpose, such as a tool call.
 Status check_messages(const json& messages, const char* name) {
   for (std::size_t i = 0; i < messages.size(); ++i) {
     const json& message = messages[i];
@@ -85,68 +86,69 @@ Status check_messages(const json& messages, const char* name) {
       return bad(fmt::format("expected an object, found {}", message.type_name()));
     const auto role = message.find("role");
     if (role == message.end() || !role->is_string())
-      return bad("expected a text in `role`");
+      return bad("expected text in `role`");
     const auto content = message.find("content");
     const bool known = content == message.end() || content->is_string() || content->is_null() ||
                        content->is_array();
     if (!known)
-      return bad(fmt::format("expected a text in `content`, found {}", content->type_name()));
+      return bad(fmt::format("expected text in `content`, found {}", content->type_name()));
   }
   return {};
 }
 
-/// A text; or, beside token ids, a list of messages, as JSON.
+/// Text; or, together with token ids, a list of messages, returned as JSON.
 Result<std::string> prompt_field(const json& object, const char* name, bool has_tokens) {
   const auto field = object.find(name);
   if (field == object.end() && object.contains("messages")) {
     return invalid_input(
-        fmt::format("`{}` is missing; `python -m temper.data` makes it of `messages`, with a "
+        fmt::format("`{}` is missing; `python -m temper.data` creates it from `messages` with a "
                     "model's chat template",
                     name));
   }
   if (field == object.end() || !field->is_array())
     return text_field(object, name);
   if (field->empty())
-    return invalid_input(fmt::format("`{}` is an empty list", name));
+    return invalid_input(
+        fmt::format("`{}`: expected at least one message, found an empty list", name));
   TEMPER_TRY_STATUS(check_messages(*field, name));
   if (has_tokens)
     return field->dump();
   return invalid_input(
-      fmt::format("`{}` is a list of messages without `prompt_token_ids`: `python -m temper.data` "
+      fmt::format("`{}` is a list of messages without `prompt_token_ids`; `python -m temper.data` "
                   "applies a model's chat template and adds them",
                   name));
 }
 
-/// What follows the last "####", without commas.
+/// The text after the last "####", without commas.
 Result<std::string> final_answer(std::string_view text) {
   constexpr std::string_view kMark = "####";
   const std::size_t at = text.rfind(kMark);
   if (at == std::string_view::npos) {
     return invalid_input(
-        "`answer` has no `####` before its result; where it is the result itself, "
-        "call the question `prompt`");
+        "`answer` has no `####` before its result; if it is the result itself, rename "
+        "`question` to `prompt`");
   }
   std::string answer(trimmed(text.substr(at + kMark.size())));
   std::erase(answer, ',');
   if (answer.empty())
-    return invalid_input("nothing follows `####` in `answer`");
+    return invalid_input("`answer`: expected a result after `####`, found none");
   return answer;
 }
 
-/// The rest of the row, for whoever judges: empty if there is none.
+/// The other columns of the row, for the verifier; empty if there are none.
 std::string other_columns(json row, std::initializer_list<const char*> read) {
   for (const char* const name : read)
     row.erase(name);
   return row.empty() ? "" : row.dump();
 }
 
-/// Error: the answer is none that responses could be compared with.
+/// Checks that the verifier can compare responses with the answer.
 Status check_answer(const std::string& answer, AnswerRule rule) {
   if (rule != AnswerRule::Any && trimmed(answer).empty())
-    return invalid_input("`answer` is empty, and the verifier compares responses with it");
+    return invalid_input("`answer` is empty, but the verifier compares responses with it");
   if (rule == AnswerRule::Number && !final_number(answer)) {
     return invalid_input(fmt::format(
-        "`answer` \"{}\" has no number, which `verifier.kind: numeric` compares", excerpt(answer)));
+        "`answer` \"{}\" has no number, but `verifier.kind: numeric` needs one", excerpt(answer)));
   }
   return {};
 }
@@ -201,9 +203,9 @@ class JsonlSource final : public PromptSource {
   std::vector<Problem> held_out_;
 };
 
-/// A token stands for a byte at least (but where a normal form is longer than its text), so that
-/// only prompts of more bytes than the longest so far has tokens are encoded, those of most bytes
-/// first.
+/// A token usually covers at least one byte (except if a normal form is longer than its text). So a
+/// prompt is encoded only if it has more bytes than the longest prompt so far has tokens, starting
+/// with the largest prompts.
 Result<Tokens> JsonlSource::longest_prompt(const Tokenizer& tokenizer) const {
   std::vector<const Problem*> problems;
   std::size_t longest = 0;
@@ -252,7 +254,7 @@ Result<std::vector<Problem>> parse_jsonl(std::string_view name,
     }
   }
   if (malformed > kErrorsShown)
-    errors += fmt::format("\n{}: ... and {} more such lines", name, malformed - kErrorsShown);
+    errors += fmt::format("\n{}: ... and {} more invalid lines", name, malformed - kErrorsShown);
   if (malformed > 0)
     return invalid_input(std::move(errors));
   if (problems.empty())
@@ -264,14 +266,14 @@ Result<std::unique_ptr<PromptSource>> make_jsonl_source(const TaskConfig& task,
                                                         std::uint64_t seed,
                                                         AnswerRule rule) {
   if (task.path.empty())
-    return invalid_input("task.path is empty: kind `jsonl` needs a file");
+    return invalid_input("task.path: expected a file for kind `jsonl`, found none");
   TEMPER_TRY(const std::string text, read_file(task.path));
   TEMPER_TRY(std::vector<Problem> problems, parse_jsonl(task.path, text, rule));
   const std::size_t size = problems.size();
   auto source = std::make_unique<JsonlSource>(std::move(problems), task.held_out, seed);
   if (!source->can_train() && task.held_out < 1)
     return invalid_input(
-        fmt::format("{}: all {} problems are held out, none is left to train on", task.path, size));
+        fmt::format("{}: all {} problems are held out; lower task.held_out", task.path, size));
   return std::unique_ptr<PromptSource>(std::move(source));
 }
 

@@ -15,7 +15,7 @@ bool is_word(char c) {
   return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
-/// Digits from the front of `text`.
+/// Number of digits at position `at`.
 std::size_t digits_at(std::string_view text, std::size_t at) {
   std::size_t n = 0;
   while (at + n < text.size() && is_digit(text[at + n]))
@@ -23,7 +23,7 @@ std::size_t digits_at(std::string_view text, std::size_t at) {
   return n;
 }
 
-/// One past a number without sign that starts at `at`; `at` if there is none.
+/// The end of the unsigned number that starts at `at`; `at` if there is none.
 std::size_t end_of_number(std::string_view text, std::size_t at) {
   const std::size_t whole = digits_at(text, at);
   std::size_t end = at + whole;
@@ -70,9 +70,9 @@ bool is_sign(std::string_view text, std::size_t at) {
   return at == 0 || (!is_word(text[at - 1]) && text[at - 1] != ')' && text[at - 1] != ']');
 }
 
-enum class Which { First, Last };
+enum class Occurrence { First, Last };
 
-std::optional<double> find_number(std::string_view text, Which which) {
+std::optional<double> find_number(std::string_view text, Occurrence occurrence) {
   std::optional<double> found;
   for (std::size_t i = 0; i < text.size();) {
     const bool negative = is_sign(text, i);
@@ -84,7 +84,7 @@ std::optional<double> find_number(std::string_view text, Which which) {
     }
     if (const auto value = value_of(text.substr(first, end - first))) {
       found = negative ? -*value : *value;
-      if (which == Which::First)
+      if (occurrence == Occurrence::First)
         return found;
     }
     i = end;
@@ -97,8 +97,9 @@ std::optional<double> find_number(std::string_view text, Which which) {
 std::optional<double> final_number(std::string_view text) {
   constexpr std::string_view kMark = "####";
   const std::size_t at = text.rfind(kMark);
-  return at == std::string_view::npos ? find_number(text, Which::Last)
-                                      : find_number(text.substr(at + kMark.size()), Which::First);
+  return at == std::string_view::npos
+             ? find_number(text, Occurrence::Last)
+             : find_number(text.substr(at + kMark.size()), Occurrence::First);
 }
 
 }  // namespace temper::actors

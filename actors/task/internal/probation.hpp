@@ -1,14 +1,14 @@
-// When a verifier that has never given a reward is given up.
+// Decides when to give up a verifier that has never given a reward.
 #pragma once
 
 #include "actors/task/verifier.hpp"
 
 namespace temper::actors {
 
-/// Fed every verdict of a verifier, in any order. Its first reward ends the probation for good.
+/// Gets every verdict of a verifier, in any order. The first reward ends the probation permanently.
 class Probation {
  public:
-  /// Whether this is the bad reply that is one too many; the count then begins anew.
+  /// Returns true for the last tolerated failure; the count then restarts.
   bool fails(const Verdict& verdict) {
     passed_ = passed_ || verdict.failure.empty();
     if (passed_ || ++bad_replies_ < kMostBadReplies)

@@ -6,7 +6,8 @@ namespace temper::actors {
 
 namespace {
 
-/// Bytes of the well-formed sequence that `text` begins with (Unicode 15, table 3-7); 0 if none.
+/// Length of the well-formed sequence at the start of `text` (Unicode 15, table 3-7); 0 if there is
+/// none.
 std::size_t sequence_length(std::string_view text) {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned char first = byte(0);

@@ -1,4 +1,4 @@
-// Small questions about text: is it UTF-8, what is left without blanks, how to show it.
+// Text helpers: UTF-8 validation, trimming, excerpts for messages.
 #pragma once
 
 #include <optional>
@@ -8,13 +8,14 @@
 namespace temper::actors {
 
 /// Position of the first byte that is not part of well-formed UTF-8 (no surrogates, no overlong
-/// forms, nothing above U+10FFFF); none if all is well.
+/// forms, nothing above U+10FFFF); empty if the text is valid.
 std::optional<std::size_t> first_invalid_utf8(std::string_view text);
 
-/// For error messages: at most `limit` bytes, on one line, printable ASCII; the rest as "?".
+/// For error messages: at most `limit` bytes on one line; other characters than printable ASCII
+/// become "?".
 std::string excerpt(std::string_view text, std::size_t limit = 80);
 
-/// Without ASCII white space at both ends.
+/// Removes ASCII white space at both ends.
 std::string_view trimmed(std::string_view text);
 
 }  // namespace temper::actors

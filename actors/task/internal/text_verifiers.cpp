@@ -44,7 +44,7 @@ class NumericVerifier final : public Verifier {
       const std::optional<double> answer = final_number(j.answer);
       if (!answer)
         return Verdict{.failure =
-                           fmt::format("the answer \"{}\" has no number in it", excerpt(j.answer))};
+                           fmt::format("the answer \"{}\" has no number", excerpt(j.answer))};
       const std::optional<double> given = final_number(j.response);
       return reward_if(given && std::abs(*given - *answer) <= tolerance_);
     });
@@ -54,7 +54,7 @@ class NumericVerifier final : public Verifier {
   const double tolerance_;
 };
 
-/// `text` as a pattern that matches just it.
+/// A pattern that matches exactly `text`.
 std::string escaped(std::string_view text) {
   std::string out;
   for (const char c : text) {
@@ -72,13 +72,13 @@ std::string with_answer(std::string_view pattern, std::string_view answer) {
     out += pattern.substr(0, at);
     if (at == std::string_view::npos)
       return out;
-    // In a group, so that `{answer}?` is the whole answer or nothing.
+    // In a group, so that `{answer}?` makes the whole answer optional.
     out += "(?:" + escaped(answer) + ")";
     pattern.remove_prefix(at + kAnswerInPattern.size());
   }
 }
 
-/// "(?=" or "(?!" where it means look-ahead.
+/// True if the pattern has a look-ahead, "(?=" or "(?!", outside a character class.
 bool has_look_ahead(std::string_view pattern) {
   bool in_class = false;
   for (std::size_t i = 0; i < pattern.size(); ++i) {
@@ -94,8 +94,9 @@ bool has_look_ahead(std::string_view pattern) {
 
 Result<std::regex> compile(const std::string& pattern) {
   if (pattern.size() > kLongestPattern)
-    return invalid_input(
-        fmt::format("{} bytes with the answer, the limit is {}", pattern.size(), kLongestPattern));
+    return invalid_input(fmt::format("expected at most {} bytes with the answer inserted, found {}",
+                                     kLongestPattern,
+                                     pattern.size()));
   // libstdc++'s breadth-first matcher: no backtracking, no recursion over the text.
   constexpr auto kFlags = std::regex_constants::ECMAScript | std::regex_constants::__polynomial;
   try {
@@ -118,15 +119,17 @@ class RegexVerifier final : public Verifier {
  private:
   Verdict judge_one(const Judgement& j) {
     if (j.response.size() > kLongestMatched) {
-      return {.failure = fmt::format("a response of {} bytes: patterns are tried on {} at most",
-                                     j.response.size(),
-                                     kLongestMatched)};
+      return {.failure =
+                  fmt::format("the response has {} bytes; patterns are matched against at most {}",
+                              j.response.size(),
+                              kLongestMatched)};
     }
     if (!compiled_ || answer_ != j.answer) {
-      // Anything may stand before: one anchored pass instead of one from every position.
+      // Allow any prefix: one anchored pass instead of one pass per position.
       auto compiled = compile("[^]*(?:" + with_answer(pattern_, j.answer) + ")");
       if (!compiled)
-        return {.failure = "the pattern with this answer: " + compiled.error().context};
+        return {.failure =
+                    "the pattern with this answer does not compile: " + compiled.error().context};
       compiled_ = *std::move(compiled);
       answer_ = j.answer;
     }
@@ -139,7 +142,8 @@ class RegexVerifier final : public Verifier {
   }
 
   const std::string pattern_;
-  std::optional<std::regex> compiled_;  ///< For answer_: the responses of a group share it.
+  std::optional<std::regex> compiled_;  ///< Compiled for answer_, which the responses of a group
+                                        ///< share.
   std::string answer_;
 };
 
@@ -155,7 +159,7 @@ std::unique_ptr<Verifier> make_numeric_verifier(double tolerance) {
 
 Result<std::unique_ptr<Verifier>> make_regex_verifier(const std::string& pattern) {
   if (pattern.empty())
-    return invalid_input("verifier.pattern is empty: kind `regex` needs one");
+    return invalid_input("verifier.pattern: expected a pattern for kind `regex`, found none");
   const std::string where = fmt::format("verifier.pattern `{}`", pattern);
   if (has_look_ahead(pattern))
     return invalid_input("look-ahead is not supported").within(where);

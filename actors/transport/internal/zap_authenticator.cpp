@@ -14,8 +14,8 @@
 namespace temper::actors::detail {
 namespace {
 
-constexpr const char* kAnswers = "inproc:// The address that ZeroMQ defines for ZAP.
-    constexpr const char* kEvents = "inproc://temper.authenticator";
+constexpr const char* kAnswers = "inproc://zeromq.zap.01";  // The address that ZeroMQ defines.
+constexpr const char* kEvents = "inproc://temper.authenticator";
 constexpr std::size_t kRawKey = 32;
 constexpr std::size_t kRequestFrames = 7;  ///< Including the key.
 constexpr int kFirstEvent = 0;

@@ -1,4 +1,5 @@
-// By hand, on small vocabularies. tests/integration/ holds it to the library `tokenizers`.
+// Tests with small hand-made vocabularies. tests/integration/ compares with the library
+// `tokenizers`.
 #include "actors/byte_pair/byte_pair_tokenizer.hpp"
 
 #include <gtest/gtest.h>
@@ -54,7 +55,7 @@ TEST(BytePairTokenizer, DoesNotJoinAcrossPieces) {
   EXPECT_EQ(made(file).encode("o w").value(), (Ids{id('o'), 261}));
 }
 
-TEST(BytePairTokenizer, AddedTokensAreFoundInTheTextTheLongestFirst) {
+TEST(BytePairTokenizer, MatchesTheLongestAddedToken) {
   json file = small();
   for (const auto& [text, number] :
        std::vector<std::pair<std::string, int>>{{"<a>", 262}, {"<a>b", 263}})
@@ -63,18 +64,18 @@ TEST(BytePairTokenizer, AddedTokensAreFoundInTheTextTheLongestFirst) {
   EXPECT_EQ(t.encode("h<a>h<a>bh<a").value(),
             (Ids{id('h'), 262, id('h'), 263, id('h'), id('<'), id('a')}));
   EXPECT_EQ(t.decode(Ids{id('h'), 262, 263, 1, id('h'), -4, 9999}), "h<a>bh")
-      << "without special tokens and without what is no token";
+      << "special tokens and unknown ids must be skipped";
 }
 
-TEST(BytePairTokenizer, WholePiecesComeFirstWhereTheFileSaysSo) {
+TEST(BytePairTokenizer, HonorsIgnoreMerges) {
   json file = small();
-  file["model"]["vocab"]["hello"] = 262;  // No merge leads to it.
+  file["model"]["vocab"]["hello"] = 262;  // No merge produces it.
   EXPECT_EQ(made(file).encode("hello").value(), (Ids{260, id('o')}));
   file["model"]["ignore_merges"] = true;
   EXPECT_EQ(made(file).encode("hello").value(), Ids{262});
 }
 
-TEST(BytePairTokenizer, ComposesWhereTheFileSaysSo) {
+TEST(BytePairTokenizer, HonorsTheNormalizer) {
   json file = small();
   const std::string apart = "e\u0301";
   EXPECT_EQ(made(file).encode(apart).value().size(), 3U);
@@ -82,7 +83,7 @@ TEST(BytePairTokenizer, ComposesWhereTheFileSaysSo) {
   EXPECT_EQ(made(file).decode(made(file).encode(apart).value()), "\u00e9");
 }
 
-TEST(BytePairTokenizer, SplitsAsTheExpressionSays) {
+TEST(BytePairTokenizer, SplitsByTheRegularExpression) {
   json file = small();
   file["pre_tokenizer"] = {
       {"type", "Sequence"},
@@ -97,11 +98,11 @@ TEST(BytePairTokenizer, SplitsAsTheExpressionSays) {
                           .value();
   EXPECT_EQ(pieces,
             (std::vector<std::string>{"don", "'S", " ", "123", "45", "\v", "\u0085x", "!?"}))
-      << "what no part of the expression matches is a piece of its own";
+      << "text that the expression does not match is a separate piece";
 }
 
-TEST(BytePairTokenizer, DigitsStandAloneOrTogetherAsTheFileSays) {
-  // The pieces as the library `tokenizers` 0.23.3 gives them for the same pre_tokenizer.
+TEST(BytePairTokenizer, HonorsIndividualDigits) {
+  // Expected pieces from the library `tokenizers` 0.23.3 for the same pre_tokenizer.
   struct Case {
     json individual;
     std::string text;
@@ -114,9 +115,9 @@ TEST(BytePairTokenizer, DigitsStandAloneOrTogetherAsTheFileSays) {
       {true, "7", {"7"}},
       {true, "", {}},
       {true, "none at all", {"none", " at", " all"}},
-      {true, "x\u00b2y", {"x", "\u00b2", "y"}},      // a superscript counts
-      {true, "\u0663\u0664", {"\u0663", "\u0664"}},  // and digits of other scripts
-      {true, "\u2163\u00bd", {"\u2163", "\u00bd"}},  // and numerals and fractions
+      {true, "x\u00b2y", {"x", "\u00b2", "y"}},      // superscripts are digits
+      {true, "\u0663\u0664", {"\u0663", "\u0664"}},  // digits of other scripts too
+      {true, "\u2163\u00bd", {"\u2163", "\u00bd"}},  // numerals and fractions too
       {false, "12+345", {"12", "+", "345"}},
       {false, "is 12", {"is", " ", "12"}},
       {false, "a1b22c333", {"a", "1", "b", "22", "c", "333"}},
@@ -137,7 +138,7 @@ TEST(BytePairTokenizer, DigitsStandAloneOrTogetherAsTheFileSays) {
   }
 }
 
-TEST(BytePairTokenizer, ACharacterCutInTwoDecodesToAReplacement) {
+TEST(BytePairTokenizer, DecodesATruncatedCharacterToAReplacement) {
   const BytePairTokenizer t = made(small());
   const auto tokens = t.encode("\u00e9!").value();
   ASSERT_EQ(tokens.size(), 3U);
@@ -145,15 +146,16 @@ TEST(BytePairTokenizer, ACharacterCutInTwoDecodesToAReplacement) {
   EXPECT_EQ(t.decode(tokens), "\u00e9!");
 }
 
-TEST(BytePairTokenizer, TextThatIsNotUtf8AndBytesOutsideTheVocabularyAreNamed) {
-  EXPECT_NE(made(small()).encode("a\xff").error().context.find("not UTF-8"), std::string::npos);
+TEST(BytePairTokenizer, RejectsInvalidUtf8AndUnknownBytes) {
+  EXPECT_NE(made(small()).encode("a\xff").error().context.find("not valid UTF-8"),
+            std::string::npos);
   const auto digits = BytePairTokenizer::parse(byte_level_tokenizer_json({"<pad>"}, "0123456789"));
   ASSERT_TRUE(digits);
   EXPECT_EQ(digits->encode("907").value(), (Ids{10, 1, 8}));
   EXPECT_NE(digits->encode("9x").error().context.find("byte 0x78"), std::string::npos);
 }
 
-TEST(BytePairTokenizer, WhatIsNotComputedIsRefusedByItsName) {
+TEST(BytePairTokenizer, NamesUnsupportedSettings) {
   const auto with = [](const char* pointer, const json& value) {
     json file = small();
     file[json::json_pointer(pointer)] = value;

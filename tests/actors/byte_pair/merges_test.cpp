@@ -18,7 +18,7 @@ Merges three() {
   return merges;
 }
 
-TEST(Merges, JoinThePairOfLowestRankFirst) {
+TEST(Merges, JoinsThePairOfLowestRankFirst) {
   EXPECT_EQ(three().apply(Ids{0, 1, 2}), Ids{4}) << "a b before b c";
   EXPECT_EQ(three().apply(Ids{2, 1, 2}), (Ids{2, 5}));
   EXPECT_EQ(three().apply(Ids{0, 0, 1, 2, 1}), (Ids{0, 4, 1}));
@@ -26,14 +26,14 @@ TEST(Merges, JoinThePairOfLowestRankFirst) {
   EXPECT_EQ(three().apply(Ids{9}), Ids{9});
 }
 
-TEST(Merges, OfEqualPairsTheLeftmostIsJoined) {
+TEST(Merges, JoinsTheLeftmostOfEqualPairs) {
   Merges merges;
   merges.add(0, 0, 1);
   EXPECT_EQ(merges.apply(Ids{0, 0, 0}), (Ids{1, 0}));
   EXPECT_EQ(merges.apply(Ids{0, 0, 0, 0, 0}), (Ids{1, 1, 0}));
 }
 
-/// The definition: scan for the best pair, join it, begin again.
+/// Reference implementation: scan for the best pair, join it, repeat.
 Ids naive(const std::vector<std::array<std::int32_t, 3>>& merges, Ids ids) {
   for (;;) {
     std::size_t best = merges.size();
@@ -53,7 +53,7 @@ Ids naive(const std::vector<std::array<std::int32_t, 3>>& merges, Ids ids) {
   }
 }
 
-TEST(Merges, DoAsTheirDefinitionOnRandomOnes) {
+TEST(Merges, MatchesTheReferenceOnRandomInput) {
   std::mt19937 random(5);
   for (int round = 0; round < 300; ++round) {
     std::vector<std::array<std::int32_t, 3>> list;

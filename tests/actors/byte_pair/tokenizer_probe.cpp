@@ -1,7 +1,7 @@
-// What our tokenizer makes of texts, for tests/integration/tokenizer_test.py: reads
+// Runs our tokenizer for tests/integration/tokenizer_test.py. Reads
 //   {"tokenizer": FILE, "texts": [TEXT, ..], "ids": [[id, ..], ..]}
-// from standard input and prints {"texts": [..], "ids": [..]}: of each text {"ids": [..], "text":
-// decoded} or {"error": why}, of each list of ids what it decodes to.
+// from standard input and prints {"texts": [..], "ids": [..]}: per text {"ids": [..], "text":
+// decoded} or {"error": why}, per list of ids the decoded text.
 #include "actors/byte_pair/byte_pair_tokenizer.hpp"
 
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-// What a guarded process writes, and its end.
+// Helpers that read the output of a guarded process and wait for its end.
 #pragma once
 
 #include "actors/guard/guarded_process.hpp"
@@ -30,8 +30,8 @@ inline std::string read_until(int fd, std::string_view until = {}) {
   }
 }
 
-/// True when the other ends of the descriptor are all closed, which is so when all who held them
-/// have ended.
+/// True once all other ends of the descriptor are closed, so all processes that held them have
+/// ended.
 inline bool is_end_of_file(int fd) {
   return read_until(fd).empty();
 }

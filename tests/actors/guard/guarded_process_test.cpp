@@ -25,14 +25,14 @@ namespace {
 class Guard : public ::testing::Test {
  protected:
   Guard() {
-    // Whoever holds this open for writing is alive: a fifo that reads end of file when all ended.
+    // The FIFO reports end of file once every process that held it open for writing has ended.
     alive_path_ = (folder_ / "alive").string();
     EXPECT_EQ(::mkfifo(alive_path_.c_str(), 0600), 0);
     alive_ = FileDescriptor(::open(alive_path_.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
   }
 
-  /// A command that holds the fifo open, leaves a child that does, and one more in a session of its
-  /// own whose parent has ended; says "ready" on the fifo, then does `then`.
+  /// A command that holds the FIFO open, starts a child that does too, and another one in its own
+  /// session whose parent has ended. It writes "ready" to the FIFO, then runs `then`.
   std::vector<std::string> family(const std::string& then = "wait") const {
     const auto file = folder_ / "family.sh";
     std::ofstream(file) << "exec 9>" << alive_path_ << "\n"
@@ -61,14 +61,14 @@ TEST_F(Guard, RunsACommandFoundInPathWithItsPipes) {
   EXPECT_EQ(process->how_it_ended(), "exit code 3");
 }
 
-TEST_F(Guard, TellsTheSignalThatEndedTheCommand) {
+TEST_F(Guard, ReportsTheSignalThatEndedTheCommand) {
   auto process = GuardedProcess::start(shell("kill -SEGV $$"));
   ASSERT_TRUE(process);
   EXPECT_TRUE(wait_until_gone(*process));
   EXPECT_EQ(process->how_it_ended(), "killed by signal 11 (Segmentation fault)");
 }
 
-TEST_F(Guard, RefusesWhatCannotBeExecuted) {
+TEST_F(Guard, RejectsFilesThatCannotBeExecuted) {
   const auto error = [](const std::vector<std::string>& command) {
     const auto process = GuardedProcess::start(command);
     return process ? std::string("started") : process.error().context;
@@ -86,7 +86,7 @@ TEST_F(Guard, RefusesWhatCannotBeExecuted) {
 }
 
 TEST_F(Guard, GivesTheCommandDefaultSignalsAndItsOwnGroup) {
-  ::signal(SIGPIPE, SIG_IGN);  // A parent's choice, which a child would inherit.
+  ::signal(SIGPIPE, SIG_IGN);  // A child would inherit this setting.
   auto process = GuardedProcess::start(
       shell("grep -E '^Sig(Blk|Ign)' /proc/self/status; ps -o pgid= -p $$ | tr -d ' '; echo $$"));
   ::signal(SIGPIPE, SIG_DFL);
@@ -100,7 +100,7 @@ TEST_F(Guard, GivesTheCommandDefaultSignalsAndItsOwnGroup) {
   }
 }
 
-TEST_F(Guard, InheritsNoDescriptorButThree) {
+TEST_F(Guard, InheritsOnlyThreeDescriptors) {
   const FileDescriptor leak(::open("/dev/null", O_RDONLY));  // Without O_CLOEXEC.
   const auto other = GuardedProcess::start(shell("cat"));
   auto process = GuardedProcess::start({"ls", "/proc/self/fd"});
@@ -108,7 +108,7 @@ TEST_F(Guard, InheritsNoDescriptorButThree) {
   EXPECT_EQ(read_until(process->output()), "0\n1\n2\n3\n");  // 3: the folder that ls reads.
 }
 
-TEST_F(Guard, KillsEveryDescendantWhenItLetsGo) {
+TEST_F(Guard, KillsEveryDescendantWhenDestroyed) {
   {
     auto process = GuardedProcess::start(family());
     ASSERT_TRUE(process);
@@ -132,7 +132,8 @@ TEST_F(Guard, KillsEveryDescendantWhenItsOwnerIsKilled) {
   const pid_t owner = ::fork();
   if (owner == 0) {
     const auto process = GuardedProcess::start(command);
-    const auto second = GuardedProcess::start({"cat"});  // Its guard must not keep the first's.
+    // Its guard must not inherit the pipe of the first one.
+    const auto second = GuardedProcess::start({"cat"});
     for (;;)
       ::pause();
   }

@@ -1,4 +1,4 @@
-// What a guarded process may do in its sandbox.
+// The restrictions of sandboxes on guarded processes.
 #include "actors/guard/sandbox.hpp"
 
 #include "tests/actors/guard/guarded.hpp"
@@ -21,7 +21,7 @@
 namespace temper::actors {
 namespace {
 
-/// What `script` prints in this sandbox.
+/// Returns what `script` prints in this sandbox.
 std::string said(const std::string& script, const Sandbox& sandbox) {
   auto process = GuardedProcess::start({"sh", "-c", script}, sandbox);
   if (!process)
@@ -35,7 +35,7 @@ Sandbox of_kind(SandboxKind kind) {
   return sandbox;
 }
 
-TEST(Sandbox, ACommandIsGivenNoneOfOurVariablesButAFew) {
+TEST(Sandbox, PassesOnlySelectedEnvironmentVariables) {
   ::setenv("TEMPER_TEST_TOKEN", "s3cret", 1);
   EXPECT_EQ(said("echo \"$TEMPER_TEST_TOKEN\"; env | grep -c s3cret", {}), "\n0\n");
   Sandbox passed;
@@ -50,7 +50,7 @@ TEST(Sandbox, LimitsHold) {
   limits.memory = Bytes(Bytes::rep{64} << 20);
   EXPECT_EQ(said("ulimit -d; ulimit -c; grep NoNewPrivs /proc/self/status", limits),
             "65536\n0\nNoNewPrivs:\t1\n");
-  // Doubles its memory until it may not.
+  // Doubles its memory until that fails.
   const std::string eater = "x=aaaaaaaa; while x=$x$x$x$x; do :; done; echo survived";
   auto process = GuardedProcess::start({"sh", "-c", eater}, limits).value();
   EXPECT_EQ(read_until(process.output()), "");
@@ -66,19 +66,19 @@ class InNamespaces : public testing::Test {
   Sandbox sandbox_ = of_kind(SandboxKind::Namespaces);
 };
 
-TEST_F(InNamespaces, ThereIsNoNetwork) {
-  // Of the interfaces only the loopback is there, and it is down.
+TEST_F(InNamespaces, HasNoNetwork) {
+  // The only interface is the loopback, and it is down.
   EXPECT_EQ(said("ls /sys/class/net >/dev/null; tail -n +3 /proc/net/dev | wc -l", sandbox_),
             "1\n");
 }
 
-TEST_F(InNamespaces, NoOtherProcessIsInSight) {
+TEST_F(InNamespaces, HidesOtherProcesses) {
   EXPECT_EQ(said("echo $$; ls /proc | grep -c '^[0-9]'", sandbox_).substr(0, 2), "1\n");
   EXPECT_EQ(said(fmt::format("test -e /proc/{} && echo seen; echo done", ::getpid()), sandbox_),
             "done\n");
 }
 
-TEST_F(InNamespaces, NothingCanBeWrittenButItsOwnEmptyFolder) {
+TEST_F(InNamespaces, MakesEverythingButItsPrivateFolderReadOnly) {
   const std::string file = "/tmp/temper-guard-test-file";
   std::ofstream(file) << "ours";
   EXPECT_EQ(
@@ -93,13 +93,13 @@ TEST_F(InNamespaces, NothingCanBeWrittenButItsOwnEmptyFolder) {
             "refused\n");
 }
 
-TEST_F(InNamespaces, NothingOfItCanBeUndone) {
+TEST_F(InNamespaces, CannotBeUndone) {
   EXPECT_EQ(said("umount /tmp 2>/dev/null || echo refused", sandbox_), "refused\n");
   EXPECT_EQ(said("grep -c 'CapEff:.0000000000000000' /proc/self/status", sandbox_), "1\n");
   EXPECT_EQ(said("unshare -Ur umount /tmp 2>/dev/null || echo refused", sandbox_), "refused\n");
 }
 
-TEST_F(InNamespaces, CallsThatNoVerifierNeedsAreRefused) {
+TEST_F(InNamespaces, RefusesSystemCallsThatNoVerifierNeeds) {
   EXPECT_EQ(said("grep '^Seccomp:' /proc/self/status", sandbox_), "Seccomp:\t2\n");
   EXPECT_EQ(said("unshare -Ur true 2>/dev/null || echo refused", sandbox_), "refused\n");
   const std::string calls =
@@ -118,12 +118,13 @@ TEST_F(InNamespaces, CallsThatNoVerifierNeedsAreRefused) {
             "AF_VSOCK EAFNOSUPPORT\nAF_PACKET EAFNOSUPPORT\n");
 }
 
-/// What `program` prints in this sandbox, as Python.
+/// Returns what a Python program prints in this sandbox.
 std::string python(const std::string& program, const Sandbox& sandbox) {
   return said("python3 - <<'END' 2>&1\n" + program + "END", sandbox);
 }
 
-/// Each probe is a line of Python that would reach out of the sandbox; it prints what refused it.
+/// Each probe is a line of Python that tries to escape from the sandbox; it prints the error that
+/// stopped it.
 struct Probe {
   const char* name;
   std::string program;  ///< {0}: a folder outside that this user may write to; {1}: our pid.
@@ -184,7 +185,7 @@ INSTANTIATE_TEST_SUITE_P(
         Probe{"ProcessOutside", "os.kill({1}, 0)", "ESRCH"}),
     name_of_probe);
 
-TEST_P(Probes, AreRefused) {
+TEST_P(Probes, AreStopped) {
   char base[] = "/var/tmp/temper-probe-XXXXXX";
   ASSERT_NE(::mkdtemp(base), nullptr);
   const std::string folder = base;
@@ -217,11 +218,11 @@ TEST_P(Probes, AreRefused) {
   EXPECT_FALSE(said.empty());
   EXPECT_EQ(said, GetParam().expected + std::string("\n")) << GetParam().name;
   std::array<char, 1> byte{};
-  EXPECT_LT(::read(reader.get(), byte.data(), 1), 0) << "something came through the FIFO";
+  EXPECT_LT(::read(reader.get(), byte.data(), 1), 0) << "data arrived through the FIFO";
   std::filesystem::remove_all(folder);
 }
 
-TEST_F(InNamespaces, FiveDevicesWork) {
+TEST_F(InNamespaces, ProvidesFiveDevices) {
   EXPECT_EQ(python("import os, stat\n"
                    "print(sorted(n for n in os.listdir('/dev') "
                    "if stat.S_ISCHR(os.stat('/dev/' + n).st_mode)))\n"
@@ -242,7 +243,7 @@ class Bounds : public InNamespaces, public testing::WithParamInterface<SandboxKi
     sandbox_ = of_kind(GetParam());
     sandbox_.memory = Bytes(Bytes::rep{96} << 20);
   }
-  /// How a program ends in it.
+  /// Returns how a program ends in the sandbox.
   std::string ended(const std::string& program) const {
     auto process = GuardedProcess::start({"python3", "-c", program}, sandbox_);
     if (!process)
@@ -262,25 +263,26 @@ constexpr std::string_view kTouch =
     "    for i in range(0, n << 20, 4096): m[i] = 1\n"
     "    return m\n";
 
-TEST_P(Bounds, MemoryCountsHoweverItIsTaken) {
+TEST_P(Bounds, CountsAllKindsOfMemory) {
   const std::string touch(kTouch);
   for (const std::string take : {
-           "m = hold(mmap.mmap(-1, 300 << 20), 300)",  // shared, which RLIMIT_DATA leaves out
+           // shared memory, which RLIMIT_DATA does not limit
+           "m = hold(mmap.mmap(-1, 300 << 20), 300)",
            "m = [hold(mmap.mmap(-1, 30 << 20), 30) for _ in range(10)]",
            "f = open('/tmp/x', 'wb+'); f.truncate(300 << 20); m = hold(mmap.mmap(f.fileno(), 0), "
            "300)",
-           "for _ in range(6):\n"  // each below its own limit
+           "for _ in range(6):\n"  // each process is below its own limit
            "    if os.fork() == 0: m = hold(mmap.mmap(-1, 60 << 20, mmap.MAP_PRIVATE), 60); break",
        }) {
     if (GetParam() == SandboxKind::Limits && take.starts_with("f = "))
-      continue;  // a file of a real disk is no memory
+      continue;  // a file on a real disk does not use memory
     EXPECT_EQ(ended(touch + take + "\ntime.sleep(1000)\n"),
-              "ended: it held more than 96MiB (verifier.memory)")
+              "killed: it used more than 96MiB (verifier.memory)")
         << take;
   }
 }
 
-TEST_P(Bounds, MemoryThatIsSharedCountsOnce) {
+TEST_P(Bounds, CountsSharedMemoryOnce) {
   EXPECT_EQ(
       ended(std::string(kTouch) + "m = hold(mmap.mmap(-1, 60 << 20), 60)\n"
                                   "pids = []\n"
@@ -292,7 +294,7 @@ TEST_P(Bounds, MemoryThatIsSharedCountsOnce) {
       "exit code 0");
 }
 
-TEST_P(Bounds, ProcessesAreCounted) {
+TEST_P(Bounds, CountsProcesses) {
   sandbox_.memory = Bytes(Bytes::rep{16} << 30);
   EXPECT_EQ(ended("import os, time\n"
                   "while True:\n"
@@ -302,7 +304,7 @@ TEST_P(Bounds, ProcessesAreCounted) {
             "ended: it had more than 512 processes");
 }
 
-TEST_F(InNamespaces, OrdinaryProgramsWorkAsEver) {
+TEST_F(InNamespaces, RunsOrdinaryPrograms) {
   const std::string ordinary =
       "import socket, subprocess, threading\n"
       "thread = threading.Thread(target=lambda: print('thread', flush=True))\n"
@@ -317,10 +319,12 @@ TEST_F(InNamespaces, HiddenFoldersLookEmpty) {
   sandbox_.hidden = {"/etc"};
   EXPECT_EQ(said("ls /etc | wc -l", sandbox_), "0\n");
   sandbox_.hidden = {"/no/such/folder"};
-  EXPECT_NE(said("true", sandbox_).find("cannot be covered: is it there?"), std::string::npos);
+  EXPECT_NE(said("true", sandbox_)
+                .find("cannot hide a folder; check that the folders in verifier.hidden exist"),
+            std::string::npos);
 }
 
-TEST_F(InNamespaces, ACommandThatWouldNotBeThereIsNamed) {
+TEST_F(InNamespaces, NamesACommandInAHiddenFolder) {
   const std::string script = "/tmp/temper-guard-test.sh";
   std::ofstream(script) << "echo here";
   const auto process = GuardedProcess::start({"sh", script}, sandbox_);
@@ -330,7 +334,7 @@ TEST_F(InNamespaces, ACommandThatWouldNotBeThereIsNamed) {
   std::filesystem::remove(script);
 }
 
-TEST_F(InNamespaces, WhatItStartedEndsWithIt) {
+TEST_F(InNamespaces, KillsItsChildrenWhenItEnds) {
   auto process =
       GuardedProcess::start({"sh", "-c", "setsid sleep 1000 & echo started; sleep 1000"}, sandbox_);
   ASSERT_TRUE(process);

@@ -46,7 +46,7 @@ class CommandVerifier : public ::testing::Test {
     return *std::move(made);
   }
 
-  /// The failure of the only sample.
+  /// The failure of a single sample.
   std::string failure_of(const std::string& script, Duration deadline = std::chrono::seconds(5)) {
     const std::vector<Judgement> one{{"p", "a", "r"}};
     const auto verdicts = verifier(script, deadline)->judge(one);
@@ -57,7 +57,7 @@ class CommandVerifier : public ::testing::Test {
   const test::TemporaryFolder folder_;
 };
 
-TEST_F(CommandVerifier, GivesEachSampleItsRewardInOrder) {
+TEST_F(CommandVerifier, ReturnsRewardsInOrder) {
   const auto v = verifier(R"(while read -r line; do
       case $line in
         *'"response":"good"}') echo '{"reward": 1, "note": "kept out"}' ;;
@@ -80,7 +80,7 @@ TEST_F(CommandVerifier, GivesEachSampleItsRewardInOrder) {
   EXPECT_TRUE(v->judge({}).empty());
 }
 
-TEST_F(CommandVerifier, SendsOneLineOfUtf8WhateverTheResponse) {
+TEST_F(CommandVerifier, SendsOneLineOfUtf8ForAnyResponse) {
   const auto v = verifier(R"(while read -r line; do
       case $line in
         '{"prompt":"2+2=","answer":"4","response":"'*'"}') echo '{"reward": 1}' ;;
@@ -93,7 +93,7 @@ TEST_F(CommandVerifier, SendsOneLineOfUtf8WhateverTheResponse) {
     EXPECT_EQ(verdict.failure, "");
 }
 
-TEST_F(CommandVerifier, ACrashCostsItsSampleAndNoOther) {
+TEST_F(CommandVerifier, ACrashFailsOnlyItsSample) {
   const auto v = verifier(R"(while read -r line; do
       case $line in
         *crash*) echo 'out of luck' >&2; exit 3 ;;
@@ -110,7 +110,7 @@ TEST_F(CommandVerifier, ACrashCostsItsSampleAndNoOther) {
   }
 }
 
-TEST_F(CommandVerifier, AHangCostsItsSampleOneDeadline) {
+TEST_F(CommandVerifier, AHangFailsItsSampleAfterTheDeadline) {
   const auto v = verifier(R"(while read -r line; do
       case $line in
         *hang*) sleep 1000 ;;
@@ -128,11 +128,11 @@ TEST_F(CommandVerifier, AHangCostsItsSampleOneDeadline) {
   EXPECT_EQ(verdicts[3].reward, 1);
 }
 
-TEST_F(CommandVerifier, ANonsensicalReplyIsAFailureThatQuotesIt) {
+TEST_F(CommandVerifier, QuotesAnInvalidReply) {
   EXPECT_EQ(failure_of("read l; echo hello; cat"), "the reply is not JSON: `hello`");
   EXPECT_EQ(failure_of("read l; echo '[1]'; cat"), "the reply has no `reward`: `[1]`");
   EXPECT_EQ(failure_of("read l; echo '{\"reward\": \"1\"}'; cat"),
-            "`reward` is no finite number: `{\"reward\": \"1\"}`");
+            "`reward` is not a finite number: `{\"reward\": \"1\"}`");
   EXPECT_EQ(failure_of("read l; echo '{\"reward\": 1e999}'; cat"),
             "the reply is not JSON: `{\"reward\": 1e999}`");
   for (const char* const impossible : {"1e308", "-1e308", "3e38", "1e19", "-1e19"}) {
@@ -143,7 +143,7 @@ TEST_F(CommandVerifier, ANonsensicalReplyIsAFailureThatQuotesIt) {
   }
 }
 
-TEST_F(CommandVerifier, AProcessThatSaysMoreThanOneLineIsReplacedBeforeItMisleads) {
+TEST_F(CommandVerifier, ReplacesAProcessThatWritesMoreThanOneLine) {
   const auto v = verifier("read l; printf '{\"reward\":1}\\n{\"reward\":7}\\n'; cat >/dev/null");
   for (const Verdict& verdict : v->judge(responses({"a", "b", "c"}))) {
     EXPECT_EQ(verdict.failure, "");
@@ -151,27 +151,29 @@ TEST_F(CommandVerifier, AProcessThatSaysMoreThanOneLineIsReplacedBeforeItMislead
   }
 }
 
-TEST_F(CommandVerifier, FloodsAndClosedPipesAreFailures) {
-  EXPECT_EQ(failure_of("while :; do printf '%01000d' 1; done"), "a reply of more than 65536 bytes");
-  EXPECT_EQ(failure_of("cat /dev/zero >&2").rfind("more than 1048576 bytes on stderr", 0), 0U);
+TEST_F(CommandVerifier, FailsOnFloodsAndClosedPipes) {
+  EXPECT_EQ(failure_of("while :; do printf '%01000d' 1; done"),
+            "expected a reply of at most 65536 bytes, found more");
+  EXPECT_EQ(failure_of("cat /dev/zero >&2").rfind("expected at most 1048576 bytes on stderr", 0),
+            0U);
   EXPECT_EQ(failure_of("exec 1>&-; sleep 1000"), "it closed its stdout");
   EXPECT_EQ(failure_of("exec 0<&-; sleep 1000", milliseconds(50)), "no reply within 50ms");
 }
 
-TEST_F(CommandVerifier, ARequestThatIsNeverReadDoesNotBlock) {
+TEST_F(CommandVerifier, DoesNotBlockIfTheRequestIsNotRead) {
   const auto v = verifier("sleep 1000", milliseconds(50));
   const auto verdicts = v->judge(responses({std::string(4 << 20, 'x')}));
   EXPECT_EQ(verdicts[0].failure, "no reply within 50ms");
 }
 
-TEST_F(CommandVerifier, ACommandThatAnswersOnceAndEndsIsStartedForEachSample) {
+TEST_F(CommandVerifier, RestartsACommandThatAnswersOnlyOnce) {
   const auto v = verifier("read -r line; echo '{\"reward\": 1}'; exec 1>&- ; sleep 0.001");
   int right = 0;
   for (int i = 0; i < 5; ++i) {
     for (const Verdict& verdict : v->judge(responses({"a"})))
       right += verdict.reward == 1;
   }
-  EXPECT_GE(right, 3);  // One that ends just as it is given the next is a failure of that.
+  EXPECT_GE(right, 3);  // A process that ends just as it gets the next sample fails that sample.
 }
 
 /// The number of lines that scripts have appended to a file.
@@ -182,19 +184,20 @@ std::ptrdiff_t lines_in(const std::filesystem::path& file) {
 
 struct BadVerifier {
   const char* name;
-  const char* script;       ///< After it has written a line to `starts`, where `$d` is.
-  const char* failure;      ///< Part of what is said of it.
-  int deadline_ms = 20000;  ///< Short where only the deadline tells.
+  const char* script;       ///< The rest of the script, after it has written a line to `starts` in
+                            ///< the folder `$d`.
+  const char* failure;      ///< Expected part of the failure.
+  int deadline_ms = 20000;  ///< Short if only the deadline detects the failure.
 };
 
 void PrintTo(const BadVerifier& verifier, std::ostream* out) {
   *out << verifier.script;
 }
 
-class NeverRight : public CommandVerifier, public ::testing::WithParamInterface<BadVerifier> {};
-class RightOnce : public NeverRight {};
+class NeverRewarding : public CommandVerifier, public ::testing::WithParamInterface<BadVerifier> {};
+class RewardingOnce : public NeverRewarding {};
 
-TEST_P(NeverRight, IsGivenUpAtItsThirdBadReply) {
+TEST_P(NeverRewarding, IsGivenUpAfterThreeFailures) {
   for (const int pool : {1, 2, 5}) {
     const auto v = verifier(std::string("d=${0%/*}; echo >>$d/starts; ") + GetParam().script,
                             milliseconds(GetParam().deadline_ms),
@@ -205,13 +208,14 @@ TEST_P(NeverRight, IsGivenUpAtItsThirdBadReply) {
     for (const Verdict& verdict : verdicts) {
       ASSERT_NE(verdict.failure.find(GetParam().failure), std::string::npos) << verdict.failure;
     }
-    // A pool of one has asked three processes; one more may have been started in their place.
-    EXPECT_LE(lines_in(folder_ / "starts"), 4 * pool) << "far fewer than there are responses";
+    // A pool of one has used three processes; one more may have been started in their place.
+    EXPECT_LE(lines_in(folder_ / "starts"), 4 * pool)
+        << "must be far below the number of responses";
     std::filesystem::remove(folder_ / "starts");
   }
 }
 
-TEST_P(RightOnce, IsNotGivenUp) {
+TEST_P(RewardingOnce, IsNotGivenUp) {
   const auto v = verifier(std::string("d=${0%/*}; if mkdir $d/once 2>/dev/null; then read l; "
                                       "echo '{\"reward\": 1}'; fi; ") +
                               GetParam().script,
@@ -250,29 +254,29 @@ const auto kReplying = ::testing::Values(
     BadVerifier{"ClosesItsOutput", "exec 1>&-; cat >/dev/null", "closed its stdout"},
     BadVerifier{"FloodsStderr", "cat /dev/zero >&2", "bytes on stderr"});
 
-INSTANTIATE_TEST_SUITE_P(Programs, NeverRight, kReplying, verifier_name);
-INSTANTIATE_TEST_SUITE_P(Programs, RightOnce, kReplying, verifier_name);
+INSTANTIATE_TEST_SUITE_P(Programs, NeverRewarding, kReplying, verifier_name);
+INSTANTIATE_TEST_SUITE_P(Programs, RewardingOnce, kReplying, verifier_name);
 INSTANTIATE_TEST_SUITE_P(Silent,
-                         NeverRight,
+                         NeverRewarding,
                          ::testing::Values(BadVerifier{
                              "SaysNothing", "cat >/dev/null", "no reply within", 60}),
                          verifier_name);
 
-TEST_F(CommandVerifier, IsGivenUpAcrossBatchesAndAskedAgainAfterwards) {
+TEST_F(CommandVerifier, CountsFailuresAcrossBatchesAndRecovers) {
   const auto v = verifier("d=${0%/*}; read l; [ -e $d/mended ] && echo '{\"reward\": 1}'; exit 1");
   v->judge(responses({"a"}));
   EXPECT_FALSE(v->gave_up());
   v->judge(responses({"b"}));
   EXPECT_FALSE(v->gave_up());
   v->judge(responses({"c"}));
-  EXPECT_TRUE(v->gave_up()) << "the third";
+  EXPECT_TRUE(v->gave_up()) << "this is the third failure";
   std::ofstream(folder_ / "mended") << "";
   const auto verdicts = v->judge(responses({"d"}));
   EXPECT_FALSE(v->gave_up());
   EXPECT_EQ(verdicts[0].reward, 1) << verdicts[0].failure;
 }
 
-TEST_F(CommandVerifier, StartsAreSpacedWhenOneThatWorkedAnswersNoMore) {
+TEST_F(CommandVerifier, DelaysRestartsOfACommandThatStoppedReplying) {
   const auto v = verifier(
       "d=${0%/*}; echo x >>$d/starts; mkdir $d/once 2>/dev/null || exit 1; read l; "
       "echo '{\"reward\": 1}'",
@@ -281,13 +285,13 @@ TEST_F(CommandVerifier, StartsAreSpacedWhenOneThatWorkedAnswersNoMore) {
   const RealClock clock;
   for (const Verdict& verdict : v->judge(responses(std::vector<std::string>(6, "a"))))
     EXPECT_NE(verdict.failure, "");
-  // The first runs already; the next come after 10, 20, 20, ... ms, half a deadline at most, and
-  // each costs one sample, or none if it ends before it is given one.
+  // The first process runs already. The next ones start after 10, 20, 20, ... ms (at most half a
+  // deadline), and each costs one sample, or none if it ends before it gets one.
   EXPECT_GE(clock.now(), Time(milliseconds(90)));
   EXPECT_LE(lines_in(folder_ / "starts"), 17);
 }
 
-TEST_F(CommandVerifier, WhatCannotBeStartedIsAnErrorAtOnce) {
+TEST_F(CommandVerifier, ReportsACommandThatCannotBeStarted) {
   VerifierConfig config;
   config.kind = VerifierKind::Command;
   EXPECT_FALSE(make_verifier(config));
@@ -300,7 +304,7 @@ TEST_F(CommandVerifier, WhatCannotBeStartedIsAnErrorAtOnce) {
   EXPECT_FALSE(make_verifier(config));
 }
 
-TEST_F(CommandVerifier, AProgramThatVanishesCostsSamplesOnly) {
+TEST_F(CommandVerifier, ADeletedProgramFailsOnlySamples) {
   const auto program = folder_ / "program";
   std::ofstream(program) << "#!/bin/sh\nexit 0\n";
   std::filesystem::permissions(program, std::filesystem::perms::owner_all);
@@ -315,8 +319,8 @@ TEST_F(CommandVerifier, AProgramThatVanishesCostsSamplesOnly) {
   EXPECT_NE(verdicts[1].failure.find("cannot execute"), std::string::npos) << verdicts[1].failure;
 }
 
-TEST_F(CommandVerifier, InheritsNoDescriptorButTheThreePipes) {
-  const auto other = verifier(kGood);  // Whose pipes must not leak either.
+TEST_F(CommandVerifier, InheritsOnlyTheThreePipes) {
+  const auto other = verifier(kGood);  // Its pipes must not leak either.
   const int leak = ::open("/dev/null", 0);
   const auto v =
       verifier(R"(read -r line; set -- /proc/self/fd/*; echo "{\"reward\": $#}"; cat >/dev/null)");
@@ -326,13 +330,13 @@ TEST_F(CommandVerifier, InheritsNoDescriptorButTheThreePipes) {
   EXPECT_LE(verdicts[0].reward, 5) << verdicts[0].failure;
 }
 
-TEST(Probation, EndsWithTheThirdBadReplyOrTheFirstReward) {
+TEST(Probation, EndsAtTheThirdFailureOrTheFirstReward) {
   const Verdict good{.reward = 0, .failure = {}}, bad{.failure = "no"};
   Probation strict;
   EXPECT_FALSE(strict.fails(bad));
   EXPECT_FALSE(strict.fails(bad));
   EXPECT_TRUE(strict.fails(bad));
-  EXPECT_FALSE(strict.fails(bad)) << "counted anew";
+  EXPECT_FALSE(strict.fails(bad)) << "the count must restart";
   Probation lenient;
   EXPECT_FALSE(lenient.fails(bad));
   EXPECT_FALSE(lenient.fails(bad));
@@ -341,7 +345,7 @@ TEST(Probation, EndsWithTheThirdBadReplyOrTheFirstReward) {
     EXPECT_FALSE(lenient.fails(bad));
 }
 
-TEST(ParseReply, NeverAcceptsWhatIsNoReward) {
+TEST(ParseReply, RejectsEverythingButAReward) {
   Random random(1, "garbage");
   const std::string alphabet = "{}[]\":,.-+eE0123456789rewad \\u\n\xff";
   for (int i = 0; i < 20000; ++i) {

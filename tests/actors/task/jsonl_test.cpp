@@ -22,7 +22,7 @@ std::string error_of(std::string_view text) {
   return problems ? std::string() : problems.error().context;
 }
 
-TEST(Jsonl, ReadsBothFormsKeepsOtherFieldsAndIgnoresBlankLines) {
+TEST(Jsonl, ReadsBothFormsAndSkipsBlankLines) {
   const auto problems = parse_jsonl("d.jsonl",
                                     R"({"prompt": "2+2=", "answer": "4", "level": 3}
 
@@ -48,21 +48,22 @@ TEST(Jsonl, NamesEachMalformedLineWithItsNumberAndReason) {
       "{\"prompt\": \"\xff\", \"answer\": \"b\"}\n"
       "{\"question\": \"q\", \"answer\": \"#### \"}\n"
       "{\"prompt\": \"a\", \"answer\": null}");
-  EXPECT_EQ(errors,
-            "d.jsonl:2: `answer` is missing\n"
-            "d.jsonl:3: `prompt` is number, expected a text\n"
-            "d.jsonl:4: `prompt` is missing\n"
-            "d.jsonl:6: `prompt` is empty\n"
-            "d.jsonl:7: expected an object, found array\n"
-            "d.jsonl:8: `answer` has no `####` before its result; where it is the result itself, "
-            "call the question `prompt`\n"
-            "d.jsonl:9: byte 13 is not UTF-8\n"
-            "d.jsonl:10: nothing follows `####` in `answer`\n"
-            "d.jsonl:11: `answer` is null, expected a text");
+  EXPECT_EQ(
+      errors,
+      "d.jsonl:2: `answer` is missing\n"
+      "d.jsonl:3: `prompt`: expected text, found number\n"
+      "d.jsonl:4: `prompt` is missing\n"
+      "d.jsonl:6: `prompt` is empty\n"
+      "d.jsonl:7: expected an object, found array\n"
+      "d.jsonl:8: `answer` has no `####` before its result; if it is the result itself, rename "
+      "`question` to `prompt`\n"
+      "d.jsonl:9: byte 13 is not UTF-8\n"
+      "d.jsonl:10: `answer`: expected a result after `####`, found none\n"
+      "d.jsonl:11: `answer`: expected text, found null");
   EXPECT_EQ(error_of("{\"prompt\": \"a\", ").rfind("d.jsonl:1: not JSON: column ", 0), 0U);
 }
 
-TEST(Jsonl, StopsNamingAfterTwentyLinesAndCountsTheRest) {
+TEST(Jsonl, ListsTwentyInvalidLinesAndCountsTheRest) {
   std::string text;
   for (int i = 0; i < 33; ++i)
     text += "oops\n";
@@ -73,24 +74,25 @@ TEST(Jsonl, StopsNamingAfterTwentyLinesAndCountsTheRest) {
   EXPECT_NE(errors.find("13 more"), std::string::npos);
 }
 
-TEST(Jsonl, AnOverlongLineIsNamedNotParsed) {
+TEST(Jsonl, RejectsAnOverlongLine) {
   const std::string line =
       fmt::format(R"({{"prompt": "{}", "answer": "a"}})", std::string(kLongestLine, 'x'));
   EXPECT_EQ(
       error_of(line),
-      fmt::format("d.jsonl:1: {} bytes in one line; the limit is {}", line.size(), kLongestLine));
+      fmt::format(
+          "d.jsonl:1: expected at most {} bytes per line, found {}", kLongestLine, line.size()));
 }
 
-TEST(Jsonl, NothingToTrainOnIsAnError) {
+TEST(Jsonl, RejectsAFileWithoutProblems) {
   EXPECT_TRUE(error_of("").starts_with("d.jsonl: the file is empty; expected "));
   EXPECT_TRUE(error_of("\n \r\n").starts_with("d.jsonl: every line is blank; expected "));
 }
 
-TEST(Jsonl, AnAnswerHasToBeOneThatTheVerifierCanUse) {
+TEST(Jsonl, ChecksAnswersAgainstTheVerifiersRule) {
   struct Case {
     const char* answer;
-    bool text;    ///< Something to compare with.
-    bool number;  ///< Has a number.
+    bool text;    ///< Acceptable if any text is required.
+    bool number;  ///< Acceptable if a number is required.
   };
   const Case cases[] = {{"7", true, true},
                         {"-3.5", true, true},
@@ -125,7 +127,7 @@ TEST(Jsonl, AnAnswerHasToBeOneThatTheVerifierCanUse) {
   }
 }
 
-TEST(Jsonl, WhatAnAnswerHasToBeFollowsFromTheVerifier) {
+TEST(Jsonl, DerivesTheRuleFromTheVerifier) {
   VerifierConfig v;
   const auto rule_of = [&](VerifierKind kind, const std::string& pattern = "") {
     v.kind = kind;
@@ -140,7 +142,7 @@ TEST(Jsonl, WhatAnAnswerHasToBeFollowsFromTheVerifier) {
   EXPECT_EQ(rule_of(VerifierKind::Python), AnswerRule::Any);
 }
 
-TEST(Jsonl, AChatIsTakenWithItsTokenIdsOrRefusedByItsLine) {
+TEST(Jsonl, AcceptsChatsWithTokenIdsOnly) {
   const std::pair<const char*, bool> cases[] = {
       {R"([{"role": "user", "content": "hi"}])", true},
       {R"([{"role": "user", "content": [{"type": "text", "text": "hi"}]}])", true},
@@ -172,13 +174,13 @@ TEST(Jsonl, AChatIsTakenWithItsTokenIdsOrRefusedByItsLine) {
             std::string::npos);
 }
 
-TEST(Jsonl, DeeplyNestedInputIsRefusedWithoutRecursion) {
+TEST(Jsonl, RejectsDeeplyNestedInputWithoutRecursion) {
   const std::string deep(100'000, '[');
   EXPECT_EQ(error_of(deep).rfind("d.jsonl:1: ", 0), 0U);
   EXPECT_EQ(error_of("{\"prompt\": " + deep).rfind("d.jsonl:1: ", 0), 0U);
 }
 
-TEST(Jsonl, GarbageGivesProblemsOrErrorsThatNameLines) {
+TEST(Jsonl, NamesTheLineForGarbage) {
   Random random(7, "jsonl garbage");
   const std::vector<std::string> pieces{
       "{",      "}",       "\"",      "prompt", "\"prompt\":",
@@ -205,8 +207,8 @@ TEST(Jsonl, GarbageGivesProblemsOrErrorsThatNameLines) {
   }
 }
 
-TEST(Jsonl, BytesChangedInAGoodLineNeverCrossToAnotherLine) {
-  // Line 2 is damaged at random; 1 and 3 are good, so only line 2 may be named.
+TEST(Jsonl, DamageAffectsOnlyItsOwnLine) {
+  // Only line 2 is damaged, so only line 2 may be named.
   Random random(8, "jsonl damage");
   const std::string good = R"({"prompt": "aé", "answer": "b"})";
   for (int i = 0; i < 5000; ++i) {
@@ -223,7 +225,7 @@ TEST(Jsonl, BytesChangedInAGoodLineNeverCrossToAnotherLine) {
   }
 }
 
-TEST(Jsonl, TokenIdsStandInForThePromptThatTheEngineGets) {
+TEST(Jsonl, PassesTokenIdsToTheEngine) {
   const auto problems =
       parse_jsonl("d", R"({"prompt": "hi", "prompt_token_ids": [5, 6], "answer": "a"})");
   ASSERT_TRUE(problems) << problems.error().context;
@@ -232,7 +234,7 @@ TEST(Jsonl, TokenIdsStandInForThePromptThatTheEngineGets) {
   EXPECT_EQ(problems->at(0).columns, "");
 }
 
-TEST(Jsonl, MessagesAreTakenWithTheirTokenIdsOnly) {
+TEST(Jsonl, RejectsMessagesWithoutTokenIds) {
   const std::string row = R"({"prompt": [{"role": "user", "content": "hi"}], "answer": "a")";
   const auto with = parse_jsonl("d", row + R"(, "prompt_token_ids": [5]})");
   ASSERT_TRUE(with) << with.error().context;
@@ -264,10 +266,10 @@ class JsonlSource : public ::testing::Test {
   const test::TemporaryFolder folder_;
 };
 
-TEST_F(JsonlSource, AnEpochHasEachTrainingProblemOnceAndNoneThatIsHeldOut) {
+TEST_F(JsonlSource, AnEpochHasEachTrainingProblemOnce) {
   const auto source = *make_prompt_source(task_of(500), 1);
   const std::uint64_t held = source->held_out_size();
-  // 500 coins of 0.1: 50 expected, sigma = 6.7.
+  // 500 draws with probability 0.1: 50 expected, sigma = 6.7.
   EXPECT_GT(held, 20U);
   EXPECT_LT(held, 80U);
   std::set<std::string> seen;
@@ -288,7 +290,7 @@ TEST_F(JsonlSource, AnEpochHasEachTrainingProblemOnceAndNoneThatIsHeldOut) {
   EXPECT_EQ(source->longest_prompt(Tokenizer::for_task(task_of(1))).value(), Tokens(4));
 }
 
-TEST_F(JsonlSource, IsAFunctionOfSeedAndIndex) {
+TEST_F(JsonlSource, DependsOnlyOnSeedAndIndex) {
   const TaskConfig task = task_of(100);
   const auto one = *make_prompt_source(task, 1);
   const auto again = *make_prompt_source(task, 1);
@@ -302,7 +304,7 @@ TEST_F(JsonlSource, IsAFunctionOfSeedAndIndex) {
   EXPECT_EQ(one->held_out_size(), other->held_out_size());
 }
 
-TEST_F(JsonlSource, AProblemStaysOnItsSideWhenTheFileGrows) {
+TEST_F(JsonlSource, KeepsTheSplitWhenTheFileGrows) {
   const auto small = *make_prompt_source(task_of(100), 1);
   std::set<std::string> held;
   for (std::uint64_t i = 0; i < small->held_out_size(); ++i)
@@ -312,7 +314,7 @@ TEST_F(JsonlSource, AProblemStaysOnItsSideWhenTheFileGrows) {
     EXPECT_FALSE(held.contains(large->train(i).prompt));
 }
 
-TEST_F(JsonlSource, AMissingFileAndAnEmptyPathAreErrors) {
+TEST_F(JsonlSource, ReportsAMissingFileAndAnEmptyPath) {
   TaskConfig task = task_of(1);
   task.path += ".none";
   const auto missing = make_prompt_source(task, 1);
@@ -324,7 +326,7 @@ TEST_F(JsonlSource, AMissingFileAndAnEmptyPathAreErrors) {
   EXPECT_FALSE(make_prompt_source(task, 1));
 }
 
-TEST_F(JsonlSource, AShareOfZeroTrainsOnAll) {
+TEST_F(JsonlSource, HoldsOutNothingForAShareOfZero) {
   const auto source = *make_prompt_source(task_of(20, 0), 1);
   EXPECT_EQ(source->held_out_size(), 0U);
 }

@@ -22,7 +22,7 @@ std::unique_ptr<PromptSource> source_of(const TaskConfig& task, std::uint64_t se
   return *std::move(source);
 }
 
-/// "12+34=" as {12, 34}.
+/// Parses "12+34=" as {12, 34}.
 std::pair<std::int64_t, std::int64_t> operands(const std::string& prompt) {
   const std::size_t plus = prompt.find('+');
   return {std::stoll(prompt.substr(0, plus)), std::stoll(prompt.substr(plus + 1))};
@@ -44,7 +44,7 @@ TEST(Addition, WritesOperandsAndSumWithFixedWidths) {
   EXPECT_EQ(source->longest_prompt(Tokenizer::for_task({})).value(), Tokens(8));
 }
 
-TEST(Addition, WritesTheAnswerBackwardsWhenAsked) {
+TEST(Addition, WritesTheAnswerReversedIfConfigured) {
   TaskConfig straight = addition(3);
   straight.reverse_answer = false;
   const Problem forward = source_of(straight)->train(5);
@@ -54,7 +54,7 @@ TEST(Addition, WritesTheAnswerBackwardsWhenAsked) {
   EXPECT_EQ(backward.answer, forward.answer);
 }
 
-TEST(Addition, IsAPureFunctionOfTaskSeedAndIndex) {
+TEST(Addition, DependsOnlyOnTaskSeedAndIndex) {
   const auto one = source_of(addition(3), 7);
   const auto two = source_of(addition(3), 7);
   const auto other = source_of(addition(3), 8);
@@ -66,9 +66,10 @@ TEST(Addition, IsAPureFunctionOfTaskSeedAndIndex) {
   EXPECT_LT(same_as_other, 10);
 }
 
-TEST(Addition, OfOneDigitCoversEveryProblemOnceAnEpochAndKeepsTheRestApart) {
+TEST(Addition, CoversAllOneDigitProblemsOncePerEpoch) {
   const auto source = source_of(addition(1));
-  // 45 couples and 10 doubles; a tenth of each: 5 couples (2 problems each) and 1 double.
+  // 45 couples and 10 doubles; a tenth of each is held out: 5 couples (2 problems each) and 1
+  // double.
   ASSERT_EQ(source->held_out_size(), 11U);
   std::set<std::string> held;
   for (std::uint64_t i = 0; i < 11; ++i)
@@ -84,7 +85,7 @@ TEST(Addition, OfOneDigitCoversEveryProblemOnceAnEpochAndKeepsTheRestApart) {
   }
 }
 
-TEST(Addition, OfTwoDigitsReachesAllTenThousandProblemsExactlyOnce) {
+TEST(Addition, CoversAllTwoDigitProblemsOnce) {
   for (const double share : {0.0, 0.1, 0.9}) {
     const auto source = source_of(addition(2, share));
     std::set<std::string> all;
@@ -98,7 +99,7 @@ TEST(Addition, OfTwoDigitsReachesAllTenThousandProblemsExactlyOnce) {
   }
 }
 
-TEST(Addition, HoldsTheSameProblemsOutForEverySeedAndTheirMirrorImagesToo) {
+TEST(Addition, HoldsOutTheSameProblemsAndMirrorImagesForEverySeed) {
   const auto one = source_of(addition(2), 1);
   const auto two = source_of(addition(2), 99);
   std::set<std::pair<std::int64_t, std::int64_t>> held;
@@ -110,7 +111,7 @@ TEST(Addition, HoldsTheSameProblemsOutForEverySeedAndTheirMirrorImagesToo) {
     EXPECT_TRUE(held.contains({b, a})) << a << "+" << b;
 }
 
-TEST(Addition, DrawsEveryLeadingDigitAboutEquallyOften) {
+TEST(Addition, DrawsLeadingDigitsUniformly) {
   const auto source = source_of(addition(3));
   std::map<char, int> first;
   for (std::uint64_t i = 0; i < 10000; ++i)
@@ -128,7 +129,7 @@ TEST(Addition, WorksAtNineDigitsAndFarIndices) {
   EXPECT_EQ(source->held_out(UINT64_MAX).prompt.size(), 20U);
 }
 
-TEST(Addition, RefusesDigitsItCannotWrite) {
+TEST(Addition, RejectsInvalidDigits) {
   EXPECT_FALSE(make_prompt_source(addition(0), 1));
   EXPECT_FALSE(make_prompt_source(addition(10), 1));
 }

@@ -23,7 +23,7 @@ double regex_reward(const std::string& pattern, std::string answer, std::string 
   return verdict.reward;
 }
 
-TEST(FinalNumber, UnderstandsNumbersAsTheyAreWritten) {
+TEST(FinalNumber, ParsesCommonNumberFormats) {
   const auto is = [](std::string_view text, double value) {
     EXPECT_EQ(final_number(text), std::optional(value)) << text;
   };
@@ -52,12 +52,12 @@ TEST(FinalNumber, UnderstandsNumbersAsTheyAreWritten) {
   is(std::string(300, '0') + "7", 7);
 }
 
-TEST(FinalNumber, FindsNoneWhereThereIsNone) {
+TEST(FinalNumber, IsEmptyWithoutANumber) {
   for (const std::string_view text : {"", "none", "-", ".", "####", "1 ####", "e5e", "1e999"})
     EXPECT_EQ(final_number(text), text == "e5e" ? std::optional(5.0) : std::nullopt) << text;
 }
 
-TEST(FinalNumber, TakesLinearTimeAndGivesFiniteNumbersForGarbage) {
+TEST(FinalNumber, HandlesGarbageInLinearTime) {
   Random random(3, "numbers");
   const std::string alphabet = "0123456789,,,..--eE+# x";
   for (int i = 0; i < 20000; ++i) {
@@ -75,10 +75,10 @@ TEST(FinalNumber, TakesLinearTimeAndGivesFiniteNumbersForGarbage) {
       text += piece;
     static_cast<void>(final_number(text));
   }
-  EXPECT_LT(clock.now(), Time(std::chrono::seconds(10)));  // Not minutes, nor for ever.
+  EXPECT_LT(clock.now(), Time(std::chrono::seconds(10)));  // Not minutes.
 }
 
-TEST(Verifiers, ExactIgnoresWhiteSpaceAround) {
+TEST(Verifiers, ExactIgnoresSurroundingWhiteSpace) {
   const auto v = make_exact_verifier();
   EXPECT_EQ(judge_one(*v, "0918", " 0918\n").reward, 1);
   EXPECT_EQ(judge_one(*v, "0918", "918").reward, 0);
@@ -86,7 +86,7 @@ TEST(Verifiers, ExactIgnoresWhiteSpaceAround) {
   EXPECT_TRUE(v->judge({}).empty());
 }
 
-TEST(Verifiers, NumericAcceptsWhatIsWithinTheTolerance) {
+TEST(Verifiers, NumericAppliesTheTolerance) {
   const auto v = make_numeric_verifier(0.5);
   EXPECT_EQ(judge_one(*v, "#### 1,234", "that makes 1234.5").reward, 1);
   EXPECT_EQ(judge_one(*v, "1234", "1234.75").reward, 0);
@@ -96,7 +96,7 @@ TEST(Verifiers, NumericAcceptsWhatIsWithinTheTolerance) {
   EXPECT_EQ(judge_one(*make_numeric_verifier(0), "0.1", ".10").reward, 1);
 }
 
-TEST(Verifiers, RegexPutsTheAnswerInAsItIs) {
+TEST(Verifiers, RegexEscapesTheAnswer) {
   EXPECT_EQ(regex_reward("^answer: {answer}$", "1+1", "answer: 1+1"), 1);
   EXPECT_EQ(regex_reward("^answer: {answer}$", "1+1", "answer: 11"), 0);
   EXPECT_EQ(regex_reward("{answer}", "a.c", "abc"), 0);
@@ -107,21 +107,21 @@ TEST(Verifiers, RegexPutsTheAnswerInAsItIs) {
   EXPECT_EQ(regex_reward("{answer}", "{answer}", "x{answer}"), 1);
 }
 
-TEST(Verifiers, RegexRefusesPatternsThatCannotBeUsed) {
+TEST(Verifiers, RegexRejectsUnsupportedPatterns) {
   for (const std::string pattern : {"", "(", "[", "a{2,1}", "(a)\\1", "*"}) {
     const auto made = make_regex_verifier(pattern);
     EXPECT_FALSE(made) << pattern;
   }
 }
 
-TEST(Verifiers, RegexIsBoundedForPatternsTextsAndAnswersThatExplode) {
+TEST(Verifiers, RegexBoundsTimeAndMemory) {
   const RealClock clock;
   auto v = *make_regex_verifier("^(a+)+{answer}$");
   EXPECT_EQ(judge_one(*v, "b", std::string(5000, 'a')).reward, 0);
   EXPECT_NE(judge_one(*v, "b", std::string(kLongestMatched + 1, 'a')).failure, "");
   EXPECT_NE(judge_one(*v, std::string(1 << 20, 'a'), "a").failure, "");
   EXPECT_FALSE(make_regex_verifier(std::string(1 << 20, '(')));
-  EXPECT_LT(clock.now(), Time(std::chrono::seconds(10)));  // Not minutes, nor for ever.
+  EXPECT_LT(clock.now(), Time(std::chrono::seconds(10)));  // Not minutes.
 }
 
 TEST(Verifiers, RegexSurvivesGarbage) {

@@ -15,7 +15,7 @@ Tokenizer tokenizer(TaskKind kind, TokenizerKind tokenizer = TokenizerKind::Auto
   return Tokenizer::for_task(task);
 }
 
-TEST(Tokenizer, TakesCharactersForAdditionAndBytesForAFile) {
+TEST(Tokenizer, UsesCharactersForAdditionAndBytesForJsonl) {
   EXPECT_EQ(tokenizer(TaskKind::Addition).vocabulary(), 14);
   EXPECT_EQ(tokenizer(TaskKind::Jsonl).vocabulary(), 258);
   EXPECT_EQ(tokenizer(TaskKind::Addition, TokenizerKind::Bytes).vocabulary(), 258);
@@ -30,7 +30,7 @@ TEST(Tokenizer, NumbersCharactersAfterPadAndEnd) {
   EXPECT_EQ(t.decode(*tokens), "09+=");
 }
 
-TEST(Tokenizer, NumbersBytesFromTwoAndReturnsEveryByte) {
+TEST(Tokenizer, RoundTripsEveryByte) {
   std::string all;
   for (int i = 0; i < 256; ++i)
     all += static_cast<char>(i);
@@ -50,14 +50,14 @@ TEST(Tokenizer, NamesACharacterOutsideTheAlphabet) {
   EXPECT_NE(t.encode("\xff").error().context.find("byte 0xff"), std::string::npos);
 }
 
-TEST(Tokenizer, DecodesUpToTheFirstEndAndSkipsWhatIsNoToken) {
+TEST(Tokenizer, DecodesUpToTheFirstEndAndSkipsUnknownIds) {
   const Tokenizer t = tokenizer(TaskKind::Addition);
   EXPECT_EQ(t.decode({3, 0, -7, 4, 1000, 14, t.end(), 5}), "12");
   EXPECT_EQ(t.decode({}), "");
 }
 
-// What others read of a base that was made for a task means the same.
-TEST(Tokenizer, OfAFolderThatWeWroteIsTheBuiltInOne) {
+// The tokenizer.json of a base model made for a task is equivalent to the built-in tokenizer.
+TEST(Tokenizer, ReadsBackItsOwnTokenizerJson) {
   for (const TaskKind kind : {TaskKind::Addition, TaskKind::Jsonl}) {
     const Tokenizer built_in = tokenizer(kind);
     const test::TemporaryFolder folder;
@@ -72,7 +72,7 @@ TEST(Tokenizer, OfAFolderThatWeWroteIsTheBuiltInOne) {
   }
 }
 
-TEST(Tokenizer, OfAModelEndsAtAnyOfItsEndTokens) {
+TEST(Tokenizer, StopsAtAnyEndTokenOfTheModel) {
   const test::TemporaryFolder folder;
   const Tokenizer built_in = tokenizer(TaskKind::Jsonl);
   ASSERT_TRUE(write_file_atomically(folder / "tokenizer.json", tokenizer_json_of(built_in)));
